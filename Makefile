@@ -1,0 +1,92 @@
+# kreplay. `make run` and `make test` need nothing before them on Debian 12.
+export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-builtin-rules
+Q := $(if $(V),,@)
+
+BPF_PROGRAMS := maps task sys_write block_io #
+BPF_OBJECTS := $(BPF_PROGRAMS:%=build/bpf/%.bpf.o)
+BPF_HEADERS := $(wildcard bpf/*.bpf.h) bpf/gen/events.h
+BPF_CFLAGS := -target bpf -D__TARGET_ARCH_x86 -g -O2 -Wall -Wextra -Werror -Wno-unused-parameter \
+	-I/usr/include/x86_64-linux-gnu -Ibpf
+C_SOURCES = $(wildcard bpf/*.bpf.[ch] native/src/*.cc native/src/*.h native/src/*.c test/*/*.bpf.c test/*/*.c)
+
+# Debian packages, each beside a command or file that shows that it is there.
+BUILD_PACKAGES := clang:/usr/bin/clang g++:/usr/bin/g++ bpftool:/usr/sbin/bpftool \
+	libbpf-dev:/usr/include/bpf/libbpf.h libelf-dev:/usr/include/libelf.h zlib1g-dev:/usr/include/zlib.h
+TEST_PACKAGES := bpftrace:/usr/bin/bpftrace strace:/usr/bin/strace e2fsprogs:/sbin/mkfs.ext4 procps:/bin/ps \
+	util-linux:/usr/bin/setpriv
+LINT_PACKAGES := clang-format:/usr/bin/clang-format
+BENCH_PACKAGES := bpftrace:/usr/bin/bpftrace linux-perf:/usr/bin/perf
+
+help: ## what there is to make
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
+
+run: build ## set up, build, record into ./data and serve http://127.0.0.1:7467
+	@exec build/kreplay up
+
+build: setup bpf native ## set up and build everything: build/kreplay
+	$(Q)tsc -b
+	$(Q)install -m 755 agent/launcher.sh build/kreplay
+
+setup: packages node_modules/.package-lock.json ## install what the build needs: Debian packages, npm packages with the pinned Node
+
+packages:
+	$(call need,$(BUILD_PACKAGES) $(if $(shell command -v npm),,npm:/usr/bin/npm))
+
+node_modules/.package-lock.json: package-lock.json package.json native/package.json
+	npm ci --no-audit --no-fund --loglevel=error
+	@touch $@
+
+bpf: build/bpf/kreplay.bpf.o ## compile the BPF programs
+
+build/bpf/%.bpf.o: bpf/%.bpf.c $(BPF_HEADERS)
+	@mkdir -p $(@D)
+	$(Q)clang $(BPF_CFLAGS) -c $< -o $@
+
+build/bpf/kreplay.bpf.o: $(BPF_OBJECTS)
+	$(Q)/usr/sbin/bpftool gen object $@ $^
+
+native: setup ## compile the addon
+	$(Q)$(MAKE) --no-print-directory -C native
+
+gen: setup ## write the generated files again: bpf/gen/events.h, tables of README.md
+	node bpf/schema/generate.ts
+
+test: build ## set up, build and run every test (as root: they load BPF programs)
+	$(call need,$(TEST_PACKAGES))
+	$(Q)tsc -p test
+	$(Q)npm test --silent -- $(TESTS)
+
+lint: build ## check format and style
+	$(call need,$(LINT_PACKAGES))
+	biome check --error-on-warnings .
+	clang-format --dry-run --Werror $(C_SOURCES)
+	tsc -p test
+
+format: setup ## put format and style right
+	$(call need,$(LINT_PACKAGES))
+	biome check --write .
+	clang-format -i $(C_SOURCES)
+
+bench: build ## measure beside peers; results in build/bench
+	$(call need,$(BENCH_PACKAGES))
+	node test/bench/run.ts $(BENCHES)
+
+clean: ## remove what was built and installed
+	rm -rf build native/build node_modules
+
+.PHONY: help run build setup packages bpf native gen test lint format bench clean
+
+# Installs the packages of $(1) that are missing, or names them exactly.
+define need
+	@missing=; for entry in $(1); do [ -e "$${entry#*:}" ] || missing+=" $${entry%%:*}"; done; \
+	[ -z "$$missing" ] || if [ "$$(id -u)" = 0 ]; then \
+		echo "installing$$missing"; \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null; \
+	else \
+		echo "kreplay needs these Debian packages: apt-get install$$missing" >&2; exit 1; \
+	fi
+endef

@@ -1,0 +1,116 @@
+/** The agent's life: open the recording, attach, drain on a timer, flush, close. */
+import { mkdirSync, readFileSync } from 'node:fs';
+import { hostname } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createOwnProcessCheck } from './attribution/processes.ts';
+import { openProbes, type Probes } from './capture/probes.ts';
+import { createRecorder, type Recorder } from './capture/recorder.ts';
+import { createWallClock } from './capture/wall_clock.ts';
+import { AgentError } from './errors.ts';
+import { openWriter, type RecordingWriter } from './recording/writer.ts';
+
+/** An event can be queried within 250 ms of its end: at most one of each of these goes by before it can. */
+const DRAIN_MS = { idle: 100, active: 50, busy: 5 } as const;
+const FLUSH_MS = 100;
+
+export const DATA_DEFAULT = './data';
+/** Where in the data folder the node's recording is. */
+const RECORDING_FILE = 'recording.kreplay';
+
+/** A ring this full is drained again at once. */
+const BUSY_RING_SHARE = 0.1;
+
+export interface AgentOptions {
+  dataFolder: string;
+  node?: string | undefined;
+  /** Whether any user may name the service of its own events, not only root and the agent's user. */
+  trustAllServices?: boolean | undefined;
+  signal: AbortSignal;
+  /** Called once, when everything is attached. */
+  onReady(info: { attached: readonly string[]; recording: string }): void;
+  /** A failure that recording goes on after. */
+  onProblem(message: string): void;
+}
+
+export interface AgentTotals {
+  events: number;
+  lost: number;
+}
+
+/** Records until `signal` aborts. */
+export async function runAgent(options: AgentOptions): Promise<AgentTotals> {
+  const { dataFolder, onReady } = options;
+  const path = recordingPath(dataFolder);
+  const clock = createWallClock();
+  const writer = openWriter({
+    path,
+    node: options.node ?? hostname(),
+    bootId: idOf('/proc/sys/kernel/random/boot_id'),
+    machineId: idOf('/etc/machine-id'),
+    nowNs: clock.nowNs,
+  });
+  let probes: Probes | undefined;
+  try {
+    probes = openProbes({ agentPid: process.pid });
+    const ownUid = process.getuid?.() ?? 0;
+    const recorder = createRecorder({
+      probes,
+      writer,
+      clock,
+      isOwnProcess: createOwnProcessCheck(process.argv[1] ?? '', ownUid),
+      trustsService: (uid) => options.trustAllServices === true || uid === 0 || uid === ownUid,
+    });
+    onReady({ attached: probes.attached, recording: path });
+    await record(recorder, probes, writer, options);
+    return { events: recorder.eventCount, lost: recorder.lossCount };
+  } finally {
+    probes?.close();
+    writer.close();
+  }
+}
+
+async function record(
+  recorder: Recorder,
+  probes: Probes,
+  writer: RecordingWriter,
+  { signal, onProblem }: AgentOptions,
+): Promise<void> {
+  const busyBytes = probes.events.sizeBytes * BUSY_RING_SHARE;
+  let flushedMs = 0;
+  const flush = () => {
+    try {
+      writer.flush();
+    } catch (error) {
+      onProblem((error as Error).message);
+    }
+    flushedMs = performance.now();
+  };
+  while (!signal.aborted) {
+    const bytes = recorder.turn();
+    if (performance.now() - flushedMs >= FLUSH_MS) flush();
+    const delay = bytes === 0 ? DRAIN_MS.idle : bytes < busyBytes ? DRAIN_MS.active : DRAIN_MS.busy;
+    await sleep(delay, undefined, { signal }).catch(() => undefined);
+  }
+  recorder.turn();
+  flush();
+}
+
+function recordingPath(dataFolder: string): string {
+  try {
+    mkdirSync(dataFolder, { recursive: true });
+  } catch (error) {
+    throw new AgentError(
+      `${dataFolder} can not be made (${(error as Error).message}); give another folder with --data`,
+    );
+  }
+  return join(dataFolder, RECORDING_FILE);
+}
+
+function idOf(path: string): string {
+  try {
+    return readFileSync(path, 'utf8').trim();
+  } catch {
+    return '';
+  }
+}

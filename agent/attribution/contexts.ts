@@ -1,0 +1,74 @@
+/** Contexts: what a marker said, for as long as it holds. */
+import { CONTEXT_FLAGS } from '../../bpf/schema/common.ts';
+import { ATTRIBUTION_QUALITIES, ATTRIBUTION_SOURCES } from '../../bpf/schema/owner.ts';
+import { type Marker, parseMarker } from './marker.ts';
+import { createReferenceTable } from './reference_table.ts';
+
+const CONTEXTS_MAX = 1 << 17;
+
+export interface ContextDefinition {
+  context_id: number;
+  time_ns: number;
+  uid: number;
+}
+
+/** What an event's owner is, as numbers that go into the columns. */
+export interface Owner {
+  /** The recording's number of transaction, trace and span; 0: none. */
+  contextId: number;
+  /** Set when the marker named a service and was trusted to. */
+  service: string | null;
+  /** CLOCK_BOOTTIME at which the setter let go of it. */
+  endedNs: number;
+}
+
+export interface Contexts {
+  define(definition: ContextDefinition, line: string): void;
+  end(contextId: number, timeNs: number): void;
+  /** Who owns an event that started at `startNs` with these flags; undefined: nobody that we know. */
+  ownerAt(contextId: number, flags: number, startNs: number): Owner | undefined;
+}
+
+export interface ContextsOptions {
+  /** Gives the recording's number of a context. */
+  intern(ids: Pick<Marker, 'transactionId' | 'traceId' | 'spanId'>): number;
+  /** Whether a writer with this user id may name its service: otherwise anyone could bill another one. */
+  trustsService(uid: number): boolean;
+}
+
+export const SOURCE_NONE = ATTRIBUTION_SOURCES.indexOf('none');
+export const SOURCE_MARKER = ATTRIBUTION_SOURCES.indexOf('marker');
+export const SOURCE_INHERITED = ATTRIBUTION_SOURCES.indexOf('inherited');
+export const QUALITY_NONE = ATTRIBUTION_QUALITIES.indexOf('none');
+export const QUALITY_EXACT = ATTRIBUTION_QUALITIES.indexOf('exact');
+export const QUALITY_INHERITED = ATTRIBUTION_QUALITIES.indexOf('inherited');
+export const QUALITY_SHARED = ATTRIBUTION_QUALITIES.indexOf('shared');
+
+export const INHERITED_FLAGS = CONTEXT_FLAGS.CONTEXT_INHERITED_PROCESS | CONTEXT_FLAGS.CONTEXT_INHERITED_THREAD;
+
+export function createContexts({ intern, trustsService }: ContextsOptions): Contexts {
+  const contexts = createReferenceTable<Owner>(CONTEXTS_MAX);
+  return {
+    define({ context_id, uid }, line) {
+      const marker = parseMarker(line);
+      if (!marker) return;
+      const { transactionId, traceId, spanId } = marker;
+      contexts.set(context_id, {
+        contextId: transactionId || traceId || spanId ? intern({ transactionId, traceId, spanId }) : 0,
+        service: trustsService(uid) ? marker.service : null,
+        endedNs: Number.POSITIVE_INFINITY,
+      });
+    },
+    end(contextId, timeNs) {
+      const owner = contexts.get(contextId);
+      if (owner) owner.endedNs = timeNs;
+    },
+    ownerAt(contextId, flags, startNs) {
+      if (contextId === 0) return undefined;
+      const owner = contexts.get(contextId);
+      // A pool's thread keeps what created it for ever: it is only right while the creator still holds the context.
+      if (owner && flags & CONTEXT_FLAGS.CONTEXT_INHERITED_THREAD && startNs >= owner.endedNs) return undefined;
+      return owner;
+    },
+  };
+}

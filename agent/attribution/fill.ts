@@ -1,0 +1,104 @@
+/** One loop for each source of a reference column. */
+import type { ColumnArray } from '../../bpf/schema/block.ts';
+import { type DecodedBlock, type ReferenceField, recordOffset } from '../../bpf/schema/decoder.ts';
+import type { Contexts } from './contexts.ts';
+import {
+  INHERITED_FLAGS,
+  QUALITY_EXACT,
+  QUALITY_INHERITED,
+  QUALITY_NONE,
+  SOURCE_INHERITED,
+  SOURCE_MARKER,
+  SOURCE_NONE,
+} from './contexts.ts';
+import type { Files } from './files.ts';
+import type { Processes } from './processes.ts';
+import { createTextCache } from './text_cache.ts';
+
+export interface Tables {
+  contexts: Contexts;
+  processes: Processes;
+  files: Files;
+  internName(text: string): number;
+  /** What CLOCK_BOOTTIME lacks to the wall clock: low and high word of the nanoseconds. */
+  wallOffset: Uint32Array;
+}
+
+/** Fills a field's columns for the records at `offsets[0, count)`. */
+export type Fill = (words: Uint32Array, offsets: Uint32Array, count: number) => void;
+export type Filler = (field: ReferenceField, decoded: DecodedBlock, tables: Tables) => Fill;
+
+const WORD = 2 ** 32;
+
+/** Ids and boot times are below 2^53. */
+export function u64At(words: Uint32Array, offset: number): number {
+  const at = offset >>> 2;
+  return words[at]! + words[at + 1]! * WORD;
+}
+
+/** A 64-bit column as pairs of low and high words. */
+export function wordPairs(column: ColumnArray): Uint32Array {
+  return new Uint32Array(column.buffer, column.byteOffset, column.byteLength >>> 2);
+}
+
+export const FLAGS_OFFSET = recordOffset('flags');
+export const TIMESTAMP_OFFSET = recordOffset('timestamp_ns');
+
+export const fillTimes: Filler = ({ layout, columns }, { block }, { wallOffset }) => {
+  const pairs = wordPairs(block.columns.get(columns[0]!.name)!);
+  return (words, offsets, count) => {
+    const low = wallOffset[0]!;
+    const high = wallOffset[1]!;
+    for (let i = 0; i < count; i++) {
+      const at = (offsets[i]! + layout.offset) >>> 2;
+      const sum = words[at]! + low;
+      pairs[2 * i] = sum;
+      pairs[2 * i + 1] = words[at + 1]! + high + (sum >= WORD ? 1 : 0);
+    }
+  };
+};
+
+export const fillTexts: Filler = ({ layout, columns }, { block }, { internName }) => {
+  const ids = block.columns.get(columns[0]!.name)!;
+  const cache = createTextCache(layout.size, internName);
+  return (words, offsets, count) => {
+    for (let i = 0; i < count; i++) ids[i] = cache.idAt(words, offsets[i]! + layout.offset);
+  };
+};
+
+export const fillServices: Filler = ({ layout, columns }, { block }, { processes }) => {
+  const services = block.columns.get(columns[0]!.name)!;
+  return (words, offsets, count) => {
+    for (let i = 0; i < count; i++) services[i] = processes.of(u64At(words, offsets[i]! + layout.offset)).serviceId;
+  };
+};
+
+export const fillFiles: Filler = ({ layout, columns }, { block }, { files }) => {
+  const ids = block.columns.get(columns[0]!.name)!;
+  return (words, offsets, count) => {
+    for (let i = 0; i < count; i++) ids[i] = files.of(u64At(words, offsets[i]! + layout.offset));
+  };
+};
+
+/** Runs after fillServices: a context that names a service wins over the process. */
+export const fillOwners: Filler = ({ layout, columns }, { block }, { contexts, internName }) => {
+  const [ids, sources, qualities] = columns.map(({ name }) => block.columns.get(name)!) as [
+    ColumnArray,
+    ColumnArray,
+    ColumnArray,
+  ];
+  const services = block.columns.get('service')!;
+  return (words, offsets, count) => {
+    for (let i = 0; i < count; i++) {
+      const record = offsets[i]!;
+      const flags = words[(record + FLAGS_OFFSET) >>> 2]!;
+      const startNs = u64At(words, record + TIMESTAMP_OFFSET);
+      const owner = contexts.ownerAt(u64At(words, record + layout.offset), flags, startNs);
+      const inherited = flags & INHERITED_FLAGS;
+      ids[i] = owner ? owner.contextId : 0;
+      sources[i] = !owner ? SOURCE_NONE : inherited ? SOURCE_INHERITED : SOURCE_MARKER;
+      qualities[i] = !owner ? QUALITY_NONE : inherited ? QUALITY_INHERITED : QUALITY_EXACT;
+      if (owner?.service) services[i] = internName(owner.service);
+    }
+  };
+};

@@ -1,0 +1,99 @@
+/**
+ * The marker line:
+ *
+ *   marker = "KREPLAY1" SP ["proc" SP] (fields / "end") [LF]
+ *   field  = key "=" value           key: txn trace span tp svc x-...; value percent-encoded, no space
+ */
+import { z } from 'zod';
+
+const MAGIC = 'KREPLAY1';
+
+/** The whole line, its LF included, as the kernel side accepts it in one write. */
+export const MARKER_BYTES_MAX = 1023;
+
+export interface Marker {
+  transactionId: string | null;
+  traceId: string | null;
+  spanId: string | null;
+  service: string | null;
+  /** Fields that were dropped because their value is malformed. */
+  badFields: number;
+}
+
+const traceIdSchema = z
+  .string()
+  .regex(/^[0-9a-f]{32}$/)
+  .refine((id) => !/^0+$/.test(id));
+const spanIdSchema = z
+  .string()
+  .regex(/^[0-9a-f]{16}$/)
+  .refine((id) => !/^0+$/.test(id));
+const traceParentPattern = /^[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}$/;
+
+/** Null when the line sets nothing that we know. The last of a repeated key wins; unknown keys are ignored. */
+export function parseMarker(line: string): Marker | null {
+  const marker: Marker = { transactionId: null, traceId: null, spanId: null, service: null, badFields: 0 };
+  const words = line.replace(/\n$/, '').split(' ');
+  if (words[0] !== MAGIC) return null;
+  for (const field of words.slice(words[1] === 'proc' ? 2 : 1)) applyField(marker, field);
+  return marker;
+}
+
+function applyField(marker: Marker, field: string): void {
+  const separator = field.indexOf('=');
+  const key = field.slice(0, separator);
+  const value = separator > 0 ? decodeValue(field.slice(separator + 1)) : null;
+  if (!value) {
+    marker.badFields++;
+  } else if (key === 'txn') {
+    marker.transactionId = value;
+  } else if (key === 'svc') {
+    marker.service = value;
+  } else if (key === 'trace') {
+    if (traceIdSchema.safeParse(value).success) marker.traceId = value;
+    else marker.badFields++;
+  } else if (key === 'span') {
+    if (spanIdSchema.safeParse(value).success) marker.spanId = value;
+    else marker.badFields++;
+  } else if (key === 'tp') {
+    const parts = traceParentPattern.exec(value);
+    if (parts && traceIdSchema.safeParse(parts[1]).success && spanIdSchema.safeParse(parts[2]).success) {
+      marker.traceId = parts[1]!;
+      marker.spanId = parts[2]!;
+    } else marker.badFields++;
+  }
+}
+
+function decodeValue(value: string): string | null {
+  try {
+    return decodeURIComponent(value);
+  } catch {
+    return null;
+  }
+}
+
+export interface MarkerFields {
+  transactionId?: string | undefined;
+  traceId?: string | undefined;
+  service?: string | undefined;
+}
+
+/** The line, LF included, that sets these. Throws RangeError when it is longer than one write may be. */
+export function formatMarker(fields: MarkerFields): string {
+  const words = [MAGIC];
+  if (fields.transactionId !== undefined) words.push(`txn=${encodeValue(fields.transactionId)}`);
+  if (fields.traceId !== undefined) words.push(`trace=${fields.traceId}`);
+  if (fields.service !== undefined) words.push(`svc=${encodeValue(fields.service)}`);
+  const line = `${words.join(' ')}\n`;
+  const size = Buffer.byteLength(line);
+  if (size > MARKER_BYTES_MAX) {
+    throw new RangeError(`the marker line is ${size} bytes long, at most ${MARKER_BYTES_MAX} fit; shorten the ids`);
+  }
+  return line;
+}
+
+/** Escapes what the grammar forbids in a value: control characters, space and the percent sign itself. */
+function encodeValue(value: string): string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: those are what is escaped
+  return value.replace(/[\u0000-\u0020%\u007f]/g, (character) => encodeURIComponent(character));
+}

@@ -1,0 +1,72 @@
+/** Processes: which service one belongs to, and whether it is one of ours. */
+import { readFileSync, readlinkSync, statSync } from 'node:fs';
+import { basename } from 'node:path';
+import { createReferenceTable } from './reference_table.ts';
+
+const PROCESSES_MAX = 1 << 16;
+/** What runs without a program. */
+const KERNEL_SERVICE = 'kernel';
+const UNKNOWN_SERVICE = 'unknown';
+
+export interface ProcessDefinition {
+  process_id: number;
+  pid: number;
+  uid: number;
+  kernel_thread: number;
+  executable: string;
+}
+
+export interface Process {
+  /** The recording's number of the service name. */
+  serviceId: number;
+  /** The agent's and the daemon's own events are not recorded. */
+  own: boolean;
+}
+
+export interface Processes {
+  define(definition: ProcessDefinition): void;
+  /** Never fails: a process whose definition was lost is of an unknown service. */
+  of(processId: number): Process;
+}
+
+export interface ProcessesOptions {
+  intern(serviceName: string): number;
+  isOwn(pid: number, uid: number): boolean;
+}
+
+export function createProcesses({ intern, isOwn }: ProcessesOptions): Processes {
+  const processes = createReferenceTable<Process>(PROCESSES_MAX);
+  const unknown: Process = { serviceId: intern(UNKNOWN_SERVICE), own: false };
+  return {
+    define({ process_id, pid, uid, kernel_thread, executable }) {
+      const service = kernel_thread ? KERNEL_SERVICE : executable || UNKNOWN_SERVICE;
+      processes.set(process_id, { serviceId: intern(service), own: !kernel_thread && isOwn(pid, uid) });
+    },
+    of: (processId) => processes.get(processId) ?? unknown,
+  };
+}
+
+/** The commands whose own events would only tell about the recorder. */
+const OWN_COMMANDS = new Set(['agent', 'daemon', 'up']);
+
+/**
+ * Recognises the recorder's other processes: the same Node running the same script, as root or as the agent's user, so
+ * that no other user can hide a program by calling it like this.
+ */
+export function createOwnProcessCheck(script: string, ownUid: number): (pid: number, uid: number) => boolean {
+  const executable = statSync(process.execPath);
+  return (pid, uid) => {
+    if (uid !== 0 && uid !== ownUid) return false;
+    try {
+      const running = statSync(`/proc/${pid}/exe`);
+      if (running.ino !== executable.ino || running.dev !== executable.dev) return false;
+      const args = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');
+      const at = args.findIndex((argument) => basename(argument) === basename(script));
+      if (at < 0 || !OWN_COMMANDS.has(args[at + 1] ?? '')) return false;
+      const path = args[at]!.startsWith('/') ? args[at]! : `${readlinkSync(`/proc/${pid}/cwd`)}/${args[at]}`;
+      return statSync(path).ino === statSync(script).ino;
+    } catch {
+      return false; // It is gone: a short-lived process is none of ours.
+    }
+  };
+}

@@ -1,0 +1,32 @@
+/** Fixed-size texts of records -> the recording's numbers, without making a string for one that was seen before. */
+import { readText } from '../../bpf/schema/record_reader.ts';
+
+const SLOTS = 1024;
+
+export interface TextCache {
+  /** Number of the NUL-padded text at byte `offset`. */
+  idAt(words: Uint32Array, offset: number): number;
+}
+
+/** Direct-mapped: a collision only costs the string. */
+export function createTextCache(size: number, intern: (text: string) => number): TextCache {
+  const width = size >>> 2;
+  const keys = new Uint32Array(SLOTS * width);
+  const ids = new Int32Array(SLOTS).fill(-1);
+  return {
+    idAt(words, offset) {
+      const at = offset >>> 2;
+      let hash = 0;
+      for (let i = 0; i < width; i++) hash = Math.imul(hash ^ words[at + i]!, 0x9e3779b1);
+      const slot = (hash >>> 16) % SLOTS;
+      const key = slot * width;
+      let same = ids[slot]! >= 0;
+      for (let i = 0; same && i < width; i++) same = keys[key + i] === words[at + i];
+      if (!same) {
+        for (let i = 0; i < width; i++) keys[key + i] = words[at + i]!;
+        ids[slot] = intern(readText(new DataView(words.buffer, words.byteOffset), offset, size));
+      }
+      return ids[slot]!;
+    },
+  };
+}

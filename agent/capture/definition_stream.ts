@@ -1,0 +1,74 @@
+/** The definition ring's records, given to the tables that they define. */
+import type { RingReader } from 'libbpf-ts';
+import { FRAME_HEADER_SIZE } from '../../bpf/schema/decoder.ts';
+import {
+  contextDefinition,
+  contextEnd,
+  DEFINITIONS,
+  fileDefinition,
+  MARKER_SIZE,
+  PATH_SIZE,
+  processDefinition,
+} from '../../bpf/schema/definitions.ts';
+import { readRecord } from '../../bpf/schema/record_reader.ts';
+import type { Contexts } from '../attribution/contexts.ts';
+import type { Files } from '../attribution/files.ts';
+import type { Processes } from '../attribution/processes.ts';
+
+const BUFFER_BYTES = 1 << 20;
+const SIZES = new Map<number, number>(DEFINITIONS.map(({ id, size }) => [id, size]));
+const TEXT_BYTES_MAX = MARKER_SIZE + PATH_SIZE;
+
+export interface DefinitionStream {
+  /** Reads all that the ring holds. */
+  drain(): void;
+  /** Records of an unknown type or a wrong size since the last call. */
+  takeBadRecords(): number;
+}
+
+export function createDefinitionStream(
+  ring: RingReader,
+  { contexts, processes, files }: { contexts: Contexts; processes: Processes; files: Files },
+): DefinitionStream {
+  const buffer = new Uint8Array(BUFFER_BYTES);
+  const view = new DataView(buffer.buffer);
+  const decoder = new TextDecoder();
+  let badRecords = 0;
+
+  function apply(offset: number, size: number): void {
+    const type = view.getUint16(offset, true);
+    const fixedSize = SIZES.get(type);
+    const textSize = size >= 8 ? view.getUint32(offset + 4, true) : 0;
+    // The kernel rounds nothing up here: what it wrote is the record and its text, to the byte.
+    if (fixedSize === undefined || textSize > TEXT_BYTES_MAX || fixedSize + textSize !== size) {
+      badRecords++;
+      return;
+    }
+    const text = () => decoder.decode(buffer.subarray(offset + fixedSize, offset + size));
+    if (type === contextDefinition.id) contexts.define(readRecord(contextDefinition, view, offset), text());
+    else if (type === processDefinition.id) processes.define(readRecord(processDefinition, view, offset));
+    else if (type === fileDefinition.id) {
+      files.define(readRecord(fileDefinition, view, offset), text().split('\0').slice(0, -1));
+    } else if (type === contextEnd.id) {
+      const end = readRecord(contextEnd, view, offset);
+      contexts.end(end.context_id, end.time_ns);
+    }
+  }
+
+  return {
+    drain() {
+      for (let filled = ring.drain(buffer); filled > 0; filled = ring.drain(buffer)) {
+        for (let at = 0; at < filled; ) {
+          const size = view.getUint32(at, true);
+          apply(at + FRAME_HEADER_SIZE, size);
+          at += FRAME_HEADER_SIZE + ((size + 7) & ~7);
+        }
+      }
+    },
+    takeBadRecords() {
+      const count = badRecords;
+      badRecords = 0;
+      return count;
+    },
+  };
+}

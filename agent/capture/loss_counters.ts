@@ -1,0 +1,47 @@
+/** The kernel's loss counters, as what was lost since the last look. */
+import type { BpfMap } from 'libbpf-ts';
+import { EVENTS, type EventType } from '../../bpf/schema/index.ts';
+import { KERNEL_LOSS_WORDS, LOSS_CAUSES_MAX, LOSS_TYPES_MAX, type LossCause } from '../../bpf/schema/losses.ts';
+
+export interface Loss {
+  cause: LossCause;
+  /** Null: of any type, or of a definition, which leaves events with an unknown owner, process or file. */
+  eventType: EventType | null;
+  count: number;
+}
+
+export interface LossCounters {
+  /** What was lost since the last call; mostly nothing. */
+  take(): Loss[];
+}
+
+export function createLossCounters(map: BpfMap): LossCounters {
+  const key = new Uint8Array(4);
+  const counters = new Float64Array(LOSS_TYPES_MAX * LOSS_CAUSES_MAX);
+  const raw = new Uint8Array(counters.length * 8);
+  const words = new Uint32Array(raw.buffer);
+
+  return {
+    take() {
+      map.get(key, raw);
+      const losses: Loss[] = [];
+      for (let i = 0; i < counters.length; i++) {
+        const total = words[2 * i]! + words[2 * i + 1]! * 2 ** 32;
+        if (total === counters[i]) continue;
+        const type = Math.trunc(i / LOSS_CAUSES_MAX);
+        losses.push({
+          cause: causeOf(i % LOSS_CAUSES_MAX, type),
+          eventType: EVENTS.find((event) => event.id === type)?.name ?? null,
+          count: total - counters[i]!,
+        });
+        counters[i] = total;
+      }
+      return losses;
+    },
+  };
+}
+
+function causeOf(kernelCause: number, type: number): LossCause {
+  if (!EVENTS.some((event) => event.id === type)) return 'definition_lost';
+  return KERNEL_LOSS_WORDS[kernelCause] ?? 'bad_record';
+}

@@ -1,0 +1,74 @@
+/** The BPF object: loaded and attached, or one clear line why not. */
+import { existsSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { BpfError, type BpfMap, BpfObject, type RingReader } from 'libbpf-ts';
+import { AgentError } from '../errors.ts';
+
+const BTF = '/sys/kernel/btf/vmlinux';
+
+export interface Probes {
+  readonly events: RingReader;
+  readonly definitions: RingReader;
+  readonly losses: BpfMap;
+  /** Names of the attached programs. */
+  readonly attached: readonly string[];
+  /** Runs that the kernel skipped because the same program was running on that CPU, over all programs. */
+  recursionMisses(): bigint;
+  close(): void;
+}
+
+export interface ProbesOptions {
+  /** Never recorded: the agent itself. */
+  agentPid: number;
+  /** Bytes; a power of two. */
+  eventRingBytes?: number | undefined;
+}
+
+export function openProbes({ agentPid, eventRingBytes }: ProbesOptions): Probes {
+  checkHost();
+  const object = BpfObject.open(bpfObjectPath());
+  try {
+    object.setReadOnly('agent_tgid', agentPid);
+    if (eventRingBytes !== undefined) object.setMaxEntries('events', eventRingBytes);
+    object.load();
+    const attached = object.attach();
+    return {
+      attached,
+      events: object.ring('events'),
+      definitions: object.ring('definitions'),
+      losses: object.map('losses'),
+      recursionMisses: () => object.programStats().reduce((sum, { recursionMisses }) => sum + recursionMisses, 0n),
+      close: () => object.close(),
+    };
+  } catch (error) {
+    object.close();
+    throw explained(error);
+  }
+}
+
+/** Where package.json's imports say that the build left it. */
+function bpfObjectPath(): string {
+  try {
+    return createRequire(import.meta.url).resolve('#bpf-object');
+  } catch {
+    throw new AgentError('the compiled BPF programs (build/bpf/kreplay.bpf.o) are missing; run `make build`');
+  }
+}
+
+function checkHost(): void {
+  if (!existsSync(BTF)) {
+    throw new AgentError(`${BTF} is missing: this kernel has no BTF; boot one built with CONFIG_DEBUG_INFO_BTF=y`);
+  }
+}
+
+function explained(error: unknown): unknown {
+  if (!(error instanceof BpfError)) return error;
+  const program = error.program ? ` (program ${error.program})` : '';
+  if (error.code === 'EPERM' || error.code === 'EACCES') {
+    return new AgentError(
+      `the kernel refused to load the BPF programs${program}: ${error.message}; run as root, or give CAP_BPF and CAP_PERFMON`,
+    );
+  }
+  const log = error.verifierLog ? `\n${error.verifierLog}` : '';
+  return new AgentError(`the BPF programs do not load on this kernel${program}: ${error.message}${log}`);
+}

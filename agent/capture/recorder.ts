@@ -1,0 +1,105 @@
+/**
+ * One turn of the recorder: ring -> columns -> owners -> recording.
+ *
+ * The event ring is drained before the definition ring: a program submits a definition before the first event that
+ * refers to it, so every reference of the drained events can be resolved.
+ */
+
+import { createDecoder } from '../../bpf/schema/decoder.ts';
+import type { LossCause } from '../../bpf/schema/losses.ts';
+import { type Contexts, createContexts } from '../attribution/contexts.ts';
+import { createFiles } from '../attribution/files.ts';
+import { createProcesses } from '../attribution/processes.ts';
+import { createResolver } from '../attribution/resolve.ts';
+import type { RecordingWriter } from '../recording/writer.ts';
+import { createDefinitionStream } from './definition_stream.ts';
+import { createLossCounters, type Loss } from './loss_counters.ts';
+import type { Probes } from './probes.ts';
+import type { WallClock } from './wall_clock.ts';
+
+/** About 40,000 events: at most this much is copied out in one go before definitions are read again. */
+const BUFFER_BYTES = 4 << 20;
+
+export interface Recorder {
+  /** Moves what the rings hold into the recording's open part. Gives the bytes that the event ring held. */
+  turn(): number;
+  /** Events recorded since the start. */
+  readonly eventCount: number;
+  /** Events and definitions lost since the start. */
+  readonly lossCount: number;
+}
+
+export interface RecorderOptions {
+  probes: Probes;
+  writer: RecordingWriter;
+  clock: WallClock;
+  isOwnProcess(pid: number, uid: number): boolean;
+  trustsService(uid: number): boolean;
+}
+
+export function createRecorder({ probes, writer, clock, isOwnProcess, trustsService }: RecorderOptions): Recorder {
+  const contexts: Contexts = createContexts({ intern: (ids) => writer.contextId(ids), trustsService });
+  const processes = createProcesses({ intern: (name) => writer.nameId(name), isOwn: isOwnProcess });
+  const files = createFiles((path, kind) => writer.fileId(path, kind));
+  const definitions = createDefinitionStream(probes.definitions, { contexts, processes, files });
+  const decoder = createDecoder();
+  const resolver = createResolver(decoder.decoded, {
+    contexts,
+    processes,
+    files,
+    internName: (text) => writer.nameId(text),
+    wallOffset: clock.offsetWords,
+  });
+  const kernelLosses = createLossCounters(probes.losses);
+  const buffer = new Uint8Array(BUFFER_BYTES);
+  const words = new Uint32Array(buffer.buffer);
+  const isKept = (record: Uint32Array, offset: number) => !resolver.isOwn(record, offset);
+  let recursionMisses = 0n;
+  let lookedNs = clock.nowNs();
+  let eventCount = 0;
+  let lossCount = 0;
+
+  function recordLosses(): void {
+    const losses = [...kernelLosses.take(), ...ownLosses()];
+    const nowNs = clock.nowNs();
+    for (const loss of losses) {
+      lossCount += loss.count;
+      writer.recordLoss({ ...loss, fromNs: lookedNs, toNs: nowNs });
+    }
+    lookedNs = nowNs;
+  }
+
+  function ownLosses(): Loss[] {
+    const missed = probes.recursionMisses();
+    const counts: [LossCause, number][] = [
+      ['bad_record', decoder.takeBadRecords()],
+      ['definition_lost', definitions.takeBadRecords()],
+      ['program_busy', Number(missed - recursionMisses)],
+    ];
+    recursionMisses = missed;
+    return counts.filter(([, count]) => count > 0).map(([cause, count]) => ({ cause, eventType: null, count }));
+  }
+
+  return {
+    turn() {
+      const change = clock.measure();
+      if (change) writer.recordClock(change);
+      const filled = probes.events.drain(buffer);
+      definitions.drain();
+      for (let at = 0; at < filled; ) {
+        at = decoder.decode(buffer, at, filled, isKept);
+        resolver.resolve(words);
+        eventCount += decoder.decoded.block.rowCount;
+        writer.append(decoder.decoded.block);
+      }
+      recordLosses();
+      return filled;
+    },
+    get eventCount() {
+      return eventCount;
+    },
+    get lossCount() {
+      return lossCount;
+    },
+  };
+}

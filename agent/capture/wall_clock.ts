@@ -1,0 +1,54 @@
+/**
+ * Wall clock of kernel times: CLOCK_BOOTTIME + an offset that is measured again and again.
+ *
+ * The offset in use moves only when the measured one leaves it by more than the measurement's noise, so that events
+ * keep their order; a move is told to the recording, and times already written never change.
+ */
+import { readClocks } from 'libbpf-ts';
+
+/** A reading is good to some 100 ns; NTP slews by up to 500 us a second. */
+const NOISE_NS = 1000n;
+/** A larger move is a step: someone set the clock. */
+const STEP_NS = 1_000_000n;
+
+export interface ClockChange {
+  bootNs: bigint;
+  offsetNs: bigint;
+  kind: 'start' | 'slew' | 'step';
+}
+
+export interface WallClock {
+  /** The offset in use: low and high word of a 64-bit integer. */
+  readonly offsetWords: Uint32Array;
+  /** Measures; gives the change when the offset moved. */
+  measure(): ClockChange | undefined;
+  /** The wall clock now, nanoseconds since the epoch. */
+  nowNs(): bigint;
+}
+
+/** Fills [CLOCK_REALTIME, CLOCK_BOOTTIME] in nanoseconds. */
+export type ReadClocks = (into: BigInt64Array) => void;
+
+export function createWallClock(read: ReadClocks = readClocks): WallClock {
+  const clocks = new BigInt64Array(4);
+  const offset = new BigInt64Array(1);
+  let started = false;
+  return {
+    offsetWords: new Uint32Array(offset.buffer),
+    measure() {
+      read(clocks);
+      const measured = clocks[0]! - clocks[1]!;
+      const moved = measured - offset[0]!;
+      const distance = moved < 0n ? -moved : moved;
+      if (started && distance <= NOISE_NS) return undefined;
+      const kind = !started ? 'start' : distance >= STEP_NS ? 'step' : 'slew';
+      started = true;
+      offset[0] = measured;
+      return { bootNs: clocks[1]!, offsetNs: measured, kind };
+    },
+    nowNs() {
+      read(clocks);
+      return clocks[0]!;
+    },
+  };
+}

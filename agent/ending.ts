@@ -1,0 +1,13 @@
+/** One signal for every way in which a long-running command is told to end. */
+
+/** Aborts at SIGINT, at SIGTERM, and when the `kreplay up` that started this process is gone. */
+export function endingSignal(): AbortSignal {
+  const ending = new AbortController();
+  const end = () => ending.abort();
+  process.once('SIGINT', end);
+  process.once('SIGTERM', end);
+  process.once('disconnect', end);
+  // Listening for it must not keep a process alive that has nothing else to do.
+  process.channel?.unref();
+  return ending.signal;
+}

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Block requests, one record at completion.
+ *
+ *   block_getrq, block_bio_*merge   in the task that queued the bio   bio -> who, when
+ *   block_rq_issue                  the device gets the request       request -> who (all its bios), when
+ *   block_rq_complete               in whatever task is interrupted   the record
+ *
+ * Not block_bio_queue: bios are split and merged after it, and half of the bytes of large I/O had no match.
+ */
+#include "process.bpf.h"
+#include "kernel_compat.bpf.h"
+
+#define BIO_WALK_MAX 256
+#define UNKNOWN_U64 (~0ull)
+
+/* Who queued a bio. */
+struct bio_owner {
+	__u64 queued_ns;
+	__u64 context_id;
+	__u64 process_id;
+	__u32 flags;
+	__u32 pid;
+	__u32 tid;
+	__u32 reserved;
+	char comm[16];
+};
+
+/* A request between issue and completion. */
+struct request_state {
+	struct bio_owner owner;
+	__u64 issued_ns;
+	__u64 sector;
+	__u64 bytes;
+	__u64 bytes_done;
+	__u32 operation;
+	__u32 origin_count;
+	struct event_origin origins[ORIGINS_MAX];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 16384);
+	__type(key, __u64);
+	__type(value, struct bio_owner);
+} bio_owners SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 16384);
+	__type(key, __u64);
+	__type(value, struct request_state);
+} request_states SEC(".maps");
+
+/* A program does not run inside itself on one CPU, so each has its scratch to itself. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 2);
+	__type(key, __u32);
+	__type(value, struct request_state);
+} request_scratch SEC(".maps");
+
+enum { SCRATCH_ISSUE, SCRATCH_COMPLETE };
+
+static __always_inline int queue_bio(struct bio *bio)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct bio_owner owner = {};
+	struct task_state *state;
+	__u64 key = (__u64)bio;
+	struct owner context;
+
+	if (task->tgid == agent_tgid)
+		return 0;
+	state = new_state_of(task);
+	if (!state) {
+		count_loss(EVENT_BLOCK_IO, LOSS_NO_MEMORY);
+		return 0;
+	}
+	context = owner_of(task, state);
+	owner.queued_ns = bpf_ktime_get_boot_ns();
+	owner.context_id = context.context_id;
+	owner.flags = context.flags;
+	owner.process_id = process_id_of(task, state);
+	owner.pid = task->tgid;
+	owner.tid = task->pid;
+	bpf_get_current_comm(owner.comm, sizeof(owner.comm));
+	bpf_map_update_elem(&bio_owners, &key, &owner, BPF_ANY);
+	return 0;
+}
+
+SEC("tp_btf/block_getrq")
+int BPF_PROG(block_getrq, struct bio *bio)
+{
+	return queue_bio(bio);
+}
+
+SEC("tp_btf/block_bio_backmerge")
+int BPF_PROG(block_backmerge, struct bio *bio)
+{
+	return queue_bio(bio);
+}
+
+SEC("tp_btf/block_bio_frontmerge")
+int BPF_PROG(block_frontmerge, struct bio *bio)
+{
+	return queue_bio(bio);
+}
+
+/* Adds one bio's bytes to its owner's share. The owner of the earliest bio stands for the request. */
+static __always_inline void add_bio(struct request_state *request, struct bio_owner *owner, __u32 bytes)
+{
+	if (!request->owner.queued_ns || owner->queued_ns < request->owner.queued_ns)
+		request->owner = *owner;
+	for (__u32 slot = 0; slot < ORIGINS_MAX; slot++) {
+		struct event_origin *origin = &request->origins[slot];
+
+		if (slot >= request->origin_count) {
+			origin->context_id = owner->context_id;
+			origin->process_id = owner->process_id;
+			origin->bytes = bytes;
+			origin->flags = owner->flags;
+			request->origin_count = slot + 1;
+			return;
+		}
+		if (origin->context_id == owner->context_id && origin->process_id == owner->process_id) {
+			origin->bytes += bytes;
+			return;
+		}
+	}
+	request->origin_count = ORIGINS_MAX + 1;
+}
+
+/* Gathers the owners of all bios of a request; false when none is known. */
+static __always_inline bool gather_owners(struct request_state *request, struct request *rq)
+{
+	struct bio *bio = rq->bio;
+
+	__builtin_memset(request, 0, sizeof(*request));
+	for (int i = 0; i < BIO_WALK_MAX && bio; i++) {
+		__u64 key = (__u64)bio;
+		struct bio_owner *owner = bpf_map_lookup_elem(&bio_owners, &key);
+
+		if (owner) {
+			add_bio(request, owner, BPF_CORE_READ(bio, bi_iter.bi_size));
+			bpf_map_delete_elem(&bio_owners, &key);
+		}
+		bio = BPF_CORE_READ(bio, bi_next);
+	}
+	if (!request->owner.queued_ns)
+		return false;
+	/* Owners that were not looked at count as others. */
+	if (bio)
+		request->origin_count = ORIGINS_MAX + 1;
+	request->sector = rq->__sector;
+	request->bytes = rq->__data_len;
+	request->operation = block_operation(rq->cmd_flags, rq->__data_len);
+	return true;
+}
+
+static __always_inline void emit(struct request_state *request, struct request *rq, int error, __u64 now_ns)
+{
+	struct block_io *event = reserve(events, EVENT_BLOCK_IO, struct block_io);
+
+	if (!event)
+		return;
+	event->event_type = EVENT_BLOCK_IO;
+	event->cpu = bpf_get_smp_processor_id();
+	event->flags = request->owner.flags;
+	event->timestamp_ns = request->owner.queued_ns;
+	event->duration_ns = now_ns - request->owner.queued_ns;
+	event->context_id = request->owner.context_id;
+	event->process_id = request->owner.process_id;
+	event->pid = request->owner.pid;
+	event->tid = request->owner.tid;
+	__builtin_memcpy(event->comm, request->owner.comm, sizeof(event->comm));
+	event->result = error ? error : request->bytes_done;
+	event->sector = request->sector;
+	event->bytes = request->bytes;
+	event->queue_ns = request->issued_ns ? request->issued_ns - request->owner.queued_ns : UNKNOWN_U64;
+	event->operation = request->operation;
+	event->origin_count = request->origin_count;
+	__builtin_memcpy(event->origins, request->origins, sizeof(event->origins));
+	__builtin_memset(event->device, 0, sizeof(event->device));
+	bpf_probe_read_kernel_str(event->device, sizeof(event->device), disk_name_of(rq));
+	submit(event);
+}
+
+/*
+ * A driver that requeues a request issues it again: by then its bios have no owner any more, and the first issue
+ * stands. A request without bios of ours (the flush machinery's own, passthrough) is not remembered.
+ */
+SEC("tp_btf/block_rq_issue")
+int BPF_PROG(block_issue, struct request *rq)
+{
+	__u32 slot = SCRATCH_ISSUE;
+	struct request_state *request = bpf_map_lookup_elem(&request_scratch, &slot);
+	__u64 key = (__u64)rq;
+
+	if (!request || !gather_owners(request, rq))
+		return 0;
+	request->issued_ns = bpf_ktime_get_boot_ns();
+	bpf_map_update_elem(&request_states, &key, request, BPF_ANY);
+	return 0;
+}
+
+SEC("tp_btf/block_rq_complete")
+int BPF_PROG(block_complete, struct request *rq, int status, unsigned int bytes)
+{
+	__u64 key = (__u64)rq, now_ns = bpf_ktime_get_boot_ns();
+	struct request_state *request;
+	__u32 slot = SCRATCH_COMPLETE;
+
+	request = bpf_map_lookup_elem(&request_states, &key);
+	if (!request) {
+		/* A flush without data is carried out by a request of the block layer's own, and never issued itself. */
+		request = bpf_map_lookup_elem(&request_scratch, &slot);
+		if (request && gather_owners(request, rq))
+			emit(request, rq, block_error(status), now_ns);
+		return 0;
+	}
+	request->bytes_done += bytes;
+	if (bytes < rq->__data_len)
+		return 0;
+	emit(request, rq, block_error(status), now_ns);
+	bpf_map_delete_elem(&request_states, &key);
+	return 0;
+}

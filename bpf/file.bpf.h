@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Which file a descriptor means: a number in the event, its path once through the definition ring. */
+#ifndef KREPLAY_FILE_BPF_H
+#define KREPLAY_FILE_BPF_H
+
+#include "kreplay.bpf.h"
+
+#define PATH_DEPTH_MAX 64
+#define NAME_SIZE_MAX 256
+/* A path is walked again after this long: renaming a folder above the file changes none of the file's own keys. */
+#define PATH_AGE_MAX_NS 1000000000ull
+
+struct known_file {
+	__u64 file_id;
+	__u64 defined_ns;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 16384);
+	__type(key, struct file_key);
+	__type(value, struct known_file);
+} known_files SEC(".maps");
+
+struct file_scratch {
+	struct path_walk {
+		struct mount *mount;
+		struct dentry *dentry;
+		struct dentry *root;
+		__u32 size;
+	} walk;
+	struct file_definition definition;
+	char path[PATH_SIZE + NAME_SIZE_MAX];
+};
+
+/* Only sys_enter uses it, which runs with preemption off and never in an interrupt. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct file_scratch);
+} file_scratch SEC(".maps");
+
+/* The open file behind a descriptor, or NULL. Only a number: every look into it needs a probe read. */
+static __always_inline struct file *file_of(struct task_struct *task, __u32 fd)
+{
+	struct fdtable *table = task->files->fdt;
+	struct file *file = NULL;
+
+	if (fd >= table->max_fds)
+		return NULL;
+	bpf_probe_read_kernel(&file, sizeof(file), &table->fd[fd]);
+	return file;
+}
+
+/*
+ * Writes the names from the leaf up to the root of the mount namespace, each with its NUL: the agent turns them
+ * round. bpf_d_path() is not allowed in tracepoint programs.
+ *
+ * The walk's state lives in the map, not in registers: the verifier then sees every turn begin alike, and prunes
+ * (in registers: over a million instructions, refused).
+ */
+static __always_inline void walk_path(struct file_scratch *scratch)
+{
+	struct path_walk *walk = &scratch->walk;
+
+	for (int depth = 0; depth < PATH_DEPTH_MAX; depth++) {
+		struct dentry *dentry = walk->dentry, *parent;
+		struct mount *mount = walk->mount;
+		__u32 size = walk->size;
+		long copied;
+
+		if (dentry == walk->root) {
+			struct mount *above = BPF_CORE_READ(mount, mnt_parent);
+
+			if (above == mount)
+				return;
+			walk->dentry = BPF_CORE_READ(mount, mnt_mountpoint);
+			walk->mount = above;
+			walk->root = BPF_CORE_READ(above, mnt.mnt_root);
+			continue;
+		}
+		if (size >= PATH_SIZE)
+			break;
+		copied = bpf_probe_read_kernel_str(scratch->path + size, NAME_SIZE_MAX,
+						   BPF_CORE_READ(dentry, d_name.name));
+		if (copied < 0)
+			break;
+		walk->size = size + copied;
+		parent = BPF_CORE_READ(dentry, d_parent);
+		/* memfd and the like hang below no root. */
+		if (parent == dentry)
+			return;
+		walk->dentry = parent;
+	}
+	scratch->definition.flags |= FILE_TRUNCATED;
+}
+
+static __always_inline __u64 define_file(struct file *file, const struct file_key *key, __u64 now_ns)
+{
+	struct known_file known = {.defined_ns = now_ns};
+	struct file_definition *definition;
+	struct file_scratch *scratch;
+	struct dentry *dentry;
+	struct inode *inode;
+	struct path path;
+	__u32 zero = 0, size;
+
+	scratch = bpf_map_lookup_elem(&file_scratch, &zero);
+	if (!scratch)
+		return 0;
+	definition = &scratch->definition;
+	inode = BPF_CORE_READ(file, f_inode);
+	dentry = (struct dentry *)key->dentry;
+	__builtin_memset(definition, 0, sizeof(*definition));
+	definition->definition_type = FILE_DEFINITION;
+	definition->file_id = known.file_id = new_id();
+	definition->inode = key->inode;
+	definition->mode = BPF_CORE_READ(inode, i_mode);
+	definition->filesystem = BPF_CORE_READ(inode, i_sb, s_magic);
+	/* d_unlinked(); a pseudo file that was never linked, such as a memfd, counts as deleted, as in /proc. */
+	if (!BPF_CORE_READ(dentry, d_hash.pprev) && (definition->mode & S_IFMT) == S_IFREG)
+		definition->flags |= FILE_DELETED;
+	path = BPF_CORE_READ(file, f_path);
+	scratch->walk.mount = (void *)path.mnt - bpf_core_field_offset(struct mount, mnt);
+	scratch->walk.dentry = path.dentry;
+	scratch->walk.root = BPF_CORE_READ(path.mnt, mnt_root);
+	scratch->walk.size = 0;
+	walk_path(scratch);
+	size = scratch->walk.size;
+	if (size > PATH_SIZE + NAME_SIZE_MAX)
+		return 0;
+	definition->text_size = size;
+	if (bpf_ringbuf_output(&definitions, definition, sizeof(*definition) + size, BPF_RB_NO_WAKEUP)) {
+		count_loss(FILE_DEFINITION, LOSS_RING_FULL);
+		return 0;
+	}
+	bpf_map_update_elem(&known_files, key, &known, BPF_ANY);
+	return known.file_id;
+}
+
+static __always_inline bool same_file(const struct file_key *a, const struct file_key *b)
+{
+	return a->dentry == b->dentry && a->name_hash == b->name_hash && a->inode == b->inode &&
+	       a->parent == b->parent && a->mount == b->mount;
+}
+
+/*
+ * The key holds what a path depends on near the file: the leaf's name and its folder. The inode number tells apart
+ * sockets and pipes whose structures were freed and used again at the same address.
+ */
+static __always_inline __u64 file_id_of(struct file *file, struct task_state *state, __u64 now_ns)
+{
+	struct known_file *known;
+	struct file_key key = {};
+	struct dentry *dentry;
+	struct path path;
+
+	if (!file)
+		return 0;
+	path = BPF_CORE_READ(file, f_path);
+	dentry = path.dentry;
+	key.mount = (__u64)path.mnt;
+	key.dentry = (__u64)dentry;
+	key.parent = (__u64)BPF_CORE_READ(dentry, d_parent);
+	key.name_hash = BPF_CORE_READ(dentry, d_name.hash_len);
+	key.inode = BPF_CORE_READ(file, f_inode, i_ino);
+
+	if (state->file_key_id && now_ns - state->file_defined_ns < PATH_AGE_MAX_NS &&
+	    same_file(&state->file_key, &key))
+		return state->file_key_id;
+
+	known = bpf_map_lookup_elem(&known_files, &key);
+	if (known && now_ns - known->defined_ns < PATH_AGE_MAX_NS) {
+		state->file_key_id = known->file_id;
+		state->file_defined_ns = known->defined_ns;
+	} else {
+		state->file_key_id = define_file(file, &key, now_ns);
+		state->file_defined_ns = now_ns;
+	}
+	state->file_key = key;
+	return state->file_key_id;
+}
+
+#endif

@@ -1,0 +1,208 @@
+/* Generated from bpf/schema by `make gen`. Do not edit. */
+#ifndef KREPLAY_EVENTS_H
+#define KREPLAY_EVENTS_H
+
+#define EVENT_SYS_WRITE 1
+#define EVENT_BLOCK_IO 2
+#define CONTEXT_DEFINITION 64
+#define CONTEXT_END 65
+#define PROCESS_DEFINITION 66
+#define FILE_DEFINITION 67
+#define CONTEXT_INHERITED_PROCESS 1
+#define CONTEXT_INHERITED_THREAD 2
+#define CONTEXT_PROCESS_DEFAULT 4
+#define CONTEXT_LOST 1
+#define FILE_DELETED 1
+#define FILE_TRUNCATED 2
+#define LOSS_RING_FULL 0
+#define LOSS_NO_MEMORY 1
+#define LOSS_TYPES_MAX 128
+#define LOSS_CAUSES_MAX 4
+#define MARKER_SIZE 1024
+#define PATH_SIZE 4096
+#define ORIGINS_MAX 4
+#define BLOCK_OPERATION_READ 0
+#define BLOCK_OPERATION_WRITE 1
+#define BLOCK_OPERATION_FLUSH 2
+#define BLOCK_OPERATION_DISCARD 3
+#define BLOCK_OPERATION_OTHER 4
+
+/* One owner of a block request. */
+struct event_origin {
+	__u64 context_id;
+	__u64 process_id;
+	__u32 bytes;
+	__u32 flags; /* CONTEXT_* bits */
+};
+_Static_assert(sizeof(struct event_origin) == 24, "event_origin");
+_Static_assert(__builtin_offsetof(struct event_origin, context_id) == 0, "event_origin.context_id");
+_Static_assert(__builtin_offsetof(struct event_origin, process_id) == 8, "event_origin.process_id");
+_Static_assert(__builtin_offsetof(struct event_origin, bytes) == 16, "event_origin.bytes");
+_Static_assert(__builtin_offsetof(struct event_origin, flags) == 20, "event_origin.flags");
+
+/* [record type][cause], added to atomically. */
+struct loss_counters {
+	__u64 lost[LOSS_TYPES_MAX][LOSS_CAUSES_MAX];
+};
+
+/* one call of the write family, from entry to return */
+struct sys_write {
+	__u16 event_type; /* what the record is */
+	__u16 cpu; /* CPU that the event ended on */
+	__u32 flags; /* CONTEXT_* bits */
+	__u64 timestamp_ns; /* start of the event, nanoseconds since the epoch */
+	__u64 duration_ns; /* from start to end, nanoseconds */
+	__u64 context_id; /* whose event it is */
+	__u64 process_id; /* which program ran; it names the service */
+	__u32 pid; /* process id (thread group), in the root pid namespace */
+	__u32 tid; /* thread id, in the root pid namespace */
+	char comm[16]; /* command name of the thread */
+	__s64 result; /* bytes transferred, or a negative errno */
+	__u64 file_id; /* path, `socket:[inode]`, `pipe:[inode]` or `anon_inode:name`; null when not known */
+	__u64 bytes_requested; /* bytes that the caller asked to write; null when its iovec could not be read */
+	__s32 fd; /* file descriptor */
+	__u32 syscall; /* which call of the family */
+};
+_Static_assert(sizeof(struct sys_write) == 96, "sys_write");
+_Static_assert(__builtin_offsetof(struct sys_write, event_type) == 0, "sys_write.event_type");
+_Static_assert(__builtin_offsetof(struct sys_write, cpu) == 2, "sys_write.cpu");
+_Static_assert(__builtin_offsetof(struct sys_write, flags) == 4, "sys_write.flags");
+_Static_assert(__builtin_offsetof(struct sys_write, timestamp_ns) == 8, "sys_write.timestamp_ns");
+_Static_assert(__builtin_offsetof(struct sys_write, duration_ns) == 16, "sys_write.duration_ns");
+_Static_assert(__builtin_offsetof(struct sys_write, context_id) == 24, "sys_write.context_id");
+_Static_assert(__builtin_offsetof(struct sys_write, process_id) == 32, "sys_write.process_id");
+_Static_assert(__builtin_offsetof(struct sys_write, pid) == 40, "sys_write.pid");
+_Static_assert(__builtin_offsetof(struct sys_write, tid) == 44, "sys_write.tid");
+_Static_assert(__builtin_offsetof(struct sys_write, comm) == 48, "sys_write.comm");
+_Static_assert(__builtin_offsetof(struct sys_write, result) == 64, "sys_write.result");
+_Static_assert(__builtin_offsetof(struct sys_write, file_id) == 72, "sys_write.file_id");
+_Static_assert(__builtin_offsetof(struct sys_write, bytes_requested) == 80, "sys_write.bytes_requested");
+_Static_assert(__builtin_offsetof(struct sys_write, fd) == 88, "sys_write.fd");
+_Static_assert(__builtin_offsetof(struct sys_write, syscall) == 92, "sys_write.syscall");
+
+/* one block request, from its queueing to its completion */
+struct block_io {
+	__u16 event_type; /* what the record is */
+	__u16 cpu; /* CPU that the event ended on */
+	__u32 flags; /* CONTEXT_* bits */
+	__u64 timestamp_ns; /* start of the event, nanoseconds since the epoch */
+	__u64 duration_ns; /* from start to end, nanoseconds */
+	__u64 context_id; /* whose event it is */
+	__u64 process_id; /* which program ran; it names the service */
+	__u32 pid; /* process id (thread group), in the root pid namespace */
+	__u32 tid; /* thread id, in the root pid namespace */
+	char comm[16]; /* command name of the thread */
+	__s64 result; /* bytes transferred, or a negative errno */
+	__u64 sector; /* first sector on the device, in units of 512 bytes */
+	__u64 bytes; /* bytes of the request */
+	__u64 queue_ns; /* wait before the device got it, nanoseconds; null when it never went there by itself */
+	__u32 operation; /* what was asked of the device */
+	__u32 origin_count; /* owners: slots used in origins, or more than there are slots */
+	char device[32]; /* disk name */
+	struct event_origin origins[4]; /* whose data it carries, the largest share first */
+};
+_Static_assert(sizeof(struct block_io) == 232, "block_io");
+_Static_assert(__builtin_offsetof(struct block_io, event_type) == 0, "block_io.event_type");
+_Static_assert(__builtin_offsetof(struct block_io, cpu) == 2, "block_io.cpu");
+_Static_assert(__builtin_offsetof(struct block_io, flags) == 4, "block_io.flags");
+_Static_assert(__builtin_offsetof(struct block_io, timestamp_ns) == 8, "block_io.timestamp_ns");
+_Static_assert(__builtin_offsetof(struct block_io, duration_ns) == 16, "block_io.duration_ns");
+_Static_assert(__builtin_offsetof(struct block_io, context_id) == 24, "block_io.context_id");
+_Static_assert(__builtin_offsetof(struct block_io, process_id) == 32, "block_io.process_id");
+_Static_assert(__builtin_offsetof(struct block_io, pid) == 40, "block_io.pid");
+_Static_assert(__builtin_offsetof(struct block_io, tid) == 44, "block_io.tid");
+_Static_assert(__builtin_offsetof(struct block_io, comm) == 48, "block_io.comm");
+_Static_assert(__builtin_offsetof(struct block_io, result) == 64, "block_io.result");
+_Static_assert(__builtin_offsetof(struct block_io, sector) == 72, "block_io.sector");
+_Static_assert(__builtin_offsetof(struct block_io, bytes) == 80, "block_io.bytes");
+_Static_assert(__builtin_offsetof(struct block_io, queue_ns) == 88, "block_io.queue_ns");
+_Static_assert(__builtin_offsetof(struct block_io, operation) == 96, "block_io.operation");
+_Static_assert(__builtin_offsetof(struct block_io, origin_count) == 100, "block_io.origin_count");
+_Static_assert(__builtin_offsetof(struct block_io, device) == 104, "block_io.device");
+_Static_assert(__builtin_offsetof(struct block_io, origins) == 136, "block_io.origins");
+
+/* a marker line was written */
+struct context_definition {
+	__u16 definition_type; /* what the record defines */
+	__u16 reserved; /* zero */
+	__u32 text_size; /* bytes of text behind the record */
+	__u64 context_id; /* number that events carry */
+	__u64 time_ns; /* CLOCK_BOOTTIME */
+	__u32 pid; /* process that wrote it */
+	__u32 tid; /* thread that wrote it */
+	__u32 uid; /* real user id of the writer */
+	__u32 scope; /* 0 the thread, 1 the process default */
+};
+_Static_assert(sizeof(struct context_definition) == 40, "context_definition");
+_Static_assert(__builtin_offsetof(struct context_definition, definition_type) == 0, "context_definition.definition_type");
+_Static_assert(__builtin_offsetof(struct context_definition, reserved) == 2, "context_definition.reserved");
+_Static_assert(__builtin_offsetof(struct context_definition, text_size) == 4, "context_definition.text_size");
+_Static_assert(__builtin_offsetof(struct context_definition, context_id) == 8, "context_definition.context_id");
+_Static_assert(__builtin_offsetof(struct context_definition, time_ns) == 16, "context_definition.time_ns");
+_Static_assert(__builtin_offsetof(struct context_definition, pid) == 24, "context_definition.pid");
+_Static_assert(__builtin_offsetof(struct context_definition, tid) == 28, "context_definition.tid");
+_Static_assert(__builtin_offsetof(struct context_definition, uid) == 32, "context_definition.uid");
+_Static_assert(__builtin_offsetof(struct context_definition, scope) == 36, "context_definition.scope");
+
+/* a context lost its setter */
+struct context_end {
+	__u16 definition_type; /* what the record defines */
+	__u16 reserved; /* zero */
+	__u32 text_size; /* bytes of text behind the record */
+	__u64 context_id; /* the number that ended */
+	__u64 time_ns; /* CLOCK_BOOTTIME */
+};
+_Static_assert(sizeof(struct context_end) == 24, "context_end");
+_Static_assert(__builtin_offsetof(struct context_end, definition_type) == 0, "context_end.definition_type");
+_Static_assert(__builtin_offsetof(struct context_end, reserved) == 2, "context_end.reserved");
+_Static_assert(__builtin_offsetof(struct context_end, text_size) == 4, "context_end.text_size");
+_Static_assert(__builtin_offsetof(struct context_end, context_id) == 8, "context_end.context_id");
+_Static_assert(__builtin_offsetof(struct context_end, time_ns) == 16, "context_end.time_ns");
+
+/* a task was seen in a new program */
+struct process_definition {
+	__u16 definition_type; /* what the record defines */
+	__u16 reserved; /* zero */
+	__u32 text_size; /* bytes of text behind the record */
+	__u64 process_id; /* number that events carry */
+	__u64 start_ns; /* CLOCK_BOOTTIME at which the process started */
+	__u32 pid; /* process id */
+	__u32 uid; /* real user id */
+	__u32 kernel_thread; /* 1 when the task has no program */
+	__u32 reserved2; /* zero */
+	char executable[64]; /* file name of the program, without its folder */
+};
+_Static_assert(sizeof(struct process_definition) == 104, "process_definition");
+_Static_assert(__builtin_offsetof(struct process_definition, definition_type) == 0, "process_definition.definition_type");
+_Static_assert(__builtin_offsetof(struct process_definition, reserved) == 2, "process_definition.reserved");
+_Static_assert(__builtin_offsetof(struct process_definition, text_size) == 4, "process_definition.text_size");
+_Static_assert(__builtin_offsetof(struct process_definition, process_id) == 8, "process_definition.process_id");
+_Static_assert(__builtin_offsetof(struct process_definition, start_ns) == 16, "process_definition.start_ns");
+_Static_assert(__builtin_offsetof(struct process_definition, pid) == 24, "process_definition.pid");
+_Static_assert(__builtin_offsetof(struct process_definition, uid) == 28, "process_definition.uid");
+_Static_assert(__builtin_offsetof(struct process_definition, kernel_thread) == 32, "process_definition.kernel_thread");
+_Static_assert(__builtin_offsetof(struct process_definition, reserved2) == 36, "process_definition.reserved2");
+_Static_assert(__builtin_offsetof(struct process_definition, executable) == 40, "process_definition.executable");
+
+/* a file was first written to */
+struct file_definition {
+	__u16 definition_type; /* what the record defines */
+	__u16 reserved; /* zero */
+	__u32 text_size; /* bytes of text behind the record */
+	__u64 file_id; /* number that events carry */
+	__u64 inode; /* inode number */
+	__u64 filesystem; /* magic number of its filesystem */
+	__u32 mode; /* st_mode */
+	__u32 flags; /* FILE_* bits */
+};
+_Static_assert(sizeof(struct file_definition) == 40, "file_definition");
+_Static_assert(__builtin_offsetof(struct file_definition, definition_type) == 0, "file_definition.definition_type");
+_Static_assert(__builtin_offsetof(struct file_definition, reserved) == 2, "file_definition.reserved");
+_Static_assert(__builtin_offsetof(struct file_definition, text_size) == 4, "file_definition.text_size");
+_Static_assert(__builtin_offsetof(struct file_definition, file_id) == 8, "file_definition.file_id");
+_Static_assert(__builtin_offsetof(struct file_definition, inode) == 16, "file_definition.inode");
+_Static_assert(__builtin_offsetof(struct file_definition, filesystem) == 24, "file_definition.filesystem");
+_Static_assert(__builtin_offsetof(struct file_definition, mode) == 32, "file_definition.mode");
+_Static_assert(__builtin_offsetof(struct file_definition, flags) == 36, "file_definition.flags");
+
+#endif

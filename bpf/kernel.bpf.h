@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The kernel's structures, as far as the hooks look into them. Offsets are not these: `preserve_access_index` has
+ * libbpf put the running kernel's own in, from its BTF, at load.
+ */
+#ifndef KREPLAY_KERNEL_BPF_H
+#define KREPLAY_KERNEL_BPF_H
+
+#include <linux/bpf.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+typedef __u8 bool;
+enum { false = 0, true = 1 };
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct pt_regs {
+	unsigned long di, si, dx, orig_ax;
+};
+
+struct qstr {
+	union {
+		struct {
+			__u32 hash, len;
+		};
+		__u64 hash_len;
+	};
+	const unsigned char *name;
+};
+
+struct hlist_bl_node {
+	struct hlist_bl_node *next, **pprev;
+};
+
+struct super_block {
+	unsigned long s_magic;
+};
+
+struct inode {
+	unsigned short i_mode;
+	struct super_block *i_sb;
+	unsigned long i_ino;
+	__u32 i_rdev;
+};
+
+struct dentry {
+	struct hlist_bl_node d_hash;
+	struct dentry *d_parent;
+	struct qstr d_name;
+	struct inode *d_inode;
+};
+
+struct vfsmount {
+	struct dentry *mnt_root;
+};
+
+struct mount {
+	struct mount *mnt_parent;
+	struct dentry *mnt_mountpoint;
+	struct vfsmount mnt;
+};
+
+struct path {
+	struct vfsmount *mnt;
+	struct dentry *dentry;
+};
+
+struct file {
+	struct path f_path;
+	struct inode *f_inode;
+};
+
+struct fdtable {
+	unsigned int max_fds;
+	struct file **fd;
+};
+
+struct files_struct {
+	struct fdtable *fdt;
+};
+
+struct mm_struct {
+	struct file *exe_file;
+};
+
+struct thread_info {
+	__u32 status;
+};
+
+struct task_struct {
+	struct thread_info thread_info;
+	unsigned int flags;
+	struct mm_struct *mm;
+	__u32 pid, tgid;
+	struct task_struct *group_leader;
+	__u64 start_boottime;
+	struct files_struct *files;
+};
+
+struct gendisk {
+	char disk_name[32];
+};
+
+struct request_queue {
+	struct gendisk *disk;
+};
+
+struct bvec_iter {
+	unsigned int bi_size;
+};
+
+struct bio {
+	struct bio *bi_next;
+	struct bvec_iter bi_iter;
+};
+
+struct request {
+	struct request_queue *q;
+	unsigned int cmd_flags;
+	unsigned int __data_len;
+	__u64 __sector;
+	struct bio *bio;
+};
+
+/* The disk of a request before request_queue had it (kernel commit d152c682f03c, 5.15). */
+struct request___rq_disk {
+	struct gendisk *rq_disk;
+};
+
+enum req_flag_bits {
+	__REQ_PREFLUSH,
+};
+
+#pragma clang attribute pop
+
+/* include/linux/sched.h, include/uapi/linux/sched.h, arch/x86/include/asm/thread_info.h */
+#define PF_KTHREAD 0x00200000
+#define CLONE_THREAD 0x00010000
+#define TS_COMPAT 0x0002
+
+/* include/uapi/linux/stat.h */
+#define S_IFMT 0170000
+#define S_IFCHR 0020000
+#define S_IFREG 0100000
+
+/* arch/x86/entry/syscalls/syscall_64.tbl */
+#define NR_WRITE 1
+#define NR_PWRITE64 18
+#define NR_WRITEV 20
+#define NR_PWRITEV 296
+#define NR_PWRITEV2 328
+
+#endif

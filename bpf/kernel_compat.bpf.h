@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Where kernels differ, and the commit that made them. */
+#ifndef KREPLAY_KERNEL_COMPAT_BPF_H
+#define KREPLAY_KERNEL_COMPAT_BPF_H
+
+#include "kernel.bpf.h"
+#include "gen/events.h"
+
+/* request.rq_disk went with f3fa33acca9f (5.17); request_queue.disk came with d152c682f03c (5.15). */
+static __always_inline const char *disk_name_of(struct request *rq)
+{
+	struct gendisk *disk;
+
+	if (bpf_core_field_exists(struct request_queue, disk))
+		disk = BPF_CORE_READ(rq, q, disk);
+	else
+		disk = BPF_CORE_READ((struct request___rq_disk *)rq, rq_disk);
+	return disk->disk_name;
+}
+
+/*
+ * block_rq_complete gives an errno on older kernels and a blk_status_t on newer ones. The numbers are those of
+ * blk_errors[] in block/blk-core.c; an errno is negative and passes through.
+ */
+static __always_inline int block_error(int status)
+{
+	if (status <= 0)
+		return status;
+	switch (status) {
+	case 1:
+		return -95; /* BLK_STS_NOTSUPP: EOPNOTSUPP */
+	case 2:
+		return -110; /* BLK_STS_TIMEOUT: ETIMEDOUT */
+	case 3:
+		return -28; /* BLK_STS_NOSPC: ENOSPC */
+	case 4:
+		return -67; /* BLK_STS_TRANSPORT: ENOLINK */
+	case 5:
+		return -121; /* BLK_STS_TARGET: EREMOTEIO */
+	case 6:
+		return -52; /* BLK_STS_RESV_CONFLICT: EBADE */
+	case 7:
+		return -61; /* BLK_STS_MEDIUM: ENODATA */
+	case 8:
+		return -84; /* BLK_STS_PROTECTION: EILSEQ */
+	case 9:
+		return -12; /* BLK_STS_RESOURCE: ENOMEM */
+	default:
+		return -5; /* EIO */
+	}
+}
+
+/* Low eight bits of cmd_flags: enum req_op in include/linux/blk_types.h. A flush comes as an empty write. */
+static __always_inline __u32 block_operation(__u32 cmd_flags, __u32 bytes)
+{
+	__u32 preflush = 1u << bpf_core_enum_value(enum req_flag_bits, __REQ_PREFLUSH);
+
+	if (!bytes && cmd_flags & preflush)
+		return BLOCK_OPERATION_FLUSH;
+	switch (cmd_flags & 0xff) {
+	case 0:
+		return BLOCK_OPERATION_READ;
+	case 1:
+		return BLOCK_OPERATION_WRITE;
+	case 2:
+		return BLOCK_OPERATION_FLUSH;
+	case 3:
+		return BLOCK_OPERATION_DISCARD;
+	default:
+		return BLOCK_OPERATION_OTHER;
+	}
+}
+
+#endif

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* What the hooks share: maps, ids, and the only two ways to emit a record. */
+#ifndef KREPLAY_BPF_H
+#define KREPLAY_BPF_H
+
+#include "kernel.bpf.h"
+#include "gen/events.h"
+
+/* Set by the agent before load. */
+extern const volatile __u32 agent_tgid;
+
+/* Becomes 1 at the first `KREPLAY1 proc`: until then no event needs to look at its group leader. */
+extern __u32 process_contexts_used;
+
+/* What is remembered of a task, freed with it. */
+struct task_state {
+	/* Context of the thread, and of the process on its group leader. */
+	__u64 context_id;
+	__u64 process_context_id;
+	__u32 context_flags;
+	__u32 process_context_flags;
+
+	/* Definition in force, and the program (mm) that it describes. */
+	__u64 process_id;
+	__u64 process_mm;
+
+	/* The write that is under way; start_ns is 0 when none is. */
+	__u64 start_ns;
+	__u64 bytes_requested;
+	__u64 file_id;
+	__s32 fd;
+	__u32 syscall;
+
+	/* The file last written to: most tasks write to one at a time. */
+	struct file_key {
+		__u64 mount, dentry, parent, name_hash, inode;
+	} file_key;
+	__u64 file_key_id;
+	__u64 file_defined_ns;
+};
+
+struct task_state_map {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct task_state);
+};
+
+struct loss_map {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct loss_counters);
+};
+
+struct id_map {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u64);
+};
+
+struct event_ring_map {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 16 << 20);
+};
+
+struct definition_ring_map {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4 << 20);
+};
+
+extern struct task_state_map task_states SEC(".maps");
+extern struct loss_map losses SEC(".maps");
+extern struct id_map next_ids SEC(".maps");
+extern struct event_ring_map events SEC(".maps");
+extern struct definition_ring_map definitions SEC(".maps");
+
+static __always_inline void count_loss(__u32 record_type, __u32 cause)
+{
+	__u32 zero = 0;
+	struct loss_counters *counters = bpf_map_lookup_elem(&losses, &zero);
+
+	if (counters && record_type < LOSS_TYPES_MAX && cause < LOSS_CAUSES_MAX)
+		__sync_fetch_and_add(&counters->lost[record_type][cause], 1);
+}
+
+/*
+ * Room for a record, or NULL with the loss counted. Submit with submit(): a wake-up per record costs 12 to 18 us, so the
+ * agent drains on a timer instead.
+ */
+#define reserve(ring, record_type, type)                                                                     \
+	({                                                                                                   \
+		type *record_ = bpf_ringbuf_reserve(&ring, sizeof(type), 0);                                 \
+		if (!record_)                                                                                \
+			count_loss(record_type, LOSS_RING_FULL);                                             \
+		record_;                                                                                     \
+	})
+
+#define submit(record) bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP)
+
+/* Unique among contexts, processes and files of a run; below 2^53; never 0 or CONTEXT_LOST. */
+static __always_inline __u64 new_id(void)
+{
+	__u32 zero = 0;
+	__u64 *counter = bpf_map_lookup_elem(&next_ids, &zero);
+
+	if (!counter)
+		return 0;
+	return ++*counter << 12 | bpf_get_smp_processor_id();
+}
+
+static __always_inline struct task_state *state_of(struct task_struct *task)
+{
+	return bpf_task_storage_get(&task_states, task, 0, 0);
+}
+
+static __always_inline struct task_state *new_state_of(struct task_struct *task)
+{
+	return bpf_task_storage_get(&task_states, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+}
+
+/* The context that an event of this task has now. */
+struct owner {
+	__u64 context_id;
+	__u32 flags;
+};
+
+static __always_inline struct owner owner_of(struct task_struct *task, struct task_state *state)
+{
+	struct owner owner = {state->context_id, state->context_flags};
+	struct task_state *leader = state;
+
+	if (owner.context_id || !process_contexts_used)
+		return owner;
+	if (task->pid != task->tgid)
+		leader = state_of(task->group_leader);
+	if (leader && leader->process_context_id) {
+		owner.context_id = leader->process_context_id;
+		owner.flags = leader->process_context_flags | CONTEXT_PROCESS_DEFAULT;
+	}
+	return owner;
+}
+
+#endif

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* The maps and variables that several hooks share, defined once. */
+#include "kreplay.bpf.h"
+
+const volatile __u32 agent_tgid = 0;
+__u32 process_contexts_used = 0;
+
+struct task_state_map task_states SEC(".maps");
+struct loss_map losses SEC(".maps");
+struct id_map next_ids SEC(".maps");
+struct event_ring_map events SEC(".maps");
+struct definition_ring_map definitions SEC(".maps");
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Which program a task runs: defined at the task's first event in it. */
+#ifndef KREPLAY_PROCESS_BPF_H
+#define KREPLAY_PROCESS_BPF_H
+
+#include "kreplay.bpf.h"
+
+static __always_inline void define_process(struct task_struct *task, struct task_state *state, __u64 mm)
+{
+	struct process_definition *definition = reserve(definitions, PROCESS_DEFINITION, struct process_definition);
+	const unsigned char *name;
+
+	if (!definition) {
+		/* The next event tries again. */
+		state->process_id = 0;
+		return;
+	}
+	__builtin_memset(definition, 0, sizeof(*definition));
+	definition->definition_type = PROCESS_DEFINITION;
+	definition->process_id = new_id();
+	definition->start_ns = task->group_leader->start_boottime;
+	definition->pid = task->tgid;
+	definition->uid = bpf_get_current_uid_gid();
+	definition->kernel_thread = !mm;
+	if (mm) {
+		name = BPF_CORE_READ(task, mm, exe_file, f_path.dentry, d_name.name);
+		bpf_probe_read_kernel_str(definition->executable, sizeof(definition->executable), name);
+	}
+	state->process_id = definition->process_id;
+	state->process_mm = mm;
+	submit(definition);
+}
+
+/*
+ * The mm tells a new program without a hook on exec: exec_mmap() puts in an mm that was allocated while the old one
+ * lived, so the two never share an address. Kernel threads borrow mms and have no program.
+ */
+static __always_inline __u64 process_id_of(struct task_struct *task, struct task_state *state)
+{
+	__u64 mm = task->flags & PF_KTHREAD ? 0 : (__u64)task->mm;
+
+	if (!state->process_id || state->process_mm != mm)
+		define_process(task, state, mm);
+	return state->process_id;
+}
+
+#endif

@@ -1,0 +1,63 @@
+/** The API side of the contract: what one event looks like in JSON. */
+import { z } from 'zod';
+import { blockIo } from './block_io.ts';
+import type { commonFields } from './common.ts';
+import type { ApiOf, Fields } from './define.ts';
+import { ATTRIBUTION_QUALITIES, ATTRIBUTION_SOURCES, FILE_KINDS } from './owner.ts';
+import { sysWrite } from './sys_write.ts';
+
+export const attributionSchema = z.object({
+  source: z.enum(ATTRIBUTION_SOURCES),
+  quality: z.enum(ATTRIBUTION_QUALITIES),
+});
+
+/** What stands in every event beside the fields of its record. */
+const derived = {
+  event_id: z.string().meta({ description: 'opaque, unique across nodes, stable for ever' }),
+  service_name: z.string(),
+  transaction_id: z.string().nullable(),
+  trace_id: z.string().nullable(),
+  span_id: z.string().nullable(),
+  attribution: attributionSchema,
+  node: z.string(),
+  error: z.string().nullable().meta({ description: 'errno name when result is negative' }),
+};
+
+/** The name a field has in the API. */
+export function apiName(fieldName: string, field: Fields[string]): string {
+  return field.kind.columnName ?? fieldName;
+}
+
+function shape(fields: Fields): Record<string, z.ZodType> {
+  return Object.fromEntries(
+    Object.entries(fields)
+      .filter(([, field]) => !(field.kind.api instanceof z.ZodNever))
+      .flatMap(([name, field]) => [
+        [apiName(name, field), field.kind.api.meta({ description: field.doc })] as const,
+        ...(field.kind.name === 'file' ? [['file_kind', z.enum(FILE_KINDS)] as const] : []),
+      ]),
+  );
+}
+
+function eventSchema(event: typeof sysWrite | typeof blockIo) {
+  return z
+    .object({ event_type: z.literal(event.name), ...derived, ...shape(event.fields) })
+    .meta({ id: event.name, description: event.doc });
+}
+
+export const apiEventSchema = z.discriminatedUnion('event_type', [eventSchema(sysWrite), eventSchema(blockIo)]);
+
+type Derived = z.infer<z.ZodObject<typeof derived>>;
+type Common = Derived & ApiOf<typeof commonFields>;
+type SysWriteFields = typeof sysWrite.fields;
+type BlockIoFields = typeof blockIo.fields;
+
+export type SysWriteEvent = Common & {
+  event_type: 'sys_write';
+  file: string | null;
+  file_kind: (typeof FILE_KINDS)[number];
+} & Omit<ApiOf<Omit<SysWriteFields, keyof typeof commonFields>>, 'file_id'>;
+export type BlockIoEvent = Common & { event_type: 'block_io' } & ApiOf<Omit<BlockIoFields, keyof typeof commonFields>>;
+
+/** An event as the API gives it; 64-bit integers are bigints here and exact JSON integers on the wire. */
+export type ApiEvent = SysWriteEvent | BlockIoEvent;

@@ -1,0 +1,67 @@
+/**
+ * Events as columns: what the decoder fills, the recording stores and a scan returns.
+ *
+ *   event_type   1  1  2  1          common columns: one value a row
+ *   pid          7  7  9  7
+ *   sys_write.fd 3  4     3          a type's own columns: one value a row of that type, without gaps
+ *   block_io.sector    8
+ */
+import { COLUMNS, type Column } from './columns.ts';
+import { EVENTS } from './index.ts';
+import type { Storage } from './kinds.ts';
+
+export type ColumnArray = Uint8Array | Uint16Array | Uint32Array | Int32Array | BigUint64Array | BigInt64Array;
+
+const ARRAYS = {
+  u8: Uint8Array,
+  u16: Uint16Array,
+  u32: Uint32Array,
+  i32: Int32Array,
+  u64: BigUint64Array,
+  i64: BigInt64Array,
+} as const satisfies Record<Storage, unknown>;
+
+export interface Block {
+  rowCount: number;
+  /** Rows of each event type, by its id. */
+  typeCounts: Uint32Array;
+  /** Arrays may be longer than the rows in use. A scan leaves out columns that were not asked for. */
+  columns: Map<string, ColumnArray>;
+}
+
+/** A block and the recording's number for each of its rows. */
+export interface NumberedBlock extends Block {
+  numbers: BigUint64Array;
+}
+
+const TYPE_COUNTS = Math.max(...EVENTS.map((event) => event.id)) + 1;
+
+export function newColumnArray(storage: Storage, length: number): ColumnArray {
+  return new ARRAYS[storage](length);
+}
+
+export function newBlock(capacity: number, columns: readonly Column[] = COLUMNS): Block {
+  return {
+    rowCount: 0,
+    typeCounts: new Uint32Array(TYPE_COUNTS),
+    columns: new Map(columns.map((column) => [column.name, newColumnArray(column.storage, capacity)])),
+  };
+}
+
+/** Values in use of a column: all rows for a common one, the rows of its type otherwise. */
+export function columnLength(block: Block, column: Column): number {
+  return column.eventType === 0 ? block.rowCount : block.typeCounts[column.eventType]!;
+}
+
+/** For each row its place in its type's own columns. */
+export function typeRows(block: Block): Uint32Array {
+  const eventType = block.columns.get('event_type')! as Uint8Array;
+  const next = new Uint32Array(TYPE_COUNTS);
+  const rows = new Uint32Array(block.rowCount);
+  for (let row = 0; row < block.rowCount; row++) {
+    const type = eventType[row]!;
+    rows[row] = next[type]!;
+    next[type] = rows[row]! + 1;
+  }
+  return rows;
+}

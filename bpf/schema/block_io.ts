@@ -1,0 +1,17 @@
+import { commonFields } from './common.ts';
+import { defineRecord } from './define.ts';
+import { internal, label, optional_u64, origins, text, u64 } from './kinds.ts';
+
+/** Our own numbers: REQ_OP_* moved between kernels, so the program translates. */
+export const BLOCK_OPERATIONS = { read: 0, write: 1, flush: 2, discard: 3, other: 4 } as const;
+
+export const blockIo = defineRecord('block_io', 2, 'one block request, from its queueing to its completion', {
+  ...commonFields,
+  sector: u64('first sector on the device, in units of 512 bytes'),
+  bytes: u64('bytes of the request'),
+  queue_ns: optional_u64('wait before the device got it, nanoseconds; null when it never went there by itself'),
+  operation: label(BLOCK_OPERATIONS, 'what was asked of the device'),
+  origin_count: internal('__u32', 'owners: slots used in origins, or more than there are slots'),
+  device: text(32, 'disk name'),
+  origins: origins('whose data it carries, the largest share first'),
+});

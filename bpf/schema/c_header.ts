@@ -1,0 +1,79 @@
+/** The C side of the contract: `bpf/gen/events.h`. */
+import { BLOCK_OPERATIONS } from './block_io.ts';
+import { CONTEXT_FLAGS, CONTEXT_LOST } from './common.ts';
+import { ORIGIN_OFFSETS, ORIGIN_SIZE, type RecordDefinition } from './define.ts';
+import { DEFINITIONS, FILE_FLAGS, MARKER_SIZE, PATH_SIZE } from './definitions.ts';
+import { EVENTS } from './index.ts';
+import { ORIGINS_MAX } from './kinds.ts';
+import { KERNEL_LOSS_CAUSES, LOSS_CAUSES_MAX, LOSS_TYPES_MAX } from './losses.ts';
+
+const BANNER = '/* Generated from bpf/schema by `make gen`. Do not edit. */';
+
+export function cHeader(): string {
+  const records = [...EVENTS, ...DEFINITIONS];
+  const blockOperations = Object.entries(BLOCK_OPERATIONS).map(([word, number]) => [
+    `BLOCK_OPERATION_${word.toUpperCase()}`,
+    number,
+  ]);
+  const constants = {
+    ...Object.fromEntries(EVENTS.map((event) => [`EVENT_${event.name.toUpperCase()}`, event.id])),
+    ...Object.fromEntries(DEFINITIONS.map((definition) => [definition.name.toUpperCase(), definition.id])),
+    ...CONTEXT_FLAGS,
+    CONTEXT_LOST,
+    ...FILE_FLAGS,
+    ...KERNEL_LOSS_CAUSES,
+    LOSS_TYPES_MAX,
+    LOSS_CAUSES_MAX,
+    MARKER_SIZE,
+    PATH_SIZE,
+    ORIGINS_MAX,
+    ...Object.fromEntries(blockOperations),
+  };
+  return `${[
+    BANNER,
+    '#ifndef KREPLAY_EVENTS_H',
+    '#define KREPLAY_EVENTS_H',
+    '',
+    ...Object.entries(constants).map(([name, value]) => `#define ${name} ${value}`),
+    '',
+    '/* One owner of a block request. */',
+    'struct event_origin {',
+    '\t__u64 context_id;',
+    '\t__u64 process_id;',
+    '\t__u32 bytes;',
+    '\t__u32 flags; /* CONTEXT_* bits */',
+    '};',
+    `_Static_assert(sizeof(struct event_origin) == ${ORIGIN_SIZE}, "event_origin");`,
+    ...Object.entries(ORIGIN_OFFSETS).map(
+      ([name, offset]) =>
+        `_Static_assert(__builtin_offsetof(struct event_origin, ${name}) == ${offset}, "event_origin.${name}");`,
+    ),
+    '',
+    '/* [record type][cause], added to atomically. */',
+    'struct loss_counters {',
+    '\t__u64 lost[LOSS_TYPES_MAX][LOSS_CAUSES_MAX];',
+    '};',
+    ...records.flatMap(cStruct),
+    '',
+    '#endif',
+  ].join('\n')}\n`;
+}
+
+function cStruct(record: RecordDefinition): string[] {
+  const tag = `struct ${record.name}`;
+  return [
+    '',
+    `/* ${record.doc} */`,
+    `${tag} {`,
+    ...record.layout.map(({ name, field }) => {
+      const { type, count } = field.kind.c;
+      return `\t${type} ${name}${count > 1 ? `[${count}]` : ''}; /* ${field.doc} */`;
+    }),
+    '};',
+    `_Static_assert(sizeof(${tag}) == ${record.size}, "${record.name}");`,
+    ...record.layout.map(
+      ({ name, offset }) =>
+        `_Static_assert(__builtin_offsetof(${tag}, ${name}) == ${offset}, "${record.name}.${name}");`,
+    ),
+  ];
+}

@@ -1,0 +1,52 @@
+/** The recording's columns: common ones for every event, and each type's own for the events of that type. */
+import { commonFields } from './common.ts';
+import type { Fields } from './define.ts';
+import { EVENTS } from './index.ts';
+import type { Encoding, Source, Storage } from './kinds.ts';
+
+export interface Column {
+  /** Unique over all event types: `duration_ns`, `sys_write.fd`. Stored in the file, so it never changes meaning. */
+  readonly name: string;
+  readonly storage: Storage;
+  readonly encoding: Encoding;
+  readonly source: Source;
+  /** 0: every event has it. Otherwise only the events of this type. */
+  readonly eventType: number;
+  /** The record's field and its place there. */
+  readonly field: string;
+  readonly slot: number;
+}
+
+function columnsOf(fields: Fields, eventType: number, prefix: string): Column[] {
+  return Object.entries(fields).flatMap(([fieldName, { kind }]) =>
+    kind.columns.map((spec, slot) => ({
+      name: `${prefix}${kind.columnName ?? fieldName}${spec.suffix}`,
+      storage: spec.storage,
+      encoding: spec.encoding,
+      source: kind.source,
+      eventType,
+      field: fieldName,
+      slot,
+    })),
+  );
+}
+
+function specificFields(fields: Fields): Fields {
+  return Object.fromEntries(Object.entries(fields).filter(([name]) => !(name in commonFields)));
+}
+
+const eventTypeColumn: Column = {
+  name: 'event_type',
+  storage: 'u8',
+  encoding: 'plain',
+  source: 'value',
+  eventType: 0,
+  field: 'event_type',
+  slot: 0,
+};
+
+export const COLUMNS: readonly Column[] = [
+  eventTypeColumn,
+  ...columnsOf(commonFields, 0, ''),
+  ...EVENTS.flatMap((event) => columnsOf(specificFields(event.fields), event.id, `${event.name}.`)),
+];

@@ -1,0 +1,29 @@
+import { boot_time, context, internal, process, s64, text, u16, u32, u64 } from './kinds.ts';
+
+/** `flags` of an event: how its context reached the task. Bits, because a fork of a thread carries both. */
+export const CONTEXT_FLAGS = {
+  /** Copied to a forked process from its parent. */
+  CONTEXT_INHERITED_PROCESS: 1,
+  /** Seen by a thread through the one that created it: only valid while the setter still holds it. */
+  CONTEXT_INHERITED_THREAD: 2,
+  /** The process's default (`KREPLAY1 proc ...`), not the thread's own. */
+  CONTEXT_PROCESS_DEFAULT: 4,
+} as const;
+
+/** In `context_id`: a definition that could not be stored. The owner is unknown, never the previous one. */
+export const CONTEXT_LOST = 1;
+
+/** What every event begins with. */
+export const commonFields = {
+  event_type: internal('__u16', 'what the record is'),
+  cpu: u16('CPU that the event ended on'),
+  flags: internal('__u32', 'CONTEXT_* bits'),
+  timestamp_ns: boot_time('start of the event, nanoseconds since the epoch'),
+  duration_ns: u64('from start to end, nanoseconds'),
+  context_id: context('whose event it is'),
+  process_id: process('which program ran; it names the service'),
+  pid: u32('process id (thread group), in the root pid namespace'),
+  tid: u32('thread id, in the root pid namespace'),
+  comm: text(16, 'command name of the thread'),
+  result: s64('bytes transferred, or a negative errno'),
+} as const;

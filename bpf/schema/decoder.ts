@@ -1,0 +1,149 @@
+/**
+ * Framed records -> columns. Works column by column, so each loop touches one field of one width: no object, closure
+ * or BigInt is made for an event.
+ *
+ * A frame is {u32 payload size, u32 zero, payload, padding to 8}: what `RingReader.drain()` of libbpf-ts fills in.
+ */
+import { type Block, type ColumnArray, newBlock } from './block.ts';
+import { COLUMNS, type Column } from './columns.ts';
+import type { commonFields } from './common.ts';
+import type { FieldLayout } from './define.ts';
+import { EVENTS } from './index.ts';
+
+export const FRAME_HEADER_SIZE = 8;
+
+/** Rows that one block takes. */
+export const BLOCK_ROWS_MAX = 4096;
+
+/** A field whose column is filled by whoever can resolve it: times, texts and references. */
+export interface ReferenceField {
+  /** 0: of every event. */
+  readonly eventType: number;
+  readonly layout: FieldLayout;
+  readonly columns: readonly Column[];
+}
+
+export interface DecodedBlock {
+  readonly block: Block;
+  /** Byte offset of each row's record in the buffer. */
+  readonly recordOffsets: Uint32Array;
+  /** The same for the rows of one type, by event type id. */
+  readonly typeRecordOffsets: readonly Uint32Array[];
+}
+
+/** Says whether the record at `offset` is to be kept. */
+export type Accept = (words: Uint32Array, offset: number) => boolean;
+
+export interface Decoder {
+  readonly decoded: DecodedBlock;
+  /**
+   * Fills the block from the frames in `buffer[start, end)` and returns where it stopped: at `end`, or earlier when the
+   * block was full. Plain values are in their columns then; reference fields are not.
+   */
+  decode(buffer: Uint8Array, start: number, end: number, accept: Accept): number;
+  /** Records of an unknown type or a wrong size since the last call. */
+  takeBadRecords(): number;
+}
+
+interface PlainField {
+  readonly eventType: number;
+  readonly offset: number;
+  readonly column: Column;
+}
+
+const typeIds = EVENTS.map((event) => event.id);
+const SIZES = new Uint32Array(Math.max(...typeIds) + 1);
+for (const event of EVENTS) SIZES[event.id] = event.size;
+
+const columnsByField = Map.groupBy(COLUMNS, (column) => `${column.eventType}/${column.field}`);
+
+function fieldsOf(eventType: number, layout: readonly FieldLayout[]) {
+  return layout.flatMap((field) => {
+    const columns = columnsByField.get(`${eventType}/${field.name}`);
+    return columns ? [{ eventType, layout: field, columns }] : [];
+  });
+}
+
+const ALL_FIELDS: readonly ReferenceField[] = [
+  ...fieldsOf(0, EVENTS[0].layout),
+  ...EVENTS.flatMap((event) => fieldsOf(event.id, event.layout)),
+];
+
+export const REFERENCE_FIELDS: readonly ReferenceField[] = ALL_FIELDS.filter(
+  ({ columns }) => columns[0]!.source !== 'value',
+);
+
+const PLAIN_FIELDS: readonly PlainField[] = ALL_FIELDS.filter(({ columns }) => columns[0]!.source === 'value').map(
+  ({ eventType, layout, columns }) => ({ eventType, offset: layout.offset, column: columns[0]! }),
+);
+
+export function createDecoder(): Decoder {
+  const block = newBlock(BLOCK_ROWS_MAX);
+  const recordOffsets = new Uint32Array(BLOCK_ROWS_MAX);
+  const typeRecordOffsets = Array.from(SIZES, () => new Uint32Array(BLOCK_ROWS_MAX));
+  const gathers = PLAIN_FIELDS.map((field) => ({ ...field, values: block.columns.get(field.column.name)! }));
+  let badRecords = 0;
+
+  return {
+    decoded: { block, recordOffsets, typeRecordOffsets },
+    decode(buffer, start, end, accept) {
+      const words = new Uint32Array(buffer.buffer, buffer.byteOffset, buffer.byteLength >>> 2);
+      const counts = block.typeCounts.fill(0);
+      let row = 0;
+      let at = start;
+      while (at < end && row < BLOCK_ROWS_MAX) {
+        const size = words[at >>> 2]!;
+        const offset = at + FRAME_HEADER_SIZE;
+        at = offset + ((size + 7) & ~7);
+        const type = words[offset >>> 2]! & 0xffff;
+        if (SIZES[type] !== size || size === 0) {
+          badRecords++;
+          continue;
+        }
+        if (!accept(words, offset)) continue;
+        recordOffsets[row++] = offset;
+        typeRecordOffsets[type]![counts[type]!++] = offset;
+      }
+      block.rowCount = row;
+      for (const { eventType, offset, column, values } of gathers) {
+        const offsets = eventType === 0 ? recordOffsets : typeRecordOffsets[eventType]!;
+        const count = eventType === 0 ? row : counts[eventType]!;
+        gather(words, offsets, count, offset, column, values);
+      }
+      return at;
+    },
+    takeBadRecords() {
+      const count = badRecords;
+      badRecords = 0;
+      return count;
+    },
+  };
+}
+
+/** Little-endian, as every machine that this runs on. A label is 32 bits in the record and 16 in its column. */
+function gather(
+  words: Uint32Array,
+  offsets: Uint32Array,
+  count: number,
+  fieldOffset: number,
+  column: Column,
+  values: ColumnArray,
+): void {
+  if (column.storage === 'u64' || column.storage === 'i64') {
+    const pairs = new Uint32Array(values.buffer, values.byteOffset, values.length * 2);
+    for (let i = 0; i < count; i++) {
+      const word = (offsets[i]! + fieldOffset) >>> 2;
+      pairs[2 * i] = words[word]!;
+      pairs[2 * i + 1] = words[word + 1]!;
+    }
+    return;
+  }
+  const numbers = values as Uint32Array;
+  const shift = (fieldOffset & 3) * 8;
+  for (let i = 0; i < count; i++) numbers[i] = words[(offsets[i]! + fieldOffset) >>> 2]! >>> shift;
+}
+
+/** Where a field that every event has lies in its record. */
+export function recordOffset(field: keyof typeof commonFields): number {
+  return EVENTS[0].layout.find(({ name }) => name === field)!.offset;
+}

@@ -1,0 +1,67 @@
+import type { z } from 'zod';
+import { type CType, type Field, ORIGINS_MAX } from './kinds.ts';
+
+export type Fields = Readonly<Record<string, Field>>;
+
+/** One record as the kernel writes it: fields in the order of their bytes. */
+export interface RecordDefinition<F extends Fields = Fields> {
+  readonly name: string;
+  /** First two bytes of every record. Never reused for another meaning. */
+  readonly id: number;
+  readonly doc: string;
+  readonly fields: F;
+  readonly layout: readonly FieldLayout[];
+  readonly size: number;
+}
+
+export interface FieldLayout {
+  readonly name: string;
+  readonly field: Field;
+  readonly offset: number;
+  readonly size: number;
+}
+
+const C_SIZE: Record<CType, number> = {
+  __u8: 1,
+  __u16: 2,
+  __u32: 4,
+  __s32: 4,
+  __u64: 8,
+  __s64: 8,
+  char: 1,
+  'struct event_origin': 24,
+};
+
+/**
+ * Lays the fields out as C does and refuses holes: a hole is memory that a program may forget to zero, and stale
+ * kernel memory must never reach user space.
+ */
+export function defineRecord<const F extends Fields>(
+  name: string,
+  id: number,
+  doc: string,
+  fields: F,
+): RecordDefinition<F> {
+  const layout: FieldLayout[] = [];
+  let offset = 0;
+  for (const [fieldName, field] of Object.entries(fields)) {
+    const elementSize = C_SIZE[field.kind.c.type];
+    const alignment = Math.min(elementSize, 8);
+    if (offset % alignment !== 0) throw new Error(`${name}.${fieldName} would leave a hole at offset ${offset}`);
+    const size = elementSize * field.kind.c.count;
+    layout.push({ name: fieldName, field, offset, size });
+    offset += size;
+  }
+  if (offset % 8 !== 0) throw new Error(`${name} is ${offset} bytes long, not a multiple of 8`);
+  return { name, id, doc, fields, layout, size: offset };
+}
+
+/** Bytes of `struct event_origin`, and where its members lie. */
+export const ORIGIN_SIZE = C_SIZE['struct event_origin'];
+export const ORIGIN_OFFSETS = { context_id: 0, process_id: 8, bytes: 16, flags: 20 } as const;
+export { ORIGINS_MAX };
+
+/** What a field is called in the API and has there, inferred from the definition. */
+export type ApiOf<F extends Fields> = {
+  [K in keyof F as F[K]['kind']['api'] extends z.ZodNever ? never : K]: z.infer<F[K]['kind']['api']>;
+};

@@ -1,0 +1,64 @@
+/**
+ * Dictionary records: sent once through the definition ring when something is first seen; events carry the number.
+ * Two rings have no order between them, so the agent resolves references when it writes a batch out.
+ */
+import { defineRecord } from './define.ts';
+import { internal, text, u32, u64 } from './kinds.ts';
+
+/** Longest marker line and longest path that a definition carries, with the terminating NUL. */
+export const MARKER_SIZE = 1024;
+export const PATH_SIZE = 4096;
+
+const head = {
+  definition_type: internal('__u16', 'what the record defines'),
+  reserved: internal('__u16', 'zero'),
+  text_size: u32('bytes of text behind the record'),
+};
+
+/** A marker line; `context_id` is new, and the task holds it from `time_ns` on. */
+export const contextDefinition = defineRecord('context_definition', 64, 'a marker line was written', {
+  ...head,
+  context_id: u64('number that events carry'),
+  time_ns: u64('CLOCK_BOOTTIME'),
+  pid: u32('process that wrote it'),
+  tid: u32('thread that wrote it'),
+  uid: u32('real user id of the writer'),
+  scope: u32('0 the thread, 1 the process default'),
+});
+
+/** A task let go of its context: replaced, ended by a marker, or the task exited. */
+export const contextEnd = defineRecord('context_end', 65, 'a context lost its setter', {
+  ...head,
+  context_id: u64('the number that ended'),
+  time_ns: u64('CLOCK_BOOTTIME'),
+});
+
+export const processDefinition = defineRecord('process_definition', 66, 'a task was seen in a new program', {
+  ...head,
+  process_id: u64('number that events carry'),
+  start_ns: u64('CLOCK_BOOTTIME at which the process started'),
+  pid: u32('process id'),
+  uid: u32('real user id'),
+  kernel_thread: u32('1 when the task has no program'),
+  reserved2: u32('zero'),
+  executable: text(64, 'file name of the program, without its folder'),
+});
+
+/** The text behind it holds the path's names, leaf first, each with a NUL. */
+export const fileDefinition = defineRecord('file_definition', 67, 'a file was first written to', {
+  ...head,
+  file_id: u64('number that events carry'),
+  inode: u64('inode number'),
+  filesystem: u64('magic number of its filesystem'),
+  mode: u32('st_mode'),
+  flags: u32('FILE_* bits'),
+});
+
+export const FILE_FLAGS = {
+  /** No name leads to it any more. */
+  FILE_DELETED: 1,
+  /** Deeper or longer than a definition holds: the front is missing. */
+  FILE_TRUNCATED: 2,
+} as const;
+
+export const DEFINITIONS = [contextDefinition, contextEnd, processDefinition, fileDefinition] as const;

@@ -1,0 +1,173 @@
+/**
+ * What a field means, once: how the kernel lays it out (`c`), how the recording keeps it (`columns`) and what the API
+ * says of it (`api`). A field has a kind, never a C type of its own, so the three can not disagree.
+ */
+import { z } from 'zod';
+
+/** How one column's values lie in memory and on disk; the numbers are bits. */
+export type Storage = 'u8' | 'u16' | 'u32' | 'i32' | 'u64' | 'i64';
+
+/** `delta`: neighbours are close (times), so the recording keeps differences. */
+export type Encoding = 'plain' | 'delta';
+
+export type CType = '__u8' | '__u16' | '__u32' | '__s32' | '__u64' | '__s64' | 'char' | 'struct event_origin';
+
+/** Where a column's value comes from: the record's own bytes, or a reference that the agent resolves. */
+export type Source = 'value' | 'boot_time' | 'text' | 'context' | 'process' | 'file' | 'origins';
+
+export interface ColumnSpec {
+  /** Appended to the field's name, or to `Kind.columnName`. */
+  suffix: string;
+  storage: Storage;
+  encoding: Encoding;
+}
+
+export interface Kind<Api extends z.ZodType = z.ZodType> {
+  readonly name: string;
+  readonly c: { readonly type: CType; readonly count: number };
+  readonly source: Source;
+  /** When the column is called otherwise than the field: a reference becomes what it refers to. */
+  readonly columnName?: string;
+  /** Empty for a field that only the agent reads. */
+  readonly columns: readonly ColumnSpec[];
+  readonly api: Api;
+  /** Enumerations: the number in the record -> the word in the API. */
+  readonly labels?: ReadonlyMap<number, string>;
+  /** The value that stands for "not known"; the API says null. */
+  readonly unknown?: bigint;
+}
+
+export interface Field<Api extends z.ZodType = z.ZodType> {
+  readonly kind: Kind<Api>;
+  readonly doc: string;
+}
+
+const MAX_U64 = 2n ** 64n - 1n;
+
+/** A 64-bit integer: a bigint here, an exact JSON integer on the wire. */
+export const int64 = () => z.bigint().meta({ type: 'integer', format: 'int64' });
+
+function value(storage: Storage, encoding: Encoding = 'plain'): ColumnSpec[] {
+  return [{ suffix: '', storage, encoding }];
+}
+
+function scalar<Api extends z.ZodType>(name: string, type: CType, columns: ColumnSpec[], api: Api): Kind<Api> {
+  return { name, c: { type, count: 1 }, source: 'value', columns, api };
+}
+
+export const u16 = (doc: string) => ({ doc, kind: scalar('u16', '__u16', value('u16'), z.int().nonnegative()) });
+export const u32 = (doc: string) => ({ doc, kind: scalar('u32', '__u32', value('u32'), z.int().nonnegative()) });
+export const s32 = (doc: string) => ({ doc, kind: scalar('s32', '__s32', value('i32'), z.int()) });
+export const u64 = (doc: string) => ({ doc, kind: scalar('u64', '__u64', value('u64'), int64()) });
+export const s64 = (doc: string) => ({ doc, kind: scalar('s64', '__s64', value('i64'), int64()) });
+
+/** A number the kernel could not always learn: all ones in the record, null in the API. */
+export const optional_u64 = (doc: string) => ({
+  doc,
+  kind: { ...scalar('optional_u64', '__u64', value('u64'), int64().nullable()), unknown: MAX_U64 },
+});
+
+/** Nanoseconds of CLOCK_BOOTTIME in the record; the recording and the API give the wall clock. */
+export const boot_time = (doc: string) => ({
+  doc,
+  kind: { ...scalar('boot_time', '__u64', value('u64', 'delta'), int64()), source: 'boot_time' as const },
+});
+
+/** NUL-padded text, kept as a dictionary id. */
+export const text = (size: number, doc: string) => ({
+  doc,
+  kind: {
+    name: 'text' as const,
+    c: { type: 'char' as const, count: size },
+    source: 'text' as const,
+    columns: value('u32'),
+    api: z.string(),
+  },
+});
+
+export function label<const Labels extends Record<string, number>>(labels: Labels, doc: string) {
+  const words = Object.keys(labels) as [keyof Labels & string, ...(keyof Labels & string)[]];
+  return {
+    doc,
+    kind: {
+      ...scalar('label', '__u32', value('u16'), z.enum(words)),
+      labels: new Map(words.map((word) => [labels[word]!, word] as const)),
+    },
+  };
+}
+
+/** Reference to a context definition: who caused the event. `attribution` says how that was learned. */
+export const context = (doc: string) => ({
+  doc,
+  kind: {
+    name: 'context',
+    c: { type: '__u64' as const, count: 1 },
+    source: 'context' as const,
+    columnName: 'context',
+    columns: [
+      { suffix: '', storage: 'u32', encoding: 'plain' },
+      { suffix: '_source', storage: 'u8', encoding: 'plain' },
+      { suffix: '_quality', storage: 'u8', encoding: 'plain' },
+    ] satisfies ColumnSpec[],
+    api: z.never(),
+  },
+});
+
+/** Reference to a process definition; the recording keeps the service name that the agent learned for it. */
+export const process = (doc: string) => ({
+  doc,
+  kind: {
+    name: 'process',
+    c: { type: '__u64' as const, count: 1 },
+    source: 'process' as const,
+    columnName: 'service',
+    columns: value('u32'),
+    api: z.never(),
+  },
+});
+
+/** Reference to a file definition: path and kind. */
+export const file = (doc: string) => ({
+  doc,
+  kind: {
+    name: 'file',
+    c: { type: '__u64' as const, count: 1 },
+    source: 'file' as const,
+    columnName: 'file',
+    columns: value('u32'),
+    api: z.string().nullable(),
+  },
+});
+
+/** Only for the agent: no column, not in the API. */
+export const internal = (type: '__u16' | '__u32' | '__u64', doc: string) => ({
+  doc,
+  kind: { name: 'internal', c: { type, count: 1 }, source: 'value' as const, columns: [], api: z.never() },
+});
+
+/** At most this many owners of one request are named. */
+export const ORIGINS_MAX = 4;
+
+export const originSchema = z.object({
+  service_name: z.string(),
+  transaction_id: z.string().nullable(),
+  bytes: int64(),
+});
+
+const originColumns = Array.from({ length: ORIGINS_MAX }, (_, slot) => [
+  { suffix: `_${slot}_service`, storage: 'u32', encoding: 'plain' },
+  { suffix: `_${slot}_context`, storage: 'u32', encoding: 'plain' },
+  { suffix: `_${slot}_bytes`, storage: 'u64', encoding: 'plain' },
+]).flat() as ColumnSpec[];
+
+/** Whose data a request carries, one slot an owner. */
+export const origins = (doc: string) => ({
+  doc,
+  kind: {
+    name: 'origins',
+    c: { type: 'struct event_origin' as const, count: ORIGINS_MAX },
+    source: 'origins' as const,
+    columns: originColumns,
+    api: z.array(originSchema),
+  },
+});

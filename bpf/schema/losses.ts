@@ -1,0 +1,23 @@
+/** Why events or definitions are missing. The kernel counts by cause and record type; the agent adds its own. */
+export const KERNEL_LOSS_CAUSES = {
+  LOSS_RING_FULL: 0,
+  LOSS_NO_MEMORY: 1,
+} as const;
+
+export const LOSS_CAUSES = {
+  ring_full: 'the agent did not drain the ring buffer in time',
+  no_memory: 'the kernel had no memory to remember the start of the event',
+  definition_lost: 'an owner, a process or a file could not be described: events say that it is unknown',
+  program_busy: 'the program was running on that CPU already, and the kernel skipped it',
+  bad_record: 'a record had an unknown type or a wrong size',
+  store_failed: 'the recording could not be written',
+} as const;
+
+export type LossCause = keyof typeof LOSS_CAUSES;
+
+/** Word for each kernel number, by index. */
+export const KERNEL_LOSS_WORDS: readonly LossCause[] = ['ring_full', 'no_memory'];
+
+/** The counters are one array value: `[record type][cause]`, both of this many rows. */
+export const LOSS_TYPES_MAX = 128;
+export const LOSS_CAUSES_MAX = 4;

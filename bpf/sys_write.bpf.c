@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The write family, one record at the return of the call.
+ *
+ * tp_btf/sys_enter and sys_exit instead of the classic tracepoint of each call: measured at 221 ns a write against
+ * 349 ns, because registers are read directly and no arguments are copied.
+ */
+#include "file.bpf.h"
+#include "marker.bpf.h"
+#include "process.bpf.h"
+
+#define IOV_MAX 1024
+#define IOV_STEP 8
+#define UNKNOWN_U64 (~0ull)
+
+struct user_iovec {
+	__u64 base, size;
+};
+
+static __always_inline bool is_write(__u32 id)
+{
+	return id == NR_WRITE || id == NR_PWRITE64 || id == NR_WRITEV || id == NR_PWRITEV || id == NR_PWRITEV2;
+}
+
+/* Not inlined: the verifier then walks its turns once, not once for every path to the call. */
+__noinline __u64 iovec_bytes(__u64 iov, __u64 count)
+{
+	struct user_iovec part[IOV_STEP];
+	__u64 sum = 0;
+
+	if (count > IOV_MAX)
+		return UNKNOWN_U64;
+	for (__u32 first = 0; first < IOV_MAX && first < count; first += IOV_STEP) {
+		__u64 size = (count - first) * sizeof(*part);
+
+		if (size > sizeof(part))
+			size = sizeof(part);
+		__builtin_memset(part, 0, sizeof(part));
+		if (bpf_probe_read_user(part, size, (void *)(iov + first * sizeof(*part))))
+			return UNKNOWN_U64;
+		for (int i = 0; i < IOV_STEP; i++)
+			sum += part[i].size;
+	}
+	return sum;
+}
+
+/* A marker is the whole text of one write, or the first part of a vector. Others pay one short user read. */
+static __always_inline bool is_marker(const void *text, __u64 size)
+{
+	__u64 magic = 0;
+
+	if (size < MARKER_SIZE_MIN || size >= MARKER_SIZE)
+		return false;
+	return !bpf_probe_read_user(&magic, sizeof(magic), text) && magic == MARKER_MAGIC;
+}
+
+static __always_inline bool is_dev_null(struct file *file)
+{
+	struct inode *inode = BPF_CORE_READ(file, f_inode);
+
+	return (BPF_CORE_READ(inode, i_mode) & S_IFMT) == S_IFCHR && BPF_CORE_READ(inode, i_rdev) == DEV_NULL;
+}
+
+SEC("tp_btf/sys_enter")
+int BPF_PROG(write_enter, struct pt_regs *regs, long id)
+{
+	struct user_iovec first = {};
+	struct task_struct *task;
+	struct task_state *state;
+	const void *text;
+	struct file *file;
+	__u64 size;
+
+	if (!is_write(id))
+		return 0;
+	task = bpf_get_current_task_btf();
+	/* A 32-bit program's numbers mean other calls. */
+	if (task->tgid == agent_tgid || task->thread_info.status & TS_COMPAT)
+		return 0;
+	state = new_state_of(task);
+	if (!state) {
+		count_loss(EVENT_SYS_WRITE, LOSS_NO_MEMORY);
+		return 0;
+	}
+
+	text = (const void *)regs->si;
+	size = regs->dx;
+	state->start_ns = bpf_ktime_get_boot_ns();
+	file = file_of(task, regs->di);
+	if (id == NR_WRITE || id == NR_PWRITE64) {
+		state->bytes_requested = size;
+	} else {
+		state->bytes_requested = iovec_bytes((__u64)text, size);
+		bpf_probe_read_user(&first, sizeof(first), text);
+		text = (const void *)first.base;
+		size = first.size;
+	}
+	if (is_marker(text, size) && file && is_dev_null(file)) {
+		apply_marker(task, state, text, size, state->start_ns);
+		state->start_ns = 0;
+		return 0;
+	}
+	state->fd = regs->di;
+	state->syscall = id;
+	state->file_id = file_id_of(file, state, state->start_ns);
+	return 0;
+}
+
+SEC("tp_btf/sys_exit")
+int BPF_PROG(write_exit, struct pt_regs *regs, long result)
+{
+	struct sys_write *event;
+	struct task_struct *task;
+	struct task_state *state;
+	struct owner owner;
+	__u64 start_ns, process_id;
+
+	if (!is_write(regs->orig_ax))
+		return 0;
+	task = bpf_get_current_task_btf();
+	state = state_of(task);
+	if (!state || !state->start_ns)
+		return 0;
+	start_ns = state->start_ns;
+	state->start_ns = 0;
+	process_id = process_id_of(task, state);
+
+	event = reserve(events, EVENT_SYS_WRITE, struct sys_write);
+	if (!event)
+		return 0;
+	owner = owner_of(task, state);
+	event->event_type = EVENT_SYS_WRITE;
+	event->cpu = bpf_get_smp_processor_id();
+	event->flags = owner.flags;
+	event->timestamp_ns = start_ns;
+	event->duration_ns = bpf_ktime_get_boot_ns() - start_ns;
+	event->context_id = owner.context_id;
+	event->process_id = process_id;
+	event->pid = task->tgid;
+	event->tid = task->pid;
+	bpf_get_current_comm(event->comm, sizeof(event->comm));
+	event->result = result;
+	event->file_id = state->file_id;
+	event->bytes_requested = state->bytes_requested;
+	event->fd = state->fd;
+	event->syscall = state->syscall;
+	submit(event);
+	return 0;
+}

@@ -1,0 +1,35 @@
+/** The front door: one binary, a subcommand each from the room that it belongs to. */
+import { Command } from 'commander';
+
+/** Loaded only when asked for: `kreplay exec` must not pay for the daemon. */
+const COMMANDS: Record<string, () => Promise<Command>> = {
+  up: async () => (await import('./agent/up.ts')).upCommand(),
+  agent: async () => (await import('./agent/command.ts')).agentCommand(),
+  daemon: async () => (await import('./daemon/command.ts')).daemonCommand(),
+  exec: async () => (await import('./agent/exec.ts')).execCommand(),
+  events: async () => (await import('./daemon/commands/events.ts')).eventsCommand(),
+  replay: async () => (await import('./daemon/commands/replay.ts')).replayCommand(),
+};
+
+const USAGE_ERROR = 2;
+
+/** Errors whose message is all that the user needs; anything else is a bug and keeps its stack. */
+const EXPECTED_ERRORS = new Set(['AgentError', 'RecordingError', 'CommandError']);
+
+async function main(args: readonly string[]): Promise<void> {
+  const asked = COMMANDS[args[0] ?? ''];
+  const loaders = asked ? [asked] : Object.values(COMMANDS);
+  const program = new Command('kreplay')
+    .description('A kernel flight recorder with replay.')
+    .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : USAGE_ERROR));
+  for (const load of loaders) program.addCommand((await load()).copyInheritedSettings(program));
+  try {
+    await program.parseAsync(args, { from: 'user' });
+  } catch (error) {
+    if (!(error instanceof Error) || !EXPECTED_ERRORS.has(error.name)) throw error;
+    process.stderr.write(`kreplay: ${error.message}\n`);
+    process.exitCode = 1;
+  }
+}
+
+await main(process.argv.slice(2));

@@ -1,0 +1,56 @@
+import { createRequire } from 'node:module';
+import type { MapInfo, ProgramInfo, ProgramStats } from './object.ts';
+
+/** The C++ side. It checks every argument itself; the classes around it only give them shape. */
+export interface NativeObject {
+  close(): void;
+  programs(): ProgramInfo[];
+  maps(): MapInfo[];
+  setAutoload(program: string, on: boolean): void;
+  setAutocreate(map: string, on: boolean): void;
+  setMaxEntries(map: string, count: number): void;
+  load(): void;
+  variables(): NativeVariable[];
+  setVariable(name: string, value: Uint8Array): void;
+  attach(program: string): boolean;
+  attachAll(): string[];
+  detach(program: string): void;
+  detachAll(): void;
+  testRun(
+    program: string,
+    dataIn: Uint8Array | undefined,
+    dataOut: Uint8Array | undefined,
+    ctxIn: Uint8Array | undefined,
+    repeat: number,
+  ): [returnValue: number, durationNs: number, dataOutBytes: number];
+  iterate(program: string): Uint8Array;
+  programStats(): ProgramStats[];
+  setRunStats(on: boolean): void;
+  mapOpen(map: number): number;
+  mapGet(map: number, key: Uint8Array, into: Uint8Array): boolean;
+  mapSet(map: number, key: Uint8Array, value: Uint8Array, flags: number): void;
+  mapDelete(map: number, key: Uint8Array): boolean;
+  mapKeys(map: number): Uint8Array;
+  ringOpen(map: number): number;
+  ringDrain(map: number, buffer: Uint8Array): number;
+  ringPending(map: number): number;
+  ringClose(map: number): void;
+}
+
+export interface NativeVariable {
+  name: string;
+  size: number;
+  kind: 'unsigned' | 'signed' | 'boolean' | 'bytes';
+}
+
+interface Addon {
+  NativeObject: new (file: string | Uint8Array, name: string, logLevel: number) => NativeObject;
+  readClocks(into: BigInt64Array): void;
+  features(): Record<string, boolean> & { libbpf: string };
+  possibleCpus(): number;
+  btfFieldExists(type: string, path: string): boolean;
+  btfArgumentCount(name: string): number | undefined;
+}
+
+/** Make puts the addon beside the compiled JavaScript. */
+export const addon: Addon = createRequire(import.meta.url)('./libbpf_ts.node');

@@ -1,0 +1,69 @@
+import { addon } from './addon.ts';
+import { refusing } from './errors.ts';
+
+export interface Features {
+  /** /sys/kernel/btf/vmlinux can be read. */
+  readonly btf: boolean;
+  /** Map types. */
+  readonly ringbuf: boolean;
+  readonly taskStorage: boolean;
+  /** Program types. `tracing`: tp_btf programs load; fentry, of the same type, may be refused all the same. */
+  readonly tracing: boolean;
+  readonly rawTracepoint: boolean;
+  readonly tracepoint: boolean;
+  readonly kprobe: boolean;
+  readonly syscall: boolean;
+  /** Helpers: bpf_ktime_get_boot_ns, bpf_loop. */
+  readonly bootTime: boolean;
+  readonly loop: boolean;
+  /** Version of the library inside, such as 'v1.1'. */
+  readonly libbpf: string;
+}
+
+/**
+ * Asks the running kernel, by trying; some milliseconds. Without CAP_PERFMON the program types read false.
+ * @throws BpfError EPERM without CAP_BPF
+ */
+export function features(): Features {
+  return refusing(() => addon.features()) as unknown as Features;
+}
+
+/** CPUs that this machine could have, which is what per-CPU maps are sized for; not how many are on line. */
+export function possibleCpus(): number {
+  return refusing(() => addon.possibleCpus());
+}
+
+/** Whether the kernel has a struct, union, typedef, enum, integer type or function of this name. */
+export function btfTypeExists(name: string): boolean {
+  return refusing(() => addon.btfFieldExists(name, ''));
+}
+
+/**
+ * Whether a struct of the kernel has a field. `path` goes through embedded structs with dots, and through
+ * anonymous ones by itself, as C does; not through pointers: btfFieldExists('task_struct', 'thread_info.flags').
+ * Each call reads the kernel's BTF, some megabytes: ask at start, not in a loop.
+ * @throws BpfError if the kernel has no BTF
+ */
+export function btfFieldExists(type: string, path: string): boolean {
+  return refusing(() => addon.btfFieldExists(type, path));
+}
+
+/**
+ * Parameters of a kernel function, or of the function type that a typedef points to; undefined if there is none of
+ * this name. For a tracepoint's typedef `btf_trace_NAME` these are the tracepoint's own arguments, as a tp_btf
+ * program gets them in ctx[]: the `void *__data` that the kernel puts in front is not counted.
+ * btfFuncProtoArgCount('btf_trace_block_rq_issue') is 1, or 2 on older kernels.
+ */
+export function btfFuncProtoArgCount(name: string): number | undefined {
+  const count = refusing(() => addon.btfArgumentCount(name));
+  return count !== undefined && name.startsWith('btf_trace_') ? count - 1 : count;
+}
+
+/**
+ * Reads the clocks at one moment, in nanoseconds: into[0] CLOCK_REALTIME, into[1] CLOCK_BOOTTIME, into[2] the
+ * uncertainty, and into[3], if there is one, CLOCK_MONOTONIC a little later. The wall clock's offset from
+ * bpf_ktime_get_boot_ns() is into[0] - into[1], give or take into[2]. Best of 5 tries; under a microsecond.
+ */
+export function readClocks(into: BigInt64Array): void {
+  addon.readClocks(into);
+}

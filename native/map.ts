@@ -1,0 +1,67 @@
+import type { NativeObject } from './addon.ts';
+import { refusing } from './errors.ts';
+import type { MapInfo } from './object.ts';
+
+/**
+ * A map of a loaded object. Keys and values are bytes, of exactly the map's sizes; a per-CPU map's value is
+ * `possibleCpus()` values in a row, each padded to 8 bytes. Methods throw ERR_CLOSED once the object is closed.
+ */
+export class BpfMap {
+  readonly #native: NativeObject;
+  readonly #index: number;
+  readonly info: MapInfo;
+  /** Bytes of a value as get() gives and set() takes it. */
+  readonly valueBytes: number;
+
+  /** Made by BpfObject.map(). */
+  constructor(native: NativeObject, index: number) {
+    this.#native = native;
+    this.#index = index;
+    this.info = native.maps()[index]!;
+    this.valueBytes = native.mapOpen(index);
+  }
+
+  /** Fills `into` (or a new array) with the key's value and returns it; undefined if the key is not there. */
+  get(key: Uint8Array, into: Uint8Array = new Uint8Array(this.valueBytes)): Uint8Array | undefined {
+    return refusing(() => this.#native.mapGet(this.#index, key, into)) ? into : undefined;
+  }
+
+  /** @param flags 0 create or replace, 1 (BPF_NOEXIST) only create, 2 (BPF_EXIST) only replace */
+  set(key: Uint8Array, value: Uint8Array, flags = 0): void {
+    refusing(() => this.#native.mapSet(this.#index, key, value, flags));
+  }
+
+  /** Whether the key was there. An array's entries can't be deleted: BpfError EINVAL. */
+  delete(key: Uint8Array): boolean {
+    return refusing(() => this.#native.mapDelete(this.#index, key));
+  }
+
+  /**
+   * The keys, as they were at the call. While the kernel deletes others at the same time, some may come twice or
+   * be left out.
+   */
+  keys(): Iterable<Uint8Array> {
+    const keys = refusing(() => this.#native.mapKeys(this.#index));
+    return split(keys, this.info.keySize);
+  }
+
+  /** The keys of keys() that still have a value, with it. */
+  entries(): Iterable<[key: Uint8Array, value: Uint8Array]> {
+    return withValues(this, this.keys());
+  }
+
+  [Symbol.iterator](): Iterator<[key: Uint8Array, value: Uint8Array]> {
+    return this.entries()[Symbol.iterator]();
+  }
+}
+
+function* split(keys: Uint8Array, keySize: number): Generator<Uint8Array> {
+  for (let start = 0; start < keys.length; start += keySize) yield keys.subarray(start, start + keySize);
+}
+
+function* withValues(map: BpfMap, keys: Iterable<Uint8Array>): Generator<[Uint8Array, Uint8Array]> {
+  for (const key of keys) {
+    const value = map.get(key);
+    if (value !== undefined) yield [key, value];
+  }
+}

@@ -1,0 +1,222 @@
+import { addon, type NativeObject } from './addon.ts';
+import { misuse, refusing } from './errors.ts';
+import { BpfMap } from './map.ts';
+import { RingReader } from './ring.ts';
+import { encodeVariable, type VariableValue } from './variable.ts';
+
+export interface OpenOptions {
+  /** Name of the object, which prefixes the names of its global-data maps. Default: from the file name. */
+  name?: string;
+  /** Level of the verifier's log: 1 each instruction, 2 with states, 4 only statistics. Default: 1, on failure only. */
+  logLevel?: number;
+}
+
+export interface ProgramInfo {
+  readonly name: string;
+  /** ELF section, such as 'tp_btf/sys_enter'. */
+  readonly section: string;
+  /** `enum bpf_prog_type` */
+  readonly type: number;
+  /** Whether load() loads it. */
+  readonly autoload: boolean;
+  readonly attached: boolean;
+}
+
+export interface MapInfo {
+  readonly name: string;
+  /** `enum bpf_map_type` */
+  readonly type: number;
+  /** bytes */
+  readonly keySize: number;
+  /** bytes; of one CPU's value in a per-CPU map */
+  readonly valueSize: number;
+  /** entries; bytes for a ring buffer */
+  readonly maxEntries: number;
+}
+
+export interface VariableInfo {
+  readonly name: string;
+  /** bytes */
+  readonly size: number;
+  /** What setReadOnly() accepts beside a Uint8Array of `size` bytes; 'bytes': nothing else. */
+  readonly kind: 'unsigned' | 'signed' | 'boolean' | 'bytes';
+}
+
+export interface ProgramStats {
+  readonly name: string;
+  /** The kernel's id of the program, as bpftool shows it. */
+  readonly id: number;
+  /** Runs, and nanoseconds in them, while statistics were on: setRunStats(), or sysctl kernel.bpf_stats_enabled. */
+  readonly runCount: bigint;
+  readonly runTimeNs: bigint;
+  /** Runs that the kernel skipped because the program was running on that CPU already. Counted always. */
+  readonly recursionMisses: bigint;
+}
+
+export interface TestRunOptions {
+  /** Packet, for program types that take one. */
+  dataIn?: Uint8Array;
+  /** Where the packet goes afterwards. */
+  dataOut?: Uint8Array;
+  /** Context. A `SEC("syscall")` program writes its changes back into this. */
+  ctxIn?: Uint8Array;
+  /** Runs; only for types that take a packet. */
+  repeat?: number;
+}
+
+export interface TestRunResult {
+  /** u32 */
+  readonly returnValue: number;
+  /** Mean of the runs, where the kernel measures it; else 0. */
+  readonly durationNs: number;
+  /** Bytes of the packet afterwards; more than `dataOut` holds if that was too small. */
+  readonly dataOutBytes: number;
+}
+
+/**
+ * A BPF object file: open it, set it up, load() it, attach() it, close() it.
+ *
+ * All that the kernel holds for it goes away with close(), which also runs when the worker or the process ends, and
+ * when the object is collected. Maps and rings taken from it throw ERR_CLOSED afterwards.
+ */
+export class BpfObject {
+  readonly #native: NativeObject;
+
+  private constructor(native: NativeObject) {
+    this.#native = native;
+  }
+
+  /**
+   * Reads an ELF file, or the bytes of one. Needs no privileges and touches nothing in the kernel.
+   * @throws BpfError ENOENT, EACCES: the file; ERR_BPF_FORMAT, ERR_LIBELF: it is no BPF object
+   */
+  static open(file: string | Uint8Array, options: OpenOptions = {}): BpfObject {
+    return new BpfObject(refusing(() => new addon.NativeObject(file, options.name ?? '', options.logLevel ?? 0)));
+  }
+
+  get programs(): readonly ProgramInfo[] {
+    return this.#native.programs();
+  }
+
+  get maps(): readonly MapInfo[] {
+    return this.#native.maps();
+  }
+
+  /** The `const volatile` globals that setReadOnly() can set. */
+  get variables(): readonly VariableInfo[] {
+    return this.#native.variables();
+  }
+
+  /**
+   * Sets a `const volatile` global, before load(): the verifier then sees a constant, and drops the branches that
+   * it rules out.
+   * @throws ERR_NOT_FOUND; ERR_OUT_OF_RANGE: the value does not fit the variable's size and sign
+   */
+  setReadOnly(variable: string, value: VariableValue): void {
+    const info = this.#native.variables().find((each) => each.name === variable);
+    if (info === undefined) {
+      throw misuse(Error, 'ERR_NOT_FOUND', `No read-only variable '${variable}' in this object`);
+    }
+    this.#native.setVariable(variable, encodeVariable(info, value));
+  }
+
+  /** Whether load() loads this program; before load(). */
+  setAutoload(program: string, on: boolean): void {
+    refusing(() => this.#native.setAutoload(program, on));
+  }
+
+  /** Whether load() creates this map; before load(). */
+  setAutocreate(map: string, on: boolean): void {
+    refusing(() => this.#native.setAutocreate(map, on));
+  }
+
+  /** Size of a map; before load(). A ring buffer's is in bytes; libbpf rounds it up to a power of two pages. */
+  setMaxEntries(map: string, count: number): void {
+    refusing(() => this.#native.setMaxEntries(map, count));
+  }
+
+  /**
+   * Creates the maps and loads the programs. After a failure the object can only be closed.
+   * @throws BpfError with `program` and, if it was the verifier, `verifierLog`
+   */
+  load(): void {
+    refusing(() => this.#native.load());
+  }
+
+  /**
+   * Attaches one program, or all that are loaded and whose section name says to what (iterators excepted). Gives the
+   * names of those that were not attached before. If one of all fails, none that this call attached stays attached.
+   * @throws BpfError with `program`
+   */
+  attach(program?: string): string[] {
+    if (program === undefined) return refusing(() => this.#native.attachAll());
+    return refusing(() => this.#native.attach(program)) ? [program] : [];
+  }
+
+  /** Detaches one program or all; the ones that are not attached stay so. */
+  detach(program?: string): void {
+    if (program === undefined) this.#native.detachAll();
+    else this.#native.detach(program);
+  }
+
+  /** After load(). @throws ERR_NOT_FOUND, ERR_NOT_LOADED */
+  map(name: string): BpfMap {
+    const index = this.#mapIndex(name);
+    return new BpfMap(this.#native, index);
+  }
+
+  /**
+   * Maps a ring buffer's memory; after load(). One reader per ring at a time.
+   * @throws ERR_NOT_FOUND, ERR_NOT_LOADED, ERR_WRONG_TYPE, ERR_RING_OPEN
+   */
+  ring(name: string): RingReader {
+    const index = this.#mapIndex(name);
+    return new RingReader(
+      this.#native,
+      index,
+      refusing(() => this.#native.ringOpen(index)),
+    );
+  }
+
+  /** Runs a program once with BPF_PROG_TEST_RUN, on this thread, and waits for it. After load(). */
+  testRun(program: string, options: TestRunOptions = {}): TestRunResult {
+    const { dataIn, dataOut, ctxIn, repeat = 0 } = options;
+    const [returnValue, durationNs, dataOutBytes] = refusing(() =>
+      this.#native.testRun(program, dataIn, dataOut, ctxIn, repeat),
+    );
+    return { returnValue, durationNs, dataOutBytes };
+  }
+
+  /** Runs a `SEC("iter/...")` program over all its objects: what it wrote to the seq file (at most 256 MiB). */
+  iterate(program: string): Uint8Array {
+    return refusing(() => this.#native.iterate(program));
+  }
+
+  /** Of the loaded programs. */
+  programStats(): readonly ProgramStats[] {
+    return refusing(() => this.#native.programStats());
+  }
+
+  /**
+   * Has the kernel count and time the runs of all its BPF programs (some 20 ns each), until switched off or closed.
+   * @throws BpfError EPERM without CAP_SYS_ADMIN
+   */
+  setRunStats(on: boolean): void {
+    refusing(() => this.#native.setRunStats(on));
+  }
+
+  /** Detaches, unmaps, unloads. Again: nothing. */
+  close(): void {
+    this.#native.close();
+  }
+
+  [Symbol.dispose](): void {
+    this.close();
+  }
+
+  #mapIndex(name: string): number {
+    const index = this.#native.maps().findIndex((map) => map.name === name);
+    if (index < 0) throw misuse(Error, 'ERR_NOT_FOUND', `No map '${name}' in this object`);
+    return index;
+  }
+}

@@ -1,0 +1,25 @@
+#include "object.h"
+#include "kernel.h"
+#include "libbpf_log.h"
+
+#include <napi.h>
+
+/*
+ * object.cc      open, configure, load, close          programs.cc  attach, run, read, measure
+ * variables.cc   const volatile globals                maps.cc      get, set, delete, keys
+ * rings.cc       ring buffers, over ring_reader.cc (no Node in there)
+ * kernel.h       clock.cc, features.cc, kernel_btf.cc  errors.cc, require.h, libbpf_log.cc
+ */
+static Napi::Object initialize(Napi::Env env, Napi::Object exports)
+{
+	LibbpfLog::install();
+	exports.Set("NativeObject", NativeObject::define(env));
+	exports.Set("readClocks", Napi::Function::New<read_clocks>(env));
+	exports.Set("features", Napi::Function::New<features>(env));
+	exports.Set("possibleCpus", Napi::Function::New<possible_cpus>(env));
+	exports.Set("btfFieldExists", Napi::Function::New<btf_field_exists>(env));
+	exports.Set("btfArgumentCount", Napi::Function::New<btf_argument_count>(env));
+	return exports;
+}
+
+NODE_API_MODULE(libbpf_ts, initialize)

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <napi.h>
+
+/* What can be asked without an object. Each is a plain function of the addon. */
+
+/* clock.cc */
+Napi::Value read_clocks(const Napi::CallbackInfo &info);
+
+/* features.cc */
+Napi::Value features(const Napi::CallbackInfo &info);
+Napi::Value possible_cpus(const Napi::CallbackInfo &info);
+
+/* kernel_btf.cc */
+Napi::Value btf_field_exists(const Napi::CallbackInfo &info);
+Napi::Value btf_argument_count(const Napi::CallbackInfo &info);

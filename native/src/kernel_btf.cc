@@ -1,0 +1,102 @@
+#include "kernel.h"
+#include "require.h"
+
+#include <algorithm>
+#include <bpf/btf.h>
+#include <bpf/libbpf.h>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+
+namespace
+{
+
+struct BtfDeleter {
+	void operator()(btf *types) const
+	{
+		btf__free(types);
+	}
+};
+
+const btf_type *resolve(const btf *types, uint32_t type_id)
+{
+	const int resolved = btf__resolve_type(types, type_id);
+	return resolved < 0 ? nullptr : btf__type_by_id(types, resolved);
+}
+
+/* The type of a member, looking into the anonymous structs and unions that C looks into. */
+const btf_type *member_type(const btf *types, const btf_type *composite, const std::string &name)
+{
+	const btf_member *member = btf_members(composite);
+	for (int i = 0; i < btf_vlen(composite); i++, member++) {
+		const char *member_name = btf__name_by_offset(types, member->name_off);
+		const btf_type *type = resolve(types, member->type);
+		if (member_name != nullptr && name == member_name)
+			return type;
+		if (type != nullptr && btf_is_composite(type) &&
+		    (member_name == nullptr || *member_name == '\0')) {
+			const btf_type *inner = member_type(types, type, name);
+			if (inner != nullptr)
+				return inner;
+		}
+	}
+	return nullptr;
+}
+
+bool field_exists(const btf *types, const btf_type *type, const std::string &path)
+{
+	for (size_t start = 0; start <= path.size();) {
+		if (type == nullptr || !btf_is_composite(type))
+			return false;
+		const size_t end = std::min(path.find('.', start), path.size());
+		type = member_type(types, type, path.substr(start, end - start));
+		start = end + 1;
+	}
+	return type != nullptr;
+}
+
+} // namespace
+
+/* Some megabytes that are wanted a few times at start: read each time rather than kept. */
+#define REQUIRE_KERNEL_BTF(types)                                                                            \
+	const std::unique_ptr<btf, BtfDeleter> types##_owner(btf__load_vmlinux_btf());                       \
+	const btf *types = types##_owner.get();                                                              \
+	if (types == nullptr) {                                                                              \
+		throw_bpf(info.Env(), "btf__load_vmlinux_btf", errno);                                       \
+		return info.Env().Undefined();                                                               \
+	}
+
+/* (type: string, path: string; empty: only whether the type exists) */
+Napi::Value btf_field_exists(const Napi::CallbackInfo &info)
+{
+	REQUIRE_STRING(0, type);
+	REQUIRE_STRING(1, path);
+	REQUIRE_KERNEL_BTF(types);
+	constexpr uint32_t kKinds[] = {BTF_KIND_STRUCT, BTF_KIND_UNION, BTF_KIND_TYPEDEF, BTF_KIND_ENUM,
+				       BTF_KIND_ENUM64, BTF_KIND_INT,   BTF_KIND_FUNC};
+	for (const uint32_t kind : kKinds) {
+		const int id = btf__find_by_name_kind(types, type.c_str(), kind);
+		if (id > 0 && (path.empty() || field_exists(types, resolve(types, id), path)))
+			return Napi::Boolean::New(info.Env(), true);
+	}
+	return Napi::Boolean::New(info.Env(), false);
+}
+
+/* (name: string): parameters of a function, or of the function that a typedef points to; undefined: no such
+ */
+Napi::Value btf_argument_count(const Napi::CallbackInfo &info)
+{
+	REQUIRE_STRING(0, name);
+	REQUIRE_KERNEL_BTF(types);
+	int id = btf__find_by_name_kind(types, name.c_str(), BTF_KIND_TYPEDEF);
+	if (id <= 0)
+		id = btf__find_by_name_kind(types, name.c_str(), BTF_KIND_FUNC);
+	if (id <= 0)
+		return info.Env().Undefined();
+	const btf_type *type = resolve(types, id);
+	if (type != nullptr && (btf_is_ptr(type) || btf_is_func(type)))
+		type = resolve(types, type->type);
+	if (type == nullptr || !btf_is_func_proto(type))
+		return info.Env().Undefined();
+	return Napi::Number::New(info.Env(), btf_vlen(type));
+}

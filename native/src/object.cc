@@ -1,0 +1,184 @@
+#include "object.h"
+#include "libbpf_log.h"
+
+#include <cerrno>
+#include <unistd.h>
+
+Napi::Function NativeObject::define(Napi::Env env)
+{
+	return DefineClass(env, "NativeObject",
+			   {
+			       InstanceMethod("close", &NativeObject::close),
+			       InstanceMethod("programs", &NativeObject::programs),
+			       InstanceMethod("maps", &NativeObject::maps),
+			       InstanceMethod("setAutoload", &NativeObject::set_autoload),
+			       InstanceMethod("setAutocreate", &NativeObject::set_autocreate),
+			       InstanceMethod("setMaxEntries", &NativeObject::set_max_entries),
+			       InstanceMethod("load", &NativeObject::load),
+			       InstanceMethod("variables", &NativeObject::variables),
+			       InstanceMethod("setVariable", &NativeObject::set_variable),
+			       InstanceMethod("attach", &NativeObject::attach),
+			       InstanceMethod("attachAll", &NativeObject::attach_all),
+			       InstanceMethod("detach", &NativeObject::detach),
+			       InstanceMethod("detachAll", &NativeObject::detach_all),
+			       InstanceMethod("testRun", &NativeObject::test_run),
+			       InstanceMethod("iterate", &NativeObject::iterate),
+			       InstanceMethod("programStats", &NativeObject::program_stats),
+			       InstanceMethod("setRunStats", &NativeObject::set_run_stats),
+			       InstanceMethod("mapOpen", &NativeObject::map_open),
+			       InstanceMethod("mapGet", &NativeObject::map_get),
+			       InstanceMethod("mapSet", &NativeObject::map_set),
+			       InstanceMethod("mapDelete", &NativeObject::map_delete),
+			       InstanceMethod("mapKeys", &NativeObject::map_keys),
+			       InstanceMethod("ringOpen", &NativeObject::ring_open),
+			       InstanceMethod("ringDrain", &NativeObject::ring_drain),
+			       InstanceMethod("ringPending", &NativeObject::ring_pending),
+			       InstanceMethod("ringClose", &NativeObject::ring_close),
+			   });
+}
+
+/* (file: string | Uint8Array, name: string, logLevel: number); an empty name leaves the choice to libbpf. */
+NativeObject::NativeObject(const Napi::CallbackInfo &info) : Napi::ObjectWrap<NativeObject>(info)
+{
+	const Napi::Value file = info[0];
+	if ((!file.IsString() && !is_bytes(file)) || !info[1].IsString() || !is_uint32(info[2])) {
+		throw_type(info.Env(), "Expected 'file' to be a string or a Uint8Array");
+		return;
+	}
+	const std::string name = info[1].As<Napi::String>().Utf8Value();
+	LIBBPF_OPTS(bpf_object_open_opts, options, .object_name = name.empty() ? nullptr : name.c_str(),
+		    .kernel_log_level = info[2].As<Napi::Number>().Uint32Value());
+	LibbpfLog log;
+	if (file.IsString()) {
+		const std::string path = file.As<Napi::String>().Utf8Value();
+		object_.reset(bpf_object__open_file(path.c_str(), &options));
+	} else {
+		const Bytes bytes = as_bytes(file);
+		object_.reset(bpf_object__open_mem(bytes.data, bytes.size, &options));
+	}
+	if (object_ == nullptr) {
+		throw_bpf(info.Env(), file.IsString() ? "bpf_object__open_file" : "bpf_object__open_mem",
+			  errno, &log);
+		return;
+	}
+	bpf_map *map;
+	bpf_object__for_each_map(map, object_.get()) maps_.push_back(map);
+	rings_.resize(maps_.size());
+	state_ = State::kOpen;
+}
+
+/*
+ * Node runs the finalizers of all wrapped objects when an environment ends, worker.terminate() included, so
+ * this needs no cleanup hook of its own. Where process.exit() skips them, the kernel closes the file
+ * descriptors.
+ */
+NativeObject::~NativeObject()
+{
+	release();
+}
+
+void NativeObject::release() noexcept
+{
+	state_ = State::kClosed;
+	links_.clear();
+	rings_.clear();
+	maps_.clear();
+	object_.reset();
+	if (run_stats_fd_ >= 0)
+		::close(run_stats_fd_);
+	run_stats_fd_ = -1;
+}
+
+Napi::Value NativeObject::close(const Napi::CallbackInfo &info)
+{
+	release();
+	return info.Env().Undefined();
+}
+
+Napi::Value NativeObject::programs(const Napi::CallbackInfo &info)
+{
+	REQUIRE_NOT_CLOSED();
+	const Napi::Env env = info.Env();
+	Napi::Array list = Napi::Array::New(env);
+	bpf_program *program;
+	bpf_object__for_each_program(program, object_.get())
+	{
+		Napi::Object entry = Napi::Object::New(env);
+		entry.Set("name", bpf_program__name(program));
+		entry.Set("section", bpf_program__section_name(program));
+		entry.Set("type", Napi::Number::New(env, bpf_program__type(program)));
+		entry.Set("autoload", Napi::Boolean::New(env, bpf_program__autoload(program)));
+		entry.Set("attached", Napi::Boolean::New(env, links_.count(program) != 0));
+		list.Set(list.Length(), entry);
+	}
+	return list;
+}
+
+Napi::Value NativeObject::maps(const Napi::CallbackInfo &info)
+{
+	REQUIRE_NOT_CLOSED();
+	const Napi::Env env = info.Env();
+	Napi::Array list = Napi::Array::New(env);
+	for (bpf_map *map : maps_) {
+		Napi::Object entry = Napi::Object::New(env);
+		entry.Set("name", bpf_map__name(map));
+		entry.Set("type", Napi::Number::New(env, bpf_map__type(map)));
+		entry.Set("keySize", Napi::Number::New(env, bpf_map__key_size(map)));
+		entry.Set("valueSize", Napi::Number::New(env, bpf_map__value_size(map)));
+		entry.Set("maxEntries", Napi::Number::New(env, bpf_map__max_entries(map)));
+		list.Set(list.Length(), entry);
+	}
+	return list;
+}
+
+Napi::Value NativeObject::set_autoload(const Napi::CallbackInfo &info)
+{
+	REQUIRE_BEFORE_LOAD();
+	REQUIRE_PROGRAM(0, program);
+	REQUIRE_BOOLEAN(1, on);
+	const int error = bpf_program__set_autoload(program, on);
+	if (error < 0)
+		throw_bpf(info.Env(), "bpf_program__set_autoload", error, nullptr, program_name);
+	return info.Env().Undefined();
+}
+
+#define REQUIRE_MAP_BEFORE_LOAD(map)                                                                         \
+	REQUIRE_BEFORE_LOAD();                                                                               \
+	REQUIRE_STRING(0, map##_name);                                                                       \
+	bpf_map *map = bpf_object__find_map_by_name(object_.get(), map##_name.c_str());                      \
+	if (map == nullptr) {                                                                                \
+		throw_code(info.Env(), "ERR_NOT_FOUND", "No map '" + map##_name + "' in this object");       \
+		return info.Env().Undefined();                                                               \
+	}
+
+Napi::Value NativeObject::set_autocreate(const Napi::CallbackInfo &info)
+{
+	REQUIRE_MAP_BEFORE_LOAD(map);
+	REQUIRE_BOOLEAN(1, on);
+	const int error = bpf_map__set_autocreate(map, on);
+	if (error < 0)
+		throw_bpf(info.Env(), "bpf_map__set_autocreate", error);
+	return info.Env().Undefined();
+}
+
+Napi::Value NativeObject::set_max_entries(const Napi::CallbackInfo &info)
+{
+	REQUIRE_MAP_BEFORE_LOAD(map);
+	REQUIRE_UINT32(1, count);
+	const int error = bpf_map__set_max_entries(map, count);
+	if (error < 0)
+		throw_bpf(info.Env(), "bpf_map__set_max_entries", error);
+	return info.Env().Undefined();
+}
+
+Napi::Value NativeObject::load(const Napi::CallbackInfo &info)
+{
+	REQUIRE_BEFORE_LOAD();
+	LibbpfLog log;
+	const int error = bpf_object__load(object_.get());
+	/* libbpf refuses a second try after a failure, so does kFailed. */
+	state_ = error < 0 ? State::kFailed : State::kLoaded;
+	if (error < 0)
+		throw_bpf(info.Env(), "bpf_object__load", error, &log);
+	return info.Env().Undefined();
+}

@@ -1,0 +1,142 @@
+#include "ring_reader.h"
+
+#include <bpf/bpf.h>
+#include <cerrno>
+#include <cstring>
+#include <linux/bpf.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* The kernel's positions are unsigned long; a 32-bit reader of a 64-bit kernel would tear them. */
+static_assert(sizeof(long) == sizeof(uint64_t));
+
+namespace
+{
+
+constexpr size_t kHeaderBytes = BPF_RINGBUF_HDR_SZ;
+constexpr uint32_t kLengthMask = ~(uint32_t(BPF_RINGBUF_BUSY_BIT) | uint32_t(BPF_RINGBUF_DISCARD_BIT));
+
+/*
+ * BPF_F_RB_OVERWRITE (Linux 6.19, newer than the headers built against): the kernel then drops the oldest
+ * records itself and keeps a third position. Read by today's rule, such a ring yields torn records.
+ */
+constexpr uint32_t kOverwriteFlag = 1u << 19;
+
+size_t frame_bytes(uint32_t length)
+{
+	return (kHeaderBytes + length + 7) & ~size_t(7);
+}
+
+void write_frame(uint8_t *into, const uint8_t *payload, uint32_t length, size_t frame)
+{
+	const uint64_t header = length;
+	/* The kernel doesn't clear the padding: what an older record left there must not leak out. The last 8
+	 * bytes are cleared first, so that one fixed-size store does it. For an empty record it's the header.
+	 */
+	memset(into + frame - 8, 0, 8);
+	memcpy(into, &header, sizeof(header));
+	memcpy(into + kHeaderBytes, payload, length);
+}
+
+} // namespace
+
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "write_frame() stores the header in host order");
+
+std::unique_ptr<RingReader> RingReader::open(int map_fd, int *error)
+{
+	bpf_map_info info = {};
+	uint32_t info_bytes = sizeof(info);
+	if (bpf_obj_get_info_by_fd(map_fd, &info, &info_bytes) < 0) {
+		*error = errno;
+		return nullptr;
+	}
+	if (info.type != BPF_MAP_TYPE_RINGBUF) {
+		*error = EINVAL;
+		return nullptr;
+	}
+	if (info.map_flags & kOverwriteFlag) {
+		*error = EOPNOTSUPP;
+		return nullptr;
+	}
+
+	const size_t page = sysconf(_SC_PAGE_SIZE);
+	void *consumer = mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_SHARED, map_fd, 0);
+	if (consumer == MAP_FAILED) {
+		*error = errno;
+		return nullptr;
+	}
+	/* ringbuf_map_mmap_kern() refuses a writable mapping of anything beyond the first page. */
+	void *producer =
+	    mmap(nullptr, page + 2 * size_t(info.max_entries), PROT_READ, MAP_SHARED, map_fd, page);
+	if (producer == MAP_FAILED) {
+		*error = errno;
+		munmap(consumer, page);
+		return nullptr;
+	}
+
+	std::unique_ptr<RingReader> reader(new RingReader());
+	reader->consumer_position_ = static_cast<uint64_t *>(consumer);
+	reader->producer_position_ = static_cast<const uint64_t *>(producer);
+	reader->data_ = static_cast<const uint8_t *>(producer) + page;
+	reader->size_bytes_ = info.max_entries;
+	reader->page_bytes_ = page;
+	return reader;
+}
+
+RingReader::~RingReader()
+{
+	munmap(consumer_position_, page_bytes_);
+	munmap(const_cast<uint64_t *>(producer_position_), page_bytes_ + 2 * size_t(size_bytes_));
+}
+
+/*
+ * Memory order, from kernel/bpf/ringbuf.c:
+ *  - __bpf_ringbuf_reserve() writes the header with BUSY set, then smp_store_release(&rb->producer_pos):
+ * after our acquire load of it, every header below that position is there, though perhaps still BUSY;
+ *  - bpf_ringbuf_commit() clears BUSY with xchg(): our acquire load of the length makes the payload visible;
+ *  - __bpf_ringbuf_reserve() does smp_load_acquire(&rb->consumer_pos): our release store keeps the copies
+ * before it, so that no producer writes over a record that is still being copied. Only this side writes the
+ * consumer position, so reading it back needs no order.
+ */
+RingReader::Drained RingReader::drain(uint8_t *into, size_t capacity) noexcept
+{
+	const uint64_t mask = size_bytes_ - 1;
+	const uint64_t start = __atomic_load_n(consumer_position_, __ATOMIC_RELAXED);
+	const uint64_t producer = __atomic_load_n(producer_position_, __ATOMIC_ACQUIRE);
+	uint64_t position = start;
+	Drained drained = {};
+
+	while (position < producer) {
+		const uint8_t *record = data_ + (position & mask);
+		const uint32_t header =
+		    __atomic_load_n(reinterpret_cast<const uint32_t *>(record), __ATOMIC_ACQUIRE);
+		if (header & BPF_RINGBUF_BUSY_BIT)
+			break;
+		const uint32_t length = header & kLengthMask;
+		const size_t frame = frame_bytes(length);
+		if (frame > producer - position || producer - position > size_bytes_) {
+			drained.corrupt = true;
+			break;
+		}
+		if (!(header & BPF_RINGBUF_DISCARD_BIT)) {
+			if (frame > capacity - drained.bytes) {
+				if (drained.bytes == 0)
+					drained.required = frame;
+				break;
+			}
+			write_frame(into + drained.bytes, record + kHeaderBytes, length, frame);
+			drained.bytes += frame;
+		}
+		position += frame;
+	}
+	if (position != start)
+		__atomic_store_n(consumer_position_, position, __ATOMIC_RELEASE);
+	return drained;
+}
+
+uint64_t RingReader::pending_bytes() const noexcept
+{
+	/* Consumer first: it never overtakes the producer, so the difference can't be negative. */
+	const uint64_t consumer = __atomic_load_n(consumer_position_, __ATOMIC_ACQUIRE);
+	return __atomic_load_n(producer_position_, __ATOMIC_ACQUIRE) - consumer;
+}

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+/*
+ * The consumer side of a BPF_MAP_TYPE_RINGBUF, over mmap. Knows nothing of Node.
+ *
+ * mmap of the map's fd, as kernel/bpf/ringbuf.c lays it out:
+ *
+ *   0          page         2*page                 2*page+size            2*page+2*size
+ *   | consumer | producer   | data                 | the same data again  |
+ *   | position | position   | (size: power of two) | so records never wrap|
+ *     read/write  read-only ----------------------------------------------
+ *
+ * A record, and the frame that drain() makes of it (both take 8 + length rounded up to 8):
+ *
+ *   ring:   | u32 length, bit 31 BUSY, bit 30 DISCARD | u32 page offset | payload | stale bytes |
+ *   frame:  | u32 length                              | u32 zero        | payload | zeros       |
+ */
+class RingReader
+{
+      public:
+	struct Drained {
+		/* Bytes of frames written into the caller's buffer. */
+		size_t bytes;
+		/* Not 0: the first record needs a buffer of this size, nothing was written and it stays. */
+		size_t required;
+		/* A length that cannot be: somebody else moves this ring's consumer position. */
+		bool corrupt;
+	};
+
+	/* Maps the ring. Returns nullptr and sets *error to an errno value on failure. */
+	static std::unique_ptr<RingReader> open(int map_fd, int *error);
+	~RingReader();
+	RingReader(const RingReader &) = delete;
+	RingReader &operator=(const RingReader &) = delete;
+
+	Drained drain(uint8_t *into, size_t capacity) noexcept;
+	uint64_t pending_bytes() const noexcept;
+	uint32_t size_bytes() const noexcept
+	{
+		return size_bytes_;
+	}
+
+      private:
+	RingReader() = default;
+
+	uint64_t *consumer_position_ = nullptr;
+	const uint64_t *producer_position_ = nullptr;
+	const uint8_t *data_ = nullptr;
+	uint32_t size_bytes_ = 0;
+	size_t page_bytes_ = 0;
+};

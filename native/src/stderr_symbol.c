@@ -1,0 +1,12 @@
+#include <stdio.h>
+
+/*
+ * Debian's libbpf.a is compiled for executables (PIE): it refers to stderr by a relocation that a shared
+ * library can't hold. The Makefile renames that one symbol to this, which lies in the library itself.
+ */
+FILE *libbpf_ts_stderr __attribute__((visibility("hidden")));
+
+__attribute__((constructor)) static void set_stderr(void)
+{
+	libbpf_ts_stderr = stderr;
+}

@@ -1,0 +1,133 @@
+// Requests to a disk of our own must be recorded to the last one, with the program that queued them as their owner.
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { type LoopDevice, loopDevice } from './loop_device.ts';
+import { bash, bpftraceMap, compileProgram, run, wallClockNs, watchedByBpftrace } from './programs.ts';
+import { record, removeRecordings } from './recorded_run.ts';
+
+const REQUESTS = 101;
+
+let disk: LoopDevice;
+
+beforeAll(() => {
+  disk = loopDevice();
+});
+
+afterAll(() => {
+  disk.remove();
+  removeRecordings();
+});
+
+/** Behind a marker, so that the events of exactly this run can be asked for. */
+function labelled(transaction: string, command: string): string {
+  return bash(`echo 'KREPLAY1 txn=${transaction}' >/dev/null; ${command} 2>&1`);
+}
+
+test('direct writes are one request each, owned by the program, as bpftrace counts them', async () => {
+  const major = Number(bash(`stat -c %t ${disk.path} | xargs -I{} printf %d 0x{}`));
+  const minor = Number(bash(`stat -c %T ${disk.path} | xargs -I{} printf %d 0x{}`));
+  const device = (major << 20) | minor;
+  let traced = '';
+  const bracket = { before: 0n, after: 0n };
+  const recorded = await record(async () => {
+    const script = `tracepoint:block:block_rq_complete /args->dev == ${device}/ { @requests["all"] = count(); @sectors["all"] = sum(args->nr_sector); }`;
+    traced = await watchedByBpftrace(script, () => {
+      bracket.before = wallClockNs();
+      labelled('direct', `dd if=/dev/zero of=${disk.path} bs=4k count=${REQUESTS} oflag=direct`);
+      bracket.after = wallClockNs();
+    });
+  });
+  const requests = recorded.blockIos({ transactionId: 'direct' });
+  expect(requests).toHaveLength(REQUESTS);
+  expect(bpftraceMap(traced, 'requests')).toEqual({ all: REQUESTS });
+  expect(bpftraceMap(traced, 'sectors')).toEqual({ all: REQUESTS * 8 });
+  requests.forEach((request, i) => {
+    expect(request).toMatchObject({
+      comm: 'dd',
+      service_name: 'dd',
+      device: disk.name,
+      operation: 'write',
+      bytes: 4096n,
+      result: 4096n,
+      error: null,
+      sector: BigInt(i) * 8n,
+      attribution: { source: 'inherited', quality: 'inherited' },
+      origins: [{ service_name: 'dd', transaction_id: 'direct', bytes: 4096n }],
+    });
+    expect(request.queue_ns).toBeGreaterThan(0n);
+    expect(request.queue_ns).toBeLessThan(request.duration_ns);
+    expect(request.timestamp_ns).toBeGreaterThan(bracket.before);
+    expect(request.timestamp_ns + request.duration_ns).toBeLessThan(bracket.after);
+  });
+  // Each request lies within the write that caused it.
+  const writes = recorded.writes({ transactionId: 'direct' }).filter(({ file }) => file === disk.path);
+  expect(writes).toHaveLength(REQUESTS);
+  writes.forEach((write, i) => {
+    expect(requests[i]!.timestamp_ns).toBeGreaterThan(write.timestamp_ns);
+    expect(requests[i]!.timestamp_ns + requests[i]!.duration_ns).toBeLessThan(write.timestamp_ns + write.duration_ns);
+    expect(requests[i]!.tid).toBe(write.tid);
+  });
+});
+
+test('reads, discards and flushes are told apart', async () => {
+  const recorded = await record(() => {
+    labelled('read', `dd if=${disk.path} of=/dev/null bs=64k count=7 iflag=direct`);
+    labelled('discard', `blkdiscard --offset 1048576 --length 1048576 ${disk.path}`);
+    labelled('flush', `dd if=/dev/zero of=${disk.path} bs=4k count=1 conv=fsync`);
+  });
+  // The programs' own pages may come from another disk meanwhile.
+  const requestsOf = (transactionId: string) =>
+    recorded.blockIos({ transactionId }).filter(({ device }) => device === disk.name);
+  const operations = (transactionId: string) =>
+    requestsOf(transactionId).map(({ operation, bytes }) => `${operation} ${bytes}`);
+  expect(operations('read')).toEqual(Array(7).fill('read 65536'));
+  expect(operations('discard')).toContain('discard 1048576');
+  expect(operations('flush')).toEqual(['write 4096', 'flush 0']);
+  const [flush] = requestsOf('flush').filter(({ operation }) => operation === 'flush');
+  expect(flush!.queue_ns).toBeNull();
+});
+
+test('what a program syncs is its own; what the kernel writes back later is not', async () => {
+  run('mkfs.ext4', ['-q', '-F', disk.path]);
+  run('mount', [disk.path, disk.mountPoint]);
+  const recorded = await record(() => {
+    labelled('synced', `dd if=/dev/zero of=${disk.mountPoint}/a bs=1M count=1 conv=fsync`);
+    labelled('left', `dd if=/dev/zero of=${disk.mountPoint}/b bs=1M count=1`);
+    run('sync', []);
+  });
+  run('umount', [disk.mountPoint]);
+  const onDisk = (transactionId: string) =>
+    recorded
+      .blockIos({ transactionId })
+      .filter(({ device, operation }) => device === disk.name && operation === 'write');
+  expect(bytesOf(onDisk('synced'))).toBeGreaterThanOrEqual(1n << 20n);
+  expect(onDisk('left')).toEqual([]);
+  const unowned = recorded.blockIos().filter(({ device, transaction_id }) => device === disk.name && !transaction_id);
+  expect(bytesOf(unowned)).toBeGreaterThanOrEqual(1n << 20n);
+});
+
+test('a request with bios of two owners is shared, and names both', async () => {
+  const blocks = 1024;
+  const program = compileProgram('neighbour_writes');
+  run('sh', ['-c', `echo mq-deadline > /sys/block/${disk.name}/queue/scheduler`]);
+  const recorded = await record(() => {
+    bash(`
+      queue() { echo "KREPLAY1 txn=$1" >/dev/null; exec ${program} ${disk.path} $2 ${blocks}; }
+      for round in 1 2 3 4 5; do queue even 0 & queue odd 1 & wait; done`);
+  });
+  const requests = recorded.blockIos({ comm: 'neighbour_write' }).filter(({ operation }) => operation === 'write');
+  expect(bytesOf(requests)).toBe(5n * 2n * BigInt(blocks) * 4096n);
+  for (const { origins, bytes } of requests) expect(bytesOf(origins)).toBe(bytes);
+  const shared = requests.filter(({ attribution }) => attribution.quality === 'shared');
+  expect(shared.length).toBeGreaterThan(0);
+  for (const { transaction_id, origins } of shared) {
+    expect(transaction_id).toBeNull();
+    expect(new Set(origins.map((origin) => origin.transaction_id))).toEqual(new Set(['even', 'odd']));
+  }
+  // Each of the two finds it; none of its bytes is counted for the other.
+  const even = recorded.blockIos({ transactionId: 'even' }).flatMap(({ origins }) => origins);
+  expect(bytesOf(even.filter((origin) => origin.transaction_id === 'even'))).toBe(5n * BigInt(blocks) * 4096n);
+});
+
+function bytesOf(parts: readonly { bytes: bigint }[]): bigint {
+  return parts.reduce((sum, { bytes }) => sum + bytes, 0n);
+}

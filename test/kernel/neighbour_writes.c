@@ -1,0 +1,51 @@
+/*
+ * Queues COUNT direct 4 KiB writes of DEVICE's blocks FIRST, FIRST + 2, ... at once. Two of these, with FIRST 0 and 1,
+ * queue neighbours, which the I/O scheduler merges into requests of both.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <linux/aio_abi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define BLOCK 4096
+#define COUNT_MAX 4096
+
+int main(int argc, char **argv)
+{
+	static struct iocb blocks[COUNT_MAX], *list[COUNT_MAX];
+	static struct io_event events[COUNT_MAX];
+	aio_context_t context = 0;
+	int count, first, fd;
+	void *data;
+
+	if (argc != 4)
+		return 2;
+	first = atoi(argv[2]);
+	count = atoi(argv[3]);
+	fd = open(argv[1], O_WRONLY | O_DIRECT);
+	if (fd < 0 || count > COUNT_MAX || posix_memalign(&data, BLOCK, BLOCK))
+		return 1;
+	memset(data, 1, BLOCK);
+	for (int i = 0; i < count; i++) {
+		blocks[i].aio_lio_opcode = IOCB_CMD_PWRITE;
+		blocks[i].aio_fildes = fd;
+		blocks[i].aio_buf = (unsigned long)data;
+		blocks[i].aio_nbytes = BLOCK;
+		blocks[i].aio_offset = (first + 2ll * i) * BLOCK;
+		list[i] = &blocks[i];
+	}
+	if (syscall(SYS_io_setup, count, &context))
+		return 1;
+	for (int done = 0; done < count;) {
+		int submitted = syscall(SYS_io_submit, context, count - done, list + done);
+
+		if (submitted <= 0)
+			return 1;
+		done += submitted;
+	}
+	return syscall(SYS_io_getevents, context, count, count, events, NULL) == count ? 0 : 1;
+}

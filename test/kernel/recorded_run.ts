@@ -1,0 +1,103 @@
+/** Runs a workload while a real agent records, and gives what it recorded. */
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { ApiEvent, BlockIoEvent, SysWriteEvent } from '../../bpf/schema/api.ts';
+import { readEvents } from '../../daemon/store/pages.ts';
+import { openRecordingStore } from '../../daemon/store/recording_store.ts';
+import type { EventFilter, Loss } from '../../daemon/store/store.ts';
+import { ROOT } from './programs.ts';
+
+const EVENTS_MAX = 1_000_000;
+
+export interface Agent {
+  process: ChildProcess;
+  dataFolder: string;
+  /** Ends it as Ctrl-C does. */
+  stop(): Promise<void>;
+}
+
+export interface Recorded {
+  dataFolder: string;
+  events(filter?: EventFilter): ApiEvent[];
+  writes(filter?: EventFilter): SysWriteEvent[];
+  blockIos(filter?: EventFilter): BlockIoEvent[];
+  losses(): Loss[];
+}
+
+export function temporaryFolder(): string {
+  return mkdtempSync(join(tmpdir(), 'kreplay-kernel-'));
+}
+
+/** Resolves when everything is attached. */
+export async function startAgent(dataFolder: string, flags: readonly string[] = []): Promise<Agent> {
+  const agent = fork(join(ROOT, 'kreplay.ts'), ['agent', '--data', dataFolder, ...flags], {
+    execArgv: [],
+    stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
+  });
+  let complaints = '';
+  agent.stderr!.setEncoding('utf8').on('data', (text: string) => {
+    complaints += text;
+  });
+  const ended = once(agent, 'exit');
+  await Promise.race([
+    once(agent, 'message'),
+    ended.then(() => Promise.reject(new Error(`the agent did not start: ${complaints}`))),
+  ]);
+  return {
+    process: agent,
+    dataFolder,
+    async stop() {
+      agent.kill('SIGINT');
+      const [code] = await ended;
+      if (code !== 0) throw new Error(`the agent ended with ${code}: ${complaints}`);
+    },
+  };
+}
+
+export function readRecording(dataFolder: string): Recorded {
+  const events = (filter: EventFilter = {}) => {
+    const store = openRecordingStore(dataFolder);
+    try {
+      return readEvents(store, { filter, order: 'asc', limit: EVENTS_MAX });
+    } finally {
+      store.close();
+    }
+  };
+  return {
+    dataFolder,
+    events,
+    writes: (filter) => events({ ...filter, eventTypes: ['sys_write'] }) as SysWriteEvent[],
+    blockIos: (filter) => events({ ...filter, eventTypes: ['block_io'] }) as BlockIoEvent[],
+    losses() {
+      const store = openRecordingStore(dataFolder);
+      try {
+        return store.losses(undefined, undefined);
+      } finally {
+        store.close();
+      }
+    },
+  };
+}
+
+/** Records `workload` from attach to a clean end. */
+export async function record(workload: () => void | Promise<void>, flags: readonly string[] = []): Promise<Recorded> {
+  const dataFolder = temporaryFolder();
+  recordings.push(dataFolder);
+  const agent = await startAgent(dataFolder, flags);
+  try {
+    await workload();
+  } finally {
+    await agent.stop();
+  }
+  return readRecording(dataFolder);
+}
+
+const recordings: string[] = [];
+
+/** For afterAll(). */
+export function removeRecordings(): void {
+  for (const folder of recordings.splice(0)) rmSync(folder, { recursive: true, force: true });
+}

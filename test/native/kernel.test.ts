@@ -1,0 +1,61 @@
+/* What can be asked of the running kernel without an object. */
+import { readFileSync } from 'node:fs';
+import { btfFieldExists, btfFuncProtoArgCount, btfTypeExists, features, possibleCpus, readClocks } from 'libbpf-ts';
+import { thrownBy } from './compile.ts';
+
+test('features() says what this kernel can do', () => {
+  const found = features();
+  expect(found.libbpf).toMatch(/^v\d+\.\d+$/);
+  expect(Object.values(found).filter((value) => typeof value !== 'boolean')).toEqual([found.libbpf]);
+  expect(found).toMatchObject({ btf: true, ringbuf: true, rawTracepoint: true, tracing: true, taskStorage: true });
+});
+
+test('possibleCpus() is what the kernel says', () => {
+  const last = /(\d+)\s*$/.exec(readFileSync('/sys/devices/system/cpu/possible', 'utf8'))![1];
+  expect(possibleCpus()).toBe(Number(last) + 1);
+});
+
+test('fields of kernel structs are found as C finds them', () => {
+  expect(btfFieldExists('task_struct', 'start_boottime')).toBe(true);
+  expect(btfFieldExists('task_struct', 'thread_info.flags')).toBe(true);
+  expect(btfFieldExists('page', 'mapping')).toBe(true);
+  expect(btfFieldExists('atomic_t', 'counter')).toBe(true);
+  for (const path of ['no_such_field', 'thread_info.no_such_field', 'pid.too_deep', 'mm.pgd', '.', 'pid.']) {
+    expect([path, btfFieldExists('task_struct', path)]).toEqual([path, false]);
+  }
+  expect(btfFieldExists('no_such_struct', 'pid')).toBe(false);
+});
+
+test('types are found by name', () => {
+  expect(['task_struct', 'pid_t', 'vfs_read', 'no_such_type'].map(btfTypeExists)).toEqual([true, true, true, false]);
+});
+
+test('arguments of tracepoints and functions are counted', () => {
+  expect(btfFuncProtoArgCount('btf_trace_sys_enter')).toBe(2);
+  expect([1, 2]).toContain(btfFuncProtoArgCount('btf_trace_block_rq_issue'));
+  expect(btfFuncProtoArgCount('vfs_read')).toBe(4);
+  expect(btfFuncProtoArgCount('btf_trace_no_such')).toBeUndefined();
+  expect(btfFuncProtoArgCount('pid_t')).toBeUndefined();
+});
+
+test('readClocks() gives wall and boot clock of one moment, and how sure that is', () => {
+  const clocks = new BigInt64Array(4);
+  const before = BigInt(Date.now()) * 1_000_000n;
+  readClocks(clocks);
+  const after = BigInt(Date.now() + 1) * 1_000_000n;
+  const [wall, boot, uncertainty, monotonic] = clocks as unknown as [bigint, bigint, bigint, bigint];
+  expect(wall >= before && wall <= after).toBe(true);
+  expect(boot > 0n && uncertainty > 0n && uncertainty < 1_000_000n).toBe(true);
+  expect(monotonic <= process.hrtime.bigint()).toBe(true);
+
+  const again = new BigInt64Array(3);
+  readClocks(again);
+  const drift = again[0]! - again[1]! - (wall - boot);
+  expect(drift < 1_000_000n && drift > -1_000_000n).toBe(true);
+});
+
+test('readClocks() wants room', () => {
+  for (const wrong of [new BigInt64Array(2), new Float64Array(4), undefined]) {
+    expect(thrownBy(() => readClocks(wrong as BigInt64Array)).code).toBe('ERR_INVALID_ARG_TYPE');
+  }
+});

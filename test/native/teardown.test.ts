@@ -1,0 +1,161 @@
+/*
+ * Ends that nobody prepared: the process exits, the worker is terminated, the object is forgotten. Afterwards the
+ * kernel must have let go of everything. Each happens in a child process, which a crash would end with a signal.
+ */
+import { execFile, spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { promisify } from 'node:util';
+import { compileBpf, root } from './compile.ts';
+
+const run = promisify(execFile);
+const STAGES = ['open', 'loaded', 'attached', 'reading'] as const;
+
+let file: string;
+
+beforeAll(() => {
+  file = compileBpf('hooks');
+});
+
+/** Source that brings `object` to a stage. */
+function reach(stage: (typeof STAGES)[number]): string {
+  const steps = ['object.load();', 'object.attach();', "ring = object.ring('events'); ring.drain(new Uint8Array(64));"];
+  return `
+    import { BpfObject } from 'libbpf-ts';
+    let ring;
+    const object = BpfObject.open(${JSON.stringify(file)});
+    ${steps.slice(0, STAGES.indexOf(stage)).join('\n')}
+    const id = ${stage === 'open' ? 0 : 'object.programStats()[0].id'};`;
+}
+
+/** Counts what this process holds of BPF: file descriptors and mappings. */
+const HELD = `
+    const held = () =>
+      readdirSync('/proc/self/fd').filter((fd) => {
+        try { return /bpf|btf/.test(readlinkSync('/proc/self/fd/' + fd)); } catch { return false; }
+      }).length + readFileSync('/proc/self/maps', 'utf8').split('\\n').filter((line) => line.includes('bpf-map')).length;`;
+
+function node(source: string, ...flags: string[]) {
+  return run(process.execPath, [...flags, '--input-type=module', '-e', source], { cwd: root });
+}
+
+/** Whether the kernel forgets the program; it frees after a grace period, so ask more than once. */
+function isGone(id: number): boolean {
+  for (let turn = 0; turn < 200; turn++) {
+    if (spawnSync('bpftool', ['prog', 'show', 'id', String(id)]).status !== 0) return true;
+  }
+  return false;
+}
+
+test.each(STAGES)('process.exit() while %s', async (stage) => {
+  const { stdout } = await node(`${reach(stage)} console.log(id); process.exit(0);`);
+  if (stage !== 'open') expect(isGone(Number(stdout))).toBe(true);
+});
+
+test('an uncaught exception while attached', async () => {
+  const failed = node(`${reach('attached')} console.log(id); throw new Error('on purpose');`);
+  await expect(failed).rejects.toMatchObject({ code: 1 });
+  const { stdout } = (await failed.catch((error) => error)) as { stdout: string };
+  expect(isGone(Number(stdout))).toBe(true);
+});
+
+test.each(STAGES)('worker.terminate() while %s', async (stage) => {
+  const worker = `${reach(stage)}
+    import { parentPort } from 'node:worker_threads';
+    parentPort.postMessage(id);
+    ${stage === 'reading' ? 'const buffer = new Uint8Array(64); for (;;) ring.drain(buffer);' : 'setInterval(() => {}, 1000);'}`;
+  const { stdout } = await node(`
+    import { Worker } from 'node:worker_threads';
+    import { once } from 'node:events';
+    import { readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs';
+    ${HELD}
+    const source = new URL('data:text/javascript,' + encodeURIComponent(${JSON.stringify(worker)}.replace(
+      "'libbpf-ts'", JSON.stringify(import.meta.resolve('libbpf-ts')))));
+    const counts = [];
+    for (let turn = 0; turn < 3; turn++) {
+      const worker = new Worker(source);
+      await once(worker, 'message');
+      counts.push(held() > 0);
+      await worker.terminate();
+      counts.push(held());
+    }
+    console.log(JSON.stringify(counts));`);
+  const whileAlive = stage !== 'open';
+  expect(JSON.parse(stdout)).toEqual([whileAlive, 0, whileAlive, 0, whileAlive, 0]);
+});
+
+test('close() lets go of everything, and so does the garbage collector', async () => {
+  const { stdout } = await node(
+    `
+    import { BpfObject } from 'libbpf-ts';
+    import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+    ${HELD}
+    function make() {
+      const object = BpfObject.open(${JSON.stringify(file)});
+      object.load();
+      object.setRunStats(true);
+      object.attach();
+      return [object, object.ring('events')];
+    }
+    const counts = [];
+    const [object] = make();
+    counts.push(held() > 0);
+    object.close();
+    counts.push(held());
+    make();
+    counts.push(held() > 0);
+    for (let turn = 0; turn < 50 && held() > 0; turn++) {
+      globalThis.gc();
+      await new Promise(setImmediate);
+    }
+    counts.push(held());
+    console.log(JSON.stringify(counts));`,
+    '--expose-gc',
+  );
+  expect(JSON.parse(stdout)).toEqual([true, 0, true, 0]);
+});
+
+test('two workers load, attach and drain at the same time as this thread', async () => {
+  const worker = `${reach('reading')}
+    for (let turn = 0; turn < 20; turn++) {
+      const again = BpfObject.open(${JSON.stringify(file)}); again.load(); again.attach(); again.close();
+      ring.drain(new Uint8Array(64));
+    }
+    object.close();`;
+  const { stdout } = await node(`
+    import { Worker } from 'node:worker_threads';
+    import { once } from 'node:events';
+    const source = new URL('data:text/javascript,' + encodeURIComponent(${JSON.stringify(worker)}.replace(
+      "'libbpf-ts'", JSON.stringify(import.meta.resolve('libbpf-ts')))));
+    const ends = [new Worker(source), new Worker(source)].map((worker) => once(worker, 'exit'));
+    await import(source);
+    console.log(JSON.stringify((await Promise.all(ends)).flat()));`);
+  expect(JSON.parse(stdout)).toEqual([0, 0]);
+});
+
+test('nothing is written to stderr when the kernel refuses', async () => {
+  const rejected = compileBpf('rejected');
+  const { stdout, stderr } = await node(`
+    import { BpfObject } from 'libbpf-ts';
+    try { BpfObject.open(${JSON.stringify(rejected)}).load(); } catch (error) { console.log(error.code); }`);
+  expect([stdout, stderr]).toEqual(['EACCES\n', '']);
+});
+
+test('without privileges load() and features() throw EPERM', () => {
+  const source = `
+    import { BpfObject, features } from 'libbpf-ts';
+    import { readFileSync } from 'node:fs';
+    const object = BpfObject.open(readFileSync(0));
+    try { object.load(); } catch (error) { console.log(error.name, error.code, error.errno, error.syscall); }
+    try { features(); } catch (error) { console.log(error.name, error.code, error.errno, error.syscall); }`;
+  const privileges = ['--reuid=65534', '--clear-groups', '--inh-caps=-all'];
+  const { stdout, stderr } = spawnSync(
+    'setpriv',
+    [...privileges, process.execPath, '--input-type=module', '-e', source],
+    {
+      cwd: root,
+      input: readFileSync(file),
+      encoding: 'utf8',
+    },
+  );
+  expect([stdout, stderr]).toEqual(['BpfError EPERM 1 bpf_object__load\nBpfError EPERM 1 bpf_map_create\n', '']);
+});
