@@ -101,7 +101,6 @@ static __always_inline __u64 define_file(struct file *file, const struct file_ke
 	struct known_file known = {.defined_ns = now_ns};
 	struct file_definition *definition;
 	struct file_scratch *scratch;
-	struct dentry *dentry;
 	struct inode *inode;
 	struct path path;
 	__u32 zero = 0, size;
@@ -111,15 +110,14 @@ static __always_inline __u64 define_file(struct file *file, const struct file_ke
 		return 0;
 	definition = &scratch->definition;
 	inode = BPF_CORE_READ(file, f_inode);
-	dentry = (struct dentry *)key->dentry;
 	__builtin_memset(definition, 0, sizeof(*definition));
 	definition->definition_type = FILE_DEFINITION;
 	definition->file_id = known.file_id = new_id();
 	definition->inode = key->inode;
 	definition->mode = BPF_CORE_READ(inode, i_mode);
 	definition->filesystem = BPF_CORE_READ(inode, i_sb, s_magic);
-	/* d_unlinked(); a pseudo file that was never linked, such as a memfd, counts as deleted, as in /proc. */
-	if (!BPF_CORE_READ(dentry, d_hash.pprev) && (definition->mode & S_IFMT) == S_IFREG)
+	/* A file that never had a name, such as a memfd, counts as deleted, as in /proc. */
+	if (key->parent & 1 && (definition->mode & S_IFMT) == S_IFREG)
 		definition->flags |= FILE_DELETED;
 	path = BPF_CORE_READ(file, f_path);
 	scratch->walk.mount = (void *)path.mnt - bpf_core_field_offset(struct mount, mnt);
@@ -162,7 +160,8 @@ static __always_inline __u64 file_id_of(struct file *file, struct task_state *st
 	dentry = path.dentry;
 	key.mount = (__u64)path.mnt;
 	key.dentry = (__u64)dentry;
-	key.parent = (__u64)BPF_CORE_READ(dentry, d_parent);
+	/* Pointers are even: the lowest bit has room for "no name leads to it", as d_unlinked() tells. */
+	key.parent = (__u64)BPF_CORE_READ(dentry, d_parent) | !BPF_CORE_READ(dentry, d_hash.pprev);
 	key.name_hash = BPF_CORE_READ(dentry, d_name.hash_len);
 	key.inode = BPF_CORE_READ(file, f_inode, i_ino);
 

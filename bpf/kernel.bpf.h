@@ -6,13 +6,11 @@
 #ifndef KREPLAY_KERNEL_BPF_H
 #define KREPLAY_KERNEL_BPF_H
 
+#include <stdbool.h>
 #include <linux/bpf.h>
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
-
-typedef __u8 bool;
-enum { false = 0, true = 1 };
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 

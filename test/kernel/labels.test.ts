@@ -1,0 +1,129 @@
+// A marker line labels what its thread does next, its children and its threads; and never anything else.
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { bash, compileProgram, run } from './programs.ts';
+import { type Recorded, record, removeRecordings, temporaryFolder } from './recorded_run.ts';
+
+const folder = temporaryFolder();
+const out = join(folder, 'out');
+const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736';
+
+afterAll(() => {
+  removeRecordings();
+  rmSync(folder, { recursive: true });
+});
+
+/** Each line of what a script writes to `out` is one event whose size tells which line it was. */
+function script(lines: string): void {
+  bash(`out=${out}; say() { printf '%*s' "$1" '' >>"$out"; }; mark() { echo "KREPLAY1 $*" >/dev/null; }\n${lines}`);
+}
+
+/** Owner of the write of so many bytes. */
+function ownerOf(recorded: Recorded, bytes: number) {
+  const writes = recorded.writes().filter((event) => event.file === out && event.result === BigInt(bytes));
+  expect(writes).toHaveLength(1);
+  const { transaction_id, attribution } = writes[0]!;
+  return [transaction_id, attribution.source, attribution.quality].join(' ');
+}
+
+test('a marker holds for its process, what it forks and execs, until it is replaced or ended', async () => {
+  const recorded = await record(() => {
+    script(`
+      say 1
+      mark txn=a; say 2
+      (say 3)
+      bash -c 'printf %4s "" >>"$0"' ${out}
+      (mark txn=b; say 5; (say 6))
+      say 7
+      say 8 | cat
+      mark txn=c; say 9
+      mark end; say 10
+      (say 11)
+      mark txn=d; (mark end; say 12); say 13
+      setsid -w dd if=/dev/zero bs=14 count=1 2>/dev/null >>${out}
+      exec dd if=/dev/zero bs=15 count=1 2>/dev/null >>${out}`);
+  });
+  const owners = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15].map((bytes) => ownerOf(recorded, bytes));
+  expect(owners).toEqual([
+    ' none none',
+    'a marker exact',
+    'a inherited inherited',
+    'a inherited inherited',
+    'b marker exact',
+    'b inherited inherited',
+    'a marker exact',
+    'a inherited inherited',
+    'c marker exact',
+    ' none none',
+    ' none none',
+    ' none none',
+    'd marker exact',
+    'd inherited inherited',
+    'd marker exact',
+  ]);
+});
+
+test('a default of the process covers its other threads and its children, and yields to their own', async () => {
+  const program = compileProgram('threads');
+  const recorded = await record(() => {
+    run(program, ['process-default', out]);
+  });
+  expect([101, 102, 103, 104].map((bytes) => ownerOf(recorded, bytes))).toEqual([
+    'whole marker exact',
+    'own marker exact',
+    'whole inherited inherited',
+    ' none none',
+  ]);
+});
+
+test('a thread has the context of its creator only as long as the creator holds it', async () => {
+  const program = compileProgram('threads');
+  const recorded = await record(() => {
+    run(program, ['pool', out]);
+  });
+  expect([201, 202, 203, 204].map((bytes) => ownerOf(recorded, bytes))).toEqual([
+    'first inherited inherited',
+    ' none none',
+    'pooled marker exact',
+    'second inherited inherited',
+  ]);
+});
+
+test('all fields of a marker are taken, and what is malformed is left out', async () => {
+  const recorded = await record(() => {
+    script(`
+      mark txn=caf%C3%A9%20%25 trace=${TRACE} span=00f067aa0ba902b7 svc=shop x-note=1; say 1
+      mark txn=t2 trace=nonsense span=0; say 2
+      mark tp=00-${TRACE}-00f067aa0ba902b7-01; say 3
+      printf 'KREPLAY1 txn=no-line-feed' >/dev/null; say 4
+      echo 'KREPLAY2 txn=other' >/dev/null; say 5
+      echo 'KREPLAY1 txn=in-a-file' >>${out}.log; say 6
+      mark $(printf 'txn=%0950d' 0); say 7
+      mark $(printf 'txn=%01050d' 1); say 8`);
+  });
+  const ids = (bytes: number) => {
+    const [event] = recorded.writes().filter(({ file, result }) => file === out && result === BigInt(bytes));
+    return [event!.transaction_id, event!.trace_id, event!.span_id, event!.service_name];
+  };
+  expect(ids(1)).toEqual(['café %', TRACE, '00f067aa0ba902b7', 'shop']);
+  expect(ids(2)).toEqual(['t2', null, null, 'bash']);
+  expect(ids(3)).toEqual([null, TRACE, '00f067aa0ba902b7', 'bash']);
+  expect(ids(4)).toEqual(['no-line-feed', null, null, 'bash']);
+  expect(ids(5)).toEqual(ids(4));
+  expect(ids(6)).toEqual(ids(4));
+  expect(ids(7)[0]).toBe('0'.repeat(950));
+  // Longer than a marker may be: not one, so the one before it stands.
+  expect(ids(8)).toEqual(ids(7));
+  expect(recorded.events({ traceId: TRACE }).length).toBeGreaterThan(0);
+  expect(recorded.writes().filter(({ file }) => file === '/dev/null')).toHaveLength(2);
+});
+
+test('only root and the user of the agent may name a service', async () => {
+  const command = `echo "KREPLAY1 txn=anyone svc=shop" >/dev/null; printf x >>/dev/full || true`;
+  const asNobody = () => run('setpriv', ['--reuid=65534', '--regid=65534', '--clear-groups', 'bash', '-c', command]);
+  const names = async (flags: string[]) =>
+    (await record(() => void asNobody(), flags)).writes({ transactionId: 'anyone' }).map((event) => event.service_name);
+  expect(await names([])).toEqual(['bash', 'bash']);
+  expect(await names(['--trust-services'])).toEqual(['shop', 'shop']);
+});
