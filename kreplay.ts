@@ -1,4 +1,6 @@
 /** The front door: one binary, a subcommand each from the room that it belongs to. */
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { Command } from 'commander';
 
 /** Loaded only when asked for: `kreplay exec` must not pay for the daemon. */
@@ -16,11 +18,16 @@ const USAGE_ERROR = 2;
 /** Errors whose message is all that the user needs; anything else is a bug and keeps its stack. */
 const EXPECTED_ERRORS = new Set(['AgentError', 'RecordingError', 'CommandError']);
 
+function version(): string {
+  return JSON.parse(readFileSync(createRequire(import.meta.url).resolve('#package'), 'utf8')).version;
+}
+
 async function main(args: readonly string[]): Promise<void> {
   const asked = COMMANDS[args[0] ?? ''];
   const loaders = asked ? [asked] : Object.values(COMMANDS);
   const program = new Command('kreplay')
     .description('A kernel flight recorder with replay.')
+    .version(version(), '--version')
     .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : USAGE_ERROR));
   for (const load of loaders) program.addCommand((await load()).copyInheritedSettings(program));
   try {

@@ -24,6 +24,8 @@ const BUSY_RING_SHARE = 0.1;
 export interface AgentOptions {
   dataFolder: string;
   node?: string | undefined;
+  /** Size of the event ring, a power of two; what it can not hold between two drains is lost, and counted. */
+  ringBytes?: number | undefined;
   /** Whether any user may name the service of its own events, not only root and the agent's user. */
   trustAllServices?: boolean | undefined;
   signal: AbortSignal;
@@ -52,7 +54,7 @@ export async function runAgent(options: AgentOptions): Promise<AgentTotals> {
   });
   let probes: Probes | undefined;
   try {
-    probes = openProbes({ agentPid: process.pid });
+    probes = openProbes({ agentPid: process.pid, eventRingBytes: options.ringBytes });
     const ownUid = process.getuid?.() ?? 0;
     const recorder = createRecorder({
       probes,

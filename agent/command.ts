@@ -1,12 +1,25 @@
 /** `kreplay agent`: records this host's events. */
-import { Command } from 'commander';
+import { Command, InvalidArgumentError } from 'commander';
 import { DATA_DEFAULT, runAgent } from './agent.ts';
 import { endingSignal } from './ending.ts';
 
 interface AgentFlags {
   data: string;
   node?: string;
+  ringSize: number;
   trustServices: boolean;
+}
+
+const RING_MIB_DEFAULT = 16;
+/** The kernel rounds nothing: a ring is a power of two of pages, below 4 GiB. */
+const RING_MIB_MAX = 2048;
+
+function ringMebibytes(value: string): number {
+  const size = Number(value);
+  if (!Number.isInteger(Math.log2(size)) || size < 1 || size > RING_MIB_MAX) {
+    throw new InvalidArgumentError(`It must be a power of two from 1 to ${RING_MIB_MAX}.`);
+  }
+  return size;
 }
 
 export function agentCommand(): Command {
@@ -15,6 +28,12 @@ export function agentCommand(): Command {
     .option('--data <folder>', 'folder to record into', DATA_DEFAULT)
     .option('--node <name>', 'name of this host in the recording (default: its host name)')
     .option(
+      '--ring-size <MiB>',
+      'memory for events between two drains, a power of two',
+      ringMebibytes,
+      RING_MIB_DEFAULT,
+    )
+    .option(
       '--trust-services',
       'believe any user who names a service in a marker line, not only root and the own user',
       false,
@@ -22,10 +41,11 @@ export function agentCommand(): Command {
     .action(record);
 }
 
-async function record({ data, node, trustServices }: AgentFlags): Promise<void> {
+async function record({ data, node, ringSize, trustServices }: AgentFlags): Promise<void> {
   const totals = await runAgent({
     dataFolder: data,
     node,
+    ringBytes: ringSize * 1024 * 1024,
     trustAllServices: trustServices,
     signal: endingSignal(),
     onReady({ attached, recording }) {

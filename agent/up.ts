@@ -3,7 +3,6 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { Command } from 'commander';
 import { DATA_DEFAULT } from './agent.ts';
 import { endingSignal } from './ending.ts';
-import { AgentError } from './errors.ts';
 
 const LISTEN_DEFAULT = '127.0.0.1:7467';
 /** A child that does not end by itself after this is killed; the recording stands that. */
@@ -29,38 +28,34 @@ async function up({ data, listen, node }: UpFlags): Promise<void> {
   const daemon = start(['daemon', '--data', data, '--listen', listen]);
   const agent = start(['agent', '--data', data, ...(node ? ['--node', node] : [])]);
   const parts = [daemon, agent];
-  try {
-    await Promise.race([
-      Promise.all(parts.map(({ ready }) => ready)),
-      ...parts.map(({ failed }) => failed),
-      aborted(signal),
-    ]);
-    if (!signal.aborted) printNextSteps(data, listen);
-    await Promise.race([...parts.map(({ failed }) => failed), aborted(signal)]);
-  } finally {
-    await Promise.all(parts.map(({ child }) => end(child)));
-  }
+  const ended = Promise.race([aborted(signal), ...parts.map((part) => part.ended)]);
+  await Promise.race([ended, Promise.all(parts.map(({ ready }) => ready)).then(() => printNextSteps(data, listen))]);
+  await ended;
+  // Only the signal is a reason to end. A part that ended by itself has said why on stderr.
+  if (!signal.aborted) process.exitCode = 1;
+  await Promise.all(parts.map(({ child }) => end(child)));
 }
 
 interface Part {
   child: ChildProcess;
   ready: Promise<void>;
-  /** Rejects when the child ends, which only we may ask of it. */
-  failed: Promise<never>;
+  ended: Promise<void>;
 }
 
 function start(args: readonly string[]): Part {
   // A group of its own: Ctrl-C reaches only us, and we end the two in order.
   const child = fork(process.argv[1]!, args, { detached: true, stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
-  const ready = new Promise<void>((resolve) => child.once('message', () => resolve()));
-  const failed = new Promise<never>((_, reject) => {
-    // The child has said why on stderr.
-    child.once('exit', (code, signal) =>
-      reject(new AgentError(`the ${args[0]} ended (${signal ?? `exit code ${code}`})`)),
-    );
-  });
-  failed.catch(() => undefined);
-  return { child, ready, failed };
+  return {
+    child,
+    ready: new Promise((resolve) => child.once('message', () => resolve())),
+    ended: new Promise((resolve) => {
+      child.once('exit', (_code, signal) => {
+        // One that ends with an exit code has said why.
+        if (signal && !child.killed) process.stderr.write(`kreplay: the ${args[0]} was ended by ${signal}\n`);
+        resolve();
+      });
+    }),
+  };
 }
 
 function aborted(signal: AbortSignal): Promise<void> {

@@ -20,7 +20,8 @@ export interface Marker {
   badFields: number;
 }
 
-const traceIdSchema = z
+/** W3C Trace Context, 3.2.2.3: lower-case hex, not all zero. */
+export const traceIdSchema = z
   .string()
   .regex(/^[0-9a-f]{32}$/)
   .refine((id) => !/^0+$/.test(id));

@@ -66,7 +66,7 @@ function explained(error: unknown): unknown {
   const program = error.program ? ` (program ${error.program})` : '';
   if (error.code === 'EPERM' || error.code === 'EACCES') {
     return new AgentError(
-      `the kernel refused to load the BPF programs${program}: ${error.message}; run as root, or give CAP_BPF and CAP_PERFMON`,
+      `the kernel refused to load the BPF programs${program} (${error.code}): run as root, or with CAP_BPF and CAP_PERFMON`,
     );
   }
   const log = error.verifierLog ? `\n${error.verifierLog}` : '';

@@ -1,7 +1,7 @@
 // A marker line labels what its thread does next, its children and its threads; and never anything else.
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, expect, test } from '@jest/globals';
 import { bash, compileProgram, run } from './programs.ts';
 import { type Recorded, record, removeRecordings, temporaryFolder } from './recorded_run.ts';
 

@@ -1,0 +1,20 @@
+/** A column that is not stored, because the file is older or nothing was known, reads as this. */
+import { type ColumnArray, newColumnArray } from '../../../bpf/schema/block.ts';
+import type { Column } from '../../../bpf/schema/columns.ts';
+import { commonFields } from '../../../bpf/schema/common.ts';
+import type { Fields } from '../../../bpf/schema/define.ts';
+import { eventById } from '../../../bpf/schema/index.ts';
+
+export function absentValue(column: Column): bigint {
+  const fields: Fields | undefined = column.eventType === 0 ? commonFields : eventById(column.eventType)?.fields;
+  return fields?.[column.field]?.kind.unknown ?? 0n;
+}
+
+export function absentValues(column: Column, length: number): ColumnArray {
+  const values = newColumnArray(column.storage, length);
+  const value = absentValue(column);
+  if (value === 0n) return values;
+  if (values instanceof BigUint64Array || values instanceof BigInt64Array) values.fill(value);
+  else values.fill(Number(value));
+  return values;
+}

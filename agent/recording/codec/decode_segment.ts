@@ -1,0 +1,93 @@
+/** Reads what encode_segment.ts wrote, column by column, and trusts none of its numbers. */
+import { crc32, zstdDecompressSync } from 'node:zlib';
+import { type ColumnArray, newColumnArray } from '../../../bpf/schema/block.ts';
+import type { Column } from '../../../bpf/schema/columns.ts';
+import { eventById } from '../../../bpf/schema/index.ts';
+import { corrupt } from '../errors.ts';
+import { absentValues } from './absent.ts';
+import { decodeColumn } from './column_bytes.ts';
+import { ENTRY_HEAD_BYTES, GROUP_BYTES_MAX, GROUP_HEAD_BYTES, HEAD_BYTES, SEGMENT_ROWS_MAX } from './encode_segment.ts';
+
+interface Group {
+  rows: number;
+  rawBytes: number;
+  body: Buffer;
+  /** Column id -> its bytes; known once the group was decompressed. */
+  columns?: Map<number, Uint8Array>;
+}
+
+export interface SegmentData {
+  rowCount: number;
+  /** Rows of an event type; 0 for one that the segment does not have. */
+  typeRowCount(eventType: number): number;
+  column(column: Column): ColumnArray;
+}
+
+export function openSegmentData(data: Buffer, columnIds: ReadonlyMap<string, number>): SegmentData {
+  const { rowCount, groups } = readGroups(data);
+  return {
+    rowCount,
+    typeRowCount: (eventType) => groups.get(eventType)?.rows ?? 0,
+    column(column) {
+      const group = groups.get(column.eventType);
+      if (!group) return newColumnArray(column.storage, 0);
+      group.columns ??= readColumns(group);
+      const encoded = group.columns.get(columnIds.get(column.name) ?? -1);
+      if (!encoded) return absentValues(column, group.rows);
+      const values = newColumnArray(column.storage, group.rows);
+      decodeColumn(encoded, values);
+      return values;
+    },
+  };
+}
+
+function readGroups(data: Buffer): { rowCount: number; groups: Map<number, Group> } {
+  if (data.length < HEAD_BYTES || data.readUInt32LE(0) !== crc32(data.subarray(4))) {
+    throw corrupt('the checksum of a segment is wrong');
+  }
+  const rowCount = data.readUInt16LE(4);
+  const groupCount = data.readUInt16LE(6);
+  const groups = new Map<number, Group>();
+  let bodyStart = HEAD_BYTES + groupCount * GROUP_HEAD_BYTES;
+  if (bodyStart > data.length) throw corrupt('a segment is too short for its groups');
+  let typedRows = 0;
+  for (let head = HEAD_BYTES; head < HEAD_BYTES + groupCount * GROUP_HEAD_BYTES; head += GROUP_HEAD_BYTES) {
+    const eventType = data.readUInt16LE(head);
+    const rows = data.readUInt16LE(head + 2);
+    const bodyEnd = bodyStart + data.readUInt32LE(head + 4);
+    const rawBytes = data.readUInt32LE(head + 8);
+    if (bodyEnd > data.length || rawBytes > GROUP_BYTES_MAX) throw corrupt('a group of columns has a wrong size');
+    groups.set(eventType, { rows, rawBytes, body: data.subarray(bodyStart, bodyEnd) });
+    if (eventType !== 0 && eventById(eventType)) typedRows += rows;
+    bodyStart = bodyEnd;
+  }
+  if (rowCount > SEGMENT_ROWS_MAX || groups.get(0)?.rows !== rowCount || typedRows > rowCount) {
+    throw corrupt('the row counts of a segment contradict each other');
+  }
+  return { rowCount, groups };
+}
+
+function readColumns({ body, rawBytes }: Group): Map<number, Uint8Array> {
+  const raw = rawBytes === 0 ? body : decompress(body, rawBytes);
+  const columns = new Map<number, Uint8Array>();
+  for (let offset = 0; offset < raw.length; ) {
+    const start = offset + ENTRY_HEAD_BYTES;
+    if (start > raw.length) throw corrupt('a column is cut off');
+    const end = start + raw.readUInt32LE(offset + 2);
+    if (end > raw.length) throw corrupt('a column is cut off');
+    columns.set(raw.readUInt16LE(offset), raw.subarray(start, end));
+    offset = end;
+  }
+  return columns;
+}
+
+function decompress(body: Buffer, rawBytes: number): Buffer {
+  try {
+    // One chunk of the right size: by default Node inflates into 16 KiB pieces and joins them.
+    const raw = zstdDecompressSync(body, { maxOutputLength: rawBytes, chunkSize: Math.max(rawBytes, 64) });
+    if (raw.length === rawBytes) return raw;
+  } catch (error) {
+    throw corrupt('a group of columns can not be decompressed', error);
+  }
+  throw corrupt('a group of columns has a wrong size');
+}

@@ -1,0 +1,76 @@
+/** Finds contexts by transaction or trace: the hash, and the batches of which the table `context_hash` consists. */
+import type Database from 'better-sqlite3';
+
+/** Batch b holds the contexts b * size + 1 .. (b + 1) * size; those after the last batch are compared one by one. */
+export const BATCH_SIZE = 2048;
+
+const BATCH_CONTEXTS = `
+SELECT context_id, transaction_id, trace_id
+FROM context
+WHERE context_id > :after
+ORDER BY context_id
+LIMIT ${BATCH_SIZE}`;
+
+const ADD_HASH = 'INSERT OR IGNORE INTO context_hash VALUES (?, ?, ?)';
+
+const BATCH_COUNT = 'SELECT coalesce(max(batch) + 1, 0) FROM context_hash';
+
+const findContexts = (column: 'transaction_id' | 'trace_id') => `
+WITH RECURSIVE batches (batch) AS (
+  SELECT 0 WHERE :batchCount > 0
+  UNION ALL
+  SELECT batch + 1 FROM batches WHERE batch + 1 < :batchCount
+)
+SELECT context.context_id, context.transaction_key
+FROM batches
+CROSS JOIN context_hash ON context_hash.batch = batches.batch AND context_hash.hash = :hash
+JOIN context ON context.context_id = context_hash.context_id
+WHERE context.${column} = :text
+UNION
+SELECT context_id, transaction_key
+FROM context
+WHERE context_id > :batchCount * ${BATCH_SIZE} AND ${column} = :text`;
+
+/** FNV-1a over UTF-16 code units, 32 bit. */
+export function textHash(text: string): number {
+  let hash = 0x811c9dc5;
+  for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);
+  return hash >>> 0;
+}
+
+/** Gives a function that writes the batches that are complete; it runs inside the flush's transaction. */
+export function hashWriter(database: Database.Database): (lastContextId: number) => void {
+  const batchCount = database.prepare<[], number>(BATCH_COUNT).pluck();
+  const batchContexts = database.prepare<
+    [{ after: number }],
+    { context_id: number; transaction_id: string | null; trace_id: string | null }
+  >(BATCH_CONTEXTS);
+  const addHash = database.prepare(ADD_HASH);
+  return (lastContextId) => {
+    for (let batch = batchCount.get()!; (batch + 1) * BATCH_SIZE <= lastContextId; batch++) {
+      const hashes: { hash: number; contextId: number }[] = [];
+      for (const row of batchContexts.all({ after: batch * BATCH_SIZE })) {
+        for (const text of [row.transaction_id, row.trace_id]) {
+          if (text !== null) hashes.push({ hash: textHash(text), contextId: row.context_id });
+        }
+      }
+      // Sorted, so that the pages are written once and full.
+      hashes.sort((a, b) => a.hash - b.hash || a.contextId - b.contextId);
+      for (const { hash, contextId } of hashes) addHash.run(batch, hash, contextId);
+    }
+  };
+}
+
+export interface FoundContext {
+  context_id: number;
+  transaction_key: number;
+}
+
+export function contextFinder(
+  database: Database.Database,
+  column: 'transaction_id' | 'trace_id',
+): (text: string) => FoundContext[] {
+  const batchCount = database.prepare<[], number>(BATCH_COUNT).pluck();
+  const find = database.prepare<[object], FoundContext>(findContexts(column));
+  return (text) => find.all({ batchCount: batchCount.get()!, hash: textHash(text), text });
+}

@@ -1,0 +1,11 @@
+/** `<recording id>-<number>`, both 16 hex digits: fixed width, so ids of one recording sort as their numbers do. */
+const EVENT_ID = /^([0-9a-f]{16})-([0-9a-f]{16})$/;
+
+export function formatEventId(recordingId: string, number: bigint): string {
+  return `${recordingId}-${number.toString(16).padStart(16, '0')}`;
+}
+
+export function parseEventId(text: string): { recordingId: string; number: bigint } | undefined {
+  const match = EVENT_ID.exec(text);
+  return match ? { recordingId: match[1]!, number: BigInt(`0x${match[2]}`) } : undefined;
+}

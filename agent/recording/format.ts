@@ -1,0 +1,168 @@
+/** The tables of a recording: what the writer creates and the reader expects. */
+import type Database from 'better-sqlite3';
+import { RecordingError } from './errors.ts';
+
+/** "krpl" in ASCII: what `file` and SQLite's own tools see. */
+export const APPLICATION_ID = 0x6b72706c;
+export const FORMAT_VERSION = 1;
+
+/**
+ * Small pages: a flush on a quiet host changes the last page of a handful of tables, whatever it adds to them, and the
+ * write-ahead log takes whole pages.
+ */
+export const PAGE_BYTES = 512;
+
+export const CREATE_TABLES = `
+CREATE TABLE meta (
+  key TEXT PRIMARY KEY,
+  value ANY NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- Names of the columns inside segment.data.
+CREATE TABLE column_name (
+  column_id INTEGER PRIMARY KEY,
+  name TEXT NOT NULL UNIQUE,
+  storage TEXT NOT NULL
+) STRICT;
+
+-- Dictionaries: ids begin at 1, 0 stands for none. A text may have several ids.
+CREATE TABLE name (
+  name_id INTEGER PRIMARY KEY,
+  text TEXT NOT NULL
+) STRICT;
+
+-- Filters by service and command.
+CREATE INDEX name_by_text ON name (text);
+
+-- The names that are services.
+CREATE TABLE service (
+  name_id INTEGER PRIMARY KEY
+) STRICT;
+
+CREATE TABLE file (
+  file_id INTEGER PRIMARY KEY,
+  path TEXT NOT NULL,
+  kind TEXT NOT NULL
+) STRICT;
+
+-- transaction_key: the first context_id of the same transaction, 0 when it has none.
+CREATE TABLE context (
+  context_id INTEGER PRIMARY KEY,
+  transaction_key INTEGER NOT NULL,
+  transaction_id TEXT,
+  trace_id TEXT,
+  span_id TEXT
+) STRICT;
+
+-- Contexts by transaction_id and trace_id. An index over all of them would change a page at a random place for every
+-- context, a hundred times what a context needs; so hashes are added in sorted batches and a lookup asks each batch.
+CREATE TABLE context_hash (
+  batch INTEGER NOT NULL,
+  hash INTEGER NOT NULL,
+  context_id INTEGER NOT NULL,
+  PRIMARY KEY (batch, hash, context_id)
+) STRICT, WITHOUT ROWID;
+
+-- Events by arrival, first_number and the event_count - 1 that follow. sealed = 0: a part, merged with others soon.
+-- Everything that lets a query skip a segment stands before the blobs, so that skipping does not read them.
+CREATE TABLE segment (
+  first_number INTEGER PRIMARY KEY,
+  sealed INTEGER NOT NULL,
+  event_count INTEGER NOT NULL,
+  min_timestamp_ns INTEGER NOT NULL,
+  max_timestamp_ns INTEGER NOT NULL,
+  max_duration_ns INTEGER NOT NULL,
+  type_mask INTEGER NOT NULL,
+  services BLOB NOT NULL,
+  data BLOB NOT NULL
+) STRICT;
+
+-- Scans in ascending and descending order. Parts are few: they stay out, and a flush does not touch these pages.
+CREATE INDEX segment_by_start ON segment (min_timestamp_ns, first_number) WHERE sealed = 1;
+CREATE INDEX segment_by_end ON segment (max_timestamp_ns, first_number) WHERE sealed = 1;
+
+-- How far a segment can reach into the time of others: where a scan of a window has to begin.
+CREATE INDEX segment_by_span ON segment (max_timestamp_ns - min_timestamp_ns) WHERE sealed = 1;
+
+-- Sealed segments that hold a context, as owner or as origin.
+CREATE TABLE segment_context (
+  context_id INTEGER NOT NULL,
+  first_number INTEGER NOT NULL,
+  PRIMARY KEY (context_id, first_number)
+) STRICT, WITHOUT ROWID;
+
+-- services: name ids, as u32.
+CREATE TABLE transaction_summary (
+  transaction_key INTEGER PRIMARY KEY,
+  first_timestamp_ns INTEGER NOT NULL,
+  last_end_ns INTEGER NOT NULL,
+  event_count INTEGER NOT NULL,
+  error_count INTEGER NOT NULL,
+  slowest_duration_ns INTEGER NOT NULL,
+  slowest_number INTEGER NOT NULL,
+  services BLOB NOT NULL
+) STRICT;
+
+CREATE TABLE loss (
+  loss_id INTEGER PRIMARY KEY,
+  from_ns INTEGER NOT NULL,
+  to_ns INTEGER NOT NULL,
+  cause TEXT NOT NULL,
+  event_type TEXT,
+  count INTEGER NOT NULL
+) STRICT;
+
+-- wall clock = boot clock + offset, from boot_ns on.
+CREATE TABLE clock (
+  clock_id INTEGER PRIMARY KEY,
+  boot_ns INTEGER NOT NULL,
+  offset_ns INTEGER NOT NULL,
+  kind TEXT NOT NULL
+) STRICT;
+`;
+
+const I64_MAX = 2n ** 63n - 1n;
+export const U64_MAX = 2n ** 64n - 1n;
+
+/** Name ids in a blob. */
+export function packIds(ids: readonly number[]): Buffer {
+  return Buffer.from(Uint32Array.from(ids).buffer);
+}
+
+export function unpackIds(blob: Buffer): Uint32Array {
+  // A copy: the buffer's own memory needs not be aligned to four bytes.
+  return new Uint32Array(Uint8Array.from(blob.subarray(0, blob.length & ~3)).buffer);
+}
+
+/** SQLite has no unsigned integers: what does not fit counts as the largest, which keeps comparisons right. */
+export function toStored(value: bigint): bigint {
+  return value > I64_MAX ? I64_MAX : value < 0n ? 0n : value;
+}
+
+/** Upper bounds: the largest stored value may stand for anything above it. */
+export function fromStoredMax(value: bigint): bigint {
+  return value === I64_MAX ? U64_MAX : value;
+}
+
+/** A database without tables: its creator has not come to them yet, or was killed before. */
+export function isBlank(database: Database.Database): boolean {
+  const tables = database.prepare<[], number>('SELECT count(*) FROM sqlite_schema').pluck().get();
+  return tables === 0 && database.pragma('application_id', { simple: true }) === 0;
+}
+
+/** Throws unless the open database is a recording of a version that this program knows. */
+export function checkFormat(database: Database.Database, path: string): void {
+  if (isBlank(database)) {
+    throw new RecordingError('recording_missing', `${path} is empty: start the agent, it creates the recording`);
+  }
+  if (database.pragma('application_id', { simple: true }) !== APPLICATION_ID) {
+    throw new RecordingError('not_a_recording', `${path} is not a kreplay recording: give the path of one`);
+  }
+  const version = database.pragma('user_version', { simple: true });
+  if (version !== FORMAT_VERSION) {
+    throw new RecordingError(
+      'unsupported_format',
+      `${path} has format version ${version}, this kreplay reads ${FORMAT_VERSION}: use the kreplay that wrote it`,
+    );
+  }
+}

@@ -1,0 +1,69 @@
+/** The reader's dictionaries. Entries never change, so what was read once is kept; missing ones are looked for again. */
+import type Database from 'better-sqlite3';
+import type { FileKind } from '../../bpf/schema/owner.ts';
+import { contextFinder } from './context_hash.ts';
+import type { ContextText } from './dictionaries.ts';
+import { RecentMap } from './recent_map.ts';
+
+const CACHED_MAX = 65_536;
+
+const NAME = 'SELECT text FROM name WHERE name_id = ?';
+const NAME_IDS = 'SELECT name_id FROM name WHERE text = ?';
+const FILE = 'SELECT path, kind FROM file WHERE file_id = ?';
+const CONTEXT = `
+SELECT transaction_id AS transactionId, trace_id AS traceId, span_id AS spanId
+FROM context
+WHERE context_id = ?`;
+const SERVICES = 'SELECT DISTINCT text FROM service JOIN name USING (name_id) ORDER BY text';
+
+export interface RecordedFile {
+  path: string;
+  kind: FileKind;
+}
+
+export interface Lookup {
+  /** Empty for 0. */
+  name(id: number): string;
+  /** Undefined for 0. */
+  file(id: number): RecordedFile | undefined;
+  context(id: number): ContextText;
+  nameIds(text: string): number[];
+  services(): string[];
+  contextsOfTransaction(id: string): number[];
+  transactionKeys(id: string): number[];
+  contextsOfTrace(id: string): number[];
+}
+
+const NO_CONTEXT: ContextText = { transactionId: null, traceId: null, spanId: null };
+
+export function openLookup(database: Database.Database): Lookup {
+  const nameIds = database.prepare<[string], number>(NAME_IDS).pluck();
+  const services = database.prepare<[], string>(SERVICES).pluck();
+  const ofTransaction = contextFinder(database, 'transaction_id');
+  const ofTrace = contextFinder(database, 'trace_id');
+  const name = cached(database.prepare<[number], string>(NAME).pluck());
+  const file = cached(database.prepare<[number], RecordedFile>(FILE));
+  const context = cached(database.prepare<[number], ContextText>(CONTEXT));
+  return {
+    name: (id) => name(id) ?? '',
+    file,
+    context: (id) => context(id) ?? NO_CONTEXT,
+    nameIds: (text) => nameIds.all(text),
+    services: () => services.all(),
+    contextsOfTransaction: (id) => ofTransaction(id).map((row) => row.context_id),
+    transactionKeys: (id) => [...new Set(ofTransaction(id).map((row) => row.transaction_key))],
+    contextsOfTrace: (id) => ofTrace(id).map((row) => row.context_id),
+  };
+}
+
+function cached<Entry>(statement: Database.Statement<[number], Entry>): (id: number) => Entry | undefined {
+  const known = new RecentMap<number, Entry>(CACHED_MAX);
+  return (id) => {
+    if (id === 0) return undefined;
+    const hit = known.get(id);
+    if (hit !== undefined) return hit;
+    const entry = statement.get(id);
+    if (entry !== undefined) known.set(id, entry);
+    return entry;
+  };
+}

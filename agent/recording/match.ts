@@ -1,0 +1,94 @@
+/** Which rows of a segment a filter takes. Each condition looks only at the rows that the ones before it left. */
+import { COLUMNS, type Column } from '../../bpf/schema/columns.ts';
+import type { ResolvedFilter } from './event_filter.ts';
+import { U64_MAX } from './format.ts';
+import { ORIGINS, OWN, type OwnerColumns } from './owner_columns.ts';
+import type { Segment } from './segment.ts';
+import { wordsOf } from './words64.ts';
+
+const columnNamed = (name: string): Column => COLUMNS.find((column) => column.name === name)!;
+const TIMESTAMP = columnNamed('timestamp_ns');
+const DURATION = columnNamed('duration_ns');
+const RESULT = columnNamed('result');
+const PID = columnNamed('pid');
+const COMM = columnNamed('comm');
+
+/** Rows in arrival order; only those with a number below `endNumber`. */
+export function matchingRows(segment: Segment, filter: ResolvedFilter, endNumber: number): Uint32Array {
+  let rows = new Uint32Array(Math.max(0, Math.min(segment.rowCount, endNumber - segment.firstNumber)));
+  for (let row = 0; row < rows.length; row++) rows[row] = row;
+  rows = withType(rows, segment, filter.eventTypes);
+  rows = within(rows, segment, TIMESTAMP, filter.firstNs, filter.lastNs);
+  rows = within(rows, segment, DURATION, filter.minDurationNs, filter.maxDurationNs);
+  for (const contexts of filter.contexts) rows = ownedBy(rows, segment, 'context', contexts);
+  if (filter.services) rows = ownedBy(rows, segment, 'service', filter.services);
+  if (filter.pid !== undefined) rows = oneOf(rows, segment, PID, new Set([filter.pid]));
+  if (filter.comms) rows = oneOf(rows, segment, COMM, filter.comms);
+  if (filter.failed !== undefined) rows = withSign(rows, segment, filter.failed ? 1 : 0);
+  return rows;
+}
+
+function withType(rows: Uint32Array<ArrayBuffer>, segment: Segment, types: ReadonlySet<number>) {
+  const wanted = new Uint8Array(256);
+  for (const type of types) wanted[type] = 1;
+  const values = segment.eventTypes();
+  let kept = 0;
+  for (const row of rows) if (wanted[values[row]!] === 1) rows[kept++] = row;
+  return rows.subarray(0, kept);
+}
+
+function within(rows: Uint32Array<ArrayBuffer>, segment: Segment, column: Column, min: bigint, max: bigint) {
+  if (rows.length === 0 || (min === 0n && max === U64_MAX)) return rows;
+  const words = wordsOf(segment.column(column) as BigUint64Array);
+  const [minLow, minHigh] = [Number(min & 0xffffffffn), Number(min >> 32n)];
+  const [maxLow, maxHigh] = [Number(max & 0xffffffffn), Number(max >> 32n)];
+  let kept = 0;
+  for (const row of rows) {
+    const low = words[row * 2]!;
+    const high = words[row * 2 + 1]!;
+    if (high < minHigh || (high === minHigh && low < minLow)) continue;
+    if (high > maxHigh || (high === maxHigh && low > maxLow)) continue;
+    rows[kept++] = row;
+  }
+  return rows.subarray(0, kept);
+}
+
+function oneOf(rows: Uint32Array<ArrayBuffer>, segment: Segment, column: Column, ids: ReadonlySet<number>) {
+  if (rows.length === 0) return rows;
+  const values = segment.column(column);
+  let kept = 0;
+  for (const row of rows) if (ids.has(values[row] as number)) rows[kept++] = row;
+  return rows.subarray(0, kept);
+}
+
+function withSign(rows: Uint32Array<ArrayBuffer>, segment: Segment, sign: 0 | 1) {
+  if (rows.length === 0) return rows;
+  const words = wordsOf(segment.column(RESULT) as BigInt64Array);
+  let kept = 0;
+  for (const row of rows) if (words[row * 2 + 1]! >>> 31 === sign) rows[kept++] = row;
+  return rows.subarray(0, kept);
+}
+
+function ownedBy(
+  rows: Uint32Array<ArrayBuffer>,
+  segment: Segment,
+  kind: keyof Omit<OwnerColumns, 'eventType'>,
+  ids: ReadonlySet<number>,
+) {
+  if (rows.length === 0) return rows;
+  const own = segment.column(OWN[kind]) as Uint32Array;
+  const origins = ORIGINS.filter(({ eventType }) => segment.typeRowCount(eventType) > 0);
+  const owned = new Uint8Array(segment.rowCount);
+  for (const row of rows) if (ids.has(own[row]!)) owned[row] = 1;
+  if (origins.length > 0) {
+    const types = segment.eventTypes();
+    const places = segment.places();
+    for (const origin of origins) {
+      const values = segment.column(origin[kind]) as Uint32Array;
+      for (const row of rows) if (types[row] === origin.eventType && ids.has(values[places[row]!]!)) owned[row] = 1;
+    }
+  }
+  let kept = 0;
+  for (const row of rows) if (owned[row] === 1) rows[kept++] = row;
+  return rows.subarray(0, kept);
+}

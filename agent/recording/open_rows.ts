@@ -1,0 +1,67 @@
+/** Rows that are not sealed yet, in arrival order: [0, writtenRows) already stand in parts, the rest only here. */
+import { type Block, newBlock } from '../../bpf/schema/block.ts';
+import { COLUMNS } from '../../bpf/schema/columns.ts';
+import { absentValues } from './codec/absent.ts';
+import { type BlockRange, SEGMENT_ROWS_MAX } from './codec/encode_segment.ts';
+
+export interface OpenRows {
+  readonly block: Block;
+  firstNumber: number;
+  /** Time of the first append. */
+  openedNs: bigint;
+  writtenRows: number;
+  readonly writtenTypeRows: Uint32Array;
+}
+
+export function newOpenRows(firstNumber: number, openedNs: bigint): OpenRows {
+  const block = newBlock(SEGMENT_ROWS_MAX);
+  return { block, firstNumber, openedNs, writtenRows: 0, writtenTypeRows: new Uint32Array(block.typeCounts.length) };
+}
+
+/** Forgets the rows and keeps the memory. */
+export function reuse(rows: OpenRows, firstNumber: number): void {
+  rows.block.rowCount = 0;
+  rows.block.typeCounts.fill(0);
+  rows.firstNumber = firstNumber;
+  rows.writtenRows = 0;
+  rows.writtenTypeRows.fill(0);
+}
+
+export function markWritten(rows: OpenRows): void {
+  rows.writtenRows = rows.block.rowCount;
+  rows.writtenTypeRows.set(rows.block.typeCounts);
+}
+
+export function unwrittenRange({ block, writtenRows, writtenTypeRows }: OpenRows): BlockRange {
+  return { from: writtenRows, to: block.rowCount, typeFrom: writtenTypeRows, typeTo: block.typeCounts };
+}
+
+export function wholeRange({ block }: OpenRows): BlockRange {
+  return { from: 0, to: block.rowCount, typeFrom: new Uint32Array(block.typeCounts.length), typeTo: block.typeCounts };
+}
+
+/** Appends rows of another block, which must fit. Columns that it lacks become absent values. */
+export function copyRows(rows: OpenRows, source: Block, range: BlockRange): void {
+  const { block } = rows;
+  for (const column of COLUMNS) {
+    const { name, eventType } = column;
+    const from = eventType === 0 ? range.from : range.typeFrom[eventType]!;
+    const to = eventType === 0 ? range.to : range.typeTo[eventType]!;
+    if (from === to) continue;
+    const values = source.columns.get(name)?.subarray(from, to) ?? absentValues(column, to - from);
+    const target = block.columns.get(name)! as { set(values: unknown, offset: number): void };
+    target.set(values, eventType === 0 ? block.rowCount : block.typeCounts[eventType]!);
+  }
+  for (let type = 0; type < block.typeCounts.length; type++) {
+    block.typeCounts[type]! += range.typeTo[type]! - range.typeFrom[type]!;
+  }
+  block.rowCount += range.to - range.from;
+}
+
+/** The range of a block's rows [from, to), whose type rows begin at `typeFrom`. */
+export function rangeOf(source: Block, from: number, to: number, typeFrom: Uint32Array): BlockRange {
+  const eventType = source.columns.get('event_type')! as Uint8Array;
+  const typeTo = typeFrom.slice();
+  for (let row = from; row < to; row++) typeTo[eventType[row]!]!++;
+  return { from, to, typeFrom, typeTo };
+}

@@ -1,0 +1,186 @@
+/**
+ * Merges segments into blocks in the total order (timestamp, number). Segments overlap in time, because events are
+ * stored as they end and ordered as they start: a row may be given as soon as no unopened segment can begin before it.
+ *
+ * A scan gives what was recorded when it began. Each block is made within one read transaction, and none is open while
+ * the consumer holds a block: that would keep the writer from ever shortening its log.
+ */
+import type { NumberedBlock } from '../../bpf/schema/block.ts';
+import type { Column } from '../../bpf/schema/columns.ts';
+import type { ResolvedFilter } from './event_filter.ts';
+import { gather, type Run } from './gather.ts';
+import { matchingRows } from './match.ts';
+import { type Plan, planScan } from './plan.ts';
+import { decodedSegments, openSegment, type Segment } from './segment.ts';
+import type { SegmentIndex, SegmentMeta } from './segment_index.ts';
+import { sortRows } from './sorted_rows.ts';
+
+export interface EventKey {
+  timestampNs: bigint;
+  number: bigint;
+}
+
+export interface ScanSource {
+  index: SegmentIndex;
+  columnIds: ReadonlyMap<string, number>;
+  /** Runs in a read transaction. */
+  inTransaction<T>(work: () => T): T;
+  /** Changes whenever another connection has committed. */
+  dataVersion(): number;
+}
+
+export interface ScanOptions {
+  filter: ResolvedFilter;
+  order: 'asc' | 'desc';
+  after: EventKey | undefined;
+  limit: number;
+  blockRowsMax: number;
+  columns: readonly Column[];
+}
+
+/** An open segment: its matching rows in the scan's order, and how many were given. */
+interface Cursor {
+  segment: Segment;
+  rows: Uint32Array;
+  timestamps: BigUint64Array;
+  position: number;
+}
+
+export function* scanBlocks(source: ScanSource, options: ScanOptions): Generator<NumberedBlock> {
+  let merge: Merge | undefined;
+  for (let left = options.limit; left > 0; ) {
+    const block = source.inTransaction(() => {
+      merge ??= new Merge(source, options);
+      return merge.next(Math.min(left, options.blockRowsMax));
+    });
+    if (!block) return;
+    left -= block.rowCount;
+    yield block;
+  }
+}
+
+class Merge {
+  readonly #source: ScanSource;
+  readonly #options: ScanOptions;
+  readonly #plan: Plan;
+  readonly #decoded = decodedSegments();
+  #cursors: Cursor[] = [];
+  #last: EventKey | undefined;
+  #dataVersion: number;
+
+  constructor(source: ScanSource, options: ScanOptions) {
+    this.#source = source;
+    this.#options = options;
+    this.#last = options.after;
+    this.#dataVersion = source.dataVersion();
+    const { filter, order, after } = options;
+    this.#plan = planScan({ index: source.index, filter, order, startNs: after?.timestampNs });
+  }
+
+  next(rowsMax: number): NumberedBlock | undefined {
+    this.#followWriter();
+    const runs: Run[] = [];
+    for (let left = rowsMax; left > 0; ) {
+      this.#openReachable();
+      const cursor = this.#nearest(undefined);
+      if (!cursor) break;
+      const count = Math.min(left, this.#countBeforeOthers(cursor));
+      const rows = cursor.rows.subarray(cursor.position, cursor.position + count);
+      runs.push({ segment: cursor.segment, rows });
+      cursor.position += count;
+      left -= count;
+      this.#last = keyAt(cursor, cursor.position - 1);
+      if (cursor.position === cursor.rows.length) this.#cursors = this.#cursors.filter((other) => other !== cursor);
+    }
+    return runs.length === 0 ? undefined : gather(runs, this.#options.columns, this.#decoded.use);
+  }
+
+  /** Parts may have been merged since the last block. */
+  #followWriter(): void {
+    const dataVersion = this.#source.dataVersion();
+    if (dataVersion === this.#dataVersion) return;
+    this.#dataVersion = dataVersion;
+    const changedFrom = this.#plan.refresh();
+    if (changedFrom === undefined) return;
+    this.#cursors = this.#cursors.filter(({ segment }) => segment.firstNumber < changedFrom);
+  }
+
+  /** Opens segments until the nearest row comes before everything in those that are not open. */
+  #openReachable(): void {
+    for (let next = this.#plan.peek(); next; next = this.#plan.peek()) {
+      const nearest = this.#nearest(undefined);
+      if (nearest && this.#isBefore(keyAt(nearest, nearest.position), this.#edge(next))) return;
+      this.#plan.take();
+      this.#open(next);
+    }
+  }
+
+  #open(meta: SegmentMeta): void {
+    const data = this.#source.index.data(meta);
+    if (!data) return;
+    const segment = openSegment(meta.firstNumber, data, this.#source.columnIds);
+    this.#decoded.use(segment);
+    const rows = matchingRows(segment, this.#options.filter, this.#plan.end);
+    const timestamps = sortRows(segment, rows, this.#options.order === 'desc');
+    const cursor = { segment, rows, timestamps, position: 0 };
+    if (this.#last) cursor.position = this.#countUntil(cursor, this.#last);
+    if (cursor.position < rows.length) this.#cursors.push(cursor);
+  }
+
+  #nearest(except: Cursor | undefined): Cursor | undefined {
+    let nearest: Cursor | undefined;
+    for (const cursor of this.#cursors) {
+      if (cursor === except) continue;
+      if (!nearest || this.#isBefore(keyAt(cursor, cursor.position), keyAt(nearest, nearest.position)))
+        nearest = cursor;
+    }
+    return nearest;
+  }
+
+  /** Rows of the nearest cursor that come before those of all other segments, open or not. */
+  #countBeforeOthers(cursor: Cursor): number {
+    const other = this.#nearest(cursor);
+    const unopened = this.#plan.peek();
+    let stop = other && keyAt(other, other.position);
+    const edge = unopened && this.#edge(unopened);
+    if (edge && (!stop || this.#isBefore(edge, stop))) stop = edge;
+    if (!stop) return cursor.rows.length - cursor.position;
+    return this.#countUntil(cursor, stop);
+  }
+
+  /** Rows from the cursor's position on that do not come after `key`: steps that double, then a binary search. */
+  #countUntil(cursor: Cursor, key: EventKey): number {
+    const length = cursor.rows.length;
+    const notAfter = (at: number) => !this.#isBefore(key, keyAt(cursor, at));
+    let low = cursor.position;
+    let step = 1;
+    while (low + step <= length && notAfter(low + step - 1)) {
+      low += step;
+      step *= 2;
+    }
+    let high = Math.min(length, low + step - 1);
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if (notAfter(middle)) low = middle + 1;
+      else high = middle;
+    }
+    return low - cursor.position;
+  }
+
+  /** A key before every event of the segment. */
+  #edge({ minNs, maxNs }: SegmentMeta): EventKey {
+    return this.#options.order === 'asc'
+      ? { timestampNs: minNs, number: -1n }
+      : { timestampNs: maxNs, number: 2n ** 64n };
+  }
+
+  #isBefore(a: EventKey, b: EventKey): boolean {
+    const [first, second] = this.#options.order === 'asc' ? [a, b] : [b, a];
+    if (first.timestampNs !== second.timestampNs) return first.timestampNs < second.timestampNs;
+    return first.number < second.number;
+  }
+}
+
+function keyAt({ segment, rows, timestamps }: Cursor, at: number): EventKey {
+  return { timestampNs: timestamps[at]!, number: BigInt(segment.firstNumber + rows[at]!) };
+}

@@ -1,0 +1,36 @@
+/** Losses and clock steps of a recording. */
+import type Database from 'better-sqlite3';
+import { fromStoredMax, toStored, U64_MAX } from './format.ts';
+import type { ClockStep, Loss } from './side_notes.ts';
+
+const LOSSES = `
+SELECT from_ns, to_ns, cause, event_type, count
+FROM loss
+WHERE from_ns < :toNs AND to_ns >= :fromNs
+ORDER BY loss_id`;
+
+const CLOCK_STEPS = 'SELECT boot_ns, offset_ns, kind FROM clock ORDER BY clock_id';
+
+export interface SideReader {
+  /** Losses that touch [fromNs, toNs). */
+  losses(fromNs?: bigint, toNs?: bigint): Loss[];
+  clockSteps(): ClockStep[];
+}
+
+type LossRow = [bigint, bigint, Loss['cause'], Loss['eventType'], bigint];
+
+export function openSideReader(database: Database.Database): SideReader {
+  const losses = database.prepare<[object], LossRow>(LOSSES).raw().safeIntegers();
+  const steps = database.prepare<[], [bigint, bigint, string]>(CLOCK_STEPS).raw().safeIntegers();
+  return {
+    losses: (fromNs = 0n, toNs = U64_MAX) =>
+      losses.all({ fromNs: toStored(fromNs), toNs: toStored(toNs) }).map(([from, to, cause, eventType, count]) => ({
+        fromNs: from,
+        toNs: fromStoredMax(to),
+        cause,
+        eventType,
+        count: Number(count),
+      })),
+    clockSteps: () => steps.all().map(([bootNs, offsetNs, kind]) => ({ bootNs, offsetNs, kind })),
+  };
+}

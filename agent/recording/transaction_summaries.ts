@@ -1,0 +1,168 @@
+/** Adds what a flush brings to each transaction's row. An event counts for every transaction that owns a part of it. */
+import type Database from 'better-sqlite3';
+import type { Block } from '../../bpf/schema/block.ts';
+import type { Column } from '../../bpf/schema/columns.ts';
+import type { BlockRange } from './codec/encode_segment.ts';
+import { packIds, toStored, unpackIds } from './format.ts';
+import { ORIGINS, OWN } from './owner_columns.ts';
+import { wordsOf, wordsToBigint } from './words64.ts';
+
+const ADD_SUMMARY = `
+INSERT INTO transaction_summary VALUES (
+  :transactionKey, :firstTimestampNs, :lastEndNs, :eventCount, :errorCount, :slowestDurationNs, :slowestNumber, :services
+)
+ON CONFLICT (transaction_key) DO UPDATE SET
+  first_timestamp_ns = min(first_timestamp_ns, excluded.first_timestamp_ns),
+  last_end_ns = max(last_end_ns, excluded.last_end_ns),
+  event_count = event_count + excluded.event_count,
+  error_count = error_count + excluded.error_count,
+  slowest_number = iif(
+    excluded.slowest_duration_ns > slowest_duration_ns, excluded.slowest_number, slowest_number
+  ),
+  slowest_duration_ns = max(slowest_duration_ns, excluded.slowest_duration_ns),
+  services = excluded.services`;
+
+const SERVICES = 'SELECT services FROM transaction_summary WHERE transaction_key = ?';
+
+interface Summary {
+  eventCount: number;
+  errorCount: number;
+  /** Rows of the earliest and of the slowest event. */
+  firstRow: number;
+  slowestRow: number;
+  endLow: number;
+  endHigh: number;
+  lastRow: number;
+  lastService: number;
+  services: Set<number>;
+}
+
+type TransactionKeyOf = (contextId: number) => number;
+
+/** Gives a function that writes the summaries of a range; it runs inside the flush's transaction. */
+export function summaryWriter(
+  database: Database.Database,
+  transactionKeyOf: TransactionKeyOf,
+): (block: Block, range: BlockRange, firstNumber: number) => void {
+  const addSummary = database.prepare(ADD_SUMMARY);
+  const storedServices = database.prepare<[number], Buffer>(SERVICES).pluck();
+  return (block, range, firstNumber) => {
+    const timestamp = block.columns.get('timestamp_ns')! as BigUint64Array;
+    const duration = block.columns.get('duration_ns')! as BigUint64Array;
+    for (const [transactionKey, summary] of summarize(block, range, transactionKeyOf)) {
+      const stored = storedServices.get(transactionKey);
+      if (stored) for (const id of unpackIds(stored)) summary.services.add(id);
+      addSummary.run({
+        transactionKey,
+        firstTimestampNs: toStored(timestamp[summary.firstRow]!),
+        lastEndNs: toStored(wordsToBigint(summary.endLow, summary.endHigh)),
+        eventCount: summary.eventCount,
+        errorCount: summary.errorCount,
+        slowestDurationNs: toStored(duration[summary.slowestRow]!),
+        slowestNumber: firstNumber + summary.slowestRow,
+        services: packIds([...summary.services]),
+      });
+    }
+  };
+}
+
+/** The columns that a pass over the rows reads, and what it has found so far. */
+interface Pass {
+  timestamp: Uint32Array;
+  duration: Uint32Array;
+  result: Uint32Array;
+  summaries: Map<number, Summary>;
+  transactionKeyOf: TransactionKeyOf;
+  /** Far smaller than what `transactionKeyOf` searches; null: no transaction. */
+  byContext: Map<number, Summary | null>;
+}
+
+function summarize(block: Block, range: BlockRange, transactionKeyOf: TransactionKeyOf): Map<number, Summary> {
+  const ids = ({ name }: Column) => block.columns.get(name)! as Uint32Array;
+  const words = (name: string) => wordsOf(block.columns.get(name)! as BigUint64Array);
+  const pass: Pass = {
+    timestamp: words('timestamp_ns'),
+    duration: words('duration_ns'),
+    result: words('result'),
+    summaries: new Map(),
+    transactionKeyOf,
+    byContext: new Map(),
+  };
+  const eventType = block.columns.get('event_type')! as Uint8Array;
+  const [ownContext, ownService] = [ids(OWN.context), ids(OWN.service)];
+  const originsByType = Array.from(block.typeCounts, (_, type) =>
+    ORIGINS.filter((origin) => origin.eventType === type).map(({ context, service }) => ({
+      contexts: ids(context),
+      services: ids(service),
+    })),
+  );
+  const place = range.typeFrom.slice();
+  for (let row = range.from; row < range.to; row++) {
+    const type = eventType[row]!;
+    const at = place[type]!++;
+    addOwner(pass, row, ownContext[row]!, ownService[row]!);
+    const origins = originsByType[type]!;
+    for (let slot = 0; slot < origins.length; slot++) {
+      addOwner(pass, row, origins[slot]!.contexts[at]!, origins[slot]!.services[at]!);
+    }
+  }
+  return pass.summaries;
+}
+
+function addOwner(pass: Pass, row: number, context: number, service: number): void {
+  if (context === 0) return;
+  const known = pass.byContext.get(context);
+  const summary = known === undefined ? addContext(pass, row, context) : known;
+  if (summary === null) return;
+  if (service !== 0 && service !== summary.lastService) {
+    summary.services.add(service);
+    summary.lastService = service;
+  }
+  // An owner of several parts of a request owns one event.
+  if (summary.lastRow !== row) addRow(pass, summary, row);
+}
+
+function addContext(pass: Pass, row: number, context: number): Summary | null {
+  const key = pass.transactionKeyOf(context);
+  const summary = key === 0 ? null : (pass.summaries.get(key) ?? newSummary(row));
+  if (summary) pass.summaries.set(key, summary);
+  pass.byContext.set(context, summary);
+  return summary;
+}
+
+function newSummary(row: number): Summary {
+  return {
+    eventCount: 0,
+    errorCount: 0,
+    firstRow: row,
+    slowestRow: row,
+    endLow: 0,
+    endHigh: 0,
+    lastRow: -1,
+    lastService: 0,
+    services: new Set(),
+  };
+}
+
+function addRow({ timestamp, duration, result }: Pass, summary: Summary, row: number): void {
+  const low = row * 2;
+  const high = low + 1;
+  summary.lastRow = row;
+  summary.eventCount++;
+  if (result[high]! >>> 31 === 1) summary.errorCount++;
+  if (isLess(timestamp, row, summary.firstRow)) summary.firstRow = row;
+  if (isLess(duration, summary.slowestRow, row)) summary.slowestRow = row;
+  const sum = timestamp[low]! + duration[low]!;
+  const endLow = sum >>> 0;
+  const endHigh = timestamp[high]! + duration[high]! + (sum > 0xffffffff ? 1 : 0);
+  if (endHigh > summary.endHigh || (endHigh === summary.endHigh && endLow > summary.endLow)) {
+    summary.endLow = endLow;
+    summary.endHigh = endHigh;
+  }
+}
+
+function isLess(words: Uint32Array, a: number, b: number): boolean {
+  const highA = words[a * 2 + 1]!;
+  const highB = words[b * 2 + 1]!;
+  return highA < highB || (highA === highB && words[a * 2]! < words[b * 2]!);
+}

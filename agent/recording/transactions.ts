@@ -1,0 +1,91 @@
+/** Summaries of transactions, as the writer keeps them. */
+import type Database from 'better-sqlite3';
+import { unpackIds } from './format.ts';
+import type { Lookup } from './lookup.ts';
+
+const SUMMARY_COLUMNS = `
+  transaction_key, first_timestamp_ns, last_end_ns, event_count, error_count, slowest_duration_ns, slowest_number, services`;
+
+const SUMMARY = `SELECT ${SUMMARY_COLUMNS} FROM transaction_summary WHERE transaction_key = ?`;
+
+const NEWEST = `
+SELECT ${SUMMARY_COLUMNS}
+FROM transaction_summary
+WHERE transaction_key < :before
+ORDER BY transaction_key DESC
+LIMIT :limit`;
+
+export interface TransactionSummary {
+  /** Order of first appearance; where a list continues. */
+  key: number;
+  transactionId: string;
+  /** Of the first context that the transaction was seen with. */
+  traceId: string | null;
+  firstTimestampNs: bigint;
+  lastEndNs: bigint;
+  eventCount: number;
+  errorCount: number;
+  slowestDurationNs: bigint;
+  slowestNumber: bigint;
+  services: string[];
+}
+
+export interface TransactionsRequest {
+  limit: number;
+  /** Only those that appeared before the one with this key. */
+  beforeKey?: number;
+}
+
+export interface Transactions {
+  transaction(id: string): TransactionSummary | undefined;
+  /** Newest first, by first appearance. */
+  transactions(request: TransactionsRequest): TransactionSummary[];
+}
+
+type Row = [bigint, bigint, bigint, bigint, bigint, bigint, bigint, Buffer];
+
+export function openTransactions(database: Database.Database, lookup: Lookup): Transactions {
+  const summary = database.prepare<[number], Row>(SUMMARY).raw().safeIntegers();
+  const newest = database.prepare<[object], Row>(NEWEST).raw().safeIntegers();
+
+  function summaryOf([key, first, end, events, errors, slowest, slowestNumber, services]: Row): TransactionSummary {
+    const { transactionId, traceId } = lookup.context(Number(key));
+    return {
+      key: Number(key),
+      transactionId: transactionId ?? '',
+      traceId,
+      firstTimestampNs: first,
+      lastEndNs: end,
+      eventCount: Number(events),
+      errorCount: Number(errors),
+      slowestDurationNs: slowest,
+      slowestNumber,
+      services: [...new Set(Array.from(unpackIds(services), lookup.name))].sort(),
+    };
+  }
+
+  return {
+    transaction(id) {
+      // Several keys when the writer had forgotten the transaction and met it again.
+      const rows = lookup.transactionKeys(id).map((key) => summary.get(key));
+      const known = rows.filter((row) => row !== undefined).map(summaryOf);
+      return known.length === 0 ? undefined : known.reduce(joined);
+    },
+    transactions: ({ limit, beforeKey = Number.MAX_SAFE_INTEGER }) =>
+      newest.all({ limit, before: beforeKey }).map(summaryOf),
+  };
+}
+
+function joined(a: TransactionSummary, b: TransactionSummary): TransactionSummary {
+  const slower = b.slowestDurationNs > a.slowestDurationNs ? b : a;
+  return {
+    ...a,
+    firstTimestampNs: a.firstTimestampNs < b.firstTimestampNs ? a.firstTimestampNs : b.firstTimestampNs,
+    lastEndNs: a.lastEndNs > b.lastEndNs ? a.lastEndNs : b.lastEndNs,
+    eventCount: a.eventCount + b.eventCount,
+    errorCount: a.errorCount + b.errorCount,
+    slowestDurationNs: slower.slowestDurationNs,
+    slowestNumber: slower.slowestNumber,
+    services: [...new Set([...a.services, ...b.services])].sort(),
+  };
+}

@@ -1,0 +1,104 @@
+/** The client's side of the daemon's HTTP: over TCP or a unix socket. */
+import { once } from 'node:events';
+import { type IncomingMessage, request } from 'node:http';
+import { parseJson, stringify } from '../json.ts';
+
+export const DEFAULT_URL = 'http://127.0.0.1:7467';
+
+/** Ends a command with exit code 1; the message is the one line that the user sees. */
+export class CommandError extends Error {
+  override readonly name = 'CommandError';
+}
+
+export interface DaemonRequest {
+  method?: string;
+  /** Path and query. */
+  path: string;
+  accept?: string;
+  body?: unknown;
+  headers?: Record<string, string>;
+}
+
+/** Where `--url` points; undefined when it is none that the daemon could listen on. */
+export function parseDaemonUrl(text: string): { socketPath: string } | { host: string; port: number } | undefined {
+  if (text.startsWith('unix:')) return text.length > 5 ? { socketPath: text.slice(5) } : undefined;
+  const url = URL.parse(text);
+  if (url?.protocol !== 'http:' || url.pathname !== '/' || url.search || url.hash) return undefined;
+  return { host: url.hostname.replace(/^\[|\]$/g, ''), port: Number(url.port || 80) };
+}
+
+/** An answer of 2xx with its body still to be read; everything else is a CommandError. */
+export async function callDaemon(url: string, call: DaemonRequest): Promise<IncomingMessage> {
+  const place = parseDaemonUrl(url);
+  if (!place) throw new CommandError(`--url ${url}: must be http://HOST:PORT or unix:/path`);
+  const { method = 'GET', path, accept = 'application/json', body, headers } = call;
+  const sent = request({
+    ...place,
+    method,
+    path,
+    headers: { accept, ...(body !== undefined && { 'content-type': 'application/json' }), ...headers },
+  });
+  sent.end(body === undefined ? undefined : stringify(body));
+  let res: IncomingMessage;
+  try {
+    [res] = (await once(sent, 'response')) as [IncomingMessage];
+  } catch (error) {
+    throw unreachable(url, error as NodeJS.ErrnoException);
+  }
+  const { statusCode = 0 } = res;
+  if (statusCode >= 200 && statusCode < 300) return res;
+  throw new CommandError(await problemText(res, statusCode));
+}
+
+export async function readText(res: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  try {
+    for await (const chunk of res) chunks.push(chunk);
+  } catch (error) {
+    throw brokenOff(error as Error);
+  }
+  return Buffer.concat(chunks).toString('utf8');
+}
+
+/** The body as JSON, integers exact: bigints where a double would round. */
+export async function readJson(res: IncomingMessage): Promise<unknown> {
+  return parseJson(await readText(res));
+}
+
+/** Lines without their ends. Leaving the loop early closes the connection. */
+export async function* readLines(res: IncomingMessage): AsyncGenerator<string, void> {
+  let rest = '';
+  res.setEncoding('utf8');
+  try {
+    for await (const chunk of res) {
+      const lines = (rest + chunk).split('\n');
+      rest = lines.pop()!;
+      yield* lines;
+    }
+  } catch (error) {
+    throw brokenOff(error as Error);
+  }
+  if (rest !== '') yield rest;
+}
+
+function unreachable(url: string, error: NodeJS.ErrnoException): CommandError {
+  const absent = error.code === 'ECONNREFUSED' || error.code === 'ENOENT';
+  return new CommandError(
+    absent
+      ? `no daemon at ${url}: start one with \`kreplay daemon\`, or say where it is with --url`
+      : `can not reach the daemon at ${url}: ${error.message}`,
+  );
+}
+
+function brokenOff(error: Error): CommandError {
+  return new CommandError(`the daemon's answer broke off: ${error.message}`);
+}
+
+async function problemText(res: IncomingMessage, status: number): Promise<string> {
+  const text = await readText(res);
+  if (res.headers['content-type']?.startsWith('application/problem+json')) {
+    const { code, detail } = parseJson(text) as { code?: unknown; detail?: unknown };
+    if (typeof code === 'string' && typeof detail === 'string') return `${detail} (${code})`;
+  }
+  return `unexpected answer, status ${status}: is this a kreplay daemon?`;
+}

@@ -1,0 +1,27 @@
+/** Missing events are said on stderr, so that no pipeline takes an incomplete answer for a complete one. */
+import { LOSS_CAUSES, type LossCause } from '../../bpf/schema/losses.ts';
+import { callDaemon, readJson } from './connection.ts';
+import { formatTime, printable } from './display.ts';
+
+const GAPS_SHOWN_MAX = 5;
+
+interface Gap {
+  from: number | bigint;
+  to: number | bigint;
+  lost: number | bigint;
+  cause: string;
+}
+
+export async function warnOfLosses(url: string, query: URLSearchParams): Promise<void> {
+  const res = await callDaemon(url, { path: `/api/events?${new URLSearchParams([...query, ['limit', '1']])}` });
+  const { coverage } = (await readJson(res)) as { coverage: { lost: number | bigint; gaps: Gap[] } };
+  const { lost, gaps } = coverage;
+  process.stderr.write(`kreplay: warning: the recording is missing ${lost} events in this window\n`);
+  for (const gap of gaps.slice(0, GAPS_SHOWN_MAX)) {
+    const reason = Object.hasOwn(LOSS_CAUSES, gap.cause) ? LOSS_CAUSES[gap.cause as LossCause] : gap.cause;
+    const [from, to] = [formatTime(BigInt(gap.from)), formatTime(BigInt(gap.to))];
+    process.stderr.write(`kreplay:   ${gap.lost} from ${from} to ${to}: ${printable(reason)}\n`);
+  }
+  const rest = gaps.length - GAPS_SHOWN_MAX;
+  if (rest > 0) process.stderr.write(`kreplay:   and ${rest} more gaps\n`);
+}

@@ -1,0 +1,31 @@
+/** Numbers and text for a person at a terminal. */
+
+const UNITS = [
+  ['s', 1_000_000_000n],
+  ['ms', 1_000_000n],
+  ['us', 1_000n],
+] as const;
+
+/** `1.234 ms`: cut to three digits behind the point, never rounded up to a unit that it did not reach. */
+export function formatDuration(ns: bigint): string {
+  const sign = ns < 0n ? '-' : '';
+  const size = ns < 0n ? -ns : ns;
+  const [unit, scale] = UNITS.find(([, unit_ns]) => size >= unit_ns) ?? ['ns', 1n];
+  if (scale === 1n) return `${sign}${size}ns`;
+  const thousandths = ((size % scale) * 1000n) / scale;
+  return `${sign}${size / scale}.${thousandths.toString().padStart(3, '0')}${unit}`;
+}
+
+/** RFC 3339 with all nine digits, so that it can be pasted into --from. */
+export function formatTime(ns: bigint): string {
+  const ms = ns / 1_000_000n;
+  // Past the year 9999 and what Date holds, the number is clearer.
+  if (ns < 0n || ms > 253_402_300_799_999n) return ns.toString();
+  const below_ms = (ns % 1_000_000n).toString().padStart(6, '0');
+  return `${new Date(Number(ms)).toISOString().slice(0, -1)}${below_ms}Z`;
+}
+
+/** Names come from whoever was recorded: a control character in one must not reach the terminal. */
+export function printable(text: string): string {
+  return text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (character) => `\\u{${character.codePointAt(0)!.toString(16)}}`);
+}

@@ -1,0 +1,62 @@
+/** A replay in words. */
+import type { ApiEvent } from '../../bpf/schema/api.ts';
+import type { ReplayedEvent, SessionView } from '../replay/session.ts';
+import { formatDuration, printable } from './display.ts';
+import { newTable, type Table, type TableColumn } from './table.ts';
+
+/** As read from JSON: 64-bit integers are numbers where a double holds them. */
+type Read<T> = { [Key in keyof T]: T[Key] extends bigint ? number | bigint : T[Key] };
+export type ReplaySession = Read<SessionView>;
+export type PlayedEvent = ApiEvent & { replay: Read<ReplayedEvent> };
+
+const NONE = '-';
+const ns = (value: number | bigint) => formatDuration(BigInt(value));
+
+const COLUMNS: readonly TableColumn<PlayedEvent>[] = [
+  { heading: 'OFFSET', cell: ({ replay }) => `+${ns(replay.offset_ns)}`, align: 'right' },
+  { heading: 'DURATION', cell: ({ replay }) => ns(replay.duration_ns), align: 'right' },
+  { heading: 'TYPE', cell: (event) => event.event_type },
+  { heading: 'WHAT', cell: what },
+  { heading: 'BYTES', cell: bytes, align: 'right' },
+  { heading: 'LATENESS', cell: ({ replay }) => ns(replay.lateness_ns), align: 'right' },
+  {
+    heading: '',
+    cell: ({ error, replay }) => [error ?? '', replay.after_timeout ? 'after timeout' : ''].join(' ').trim(),
+  },
+];
+
+export function newReplayText(): Table<PlayedEvent> {
+  return newTable(COLUMNS);
+}
+
+function what(event: PlayedEvent): string {
+  return event.event_type === 'sys_write'
+    ? `${event.syscall} ${event.file ?? NONE}`
+    : `${event.operation} ${event.device}`;
+}
+
+function bytes(event: PlayedEvent): string {
+  if (event.event_type === 'block_io') return event.bytes.toString();
+  return event.error === null ? event.result.toString() : NONE;
+}
+
+export function progressLine(session: ReplaySession, { replay }: PlayedEvent): string {
+  const events = `${replay.index + 1}/${session.event_count} events`;
+  return `${events}, at ${ns(replay.offset_ns)} of ${ns(session.replay_duration_ns)}, speed ${session.speed_factor}`;
+}
+
+export function summaryLine(session: ReplaySession): string {
+  const { lateness, timeout_ns, timeout_event_id } = session;
+  const parts = [
+    `${session.state} after ${session.event_index} of ${session.event_count} events`,
+    `recorded ${ns(session.duration_ns)}, replayed ${ns(session.replay_duration_ns)} at speed ${session.speed_factor}`,
+    `lateness p50 ${ns(lateness.p50_ns)}, p99 ${ns(lateness.p99_ns)}, max ${ns(lateness.max_ns)}, ${lateness.late_events} late`,
+  ];
+  if (timeout_ns !== null)
+    parts.push(
+      timeout_event_id === null
+        ? `all within the timeout of ${ns(timeout_ns)}`
+        : `times out after ${ns(timeout_ns)}, in event ${printable(timeout_event_id)}`,
+    );
+  return parts.join('; ');
+}

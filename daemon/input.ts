@@ -1,0 +1,102 @@
+/** Requests become typed values here, or a 400 that names what is wrong. */
+import { type Request, type RequestHandler, raw } from 'express';
+import { z } from 'zod';
+import { type InputError, Problem } from './errors.ts';
+import { parseJson } from './json.ts';
+
+const BODY_BYTES_MAX = 64 * 1024;
+
+/** Reads the body as bytes; `parseBody` makes sense of them, because body-parser's JSON rounds integers. */
+export const readBody: RequestHandler = raw({ type: () => true, limit: BODY_BYTES_MAX });
+
+/** A 64-bit integer of a body: safe ones arrive as numbers, the others as bigints; always a bigint from here on. */
+export function int64(min: bigint, max: bigint) {
+  return z
+    .union([z.int(), z.bigint()], { error: 'must be an integer' })
+    .transform(BigInt)
+    .pipe(z.bigint().min(min, `must be at least ${min}`).max(max, `must be at most ${max}`));
+}
+
+/** The body after `readBody`. An empty one is `{}`: every field of a command may be left out. */
+export function parseBody<Schema extends z.ZodType>(req: Request, schema: Schema): z.output<Schema> {
+  const bytes: unknown = req.body;
+  const empty = !Buffer.isBuffer(bytes) || bytes.length === 0;
+  // A form or text/plain can be sent by any web page without asking; JSON can not.
+  if (!empty && !req.is('json'))
+    throw new Problem('unsupported_media_type', 'the body must be JSON: send Content-Type: application/json');
+  return parseValue(empty ? {} : jsonOf(bytes), schema);
+}
+
+function parseValue<Schema extends z.ZodType>(value: unknown, schema: Schema): z.output<Schema> {
+  const result = schema.safeParse(value);
+  if (result.success) return result.data;
+  throw invalid('invalid_body', result.error, 'field', (path) => ({ pointer: pointerTo(path) }));
+}
+
+function jsonOf(bytes: Buffer): unknown {
+  try {
+    return parseJson(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
+  } catch (error) {
+    if (error instanceof Problem) throw error;
+    throw new Problem('malformed_json', `the body is not JSON: ${(error as Error).message}`);
+  }
+}
+
+function pointerTo(path: readonly PropertyKey[]): string {
+  return path.map((key) => `/${String(key).replaceAll('~', '~0').replaceAll('/', '~1')}`).join('');
+}
+
+/** One value each; a parameter that was given more than once is an array. */
+export type Query = Readonly<Record<string, string | readonly string[]>>;
+
+/** For `app.set('query parser')`: unlike node:querystring it drops nothing and guesses nothing. */
+export function queryOf(text: string | null): Query {
+  const query: Record<string, string | string[]> = Object.create(null);
+  for (const pair of (text ?? '').split('&').filter(Boolean)) {
+    const equals = pair.includes('=') ? pair.indexOf('=') : pair.length;
+    const name = decode(pair.slice(0, equals));
+    const value = decode(pair.slice(equals + 1));
+    query[name] = name in query ? [query[name]!, value].flat() : value;
+  }
+  return query;
+}
+
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text.replaceAll('+', ' '));
+  } catch {
+    throw new Problem('malformed_request', `the query is not percent-encoded UTF-8 at ${JSON.stringify(text)}`);
+  }
+}
+
+/** `query`: `req.query`, which Express types by the parser that it would have used. */
+export function parseQuery<Schema extends z.ZodType>(
+  query: Query | Request['query'],
+  schema: Schema,
+): z.output<Schema> {
+  const result = schema.safeParse(query);
+  if (result.success) return result.data;
+  throw invalid('invalid_parameter', result.error, 'parameter', ([name = '']) => ({ parameter: String(name) }));
+}
+
+function invalid(
+  code: 'invalid_body' | 'invalid_parameter',
+  { issues }: z.ZodError,
+  noun: 'field' | 'parameter',
+  place: (path: readonly PropertyKey[]) => { pointer: string } | { parameter: string },
+): Problem {
+  const errors: InputError[] = issues.flatMap((issue) =>
+    issue.code === 'unrecognized_keys'
+      ? issue.keys.map((key) => ({ ...place([...issue.path, key]), message: `unknown ${noun}` }))
+      : [{ ...place(issue.path), message: messageOf(issue) }],
+  );
+  const sentences = errors.map((error) => {
+    const name = 'pointer' in error ? error.pointer.slice(1) : error.parameter;
+    return name ? `${name}: ${error.message}` : error.message;
+  });
+  return new Problem(code, sentences.join('; '), errors);
+}
+
+function messageOf(issue: z.core.$ZodIssue): string {
+  return issue.code === 'invalid_type' && issue.message.endsWith('received undefined') ? 'is required' : issue.message;
+}

@@ -1,0 +1,73 @@
+/**
+ * Where the next page begins. Opaque to clients:
+ *
+ *   [version u8][checksum 4 bytes][fingerprint of the query 8 bytes][now ns i64][timestamp ns u64][event id, UTF-8]
+ *
+ * `now` is the first page's, so that `from=-15m` is the same window on every page.
+ */
+import { createHash } from 'node:crypto';
+import { Problem } from '../errors.ts';
+import type { Query } from '../input.ts';
+import type { EventKey } from '../store/store.ts';
+
+export interface Cursor {
+  key: EventKey;
+  nowNs: bigint;
+}
+
+const VERSION = 1;
+const [CHECKSUM, FINGERPRINT, NOW, TIMESTAMP, EVENT_ID] = [1, 5, 13, 21, 29] as const;
+
+/** Of everything that decides which events there are and in which pages. */
+export function fingerprint(query: Query, listNames: readonly string[]): Buffer {
+  const parameters = Object.entries(query)
+    .filter(([name]) => name !== 'cursor')
+    .map(([name, value]) => {
+      const values = [value].flat();
+      // However a list is written, it is the same list.
+      return [name, listNames.includes(name) ? values.flatMap((item) => item.split(',')).sort() : values] as const;
+    })
+    .sort(([a], [b]) => (a < b ? -1 : 1));
+  return digest(Buffer.from(JSON.stringify(parameters))).subarray(0, NOW - FINGERPRINT);
+}
+
+export function encodeCursor({ key, nowNs }: Cursor, queryFingerprint: Buffer): string {
+  const head = Buffer.alloc(EVENT_ID);
+  head.writeUInt8(VERSION, 0);
+  queryFingerprint.copy(head, FINGERPRINT);
+  head.writeBigInt64BE(nowNs, NOW);
+  head.writeBigUInt64BE(key.timestamp_ns, TIMESTAMP);
+  const bytes = Buffer.concat([head, Buffer.from(key.event_id)]);
+  checksum(bytes).copy(bytes, CHECKSUM);
+  return bytes.toString('base64url');
+}
+
+export function decodeCursor(text: string, queryFingerprint: Buffer): Cursor {
+  const bytes = Buffer.from(text, 'base64url');
+  // Buffer.from skips what is not base64; only its own output may pass.
+  const ours =
+    bytes.length > EVENT_ID &&
+    bytes.toString('base64url') === text &&
+    bytes[0] === VERSION &&
+    checksum(bytes).equals(bytes.subarray(CHECKSUM, FINGERPRINT));
+  if (!ours) throw refused('invalid_cursor', 'this is not a next_cursor of this daemon');
+  if (!bytes.subarray(FINGERPRINT, NOW).equals(queryFingerprint))
+    throw refused('cursor_mismatch', 'the other parameters must stay as they were when this cursor was given');
+  return {
+    key: { timestamp_ns: bytes.readBigUInt64BE(TIMESTAMP), event_id: bytes.toString('utf8', EVENT_ID) },
+    nowNs: bytes.readBigInt64BE(NOW),
+  };
+}
+
+function refused(code: 'invalid_cursor' | 'cursor_mismatch', message: string): Problem {
+  return new Problem(code, `cursor: ${message}`, [{ parameter: 'cursor', message }]);
+}
+
+/** Against accidents, not against attackers: a cursor only says where to read on. */
+function checksum(bytes: Buffer): Buffer {
+  return digest(bytes.subarray(FINGERPRINT)).subarray(0, FINGERPRINT - CHECKSUM);
+}
+
+function digest(bytes: Buffer): Buffer {
+  return createHash('sha256').update(bytes).digest();
+}

@@ -1,0 +1,50 @@
+/** Durations that people write, exact to the nanosecond: no float ever holds one. */
+
+const UNIT_NS: Readonly<Record<string, bigint>> = {
+  ns: 1n,
+  us: 1_000n,
+  µs: 1_000n,
+  ms: 1_000_000n,
+  s: 1_000_000_000n,
+  m: 60_000_000_000n,
+  h: 3_600_000_000_000n,
+  d: 86_400_000_000_000n,
+};
+
+/** Enough for any 64-bit number of nanoseconds; more digits only cost time. */
+const DURATION_CHARACTERS_MAX = 64;
+const PART = /(\d+(?:\.\d+)?)(ns|us|µs|ms|s|m|h|d)/y;
+
+/** `1h30m`, `2ms`, `1.5s` in nanoseconds; undefined for anything else, a fraction of a nanosecond included. */
+export function parseDuration(text: string): bigint | undefined {
+  if (text === '' || text.length > DURATION_CHARACTERS_MAX) return undefined;
+  let total = 0n;
+  PART.lastIndex = 0;
+  while (PART.lastIndex < text.length) {
+    const match = PART.exec(text);
+    if (!match) return undefined;
+    const ns = scaledDecimal(match[1]!, UNIT_NS[match[2]!]!);
+    if (ns === undefined) return undefined;
+    total += ns;
+  }
+  return total;
+}
+
+/** Decimal milliseconds (`0.05`) in nanoseconds; undefined when it is none or finer than a nanosecond. */
+export function parseMilliseconds(text: string): bigint | undefined {
+  const decimal = text.length <= DURATION_CHARACTERS_MAX && /^\d+(\.\d+)?$/.test(text);
+  return decimal ? scaledDecimal(text, UNIT_NS.ms!) : undefined;
+}
+
+/** Nanoseconds as decimal milliseconds; the way back from `parseMilliseconds`. */
+export function formatMilliseconds(ns: bigint): string {
+  const fraction = (ns % 1_000_000n).toString().padStart(6, '0').replace(/0+$/, '');
+  return `${ns / 1_000_000n}${fraction && `.${fraction}`}`;
+}
+
+function scaledDecimal(decimal: string, scale: bigint): bigint | undefined {
+  const [whole = '', fraction = ''] = decimal.split('.');
+  const scaled = BigInt(whole + fraction) * scale;
+  const divisor = 10n ** BigInt(fraction.length);
+  return scaled % divisor === 0n ? scaled / divisor : undefined;
+}

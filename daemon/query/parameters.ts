@@ -1,0 +1,64 @@
+/** Kinds of query parameter. Each is text until it is parsed here, and its message says what it takes. */
+import { z } from 'zod';
+import { EVENT_TYPES, type EventType } from '../../bpf/schema/index.ts';
+import { parseMilliseconds } from './duration.ts';
+import { parseTime, TIME_FORMATS } from './time.ts';
+
+export const noParameters = z.strictObject({});
+
+const U32_MAX = 2 ** 32 - 1;
+const DURATION_NS_MAX = 2n ** 63n - 1n;
+
+/** Given at most once and not empty: `service=` is a mistake, and taking it for no filter would widen the query. */
+export const text = z
+  .string({ error: ({ input }) => (Array.isArray(input) ? 'must be given once' : undefined) })
+  .min(1, 'must not be empty');
+
+export const texts = z
+  .union([z.string(), z.array(z.string())])
+  .transform((values) => [values].flat().flatMap((value) => value.split(',')))
+  .pipe(z.array(z.string().min(1, 'must not be empty')));
+
+/** `parse` gives undefined for text that it does not take. */
+function parsed<T>(parse: (value: string) => T | undefined, message: string) {
+  return text.transform((value, context) => {
+    const result = parse(value);
+    if (result !== undefined) return result;
+    context.issues.push({ code: 'custom', message, input: value });
+    return z.NEVER;
+  });
+}
+
+export const time = parsed(parseTime, TIME_FORMATS);
+
+export const milliseconds = parsed((value) => {
+  const ns = parseMilliseconds(value);
+  return ns !== undefined && ns <= DURATION_NS_MAX ? ns : undefined;
+}, 'must be decimal milliseconds, such as 0.05, and whole nanoseconds');
+
+export function integer(min: number, max: number) {
+  return parsed((value) => {
+    const number = /^\d{1,10}$/.test(value) ? Number(value) : undefined;
+    return number !== undefined && number >= min && number <= max ? number : undefined;
+  }, `must be an integer from ${min} to ${max}`);
+}
+
+export const processId = integer(0, U32_MAX);
+
+export const boolean = parsed(
+  (value) => (value === 'true' ? true : value === 'false' ? false : undefined),
+  'must be true or false',
+);
+
+export const traceId = parsed(
+  (value) => (/^[0-9a-f]{32}$/i.test(value) ? value.toLowerCase() : undefined),
+  'must be 32 hex digits',
+);
+
+export const eventTypes = texts.pipe(
+  z.array(
+    z.custom<EventType>((value) => (EVENT_TYPES as readonly unknown[]).includes(value), {
+      error: ({ input }) => `${JSON.stringify(input)} is not an event type; known are: ${EVENT_TYPES.join(', ')}`,
+    }),
+  ),
+);

@@ -1,0 +1,83 @@
+/**
+ * One equation:
+ *
+ *   position(now) = reference position + rate * (now - reference time)
+ *
+ * The pair (reference position, reference time) is taken anew whenever anything changes and never in between, so nothing
+ * accumulates. All of it is BigInt and the rate is the decimal fraction that the caller wrote (0.1 is 1/10, not the
+ * nearest double): every answer is within 1 ns of the true one after any span of time. Taking a new pair drops less
+ * than 1 ns.
+ */
+export type SteadyNow = () => bigint;
+
+export interface ReplayClock {
+  readonly running: boolean;
+  positionNs(): bigint;
+  /** When the clock gets to a position, on the steady clock. Only a running clock ever does. */
+  dueAt(positionNs: bigint): bigint;
+  play(): void;
+  pause(): void;
+  jump(positionNs: bigint): void;
+  setSpeed(speedFactor: number): void;
+}
+
+export function createClock(now: SteadyNow, speedFactor: number): ReplayClock {
+  let running = false;
+  let rate = exactRate(speedFactor);
+  let referencePositionNs = 0n;
+  let referenceTimeNs = now();
+
+  const positionNs = () =>
+    running
+      ? referencePositionNs + ((now() - referenceTimeNs) * rate.numerator) / rate.denominator
+      : referencePositionNs;
+  const takeReference = (atNs: bigint) => {
+    referencePositionNs = atNs;
+    referenceTimeNs = now();
+  };
+
+  return {
+    get running() {
+      return running;
+    },
+    positionNs,
+    dueAt(atNs) {
+      if (!running) throw new Error('a paused clock has no deadlines');
+      return referenceTimeNs + divideUp((atNs - referencePositionNs) * rate.denominator, rate.numerator);
+    },
+    play() {
+      if (running) return;
+      takeReference(referencePositionNs);
+      running = true;
+    },
+    pause() {
+      takeReference(positionNs());
+      running = false;
+    },
+    jump: takeReference,
+    setSpeed(next) {
+      takeReference(positionNs());
+      rate = exactRate(next);
+    },
+  };
+}
+
+interface Rate {
+  numerator: bigint;
+  denominator: bigint;
+}
+
+/** Speed factors are 0.001 to 1000: JavaScript writes none of them with an exponent. */
+function exactRate(speedFactor: number): Rate {
+  const match = /^(\d+)(?:\.(\d+))?$/.exec(String(speedFactor));
+  const [, whole = '', fraction = ''] = match ?? [];
+  const numerator = BigInt(whole + fraction);
+  if (numerator === 0n) throw new RangeError(`not a speed factor: ${speedFactor}`);
+  return { numerator, denominator: 10n ** BigInt(fraction.length) };
+}
+
+/** Up, so that the clock has really got there at the deadline. BigInt division rounds towards zero. */
+function divideUp(dividend: bigint, divisor: bigint): bigint {
+  const quotient = dividend / divisor;
+  return dividend > 0n && quotient * divisor !== dividend ? quotient + 1n : quotient;
+}

@@ -1,0 +1,72 @@
+/** A binary min-heap whose items know their own place, so that any of them can be moved or taken out. */
+export interface HeapItem {
+  /** Kept by the heap; -1 outside of it. */
+  slot: number;
+}
+
+export interface Heap<Item extends HeapItem> {
+  readonly size: number;
+  peek(): Item | undefined;
+  push(item: Item): void;
+  remove(item: Item): void;
+  /** Restores the order after what the item is ordered by has changed. */
+  moved(item: Item): void;
+}
+
+export function createHeap<Item extends HeapItem>(before: (a: Item, b: Item) => boolean): Heap<Item> {
+  const items: Item[] = [];
+
+  function put(item: Item, slot: number): void {
+    items[slot] = item;
+    item.slot = slot;
+  }
+
+  function up(item: Item): void {
+    let slot = item.slot;
+    while (slot > 0) {
+      const parent = (slot - 1) >> 1;
+      if (!before(item, items[parent]!)) break;
+      put(items[parent]!, slot);
+      slot = parent;
+    }
+    put(item, slot);
+  }
+
+  function down(item: Item): void {
+    let slot = item.slot;
+    for (;;) {
+      let child = 2 * slot + 1;
+      if (child >= items.length) break;
+      if (child + 1 < items.length && before(items[child + 1]!, items[child]!)) child++;
+      if (!before(items[child]!, item)) break;
+      put(items[child]!, slot);
+      slot = child;
+    }
+    put(item, slot);
+  }
+
+  function moved(item: Item): void {
+    up(item);
+    down(item);
+  }
+
+  return {
+    get size() {
+      return items.length;
+    },
+    peek: () => items[0],
+    push(item) {
+      put(item, items.length);
+      up(item);
+    },
+    remove(item) {
+      const last = items.pop()!;
+      if (last !== item) {
+        put(last, item.slot);
+        moved(last);
+      }
+      item.slot = -1;
+    },
+    moved,
+  };
+}

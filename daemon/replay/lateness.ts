@@ -1,0 +1,53 @@
+/** How late events really were: emission minus deadline on the steady clock, at the moment the frame is made. */
+import { createHistogram, type RecordableHistogram } from 'node:perf_hooks';
+
+/** Later than this counts as late. */
+export const LATE_NS = 1_000_000n;
+/** Within 1 %, up to an hour: 40 KB a session. */
+const HISTOGRAM = { lowest: 1, highest: 3_600_000_000_000, figures: 2 } as const;
+
+export interface LatenessSummary {
+  p50_ns: number;
+  p99_ns: number;
+  max_ns: bigint;
+  late_events: number;
+}
+
+export interface Lateness {
+  record(latenessNs: bigint): void;
+  reset(): void;
+  summary(): LatenessSummary;
+}
+
+export function createLateness(): Lateness {
+  /** Made at the first event: most sessions of a thousand are not playing. */
+  let histogram: RecordableHistogram | undefined;
+  let maxNs = 0n;
+  let lateEvents = 0;
+
+  /** The histogram answers with the end of a bucket, which may lie past the largest that there was. */
+  function percentile(percent: number): number {
+    return histogram ? Math.min(histogram.percentile(percent), Number(maxNs)) : 0;
+  }
+
+  return {
+    record(latenessNs) {
+      histogram ??= createHistogram(HISTOGRAM);
+      // The histogram begins at 1.
+      histogram.record(Math.min(Math.max(Number(latenessNs), 1), HISTOGRAM.highest));
+      if (latenessNs > maxNs) maxNs = latenessNs;
+      if (latenessNs > LATE_NS) lateEvents++;
+    },
+    reset() {
+      histogram?.reset();
+      maxNs = 0n;
+      lateEvents = 0;
+    },
+    summary: () => ({
+      p50_ns: percentile(50),
+      p99_ns: percentile(99),
+      max_ns: maxNs,
+      late_events: lateEvents,
+    }),
+  };
+}

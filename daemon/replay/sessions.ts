@@ -1,0 +1,151 @@
+/** All replay sessions of the daemon: made, found, counted, and ended when nobody cares for them any more. */
+import { randomUUID } from 'node:crypto';
+import { setImmediate as breathe } from 'node:timers/promises';
+import { Problem } from '../errors.ts';
+import type { Store } from '../store/store.ts';
+import { createBodies } from './bodies.ts';
+import type { SteadyNow } from './clock.ts';
+import type { CreateRequest } from './contract.ts';
+import { project } from './projection.ts';
+import { createScheduler } from './scheduler.ts';
+import { Session } from './session.ts';
+import { readTimeline } from './timeline.ts';
+import { nodeTimers, type Timers, timerWaiter } from './waiting.ts';
+
+export interface SessionLimits {
+  sessionsMax: number;
+  /** A session without commands, viewers or play for so long is ended. */
+  idleMs: number;
+}
+
+export const DEFAULT_LIMITS: SessionLimits = { sessionsMax: 1000, idleMs: 24 * 3_600_000 };
+/** Events indexed by all sessions together: 640 MB at most. */
+export const INDEXED_EVENTS_MAX = 16_000_000;
+
+const NS_PER_MS = 1_000_000n;
+const SWEEP_NS = 60_000n * NS_PER_MS;
+const HEARTBEAT_NS = 15_000n * NS_PER_MS;
+
+export interface SessionsOptions {
+  store: Store;
+  /** Wall clock, nanoseconds since the epoch. */
+  now: () => bigint;
+  steadyNow?: SteadyNow;
+  timers?: Timers;
+  limits?: Partial<SessionLimits>;
+}
+
+export interface Sessions {
+  create(request: CreateRequest): Promise<Session>;
+  /** Counts as use; throws `session_not_found`. */
+  get(sessionId: string): Session;
+  /** The oldest first. */
+  list(): Session[];
+  remove(sessionId: string): void;
+  /** Ends every stream. */
+  close(): void;
+}
+
+interface Held {
+  session: Session;
+  usedAtNs: bigint;
+}
+
+export function createSessions(options: SessionsOptions): Sessions {
+  const { store, now, steadyNow = process.hrtime.bigint, timers = nodeTimers } = options;
+  const { sessionsMax, idleMs } = { ...DEFAULT_LIMITS, ...options.limits };
+  const scheduler = createScheduler(steadyNow, timerWaiter(steadyNow, timers));
+  const bodies = createBodies(store);
+  const keptTotal = { characters: 0 };
+  const wallTime = () => new Date(Number(now() / NS_PER_MS)).toISOString();
+
+  const held = new Map<string, Held>();
+  let beingMade = 0;
+  let indexedEvents = 0;
+  let closed = false;
+  /** Indexes are built one at a time, so that their memory is bounded too. */
+  let building: Promise<unknown> = Promise.resolve();
+
+  async function build(request: CreateRequest): Promise<Session> {
+    const { transaction_id: transactionId, extra_latency_ns: extraLatencyNs, timeout_ns: timeoutNs } = request;
+    const timeline = await readTimeline(store, transactionId, breathe);
+    if (indexedEvents + timeline.count > INDEXED_EVENTS_MAX)
+      throw new Problem('session_limit', `all sessions together hold at most ${INDEXED_EVENTS_MAX} events`);
+    const projection = await project(timeline, { extraLatencyNs, timeoutNs }, breathe);
+    if (closed) throw new Problem('session_not_found', 'the daemon is shutting down');
+
+    const sessionId = randomUUID();
+    const session = new Session({
+      sessionId,
+      source: { transactionId, timeline },
+      projection,
+      speedFactor: request.speed_factor,
+      extraLatencyNs,
+      timeoutNs,
+      bodies,
+      now: steadyNow,
+      wallTime,
+      scheduler,
+      keptTotal,
+    });
+    if (held.size === 0) startRounds();
+    held.set(sessionId, { session, usedAtNs: steadyNow() });
+    indexedEvents += timeline.count;
+    return session;
+  }
+
+  function startRounds(): void {
+    sweep.set(steadyNow() + SWEEP_NS);
+    heartbeat.set(steadyNow() + HEARTBEAT_NS);
+  }
+
+  const sweep = scheduler.alarm(() => {
+    const nowNs = steadyNow();
+    for (const [sessionId, { session, usedAtNs }] of held) {
+      if (session.state === 'playing' || session.stream.viewerCount > 0) held.get(sessionId)!.usedAtNs = nowNs;
+      else if (nowNs - usedAtNs >= BigInt(idleMs) * NS_PER_MS) end(sessionId, 'expired');
+    }
+    if (held.size > 0) sweep.set(nowNs + SWEEP_NS);
+  });
+
+  const heartbeat = scheduler.alarm(() => {
+    for (const { session } of held.values()) session.stream.heartbeat();
+    if (held.size > 0) heartbeat.set(steadyNow() + HEARTBEAT_NS);
+  });
+
+  function find(sessionId: string): Held {
+    const found = held.get(sessionId);
+    if (!found) throw new Problem('session_not_found', `there is no session ${sessionId}`);
+    found.usedAtNs = steadyNow();
+    return found;
+  }
+
+  function end(sessionId: string, reason: 'deleted' | 'expired' | 'shutdown'): void {
+    const { session } = held.get(sessionId)!;
+    held.delete(sessionId);
+    indexedEvents -= session.eventCount;
+    session.close(reason);
+  }
+
+  return {
+    async create(request) {
+      if (held.size + beingMade >= sessionsMax)
+        throw new Problem('session_limit', `there are ${sessionsMax} sessions already; delete one first`);
+      beingMade++;
+      const made = building.then(() => build(request)).finally(() => beingMade--);
+      building = made.catch(() => {});
+      return made;
+    },
+    get: (sessionId) => find(sessionId).session,
+    list: () => Array.from(held.values(), ({ session }) => session),
+    remove(sessionId) {
+      find(sessionId);
+      end(sessionId, 'deleted');
+    },
+    close() {
+      closed = true;
+      for (const sessionId of [...held.keys()]) end(sessionId, 'shutdown');
+      scheduler.close();
+    },
+  };
+}

@@ -1,0 +1,146 @@
+/**
+ * One session's frames to any number of viewers. A viewer is a place in the frame log, not a queue of its own:
+ *
+ *   log      41 42 43 44 45 46        newest: 46
+ *   viewers     ^slow      ^          what a slow one has not got yet waits in the log; once the log has dropped it,
+ *                                     the viewer gets a `gap` frame that says how many it missed
+ *
+ * so a viewer that does not read costs nothing but its socket's buffer, and delays nobody.
+ */
+import type { ServerResponse } from 'node:http';
+import { Problem } from '../errors.ts';
+import { createFrameLog, type FrameLog, formatFrame, type KeptTotal } from './frames.ts';
+
+/** Why a stream is over. After `finished` the session can play again, and a viewer that comes back sees it. */
+export type EndReason = 'finished' | 'stopped' | 'failed' | 'deleted' | 'expired' | 'shutdown';
+
+export const VIEWERS_MAX = 256;
+/** Characters handed to a socket at once. */
+const WRITE_CHARACTERS_MAX = 64 * 1024;
+const RETRY_MS = 2000;
+
+export type Sink = Pick<ServerResponse, 'write' | 'end' | 'destroy' | 'on'>;
+
+interface Viewer {
+  sink: Sink;
+  /** The id of the last frame it was given. */
+  lastId: number;
+  /** Its socket is full. */
+  blocked: boolean;
+}
+
+export interface StreamOptions {
+  /** The session as JSON. */
+  describe: () => string;
+  /** Why there is nothing to come for now; null while there is. */
+  over: () => EndReason | null;
+  keptTotal: KeptTotal;
+}
+
+export interface SessionStream {
+  readonly viewerCount: number;
+  /** Kept for `flush`. */
+  publish(kind: 'event' | 'state', json: string): void;
+  /** Tells that nothing comes for now, and lets the viewers go. */
+  end(reason: EndReason): void;
+  flush(): void;
+  /** Throws a Problem when there are viewers enough. */
+  checkRoom(): void;
+  /** `lastId`: what the viewer says it got last. */
+  join(sink: Sink, lastId: number | null): void;
+  /** Whether an id can be one of this session's. */
+  knows(id: number): boolean;
+  toldAll(id: number): boolean;
+  heartbeat(): void;
+  close(reason: EndReason): void;
+}
+
+export function createStream({ describe, over, keptTotal }: StreamOptions): SessionStream {
+  const log = createFrameLog(keptTotal);
+  const viewers = new Set<Viewer>();
+  /** The id of the last `end` frame. */
+  let endedAt = 0;
+
+  function leave(viewer: Viewer): void {
+    viewers.delete(viewer);
+    viewer.sink.end();
+  }
+
+  function write(viewer: Viewer, text: string): void {
+    viewer.blocked = !viewer.sink.write(text);
+  }
+
+  function flushTo(viewer: Viewer): void {
+    while (!viewer.blocked && viewer.lastId < log.lastId) write(viewer, nextText(log, viewer, describe));
+    // Told all of it, to the end. One that comes back after that is not flushed to: it waits for another run.
+    if (viewer.lastId === endedAt && endedAt === log.lastId) leave(viewer);
+  }
+
+  function flush(): void {
+    for (const viewer of viewers) flushTo(viewer);
+  }
+
+  function end(reason: EndReason): void {
+    log.append('end', JSON.stringify({ reason }));
+    endedAt = log.lastId;
+    flush();
+  }
+
+  return {
+    get viewerCount() {
+      return viewers.size;
+    },
+    publish: log.append,
+    end,
+    flush,
+    knows: (id) => Number.isSafeInteger(id) && id >= 0 && id <= log.lastId,
+    toldAll: (id) => id === log.lastId,
+    checkRoom() {
+      if (viewers.size < VIEWERS_MAX) return;
+      throw new Problem('session_limit', `the session has ${VIEWERS_MAX} viewers already`);
+    },
+    join(sink, lastId) {
+      const viewer: Viewer = { sink, lastId: lastId ?? log.lastId, blocked: false };
+      viewers.add(viewer);
+      sink.on('close', () => viewers.delete(viewer));
+      // A write may meet a connection that is just gone; `close` follows.
+      sink.on('error', () => {});
+      sink.on('drain', () => {
+        viewer.blocked = false;
+        if (viewers.has(viewer)) flushTo(viewer);
+      });
+      write(viewer, `retry: ${RETRY_MS}\n\n${lastId === null ? formatFrame('state', describe(), log.lastId) : ''}`);
+      const reason = over();
+      if (lastId === null && reason) {
+        write(viewer, formatFrame('end', JSON.stringify({ reason })));
+        leave(viewer);
+      } else if (viewer.lastId < log.lastId) flushTo(viewer);
+    },
+    heartbeat() {
+      for (const viewer of viewers) if (!viewer.blocked) write(viewer, ': hb\n\n');
+    },
+    close(reason) {
+      if (viewers.size > 0) end(reason);
+      for (const viewer of viewers) {
+        // Its socket is full: waiting for it to read could take for ever.
+        if (viewer.blocked) viewer.sink.destroy();
+        else viewer.sink.end();
+      }
+      viewers.clear();
+      log.clear();
+    },
+  };
+}
+
+/** As many of the viewer's next frames as go into one write, and a word about those that are gone. */
+function nextText(log: FrameLog, viewer: Viewer, describe: () => string): string {
+  let text = '';
+  if (viewer.lastId + 1 < log.firstId) {
+    const gap = { missed: log.firstId - 1 - viewer.lastId, first_id: viewer.lastId + 1, last_id: log.firstId - 1 };
+    viewer.lastId = log.firstId - 1;
+    // What it missed may have been a change of state: here is how things are now.
+    text = formatFrame('gap', JSON.stringify(gap), viewer.lastId) + formatFrame('state', describe());
+  }
+  while (viewer.lastId < log.lastId && text.length < WRITE_CHARACTERS_MAX) text += log.text(++viewer.lastId);
+  return text;
+}

@@ -1,0 +1,24 @@
+/** What a command does in each state; null where it is refused. The table of the API, as data. */
+import { Problem } from '../errors.ts';
+
+export const STATES = ['ready', 'playing', 'paused', 'finished', 'stopped'] as const;
+export type State = (typeof STATES)[number];
+
+export const TRANSITIONS = {
+  play: { ready: 'playing', playing: 'playing', paused: 'playing', finished: 'playing', stopped: null },
+  pause: { ready: null, playing: 'paused', paused: 'paused', finished: null, stopped: null },
+  seek: { ready: 'ready', playing: 'playing', paused: 'paused', finished: 'paused', stopped: null },
+  step: { ready: 'paused', playing: null, paused: 'paused', finished: null, stopped: null },
+  step_back: { ready: 'paused', playing: null, paused: 'paused', finished: 'paused', stopped: null },
+  stop: { ready: 'stopped', playing: 'stopped', paused: 'stopped', finished: 'stopped', stopped: 'stopped' },
+} as const satisfies Record<string, Record<State, State | null>>;
+export type Command = keyof typeof TRANSITIONS;
+
+const NAMES: Partial<Record<Command, string>> = { step_back: 'step' };
+
+/** The state to come, or a 409 that names state and command. */
+export function transition(state: State, command: Command): State {
+  const next = TRANSITIONS[command][state];
+  if (next) return next;
+  throw new Problem('invalid_transition', `a session that is ${state} can not ${NAMES[command] ?? command}`);
+}

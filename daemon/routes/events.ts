@@ -1,0 +1,80 @@
+import { setImmediate } from 'node:timers/promises';
+import { type Request, type Response, Router } from 'express';
+import type { ApiEvent } from '../../bpf/schema/api.ts';
+import { methodNotAllowed, Problem } from '../errors.ts';
+import { parseQuery } from '../input.ts';
+import { sendJson, stringify } from '../json.ts';
+import { isOpen, sendNdjson } from '../ndjson.ts';
+import { coverageOf } from '../query/coverage.ts';
+import { encodeCursor } from '../query/cursor.ts';
+import { type EventQuery, parseEventQuery } from '../query/event_query.ts';
+import { noParameters } from '../query/parameters.ts';
+import { eventPieces } from '../store/event.ts';
+import type { ScannedBlock, ScanRequest, Store } from '../store/store.ts';
+
+const MEDIA_TYPES = ['application/json', 'application/x-ndjson'];
+
+interface Options {
+  store: Store;
+  now: () => bigint;
+}
+
+export function eventRoutes({ store, now }: Options): Router {
+  const router = Router();
+  router
+    .route('/')
+    .get(async (req, res) => {
+      res.vary('Accept');
+      const mediaType = req.accepts(MEDIA_TYPES);
+      if (!mediaType) throw new Problem('not_acceptable', `events come as ${MEDIA_TYPES.join(' or ')}`);
+      const query = parseEventQuery(req.query as never, now());
+      if (mediaType === 'application/json') await sendPage(res, store, query);
+      else await sendStream(req, res, store, query);
+    })
+    .all(methodNotAllowed('GET', 'HEAD'));
+  router
+    .route('/:event_id')
+    .get((req, res) => {
+      parseQuery(req.query, noParameters);
+      const event = store.event(req.params.event_id);
+      if (!event) throw new Problem('event_not_found', `no event ${req.params.event_id} is recorded`);
+      sendJson(res, 200, event);
+    })
+    .all(methodNotAllowed('GET', 'HEAD'));
+  return router;
+}
+
+async function sendPage(res: Response, store: Store, query: EventQuery): Promise<void> {
+  const coverage = coverageOf(store.losses(query.filter.fromNs, query.filter.toNs));
+  // One more than asked for tells whether there is a next page.
+  const scan = store.scan({ ...scanOf(query), limit: query.limit + 1 });
+  const texts: string[] = [];
+  let last: ApiEvent | undefined;
+  let nextCursor: string | null = null;
+  for (const piece of pieces(scan)) {
+    const shown = piece.slice(0, query.limit - texts.length);
+    for (const event of shown) texts.push(stringify(event));
+    last = shown.at(-1) ?? last;
+    if (shown.length < piece.length) nextCursor = encodeCursor({ key: last!, nowNs: query.nowNs }, query.fingerprint);
+    await setImmediate();
+    if (!isOpen(res)) return;
+  }
+  const rest = stringify({ next_cursor: nextCursor, coverage });
+  res.type('application/json').send(`{"events":[${texts.join(',')}],${rest.slice(1)}`);
+}
+
+async function sendStream(req: Request, res: Response, store: Store, query: EventQuery): Promise<void> {
+  const { lost } = coverageOf(store.losses(query.filter.fromNs, query.filter.toNs));
+  // Lines are events and nothing else, so what is missing is said ahead of them.
+  res.set('Kreplay-Lost', lost.toString());
+  if (req.method === 'HEAD') return void res.type('application/x-ndjson').end();
+  await sendNdjson(res, pieces(store.scan({ ...scanOf(query), ...(query.limited && { limit: query.limit }) })));
+}
+
+function scanOf({ filter, order, after }: EventQuery): ScanRequest {
+  return { filter, order, ...(after && { after }) };
+}
+
+function* pieces(blocks: Iterable<ScannedBlock>): Generator<ApiEvent[], void> {
+  for (const scanned of blocks) yield* eventPieces(scanned);
+}

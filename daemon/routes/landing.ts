@@ -1,0 +1,23 @@
+import { Router } from 'express';
+import { methodNotAllowed } from '../errors.ts';
+import { sendJson } from '../json.ts';
+
+/** Where a person who types the address into a browser goes on from. */
+const LINKS = {
+  events: '/api/events',
+  event_types: '/api/event-types',
+  services: '/api/services',
+  nodes: '/api/nodes',
+  replay_sessions: '/api/replay/sessions',
+  health: '/healthz',
+  ready: '/readyz',
+};
+
+export function landingPage(): Router {
+  const router = Router();
+  router
+    .route('/')
+    .get((_req, res) => sendJson(res, 200, { name: 'kreplay', links: LINKS }))
+    .all(methodNotAllowed('GET', 'HEAD'));
+  return router;
+}

@@ -1,0 +1,24 @@
+/** What the filters of a query accept. */
+import { Router } from 'express';
+import { EVENTS } from '../../bpf/schema/index.ts';
+import { methodNotAllowed } from '../errors.ts';
+import { parseQuery } from '../input.ts';
+import { sendJson } from '../json.ts';
+import { noParameters } from '../query/parameters.ts';
+import type { Store } from '../store/store.ts';
+
+export function nameRoutes(store: Store): Router {
+  const router = Router();
+  const list = (path: string, body: () => unknown) =>
+    router
+      .route(path)
+      .get((req, res) => {
+        parseQuery(req.query, noParameters);
+        sendJson(res, 200, body());
+      })
+      .all(methodNotAllowed('GET', 'HEAD'));
+  list('/event-types', () => ({ event_types: EVENTS.map(({ name, doc }) => ({ name, description: doc })) }));
+  list('/services', () => ({ services: store.services() }));
+  list('/nodes', () => ({ nodes: store.nodes() }));
+  return router;
+}

@@ -1,0 +1,101 @@
+/**
+ * What the API and replay need of recorded events. Above this line nobody sees SQL; below it nobody sees an API
+ * parameter. A fleet's database would be a second adaptor.
+ */
+import type { ApiEvent } from '../../bpf/schema/api.ts';
+import type { NumberedBlock } from '../../bpf/schema/block.ts';
+import type { EventType } from '../../bpf/schema/index.ts';
+
+/** Conditions combine as AND; the values of a list as OR. */
+export interface EventFilter {
+  transactionId?: string;
+  traceId?: string;
+  services?: readonly string[];
+  nodes?: readonly string[];
+  eventTypes?: readonly EventType[];
+  /** Half-open: `fromNs <= timestamp < toNs`. */
+  fromNs?: bigint;
+  toNs?: bigint;
+  minDurationNs?: bigint;
+  maxDurationNs?: bigint;
+  pid?: number;
+  comm?: string;
+  failed?: boolean;
+}
+
+/** An event's place in the total order; every event is its own key. */
+export type EventKey = Pick<ApiEvent, 'timestamp_ns' | 'event_id'>;
+
+export interface ScanRequest {
+  filter: EventFilter;
+  order: 'asc' | 'desc';
+  /** Only what follows this key in `order`. */
+  after?: EventKey;
+  limit?: number;
+  /** Names of columns; all when left out. `eventsOf` needs all. */
+  columns?: readonly string[];
+}
+
+export interface Context {
+  transactionId: string | null;
+  traceId: string | null;
+  spanId: string | null;
+}
+
+/** What the numbers in a block stand for. */
+export interface Dictionary {
+  readonly recordingId: string;
+  readonly node: string;
+  /** Empty for 0. */
+  name(id: number): string;
+  /** Undefined for 0. */
+  file(id: number): { path: string; kind: string } | undefined;
+  context(id: number): Context;
+}
+
+/** Its dictionary comes along, because a store may have moved on to another file meanwhile. */
+export interface ScannedBlock {
+  block: NumberedBlock;
+  dictionary: Dictionary;
+}
+
+/** Events that are missing, somewhere from `fromNs` to `toNs`. */
+export interface Loss {
+  fromNs: bigint;
+  toNs: bigint;
+  lost: number;
+  cause: string;
+}
+
+export interface TransactionSummary {
+  transactionId: string;
+  /** Of the first context that it was seen with. */
+  traceId: string | null;
+  firstTimestampNs: bigint;
+  /** When the event that ended last ended. */
+  lastEndNs: bigint;
+  eventCount: number;
+  errorCount: number;
+  slowestEventId: string;
+  services: string[];
+  nodes: string[];
+}
+
+export interface StoreInfo {
+  recordingId: string;
+  node: string;
+}
+
+/** Methods throw an error whose `code` is one of ERRORS when the recording can not be read. */
+export interface Store {
+  info(): StoreInfo;
+  /** Blocks in order, read as they are asked for. */
+  scan(request: ScanRequest): Generator<ScannedBlock, void>;
+  event(eventId: string): ApiEvent | undefined;
+  transaction(transactionId: string): TransactionSummary | undefined;
+  services(): string[];
+  nodes(): string[];
+  /** Losses that touch `[fromNs, toNs)`; without a bound, on that side all. */
+  losses(fromNs: bigint | undefined, toNs: bigint | undefined): Loss[];
+  close(): void;
+}

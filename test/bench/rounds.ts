@@ -1,0 +1,23 @@
+/** Interleaved rounds (A B C, A B C, ...): what changes on the machine meanwhile meets everyone alike. */
+
+export async function interleaved<Name extends string, Measured>(
+  names: readonly Name[],
+  rounds: number,
+  measure: (name: Name, round: number) => Promise<Measured>,
+): Promise<Record<Name, Measured[]>> {
+  const measured = Object.fromEntries(names.map((name) => [name, []])) as unknown as Record<Name, Measured[]>;
+  for (let round = 0; round < rounds; round++) {
+    for (const name of names) measured[name].push(await measure(name, round));
+  }
+  return measured;
+}
+
+export function median(values: readonly number[]): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  const middle = sorted.length >>> 1;
+  return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2;
+}
+
+export function sum(values: readonly number[]): number {
+  return values.reduce((total, value) => total + value, 0);
+}

@@ -1,0 +1,105 @@
+/** What tracing costs the traced: nanoseconds added to a 64-byte write to /dev/null. */
+import type { BenchContext, BenchResult } from './bench.ts';
+import { interleaved, median, sum } from './rounds.ts';
+import { nanoseconds, percent } from './table.ts';
+import { buildWriteLoad } from './write_load.ts';
+import { type TracedLoad, trace, WRITE_TRACERS, type WriteTracerName } from './write_tracers.ts';
+
+export const summary = 'nanoseconds added to a 64-byte write to /dev/null, every write recorded';
+export const unit = 'ns';
+
+const ROUNDS = 7;
+/** Some 2 M writes under kreplay: its ring is filled and drained a dozen times. */
+const LOAD_SECONDS = 1;
+
+const SHARE_OF_BPFTRACE_MAX = 0.45;
+
+const NAMES = Object.keys(WRITE_TRACERS) as WriteTracerName[];
+type Peer = Exclude<WriteTracerName, 'untraced'>;
+const PEERS = NAMES.filter((name): name is Peer => name !== 'untraced');
+
+export async function run(context: BenchContext): Promise<BenchResult> {
+  const { folder, signal, loadCpu, progress } = context;
+  const program = await buildWriteLoad(context);
+  const load = [program, String(loadCpu), String(LOAD_SECONDS)];
+  const measured = await interleaved(NAMES, ROUNDS, (name, round) => {
+    progress(`round ${round + 1} of ${ROUNDS}: ${name}`);
+    return trace(name, { load, folder, signal });
+  });
+
+  const added = Object.fromEntries(PEERS.map((name) => [name, addedNs(measured, name)])) as Record<Peer, number[]>;
+  const lost = Object.fromEntries(PEERS.map((name) => [name, lostWrites(measured[name])])) as Record<Peer, Lost | null>;
+  const { kreplay: value, ...anchors } = Object.fromEntries(PEERS.map((name) => [name, median(added[name])])) as Record<
+    Peer,
+    number
+  >;
+  const share = value / anchors.bpftrace;
+  return {
+    value,
+    anchors,
+    targets: [
+      {
+        text: `kreplay adds at most ${percent(SHARE_OF_BPFTRACE_MAX)} of what bpftrace adds`,
+        measured: percent(share),
+        met: share <= SHARE_OF_BPFTRACE_MAX,
+      },
+      {
+        text: 'kreplay loses no write',
+        measured: `${lost.kreplay!.lost} of ${lost.kreplay!.writes}`,
+        met: lost.kreplay!.lost === 0,
+      },
+    ],
+    table: tableOf(measured, added, lost),
+    details: { rounds: ROUNDS, load_seconds: LOAD_SECONDS, added_ns: added, lost, loads: loadsOf(measured) },
+  };
+}
+
+type Measured = Record<WriteTracerName, TracedLoad[]>;
+
+interface Lost {
+  writes: number;
+  lost: number;
+}
+
+/** Against the untraced load of the same round. */
+function addedNs(measured: Measured, name: Peer): number[] {
+  return measured[name].map(({ load }, round) => load.median_ns - measured.untraced[round]!.load.median_ns);
+}
+
+/** Over all rounds; null for what records no single writes. */
+function lostWrites(loads: readonly TracedLoad[]): Lost | null {
+  if (loads.some(({ recorded }) => recorded === null)) return null;
+  const writes = sum(loads.map(({ load }) => load.writes));
+  return { writes, lost: writes - sum(loads.map(({ recorded }) => recorded!)) };
+}
+
+function loadsOf(measured: Measured): Record<WriteTracerName, TracedLoad['load'][]> {
+  return Object.fromEntries(NAMES.map((name) => [name, measured[name].map(({ load }) => load)])) as Record<
+    WriteTracerName,
+    TracedLoad['load'][]
+  >;
+}
+
+function tableOf(measured: Measured, added: Record<Peer, number[]>, lost: Record<Peer, Lost | null>): string[][] {
+  const untracedNs = median(measured.untraced.map(({ load }) => load.median_ns));
+  const bpftraceNs = median(added.bpftrace);
+  const fastestNs = (name: WriteTracerName) => Math.min(...measured[name].map(({ load }) => load.fastest_ns));
+  return [
+    ['', 'ns a write', 'added', 'rounds', 'of untraced', 'of bpftrace', 'fastest', 'lost'],
+    ['untraced', nanoseconds(untracedNs), '', '', '', '', nanoseconds(fastestNs('untraced')), ''],
+    ...PEERS.map((name) => {
+      const addedNs = median(added[name]);
+      const loss = lost[name];
+      return [
+        name,
+        nanoseconds(median(measured[name].map(({ load }) => load.median_ns))),
+        nanoseconds(addedNs),
+        `${nanoseconds(Math.min(...added[name]))}..${nanoseconds(Math.max(...added[name]))}`,
+        percent(addedNs / untracedNs),
+        percent(addedNs / bpftraceNs),
+        nanoseconds(fastestNs(name)),
+        loss === null ? '-' : percent(loss.lost / loss.writes),
+      ];
+    }),
+  ];
+}

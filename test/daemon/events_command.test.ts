@@ -1,0 +1,183 @@
+/** `kreplay events` as users and pipelines run it. */
+
+import { once } from 'node:events';
+import { createServer, type RequestListener } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { kreplay, start } from './command_line.ts';
+import { type Row, recorded, START } from './recorded.ts';
+import { type Served, serve } from './served.ts';
+
+const rows: Row[] = [
+  {
+    at: 2n ** 53n + 1n,
+    duration: 1_234_567n,
+    transaction: 'tx-1',
+    file: '/var/lib/a\u001b[31m\nb',
+    syscall: 'writev',
+    result: 4096n,
+    requested: 2n ** 63n + 1n,
+  },
+  { at: START, duration: 999n, service: 'cart', transaction: 'tx-2', comm: 'cart', pid: 7, result: -28n },
+  { type: 'block_io', at: START + 1n, duration: 2_000_000_000n, bytes: 8192n, operation: 'flush', device: 'nvme0n1' },
+  ...Array.from({ length: 200 }, (_, i): Row => ({ at: START + 1000n + BigInt(i), pid: 9 })),
+];
+
+let served: Served;
+beforeAll(async () => {
+  served = await serve(
+    recorded(rows, (writer) =>
+      writer.recordLoss({ cause: 'ring_full', eventType: null, count: 3, fromNs: START + 5000n, toNs: START + 6000n }),
+    ),
+  );
+});
+afterAll(() => served.close());
+
+const events = (...args: string[]) => kreplay('events', '--url', served.url, ...args);
+
+test('lines_are_as_the_server_wrote_them', async () => {
+  const { code, stdout } = await events();
+  const { text } = await served.get('/api/events', { headers: { accept: 'application/x-ndjson' } });
+  expect([code, stdout]).toEqual([0, text]);
+  expect(stdout).toContain('"timestamp_ns":9007199254740993,');
+  expect(stdout).toContain('"bytes_requested":9223372036854775809,');
+});
+
+test('a_table_has_a_row_an_event_and_nothing_that_steers_a_terminal', async () => {
+  const { code, stdout } = await events('--output', 'table', '--limit', '3');
+  expect(code).toBe(0);
+  expect(stdout.replace(/ {2,}/g, '  ').split('\n')).toEqual([
+    'TIME  DURATION  TYPE  SERVICE  TRANSACTION  PID  COMM  OPERATION  BYTES  FILE/DEVICE  ERROR',
+    '1970-04-15T05:59:59.254740993Z  1.234ms  sys_write  shop  tx-1  100  node  writev  4096  /var/lib/a\\u{1b}[31m\\u{a}b',
+    '2025-11-21T00:00:00.000000000Z  999ns  sys_write  cart  tx-2  7  cart  write  -  -  ENOSPC',
+    '2025-11-21T00:00:00.000000001Z  2.000s  block_io  shop  -  100  node  flush  8192  nvme0n1',
+    '',
+  ]);
+});
+
+test('a_table_stops_at_a_hundred_and_says_so', async () => {
+  const { stdout, stderr } = await events('--output', 'table');
+  expect(stdout.trimEnd().split('\n')).toHaveLength(101);
+  expect(stderr).toContain('there are more than these 100: see --limit');
+  const whole = await events('--output', 'table', '--limit', '203');
+  expect(whole.stdout.trimEnd().split('\n')).toHaveLength(204);
+  expect(whole.stderr).not.toContain('--limit');
+});
+
+test('json_is_one_document', async () => {
+  const { stdout } = await events('--output', 'json', '--limit', '2');
+  expect(JSON.parse(stdout).events).toHaveLength(2);
+  expect(JSON.parse((await events('--output', 'json', '--pid', '1')).stdout)).toEqual({ events: [] });
+});
+
+test('losses_are_said_on_stderr', async () => {
+  const { stderr } = await events('--limit', '1');
+  expect(stderr.split('\n')).toEqual([
+    'kreplay: warning: the recording is missing 3 events in this window',
+    'kreplay:   3 from 2025-11-21T00:00:00.000005000Z to 2025-11-21T00:00:00.000006000Z: ' +
+      'the agent did not drain the ring buffer in time',
+    '',
+  ]);
+  expect((await events('--to', `${START}`)).stderr).toBe('');
+});
+
+test.each([
+  [['--transaction', 'tx-1'], 1],
+  [['--service', 'cart,other', '--service', 'none'], 1],
+  [['--node', 'test-node', '--type', 'block_io'], 1],
+  [['--type', 'block_io,sys_write', '--from', '2025-11-21T00:00:00Z', '--to', `${START + 2n}`], 2],
+  [['--min-duration', '1s'], 1],
+  [['--max-duration', '999ns'], 1],
+  [['--min-duration', '1.234567ms', '--max-duration', '1.234567ms'], 1],
+  [['--pid', '7', '--comm', 'cart', '--failed'], 1],
+  [['--to', '-1h'], 1],
+  [['--trace', '0af7651916cd43dd8448eb211c80319c'], 0],
+  [['--order', 'desc', '--limit', '5'], 5],
+])('%j finds %s', async (args, count) => {
+  const { code, stdout } = await events(...args);
+  expect([code, stdout.split('\n').length - 1]).toEqual([0, count]);
+});
+
+test.each([
+  ['--nothing'],
+  ['--from', 'yesterday'],
+  ['--min-duration', '5'],
+  ['--limit', '0'],
+  ['--limit', 'ten'],
+  ['--pid', 'x'],
+  ['--order', 'up'],
+  ['--output', 'xml'],
+  ['--url', 'https://example.org'],
+  ['--url', 'localhost:1'],
+  ['superfluous'],
+])('%s %s is wrong usage', async (...args) => {
+  const { code, stdout, stderr } = await kreplay('events', ...args.filter((arg) => arg !== undefined));
+  expect([code, stdout]).toEqual([2, '']);
+  expect(stderr).toMatch(/^error: .+\n$/);
+});
+
+test('what_the_daemon_refuses_is_one_line', async () => {
+  const { code, stdout, stderr } = await events('--type', 'sys_read');
+  expect([code, stdout, stderr]).toEqual([
+    1,
+    '',
+    'kreplay: event_type: "sys_read" is not an event type; known are: sys_write, block_io (invalid_parameter)\n',
+  ]);
+});
+
+async function elsewhere<Result>(answer: RequestListener, work: (url: string) => Promise<Result>): Promise<Result> {
+  const server = createServer(answer).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  try {
+    return await work(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  } finally {
+    server.closeAllConnections();
+    server.close();
+  }
+}
+
+test('without_a_daemon_it_says_how_to_start_one', async () => {
+  const url = await elsewhere(
+    () => {},
+    async (closedLater) => closedLater,
+  );
+  const { code, stderr } = await kreplay('events', '--url', url);
+  expect(code).toBe(1);
+  expect(stderr).toMatch(/^kreplay: no daemon at http:.*`kreplay daemon`.*\n$/);
+  const socket = await kreplay('events', '--url', 'unix:/nowhere/at/all.sock');
+  expect([socket.code, socket.stderr]).toEqual([1, expect.stringMatching(/^kreplay: no daemon at unix:/)]);
+});
+
+test('another_server_is_not_taken_for_a_daemon', async () => {
+  const answer: RequestListener = (_req, res) => res.writeHead(500, { 'content-type': 'text/html' }).end('<h1>no</h1>');
+  const { code, stderr } = await elsewhere(answer, (url) => kreplay('events', '--url', url));
+  expect([code, stderr]).toEqual([1, 'kreplay: unexpected answer, status 500: is this a kreplay daemon?\n']);
+});
+
+test('an_answer_that_breaks_off_is_a_failure', async () => {
+  const answer: RequestListener = (_req, res) => {
+    res.writeHead(200, { 'content-type': 'application/x-ndjson', 'kreplay-lost': '0' });
+    res.write('{"a":1}\n', () => res.destroy());
+  };
+  const { code, stdout, stderr } = await elsewhere(answer, (url) => kreplay('events', '--url', url));
+  expect([code, stdout]).toEqual([1, '']);
+  expect(stderr).toMatch(/^kreplay: the daemon's answer broke off: .+\n$/);
+});
+
+test('a_reader_that_has_enough_is_no_failure', async () => {
+  const endless: RequestListener = (req, res) => {
+    res.writeHead(200, { 'content-type': 'application/x-ndjson', 'kreplay-lost': '0' });
+    const write = () => {
+      while (!res.destroyed && res.write(`{"a":"${'x'.repeat(1000)}"}\n`));
+    };
+    res.on('drain', write);
+    req.on('close', () => res.off('drain', write));
+    write();
+  };
+  await elsewhere(endless, async (url) => {
+    const { child, printed, ended } = start('events', '--url', url);
+    await printed(/x/);
+    child.stdout!.destroy();
+    const { code, stderr } = await ended;
+    expect([code, stderr]).toEqual([0, '']);
+  });
+});

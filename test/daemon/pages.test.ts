@@ -1,0 +1,90 @@
+/** Pages by cursor: together exactly the unpaged answer, whatever their size and whatever happens meanwhile. */
+import fc from 'fast-check';
+import { appendRows, newFolder, newWriter, type Row, recorded, START } from './recorded.ts';
+import { type Served, serve } from './served.ts';
+
+/** Many at one nanosecond: only the event id orders those. */
+const rows: Row[] = Array.from({ length: 97 }, (_, i) => ({
+  at: START + BigInt(Math.floor(i / 10)),
+  pid: 1 + (i % 2),
+}));
+
+let served: Served;
+beforeAll(async () => {
+  served = await serve(recorded(rows));
+});
+afterAll(() => served.close());
+
+async function allPages(from: Served, query: string): Promise<string[]> {
+  const lines: string[] = [];
+  for (let cursor = ''; ; ) {
+    const { status, text, json } = await from.get(`/api/events?${query}${cursor}`);
+    expect(status).toBe(200);
+    // By the text between the braces, so that not one digit goes through a double.
+    const events = /^\{"events":\[(.*)\],"next_cursor":/s.exec(text)![1]!;
+    if (events) lines.push(...events.split(/(?<=\}),(?=\{"event_id")/));
+    if (json.next_cursor === null) return lines;
+    cursor = `&cursor=${json.next_cursor}`;
+  }
+}
+
+test('pages_of_any_size_are_the_unpaged_answer', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.integer({ min: 1, max: 100 }), fc.constantFrom('asc', 'desc'), async (limit, order) => {
+      expect(await allPages(served, `order=${order}&limit=${limit}&pid=1`)).toEqual(
+        await served.lines(`/api/events?order=${order}&pid=1`),
+      );
+    }),
+    { numRuns: 25 },
+  );
+});
+
+test('there_is_no_next_page_after_exactly_the_last_event', async () => {
+  expect((await served.get('/api/events?limit=97')).json.next_cursor).toBeNull();
+  expect((await served.get('/api/events?limit=96')).json.next_cursor).not.toBeNull();
+});
+
+test('a_stream_starts_at_a_cursor_and_keeps_a_limit_that_was_asked_for', async () => {
+  const { json } = await served.get('/api/events?limit=40');
+  const all = await served.lines('/api/events');
+  expect(await served.lines(`/api/events?limit=40&cursor=${json.next_cursor}`)).toEqual(all.slice(40, 80));
+});
+
+test('a_cursor_with_other_parameters_is_refused', async () => {
+  const { json } = await served.get('/api/events?limit=10&pid=1&service=shop,cart');
+  const cursor = json.next_cursor;
+  const answer = async (query: string) => {
+    const { status, json } = await served.get(`/api/events?${query}&cursor=${cursor}`);
+    return [status, json.code];
+  };
+  expect(await answer('service=cart&service=shop&pid=1&limit=10')).toEqual([200, undefined]);
+  for (const query of ['limit=10&pid=2&service=shop,cart', 'limit=10&pid=1', 'limit=20&pid=1&service=shop,cart', ''])
+    expect([query, ...(await answer(query))]).toEqual([query, 400, 'cursor_mismatch']);
+});
+
+test('a_relative_window_stays_where_the_first_page_saw_it', async () => {
+  served.setNow(START + 20n);
+  const window = 'from=-15ns&to=-12ns&limit=4';
+  const first = await served.get(`/api/events?${window}`);
+  served.setNow(START + 1_000_000_000n);
+  const second = await served.get(`/api/events?${window}&cursor=${first.json.next_cursor}`);
+  expect(second.json.events).toHaveLength(4);
+  expect(await allPages(served, window)).toEqual([]);
+  served.setNow(START);
+});
+
+test('a_recording_that_grows_gives_no_event_twice_and_skips_none', async () => {
+  const folder = newFolder();
+  const writer = newWriter(folder);
+  appendRows(writer, rows.slice(0, 30));
+  const growing = await serve(folder);
+  const first = await growing.get('/api/events?limit=20');
+  appendRows(writer, rows.slice(30));
+  const rest = await growing.get(`/api/events?limit=20&cursor=${first.json.next_cursor}`);
+  expect(rest.json.events).toHaveLength(20);
+  expect(
+    [...first.json.events, ...rest.json.events].map(({ event_id: id }) => Number.parseInt(id.slice(-16), 16)),
+  ).toEqual(Array.from({ length: 40 }, (_, i) => i));
+  writer.close();
+  await growing.close();
+});

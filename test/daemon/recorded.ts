@@ -1,0 +1,144 @@
+/** Real recordings for tests: rows say only what matters to the test. */
+import { join } from 'node:path';
+import { openWriter, type RecordingWriter } from '../../agent/recording/writer.ts';
+import { BLOCK_OPERATIONS } from '../../bpf/schema/block_io.ts';
+import { ATTRIBUTION_QUALITIES, ATTRIBUTION_SOURCES, type FileKind } from '../../bpf/schema/owner.ts';
+import { WRITE_SYSCALLS } from '../../bpf/schema/sys_write.ts';
+import { blockOf, type Row as ColumnRow, temporaryFolder } from '../recording/fixture.ts';
+
+export interface Owner {
+  service?: string;
+  transaction?: string;
+  trace?: string;
+  span?: string;
+}
+
+export interface CommonRow extends Owner {
+  at: bigint;
+  duration?: bigint;
+  source?: (typeof ATTRIBUTION_SOURCES)[number];
+  quality?: (typeof ATTRIBUTION_QUALITIES)[number];
+  pid?: number;
+  tid?: number;
+  comm?: string;
+  cpu?: number;
+  result?: bigint;
+}
+
+export interface WriteRow extends CommonRow {
+  type?: 'sys_write';
+  file?: string;
+  fileKind?: FileKind;
+  requested?: bigint;
+  fd?: number;
+  syscall?: keyof typeof WRITE_SYSCALLS;
+}
+
+export interface BlockRow extends CommonRow {
+  type: 'block_io';
+  sector?: bigint;
+  bytes?: bigint;
+  queue?: bigint;
+  operation?: keyof typeof BLOCK_OPERATIONS;
+  device?: string;
+  origins?: (Owner & { bytes: bigint })[];
+}
+
+export type Row = WriteRow | BlockRow;
+
+export const NODE = 'test-node';
+export const START = 1_763_683_200_000_000_000n;
+
+const UNKNOWN = 2n ** 64n - 1n;
+const DEFAULTS = { duration: 1000n, service: 'shop', pid: 100, tid: 100, comm: 'node', cpu: 0, result: 64n } as const;
+
+const folders: { path: string; remove(): void }[] = [];
+afterAll(() => {
+  for (const { remove } of folders) remove();
+});
+
+/** Gone after the tests of the file. */
+export function newFolder(): string {
+  const folder = temporaryFolder();
+  folders.push(folder);
+  return folder.path;
+}
+
+export function recordingPath(folder: string): string {
+  return join(folder, 'recording.kreplay');
+}
+
+export function newWriter(folder: string): RecordingWriter {
+  const origin = { node: NODE, bootId: 'boot', machineId: 'machine' };
+  return openWriter({ path: recordingPath(folder), ...origin, nowNs: () => START });
+}
+
+/** A folder with a finished recording of these rows, appended in this order. */
+export function recorded(rows: readonly Row[], more?: (writer: RecordingWriter) => void): string {
+  const folder = newFolder();
+  const writer = newWriter(folder);
+  appendRows(writer, rows);
+  more?.(writer);
+  writer.close();
+  return folder;
+}
+
+/** As flushes would bring them: at most `batch` rows a block. */
+export function appendRows(writer: RecordingWriter, rows: readonly Row[], batch = 1000): void {
+  for (let start = 0; start < rows.length; start += batch) {
+    writer.append(blockOf(rows.slice(start, start + batch).map((row) => columnsOf(writer, row))));
+    writer.flush();
+  }
+}
+
+function contextOf(writer: RecordingWriter, { transaction, trace, span }: Owner): number {
+  if (transaction === undefined && trace === undefined) return 0;
+  return writer.contextId({ transactionId: transaction ?? null, traceId: trace ?? null, spanId: span ?? null });
+}
+
+function columnsOf(writer: RecordingWriter, row: Row): ColumnRow {
+  const common = { ...DEFAULTS, ...row };
+  const context = contextOf(writer, row);
+  const type = row.type ?? 'sys_write';
+  const own = row.type === 'block_io' ? blockValues(writer, row) : writeValues(writer, row);
+  return {
+    event_type: type,
+    timestamp_ns: common.at,
+    duration_ns: common.duration,
+    service: writer.nameId(common.service),
+    context,
+    context_source: ATTRIBUTION_SOURCES.indexOf(row.source ?? (context === 0 ? 'none' : 'marker')),
+    context_quality: ATTRIBUTION_QUALITIES.indexOf(row.quality ?? (context === 0 ? 'none' : 'exact')),
+    pid: common.pid,
+    tid: common.tid,
+    comm: writer.nameId(common.comm),
+    cpu: common.cpu,
+    result: common.result,
+    ...Object.fromEntries(Object.entries(own).map(([name, value]) => [`${type}.${name}`, value])),
+  };
+}
+
+function writeValues(writer: RecordingWriter, row: WriteRow): Record<string, number | bigint> {
+  return {
+    file: row.file === undefined ? 0 : writer.fileId(row.file, row.fileKind ?? 'regular'),
+    bytes_requested: row.requested ?? UNKNOWN,
+    fd: row.fd ?? 1,
+    syscall: WRITE_SYSCALLS[row.syscall ?? 'write'],
+  };
+}
+
+function blockValues(writer: RecordingWriter, row: BlockRow): Record<string, number | bigint> {
+  const origins = (row.origins ?? []).flatMap(({ bytes, ...owner }, slot) => [
+    [`origins_${slot}_service`, writer.nameId(owner.service ?? DEFAULTS.service)],
+    [`origins_${slot}_context`, contextOf(writer, owner)],
+    [`origins_${slot}_bytes`, bytes],
+  ]);
+  return {
+    sector: row.sector ?? 0n,
+    bytes: row.bytes ?? 4096n,
+    queue_ns: row.queue ?? UNKNOWN,
+    operation: BLOCK_OPERATIONS[row.operation ?? 'write'],
+    device: writer.nameId(row.device ?? 'sda'),
+    ...Object.fromEntries(origins),
+  };
+}

@@ -1,0 +1,96 @@
+/** The file behind the daemon may be missing, foreign, of another version, damaged, replaced: each is said, none is fatal. */
+import { copyFileSync, mkdirSync, readFileSync, renameSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { appendRows, newFolder, newWriter, recorded, recordingPath, START } from './recorded.ts';
+import { type Served, serve } from './served.ts';
+
+const opened: Served[] = [];
+afterAll(() => Promise.all(opened.map((served) => served.close())));
+
+async function served(data: string): Promise<Served> {
+  const one = await serve(data);
+  opened.push(one);
+  return one;
+}
+
+async function outcome({ get }: Served, path = '/api/events'): Promise<[number, unknown]> {
+  const { status, json } = await get(path);
+  return [status, json.code ?? json.events?.length];
+}
+
+test('a_recording_that_comes_later_is_opened_by_itself', async () => {
+  const folder = join(newFolder(), 'later');
+  const daemon = await served(folder);
+  for (const path of ['/api/events', '/readyz', '/api/services', '/api/transactions/x', '/api/events/x'])
+    expect([path, ...(await outcome(daemon, path))]).toEqual([path, 503, 'recording_missing']);
+  expect((await daemon.get('/api/events')).json.detail).toMatch(/start the agent/);
+  expect((await daemon.get('/healthz')).status).toBe(200);
+
+  mkdirSync(folder);
+  const writer = newWriter(folder);
+  expect(await outcome(daemon)).toEqual([200, 0]);
+  appendRows(writer, [{ at: START }]);
+  expect(await outcome(daemon)).toEqual([200, 1]);
+  expect((await daemon.get('/readyz')).json).toMatchObject({ status: 'ready', node: 'test-node' });
+  writer.close();
+  expect(await outcome(daemon)).toEqual([200, 1]);
+});
+
+test('a_recording_that_was_replaced_is_opened_anew', async () => {
+  const folder = recorded([{ at: START }, { at: START + 1n }]);
+  const daemon = await served(folder);
+  const { json } = await daemon.get('/api/events?limit=1');
+  const other = recorded([{ at: START + 1n }, { at: START + 2n }, { at: START + 3n }]);
+  renameSync(recordingPath(other), recordingPath(folder));
+  expect(await outcome(daemon)).toEqual([200, 3]);
+  // A cursor names a time and an id, so it still means the same place.
+  const next = await daemon.get(`/api/events?limit=1&cursor=${json.next_cursor}`);
+  expect([next.status, next.text.includes(`"timestamp_ns":${START + 1n},`)]).toEqual([200, true]);
+  rmSync(recordingPath(folder));
+  expect(await outcome(daemon)).toEqual([503, 'recording_missing']);
+});
+
+test('data_may_be_a_recording_itself', async () => {
+  expect(await outcome(await served(recordingPath(recorded([{ at: START }]))))).toEqual([200, 1]);
+});
+
+function damaged(change: (path: string) => void): string {
+  const path = recordingPath(recorded(Array.from({ length: 100 }, (_, i) => ({ at: START + BigInt(i) }))));
+  change(path);
+  return path;
+}
+
+const withDatabase = (work: (database: Database.Database) => void) => (path: string) => {
+  const database = new Database(path);
+  work(database);
+  database.close();
+};
+
+test.each<[string, string, (path: string) => void]>([
+  ['text', 'not_a_recording', (path) => writeFileSync(path, 'hello, this is no database at all'.repeat(100))],
+  ['another program’s database', 'not_a_recording', withDatabase((database) => database.pragma('application_id = 1'))],
+  ['a later format', 'unsupported_format', withDatabase((database) => database.pragma('user_version = 2'))],
+  ['an earlier format', 'unsupported_format', withDatabase((database) => database.pragma('user_version = 0'))],
+  ['without tables', 'recording_corrupt', withDatabase((database) => database.exec('DROP TABLE segment'))],
+  ['cut short', 'recording_corrupt', (path) => truncateSync(path, 4096)],
+  [
+    'a segment with flipped bits',
+    'recording_corrupt',
+    withDatabase((database) => database.exec("UPDATE segment SET data = CAST('x' || substr(data, 2) AS BLOB)")),
+  ],
+])('%s is a 503 %s', async (_name, code, change) => {
+  const daemon = await served(damaged(change));
+  const { status, json } = await daemon.get('/api/events');
+  expect([status, json.code]).toEqual([503, code]);
+  expect(json.detail).not.toMatch(/\n|node_modules|at \w+ \(/);
+  expect((await daemon.get('/healthz')).status).toBe(200);
+});
+
+test('reading_changes_nothing_in_the_recording', async () => {
+  const folder = recorded([{ at: START }]);
+  const before = readFileSync(recordingPath(folder));
+  copyFileSync(recordingPath(folder), join(folder, 'copy'));
+  await outcome(await served(folder));
+  expect(readFileSync(recordingPath(folder)).equals(before)).toBe(true);
+});

@@ -1,0 +1,83 @@
+/** The app on a real socket, and requests that say exactly what goes over it. */
+import { once } from 'node:events';
+import { type IncomingHttpHeaders, type IncomingMessage, request } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { pino } from 'pino';
+import { buildApp } from '../../daemon/app.ts';
+import { createSessions } from '../../daemon/replay/sessions.ts';
+import { close, listen } from '../../daemon/server.ts';
+import { openRecordingStore } from '../../daemon/store/recording_store.ts';
+import type { Store } from '../../daemon/store/store.ts';
+import { START } from './recorded.ts';
+
+export interface Answer {
+  status: number;
+  headers: IncomingHttpHeaders;
+  text: string;
+  /** As JSON.parse reads it: use `text` where digits matter. */
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape
+  json: any;
+}
+
+export interface Sent {
+  method?: string;
+  headers?: Record<string, string | string[]>;
+  body?: string | Buffer;
+}
+
+export interface Served {
+  port: number;
+  url: string;
+  /** Moves the clock that relative times are relative to. */
+  setNow(ns: bigint): void;
+  open(path: string, sent?: Sent): Promise<IncomingMessage>;
+  get(path: string, sent?: Sent): Promise<Answer>;
+  /** Lines of the unpaged answer. */
+  lines(path: string): Promise<string[]>;
+  close(): Promise<void>;
+}
+
+/** `data`: as for the daemon, or a store that the test made. */
+export async function serve(data: string | Store): Promise<Served> {
+  let now = START;
+  const store = typeof data === 'string' ? openRecordingStore(data) : data;
+  const sessions = createSessions({ store, now: () => now });
+  const app = buildApp({ store, sessions, now: () => now, log: pino({ level: 'silent' }) });
+  const [server, url] = await listen(app, { host: '127.0.0.1', port: 0 });
+  const { port } = server.address() as AddressInfo;
+
+  async function open(path: string, { method = 'GET', headers = {}, body }: Sent = {}): Promise<IncomingMessage> {
+    const sent = request({ host: '127.0.0.1', port, path, method, headers, agent: false });
+    sent.end(body);
+    const [res] = (await once(sent, 'response')) as [IncomingMessage];
+    return res;
+  }
+
+  async function get(path: string, sent?: Sent): Promise<Answer> {
+    const res = await open(path, sent);
+    const chunks: Buffer[] = [];
+    for await (const chunk of res) chunks.push(chunk);
+    const text = Buffer.concat(chunks).toString('utf8');
+    const isJson = /json/.test(res.headers['content-type'] ?? '') && !/ndjson/.test(res.headers['content-type'] ?? '');
+    return { status: res.statusCode!, headers: res.headers, text, json: isJson && text ? JSON.parse(text) : undefined };
+  }
+
+  return {
+    port,
+    url,
+    setNow(ns) {
+      now = ns;
+    },
+    open,
+    get,
+    async lines(path) {
+      const { text } = await get(path, { headers: { accept: 'application/x-ndjson' } });
+      return text.split('\n').slice(0, -1);
+    },
+    async close() {
+      sessions.close();
+      await close(server);
+      store.close();
+    },
+  };
+}

@@ -1,0 +1,164 @@
+/** Long answers: at the reader's pace, ended with the reader, and never in the way of other requests. */
+import { once } from 'node:events';
+import { PassThrough } from 'node:stream';
+import { setImmediate as turn } from 'node:timers/promises';
+import type { Response } from 'express';
+import { newBlock } from '../../bpf/schema/block.ts';
+import { sendNdjson } from '../../daemon/ndjson.ts';
+import { openRecordingStore } from '../../daemon/store/recording_store.ts';
+import type { ScanRequest } from '../../daemon/store/store.ts';
+import { type Row, recorded, START } from './recorded.ts';
+import { type Served, serve } from './served.ts';
+
+const EVENTS = 40_009;
+const ndjson = { headers: { accept: 'application/x-ndjson' } };
+
+let folder: string;
+let served: Served;
+beforeAll(async () => {
+  folder = recorded(
+    Array.from({ length: EVENTS }, (_, i): Row => ({ at: START + BigInt(i), transaction: `tx-${i % 7}` })),
+  );
+  served = await serve(folder);
+});
+afterAll(() => served.close());
+
+test('every_event_is_a_line', async () => {
+  const lines = await served.lines('/api/events');
+  expect(lines).toHaveLength(EVENTS);
+  expect(JSON.parse(lines.at(-1)!).event_id.slice(-16)).toBe((EVENTS - 1).toString(16).padStart(16, '0'));
+});
+
+test('a_reader_that_stops_holds_the_scan_and_one_that_leaves_ends_it', async () => {
+  const asked: number[] = [];
+  let ended = false;
+  function* batches() {
+    try {
+      for (let i = 0; i < 1000; i++) {
+        asked.push(i);
+        yield Array.from({ length: 256 }, () => ({ text: 'x'.repeat(100) }));
+      }
+    } finally {
+      ended = true;
+    }
+  }
+  const res = fakeResponse();
+  const sent = sendNdjson(res, batches());
+  for (let i = 0; i < 100; i++) await turn();
+  // The stream's buffer took one piece and said that it is full.
+  expect(asked).toEqual([0]);
+  res.resume();
+  while (asked.length < 3) await turn();
+  res.destroy();
+  await sent;
+  expect(asked.length).toBeLessThan(1000);
+  expect(ended).toBe(true);
+});
+
+/** As much of a response as a stream needs, with a buffer that nobody empties before `resume`. */
+function fakeResponse(): Response {
+  const res = new PassThrough({ highWaterMark: 1024 }) as unknown as Response;
+  return Object.assign(res, { status: () => res, type: () => res, flushHeaders() {} });
+}
+
+test('a_client_that_goes_away_leaves_nothing_open', async () => {
+  const res = await served.open('/api/events', ndjson);
+  await once(res, 'data');
+  res.destroy();
+  expect((await served.get('/api/events?limit=1')).status).toBe(200);
+});
+
+test('other_requests_are_answered_while_a_long_answer_is_made', async () => {
+  const order: string[] = [];
+  const long = served.lines('/api/events').then(() => order.push('long'));
+  const short = served.get('/healthz').then(() => order.push('short'));
+  await Promise.all([long, short]);
+  expect(order).toEqual(['short', 'long']);
+});
+
+test('a_page_of_ten_thousand_is_made_in_many_turns_of_the_event_loop', async () => {
+  let turns = 0;
+  const page = served.get('/api/events?limit=10000');
+  const counting = new AbortController();
+  const counted = (async () => {
+    for (; !counting.signal.aborted; turns++) await turn();
+  })();
+  expect((await page).json.events).toHaveLength(10_000);
+  counting.abort();
+  await counted;
+  expect(turns).toBeGreaterThan(10_000 / 256);
+});
+
+test('a_head_request_reads_no_events', async () => {
+  const head = await served.get('/api/events', { method: 'HEAD', ...ndjson });
+  expect([head.status, head.headers['content-type'], head.text]).toEqual([200, 'application/x-ndjson', '']);
+});
+
+test.each([
+  [undefined, 'application/json; charset=utf-8'],
+  ['*/*', 'application/json; charset=utf-8'],
+  ['application/json', 'application/json; charset=utf-8'],
+  ['application/x-ndjson', 'application/x-ndjson'],
+  ['application/x-ndjson, application/json;q=0.5', 'application/x-ndjson'],
+  ['text/html, */*;q=0.1', 'application/json; charset=utf-8'],
+])('Accept %s gets %s', async (accept, type) => {
+  const { headers } = await served.get('/api/events?limit=1', accept === undefined ? {} : { headers: { accept } });
+  expect(headers['content-type']).toBe(type);
+});
+
+test.each(['text/event-stream', 'text/html', 'application/xml'])('Accept %s is told what there is', async (accept) => {
+  const { status, json } = await served.get('/api/events', { headers: { accept } });
+  expect([status, json.code]).toEqual([406, 'not_acceptable']);
+  expect(json.detail).toContain('application/json or application/x-ndjson');
+});
+
+test('a_scan_that_is_left_early_lets_go_of_the_file', () => {
+  const store = openRecordingStore(folder);
+  for (const _ of store.scan({ filter: {}, order: 'asc' })) break;
+  store.close();
+  expect(() => store.info()).not.toThrow();
+  store.close();
+});
+
+test('a_block_without_events_is_only_a_pause', async () => {
+  const store = openRecordingStore(folder);
+  const scan = function* (request: ScanRequest) {
+    for (const scanned of store.scan(request)) {
+      yield { ...scanned, block: { ...newBlock(0), numbers: new BigUint64Array() } };
+      yield scanned;
+    }
+  };
+  const pausing = await serve({ ...store, scan });
+  for (const query of ['limit=5', 'limit=10000', 'limit=8192&order=desc'])
+    expect((await pausing.get(`/api/events?${query}`)).text).toBe((await served.get(`/api/events?${query}`)).text);
+  expect(await pausing.lines('/api/events')).toHaveLength(EVENTS);
+  await pausing.close();
+});
+
+test('a_stream_that_fails_midway_is_cut_so_that_it_can_not_be_taken_for_whole', async () => {
+  const store = openRecordingStore(folder);
+  const scan = function* (request: ScanRequest) {
+    for (const scanned of store.scan(request)) {
+      yield scanned;
+      throw Object.assign(new Error('damaged'), { code: 'recording_corrupt' });
+    }
+  };
+  const failing = await serve({ ...store, scan });
+  await expect(failing.lines('/api/events')).rejects.toMatchObject({ code: 'ECONNRESET' });
+  // A page is made before it is sent, so it can still say what is wrong.
+  const { status, json } = await failing.get('/api/events?limit=10000');
+  expect([status, json.code, json.detail]).toEqual([503, 'recording_corrupt', 'damaged']);
+  await failing.close();
+});
+
+test('an_unforeseen_failure_tells_nothing_of_the_inside', async () => {
+  const store = openRecordingStore(folder);
+  const services = () => {
+    throw new Error('secret /etc/path');
+  };
+  const failing = await serve({ ...store, services });
+  const { status, text, json } = await failing.get('/api/services');
+  expect([status, json.code]).toEqual([500, 'internal']);
+  expect(text).not.toContain('secret');
+  await failing.close();
+});

@@ -1,0 +1,83 @@
+/** The built program, run as its user runs it. `make test` builds it first. */
+import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+
+export const KREPLAY = resolve(import.meta.dirname, '../../build/kreplay');
+
+export interface Finished {
+  status: number | null;
+  signal: NodeJS.Signals | null;
+  stdout: string;
+  stderr: string;
+}
+
+export function kreplay(args: readonly string[], options: { input?: string; cwd?: string } = {}): Finished {
+  return spawnSync(KREPLAY, args, { encoding: 'utf8', timeout: 30_000, ...options });
+}
+
+export interface Running {
+  process: ChildProcess;
+  output(): string;
+  complaints(): string;
+  /** Resolves when the output has the text. */
+  says(text: string): Promise<void>;
+  ended: Promise<{ status: number | null; signal: NodeJS.Signals | null }>;
+}
+
+export function start(args: readonly string[], command: readonly string[] = []): Running {
+  const [file, ...rest] = [...command, KREPLAY, ...args];
+  const child = spawn(file!, rest, { stdio: ['ignore', 'pipe', 'pipe'] });
+  started.push(child);
+  let output = '';
+  let complaints = '';
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    complaints += text;
+  });
+  const ended = once(child, 'close').then(([status, signal]) => ({ status, signal }));
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    output += text;
+  });
+  return {
+    process: child,
+    output: () => output,
+    complaints: () => complaints,
+    ended,
+    says: (text) =>
+      new Promise((said, failed) => {
+        const look = () => output.includes(text) && said();
+        child.stdout.on('data', look);
+        look();
+        ended.then(() => failed(new Error(`it ended without saying "${text}": ${output}${complaints}`)));
+      }),
+  };
+}
+
+const started: ChildProcess[] = [];
+
+/** For afterAll(): a test that failed half-way must leave nothing running. */
+export function endAll(): void {
+  for (const child of started) if (child.exitCode === null) child.kill('SIGKILL');
+}
+
+export async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as { port: number };
+  server.close();
+  await once(server, 'close');
+  return port;
+}
+
+export function temporaryFolder(): { path: string; remove(): void } {
+  // On a disk, not on a tmpfs: block requests are wanted.
+  const path = mkdtempSync(join(tmpdir(), 'kreplay-e2e-'));
+  return { path, remove: () => rmSync(path, { recursive: true, force: true }) };
+}
+
+export function wallClockNs(): bigint {
+  return BigInt(execFileSync('date', ['+%s%N'], { encoding: 'utf8' }).trim());
+}

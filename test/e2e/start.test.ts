@@ -1,0 +1,77 @@
+// What can not start says why in one line and what to do about it; what has started ends cleanly, however it is told.
+import { chmodSync, chownSync, mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, expect, test } from '@jest/globals';
+import { openReader } from '../../agent/recording/reader.ts';
+import { endAll, freePort, start, temporaryFolder } from './kreplay.ts';
+
+const NOBODY = 65534;
+const folder = temporaryFolder();
+chmodSync(folder.path, 0o755);
+
+afterAll(() => {
+  endAll();
+  folder.remove();
+});
+
+function inFolder(name: string): string {
+  return join(folder.path, name);
+}
+
+/** Runs `kreplay up` that can not start: its complaint, which has to be one line. */
+async function complaintOf(args: readonly string[], command: readonly string[] = []): Promise<string> {
+  const listen = args.includes('--listen') ? [] : ['--listen', `127.0.0.1:${await freePort()}`];
+  const running = start(['up', ...args, ...listen], command);
+  const { status } = await running.ended;
+  expect(status).toBe(1);
+  const lines = running.complaints().trim().split('\n');
+  expect(lines).toHaveLength(1);
+  return lines[0]!;
+}
+
+test('a folder that can not be made or written', async () => {
+  writeFileSync(inFolder('file'), '');
+  expect(await complaintOf(['--data', inFolder('file')])).toContain('--data');
+  const asNobody = ['setpriv', `--reuid=${NOBODY}`, `--regid=${NOBODY}`, '--clear-groups'];
+  mkdirSync(inFolder('roots'));
+  expect(await complaintOf(['--data', inFolder('roots')], asNobody)).toContain('can not be written');
+});
+
+test('a user who may not load BPF programs', async () => {
+  mkdirSync(inFolder('nobodys'));
+  chownSync(inFolder('nobodys'), NOBODY, NOBODY);
+  const asNobody = ['setpriv', `--reuid=${NOBODY}`, `--regid=${NOBODY}`, '--clear-groups'];
+  expect(await complaintOf(['--data', inFolder('nobodys')], asNobody)).toContain('run as root, or with CAP_BPF');
+});
+
+test('a kernel without BTF', async () => {
+  // A mount namespace in which the file is not there is such a kernel, as far as anybody can see.
+  const hide = 'mount -t tmpfs tmpfs /sys/kernel/btf && exec "$@"';
+  const complaint = await complaintOf(['--data', inFolder('btf')], ['unshare', '--mount', 'sh', '-c', hide, 'sh']);
+  expect(complaint).toContain('CONFIG_DEBUG_INFO_BTF');
+});
+
+test('a port that is taken, and a folder that another agent records into', async () => {
+  const port = await freePort();
+  const first = start(['up', '--data', inFolder('taken'), '--listen', `127.0.0.1:${port}`]);
+  await first.says('Try next');
+  expect(await complaintOf(['--data', inFolder('other'), '--listen', `127.0.0.1:${port}`])).toContain(
+    `port ${port} is taken`,
+  );
+  expect(await complaintOf(['--data', inFolder('taken')])).toContain('another agent records');
+  first.process.kill('SIGTERM');
+  expect(await first.ended).toEqual({ status: 0, signal: null });
+});
+
+test('when up is killed, its agent and daemon end by themselves and the recording is whole', async () => {
+  const data = inFolder('killed');
+  const port = await freePort();
+  const up = start(['up', '--data', data, '--listen', `127.0.0.1:${port}`]);
+  await up.says('Try next');
+  up.process.kill('SIGKILL');
+  // `close`: the children hold the pipes until they end.
+  await up.ended;
+  const reader = openReader(join(data, 'recording.kreplay'));
+  expect(reader.info().eventCount).toBeGreaterThan(0);
+  reader.close();
+});

@@ -1,0 +1,134 @@
+/** Files that are missing, foreign, newer, damaged or out of reach: each has its code, and nothing crashes. */
+import { execFileSync } from 'node:child_process';
+import { chmodSync, copyFileSync, mkdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import fc from 'fast-check';
+import { openReader } from '../../agent/recording/reader.ts';
+import { blockOf, START_NS, temporaryFolder, testWriter } from './fixture.ts';
+
+const folder = temporaryFolder();
+const good = join(folder.path, 'recording.kreplay');
+const path = join(folder.path, 'copy.kreplay');
+
+beforeAll(() => {
+  const writer = testWriter(good);
+  for (let i = 0; i < 3; i++) {
+    writer.append(
+      blockOf(
+        Array.from({ length: 700 }, (_, row) => ({
+          event_type: row % 5 === 0 ? 'block_io' : 'sys_write',
+          timestamp_ns: START_NS + BigInt(row * 977),
+          context: writer.contextId({ transactionId: `tx-${row % 9}`, traceId: null, spanId: null }),
+          service: writer.nameId('shop'),
+          pid: row,
+        })),
+      ),
+    );
+    writer.flush();
+  }
+  writer.close();
+});
+afterAll(() => folder.remove());
+beforeEach(() => copyFileSync(good, path));
+
+const withCode = (code: string) => expect.objectContaining({ code });
+const sql = (text: string) => {
+  const database = new Database(path);
+  database.exec(text);
+  database.close();
+};
+const opening: Record<string, (file: string) => unknown> = { reader: openReader, writer: testWriter };
+
+test('nothing there', () => {
+  expect(() => openReader(join(folder.path, 'none'))).toThrow(withCode('recording_missing'));
+});
+
+test('a file that its creator has not filled yet', () => {
+  writeFileSync(path, '');
+  expect(() => openReader(path)).toThrow(withCode('recording_missing'));
+  testWriter(path).close();
+  expect(openReader(path).info().eventCount).toBe(0);
+});
+
+test.each(Object.keys(opening))('the %s refuses what is not a recording', (kind) => {
+  writeFileSync(path, 'a text that is long enough to be more than an SQLite header '.repeat(20));
+  expect(() => opening[kind]!(path)).toThrow(withCode('not_a_recording'));
+});
+
+test.each(Object.keys(opening))('the %s refuses a foreign database', (kind) => {
+  sql('PRAGMA application_id = 7');
+  expect(() => opening[kind]!(path)).toThrow(withCode('not_a_recording'));
+});
+
+test.each(Object.keys(opening))('the %s refuses another version', (kind) => {
+  sql('PRAGMA user_version = 2');
+  expect(() => opening[kind]!(path)).toThrow(withCode('unsupported_format'));
+});
+
+test('a column that changed its storage is another format', () => {
+  sql("UPDATE column_name SET storage = 'u8' WHERE name = 'pid'");
+  expect(() => openReader(path)).toThrow(withCode('unsupported_format'));
+});
+
+test('a file without a column that this version knows is read', () => {
+  sql("UPDATE column_name SET name = 'gone' WHERE name = 'pid'");
+  const reader = openReader(path);
+  const [block] = [...reader.scan({ columns: ['pid'], limit: 5 })];
+  expect(Array.from(block!.columns.get('pid')!, Number)).toEqual([0, 0, 0, 0, 0]);
+  reader.close();
+});
+
+test('a folder that does not exist, or may not be written', () => {
+  expect(() => testWriter('/proc/no/recording.kreplay')).toThrow(withCode('recording_not_writable'));
+  if (process.getuid!() !== 0) return;
+  const closed = join(folder.path, 'closed');
+  mkdirSync(closed);
+  chmodSync(closed, 0o555);
+  chmodSync(folder.path, 0o755);
+  const script = `import { openWriter } from '${join(import.meta.dirname, '../../agent/recording/writer.ts')}';
+    process.setuid(65534);
+    try { openWriter({ path: '${closed}/recording.kreplay', node: '', bootId: '', machineId: '', nowNs: () => 0n }); }
+    catch (error) { console.log(error.code); }`;
+  const output = execFileSync(process.execPath, ['--input-type=module', '-e', script], { encoding: 'utf8' });
+  expect(output).toBe('recording_not_writable\n');
+});
+
+function readEverything(): void {
+  const reader = openReader(path);
+  try {
+    reader.info();
+    for (const order of ['asc', 'desc'] as const) for (const block of reader.scan({ order })) void block;
+    for (const block of reader.scan({ filter: { transactionId: 'tx-3', services: ['shop'] } })) void block;
+    reader.transactions({ limit: 100 });
+    reader.event(5n);
+  } finally {
+    reader.close();
+  }
+}
+
+test('a truncated file is an error with a code', () => {
+  const size = readFileSync(good).length;
+  for (const part of [0.03, 0.2, 0.5, 0.9, 0.99]) {
+    copyFileSync(good, path);
+    truncateSync(path, Math.floor(size * part));
+    expect(readEverything).toThrow(expect.objectContaining({ code: expect.stringMatching(/^(recording_|not_a_)/) }));
+  }
+});
+
+test('damage anywhere is an error with a code, or does no harm', () => {
+  const bytes = readFileSync(good);
+  fc.assert(
+    fc.property(fc.nat(bytes.length - 1), fc.integer({ min: 1, max: 255 }), (at, bit) => {
+      const damaged = Buffer.from(bytes);
+      for (let i = at; i < Math.min(at + 16, damaged.length); i++) damaged[i]! ^= bit;
+      writeFileSync(path, damaged);
+      try {
+        readEverything();
+      } catch (error) {
+        expect(error).toMatchObject({ code: expect.stringMatching(/^(recording_|not_a_|unsupported_)/) });
+      }
+    }),
+    { numRuns: 200 },
+  );
+});

@@ -1,0 +1,162 @@
+/** The clock by itself, on a time that the test holds: position and deadlines are exact, whatever was done to it. */
+import fc from 'fast-check';
+import { createClock } from '../../daemon/replay/clock.ts';
+
+const S = 1_000_000_000n;
+
+function clockAt(speedFactor: number, startNs = 123n) {
+  const time = { ns: startNs };
+  return { time, clock: createClock(() => time.ns, speedFactor) };
+}
+
+test('a new clock stands at the start', () => {
+  const { time, clock } = clockAt(1);
+  time.ns += S;
+  expect(clock.running).toBe(false);
+  expect(clock.positionNs()).toBe(0n);
+});
+
+test('steady time is kept to the nanosecond, past what a double holds', () => {
+  const { time, clock } = clockAt(1, 2n ** 62n + 1n);
+  clock.play();
+  for (const elapsed of [1n, 2n ** 53n + 1n, 2n ** 61n + 3n]) {
+    time.ns = 2n ** 62n + 1n + elapsed;
+    expect(clock.positionNs()).toBe(elapsed);
+    expect(clock.dueAt(elapsed)).toBe(time.ns);
+  }
+});
+
+test('a rate is the decimal that was written, for years on end', () => {
+  const { time, clock } = clockAt(0.1, 0n);
+  clock.play();
+  const tenYearsNs = 10n * 365n * 86_400n * S;
+  time.ns = tenYearsNs * 10n;
+  expect(clock.positionNs()).toBe(tenYearsNs);
+  expect(clock.dueAt(tenYearsNs + 1n)).toBe(time.ns + 10n);
+});
+
+test.each([
+  [2, 6n],
+  [0.5, 1n],
+  [0.001, 0n],
+  [1000, 3000n],
+  [1.5, 4n],
+])('at speed %p three nanoseconds are %p', (speed, position) => {
+  const { time, clock } = clockAt(speed);
+  clock.play();
+  time.ns += 3n;
+  expect(clock.positionNs()).toBe(position);
+});
+
+test('pausing freezes now', () => {
+  const { time, clock } = clockAt(1);
+  clock.play();
+  time.ns += 7n;
+  clock.pause();
+  for (let i = 0; i < 3; i++) {
+    expect(clock.positionNs()).toBe(7n);
+    time.ns += S;
+  }
+});
+
+test('resumes at the position where it was paused', () => {
+  const { time, clock } = clockAt(2);
+  clock.play();
+  time.ns += 10n;
+  clock.pause();
+  time.ns += 1000n;
+  clock.play();
+  expect(clock.positionNs()).toBe(20n);
+  time.ns += 5n;
+  expect(clock.positionNs()).toBe(30n);
+});
+
+test('playing twice changes nothing', () => {
+  const { time, clock } = clockAt(0.3);
+  clock.play();
+  const due = clock.dueAt(S);
+  time.ns += 1n;
+  clock.play();
+  expect(clock.dueAt(S)).toBe(due);
+});
+
+test('jumps backward and forward with the rate kept', () => {
+  const { time, clock } = clockAt(4);
+  clock.play();
+  time.ns += 100n;
+  clock.jump(50n);
+  expect(clock.positionNs()).toBe(50n);
+  time.ns += 100n;
+  expect(clock.positionNs()).toBe(450n);
+  clock.jump(10_000n);
+  expect(clock.dueAt(10_004n)).toBe(time.ns + 1n);
+});
+
+test('a jump while paused stays paused', () => {
+  const { time, clock } = clockAt(1);
+  clock.jump(5n);
+  time.ns += 100n;
+  expect(clock.positionNs()).toBe(5n);
+  expect(clock.running).toBe(false);
+});
+
+test('a change of speed keeps the position and counts from now on', () => {
+  const { time, clock } = clockAt(1);
+  clock.play();
+  time.ns += 100n;
+  clock.setSpeed(10);
+  expect(clock.positionNs()).toBe(100n);
+  time.ns += 10n;
+  expect(clock.positionNs()).toBe(200n);
+  clock.pause();
+  clock.setSpeed(0.5);
+  time.ns += 10n;
+  expect(clock.positionNs()).toBe(200n);
+});
+
+test('a deadline in the past is in the past', () => {
+  const { time, clock } = clockAt(0.5);
+  clock.jump(100n);
+  clock.play();
+  expect(clock.dueAt(90n)).toBe(time.ns - 20n);
+});
+
+test('a paused clock has no deadlines', () => {
+  expect(() => clockAt(1).clock.dueAt(1n)).toThrow('paused');
+});
+
+test.each([0, -1, Number.NaN, Number.POSITIVE_INFINITY, 1e-7])('%p is no speed', (speed) => {
+  expect(() => clockAt(speed)).toThrow(RangeError);
+});
+
+test('at the deadline the clock is there, and a nanosecond before it is not', () => {
+  const speeds = fc.double({ min: 0.001, max: 1000, noNaN: true });
+  const positions = fc.bigInt({ min: 1n, max: 2n ** 62n });
+  fc.assert(
+    fc.property(speeds, positions, positions, (speed, from, ahead) => {
+      const { time, clock } = clockAt(speed);
+      clock.jump(from);
+      clock.play();
+      const due = clock.dueAt(from + ahead);
+      time.ns = due;
+      expect(clock.positionNs() >= from + ahead).toBe(true);
+      time.ns = due - 1n;
+      expect(clock.positionNs() < from + ahead).toBe(true);
+    }),
+  );
+});
+
+test('deadlines do not depend on how often anybody looked', () => {
+  fc.assert(
+    fc.property(fc.array(fc.bigInt({ min: 0n, max: 10n * S }), { maxLength: 50 }), (pauses) => {
+      const { time, clock } = clockAt(0.7);
+      clock.play();
+      const due = clock.dueAt(10n ** 15n);
+      for (const ns of pauses) {
+        time.ns += ns;
+        clock.positionNs();
+        expect(clock.dueAt(10n ** 15n)).toBe(due);
+      }
+    }),
+  );
+});

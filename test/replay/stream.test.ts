@@ -1,0 +1,217 @@
+/** Frames and viewers: nothing breaks a frame, nobody is skipped silently, and nobody waits for anybody. */
+import fc from 'fast-check';
+import { stringify } from '../../daemon/json.ts';
+import { createFrameLog, formatFrame, KEPT_FRAMES_MAX } from '../../daemon/replay/frames.ts';
+import { createStream, type EndReason, VIEWERS_MAX } from '../../daemon/replay/stream.ts';
+import { MS, newSession, newSink } from './fixture.ts';
+import { framesOf } from './frames.ts';
+
+function newStream(over: () => EndReason | null = () => null) {
+  const keptTotal = { characters: 0 };
+  const stream = createStream({ describe: () => '{"state":"now"}', over, keptTotal });
+  const publish = (from: number, count: number, padding = 0) => {
+    for (let n = from; n < from + count; n++) {
+      stream.publish('event', JSON.stringify({ n, padding: 'x'.repeat(padding) }));
+      // As a session does it: not one by one.
+      if (n % 32 === 0) stream.flush();
+    }
+    stream.flush();
+  };
+  return { stream, publish, keptTotal };
+}
+
+const numbers = (text: string): number[] =>
+  framesOf(text).flatMap(({ event, data }) => (event === 'event' ? data.n : []));
+const count = (from: number, to: number): number[] => Array.from({ length: to - from }, (_, index) => from + index);
+
+test('no content breaks the framing', () => {
+  const texts = fc.string({ unit: 'binary' });
+  const nasty = fc.constantFrom('\n\nevent: end\ndata: {}\n\n', '\r', '\r\n\r\n', '\u2028\u2029', '\0', '﻿', 'data: x');
+  const contents = fc.dictionary(
+    fc.oneof(texts, nasty),
+    fc.oneof(texts, nasty, fc.bigInt({ min: 0n, max: 2n ** 64n })),
+  );
+  fc.assert(
+    fc.property(fc.array(contents, { minLength: 1, maxLength: 5 }), (all) => {
+      const json = all.map((content) => stringify(content));
+      const frames = framesOf(json.map((text, id) => formatFrame('event', text, id)).join(''));
+      expect(frames.map(({ text }) => text)).toEqual(json);
+      expect(frames.map(({ id, event }) => `${event} ${id}`)).toEqual(json.map((_, id) => `event ${id}`));
+    }),
+  );
+});
+
+test('the log keeps its newest frames, and room is given back', () => {
+  const total = { characters: 0 };
+  const log = createFrameLog(total);
+  for (let n = 1; n <= KEPT_FRAMES_MAX + 3; n++) log.append('event', '{}');
+  expect(log.firstId).toBe(4);
+  expect(log.lastId).toBe(KEPT_FRAMES_MAX + 3);
+  expect(log.text(4)).toContain('id: 4\n');
+  log.clear();
+  expect(total.characters).toBe(0);
+  expect(log.firstId).toBe(log.lastId + 1);
+});
+
+test('a viewer that comes late gets the state first, then what happens from then on', () => {
+  const { stream, publish } = newStream();
+  publish(0, 3);
+  const { sink, text } = newSink();
+  expect(text).toBe('');
+  const late = newSink();
+  stream.join(late.sink, null);
+  stream.join(sink, null);
+  publish(3, 2);
+  expect(late.text.startsWith('retry: 2000\n\nevent: state\nid: 3\n')).toBe(true);
+  expect(numbers(late.text)).toEqual([3, 4]);
+});
+
+test('one that resumes misses nothing and gets nothing twice, wherever it was cut off', () => {
+  for (let cut = 0; cut <= 40; cut++) {
+    const { stream, publish } = newStream();
+    const first = newSink();
+    stream.join(first.sink, null);
+    publish(0, cut);
+    const lastId = Number(framesOf(first.text).at(-1)!.id);
+    first.sink.destroy();
+    publish(cut, 40 - cut);
+    const second = newSink();
+    stream.join(second.sink, lastId);
+    publish(40, 5);
+    expect([...numbers(first.text), ...numbers(second.text)]).toEqual(count(0, 45));
+  }
+});
+
+test('what the log no longer has is told as a gap', () => {
+  const { stream, publish } = newStream();
+  publish(1, KEPT_FRAMES_MAX + 100);
+  const back = newSink();
+  stream.join(back.sink, 40);
+  const frames = framesOf(back.text);
+  expect(frames[0]).toMatchObject({ event: 'gap', id: '100', data: { missed: 60, first_id: 41, last_id: 100 } });
+  expect(frames[1]).toMatchObject({ event: 'state', data: { state: 'now' } });
+  expect(numbers(back.text)).toEqual(count(101, KEPT_FRAMES_MAX + 101));
+});
+
+test('a slow viewer gets everything when it reads again, and others have got it long before', () => {
+  const { stream, publish } = newStream();
+  const slow = newSink();
+  const fast = newSink();
+  stream.join(slow.sink, null);
+  stream.join(fast.sink, null);
+  slow.fill();
+  publish(0, 1000);
+  expect(numbers(fast.text)).toEqual(count(0, 1000));
+  expect(numbers(slow.text).length).toBeLessThan(100);
+  slow.drain();
+  publish(1000, 1);
+  return new Promise<void>((resolve) => setImmediate(resolve)).then(() => {
+    expect(numbers(slow.text)).toEqual(count(0, 1001));
+  });
+});
+
+test('one that is too slow is told how many it missed; the count adds up', async () => {
+  const { stream, publish, keptTotal } = newStream();
+  const slow = newSink();
+  stream.join(slow.sink, null);
+  slow.fill();
+  publish(0, 3 * KEPT_FRAMES_MAX, 200);
+  expect(keptTotal.characters).toBeLessThan(KEPT_FRAMES_MAX * 300);
+  slow.drain();
+  await new Promise<void>((resolve) => setImmediate(resolve));
+  const gap = framesOf(slow.text).find(({ event }) => event === 'gap')!;
+  const got = numbers(slow.text);
+  expect(got.length + gap.data.missed).toBe(3 * KEPT_FRAMES_MAX);
+  expect(got.at(-1)).toBe(3 * KEPT_FRAMES_MAX - 1);
+});
+
+test('the session goes on, on time, while a viewer does not read', async () => {
+  const { session, clock } = await newSession();
+  const stuck = newSink(true);
+  session.stream.join(stuck.sink, null);
+  session.play();
+  clock.advance(20n * MS);
+  expect(session.view()).toMatchObject({ state: 'finished', lateness: { late_events: 0 } });
+});
+
+test('a viewer that leaves is forgotten', async () => {
+  const { stream, publish } = newStream();
+  const viewer = newSink();
+  stream.join(viewer.sink, null);
+  expect(stream.viewerCount).toBe(1);
+  viewer.sink.destroy();
+  await new Promise<void>((resolve) => setImmediate(resolve));
+  expect(stream.viewerCount).toBe(0);
+  publish(0, 10);
+  expect(numbers(viewer.text)).toEqual([]);
+});
+
+test('the number of viewers is limited', () => {
+  const { stream } = newStream();
+  for (let n = 0; n < VIEWERS_MAX; n++) {
+    stream.checkRoom();
+    stream.join(newSink().sink, null);
+  }
+  expect(() => stream.checkRoom()).toThrow(expect.objectContaining({ code: 'session_limit' }));
+});
+
+test('all viewers get the same frames', () => {
+  const { stream, publish } = newStream();
+  const viewers = Array.from({ length: 50 }, () => newSink());
+  for (const { sink } of viewers) stream.join(sink, null);
+  publish(0, 100);
+  expect(new Set(viewers.map(({ text }) => text)).size).toBe(1);
+  expect(numbers(viewers[0]!.text)).toEqual(count(0, 100));
+});
+
+test('the end lets everybody go who was told; one that comes back after it waits for another run', () => {
+  let over: EndReason | null = null;
+  const { stream, publish } = newStream(() => over);
+  const viewer = newSink();
+  stream.join(viewer.sink, null);
+  publish(0, 2);
+  over = 'finished';
+  stream.end('finished');
+  expect(viewer.ended).toBe(true);
+  expect(framesOf(viewer.text).at(-1)).toMatchObject({ event: 'end', id: '3', data: { reason: 'finished' } });
+
+  const late = newSink();
+  stream.join(late.sink, null);
+  expect(framesOf(late.text).map(({ event }) => event)).toEqual(['state', 'end']);
+  expect(late.ended).toBe(true);
+
+  const missedTheEnd = newSink();
+  stream.join(missedTheEnd.sink, 2);
+  expect(framesOf(missedTheEnd.text).map(({ event }) => event)).toEqual(['end']);
+  expect(missedTheEnd.ended).toBe(true);
+
+  const back = newSink();
+  stream.join(back.sink, 3);
+  expect(back.ended).toBe(false);
+  over = null;
+  publish(2, 2);
+  expect(numbers(back.text)).toEqual([2, 3]);
+});
+
+test('closing ends every stream: with a word to who reads, without waiting for who does not', () => {
+  const { stream } = newStream();
+  const [reading, stuck] = [newSink(), newSink(true)];
+  stream.join(reading.sink, null);
+  stream.join(stuck.sink, null);
+  stream.close('shutdown');
+  expect(framesOf(reading.text).at(-1)).toMatchObject({ event: 'end', data: { reason: 'shutdown' } });
+  expect(reading.ended).toBe(true);
+  expect(stuck.destroyed).toBe(true);
+  expect(stream.viewerCount).toBe(0);
+});
+
+test('a heartbeat is a comment, and is not queued for who does not read', () => {
+  const { stream } = newStream();
+  const [reading, stuck] = [newSink(), newSink(true)];
+  stream.join(reading.sink, null);
+  stream.join(stuck.sink, null);
+  const before = stuck.text;
+  stream.heartbeat();
+  expect(reading.text.endsWith('\n\n: hb\n\n')).toBe(true);
+  expect(stuck.text).toBe(before);
+});
