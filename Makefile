@@ -54,6 +54,7 @@ native: setup ## compile the addon
 
 gen: setup ## write the generated files again: bpf/gen/events.h, tables of README.md
 	node bpf/schema/generate.ts
+	node daemon/readme.ts
 
 test: build ## set up, build and run every test (as root: they load BPF programs)
 	$(call need,$(TEST_PACKAGES))

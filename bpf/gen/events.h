@@ -99,7 +99,7 @@ struct block_io {
 	__u32 operation; /* what was asked of the device */
 	__u32 origin_count; /* owners: slots used in origins, or more than there are slots */
 	char device[32]; /* disk name */
-	struct event_origin origins[4]; /* whose data it carries, the largest share first */
+	struct event_origin origins[4]; /* whose data it carries: up to four owners, each with its bytes */
 };
 _Static_assert(sizeof(struct block_io) == 232, "block_io");
 _Static_assert(__builtin_offsetof(struct block_io, event_type) == 0, "block_io.event_type");

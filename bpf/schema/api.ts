@@ -11,16 +11,18 @@ export const attributionSchema = z.object({
   quality: z.enum(ATTRIBUTION_QUALITIES),
 });
 
+const told = <Schema extends z.ZodType>(schema: Schema, description: string) => schema.meta({ description });
+
 /** What stands in every event beside the fields of its record. */
-const derived = {
-  event_id: z.string().meta({ description: 'opaque, unique across nodes, stable for ever' }),
-  service_name: z.string(),
-  transaction_id: z.string().nullable(),
-  trace_id: z.string().nullable(),
-  span_id: z.string().nullable(),
-  attribution: attributionSchema,
-  node: z.string(),
-  error: z.string().nullable().meta({ description: 'errno name when result is negative' }),
+export const derivedFields = {
+  event_id: told(z.string(), 'opaque, unique across nodes, stable for ever'),
+  service_name: told(z.string(), 'service that the event belongs to'),
+  transaction_id: told(z.string().nullable(), 'transaction that caused it, or null'),
+  trace_id: told(z.string().nullable(), 'W3C trace id, 32 hex digits, or null'),
+  span_id: told(z.string().nullable(), '16 hex digits, or null'),
+  attribution: told(attributionSchema, '`{source, quality}`: how its owner was learned, and how sure that is'),
+  node: told(z.string(), 'host that recorded it'),
+  error: told(z.string().nullable(), 'name of the errno when result is negative, such as "ENOSPC", or null'),
 };
 
 /** The name a field has in the API. */
@@ -41,13 +43,13 @@ function shape(fields: Fields): Record<string, z.ZodType> {
 
 function eventSchema(event: typeof sysWrite | typeof blockIo) {
   return z
-    .object({ event_type: z.literal(event.name), ...derived, ...shape(event.fields) })
+    .object({ event_type: z.literal(event.name), ...derivedFields, ...shape(event.fields) })
     .meta({ id: event.name, description: event.doc });
 }
 
 export const apiEventSchema = z.discriminatedUnion('event_type', [eventSchema(sysWrite), eventSchema(blockIo)]);
 
-type Derived = z.infer<z.ZodObject<typeof derived>>;
+type Derived = z.infer<z.ZodObject<typeof derivedFields>>;
 type Common = Derived & ApiOf<typeof commonFields>;
 type SysWriteFields = typeof sysWrite.fields;
 type BlockIoFields = typeof blockIo.fields;

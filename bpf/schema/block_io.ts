@@ -13,5 +13,5 @@ export const blockIo = defineRecord('block_io', 2, 'one block request, from its 
   operation: label(BLOCK_OPERATIONS, 'what was asked of the device'),
   origin_count: internal('__u32', 'owners: slots used in origins, or more than there are slots'),
   device: text(32, 'disk name'),
-  origins: origins('whose data it carries, the largest share first'),
+  origins: origins('whose data it carries: up to four owners, each with its bytes'),
 });

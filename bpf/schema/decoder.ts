@@ -94,6 +94,12 @@ export function createDecoder(): Decoder {
       while (at < end && row < BLOCK_ROWS_MAX) {
         const size = words[at >>> 2]!;
         const offset = at + FRAME_HEADER_SIZE;
+        if (size > end - offset) {
+          // No frame at all, so nothing says where the next one begins.
+          badRecords++;
+          at = end;
+          break;
+        }
         at = offset + ((size + 7) & ~7);
         const type = words[offset >>> 2]! & 0xffff;
         if (SIZES[type] !== size || size === 0) {

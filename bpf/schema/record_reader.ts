@@ -25,7 +25,8 @@ export function readRecord<F extends Fields>(
   return record as NumberOrText<F>;
 }
 
-const decoder = new TextDecoder();
+/** A name may begin with U+FEFF: it is a character like any other. */
+const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
 /** Text up to the first NUL or the end of its room. */
 export function readText(view: DataView, offset: number, size: number): string {

@@ -18,7 +18,7 @@ const PROGRESS_INTERVAL_MS = 100;
 
 interface Options {
   speed: number;
-  extraLatency: bigint;
+  extraLatency?: bigint;
   timeout?: bigint;
   url: string;
   output: 'text' | 'ndjson';
@@ -29,7 +29,7 @@ export function replayCommand(): Command {
     .description('replay a transaction on the clock, event by event')
     .argument('<transaction>', 'its id')
     .option('--speed <factor>', '2 is twice as fast, 0.5 half as fast', speedFactor, 1)
-    .option('--extra-latency <duration>', 'added to every event, such as 50us, 2ms, 1.5s', extraLatency, 0n)
+    .option('--extra-latency <duration>', 'added to every event, such as 50us, 2ms, 1.5s', extraLatency)
     .option('--timeout <duration>', 'tell what a caller with this deadline would not have waited for', timeout)
     .option('--url <url>', 'where the daemon is: http://HOST:PORT or unix:/path', daemonUrl, DEFAULT_URL)
     .addOption(
@@ -46,7 +46,7 @@ async function replay(transactionId: string, options: Options): Promise<void> {
   const body = {
     transaction_id: transactionId,
     speed_factor: options.speed,
-    extra_latency_ns: options.extraLatency,
+    ...(options.extraLatency !== undefined && { extra_latency_ns: options.extraLatency }),
     ...(options.timeout !== undefined && { timeout_ns: options.timeout }),
   };
   const created = await callDaemon(url, { method: 'POST', path: SESSIONS_PATH, body });

@@ -56,8 +56,8 @@ test('a_reader_that_stops_holds_the_scan_and_one_that_leaves_ends_it', async () 
 });
 
 /** As much of a response as a stream needs, with a buffer that nobody empties before `resume`. */
-function fakeResponse(): Response {
-  const res = new PassThrough({ highWaterMark: 1024 }) as unknown as Response;
+function fakeResponse(): Response & PassThrough {
+  const res = new PassThrough({ highWaterMark: 1024 }) as unknown as Response & PassThrough;
   return Object.assign(res, { status: () => res, type: () => res, flushHeaders() {} });
 }
 

@@ -155,7 +155,7 @@ test('kreplay replay plays each of them once, in order, none before its time', (
     .map((line) => JSON.parse(line));
   expect(events.map(({ event_id }) => event_id).toSorted()).toEqual(
     eventsOf('transaction_id=order-1')
-      .map(({ event_id }) => event_id as string)
+      .map(({ event_id }) => String(event_id))
       .toSorted(),
   );
   expect(events.map(({ replay }) => replay.index)).toEqual(events.map((_, index) => index));

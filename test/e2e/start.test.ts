@@ -3,7 +3,7 @@ import { chmodSync, chownSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, expect, test } from '@jest/globals';
 import { openReader } from '../../agent/recording/reader.ts';
-import { endAll, freePort, start, temporaryFolder } from './kreplay.ts';
+import { endAll, freePort, kreplay, start, temporaryFolder } from './kreplay.ts';
 
 const NOBODY = 65534;
 const folder = temporaryFolder();
@@ -74,4 +74,11 @@ test('when up is killed, its agent and daemon end by themselves and the recordin
   const reader = openReader(join(data, 'recording.kreplay'));
   expect(reader.info().eventCount).toBeGreaterThan(0);
   reader.close();
+});
+
+test.each([[], ['up'], ['agent'], ['daemon'], ['exec'], ['events'], ['replay']])('kreplay %s --help', (...args) => {
+  const { status, stdout, stderr } = kreplay([...args, '--help']);
+  expect([status, stderr]).toEqual([0, '']);
+  expect(stdout).toContain('Usage: kreplay');
+  expect(stdout.split('\n').length).toBeLessThan(40);
 });

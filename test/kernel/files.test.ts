@@ -74,7 +74,9 @@ test('kinds are told apart', () => {
 
 test('a descriptor that is none has no file', async () => {
   const { writes } = await record(() => {
-    bash('exec 2>/dev/null; printf x >&77 || python3 -c "import os\ntry: os.write(77, b\'x\' * 77)\nexcept OSError: pass"');
+    bash(
+      'exec 2>/dev/null; printf x >&77 || python3 -c "import os\ntry: os.write(77, b\'x\' * 77)\nexcept OSError: pass"',
+    );
   });
   const [write] = writes({ failed: true, comm: 'python3' });
   expect(write).toMatchObject({ file: null, file_kind: 'unknown', error: 'EBADF', bytes_requested: 77n, fd: 77 });

@@ -1,0 +1,19 @@
+/** `make gen`: the README's tables, written from what the code does. */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { eventTables, replaceGenerated } from '../bpf/schema/docs.ts';
+import { ERRORS } from './errors.ts';
+
+function errorTable(): string {
+  const rows = Object.entries(ERRORS).map(([code, { status, title }]) => `| \`${code}\` | ${status} | ${title} |`);
+  return ['| code | status | title |', '|---|---|---|', ...rows].join('\n');
+}
+
+/** The document with its generated parts as they should be. */
+export function freshReadme(readme: string): string {
+  return replaceGenerated(replaceGenerated(readme, 'events', eventTables()), 'errors', errorTable());
+}
+
+if (import.meta.main) {
+  const path = new URL('../README.md', import.meta.url);
+  writeFileSync(path, freshReadme(readFileSync(path, 'utf8')));
+}

@@ -1,0 +1,55 @@
+// What the recorder could not keep is counted to the last event, and told with every answer that it touches.
+import { afterAll, expect, test } from '@jest/globals';
+import { bash } from './programs.ts';
+import { readRecording, record, removeRecordings, startAgent, temporaryFolder } from './recorded_run.ts';
+
+afterAll(removeRecordings);
+
+const WRITES = 49_999;
+
+/** dd's own writes to its output; the few that it prints go elsewhere. */
+function writeMany(): void {
+  bash(`dd if=/dev/zero of=/dev/null bs=1 count=${WRITES} status=none`);
+}
+
+test('a ring that overflows loses events and counts each of them', async () => {
+  const dataFolder = temporaryFolder();
+  const agent = await startAgent(dataFolder, ['--ring-size', '1']);
+  // Stopped, it drains nothing: 1 MiB holds some 10 000 events.
+  agent.process.kill('SIGSTOP');
+  writeMany();
+  agent.process.kill('SIGCONT');
+  await agent.stop();
+  const { writes, losses } = readRecording(dataFolder);
+  const own = writes({ comm: 'dd' }).filter(({ file }) => file === '/dev/null');
+  const lost = losses().filter(({ cause }) => cause === 'ring_full');
+  const lostCount = lost.reduce((sum, loss) => sum + loss.lost, 0);
+  expect(own.length).toBeGreaterThan(1000);
+  expect(lostCount).toBeGreaterThanOrEqual(WRITES - own.length);
+  // Others on this machine write meanwhile; they may lose some too.
+  expect(own.length + lostCount).toBeLessThan(WRITES * 1.2);
+  for (const { fromNs, toNs } of lost) expect(fromNs).toBeLessThan(toNs);
+});
+
+test('a ring of the usual size loses none', async () => {
+  const recorded = await record(writeMany);
+  expect(recorded.writes({ comm: 'dd' }).filter(({ file }) => file === '/dev/null')).toHaveLength(WRITES);
+  expect(recorded.losses()).toEqual([]);
+});
+
+test('an agent that is killed leaves a recording of all that it had flushed', async () => {
+  const dataFolder = temporaryFolder();
+  const agent = await startAgent(dataFolder);
+  writeMany();
+  // What an event query sees is flushed: 250 ms after its end at the latest.
+  const recorded = readRecording(dataFolder);
+  const deadline = performance.now() + 10_000;
+  const count = () => recorded.writes({ comm: 'dd' }).filter(({ file }) => file === '/dev/null').length;
+  while (count() < WRITES && performance.now() < deadline) await new Promise((resolve) => setTimeout(resolve, 50));
+  agent.process.kill('SIGKILL');
+  await expect(agent.stop()).rejects.toThrow();
+  expect(count()).toBe(WRITES);
+  const next = await startAgent(dataFolder);
+  await next.stop();
+  expect(count()).toBe(WRITES);
+});
