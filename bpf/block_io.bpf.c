@@ -213,7 +213,8 @@ int BPF_PROG(block_complete, struct request *rq, int status, unsigned int bytes)
 
 	request = bpf_map_lookup_elem(&request_states, &key);
 	if (!request) {
-		/* A flush without data is carried out by a request of the block layer's own, and never issued itself. */
+		/* A flush without data is carried out by a request of the block layer's own, and never issued itself.
+		 */
 		request = bpf_map_lookup_elem(&request_scratch, &slot);
 		if (request && gather_owners(request, rq))
 			emit(request, rq, block_error(status), now_ns);

@@ -82,8 +82,8 @@ static __always_inline void walk_path(struct file_scratch *scratch)
 		}
 		if (size >= PATH_SIZE)
 			break;
-		copied = bpf_probe_read_kernel_str(scratch->path + size, NAME_SIZE_MAX,
-						   BPF_CORE_READ(dentry, d_name.name));
+		copied =
+		    bpf_probe_read_kernel_str(scratch->path + size, NAME_SIZE_MAX, BPF_CORE_READ(dentry, d_name.name));
 		if (copied < 0)
 			break;
 		walk->size = size + copied;

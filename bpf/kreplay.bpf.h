@@ -86,15 +86,15 @@ static __always_inline void count_loss(__u32 record_type, __u32 cause)
 }
 
 /*
- * Room for a record, or NULL with the loss counted. Submit with submit(): a wake-up per record costs 12 to 18 us, so the
- * agent drains on a timer instead.
+ * Room for a record, or NULL with the loss counted. Submit with submit(): a wake-up per record costs 12 to 18 us, so
+ * the agent drains on a timer instead.
  */
-#define reserve(ring, record_type, type)                                                                     \
-	({                                                                                                   \
-		type *record_ = bpf_ringbuf_reserve(&ring, sizeof(type), 0);                                 \
-		if (!record_)                                                                                \
-			count_loss(record_type, LOSS_RING_FULL);                                             \
-		record_;                                                                                     \
+#define reserve(ring, record_type, type)                                                                               \
+	({                                                                                                             \
+		type *record_ = bpf_ringbuf_reserve(&ring, sizeof(type), 0);                                           \
+		if (!record_)                                                                                          \
+			count_loss(record_type, LOSS_RING_FULL);                                                       \
+		record_;                                                                                               \
 	})
 
 #define submit(record) bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP)

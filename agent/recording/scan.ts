@@ -15,6 +15,9 @@ import { decodedSegments, openSegment, type Segment } from './segment.ts';
 import type { SegmentIndex, SegmentMeta } from './segment_index.ts';
 import { sortRows } from './sorted_rows.ts';
 
+/** Segments opened for one block: then it is given, even an empty one, so that the consumer can see to other things. */
+const OPENED_A_BLOCK_MAX = 32;
+
 export interface EventKey {
   timestampNs: bigint;
   number: bigint;
@@ -46,6 +49,7 @@ interface Cursor {
   position: number;
 }
 
+/** Blocks may be empty: the consumer is to look after its other work then, and come back. */
 export function* scanBlocks(source: ScanSource, options: ScanOptions): Generator<NumberedBlock> {
   let merge: Merge | undefined;
   for (let left = options.limit; left > 0; ) {
@@ -66,6 +70,7 @@ class Merge {
   readonly #decoded = decodedSegments();
   #cursors: Cursor[] = [];
   #last: EventKey | undefined;
+  #opened = 0;
   #dataVersion: number;
 
   constructor(source: ScanSource, options: ScanOptions) {
@@ -80,8 +85,11 @@ class Merge {
   next(rowsMax: number): NumberedBlock | undefined {
     this.#followWriter();
     const runs: Run[] = [];
+    const openedMax = this.#opened + OPENED_A_BLOCK_MAX;
+    let paused = false;
     for (let left = rowsMax; left > 0; ) {
-      this.#openReachable();
+      paused = !this.#openReachable(openedMax);
+      if (paused) break;
       const cursor = this.#nearest(undefined);
       if (!cursor) break;
       const count = Math.min(left, this.#countBeforeOthers(cursor));
@@ -92,7 +100,8 @@ class Merge {
       this.#last = keyAt(cursor, cursor.position - 1);
       if (cursor.position === cursor.rows.length) this.#cursors = this.#cursors.filter((other) => other !== cursor);
     }
-    return runs.length === 0 ? undefined : gather(runs, this.#options.columns, this.#decoded.use);
+    if (runs.length === 0 && !paused) return undefined;
+    return gather(runs, this.#options.columns, this.#decoded.use);
   }
 
   /** Parts may have been merged since the last block. */
@@ -105,14 +114,20 @@ class Merge {
     this.#cursors = this.#cursors.filter(({ segment }) => segment.firstNumber < changedFrom);
   }
 
-  /** Opens segments until the nearest row comes before everything in those that are not open. */
-  #openReachable(): void {
+  /**
+   * Opens segments until the nearest row comes before everything in those that are not open; false when that would
+   * open more than `openedMax`.
+   */
+  #openReachable(openedMax: number): boolean {
     for (let next = this.#plan.peek(); next; next = this.#plan.peek()) {
       const nearest = this.#nearest(undefined);
-      if (nearest && this.#isBefore(keyAt(nearest, nearest.position), this.#edge(next))) return;
+      if (nearest && this.#isBefore(keyAt(nearest, nearest.position), this.#edge(next))) return true;
+      if (this.#opened === openedMax) return false;
+      this.#opened++;
       this.#plan.take();
       this.#open(next);
     }
+    return true;
   }
 
   #open(meta: SegmentMeta): void {

@@ -26,8 +26,7 @@ int64_t now_ns(clockid_t clock)
  */
 Napi::Value read_clocks(const Napi::CallbackInfo &info)
 {
-	if (!info[0].IsTypedArray() ||
-	    info[0].As<Napi::TypedArray>().TypedArrayType() != napi_bigint64_array ||
+	if (!info[0].IsTypedArray() || info[0].As<Napi::TypedArray>().TypedArrayType() != napi_bigint64_array ||
 	    info[0].As<Napi::TypedArray>().ElementLength() < 3) {
 		throw_type(info.Env(), "Expected 'into' to be a BigInt64Array of at least 3");
 		return info.Env().Undefined();

@@ -71,8 +71,7 @@ void throw_type(Napi::Env env, const std::string &message)
 	error.ThrowAsJavaScriptException();
 }
 
-void throw_bpf(Napi::Env env, const char *function, int number, const LibbpfLog *log,
-	       const std::string &program)
+void throw_bpf(Napi::Env env, const char *function, int number, const LibbpfLog *log, const std::string &program)
 {
 	number = std::abs(number);
 	const std::string name = error_name(number);

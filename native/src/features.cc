@@ -27,8 +27,7 @@ static bool tracing_works()
 	if (target < 0)
 		return false;
 	/* r0 = 0; exit */
-	const bpf_insn program[] = {{BPF_ALU64 | BPF_MOV | BPF_K, 0, 0, 0, 0},
-				    {BPF_JMP | BPF_EXIT, 0, 0, 0, 0}};
+	const bpf_insn program[] = {{BPF_ALU64 | BPF_MOV | BPF_K, 0, 0, 0, 0}, {BPF_JMP | BPF_EXIT, 0, 0, 0, 0}};
 	LIBBPF_OPTS(bpf_prog_load_opts, options, .expected_attach_type = BPF_TRACE_RAW_TP,
 		    .attach_btf_id = uint32_t(target));
 	const int fd = bpf_prog_load(BPF_PROG_TYPE_TRACING, "probe", "GPL", program, 2, &options);

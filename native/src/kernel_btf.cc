@@ -33,8 +33,7 @@ const btf_type *member_type(const btf *types, const btf_type *composite, const s
 		const btf_type *type = resolve(types, member->type);
 		if (member_name != nullptr && name == member_name)
 			return type;
-		if (type != nullptr && btf_is_composite(type) &&
-		    (member_name == nullptr || *member_name == '\0')) {
+		if (type != nullptr && btf_is_composite(type) && (member_name == nullptr || *member_name == '\0')) {
 			const btf_type *inner = member_type(types, type, name);
 			if (inner != nullptr)
 				return inner;
@@ -58,12 +57,12 @@ bool field_exists(const btf *types, const btf_type *type, const std::string &pat
 } // namespace
 
 /* Some megabytes that are wanted a few times at start: read each time rather than kept. */
-#define REQUIRE_KERNEL_BTF(types)                                                                            \
-	const std::unique_ptr<btf, BtfDeleter> types##_owner(btf__load_vmlinux_btf());                       \
-	const btf *types = types##_owner.get();                                                              \
-	if (types == nullptr) {                                                                              \
-		throw_bpf(info.Env(), "btf__load_vmlinux_btf", errno);                                       \
-		return info.Env().Undefined();                                                               \
+#define REQUIRE_KERNEL_BTF(types)                                                                                      \
+	const std::unique_ptr<btf, BtfDeleter> types##_owner(btf__load_vmlinux_btf());                                 \
+	const btf *types = types##_owner.get();                                                                        \
+	if (types == nullptr) {                                                                                        \
+		throw_bpf(info.Env(), "btf__load_vmlinux_btf", errno);                                                 \
+		return info.Env().Undefined();                                                                         \
 	}
 
 /* (type: string, path: string; empty: only whether the type exists) */

@@ -80,8 +80,8 @@ void LibbpfLog::append(std::string text)
 	if (const size_t begin = text.find(kBegin); begin != std::string::npos) {
 		const size_t start = begin + sizeof(kBegin) - 1;
 		const size_t end = text.rfind(kEnd);
-		verifier_log_ = tail(text.substr(start, end == std::string::npos ? end : end - start),
-				     kVerifierLogBytesMax);
+		verifier_log_ =
+		    tail(text.substr(start, end == std::string::npos ? end : end - start), kVerifierLogBytesMax);
 		return;
 	}
 	messages_ = tail(messages_ + text, kMessagesBytesMax);

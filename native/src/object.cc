@@ -57,8 +57,7 @@ NativeObject::NativeObject(const Napi::CallbackInfo &info) : Napi::ObjectWrap<Na
 		object_.reset(bpf_object__open_mem(bytes.data, bytes.size, &options));
 	}
 	if (object_ == nullptr) {
-		throw_bpf(info.Env(), file.IsString() ? "bpf_object__open_file" : "bpf_object__open_mem",
-			  errno, &log);
+		throw_bpf(info.Env(), file.IsString() ? "bpf_object__open_file" : "bpf_object__open_mem", errno, &log);
 		return;
 	}
 	bpf_map *map;
@@ -142,13 +141,13 @@ Napi::Value NativeObject::set_autoload(const Napi::CallbackInfo &info)
 	return info.Env().Undefined();
 }
 
-#define REQUIRE_MAP_BEFORE_LOAD(map)                                                                         \
-	REQUIRE_BEFORE_LOAD();                                                                               \
-	REQUIRE_STRING(0, map##_name);                                                                       \
-	bpf_map *map = bpf_object__find_map_by_name(object_.get(), map##_name.c_str());                      \
-	if (map == nullptr) {                                                                                \
-		throw_code(info.Env(), "ERR_NOT_FOUND", "No map '" + map##_name + "' in this object");       \
-		return info.Env().Undefined();                                                               \
+#define REQUIRE_MAP_BEFORE_LOAD(map)                                                                                   \
+	REQUIRE_BEFORE_LOAD();                                                                                         \
+	REQUIRE_STRING(0, map##_name);                                                                                 \
+	bpf_map *map = bpf_object__find_map_by_name(object_.get(), map##_name.c_str());                                \
+	if (map == nullptr) {                                                                                          \
+		throw_code(info.Env(), "ERR_NOT_FOUND", "No map '" + map##_name + "' in this object");                 \
+		return info.Env().Undefined();                                                                         \
 	}
 
 Napi::Value NativeObject::set_autocreate(const Napi::CallbackInfo &info)

@@ -89,54 +89,54 @@ class NativeObject : public Napi::ObjectWrap<NativeObject>
 	int run_stats_fd_ = -1;
 };
 
-#define REQUIRE_NOT_CLOSED()                                                                                 \
-	if (state_ == State::kClosed) {                                                                      \
-		throw_code(info.Env(), "ERR_CLOSED", "This BpfObject is closed");                            \
-		return info.Env().Undefined();                                                               \
+#define REQUIRE_NOT_CLOSED()                                                                                           \
+	if (state_ == State::kClosed) {                                                                                \
+		throw_code(info.Env(), "ERR_CLOSED", "This BpfObject is closed");                                      \
+		return info.Env().Undefined();                                                                         \
 	}
 
-#define REQUIRE_BEFORE_LOAD()                                                                                \
-	REQUIRE_NOT_CLOSED()                                                                                 \
-	if (state_ != State::kOpen) {                                                                        \
-		throw_code(info.Env(), "ERR_ALREADY_LOADED", "load() was already called on this BpfObject"); \
-		return info.Env().Undefined();                                                               \
+#define REQUIRE_BEFORE_LOAD()                                                                                          \
+	REQUIRE_NOT_CLOSED()                                                                                           \
+	if (state_ != State::kOpen) {                                                                                  \
+		throw_code(info.Env(), "ERR_ALREADY_LOADED", "load() was already called on this BpfObject");           \
+		return info.Env().Undefined();                                                                         \
 	}
 
-#define REQUIRE_LOADED()                                                                                     \
-	REQUIRE_NOT_CLOSED()                                                                                 \
-	if (state_ != State::kLoaded) {                                                                      \
-		throw_code(info.Env(), "ERR_NOT_LOADED", "This BpfObject is not loaded");                    \
-		return info.Env().Undefined();                                                               \
+#define REQUIRE_LOADED()                                                                                               \
+	REQUIRE_NOT_CLOSED()                                                                                           \
+	if (state_ != State::kLoaded) {                                                                                \
+		throw_code(info.Env(), "ERR_NOT_LOADED", "This BpfObject is not loaded");                              \
+		return info.Env().Undefined();                                                                         \
 	}
 
-#define REQUIRE_PROGRAM(at, name)                                                                            \
-	REQUIRE_STRING(at, name##_name);                                                                     \
-	bpf_program *name = bpf_object__find_program_by_name(object_.get(), name##_name.c_str());            \
-	if (name == nullptr) {                                                                               \
-		throw_code(info.Env(), "ERR_NOT_FOUND", "No program '" + name##_name + "' in this object");  \
-		return info.Env().Undefined();                                                               \
+#define REQUIRE_PROGRAM(at, name)                                                                                      \
+	REQUIRE_STRING(at, name##_name);                                                                               \
+	bpf_program *name = bpf_object__find_program_by_name(object_.get(), name##_name.c_str());                      \
+	if (name == nullptr) {                                                                                         \
+		throw_code(info.Env(), "ERR_NOT_FOUND", "No program '" + name##_name + "' in this object");            \
+		return info.Env().Undefined();                                                                         \
 	}
 
-#define REQUIRE_LOADED_PROGRAM(at, name)                                                                     \
-	REQUIRE_LOADED()                                                                                     \
-	REQUIRE_PROGRAM(at, name)                                                                            \
-	if (bpf_program__fd(name) < 0) {                                                                     \
-		throw_code(info.Env(), "ERR_NOT_LOADED", "Program '" + name##_name + "' has autoload off");  \
-		return info.Env().Undefined();                                                               \
+#define REQUIRE_LOADED_PROGRAM(at, name)                                                                               \
+	REQUIRE_LOADED()                                                                                               \
+	REQUIRE_PROGRAM(at, name)                                                                                      \
+	if (bpf_program__fd(name) < 0) {                                                                               \
+		throw_code(info.Env(), "ERR_NOT_LOADED", "Program '" + name##_name + "' has autoload off");            \
+		return info.Env().Undefined();                                                                         \
 	}
 
 /* A map by its index in `maps`. JavaScript got the index from maps(), so a wrong one is a bug of this
  * package. */
-#define REQUIRE_CREATED_MAP(at, index, map)                                                                  \
-	REQUIRE_LOADED()                                                                                     \
-	REQUIRE_UINT32(at, index);                                                                           \
-	if (index >= maps_.size()) {                                                                         \
-		throw_range(info.Env(), "ERR_OUT_OF_RANGE", "No map with this index");                       \
-		return info.Env().Undefined();                                                               \
-	}                                                                                                    \
-	bpf_map *map = maps_[index];                                                                         \
-	if (bpf_map__fd(map) < 0) {                                                                          \
-		throw_code(info.Env(), "ERR_NOT_LOADED",                                                     \
-			   std::string("Map '") + bpf_map__name(map) + "' has autocreate off");              \
-		return info.Env().Undefined();                                                               \
+#define REQUIRE_CREATED_MAP(at, index, map)                                                                            \
+	REQUIRE_LOADED()                                                                                               \
+	REQUIRE_UINT32(at, index);                                                                                     \
+	if (index >= maps_.size()) {                                                                                   \
+		throw_range(info.Env(), "ERR_OUT_OF_RANGE", "No map with this index");                                 \
+		return info.Env().Undefined();                                                                         \
+	}                                                                                                              \
+	bpf_map *map = maps_[index];                                                                                   \
+	if (bpf_map__fd(map) < 0) {                                                                                    \
+		throw_code(info.Env(), "ERR_NOT_LOADED",                                                               \
+			   std::string("Map '") + bpf_map__name(map) + "' has autocreate off");                        \
+		return info.Env().Undefined();                                                                         \
 	}

@@ -37,45 +37,45 @@ inline bool is_uint32(const Napi::Value &value)
 	return number >= 0 && number <= std::numeric_limits<uint32_t>::max() && std::floor(number) == number;
 }
 
-#define REQUIRE_STRING(at, name)                                                                             \
-	if (!info[at].IsString()) {                                                                          \
-		throw_type(info.Env(), "Expected '" #name "' to be a string");                               \
-		return info.Env().Undefined();                                                               \
-	}                                                                                                    \
+#define REQUIRE_STRING(at, name)                                                                                       \
+	if (!info[at].IsString()) {                                                                                    \
+		throw_type(info.Env(), "Expected '" #name "' to be a string");                                         \
+		return info.Env().Undefined();                                                                         \
+	}                                                                                                              \
 	const std::string name = info[at].As<Napi::String>().Utf8Value()
 
-#define REQUIRE_BOOLEAN(at, name)                                                                            \
-	if (!info[at].IsBoolean()) {                                                                         \
-		throw_type(info.Env(), "Expected '" #name "' to be a boolean");                              \
-		return info.Env().Undefined();                                                               \
-	}                                                                                                    \
+#define REQUIRE_BOOLEAN(at, name)                                                                                      \
+	if (!info[at].IsBoolean()) {                                                                                   \
+		throw_type(info.Env(), "Expected '" #name "' to be a boolean");                                        \
+		return info.Env().Undefined();                                                                         \
+	}                                                                                                              \
 	const bool name = info[at].As<Napi::Boolean>().Value()
 
-#define REQUIRE_UINT32(at, name)                                                                             \
-	if (!is_uint32(info[at])) {                                                                          \
-		throw_type(info.Env(), "Expected '" #name "' to be an integer from 0 to 4294967295");        \
-		return info.Env().Undefined();                                                               \
-	}                                                                                                    \
+#define REQUIRE_UINT32(at, name)                                                                                       \
+	if (!is_uint32(info[at])) {                                                                                    \
+		throw_type(info.Env(), "Expected '" #name "' to be an integer from 0 to 4294967295");                  \
+		return info.Env().Undefined();                                                                         \
+	}                                                                                                              \
 	const uint32_t name = info[at].As<Napi::Number>().Uint32Value()
 
-#define REQUIRE_BYTES(at, name)                                                                              \
-	if (!is_bytes(info[at])) {                                                                           \
-		throw_type(info.Env(), "Expected '" #name "' to be a Uint8Array");                           \
-		return info.Env().Undefined();                                                               \
-	}                                                                                                    \
+#define REQUIRE_BYTES(at, name)                                                                                        \
+	if (!is_bytes(info[at])) {                                                                                     \
+		throw_type(info.Env(), "Expected '" #name "' to be a Uint8Array");                                     \
+		return info.Env().Undefined();                                                                         \
+	}                                                                                                              \
 	const Bytes name = as_bytes(info[at])
 
-#define REQUIRE_BYTES_OR_UNDEFINED(at, name)                                                                 \
-	if (!info[at].IsUndefined() && !is_bytes(info[at])) {                                                \
-		throw_type(info.Env(), "Expected '" #name "' to be a Uint8Array");                           \
-		return info.Env().Undefined();                                                               \
-	}                                                                                                    \
+#define REQUIRE_BYTES_OR_UNDEFINED(at, name)                                                                           \
+	if (!info[at].IsUndefined() && !is_bytes(info[at])) {                                                          \
+		throw_type(info.Env(), "Expected '" #name "' to be a Uint8Array");                                     \
+		return info.Env().Undefined();                                                                         \
+	}                                                                                                              \
 	const Bytes name = info[at].IsUndefined() ? Bytes{nullptr, 0} : as_bytes(info[at])
 
-#define REQUIRE_SIZE(name, expected)                                                                         \
-	if ((name).size != (expected)) {                                                                     \
-		throw_range(info.Env(), "ERR_OUT_OF_RANGE",                                                  \
-			    "Expected '" #name "' to have " + std::to_string(expected) + " bytes, it has " + \
-				std::to_string((name).size));                                                \
-		return info.Env().Undefined();                                                               \
+#define REQUIRE_SIZE(name, expected)                                                                                   \
+	if ((name).size != (expected)) {                                                                               \
+		throw_range(info.Env(), "ERR_OUT_OF_RANGE",                                                            \
+			    "Expected '" #name "' to have " + std::to_string(expected) + " bytes, it has " +           \
+				std::to_string((name).size));                                                          \
+		return info.Env().Undefined();                                                                         \
 	}

@@ -66,8 +66,7 @@ std::unique_ptr<RingReader> RingReader::open(int map_fd, int *error)
 		return nullptr;
 	}
 	/* ringbuf_map_mmap_kern() refuses a writable mapping of anything beyond the first page. */
-	void *producer =
-	    mmap(nullptr, page + 2 * size_t(info.max_entries), PROT_READ, MAP_SHARED, map_fd, page);
+	void *producer = mmap(nullptr, page + 2 * size_t(info.max_entries), PROT_READ, MAP_SHARED, map_fd, page);
 	if (producer == MAP_FAILED) {
 		*error = errno;
 		munmap(consumer, page);
@@ -108,8 +107,7 @@ RingReader::Drained RingReader::drain(uint8_t *into, size_t capacity) noexcept
 
 	while (position < producer) {
 		const uint8_t *record = data_ + (position & mask);
-		const uint32_t header =
-		    __atomic_load_n(reinterpret_cast<const uint32_t *>(record), __ATOMIC_ACQUIRE);
+		const uint32_t header = __atomic_load_n(reinterpret_cast<const uint32_t *>(record), __ATOMIC_ACQUIRE);
 		if (header & BPF_RINGBUF_BUSY_BIT)
 			break;
 		const uint32_t length = header & kLengthMask;

@@ -24,13 +24,13 @@ Napi::Value NativeObject::ring_open(const Napi::CallbackInfo &info)
 	return Napi::Number::New(info.Env(), rings_[index]->size_bytes());
 }
 
-#define REQUIRE_RING(ring)                                                                                   \
-	REQUIRE_LOADED();                                                                                    \
-	REQUIRE_UINT32(0, index);                                                                            \
-	if (index >= rings_.size() || rings_[index] == nullptr) {                                            \
-		throw_code(info.Env(), "ERR_CLOSED", "This RingReader is closed");                           \
-		return info.Env().Undefined();                                                               \
-	}                                                                                                    \
+#define REQUIRE_RING(ring)                                                                                             \
+	REQUIRE_LOADED();                                                                                              \
+	REQUIRE_UINT32(0, index);                                                                                      \
+	if (index >= rings_.size() || rings_[index] == nullptr) {                                                      \
+		throw_code(info.Env(), "ERR_CLOSED", "This RingReader is closed");                                     \
+		return info.Env().Undefined();                                                                         \
+	}                                                                                                              \
 	RingReader &ring = *rings_[index]
 
 /* (map: index, buffer: Uint8Array): bytes filled */

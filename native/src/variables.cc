@@ -38,8 +38,7 @@ void collect(const btf *types, bpf_map *map, std::vector<Variable> *variables)
 	size_t size = 0;
 	const void *initial = bpf_map__initial_value(map, &size);
 	const btf_type *section = btf__type_by_id(types, bpf_map__btf_value_type_id(map));
-	if (strstr(name, ".rodata") == nullptr || initial == nullptr || section == nullptr ||
-	    !btf_is_datasec(section))
+	if (strstr(name, ".rodata") == nullptr || initial == nullptr || section == nullptr || !btf_is_datasec(section))
 		return;
 	/* libbpf gives the pointer as const but keeps the page writable until load(): skeletons write to it.
 	 */
@@ -49,8 +48,8 @@ void collect(const btf *types, bpf_map *map, std::vector<Variable> *variables)
 		const btf_type *variable = btf__type_by_id(types, entry->type);
 		if (!btf_is_var(variable) || size_t(entry->offset) + entry->size > size)
 			continue;
-		variables->push_back({btf__name_by_offset(types, variable->name_off), data + entry->offset,
-				      entry->size, kind_of(types, variable->type)});
+		variables->push_back({btf__name_by_offset(types, variable->name_off), data + entry->offset, entry->size,
+				      kind_of(types, variable->type)});
 	}
 }
 
