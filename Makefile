@@ -11,7 +11,7 @@ BPF_OBJECTS := $(BPF_PROGRAMS:%=build/bpf/%.bpf.o)
 BPF_HEADERS := $(wildcard bpf/*.bpf.h) bpf/gen/events.h
 BPF_CFLAGS := -target bpf -D__TARGET_ARCH_x86 -g -O2 -Wall -Wextra -Werror -Wno-unused-parameter \
 	-I/usr/include/x86_64-linux-gnu -Ibpf
-C_SOURCES = $(wildcard bpf/*.bpf.[ch] native/src/*.cc native/src/*.h native/src/*.c test/*/*.bpf.c test/*/*.c)
+C_SOURCES = $(wildcard bpf/*.bpf.[ch] native/src/*.cc native/src/*.h native/src/*.c test/*/*.c)
 
 # Debian packages, each beside a command or file that shows that it is there.
 BUILD_PACKAGES := clang:/usr/bin/clang g++:/usr/bin/g++ bpftool:/usr/sbin/bpftool \

@@ -10,16 +10,20 @@ import { createWallClock } from './capture/wall_clock.ts';
 import { AgentError } from './errors.ts';
 import { openWriter, type RecordingWriter } from './recording/writer.ts';
 
-/** An event can be queried within 250 ms of its end: at most one of each of these goes by before it can. */
-const DRAIN_MS = { idle: 100, active: 50, busy: 5 } as const;
+/**
+ * An event can be queried within 250 ms of its end: the longest drain, and what the flush behind it takes. A quiet host
+ * pays for few of both.
+ */
+const DRAIN_MS = { quiet: 150, active: 50, busy: 5 } as const;
 const FLUSH_MS = 100;
+/** Bytes of the event ring in one drain, up to which a host is quiet: some 600 events. */
+const QUIET_BYTES = 64 << 10;
+/** A ring this full is drained again at once. */
+const BUSY_RING_SHARE = 0.1;
 
 export const DATA_DEFAULT = './data';
 /** Where in the data folder the node's recording is. */
 const RECORDING_FILE = 'recording.kreplay';
-
-/** A ring this full is drained again at once. */
-const BUSY_RING_SHARE = 0.1;
 
 export interface AgentOptions {
   dataFolder: string;
@@ -91,10 +95,12 @@ async function record(
   while (!signal.aborted) {
     const bytes = recorder.turn();
     if (performance.now() - flushedMs >= FLUSH_MS) flush();
-    const delay = bytes === 0 ? DRAIN_MS.idle : bytes < busyBytes ? DRAIN_MS.active : DRAIN_MS.busy;
+    const delay = bytes < QUIET_BYTES ? DRAIN_MS.quiet : bytes < busyBytes ? DRAIN_MS.active : DRAIN_MS.busy;
     await sleep(delay, undefined, { signal }).catch(() => undefined);
   }
-  recorder.turn();
+  // Nothing is added any more, so what the ring holds can be read to its end.
+  probes.detach();
+  while (recorder.turn() > 0);
   flush();
 }
 

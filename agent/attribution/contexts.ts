@@ -53,11 +53,10 @@ export function createContexts({ intern, trustsService }: ContextsOptions): Cont
       const marker = parseMarker(line);
       if (!marker) return;
       const { transactionId, traceId, spanId } = marker;
-      contexts.set(context_id, {
-        contextId: transactionId || traceId || spanId ? intern({ transactionId, traceId, spanId }) : 0,
-        service: trustsService(uid) ? marker.service : null,
-        endedNs: Number.POSITIVE_INFINITY,
-      });
+      const contextId = transactionId || traceId || spanId ? intern({ transactionId, traceId, spanId }) : 0;
+      const service = trustsService(uid) ? marker.service : null;
+      if (contextId === 0 && !service) return;
+      contexts.set(context_id, { contextId, service, endedNs: Number.POSITIVE_INFINITY });
     },
     end(contextId, timeNs) {
       const owner = contexts.get(contextId);

@@ -29,9 +29,10 @@ const spanIdSchema = z
   .string()
   .regex(/^[0-9a-f]{16}$/)
   .refine((id) => !/^0+$/.test(id));
-const traceParentPattern = /^[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}$/;
+/** Version ff is forbidden: W3C Trace Context, 3.2.2.1. */
+const traceParentPattern = /^(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}$/;
 
-/** Null when the line sets nothing that we know. The last of a repeated key wins; unknown keys are ignored. */
+/** Null when the line is no marker. The last of a repeated key wins; unknown keys are ignored. */
 export function parseMarker(line: string): Marker | null {
   const marker: Marker = { transactionId: null, traceId: null, spanId: null, service: null, badFields: 0 };
   const words = line.replace(/\n$/, '').split(' ');
@@ -65,7 +66,11 @@ function applyField(marker: Marker, field: string): void {
   }
 }
 
+/** What the grammar forbids in a value: control characters and space. */
+const FORBIDDEN = /[^\u0021-\u007e\u0080-\u{10ffff}]/u;
+
 function decodeValue(value: string): string | null {
+  if (FORBIDDEN.test(value)) return null;
   try {
     return decodeURIComponent(value);
   } catch {
@@ -93,8 +98,7 @@ export function formatMarker(fields: MarkerFields): string {
   return line;
 }
 
-/** Escapes what the grammar forbids in a value: control characters, space and the percent sign itself. */
+/** Escapes what the grammar forbids, and the percent sign itself. */
 function encodeValue(value: string): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: those are what is escaped
-  return value.replace(/[\u0000-\u0020%\u007f]/g, (character) => encodeURIComponent(character));
+  return value.replace(/[^\u0021-\u0024\u0026-\u007e\u0080-\u{10ffff}]/gu, encodeURIComponent);
 }

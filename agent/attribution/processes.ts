@@ -63,6 +63,8 @@ export function createOwnProcessCheck(script: string, ownUid: number): (pid: num
       const args = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');
       const at = args.findIndex((argument) => basename(argument) === basename(script));
       if (at < 0 || !OWN_COMMANDS.has(args[at + 1] ?? '')) return false;
+      // Behind anything but Node's options it is an argument of another script.
+      if (!args.slice(1, at).every((argument) => argument.startsWith('-'))) return false;
       const path = args[at]!.startsWith('/') ? args[at]! : `${readlinkSync(`/proc/${pid}/cwd`)}/${args[at]}`;
       return statSync(path).ino === statSync(script).ino;
     } catch {

@@ -12,7 +12,8 @@ export interface TextCache {
 export function createTextCache(size: number, intern: (text: string) => number): TextCache {
   const width = size >>> 2;
   const keys = new Uint32Array(SLOTS * width);
-  const ids = new Int32Array(SLOTS).fill(-1);
+  /** 0: an empty slot, or a text that the recording could not take just then. */
+  const ids = new Uint32Array(SLOTS);
   return {
     idAt(words, offset) {
       const at = offset >>> 2;
@@ -20,11 +21,11 @@ export function createTextCache(size: number, intern: (text: string) => number):
       for (let i = 0; i < width; i++) hash = Math.imul(hash ^ words[at + i]!, 0x9e3779b1);
       const slot = (hash >>> 16) % SLOTS;
       const key = slot * width;
-      let same = ids[slot]! >= 0;
+      let same = ids[slot] !== 0;
       for (let i = 0; same && i < width; i++) same = keys[key + i] === words[at + i];
       if (!same) {
-        for (let i = 0; i < width; i++) keys[key + i] = words[at + i]!;
         ids[slot] = intern(readText(new DataView(words.buffer, words.byteOffset), offset, size));
+        for (let i = 0; i < width; i++) keys[key + i] = words[at + i]!;
       }
       return ids[slot]!;
     },

@@ -18,6 +18,8 @@ import type { Processes } from '../attribution/processes.ts';
 const BUFFER_BYTES = 1 << 20;
 const SIZES = new Map<number, number>(DEFINITIONS.map(({ id, size }) => [id, size]));
 const TEXT_BYTES_MAX = MARKER_SIZE + PATH_SIZE;
+/** What every definition begins with: its type and the size of its text. */
+const HEAD_SIZE = 8;
 
 export interface DefinitionStream {
   /** Reads all that the ring holds. */
@@ -32,13 +34,13 @@ export function createDefinitionStream(
 ): DefinitionStream {
   const buffer = new Uint8Array(BUFFER_BYTES);
   const view = new DataView(buffer.buffer);
-  const decoder = new TextDecoder();
+  const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
   let badRecords = 0;
 
   function apply(offset: number, size: number): void {
-    const type = view.getUint16(offset, true);
+    const type = size < HEAD_SIZE ? 0 : view.getUint16(offset, true);
     const fixedSize = SIZES.get(type);
-    const textSize = size >= 8 ? view.getUint32(offset + 4, true) : 0;
+    const textSize = size < HEAD_SIZE ? 0 : view.getUint32(offset + 4, true);
     // The kernel rounds nothing up here: what it wrote is the record and its text, to the byte.
     if (fixedSize === undefined || textSize > TEXT_BYTES_MAX || fixedSize + textSize !== size) {
       badRecords++;
@@ -60,6 +62,11 @@ export function createDefinitionStream(
       for (let filled = ring.drain(buffer); filled > 0; filled = ring.drain(buffer)) {
         for (let at = 0; at < filled; ) {
           const size = view.getUint32(at, true);
+          if (size > filled - at - FRAME_HEADER_SIZE) {
+            // No frame at all, so nothing says where the next one begins.
+            badRecords++;
+            break;
+          }
           apply(at + FRAME_HEADER_SIZE, size);
           at += FRAME_HEADER_SIZE + ((size + 7) & ~7);
         }

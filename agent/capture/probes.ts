@@ -14,6 +14,8 @@ export interface Probes {
   readonly attached: readonly string[];
   /** Runs that the kernel skipped because the same program was running on that CPU, over all programs. */
   recursionMisses(): bigint;
+  /** No event is captured any more; the rings stay. */
+  detach(): void;
   close(): void;
 }
 
@@ -38,6 +40,7 @@ export function openProbes({ agentPid, eventRingBytes }: ProbesOptions): Probes 
       definitions: object.ring('definitions'),
       losses: object.map('losses'),
       recursionMisses: () => object.programStats().reduce((sum, { recursionMisses }) => sum + recursionMisses, 0n),
+      detach: () => object.detach(),
       close: () => object.close(),
     };
   } catch (error) {

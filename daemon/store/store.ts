@@ -2,26 +2,11 @@
  * What the API and replay need of recorded events. Above this line nobody sees SQL; below it nobody sees an API
  * parameter. A fleet's database would be a second adaptor.
  */
+import type { EventFilter } from '../../agent/recording/event_filter.ts';
 import type { ApiEvent } from '../../bpf/schema/api.ts';
 import type { NumberedBlock } from '../../bpf/schema/block.ts';
-import type { EventType } from '../../bpf/schema/index.ts';
 
-/** Conditions combine as AND; the values of a list as OR. */
-export interface EventFilter {
-  transactionId?: string;
-  traceId?: string;
-  services?: readonly string[];
-  nodes?: readonly string[];
-  eventTypes?: readonly EventType[];
-  /** Half-open: `fromNs <= timestamp < toNs`. */
-  fromNs?: bigint;
-  toNs?: bigint;
-  minDurationNs?: bigint;
-  maxDurationNs?: bigint;
-  pid?: number;
-  comm?: string;
-  failed?: boolean;
-}
+export type { EventFilter };
 
 /** An event's place in the total order; every event is its own key. */
 export type EventKey = Pick<ApiEvent, 'timestamp_ns' | 'event_id'>;

@@ -39,7 +39,7 @@ export async function run(context: BenchContext): Promise<BenchResult> {
     anchors,
     targets: [
       {
-        text: `kreplay adds at most ${percent(SHARE_OF_BPFTRACE_MAX)} of what bpftrace adds`,
+        text: `kreplay adds at most ${percent(SHARE_OF_BPFTRACE_MAX)} of what bpftrace adds that prints each write`,
         measured: percent(share),
         met: share <= SHARE_OF_BPFTRACE_MAX,
       },
@@ -81,25 +81,26 @@ function loadsOf(measured: Measured): Record<WriteTracerName, TracedLoad['load']
 }
 
 function tableOf(measured: Measured, added: Record<Peer, number[]>, lost: Record<Peer, Lost | null>): string[][] {
-  const untracedNs = median(measured.untraced.map(({ load }) => load.median_ns));
-  const bpftraceNs = median(added.bpftrace);
+  const medianNs = (name: WriteTracerName) => median(measured[name].map(({ load }) => load.median_ns));
   const fastestNs = (name: WriteTracerName) => Math.min(...measured[name].map(({ load }) => load.fastest_ns));
+  const share = (name: Peer, of: Peer) => percent(median(added[name]) / median(added[of]));
   return [
-    ['', 'ns a write', 'added', 'rounds', 'of untraced', 'of bpftrace', 'fastest', 'lost'],
-    ['untraced', nanoseconds(untracedNs), '', '', '', '', nanoseconds(fastestNs('untraced')), ''],
-    ...PEERS.map((name) => {
-      const addedNs = median(added[name]);
-      const loss = lost[name];
-      return [
-        name,
-        nanoseconds(median(measured[name].map(({ load }) => load.median_ns))),
-        nanoseconds(addedNs),
-        `${nanoseconds(Math.min(...added[name]))}..${nanoseconds(Math.max(...added[name]))}`,
-        percent(addedNs / untracedNs),
-        percent(addedNs / bpftraceNs),
-        nanoseconds(fastestNs(name)),
-        loss === null ? '-' : percent(loss.lost / loss.writes),
-      ];
-    }),
+    ['', 'ns a write', 'added', 'rounds', 'of untraced', 'of bpftrace', 'of its histogram', 'fastest', 'lost'],
+    ['untraced', nanoseconds(medianNs('untraced')), '', '', '', '', '', nanoseconds(fastestNs('untraced')), ''],
+    ...PEERS.map((name) => [
+      name,
+      nanoseconds(medianNs(name)),
+      nanoseconds(median(added[name])),
+      `${nanoseconds(Math.min(...added[name]))}..${nanoseconds(Math.max(...added[name]))}`,
+      percent(median(added[name]) / medianNs('untraced')),
+      share(name, 'bpftrace'),
+      share(name, 'bpftrace_histogram'),
+      nanoseconds(fastestNs(name)),
+      lossText(lost[name]),
+    ]),
   ];
+}
+
+function lossText(loss: Lost | null): string {
+  return loss === null ? '-' : percent(loss.lost / loss.writes);
 }

@@ -71,7 +71,7 @@ int main(int argc, char **argv)
 	user_ns = usage.ru_utime.tv_sec * 1e9 + usage.ru_utime.tv_usec * 1e3;
 	/* This line is a write of this process too: counted, so that a recording of it must add up. */
 	printf("{\"pid\": %d, \"writes\": %d, \"median_ns\": %.1f, \"fastest_ns\": %.1f, \"user_ns\": %.0f}\n",
-	       getpid(), batches * BATCH_WRITES + 1, batch_ns[batches / 2] / BATCH_WRITES,
-	       batch_ns[0] / BATCH_WRITES, user_ns);
+	       getpid(), batches * BATCH_WRITES + 1, batch_ns[batches / 2] / BATCH_WRITES, batch_ns[0] / BATCH_WRITES,
+	       user_ns);
 	return 0;
 }

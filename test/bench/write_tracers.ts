@@ -112,7 +112,10 @@ async function traceWithBpftrace({ load, folder, signal }: TracerOptions): Promi
   return { load: result, recorded: Number(count.stdout), userNs: ended.userNs - result.user_ns };
 }
 
-/** Keeps no event, so nothing is woken up and nothing can be lost: the least that bpftrace can cost. */
+/**
+ * Keeps no event, so no reader is woken up: the least that bpftrace can cost. Printing wakes its reader for every event
+ * that finds it asleep, which on a virtual machine takes many times what the event itself does.
+ */
 const BPFTRACE_HISTOGRAM = `
 tracepoint:syscalls:sys_enter_write { @enter[tid] = nsecs; }
 tracepoint:syscalls:sys_exit_write {

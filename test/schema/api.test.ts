@@ -1,10 +1,5 @@
 /** The API's event: what its schema accepts and refuses, and the types that are inferred from it. */
-import {
-  type ApiEvent,
-  apiEventSchema,
-  type BlockIoEvent,
-  type SysWriteEvent,
-} from '../../bpf/schema/api.ts';
+import { type ApiEvent, apiEventSchema, type BlockIoEvent, type SysWriteEvent } from '../../bpf/schema/api.ts';
 
 const common = {
   event_id: 'n1-17',

@@ -92,8 +92,8 @@ function rowsOf(block: Block): Decoded['rows'] {
     const place = places.get(type) ?? 0;
     places.set(type, place + 1);
     const own = PLAIN_COLUMNS.filter(({ eventType }) => eventType === 0 || eventType === type);
-    const valueOf = ({ name, eventType }: Column) => BigInt(block.columns.get(name)![eventType === 0 ? row : place]!);
-    return { type, values: Object.fromEntries(own.map((column) => [column.field, valueOf(column)])) };
+    const read = ({ name, eventType }: Column) => BigInt(block.columns.get(name)![eventType === 0 ? row : place]!);
+    return { type, values: Object.fromEntries(own.map((column) => [column.field, read(column)])) };
   });
   for (const { id } of EVENTS) expect(block.typeCounts[id]).toBe(places.get(id) ?? 0);
   return rows;
@@ -205,7 +205,7 @@ describe('filter', () => {
 describe('bad records', () => {
   const good = recordBytes(sysWrite, { pid: 7 });
 
-  test.each([
+  test.each<[string, Uint8Array]>([
     ['an empty record', new Uint8Array()],
     ['type 0', recordBytes(sysWrite, { event_type: 0 })],
     ['a type behind the last', recordBytes(sysWrite, { event_type: 3 })],
@@ -214,7 +214,7 @@ describe('bad records', () => {
     ['a byte too few', good.subarray(0, good.length - 1)],
     ['a word too many', Uint8Array.from([...good, 0, 0, 0, 0, 0, 0, 0, 0])],
     ['only the type', good.subarray(0, 2)],
-    ...DEFINITIONS.map((definition) => [`a ${definition.name}`, recordBytes(definition)] as const),
+    ...DEFINITIONS.map((definition) => [`a ${definition.name}`, recordBytes(definition)] as [string, Uint8Array]),
   ])('%s is counted, and the records beside it are kept', (_, bad) => {
     const decoder = createDecoder();
     for (const records of [[bad], [good, bad, good], [bad, bad, good], [good, bad]]) {

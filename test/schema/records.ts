@@ -21,7 +21,10 @@ export function recordBytes(
   const bytes = new Uint8Array(definition.size + text.length);
   bytes.set(text, definition.size);
   const { layout } = definition;
-  const type = { [layout[0]!.name]: definition.id, ...('text_size' in definition.fields && { text_size: text.length }) };
+  const type = {
+    [layout[0]!.name]: definition.id,
+    ...('text_size' in definition.fields && { text_size: text.length }),
+  };
   for (const [name, value] of Object.entries({ ...type, ...values })) {
     const place = layout.find((field) => field.name === name);
     if (!place) throw new Error(`${definition.name} has no field ${name}`);
@@ -34,7 +37,8 @@ function put(place: Uint8Array, type: string, value: Values[string]): void {
   const view = new DataView(place.buffer, place.byteOffset, place.byteLength);
   if (typeof value === 'string') place.set(encoder.encode(value).subarray(0, place.length));
   else if (value instanceof Uint8Array) place.set(value);
-  else if (typeof value === 'object') value.forEach((origin, slot) => putOrigin(view, slot * ORIGIN_SIZE, origin));
+  else if (typeof value === 'object')
+    for (const [slot, origin] of value.entries()) putOrigin(view, slot * ORIGIN_SIZE, origin);
   else if (type === '__u64' || type === '__s64') view.setBigUint64(0, BigInt.asUintN(64, BigInt(value)), true);
   else if (type === '__u16') view.setUint16(0, Number(value), true);
   else view.setUint32(0, Number(value), true);

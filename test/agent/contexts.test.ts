@@ -1,0 +1,99 @@
+/** Who owns an event: as long as the setter holds a context, and for a forked copy beyond that; nobody is an answer. */
+import { createContexts } from '../../agent/attribution/contexts.ts';
+import { CONTEXT_FLAGS, CONTEXT_LOST } from '../../bpf/schema/common.ts';
+import { createNames } from './names.ts';
+
+const { CONTEXT_INHERITED_PROCESS, CONTEXT_INHERITED_THREAD, CONTEXT_PROCESS_DEFAULT } = CONTEXT_FLAGS;
+const ROOT_UID = 0;
+const GUEST_UID = 1001;
+const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736';
+
+function setUp() {
+  const ids = createNames();
+  const contexts = createContexts({
+    intern: ({ transactionId, traceId, spanId }) => ids.intern(JSON.stringify([transactionId, traceId, spanId])),
+    trustsService: (uid) => uid === ROOT_UID,
+  });
+  const define = (context_id: number, body: string, uid = ROOT_UID) =>
+    contexts.define({ context_id, time_ns: 100, uid }, `KREPLAY1 ${body}\n`);
+  const transactionAt = (contextId: number, flags: number, startNs: number) => {
+    const owner = contexts.ownerAt(contextId, flags, startNs);
+    return owner ? (JSON.parse(ids.text(owner.contextId) ?? '[null]') as string[])[0] : 'nobody';
+  };
+  return { contexts, ids, define, transactionAt };
+}
+
+test('an event belongs to the transaction that its marker named', () => {
+  const { define, contexts, ids, transactionAt } = setUp();
+  define(256, `txn=order-1 trace=${TRACE}`);
+  define(512, 'proc txn=order-2');
+  expect(ids.text(contexts.ownerAt(256, 0, 150)!.contextId)).toBe(JSON.stringify(['order-1', TRACE, null]));
+  expect(transactionAt(512, CONTEXT_PROCESS_DEFAULT, 150)).toBe('order-2');
+});
+
+test.each([
+  ['no context', 0],
+  ['a context whose definition was lost', CONTEXT_LOST],
+  ['a context that was never defined', 768],
+])('%s belongs to nobody', (_, contextId) => {
+  const { define, transactionAt } = setUp();
+  define(256, 'txn=order-1');
+  expect(transactionAt(contextId, 0, 150)).toBe('nobody');
+});
+
+describe('when the setter let go of it', () => {
+  const ENDED_NS = 200;
+
+  test.each([
+    ['its own thread, whose event began before', 0, ENDED_NS - 1, 'order-1'],
+    ['its own thread, as the kernel reads it then', 0, ENDED_NS, 'order-1'],
+    ['a thread by reference, before', CONTEXT_INHERITED_THREAD, ENDED_NS - 1, 'order-1'],
+    ['a thread by reference, in that nanosecond', CONTEXT_INHERITED_THREAD, ENDED_NS, 'nobody'],
+    ['a thread by reference, after', CONTEXT_INHERITED_THREAD, ENDED_NS + 1, 'nobody'],
+    ['a forked copy, after', CONTEXT_INHERITED_PROCESS, ENDED_NS + 1, 'order-1'],
+    ['a copy that a thread by reference forked', CONTEXT_INHERITED_PROCESS | CONTEXT_INHERITED_THREAD, 201, 'nobody'],
+    ["the process's default", CONTEXT_PROCESS_DEFAULT, ENDED_NS + 1, 'order-1'],
+  ])('%s', (_, flags, startNs, expected) => {
+    const { define, contexts, transactionAt } = setUp();
+    define(256, 'txn=order-1');
+    expect(transactionAt(256, flags, startNs)).toBe('order-1');
+    contexts.end(256, ENDED_NS);
+    expect(transactionAt(256, flags, startNs)).toBe(expected);
+  });
+
+  test('another context is not touched', () => {
+    const { define, contexts, transactionAt } = setUp();
+    define(256, 'txn=order-1');
+    define(512, 'txn=order-2');
+    contexts.end(256, ENDED_NS);
+    contexts.end(CONTEXT_LOST, ENDED_NS);
+    expect(transactionAt(512, CONTEXT_INHERITED_THREAD, 300)).toBe('order-2');
+  });
+});
+
+test('a service is believed only of those who may name it', () => {
+  const { define, contexts } = setUp();
+  define(256, 'txn=a svc=checkout', ROOT_UID);
+  define(512, 'txn=a svc=checkout', GUEST_UID);
+  define(768, 'svc=checkout', ROOT_UID);
+  expect(contexts.ownerAt(256, 0, 1)!.service).toBe('checkout');
+  expect(contexts.ownerAt(512, 0, 1)!.service).toBeNull();
+  expect(contexts.ownerAt(768, 0, 1)).toMatchObject({ contextId: 0, service: 'checkout' });
+});
+
+test.each([
+  ['no fields', '', ROOT_UID],
+  ['only unknown fields', 'x-kind=express', ROOT_UID],
+  ['only malformed fields', 'trace=1234', ROOT_UID],
+  ['only a service, of a writer who is not believed', 'svc=checkout', GUEST_UID],
+])('a marker with %s makes nobody an owner', (_, body, uid) => {
+  const { define, contexts } = setUp();
+  define(256, body, uid);
+  expect(contexts.ownerAt(256, 0, 150)).toBeUndefined();
+});
+
+test('a definition that is no marker line is nobody', () => {
+  const { contexts } = setUp();
+  contexts.define({ context_id: 256, time_ns: 1, uid: 0 }, '');
+  expect(contexts.ownerAt(256, 0, 150)).toBeUndefined();
+});

@@ -1,0 +1,122 @@
+/** Whose data a block request carries: a request of one owner is that owner's, one of several is nobody's alone. */
+import { blockIo } from '../../bpf/schema/block_io.ts';
+import { CONTEXT_FLAGS } from '../../bpf/schema/common.ts';
+import { ORIGINS_MAX } from '../../bpf/schema/kinds.ts';
+import { sysWrite } from '../../bpf/schema/sys_write.ts';
+import { type Origin, recordBytes, type Values } from '../schema/records.ts';
+import { type Attribution, createAttribution } from './attributed.ts';
+
+const [ORDER_1, ORDER_2, NAMED] = [256, 512, 768];
+const [DD, CP] = [64, 128];
+
+let attribution: Attribution;
+
+beforeEach(() => {
+  attribution = createAttribution();
+  attribution.program(DD, 'dd');
+  attribution.program(CP, 'cp');
+  attribution.marker(ORDER_1, 'txn=order-1');
+  attribution.marker(ORDER_2, 'txn=order-2');
+  attribution.marker(NAMED, 'txn=order-3 svc=shop');
+});
+
+function origin(context_id: number, process_id: number, bytes = 4096, flags = 0): Origin {
+  return { context_id, process_id, bytes, flags };
+}
+
+/** A request that `owners[0]` queued. */
+function request(owners: readonly Origin[], values: Values = {}): Uint8Array {
+  const [first] = owners;
+  const queued = { context_id: first?.context_id ?? 0, process_id: first?.process_id ?? 0 };
+  return recordBytes(blockIo, { ...queued, origin_count: owners.length, origins: owners, ...values });
+}
+
+/** `service transaction bytes` of each slot in use, of the `place`th request. */
+function slots(place = 0): string[] {
+  return Array.from({ length: ORIGINS_MAX }, (_, slot) => {
+    const column = `block_io.origins_${slot}`;
+    const transaction = attribution.transaction(`${column}_context`, place) ?? '-';
+    return `${attribution.name(`${column}_service`, place)} ${transaction} ${attribution.number(`${column}_bytes`, place)}`;
+  }).filter((slot) => slot !== 'null - 0n' && slot !== 'null - 0');
+}
+
+test('a request of one owner belongs to it', () => {
+  attribution.resolve([request([origin(ORDER_1, DD)])]);
+  expect(attribution.owner()).toBe('order-1 marker exact dd');
+  expect(slots()).toEqual(['dd order-1 4096']);
+});
+
+test('a request of several transactions is shared, and each owner is named', () => {
+  attribution.resolve([request([origin(ORDER_1, DD, 8192), origin(ORDER_2, CP, 512)])]);
+  expect(attribution.owner()).toMatch(/^- \w+ shared dd$/);
+  expect(slots()).toEqual(['dd order-1 8192', 'cp order-2 512']);
+});
+
+test('a request of a transaction and of nobody is shared', () => {
+  attribution.resolve([request([origin(ORDER_1, DD), origin(0, CP)])]);
+  expect(attribution.owner()).toMatch(/^- \w+ shared dd$/);
+  expect(slots()).toEqual(['dd order-1 4096', 'cp - 4096']);
+});
+
+test('two processes of one transaction do not share it with anyone', () => {
+  attribution.resolve([request([origin(ORDER_1, DD), origin(ORDER_1, CP, 1)])]);
+  expect(attribution.owner()).toBe('order-1 marker exact dd');
+  expect(slots()).toEqual(['dd order-1 4096', 'cp order-1 1']);
+});
+
+test('two markers of one transaction do not share it with anyone', () => {
+  attribution.marker(1024, 'txn=order-1');
+  attribution.resolve([request([origin(ORDER_1, DD), origin(1024, DD)])]);
+  expect(attribution.owner()).toBe('order-1 marker exact dd');
+});
+
+test('a request of more owners than there are slots is shared, even when the named ones agree', () => {
+  const owners = Array<Origin>(ORIGINS_MAX).fill(origin(ORDER_1, DD));
+  attribution.resolve([request(owners, { origin_count: ORIGINS_MAX + 1 })]);
+  expect(attribution.owner()).toMatch(/^- \w+ shared dd$/);
+  expect(slots()).toHaveLength(ORIGINS_MAX);
+});
+
+test('a service that a marker names wins over the process, for each owner', () => {
+  attribution.resolve([request([origin(NAMED, DD), origin(ORDER_2, CP)])]);
+  expect(slots()).toEqual(['shop order-3 4096', 'cp order-2 4096']);
+});
+
+test("an owner by reference is nobody once its setter's context ended", () => {
+  attribution.contexts.end(ORDER_2, 1000);
+  const byReference = origin(ORDER_2, CP, 512, CONTEXT_FLAGS.CONTEXT_INHERITED_THREAD);
+  attribution.resolve([
+    request([origin(ORDER_1, DD), byReference], { timestamp_ns: 999 }),
+    request([origin(ORDER_1, DD), byReference], { timestamp_ns: 1000 }),
+  ]);
+  expect(slots(0)).toEqual(['dd order-1 4096', 'cp order-2 512']);
+  expect(slots(1)).toEqual(['dd order-1 4096', 'cp - 512']);
+});
+
+test('a request without data has no owners and keeps its queuer', () => {
+  attribution.resolve([request([], { context_id: ORDER_1, process_id: DD })]);
+  expect(attribution.owner()).toBe('order-1 marker exact dd');
+  expect(slots()).toEqual([]);
+});
+
+test('the largest share is a whole 32-bit number of bytes', () => {
+  attribution.resolve([request([origin(ORDER_1, DD, 2 ** 32 - 1)])]);
+  expect(slots()).toEqual([`dd order-1 ${2 ** 32 - 1}`]);
+});
+
+test('requests among other events change their own rows only, and leave no traces in the next block', () => {
+  const write = recordBytes(sysWrite, { context_id: ORDER_2, process_id: CP });
+  const shared = request([origin(ORDER_1, DD), origin(ORDER_2, CP)]);
+  attribution.resolve([write, shared, write, request([origin(ORDER_1, DD)]), shared, write]);
+  expect(Array.from({ length: 6 }, (_, row) => attribution.owner(row).replace(/ \w+ /, ' '))).toEqual([
+    'order-2 exact cp',
+    '- shared dd',
+    'order-2 exact cp',
+    'order-1 exact dd',
+    '- shared dd',
+    'order-2 exact cp',
+  ]);
+  attribution.resolve([request([]), request([origin(ORDER_1, DD)])]);
+  expect(slots(0)).toEqual([]);
+  expect(slots(1)).toEqual(['dd order-1 4096']);
+});

@@ -1,0 +1,78 @@
+/** The kernel's counters, which only grow, as losses since the last look. */
+import type { BpfMap } from 'libbpf-ts';
+import { createLossCounters, type Loss } from '../../agent/capture/loss_counters.ts';
+import { contextDefinition, DEFINITIONS } from '../../bpf/schema/definitions.ts';
+import { EVENTS } from '../../bpf/schema/index.ts';
+import { KERNEL_LOSS_CAUSES, LOSS_CAUSES_MAX, LOSS_TYPES_MAX } from '../../bpf/schema/losses.ts';
+
+const { LOSS_RING_FULL, LOSS_NO_MEMORY } = KERNEL_LOSS_CAUSES;
+const [sysWrite, blockIo] = EVENTS;
+
+function setUp() {
+  const lost = new BigUint64Array(LOSS_TYPES_MAX * LOSS_CAUSES_MAX);
+  const map = {
+    get(_key: Uint8Array, into: Uint8Array) {
+      into.set(new Uint8Array(lost.buffer));
+      return into;
+    },
+  } as BpfMap;
+  return {
+    counters: createLossCounters(map),
+    lose(type: number, cause: number, count: bigint) {
+      const at = type * LOSS_CAUSES_MAX + cause;
+      lost[at] = lost[at]! + count;
+    },
+  };
+}
+
+test('nothing lost is nothing told', () => {
+  expect(setUp().counters.take()).toEqual([]);
+});
+
+test('a loss is told once, by what was lost since', () => {
+  const { counters, lose } = setUp();
+  lose(sysWrite.id, LOSS_RING_FULL, 5n);
+  expect(counters.take()).toEqual([{ cause: 'ring_full', eventType: 'sys_write', count: 5 }]);
+  expect(counters.take()).toEqual([]);
+  lose(sysWrite.id, LOSS_RING_FULL, 2n);
+  expect(counters.take()).toEqual([{ cause: 'ring_full', eventType: 'sys_write', count: 2 }]);
+});
+
+test('types and causes are told apart', () => {
+  const { counters, lose } = setUp();
+  lose(blockIo.id, LOSS_NO_MEMORY, 3n);
+  lose(sysWrite.id, LOSS_NO_MEMORY, 1n);
+  lose(sysWrite.id, LOSS_RING_FULL, 2n);
+  expect(counters.take()).toEqual<Loss[]>([
+    { cause: 'ring_full', eventType: 'sys_write', count: 2 },
+    { cause: 'no_memory', eventType: 'sys_write', count: 1 },
+    { cause: 'no_memory', eventType: 'block_io', count: 3 },
+  ]);
+});
+
+test.each(DEFINITIONS.map(({ name, id }) => [name, id] as const))(
+  'a lost %s leaves events of any type without it',
+  (_, id) => {
+    const { counters, lose } = setUp();
+    lose(id, LOSS_RING_FULL, 4n);
+    expect(counters.take()).toEqual([{ cause: 'definition_lost', eventType: null, count: 4 }]);
+  },
+);
+
+test('counts go beyond 32 bits', () => {
+  const { counters, lose } = setUp();
+  lose(sysWrite.id, LOSS_RING_FULL, 2n ** 32n - 1n);
+  expect(counters.take()[0]!.count).toBe(2 ** 32 - 1);
+  lose(sysWrite.id, LOSS_RING_FULL, 1n);
+  expect(counters.take()[0]!.count).toBe(1);
+  lose(sysWrite.id, LOSS_RING_FULL, 2n ** 40n + 1n);
+  expect(counters.take()[0]!.count).toBe(2 ** 40 + 1);
+});
+
+test('the first and the last counter of the array are read', () => {
+  const { counters, lose } = setUp();
+  lose(0, 0, 1n);
+  lose(LOSS_TYPES_MAX - 1, LOSS_CAUSES_MAX - 1, 2n);
+  lose(contextDefinition.id, 0, 3n);
+  expect(counters.take().map(({ count }) => count)).toEqual([1, 3, 2]);
+});

@@ -1,0 +1,79 @@
+/** The table of definitions beside a plain model: whatever is set, read and pushed out, an id never gives another's value. */
+import fc from 'fast-check';
+import { createReferenceTable } from '../../agent/attribution/reference_table.ts';
+
+/** Ids in the order of their last use. When full, the older half goes. */
+function createModel(capacity: number) {
+  let used: { id: number; value: string }[] = [];
+  const take = (id: number) => {
+    const entry = used.find((other) => other.id === id);
+    used = used.filter((other) => other.id !== id);
+    return entry;
+  };
+  return {
+    set(id: number, value: string) {
+      if (used.length >= capacity) used = used.slice((used.length >> 1) + 1);
+      take(id);
+      used.push({ id, value });
+    },
+    get(id: number) {
+      const entry = take(id);
+      if (entry) used.push(entry);
+      return entry?.value;
+    },
+    get size() {
+      return used.length;
+    },
+  };
+}
+
+const command = fc.record({ kind: fc.constantFrom('set', 'get', 'get'), id: fc.nat(12) });
+
+test('every lookup gives what a plain model gives, and the table stays within its capacity', () => {
+  fc.assert(
+    fc.property(fc.integer({ min: 1, max: 8 }), fc.array(command, { maxLength: 120 }), (capacity, commands) => {
+      const table = createReferenceTable<string>(capacity);
+      const model = createModel(capacity);
+      commands.forEach(({ kind, id }, i) => {
+        if (kind === 'set') {
+          table.set(id, `value ${i}`);
+          model.set(id, `value ${i}`);
+        } else expect(table.get(id)).toBe(model.get(id));
+        expect(table.size).toBe(model.size);
+        expect(table.size).toBeLessThanOrEqual(capacity);
+      });
+    }),
+    { numRuns: 500 },
+  );
+});
+
+test('what was used last stays, what was not used for longest goes', () => {
+  const table = createReferenceTable<number>(8);
+  for (let id = 0; id < 8; id++) table.set(id, id);
+  for (const id of [0, 1, 2]) table.get(id);
+  table.set(8, 8);
+  expect([0, 1, 2, 8].map(table.get)).toEqual([0, 1, 2, 8]);
+  expect([3, 4, 5, 6].map(table.get)).toEqual([undefined, undefined, undefined, undefined]);
+});
+
+test.each([
+  ['another value', (table: ReturnType<typeof createReferenceTable<string>>) => table.set(1, 'new'), 'new'],
+  ['an overflow', (table: ReturnType<typeof createReferenceTable<string>>) => fill(table), undefined],
+])('a lookup after %s is not the remembered one', (_, change, expected) => {
+  const table = createReferenceTable<string>(4);
+  table.set(1, 'old');
+  expect(table.get(1)).toBe('old');
+  change(table);
+  expect(table.get(1)).toBe(expected);
+});
+
+test('an id that was asked for before it was defined is found afterwards', () => {
+  const table = createReferenceTable<string>(4);
+  expect(table.get(1)).toBeUndefined();
+  table.set(1, 'defined');
+  expect(table.get(1)).toBe('defined');
+});
+
+function fill(table: ReturnType<typeof createReferenceTable<string>>): void {
+  for (let id = 100; id < 108; id++) table.set(id, '');
+}

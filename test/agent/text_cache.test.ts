@@ -1,0 +1,88 @@
+/** The cache gives the number that plain decoding gives, also for texts that share a slot and for names that are odd. */
+import fc from 'fast-check';
+import { createTextCache } from '../../agent/attribution/text_cache.ts';
+import { createNames } from './names.ts';
+
+/** More distinct texts than slots: most of them collide. */
+const MANY = 3000;
+
+function wordsOf(texts: readonly Uint8Array[], size: number): Uint32Array {
+  const bytes = new Uint8Array(texts.length * size);
+  texts.forEach((text, i) => {
+    bytes.set(text.subarray(0, size), i * size);
+  });
+  return new Uint32Array(bytes.buffer);
+}
+
+function plain(text: Uint8Array, size: number): string {
+  const [name] = Buffer.from(text.subarray(0, size)).toString('latin1').split('\0', 1);
+  return Buffer.from(name!, 'latin1').toString('utf8');
+}
+
+test('any bytes get the number of their text', () => {
+  const text = fc.oneof(
+    fc.uint8Array({ maxLength: 40 }),
+    fc.string({ unit: 'binary', maxLength: 12 }).map((name) => new TextEncoder().encode(name)),
+    fc.constantFrom('dd', 'dd\0stale', 'postgres: writer', '').map((name) => new TextEncoder().encode(name)),
+  );
+  fc.assert(
+    fc.property(fc.constantFrom(16, 32), fc.array(text, { maxLength: 60 }), (size, texts) => {
+      const names = createNames();
+      const cache = createTextCache(size, names.intern);
+      const words = wordsOf(texts, size);
+      texts.forEach((bytes, i) => {
+        expect(cache.idAt(words, i * size)).toBe(names.intern(plain(bytes, size)));
+      });
+    }),
+  );
+});
+
+test('texts that push each other out of their slot keep their numbers', () => {
+  const ids = new Map<string, number>();
+  const intern = (text: string) => ids.get(text) ?? ids.set(text, ids.size + 1).size;
+  const cache = createTextCache(16, intern);
+  const texts = Array.from({ length: MANY }, (_, i) => `worker-${i}`);
+  const words = wordsOf(
+    texts.map((text) => new TextEncoder().encode(text)),
+    16,
+  );
+  for (const turn of [1, 2, 3]) {
+    const wrong = texts.filter((text, i) => cache.idAt(words, i * 16) !== intern(text));
+    expect({ turn, wrong }).toEqual({ turn, wrong: [] });
+  }
+  expect(ids.size).toBe(MANY);
+});
+
+test('a text that was seen before is not decoded again', () => {
+  const seen: string[] = [];
+  const cache = createTextCache(16, (text) => seen.push(text));
+  const words = wordsOf([new TextEncoder().encode('dd')], 16);
+  expect([cache.idAt(words, 0), cache.idAt(words, 0)]).toEqual([1, 1]);
+  expect(seen).toEqual(['dd']);
+});
+
+test('a number that was not to be had is asked for again', () => {
+  const answers = [0, 7];
+  const cache = createTextCache(16, () => answers.shift()!);
+  const words = wordsOf([new TextEncoder().encode('dd')], 16);
+  expect([cache.idAt(words, 0), cache.idAt(words, 0), cache.idAt(words, 0)]).toEqual([0, 7, 7]);
+});
+
+test('a text whose number could not be made does not get that of another', () => {
+  const ids = new Map<string, number>();
+  let failing = false;
+  const cache = createTextCache(16, (text) => {
+    if (failing) throw new Error('no number');
+    return ids.get(text) ?? ids.set(text, ids.size + 1).size;
+  });
+  const texts = Array.from({ length: MANY }, (_, i) => `worker-${i}`);
+  const words = wordsOf(
+    texts.map((text) => new TextEncoder().encode(text)),
+    16,
+  );
+  for (let i = 0; i < MANY / 2; i++) cache.idAt(words, i * 16);
+  failing = true;
+  for (let i = MANY / 2; i < MANY; i++) expect(() => cache.idAt(words, i * 16)).toThrow('no number');
+  failing = false;
+  expect(texts.filter((text, i) => cache.idAt(words, i * 16) !== ids.get(text))).toEqual([]);
+});

@@ -1,0 +1,92 @@
+/** The wall clock of kernel times, on clocks that the test holds: noise moves nothing, everything else is told once. */
+import { createWallClock } from '../../agent/capture/wall_clock.ts';
+
+const OFFSET_NS = 1_763_683_200_000_000_000n;
+const BOOT_NS = 5_000_000_000n;
+
+function setUp() {
+  const clocks = { bootNs: BOOT_NS, offsetNs: OFFSET_NS };
+  const clock = createWallClock((into) => {
+    into[0] = clocks.bootNs + clocks.offsetNs;
+    into[1] = clocks.bootNs;
+  });
+  /** What measuring says after the offset moved by so much. */
+  const moveBy = (ns: bigint) => {
+    clocks.offsetNs += ns;
+    clocks.bootNs += 1000n;
+    return clock.measure()?.kind;
+  };
+  const usedNs = () => new BigInt64Array(clock.offsetWords.buffer)[0];
+  return { clock, clocks, moveBy, usedNs };
+}
+
+test('the first measurement is the start', () => {
+  const { clock, usedNs } = setUp();
+  expect(clock.measure()).toEqual({ bootNs: BOOT_NS, offsetNs: OFFSET_NS, kind: 'start' });
+  expect(usedNs()).toBe(OFFSET_NS);
+});
+
+test('a start at offset zero is told too', () => {
+  const { clock, clocks } = setUp();
+  clocks.offsetNs = 0n;
+  expect(clock.measure()?.kind).toBe('start');
+  expect(clock.measure()).toBeUndefined();
+});
+
+test.each([
+  [0n, undefined],
+  [1000n, undefined],
+  [-1000n, undefined],
+  [1001n, 'slew'],
+  [-1001n, 'slew'],
+  [999_999n, 'slew'],
+  [-999_999n, 'slew'],
+  [1_000_000n, 'step'],
+  [-1_000_000n, 'step'],
+  [3_600_000_000_000n, 'step'],
+  [-2n * OFFSET_NS, 'step'],
+])('an offset that moved by %p ns is: %p', (ns, kind) => {
+  const { clock, clocks, moveBy, usedNs } = setUp();
+  clock.measure();
+  expect(moveBy(ns)).toBe(kind);
+  expect(usedNs()).toBe(kind ? clocks.offsetNs : OFFSET_NS);
+});
+
+test('noise does not add up: only the distance to the offset in use counts', () => {
+  const { clock, moveBy, usedNs } = setUp();
+  clock.measure();
+  expect([700n, -1400n, 1400n, 300n].map(moveBy)).toEqual([undefined, undefined, undefined, undefined]);
+  expect(moveBy(1n)).toBe('slew');
+  expect(usedNs()).toBe(OFFSET_NS + 1001n);
+});
+
+test('a change tells when it was noticed, and is told once', () => {
+  const { clock, clocks, moveBy } = setUp();
+  clock.measure();
+  clocks.offsetNs += 5_000_000n;
+  clocks.bootNs += 7n;
+  expect(clock.measure()).toEqual({ bootNs: BOOT_NS + 7n, offsetNs: OFFSET_NS + 5_000_000n, kind: 'step' });
+  expect(moveBy(0n)).toBeUndefined();
+});
+
+test('the words that others hold are the offset in use, also after a step', () => {
+  const { clock, moveBy } = setUp();
+  const held = clock.offsetWords;
+  clock.measure();
+  moveBy(-2_000_000n);
+  expect(BigInt(held[0]!) + (BigInt(held[1]!) << 32n)).toBe(OFFSET_NS - 2_000_000n);
+});
+
+test('now is the wall clock itself, not one with the offset in use', () => {
+  const { clock, clocks } = setUp();
+  clock.measure();
+  clocks.offsetNs += 900n;
+  expect(clock.nowNs()).toBe(BOOT_NS + OFFSET_NS + 900n);
+});
+
+test("this machine's clock starts, and says what time it is", () => {
+  const clock = createWallClock();
+  expect(clock.measure()?.kind).toBe('start');
+  const differenceMs = Number(clock.nowNs() / 1_000_000n) - Date.now();
+  expect(Math.abs(differenceMs)).toBeLessThan(1000);
+});
