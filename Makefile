@@ -7,7 +7,8 @@ MAKEFLAGS += --no-builtin-rules
 Q := $(if $(V),,@)
 
 BPF_PROGRAMS := maps task sys_write block_io #
-BPF_OBJECTS := $(BPF_PROGRAMS:%=build/bpf/%.bpf.o)
+# One for kernels that have bpf_rdonly_cast(), one for those that do not: bpf/kernel_compat.bpf.h says why.
+BPF_VARIANTS := kreplay kreplay_cast #
 BPF_HEADERS := $(wildcard bpf/*.bpf.h) bpf/gen/events.h
 BPF_CFLAGS := -target bpf -D__TARGET_ARCH_x86 -g -O2 -Wall -Wextra -Werror -Wno-unused-parameter \
 	-I/usr/include/x86_64-linux-gnu -Ibpf
@@ -34,19 +35,25 @@ build: setup bpf native ## set up and build everything: build/kreplay
 setup: packages node_modules/.package-lock.json ## install what the build needs: Debian packages, npm packages with the pinned Node
 
 packages:
+	@[ "$$(uname -sm)" = "Linux x86_64" ] || { echo "kreplay runs on Linux on x86-64, not on $$(uname -sm)" >&2; exit 1; }
 	$(call need,$(BUILD_PACKAGES) $(if $(shell command -v npm),,npm:/usr/bin/npm))
 
 node_modules/.package-lock.json: package-lock.json package.json native/package.json
 	npm ci --no-audit --no-fund --loglevel=error
 	@touch $@
 
-bpf: build/bpf/kreplay.bpf.o ## compile the BPF programs
+bpf: $(BPF_VARIANTS:%=build/bpf/%.bpf.o) ## compile the BPF programs
 
-build/bpf/%.bpf.o: bpf/%.bpf.c $(BPF_HEADERS)
+build/bpf/kreplay/%.o: bpf/%.bpf.c $(BPF_HEADERS)
 	@mkdir -p $(@D)
 	$(Q)clang $(BPF_CFLAGS) -c $< -o $@
 
-build/bpf/kreplay.bpf.o: $(BPF_OBJECTS)
+build/bpf/kreplay_cast/%.o: bpf/%.bpf.c $(BPF_HEADERS)
+	@mkdir -p $(@D)
+	$(Q)clang $(BPF_CFLAGS) -DWITH_RDONLY_CAST -c $< -o $@
+
+.SECONDEXPANSION:
+$(BPF_VARIANTS:%=build/bpf/%.bpf.o): build/bpf/%.bpf.o: $$(addprefix build/bpf/%/,$$(addsuffix .o,$(BPF_PROGRAMS)))
 	$(Q)/usr/sbin/bpftool gen object $@ $^
 
 native: setup ## compile the addon

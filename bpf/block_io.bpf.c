@@ -84,7 +84,7 @@ static __always_inline int queue_bio(struct bio *bio)
 	owner.process_id = process_id_of(task, state);
 	owner.pid = task->tgid;
 	owner.tid = task->pid;
-	bpf_get_current_comm(owner.comm, sizeof(owner.comm));
+	copy_comm(owner.comm, task);
 	bpf_map_update_elem(&bio_owners, &key, &owner, BPF_ANY);
 	return 0;
 }

@@ -3,16 +3,21 @@
 #ifndef KREPLAY_FILE_BPF_H
 #define KREPLAY_FILE_BPF_H
 
+#include "kernel_compat.bpf.h"
 #include "kreplay.bpf.h"
 
 #define PATH_DEPTH_MAX 64
 #define NAME_SIZE_MAX 256
+/* No name leads to the file any more. The upper half of hash_len is a length of at most 255. */
+#define NAME_UNLINKED (1ull << 63)
 /* A path is walked again after this long: renaming a folder above the file changes none of the file's own keys. */
 #define PATH_AGE_MAX_NS 1000000000ull
 
 struct known_file {
 	__u64 file_id;
 	__u64 defined_ns;
+	/* Where markers go. */
+	__u64 is_dev_null;
 };
 
 struct {
@@ -41,16 +46,22 @@ struct {
 	__type(value, struct file_scratch);
 } file_scratch SEC(".maps");
 
-/* The open file behind a descriptor, or NULL. Only a number: every look into it needs a probe read. */
+/* MKDEV(1, 3), as the kernel keeps it. */
+#define DEV_NULL (1u << 20 | 3)
+
+/* The open file behind a descriptor, or NULL. */
 static __always_inline struct file *file_of(struct task_struct *task, __u32 fd)
 {
 	struct fdtable *table = task->files->fdt;
-	struct file *file = NULL;
 
-	if (fd >= table->max_fds)
-		return NULL;
-	bpf_probe_read_kernel(&file, sizeof(file), &table->fd[fd]);
-	return file;
+	return fd < table->max_fds ? READ_POINTER(&table->fd[fd]) : NULL;
+}
+
+static __always_inline bool is_dev_null(struct file *file)
+{
+	struct inode *inode = READ(struct file, file, f_inode);
+
+	return READ(struct inode, inode, i_rdev) == DEV_NULL && (READ(struct inode, inode, i_mode) & S_IFMT) == S_IFCHR;
 }
 
 /*
@@ -96,9 +107,9 @@ static __always_inline void walk_path(struct file_scratch *scratch)
 	scratch->definition.flags |= FILE_TRUNCATED;
 }
 
-static __always_inline __u64 define_file(struct file *file, const struct file_key *key, __u64 now_ns)
+/* 0 when the definition was lost: the next write tries again. */
+static __always_inline __u64 define_file(struct file *file, const struct file_key *key)
 {
-	struct known_file known = {.defined_ns = now_ns};
 	struct file_definition *definition;
 	struct file_scratch *scratch;
 	struct inode *inode;
@@ -112,12 +123,12 @@ static __always_inline __u64 define_file(struct file *file, const struct file_ke
 	inode = BPF_CORE_READ(file, f_inode);
 	__builtin_memset(definition, 0, sizeof(*definition));
 	definition->definition_type = FILE_DEFINITION;
-	definition->file_id = known.file_id = new_id();
+	definition->file_id = new_id();
 	definition->inode = key->inode;
 	definition->mode = BPF_CORE_READ(inode, i_mode);
 	definition->filesystem = BPF_CORE_READ(inode, i_sb, s_magic);
 	/* A file that never had a name, such as a memfd, counts as deleted, as in /proc. */
-	if (key->parent & 1 && (definition->mode & S_IFMT) == S_IFREG)
+	if (key->name_hash & NAME_UNLINKED && (definition->mode & S_IFMT) == S_IFREG)
 		definition->flags |= FILE_DELETED;
 	path = BPF_CORE_READ(file, f_path);
 	scratch->walk.mount = (void *)path.mnt - bpf_core_field_offset(struct mount, mnt);
@@ -133,8 +144,7 @@ static __always_inline __u64 define_file(struct file *file, const struct file_ke
 		count_loss(FILE_DEFINITION, LOSS_RING_FULL);
 		return 0;
 	}
-	bpf_map_update_elem(&known_files, key, &known, BPF_ANY);
-	return known.file_id;
+	return definition->file_id;
 }
 
 static __always_inline bool same_file(const struct file_key *a, const struct file_key *b)
@@ -147,38 +157,48 @@ static __always_inline bool same_file(const struct file_key *a, const struct fil
  * The key holds what a path depends on near the file: the leaf's name and its folder. The inode number tells apart
  * sockets and pipes whose structures were freed and used again at the same address.
  */
-static __always_inline __u64 file_id_of(struct file *file, struct task_state *state, __u64 now_ns)
+static __always_inline void read_file_key(struct file *file, struct file_key *key)
 {
-	struct known_file *known;
-	struct file_key key = {};
-	struct dentry *dentry;
-	struct path path;
+	struct dentry *dentry = READ(struct file, file, f_path.dentry);
+	struct inode *inode = READ(struct file, file, f_inode);
 
-	if (!file)
-		return 0;
-	path = BPF_CORE_READ(file, f_path);
-	dentry = path.dentry;
-	key.mount = (__u64)path.mnt;
-	key.dentry = (__u64)dentry;
-	/* Pointers are even: the lowest bit has room for "no name leads to it", as d_unlinked() tells. */
-	key.parent = (__u64)BPF_CORE_READ(dentry, d_parent) | !BPF_CORE_READ(dentry, d_hash.pprev);
-	key.name_hash = BPF_CORE_READ(dentry, d_name.hash_len);
-	key.inode = BPF_CORE_READ(file, f_inode, i_ino);
+	key->mount = (__u64)READ(struct file, file, f_path.mnt);
+	key->dentry = (__u64)dentry;
+	key->parent = (__u64)READ(struct dentry, dentry, d_parent);
+	key->name_hash = READ(struct dentry, dentry, d_name.hash_len);
+	/* As d_unlinked() tells. */
+	if (!READ(struct dentry, dentry, d_hash.pprev))
+		key->name_hash |= NAME_UNLINKED;
+	key->inode = READ(struct inode, inode, i_ino);
+}
 
-	if (state->file_key_id && now_ns - state->file_defined_ns < PATH_AGE_MAX_NS &&
-	    same_file(&state->file_key, &key))
-		return state->file_key_id;
+/* Makes the file the one that the task last wrote to. */
+static __always_inline void look_up_file(struct file *file, struct task_state *state, __u64 now_ns)
+{
+	struct known_file *known, defined = {.defined_ns = now_ns};
+	struct file_key key;
+
+	if (!file) {
+		state->file_id = 0;
+		state->file_is_dev_null = 0;
+		return;
+	}
+	read_file_key(file, &key);
+	if (state->file_id && now_ns - state->file_defined_ns < PATH_AGE_MAX_NS && same_file(&state->file_key, &key))
+		return;
 
 	known = bpf_map_lookup_elem(&known_files, &key);
-	if (known && now_ns - known->defined_ns < PATH_AGE_MAX_NS) {
-		state->file_key_id = known->file_id;
-		state->file_defined_ns = known->defined_ns;
-	} else {
-		state->file_key_id = define_file(file, &key, now_ns);
-		state->file_defined_ns = now_ns;
+	if (!known || now_ns - known->defined_ns >= PATH_AGE_MAX_NS) {
+		defined.file_id = define_file(file, &key);
+		defined.is_dev_null = is_dev_null(file);
+		if (defined.file_id)
+			bpf_map_update_elem(&known_files, &key, &defined, BPF_ANY);
+		known = &defined;
 	}
+	state->file_id = known->file_id;
+	state->file_is_dev_null = known->is_dev_null;
+	state->file_defined_ns = known->defined_ns;
 	state->file_key = key;
-	return state->file_key_id;
 }
 
 #endif

@@ -94,6 +94,7 @@ struct task_struct {
 	__u32 pid, tgid;
 	struct task_struct *group_leader;
 	__u64 start_boottime;
+	char comm[16];
 	struct files_struct *files;
 };
 
@@ -125,10 +126,6 @@ struct request {
 /* The disk of a request before request_queue had it (kernel commit d152c682f03c, 5.15). */
 struct request___rq_disk {
 	struct gendisk *rq_disk;
-};
-
-enum req_flag_bits {
-	__REQ_PREFLUSH,
 };
 
 #pragma clang attribute pop

@@ -27,16 +27,16 @@ struct task_state {
 	/* The write that is under way; start_ns is 0 when none is. */
 	__u64 start_ns;
 	__u64 bytes_requested;
-	__u64 file_id;
 	__s32 fd;
 	__u32 syscall;
 
 	/* The file last written to: most tasks write to one at a time. */
+	__u64 file_id;
+	__u64 file_defined_ns;
+	__u64 file_is_dev_null;
 	struct file_key {
 		__u64 mount, dentry, parent, name_hash, inode;
 	} file_key;
-	__u64 file_key_id;
-	__u64 file_defined_ns;
 };
 
 struct task_state_map {
@@ -118,6 +118,13 @@ static __always_inline struct task_state *state_of(struct task_struct *task)
 static __always_inline struct task_state *new_state_of(struct task_struct *task)
 {
 	return bpf_task_storage_get(&task_states, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+}
+
+/* Loads instead of bpf_get_current_comm(): a helper call costs 25 ns on a CPU with all mitigations. */
+static __always_inline void copy_comm(char *comm, struct task_struct *task)
+{
+	((__u64 *)comm)[0] = *(__u64 *)&task->comm[0];
+	((__u64 *)comm)[1] = *(__u64 *)&task->comm[8];
 }
 
 /* The context that an event of this task has now. */

@@ -16,9 +16,6 @@
 #define MARKER_END_MASK 0xffffffffull
 #define MARKER_SIZE_MIN 9
 
-/* MKDEV(1, 3), as the kernel keeps it. */
-#define DEV_NULL (1u << 20 | 3)
-
 struct context_scratch {
 	struct context_definition definition;
 	char text[MARKER_SIZE];

@@ -44,7 +44,7 @@ __noinline __u64 iovec_bytes(__u64 iov, __u64 count)
 	return sum;
 }
 
-/* A marker is the whole text of one write, or the first part of a vector. Others pay one short user read. */
+/* A marker is the whole text of one write to /dev/null, or the first part of a vector. */
 static __always_inline bool is_marker(const void *text, __u64 size)
 {
 	__u64 magic = 0;
@@ -54,13 +54,6 @@ static __always_inline bool is_marker(const void *text, __u64 size)
 	return !bpf_probe_read_user(&magic, sizeof(magic), text) && magic == MARKER_MAGIC;
 }
 
-static __always_inline bool is_dev_null(struct file *file)
-{
-	struct inode *inode = BPF_CORE_READ(file, f_inode);
-
-	return (BPF_CORE_READ(inode, i_mode) & S_IFMT) == S_IFCHR && BPF_CORE_READ(inode, i_rdev) == DEV_NULL;
-}
-
 SEC("tp_btf/sys_enter")
 int BPF_PROG(write_enter, struct pt_regs *regs, long id)
 {
@@ -68,7 +61,6 @@ int BPF_PROG(write_enter, struct pt_regs *regs, long id)
 	struct task_struct *task;
 	struct task_state *state;
 	const void *text;
-	struct file *file;
 	__u64 size;
 
 	if (!is_write(id))
@@ -86,7 +78,7 @@ int BPF_PROG(write_enter, struct pt_regs *regs, long id)
 	text = (const void *)regs->si;
 	size = regs->dx;
 	state->start_ns = bpf_ktime_get_boot_ns();
-	file = file_of(task, regs->di);
+	look_up_file(file_of(task, regs->di), state, state->start_ns);
 	if (id == NR_WRITE || id == NR_PWRITE64) {
 		state->bytes_requested = size;
 	} else {
@@ -95,14 +87,13 @@ int BPF_PROG(write_enter, struct pt_regs *regs, long id)
 		text = (const void *)first.base;
 		size = first.size;
 	}
-	if (is_marker(text, size) && file && is_dev_null(file)) {
+	if (state->file_is_dev_null && is_marker(text, size)) {
 		apply_marker(task, state, text, size, state->start_ns);
 		state->start_ns = 0;
 		return 0;
 	}
 	state->fd = regs->di;
 	state->syscall = id;
-	state->file_id = file_id_of(file, state, state->start_ns);
 	return 0;
 }
 
@@ -138,7 +129,7 @@ int BPF_PROG(write_exit, struct pt_regs *regs, long result)
 	event->process_id = process_id;
 	event->pid = task->tgid;
 	event->tid = task->pid;
-	bpf_get_current_comm(event->comm, sizeof(event->comm));
+	copy_comm(event->comm, task);
 	event->result = result;
 	event->file_id = state->file_id;
 	event->bytes_requested = state->bytes_requested;

@@ -1,7 +1,7 @@
 /** The BPF object: loaded and attached, or one clear line why not. */
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { BpfError, type BpfMap, BpfObject, type RingReader } from 'libbpf-ts';
+import { BpfError, type BpfMap, BpfObject, btfTypeExists, type RingReader } from 'libbpf-ts';
 import { AgentError } from '../errors.ts';
 
 const BTF = '/sys/kernel/btf/vmlinux';
@@ -49,12 +49,13 @@ export function openProbes({ agentPid, eventRingBytes }: ProbesOptions): Probes 
   }
 }
 
-/** Where package.json's imports say that the build left it. */
+/** The variant for this kernel, where package.json's imports say that the build left it. */
 function bpfObjectPath(): string {
+  const variant = btfTypeExists('bpf_rdonly_cast') ? 'kreplay_cast' : 'kreplay';
   try {
-    return createRequire(import.meta.url).resolve('#bpf-object');
+    return createRequire(import.meta.url).resolve(`#bpf/${variant}`);
   } catch {
-    throw new AgentError('the compiled BPF programs (build/bpf/kreplay.bpf.o) are missing; run `make build`');
+    throw new AgentError(`the compiled BPF programs (build/bpf/${variant}.bpf.o) are missing; run \`make build\``);
   }
 }
 

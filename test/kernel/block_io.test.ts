@@ -1,5 +1,6 @@
 // Requests to a disk of our own must be recorded to the last one, with the program that queued them as their owner.
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import type { BlockIoEvent } from '../../bpf/schema/api.ts';
 import { type LoopDevice, loopDevice } from './loop_device.ts';
 import { bash, bpftraceMap, compileProgram, run, wallClockNs, watchedByBpftrace } from './programs.ts';
 import { record, removeRecordings } from './recorded_run.ts';
@@ -22,6 +23,11 @@ function labelled(transaction: string, command: string): string {
   return bash(`echo 'KREPLAY1 txn=${transaction}' >/dev/null; ${command} 2>&1`);
 }
 
+/** A program's own pages may come from another disk meanwhile. */
+function onDisk({ device }: BlockIoEvent): boolean {
+  return device === disk.name;
+}
+
 test('direct writes are one request each, owned by the program, as bpftrace counts them', async () => {
   const major = Number(bash(`stat -c %t ${disk.path} | xargs -I{} printf %d 0x{}`));
   const minor = Number(bash(`stat -c %T ${disk.path} | xargs -I{} printf %d 0x{}`));
@@ -36,7 +42,7 @@ test('direct writes are one request each, owned by the program, as bpftrace coun
       bracket.after = wallClockNs();
     });
   });
-  const requests = recorded.blockIos({ transactionId: 'direct' });
+  const requests = recorded.blockIos({ transactionId: 'direct' }).filter(onDisk);
   expect(requests).toHaveLength(REQUESTS);
   expect(bpftraceMap(traced, 'requests')).toEqual({ all: REQUESTS });
   expect(bpftraceMap(traced, 'sectors')).toEqual({ all: REQUESTS * 8 });
@@ -74,9 +80,7 @@ test('reads, discards and flushes are told apart', async () => {
     labelled('discard', `blkdiscard --offset 1048576 --length 1048576 ${disk.path}`);
     labelled('flush', `dd if=/dev/zero of=${disk.path} bs=4k count=1 conv=fsync`);
   });
-  // The programs' own pages may come from another disk meanwhile.
-  const requestsOf = (transactionId: string) =>
-    recorded.blockIos({ transactionId }).filter(({ device }) => device === disk.name);
+  const requestsOf = (transactionId: string) => recorded.blockIos({ transactionId }).filter(onDisk);
   const operations = (transactionId: string) =>
     requestsOf(transactionId).map(({ operation, bytes }) => `${operation} ${bytes}`);
   expect(operations('read')).toEqual(Array(7).fill('read 65536'));
@@ -95,13 +99,11 @@ test('what a program syncs is its own; what the kernel writes back later is not'
     run('sync', []);
   });
   run('umount', [disk.mountPoint]);
-  const onDisk = (transactionId: string) =>
-    recorded
-      .blockIos({ transactionId })
-      .filter(({ device, operation }) => device === disk.name && operation === 'write');
-  expect(bytesOf(onDisk('synced'))).toBeGreaterThanOrEqual(1n << 20n);
-  expect(onDisk('left')).toEqual([]);
-  const unowned = recorded.blockIos().filter(({ device, transaction_id }) => device === disk.name && !transaction_id);
+  const writesOf = (transactionId: string) =>
+    recorded.blockIos({ transactionId }).filter((request) => onDisk(request) && request.operation === 'write');
+  expect(bytesOf(writesOf('synced'))).toBeGreaterThanOrEqual(1n << 20n);
+  expect(writesOf('left')).toEqual([]);
+  const unowned = recorded.blockIos().filter((request) => onDisk(request) && !request.transaction_id);
   expect(bytesOf(unowned)).toBeGreaterThanOrEqual(1n << 20n);
 });
 
