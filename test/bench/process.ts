@@ -11,6 +11,16 @@ const END_TIMEOUT_MS = 10_000;
  */
 const TIMED = ['bash', '-c', 'trap : INT TERM; TIMEFORMAT=%3U; time "$@"', 'bash'];
 
+/** Mounts tracefs in a mount namespace of the program's own, where it is not yet: nothing is left to unmount. */
+const WITH_TRACEFS = [
+  'unshare',
+  '--mount',
+  'sh',
+  '-c',
+  '[ -e /sys/kernel/tracing/events ] || mount -t tracefs tracefs /sys/kernel/tracing; exec "$@"',
+  'sh',
+];
+
 export interface Ended {
   stdout: string;
   userNs: number;
@@ -28,11 +38,13 @@ export interface StartOptions {
   signal: AbortSignal;
   /** Gives the program a channel, whose loss also tells it that the bench is gone. */
   channel?: boolean;
+  /** Gives the program a tracefs. */
+  tracefs?: boolean;
 }
 
-export function start(program: readonly string[], { signal, channel = false }: StartOptions): Running {
+export function start(program: readonly string[], { signal, channel, tracefs }: StartOptions): Running {
   signal.throwIfAborted();
-  const [file, ...args] = [...TIMED, ...program] as [string, ...string[]];
+  const [file, ...args] = [...TIMED, ...(tracefs ? WITH_TRACEFS : []), ...program] as [string, ...string[]];
   // A group of its own: Ctrl-C reaches only us.
   const child = spawn(file, args, { detached: true, stdio: ['ignore', 'pipe', 'pipe', channel ? 'ipc' : 'ignore'] });
   let stdout = '';
@@ -41,12 +53,11 @@ export function start(program: readonly string[], { signal, channel = false }: S
   child.stderr!.on('data', (text) => (stderr += text));
 
   let killing: NodeJS.Timeout | undefined;
-  const send = (name: NodeJS.Signals) => {
-    if (child.pid && child.exitCode === null && child.signalCode === null) process.kill(-child.pid, name);
-  };
+  const send = (name: NodeJS.Signals) => process.kill(-child.pid!, name);
   const stop = () => {
+    if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return;
     send('SIGTERM');
-    killing ??= setTimeout(() => send('SIGKILL'), END_TIMEOUT_MS);
+    killing ??= setTimeout(send, END_TIMEOUT_MS, 'SIGKILL');
   };
   signal.addEventListener('abort', stop, { once: true });
 
@@ -56,14 +67,15 @@ export function start(program: readonly string[], { signal, channel = false }: S
       clearTimeout(killing);
       signal.removeEventListener('abort', stop);
       const lines = stderr.trimEnd().split('\n');
+      const userSeconds = Number(lines.pop());
       if (signal.aborted) reject(signal.reason);
-      else if (code === 0) resolve({ stdout, userNs: Number(lines.at(-1)) * 1e9 });
-      else reject(new BenchError(`${program.join(' ')} failed (${by ?? `exit code ${code}`}):\n${stderr.trimEnd()}`));
+      else if (code === 0) resolve({ stdout, userNs: userSeconds * 1e9 });
+      else reject(new BenchError(`${program[0]} failed (${by ?? `exit code ${code}`}): ${lines.join('\n')}`));
     });
   });
   const ready = new Promise<void>((resolve, reject) => {
     child.once('message', () => resolve());
-    ended.then(() => reject(new BenchError(`${program.join(' ')} ended before it was ready`)), reject);
+    ended.then(() => reject(new BenchError(`${program[0]} ended before it was ready`)), reject);
   });
   // Whoever awaits one of the two may have given up on the other.
   ready.catch(() => undefined);
@@ -71,6 +83,6 @@ export function start(program: readonly string[], { signal, channel = false }: S
   return { ready, ended, stop };
 }
 
-export function run(program: readonly string[], signal: AbortSignal): Promise<Ended> {
-  return start(program, { signal }).ended;
+export function run(program: readonly string[], options: StartOptions): Promise<Ended> {
+  return start(program, options).ended;
 }

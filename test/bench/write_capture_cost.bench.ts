@@ -50,7 +50,7 @@ export async function run(context: BenchContext): Promise<BenchResult> {
       },
     ],
     table: tableOf(measured, added, lost),
-    details: { rounds: ROUNDS, load_seconds: LOAD_SECONDS, added_ns: added, lost, loads: loadsOf(measured) },
+    details: { rounds: ROUNDS, load_seconds: LOAD_SECONDS, added_ns: added, lost, measured },
   };
 }
 
@@ -71,13 +71,6 @@ function lostWrites(loads: readonly TracedLoad[]): Lost | null {
   if (loads.some(({ recorded }) => recorded === null)) return null;
   const writes = sum(loads.map(({ load }) => load.writes));
   return { writes, lost: writes - sum(loads.map(({ recorded }) => recorded!)) };
-}
-
-function loadsOf(measured: Measured): Record<WriteTracerName, TracedLoad['load'][]> {
-  return Object.fromEntries(NAMES.map((name) => [name, measured[name].map(({ load }) => load)])) as Record<
-    WriteTracerName,
-    TracedLoad['load'][]
-  >;
 }
 
 function tableOf(measured: Measured, added: Record<Peer, number[]>, lost: Record<Peer, Lost | null>): string[][] {

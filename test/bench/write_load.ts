@@ -22,7 +22,7 @@ export type WriteLoad = z.infer<typeof result>;
 /** Gives the compiled program. */
 export async function buildWriteLoad({ buildFolder, signal }: BenchContext): Promise<string> {
   const program = join(buildFolder, 'write_load');
-  await run(['gcc', '-O2', '-Wall', '-Wextra', '-Werror', '-o', program, SOURCE], signal);
+  await run(['gcc', '-O2', '-Wall', '-Wextra', '-Werror', '-o', program, SOURCE], { signal });
   return program;
 }
 

@@ -47,7 +47,7 @@ export async function trace(name: WriteTracerName, options: TracerOptions): Prom
 }
 
 async function traceNothing({ load, signal }: TracerOptions): Promise<TracedLoad> {
-  const { stdout } = await run(load, signal);
+  const { stdout } = await run(load, { signal });
   return { load: parseWriteLoad(stdout), recorded: null, userNs: 0 };
 }
 
@@ -57,7 +57,7 @@ async function traceWithKreplay({ load, folder, signal }: TracerOptions): Promis
   const agent = start([process.execPath, KREPLAY, 'agent', '--data', folder], { signal, channel: true });
   try {
     await agent.ready;
-    const result = parseWriteLoad((await run(load, signal)).stdout);
+    const result = parseWriteLoad((await run(load, { signal })).stdout);
     agent.stop();
     const { userNs } = await agent.ended;
     return { load: result, recorded: countRecorded(join(folder, 'recording.kreplay'), result), userNs };
@@ -108,7 +108,7 @@ async function traceWithBpftrace({ load, folder, signal }: TracerOptions): Promi
   const ended = await runBpftrace(BPFTRACE_PRINT, { load, folder, signal }, output);
   const result = parseWriteLoad(ended.stdout);
   // awk exits with 0 when nothing matches, grep -c does not.
-  const count = await run(['awk', `$1 == ${result.pid} { n++ } END { print n + 0 }`, output], signal);
+  const count = await run(['awk', `$1 == ${result.pid} { n++ } END { print n + 0 }`, output], { signal });
   return { load: result, recorded: Number(count.stdout), userNs: ended.userNs - result.user_ns };
 }
 
@@ -134,7 +134,7 @@ async function traceWithHistogram({ load, folder, signal }: TracerOptions): Prom
 
 function runBpftrace(script: string, { load, signal }: TracerOptions, output: string): Promise<Ended> {
   const program = ['bpftrace', '-B', 'full', '-o', output, '-c', load.join(' '), '-e', script];
-  return run([...WITH_TRACEFS, ...program], signal);
+  return run(program, { signal, tracefs: true });
 }
 
 const PERF_EVENTS = ['syscalls:sys_enter_write', 'syscalls:sys_exit_write'];
@@ -143,21 +143,12 @@ const PERF_EVENTS = ['syscalls:sys_enter_write', 'syscalls:sys_exit_write'];
 async function traceWithPerf({ load, folder, signal }: TracerOptions): Promise<TracedLoad> {
   const output = join(folder, 'perf.data');
   const events = PERF_EVENTS.flatMap((event) => ['-e', event]);
-  const ended = await run([...WITH_TRACEFS, 'perf', 'record', ...events, '-o', output, '--', ...load], signal);
+  const inTracefs = { signal, tracefs: true };
+  const ended = await run(['perf', 'record', ...events, '-o', output, '--', ...load], inTracefs);
   const result = parseWriteLoad(ended.stdout);
-  const { stdout } = await run([...WITH_TRACEFS, 'perf', 'report', '--stats', '-i', output], signal);
+  const { stdout } = await run(['perf', 'report', '--stats', '-i', output], inTracefs);
   const samples = PERF_EVENTS.map((event) =>
     Number(new RegExp(`^${event} stats:\\s+SAMPLE events:\\s+(\\d+)`, 'm').exec(stdout)?.[1] ?? 0),
   );
   return { load: result, recorded: Math.min(...samples), userNs: ended.userNs - result.user_ns };
 }
-
-/** Mounts tracefs in a mount namespace of the program's own, where it is not yet: nothing is left to unmount. */
-const WITH_TRACEFS = [
-  'unshare',
-  '--mount',
-  'sh',
-  '-c',
-  '[ -e /sys/kernel/tracing/events ] || mount -t tracefs tracefs /sys/kernel/tracing; exec "$@"',
-  'sh',
-];
