@@ -3,9 +3,9 @@ import { chmodSync, chownSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, expect, test } from '@jest/globals';
 import { openReader } from '../../agent/recording/reader.ts';
+import { AS_NOBODY, NOBODY } from '../unprivileged.ts';
 import { endAll, freePort, kreplay, start, temporaryFolder } from './kreplay.ts';
 
-const NOBODY = 65534;
 const folder = temporaryFolder();
 chmodSync(folder.path, 0o755);
 
@@ -32,16 +32,14 @@ async function complaintOf(args: readonly string[], command: readonly string[] =
 test('a folder that can not be made or written', async () => {
   writeFileSync(inFolder('file'), '');
   expect(await complaintOf(['--data', inFolder('file')])).toContain('--data');
-  const asNobody = ['setpriv', `--reuid=${NOBODY}`, `--regid=${NOBODY}`, '--clear-groups'];
   mkdirSync(inFolder('roots'));
-  expect(await complaintOf(['--data', inFolder('roots')], asNobody)).toContain('can not be written');
+  expect(await complaintOf(['--data', inFolder('roots')], AS_NOBODY)).toContain('can not be written');
 });
 
 test('a user who may not load BPF programs', async () => {
   mkdirSync(inFolder('nobodys'));
   chownSync(inFolder('nobodys'), NOBODY, NOBODY);
-  const asNobody = ['setpriv', `--reuid=${NOBODY}`, `--regid=${NOBODY}`, '--clear-groups'];
-  expect(await complaintOf(['--data', inFolder('nobodys')], asNobody)).toContain('run as root, or with CAP_BPF');
+  expect(await complaintOf(['--data', inFolder('nobodys')], AS_NOBODY)).toContain('run as root, or with CAP_BPF');
 });
 
 test('a kernel without BTF', async () => {

@@ -2,6 +2,7 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, expect, test } from '@jest/globals';
+import { AS_NOBODY } from '../unprivileged.ts';
 import { bash, compileProgram, run } from './programs.ts';
 import { type Recorded, record, removeRecordings, temporaryFolder } from './recorded_run.ts';
 
@@ -121,7 +122,7 @@ test('all fields of a marker are taken, and what is malformed is left out', asyn
 
 test('only root and the user of the agent may name a service', async () => {
   const command = `echo "KREPLAY1 txn=anyone svc=shop" >/dev/null; printf x >>/dev/full || true`;
-  const asNobody = () => run('setpriv', ['--reuid=65534', '--regid=65534', '--clear-groups', 'bash', '-c', command]);
+  const asNobody = () => run(AS_NOBODY[0], [...AS_NOBODY.slice(1), 'bash', '-c', command]);
   const names = async (flags: string[]) =>
     (await record(() => void asNobody(), flags)).writes({ transactionId: 'anyone' }).map((event) => event.service_name);
   expect(await names([])).toEqual(['bash', 'bash']);

@@ -5,6 +5,7 @@
 import { execFile, spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { promisify } from 'node:util';
+import { AS_NOBODY } from '../unprivileged.ts';
 import { compileBpf, root } from './compile.ts';
 
 const run = promisify(execFile);
@@ -147,15 +148,7 @@ test('without privileges load() and features() throw EPERM', () => {
     const object = BpfObject.open(readFileSync(0));
     try { object.load(); } catch (error) { console.log(error.name, error.code, error.errno, error.syscall); }
     try { features(); } catch (error) { console.log(error.name, error.code, error.errno, error.syscall); }`;
-  const privileges = ['--reuid=65534', '--clear-groups', '--inh-caps=-all'];
-  const { stdout, stderr } = spawnSync(
-    'setpriv',
-    [...privileges, process.execPath, '--input-type=module', '-e', source],
-    {
-      cwd: root,
-      input: readFileSync(file),
-      encoding: 'utf8',
-    },
-  );
+  const [command, ...args] = [...AS_NOBODY, process.execPath, '--input-type=module', '-e', source] as const;
+  const { stdout, stderr } = spawnSync(command, args, { cwd: root, input: readFileSync(file), encoding: 'utf8' });
   expect([stdout, stderr]).toEqual(['BpfError EPERM 1 bpf_object__load\nBpfError EPERM 1 bpf_map_create\n', '']);
 });

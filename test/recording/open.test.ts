@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import fc from 'fast-check';
 import { openReader } from '../../agent/recording/reader.ts';
+import { AS_NOBODY } from '../unprivileged.ts';
 import { blockOf, START_NS, temporaryFolder, testWriter } from './fixture.ts';
 
 const folder = temporaryFolder();
@@ -87,10 +88,10 @@ test('a folder that does not exist, or may not be written', () => {
   chmodSync(closed, 0o555);
   chmodSync(folder.path, 0o755);
   const script = `import { openWriter } from '${join(import.meta.dirname, '../../agent/recording/writer.ts')}';
-    process.setuid(65534);
     try { openWriter({ path: '${closed}/recording.kreplay', node: '', bootId: '', machineId: '', nowNs: () => 0n }); }
     catch (error) { console.log(error.code); }`;
-  const output = execFileSync(process.execPath, ['--input-type=module', '-e', script], { encoding: 'utf8' });
+  const [command, ...args] = [...AS_NOBODY, process.execPath, '--input-type=module', '-e', script] as const;
+  const output = execFileSync(command, args, { encoding: 'utf8' });
   expect(output).toBe('recording_not_writable\n');
 });
 

@@ -7,6 +7,7 @@ import { BATCH_SIZE } from '../../agent/recording/context_hash.ts';
 import { formatEventId, parseEventId } from '../../agent/recording/event_id.ts';
 import { openReader } from '../../agent/recording/reader.ts';
 import { SEAL_AFTER_NS, SEAL_ROWS_MIN, WAITING_SEGMENTS_MAX } from '../../agent/recording/writer.ts';
+import { AS_NOBODY } from '../unprivileged.ts';
 import { blockOf, numbersOf, type Row, rowsOf, START_NS, temporaryFolder, testWriter } from './fixture.ts';
 
 let folder: ReturnType<typeof temporaryFolder>;
@@ -181,9 +182,10 @@ test('a closed recording has no log beside it, so a user who may only read can o
   expect(() => statSync(`${path}-wal`)).toThrow();
   execFileSync('chmod', ['a+rx', folder.path]);
   const script = `import { openReader } from '${join(import.meta.dirname, '../../agent/recording/reader.ts')}';
-    process.setuid(65534); console.log(openReader('${path}').info().eventCount);`;
+    console.log(openReader('${path}').info().eventCount);`;
   if (process.getuid!() !== 0) return console.warn('skipped: changing the user needs root');
-  expect(execFileSync(process.execPath, ['--input-type=module', '-e', script], { encoding: 'utf8' })).toBe('3\n');
+  const [command, ...args] = [...AS_NOBODY, process.execPath, '--input-type=module', '-e', script] as const;
+  expect(execFileSync(command, args, { encoding: 'utf8' })).toBe('3\n');
 });
 
 describe('on a full disk', () => {
