@@ -103,7 +103,7 @@ async function record(
       if (nowMs - flushedMs >= FLUSH_AFTER_MS) flush();
     }
     if (probes.events.pendingBytes() < TURN_AT_BYTES)
-      await sleep(LOOK_MS, undefined, { signal }).catch(() => undefined);
+      await sleep(LOOK_MS);
     else await setImmediate();
   }
   // Nothing is added any more, so what the ring holds can be read to its end.
