@@ -10,7 +10,7 @@ interface AgentFlags {
   trustServices: boolean;
 }
 
-const RING_MIB_DEFAULT = 16;
+const RING_MIB_DEFAULT = 32;
 /** The kernel rounds nothing: a ring is a power of two of pages, below 4 GiB. */
 const RING_MIB_MAX = 2048;
 
