@@ -43,6 +43,8 @@ export interface AgentOptions {
 export interface AgentTotals {
   events: number;
   lost: number;
+  /** Fields of marker lines that were malformed and left out. */
+  badMarkerFields: number;
 }
 
 /** Records until `signal` aborts. */
@@ -70,7 +72,7 @@ export async function runAgent(options: AgentOptions): Promise<AgentTotals> {
     });
     onReady({ attached: probes.attached, recording: path });
     await record(recorder, probes, writer, options);
-    return { events: recorder.eventCount, lost: recorder.lossCount };
+    return { events: recorder.eventCount, lost: recorder.lossCount, badMarkerFields: recorder.badMarkerFieldCount };
   } finally {
     probes?.close();
     writer.close();
@@ -102,8 +104,7 @@ async function record(
       recorder.turn();
       if (nowMs - flushedMs >= FLUSH_AFTER_MS) flush();
     }
-    if (probes.events.pendingBytes() < TURN_AT_BYTES)
-      await sleep(LOOK_MS);
+    if (probes.events.pendingBytes() < TURN_AT_BYTES) await sleep(LOOK_MS);
     else await setImmediate();
   }
   // Nothing is added any more, so what the ring holds can be read to its end.

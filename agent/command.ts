@@ -56,5 +56,6 @@ async function record({ data, node, ringSize, trustServices }: AgentFlags): Prom
     onProblem: (message) => process.stderr.write(`kreplay agent: ${message}\n`),
   });
   const lost = totals.lost > 0 ? `, ${totals.lost} lost` : '';
-  process.stdout.write(`kreplay agent: recorded ${totals.events} events${lost}\n`);
+  const malformed = totals.badMarkerFields > 0 ? `, ${totals.badMarkerFields} malformed marker fields left out` : '';
+  process.stdout.write(`kreplay agent: recorded ${totals.events} events${lost}${malformed}\n`);
 }

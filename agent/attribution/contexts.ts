@@ -27,6 +27,8 @@ export interface Contexts {
   end(contextId: number, timeNs: number): void;
   /** Who owns an event that started at `startNs` with these flags; undefined: nobody that we know. */
   ownerAt(contextId: number, flags: number, startNs: number): Owner | undefined;
+  /** Fields of markers that were left out because they are malformed, since the start. */
+  readonly badFieldCount: number;
 }
 
 export interface ContextsOptions {
@@ -48,11 +50,13 @@ export const INHERITED_FLAGS = CONTEXT_FLAGS.CONTEXT_INHERITED_PROCESS | CONTEXT
 
 export function createContexts({ intern, trustsService }: ContextsOptions): Contexts {
   const contexts = createReferenceTable<Owner>(CONTEXTS_MAX);
+  let badFieldCount = 0;
   return {
     define({ context_id, uid }, line) {
       const marker = parseMarker(line);
       if (!marker) return;
       const { transactionId, traceId, spanId } = marker;
+      badFieldCount += marker.badFields;
       const contextId = transactionId || traceId || spanId ? intern({ transactionId, traceId, spanId }) : 0;
       const service = trustsService(uid) ? marker.service : null;
       if (contextId === 0 && !service) return;
@@ -68,6 +72,9 @@ export function createContexts({ intern, trustsService }: ContextsOptions): Cont
       // A pool's thread keeps what created it for ever: it is only right while the creator still holds the context.
       if (owner && flags & CONTEXT_FLAGS.CONTEXT_INHERITED_THREAD && startNs >= owner.endedNs) return undefined;
       return owner;
+    },
+    get badFieldCount() {
+      return badFieldCount;
     },
   };
 }

@@ -26,8 +26,22 @@ export interface ProbesOptions {
   eventRingBytes?: number | undefined;
 }
 
-export function openProbes({ agentPid, eventRingBytes }: ProbesOptions): Probes {
+/** The verifier gives up when a signal comes, and libbpf tries again by itself only five times. */
+const LOAD_ATTEMPTS = 5;
+
+export function openProbes(options: ProbesOptions): Probes {
   checkHost();
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return loadProbes(options);
+    } catch (error) {
+      const interrupted = error instanceof BpfError && error.code === 'EAGAIN';
+      if (!interrupted || attempt === LOAD_ATTEMPTS) throw explained(error);
+    }
+  }
+}
+
+function loadProbes({ agentPid, eventRingBytes }: ProbesOptions): Probes {
   const object = BpfObject.open(bpfObjectPath());
   try {
     object.setReadOnly('agent_tgid', agentPid);
@@ -45,7 +59,7 @@ export function openProbes({ agentPid, eventRingBytes }: ProbesOptions): Probes 
     };
   } catch (error) {
     object.close();
-    throw explained(error);
+    throw error;
   }
 }
 

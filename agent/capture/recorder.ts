@@ -27,6 +27,8 @@ export interface Recorder {
   readonly eventCount: number;
   /** Events and definitions lost since the start. */
   readonly lossCount: number;
+  /** Malformed fields of marker lines since the start. */
+  readonly badMarkerFieldCount: number;
 }
 
 export interface RecorderOptions {
@@ -100,6 +102,9 @@ export function createRecorder({ probes, writer, clock, isOwnProcess, trustsServ
     },
     get lossCount() {
       return lossCount;
+    },
+    get badMarkerFieldCount() {
+      return contexts.badFieldCount;
     },
   };
 }

@@ -30,6 +30,7 @@ function streamOf(...batches: readonly Uint8Array[]) {
       define: ({ context_id, time_ns, uid }, line) => told.push({ context_id, time_ns, uid, line }),
       end: (contextId, timeNs) => told.push({ ended: contextId, timeNs }),
       ownerAt: () => undefined,
+      badFieldCount: 0,
     },
     processes: {
       define: ({ process_id, pid, uid, kernel_thread, executable }) =>
