@@ -1,17 +1,24 @@
-/**
- * The front of a command line that is to run as a user who owns nothing. It may read everything, because a clone below
- * /root is closed to other users, and has no other capability.
- */
+/** The front of a command line that is to run as a user who owns nothing and may do nothing. */
+import { resolve } from 'node:path';
+
 export const NOBODY = 65534;
 
-const CAPABILITIES = '-all,+dac_read_search';
+const ROOT = resolve(import.meta.dirname, '..');
 
-export const AS_NOBODY: readonly [string, ...string[]] = [
-  'setpriv',
-  `--reuid=${NOBODY}`,
-  `--regid=${NOBODY}`,
-  '--clear-groups',
-  `--bounding-set=${CAPABILITIES}`,
-  `--inh-caps=${CAPABILITIES}`,
-  `--ambient-caps=${CAPABILITIES}`,
-];
+/** A clone below a closed folder such as /root is out of that user's reach: in this mount namespace an open one hides it. */
+const IN_REACH = `
+root=$1; shift
+closed= folder=$root
+while folder=$(dirname "$folder") && [ "$folder" != / ]; do
+  [ $((0$(stat -c %a "$folder") & 1)) = 1 ] || closed=$folder
+done
+if [ -n "$closed" ]; then
+  mount --bind "$root" /mnt
+  mount -t tmpfs -o mode=755 tmpfs "$closed"
+  mkdir -p "$root"
+  mount --bind /mnt "$root"
+  cd "$root"
+fi
+exec setpriv --reuid=${NOBODY} --regid=${NOBODY} --clear-groups --inh-caps=-all "$@"`;
+
+export const AS_NOBODY: readonly [string, ...string[]] = ['unshare', '--mount', 'sh', '-ec', IN_REACH, 'sh', ROOT];
