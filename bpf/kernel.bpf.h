@@ -93,6 +93,7 @@ struct task_struct {
 	struct mm_struct *mm;
 	__u32 pid, tgid;
 	struct task_struct *group_leader;
+	__u64 self_exec_id;
 	__u64 start_boottime;
 	char comm[16];
 	struct files_struct *files;

@@ -20,9 +20,9 @@ struct task_state {
 	__u32 context_flags;
 	__u32 process_context_flags;
 
-	/* Definition in force, and the program (mm) that it describes. */
+	/* Definition in force, and which of the task's execs it describes. */
 	__u64 process_id;
-	__u64 process_mm;
+	__u64 process_exec_id;
 
 	/* The write that is under way; start_ns is 0 when none is. */
 	__u64 start_ns;

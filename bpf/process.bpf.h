@@ -5,7 +5,7 @@
 
 #include "kreplay.bpf.h"
 
-static __always_inline void define_process(struct task_struct *task, struct task_state *state, __u64 mm)
+static __always_inline void define_process(struct task_struct *task, struct task_state *state)
 {
 	struct process_definition *definition = reserve(definitions, PROCESS_DEFINITION, struct process_definition);
 	const unsigned char *name;
@@ -21,26 +21,21 @@ static __always_inline void define_process(struct task_struct *task, struct task
 	definition->start_ns = task->group_leader->start_boottime;
 	definition->pid = task->tgid;
 	definition->uid = bpf_get_current_uid_gid();
-	definition->kernel_thread = !mm;
-	if (mm) {
+	definition->kernel_thread = !!(task->flags & PF_KTHREAD);
+	if (!definition->kernel_thread) {
 		name = BPF_CORE_READ(task, mm, exe_file, f_path.dentry, d_name.name);
 		bpf_probe_read_kernel_str(definition->executable, sizeof(definition->executable), name);
 	}
 	state->process_id = definition->process_id;
-	state->process_mm = mm;
+	state->process_exec_id = task->self_exec_id;
 	submit(definition);
 }
 
-/*
- * The mm tells a new program without a hook on exec: exec_mmap() puts in an mm that was allocated while the old one
- * lived, so the two never share an address. Kernel threads borrow mms and have no program.
- */
+/* The kernel counts a task's execs, so a new program is told without a hook on exec. */
 static __always_inline __u64 process_id_of(struct task_struct *task, struct task_state *state)
 {
-	__u64 mm = task->flags & PF_KTHREAD ? 0 : (__u64)task->mm;
-
-	if (!state->process_id || state->process_mm != mm)
-		define_process(task, state, mm);
+	if (!state->process_id || state->process_exec_id != task->self_exec_id)
+		define_process(task, state);
 	return state->process_id;
 }
 
