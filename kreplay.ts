@@ -16,7 +16,7 @@ const COMMANDS: Record<string, () => Promise<Command>> = {
 const USAGE_ERROR = 2;
 
 /** Errors whose message is all that the user needs; anything else is a bug and keeps its stack. */
-const EXPECTED_ERRORS = new Set(['AgentError', 'RecordingError', 'CommandError']);
+const EXPECTED_ERRORS = new Set(['AgentError', 'RecordingError', 'ListenError', 'CommandError']);
 
 function version(): string {
   return JSON.parse(readFileSync(createRequire(import.meta.url).resolve('#package'), 'utf8')).version;
@@ -29,6 +29,11 @@ async function main(args: readonly string[]): Promise<void> {
     .description('A kernel flight recorder with replay.')
     .version(version(), '--version')
     .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : USAGE_ERROR));
+  // `| head` closes our output when it has enough: that is success.
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code === 'EPIPE') process.exit(0);
+    throw error;
+  });
   for (const load of loaders) program.addCommand((await load()).copyInheritedSettings(program));
   try {
     await program.parseAsync(args, { from: 'user' });

@@ -2,11 +2,9 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
 import type { Logger } from 'pino';
 import { buildApp } from './app.ts';
-import { CommandError } from './commands/connection.ts';
-import { action, withUsageExitCode } from './commands/run_command.ts';
 import { newLog } from './log.ts';
 import { createSessions } from './replay/sessions.ts';
-import { close, type ListenAddress, ListenError, listen, parseListen } from './server.ts';
+import { close, type ListenAddress, listen, parseListen } from './server.ts';
 import { openRecordingStore } from './store/recording_store.ts';
 
 export const DATA_DEFAULT = './data';
@@ -45,7 +43,7 @@ export async function runDaemon({ data, listen: address, signal, log, onListenin
 }
 
 export function daemonCommand(): Command {
-  const command = new Command('daemon')
+  return new Command('daemon')
     .description('serve recorded events and replay them')
     .option('--data <path>', 'folder that the agent records into, or a recording', DATA_DEFAULT)
     .addOption(
@@ -54,8 +52,7 @@ export function daemonCommand(): Command {
         .default(parseListen(LISTEN_DEFAULT), LISTEN_DEFAULT),
     )
     .addOption(new Option('--log-level <level>', 'least that is logged').choices(LOG_LEVELS).default('info'))
-    .action(action(serve));
-  return withUsageExitCode(command);
+    .action(serve);
 }
 
 function listenAddress(value: string): ListenAddress {
@@ -74,9 +71,5 @@ async function serve({ data, listen, logLevel }: { data: string; listen: ListenA
     process.send?.('ready');
   };
   const log = newLog(logLevel, process.stderr);
-  try {
-    await runDaemon({ data, listen, signal: ending.signal, log, onListening });
-  } catch (error) {
-    throw error instanceof ListenError ? new CommandError(error.message) : error;
-  }
+  await runDaemon({ data, listen, signal: ending.signal, log, onListening });
 }

@@ -9,7 +9,9 @@ import type { Duplex } from 'node:stream';
 export type ListenAddress = { host: string; port: number } | { path: string };
 
 /** A start that can not work; the message is the one line that the user sees. */
-export class ListenError extends Error {}
+export class ListenError extends Error {
+  override readonly name = 'ListenError';
+}
 
 const HEADERS_TIMEOUT_MS = 10_000;
 const REQUEST_TIMEOUT_MS = 30_000;

@@ -6,7 +6,6 @@ import { callDaemon, DEFAULT_URL, readLines } from './connection.ts';
 import { warnOfLosses } from './coverage_warning.ts';
 import { OUTPUTS, type Output, PRINTERS } from './event_printers.ts';
 import { daemonUrl, list, milliseconds, positiveInteger, timeText } from './option_values.ts';
-import { action, withUsageExitCode } from './run_command.ts';
 
 const TABLE_LIMIT_DEFAULT = 100;
 
@@ -30,7 +29,7 @@ interface Options {
 }
 
 export function eventsCommand(): Command {
-  const command = new Command('events')
+  return new Command('events')
     .description('list recorded events')
     .option('--transaction <id>', 'events of one transaction')
     .option('--trace <id>', 'W3C trace id, 32 hex digits')
@@ -56,8 +55,7 @@ export function eventsCommand(): Command {
         .choices(OUTPUTS)
         .default(process.stdout.isTTY ? 'table' : 'ndjson', 'table on a terminal, else ndjson'),
     )
-    .action(action(listEvents));
-  return withUsageExitCode(command);
+    .action(listEvents);
 }
 
 async function listEvents(options: Options): Promise<void> {

@@ -10,7 +10,6 @@ import type { EndReason } from '../replay/stream.ts';
 import { CommandError, callDaemon, DEFAULT_URL, readJson, readText } from './connection.ts';
 import { daemonUrl } from './option_values.ts';
 import { newReplayText, type PlayedEvent, progressLine, type ReplaySession, summaryLine } from './replay_text.ts';
-import { action, withUsageExitCode } from './run_command.ts';
 
 const SESSIONS_PATH = '/api/replay/sessions';
 const CLEAR_LINE = '\r\u001b[K';
@@ -25,7 +24,7 @@ interface Options {
 }
 
 export function replayCommand(): Command {
-  const command = new Command('replay')
+  return new Command('replay')
     .description('replay a transaction on the clock, event by event')
     .argument('<transaction>', 'its id')
     .option('--speed <factor>', '2 is twice as fast, 0.5 half as fast', speedFactor, 1)
@@ -37,8 +36,7 @@ export function replayCommand(): Command {
         .choices(['text', 'ndjson'])
         .default(process.stdout.isTTY ? 'text' : 'ndjson', 'text on a terminal, else ndjson'),
     )
-    .action(action(replay));
-  return withUsageExitCode(command);
+    .action(replay);
 }
 
 async function replay(transactionId: string, options: Options): Promise<void> {
