@@ -76,10 +76,16 @@ static __always_inline void walk_path(struct file_scratch *scratch)
 	struct path_walk *walk = &scratch->walk;
 
 	for (int depth = 0; depth < PATH_DEPTH_MAX; depth++) {
-		struct dentry *dentry = walk->dentry, *parent;
-		struct mount *mount = walk->mount;
-		__u32 size = walk->size;
+		struct dentry *dentry, *parent;
+		struct mount *mount;
 		long copied;
+		__u32 size;
+
+		/* Else clang enters the first turn in the middle, which verifiers before 6.5 call a back-edge. */
+		barrier();
+		dentry = walk->dentry;
+		mount = walk->mount;
+		size = walk->size;
 
 		if (dentry == walk->root) {
 			struct mount *above = BPF_CORE_READ(mount, mnt_parent);

@@ -35,6 +35,10 @@ __noinline __u64 iovec_bytes(__u64 iov, __u64 count)
 
 		if (size > sizeof(part))
 			size = sizeof(part);
+		/* Clang counts in another register than the one that older verifiers see compared. */
+		barrier_var(size);
+		if (size > sizeof(part))
+			return UNKNOWN_U64;
 		__builtin_memset(part, 0, sizeof(part));
 		if (bpf_probe_read_user(part, size, (void *)(iov + first * sizeof(*part))))
 			return UNKNOWN_U64;

@@ -82,7 +82,8 @@ function checkHost(): void {
 function explained(error: unknown): unknown {
   if (!(error instanceof BpfError)) return error;
   const program = error.program ? ` (program ${error.program})` : '';
-  if (error.code === 'EPERM' || error.code === 'EACCES') {
+  // EACCES is also what the verifier says, and then with its reasons.
+  if (error.code === 'EPERM' || (error.code === 'EACCES' && !error.verifierLog)) {
     return new AgentError(
       `the kernel refused to load the BPF programs${program} (${error.code}): run as root, or with CAP_BPF and CAP_PERFMON`,
     );
