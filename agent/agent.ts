@@ -11,8 +11,8 @@ import { AgentError } from './errors.ts';
 import { openWriter, type RecordingWriter } from './recording/writer.ts';
 
 /**
- * A look at how full the event ring is costs next to nothing and comes often, because a burst of 2 M writes a second
- * fills 16 MiB in 80 ms. What a look finds is worth a turn when it is much, or old: an event can be queried within
+ * A look at how full the rings are costs next to nothing and comes often, because a burst of 2 M writes a second fills
+ * 32 MiB in 160 ms. What a look finds is worth a turn when it is much, or old: an event can be queried within
  * 250 ms of its end.
  */
 const LOOK_MS = 25;
@@ -97,14 +97,14 @@ async function record(
   };
   while (!signal.aborted) {
     const nowMs = performance.now();
-    const pendingBytes = probes.events.pendingBytes();
+    const pendingBytes = probes.pendingBytes();
     const turnAfterMs = pendingBytes > 0 ? TURN_AFTER_MS : IDLE_TURN_AFTER_MS;
     if (pendingBytes >= TURN_AT_BYTES || nowMs - turnedMs >= turnAfterMs) {
       turnedMs = nowMs;
       recorder.turn();
       if (nowMs - flushedMs >= FLUSH_AFTER_MS) flush();
     }
-    if (probes.events.pendingBytes() < TURN_AT_BYTES) await sleep(LOOK_MS);
+    if (probes.pendingBytes() < TURN_AT_BYTES) await sleep(LOOK_MS);
     else await setImmediate();
   }
   // Nothing is added any more, so what the ring holds can be read to its end.

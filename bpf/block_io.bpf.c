@@ -33,6 +33,9 @@ struct request_state {
 	__u64 sector;
 	__u64 bytes;
 	__u64 bytes_done;
+	__s32 error;
+	/* Its data is written, the flush behind it is not. */
+	__u32 flushing;
 	__u32 operation;
 	__u32 origin_count;
 	struct event_origin origins[ORIGINS_MAX];
@@ -70,6 +73,8 @@ static __always_inline int queue_bio(struct bio *bio)
 	__u64 key = (__u64)bio;
 	struct owner context;
 
+	/* Whoever had a bio at this address before, it is over. */
+	bpf_map_delete_elem(&bio_owners, &key);
 	if (task->tgid == agent_tgid)
 		return 0;
 	state = new_state_of(task);
@@ -81,11 +86,12 @@ static __always_inline int queue_bio(struct bio *bio)
 	owner.queued_ns = bpf_ktime_get_boot_ns();
 	owner.context_id = context.context_id;
 	owner.flags = context.flags;
-	owner.process_id = process_id_of(task, state);
+	owner.process_id = process_id_of(task, state, owner.queued_ns);
 	owner.pid = task->tgid;
 	owner.tid = task->pid;
 	copy_comm(owner.comm, task);
-	bpf_map_update_elem(&bio_owners, &key, &owner, BPF_ANY);
+	if (bpf_map_update_elem(&bio_owners, &key, &owner, BPF_ANY))
+		count_loss(EVENT_BLOCK_IO, LOSS_NO_MEMORY);
 	return 0;
 }
 
@@ -158,7 +164,7 @@ static __always_inline bool gather_owners(struct request_state *request, struct 
 	return true;
 }
 
-static __always_inline void emit(struct request_state *request, struct request *rq, int error, __u64 now_ns)
+static __always_inline void emit(struct request_state *request, struct request *rq, __u64 now_ns)
 {
 	struct block_io *event = reserve(events, EVENT_BLOCK_IO, struct block_io);
 
@@ -174,7 +180,7 @@ static __always_inline void emit(struct request_state *request, struct request *
 	event->pid = request->owner.pid;
 	event->tid = request->owner.tid;
 	__builtin_memcpy(event->comm, request->owner.comm, sizeof(event->comm));
-	event->result = error ? error : request->bytes_done;
+	event->result = request->error ? request->error : request->bytes_done;
 	event->sector = request->sector;
 	event->bytes = request->bytes;
 	event->queue_ns = request->issued_ns ? request->issued_ns - request->owner.queued_ns : UNKNOWN_U64;
@@ -182,7 +188,7 @@ static __always_inline void emit(struct request_state *request, struct request *
 	event->origin_count = request->origin_count;
 	__builtin_memcpy(event->origins, request->origins, sizeof(event->origins));
 	__builtin_memset(event->device, 0, sizeof(event->device));
-	bpf_probe_read_kernel_str(event->device, sizeof(event->device), disk_name_of(rq));
+	bpf_probe_read_kernel_str(event->device, sizeof(event->device), BPF_CORE_READ(rq, q, disk)->disk_name);
 	submit(event);
 }
 
@@ -200,8 +206,26 @@ int BPF_PROG(block_issue, struct request *rq)
 	if (!request || !gather_owners(request, rq))
 		return 0;
 	request->issued_ns = bpf_ktime_get_boot_ns();
-	bpf_map_update_elem(&request_states, &key, request, BPF_ANY);
+	if (bpf_map_update_elem(&request_states, &key, request, BPF_ANY))
+		count_loss(EVENT_BLOCK_IO, LOSS_NO_MEMORY);
 	return 0;
+}
+
+/* Requests are used again: one whose completion was not seen must not lend its owner to the next. */
+static __always_inline bool is_of(const struct request_state *request, struct request *rq, unsigned int bytes)
+{
+	if (request->flushing)
+		return !bytes;
+	return request->sector + (request->bytes_done >> 9) == rq->__sector &&
+	       request->bytes - request->bytes_done == rq->__data_len;
+}
+
+static __always_inline void add_completion(struct request_state *request, int error, unsigned int bytes)
+{
+	if (error && !request->error)
+		request->error = error;
+	if (!error)
+		request->bytes_done += bytes;
 }
 
 SEC("tp_btf/block_rq_complete")
@@ -210,20 +234,32 @@ int BPF_PROG(block_complete, struct request *rq, int status, unsigned int bytes)
 	__u64 key = (__u64)rq, now_ns = bpf_ktime_get_boot_ns();
 	struct request_state *request;
 	__u32 slot = SCRATCH_COMPLETE;
+	bool whole = bytes >= rq->__data_len;
 
 	request = bpf_map_lookup_elem(&request_states, &key);
+	if (request && !is_of(request, rq, bytes)) {
+		bpf_map_delete_elem(&request_states, &key);
+		request = NULL;
+	}
 	if (!request) {
 		/* A flush without data is carried out by a request of the block layer's own, and never issued itself.
 		 */
 		request = bpf_map_lookup_elem(&request_scratch, &slot);
-		if (request && gather_owners(request, rq))
-			emit(request, rq, block_error(status), now_ns);
+		if (request && gather_owners(request, rq)) {
+			add_completion(request, block_error(status), bytes);
+			emit(request, rq, now_ns);
+		}
 		return 0;
 	}
-	request->bytes_done += bytes;
-	if (bytes < rq->__data_len)
+	add_completion(request, block_error(status), bytes);
+	if (!whole)
 		return 0;
-	emit(request, rq, block_error(status), now_ns);
+	/* The caller waits for the flush behind a FUA write, and hears of its failure. */
+	if (!request->flushing && in_flush_sequence(rq)) {
+		request->flushing = 1;
+		return 0;
+	}
+	emit(request, rq, now_ns);
 	bpf_map_delete_elem(&request_states, &key);
 	return 0;
 }

@@ -25,12 +25,12 @@ static __always_inline bool is_own_context(__u64 context_id, __u32 flags)
 	return context_id > CONTEXT_LOST && !(flags & (CONTEXT_INHERITED_PROCESS | CONTEXT_INHERITED_THREAD));
 }
 
-static __always_inline void set_context(__u64 *context_id, __u32 *flags, __u64 new_context_id, __u64 now_ns)
+static __always_inline void set_context(struct task_state *state, __u64 context_id, __u64 now_ns)
 {
-	if (is_own_context(*context_id, *flags))
-		end_context(*context_id, now_ns);
-	*context_id = new_context_id;
-	*flags = 0;
+	if (is_own_context(state->context_id, state->context_flags))
+		end_context(state->context_id, now_ns);
+	state->context_id = context_id;
+	state->context_flags = 0;
 }
 
 #endif

@@ -19,12 +19,7 @@ struct pt_regs {
 };
 
 struct qstr {
-	union {
-		struct {
-			__u32 hash, len;
-		};
-		__u64 hash_len;
-	};
+	__u64 hash_len;
 	const unsigned char *name;
 };
 
@@ -47,7 +42,6 @@ struct dentry {
 	struct hlist_bl_node d_hash;
 	struct dentry *d_parent;
 	struct qstr d_name;
-	struct inode *d_inode;
 };
 
 struct vfsmount {
@@ -119,14 +113,14 @@ struct bio {
 struct request {
 	struct request_queue *q;
 	unsigned int cmd_flags;
+	unsigned int rq_flags;
 	unsigned int __data_len;
 	__u64 __sector;
 	struct bio *bio;
 };
 
-/* The disk of a request before request_queue had it (kernel commit d152c682f03c, 5.15). */
-struct request___rq_disk {
-	struct gendisk *rq_disk;
+enum rqf_flags {
+	__RQF_FLUSH_SEQ,
 };
 
 #pragma clang attribute pop

@@ -27,21 +27,21 @@ extern void *bpf_rdonly_cast(const void *pointer, __u32 type_id) __ksym;
 	})
 #endif
 
-/* request.rq_disk went with f3fa33acca9f (5.17); request_queue.disk came with d152c682f03c (5.15). */
-static __always_inline const char *disk_name_of(struct request *rq)
+/*
+ * Whether the flush machinery has the request: it completes once with its data, and again when the cache is flushed.
+ * The flag is 1 << 4 where it is no enum.
+ */
+static __always_inline bool in_flush_sequence(struct request *rq)
 {
-	struct gendisk *disk;
-
-	if (bpf_core_field_exists(struct request_queue, disk))
-		disk = BPF_CORE_READ(rq, q, disk);
-	else
-		disk = BPF_CORE_READ((struct request___rq_disk *)rq, rq_disk);
-	return disk->disk_name;
+	if (bpf_core_enum_value_exists(enum rqf_flags, __RQF_FLUSH_SEQ))
+		return rq->rq_flags & 1u << bpf_core_enum_value(enum rqf_flags, __RQF_FLUSH_SEQ);
+	return rq->rq_flags & 1u << 4;
 }
 
 /*
  * block_rq_complete gives an errno on older kernels and a blk_status_t on newer ones. The numbers are those of
- * blk_errors[] in block/blk-core.c; an errno is negative and passes through.
+ * blk_errors[] in block/blk-core.c, up to where they moved between kernels; the rest is EIO. An errno is negative and
+ * passes through.
  */
 static __always_inline int block_error(int status)
 {

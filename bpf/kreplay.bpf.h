@@ -23,12 +23,16 @@ struct task_state {
 	/* Definition in force, and which of the task's execs it describes. */
 	__u64 process_id;
 	__u64 process_exec_id;
+	__u64 process_defined_ns;
 
 	/* The write that is under way; start_ns is 0 when none is. */
 	__u64 start_ns;
 	__u64 bytes_requested;
-	__s32 fd;
+	__u64 write_context_id;
+	__u32 write_flags;
 	__u32 syscall;
+	__s32 fd;
+	__u32 reserved;
 
 	/* The file last written to: most tasks write to one at a time. */
 	__u64 file_id;

@@ -58,6 +58,14 @@ static __always_inline __u64 define_context(struct task_struct *task, const void
 	return definition->context_id;
 }
 
+/* " end", and then nothing or a line feed. */
+static __always_inline bool is_end(__u64 rest)
+{
+	char next = rest >> 32;
+
+	return (rest & MARKER_END_MASK) == MARKER_END && (!next || next == '\n');
+}
+
 /* Only called for text that begins with the magic and goes to /dev/null. */
 static __always_inline void apply_marker(struct task_struct *task, struct task_state *state, const void *text,
 					 __u32 size, __u64 now_ns)
@@ -67,24 +75,25 @@ static __always_inline void apply_marker(struct task_struct *task, struct task_s
 
 	bpf_probe_read_user(&body, size < 16 ? (size - 8) & 7 : 8, text + 8);
 	process = (body & MARKER_PROC_MASK) == MARKER_PROC;
-	if (process) {
-		/* " proc end": the blank before "end" is the last of MARKER_PROC. */
-		if (size >= 17)
-			bpf_probe_read_user(&rest, 4, text + 13);
-	} else {
+	if (!process)
 		rest = body;
-	}
-	if ((rest & MARKER_END_MASK) != MARKER_END)
+	else if (size > 13)
+		/* " proc end": the blank before "end" is the last of MARKER_PROC. */
+		bpf_probe_read_user(&rest, size < 21 ? (size - 13) & 7 : 8, text + 13);
+	if (!is_end(rest))
 		id = define_context(task, text, size, process, now_ns);
 	if (!process) {
-		set_context(&state->context_id, &state->context_flags, id, now_ns);
+		set_context(state, id, now_ns);
 		return;
 	}
 	process_contexts_used = 1;
 	if (task->pid != task->tgid)
 		state = new_state_of(task->group_leader);
-	if (state)
-		set_context(&state->process_context_id, &state->process_context_flags, id, now_ns);
+	if (!state)
+		return;
+	/* Nobody holds a process's default by reference, so its end need not be told. */
+	state->process_context_id = id;
+	state->process_context_flags = 0;
 }
 
 #endif

@@ -5,7 +5,9 @@
 
 #include "kreplay.bpf.h"
 
-static __always_inline void define_process(struct task_struct *task, struct task_state *state)
+#define PROCESS_AGE_MAX_NS 60000000000ull
+
+static __always_inline void define_process(struct task_struct *task, struct task_state *state, __u64 now_ns)
 {
 	struct process_definition *definition = reserve(definitions, PROCESS_DEFINITION, struct process_definition);
 	const unsigned char *name;
@@ -28,14 +30,19 @@ static __always_inline void define_process(struct task_struct *task, struct task
 	}
 	state->process_id = definition->process_id;
 	state->process_exec_id = task->self_exec_id;
+	state->process_defined_ns = now_ns;
 	submit(definition);
 }
 
-/* The kernel counts a task's execs, so a new program is told without a hook on exec. */
-static __always_inline __u64 process_id_of(struct task_struct *task, struct task_state *state)
+/*
+ * One definition a task, and a new one each minute: the agent forgets what was not used for long. The kernel counts a
+ * task's execs, so a new program is told without a hook on exec.
+ */
+static __always_inline __u64 process_id_of(struct task_struct *task, struct task_state *state, __u64 now_ns)
 {
-	if (!state->process_id || state->process_exec_id != task->self_exec_id)
-		define_process(task, state);
+	if (!state->process_id || state->process_exec_id != task->self_exec_id ||
+	    now_ns - state->process_defined_ns >= PROCESS_AGE_MAX_NS)
+		define_process(task, state, now_ns);
 	return state->process_id;
 }
 

@@ -64,6 +64,7 @@ int BPF_PROG(write_enter, struct pt_regs *regs, long id)
 	struct user_iovec first = {};
 	struct task_struct *task;
 	struct task_state *state;
+	struct owner owner;
 	const void *text;
 	__u64 size;
 
@@ -96,6 +97,9 @@ int BPF_PROG(write_enter, struct pt_regs *regs, long id)
 		state->start_ns = 0;
 		return 0;
 	}
+	owner = owner_of(task, state);
+	state->write_context_id = owner.context_id;
+	state->write_flags = owner.flags;
 	state->fd = regs->di;
 	state->syscall = id;
 	return 0;
@@ -107,7 +111,6 @@ int BPF_PROG(write_exit, struct pt_regs *regs, long result)
 	struct sys_write *event;
 	struct task_struct *task;
 	struct task_state *state;
-	struct owner owner;
 	__u64 start_ns, process_id;
 
 	if (!is_write(regs->orig_ax))
@@ -118,18 +121,17 @@ int BPF_PROG(write_exit, struct pt_regs *regs, long result)
 		return 0;
 	start_ns = state->start_ns;
 	state->start_ns = 0;
-	process_id = process_id_of(task, state);
+	process_id = process_id_of(task, state, start_ns);
 
 	event = reserve(events, EVENT_SYS_WRITE, struct sys_write);
 	if (!event)
 		return 0;
-	owner = owner_of(task, state);
 	event->event_type = EVENT_SYS_WRITE;
 	event->cpu = bpf_get_smp_processor_id();
-	event->flags = owner.flags;
+	event->flags = state->write_flags;
 	event->timestamp_ns = start_ns;
 	event->duration_ns = bpf_ktime_get_boot_ns() - start_ns;
-	event->context_id = owner.context_id;
+	event->context_id = state->write_context_id;
 	event->process_id = process_id;
 	event->pid = task->tgid;
 	event->tid = task->pid;

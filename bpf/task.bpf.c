@@ -47,12 +47,8 @@ SEC("tp_btf/sched_process_exit")
 int BPF_PROG(task_exit, struct task_struct *task)
 {
 	struct task_state *state = state_of(task);
-	__u64 now_ns;
 
-	if (!state || !(state->context_id | state->process_context_id))
-		return 0;
-	now_ns = bpf_ktime_get_boot_ns();
-	if (is_own_context(state->context_id, state->context_flags))
-		end_context(state->context_id, now_ns);
+	if (state && is_own_context(state->context_id, state->context_flags))
+		end_context(state->context_id, bpf_ktime_get_boot_ns());
 	return 0;
 }

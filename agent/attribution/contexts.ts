@@ -25,16 +25,20 @@ export interface Owner {
 export interface Contexts {
   define(definition: ContextDefinition, line: string): void;
   end(contextId: number, timeNs: number): void;
+  /** Some contexts ended after `timeNs`, and which is not known: any of them may have. */
+  endAll(timeNs: number): void;
   /** Who owns an event that started at `startNs` with these flags; undefined: nobody that we know. */
   ownerAt(contextId: number, flags: number, startNs: number): Owner | undefined;
   /** Fields of markers that were left out because they are malformed, since the start. */
   readonly badFieldCount: number;
+  /** Contexts that the recording had no room for, since the last call: their events say that nobody owns them. */
+  takeLost(): number;
 }
 
 export interface ContextsOptions {
   /** Gives the recording's number of a context. */
   intern(ids: Pick<Marker, 'transactionId' | 'traceId' | 'spanId'>): number;
-  /** Whether a writer with this user id may name its service: otherwise anyone could bill another one. */
+  /** Whether a writer with this user id may name its service. */
   trustsService(uid: number): boolean;
 }
 
@@ -51,13 +55,16 @@ export const INHERITED_FLAGS = CONTEXT_FLAGS.CONTEXT_INHERITED_PROCESS | CONTEXT
 export function createContexts({ intern, trustsService }: ContextsOptions): Contexts {
   const contexts = createReferenceTable<Owner>(CONTEXTS_MAX);
   let badFieldCount = 0;
+  let lost = 0;
   return {
     define({ context_id, uid }, line) {
       const marker = parseMarker(line);
       if (!marker) return;
       const { transactionId, traceId, spanId } = marker;
       badFieldCount += marker.badFields;
-      const contextId = transactionId || traceId || spanId ? intern({ transactionId, traceId, spanId }) : 0;
+      const named = Boolean(transactionId || traceId || spanId);
+      const contextId = named ? intern({ transactionId, traceId, spanId }) : 0;
+      if (named && contextId === 0) lost++;
       const service = trustsService(uid) ? marker.service : null;
       if (contextId === 0 && !service) return;
       contexts.set(context_id, { contextId, service, endedNs: Number.POSITIVE_INFINITY });
@@ -65,6 +72,9 @@ export function createContexts({ intern, trustsService }: ContextsOptions): Cont
     end(contextId, timeNs) {
       const owner = contexts.get(contextId);
       if (owner) owner.endedNs = timeNs;
+    },
+    endAll(timeNs) {
+      for (const owner of contexts.values()) owner.endedNs = Math.min(owner.endedNs, timeNs);
     },
     ownerAt(contextId, flags, startNs) {
       if (contextId === 0) return undefined;
@@ -75,6 +85,11 @@ export function createContexts({ intern, trustsService }: ContextsOptions): Cont
     },
     get badFieldCount() {
       return badFieldCount;
+    },
+    takeLost() {
+      const count = lost;
+      lost = 0;
+      return count;
     },
   };
 }

@@ -28,8 +28,9 @@ export const fillOrigins: Filler = ({ layout, columns }, decoded, { contexts, pr
     for (let i = 0; i < count; i++) {
       const record = offsets[i]!;
       const startNs = u64At(words, record + TIMESTAMP_OFFSET);
-      let shared = words[(record + ORIGIN_COUNT_OFFSET) >>> 2]! > ORIGINS_MAX;
-      for (const slot of slots) {
+      const originCount = words[(record + ORIGIN_COUNT_OFFSET) >>> 2]!;
+      let shared = originCount > ORIGINS_MAX;
+      for (const [index, slot] of slots.entries()) {
         const origin = record + slot.offset;
         const processId = u64At(words, origin + ORIGIN_OFFSETS.process_id);
         const flags = words[(origin + ORIGIN_OFFSETS.flags) >>> 2]!;
@@ -38,7 +39,7 @@ export const fillOrigins: Filler = ({ layout, columns }, decoded, { contexts, pr
         slot.contexts[i] = 0;
         slot.bytes[2 * i] = words[(origin + ORIGIN_OFFSETS.bytes) >>> 2]!;
         slot.bytes[2 * i + 1] = 0;
-        if (processId === 0) continue;
+        if (index >= originCount) continue;
         slot.services[i] = owner?.service ? internName(owner.service) : processes.of(processId).serviceId;
         slot.contexts[i] = owner ? owner.contextId : 0;
         if (slot.contexts[i] !== slots[0]!.contexts[i]) shared = true;

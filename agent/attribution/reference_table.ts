@@ -5,6 +5,7 @@
 export interface ReferenceTable<T> {
   set(id: number, value: T): void;
   get(id: number): T | undefined;
+  values(): Iterable<T>;
   readonly size: number;
 }
 
@@ -40,6 +41,9 @@ export function createReferenceTable<T>(capacity: number): ReferenceTable<T> {
       }
       if (lastEntry) lastEntry.lastUse = ++use;
       return lastEntry?.value;
+    },
+    *values() {
+      for (const { value } of entries.values()) yield value;
     },
     get size() {
       return entries.size;

@@ -22,7 +22,7 @@ const TEXT_BYTES_MAX = MARKER_SIZE + PATH_SIZE;
 const HEAD_SIZE = 8;
 
 export interface DefinitionStream {
-  /** Reads all that the ring holds. */
+  /** Reads what the ring holds now; what comes meanwhile has its turn later, or a flood of it would never end. */
   drain(): void;
   /** Records of an unknown type or a wrong size since the last call. */
   takeBadRecords(): number;
@@ -59,7 +59,11 @@ export function createDefinitionStream(
 
   return {
     drain() {
-      for (let filled = ring.drain(buffer); filled > 0; filled = ring.drain(buffer)) {
+      const pendingBytes = ring.pendingBytes();
+      for (let readBytes = 0; readBytes < pendingBytes; ) {
+        const filled = ring.drain(buffer);
+        if (filled === 0) return;
+        readBytes += filled;
         for (let at = 0; at < filled; ) {
           const size = view.getUint32(at, true);
           if (size > filled - at - FRAME_HEADER_SIZE) {

@@ -1,5 +1,6 @@
 /** The kernel's loss counters, as what was lost since the last look. */
 import type { BpfMap } from 'libbpf-ts';
+import { contextEnd } from '../../bpf/schema/definitions.ts';
 import { EVENTS, type EventType } from '../../bpf/schema/index.ts';
 import { KERNEL_LOSS_WORDS, LOSS_CAUSES_MAX, LOSS_TYPES_MAX, type LossCause } from '../../bpf/schema/losses.ts';
 
@@ -12,7 +13,7 @@ export interface Loss {
 
 export interface LossCounters {
   /** What was lost since the last call; mostly nothing. */
-  take(): Loss[];
+  take(): { losses: Loss[]; contextEndsLost: boolean };
 }
 
 export function createLossCounters(map: BpfMap): LossCounters {
@@ -25,10 +26,12 @@ export function createLossCounters(map: BpfMap): LossCounters {
     take() {
       map.get(key, raw);
       const losses: Loss[] = [];
+      let contextEndsLost = false;
       for (let i = 0; i < counters.length; i++) {
         const total = words[2 * i]! + words[2 * i + 1]! * 2 ** 32;
         if (total === counters[i]) continue;
         const type = Math.trunc(i / LOSS_CAUSES_MAX);
+        if (type === contextEnd.id) contextEndsLost = true;
         losses.push({
           cause: causeOf(i % LOSS_CAUSES_MAX, type),
           eventType: EVENTS.find((event) => event.id === type)?.name ?? null,
@@ -36,7 +39,7 @@ export function createLossCounters(map: BpfMap): LossCounters {
         });
         counters[i] = total;
       }
-      return losses;
+      return { losses, contextEndsLost };
     },
   };
 }

@@ -1,5 +1,5 @@
 /** The BPF object: loaded and attached, or one clear line why not. */
-import { existsSync } from 'node:fs';
+import { existsSync, readlinkSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { BpfError, type BpfMap, BpfObject, btfTypeExists, type RingReader } from 'libbpf-ts';
 import { AgentError } from '../errors.ts';
@@ -10,6 +10,8 @@ export interface Probes {
   readonly events: RingReader;
   readonly definitions: RingReader;
   readonly losses: BpfMap;
+  /** Bytes that wait in both rings. */
+  pendingBytes(): number;
   /** Names of the attached programs. */
   readonly attached: readonly string[];
   /** Runs that the kernel skipped because the same program was running on that CPU, over all programs. */
@@ -48,10 +50,13 @@ function loadProbes({ agentPid, eventRingBytes }: ProbesOptions): Probes {
     if (eventRingBytes !== undefined) object.setMaxEntries('events', eventRingBytes);
     object.load();
     const attached = object.attach();
+    const events = object.ring('events');
+    const definitions = object.ring('definitions');
     return {
       attached,
-      events: object.ring('events'),
-      definitions: object.ring('definitions'),
+      events,
+      definitions,
+      pendingBytes: () => events.pendingBytes() + definitions.pendingBytes(),
       losses: object.map('losses'),
       recursionMisses: () => object.programStats().reduce((sum, { recursionMisses }) => sum + recursionMisses, 0n),
       detach: () => object.detach(),
@@ -73,7 +78,13 @@ function bpfObjectPath(): string {
   }
 }
 
+/** include/linux/proc_ns.h: PROC_PID_INIT_INO */
+const ROOT_PID_NAMESPACE = 'pid:[4026531836]';
+
 function checkHost(): void {
+  if (readlinkSync('/proc/self/ns/pid') !== ROOT_PID_NAMESPACE) {
+    throw new AgentError("the agent is in a pid namespace of its own; run it in the host's (docker run --pid=host)");
+  }
   if (!existsSync(BTF)) {
     throw new AgentError(`${BTF} is missing: this kernel has no BTF; boot one built with CONFIG_DEBUG_INFO_BTF=y`);
   }

@@ -58,11 +58,30 @@ export function createRecorder({ probes, writer, clock, isOwnProcess, trustsServ
   const isKept = (record: Uint32Array, offset: number) => !resolver.isOwn(record, offset);
   let recursionMisses = 0n;
   let lookedNs = clock.nowNs();
+  let lookedBootNs = clock.bootNs();
   let eventCount = 0;
   let lossCount = 0;
 
-  function recordLosses(): void {
-    const losses = [...kernelLosses.take(), ...ownLosses()];
+  /** Before owners are resolved: a context whose end was lost must not be believed any longer. */
+  function takeKernelLosses(): Loss[] {
+    const { losses, contextEndsLost } = kernelLosses.take();
+    if (contextEndsLost) contexts.endAll(lookedBootNs);
+    lookedBootNs = clock.bootNs();
+    return losses;
+  }
+
+  function takeOwnLosses(): Loss[] {
+    const missed = probes.recursionMisses();
+    const counts: [LossCause, number][] = [
+      ['bad_record', decoder.takeBadRecords()],
+      ['definition_lost', definitions.takeBadRecords() + contexts.takeLost()],
+      ['program_busy', Number(missed - recursionMisses)],
+    ];
+    recursionMisses = missed;
+    return counts.filter(([, count]) => count > 0).map(([cause, count]) => ({ cause, eventType: null, count }));
+  }
+
+  function recordLosses(losses: readonly Loss[]): void {
     const nowNs = clock.nowNs();
     for (const loss of losses) {
       lossCount += loss.count;
@@ -71,30 +90,20 @@ export function createRecorder({ probes, writer, clock, isOwnProcess, trustsServ
     lookedNs = nowNs;
   }
 
-  function ownLosses(): Loss[] {
-    const missed = probes.recursionMisses();
-    const counts: [LossCause, number][] = [
-      ['bad_record', decoder.takeBadRecords()],
-      ['definition_lost', definitions.takeBadRecords()],
-      ['program_busy', Number(missed - recursionMisses)],
-    ];
-    recursionMisses = missed;
-    return counts.filter(([, count]) => count > 0).map(([cause, count]) => ({ cause, eventType: null, count }));
-  }
-
   return {
     turn() {
       const change = clock.measure();
       if (change) writer.recordClock(change);
       const filled = probes.events.drain(buffer);
       definitions.drain();
+      const losses = takeKernelLosses();
       for (let at = 0; at < filled; ) {
         at = decoder.decode(buffer, at, filled, isKept);
         resolver.resolve(words);
         eventCount += decoder.decoded.block.rowCount;
         writer.append(decoder.decoded.block);
       }
-      recordLosses();
+      recordLosses([...losses, ...takeOwnLosses()]);
       return filled;
     },
     get eventCount() {

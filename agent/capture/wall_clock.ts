@@ -24,6 +24,8 @@ export interface WallClock {
   measure(): ClockChange | undefined;
   /** The wall clock now, nanoseconds since the epoch. */
   nowNs(): bigint;
+  /** CLOCK_BOOTTIME now, as records have it. */
+  bootNs(): number;
 }
 
 /** Fills [CLOCK_REALTIME, CLOCK_BOOTTIME] in nanoseconds. */
@@ -49,6 +51,10 @@ export function createWallClock(read: ReadClocks = readClocks): WallClock {
     nowNs() {
       read(clocks);
       return clocks[0]!;
+    },
+    bootNs() {
+      read(clocks);
+      return Number(clocks[1]!);
     },
   };
 }

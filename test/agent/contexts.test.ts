@@ -97,3 +97,24 @@ test('a definition that is no marker line is nobody', () => {
   contexts.define({ context_id: 256, time_ns: 1, uid: 0 }, '');
   expect(contexts.ownerAt(256, 0, 150)).toBeUndefined();
 });
+
+test('when it is not known which contexts ended, none is believed by reference any longer', () => {
+  const { define, contexts, transactionAt } = setUp();
+  define(256, 'txn=order-1');
+  define(512, 'txn=order-2');
+  contexts.end(512, 150);
+  contexts.endAll(200);
+  expect(transactionAt(256, CONTEXT_INHERITED_THREAD, 199)).toBe('order-1');
+  expect(transactionAt(256, CONTEXT_INHERITED_THREAD, 200)).toBe('nobody');
+  expect(transactionAt(512, CONTEXT_INHERITED_THREAD, 160)).toBe('nobody');
+  // A thread's own context, and a copy, do not hang on anybody's end.
+  expect(transactionAt(256, 0, 300)).toBe('order-1');
+  expect(transactionAt(256, CONTEXT_INHERITED_PROCESS, 300)).toBe('order-1');
+});
+
+test('a context that the recording has no room for is nobody, and counted', () => {
+  const contexts = createContexts({ intern: () => 0, trustsService: () => false });
+  contexts.define({ context_id: 256, time_ns: 100, uid: ROOT_UID }, 'KREPLAY1 txn=a\n');
+  expect(contexts.ownerAt(256, 0, 150)).toBeUndefined();
+  expect([contexts.takeLost(), contexts.takeLost()]).toEqual([1, 0]);
+});

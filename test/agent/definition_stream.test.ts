@@ -19,6 +19,7 @@ function streamOf(...batches: readonly Uint8Array[]) {
   const told: unknown[] = [];
   const waiting = [...batches];
   const ring = {
+    pendingBytes: () => waiting.reduce((sum, { length }) => sum + length, 0),
     drain(buffer: Uint8Array) {
       const batch = waiting.shift();
       buffer.set(batch ?? []);
@@ -31,6 +32,8 @@ function streamOf(...batches: readonly Uint8Array[]) {
       end: (contextId, timeNs) => told.push({ ended: contextId, timeNs }),
       ownerAt: () => undefined,
       badFieldCount: 0,
+      endAll: () => undefined,
+      takeLost: () => 0,
     },
     processes: {
       define: ({ process_id, pid, uid, kernel_thread, executable }) =>

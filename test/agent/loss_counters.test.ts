@@ -1,7 +1,7 @@
 /** The kernel's counters, which only grow, as losses since the last look. */
 import type { BpfMap } from 'libbpf-ts';
 import { createLossCounters, type Loss } from '../../agent/capture/loss_counters.ts';
-import { contextDefinition, DEFINITIONS } from '../../bpf/schema/definitions.ts';
+import { contextDefinition, contextEnd, DEFINITIONS } from '../../bpf/schema/definitions.ts';
 import { EVENTS } from '../../bpf/schema/index.ts';
 import { KERNEL_LOSS_CAUSES, LOSS_CAUSES_MAX, LOSS_TYPES_MAX } from '../../bpf/schema/losses.ts';
 
@@ -16,8 +16,10 @@ function setUp() {
       return into;
     },
   } as BpfMap;
+  const counters = createLossCounters(map);
   return {
-    counters: createLossCounters(map),
+    counters,
+    take: () => counters.take().losses,
     lose(type: number, cause: number, count: bigint) {
       const at = type * LOSS_CAUSES_MAX + cause;
       lost[at] = lost[at]! + count;
@@ -26,24 +28,24 @@ function setUp() {
 }
 
 test('nothing lost is nothing told', () => {
-  expect(setUp().counters.take()).toEqual([]);
+  expect(setUp().take()).toEqual([]);
 });
 
 test('a loss is told once, by what was lost since', () => {
-  const { counters, lose } = setUp();
+  const { take, lose } = setUp();
   lose(sysWrite.id, LOSS_RING_FULL, 5n);
-  expect(counters.take()).toEqual([{ cause: 'ring_full', eventType: 'sys_write', count: 5 }]);
-  expect(counters.take()).toEqual([]);
+  expect(take()).toEqual([{ cause: 'ring_full', eventType: 'sys_write', count: 5 }]);
+  expect(take()).toEqual([]);
   lose(sysWrite.id, LOSS_RING_FULL, 2n);
-  expect(counters.take()).toEqual([{ cause: 'ring_full', eventType: 'sys_write', count: 2 }]);
+  expect(take()).toEqual([{ cause: 'ring_full', eventType: 'sys_write', count: 2 }]);
 });
 
 test('types and causes are told apart', () => {
-  const { counters, lose } = setUp();
+  const { take, lose } = setUp();
   lose(blockIo.id, LOSS_NO_MEMORY, 3n);
   lose(sysWrite.id, LOSS_NO_MEMORY, 1n);
   lose(sysWrite.id, LOSS_RING_FULL, 2n);
-  expect(counters.take()).toEqual<Loss[]>([
+  expect(take()).toEqual<Loss[]>([
     { cause: 'ring_full', eventType: 'sys_write', count: 2 },
     { cause: 'no_memory', eventType: 'sys_write', count: 1 },
     { cause: 'no_memory', eventType: 'block_io', count: 3 },
@@ -53,26 +55,35 @@ test('types and causes are told apart', () => {
 test.each(DEFINITIONS.map(({ name, id }) => [name, id] as const))(
   'a lost %s leaves events of any type without it',
   (_, id) => {
-    const { counters, lose } = setUp();
+    const { take, lose } = setUp();
     lose(id, LOSS_RING_FULL, 4n);
-    expect(counters.take()).toEqual([{ cause: 'definition_lost', eventType: null, count: 4 }]);
+    expect(take()).toEqual([{ cause: 'definition_lost', eventType: null, count: 4 }]);
   },
 );
 
 test('counts go beyond 32 bits', () => {
-  const { counters, lose } = setUp();
+  const { take, lose } = setUp();
   lose(sysWrite.id, LOSS_RING_FULL, 2n ** 32n - 1n);
-  expect(counters.take()[0]!.count).toBe(2 ** 32 - 1);
+  expect(take()[0]!.count).toBe(2 ** 32 - 1);
   lose(sysWrite.id, LOSS_RING_FULL, 1n);
-  expect(counters.take()[0]!.count).toBe(1);
+  expect(take()[0]!.count).toBe(1);
   lose(sysWrite.id, LOSS_RING_FULL, 2n ** 40n + 1n);
-  expect(counters.take()[0]!.count).toBe(2 ** 40 + 1);
+  expect(take()[0]!.count).toBe(2 ** 40 + 1);
 });
 
 test('the first and the last counter of the array are read', () => {
-  const { counters, lose } = setUp();
+  const { take, lose } = setUp();
   lose(0, 0, 1n);
   lose(LOSS_TYPES_MAX - 1, LOSS_CAUSES_MAX - 1, 2n);
   lose(contextDefinition.id, 0, 3n);
-  expect(counters.take().map(({ count }) => count)).toEqual([1, 3, 2]);
+  expect(take().map(({ count }) => count)).toEqual([1, 3, 2]);
+});
+
+test('that ends of contexts were lost is told apart', () => {
+  const { counters, lose } = setUp();
+  lose(contextDefinition.id, LOSS_RING_FULL, 1n);
+  expect(counters.take().contextEndsLost).toBe(false);
+  lose(contextEnd.id, LOSS_RING_FULL, 1n);
+  expect(counters.take().contextEndsLost).toBe(true);
+  expect(counters.take().contextEndsLost).toBe(false);
 });

@@ -1,4 +1,5 @@
 // Requests to a disk of our own must be recorded to the last one, with the program that queued them as their owner.
+import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { BlockIoEvent } from '../../bpf/schema/api.ts';
 import { type LoopDevice, loopDevice } from './loop_device.ts';
@@ -28,10 +29,14 @@ function onDisk({ device }: BlockIoEvent): boolean {
   return device === disk.name;
 }
 
+/** As the kernel keeps it: MKDEV(major, minor). */
+function deviceNumber(): number {
+  const [major, minor] = readFileSync(`/sys/block/${disk.name}/dev`, 'utf8').trim().split(':').map(Number);
+  return (major! << 20) | minor!;
+}
+
 test('direct writes are one request each, owned by the program, as bpftrace counts them', async () => {
-  const major = Number(bash(`stat -c %t ${disk.path} | xargs -I{} printf %d 0x{}`));
-  const minor = Number(bash(`stat -c %T ${disk.path} | xargs -I{} printf %d 0x{}`));
-  const device = (major << 20) | minor;
+  const device = deviceNumber();
   let traced = '';
   const bracket = { before: 0n, after: 0n };
   const recorded = await record(async () => {
@@ -88,6 +93,37 @@ test('reads, discards and flushes are told apart', async () => {
   expect(operations('flush')).toEqual(['write 4096', 'flush 0']);
   const [flush] = requestsOf('flush').filter(({ operation }) => operation === 'flush');
   expect(flush!.queue_ns).toBeNull();
+});
+
+test('a commit of the journal lasts until the flush behind it, as bpftrace sees its last completion', async () => {
+  run('sh', ['-c', `echo 'write back' > /sys/block/${disk.name}/queue/write_cache`]);
+  run('mkfs.ext4', ['-q', '-F', disk.path]);
+  run('mount', [disk.path, disk.mountPoint]);
+  const device = `args->dev == ${deviceNumber()}`;
+  const script = `
+    tracepoint:block:block_rq_issue /${device} && args->nr_sector > 0/ { @issued[args->sector] = nsecs; }
+    tracepoint:block:block_rq_complete /${device} && @issued[args->sector]/ {
+      @completions[args->sector] = count(); @last[args->sector] = max(nsecs - @issued[args->sector]); }`;
+  let traced = '';
+  const recorded = await record(async () => {
+    traced = await watchedByBpftrace(script, () => {
+      run('dd', ['if=/dev/zero', `of=${disk.mountPoint}/committed`, 'bs=4k', 'count=1', 'conv=fsync', 'status=none']);
+    });
+  });
+  run('umount', [disk.mountPoint]);
+  const completions = bpftraceMap(traced, 'completions');
+  const last = bpftraceMap(traced, 'last');
+  const twice = Object.keys(completions).filter((sector) => completions[sector] === 2);
+  expect(twice.length).toBeGreaterThan(0);
+  for (const sector of twice) {
+    const requests = recorded.blockIos().filter((each) => onDisk(each) && each.sector === BigInt(sector));
+    expect(requests).toHaveLength(1);
+    const [{ duration_ns, queue_ns, result, bytes }] = requests as [BlockIoEvent];
+    expect(result).toBe(bytes);
+    const issuedToEndNs = Number(duration_ns - queue_ns!);
+    // Two programs on one tracepoint: a little apart, while the flush alone takes many times that.
+    expect(Math.abs(issuedToEndNs - last[sector]!)).toBeLessThan(last[sector]! * 0.2);
+  }
 });
 
 test('what a program syncs is its own; what the kernel writes back later is not', async () => {

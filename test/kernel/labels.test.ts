@@ -39,7 +39,7 @@ test('a marker holds for its process, what it forks and execs, until it is repla
       say 7
       say 8 | cat
       mark txn=c; say 9
-      mark end; say 10
+      mark endless; mark txn=c; mark end; say 10
       (say 11)
       mark txn=d; (mark end; say 12); say 13
       setsid -w dd if=/dev/zero bs=14 count=1 2>/dev/null >>${out}
@@ -76,6 +76,28 @@ test('a default of the process covers its other threads and its children, and yi
     'whole inherited inherited',
     ' none none',
   ]);
+});
+
+test('a write belongs to whom its process worked for when it began', async () => {
+  const program = compileProgram('threads');
+  const recorded = await record(() => {
+    run(program, ['blocked', out]);
+  });
+  const [blocked] = recorded.writes({ comm: 'threads' }).filter(({ result }) => result === 8192n);
+  expect(blocked).toMatchObject({ transaction_id: 'before', file_kind: 'pipe' });
+});
+
+test('a flood of markers stops nobody, and what it pushes out is counted', async () => {
+  const recorded = await record(() => {
+    bash(`for flood in 1 2; do python3 -c '
+import os
+null = os.open("/dev/null", os.O_WRONLY)
+for i in range(150000): os.write(null, b"KREPLAY1 txn=f%d" % i)' & done; wait`);
+    script('mark txn=after; say 301');
+  });
+  expect(ownerOf(recorded, 301)).toBe('after marker exact');
+  const lost = recorded.losses().filter(({ cause }) => cause !== 'definition_lost');
+  expect(lost).toEqual([]);
 });
 
 test('a thread has the context of its creator only as long as the creator holds it', async () => {

@@ -92,6 +92,40 @@ static void pool(void)
 	pthread_join(thread, NULL);
 }
 
+static int pipe_ends[2];
+
+static void *blocked_writer(void *unused)
+{
+	static char text[8192];
+
+	(void)unused;
+	/* The pipe is full: this waits until somebody reads. */
+	if (write(pipe_ends[1], text, sizeof(text)) != sizeof(text))
+		_exit(1);
+	return NULL;
+}
+
+static void blocked(void)
+{
+	static char text[65536 + 8192];
+	pthread_t thread;
+
+	if (pipe(pipe_ends) || write(pipe_ends[1], text, 65536) != 65536)
+		_exit(1);
+	mark("proc txn=before");
+	pthread_create(&thread, NULL, blocked_writer, NULL);
+	usleep(100000);
+	mark("proc txn=behind");
+	for (size_t left = sizeof(text); left > 0;) {
+		ssize_t got = read(pipe_ends[0], text, left);
+
+		if (got <= 0)
+			_exit(1);
+		left -= got;
+	}
+	pthread_join(thread, NULL);
+}
+
 int main(int argc, char **argv)
 {
 	if (argc != 3)
@@ -100,6 +134,8 @@ int main(int argc, char **argv)
 	pthread_barrier_init(&turn, NULL, 2);
 	if (!strcmp(argv[1], "pool"))
 		pool();
+	else if (!strcmp(argv[1], "blocked"))
+		blocked();
 	else
 		process_default();
 	return 0;
