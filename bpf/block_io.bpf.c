@@ -12,7 +12,6 @@
 #include "kernel_compat.bpf.h"
 
 #define BIO_WALK_MAX 256
-#define UNKNOWN_U64 (~0ull)
 
 /* Who queued a bio. */
 struct bio_owner {

@@ -6,6 +6,9 @@
 #include "kernel.bpf.h"
 #include "gen/events.h"
 
+/* In a field of kind optional_u64: not known. */
+#define UNKNOWN_U64 (~0ull)
+
 /* Set by the agent before load. */
 extern const volatile __u32 agent_tgid;
 

@@ -11,7 +11,6 @@
 
 #define IOV_MAX 1024
 #define IOV_STEP 8
-#define UNKNOWN_U64 (~0ull)
 
 struct user_iovec {
 	__u64 base, size;
