@@ -17,8 +17,9 @@ C_SOURCES = $(wildcard bpf/*.bpf.[ch] native/src/*.cc native/src/*.h native/src/
 # Debian packages, each beside a command or file that shows that it is there.
 BUILD_PACKAGES := clang:/usr/bin/clang g++:/usr/bin/g++ bpftool:/usr/sbin/bpftool \
 	libbpf-dev:/usr/include/bpf/libbpf.h libelf-dev:/usr/include/libelf.h zlib1g-dev:/usr/include/zlib.h
-TEST_PACKAGES := bpftrace:/usr/bin/bpftrace curl:/usr/bin/curl e2fsprogs:/sbin/mkfs.ext4 mount:/bin/mount \
-	procps:/usr/bin/pgrep python3:/usr/bin/python3
+TEST_PACKAGES := bpftrace:/usr/bin/bpftrace curl:/usr/bin/curl e2fsprogs:/sbin/mkfs.ext4 jq:/usr/bin/jq \
+	mount:/bin/mount procps:/usr/bin/pgrep protobuf-compiler:/usr/bin/protoc python3:/usr/bin/python3 \
+	sqlite3:/usr/bin/sqlite3 strace:/usr/bin/strace
 LINT_PACKAGES := clang-format:/usr/bin/clang-format
 BENCH_PACKAGES := bpftrace:/usr/bin/bpftrace linux-perf:/usr/bin/perf
 

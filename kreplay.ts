@@ -10,13 +10,18 @@ const COMMANDS: Record<string, () => Promise<Command>> = {
   daemon: async () => (await import('./daemon/command.ts')).daemonCommand(),
   exec: async () => (await import('./agent/exec.ts')).execCommand(),
   events: async () => (await import('./daemon/commands/events.ts')).eventsCommand(),
+  pin: async () => (await import('./daemon/commands/pin.ts')).pinCommand(),
+  unpin: async () => (await import('./daemon/commands/pin.ts')).unpinCommand(),
+  export: async () => (await import('./daemon/commands/export.ts')).exportCommand(),
+  import: async () => (await import('./daemon/commands/import.ts')).importCommand(),
+  sql: async () => (await import('./daemon/commands/sql.ts')).sqlCommand(),
   replay: async () => (await import('./daemon/commands/replay.ts')).replayCommand(),
 };
 
 const USAGE_ERROR = 2;
 
 /** Errors whose message is all that the user needs; anything else is a bug and keeps its stack. */
-const EXPECTED_ERRORS = new Set(['AgentError', 'RecordingError', 'ListenError', 'CommandError']);
+const EXPECTED_ERRORS = new Set(['AgentError', 'RecordingError', 'ListenError', 'CommandError', 'ExportError']);
 
 function version(): string {
   return JSON.parse(readFileSync(createRequire(import.meta.url).resolve('#package'), 'utf8')).version;

@@ -8,7 +8,8 @@ import { openProbes, type Probes } from './capture/probes.ts';
 import { createRecorder, type Recorder } from './capture/recorder.ts';
 import { createWallClock } from './capture/wall_clock.ts';
 import { AgentError } from './errors.ts';
-import { openWriter, type RecordingWriter } from './recording/writer.ts';
+import { openWriterThread, type WriterThread } from './recording/writer_thread.ts';
+import { type RetentionFlags, retentionLimits } from './retention_options.ts';
 
 /**
  * A look at how full the rings are costs next to nothing and comes often, because a burst of 2 M writes a second fills
@@ -17,6 +18,8 @@ import { openWriter, type RecordingWriter } from './recording/writer.ts';
  */
 const LOOK_MS = 25;
 const TURN_AFTER_MS = 150;
+/** When the writer has no room, it soon will. */
+const ROOM_LOOK_MS = 5;
 /** Clock and losses are looked after even when no event comes. */
 const IDLE_TURN_AFTER_MS = 1000;
 const TURN_AT_BYTES = 256 << 10;
@@ -26,6 +29,9 @@ export const DATA_DEFAULT = './data';
 /** Where in the data folder the node's recording is. */
 const RECORDING_FILE = 'recording.kreplay';
 
+const PINS_FILL_THE_RECORDING =
+  'pinned transactions take more than --retain-bytes, so older events can not be removed any more: unpin some with `kreplay unpin`, or raise the limit';
+
 export interface AgentOptions {
   dataFolder: string;
   node?: string | undefined;
@@ -33,6 +39,8 @@ export interface AgentOptions {
   ringBytes?: number | undefined;
   /** Whether any user may name the service of its own events, not only root and the agent's user. */
   trustAllServices?: boolean | undefined;
+  /** What is kept. */
+  retention: RetentionFlags;
   signal: AbortSignal;
   /** Called once, when everything is attached. */
   onReady(info: { attached: readonly string[]; recording: string }): void;
@@ -52,12 +60,15 @@ export async function runAgent(options: AgentOptions): Promise<AgentTotals> {
   const { dataFolder, onReady } = options;
   const path = recordingPath(dataFolder);
   const clock = createWallClock();
-  const writer = openWriter({
+  const writer = await openWriterThread({
     path,
     node: options.node ?? hostname(),
     bootId: idOf('/proc/sys/kernel/random/boot_id'),
     machineId: idOf('/etc/machine-id'),
     nowNs: clock.nowNs,
+    retention: retentionLimits(options.retention, dataFolder),
+    onTrouble: (problem) => options.onProblem(problem?.message ?? `${path} can be written again, recording goes on`),
+    onStuck: once(() => options.onProblem(PINS_FILL_THE_RECORDING)),
   });
   let probes: Probes | undefined;
   try {
@@ -75,42 +86,50 @@ export async function runAgent(options: AgentOptions): Promise<AgentTotals> {
     return { events: recorder.eventCount, lost: recorder.lossCount, badMarkerFields: recorder.badMarkerFieldCount };
   } finally {
     probes?.close();
-    writer.close();
+    await writer.close();
   }
 }
 
 async function record(
   recorder: Recorder,
   probes: Probes,
-  writer: RecordingWriter,
-  { signal, onProblem }: AgentOptions,
+  writer: WriterThread,
+  { signal }: AgentOptions,
 ): Promise<void> {
   let turnedMs = 0;
   let flushedMs = 0;
-  const flush = () => {
-    try {
-      writer.flush();
-    } catch (error) {
-      onProblem((error as Error).message);
-    }
-    flushedMs = performance.now();
-  };
+  let hasRoom = true;
   while (!signal.aborted) {
     const nowMs = performance.now();
     const pendingBytes = probes.pendingBytes();
     const turnAfterMs = pendingBytes > 0 ? TURN_AFTER_MS : IDLE_TURN_AFTER_MS;
     if (pendingBytes >= TURN_AT_BYTES || nowMs - turnedMs >= turnAfterMs) {
       turnedMs = nowMs;
-      recorder.turn();
-      if (nowMs - flushedMs >= FLUSH_AFTER_MS) flush();
+      hasRoom = recorder.turn() !== undefined;
+      if (nowMs - flushedMs >= FLUSH_AFTER_MS) {
+        flushedMs = nowMs;
+        writer.flush();
+      }
     }
-    if (probes.pendingBytes() < TURN_AT_BYTES) await sleep(LOOK_MS);
+    if (!hasRoom) await sleep(ROOM_LOOK_MS);
+    else if (probes.pendingBytes() < TURN_AT_BYTES) await sleep(LOOK_MS);
     else await setImmediate();
   }
   // Nothing is added any more, so what the ring holds can be read to its end.
   probes.detach();
-  while (recorder.turn() > 0);
-  flush();
+  for (let drained = recorder.turn(); drained !== 0; drained = recorder.turn()) {
+    writer.flush();
+    await sleep(drained === undefined ? ROOM_LOOK_MS : 0);
+  }
+}
+
+/** For what may be told again and again. */
+function once(work: () => void): () => void {
+  let done = false;
+  return () => {
+    if (!done) work();
+    done = true;
+  };
 }
 
 function recordingPath(dataFolder: string): string {

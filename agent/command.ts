@@ -2,8 +2,9 @@
 import { Command, InvalidArgumentError } from 'commander';
 import { DATA_DEFAULT, runAgent } from './agent.ts';
 import { endingSignal } from './ending.ts';
+import { type RetentionFlags, withRetentionOptions } from './retention_options.ts';
 
-interface AgentFlags {
+interface AgentFlags extends RetentionFlags {
   data: string;
   node?: string;
   ringSize: number;
@@ -23,7 +24,7 @@ function ringMebibytes(value: string): number {
 }
 
 export function agentCommand(): Command {
-  return new Command('agent')
+  const command = new Command('agent')
     .description('record the events of this host (as root, or with CAP_BPF and CAP_PERFMON)')
     .option('--data <folder>', 'folder to record into', DATA_DEFAULT)
     .option('--node <name>', 'name of this host in the recording (default: its host name)')
@@ -37,16 +38,17 @@ export function agentCommand(): Command {
       '--trust-services',
       'believe any user who names a service in a marker line, not only root and the own user',
       false,
-    )
-    .action(record);
+    );
+  return withRetentionOptions(command).action(record);
 }
 
-async function record({ data, node, ringSize, trustServices }: AgentFlags): Promise<void> {
+async function record({ data, node, ringSize, trustServices, ...retention }: AgentFlags): Promise<void> {
   const totals = await runAgent({
     dataFolder: data,
     node,
     ringBytes: ringSize * 1024 * 1024,
     trustAllServices: trustServices,
+    retention,
     signal: endingSignal(),
     onReady({ attached, recording }) {
       process.stdout.write(`kreplay agent: attached ${attached.join(', ')}\n`);

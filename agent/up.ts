@@ -3,30 +3,31 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { Command } from 'commander';
 import { DATA_DEFAULT } from './agent.ts';
 import { endingSignal } from './ending.ts';
+import { type RetentionFlags, retentionArguments, withRetentionOptions } from './retention_options.ts';
 
 const LISTEN_DEFAULT = '127.0.0.1:7467';
 /** A child that does not end by itself after this is killed; the recording stands that. */
 const END_TIMEOUT_MS = 10_000;
 
-interface UpFlags {
+interface UpFlags extends RetentionFlags {
   data: string;
   listen: string;
   node?: string;
 }
 
 export function upCommand(): Command {
-  return new Command('up')
+  const command = new Command('up')
     .description('record this host and serve what is recorded, until Ctrl-C')
     .option('--data <folder>', 'folder to record into', DATA_DEFAULT)
     .option('--listen <address>', 'HOST:PORT on this machine, or unix:/path', LISTEN_DEFAULT)
-    .option('--node <name>', 'name of this host in the recording (default: its host name)')
-    .action(up);
+    .option('--node <name>', 'name of this host in the recording (default: its host name)');
+  return withRetentionOptions(command).action(up);
 }
 
-async function up({ data, listen, node }: UpFlags): Promise<void> {
+async function up({ data, listen, node, ...retention }: UpFlags): Promise<void> {
   const signal = endingSignal();
   const daemon = start(['daemon', '--data', data, '--listen', listen]);
-  const agent = start(['agent', '--data', data, ...(node ? ['--node', node] : [])]);
+  const agent = start(['agent', '--data', data, ...(node ? ['--node', node] : []), ...retentionArguments(retention)]);
   const parts = [daemon, agent];
   const ended = Promise.race([aborted(signal), ...parts.map((part) => part.ended)]);
   await Promise.race([ended, Promise.all(parts.map(({ ready }) => ready)).then(() => printNextSteps(data, listen))]);

@@ -12,6 +12,7 @@ import { eventRoutes } from './routes/events.ts';
 import { healthRoutes } from './routes/health.ts';
 import { landingPage } from './routes/landing.ts';
 import { nameRoutes } from './routes/names.ts';
+import { pinRoutes } from './routes/pins.ts';
 import { replayRoutes } from './routes/replay.ts';
 import { transactionRoutes } from './routes/transactions.ts';
 import type { Store } from './store/store.ts';
@@ -39,6 +40,7 @@ export function buildApp({ store, sessions, now, log }: AppOptions): express.Exp
   mount('/api/events', eventRoutes({ store, now }));
   mount('/api/transactions', transactionRoutes(store));
   mount('/api/replay/sessions', replayRoutes(sessions));
+  mount('/api', pinRoutes({ store, now }));
   mount('/api', nameRoutes(store));
   app.use(notFoundHandler);
   app.use(problemHandler(log));

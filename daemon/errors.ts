@@ -17,9 +17,11 @@ export const ERRORS = {
   event_not_found: { status: 404, title: 'Event not found' },
   transaction_not_found: { status: 404, title: 'Transaction not found' },
   session_not_found: { status: 404, title: 'Session not found' },
+  not_pinned: { status: 404, title: 'Not pinned' },
   method_not_allowed: { status: 405, title: 'Method not allowed' },
   not_acceptable: { status: 406, title: 'Not acceptable' },
   invalid_transition: { status: 409, title: 'Not possible in this state' },
+  pins_full: { status: 409, title: 'No room for another pin' },
   body_too_large: { status: 413, title: 'Body too large' },
   unsupported_media_type: { status: 415, title: 'Unsupported media type' },
   session_limit: { status: 429, title: 'Too many sessions' },
@@ -28,7 +30,8 @@ export const ERRORS = {
   not_a_recording: { status: 503, title: 'Not a recording' },
   unsupported_format: { status: 503, title: 'Recording of another version' },
   recording_corrupt: { status: 503, title: 'Recording is damaged' },
-  recording_unavailable: { status: 503, title: 'Recording can not be read' },
+  recording_not_writable: { status: 503, title: 'Recording can not be written' },
+  recording_unavailable: { status: 503, title: 'Recording can not be used' },
 } as const satisfies Record<string, { status: number; title: string }>;
 
 export type ErrorCode = keyof typeof ERRORS;

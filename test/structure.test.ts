@@ -108,6 +108,7 @@ const WALLS: Record<string, readonly string[]> = {
     ...['daemon', 'bpf/schema', 'agent/recording'],
     ...['commander', 'eventsource-parser', 'express', 'helmet', 'pino', 'zod', 'node:'],
   ],
+  'daemon/export': ['daemon', 'bpf/schema', 'agent/recording', 'better-sqlite3', 'node:'],
   'daemon/replay/clock.ts': [],
   test: [ANYTHING],
   'test/closing_line.js': [],

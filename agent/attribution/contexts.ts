@@ -4,7 +4,7 @@ import { ATTRIBUTION_QUALITIES, ATTRIBUTION_SOURCES } from '../../bpf/schema/own
 import { type Marker, parseMarker } from './marker.ts';
 import { createReferenceTable } from './reference_table.ts';
 
-const CONTEXTS_MAX = 1 << 17;
+const CONTEXTS_MAX = 1 << 15;
 
 export interface ContextDefinition {
   context_id: number;
@@ -12,8 +12,11 @@ export interface ContextDefinition {
   uid: number;
 }
 
+type ContextIds = Pick<Marker, 'transactionId' | 'traceId' | 'spanId'>;
+
 /** What an event's owner is, as numbers that go into the columns. */
 export interface Owner {
+  ids: ContextIds;
   /** The recording's number of transaction, trace and span; 0: none. */
   contextId: number;
   /** Set when the marker named a service and was trusted to. */
@@ -37,7 +40,9 @@ export interface Contexts {
 
 export interface ContextsOptions {
   /** Gives the recording's number of a context. */
-  intern(ids: Pick<Marker, 'transactionId' | 'traceId' | 'spanId'>): number;
+  intern(ids: ContextIds): number;
+  /** Of these numbers; a smaller one is asked for again. */
+  oldestIds: { readonly context: number };
   /** Whether a writer with this user id may name its service. */
   trustsService(uid: number): boolean;
 }
@@ -52,7 +57,7 @@ export const QUALITY_SHARED = ATTRIBUTION_QUALITIES.indexOf('shared');
 
 export const INHERITED_FLAGS = CONTEXT_FLAGS.CONTEXT_INHERITED_PROCESS | CONTEXT_FLAGS.CONTEXT_INHERITED_THREAD;
 
-export function createContexts({ intern, trustsService }: ContextsOptions): Contexts {
+export function createContexts({ intern, oldestIds, trustsService }: ContextsOptions): Contexts {
   const contexts = createReferenceTable<Owner>(CONTEXTS_MAX);
   let badFieldCount = 0;
   let lost = 0;
@@ -61,13 +66,14 @@ export function createContexts({ intern, trustsService }: ContextsOptions): Cont
       const marker = parseMarker(line);
       if (!marker) return;
       const { transactionId, traceId, spanId } = marker;
+      const ids = { transactionId, traceId, spanId };
       badFieldCount += marker.badFields;
       const named = Boolean(transactionId || traceId || spanId);
-      const contextId = named ? intern({ transactionId, traceId, spanId }) : 0;
+      const contextId = named ? intern(ids) : 0;
       if (named && contextId === 0) lost++;
       const service = trustsService(uid) ? marker.service : null;
       if (contextId === 0 && !service) return;
-      contexts.set(context_id, { contextId, service, endedNs: Number.POSITIVE_INFINITY });
+      contexts.set(context_id, { ids, contextId, service, endedNs: Number.POSITIVE_INFINITY });
     },
     end(contextId, timeNs) {
       const owner = contexts.get(contextId);
@@ -79,6 +85,7 @@ export function createContexts({ intern, trustsService }: ContextsOptions): Cont
     ownerAt(contextId, flags, startNs) {
       if (contextId === 0) return undefined;
       const owner = contexts.get(contextId);
+      if (owner && owner.contextId !== 0 && owner.contextId < oldestIds.context) owner.contextId = intern(owner.ids);
       // A pool's thread keeps what created it for ever: it is only right while the creator still holds the context.
       if (owner && flags & CONTEXT_FLAGS.CONTEXT_INHERITED_THREAD && startNs >= owner.endedNs) return undefined;
       return owner;

@@ -3,7 +3,8 @@ import { FILE_FLAGS } from '../../bpf/schema/definitions.ts';
 import type { FileKind } from '../../bpf/schema/owner.ts';
 import { createReferenceTable } from './reference_table.ts';
 
-const FILES_MAX = 1 << 17;
+/** The kernel side defines a file that is in use anew each second, which also renews its number in the recording. */
+const FILES_MAX = 1 << 15;
 
 /** include/uapi/linux/magic.h */
 const SOCKFS_MAGIC = 0x534f434b;

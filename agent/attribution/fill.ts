@@ -20,6 +20,7 @@ export interface Tables {
   processes: Processes;
   files: Files;
   internName(text: string): number;
+  oldestIds: { readonly name: number };
   /** What CLOCK_BOOTTIME lacks to the wall clock: low and high word of the nanoseconds. */
   wallOffset: Uint32Array;
 }
@@ -58,9 +59,9 @@ export const fillTimes: Filler = ({ layout, columns }, { block }, { wallOffset }
   };
 };
 
-export const fillTexts: Filler = ({ layout, columns }, { block }, { internName }) => {
+export const fillTexts: Filler = ({ layout, columns }, { block }, { internName, oldestIds }) => {
   const ids = block.columns.get(columns[0]!.name)!;
-  const cache = createTextCache(layout.size, internName);
+  const cache = createTextCache(layout.size, internName, oldestIds);
   return (words, offsets, count) => {
     for (let i = 0; i < count; i++) ids[i] = cache.idAt(words, offsets[i]! + layout.offset);
   };

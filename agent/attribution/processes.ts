@@ -3,7 +3,7 @@ import { readFileSync, readlinkSync, statSync } from 'node:fs';
 import { basename } from 'node:path';
 import { createReferenceTable } from './reference_table.ts';
 
-const PROCESSES_MAX = 1 << 16;
+const PROCESSES_MAX = 1 << 15;
 /** What runs without a program. */
 const KERNEL_SERVICE = 'kernel';
 const UNKNOWN_SERVICE = 'unknown';
@@ -17,6 +17,7 @@ export interface ProcessDefinition {
 }
 
 export interface Process {
+  service: string;
   /** The recording's number of the service name. */
   serviceId: number;
   /** The agent's and the daemon's own events are not recorded. */
@@ -31,18 +32,24 @@ export interface Processes {
 
 export interface ProcessesOptions {
   intern(serviceName: string): number;
+  /** Of these numbers; a smaller one is asked for again. */
+  oldestIds: { readonly name: number };
   isOwn(pid: number, uid: number): boolean;
 }
 
-export function createProcesses({ intern, isOwn }: ProcessesOptions): Processes {
+export function createProcesses({ intern, oldestIds, isOwn }: ProcessesOptions): Processes {
   const processes = createReferenceTable<Process>(PROCESSES_MAX);
-  const unknown: Process = { serviceId: intern(UNKNOWN_SERVICE), own: false };
+  const unknown: Process = { service: UNKNOWN_SERVICE, serviceId: intern(UNKNOWN_SERVICE), own: false };
   return {
     define({ process_id, pid, uid, kernel_thread, executable }) {
       const service = kernel_thread ? KERNEL_SERVICE : executable || UNKNOWN_SERVICE;
-      processes.set(process_id, { serviceId: intern(service), own: !kernel_thread && isOwn(pid, uid) });
+      processes.set(process_id, { service, serviceId: intern(service), own: !kernel_thread && isOwn(pid, uid) });
     },
-    of: (processId) => processes.get(processId) ?? unknown,
+    of(processId) {
+      const process = processes.get(processId) ?? unknown;
+      if (process.serviceId < oldestIds.name) process.serviceId = intern(process.service);
+      return process;
+    },
   };
 }
 

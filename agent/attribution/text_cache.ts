@@ -9,10 +9,14 @@ export interface TextCache {
 }
 
 /** Direct-mapped: a collision only costs the string. */
-export function createTextCache(size: number, intern: (text: string) => number): TextCache {
+export function createTextCache(
+  size: number,
+  intern: (text: string) => number,
+  oldestIds: { readonly name: number },
+): TextCache {
   const width = size >>> 2;
   const keys = new Uint32Array(SLOTS * width);
-  /** 0: an empty slot, or a text that the recording could not take just then. */
+  /** 0: an empty slot, or a text that the recording could not take just then; those too old are asked for again. */
   const ids = new Uint32Array(SLOTS);
   return {
     idAt(words, offset) {
@@ -21,7 +25,7 @@ export function createTextCache(size: number, intern: (text: string) => number):
       for (let i = 0; i < width; i++) hash = Math.imul(hash ^ words[at + i]!, 0x9e3779b1);
       const slot = (hash >>> 16) % SLOTS;
       const key = slot * width;
-      let same = ids[slot] !== 0;
+      let same = ids[slot]! >= oldestIds.name;
       for (let i = 0; same && i < width; i++) same = keys[key + i] === words[at + i];
       if (!same) {
         ids[slot] = intern(readText(new DataView(words.buffer, words.byteOffset), offset, size));

@@ -6,23 +6,32 @@
  */
 
 import { createDecoder } from '../../bpf/schema/decoder.ts';
+import { EVENTS } from '../../bpf/schema/index.ts';
 import type { LossCause } from '../../bpf/schema/losses.ts';
 import { type Contexts, createContexts } from '../attribution/contexts.ts';
 import { createFiles } from '../attribution/files.ts';
 import { createProcesses } from '../attribution/processes.ts';
 import { createResolver } from '../attribution/resolve.ts';
-import type { RecordingWriter } from '../recording/writer.ts';
+import type { WriterThread } from '../recording/writer_thread.ts';
 import { createDefinitionStream } from './definition_stream.ts';
 import { createLossCounters, type Loss } from './loss_counters.ts';
 import type { Probes } from './probes.ts';
 import type { WallClock } from './wall_clock.ts';
 
-/** About 40,000 events: at most this much is copied out in one go before definitions are read again. */
-const BUFFER_BYTES = 4 << 20;
+/**
+ * About 10,000 events: at most this much is copied out in one go before definitions are read again. It fits the
+ * processor's caches, and a turn takes some milliseconds.
+ */
+const BUFFER_BYTES = 1 << 20;
+/** At most so many events are in it. */
+const BUFFER_ROWS_MAX = Math.floor(BUFFER_BYTES / Math.min(...EVENTS.map(({ size }) => size)));
 
 export interface Recorder {
-  /** Moves what the rings hold into the recording's open part. Gives the bytes that the event ring held. */
-  turn(): number;
+  /**
+   * Moves what the rings hold into the recording's open part. Gives the bytes that the event ring held; undefined while
+   * the writer has no room: the ring keeps the events, and counts what it can not keep.
+   */
+  turn(): number | undefined;
   /** Events recorded since the start. */
   readonly eventCount: number;
   /** Events and definitions lost since the start. */
@@ -33,23 +42,25 @@ export interface Recorder {
 
 export interface RecorderOptions {
   probes: Probes;
-  writer: RecordingWriter;
+  writer: Omit<WriterThread, 'flush' | 'close'>;
   clock: WallClock;
   isOwnProcess(pid: number, uid: number): boolean;
   trustsService(uid: number): boolean;
 }
 
 export function createRecorder({ probes, writer, clock, isOwnProcess, trustsService }: RecorderOptions): Recorder {
-  const contexts: Contexts = createContexts({ intern: (ids) => writer.contextId(ids), trustsService });
-  const processes = createProcesses({ intern: (name) => writer.nameId(name), isOwn: isOwnProcess });
-  const files = createFiles((path, kind) => writer.fileId(path, kind));
+  const { oldestIds } = writer;
+  const contexts: Contexts = createContexts({ intern: writer.contextId, oldestIds, trustsService });
+  const processes = createProcesses({ intern: writer.nameId, oldestIds, isOwn: isOwnProcess });
+  const files = createFiles(writer.fileId);
   const definitions = createDefinitionStream(probes.definitions, { contexts, processes, files });
   const decoder = createDecoder();
   const resolver = createResolver(decoder.decoded, {
     contexts,
     processes,
     files,
-    internName: (text) => writer.nameId(text),
+    internName: writer.nameId,
+    oldestIds,
     wallOffset: clock.offsetWords,
   });
   const kernelLosses = createLossCounters(probes.losses);
@@ -92,6 +103,7 @@ export function createRecorder({ probes, writer, clock, isOwnProcess, trustsServ
 
   return {
     turn() {
+      if (writer.freeRows() < BUFFER_ROWS_MAX) return undefined;
       const change = clock.measure();
       if (change) writer.recordClock(change);
       const filled = probes.events.drain(buffer);

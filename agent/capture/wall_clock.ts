@@ -5,48 +5,53 @@
  * keep their order; a move is told to the recording, and times already written never change.
  */
 import { readClocks } from 'libbpf-ts';
+import type { ClockStep } from '../recording/side_notes.ts';
 
 /** A reading is good to some 100 ns; NTP slews by up to 500 us a second. */
 const NOISE_NS = 1000n;
 /** A larger move is a step: someone set the clock. */
 const STEP_NS = 1_000_000n;
 
-export interface ClockChange {
-  bootNs: bigint;
-  offsetNs: bigint;
-  kind: 'start' | 'slew' | 'step';
-}
+/**
+ * CLOCK_MONOTONIC stands still while the node sleeps, CLOCK_BOOTTIME does not. The two are read one after the other, and
+ * on a busy node the reader may have to wait in between.
+ */
+const SUSPEND_NS = 500_000_000n;
 
 export interface WallClock {
   /** The offset in use: low and high word of a 64-bit integer. */
   readonly offsetWords: Uint32Array;
-  /** Measures; gives the change when the offset moved. */
-  measure(): ClockChange | undefined;
+  /** Measures; gives the change when the offset moved, or the node has slept. */
+  measure(): ClockStep | undefined;
   /** The wall clock now, nanoseconds since the epoch. */
   nowNs(): bigint;
   /** CLOCK_BOOTTIME now, as records have it. */
   bootNs(): number;
 }
 
-/** Fills [CLOCK_REALTIME, CLOCK_BOOTTIME] in nanoseconds. */
+/** Fills [CLOCK_REALTIME, CLOCK_BOOTTIME, uncertainty, CLOCK_MONOTONIC] in nanoseconds. */
 export type ReadClocks = (into: BigInt64Array) => void;
 
 export function createWallClock(read: ReadClocks = readClocks): WallClock {
   const clocks = new BigInt64Array(4);
   const offset = new BigInt64Array(1);
   let started = false;
+  let sleptNs = 0n;
   return {
     offsetWords: new Uint32Array(offset.buffer),
     measure() {
       read(clocks);
       const measured = clocks[0]! - clocks[1]!;
+      const slept = clocks[1]! - clocks[3]!;
+      const suspendedNs = started && slept - sleptNs >= SUSPEND_NS ? slept - sleptNs : 0n;
+      if (!started || suspendedNs > 0n) sleptNs = slept;
       const moved = measured - offset[0]!;
       const distance = moved < 0n ? -moved : moved;
-      if (started && distance <= NOISE_NS) return undefined;
-      const kind = !started ? 'start' : distance >= STEP_NS ? 'step' : 'slew';
+      if (started && distance <= NOISE_NS && suspendedNs === 0n) return undefined;
+      const kind = !started ? 'start' : distance >= STEP_NS ? 'step' : suspendedNs > 0n ? 'suspend' : 'slew';
       started = true;
       offset[0] = measured;
-      return { bootNs: clocks[1]!, offsetNs: measured, kind };
+      return { bootNs: clocks[1]!, offsetNs: measured, kind, suspendedNs };
     },
     nowNs() {
       read(clocks);

@@ -11,15 +11,19 @@ WHERE context_id > :after
 ORDER BY context_id
 LIMIT ${BATCH_SIZE}`;
 
-const ADD_HASH = 'INSERT OR IGNORE INTO context_hash VALUES (?, ?, ?)';
+/** A batch in one statement: each value is hash * BATCH_SIZE + place in the batch, which a double holds exactly. */
+const ADD_HASHES = `
+INSERT OR IGNORE INTO context_hash
+SELECT :batch, value / ${BATCH_SIZE}, :batch * ${BATCH_SIZE} + 1 + value % ${BATCH_SIZE}
+FROM json_each(:hashes)`;
 
 const BATCH_COUNT = 'SELECT coalesce(max(batch) + 1, 0) FROM context_hash';
 
 const findContexts = (column: 'transaction_id' | 'trace_id') => `
 WITH RECURSIVE batches (batch) AS (
-  SELECT 0 WHERE :batchCount > 0
+  SELECT min(batch) FROM context_hash
   UNION ALL
-  SELECT batch + 1 FROM batches WHERE batch + 1 < :batchCount
+  SELECT (SELECT min(batch) FROM context_hash WHERE batch > batches.batch) FROM batches WHERE batch IS NOT NULL
 )
 SELECT context.context_id, context.transaction_key
 FROM batches
@@ -45,18 +49,19 @@ export function hashWriter(database: Database.Database): (lastContextId: number)
     [{ after: number }],
     { context_id: number; transaction_id: string | null; trace_id: string | null }
   >(BATCH_CONTEXTS);
-  const addHash = database.prepare(ADD_HASH);
+  const addHashes = database.prepare(ADD_HASHES);
   return (lastContextId) => {
     for (let batch = batchCount.get()!; (batch + 1) * BATCH_SIZE <= lastContextId; batch++) {
-      const hashes: { hash: number; contextId: number }[] = [];
+      const hashes: number[] = [];
       for (const row of batchContexts.all({ after: batch * BATCH_SIZE })) {
+        const place = row.context_id - 1 - batch * BATCH_SIZE;
         for (const text of [row.transaction_id, row.trace_id]) {
-          if (text !== null) hashes.push({ hash: textHash(text), contextId: row.context_id });
+          if (text !== null) hashes.push(textHash(text) * BATCH_SIZE + place);
         }
       }
       // Sorted, so that the pages are written once and full.
-      hashes.sort((a, b) => a.hash - b.hash || a.contextId - b.contextId);
-      for (const { hash, contextId } of hashes) addHash.run(batch, hash, contextId);
+      hashes.sort((a, b) => a - b);
+      addHashes.run({ batch, hashes: JSON.stringify(hashes) });
     }
   };
 }

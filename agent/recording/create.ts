@@ -1,9 +1,11 @@
 /** Opens the file for the writer: creates it, or checks that it is one of ours. */
 import { randomBytes } from 'node:crypto';
 import Database from 'better-sqlite3';
-import { COLUMNS } from '../../bpf/schema/columns.ts';
+import type { Column } from '../../bpf/schema/columns.ts';
+import { pieceOf, STORED_COLUMNS } from './codec/pieces.ts';
 import { RecordingError, toRecordingError } from './errors.ts';
 import { APPLICATION_ID, CREATE_TABLES, checkFormat, FORMAT_VERSION, isBlank, PAGE_BYTES } from './format.ts';
+import { upgradeVersion1 } from './version_1.ts';
 
 /** A log of 4 MB: the pages that every flush changes are then copied to the main file once in many flushes. */
 const CHECKPOINT_PAGES = 8000;
@@ -12,10 +14,12 @@ const CHECKPOINT_PAGES = 8000;
 const BUSY_TIMEOUT_MS = 1000;
 
 const ADD_META = 'INSERT INTO meta VALUES (?, ?)';
-const ADD_COLUMN = 'INSERT INTO column_name (name, storage) VALUES (?, ?)';
-const COLUMN_IDS = 'SELECT name, column_id FROM column_name';
+const ADD_COLUMN = 'INSERT INTO column_name (name, storage, piece) VALUES (?, ?, ?)';
+const COLUMN_PLACES = 'SELECT name, column_id, piece FROM column_name ORDER BY column_id';
 
 export interface RecordingOrigin {
+  /** Random unless told. */
+  recordingId?: string;
   node: string;
   bootId: string;
   machineId: string;
@@ -27,17 +31,26 @@ export function openForWriting(path: string, origin: RecordingOrigin): Database.
   try {
     database = new Database(path, { timeout: BUSY_TIMEOUT_MS });
     const blank = isBlank(database);
-    if (!blank) checkFormat(database, path);
+    const version = blank ? FORMAT_VERSION : checkFormat(database, path);
     database.pragma(`page_size = ${PAGE_BYTES}`);
+    // So that space which retention has freed can be given back, a little at a time.
+    if (blank) database.pragma('auto_vacuum = INCREMENTAL');
+    // Killed with a journal on disk, it would leave a file that only a writer can open: see committer.ts.
+    if (!isWal(database)) database.pragma('journal_mode = MEMORY');
     database.pragma('journal_mode = WAL');
     database.pragma('synchronous = NORMAL');
     database.pragma(`wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
     if (blank) create(database, origin);
+    else if (version === 1) upgradeVersion1(database);
     return database;
   } catch (error) {
     database?.close();
     throw openError(error, path);
   }
+}
+
+function isWal(database: Database.Database): boolean {
+  return database.pragma('journal_mode', { simple: true }) === 'wal';
 }
 
 function openError(error: unknown, path: string): unknown {
@@ -47,11 +60,12 @@ function openError(error: unknown, path: string): unknown {
   return new RecordingError('recording_not_writable', message, error);
 }
 
-function create(database: Database.Database, { node, bootId, machineId, createdNs }: RecordingOrigin): void {
+function create(database: Database.Database, origin: RecordingOrigin): void {
+  const { recordingId = randomBytes(8).toString('hex'), node, bootId, machineId, createdNs } = origin;
   database.transaction(() => {
     database.exec(CREATE_TABLES);
     const add = database.prepare(ADD_META);
-    add.run('recording_id', randomBytes(8).toString('hex'));
+    add.run('recording_id', recordingId);
     add.run('node', node);
     add.run('boot_id', bootId);
     add.run('machine_id', machineId);
@@ -62,15 +76,29 @@ function create(database: Database.Database, { node, bootId, machineId, createdN
   })();
 }
 
-/** Id of each column in this file; those that the file does not know yet are added. */
-export function columnIds(database: Database.Database): Map<string, number> {
-  const read = database.prepare<[], [string, number]>(COLUMN_IDS).raw();
-  const known = new Map(read.all());
-  const missing = COLUMNS.filter(({ name }) => !known.has(name));
-  if (missing.length === 0) return known;
+export interface ColumnPlaces {
+  /** Id of each column in this file. */
+  ids: ReadonlyMap<string, number>;
+  /** Columns of each piece of a sealed segment. */
+  pieces: ReadonlyMap<number, readonly Column[]>;
+}
+
+/** Where a file keeps its columns; those that it does not know yet are added. */
+export function columnPlaces(database: Database.Database): ColumnPlaces {
+  const read = database.prepare<[], [string, number, number]>(COLUMN_PLACES).raw();
+  const known = new Set(read.all().map(([name]) => name));
+  const missing = STORED_COLUMNS.filter(({ name }) => !known.has(name));
   const add = database.prepare(ADD_COLUMN);
   database.transaction(() => {
-    for (const { name, storage } of missing) add.run(name, storage);
+    for (const column of missing) add.run(column.name, column.storage, pieceOf(column));
   })();
-  return new Map(read.all());
+  const ids = new Map<string, number>();
+  const pieces = new Map<number, Column[]>();
+  for (const [name, id, piece] of read.all()) {
+    const column = STORED_COLUMNS.find((candidate) => candidate.name === name);
+    if (!column) continue;
+    ids.set(name, id);
+    pieces.set(piece, [...(pieces.get(piece) ?? []), column]);
+  }
+  return { ids, pieces };
 }

@@ -1,21 +1,36 @@
 /** Gives things small ids; new ones are written with the flush that first uses them. */
+import type { NewEntries } from './batch.ts';
 import { RecentMap } from './recent_map.ts';
 
-/** Ids that are remembered. Something forgotten gets another id: readers know that a text may have several. */
-export const REMEMBERED_MAX = 65_536;
+/**
+ * An event never has an id that so many newer ones exist of: what is older gets another, as it does when it was
+ * forgotten. Readers know that a text may have several ids, and retention knows which ids no kept segment can hold.
+ */
+export const IDS_IN_USE_MAX = 32_768;
+
+/** Earlier than that, because events wait between getting their ids and being sealed with newer ones. */
+const RENEW_AFTER = IDS_IN_USE_MAX / 2;
 
 /** New entries that wait for a flush; further ones become id 0, unknown, while the disk is full. */
 export const PENDING_MAX = 65_536;
 
 export class Dictionary<Entry> {
-  readonly #known = new RecentMap<string, number>(REMEMBERED_MAX);
-  readonly #insert: (id: number, entry: Entry) => void;
+  readonly #known = new RecentMap<string, number>(IDS_IN_USE_MAX);
   #pending: { id: number; entry: Entry }[] = [];
+  #takenCount = 0;
   #nextId: number;
 
-  constructor(lastId: number, insert: (id: number, entry: Entry) => void) {
+  constructor(lastId: number) {
     this.#nextId = lastId + 1;
-    this.#insert = insert;
+  }
+
+  get nextId(): number {
+    return this.#nextId;
+  }
+
+  /** Whoever keeps an id that is below asks for another one. */
+  get oldestUsable(): number {
+    return Math.max(1, this.#nextId - RENEW_AFTER);
   }
 
   remember(key: string, id: number): void {
@@ -23,7 +38,8 @@ export class Dictionary<Entry> {
   }
 
   find(key: string): number | undefined {
-    return this.#known.get(key);
+    const id = this.#known.get(key);
+    return id !== undefined && id >= this.oldestUsable ? id : undefined;
   }
 
   /** The key's new id, or 0 when too many wait. */
@@ -35,16 +51,14 @@ export class Dictionary<Entry> {
     return id;
   }
 
-  get pendingCount(): number {
-    return this.#pending.length;
-  }
-
-  /** Inside the flush's transaction; they stay pending until that has committed. */
-  writePending(): void {
-    for (const { id, entry } of this.#pending) this.#insert(id, entry);
+  /** Entries that are not committed; the next `committed` is about these. */
+  take(): NewEntries<Entry> {
+    this.#takenCount = this.#pending.length;
+    return this.#pending.slice();
   }
 
   committed(): void {
-    this.#pending = [];
+    this.#pending = this.#pending.slice(this.#takenCount);
+    this.#takenCount = 0;
   }
 }

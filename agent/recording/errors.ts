@@ -9,7 +9,8 @@ export type RecordingErrorCode =
   | 'recording_corrupt'
   | 'recording_full'
   | 'recording_busy'
-  | 'recording_io_error';
+  | 'recording_io_error'
+  | 'pins_full';
 
 export class RecordingError extends Error {
   readonly code: RecordingErrorCode;

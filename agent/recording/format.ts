@@ -1,10 +1,13 @@
-/** The tables of a recording: what the writer creates and the reader expects. */
+/** The tables of a recording: what the writer creates and the reader expects. FORMAT.md tells the whole. */
 import type Database from 'better-sqlite3';
 import { RecordingError } from './errors.ts';
 
 /** "krpl" in ASCII: what `file` and SQLite's own tools see. */
 export const APPLICATION_ID = 0x6b72706c;
-export const FORMAT_VERSION = 1;
+export const FORMAT_VERSION = 2;
+
+/** The oldest version that is still read, and brought up to date by a writer. */
+export const FORMAT_VERSION_MIN = 1;
 
 /**
  * Small pages: a flush on a quiet host changes the last page of a handful of tables, whatever it adds to them, and the
@@ -18,11 +21,12 @@ CREATE TABLE meta (
   value ANY NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- Names of the columns inside segment.data.
+-- Names of the columns inside segments, and the piece that each is in.
 CREATE TABLE column_name (
   column_id INTEGER PRIMARY KEY,
   name TEXT NOT NULL UNIQUE,
-  storage TEXT NOT NULL
+  storage TEXT NOT NULL,
+  piece INTEGER NOT NULL
 ) STRICT;
 
 -- Dictionaries: ids begin at 1, 0 stands for none. A text may have several ids.
@@ -63,8 +67,11 @@ CREATE TABLE context_hash (
   PRIMARY KEY (batch, hash, context_id)
 ) STRICT, WITHOUT ROWID;
 
--- Events by arrival, first_number and the event_count - 1 that follow. sealed = 0: a part, merged with others soon.
+-- Events by arrival, first_number and the event_count - 1 that follow; end_number is there when numbers are missing in
+-- between: it is behind the last one. sealed = 0: a part, merged with others soon.
 -- Everything that lets a query skip a segment stands before the blobs, so that skipping does not read them.
+-- name_end, file_end, context_end: behind the dictionary ids that existed when it was sealed.
+-- data: all columns, or empty when they are in pieces.
 CREATE TABLE segment (
   first_number INTEGER PRIMARY KEY,
   sealed INTEGER NOT NULL,
@@ -73,7 +80,17 @@ CREATE TABLE segment (
   max_timestamp_ns INTEGER NOT NULL,
   max_duration_ns INTEGER NOT NULL,
   type_mask INTEGER NOT NULL,
+  end_number INTEGER,
+  name_end INTEGER NOT NULL,
+  file_end INTEGER NOT NULL,
+  context_end INTEGER NOT NULL,
   services BLOB NOT NULL,
+  data BLOB NOT NULL
+) STRICT;
+
+-- piece_key: first_number * 256 + piece.
+CREATE TABLE segment_piece (
+  piece_key INTEGER PRIMARY KEY,
   data BLOB NOT NULL
 ) STRICT;
 
@@ -91,7 +108,7 @@ CREATE TABLE segment_context (
   PRIMARY KEY (context_id, first_number)
 ) STRICT, WITHOUT ROWID;
 
--- services: name ids, as u32.
+-- services: name ids, as u32. last_number: of the event that arrived last.
 CREATE TABLE transaction_summary (
   transaction_key INTEGER PRIMARY KEY,
   first_timestamp_ns INTEGER NOT NULL,
@@ -100,8 +117,16 @@ CREATE TABLE transaction_summary (
   error_count INTEGER NOT NULL,
   slowest_duration_ns INTEGER NOT NULL,
   slowest_number INTEGER NOT NULL,
+  last_number INTEGER NOT NULL,
   services BLOB NOT NULL
 ) STRICT;
+
+-- Transactions that retention keeps, with all events of the node from from_ns to the transaction's first event.
+CREATE TABLE pin (
+  transaction_id TEXT PRIMARY KEY,
+  from_ns INTEGER NOT NULL,
+  pinned_ns INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE loss (
   loss_id INTEGER PRIMARY KEY,
@@ -112,21 +137,25 @@ CREATE TABLE loss (
   count INTEGER NOT NULL
 ) STRICT;
 
--- wall clock = boot clock + offset, from boot_ns on.
+-- wall clock = boot clock + offset, from boot_ns on. suspended_ns: how long the node slept before that.
 CREATE TABLE clock (
   clock_id INTEGER PRIMARY KEY,
   boot_ns INTEGER NOT NULL,
   offset_ns INTEGER NOT NULL,
-  kind TEXT NOT NULL
+  kind TEXT NOT NULL,
+  suspended_ns INTEGER NOT NULL
 ) STRICT;
 `;
+
+/** Factor of `segment_piece.piece_key`. */
+export const PIECE_KEY_FACTOR = 256;
 
 const I64_MAX = 2n ** 63n - 1n;
 export const U64_MAX = 2n ** 64n - 1n;
 
 /** Name ids in a blob. */
-export function packIds(ids: readonly number[]): Buffer {
-  return Buffer.from(Uint32Array.from(ids).buffer);
+export function packIds(ids: Uint32Array): Buffer {
+  return Buffer.from(ids.buffer, ids.byteOffset, ids.byteLength);
 }
 
 export function unpackIds(blob: Buffer): Uint32Array {
@@ -150,19 +179,20 @@ export function isBlank(database: Database.Database): boolean {
   return tables === 0 && database.pragma('application_id', { simple: true }) === 0;
 }
 
-/** Throws unless the open database is a recording of a version that this program knows. */
-export function checkFormat(database: Database.Database, path: string): void {
+/** The version of the open database; throws unless it is a recording of one that this program knows. */
+export function checkFormat(database: Database.Database, path: string): number {
   if (isBlank(database)) {
     throw new RecordingError('recording_missing', `${path} is empty: start the agent, it creates the recording`);
   }
   if (database.pragma('application_id', { simple: true }) !== APPLICATION_ID) {
     throw new RecordingError('not_a_recording', `${path} is not a kreplay recording: give the path of one`);
   }
-  const version = database.pragma('user_version', { simple: true });
-  if (version !== FORMAT_VERSION) {
+  const version = Number(database.pragma('user_version', { simple: true }));
+  if (version < FORMAT_VERSION_MIN || version > FORMAT_VERSION) {
     throw new RecordingError(
       'unsupported_format',
-      `${path} has format version ${version}, this kreplay reads ${FORMAT_VERSION}: use the kreplay that wrote it`,
+      `${path} has format version ${version}, this kreplay reads ${FORMAT_VERSION_MIN} to ${FORMAT_VERSION}: use the kreplay that wrote it, or a newer one`,
     );
   }
+  return version;
 }

@@ -133,7 +133,7 @@ function numbersOf(runs: readonly Run[], rowCount: number): BigUint64Array {
   let i = 0;
   for (const { segment, rows } of runs) {
     for (const row of rows) {
-      const number = segment.firstNumber + row;
+      const number = segment.numberAt(row);
       pairs[i++] = number >>> 0;
       pairs[i++] = Math.floor(number / 2 ** 32);
     }

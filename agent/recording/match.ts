@@ -15,7 +15,7 @@ const COMM = columnNamed('comm');
 
 /** Rows in arrival order; only those with a number below `endNumber`. */
 export function matchingRows(segment: Segment, filter: ResolvedFilter, endNumber: number): Uint32Array {
-  let rows = new Uint32Array(Math.max(0, Math.min(segment.rowCount, endNumber - segment.firstNumber)));
+  let rows = new Uint32Array(rowsBelow(segment, endNumber));
   for (let row = 0; row < rows.length; row++) rows[row] = row;
   rows = withType(rows, segment, filter.eventTypes);
   rows = within(rows, segment, TIMESTAMP, filter.firstNs, filter.lastNs);
@@ -28,7 +28,14 @@ export function matchingRows(segment: Segment, filter: ResolvedFilter, endNumber
   return rows;
 }
 
+function rowsBelow({ rowCount, numberAt }: Segment, endNumber: number): number {
+  let count = rowCount;
+  while (count > 0 && numberAt(count - 1) >= endNumber) count--;
+  return count;
+}
+
 function withType(rows: Uint32Array<ArrayBuffer>, segment: Segment, types: ReadonlySet<number>) {
+  if (segment.onlyType !== undefined && types.has(segment.onlyType)) return rows;
   const wanted = new Uint8Array(256);
   for (const type of types) wanted[type] = 1;
   const values = segment.eventTypes();

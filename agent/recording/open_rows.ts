@@ -5,6 +5,8 @@ import { absentValues } from './codec/absent.ts';
 import { type BlockRange, SEGMENT_ROWS_MAX } from './codec/encode_segment.ts';
 
 export interface OpenRows {
+  /** Which of the writer's blocks it is. */
+  readonly slot: number;
   readonly block: Block;
   firstNumber: number;
   /** Time of the first append. */
@@ -13,9 +15,15 @@ export interface OpenRows {
   readonly writtenTypeRows: Uint32Array;
 }
 
-export function newOpenRows(firstNumber: number, openedNs: bigint): OpenRows {
-  const block = newBlock(SEGMENT_ROWS_MAX);
-  return { block, firstNumber, openedNs, writtenRows: 0, writtenTypeRows: new Uint32Array(block.typeCounts.length) };
+export function newOpenRows(slot: number, block: Block = newBlock(SEGMENT_ROWS_MAX)): OpenRows {
+  return {
+    slot,
+    block,
+    firstNumber: 0,
+    openedNs: 0n,
+    writtenRows: 0,
+    writtenTypeRows: new Uint32Array(block.typeCounts.length),
+  };
 }
 
 /** Forgets the rows and keeps the memory. */
@@ -25,19 +33,6 @@ export function reuse(rows: OpenRows, firstNumber: number): void {
   rows.firstNumber = firstNumber;
   rows.writtenRows = 0;
   rows.writtenTypeRows.fill(0);
-}
-
-export function markWritten(rows: OpenRows): void {
-  rows.writtenRows = rows.block.rowCount;
-  rows.writtenTypeRows.set(rows.block.typeCounts);
-}
-
-export function unwrittenRange({ block, writtenRows, writtenTypeRows }: OpenRows): BlockRange {
-  return { from: writtenRows, to: block.rowCount, typeFrom: writtenTypeRows, typeTo: block.typeCounts };
-}
-
-export function wholeRange({ block }: OpenRows): BlockRange {
-  return { from: 0, to: block.rowCount, typeFrom: new Uint32Array(block.typeCounts.length), typeTo: block.typeCounts };
 }
 
 /** Appends rows of another block, which must fit. Columns that it lacks become absent values. */

@@ -4,16 +4,20 @@ import Database from 'better-sqlite3';
 import type { NumberedBlock } from '../../bpf/schema/block.ts';
 import { COLUMNS } from '../../bpf/schema/columns.ts';
 import { SEGMENT_ROWS_MAX } from './codec/encode_segment.ts';
-import { RecordingError, toRecordingError, withRecordingErrors } from './errors.ts';
+import { STORED_COLUMNS } from './codec/pieces.ts';
+import { damageNotes } from './damage_notes.ts';
+import { corrupt, RecordingError, toRecordingError, withRecordingErrors } from './errors.ts';
 import { type EventFilter, resolveFilter } from './event_filter.ts';
-import { checkFormat, FORMAT_VERSION, fromStoredMax } from './format.ts';
+import { checkFormat, fromStoredMax } from './format.ts';
 import { gather, wantedColumns } from './gather.ts';
 import { type Lookup, openLookup } from './lookup.ts';
-import { type EventKey, scanBlocks } from './scan.ts';
-import { openSegment } from './segment.ts';
-import { openSegmentIndex } from './segment_index.ts';
+import { openPinReader, type PinReader } from './pin_reader.ts';
+import { type EventKey, type ScanSource, scanBlocks } from './scan.ts';
+import { type ColumnLocations, openSegment, type Segment, UnreadableSegment, withUnreadable } from './segment.ts';
+import { openSegmentIndex, type SegmentMeta } from './segment_index.ts';
 import { openSideReader, type SideReader } from './side_reader.ts';
 import { openTransactions, type Transactions } from './transactions.ts';
+import { readVersion1 } from './version_1.ts';
 
 const META = "SELECT key, value FROM meta WHERE key IN ('recording_id', 'node', 'boot_id', 'machine_id', 'created_ns')";
 
@@ -21,7 +25,7 @@ const EXTENT = `
 SELECT min(min_timestamp_ns), max(max_timestamp_ns), coalesce(sum(event_count), 0)
 FROM segment`;
 
-const COLUMN_NAMES = 'SELECT name, column_id, storage FROM column_name';
+const COLUMN_NAMES = 'SELECT name, column_id, storage, piece FROM column_name';
 
 /** How long to wait for a writer that creates or closes the file. */
 const BUSY_TIMEOUT_MS = 2000;
@@ -53,6 +57,7 @@ export interface ScanRequest {
 
 export interface RecordingReader
   extends Pick<Lookup, 'name' | 'file' | 'context' | 'services'>,
+    PinReader,
     SideReader,
     Transactions {
   info(): RecordingInfo;
@@ -69,37 +74,49 @@ export function openReader(path: string): RecordingReader {
   let database: Database.Database | undefined;
   try {
     database = new Database(path, { readonly: true, timeout: BUSY_TIMEOUT_MS });
-    checkFormat(database, path);
-    return readerOf(database, path);
+    const version = checkFormat(database, path);
+    if (version === 1) readVersion1(database);
+    return readerOf(database, path, version);
   } catch (error) {
     database?.close();
     throw toRecordingError(error, path);
   }
 }
 
-function readerOf(database: Database.Database, path: string): RecordingReader {
+function readerOf(database: Database.Database, path: string, formatVersion: number): RecordingReader {
   const meta = new Map(database.prepare<[], [string, string | bigint]>(META).raw().safeIntegers().all());
   const node = String(meta.get('node'));
   const extent = database.prepare<[], [bigint | null, bigint | null, bigint]>(EXTENT).raw().safeIntegers();
   const dataVersion = database.prepare<[], number>('PRAGMA data_version').pluck();
-  const columnIds = readColumnIds(database, path);
+  const locations = readColumnLocations(database, path);
   const lookup = openLookup(database);
-  const index = openSegmentIndex(database);
   const guarded = <Arguments extends unknown[], Result>(work: (...args: Arguments) => Result) => {
     return (...args: Arguments) => withRecordingErrors(path, () => work(...args));
   };
-  const source = {
+  const damage = damageNotes();
+  const index = openSegmentIndex(database, damage.addEntry);
+  if (!entriesAreSound(database)) damage.addEntry();
+  const source: ScanSource = {
     index,
-    columnIds,
+    open(meta) {
+      if (damage.has(meta)) return undefined;
+      const bytes = withUnreadable(meta, () => index.bytes(meta));
+      return bytes && openSegment(meta, bytes, locations);
+    },
+    onDamaged: damage.add,
     inTransaction: <T>(work: () => T) => withRecordingErrors(path, () => database.transaction(work)()),
     dataVersion: () => dataVersion.get()!,
   };
   const guard = <Methods extends object>(methods: Methods): Methods =>
     Object.fromEntries(Object.entries(methods).map(([name, method]) => [name, guarded(method)])) as Methods;
 
+  const side = openSideReader(database);
+
   return guard({
-    ...openSideReader(database),
+    ...side,
+    losses: (fromNs, toNs) => [...side.losses(fromNs, toNs), ...damage.losses(fromNs, toNs)],
     ...openTransactions(database, lookup),
+    ...openPinReader(database),
     name: lookup.name,
     file: lookup.file,
     context: lookup.context,
@@ -112,7 +129,7 @@ function readerOf(database: Database.Database, path: string): RecordingReader {
         node,
         bootId: String(meta.get('boot_id')),
         machineId: String(meta.get('machine_id')),
-        formatVersion: FORMAT_VERSION,
+        formatVersion,
         createdNs: BigInt(meta.get('created_ns') ?? 0),
         firstTimestampNs: first,
         lastTimestampNs: last === null ? null : fromStoredMax(last),
@@ -135,29 +152,66 @@ function readerOf(database: Database.Database, path: string): RecordingReader {
     event: (number) =>
       source.inTransaction(() => {
         if (number < 0n || number > BigInt(Number.MAX_SAFE_INTEGER)) return undefined;
-        const found = index.containing(Number(number));
-        const data = found && index.data(found);
-        if (!data) return undefined;
-        const segment = openSegment(found.firstNumber, data, columnIds);
-        return gather([{ segment, rows: Uint32Array.of(Number(number) - found.firstNumber) }], COLUMNS, () => {});
+        for (const meta of index.around(Number(number))) {
+          if (damage.has(meta)) throw corrupt('the segment of this event can not be read');
+          const event = eventOf(source, meta, Number(number));
+          if (event) return event;
+        }
+        return undefined;
       }),
     close: () => void database.close(),
   } satisfies RecordingReader);
 }
 
-/** Ids of the columns that this program knows, in this file. */
-function readColumnIds(database: Database.Database, path: string): Map<string, number> {
+/**
+ * Segments are found through indexes: an entry that one of them has lost would be missing without a word. The columns
+ * are in another table, so this reads some 100 bytes a segment.
+ */
+function entriesAreSound(database: Database.Database): boolean {
+  return database.prepare<[], string>("PRAGMA main.integrity_check('segment')").pluck().get() === 'ok';
+}
+
+function eventOf(source: ScanSource, meta: SegmentMeta, number: number): NumberedBlock | undefined {
+  try {
+    const segment = source.open(meta);
+    const row = segment && rowOf(segment, number);
+    if (!segment || row === undefined) return undefined;
+    return gather([{ segment, rows: Uint32Array.of(row) }], COLUMNS, () => {});
+  } catch (error) {
+    if (!(error instanceof UnreadableSegment)) throw error;
+    if (error.damage) throw error.damage;
+    return undefined;
+  }
+}
+
+/** Binary search: numbers grow with the rows. */
+function rowOf({ rowCount, numberAt }: Segment, number: number): number | undefined {
+  let low = 0;
+  let high = rowCount - 1;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (numberAt(middle) < number) low = middle + 1;
+    else high = middle;
+  }
+  return numberAt(low) === number ? low : undefined;
+}
+
+/** Where this file keeps the columns that this program knows. */
+function readColumnLocations(database: Database.Database, path: string): ColumnLocations {
   const ids = new Map<string, number>();
-  for (const [name, id, storage] of database.prepare<[], [string, number, string]>(COLUMN_NAMES).raw().iterate()) {
-    const column = COLUMNS.find((candidate) => candidate.name === name);
+  const pieces = new Map<string, number>();
+  const rows = database.prepare<[], [string, number, string, number]>(COLUMN_NAMES).raw();
+  for (const [name, id, storage, piece] of rows.iterate()) {
+    const column = STORED_COLUMNS.find((candidate) => candidate.name === name);
     if (!column) continue;
     if (column.storage !== storage) {
       const message = `${path} keeps ${name} as ${storage}, this kreplay as ${column.storage}: use the one that wrote it`;
       throw new RecordingError('unsupported_format', message);
     }
     ids.set(name, id);
+    pieces.set(name, piece);
   }
-  return ids;
+  return { ids, pieces };
 }
 
 function* none(): Generator<NumberedBlock> {}

@@ -11,7 +11,7 @@ import type { ResolvedFilter } from './event_filter.ts';
 import { gather, type Run } from './gather.ts';
 import { matchingRows } from './match.ts';
 import { type Plan, planScan } from './plan.ts';
-import { decodedSegments, openSegment, type Segment } from './segment.ts';
+import { decodedSegments, type Segment, UnreadableSegment } from './segment.ts';
 import type { SegmentIndex, SegmentMeta } from './segment_index.ts';
 import { sortRows } from './sorted_rows.ts';
 
@@ -25,7 +25,10 @@ export interface EventKey {
 
 export interface ScanSource {
   index: SegmentIndex;
-  columnIds: ReadonlyMap<string, number>;
+  /** Undefined when retention has removed it. */
+  open(meta: SegmentMeta): Segment | undefined;
+  /** A segment that the scan had to leave out. */
+  onDamaged(meta: SegmentMeta): void;
   /** Runs in a read transaction. */
   inTransaction<T>(work: () => T): T;
   /** Changes whenever another connection has committed. */
@@ -101,7 +104,25 @@ class Merge {
       if (cursor.position === cursor.rows.length) this.#cursors = this.#cursors.filter((other) => other !== cursor);
     }
     if (runs.length === 0 && !paused) return undefined;
-    return gather(runs, this.#options.columns, this.#decoded.use);
+    return this.#gatherReadable(runs);
+  }
+
+  #gatherReadable(runs: readonly Run[]): NumberedBlock {
+    try {
+      return gather(runs, this.#options.columns, this.#decoded.use);
+    } catch (error) {
+      const unreadable = this.#leaveOut(error);
+      return this.#gatherReadable(runs.filter(({ segment }) => segment.firstNumber !== unreadable.firstNumber));
+    }
+  }
+
+  /** Throws what is not about a single segment. */
+  #leaveOut(error: unknown): SegmentMeta {
+    if (!(error instanceof UnreadableSegment)) throw error;
+    const { meta, damage } = error;
+    if (damage) this.#source.onDamaged(meta);
+    this.#cursors = this.#cursors.filter(({ segment }) => segment.firstNumber !== meta.firstNumber);
+    return meta;
   }
 
   /** Parts may have been merged since the last block. */
@@ -125,15 +146,18 @@ class Merge {
       if (this.#opened === openedMax) return false;
       this.#opened++;
       this.#plan.take();
-      this.#open(next);
+      try {
+        this.#open(next);
+      } catch (error) {
+        this.#leaveOut(error);
+      }
     }
     return true;
   }
 
   #open(meta: SegmentMeta): void {
-    const data = this.#source.index.data(meta);
-    if (!data) return;
-    const segment = openSegment(meta.firstNumber, data, this.#source.columnIds);
+    const segment = this.#source.open(meta);
+    if (!segment) return;
     this.#decoded.use(segment);
     const rows = matchingRows(segment, this.#options.filter, this.#plan.end);
     const timestamps = sortRows(segment, rows, this.#options.order === 'desc');
@@ -197,5 +221,5 @@ class Merge {
 }
 
 function keyAt({ segment, rows, timestamps }: Cursor, at: number): EventKey {
-  return { timestampNs: timestamps[at]!, number: BigInt(segment.firstNumber + rows[at]!) };
+  return { timestampNs: timestamps[at]!, number: BigInt(segment.numberAt(rows[at]!)) };
 }

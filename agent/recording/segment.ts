@@ -1,20 +1,26 @@
 /** A segment as a scan holds it: columns are decoded when asked for, and may be dropped and decoded again. */
-import type { ColumnArray } from '../../bpf/schema/block.ts';
+import { type ColumnArray, newColumnArray } from '../../bpf/schema/block.ts';
 import { COLUMNS, type Column } from '../../bpf/schema/columns.ts';
 import { EVENTS } from '../../bpf/schema/index.ts';
+import { absentValues } from './codec/absent.ts';
 import { openSegmentData, type SegmentData } from './codec/decode_segment.ts';
-import { corrupt } from './errors.ts';
+import { NUMBER, pieceSeed } from './codec/pieces.ts';
+import { corrupt, RecordingError, toRecordingError } from './errors.ts';
+import type { SegmentMeta } from './segment_index.ts';
 
 /** Segments of a scan whose decoded columns are kept, about 0.5 MB each; of the others only the stored bytes are. */
 export const DECODED_SEGMENTS_MAX = 16;
 
 const EVENT_TYPE = COLUMNS.find(({ name }) => name === 'event_type')!;
-const TYPE_COUNTS = Math.max(...EVENTS.map(({ id }) => id)) + 1;
 
 export interface Segment {
   readonly firstNumber: number;
   readonly rowCount: number;
   column(column: Column): ColumnArray;
+  /** Number of the event in a row. */
+  numberAt(row: number): number;
+  /** The one event type of all rows, if it is known without looking at them. */
+  readonly onlyType: number | undefined;
   eventTypes(): Uint8Array;
   typeRowCount(eventType: number): number;
   /** For each row its place in its type's own columns. */
@@ -22,47 +28,138 @@ export interface Segment {
   dropDecoded(): void;
 }
 
-export function openSegment(firstNumber: number, data: Buffer, columnIds: ReadonlyMap<string, number>): Segment {
-  let source: SegmentData | undefined = openSegmentData(data, columnIds);
-  const { rowCount, typeRowCount } = source;
+/** Where columns are in the file. */
+export interface ColumnLocations {
+  ids: ReadonlyMap<string, number>;
+  /** By name; of a column that the file does not have, nothing. */
+  pieces: ReadonlyMap<string, number>;
+}
+
+/** The bytes of a segment: all in one blob, or pieces that are read when they are needed. */
+export interface SegmentBytes {
+  whole: Buffer | undefined;
+  /** Throws SegmentGone when retention has removed the segment meanwhile. */
+  piece(piece: number): Buffer;
+}
+
+export function openSegment(meta: SegmentMeta, bytes: SegmentBytes, locations: ColumnLocations): Segment {
+  const { firstNumber, eventCount } = meta;
   const columns = new Map<string, ColumnArray>();
+  const sources = new Map<number, SegmentData>();
   let places: Uint32Array | undefined;
+  let typeRows: Uint32Array | undefined;
+
+  const guarded = <T>(work: () => T): T => withUnreadable(meta, work);
+
+  function source(piece: number): SegmentData {
+    let source = sources.get(piece);
+    if (!source) {
+      source = openSource(piece);
+      if (source.rowCount !== eventCount) throw corrupt('a segment does not have the rows that its entry says');
+      sources.set(piece, source);
+    }
+    return source;
+  }
+
+  function openSource(piece: number): SegmentData {
+    if (bytes.whole) return openSegmentData(bytes.whole, locations.ids);
+    return openSegmentData(bytes.piece(piece), locations.ids, pieceSeed(firstNumber, piece));
+  }
+
+  function decode(column: Column): ColumnArray {
+    const length = typeRowCount(column.eventType);
+    const piece = bytes.whole ? 0 : locations.pieces.get(column.name);
+    if (length === 0) return newColumnArray(column.storage, 0);
+    if (piece === undefined) return absentValues(column, length);
+    const values = source(piece).column(column);
+    if (values.length !== length) throw corrupt('event types and their columns differ in number');
+    return values;
+  }
+
+  function decoded(column: Column): ColumnArray {
+    let values = columns.get(column.name);
+    if (!values) {
+      values = decode(column);
+      columns.set(column.name, values);
+    }
+    return values;
+  }
+
+  function typeRowCount(eventType: number): number {
+    if (eventType === 0) return eventCount;
+    typeRows ??= countTypes(decoded(EVENT_TYPE) as Uint8Array);
+    return typeRows[eventType]!;
+  }
 
   const segment: Segment = {
     firstNumber,
-    rowCount,
-    typeRowCount,
-    column(column) {
-      let values = columns.get(column.name);
-      if (!values) {
-        source ??= openSegmentData(data, columnIds);
-        values = source.column(column);
-        columns.set(column.name, values);
-      }
-      return values;
+    rowCount: eventCount,
+    onlyType: onlyTypeOf(meta.typeMask),
+    column: (column) => guarded(() => decoded(column)),
+    numberAt(row) {
+      if (meta.endNumber === firstNumber + eventCount) return firstNumber + row;
+      return Number((segment.column(NUMBER) as BigUint64Array)[row]);
     },
     eventTypes: () => segment.column(EVENT_TYPE) as Uint8Array,
+    typeRowCount: (eventType) => guarded(() => typeRowCount(eventType)),
     places() {
-      places ??= placesOf(segment);
+      places ??= placesOf(segment.eventTypes());
       return places;
     },
     dropDecoded() {
       columns.clear();
+      sources.clear();
       places = undefined;
-      source = undefined;
     },
   };
   return segment;
 }
 
-function placesOf(segment: Segment): Uint32Array {
-  const types = segment.eventTypes();
+/** What a scan leaves out and tells of. */
+export class UnreadableSegment extends Error {
+  override readonly name = 'UnreadableSegment';
+  readonly meta: SegmentMeta;
+  /** Undefined when retention has removed it: that is told elsewhere. */
+  readonly damage: RecordingError | undefined;
+
+  constructor(meta: SegmentMeta, damage: RecordingError | undefined) {
+    super(damage?.message, { cause: damage });
+    this.meta = meta;
+    this.damage = damage;
+  }
+}
+
+export class SegmentGone extends Error {
+  override readonly name = 'SegmentGone';
+}
+
+/** Bytes that are damaged are one segment's trouble, not the file's. */
+export function withUnreadable<T>(meta: SegmentMeta, work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    const known = toRecordingError(error, 'a segment');
+    if (known instanceof SegmentGone) throw new UnreadableSegment(meta, undefined);
+    if (known instanceof RecordingError && known.code === 'recording_corrupt') throw new UnreadableSegment(meta, known);
+    throw error;
+  }
+}
+
+function onlyTypeOf(typeMask: bigint): number | undefined {
+  const type = EVENTS.find(({ id }) => typeMask === 1n << BigInt(id));
+  return type?.id;
+}
+
+function countTypes(types: Uint8Array): Uint32Array {
+  const counts = new Uint32Array(256);
+  for (let row = 0; row < types.length; row++) counts[types[row]!]!++;
+  return counts;
+}
+
+function placesOf(types: Uint8Array): Uint32Array {
   const next = new Uint32Array(256);
   const places = new Uint32Array(types.length);
   for (let row = 0; row < types.length; row++) places[row] = next[types[row]!]!++;
-  for (let type = 1; type < TYPE_COUNTS; type++) {
-    if (next[type] !== segment.typeRowCount(type)) throw corrupt('event types and their columns differ in number');
-  }
   return places;
 }
 

@@ -31,7 +31,7 @@ export function segmentFacts(block: Block, range: BlockRange): SegmentFacts {
     maxTimestampNs: toStored(time.max),
     maxDurationNs: toStored(duration.max),
     typeMask: typeMask(types),
-    services: packIds(distinct(block, range, 'service')),
+    services: packIds(Uint32Array.from(distinct(block, range, 'service'))),
   };
 }
 

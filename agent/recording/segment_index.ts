@@ -1,12 +1,16 @@
 /** Questions to the segment table: which segments may hold what a scan looks for, without decoding any. */
 import type Database from 'better-sqlite3';
+import { SEGMENT_ROWS_MAX } from './codec/encode_segment.ts';
 import { corrupt } from './errors.ts';
-import { fromStoredMax, unpackIds } from './format.ts';
+import { fromStoredMax, PIECE_KEY_FACTOR, unpackIds } from './format.ts';
+import { type SegmentBytes, SegmentGone } from './segment.ts';
 
 /** Segments read ahead of a scan. */
 const WINDOW_SEGMENTS = 64;
 
-const COLUMNS = 'segment.first_number, sealed, event_count, min_timestamp_ns, max_timestamp_ns, services';
+const COLUMNS = `
+  segment.first_number, sealed, event_count, coalesce(end_number, segment.first_number + event_count),
+  min_timestamp_ns, max_timestamp_ns, type_mask, services`;
 
 const CAN_MATCH = `
   min_timestamp_ns <= :lastNs AND max_timestamp_ns >= :firstNs
@@ -47,20 +51,29 @@ SELECT coalesce(max(max_timestamp_ns - min_timestamp_ns), 0)
 FROM segment
 WHERE sealed = 1`;
 
-const END = 'SELECT first_number + event_count FROM segment ORDER BY first_number DESC LIMIT 1';
+/** In a bundle the last segment does not need to hold the last number. */
+const END = `
+SELECT max(
+  (SELECT value FROM meta WHERE key = 'next_number'),
+  coalesce((SELECT coalesce(end_number, first_number + event_count) FROM segment ORDER BY first_number DESC LIMIT 1), 0)
+)`;
 const FIRST_PART = 'SELECT min(first_number) FROM segment WHERE sealed = 0';
 const DATA = 'SELECT data FROM segment WHERE first_number = ? AND sealed = ? AND event_count = ?';
-const CONTAINING = `
-SELECT first_number, sealed, event_count
+const PIECE = `SELECT data FROM segment_piece WHERE piece_key = ? * ${PIECE_KEY_FACTOR} + ?`;
+const MISSING_NUMBERS = 'SELECT 1 FROM segment WHERE end_number IS NOT NULL LIMIT 1';
+const AROUND = `
+SELECT ${COLUMNS}
 FROM segment
 WHERE first_number <= ?
-ORDER BY first_number DESC
-LIMIT 1`;
+ORDER BY first_number DESC`;
 
 export interface SegmentMeta {
   firstNumber: number;
   sealed: boolean;
   eventCount: number;
+  /** Behind the last number; numbers are missing in between when it is not `firstNumber + eventCount`. */
+  endNumber: number;
+  typeMask: bigint;
   minNs: bigint;
   maxNs: bigint;
   services: Uint32Array;
@@ -82,20 +95,30 @@ export interface SegmentIndex {
   sealedWithContexts(contexts: Iterable<number>, sealedEnd: number, bounds: SegmentBounds): SegmentMeta[];
   tail(sealedEnd: number, end: number, bounds: SegmentBounds): SegmentMeta[];
   /** Undefined when retention has removed it. */
-  data(segment: Pick<SegmentMeta, 'firstNumber' | 'sealed' | 'eventCount'>): Buffer | undefined;
-  containing(number: number): Pick<SegmentMeta, 'firstNumber' | 'sealed' | 'eventCount'> | undefined;
+  bytes(segment: SegmentMeta): SegmentBytes | undefined;
+  /** Segments whose numbers go around this one: in a bundle there may be several, or the number may be missing. */
+  around(number: number): SegmentMeta[];
 }
 
-type Row = [bigint, bigint, bigint, bigint, bigint, Buffer];
+type Row = [bigint, bigint, bigint, bigint, bigint, bigint, bigint, Buffer];
 
-export function openSegmentIndex(database: Database.Database): SegmentIndex {
+/** `onDamagedEntry` is told of entries whose own values can not be; they are left out. */
+export function openSegmentIndex(database: Database.Database, onDamagedEntry: () => void): SegmentIndex {
   const rows = (sql: string) => database.prepare<[object], Row>(sql).raw().safeIntegers();
   const [ascending, descending, withContexts, tail] = [ASCENDING, DESCENDING, WITH_CONTEXTS, TAIL].map(rows);
   const longestSpan = database.prepare<[], bigint>(LONGEST_SPAN).pluck().safeIntegers();
   const end = database.prepare<[], number>(END).pluck();
   const firstPart = database.prepare<[], number | null>(FIRST_PART).pluck();
   const data = database.prepare<[number, number, number], Buffer>(DATA).pluck();
-  const containing = database.prepare<[number], [bigint, bigint, bigint]>(CONTAINING).raw().safeIntegers();
+  const piece = database.prepare<[number, number], Buffer>(PIECE).pluck();
+  const hasMissingNumbers = database.prepare(MISSING_NUMBERS).pluck().get() === 1;
+  const around = database.prepare<[number], Row>(AROUND).raw().safeIntegers();
+  function metasOf(row: Row): SegmentMeta[] {
+    if (isSound(row)) return [metaOf(row)];
+    onDamagedEntry();
+    return [];
+  }
+
   return {
     ends() {
       const endNumber = end.get() ?? 0;
@@ -103,32 +126,59 @@ export function openSegmentIndex(database: Database.Database): SegmentIndex {
     },
     longestSpanNs: () => longestSpan.get()!,
     sealedAfter: (order, [afterNs, afterNumber], sealedEnd, bounds) =>
-      (order === 'asc' ? ascending! : descending!).all({ ...bounds, sealedEnd, afterNs, afterNumber }).map(metaOf),
+      (order === 'asc' ? ascending! : descending!).all({ ...bounds, sealedEnd, afterNs, afterNumber }).flatMap(metasOf),
     sealedWithContexts: (contexts, sealedEnd, bounds) =>
-      withContexts!.all({ ...bounds, sealedEnd, contexts: JSON.stringify([...contexts]) }).map(metaOf),
-    tail: (sealedEnd, endNumber, bounds) => tail!.all({ ...bounds, sealedEnd, end: endNumber }).map(metaOf),
-    data: ({ firstNumber, sealed, eventCount }) => data.get(firstNumber, sealed ? 1 : 0, eventCount),
-    containing(number) {
-      const row = containing.get(number);
-      if (!row) return undefined;
-      const [firstNumber, sealed, eventCount] = row.map(toNumber) as [number, number, number];
-      return number < firstNumber + eventCount ? { firstNumber, sealed: sealed === 1, eventCount } : undefined;
+      withContexts!.all({ ...bounds, sealedEnd, contexts: JSON.stringify([...contexts]) }).flatMap(metasOf),
+    tail: (sealedEnd, endNumber, bounds) => tail!.all({ ...bounds, sealedEnd, end: endNumber }).flatMap(metasOf),
+    bytes({ firstNumber, sealed, eventCount }) {
+      const whole = data.get(firstNumber, sealed ? 1 : 0, eventCount);
+      return (
+        whole && {
+          whole: whole.length > 0 ? whole : undefined,
+          piece: (number) => piece.get(firstNumber, number) ?? missing(data.get(firstNumber, 1, eventCount)),
+        }
+      );
+    },
+    around(number) {
+      const found: SegmentMeta[] = [];
+      for (const row of around.iterate(number)) {
+        for (const meta of metasOf(row)) {
+          if (number < meta.endNumber) found.push(meta);
+          if (!hasMissingNumbers) return found;
+        }
+      }
+      return found;
     },
   };
 }
 
-function metaOf([firstNumber, sealed, eventCount, minNs, maxNs, services]: Row): SegmentMeta {
+function missing(segment: Buffer | undefined): never {
+  if (segment) throw corrupt('a piece of a segment is missing');
+  throw new SegmentGone();
+}
+
+/** A damaged page may hold anything, whatever the table's declaration says. */
+function isSound([firstNumber, sealed, eventCount, endNumber, minNs, maxNs, typeMask, services]: Row): boolean {
+  const integers = [firstNumber, sealed, eventCount, endNumber, minNs, maxNs, typeMask];
+  return (
+    integers.every((value) => typeof value === 'bigint' && value >= 0n) &&
+    Buffer.isBuffer(services) &&
+    eventCount <= SEGMENT_ROWS_MAX &&
+    endNumber >= firstNumber + eventCount &&
+    endNumber <= Number.MAX_SAFE_INTEGER &&
+    minNs <= maxNs
+  );
+}
+
+function metaOf([firstNumber, sealed, eventCount, endNumber, minNs, maxNs, typeMask, services]: Row): SegmentMeta {
   return {
-    firstNumber: toNumber(firstNumber),
+    firstNumber: Number(firstNumber),
     sealed: sealed === 1n,
-    eventCount: toNumber(eventCount),
+    eventCount: Number(eventCount),
+    endNumber: Number(endNumber),
+    typeMask,
     minNs,
     maxNs: fromStoredMax(maxNs),
     services: unpackIds(services),
   };
-}
-
-function toNumber(value: bigint): number {
-  if (value < 0n || value > 2n ** 53n - 4096n) throw corrupt(`${value} is not an event number`);
-  return Number(value);
 }

@@ -1,11 +1,7 @@
 /** What stands beside the events: losses and clock steps. They wait for the next flush. */
-import type Database from 'better-sqlite3';
 import type { EventType } from '../../bpf/schema/index.ts';
 import type { LossCause } from '../../bpf/schema/losses.ts';
-import { toStored } from './format.ts';
-
-const ADD_LOSS = 'INSERT INTO loss (from_ns, to_ns, cause, event_type, count) VALUES (?, ?, ?, ?, ?)';
-const ADD_CLOCK_STEP = 'INSERT INTO clock (boot_ns, offset_ns, kind) VALUES (?, ?, ?)';
+import type { Batch } from './batch.ts';
 
 /** Losses that wait; further ones widen one that has the same cause and event type. */
 export const PENDING_LOSSES_MAX = 1024;
@@ -26,46 +22,55 @@ export interface ClockStep {
   bootNs: bigint;
   /** Wall clock minus boot clock. */
   offsetNs: bigint;
-  kind: string;
+  kind: 'start' | 'slew' | 'step' | 'suspend';
+  /** How long the node slept before this. */
+  suspendedNs: bigint;
 }
 
 export interface SideNotes {
   addLoss(loss: Loss): void;
   addClockStep(step: ClockStep): void;
   pending(): boolean;
-  /** Inside a flush's transaction. */
-  write(): void;
+  /** What is not committed; the next `committed` is about these, and they do not change any more. */
+  take(): Pick<Batch, 'losses' | 'clockSteps'>;
   committed(): void;
+  /** What was taken was not committed: it waits again. */
+  failed(): void;
 }
 
-export function sideNotes(database: Database.Database): SideNotes {
-  const insertLoss = database.prepare(ADD_LOSS);
-  const insertStep = database.prepare(ADD_CLOCK_STEP);
+export function createSideNotes(): SideNotes {
   let losses: Loss[] = [];
   let steps: ClockStep[] = [];
+  let takenLosses = 0;
+  let takenSteps = 0;
   return {
     addLoss(loss) {
       if (loss.count === 0) return;
       const { cause, eventType } = loss;
-      const same = losses.findLast((other) => other.cause === cause && other.eventType === eventType);
+      const same = losses
+        .slice(takenLosses)
+        .findLast((other) => other.cause === cause && other.eventType === eventType);
       // Dropping block after block is one loss that goes on.
       if (!same || (losses.length < PENDING_LOSSES_MAX && cause !== 'store_failed')) losses.push({ ...loss });
       else widen(same, loss);
     },
     addClockStep(step) {
       steps.push({ ...step });
-      if (steps.length > PENDING_CLOCK_STEPS_MAX) steps.shift();
+      if (steps.length - takenSteps > PENDING_CLOCK_STEPS_MAX) steps.splice(takenSteps, 1);
     },
     pending: () => losses.length > 0 || steps.length > 0,
-    write() {
-      for (const { fromNs, toNs, cause, eventType, count } of losses) {
-        insertLoss.run(toStored(fromNs), toStored(toNs), cause, eventType, count);
-      }
-      for (const { bootNs, offsetNs, kind } of steps) insertStep.run(bootNs, offsetNs, kind);
+    take() {
+      takenLosses = losses.length;
+      takenSteps = steps.length;
+      return { losses: losses.slice(), clockSteps: steps.slice() };
     },
     committed() {
-      losses = [];
-      steps = [];
+      losses = losses.slice(takenLosses);
+      steps = steps.slice(takenSteps);
+      takenLosses = takenSteps = 0;
+    },
+    failed() {
+      takenLosses = takenSteps = 0;
     },
   };
 }

@@ -9,7 +9,7 @@ FROM loss
 WHERE from_ns < :toNs AND to_ns >= :fromNs
 ORDER BY loss_id`;
 
-const CLOCK_STEPS = 'SELECT boot_ns, offset_ns, kind FROM clock ORDER BY clock_id';
+const CLOCK_STEPS = 'SELECT boot_ns, offset_ns, kind, suspended_ns FROM clock ORDER BY clock_id';
 
 export interface SideReader {
   /** Losses that touch [fromNs, toNs). */
@@ -21,7 +21,7 @@ type LossRow = [bigint, bigint, Loss['cause'], Loss['eventType'], bigint];
 
 export function openSideReader(database: Database.Database): SideReader {
   const losses = database.prepare<[object], LossRow>(LOSSES).raw().safeIntegers();
-  const steps = database.prepare<[], [bigint, bigint, string]>(CLOCK_STEPS).raw().safeIntegers();
+  const steps = database.prepare<[], [bigint, bigint, ClockStep['kind'], bigint]>(CLOCK_STEPS).raw().safeIntegers();
   return {
     losses: (fromNs = 0n, toNs = U64_MAX) =>
       losses.all({ fromNs: toStored(fromNs), toNs: toStored(toNs) }).map(([from, to, cause, eventType, count]) => ({
@@ -31,6 +31,7 @@ export function openSideReader(database: Database.Database): SideReader {
         eventType,
         count: Number(count),
       })),
-    clockSteps: () => steps.all().map(([bootNs, offsetNs, kind]) => ({ bootNs, offsetNs, kind })),
+    clockSteps: () =>
+      steps.all().map(([bootNs, offsetNs, kind, suspendedNs]) => ({ bootNs, offsetNs, kind, suspendedNs })),
   };
 }

@@ -3,14 +3,17 @@ import type Database from 'better-sqlite3';
 import type { Block } from '../../bpf/schema/block.ts';
 import type { Column } from '../../bpf/schema/columns.ts';
 import type { BlockRange } from './codec/encode_segment.ts';
+import { IDS_IN_USE_MAX } from './dictionary.ts';
 import { packIds, toStored, unpackIds } from './format.ts';
 import { ORIGINS, OWN } from './owner_columns.ts';
+import { RecentMap } from './recent_map.ts';
 import { wordsOf, wordsToBigint } from './words64.ts';
 
 const ADD_SUMMARY = `
-INSERT INTO transaction_summary VALUES (
-  :transactionKey, :firstTimestampNs, :lastEndNs, :eventCount, :errorCount, :slowestDurationNs, :slowestNumber, :services
-)
+INSERT INTO transaction_summary (
+  transaction_key, first_timestamp_ns, last_end_ns, event_count, error_count, slowest_duration_ns, slowest_number,
+  last_number, services
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (transaction_key) DO UPDATE SET
   first_timestamp_ns = min(first_timestamp_ns, excluded.first_timestamp_ns),
   last_end_ns = max(last_end_ns, excluded.last_end_ns),
@@ -20,7 +23,10 @@ ON CONFLICT (transaction_key) DO UPDATE SET
     excluded.slowest_duration_ns > slowest_duration_ns, excluded.slowest_number, slowest_number
   ),
   slowest_duration_ns = max(slowest_duration_ns, excluded.slowest_duration_ns),
+  last_number = max(last_number, excluded.last_number),
   services = excluded.services`;
+
+const NO_SERVICES = Buffer.alloc(0);
 
 const SERVICES = 'SELECT services FROM transaction_summary WHERE transaction_key = ?';
 
@@ -43,25 +49,36 @@ type TransactionKeyOf = (contextId: number) => number;
 export function summaryWriter(
   database: Database.Database,
   transactionKeyOf: TransactionKeyOf,
-): (block: Block, range: BlockRange, firstNumber: number) => void {
+): (block: Block, range: BlockRange, numberAt: (row: number) => number) => void {
   const addSummary = database.prepare(ADD_SUMMARY);
   const storedServices = database.prepare<[number], Buffer>(SERVICES).pluck();
-  return (block, range, firstNumber) => {
+  /** Services of the transactions that were written last, as they are stored. */
+  const written = new RecentMap<number, Uint32Array>(IDS_IN_USE_MAX);
+
+  function servicesOf(transactionKey: number, found: ReadonlySet<number>): Uint32Array {
+    const stored = written.get(transactionKey) ?? unpackIds(storedServices.get(transactionKey) ?? NO_SERVICES);
+    const all = [...found].every((id) => stored.includes(id))
+      ? stored
+      : Uint32Array.from(new Set([...stored, ...found]));
+    written.set(transactionKey, all);
+    return all;
+  }
+
+  return (block, range, numberAt) => {
     const timestamp = block.columns.get('timestamp_ns')! as BigUint64Array;
     const duration = block.columns.get('duration_ns')! as BigUint64Array;
     for (const [transactionKey, summary] of summarize(block, range, transactionKeyOf)) {
-      const stored = storedServices.get(transactionKey);
-      if (stored) for (const id of unpackIds(stored)) summary.services.add(id);
-      addSummary.run({
+      addSummary.run(
         transactionKey,
-        firstTimestampNs: toStored(timestamp[summary.firstRow]!),
-        lastEndNs: toStored(wordsToBigint(summary.endLow, summary.endHigh)),
-        eventCount: summary.eventCount,
-        errorCount: summary.errorCount,
-        slowestDurationNs: toStored(duration[summary.slowestRow]!),
-        slowestNumber: firstNumber + summary.slowestRow,
-        services: packIds([...summary.services]),
-      });
+        toStored(timestamp[summary.firstRow]!),
+        toStored(wordsToBigint(summary.endLow, summary.endHigh)),
+        summary.eventCount,
+        summary.errorCount,
+        toStored(duration[summary.slowestRow]!),
+        numberAt(summary.slowestRow),
+        numberAt(summary.lastRow),
+        packIds(servicesOf(transactionKey, summary.services)),
+      );
     }
   };
 }

@@ -48,6 +48,27 @@ export function newBlock(capacity: number, columns: readonly Column[] = COLUMNS)
   };
 }
 
+/** Bytes that all columns of a block of this capacity take, each aligned for its values. */
+export function blockBytes(capacity: number): number {
+  return COLUMNS.reduce((sum, { storage }) => sum + columnBytes(storage, capacity), 0);
+}
+
+/** A block whose columns lie in `memory`, so that two threads can see them. */
+export function blockOver(memory: SharedArrayBuffer, capacity: number): Block {
+  const columns = new Map<string, ColumnArray>();
+  let offset = 0;
+  for (const { name, storage } of COLUMNS) {
+    // What is read of a column is copied or encoded at once; nobody is handed memory that another thread changes.
+    columns.set(name, new ARRAYS[storage](memory as unknown as ArrayBuffer, offset, capacity));
+    offset += columnBytes(storage, capacity);
+  }
+  return { ...newBlock(0, []), columns };
+}
+
+function columnBytes(storage: Storage, capacity: number): number {
+  return Math.ceil((capacity * ARRAYS[storage].BYTES_PER_ELEMENT) / 8) * 8;
+}
+
 /** Values in use of a column: all rows for a common one, the rows of its type otherwise. */
 export function columnLength(block: Block, column: Column): number {
   return column.eventType === 0 ? block.rowCount : block.typeCounts[column.eventType]!;

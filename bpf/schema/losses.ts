@@ -11,6 +11,11 @@ export const LOSS_CAUSES = {
   program_busy: 'the program was running on that CPU already, and the kernel skipped it',
   bad_record: 'a record had an unknown type or a wrong size',
   store_failed: 'the recording could not be written',
+  agent_stopped: 'no agent recorded; how many events there were is not known',
+  agent_killed:
+    'the agent was killed: what it had not written yet is missing, and no agent recorded until the next start',
+  retention: 'removed because of their age or the size of the recording',
+  damaged: 'a part of the recording can not be read',
 } as const;
 
 export type LossCause = keyof typeof LOSS_CAUSES;

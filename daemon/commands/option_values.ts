@@ -1,6 +1,6 @@
 /** What options take; a value that can not be meant is wrong usage, told before anything is asked of the daemon. */
 import { InvalidArgumentError } from 'commander';
-import { formatMilliseconds, parseDuration } from '../query/duration.ts';
+import { formatMilliseconds, parseDuration } from '../../agent/recording/duration.ts';
 import { parseTime, TIME_FORMATS } from '../query/time.ts';
 import { parseDaemonUrl } from './connection.ts';
 

@@ -1,7 +1,7 @@
 /** Kinds of query parameter. Each is text until it is parsed here, and its message says what it takes. */
 import { z } from 'zod';
+import { parseMilliseconds } from '../../agent/recording/duration.ts';
 import { EVENT_TYPES, type EventType } from '../../bpf/schema/index.ts';
-import { parseMilliseconds } from './duration.ts';
 import { parseTime, TIME_FORMATS } from './time.ts';
 
 export const noParameters = z.strictObject({});

@@ -28,8 +28,9 @@ export function createBodies(store: Store, heldEventsMax = HELD_EVENTS_MAX): Bod
 
   function load(key: string, source: BodySource, first: number, end: number): ApiEvent[] {
     const events = readChunk(store, source, first, end);
+    heldEvents += events.length - (chunks.get(key)?.length ?? 0);
+    chunks.delete(key);
     chunks.set(key, events);
-    heldEvents += events.length;
     for (const [oldest, { length }] of chunks) {
       if (heldEvents <= heldEventsMax) break;
       chunks.delete(oldest);
@@ -44,21 +45,23 @@ export function createBodies(store: Store, heldEventsMax = HELD_EVENTS_MAX): Bod
       const end = Math.min(first + CHUNK_EVENTS, source.timeline.count);
       const key = chunkKey(source, first, end);
       const held = chunks.get(key);
-      if (!held) return load(key, source, first, end)[recorded - first]!;
+      const event = held?.[recorded - first];
+      if (!held || event?.event_id !== eventKey(source.timeline, recorded).event_id)
+        return load(key, source, first, end)[recorded - first]!;
       chunks.delete(key);
       chunks.set(key, held);
-      return held[recorded - first]!;
+      return event;
     },
   };
 }
 
 /**
  * Sessions share what they both saw. A recording only grows, or loses its oldest: as many events between the same two
- * are the same events.
+ * are the same events, unless a recording has come and another gone in between.
  */
 function chunkKey({ transactionId, timeline }: BodySource, first: number, end: number): string {
-  const { recordingId, numbers } = timeline;
-  return `${recordingId} ${numbers[first]} ${numbers[end - 1]} ${end - first} ${transactionId}`;
+  const [firstId, lastId] = [first, end - 1].map((recorded) => eventKey(timeline, recorded).event_id);
+  return `${firstId} ${lastId} ${end - first} ${transactionId}`;
 }
 
 /** The recording may have grown since the snapshot: what the snapshot does not know is passed over. */

@@ -19,7 +19,7 @@ export interface SessionLimits {
 }
 
 export const DEFAULT_LIMITS: SessionLimits = { sessionsMax: 1000, idleMs: 24 * 3_600_000 };
-/** Events indexed by all sessions together: 640 MB at most. */
+/** Events indexed by all sessions together: 672 MB at most. */
 export const INDEXED_EVENTS_MAX = 16_000_000;
 
 const NS_PER_MS = 1_000_000n;

@@ -1,8 +1,7 @@
 /** Where a seek goes. */
-import { parseEventId } from '../../agent/recording/event_id.ts';
 import { Problem } from '../errors.ts';
 import { type Projection, projectedIndex } from './projection.ts';
-import { lowerBound, type Timeline } from './timeline.ts';
+import { lowerBound, recordedIndexOf, type Timeline } from './timeline.ts';
 
 /** Exactly one of them. */
 export type SeekTarget =
@@ -40,9 +39,8 @@ function atIndex(index: bigint, { startNs }: Projection): Place | null {
 }
 
 function atEvent(eventId: string, timeline: Timeline, projection: Projection): Place | null {
-  const { recordingId, number } = parseEventId(eventId) ?? {};
-  const recorded = number === undefined || recordingId !== timeline.recordingId ? -1 : timeline.numbers.indexOf(number);
-  if (recorded < 0) throw new Problem('event_not_found', `the session has no event ${eventId}`);
+  const recorded = recordedIndexOf(timeline, eventId);
+  if (recorded === undefined) throw new Problem('event_not_found', `the session has no event ${eventId}`);
   return atIndex(BigInt(projectedIndex(projection, recorded)), projection);
 }
 

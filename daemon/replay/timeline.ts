@@ -1,15 +1,16 @@
 /**
- * A transaction as it was recorded: what replay needs to know of every event, in recorded order, 28 bytes each. Bodies
- * stay in the recording. It is a snapshot: what is recorded later does not join a session that exists.
+ * A transaction as it was recorded: what replay needs to know of every event, in recorded order, 30 bytes each. Bodies
+ * stay in the recordings. It is a snapshot: what is recorded later does not join a session that exists.
  */
 
-import { formatEventId } from '../../agent/recording/event_id.ts';
+import { formatEventId, parseEventId } from '../../agent/recording/event_id.ts';
 import { Problem } from '../errors.ts';
 import { bigColumn, column } from '../store/column.ts';
 import type { EventKey, ScannedBlock, Store } from '../store/store.ts';
 
 export interface Timeline {
-  recordingId: string;
+  /** Those that its events are of. */
+  recordingIds: readonly string[];
   count: number;
   firstTimestampNs: bigint;
   /** From the first event's start to the last end. */
@@ -20,11 +21,12 @@ export interface Timeline {
   /** Which thread, (node, tid), numbered from 0 in order of appearance. */
   thread: Uint32Array;
   threadCount: number;
-  /** The recording's number, which makes the event id. */
+  /** Place in `recordingIds`; together with the recording's number it makes the event id. */
+  recording: Uint16Array;
   numbers: BigUint64Array;
 }
 
-/** A session indexes no more: 28 MB, 40 MB with extra latency. */
+/** A session indexes no more: 30 MB, 42 MB with extra latency. */
 export const SESSION_EVENTS_MAX = 1_000_000;
 /** Read at once, between two turns of the event loop; it keeps sessions that are playing on time. */
 const SLICE_EVENTS = 4096;
@@ -67,9 +69,10 @@ function emptyIndex(capacity: number) {
   let startNs = new BigUint64Array(capacity);
   let durationsNs = new BigUint64Array(capacity);
   let thread = new Uint32Array(capacity);
+  let recording = new Uint16Array(capacity);
   let numbers = new BigUint64Array(capacity);
   const threadsByNode = new Map<string, Map<number, number>>();
-  let recordingId = '';
+  const recordingIds: string[] = [];
   let count = 0;
   let threadCount = 0;
   let firstTimestampNs = 0n;
@@ -81,7 +84,13 @@ function emptyIndex(capacity: number) {
     startNs = resized(startNs, new BigUint64Array(length));
     durationsNs = resized(durationsNs, new BigUint64Array(length));
     thread = resized(thread, new Uint32Array(length));
+    recording = resized(recording, new Uint16Array(length));
     numbers = resized(numbers, new BigUint64Array(length));
+  }
+
+  function placeOfRecording(id: string): number {
+    const known = recordingIds.indexOf(id);
+    return known < 0 ? recordingIds.push(id) - 1 : known;
   }
 
   return {
@@ -97,7 +106,7 @@ function emptyIndex(capacity: number) {
       const tids = column(block, 'tid');
       const threads = threadsByNode.get(dictionary.node) ?? new Map<number, number>();
       threadsByNode.set(dictionary.node, threads);
-      recordingId = dictionary.recordingId;
+      const place = placeOfRecording(dictionary.recordingId);
       if (count === 0) firstTimestampNs = timestamps[0]!;
       for (let row = 0; row < block.rowCount; row++, count++) {
         const start = timestamps[row]! - firstTimestampNs;
@@ -108,15 +117,17 @@ function emptyIndex(capacity: number) {
         startNs[count] = start;
         durationsNs[count] = durations[row]!;
         thread[count] = known;
+        recording[count] = place;
         numbers[count] = block.numbers[row]!;
       }
       const last = block.rowCount - 1;
-      return { timestamp_ns: timestamps[last]!, event_id: formatEventId(recordingId, block.numbers[last]!) };
+      const eventId = formatEventId(dictionary.recordingId, block.numbers[last]!);
+      return { timestamp_ns: timestamps[last]!, event_id: eventId };
     },
     finish(): Timeline | undefined {
       if (count === 0) return undefined;
       return {
-        recordingId,
+        recordingIds,
         count,
         firstTimestampNs,
         durationNs: endNs,
@@ -124,22 +135,35 @@ function emptyIndex(capacity: number) {
         durationsNs: durationsNs.subarray(0, count),
         thread: thread.subarray(0, count),
         threadCount,
+        recording: recording.subarray(0, count),
         numbers: numbers.subarray(0, count),
       };
     },
   };
 }
 
-function resized<Column extends BigUint64Array | Uint32Array>(from: Column, to: Column): Column {
+function resized<Column extends BigUint64Array | Uint32Array | Uint16Array>(from: Column, to: Column): Column {
   to.set(from as never);
   return to;
 }
 
-export function eventKey({ recordingId, firstTimestampNs, startNs, numbers }: Timeline, recorded: number): EventKey {
+export function eventKey(timeline: Timeline, recorded: number): EventKey {
+  const { recordingIds, firstTimestampNs, startNs, recording, numbers } = timeline;
   return {
     timestamp_ns: firstTimestampNs + startNs[recorded]!,
-    event_id: formatEventId(recordingId, numbers[recorded]!),
+    event_id: formatEventId(recordingIds[recording[recorded]!]!, numbers[recorded]!),
   };
+}
+
+/** Undefined when it is not in the time line. */
+export function recordedIndexOf({ recordingIds, recording, numbers }: Timeline, eventId: string): number | undefined {
+  const id = parseEventId(eventId);
+  if (!id) return undefined;
+  const place = recordingIds.indexOf(id.recordingId);
+  let index = numbers.indexOf(id.number);
+  // Each recording counts its events from 0.
+  while (index >= 0 && recording[index] !== place) index = numbers.indexOf(id.number, index + 1);
+  return index < 0 ? undefined : index;
 }
 
 /** The first place in ascending `values` that holds `wanted` or more; their length when there is none. */

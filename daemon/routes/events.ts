@@ -5,12 +5,12 @@ import { methodNotAllowed, Problem } from '../errors.ts';
 import { parseQuery } from '../input.ts';
 import { sendJson, stringify } from '../json.ts';
 import { isOpen, sendNdjson } from '../ndjson.ts';
-import { coverageOf } from '../query/coverage.ts';
+import { type Coverage, coverageOf } from '../query/coverage.ts';
 import { encodeCursor } from '../query/cursor.ts';
 import { type EventQuery, parseEventQuery } from '../query/event_query.ts';
 import { noParameters } from '../query/parameters.ts';
-import { eventPieces } from '../store/event.ts';
-import type { ScannedBlock, ScanRequest, Store } from '../store/store.ts';
+import { scanPieces } from '../store/event.ts';
+import type { ScanRequest, Store } from '../store/store.ts';
 
 const MEDIA_TYPES = ['application/json', 'application/x-ndjson'];
 
@@ -45,13 +45,12 @@ export function eventRoutes({ store, now }: Options): Router {
 }
 
 async function sendPage(res: Response, store: Store, query: EventQuery): Promise<void> {
-  const coverage = coverageOf(store.losses(query.filter.fromNs, query.filter.toNs));
   // One more than asked for tells whether there is a next page.
   const scan = store.scan({ ...scanOf(query), limit: query.limit + 1 });
   const texts: string[] = [];
   let last: ApiEvent | undefined;
   let nextCursor: string | null = null;
-  for (const piece of pieces(scan)) {
+  for (const piece of scanPieces(scan)) {
     const shown = piece.slice(0, query.limit - texts.length);
     for (const event of shown) texts.push(stringify(event));
     last = shown.at(-1) ?? last;
@@ -59,22 +58,23 @@ async function sendPage(res: Response, store: Store, query: EventQuery): Promise
     await setImmediate();
     if (!isOpen(res)) return;
   }
-  const rest = stringify({ next_cursor: nextCursor, coverage });
+  // After the scan: what can not be read is found by reading it.
+  const rest = stringify({ next_cursor: nextCursor, coverage: coverageIn(store, query) });
   res.type('application/json').send(`{"events":[${texts.join(',')}],${rest.slice(1)}`);
 }
 
 async function sendStream(req: Request, res: Response, store: Store, query: EventQuery): Promise<void> {
-  const { lost } = coverageOf(store.losses(query.filter.fromNs, query.filter.toNs));
+  const { lost } = coverageIn(store, query);
   // Lines are events and nothing else, so what is missing is said ahead of them.
   res.set('Kreplay-Lost', lost.toString());
   if (req.method === 'HEAD') return void res.type('application/x-ndjson').end();
-  await sendNdjson(res, pieces(store.scan({ ...scanOf(query), ...(query.limited && { limit: query.limit }) })));
+  await sendNdjson(res, scanPieces(store.scan({ ...scanOf(query), ...(query.limited && { limit: query.limit }) })));
+}
+
+function coverageIn(store: Store, { filter: { fromNs, toNs, nodes } }: EventQuery): Coverage {
+  return coverageOf(store.losses(fromNs, toNs, nodes));
 }
 
 function scanOf({ filter, order, after }: EventQuery): ScanRequest {
   return { filter, order, ...(after && { after }) };
-}
-
-function* pieces(blocks: Iterable<ScannedBlock>): Generator<ApiEvent[], void> {
-  for (const scanned of blocks) yield* eventPieces(scanned);
 }

@@ -12,8 +12,8 @@ export function healthRoutes(store: Store): Router {
   router
     .route('/readyz')
     .get((_req, res) => {
-      const { recordingId, node } = store.info();
-      sendJson(res, 200, { status: 'ready', recording_id: recordingId, node });
+      const recordings = store.info().recordings.map(({ recordingId, node }) => ({ recording_id: recordingId, node }));
+      sendJson(res, 200, { status: 'ready', recordings });
     })
     .all(methodNotAllowed('GET', 'HEAD'));
   return router;

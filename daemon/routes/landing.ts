@@ -8,6 +8,7 @@ const LINKS = {
   event_types: '/api/event-types',
   services: '/api/services',
   nodes: '/api/nodes',
+  pins: '/api/pins',
   replay_sessions: '/api/replay/sessions',
   health: '/healthz',
   ready: '/readyz',

@@ -25,6 +25,7 @@ export function transactionRoutes(store: Store): Router {
         slowest_event_id: transaction.slowestEventId,
         services: transaction.services,
         nodes: transaction.nodes,
+        pinned: store.pins(id).length > 0,
       });
     })
     .all(methodNotAllowed('GET', 'HEAD'));

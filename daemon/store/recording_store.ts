@@ -1,80 +1,89 @@
-/** The store on one node's recording. */
+/** The store on recordings: one, or several as one time line. */
 import { RecordingError } from '../../agent/recording/errors.ts';
-import { formatEventId, parseEventId } from '../../agent/recording/event_id.ts';
-import type { EventKey as RecordingKey } from '../../agent/recording/reader.ts';
-import { Problem } from '../errors.ts';
+import { parseEventId } from '../../agent/recording/event_id.ts';
+import type { ApiEvent } from '../../bpf/schema/api.ts';
 import { eventsOf } from './event.ts';
-import { type OpenRecording, recordingFile } from './recording_file.ts';
-import type { Dictionary, EventKey, ScannedBlock, ScanRequest, Store } from './store.ts';
+import { storeError, withFailuresOf, withStoreErrors } from './failures.ts';
+import { lossesIn } from './merged_losses.ts';
+import { mergedNames } from './merged_names.ts';
+import { pinIn, pinsIn, unpinIn } from './merged_pins.ts';
+import { mergeScans } from './merged_scan.ts';
+import { transactionIn } from './merged_transaction.ts';
+import { type OpenRecording, recordingFiles } from './recording_files.ts';
+import { dictionaryOf, scanRecording } from './recording_scan.ts';
+import type { ScannedBlock, ScanRequest, Store } from './store.ts';
 
-/** `data`: see `recordingFile`. Nothing is opened before it is asked for. */
-export function openRecordingStore(data: string): Store {
-  const file = recordingFile(data);
-  /** Runs with the recording that is there now. */
-  const read = <Result>(work: (recording: OpenRecording) => Result): Result => withStoreErrors(() => file.use(work));
-  return {
-    info: () => read(({ recordingId, node }) => ({ recordingId, node })),
-    *scan(request) {
-      const recording = withStoreErrors(() => file.acquire());
+type Open = readonly OpenRecording[];
+
+/** `data` and `recordings`: see `Places`. Nothing is opened before it is asked for. */
+export function openRecordingStore(data: string | undefined, recordings: readonly string[] = []): Store {
+  const files = recordingFiles({ data, recordings });
+  /** Runs with the recordings that are there now. */
+  const read = <Result>(work: (open: Open) => Result): Result =>
+    withStoreErrors(() => {
+      const open = files.acquire();
       try {
-        yield* scan(recording, request);
+        return work(open);
       } finally {
-        file.release(recording);
+        files.release(open);
+      }
+    });
+  return {
+    info: () =>
+      read((open) => {
+        const byId = new Map(open.map(({ recordingId, node }) => [recordingId, { recordingId, node }]));
+        return { recordings: [...byId.values()] };
+      }),
+    *scan(request) {
+      const open = withStoreErrors(() => files.acquire());
+      try {
+        yield* scan(ofNodes(open, request.filter.nodes), request);
+      } catch (error) {
+        throw storeError(error);
+      } finally {
+        files.release(open);
       }
     },
-    event: (eventId) =>
-      read((recording) => {
-        const id = parseEventId(eventId);
-        if (id?.recordingId !== recording.recordingId) return undefined;
-        const block = recording.reader.event(id.number);
-        return block && eventsOf({ block, dictionary: dictionaryOf(recording) })[0];
-      }),
-    transaction: (transactionId) =>
-      read(({ reader, recordingId, node }) => {
-        const summary = reader.transaction(transactionId);
-        if (!summary) return undefined;
-        const { slowestNumber, key: _key, slowestDurationNs: _duration, ...rest } = summary;
-        return { ...rest, slowestEventId: formatEventId(recordingId, slowestNumber), nodes: [node] };
-      }),
-    services: () => read(({ reader }) => reader.services()),
-    nodes: () => read(({ reader }) => reader.nodes()),
-    losses: (fromNs, toNs) =>
-      read(({ reader }) => reader.losses(fromNs, toNs).map(({ count, ...loss }) => ({ ...loss, lost: count }))),
-    close: () => file.close(),
+    event: (eventId) => read((open) => eventIn(open, eventId)),
+    transaction: (transactionId) => read((open) => transactionIn(open, transactionId)),
+    pin: (request) => read((open) => pinIn(open, request)),
+    unpin: (transactionId) => read((open) => unpinIn(open, transactionId)),
+    pins: (transactionId) => read((open) => pinsIn(open, transactionId)),
+    services: () =>
+      read((open) => mergedNames(open.flatMap(({ file, reader }) => withFailuresOf(file, () => reader.services())))),
+    nodes: () => read((open) => mergedNames(open.map(({ node }) => node))),
+    losses: (fromNs, toNs, nodes) => read((open) => lossesIn(ofNodes(open, nodes), fromNs, toNs)),
+    close: () => files.close(),
   };
 }
 
-function* scan(recording: OpenRecording, { after, ...request }: ScanRequest): Generator<ScannedBlock, void> {
-  const dictionary = dictionaryOf(recording);
-  const key = after && { after: keyIn(recording.recordingId, after) };
-  const blocks = withStoreErrors(() => recording.reader.scan({ ...request, ...key }));
-  for (;;) {
-    const { done, value: block } = withStoreErrors(() => blocks.next());
-    if (done) return;
-    yield { block, dictionary };
+function ofNodes(open: Open, nodes: readonly string[] | undefined): Open {
+  return nodes ? open.filter(({ node }) => nodes.includes(node)) : open;
+}
+
+function scan(open: Open, request: ScanRequest): Generator<ScannedBlock, void> {
+  const scans = open.map((recording) => ({
+    recordingId: recording.recordingId,
+    blocks: scanRecording(recording, request),
+  }));
+  const [only] = scans;
+  return only && scans.length === 1 ? only.blocks : mergeScans(scans, request);
+}
+
+function eventIn(open: Open, eventId: string): ApiEvent | undefined {
+  const id = parseEventId(eventId);
+  if (!id) return undefined;
+  let failure: RecordingError | undefined;
+  for (const recording of open.filter(({ recordingId }) => recordingId === id.recordingId)) {
+    try {
+      const block = withFailuresOf(recording.file, () => recording.reader.event(id.number));
+      if (block) return eventsOf({ block, dictionary: dictionaryOf(recording) })[0];
+    } catch (error) {
+      // A copy may be whole where this one is damaged.
+      if (!(error instanceof RecordingError)) throw error;
+      failure ??= error;
+    }
   }
-}
-
-function dictionaryOf({ reader, recordingId, node }: OpenRecording): Dictionary {
-  return { recordingId, node, name: reader.name, file: reader.file, context: reader.context };
-}
-
-/** The place of any event among those of this recording: ids order events of one time, whichever recording they are of. */
-function keyIn(recordingId: string, { timestamp_ns, event_id }: EventKey): RecordingKey {
-  const id = parseEventId(event_id);
-  if (id?.recordingId === recordingId) return { timestampNs: timestamp_ns, number: id.number };
-  return { timestampNs: timestamp_ns, number: event_id < recordingId ? -1n : 2n ** 64n };
-}
-
-/** What a client can act on differently keeps its code. */
-const TOLD: readonly string[] = ['recording_missing', 'not_a_recording', 'unsupported_format', 'recording_corrupt'];
-
-function withStoreErrors<Result>(work: () => Result): Result {
-  try {
-    return work();
-  } catch (error) {
-    if (error instanceof RecordingError && !TOLD.includes(error.code))
-      throw new Problem('recording_unavailable', error.message);
-    throw error;
-  }
+  if (failure) throw failure;
+  return undefined;
 }

@@ -42,6 +42,8 @@ export interface Dictionary {
 export interface ScannedBlock {
   block: NumberedBlock;
   dictionary: Dictionary;
+  /** The next block is read already: there is nothing to wait for before it is asked for. */
+  nextAtHand?: boolean;
 }
 
 /** Events that are missing, somewhere from `fromNs` to `toNs`. */
@@ -54,7 +56,7 @@ export interface Loss {
 
 export interface TransactionSummary {
   transactionId: string;
-  /** Of the first context that it was seen with. */
+  /** Of the first context that it was seen with; of the first node that knows one. */
   traceId: string | null;
   firstTimestampNs: bigint;
   /** When the event that ended last ended. */
@@ -66,21 +68,50 @@ export interface TransactionSummary {
   nodes: string[];
 }
 
-export interface StoreInfo {
-  recordingId: string;
-  node: string;
+export interface PinRequest {
+  transactionId: string;
+  /** How much of what came before the transaction's first event is kept too. */
+  beforeNs: bigint;
+  nowNs: bigint;
 }
 
-/** Methods throw an error whose `code` is one of ERRORS when the recording can not be read. */
+/** A transaction that a node's retention keeps. */
+export interface Pin {
+  transactionId: string;
+  node: string;
+  /** Start of what is kept, nanoseconds since the epoch. */
+  fromNs: bigint;
+  /** When it was pinned first. */
+  pinnedNs: bigint;
+}
+
+export interface StoreInfo {
+  /** At least one. */
+  recordings: { recordingId: string; node: string }[];
+}
+
+/**
+ * Methods throw an error whose `code` is one of ERRORS when a recording can not be read: an answer without it would not
+ * be whole.
+ */
 export interface Store {
   info(): StoreInfo;
-  /** Blocks in order, read as they are asked for. */
+  /** Blocks in order, read as they are asked for. Each has rows of one recording; an empty one is a pause. */
   scan(request: ScanRequest): Generator<ScannedBlock, void>;
   event(eventId: string): ApiEvent | undefined;
   transaction(transactionId: string): TransactionSummary | undefined;
+  /**
+   * Keeps the transaction in every recording that retention could take it from, and gives the pins: none when only
+   * imports hold it, which lose nothing. Undefined when nobody knows the transaction.
+   */
+  pin(request: PinRequest): Pin[] | undefined;
+  /** Whether it was pinned. */
+  unpin(transactionId: string): boolean;
+  /** The oldest first; of one transaction or of all. */
+  pins(transactionId?: string): Pin[];
   services(): string[];
   nodes(): string[];
-  /** Losses that touch `[fromNs, toNs)`; without a bound, on that side all. */
-  losses(fromNs: bigint | undefined, toNs: bigint | undefined): Loss[];
+  /** Losses of these nodes, or of all, that touch `[fromNs, toNs)`; without a bound, on that side all. */
+  losses(fromNs: bigint | undefined, toNs: bigint | undefined, nodes?: readonly string[]): Loss[];
   close(): void;
 }

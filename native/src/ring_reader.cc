@@ -1,5 +1,6 @@
 #include "ring_reader.h"
 
+#include <algorithm>
 #include <bpf/bpf.h>
 #include <cerrno>
 #include <cstring>
@@ -27,15 +28,18 @@ size_t frame_bytes(uint32_t length)
 	return (kHeaderBytes + length + 7) & ~size_t(7);
 }
 
-void write_frame(uint8_t *into, const uint8_t *payload, uint32_t length, size_t frame)
+/* The payload is at data[at] and on, and goes on at data[0] where the ring ends. */
+void write_frame(uint8_t *into, const uint8_t *data, size_t size, size_t at, uint32_t length, size_t frame)
 {
 	const uint64_t header = length;
+	const size_t before_end = std::min<size_t>(length, size - at);
 	/* The kernel doesn't clear the padding: what an older record left there must not leak out. The last 8
 	 * bytes are cleared first, so that one fixed-size store does it. For an empty record it's the header.
 	 */
 	memset(into + frame - 8, 0, 8);
 	memcpy(into, &header, sizeof(header));
-	memcpy(into + kHeaderBytes, payload, length);
+	memcpy(into + kHeaderBytes, data + at, before_end);
+	memcpy(into + kHeaderBytes + before_end, data, length - before_end);
 }
 
 } // namespace
@@ -66,7 +70,7 @@ std::unique_ptr<RingReader> RingReader::open(int map_fd, int *error)
 		return nullptr;
 	}
 	/* ringbuf_map_mmap_kern() refuses a writable mapping of anything beyond the first page. */
-	void *producer = mmap(nullptr, page + 2 * size_t(info.max_entries), PROT_READ, MAP_SHARED, map_fd, page);
+	void *producer = mmap(nullptr, page + size_t(info.max_entries), PROT_READ, MAP_SHARED, map_fd, page);
 	if (producer == MAP_FAILED) {
 		*error = errno;
 		munmap(consumer, page);
@@ -85,7 +89,7 @@ std::unique_ptr<RingReader> RingReader::open(int map_fd, int *error)
 RingReader::~RingReader()
 {
 	munmap(consumer_position_, page_bytes_);
-	munmap(const_cast<uint64_t *>(producer_position_), page_bytes_ + 2 * size_t(size_bytes_));
+	munmap(const_cast<uint64_t *>(producer_position_), page_bytes_ + size_t(size_bytes_));
 }
 
 /*
@@ -106,8 +110,10 @@ RingReader::Drained RingReader::drain(uint8_t *into, size_t capacity) noexcept
 	Drained drained = {};
 
 	while (position < producer) {
-		const uint8_t *record = data_ + (position & mask);
-		const uint32_t header = __atomic_load_n(reinterpret_cast<const uint32_t *>(record), __ATOMIC_ACQUIRE);
+		const size_t at = position & mask;
+		/* Records begin at multiples of 8 and the ring is one of 4096: a header never wraps. */
+		const auto *record = reinterpret_cast<const uint32_t *>(data_ + at);
+		const uint32_t header = __atomic_load_n(record, __ATOMIC_ACQUIRE);
 		if (header & BPF_RINGBUF_BUSY_BIT)
 			break;
 		const uint32_t length = header & kLengthMask;
@@ -122,7 +128,7 @@ RingReader::Drained RingReader::drain(uint8_t *into, size_t capacity) noexcept
 					drained.required = frame;
 				break;
 			}
-			write_frame(into + drained.bytes, record + kHeaderBytes, length, frame);
+			write_frame(into + drained.bytes, data_, size_bytes_, (at + kHeaderBytes) & mask, length, frame);
 			drained.bytes += frame;
 		}
 		position += frame;

@@ -11,8 +11,11 @@
  *
  *   0          page         2*page                 2*page+size            2*page+2*size
  *   | consumer | producer   | data                 | the same data again  |
- *   | position | position   | (size: power of two) | so records never wrap|
- *     read/write  read-only ----------------------------------------------
+ *   | position | position   | (size: power of two) | not mapped           |
+ *     read/write  read-only ------------------------
+ *
+ * The kernel offers the data twice, so that records never wrap. It would count twice as this process's memory, while
+ * drain() copies anyway and may as well do it in two halves.
  *
  * A record, and the frame that drain() makes of it (both take 8 + length rounded up to 8):
  *

@@ -13,11 +13,13 @@ export type Attribution = ReturnType<typeof createAttribution>;
 export function createAttribution(wallOffsetNs = 0n) {
   const names = createNames();
   const transactions = createNames();
+  const oldestIds = { name: 1, context: 1 };
   const contexts = createContexts({
+    oldestIds,
     intern: ({ transactionId, traceId }) => transactions.intern(transactionId ?? traceId ?? ''),
     trustsService: (uid) => uid === 0,
   });
-  const processes = createProcesses({ intern: names.intern, isOwn: (pid) => pid === OWN_PID });
+  const processes = createProcesses({ intern: names.intern, oldestIds, isOwn: (pid) => pid === OWN_PID });
   const files = createFiles(names.intern);
   const decoder = createDecoder();
   const wallOffset = new Uint32Array(BigInt64Array.of(wallOffsetNs).buffer);
@@ -26,6 +28,7 @@ export function createAttribution(wallOffsetNs = 0n) {
     processes,
     files,
     internName: names.intern,
+    oldestIds,
     wallOffset,
   });
   const { block } = decoder.decoded;

@@ -10,7 +10,9 @@ const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736';
 
 function setUp() {
   const ids = createNames();
+  const oldestIds = { context: 1 };
   const contexts = createContexts({
+    oldestIds,
     intern: ({ transactionId, traceId, spanId }) => ids.intern(JSON.stringify([transactionId, traceId, spanId])),
     trustsService: (uid) => uid === ROOT_UID,
   });
@@ -20,7 +22,7 @@ function setUp() {
     const owner = contexts.ownerAt(contextId, flags, startNs);
     return owner ? (JSON.parse(ids.text(owner.contextId) ?? '[null]') as string[])[0] : 'nobody';
   };
-  return { contexts, ids, define, transactionAt };
+  return { contexts, ids, oldestIds, define, transactionAt };
 }
 
 test('an event belongs to the transaction that its marker named', () => {
@@ -98,6 +100,16 @@ test('a definition that is no marker line is nobody', () => {
   expect(contexts.ownerAt(256, 0, 150)).toBeUndefined();
 });
 
+test('a number that has become too old for the recording is asked for again', () => {
+  const { define, contexts, ids, oldestIds, transactionAt } = setUp();
+  define(256, 'txn=order-1');
+  const first = contexts.ownerAt(256, 0, 150)!.contextId;
+  ids.forget();
+  oldestIds.context = first + 1;
+  expect(transactionAt(256, 0, 150)).toBe('order-1');
+  expect(contexts.ownerAt(256, 0, 150)!.contextId).toBeGreaterThan(first);
+});
+
 test('when it is not known which contexts ended, none is believed by reference any longer', () => {
   const { define, contexts, transactionAt } = setUp();
   define(256, 'txn=order-1');
@@ -113,7 +125,7 @@ test('when it is not known which contexts ended, none is believed by reference a
 });
 
 test('a context that the recording has no room for is nobody, and counted', () => {
-  const contexts = createContexts({ intern: () => 0, trustsService: () => false });
+  const contexts = createContexts({ intern: () => 0, oldestIds: { context: 1 }, trustsService: () => false });
   contexts.define({ context_id: 256, time_ns: 100, uid: ROOT_UID }, 'KREPLAY1 txn=a\n');
   expect(contexts.ownerAt(256, 0, 150)).toBeUndefined();
   expect([contexts.takeLost(), contexts.takeLost()]).toEqual([1, 0]);

@@ -38,7 +38,7 @@ function streamOf(...batches: readonly Uint8Array[]) {
     processes: {
       define: ({ process_id, pid, uid, kernel_thread, executable }) =>
         told.push({ process_id, pid, uid, kernel_thread, executable }),
-      of: () => ({ serviceId: 0, own: false }),
+      of: () => ({ service: '', serviceId: 0, own: false }),
     },
     files: {
       define: ({ file_id, inode, filesystem, mode, flags }, names) =>

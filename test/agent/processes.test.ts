@@ -14,7 +14,7 @@ function definition(fields: Partial<ProcessDefinition>): ProcessDefinition {
 describe('service', () => {
   function serviceOf(fields: Partial<ProcessDefinition>): string | null {
     const names = createNames();
-    const processes = createProcesses({ intern: names.intern, isOwn: () => false });
+    const processes = createProcesses({ intern: names.intern, oldestIds: { name: 1 }, isOwn: () => false });
     processes.define(definition(fields));
     return names.text(processes.of(256).serviceId);
   }
@@ -28,10 +28,22 @@ describe('service', () => {
   ])('%s', (_, fields, service) => expect(serviceOf(fields)).toBe(service));
 });
 
+test('a number that has become too old for the recording is asked for again', () => {
+  const names = createNames();
+  const oldestIds = { name: 1 };
+  const processes = createProcesses({ intern: names.intern, oldestIds, isOwn: () => false });
+  processes.define(definition({}));
+  const first = processes.of(256).serviceId;
+  names.forget();
+  oldestIds.name = first + 1;
+  expect(processes.of(256).serviceId).toBeGreaterThan(first);
+  expect(names.text(processes.of(256).serviceId)).toBe('dd');
+});
+
 test('a process is own when the check says so, and a kernel thread never is', () => {
   const asked: number[][] = [];
   const isOwn = (pid: number, uid: number) => asked.push([pid, uid]) > 0;
-  const processes = createProcesses({ intern: () => 1, isOwn });
+  const processes = createProcesses({ intern: () => 1, oldestIds: { name: 1 }, isOwn });
   processes.define(definition({ process_id: 256, pid: 10, uid: 1001 }));
   processes.define(definition({ process_id: 512, pid: 2, kernel_thread: 1 }));
   expect([256, 512, 768].map((id) => processes.of(id).own)).toEqual([true, false, false]);

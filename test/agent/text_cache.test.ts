@@ -19,6 +19,8 @@ function plain(text: Uint8Array, size: number): string {
   return Buffer.from(name!, 'latin1').toString('utf8');
 }
 
+const OLDEST = { name: 1 };
+
 test('any bytes get the number of their text', () => {
   const text = fc.oneof(
     fc.uint8Array({ maxLength: 40 }),
@@ -28,7 +30,7 @@ test('any bytes get the number of their text', () => {
   fc.assert(
     fc.property(fc.constantFrom(16, 32), fc.array(text, { maxLength: 60 }), (size, texts) => {
       const names = createNames();
-      const cache = createTextCache(size, names.intern);
+      const cache = createTextCache(size, names.intern, OLDEST);
       const words = wordsOf(texts, size);
       texts.forEach((bytes, i) => {
         expect(cache.idAt(words, i * size)).toBe(names.intern(plain(bytes, size)));
@@ -40,7 +42,7 @@ test('any bytes get the number of their text', () => {
 test('texts that push each other out of their slot keep their numbers', () => {
   const ids = new Map<string, number>();
   const intern = (text: string) => ids.get(text) ?? ids.set(text, ids.size + 1).size;
-  const cache = createTextCache(16, intern);
+  const cache = createTextCache(16, intern, OLDEST);
   const texts = Array.from({ length: MANY }, (_, i) => `worker-${i}`);
   const words = wordsOf(
     texts.map((text) => new TextEncoder().encode(text)),
@@ -55,15 +57,25 @@ test('texts that push each other out of their slot keep their numbers', () => {
 
 test('a text that was seen before is not decoded again', () => {
   const seen: string[] = [];
-  const cache = createTextCache(16, (text) => seen.push(text));
+  const cache = createTextCache(16, (text) => seen.push(text), OLDEST);
   const words = wordsOf([new TextEncoder().encode('dd')], 16);
   expect([cache.idAt(words, 0), cache.idAt(words, 0)]).toEqual([1, 1]);
   expect(seen).toEqual(['dd']);
 });
 
+test('a number that has become too old for the recording is asked for again', () => {
+  const oldest = { name: 1 };
+  let next = 1;
+  const cache = createTextCache(16, () => next++, oldest);
+  const words = wordsOf([new TextEncoder().encode('dd')], 16);
+  expect([cache.idAt(words, 0), cache.idAt(words, 0)]).toEqual([1, 1]);
+  oldest.name = 2;
+  expect([cache.idAt(words, 0), cache.idAt(words, 0)]).toEqual([2, 2]);
+});
+
 test('a number that was not to be had is asked for again', () => {
   const answers = [0, 7];
-  const cache = createTextCache(16, () => answers.shift()!);
+  const cache = createTextCache(16, () => answers.shift()!, OLDEST);
   const words = wordsOf([new TextEncoder().encode('dd')], 16);
   expect([cache.idAt(words, 0), cache.idAt(words, 0), cache.idAt(words, 0)]).toEqual([0, 7, 7]);
 });
@@ -71,10 +83,14 @@ test('a number that was not to be had is asked for again', () => {
 test('a text whose number could not be made does not get that of another', () => {
   const ids = new Map<string, number>();
   let failing = false;
-  const cache = createTextCache(16, (text) => {
-    if (failing) throw new Error('no number');
-    return ids.get(text) ?? ids.set(text, ids.size + 1).size;
-  });
+  const cache = createTextCache(
+    16,
+    (text) => {
+      if (failing) throw new Error('no number');
+      return ids.get(text) ?? ids.set(text, ids.size + 1).size;
+    },
+    OLDEST,
+  );
   const texts = Array.from({ length: MANY }, (_, i) => `worker-${i}`);
   const words = wordsOf(
     texts.map((text) => new TextEncoder().encode(text)),

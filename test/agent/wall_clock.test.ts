@@ -5,10 +5,11 @@ const OFFSET_NS = 1_763_683_200_000_000_000n;
 const BOOT_NS = 5_000_000_000n;
 
 function setUp() {
-  const clocks = { bootNs: BOOT_NS, offsetNs: OFFSET_NS };
+  const clocks = { bootNs: BOOT_NS, offsetNs: OFFSET_NS, sleptNs: 0n };
   const clock = createWallClock((into) => {
     into[0] = clocks.bootNs + clocks.offsetNs;
     into[1] = clocks.bootNs;
+    into[3] = clocks.bootNs - clocks.sleptNs;
   });
   /** What measuring says after the offset moved by so much. */
   const moveBy = (ns: bigint) => {
@@ -22,7 +23,7 @@ function setUp() {
 
 test('the first measurement is the start', () => {
   const { clock, usedNs } = setUp();
-  expect(clock.measure()).toEqual({ bootNs: BOOT_NS, offsetNs: OFFSET_NS, kind: 'start' });
+  expect(clock.measure()).toEqual({ bootNs: BOOT_NS, offsetNs: OFFSET_NS, kind: 'start', suspendedNs: 0n });
   expect(usedNs()).toBe(OFFSET_NS);
 });
 
@@ -65,8 +66,24 @@ test('a change tells when it was noticed, and is told once', () => {
   clock.measure();
   clocks.offsetNs += 5_000_000n;
   clocks.bootNs += 7n;
-  expect(clock.measure()).toEqual({ bootNs: BOOT_NS + 7n, offsetNs: OFFSET_NS + 5_000_000n, kind: 'step' });
+  const change = { bootNs: BOOT_NS + 7n, offsetNs: OFFSET_NS + 5_000_000n, kind: 'step', suspendedNs: 0n };
+  expect(clock.measure()).toEqual(change);
   expect(moveBy(0n)).toBeUndefined();
+});
+
+test('a node that slept is told once, with or without a step of its clock', () => {
+  const { clock, clocks, moveBy } = setUp();
+  clock.measure();
+  clocks.bootNs += 60_000_000_000n;
+  clocks.sleptNs += 59_000_000_000n;
+  expect(clock.measure()).toMatchObject({ kind: 'suspend', offsetNs: OFFSET_NS, suspendedNs: 59_000_000_000n });
+  expect(moveBy(0n)).toBeUndefined();
+  clocks.sleptNs += 2_000_000_000n;
+  clocks.offsetNs += 7_000_000n;
+  expect(clock.measure()).toMatchObject({ kind: 'step', suspendedNs: 2_000_000_000n });
+  // The reader was held up between the two clocks.
+  clocks.sleptNs -= 30_000_000n;
+  expect(clock.measure()).toBeUndefined();
 });
 
 test('the words that others hold are the offset in use, also after a step', () => {

@@ -13,12 +13,21 @@ export interface BenchContext {
   signal: AbortSignal;
   /** Temporary, removed when all is done. */
   folder: string;
-  /** Where programs that a bench compiles go; kept. */
+  /** Where programs that a bench compiles go, and recordings that take long to make; kept. */
   buildFolder: string;
   /** CPU for the load. Everything else runs on the other ones. */
   loadCpu: number;
+  /** What the user asked for instead of the bench's own; a bench without a use for one ignores it. */
+  sizes: Sizes;
   /** Says what is going on, on a terminal. */
   progress(text: string): void;
+}
+
+export interface Sizes {
+  /** Events of a made-up recording. */
+  events?: number;
+  /** Length of a live load. */
+  seconds?: number;
 }
 
 export interface BenchResult {

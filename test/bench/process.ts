@@ -1,15 +1,20 @@
 /** Programs that a bench runs: each in a process group of its own, ended with the bench. */
 import { spawn } from 'node:child_process';
+import { join } from 'node:path';
 import { BenchError } from './bench.ts';
+
+/** As it is installed: from its sources it would hold what strips their types in memory too. */
+export const KREPLAY = [process.execPath, join(import.meta.dirname, '../../build/js/kreplay.js')] as const;
 
 /** A program that does not end by itself after this is killed. */
 const END_TIMEOUT_MS = 10_000;
 
 /**
- * Runs a program and prints the user time of it and of the children that it waited for, in seconds, as the last line
- * of stderr. Node can only tell its own. Passes on SIGTERM by living until the program, in the same group, has ended.
+ * Runs a program and prints the user and system time of it and of the children that it waited for, in seconds, as the
+ * last line of stderr. Node can only tell its own. Passes on SIGTERM by living until the program, in the same group,
+ * has ended.
  */
-const TIMED = ['bash', '-c', 'trap : INT TERM; TIMEFORMAT=%3U; time "$@"', 'bash'];
+const TIMED = ['bash', '-c', 'trap : INT TERM; TIMEFORMAT="%3U %3S"; time "$@"', 'bash'];
 
 /** Mounts tracefs in a mount namespace of the program's own, where it is not yet: nothing is left to unmount. */
 const WITH_TRACEFS = [
@@ -24,6 +29,7 @@ const WITH_TRACEFS = [
 export interface Ended {
   stdout: string;
   userNs: number;
+  systemNs: number;
 }
 
 export interface Running {
@@ -31,6 +37,8 @@ export interface Running {
   ready: Promise<void>;
   /** Rejects when it fails, or when the bench ends. */
   ended: Promise<Ended>;
+  /** Sends a message over the channel and gives the answer to it. One at a time. */
+  ask(question: string): Promise<unknown>;
   stop(): void;
 }
 
@@ -67,20 +75,29 @@ export function start(program: readonly string[], { signal, channel, tracefs }: 
       clearTimeout(killing);
       signal.removeEventListener('abort', stop);
       const lines = stderr.trimEnd().split('\n');
-      const userSeconds = Number(lines.pop());
+      const [userNs, systemNs] = lines
+        .pop()!
+        .split(' ')
+        .map((seconds) => Number(seconds) * 1e9) as [number, number];
       if (signal.aborted) reject(signal.reason);
-      else if (code === 0) resolve({ stdout, userNs: userSeconds * 1e9 });
+      else if (code === 0) resolve({ stdout, userNs, systemNs });
       else reject(new BenchError(`${program[0]} failed (${by ?? `exit code ${code}`}): ${lines.join('\n')}`));
     });
   });
-  const ready = new Promise<void>((resolve, reject) => {
-    child.once('message', () => resolve());
-    ended.then(() => reject(new BenchError(`${program[0]} ended before it was ready`)), reject);
-  });
+  const nextMessage = () =>
+    new Promise<unknown>((resolve, reject) => {
+      child.once('message', resolve);
+      ended.then(() => reject(new BenchError(`${program[0]} ended before it answered`)), reject);
+    });
+  const ready = nextMessage().then(() => undefined);
   // Whoever awaits one of the two may have given up on the other.
   ready.catch(() => undefined);
   ended.catch(() => undefined);
-  return { ready, ended, stop };
+  const ask = (question: string) => {
+    child.send(question);
+    return nextMessage();
+  };
+  return { ready, ended, ask, stop };
 }
 
 export function run(program: readonly string[], options: StartOptions): Promise<Ended> {

@@ -1,10 +1,13 @@
-/** `node test/bench/run.ts [names]`: measures kreplay beside its peers. Numbers go to build/bench/NAME.json. */
+/**
+ * `node test/bench/run.ts [names] [--events N] [--seconds N]`: measures kreplay beside its peers. Numbers go to
+ * build/bench/NAME.json.
+ */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
-import { Argument, Command } from 'commander';
-import { type Bench, type BenchContext, BenchError, type BenchResult } from './bench.ts';
+import { Argument, Command, InvalidArgumentError } from 'commander';
+import { type Bench, type BenchContext, BenchError, type BenchResult, type Sizes } from './bench.ts';
 import { allowedCpus, type Disturbance, disturbance, machine } from './machine.ts';
 import { progressLine, tableText } from './table.ts';
 
@@ -23,15 +26,23 @@ async function main(): Promise<void> {
   await new Command('bench')
     .description('measure kreplay beside its peers, as root')
     .addArgument(new Argument('[names...]', 'what to measure (default: all)').choices(names))
+    .option('--events <count>', 'events of a made-up recording (recording_store, recording_large)', positive)
+    .option('--seconds <count>', 'length of a live load (recording_capture)', positive)
     .addHelpText('after', `\n${tableText([...benches].map(([name, { summary }]) => [name, summary]))}`)
     .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : USAGE_ERROR))
-    .action(async (asked: string[]) => {
-      await measureAll(new Map((asked.length > 0 ? asked : names).map((name) => [name, benches.get(name)!])));
+    .action(async (asked: string[], sizes: Sizes) => {
+      await measureAll(new Map((asked.length > 0 ? asked : names).map((name) => [name, benches.get(name)!])), sizes);
     })
     .parseAsync();
 }
 
-async function measureAll(benches: ReadonlyMap<string, Bench>): Promise<void> {
+function positive(text: string): number {
+  const value = Number(text);
+  if (!Number.isSafeInteger(value) || value < 1) throw new InvalidArgumentError('It must be a whole number above 0.');
+  return value;
+}
+
+async function measureAll(benches: ReadonlyMap<string, Bench>, sizes: Sizes): Promise<void> {
   if (process.getuid?.() !== 0) throw new BenchError('tracing takes root: run `sudo make bench`');
   const ending = new AbortController();
   for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => ending.abort());
@@ -41,7 +52,8 @@ async function measureAll(benches: ReadonlyMap<string, Bench>): Promise<void> {
   const progress = progressLine(process.stdout);
   try {
     for (const [name, bench] of benches) {
-      const context: BenchContext = { signal: ending.signal, folder, buildFolder: BUILD_FOLDER, loadCpu, progress };
+      const { signal } = ending;
+      const context: BenchContext = { signal, folder, buildFolder: BUILD_FOLDER, loadCpu, sizes, progress };
       const before = disturbance();
       const result = await bench.run(context).finally(() => progress(''));
       report(name, bench, result, { before, after: disturbance() });

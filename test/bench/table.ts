@@ -20,6 +20,20 @@ export function nanoseconds(value: number): string {
   return value.toFixed(0);
 }
 
+/** Of nanoseconds. */
+export function microseconds(value: number): string {
+  return (value / 1e3).toFixed(0);
+}
+
+/** Of bytes. */
+export function megabytes(value: number): string {
+  return (value / 1e6).toFixed(0);
+}
+
+export function twoDigits(value: number): string {
+  return value.toFixed(2);
+}
+
 export function percent(share: number): string {
   const value = share * 100;
   // A loss of one in a million is still one.

@@ -1,6 +1,7 @@
 /** What recording costs in user space: CPU time for each recorded write, at the rate at which one CPU can write. */
 import type { BenchContext, BenchResult } from './bench.ts';
-import { interleaved, median } from './rounds.ts';
+import { interleaved } from './rounds.ts';
+import { median } from './statistics.ts';
 import { nanoseconds } from './table.ts';
 import { buildWriteLoad } from './write_load.ts';
 import { trace } from './write_tracers.ts';

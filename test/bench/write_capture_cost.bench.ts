@@ -1,6 +1,7 @@
 /** What tracing costs the traced: nanoseconds added to a 64-byte write to /dev/null. */
 import type { BenchContext, BenchResult } from './bench.ts';
-import { interleaved, median, sum } from './rounds.ts';
+import { interleaved } from './rounds.ts';
+import { median, sum } from './statistics.ts';
 import { nanoseconds, percent } from './table.ts';
 import { buildWriteLoad } from './write_load.ts';
 import { type TracedLoad, trace, WRITE_TRACERS, type WriteTracerName } from './write_tracers.ts';

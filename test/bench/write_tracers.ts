@@ -4,9 +4,9 @@
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { openReader } from '../../agent/recording/reader.ts';
-import { BenchError } from './bench.ts';
-import { type Ended, run, start } from './process.ts';
+import { linesOf, perfSamples, printingScript, runBpftrace, runPerf } from './peers.ts';
+import { run, start } from './process.ts';
+import { recordedWrites } from './recorded_writes.ts';
 import { parseWriteLoad, type WriteLoad } from './write_load.ts';
 
 export interface TracedLoad {
@@ -51,6 +51,9 @@ async function traceNothing({ load, signal }: TracerOptions): Promise<TracedLoad
   return { load: parseWriteLoad(stdout), recorded: null, userNs: 0 };
 }
 
+/** The only call that the load makes. */
+const SYSCALLS = ['write'];
+
 const KREPLAY = join(import.meta.dirname, '../../kreplay.ts');
 
 async function traceWithKreplay({ load, folder, signal }: TracerOptions): Promise<TracedLoad> {
@@ -60,56 +63,19 @@ async function traceWithKreplay({ load, folder, signal }: TracerOptions): Promis
     const result = parseWriteLoad((await run(load, { signal })).stdout);
     agent.stop();
     const { userNs } = await agent.ended;
-    return { load: result, recorded: countRecorded(join(folder, 'recording.kreplay'), result), userNs };
+    const { recorded } = recordedWrites(join(folder, 'recording.kreplay'), [result.pid], result.writes);
+    return { load: result, recorded, userNs };
   } finally {
     agent.stop();
   }
 }
 
-/** Throws when the recording lacks a write and does not say so, or holds one that was never made. */
-function countRecorded(path: string, { pid, writes }: WriteLoad): number {
-  const reader = openReader(path);
-  try {
-    let recorded = 0;
-    const filter = { pid, eventTypes: ['sys_write' as const] };
-    for (const block of reader.scan({ filter, columns: ['pid'] })) recorded += block.rowCount;
-    // Losses have no owner: those of other processes count too, and a definition is not an event.
-    const losses = reader.losses().filter(({ cause }) => cause !== 'definition_lost');
-    const lost = losses.reduce((sum, { count }) => sum + count, 0);
-    if (recorded > writes || recorded + lost < writes) {
-      throw new BenchError(
-        `kreplay does not add up: ${writes} writes were made, ${recorded} are in the recording, ${lost} are recorded as lost`,
-      );
-    }
-    return recorded;
-  } finally {
-    reader.close();
-  }
-}
-
-/**
- * A joined line for each write of the host, as kreplay has a record for each. The start is kept in one map, with the
- * descriptor in a tuple: one update, one lookup and one deletion are the least that bpftrace can do.
- *
- * -B full: with line buffering every line is a write, which is traced and printed, for ever.
- */
-const BPFTRACE_PRINT = `
-tracepoint:syscalls:sys_enter_write { @enter[tid] = (nsecs, args->fd); }
-tracepoint:syscalls:sys_exit_write {
-  $enter = @enter[tid];
-  if ($enter.0) {
-    printf("%d %d %d %d\\n", pid, $enter.1, args->ret, nsecs - $enter.0);
-    delete(@enter[tid]);
-  }
-}`;
-
 async function traceWithBpftrace({ load, folder, signal }: TracerOptions): Promise<TracedLoad> {
   const output = join(folder, 'output');
-  const ended = await runBpftrace(BPFTRACE_PRINT, { load, folder, signal }, output);
+  const ended = await runBpftrace(printingScript(SYSCALLS), { load, output, signal });
   const result = parseWriteLoad(ended.stdout);
-  // awk exits with 0 when nothing matches, grep -c does not.
-  const count = await run(['awk', `$1 == ${result.pid} { n++ } END { print n + 0 }`, output], { signal });
-  return { load: result, recorded: Number(count.stdout), userNs: ended.userNs - result.user_ns };
+  const recorded = await linesOf([result.pid], output, signal);
+  return { load: result, recorded, userNs: ended.userNs - result.user_ns };
 }
 
 /**
@@ -127,28 +93,15 @@ tracepoint:syscalls:sys_exit_write {
 }`;
 
 async function traceWithHistogram({ load, folder, signal }: TracerOptions): Promise<TracedLoad> {
-  const ended = await runBpftrace(BPFTRACE_HISTOGRAM, { load, folder, signal }, join(folder, 'output'));
+  const ended = await runBpftrace(BPFTRACE_HISTOGRAM, { load, output: join(folder, 'output'), signal });
   const result = parseWriteLoad(ended.stdout);
   return { load: result, recorded: null, userNs: ended.userNs - result.user_ns };
 }
 
-function runBpftrace(script: string, { load, signal }: TracerOptions, output: string): Promise<Ended> {
-  const program = ['bpftrace', '-B', 'full', '-o', output, '-c', load.join(' '), '-e', script];
-  return run(program, { signal, tracefs: true });
-}
-
-const PERF_EVENTS = ['syscalls:sys_enter_write', 'syscalls:sys_exit_write'];
-
-/** Of the load alone; perf follows a process, not the host. */
 async function traceWithPerf({ load, folder, signal }: TracerOptions): Promise<TracedLoad> {
   const output = join(folder, 'perf.data');
-  const events = PERF_EVENTS.flatMap((event) => ['-e', event]);
-  const inTracefs = { signal, tracefs: true };
-  const ended = await run(['perf', 'record', ...events, '-o', output, '--', ...load], inTracefs);
+  const ended = await runPerf(SYSCALLS, { load, output, signal });
   const result = parseWriteLoad(ended.stdout);
-  const { stdout } = await run(['perf', 'report', '--stats', '-i', output], inTracefs);
-  const samples = PERF_EVENTS.map((event) =>
-    Number(new RegExp(`^${event} stats:\\s+SAMPLE events:\\s+(\\d+)`, 'm').exec(stdout)?.[1] ?? 0),
-  );
-  return { load: result, recorded: Math.min(...samples), userNs: ended.userNs - result.user_ns };
+  const recorded = await perfSamples(SYSCALLS, output, signal);
+  return { load: result, recorded, userNs: ended.userNs - result.user_ns };
 }

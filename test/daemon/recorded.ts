@@ -68,15 +68,19 @@ export function recordingPath(folder: string): string {
   return join(folder, 'recording.kreplay');
 }
 
-export function newWriter(folder: string): RecordingWriter {
-  const origin = { node: NODE, bootId: 'boot', machineId: 'machine' };
+export function newWriter(folder: string, node = NODE): RecordingWriter {
+  const origin = { node, bootId: 'boot', machineId: 'machine' };
   return openWriter({ path: recordingPath(folder), ...origin, nowNs: () => START });
 }
 
 /** A folder with a finished recording of these rows, appended in this order. */
 export function recorded(rows: readonly Row[], more?: (writer: RecordingWriter) => void): string {
+  return recordedOn(NODE, rows, more);
+}
+
+export function recordedOn(node: string, rows: readonly Row[], more?: (writer: RecordingWriter) => void): string {
   const folder = newFolder();
-  const writer = newWriter(folder);
+  const writer = newWriter(folder, node);
   appendRows(writer, rows);
   more?.(writer);
   writer.close();

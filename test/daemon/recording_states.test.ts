@@ -1,14 +1,16 @@
 /** The file behind the daemon may be missing, foreign, of another version, damaged, replaced: each is said, none is fatal. */
 import { copyFileSync, mkdirSync, readFileSync, renameSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import Database from 'better-sqlite3';
+import { openRecordingStore } from '../../daemon/store/recording_store.ts';
+import type { Store } from '../../daemon/store/store.ts';
 import { appendRows, newFolder, newWriter, recorded, recordingPath, START } from './recorded.ts';
 import { type Served, serve } from './served.ts';
 
 const opened: Served[] = [];
 afterAll(() => Promise.all(opened.map((served) => served.close())));
 
-async function served(data: string): Promise<Served> {
+async function served(data: string | Store): Promise<Served> {
   const one = await serve(data);
   opened.push(one);
   return one;
@@ -32,7 +34,10 @@ test('a_recording_that_comes_later_is_opened_by_itself', async () => {
   expect(await outcome(daemon)).toEqual([200, 0]);
   appendRows(writer, [{ at: START }]);
   expect(await outcome(daemon)).toEqual([200, 1]);
-  expect((await daemon.get('/readyz')).json).toMatchObject({ status: 'ready', node: 'test-node' });
+  expect((await daemon.get('/readyz')).json).toEqual({
+    status: 'ready',
+    recordings: [{ recording_id: expect.stringMatching(/^[0-9a-f]{16}$/), node: 'test-node' }],
+  });
   writer.close();
   expect(await outcome(daemon)).toEqual([200, 1]);
 });
@@ -70,21 +75,54 @@ const withDatabase = (work: (database: Database.Database) => void) => (path: str
 test.each<[string, string, (path: string) => void]>([
   ['text', 'not_a_recording', (path) => writeFileSync(path, 'hello, this is no database at all'.repeat(100))],
   ['another program’s database', 'not_a_recording', withDatabase((database) => database.pragma('application_id = 1'))],
-  ['a later format', 'unsupported_format', withDatabase((database) => database.pragma('user_version = 2'))],
+  ['a later format', 'unsupported_format', withDatabase((database) => database.pragma('user_version = 3'))],
   ['an earlier format', 'unsupported_format', withDatabase((database) => database.pragma('user_version = 0'))],
   ['without tables', 'recording_corrupt', withDatabase((database) => database.exec('DROP TABLE segment'))],
   ['cut short', 'recording_corrupt', (path) => truncateSync(path, 4096)],
-  [
-    'a segment with flipped bits',
-    'recording_corrupt',
-    withDatabase((database) => database.exec("UPDATE segment SET data = CAST('x' || substr(data, 2) AS BLOB)")),
-  ],
 ])('%s is a 503 %s', async (_name, code, change) => {
   const daemon = await served(damaged(change));
   const { status, json } = await daemon.get('/api/events');
   expect([status, json.code]).toEqual([503, code]);
   expect(json.detail).not.toMatch(/\n|node_modules|at \w+ \(/);
   expect((await daemon.get('/healthz')).status).toBe(200);
+});
+
+/** Of the newest segment, whichever table holds its columns. */
+const flipBits = withDatabase((database) => {
+  database.exec("UPDATE segment SET data = CAST('x' || substr(data, 2) AS BLOB) WHERE length(data) > 0");
+  database.exec("UPDATE segment_piece SET data = CAST('x' || substr(data, 2) AS BLOB)");
+});
+
+test('a_damaged_segment_is_left_out_and_told_as_a_loss', async () => {
+  const path = damaged(flipBits);
+  const writer = newWriter(dirname(path));
+  appendRows(writer, [{ at: START + 1000n, pid: 7 }]);
+  writer.close();
+  const daemon = await served(path);
+  const { status, json } = await daemon.get('/api/events');
+  expect([status, json.events.map(({ pid }: { pid: number }) => pid)]).toEqual([200, [7]]);
+  const [gap] = json.coverage.gaps;
+  expect(json.coverage).toEqual({ lost: 100, gaps: [{ ...gap, lost: 100, cause: 'damaged' }] });
+  const { text } = await daemon.get(`/api/events?to=${START + 100n}`);
+  expect(text).toContain(
+    `"coverage":{"lost":100,"gaps":[{"from":${START},"to":${START + 99n},"lost":100,"cause":"damaged"}]}`,
+  );
+  expect((await daemon.get(`/api/events?from=${START + 1000n}`)).json.coverage).toEqual({ lost: 0, gaps: [] });
+});
+
+test('an_event_of_a_damaged_segment_is_given_from_a_copy_that_is_whole', async () => {
+  const folder = recorded([{ at: START, pid: 7 }]);
+  const bad = join(newFolder(), 'damaged.kreplay');
+  copyFileSync(recordingPath(folder), bad);
+  flipBits(bad);
+  const [line] = await (await served(folder)).lines('/api/events');
+  const path = `/api/events/${JSON.parse(line!).event_id}`;
+  expect(await outcome(await served(bad), path)).toEqual([503, 'recording_corrupt']);
+  for (const paths of [
+    [bad, recordingPath(folder)],
+    [recordingPath(folder), bad],
+  ])
+    expect((await (await served(openRecordingStore(undefined, paths))).get(path)).text).toBe(line);
 });
 
 test('reading_changes_nothing_in_the_recording', async () => {

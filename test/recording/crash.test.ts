@@ -1,109 +1,253 @@
-/** A writer in another process, killed at random instants or read while it writes. */
+/**
+ * A writer in another process, killed at random instants or read while it writes. Its recording is at its limit all the
+ * time, so that removing, shrinking and checkpoints are under way too. KILLS=1000 kills it more often and says what
+ * came of it.
+ */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
+import Database from 'better-sqlite3';
 import { openReader } from '../../agent/recording/reader.ts';
+import { RETAIN_BYTES_MIN } from '../../agent/recording/retention.ts';
+import type { Loss } from '../../agent/recording/writer.ts';
 import type { NumberedBlock } from '../../bpf/schema/block.ts';
-import { numbersOf, temporaryFolder, testWriter } from './fixture.ts';
+import { temporaryFolder } from './fixture.ts';
+
+const KILLS = Number(process.env.KILLS ?? 160);
+const CHECK_EVERY = 10;
+/** What a writer is doing when it is killed: for as long as this, at most. */
+const OPENING_MS = 60;
+const WRITING_MS = 200;
+const CLOSING_MS = 40;
+const MOMENTS = ['writing', 'opening', 'writing', 'closing'] as const;
 
 const folder = temporaryFolder();
-afterAll(() => folder.remove());
+const children = new Set<ChildProcess>();
+afterAll(() => {
+  for (const child of children) child.kill('SIGKILL');
+  folder.remove();
+});
 
 interface Child {
-  process: ChildProcess;
-  /** Events that it said are safe. */
-  acknowledged(): number;
+  /** Lets it open the file. */
+  go(): void;
+  end(): void;
+  /** The number before which it said that all events are safe; -1 while it said nothing. */
+  safeEnd(): number;
+  firstFlush(): Promise<void>;
+  /** When it was, milliseconds since the epoch. */
+  kill(): Promise<number>;
 }
 
-function startWriter(path: string): Child {
-  const child = spawn(process.execPath, [join(import.meta.dirname, 'fixture_writer.ts'), path], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
-  let last = 0;
+async function newWriter(path: string, run: number, bytes?: number): Promise<Child> {
+  const args = [join(import.meta.dirname, 'fixture_writer.ts'), path, String(run), ...(bytes ? [String(bytes)] : [])];
+  const child = spawn(process.execPath, args, { stdio: ['pipe', 'pipe', 'inherit'] });
+  children.add(child);
+  const closed = once(child, 'close').then(() => children.delete(child));
+  child.stdin!.on('error', () => {});
+  let last = -1;
   let rest = '';
+  const said = () =>
+    Promise.race([once(child.stdout!, 'data'), closed.then(() => Promise.reject(new Error('it ended')))]);
+  const ready = said();
   child.stdout!.setEncoding('utf8').on('data', (text: string) => {
     const lines = (rest + text).split('\n');
     rest = lines.pop()!;
-    if (lines.length > 0) last = Number(lines.at(-1));
+    const numbers = lines.filter((line) => line !== 'ready');
+    if (numbers.length > 0) last = Number(numbers.at(-1));
   });
-  return { process: child, acknowledged: () => last };
+  await ready;
+  return {
+    go: () => void child.stdin!.write('go\n'),
+    end: () => void child.stdin!.write('end\n'),
+    safeEnd: () => last,
+    async firstFlush() {
+      while (last < 0)
+        await Promise.race([once(child.stdout!, 'data'), closed.then(() => Promise.reject(new Error()))]);
+    },
+    async kill() {
+      const killedMs = Date.now();
+      child.kill('SIGKILL');
+      await closed;
+      return killedMs;
+    },
+  };
 }
 
-async function firstFlush(child: Child): Promise<void> {
-  while (child.acknowledged() === 0) await once(child.process.stdout!, 'data');
+interface Contents {
+  /** Of the first event that is there, and behind the last one. */
+  first: number;
+  end: number;
+  /** Owner of each number that is there: run, flush, row. */
+  lastEvent: string;
 }
 
-/** Rows of each flush, by the writer's process and its flush number. */
-function countFlushes(blocks: Iterable<NumberedBlock>): Map<string, { rows: number; expected: number }> {
-  const flushes = new Map<string, { rows: number; expected: number }>();
+/** Every number from the first to the last is there once, and so is every row of every flush. */
+function contentsOf(blocks: readonly NumberedBlock[]): Contents | undefined {
+  const count = blocks.reduce((sum, { rowCount }) => sum + rowCount, 0);
+  if (count === 0) return undefined;
+  const numbers = new Float64Array(count);
+  const flushes = new Map<number, { rows: number; wanted: number; first: number; rowSum: number }>();
+  let at = 0;
+  let lastEvent = '';
+  let end = 0;
   for (const block of blocks) {
-    const [pid, tid] = ['pid', 'tid'].map((name) => block.columns.get(name)! as Uint32Array);
-    const size = block.columns.get('duration_ns')! as BigUint64Array;
+    const [run, flush] = ['pid', 'tid'].map((name) => block.columns.get(name)! as Uint32Array);
+    const [rows, result] = ['duration_ns', 'result'].map((name) => block.columns.get(name)! as BigUint64Array);
     for (let row = 0; row < block.rowCount; row++) {
-      const key = `${pid![row]}-${tid![row]}`;
-      const flush = flushes.get(key) ?? { rows: 0, expected: Number(size[row]!) };
-      flush.rows++;
-      flushes.set(key, flush);
+      const number = Number(block.numbers[row]);
+      numbers[at++] = number;
+      const key = run![row]! * 2 ** 32 + flush![row]!;
+      const known = flushes.get(key) ?? { rows: 0, wanted: Number(rows![row]), first: number, rowSum: 0 };
+      flushes.set(key, known);
+      known.rows++;
+      known.first = Math.min(known.first, number);
+      known.rowSum += Number(result![row]);
+      if (number < end) continue;
+      end = number + 1;
+      lastEvent = `${key}-${result![row]}`;
     }
   }
-  return flushes;
+  numbers.sort();
+  const first = numbers[0]!;
+  expect([new Set(numbers).size, numbers.at(-1)]).toEqual([count, first + count - 1]);
+  const broken = [...flushes.values()].filter(
+    // Retention takes whole segments, so of the oldest flush a part may be gone.
+    (flush) => flush.first !== first && (flush.rows !== flush.wanted || flush.rowSum !== sumTo(flush.wanted)),
+  );
+  expect(broken).toEqual([]);
+  return { first, end, lastEvent };
 }
 
-function expectWhole(blocks: Iterable<NumberedBlock>): void {
-  for (const { rows, expected } of countFlushes(blocks).values()) expect(rows).toBe(expected);
+function sumTo(count: number): number {
+  return (count * (count - 1)) / 2;
 }
 
-test('a writer that is killed loses nothing that it has flushed, and numbers do not repeat', async () => {
-  const path = join(folder.path, 'recording.kreplay');
-  let safe = 0;
-  for (let round = 0; round < 8; round++) {
-    const child = startWriter(path);
-    await firstFlush(child);
-    await new Promise((resolve) => setTimeout(resolve, Math.random() * 250));
-    child.process.kill('SIGKILL');
-    await once(child.process, 'close');
+interface Seen {
+  contents: Contents | undefined;
+  losses: Loss[];
+  firstNs: bigint;
+}
+
+/** What a reader finds; undefined while there is no recording yet. */
+function look(path: string): Seen | undefined {
+  try {
     const reader = openReader(path);
-    const blocks = [...reader.scan({})];
-    const { eventCount } = reader.info();
+    const contents = contentsOf([...reader.scan({ columns: ['pid', 'tid', 'duration_ns', 'result'] })]);
+    const losses = reader.losses();
+    const firstNs = reader.info().firstTimestampNs ?? 0n;
     reader.close();
-    expect(eventCount).toBeGreaterThanOrEqual(safe + child.acknowledged());
-    expect(numbersOf(blocks).sort((a, b) => a - b)).toEqual(Array.from({ length: eventCount }, (_, i) => i));
-    expectWhole(blocks);
-    safe = eventCount;
+    return { contents, losses, firstNs };
+  } catch (error) {
+    if ((error as { code?: unknown }).code !== 'recording_missing') throw error;
+    return undefined;
   }
-  testWriter(path).close();
+}
+
+/** Whether the recording says that something is missing at that time, or has nothing from before it any more. */
+function isTold({ losses, firstNs }: Seen, killedMs: number): boolean {
+  const ns = BigInt(killedMs) * 1_000_000n;
+  const gaps = losses.filter(({ cause }) => cause === 'agent_killed' || cause === 'agent_stopped');
+  return ns < firstNs || gaps.some(({ fromNs, toNs }) => fromNs <= ns && ns <= toNs);
+}
+
+function identityOf(path: string, number: number): string {
   const reader = openReader(path);
-  expect(reader.info().eventCount).toBe(safe);
-  for (const one of reader.transactions({ limit: 50 })) {
-    expect(numbersOf(reader.scan({ filter: { transactionId: one.transactionId } }))).toHaveLength(one.eventCount);
-  }
+  const event = reader.event(BigInt(number))!;
+  const [run, flush, row] = ['pid', 'tid', 'result'].map((name) => Number(event.columns.get(name)![0]));
   reader.close();
-});
+  return `${run! * 2 ** 32 + flush!}-${row}`;
+}
+
+function integrityOf(path: string): unknown {
+  const database = new Database(path, { readonly: true });
+  const found = database.pragma('integrity_check', { simple: true });
+  database.close();
+  return found;
+}
+
+async function letRun(child: Child, path: string, moment: (typeof MOMENTS)[number]): Promise<void> {
+  if (moment === 'opening') return sleep(Math.random() * OPENING_MS);
+  await child.firstFlush();
+  await readUntil(path, performance.now() + Math.random() * WRITING_MS);
+  if (moment === 'writing') return;
+  child.end();
+  await sleep(Math.random() * CLOSING_MS);
+}
+
+/** Reads beside the writer until it is time. */
+async function readUntil(path: string, deadline: number): Promise<void> {
+  while (performance.now() < deadline && !existsSync(path)) await sleep(1);
+  while (performance.now() < deadline) {
+    const reader = openReader(path);
+    for (const _ of reader.scan({})) {
+      if (performance.now() >= deadline) break;
+      await setImmediate();
+    }
+    reader.close();
+  }
+}
+
+test('a writer that is killed loses nothing that could be queried, and numbers do not repeat', async () => {
+  const path = join(folder.path, 'recording.kreplay');
+  let before: Contents | undefined;
+  let removed = 0;
+  let told = 0;
+  /** Kills of writers after which none has opened the file yet. */
+  let untold: number[] = [];
+  let next = newWriter(path, 0, RETAIN_BYTES_MIN);
+  for (let round = 0; round < KILLS; round++) {
+    const child = await next;
+    next = newWriter(path, round + 1, RETAIN_BYTES_MIN);
+    child.go();
+    await letRun(child, path, MOMENTS[round % MOMENTS.length]!);
+    const killedMs = await child.kill();
+
+    const seen = look(path);
+    if (!seen) continue;
+    const { contents, losses } = seen;
+    expect(contents?.end ?? 0).toBeGreaterThanOrEqual(Math.max(child.safeEnd(), before?.end ?? 0));
+    removed = losses.find(({ cause }) => cause === 'retention')?.count ?? 0;
+    expect(removed).toBe(contents?.first ?? 0);
+    expect(losses.filter(({ cause }) => cause === 'damaged')).toEqual([]);
+    if (before && before.end > removed) expect(identityOf(path, before.end - 1)).toBe(before.lastEvent);
+    if (child.safeEnd() >= 0) {
+      expect(untold.filter((ms) => !isTold(seen, ms))).toEqual([]);
+      told += untold.length;
+      untold = [killedMs];
+    }
+    if (round % CHECK_EVERY === 0) expect(integrityOf(path)).toBe('ok');
+    before = contents;
+  }
+  await (await next).kill();
+  expect(removed).toBeGreaterThan(0);
+  const sums = { kills: KILLS, events: before?.end, removed, told };
+  if (process.env.KILLS) process.stderr.write(`${JSON.stringify(sums)}\n`);
+}, 3_600_000);
 
 test('a reader beside a writer sees whole flushes, each once', async () => {
   const path = join(folder.path, 'live.kreplay');
-  const child = startWriter(path);
-  await firstFlush(child);
+  const child = await newWriter(path, 0);
+  child.go();
+  await child.firstFlush();
   const reader = openReader(path);
-  const until = Date.now() + 2000;
+  const until = performance.now() + 2000;
   let seen = 0;
-  while (Date.now() < until) {
-    const safe = child.acknowledged();
+  while (performance.now() < until || seen < 4) {
+    const safeEnd = child.safeEnd();
     const blocks: NumberedBlock[] = [];
-    for (const block of reader.scan({ order: seen % 2 === 0 ? 'asc' : 'desc', blockRowsMax: 500 })) {
+    for (const block of reader.scan({ order: seen % 2 === 0 ? 'asc' : 'desc' })) {
       blocks.push(block);
-      // Lets the writer commit in between, and the acknowledgements arrive.
-      await new Promise((resolve) => setImmediate(resolve));
+      // Lets the writer commit in between, and what it says arrive.
+      await setImmediate();
     }
-    const numbers = numbersOf(blocks);
-    expect(new Set(numbers).size).toBe(numbers.length);
-    expect(numbers.length).toBeGreaterThanOrEqual(safe);
-    expect(Math.max(...numbers.slice(0, 50_000))).toBeLessThan(numbers.length);
-    expectWhole(blocks);
+    const { first, end } = contentsOf(blocks)!;
+    expect(first).toBe(0);
+    expect(end).toBeGreaterThanOrEqual(safeEnd);
     seen++;
   }
-  child.process.kill('SIGKILL');
-  await once(child.process, 'close');
+  await child.kill();
   reader.close();
-  expect(seen).toBeGreaterThan(3);
 });

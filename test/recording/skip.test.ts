@@ -1,4 +1,4 @@
-/** A segment that can not match is not decoded: here all others are damaged, so that touching them would throw. */
+/** A segment that can not match is not decoded: here all others are damaged, and touching them would be told. */
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { openReader, type ScanRequest } from '../../agent/recording/reader.ts';
@@ -47,7 +47,21 @@ test('only the segment that can match is decoded', () => {
     { after: { timestampNs: START_NS + 1200n, number: -1n }, limit: ROWS },
   ];
   for (const request of requests) expect(numbersOf(reader.scan(request))).toHaveLength(ROWS);
-  expect(() => numbersOf(reader.scan({}))).toThrow(expect.objectContaining({ code: 'recording_corrupt' }));
+  expect(reader.losses()).toEqual([]);
   expect(reader.event(1300n)!.rowCount).toBe(1);
+  reader.close();
+});
+
+test('a damaged segment is left out and told, the others are given', () => {
+  damageAllBut(2);
+  const reader = openReader(path);
+  for (const order of ['asc', 'desc'] as const) {
+    expect(numbersOf(reader.scan({ order }))).toHaveLength(ROWS);
+    expect(reader.losses()).toHaveLength(4);
+  }
+  expect(reader.losses(START_NS, START_NS + 1n)).toEqual([
+    { cause: 'damaged', eventType: null, count: ROWS, fromNs: START_NS, toNs: START_NS + BigInt(ROWS - 1) },
+  ]);
+  expect(() => reader.event(5n)).toThrow(expect.objectContaining({ code: 'recording_corrupt' }));
   reader.close();
 });

@@ -5,8 +5,9 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { BATCH_SIZE } from '../../agent/recording/context_hash.ts';
 import { formatEventId, parseEventId } from '../../agent/recording/event_id.ts';
+import { SEAL_AFTER_NS, SEAL_ROWS_MIN } from '../../agent/recording/gatherer.ts';
 import { openReader } from '../../agent/recording/reader.ts';
-import { SEAL_AFTER_NS, SEAL_ROWS_MIN, WAITING_SEGMENTS_MAX } from '../../agent/recording/writer.ts';
+import { WAITING_SEGMENTS_MAX } from '../../agent/recording/writer.ts';
 import { AS_NOBODY } from '../unprivileged.ts';
 import { blockOf, numbersOf, type Row, rowsOf, START_NS, temporaryFolder, testWriter } from './fixture.ts';
 
@@ -155,14 +156,14 @@ test('losses and clock steps are recorded without events too', () => {
   const writer = testWriter(path);
   writer.recordLoss({ cause: 'ring_full', eventType: 'sys_write', count: 7, fromNs: 10n, toNs: 20n });
   writer.recordLoss({ cause: 'bad_record', eventType: null, count: 1, fromNs: 30n, toNs: 30n });
-  writer.recordClock({ bootNs: 5n, offsetNs: -3n, kind: 'start' });
+  writer.recordClock({ bootNs: 5n, offsetNs: -3n, kind: 'start', suspendedNs: 7n });
   writer.flush();
   const reader = openReader(path);
   expect(reader.losses().map((loss) => loss.count)).toEqual([7, 1]);
   expect(
     [reader.losses(20n, 30n), reader.losses(21n, 30n), reader.losses(0n, 10n)].map((found) => found.length),
   ).toEqual([1, 0, 0]);
-  expect(reader.clockSteps()).toEqual([{ bootNs: 5n, offsetNs: -3n, kind: 'start' }]);
+  expect(reader.clockSteps()).toEqual([{ bootNs: 5n, offsetNs: -3n, kind: 'start', suspendedNs: 7n }]);
   reader.close();
   writer.close();
 });

@@ -27,7 +27,7 @@ export interface PlannedEvent {
 export function timelineOf(planned: readonly PlannedEvent[]): Timeline {
   const threads = [...new Set(planned.map(({ thread = 0 }) => thread))];
   return {
-    recordingId: RECORDING_ID,
+    recordingIds: [RECORDING_ID],
     count: planned.length,
     firstTimestampNs: FIRST_NS,
     durationNs: planned.reduce((end, { startNs, durationNs = 0n }) => larger(end, startNs + durationNs), 0n),
@@ -35,6 +35,7 @@ export function timelineOf(planned: readonly PlannedEvent[]): Timeline {
     durationsNs: BigUint64Array.from(planned, ({ durationNs = 0n }) => durationNs),
     thread: Uint32Array.from(planned, ({ thread = 0 }) => threads.indexOf(thread)),
     threadCount: threads.length,
+    recording: new Uint16Array(planned.length),
     numbers: BigUint64Array.from(planned, (_, index) => BigInt(index + 1)),
   };
 }

@@ -1,13 +1,13 @@
 /**
- * One column as bytes. Neighbouring values differ in their low bytes, so bytes of equal weight are put together
- * ("planes"), which zstd then finds repetitive; planes that are all zero are left out.
+ * One column as bytes. Values are split into planes, all first bytes, then all second ones ..., because the high bytes
+ * of neighbours are alike and compress away; planes that are all zero are left out.
  *
  *   constant   [form][value: width bytes]
  *   planes     [form][mask][base: 8 bytes, only with delta][plane][plane]...   a plane is one byte a row
  *
  *   form = width | 0x10 constant | 0x20 delta;  bit p of mask: plane p is there
  *
- * Works on 8 and 32 bit views and never makes a BigInt. Assumes a little-endian machine, like the kernel side.
+ * The inner loops see 32-bit words only, so that they are compiled for these alone, and never make a BigInt. Assumes a little-endian machine, like the kernel side.
  */
 import type { ColumnArray } from '../../../bpf/schema/block.ts';
 import type { Encoding, Storage } from '../../../bpf/schema/kinds.ts';
@@ -26,35 +26,42 @@ export function encodedBytesMax(rows: number, width: number): number {
   return 2 + BASE_BYTES + rows * width;
 }
 
-function bytesOf(values: ColumnArray): Uint8Array {
-  return new Uint8Array(values.buffer, values.byteOffset, values.byteLength);
+/** The words of values of four bytes or eight; narrower ones are widened. */
+function wordsIn(values: ColumnArray): Uint32Array {
+  const { buffer, byteOffset, byteLength, BYTES_PER_ELEMENT: width } = values;
+  if (width >= 4) return new Uint32Array(buffer, byteOffset, byteLength / 4);
+  return new Uint32Array(values as Uint8Array | Uint16Array);
 }
 
 /** Writes `values` (at least one) to `output` at `offset`; returns the offset behind it. */
 export function encodeColumn(values: ColumnArray, encoding: Encoding, output: Uint8Array, offset: number): number {
   const width = values.BYTES_PER_ELEMENT;
-  const bytes = bytesOf(values);
-  if (isConstant(bytes, width)) {
+  const step = width === 8 ? 2 : 1;
+  let words = wordsIn(values);
+  if (isConstant(words, step)) {
     output[offset++] = width | CONSTANT;
-    output.set(bytes.subarray(0, width), offset);
+    output.set(new Uint8Array(values.buffer, values.byteOffset, width), offset);
     return offset + width;
   }
   const delta = encoding === 'delta' && width === 8;
   output[offset++] = delta ? width | DELTA : width;
   const maskOffset = offset++;
-  let source = bytes;
   if (delta) {
-    output.set(bytes.subarray(0, BASE_BYTES), offset);
+    output.set(new Uint8Array(values.buffer, values.byteOffset, BASE_BYTES), offset);
     offset += BASE_BYTES;
-    source = toDelta(values as BigUint64Array);
+    words = toDelta(words);
   }
-  const mask = usedPlanes(source, width);
+  let mask = 0;
+  for (let word = 0; word < step; word++) {
+    const used = bitsUsed(words, word, step);
+    for (let byte = 0; byte < 4; byte++) {
+      if (((used >>> (byte * 8)) & 0xff) === 0) continue;
+      mask |= 1 << (word * 4 + byte);
+      takePlane(words, word, step, byte * 8, output, offset);
+      offset += values.length;
+    }
+  }
   output[maskOffset] = mask;
-  for (let plane = 0; plane < width; plane++) {
-    if ((mask & (1 << plane)) === 0) continue;
-    takePlane(source, plane, width, output, offset);
-    offset += values.length;
-  }
   return offset;
 }
 
@@ -70,13 +77,11 @@ export function repeatsByte(encoded: Uint8Array, offset: number, byte: number): 
 /** Fills `values`, which must be zeros yet, from exactly the bytes that `encodeColumn` wrote. */
 export function decodeColumn(input: Uint8Array, values: ColumnArray): void {
   const width = values.BYTES_PER_ELEMENT;
-  const bytes = bytesOf(values);
   const form = input[0] ?? 0;
   if ((form & WIDTH_MASK) !== width) throw corrupt(`a column's values are not ${width} bytes wide`);
   if (form & CONSTANT) {
     if (input.length !== 1 + width) throw corrupt('a constant column has a wrong size');
-    bytes.set(input.subarray(1), 0);
-    for (let filled = width; filled < bytes.length; filled *= 2) bytes.copyWithin(filled, 0, filled);
+    fillConstant(input, values);
     return;
   }
   const delta = (form & DELTA) !== 0;
@@ -85,40 +90,58 @@ export function decodeColumn(input: Uint8Array, values: ColumnArray): void {
   if ((delta && width !== 8) || mask >= 1 << width || input.length !== offset + planeCount(mask) * values.length) {
     throw corrupt('a column has a wrong size');
   }
+  const words = wordsIn(values);
+  const step = width === 8 ? 2 : 1;
   for (let plane = 0; plane < width; plane++) {
     if ((mask & (1 << plane)) === 0) continue;
-    putPlane(input, offset, bytes, plane, width);
+    putPlane(input, offset, words, plane >> 2, step, (plane & 3) * 8);
     offset += values.length;
   }
-  if (delta) fromDelta(values as BigUint64Array, input.subarray(2, 2 + BASE_BYTES));
+  if (delta) fromDelta(words, input.subarray(2, 2 + BASE_BYTES));
+  if (width < 4) (values as Uint8Array | Uint16Array).set(words);
+}
+
+function fillConstant(input: Uint8Array, values: ColumnArray): void {
+  new Uint8Array(values.buffer, values.byteOffset, input.length - 1).set(input.subarray(1));
+  if (values instanceof BigUint64Array || values instanceof BigInt64Array) values.fill(values[0]!);
+  else values.fill(values[0]!);
 }
 
 // The inner loops are functions of their own, so that they are compiled after few segments.
-function takePlane(source: Uint8Array, plane: number, width: number, output: Uint8Array, offset: number): void {
+function takePlane(
+  words: Uint32Array,
+  first: number,
+  step: number,
+  shift: number,
+  output: Uint8Array,
+  offset: number,
+): void {
   let to = offset;
-  for (let from = plane; from < source.length; from += width) output[to++] = source[from]!;
+  for (let from = first; from < words.length; from += step) output[to++] = words[from]! >>> shift;
 }
 
-function putPlane(input: Uint8Array, offset: number, bytes: Uint8Array, plane: number, width: number): void {
+function putPlane(
+  input: Uint8Array,
+  offset: number,
+  words: Uint32Array,
+  first: number,
+  step: number,
+  shift: number,
+): void {
   let from = offset;
-  for (let to = plane; to < bytes.length; to += width) bytes[to] = input[from++]!;
+  for (let to = first; to < words.length; to += step) words[to]! |= input[from++]! << shift;
 }
 
-function isConstant(bytes: Uint8Array, width: number): boolean {
-  for (let i = width; i < bytes.length; i++) if (bytes[i] !== bytes[i - width]) return false;
+function isConstant(words: Uint32Array, step: number): boolean {
+  for (let i = step; i < words.length; i++) if (words[i] !== words[i - step]) return false;
   return true;
 }
 
-function usedPlanes(bytes: Uint8Array, width: number): number {
-  let mask = 0;
-  for (let plane = 0; plane < width; plane++) {
-    for (let i = plane; i < bytes.length; i += width) {
-      if (bytes[i] === 0) continue;
-      mask |= 1 << plane;
-      break;
-    }
-  }
-  return mask;
+/** All bits that are set in any of the values. */
+function bitsUsed(words: Uint32Array, first: number, step: number): number {
+  let bits = 0;
+  for (let i = first; i < words.length; i += step) bits |= words[i]!;
+  return bits;
 }
 
 function planeCount(mask: number): number {

@@ -18,16 +18,16 @@ interface Group {
 
 export interface SegmentData {
   rowCount: number;
-  /** Rows of an event type; 0 for one that the segment does not have. */
+  /** Rows of an event type; 0 for one that has no columns here. */
   typeRowCount(eventType: number): number;
   column(column: Column): ColumnArray;
 }
 
-export function openSegmentData(data: Buffer, columnIds: ReadonlyMap<string, number>): SegmentData {
-  const { rowCount, groups } = readGroups(data);
+export function openSegmentData(data: Buffer, columnIds: ReadonlyMap<string, number>, seed = 0): SegmentData {
+  const { rowCount, groups } = readGroups(data, seed);
   return {
     rowCount,
-    typeRowCount: (eventType) => groups.get(eventType)?.rows ?? 0,
+    typeRowCount: (eventType) => (eventType === 0 ? rowCount : (groups.get(eventType)?.rows ?? 0)),
     column(column) {
       const group = groups.get(column.eventType);
       if (!group) return newColumnArray(column.storage, 0);
@@ -41,8 +41,8 @@ export function openSegmentData(data: Buffer, columnIds: ReadonlyMap<string, num
   };
 }
 
-function readGroups(data: Buffer): { rowCount: number; groups: Map<number, Group> } {
-  if (data.length < HEAD_BYTES || data.readUInt32LE(0) !== crc32(data.subarray(4))) {
+function readGroups(data: Buffer, seed: number): { rowCount: number; groups: Map<number, Group> } {
+  if (data.length < HEAD_BYTES || data.readUInt32LE(0) !== crc32(data.subarray(4), seed)) {
     throw corrupt('the checksum of a segment is wrong');
   }
   const rowCount = data.readUInt16LE(4);
@@ -61,7 +61,8 @@ function readGroups(data: Buffer): { rowCount: number; groups: Map<number, Group
     if (eventType !== 0 && eventById(eventType)) typedRows += rows;
     bodyStart = bodyEnd;
   }
-  if (rowCount > SEGMENT_ROWS_MAX || groups.get(0)?.rows !== rowCount || typedRows > rowCount) {
+  const commonRows = groups.get(0)?.rows ?? rowCount;
+  if (rowCount > SEGMENT_ROWS_MAX || commonRows !== rowCount || typedRows > rowCount) {
     throw corrupt('the row counts of a segment contradict each other');
   }
   return { rowCount, groups };

@@ -2,12 +2,14 @@
  * Differences between neighbouring 64-bit values, zigzagged so that small negative ones are small too. Two 32-bit
  * words a value, wrapping as 64-bit integers do.
  */
-import { wordsOf } from '../words64.ts';
+/** Kept from call to call. */
+let scratch = new Uint32Array(0);
 
-/** Bytes of the differences; the first is zero, its value is kept apart. */
-export function toDelta(values: BigUint64Array | BigInt64Array): Uint8Array {
-  const input = wordsOf(values);
-  const output = new Uint32Array(input.length);
+/** Words of the differences, valid until the next call; the first is zero, its value is kept apart. */
+export function toDelta(input: Uint32Array): Uint32Array {
+  if (scratch.length < input.length) scratch = new Uint32Array(input.length);
+  const output = scratch.subarray(0, input.length);
+  output[0] = output[1] = 0;
   for (let i = 2; i < input.length; i += 2) {
     const low = input[i]! - input[i - 2]!;
     const high = (input[i + 1]! - input[i - 1]! - (low < 0 ? 1 : 0)) | 0;
@@ -15,12 +17,11 @@ export function toDelta(values: BigUint64Array | BigInt64Array): Uint8Array {
     output[i] = (low << 1) ^ sign;
     output[i + 1] = ((high << 1) | ((low >>> 31) & 1)) ^ sign;
   }
-  return new Uint8Array(output.buffer);
+  return output;
 }
 
 /** In place: differences become values. `base` is the first value's eight bytes. */
-export function fromDelta(values: BigUint64Array | BigInt64Array, base: Uint8Array): void {
-  const words = wordsOf(values);
+export function fromDelta(words: Uint32Array, base: Uint8Array): void {
   const first = new DataView(base.buffer, base.byteOffset);
   let low = first.getUint32(0, true);
   let high = first.getUint32(4, true);

@@ -1,19 +1,20 @@
 /**
- * All columns of a segment in one blob, compressed by groups: the common columns, then each event type's own. A query
+ * Columns of a segment in a blob, compressed by groups: the common columns, then each event type's own. A query
  * decompresses the groups and undoes the planes of the columns that it needs.
  *
- *   [crc32 of the rest u32][rows u16][groups u16] [group head]... [group body]...
+ *   [crc32 of the rest u32, from a seed][rows u16][groups u16] [group head]... [group body]...
  *   group head   event type u16 (0: common), rows u16, body bytes u32, raw bytes u32 (0: the body is not compressed)
  *   raw body     for each column: id u16, bytes u32, and these bytes, see column_bytes.ts
  *
- * One zstd frame a column would compress no better, and a call costs 40 us whatever its size.
+ * One zstd frame a column would compress no better, and a call costs 20 us whatever its size.
  */
 import { constants, crc32, zstdCompressSync } from 'node:zlib';
 import type { Block } from '../../../bpf/schema/block.ts';
-import { COLUMNS, type Column } from '../../../bpf/schema/columns.ts';
+import type { Column } from '../../../bpf/schema/columns.ts';
 import { EVENTS } from '../../../bpf/schema/index.ts';
 import { absentValue } from './absent.ts';
 import { encodeColumn, encodedBytesMax, repeatsByte, STORAGE_WIDTH } from './column_bytes.ts';
+import { STORED_COLUMNS } from './pieces.ts';
 
 /** Rows of a segment at most; also the longest block that a scan gives. */
 export const SEGMENT_ROWS_MAX = 4096;
@@ -27,7 +28,7 @@ export const ENTRY_HEAD_BYTES = 6;
 
 /** Below this zstd gains nothing worth its call. */
 const COMPRESS_BYTES_MIN = 128;
-const ZSTD = { params: { [constants.ZSTD_c_compressionLevel]: 1 } };
+const ZSTD_LEVEL = { [constants.ZSTD_c_compressionLevel]: 1 };
 
 /** Rows [from, to) of a block, for the common columns and for each event type's own. */
 export interface BlockRange {
@@ -42,35 +43,30 @@ interface Group {
   columns: readonly Column[];
 }
 
-const GROUPS: readonly Group[] = [0, ...EVENTS.map((event) => event.id)].map((eventType) => ({
-  eventType,
-  columns: COLUMNS.filter((column) => column.eventType === eventType),
-}));
+const ABSENT_BYTE = new Map(STORED_COLUMNS.map((column) => [column.name, absentValue(column) === 0n ? 0 : 0xff]));
 
-const ABSENT_BYTE = new Map(COLUMNS.map((column) => [column.name, absentValue(column) === 0n ? 0 : 0xff]));
-
-const RAW_BYTES_MAX = Math.max(
-  ...GROUPS.map(({ columns }) =>
-    columns.reduce(
-      (sum, { storage }) => sum + encodedBytesMax(SEGMENT_ROWS_MAX, STORAGE_WIDTH[storage]) + ENTRY_HEAD_BYTES,
-      0,
-    ),
-  ),
-);
-
-/** Gives a function that encodes ranges of blocks; it owns the memory that it works in. */
-export function segmentEncoder(columnIds: ReadonlyMap<string, number>): (block: Block, range: BlockRange) => Buffer {
-  const scratch = Buffer.alloc(RAW_BYTES_MAX);
-  return (block, range) => {
+/**
+ * Gives a function that encodes some columns of a range of a block; it owns the memory that it works in. The checksum
+ * begins with `seed`, so that a blob is only right in its place.
+ */
+export function segmentEncoder(
+  columnIds: ReadonlyMap<string, number>,
+  columns: readonly Column[] = STORED_COLUMNS,
+): (block: Block, range: BlockRange, seed?: number) => Buffer {
+  const groups: Group[] = [0, ...EVENTS.map((event) => event.id)]
+    .map((eventType) => ({ eventType, columns: columns.filter((column) => column.eventType === eventType) }))
+    .filter((group) => group.columns.length > 0);
+  const scratch = Buffer.alloc(Math.max(...groups.map((group) => rawBytesMax(group.columns))));
+  return (block, range, seed = 0) => {
     const heads: Buffer[] = [];
     const bodies: Uint8Array[] = [];
-    for (const group of GROUPS) {
+    for (const group of groups) {
       const { eventType } = group;
       const from = eventType === 0 ? range.from : range.typeFrom[eventType]!;
       const to = eventType === 0 ? range.to : range.typeTo[eventType]!;
       if (to === from) continue;
       const raw = encodeGroup(group, block, from, to, columnIds, scratch);
-      const packed = raw.length < COMPRESS_BYTES_MIN ? undefined : zstdCompressSync(raw, ZSTD);
+      const packed = raw.length < COMPRESS_BYTES_MIN ? undefined : compress(raw);
       const compressed = packed !== undefined && packed.length < raw.length;
       // The next group is made in the same memory.
       const body = compressed ? packed : Uint8Array.from(raw);
@@ -86,9 +82,21 @@ export function segmentEncoder(columnIds: ReadonlyMap<string, number>): (block: 
     start.writeUInt16LE(range.to - range.from, 4);
     start.writeUInt16LE(heads.length, 6);
     const data = Buffer.concat([start, ...heads, ...bodies]);
-    data.writeUInt32LE(crc32(data.subarray(4)), 0);
+    data.writeUInt32LE(crc32(data.subarray(4), seed), 0);
     return data;
   };
+}
+
+function rawBytesMax(columns: readonly Column[]): number {
+  return columns.reduce(
+    (sum, { storage }) => sum + encodedBytesMax(SEGMENT_ROWS_MAX, STORAGE_WIDTH[storage]) + ENTRY_HEAD_BYTES,
+    0,
+  );
+}
+
+function compress(raw: Uint8Array): Buffer {
+  // One chunk of the right size: by default Node deflates into 16 KiB pieces and joins them.
+  return zstdCompressSync(raw, { params: ZSTD_LEVEL, pledgedSrcSize: raw.length, chunkSize: raw.length + 1024 });
 }
 
 function encodeGroup(
@@ -101,8 +109,10 @@ function encodeGroup(
 ): Uint8Array {
   let end = 0;
   for (const { name, encoding } of columns) {
+    const values = block.columns.get(name);
+    if (!values) continue;
     const start = end + ENTRY_HEAD_BYTES;
-    const next = encodeColumn(block.columns.get(name)!.subarray(from, to), encoding, scratch, start);
+    const next = encodeColumn(values.subarray(from, to), encoding, scratch, start);
     // What an absent column would read as needs not be stored.
     if (repeatsByte(scratch, start, ABSENT_BYTE.get(name)!)) continue;
     scratch.writeUInt16LE(columnIds.get(name)!, end);

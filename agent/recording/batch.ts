@@ -1,0 +1,45 @@
+/**
+ * What one commit writes. The half of a writer that gathers events makes it, the half that owns the database writes
+ * it; they may be in two threads, so it is plain data, and events are named by the block that they are in.
+ */
+import type { BlockRange } from './codec/encode_segment.ts';
+import type { ContextEntry, FileEntry } from './dictionaries.ts';
+import type { ClockStep, Loss } from './side_notes.ts';
+
+export interface RowsToWrite {
+  slot: number;
+  /** Number of the block's first row. */
+  firstNumber: number;
+  /** Rows that no part holds yet. */
+  unwritten: BlockRange;
+  /** Whether all rows of the block, [0, unwritten.to), become a sealed segment now. */
+  seal: boolean;
+}
+
+/** New entries of a dictionary, with their ids. */
+export type NewEntries<Entry> = readonly { id: number; entry: Entry }[];
+
+export interface Batch {
+  /** Oldest first. */
+  rows: readonly RowsToWrite[];
+  names: NewEntries<string>;
+  files: NewEntries<FileEntry>;
+  contexts: NewEntries<ContextEntry>;
+  losses: readonly Loss[];
+  clockSteps: readonly ClockStep[];
+  /** Wall clock when it was made: the writer was alive. */
+  nowNs: bigint;
+}
+
+/** What a writer has to know of the file before it can gather. */
+export interface OpenedRecording {
+  /** Number of the next event. */
+  nextNumber: number;
+  lastNameId: number;
+  lastFileId: number;
+  lastContextId: number;
+  /** The newest entries, oldest first. */
+  names: NewEntries<string>;
+  files: NewEntries<FileEntry>;
+  contexts: NewEntries<ContextEntry>;
+}

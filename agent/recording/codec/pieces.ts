@@ -1,0 +1,53 @@
+/**
+ * A sealed segment of many rows is stored in pieces, so that a query reads and decompresses only those that hold the
+ * columns it looks at. Columns that are asked for together, or are alike, share one.
+ */
+import { COLUMNS, type Column } from '../../../bpf/schema/columns.ts';
+
+/** Number of the event in its recording. Only stored where numbers do not simply follow each other: in bundles. */
+export const NUMBER: Column = {
+  name: 'number',
+  storage: 'u64',
+  encoding: 'delta',
+  source: 'value',
+  eventType: 0,
+  field: 'number',
+  slot: 0,
+};
+
+export const STORED_COLUMNS: readonly Column[] = [...COLUMNS, NUMBER];
+
+/** Pieces of common columns; all that are not named here are in the last one. */
+const COMMON: Readonly<Record<string, number>> = {
+  event_type: 1,
+  timestamp_ns: 1,
+  number: 1,
+  duration_ns: 2,
+  result: 2,
+  context: 3,
+  context_source: 3,
+  context_quality: 3,
+  service: 3,
+};
+const COMMON_REST = 4;
+
+/** Each event type has two: what filters by owner look at, and the rest. */
+const FIRST_OWN = 8;
+
+/** Pieces of a segment are below. */
+export const PIECES_MAX = 256;
+
+/**
+ * The piece that a writer of this version puts a new column into. A file says for itself where its columns are: this
+ * may change for columns that a file does not have yet.
+ */
+export function pieceOf({ name, eventType, source }: Column): number {
+  if (eventType === 0) return COMMON[name] ?? COMMON_REST;
+  const own = FIRST_OWN + 2 * eventType;
+  return source === 'origins' && !name.endsWith('_bytes') ? own : own + 1;
+}
+
+/** What the checksum of a piece begins with. */
+export function pieceSeed(firstNumber: number, piece: number): number {
+  return (firstNumber % 2 ** 24) * PIECES_MAX + piece;
+}

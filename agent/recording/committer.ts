@@ -1,0 +1,118 @@
+/** The half of a writer that owns the database: writes batches, each in one transaction. */
+import type Database from 'better-sqlite3';
+import type { Block } from '../../bpf/schema/block.ts';
+import type { Batch, OpenedRecording } from './batch.ts';
+import type { BlockRange } from './codec/encode_segment.ts';
+import { columnPlaces, openForWriting } from './create.ts';
+import { withRecordingErrors } from './errors.ts';
+import { lockRecording } from './lock.ts';
+import { openRetention, type RetentionLimits, type RetentionState } from './retention.ts';
+import { segmentWriter } from './segment_writer.ts';
+import { noteWriter } from './side_notes_table.ts';
+import { openStoredDictionaries } from './stored_dictionaries.ts';
+import { summaryWriter } from './transaction_summaries.ts';
+import { markAlive, markEnded, noteInterruption } from './uninterrupted.ts';
+
+export interface CommitterOptions {
+  path: string;
+  node: string;
+  bootId: string;
+  machineId: string;
+  /** Wall clock at the start, nanoseconds since the epoch. */
+  startNs: bigint;
+  /** Everything is kept without them. */
+  retention?: RetentionLimits;
+}
+
+export interface Committer {
+  readonly opened: OpenedRecording;
+  /** When it throws, nothing of the batch was written. */
+  commit(batch: Batch): void;
+  /** Removes a little of what is too old or too much. */
+  retain(nowNs: bigint): RetentionState;
+  close(nowNs: bigint): void;
+}
+
+/** `blocks` are what a batch's slots mean. */
+export function openCommitter(options: CommitterOptions, blocks: readonly Block[]): Committer {
+  const { path } = options;
+  const lock = lockRecording(path);
+  try {
+    const { startNs, retention, ...origin } = options;
+    const database = openForWriting(path, { ...origin, createdNs: startNs });
+    try {
+      return withRecordingErrors(path, () => committerOf(database, options, blocks, lock.close));
+    } catch (error) {
+      database.close();
+      throw error;
+    }
+  } catch (error) {
+    lock.close();
+    throw error;
+  }
+}
+
+function committerOf(
+  database: Database.Database,
+  { path, startNs, retention }: CommitterOptions,
+  blocks: readonly Block[],
+  unlock: () => void,
+): Committer {
+  const dictionaries = openStoredDictionaries(database);
+  const segments = segmentWriter(database, columnPlaces(database), dictionaries.ends);
+  segments.sealLeftParts();
+  noteInterruption(database, startNs);
+  const writeSummaries = summaryWriter(database, dictionaries.transactionKeyOf);
+  const notes = noteWriter(database);
+  const alive = markAlive(database);
+  const retain = retention && openRetention(database, path, retention);
+  let closed = false;
+
+  const write = database.transaction((batch: Batch) => {
+    dictionaries.write(batch);
+    batch.losses.forEach(notes.addLoss);
+    batch.clockSteps.forEach(notes.addClockStep);
+    for (const { slot, firstNumber, unwritten, seal } of batch.rows) {
+      const block = blocks[slot]!;
+      if (unwritten.to > unwritten.from) writeSummaries(block, unwritten, (row) => firstNumber + row);
+      if (seal) segments.writeSealed({ block, range: fromStart(unwritten), firstNumber });
+      else segments.writePart({ block, range: unwritten, firstNumber: firstNumber + unwritten.from });
+    }
+    alive(batch.nowNs);
+  });
+
+  return {
+    opened: { nextNumber: segments.nextNumber(), ...dictionaries.read() },
+    commit: (batch) => withRecordingErrors(path, () => write.immediate(batch)),
+    retain: (nowNs) => (retain ? withRecordingErrors(path, () => retain(nowNs)) : 'done'),
+    close(nowNs) {
+      if (closed) return;
+      closed = true;
+      try {
+        withRecordingErrors(path, () => {
+          markEnded(database, nowNs);
+          // So that a user who may not create the log's files can still read; fails while a reader has it open.
+          database.pragma('busy_timeout = 0');
+          tryLeaveWal(database);
+        });
+      } finally {
+        database.close();
+        unlock();
+      }
+    },
+  };
+}
+
+/** All rows of the block up to the range's end. */
+function fromStart({ to, typeFrom, typeTo }: BlockRange): BlockRange {
+  return { from: 0, to, typeFrom: new Uint32Array(typeFrom.length), typeTo };
+}
+
+function tryLeaveWal(database: Database.Database): void {
+  try {
+    // MEMORY is DELETE to whoever opens the file next, without the journal that would keep readers out after a kill.
+    database.pragma('journal_mode = MEMORY');
+  } catch (error) {
+    if (!String((error as { code?: unknown }).code).startsWith('SQLITE_BUSY')) throw error;
+  }
+}

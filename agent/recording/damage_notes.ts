@@ -1,0 +1,38 @@
+/** What a reader found damaged and left out, told as losses with every answer that it touches. */
+import { U64_MAX } from './format.ts';
+import type { SegmentMeta } from './segment_index.ts';
+import type { Loss } from './side_notes.ts';
+
+export interface DamageNotes {
+  /** A segment whose columns can not be read. */
+  add(meta: SegmentMeta): void;
+  /** An entry of which not even the time is known. */
+  addEntry(): void;
+  has(meta: SegmentMeta): boolean;
+  losses(fromNs?: bigint, toNs?: bigint): Loss[];
+}
+
+export function damageNotes(): DamageNotes {
+  const segments = new Map<number, SegmentMeta>();
+  let entries = false;
+  const loss = (count: number, fromNs: bigint, toNs: bigint): Loss => ({
+    cause: 'damaged',
+    eventType: null,
+    count,
+    fromNs,
+    toNs,
+  });
+  return {
+    add: (meta) => void segments.set(meta.firstNumber, meta),
+    addEntry: () => {
+      entries = true;
+    },
+    has: ({ firstNumber }) => segments.has(firstNumber),
+    losses: (fromNs = 0n, toNs = U64_MAX) => [
+      ...(entries ? [loss(0, fromNs, toNs)] : []),
+      ...[...segments.values()]
+        .filter(({ minNs, maxNs }) => minNs < toNs && maxNs >= fromNs)
+        .map(({ minNs, maxNs, eventCount }) => loss(eventCount, minNs, maxNs)),
+    ],
+  };
+}

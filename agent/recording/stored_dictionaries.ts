@@ -1,0 +1,102 @@
+/** The dictionaries' tables, as the half of a writer that owns the database sees them. */
+import type Database from 'better-sqlite3';
+import type { Batch, NewEntries, OpenedRecording } from './batch.ts';
+import { hashWriter } from './context_hash.ts';
+import type { ContextEntry, FileEntry } from './dictionaries.ts';
+import { IDS_IN_USE_MAX } from './dictionary.ts';
+import { RecentMap } from './recent_map.ts';
+
+const ADD_NAME = 'INSERT INTO name VALUES (?, ?)';
+const ADD_FILE = 'INSERT INTO file VALUES (?, ?, ?)';
+const ADD_CONTEXT = 'INSERT INTO context VALUES (?, ?, ?, ?, ?)';
+const TRANSACTION_KEY = 'SELECT transaction_key FROM context WHERE context_id = ?';
+
+/** Oldest first, so that the newest are the last to be forgotten. */
+const newest = (table: string, id: string) =>
+  `SELECT * FROM (SELECT * FROM ${table} ORDER BY ${id} DESC LIMIT ${IDS_IN_USE_MAX / 2}) ORDER BY ${id}`;
+
+const NEWEST_CONTEXTS = newest('context', 'context_id');
+
+export interface StoredDictionaries {
+  read(): Omit<OpenedRecording, 'nextNumber'>;
+  /** Inside a flush's transaction. */
+  write(entries: Pick<Batch, 'names' | 'files' | 'contexts'>): void;
+  /** The same number for all contexts of a transaction, 0 without one. */
+  transactionKeyOf(contextId: number): number;
+  /** The ids that come next. */
+  ends(): { nameEnd: number; fileEnd: number; contextEnd: number };
+}
+
+interface ContextRow {
+  context_id: number;
+  transaction_key: number;
+  transaction_id: string | null;
+  trace_id: string | null;
+  span_id: string | null;
+}
+
+export function openStoredDictionaries(database: Database.Database): StoredDictionaries {
+  const lastId = (table: string, id: string) =>
+    database.prepare<[], number>(`SELECT coalesce(max(${id}), 0) FROM ${table}`).pluck().get()!;
+  const addName = database.prepare(ADD_NAME);
+  const addFile = database.prepare(ADD_FILE);
+  const addContext = database.prepare(ADD_CONTEXT);
+  const storedKey = database.prepare<[number], number>(TRANSACTION_KEY).pluck();
+  const writeHashes = hashWriter(database);
+  const keys = new RecentMap<number, number>(IDS_IN_USE_MAX);
+  const last = {
+    name: lastId('name', 'name_id'),
+    file: lastId('file', 'file_id'),
+    context: lastId('context', 'context_id'),
+  };
+
+  function all<Row, Entry>(sql: string, entryOf: (row: Row) => { id: number; entry: Entry }): NewEntries<Entry> {
+    return database.prepare<[], Row>(sql).all().map(entryOf);
+  }
+
+  return {
+    read: () => ({
+      lastNameId: last.name,
+      lastFileId: last.file,
+      lastContextId: last.context,
+      names: all(newest('name', 'name_id'), (row: { name_id: number; text: string }) => ({
+        id: row.name_id,
+        entry: row.text,
+      })),
+      files: all(newest('file', 'file_id'), ({ file_id, ...entry }: FileEntry & { file_id: number }) => ({
+        id: file_id,
+        entry,
+      })),
+      contexts: all(NEWEST_CONTEXTS, (row: ContextRow): { id: number; entry: ContextEntry } => ({
+        id: row.context_id,
+        entry: {
+          transactionKey: row.transaction_key,
+          transactionId: row.transaction_id,
+          traceId: row.trace_id,
+          spanId: row.span_id,
+        },
+      })),
+    }),
+    write({ names, files, contexts }) {
+      for (const { id, entry } of names) addName.run(id, entry);
+      for (const { id, entry } of files) addFile.run(id, entry.path, entry.kind);
+      for (const { id, entry } of contexts) {
+        const { transactionKey, transactionId, traceId, spanId } = entry;
+        addContext.run(id, transactionKey, transactionId, traceId, spanId);
+        keys.set(id, transactionKey);
+      }
+      last.name = names.at(-1)?.id ?? last.name;
+      last.file = files.at(-1)?.id ?? last.file;
+      last.context = contexts.at(-1)?.id ?? last.context;
+      if (contexts.length > 0) writeHashes(last.context);
+    },
+    transactionKeyOf(contextId) {
+      const known = keys.get(contextId);
+      if (known !== undefined) return known;
+      const stored = storedKey.get(contextId) ?? 0;
+      keys.set(contextId, stored);
+      return stored;
+    },
+    ends: () => ({ nameEnd: last.name + 1, fileEnd: last.file + 1, contextEnd: last.context + 1 }),
+  };
+}

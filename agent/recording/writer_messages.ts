@@ -1,0 +1,27 @@
+/** What the two threads of a writer tell each other. One batch is under way at a time. */
+import type { Batch, OpenedRecording } from './batch.ts';
+import type { CommitterOptions } from './committer.ts';
+import type { RecordingErrorCode } from './errors.ts';
+
+export interface WriterThreadData extends CommitterOptions {
+  /** The blocks that events gather in, seen by both. */
+  blocks: readonly SharedArrayBuffer[];
+}
+
+export type ToWriterThread = { kind: 'write'; batch: Batch } | { kind: 'close'; nowNs: bigint };
+
+/** Errors lose their class on the way. */
+export interface FailureMessage {
+  /** Undefined for what is not the recording's failure but ours. */
+  code: RecordingErrorCode | undefined;
+  message: string;
+}
+
+export type FromWriterThread =
+  | { kind: 'opened'; opened: OpenedRecording }
+  | { kind: 'not_opened'; failure: FailureMessage }
+  | { kind: 'written' }
+  | { kind: 'failed'; failure: FailureMessage }
+  /** Retention can not keep the limit. */
+  | { kind: 'stuck' }
+  | { kind: 'closed'; failure: FailureMessage | undefined };

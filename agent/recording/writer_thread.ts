@@ -1,0 +1,180 @@
+/**
+ * Writes a recording from a thread of its own, so that neither compressing nor a slow disk holds up the one that
+ * drains the kernel's rings.
+ *
+ *   this thread    append -> blocks --batch--> ................... written --> blocks are free again
+ *   its thread                          encode, compress, commit, retain
+ */
+import { once } from 'node:events';
+import { extname } from 'node:path';
+import { Worker } from 'node:worker_threads';
+import { type Block, blockBytes, blockOver } from '../../bpf/schema/block.ts';
+import type { OpenedRecording } from './batch.ts';
+import { SEGMENT_ROWS_MAX } from './codec/encode_segment.ts';
+import { RecordingError } from './errors.ts';
+import { createGatherer, type Gatherer } from './gatherer.ts';
+import type { RecordingWriter, WriterOptions } from './writer.ts';
+import type { FailureMessage, FromWriterThread, ToWriterThread, WriterThreadData } from './writer_messages.ts';
+
+/** Blocks of 4096 events that gather or wait: at 300,000 events/s the disk may stand still for half a second. */
+const BLOCKS = 40;
+
+/** A file that can not be written is tried again so often. */
+const RETRY_MS = 500;
+
+/** At the end a file that can not be written is tried so often. */
+const LAST_TRIES = 3;
+
+/** Young objects of the thread: batches, and what zlib and SQLite hand out. */
+const YOUNG_MEGABYTES = 4;
+
+export interface WriterThreadOptions extends WriterOptions {
+  /** Whether the file can be written just now changed; undefined: it can again. */
+  onTrouble(problem: RecordingError | undefined): void;
+  /** Pinned transactions take more than the limit. */
+  onStuck?(): void;
+}
+
+export interface WriterThread extends Omit<RecordingWriter, 'flush' | 'close'> {
+  /** Begins to commit what was gathered, as soon as the commit before has ended. */
+  flush(): void;
+  /** Rows that can be appended. While the file can not be written there is always room: what is too much is counted. */
+  freeRows(): number;
+  /** Commits everything. Rejects when that can not be done. */
+  close(): Promise<void>;
+}
+
+export async function openWriterThread(options: WriterThreadOptions): Promise<WriterThread> {
+  const { nowNs, onTrouble, onStuck, ...rest } = options;
+  const memory = Array.from({ length: BLOCKS }, () => new SharedArrayBuffer(blockBytes(SEGMENT_ROWS_MAX)));
+  const workerData: WriterThreadData = { ...rest, startNs: nowNs(), blocks: memory };
+  // Compiled it has another name.
+  const worker = new Worker(new URL(`./writer_worker${extname(import.meta.filename)}`, import.meta.url), {
+    workerData,
+    resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MEGABYTES },
+  });
+  const opened = await openedBy(worker);
+  const blocks = memory.map((shared) => blockOver(shared, SEGMENT_ROWS_MAX));
+  return writerOf(worker, createGatherer(opened, blocks, nowNs), options);
+}
+
+async function openedBy(worker: Worker): Promise<OpenedRecording> {
+  const [message] = (await once(worker, 'message')) as [FromWriterThread];
+  if (message.kind === 'opened') return message.opened;
+  await worker.terminate();
+  throw errorOf((message as Extract<FromWriterThread, { kind: 'not_opened' }>).failure);
+}
+
+function writerOf(worker: Worker, gatherer: Gatherer, options: WriterThreadOptions): WriterThread {
+  const { nowNs, onTrouble, onStuck } = options;
+  let underWay = false;
+  let flushWanted = false;
+  let sealAll = false;
+  let trouble: RecordingError | undefined;
+  let triedMs = 0;
+  /** A bug in the thread; whoever uses the writer gets it. */
+  let broken: unknown;
+  let settled = () => {};
+  const closed = Promise.withResolvers<FailureMessage | undefined>();
+
+  worker.on('error', (error) => {
+    broken = error;
+    settled();
+    closed.resolve(undefined);
+  });
+  worker.on('message', (message: FromWriterThread) => {
+    if (message.kind === 'stuck') onStuck?.();
+    else if (message.kind === 'closed') closed.resolve(message.failure);
+    else if (message.kind === 'written' || message.kind === 'failed') answered(message);
+  });
+
+  function answered(message: Extract<FromWriterThread, { kind: 'written' | 'failed' }>): void {
+    underWay = false;
+    if (message.kind === 'written') {
+      gatherer.committed();
+      setTrouble(undefined);
+    } else {
+      gatherer.failed();
+      setTrouble(errorOf(message.failure));
+    }
+    settled();
+    if (flushWanted && !trouble) flush();
+  }
+
+  function setTrouble(next: RecordingError | undefined): void {
+    const changed = next?.code !== trouble?.code;
+    trouble = next;
+    if (changed) onTrouble(next);
+  }
+
+  function flush(): void {
+    if (broken) throw broken;
+    if (underWay) {
+      flushWanted = true;
+      return;
+    }
+    if (trouble && performance.now() - triedMs < RETRY_MS) return;
+    flushWanted = false;
+    const batch = gatherer.take({ sealAll });
+    if (!batch) return;
+    underWay = true;
+    triedMs = performance.now();
+    send(worker, { kind: 'write', batch });
+  }
+
+  /** Until nothing is under way. */
+  async function settle(): Promise<void> {
+    while (underWay && !broken) await new Promise<void>((resolve) => (settled = resolve));
+    if (broken) throw broken;
+  }
+
+  async function writeAll(): Promise<void> {
+    await settle();
+    sealAll = true;
+    for (let tries = LAST_TRIES; tries > 0; tries--) {
+      triedMs = 0;
+      flush();
+      await settle();
+      if (!trouble) return;
+    }
+    throw trouble;
+  }
+
+  async function closeThread(): Promise<void> {
+    send(worker, { kind: 'close', nowNs: nowNs() });
+    const failure = await closed.promise;
+    if (failure) throw errorOf(failure);
+  }
+
+  return {
+    oldestIds: gatherer.oldestIds,
+    nameId: gatherer.nameId,
+    fileId: gatherer.fileId,
+    contextId: gatherer.contextId,
+    recordLoss: gatherer.addLoss,
+    recordClock: gatherer.addClockStep,
+    flush,
+    freeRows: () => (trouble ? Number.POSITIVE_INFINITY : gatherer.freeRows()),
+    append(block: Block) {
+      const taken = gatherer.append(block, 0);
+      if (taken < block.rowCount) gatherer.drop(block, taken);
+    },
+    async close() {
+      try {
+        await writeAll();
+      } finally {
+        if (!broken) await closeThread();
+        await worker.terminate();
+      }
+    },
+  };
+}
+
+function send(worker: Worker, message: ToWriterThread): void {
+  worker.postMessage(message);
+}
+
+function errorOf({ code, message }: FailureMessage): RecordingError {
+  if (code) return new RecordingError(code, message);
+  throw new Error(`the writer's thread failed: ${message}`);
+}

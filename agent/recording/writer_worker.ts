@@ -1,0 +1,82 @@
+/** The thread that owns the database: started by writer_thread.ts. */
+import { parentPort, workerData } from 'node:worker_threads';
+import { blockOver } from '../../bpf/schema/block.ts';
+import { SEGMENT_ROWS_MAX } from './codec/encode_segment.ts';
+import { type Committer, openCommitter } from './committer.ts';
+import { RecordingError } from './errors.ts';
+import type { FailureMessage, FromWriterThread, ToWriterThread, WriterThreadData } from './writer_messages.ts';
+
+const port = parentPort!;
+const { blocks: memory, ...options } = workerData as WriterThreadData;
+const blocks = memory.map((shared) => blockOver(shared, SEGMENT_ROWS_MAX));
+
+let retaining: NodeJS.Immediate | undefined;
+/** Wall clock of the last batch, which is recent: a quiet writer sends one now and then. */
+let nowNs = options.startNs;
+
+const committer = open();
+if (committer) {
+  send({ kind: 'opened', opened: committer.opened });
+  port.on('message', (message: ToWriterThread) => {
+    if (message.kind === 'write') write(committer, message);
+    else close(committer, message.nowNs);
+  });
+  retainLater(committer);
+}
+
+function open(): Committer | undefined {
+  try {
+    return openCommitter(options, blocks);
+  } catch (error) {
+    send({ kind: 'not_opened', failure: failureOf(error) });
+    return undefined;
+  }
+}
+
+function write(writer: Committer, { batch }: Extract<ToWriterThread, { kind: 'write' }>): void {
+  nowNs = batch.nowNs;
+  try {
+    writer.commit(batch);
+    send({ kind: 'written' });
+  } catch (error) {
+    send({ kind: 'failed', failure: failureOf(error) });
+    return;
+  }
+  retainLater(writer);
+}
+
+/** Between batches, a step at a time: they come first. */
+function retainLater(writer: Committer): void {
+  retaining ??= setImmediate(() => {
+    retaining = undefined;
+    try {
+      const state = writer.retain(nowNs);
+      if (state === 'more') retainLater(writer);
+      else if (state === 'stuck') send({ kind: 'stuck' });
+    } catch (error) {
+      // The next commit meets the same trouble and reports it.
+      if (!(error instanceof RecordingError)) throw error;
+    }
+  });
+}
+
+function close(writer: Committer, endNs: bigint): void {
+  clearImmediate(retaining);
+  let failure: FailureMessage | undefined;
+  try {
+    writer.close(endNs);
+  } catch (error) {
+    failure = failureOf(error);
+  }
+  send({ kind: 'closed', failure });
+  port.close();
+}
+
+function failureOf(error: unknown): FailureMessage {
+  if (error instanceof RecordingError) return { code: error.code, message: error.message };
+  return { code: undefined, message: error instanceof Error ? (error.stack ?? error.message) : String(error) };
+}
+
+function send(message: FromWriterThread): void {
+  port.postMessage(message);
+}

@@ -1,0 +1,80 @@
+/** `--retain-bytes` and `--retain-age`: what the node's recording keeps. */
+import { statfsSync } from 'node:fs';
+import { type Command, InvalidArgumentError } from 'commander';
+import { parseDuration } from './recording/duration.ts';
+import { RETAIN_BYTES_MIN, type RetentionLimits } from './recording/retention.ts';
+
+export interface RetentionFlags {
+  retainBytes?: number;
+  retainAge?: bigint;
+}
+
+const RETAIN_BYTES_MAX_DEFAULT = 10e9;
+const DISK_SHARE_DEFAULT = 0.1;
+
+const UNIT_BYTES: Readonly<Record<string, number>> = {
+  B: 1,
+  KB: 1e3,
+  MB: 1e6,
+  GB: 1e9,
+  TB: 1e12,
+  KiB: 2 ** 10,
+  MiB: 2 ** 20,
+  GiB: 2 ** 30,
+  TiB: 2 ** 40,
+};
+
+export function withRetentionOptions(command: Command): Command {
+  return command
+    .option(
+      '--retain-bytes <size>',
+      'largest size of the recording, such as 500MB or 20GiB: the oldest events go (default: 10GB, or a tenth of the disk if that is less)',
+      retainBytes,
+    )
+    .option('--retain-age <duration>', 'longest time that events are kept, such as 12h or 7d (default: no limit)', age);
+}
+
+/** `500MB`, `20GiB`, `8388608`; undefined for anything else. */
+export function parseBytes(text: string): number | undefined {
+  const [, digits, unit = 'B'] = /^(\d{1,15}(?:\.\d{1,6})?)\s?([KMGT]?i?B)?$/.exec(text) ?? [];
+  const factor = UNIT_BYTES[unit];
+  if (digits === undefined || factor === undefined) return undefined;
+  const bytes = Math.floor(Number(digits) * factor);
+  return Number.isSafeInteger(bytes) ? bytes : undefined;
+}
+
+function retainBytes(value: string): number {
+  const bytes = parseBytes(value);
+  if (bytes === undefined)
+    throw new InvalidArgumentError('It must be a size, such as 500MB, 20GiB or a number of bytes.');
+  if (bytes < RETAIN_BYTES_MIN) throw new InvalidArgumentError(`It must be at least ${RETAIN_BYTES_MIN / 2 ** 20}MiB.`);
+  return bytes;
+}
+
+function age(value: string): bigint {
+  const ns = parseDuration(value);
+  if (!ns) throw new InvalidArgumentError('It must be a duration with its unit, such as 12h or 7d.');
+  return ns;
+}
+
+/** The flags again, for a process that is to have the same. */
+export function retentionArguments({ retainBytes, retainAge }: RetentionFlags): string[] {
+  return [
+    ...(retainBytes === undefined ? [] : ['--retain-bytes', String(retainBytes)]),
+    ...(retainAge === undefined ? [] : ['--retain-age', `${retainAge}ns`]),
+  ];
+}
+
+/** What the flags ask for, on the disk that `folder` is on. */
+export function retentionLimits({ retainBytes, retainAge }: RetentionFlags, folder: string): RetentionLimits {
+  return {
+    bytes: retainBytes ?? defaultBytes(folder),
+    ...(retainAge !== undefined && { ageNs: retainAge }),
+  };
+}
+
+function defaultBytes(folder: string): number {
+  const { blocks, bsize } = statfsSync(folder);
+  const share = Math.floor(blocks * bsize * DISK_SHARE_DEFAULT);
+  return Math.max(RETAIN_BYTES_MIN, Math.min(RETAIN_BYTES_MAX_DEFAULT, share));
+}

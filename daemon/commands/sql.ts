@@ -1,0 +1,66 @@
+/** `kreplay sql`: any question to a recording. */
+import { once } from 'node:events';
+import { setImmediate } from 'node:timers/promises';
+import { Command, Option } from 'commander';
+import { EVENT_TYPES } from '../../bpf/schema/index.ts';
+import { askSql, type SqlValue } from '../export/sql_query.ts';
+import { type RecordingOptions, withRecordingOptions, withSource } from './recording_options.ts';
+import { ROW_FORMATS, type RowFormat, rowPrinter } from './row_printers.ts';
+
+/** Rows that are printed at once, and aligned in a table. */
+const ROWS = 256;
+
+const HELP = `
+Tables: events, ${EVENT_TYPES.join(', ')}, transactions, losses, clock.
+Conditions on these columns of the event tables find events without reading all others:
+  of_transaction, of_service, and since, until (2026-11-20T10:00:00Z, nanoseconds, or '-15m')
+
+  kreplay sql "select comm, sum(result) from sys_write where since = '-15m' group by comm"
+  kreplay sql "select * from events('order-1')"`;
+
+interface Options extends RecordingOptions {
+  format: RowFormat;
+}
+
+export function sqlCommand(): Command {
+  const command = new Command('sql').description('ask a recording in SQL').argument('<query>', 'SELECT ...');
+  return withRecordingOptions(command)
+    .addOption(
+      new Option('--format <format>', 'how to print the rows')
+        .choices(ROW_FORMATS)
+        .default(process.stdout.isTTY ? 'table' : 'ndjson', 'table on a terminal, else ndjson'),
+    )
+    .addHelpText('after', HELP)
+    .action(ask);
+}
+
+async function ask(query: string, options: Options): Promise<void> {
+  await withSource(options, async (source) => {
+    const answer = askSql(source, query, BigInt(Date.now()) * 1_000_000n);
+    try {
+      const printer = rowPrinter(options.format, answer.columns);
+      await print(printer.head());
+      for (const rows of grouped(answer.rows)) await print(printer.rows(rows));
+      await print(printer.tail());
+    } finally {
+      answer.close();
+    }
+  });
+}
+
+function* grouped(rows: Iterable<SqlValue[]>): Generator<SqlValue[][]> {
+  let group: SqlValue[][] = [];
+  for (const row of rows) {
+    group.push(row);
+    if (group.length < ROWS) continue;
+    yield group;
+    group = [];
+  }
+  if (group.length > 0) yield group;
+}
+
+async function print(text: string): Promise<void> {
+  if (text !== '' && !process.stdout.write(text)) await once(process.stdout, 'drain');
+  // That the reader has gone is heard in between.
+  await setImmediate();
+}

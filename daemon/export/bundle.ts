@@ -1,0 +1,38 @@
+/** A recording that holds chosen events only, with the texts that they use; event ids stay as they are. */
+import { statSync } from 'node:fs';
+import { createBundle } from '../../agent/recording/bundle.ts';
+import type { FileKind } from '../../bpf/schema/owner.ts';
+import type { EventWriter, Surroundings } from './format.ts';
+import { type IdMap, remapped } from './remap.ts';
+
+export function bundleWriter(path: string, { dictionary, origin, losses, clockSteps }: Surroundings): EventWriter {
+  const { recordingId, node } = dictionary;
+  const bundle = withoutAdvice(() => createBundle({ path, recordingId, node, ...origin }));
+  const ids: IdMap = {
+    name: (id) => bundle.nameId(dictionary.name(id)),
+    file: (id) => {
+      const file = dictionary.file(id);
+      return file ? bundle.fileId(file.path, file.kind as FileKind) : 0;
+    },
+    context: (id) => bundle.contextId(dictionary.context(id)),
+  };
+  return {
+    write: ({ block }) => withoutAdvice(() => bundle.append(remapped(block, ids))),
+    finish: () =>
+      withoutAdvice(() => {
+        for (const loss of losses()) bundle.recordLoss(loss);
+        for (const step of clockSteps) bundle.recordClock(step);
+      }),
+    close: () => withoutAdvice(bundle.close),
+    bytes: () => statSync(path).size,
+  };
+}
+
+/** What to do about a data folder does not help here: SQLite's own error is put in words by who knows the target. */
+function withoutAdvice<Result>(work: () => Result): Result {
+  try {
+    return work();
+  } catch (error) {
+    throw (error as Error).cause ?? error;
+  }
+}

@@ -1,0 +1,30 @@
+/** What can go wrong while events leave or enter: one line that says what to do next, and exit code 1. */
+
+export class ExportError extends Error {
+  override readonly name = 'ExportError';
+}
+
+const NO_SPACE = /^(ENOSPC|EDQUOT|SQLITE_FULL)/;
+const NOT_WRITABLE = /^(EACCES|EPERM|EROFS|EISDIR|SQLITE_(CANTOPEN|READONLY|PERM))/;
+const IO_FAILED = /^(EIO|EFBIG|SQLITE_IOERR)/;
+
+/** A failure to write `path` in words; any other error stays what it is. */
+export function toWriteError(error: unknown, path: string): unknown {
+  const { code, message } = error as { code?: unknown; message?: string };
+  if (error instanceof ExportError || typeof code !== 'string') return error;
+  const because = (advice: string) => new ExportError(`${path}: ${advice} (${message})`, { cause: error });
+  if (NO_SPACE.test(code)) return because('no space is left on the device: free some, or write elsewhere');
+  if (NOT_WRITABLE.test(code)) return because('it can not be written: check owner and mode of its folder');
+  if (code === 'ENOENT' || code === 'ENOTDIR') return because('its folder does not exist: create it');
+  if (code === 'EEXIST') return because('something else has this name: move it away');
+  if (IO_FAILED.test(code)) return because('writing failed: check the disk and the kernel log');
+  return error;
+}
+
+export function withWriteErrors<Result>(path: string, work: () => Result): Result {
+  try {
+    return work();
+  } catch (error) {
+    throw toWriteError(error, path);
+  }
+}

@@ -1,0 +1,107 @@
+/** Takes events out of a recording: scan, redact, write, and only then show the file. */
+import { dirname } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
+import { stringify } from '../json.ts';
+import type { Dictionary, ScannedBlock } from '../store/store.ts';
+import { ExportError, toWriteError } from './errors.ts';
+import type { EventWriter, Format, Origin, Surroundings } from './format.ts';
+import { newHiddenFile, refuseTaken } from './new_file.ts';
+import { fileOutput, standardOutput } from './output.ts';
+import { newRedaction, type Redaction } from './redaction.ts';
+import { clockStepsIn, lossesIn, type Selection } from './selection.ts';
+import type { Source } from './source.ts';
+import { streamWriter } from './stream_writer.ts';
+
+export const STANDARD_OUTPUT = '-';
+
+export interface ExportOptions {
+  source: Source;
+  selection: Selection;
+  format: Format;
+  /** A path, or `-`. */
+  output: string;
+  force: boolean;
+  redact: boolean;
+  /** Ends it early, and leaves nothing behind. */
+  signal: AbortSignal;
+  onProgress(done: { events: number; bytes: number }): void;
+}
+
+export interface ExportSummary {
+  events: number;
+  bytes: number;
+  /** Events that the recording is missing in the window. */
+  lost: number;
+  /** Losses that touch the window; of some it is not known how many events they took. */
+  gaps: number;
+}
+
+export async function exportEvents(options: ExportOptions): Promise<ExportSummary> {
+  if (options.output === STANDARD_OUTPUT) return writeEvents(options, STANDARD_OUTPUT);
+  refuseTaken(options.output, options);
+  const file = newHiddenFile(dirname(options.output), options.output);
+  try {
+    const summary = await writeEvents(options, file.path);
+    file.show(options.output, options);
+    return summary;
+  } catch (error) {
+    throw toWriteError(error, options.output);
+  } finally {
+    file.discard();
+  }
+}
+
+async function writeEvents(options: ExportOptions, path: string): Promise<ExportSummary> {
+  const { source, selection, signal, onProgress } = options;
+  const losses = () => lossesIn(source, selection.window);
+  const clockSteps = clockStepsIn(source, selection.window);
+  const { dictionary, origin, blocks } = chosenBlocks(options);
+  let writer: EventWriter | undefined;
+  let events = 0;
+  try {
+    for (const scanned of blocks) {
+      if (signal.aborted) throw new ExportError('interrupted');
+      // A block without events is a scan that looks further.
+      if (scanned.block.rowCount > 0) {
+        const firstNs = (scanned.block.columns.get('timestamp_ns') as BigUint64Array)[0]!;
+        writer ??= writerFor(options, path, { dictionary, origin, firstNs, losses, clockSteps });
+        await writer.write(scanned);
+        events += scanned.block.rowCount;
+        onProgress({ events, bytes: writer.bytes() });
+      }
+      // Signals are heard in between.
+      await setImmediate();
+    }
+    if (!writer) throw new ExportError(`${source.path} has no such events: nothing was exported`);
+    await writer.finish();
+  } finally {
+    writer?.close();
+  }
+  const counts = losses().map(({ count }) => count);
+  return { events, bytes: writer.bytes(), lost: counts.reduce((sum, count) => sum + count, 0), gaps: counts.length };
+}
+
+interface Chosen {
+  dictionary: Dictionary;
+  origin: Origin;
+  blocks: Iterable<ScannedBlock>;
+}
+
+function chosenBlocks({ source, selection, redact }: ExportOptions): Chosen {
+  const blocks = source.scan(selection.filter);
+  const { bootId, machineId, createdNs } = source.reader.info();
+  if (!redact) return { dictionary: source.dictionary, origin: { bootId, machineId, createdNs }, blocks };
+  const redaction = newRedaction(source.dictionary, stringify(selection));
+  const origin = { bootId: '', machineId: '', createdNs };
+  return { dictionary: redaction.dictionary, origin, blocks: redacted(blocks, redaction) };
+}
+
+function* redacted(blocks: Iterable<ScannedBlock>, { redact }: Redaction): Generator<ScannedBlock, void> {
+  for (const scanned of blocks) yield redact(scanned);
+}
+
+function writerFor({ format, output }: ExportOptions, path: string, surroundings: Surroundings): EventWriter {
+  if (format.kind === 'file') return format.writer(path, surroundings);
+  const target = path === STANDARD_OUTPUT ? standardOutput() : fileOutput(path, output);
+  return streamWriter(target, format.encoder(surroundings));
+}

@@ -1,0 +1,89 @@
+/** An event as one row: what every event has, then the fields of each type, derived from the schema. */
+import { type ApiEvent, apiName } from '../../bpf/schema/api.ts';
+import { commonFields } from '../../bpf/schema/common.ts';
+import type { Fields } from '../../bpf/schema/define.ts';
+import { EVENTS } from '../../bpf/schema/index.ts';
+import type { Kind } from '../../bpf/schema/kinds.ts';
+import { stringify } from '../json.ts';
+
+export type FlatValue = string | number | bigint | null;
+
+/** `unsigned` may be more than SQLite's integers hold. */
+export type FlatType = 'text' | 'integer' | 'unsigned';
+
+export interface FlatColumn {
+  readonly name: string;
+  readonly type: FlatType;
+  /** Null for an event that has no such field. */
+  value(event: ApiEvent): FlatValue;
+}
+
+/** Of every event. */
+export const COMMON_COLUMNS: readonly FlatColumn[] = [
+  plain('event_id', 'text'),
+  plain('event_type', 'text'),
+  ...columnsOf(commonFields),
+  plain('error', 'text'),
+  plain('node', 'text'),
+];
+
+/** Of one event type, by its name, beside those of every event. */
+export const OWN_COLUMNS: ReadonlyMap<string, readonly FlatColumn[]> = new Map(
+  EVENTS.map(({ name, fields }) => [
+    name,
+    columnsOf(Object.fromEntries(Object.entries(fields).filter(([field]) => !(field in commonFields)))),
+  ]),
+);
+
+/** Fields of the same name and kind in several types are one column. */
+export const EVENT_COLUMNS: readonly FlatColumn[] = [
+  ...new Map([...COMMON_COLUMNS, ...[...OWN_COLUMNS.values()].flat()].map((column) => [column.name, column])).values(),
+];
+
+export function columnsOfType(eventType: string): readonly FlatColumn[] {
+  return [...COMMON_COLUMNS, ...OWN_COLUMNS.get(eventType)!];
+}
+
+function columnsOf(fields: Fields): FlatColumn[] {
+  return Object.entries(fields).flatMap(([fieldName, field]) => flattened(apiName(fieldName, field), field.kind));
+}
+
+function flattened(name: string, kind: Kind): FlatColumn[] {
+  switch (kind.source) {
+    case 'value':
+    case 'boot_time':
+      return kind.columns.map(({ storage }) =>
+        plain(name, kind.labels ? 'text' : storage === 'u64' ? 'unsigned' : 'integer'),
+      );
+    case 'text':
+      return [plain(name, 'text')];
+    case 'process':
+      return [plain('service_name', 'text')];
+    case 'context':
+      return [
+        ...['transaction_id', 'trace_id', 'span_id'].map((id) => plain(id, 'text')),
+        { name: 'attribution_source', type: 'text', value: ({ attribution }) => attribution.source },
+        { name: 'attribution_quality', type: 'text', value: ({ attribution }) => attribution.quality },
+      ];
+    case 'file':
+      return [plain(name, 'text'), plain('file_kind', 'text')];
+    case 'origins':
+      return [asJson(name)];
+  }
+}
+
+function plain(name: string, type: FlatType): FlatColumn {
+  return { name, type, value: (event) => (fieldOf(event, name) as FlatValue | undefined) ?? null };
+}
+
+function asJson(name: string): FlatColumn {
+  const value = (event: ApiEvent) => {
+    const field = fieldOf(event, name);
+    return field === undefined ? null : stringify(field);
+  };
+  return { name, type: 'text', value };
+}
+
+function fieldOf(event: ApiEvent, name: string): unknown {
+  return (event as unknown as Record<string, unknown>)[name];
+}

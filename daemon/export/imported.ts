@@ -1,0 +1,132 @@
+/** Recordings that were put into a data folder: each checked whole, copied, and named by what it holds. */
+import { createHash } from 'node:crypto';
+import {
+  closeSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readSync,
+  rmSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { corrupt, RecordingError, toRecordingError } from '../../agent/recording/errors.ts';
+import { openReader, type RecordingInfo } from '../../agent/recording/reader.ts';
+import { toWriteError, withWriteErrors } from './errors.ts';
+import { newHiddenFile } from './new_file.ts';
+
+const HASH_DIGITS = 12;
+const HASH_CHUNK_BYTES = 1 << 20;
+
+export interface Imported {
+  path: string;
+  info: RecordingInfo;
+  /** It was there already. */
+  known: boolean;
+}
+
+/** Afterwards `data` has it, whole; the file itself stays as it is. */
+export function importRecording(file: string, data: string): Imported {
+  const folder = join(data, 'imported');
+  withWriteErrors(folder, () => mkdirSync(folder, { recursive: true }));
+  const source = withinReach(file, folder);
+  const copy = newHiddenFile(folder, folder);
+  try {
+    copyDatabase(source.path, copy.path, folder);
+    const info = checked(copy.path, file);
+    const path = join(folder, `${info.recordingId}-${contentHash(copy.path)}.kreplay`);
+    const known = existsSync(path);
+    if (!known) copy.show(path, { force: false });
+    return { path, info, known };
+  } finally {
+    copy.discard();
+    source.discard();
+  }
+}
+
+export function listImported(data: string): { path: string; info: RecordingInfo }[] {
+  const folder = join(data, 'imported');
+  if (!existsSync(folder)) return [];
+  const names = readdirSync(folder).filter((name) => name.endsWith('.kreplay') && !name.startsWith('.'));
+  return names.sort().map((name) => ({ path: join(folder, name), info: infoOf(join(folder, name)) }));
+}
+
+function infoOf(path: string): RecordingInfo {
+  const reader = openReader(path);
+  try {
+    return reader.info();
+  } finally {
+    reader.close();
+  }
+}
+
+/**
+ * SQLite puts an index beside a write-ahead log before it reads one. When the recording of a killed host lies where that
+ * is not possible, both are read from a copy; where the index is there, a writer may be too, and a copy might be torn.
+ */
+function withinReach(file: string, folder: string): { path: string; discard(): void } {
+  try {
+    infoOf(file);
+    return { path: file, discard() {} };
+  } catch (error) {
+    const { code } = error as { code?: unknown };
+    const unindexed = existsSync(`${file}-wal`) && !existsSync(`${file}-shm`);
+    if (!unindexed || (code !== 'recording_not_readable' && code !== 'recording_not_writable')) throw error;
+  }
+  const scratch = mkdtempSync(join(folder, '.import-'));
+  const discard = () => rmSync(scratch, { recursive: true, force: true });
+  try {
+    const path = join(scratch, 'recording.kreplay');
+    for (const end of ['', '-wal']) copyFileSync(file + end, path + end);
+    return { path, discard };
+  } catch (error) {
+    discard();
+    throw toWriteError(error, folder);
+  }
+}
+
+/** With what stands in the log, and without what was removed from the file. */
+function copyDatabase(from: string, to: string, folder: string): void {
+  const database = new Database(from, { readonly: true });
+  try {
+    database.prepare('VACUUM INTO ?').run(to);
+  } catch (error) {
+    const known = toWriteError(error, folder);
+    throw known === error ? toRecordingError(error, from) : known;
+  } finally {
+    database.close();
+  }
+}
+
+/** Decodes every segment of the copy at `path`. */
+function checked(path: string, name: string): RecordingInfo {
+  const reader = openReader(path);
+  try {
+    const info = reader.info();
+    let events = 0;
+    for (const block of reader.scan({})) events += block.rowCount;
+    if (events === info.eventCount) return info;
+    throw corrupt(`only ${events} of its ${info.eventCount} events can be read`);
+  } catch (error) {
+    if (!(error instanceof RecordingError)) throw error;
+    throw new RecordingError(error.code, `${name} was not imported: ${error.message}`, error);
+  } finally {
+    reader.close();
+  }
+}
+
+function contentHash(path: string): string {
+  const hash = createHash('sha256');
+  const chunk = Buffer.alloc(HASH_CHUNK_BYTES);
+  const descriptor = openSync(path, 'r');
+  try {
+    for (let size = readSync(descriptor, chunk); size > 0; size = readSync(descriptor, chunk))
+      hash.update(chunk.subarray(0, size));
+  } finally {
+    closeSync(descriptor);
+  }
+  return hash.digest('hex').slice(0, HASH_DIGITS);
+}

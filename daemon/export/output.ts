@@ -1,0 +1,38 @@
+/** Where a stream of events goes: a file, or standard output at the pace of whoever reads it. */
+import { once } from 'node:events';
+import { closeSync, openSync, writeSync } from 'node:fs';
+import { withWriteErrors } from './errors.ts';
+
+export interface Output {
+  write(chunk: string | Buffer): Promise<void>;
+  bytes(): number;
+  close(): void;
+}
+
+/** `path` must be there; `name` is what the user calls it. */
+export function fileOutput(path: string, name: string): Output {
+  const descriptor = withWriteErrors(name, () => openSync(path, 'r+'));
+  let bytes = 0;
+  return {
+    async write(chunk) {
+      const data = Buffer.from(chunk as string);
+      // A write to a full disk may take a part before the next one fails.
+      for (let at = 0; at < data.length; ) at += withWriteErrors(name, () => writeSync(descriptor, data, at));
+      bytes += data.length;
+    },
+    bytes: () => bytes,
+    close: () => closeSync(descriptor),
+  };
+}
+
+export function standardOutput(): Output {
+  let bytes = 0;
+  return {
+    async write(chunk) {
+      bytes += Buffer.byteLength(chunk);
+      if (!process.stdout.write(chunk)) await once(process.stdout, 'drain');
+    },
+    bytes: () => bytes,
+    close() {},
+  };
+}

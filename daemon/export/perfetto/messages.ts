@@ -1,0 +1,91 @@
+/** Protocol buffer messages, written field by field into one buffer: https://protobuf.dev/programming-guides/encoding */
+
+const VARINT = 0;
+const FIXED64 = 1;
+const LENGTH_DELIMITED = 2;
+
+const INITIAL_BYTES = 64 * 1024;
+/** The longest varint is ten bytes, and a field's tag stands in front of it. */
+const SCALAR_BYTES_MAX = 16;
+
+export interface MessageWriter {
+  /** An unsigned integer, or a signed one of protobuf's int32 and int64 types. */
+  integer(field: number, value: number | bigint): void;
+  fixed64(field: number, value: bigint): void;
+  text(field: number, value: string): void;
+  /** A message inside; `write` writes its fields. */
+  message(field: number, write: () => void): void;
+  /** What was written since the last call. */
+  take(): Buffer;
+}
+
+export function newMessageWriter(): MessageWriter {
+  let buffer = Buffer.alloc(INITIAL_BYTES);
+  let end = 0;
+
+  function reserve(bytes: number): void {
+    if (end + bytes <= buffer.length) return;
+    const larger = Buffer.alloc(Math.max(buffer.length * 2, end + bytes));
+    buffer.copy(larger, 0, 0, end);
+    buffer = larger;
+  }
+
+  /** Two words: bigints would cost one allocation a byte. */
+  function varint(low: number, high: number): void {
+    while (high !== 0 || low > 0x7f) {
+      buffer[end++] = (low & 0x7f) | 0x80;
+      low = ((low >>> 7) | (high << 25)) >>> 0;
+      high >>>= 7;
+    }
+    buffer[end++] = low;
+  }
+
+  function tag(field: number, wireType: number): void {
+    varint((field << 3) | wireType, 0);
+  }
+
+  function integer(value: number | bigint): void {
+    const whole = BigInt.asUintN(64, BigInt(value));
+    varint(Number(whole & 0xffff_ffffn), Number(whole >> 32n));
+  }
+
+  return {
+    integer(field, value) {
+      reserve(SCALAR_BYTES_MAX);
+      tag(field, VARINT);
+      if (typeof value === 'number' && value >= 0 && value <= 0xffff_ffff) varint(value, 0);
+      else integer(value);
+    },
+    fixed64(field, value) {
+      reserve(SCALAR_BYTES_MAX);
+      tag(field, FIXED64);
+      end = buffer.writeBigUInt64LE(value, end);
+    },
+    text(field, value) {
+      const bytes = Buffer.byteLength(value);
+      reserve(SCALAR_BYTES_MAX + bytes);
+      tag(field, LENGTH_DELIMITED);
+      varint(bytes, 0);
+      end += buffer.write(value, end);
+    },
+    message(field, write) {
+      reserve(SCALAR_BYTES_MAX);
+      tag(field, LENGTH_DELIMITED);
+      const start = end;
+      write();
+      // Its length stands in front of it and is known only now.
+      const length = end - start;
+      reserve(SCALAR_BYTES_MAX);
+      end = start;
+      const width = Math.max(1, Math.ceil((32 - Math.clz32(length)) / 7));
+      buffer.copyWithin(start + width, start, start + length);
+      varint(length, 0);
+      end += length;
+    },
+    take() {
+      const taken = Buffer.from(buffer.subarray(0, end));
+      end = 0;
+      return taken;
+    },
+  };
+}

@@ -1,0 +1,45 @@
+/** Every name that slices and their arguments go by: all known from the schema, so that a packet can define them once. */
+import type { ApiEvent } from '../../../bpf/schema/api.ts';
+import { commonFields } from '../../../bpf/schema/common.ts';
+import { EVENTS } from '../../../bpf/schema/index.ts';
+import { LOSS_CAUSES } from '../../../bpf/schema/losses.ts';
+import { EVENT_COLUMNS } from '../flat_columns.ts';
+
+export const LOSS_CATEGORY = 'loss';
+export const LOST_EVENTS = 'lost_events';
+
+/** The trace says these by itself. */
+const TOLD = ['event_type', 'timestamp_ns', 'duration_ns', 'pid', 'tid'];
+export const ARGUMENTS = EVENT_COLUMNS.filter(({ name }) => !TOLD.includes(name));
+
+/** A type's first field of words says what was done: `pwrite64`, `flush`. */
+const WORDS = new Map(
+  EVENTS.map(({ name, fields }) => {
+    const field = Object.entries(fields).find(([field, { kind }]) => !(field in commonFields) && 'labels' in kind);
+    return [
+      name,
+      field && { name: field[0], words: (field[1].kind as { labels: Map<number, string> }).labels },
+    ] as const;
+  }),
+);
+
+export function sliceName(event: ApiEvent): string {
+  const { name = '' } = WORDS.get(event.event_type) ?? {};
+  return (event as unknown as Record<string, string | undefined>)[name] ?? event.event_type;
+}
+
+/** Name -> its number in the trace, from 1 on. */
+type Numbered = ReadonlyMap<string, number>;
+
+export const CATEGORIES = numbered([...WORDS.keys(), LOSS_CATEGORY]);
+export const SLICE_NAMES = numbered([
+  ...WORDS.keys(),
+  ...[...WORDS.values()].flatMap((field) => [...(field?.words.values() ?? [])]),
+  ...Object.keys(LOSS_CAUSES),
+  LOSS_CATEGORY,
+]);
+export const ARGUMENT_NAMES = numbered([...ARGUMENTS.map(({ name }) => name), LOST_EVENTS]);
+
+function numbered(names: readonly string[]): Numbered {
+  return new Map([...new Set(names)].map((name, i) => [name, i + 1]));
+}

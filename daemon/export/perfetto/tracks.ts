@@ -1,0 +1,82 @@
+/**
+ * Which track an event is drawn on. A thread does one thing at a time, so its calls lie on the thread's track; a device
+ * serves many at once. Slices of one track must not overlap, so a track is a set of lanes, and an event takes the first
+ * that is free; Perfetto draws lanes of the same name together.
+ */
+import { createHash } from 'node:crypto';
+import type { ApiEvent } from '../../../bpf/schema/api.ts';
+
+export interface Track {
+  readonly uuid: bigint;
+  readonly parentUuid?: bigint;
+  readonly name?: string;
+  readonly process?: { pid: number; name: string };
+  readonly thread?: { pid: number; tid: number; name: string };
+}
+
+interface Lane {
+  uuid: bigint;
+  endNs: bigint;
+}
+
+export interface Tracks {
+  /** Uuid of the lane for an event. */
+  ofEvent(event: ApiEvent): bigint;
+  /** Uuid of a lane of the track that has only a name. */
+  named(name: string, startNs: bigint, endNs: bigint): bigint;
+}
+
+/** `declare` is called once for each track, before the track is used. */
+export function newTracks(recordingId: string, declare: (track: Track) => void): Tracks {
+  const lanes = new Map<string, Lane[]>();
+  const processes = new Set<number>();
+
+  /** Random enough for traces of several recordings to be put together. */
+  function uuidOf(key: string): bigint {
+    return createHash('sha256').update(`${recordingId}\n${key}`).digest().readBigUInt64LE() | 1n;
+  }
+
+  function laneOf(key: string, startNs: bigint, endNs: bigint, trackOf: (uuid: bigint, lane: number) => Track): bigint {
+    const known = lanes.get(key) ?? [];
+    if (known.length === 0) lanes.set(key, known);
+    const free = known.find((lane) => lane.endNs <= startNs);
+    if (free) {
+      free.endNs = endNs;
+      return free.uuid;
+    }
+    const uuid = uuidOf(`${key}\n${known.length}`);
+    declare(trackOf(uuid, known.length));
+    known.push({ uuid, endNs });
+    return uuid;
+  }
+
+  function named(name: string, startNs: bigint, endNs: bigint): bigint {
+    return laneOf(name, startNs, endNs, (uuid) => ({ uuid, name }));
+  }
+
+  function processTrack(pid: number, name: string): bigint {
+    const uuid = uuidOf(`process ${pid}`);
+    if (!processes.has(pid)) declare({ uuid, process: { pid, name } });
+    processes.add(pid);
+    return uuid;
+  }
+
+  function threadTrack({ pid, tid, comm, service_name }: ApiEvent, startNs: bigint, endNs: bigint): bigint {
+    const key = `thread ${pid} ${tid}`;
+    return laneOf(key, startNs, endNs, (uuid, lane) => {
+      const parentUuid = processTrack(pid, service_name);
+      if (lane === 0) return { uuid, parentUuid, thread: { pid, tid, name: comm } };
+      return { uuid, parentUuid: uuidOf(`${key}\n0`), name: 'overlapping calls' };
+    });
+  }
+
+  return {
+    named,
+    ofEvent(event) {
+      const { timestamp_ns: startNs, duration_ns } = event;
+      const endNs = startNs + duration_ns;
+      if ('device' in event) return named(`${event.event_type} ${event.device}`, startNs, endNs);
+      return threadTrack(event, startNs, endNs);
+    },
+  };
+}

@@ -1,0 +1,57 @@
+/** A block whose texts, files and contexts go by the ids of another dictionary. */
+import { type ColumnArray, columnLength, type NumberedBlock } from '../../bpf/schema/block.ts';
+import { COLUMNS, type Column } from '../../bpf/schema/columns.ts';
+
+/** An id in one dictionary -> its id in the other; never called with 0, which is 0 everywhere. */
+export interface IdMap {
+  /** `of`: the field that the text is of; `service` for every owner. */
+  name(id: number, of: string): number;
+  file(id: number): number;
+  context(id: number): number;
+}
+
+type MapId = (id: number) => number;
+
+export function remapped(block: NumberedBlock, ids: IdMap): NumberedBlock {
+  const columns = new Map(block.columns);
+  for (const column of COLUMNS) {
+    const values = columns.get(column.name);
+    const mapId = values && idMapOf(column, ids);
+    if (mapId) columns.set(column.name, mappedValues(values, columnLength(block, column), mapId));
+  }
+  return { ...block, columns };
+}
+
+/** Undefined for a column that holds no ids. */
+function idMapOf({ source, slot, field }: Column, ids: IdMap): MapId | undefined {
+  switch (source) {
+    case 'text':
+      return (id) => ids.name(id, field);
+    case 'process':
+      return (id) => ids.name(id, 'service');
+    case 'file':
+      return ids.file;
+    case 'context':
+      return slot === 0 ? ids.context : undefined;
+    case 'origins':
+      // Each origin takes three columns: its service, its context, its bytes.
+      return [(id: number) => ids.name(id, 'service'), ids.context, undefined][slot % 3];
+    case 'value':
+    case 'boot_time':
+      return undefined;
+  }
+}
+
+function mappedValues(values: ColumnArray, length: number, mapId: MapId): Uint32Array {
+  const mapped = new Uint32Array(length);
+  let [last, lastMapped] = [0, 0];
+  for (let i = 0; i < length; i++) {
+    const id = values[i] as number;
+    if (id !== last) {
+      last = id;
+      lastMapped = id === 0 ? 0 : mapId(id);
+    }
+    mapped[i] = lastMapped;
+  }
+  return mapped;
+}

@@ -1,0 +1,28 @@
+/** What several recordings miss. */
+import type { RecordingReader } from '../../agent/recording/reader.ts';
+import { withFailuresOf } from './failures.ts';
+import type { OpenRecording } from './recording_files.ts';
+import type { Loss } from './store.ts';
+
+type RecordedLoss = ReturnType<RecordingReader['losses']>[number];
+
+export function lossesIn(
+  recordings: readonly OpenRecording[],
+  fromNs: bigint | undefined,
+  toNs: bigint | undefined,
+): Loss[] {
+  const lossesOf = ({ file, reader }: OpenRecording) => withFailuresOf(file, () => reader.losses(fromNs, toNs));
+  return [...Map.groupBy(recordings, ({ recordingId }) => recordingId).values()]
+    .flatMap((copies) => copies.map(lossesOf).reduce(united))
+    .map(({ count, ...loss }) => ({ ...loss, lost: count }));
+}
+
+/** Copies of a recording have the same notes of losses: what both have is one. */
+function united(known: RecordedLoss[], more: RecordedLoss[]): RecordedLoss[] {
+  const left = Map.groupBy(known, textOf);
+  return [...known, ...more.filter((loss) => !left.get(textOf(loss))?.pop())];
+}
+
+function textOf({ fromNs, toNs, cause, eventType, count }: RecordedLoss): string {
+  return `${fromNs} ${toNs} ${cause} ${eventType} ${count}`;
+}

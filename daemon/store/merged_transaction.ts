@@ -1,0 +1,44 @@
+/** What several recordings hold of one transaction. */
+import { formatEventId } from '../../agent/recording/event_id.ts';
+import type { RecordingReader } from '../../agent/recording/reader.ts';
+import { withFailuresOf } from './failures.ts';
+import { mergedNames } from './merged_names.ts';
+import type { OpenRecording } from './recording_files.ts';
+import type { TransactionSummary } from './store.ts';
+
+interface Part {
+  recording: OpenRecording;
+  summary: NonNullable<ReturnType<RecordingReader['transaction']>>;
+}
+
+export function transactionIn(
+  recordings: readonly OpenRecording[],
+  transactionId: string,
+): TransactionSummary | undefined {
+  const parts = partsOf(recordings, transactionId);
+  if (parts.length === 0) return undefined;
+  const summaries = parts.map(({ summary }) => summary);
+  const slowest = parts.reduce((a, b) => (b.summary.slowestDurationNs > a.summary.slowestDurationNs ? b : a));
+  return {
+    transactionId,
+    traceId: summaries.find(({ traceId }) => traceId !== null)?.traceId ?? null,
+    firstTimestampNs: summaries[0]!.firstTimestampNs,
+    lastEndNs: summaries.map(({ lastEndNs }) => lastEndNs).reduce((a, b) => (b > a ? b : a)),
+    eventCount: summaries.reduce((sum, { eventCount }) => sum + eventCount, 0),
+    errorCount: summaries.reduce((sum, { errorCount }) => sum + errorCount, 0),
+    slowestEventId: formatEventId(slowest.recording.recordingId, slowest.summary.slowestNumber),
+    services: mergedNames(summaries.flatMap(({ services }) => services)),
+    nodes: mergedNames(parts.map(({ recording }) => recording.node)),
+  };
+}
+
+/** One of each recording, by their first events. Copies overlap, nobody knows how far: the one with most events counts. */
+function partsOf(recordings: readonly OpenRecording[], transactionId: string): Part[] {
+  const parts = new Map<string, Part>();
+  for (const recording of recordings) {
+    const summary = withFailuresOf(recording.file, () => recording.reader.transaction(transactionId));
+    const known = parts.get(recording.recordingId)?.summary.eventCount ?? 0;
+    if (summary && summary.eventCount > known) parts.set(recording.recordingId, { recording, summary });
+  }
+  return [...parts.values()].sort((a, b) => (a.summary.firstTimestampNs < b.summary.firstTimestampNs ? -1 : 1));
+}

@@ -1,0 +1,100 @@
+/** The open recordings: whichever files are served just now, each opened once and anew when another takes its place. */
+import { RecordingError } from '../../agent/recording/errors.ts';
+import { openReader, type RecordingReader } from '../../agent/recording/reader.ts';
+import { withFailuresOf } from './failures.ts';
+import { namedFile, nothingServed, type Places, type ServedFile, servedFiles } from './served_files.ts';
+
+export interface OpenRecording {
+  readonly reader: RecordingReader;
+  readonly recordingId: string;
+  readonly node: string;
+  readonly file: ServedFile;
+}
+
+export interface RecordingFiles {
+  /** At least one, or it throws. They stay open until they are released, also when other files take their places. */
+  acquire(): readonly OpenRecording[];
+  release(recordings: readonly OpenRecording[]): void;
+  close(): void;
+}
+
+interface Entry extends OpenRecording {
+  users: number;
+  retired: boolean;
+}
+
+export function recordingFiles(places: Places): RecordingFiles {
+  const byPath = new Map<string, Entry>();
+
+  function acquire(): Entry[] {
+    const served = new Set(
+      servedFiles(places)
+        .map(current)
+        .filter((entry) => entry !== undefined),
+    );
+    for (const entry of byPath.values()) if (!served.has(entry)) retire(entry);
+    if (served.size === 0) throw nothingServed(places);
+    for (const entry of served) entry.users++;
+    return [...served];
+  }
+
+  function current(file: ServedFile): Entry | undefined {
+    const known = byPath.get(file.path);
+    // While the old file is open its inode can't be given to the new one.
+    if (known?.file.identity === file.identity) return known;
+    const opened = open(file);
+    if (known) retire(known);
+    if (!opened) return undefined;
+    const entry = { ...opened, users: 0, retired: false };
+    byPath.set(file.path, entry);
+    return entry;
+  }
+
+  function retire(entry: Entry): void {
+    byPath.delete(entry.file.path);
+    entry.retired = true;
+    if (entry.users === 0) entry.reader.close();
+  }
+
+  return {
+    acquire,
+    release(recordings) {
+      for (const entry of recordings as readonly Entry[]) {
+        entry.users--;
+        if (entry.retired && entry.users === 0) entry.reader.close();
+      }
+    },
+    close() {
+      for (const entry of byPath.values()) retire(entry);
+    },
+  };
+}
+
+/** Undefined for a file that an agent is only now making into a recording. */
+function open(file: ServedFile): OpenRecording | undefined {
+  try {
+    return withFailuresOf(file, () => opened(file));
+  } catch (error) {
+    const beingMade = file.source === 'live' && error instanceof RecordingError && error.code === 'recording_missing';
+    if (beingMade) return undefined;
+    throw error;
+  }
+}
+
+function opened(file: ServedFile): OpenRecording {
+  const { path, isFile } = file;
+  if (!isFile) throw new RecordingError('not_a_recording', `${path} is not a file: only --data takes a folder`);
+  const reader = openReader(path);
+  try {
+    const { recordingId, node } = reader.info();
+    return { reader, recordingId, node, file };
+  } catch (error) {
+    reader.close();
+    throw error;
+  }
+}
+
+/** Throws what is wrong with the first that can not be read. */
+export function checkRecordings(paths: readonly string[]): void {
+  for (const file of paths.map(namedFile)) withFailuresOf(file, () => opened(file)).reader.close();
+}

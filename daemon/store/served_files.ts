@@ -1,0 +1,77 @@
+/** The files that are served, as they are just now: an agent may not have begun, imports come and go. */
+import { readdirSync, statSync } from 'node:fs';
+import { join, normalize } from 'node:path';
+import { RecordingError } from '../../agent/recording/errors.ts';
+
+export interface ServedFile {
+  readonly path: string;
+  /** Of the file that has this path now. */
+  readonly identity: string;
+  readonly isFile: boolean;
+  /** How it came to be served: it was named, an agent records into it, or it was put into the folder of imports. */
+  readonly source: 'named' | 'live' | 'imported';
+}
+
+export interface Places {
+  /** A folder that an agent records into, or a recording. */
+  data: string | undefined;
+  /** Recordings that have to be there. */
+  recordings: readonly string[];
+}
+
+/** Each path once; the recording of the data folder is first. */
+export function servedFiles({ data, recordings }: Places): ServedFile[] {
+  const found = data === undefined ? [] : foundIn(data);
+  const files = [...found, ...recordings.map(namedFile)];
+  return [...new Map(files.map((file) => [file.path, file])).values()];
+}
+
+/** What to say when nothing is there. */
+export function nothingServed({ data = '.' }: Places): RecordingError {
+  const path = join(data, 'recording.kreplay');
+  return new RecordingError(
+    'recording_missing',
+    `there is no recording at ${path} yet: start the agent, it creates it; the daemon then opens it by itself`,
+  );
+}
+
+export function namedFile(name: string): ServedFile {
+  const path = normalize(name);
+  const file = fileAt(path, 'named');
+  if (file) return file;
+  throw new RecordingError('recording_missing', `there is no file ${path}: give the path of a recording`);
+}
+
+function foundIn(data: string): ServedFile[] {
+  if (statsOf(data)?.isFile()) return [fileAt(normalize(data), 'live')].filter((file) => file !== undefined);
+  const live = fileAt(join(data, 'recording.kreplay'), 'live');
+  const imported = importedPaths(join(data, 'imported')).map((path) => fileAt(path, 'imported'));
+  return [live, ...imported].filter((file) => file !== undefined);
+}
+
+/** In an order that stays. A name that begins with a dot is of a file that is still being written. */
+function importedPaths(folder: string): string[] {
+  if (!statsOf(folder)) return [];
+  const names = readable(folder, () => readdirSync(folder));
+  return names
+    .filter((name) => name.endsWith('.kreplay') && !name.startsWith('.'))
+    .sort()
+    .map((name) => join(folder, name));
+}
+
+function fileAt(path: string, source: ServedFile['source']): ServedFile | undefined {
+  const stats = statsOf(path);
+  return stats && { path, identity: `${stats.dev}:${stats.ino}`, isFile: stats.isFile(), source };
+}
+
+function statsOf(path: string) {
+  return readable(path, () => statSync(path, { bigint: true, throwIfNoEntry: false }));
+}
+
+function readable<Result>(path: string, work: () => Result): Result {
+  try {
+    return work();
+  } catch (error) {
+    throw new RecordingError('recording_not_readable', `${path}: ${(error as Error).message}`, error);
+  }
+}

@@ -1,0 +1,34 @@
+/** Sizes that operators write, and what is kept when they write none. */
+import { statfsSync } from 'node:fs';
+import { parseBytes, retentionArguments, retentionLimits } from '../../agent/retention_options.ts';
+
+test.each([
+  ['8388608', 8_388_608],
+  ['500MB', 500_000_000],
+  ['1.5 GiB', 1_610_612_736],
+  ['2TB', 2e12],
+  ['0', 0],
+  ['', undefined],
+  ['10g', undefined],
+  ['-1MB', undefined],
+  ['1e9', undefined],
+  ['999999999999999TB', undefined],
+])('%j is %p bytes', (text, bytes) => {
+  expect(parseBytes(text)).toBe(bytes);
+});
+
+test('without a size a recording takes a tenth of its disk, and 10 GB at most', () => {
+  const { blocks, bsize } = statfsSync('/tmp');
+  expect(retentionLimits({}, '/tmp')).toEqual({ bytes: Math.min(10e9, Math.floor((blocks * bsize) / 10)) });
+  expect(retentionLimits({ retainBytes: 9e6, retainAge: 5n }, '/tmp')).toEqual({ bytes: 9e6, ageNs: 5n });
+});
+
+test('what was asked for is passed on', () => {
+  expect(retentionArguments({ retainBytes: 9e6, retainAge: 3600n })).toEqual([
+    '--retain-bytes',
+    '9000000',
+    '--retain-age',
+    '3600ns',
+  ]);
+  expect(retentionArguments({})).toEqual([]);
+});

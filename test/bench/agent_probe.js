@@ -1,0 +1,45 @@
+/**
+ * Loaded into an agent with `node --import`: answers over the channel what the process has used, and how late its event
+ * loop was. It does nothing of its own between two questions, but while it watches the loop. Not TypeScript: what
+ * strips the types would be counted as the agent's memory.
+ */
+import { readFileSync } from 'node:fs';
+import { monitorEventLoopDelay } from 'node:perf_hooks';
+import { isMainThread } from 'node:worker_threads';
+
+const RESOLUTION_MS = 1;
+
+const histogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
+
+/** The histogram holds the time between two ticks of a timer, of which one resolution is no delay. */
+function delayNs(interval) {
+  return Math.max(0, interval - RESOLUTION_MS * 1e6);
+}
+
+const ANSWERS = {
+  /** Since the start, of all threads. */
+  usage() {
+    const { user, system } = process.cpuUsage();
+    return { userNs: user * 1e3, systemNs: system * 1e3, rssBytes: process.memoryUsage.rss() };
+  },
+  /** The kernel maps the pages of a ring twice, one behind the other, and RSS counts both. */
+  counted_twice_bytes() {
+    const mappings = readFileSync('/proc/self/smaps', 'utf8').split(/\n(?=[0-9a-f]+-[0-9a-f]+ )/);
+    const rings = mappings.filter((mapping) => mapping.includes('anon_inode:bpf-map'));
+    const kibibytes = (mapping, name) => Number(new RegExp(`^${name}:\\s+(\\d+) kB`, 'm').exec(mapping)[1]);
+    return rings.reduce((sum, ring) => sum + (kibibytes(ring, 'Rss') - kibibytes(ring, 'Pss')) * 1024, 0);
+  },
+  watch_loop: () => histogram.enable(),
+  loop_delay: () => ({
+    p50: delayNs(histogram.percentile(50)),
+    p99: delayNs(histogram.percentile(99)),
+    max: delayNs(histogram.max),
+  }),
+};
+
+// A thread of the agent loads this too.
+if (isMainThread) {
+  process.on('message', (question) => process.send(ANSWERS[question]()));
+  // Listening must not keep the agent alive.
+  process.channel.unref();
+}

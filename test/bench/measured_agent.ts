@@ -1,0 +1,90 @@
+/** A real agent, `kreplay agent`, asked from time to time what it uses. */
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { KREPLAY, start } from './process.ts';
+import type { Percentiles } from './statistics.ts';
+
+const PROBE = join(import.meta.dirname, 'agent_probe.js');
+
+const SAMPLE_MS = 500;
+/** What was recorded last is in the file by then. */
+const SETTLE_MS = 500;
+
+interface Usage {
+  userNs: number;
+  systemNs: number;
+  rssBytes: number;
+}
+
+/** What the agent used while something went on. */
+export interface Span {
+  fromNs: bigint;
+  toNs: bigint;
+  userNs: number;
+  systemNs: number;
+  /** As it went. */
+  rssBytes: number[];
+}
+
+export interface MeasuredAgent {
+  recording: string;
+  /** Gives what `work` gave and what the agent used from its beginning until it was recorded. */
+  during<Result>(work: () => Promise<Result>): Promise<{ result: Result; span: Span }>;
+  /** How late its event loop was while `work` went on. Watching costs, so nothing else is measured then. */
+  loopDelay(work: () => Promise<unknown>): Promise<Percentiles>;
+  /** Of the RSS: pages of its rings, which the kernel maps twice. */
+  countedTwiceBytes(): Promise<number>;
+  stop(): void;
+  ended: Promise<unknown>;
+}
+
+/** Gives an agent that records. */
+export async function startAgent(folder: string, signal: AbortSignal): Promise<MeasuredAgent> {
+  const [node, script] = KREPLAY;
+  const agent = start([node, '--import', PROBE, script, 'agent', '--data', folder], { signal, channel: true });
+  const usage = () => agent.ask('usage') as Promise<Usage>;
+  try {
+    await agent.ready;
+  } catch (error) {
+    agent.stop();
+    throw error;
+  }
+  return {
+    recording: join(folder, 'recording.kreplay'),
+    async during(work) {
+      const fromNs = wallNs();
+      const before = await usage();
+      const rssBytes = [before.rssBytes];
+      const working = work();
+      while (!(await endsWithin(working, SAMPLE_MS))) rssBytes.push((await usage()).rssBytes);
+      await sleep(SETTLE_MS);
+      const after = await usage();
+      const used = { userNs: after.userNs - before.userNs, systemNs: after.systemNs - before.systemNs };
+      return { result: await working, span: { fromNs, toNs: wallNs(), ...used, rssBytes } };
+    },
+    async loopDelay(work) {
+      await agent.ask('watch_loop');
+      await work();
+      return (await agent.ask('loop_delay')) as Percentiles;
+    },
+    countedTwiceBytes: () => agent.ask('counted_twice_bytes') as Promise<number>,
+    stop: agent.stop,
+    ended: agent.ended,
+  };
+}
+
+async function endsWithin(working: Promise<unknown>, ms: number): Promise<boolean> {
+  const timeout = new AbortController();
+  try {
+    return await Promise.race([
+      working.then(() => true),
+      sleep(ms, false, { signal: timeout.signal }).catch(() => false),
+    ]);
+  } finally {
+    timeout.abort();
+  }
+}
+
+function wallNs(): bigint {
+  return BigInt(Date.now()) * 1_000_000n;
+}

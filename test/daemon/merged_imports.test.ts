@@ -1,0 +1,141 @@
+/** A data folder's recording and what was imported beside it: files come and go, and none is missing in silence. */
+import { mkdirSync, renameSync, rmSync, truncateSync, unlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { openRecordingStore } from '../../daemon/store/recording_store.ts';
+import type { Store } from '../../daemon/store/store.ts';
+import { newFolder, recorded, recordedOn, recordingPath, START } from './recorded.ts';
+import { type Served, serve } from './served.ts';
+
+const opened: Served[] = [];
+afterEach(() => Promise.all(opened.splice(0).map((served) => served.close())));
+
+async function served(data: string | Store): Promise<Served> {
+  const one = await serve(data);
+  opened.push(one);
+  return one;
+}
+
+/** A recording of `events` events on a node of that name, moved in as an import does. */
+function importOf(node: string, events: number, data: string, name = `${node}.kreplay`): string {
+  const folder = join(data, 'imported');
+  mkdirSync(folder, { recursive: true });
+  const path = join(folder, name);
+  renameSync(recordingPath(recordedOn(node, Array(events).fill({ at: START }))), path);
+  return path;
+}
+
+async function nodes({ get }: Served): Promise<string[]> {
+  const { json } = await get('/api/events');
+  return json.events.map(({ node }: { node: string }) => node).sort();
+}
+
+async function failure({ get }: Served, path = '/api/events'): Promise<[number, string, string]> {
+  const { status, json } = await get(path);
+  return [status, json.code, json.detail];
+}
+
+test('what_is_imported_while_the_daemon_runs_is_served_from_the_next_request_on', async () => {
+  const data = recorded([{ at: START }]);
+  const daemon = await served(data);
+  expect(await nodes(daemon)).toEqual(['test-node']);
+  importOf('a', 2, data);
+  expect(await nodes(daemon)).toEqual(['a', 'a', 'test-node']);
+  const b = importOf('b', 1, data);
+  expect(await nodes(daemon)).toEqual(['a', 'a', 'b', 'test-node']);
+  importOf('c', 3, data, 'b.kreplay');
+  expect(await nodes(daemon)).toEqual(['a', 'a', 'c', 'c', 'c', 'test-node']);
+  unlinkSync(b);
+  expect(await nodes(daemon)).toEqual(['a', 'a', 'test-node']);
+  rmSync(join(data, 'imported'), { recursive: true });
+  expect(await nodes(daemon)).toEqual(['test-node']);
+});
+
+test('only_whole_recordings_are_taken_for_imported', async () => {
+  const data = recorded([{ at: START }]);
+  mkdirSync(join(data, 'imported'));
+  for (const name of ['.coming.kreplay', 'coming.kreplay.tmp', 'README'])
+    writeFileSync(join(data, 'imported', name), 'not a recording');
+  expect(await nodes(await served(data))).toEqual(['test-node']);
+});
+
+test('imports_are_served_without_a_recording_of_this_host', async () => {
+  const data = newFolder();
+  const daemon = await served(data);
+  expect(await failure(daemon)).toEqual([503, 'recording_missing', expect.stringMatching(/start the agent/)]);
+  const path = importOf('a', 1, data);
+  expect(await nodes(daemon)).toEqual(['a']);
+  // An agent has opened the file, and has not written to it yet.
+  writeFileSync(recordingPath(data), '');
+  expect(await nodes(daemon)).toEqual(['a']);
+  renameSync(recordingPath(recorded([{ at: START }])), recordingPath(data));
+  expect(await nodes(daemon)).toEqual(['a', 'test-node']);
+  unlinkSync(recordingPath(data));
+  expect(await nodes(daemon)).toEqual(['a']);
+  unlinkSync(path);
+  expect((await failure(daemon))[1]).toBe('recording_missing');
+});
+
+function replacedByFolder(path: string): void {
+  rmSync(path);
+  mkdirSync(path);
+}
+
+test.each<[string, string, (path: string) => void]>([
+  ['text', 'not_a_recording', (path) => writeFileSync(path, 'hello, this is no database at all'.repeat(100))],
+  ['nothing', 'recording_missing', (path) => truncateSync(path)],
+  ['a part', 'recording_corrupt', (path) => truncateSync(path, 4096)],
+  ['a folder', 'not_a_recording', replacedByFolder],
+  [
+    'another version',
+    'unsupported_format',
+    (path) => {
+      const database = new Database(path);
+      database.pragma('user_version = 99');
+      database.close();
+    },
+  ],
+])('an_import_that_is_%s_fails_requests_with_its_name_until_it_is_gone', async (_what, code, change) => {
+  const data = recorded([{ at: START }]);
+  const daemon = await served(data);
+  const path = importOf('a', 1, data);
+  expect(await nodes(daemon)).toEqual(['a', 'test-node']);
+  const bad = recordingPath(recordedOn('b', [{ at: START }]));
+  change(bad);
+  rmSync(path);
+  renameSync(bad, path);
+  for (const route of ['/api/events', '/api/nodes', '/api/transactions/x', '/readyz']) {
+    const [status, told, detail] = await failure(daemon, route);
+    expect([route, status, told]).toEqual([route, 503, code]);
+    expect(detail).toContain(path);
+    expect(detail).toMatch(/the others are served once it is out of that folder/);
+    expect(detail).not.toMatch(/\n|node_modules|at \w+ \(/);
+  }
+  rmSync(path, { recursive: true });
+  expect(await nodes(daemon)).toEqual(['test-node']);
+});
+
+test('a_recording_that_was_named_has_to_stay', async () => {
+  const [a, b] = ['a', 'b'].map((node) => recordingPath(recordedOn(node, [{ at: START }])));
+  const daemon = await served(openRecordingStore(undefined, [a!, b!]));
+  expect(await nodes(daemon)).toEqual(['a', 'b']);
+  unlinkSync(b!);
+  expect(await failure(daemon)).toEqual([503, 'recording_missing', expect.stringContaining(b!)]);
+  writeFileSync(b!, 'not a database, and longer than its header would be'.repeat(20));
+  expect(await failure(daemon)).toEqual([503, 'not_a_recording', expect.stringContaining(b!)]);
+  renameSync(recordingPath(recordedOn('c', [{ at: START }])), b!);
+  expect(await nodes(daemon)).toEqual(['a', 'c']);
+});
+
+test('a_scan_goes_on_over_files_that_are_taken_away_meanwhile', () => {
+  const data = recorded(Array.from({ length: 5000 }, (_, i) => ({ at: START + BigInt(i) * 2n })));
+  const path = importOf('a', 5000, data);
+  const store = openRecordingStore(data);
+  const scan = store.scan({ filter: {}, order: 'asc' });
+  let events = scan.next().value!.block.rowCount;
+  unlinkSync(path);
+  expect(store.nodes()).toEqual(['test-node']);
+  for (const { block } of scan) events += block.rowCount;
+  expect(events).toBe(10_000);
+  store.close();
+});

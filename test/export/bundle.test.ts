@@ -1,0 +1,155 @@
+/** Incident bundles: recordings like any other, with nothing in them but what was asked for. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { openReader } from '../../agent/recording/reader.ts';
+import { importRecording } from '../../daemon/export/imported.ts';
+import type { Selection } from '../../daemon/export/selection.ts';
+import { kreplay } from '../daemon/command_line.ts';
+import { newFolder, type Row, recorded, recordingPath, START } from '../daemon/recorded.ts';
+import { serve } from '../daemon/served.ts';
+import { CORNER_ROWS, exported, readWith, recordedEvents } from './exported.ts';
+
+const ORDER_1: Selection = { filter: { transactionId: 'order-1' }, window: {} };
+
+/** Of many transactions, in an arrival that is not the order of their starts. */
+function manyRows(count: number): Row[] {
+  return Array.from({ length: count }, (_, i): Row => {
+    const common = {
+      at: START + BigInt((i * 7919) % count),
+      transaction: `order-${i % 13}`,
+      service: `service-${i % 5}`,
+    };
+    if (i % 3 !== 0) return { ...common, file: `/srv/${i % 17}`, requested: BigInt(i) };
+    const other = { service: 'other', transaction: `order-${i % 11}`, bytes: BigInt(i) };
+    return { ...common, type: 'block_io', device: 'vda', origins: [other] };
+  });
+}
+
+const ids = (data: string) => recordedEvents(data).map(({ event_id: id }) => id);
+
+test('every event is the event that it was, its id too', async () => {
+  const data = recorded(CORNER_ROWS);
+  const { path, events, bytes } = await exported(data, 'bundle');
+  expect(recordedEvents(path)).toEqual(recordedEvents(data));
+  expect([events, bytes]).toEqual([CORNER_ROWS.length, readFileSync(path).length]);
+});
+
+test('only the events asked for are there, in their order', async () => {
+  const data = recorded(manyRows(4500));
+  const { path } = await exported(data, 'bundle', { selection: ORDER_1 });
+  const all = recordedEvents(data) as { transaction_id: string; origins?: { transaction_id: string }[] }[];
+  const wanted = all.filter(
+    ({ transaction_id: own, origins }) =>
+      own === 'order-1' || origins?.some(({ transaction_id: of }) => of === 'order-1'),
+  );
+  expect(recordedEvents(path)).toEqual(wanted);
+  expect(wanted.length).toBeGreaterThan(400);
+});
+
+test('texts of other events are nowhere in the file', async () => {
+  const data = recorded([
+    { at: START, transaction: 'order-1', file: '/srv/mine', comm: 'mine' },
+    { at: START + 1n, transaction: 'order-2', file: '/srv/theirs', comm: 'theirs', service: 'theirs-too' },
+  ]);
+  const bytes = readFileSync((await exported(data, 'bundle', { selection: ORDER_1 })).path);
+  expect(['order-1', '/srv/mine', 'order-2', 'theirs'].filter((text) => bytes.includes(text))).toEqual([
+    'order-1',
+    '/srv/mine',
+  ]);
+});
+
+test('losses, clock steps and the origin come along', async () => {
+  const data = recorded(CORNER_ROWS, (writer) => {
+    writer.recordLoss({ cause: 'ring_full', eventType: 'sys_write', count: 3, fromNs: START, toNs: START + 9n });
+    writer.recordLoss({ cause: 'no_memory', eventType: null, count: 1, fromNs: START + 50n, toNs: START + 60n });
+    writer.recordClock({ bootNs: 5n, offsetNs: START - 5n, kind: 'start', suspendedNs: 0n });
+  });
+  const selection = { filter: {}, window: { toNs: START + 10n } };
+  const { path, lost } = await exported(data, 'bundle', { selection });
+  const [source, bundle] = [recordingPath(data), path].map(openReader);
+  expect([lost, bundle!.losses()]).toEqual([3, source!.losses().slice(0, 1)]);
+  expect(bundle!.clockSteps()).toEqual(source!.clockSteps());
+  expect(bundle!.info()).toEqual(source!.info());
+  for (const reader of [source, bundle]) reader!.close();
+});
+
+test('what can not be read any more is told in the bundle, too', async () => {
+  const data = recorded(manyRows(6000));
+  const broken = 'UPDATE segment SET data = zeroblob(length(data)) WHERE first_number > 0';
+  readWith('sqlite3', [recordingPath(data), broken]);
+  const { path, events, lost } = await exported(data, 'bundle');
+  expect(events + lost).toBe(6000);
+  expect(lost).toBeGreaterThan(0);
+  const reader = openReader(path);
+  expect(new Set(reader.losses().map(({ cause }) => cause))).toEqual(new Set(['damaged']));
+  expect(reader.losses().reduce((sum, { count }) => sum + count, 0)).toBe(lost);
+  reader.close();
+  expect(importRecording(path, newFolder()).info.eventCount).toBe(events);
+});
+
+test('the daemon answers from a bundle as from the recording', async () => {
+  const data = recorded(manyRows(3000));
+  const { path } = await exported(data, 'bundle', { selection: ORDER_1 });
+  const [whole, part] = [await serve(data), await serve(path)];
+  const events = '/api/events?transaction_id=order-1&limit=10000';
+  expect((await part.get(events)).text).toBe((await whole.get(events)).text);
+  const desc = `${events}&order=desc&event_type=block_io&service=other`;
+  expect((await part.get(desc)).text).toBe((await whole.get(desc)).text);
+  const [id] = ids(path);
+  expect((await part.get(`/api/events/${id}`)).text).toBe((await whole.get(`/api/events/${id}`)).text);
+  expect((await part.get(`/api/events/${ids(data).find((other) => !ids(path).includes(other))}`)).status).toBe(404);
+  const transaction = '/api/transactions/order-1';
+  expect((await part.get(transaction)).text).toBe((await whole.get(transaction)).text);
+  await Promise.all([whole.close(), part.close()]);
+});
+
+test('a bundle of a bundle, imported, is still the same events', async () => {
+  const data = recorded(manyRows(500));
+  const first = await exported(data, 'bundle', { selection: ORDER_1 });
+  const second = await exported(first.path, 'bundle');
+  const { path } = importRecording(second.path, newFolder());
+  expect(recordedEvents(path)).toEqual(recordedEvents(first.path));
+});
+
+test('a redacted bundle is another recording, with pseudonyms for every text', async () => {
+  const data = recorded([{ at: START, transaction: 'order-1', file: '/srv/mine', comm: 'mine' }]);
+  const { path } = await exported(data, 'bundle', { redact: true });
+  const [source, bundle] = [recordingPath(data), path].map(openReader);
+  expect(bundle!.info()).toMatchObject({ node: 'node-1', bootId: '', machineId: '', eventCount: 1 });
+  expect(bundle!.info().recordingId).not.toBe(source!.info().recordingId);
+  expect(bundle!.transaction('transaction-1')!.eventCount).toBe(1);
+  for (const reader of [source, bundle]) reader!.close();
+  expect(recordedEvents(path)[0]).toMatchObject({ file: '/path-1/path-2', comm: 'comm-1', service_name: 'service-1' });
+});
+
+test('whatever is chosen of whatever was recorded is in the bundle', async () => {
+  const count = 4500;
+  const data = recorded(manyRows(count));
+  const selection = fc.record({
+    from: fc.integer({ min: 0, max: count }),
+    services: fc.subarray(['service-0', 'service-3', 'other'], { minLength: 1 }),
+  });
+  await fc.assert(
+    fc.asyncProperty(selection, async ({ from, services }) => {
+      const filter = { fromNs: START + BigInt(from), services };
+      const whole = await exported(data, 'ndjson', { selection: { filter, window: {} } }).catch(() => undefined);
+      const part = await exported(data, 'bundle', { selection: { filter, window: {} } }).catch(() => undefined);
+      expect(part?.events).toBe(whole?.events);
+      if (!whole || !part) return;
+      expect(readFileSync((await exported(part.path, 'ndjson')).path)).toEqual(readFileSync(whole.path));
+    }),
+    { numRuns: 4 },
+  );
+});
+
+test('it is what is written when nothing else is asked for', async () => {
+  const data = recorded(CORNER_ROWS);
+  const output = join(newFolder(), 'incident.kreplay');
+  const { code, stdout } = await kreplay('export', '--data', data, '--transaction', 'order-1', '--output', output);
+  expect([code, stdout]).toEqual([0, `kreplay export: 2 events, ${readFileSync(output).length} bytes to ${output}\n`]);
+  expect(readWith('sqlite3', ['-readonly', output, 'PRAGMA integrity_check; PRAGMA journal_mode'])).toBe(
+    'ok\ndelete\n',
+  );
+  expect((await kreplay('sql', '--recording', output, 'select count(*) as n from events')).stdout).toBe('{"n":2}\n');
+});

@@ -1,0 +1,110 @@
+/** Exports made in this process, and events that try every corner of a format. */
+import { execFileSync } from 'node:child_process';
+import { join } from 'node:path';
+import { type ExportSummary, exportEvents } from '../../daemon/export/export.ts';
+import { FORMATS, type FormatName } from '../../daemon/export/format.ts';
+import type { Selection } from '../../daemon/export/selection.ts';
+import { openSource } from '../../daemon/export/source.ts';
+import { eventsOf } from '../../daemon/store/event.ts';
+import { newFolder, type Row, START } from '../daemon/recorded.ts';
+
+interface Options {
+  selection?: Selection;
+  redact?: boolean;
+}
+
+export interface Exported extends ExportSummary {
+  path: string;
+}
+
+/** A file in a folder of its own, gone after the tests. */
+export async function exported(data: string, name: FormatName, options: Options = {}): Promise<Exported> {
+  const path = join(newFolder(), `export.${name}`);
+  const source = openSource(data);
+  try {
+    const summary = await exportEvents({
+      source,
+      selection: options.selection ?? { filter: {}, window: {} },
+      format: FORMATS[name],
+      output: path,
+      force: false,
+      redact: options.redact ?? false,
+      signal: new AbortController().signal,
+      onProgress() {},
+    });
+    return { ...summary, path };
+  } finally {
+    source.close();
+  }
+}
+
+/** What the API says of all events, in order. */
+export function recordedEvents(data: string): Record<string, unknown>[] {
+  const source = openSource(data);
+  try {
+    return [...source.scan({})].flatMap(eventsOf) as unknown as Record<string, unknown>[];
+  } finally {
+    source.close();
+  }
+}
+
+/** What another program makes of a file. */
+export function readWith(program: string, args: readonly string[], input?: string | Buffer): string {
+  return execFileSync(program, args, { encoding: 'utf8', maxBuffer: 1 << 28, ...(input && { input }) });
+}
+
+export const TRACE = '0af7651916cd43dd8448eb211c80319c';
+export const SPAN = 'b7ad6b7169203331';
+export const I64_MAX = 2n ** 63n - 1n;
+export const U64_MAX = 2n ** 64n - 1n;
+
+/** Every field of both types, with the largest values, texts that break naive writers, and nothing where that may be. */
+export const CORNER_ROWS: readonly Row[] = [
+  {
+    at: START,
+    duration: 1_234_567n,
+    service: '=cmd|"/c calc"!A1',
+    transaction: 'order-1',
+    trace: TRACE,
+    span: SPAN,
+    source: 'otel',
+    quality: 'shared',
+    pid: 4_194_303,
+    tid: 4_194_302,
+    comm: 'a,b "c"',
+    cpu: 65_535,
+    result: -(2n ** 63n),
+    file: '/var/lib/\u{1f4be}/new\nline\r\n,"q"/\u001b[31m\t',
+    fileKind: 'regular',
+    requested: U64_MAX - 1n,
+    fd: -1,
+    syscall: 'pwritev2',
+  },
+  { at: START + 1n, duration: 0n, service: '', comm: '', result: -28n },
+  {
+    at: START + 2n,
+    duration: 5n,
+    service: "'quoted",
+    transaction: '@order',
+    file: 'socket:[12345]',
+    fileKind: 'socket',
+  },
+  {
+    type: 'block_io',
+    at: START + 3n,
+    duration: 100n,
+    transaction: 'order-1',
+    source: 'origin',
+    sector: U64_MAX,
+    bytes: I64_MAX,
+    queue: 0n,
+    operation: 'flush',
+    device: 'nvme0n1',
+    origins: [
+      { service: 'shop', transaction: 'order-1', bytes: I64_MAX },
+      { service: 'kernel', bytes: 0n },
+    ],
+  },
+  { type: 'block_io', at: START + 50n, duration: 100n, device: 'nvme0n1', operation: 'read' },
+  { type: 'block_io', at: START + 103n, duration: 1n, device: 'nvme0n1', operation: 'write' },
+];

@@ -1,0 +1,18 @@
+/** Columns are derived from the schema: nothing of an event is left out, and nothing is named twice. */
+import { apiEventSchema } from '../../bpf/schema/api.ts';
+import { columnsOfType, EVENT_COLUMNS } from '../../daemon/export/flat_columns.ts';
+
+const names = (columns: readonly { name: string }[]) => columns.map(({ name }) => name);
+
+const NESTED: Record<string, string[]> = { attribution: ['attribution_source', 'attribution_quality'] };
+
+test.each(apiEventSchema.options)('every field of an event type is a column of it', (schema) => {
+  const fields = Object.keys(schema.shape).flatMap((name) => NESTED[name] ?? [name]);
+  const columns = names(columnsOfType(schema.shape.event_type.value));
+  expect(columns.toSorted()).toEqual(fields.toSorted());
+});
+
+test('all columns are those of the types together, each once', () => {
+  const all = apiEventSchema.options.flatMap((schema) => names(columnsOfType(schema.shape.event_type.value)));
+  expect(names(EVENT_COLUMNS).toSorted()).toEqual([...new Set(all)].toSorted());
+});
