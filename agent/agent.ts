@@ -1,12 +1,12 @@
 /** The agent's life: open the recording, attach, drain on a timer, flush, close. */
-import { mkdirSync, readFileSync } from 'node:fs';
+import { accessSync, constants, mkdirSync, readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
 import { createOwnProcessCheck } from './attribution/processes.ts';
 import { openProbes, type Probes } from './capture/probes.ts';
 import { createRecorder, type Recorder } from './capture/recorder.ts';
-import { createWallClock } from './capture/wall_clock.ts';
+import { createWallClock, type WallClock } from './capture/wall_clock.ts';
 import { AgentError } from './errors.ts';
 import { openWriterThread, type WriterThread } from './recording/writer_thread.ts';
 import { type RetentionFlags, retentionLimits } from './retention_options.ts';
@@ -23,6 +23,8 @@ const ROOM_LOOK_MS = 5;
 /** Clock and losses are looked after even when no event comes. */
 const IDLE_TURN_AFTER_MS = 1000;
 const TURN_AT_BYTES = 256 << 10;
+/** So much is taken in one turn. */
+const TURN_BYTES_MIN = 512 << 10;
 const FLUSH_AFTER_MS = 100;
 
 export const DATA_DEFAULT = './data';
@@ -60,19 +62,20 @@ export async function runAgent(options: AgentOptions): Promise<AgentTotals> {
   const { dataFolder, onReady } = options;
   const path = recordingPath(dataFolder);
   const clock = createWallClock();
-  const writer = await openWriterThread({
-    path,
-    node: options.node ?? hostname(),
-    bootId: idOf('/proc/sys/kernel/random/boot_id'),
-    machineId: idOf('/etc/machine-id'),
-    nowNs: clock.nowNs,
-    retention: retentionLimits(options.retention, dataFolder),
-    onTrouble: (problem) => options.onProblem(problem?.message ?? `${path} can be written again, recording goes on`),
-    onStuck: once(() => options.onProblem(PINS_FILL_THE_RECORDING)),
-  });
-  let probes: Probes | undefined;
+  const probes = openProbes({ agentPid: process.pid, eventRingBytes: options.ringBytes });
+  let writer: WriterThread | undefined;
   try {
-    probes = openProbes({ agentPid: process.pid, eventRingBytes: options.ringBytes });
+    // After the probes, so that the gap since the last agent ends when events are captured; until then the ring keeps them.
+    writer = await openWriterThread({
+      path,
+      node: options.node ?? hostname(),
+      bootId: idOf('/proc/sys/kernel/random/boot_id'),
+      machineId: idOf('/etc/machine-id'),
+      nowNs: clock.nowNs,
+      retention: retentionLimits(options.retention, dataFolder),
+      onTrouble: (problem) => options.onProblem(problem?.message ?? `${path} can be written again, recording goes on`),
+      onStuck: once(() => options.onProblem(PINS_FILL_THE_RECORDING)),
+    });
     const ownUid = process.getuid?.() ?? 0;
     const recorder = createRecorder({
       probes,
@@ -82,33 +85,39 @@ export async function runAgent(options: AgentOptions): Promise<AgentTotals> {
       trustsService: (uid) => options.trustAllServices === true || uid === 0 || uid === ownUid,
     });
     onReady({ attached: probes.attached, recording: path });
-    await record(recorder, probes, writer, options);
+    await record({ recorder, probes, writer, clock }, options.signal);
     return { events: recorder.eventCount, lost: recorder.lossCount, badMarkerFields: recorder.badMarkerFieldCount };
   } finally {
-    probes?.close();
-    await writer.close();
+    probes.close();
+    await writer?.close();
   }
 }
 
-async function record(
-  recorder: Recorder,
-  probes: Probes,
-  writer: WriterThread,
-  { signal }: AgentOptions,
-): Promise<void> {
+interface Parts {
+  recorder: Recorder;
+  probes: Probes;
+  writer: WriterThread;
+  clock: WallClock;
+}
+
+async function record({ recorder, probes, writer, clock }: Parts, signal: AbortSignal): Promise<void> {
   let turnedMs = 0;
   let flushedMs = 0;
   let hasRoom = true;
+  /** What ended before was taken out of the ring. */
+  let completeNs = clock.nowNs();
   while (!signal.aborted) {
     const nowMs = performance.now();
+    const lookedNs = clock.nowNs();
     const pendingBytes = probes.pendingBytes();
     const turnAfterMs = pendingBytes > 0 ? TURN_AFTER_MS : IDLE_TURN_AFTER_MS;
     if (pendingBytes >= TURN_AT_BYTES || nowMs - turnedMs >= turnAfterMs) {
       turnedMs = nowMs;
       hasRoom = recorder.turn() !== undefined;
+      if (hasRoom && pendingBytes <= TURN_BYTES_MIN) completeNs = lookedNs;
       if (nowMs - flushedMs >= FLUSH_AFTER_MS) {
         flushedMs = nowMs;
-        writer.flush();
+        writer.flush(completeNs);
       }
     }
     if (!hasRoom) await sleep(ROOM_LOOK_MS);
@@ -138,6 +147,13 @@ function recordingPath(dataFolder: string): string {
   } catch (error) {
     throw new AgentError(
       `${dataFolder} can not be made (${(error as Error).message}); give another folder with --data`,
+    );
+  }
+  try {
+    accessSync(dataFolder, constants.W_OK);
+  } catch (error) {
+    throw new AgentError(
+      `${dataFolder} can not be written (${(error as Error).message}); run the agent as its owner, or give another folder with --data`,
     );
   }
   return join(dataFolder, RECORDING_FILE);

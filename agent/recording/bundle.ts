@@ -9,8 +9,8 @@ import { NUMBER } from './codec/pieces.ts';
 import { columnPlaces, openForWriting, type RecordingOrigin } from './create.ts';
 import { createDictionaries, type Dictionaries } from './dictionaries.ts';
 import { withRecordingErrors } from './errors.ts';
-import { gather } from './gather.ts';
-import type { Segment } from './segment.ts';
+import { gather, type RowSource } from './gather.ts';
+import { scatter } from './scatter.ts';
 import { segmentWriter, wholeRange } from './segment_writer.ts';
 import type { ClockStep, Loss } from './side_notes.ts';
 import { noteWriter } from './side_notes_table.ts';
@@ -79,21 +79,17 @@ function inOrderOfNumbers(block: NumberedBlock, from: number, to: number): Numbe
   const { numbers } = block;
   const rows = Uint32Array.from({ length: to - from }, (_, i) => from + i);
   rows.sort((a, b) => (numbers[a]! < numbers[b]! ? -1 : 1));
-  return gather([{ segment: segmentOf(block), rows }], COLUMNS, () => {});
+  return gather([{ segment: sourceOf(block), rows }], COLUMNS, () => {});
 }
 
 /** A block as if it had been read from a segment. */
-function segmentOf(block: NumberedBlock): Segment {
+function sourceOf(block: NumberedBlock): RowSource {
   const types = block.columns.get('event_type')! as Uint8Array;
   return {
-    firstNumber: Number(block.numbers[0]),
-    rowCount: block.rowCount,
-    onlyType: undefined,
-    column: ({ name }) => block.columns.get(name)!,
+    copy: ({ name }, from, target, to) => scatter(block.columns.get(name)!, from, target, to),
     numberAt: (row) => Number(block.numbers[row]),
     eventTypes: () => types,
     typeRowCount: (eventType) => (eventType === 0 ? block.rowCount : block.typeCounts[eventType]!),
     places: () => typeRows(block),
-    dropDecoded: () => {},
   };
 }

@@ -30,7 +30,8 @@ export interface Committer {
   commit(batch: Batch): void;
   /** Removes a little of what is too old or too much. */
   retain(nowNs: bigint): RetentionState;
-  close(nowNs: bigint): void;
+  /** Without a time something is missing at the end: the next writer tells of it as of a writer that was killed. */
+  close(endedNs?: bigint): void;
 }
 
 /** `blocks` are what a batch's slots mean. */
@@ -85,12 +86,12 @@ function committerOf(
     opened: { nextNumber: segments.nextNumber(), ...dictionaries.read() },
     commit: (batch) => withRecordingErrors(path, () => write.immediate(batch)),
     retain: (nowNs) => (retain ? withRecordingErrors(path, () => retain(nowNs)) : 'done'),
-    close(nowNs) {
+    close(endedNs) {
       if (closed) return;
       closed = true;
       try {
         withRecordingErrors(path, () => {
-          markEnded(database, nowNs);
+          if (endedNs !== undefined) markEnded(database, endedNs);
           // So that a user who may not create the log's files can still read; fails while a reader has it open.
           database.pragma('busy_timeout = 0');
           tryLeaveWal(database);

@@ -1,11 +1,15 @@
 /** Makes a block from rows of several segments: segment by segment, so that few of them are decoded at a time. */
-import { type ColumnArray, type NumberedBlock, newBlock, newColumnArray } from '../../bpf/schema/block.ts';
+import { type NumberedBlock, newBlock, newColumnArray } from '../../bpf/schema/block.ts';
 import { COLUMNS, type Column } from '../../bpf/schema/columns.ts';
 import type { Segment } from './segment.ts';
+import { wordsOf } from './words64.ts';
+
+/** What rows are taken from. */
+export type RowSource = Pick<Segment, 'copy' | 'numberAt' | 'eventTypes' | 'typeRowCount' | 'places'>;
 
 /** Neighbouring rows of the result that come from one segment. */
-export interface Run {
-  segment: Segment;
+export interface Run<Source extends RowSource = Segment> {
+  segment: Source;
   rows: Uint32Array;
 }
 
@@ -28,10 +32,10 @@ export function wantedColumns(names: readonly string[] | 'all'): readonly Column
 }
 
 /** `using` is told of each segment before it is decoded. */
-export function gather(
-  runs: readonly Run[],
+export function gather<Source extends RowSource>(
+  runs: readonly Run<Source>[],
   columns: readonly Column[],
-  using: (segment: Segment) => void,
+  using: (segment: Source) => void,
 ): NumberedBlock {
   const rowCount = runs.reduce((sum, { rows }) => sum + rows.length, 0);
   const block: NumberedBlock = { ...newBlock(0, []), rowCount, numbers: numbersOf(runs, rowCount) };
@@ -48,14 +52,14 @@ export function gather(
 }
 
 /** Counts the rows of each type on the way. */
-function shareOut(
-  runs: readonly Run[],
+function shareOut<Source extends RowSource>(
+  runs: readonly Run<Source>[],
   typeCounts: Uint32Array,
-  using: (segment: Segment) => void,
-): Map<Segment, Share> {
-  const sizes = new Map<Segment, number>();
+  using: (segment: Source) => void,
+): Map<Source, Share> {
+  const sizes = new Map<Source, number>();
   for (const { segment, rows } of runs) sizes.set(segment, (sizes.get(segment) ?? 0) + rows.length);
-  const shares = new Map<Segment, Share>();
+  const shares = new Map<Source, Share>();
   for (const [segment, size] of sizes) {
     const [rows, targets, typeTargets] = [new Uint32Array(size), new Uint32Array(size), new Uint32Array(size)];
     shares.set(segment, { count: 0, rows, targets, typeTargets });
@@ -75,7 +79,7 @@ function shareOut(
   return shares;
 }
 
-function copySegment(segment: Segment, share: Share, columns: readonly Column[], block: NumberedBlock): void {
+function copySegment(segment: RowSource, share: Share, columns: readonly Column[], block: NumberedBlock): void {
   const byType = new Map<number, { from: Uint32Array; to: Uint32Array }>();
   byType.set(0, { from: share.rows, to: share.targets });
   for (const column of columns) {
@@ -86,11 +90,11 @@ function copySegment(segment: Segment, share: Share, columns: readonly Column[],
       places = placesOfType(segment, share, eventType);
       byType.set(eventType, places);
     }
-    if (places.from.length > 0) scatter(segment.column(column), places.from, block.columns.get(name)!, places.to);
+    if (places.from.length > 0) segment.copy(column, places.from, block.columns.get(name)!, places.to);
   }
 }
 
-function placesOfType(segment: Segment, share: Share, eventType: number): { from: Uint32Array; to: Uint32Array } {
+function placesOfType(segment: RowSource, share: Share, eventType: number): { from: Uint32Array; to: Uint32Array } {
   const types = segment.eventTypes();
   const places = segment.places();
   const from = new Uint32Array(share.count);
@@ -105,31 +109,9 @@ function placesOfType(segment: Segment, share: Share, eventType: number): { from
   return { from: from.subarray(0, count), to: to.subarray(0, count) };
 }
 
-function scatter(source: ColumnArray, from: Uint32Array, target: ColumnArray, to: Uint32Array): void {
-  if (target.BYTES_PER_ELEMENT === 8) scatterPairs(words(source), from, words(target), to);
-  else scatterValues(source as Uint32Array, from, target as Uint32Array, to);
-}
-
-function scatterValues(source: Uint32Array, from: Uint32Array, target: Uint32Array, to: Uint32Array): void {
-  for (let i = 0; i < from.length; i++) target[to[i]!] = source[from[i]!]!;
-}
-
-function scatterPairs(source: Uint32Array, from: Uint32Array, target: Uint32Array, to: Uint32Array): void {
-  for (let i = 0; i < from.length; i++) {
-    const low = from[i]! * 2;
-    const place = to[i]! * 2;
-    target[place] = source[low]!;
-    target[place + 1] = source[low + 1]!;
-  }
-}
-
-function words(values: ColumnArray): Uint32Array {
-  return new Uint32Array(values.buffer, values.byteOffset, values.byteLength / 4);
-}
-
-function numbersOf(runs: readonly Run[], rowCount: number): BigUint64Array {
+function numbersOf(runs: readonly Run<RowSource>[], rowCount: number): BigUint64Array {
   const numbers = new BigUint64Array(rowCount);
-  const pairs = words(numbers);
+  const pairs = wordsOf(numbers);
   let i = 0;
   for (const { segment, rows } of runs) {
     for (const row of rows) {

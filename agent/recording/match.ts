@@ -17,7 +17,8 @@ const COMM = columnNamed('comm');
 export function matchingRows(segment: Segment, filter: ResolvedFilter, endNumber: number): Uint32Array {
   let rows = new Uint32Array(rowsBelow(segment, endNumber));
   for (let row = 0; row < rows.length; row++) rows[row] = row;
-  rows = withType(rows, segment, filter.eventTypes);
+  // Mostly all that the segment has are asked for.
+  if ((segment.typeMask & ~filter.typeMask) !== 0n) rows = withType(rows, segment, filter.eventTypes);
   rows = within(rows, segment, TIMESTAMP, filter.firstNs, filter.lastNs);
   rows = within(rows, segment, DURATION, filter.minDurationNs, filter.maxDurationNs);
   for (const contexts of filter.contexts) rows = ownedBy(rows, segment, 'context', contexts);
@@ -35,7 +36,6 @@ function rowsBelow({ rowCount, numberAt }: Segment, endNumber: number): number {
 }
 
 function withType(rows: Uint32Array<ArrayBuffer>, segment: Segment, types: ReadonlySet<number>) {
-  if (segment.onlyType !== undefined && types.has(segment.onlyType)) return rows;
   const wanted = new Uint8Array(256);
   for (const type of types) wanted[type] = 1;
   const values = segment.eventTypes();
@@ -83,19 +83,34 @@ function ownedBy(
   ids: ReadonlySet<number>,
 ) {
   if (rows.length === 0) return rows;
-  const own = segment.column(OWN[kind]) as Uint32Array;
-  const origins = ORIGINS.filter(({ eventType }) => segment.typeRowCount(eventType) > 0);
   const owned = new Uint8Array(segment.rowCount);
-  for (const row of rows) if (ids.has(own[row]!)) owned[row] = 1;
-  if (origins.length > 0) {
-    const types = segment.eventTypes();
-    const places = segment.places();
-    for (const origin of origins) {
-      const values = segment.column(origin[kind]) as Uint32Array;
-      for (const row of rows) if (types[row] === origin.eventType && ids.has(values[places[row]!]!)) owned[row] = 1;
-    }
+  markRows(segment.column(OWN[kind]) as Uint32Array, ids, undefined, owned);
+  for (const origin of ORIGINS) {
+    if (segment.typeRowCount(origin.eventType) === 0) continue;
+    const values = segment.storedColumn(origin[kind]) as Uint32Array | undefined;
+    if (values) markRows(values, ids, segment.rowsOfType(origin.eventType), owned);
   }
   let kept = 0;
   for (const row of rows) if (owned[row] === 1) rows[kept++] = row;
   return rows.subarray(0, kept);
+}
+
+/** Marks the rows that have one of the ids: value `i` is that of row `rows[i]`, or of row `i`. */
+function markRows(
+  values: Uint32Array,
+  ids: ReadonlySet<number>,
+  rows: Uint32Array | undefined,
+  marks: Uint8Array,
+): void {
+  // Neighbours mostly have the same owner.
+  let last = 0;
+  let has = ids.has(0);
+  for (let i = 0; i < values.length; i++) {
+    const id = values[i]!;
+    if (id !== last) {
+      last = id;
+      has = ids.has(id);
+    }
+    if (has) marks[rows ? rows[i]! : i] = 1;
+  }
 }

@@ -8,8 +8,8 @@ import { RecordingError, withRecordingErrors } from './errors.ts';
 import { checkFormat, FORMAT_VERSION, PIECE_KEY_FACTOR, toStored } from './format.ts';
 import { pinnedSegments } from './pinned_segments.ts';
 
-/** How long to wait for the agent's commit. */
-const BUSY_TIMEOUT_MS = 5000;
+/** How long to wait for the agent's commit. Whoever serves the recording waits too. */
+const BUSY_TIMEOUT_MS = 500;
 
 /** Of the recording's limit, what pins may take: the rest is for what happens next. */
 const PINNED_SHARE_MAX = 0.5;

@@ -159,7 +159,9 @@ function readerOf(database: Database.Database, path: string, formatVersion: numb
         }
         return undefined;
       }),
-    close: () => void database.close(),
+    close() {
+      database.close();
+    },
   } satisfies RecordingReader);
 }
 

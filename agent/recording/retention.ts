@@ -123,6 +123,8 @@ export function openRetention(
     ageNs !== undefined && maxNs + maxDurationNs < nowNs - ageNs;
 
   const removeSome = database.transaction((nowNs: bigint): RetentionState => {
+    // Inside: whoever was told that something is pinned can rely on it.
+    lookAtPins(nowNs);
     for (let left = SEGMENTS_A_STEP; left > 0; left--) {
       const segment = next();
       if (!segment) return isTooMuch() ? 'stuck' : 'done';
@@ -148,7 +150,6 @@ export function openRetention(
   return (nowNs) => {
     let state: RetentionState = 'done';
     if (needsStep(nowNs)) {
-      lookAtPins(nowNs);
       state = removeSome.immediate(toStored(nowNs));
       prune(next()?.firstNumber);
     }

@@ -1,15 +1,18 @@
 /** A segment as a scan holds it: columns are decoded when asked for, and may be dropped and decoded again. */
 import { type ColumnArray, newColumnArray } from '../../bpf/schema/block.ts';
 import { COLUMNS, type Column } from '../../bpf/schema/columns.ts';
-import { EVENTS } from '../../bpf/schema/index.ts';
 import { absentValues } from './codec/absent.ts';
 import { openSegmentData, type SegmentData } from './codec/decode_segment.ts';
 import { NUMBER, pieceSeed } from './codec/pieces.ts';
 import { corrupt, RecordingError, toRecordingError } from './errors.ts';
+import { scatter } from './scatter.ts';
 import type { SegmentMeta } from './segment_index.ts';
 
 /** Segments of a scan whose decoded columns are kept, about 0.5 MB each; of the others only the stored bytes are. */
 export const DECODED_SEGMENTS_MAX = 16;
+
+/** Of so many values one: below it, picking single values is cheaper than decoding the column. */
+const FEW_FACTOR = 8;
 
 const EVENT_TYPE = COLUMNS.find(({ name }) => name === 'event_type')!;
 
@@ -17,14 +20,20 @@ export interface Segment {
   readonly firstNumber: number;
   readonly rowCount: number;
   column(column: Column): ColumnArray;
+  /** The same; undefined when all its values are the one that an absent column has. */
+  storedColumn(column: Column): ColumnArray | undefined;
+  /** `target[to[i]] = column[from[i]]`; of few values, without decoding the others. */
+  copy(column: Column, from: Uint32Array, target: ColumnArray, to: Uint32Array): void;
   /** Number of the event in a row. */
   numberAt(row: number): number;
-  /** The one event type of all rows, if it is known without looking at them. */
-  readonly onlyType: number | undefined;
+  /** Event types that occur, bit by bit; see `typeMask`. */
+  readonly typeMask: bigint;
   eventTypes(): Uint8Array;
   typeRowCount(eventType: number): number;
   /** For each row its place in its type's own columns. */
   places(): Uint32Array;
+  /** The way back: rows of an event type. */
+  rowsOfType(eventType: number): Uint32Array;
   dropDecoded(): void;
 }
 
@@ -66,14 +75,27 @@ export function openSegment(meta: SegmentMeta, bytes: SegmentBytes, locations: C
     return openSegmentData(bytes.piece(piece), locations.ids, pieceSeed(firstNumber, piece));
   }
 
+  /** Where the column is; undefined when the file does not have it. */
+  function sourceOf(column: Column): SegmentData | undefined {
+    const piece = bytes.whole ? 0 : locations.pieces.get(column.name);
+    if (piece === undefined) return undefined;
+    const found = source(piece);
+    if (found.typeRowCount(column.eventType) !== typeRowCount(column.eventType)) {
+      throw corrupt('event types and their columns differ in number');
+    }
+    return found;
+  }
+
   function decode(column: Column): ColumnArray {
     const length = typeRowCount(column.eventType);
-    const piece = bytes.whole ? 0 : locations.pieces.get(column.name);
     if (length === 0) return newColumnArray(column.storage, 0);
-    if (piece === undefined) return absentValues(column, length);
-    const values = source(piece).column(column);
-    if (values.length !== length) throw corrupt('event types and their columns differ in number');
-    return values;
+    return sourceOf(column)?.column(column) ?? absentValues(column, length);
+  }
+
+  function copy(column: Column, from: Uint32Array, target: ColumnArray, to: Uint32Array): void {
+    const isFew = from.length * FEW_FACTOR < typeRowCount(column.eventType);
+    const picked = isFew && !columns.has(column.name) && sourceOf(column)?.pick(column, from, target, to);
+    if (!picked) scatter(decoded(column), from, target, to);
   }
 
   function decoded(column: Column): ColumnArray {
@@ -94,8 +116,10 @@ export function openSegment(meta: SegmentMeta, bytes: SegmentBytes, locations: C
   const segment: Segment = {
     firstNumber,
     rowCount: eventCount,
-    onlyType: onlyTypeOf(meta.typeMask),
+    typeMask: meta.typeMask,
     column: (column) => guarded(() => decoded(column)),
+    storedColumn: (column) => guarded(() => (sourceOf(column)?.has(column) ? decoded(column) : undefined)),
+    copy: (column, from, target, to) => guarded(() => copy(column, from, target, to)),
     numberAt(row) {
       if (meta.endNumber === firstNumber + eventCount) return firstNumber + row;
       return Number((segment.column(NUMBER) as BigUint64Array)[row]);
@@ -106,6 +130,7 @@ export function openSegment(meta: SegmentMeta, bytes: SegmentBytes, locations: C
       places ??= placesOf(segment.eventTypes());
       return places;
     },
+    rowsOfType: (eventType) => rowsOf(segment.eventTypes(), eventType, segment.typeRowCount(eventType)),
     dropDecoded() {
       columns.clear();
       sources.clear();
@@ -145,11 +170,6 @@ export function withUnreadable<T>(meta: SegmentMeta, work: () => T): T {
   }
 }
 
-function onlyTypeOf(typeMask: bigint): number | undefined {
-  const type = EVENTS.find(({ id }) => typeMask === 1n << BigInt(id));
-  return type?.id;
-}
-
 function countTypes(types: Uint8Array): Uint32Array {
   const counts = new Uint32Array(256);
   for (let row = 0; row < types.length; row++) counts[types[row]!]!++;
@@ -161,6 +181,13 @@ function placesOf(types: Uint8Array): Uint32Array {
   const places = new Uint32Array(types.length);
   for (let row = 0; row < types.length; row++) places[row] = next[types[row]!]!++;
   return places;
+}
+
+function rowsOf(types: Uint8Array, eventType: number, count: number): Uint32Array {
+  const rows = new Uint32Array(count);
+  let found = 0;
+  for (let row = 0; row < types.length; row++) if (types[row] === eventType) rows[found++] = row;
+  return rows;
 }
 
 /** Keeps the columns of the segments that were used last. */

@@ -57,7 +57,16 @@ SELECT max(
   (SELECT value FROM meta WHERE key = 'next_number'),
   coalesce((SELECT coalesce(end_number, first_number + event_count) FROM segment ORDER BY first_number DESC LIMIT 1), 0)
 )`;
-const FIRST_PART = 'SELECT min(first_number) FROM segment WHERE sealed = 0';
+/** Parts come after all sealed segments, and there are few. */
+const FIRST_PART = `
+SELECT first_number
+FROM segment
+WHERE sealed = 0 AND first_number > (
+  SELECT coalesce(max(first_number), -1)
+  FROM (SELECT first_number FROM segment WHERE sealed = 1 ORDER BY first_number DESC LIMIT 1)
+)
+ORDER BY first_number
+LIMIT 1`;
 const DATA = 'SELECT data FROM segment WHERE first_number = ? AND sealed = ? AND event_count = ?';
 const PIECE = `SELECT data FROM segment_piece WHERE piece_key = ? * ${PIECE_KEY_FACTOR} + ?`;
 const MISSING_NUMBERS = 'SELECT 1 FROM segment WHERE end_number IS NOT NULL LIMIT 1';

@@ -14,6 +14,7 @@ const SHIFTS_A_ROW_MAX = 32;
 
 /** `rows` ordered by (timestamp, number), in place; their timestamps in the same order beside them. */
 export function sortRows(segment: Segment, rows: Uint32Array, descending: boolean): BigUint64Array {
+  if (rows.length === 0) return new BigUint64Array(0);
   const timestamp = segment.column(TIMESTAMP) as BigUint64Array;
   if (rows.length > 1) {
     const { min, max } = extremes(timestamp, 0, timestamp.length);

@@ -8,7 +8,7 @@ export interface WriterThreadData extends CommitterOptions {
   blocks: readonly SharedArrayBuffer[];
 }
 
-export type ToWriterThread = { kind: 'write'; batch: Batch } | { kind: 'close'; nowNs: bigint };
+export type ToWriterThread = { kind: 'write'; batch: Batch } | { kind: 'close'; endedNs: bigint | undefined };
 
 /** Errors lose their class on the way. */
 export interface FailureMessage {

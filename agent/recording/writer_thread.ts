@@ -36,8 +36,11 @@ export interface WriterThreadOptions extends WriterOptions {
 }
 
 export interface WriterThread extends Omit<RecordingWriter, 'flush' | 'close'> {
-  /** Begins to commit what was gathered, as soon as the commit before has ended. */
-  flush(): void;
+  /**
+   * Begins to commit what was gathered, as soon as the commit before has ended. `completeNs`: until then nothing is
+   * missing; when this process is killed, the gap begins there. Now, unless told.
+   */
+  flush(completeNs?: bigint): void;
   /** Rows that can be appended. While the file can not be written there is always room: what is too much is counted. */
   freeRows(): number;
   /** Commits everything. Rejects when that can not be done. */
@@ -72,6 +75,7 @@ function writerOf(worker: Worker, gatherer: Gatherer, options: WriterThreadOptio
   let sealAll = false;
   let trouble: RecordingError | undefined;
   let triedMs = 0;
+  let completeNs: bigint | undefined;
   /** A bug in the thread; whoever uses the writer gets it. */
   let broken: unknown;
   let settled = () => {};
@@ -98,7 +102,7 @@ function writerOf(worker: Worker, gatherer: Gatherer, options: WriterThreadOptio
       setTrouble(errorOf(message.failure));
     }
     settled();
-    if (flushWanted && !trouble) flush();
+    if (flushWanted && !trouble) flush(completeNs);
   }
 
   function setTrouble(next: RecordingError | undefined): void {
@@ -107,7 +111,8 @@ function writerOf(worker: Worker, gatherer: Gatherer, options: WriterThreadOptio
     if (changed) onTrouble(next);
   }
 
-  function flush(): void {
+  function flush(untilNs?: bigint): void {
+    completeNs = untilNs;
     if (broken) throw broken;
     if (underWay) {
       flushWanted = true;
@@ -119,7 +124,7 @@ function writerOf(worker: Worker, gatherer: Gatherer, options: WriterThreadOptio
     if (!batch) return;
     underWay = true;
     triedMs = performance.now();
-    send(worker, { kind: 'write', batch });
+    send(worker, { kind: 'write', batch: { ...batch, nowNs: completeNs ?? batch.nowNs } });
   }
 
   /** Until nothing is under way. */
@@ -140,8 +145,8 @@ function writerOf(worker: Worker, gatherer: Gatherer, options: WriterThreadOptio
     throw trouble;
   }
 
-  async function closeThread(): Promise<void> {
-    send(worker, { kind: 'close', nowNs: nowNs() });
+  async function closeThread(endedNs: bigint | undefined): Promise<void> {
+    send(worker, { kind: 'close', endedNs });
     const failure = await closed.promise;
     if (failure) throw errorOf(failure);
   }
@@ -160,10 +165,12 @@ function writerOf(worker: Worker, gatherer: Gatherer, options: WriterThreadOptio
       if (taken < block.rowCount) gatherer.drop(block, taken);
     },
     async close() {
+      let endedNs: bigint | undefined;
       try {
         await writeAll();
+        endedNs = nowNs();
       } finally {
-        if (!broken) await closeThread();
+        if (!broken) await closeThread(endedNs);
         await worker.terminate();
       }
     },

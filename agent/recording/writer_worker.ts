@@ -19,7 +19,7 @@ if (committer) {
   send({ kind: 'opened', opened: committer.opened });
   port.on('message', (message: ToWriterThread) => {
     if (message.kind === 'write') write(committer, message);
-    else close(committer, message.nowNs);
+    else close(committer, message.endedNs);
   });
   retainLater(committer);
 }
@@ -60,11 +60,11 @@ function retainLater(writer: Committer): void {
   });
 }
 
-function close(writer: Committer, endNs: bigint): void {
+function close(writer: Committer, endedNs: bigint | undefined): void {
   clearImmediate(retaining);
   let failure: FailureMessage | undefined;
   try {
-    writer.close(endNs);
+    writer.close(endedNs);
   } catch (error) {
     failure = failureOf(error);
   }

@@ -14,13 +14,16 @@ import { sysWrite } from '../../bpf/schema/sys_write.ts';
 
 const FLUSH_ROWS = [1, 7, 40, 300, 900, 4096];
 const ROWS_MAX = Math.max(...FLUSH_ROWS);
-const BLOCK_IO_EVERY = 4;
+const BLOCK_IO_EVERY = 2;
 const FLUSH_EVERY_MS = 2;
 
 const SAFE_END = 'SELECT first_number + event_count FROM segment ORDER BY first_number DESC LIMIT 1';
 
 /** Columns that hardly compress: the file is soon at its limit. */
-const NOISE = ['sys_write.bytes_requested', 'block_io.sector', 'block_io.queue_ns'];
+const NOISE = [
+  ...['sys_write.bytes_requested', 'sys_write.fd', 'block_io.sector', 'block_io.bytes', 'block_io.queue_ns'],
+  ...[0, 1, 2, 3].map((origin) => `block_io.origins_${origin}_bytes`),
+];
 
 const block = newBlock(ROWS_MAX);
 const types = block.columns.get('event_type')!;

@@ -74,22 +74,42 @@ export function repeatsByte(encoded: Uint8Array, offset: number, byte: number): 
   return true;
 }
 
-/** Fills `values`, which must be zeros yet, from exactly the bytes that `encodeColumn` wrote. */
-export function decodeColumn(input: Uint8Array, values: ColumnArray): void {
-  const width = values.BYTES_PER_ELEMENT;
+interface Shape {
+  constant: boolean;
+  delta: boolean;
+  /** Planes that are there. */
+  mask: number;
+  /** Where values, or planes, begin. */
+  offset: number;
+}
+
+/** Checks that the bytes are those of so many values. */
+function shapeOf(input: Uint8Array, width: number, length: number): Shape {
   const form = input[0] ?? 0;
   if ((form & WIDTH_MASK) !== width) throw corrupt(`a column's values are not ${width} bytes wide`);
   if (form & CONSTANT) {
     if (input.length !== 1 + width) throw corrupt('a constant column has a wrong size');
-    fillConstant(input, values);
-    return;
+    return { constant: true, delta: false, mask: 0, offset: 1 };
   }
   const delta = (form & DELTA) !== 0;
   const mask = input[1] ?? 0;
-  let offset = delta ? 2 + BASE_BYTES : 2;
-  if ((delta && width !== 8) || mask >= 1 << width || input.length !== offset + planeCount(mask) * values.length) {
+  const offset = delta ? 2 + BASE_BYTES : 2;
+  if ((delta && width !== 8) || mask >= 1 << width || input.length !== offset + planeCount(mask) * length) {
     throw corrupt('a column has a wrong size');
   }
+  return { constant: false, delta, mask, offset };
+}
+
+/** Fills `values`, which must be zeros yet, from exactly the bytes that `encodeColumn` wrote. */
+export function decodeColumn(input: Uint8Array, values: ColumnArray): void {
+  const width = values.BYTES_PER_ELEMENT;
+  const shape = shapeOf(input, width, values.length);
+  if (shape.constant) {
+    fillConstant(input, values);
+    return;
+  }
+  const { mask, delta } = shape;
+  let { offset } = shape;
   const words = wordsIn(values);
   const step = width === 8 ? 2 : 1;
   for (let plane = 0; plane < width; plane++) {
@@ -99,6 +119,31 @@ export function decodeColumn(input: Uint8Array, values: ColumnArray): void {
   }
   if (delta) fromDelta(words, input.subarray(2, 2 + BASE_BYTES));
   if (width < 4) (values as Uint8Array | Uint16Array).set(words);
+}
+
+/**
+ * `target[to[i]] = value[from[i]]` of a column of `length` values; the targets must be zeros yet. False when a value
+ * depends on those before it.
+ */
+export function pickValues(
+  input: Uint8Array,
+  length: number,
+  from: Uint32Array,
+  target: ColumnArray,
+  to: Uint32Array,
+): boolean {
+  const width = target.BYTES_PER_ELEMENT;
+  const { constant, delta, mask, offset } = shapeOf(input, width, length);
+  if (delta) return false;
+  const bytes = new Uint8Array(target.buffer, target.byteOffset, target.byteLength);
+  let plane = offset;
+  for (let byte = 0; byte < width; byte++) {
+    if (constant) for (let i = 0; i < to.length; i++) bytes[to[i]! * width + byte] = input[offset + byte]!;
+    if ((mask & (1 << byte)) === 0) continue;
+    for (let i = 0; i < to.length; i++) bytes[to[i]! * width + byte] = input[plane + from[i]!]!;
+    plane += length;
+  }
+  return true;
 }
 
 function fillConstant(input: Uint8Array, values: ColumnArray): void {

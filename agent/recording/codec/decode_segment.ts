@@ -5,7 +5,7 @@ import type { Column } from '../../../bpf/schema/columns.ts';
 import { eventById } from '../../../bpf/schema/index.ts';
 import { corrupt } from '../errors.ts';
 import { absentValues } from './absent.ts';
-import { decodeColumn } from './column_bytes.ts';
+import { decodeColumn, pickValues } from './column_bytes.ts';
 import { ENTRY_HEAD_BYTES, GROUP_BYTES_MAX, GROUP_HEAD_BYTES, HEAD_BYTES, SEGMENT_ROWS_MAX } from './encode_segment.ts';
 
 interface Group {
@@ -21,22 +21,40 @@ export interface SegmentData {
   /** Rows of an event type; 0 for one that has no columns here. */
   typeRowCount(eventType: number): number;
   column(column: Column): ColumnArray;
+  /** Whether it is stored: otherwise all its values are the one of an absent column. */
+  has(column: Column): boolean;
+  /** `target[to[i]] = column[from[i]]` without decoding the rest; false when the column's form does not allow that. */
+  pick(column: Column, from: Uint32Array, target: ColumnArray, to: Uint32Array): boolean;
 }
 
 export function openSegmentData(data: Buffer, columnIds: ReadonlyMap<string, number>, seed = 0): SegmentData {
   const { rowCount, groups } = readGroups(data, seed);
+
+  function encodedIn(group: Group, column: Column): Uint8Array | undefined {
+    group.columns ??= readColumns(group);
+    return group.columns.get(columnIds.get(column.name) ?? -1);
+  }
+
   return {
     rowCount,
     typeRowCount: (eventType) => (eventType === 0 ? rowCount : (groups.get(eventType)?.rows ?? 0)),
     column(column) {
       const group = groups.get(column.eventType);
       if (!group) return newColumnArray(column.storage, 0);
-      group.columns ??= readColumns(group);
-      const encoded = group.columns.get(columnIds.get(column.name) ?? -1);
+      const encoded = encodedIn(group, column);
       if (!encoded) return absentValues(column, group.rows);
       const values = newColumnArray(column.storage, group.rows);
       decodeColumn(encoded, values);
       return values;
+    },
+    has(column) {
+      const group = groups.get(column.eventType);
+      return group !== undefined && encodedIn(group, column) !== undefined;
+    },
+    pick(column, from, target, to) {
+      const group = groups.get(column.eventType);
+      const encoded = group && encodedIn(group, column);
+      return encoded !== undefined && pickValues(encoded, group!.rows, from, target, to);
     },
   };
 }

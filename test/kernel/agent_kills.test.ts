@@ -1,0 +1,64 @@
+// An agent that is killed at random instants under load: what could be queried before stays, what is missing is told.
+// KILLS=200 kills it more often and says what came of it.
+import { rmSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, expect, test } from '@jest/globals';
+import { isTold, missingNumbers, recordedNumbers, startNumberedWrites } from './numbered_writes.ts';
+import { wallClockNs } from './programs.ts';
+import { startAgent, temporaryFolder } from './recorded_run.ts';
+
+const KILLS = Number(process.env.KILLS ?? 40);
+const RUN_MS = 600;
+const WRITES_PER_MS = 3;
+/** An event can be queried within 250 ms of its end; the machine may be busy with other tests. */
+const UNWRITTEN_MS_MAX = 1000;
+
+const dataFolder = temporaryFolder();
+afterAll(() => rmSync(dataFolder, { recursive: true }));
+
+test('an agent that is killed leaves all that could be queried, and tells what is missing', async () => {
+  let agent = await startAgent(dataFolder);
+  const load = startNumberedWrites(dataFolder, WRITES_PER_MS);
+  const kills: bigint[] = [];
+  const seen = new Set<number>();
+  for (let roundNs = wallClockNs(); kills.length < KILLS; roundNs = kills.at(-1)!) {
+    await sleep(Math.random() * RUN_MS);
+    const before = recordedNumbers(dataFolder, roundNs).numbers;
+    for (const number of before) seen.add(number);
+    kills.push(wallClockNs());
+    agent.process.kill('SIGKILL');
+    await expect(agent.stop()).rejects.toThrow();
+    const after = new Set(recordedNumbers(dataFolder, roundNs).numbers);
+    expect(before.filter((number) => !after.has(number))).toEqual([]);
+    agent = await startAgent(dataFolder);
+  }
+  const began = await load.stop();
+  await agent.stop();
+
+  const { numbers, losses } = recordedNumbers(dataFolder);
+  expect(new Set(numbers).size).toBe(numbers.length);
+  const missing = missingNumbers(began, numbers);
+  expect(missing.filter((number) => seen.has(number))).toEqual([]);
+  expect(losses.filter(({ cause }) => cause === 'agent_killed')).toHaveLength(KILLS);
+  const unwritten_ms = kills.map((killNs) => unwrittenMs(missing, began, killNs));
+  const sums = {
+    kills: KILLS,
+    writes: began.length,
+    missing: missing.length,
+    untold: missing.filter((number) => !isTold(losses, began, number)).length,
+    unwritten_ms_median: unwritten_ms.toSorted((a, b) => a - b)[KILLS >> 1],
+    unwritten_ms_max: Math.max(...unwritten_ms),
+  };
+  if (process.env.KILLS) process.stderr.write(`${JSON.stringify(sums)}\n`);
+  expect(sums.untold).toBe(0);
+  expect(sums.unwritten_ms_max).toBeLessThan(UNWRITTEN_MS_MAX);
+}, 3_600_000);
+
+/** How long before the kill the first write was made that went missing with it. */
+function unwrittenMs(missing: readonly number[], began: readonly bigint[], killNs: bigint): number {
+  const lastBefore = missing.findLastIndex((number) => began[number - 1]! < killNs);
+  if (lastBefore < 0) return 0;
+  let first = lastBefore;
+  while (first > 0 && missing[first - 1] === missing[first]! - 1) first--;
+  return Math.max(0, Number(killNs - began[missing[first]! - 1]!) / 1e6);
+}

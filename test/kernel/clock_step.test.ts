@@ -1,0 +1,93 @@
+/** The wall clock is set while a real agent's parts record: what was written keeps its time, what follows has the new one. */
+import { execFileSync } from 'node:child_process';
+import { join } from 'node:path';
+import { readClocks } from 'libbpf-ts';
+import { openProbes } from '../../agent/capture/probes.ts';
+import { createRecorder } from '../../agent/capture/recorder.ts';
+import { createWallClock } from '../../agent/capture/wall_clock.ts';
+import { openReader } from '../../agent/recording/reader.ts';
+import { openWriter } from '../../agent/recording/writer.ts';
+import { rowsOf, temporaryFolder } from '../recording/fixture.ts';
+
+const HOUR_NS = 3_600_000_000_000n;
+const WRITES = 20;
+
+const folder = temporaryFolder();
+afterAll(() => folder.remove());
+
+function setUp() {
+  const path = join(folder.path, 'recording.kreplay');
+  const set = { byNs: 0n, sleptNs: 0n };
+  // The kernel's own clocks, and what somebody has set the wall clock by since.
+  const clock = createWallClock((into) => {
+    readClocks(into);
+    into[0]! += set.byNs;
+    into[3]! -= set.sleptNs;
+  });
+  const writer = openWriter({ path, node: 'n', bootId: 'b', machineId: 'm', nowNs: clock.nowNs });
+  const probes = openProbes({ agentPid: process.pid, eventRingBytes: 1 << 20 });
+  const recorder = createRecorder({
+    probes,
+    writer: { ...writer, freeRows: () => Number.POSITIVE_INFINITY },
+    clock,
+    isOwnProcess: () => false,
+    trustsService: () => true,
+  });
+  /** Starts of the writes that a child makes now, as they are recorded; and the wall clock around them. */
+  function write(transaction: string) {
+    recorder.turn();
+    const from = clock.nowNs();
+    const script = `echo 'KREPLAY1 txn=${transaction}' > /dev/null; i=0; while [ $i -lt ${WRITES} ]; do echo x; i=$((i+1)); done`;
+    execFileSync('sh', ['-c', script]);
+    const to = clock.nowNs();
+    recorder.turn();
+    writer.flush();
+    return { from, to, times: timesOf(transaction) };
+  }
+  function timesOf(transactionId: string): bigint[] {
+    const reader = openReader(path);
+    const rows = [...reader.scan({ filter: { transactionId } })].flatMap(rowsOf);
+    reader.close();
+    return rows.map(({ timestamp_ns }) => timestamp_ns as bigint);
+  }
+  function steps() {
+    const reader = openReader(path);
+    const found = reader.clockSteps().filter(({ kind }) => kind !== 'slew');
+    reader.close();
+    return found;
+  }
+  function close() {
+    probes.close();
+    writer.close();
+  }
+  return { set, write, timesOf, steps, close };
+}
+
+test('steps forwards and backwards, and a suspend', () => {
+  const { set, write, timesOf, steps, close } = setUp();
+  const written = new Map<string, bigint[]>();
+  for (const [transaction, byNs] of [
+    ['before', 0n],
+    ['later', HOUR_NS],
+    ['earlier', -2n * HOUR_NS],
+  ] as const) {
+    set.byNs += byNs;
+    const { from, to, times } = write(transaction);
+    expect(times).toHaveLength(WRITES);
+    for (const time of times) expect(time > from && time < to).toBe(true);
+    written.set(transaction, times);
+  }
+  set.sleptNs += HOUR_NS;
+  write('awake');
+  for (const [transaction, times] of written) expect(timesOf(transaction)).toEqual(times);
+  const [start, forwards, backwards, slept] = steps();
+  expect([start, forwards, backwards, slept].map((step) => step?.kind)).toEqual(['start', 'step', 'step', 'suspend']);
+  const movedNs = [forwards!.offsetNs - start!.offsetNs, backwards!.offsetNs - forwards!.offsetNs];
+  // To the millisecond: the machine's own clock may be corrected meanwhile.
+  expect(movedNs.map((ns) => Number(ns) / 1e6)).toEqual([
+    expect.closeTo(Number(HOUR_NS) / 1e6, 0),
+    expect.closeTo(Number(-2n * HOUR_NS) / 1e6, 0),
+  ]);
+  expect(Number(slept!.suspendedNs) / 1e9).toBeCloseTo(3600, 0);
+  close();
+});

@@ -1,0 +1,95 @@
+// System calls on the recording's files fail for a while: the agent goes on by itself, or ends with a clear error.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, expect, test } from '@jest/globals';
+import Database from 'better-sqlite3';
+import { isTold, missingNumbers, recordedNumbers, startNumberedWrites } from './numbered_writes.ts';
+import { type Agent, startAgent, temporaryFolder } from './recorded_run.ts';
+
+const WRITES_PER_MS = 20;
+const FAILING_MS = 1500;
+const PATIENCE_MS = 15_000;
+
+const folders: string[] = [];
+const agents: Agent[] = [];
+afterAll(() => {
+  for (const agent of agents) agent.process.kill('SIGKILL');
+  for (const folder of folders) rmSync(folder, { recursive: true });
+});
+
+function newFolder(): string {
+  const folder = temporaryFolder();
+  folders.push(folder);
+  return folder;
+}
+
+/** Lets strace spoil the calls that `inject` names, on the recording and its log; gives a function that ends it. */
+async function spoil(agent: Agent, inject: string): Promise<() => Promise<void>> {
+  const recording = join(agent.dataFolder, 'recording.kreplay');
+  const calls = inject.split(':')[0];
+  const tracer = spawn(
+    'strace',
+    [
+      ...['-f', '-o', '/dev/null', '-p', String(agent.process.pid)],
+      ...['-P', recording, '-P', `${recording}-wal`],
+      ...['-e', `trace=${calls}`, '-e', `inject=${inject}`],
+    ],
+    { stdio: ['ignore', 'ignore', 'pipe'] },
+  );
+  const ended = once(tracer, 'exit');
+  await once(tracer.stderr, 'data');
+  return async () => {
+    tracer.kill('SIGINT');
+    await ended;
+  };
+}
+
+async function until(holds: () => boolean): Promise<void> {
+  const deadline = performance.now() + PATIENCE_MS;
+  while (!holds() && performance.now() < deadline) await sleep(20);
+  expect(holds()).toBe(true);
+}
+
+test.each([
+  ['the first write', 'pwrite64:error=EIO:when=1'],
+  ['every seventh write', 'pwrite64:error=EIO:when=7+7'],
+  ['every write', 'pwrite64:error=EIO'],
+  ['every third write, for space', 'pwrite64:error=ENOSPC:when=3+3'],
+  ['every sync', 'fdatasync,fsync:error=EIO'],
+  ['every second sync', 'fdatasync,fsync:error=EIO:when=2+2'],
+  ['every read', 'pread64:error=EIO'],
+  ['every change of size', 'ftruncate:error=EIO'],
+])('%s fails', async (_name, inject) => {
+  const dataFolder = newFolder();
+  // The smallest recording has the smallest log, which is copied to the main file often.
+  const agent = await startAgent(dataFolder, ['--retain-bytes', '8MiB']);
+  agents.push(agent);
+  let complaints = '';
+  agent.process.stderr!.on('data', (text: string) => {
+    complaints += text;
+  });
+  const load = startNumberedWrites(newFolder(), WRITES_PER_MS);
+  await until(() => recordedNumbers(dataFolder).numbers.length > 0);
+  const stopSpoiling = await spoil(agent, inject);
+  await sleep(FAILING_MS);
+  const before = recordedNumbers(dataFolder).numbers;
+  await stopSpoiling();
+  await until(() => recordedNumbers(dataFolder).numbers.length > before.length);
+  const began = await load.stop();
+  await agent.stop();
+
+  if (process.env.FAULTS) process.stderr.write(`${inject} ${complaints}`);
+  for (const line of complaints.split('\n').filter(Boolean)) expect(line).toMatch(/^kreplay agent: /);
+  const { numbers, losses } = recordedNumbers(dataFolder);
+  expect(new Set(numbers).size).toBe(numbers.length);
+  const there = new Set(numbers);
+  expect(before.filter((number) => !there.has(number))).toEqual([]);
+  const missing = missingNumbers(began, numbers);
+  expect(missing.filter((number) => !isTold(losses, began, number)).slice(0, 5)).toEqual([]);
+  const database = new Database(join(dataFolder, 'recording.kreplay'), { readonly: true });
+  expect(database.pragma('integrity_check', { simple: true })).toBe('ok');
+  database.close();
+});

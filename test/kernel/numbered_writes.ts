@@ -1,0 +1,71 @@
+/** A load that knows its own writes: each can be found in a recording, and what is missing has a time. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, openSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { openReader } from '../../agent/recording/reader.ts';
+import type { Loss } from '../../agent/recording/writer.ts';
+import { compileProgram } from './programs.ts';
+
+/** The first file that the program opens. */
+const FD = 3;
+
+export interface NumberedWrites {
+  /** Ends it and gives when each write began: of number 1 at index 0. */
+  stop(): Promise<bigint[]>;
+}
+
+/** `perMs` 0: as many as the machine makes, but not more than `most`. */
+export function startNumberedWrites(folder: string, perMs: number, most = 8_000_000): NumberedWrites {
+  const list = join(folder, 'began');
+  const output = openSync(list, 'w');
+  const program = spawn(compileProgram('numbered_writes'), [String(perMs), String(most)], {
+    stdio: ['ignore', output, 'inherit'],
+  });
+  closeSync(output);
+  const ended = once(program, 'exit');
+  return {
+    async stop() {
+      program.kill('SIGTERM');
+      const [code] = await ended;
+      if (code !== 0) throw new Error(`numbered_writes ended with ${code}`);
+      return readFileSync(list, 'utf8').trim().split('\n').map(BigInt);
+    },
+  };
+}
+
+export interface RecordedNumbers {
+  /** In the order of their time. */
+  numbers: number[];
+  losses: Loss[];
+}
+
+/** Those that are in the recording and began at `fromNs` or later. */
+export function recordedNumbers(dataFolder: string, fromNs = 0n): RecordedNumbers {
+  const reader = openReader(join(dataFolder, 'recording.kreplay'));
+  try {
+    const filter = { eventTypes: ['sys_write' as const], comm: 'numbered_writes', fromNs };
+    const numbers: number[] = [];
+    for (const { rowCount, columns } of reader.scan({ filter, columns: ['sys_write.fd', 'result'] })) {
+      const [fds, results] = [columns.get('sys_write.fd')!, columns.get('result')!];
+      for (let row = 0; row < rowCount; row++) if (fds[row] === FD) numbers.push(Number(results[row]));
+    }
+    return { numbers, losses: reader.losses() };
+  } finally {
+    reader.close();
+  }
+}
+
+/** Numbers of the writes that are not in the recording. */
+export function missingNumbers(began: readonly bigint[], numbers: readonly number[]): number[] {
+  const there = new Uint8Array(began.length + 1);
+  for (const number of numbers) there[number] = 1;
+  return began.flatMap((_, index) => (there[index + 1] ? [] : [index + 1]));
+}
+
+/** Whether a loss covers the time of a write: it had ended when the next one began. */
+export function isTold(losses: readonly Loss[], began: readonly bigint[], number: number): boolean {
+  const startNs = began[number - 1]!;
+  const endNs = began[number] ?? startNs;
+  return losses.some(({ fromNs, toNs }) => fromNs <= endNs && startNs <= toNs);
+}
