@@ -17,9 +17,11 @@ const COMM = columnNamed('comm');
 export function matchingRows(segment: Segment, filter: ResolvedFilter, endNumber: number): Uint32Array {
   let rows = new Uint32Array(rowsBelow(segment, endNumber));
   for (let row = 0; row < rows.length; row++) rows[row] = row;
-  // Mostly all that the segment has are asked for.
-  if ((segment.typeMask & ~filter.typeMask) !== 0n) rows = withType(rows, segment, filter.eventTypes);
-  rows = within(rows, segment, TIMESTAMP, filter.firstNs, filter.lastNs);
+  // Mostly all types are asked for, and most segments are wholly inside the time.
+  const { typeMask, minNs, maxNs } = segment.meta;
+  if ((typeMask & ~filter.typeMask) !== 0n) rows = withType(rows, segment, filter.eventTypes);
+  const isInside = minNs >= filter.firstNs && maxNs <= filter.lastNs;
+  if (!isInside) rows = within(rows, segment, TIMESTAMP, filter.firstNs, filter.lastNs);
   rows = within(rows, segment, DURATION, filter.minDurationNs, filter.maxDurationNs);
   for (const contexts of filter.contexts) rows = ownedBy(rows, segment, 'context', contexts);
   if (filter.services) rows = ownedBy(rows, segment, 'service', filter.services);

@@ -26,8 +26,8 @@ export interface Segment {
   copy(column: Column, from: Uint32Array, target: ColumnArray, to: Uint32Array): void;
   /** Number of the event in a row. */
   numberAt(row: number): number;
-  /** Event types that occur, bit by bit; see `typeMask`. */
-  readonly typeMask: bigint;
+  /** What its entry says without looking at the rows. */
+  readonly meta: SegmentMeta;
   eventTypes(): Uint8Array;
   typeRowCount(eventType: number): number;
   /** For each row its place in its type's own columns. */
@@ -55,8 +55,7 @@ export function openSegment(meta: SegmentMeta, bytes: SegmentBytes, locations: C
   const { firstNumber, eventCount } = meta;
   const columns = new Map<string, ColumnArray>();
   const sources = new Map<number, SegmentData>();
-  let places: Uint32Array | undefined;
-  let typeRows: Uint32Array | undefined;
+  let typePlaces: TypePlaces | undefined;
 
   const guarded = <T>(work: () => T): T => withUnreadable(meta, work);
 
@@ -109,14 +108,18 @@ export function openSegment(meta: SegmentMeta, bytes: SegmentBytes, locations: C
 
   function typeRowCount(eventType: number): number {
     if (eventType === 0) return eventCount;
-    typeRows ??= countTypes(decoded(EVENT_TYPE) as Uint8Array);
-    return typeRows[eventType]!;
+    return placesOfTypes().counts[eventType]!;
+  }
+
+  function placesOfTypes(): TypePlaces {
+    typePlaces ??= placesOf(decoded(EVENT_TYPE) as Uint8Array);
+    return typePlaces;
   }
 
   const segment: Segment = {
     firstNumber,
     rowCount: eventCount,
-    typeMask: meta.typeMask,
+    meta,
     column: (column) => guarded(() => decoded(column)),
     storedColumn: (column) => guarded(() => (sourceOf(column)?.has(column) ? decoded(column) : undefined)),
     copy: (column, from, target, to) => guarded(() => copy(column, from, target, to)),
@@ -126,15 +129,12 @@ export function openSegment(meta: SegmentMeta, bytes: SegmentBytes, locations: C
     },
     eventTypes: () => segment.column(EVENT_TYPE) as Uint8Array,
     typeRowCount: (eventType) => guarded(() => typeRowCount(eventType)),
-    places() {
-      places ??= placesOf(segment.eventTypes());
-      return places;
-    },
+    places: () => guarded(placesOfTypes).places,
     rowsOfType: (eventType) => rowsOf(segment.eventTypes(), eventType, segment.typeRowCount(eventType)),
     dropDecoded() {
       columns.clear();
       sources.clear();
-      places = undefined;
+      typePlaces = undefined;
     },
   };
   return segment;
@@ -170,17 +170,17 @@ export function withUnreadable<T>(meta: SegmentMeta, work: () => T): T {
   }
 }
 
-function countTypes(types: Uint8Array): Uint32Array {
-  const counts = new Uint32Array(256);
-  for (let row = 0; row < types.length; row++) counts[types[row]!]!++;
-  return counts;
+interface TypePlaces {
+  /** Rows of each event type. */
+  counts: Uint32Array;
+  places: Uint32Array;
 }
 
-function placesOf(types: Uint8Array): Uint32Array {
-  const next = new Uint32Array(256);
+function placesOf(types: Uint8Array): TypePlaces {
+  const counts = new Uint32Array(256);
   const places = new Uint32Array(types.length);
-  for (let row = 0; row < types.length; row++) places[row] = next[types[row]!]!++;
-  return places;
+  for (let row = 0; row < types.length; row++) places[row] = counts[types[row]!]!++;
+  return { counts, places };
 }
 
 function rowsOf(types: Uint8Array, eventType: number, count: number): Uint32Array {

@@ -1,13 +1,14 @@
 /** A segment's matching rows in the order of a scan. */
 import { COLUMNS } from '../../bpf/schema/columns.ts';
 import type { Segment } from './segment.ts';
-import { extremes, wordsOf } from './words64.ts';
+import { wordsOf } from './words64.ts';
 
 const TIMESTAMP = COLUMNS.find(({ name }) => name === 'timestamp_ns')!;
 
 /** Row numbers take 12 bits of a double's 53; times further apart than the rest can hold are sorted as BigInts. */
 const ROW_FACTOR = 4096;
 const SPAN_MAX = 2n ** 41n;
+const DISTANCE_MAX = Number(SPAN_MAX);
 
 /** Where a full sort becomes the cheaper one. */
 const SHIFTS_A_ROW_MAX = 32;
@@ -17,9 +18,9 @@ export function sortRows(segment: Segment, rows: Uint32Array, descending: boolea
   if (rows.length === 0) return new BigUint64Array(0);
   const timestamp = segment.column(TIMESTAMP) as BigUint64Array;
   if (rows.length > 1) {
-    const { min, max } = extremes(timestamp, 0, timestamp.length);
-    if (max - min < SPAN_MAX) sortByDistance(rows, wordsOf(timestamp), min);
-    else sortExactly(rows, timestamp);
+    const { minNs, maxNs } = segment.meta;
+    const isShort = maxNs - minNs < SPAN_MAX;
+    if (!isShort || !sortByDistance(rows, wordsOf(timestamp), minNs)) sortExactly(rows, timestamp);
     if (descending) rows.reverse();
   }
   const sorted = new BigUint64Array(rows.length);
@@ -32,19 +33,21 @@ export function sortRows(segment: Segment, rows: Uint32Array, descending: boolea
   return sorted;
 }
 
-/** (time since `min`, row) as one number. */
-function sortByDistance(rows: Uint32Array, timestamp: Uint32Array, min: bigint): void {
+/** (time since `min`, row) as one number. False, with the rows as they were, when a time is not as near as was said. */
+function sortByDistance(rows: Uint32Array, timestamp: Uint32Array, min: bigint): boolean {
   const minLow = Number(min & 0xffffffffn);
   const minHigh = Number(min >> 32n);
   const keys = new Float64Array(rows.length);
   for (let i = 0; i < rows.length; i++) {
     const row = rows[i]!;
     const distance = (timestamp[row * 2 + 1]! - minHigh) * 2 ** 32 + (timestamp[row * 2]! - minLow);
+    if (distance < 0 || distance >= DISTANCE_MAX) return false;
     keys[i] = distance * ROW_FACTOR + row;
   }
   // Without a comparator, which would be four times slower.
   if (!sortNearlySorted(keys)) keys.sort();
   for (let i = 0; i < keys.length; i++) rows[i] = keys[i]! % ROW_FACTOR;
+  return true;
 }
 
 /** Insertion sort: few events end long after their neighbours. Gives up, with all keys still there, when many do. */

@@ -1,7 +1,7 @@
 // System calls on the recording's files fail for a while: the agent goes on by itself, or ends with a clear error.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { rmSync } from 'node:fs';
+import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, expect, test } from '@jest/globals';
@@ -9,7 +9,7 @@ import Database from 'better-sqlite3';
 import { isTold, missingNumbers, recordedNumbers, startNumberedWrites } from './numbered_writes.ts';
 import { type Agent, startAgent, temporaryFolder } from './recorded_run.ts';
 
-const WRITES_PER_MS = 20;
+const WRITES_PER_MS = 120;
 const FAILING_MS = 1500;
 const PATIENCE_MS = 15_000;
 
@@ -26,14 +26,15 @@ function newFolder(): string {
   return folder;
 }
 
-/** Lets strace spoil the calls that `inject` names, on the recording and its log; gives a function that ends it. */
-async function spoil(agent: Agent, inject: string): Promise<() => Promise<void>> {
+/** Lets strace spoil calls on the recording and its log; gives a function that ends it and says how many it spoiled. */
+async function spoil(agent: Agent, inject: string): Promise<() => Promise<number>> {
   const recording = join(agent.dataFolder, 'recording.kreplay');
+  const list = join(newFolder(), 'calls');
   const calls = inject.split(':')[0];
   const tracer = spawn(
     'strace',
     [
-      ...['-f', '-o', '/dev/null', '-p', String(agent.process.pid)],
+      ...['-f', '-o', list, '-p', String(agent.process.pid)],
       ...['-P', recording, '-P', `${recording}-wal`],
       ...['-e', `trace=${calls}`, '-e', `inject=${inject}`],
     ],
@@ -44,6 +45,7 @@ async function spoil(agent: Agent, inject: string): Promise<() => Promise<void>>
   return async () => {
     tracer.kill('SIGINT');
     await ended;
+    return readFileSync(list, 'utf8').split('(INJECTED)').length - 1;
   };
 }
 
@@ -76,12 +78,13 @@ test.each([
   const stopSpoiling = await spoil(agent, inject);
   await sleep(FAILING_MS);
   const before = recordedNumbers(dataFolder).numbers;
-  await stopSpoiling();
+  const spoiled = await stopSpoiling();
   await until(() => recordedNumbers(dataFolder).numbers.length > before.length);
   const began = await load.stop();
   await agent.stop();
 
-  if (process.env.FAULTS) process.stderr.write(`${inject} ${complaints}`);
+  if (process.env.FAULTS) process.stderr.write(`${inject} ${spoiled} ${complaints}\n`);
+  expect(spoiled).toBeGreaterThan(0);
   for (const line of complaints.split('\n').filter(Boolean)) expect(line).toMatch(/^kreplay agent: /);
   const { numbers, losses } = recordedNumbers(dataFolder);
   expect(new Set(numbers).size).toBe(numbers.length);

@@ -1,0 +1,226 @@
+/**
+ * Damage of every kind to a recording of many segments, closed or left by a killed writer with its log: nothing crashes
+ * or hangs, what is read is true and there once, and a writer that opens it makes nothing worse. FUZZ=5000 tries more.
+ */
+import { copyFileSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { PAGE_BYTES } from '../../agent/recording/format.ts';
+import { openReader, type RecordingReader } from '../../agent/recording/reader.ts';
+import type { RecordingWriter } from '../../agent/recording/writer.ts';
+import { type NumberedBlock, typeRows } from '../../bpf/schema/block.ts';
+import { blockOf, type Row, START_NS, temporaryFolder, testWriter } from './fixture.ts';
+
+const RUNS = Number(process.env.FUZZ ?? 120);
+/** A case that takes longer hangs. */
+const CASE_MS_MAX = 5000;
+
+const folder = temporaryFolder();
+const closed = join(folder.path, 'closed.kreplay');
+const killed = join(folder.path, 'killed.kreplay');
+const path = join(folder.path, 'copy.kreplay');
+afterAll(() => folder.remove());
+
+/** Large ones become segments in pieces, the last ones stay parts. */
+const FLUSHES = [4096, 1500, 700, 4096, 30, 2000, 5, 60];
+const ROWS = FLUSHES.reduce((sum, rows) => sum + rows, 0);
+const FILES = ['', '-wal', '-shm'] as const;
+
+interface Original {
+  pid: number;
+  timestamp_ns: bigint;
+  event_type: 'sys_write' | 'block_io';
+  result: number;
+}
+
+/** What the event of that number was. */
+function original(number: number): Original {
+  return {
+    pid: (number * 7) % 5000,
+    timestamp_ns: START_NS + BigInt(number) * 1009n - BigInt((number * 7919) % 20_000),
+    event_type: number % 5 === 0 ? 'block_io' : 'sys_write',
+    result: number % 300,
+  };
+}
+
+function writeAll(writer: RecordingWriter, clock: { nowNs: bigint }): void {
+  let number = 0;
+  for (const rows of FLUSHES) {
+    const service = writer.nameId(`service-${rows}`);
+    const context = writer.contextId({ transactionId: `tx-${rows}`, traceId: null, spanId: null });
+    writer.append(blockOf(Array.from({ length: rows }, () => ({ ...original(number++), service, context }) as Row)));
+    clock.nowNs += 100_000_000n;
+    writer.flush();
+  }
+}
+
+beforeAll(() => {
+  const clock = { nowNs: START_NS };
+  let writer = testWriter(closed, clock);
+  writeAll(writer, clock);
+  writer.close();
+  const live = join(folder.path, 'live.kreplay');
+  writer = testWriter(live, clock);
+  writeAll(writer, clock);
+  for (const file of FILES) copyFileSync(live + file, killed + file);
+  writer.close();
+});
+
+function restore(from: string): void {
+  for (const file of [...FILES, '-journal']) {
+    rmSync(path + file, { force: true });
+    if (existsSync(from + file)) copyFileSync(from + file, path + file);
+  }
+}
+
+/** Rows of the block that are not what was written under their number. */
+function untrue(block: NumberedBlock): unknown[] {
+  const types = block.columns.get('event_type')!;
+  const places = typeRows(block);
+  const wrong: unknown[] = [];
+  for (let row = 0; row < block.rowCount; row++) {
+    const number = Number(block.numbers[row]);
+    if (number >= ROWS) continue;
+    const was = original(number);
+    const is = [
+      block.columns.get('pid')![row] === was.pid,
+      block.columns.get('timestamp_ns')![row] === was.timestamp_ns,
+      block.columns.get('result')![row] === BigInt(was.result),
+      types[row] === (was.event_type === 'sys_write' ? 1 : 2),
+      types[row] !== 1 || block.columns.get('sys_write.fd')![places[row]!] === 0,
+    ];
+    if (is.includes(false)) wrong.push({ number, is });
+  }
+  return wrong;
+}
+
+const CODED = { code: expect.stringMatching(/^(recording_|not_a_|unsupported_)/) };
+
+/** Numbers of the events that can be read, in both orders and one by one; undefined when the file can not be. */
+function readable(): Set<number> | undefined {
+  let reader: RecordingReader | undefined;
+  try {
+    reader = openReader(path);
+    reader.info();
+    const found = new Set<number>();
+    for (const order of ['asc', 'desc'] as const) {
+      const numbers = new Set<number>();
+      for (const block of reader.scan({ order })) {
+        expect(untrue(block)).toEqual([]);
+        for (const number of block.numbers) {
+          expect(numbers.has(Number(number))).toBe(false);
+          numbers.add(Number(number));
+          found.add(Number(number));
+        }
+      }
+    }
+    for (const block of reader.scan({ filter: { transactionId: 'tx-700', services: ['service-700'] } })) void block;
+    reader.transactions({ limit: 100 });
+    reader.losses();
+    reader.clockSteps();
+    reader.services();
+    reader.event(BigInt(ROWS >> 1));
+    return found;
+  } catch (error) {
+    if ((error as { matcherResult?: unknown }).matcherResult) throw error;
+    expect(error).toMatchObject(CODED);
+    return undefined;
+  } finally {
+    reader?.close();
+  }
+}
+
+/** A writer opens the damaged file, adds to it, closes; undefined when it refuses. */
+function writeMore(): boolean {
+  let writer: RecordingWriter | undefined;
+  try {
+    writer = testWriter(path);
+    writer.append(blockOf(Array.from({ length: 50 }, (_, row): Row => ({ pid: row, timestamp_ns: START_NS }))));
+    writer.flush();
+    writer.close();
+    return true;
+  } catch (error) {
+    expect(error).toMatchObject(CODED);
+    try {
+      writer?.close();
+    } catch (again) {
+      expect(again).toMatchObject(CODED);
+    }
+    return false;
+  }
+}
+
+type Damage = (bytes: Buffer, at: number, size: number) => Buffer;
+
+const pageAt = (at: number) => at - (at % PAGE_BYTES);
+
+const DAMAGES: Record<string, Damage> = {
+  flipped: (bytes, at, size) => {
+    for (let i = at; i < Math.min(at + (size % 32) + 1, bytes.length); i++) bytes[i]! ^= 1 + (size % 255);
+    return bytes;
+  },
+  zeroed: (bytes, at, size) => bytes.fill(0, pageAt(at), pageAt(at) + ((size % 9) + 1) * PAGE_BYTES),
+  cut: (bytes, at) => bytes.subarray(0, at),
+  grown: (bytes, at, size) => Buffer.concat([bytes, Buffer.alloc(size % 5000, at)]),
+  swapped: (bytes, at, size) => {
+    const [from, to] = [pageAt(at), pageAt((at + size * PAGE_BYTES) % bytes.length)];
+    const page = Buffer.from(bytes.subarray(from, from + PAGE_BYTES));
+    bytes.copy(bytes, from, to, to + PAGE_BYTES);
+    page.copy(bytes, to);
+    return bytes;
+  },
+  repeated: (bytes, at, size) => {
+    bytes.copy(bytes, pageAt((at + size * PAGE_BYTES) % bytes.length), pageAt(at), pageAt(at) + PAGE_BYTES);
+    return bytes;
+  },
+};
+
+function damage(file: string, kind: string, at: number, size: number): void {
+  const bytes = readFileSync(file);
+  if (bytes.length > 0) writeFileSync(file, DAMAGES[kind]!(bytes, at % bytes.length, size));
+}
+
+const sums: Record<string, number> = {};
+function count(what: string): void {
+  sums[what] = (sums[what] ?? 0) + 1;
+}
+
+afterAll(() => {
+  if (process.env.FUZZ) process.stderr.write(`${JSON.stringify(sums)}\n`);
+});
+
+describe.each([
+  ['closed', ['']],
+  ['killed', ['', '-wal', '-shm']],
+])('a recording that was %s', (state, files) => {
+  test.each(Object.keys(DAMAGES))('%s', (kind) => {
+    const place = fc.tuple(fc.constantFrom(...files), fc.nat(2 ** 30), fc.nat(2 ** 20));
+    fc.assert(
+      fc.property(place, fc.boolean(), ([file, at, size], writes) => {
+        restore(state === 'closed' ? closed : killed);
+        damage(path + file, kind, at, size);
+        const startedMs = performance.now();
+        const before = readable();
+        count(`${state} ${kind} ${before ? (before.size === ROWS ? 'whole' : 'in part') : 'refused'}`);
+        if (writes) {
+          const written = writeMore();
+          const after = readable();
+          count(`${state} ${kind} ${written ? 'written' : 'not written'}`);
+          if (before) expect([...before].filter((number) => !after?.has(number))).toEqual([]);
+        }
+        expect(performance.now() - startedMs).toBeLessThan(CASE_MS_MAX);
+      }),
+      { numRuns: Math.ceil(RUNS / 12), endOnFailure: true },
+    );
+  });
+
+  test.each(files.slice(1))('without its %s', (file) => {
+    restore(killed);
+    rmSync(path + file);
+    const before = readable()!;
+    expect(writeMore()).toBe(true);
+    const after = readable()!;
+    expect([...before].filter((number) => !after.has(number))).toEqual([]);
+    if (file === '-shm') expect(before.size).toBe(ROWS);
+  });
+});
