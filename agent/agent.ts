@@ -17,7 +17,7 @@ import { type RetentionFlags, retentionLimits } from './retention_options.ts';
  * 250 ms of its end.
  */
 const LOOK_MS = 25;
-const TURN_AFTER_MS = 150;
+const TURN_AFTER_MS = 180;
 /** When the writer has no room, it soon will. */
 const ROOM_LOOK_MS = 5;
 /** Clock and losses are looked after even when no event comes. */

@@ -9,8 +9,10 @@ if [ ! -x "$node" ] || [ ! -f "$script" ]; then
 	exit 1
 fi
 
+# Hot loops here are over typed arrays: V8's middle compiler runs them several times slower than its last one, and it
+# takes seconds until that has its turn.
 if [ "${1-}" != exec ]; then
-	exec "$node" "$script" "$@"
+	exec "$node" --no-maglev "$script" "$@"
 fi
 
 # agent/exec.ts says why it is this shell that becomes the command.

@@ -10,6 +10,9 @@ import { upgradeVersion1 } from './version_1.ts';
 /** A log of 4 MB: the pages that every flush changes are then copied to the main file once in many flushes. */
 const CHECKPOINT_PAGES = 8000;
 
+/** Enough for what one commit touches: a writer reads little back. */
+const CACHE_KIBIBYTES = 4096;
+
 /** A reader may hold a lock for the moment in which it recovers a log. */
 const BUSY_TIMEOUT_MS = 1000;
 
@@ -39,6 +42,7 @@ export function openForWriting(path: string, origin: RecordingOrigin): Database.
     if (!isWal(database)) database.pragma('journal_mode = MEMORY');
     database.pragma('journal_mode = WAL');
     database.pragma('synchronous = NORMAL');
+    database.pragma(`cache_size = -${CACHE_KIBIBYTES}`);
     database.pragma(`wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
     if (blank) create(database, origin);
     else if (version === 1) upgradeVersion1(database);

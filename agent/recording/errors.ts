@@ -40,6 +40,7 @@ const BY_SQLITE_CODE: readonly [prefix: string, code: RecordingErrorCode, advice
   ['SQLITE_CANTOPEN', 'recording_not_readable', 'it can not be opened: check that this user may read the folder'],
   ['SQLITE_NOTADB', 'not_a_recording', 'it is not a kreplay recording: give the path of a recording.kreplay file'],
   ['SQLITE_CORRUPT', 'recording_corrupt', 'it is damaged: restore it from a copy, or move it away'],
+  ['SQLITE_CONSTRAINT', 'recording_corrupt', 'its tables are damaged: restore it from a copy, or move it away'],
   ['SQLITE_ERROR', 'recording_corrupt', 'its tables are damaged: restore it from a copy, or move it away'],
   ['SQLITE_IOERR', 'recording_io_error', 'reading or writing failed: check the disk and the kernel log'],
 ];

@@ -1,6 +1,6 @@
 /** The tables of a recording: what the writer creates and the reader expects. FORMAT.md tells the whole. */
 import type Database from 'better-sqlite3';
-import { RecordingError } from './errors.ts';
+import { corrupt, RecordingError } from './errors.ts';
 
 /** "krpl" in ASCII: what `file` and SQLite's own tools see. */
 export const APPLICATION_ID = 0x6b72706c;
@@ -159,8 +159,11 @@ export function packIds(ids: Uint32Array): Buffer {
 }
 
 export function unpackIds(blob: Buffer): Uint32Array {
+  if (!Buffer.isBuffer(blob)) throw corrupt('a list of names is none');
   // A copy: the buffer's own memory needs not be aligned to four bytes.
-  return new Uint32Array(Uint8Array.from(blob.subarray(0, blob.length & ~3)).buffer);
+  const ids = new Uint32Array(blob.length >>> 2);
+  new Uint8Array(ids.buffer).set(blob.subarray(0, ids.byteLength));
+  return ids;
 }
 
 /** SQLite has no unsigned integers: what does not fit counts as the largest, which keeps comparisons right. */

@@ -51,7 +51,7 @@ export function createGatherer(opened: OpenedRecording, blocks: readonly Block[]
   const free: OpenRows[] = blocks.map((block, slot) => newOpenRows(slot, block));
   /** Oldest first. */
   let closed: OpenRows[] = [];
-  let open = free.shift();
+  let open = free.pop();
   let nextNumber = opened.nextNumber;
   let taken: Taken | undefined;
   let aliveNs = nowNs();
@@ -60,7 +60,8 @@ export function createGatherer(opened: OpenedRecording, blocks: readonly Block[]
   /** Where the next row goes; nothing when all blocks wait. */
   function rowsWithRoom(): OpenRows | undefined {
     if (!open) {
-      open = free.shift();
+      // The one that was used last: the others' memory may never be needed.
+      open = free.pop();
       if (open) reuse(open, nextNumber);
     }
     return open;

@@ -95,7 +95,7 @@ function readerOf(database: Database.Database, path: string, formatVersion: numb
   };
   const damage = damageNotes();
   const index = openSegmentIndex(database, damage.addEntry);
-  if (!entriesAreSound(database)) damage.addEntry();
+  if (!isSound(database, 'segment')) damage.addEntry();
   const source: ScanSource = {
     index,
     open(meta) {
@@ -169,8 +169,8 @@ function readerOf(database: Database.Database, path: string, formatVersion: numb
  * Segments are found through indexes: an entry that one of them has lost would be missing without a word. The columns
  * are in another table, so this reads some 100 bytes a segment.
  */
-function entriesAreSound(database: Database.Database): boolean {
-  return database.prepare<[], string>("PRAGMA main.integrity_check('segment')").pluck().get() === 'ok';
+function isSound(database: Database.Database, table: 'segment' | 'column_name'): boolean {
+  return database.prepare<[], string>(`PRAGMA main.integrity_check('${table}')`).pluck().get() === 'ok';
 }
 
 function eventOf(source: ScanSource, meta: SegmentMeta, number: number): NumberedBlock | undefined {
@@ -202,6 +202,8 @@ function rowOf({ rowCount, numberAt }: Segment, number: number): number | undefi
 function readColumnLocations(database: Database.Database, path: string): ColumnLocations {
   const ids = new Map<string, number>();
   const pieces = new Map<string, number>();
+  // A column that the list has lost would read as one that the file never had.
+  if (!isSound(database, 'column_name')) throw corrupt('its list of columns can not be read');
   const rows = database.prepare<[], [string, number, string, number]>(COLUMN_NAMES).raw();
   for (const [name, id, storage, piece] of rows.iterate()) {
     const column = STORED_COLUMNS.find((candidate) => candidate.name === name);

@@ -2,7 +2,7 @@
 import type { Block } from '../../bpf/schema/block.ts';
 import { EVENTS } from '../../bpf/schema/index.ts';
 import type { BlockRange } from './codec/encode_segment.ts';
-import { packIds, toStored } from './format.ts';
+import { toStored } from './format.ts';
 import { OWNERS, type OwnerColumns } from './owner_columns.ts';
 import { extremes } from './words64.ts';
 
@@ -14,8 +14,8 @@ export interface SegmentFacts {
   maxTimestampNs: bigint;
   maxDurationNs: bigint;
   typeMask: bigint;
-  /** Name ids of all owners and origins, as u32. */
-  services: Buffer;
+  /** Name ids of all owners and origins. */
+  services: Uint32Array;
 }
 
 export function typeMask(typeIds: readonly number[]): bigint {
@@ -31,7 +31,7 @@ export function segmentFacts(block: Block, range: BlockRange): SegmentFacts {
     maxTimestampNs: toStored(time.max),
     maxDurationNs: toStored(duration.max),
     typeMask: typeMask(types),
-    services: packIds(Uint32Array.from(distinct(block, range, 'service'))),
+    services: Uint32Array.from(distinct(block, range, 'service')),
   };
 }
 

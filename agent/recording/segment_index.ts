@@ -54,7 +54,7 @@ WHERE sealed = 1`;
 /** In a bundle the last segment does not need to hold the last number. */
 const END = `
 SELECT max(
-  (SELECT value FROM meta WHERE key = 'next_number'),
+  coalesce(CAST((SELECT value FROM meta WHERE key = 'next_number') AS INTEGER), 0),
   coalesce((SELECT coalesce(end_number, first_number + event_count) FROM segment ORDER BY first_number DESC LIMIT 1), 0)
 )`;
 /** Parts come after all sealed segments, and there are few. */

@@ -6,7 +6,7 @@ import { openSegmentData } from './codec/decode_segment.ts';
 import { type BlockRange, segmentEncoder } from './codec/encode_segment.ts';
 import { pieceSeed } from './codec/pieces.ts';
 import type { ColumnPlaces } from './create.ts';
-import { PIECE_KEY_FACTOR, unpackIds } from './format.ts';
+import { PIECE_KEY_FACTOR, packIds } from './format.ts';
 import { copyRows, newOpenRows } from './open_rows.ts';
 import { distinct, segmentFacts } from './segment_facts.ts';
 
@@ -35,7 +35,7 @@ const SET_NEXT_NUMBER = "UPDATE meta SET value = max(value, ?) WHERE key = 'next
 
 const NEXT_NUMBER = `
 SELECT max(
-  (SELECT value FROM meta WHERE key = 'next_number'),
+  coalesce(CAST((SELECT value FROM meta WHERE key = 'next_number') AS INTEGER), 0),
   coalesce((SELECT coalesce(end_number, first_number + event_count) FROM segment ORDER BY first_number DESC LIMIT 1), 0)
 )`;
 
@@ -93,10 +93,11 @@ export function segmentWriter(
   function add(rows: SegmentRows, sealed: 0 | 1, data: Buffer): void {
     const { block, range, firstNumber, endNumber } = rows;
     const facts = segmentFacts(block, range);
-    for (const nameId of unpackIds(facts.services)) addServiceOnce(nameId);
+    for (const nameId of facts.services) addServiceOnce(nameId);
     const eventCount = range.to - range.from;
     addSegment.run({
       ...facts,
+      services: packIds(facts.services),
       ...dictionaryEnds(),
       firstNumber,
       sealed,

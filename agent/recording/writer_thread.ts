@@ -17,7 +17,7 @@ import type { RecordingWriter, WriterOptions } from './writer.ts';
 import type { FailureMessage, FromWriterThread, ToWriterThread, WriterThreadData } from './writer_messages.ts';
 
 /** Blocks of 4096 events that gather or wait: at 300,000 events/s the disk may stand still for half a second. */
-const BLOCKS = 40;
+const BLOCKS = 32;
 
 /** A file that can not be written is tried again so often. */
 const RETRY_MS = 500;

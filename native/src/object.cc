@@ -1,4 +1,6 @@
 #include "object.h"
+
+#include <malloc.h>
 #include "libbpf_log.h"
 
 #include <cerrno>
@@ -175,6 +177,8 @@ Napi::Value NativeObject::load(const Napi::CallbackInfo &info)
 	REQUIRE_BEFORE_LOAD();
 	LibbpfLog log;
 	const int error = bpf_object__load(object_.get());
+	/* It has parsed the kernel's BTF and freed it again; without this the process keeps those pages. */
+	malloc_trim(0);
 	/* libbpf refuses a second try after a failure, so does kFailed. */
 	state_ = error < 0 ? State::kFailed : State::kLoaded;
 	if (error < 0)

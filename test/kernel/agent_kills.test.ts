@@ -23,19 +23,19 @@ test('an agent that is killed leaves all that could be queried, and tells what i
   const seen = new Set<number>();
   for (let roundNs = wallClockNs(); kills.length < KILLS; roundNs = kills.at(-1)!) {
     await sleep(Math.random() * RUN_MS);
-    const before = recordedNumbers(dataFolder, roundNs).numbers;
+    const before = recordedNumbers(load, dataFolder, roundNs).numbers;
     for (const number of before) seen.add(number);
     kills.push(wallClockNs());
     agent.process.kill('SIGKILL');
     await expect(agent.stop()).rejects.toThrow();
-    const after = new Set(recordedNumbers(dataFolder, roundNs).numbers);
+    const after = new Set(recordedNumbers(load, dataFolder, roundNs).numbers);
     expect(before.filter((number) => !after.has(number))).toEqual([]);
     agent = await startAgent(dataFolder);
   }
   const began = await load.stop();
   await agent.stop();
 
-  const { numbers, losses } = recordedNumbers(dataFolder);
+  const { numbers, losses } = recordedNumbers(load, dataFolder);
   expect(new Set(numbers).size).toBe(numbers.length);
   const missing = missingNumbers(began, numbers);
   expect(missing.filter((number) => seen.has(number))).toEqual([]);

@@ -1,17 +1,19 @@
 // System calls on the recording's files fail for a while: the agent goes on by itself, or ends with a clear error.
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync, rmSync } from 'node:fs';
+import { readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, expect, test } from '@jest/globals';
 import Database from 'better-sqlite3';
 import { isTold, missingNumbers, recordedNumbers, startNumberedWrites } from './numbered_writes.ts';
+import { ROOT } from './programs.ts';
 import { type Agent, startAgent, temporaryFolder } from './recorded_run.ts';
 
 const WRITES_PER_MS = 120;
 const FAILING_MS = 1500;
 const PATIENCE_MS = 15_000;
+const SQLITE_HEADER_BYTES = 100;
 
 const folders: string[] = [];
 const agents: Agent[] = [];
@@ -74,19 +76,19 @@ test.each([
     complaints += text;
   });
   const load = startNumberedWrites(newFolder(), WRITES_PER_MS);
-  await until(() => recordedNumbers(dataFolder).numbers.length > 0);
+  await until(() => recordedNumbers(load, dataFolder).numbers.length > 0);
   const stopSpoiling = await spoil(agent, inject);
   await sleep(FAILING_MS);
-  const before = recordedNumbers(dataFolder).numbers;
+  const before = recordedNumbers(load, dataFolder).numbers;
   const spoiled = await stopSpoiling();
-  await until(() => recordedNumbers(dataFolder).numbers.length > before.length);
+  await until(() => recordedNumbers(load, dataFolder).numbers.length > before.length);
   const began = await load.stop();
   await agent.stop();
 
   if (process.env.FAULTS) process.stderr.write(`${inject} ${spoiled} ${complaints}\n`);
   expect(spoiled).toBeGreaterThan(0);
   for (const line of complaints.split('\n').filter(Boolean)) expect(line).toMatch(/^kreplay agent: /);
-  const { numbers, losses } = recordedNumbers(dataFolder);
+  const { numbers, losses } = recordedNumbers(load, dataFolder);
   expect(new Set(numbers).size).toBe(numbers.length);
   const there = new Set(numbers);
   expect(before.filter((number) => !there.has(number))).toEqual([]);
@@ -95,4 +97,74 @@ test.each([
   const database = new Database(join(dataFolder, 'recording.kreplay'), { readonly: true });
   expect(database.pragma('integrity_check', { simple: true })).toBe('ok');
   database.close();
+});
+
+test('every write fails until the end: the agent ends with one clear error, and what was written stays', async () => {
+  const dataFolder = newFolder();
+  const agent = await startAgent(dataFolder);
+  agents.push(agent);
+  const load = startNumberedWrites(newFolder(), WRITES_PER_MS);
+  await until(() => recordedNumbers(load, dataFolder).numbers.length > 0);
+  const stopSpoiling = await spoil(agent, 'pwrite64:error=EIO');
+  await sleep(FAILING_MS);
+  const before = recordedNumbers(load, dataFolder).numbers;
+  await expect(agent.stop()).rejects.toThrow(
+    /ended with 1: (kreplay agent: [^\n]*\n)?kreplay: [^\n]*check the disk[^\n]*\n$/,
+  );
+  await stopSpoiling();
+  const next = await startAgent(dataFolder);
+  agents.push(next);
+  const began = await load.stop();
+  await next.stop();
+  const { numbers, losses } = recordedNumbers(load, dataFolder);
+  expect(numbers.slice(0, before.length)).toEqual(before);
+  const missing = missingNumbers(began, numbers);
+  expect(missing.filter((number) => !isTold(losses, began, number)).slice(0, 5)).toEqual([]);
+});
+
+function change(path: string, sql: string): void {
+  const database = new Database(path);
+  database.exec(sql);
+  database.close();
+}
+
+test.each<[string, RegExp, (path: string) => void]>([
+  ['a text', /is not a kreplay recording/, (path) => writeFileSync(path, 'no database at all '.repeat(500))],
+  [
+    'a foreign database',
+    /is not a kreplay recording/,
+    (path) => change(path, 'CREATE TABLE theirs (a); PRAGMA application_id = 7'),
+  ],
+  [
+    'a later format',
+    /has format version 99.* use the kreplay that wrote it/,
+    (path) => change(path, 'PRAGMA user_version = 99'),
+  ],
+  ['tables that are missing', /damaged.* move it away/, (path) => change(path, 'DROP TABLE segment')],
+  ['a file cut short', /is damaged.* move it away/, (path) => truncateSync(path, 4096)],
+])('%s in the place of the recording is refused in one line and left as it is', async (_name, words, spoilFile) => {
+  const dataFolder = newFolder();
+  await (await startAgent(dataFolder)).stop();
+  const path = join(dataFolder, 'recording.kreplay');
+  spoilFile(path);
+  const bytes = readFileSync(path);
+  const args = [join(ROOT, 'kreplay.ts'), 'agent', '--data', dataFolder];
+  const { status, stderr } = spawnSync(process.execPath, args, { encoding: 'utf8', timeout: PATIENCE_MS });
+  expect([status, stderr]).toEqual([1, expect.stringMatching(/^kreplay: [^\n]*\n$/)]);
+  expect(stderr).toMatch(words);
+  // But for SQLite's header, which says how the file was opened last.
+  expect(readFileSync(path).subarray(SQLITE_HEADER_BYTES).equals(bytes.subarray(SQLITE_HEADER_BYTES))).toBe(true);
+});
+
+test('a second agent on the same folder is refused at once, and the first goes on', async () => {
+  const dataFolder = newFolder();
+  const first = await startAgent(dataFolder);
+  agents.push(first);
+  const startedMs = performance.now();
+  await expect(startAgent(dataFolder)).rejects.toThrow(/another agent records to/);
+  expect(performance.now() - startedMs).toBeLessThan(PATIENCE_MS);
+  const load = startNumberedWrites(newFolder(), 1);
+  await until(() => recordedNumbers(load, dataFolder).numbers.length > 100);
+  await load.stop();
+  await first.stop();
 });

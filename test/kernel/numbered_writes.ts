@@ -11,6 +11,7 @@ import { compileProgram } from './programs.ts';
 const FD = 3;
 
 export interface NumberedWrites {
+  pid: number;
   /** Ends it and gives when each write began: of number 1 at index 0. */
   stop(): Promise<bigint[]>;
 }
@@ -25,6 +26,7 @@ export function startNumberedWrites(folder: string, perMs: number, most = 8_000_
   closeSync(output);
   const ended = once(program, 'exit');
   return {
+    pid: program.pid!,
     async stop() {
       program.kill('SIGTERM');
       const [code] = await ended;
@@ -40,11 +42,11 @@ export interface RecordedNumbers {
   losses: Loss[];
 }
 
-/** Those that are in the recording and began at `fromNs` or later. */
-export function recordedNumbers(dataFolder: string, fromNs = 0n): RecordedNumbers {
+/** Those of the load that are in the recording and began at `fromNs` or later. */
+export function recordedNumbers({ pid }: NumberedWrites, dataFolder: string, fromNs = 0n): RecordedNumbers {
   const reader = openReader(join(dataFolder, 'recording.kreplay'));
   try {
-    const filter = { eventTypes: ['sys_write' as const], comm: 'numbered_writes', fromNs };
+    const filter = { eventTypes: ['sys_write' as const], pid, fromNs };
     const numbers: number[] = [];
     for (const { rowCount, columns } of reader.scan({ filter, columns: ['sys_write.fd', 'result'] })) {
       const [fds, results] = [columns.get('sys_write.fd')!, columns.get('result')!];

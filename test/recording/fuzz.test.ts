@@ -21,9 +21,13 @@ const killed = join(folder.path, 'killed.kreplay');
 const path = join(folder.path, 'copy.kreplay');
 afterAll(() => folder.remove());
 
-/** Large ones become segments in pieces, the last ones stay parts. */
-const FLUSHES = [4096, 1500, 700, 4096, 30, 2000, 5, 60];
-const ROWS = FLUSHES.reduce((sum, rows) => sum + rows, 0);
+/** Rows of each flush: large ones become segments in pieces, the last ones stay parts. */
+const CHECKPOINTED = [4096, 1500, 700];
+const LOGGED = [4096, 30, 2000, 5, 60];
+const CHECKPOINTED_ROWS = 6296;
+const ROWS = 12_487;
+/** Of events that are added to a damaged recording. */
+const ADDED_CPU = 77;
 const FILES = ['', '-wal', '-shm'] as const;
 
 interface Original {
@@ -33,37 +37,45 @@ interface Original {
   result: number;
 }
 
+/** The first half of MurmurHash3's finalizer: columns that hardly compress, so that most of the file is events. */
+function scrambled(value: number): number {
+  const bits = Math.imul(value ^ (value >>> 16), 0x85ebca6b);
+  return (bits ^ (bits >>> 13)) >>> 0;
+}
+
 /** What the event of that number was. */
 function original(number: number): Original {
   return {
-    pid: (number * 7) % 5000,
+    pid: scrambled(number),
     timestamp_ns: START_NS + BigInt(number) * 1009n - BigInt((number * 7919) % 20_000),
     event_type: number % 5 === 0 ? 'block_io' : 'sys_write',
-    result: number % 300,
+    result: scrambled(number + 1),
   };
 }
 
-function writeAll(writer: RecordingWriter, clock: { nowNs: bigint }): void {
-  let number = 0;
-  for (const rows of FLUSHES) {
+function write(flushes: readonly number[], firstNumber: number, writer: RecordingWriter): void {
+  let number = firstNumber;
+  for (const rows of flushes) {
     const service = writer.nameId(`service-${rows}`);
     const context = writer.contextId({ transactionId: `tx-${rows}`, traceId: null, spanId: null });
     writer.append(blockOf(Array.from({ length: rows }, () => ({ ...original(number++), service, context }) as Row)));
-    clock.nowNs += 100_000_000n;
     writer.flush();
   }
 }
 
 beforeAll(() => {
-  const clock = { nowNs: START_NS };
-  let writer = testWriter(closed, clock);
-  writeAll(writer, clock);
+  let writer = testWriter(closed);
+  write(CHECKPOINTED, 0, writer);
   writer.close();
+  copyFileSync(closed, killed);
   const live = join(folder.path, 'live.kreplay');
-  writer = testWriter(live, clock);
-  writeAll(writer, clock);
-  for (const file of FILES) copyFileSync(live + file, killed + file);
-  writer.close();
+  copyFileSync(closed, live);
+  for (const path of [closed, live]) {
+    writer = testWriter(path);
+    write(LOGGED, CHECKPOINTED_ROWS, writer);
+    if (path === live) for (const file of FILES) copyFileSync(live + file, killed + file);
+    writer.close();
+  }
 });
 
 function restore(from: string): void {
@@ -79,8 +91,9 @@ function untrue(block: NumberedBlock): unknown[] {
   const places = typeRows(block);
   const wrong: unknown[] = [];
   for (let row = 0; row < block.rowCount; row++) {
+    // What a writer added later may have numbers that it could not know to be in use before.
+    if (block.columns.get('cpu')![row] === ADDED_CPU) continue;
     const number = Number(block.numbers[row]);
-    if (number >= ROWS) continue;
     const was = original(number);
     const is = [
       block.columns.get('pid')![row] === was.pid,
@@ -104,15 +117,12 @@ function readable(): Set<number> | undefined {
     reader.info();
     const found = new Set<number>();
     for (const order of ['asc', 'desc'] as const) {
-      const numbers = new Set<number>();
-      for (const block of reader.scan({ order })) {
-        expect(untrue(block)).toEqual([]);
-        for (const number of block.numbers) {
-          expect(numbers.has(Number(number))).toBe(false);
-          numbers.add(Number(number));
-          found.add(Number(number));
-        }
-      }
+      const numbers = [...reader.scan({ order })].flatMap((block) => {
+        expect(untrue(block).slice(0, 2)).toEqual([]);
+        return Array.from(block.numbers, Number);
+      });
+      expect(new Set(numbers).size).toBe(numbers.length);
+      for (const number of numbers) found.add(number);
     }
     for (const block of reader.scan({ filter: { transactionId: 'tx-700', services: ['service-700'] } })) void block;
     reader.transactions({ limit: 100 });
@@ -135,7 +145,7 @@ function writeMore(): boolean {
   let writer: RecordingWriter | undefined;
   try {
     writer = testWriter(path);
-    writer.append(blockOf(Array.from({ length: 50 }, (_, row): Row => ({ pid: row, timestamp_ns: START_NS }))));
+    writer.append(blockOf(Array.from({ length: 50 }, (): Row => ({ cpu: ADDED_CPU, timestamp_ns: START_NS }))));
     writer.flush();
     writer.close();
     return true;
@@ -159,7 +169,8 @@ const DAMAGES: Record<string, Damage> = {
     for (let i = at; i < Math.min(at + (size % 32) + 1, bytes.length); i++) bytes[i]! ^= 1 + (size % 255);
     return bytes;
   },
-  zeroed: (bytes, at, size) => bytes.fill(0, pageAt(at), pageAt(at) + ((size % 9) + 1) * PAGE_BYTES),
+  zeroed: (bytes, at, size) =>
+    bytes.fill(0, pageAt(at), Math.min(bytes.length, pageAt(at) + ((size % 9) + 1) * PAGE_BYTES)),
   cut: (bytes, at) => bytes.subarray(0, at),
   grown: (bytes, at, size) => Buffer.concat([bytes, Buffer.alloc(size % 5000, at)]),
   swapped: (bytes, at, size) => {
@@ -206,21 +217,22 @@ describe.each([
           const written = writeMore();
           const after = readable();
           count(`${state} ${kind} ${written ? 'written' : 'not written'}`);
-          if (before) expect([...before].filter((number) => !after?.has(number))).toEqual([]);
+          if (before) expect([...before].filter((number) => !after?.has(number)).slice(0, 2)).toEqual([]);
         }
         expect(performance.now() - startedMs).toBeLessThan(CASE_MS_MAX);
       }),
       { numRuns: Math.ceil(RUNS / 12), endOnFailure: true },
     );
   });
+});
 
-  test.each(files.slice(1))('without its %s', (file) => {
-    restore(killed);
-    rmSync(path + file);
-    const before = readable()!;
-    expect(writeMore()).toBe(true);
-    const after = readable()!;
-    expect([...before].filter((number) => !after.has(number))).toEqual([]);
-    if (file === '-shm') expect(before.size).toBe(ROWS);
-  });
+test.each(['-wal', '-shm'])('a recording that was killed, without its %s', (file) => {
+  restore(killed);
+  rmSync(path + file);
+  const before = readable()!;
+  // What was in the log alone is gone with it, and nobody can know.
+  expect(before.size).toBe(file === '-wal' ? CHECKPOINTED_ROWS : ROWS);
+  expect(writeMore()).toBe(true);
+  const after = readable()!;
+  expect([...before].filter((number) => !after.has(number)).slice(0, 2)).toEqual([]);
 });
