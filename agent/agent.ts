@@ -31,8 +31,8 @@ export const DATA_DEFAULT = './data';
 /** Where in the data folder the node's recording is. */
 const RECORDING_FILE = 'recording.kreplay';
 
-const PINS_FILL_THE_RECORDING =
-  'pinned transactions take more than --retain-bytes, so older events can not be removed any more: unpin some with `kreplay unpin`, or raise the limit';
+const LIMIT_TOO_SMALL =
+  'what must be kept (pinned transactions, the newest events and their names) takes more than --retain-bytes: unpin some with `kreplay unpin`, or raise the limit';
 
 export interface AgentOptions {
   dataFolder: string;
@@ -74,7 +74,9 @@ export async function runAgent(options: AgentOptions): Promise<AgentTotals> {
       nowNs: clock.nowNs,
       retention: retentionLimits(options.retention, dataFolder),
       onTrouble: (problem) => options.onProblem(problem?.message ?? `${path} can be written again, recording goes on`),
-      onStuck: once(() => options.onProblem(PINS_FILL_THE_RECORDING)),
+      onNotRetained: once((reason) =>
+        options.onProblem(reason ? `older events can not be removed: ${reason}` : LIMIT_TOO_SMALL),
+      ),
     });
     const ownUid = process.getuid?.() ?? 0;
     const recorder = createRecorder({
@@ -133,10 +135,10 @@ async function record({ recorder, probes, writer, clock }: Parts, signal: AbortS
 }
 
 /** For what may be told again and again. */
-function once(work: () => void): () => void {
+function once<Arguments extends unknown[]>(work: (...args: Arguments) => void): (...args: Arguments) => void {
   let done = false;
-  return () => {
-    if (!done) work();
+  return (...args) => {
+    if (!done) work(...args);
     done = true;
   };
 }

@@ -16,7 +16,8 @@ type ContextIds = Pick<Marker, 'transactionId' | 'traceId' | 'spanId'>;
 
 /** What an event's owner is, as numbers that go into the columns. */
 export interface Owner {
-  ids: ContextIds;
+  /** Undefined when the marker named only a service. */
+  ids: ContextIds | undefined;
   /** The recording's number of transaction, trace and span; 0: none. */
   contextId: number;
   /** Set when the marker named a service and was trusted to. */
@@ -66,13 +67,12 @@ export function createContexts({ intern, oldestIds, trustsService }: ContextsOpt
       const marker = parseMarker(line);
       if (!marker) return;
       const { transactionId, traceId, spanId } = marker;
-      const ids = { transactionId, traceId, spanId };
+      const ids = transactionId || traceId || spanId ? { transactionId, traceId, spanId } : undefined;
       badFieldCount += marker.badFields;
-      const named = Boolean(transactionId || traceId || spanId);
-      const contextId = named ? intern(ids) : 0;
-      if (named && contextId === 0) lost++;
+      const contextId = ids ? intern(ids) : 0;
+      if (ids && contextId === 0) lost++;
       const service = trustsService(uid) ? marker.service : null;
-      if (contextId === 0 && !service) return;
+      if (!ids && !service) return;
       contexts.set(context_id, { ids, contextId, service, endedNs: Number.POSITIVE_INFINITY });
     },
     end(contextId, timeNs) {
@@ -85,7 +85,10 @@ export function createContexts({ intern, oldestIds, trustsService }: ContextsOpt
     ownerAt(contextId, flags, startNs) {
       if (contextId === 0) return undefined;
       const owner = contexts.get(contextId);
-      if (owner && owner.contextId !== 0 && owner.contextId < oldestIds.context) owner.contextId = intern(owner.ids);
+      if (owner?.ids && owner.contextId < oldestIds.context) {
+        owner.contextId = intern(owner.ids);
+        if (owner.contextId === 0) return undefined;
+      }
       // A pool's thread keeps what created it for ever: it is only right while the creator still holds the context.
       if (owner && flags & CONTEXT_FLAGS.CONTEXT_INHERITED_THREAD && startNs >= owner.endedNs) return undefined;
       return owner;

@@ -6,10 +6,20 @@ import type { BlockRange } from './codec/encode_segment.ts';
 import type { ContextEntry, FileEntry } from './dictionaries.ts';
 import type { ClockStep, Loss } from './side_notes.ts';
 
+/** Dictionary ids that come next. */
+export interface NextIds {
+  name: number;
+  file: number;
+  context: number;
+}
+
 export interface RowsToWrite {
   slot: number;
   /** Number of the block's first row. */
   firstNumber: number;
+  /** When the block's first row was gathered, and now. */
+  idsFrom: NextIds;
+  idsEnd: NextIds;
   /** Rows that no part holds yet. */
   unwritten: BlockRange;
   /** Whether all rows of the block, [0, unwritten.to), become a sealed segment now. */

@@ -38,8 +38,8 @@ export function createBundle({ path, ...origin }: BundleOptions): BundleWriter {
   const database = openForWriting(path, origin);
   const stored = openStoredDictionaries(database);
   const dictionaries = createDictionaries({ nextNumber: 0, ...stored.read() });
-  const segments = segmentWriter(database, columnPlaces(database), stored.ends);
-  const writeSummaries = summaryWriter(database, stored.transactionKeyOf);
+  const segments = segmentWriter(database, columnPlaces(database));
+  const writeSummaries = summaryWriter(database, stored.transactionOf);
   const notes = noteWriter(database);
   const guarded = <T>(work: () => T): T => withRecordingErrors(path, work);
 
@@ -48,7 +48,9 @@ export function createBundle({ path, ...origin }: BundleOptions): BundleWriter {
     const range = wholeRange(block);
     const firstNumber = Number(numbers[0]);
     writeSummaries(block, range, (row) => Number(numbers[row]));
-    segments.writeSealed({ block, range, firstNumber, endNumber: Number(numbers.at(-1)) + 1 });
+    const ids = stored.nextIds();
+    const endNumber = Number(numbers.at(-1)) + 1;
+    segments.writeSealed({ block, range, firstNumber, endNumber, idsFrom: ids, idsEnd: ids });
   });
 
   return {

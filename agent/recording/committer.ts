@@ -60,24 +60,25 @@ function committerOf(
   unlock: () => void,
 ): Committer {
   const dictionaries = openStoredDictionaries(database);
-  const segments = segmentWriter(database, columnPlaces(database), dictionaries.ends);
-  segments.sealLeftParts();
+  const segments = segmentWriter(database, columnPlaces(database));
+  segments.sealLeftParts(dictionaries.nextIds());
   noteInterruption(database, startNs);
-  const writeSummaries = summaryWriter(database, dictionaries.transactionKeyOf);
+  const writeSummaries = summaryWriter(database, dictionaries.transactionOf);
   const notes = noteWriter(database);
   const alive = markAlive(database);
-  const retain = retention && openRetention(database, path, retention);
+  const retain = retention && openRetention(database, path, retention, dictionaries.nextIds);
   let closed = false;
 
   const write = database.transaction((batch: Batch) => {
     dictionaries.write(batch);
     batch.losses.forEach(notes.addLoss);
     batch.clockSteps.forEach(notes.addClockStep);
-    for (const { slot, firstNumber, unwritten, seal } of batch.rows) {
+    for (const { slot, firstNumber, unwritten, seal, idsFrom, idsEnd } of batch.rows) {
       const block = blocks[slot]!;
       if (unwritten.to > unwritten.from) writeSummaries(block, unwritten, (row) => firstNumber + row);
-      if (seal) segments.writeSealed({ block, range: fromStart(unwritten), firstNumber });
-      else segments.writePart({ block, range: unwritten, firstNumber: firstNumber + unwritten.from });
+      const ids = { idsFrom, idsEnd };
+      if (seal) segments.writeSealed({ block, range: fromStart(unwritten), firstNumber, ...ids });
+      else segments.writePart({ block, range: unwritten, firstNumber: firstNumber + unwritten.from, ...ids });
     }
     alive(batch.nowNs);
   });

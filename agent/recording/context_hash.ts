@@ -5,7 +5,7 @@ import type Database from 'better-sqlite3';
 export const BATCH_SIZE = 2048;
 
 /** So many neighbouring batches become one, with the number of the last: a lookup has to ask each batch. */
-export const MERGED_BATCHES = 16;
+const MERGED_BATCHES = 16;
 
 const ADD_MERGED = `
 INSERT INTO context_hash
@@ -45,7 +45,7 @@ FROM context
 WHERE context_id > :batchCount * ${BATCH_SIZE} AND ${column} = :text`;
 
 /** FNV-1a over UTF-16 code units, 32 bit. */
-export function textHash(text: string): number {
+function textHash(text: string): number {
   let hash = 0x811c9dc5;
   for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);
   return hash >>> 0;

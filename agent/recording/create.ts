@@ -74,7 +74,9 @@ function create(database: Database.Database, origin: RecordingOrigin): void {
     add.run('boot_id', bootId);
     add.run('machine_id', machineId);
     add.run('created_ns', createdNs);
-    add.run('next_number', 0);
+    add.run('next_number', 0n);
+    // Together with the tables: a reader must never see the one without the other.
+    addColumns(database, STORED_COLUMNS);
     database.pragma(`application_id = ${APPLICATION_ID}`);
     database.pragma(`user_version = ${FORMAT_VERSION}`);
   })();
@@ -92,10 +94,7 @@ export function columnPlaces(database: Database.Database): ColumnPlaces {
   const read = database.prepare<[], [string, number, number]>(COLUMN_PLACES).raw();
   const known = new Set(read.all().map(([name]) => name));
   const missing = STORED_COLUMNS.filter(({ name }) => !known.has(name));
-  const add = database.prepare(ADD_COLUMN);
-  database.transaction(() => {
-    for (const column of missing) add.run(column.name, column.storage, pieceOf(column));
-  })();
+  if (missing.length > 0) database.transaction(() => addColumns(database, missing))();
   const ids = new Map<string, number>();
   const pieces = new Map<number, Column[]>();
   for (const [name, id, piece] of read.all()) {
@@ -105,4 +104,9 @@ export function columnPlaces(database: Database.Database): ColumnPlaces {
     pieces.set(piece, [...(pieces.get(piece) ?? []), column]);
   }
   return { ids, pieces };
+}
+
+function addColumns(database: Database.Database, columns: readonly Column[]): void {
+  const add = database.prepare(ADD_COLUMN);
+  for (const column of columns) add.run(column.name, column.storage, pieceOf(column));
 }

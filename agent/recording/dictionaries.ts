@@ -1,6 +1,6 @@
 /** The gathering half's dictionaries: names, files and contexts. */
 import type { FileKind } from '../../bpf/schema/owner.ts';
-import type { Batch, OpenedRecording } from './batch.ts';
+import type { Batch, NextIds, OpenedRecording } from './batch.ts';
 import { Dictionary, IDS_IN_USE_MAX } from './dictionary.ts';
 import { RecentMap } from './recent_map.ts';
 
@@ -33,6 +33,7 @@ export interface Dictionaries {
   nameId(text: string): number;
   fileId(path: string, kind: FileKind): number;
   contextId(context: ContextText): number;
+  nextIds(): NextIds;
   take(): Pick<Batch, 'names' | 'files' | 'contexts'>;
   committed(): void;
 }
@@ -85,6 +86,7 @@ export function createDictionaries(opened: OpenedRecording): Dictionaries {
       const transactionKey = transactionId === null ? 0 : (transactionKeys.get(transactionId) ?? contexts.nextId);
       return contexts.find(key) ?? addContext(key, context, transactionKey);
     },
+    nextIds: () => ({ name: names.nextId, file: files.nextId, context: contexts.nextId }),
     take: () => ({ names: names.take(), files: files.take(), contexts: contexts.take() }),
     committed() {
       for (const dictionary of [names, files, contexts]) dictionary.committed();

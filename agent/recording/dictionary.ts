@@ -12,7 +12,7 @@ export const IDS_IN_USE_MAX = 32_768;
 const RENEW_AFTER = IDS_IN_USE_MAX / 2;
 
 /** New entries that wait for a flush; further ones become id 0, unknown, while the disk is full. */
-export const PENDING_MAX = 65_536;
+const PENDING_MAX = 65_536;
 
 export class Dictionary<Entry> {
   readonly #known = new RecentMap<string, number>(IDS_IN_USE_MAX);

@@ -7,7 +7,7 @@ export const APPLICATION_ID = 0x6b72706c;
 export const FORMAT_VERSION = 2;
 
 /** The oldest version that is still read, and brought up to date by a writer. */
-export const FORMAT_VERSION_MIN = 1;
+const FORMAT_VERSION_MIN = 1;
 
 /**
  * Small pages: a flush on a quiet host changes the last page of a handful of tables, whatever it adds to them, and the
@@ -70,7 +70,7 @@ CREATE TABLE context_hash (
 -- Events by arrival, first_number and the event_count - 1 that follow; end_number is there when numbers are missing in
 -- between: it is behind the last one. sealed = 0: a part, merged with others soon.
 -- Everything that lets a query skip a segment stands before the blobs, so that skipping does not read them.
--- name_end, file_end, context_end: behind the dictionary ids that existed when it was sealed.
+-- name_from ... context_end: the dictionary ids that came next when its first event was gathered, and after its last one.
 -- data: all columns, or empty when they are in pieces.
 CREATE TABLE segment (
   first_number INTEGER PRIMARY KEY,
@@ -81,6 +81,9 @@ CREATE TABLE segment (
   max_duration_ns INTEGER NOT NULL,
   type_mask INTEGER NOT NULL,
   end_number INTEGER,
+  name_from INTEGER NOT NULL,
+  file_from INTEGER NOT NULL,
+  context_from INTEGER NOT NULL,
   name_end INTEGER NOT NULL,
   file_end INTEGER NOT NULL,
   context_end INTEGER NOT NULL,
@@ -88,7 +91,7 @@ CREATE TABLE segment (
   data BLOB NOT NULL
 ) STRICT;
 
--- piece_key: first_number * 256 + piece.
+-- piece_key: first_number * 256 + piece, see codec/pieces.ts.
 CREATE TABLE segment_piece (
   piece_key INTEGER PRIMARY KEY,
   data BLOB NOT NULL
@@ -108,7 +111,7 @@ CREATE TABLE segment_context (
   PRIMARY KEY (context_id, first_number)
 ) STRICT, WITHOUT ROWID;
 
--- services: name ids, as u32. last_number: of the event that arrived last.
+-- services: name ids, as u32. last_number: of the event that arrived last. trace_id: of the first context.
 CREATE TABLE transaction_summary (
   transaction_key INTEGER PRIMARY KEY,
   first_timestamp_ns INTEGER NOT NULL,
@@ -118,13 +121,16 @@ CREATE TABLE transaction_summary (
   slowest_duration_ns INTEGER NOT NULL,
   slowest_number INTEGER NOT NULL,
   last_number INTEGER NOT NULL,
+  transaction_id TEXT NOT NULL,
+  trace_id TEXT,
   services BLOB NOT NULL
 ) STRICT;
 
--- Transactions that retention keeps, with all events of the node from from_ns to the transaction's first event.
+-- Transactions that retention keeps, with all events of the node from from_ns to to_ns, the transaction's first event.
 CREATE TABLE pin (
   transaction_id TEXT PRIMARY KEY,
   from_ns INTEGER NOT NULL,
+  to_ns INTEGER NOT NULL,
   pinned_ns INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
@@ -146,9 +152,6 @@ CREATE TABLE clock (
   suspended_ns INTEGER NOT NULL
 ) STRICT;
 `;
-
-/** Factor of `segment_piece.piece_key`. */
-export const PIECE_KEY_FACTOR = 256;
 
 const I64_MAX = 2n ** 63n - 1n;
 export const U64_MAX = 2n ** 64n - 1n;

@@ -9,7 +9,7 @@
  */
 import type { Block } from '../../bpf/schema/block.ts';
 import { eventById } from '../../bpf/schema/index.ts';
-import type { Batch, OpenedRecording, RowsToWrite } from './batch.ts';
+import type { Batch, NextIds, OpenedRecording, RowsToWrite } from './batch.ts';
 import { SEGMENT_ROWS_MAX } from './codec/encode_segment.ts';
 import { createDictionaries, type Dictionaries } from './dictionaries.ts';
 import { copyRows, newOpenRows, type OpenRows, rangeOf, reuse } from './open_rows.ts';
@@ -54,6 +54,7 @@ export function createGatherer(opened: OpenedRecording, blocks: readonly Block[]
   let open = free.pop();
   let nextNumber = opened.nextNumber;
   let taken: Taken | undefined;
+  let hasFailed = false;
   let aliveNs = nowNs();
   if (open) reuse(open, nextNumber);
 
@@ -93,7 +94,10 @@ export function createGatherer(opened: OpenedRecording, blocks: readonly Block[]
       while (from < block.rowCount) {
         const rows = rowsWithRoom();
         if (!rows) break;
-        if (rows.block.rowCount === 0) rows.openedNs = nowNs();
+        if (rows.block.rowCount === 0) {
+          rows.openedNs = nowNs();
+          rows.idsFrom = dictionaries.nextIds();
+        }
         const to = Math.min(block.rowCount, from + SEGMENT_ROWS_MAX - rows.block.rowCount);
         const range = rangeOf(block, from, to, typeFrom);
         copyRows(rows, block, range);
@@ -116,9 +120,12 @@ export function createGatherer(opened: OpenedRecording, blocks: readonly Block[]
     },
     freeRows: () => free.length * SEGMENT_ROWS_MAX + (open ? SEGMENT_ROWS_MAX - open.block.rowCount : 0),
     take({ sealAll = false } = {}) {
-      if (open && open.block.rowCount > 0 && (sealAll || mustSeal(open))) closeOpen();
-      const rows = closed.map((one) => toWrite(one, true));
-      if (open && open.block.rowCount > open.writtenRows) rows.push(toWrite(open, false));
+      // While the file can not be written, room is precious: only full blocks are closed.
+      const mayClose = sealAll || (!hasFailed && open !== undefined && mustSeal(open));
+      if (open && open.block.rowCount > 0 && mayClose) closeOpen();
+      const idsEnd = dictionaries.nextIds();
+      const rows = closed.map((one) => toWrite(one, true, idsEnd));
+      if (open && open.block.rowCount > open.writtenRows) rows.push(toWrite(open, false, idsEnd));
       const now = nowNs();
       const idle = rows.length === 0 && !notes.pending();
       if (idle && now - aliveNs < ALIVE_EVERY_NS && now >= aliveNs) return undefined;
@@ -130,6 +137,7 @@ export function createGatherer(opened: OpenedRecording, blocks: readonly Block[]
       if (!taken) return;
       const { batch, closedCount } = taken;
       taken = undefined;
+      hasFailed = false;
       aliveNs = batch.nowNs;
       dictionaries.committed();
       notes.committed();
@@ -143,13 +151,19 @@ export function createGatherer(opened: OpenedRecording, blocks: readonly Block[]
     },
     failed() {
       taken = undefined;
+      hasFailed = true;
       notes.failed();
     },
   };
 }
 
-function toWrite({ slot, firstNumber, block, writtenRows, writtenTypeRows }: OpenRows, seal: boolean): RowsToWrite {
-  const typeFrom = writtenTypeRows.slice();
-  const typeTo = block.typeCounts.slice();
-  return { slot, firstNumber, unwritten: { from: writtenRows, to: block.rowCount, typeFrom, typeTo }, seal };
+function toWrite(rows: OpenRows, seal: boolean, idsEnd: NextIds): RowsToWrite {
+  const { slot, firstNumber, block, idsFrom } = rows;
+  const unwritten = {
+    from: rows.writtenRows,
+    to: block.rowCount,
+    typeFrom: rows.writtenTypeRows.slice(),
+    typeTo: block.typeCounts.slice(),
+  };
+  return { slot, firstNumber, idsFrom, idsEnd, unwritten, seal };
 }

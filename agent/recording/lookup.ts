@@ -1,5 +1,8 @@
 /** The reader's dictionaries. Entries never change, so what was read once is kept; missing ones are looked for again. */
 import type Database from 'better-sqlite3';
+import { type Block, columnLength } from '../../bpf/schema/block.ts';
+import { COLUMNS, type Column } from '../../bpf/schema/columns.ts';
+import type { Source } from '../../bpf/schema/kinds.ts';
 import type { FileKind } from '../../bpf/schema/owner.ts';
 import { contextFinder } from './context_hash.ts';
 import type { ContextText } from './dictionaries.ts';
@@ -32,6 +35,39 @@ export interface Lookup {
   contextsOfTransaction(id: string): number[];
   transactionKeys(id: string): number[];
   contextsOfTrace(id: string): number[];
+  /** Reads now what the ids of a block stand for, so that it is known later. */
+  remember(block: Block): void;
+}
+
+/** What ids of a column with such a source stand for. */
+const KINDS: Readonly<Partial<Record<Source, 'name' | 'file' | 'context'>>> = {
+  text: 'name',
+  process: 'name',
+  context: 'context',
+  file: 'file',
+};
+
+const REFERENCES = COLUMNS.flatMap((column) => {
+  const kind = kindOf(column);
+  return kind ? [{ column, kind }] : [];
+});
+
+/** A power of two. */
+const SEEN_SLOTS = 1024;
+
+function readEach(ids: Uint32Array, length: number, seen: Uint32Array, read: (id: number) => unknown): void {
+  for (let i = 0; i < length; i++) {
+    const id = ids[i]!;
+    if (seen[id & (SEEN_SLOTS - 1)] === id) continue;
+    seen[id & (SEEN_SLOTS - 1)] = id;
+    read(id);
+  }
+}
+
+function kindOf({ name, source, storage }: Column): 'name' | 'file' | 'context' | undefined {
+  if (source !== 'origins') return storage === 'u32' ? KINDS[source] : undefined;
+  if (name.endsWith('_context')) return 'context';
+  return name.endsWith('_service') ? 'name' : undefined;
 }
 
 const NO_CONTEXT: ContextText = { transactionId: null, traceId: null, spanId: null };
@@ -44,7 +80,21 @@ export function openLookup(database: Database.Database): Lookup {
   const name = cached(database.prepare<[number], string>(NAME).pluck());
   const file = cached(database.prepare<[number], RecordedFile>(FILE));
   const context = cached(database.prepare<[number], ContextText>(CONTEXT));
+  const read = { name, file, context };
+  /** Ids of the block that were read, in the slot of their lowest bits: most of them many times. */
+  const seen = {
+    name: new Uint32Array(SEEN_SLOTS),
+    file: new Uint32Array(SEEN_SLOTS),
+    context: new Uint32Array(SEEN_SLOTS),
+  };
   return {
+    remember(block) {
+      for (const slots of Object.values(seen)) slots.fill(0);
+      for (const { column, kind } of REFERENCES) {
+        const ids = block.columns.get(column.name) as Uint32Array | undefined;
+        if (ids) readEach(ids, columnLength(block, column), seen[kind], read[kind]);
+      }
+    },
     name: (id) => name(id) ?? '',
     file,
     context: (id) => context(id) ?? NO_CONTEXT,

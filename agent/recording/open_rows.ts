@@ -1,6 +1,7 @@
 /** Rows that are not sealed yet, in arrival order: [0, writtenRows) already stand in parts, the rest only here. */
 import { type Block, newBlock } from '../../bpf/schema/block.ts';
 import { COLUMNS } from '../../bpf/schema/columns.ts';
+import type { NextIds } from './batch.ts';
 import { absentValues } from './codec/absent.ts';
 import { type BlockRange, SEGMENT_ROWS_MAX } from './codec/encode_segment.ts';
 
@@ -9,8 +10,9 @@ export interface OpenRows {
   readonly slot: number;
   readonly block: Block;
   firstNumber: number;
-  /** Time of the first append. */
+  /** Time of the first append, and dictionary ids that came next then. */
   openedNs: bigint;
+  idsFrom: NextIds;
   writtenRows: number;
   readonly writtenTypeRows: Uint32Array;
 }
@@ -21,6 +23,7 @@ export function newOpenRows(slot: number, block: Block = newBlock(SEGMENT_ROWS_M
     block,
     firstNumber: 0,
     openedNs: 0n,
+    idsFrom: { name: 0, file: 0, context: 0 },
     writtenRows: 0,
     writtenTypeRows: new Uint32Array(block.typeCounts.length),
   };

@@ -3,9 +3,10 @@
  * recording, beside the agent that writes it: a pin is one short transaction.
  */
 import Database from 'better-sqlite3';
+import { PIECES_MAX } from './codec/pieces.ts';
 import { contextFinder } from './context_hash.ts';
 import { RecordingError, withRecordingErrors } from './errors.ts';
-import { checkFormat, FORMAT_VERSION, PIECE_KEY_FACTOR, toStored } from './format.ts';
+import { checkFormat, FORMAT_VERSION, toStored } from './format.ts';
 import { pinnedSegments } from './pinned_segments.ts';
 
 /** How long to wait for the agent's commit. Whoever serves the recording waits too. */
@@ -15,8 +16,9 @@ const BUSY_TIMEOUT_MS = 500;
 const PINNED_SHARE_MAX = 0.5;
 
 const PIN = `
-INSERT INTO pin (transaction_id, from_ns, pinned_ns) VALUES (:transactionId, :fromNs, :pinnedNs)
-ON CONFLICT (transaction_id) DO UPDATE SET from_ns = min(from_ns, excluded.from_ns)`;
+INSERT INTO pin (transaction_id, from_ns, to_ns, pinned_ns) VALUES (:transactionId, :fromNs, :toNs, :pinnedNs)
+ON CONFLICT (transaction_id) DO UPDATE SET from_ns = min(from_ns, excluded.from_ns)
+RETURNING from_ns`;
 
 const UNPIN = 'DELETE FROM pin WHERE transaction_id = ?';
 
@@ -32,7 +34,7 @@ SELECT
   (SELECT coalesce(sum(length(data)), 0) FROM segment WHERE first_number = :first)
   + (
     SELECT coalesce(sum(length(data)), 0) FROM segment_piece
-    WHERE piece_key >= :first * ${PIECE_KEY_FACTOR} AND piece_key < (:first + 1) * ${PIECE_KEY_FACTOR}
+    WHERE piece_key >= :first * ${PIECES_MAX} AND piece_key < (:first + 1) * ${PIECES_MAX}
   )`;
 
 export interface PinRequest {
@@ -57,9 +59,10 @@ export function pinTransaction(path: string, { transactionId, beforeNs, nowNs }:
   return writing(path, (database) => {
     const firstNs = firstEventOf(database, transactionId);
     if (firstNs === undefined) return undefined;
-    const fromNs = toStored(firstNs - beforeNs);
-    database.prepare(PIN).run({ transactionId, fromNs, pinnedNs: toStored(nowNs) });
-    const pinnedBytes = bytesOf(database, pinnedSegments(database));
+    const pin = database.prepare<[object], bigint>(PIN).pluck().safeIntegers();
+    const times = { fromNs: toStored(firstNs - beforeNs), toNs: firstNs, pinnedNs: toStored(nowNs) };
+    const fromNs = pin.get({ transactionId, ...times })!;
+    const pinnedBytes = bytesOf(database, pinnedSegments(database).segments);
     const limit = database.prepare<[], number>(LIMIT).pluck().get();
     if (limit !== undefined && pinnedBytes > limit * PINNED_SHARE_MAX) throw pinsFull(pinnedBytes, limit);
     return { fromNs, pinnedBytes };

@@ -1,54 +1,51 @@
 /**
- * Removes dictionary entries that no event refers to any more. An id is used while few newer ones exist, so the oldest
- * segment that is kept tells which ids are too old for it and for all that came after; see dictionary.ts.
+ * Removes what no event refers to any more. An id is used while few newer ones exist, so the oldest segment that is kept
+ * tells which ids are too old for it and for all that came after; see dictionary.ts. Goes upwards through the ids, a
+ * bounded way at each call, and leaves those that pinned segments may refer to.
  */
 import type Database from 'better-sqlite3';
+import type { NextIds } from './batch.ts';
 import { BATCH_SIZE } from './context_hash.ts';
 import { IDS_IN_USE_MAX } from './dictionary.ts';
+import type { IdRange, Pinned } from './pinned_segments.ts';
 
-const OLDEST = `
-SELECT first_number AS oldest, name_end AS nameEnd, file_end AS fileEnd, context_end AS contextEnd,
-  min_timestamp_ns AS minNs
-FROM segment
-WHERE first_number = ?`;
+/** Of each kind, at a call. More than so many do not come with the segments that one step removes. */
+const IDS_A_CALL = 20_000;
 
-/** Contexts of pinned segments stay, and a transaction's first one as long as its summary does. */
+/** Summaries looked at in one go, and how long a call goes on with it. */
+const SUMMARIES_AT_ONCE = 1000n;
+const SUMMARIES_BUDGET_MS = 10;
+
 const PRUNE_CONTEXTS = [
   `
 DELETE FROM segment_context
-WHERE context_id < :bound
+WHERE context_id >= :from AND context_id < :end
   AND NOT EXISTS (SELECT 1 FROM segment WHERE segment.first_number = segment_context.first_number)`,
   `
 DELETE FROM context
-WHERE context_id < :bound
-  AND NOT EXISTS (SELECT 1 FROM segment_context WHERE segment_context.context_id = context.context_id)
-  AND NOT EXISTS (SELECT 1 FROM transaction_summary WHERE transaction_key = context.context_id)`,
-  `
-DELETE FROM context_hash
-WHERE batch < (:bound - 1) / ${BATCH_SIZE}
-  AND NOT EXISTS (SELECT 1 FROM context WHERE context.context_id = context_hash.context_id)`,
+WHERE context_id >= :from AND context_id < :end
+  AND NOT EXISTS (SELECT 1 FROM segment_context WHERE segment_context.context_id = context.context_id)`,
 ];
 
-/** Summaries that one call looks at: it goes round through all of them. */
-const SUMMARIES_A_CALL = 1000n;
+const PRUNE_HASHES = `
+DELETE FROM context_hash
+WHERE batch >= :from / ${BATCH_SIZE} AND batch < (:end - 1) / ${BATCH_SIZE}
+  AND NOT EXISTS (SELECT 1 FROM context WHERE context.context_id = context_hash.context_id)`;
 
-/** A transaction's first context stands for it: most have only that. */
+/** A transaction whose events are gone; in pinned segments there may be some of one that is not pinned itself. */
 const PRUNE_SUMMARIES = `
 DELETE FROM transaction_summary
-WHERE transaction_key > :after AND transaction_key <= :upTo AND last_number < :oldest AND NOT EXISTS (
-  SELECT 1 FROM segment_context JOIN segment USING (first_number) WHERE segment_context.context_id = transaction_key
-)`;
+WHERE transaction_key > :after AND transaction_key <= :upTo AND last_number < :oldest
+  AND transaction_key NOT IN (SELECT value FROM json_each(:pinned))
+  AND NOT EXISTS (
+    SELECT 1 FROM segment_context JOIN segment USING (first_number) WHERE segment_context.context_id = transaction_key
+  )`;
 
 const NEXT_SUMMARIES = `
-SELECT max(transaction_key) AS upTo, count(*) AS count
-FROM (SELECT transaction_key FROM transaction_summary WHERE transaction_key > ? LIMIT ${SUMMARIES_A_CALL})`;
-
-/** Pinned segments are those before the oldest one that is not. */
-const pruneIds = (table: string, id: string, end: string) => `
-DELETE FROM ${table}
-WHERE ${id} < :bound AND NOT EXISTS (
-  SELECT 1 FROM segment
-  WHERE first_number < :oldest AND ${id} < segment.${end} AND ${id} >= segment.${end} - ${IDS_IN_USE_MAX}
+SELECT max(transaction_key) AS upTo, coalesce(sum(last_number < :oldest), 0) AS old
+FROM (
+  SELECT transaction_key, last_number FROM transaction_summary WHERE transaction_key > :after
+  ORDER BY transaction_key LIMIT ${SUMMARIES_AT_ONCE}
 )`;
 
 /** What else was lost then is not of interest, except to someone who looks at pinned events. */
@@ -56,59 +53,115 @@ const PRUNE_NOTES = [
   `
 DELETE FROM loss
 WHERE to_ns < :minNs AND cause <> 'retention' AND NOT EXISTS (SELECT 1 FROM pin)`,
+  // The offset that was in force then is kept.
   `
 DELETE FROM clock
-WHERE boot_ns + offset_ns < :minNs AND clock_id < (SELECT max(clock_id) FROM clock) AND NOT EXISTS (SELECT 1 FROM pin)`,
+WHERE clock_id < (SELECT max(clock_id) FROM clock WHERE boot_ns + offset_ns <= :minNs) AND NOT EXISTS (SELECT 1 FROM pin)`,
 ];
 
-interface Oldest {
-  oldest: bigint;
-  nameEnd: bigint;
-  fileEnd: bigint;
-  contextEnd: bigint;
+/** The oldest events that are kept, apart from pinned ones. */
+export interface OldestKept {
+  number: bigint;
   minNs: bigint;
+  /** Dictionary ids that came next when they were gathered. */
+  ids: NextIds;
 }
 
-/** Gives a function to call when segments were removed, with the first number of the oldest one that is not pinned. */
-export function openPruning(database: Database.Database): (firstNumber: bigint | undefined) => void {
-  const oldestSegment = database.prepare<[bigint], Oldest>(OLDEST).safeIntegers();
-  const contexts = PRUNE_CONTEXTS.map((sql) => database.prepare(sql));
-  const summaries = database.prepare(PRUNE_SUMMARIES);
-  const nextSummaries = database
-    .prepare<[bigint], { upTo: bigint | null; count: bigint }>(NEXT_SUMMARIES)
-    .safeIntegers();
-  let summariesAfter = 0n;
-  const names = database.prepare(pruneIds('name', 'name_id', 'name_end'));
-  const services = database.prepare(pruneIds('service', 'name_id', 'name_end'));
-  const files = database.prepare(pruneIds('file', 'file_id', 'file_end'));
-  const notes = PRUNE_NOTES.map((sql) => database.prepare(sql));
-  const inUse = BigInt(IDS_IN_USE_MAX);
+export interface Pruning {
+  /** To be called when segments were removed. Its own transaction. */
+  prune(oldest: OldestKept, pinned: Pinned): void;
+  /** To be called when pins have changed: what they kept may go now. */
+  restart(): void;
+}
 
-  function pruneSummaries(oldest: bigint): void {
-    const { upTo, count } = nextSummaries.get(summariesAfter)!;
-    if (upTo !== null) summaries.run({ after: summariesAfter, upTo, oldest });
-    summariesAfter = upTo !== null && count === SUMMARIES_A_CALL ? upTo : 0n;
+export function openPruning(database: Database.Database): Pruning {
+  const contexts = PRUNE_CONTEXTS.map((sql) => database.prepare(sql));
+  const hashes = database.prepare(PRUNE_HASHES);
+  const summaries = database.prepare(PRUNE_SUMMARIES);
+  const nextSummaries = database.prepare<[object], { upTo: bigint | null; old: bigint }>(NEXT_SUMMARIES).safeIntegers();
+  const ranges = (table: string, id: string) => database.prepare(`DELETE FROM ${table} WHERE ${id} >= ? AND ${id} < ?`);
+  const [names, services, files] = [ranges('name', 'name_id'), ranges('service', 'name_id'), ranges('file', 'file_id')];
+  const notes = PRUNE_NOTES.map((sql) => database.prepare(sql));
+
+  const smallest = (table: string, id: string) =>
+    database.prepare<[], number>(`SELECT coalesce(min(${id}), 1) FROM ${table}`).pluck();
+  const [smallestName, smallestFile, smallestContext] = [
+    smallest('name', 'name_id'),
+    smallest('file', 'file_id'),
+    smallest('segment_context', 'context_id'),
+  ];
+  /** Ids below were looked at. */
+  const done: NextIds = { name: 1, file: 1, context: 1 };
+  restart();
+  let summariesAfter = 0n;
+
+  function restart(): void {
+    done.name = smallestName!.get()!;
+    done.file = smallestFile!.get()!;
+    done.context = smallestContext!.get()!;
   }
 
-  const prune = database.transaction(({ oldest, nameEnd, fileEnd, contextEnd, minNs }: Oldest) => {
-    pruneSummaries(oldest);
-    const [segments, texts, hashes] = contexts;
-    const bound = contextEnd - inUse;
-    if (bound > 0n) {
-      segments!.run({ bound });
-      texts!.run({ bound });
-      hashes!.run({ bound });
+  /** The ids that one call may remove; undefined when there are none. */
+  function nextIds(kind: keyof NextIds, keptFrom: number): IdRange | undefined {
+    const from = done[kind];
+    const end = Math.min(keptFrom - IDS_IN_USE_MAX, from + IDS_A_CALL);
+    if (end <= from) return undefined;
+    done[kind] = end;
+    return { from, end };
+  }
+
+  function pruneSummaries(oldest: bigint, pinned: string): void {
+    const until = performance.now() + SUMMARIES_BUDGET_MS;
+    do {
+      const { upTo, old } = nextSummaries.get({ after: summariesAfter, oldest })!;
+      if (upTo === null || old === 0n) {
+        // Transactions that began later have newer events, nearly all of them.
+        summariesAfter = 0n;
+        return;
+      }
+      summaries.run({ after: summariesAfter, upTo, oldest, pinned });
+      summariesAfter = upTo;
+    } while (performance.now() < until);
+  }
+
+  const prune = database.transaction(({ number, minNs, ids }: OldestKept, pinned: Pinned) => {
+    pruneSummaries(number, JSON.stringify([...pinned.transactionKeys]));
+    const context = nextIds('context', ids.context);
+    if (context) {
+      for (const statement of contexts) statement.run(integers(context));
+      hashes.run(integers(context));
     }
-    if (nameEnd > inUse) {
-      names.run({ bound: nameEnd - inUse, oldest });
-      services.run({ bound: nameEnd - inUse, oldest });
+    const name = nextIds('name', ids.name);
+    for (const { from, end } of name ? without(name, pinned.names) : []) {
+      names.run(from, end);
+      services.run(from, end);
     }
-    if (fileEnd > inUse) files.run({ bound: fileEnd - inUse, oldest });
+    const file = nextIds('file', ids.file);
+    for (const { from, end } of file ? without(file, pinned.files) : []) files.run(from, end);
     for (const statement of notes) statement.run({ minNs });
   });
 
-  return (firstNumber) => {
-    const found = firstNumber === undefined ? undefined : oldestSegment.get(firstNumber);
-    if (found) prune.immediate(found);
+  return {
+    prune: (oldest, pinned) => prune.immediate(oldest, pinned),
+    restart,
   };
+}
+
+/** As SQLite integers: their division is one of integers. */
+function integers({ from, end }: IdRange): { from: bigint; end: bigint } {
+  return { from: BigInt(from), end: BigInt(end) };
+}
+
+/** The parts of a range that are in none of the others, which are in order. */
+function without({ from, end }: IdRange, others: readonly IdRange[]): IdRange[] {
+  const left: IdRange[] = [];
+  let start = from;
+  for (const other of others) {
+    if (other.end <= start) continue;
+    if (other.from >= end) break;
+    if (other.from > start) left.push({ from: start, end: other.from });
+    start = other.end;
+  }
+  if (start < end) left.push({ from: start, end });
+  return left;
 }

@@ -8,7 +8,7 @@ import { STORED_COLUMNS } from './codec/pieces.ts';
 import { damageNotes } from './damage_notes.ts';
 import { corrupt, RecordingError, toRecordingError, withRecordingErrors } from './errors.ts';
 import { type EventFilter, resolveFilter } from './event_filter.ts';
-import { checkFormat, fromStoredMax } from './format.ts';
+import { checkFormat, FORMAT_VERSION, fromStoredMax } from './format.ts';
 import { gather, wantedColumns } from './gather.ts';
 import { type Lookup, openLookup } from './lookup.ts';
 import { openPinReader, type PinReader } from './pin_reader.ts';
@@ -17,7 +17,7 @@ import { type ColumnLocations, openSegment, type Segment, UnreadableSegment, wit
 import { openSegmentIndex, type SegmentMeta } from './segment_index.ts';
 import { openSideReader, type SideReader } from './side_reader.ts';
 import { openTransactions, type Transactions } from './transactions.ts';
-import { readVersion1 } from './version_1.ts';
+import { forgetVersion1, readVersion1 } from './version_1.ts';
 
 const META = "SELECT key, value FROM meta WHERE key IN ('recording_id', 'node', 'boot_id', 'machine_id', 'created_ns')";
 
@@ -26,6 +26,11 @@ SELECT min(min_timestamp_ns), max(max_timestamp_ns), coalesce(sum(event_count), 
 FROM segment`;
 
 const COLUMN_NAMES = 'SELECT name, column_id, storage, piece FROM column_name';
+
+const SEGMENT_INDEXES = [
+  ['segment_by_start', 'min_timestamp_ns'],
+  ['segment_by_end', 'max_timestamp_ns'],
+] as const;
 
 /** How long to wait for a writer that creates or closes the file. */
 const BUSY_TIMEOUT_MS = 2000;
@@ -83,19 +88,40 @@ export function openReader(path: string): RecordingReader {
   }
 }
 
-function readerOf(database: Database.Database, path: string, formatVersion: number): RecordingReader {
+function readerOf(database: Database.Database, path: string, version: number): RecordingReader {
   const meta = new Map(database.prepare<[], [string, string | bigint]>(META).raw().safeIntegers().all());
   const node = String(meta.get('node'));
   const extent = database.prepare<[], [bigint | null, bigint | null, bigint]>(EXTENT).raw().safeIntegers();
   const dataVersion = database.prepare<[], number>('PRAGMA data_version').pluck();
-  const locations = readColumnLocations(database, path);
+  const lastColumn = database.prepare<[], number>('SELECT max(column_id) FROM column_name').pluck();
+  let formatVersion = version;
+  let locations = readColumnLocations(database, path);
+  let seenVersion = dataVersion.get()!;
+
+  /** A newer agent may have brought the file up to date, or added columns. */
+  function followWriter(): void {
+    const current = dataVersion.get()!;
+    if (current === seenVersion) return;
+    seenVersion = current;
+    if (formatVersion === 1 && checkFormat(database, path) > 1) {
+      forgetVersion1(database);
+      formatVersion = FORMAT_VERSION;
+      locations = readColumnLocations(database, path);
+    }
+    if (lastColumn.get() !== locations.lastId) locations = readColumnLocations(database, path);
+  }
+
   const lookup = openLookup(database);
   const guarded = <Arguments extends unknown[], Result>(work: (...args: Arguments) => Result) => {
-    return (...args: Arguments) => withRecordingErrors(path, () => work(...args));
+    return (...args: Arguments) =>
+      withRecordingErrors(path, () => {
+        followWriter();
+        return work(...args);
+      });
   };
   const damage = damageNotes();
   const index = openSegmentIndex(database, damage.addEntry);
-  if (!isSound(database, 'segment')) damage.addEntry();
+  if (!hasSoundIndexes(database)) damage.addEntry();
   const source: ScanSource = {
     index,
     open(meta) {
@@ -104,7 +130,8 @@ function readerOf(database: Database.Database, path: string, formatVersion: numb
       return bytes && openSegment(meta, bytes, locations);
     },
     onDamaged: damage.add,
-    inTransaction: <T>(work: () => T) => withRecordingErrors(path, () => database.transaction(work)()),
+    onBlock: lookup.remember,
+    inTransaction: guarded(<T>(work: () => T) => database.transaction(work)()) as ScanSource['inTransaction'],
     dataVersion: () => dataVersion.get()!,
   };
   const guard = <Methods extends object>(methods: Methods): Methods =>
@@ -165,12 +192,19 @@ function readerOf(database: Database.Database, path: string, formatVersion: numb
   } satisfies RecordingReader);
 }
 
-/**
- * Segments are found through indexes: an entry that one of them has lost would be missing without a word. The columns
- * are in another table, so this reads some 100 bytes a segment.
- */
-function isSound(database: Database.Database, table: 'segment' | 'column_name'): boolean {
-  return database.prepare<[], string>(`PRAGMA main.integrity_check('${table}')`).pluck().get() === 'ok';
+/** Segments are found through indexes: one that an index has lost would be missing without a word. */
+function hasSoundIndexes(database: Database.Database): boolean {
+  return SEGMENT_INDEXES.every(([index, column]) => {
+    const lost = database.prepare(`
+SELECT 1
+FROM main.segment AS entry NOT INDEXED
+WHERE sealed = 1 AND NOT EXISTS (
+  SELECT 1 FROM main.segment INDEXED BY ${index}
+  WHERE sealed = 1 AND ${column} = entry.${column} AND first_number = entry.first_number
+)
+LIMIT 1`);
+    return lost.get() === undefined;
+  });
 }
 
 function eventOf(source: ScanSource, meta: SegmentMeta, number: number): NumberedBlock | undefined {
@@ -178,7 +212,9 @@ function eventOf(source: ScanSource, meta: SegmentMeta, number: number): Numbere
     const segment = source.open(meta);
     const row = segment && rowOf(segment, number);
     if (!segment || row === undefined) return undefined;
-    return gather([{ segment, rows: Uint32Array.of(row) }], COLUMNS, () => {});
+    const block = gather([{ segment, rows: Uint32Array.of(row) }], COLUMNS, () => {});
+    source.onBlock(block);
+    return block;
   } catch (error) {
     if (!(error instanceof UnreadableSegment)) throw error;
     if (error.damage) throw error.damage;
@@ -199,13 +235,16 @@ function rowOf({ rowCount, numberAt }: Segment, number: number): number | undefi
 }
 
 /** Where this file keeps the columns that this program knows. */
-function readColumnLocations(database: Database.Database, path: string): ColumnLocations {
+function readColumnLocations(database: Database.Database, path: string): ColumnLocations & { lastId: number } {
   const ids = new Map<string, number>();
   const pieces = new Map<string, number>();
+  let lastId = 0;
   // A column that the list has lost would read as one that the file never had.
-  if (!isSound(database, 'column_name')) throw corrupt('its list of columns can not be read');
+  const check = database.prepare<[], string>("PRAGMA main.integrity_check('column_name')").pluck();
+  if (check.get() !== 'ok') throw corrupt('its list of columns can not be read');
   const rows = database.prepare<[], [string, number, string, number]>(COLUMN_NAMES).raw();
   for (const [name, id, storage, piece] of rows.iterate()) {
+    lastId = Math.max(lastId, id);
     const column = STORED_COLUMNS.find((candidate) => candidate.name === name);
     if (!column) continue;
     if (column.storage !== storage) {
@@ -215,7 +254,10 @@ function readColumnLocations(database: Database.Database, path: string): ColumnL
     ids.set(name, id);
     pieces.set(name, piece);
   }
-  return { ids, pieces };
+  if (!ids.has('event_type')) {
+    throw new RecordingError('recording_missing', `${path} is just being created: try again in a moment`);
+  }
+  return { ids, pieces, lastId };
 }
 
 function* none(): Generator<NumberedBlock> {}

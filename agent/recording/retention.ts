@@ -5,9 +5,12 @@
  */
 import { statSync } from 'node:fs';
 import type Database from 'better-sqlite3';
-import { PIECE_KEY_FACTOR, toStored } from './format.ts';
-import { pinnedSegments } from './pinned_segments.ts';
-import { openPruning } from './pruning.ts';
+import type { NextIds } from './batch.ts';
+import { PIECES_MAX } from './codec/pieces.ts';
+import { toStored } from './format.ts';
+import { type Pinned, pinnedSegments } from './pinned_segments.ts';
+import { type OldestKept, openPruning } from './pruning.ts';
+import { END_NUMBER } from './segment_index.ts';
 
 export interface RetentionLimits {
   /** Of the file and its log. */
@@ -17,9 +20,9 @@ export interface RetentionLimits {
 }
 
 /** A smaller recording would hold little but its own tables. */
-export const RETAIN_BYTES_MIN = 8 << 20;
+export const RETAIN_BYTES_MIN = 64 << 20;
 
-/** Segments that one step removes, and pages that it gives back to the file system: some 10 ms. */
+/** Segments that one step removes, and pages that it gives back to the file system. */
 const SEGMENTS_A_STEP = 16;
 const PAGES_A_STEP = 512;
 
@@ -30,25 +33,32 @@ const LOG_SHARE = 1 / 32;
 /** Page and frame header. */
 const FRAME_OVERHEAD_BYTES = 24;
 
+/** The newest segments do not go because of the size: what is too much is then not theirs. */
+const SEGMENTS_MIN = 16;
+
 /** New segments of a pinned transaction are far from the oldest ones: it is enough to look for them now and then. */
 const PINS_EVERY_NS = 10_000_000_000n;
 
 const SET_LIMIT = `
-INSERT INTO meta VALUES ('retain_bytes', ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value`;
+INSERT INTO meta VALUES ('retain_bytes', CAST(? AS INTEGER)) ON CONFLICT (key) DO UPDATE SET value = excluded.value`;
 
 const OLDEST = `
 SELECT
   first_number AS firstNumber, event_count AS eventCount, coalesce(end_number, first_number + event_count) AS endNumber,
-  min_timestamp_ns AS minNs, max_timestamp_ns AS maxNs, max_duration_ns AS maxDurationNs
+  min_timestamp_ns AS minNs, max_timestamp_ns AS maxNs, max_duration_ns AS maxDurationNs,
+  name_from AS nameFrom, file_from AS fileFrom, context_from AS contextFrom
 FROM segment
 WHERE sealed = 1 AND first_number >= ?
 ORDER BY first_number
 LIMIT 1`;
 
+const NEWEST = `
+SELECT first_number FROM segment WHERE sealed = 1 ORDER BY first_number DESC LIMIT 1 OFFSET ${SEGMENTS_MIN - 1}`;
+
 const DELETE_SEGMENT = 'DELETE FROM segment WHERE first_number = ?';
 const DELETE_PIECES = `
 DELETE FROM segment_piece
-WHERE piece_key >= :first * ${PIECE_KEY_FACTOR} AND piece_key < (:first + 1) * ${PIECE_KEY_FACTOR}`;
+WHERE piece_key >= :first * ${PIECES_MAX} AND piece_key < (:first + 1) * ${PIECES_MAX}`;
 
 const REMOVED = "SELECT loss_id FROM loss WHERE cause = 'retention'";
 const ADD_REMOVED = "INSERT INTO loss (from_ns, to_ns, cause, event_type, count) VALUES (?, ?, 'retention', NULL, 0)";
@@ -56,7 +66,7 @@ const WIDEN_REMOVED = `
 UPDATE loss SET from_ns = min(from_ns, :minNs), to_ns = max(to_ns, :maxNs), count = count + :eventCount
 WHERE loss_id = :lossId`;
 
-/** `stuck`: pinned transactions alone take more than the limit. */
+/** `stuck`: what must be kept takes more than the limit. */
 export type RetentionState = 'done' | 'more' | 'stuck';
 
 interface OldSegment {
@@ -66,35 +76,38 @@ interface OldSegment {
   minNs: bigint;
   maxNs: bigint;
   maxDurationNs: bigint;
+  nameFrom: bigint;
+  fileFrom: bigint;
+  contextFrom: bigint;
 }
 
-/** Gives a function that makes one step. */
+/** Gives a function that makes one step; `nextIds` are the dictionaries', as far as written. */
 export function openRetention(
   database: Database.Database,
   path: string,
   { bytes = Number.POSITIVE_INFINITY, ageNs }: RetentionLimits,
+  nextIds: () => NextIds,
 ): (nowNs: bigint) => RetentionState {
   const pageBytes = database.pragma('page_size', { simple: true }) as number;
-  if (Number.isFinite(bytes)) {
-    database.prepare(SET_LIMIT).run(bytes);
-    const logPages = Math.floor((bytes * LOG_SHARE) / (pageBytes + FRAME_OVERHEAD_BYTES));
-    const current = database.pragma('wal_autocheckpoint', { simple: true }) as number;
-    database.pragma(`wal_autocheckpoint = ${Math.max(1, Math.min(current, logPages))}`);
-  }
+  const logBytesMax = limitLog(database, bytes, pageBytes);
   const pageCount = database.prepare<[], number>('PRAGMA page_count').pluck();
   const freePages = database.prepare<[], number>('PRAGMA freelist_count').pluck();
   const dataVersion = database.prepare<[], number>('PRAGMA data_version').pluck();
   const oldest = database.prepare<[bigint], OldSegment>(OLDEST).safeIntegers();
+  const newest = database.prepare<[], bigint>(NEWEST).pluck().safeIntegers();
+  const endNumber = database.prepare<[], bigint>(END_NUMBER).pluck().safeIntegers();
   const deleteSegment = database.prepare(DELETE_SEGMENT);
   const deletePieces = database.prepare(DELETE_PIECES);
   const removed = database.prepare<[], number>(REMOVED).pluck();
   const addRemoved = database.prepare(ADD_REMOVED);
   const widenRemoved = database.prepare(WIDEN_REMOVED);
-  const prune = openPruning(database);
+  const pruning = openPruning(database);
 
-  let pinned: ReadonlySet<number> = new Set();
+  let pinned: Pinned = { segments: new Set(), transactionKeys: new Set(), names: [], files: [] };
   let pinsVersion: number | undefined;
   let pinsNs = 0n;
+  /** Segments from here on are not in `pinned`, whatever they hold. */
+  let pinsEnd = 0n;
   /** Segments before are pinned. */
   let from = 0n;
 
@@ -102,8 +115,10 @@ export function openRetention(
     const version = dataVersion.get()!;
     const since = nowNs - pinsNs;
     if (version === pinsVersion && since >= 0n && since < PINS_EVERY_NS) return;
+    if (version !== pinsVersion) pruning.restart();
     pinsVersion = version;
     pinsNs = nowNs;
+    pinsEnd = endNumber.get()!;
     pinned = pinnedSegments(database);
     from = 0n;
   }
@@ -111,13 +126,19 @@ export function openRetention(
   /** The oldest that is not pinned. */
   function next(): OldSegment | undefined {
     for (let segment = oldest.get(from); segment; segment = oldest.get(from)) {
-      if (!pinned.has(Number(segment.firstNumber))) return segment;
+      if (segment.firstNumber >= pinsEnd) {
+        pinsEnd = endNumber.get()!;
+        pinned = pinnedSegments(database);
+      }
+      if (!pinned.segments.has(Number(segment.firstNumber))) return segment;
       from = segment.endNumber;
     }
     return undefined;
   }
 
-  const usedBytes = () => (pageCount.get()! - freePages.get()!) * pageBytes + logBytes(path);
+  const logBytes = () => statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0;
+  // A log that a reader holds up does not get smaller by removing events.
+  const usedBytes = () => (pageCount.get()! - freePages.get()!) * pageBytes + Math.min(logBytes(), logBytesMax);
   const isTooMuch = () => usedBytes() > bytes * (1 - FREE_SHARE);
   const isTooOld = ({ maxNs, maxDurationNs }: OldSegment, nowNs: bigint) =>
     ageNs !== undefined && maxNs + maxDurationNs < nowNs - ageNs;
@@ -125,10 +146,14 @@ export function openRetention(
   const removeSome = database.transaction((nowNs: bigint): RetentionState => {
     // Inside: whoever was told that something is pinned can rely on it.
     lookAtPins(nowNs);
+    const keptFrom = newest.get() ?? 0n;
     for (let left = SEGMENTS_A_STEP; left > 0; left--) {
       const segment = next();
       if (!segment) return isTooMuch() ? 'stuck' : 'done';
-      if (!isTooMuch() && !isTooOld(segment, nowNs)) return 'done';
+      if (!isTooOld(segment, nowNs)) {
+        if (!isTooMuch()) return 'done';
+        if (segment.firstNumber >= keptFrom) return 'stuck';
+      }
       remove(segment);
     }
     return 'more';
@@ -141,6 +166,14 @@ export function openRetention(
     widenRemoved.run({ minNs, maxNs, eventCount, lossId });
   }
 
+  function oldestKept(nowNs: bigint): OldestKept {
+    const segment = next();
+    if (!segment) return { number: endNumber.get()!, minNs: toStored(nowNs), ids: nextIds() };
+    const { firstNumber, minNs, nameFrom, fileFrom, contextFrom } = segment;
+    const ids = { name: Number(nameFrom), file: Number(fileFrom), context: Number(contextFrom) };
+    return { number: firstNumber, minNs, ids };
+  }
+
   function needsStep(nowNs: bigint): boolean {
     if (isTooMuch()) return true;
     const segment = ageNs === undefined ? undefined : oldest.get(from);
@@ -151,9 +184,11 @@ export function openRetention(
     let state: RetentionState = 'done';
     if (needsStep(nowNs)) {
       state = removeSome.immediate(toStored(nowNs));
-      prune(next()?.firstNumber);
+      pruning.prune(oldestKept(nowNs), pinned);
     }
-    const tooManyPages = Math.ceil((pageCount.get()! * pageBytes + logBytes(path) - bytes) / pageBytes);
+    const tooManyPages = Math.ceil(
+      (pageCount.get()! * pageBytes + Math.min(logBytes(), logBytesMax) - bytes) / pageBytes,
+    );
     const spare = Math.min(tooManyPages, freePages.get()!, PAGES_A_STEP);
     // A recording from before version 2 can not shrink: the pragma then does nothing.
     if (spare > 0) database.pragma(`incremental_vacuum(${spare})`);
@@ -161,6 +196,16 @@ export function openRetention(
   };
 }
 
-function logBytes(path: string): number {
-  return statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0;
+/** Bytes that the write-ahead log takes, unless a reader holds it up. */
+function limitLog(database: Database.Database, bytes: number, pageBytes: number): number {
+  const frameBytes = pageBytes + FRAME_OVERHEAD_BYTES;
+  const current = database.pragma('wal_autocheckpoint', { simple: true }) as number;
+  const pages = Math.max(1, Math.min(current, Math.floor((bytes * LOG_SHARE) / frameBytes)));
+  // A commit may be larger than what begins a checkpoint.
+  const logBytesMax = 2 * pages * frameBytes;
+  database.pragma(`wal_autocheckpoint = ${pages}`);
+  database.pragma(`journal_size_limit = ${logBytesMax}`);
+  if (Number.isFinite(bytes)) database.prepare(SET_LIMIT).run(bytes);
+  else database.prepare("DELETE FROM meta WHERE key = 'retain_bytes'").run();
+  return logBytesMax;
 }

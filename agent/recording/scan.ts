@@ -29,6 +29,8 @@ export interface ScanSource {
   open(meta: SegmentMeta): Segment | undefined;
   /** A segment that the scan had to leave out. */
   onDamaged(meta: SegmentMeta): void;
+  /** Of every block, in its read transaction: what its ids stand for may be gone afterwards. */
+  onBlock(block: NumberedBlock): void;
   /** Runs in a read transaction. */
   inTransaction<T>(work: () => T): T;
   /** Changes whenever another connection has committed. */
@@ -104,7 +106,9 @@ class Merge {
       if (cursor.position === cursor.rows.length) this.#cursors = this.#cursors.filter((other) => other !== cursor);
     }
     if (runs.length === 0 && !paused) return undefined;
-    return this.#gatherReadable(runs);
+    const block = this.#gatherReadable(runs);
+    this.#source.onBlock(block);
+    return block;
   }
 
   #gatherReadable(runs: readonly Run[]): NumberedBlock {
@@ -130,9 +134,11 @@ class Merge {
     const dataVersion = this.#source.dataVersion();
     if (dataVersion === this.#dataVersion) return;
     this.#dataVersion = dataVersion;
-    const changedFrom = this.#plan.refresh();
-    if (changedFrom === undefined) return;
-    this.#cursors = this.#cursors.filter(({ segment }) => segment.firstNumber < changedFrom);
+    const changedFrom = this.#plan.refresh() ?? Number.POSITIVE_INFINITY;
+    // Retention may have removed others, and with them the names that their rows refer to.
+    this.#cursors = this.#cursors.filter(
+      ({ segment: { firstNumber } }) => firstNumber < changedFrom && this.#source.index.exists(firstNumber),
+    );
   }
 
   /**

@@ -9,7 +9,7 @@ import { scatter } from './scatter.ts';
 import type { SegmentMeta } from './segment_index.ts';
 
 /** Segments of a scan whose decoded columns are kept, about 0.5 MB each; of the others only the stored bytes are. */
-export const DECODED_SEGMENTS_MAX = 16;
+const DECODED_SEGMENTS_MAX = 16;
 
 /** Of so many values one: below it, picking single values is cheaper than decoding the column. */
 const FEW_FACTOR = 8;

@@ -1,8 +1,9 @@
 /** Questions to the segment table: which segments may hold what a scan looks for, without decoding any. */
 import type Database from 'better-sqlite3';
 import { SEGMENT_ROWS_MAX } from './codec/encode_segment.ts';
+import { PIECES_MAX } from './codec/pieces.ts';
 import { corrupt } from './errors.ts';
-import { fromStoredMax, PIECE_KEY_FACTOR, unpackIds } from './format.ts';
+import { fromStoredMax, unpackIds } from './format.ts';
 import { type SegmentBytes, SegmentGone } from './segment.ts';
 
 /** Segments read ahead of a scan. */
@@ -51,8 +52,8 @@ SELECT coalesce(max(max_timestamp_ns - min_timestamp_ns), 0)
 FROM segment
 WHERE sealed = 1`;
 
-/** In a bundle the last segment does not need to hold the last number. */
-const END = `
+/** Behind the last number. In a bundle the last segment does not need to hold it. */
+export const END_NUMBER = `
 SELECT max(
   coalesce(CAST((SELECT value FROM meta WHERE key = 'next_number') AS INTEGER), 0),
   coalesce((SELECT coalesce(end_number, first_number + event_count) FROM segment ORDER BY first_number DESC LIMIT 1), 0)
@@ -68,8 +69,11 @@ WHERE sealed = 0 AND first_number > (
 ORDER BY first_number
 LIMIT 1`;
 const DATA = 'SELECT data FROM segment WHERE first_number = ? AND sealed = ? AND event_count = ?';
-const PIECE = `SELECT data FROM segment_piece WHERE piece_key = ? * ${PIECE_KEY_FACTOR} + ?`;
+/** Numbers come as doubles, and this one may be above what those hold exactly. */
+const PIECE = `
+SELECT data FROM segment_piece WHERE piece_key = CAST(? AS INTEGER) * ${PIECES_MAX} + CAST(? AS INTEGER)`;
 const MISSING_NUMBERS = 'SELECT 1 FROM segment WHERE end_number IS NOT NULL LIMIT 1';
+const EXISTS = 'SELECT 1 FROM segment WHERE first_number = ?';
 const AROUND = `
 SELECT ${COLUMNS}
 FROM segment
@@ -103,6 +107,8 @@ export interface SegmentIndex {
   sealedAfter(order: 'asc' | 'desc', key: [bigint, number], sealedEnd: number, bounds: SegmentBounds): SegmentMeta[];
   sealedWithContexts(contexts: Iterable<number>, sealedEnd: number, bounds: SegmentBounds): SegmentMeta[];
   tail(sealedEnd: number, end: number, bounds: SegmentBounds): SegmentMeta[];
+  /** Whether retention has left it. */
+  exists(firstNumber: number): boolean;
   /** Undefined when retention has removed it. */
   bytes(segment: SegmentMeta): SegmentBytes | undefined;
   /** Segments whose numbers go around this one: in a bundle there may be several, or the number may be missing. */
@@ -116,9 +122,10 @@ export function openSegmentIndex(database: Database.Database, onDamagedEntry: ()
   const rows = (sql: string) => database.prepare<[object], Row>(sql).raw().safeIntegers();
   const [ascending, descending, withContexts, tail] = [ASCENDING, DESCENDING, WITH_CONTEXTS, TAIL].map(rows);
   const longestSpan = database.prepare<[], bigint>(LONGEST_SPAN).pluck().safeIntegers();
-  const end = database.prepare<[], number>(END).pluck();
+  const end = database.prepare<[], number>(END_NUMBER).pluck();
   const firstPart = database.prepare<[], number | null>(FIRST_PART).pluck();
   const data = database.prepare<[number, number, number], Buffer>(DATA).pluck();
+  const exists = database.prepare<[number]>(EXISTS);
   const piece = database.prepare<[number, number], Buffer>(PIECE).pluck();
   const hasMissingNumbers = database.prepare(MISSING_NUMBERS).pluck().get() === 1;
   const around = database.prepare<[number], Row>(AROUND).raw().safeIntegers();
@@ -139,6 +146,7 @@ export function openSegmentIndex(database: Database.Database, onDamagedEntry: ()
     sealedWithContexts: (contexts, sealedEnd, bounds) =>
       withContexts!.all({ ...bounds, sealedEnd, contexts: JSON.stringify([...contexts]) }).flatMap(metasOf),
     tail: (sealedEnd, endNumber, bounds) => tail!.all({ ...bounds, sealedEnd, end: endNumber }).flatMap(metasOf),
+    exists: (firstNumber) => exists.get(firstNumber) !== undefined,
     bytes({ firstNumber, sealed, eventCount }) {
       const whole = data.get(firstNumber, sealed ? 1 : 0, eventCount);
       return (

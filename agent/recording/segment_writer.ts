@@ -2,27 +2,31 @@
 import type Database from 'better-sqlite3';
 import { type Block, newBlock } from '../../bpf/schema/block.ts';
 import { COLUMNS } from '../../bpf/schema/columns.ts';
+import type { NextIds } from './batch.ts';
 import { openSegmentData } from './codec/decode_segment.ts';
-import { type BlockRange, segmentEncoder } from './codec/encode_segment.ts';
-import { pieceSeed } from './codec/pieces.ts';
+import { type BlockRange, SEGMENT_ROWS_MAX, segmentEncoder } from './codec/encode_segment.ts';
+import { PIECES_MAX, pieceSeed } from './codec/pieces.ts';
 import type { ColumnPlaces } from './create.ts';
-import { PIECE_KEY_FACTOR, packIds } from './format.ts';
-import { copyRows, newOpenRows } from './open_rows.ts';
+import { RecordingError } from './errors.ts';
+import { packIds } from './format.ts';
+import { copyRows, newOpenRows, type OpenRows } from './open_rows.ts';
 import { distinct, segmentFacts } from './segment_facts.ts';
+import { END_NUMBER } from './segment_index.ts';
 
 /** Below this a segment is read whole anyway, and pieces would only waste the ends of pages. */
-export const PIECES_ROWS_MIN = 1024;
+const PIECES_ROWS_MIN = 1024;
 
 const ADD_SEGMENT = `
 INSERT INTO segment (
   first_number, sealed, event_count, min_timestamp_ns, max_timestamp_ns, max_duration_ns, type_mask, end_number,
-  name_end, file_end, context_end, services, data
+  name_from, file_from, context_from, name_end, file_end, context_end, services, data
 ) VALUES (
   :firstNumber, :sealed, :eventCount, :minTimestampNs, :maxTimestampNs, :maxDurationNs, :typeMask, :endNumber,
-  :nameEnd, :fileEnd, :contextEnd, :services, :data
+  :nameFrom, :fileFrom, :contextFrom, :nameEnd, :fileEnd, :contextEnd, :services, :data
 )`;
 
-const ADD_PIECE = `INSERT INTO segment_piece VALUES (? * ${PIECE_KEY_FACTOR} + ?, ?)`;
+const ADD_PIECE = `
+INSERT INTO segment_piece VALUES (CAST(? AS INTEGER) * ${PIECES_MAX} + CAST(? AS INTEGER), ?)`;
 
 const DELETE_PARTS = 'DELETE FROM segment WHERE sealed = 0 AND first_number >= :from AND first_number < :to';
 
@@ -31,15 +35,20 @@ const ADD_SERVICE = 'INSERT OR IGNORE INTO service VALUES (?)';
 const ADD_CONTEXTS = 'INSERT INTO segment_context SELECT value, ? FROM json_each(?)';
 
 /** Kept so that a number is not used twice even when retention has removed the last segment. */
-const SET_NEXT_NUMBER = "UPDATE meta SET value = max(value, ?) WHERE key = 'next_number'";
+const SET_NEXT_NUMBER = "UPDATE meta SET value = max(value, CAST(? AS INTEGER)) WHERE key = 'next_number'";
 
-const NEXT_NUMBER = `
-SELECT max(
-  coalesce(CAST((SELECT value FROM meta WHERE key = 'next_number') AS INTEGER), 0),
-  coalesce((SELECT coalesce(end_number, first_number + event_count) FROM segment ORDER BY first_number DESC LIMIT 1), 0)
+const PARTS = `
+SELECT first_number AS firstNumber, event_count AS eventCount, min_timestamp_ns AS minNs, max_timestamp_ns AS maxNs, data
+FROM segment
+WHERE sealed = 0
+ORDER BY first_number`;
+
+const DELETE_PART = 'DELETE FROM segment WHERE sealed = 0 AND first_number = ?';
+
+const ADD_DAMAGED = `
+INSERT INTO loss (from_ns, to_ns, cause, event_type, count) VALUES (
+  CAST(coalesce(?, 0) AS INTEGER), CAST(coalesce(?, 0) AS INTEGER), 'damaged', NULL, CAST(coalesce(?, 0) AS INTEGER)
 )`;
-
-const PARTS = 'SELECT first_number, data FROM segment WHERE sealed = 0 ORDER BY first_number';
 
 const NO_DATA = Buffer.alloc(0);
 
@@ -51,13 +60,9 @@ export interface SegmentRows {
   firstNumber: number;
   /** Behind the last number; where it is not given, numbers follow each other. */
   endNumber?: number;
-}
-
-/** Dictionary ids that come next. */
-export interface DictionaryEnds {
-  nameEnd: number;
-  fileEnd: number;
-  contextEnd: number;
+  /** See RowsToWrite. */
+  idsFrom: NextIds;
+  idsEnd: NextIds;
 }
 
 export interface SegmentWriter {
@@ -66,14 +71,10 @@ export interface SegmentWriter {
   writeSealed(rows: SegmentRows): void;
   nextNumber(): number;
   /** Seals what a writer left that did not close. Its own transaction. */
-  sealLeftParts(): void;
+  sealLeftParts(nextIds: NextIds): void;
 }
 
-export function segmentWriter(
-  database: Database.Database,
-  { ids, pieces }: ColumnPlaces,
-  dictionaryEnds: () => DictionaryEnds,
-): SegmentWriter {
+export function segmentWriter(database: Database.Database, { ids, pieces }: ColumnPlaces): SegmentWriter {
   const encodeAll = segmentEncoder(ids);
   const pieceEncoders = [...pieces].map(([piece, columns]) => ({
     piece,
@@ -86,31 +87,31 @@ export function segmentWriter(
   const addService = database.prepare(ADD_SERVICE);
   const addContexts = database.prepare(ADD_CONTEXTS);
   const setNextNumber = database.prepare(SET_NEXT_NUMBER);
-  const nextNumber = database.prepare<[], number>(NEXT_NUMBER).pluck();
-  const parts = database.prepare<[], { first_number: number; data: Buffer }>(PARTS);
-  const knownServices = new Set<number>();
+  const nextNumber = database.prepare<[], number>(END_NUMBER).pluck();
+  const parts = database.prepare<[], Part>(PARTS).safeIntegers();
+  const deletePart = database.prepare(DELETE_PART);
+  const addDamaged = database.prepare(ADD_DAMAGED);
 
   function add(rows: SegmentRows, sealed: 0 | 1, data: Buffer): void {
-    const { block, range, firstNumber, endNumber } = rows;
+    const { block, range, firstNumber, endNumber, idsFrom, idsEnd } = rows;
     const facts = segmentFacts(block, range);
-    for (const nameId of facts.services) addServiceOnce(nameId);
+    for (const nameId of facts.services) addService.run(nameId);
     const eventCount = range.to - range.from;
     addSegment.run({
       ...facts,
       services: packIds(facts.services),
-      ...dictionaryEnds(),
+      nameFrom: idsFrom.name,
+      fileFrom: idsFrom.file,
+      contextFrom: idsFrom.context,
+      nameEnd: idsEnd.name,
+      fileEnd: idsEnd.file,
+      contextEnd: idsEnd.context,
       firstNumber,
       sealed,
       eventCount,
       endNumber: endNumber === undefined || endNumber === firstNumber + eventCount ? null : endNumber,
       data,
     });
-  }
-
-  function addServiceOnce(nameId: number): void {
-    if (knownServices.has(nameId)) return;
-    addService.run(nameId);
-    knownServices.add(nameId);
   }
 
   function writeSealed(rows: SegmentRows): void {
@@ -134,17 +135,64 @@ export function segmentWriter(
     writePart: (rows) => add(rows, 0, encodeAll(rows.block, rows.range)),
     writeSealed,
     nextNumber: () => nextNumber.get()!,
-    sealLeftParts: database.transaction(() => {
-      const left = parts.all();
-      if (left.length === 0) return;
-      const rows = newOpenRows(0);
-      for (const { data } of left) {
-        const block = decodeAll(data, ids);
-        copyRows(rows, block, wholeRange(block));
+    sealLeftParts: database.transaction((nextIds: NextIds) => {
+      let gathered: LeftRows | undefined;
+      const sealGathered = () => {
+        if (gathered) writeSealed(sealedRows(gathered, nextIds));
+        gathered = undefined;
+      };
+      for (const part of parts.all()) {
+        const block = readableBlock(part, ids);
+        if (!block) {
+          deletePart.run(part.firstNumber);
+          addDamaged.run(part.minNs, part.maxNs, part.eventCount);
+          continue;
+        }
+        const end = gathered && gathered.firstNumber + gathered.rows.block.rowCount;
+        // One before may be missing.
+        const firstNumber = Number(part.firstNumber);
+        if (end !== firstNumber || !fits(gathered!.rows, block)) sealGathered();
+        gathered ??= { rows: newOpenRows(0), firstNumber };
+        copyRows(gathered.rows, block, wholeRange(block));
       }
-      writeSealed({ block: rows.block, range: wholeRange(rows.block), firstNumber: left[0]!.first_number });
+      sealGathered();
     }),
   };
+}
+
+interface Part {
+  firstNumber: bigint;
+  eventCount: bigint;
+  minNs: bigint;
+  maxNs: bigint;
+  data: Buffer;
+}
+
+/** Parts whose numbers follow each other. */
+interface LeftRows {
+  rows: OpenRows;
+  firstNumber: number;
+}
+
+function fits({ block }: OpenRows, { rowCount }: Block): boolean {
+  return block.rowCount + rowCount <= SEGMENT_ROWS_MAX;
+}
+
+/** Which ids they use is not known any more. */
+function sealedRows({ rows, firstNumber }: LeftRows, idsEnd: NextIds): SegmentRows {
+  const { block } = rows;
+  return { block, range: wholeRange(block), firstNumber, idsFrom: { name: 0, file: 0, context: 0 }, idsEnd };
+}
+
+/** Undefined when it is damaged. */
+function readableBlock({ data, eventCount }: Part, columnIds: ReadonlyMap<string, number>): Block | undefined {
+  try {
+    const block = decodeAll(data, columnIds);
+    return block.rowCount === Number(eventCount) ? block : undefined;
+  } catch (error) {
+    if (error instanceof RecordingError && error.code === 'recording_corrupt') return undefined;
+    throw error;
+  }
 }
 
 function hasRows({ from, to, typeFrom, typeTo }: BlockRange, eventType: number): boolean {

@@ -4,7 +4,7 @@ import type { LossCause } from '../../bpf/schema/losses.ts';
 import type { Batch } from './batch.ts';
 
 /** Losses that wait; further ones widen one that has the same cause and event type. */
-export const PENDING_LOSSES_MAX = 1024;
+const PENDING_LOSSES_MAX = 1024;
 
 /** Clock steps that wait; of more, the oldest are forgotten. */
 const PENDING_CLOCK_STEPS_MAX = 1024;

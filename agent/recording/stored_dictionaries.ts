@@ -1,6 +1,6 @@
 /** The dictionaries' tables, as the half of a writer that owns the database sees them. */
 import type Database from 'better-sqlite3';
-import type { Batch, NewEntries, OpenedRecording } from './batch.ts';
+import type { Batch, NewEntries, NextIds, OpenedRecording } from './batch.ts';
 import { hashWriter } from './context_hash.ts';
 import type { ContextEntry, FileEntry } from './dictionaries.ts';
 import { IDS_IN_USE_MAX } from './dictionary.ts';
@@ -9,7 +9,10 @@ import { RecentMap } from './recent_map.ts';
 const ADD_NAME = 'INSERT INTO name VALUES (?, ?)';
 const ADD_FILE = 'INSERT INTO file VALUES (?, ?, ?)';
 const ADD_CONTEXT = 'INSERT INTO context VALUES (?, ?, ?, ?, ?)';
-const TRANSACTION_KEY = 'SELECT transaction_key FROM context WHERE context_id = ?';
+const TRANSACTION = `
+SELECT transaction_key AS transactionKey, transaction_id AS transactionId, trace_id AS traceId
+FROM context
+WHERE context_id = ?`;
 
 /** Oldest first, so that the newest are the last to be forgotten. */
 const newest = (table: string, id: string) =>
@@ -21,10 +24,17 @@ export interface StoredDictionaries {
   read(): Omit<OpenedRecording, 'nextNumber'>;
   /** Inside a flush's transaction. */
   write(entries: Pick<Batch, 'names' | 'files' | 'contexts'>): void;
-  /** The same number for all contexts of a transaction, 0 without one. */
-  transactionKeyOf(contextId: number): number;
-  /** The ids that come next. */
-  ends(): { nameEnd: number; fileEnd: number; contextEnd: number };
+  /** Undefined for a context without one. */
+  transactionOf(contextId: number): ContextTransaction | undefined;
+  /** As far as written. */
+  nextIds(): NextIds;
+}
+
+export interface ContextTransaction {
+  /** The same number for all contexts of a transaction. */
+  transactionKey: number;
+  transactionId: string;
+  traceId: string | null;
 }
 
 interface ContextRow {
@@ -41,9 +51,10 @@ export function openStoredDictionaries(database: Database.Database): StoredDicti
   const addName = database.prepare(ADD_NAME);
   const addFile = database.prepare(ADD_FILE);
   const addContext = database.prepare(ADD_CONTEXT);
-  const storedKey = database.prepare<[number], number>(TRANSACTION_KEY).pluck();
+  const stored = database.prepare<[number], ContextTransaction | { transactionId: null }>(TRANSACTION);
   const writeHashes = hashWriter(database);
-  const keys = new RecentMap<number, number>(IDS_IN_USE_MAX);
+  /** Null for a context without one. */
+  const transactions = new RecentMap<number, ContextTransaction | null>(IDS_IN_USE_MAX);
   const last = {
     name: lastId('name', 'name_id'),
     file: lastId('file', 'file_id'),
@@ -83,20 +94,22 @@ export function openStoredDictionaries(database: Database.Database): StoredDicti
       for (const { id, entry } of contexts) {
         const { transactionKey, transactionId, traceId, spanId } = entry;
         addContext.run(id, transactionKey, transactionId, traceId, spanId);
-        keys.set(id, transactionKey);
+        transactions.set(id, transactionId === null ? null : { transactionKey, transactionId, traceId });
       }
       last.name = names.at(-1)?.id ?? last.name;
       last.file = files.at(-1)?.id ?? last.file;
       last.context = contexts.at(-1)?.id ?? last.context;
       if (contexts.length > 0) writeHashes(last.context);
     },
-    transactionKeyOf(contextId) {
-      const known = keys.get(contextId);
-      if (known !== undefined) return known;
-      const stored = storedKey.get(contextId) ?? 0;
-      keys.set(contextId, stored);
-      return stored;
+    transactionOf(contextId) {
+      let found = transactions.get(contextId);
+      if (found === undefined) {
+        const row = stored.get(contextId);
+        found = row && row.transactionId !== null ? row : null;
+        transactions.set(contextId, found);
+      }
+      return found ?? undefined;
     },
-    ends: () => ({ nameEnd: last.name + 1, fileEnd: last.file + 1, contextEnd: last.context + 1 }),
+    nextIds: () => ({ name: last.name + 1, file: last.file + 1, context: last.context + 1 }),
   };
 }

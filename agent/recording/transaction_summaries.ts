@@ -7,13 +7,14 @@ import { IDS_IN_USE_MAX } from './dictionary.ts';
 import { packIds, toStored, unpackIds } from './format.ts';
 import { ORIGINS, OWN } from './owner_columns.ts';
 import { RecentMap } from './recent_map.ts';
+import type { ContextTransaction, StoredDictionaries } from './stored_dictionaries.ts';
 import { wordsOf, wordsToBigint } from './words64.ts';
 
 const ADD_SUMMARY = `
 INSERT INTO transaction_summary (
   transaction_key, first_timestamp_ns, last_end_ns, event_count, error_count, slowest_duration_ns, slowest_number,
-  last_number, services
-) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+  last_number, transaction_id, trace_id, services
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (transaction_key) DO UPDATE SET
   first_timestamp_ns = min(first_timestamp_ns, excluded.first_timestamp_ns),
   last_end_ns = max(last_end_ns, excluded.last_end_ns),
@@ -31,6 +32,7 @@ const NO_SERVICES = Buffer.alloc(0);
 const SERVICES = 'SELECT services FROM transaction_summary WHERE transaction_key = ?';
 
 interface Summary {
+  transaction: ContextTransaction;
   eventCount: number;
   errorCount: number;
   /** Rows of the earliest and of the slowest event. */
@@ -43,12 +45,12 @@ interface Summary {
   services: Set<number>;
 }
 
-type TransactionKeyOf = (contextId: number) => number;
+type TransactionOf = StoredDictionaries['transactionOf'];
 
 /** Gives a function that writes the summaries of a range; it runs inside the flush's transaction. */
 export function summaryWriter(
   database: Database.Database,
-  transactionKeyOf: TransactionKeyOf,
+  transactionOf: TransactionOf,
 ): (block: Block, range: BlockRange, numberAt: (row: number) => number) => void {
   const addSummary = database.prepare(ADD_SUMMARY);
   const storedServices = database.prepare<[number], Buffer>(SERVICES).pluck();
@@ -67,7 +69,7 @@ export function summaryWriter(
   return (block, range, numberAt) => {
     const timestamp = block.columns.get('timestamp_ns')! as BigUint64Array;
     const duration = block.columns.get('duration_ns')! as BigUint64Array;
-    for (const [transactionKey, summary] of summarize(block, range, transactionKeyOf)) {
+    for (const [transactionKey, summary] of summarize(block, range, transactionOf)) {
       addSummary.run(
         transactionKey,
         toStored(timestamp[summary.firstRow]!),
@@ -77,6 +79,8 @@ export function summaryWriter(
         toStored(duration[summary.slowestRow]!),
         numberAt(summary.slowestRow),
         numberAt(summary.lastRow),
+        summary.transaction.transactionId,
+        summary.transaction.traceId,
         packIds(servicesOf(transactionKey, summary.services)),
       );
     }
@@ -89,12 +93,12 @@ interface Pass {
   duration: Uint32Array;
   result: Uint32Array;
   summaries: Map<number, Summary>;
-  transactionKeyOf: TransactionKeyOf;
-  /** Far smaller than what `transactionKeyOf` searches; null: no transaction. */
+  transactionOf: TransactionOf;
+  /** Far smaller than what `transactionOf` searches; null: no transaction. */
   byContext: Map<number, Summary | null>;
 }
 
-function summarize(block: Block, range: BlockRange, transactionKeyOf: TransactionKeyOf): Map<number, Summary> {
+function summarize(block: Block, range: BlockRange, transactionOf: TransactionOf): Map<number, Summary> {
   const ids = ({ name }: Column) => block.columns.get(name)! as Uint32Array;
   const words = (name: string) => wordsOf(block.columns.get(name)! as BigUint64Array);
   const pass: Pass = {
@@ -102,7 +106,7 @@ function summarize(block: Block, range: BlockRange, transactionKeyOf: Transactio
     duration: words('duration_ns'),
     result: words('result'),
     summaries: new Map(),
-    transactionKeyOf,
+    transactionOf,
     byContext: new Map(),
   };
   const eventType = block.columns.get('event_type')! as Uint8Array;
@@ -140,15 +144,17 @@ function addOwner(pass: Pass, row: number, context: number, service: number): vo
 }
 
 function addContext(pass: Pass, row: number, context: number): Summary | null {
-  const key = pass.transactionKeyOf(context);
-  const summary = key === 0 ? null : (pass.summaries.get(key) ?? newSummary(row));
-  if (summary) pass.summaries.set(key, summary);
+  const transaction = pass.transactionOf(context);
+  const known = transaction ? pass.summaries.get(transaction.transactionKey) : null;
+  const summary = known === undefined ? newSummary(row, transaction!) : known;
+  if (summary) pass.summaries.set(summary.transaction.transactionKey, summary);
   pass.byContext.set(context, summary);
   return summary;
 }
 
-function newSummary(row: number): Summary {
+function newSummary(row: number, transaction: ContextTransaction): Summary {
   return {
+    transaction,
     eventCount: 0,
     errorCount: 0,
     firstRow: row,

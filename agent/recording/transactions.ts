@@ -4,7 +4,8 @@ import { unpackIds } from './format.ts';
 import type { Lookup } from './lookup.ts';
 
 const SUMMARY_COLUMNS = `
-  transaction_key, first_timestamp_ns, last_end_ns, event_count, error_count, slowest_duration_ns, slowest_number, services`;
+  transaction_key, transaction_id, trace_id, first_timestamp_ns, last_end_ns, event_count, error_count,
+  slowest_duration_ns, slowest_number, services`;
 
 const SUMMARY = `SELECT ${SUMMARY_COLUMNS} FROM transaction_summary WHERE transaction_key = ?`;
 
@@ -42,17 +43,19 @@ export interface Transactions {
   transactions(request: TransactionsRequest): TransactionSummary[];
 }
 
-type Row = [bigint, bigint, bigint, bigint, bigint, bigint, bigint, Buffer];
+type Row = [bigint, string, string | null, bigint, bigint, bigint, bigint, bigint, bigint, Buffer];
 
 export function openTransactions(database: Database.Database, lookup: Lookup): Transactions {
   const summary = database.prepare<[number], Row>(SUMMARY).raw().safeIntegers();
   const newest = database.prepare<[object], Row>(NEWEST).raw().safeIntegers();
 
-  function summaryOf([key, first, end, events, errors, slowest, slowestNumber, services]: Row): TransactionSummary {
-    const { transactionId, traceId } = lookup.context(Number(key));
+  function summaryOf(row: Row): TransactionSummary {
+    const [key, transactionId, traceId, first, end, events, errors, slowest, slowestNumber, services] = row;
+    // Of a service that was renamed by age, the old number may be gone.
+    const names = Array.from(unpackIds(services), lookup.name).filter((name) => name !== '');
     return {
       key: Number(key),
-      transactionId: transactionId ?? '',
+      transactionId,
       traceId,
       firstTimestampNs: first,
       lastEndNs: end,
@@ -60,7 +63,7 @@ export function openTransactions(database: Database.Database, lookup: Lookup): T
       errorCount: Number(errors),
       slowestDurationNs: slowest,
       slowestNumber,
-      services: [...new Set(Array.from(unpackIds(services), lookup.name))].sort(),
+      services: [...new Set(names)].sort(),
     };
   }
 

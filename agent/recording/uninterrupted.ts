@@ -3,7 +3,7 @@ import type Database from 'better-sqlite3';
 import type { LossCause } from '../../bpf/schema/losses.ts';
 import { toStored } from './format.ts';
 
-const SET = 'INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value';
+const SET = 'INSERT INTO meta VALUES (?, CAST(? AS INTEGER)) ON CONFLICT (key) DO UPDATE SET value = excluded.value';
 const ADD_GAP = 'INSERT INTO loss (from_ns, to_ns, cause, event_type, count) VALUES (?, ?, ?, NULL, 0)';
 
 /** Until when a writer is known to have been recording, nanoseconds since the epoch. */

@@ -3,25 +3,34 @@ import type Database from 'better-sqlite3';
 import { COLUMNS } from '../../bpf/schema/columns.ts';
 import { pieceOf } from './codec/pieces.ts';
 
-/** Views of this connection only; the file stays as it is. Names of views hide those of tables. */
-const VIEWS = `
-CREATE TEMP VIEW column_name AS SELECT *, 0 AS piece FROM main.column_name;
-CREATE TEMP VIEW segment AS
-SELECT *, NULL AS end_number, 0 AS name_end, 0 AS file_end, 0 AS context_end FROM main.segment;
-CREATE TEMP VIEW segment_piece AS SELECT 0 AS piece_key, x'' AS data WHERE false;
-CREATE TEMP VIEW transaction_summary AS
-SELECT *, 0 AS last_number FROM main.transaction_summary;
-CREATE TEMP VIEW pin AS SELECT '' AS transaction_id, 0 AS from_ns, 0 AS pinned_ns WHERE false;
-CREATE TEMP VIEW clock AS SELECT *, 0 AS suspended_ns FROM main.clock;
-`;
+const SEGMENT_IDS = ['name_from', 'file_from', 'context_from', 'name_end', 'file_end', 'context_end'];
 
+/** Views of this connection only; the file stays as it is. Names of views hide those of tables. */
+const VIEWS: Readonly<Record<string, string>> = {
+  column_name: 'SELECT *, 0 AS piece FROM main.column_name',
+  segment: `SELECT *, NULL AS end_number, ${SEGMENT_IDS.map((name) => `0 AS ${name}`).join(', ')} FROM main.segment`,
+  segment_piece: "SELECT 0 AS piece_key, x'' AS data WHERE false",
+  transaction_summary: `
+SELECT summary.*, 0 AS last_number, transaction_id, trace_id
+FROM main.transaction_summary AS summary JOIN main.context ON context_id = summary.transaction_key`,
+  pin: "SELECT '' AS transaction_id, 0 AS from_ns, 0 AS to_ns, 0 AS pinned_ns WHERE false",
+  clock: 'SELECT *, 0 AS suspended_ns FROM main.clock',
+};
+
+/** A summary without its number would be the first to go. */
 const CHANGES = `
 ALTER TABLE column_name ADD COLUMN piece INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE segment ADD COLUMN end_number INTEGER;
-ALTER TABLE segment ADD COLUMN name_end INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE segment ADD COLUMN file_end INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE segment ADD COLUMN context_end INTEGER NOT NULL DEFAULT 0;
+${SEGMENT_IDS.map((name) => `ALTER TABLE segment ADD COLUMN ${name} INTEGER NOT NULL DEFAULT 0;`).join('\n')}
 ALTER TABLE transaction_summary ADD COLUMN last_number INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE transaction_summary ADD COLUMN transaction_id TEXT NOT NULL DEFAULT '';
+ALTER TABLE transaction_summary ADD COLUMN trace_id TEXT;
+UPDATE transaction_summary SET
+  last_number = (SELECT coalesce(max(first_number + event_count), 0) FROM segment),
+  (transaction_id, trace_id) = (
+    SELECT coalesce(transaction_id, ''), trace_id FROM context WHERE context_id = transaction_key
+  )
+WHERE EXISTS (SELECT 1 FROM context WHERE context_id = transaction_key);
 ALTER TABLE clock ADD COLUMN suspended_ns INTEGER NOT NULL DEFAULT 0;
 CREATE TABLE segment_piece (
   piece_key INTEGER PRIMARY KEY,
@@ -30,12 +39,18 @@ CREATE TABLE segment_piece (
 CREATE TABLE pin (
   transaction_id TEXT PRIMARY KEY,
   from_ns INTEGER NOT NULL,
+  to_ns INTEGER NOT NULL,
   pinned_ns INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 `;
 
 export function readVersion1(database: Database.Database): void {
-  database.exec(VIEWS);
+  for (const [name, select] of Object.entries(VIEWS)) database.exec(`CREATE TEMP VIEW ${name} AS ${select}`);
+}
+
+/** To be called when a writer has changed the file into the current version. */
+export function forgetVersion1(database: Database.Database): void {
+  for (const name of Object.keys(VIEWS)) database.exec(`DROP VIEW temp.${name}`);
 }
 
 /** Runs in a transaction of its own: killed in between, the file is as it was. */

@@ -22,6 +22,6 @@ export type FromWriterThread =
   | { kind: 'not_opened'; failure: FailureMessage }
   | { kind: 'written' }
   | { kind: 'failed'; failure: FailureMessage }
-  /** Retention can not keep the limit. */
-  | { kind: 'stuck' }
+  /** Retention can not keep the limit; without a reason: because of what must be kept. */
+  | { kind: 'not_retained'; reason: string | undefined }
   | { kind: 'closed'; failure: FailureMessage | undefined };

@@ -31,8 +31,8 @@ const YOUNG_MEGABYTES = 4;
 export interface WriterThreadOptions extends WriterOptions {
   /** Whether the file can be written just now changed; undefined: it can again. */
   onTrouble(problem: RecordingError | undefined): void;
-  /** Pinned transactions take more than the limit. */
-  onStuck?(): void;
+  /** Retention can not keep the limit; without a reason: because of what must be kept. */
+  onNotRetained?(reason: string | undefined): void;
 }
 
 export interface WriterThread extends Omit<RecordingWriter, 'flush' | 'close'> {
@@ -48,7 +48,7 @@ export interface WriterThread extends Omit<RecordingWriter, 'flush' | 'close'> {
 }
 
 export async function openWriterThread(options: WriterThreadOptions): Promise<WriterThread> {
-  const { nowNs, onTrouble, onStuck, ...rest } = options;
+  const { nowNs, onTrouble, onNotRetained, ...rest } = options;
   const memory = Array.from({ length: BLOCKS }, () => new SharedArrayBuffer(blockBytes(SEGMENT_ROWS_MAX)));
   const workerData: WriterThreadData = { ...rest, startNs: nowNs(), blocks: memory };
   // Compiled it has another name.
@@ -69,7 +69,7 @@ async function openedBy(worker: Worker): Promise<OpenedRecording> {
 }
 
 function writerOf(worker: Worker, gatherer: Gatherer, options: WriterThreadOptions): WriterThread {
-  const { nowNs, onTrouble, onStuck } = options;
+  const { nowNs, onTrouble, onNotRetained } = options;
   let underWay = false;
   let flushWanted = false;
   let sealAll = false;
@@ -78,6 +78,7 @@ function writerOf(worker: Worker, gatherer: Gatherer, options: WriterThreadOptio
   let completeNs: bigint | undefined;
   /** A bug in the thread; whoever uses the writer gets it. */
   let broken: unknown;
+  let isClosed = false;
   let settled = () => {};
   const closed = Promise.withResolvers<FailureMessage | undefined>();
 
@@ -87,7 +88,7 @@ function writerOf(worker: Worker, gatherer: Gatherer, options: WriterThreadOptio
     closed.resolve(undefined);
   });
   worker.on('message', (message: FromWriterThread) => {
-    if (message.kind === 'stuck') onStuck?.();
+    if (message.kind === 'not_retained') onNotRetained?.(message.reason);
     else if (message.kind === 'closed') closed.resolve(message.failure);
     else if (message.kind === 'written' || message.kind === 'failed') answered(message);
   });
@@ -99,10 +100,12 @@ function writerOf(worker: Worker, gatherer: Gatherer, options: WriterThreadOptio
       setTrouble(undefined);
     } else {
       gatherer.failed();
-      setTrouble(errorOf(message.failure));
+      const { failure } = message;
+      if (failure.code) setTrouble(new RecordingError(failure.code, failure.message));
+      else broken = brokenBy(failure);
     }
     settled();
-    if (flushWanted && !trouble) flush(completeNs);
+    if (flushWanted && !trouble && !broken) flush(completeNs);
   }
 
   function setTrouble(next: RecordingError | undefined): void {
@@ -165,6 +168,8 @@ function writerOf(worker: Worker, gatherer: Gatherer, options: WriterThreadOptio
       if (taken < block.rowCount) gatherer.drop(block, taken);
     },
     async close() {
+      if (isClosed) return;
+      isClosed = true;
       let endedNs: bigint | undefined;
       try {
         await writeAll();
@@ -181,7 +186,10 @@ function send(worker: Worker, message: ToWriterThread): void {
   worker.postMessage(message);
 }
 
-function errorOf({ code, message }: FailureMessage): RecordingError {
-  if (code) return new RecordingError(code, message);
-  throw new Error(`the writer's thread failed: ${message}`);
+function errorOf(failure: FailureMessage): Error {
+  return failure.code ? new RecordingError(failure.code, failure.message) : brokenBy(failure);
+}
+
+function brokenBy({ message }: FailureMessage): Error {
+  return new Error(`the writer's thread failed: ${message}`);
 }

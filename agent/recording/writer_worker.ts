@@ -52,10 +52,12 @@ function retainLater(writer: Committer): void {
     try {
       const state = writer.retain(nowNs);
       if (state === 'more') retainLater(writer);
-      else if (state === 'stuck') send({ kind: 'stuck' });
+      else if (state === 'stuck') send({ kind: 'not_retained', reason: undefined });
     } catch (error) {
-      // The next commit meets the same trouble and reports it.
       if (!(error instanceof RecordingError)) throw error;
+      // Another process may hold the file for a moment, and on a full disk commits fail too, and say so.
+      const passes = error.code === 'recording_busy' || error.code === 'recording_full';
+      if (!passes) send({ kind: 'not_retained', reason: error.message });
     }
   });
 }

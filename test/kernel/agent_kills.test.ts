@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, expect, test } from '@jest/globals';
 import { isTold, missingNumbers, recordedNumbers, startNumberedWrites } from './numbered_writes.ts';
 import { wallClockNs } from './programs.ts';
-import { startAgent, temporaryFolder } from './recorded_run.ts';
+import { type Agent, startAgent, temporaryFolder } from './recorded_run.ts';
 
 const KILLS = Number(process.env.KILLS ?? 40);
 const RUN_MS = 600;
@@ -14,10 +14,20 @@ const WRITES_PER_MS = 3;
 const UNWRITTEN_MS_MAX = 1000;
 
 const dataFolder = temporaryFolder();
-afterAll(() => rmSync(dataFolder, { recursive: true }));
+const agents: Agent[] = [];
+afterAll(() => {
+  for (const { process } of agents) process.kill('SIGKILL');
+  rmSync(dataFolder, { recursive: true });
+});
+
+async function newAgent(): Promise<Agent> {
+  const agent = await startAgent(dataFolder);
+  agents.push(agent);
+  return agent;
+}
 
 test('an agent that is killed leaves all that could be queried, and tells what is missing', async () => {
-  let agent = await startAgent(dataFolder);
+  let agent = await newAgent();
   const load = startNumberedWrites(dataFolder, WRITES_PER_MS);
   const kills: bigint[] = [];
   const seen = new Set<number>();
@@ -30,7 +40,7 @@ test('an agent that is killed leaves all that could be queried, and tells what i
     await expect(agent.stop()).rejects.toThrow();
     const after = new Set(recordedNumbers(load, dataFolder, roundNs).numbers);
     expect(before.filter((number) => !after.has(number))).toEqual([]);
-    agent = await startAgent(dataFolder);
+    agent = await newAgent();
   }
   const began = await load.stop();
   await agent.stop();

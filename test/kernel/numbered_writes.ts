@@ -1,14 +1,20 @@
 /** A load that knows its own writes: each can be found in a recording, and what is missing has a time. */
-import { spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { afterAll } from '@jest/globals';
 import { openReader } from '../../agent/recording/reader.ts';
 import type { Loss } from '../../agent/recording/writer.ts';
 import { compileProgram } from './programs.ts';
 
 /** The first file that the program opens. */
 const FD = 3;
+
+const started: ChildProcess[] = [];
+afterAll(() => {
+  for (const program of started) program.kill('SIGKILL');
+});
 
 export interface NumberedWrites {
   pid: number;
@@ -23,6 +29,7 @@ export function startNumberedWrites(folder: string, perMs: number, most = 8_000_
   const program = spawn(compileProgram('numbered_writes'), [String(perMs), String(most)], {
     stdio: ['ignore', output, 'inherit'],
   });
+  started.push(program);
   closeSync(output);
   const ended = once(program, 'exit');
   return {

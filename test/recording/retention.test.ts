@@ -5,11 +5,11 @@ import Database from 'better-sqlite3';
 import { IDS_IN_USE_MAX } from '../../agent/recording/dictionary.ts';
 import { pinTransaction, unpinTransaction } from '../../agent/recording/pins.ts';
 import { openReader } from '../../agent/recording/reader.ts';
-import { RETAIN_BYTES_MIN, type RetentionLimits } from '../../agent/recording/retention.ts';
+import type { RetentionLimits } from '../../agent/recording/retention.ts';
 import { openWriter, type RecordingWriter } from '../../agent/recording/writer.ts';
 import { blockOf, numbersOf, type Row, rowsOf, START_NS, temporaryFolder } from './fixture.ts';
 
-const LIMIT = RETAIN_BYTES_MIN;
+const LIMIT = 8 << 20;
 const BATCH_ROWS = 4096;
 const BATCH_NS = 1_000_000_000n;
 

@@ -121,3 +121,16 @@ test('a writer brings version 1 up to date, keeps everything and goes on', () =>
   expect(database.prepare('SELECT count(*) FROM segment WHERE length(data) = 0').pluck().get()).toBe(1);
   database.close();
 });
+
+test('a reader that was open before the file was brought up to date follows it', () => {
+  const reader = openReader(path);
+  expect(numbersOf(reader.scan({}))).toHaveLength(EVENTS);
+  const writer = openWriter({ path, node: 'node-1', bootId: 'b', machineId: 'm', nowNs: () => START_NS });
+  writer.append(blockOf(Array.from({ length: 2000 }, (_, i) => ({ timestamp_ns: START_NS - BigInt(i), pid: i }))));
+  writer.flush();
+  expect(numbersOf(reader.scan({}))).toHaveLength(EVENTS + 2000);
+  expect(reader.info().formatVersion).toBe(2);
+  expect(reader.losses().map(({ cause }) => cause)).not.toContain('damaged');
+  reader.close();
+  writer.close();
+});

@@ -152,6 +152,27 @@ test('a transaction is found among more contexts than a hash batch holds', () =>
   reader.close();
 });
 
+test('a writer leaves out a damaged part of its predecessor, says so, and keeps the numbers of the others', () => {
+  const writer = testWriter(path);
+  for (const count of [10, 20, 30]) {
+    writer.append(blockOf(rows(count)));
+    writer.flush();
+  }
+  const left = join(folder.path, 'left.kreplay');
+  const database = new Database(path);
+  database.exec(`VACUUM INTO '${left}'`);
+  database.close();
+  writer.close();
+  const copy = new Database(left);
+  copy.exec('UPDATE segment SET data = zeroblob(length(data)) WHERE first_number = 10');
+  copy.close();
+  testWriter(left).close();
+  const reader = openReader(left);
+  expect(numbersOf(reader.scan({})).sort((a, b) => a - b)).toEqual([...upTo(10), ...upTo(30).map((i) => i + 30)]);
+  expect(reader.losses().filter(({ cause }) => cause === 'damaged')).toMatchObject([{ count: 20 }]);
+  reader.close();
+});
+
 test('losses and clock steps are recorded without events too', () => {
   const writer = testWriter(path);
   writer.recordLoss({ cause: 'ring_full', eventType: 'sys_write', count: 7, fromNs: 10n, toNs: 20n });

@@ -34,7 +34,7 @@ const COMMON_REST = 4;
 /** Each event type has two: what filters by owner look at, and the rest. */
 const FIRST_OWN = 8;
 
-/** Pieces of a segment are below. */
+/** Pieces of a segment are below: a piece's key in its table is `first_number * PIECES_MAX + piece`. */
 export const PIECES_MAX = 256;
 
 /**
@@ -44,6 +44,7 @@ export const PIECES_MAX = 256;
 export function pieceOf({ name, eventType, source }: Column): number {
   if (eventType === 0) return COMMON[name] ?? COMMON_REST;
   const own = FIRST_OWN + 2 * eventType;
+  if (own + 1 >= PIECES_MAX) throw new Error(`event type ${eventType} would need a piece above ${PIECES_MAX - 1}`);
   return source === 'origins' && !name.endsWith('_bytes') ? own : own + 1;
 }
 
