@@ -63,6 +63,7 @@ export async function runAgent(options: AgentOptions): Promise<AgentTotals> {
   const path = recordingPath(dataFolder);
   const clock = createWallClock();
   const probes = openProbes({ agentPid: process.pid, eventRingBytes: options.ringBytes });
+  const attachedNs = clock.nowNs();
   let writer: WriterThread | undefined;
   try {
     // After the probes, so that the gap since the last agent ends when events are captured; until then the ring keeps them.
@@ -87,7 +88,7 @@ export async function runAgent(options: AgentOptions): Promise<AgentTotals> {
       trustsService: (uid) => options.trustAllServices === true || uid === 0 || uid === ownUid,
     });
     onReady({ attached: probes.attached, recording: path });
-    await record({ recorder, probes, writer, clock }, options.signal);
+    await record({ recorder, probes, writer, clock, attachedNs }, options.signal);
     return { events: recorder.eventCount, lost: recorder.lossCount, badMarkerFields: recorder.badMarkerFieldCount };
   } finally {
     probes.close();
@@ -100,14 +101,15 @@ interface Parts {
   probes: Probes;
   writer: WriterThread;
   clock: WallClock;
+  attachedNs: bigint;
 }
 
-async function record({ recorder, probes, writer, clock }: Parts, signal: AbortSignal): Promise<void> {
+async function record({ recorder, probes, writer, clock, attachedNs }: Parts, signal: AbortSignal): Promise<void> {
   let turnedMs = 0;
   let flushedMs = 0;
   let hasRoom = true;
   /** What ended before was taken out of the ring. */
-  let completeNs = clock.nowNs();
+  let completeNs = attachedNs;
   while (!signal.aborted) {
     const nowMs = performance.now();
     const lookedNs = clock.nowNs();

@@ -153,6 +153,13 @@ CREATE TABLE clock (
 ) STRICT;
 `;
 
+/** What runs someone else's SQL, perhaps without an end, when a table of that name is read. */
+const FOREIGN = `
+SELECT 1
+FROM main.sqlite_schema
+WHERE type NOT IN ('table', 'index') OR (type = 'table' AND rootpage = 0)
+LIMIT 1`;
+
 const I64_MAX = 2n ** 63n - 1n;
 export const U64_MAX = 2n ** 64n - 1n;
 
@@ -198,6 +205,12 @@ export function checkFormat(database: Database.Database, path: string): number {
     throw new RecordingError(
       'unsupported_format',
       `${path} has format version ${version}, this kreplay reads ${FORMAT_VERSION_MIN} to ${FORMAT_VERSION}: use the kreplay that wrote it, or a newer one`,
+    );
+  }
+  if (database.prepare(FOREIGN).get()) {
+    throw new RecordingError(
+      'not_a_recording',
+      `${path} has views, triggers or virtual tables, which no kreplay makes: do not trust it`,
     );
   }
   return version;

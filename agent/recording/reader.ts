@@ -19,7 +19,13 @@ import { openSideReader, type SideReader } from './side_reader.ts';
 import { openTransactions, type Transactions } from './transactions.ts';
 import { forgetVersion1, readVersion1 } from './version_1.ts';
 
-const META = "SELECT key, value FROM meta WHERE key IN ('recording_id', 'node', 'boot_id', 'machine_id', 'created_ns')";
+const META = `
+SELECT key, value
+FROM meta
+WHERE key IN ('recording_id', 'node', 'boot_id', 'machine_id', 'created_ns', 'retain_bytes')`;
+
+/** It becomes a part of file names. */
+const RECORDING_ID = /^[0-9a-f]{16}$/;
 
 const EXTENT = `
 SELECT min(min_timestamp_ns), max(max_timestamp_ns), coalesce(sum(event_count), 0)
@@ -42,6 +48,8 @@ export interface RecordingInfo {
   machineId: string;
   formatVersion: number;
   createdNs: bigint;
+  /** Limit of the last agent; null in what no agent records into, such as a bundle. */
+  retainBytes: number | null;
   /** Starts of the first and the last event; null while there is none. */
   firstTimestampNs: bigint | null;
   lastTimestampNs: bigint | null;
@@ -90,7 +98,10 @@ export function openReader(path: string): RecordingReader {
 
 function readerOf(database: Database.Database, path: string, version: number): RecordingReader {
   const meta = new Map(database.prepare<[], [string, string | bigint]>(META).raw().safeIntegers().all());
+  const recordingId = String(meta.get('recording_id'));
+  if (!RECORDING_ID.test(recordingId)) throw corrupt('its recording id is none');
   const node = String(meta.get('node'));
+  const retainBytes = meta.get('retain_bytes');
   const extent = database.prepare<[], [bigint | null, bigint | null, bigint]>(EXTENT).raw().safeIntegers();
   const dataVersion = database.prepare<[], number>('PRAGMA data_version').pluck();
   const lastColumn = database.prepare<[], number>('SELECT max(column_id) FROM column_name').pluck();
@@ -152,12 +163,13 @@ function readerOf(database: Database.Database, path: string, version: number): R
     info() {
       const [first, last, count] = extent.get()!;
       return {
-        recordingId: String(meta.get('recording_id')),
+        recordingId,
         node,
         bootId: String(meta.get('boot_id')),
         machineId: String(meta.get('machine_id')),
         formatVersion,
         createdNs: BigInt(meta.get('created_ns') ?? 0),
+        retainBytes: retainBytes === undefined ? null : Number(retainBytes),
         firstTimestampNs: first,
         lastTimestampNs: last === null ? null : fromStoredMax(last),
         eventCount: Number(count),

@@ -5,9 +5,12 @@ import type { FileKind } from '../../bpf/schema/owner.ts';
 import type { EventWriter, Surroundings } from './format.ts';
 import { type IdMap, remapped } from './remap.ts';
 
-export function bundleWriter(path: string, { dictionary, origin, losses, clockSteps }: Surroundings): EventWriter {
+/** A bundle is for others: it does not say which machine recorded it, beyond the node's name. */
+const NO_HOST = { bootId: '', machineId: '' };
+
+export function bundleWriter(path: string, { dictionary, createdNs, losses, clockSteps }: Surroundings): EventWriter {
   const { recordingId, node } = dictionary;
-  const bundle = withoutAdvice(() => createBundle({ path, recordingId, node, ...origin }));
+  const bundle = withoutAdvice(() => createBundle({ path, recordingId, node, ...NO_HOST, createdNs }));
   const ids: IdMap = {
     name: (id) => bundle.nameId(dictionary.name(id)),
     file: (id) => {
@@ -17,18 +20,26 @@ export function bundleWriter(path: string, { dictionary, origin, losses, clockSt
     context: (id) => bundle.contextId(dictionary.context(id)),
   };
   return {
-    write: ({ block }) => withoutAdvice(() => bundle.append(remapped(block, ids))),
-    finish: () =>
+    write({ block }) {
+      const own = remapped(block, ids);
+      withoutAdvice(() => bundle.append(own));
+    },
+    finish() {
+      const known = losses();
       withoutAdvice(() => {
-        for (const loss of losses()) bundle.recordLoss(loss);
+        for (const loss of known) bundle.recordLoss(loss);
         for (const step of clockSteps) bundle.recordClock(step);
-      }),
+      });
+    },
     close: () => withoutAdvice(bundle.close),
     bytes: () => statSync(path).size,
   };
 }
 
-/** What to do about a data folder does not help here: SQLite's own error is put in words by who knows the target. */
+/**
+ * For what the bundle does, never for reading the recording: what to do about a data folder does not help here, and
+ * SQLite's own error is put in words by who knows the target.
+ */
 function withoutAdvice<Result>(work: () => Result): Result {
   try {
     return work();

@@ -4,6 +4,15 @@ export class ExportError extends Error {
   override readonly name = 'ExportError';
 }
 
+/** Whoever started it ended it early. */
+export class Interrupted extends Error {
+  override readonly name = 'Interrupted';
+
+  constructor() {
+    super('interrupted');
+  }
+}
+
 const NO_SPACE = /^(ENOSPC|EDQUOT|SQLITE_FULL)/;
 const NOT_WRITABLE = /^(EACCES|EPERM|EROFS|EISDIR|SQLITE_(CANTOPEN|READONLY|PERM))/;
 const IO_FAILED = /^(EIO|EFBIG|SQLITE_IOERR)/;

@@ -1,10 +1,9 @@
 /** Takes events out of a recording: scan, redact, write, and only then show the file. */
 import { dirname } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
-import { stringify } from '../json.ts';
 import type { Dictionary, ScannedBlock } from '../store/store.ts';
-import { ExportError, toWriteError } from './errors.ts';
-import type { EventWriter, Format, Origin, Surroundings } from './format.ts';
+import { ExportError, Interrupted, toWriteError } from './errors.ts';
+import type { EventWriter, Format, Surroundings } from './format.ts';
 import { newHiddenFile, refuseTaken } from './new_file.ts';
 import { fileOutput, standardOutput } from './output.ts';
 import { newRedaction, type Redaction } from './redaction.ts';
@@ -55,16 +54,17 @@ async function writeEvents(options: ExportOptions, path: string): Promise<Export
   const { source, selection, signal, onProgress } = options;
   const losses = () => lossesIn(source, selection.window);
   const clockSteps = clockStepsIn(source, selection.window);
-  const { dictionary, origin, blocks } = chosenBlocks(options);
+  const { createdNs } = source.reader.info();
+  const { dictionary, blocks } = chosenBlocks(options);
   let writer: EventWriter | undefined;
   let events = 0;
   try {
     for (const scanned of blocks) {
-      if (signal.aborted) throw new ExportError('interrupted');
+      if (signal.aborted) throw new Interrupted();
       // A block without events is a scan that looks further.
       if (scanned.block.rowCount > 0) {
         const firstNs = (scanned.block.columns.get('timestamp_ns') as BigUint64Array)[0]!;
-        writer ??= writerFor(options, path, { dictionary, origin, firstNs, losses, clockSteps });
+        writer ??= writerFor(options, path, { dictionary, createdNs, firstNs, losses, clockSteps });
         await writer.write(scanned);
         events += scanned.block.rowCount;
         onProgress({ events, bytes: writer.bytes() });
@@ -83,25 +83,22 @@ async function writeEvents(options: ExportOptions, path: string): Promise<Export
 
 interface Chosen {
   dictionary: Dictionary;
-  origin: Origin;
   blocks: Iterable<ScannedBlock>;
 }
 
 function chosenBlocks({ source, selection, redact }: ExportOptions): Chosen {
   const blocks = source.scan(selection.filter);
-  const { bootId, machineId, createdNs } = source.reader.info();
-  if (!redact) return { dictionary: source.dictionary, origin: { bootId, machineId, createdNs }, blocks };
-  const redaction = newRedaction(source.dictionary, stringify(selection));
-  const origin = { bootId: '', machineId: '', createdNs };
-  return { dictionary: redaction.dictionary, origin, blocks: redacted(blocks, redaction) };
+  if (!redact) return { dictionary: source.dictionary, blocks };
+  const redaction = newRedaction(source.dictionary);
+  return { dictionary: redaction.dictionary, blocks: redacted(blocks, redaction) };
 }
 
 function* redacted(blocks: Iterable<ScannedBlock>, { redact }: Redaction): Generator<ScannedBlock, void> {
   for (const scanned of blocks) yield redact(scanned);
 }
 
-function writerFor({ format, output }: ExportOptions, path: string, surroundings: Surroundings): EventWriter {
+function writerFor({ format, output, signal }: ExportOptions, path: string, surroundings: Surroundings): EventWriter {
   if (format.kind === 'file') return format.writer(path, surroundings);
-  const target = path === STANDARD_OUTPUT ? standardOutput() : fileOutput(path, output);
+  const target = path === STANDARD_OUTPUT ? standardOutput(signal) : fileOutput(path, output);
   return streamWriter(target, format.encoder(surroundings));
 }

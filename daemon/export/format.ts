@@ -1,5 +1,4 @@
 /** What events can leave as. */
-import type { RecordingInfo } from '../../agent/recording/reader.ts';
 import type { ApiEvent } from '../../bpf/schema/api.ts';
 import type { Dictionary, ScannedBlock } from '../store/store.ts';
 import { bundleWriter } from './bundle.ts';
@@ -9,13 +8,11 @@ import { perfettoEncoder } from './perfetto/trace.ts';
 import type { ClockStep, Loss } from './source.ts';
 import { sqliteWriter } from './sqlite.ts';
 
-/** Of the host that recorded. */
-export type Origin = Pick<RecordingInfo, 'bootId' | 'machineId' | 'createdNs'>;
-
 /** What leaves with the events. */
 export interface Surroundings {
   readonly dictionary: Dictionary;
-  readonly origin: Origin;
+  /** When the recording was begun. */
+  readonly createdNs: bigint;
   /** Start of the first event. */
   readonly firstNs: bigint;
   /** Asked for at the end: reading is how damage comes to light. */

@@ -1,7 +1,7 @@
 /** Where a stream of events goes: a file, or standard output at the pace of whoever reads it. */
 import { once } from 'node:events';
 import { closeSync, openSync, writeSync } from 'node:fs';
-import { withWriteErrors } from './errors.ts';
+import { Interrupted, withWriteErrors } from './errors.ts';
 
 export interface Output {
   write(chunk: string | Buffer): Promise<void>;
@@ -25,12 +25,16 @@ export function fileOutput(path: string, name: string): Output {
   };
 }
 
-export function standardOutput(): Output {
+/** `signal`: ends the wait for whoever reads it. */
+export function standardOutput(signal: AbortSignal): Output {
   let bytes = 0;
   return {
     async write(chunk) {
       bytes += Buffer.byteLength(chunk);
-      if (!process.stdout.write(chunk)) await once(process.stdout, 'drain');
+      if (process.stdout.write(chunk)) return;
+      await once(process.stdout, 'drain', { signal }).catch((error) => {
+        throw signal.aborted ? new Interrupted() : error;
+      });
     },
     bytes: () => bytes,
     close() {},

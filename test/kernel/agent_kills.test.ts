@@ -29,6 +29,7 @@ async function newAgent(): Promise<Agent> {
 test('an agent that is killed leaves all that could be queried, and tells what is missing', async () => {
   let agent = await newAgent();
   const load = startNumberedWrites(dataFolder, WRITES_PER_MS);
+  const starts = [wallClockNs()];
   const kills: bigint[] = [];
   const seen = new Set<number>();
   for (let roundNs = wallClockNs(); kills.length < KILLS; roundNs = kills.at(-1)!) {
@@ -41,6 +42,7 @@ test('an agent that is killed leaves all that could be queried, and tells what i
     const after = new Set(recordedNumbers(load, dataFolder, roundNs).numbers);
     expect(before.filter((number) => !after.has(number))).toEqual([]);
     agent = await newAgent();
+    starts.push(wallClockNs());
   }
   const began = await load.stop();
   await agent.stop();
@@ -50,7 +52,7 @@ test('an agent that is killed leaves all that could be queried, and tells what i
   const missing = missingNumbers(began, numbers);
   expect(missing.filter((number) => seen.has(number))).toEqual([]);
   expect(losses.filter(({ cause }) => cause === 'agent_killed')).toHaveLength(KILLS);
-  const unwritten_ms = kills.map((killNs) => unwrittenMs(missing, began, killNs));
+  const unwritten_ms = kills.map((killNs, i) => unwrittenMs(missing, began, starts[i]!, killNs));
   const sums = {
     kills: KILLS,
     writes: began.length,
@@ -64,11 +66,8 @@ test('an agent that is killed leaves all that could be queried, and tells what i
   expect(sums.unwritten_ms_max).toBeLessThan(UNWRITTEN_MS_MAX);
 }, 3_600_000);
 
-/** How long before the kill the first write was made that went missing with it. */
-function unwrittenMs(missing: readonly number[], began: readonly bigint[], killNs: bigint): number {
-  const lastBefore = missing.findLastIndex((number) => began[number - 1]! < killNs);
-  if (lastBefore < 0) return 0;
-  let first = lastBefore;
-  while (first > 0 && missing[first - 1] === missing[first]! - 1) first--;
-  return Math.max(0, Number(killNs - began[missing[first]! - 1]!) / 1e6);
+/** How long before the kill the first write was made that went missing with it; the agent was recording since `startNs`. */
+function unwrittenMs(missing: readonly number[], began: readonly bigint[], startNs: bigint, killNs: bigint): number {
+  const firstNs = missing.map((number) => began[number - 1]!).find((ns) => ns >= startNs);
+  return firstNs === undefined || firstNs > killNs ? 0 : Number(killNs - firstNs) / 1e6;
 }

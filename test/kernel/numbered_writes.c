@@ -32,7 +32,7 @@ static uint64_t now_ns(void)
 
 int main(int argc, char **argv)
 {
-	const struct timespec pause = { .tv_nsec = 1000000 };
+	const struct timespec pause = {.tv_nsec = 1000000};
 	long a_pause = argc > 1 ? atol(argv[1]) : 0;
 	long most = argc > 2 ? atol(argv[2]) : WRITES_MAX;
 	int null = open("/dev/null", O_WRONLY);
