@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { Command } from 'commander';
+import { printable } from './daemon/commands/display.ts';
 
 /** Loaded only when asked for: `kreplay exec` must not pay for the daemon. */
 const COMMANDS: Record<string, () => Promise<Command>> = {
@@ -21,7 +22,14 @@ const COMMANDS: Record<string, () => Promise<Command>> = {
 const USAGE_ERROR = 2;
 
 /** Errors whose message is all that the user needs; anything else is a bug and keeps its stack. */
-const EXPECTED_ERRORS = new Set(['AgentError', 'RecordingError', 'ListenError', 'CommandError', 'ExportError']);
+const EXPECTED_ERRORS = new Set([
+  'AgentError',
+  'RecordingError',
+  'ListenError',
+  'CommandError',
+  'ExportError',
+  'Interrupted',
+]);
 
 function version(): string {
   return JSON.parse(readFileSync(createRequire(import.meta.url).resolve('#package'), 'utf8')).version;
@@ -37,16 +45,24 @@ async function main(args: readonly string[]): Promise<void> {
   // `| head` closes our output when it has enough: that is success.
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code === 'EPIPE') process.exit(0);
-    throw error;
+    tell(`standard output: ${error.message}`);
+    process.exit(1);
   });
   for (const load of loaders) program.addCommand((await load()).copyInheritedSettings(program));
   try {
     await program.parseAsync(args, { from: 'user' });
   } catch (error) {
     if (!(error instanceof Error) || !EXPECTED_ERRORS.has(error.name)) throw error;
-    process.stderr.write(`kreplay: ${error.message}\n`);
+    tell(error.message);
+    // What was ended early does not wait for a reader of what it has written.
+    if (error.name === 'Interrupted') process.exit(1);
     process.exitCode = 1;
   }
+}
+
+/** Messages quote files, and those may be anyone's. */
+function tell(message: string): void {
+  process.stderr.write(`kreplay: ${message.split('\n').map(printable).join('\n')}\n`);
 }
 
 await main(process.argv.slice(2));

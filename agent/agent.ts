@@ -22,7 +22,7 @@ const TURN_AFTER_MS = 180;
 const ROOM_LOOK_MS = 5;
 /** Clock and losses are looked after even when no event comes. */
 const IDLE_TURN_AFTER_MS = 1000;
-const TURN_AT_BYTES = 256 << 10;
+const TURN_AT_BYTES = 768 << 10;
 /** So much is taken in one turn. */
 const TURN_BYTES_MIN = 512 << 10;
 const FLUSH_AFTER_MS = 100;

@@ -2,6 +2,7 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
 import type { Logger } from 'pino';
 import { buildApp } from './app.ts';
+import { DATA_DEFAULT } from './commands/option_values.ts';
 import { newLog } from './log.ts';
 import { createSessions } from './replay/sessions.ts';
 import { close, type ListenAddress, listen, parseListen } from './server.ts';
@@ -9,8 +10,7 @@ import { checkRecordings } from './store/recording_files.ts';
 import { openRecordingStore } from './store/recording_store.ts';
 import type { Places } from './store/served_files.ts';
 
-export const DATA_DEFAULT = './data';
-export const LISTEN_DEFAULT = '127.0.0.1:7467';
+const LISTEN_DEFAULT = '127.0.0.1:7467';
 
 const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error'];
 

@@ -2,8 +2,8 @@
  * What one commit writes. The half of a writer that gathers events makes it, the half that owns the database writes
  * it; they may be in two threads, so it is plain data, and events are named by the block that they are in.
  */
+import type { FileKind } from '../../bpf/schema/owner.ts';
 import type { BlockRange } from './codec/encode_segment.ts';
-import type { ContextEntry, FileEntry } from './dictionaries.ts';
 import type { ClockStep, Loss } from './side_notes.ts';
 
 /** Dictionary ids that come next. */
@@ -26,15 +26,30 @@ export interface RowsToWrite {
   seal: boolean;
 }
 
-/** New entries of a dictionary, with their ids. */
-export type NewEntries<Entry> = readonly { id: number; entry: Entry }[];
+/** New entries of a dictionary; their ids follow each other. */
+export interface NewEntries<Entry> {
+  firstId: number;
+  entries: readonly Entry[];
+}
+
+/** Entries of a dictionary, with their ids. */
+export type StoredEntries<Entry> = readonly { id: number; entry: Entry }[];
+
+/** Lists, because properties with names cost several times as much on the way to another thread. */
+export type FileRow = readonly [path: string, kind: FileKind];
+export type ContextRow = readonly [
+  transactionKey: number,
+  transactionId: string | null,
+  traceId: string | null,
+  spanId: string | null,
+];
 
 export interface Batch {
   /** Oldest first. */
   rows: readonly RowsToWrite[];
   names: NewEntries<string>;
-  files: NewEntries<FileEntry>;
-  contexts: NewEntries<ContextEntry>;
+  files: NewEntries<FileRow>;
+  contexts: NewEntries<ContextRow>;
   losses: readonly Loss[];
   clockSteps: readonly ClockStep[];
   /** Wall clock when it was made: the writer was alive. */
@@ -49,7 +64,7 @@ export interface OpenedRecording {
   lastFileId: number;
   lastContextId: number;
   /** The newest entries, oldest first. */
-  names: NewEntries<string>;
-  files: NewEntries<FileEntry>;
-  contexts: NewEntries<ContextEntry>;
+  names: StoredEntries<string>;
+  files: StoredEntries<FileRow>;
+  contexts: StoredEntries<ContextRow>;
 }

@@ -2,16 +2,7 @@
 import type Database from 'better-sqlite3';
 
 /** Batch b holds the contexts b * size + 1 .. (b + 1) * size; those after the last batch are compared one by one. */
-export const BATCH_SIZE = 2048;
-
-/** So many neighbouring batches become one, with the number of the last: a lookup has to ask each batch. */
-const MERGED_BATCHES = 16;
-
-const ADD_MERGED = `
-INSERT INTO context_hash
-SELECT :last, hash, context_id FROM context_hash WHERE batch >= :first AND batch < :last ORDER BY hash, context_id`;
-
-const DELETE_MERGED = 'DELETE FROM context_hash WHERE batch >= :first AND batch < :last';
+export const BATCH_SIZE = 4096;
 
 const BATCH_CONTEXTS = `
 SELECT context_id, transaction_id, trace_id
@@ -54,30 +45,18 @@ function textHash(text: string): number {
 /** Gives a function that writes the batches that are complete; it runs inside the flush's transaction. */
 export function hashWriter(database: Database.Database): (lastContextId: number) => void {
   const batchCount = database.prepare<[], number>(BATCH_COUNT).pluck();
-  const batchContexts = database.prepare<
-    [{ after: number }],
-    { context_id: number; transaction_id: string | null; trace_id: string | null }
-  >(BATCH_CONTEXTS);
+  const batchContexts = database.prepare<[object], [number, string | null, string | null]>(BATCH_CONTEXTS).raw();
   const addHashes = database.prepare(ADD_HASHES);
-  const addMerged = database.prepare(ADD_MERGED);
-  const deleteMerged = database.prepare(DELETE_MERGED);
   return (lastContextId) => {
     for (let batch = batchCount.get()!; (batch + 1) * BATCH_SIZE <= lastContextId; batch++) {
       const hashes: number[] = [];
-      for (const row of batchContexts.all({ after: batch * BATCH_SIZE })) {
-        const place = row.context_id - 1 - batch * BATCH_SIZE;
-        for (const text of [row.transaction_id, row.trace_id]) {
-          if (text !== null) hashes.push(textHash(text) * BATCH_SIZE + place);
-        }
+      for (const [contextId, transactionId, traceId] of batchContexts.all({ after: batch * BATCH_SIZE })) {
+        const place = contextId - 1 - batch * BATCH_SIZE;
+        if (transactionId !== null) hashes.push(textHash(transactionId) * BATCH_SIZE + place);
+        if (traceId !== null) hashes.push(textHash(traceId) * BATCH_SIZE + place);
       }
-      // Sorted, so that the pages are written once and full.
-      hashes.sort((a, b) => a - b);
-      addHashes.run({ batch, hashes: JSON.stringify(hashes) });
-      if ((batch + 1) % MERGED_BATCHES === 0) {
-        const merged = { first: batch + 1 - MERGED_BATCHES, last: batch };
-        addMerged.run(merged);
-        deleteMerged.run(merged);
-      }
+      // Sorted, so that the pages are written once and full; as doubles, which need no comparator.
+      addHashes.run({ batch, hashes: JSON.stringify(Array.from(Float64Array.from(hashes).sort())) });
     }
   };
 }

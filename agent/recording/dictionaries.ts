@@ -1,23 +1,13 @@
 /** The gathering half's dictionaries: names, files and contexts. */
 import type { FileKind } from '../../bpf/schema/owner.ts';
-import type { Batch, NextIds, OpenedRecording } from './batch.ts';
+import type { Batch, ContextRow, FileRow, NextIds, OpenedRecording } from './batch.ts';
 import { Dictionary, IDS_IN_USE_MAX } from './dictionary.ts';
 import { RecentMap } from './recent_map.ts';
-
-export interface FileEntry {
-  path: string;
-  kind: FileKind;
-}
 
 export interface ContextText {
   transactionId: string | null;
   traceId: string | null;
   spanId: string | null;
-}
-
-export interface ContextEntry extends ContextText {
-  /** The same for all contexts of a transaction: the first one's id. 0 without a transaction. */
-  transactionKey: number;
 }
 
 /** Ids below these must not be given to events any more: whoever keeps one asks for it again. */
@@ -38,26 +28,27 @@ export interface Dictionaries {
   committed(): void;
 }
 
-const fileKey = ({ path, kind }: FileEntry) => `${kind}\n${path}`;
-const contextKey = ({ transactionId, traceId, spanId }: ContextText) =>
+const fileKey = (path: string, kind: string) => `${kind}\n${path}`;
+const contextKey = (transactionId: string | null, traceId: string | null, spanId: string | null) =>
   JSON.stringify([transactionId, traceId, spanId]);
 
 export function createDictionaries(opened: OpenedRecording): Dictionaries {
   const names = new Dictionary<string>(opened.lastNameId);
-  const files = new Dictionary<FileEntry>(opened.lastFileId);
-  const contexts = new Dictionary<ContextEntry>(opened.lastContextId);
+  const files = new Dictionary<FileRow>(opened.lastFileId);
+  const contexts = new Dictionary<ContextRow>(opened.lastContextId);
   const transactionKeys = new RecentMap<string, number>(IDS_IN_USE_MAX);
 
   for (const { id, entry } of opened.names) names.remember(entry, id);
-  for (const { id, entry } of opened.files) files.remember(fileKey(entry), id);
+  for (const { id, entry } of opened.files) files.remember(fileKey(...entry), id);
   for (const { id, entry } of opened.contexts) {
-    contexts.remember(contextKey(entry), id);
-    if (entry.transactionId !== null) transactionKeys.set(entry.transactionId, entry.transactionKey);
+    const [transactionKey, transactionId, traceId, spanId] = entry;
+    contexts.remember(contextKey(transactionId, traceId, spanId), id);
+    if (transactionId !== null) transactionKeys.set(transactionId, transactionKey);
   }
 
   function addContext(key: string, context: ContextText, transactionKey: number): number {
     const { transactionId, traceId, spanId } = context;
-    const id = contexts.add(key, { transactionId, traceId, spanId, transactionKey });
+    const id = contexts.add(key, [transactionKey, transactionId, traceId, spanId]);
     oldestIds.context = contexts.oldestUsable;
     if (id !== 0 && transactionId !== null) transactionKeys.set(transactionId, transactionKey);
     return id;
@@ -75,13 +66,13 @@ export function createDictionaries(opened: OpenedRecording): Dictionaries {
     oldestIds,
     nameId: (text) => (text === '' ? 0 : (names.find(text) ?? addName(text))),
     fileId(path, kind) {
-      const key = fileKey({ path, kind });
-      return files.find(key) ?? files.add(key, { path, kind });
+      const key = fileKey(path, kind);
+      return files.find(key) ?? files.add(key, [path, kind]);
     },
     contextId(context) {
       const { transactionId, traceId, spanId } = context;
       if (transactionId === null && traceId === null && spanId === null) return 0;
-      const key = contextKey(context);
+      const key = contextKey(transactionId, traceId, spanId);
       // Looked up also for a known context: what is used must not be forgotten.
       const transactionKey = transactionId === null ? 0 : (transactionKeys.get(transactionId) ?? contexts.nextId);
       return contexts.find(key) ?? addContext(key, context, transactionKey);

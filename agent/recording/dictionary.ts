@@ -16,7 +16,7 @@ const PENDING_MAX = 65_536;
 
 export class Dictionary<Entry> {
   readonly #known = new RecentMap<string, number>(IDS_IN_USE_MAX);
-  #pending: { id: number; entry: Entry }[] = [];
+  #pending: Entry[] = [];
   #takenCount = 0;
   #nextId: number;
 
@@ -47,14 +47,14 @@ export class Dictionary<Entry> {
     if (this.#pending.length >= PENDING_MAX) return 0;
     const id = this.#nextId++;
     this.#known.set(key, id);
-    this.#pending.push({ id, entry });
+    this.#pending.push(entry);
     return id;
   }
 
   /** Entries that are not committed; the next `committed` is about these. */
   take(): NewEntries<Entry> {
     this.#takenCount = this.#pending.length;
-    return this.#pending.slice();
+    return { firstId: this.#nextId - this.#pending.length, entries: this.#pending.slice() };
   }
 
   committed(): void {

@@ -19,10 +19,9 @@ import { openSideReader, type SideReader } from './side_reader.ts';
 import { openTransactions, type Transactions } from './transactions.ts';
 import { forgetVersion1, readVersion1 } from './version_1.ts';
 
-const META = `
-SELECT key, value
-FROM meta
-WHERE key IN ('recording_id', 'node', 'boot_id', 'machine_id', 'created_ns', 'retain_bytes')`;
+const META = "SELECT key, value FROM meta WHERE key IN ('recording_id', 'node', 'boot_id', 'machine_id', 'created_ns')";
+
+const RETAIN_BYTES = "SELECT value FROM meta WHERE key = 'retain_bytes'";
 
 /** It becomes a part of file names. */
 const RECORDING_ID = /^[0-9a-f]{16}$/;
@@ -101,7 +100,7 @@ function readerOf(database: Database.Database, path: string, version: number): R
   const recordingId = String(meta.get('recording_id'));
   if (!RECORDING_ID.test(recordingId)) throw corrupt('its recording id is none');
   const node = String(meta.get('node'));
-  const retainBytes = meta.get('retain_bytes');
+  const retainBytes = database.prepare<[], number>(RETAIN_BYTES).pluck();
   const extent = database.prepare<[], [bigint | null, bigint | null, bigint]>(EXTENT).raw().safeIntegers();
   const dataVersion = database.prepare<[], number>('PRAGMA data_version').pluck();
   const lastColumn = database.prepare<[], number>('SELECT max(column_id) FROM column_name').pluck();
@@ -169,7 +168,7 @@ function readerOf(database: Database.Database, path: string, version: number): R
         machineId: String(meta.get('machine_id')),
         formatVersion,
         createdNs: BigInt(meta.get('created_ns') ?? 0),
-        retainBytes: retainBytes === undefined ? null : Number(retainBytes),
+        retainBytes: retainBytes.get() ?? null,
         firstTimestampNs: first,
         lastTimestampNs: last === null ? null : fromStoredMax(last),
         eventCount: Number(count),

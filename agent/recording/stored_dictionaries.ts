@@ -1,8 +1,7 @@
 /** The dictionaries' tables, as the half of a writer that owns the database sees them. */
 import type Database from 'better-sqlite3';
-import type { Batch, NewEntries, NextIds, OpenedRecording } from './batch.ts';
+import type { Batch, ContextRow, FileRow, NextIds, OpenedRecording } from './batch.ts';
 import { hashWriter } from './context_hash.ts';
-import type { ContextEntry, FileEntry } from './dictionaries.ts';
 import { IDS_IN_USE_MAX } from './dictionary.ts';
 import { RecentMap } from './recent_map.ts';
 
@@ -17,8 +16,6 @@ WHERE context_id = ?`;
 /** Oldest first, so that the newest are the last to be forgotten. */
 const newest = (table: string, id: string) =>
   `SELECT * FROM (SELECT * FROM ${table} ORDER BY ${id} DESC LIMIT ${IDS_IN_USE_MAX / 2}) ORDER BY ${id}`;
-
-const NEWEST_CONTEXTS = newest('context', 'context_id');
 
 export interface StoredDictionaries {
   read(): Omit<OpenedRecording, 'nextNumber'>;
@@ -37,14 +34,6 @@ export interface ContextTransaction {
   traceId: string | null;
 }
 
-interface ContextRow {
-  context_id: number;
-  transaction_key: number;
-  transaction_id: string | null;
-  trace_id: string | null;
-  span_id: string | null;
-}
-
 export function openStoredDictionaries(database: Database.Database): StoredDictionaries {
   const lastId = (table: string, id: string) =>
     database.prepare<[], number>(`SELECT coalesce(max(${id}), 0) FROM ${table}`).pluck().get()!;
@@ -61,45 +50,29 @@ export function openStoredDictionaries(database: Database.Database): StoredDicti
     context: lastId('context', 'context_id'),
   };
 
-  function all<Row, Entry>(sql: string, entryOf: (row: Row) => { id: number; entry: Entry }): NewEntries<Entry> {
-    return database.prepare<[], Row>(sql).all().map(entryOf);
-  }
+  const rows = <Row>(sql: string) => database.prepare<[], Row>(sql).raw().all();
 
   return {
     read: () => ({
       lastNameId: last.name,
       lastFileId: last.file,
       lastContextId: last.context,
-      names: all(newest('name', 'name_id'), (row: { name_id: number; text: string }) => ({
-        id: row.name_id,
-        entry: row.text,
-      })),
-      files: all(newest('file', 'file_id'), ({ file_id, ...entry }: FileEntry & { file_id: number }) => ({
-        id: file_id,
-        entry,
-      })),
-      contexts: all(NEWEST_CONTEXTS, (row: ContextRow): { id: number; entry: ContextEntry } => ({
-        id: row.context_id,
-        entry: {
-          transactionKey: row.transaction_key,
-          transactionId: row.transaction_id,
-          traceId: row.trace_id,
-          spanId: row.span_id,
-        },
-      })),
+      names: rows<[number, string]>(newest('name', 'name_id')).map(([id, entry]) => ({ id, entry })),
+      files: rows<[number, ...FileRow]>(newest('file', 'file_id')).map(([id, ...entry]) => ({ id, entry })),
+      contexts: rows<[number, ...ContextRow]>(newest('context', 'context_id')).map(([id, ...entry]) => ({ id, entry })),
     }),
     write({ names, files, contexts }) {
-      for (const { id, entry } of names) addName.run(id, entry);
-      for (const { id, entry } of files) addFile.run(id, entry.path, entry.kind);
-      for (const { id, entry } of contexts) {
-        const { transactionKey, transactionId, traceId, spanId } = entry;
+      for (const [i, text] of names.entries.entries()) addName.run(names.firstId + i, text);
+      for (const [i, [path, kind]] of files.entries.entries()) addFile.run(files.firstId + i, path, kind);
+      for (const [i, [transactionKey, transactionId, traceId, spanId]] of contexts.entries.entries()) {
+        const id = contexts.firstId + i;
         addContext.run(id, transactionKey, transactionId, traceId, spanId);
         transactions.set(id, transactionId === null ? null : { transactionKey, transactionId, traceId });
       }
-      last.name = names.at(-1)?.id ?? last.name;
-      last.file = files.at(-1)?.id ?? last.file;
-      last.context = contexts.at(-1)?.id ?? last.context;
-      if (contexts.length > 0) writeHashes(last.context);
+      last.name = Math.max(last.name, names.firstId + names.entries.length - 1);
+      last.file = Math.max(last.file, files.firstId + files.entries.length - 1);
+      last.context = Math.max(last.context, contexts.firstId + contexts.entries.length - 1);
+      if (contexts.entries.length > 0) writeHashes(last.context);
     },
     transactionOf(contextId) {
       let found = transactions.get(contextId);

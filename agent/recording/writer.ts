@@ -79,13 +79,13 @@ export function openWriter({ nowNs, ...options }: WriterOptions): RecordingWrite
     close() {
       if (closed) return;
       closed = true;
+      let endedNs: bigint | undefined;
       try {
         flush(true);
+        endedNs = nowNs();
       } finally {
-        committer.close(nowNs());
+        committer.close(endedNs);
       }
     },
   };
 }
-
-export type { ClockStep, ContextText, Loss };

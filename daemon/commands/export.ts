@@ -1,6 +1,5 @@
 /** `kreplay export`: events of a recording as a file, for other people and other tools. */
 import { Command, InvalidArgumentError, Option } from 'commander';
-import { parseDuration } from '../../agent/recording/duration.ts';
 import { EVENT_TYPES, type EventType } from '../../bpf/schema/index.ts';
 import { ExportError } from '../export/errors.ts';
 import { type ExportSummary, exportEvents, STANDARD_OUTPUT } from '../export/export.ts';
@@ -8,8 +7,8 @@ import { FORMATS, type Format, type FormatName } from '../export/format.ts';
 import { newProgress } from '../export/progress.ts';
 import { selectionOf } from '../export/selection.ts';
 import { stringify } from '../json.ts';
-import { parseTime, TIME_FORMATS, type TimeExpression } from '../query/time.ts';
-import { list } from './option_values.ts';
+import type { TimeExpression } from '../query/time.ts';
+import { duration, list, time } from './option_values.ts';
 import { type RecordingOptions, withRecordingOptions, withSource } from './recording_options.ts';
 
 interface Options extends RecordingOptions {
@@ -55,18 +54,6 @@ function defaultOutputs(): string {
     .filter(([, { defaultOutput }]) => defaultOutput !== STANDARD_OUTPUT)
     .map(([, { defaultOutput }]) => defaultOutput)
     .join(', ');
-}
-
-function duration(value: string): bigint {
-  const ns = parseDuration(value);
-  if (ns === undefined) throw new InvalidArgumentError('must be a duration with its unit, such as 50us, 2ms or 1.5s');
-  return ns;
-}
-
-function time(value: string): TimeExpression {
-  const expression = parseTime(value);
-  if (!expression) throw new InvalidArgumentError(TIME_FORMATS);
-  return expression;
 }
 
 function eventTypes(value: string, before: string[] = []): string[] {

@@ -1,9 +1,9 @@
 /** `kreplay import`: recordings of other hosts and incident bundles, for the daemon on this data folder to serve. */
 import { Command } from 'commander';
 import type { RecordingInfo } from '../../agent/recording/reader.ts';
-import { importRecording, listImported } from '../export/imported.ts';
-import { DATA_DEFAULT } from '../export/source.ts';
-import { formatTime } from './display.ts';
+import { importRecording, type ListedImport, listImported } from '../export/imported.ts';
+import { formatTime, printable } from './display.ts';
+import { DATA_DEFAULT } from './option_values.ts';
 import { newTable, type TableColumn } from './table.ts';
 
 interface Options {
@@ -26,23 +26,24 @@ function runImport(files: readonly string[], { data, list }: Options, command: C
   for (const file of files) {
     const { path, info, known } = importRecording(file, data);
     const told = known ? `is there already, as ${path}` : `imported as ${path}`;
-    process.stdout.write(`kreplay import: ${file} ${told}: ${info.eventCount} events of ${info.node}\n`);
+    const what = printable(`${file} ${told}: ${info.eventCount} events of ${info.node}`);
+    process.stdout.write(`kreplay import: ${what}\n`);
   }
 }
 
-type Entry = ReturnType<typeof listImported>[number];
+const NONE = '-';
 
-const COLUMNS: readonly TableColumn<Entry>[] = [
-  { heading: 'NODE', cell: ({ info }) => info.node },
-  { heading: 'EVENTS', cell: ({ info }) => info.eventCount.toString(), align: 'right' },
-  { heading: 'FIRST', cell: ({ info }) => timeOf(info, 'firstTimestampNs') },
-  { heading: 'LAST', cell: ({ info }) => timeOf(info, 'lastTimestampNs') },
+const COLUMNS: readonly TableColumn<ListedImport>[] = [
+  { heading: 'NODE', cell: told(({ node }) => node) },
+  { heading: 'EVENTS', cell: told(({ eventCount }) => eventCount.toString()), align: 'right' },
+  { heading: 'FIRST', cell: told(({ firstTimestampNs: ns }) => (ns === null ? NONE : formatTime(ns))) },
+  { heading: 'LAST', cell: told(({ lastTimestampNs: ns }) => (ns === null ? NONE : formatTime(ns))) },
   { heading: 'FILE', cell: ({ path }) => path },
+  { heading: 'ERROR', cell: ({ info }) => (info instanceof Error ? info.message : '') },
 ];
 
-function timeOf(info: RecordingInfo, name: 'firstTimestampNs' | 'lastTimestampNs'): string {
-  const ns = info[name];
-  return ns === null ? '-' : formatTime(ns);
+function told(text: (info: RecordingInfo) => string): (entry: ListedImport) => string {
+  return ({ info }) => (info instanceof Error ? NONE : text(info));
 }
 
 function listing(data: string): string {

@@ -1,24 +1,38 @@
 /** What options take; a value that can not be meant is wrong usage, told before anything is asked of the daemon. */
 import { InvalidArgumentError } from 'commander';
 import { formatMilliseconds, parseDuration } from '../../agent/recording/duration.ts';
-import { parseTime, TIME_FORMATS } from '../query/time.ts';
+import { parseTime, TIME_FORMATS, type TimeExpression } from '../query/time.ts';
 import { parseDaemonUrl } from './connection.ts';
+
+/** Where an agent records unless told. */
+export const DATA_DEFAULT = './data';
 
 /** Comma-separated, and the option may be given again. */
 export function list(value: string, before: string[] = []): string[] {
   return [...before, ...value.split(',')];
 }
 
+export function time(value: string): TimeExpression {
+  const expression = parseTime(value);
+  if (!expression) throw new InvalidArgumentError(TIME_FORMATS);
+  return expression;
+}
+
+/** As it was given: the daemon's clock resolves it. */
 export function timeText(value: string): string {
-  if (!parseTime(value)) throw new InvalidArgumentError(TIME_FORMATS);
+  time(value);
   return value;
+}
+
+export function duration(value: string): bigint {
+  const ns = parseDuration(value);
+  if (ns === undefined) throw new InvalidArgumentError('must be a duration with its unit, such as 50us, 2ms or 1.5s');
+  return ns;
 }
 
 /** A duration with its unit, as the API's decimal milliseconds. */
 export function milliseconds(value: string): string {
-  const ns = parseDuration(value);
-  if (ns === undefined) throw new InvalidArgumentError('must be a duration with its unit, such as 50us, 2ms or 1.5s');
-  return formatMilliseconds(ns);
+  return formatMilliseconds(duration(value));
 }
 
 export function positiveInteger(value: string): number {

@@ -16,7 +16,7 @@ interface Options {
 }
 
 interface Pinned {
-  /** Null when only imports hold the transaction. */
+  /** Null when nothing is removed from the recordings that hold the transaction. */
   from: number | bigint | null;
   nodes: string[];
 }
@@ -64,7 +64,7 @@ async function pinned(id: string, { before: beforeNs, url, output }: Options): P
   const text = await readText(await callDaemon(url, { method: 'POST', path: pathOf(id), body }));
   if (output === 'ndjson') return `${text}\n`;
   const { from, nodes } = parseJson(text) as Pinned;
-  if (from === null) return `${printable(id)} is in imported recordings only: nothing is ever removed from those\n`;
+  if (from === null) return `${printable(id)} is only in imports and bundles: nothing is ever removed from those\n`;
   return `${printable(id)} is pinned on ${printable(nodes.join(', '))}: events from ${formatTime(BigInt(from))} on are kept\n`;
 }
 

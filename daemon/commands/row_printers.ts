@@ -59,7 +59,12 @@ function jsonPrinter(columns: readonly string[]): RowPrinter {
 
 /** Member by member: a query may give two columns one name, and both are to be seen. */
 function objectOf(columns: readonly string[], row: Row): string {
-  return `{${columns.map((name, i) => `${JSON.stringify(name)}:${stringify(printed(row[i]!))}`).join(',')}}`;
+  return `{${columns.map((name, i) => `${JSON.stringify(name)}:${stringify(inJson(row[i]!))}`).join(',')}}`;
+}
+
+/** JSON has no infinity. */
+function inJson(value: SqlValue): string | number | bigint | null {
+  return typeof value === 'number' && !Number.isFinite(value) ? String(value) : printed(value);
 }
 
 /** Bytes as SQLite writes them. */

@@ -30,6 +30,18 @@ export function toWriteError(error: unknown, path: string): unknown {
   return error;
 }
 
+/** For what is only looked at. */
+export function withReadErrors<Result>(path: string, work: () => Result): Result {
+  try {
+    return work();
+  } catch (error) {
+    const { code, message } = error as { code?: unknown; message?: string };
+    if (code !== 'EACCES' && code !== 'EPERM' && code !== 'ENOTDIR' && code !== 'ELOOP') throw error;
+    const advice = 'it can not be reached: check the path, and owner and mode of the folders in it';
+    throw new ExportError(`${path}: ${advice} (${message})`, { cause: error });
+  }
+}
+
 export function withWriteErrors<Result>(path: string, work: () => Result): Result {
   try {
     return work();

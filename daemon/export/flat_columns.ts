@@ -19,7 +19,7 @@ export interface FlatColumn {
 }
 
 /** Of every event. */
-export const COMMON_COLUMNS: readonly FlatColumn[] = [
+const COMMON_COLUMNS: readonly FlatColumn[] = [
   plain('event_id', 'text'),
   plain('event_type', 'text'),
   ...columnsOf(commonFields),
@@ -28,7 +28,7 @@ export const COMMON_COLUMNS: readonly FlatColumn[] = [
 ];
 
 /** Of one event type, by its name, beside those of every event. */
-export const OWN_COLUMNS: ReadonlyMap<string, readonly FlatColumn[]> = new Map(
+const OWN_COLUMNS: ReadonlyMap<string, readonly FlatColumn[]> = new Map(
   EVENTS.map(({ name, fields }) => [
     name,
     columnsOf(Object.fromEntries(Object.entries(fields).filter(([field]) => !(field in commonFields)))),

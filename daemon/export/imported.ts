@@ -5,27 +5,35 @@ import {
   copyFileSync,
   existsSync,
   mkdirSync,
-  mkdtempSync,
   openSync,
   readdirSync,
   readSync,
   rmSync,
+  statSync,
 } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import { corrupt, RecordingError, toRecordingError } from '../../agent/recording/errors.ts';
+import { corrupt, RecordingError, toRecordingError, withRecordingErrors } from '../../agent/recording/errors.ts';
 import { openReader, type RecordingInfo } from '../../agent/recording/reader.ts';
-import { toWriteError, withWriteErrors } from './errors.ts';
-import { newHiddenFile } from './new_file.ts';
+import { toWriteError, withReadErrors, withWriteErrors } from './errors.ts';
+import { newHiddenFile, newHiddenFolder, removeAbandoned } from './new_file.ts';
 
 const HASH_DIGITS = 12;
 const HASH_CHUNK_BYTES = 1 << 20;
 
-export interface Imported {
+const UNKNOWN_TYPES = 'it has event types that this kreplay does not know: use a newer one';
+
+interface Imported {
   path: string;
   info: RecordingInfo;
   /** It was there already. */
   known: boolean;
+}
+
+export interface ListedImport {
+  path: string;
+  /** Or what is wrong with it. */
+  info: RecordingInfo | RecordingError;
 }
 
 /** Afterwards `data` has it, whole; the file itself stays as it is. */
@@ -39,7 +47,8 @@ export function importRecording(file: string, data: string): Imported {
     const info = checked(copy.path, file);
     const path = join(folder, `${info.recordingId}-${contentHash(copy.path)}.kreplay`);
     const known = existsSync(path);
-    if (!known) copy.show(path, { force: false });
+    // Whoever imports the same file at the same time makes the same one.
+    if (!known) copy.show(path, { force: true });
     return { path, info, known };
   } finally {
     copy.discard();
@@ -47,11 +56,21 @@ export function importRecording(file: string, data: string): Imported {
   }
 }
 
-export function listImported(data: string): { path: string; info: RecordingInfo }[] {
+export function listImported(data: string): ListedImport[] {
   const folder = join(data, 'imported');
-  if (!existsSync(folder)) return [];
-  const names = readdirSync(folder).filter((name) => name.endsWith('.kreplay') && !name.startsWith('.'));
-  return names.sort().map((name) => ({ path: join(folder, name), info: infoOf(join(folder, name)) }));
+  const found = withReadErrors(folder, () => (statSync(folder, { throwIfNoEntry: false }) ? readdirSync(folder) : []));
+  removeAbandoned(folder);
+  const names = found.filter((name) => name.endsWith('.kreplay') && !name.startsWith('.'));
+  return names.sort().map((name) => listed(join(folder, name)));
+}
+
+function listed(path: string): ListedImport {
+  try {
+    return { path, info: infoOf(path) };
+  } catch (error) {
+    if (!(error instanceof RecordingError)) throw error;
+    return { path, info: error };
+  }
 }
 
 function infoOf(path: string): RecordingInfo {
@@ -68,6 +87,7 @@ function infoOf(path: string): RecordingInfo {
  * is not possible, both are read from a copy; where the index is there, a writer may be too, and a copy might be torn.
  */
 function withinReach(file: string, folder: string): { path: string; discard(): void } {
+  withReadErrors(file, () => statSync(file, { throwIfNoEntry: false }));
   try {
     infoOf(file);
     return { path: file, discard() {} };
@@ -76,7 +96,7 @@ function withinReach(file: string, folder: string): { path: string; discard(): v
     const unindexed = existsSync(`${file}-wal`) && !existsSync(`${file}-shm`);
     if (!unindexed || (code !== 'recording_not_readable' && code !== 'recording_not_writable')) throw error;
   }
-  const scratch = mkdtempSync(join(folder, '.import-'));
+  const scratch = withWriteErrors(folder, () => newHiddenFolder(folder));
   const discard = () => rmSync(scratch, { recursive: true, force: true });
   try {
     const path = join(scratch, 'recording.kreplay');
@@ -88,13 +108,17 @@ function withinReach(file: string, folder: string): { path: string; discard(): v
   }
 }
 
+/** What VACUUM INTO says of the file that it reads; anything else is of the one that it writes. */
+const OF_SOURCE = /^SQLITE_(CORRUPT|NOTADB|BUSY|IOERR_READ|IOERR_SHORT_READ|IOERR_CORRUPTFS)/;
+
 /** With what stands in the log, and without what was removed from the file. */
 function copyDatabase(from: string, to: string, folder: string): void {
-  const database = new Database(from, { readonly: true });
+  const database = withRecordingErrors(from, () => new Database(from, { readonly: true }));
   try {
     database.prepare('VACUUM INTO ?').run(to);
   } catch (error) {
-    const known = toWriteError(error, folder);
+    const ofSource = OF_SOURCE.test((error as { code?: string }).code ?? '');
+    const known = ofSource ? error : toWriteError(error, folder);
     throw known === error ? toRecordingError(error, from) : known;
   } finally {
     database.close();
@@ -106,9 +130,12 @@ function checked(path: string, name: string): RecordingInfo {
   const reader = openReader(path);
   try {
     const info = reader.info();
+    const known = reader.losses().length;
     let events = 0;
     for (const block of reader.scan({})) events += block.rowCount;
     if (events === info.eventCount) return info;
+    // What a scan finds damaged is a loss from then on.
+    if (reader.losses().length === known) throw new RecordingError('unsupported_format', UNKNOWN_TYPES);
     throw corrupt(`only ${events} of its ${info.eventCount} events can be read`);
   } catch (error) {
     if (!(error instanceof RecordingError)) throw error;

@@ -1,10 +1,24 @@
-/** A file that appears whole or not at all: written under a hidden name beside its place, then renamed. */
+/**
+ * A file that appears whole or not at all: written under a hidden name beside its place, then renamed. The name says
+ * which process writes, so that what a killed one has left can be told from what is still being written.
+ */
 import { randomBytes } from 'node:crypto';
-import { closeSync, fsyncSync, linkSync, lstatSync, openSync, renameSync, rmSync, unlinkSync } from 'node:fs';
+import {
+  closeSync,
+  fsyncSync,
+  linkSync,
+  lstatSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  unlinkSync,
+} from 'node:fs';
 import { dirname, join } from 'node:path';
 import { ExportError, withWriteErrors } from './errors.ts';
 
-export interface HiddenFile {
+interface HiddenFile {
   /** Where to write: an empty file that nobody else uses. */
   readonly path: string;
   /** Gives it its name in the same folder, safe from a crash. */
@@ -19,9 +33,16 @@ const COMPANIONS = ['-journal', '-wal', '-shm'];
 /** Filesystems without hard links. */
 const NO_LINKS = ['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK'];
 
+const HIDDEN_NAME = /^\.kreplay-(\d+)-/;
+
+function hiddenName(rest: string): string {
+  return `.kreplay-${process.pid}-${rest}`;
+}
+
 /** `name`: what errors are to be about. */
 export function newHiddenFile(folder: string, name: string): HiddenFile {
-  const path = join(folder, `.kreplay-${randomBytes(6).toString('hex')}.tmp`);
+  removeAbandoned(folder);
+  const path = join(folder, hiddenName(`${randomBytes(6).toString('hex')}.tmp`));
   withWriteErrors(name, () => closeSync(openSync(path, 'wx')));
   return {
     path,
@@ -37,6 +58,35 @@ export function newHiddenFile(folder: string, name: string): HiddenFile {
       for (const file of [path, ...COMPANIONS.map((end) => path + end)]) rmSync(file, { force: true });
     },
   };
+}
+
+/** An empty folder, likewise. */
+export function newHiddenFolder(folder: string): string {
+  return mkdtempSync(join(folder, hiddenName('')));
+}
+
+/** Removes what killed processes of this user have left there. What is in the way of that is no failure. */
+export function removeAbandoned(folder: string): void {
+  try {
+    for (const name of readdirSync(folder)) {
+      const pid = HIDDEN_NAME.exec(name)?.[1];
+      if (pid === undefined || isAlive(Number(pid))) continue;
+      const path = join(folder, name);
+      // In a folder that others may write to, the name proves nothing.
+      if (lstatSync(path).uid === process.getuid!()) rmSync(path, { recursive: true, force: true });
+    }
+  } catch {
+    // The folder is missing, or not ours: whoever writes to it is told.
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code !== 'ESRCH';
+  }
 }
 
 /** Refuses a target that is there, unless it is a file that may be replaced. */

@@ -11,7 +11,7 @@ export interface Progress {
   clear(): void;
 }
 
-export interface Terminal {
+interface Terminal {
   readonly isTTY?: boolean;
   write(text: string): unknown;
 }

@@ -2,6 +2,7 @@
 import type { EventType } from '../../bpf/schema/index.ts';
 import { resolveTime, type TimeExpression } from '../query/time.ts';
 import type { EventFilter } from '../store/store.ts';
+import { clockSpans } from './clock_spans.ts';
 import { ExportError } from './errors.ts';
 import type { ClockStep, Loss, Source } from './source.ts';
 
@@ -59,13 +60,10 @@ export function lossesIn({ reader }: Source, { fromNs, toNs }: Window): Loss[] {
   return reader.losses(fromNs, toNs);
 }
 
-/** The steps within, and the one before them: the offset that was in force when the window began. */
+/** Those that were in force at a time within. */
 export function clockStepsIn({ reader }: Source, { fromNs = 0n, toNs }: Window): ClockStep[] {
-  const steps = reader.clockSteps().filter((step) => toNs === undefined || wallNs(step) < toNs);
-  const before = steps.findLastIndex((step) => wallNs(step) <= fromNs);
-  return steps.slice(Math.max(before, 0));
-}
-
-function wallNs({ bootNs, offsetNs }: ClockStep): bigint {
-  return bootNs + offsetNs;
+  return clockSpans(reader.clockSteps())
+    .filter((span) => toNs === undefined || span.fromNs < toNs)
+    .filter((span) => span.toNs === undefined || span.toNs > fromNs)
+    .map(({ step }) => step);
 }

@@ -1,11 +1,9 @@
 /** The recording that events are taken from: read directly, also while an agent writes it. */
-import { existsSync, statSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { type EventFilter, openReader, type RecordingReader } from '../../agent/recording/reader.ts';
 import type { Dictionary, ScannedBlock } from '../store/store.ts';
-import { ExportError } from './errors.ts';
-
-export const DATA_DEFAULT = './data';
+import { ExportError, withReadErrors } from './errors.ts';
 
 export type Loss = ReturnType<RecordingReader['losses']>[number];
 export type ClockStep = ReturnType<RecordingReader['clockSteps']>[number];
@@ -21,10 +19,11 @@ export interface Source {
 
 /** `data`: a folder that an agent records into, or a recording. */
 export function openSource(data: string): Source {
-  const isFolder = statSync(data, { throwIfNoEntry: false })?.isDirectory() ?? false;
+  const statsOf = (path: string) => withReadErrors(path, () => statSync(path, { throwIfNoEntry: false }));
+  const isFolder = statsOf(data)?.isDirectory() ?? false;
   const path = isFolder ? join(data, 'recording.kreplay') : data;
   const imported = join(data, 'imported');
-  if (isFolder && !existsSync(path) && existsSync(imported))
+  if (isFolder && !statsOf(path) && statsOf(imported))
     throw new ExportError(`there is no recording at ${path}: give --recording one of those in ${imported}`);
   const reader = openReader(path);
   const { recordingId, node } = reader.info();

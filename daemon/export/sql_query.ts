@@ -6,7 +6,7 @@ import { defineTables } from './sql_tables.ts';
 
 export type SqlValue = string | number | bigint | Buffer | null;
 
-export interface SqlAnswer {
+interface SqlAnswer {
   readonly columns: readonly string[];
   readonly rows: Iterable<SqlValue[]>;
   close(): void;

@@ -23,6 +23,7 @@ type Argument = string | number | bigint | undefined;
 
 /** `sql`: the query that the tables are for. */
 export function defineTables(database: Database.Database, source: Source, sql: string, nowNs: bigint): void {
+  refuseNullArguments(sql);
   defineEvents('events', EVENT_COLUMNS, {});
   for (const type of EVENT_TYPES) defineEvents(type, columnsOfType(type), { eventTypes: [type] });
   define('transactions', TRANSACTION_COLUMNS, () => transactionRows(source));
@@ -44,6 +45,8 @@ export function defineTables(database: Database.Database, source: Source, sql: s
       columns: columns.map((column) => column.name),
       parameters: PARAMETERS,
       *rows(...given: unknown[]) {
+        // Of a join: NULL equals nothing.
+        if (given.includes(null)) return;
         const filter = { ...filterOf(given as Argument[], nowNs), ...type };
         // better-sqlite3 copies it.
         const row: FlatValue[] = columns.map(() => null);
@@ -58,6 +61,15 @@ export function defineTables(database: Database.Database, source: Source, sql: s
       },
     });
   }
+}
+
+/** `events(NULL, '-15m')` reads as if it were of any transaction; to SQLite it is a comparison that nothing passes. */
+const NULL_ARGUMENT = new RegExp(`\\b(events|${EVENT_TYPES.join('|')})\\s*\\([^()]*\\bnull\\b`, 'i');
+const LITERAL = /'[^']*'/g;
+
+function refuseNullArguments(sql: string): void {
+  if (NULL_ARGUMENT.test(sql.replaceAll(LITERAL, "''")))
+    throw new ExportError("sql: NULL equals nothing: name what is given, as in events WHERE since = '-15m'");
 }
 
 /**

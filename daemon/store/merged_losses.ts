@@ -20,7 +20,14 @@ export function lossesIn(
 /** Copies of a recording have the same notes of losses: what both have is one. */
 function united(known: RecordedLoss[], more: RecordedLoss[]): RecordedLoss[] {
   const left = Map.groupBy(known, textOf);
-  return [...known, ...more.filter((loss) => !left.get(textOf(loss))?.pop())];
+  const both = [...known, ...more.filter((loss) => !left.get(textOf(loss))?.pop())];
+  // What retention removed is one note that grows: that of an older copy is contained in it.
+  const removed = both.filter(isRemoved).sort((a, b) => b.count - a.count);
+  return [...both.filter((loss) => !isRemoved(loss)), ...removed.slice(0, 1)];
+}
+
+function isRemoved({ cause }: RecordedLoss): boolean {
+  return cause === 'retention';
 }
 
 function textOf({ fromNs, toNs, cause, eventType, count }: RecordedLoss): string {

@@ -1,8 +1,9 @@
 /**
- * Pins in several recordings. Nothing is ever removed from an import, so none is made there; a recording that was named
- * may be one that an agent writes.
+ * Pins in several recordings. Nothing is ever removed from an import, from a bundle, or from another file that no agent
+ * records into, so none is made there.
  */
 import { RecordingError } from '../../agent/recording/errors.ts';
+import { FORMAT_VERSION } from '../../agent/recording/format.ts';
 import { pinTransaction, unpinTransaction } from '../../agent/recording/pins.ts';
 import { Problem } from '../errors.ts';
 import { failureOf, withFailuresOf } from './failures.ts';
@@ -18,17 +19,45 @@ export function pinIn(recordings: readonly OpenRecording[], request: PinRequest)
   );
   const losing = holders.filter(canLose);
   // Retention may have come first.
-  const pinned = losing.filter(({ file }) => withWriteErrors(file, () => pinTransaction(file.path, request)));
+  const pinned = changed(losing, transactionId, ({ path }) => pinTransaction(path, request) !== undefined);
   if (pinned.length === 0 && losing.length === holders.length) return undefined;
   return pinsIn(recordings, transactionId);
 }
 
 /** Looks first: who may only read is told the truth about what is not pinned. */
 export function unpinIn(recordings: readonly OpenRecording[], transactionId: string): boolean {
-  const unpinned = recordings
-    .filter((recording) => canLose(recording) && pinsOf(recording, transactionId).length > 0)
-    .filter(({ file }) => withWriteErrors(file, () => unpinTransaction(file.path, transactionId)));
-  return unpinned.length > 0;
+  const pinned = recordings.filter((recording) => canLose(recording) && pinsOf(recording, transactionId).length > 0);
+  return changed(pinned, transactionId, ({ path }) => unpinTransaction(path, transactionId)).length > 0;
+}
+
+/** Those where `change` did something. All are changed or none: when one fails, the others get back what they had. */
+function changed(
+  recordings: readonly OpenRecording[],
+  transactionId: string,
+  change: (file: ServedFile) => boolean,
+): OpenRecording[] {
+  const undo: (() => void)[] = [];
+  try {
+    return recordings.filter((recording) => {
+      const [before] = pinsOf(recording, transactionId);
+      const done = withWriteErrors(recording.file, () => change(recording.file));
+      if (done) undo.push(() => restore(recording, transactionId, before));
+      return done;
+    });
+  } catch (error) {
+    for (const restoreOne of undo) restoreOne();
+    throw error;
+  }
+}
+
+function restore({ file, reader }: OpenRecording, transactionId: string, before: Pin | undefined): void {
+  withWriteErrors(file, () => {
+    unpinTransaction(file.path, transactionId);
+    const transaction = reader.transaction(transactionId);
+    if (!before || !transaction) return;
+    const beforeNs = transaction.firstTimestampNs - before.fromNs;
+    pinTransaction(file.path, { transactionId, beforeNs, nowNs: before.pinnedNs });
+  });
 }
 
 /** Copies of a recording are one: the pin that keeps more counts. */
@@ -44,8 +73,11 @@ export function pinsIn(recordings: readonly OpenRecording[], transactionId?: str
   return [...pins.values()].sort((a, b) => (a.pinnedNs < b.pinnedNs ? -1 : a.pinnedNs > b.pinnedNs ? 1 : 0));
 }
 
-function canLose({ file }: OpenRecording): boolean {
-  return file.source !== 'imported';
+function canLose({ file, reader }: OpenRecording): boolean {
+  if (file.source === 'imported') return false;
+  const { retainBytes, formatVersion } = withFailuresOf(file, () => reader.info());
+  // The agent of an older format has set no limit; the next one does.
+  return retainBytes !== null || (file.source === 'live' && formatVersion < FORMAT_VERSION);
 }
 
 function pinsOf({ file, reader, node }: OpenRecording, transactionId: string | undefined): Pin[] {

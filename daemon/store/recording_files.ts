@@ -11,7 +11,7 @@ export interface OpenRecording {
   readonly file: ServedFile;
 }
 
-export interface RecordingFiles {
+interface RecordingFiles {
   /** At least one, or it throws. They stay open until they are released, also when other files take their places. */
   acquire(): readonly OpenRecording[];
   release(recordings: readonly OpenRecording[]): void;

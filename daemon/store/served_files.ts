@@ -1,5 +1,5 @@
 /** The files that are served, as they are just now: an agent may not have begun, imports come and go. */
-import { readdirSync, statSync } from 'node:fs';
+import { type BigIntStats, lstatSync, readdirSync, statSync } from 'node:fs';
 import { join, normalize } from 'node:path';
 import { RecordingError } from '../../agent/recording/errors.ts';
 
@@ -45,7 +45,7 @@ export function namedFile(name: string): ServedFile {
 function foundIn(data: string): ServedFile[] {
   if (statsOf(data)?.isFile()) return [fileAt(normalize(data), 'live')].filter((file) => file !== undefined);
   const live = fileAt(join(data, 'recording.kreplay'), 'live');
-  const imported = importedPaths(join(data, 'imported')).map((path) => fileAt(path, 'imported'));
+  const imported = importedPaths(join(data, 'imported')).map(importedFile);
   return [live, ...imported].filter((file) => file !== undefined);
 }
 
@@ -59,12 +59,21 @@ function importedPaths(folder: string): string[] {
     .map((name) => join(folder, name));
 }
 
+/** A link that leads nowhere is there as well, and is no file. */
+function importedFile(path: string): ServedFile | undefined {
+  const link = () => readable(path, () => lstatSync(path, { bigint: true, throwIfNoEntry: false }));
+  return servedAs('imported', path, statsOf(path) ?? link());
+}
+
 function fileAt(path: string, source: ServedFile['source']): ServedFile | undefined {
-  const stats = statsOf(path);
+  return servedAs(source, path, statsOf(path));
+}
+
+function servedAs(source: ServedFile['source'], path: string, stats: BigIntStats | undefined): ServedFile | undefined {
   return stats && { path, identity: `${stats.dev}:${stats.ino}`, isFile: stats.isFile(), source };
 }
 
-function statsOf(path: string) {
+function statsOf(path: string): BigIntStats | undefined {
   return readable(path, () => statSync(path, { bigint: true, throwIfNoEntry: false }));
 }
 

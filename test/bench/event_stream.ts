@@ -14,7 +14,7 @@ import { setWords, streamColumns } from './stream_columns.ts';
 const START_HIGH = 0x1879_b3d7;
 export const START_NS = BigInt(START_HIGH) << 32n;
 
-export const BLOCK_ROWS = 4096;
+const BLOCK_ROWS = 4096;
 export const TRANSACTION_EVENTS = 100;
 const THREADS = 40;
 const SERVICES = ['shop', 'pay', 'stock', 'mail'];

@@ -1,5 +1,14 @@
 /** A data folder's recording and what was imported beside it: files come and go, and none is missing in silence. */
-import { mkdirSync, renameSync, rmSync, truncateSync, unlinkSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  mkdirSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  truncateSync,
+  unlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { openRecordingStore } from '../../daemon/store/recording_store.ts';
@@ -138,4 +147,37 @@ test('a_scan_goes_on_over_files_that_are_taken_away_meanwhile', () => {
   for (const { block } of scan) events += block.rowCount;
   expect(events).toBe(10_000);
   store.close();
+});
+
+test('a_link_that_leads_nowhere_is_no_import_that_is_left_out', async () => {
+  const data = recorded([{ at: START }]);
+  const target = importOf('a', 1, newFolder());
+  mkdirSync(join(data, 'imported'));
+  const link = join(data, 'imported', 'link.kreplay');
+  symlinkSync(target, link);
+  const daemon = await served(data);
+  expect(await nodes(daemon)).toEqual(['a', 'test-node']);
+  renameSync(target, `${target}.away`);
+  const [status, code, detail] = await failure(daemon);
+  expect([status, code]).toEqual([503, 'not_a_recording']);
+  expect(detail).toContain(`${link} is not a file`);
+  renameSync(`${target}.away`, target);
+  expect(await nodes(daemon)).toEqual(['a', 'test-node']);
+});
+
+test('what_retention_removed_is_told_once_by_copies', async () => {
+  const data = recorded([{ at: START }]);
+  const copy = importOf('a', 1, data);
+  const removed = (path: string, count: number) => {
+    const database = new Database(path);
+    database.exec('DELETE FROM loss');
+    const add = database.prepare("INSERT INTO loss (from_ns, to_ns, cause, count) VALUES (?, ?, 'retention', ?)");
+    add.run(START, START + BigInt(count), count);
+    database.close();
+  };
+  removed(copy, 5);
+  copyFileSync(copy, join(data, 'imported', 'b.kreplay'));
+  removed(copy, 9);
+  const daemon = await served(data);
+  expect((await daemon.get('/api/events')).json.coverage).toMatchObject({ lost: 9, gaps: [{ lost: 9 }] });
 });

@@ -1,10 +1,12 @@
 /** Pins over HTTP, on recordings that an agent writes to, has closed, or was killed over. */
-import { copyFileSync, mkdirSync, renameSync } from 'node:fs';
+import { chmodSync, copyFileSync, mkdirSync, readFileSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
-import { RETAIN_BYTES_MIN, type RetentionLimits } from '../../agent/recording/retention.ts';
+import Database from 'better-sqlite3';
+import type { RetentionLimits } from '../../agent/recording/retention.ts';
 import { openWriter, type RecordingWriter } from '../../agent/recording/writer.ts';
 import { openRecordingStore } from '../../daemon/store/recording_store.ts';
 import type { Store } from '../../daemon/store/store.ts';
+import { exported } from '../export/exported.ts';
 import { blockOf } from '../recording/fixture.ts';
 import { appendRows, newFolder, newWriter, type Row, recorded, recordedOn, recordingPath, START } from './recorded.ts';
 import { type Sent, type Served, serve } from './served.ts';
@@ -231,6 +233,43 @@ describe('several recordings', () => {
     expect((await unpin(daemon, 'only-there')).json.code).toBe('not_pinned');
     expect(await pinnedIds(daemon)).toEqual(['tx']);
   });
+
+  test('what_no_agent_records_into_is_left_as_an_import_is', async () => {
+    const live = onNode('live', START);
+    const { path: bundle } = await exported(onNode('far', START), 'bundle');
+    chmodSync(bundle, 0o444);
+    const before = readFileSync(bundle);
+    const daemon = await served(openRecordingStore(live, [bundle]));
+    expect((await pin(daemon, 'tx')).json.nodes).toEqual(['live']);
+    expect((await unpin(daemon, 'tx')).status).toBe(204);
+    expect(readFileSync(bundle)).toEqual(before);
+    const only = await served(openRecordingStore(undefined, [bundle]));
+    expect((await pin(only, 'tx')).json).toMatchObject({ from: null, nodes: [] });
+    expect((await unpin(only, 'tx')).json.code).toBe('not_pinned');
+  });
+
+  test('one_that_fails_undoes_those_before_it', async () => {
+    const [a, b] = [onNode('a', START + 20n * S), onNode('b', START + 20n * S)];
+    const one = await served(a!);
+    const daemon = await served(openRecordingStore(undefined, [a!, b!].map(recordingPath)));
+    // No pin fits into a recording of one byte.
+    const setLimit = (bytes: number) => {
+      const database = new Database(recordingPath(b!));
+      database.prepare("UPDATE meta SET value = ? WHERE key = 'retain_bytes'").run(bytes);
+      database.close();
+    };
+    setLimit(1);
+    expect((await pin(daemon, 'tx')).json.code).toBe('pins_full');
+    expect(await pinnedIds(daemon)).toEqual([]);
+
+    await pin(one, 'tx', '{"before_ms":5000}');
+    const before = (await one.get('/api/pins')).text;
+    daemon.setNow(START + 7n * S);
+    expect((await pin(daemon, 'tx', '{"before_ms":9000}')).json.code).toBe('pins_full');
+    expect((await one.get('/api/pins')).text).toBe(before);
+    setLimit(1 << 30);
+    expect((await pin(daemon, 'tx')).json.nodes).toEqual(['a', 'b']);
+  });
 });
 
 function appendRowsTo(folder: string, rows: readonly Row[]): void {
@@ -293,7 +332,7 @@ describe('while the recording is at its limit', () => {
 
   test('a_pinned_transaction_outlives_the_others_until_it_is_unpinned', async () => {
     const folder = newFolder();
-    const writer = newLimitedWriter(folder, { bytes: RETAIN_BYTES_MIN });
+    const writer = newLimitedWriter(folder, { bytes: 8 << 20 });
     const daemon = await served(folder);
     writeSeconds(writer, 45);
     const full = await pin(daemon, 'tx-44', '{"before_ms":60000}');

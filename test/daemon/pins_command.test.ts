@@ -60,7 +60,7 @@ test('what_only_imports_hold_needs_no_pin', async () => {
   const daemon = await serve(data);
   expect(await kreplay('pin', 'tx-1', '--output', 'text', '--url', daemon.url)).toEqual({
     code: 0,
-    stdout: 'tx-1 is in imported recordings only: nothing is ever removed from those\n',
+    stdout: 'tx-1 is only in imports and bundles: nothing is ever removed from those\n',
     stderr: '',
   });
   await daemon.close();

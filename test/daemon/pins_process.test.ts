@@ -28,8 +28,9 @@ interface Answer {
 }
 
 /** Gives what sends it a request. */
-async function daemonOn(data: string, front: readonly string[] = []) {
-  const [command, ...args] = [...front, process.execPath, ENTRY, 'daemon', '--data', data, '--listen', '127.0.0.1:0'];
+async function daemonOn(data: string, front: readonly string[] = [], ...more: string[]) {
+  const served = ['daemon', '--data', data, ...more, '--listen', '127.0.0.1:0'];
+  const [command, ...args] = [...front, process.execPath, ENTRY, ...served];
   const child = spawn(command!, args, { stdio: ['ignore', 'pipe', 'inherit'] });
   daemons.push(child);
   const [line] = await once(child.stdout.setEncoding('utf8'), 'data');
@@ -123,6 +124,19 @@ asRoot('a daemon that may only read', () => {
     const ask = await daemonOn(folder);
     expect(await ask('POST', '/api/transactions/tx/pin')).toMatchObject({ status: 200 });
     await expectRefusal(folder);
+  });
+
+  test('one_that_can_not_be_written_beside_one_that_can', async () => {
+    const [mine, theirs] = [recorded(TX), recorded(TX)];
+    for (const path of [mine, recordingPath(mine)]) chownSync(path, NOBODY, NOBODY);
+    chmodSync(theirs, 0o755);
+    const ask = await daemonOn(mine, AS_NOBODY, '--recording', recordingPath(theirs));
+    expect(await ask('POST', '/api/transactions/tx/pin')).toMatchObject({
+      status: 503,
+      code: 'recording_not_writable',
+    });
+    expect(await ask('GET', '/api/transactions/tx')).toMatchObject({ status: 200, pinned: false });
+    expect(await ask('DELETE', '/api/transactions/tx/pin')).toMatchObject({ status: 404, code: 'not_pinned' });
   });
 
   test('owning_folder_and_file_is_enough', async () => {

@@ -70,7 +70,9 @@ export function recordingPath(folder: string): string {
 
 export function newWriter(folder: string, node = NODE): RecordingWriter {
   const origin = { node, bootId: 'boot', machineId: 'machine' };
-  return openWriter({ path: recordingPath(folder), ...origin, nowNs: () => START });
+  // As every agent does: a recording without a limit is none that an agent records into.
+  const retention = { bytes: 1 << 30 };
+  return openWriter({ path: recordingPath(folder), ...origin, nowNs: () => START, retention });
 }
 
 /** A folder with a finished recording of these rows, appended in this order. */

@@ -1,12 +1,14 @@
 /** Incident bundles: recordings like any other, with nothing in them but what was asked for. */
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
+import { PAGE_BYTES } from '../../agent/recording/format.ts';
 import { openReader } from '../../agent/recording/reader.ts';
 import { importRecording } from '../../daemon/export/imported.ts';
 import type { Selection } from '../../daemon/export/selection.ts';
+import { openRecordingStore } from '../../daemon/store/recording_store.ts';
 import { kreplay } from '../daemon/command_line.ts';
-import { newFolder, type Row, recorded, recordingPath, START } from '../daemon/recorded.ts';
+import { appendRows, newFolder, newWriter, type Row, recorded, recordingPath, START } from '../daemon/recorded.ts';
 import { serve } from '../daemon/served.ts';
 import { CORNER_ROWS, exported, readWith, recordedEvents } from './exported.ts';
 
@@ -59,7 +61,7 @@ test('texts of other events are nowhere in the file', async () => {
   ]);
 });
 
-test('losses, clock steps and the origin come along', async () => {
+test('losses and clock steps come along, and what names the node; nothing else tells which machine it was', async () => {
   const data = recorded(CORNER_ROWS, (writer) => {
     writer.recordLoss({ cause: 'ring_full', eventType: 'sys_write', count: 3, fromNs: START, toNs: START + 9n });
     writer.recordLoss({ cause: 'no_memory', eventType: null, count: 1, fromNs: START + 50n, toNs: START + 60n });
@@ -70,7 +72,8 @@ test('losses, clock steps and the origin come along', async () => {
   const [source, bundle] = [recordingPath(data), path].map(openReader);
   expect([lost, bundle!.losses()]).toEqual([3, source!.losses().slice(0, 1)]);
   expect(bundle!.clockSteps()).toEqual(source!.clockSteps());
-  expect(bundle!.info()).toEqual(source!.info());
+  const anyones = { bootId: '', machineId: '', retainBytes: null };
+  expect(bundle!.info()).toEqual({ ...source!.info(), ...anyones });
   for (const reader of [source, bundle]) reader!.close();
 });
 
@@ -86,6 +89,16 @@ test('what can not be read any more is told in the bundle, too', async () => {
   expect(reader.losses().reduce((sum, { count }) => sum + count, 0)).toBe(lost);
   reader.close();
   expect(importRecording(path, newFolder()).info.eventCount).toBe(events);
+});
+
+test('damage to the texts of the recording is told as such', async () => {
+  const data = recorded(manyRows(6000));
+  const place = readWith('sqlite3', [recordingPath(data), "SELECT rootpage FROM sqlite_schema WHERE name = 'name'"]);
+  const bytes = readFileSync(recordingPath(data));
+  const start = (Number(place) - 1) * PAGE_BYTES;
+  writeFileSync(recordingPath(data), bytes.fill(0xff, start, start + PAGE_BYTES));
+  const { code, stderr } = await kreplay('export', '--data', data, '--from', '0', '--output', join(newFolder(), 'b'));
+  expect([code, stderr]).toEqual([1, expect.stringMatching(/^kreplay: .*recording\.kreplay: it is damaged.*\n$/)]);
 });
 
 test('the daemon answers from a bundle as from the recording', async () => {
@@ -121,6 +134,21 @@ test('a redacted bundle is another recording, with pseudonyms for every text', a
   expect(bundle!.transaction('transaction-1')!.eventCount).toBe(1);
   for (const reader of [source, bundle]) reader!.close();
   expect(recordedEvents(path)[0]).toMatchObject({ file: '/path-1/path-2', comm: 'comm-1', service_name: 'service-1' });
+});
+
+test('two redacted bundles of one recording are two recordings', async () => {
+  const data = newFolder();
+  const writer = newWriter(data);
+  appendRows(writer, [{ at: START + 100n, transaction: 'alice', service: 'alice' }]);
+  const first = await exported(data, 'bundle', { redact: true });
+  appendRows(writer, [{ at: START, transaction: 'bob', service: 'bob' }]);
+  writer.close();
+  const second = await exported(data, 'bundle', { redact: true });
+  const both = await serve(openRecordingStore(undefined, [first.path, second.path]));
+  const { json } = await both.get('/api/events');
+  expect(json.events).toHaveLength(3);
+  expect(new Set(json.events.map(({ event_id: id }: { event_id: string }) => id)).size).toBe(3);
+  await both.close();
 });
 
 test('whatever is chosen of whatever was recorded is in the bundle', async () => {

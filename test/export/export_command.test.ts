@@ -1,12 +1,23 @@
 /** `kreplay export` as users and pipelines run it. */
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  closeSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { kreplay, start } from '../daemon/command_line.ts';
 import { appendRows, newFolder, newWriter, type Row, recorded, recordingPath, START } from '../daemon/recorded.ts';
-import { exported, readWith } from './exported.ts';
+import { appearing, exported, readWith } from './exported.ts';
 import { newSmallDisk } from './small_disk.ts';
+
+const ENTRY = join(import.meta.dirname, '../../kreplay.ts');
 
 const ROWS: readonly Row[] = [
   { at: START, service: 'cart', pid: 1 },
@@ -107,6 +118,7 @@ test('options that can not be meant are wrong usage', async () => {
     ['--from', 'yesterday'],
     ['--from', '0', '--type', 'sys_read'],
     ['--from', '0', '--format', 'sqlite', '--output', '-'],
+    ['--from', '0', '--recording', 'a', '--recording', 'b'],
   ];
   const ended = await Promise.all(wrong.map((args) => fromFolder(...args)));
   for (const { code, stdout, stderr } of ended)
@@ -142,18 +154,25 @@ describe('an export that takes a while', () => {
   test.each(['bundle', 'csv'])('kill -9 leaves no %s that is not whole', async (format) => {
     const place = newFolder();
     const output = join(place, 'events');
-    const { child, ended } = start('export', '--data', data, '--format', format, '--from', '0', '--output', output);
-    while (readdirSync(place).length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+    const args = ['export', '--data', data, '--format', format, '--from', '0', '--output', output];
+    const begun = appearing(place);
+    const { child, ended } = start(...args);
+    await begun;
     child.kill('SIGKILL');
     await ended;
     expect(existsSync(output)).toBe(false);
+    expect(readdirSync(place)).not.toEqual([]);
+    // The next one takes away what it left.
+    await kreplay(...args);
+    expect(readdirSync(place)).toEqual(['events']);
   });
 
   test.each(['SIGINT', 'SIGTERM'] as const)('%s takes away what was written', async (signal) => {
     const place = newFolder();
     const output = join(place, 'events');
+    const begun = appearing(place);
     const { child, ended } = start('export', '--data', data, '--format', 'csv', '--from', '0', '--output', output);
-    while (readdirSync(place).length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+    await begun;
     child.kill(signal);
     const { code, stderr } = await ended;
     expect([code, stderr]).toEqual([1, 'kreplay: interrupted\n']);
@@ -180,12 +199,21 @@ describe('an export that takes a while', () => {
     expect(await ended).toMatchObject({ code: 0, stderr: '' });
   });
 
+  test.each(['SIGINT', 'SIGTERM'] as const)('%s ends it while nobody reads what it writes', async (signal) => {
+    const child = spawn(process.execPath, [ENTRY, 'export', '--data', data, '--format', 'ndjson', '--from', '0']);
+    const told = child.stderr.toArray();
+    await once(child.stdout, 'readable');
+    child.kill(signal);
+    const [code] = await once(child, 'exit');
+    expect([code, (await told).join('')]).toEqual([1, 'kreplay: interrupted\n']);
+    child.stdout.destroy();
+  });
+
   const CLEAR_LINE = '\r\u001b[K';
 
   test('a person at a terminal sees how far it is, and then one line', async () => {
     const words = ['export', '--data', data, '--format', 'perfetto', '--from', '0', '--output', join(newFolder(), 't')];
-    const entry = join(import.meta.dirname, '../../kreplay.ts');
-    const command = [process.execPath, entry, ...words].map((word) => `'${word}'`).join(' ');
+    const command = [process.execPath, ENTRY, ...words].map((word) => `'${word}'`).join(' ');
     const child = spawn('script', ['-qec', command, '/dev/null'], { stdio: ['ignore', 'pipe', 'inherit'] });
     let shown = '';
     child.stdout.setEncoding('utf8').on('data', (text) => {
@@ -202,8 +230,7 @@ describe('an export that takes a while', () => {
     const peak_mib = (to: bigint) => {
       const measured = `process.on('exit', () => console.error(process.resourceUsage().maxRSS));`;
       const preload = `data:text/javascript,${encodeURIComponent(measured)}`;
-      const entry = join(import.meta.dirname, '../../kreplay.ts');
-      const args = ['--import', preload, entry, 'export', '--data', data, '--format', 'ndjson', '--to', `${to}`];
+      const args = ['--import', preload, ENTRY, 'export', '--data', data, '--format', 'ndjson', '--to', `${to}`];
       const shell = [process.execPath, ...args].map((word) => `'${word.replaceAll("'", "'\\''")}'`).join(' ');
       return (
         Number(
@@ -218,9 +245,20 @@ describe('an export that takes a while', () => {
   });
 });
 
+test.each([
+  [['export', '--from', '0', '--format', 'csv']],
+  [['export', '--from', '0', '--format', 'perfetto', '--output', '-']],
+  [['sql', 'select * from events']],
+])('%j to a full disk is one line', ([command, ...args]) => {
+  const full = openSync('/dev/full', 'w');
+  const run = [ENTRY, command!, '--data', folder, ...args];
+  const { status, stderr } = spawnSync(process.execPath, run, { stdio: ['ignore', full, 'pipe'], encoding: 'utf8' });
+  closeSync(full);
+  expect([status, stderr]).toEqual([1, expect.stringMatching(/^kreplay: standard output: ENOSPC.*\n$/)]);
+});
+
 test('a binary trace is not for a terminal', async () => {
-  const entry = join(import.meta.dirname, '../../kreplay.ts');
-  const command = `'${process.execPath}' '${entry}' export --data '${folder}' --format perfetto --from 0 --output -`;
+  const command = `'${process.execPath}' '${ENTRY}' export --data '${folder}' --format perfetto --from 0 --output -`;
   const child = spawn('script', ['-qec', command, '/dev/null'], { stdio: ['ignore', 'pipe', 'inherit'] });
   child.stdout.setEncoding('utf8');
   const [text] = await once(child.stdout, 'data');

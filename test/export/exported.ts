@@ -1,5 +1,6 @@
 /** Exports made in this process, and events that try every corner of a format. */
 import { execFileSync } from 'node:child_process';
+import { watch } from 'node:fs';
 import { join } from 'node:path';
 import { type ExportSummary, exportEvents } from '../../daemon/export/export.ts';
 import { FORMATS, type FormatName } from '../../daemon/export/format.ts';
@@ -46,6 +47,16 @@ export function recordedEvents(data: string): Record<string, unknown>[] {
   } finally {
     source.close();
   }
+}
+
+/** Resolves when something is put into the folder. */
+export function appearing(folder: string): Promise<void> {
+  return new Promise((resolve) => {
+    const watcher = watch(folder, () => {
+      watcher.close();
+      resolve();
+    });
+  });
 }
 
 /** What another program makes of a file. */

@@ -15,7 +15,7 @@ import {
 import { join, resolve } from 'node:path';
 import { openReader } from '../../agent/recording/reader.ts';
 import { importRecording } from '../../daemon/export/imported.ts';
-import { type Ended, kreplay } from '../daemon/command_line.ts';
+import { type Ended, kreplay, start } from '../daemon/command_line.ts';
 import {
   appendRows,
   NODE,
@@ -27,7 +27,7 @@ import {
   START,
 } from '../daemon/recorded.ts';
 import { AS_NOBODY, NOBODY } from '../unprivileged.ts';
-import { readWith, recordedEvents } from './exported.ts';
+import { appearing, readWith, recordedEvents } from './exported.ts';
 import { newSmallDisk } from './small_disk.ts';
 
 const ROWS: readonly Row[] = Array.from(
@@ -80,7 +80,7 @@ test('several at once, then a list of them', async () => {
   expect((await kreplay('import', ...sources, '--data', data)).stdout.split('\n')).toHaveLength(3);
   const { code, stdout } = await kreplay('import', '--list', '--data', data);
   const [heading, ...lines] = stdout.replace(/ +/g, ' ').split('\n');
-  expect([code, heading]).toEqual([0, 'NODE EVENTS FIRST LAST FILE']);
+  expect([code, heading]).toEqual([0, 'NODE EVENTS FIRST LAST FILE ERROR']);
   expect(
     lines
       .slice(0, -1)
@@ -144,6 +144,75 @@ test('a user without rights imports from a folder that is not theirs, log includ
   expect(readdirSync(folder).sort()).toEqual(['recording.kreplay', 'recording.kreplay-wal']);
 });
 
+test('what a recording calls its node does not reach the terminal as it is', async () => {
+  const path = recordingPath(recorded([{ at: START }]));
+  readWith('sqlite3', [path, "UPDATE meta SET value = 'evil' || char(27) || '[2J' || char(10) WHERE key = 'node'"]);
+  const data = newFolder();
+  const { stdout } = await kreplay('import', path, '--data', data);
+  expect(stdout).toMatch(/: 1 events of evil\\u\{1b\}\[2J\\u\{a\}\n$/);
+  expect((await kreplay('import', '--list', '--data', data)).stdout).toContain('evil\\u{1b}[2J\\u{a}');
+});
+
+test('two at the same time are one', async () => {
+  const source = recordingPath(recorded(ROWS));
+  const data = newFolder();
+  const ended = await Promise.all(Array.from({ length: 3 }, () => kreplay('import', source, '--data', data)));
+  expect(ended.map(({ code, stderr }) => [code, stderr])).toEqual(Array(3).fill([0, '']));
+  expect(imports(data)).toHaveLength(1);
+});
+
+test('a list tells what is wrong with one, beside the others', async () => {
+  const data = newFolder();
+  const { path } = importRecording(recordingPath(recorded(ROWS)), data);
+  writeFileSync(join(data, 'imported', '0.kreplay'), 'x'.repeat(5000));
+  const { code, stdout, stderr } = await kreplay('import', '--list', '--data', data);
+  const [, bad, good] = stdout.split('\n');
+  expect([code, stderr]).toEqual([0, '']);
+  expect(bad).toMatch(/^- .*0\.kreplay .*is not a kreplay recording/);
+  expect(good).toMatch(new RegExp(`^${NODE} .*${path}$`));
+});
+
+test.each(['SIGTERM', 'SIGKILL'] as const)('%s ends it, and the next one takes away what it left', async (signal) => {
+  const data = newFolder();
+  mkdirSync(join(data, 'imported'));
+  const source = recordingPath(recorded(Array.from({ length: 100_000 }, (_, i) => ({ at: START + BigInt(i) }))));
+  const begun = appearing(join(data, 'imported'));
+  const { child, ended } = start('import', source, '--data', data);
+  await begun;
+  child.kill(signal);
+  await ended;
+  expect(child.signalCode).toBe(signal);
+  expect(imports(data)).not.toEqual([]);
+  expect(imports(data).filter((name) => !name.startsWith(`.kreplay-${child.pid}-`))).toEqual([]);
+  await kreplay('import', '--list', '--data', data);
+  expect(imports(data)).toEqual([]);
+});
+
+test('what another process is still writing stays', () => {
+  const data = newFolder();
+  mkdirSync(join(data, 'imported'));
+  const theirs = join(data, 'imported', `.kreplay-${process.ppid}-0123456789ab.tmp`);
+  writeFileSync(theirs, '');
+  importRecording(recordingPath(recorded([{ at: START }])), data);
+  expect(existsSync(theirs)).toBe(true);
+});
+
+test('folders that are out of reach are told in one line', async () => {
+  const closed = newFolder();
+  chmodSync(closed, 0o700);
+  const data = newFolder();
+  for (const args of [
+    ['import', '--list', '--data', join(closed, 'data')],
+    ['import', join(closed, 'file'), '--data', data],
+    ['export', '--from', '0', '--data', join(closed, 'data')],
+    ['sql', 'select 1', '--recording', join(closed, 'file')],
+  ]) {
+    const { code, stdout, stderr } = await asNobody(data, ...args);
+    expect([args[0], code, stdout]).toEqual([args[0], 1, '']);
+    expect(stderr).toMatch(/^kreplay: .*: it can not be reached: check the path, .*\(EACCES.*\)\n$/);
+  }
+});
+
 describe('what can not be imported is told, and leaves nothing', () => {
   async function refused(file: string, data = newFolder()): Promise<string> {
     const { code, stdout, stderr } = await kreplay('import', file, '--data', data);
@@ -160,6 +229,32 @@ describe('what can not be imported is told, and leaves nothing', () => {
     expect(await refused(join(place, 'text'))).toContain('not a kreplay recording');
     readWith('sqlite3', [join(place, 'other.db'), 'CREATE TABLE t (x)']);
     expect(await refused(join(place, 'other.db'))).toContain('is not a kreplay recording');
+  });
+
+  test('one that a writer of names would put elsewhere', async () => {
+    const path = recordingPath(recorded([{ at: START }]));
+    const data = join(newFolder(), 'data');
+    for (const id of ['../../pwn', '', '0123456789ABCDEF', '0123456789abcdef0']) {
+      readWith('sqlite3', [path, `UPDATE meta SET value = '${id}' WHERE key = 'recording_id'`]);
+      expect(await refused(path, data)).toContain('its recording id is none');
+    }
+    expect(readdirSync(join(data, '..'))).toEqual(['data']);
+  });
+
+  test.each([
+    ['a view', 'CREATE VIEW loss AS WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT * FROM n'],
+    ['a virtual table', 'CREATE VIRTUAL TABLE loss USING fts5(from_ns, to_ns, cause, event_type, count)'],
+    ['a trigger', 'CREATE TRIGGER more AFTER INSERT ON pin BEGIN DELETE FROM segment; END'],
+  ])('one with %s in it', async (_, sql) => {
+    const path = recordingPath(recorded([{ at: START }]));
+    readWith('sqlite3', [path, `ALTER TABLE loss RENAME TO lost; ${sql}`]);
+    expect(await refused(path)).toContain('which no kreplay makes: do not trust it');
+  });
+
+  test('one with events of a type from another time', async () => {
+    const path = recordingPath(recorded(ROWS));
+    readWith('sqlite3', [path, 'UPDATE segment SET type_mask = 1 << 20']);
+    expect(await refused(path)).toContain('event types that this kreplay does not know: use a newer one');
   });
 
   test('a version from another time', async () => {

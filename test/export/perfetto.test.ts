@@ -56,7 +56,8 @@ interface Slice {
 }
 
 interface Trace {
-  clocks: Record<string, bigint>;
+  /** Wall clock and boot clock at the same moments. */
+  readings: bigint[][];
   tracks: Map<string, Message>;
   slices: Slice[];
 }
@@ -113,9 +114,12 @@ function decoded(path: string): Trace {
     slices.push(slice);
   }
   expect(open.size).toBe(0);
-  const clocks = packets.flatMap((packet) => all(packet, 'clock_snapshot')).flatMap((clock) => all(clock, 'clocks'));
+  const snapshots = packets.flatMap((packet) => all(packet, 'clock_snapshot'));
   return {
-    clocks: Object.fromEntries(clocks.map((clock) => [one(clock, 'clock_id'), BigInt(one(clock, 'timestamp'))])),
+    readings: snapshots.map((snapshot) => {
+      const clocks = all(snapshot, 'clocks').map((clock) => [one(clock, 'clock_id'), one(clock, 'timestamp')] as const);
+      return ['1', '6'].map((id) => BigInt(new Map(clocks).get(id)!));
+    }),
     tracks,
     slices,
   };
@@ -131,15 +135,14 @@ const BOOT = 77_000_000_000n;
 async function cornerTrace(): Promise<Trace> {
   const data = recorded(CORNER_ROWS, (writer) => {
     writer.recordClock({ bootNs: 1000n, offsetNs: START - BOOT, kind: 'start', suspendedNs: 0n });
-    writer.recordClock({ bootNs: BOOT + 60n, offsetNs: START - BOOT + 1_000_000_000n, kind: 'step', suspendedNs: 0n });
     writer.recordLoss({ cause: 'ring_full', eventType: null, count: 3, fromNs: START + 10n, toNs: START + 20n });
   });
   return decoded((await exported(data, 'perfetto')).path);
 }
 
 test('an event is a slice with its times, its name and its fields', async () => {
-  const { slices, clocks } = await cornerTrace();
-  expect(clocks).toEqual({ 1: START, 6: BOOT });
+  const { slices, readings } = await cornerTrace();
+  expect(readings).toEqual([[START, BOOT]]);
   expect(slices.map(({ name, category, startNs, endNs }) => [category, name, startNs - BOOT, endNs - startNs])).toEqual(
     [
       ['sys_write', 'pwritev2', 0n, 1_234_567n],
@@ -192,9 +195,39 @@ test('a flow leads through the events of a transaction', async () => {
   expect(flows[2]).not.toBe(flows[0]);
 });
 
+test('an event lies where the step of the clock that was in force puts it', async () => {
+  const S = 1_000_000_000n;
+  const rows: Row[] = [0n, 8n, 12n, 100n, 105n].map((at) => ({ at: START + at * S, duration: S, tid: 1 }));
+  const clock = (bootNs: bigint, offsetNs: bigint, kind: 'start' | 'step') => ({
+    ...{ bootNs, offsetNs: START + offsetNs, kind, suspendedNs: 0n },
+  });
+  const data = recorded(rows, (writer) => {
+    writer.recordClock(clock(5n * S, -5n * S, 'start'));
+    // Set back by 3 s, 15 s after the boot; at 17 s forward by 88 s.
+    writer.recordClock(clock(15n * S, -8n * S, 'step'));
+    writer.recordClock(clock(17n * S + 3n * S, 80n * S, 'step'));
+    // After a reboot.
+    writer.recordClock(clock(2n * S, 102n * S, 'start'));
+  });
+  const { slices, readings } = decoded((await exported(data, 'perfetto')).path);
+  expect(slices.map(({ startNs, endNs }) => [startNs / S, (endNs - startNs) / S])).toEqual([
+    [5n, 1n],
+    [13n, 1n],
+    [20n, 1n],
+    [20n, 1n],
+    [25n, 1n],
+  ]);
+  expect(readings.map(([wallNs, bootNs]) => [(wallNs! - START) / S, bootNs! / S])).toEqual([
+    [0n, 5n],
+    [7n, 15n],
+    [100n, 20n],
+    [104n, 24n],
+  ]);
+});
+
 test('without a known clock the wall clock is both', async () => {
-  const { clocks } = decoded((await exported(recorded([{ at: START }]), 'perfetto')).path);
-  expect(clocks).toEqual({ 1: START, 6: START });
+  const { readings } = decoded((await exported(recorded([{ at: START }]), 'perfetto')).path);
+  expect(readings).toEqual([[START, START]]);
 });
 
 test('slices of one track never overlap, whatever was recorded', async () => {

@@ -20,8 +20,11 @@ beforeAll(() => {
     loss(START + 900n, 1);
     loss(START + 2150n, 2);
     loss(START + 8000n, 4);
-    for (const wallNs of [START - 500n, START + 1100n, START + 5000n])
-      writer.recordClock({ bootNs: 10n, offsetNs: wallNs - 10n, kind: 'step', suspendedNs: 0n });
+    // Set forward by 1 at 1100 and at 5000.
+    for (const [i, wallNs] of [START - 500n, START + 1100n, START + 5000n].entries()) {
+      const bootNs = wallNs - START + 1000n - BigInt(i);
+      writer.recordClock({ bootNs, offsetNs: wallNs - bootNs, kind: 'step', suspendedNs: 0n });
+    }
   });
   source = openSource(folder);
 });
@@ -60,12 +63,34 @@ test('losses are those that touch the window', () => {
 
 test('clock steps are those in the window and the one in force before it', () => {
   const steps = (options: Partial<SelectionOptions>) =>
-    clockStepsIn(source, select(options).window).map(({ offsetNs }) => offsetNs + 10n - START);
+    clockStepsIn(source, select(options).window).map(({ bootNs, offsetNs }) => bootNs + offsetNs - START);
   expect(steps(ORDER_1)).toEqual([-500n, 1100n]);
   expect(steps({ from: { atNs: START + 1100n } })).toEqual([1100n, 5000n]);
   expect(steps({ from: { atNs: 0n } })).toEqual([-500n, 1100n, 5000n]);
   expect(steps({ to: { atNs: START - 600n } })).toEqual([]);
 });
+
+test('after the clock was set back, a window takes both steps that had its times', () => {
+  const step = (bootNs: bigint, offsetNs: bigint, kind: 'start' | 'step' = 'step') => ({
+    ...{ bootNs, offsetNs: START + offsetNs, kind, suspendedNs: 0n },
+  });
+  // 0 to 1000, then 400 to 900, then from 2000 on; then another agent.
+  const all = [step(0n, 0n, 'start'), step(1000n, -600n), step(1500n, 500n), step(4000n, 500n, 'start')];
+  const folder = recorded(ROWS, (writer) => all.forEach(writer.recordClock));
+  const opened = openSource(folder);
+  const steps = (from: bigint, to: bigint) =>
+    clockStepsIn(opened, { fromNs: START + from, toNs: START + to }).map((one) => all.findIndex(isSame(one)));
+  expect(steps(0n, 100n)).toEqual([0]);
+  expect(steps(300n, 401n)).toEqual([0, 1]);
+  expect(steps(500n, 600n)).toEqual([0, 1]);
+  expect(steps(900n, 1000n)).toEqual([0]);
+  expect(steps(1000n, 2000n)).toEqual([]);
+  expect(steps(950n, 2001n)).toEqual([0, 2]);
+  expect(steps(4400n, 9000n)).toEqual([2, 3]);
+  opened.close();
+});
+
+const isSame = (one: { bootNs: bigint }) => (other: { bootNs: bigint }) => one.bootNs === other.bootNs;
 
 test('a context before the epoch is one from it', () => {
   expect(select({ ...ORDER_1, contextNs: 2n ** 63n }).window.fromNs).toBe(0n);

@@ -71,6 +71,8 @@ test.each([
   ["SELECT count(*) FROM events WHERE since = '2025-11-21T00:00:00.000000001Z' AND until = '-30s'", 1n],
   [`SELECT count(*) FROM events WHERE since = ${START + 1n}`, 3n],
   ["SELECT count(*) FROM events('nothing')", 0n],
+  ["SELECT count(*) FROM events('NULL', '-45s')", 0n],
+  ['SELECT count(*) FROM block_io b JOIN events e ON e.of_transaction = b.transaction_id', 0n],
 ])('%s is %s', (sql, count) => {
   expect(ask(sql)).toEqual([[count]]);
 });
@@ -88,6 +90,13 @@ test('transactions, losses and clock steps are tables too', () => {
     [2n, 2n ** 53n + 11n],
   ]);
 });
+
+test.each(["SELECT * FROM events(NULL, '-45s')", "SELECT * FROM sys_write ( 'order-1', null)"])(
+  'NULL as an argument is told: %s',
+  (sql) => {
+    expect(() => ask(sql)).toThrow("sql: NULL equals nothing: name what is given, as in events WHERE since = '-15m'");
+  },
+);
 
 const FILE = join(newFolder(), 'written.db');
 
@@ -151,6 +160,13 @@ describe('the command', () => {
     expect([code, stdout, stderr]).toEqual([0, text, '']);
   });
 
+  test('infinity is text', async () => {
+    const query = 'select 9e999 as a, -9e999 as b';
+    expect((await sql(query)).stdout).toBe('{"a":"Infinity","b":"-Infinity"}\n');
+    expect((await sql('--format', 'json', query)).stdout).toBe('[\n{"a":"Infinity","b":"-Infinity"}\n]\n');
+    expect((await sql('--format', 'csv', query)).stdout).toBe('a,b\r\nInfinity,-Infinity\r\n');
+  });
+
   test('two columns of one name are both there', async () => {
     const twice = 'select a.pid, b.pid from events a join events b using (event_id) limit 1';
     expect((await sql(twice)).stdout).toBe('{"pid":100,"pid":100}\n');
@@ -185,6 +201,8 @@ describe('the command', () => {
     expect((await kreplay('sql', '--recording', path, 'select count(*) as n from events')).stdout).toBe('{"n":4}\n');
     const both = await kreplay('sql', '--recording', path, '--data', data.folder, 'select 1');
     expect([both.code, both.stderr]).toEqual([2, expect.stringContaining('cannot be used with')]);
+    const twice = await kreplay('sql', '--recording', path, '--recording', path, 'select 1');
+    expect([twice.code, twice.stdout, twice.stderr]).toEqual([2, '', expect.stringContaining('only one can be read')]);
     const empty = join(newFolder(), 'empty');
     mkdirSync(empty);
     const missing = await kreplay('sql', '--data', empty, 'select 1');

@@ -5,7 +5,7 @@ import { closeSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll } from '@jest/globals';
 import { openReader } from '../../agent/recording/reader.ts';
-import type { Loss } from '../../agent/recording/writer.ts';
+import type { Loss } from '../../agent/recording/side_notes.ts';
 import { compileProgram } from './programs.ts';
 
 /** The first file that the program opens. */

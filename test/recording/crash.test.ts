@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
 import Database from 'better-sqlite3';
 import { openReader } from '../../agent/recording/reader.ts';
-import type { Loss } from '../../agent/recording/writer.ts';
+import type { Loss } from '../../agent/recording/side_notes.ts';
 import type { NumberedBlock } from '../../bpf/schema/block.ts';
 import { temporaryFolder } from './fixture.ts';
 

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import fc from 'fast-check';
 import { openReader } from '../../agent/recording/reader.ts';
-import type { Loss } from '../../agent/recording/writer.ts';
+import type { Loss } from '../../agent/recording/side_notes.ts';
 import type { NumberedBlock } from '../../bpf/schema/block.ts';
 import { AS_NOBODY } from '../unprivileged.ts';
 import { blockOf, type Row, rowsOf, START_NS, temporaryFolder, testWriter } from './fixture.ts';

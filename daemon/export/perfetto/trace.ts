@@ -2,17 +2,17 @@
  * A trace for Perfetto (https://ui.perfetto.dev). An event is a slice whose arguments are its fields, and a flow leads
  * from each event of a transaction to the next.
  *
- * Perfetto lives in the boot clock and shows the wall clock by snapshots of both. One snapshot is enough: the offset in
- * force at the first event is taken from all times, so that a clock that was set later moves no event.
+ * Perfetto lives in the boot clock and shows the wall clock by snapshots of both, one for each step of the wall clock.
  */
 import { createHash } from 'node:crypto';
 import type { ApiEvent } from '../../../bpf/schema/api.ts';
 import type { Encoder, Surroundings } from '../format.ts';
-import type { ClockStep, Loss } from '../source.ts';
+import type { Loss } from '../source.ts';
 import * as proto from './fields.ts';
 import { newMessageWriter } from './messages.ts';
 import { LOSS_CATEGORY, LOST_EVENTS, sliceName } from './names.ts';
 import { writeArgument, writeArguments, writeClocks, writeInternedNames, writeNames, writeTrack } from './packets.ts';
+import { newTraceClock } from './trace_clock.ts';
 import { newTracks } from './tracks.ts';
 
 /** Any number but zero: all packets are of one sequence. */
@@ -23,7 +23,7 @@ const TIME_NS_MAX = 2n ** 63n - 1n;
 
 export function perfettoEncoder({ dictionary, firstNs, losses, clockSteps }: Surroundings): Encoder {
   const writer = newMessageWriter();
-  const offsetNs = offsetAt(clockSteps, firstNs);
+  const clock = newTraceClock(clockSteps, firstNs);
   const flowOf = newFlows();
 
   function packet(write: () => void): void {
@@ -37,11 +37,10 @@ export function perfettoEncoder({ dictionary, firstNs, losses, clockSteps }: Sur
     packet(() => writer.message(proto.PACKET.track_descriptor, () => writeTrack(writer, track))),
   );
 
-  function edge(type: number, wallNs: bigint, trackUuid: bigint, write: () => void): void {
+  function edge(type: number, traceNs: bigint, trackUuid: bigint, write: () => void): void {
     packet(() => {
-      const bootNs = wallNs - offsetNs;
       writer.integer(proto.PACKET.sequence_flags, proto.NEEDS_INCREMENTAL_STATE);
-      writer.integer(proto.PACKET.timestamp, bootNs > TIME_NS_MAX ? TIME_NS_MAX : bootNs);
+      writer.integer(proto.PACKET.timestamp, traceNs > TIME_NS_MAX ? TIME_NS_MAX : traceNs);
       writer.message(proto.PACKET.track_event, () => {
         writer.integer(proto.TRACK_EVENT.type, type);
         writer.integer(proto.TRACK_EVENT.track_uuid, trackUuid);
@@ -55,9 +54,16 @@ export function perfettoEncoder({ dictionary, firstNs, losses, clockSteps }: Sur
     edge(proto.SLICE_END, endNs, trackUuid, () => {});
   }
 
+  /** Nothing lies before the boot. */
+  function fromBoot(wallNs: bigint): bigint {
+    return max(0n, wallNs - clock.offsetAt(wallNs));
+  }
+
   function writeEvent(event: ApiEvent): void {
-    const { timestamp_ns: startNs, duration_ns: durationNs, transaction_id: transactionId } = event;
-    slice(startNs, startNs + durationNs, tracks.ofEvent(event), () => {
+    const { timestamp_ns: wallNs, duration_ns: durationNs, transaction_id: transactionId } = event;
+    const startNs = fromBoot(wallNs);
+    const endNs = startNs + durationNs;
+    slice(startNs, endNs, tracks.ofEvent(event, startNs, endNs), () => {
       writeNames(writer, event.event_type, sliceName(event));
       if (transactionId !== null) writer.fixed64(proto.TRACK_EVENT.flow_ids, flowOf(transactionId));
       writeArguments(writer, event);
@@ -65,8 +71,8 @@ export function perfettoEncoder({ dictionary, firstNs, losses, clockSteps }: Sur
   }
 
   function writeLoss({ fromNs, toNs, cause, count }: Loss): void {
-    const startNs = fromNs < offsetNs ? offsetNs : fromNs;
-    const endNs = toNs < startNs ? startNs : toNs;
+    const startNs = fromBoot(fromNs);
+    const endNs = max(startNs, fromBoot(toNs));
     slice(startNs, endNs, tracks.named('lost events', startNs, endNs), () => {
       writeNames(writer, LOSS_CATEGORY, cause);
       writeArgument(writer, LOST_EVENTS, 'unsigned', count);
@@ -75,7 +81,8 @@ export function perfettoEncoder({ dictionary, firstNs, losses, clockSteps }: Sur
 
   return {
     head() {
-      packet(() => writer.message(proto.PACKET.clock_snapshot, () => writeClocks(writer, firstNs - offsetNs, firstNs)));
+      for (const { traceNs, wallNs } of clock.readings)
+        packet(() => writer.message(proto.PACKET.clock_snapshot, () => writeClocks(writer, traceNs, wallNs)));
       packet(() => {
         const flags = proto.INCREMENTAL_STATE_CLEARED | proto.NEEDS_INCREMENTAL_STATE;
         writer.integer(proto.PACKET.sequence_flags, flags);
@@ -94,10 +101,8 @@ export function perfettoEncoder({ dictionary, firstNs, losses, clockSteps }: Sur
   };
 }
 
-/** Wall clock minus boot clock at `ns`; 0 when it is not known, or would lead to before the boot. */
-function offsetAt(steps: readonly ClockStep[], ns: bigint): bigint {
-  const step = steps.findLast(({ bootNs, offsetNs }) => bootNs + offsetNs <= ns) ?? steps[0];
-  return step && step.offsetNs <= ns ? step.offsetNs : 0n;
+function max(a: bigint, b: bigint): bigint {
+  return a > b ? a : b;
 }
 
 /** Neighbours are mostly of one transaction. */

@@ -19,9 +19,9 @@ interface Lane {
   endNs: bigint;
 }
 
-export interface Tracks {
-  /** Uuid of the lane for an event. */
-  ofEvent(event: ApiEvent): bigint;
+interface Tracks {
+  /** Uuid of the lane for an event, which lasts so long in the trace. */
+  ofEvent(event: ApiEvent, startNs: bigint, endNs: bigint): bigint;
   /** Uuid of a lane of the track that has only a name. */
   named(name: string, startNs: bigint, endNs: bigint): bigint;
 }
@@ -72,9 +72,7 @@ export function newTracks(recordingId: string, declare: (track: Track) => void):
 
   return {
     named,
-    ofEvent(event) {
-      const { timestamp_ns: startNs, duration_ns } = event;
-      const endNs = startNs + duration_ns;
+    ofEvent(event, startNs, endNs) {
       if ('device' in event) return named(`${event.event_type} ${event.device}`, startNs, endNs);
       return threadTrack(event, startNs, endNs);
     },
