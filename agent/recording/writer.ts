@@ -2,7 +2,7 @@
 import { type Block, newBlock } from '../../bpf/schema/block.ts';
 import { SEGMENT_ROWS_MAX } from './codec/encode_segment.ts';
 import { openCommitter } from './committer.ts';
-import type { ContextText, Dictionaries } from './dictionaries.ts';
+import type { Dictionaries } from './dictionaries.ts';
 import { toRecordingError } from './errors.ts';
 import { createGatherer } from './gatherer.ts';
 import type { RetentionLimits } from './retention.ts';
