@@ -12,6 +12,8 @@ const LEVELS = new Map(Object.entries(pino.levels.labels).map(([value, label]) =
 function readable(line: string): string {
   const { time, level, msg, name: _name, pid: _pid, hostname: _hostname, err, ...rest } = JSON.parse(line);
   const values = Object.entries({ ...rest, ...(err && { error: err.message }) });
-  const pairs = values.map(([key, value]) => ` ${key}=${printable(typeof value === 'string' ? value : JSON.stringify(value))}`);
+  const pairs = values.map(
+    ([key, value]) => ` ${key}=${printable(typeof value === 'string' ? value : JSON.stringify(value))}`,
+  );
   return `${time} ${LEVELS.get(level) ?? level} ${msg}${pairs.join('')}\n`;
 }
