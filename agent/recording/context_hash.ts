@@ -4,6 +4,15 @@ import type Database from 'better-sqlite3';
 /** Batch b holds the contexts b * size + 1 .. (b + 1) * size; those after the last batch are compared one by one. */
 export const BATCH_SIZE = 4096;
 
+/** So many neighbouring batches become one, with the number of the last: a lookup has to ask each batch. */
+const MERGED_BATCHES = 8;
+
+const ADD_MERGED = `
+INSERT INTO context_hash
+SELECT :last, hash, context_id FROM context_hash WHERE batch >= :first AND batch < :last ORDER BY hash, context_id`;
+
+const DELETE_MERGED = 'DELETE FROM context_hash WHERE batch >= :first AND batch < :last';
+
 const BATCH_CONTEXTS = `
 SELECT context_id, transaction_id, trace_id
 FROM context
@@ -47,6 +56,8 @@ export function hashWriter(database: Database.Database): (lastContextId: number)
   const batchCount = database.prepare<[], number>(BATCH_COUNT).pluck();
   const batchContexts = database.prepare<[object], [number, string | null, string | null]>(BATCH_CONTEXTS).raw();
   const addHashes = database.prepare(ADD_HASHES);
+  const addMerged = database.prepare(ADD_MERGED);
+  const deleteMerged = database.prepare(DELETE_MERGED);
   return (lastContextId) => {
     for (let batch = batchCount.get()!; (batch + 1) * BATCH_SIZE <= lastContextId; batch++) {
       const hashes: number[] = [];
@@ -57,6 +68,10 @@ export function hashWriter(database: Database.Database): (lastContextId: number)
       }
       // Sorted, so that the pages are written once and full; as doubles, which need no comparator.
       addHashes.run({ batch, hashes: JSON.stringify(Array.from(Float64Array.from(hashes).sort())) });
+      if ((batch + 1) % MERGED_BATCHES !== 0) continue;
+      const merged = { first: batch + 1 - MERGED_BATCHES, last: batch };
+      addMerged.run(merged);
+      deleteMerged.run(merged);
     }
   };
 }

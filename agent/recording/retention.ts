@@ -42,18 +42,19 @@ const PINS_EVERY_NS = 10_000_000_000n;
 const SET_LIMIT = `
 INSERT INTO meta VALUES ('retain_bytes', CAST(? AS INTEGER)) ON CONFLICT (key) DO UPDATE SET value = excluded.value`;
 
+/** By number: `+` keeps SQLite from the indexes by time, which it would have to sort. */
 const OLDEST = `
 SELECT
   first_number AS firstNumber, event_count AS eventCount, coalesce(end_number, first_number + event_count) AS endNumber,
   min_timestamp_ns AS minNs, max_timestamp_ns AS maxNs, max_duration_ns AS maxDurationNs,
   name_from AS nameFrom, file_from AS fileFrom, context_from AS contextFrom
 FROM segment
-WHERE sealed = 1 AND first_number >= ?
+WHERE +sealed = 1 AND first_number >= ?
 ORDER BY first_number
 LIMIT 1`;
 
 const NEWEST = `
-SELECT first_number FROM segment WHERE sealed = 1 ORDER BY first_number DESC LIMIT 1 OFFSET ${SEGMENTS_MIN - 1}`;
+SELECT first_number FROM segment WHERE +sealed = 1 ORDER BY first_number DESC LIMIT 1 OFFSET ${SEGMENTS_MIN - 1}`;
 
 const DELETE_SEGMENT = 'DELETE FROM segment WHERE first_number = ?';
 const DELETE_PIECES = `

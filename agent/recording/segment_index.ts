@@ -58,13 +58,13 @@ SELECT max(
   coalesce(CAST((SELECT value FROM meta WHERE key = 'next_number') AS INTEGER), 0),
   coalesce((SELECT coalesce(end_number, first_number + event_count) FROM segment ORDER BY first_number DESC LIMIT 1), 0)
 )`;
-/** Parts come after all sealed segments, and there are few. */
+/** Parts come after all sealed segments, and there are few: backwards by number, never through an index by time. */
 const FIRST_PART = `
 SELECT first_number
 FROM segment
-WHERE sealed = 0 AND first_number > (
+WHERE +sealed = 0 AND first_number > (
   SELECT coalesce(max(first_number), -1)
-  FROM (SELECT first_number FROM segment WHERE sealed = 1 ORDER BY first_number DESC LIMIT 1)
+  FROM (SELECT first_number FROM segment WHERE +sealed = 1 ORDER BY first_number DESC LIMIT 1)
 )
 ORDER BY first_number
 LIMIT 1`;

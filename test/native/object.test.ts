@@ -1,4 +1,5 @@
 /* What a BpfObject does with the kernel: variables, attach, test runs, iterators, statistics, refusals. */
+import { spawnSync } from 'node:child_process';
 import { closeSync, existsSync, ftruncateSync, openSync, readFileSync } from 'node:fs';
 import { BpfObject, type VariableValue } from 'libbpf-ts';
 import { compileBpf, root, thrownBy, u32, u64 } from './compile.ts';
@@ -134,7 +135,13 @@ test('attach() attaches all that it can and counts every call; detach() stops it
   expect([counted(0), counted(1)]).toEqual([104, 110]);
 });
 
-const CLASSIC = '/sys/kernel/tracing/events/syscalls/sys_enter_ftruncate/id';
+const TRACEFS = '/sys/kernel/tracing';
+const CLASSIC = `${TRACEFS}/events/syscalls/sys_enter_ftruncate/id`;
+const mountsTracefs = !existsSync(CLASSIC) && process.getuid!() === 0;
+if (mountsTracefs) spawnSync('mount', ['-t', 'tracefs', 'tracefs', TRACEFS]);
+afterAll(() => {
+  if (mountsTracefs) spawnSync('umount', [TRACEFS]);
+});
 const classicTest = existsSync(CLASSIC) ? test : test.skip;
 
 classicTest(`a classic tracepoint counts every call (needs ${CLASSIC})`, () => {
