@@ -16,13 +16,13 @@ import { type RetentionFlags, retentionLimits } from './retention_options.ts';
  * 32 MiB in 160 ms. What a look finds is worth a turn when it is much, or old: an event can be queried within
  * 250 ms of its end.
  */
-const LOOK_MS = 25;
+const LOOK_MS = 40;
 const TURN_AFTER_MS = 180;
 /** When the writer has no room, it soon will. */
 const ROOM_LOOK_MS = 5;
 /** Clock and losses are looked after even when no event comes. */
 const IDLE_TURN_AFTER_MS = 1000;
-const TURN_AT_BYTES = 768 << 10;
+const TURN_AT_BYTES = 256 << 10;
 /** So much is taken in one turn. */
 const TURN_BYTES_MIN = 512 << 10;
 const FLUSH_AFTER_MS = 100;
@@ -112,11 +112,11 @@ async function record({ recorder, probes, writer, clock, attachedNs }: Parts, si
   let completeNs = attachedNs;
   while (!signal.aborted) {
     const nowMs = performance.now();
-    const lookedNs = clock.nowNs();
     const pendingBytes = probes.pendingBytes();
     const turnAfterMs = pendingBytes > 0 ? TURN_AFTER_MS : IDLE_TURN_AFTER_MS;
     if (pendingBytes >= TURN_AT_BYTES || nowMs - turnedMs >= turnAfterMs) {
       turnedMs = nowMs;
+      const lookedNs = clock.nowNs();
       hasRoom = recorder.turn() !== undefined;
       if (hasRoom && pendingBytes <= TURN_BYTES_MIN) completeNs = lookedNs;
       if (nowMs - flushedMs >= FLUSH_AFTER_MS) {

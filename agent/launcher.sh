@@ -11,9 +11,17 @@ fi
 
 # Hot loops here are over typed arrays: V8's middle compiler runs them several times slower than its last one, and it
 # takes seconds until that has its turn.
-if [ "${1-}" != exec ]; then
+case ${1-} in
+exec) ;;
+agent | up)
+	# Recording makes much short-lived memory: what V8 and malloc would keep of it for later grows to 150 MB.
+	export MALLOC_MMAP_THRESHOLD_=65536 MALLOC_TRIM_THRESHOLD_=131072
+	exec "$node" --no-maglev --max-semi-space-size=2 "$script" "$@"
+	;;
+*)
 	exec "$node" --no-maglev "$script" "$@"
-fi
+	;;
+esac
 
 # agent/exec.ts says why it is this shell that becomes the command.
 text=$("$node" "$script" "$@")

@@ -3,7 +3,6 @@ import type Database from 'better-sqlite3';
 import type { Block } from '../../bpf/schema/block.ts';
 import type { Column } from '../../bpf/schema/columns.ts';
 import type { BlockRange } from './codec/encode_segment.ts';
-import { IDS_IN_USE_MAX } from './dictionary.ts';
 import { packIds, toStored, unpackIds } from './format.ts';
 import { ORIGINS, OWN } from './owner_columns.ts';
 import { RecentMap } from './recent_map.ts';
@@ -26,6 +25,9 @@ ON CONFLICT (transaction_key) DO UPDATE SET
   slowest_duration_ns = max(slowest_duration_ns, excluded.slowest_duration_ns),
   last_number = max(last_number, excluded.last_number),
   services = excluded.services`;
+
+/** Transactions whose services need not be read back; those that go on are among the last. */
+const WRITTEN_MAX = 4096;
 
 const NO_SERVICES = Buffer.alloc(0);
 
@@ -55,7 +57,7 @@ export function summaryWriter(
   const addSummary = database.prepare(ADD_SUMMARY);
   const storedServices = database.prepare<[number], Buffer>(SERVICES).pluck();
   /** Services of the transactions that were written last, as they are stored. */
-  const written = new RecentMap<number, Uint32Array>(IDS_IN_USE_MAX);
+  const written = new RecentMap<number, Uint32Array>(WRITTEN_MAX);
 
   function servicesOf(transactionKey: number, found: ReadonlySet<number>): Uint32Array {
     const stored = written.get(transactionKey) ?? unpackIds(storedServices.get(transactionKey) ?? NO_SERVICES);

@@ -1,10 +1,11 @@
 /** A real agent, `kreplay agent`, asked from time to time what it uses. */
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { KREPLAY, start } from './process.ts';
+import { start } from './process.ts';
 import type { Percentiles } from './statistics.ts';
 
 const PROBE = join(import.meta.dirname, 'agent_probe.js');
+const LAUNCHER = join(import.meta.dirname, '../../build/kreplay');
 
 const SAMPLE_MS = 500;
 /** What was recorded last is in the file by then. */
@@ -40,8 +41,9 @@ export interface MeasuredAgent {
 
 /** Gives an agent that records. */
 export async function startAgent(folder: string, signal: AbortSignal): Promise<MeasuredAgent> {
-  const [node, script] = KREPLAY;
-  const agent = start([node, '--import', PROBE, script, 'agent', '--data', folder], { signal, channel: true });
+  // As an operator starts it; the launcher sets what Node and malloc may keep.
+  const command = ['env', `NODE_OPTIONS=--import=${PROBE}`, LAUNCHER, 'agent', '--data', folder];
+  const agent = start(command, { signal, channel: true });
   const usage = () => agent.ask('usage') as Promise<Usage>;
   try {
     await agent.ready;
