@@ -17,13 +17,13 @@ import { type RetentionFlags, retentionLimits } from './retention_options.ts';
  * 250 ms of its end.
  */
 const LOOK_MS = 40;
-const TURN_AFTER_MS = 180;
+const TURN_AFTER_MS = 160;
 /** When the writer has no room, it soon will. */
 const ROOM_LOOK_MS = 5;
 /** Clock and losses are looked after even when no event comes. */
 const IDLE_TURN_AFTER_MS = 1000;
 const TURN_AT_BYTES = 256 << 10;
-/** So much is taken in one turn. */
+/** One turn surely takes so much: then nothing that ended before it is left in the ring. */
 const TURN_BYTES_MIN = 512 << 10;
 const FLUSH_AFTER_MS = 100;
 

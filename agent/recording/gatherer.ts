@@ -23,7 +23,7 @@ export const SEAL_AFTER_NS = 5_000_000_000n;
 export const SEAL_ROWS_MIN = 512;
 
 /** A quiet recording says so often that its writer lives. */
-const ALIVE_EVERY_NS = 10_000_000_000n;
+const QUIET_BATCH_EVERY_NS = 10_000_000_000n;
 
 export interface Gatherer
   extends Pick<Dictionaries, 'nameId' | 'fileId' | 'contextId' | 'oldestIds'>,
@@ -51,12 +51,11 @@ export function createGatherer(opened: OpenedRecording, blocks: readonly Block[]
   const free: OpenRows[] = blocks.map((block, slot) => newOpenRows(slot, block));
   /** Oldest first. */
   let closed: OpenRows[] = [];
-  let open = free.pop();
+  let open: OpenRows | undefined;
   let nextNumber = opened.nextNumber;
   let taken: Taken | undefined;
   let hasFailed = false;
   let aliveNs = nowNs();
-  if (open) reuse(open, nextNumber);
 
   /** Where the next row goes; nothing when all blocks wait. */
   function rowsWithRoom(): OpenRows | undefined {
@@ -128,7 +127,7 @@ export function createGatherer(opened: OpenedRecording, blocks: readonly Block[]
       if (open && open.block.rowCount > open.writtenRows) rows.push(toWrite(open, false, idsEnd));
       const now = nowNs();
       const idle = rows.length === 0 && !notes.pending();
-      if (idle && now - aliveNs < ALIVE_EVERY_NS && now >= aliveNs) return undefined;
+      if (idle && now - aliveNs < QUIET_BATCH_EVERY_NS && now >= aliveNs) return undefined;
       const batch = { rows, ...dictionaries.take(), ...notes.take(), nowNs: now };
       taken = { batch, closedCount: closed.length };
       return batch;

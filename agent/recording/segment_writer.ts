@@ -12,6 +12,8 @@ import { packIds } from './format.ts';
 import { copyRows, newOpenRows, type OpenRows } from './open_rows.ts';
 import { distinct, segmentFacts } from './segment_facts.ts';
 import { END_NUMBER } from './segment_index.ts';
+import type { Loss } from './side_notes.ts';
+import { noteWriter } from './side_notes_table.ts';
 
 /** Below this a segment is read whole anyway, and pieces would only waste the ends of pages. */
 const PIECES_ROWS_MIN = 1024;
@@ -44,11 +46,6 @@ WHERE sealed = 0
 ORDER BY first_number`;
 
 const DELETE_PART = 'DELETE FROM segment WHERE sealed = 0 AND first_number = ?';
-
-const ADD_DAMAGED = `
-INSERT INTO loss (from_ns, to_ns, cause, event_type, count) VALUES (
-  CAST(coalesce(?, 0) AS INTEGER), CAST(coalesce(?, 0) AS INTEGER), 'damaged', NULL, CAST(coalesce(?, 0) AS INTEGER)
-)`;
 
 const NO_DATA = Buffer.alloc(0);
 
@@ -90,7 +87,7 @@ export function segmentWriter(database: Database.Database, { ids, pieces }: Colu
   const nextNumber = database.prepare<[], number>(END_NUMBER).pluck();
   const parts = database.prepare<[], Part>(PARTS).safeIntegers();
   const deletePart = database.prepare(DELETE_PART);
-  const addDamaged = database.prepare(ADD_DAMAGED);
+  const notes = noteWriter(database);
 
   function add(rows: SegmentRows, sealed: 0 | 1, data: Buffer): void {
     const { block, range, firstNumber, endNumber, idsFrom, idsEnd } = rows;
@@ -145,7 +142,7 @@ export function segmentWriter(database: Database.Database, { ids, pieces }: Colu
         const block = readableBlock(part, ids);
         if (!block) {
           deletePart.run(part.firstNumber);
-          addDamaged.run(part.minNs, part.maxNs, part.eventCount);
+          notes.addLoss(lossOf(part));
           continue;
         }
         const end = gathered && gathered.firstNumber + gathered.rows.block.rowCount;
@@ -182,6 +179,13 @@ function fits({ block }: OpenRows, { rowCount }: Block): boolean {
 function sealedRows({ rows, firstNumber }: LeftRows, idsEnd: NextIds): SegmentRows {
   const { block } = rows;
   return { block, range: wholeRange(block), firstNumber, idsFrom: { name: 0, file: 0, context: 0 }, idsEnd };
+}
+
+/** Its entry may be damaged too, and then hold anything. */
+function lossOf({ eventCount, minNs, maxNs }: Part): Loss {
+  const integer = (value: unknown) => (typeof value === 'bigint' ? value : 0n);
+  const [fromNs, toNs] = [integer(minNs), integer(maxNs)];
+  return { cause: 'damaged', eventType: null, count: Number(integer(eventCount)), fromNs, toNs };
 }
 
 /** Undefined when it is damaged. */

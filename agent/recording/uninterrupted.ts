@@ -2,9 +2,9 @@
 import type Database from 'better-sqlite3';
 import type { LossCause } from '../../bpf/schema/losses.ts';
 import { toStored } from './format.ts';
+import { noteWriter } from './side_notes_table.ts';
 
 const SET = 'INSERT INTO meta VALUES (?, CAST(? AS INTEGER)) ON CONFLICT (key) DO UPDATE SET value = excluded.value';
-const ADD_GAP = 'INSERT INTO loss (from_ns, to_ns, cause, event_type, count) VALUES (?, ?, ?, NULL, 0)';
 
 /** Until when a writer is known to have been recording, nanoseconds since the epoch. */
 const ALIVE = 'alive_ns';
@@ -21,9 +21,10 @@ export function noteInterruption(database: Database.Database, nowNs: bigint): vo
     const alive = value.safeIntegers().get(ALIVE);
     if (alive !== undefined) {
       const cause: LossCause = Number(value.get(ENDED)) === 1 ? 'agent_stopped' : 'agent_killed';
-      const [from, to] = [BigInt(alive), toStored(nowNs)];
+      const fromNs = BigInt(alive);
       // The wall clock may have been set back meanwhile.
-      database.prepare(ADD_GAP).run(from, to > from ? to : from, cause);
+      const toNs = nowNs > fromNs ? nowNs : fromNs;
+      noteWriter(database).addLoss({ cause, eventType: null, count: 0, fromNs, toNs });
     }
     const set = database.prepare(SET);
     set.run(ALIVE, toStored(nowNs));

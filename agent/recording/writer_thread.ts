@@ -16,7 +16,7 @@ import { createGatherer, type Gatherer } from './gatherer.ts';
 import type { RecordingWriter, WriterOptions } from './writer.ts';
 import type { FailureMessage, FromWriterThread, ToWriterThread, WriterThreadData } from './writer_messages.ts';
 
-/** Blocks of 4096 events that gather or wait: at 300,000 events/s the disk may stand still for half a second. */
+/** Blocks of 4096 events that gather or wait: at 300,000 events/s the disk may stand still for 0.4 s. */
 const BLOCKS = 32;
 
 /** A file that can not be written is tried again so often. */

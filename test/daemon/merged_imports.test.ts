@@ -12,18 +12,8 @@ import {
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { openRecordingStore } from '../../daemon/store/recording_store.ts';
-import type { Store } from '../../daemon/store/store.ts';
 import { newFolder, recorded, recordedOn, recordingPath, START } from './recorded.ts';
-import { type Served, serve } from './served.ts';
-
-const opened: Served[] = [];
-afterEach(() => Promise.all(opened.splice(0).map((served) => served.close())));
-
-async function served(data: string | Store): Promise<Served> {
-  const one = await serve(data);
-  opened.push(one);
-  return one;
-}
+import { type Served, served } from './served.ts';
 
 /** A recording of `events` events on a node of that name, moved in as an import does. */
 function importOf(node: string, events: number, data: string, name = `${node}.kreplay`): string {

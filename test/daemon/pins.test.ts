@@ -5,22 +5,12 @@ import Database from 'better-sqlite3';
 import type { RetentionLimits } from '../../agent/recording/retention.ts';
 import { openWriter, type RecordingWriter } from '../../agent/recording/writer.ts';
 import { openRecordingStore } from '../../daemon/store/recording_store.ts';
-import type { Store } from '../../daemon/store/store.ts';
 import { exported } from '../export/exported.ts';
 import { blockOf } from '../recording/fixture.ts';
 import { appendRows, newFolder, newWriter, type Row, recorded, recordedOn, recordingPath, START } from './recorded.ts';
-import { type Sent, type Served, serve } from './served.ts';
+import { type Sent, type Served, served } from './served.ts';
 
 const S = 1_000_000_000n;
-
-const opened: Served[] = [];
-afterEach(() => Promise.all(opened.splice(0).map((served) => served.close())));
-
-async function served(data: string | Store): Promise<Served> {
-  const one = await serve(data);
-  opened.push(one);
-  return one;
-}
 
 const pathOf = (id: string) => `/api/transactions/${encodeURIComponent(id)}/pin`;
 

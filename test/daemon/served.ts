@@ -37,6 +37,16 @@ export interface Served {
   close(): Promise<void>;
 }
 
+const opened: Served[] = [];
+afterEach(() => Promise.all(opened.splice(0).map((one) => one.close())));
+
+/** `serve`, closed when the test ends. */
+export async function served(data: string | Store): Promise<Served> {
+  const one = await serve(data);
+  opened.push(one);
+  return one;
+}
+
 /** `data`: as for the daemon, or a store that the test made. */
 export async function serve(data: string | Store): Promise<Served> {
   let now = START;

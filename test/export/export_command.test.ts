@@ -14,22 +14,14 @@ import {
 import { join } from 'node:path';
 import { kreplay, start } from '../daemon/command_line.ts';
 import { appendRows, newFolder, newWriter, type Row, recorded, recordingPath, START } from '../daemon/recorded.ts';
-import { appearing, exported, readWith } from './exported.ts';
+import { appearing, exported, INCIDENT, readWith } from './exported.ts';
 import { newSmallDisk } from './small_disk.ts';
 
 const ENTRY = join(import.meta.dirname, '../../kreplay.ts');
 
-const ROWS: readonly Row[] = [
-  { at: START, service: 'cart', pid: 1 },
-  { at: START + 1000n, duration: 500n, transaction: 'order-1', pid: 2 },
-  { type: 'block_io', at: START + 1200n, duration: 1000n, transaction: 'order-1', pid: 3 },
-  { at: START + 2500n, service: 'cart', pid: 4 },
-  { at: START + 9000n, transaction: 'order-2', pid: 5 },
-];
-
 let folder: string;
 beforeAll(() => {
-  folder = recorded(ROWS, (writer) => {
+  folder = recorded(INCIDENT, (writer) => {
     writer.recordLoss({ cause: 'ring_full', eventType: null, count: 3, fromNs: START + 2000n, toNs: START + 2100n });
     writer.recordLoss({ cause: 'no_memory', eventType: null, count: 4, fromNs: START + 8000n, toNs: START + 8100n });
   });
@@ -57,7 +49,7 @@ test('a stream goes to standard output, and what is said of it to the other', as
 });
 
 test('a gap of unknown size is told too', async () => {
-  const data = recorded(ROWS);
+  const data = recorded(INCIDENT);
   // What a writer notes of the time in which there was none.
   const gap = `INSERT INTO loss (from_ns, to_ns, cause, count) VALUES (${START}, ${START + 1n}, 'agent_killed', 0)`;
   readWith('sqlite3', [recordingPath(data), gap]);

@@ -9,6 +9,15 @@ import { openSource } from '../../daemon/export/source.ts';
 import { eventsOf } from '../../daemon/store/event.ts';
 import { newFolder, type Row, START } from '../daemon/recorded.ts';
 
+/** Two transactions and what went on around them. */
+export const INCIDENT: readonly Row[] = [
+  { at: START, service: 'cart', pid: 1 },
+  { at: START + 1000n, duration: 500n, transaction: 'order-1', pid: 2 },
+  { type: 'block_io', at: START + 1200n, duration: 1000n, transaction: 'order-1', pid: 3 },
+  { at: START + 2500n, service: 'cart', pid: 4 },
+  { at: START + 9000n, transaction: 'order-2', pid: 5 },
+];
+
 interface Options {
   selection?: Selection;
   redact?: boolean;

@@ -2,19 +2,12 @@
 import { clockStepsIn, lossesIn, type SelectionOptions, selectionOf } from '../../daemon/export/selection.ts';
 import { openSource, type Source } from '../../daemon/export/source.ts';
 import { eventsOf } from '../../daemon/store/event.ts';
-import { type Row, recorded, START } from '../daemon/recorded.ts';
-
-const ROWS: readonly Row[] = [
-  { at: START, service: 'cart', pid: 1 },
-  { at: START + 1000n, duration: 500n, transaction: 'order-1', pid: 2 },
-  { type: 'block_io', at: START + 1200n, duration: 1000n, transaction: 'order-1', pid: 3 },
-  { at: START + 2500n, service: 'cart', pid: 4 },
-  { at: START + 9000n, transaction: 'order-2', pid: 5 },
-];
+import { recorded, START } from '../daemon/recorded.ts';
+import { INCIDENT } from './exported.ts';
 
 let source: Source;
 beforeAll(() => {
-  const folder = recorded(ROWS, (writer) => {
+  const folder = recorded(INCIDENT, (writer) => {
     const loss = (fromNs: bigint, count: number) =>
       writer.recordLoss({ cause: 'ring_full', eventType: null, count, fromNs, toNs: fromNs + 100n });
     loss(START + 900n, 1);
@@ -76,7 +69,7 @@ test('after the clock was set back, a window takes both steps that had its times
   });
   // 0 to 1000, then 400 to 900, then from 2000 on; then another agent.
   const all = [step(0n, 0n, 'start'), step(1000n, -600n), step(1500n, 500n), step(4000n, 500n, 'start')];
-  const folder = recorded(ROWS, (writer) => all.forEach(writer.recordClock));
+  const folder = recorded(INCIDENT, (writer) => all.forEach(writer.recordClock));
   const opened = openSource(folder);
   const steps = (from: bigint, to: bigint) =>
     clockStepsIn(opened, { fromNs: START + from, toNs: START + to }).map((one) => all.findIndex(isSame(one)));
