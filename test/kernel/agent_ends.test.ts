@@ -1,7 +1,7 @@
 // An agent that is told to end at any instant, also while it starts, leaves one file that anybody can read.
 import { type ChildProcess, execFileSync, fork } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, readdirSync, rmSync } from 'node:fs';
+import { chmodSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, expect, test } from '@jest/globals';
@@ -9,8 +9,8 @@ import { AS_NOBODY } from '../unprivileged.ts';
 import { ROOT } from './programs.ts';
 import { temporaryFolder } from './recorded_run.ts';
 
-/** From the start of the process; it takes about half a second until it records. */
-const MOMENTS_MS = [50, 150, 250, 350, 450, 550, 700, 900, 1200];
+/** Shares of the time from the start of the process until it records. */
+const MOMENTS = [0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 1];
 const END_MS_MAX = 10_000;
 
 const dataFolder = temporaryFolder();
@@ -30,32 +30,67 @@ function eventsAsNobody(): number {
   return Number(execFileSync(command, [...args, process.execPath, '--input-type=module', '-e', script], options));
 }
 
+interface RunningAgent {
+  ready: Promise<unknown>;
+  end(signal: NodeJS.Signals): Promise<void>;
+}
+
+function runAgent(): RunningAgent {
+  const agent = fork(join(ROOT, 'kreplay.ts'), ['agent', '--data', dataFolder], {
+    execArgv: [],
+    stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
+  });
+  started.push(agent);
+  let complaints = '';
+  agent.stderr!.setEncoding('utf8').on('data', (text: string) => {
+    complaints += text;
+  });
+  const ended = once(agent, 'close');
+  return {
+    ready: once(agent, 'message'),
+    async end(signal) {
+      // Before it listens a signal ends it at once, and it has nothing to clean.
+      agent.kill(signal);
+      const toldMs = performance.now();
+      const [code, endedBy] = await ended;
+      expect([complaints, code === 0 || endedBy === signal]).toEqual(['', true]);
+      expect(performance.now() - toldMs).toBeLessThan(END_MS_MAX);
+    },
+  };
+}
+
+/** The files that an agent left, the lock aside. */
+const filesLeft = () => readdirSync(dataFolder).filter((file) => file !== 'recording.lock');
+
 test.each(['SIGINT', 'SIGTERM'] as const)('%s at any instant leaves one clean file', async (signal) => {
-  let events = 0;
-  for (const moment_ms of MOMENTS_MS) {
-    const agent = fork(join(ROOT, 'kreplay.ts'), ['agent', '--data', dataFolder], {
-      execArgv: [],
-      stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
-    });
-    started.push(agent);
-    let complaints = '';
-    agent.stderr!.setEncoding('utf8').on('data', (text: string) => {
-      complaints += text;
-    });
-    const ended = once(agent, 'close');
-    await sleep(moment_ms);
-    // Before it listens a signal ends it at once, and it has nothing to clean.
-    agent.kill(signal);
-    const toldMs = performance.now();
-    const [code, endedBy] = await ended;
-    expect([complaints, code === 0 || endedBy === signal]).toEqual(['', true]);
-    expect(performance.now() - toldMs).toBeLessThan(END_MS_MAX);
-    const left = readdirSync(dataFolder).filter((file) => file !== 'recording.lock');
-    expect(left).toEqual(left.length === 0 ? [] : ['recording.kreplay']);
-    if (left.length === 0) continue;
+  const startMs = performance.now();
+  const first = runAgent();
+  await first.ready;
+  const untilReady_ms = performance.now() - startMs;
+  writeFileSync('/dev/null', 'a write to record');
+  await first.end(signal);
+  expect(filesLeft()).toEqual(['recording.kreplay']);
+  let events = eventsAsNobody();
+  expect(events).toBeGreaterThan(0);
+
+  for (const moment of MOMENTS) {
+    const agent = runAgent();
+    await sleep(moment * untilReady_ms);
+    await agent.end(signal);
+    expect(filesLeft()).toEqual(['recording.kreplay']);
     const now = eventsAsNobody();
     expect(now).toBeGreaterThanOrEqual(events);
     events = now;
   }
-  expect(events).toBeGreaterThan(0);
+
+  rmSync(join(dataFolder, 'recording.kreplay'));
+  for (const moment of MOMENTS) {
+    const agent = runAgent();
+    await sleep(moment * untilReady_ms);
+    await agent.end(signal);
+    expect([[], ['recording.kreplay']]).toContainEqual(filesLeft());
+    if (filesLeft().length === 0) continue;
+    eventsAsNobody();
+    rmSync(join(dataFolder, 'recording.kreplay'));
+  }
 });
