@@ -6,7 +6,7 @@
  * would inherit that.
  */
 import { Command, InvalidArgumentError } from 'commander';
-import { formatMarker, traceIdSchema } from './attribution/marker.ts';
+import { formatMarker, isTraceId } from './attribution/marker.ts';
 
 export function execCommand(): Command {
   return new Command('exec')
@@ -30,9 +30,9 @@ function notEmpty(value: string): string {
 }
 
 function traceId(value: string): string {
-  const id = traceIdSchema.safeParse(value.toLowerCase());
-  if (!id.success) throw new InvalidArgumentError('It must be 32 hex digits, not all zero.');
-  return id.data;
+  const id = value.toLowerCase();
+  if (!isTraceId(id)) throw new InvalidArgumentError('It must be 32 hex digits, not all zero.');
+  return id;
 }
 
 interface ExecFlags {

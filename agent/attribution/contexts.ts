@@ -20,8 +20,9 @@ export interface Owner {
   ids: ContextIds | undefined;
   /** The recording's number of transaction, trace and span; 0: none. */
   contextId: number;
-  /** Set when the marker named a service and was trusted to. */
+  /** Set when the marker named a service and was trusted to; and the recording's number of it, otherwise 0. */
   service: string | null;
+  serviceId: number;
   /** CLOCK_BOOTTIME at which the setter let go of it. */
   endedNs: number;
 }
@@ -42,8 +43,9 @@ export interface Contexts {
 export interface ContextsOptions {
   /** Gives the recording's number of a context. */
   intern(ids: ContextIds): number;
+  internName(text: string): number;
   /** Of these numbers; a smaller one is asked for again. */
-  oldestIds: { readonly context: number };
+  oldestIds: { readonly context: number; readonly name: number };
   /** Whether a writer with this user id may name its service. */
   trustsService(uid: number): boolean;
 }
@@ -58,7 +60,7 @@ export const QUALITY_SHARED = ATTRIBUTION_QUALITIES.indexOf('shared');
 
 export const INHERITED_FLAGS = CONTEXT_FLAGS.CONTEXT_INHERITED_PROCESS | CONTEXT_FLAGS.CONTEXT_INHERITED_THREAD;
 
-export function createContexts({ intern, oldestIds, trustsService }: ContextsOptions): Contexts {
+export function createContexts({ intern, internName, oldestIds, trustsService }: ContextsOptions): Contexts {
   const contexts = createReferenceTable<Owner>(CONTEXTS_MAX);
   let badFieldCount = 0;
   let lost = 0;
@@ -73,7 +75,8 @@ export function createContexts({ intern, oldestIds, trustsService }: ContextsOpt
       if (ids && contextId === 0) lost++;
       const service = trustsService(uid) ? marker.service : null;
       if (!ids && !service) return;
-      contexts.set(context_id, { ids, contextId, service, endedNs: Number.POSITIVE_INFINITY });
+      const serviceId = service ? internName(service) : 0;
+      contexts.set(context_id, { ids, contextId, service, serviceId, endedNs: Number.POSITIVE_INFINITY });
     },
     end(contextId, timeNs) {
       const owner = contexts.get(contextId);
@@ -89,6 +92,7 @@ export function createContexts({ intern, oldestIds, trustsService }: ContextsOpt
         owner.contextId = intern(owner.ids);
         if (owner.contextId === 0) return undefined;
       }
+      if (owner?.service && owner.serviceId < oldestIds.name) owner.serviceId = internName(owner.service);
       // A pool's thread keeps what created it for ever: it is only right while the creator still holds the context.
       if (owner && flags & CONTEXT_FLAGS.CONTEXT_INHERITED_THREAD && startNs >= owner.endedNs) return undefined;
       return owner;

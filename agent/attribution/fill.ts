@@ -1,7 +1,8 @@
 /** One loop for each source of a reference column. */
 import type { ColumnArray } from '../../bpf/schema/block.ts';
+import { CONTEXT_FLAGS } from '../../bpf/schema/common.ts';
 import { type DecodedBlock, type ReferenceField, recordOffset } from '../../bpf/schema/decoder.ts';
-import type { Contexts } from './contexts.ts';
+import type { Contexts, Owner } from './contexts.ts';
 import {
   INHERITED_FLAGS,
   QUALITY_EXACT,
@@ -67,22 +68,41 @@ export const fillTexts: Filler = ({ layout, columns }, { block }, { internName, 
   };
 };
 
+/** Whether the 64-bit ids at two words are the same. Neighbours mostly refer to one thing, which is then looked up once. */
+function isSame(words: Uint32Array, at: number, other: number): boolean {
+  return words[at] === words[other] && words[at + 1] === words[other + 1];
+}
+
 export const fillServices: Filler = ({ layout, columns }, { block }, { processes }) => {
   const services = block.columns.get(columns[0]!.name)!;
   return (words, offsets, count) => {
-    for (let i = 0; i < count; i++) services[i] = processes.of(u64At(words, offsets[i]! + layout.offset)).serviceId;
+    let lastAt = -1;
+    let serviceId = 0;
+    for (let i = 0; i < count; i++) {
+      const at = (offsets[i]! + layout.offset) >>> 2;
+      if (lastAt < 0 || !isSame(words, at, lastAt)) serviceId = processes.of(u64At(words, at << 2)).serviceId;
+      lastAt = at;
+      services[i] = serviceId;
+    }
   };
 };
 
 export const fillFiles: Filler = ({ layout, columns }, { block }, { files }) => {
   const ids = block.columns.get(columns[0]!.name)!;
   return (words, offsets, count) => {
-    for (let i = 0; i < count; i++) ids[i] = files.of(u64At(words, offsets[i]! + layout.offset));
+    let lastAt = -1;
+    let fileId = 0;
+    for (let i = 0; i < count; i++) {
+      const at = (offsets[i]! + layout.offset) >>> 2;
+      if (lastAt < 0 || !isSame(words, at, lastAt)) fileId = files.of(u64At(words, at << 2));
+      lastAt = at;
+      ids[i] = fileId;
+    }
   };
 };
 
 /** Runs after fillServices: a context that names a service wins over the process. */
-export const fillOwners: Filler = ({ layout, columns }, { block }, { contexts, internName }) => {
+export const fillOwners: Filler = ({ layout, columns }, { block }, { contexts }) => {
   const [ids, sources, qualities] = columns.map(({ name }) => block.columns.get(name)!) as [
     ColumnArray,
     ColumnArray,
@@ -90,16 +110,25 @@ export const fillOwners: Filler = ({ layout, columns }, { block }, { contexts, i
   ];
   const services = block.columns.get('service')!;
   return (words, offsets, count) => {
+    let lastAt = -1;
+    let lastFlags = 0;
+    let owner: Owner | undefined;
     for (let i = 0; i < count; i++) {
       const record = offsets[i]!;
+      const at = (record + layout.offset) >>> 2;
       const flags = words[(record + FLAGS_OFFSET) >>> 2]!;
-      const startNs = u64At(words, record + TIMESTAMP_OFFSET);
-      const owner = contexts.ownerAt(u64At(words, record + layout.offset), flags, startNs);
+      // Only what a thread inherits depends on the time.
+      const asBefore = flags === lastFlags && (flags & CONTEXT_FLAGS.CONTEXT_INHERITED_THREAD) === 0;
+      if (lastAt < 0 || !asBefore || !isSame(words, at, lastAt)) {
+        owner = contexts.ownerAt(u64At(words, at << 2), flags, u64At(words, record + TIMESTAMP_OFFSET));
+      }
+      lastAt = at;
+      lastFlags = flags;
       const inherited = flags & INHERITED_FLAGS;
       ids[i] = owner ? owner.contextId : 0;
       sources[i] = !owner ? SOURCE_NONE : inherited ? SOURCE_INHERITED : SOURCE_MARKER;
       qualities[i] = !owner ? QUALITY_NONE : inherited ? QUALITY_INHERITED : QUALITY_EXACT;
-      if (owner?.service) services[i] = internName(owner.service);
+      if (owner?.service) services[i] = owner.serviceId;
     }
   };
 };

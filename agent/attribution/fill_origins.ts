@@ -9,7 +9,7 @@ const COLUMNS_PER_SLOT = 3;
 const ORIGIN_COUNT_OFFSET = blockIo.layout.find(({ name }) => name === 'origin_count')!.offset;
 
 /** Runs last: several owners take back the one that the queueing task's context gave. */
-export const fillOrigins: Filler = ({ layout, columns }, decoded, { contexts, processes, internName }) => {
+export const fillOrigins: Filler = ({ layout, columns }, decoded, { contexts, processes }) => {
   const { block, recordOffsets } = decoded;
   const rowContexts = block.columns.get('context')!;
   const rowQualities = block.columns.get('context_quality')!;
@@ -40,7 +40,7 @@ export const fillOrigins: Filler = ({ layout, columns }, decoded, { contexts, pr
         slot.bytes[2 * i] = words[(origin + ORIGIN_OFFSETS.bytes) >>> 2]!;
         slot.bytes[2 * i + 1] = 0;
         if (index >= originCount) continue;
-        slot.services[i] = owner?.service ? internName(owner.service) : processes.of(processId).serviceId;
+        slot.services[i] = owner?.service ? owner.serviceId : processes.of(processId).serviceId;
         slot.contexts[i] = owner ? owner.contextId : 0;
         if (slot.contexts[i] !== slots[0]!.contexts[i]) shared = true;
       }

@@ -4,8 +4,6 @@
  *   marker = "KREPLAY1" SP ["proc" SP] (fields / "end") [LF]
  *   field  = key "=" value           key: txn trace span tp svc x-...; value percent-encoded, no space
  */
-import { z } from 'zod';
-
 const MAGIC = 'KREPLAY1';
 
 /** The whole line, its LF included, as the kernel side accepts it in one write. */
@@ -20,17 +18,15 @@ export interface Marker {
   badFields: number;
 }
 
-/** W3C Trace Context, 3.2.2.3: lower-case hex, not all zero. */
-export const traceIdSchema = z
-  .string()
-  .regex(/^[0-9a-f]{32}$/)
-  .refine((id) => !/^0+$/.test(id));
-const spanIdSchema = z
-  .string()
-  .regex(/^[0-9a-f]{16}$/)
-  .refine((id) => !/^0+$/.test(id));
+/** W3C Trace Context, 3.2.2.3 and 3.2.2.4: lower-case hex, not all zero. */
+const traceIdPattern = /^(?!0+$)[0-9a-f]{32}$/;
+const spanIdPattern = /^(?!0+$)[0-9a-f]{16}$/;
 /** Version ff is forbidden: W3C Trace Context, 3.2.2.1. */
 const traceParentPattern = /^(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}$/;
+
+export function isTraceId(text: string): boolean {
+  return traceIdPattern.test(text);
+}
 
 /** Null when the line is no marker. The last of a repeated key wins; unknown keys are ignored. */
 export function parseMarker(line: string): Marker | null {
@@ -52,24 +48,28 @@ function applyField(marker: Marker, field: string): void {
   } else if (key === 'svc') {
     marker.service = value;
   } else if (key === 'trace') {
-    if (traceIdSchema.safeParse(value).success) marker.traceId = value;
+    if (isTraceId(value)) marker.traceId = value;
     else marker.badFields++;
   } else if (key === 'span') {
-    if (spanIdSchema.safeParse(value).success) marker.spanId = value;
+    if (spanIdPattern.test(value)) marker.spanId = value;
     else marker.badFields++;
   } else if (key === 'tp') {
     const parts = traceParentPattern.exec(value);
-    if (parts && traceIdSchema.safeParse(parts[1]).success && spanIdSchema.safeParse(parts[2]).success) {
+    if (parts && isTraceId(parts[1]!) && spanIdPattern.test(parts[2]!)) {
       marker.traceId = parts[1]!;
       marker.spanId = parts[2]!;
     } else marker.badFields++;
   }
 }
 
+/** Mostly: nothing that is forbidden, nothing to decode. */
+const PLAIN = /^[\x21-\x24\x26-\x7e]*$/;
+
 /** What the grammar forbids in a value: control characters and space. */
 const FORBIDDEN = /[^\u0021-\u007e\u0080-\u{10ffff}]/u;
 
 function decodeValue(value: string): string | null {
+  if (PLAIN.test(value)) return value;
   if (FORBIDDEN.test(value)) return null;
   try {
     return decodeURIComponent(value);

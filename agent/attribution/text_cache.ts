@@ -18,19 +18,28 @@ export function createTextCache(
   const keys = new Uint32Array(SLOTS * width);
   /** 0: an empty slot, or a text that the recording could not take just then; those too old are asked for again. */
   const ids = new Uint32Array(SLOTS);
+  /** Neighbours mostly have the same text. */
+  let lastSlot = 0;
+
+  function holds(slot: number, words: Uint32Array, at: number): boolean {
+    if (ids[slot]! < oldestIds.name) return false;
+    const key = slot * width;
+    for (let i = 0; i < width; i++) if (keys[key + i] !== words[at + i]) return false;
+    return true;
+  }
+
   return {
     idAt(words, offset) {
       const at = offset >>> 2;
+      if (holds(lastSlot, words, at)) return ids[lastSlot]!;
       let hash = 0;
       for (let i = 0; i < width; i++) hash = Math.imul(hash ^ words[at + i]!, 0x9e3779b1);
       const slot = (hash >>> 16) % SLOTS;
-      const key = slot * width;
-      let same = ids[slot]! >= oldestIds.name;
-      for (let i = 0; same && i < width; i++) same = keys[key + i] === words[at + i];
-      if (!same) {
+      if (!holds(slot, words, at)) {
         ids[slot] = intern(readText(new DataView(words.buffer, words.byteOffset), offset, size));
-        for (let i = 0; i < width; i++) keys[key + i] = words[at + i]!;
+        keys.set(words.subarray(at, at + width), slot * width);
       }
+      lastSlot = slot;
       return ids[slot]!;
     },
   };

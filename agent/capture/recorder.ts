@@ -26,6 +26,9 @@ const BUFFER_BYTES = 1 << 20;
 /** At most so many events are in it. */
 const BUFFER_ROWS_MAX = Math.floor(BUFFER_BYTES / Math.min(...EVENTS.map(({ size }) => size)));
 
+/** Asking each program for its misses takes the kernel half a millisecond. */
+const MISSES_LOOK_NS = 1_000_000_000n;
+
 export interface Recorder {
   /**
    * Moves what the rings hold into the recording's open part. Gives the bytes that the event ring held; undefined while
@@ -50,7 +53,12 @@ export interface RecorderOptions {
 
 export function createRecorder({ probes, writer, clock, isOwnProcess, trustsService }: RecorderOptions): Recorder {
   const { oldestIds } = writer;
-  const contexts: Contexts = createContexts({ intern: writer.contextId, oldestIds, trustsService });
+  const contexts: Contexts = createContexts({
+    intern: writer.contextId,
+    internName: writer.nameId,
+    oldestIds,
+    trustsService,
+  });
   const processes = createProcesses({ intern: writer.nameId, oldestIds, isOwn: isOwnProcess });
   const files = createFiles(writer.fileId);
   const definitions = createDefinitionStream(probes.definitions, { contexts, processes, files });
@@ -68,7 +76,8 @@ export function createRecorder({ probes, writer, clock, isOwnProcess, trustsServ
   const words = new Uint32Array(buffer.buffer);
   const isKept = (record: Uint32Array, offset: number) => !resolver.isOwn(record, offset);
   let recursionMisses = 0n;
-  let lookedNs = clock.nowNs();
+  let missesLookedNs = clock.nowNs();
+  let lookedNs = missesLookedNs;
   let lookedBootNs = clock.bootNs();
   let eventCount = 0;
   let lossCount = 0;
@@ -82,23 +91,26 @@ export function createRecorder({ probes, writer, clock, isOwnProcess, trustsServ
   }
 
   function takeOwnLosses(): Loss[] {
-    const missed = probes.recursionMisses();
     const counts: [LossCause, number][] = [
       ['bad_record', decoder.takeBadRecords()],
       ['definition_lost', definitions.takeBadRecords() + contexts.takeLost()],
-      ['program_busy', Number(missed - recursionMisses)],
     ];
-    recursionMisses = missed;
     return counts.filter(([, count]) => count > 0).map(([cause, count]) => ({ cause, eventType: null, count }));
   }
 
-  function recordLosses(losses: readonly Loss[]): void {
-    const nowNs = clock.nowNs();
+  function recordLosses(losses: readonly Loss[], fromNs: bigint, toNs: bigint): void {
     for (const loss of losses) {
       lossCount += loss.count;
-      writer.recordLoss({ ...loss, fromNs: lookedNs, toNs: nowNs });
+      writer.recordLoss({ ...loss, fromNs, toNs });
     }
-    lookedNs = nowNs;
+  }
+
+  function recordMisses(nowNs: bigint): void {
+    const missed = probes.recursionMisses();
+    const count = Number(missed - recursionMisses);
+    if (count > 0) recordLosses([{ cause: 'program_busy', eventType: null, count }], missesLookedNs, nowNs);
+    recursionMisses = missed;
+    missesLookedNs = nowNs;
   }
 
   return {
@@ -115,7 +127,11 @@ export function createRecorder({ probes, writer, clock, isOwnProcess, trustsServ
         eventCount += decoder.decoded.block.rowCount;
         writer.append(decoder.decoded.block);
       }
-      recordLosses([...losses, ...takeOwnLosses()]);
+      const nowNs = clock.nowNs();
+      recordLosses([...losses, ...takeOwnLosses()], lookedNs, nowNs);
+      lookedNs = nowNs;
+      const isLookDue = nowNs - missesLookedNs >= MISSES_LOOK_NS || nowNs < missesLookedNs;
+      if (isLookDue || filled === 0) recordMisses(nowNs);
       return filled;
     },
     get eventCount() {

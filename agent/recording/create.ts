@@ -8,7 +8,7 @@ import { APPLICATION_ID, CREATE_TABLES, checkFormat, FORMAT_VERSION, isBlank, PA
 import { upgradeVersion1 } from './version_1.ts';
 
 /** A log of 4 MB: the pages that every flush changes are then copied to the main file once in many flushes. */
-const CHECKPOINT_PAGES = 8000;
+const CHECKPOINT_PAGES = 4000;
 
 /** Enough for what one commit touches: a writer reads little back. */
 const CACHE_KIBIBYTES = 4096;

@@ -29,8 +29,9 @@ export interface Dictionaries {
 }
 
 const fileKey = (path: string, kind: string) => `${kind}\n${path}`;
+/** The lengths, so that two contexts never have one key. */
 const contextKey = (transactionId: string | null, traceId: string | null, spanId: string | null) =>
-  JSON.stringify([transactionId, traceId, spanId]);
+  `${traceId?.length}.${spanId?.length} ${traceId}${spanId}${transactionId === null ? '' : `/${transactionId}`}`;
 
 export function createDictionaries(opened: OpenedRecording): Dictionaries {
   const names = new Dictionary<string>(opened.lastNameId);

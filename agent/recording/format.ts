@@ -13,7 +13,7 @@ const FORMAT_VERSION_MIN = 1;
  * Small pages: a flush on a quiet host changes the last page of a handful of tables, whatever it adds to them, and the
  * write-ahead log takes whole pages.
  */
-export const PAGE_BYTES = 512;
+export const PAGE_BYTES = 1024;
 
 export const CREATE_TABLES = `
 CREATE TABLE meta (

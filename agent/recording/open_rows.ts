@@ -3,6 +3,7 @@ import { type Block, newBlock } from '../../bpf/schema/block.ts';
 import { COLUMNS } from '../../bpf/schema/columns.ts';
 import type { NextIds } from './batch.ts';
 import { absentValues } from './codec/absent.ts';
+import { copyValues } from './codec/column_bytes.ts';
 import { type BlockRange, SEGMENT_ROWS_MAX } from './codec/encode_segment.ts';
 
 export interface OpenRows {
@@ -46,9 +47,11 @@ export function copyRows(rows: OpenRows, source: Block, range: BlockRange): void
     const from = eventType === 0 ? range.from : range.typeFrom[eventType]!;
     const to = eventType === 0 ? range.to : range.typeTo[eventType]!;
     if (from === to) continue;
-    const values = source.columns.get(name)?.subarray(from, to) ?? absentValues(column, to - from);
-    const target = block.columns.get(name)! as { set(values: unknown, offset: number): void };
-    target.set(values, eventType === 0 ? block.rowCount : block.typeCounts[eventType]!);
+    const target = block.columns.get(name)!;
+    const at = eventType === 0 ? block.rowCount : block.typeCounts[eventType]!;
+    const values = source.columns.get(name);
+    if (values) copyValues(values, from, to, target, at);
+    else copyValues(absentValues(column, to - from), 0, to - from, target, at);
   }
   for (let type = 0; type < block.typeCounts.length; type++) {
     block.typeCounts[type]! += range.typeTo[type]! - range.typeFrom[type]!;

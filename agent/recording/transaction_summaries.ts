@@ -33,6 +33,8 @@ const NO_SERVICES = Buffer.alloc(0);
 
 const SERVICES = 'SELECT services FROM transaction_summary WHERE transaction_key = ?';
 
+const LAST_KEY = 'SELECT coalesce(max(transaction_key), 0) FROM transaction_summary';
+
 interface Summary {
   transaction: ContextTransaction;
   eventCount: number;
@@ -55,15 +57,24 @@ export function summaryWriter(
   transactionOf: TransactionOf,
 ): (block: Block, range: BlockRange, numberAt: (row: number) => number) => void {
   const addSummary = database.prepare(ADD_SUMMARY);
+  const lastStoredKey = database.prepare<[], number>(LAST_KEY).pluck();
   const storedServices = database.prepare<[number], Buffer>(SERVICES).pluck();
   /** Services of the transactions that were written last, as they are stored. */
-  const written = new RecentMap<number, Uint32Array>(WRITTEN_MAX);
+  const written = new RecentMap<number, Buffer>(WRITTEN_MAX);
+  /** Keys grow: those above have no row yet. */
+  let lastKey = lastStoredKey.get()!;
 
-  function servicesOf(transactionKey: number, found: ReadonlySet<number>): Uint32Array {
-    const stored = written.get(transactionKey) ?? unpackIds(storedServices.get(transactionKey) ?? NO_SERVICES);
-    const all = [...found].every((id) => stored.includes(id))
-      ? stored
-      : Uint32Array.from(new Set([...stored, ...found]));
+  function storedBefore(transactionKey: number): Buffer {
+    if (transactionKey > lastKey) return NO_SERVICES;
+    return written.get(transactionKey) ?? storedServices.get(transactionKey) ?? NO_SERVICES;
+  }
+
+  function servicesOf(transactionKey: number, found: ReadonlySet<number>): Buffer {
+    let all = storedBefore(transactionKey);
+    lastKey = Math.max(lastKey, transactionKey);
+    const ids = all.length === 0 ? [] : [...unpackIds(all)];
+    const added = [...found].filter((id) => !ids.includes(id));
+    if (added.length > 0) all = packIds(Uint32Array.from([...ids, ...added]));
     written.set(transactionKey, all);
     return all;
   }
@@ -83,7 +94,7 @@ export function summaryWriter(
         numberAt(summary.lastRow),
         summary.transaction.transactionId,
         summary.transaction.traceId,
-        packIds(servicesOf(transactionKey, summary.services)),
+        servicesOf(transactionKey, summary.services),
       );
     }
   };
@@ -98,6 +109,9 @@ interface Pass {
   transactionOf: TransactionOf;
   /** Far smaller than what `transactionOf` searches; null: no transaction. */
   byContext: Map<number, Summary | null>;
+  /** Neighbouring rows mostly have the same owner. */
+  lastContext: number;
+  lastSummary: Summary | null;
 }
 
 function summarize(block: Block, range: BlockRange, transactionOf: TransactionOf): Map<number, Summary> {
@@ -110,6 +124,8 @@ function summarize(block: Block, range: BlockRange, transactionOf: TransactionOf
     summaries: new Map(),
     transactionOf,
     byContext: new Map(),
+    lastContext: 0,
+    lastSummary: null,
   };
   const eventType = block.columns.get('event_type')! as Uint8Array;
   const [ownContext, ownService] = [ids(OWN.context), ids(OWN.service)];
@@ -134,8 +150,12 @@ function summarize(block: Block, range: BlockRange, transactionOf: TransactionOf
 
 function addOwner(pass: Pass, row: number, context: number, service: number): void {
   if (context === 0) return;
-  const known = pass.byContext.get(context);
-  const summary = known === undefined ? addContext(pass, row, context) : known;
+  if (context !== pass.lastContext) {
+    const known = pass.byContext.get(context);
+    pass.lastSummary = known === undefined ? addContext(pass, row, context) : known;
+    pass.lastContext = context;
+  }
+  const summary = pass.lastSummary;
   if (summary === null) return;
   if (service !== 0 && service !== summary.lastService) {
     summary.services.add(service);

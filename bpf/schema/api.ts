@@ -3,8 +3,30 @@ import { z } from 'zod';
 import { blockIo } from './block_io.ts';
 import type { commonFields } from './common.ts';
 import type { ApiOf, Fields } from './define.ts';
+import type { ApiTypes, Kind } from './kinds.ts';
 import { ATTRIBUTION_QUALITIES, ATTRIBUTION_SOURCES, FILE_KINDS } from './owner.ts';
 import { sysWrite } from './sys_write.ts';
+
+/** A 64-bit integer: a bigint here, an exact JSON integer on the wire. */
+const int64 = () => z.bigint().meta({ type: 'integer', format: 'int64' });
+
+const originSchema = z.object({
+  service_name: z.string(),
+  transaction_id: z.string().nullable(),
+  bytes: int64(),
+});
+
+const SCHEMAS: { [Api in keyof ApiTypes]: (kind: Kind) => z.ZodType<ApiTypes[Api]> } = {
+  natural: () => z.int().nonnegative(),
+  integer: () => z.int(),
+  int64,
+  int64_or_null: () => int64().nullable(),
+  text: () => z.string(),
+  text_or_null: () => z.string().nullable(),
+  label: ({ labels }) => z.enum([...labels!.values()]),
+  origins: () => z.array(originSchema),
+  none: () => z.never(),
+};
 
 export const attributionSchema = z.object({
   source: z.enum(ATTRIBUTION_SOURCES),
@@ -33,9 +55,9 @@ export function apiName(fieldName: string, field: Fields[string]): string {
 function shape(fields: Fields): Record<string, z.ZodType> {
   return Object.fromEntries(
     Object.entries(fields)
-      .filter(([, field]) => !(field.kind.api instanceof z.ZodNever))
+      .filter(([, field]) => field.kind.api !== 'none')
       .flatMap(([name, field]) => [
-        [apiName(name, field), field.kind.api.meta({ description: field.doc })] as const,
+        [apiName(name, field), SCHEMAS[field.kind.api](field.kind).meta({ description: field.doc })] as const,
         ...(field.kind.name === 'file' ? [['file_kind', z.enum(FILE_KINDS)] as const] : []),
       ]),
   );

@@ -1,5 +1,4 @@
-import type { z } from 'zod';
-import { type CType, type Field, ORIGINS_MAX } from './kinds.ts';
+import { type ApiTypes, type CType, type Field, type Kind, ORIGINS_MAX } from './kinds.ts';
 
 export type Fields = Readonly<Record<string, Field>>;
 
@@ -61,7 +60,9 @@ export const ORIGIN_SIZE = C_SIZE['struct event_origin'];
 export const ORIGIN_OFFSETS = { context_id: 0, process_id: 8, bytes: 16, flags: 20 } as const;
 export { ORIGINS_MAX };
 
+type ApiValue<K extends Kind> = K extends Kind<'label', infer Label> ? Label : ApiTypes[K['api']];
+
 /** What a field is called in the API and has there, inferred from the definition. */
 export type ApiOf<F extends Fields> = {
-  [K in keyof F as F[K]['kind']['api'] extends z.ZodNever ? never : K]: z.infer<F[K]['kind']['api']>;
+  [K in keyof F as F[K]['kind']['api'] extends 'none' ? never : K]: ApiValue<F[K]['kind']>;
 };

@@ -2,7 +2,6 @@
  * What a field means, once: how the kernel lays it out (`c`), how the recording keeps it (`columns`) and what the API
  * says of it (`api`). A field has a kind, never a C type of its own, so the three can not disagree.
  */
-import { z } from 'zod';
 
 /** How one column's values lie in memory and on disk; the numbers are bits. */
 export type Storage = 'u8' | 'u16' | 'u32' | 'i32' | 'u64' | 'i64';
@@ -22,7 +21,32 @@ export interface ColumnSpec {
   encoding: Encoding;
 }
 
-export interface Kind<Api extends z.ZodType = z.ZodType> {
+/** A part of a request that one owner caused. */
+export interface Origin {
+  service_name: string;
+  transaction_id: string | null;
+  bytes: bigint;
+}
+
+/**
+ * What a value is in the API; api.ts has the schemas. Words, because the agent, which needs none of them, would pay 14 MB
+ * of memory a thread for zod.
+ */
+export interface ApiTypes {
+  natural: number;
+  integer: number;
+  int64: bigint;
+  int64_or_null: bigint | null;
+  text: string;
+  text_or_null: string | null;
+  /** One of the kind's labels. */
+  label: string;
+  origins: Origin[];
+  /** Not in the API. */
+  none: never;
+}
+
+export interface Kind<Api extends keyof ApiTypes = keyof ApiTypes, Label extends string = string> {
   readonly name: string;
   readonly c: { readonly type: CType; readonly count: number };
   readonly source: Source;
@@ -32,45 +56,42 @@ export interface Kind<Api extends z.ZodType = z.ZodType> {
   readonly columns: readonly ColumnSpec[];
   readonly api: Api;
   /** Enumerations: the number in the record -> the word in the API. */
-  readonly labels?: ReadonlyMap<number, string>;
+  readonly labels?: ReadonlyMap<number, Label>;
   /** The value that stands for "not known"; the API says null. */
   readonly unknown?: bigint;
 }
 
-export interface Field<Api extends z.ZodType = z.ZodType> {
-  readonly kind: Kind<Api>;
+export interface Field {
+  readonly kind: Kind;
   readonly doc: string;
 }
 
 const MAX_U64 = 2n ** 64n - 1n;
 
-/** A 64-bit integer: a bigint here, an exact JSON integer on the wire. */
-export const int64 = () => z.bigint().meta({ type: 'integer', format: 'int64' });
-
 function value(storage: Storage, encoding: Encoding = 'plain'): ColumnSpec[] {
   return [{ suffix: '', storage, encoding }];
 }
 
-function scalar<Api extends z.ZodType>(name: string, type: CType, columns: ColumnSpec[], api: Api): Kind<Api> {
+function scalar<Api extends keyof ApiTypes>(name: string, type: CType, columns: ColumnSpec[], api: Api): Kind<Api> {
   return { name, c: { type, count: 1 }, source: 'value', columns, api };
 }
 
-export const u16 = (doc: string) => ({ doc, kind: scalar('u16', '__u16', value('u16'), z.int().nonnegative()) });
-export const u32 = (doc: string) => ({ doc, kind: scalar('u32', '__u32', value('u32'), z.int().nonnegative()) });
-export const s32 = (doc: string) => ({ doc, kind: scalar('s32', '__s32', value('i32'), z.int()) });
-export const u64 = (doc: string) => ({ doc, kind: scalar('u64', '__u64', value('u64'), int64()) });
-export const s64 = (doc: string) => ({ doc, kind: scalar('s64', '__s64', value('i64'), int64()) });
+export const u16 = (doc: string) => ({ doc, kind: scalar('u16', '__u16', value('u16'), 'natural') });
+export const u32 = (doc: string) => ({ doc, kind: scalar('u32', '__u32', value('u32'), 'natural') });
+export const s32 = (doc: string) => ({ doc, kind: scalar('s32', '__s32', value('i32'), 'integer') });
+export const u64 = (doc: string) => ({ doc, kind: scalar('u64', '__u64', value('u64'), 'int64') });
+export const s64 = (doc: string) => ({ doc, kind: scalar('s64', '__s64', value('i64'), 'int64') });
 
 /** A number the kernel could not always learn: all ones in the record, null in the API. */
 export const optional_u64 = (doc: string) => ({
   doc,
-  kind: { ...scalar('optional_u64', '__u64', value('u64'), int64().nullable()), unknown: MAX_U64 },
+  kind: { ...scalar('optional_u64', '__u64', value('u64'), 'int64_or_null'), unknown: MAX_U64 },
 });
 
 /** Nanoseconds of CLOCK_BOOTTIME in the record; the recording and the API give the wall clock. */
 export const boot_time = (doc: string) => ({
   doc,
-  kind: { ...scalar('boot_time', '__u64', value('u64', 'delta'), int64()), source: 'boot_time' as const },
+  kind: { ...scalar('boot_time', '__u64', value('u64', 'delta'), 'int64'), source: 'boot_time' as const },
 });
 
 /** NUL-padded text, kept as a dictionary id. */
@@ -81,7 +102,7 @@ export const text = (size: number, doc: string) => ({
     c: { type: 'char' as const, count: size },
     source: 'text' as const,
     columns: value('u32'),
-    api: z.string(),
+    api: 'text' as const,
   },
 });
 
@@ -90,7 +111,7 @@ export function label<const Labels extends Record<string, number>>(labels: Label
   return {
     doc,
     kind: {
-      ...scalar('label', '__u32', value('u16'), z.enum(words)),
+      ...scalar('label', '__u32', value('u16'), 'label'),
       labels: new Map(words.map((word) => [labels[word]!, word] as const)),
     },
   };
@@ -109,7 +130,7 @@ export const context = (doc: string) => ({
       { suffix: '_source', storage: 'u8', encoding: 'plain' },
       { suffix: '_quality', storage: 'u8', encoding: 'plain' },
     ] satisfies ColumnSpec[],
-    api: z.never(),
+    api: 'none' as const,
   },
 });
 
@@ -122,7 +143,7 @@ export const process = (doc: string) => ({
     source: 'process' as const,
     columnName: 'service',
     columns: value('u32'),
-    api: z.never(),
+    api: 'none' as const,
   },
 });
 
@@ -135,24 +156,18 @@ export const file = (doc: string) => ({
     source: 'file' as const,
     columnName: 'file',
     columns: value('u32'),
-    api: z.string().nullable(),
+    api: 'text_or_null' as const,
   },
 });
 
 /** Only for the agent: no column, not in the API. */
 export const internal = (type: '__u16' | '__u32' | '__u64', doc: string) => ({
   doc,
-  kind: { name: 'internal', c: { type, count: 1 }, source: 'value' as const, columns: [], api: z.never() },
+  kind: { name: 'internal', c: { type, count: 1 }, source: 'value' as const, columns: [], api: 'none' as const },
 });
 
 /** At most this many owners of one request are named. */
 export const ORIGINS_MAX = 4;
-
-export const originSchema = z.object({
-  service_name: z.string(),
-  transaction_id: z.string().nullable(),
-  bytes: int64(),
-});
 
 const originColumns = Array.from({ length: ORIGINS_MAX }, (_, slot) => [
   { suffix: `_${slot}_service`, storage: 'u32', encoding: 'plain' },
@@ -168,6 +183,6 @@ export const origins = (doc: string) => ({
     c: { type: 'struct event_origin' as const, count: ORIGINS_MAX },
     source: 'origins' as const,
     columns: originColumns,
-    api: z.array(originSchema),
+    api: 'origins' as const,
   },
 });

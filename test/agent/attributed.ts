@@ -16,6 +16,7 @@ export function createAttribution(wallOffsetNs = 0n) {
   const oldestIds = { name: 1, context: 1 };
   const contexts = createContexts({
     oldestIds,
+    internName: names.intern,
     intern: ({ transactionId, traceId }) => transactions.intern(transactionId ?? traceId ?? ''),
     trustsService: (uid) => uid === 0,
   });

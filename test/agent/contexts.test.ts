@@ -10,9 +10,10 @@ const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736';
 
 function setUp() {
   const ids = createNames();
-  const oldestIds = { context: 1 };
+  const oldestIds = { context: 1, name: 1 };
   const contexts = createContexts({
     oldestIds,
+    internName: ids.intern,
     intern: ({ transactionId, traceId, spanId }) => ids.intern(JSON.stringify([transactionId, traceId, spanId])),
     trustsService: (uid) => uid === ROOT_UID,
   });
@@ -110,6 +111,16 @@ test('a number that has become too old for the recording is asked for again', ()
   expect(contexts.ownerAt(256, 0, 150)!.contextId).toBeGreaterThan(first);
 });
 
+test("a service's number that has become too old for the recording is asked for again", () => {
+  const { define, contexts, ids, oldestIds } = setUp();
+  define(256, 'svc=checkout');
+  const first = contexts.ownerAt(256, 0, 150)!.serviceId;
+  ids.forget();
+  oldestIds.name = first + 1;
+  const renewed = contexts.ownerAt(256, 0, 150)!.serviceId;
+  expect([renewed > first, ids.text(renewed)]).toEqual([true, 'checkout']);
+});
+
 test('when it is not known which contexts ended, none is believed by reference any longer', () => {
   const { define, contexts, transactionAt } = setUp();
   define(256, 'txn=order-1');
@@ -125,7 +136,8 @@ test('when it is not known which contexts ended, none is believed by reference a
 });
 
 test('a context that the recording has no room for is nobody, and counted', () => {
-  const contexts = createContexts({ intern: () => 0, oldestIds: { context: 1 }, trustsService: () => false });
+  const oldestIds = { context: 1, name: 1 };
+  const contexts = createContexts({ intern: () => 0, internName: () => 0, oldestIds, trustsService: () => false });
   contexts.define({ context_id: 256, time_ns: 100, uid: ROOT_UID }, 'KREPLAY1 txn=a\n');
   expect(contexts.ownerAt(256, 0, 150)).toBeUndefined();
   expect([contexts.takeLost(), contexts.takeLost()]).toEqual([1, 0]);

@@ -6,14 +6,14 @@
  *   group head   event type u16 (0: common), rows u16, body bytes u32, raw bytes u32 (0: the body is not compressed)
  *   raw body     for each column: id u16, bytes u32, and these bytes, see column_bytes.ts
  *
- * One zstd frame a column would compress no better, and a call costs 20 us whatever its size.
+ * One zstd frame a column would compress no better and cost more.
  */
-import { constants, crc32, zstdCompressSync } from 'node:zlib';
+import { crc32 } from 'node:zlib';
 import type { Block } from '../../../bpf/schema/block.ts';
 import type { Column } from '../../../bpf/schema/columns.ts';
 import { EVENTS } from '../../../bpf/schema/index.ts';
 import { absentValue } from './absent.ts';
-import { encodeColumn, encodedBytesMax, repeatsByte, STORAGE_WIDTH } from './column_bytes.ts';
+import { compressFrame, encodeColumn, encodedBytesMax, repeatsByte, STORAGE_WIDTH } from './column_bytes.ts';
 import { STORED_COLUMNS } from './pieces.ts';
 
 /** Rows of a segment at most; also the longest block that a scan gives. */
@@ -28,7 +28,6 @@ export const ENTRY_HEAD_BYTES = 6;
 
 /** Below this zstd gains nothing worth its call. */
 const COMPRESS_BYTES_MIN = 128;
-const ZSTD_LEVEL = { [constants.ZSTD_c_compressionLevel]: 1 };
 
 /** Rows [from, to) of a block, for the common columns and for each event type's own. */
 export interface BlockRange {
@@ -45,9 +44,19 @@ interface Group {
 
 const ABSENT_BYTE = new Map(STORED_COLUMNS.map((column) => [column.name, absentValue(column) === 0n ? 0 : 0xff]));
 
+/** Where all encoders of a thread work: the columns of a group, and the blob that they give. */
+let memory: { raw: Buffer; blob: Buffer } | undefined;
+
+function sharedMemory(): { raw: Buffer; blob: Buffer } {
+  const rawBytes = STORED_COLUMNS.reduce((sum, column) => sum + columnBytesMax(column), 0);
+  const headBytes = HEAD_BYTES + (EVENTS.length + 1) * GROUP_HEAD_BYTES;
+  memory ??= { raw: Buffer.allocUnsafeSlow(rawBytes), blob: Buffer.allocUnsafeSlow(headBytes + rawBytes) };
+  return memory;
+}
+
 /**
- * Gives a function that encodes some columns of a range of a block; it owns the memory that it works in. The checksum
- * begins with `seed`, so that a blob is only right in its place.
+ * Gives a function that encodes some columns of a range of a block. The checksum begins with `seed`, so that a blob is
+ * only right in its place. The blob is valid until the next one of this thread is encoded.
  */
 export function segmentEncoder(
   columnIds: ReadonlyMap<string, number>,
@@ -56,68 +65,68 @@ export function segmentEncoder(
   const groups: Group[] = [0, ...EVENTS.map((event) => event.id)]
     .map((eventType) => ({ eventType, columns: columns.filter((column) => column.eventType === eventType) }))
     .filter((group) => group.columns.length > 0);
-  const scratch = Buffer.alloc(Math.max(...groups.map((group) => rawBytesMax(group.columns))));
+  const { raw, blob } = sharedMemory();
   return (block, range, seed = 0) => {
-    const heads: Buffer[] = [];
-    const bodies: Uint8Array[] = [];
-    for (const group of groups) {
-      const { eventType } = group;
-      const from = eventType === 0 ? range.from : range.typeFrom[eventType]!;
-      const to = eventType === 0 ? range.to : range.typeTo[eventType]!;
+    const rows = groups.map(({ eventType }) => rowsOf(range, eventType));
+    const groupCount = rows.filter(({ from, to }) => to > from).length;
+    blob.writeUInt16LE(range.to - range.from, 4);
+    blob.writeUInt16LE(groupCount, 6);
+    let head = HEAD_BYTES;
+    let end = HEAD_BYTES + groupCount * GROUP_HEAD_BYTES;
+    for (const [i, group] of groups.entries()) {
+      const { from, to } = rows[i]!;
       if (to === from) continue;
-      const raw = encodeGroup(group, block, from, to, columnIds, scratch);
-      const packed = raw.length < COMPRESS_BYTES_MIN ? undefined : compress(raw);
-      const compressed = packed !== undefined && packed.length < raw.length;
-      // The next group is made in the same memory.
-      const body = compressed ? packed : Uint8Array.from(raw);
-      const head = Buffer.alloc(GROUP_HEAD_BYTES);
-      head.writeUInt16LE(eventType, 0);
-      head.writeUInt16LE(to - from, 2);
-      head.writeUInt32LE(body.length, 4);
-      head.writeUInt32LE(compressed ? raw.length : 0, 8);
-      heads.push(head);
-      bodies.push(body);
+      const rawBytes = encodeGroup(group, block, from, to, columnIds, raw);
+      const packedBytes = compress(raw.subarray(0, rawBytes), blob, end);
+      if (packedBytes === 0) raw.copy(blob, end, 0, rawBytes);
+      const bodyBytes = packedBytes || rawBytes;
+      blob.writeUInt16LE(group.eventType, head);
+      blob.writeUInt16LE(to - from, head + 2);
+      blob.writeUInt32LE(bodyBytes, head + 4);
+      blob.writeUInt32LE(packedBytes === 0 ? 0 : rawBytes, head + 8);
+      head += GROUP_HEAD_BYTES;
+      end += bodyBytes;
     }
-    const start = Buffer.alloc(HEAD_BYTES);
-    start.writeUInt16LE(range.to - range.from, 4);
-    start.writeUInt16LE(heads.length, 6);
-    const data = Buffer.concat([start, ...heads, ...bodies]);
-    data.writeUInt32LE(crc32(data.subarray(4), seed), 0);
-    return data;
+    blob.writeUInt32LE(crc32(blob.subarray(4, end), seed), 0);
+    return blob.subarray(0, end);
   };
 }
 
-function rawBytesMax(columns: readonly Column[]): number {
-  return columns.reduce(
-    (sum, { storage }) => sum + encodedBytesMax(SEGMENT_ROWS_MAX, STORAGE_WIDTH[storage]) + ENTRY_HEAD_BYTES,
-    0,
-  );
+function rowsOf(range: BlockRange, eventType: number): { from: number; to: number } {
+  if (eventType === 0) return range;
+  return { from: range.typeFrom[eventType]!, to: range.typeTo[eventType]! };
 }
 
-function compress(raw: Uint8Array): Buffer {
-  // One chunk of the right size: by default Node deflates into 16 KiB pieces and joins them.
-  return zstdCompressSync(raw, { params: ZSTD_LEVEL, pledgedSrcSize: raw.length, chunkSize: raw.length + 1024 });
+function columnBytesMax({ storage }: Column): number {
+  return encodedBytesMax(SEGMENT_ROWS_MAX, STORAGE_WIDTH[storage]) + ENTRY_HEAD_BYTES;
 }
 
+/** Bytes written; 0 when they would not be fewer. */
+function compress(raw: Uint8Array, output: Buffer, offset: number): number {
+  if (raw.length < COMPRESS_BYTES_MIN) return 0;
+  return compressFrame(raw, output.subarray(0, offset + raw.length - 1), offset);
+}
+
+/** Gives the bytes that it wrote to `raw`. */
 function encodeGroup(
   { columns }: Group,
   block: Block,
   from: number,
   to: number,
   columnIds: ReadonlyMap<string, number>,
-  scratch: Buffer,
-): Uint8Array {
+  raw: Buffer,
+): number {
   let end = 0;
   for (const { name, encoding } of columns) {
     const values = block.columns.get(name);
     if (!values) continue;
     const start = end + ENTRY_HEAD_BYTES;
-    const next = encodeColumn(values.subarray(from, to), encoding, scratch, start);
+    const next = encodeColumn(values.subarray(from, to), encoding, raw, start);
     // What an absent column would read as needs not be stored.
-    if (repeatsByte(scratch, start, ABSENT_BYTE.get(name)!)) continue;
-    scratch.writeUInt16LE(columnIds.get(name)!, end);
-    scratch.writeUInt32LE(next - start, end + 2);
+    if (repeatsByte(raw, start, ABSENT_BYTE.get(name)!)) continue;
+    raw.writeUInt16LE(columnIds.get(name)!, end);
+    raw.writeUInt32LE(next - start, end + 2);
     end = next;
   }
-  return scratch.subarray(0, end);
+  return end;
 }
