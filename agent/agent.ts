@@ -13,7 +13,7 @@ import { type RetentionFlags, retentionLimits } from './retention_options.ts';
 
 /**
  * A look at how full the rings are costs next to nothing and comes often, because a burst of 2 M writes a second fills
- * 32 MiB in 160 ms. What a look finds is worth a turn when it is much, or old: an event can be queried within
+ * 16 MiB in 80 ms. What a look finds is worth a turn when it is much, or old: an event can be queried within
  * 250 ms of its end.
  */
 const LOOK_MS = 40;

@@ -11,7 +11,7 @@ interface AgentFlags extends RetentionFlags {
   trustServices: boolean;
 }
 
-const RING_MIB_DEFAULT = 32;
+const RING_MIB_DEFAULT = 16;
 /** The kernel rounds nothing: a ring is a power of two of pages, below 4 GiB. */
 const RING_MIB_MAX = 2048;
 

@@ -14,9 +14,9 @@ fi
 case ${1-} in
 exec) ;;
 agent | up)
-	# Recording makes much short-lived memory: what V8 and malloc would keep of it for later grows to 150 MB.
+	# Recording makes much short-lived memory: what V8 and malloc would keep of it for later grows to 100 MB.
 	export MALLOC_MMAP_THRESHOLD_=65536 MALLOC_TRIM_THRESHOLD_=131072
-	exec "$node" --no-maglev --max-semi-space-size=2 "$script" "$@"
+	exec "$node" --no-maglev --optimize-for-size --heap-growing-percent=30 "$script" "$@"
 	;;
 *)
 	exec "$node" --no-maglev "$script" "$@"

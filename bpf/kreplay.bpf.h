@@ -69,7 +69,7 @@ struct id_map {
 
 struct event_ring_map {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 32 << 20);
+	__uint(max_entries, 16 << 20);
 };
 
 struct definition_ring_map {

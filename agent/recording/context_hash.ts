@@ -1,17 +1,20 @@
-/** Finds contexts by transaction or trace: the hash, and the batches of which the table `context_hash` consists. */
+/**
+ * Finds contexts by transaction or trace: the hashes of their texts, as keys of a table that has nothing else.
+ *
+ *   key   group 16 bits | hash 32 bits | place 15 bits       context = group * 2^15 + place + 1
+ *
+ * Within a group keys are in the order of hashes, so a lookup asks each group once; new keys all go into the last group,
+ * a few hundred pages that are changed together. One index over all contexts would change a page at a random place
+ * of the whole file for every context.
+ */
 import type Database from 'better-sqlite3';
 
-/** Batch b holds the contexts b * size + 1 .. (b + 1) * size; those after the last batch are compared one by one. */
+/** Hashes are added for so many contexts at once; those behind the last batch are compared one by one. */
 export const BATCH_SIZE = 4096;
 
-/** So many neighbouring batches become one, with the number of the last: a lookup has to ask each batch. */
-const MERGED_BATCHES = 8;
-
-const ADD_MERGED = `
-INSERT INTO context_hash
-SELECT :last, hash, context_id FROM context_hash WHERE batch >= :first AND batch < :last ORDER BY hash, context_id`;
-
-const DELETE_MERGED = 'DELETE FROM context_hash WHERE batch >= :first AND batch < :last';
+const PLACE_BITS = 15;
+const GROUP_SHIFT = 32 + PLACE_BITS;
+const PLACE_MASK = 2 ** PLACE_BITS - 1;
 
 const BATCH_CONTEXTS = `
 SELECT context_id, transaction_id, trace_id
@@ -23,26 +26,38 @@ LIMIT ${BATCH_SIZE}`;
 /** A batch in one statement: each value is hash * BATCH_SIZE + place in the batch, which a double holds exactly. */
 const ADD_HASHES = `
 INSERT OR IGNORE INTO context_hash
-SELECT :batch, value / ${BATCH_SIZE}, :batch * ${BATCH_SIZE} + 1 + value % ${BATCH_SIZE}
+SELECT
+  (:after >> ${PLACE_BITS} << ${GROUP_SHIFT})
+  | (value / ${BATCH_SIZE} << ${PLACE_BITS})
+  | ((:after & ${PLACE_MASK}) + value % ${BATCH_SIZE})
 FROM json_each(:hashes)`;
 
-const BATCH_COUNT = 'SELECT coalesce(max(batch) + 1, 0) FROM context_hash';
+/** Contexts up to this one have their hashes in the table. */
+const HASHED = "SELECT coalesce((SELECT value FROM meta WHERE key = 'hashed_contexts'), 0)";
+const SET_HASHED = "INSERT OR REPLACE INTO meta VALUES ('hashed_contexts', CAST(? AS INTEGER))";
+
+/** SQL: where the keys of the group begin that an id is in. */
+export const groupStart = (contextId: string) => `((${contextId} - 1) >> ${PLACE_BITS} << ${GROUP_SHIFT})`;
+
+/** SQL: the context that a key stands for. */
+export const CONTEXT_OF_KEY = `((key >> ${GROUP_SHIFT} << ${PLACE_BITS}) + (key & ${PLACE_MASK}) + 1)`;
 
 const findContexts = (column: 'transaction_id' | 'trace_id') => `
-WITH RECURSIVE batches (batch) AS (
-  SELECT min(batch) FROM context_hash
+WITH RECURSIVE groups (number) AS (
+  SELECT min(key) >> ${GROUP_SHIFT} FROM context_hash
   UNION ALL
-  SELECT (SELECT min(batch) FROM context_hash WHERE batch > batches.batch) FROM batches WHERE batch IS NOT NULL
-)
+  SELECT number + 1 FROM groups WHERE number < (SELECT max(key) >> ${GROUP_SHIFT} FROM context_hash)
+),
+starts (start) AS (SELECT (number << ${GROUP_SHIFT}) | (:hash << ${PLACE_BITS}) FROM groups)
 SELECT context.context_id, context.transaction_key
-FROM batches
-CROSS JOIN context_hash ON context_hash.batch = batches.batch AND context_hash.hash = :hash
-JOIN context ON context.context_id = context_hash.context_id
+FROM starts
+CROSS JOIN context_hash ON key BETWEEN start AND start + ${PLACE_MASK}
+JOIN context ON context.context_id = ${CONTEXT_OF_KEY}
 WHERE context.${column} = :text
 UNION
 SELECT context_id, transaction_key
 FROM context
-WHERE context_id > :batchCount * ${BATCH_SIZE} AND ${column} = :text`;
+WHERE context_id > (${HASHED}) AND ${column} = :text`;
 
 /** FNV-1a over UTF-16 code units, 32 bit. */
 function textHash(text: string): number {
@@ -53,25 +68,21 @@ function textHash(text: string): number {
 
 /** Gives a function that writes the batches that are complete; it runs inside the flush's transaction. */
 export function hashWriter(database: Database.Database): (lastContextId: number) => void {
-  const batchCount = database.prepare<[], number>(BATCH_COUNT).pluck();
+  const hashed = database.prepare<[], number>(HASHED).pluck();
+  const setHashed = database.prepare(SET_HASHED);
   const batchContexts = database.prepare<[object], [number, string | null, string | null]>(BATCH_CONTEXTS).raw();
   const addHashes = database.prepare(ADD_HASHES);
-  const addMerged = database.prepare(ADD_MERGED);
-  const deleteMerged = database.prepare(DELETE_MERGED);
   return (lastContextId) => {
-    for (let batch = batchCount.get()!; (batch + 1) * BATCH_SIZE <= lastContextId; batch++) {
+    for (let after = hashed.get()!; after + BATCH_SIZE <= lastContextId; after += BATCH_SIZE) {
       const hashes: number[] = [];
-      for (const [contextId, transactionId, traceId] of batchContexts.all({ after: batch * BATCH_SIZE })) {
-        const place = contextId - 1 - batch * BATCH_SIZE;
+      for (const [contextId, transactionId, traceId] of batchContexts.all({ after })) {
+        const place = contextId - 1 - after;
         if (transactionId !== null) hashes.push(textHash(transactionId) * BATCH_SIZE + place);
         if (traceId !== null) hashes.push(textHash(traceId) * BATCH_SIZE + place);
       }
-      // Sorted, so that the pages are written once and full; as doubles, which need no comparator.
-      addHashes.run({ batch, hashes: JSON.stringify(Array.from(Float64Array.from(hashes).sort())) });
-      if ((batch + 1) % MERGED_BATCHES !== 0) continue;
-      const merged = { first: batch + 1 - MERGED_BATCHES, last: batch };
-      addMerged.run(merged);
-      deleteMerged.run(merged);
+      // Sorted, so that each page is changed once; as doubles, which need no comparator.
+      addHashes.run({ after, hashes: JSON.stringify(Array.from(Float64Array.from(hashes).sort())) });
+      setHashed.run(after + BATCH_SIZE);
     }
   };
 }
@@ -85,7 +96,6 @@ export function contextFinder(
   database: Database.Database,
   column: 'transaction_id' | 'trace_id',
 ): (text: string) => FoundContext[] {
-  const batchCount = database.prepare<[], number>(BATCH_COUNT).pluck();
   const find = database.prepare<[object], FoundContext>(findContexts(column));
-  return (text) => find.all({ batchCount: batchCount.get()!, hash: textHash(text), text });
+  return (text) => find.all({ hash: textHash(text), text });
 }

@@ -11,7 +11,7 @@ import { upgradeVersion1 } from './version_1.ts';
 const CHECKPOINT_PAGES = 4000;
 
 /** Enough for what one commit touches: a writer reads little back. */
-const CACHE_KIBIBYTES = 4096;
+const CACHE_KIBIBYTES = 2048;
 
 /** A reader may hold a lock for the moment in which it recovers a log. */
 const BUSY_TIMEOUT_MS = 1000;

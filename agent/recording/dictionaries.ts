@@ -4,6 +4,9 @@ import type { Batch, ContextRow, FileRow, NextIds, OpenedRecording } from './bat
 import { Dictionary, IDS_IN_USE_MAX } from './dictionary.ts';
 import { RecentMap } from './recent_map.ts';
 
+/** Mostly a context is used once, and its text is long. */
+export const CONTEXTS_KNOWN_MAX = 8192;
+
 export interface ContextText {
   transactionId: string | null;
   traceId: string | null;
@@ -36,7 +39,7 @@ const contextKey = (transactionId: string | null, traceId: string | null, spanId
 export function createDictionaries(opened: OpenedRecording): Dictionaries {
   const names = new Dictionary<string>(opened.lastNameId);
   const files = new Dictionary<FileRow>(opened.lastFileId);
-  const contexts = new Dictionary<ContextRow>(opened.lastContextId);
+  const contexts = new Dictionary<ContextRow>(opened.lastContextId, CONTEXTS_KNOWN_MAX);
   const transactionKeys = new RecentMap<string, number>(IDS_IN_USE_MAX);
 
   for (const { id, entry } of opened.names) names.remember(entry, id);

@@ -15,13 +15,15 @@ const RENEW_AFTER = IDS_IN_USE_MAX / 2;
 const PENDING_MAX = 65_536;
 
 export class Dictionary<Entry> {
-  readonly #known = new RecentMap<string, number>(IDS_IN_USE_MAX);
+  readonly #known: RecentMap<string, number>;
   #pending: Entry[] = [];
   #takenCount = 0;
   #nextId: number;
 
-  constructor(lastId: number) {
+  /** `knownMax`: entries that are remembered; a forgotten one that comes back gets another id. */
+  constructor(lastId: number, knownMax = IDS_IN_USE_MAX) {
     this.#nextId = lastId + 1;
+    this.#known = new RecentMap(knownMax);
   }
 
   get nextId(): number {

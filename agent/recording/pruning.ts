@@ -5,7 +5,7 @@
  */
 import type Database from 'better-sqlite3';
 import type { NextIds } from './batch.ts';
-import { BATCH_SIZE } from './context_hash.ts';
+import { CONTEXT_OF_KEY, groupStart } from './context_hash.ts';
 import { IDS_IN_USE_MAX } from './dictionary.ts';
 import type { IdRange, Pinned } from './pinned_segments.ts';
 
@@ -27,10 +27,11 @@ WHERE context_id >= :from AND context_id < :end
   AND NOT EXISTS (SELECT 1 FROM segment_context WHERE segment_context.context_id = context.context_id)`,
 ];
 
+/** Group by group. */
 const PRUNE_HASHES = `
 DELETE FROM context_hash
-WHERE batch >= :from / ${BATCH_SIZE} AND batch < (:end - 1) / ${BATCH_SIZE}
-  AND NOT EXISTS (SELECT 1 FROM context WHERE context.context_id = context_hash.context_id)`;
+WHERE key >= ${groupStart(':from')} AND key < ${groupStart(':end')}
+  AND NOT EXISTS (SELECT 1 FROM context WHERE context.context_id = ${CONTEXT_OF_KEY})`;
 
 /** A transaction whose events are gone; in pinned segments there may be some of one that is not pinned itself. */
 const PRUNE_SUMMARIES = `

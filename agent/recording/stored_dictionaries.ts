@@ -2,6 +2,7 @@
 import type Database from 'better-sqlite3';
 import type { Batch, ContextRow, FileRow, NextIds, OpenedRecording } from './batch.ts';
 import { hashWriter } from './context_hash.ts';
+import { CONTEXTS_KNOWN_MAX } from './dictionaries.ts';
 import { IDS_IN_USE_MAX } from './dictionary.ts';
 import { RecentMap } from './recent_map.ts';
 
@@ -43,7 +44,7 @@ export function openStoredDictionaries(database: Database.Database): StoredDicti
   const stored = database.prepare<[number], ContextTransaction | { transactionId: null }>(TRANSACTION);
   const writeHashes = hashWriter(database);
   /** Null for a context without one. */
-  const transactions = new RecentMap<number, ContextTransaction | null>(IDS_IN_USE_MAX);
+  const transactions = new RecentMap<number, ContextTransaction | null>(CONTEXTS_KNOWN_MAX);
   const last = {
     name: lastId('name', 'name_id'),
     file: lastId('file', 'file_id'),

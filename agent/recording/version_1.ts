@@ -14,8 +14,8 @@ const VIEWS: Readonly<Record<string, string>> = {
 SELECT summary.*, 0 AS last_number, transaction_id, trace_id
 FROM main.transaction_summary AS summary JOIN main.context ON context_id = summary.transaction_key`,
   pin: "SELECT '' AS transaction_id, 0 AS from_ns, 0 AS to_ns, 0 AS pinned_ns WHERE false",
-  // Its batches are smaller: contexts are compared one by one.
-  context_hash: 'SELECT 0 AS batch, 0 AS hash, 0 AS context_id WHERE false',
+  // It has other hashes: contexts are compared one by one.
+  context_hash: 'SELECT 0 AS key WHERE false',
   clock: 'SELECT *, 0 AS suspended_ns FROM main.clock',
 };
 
@@ -34,7 +34,10 @@ UPDATE transaction_summary SET
   )
 WHERE EXISTS (SELECT 1 FROM context WHERE context_id = transaction_key);
 ALTER TABLE clock ADD COLUMN suspended_ns INTEGER NOT NULL DEFAULT 0;
-DELETE FROM context_hash;
+DROP TABLE context_hash;
+CREATE TABLE context_hash (
+  key INTEGER PRIMARY KEY
+) STRICT;
 CREATE TABLE segment_piece (
   piece_key INTEGER PRIMARY KEY,
   data BLOB NOT NULL

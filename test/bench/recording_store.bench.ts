@@ -18,10 +18,10 @@ const EVENTS = 1_000_000;
 /** Enough for the longest ones and for the transactions that are read. */
 const EVENTS_MIN = 500_000;
 const TRANSACTIONS_READ = 200;
-/** The agent flushes ten times a second. */
-const BUSY = { eventsPerSecond: 10_000, eventsPerFlush: 1000 };
+/** The agent flushes six times a second. */
+const BUSY = { eventsPerSecond: 10_000, eventsPerFlush: 1600 };
 /** A minute of a host on which less happens. */
-const QUIET = { events: 60_000, eventsPerSecond: 1000, eventsPerFlush: 100 };
+const QUIET = { events: 60_000, eventsPerSecond: 1000, eventsPerFlush: 160 };
 
 const FILE_BYTES_MAX = 12;
 const WRITTEN_PER_STORED_MAX = 3;
