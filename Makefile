@@ -12,11 +12,11 @@ BPF_VARIANTS := kreplay kreplay_cast #
 BPF_HEADERS := $(wildcard bpf/*.bpf.h) bpf/gen/events.h
 BPF_CFLAGS := -target bpf -D__TARGET_ARCH_x86 -g -O2 -Wall -Wextra -Werror -Wno-unused-parameter \
 	-I/usr/include/x86_64-linux-gnu -Ibpf
-CODEC := agent/recording/codec/native
-CODEC_CXXFLAGS := -std=c++20 -O3 -fPIC -fvisibility=hidden -fno-exceptions -Wall -Wextra -DNAPI_VERSION=9 \
-	-DNAPI_DISABLE_CPP_EXCEPTIONS -DNODE_API_SWALLOW_UNTHROWABLE_EXCEPTIONS -DNODE_GYP_MODULE_NAME=column_codec \
+COLUMNS := native/columns
+COLUMNS_CXXFLAGS := -std=c++20 -O3 -fPIC -fvisibility=hidden -fno-exceptions -Wall -Wextra -DNAPI_VERSION=9 \
+	-DNAPI_DISABLE_CPP_EXCEPTIONS -DNODE_API_SWALLOW_UNTHROWABLE_EXCEPTIONS -DNODE_GYP_MODULE_NAME=columns \
 	-isystem node_modules/node-addon-api -isystem node_modules/node-api-headers/include
-C_SOURCES = $(wildcard bpf/*.bpf.[ch] native/src/*.cc native/src/*.h native/src/*.c $(CODEC)/*.cc $(CODEC)/*.h test/*/*.c)
+C_SOURCES = $(wildcard bpf/*.bpf.[ch] native/src/*.cc native/src/*.h native/src/*.c $(COLUMNS)/*.cc $(COLUMNS)/*.h test/*/*.c)
 
 # Debian packages, each beside a command or file that shows that it is there.
 BUILD_PACKAGES := clang:/usr/bin/clang g++:/usr/bin/g++ bpftool:/usr/sbin/bpftool \
@@ -62,13 +62,13 @@ build/bpf/kreplay_cast/%.o: bpf/%.bpf.c $(BPF_HEADERS)
 $(BPF_VARIANTS:%=build/bpf/%.bpf.o): build/bpf/%.bpf.o: $$(addprefix build/bpf/%/,$$(addsuffix .o,$(BPF_PROGRAMS)))
 	$(Q)/usr/sbin/bpftool gen object $@ $^
 
-native: setup build/column_codec.node ## compile the addons
+native: setup build/columns.node ## compile the addons
 	$(Q)$(MAKE) --no-print-directory -C native
 
-build/column_codec.node: $(wildcard $(CODEC)/*.cc $(CODEC)/*.h) | setup
+build/columns.node: $(wildcard $(COLUMNS)/*.cc $(COLUMNS)/*.h) | setup
 	@mkdir -p $(@D)
 	@echo "  CXX      $@"
-	$(Q)g++ $(CODEC_CXXFLAGS) -shared -o $@.tmp $(CODEC)/*.cc -l:libzstd.a -Wl,--exclude-libs,ALL -Wl,-Bsymbolic -Wl,-z,relro,-z,now -static-libstdc++ -static-libgcc
+	$(Q)g++ $(COLUMNS_CXXFLAGS) -shared -o $@.tmp $(COLUMNS)/*.cc -l:libzstd.a -Wl,--exclude-libs,ALL -Wl,-Bsymbolic -Wl,-z,relro,-z,now -static-libstdc++ -static-libgcc
 	$(Q)mv $@.tmp $@
 
 gen: setup ## write the generated files again: bpf/gen/events.h, tables of README.md

@@ -99,6 +99,7 @@ const ANYTHING = '*';
 const WALLS: Record<string, readonly string[]> = {
   'kreplay.ts': ['agent', 'daemon', 'commander', 'node:'],
   'bpf/schema': ['bpf/schema', 'zod'],
+  'bpf/schema/native_columns.ts': ['bpf/schema', 'node:'],
   'bpf/schema/generate.ts': ['bpf/schema', 'node:'],
   native: ['native', 'node:'],
   agent: ['agent', 'bpf/schema', 'libbpf-ts', 'commander', 'zod', 'node:'],

@@ -1,20 +1,19 @@
 /**
  * Finds contexts by transaction or trace: the hashes of their texts, as keys of a table that has nothing else.
  *
- *   key   group 16 bits | hash 32 bits | place 15 bits       context = group * 2^15 + place + 1
+ *   key   batch 18 bits | hash 32 bits | place 13 bits       context = batch * 2^13 + place + 1
  *
- * Within a group keys are in the order of hashes, so a lookup asks each group once; new keys all go into the last group,
- * a few hundred pages that are changed together. One index over all contexts would change a page at a random place
- * of the whole file for every context.
+ * Within a batch keys are in the order of hashes, so a lookup asks each batch once. One index over all contexts would
+ * change a page at a random place of the file for every context; a batch is appended.
  */
 import type Database from 'better-sqlite3';
 
-/** Hashes are added for so many contexts at once; those behind the last batch are compared one by one. */
-export const BATCH_SIZE = 4096;
-
-const PLACE_BITS = 15;
-const GROUP_SHIFT = 32 + PLACE_BITS;
+const PLACE_BITS = 13;
+const BATCH_SHIFT = 32 + PLACE_BITS;
 const PLACE_MASK = 2 ** PLACE_BITS - 1;
+
+/** Contexts behind the last batch are compared one by one. */
+export const BATCH_SIZE = 2 ** PLACE_BITS;
 
 const BATCH_CONTEXTS = `
 SELECT context_id, transaction_id, trace_id
@@ -23,32 +22,29 @@ WHERE context_id > :after
 ORDER BY context_id
 LIMIT ${BATCH_SIZE}`;
 
-/** A batch in one statement: each value is hash * BATCH_SIZE + place in the batch, which a double holds exactly. */
+/** A batch in one statement: each value is a key without its batch, which a double holds exactly. */
 const ADD_HASHES = `
 INSERT OR IGNORE INTO context_hash
-SELECT
-  (:after >> ${PLACE_BITS} << ${GROUP_SHIFT})
-  | (value / ${BATCH_SIZE} << ${PLACE_BITS})
-  | ((:after & ${PLACE_MASK}) + value % ${BATCH_SIZE})
+SELECT (:after >> ${PLACE_BITS} << ${BATCH_SHIFT}) | value
 FROM json_each(:hashes)`;
 
 /** Contexts up to this one have their hashes in the table. */
 const HASHED = "SELECT coalesce((SELECT value FROM meta WHERE key = 'hashed_contexts'), 0)";
 const SET_HASHED = "INSERT OR REPLACE INTO meta VALUES ('hashed_contexts', CAST(? AS INTEGER))";
 
-/** SQL: where the keys of the group begin that an id is in. */
-export const groupStart = (contextId: string) => `((${contextId} - 1) >> ${PLACE_BITS} << ${GROUP_SHIFT})`;
+/** SQL: where the keys of the batch begin that an id is in. */
+export const batchStart = (contextId: string) => `((${contextId} - 1) >> ${PLACE_BITS} << ${BATCH_SHIFT})`;
 
 /** SQL: the context that a key stands for. */
-export const CONTEXT_OF_KEY = `((key >> ${GROUP_SHIFT} << ${PLACE_BITS}) + (key & ${PLACE_MASK}) + 1)`;
+export const CONTEXT_OF_KEY = `((key >> ${BATCH_SHIFT} << ${PLACE_BITS}) + (key & ${PLACE_MASK}) + 1)`;
 
 const findContexts = (column: 'transaction_id' | 'trace_id') => `
-WITH RECURSIVE groups (number) AS (
-  SELECT min(key) >> ${GROUP_SHIFT} FROM context_hash
+WITH RECURSIVE batches (batch) AS (
+  SELECT min(key) >> ${BATCH_SHIFT} FROM context_hash
   UNION ALL
-  SELECT number + 1 FROM groups WHERE number < (SELECT max(key) >> ${GROUP_SHIFT} FROM context_hash)
+  SELECT batch + 1 FROM batches WHERE batch < (SELECT max(key) >> ${BATCH_SHIFT} FROM context_hash)
 ),
-starts (start) AS (SELECT (number << ${GROUP_SHIFT}) | (:hash << ${PLACE_BITS}) FROM groups)
+starts (start) AS (SELECT (batch << ${BATCH_SHIFT}) | (:hash << ${PLACE_BITS}) FROM batches)
 SELECT context.context_id, context.transaction_key
 FROM starts
 CROSS JOIN context_hash ON key BETWEEN start AND start + ${PLACE_MASK}
@@ -66,24 +62,51 @@ function textHash(text: string): number {
   return hash >>> 0;
 }
 
-/** Gives a function that writes the batches that are complete; it runs inside the flush's transaction. */
-export function hashWriter(database: Database.Database): (lastContextId: number) => void {
+export interface HashWriter {
+  /** To be told of each context that is written, in the order of their ids. */
+  add(contextId: number, transactionId: string | null, traceId: string | null): void;
+  /** Writes the batches that are complete; inside the flush's transaction. */
+  write(lastContextId: number): void;
+}
+
+type ContextTexts = readonly [contextId: number, transactionId: string | null, traceId: string | null];
+
+export function hashWriter(database: Database.Database): HashWriter {
   const hashed = database.prepare<[], number>(HASHED).pluck();
   const setHashed = database.prepare(SET_HASHED);
-  const batchContexts = database.prepare<[object], [number, string | null, string | null]>(BATCH_CONTEXTS).raw();
+  const batchContexts = database.prepare<[object], ContextTexts>(BATCH_CONTEXTS).raw();
   const addHashes = database.prepare(ADD_HASHES);
-  return (lastContextId) => {
-    for (let after = hashed.get()!; after + BATCH_SIZE <= lastContextId; after += BATCH_SIZE) {
-      const hashes: number[] = [];
-      for (const [contextId, transactionId, traceId] of batchContexts.all({ after })) {
-        const place = contextId - 1 - after;
-        if (transactionId !== null) hashes.push(textHash(transactionId) * BATCH_SIZE + place);
-        if (traceId !== null) hashes.push(textHash(traceId) * BATCH_SIZE + place);
+  /** The contexts that have no hashes yet, as far as they were written one after the other. */
+  let recent: ContextTexts[] = [];
+
+  function contextsAfter(after: number): readonly ContextTexts[] {
+    const [first] = recent;
+    return first && first[0] <= after + 1
+      ? recent.slice(after + 1 - first[0], after + 1 - first[0] + BATCH_SIZE)
+      : batchContexts.all({ after });
+  }
+
+  return {
+    add(contextId, transactionId, traceId) {
+      // A commit that failed is tried again.
+      if (recent.length > 0 && contextId !== recent.at(-1)![0] + 1) recent = [];
+      recent.push([contextId, transactionId, traceId]);
+    },
+    write(lastContextId) {
+      let after = hashed.get()!;
+      for (; after + BATCH_SIZE <= lastContextId; after += BATCH_SIZE) {
+        const hashes: number[] = [];
+        for (const [contextId, transactionId, traceId] of contextsAfter(after)) {
+          const place = contextId - 1 - after;
+          if (transactionId !== null) hashes.push(textHash(transactionId) * BATCH_SIZE + place);
+          if (traceId !== null) hashes.push(textHash(traceId) * BATCH_SIZE + place);
+        }
+        // Sorted, so that each page is changed once; as doubles, which need no comparator.
+        addHashes.run({ after, hashes: JSON.stringify(Array.from(Float64Array.from(hashes).sort())) });
+        setHashed.run(after + BATCH_SIZE);
+        recent = recent.filter(([contextId]) => contextId > after + BATCH_SIZE);
       }
-      // Sorted, so that each page is changed once; as doubles, which need no comparator.
-      addHashes.run({ after, hashes: JSON.stringify(Array.from(Float64Array.from(hashes).sort())) });
-      setHashed.run(after + BATCH_SIZE);
-    }
+    },
   };
 }
 

@@ -1,9 +1,9 @@
 /** Rows that are not sealed yet, in arrival order: [0, writtenRows) already stand in parts, the rest only here. */
 import { type Block, newBlock } from '../../bpf/schema/block.ts';
 import { COLUMNS } from '../../bpf/schema/columns.ts';
+import { nativeColumns } from '../../bpf/schema/native_columns.ts';
 import type { NextIds } from './batch.ts';
 import { absentValues } from './codec/absent.ts';
-import { copyValues } from './codec/column_bytes.ts';
 import { type BlockRange, SEGMENT_ROWS_MAX } from './codec/encode_segment.ts';
 
 export interface OpenRows {
@@ -50,8 +50,8 @@ export function copyRows(rows: OpenRows, source: Block, range: BlockRange): void
     const target = block.columns.get(name)!;
     const at = eventType === 0 ? block.rowCount : block.typeCounts[eventType]!;
     const values = source.columns.get(name);
-    if (values) copyValues(values, from, to, target, at);
-    else copyValues(absentValues(column, to - from), 0, to - from, target, at);
+    if (values) nativeColumns.copyValues(values, from, to, target, at);
+    else nativeColumns.copyValues(absentValues(column, to - from), 0, to - from, target, at);
   }
   for (let type = 0; type < block.typeCounts.length; type++) {
     block.typeCounts[type]! += range.typeTo[type]! - range.typeFrom[type]!;

@@ -5,7 +5,7 @@
  */
 import type Database from 'better-sqlite3';
 import type { NextIds } from './batch.ts';
-import { CONTEXT_OF_KEY, groupStart } from './context_hash.ts';
+import { batchStart, CONTEXT_OF_KEY } from './context_hash.ts';
 import { IDS_IN_USE_MAX } from './dictionary.ts';
 import type { IdRange, Pinned } from './pinned_segments.ts';
 
@@ -27,10 +27,10 @@ WHERE context_id >= :from AND context_id < :end
   AND NOT EXISTS (SELECT 1 FROM segment_context WHERE segment_context.context_id = context.context_id)`,
 ];
 
-/** Group by group. */
+/** Batch by batch. */
 const PRUNE_HASHES = `
 DELETE FROM context_hash
-WHERE key >= ${groupStart(':from')} AND key < ${groupStart(':end')}
+WHERE key >= ${batchStart(':from')} AND key < ${batchStart(':end')}
   AND NOT EXISTS (SELECT 1 FROM context WHERE context.context_id = ${CONTEXT_OF_KEY})`;
 
 /** A transaction whose events are gone; in pinned segments there may be some of one that is not pinned itself. */

@@ -42,7 +42,7 @@ export function openStoredDictionaries(database: Database.Database): StoredDicti
   const addFile = database.prepare(ADD_FILE);
   const addContext = database.prepare(ADD_CONTEXT);
   const stored = database.prepare<[number], ContextTransaction | { transactionId: null }>(TRANSACTION);
-  const writeHashes = hashWriter(database);
+  const hashes = hashWriter(database);
   /** Null for a context without one. */
   const transactions = new RecentMap<number, ContextTransaction | null>(CONTEXTS_KNOWN_MAX);
   const last = {
@@ -68,12 +68,13 @@ export function openStoredDictionaries(database: Database.Database): StoredDicti
       for (const [i, [transactionKey, transactionId, traceId, spanId]] of contexts.entries.entries()) {
         const id = contexts.firstId + i;
         addContext.run(id, transactionKey, transactionId, traceId, spanId);
+        hashes.add(id, transactionId, traceId);
         transactions.set(id, transactionId === null ? null : { transactionKey, transactionId, traceId });
       }
       last.name = Math.max(last.name, names.firstId + names.entries.length - 1);
       last.file = Math.max(last.file, files.firstId + files.entries.length - 1);
       last.context = Math.max(last.context, contexts.firstId + contexts.entries.length - 1);
-      if (contexts.entries.length > 0) writeHashes(last.context);
+      if (contexts.entries.length > 0) hashes.write(last.context);
     },
     transactionOf(contextId) {
       let found = transactions.get(contextId);

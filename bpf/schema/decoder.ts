@@ -4,11 +4,12 @@
  *
  * A frame is {u32 payload size, u32 zero, payload, padding to 8}: what `RingReader.drain()` of libbpf-ts fills in.
  */
-import { type Block, type ColumnArray, newBlock } from './block.ts';
+import { type Block, newBlock } from './block.ts';
 import { COLUMNS, type Column } from './columns.ts';
 import type { commonFields } from './common.ts';
 import type { FieldLayout } from './define.ts';
 import { EVENTS } from './index.ts';
+import { nativeColumns } from './native_columns.ts';
 
 export const FRAME_HEADER_SIZE = 8;
 
@@ -81,7 +82,14 @@ export function createDecoder(): Decoder {
   const block = newBlock(BLOCK_ROWS_MAX);
   const recordOffsets = new Uint32Array(BLOCK_ROWS_MAX);
   const typeRecordOffsets = Array.from(SIZES, () => new Uint32Array(BLOCK_ROWS_MAX));
-  const gathers = PLAIN_FIELDS.map((field) => ({ ...field, values: block.columns.get(field.column.name)! }));
+  const gathers = [0, ...typeIds].map((eventType) => {
+    const fields = PLAIN_FIELDS.filter((field) => field.eventType === eventType);
+    return {
+      eventType,
+      fieldOffsets: Uint32Array.from(fields, ({ offset }) => offset),
+      columns: fields.map(({ column }) => block.columns.get(column.name)!),
+    };
+  });
   let badRecords = 0;
 
   return {
@@ -111,10 +119,10 @@ export function createDecoder(): Decoder {
         typeRecordOffsets[type]![counts[type]!++] = offset;
       }
       block.rowCount = row;
-      for (const { eventType, offset, column, values } of gathers) {
+      for (const { eventType, fieldOffsets, columns } of gathers) {
         const offsets = eventType === 0 ? recordOffsets : typeRecordOffsets[eventType]!;
         const count = eventType === 0 ? row : counts[eventType]!;
-        gather(words, offsets, count, offset, column, values);
+        nativeColumns.gatherFields(buffer, offsets, count, fieldOffsets, columns);
       }
       return at;
     },
@@ -124,29 +132,6 @@ export function createDecoder(): Decoder {
       return count;
     },
   };
-}
-
-/** Little-endian, as every machine that this runs on. A label is 32 bits in the record and 16 in its column. */
-function gather(
-  words: Uint32Array,
-  offsets: Uint32Array,
-  count: number,
-  fieldOffset: number,
-  column: Column,
-  values: ColumnArray,
-): void {
-  if (column.storage === 'u64' || column.storage === 'i64') {
-    const pairs = new Uint32Array(values.buffer, values.byteOffset, values.length * 2);
-    for (let i = 0; i < count; i++) {
-      const word = (offsets[i]! + fieldOffset) >>> 2;
-      pairs[2 * i] = words[word]!;
-      pairs[2 * i + 1] = words[word + 1]!;
-    }
-    return;
-  }
-  const numbers = values as Uint32Array;
-  const shift = (fieldOffset & 3) * 8;
-  for (let i = 0; i < count; i++) numbers[i] = words[(offsets[i]! + fieldOffset) >>> 2]! >>> shift;
 }
 
 /** Where a field that every event has lies in its record. */

@@ -1,28 +1,11 @@
 /**
- * Columns <-> bytes, and bytes <-> zstd frames. It is C++, see native/columns.h for the form: a scan decodes hundreds of
- * millions of values a second, and Node's own zstd makes a context of a megabyte for every call.
+ * Columns <-> bytes, and bytes <-> zstd frames; native/columns/columns.h has the form. Node's own zstd makes a context of
+ * a megabyte for every call.
  */
-import { createRequire } from 'node:module';
 import type { ColumnArray } from '../../../bpf/schema/block.ts';
 import type { Encoding, Storage } from '../../../bpf/schema/kinds.ts';
+import { nativeColumns } from '../../../bpf/schema/native_columns.ts';
 import { corrupt } from '../errors.ts';
-
-interface Native {
-  encodeColumn(values: ColumnArray, delta: boolean, output: Uint8Array, offset: number): number;
-  decodeColumn(encoded: Uint8Array, values: ColumnArray): boolean;
-  pickValues(
-    encoded: Uint8Array,
-    count: number,
-    rows: Uint32Array,
-    target: ColumnArray,
-    targets: Uint32Array,
-  ): boolean | undefined;
-  copyValues(source: ColumnArray, from: number, to: number, target: ColumnArray, at: number): void;
-  compressFrame(input: Uint8Array, output: Uint8Array, offset: number): number;
-  decompressFrame(input: Uint8Array, output: Uint8Array): boolean;
-}
-
-const native: Native = createRequire(import.meta.url)('#column-codec');
 
 const CONSTANT = 0x10;
 const WIDTH_MASK = 0x0f;
@@ -39,7 +22,7 @@ export function encodedBytesMax(rows: number, width: number): number {
 /** Writes `values` (at least one) to `output` at `offset`; returns the offset behind it. */
 export function encodeColumn(values: ColumnArray, encoding: Encoding, output: Uint8Array, offset: number): number {
   const delta = encoding === 'delta' && values.BYTES_PER_ELEMENT === 8;
-  return native.encodeColumn(values, delta, output, offset);
+  return nativeColumns.encodeColumn(values, delta, output, offset);
 }
 
 /** Whether the column encoded at `offset` is constant and every byte of its value is `byte`. */
@@ -53,7 +36,7 @@ export function repeatsByte(encoded: Uint8Array, offset: number, byte: number): 
 
 /** Fills `values` from exactly the bytes that `encodeColumn` wrote for so many. */
 export function decodeColumn(encoded: Uint8Array, values: ColumnArray): void {
-  if (!native.decodeColumn(encoded, values)) throw corrupt('a column has a wrong form or size');
+  if (!nativeColumns.decodeColumn(encoded, values)) throw corrupt('a column has a wrong form or size');
 }
 
 /** `target[targets[i]] = value[rows[i]]` of a column of `count` values; false when a value depends on those before it. */
@@ -64,20 +47,15 @@ export function pickValues(
   target: ColumnArray,
   targets: Uint32Array,
 ): boolean {
-  const picked = native.pickValues(encoded, count, rows, target, targets);
+  const picked = nativeColumns.pickValues(encoded, count, rows, target, targets);
   if (picked === undefined) throw corrupt('a column has a wrong form or size');
   return picked;
 }
 
-/**
- * `target[at ...] = source[from, to)` of arrays of one kind. Node's own copies to memory that threads share byte by byte.
- */
-export const copyValues = native.copyValues;
-
 /** Writes a frame to `output` at `offset`; returns its bytes, 0 when there is no room for it. */
-export const compressFrame = native.compressFrame;
+export const compressFrame = nativeColumns.compressFrame;
 
 /** Fills `output`. */
 export function decompressFrame(frame: Uint8Array, output: Uint8Array): void {
-  if (!native.decompressFrame(frame, output)) throw corrupt('a group of columns can not be decompressed');
+  if (!nativeColumns.decompressFrame(frame, output)) throw corrupt('a group of columns can not be decompressed');
 }

@@ -23,7 +23,7 @@ struct Values {
 	size_t width;
 };
 
-struct Encoded {
+struct Bytes {
 	const uint8_t *data;
 	size_t size;
 };
@@ -35,10 +35,10 @@ size_t encoded_bytes_max(const Values &values);
 size_t encode_column(const Values &values, bool delta, uint8_t *output);
 
 /* Fills the values. False unless the bytes are what encode_column() writes for so many. */
-bool decode_column(const Encoded &encoded, const Values &values);
+bool decode_column(const Bytes &encoded, const Values &values);
 
 enum class Picked { yes, depends_on_others, damaged };
 
 /* to.data[targets[i]] = value[rows[i]] of an encoded column of `count` values; rows and targets were checked. */
-Picked pick_values(const Encoded &encoded, size_t count, const uint32_t *rows, const uint32_t *targets, size_t picks,
+Picked pick_values(const Bytes &encoded, size_t count, const uint32_t *rows, const uint32_t *targets, size_t picks,
 		   const Values &to);

@@ -118,7 +118,7 @@ struct Shape {
 };
 
 /* False unless the bytes are those of so many values. */
-bool read_shape(const Encoded &encoded, size_t width, size_t count, Shape &shape)
+bool read_shape(const Bytes &encoded, size_t width, size_t count, Shape &shape)
 {
 	if (encoded.size < 1 || (encoded.data[0] & kWidthMask) != width)
 		return false;
@@ -132,7 +132,7 @@ bool read_shape(const Encoded &encoded, size_t width, size_t count, Shape &shape
 	return shape.mask < 1u << width && encoded.size == shape.start + std::popcount(shape.mask) * count;
 }
 
-template <typename Word> void decode(const Encoded &encoded, const Shape &shape, Word *values, size_t count)
+template <typename Word> void decode(const Bytes &encoded, const Shape &shape, Word *values, size_t count)
 {
 	if (shape.constant) {
 		Word value;
@@ -158,7 +158,7 @@ template <typename Word> void decode(const Encoded &encoded, const Shape &shape,
 }
 
 template <typename Word>
-void pick(const Encoded &encoded, const Shape &shape, size_t count, const uint32_t *rows, const uint32_t *targets,
+void pick(const Bytes &encoded, const Shape &shape, size_t count, const uint32_t *rows, const uint32_t *targets,
 	  size_t picks, Word *to)
 {
 	Word constant = 0;
@@ -203,7 +203,7 @@ size_t encode_column(const Values &values, bool delta, uint8_t *output)
 	return as_words(values, [&](auto *words) { return encode(words, values.count, delta, output); });
 }
 
-bool decode_column(const Encoded &encoded, const Values &values)
+bool decode_column(const Bytes &encoded, const Values &values)
 {
 	Shape shape;
 	if (!read_shape(encoded, values.width, values.count, shape))
@@ -212,7 +212,7 @@ bool decode_column(const Encoded &encoded, const Values &values)
 	return true;
 }
 
-Picked pick_values(const Encoded &encoded, size_t count, const uint32_t *rows, const uint32_t *targets, size_t picks,
+Picked pick_values(const Bytes &encoded, size_t count, const uint32_t *rows, const uint32_t *targets, size_t picks,
 		   const Values &to)
 {
 	Shape shape;

@@ -1,15 +1,17 @@
 #include "columns.h"
 #include "frames.h"
+#include "gather.h"
 
 #include <algorithm>
 #include <cstring>
 #include <napi.h>
+#include <vector>
 
 /*
- * What ../column_codec.ts declares. Arguments are checked here: a wrong one is a bug of the caller and throws, damaged
- * bytes are not.
+ * What bpf/schema/native_columns.ts declares. Arguments are checked here: a wrong one is a bug of the caller and
+ * throws, damaged bytes are not.
  *
- *   columns.cc   values <-> planes      frames.cc   bytes <-> zstd frames
+ *   gather.cc   fields of records -> values      columns.cc   values <-> planes      frames.cc   bytes <-> zstd frames
  */
 
 namespace
@@ -80,8 +82,33 @@ bool read_size(const Napi::Value &value, size_t &size)
 
 Napi::Value wrong_arguments(const Napi::CallbackInfo &info)
 {
-	Napi::TypeError::New(info.Env(), "column_codec: an argument has a wrong type or size")
-		.ThrowAsJavaScriptException();
+	Napi::TypeError::New(info.Env(), "columns: an argument has a wrong type or size").ThrowAsJavaScriptException();
+	return info.Env().Undefined();
+}
+
+/*
+ * (records: Uint8Array, offsets: Uint32Array, count, field offsets: Uint32Array, columns): columns[f][i] is the field
+ * at fieldOffsets[f] of the record at offsets[i]
+ */
+Napi::Value gather(const Napi::CallbackInfo &info)
+{
+	Array records, offsets, field_offsets;
+	size_t count;
+	if (!read_bytes(info[0], records) || !read_indexes(info[1], offsets) || !read_size(info[2], count) ||
+	    !read_indexes(info[3], field_offsets) || !info[4].IsArray() || count > offsets.length)
+		return wrong_arguments(info);
+	const Napi::Array columns = info[4].As<Napi::Array>();
+	if (columns.Length() != field_offsets.length)
+		return wrong_arguments(info);
+	std::vector<Field> fields(field_offsets.length);
+	for (size_t i = 0; i < fields.size(); i++) {
+		fields[i].offset = reinterpret_cast<const uint32_t *>(field_offsets.data)[i];
+		if (!read_values(columns[i], fields[i].values) || fields[i].values.count < count)
+			return wrong_arguments(info);
+	}
+	if (!gather_fields({records.data, records.length}, reinterpret_cast<const uint32_t *>(offsets.data), count,
+			   fields))
+		return wrong_arguments(info);
 	return info.Env().Undefined();
 }
 
@@ -126,8 +153,8 @@ Napi::Value pick(const Napi::CallbackInfo &info)
 	    !all_below(rows, count) || !all_below(targets, to.count))
 		return wrong_arguments(info);
 	const Picked picked =
-		pick_values({encoded.data, encoded.length}, count, reinterpret_cast<const uint32_t *>(rows.data),
-			    reinterpret_cast<const uint32_t *>(targets.data), rows.length, to);
+	    pick_values({encoded.data, encoded.length}, count, reinterpret_cast<const uint32_t *>(rows.data),
+			reinterpret_cast<const uint32_t *>(targets.data), rows.length, to);
 	if (picked == Picked::damaged)
 		return info.Env().Undefined();
 	return Napi::Boolean::New(info.Env(), picked == Picked::yes);
@@ -169,6 +196,7 @@ Napi::Value copy(const Napi::CallbackInfo &info)
 
 Napi::Object initialize(Napi::Env env, Napi::Object exports)
 {
+	exports.Set("gatherFields", Napi::Function::New<gather>(env));
 	exports.Set("encodeColumn", Napi::Function::New<encode>(env));
 	exports.Set("decodeColumn", Napi::Function::New<decode>(env));
 	exports.Set("copyValues", Napi::Function::New<copy>(env));
@@ -180,4 +208,4 @@ Napi::Object initialize(Napi::Env env, Napi::Object exports)
 
 } // namespace
 
-NODE_API_MODULE(column_codec, initialize)
+NODE_API_MODULE(columns, initialize)
