@@ -13,6 +13,7 @@ BPF_HEADERS := $(wildcard bpf/*.bpf.h) bpf/gen/events.h
 BPF_CFLAGS := -target bpf -D__TARGET_ARCH_x86 -g -O2 -Wall -Wextra -Werror -Wno-unused-parameter \
 	-I/usr/include/x86_64-linux-gnu -Ibpf
 COLUMNS := native/columns
+ZSTD_A = $(wildcard /usr/lib/x86_64-linux-gnu/libzstd.a)
 COLUMNS_CXXFLAGS := -std=c++20 -O3 -fPIC -fvisibility=hidden -fno-exceptions -Wall -Wextra -DNAPI_VERSION=9 \
 	-DNAPI_DISABLE_CPP_EXCEPTIONS -DNODE_API_SWALLOW_UNTHROWABLE_EXCEPTIONS -DNODE_GYP_MODULE_NAME=columns \
 	-isystem node_modules/node-addon-api -isystem node_modules/node-api-headers/include
@@ -65,7 +66,7 @@ $(BPF_VARIANTS:%=build/bpf/%.bpf.o): build/bpf/%.bpf.o: $$(addprefix build/bpf/%
 native: setup build/columns.node ## compile the addons
 	$(Q)$(MAKE) --no-print-directory -C native
 
-build/columns.node: $(wildcard $(COLUMNS)/*.cc $(COLUMNS)/*.h) | setup
+build/columns.node: $(wildcard $(COLUMNS)/*.cc $(COLUMNS)/*.h) Makefile $(ZSTD_A) | setup
 	@mkdir -p $(@D)
 	@echo "  CXX      $@"
 	$(Q)g++ $(COLUMNS_CXXFLAGS) -shared -o $@.tmp $(COLUMNS)/*.cc -l:libzstd.a -Wl,--exclude-libs,ALL -Wl,-Bsymbolic -Wl,-z,relro,-z,now -static-libstdc++ -static-libgcc

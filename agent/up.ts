@@ -1,5 +1,5 @@
 /** `kreplay up`: an agent and a daemon over one data folder, each in a process of its own. */
-import { type ChildProcess, fork } from 'node:child_process';
+import { type ChildProcess, fork, type StdioOptions } from 'node:child_process';
 import { Command } from 'commander';
 import { DATA_DEFAULT } from './agent.ts';
 import { endingSignal } from './ending.ts';
@@ -24,10 +24,16 @@ export function upCommand(): Command {
   return withRetentionOptions(command).action(up);
 }
 
+/** Node's own; what else the launcher gives us keeps an agent small. */
+const DAEMON_FLAGS = process.execArgv.filter((flag) => flag === '--no-maglev');
+
 async function up({ data, listen, node, ...retention }: UpFlags): Promise<void> {
   const signal = endingSignal();
-  const daemon = start(['daemon', '--data', data, '--listen', listen]);
-  const agent = start(['agent', '--data', data, ...(node ? ['--node', node] : []), ...retentionArguments(retention)]);
+  const daemon = start(['daemon', '--data', data, '--listen', listen], DAEMON_FLAGS);
+  const agent = start(
+    ['agent', '--data', data, ...(node ? ['--node', node] : []), ...retentionArguments(retention)],
+    process.execArgv,
+  );
   const parts = [daemon, agent];
   const ended = Promise.race([aborted(signal), ...parts.map((part) => part.ended)]);
   await Promise.race([ended, Promise.all(parts.map(({ ready }) => ready)).then(() => printNextSteps(data, listen))]);
@@ -43,9 +49,10 @@ interface Part {
   ended: Promise<void>;
 }
 
-function start(args: readonly string[]): Part {
+function start(args: readonly string[], execArgv: string[]): Part {
   // A group of its own: Ctrl-C reaches only us, and we end the two in order.
-  const child = fork(process.argv[1]!, args, { detached: true, stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
+  const stdio: StdioOptions = ['ignore', 'inherit', 'inherit', 'ipc'];
+  const child = fork(process.argv[1]!, args, { detached: true, stdio, execArgv });
   return {
     child,
     ready: new Promise((resolve) => child.once('message', () => resolve())),

@@ -26,9 +26,6 @@ const BUFFER_BYTES = 1 << 20;
 /** At most so many events are in it. */
 const BUFFER_ROWS_MAX = Math.floor(BUFFER_BYTES / Math.min(...EVENTS.map(({ size }) => size)));
 
-/** Asking each program for its misses takes the kernel half a millisecond. */
-const MISSES_LOOK_NS = 1_000_000_000n;
-
 export interface Recorder {
   /**
    * Moves what the rings hold into the recording's open part. Gives the bytes that the event ring held; undefined while
@@ -76,8 +73,7 @@ export function createRecorder({ probes, writer, clock, isOwnProcess, trustsServ
   const words = new Uint32Array(buffer.buffer);
   const isKept = (record: Uint32Array, offset: number) => !resolver.isOwn(record, offset);
   let recursionMisses = 0n;
-  let missesLookedNs = clock.nowNs();
-  let lookedNs = missesLookedNs;
+  let lookedNs = clock.nowNs();
   let lookedBootNs = clock.bootNs();
   let eventCount = 0;
   let lossCount = 0;
@@ -91,26 +87,23 @@ export function createRecorder({ probes, writer, clock, isOwnProcess, trustsServ
   }
 
   function takeOwnLosses(): Loss[] {
+    const missed = probes.recursionMisses();
     const counts: [LossCause, number][] = [
       ['bad_record', decoder.takeBadRecords()],
       ['definition_lost', definitions.takeBadRecords() + contexts.takeLost()],
+      ['program_busy', Number(missed - recursionMisses)],
     ];
+    recursionMisses = missed;
     return counts.filter(([, count]) => count > 0).map(([cause, count]) => ({ cause, eventType: null, count }));
   }
 
-  function recordLosses(losses: readonly Loss[], fromNs: bigint, toNs: bigint): void {
+  function recordLosses(losses: readonly Loss[]): void {
+    const nowNs = clock.nowNs();
     for (const loss of losses) {
       lossCount += loss.count;
-      writer.recordLoss({ ...loss, fromNs, toNs });
+      writer.recordLoss({ ...loss, fromNs: lookedNs, toNs: nowNs });
     }
-  }
-
-  function recordMisses(nowNs: bigint): void {
-    const missed = probes.recursionMisses();
-    const count = Number(missed - recursionMisses);
-    if (count > 0) recordLosses([{ cause: 'program_busy', eventType: null, count }], missesLookedNs, nowNs);
-    recursionMisses = missed;
-    missesLookedNs = nowNs;
+    lookedNs = nowNs;
   }
 
   return {
@@ -127,11 +120,7 @@ export function createRecorder({ probes, writer, clock, isOwnProcess, trustsServ
         eventCount += decoder.decoded.block.rowCount;
         writer.append(decoder.decoded.block);
       }
-      const nowNs = clock.nowNs();
-      recordLosses([...losses, ...takeOwnLosses()], lookedNs, nowNs);
-      lookedNs = nowNs;
-      const isLookDue = nowNs - missesLookedNs >= MISSES_LOOK_NS || nowNs < missesLookedNs;
-      if (isLookDue || filled === 0) recordMisses(nowNs);
+      recordLosses([...losses, ...takeOwnLosses()]);
       return filled;
     },
     get eventCount() {

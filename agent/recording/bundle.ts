@@ -8,6 +8,7 @@ import { SEGMENT_ROWS_MAX } from './codec/encode_segment.ts';
 import { NUMBER } from './codec/pieces.ts';
 import { columnPlaces, openForWriting, type RecordingOrigin } from './create.ts';
 import { createDictionaries, type Dictionaries } from './dictionaries.ts';
+import { IDS_IN_USE_MAX } from './dictionary.ts';
 import { withRecordingErrors } from './errors.ts';
 import { gather, type RowSource } from './gather.ts';
 import { scatter } from './scatter.ts';
@@ -37,7 +38,7 @@ export interface BundleWriter extends Pick<Dictionaries, 'nameId' | 'fileId' | '
 export function createBundle({ path, ...origin }: BundleOptions): BundleWriter {
   const database = openForWriting(path, origin);
   const stored = openStoredDictionaries(database);
-  const dictionaries = createDictionaries({ nextNumber: 0, ...stored.read() });
+  const dictionaries = createDictionaries({ nextNumber: 0, ...stored.read() }, IDS_IN_USE_MAX);
   const segments = segmentWriter(database, columnPlaces(database));
   const writeSummaries = summaryWriter(database, stored.transactionOf);
   const notes = noteWriter(database);

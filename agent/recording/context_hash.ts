@@ -1,7 +1,7 @@
 /**
  * Finds contexts by transaction or trace: the hashes of their texts, as keys of a table that has nothing else.
  *
- *   key   batch 18 bits | hash 32 bits | place 13 bits       context = batch * 2^13 + place + 1
+ *   key   batch 19 bits | hash 31 bits | place 13 bits       context = batch * 2^13 + place + 1
  *
  * Within a batch keys are in the order of hashes, so a lookup asks each batch once. One index over all contexts would
  * change a page at a random place of the file for every context; a batch is appended.
@@ -9,7 +9,10 @@
 import type Database from 'better-sqlite3';
 
 const PLACE_BITS = 13;
-const BATCH_SHIFT = 32 + PLACE_BITS;
+const HASH_BITS = 31;
+const BATCH_SHIFT = HASH_BITS + PLACE_BITS;
+/** Of the context ids, which have 32 bits: a key is never negative. */
+const BATCH_MAX = 2 ** (32 - PLACE_BITS) - 1;
 const PLACE_MASK = 2 ** PLACE_BITS - 1;
 
 /** Contexts behind the last batch are compared one by one. */
@@ -18,9 +21,8 @@ export const BATCH_SIZE = 2 ** PLACE_BITS;
 const BATCH_CONTEXTS = `
 SELECT context_id, transaction_id, trace_id
 FROM context
-WHERE context_id > :after
-ORDER BY context_id
-LIMIT ${BATCH_SIZE}`;
+WHERE context_id > :after AND context_id <= :after + ${BATCH_SIZE}
+ORDER BY context_id`;
 
 /** A batch in one statement: each value is a key without its batch, which a double holds exactly. */
 const ADD_HASHES = `
@@ -42,9 +44,13 @@ const findContexts = (column: 'transaction_id' | 'trace_id') => `
 WITH RECURSIVE batches (batch) AS (
   SELECT min(key) >> ${BATCH_SHIFT} FROM context_hash
   UNION ALL
-  SELECT batch + 1 FROM batches WHERE batch < (SELECT max(key) >> ${BATCH_SHIFT} FROM context_hash)
+  SELECT (SELECT min(key) >> ${BATCH_SHIFT} FROM context_hash WHERE key >= (batch + 1) << ${BATCH_SHIFT})
+  FROM batches
+  WHERE batch >= 0 AND batch < ${BATCH_MAX}
 ),
-starts (start) AS (SELECT (batch << ${BATCH_SHIFT}) | (:hash << ${PLACE_BITS}) FROM batches)
+starts (start) AS (
+  SELECT (batch << ${BATCH_SHIFT}) | (:hash << ${PLACE_BITS}) FROM batches WHERE batch IS NOT NULL
+)
 SELECT context.context_id, context.transaction_key
 FROM starts
 CROSS JOIN context_hash ON key BETWEEN start AND start + ${PLACE_MASK}
@@ -55,11 +61,11 @@ SELECT context_id, transaction_key
 FROM context
 WHERE context_id > (${HASHED}) AND ${column} = :text`;
 
-/** FNV-1a over UTF-16 code units, 32 bit. */
+/** The high 31 bits of FNV-1a over UTF-16 code units. */
 function textHash(text: string): number {
   let hash = 0x811c9dc5;
   for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);
-  return hash >>> 0;
+  return hash >>> (32 - HASH_BITS);
 }
 
 export interface HashWriter {

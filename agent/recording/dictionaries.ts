@@ -4,7 +4,7 @@ import type { Batch, ContextRow, FileRow, NextIds, OpenedRecording } from './bat
 import { Dictionary, IDS_IN_USE_MAX } from './dictionary.ts';
 import { RecentMap } from './recent_map.ts';
 
-/** Mostly a context is used once, and its text is long. */
+/** For an agent: mostly a context is used once, and its text is long. */
 export const CONTEXTS_KNOWN_MAX = 8192;
 
 export interface ContextText {
@@ -36,10 +36,11 @@ const fileKey = (path: string, kind: string) => `${kind}\n${path}`;
 const contextKey = (transactionId: string | null, traceId: string | null, spanId: string | null) =>
   `${traceId?.length}.${spanId?.length} ${traceId}${spanId}${transactionId === null ? '' : `/${transactionId}`}`;
 
-export function createDictionaries(opened: OpenedRecording): Dictionaries {
+/** `contextsKnownMax`: contexts that get the same id again. */
+export function createDictionaries(opened: OpenedRecording, contextsKnownMax = CONTEXTS_KNOWN_MAX): Dictionaries {
   const names = new Dictionary<string>(opened.lastNameId);
   const files = new Dictionary<FileRow>(opened.lastFileId);
-  const contexts = new Dictionary<ContextRow>(opened.lastContextId, CONTEXTS_KNOWN_MAX);
+  const contexts = new Dictionary<ContextRow>(opened.lastContextId, contextsKnownMax);
   const transactionKeys = new RecentMap<string, number>(IDS_IN_USE_MAX);
 
   for (const { id, entry } of opened.names) names.remember(entry, id);

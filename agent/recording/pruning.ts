@@ -129,8 +129,8 @@ export function openPruning(database: Database.Database): Pruning {
     pruneSummaries(number, JSON.stringify([...pinned.transactionKeys]));
     const context = nextIds('context', ids.context);
     if (context) {
-      for (const statement of contexts) statement.run(integers(context));
-      hashes.run(integers(context));
+      for (const statement of contexts) statement.run(context);
+      hashes.run(context);
     }
     const name = nextIds('name', ids.name);
     for (const { from, end } of name ? without(name, pinned.names) : []) {
@@ -146,11 +146,6 @@ export function openPruning(database: Database.Database): Pruning {
     prune: (oldest, pinned) => prune.immediate(oldest, pinned),
     restart,
   };
-}
-
-/** As SQLite integers: their division is one of integers. */
-function integers({ from, end }: IdRange): { from: bigint; end: bigint } {
-  return { from: BigInt(from), end: BigInt(end) };
 }
 
 /** The parts of a range that are in none of the others, which are in order. */

@@ -25,9 +25,6 @@ const RETRY_MS = 500;
 /** At the end a file that can not be written is tried so often. */
 const LAST_TRIES = 3;
 
-/** Young objects of the thread: batches, and what zlib and SQLite hand out. */
-const YOUNG_MEGABYTES = 4;
-
 export interface WriterThreadOptions extends WriterOptions {
   /** Whether the file can be written just now changed; undefined: it can again. */
   onTrouble(problem: RecordingError | undefined): void;
@@ -54,7 +51,6 @@ export async function openWriterThread(options: WriterThreadOptions): Promise<Wr
   // Compiled it has another name.
   const worker = new Worker(new URL(`./writer_worker${extname(import.meta.filename)}`, import.meta.url), {
     workerData,
-    resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MEGABYTES },
   });
   const opened = await openedBy(worker);
   const blocks = memory.map((shared) => blockOver(shared, SEGMENT_ROWS_MAX));

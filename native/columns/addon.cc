@@ -190,7 +190,7 @@ Napi::Value copy(const Napi::CallbackInfo &info)
 	    !read_values(info[3], target) || !read_size(info[4], at) || source.width != target.width || from > to ||
 	    to > source.count || at > target.count || to - from > target.count - at)
 		return wrong_arguments(info);
-	std::memcpy(target.data + at * target.width, source.data + from * source.width, (to - from) * source.width);
+	std::memmove(target.data + at * target.width, source.data + from * source.width, (to - from) * source.width);
 	return info.Env().Undefined();
 }
 

@@ -129,7 +129,11 @@ bool read_shape(const Bytes &encoded, size_t width, size_t count, Shape &shape)
 		return false;
 	shape.mask = encoded.data[1];
 	shape.start = shape.delta ? kHeadBytes + kBaseBytes : kHeadBytes;
-	return shape.mask < 1u << width && encoded.size == shape.start + std::popcount(shape.mask) * count;
+	const size_t planes = std::popcount(shape.mask);
+	if (shape.mask >= 1u << width || encoded.size < shape.start)
+		return false;
+	const size_t bytes = encoded.size - shape.start;
+	return planes == 0 ? bytes == 0 : bytes % planes == 0 && bytes / planes == count;
 }
 
 template <typename Word> void decode(const Bytes &encoded, const Shape &shape, Word *values, size_t count)

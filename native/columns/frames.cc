@@ -1,5 +1,6 @@
 #include "frames.h"
 
+#include <cstring>
 #include <memory>
 #include <zstd.h>
 
@@ -18,6 +19,16 @@ template <typename Context, size_t (*release)(Context *)> struct Released {
 thread_local std::unique_ptr<ZSTD_CCtx, Released<ZSTD_CCtx, ZSTD_freeCCtx>> compressor;
 thread_local std::unique_ptr<ZSTD_DCtx, Released<ZSTD_DCtx, ZSTD_freeDCtx>> decompressor;
 
+bool is_frame(const uint8_t *input, size_t bytes)
+{
+	uint32_t magic;
+
+	if (bytes < sizeof(magic))
+		return false;
+	std::memcpy(&magic, input, sizeof(magic));
+	return magic == ZSTD_MAGICNUMBER && ZSTD_findFrameCompressedSize(input, bytes) == bytes;
+}
+
 } // namespace
 
 size_t compress_frame(const uint8_t *input, size_t bytes, uint8_t *output, size_t room)
@@ -34,5 +45,8 @@ bool decompress_frame(const uint8_t *input, size_t input_bytes, uint8_t *output,
 {
 	if (!decompressor)
 		decompressor.reset(ZSTD_createDCtx());
-	return decompressor && ZSTD_decompressDCtx(decompressor.get(), output, bytes, input, input_bytes) == bytes;
+	/* The library also takes several frames, skippable ones and those of its first versions. */
+	if (!decompressor || !is_frame(input, input_bytes))
+		return false;
+	return ZSTD_decompressDCtx(decompressor.get(), output, bytes, input, input_bytes) == bytes;
 }

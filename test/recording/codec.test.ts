@@ -129,6 +129,11 @@ test('a damaged segment is refused', () => {
   );
 });
 
+test.each(['text', 7, null])('a segment whose data is %p is refused', (data) => {
+  const open = () => openSegmentData(data as unknown as Buffer, IDS);
+  expect(open).toThrow(expect.objectContaining({ code: 'recording_corrupt' }));
+});
+
 test('a segment that was damaged with a right checksum neither crashes nor asks for much memory', () => {
   fc.assert(
     fc.property(fc.array(row, { minLength: 1, maxLength: 50 }), damage(), (rows, damaged) => {

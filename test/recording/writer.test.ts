@@ -152,6 +152,28 @@ test('a transaction is found among more contexts than a hash batch holds', () =>
   reader.close();
 });
 
+test('a transaction is found however many contexts there were, and when old ones are kept', () => {
+  const LONG_AGO = 2 ** 31;
+  testWriter(path).close();
+  const database = new Database(path);
+  database.prepare('INSERT INTO context VALUES (?, 0, NULL, NULL, NULL)').run(LONG_AGO);
+  database.prepare("INSERT OR REPLACE INTO meta VALUES ('hashed_contexts', ?)").run(BigInt(LONG_AGO));
+  database.exec('INSERT INTO context_hash VALUES (5)');
+  database.close();
+  const writer = testWriter(path);
+  for (let i = 0; i < BATCH_SIZE; i++) {
+    const context = writer.contextId({ transactionId: `tx-${i}`, traceId: null, spanId: null });
+    writer.append(blockOf([{ timestamp_ns: BigInt(i), context }]));
+    if (i % 500 === 0) writer.flush();
+  }
+  writer.close();
+  const reader = openReader(path);
+  for (const i of [0, 17, BATCH_SIZE - 1]) {
+    expect(numbersOf(reader.scan({ filter: { transactionId: `tx-${i}` } }))).toEqual([i]);
+  }
+  reader.close();
+});
+
 test('a writer leaves out a damaged part of its predecessor, says so, and keeps the numbers of the others', () => {
   const writer = testWriter(path);
   for (const count of [10, 20, 30]) {

@@ -60,6 +60,8 @@ export function openSegmentData(data: Buffer, columnIds: ReadonlyMap<string, num
 }
 
 function readGroups(data: Buffer, seed: number): { rowCount: number; groups: Map<number, Group> } {
+  // In a damaged row it can be anything that SQLite knows.
+  if (!Buffer.isBuffer(data)) throw corrupt('the data of a segment is none');
   if (data.length < HEAD_BYTES || data.readUInt32LE(0) !== crc32(data.subarray(4), seed)) {
     throw corrupt('the checksum of a segment is wrong');
   }

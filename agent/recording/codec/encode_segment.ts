@@ -45,13 +45,14 @@ interface Group {
 const ABSENT_BYTE = new Map(STORED_COLUMNS.map((column) => [column.name, absentValue(column) === 0n ? 0 : 0xff]));
 
 /** Where all encoders of a thread work: the columns of a group, and the blob that they give. */
-let memory: { raw: Buffer; blob: Buffer } | undefined;
+let work: { raw: Buffer; blob: Buffer } | undefined;
 
-function sharedMemory(): { raw: Buffer; blob: Buffer } {
+function workMemory(): { raw: Buffer; blob: Buffer } {
+  if (work) return work;
   const rawBytes = STORED_COLUMNS.reduce((sum, column) => sum + columnBytesMax(column), 0);
   const headBytes = HEAD_BYTES + (EVENTS.length + 1) * GROUP_HEAD_BYTES;
-  memory ??= { raw: Buffer.allocUnsafeSlow(rawBytes), blob: Buffer.allocUnsafeSlow(headBytes + rawBytes) };
-  return memory;
+  work = { raw: Buffer.allocUnsafeSlow(rawBytes), blob: Buffer.allocUnsafeSlow(headBytes + rawBytes) };
+  return work;
 }
 
 /**
@@ -65,7 +66,7 @@ export function segmentEncoder(
   const groups: Group[] = [0, ...EVENTS.map((event) => event.id)]
     .map((eventType) => ({ eventType, columns: columns.filter((column) => column.eventType === eventType) }))
     .filter((group) => group.columns.length > 0);
-  const { raw, blob } = sharedMemory();
+  const { raw, blob } = workMemory();
   return (block, range, seed = 0) => {
     const rows = groups.map(({ eventType }) => rowsOf(range, eventType));
     const groupCount = rows.filter(({ from, to }) => to > from).length;
