@@ -22,9 +22,9 @@ const TURN_AFTER_MS = 160;
 const ROOM_LOOK_MS = 5;
 /** Clock and losses are looked after even when no event comes. */
 const IDLE_TURN_AFTER_MS = 1000;
-const TURN_AT_BYTES = 256 << 10;
+const TURN_AT_BYTES = 512 << 10;
 /** One turn surely takes so much: then nothing that ended before it is left in the ring. */
-const TURN_BYTES_MIN = 512 << 10;
+const TURN_BYTES_MIN = 960 << 10;
 const FLUSH_AFTER_MS = 100;
 
 export const DATA_DEFAULT = './data';
