@@ -2,7 +2,7 @@
 import type { EventFilter } from '../../agent/recording/event_filter.ts';
 import { openReader, type ScanRequest } from '../../agent/recording/reader.ts';
 import { openWriter } from '../../agent/recording/writer.ts';
-import { RARE, SLOWEST_NS } from './event_stream.ts';
+import { ABSENT_PID, RARE, SLOWEST_NS } from './event_stream.ts';
 import type { RareFilter, StoreReads, StoreWriter } from './store_sides.ts';
 
 export function openKreplayWriter(path: string, nowNs: () => bigint): StoreWriter {
@@ -13,6 +13,7 @@ const RARE_EVENTS: Readonly<Record<RareFilter, EventFilter>> = {
   duration: { minDurationNs: RARE.minDurationNs },
   pid: { pid: RARE.pid },
   service: { services: [RARE.service] },
+  nothing: { pid: ABSENT_PID },
 };
 
 export function openKreplayReads(path: string): StoreReads {

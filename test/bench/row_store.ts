@@ -6,7 +6,7 @@ import Database from 'better-sqlite3';
 import type { Block, ColumnArray } from '../../bpf/schema/block.ts';
 import { COLUMNS } from '../../bpf/schema/columns.ts';
 import { EVENTS, type EventDefinition } from '../../bpf/schema/index.ts';
-import { RARE, SLOWEST_NS } from './event_stream.ts';
+import { ABSENT_PID, RARE, SLOWEST_NS } from './event_stream.ts';
 import type { RareFilter, StoreReads, StoreWriter } from './store_sides.ts';
 
 /** A request of several owners would have a table for them: only the first has columns here, to the rows' advantage. */
@@ -128,6 +128,7 @@ export function openRowReads(path: string): StoreReads {
     duration: () => longer.all(RARE.minDurationNs),
     pid: () => rows(OF_PROCESS).all(RARE.pid),
     service: () => rows(OF_SERVICE).all(RARE.service),
+    nothing: () => rows(OF_PROCESS).all(ABSENT_PID),
   };
   const twoColumns = database.prepare<[], [number, number]>(TWO_COLUMNS).raw();
   return {

@@ -34,6 +34,7 @@ export const READ_LINES: readonly Line<ReadCost>[] = [
   ['four in 4096 by duration: ns an event', ({ rareEventsNs }) => rareEventsNs.duration, nanoseconds],
   ['by pid: ns an event', ({ rareEventsNs }) => rareEventsNs.pid, nanoseconds],
   ['by service: ns an event', ({ rareEventsNs }) => rareEventsNs.service, nanoseconds],
+  ['none by pid: ns an event', ({ rareEventsNs }) => rareEventsNs.nothing, nanoseconds],
   ['the 20 slowest of all: us', ({ slowestNs }) => slowestNs, microseconds],
   ['two columns of all: ns an event', ({ twoColumnsNs }) => twoColumnsNs, nanoseconds],
   ['first page of 1000: us', ({ firstPageNs }) => firstPageNs, microseconds],

@@ -38,7 +38,7 @@ export function read(side: SideName, { path, events, eventsPerSecond, ...asked }
   const reads = SIDES[side].openReads(path);
   const timeAt = (place: number) => START_NS + BigInt(endOf(Math.floor(place * events), eventsPerSecond));
   const pageNs = (work: () => number) => median(warmNs(PAGES_READ, work, exactly(PAGE_EVENTS)));
-  const rareNs = (by: RareFilter) => fastestNs(() => reads.rareEvents(by), some) / events;
+  const rareNs = (by: RareFilter, expected = some) => fastestNs(() => reads.rareEvents(by), expected) / events;
   const cost = {
     transactionNs: percentilesOf(
       warmNs(
@@ -47,7 +47,12 @@ export function read(side: SideName, { path, events, eventsPerSecond, ...asked }
         exactly(TRANSACTION_EVENTS),
       ),
     ),
-    rareEventsNs: { duration: rareNs('duration'), pid: rareNs('pid'), service: rareNs('service') },
+    rareEventsNs: {
+      duration: rareNs('duration'),
+      pid: rareNs('pid'),
+      service: rareNs('service'),
+      nothing: rareNs('nothing', exactly(0)),
+    },
     twoColumnsNs: fastestNs(reads.twoColumns, exactly(events)) / events,
     slowestNs: fastestNs(reads.slowest, exactly(SLOWEST_EVENTS)),
     firstPageNs: pageNs(() => reads.page(0n, PAGE_EVENTS)),

@@ -30,7 +30,8 @@ export interface StoreReads {
 }
 
 /** Each matches about four in every 4096 events. */
-export type RareFilter = 'duration' | 'pid' | 'service';
+/** By what an event in a thousand is found, and one by which none is. */
+export type RareFilter = 'duration' | 'pid' | 'service' | 'nothing';
 
 interface Side {
   /** `nowNs`: the wall clock of what is written. */
