@@ -4,7 +4,10 @@ import { join } from 'node:path';
 import { BenchError } from './bench.ts';
 
 /** As it is installed: from its sources it would hold what strips their types in memory too. */
-export const KREPLAY = [process.execPath, join(import.meta.dirname, '../../build/js/kreplay.js')] as const;
+/** As agent/launcher.sh starts it. */
+export const NODE = [process.execPath, '--no-maglev'] as const;
+
+export const KREPLAY = [...NODE, join(import.meta.dirname, '../../build/js/kreplay.js')] as const;
 
 /** A program that does not end by itself after this is killed. */
 const END_TIMEOUT_MS = 10_000;

@@ -1,7 +1,7 @@
 /** A store of events, written and read by processes of their own, and how what it costs is printed. */
 import { join } from 'node:path';
 import type { StoreCost } from './metered_writer.ts';
-import { run } from './process.ts';
+import { NODE, run } from './process.ts';
 import type { CopyRequest, StreamCost, StreamRequest, WriteCost, WriteRequest } from './store_process.ts';
 import type { ReadCost, ReadRequest } from './store_reads.ts';
 import type { SideName } from './store_sides.ts';
@@ -22,7 +22,7 @@ export async function runStore<Action extends keyof Actions>(
   request: Actions[Action]['request'],
   signal: AbortSignal,
 ): Promise<Actions[Action]['cost']> {
-  const { stdout } = await run([process.execPath, PROGRAM, side, action, JSON.stringify(request)], { signal });
+  const { stdout } = await run([...NODE, PROGRAM, side, action, JSON.stringify(request)], { signal });
   return JSON.parse(stdout);
 }
 
