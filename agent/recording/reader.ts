@@ -40,6 +40,9 @@ const SEGMENT_INDEXES = [
 /** How long to wait for a writer that creates or closes the file. */
 const BUSY_TIMEOUT_MS = 2000;
 
+/** A lookup by text asks each batch of hashes: the upper pages of these stay, also of large recordings. */
+const CACHE_KIBIBYTES = 16_384;
+
 export interface RecordingInfo {
   recordingId: string;
   node: string;
@@ -86,6 +89,7 @@ export function openReader(path: string): RecordingReader {
   let database: Database.Database | undefined;
   try {
     database = new Database(path, { readonly: true, timeout: BUSY_TIMEOUT_MS });
+    database.pragma(`cache_size = -${CACHE_KIBIBYTES}`);
     const version = checkFormat(database, path);
     if (version === 1) readVersion1(database);
     return readerOf(database, path, version);
