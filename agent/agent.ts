@@ -17,6 +17,8 @@ import { type RetentionFlags, retentionLimits } from './retention_options.ts';
  * 250 ms of its end.
  */
 const LOOK_MS = 40;
+/** When the last look found nothing: the ring still takes what comes until the next one. */
+const IDLE_LOOK_MS = 60;
 const TURN_AFTER_MS = 160;
 /** When the writer has no room, it soon will. */
 const ROOM_LOOK_MS = 5;
@@ -125,7 +127,7 @@ async function record({ recorder, probes, writer, clock, attachedNs }: Parts, si
       }
     }
     if (!hasRoom) await sleep(ROOM_LOOK_MS);
-    else if (probes.pendingBytes() < TURN_AT_BYTES) await sleep(LOOK_MS);
+    else if (probes.pendingBytes() < TURN_AT_BYTES) await sleep(pendingBytes > 0 ? LOOK_MS : IDLE_LOOK_MS);
     else await setImmediate();
   }
   // Nothing is added any more, so what the ring holds can be read to its end.

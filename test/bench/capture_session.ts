@@ -9,7 +9,9 @@ import { eventsBetween, recordedWrites } from './recorded_writes.ts';
 import { type Percentiles, sum } from './statistics.ts';
 import { LOAD_FOLDER, parseTransactionLoad, type TransactionLoad } from './transaction_load.ts';
 
-const IDLE_MS = 3000;
+/** What starting it leaves behind is done by then. */
+const STARTED_MS = 10_000;
+const IDLE_MS = 10_000;
 /** The agent's code is compiled by then. */
 const WARM_SECONDS = 2;
 const WATCHED_SECONDS = 5;
@@ -56,6 +58,7 @@ export interface BurstSession extends Kept {
 /** First nothing, then a load that goes on, then one during which the event loop is watched. */
 export function pacedSession(options: SessionOptions, rate: number, seconds: number): Promise<PacedSession> {
   return withAgent(options, async (agent, load) => {
+    await sleep(STARTED_MS);
     const idle = await agent.during(() => sleep(IDLE_MS));
     await load(rate * WARM_SECONDS, rate);
     const steady = await agent.during(() => load(rate * seconds, rate));
