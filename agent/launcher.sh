@@ -16,7 +16,7 @@ exec) ;;
 agent | up)
 	# Recording makes much short-lived memory: what V8 and malloc would keep of it for later grows to 100 MB.
 	export MALLOC_MMAP_THRESHOLD_=65536 MALLOC_TRIM_THRESHOLD_=131072
-	exec "$node" --no-maglev --optimize-for-size --heap-growing-percent=30 --max-semi-space-size=4 \
+	exec "$node" --no-maglev --optimize-for-size --heap-growing-percent=20 --max-semi-space-size=4 \
 		--no-parallel-scavenge "$script" "$@"
 	;;
 *)
