@@ -128,7 +128,8 @@ RingReader::Drained RingReader::drain(uint8_t *into, size_t capacity) noexcept
 					drained.required = frame;
 				break;
 			}
-			write_frame(into + drained.bytes, data_, size_bytes_, (at + kHeaderBytes) & mask, length, frame);
+			write_frame(into + drained.bytes, data_, size_bytes_, (at + kHeaderBytes) & mask, length,
+				    frame);
 			drained.bytes += frame;
 		}
 		position += frame;
