@@ -73,33 +73,25 @@ function isSame(words: Uint32Array, at: number, other: number): boolean {
   return words[at] === words[other] && words[at + 1] === words[other + 1];
 }
 
-export const fillServices: Filler = ({ layout, columns }, { block }, { processes }) => {
-  const services = block.columns.get(columns[0]!.name)!;
-  return (words, offsets, count) => {
-    let lastAt = -1;
-    let serviceId = 0;
-    for (let i = 0; i < count; i++) {
-      const at = (offsets[i]! + layout.offset) >>> 2;
-      if (lastAt < 0 || !isSame(words, at, lastAt)) serviceId = processes.of(u64At(words, at << 2)).serviceId;
-      lastAt = at;
-      services[i] = serviceId;
-    }
+/** A column of what a reference stands for. */
+function fillReferences(find: (tables: Tables, id: number) => number): Filler {
+  return ({ layout, columns }, { block }, tables) => {
+    const values = block.columns.get(columns[0]!.name)!;
+    return (words, offsets, count) => {
+      let lastAt = -1;
+      let found = 0;
+      for (let i = 0; i < count; i++) {
+        const at = (offsets[i]! + layout.offset) >>> 2;
+        if (lastAt < 0 || !isSame(words, at, lastAt)) found = find(tables, u64At(words, at << 2));
+        lastAt = at;
+        values[i] = found;
+      }
+    };
   };
-};
+}
 
-export const fillFiles: Filler = ({ layout, columns }, { block }, { files }) => {
-  const ids = block.columns.get(columns[0]!.name)!;
-  return (words, offsets, count) => {
-    let lastAt = -1;
-    let fileId = 0;
-    for (let i = 0; i < count; i++) {
-      const at = (offsets[i]! + layout.offset) >>> 2;
-      if (lastAt < 0 || !isSame(words, at, lastAt)) fileId = files.of(u64At(words, at << 2));
-      lastAt = at;
-      ids[i] = fileId;
-    }
-  };
-};
+export const fillServices = fillReferences(({ processes }, id) => processes.of(id).serviceId);
+export const fillFiles = fillReferences(({ files }, id) => files.of(id));
 
 /** Runs after fillServices: a context that names a service wins over the process. */
 export const fillOwners: Filler = ({ layout, columns }, { block }, { contexts }) => {

@@ -1,5 +1,5 @@
 /**
- * Loops over columns in C++ (native/columns): V8 runs them a tenth as fast, and its compiler has its turn only after
+ * Loops over columns in C++ (native/columns): V8 takes several times as long, and its compiler has its turn only after
  * seconds. Wrong arguments throw; damaged bytes are an answer.
  */
 import { createRequire } from 'node:module';

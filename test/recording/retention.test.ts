@@ -193,7 +193,7 @@ test('dictionaries lose what nothing refers to, and every event that stays keeps
   for (const table of ['context', 'name', 'file', 'transaction_summary']) {
     expect({ table, few: count(table) < 2 * IDS_IN_USE_MAX }).toEqual({ table, few: true });
   }
-  expect(count('context_hash')).toBeLessThan(4 * IDS_IN_USE_MAX);
+  expect(count('context_hash')).toBeLessThan(3 * IDS_IN_USE_MAX);
   database.close();
 
   const reader = openReader(path);
