@@ -57,53 +57,6 @@ static __always_inline bool is_marker(const void *text, __u64 size)
 	return !bpf_probe_read_user(&magic, sizeof(magic), text) && magic == MARKER_MAGIC;
 }
 
-SEC("tp_btf/sys_enter")
-int BPF_PROG(write_enter, struct pt_regs *regs, long id)
-{
-	struct user_iovec first = {};
-	struct task_struct *task;
-	struct task_state *state;
-	struct owner owner;
-	const void *text;
-	__u64 size;
-
-	if (!is_write(id))
-		return 0;
-	task = bpf_get_current_task_btf();
-	/* A 32-bit program's numbers mean other calls. */
-	if (task->tgid == agent_tgid || task->thread_info.status & TS_COMPAT)
-		return 0;
-	state = new_state_of(task);
-	if (!state) {
-		count_loss(EVENT_SYS_WRITE, LOSS_NO_MEMORY);
-		return 0;
-	}
-
-	text = (const void *)regs->si;
-	size = regs->dx;
-	state->start_ns = bpf_ktime_get_boot_ns();
-	look_up_file(file_of(task, regs->di), state, state->start_ns);
-	if (id == NR_WRITE || id == NR_PWRITE64) {
-		state->bytes_requested = size;
-	} else {
-		state->bytes_requested = iovec_bytes((__u64)text, size);
-		bpf_probe_read_user(&first, sizeof(first), text);
-		text = (const void *)first.base;
-		size = first.size;
-	}
-	if (state->file_is_dev_null && is_marker(text, size)) {
-		apply_marker(task, state, text, size, state->start_ns);
-		state->start_ns = 0;
-		return 0;
-	}
-	owner = owner_of(task, state);
-	state->write_context_id = owner.context_id;
-	state->write_flags = owner.flags;
-	state->fd = regs->di;
-	state->syscall = id;
-	return 0;
-}
-
 SEC("tp_btf/sys_exit")
 int BPF_PROG(write_exit, struct pt_regs *regs, long result)
 {
@@ -141,5 +94,56 @@ int BPF_PROG(write_exit, struct pt_regs *regs, long result)
 	event->fd = state->fd;
 	event->syscall = state->syscall;
 	submit(event);
+	return 0;
+}
+
+/* Behind write_exit, and so attached after it: no call that is seen to begin must miss its end. */
+SEC("tp_btf/sys_enter")
+int BPF_PROG(write_enter, struct pt_regs *regs, long id)
+{
+	struct user_iovec first = {};
+	struct task_struct *task;
+	struct task_state *state;
+	struct owner owner;
+	const void *text;
+	__u64 size;
+
+	if (!is_write(id))
+		return 0;
+	task = bpf_get_current_task_btf();
+	/* A 32-bit program's numbers mean other calls. */
+	if (task->tgid == agent_tgid || task->thread_info.status & TS_COMPAT)
+		return 0;
+	state = new_state_of(task);
+	if (!state) {
+		count_loss(EVENT_SYS_WRITE, LOSS_NO_MEMORY);
+		return 0;
+	}
+
+	/* The call before has ended, and the kernel did not run write_exit: see forget_unended(). */
+	if (state->start_ns)
+		count_loss(EVENT_SYS_WRITE, LOSS_END_MISSED);
+	text = (const void *)regs->si;
+	size = regs->dx;
+	state->start_ns = bpf_ktime_get_boot_ns();
+	look_up_file(file_of(task, regs->di), state, state->start_ns);
+	if (id == NR_WRITE || id == NR_PWRITE64) {
+		state->bytes_requested = size;
+	} else {
+		state->bytes_requested = iovec_bytes((__u64)text, size);
+		bpf_probe_read_user(&first, sizeof(first), text);
+		text = (const void *)first.base;
+		size = first.size;
+	}
+	if (state->file_is_dev_null && is_marker(text, size)) {
+		apply_marker(task, state, text, size, state->start_ns);
+		state->start_ns = 0;
+		return 0;
+	}
+	owner = owner_of(task, state);
+	state->write_context_id = owner.context_id;
+	state->write_flags = owner.flags;
+	state->fd = regs->di;
+	state->syscall = id;
 	return 0;
 }

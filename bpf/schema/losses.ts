@@ -2,11 +2,13 @@
 export const KERNEL_LOSS_CAUSES = {
   LOSS_RING_FULL: 0,
   LOSS_NO_MEMORY: 1,
+  LOSS_END_MISSED: 2,
 } as const;
 
 export const LOSS_CAUSES = {
   ring_full: 'the agent did not drain the ring buffer in time',
   no_memory: 'the kernel had no memory to remember the start of the event',
+  end_missed: 'the event ended without the kernel running the program that records it',
   definition_lost: 'an owner, a process or a file could not be described: events say that it is unknown',
   program_busy: 'the program was running on that CPU already, and the kernel skipped it',
   bad_record: 'a record had an unknown type or a wrong size',
@@ -21,7 +23,7 @@ export const LOSS_CAUSES = {
 export type LossCause = keyof typeof LOSS_CAUSES;
 
 /** Word for each kernel number, by index. */
-export const KERNEL_LOSS_WORDS: readonly LossCause[] = ['ring_full', 'no_memory'];
+export const KERNEL_LOSS_WORDS: readonly LossCause[] = ['ring_full', 'no_memory', 'end_missed'];
 
 /** The counters are one array value: `[record type][cause]`, both of this many rows. */
 export const LOSS_TYPES_MAX = 128;

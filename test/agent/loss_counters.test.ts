@@ -5,7 +5,7 @@ import { contextDefinition, contextEnd, DEFINITIONS } from '../../bpf/schema/def
 import { EVENTS } from '../../bpf/schema/index.ts';
 import { KERNEL_LOSS_CAUSES, LOSS_CAUSES_MAX, LOSS_TYPES_MAX } from '../../bpf/schema/losses.ts';
 
-const { LOSS_RING_FULL, LOSS_NO_MEMORY } = KERNEL_LOSS_CAUSES;
+const { LOSS_RING_FULL, LOSS_NO_MEMORY, LOSS_END_MISSED } = KERNEL_LOSS_CAUSES;
 const [sysWrite, blockIo] = EVENTS;
 
 function setUp() {
@@ -43,12 +43,14 @@ test('a loss is told once, by what was lost since', () => {
 test('types and causes are told apart', () => {
   const { take, lose } = setUp();
   lose(blockIo.id, LOSS_NO_MEMORY, 3n);
+  lose(blockIo.id, LOSS_END_MISSED, 6n);
   lose(sysWrite.id, LOSS_NO_MEMORY, 1n);
   lose(sysWrite.id, LOSS_RING_FULL, 2n);
   expect(take()).toEqual<Loss[]>([
     { cause: 'ring_full', eventType: 'sys_write', count: 2 },
     { cause: 'no_memory', eventType: 'sys_write', count: 1 },
     { cause: 'no_memory', eventType: 'block_io', count: 3 },
+    { cause: 'end_missed', eventType: 'block_io', count: 6 },
   ]);
 });
 

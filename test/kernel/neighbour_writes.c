@@ -1,6 +1,6 @@
 /*
  * Queues COUNT direct 4 KiB writes of DEVICE's blocks FIRST, FIRST + 2, ... at once. Two of these, with FIRST 0 and 1,
- * queue neighbours, which the I/O scheduler merges into requests of both.
+ * queue neighbours, which the I/O scheduler merges into requests of both. Ends with 1 unless every block was written.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -50,5 +50,12 @@ int main(int argc, char **argv)
 			return 1;
 		done += submitted;
 	}
-	return syscall(SYS_io_getevents, context, count, count, events, NULL) == count ? 0 : 1;
+	if (syscall(SYS_io_getevents, context, count, count, events, NULL) != count)
+		return 1;
+	for (int i = 0; i < count; i++)
+		if (events[i].res != BLOCK) {
+			fprintf(stderr, "a write gave %lld\n", (long long)events[i].res);
+			return 1;
+		}
+	return 0;
 }
