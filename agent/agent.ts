@@ -28,6 +28,8 @@ const TURN_AT_BYTES = 512 << 10;
 /** One turn surely takes so much: then nothing that ended before it is left in the ring. */
 const TURN_BYTES_MIN = 960 << 10;
 const FLUSH_AFTER_MS = 100;
+/** A program that is interrupted goes on long before that. */
+const UNFINISHED_RECORD_MS = 1000;
 
 export const DATA_DEFAULT = './data';
 /** Where in the data folder the node's recording is. */
@@ -130,11 +132,19 @@ async function record({ recorder, probes, writer, clock, attachedNs }: Parts, si
     else if (probes.pendingBytes() < TURN_AT_BYTES) await sleep(pendingBytes > 0 ? LOOK_MS : IDLE_LOOK_MS);
     else await setImmediate();
   }
-  // Nothing is added any more, so what the ring holds can be read to its end.
   probes.detach();
-  for (let drained = recorder.turn(); drained !== 0; drained = recorder.turn()) {
-    writer.flush();
-    await sleep(drained === undefined ? ROOM_LOOK_MS : 0);
+  await drainAll();
+
+  /** Nothing is added any more, but a program that was interrupted may have yet to end a record, and hides those behind. */
+  async function drainAll(): Promise<void> {
+    let drainedMs = performance.now();
+    for (;;) {
+      const drained = recorder.turn();
+      if (drained !== 0) drainedMs = performance.now();
+      else if (probes.pendingBytes() === 0 || performance.now() - drainedMs >= UNFINISHED_RECORD_MS) return;
+      writer.flush();
+      await sleep(drained === undefined ? ROOM_LOOK_MS : 0);
+    }
   }
 }
 

@@ -152,15 +152,17 @@ function readerOf(database: Database.Database, path: string, version: number): R
     Object.fromEntries(Object.entries(methods).map(([name, method]) => [name, guarded(method)])) as Methods;
 
   const side = openSideReader(database);
+  /** Asked for several times an event and mostly known: no agent changes what an id stands for, so nothing is followed. */
+  const entryOf = <Entry>(find: (id: number) => Entry) => {
+    return (id: number) => withRecordingErrors(path, () => find(id));
+  };
+  const entries = { name: entryOf(lookup.name), file: entryOf(lookup.file), context: entryOf(lookup.context) };
 
-  return guard({
+  const guardedReader = guard({
     ...side,
     losses: (fromNs, toNs) => [...side.losses(fromNs, toNs), ...damage.losses(fromNs, toNs)],
     ...openTransactions(database, lookup),
     ...openPinReader(database),
-    name: lookup.name,
-    file: lookup.file,
-    context: lookup.context,
     services: lookup.services,
     nodes: () => [node],
     info() {
@@ -204,7 +206,8 @@ function readerOf(database: Database.Database, path: string, version: number): R
     close() {
       database.close();
     },
-  } satisfies RecordingReader);
+  } satisfies Omit<RecordingReader, keyof typeof entries>);
+  return { ...guardedReader, ...entries };
 }
 
 /** Segments are found through indexes: one that an index has lost would be missing without a word. */
