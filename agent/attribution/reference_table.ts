@@ -9,6 +9,15 @@ export interface ReferenceTable<T> {
   readonly size: number;
 }
 
+/** Entries that are found without searching all: the events of a moment refer to few. A power of two. */
+const SLOTS = 1024;
+
+/** An id is a count in its high bits and a CPU in the low 12, see new_id() in kreplay.bpf.h; the CPUs count alike. */
+function slotOf(id: number): number {
+  const low = id | 0;
+  return ((low >>> 12) + (low & 0xfff) * 509) & (SLOTS - 1);
+}
+
 interface Entry<T> {
   value: T;
   lastUse: number;
@@ -16,31 +25,38 @@ interface Entry<T> {
 
 export function createReferenceTable<T>(capacity: number): ReferenceTable<T> {
   const entries = new Map<number, Entry<T>>();
-  let lastId = -1;
-  let lastEntry: Entry<T> | undefined;
+  const slotIds = new Float64Array(SLOTS).fill(-1);
+  const slotEntries = new Array<Entry<T> | undefined>(SLOTS).fill(undefined);
   let use = 0;
 
   function makeRoom(): void {
     const uses = [...entries.values()].map((entry) => entry.lastUse).sort((a, b) => a - b);
     const median = uses[uses.length >> 1]!;
     for (const [id, entry] of entries) if (entry.lastUse <= median) entries.delete(id);
-    lastId = -1;
+    slotIds.fill(-1);
+    slotEntries.fill(undefined);
+  }
+
+  /** An id that is not there is remembered too. */
+  function keep(id: number, entry: Entry<T> | undefined): void {
+    const slot = slotOf(id);
+    slotIds[slot] = id;
+    slotEntries[slot] = entry;
   }
 
   return {
     set(id, value) {
       if (entries.size >= capacity) makeRoom();
-      entries.set(id, { value, lastUse: ++use });
-      lastId = -1;
+      const entry = { value, lastUse: ++use };
+      entries.set(id, entry);
+      keep(id, entry);
     },
-    /** Neighbouring events mostly refer to the same thing, so the last answer is kept. */
     get(id) {
-      if (id !== lastId) {
-        lastId = id;
-        lastEntry = entries.get(id);
-      }
-      if (lastEntry) lastEntry.lastUse = ++use;
-      return lastEntry?.value;
+      const slot = slotOf(id);
+      if (slotIds[slot] !== id) keep(id, entries.get(id));
+      const entry = slotEntries[slot];
+      if (entry) entry.lastUse = ++use;
+      return entry?.value;
     },
     *values() {
       for (const { value } of entries.values()) yield value;

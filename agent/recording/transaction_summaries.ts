@@ -29,6 +29,9 @@ ON CONFLICT (transaction_key) DO UPDATE SET
 /** Transactions whose services need not be read back; those that go on are among the last. */
 const WRITTEN_MAX = 4096;
 
+/** Services that are the only one of a transaction, as most are. */
+const SINGLE_MAX = 1024;
+
 const NO_SERVICES = Buffer.alloc(0);
 
 const SERVICES = 'SELECT services FROM transaction_summary WHERE transaction_key = ?';
@@ -46,7 +49,7 @@ interface Summary {
   endHigh: number;
   lastRow: number;
   lastService: number;
-  services: Set<number>;
+  services: number[];
 }
 
 type TransactionOf = StoredDictionaries['transactionOf'];
@@ -61,6 +64,7 @@ export function summaryWriter(
   const storedServices = database.prepare<[number], Buffer>(SERVICES).pluck();
   /** Services of the transactions that were written last, as they are stored. */
   const written = new RecentMap<number, Buffer>(WRITTEN_MAX);
+  const single = new RecentMap<number, Buffer>(SINGLE_MAX);
   /** Keys grow: those above have no row yet. */
   let lastKey = lastStoredKey.get()!;
 
@@ -69,12 +73,25 @@ export function summaryWriter(
     return written.get(transactionKey) ?? storedServices.get(transactionKey) ?? NO_SERVICES;
   }
 
-  function servicesOf(transactionKey: number, found: ReadonlySet<number>): Buffer {
+  function packed(services: readonly number[]): Buffer {
+    const [only] = services;
+    if (services.length !== 1) return packIds(Uint32Array.from(services));
+    const known = single.get(only!);
+    if (known) return known;
+    const bytes = packIds(Uint32Array.of(only!));
+    single.set(only!, bytes);
+    return bytes;
+  }
+
+  function servicesOf(transactionKey: number, found: readonly number[]): Buffer {
     let all = storedBefore(transactionKey);
     lastKey = Math.max(lastKey, transactionKey);
-    const ids = all.length === 0 ? [] : [...unpackIds(all)];
-    const added = [...found].filter((id) => !ids.includes(id));
-    if (added.length > 0) all = packIds(Uint32Array.from([...ids, ...added]));
+    if (all.length === 0) all = packed(found);
+    else {
+      const ids = [...unpackIds(all)];
+      const added = found.filter((id) => !ids.includes(id));
+      if (added.length > 0) all = packed([...ids, ...added]);
+    }
     written.set(transactionKey, all);
     return all;
   }
@@ -158,7 +175,7 @@ function addOwner(pass: Pass, row: number, context: number, service: number): vo
   const summary = pass.lastSummary;
   if (summary === null) return;
   if (service !== 0 && service !== summary.lastService) {
-    summary.services.add(service);
+    if (!summary.services.includes(service)) summary.services.push(service);
     summary.lastService = service;
   }
   // An owner of several parts of a request owns one event.
@@ -185,7 +202,7 @@ function newSummary(row: number, transaction: ContextTransaction): Summary {
     endHigh: 0,
     lastRow: -1,
     lastService: 0,
-    services: new Set(),
+    services: [],
   };
 }
 

@@ -1,5 +1,5 @@
 /** What the two threads of a writer tell each other. One batch is under way at a time. */
-import type { Batch, OpenedRecording } from './batch.ts';
+import type { Batch, ContextRow, OpenedRecording } from './batch.ts';
 import type { CommitterOptions } from './committer.ts';
 import type { RecordingErrorCode } from './errors.ts';
 
@@ -8,7 +8,23 @@ export interface WriterThreadData extends CommitterOptions {
   blocks: readonly SharedArrayBuffer[];
 }
 
-export type ToWriterThread = { kind: 'write'; batch: Batch } | { kind: 'close'; endedNs: bigint | undefined };
+export type ToWriterThread =
+  | {
+      kind: 'write';
+      batch: Omit<Batch, 'contexts'>;
+      /** JSON of the batch's new contexts: there are thousands, and a clone of them costs several times as much. */
+      contexts: { firstId: number; entries: string };
+    }
+  | { kind: 'close'; endedNs: bigint | undefined };
+
+export function toMessage({ contexts: { firstId, entries }, ...batch }: Batch): ToWriterThread {
+  return { kind: 'write', batch, contexts: { firstId, entries: JSON.stringify(entries) } };
+}
+
+export function batchOf({ batch, contexts }: Extract<ToWriterThread, { kind: 'write' }>): Batch {
+  const entries = JSON.parse(contexts.entries) as ContextRow[];
+  return { ...batch, contexts: { firstId: contexts.firstId, entries } };
+}
 
 /** Errors lose their class on the way. */
 export interface FailureMessage {

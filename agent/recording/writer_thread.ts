@@ -14,7 +14,13 @@ import { SEGMENT_ROWS_MAX } from './codec/encode_segment.ts';
 import { RecordingError } from './errors.ts';
 import { createGatherer, type Gatherer } from './gatherer.ts';
 import type { RecordingWriter, WriterOptions } from './writer.ts';
-import type { FailureMessage, FromWriterThread, ToWriterThread, WriterThreadData } from './writer_messages.ts';
+import {
+  type FailureMessage,
+  type FromWriterThread,
+  type ToWriterThread,
+  toMessage,
+  type WriterThreadData,
+} from './writer_messages.ts';
 
 /** Blocks of 4096 events that gather or wait: at 300,000 events/s the disk may stand still for 0.4 s. */
 const BLOCKS = 32;
@@ -123,7 +129,7 @@ function writerOf(worker: Worker, gatherer: Gatherer, options: WriterThreadOptio
     if (!batch) return;
     underWay = true;
     triedMs = performance.now();
-    send(worker, { kind: 'write', batch: { ...batch, nowNs: completeNs ?? batch.nowNs } });
+    send(worker, toMessage({ ...batch, nowNs: completeNs ?? batch.nowNs }));
   }
 
   /** Until nothing is under way. */

@@ -4,7 +4,13 @@ import { blockOver } from '../../bpf/schema/block.ts';
 import { SEGMENT_ROWS_MAX } from './codec/encode_segment.ts';
 import { type Committer, openCommitter } from './committer.ts';
 import { RecordingError } from './errors.ts';
-import type { FailureMessage, FromWriterThread, ToWriterThread, WriterThreadData } from './writer_messages.ts';
+import {
+  batchOf,
+  type FailureMessage,
+  type FromWriterThread,
+  type ToWriterThread,
+  type WriterThreadData,
+} from './writer_messages.ts';
 
 const port = parentPort!;
 const { blocks: memory, ...options } = workerData as WriterThreadData;
@@ -33,7 +39,8 @@ function open(): Committer | undefined {
   }
 }
 
-function write(writer: Committer, { batch }: Extract<ToWriterThread, { kind: 'write' }>): void {
+function write(writer: Committer, message: Extract<ToWriterThread, { kind: 'write' }>): void {
+  const batch = batchOf(message);
   nowNs = batch.nowNs;
   try {
     writer.commit(batch);
