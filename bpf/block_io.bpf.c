@@ -142,19 +142,10 @@ static __always_inline void add_bio(struct request_state *request, struct bio_ow
 	request->origin_count = ORIGINS_MAX + 1;
 }
 
-enum owned {
-	OWNED_NONE,
-	/* Some bios have owners. */
-	OWNED_PARTLY,
-	/* All that were looked at have. */
-	OWNED_WHOLE,
-};
-
-/* Gathers the owners of all bios of a request. */
-static __always_inline enum owned gather_owners(struct request_state *request, struct request *rq)
+/* Gathers the owners of all bios of a request; false when none is known. */
+static __always_inline bool gather_owners(struct request_state *request, struct request *rq)
 {
 	struct bio *bio = rq->bio;
-	bool whole = true;
 
 	__builtin_memset(request, 0, sizeof(*request));
 	for (int i = 0; i < BIO_WALK_MAX && bio; i++) {
@@ -164,20 +155,18 @@ static __always_inline enum owned gather_owners(struct request_state *request, s
 		if (owner) {
 			add_bio(request, owner, BPF_CORE_READ(bio, bi_iter.bi_size));
 			bpf_map_delete_elem(&bio_owners, &key);
-		} else {
-			whole = false;
 		}
 		bio = BPF_CORE_READ(bio, bi_next);
 	}
 	if (!request->owner.queued_ns)
-		return OWNED_NONE;
+		return false;
 	/* Owners that were not looked at count as others. */
 	if (bio)
 		request->origin_count = ORIGINS_MAX + 1;
 	request->sector = rq->__sector;
 	request->bytes = rq->__data_len;
 	request->operation = block_operation(rq->cmd_flags, rq->__data_len);
-	return whole ? OWNED_WHOLE : OWNED_PARTLY;
+	return true;
 }
 
 static __always_inline void emit(struct request_state *request, struct request *rq, __u64 now_ns)
@@ -251,7 +240,7 @@ int BPF_PROG(block_complete, struct request *rq, int status, unsigned int bytes)
 		/* A flush without data is carried out by a request of the block layer's own, and never issued itself.
 		 */
 		request = bpf_map_lookup_elem(&request_scratch, &slot);
-		if (request && gather_owners(request, rq) != OWNED_NONE) {
+		if (request && gather_owners(request, rq)) {
 			add_completion(request, block_error(status), bytes);
 			emit(request, rq, now_ns);
 		}
@@ -272,7 +261,8 @@ int BPF_PROG(block_complete, struct request *rq, int status, unsigned int bytes)
 
 /*
  * A driver that requeues a request issues it again: by then its bios have no owner any more, and the first issue
- * stands. A request without bios of ours (the flush machinery's own, passthrough) is not remembered.
+ * stands. One that took in another bio meanwhile is that bio's, and the first issue counts as unended. A request
+ * without bios of ours (the flush machinery's own, passthrough) is not remembered.
  *
  * Behind block_complete, and so attached after it: what is remembered must not miss its end.
  */
@@ -282,12 +272,8 @@ int BPF_PROG(block_issue, struct request *rq)
 	__u32 slot = SCRATCH_ISSUE;
 	struct request_state *request = bpf_map_lookup_elem(&request_scratch, &slot), *known;
 	__u64 key = (__u64)rq;
-	enum owned owned;
 
-	if (!request)
-		return 0;
-	owned = gather_owners(request, rq);
-	if (owned == OWNED_NONE)
+	if (!request || !gather_owners(request, rq))
 		return 0;
 	request->issued_ns = bpf_ktime_get_boot_ns();
 	request->stage = REQUEST_ISSUED;
@@ -295,13 +281,6 @@ int BPF_PROG(block_issue, struct request *rq)
 	if (!known) {
 		if (bpf_map_update_elem(&request_states, &key, request, BPF_ANY))
 			count_loss(EVENT_BLOCK_IO, LOSS_NO_MEMORY);
-		return 0;
-	}
-	if (known->stage == REQUEST_ISSUED && owned == OWNED_PARTLY) {
-		/* Requeued, it took in further bios: whose they are is not told apart any more. */
-		known->sector = request->sector;
-		known->bytes = request->bytes;
-		known->origin_count = ORIGINS_MAX + 1;
 		return 0;
 	}
 	if (known->stage != REQUEST_ENDED)

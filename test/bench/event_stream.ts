@@ -31,10 +31,10 @@ const ENOSPC = 28;
 const LONG_SHARE = 0.01;
 const LONG_NS_MAX = 50e6;
 const RARE_SHARE = 0.001;
-/** Filters that each match about four events in every segment of 4096. */
 /** Of no event. */
 export const ABSENT_PID = 9998;
 
+/** Filters that each match about four events in every segment of 4096. */
 export const RARE = { pid: 9999, service: 'audit', minDurationNs: 45_000_000n } as const;
 
 /** So long that whatever holds them reaches far into the time of others. */

@@ -3,10 +3,10 @@ import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { BenchError } from './bench.ts';
 
-/** As it is installed: from its sources it would hold what strips their types in memory too. */
 /** As agent/launcher.sh starts it. */
 export const NODE = [process.execPath, '--no-maglev'] as const;
 
+/** As it is installed: from its sources it would hold what strips their types in memory too. */
 export const KREPLAY = [...NODE, join(import.meta.dirname, '../../build/js/kreplay.js')] as const;
 
 /** A program that does not end by itself after this is killed. */

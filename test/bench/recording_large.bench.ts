@@ -88,6 +88,7 @@ function tableOf(sides: Partial<Record<SideName, Measured>>, overHttp: Percentil
 
 function targetsOf(kreplay: Measured, events: number): Target[] {
   const { rareEventsNs, firstPageNs, deepPageNs } = kreplay.read;
+  const slowestScanNs = Math.max(...Object.values(rareEventsNs));
   const deepShare = deepPageNs / firstPageNs;
   const { first, last } = rssQuarters(kreplay.stream);
   return [
@@ -97,9 +98,9 @@ function targetsOf(kreplay: Measured, events: number): Target[] {
       met: p99Ms(kreplay) <= TRANSACTION_P99_MS_MAX,
     },
     {
-      text: `a filter takes at most ${FILTERED_SCAN_NS_MAX} ns for an event that it leaves out`,
-      measured: `${nanoseconds(rareEventsNs.nothing)} ns`,
-      met: rareEventsNs.nothing <= FILTERED_SCAN_NS_MAX,
+      text: `a filter that matches few takes at most ${FILTERED_SCAN_NS_MAX} ns an event`,
+      measured: `${nanoseconds(slowestScanNs)} ns`,
+      met: slowestScanNs <= FILTERED_SCAN_NS_MAX,
     },
     {
       text: `a page near the end takes at most ${DEEP_PAGE_SHARE_MAX} of the first one's time`,

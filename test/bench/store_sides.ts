@@ -29,8 +29,7 @@ export interface StoreReads {
   close(): void;
 }
 
-/** Each matches about four in every 4096 events. */
-/** By what an event in a thousand is found, and one by which none is. */
+/** Each matches about four in every 4096 events, and the last none. */
 export type RareFilter = 'duration' | 'pid' | 'service' | 'nothing';
 
 interface Side {

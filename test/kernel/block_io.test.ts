@@ -153,7 +153,7 @@ test('a request with bios of two owners is shared, and names both; one whose end
   const blocks = 1024;
   // Whether two meet in the scheduler is luck in any one round.
   const rounds = 31;
-  const bytes = 2n * BigInt(rounds * blocks) * 4096n;
+  const written = 2n * BigInt(rounds * blocks) * 4096n;
   const program = compileProgram('neighbour_writes');
   run('sh', ['-c', `echo mq-deadline > /sys/block/${disk.name}/queue/scheduler`]);
   const writeNeighbours = (times: number) =>
@@ -176,13 +176,13 @@ test('a request with bios of two owners is shared, and names both; one whose end
     const counted = (request: BlockIoEvent) => onDisk(request) && request.timestamp_ns < untilNs;
     const requests = recorded.blockIos({ comm: 'neighbour_write' }).filter(counted);
     const lost = recorded.losses().reduce((sum, each) => sum + each.lost, 0);
-    expect(after.bytes - before.bytes).toBe(bytes);
+    expect(after.bytes - before.bytes).toBe(written);
     expect(requests.length).toBeLessThanOrEqual(after.requests - before.requests);
     expect(requests.length + lost).toBeGreaterThanOrEqual(after.requests - before.requests);
-    for (const { origins, bytes } of requests) expect(bytesOf(origins)).toBe(bytes);
-    // On a busy machine the kernel may miss some: then the bytes are not all there.
+    // On a busy machine the kernel may skip a program, or not show an end: then the bytes are not all there.
     if (lost > 0) continue;
-    expect(bytesOf(requests)).toBe(bytes);
+    expect(bytesOf(requests)).toBe(written);
+    for (const { origins, bytes } of requests) expect(bytesOf(origins)).toBe(bytes);
     shared = requests.filter(({ attribution }) => attribution.quality === 'shared');
     even = recorded.blockIos({ transactionId: 'even' }).filter(counted);
   }
@@ -193,7 +193,7 @@ test('a request with bios of two owners is shared, and names both; one whose end
   }
   // Each of the two finds it; none of its bytes is counted for the other.
   const origins = even.flatMap((request) => request.origins);
-  expect(bytesOf(origins.filter((origin) => origin.transaction_id === 'even'))).toBe(bytes / 2n);
+  expect(bytesOf(origins.filter((origin) => origin.transaction_id === 'even'))).toBe(written / 2n);
 });
 
 function bytesOf(parts: readonly { bytes: bigint }[]): bigint {
