@@ -10,7 +10,7 @@ import {
   PATH_SIZE,
   processDefinition,
 } from '../../bpf/schema/definitions.ts';
-import { readRecord } from '../../bpf/schema/record_reader.ts';
+import { recordReader } from '../../bpf/schema/record_reader.ts';
 import type { Contexts } from '../attribution/contexts.ts';
 import type { Files } from '../attribution/files.ts';
 import type { Processes } from '../attribution/processes.ts';
@@ -18,6 +18,10 @@ import type { Processes } from '../attribution/processes.ts';
 const BUFFER_BYTES = 1 << 20;
 const SIZES = new Map<number, number>(DEFINITIONS.map(({ id, size }) => [id, size]));
 const TEXT_BYTES_MAX = MARKER_SIZE + PATH_SIZE;
+const readContext = recordReader(contextDefinition);
+const readContextEnd = recordReader(contextEnd);
+const readProcess = recordReader(processDefinition);
+const readFile = recordReader(fileDefinition);
 /** What every definition begins with: its type and the size of its text. */
 const HEAD_SIZE = 8;
 
@@ -37,6 +41,8 @@ export function createDefinitionStream(
   const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
   let badRecords = 0;
 
+  const text = (offset: number, size: number) => decoder.decode(buffer.subarray(offset, offset + size));
+
   function apply(offset: number, size: number): void {
     const type = size < HEAD_SIZE ? 0 : view.getUint16(offset, true);
     const fixedSize = SIZES.get(type);
@@ -46,13 +52,17 @@ export function createDefinitionStream(
       badRecords++;
       return;
     }
-    const text = () => decoder.decode(buffer.subarray(offset + fixedSize, offset + size));
-    if (type === contextDefinition.id) contexts.define(readRecord(contextDefinition, view, offset), text());
-    else if (type === processDefinition.id) processes.define(readRecord(processDefinition, view, offset));
+    if (type === contextDefinition.id) contexts.define(readContext(view, offset), text(offset + fixedSize, textSize));
+    else if (type === processDefinition.id) processes.define(readProcess(view, offset));
     else if (type === fileDefinition.id) {
-      files.define(readRecord(fileDefinition, view, offset), text().split('\0').slice(0, -1));
+      files.define(
+        readFile(view, offset),
+        text(offset + fixedSize, textSize)
+          .split('\0')
+          .slice(0, -1),
+      );
     } else if (type === contextEnd.id) {
-      const end = readRecord(contextEnd, view, offset);
+      const end = readContextEnd(view, offset);
       contexts.end(end.context_id, end.time_ns);
     }
   }

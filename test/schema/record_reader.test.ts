@@ -1,7 +1,7 @@
 /** Definitions as objects: numbers up to 2^53 are exact, texts end at their first NUL or with their room. */
 import fc from 'fast-check';
 import { contextEnd, fileDefinition, processDefinition } from '../../bpf/schema/definitions.ts';
-import { readRecord, readText } from '../../bpf/schema/record_reader.ts';
+import { readText, recordReader } from '../../bpf/schema/record_reader.ts';
 import { recordBytes } from './records.ts';
 
 const view = (bytes: Uint8Array) => new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
@@ -14,7 +14,7 @@ test('a record is read field by field, at any offset', () => {
       const record = recordBytes(fileDefinition, { file_id, inode, filesystem, mode, flags });
       const buffer = new Uint8Array(before * 8 + record.length).fill(0xee);
       buffer.set(record, before * 8);
-      expect(readRecord(fileDefinition, view(buffer), before * 8)).toEqual({
+      expect(recordReader(fileDefinition)(view(buffer), before * 8)).toEqual({
         definition_type: fileDefinition.id,
         reserved: 0,
         text_size: 0,
@@ -30,7 +30,7 @@ test('a record is read field by field, at any offset', () => {
 
 test('a time beyond 2^53 is off by a few nanoseconds at most', () => {
   const time_ns = 2n ** 54n + 1n;
-  const { time_ns: read } = readRecord(contextEnd, view(recordBytes(contextEnd, { time_ns })), 0);
+  const { time_ns: read } = recordReader(contextEnd)(view(recordBytes(contextEnd, { time_ns })), 0);
   expect(Math.abs(read - Number(time_ns))).toBeLessThanOrEqual(4);
 });
 
@@ -44,7 +44,7 @@ test.each([
   ['x'.repeat(80), 'x'.repeat(64)],
 ])('the text %p reads as %p', (executable, expected) => {
   const record = recordBytes(processDefinition, { executable });
-  expect(readRecord(processDefinition, view(record), 0).executable).toBe(expected);
+  expect(recordReader(processDefinition)(view(record), 0).executable).toBe(expected);
 });
 
 test('any bytes of a text are read, without what lies behind its room', () => {
