@@ -8,6 +8,7 @@ import { openProbes, type Probes } from './capture/probes.ts';
 import { createRecorder, type Recorder } from './capture/recorder.ts';
 import { createWallClock, type WallClock } from './capture/wall_clock.ts';
 import { AgentError } from './errors.ts';
+import { lockRecording } from './recording/lock.ts';
 import { openWriterThread, type WriterThread } from './recording/writer_thread.ts';
 import { type RetentionFlags, retentionLimits } from './retention_options.ts';
 
@@ -65,6 +66,8 @@ export interface AgentTotals {
 export async function runAgent(options: AgentOptions): Promise<AgentTotals> {
   const { dataFolder, onReady } = options;
   const path = recordingPath(dataFolder);
+  // The writer locks it for good; here only so that a second agent learns of the first before it attaches anything.
+  lockRecording(path).close();
   const clock = createWallClock();
   const probes = openProbes({ agentPid: process.pid, eventRingBytes: options.ringBytes });
   const attachedNs = clock.nowNs();
