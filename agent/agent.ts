@@ -3,6 +3,7 @@ import { accessSync, constants, mkdirSync, readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
+import { findCgroups } from './attribution/cgroups.ts';
 import { createOwnProcessCheck } from './attribution/processes.ts';
 import { openProbes, type Probes } from './capture/probes.ts';
 import { createRecorder, type Recorder } from './capture/recorder.ts';
@@ -69,7 +70,12 @@ export async function runAgent(options: AgentOptions): Promise<AgentTotals> {
   // The writer locks it for good; here only so that a second agent learns of the first before it attaches anything.
   lockRecording(path).close();
   const clock = createWallClock();
-  const probes = openProbes({ agentPid: process.pid, eventRingBytes: options.ringBytes });
+  const cgroups = findCgroups();
+  const probes = openProbes({
+    agentPid: process.pid,
+    cgroupHierarchy: cgroups.hierarchy,
+    eventRingBytes: options.ringBytes,
+  });
   const attachedNs = clock.nowNs();
   let writer: WriterThread | undefined;
   try {
@@ -91,6 +97,7 @@ export async function runAgent(options: AgentOptions): Promise<AgentTotals> {
       probes,
       writer,
       clock,
+      cgroups,
       isOwnProcess: createOwnProcessCheck(process.argv[1] ?? '', ownUid),
       trustsService: (uid) => options.trustAllServices === true || uid === 0 || uid === ownUid,
     });

@@ -87,11 +87,11 @@ static __always_inline int queue_bio(struct bio *bio)
 		count_loss(EVENT_BLOCK_IO, LOSS_NO_MEMORY);
 		return 0;
 	}
-	context = owner_of(task, state);
 	owner.queued_ns = bpf_ktime_get_boot_ns();
+	owner.process_id = process_id_of(task, state, owner.queued_ns);
+	context = owner_of(task, state);
 	owner.context_id = context.context_id;
 	owner.flags = context.flags;
-	owner.process_id = process_id_of(task, state, owner.queued_ns);
 	owner.pid = task->tgid;
 	owner.tid = task->pid;
 	copy_comm(owner.comm, task);

@@ -5,6 +5,21 @@
 
 #include "kreplay.bpf.h"
 
+struct context_scratch {
+	struct context_definition definition;
+	char text[MARKER_SIZE];
+};
+
+/* Its users run with preemption off and never in an interrupt. */
+struct context_scratch_map {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct context_scratch);
+};
+
+extern struct context_scratch_map context_scratch SEC(".maps");
+
 /* Tells the agent that nobody holds the context any more: what inherited it by reference loses it. */
 static __always_inline void end_context(__u64 context_id, __u64 now_ns)
 {
@@ -31,6 +46,30 @@ static __always_inline void set_context(struct task_state *state, __u64 context_
 		end_context(state->context_id, now_ns);
 	state->context_id = context_id;
 	state->context_flags = 0;
+}
+
+/* Sends what the scratch holds with a new id, and gives that; CONTEXT_LOST when it can not be stored. */
+static __always_inline __u64 define_context(struct task_struct *task, struct context_scratch *scratch, __u32 size,
+					    __u32 scope, __u64 process_context_id, __u64 now_ns)
+{
+	struct context_definition *definition = &scratch->definition;
+
+	__builtin_memset(definition, 0, sizeof(*definition));
+	definition->definition_type = CONTEXT_DEFINITION;
+	definition->text_size = size;
+	definition->context_id = new_id();
+	definition->time_ns = now_ns;
+	definition->pid = task->tgid;
+	definition->tid = task->pid;
+	definition->uid = bpf_get_current_uid_gid();
+	definition->scope = scope;
+	definition->process_context_id = process_context_id;
+	size &= MARKER_SIZE - 1;
+	if (bpf_ringbuf_output(&definitions, scratch, sizeof(*definition) + size, BPF_RB_NO_WAKEUP)) {
+		count_loss(CONTEXT_DEFINITION, LOSS_RING_FULL);
+		return CONTEXT_LOST;
+	}
+	return definition->context_id;
 }
 
 #endif

@@ -74,7 +74,30 @@ struct files_struct {
 };
 
 struct mm_struct {
+	unsigned long arg_start, arg_end, env_start, env_end;
 	struct file *exe_file;
+};
+
+struct kernfs_node {
+	__u64 id;
+};
+
+struct cgroup {
+	struct kernfs_node *kn;
+};
+
+struct cgroup_subsys_state {
+	struct cgroup *cgroup;
+};
+
+struct css_set {
+	struct cgroup_subsys_state *subsys[1];
+	struct cgroup *dfl_cgrp;
+};
+
+enum cgroup_subsys_id {
+	memory_cgrp_id,
+	pids_cgrp_id,
 };
 
 struct thread_info {
@@ -91,6 +114,7 @@ struct task_struct {
 	__u64 start_boottime;
 	char comm[16];
 	struct files_struct *files;
+	struct css_set *cgroups;
 };
 
 struct gendisk {

@@ -12,7 +12,11 @@
 /* Set by the agent before load. */
 extern const volatile __u32 agent_tgid;
 
-/* Becomes 1 at the first `KREPLAY1 proc`: until then no event needs to look at its group leader. */
+/* Which hierarchy a process's cgroup is told of; set by the agent before load. */
+enum cgroup_hierarchy { CGROUP_V2, CGROUP_V1_MEMORY, CGROUP_V1_PIDS };
+extern const volatile __u32 cgroup_hierarchy;
+
+/* Becomes 1 at the first context of a whole process: until then no event needs to look at its group leader. */
 extern __u32 process_contexts_used;
 
 /* What is remembered of a task, freed with it. */
@@ -23,15 +27,18 @@ struct task_state {
 	__u32 context_flags;
 	__u32 process_context_flags;
 
-	/* Definition in force, and which of the task's execs it describes. */
+	/* Definitions in force, and which of the task's execs they describe. */
 	__u64 process_id;
 	__u64 process_exec_id;
 	__u64 process_defined_ns;
+	__u64 program_id;
+	__u64 program_exec_id;
 
 	/* The write that is under way; start_ns is 0 when none is. */
 	__u64 start_ns;
 	__u64 bytes_requested;
 	__u64 write_context_id;
+	__u64 write_process_id;
 	__u32 write_flags;
 	__u32 syscall;
 	__s32 fd;

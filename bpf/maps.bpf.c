@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* The maps and variables that several hooks share, defined once. */
-#include "kreplay.bpf.h"
+#include "context.bpf.h"
 
 const volatile __u32 agent_tgid = 0;
+const volatile __u32 cgroup_hierarchy = CGROUP_V2;
 __u32 process_contexts_used = 0;
 
 struct task_state_map task_states SEC(".maps");
@@ -10,5 +11,6 @@ struct loss_map losses SEC(".maps");
 struct id_map next_ids SEC(".maps");
 struct event_ring_map events SEC(".maps");
 struct definition_ring_map definitions SEC(".maps");
+struct context_scratch_map context_scratch SEC(".maps");
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

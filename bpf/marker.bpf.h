@@ -16,46 +16,21 @@
 #define MARKER_END_MASK 0xffffffffull
 #define MARKER_SIZE_MIN 9
 
-struct context_scratch {
-	struct context_definition definition;
-	char text[MARKER_SIZE];
-};
-
-/* Only sys_enter uses it, which runs with preemption off and never in an interrupt. */
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct context_scratch);
-} context_scratch SEC(".maps");
-
-static __always_inline __u64 define_context(struct task_struct *task, const void *text, __u32 size, bool process,
-					    __u64 now_ns)
+static __always_inline __u64 define_marker(struct task_struct *task, const void *text, __u32 size, bool process,
+					   __u64 process_context_id, __u64 now_ns)
 {
-	struct context_definition *definition;
 	struct context_scratch *scratch;
 	__u32 zero = 0;
 
 	scratch = bpf_map_lookup_elem(&context_scratch, &zero);
 	if (!scratch)
 		return CONTEXT_LOST;
-	definition = &scratch->definition;
-	__builtin_memset(definition, 0, sizeof(*definition));
-	definition->definition_type = CONTEXT_DEFINITION;
-	definition->text_size = size;
-	definition->context_id = new_id();
-	definition->time_ns = now_ns;
-	definition->pid = task->tgid;
-	definition->tid = task->pid;
-	definition->uid = bpf_get_current_uid_gid();
-	definition->scope = process;
 	size &= MARKER_SIZE - 1;
-	if (bpf_probe_read_user(scratch->text, size, text) ||
-	    bpf_ringbuf_output(&definitions, scratch, sizeof(*definition) + size, BPF_RB_NO_WAKEUP)) {
+	if (bpf_probe_read_user(scratch->text, size, text)) {
 		count_loss(CONTEXT_DEFINITION, LOSS_RING_FULL);
 		return CONTEXT_LOST;
 	}
-	return definition->context_id;
+	return define_context(task, scratch, size, process ? SCOPE_PROCESS : SCOPE_THREAD, process_context_id, now_ns);
 }
 
 /* " end", and then nothing or a line feed. */
@@ -70,6 +45,7 @@ static __always_inline bool is_end(__u64 rest)
 static __always_inline void apply_marker(struct task_struct *task, struct task_state *state, const void *text,
 					 __u32 size, __u64 now_ns)
 {
+	struct task_state *leader = state;
 	__u64 body = 0, rest = 0, id = 0;
 	bool process;
 
@@ -80,20 +56,20 @@ static __always_inline void apply_marker(struct task_struct *task, struct task_s
 	else if (size > 13)
 		/* " proc end": the blank before "end" is the last of MARKER_PROC. */
 		bpf_probe_read_user(&rest, size < 21 ? (size - 13) & 7 : 8, text + 13);
+	if (task->pid != task->tgid && (process || process_contexts_used))
+		leader = process ? new_state_of(task->group_leader) : state_of(task->group_leader);
 	if (!is_end(rest))
-		id = define_context(task, text, size, process, now_ns);
+		id = define_marker(task, text, size, process, leader ? leader->process_context_id : 0, now_ns);
 	if (!process) {
 		set_context(state, id, now_ns);
 		return;
 	}
 	process_contexts_used = 1;
-	if (task->pid != task->tgid)
-		state = new_state_of(task->group_leader);
-	if (!state)
+	if (!leader)
 		return;
 	/* Nobody holds a process's default by reference, so its end need not be told. */
-	state->process_context_id = id;
-	state->process_context_flags = 0;
+	leader->process_context_id = id;
+	leader->process_context_flags = 0;
 }
 
 #endif

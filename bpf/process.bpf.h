@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Which program a task runs: defined at the task's first event in it. */
+/* Which process a task is of: defined at the task's first event in a program. */
 #ifndef KREPLAY_PROCESS_BPF_H
 #define KREPLAY_PROCESS_BPF_H
 
@@ -7,10 +7,52 @@
 
 #define PROCESS_AGE_MAX_NS 60000000000ull
 
-static __always_inline void define_process(struct task_struct *task, struct task_state *state, __u64 now_ns)
+/* program.bpf.c */
+int define_program(void);
+
+/* The inode number of the cgroup's folder. bpf_get_current_cgroup_id() knows of v2 only. */
+static __always_inline __u64 cgroup_id_of(struct task_struct *task)
 {
+	struct cgroup_subsys_state **states, *state = NULL;
+	__u32 index;
+
+	if (cgroup_hierarchy == CGROUP_V2)
+		return BPF_CORE_READ(task, cgroups, dfl_cgrp, kn, id);
+	if (cgroup_hierarchy == CGROUP_V1_MEMORY)
+		index = bpf_core_enum_value(enum cgroup_subsys_id, memory_cgrp_id);
+	else
+		index = bpf_core_enum_value(enum cgroup_subsys_id, pids_cgrp_id);
+	/* An index that is not a constant can not be relocated. */
+	states = (void *)BPF_CORE_READ(task, cgroups) + bpf_core_field_offset(struct css_set, subsys);
+	bpf_probe_read_kernel(&state, sizeof(state), states + index);
+	return BPF_CORE_READ(state, cgroup, kn, id);
+}
+
+/* The program that the process runs; 0: its definition was lost. */
+static __always_inline __u64 program_id_of(struct task_struct *task, struct task_state *state)
+{
+	struct task_state *leader;
+
+	if (state->program_id && state->program_exec_id == task->self_exec_id)
+		return state->program_id;
+	leader = state_of(task->group_leader);
+	if (!leader || !leader->program_id || leader->program_exec_id != task->self_exec_id) {
+		define_program();
+		leader = state_of(task->group_leader);
+	}
+	if (!leader)
+		return 0;
+	state->program_id = leader->program_id;
+	state->program_exec_id = leader->program_exec_id;
+	return state->program_id;
+}
+
+static __noinline void define_process(struct task_state *state, __u64 now_ns)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	bool kernel_thread = task->flags & PF_KTHREAD;
+	__u64 program_id = kernel_thread ? 0 : program_id_of(task, state);
 	struct process_definition *definition = reserve(definitions, PROCESS_DEFINITION, struct process_definition);
-	const unsigned char *name;
 
 	if (!definition) {
 		/* The next event tries again. */
@@ -20,14 +62,12 @@ static __always_inline void define_process(struct task_struct *task, struct task
 	__builtin_memset(definition, 0, sizeof(*definition));
 	definition->definition_type = PROCESS_DEFINITION;
 	definition->process_id = new_id();
+	definition->program_id = program_id;
 	definition->start_ns = task->group_leader->start_boottime;
+	definition->cgroup_id = cgroup_id_of(task);
 	definition->pid = task->tgid;
 	definition->uid = bpf_get_current_uid_gid();
-	definition->kernel_thread = !!(task->flags & PF_KTHREAD);
-	if (!definition->kernel_thread) {
-		name = BPF_CORE_READ(task, mm, exe_file, f_path.dentry, d_name.name);
-		bpf_probe_read_kernel_str(definition->executable, sizeof(definition->executable), name);
-	}
+	definition->kernel_thread = kernel_thread;
 	state->process_id = definition->process_id;
 	state->process_exec_id = task->self_exec_id;
 	state->process_defined_ns = now_ns;
@@ -36,13 +76,13 @@ static __always_inline void define_process(struct task_struct *task, struct task
 
 /*
  * One definition a task, and a new one each minute: the agent forgets what was not used for long. The kernel counts a
- * task's execs, so a new program is told without a hook on exec.
+ * task's execs, so a new program is told without having seen its exec.
  */
 static __always_inline __u64 process_id_of(struct task_struct *task, struct task_state *state, __u64 now_ns)
 {
 	if (!state->process_id || state->process_exec_id != task->self_exec_id ||
 	    now_ns - state->process_defined_ns >= PROCESS_AGE_MAX_NS)
-		define_process(task, state, now_ns);
+		define_process(state, now_ns);
 	return state->process_id;
 }
 

@@ -63,7 +63,7 @@ int BPF_PROG(write_exit, struct pt_regs *regs, long result)
 	struct sys_write *event;
 	struct task_struct *task;
 	struct task_state *state;
-	__u64 start_ns, process_id;
+	__u64 start_ns;
 
 	if (!is_write(regs->orig_ax))
 		return 0;
@@ -73,7 +73,6 @@ int BPF_PROG(write_exit, struct pt_regs *regs, long result)
 		return 0;
 	start_ns = state->start_ns;
 	state->start_ns = 0;
-	process_id = process_id_of(task, state, start_ns);
 
 	event = reserve(events, EVENT_SYS_WRITE, struct sys_write);
 	if (!event)
@@ -84,7 +83,7 @@ int BPF_PROG(write_exit, struct pt_regs *regs, long result)
 	event->timestamp_ns = start_ns;
 	event->duration_ns = bpf_ktime_get_boot_ns() - start_ns;
 	event->context_id = state->write_context_id;
-	event->process_id = process_id;
+	event->process_id = state->write_process_id;
 	event->pid = task->tgid;
 	event->tid = task->pid;
 	copy_comm(event->comm, task);
@@ -140,6 +139,8 @@ int BPF_PROG(write_enter, struct pt_regs *regs, long id)
 		state->start_ns = 0;
 		return 0;
 	}
+	/* First: what a program was started with may be its context. */
+	state->write_process_id = process_id_of(task, state, state->start_ns);
 	owner = owner_of(task, state);
 	state->write_context_id = owner.context_id;
 	state->write_flags = owner.flags;

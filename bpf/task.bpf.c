@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Contexts follow the task: to a thread by reference, to a forked process by copy.
+ * Contexts follow the task: to a thread by reference, to a forked process by copy; and a fork runs the same program.
  *
  * task_newtask and not sched_process_fork: its clone_flags tell threads from processes, and it also fires for
  * io_uring's workers.
@@ -11,21 +11,16 @@ SEC("tp_btf/task_newtask")
 int BPF_PROG(task_new, struct task_struct *child, unsigned long clone_flags)
 {
 	struct task_struct *parent = bpf_get_current_task_btf();
-	struct task_state *from = state_of(parent), *leader, *to;
+	struct task_state *from = state_of(parent), *leader = from, *to;
 	bool thread = clone_flags & CLONE_THREAD;
 	__u32 inherited = thread ? CONTEXT_INHERITED_THREAD : CONTEXT_INHERITED_PROCESS;
-	__u64 process_context_id = 0;
-	__u32 process_context_flags = 0;
 
-	/* A thread finds the default on its leader; a new process takes it along. */
-	if (!thread && process_contexts_used) {
+	/* What belongs to the process a thread finds on its leader; a new process takes it along. */
+	if (thread)
+		leader = NULL;
+	else if (parent->pid != parent->tgid)
 		leader = state_of(parent->group_leader);
-		if (leader) {
-			process_context_id = leader->process_context_id;
-			process_context_flags = leader->process_context_flags;
-		}
-	}
-	if (!process_context_id && !(from && from->context_id))
+	if (!(from && from->context_id) && !(leader && (leader->process_context_id || leader->program_id)))
 		return 0;
 	to = new_state_of(child);
 	if (!to) {
@@ -36,9 +31,11 @@ int BPF_PROG(task_new, struct task_struct *child, unsigned long clone_flags)
 		to->context_id = from->context_id;
 		to->context_flags = from->context_flags | inherited;
 	}
-	if (process_context_id) {
-		to->process_context_id = process_context_id;
-		to->process_context_flags = process_context_flags | inherited;
+	if (leader) {
+		to->program_id = leader->program_id;
+		to->program_exec_id = leader->program_exec_id;
+		to->process_context_id = leader->process_context_id;
+		to->process_context_flags = leader->process_context_flags | inherited;
 	}
 	return 0;
 }

@@ -1,7 +1,8 @@
-/** Contexts: what a marker said, for as long as it holds. */
+/** Contexts: what a marker or a program's environment said, for as long as it holds. */
 import { CONTEXT_FLAGS } from '../../bpf/schema/common.ts';
+import { CONTEXT_SCOPES } from '../../bpf/schema/definitions.ts';
 import { ATTRIBUTION_QUALITIES, ATTRIBUTION_SOURCES } from '../../bpf/schema/owner.ts';
-import { type Marker, parseMarker } from './marker.ts';
+import { type Marker, parseMarker, parseTraceParent } from './marker.ts';
 import { createReferenceTable } from './reference_table.ts';
 
 const CONTEXTS_MAX = 1 << 15;
@@ -10,9 +11,13 @@ export interface ContextDefinition {
   context_id: number;
   time_ns: number;
   uid: number;
+  scope: number;
+  /** What the process had when it was defined; 0: nothing. */
+  process_context_id: number;
 }
 
 type ContextIds = Pick<Marker, 'transactionId' | 'traceId' | 'spanId'>;
+type Said = ContextIds & Pick<Marker, 'service'>;
 
 /** What an event's owner is, as numbers that go into the columns. */
 export interface Owner {
@@ -28,7 +33,8 @@ export interface Owner {
 }
 
 export interface Contexts {
-  define(definition: ContextDefinition, line: string): void;
+  /** `text`: the marker's line, or the value of TRACEPARENT. */
+  define(definition: ContextDefinition, text: string): void;
   end(contextId: number, timeNs: number): void;
   /** Some contexts ended after `timeNs`, and which is not known: any of them may have. */
   endAll(timeNs: number): void;
@@ -52,6 +58,7 @@ export interface ContextsOptions {
 
 export const SOURCE_NONE = ATTRIBUTION_SOURCES.indexOf('none');
 export const SOURCE_MARKER = ATTRIBUTION_SOURCES.indexOf('marker');
+export const SOURCE_ENVIRONMENT = ATTRIBUTION_SOURCES.indexOf('env');
 export const SOURCE_INHERITED = ATTRIBUTION_SOURCES.indexOf('inherited');
 export const QUALITY_NONE = ATTRIBUTION_QUALITIES.indexOf('none');
 export const QUALITY_EXACT = ATTRIBUTION_QUALITIES.indexOf('exact');
@@ -64,18 +71,32 @@ export function createContexts({ intern, internName, oldestIds, trustsService }:
   const contexts = createReferenceTable<Owner>(CONTEXTS_MAX);
   let badFieldCount = 0;
   let lost = 0;
+
+  function said({ scope, process_context_id }: ContextDefinition, text: string): Said | undefined {
+    if (scope === CONTEXT_SCOPES.SCOPE_ENVIRONMENT) {
+      const parent = parseTraceParent(text);
+      return parent && { transactionId: null, ...parent, service: null };
+    }
+    const marker = parseMarker(text);
+    if (!marker) return undefined;
+    badFieldCount += marker.badFields;
+    // A transaction within the trace that the process has anyway.
+    const outer = marker.traceId === null ? contexts.get(process_context_id)?.ids : undefined;
+    return outer ? { ...marker, traceId: outer.traceId, spanId: marker.spanId ?? outer.spanId } : marker;
+  }
+
   return {
-    define({ context_id, uid }, line) {
-      const marker = parseMarker(line);
-      if (!marker) return;
-      const { transactionId, traceId, spanId } = marker;
+    define(definition, text) {
+      const context = said(definition, text);
+      if (!context) return;
+      const { transactionId, traceId, spanId } = context;
       const ids = transactionId || traceId || spanId ? { transactionId, traceId, spanId } : undefined;
-      badFieldCount += marker.badFields;
       const contextId = ids ? intern(ids) : 0;
       if (ids && contextId === 0) lost++;
-      const service = trustsService(uid) ? marker.service : null;
+      const service = trustsService(definition.uid) ? context.service : null;
       if (!ids && !service) return;
       const serviceId = service ? internName(service) : 0;
+      const { context_id } = definition;
       contexts.set(context_id, { ids, contextId, service, serviceId, endedNs: Number.POSITIVE_INFINITY });
     },
     end(contextId, timeNs) {

@@ -8,6 +8,7 @@ import {
   QUALITY_EXACT,
   QUALITY_INHERITED,
   QUALITY_NONE,
+  SOURCE_ENVIRONMENT,
   SOURCE_INHERITED,
   SOURCE_MARKER,
   SOURCE_NONE,
@@ -93,6 +94,11 @@ function fillReferences(find: (tables: Tables, id: number) => number): Filler {
 export const fillServices = fillReferences(({ processes }, id) => processes.of(id).serviceId);
 export const fillFiles = fillReferences(({ files }, id) => files.of(id));
 
+export function sourceOf(flags: number): number {
+  if (flags & CONTEXT_FLAGS.CONTEXT_ENVIRONMENT) return SOURCE_ENVIRONMENT;
+  return flags & INHERITED_FLAGS ? SOURCE_INHERITED : SOURCE_MARKER;
+}
+
 /** Runs after fillServices: a context that names a service wins over the process. */
 export const fillOwners: Filler = ({ layout, columns }, { block }, { contexts }) => {
   const [ids, sources, qualities] = columns.map(({ name }) => block.columns.get(name)!) as [
@@ -118,7 +124,7 @@ export const fillOwners: Filler = ({ layout, columns }, { block }, { contexts })
       lastFlags = flags;
       const inherited = flags & INHERITED_FLAGS;
       ids[i] = owner ? owner.contextId : 0;
-      sources[i] = !owner ? SOURCE_NONE : inherited ? SOURCE_INHERITED : SOURCE_MARKER;
+      sources[i] = owner ? sourceOf(flags) : SOURCE_NONE;
       qualities[i] = !owner ? QUALITY_NONE : inherited ? QUALITY_INHERITED : QUALITY_EXACT;
       if (owner?.service) services[i] = owner.serviceId;
     }

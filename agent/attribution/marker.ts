@@ -28,6 +28,14 @@ export function isTraceId(text: string): boolean {
   return traceIdPattern.test(text);
 }
 
+/** Undefined when it is malformed. */
+export function parseTraceParent(value: string): { traceId: string; spanId: string } | undefined {
+  const [, traceId, spanId] = traceParentPattern.exec(value) ?? [];
+  return isTraceId(traceId ?? '') && spanIdPattern.test(spanId ?? '')
+    ? { traceId: traceId!, spanId: spanId! }
+    : undefined;
+}
+
 /** Null when the line is no marker. The last of a repeated key wins; unknown keys are ignored. */
 export function parseMarker(line: string): Marker | null {
   const marker: Marker = { transactionId: null, traceId: null, spanId: null, service: null, badFields: 0 };
@@ -54,11 +62,9 @@ function applyField(marker: Marker, field: string): void {
     if (spanIdPattern.test(value)) marker.spanId = value;
     else marker.badFields++;
   } else if (key === 'tp') {
-    const parts = traceParentPattern.exec(value);
-    if (parts && isTraceId(parts[1]!) && spanIdPattern.test(parts[2]!)) {
-      marker.traceId = parts[1]!;
-      marker.spanId = parts[2]!;
-    } else marker.badFields++;
+    const parent = parseTraceParent(value);
+    if (parent) Object.assign(marker, parent);
+    else marker.badFields++;
   }
 }
 

@@ -1,19 +1,22 @@
 /** Processes: which service one belongs to, and whether it is one of ours. */
 import { readFileSync, readlinkSync, statSync } from 'node:fs';
 import { basename } from 'node:path';
+import type { Cgroups } from './cgroups.ts';
+import type { Program, Programs } from './programs.ts';
 import { createReferenceTable } from './reference_table.ts';
+import { type ProcessFacts, serviceNameOf } from './service_name/service_name.ts';
 
 const PROCESSES_MAX = 1 << 15;
-/** What runs without a program. */
-const KERNEL_SERVICE = 'kernel';
 const UNKNOWN_SERVICE = 'unknown';
 
 export interface ProcessDefinition {
   process_id: number;
+  program_id: number;
+  start_ns: number;
+  cgroup_id: number;
   pid: number;
   uid: number;
   kernel_thread: number;
-  executable: string;
 }
 
 export interface Process {
@@ -31,18 +34,35 @@ export interface Processes {
 }
 
 export interface ProcessesOptions {
+  programs: Pick<Programs, 'of'>;
+  /** Asked for what the definition of its program does not say. */
+  programOfProcess(pid: number, startNs: number): Program | undefined;
+  cgroups: Cgroups;
   intern(serviceName: string): number;
   /** Of these numbers; a smaller one is asked for again. */
   oldestIds: { readonly name: number };
   isOwn(pid: number, uid: number): boolean;
 }
 
-export function createProcesses({ intern, oldestIds, isOwn }: ProcessesOptions): Processes {
+export function createProcesses(options: ProcessesOptions): Processes {
+  const { programs, programOfProcess, cgroups, intern, oldestIds, isOwn } = options;
   const processes = createReferenceTable<Process>(PROCESSES_MAX);
   const unknown: Process = { service: UNKNOWN_SERVICE, serviceId: intern(UNKNOWN_SERVICE), own: false };
+
+  function factsOf({ program_id, start_ns, cgroup_id, pid, kernel_thread }: ProcessDefinition): ProcessFacts {
+    const isKernelThread = kernel_thread !== 0;
+    if (isKernelThread)
+      return { isKernelThread, executable: '', args: [], environment: new Map(), cgroupPath: undefined };
+    const atExec = programs.of(program_id);
+    const program = atExec && !atExec.environmentCut ? atExec : (programOfProcess(pid, start_ns) ?? atExec);
+    const { executable = '', args = [], environment = new Map() } = program ?? {};
+    return { isKernelThread, executable, args, environment, cgroupPath: cgroups.pathOf(cgroup_id, pid) };
+  }
+
   return {
-    define({ process_id, pid, uid, kernel_thread, executable }) {
-      const service = kernel_thread ? KERNEL_SERVICE : executable || UNKNOWN_SERVICE;
+    define(definition) {
+      const { process_id, pid, uid, kernel_thread } = definition;
+      const service = serviceNameOf(factsOf(definition)).name;
       processes.set(process_id, { service, serviceId: intern(service), own: !kernel_thread && isOwn(pid, uid) });
     },
     of(processId) {

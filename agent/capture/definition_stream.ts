@@ -8,19 +8,23 @@ import {
   fileDefinition,
   MARKER_SIZE,
   PATH_SIZE,
+  PROGRAM_TEXT_SIZE,
   processDefinition,
+  programDefinition,
 } from '../../bpf/schema/definitions.ts';
 import { recordReader } from '../../bpf/schema/record_reader.ts';
 import type { Contexts } from '../attribution/contexts.ts';
 import type { Files } from '../attribution/files.ts';
 import type { Processes } from '../attribution/processes.ts';
+import type { Programs } from '../attribution/programs.ts';
 
 const BUFFER_BYTES = 1 << 20;
 const SIZES = new Map<number, number>(DEFINITIONS.map(({ id, size }) => [id, size]));
-const TEXT_BYTES_MAX = MARKER_SIZE + PATH_SIZE;
+const TEXT_BYTES_MAX = Math.max(MARKER_SIZE + PATH_SIZE, PROGRAM_TEXT_SIZE);
 const readContext = recordReader(contextDefinition);
 const readContextEnd = recordReader(contextEnd);
 const readProcess = recordReader(processDefinition);
+const readProgram = recordReader(programDefinition);
 const readFile = recordReader(fileDefinition);
 /** What every definition begins with: its type and the size of its text. */
 const HEAD_SIZE = 8;
@@ -32,9 +36,16 @@ export interface DefinitionStream {
   takeBadRecords(): number;
 }
 
+interface Tables {
+  contexts: Contexts;
+  processes: Processes;
+  programs: Programs;
+  files: Files;
+}
+
 export function createDefinitionStream(
   ring: RingReader,
-  { contexts, processes, files }: { contexts: Contexts; processes: Processes; files: Files },
+  { contexts, processes, programs, files }: Tables,
 ): DefinitionStream {
   const buffer = new Uint8Array(BUFFER_BYTES);
   const view = new DataView(buffer.buffer);
@@ -52,15 +63,18 @@ export function createDefinitionStream(
       badRecords++;
       return;
     }
-    if (type === contextDefinition.id) contexts.define(readContext(view, offset), text(offset + fixedSize, textSize));
+    define(type, offset, offset + fixedSize, textSize);
+  }
+
+  function define(type: number, offset: number, textOffset: number, textSize: number): void {
+    if (type === contextDefinition.id) contexts.define(readContext(view, offset), text(textOffset, textSize));
     else if (type === processDefinition.id) processes.define(readProcess(view, offset));
-    else if (type === fileDefinition.id) {
-      files.define(
-        readFile(view, offset),
-        text(offset + fixedSize, textSize)
-          .split('\0')
-          .slice(0, -1),
-      );
+    else if (type === programDefinition.id) {
+      const program = readProgram(view, offset);
+      const argsSize = Math.min(program.arguments_size, textSize);
+      programs.define(program, text(textOffset, argsSize), text(textOffset + argsSize, textSize - argsSize));
+    } else if (type === fileDefinition.id) {
+      files.define(readFile(view, offset), text(textOffset, textSize).split('\0').slice(0, -1));
     } else if (type === contextEnd.id) {
       const end = readContextEnd(view, offset);
       contexts.end(end.context_id, end.time_ns);

@@ -2,6 +2,7 @@
 import { existsSync, readlinkSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { BpfError, type BpfMap, BpfObject, btfTypeExists, type RingReader } from 'libbpf-ts';
+import { CGROUP_HIERARCHIES, type CgroupHierarchy } from '../attribution/cgroups.ts';
 import { AgentError } from '../errors.ts';
 
 const BTF = '/sys/kernel/btf/vmlinux';
@@ -24,6 +25,8 @@ export interface Probes {
 export interface ProbesOptions {
   /** Never recorded: the agent itself. */
   agentPid: number;
+  /** That processes are told the cgroup of. */
+  cgroupHierarchy: CgroupHierarchy;
   /** Bytes; a power of two. */
   eventRingBytes?: number | undefined;
 }
@@ -43,10 +46,11 @@ export function openProbes(options: ProbesOptions): Probes {
   }
 }
 
-function loadProbes({ agentPid, eventRingBytes }: ProbesOptions): Probes {
+function loadProbes({ agentPid, cgroupHierarchy, eventRingBytes }: ProbesOptions): Probes {
   const object = BpfObject.open(bpfObjectPath());
   try {
     object.setReadOnly('agent_tgid', agentPid);
+    object.setReadOnly('cgroup_hierarchy', CGROUP_HIERARCHIES.indexOf(cgroupHierarchy));
     if (eventRingBytes !== undefined) object.setMaxEntries('events', eventRingBytes);
     object.load();
     const attached = object.attach();

@@ -8,9 +8,12 @@
 import { createDecoder } from '../../bpf/schema/decoder.ts';
 import { EVENTS } from '../../bpf/schema/index.ts';
 import type { LossCause } from '../../bpf/schema/losses.ts';
+import { type CgroupSource, createCgroups } from '../attribution/cgroups.ts';
 import { type Contexts, createContexts } from '../attribution/contexts.ts';
 import { createFiles } from '../attribution/files.ts';
+import { programOfProcess } from '../attribution/proc_program.ts';
 import { createProcesses } from '../attribution/processes.ts';
+import { createPrograms } from '../attribution/programs.ts';
 import { createResolver } from '../attribution/resolve.ts';
 import type { WriterThread } from '../recording/writer_thread.ts';
 import { createDefinitionStream } from './definition_stream.ts';
@@ -44,11 +47,13 @@ export interface RecorderOptions {
   probes: Probes;
   writer: Omit<WriterThread, 'flush' | 'close'>;
   clock: WallClock;
+  cgroups: CgroupSource;
   isOwnProcess(pid: number, uid: number): boolean;
   trustsService(uid: number): boolean;
 }
 
-export function createRecorder({ probes, writer, clock, isOwnProcess, trustsService }: RecorderOptions): Recorder {
+export function createRecorder(options: RecorderOptions): Recorder {
+  const { probes, writer, clock, cgroups, isOwnProcess, trustsService } = options;
   const { oldestIds } = writer;
   const contexts: Contexts = createContexts({
     intern: writer.contextId,
@@ -56,9 +61,17 @@ export function createRecorder({ probes, writer, clock, isOwnProcess, trustsServ
     oldestIds,
     trustsService,
   });
-  const processes = createProcesses({ intern: writer.nameId, oldestIds, isOwn: isOwnProcess });
+  const programs = createPrograms();
+  const processes = createProcesses({
+    programs,
+    programOfProcess,
+    cgroups: createCgroups(cgroups),
+    intern: writer.nameId,
+    oldestIds,
+    isOwn: isOwnProcess,
+  });
   const files = createFiles(writer.fileId);
-  const definitions = createDefinitionStream(probes.definitions, { contexts, processes, files });
+  const definitions = createDefinitionStream(probes.definitions, { contexts, processes, programs, files });
   const decoder = createDecoder();
   const resolver = createResolver(decoder.decoded, {
     contexts,

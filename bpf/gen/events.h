@@ -7,11 +7,17 @@
 #define CONTEXT_DEFINITION 64
 #define CONTEXT_END 65
 #define PROCESS_DEFINITION 66
+#define PROGRAM_DEFINITION 68
 #define FILE_DEFINITION 67
 #define CONTEXT_INHERITED_PROCESS 1
 #define CONTEXT_INHERITED_THREAD 2
 #define CONTEXT_PROCESS_DEFAULT 4
+#define CONTEXT_ENVIRONMENT 8
 #define CONTEXT_LOST 1
+#define SCOPE_THREAD 0
+#define SCOPE_PROCESS 1
+#define SCOPE_ENVIRONMENT 2
+#define PROGRAM_ENVIRONMENT_CUT 1
 #define FILE_DELETED 1
 #define FILE_TRUNCATED 2
 #define LOSS_RING_FULL 0
@@ -21,12 +27,24 @@
 #define LOSS_CAUSES_MAX 4
 #define MARKER_SIZE 1024
 #define PATH_SIZE 4096
+#define ARGUMENTS_SIZE 1024
+#define PROGRAM_TEXT_SIZE 4096
+#define ENVIRONMENT_NAME_WORDS 4
+#define ENVIRONMENT_NAMES 7
+#define ENVIRONMENT_TRACEPARENT 6
 #define ORIGINS_MAX 4
 #define BLOCK_OPERATION_READ 0
 #define BLOCK_OPERATION_WRITE 1
 #define BLOCK_OPERATION_FLUSH 2
 #define BLOCK_OPERATION_DISCARD 3
 #define BLOCK_OPERATION_OTHER 4
+
+/* Names of environment variables and their `=`, as little-endian words; and which of their bytes count. */
+struct environment_name {
+	__u64 words[ENVIRONMENT_NAME_WORDS];
+	__u64 masks[ENVIRONMENT_NAME_WORDS];
+};
+#define ENVIRONMENT_NAME_TABLE {{{0x5245535f4c45544full, 0x4d414e5f45434956ull, 0x3d45ull, 0x0ull}, {0xffffffffffffffffull, 0xffffffffffffffffull, 0xffffull, 0x0ull}}, {{0x5345525f4c45544full, 0x54415f454352554full, 0x5345545542495254ull, 0x3dull}, {0xffffffffffffffffull, 0xffffffffffffffffull, 0xffffffffffffffffull, 0xffull}}, {{0x4e5f424f4a5f4943ull, 0x3d454d41ull, 0x0ull, 0x0ull}, {0xffffffffffffffffull, 0xffffffffull, 0x0ull, 0x0ull}}, {{0x4a5f425548544947ull, 0x3d424full, 0x0ull, 0x0ull}, {0xffffffffffffffffull, 0xffffffull, 0x0ull, 0x0ull}}, {{0x454d414e5f424f4aull, 0x3dull, 0x0ull, 0x0ull}, {0xffffffffffffffffull, 0xffull, 0x0ull, 0x0ull}}, {{0x54494b444c495542ull, 0x3d4c4542414c5f45ull, 0x0ull, 0x0ull}, {0xffffffffffffffffull, 0xffffffffffffffffull, 0x0ull, 0x0ull}}, {{0x5241504543415254ull, 0x3d544e45ull, 0x0ull, 0x0ull}, {0xffffffffffffffffull, 0xffffffffull, 0x0ull, 0x0ull}}}
 
 /* One owner of a block request. */
 struct event_origin {
@@ -122,7 +140,7 @@ _Static_assert(__builtin_offsetof(struct block_io, origin_count) == 100, "block_
 _Static_assert(__builtin_offsetof(struct block_io, device) == 104, "block_io.device");
 _Static_assert(__builtin_offsetof(struct block_io, origins) == 136, "block_io.origins");
 
-/* a marker line was written */
+/* a task has a new context */
 struct context_definition {
 	__u16 definition_type; /* what the record defines */
 	__u16 reserved; /* zero */
@@ -132,9 +150,10 @@ struct context_definition {
 	__u32 pid; /* process that wrote it */
 	__u32 tid; /* thread that wrote it */
 	__u32 uid; /* real user id of the writer */
-	__u32 scope; /* 0 the thread, 1 the process default */
+	__u32 scope; /* SCOPE_* */
+	__u64 process_context_id; /* what the process had at that time: a marker without a trace goes on with its trace */
 };
-_Static_assert(sizeof(struct context_definition) == 40, "context_definition");
+_Static_assert(sizeof(struct context_definition) == 48, "context_definition");
 _Static_assert(__builtin_offsetof(struct context_definition, definition_type) == 0, "context_definition.definition_type");
 _Static_assert(__builtin_offsetof(struct context_definition, reserved) == 2, "context_definition.reserved");
 _Static_assert(__builtin_offsetof(struct context_definition, text_size) == 4, "context_definition.text_size");
@@ -144,6 +163,7 @@ _Static_assert(__builtin_offsetof(struct context_definition, pid) == 24, "contex
 _Static_assert(__builtin_offsetof(struct context_definition, tid) == 28, "context_definition.tid");
 _Static_assert(__builtin_offsetof(struct context_definition, uid) == 32, "context_definition.uid");
 _Static_assert(__builtin_offsetof(struct context_definition, scope) == 36, "context_definition.scope");
+_Static_assert(__builtin_offsetof(struct context_definition, process_context_id) == 40, "context_definition.process_context_id");
 
 /* a context lost its setter */
 struct context_end {
@@ -166,24 +186,45 @@ struct process_definition {
 	__u16 reserved; /* zero */
 	__u32 text_size; /* bytes of text behind the record */
 	__u64 process_id; /* number that events carry */
+	__u64 program_id; /* what it runs; 0 for a kernel thread, or when the definition was lost */
 	__u64 start_ns; /* CLOCK_BOOTTIME at which the process started */
+	__u64 cgroup_id; /* inode of its folder, in the hierarchy that the agent named */
 	__u32 pid; /* process id */
 	__u32 uid; /* real user id */
 	__u32 kernel_thread; /* 1 when the task has no program */
 	__u32 reserved2; /* zero */
-	char executable[64]; /* file name of the program, without its folder */
 };
-_Static_assert(sizeof(struct process_definition) == 104, "process_definition");
+_Static_assert(sizeof(struct process_definition) == 56, "process_definition");
 _Static_assert(__builtin_offsetof(struct process_definition, definition_type) == 0, "process_definition.definition_type");
 _Static_assert(__builtin_offsetof(struct process_definition, reserved) == 2, "process_definition.reserved");
 _Static_assert(__builtin_offsetof(struct process_definition, text_size) == 4, "process_definition.text_size");
 _Static_assert(__builtin_offsetof(struct process_definition, process_id) == 8, "process_definition.process_id");
-_Static_assert(__builtin_offsetof(struct process_definition, start_ns) == 16, "process_definition.start_ns");
-_Static_assert(__builtin_offsetof(struct process_definition, pid) == 24, "process_definition.pid");
-_Static_assert(__builtin_offsetof(struct process_definition, uid) == 28, "process_definition.uid");
-_Static_assert(__builtin_offsetof(struct process_definition, kernel_thread) == 32, "process_definition.kernel_thread");
-_Static_assert(__builtin_offsetof(struct process_definition, reserved2) == 36, "process_definition.reserved2");
-_Static_assert(__builtin_offsetof(struct process_definition, executable) == 40, "process_definition.executable");
+_Static_assert(__builtin_offsetof(struct process_definition, program_id) == 16, "process_definition.program_id");
+_Static_assert(__builtin_offsetof(struct process_definition, start_ns) == 24, "process_definition.start_ns");
+_Static_assert(__builtin_offsetof(struct process_definition, cgroup_id) == 32, "process_definition.cgroup_id");
+_Static_assert(__builtin_offsetof(struct process_definition, pid) == 40, "process_definition.pid");
+_Static_assert(__builtin_offsetof(struct process_definition, uid) == 44, "process_definition.uid");
+_Static_assert(__builtin_offsetof(struct process_definition, kernel_thread) == 48, "process_definition.kernel_thread");
+_Static_assert(__builtin_offsetof(struct process_definition, reserved2) == 52, "process_definition.reserved2");
+
+/* a program was started or first seen */
+struct program_definition {
+	__u16 definition_type; /* what the record defines */
+	__u16 reserved; /* zero */
+	__u32 text_size; /* bytes of text behind the record */
+	__u64 program_id; /* number that process definitions carry */
+	__u32 arguments_size; /* bytes of the text that are arguments */
+	__u32 flags; /* PROGRAM_* bits */
+	char executable[64]; /* file name of the program, without its folder */
+};
+_Static_assert(sizeof(struct program_definition) == 88, "program_definition");
+_Static_assert(__builtin_offsetof(struct program_definition, definition_type) == 0, "program_definition.definition_type");
+_Static_assert(__builtin_offsetof(struct program_definition, reserved) == 2, "program_definition.reserved");
+_Static_assert(__builtin_offsetof(struct program_definition, text_size) == 4, "program_definition.text_size");
+_Static_assert(__builtin_offsetof(struct program_definition, program_id) == 8, "program_definition.program_id");
+_Static_assert(__builtin_offsetof(struct program_definition, arguments_size) == 16, "program_definition.arguments_size");
+_Static_assert(__builtin_offsetof(struct program_definition, flags) == 20, "program_definition.flags");
+_Static_assert(__builtin_offsetof(struct program_definition, executable) == 24, "program_definition.executable");
 
 /* a file was first written to */
 struct file_definition {

@@ -2,7 +2,17 @@
 import { BLOCK_OPERATIONS } from './block_io.ts';
 import { CONTEXT_FLAGS, CONTEXT_LOST } from './common.ts';
 import { ORIGIN_OFFSETS, ORIGIN_SIZE, type RecordDefinition } from './define.ts';
-import { DEFINITIONS, FILE_FLAGS, MARKER_SIZE, PATH_SIZE } from './definitions.ts';
+import {
+  ARGUMENTS_SIZE,
+  CONTEXT_SCOPES,
+  DEFINITIONS,
+  FILE_FLAGS,
+  MARKER_SIZE,
+  PATH_SIZE,
+  PROGRAM_FLAGS,
+  PROGRAM_TEXT_SIZE,
+} from './definitions.ts';
+import { ENVIRONMENT_NAME_WORDS, ENVIRONMENT_NAMES } from './environment_names.ts';
 import { EVENTS } from './index.ts';
 import { ORIGINS_MAX } from './kinds.ts';
 import { KERNEL_LOSS_CAUSES, LOSS_CAUSES_MAX, LOSS_TYPES_MAX } from './losses.ts';
@@ -20,12 +30,19 @@ export function cHeader(): string {
     ...Object.fromEntries(DEFINITIONS.map((definition) => [definition.name.toUpperCase(), definition.id])),
     ...CONTEXT_FLAGS,
     CONTEXT_LOST,
+    ...CONTEXT_SCOPES,
+    ...PROGRAM_FLAGS,
     ...FILE_FLAGS,
     ...KERNEL_LOSS_CAUSES,
     LOSS_TYPES_MAX,
     LOSS_CAUSES_MAX,
     MARKER_SIZE,
     PATH_SIZE,
+    ARGUMENTS_SIZE,
+    PROGRAM_TEXT_SIZE,
+    ENVIRONMENT_NAME_WORDS,
+    ENVIRONMENT_NAMES: ENVIRONMENT_NAMES.length,
+    ENVIRONMENT_TRACEPARENT: ENVIRONMENT_NAMES.indexOf('TRACEPARENT'),
     ORIGINS_MAX,
     ...Object.fromEntries(blockOperations),
   };
@@ -35,6 +52,13 @@ export function cHeader(): string {
     '#define KREPLAY_EVENTS_H',
     '',
     ...Object.entries(constants).map(([name, value]) => `#define ${name} ${value}`),
+    '',
+    '/* Names of environment variables and their `=`, as little-endian words; and which of their bytes count. */',
+    'struct environment_name {',
+    '\t__u64 words[ENVIRONMENT_NAME_WORDS];',
+    '\t__u64 masks[ENVIRONMENT_NAME_WORDS];',
+    '};',
+    `#define ENVIRONMENT_NAME_TABLE {${ENVIRONMENT_NAMES.map(environmentName).join(', ')}}`,
     '',
     '/* One owner of a block request. */',
     'struct event_origin {',
@@ -76,4 +100,18 @@ function cStruct(record: RecordDefinition): string[] {
         `_Static_assert(__builtin_offsetof(${tag}, ${name}) == ${offset}, "${record.name}.${name}");`,
     ),
   ];
+}
+
+function environmentName(name: string): string {
+  const bytes = Buffer.alloc(ENVIRONMENT_NAME_WORDS * 8);
+  const masks = Buffer.alloc(bytes.length);
+  const size = bytes.write(`${name}=`);
+  if (size < name.length + 1) throw new Error(`${name} is longer than ENVIRONMENT_NAME_WORDS allows`);
+  masks.fill(0xff, 0, size);
+  return `{${cWords(bytes)}, ${cWords(masks)}}`;
+}
+
+function cWords(bytes: Buffer): string {
+  const words = Array.from({ length: bytes.length / 8 }, (_, i) => `0x${bytes.readBigUInt64LE(i * 8).toString(16)}ull`);
+  return `{${words.join(', ')}}`;
 }

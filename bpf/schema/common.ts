@@ -8,6 +8,8 @@ export const CONTEXT_FLAGS = {
   CONTEXT_INHERITED_THREAD: 2,
   /** The process's default (`KREPLAY1 proc ...`), not the thread's own. */
   CONTEXT_PROCESS_DEFAULT: 4,
+  /** The trace of the TRACEPARENT that the process was started with; always with CONTEXT_PROCESS_DEFAULT. */
+  CONTEXT_ENVIRONMENT: 8,
 } as const;
 
 /** In `context_id`: a definition that could not be stored. The owner is unknown, never the previous one. */

@@ -1,12 +1,22 @@
 /** Records through decoder and resolver with real tables, and the columns that come out. */
-import { createContexts } from '../../agent/attribution/contexts.ts';
+import { type ContextDefinition, createContexts } from '../../agent/attribution/contexts.ts';
 import { createFiles } from '../../agent/attribution/files.ts';
-import { createProcesses } from '../../agent/attribution/processes.ts';
+import { createProcesses, type ProcessDefinition } from '../../agent/attribution/processes.ts';
+import { createPrograms } from '../../agent/attribution/programs.ts';
 import { createResolver } from '../../agent/attribution/resolve.ts';
 import { createDecoder } from '../../bpf/schema/decoder.ts';
+import { CONTEXT_SCOPES } from '../../bpf/schema/definitions.ts';
 import { ATTRIBUTION_QUALITIES, ATTRIBUTION_SOURCES } from '../../bpf/schema/owner.ts';
 import { framed } from '../schema/records.ts';
 import { createNames } from './names.ts';
+
+export function contextDefinition(fields: Partial<ContextDefinition>): ContextDefinition {
+  return { context_id: 256, time_ns: 0, uid: 0, scope: CONTEXT_SCOPES.SCOPE_THREAD, process_context_id: 0, ...fields };
+}
+
+export function processDefinition(fields: Partial<ProcessDefinition>): ProcessDefinition {
+  return { process_id: 256, program_id: 0, start_ns: 0, cgroup_id: 0, pid: 10, uid: 0, kernel_thread: 0, ...fields };
+}
 
 export type Attribution = ReturnType<typeof createAttribution>;
 
@@ -20,7 +30,15 @@ export function createAttribution(wallOffsetNs = 0n) {
     intern: ({ transactionId, traceId }) => transactions.intern(transactionId ?? traceId ?? ''),
     trustsService: (uid) => uid === 0,
   });
-  const processes = createProcesses({ intern: names.intern, oldestIds, isOwn: (pid) => pid === OWN_PID });
+  const programs = createPrograms();
+  const processes = createProcesses({
+    programs,
+    programOfProcess: () => undefined,
+    cgroups: { pathOf: () => undefined },
+    intern: names.intern,
+    oldestIds,
+    isOwn: (pid) => pid === OWN_PID,
+  });
   const files = createFiles(names.intern);
   const decoder = createDecoder();
   const wallOffset = new Uint32Array(BigInt64Array.of(wallOffsetNs).buffer);
@@ -40,9 +58,13 @@ export function createAttribution(wallOffsetNs = 0n) {
     files,
     resolver,
     marker: (context_id: number, body: string) =>
-      contexts.define({ context_id, time_ns: 0, uid: 0 }, `KREPLAY1 ${body}\n`),
-    program: (process_id: number, executable: string, pid = 10) =>
-      processes.define({ process_id, pid, uid: 0, kernel_thread: 0, executable }),
+      contexts.define(contextDefinition({ context_id }), `KREPLAY1 ${body}\n`),
+    traceParent: (context_id: number, value: string) =>
+      contexts.define(contextDefinition({ context_id, scope: CONTEXT_SCOPES.SCOPE_ENVIRONMENT }), value),
+    program(process_id: number, executable: string, pid = 10): void {
+      programs.define({ program_id: process_id, flags: 0, executable }, '', '');
+      processes.define(processDefinition({ process_id, program_id: process_id, pid }));
+    },
     /** Decodes and resolves one block. */
     resolve(records: readonly Uint8Array[]): void {
       const frames = framed(records);

@@ -1,6 +1,8 @@
 /** Who owns an event: as long as the setter holds a context, and for a forked copy beyond that; nobody is an answer. */
 import { createContexts } from '../../agent/attribution/contexts.ts';
 import { CONTEXT_FLAGS, CONTEXT_LOST } from '../../bpf/schema/common.ts';
+import { CONTEXT_SCOPES } from '../../bpf/schema/definitions.ts';
+import { contextDefinition } from './attributed.ts';
 import { createNames } from './names.ts';
 
 const { CONTEXT_INHERITED_PROCESS, CONTEXT_INHERITED_THREAD, CONTEXT_PROCESS_DEFAULT } = CONTEXT_FLAGS;
@@ -18,7 +20,7 @@ function setUp() {
     trustsService: (uid) => uid === ROOT_UID,
   });
   const define = (context_id: number, body: string, uid = ROOT_UID) =>
-    contexts.define({ context_id, time_ns: 100, uid }, `KREPLAY1 ${body}\n`);
+    contexts.define(contextDefinition({ context_id, time_ns: 100, uid }), `KREPLAY1 ${body}\n`);
   const transactionAt = (contextId: number, flags: number, startNs: number) => {
     const owner = contexts.ownerAt(contextId, flags, startNs);
     return owner ? (JSON.parse(ids.text(owner.contextId) ?? '[null]') as string[])[0] : 'nobody';
@@ -97,7 +99,7 @@ test.each([
 
 test('a definition that is no marker line is nobody', () => {
   const { contexts } = setUp();
-  contexts.define({ context_id: 256, time_ns: 1, uid: 0 }, '');
+  contexts.define(contextDefinition({ context_id: 256 }), '');
   expect(contexts.ownerAt(256, 0, 150)).toBeUndefined();
 });
 
@@ -138,7 +140,41 @@ test('when it is not known which contexts ended, none is believed by reference a
 test('a context that the recording has no room for is nobody, and counted', () => {
   const oldestIds = { context: 1, name: 1 };
   const contexts = createContexts({ intern: () => 0, internName: () => 0, oldestIds, trustsService: () => false });
-  contexts.define({ context_id: 256, time_ns: 100, uid: ROOT_UID }, 'KREPLAY1 txn=a\n');
+  contexts.define(contextDefinition({ context_id: 256 }), 'KREPLAY1 txn=a\n');
   expect(contexts.ownerAt(256, 0, 150)).toBeUndefined();
   expect([contexts.takeLost(), contexts.takeLost()]).toEqual([1, 0]);
+});
+
+describe('the trace that a program was started with', () => {
+  const SPAN = '00f067aa0ba902b7';
+  const OTHER_TRACE = '0af7651916cd43dd8448eb211c80319c';
+  const OTHER_SPAN = 'b7ad6b7169203331';
+  const environment = (context_id: number) =>
+    contextDefinition({ context_id, scope: CONTEXT_SCOPES.SCOPE_ENVIRONMENT });
+
+  function started(value: string) {
+    const { contexts } = setUp();
+    contexts.define(environment(256), value);
+    return contexts;
+  }
+
+  test('is the owner', () => {
+    const contexts = started(`00-${TRACE}-${SPAN}-01`);
+    expect(contexts.ownerAt(256, 0, 150)?.ids).toEqual({ transactionId: null, traceId: TRACE, spanId: SPAN });
+  });
+
+  test.each(['', 'x', `ff-${TRACE}-${SPAN}-01`, `00-${'0'.repeat(32)}-${SPAN}-01`, `00-${TRACE}-${'0'.repeat(16)}-01`])(
+    'is nobody when TRACEPARENT is %p',
+    (value) => expect(started(value).ownerAt(256, 0, 150)).toBeUndefined(),
+  );
+
+  test.each([
+    ['a transaction', 'txn=a', { transactionId: 'a', traceId: TRACE, spanId: SPAN }],
+    ['a span', `span=${OTHER_SPAN}`, { transactionId: null, traceId: TRACE, spanId: OTHER_SPAN }],
+    ['a trace', `txn=a trace=${OTHER_TRACE}`, { transactionId: 'a', traceId: OTHER_TRACE, spanId: null }],
+  ])('goes on in a marker that names %s', (_, body, ids) => {
+    const contexts = started(`00-${TRACE}-${SPAN}-01`);
+    contexts.define(contextDefinition({ context_id: 512, process_context_id: 256 }), `KREPLAY1 ${body}`);
+    expect(contexts.ownerAt(512, 0, 150)?.ids).toEqual(ids);
+  });
 });

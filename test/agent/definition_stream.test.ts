@@ -10,6 +10,7 @@ import {
   MARKER_SIZE,
   PATH_SIZE,
   processDefinition,
+  programDefinition,
 } from '../../bpf/schema/definitions.ts';
 import { sysWrite } from '../../bpf/schema/sys_write.ts';
 import { framed, recordBytes } from '../schema/records.ts';
@@ -36,9 +37,13 @@ function streamOf(...batches: readonly Uint8Array[]) {
       takeLost: () => 0,
     },
     processes: {
-      define: ({ process_id, pid, uid, kernel_thread, executable }) =>
-        told.push({ process_id, pid, uid, kernel_thread, executable }),
+      define: ({ process_id, program_id, pid, uid }) => told.push({ process_id, program_id, pid, uid }),
       of: () => ({ service: '', serviceId: 0, own: false }),
+    },
+    programs: {
+      define: ({ program_id, executable }, args, environment) =>
+        told.push({ program_id, executable, args, environment }),
+      of: () => undefined,
     },
     files: {
       define: ({ file_id, inode, filesystem, mode, flags }, names) =>
@@ -56,7 +61,12 @@ test('every kind of definition reaches its table, in order', () => {
   const { stream, told } = streamOf(
     framed([
       recordBytes(contextDefinition, { context_id: 256, time_ns: 5, uid: 1001 }, text('KREPLAY1 txn=Größe\n')),
-      recordBytes(processDefinition, { process_id: 64, pid: 10, uid: 3, executable: 'dd' }),
+      recordBytes(
+        programDefinition,
+        { program_id: 32, arguments_size: 9, executable: 'dd' },
+        text('dd\0if=ü\0JOB_NAME=ß\0'),
+      ),
+      recordBytes(processDefinition, { process_id: 64, program_id: 32, pid: 10, uid: 3 }),
       end,
     ]),
     framed([recordBytes(fileDefinition, { file_id: 9, inode: 7, mode: 0o100644 }, text('wal\0data\0'))]),
@@ -64,7 +74,8 @@ test('every kind of definition reaches its table, in order', () => {
   stream.drain();
   expect(told).toEqual([
     { context_id: 256, time_ns: 5, uid: 1001, line: 'KREPLAY1 txn=Größe\n' },
-    { process_id: 64, pid: 10, uid: 3, kernel_thread: 0, executable: 'dd' },
+    { program_id: 32, executable: 'dd', args: 'dd\0if=ü\0', environment: 'JOB_NAME=ß\0' },
+    { process_id: 64, program_id: 32, pid: 10, uid: 3 },
     { ended: 256, timeNs: 7 },
     { file_id: 9, inode: 7, filesystem: 0, mode: 0o100644, flags: 0, names: ['wal', 'data'] },
   ]);
@@ -160,7 +171,7 @@ test('random records never throw, and each is either taken or counted', () => {
 
 test('random bytes never throw, and the ring is read to its end', () => {
   const batch = fc
-    .array(fc.oneof(fc.constantFrom(0, 24, 64, 65, 66, 67), fc.nat(2 ** 32 - 1)), { minLength: 2, maxLength: 60 })
+    .array(fc.oneof(fc.constantFrom(0, 24, 64, 65, 66, 67, 68), fc.nat(2 ** 32 - 1)), { minLength: 2, maxLength: 60 })
     .map((words) => new Uint8Array(Uint32Array.from(words.slice(words.length % 2)).buffer));
   fc.assert(
     fc.property(fc.array(batch, { maxLength: 4 }), (batches) => {

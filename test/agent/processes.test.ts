@@ -5,34 +5,74 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createOwnProcessCheck, createProcesses, type ProcessDefinition } from '../../agent/attribution/processes.ts';
+import { createPrograms, type Program } from '../../agent/attribution/programs.ts';
+import { PROGRAM_FLAGS } from '../../bpf/schema/definitions.ts';
+import { processDefinition } from './attributed.ts';
 import { createNames } from './names.ts';
 
-function definition(fields: Partial<ProcessDefinition>): ProcessDefinition {
-  return { process_id: 256, pid: 10, uid: 0, kernel_thread: 0, executable: 'dd', ...fields };
+function createTables(isOwn: (pid: number, uid: number) => boolean = () => false) {
+  const names = createNames();
+  const oldestIds = { name: 1 };
+  const programs = createPrograms();
+  /** What /proc would say of any process. */
+  const proc: { program: Program | undefined } = { program: undefined };
+  const processes = createProcesses({
+    programs,
+    programOfProcess: () => proc.program,
+    cgroups: { pathOf: (cgroupId) => (cgroupId === CGROUP ? '/system.slice/nginx.service' : undefined) },
+    intern: names.intern,
+    oldestIds,
+    isOwn,
+  });
+  return { names, oldestIds, programs, proc, processes };
 }
 
+const CGROUP = 77;
+const PROGRAM = 64;
+
 describe('service', () => {
-  function serviceOf(fields: Partial<ProcessDefinition>): string | null {
-    const names = createNames();
-    const processes = createProcesses({ intern: names.intern, oldestIds: { name: 1 }, isOwn: () => false });
-    processes.define(definition(fields));
+  function serviceOf(fields: Partial<ProcessDefinition>, { flags = 0, proc }: { flags?: number; proc?: Program } = {}) {
+    const { names, programs, processes, ...tables } = createTables();
+    tables.proc.program = proc;
+    programs.define({ program_id: PROGRAM, flags, executable: 'python3.11' }, 'python3\0/srv/pay.py\0-v\0', '');
+    programs.define({ program_id: PROGRAM + 1, flags, executable: 'dd' }, 'dd\0', 'OTEL_SERVICE_NAME=copy\0');
+    processes.define(processDefinition(fields));
     return names.text(processes.of(256).serviceId);
   }
 
+  const inProc: Program = {
+    executable: 'dd',
+    args: ['dd'],
+    environment: new Map([['CI_JOB_NAME', 'build']]),
+    environmentCut: false,
+  };
+
   test.each<[string, Partial<ProcessDefinition>, string]>([
-    ["a program's is its file name", {}, 'dd'],
-    ["a kernel thread's is the kernel", { kernel_thread: 1, executable: '' }, 'kernel'],
-    ['a kernel thread stays one, whatever its name', { kernel_thread: 1, executable: 'dd' }, 'kernel'],
-    ['of a program without a name it is unknown', { executable: '' }, 'unknown'],
+    ["a script's is its name", { program_id: PROGRAM }, 'pay'],
+    ['what a program was started with wins', { program_id: PROGRAM + 1 }, 'copy'],
+    ['a unit wins over the script', { program_id: PROGRAM, cgroup_id: CGROUP }, 'nginx'],
+    ["a kernel thread's is the kernel", { kernel_thread: 1 }, 'kernel'],
+    ['a kernel thread stays one, whatever its cgroup', { kernel_thread: 1, cgroup_id: CGROUP }, 'kernel'],
+    ['of a process whose program was lost its unit is known', { program_id: 5, cgroup_id: CGROUP }, 'nginx'],
+    ['of a process of which nothing is known it is unknown', { program_id: 5 }, 'unknown'],
     ['of a process whose definition was lost it is unknown', { process_id: 512 }, 'unknown'],
   ])('%s', (_, fields, service) => expect(serviceOf(fields)).toBe(service));
+
+  test('/proc is asked when the program was lost or its environment was cut, and only then', () => {
+    expect(serviceOf({ program_id: 5 }, { proc: inProc })).toBe('build');
+    expect(serviceOf({ program_id: PROGRAM }, { flags: PROGRAM_FLAGS.PROGRAM_ENVIRONMENT_CUT, proc: inProc })).toBe(
+      'build',
+    );
+    expect(serviceOf({ program_id: PROGRAM }, { flags: PROGRAM_FLAGS.PROGRAM_ENVIRONMENT_CUT })).toBe('pay');
+    expect(serviceOf({ program_id: PROGRAM }, { proc: inProc })).toBe('pay');
+    expect(serviceOf({ kernel_thread: 1 }, { proc: inProc })).toBe('kernel');
+  });
 });
 
 test('a number that has become too old for the recording is asked for again', () => {
-  const names = createNames();
-  const oldestIds = { name: 1 };
-  const processes = createProcesses({ intern: names.intern, oldestIds, isOwn: () => false });
-  processes.define(definition({}));
+  const { names, oldestIds, programs, processes } = createTables();
+  programs.define({ program_id: PROGRAM, flags: 0, executable: 'dd' }, '', '');
+  processes.define(processDefinition({ program_id: PROGRAM }));
   const first = processes.of(256).serviceId;
   names.forget();
   oldestIds.name = first + 1;
@@ -42,10 +82,9 @@ test('a number that has become too old for the recording is asked for again', ()
 
 test('a process is own when the check says so, and a kernel thread never is', () => {
   const asked: number[][] = [];
-  const isOwn = (pid: number, uid: number) => asked.push([pid, uid]) > 0;
-  const processes = createProcesses({ intern: () => 1, oldestIds: { name: 1 }, isOwn });
-  processes.define(definition({ process_id: 256, pid: 10, uid: 1001 }));
-  processes.define(definition({ process_id: 512, pid: 2, kernel_thread: 1 }));
+  const { processes } = createTables((pid, uid) => asked.push([pid, uid]) > 0);
+  processes.define(processDefinition({ process_id: 256, pid: 10, uid: 1001 }));
+  processes.define(processDefinition({ process_id: 512, pid: 2, kernel_thread: 1 }));
   expect([256, 512, 768].map((id) => processes.of(id).own)).toEqual([true, false, false]);
   expect(asked).toEqual([[10, 1001]]);
 });

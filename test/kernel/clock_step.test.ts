@@ -2,6 +2,7 @@
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { readClocks } from 'libbpf-ts';
+import { findCgroups } from '../../agent/attribution/cgroups.ts';
 import { openProbes } from '../../agent/capture/probes.ts';
 import { createRecorder } from '../../agent/capture/recorder.ts';
 import { createWallClock } from '../../agent/capture/wall_clock.ts';
@@ -25,11 +26,13 @@ function setUp() {
     into[3]! -= set.sleptNs;
   });
   const writer = openWriter({ path, node: 'n', bootId: 'b', machineId: 'm', nowNs: clock.nowNs });
-  const probes = openProbes({ agentPid: process.pid, eventRingBytes: 1 << 20 });
+  const cgroups = findCgroups();
+  const probes = openProbes({ agentPid: process.pid, cgroupHierarchy: cgroups.hierarchy, eventRingBytes: 1 << 20 });
   const recorder = createRecorder({
     probes,
     writer: { ...writer, freeRows: () => Number.POSITIVE_INFINITY },
     clock,
+    cgroups,
     isOwnProcess: () => false,
     trustsService: () => true,
   });

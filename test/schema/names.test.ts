@@ -40,6 +40,7 @@ test('ids of records do not change', () => {
     context_definition: 64,
     context_end: 65,
     process_definition: 66,
+    program_definition: 68,
     file_definition: 67,
   });
 });

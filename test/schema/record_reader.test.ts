@@ -1,6 +1,6 @@
 /** Definitions as objects: numbers up to 2^53 are exact, texts end at their first NUL or with their room. */
 import fc from 'fast-check';
-import { contextEnd, fileDefinition, processDefinition } from '../../bpf/schema/definitions.ts';
+import { contextEnd, fileDefinition, programDefinition } from '../../bpf/schema/definitions.ts';
 import { readText, recordReader } from '../../bpf/schema/record_reader.ts';
 import { recordBytes } from './records.ts';
 
@@ -43,8 +43,8 @@ test.each([
   ['x'.repeat(64), 'x'.repeat(64)],
   ['x'.repeat(80), 'x'.repeat(64)],
 ])('the text %p reads as %p', (executable, expected) => {
-  const record = recordBytes(processDefinition, { executable });
-  expect(recordReader(processDefinition)(view(record), 0).executable).toBe(expected);
+  const record = recordBytes(programDefinition, { executable });
+  expect(recordReader(programDefinition)(view(record), 0).executable).toBe(expected);
 });
 
 test('any bytes of a text are read, without what lies behind its room', () => {

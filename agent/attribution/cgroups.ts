@@ -1,0 +1,107 @@
+/** Cgroups: from the number that the kernel knows one by to its path, which says who runs in it. */
+import { readdirSync, readFileSync, statfsSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { createReferenceTable } from './reference_table.ts';
+
+/** In the order of bpf/kreplay.bpf.h, `enum cgroup_hierarchy`. */
+export const CGROUP_HIERARCHIES = ['v2', 'v1_memory', 'v1_pids'] as const;
+
+export type CgroupHierarchy = (typeof CGROUP_HIERARCHIES)[number];
+
+/** include/uapi/linux/magic.h */
+const CGROUP2_SUPER_MAGIC = 0x63677270;
+
+const CGROUPS_MAX = 4096;
+/** Folders that one search looks at. */
+const SEARCHED_MAX = 20_000;
+/** A search may find nothing, and the next process may be of the same cgroup. */
+const SEARCH_EVERY_MS = 1000;
+
+export interface CgroupSource {
+  hierarchy: CgroupHierarchy;
+  /** Where it is mounted. */
+  root: string;
+}
+
+/** The hierarchy that says most of processes here: v2 where it is the only one, otherwise one of v1's controllers. */
+export function findCgroups(
+  mountPoint = '/sys/fs/cgroup',
+  own = readFileSync('/proc/self/cgroup', 'utf8'),
+): CgroupSource {
+  if (statfsSync(mountPoint).type === CGROUP2_SUPER_MAGIC) return { hierarchy: 'v2', root: mountPoint };
+  for (const controller of ['memory', 'pids'] as const) {
+    if (pathIn(own, controller) !== undefined) {
+      return { hierarchy: `v1_${controller}`, root: join(mountPoint, controller) };
+    }
+  }
+  return { hierarchy: 'v2', root: join(mountPoint, 'unified') };
+}
+
+export interface Cgroups {
+  /** Inside the hierarchy: `/system.slice/nginx.service`. Undefined when it is not known. */
+  pathOf(cgroupId: number, pid: number): string | undefined;
+}
+
+export function createCgroups({ hierarchy, root }: CgroupSource): Cgroups {
+  const controller = hierarchy === 'v2' ? '' : hierarchy.slice('v1_'.length);
+  const paths = createReferenceTable<string>(CGROUPS_MAX);
+  let searchedMs = Number.NEGATIVE_INFINITY;
+
+  function isAt(path: string, cgroupId: number): boolean {
+    return statSync(join(root, path), { throwIfNoEntry: false })?.ino === cgroupId;
+  }
+
+  function askProcess(cgroupId: number, pid: number): string | undefined {
+    try {
+      const path = pathIn(readFileSync(`/proc/${pid}/cgroup`, 'utf8'), controller);
+      return path !== undefined && isAt(path, cgroupId) ? path : undefined;
+    } catch {
+      return undefined;
+    }
+  }
+
+  /** For a process that is gone. */
+  function search(cgroupId: number): void {
+    if (performance.now() - searchedMs < SEARCH_EVERY_MS) return;
+    searchedMs = performance.now();
+    const waiting = ['/'];
+    for (let looked = 0; looked < SEARCHED_MAX; looked++) {
+      const path = waiting.pop();
+      if (path === undefined) return;
+      const inode = statSync(join(root, path), { throwIfNoEntry: false })?.ino;
+      if (inode !== undefined) paths.set(inode, path);
+      if (inode === cgroupId) return;
+      waiting.push(...foldersIn(join(root, path)).map((name) => join(path, name)));
+    }
+  }
+
+  return {
+    pathOf(cgroupId, pid) {
+      const known = paths.get(cgroupId);
+      if (known !== undefined) return known;
+      const path = askProcess(cgroupId, pid);
+      if (path !== undefined) paths.set(cgroupId, path);
+      else search(cgroupId);
+      return path ?? paths.get(cgroupId);
+    },
+  };
+}
+
+/** The path of a controller's hierarchy in /proc/PID/cgroup; v2 is the one without controllers. cgroups(7). */
+function pathIn(lines: string, controller: string): string | undefined {
+  for (const line of lines.split('\n')) {
+    const [, controllers, path] = /^\d+:([^:]*):(.*)$/.exec(line) ?? [];
+    if (controllers?.split(',').includes(controller)) return path;
+  }
+  return undefined;
+}
+
+function foldersIn(path: string): string[] {
+  try {
+    return readdirSync(path, { withFileTypes: true })
+      .filter((entry) => entry.isDirectory())
+      .map(({ name }) => name);
+  } catch {
+    return [];
+  }
+}

@@ -1,0 +1,33 @@
+/** A program as /proc tells of it, for a process whose definition does not say enough. */
+import { readFileSync, readlinkSync } from 'node:fs';
+import { basename } from 'node:path';
+import { ARGUMENTS_SIZE } from '../../bpf/schema/definitions.ts';
+import { type Program, parseEnvironment, strings } from './programs.ts';
+
+/** USER_HZ: what /proc counts times in, whatever the kernel does; sysconf(3). */
+const NS_PER_TICK = 1e7;
+
+/** Behind the command, which may hold blanks and brackets; proc_pid_stat(5), starttime. */
+const START_FIELD = 19;
+
+/** Undefined when it is gone, or the number is another process's by now. */
+export function programOfProcess(pid: number, startNs: number): Program | undefined {
+  try {
+    const program: Program = {
+      executable: basename(readlinkSync(`/proc/${pid}/exe`).replace(/ \(deleted\)$/, '')),
+      args: strings(readFileSync(`/proc/${pid}/cmdline`).subarray(0, ARGUMENTS_SIZE).toString()),
+      environment: parseEnvironment(readFileSync(`/proc/${pid}/environ`, 'utf8')),
+      environmentCut: false,
+    };
+    // Last, so that it was this process all the while.
+    return isStartOf(pid, startNs) ? program : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function isStartOf(pid: number, startNs: number): boolean {
+  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+  const ticks = Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[START_FIELD]);
+  return ticks === Math.floor(startNs / NS_PER_TICK);
+}

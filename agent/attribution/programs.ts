@@ -1,0 +1,61 @@
+/** Programs: what their processes were started with, as the kernel read it at exec. */
+import { PROGRAM_FLAGS } from '../../bpf/schema/definitions.ts';
+import { ENVIRONMENT_NAMES, type EnvironmentName } from '../../bpf/schema/environment_names.ts';
+import { createReferenceTable } from './reference_table.ts';
+
+const PROGRAMS_MAX = 1 << 14;
+
+export interface ProgramDefinition {
+  program_id: number;
+  flags: number;
+  executable: string;
+}
+
+export interface Program {
+  /** File name, without its folder. */
+  executable: string;
+  args: readonly string[];
+  environment: ReadonlyMap<EnvironmentName, string>;
+  /** A variable that is asked for may be missing although it is set. */
+  environmentCut: boolean;
+}
+
+export interface Programs {
+  /** `args`, `environment`: texts that each end with a NUL, the last of `args` maybe cut. */
+  define(definition: ProgramDefinition, args: string, environment: string): void;
+  /** Undefined when its definition was lost or is forgotten. */
+  of(programId: number): Program | undefined;
+}
+
+export function createPrograms(): Programs {
+  const programs = createReferenceTable<Program>(PROGRAMS_MAX);
+  return {
+    define({ program_id, flags, executable }, args, environment) {
+      programs.set(program_id, {
+        executable,
+        args: strings(args),
+        environment: parseEnvironment(environment),
+        environmentCut: (flags & PROGRAM_FLAGS.PROGRAM_ENVIRONMENT_CUT) !== 0,
+      });
+    },
+    of: (programId) => programs.get(programId),
+  };
+}
+
+/** Only the variables that are asked for; of one that is set twice the first, as getenv(3) does. */
+export function parseEnvironment(text: string): Map<EnvironmentName, string> {
+  const environment = new Map<EnvironmentName, string>();
+  for (const variable of strings(text)) {
+    const separator = variable.indexOf('=');
+    const name = ENVIRONMENT_NAMES.find((known) => known === variable.slice(0, separator));
+    if (name && !environment.has(name)) environment.set(name, variable.slice(separator + 1));
+  }
+  return environment;
+}
+
+/** Texts that each end with a NUL, but for the last one, which may have lost it. */
+export function strings(text: string): string[] {
+  const found = text.split('\0');
+  if (found.at(-1) === '') found.pop();
+  return found;
+}

@@ -1,0 +1,38 @@
+/** What a Java machine runs. */
+import { basename } from 'node:path';
+
+/** java(1): those whose value is the next argument. */
+const VALUE_OPTIONS = new Set([
+  ...['-cp', '-classpath', '--class-path', '-p', '--module-path', '--upgrade-module-path', '--add-modules'],
+  ...['--enable-native-access', '--add-reads', '--add-exports', '--add-opens', '--limit-modules', '--patch-module'],
+  ...['--source', '-d', '--describe-module'],
+]);
+const MODULE_OPTIONS = new Set(['-m', '--module']);
+/** `@file` holds more options. */
+const OPTION = /^[-@]/;
+const SOURCE_FILE = /\.java$/;
+const MODULE_PREFIX = '--module=';
+
+/** The jar or source file without its folder and extension, or the full name of the main class. */
+export function javaProgramOf(args: readonly string[]): string | undefined {
+  let isJar = false;
+  for (let i = 1; i < args.length; i++) {
+    const argument = args[i]!;
+    if (MODULE_OPTIONS.has(argument)) return mainClassOf(args[i + 1] ?? '');
+    if (argument.startsWith(MODULE_PREFIX)) return mainClassOf(argument.slice(MODULE_PREFIX.length));
+    // Not yet the jar: more options may follow.
+    if (argument === '-jar') isJar = true;
+    else if (VALUE_OPTIONS.has(argument)) i++;
+    else if (!OPTION.test(argument)) return isJar || SOURCE_FILE.test(argument) ? fileNameOf(argument) : argument;
+  }
+  return undefined;
+}
+
+/** Of `module/class`, or of a module that names its main class itself. */
+function mainClassOf(module: string): string {
+  return module.slice(module.indexOf('/') + 1) || module;
+}
+
+function fileNameOf(path: string): string {
+  return basename(path).replace(/(?<=.)\.(jar|java)$/, '');
+}

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * What a process was started with: its arguments, and the few environment variables that name a service or a trace.
+ *
+ * Read at exec: a short process is gone before the agent could ask /proc, and a long one may write its title over its
+ * arguments. A program that was there before the agent is read at its first event.
+ */
+#include "context.bpf.h"
+#include "process.bpf.h"
+
+#define ENVIRONMENT_STRINGS_MAX 256
+/* Longer variables are not taken. A power of two. */
+#define STRING_SIZE 1024
+#define TRACEPARENT_SIZE_MAX 128
+
+struct program_scratch {
+	struct program_definition definition;
+	char text[PROGRAM_TEXT_SIZE + STRING_SIZE];
+	/* The environment's next string, and its end; whether the next one is the rest of a long one. */
+	__u64 address;
+	__u64 end;
+	__u32 continued;
+	/* Bytes of the text so far, and where the value of TRACEPARENT is in it. */
+	__u32 size;
+	__u32 traceparent_at;
+	__u32 traceparent_size;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct program_scratch);
+} program_scratch SEC(".maps");
+
+static const struct environment_name environment_names[ENVIRONMENT_NAMES] = ENVIRONMENT_NAME_TABLE;
+
+struct environment_words {
+	__u64 words[ENVIRONMENT_NAME_WORDS];
+};
+
+/* Index of the name that a string begins with, or -1. A global function is verified once, not for each string. */
+__noinline int environment_name_of(const struct environment_words *text)
+{
+	if (!text)
+		return -1;
+	for (int i = 0; i < ENVIRONMENT_NAMES; i++) {
+		const struct environment_name *name = &environment_names[i];
+		__u64 rest = 0;
+
+		if ((text->words[0] ^ name->words[0]) & name->masks[0])
+			continue;
+		for (int word = 1; word < ENVIRONMENT_NAME_WORDS; word++)
+			rest |= (text->words[word] ^ name->words[word]) & name->masks[word];
+		if (!rest)
+			return i;
+	}
+	return -1;
+}
+
+/*
+ * Appends the next variable to the text when it is asked for; 0 at the end. Like all that changes from one turn to the
+ * next, its place is in the map: in registers it would have the verifier walk a million instructions.
+ */
+__noinline int copy_variable(void)
+{
+	__u32 zero = 0, at;
+	struct program_scratch *scratch = bpf_map_lookup_elem(&program_scratch, &zero);
+	bool continued;
+	char *text;
+	long size;
+	int name;
+
+	if (!scratch)
+		return 0;
+	at = scratch->size;
+	if (scratch->address >= scratch->end || at > PROGRAM_TEXT_SIZE - STRING_SIZE)
+		return 0;
+	text = &scratch->text[at & (PROGRAM_TEXT_SIZE - 1)];
+	size = bpf_probe_read_user_str(text, STRING_SIZE, (void *)scratch->address);
+	if (size <= 0)
+		return 0;
+	scratch->address += size < STRING_SIZE ? size : STRING_SIZE - 1;
+	continued = scratch->continued;
+	scratch->continued = size == STRING_SIZE;
+	name = environment_name_of((void *)text);
+	if (continued || name < 0)
+		return 1;
+	if (size == STRING_SIZE) {
+		scratch->definition.flags = PROGRAM_ENVIRONMENT_CUT;
+		return 1;
+	}
+	if (name == ENVIRONMENT_TRACEPARENT) {
+		scratch->traceparent_at = at + sizeof("TRACEPARENT=") - 1;
+		scratch->traceparent_size = size - sizeof("TRACEPARENT=");
+	}
+	scratch->size = at + size;
+	return 1;
+}
+
+static __always_inline void copy_environment(struct program_scratch *scratch, struct mm_struct *mm)
+{
+	scratch->address = mm->env_start;
+	scratch->end = mm->env_end;
+	scratch->continued = false;
+	scratch->traceparent_at = 0;
+	for (int i = 0; i < ENVIRONMENT_STRINGS_MAX; i++)
+		if (!copy_variable())
+			break;
+	if (!scratch->end || scratch->address < scratch->end)
+		scratch->definition.flags = PROGRAM_ENVIRONMENT_CUT;
+}
+
+/* The trace that a program was started with is its processes' default, as long as no marker says otherwise. */
+static __always_inline void set_environment_context(struct task_struct *task, struct task_state *leader,
+						    struct program_scratch *program, __u64 now_ns)
+{
+	__u32 zero = 0, at = program->traceparent_at & (PROGRAM_TEXT_SIZE - 1);
+	__u32 size = program->traceparent_size;
+	struct context_scratch *scratch;
+
+	if (leader->process_context_id && !(leader->process_context_flags & CONTEXT_ENVIRONMENT))
+		return;
+	leader->process_context_id = 0;
+	leader->process_context_flags = CONTEXT_ENVIRONMENT;
+	if (!at || size >= TRACEPARENT_SIZE_MAX)
+		return;
+	scratch = bpf_map_lookup_elem(&context_scratch, &zero);
+	if (!scratch)
+		return;
+	bpf_probe_read_kernel(scratch->text, TRACEPARENT_SIZE_MAX, &program->text[at]);
+	process_contexts_used = 1;
+	leader->process_context_id = define_context(task, scratch, size, SCOPE_ENVIRONMENT, 0, now_ns);
+}
+
+/* Tells the agent of the current task's program, and remembers that on its group leader. */
+__noinline int define_program(void)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct task_state *leader = new_state_of(task->group_leader);
+	struct program_definition *definition;
+	struct program_scratch *scratch;
+	struct mm_struct *mm = task->mm;
+	__u64 size;
+	__u32 zero = 0;
+
+	scratch = bpf_map_lookup_elem(&program_scratch, &zero);
+	if (!scratch || !leader || !mm) {
+		count_loss(PROGRAM_DEFINITION, LOSS_NO_MEMORY);
+		return 0;
+	}
+	definition = &scratch->definition;
+	__builtin_memset(definition, 0, sizeof(*definition));
+	definition->definition_type = PROGRAM_DEFINITION;
+	definition->program_id = new_id();
+	bpf_probe_read_kernel_str(definition->executable, sizeof(definition->executable),
+				  BPF_CORE_READ(mm, exe_file, f_path.dentry, d_name.name));
+	/* What an exec reads from a disk comes before its arguments are in place: create_elf_tables(), fs/binfmt_elf.c.
+	 */
+	size = mm->env_end ? mm->arg_end - mm->arg_start : 0;
+	if (size > ARGUMENTS_SIZE)
+		size = ARGUMENTS_SIZE;
+	barrier_var(size);
+	if (size > ARGUMENTS_SIZE || bpf_probe_read_user(scratch->text, size, (void *)mm->arg_start))
+		size = 0;
+	definition->arguments_size = size;
+	scratch->size = size;
+	copy_environment(scratch, mm);
+	size = scratch->size;
+	definition->text_size = size;
+	barrier_var(size);
+	if (size > PROGRAM_TEXT_SIZE ||
+	    bpf_ringbuf_output(&definitions, scratch, sizeof(*definition) + size, BPF_RB_NO_WAKEUP)) {
+		count_loss(PROGRAM_DEFINITION, LOSS_RING_FULL);
+		leader->program_id = 0;
+	} else {
+		leader->program_id = definition->program_id;
+	}
+	leader->program_exec_id = task->self_exec_id;
+	if (mm->env_end)
+		set_environment_context(task, leader, scratch, bpf_ktime_get_boot_ns());
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(process_exec, struct task_struct *task)
+{
+	struct task_state *state;
+
+	if (task->tgid == agent_tgid)
+		return 0;
+	define_program();
+	/* What was defined during the exec does not know the program's arguments. */
+	state = state_of(task);
+	if (state)
+		state->process_id = 0;
+	return 0;
+}

@@ -1,0 +1,18 @@
+/**
+ * The only environment variables that are read. Every other one stays where it is: the environment is where programs
+ * keep their passwords. The kernel side compares whole names, so no other variable ever reaches the agent.
+ */
+export const ENVIRONMENT_NAMES = [
+  'OTEL_SERVICE_NAME',
+  'OTEL_RESOURCE_ATTRIBUTES',
+  'CI_JOB_NAME',
+  'GITHUB_JOB',
+  'JOB_NAME',
+  'BUILDKITE_LABEL',
+  'TRACEPARENT',
+] as const;
+
+export type EnvironmentName = (typeof ENVIRONMENT_NAMES)[number];
+
+/** Longest name with its `=`, in words of eight bytes. */
+export const ENVIRONMENT_NAME_WORDS = 4;

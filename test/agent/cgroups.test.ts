@@ -1,0 +1,46 @@
+/** From a cgroup's number to its path: asked of a process, or found in the hierarchy. */
+import { mkdirSync, mkdtempSync, renameSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createCgroups, findCgroups } from '../../agent/attribution/cgroups.ts';
+
+let root: string;
+
+beforeEach(() => {
+  root = mkdtempSync(join(tmpdir(), 'kreplay-cgroups-'));
+  mkdirSync(join(root, 'system.slice/nginx.service'), { recursive: true });
+});
+
+afterEach(() => rmSync(root, { recursive: true }));
+
+const NOBODY = 2 ** 22 + 1;
+
+test('a cgroup of a process that is gone is found by its number', () => {
+  const cgroups = createCgroups({ hierarchy: 'v2', root });
+  const { ino } = statSync(join(root, 'system.slice/nginx.service'));
+  expect(cgroups.pathOf(ino, NOBODY)).toBe('/system.slice/nginx.service');
+  // Known by now.
+  renameSync(join(root, 'system.slice'), join(root, 'moved'));
+  expect(cgroups.pathOf(ino, NOBODY)).toBe('/system.slice/nginx.service');
+});
+
+test('one that is nowhere is not known, and not searched for again at once', () => {
+  const cgroups = createCgroups({ hierarchy: 'v2', root });
+  expect(cgroups.pathOf(1, NOBODY)).toBeUndefined();
+  mkdirSync(join(root, 'late'));
+  expect(cgroups.pathOf(statSync(join(root, 'late')).ino, NOBODY)).toBeUndefined();
+});
+
+test('the host has a hierarchy, and a process of it says where it is', () => {
+  const source = findCgroups();
+  const own = createCgroups(source).pathOf(statSync(source.root).ino, process.pid);
+  expect(own).toBe('/');
+});
+
+test.each([
+  ['5:memory:/a\n4:pids:/b\n0::/c\n', 'v1_memory'],
+  ['5:cpu,cpuacct:/a\n4:pids:/b\n0::/c\n', 'v1_pids'],
+  ['0::/c\n', 'v2'],
+])('where v2 is not the only hierarchy, %j means %s', (own, hierarchy) => {
+  expect(findCgroups(root, own).hierarchy).toBe(hierarchy);
+});
