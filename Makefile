@@ -6,11 +6,12 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-builtin-rules
 Q := $(if $(V),,@)
 
-BPF_PROGRAMS := maps task program sys_write block_io #
+BPF_PROGRAMS := maps task program sys_write dirty_page journal bio block_io #
 # One for kernels that have bpf_rdonly_cast(), one for those that do not: bpf/kernel_compat.bpf.h says why.
 BPF_VARIANTS := kreplay kreplay_cast #
 BPF_HEADERS := $(wildcard bpf/*.bpf.h) bpf/gen/events.h
-BPF_CFLAGS := -target bpf -D__TARGET_ARCH_x86 -g -O2 -Wall -Wextra -Werror -Wno-unused-parameter \
+# v3 (5.12) has the atomic that gives what it added to.
+BPF_CFLAGS = -target bpf $(if $(findstring journal,$<),-mcpu=v3) -D__TARGET_ARCH_x86 -g -O2 -Wall -Wextra -Werror -Wno-unused-parameter \
 	-I/usr/include/x86_64-linux-gnu -Ibpf
 COLUMNS := native/columns
 ZSTD_A = $(wildcard /usr/lib/x86_64-linux-gnu/libzstd.a)
@@ -23,9 +24,10 @@ C_SOURCES = $(wildcard bpf/*.bpf.[ch] native/src/*.cc native/src/*.h native/src/
 BUILD_PACKAGES := clang:/usr/bin/clang g++:/usr/bin/g++ bpftool:/usr/sbin/bpftool \
 	libbpf-dev:/usr/include/bpf/libbpf.h libelf-dev:/usr/include/libelf.h libzstd-dev:/usr/include/zstd.h \
 	zlib1g-dev:/usr/include/zlib.h
-TEST_PACKAGES := bpftrace:/usr/bin/bpftrace curl:/usr/bin/curl e2fsprogs:/sbin/mkfs.ext4 jq:/usr/bin/jq \
+TEST_PACKAGES := bpftrace:/usr/bin/bpftrace btrfs-progs:/sbin/mkfs.btrfs curl:/usr/bin/curl e2fsprogs:/sbin/mkfs.ext4 \
+	fio:/usr/bin/fio jq:/usr/bin/jq \
 	mount:/bin/mount procps:/usr/bin/pgrep protobuf-compiler:/usr/bin/protoc python3:/usr/bin/python3 \
-	sqlite3:/usr/bin/sqlite3 strace:/usr/bin/strace
+	sqlite3:/usr/bin/sqlite3 strace:/usr/bin/strace xfsprogs:/sbin/mkfs.xfs
 LINT_PACKAGES := clang-format:/usr/bin/clang-format
 BENCH_PACKAGES := bpftrace:/usr/bin/bpftrace linux-perf:/usr/bin/perf
 

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
 import { findCgroups } from './attribution/cgroups.ts';
 import { createOwnProcessCheck } from './attribution/processes.ts';
+import type { LayerName, LayerState } from './capture/layers.ts';
 import { openProbes, type Probes } from './capture/probes.ts';
 import { createRecorder, type Recorder } from './capture/recorder.ts';
 import { createWallClock, type WallClock } from './capture/wall_clock.ts';
@@ -47,11 +48,13 @@ export interface AgentOptions {
   ringBytes?: number | undefined;
   /** Whether any user may name the service of its own events, not only root and the agent's user. */
   trustAllServices?: boolean | undefined;
+  /** Layers of attribution that are not wanted. */
+  without?: readonly LayerName[] | undefined;
   /** What is kept. */
   retention: RetentionFlags;
   signal: AbortSignal;
   /** Called once, when everything is attached. */
-  onReady(info: { attached: readonly string[]; recording: string }): void;
+  onReady(info: { attached: readonly string[]; layers: readonly LayerState[]; recording: string }): void;
   /** A failure that recording goes on after. */
   onProblem(message: string): void;
 }
@@ -74,6 +77,7 @@ export async function runAgent(options: AgentOptions): Promise<AgentTotals> {
   const probes = openProbes({
     agentPid: process.pid,
     cgroupHierarchy: cgroups.hierarchy,
+    without: options.without,
     eventRingBytes: options.ringBytes,
   });
   const attachedNs = clock.nowNs();
@@ -101,7 +105,7 @@ export async function runAgent(options: AgentOptions): Promise<AgentTotals> {
       isOwnProcess: createOwnProcessCheck(process.argv[1] ?? '', ownUid),
       trustsService: (uid) => options.trustAllServices === true || uid === 0 || uid === ownUid,
     });
-    onReady({ attached: probes.attached, recording: path });
+    onReady({ attached: probes.attached, layers: probes.layers, recording: path });
     await record({ recorder, probes, writer, clock, attachedNs }, options.signal);
     return { events: recorder.eventCount, lost: recorder.lossCount, badMarkerFields: recorder.badMarkerFieldCount };
   } finally {

@@ -1,6 +1,7 @@
 /** `kreplay agent`: records this host's events. */
-import { Command, InvalidArgumentError } from 'commander';
+import { Command, InvalidArgumentError, Option } from 'commander';
 import { DATA_DEFAULT, runAgent } from './agent.ts';
+import { LAYERS, type LayerName } from './capture/layers.ts';
 import { endingSignal } from './ending.ts';
 import { type RetentionFlags, withRetentionOptions } from './retention_options.ts';
 
@@ -9,6 +10,7 @@ interface AgentFlags extends RetentionFlags {
   node?: string;
   ringSize: number;
   trustServices: boolean;
+  without?: LayerName[];
 }
 
 const RING_MIB_DEFAULT = 16;
@@ -38,20 +40,28 @@ export function agentCommand(): Command {
       '--trust-services',
       'believe any user who names a service in a marker line, not only root and the own user',
       false,
+    )
+    .addOption(
+      new Option('--without <layers...>', `ways of learning whose an event is that are not wanted`).choices(
+        Object.keys(LAYERS),
+      ),
     );
   return withRetentionOptions(command).action(record);
 }
 
-async function record({ data, node, ringSize, trustServices, ...retention }: AgentFlags): Promise<void> {
+async function record({ data, node, ringSize, trustServices, without, ...retention }: AgentFlags): Promise<void> {
   const totals = await runAgent({
     dataFolder: data,
     node,
     ringBytes: ringSize * 1024 * 1024,
     trustAllServices: trustServices,
+    without,
     retention,
     signal: endingSignal(),
-    onReady({ attached, recording }) {
+    onReady({ attached, layers, recording }) {
       process.stdout.write(`kreplay agent: attached ${attached.join(', ')}\n`);
+      const states = layers.map(({ name, on, reason }) => (on ? name : `${name} off (${reason})`));
+      process.stdout.write(`kreplay agent: attribution by ${states.join(', ')}\n`);
       process.stdout.write(`kreplay agent: recording to ${recording}\n`);
       process.send?.('ready');
     },

@@ -2,28 +2,14 @@
 /*
  * Block requests, one record at completion.
  *
- *   block_getrq, block_bio_*merge   in the task that queued the bio   bio -> who, when
+ *   block_getrq, block_bio_*merge   in the task that queued the bio   bio -> who, when: bio.bpf.c
  *   block_rq_issue                  the device gets the request       request -> who (all its bios), when
  *   block_rq_complete               in whatever task is interrupted   the record
- *
- * Not block_bio_queue: bios are split and merged after it, and half of the bytes of large I/O had no match.
  */
-#include "process.bpf.h"
+#include "bio.bpf.h"
 #include "kernel_compat.bpf.h"
 
 #define BIO_WALK_MAX 256
-
-/* Who queued a bio. */
-struct bio_owner {
-	__u64 queued_ns;
-	__u64 context_id;
-	__u64 process_id;
-	__u32 flags;
-	__u32 pid;
-	__u32 tid;
-	__u32 reserved;
-	char comm[16];
-};
 
 enum request_stage {
 	REQUEST_ENDED,
@@ -42,16 +28,8 @@ struct request_state {
 	__s32 error;
 	__u32 stage;
 	__u32 operation;
-	__u32 origin_count;
-	struct event_origin origins[ORIGINS_MAX];
+	__u32 reserved;
 };
-
-struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 16384);
-	__type(key, __u64);
-	__type(value, struct bio_owner);
-} bio_owners SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
@@ -70,76 +48,15 @@ struct {
 
 enum { SCRATCH_ISSUE, SCRATCH_COMPLETE };
 
-static __always_inline int queue_bio(struct bio *bio)
+/* Adds one bio's owners. The task that queued the earliest bio stands for the request. */
+static __always_inline void add_bio(struct bio_owner *request, struct bio_owner *owner)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct bio_owner owner = {};
-	struct task_state *state;
-	__u64 key = (__u64)bio;
-	struct owner context;
-
-	/* Whoever had a bio at this address before, it is over. */
-	bpf_map_delete_elem(&bio_owners, &key);
-	if (task->tgid == agent_tgid)
-		return 0;
-	state = new_state_of(task);
-	if (!state) {
-		count_loss(EVENT_BLOCK_IO, LOSS_NO_MEMORY);
-		return 0;
-	}
-	owner.queued_ns = bpf_ktime_get_boot_ns();
-	owner.process_id = process_id_of(task, state, owner.queued_ns);
-	context = owner_of(task, state);
-	owner.context_id = context.context_id;
-	owner.flags = context.flags;
-	owner.pid = task->tgid;
-	owner.tid = task->pid;
-	copy_comm(owner.comm, task);
-	if (bpf_map_update_elem(&bio_owners, &key, &owner, BPF_ANY))
-		count_loss(EVENT_BLOCK_IO, LOSS_NO_MEMORY);
-	return 0;
-}
-
-SEC("tp_btf/block_getrq")
-int BPF_PROG(block_getrq, struct bio *bio)
-{
-	return queue_bio(bio);
-}
-
-SEC("tp_btf/block_bio_backmerge")
-int BPF_PROG(block_backmerge, struct bio *bio)
-{
-	return queue_bio(bio);
-}
-
-SEC("tp_btf/block_bio_frontmerge")
-int BPF_PROG(block_frontmerge, struct bio *bio)
-{
-	return queue_bio(bio);
-}
-
-/* Adds one bio's bytes to its owner's share. The owner of the earliest bio stands for the request. */
-static __always_inline void add_bio(struct request_state *request, struct bio_owner *owner, __u32 bytes)
-{
-	if (!request->owner.queued_ns || owner->queued_ns < request->owner.queued_ns)
-		request->owner = *owner;
-	for (__u32 slot = 0; slot < ORIGINS_MAX; slot++) {
-		struct event_origin *origin = &request->origins[slot];
-
-		if (slot >= request->origin_count) {
-			origin->context_id = owner->context_id;
-			origin->process_id = owner->process_id;
-			origin->bytes = bytes;
-			origin->flags = owner->flags;
-			request->origin_count = slot + 1;
-			return;
-		}
-		if (origin->context_id == owner->context_id && origin->process_id == owner->process_id) {
-			origin->bytes += bytes;
-			return;
-		}
-	}
-	request->origin_count = ORIGINS_MAX + 1;
+	if (!request->queuer.queued_ns || owner->queuer.queued_ns < request->queuer.queued_ns)
+		request->queuer = owner->queuer;
+	for (__u32 slot = 0; slot < ORIGINS_MAX && slot < owner->origin_count; slot++)
+		add_origin(request, &owner->origins[slot], owner->origins[slot].bytes);
+	if (owner->origin_count > ORIGINS_MAX)
+		request->origin_count = ORIGINS_MAX + 1;
 }
 
 /* Gathers the owners of all bios of a request; false when none is known. */
@@ -153,16 +70,16 @@ static __always_inline bool gather_owners(struct request_state *request, struct 
 		struct bio_owner *owner = bpf_map_lookup_elem(&bio_owners, &key);
 
 		if (owner) {
-			add_bio(request, owner, BPF_CORE_READ(bio, bi_iter.bi_size));
+			add_bio(&request->owner, owner);
 			bpf_map_delete_elem(&bio_owners, &key);
 		}
 		bio = BPF_CORE_READ(bio, bi_next);
 	}
-	if (!request->owner.queued_ns)
+	if (!request->owner.queuer.queued_ns)
 		return false;
 	/* Owners that were not looked at count as others. */
 	if (bio)
-		request->origin_count = ORIGINS_MAX + 1;
+		request->owner.origin_count = ORIGINS_MAX + 1;
 	request->sector = rq->__sector;
 	request->bytes = rq->__data_len;
 	request->operation = block_operation(rq->cmd_flags, rq->__data_len);
@@ -177,21 +94,22 @@ static __always_inline void emit(struct request_state *request, struct request *
 		return;
 	event->event_type = EVENT_BLOCK_IO;
 	event->cpu = bpf_get_smp_processor_id();
-	event->flags = request->owner.flags;
-	event->timestamp_ns = request->owner.queued_ns;
-	event->duration_ns = now_ns - request->owner.queued_ns;
-	event->context_id = request->owner.context_id;
-	event->process_id = request->owner.process_id;
-	event->pid = request->owner.pid;
-	event->tid = request->owner.tid;
-	__builtin_memcpy(event->comm, request->owner.comm, sizeof(event->comm));
+	event->flags = request->owner.queuer.flags;
+	event->timestamp_ns = request->owner.queuer.queued_ns;
+	event->duration_ns = now_ns - request->owner.queuer.queued_ns;
+	event->context_id = request->owner.queuer.context_id;
+	event->process_id = request->owner.queuer.process_id;
+	event->pid = request->owner.queuer.pid;
+	event->tid = request->owner.queuer.tid;
+	__builtin_memcpy(event->comm, request->owner.queuer.comm, sizeof(event->comm));
 	event->result = request->error ? request->error : request->bytes_done;
 	event->sector = request->sector;
 	event->bytes = request->bytes;
-	event->queue_ns = request->issued_ns ? request->issued_ns - request->owner.queued_ns : UNKNOWN_U64;
+	event->queue_ns = request->issued_ns ? request->issued_ns - request->owner.queuer.queued_ns : UNKNOWN_U64;
 	event->operation = request->operation;
-	event->origin_count = request->origin_count;
-	__builtin_memcpy(event->origins, request->origins, sizeof(event->origins));
+	event->origin_count = request->owner.origin_count;
+	event->cgroup_id = request->owner.queuer.cgroup_id;
+	__builtin_memcpy(event->origins, request->owner.origins, sizeof(event->origins));
 	__builtin_memset(event->device, 0, sizeof(event->device));
 	bpf_probe_read_kernel_str(event->device, sizeof(event->device), BPF_CORE_READ(rq, q, disk)->disk_name);
 	submit(event);

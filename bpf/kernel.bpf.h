@@ -125,13 +125,49 @@ struct request_queue {
 	struct gendisk *disk;
 };
 
+struct page {
+	struct address_space *mapping;
+	unsigned long compound_head;
+};
+
+struct bio_vec {
+	struct page *bv_page;
+	unsigned int bv_len;
+	unsigned int bv_offset;
+};
+
 struct bvec_iter {
 	unsigned int bi_size;
+	unsigned int bi_idx;
+	unsigned int bi_bvec_done;
+};
+
+struct blkcg {
+	struct cgroup_subsys_state css;
+};
+
+struct blkcg_gq {
+	struct blkcg *blkcg;
 };
 
 struct bio {
 	struct bio *bi_next;
+	unsigned int bi_opf;
 	struct bvec_iter bi_iter;
+	struct blkcg_gq *bi_blkg;
+	struct bio_vec *bi_io_vec;
+};
+
+struct block_device {
+	__u32 bd_dev;
+};
+
+struct transaction_s {
+	__u32 t_tid;
+};
+
+struct journal_s {
+	struct block_device *j_fs_dev;
 };
 
 struct request {
@@ -143,6 +179,10 @@ struct request {
 	struct bio *bio;
 };
 
+enum pageflags {
+	PG_writeback,
+};
+
 enum rqf_flags {
 	__RQF_FLUSH_SEQ,
 };
@@ -150,9 +190,13 @@ enum rqf_flags {
 #pragma clang attribute pop
 
 /* include/linux/sched.h, include/uapi/linux/sched.h, arch/x86/include/asm/thread_info.h */
+#define PF_MEMALLOC 0x00000800
 #define PF_KTHREAD 0x00200000
 #define CLONE_THREAD 0x00010000
 #define TS_COMPAT 0x0002
+
+/* arch/x86/include/asm/page_types.h */
+#define PAGE_SIZE 4096
 
 /* include/uapi/linux/stat.h */
 #define S_IFMT 0170000

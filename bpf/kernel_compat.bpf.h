@@ -88,4 +88,10 @@ static __always_inline __u32 block_operation(__u32 cmd_flags, __u32 bytes)
 	}
 }
 
+/* Whether a bio carries pages to the device: REQ_OP_WRITE, include/linux/blk_types.h. */
+static __always_inline bool writes_data(__u32 cmd_flags)
+{
+	return (cmd_flags & 0xff) == 1;
+}
+
 #endif

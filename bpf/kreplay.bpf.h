@@ -16,6 +16,12 @@ extern const volatile __u32 agent_tgid;
 enum cgroup_hierarchy { CGROUP_V2, CGROUP_V1_MEMORY, CGROUP_V1_PIDS };
 extern const volatile __u32 cgroup_hierarchy;
 
+/* Ways of learning whose an event is that are on: agent/capture/layers.ts. */
+extern const volatile bool marker_layer;
+extern const volatile bool environment_layer;
+extern const volatile bool dirty_page_layer;
+extern const volatile bool block_cgroup_layer;
+
 /* Becomes 1 at the first context of a whole process: until then no event needs to look at its group leader. */
 extern __u32 process_contexts_used;
 
@@ -29,29 +35,36 @@ struct task_state {
 
 	/* Definitions in force, and which of the task's execs they describe. */
 	__u64 process_id;
-	__u64 process_exec_id;
 	__u64 process_defined_ns;
 	__u64 program_id;
-	__u64 program_exec_id;
+	__u32 process_exec_id;
+	__u32 program_exec_id;
 
 	/* The write that is under way; start_ns is 0 when none is. */
 	__u64 start_ns;
 	__u64 bytes_requested;
 	__u64 write_context_id;
-	__u64 write_process_id;
 	__u32 write_flags;
 	__u32 syscall;
 	__s32 fd;
-	__u32 reserved;
+	__u32 file_is_dev_null;
+
+	/* Of a journal's thread: the transaction that it commits, see journal.bpf.c. */
+	__u64 journal_transaction;
 
 	/* The file last written to: most tasks write to one at a time. */
 	__u64 file_id;
 	__u64 file_defined_ns;
-	__u64 file_is_dev_null;
 	struct file_key {
 		__u64 mount, dentry, parent, name_hash, inode;
 	} file_key;
 };
+
+/*
+ * The allocator of Linux 6.6 and later has four such objects ready on each CPU at first, but only one when they take
+ * more than 256 bytes: with what the kernel adds.
+ */
+_Static_assert(sizeof(struct task_state) + 80 <= 256, "task_state");
 
 struct task_state_map {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);

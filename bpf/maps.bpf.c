@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* The maps and variables that several hooks share, defined once. */
+#include "bio.bpf.h"
 #include "context.bpf.h"
 
 const volatile __u32 agent_tgid = 0;
 const volatile __u32 cgroup_hierarchy = CGROUP_V2;
+const volatile bool marker_layer = true;
+const volatile bool environment_layer = true;
+const volatile bool dirty_page_layer = true;
+const volatile bool block_cgroup_layer = true;
 __u32 process_contexts_used = 0;
 
 struct task_state_map task_states SEC(".maps");
@@ -11,6 +16,9 @@ struct loss_map losses SEC(".maps");
 struct id_map next_ids SEC(".maps");
 struct event_ring_map events SEC(".maps");
 struct definition_ring_map definitions SEC(".maps");
+struct dirty_folio_map dirty_folios SEC(".maps");
+struct journal_owners_map journal_owners SEC(".maps");
+struct bio_owner_map bio_owners SEC(".maps");
 struct context_scratch_map context_scratch SEC(".maps");
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

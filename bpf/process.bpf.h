@@ -33,10 +33,10 @@ static __always_inline __u64 program_id_of(struct task_struct *task, struct task
 {
 	struct task_state *leader;
 
-	if (state->program_id && state->program_exec_id == task->self_exec_id)
+	if (state->program_id && state->program_exec_id == (__u32)task->self_exec_id)
 		return state->program_id;
 	leader = state_of(task->group_leader);
-	if (!leader || !leader->program_id || leader->program_exec_id != task->self_exec_id) {
+	if (!leader || !leader->program_id || leader->program_exec_id != (__u32)task->self_exec_id) {
 		define_program();
 		leader = state_of(task->group_leader);
 	}
@@ -80,7 +80,7 @@ static __noinline void define_process(struct task_state *state, __u64 now_ns)
  */
 static __always_inline __u64 process_id_of(struct task_struct *task, struct task_state *state, __u64 now_ns)
 {
-	if (!state->process_id || state->process_exec_id != task->self_exec_id ||
+	if (!state->process_id || state->process_exec_id != (__u32)task->self_exec_id ||
 	    now_ns - state->process_defined_ns >= PROCESS_AGE_MAX_NS)
 		define_process(state, now_ns);
 	return state->process_id;

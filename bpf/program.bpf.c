@@ -101,7 +101,7 @@ __noinline int copy_variable(void)
 static __always_inline void copy_environment(struct program_scratch *scratch, struct mm_struct *mm)
 {
 	scratch->address = mm->env_start;
-	scratch->end = mm->env_end;
+	scratch->end = environment_layer ? mm->env_end : mm->env_start;
 	scratch->continued = false;
 	scratch->traceparent_at = 0;
 	for (int i = 0; i < ENVIRONMENT_STRINGS_MAX; i++)
@@ -145,7 +145,10 @@ __noinline int define_program(void)
 	__u32 zero = 0;
 
 	scratch = bpf_map_lookup_elem(&program_scratch, &zero);
-	if (!scratch || !leader || !mm) {
+	/* A process that exits has let go of it. */
+	if (!mm)
+		return 0;
+	if (!scratch || !leader) {
 		count_loss(PROGRAM_DEFINITION, LOSS_NO_MEMORY);
 		return 0;
 	}

@@ -83,7 +83,7 @@ int BPF_PROG(write_exit, struct pt_regs *regs, long result)
 	event->timestamp_ns = start_ns;
 	event->duration_ns = bpf_ktime_get_boot_ns() - start_ns;
 	event->context_id = state->write_context_id;
-	event->process_id = state->write_process_id;
+	event->process_id = state->process_id;
 	event->pid = task->tgid;
 	event->tid = task->pid;
 	copy_comm(event->comm, task);
@@ -134,13 +134,13 @@ int BPF_PROG(write_enter, struct pt_regs *regs, long id)
 		text = (const void *)first.base;
 		size = first.size;
 	}
-	if (state->file_is_dev_null && is_marker(text, size)) {
+	if (marker_layer && state->file_is_dev_null && is_marker(text, size)) {
 		apply_marker(task, state, text, size, state->start_ns);
 		state->start_ns = 0;
 		return 0;
 	}
 	/* First: what a program was started with may be its context. */
-	state->write_process_id = process_id_of(task, state, state->start_ns);
+	process_id_of(task, state, state->start_ns);
 	owner = owner_of(task, state);
 	state->write_context_id = owner.context_id;
 	state->write_flags = owner.flags;

@@ -57,12 +57,14 @@ export interface ContextsOptions {
 }
 
 export const SOURCE_NONE = ATTRIBUTION_SOURCES.indexOf('none');
+export const SOURCE_ORIGIN = ATTRIBUTION_SOURCES.indexOf('origin');
 export const SOURCE_MARKER = ATTRIBUTION_SOURCES.indexOf('marker');
 export const SOURCE_ENVIRONMENT = ATTRIBUTION_SOURCES.indexOf('env');
 export const SOURCE_INHERITED = ATTRIBUTION_SOURCES.indexOf('inherited');
 export const QUALITY_NONE = ATTRIBUTION_QUALITIES.indexOf('none');
 export const QUALITY_EXACT = ATTRIBUTION_QUALITIES.indexOf('exact');
 export const QUALITY_INHERITED = ATTRIBUTION_QUALITIES.indexOf('inherited');
+export const QUALITY_AMBIGUOUS = ATTRIBUTION_QUALITIES.indexOf('ambiguous');
 export const QUALITY_SHARED = ATTRIBUTION_QUALITIES.indexOf('shared');
 
 export const INHERITED_FLAGS = CONTEXT_FLAGS.CONTEXT_INHERITED_PROCESS | CONTEXT_FLAGS.CONTEXT_INHERITED_THREAD;

@@ -21,6 +21,8 @@ export interface Tables {
   contexts: Contexts;
   processes: Processes;
   files: Files;
+  /** The service that runs in a cgroup, as the recording's number; 0: it is not one's own. */
+  cgroupServiceId(cgroupId: number): number;
   internName(text: string): number;
   oldestIds: { readonly name: number };
   /** What CLOCK_BOOTTIME lacks to the wall clock: low and high word of the nanoseconds. */
@@ -45,6 +47,8 @@ export function wordPairs(column: ColumnArray): Uint32Array {
 }
 
 export const FLAGS_OFFSET = recordOffset('flags');
+export const CONTEXT_OFFSET = recordOffset('context_id');
+export const PROCESS_OFFSET = recordOffset('process_id');
 export const TIMESTAMP_OFFSET = recordOffset('timestamp_ns');
 
 export const fillTimes: Filler = ({ layout, columns }, { block }, { wallOffset }) => {

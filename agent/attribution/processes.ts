@@ -25,6 +25,7 @@ export interface Process {
   serviceId: number;
   /** The agent's and the daemon's own events are not recorded. */
   own: boolean;
+  isKernelThread: boolean;
 }
 
 export interface Processes {
@@ -47,7 +48,12 @@ export interface ProcessesOptions {
 export function createProcesses(options: ProcessesOptions): Processes {
   const { programs, programOfProcess, cgroups, intern, oldestIds, isOwn } = options;
   const processes = createReferenceTable<Process>(PROCESSES_MAX);
-  const unknown: Process = { service: UNKNOWN_SERVICE, serviceId: intern(UNKNOWN_SERVICE), own: false };
+  const unknown: Process = {
+    service: UNKNOWN_SERVICE,
+    serviceId: intern(UNKNOWN_SERVICE),
+    own: false,
+    isKernelThread: false,
+  };
 
   function factsOf({ program_id, start_ns, cgroup_id, pid, kernel_thread }: ProcessDefinition): ProcessFacts {
     const isKernelThread = kernel_thread !== 0;
@@ -63,7 +69,9 @@ export function createProcesses(options: ProcessesOptions): Processes {
     define(definition) {
       const { process_id, pid, uid, kernel_thread } = definition;
       const service = serviceNameOf(factsOf(definition)).name;
-      processes.set(process_id, { service, serviceId: intern(service), own: !kernel_thread && isOwn(pid, uid) });
+      const isKernelThread = kernel_thread !== 0;
+      const own = !isKernelThread && isOwn(pid, uid);
+      processes.set(process_id, { service, serviceId: intern(service), own, isKernelThread });
     },
     of(processId) {
       const process = processes.get(processId) ?? unknown;

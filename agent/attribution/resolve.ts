@@ -1,5 +1,7 @@
 /** Fills the columns that refer to something: times, texts, processes, contexts, files, origins. */
-import { type DecodedBlock, REFERENCE_FIELDS, recordOffset } from '../../bpf/schema/decoder.ts';
+import { blockIo } from '../../bpf/schema/block_io.ts';
+import { type DecodedBlock, REFERENCE_FIELDS } from '../../bpf/schema/decoder.ts';
+import { ORIGIN_OFFSETS } from '../../bpf/schema/define.ts';
 import type { Source } from '../../bpf/schema/kinds.ts';
 import {
   type Fill,
@@ -9,10 +11,11 @@ import {
   fillServices,
   fillTexts,
   fillTimes,
+  PROCESS_OFFSET,
   type Tables,
   u64At,
 } from './fill.ts';
-import { fillOrigins } from './fill_origins.ts';
+import { blockIoOffset, fillOrigins, ORIGIN_COUNT_OFFSET } from './fill_origins.ts';
 
 /** In the order that they run in. */
 const FILLERS = new Map<Source, Filler>([
@@ -24,12 +27,12 @@ const FILLERS = new Map<Source, Filler>([
   ['origins', fillOrigins],
 ]);
 
-const PROCESS_OFFSET = recordOffset('process_id');
+const FIRST_ORIGIN_OFFSET = blockIoOffset('origins') + ORIGIN_OFFSETS.process_id;
 
 export interface Resolver {
   /** To be called when all definitions that the records refer to have been read. */
   resolve(words: Uint32Array): void;
-  /** Whether the record at `offset` is of one of the recorder's own processes. */
+  /** Whether the record at `offset` is of one of the recorder's own processes, or carries what only that wrote. */
   isOwn(words: Uint32Array, offset: number): boolean;
 }
 
@@ -48,6 +51,14 @@ export function createResolver(decoded: DecodedBlock, tables: Tables): Resolver 
         else fill(words, typeRecordOffsets[eventType]!, block.typeCounts[eventType]!);
       }
     },
-    isOwn: (words, offset) => tables.processes.of(u64At(words, offset + PROCESS_OFFSET)).own,
+    isOwn(words, offset) {
+      const isProcessOwn = (at: number) => tables.processes.of(u64At(words, at)).own;
+      if (isProcessOwn(offset + PROCESS_OFFSET)) return true;
+      // What the kernel writes back of our own files.
+      const isBlockIo = (words[offset >>> 2]! & 0xffff) === blockIo.id;
+      return (
+        isBlockIo && words[(offset + ORIGIN_COUNT_OFFSET) >>> 2] === 1 && isProcessOwn(offset + FIRST_ORIGIN_OFFSET)
+      );
+    },
   };
 }

@@ -4,6 +4,7 @@ import { createRequire } from 'node:module';
 import { BpfError, type BpfMap, BpfObject, btfTypeExists, type RingReader } from 'libbpf-ts';
 import { CGROUP_HIERARCHIES, type CgroupHierarchy } from '../attribution/cgroups.ts';
 import { AgentError } from '../errors.ts';
+import { applyLayers, type LayerName, type LayerState, layerStates } from './layers.ts';
 
 const BTF = '/sys/kernel/btf/vmlinux';
 
@@ -15,6 +16,7 @@ export interface Probes {
   pendingBytes(): number;
   /** Names of the attached programs. */
   readonly attached: readonly string[];
+  readonly layers: readonly LayerState[];
   /** Runs that the kernel skipped because the same program was running on that CPU, over all programs. */
   recursionMisses(): bigint;
   /** No event is captured any more; the rings stay. */
@@ -27,6 +29,8 @@ export interface ProbesOptions {
   agentPid: number;
   /** That processes are told the cgroup of. */
   cgroupHierarchy: CgroupHierarchy;
+  /** Layers of attribution that are not wanted. */
+  without?: readonly LayerName[] | undefined;
   /** Bytes; a power of two. */
   eventRingBytes?: number | undefined;
 }
@@ -46,11 +50,13 @@ export function openProbes(options: ProbesOptions): Probes {
   }
 }
 
-function loadProbes({ agentPid, cgroupHierarchy, eventRingBytes }: ProbesOptions): Probes {
+function loadProbes({ agentPid, cgroupHierarchy, without = [], eventRingBytes }: ProbesOptions): Probes {
   const object = BpfObject.open(bpfObjectPath());
   try {
     object.setReadOnly('agent_tgid', agentPid);
     object.setReadOnly('cgroup_hierarchy', CGROUP_HIERARCHIES.indexOf(cgroupHierarchy));
+    const layers = layerStates(without, cgroupHierarchy);
+    applyLayers(object, layers);
     if (eventRingBytes !== undefined) object.setMaxEntries('events', eventRingBytes);
     object.load();
     const attached = object.attach();
@@ -58,6 +64,7 @@ function loadProbes({ agentPid, cgroupHierarchy, eventRingBytes }: ProbesOptions
     const definitions = object.ring('definitions');
     return {
       attached,
+      layers,
       events,
       definitions,
       pendingBytes: () => events.pendingBytes() + definitions.pendingBytes(),

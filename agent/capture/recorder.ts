@@ -15,6 +15,7 @@ import { programOfProcess } from '../attribution/proc_program.ts';
 import { createProcesses } from '../attribution/processes.ts';
 import { createPrograms } from '../attribution/programs.ts';
 import { createResolver } from '../attribution/resolve.ts';
+import { serviceOfCgroup } from '../attribution/service_name/service_name.ts';
 import type { WriterThread } from '../recording/writer_thread.ts';
 import { createDefinitionStream } from './definition_stream.ts';
 import { createLossCounters, type Loss } from './loss_counters.ts';
@@ -53,7 +54,7 @@ export interface RecorderOptions {
 }
 
 export function createRecorder(options: RecorderOptions): Recorder {
-  const { probes, writer, clock, cgroups, isOwnProcess, trustsService } = options;
+  const { probes, writer, clock, isOwnProcess, trustsService } = options;
   const { oldestIds } = writer;
   const contexts: Contexts = createContexts({
     intern: writer.contextId,
@@ -62,10 +63,11 @@ export function createRecorder(options: RecorderOptions): Recorder {
     trustsService,
   });
   const programs = createPrograms();
+  const cgroups = createCgroups(options.cgroups);
   const processes = createProcesses({
     programs,
     programOfProcess,
-    cgroups: createCgroups(cgroups),
+    cgroups,
     intern: writer.nameId,
     oldestIds,
     isOwn: isOwnProcess,
@@ -77,6 +79,7 @@ export function createRecorder(options: RecorderOptions): Recorder {
     contexts,
     processes,
     files,
+    cgroupServiceId: (cgroupId) => writer.nameId(serviceOfCgroup(cgroups.pathOf(cgroupId, process.pid) ?? '') ?? ''),
     internName: writer.nameId,
     oldestIds,
     wallOffset: clock.offsetWords,

@@ -50,14 +50,16 @@ struct environment_name {
 struct event_origin {
 	__u64 context_id;
 	__u64 process_id;
-	__u32 bytes;
+	__u64 time_ns; /* CLOCK_BOOTTIME at which it wrote, or queued, what the request carries */
+	__u32 bytes; /* 0: not known, of a journal that several wrote to */
 	__u32 flags; /* CONTEXT_* bits */
 };
-_Static_assert(sizeof(struct event_origin) == 24, "event_origin");
+_Static_assert(sizeof(struct event_origin) == 32, "event_origin");
 _Static_assert(__builtin_offsetof(struct event_origin, context_id) == 0, "event_origin.context_id");
 _Static_assert(__builtin_offsetof(struct event_origin, process_id) == 8, "event_origin.process_id");
-_Static_assert(__builtin_offsetof(struct event_origin, bytes) == 16, "event_origin.bytes");
-_Static_assert(__builtin_offsetof(struct event_origin, flags) == 20, "event_origin.flags");
+_Static_assert(__builtin_offsetof(struct event_origin, time_ns) == 16, "event_origin.time_ns");
+_Static_assert(__builtin_offsetof(struct event_origin, bytes) == 24, "event_origin.bytes");
+_Static_assert(__builtin_offsetof(struct event_origin, flags) == 28, "event_origin.flags");
 
 /* [record type][cause], added to atomically. */
 struct loss_counters {
@@ -117,10 +119,11 @@ struct block_io {
 	__u64 queue_ns; /* wait before the device got it, nanoseconds; null when it never went there by itself */
 	__u32 operation; /* what was asked of the device */
 	__u32 origin_count; /* owners: slots used in origins, or more than there are slots */
+	__u64 cgroup_id; /* cgroup that the block layer charges; 0 when it knows of none */
 	char device[32]; /* disk name */
 	struct event_origin origins[4]; /* whose data it carries: up to four owners, each with its bytes */
 };
-_Static_assert(sizeof(struct block_io) == 232, "block_io");
+_Static_assert(sizeof(struct block_io) == 272, "block_io");
 _Static_assert(__builtin_offsetof(struct block_io, event_type) == 0, "block_io.event_type");
 _Static_assert(__builtin_offsetof(struct block_io, cpu) == 2, "block_io.cpu");
 _Static_assert(__builtin_offsetof(struct block_io, flags) == 4, "block_io.flags");
@@ -137,8 +140,9 @@ _Static_assert(__builtin_offsetof(struct block_io, bytes) == 80, "block_io.bytes
 _Static_assert(__builtin_offsetof(struct block_io, queue_ns) == 88, "block_io.queue_ns");
 _Static_assert(__builtin_offsetof(struct block_io, operation) == 96, "block_io.operation");
 _Static_assert(__builtin_offsetof(struct block_io, origin_count) == 100, "block_io.origin_count");
-_Static_assert(__builtin_offsetof(struct block_io, device) == 104, "block_io.device");
-_Static_assert(__builtin_offsetof(struct block_io, origins) == 136, "block_io.origins");
+_Static_assert(__builtin_offsetof(struct block_io, cgroup_id) == 104, "block_io.cgroup_id");
+_Static_assert(__builtin_offsetof(struct block_io, device) == 112, "block_io.device");
+_Static_assert(__builtin_offsetof(struct block_io, origins) == 144, "block_io.origins");
 
 /* a task has a new context */
 struct context_definition {

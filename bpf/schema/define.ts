@@ -28,7 +28,7 @@ const C_SIZE: Record<CType, number> = {
   __u64: 8,
   __s64: 8,
   char: 1,
-  'struct event_origin': 24,
+  'struct event_origin': 32,
 };
 
 /**
@@ -57,7 +57,7 @@ export function defineRecord<const F extends Fields>(
 
 /** Bytes of `struct event_origin`, and where its members lie. */
 export const ORIGIN_SIZE = C_SIZE['struct event_origin'];
-export const ORIGIN_OFFSETS = { context_id: 0, process_id: 8, bytes: 16, flags: 20 } as const;
+export const ORIGIN_OFFSETS = { context_id: 0, process_id: 8, time_ns: 16, bytes: 24, flags: 28 } as const;
 export { ORIGINS_MAX };
 
 type ApiValue<K extends Kind> = K extends Kind<'label', infer Label> ? Label : ApiTypes[K['api']];

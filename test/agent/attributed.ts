@@ -46,6 +46,7 @@ export function createAttribution(wallOffsetNs = 0n) {
     contexts,
     processes,
     files,
+    cgroupServiceId: (cgroupId) => (cgroupId === CHARGED_CGROUP ? names.intern('charged') : 0),
     internName: names.intern,
     oldestIds,
     wallOffset,
@@ -85,3 +86,6 @@ export function createAttribution(wallOffsetNs = 0n) {
 
 /** Events of this process are the recorder's own. */
 export const OWN_PID = 4242;
+
+/** What is written back for this cgroup is of the service `charged`. */
+export const CHARGED_CGROUP = 88;

@@ -38,7 +38,7 @@ function streamOf(...batches: readonly Uint8Array[]) {
     },
     processes: {
       define: ({ process_id, program_id, pid, uid }) => told.push({ process_id, program_id, pid, uid }),
-      of: () => ({ service: '', serviceId: 0, own: false }),
+      of: () => ({ service: '', serviceId: 0, own: false, isKernelThread: false }),
     },
     programs: {
       define: ({ program_id, executable }, args, environment) =>

@@ -4,7 +4,7 @@ import { CONTEXT_FLAGS } from '../../bpf/schema/common.ts';
 import { ORIGINS_MAX } from '../../bpf/schema/kinds.ts';
 import { sysWrite } from '../../bpf/schema/sys_write.ts';
 import { type Origin, recordBytes, type Values } from '../schema/records.ts';
-import { type Attribution, createAttribution } from './attributed.ts';
+import { type Attribution, CHARGED_CGROUP, createAttribution, OWN_PID, processDefinition } from './attributed.ts';
 
 const [ORDER_1, ORDER_2, NAMED] = [256, 512, 768];
 const [DD, CP] = [64, 128];
@@ -82,15 +82,86 @@ test('a service that a marker names wins over the process, for each owner', () =
   expect(slots()).toEqual(['shop order-3 4096', 'cp order-2 4096']);
 });
 
-test("an owner by reference is nobody once its setter's context ended", () => {
+test("an owner by reference is nobody if its setter's context had ended when it wrote, however late that is", () => {
   attribution.contexts.end(ORDER_2, 1000);
-  const byReference = origin(ORDER_2, CP, 512, CONTEXT_FLAGS.CONTEXT_INHERITED_THREAD);
+  const wroteAt = (time_ns: number) => ({
+    ...origin(ORDER_2, CP, 512, CONTEXT_FLAGS.CONTEXT_INHERITED_THREAD),
+    time_ns,
+  });
   attribution.resolve([
-    request([origin(ORDER_1, DD), byReference], { timestamp_ns: 999 }),
-    request([origin(ORDER_1, DD), byReference], { timestamp_ns: 1000 }),
+    request([origin(ORDER_1, DD), wroteAt(999)], { timestamp_ns: 5000 }),
+    request([origin(ORDER_1, DD), wroteAt(1000)], { timestamp_ns: 5000 }),
   ]);
   expect(slots(0)).toEqual(['dd order-1 4096', 'cp order-2 512']);
   expect(slots(1)).toEqual(['dd order-1 4096', 'cp - 512']);
+});
+
+describe('what another task wrote', () => {
+  const KWORKER = 192;
+  const queuedByKernel = { context_id: 0, process_id: KWORKER };
+
+  beforeEach(() => attribution.processes.define(processDefinition({ process_id: KWORKER, kernel_thread: 1 })));
+
+  test('is of that task, its service included', () => {
+    attribution.resolve([request([origin(ORDER_1, DD)], queuedByKernel)]);
+    expect(attribution.owner()).toBe('order-1 origin exact dd');
+  });
+
+  test('by a child is inherited', () => {
+    attribution.resolve([request([origin(ORDER_1, DD, 1, CONTEXT_FLAGS.CONTEXT_INHERITED_PROCESS)], queuedByKernel)]);
+    expect(attribution.owner()).toBe('order-1 origin inherited dd');
+  });
+
+  test('goes before the transaction of a task that syncs it', () => {
+    attribution.resolve([request([origin(ORDER_2, CP)], { context_id: ORDER_1, process_id: DD })]);
+    expect(attribution.owner()).toBe('order-2 origin exact cp');
+    attribution.resolve([request([origin(0, CP)], { context_id: ORDER_1, process_id: DD })]);
+    expect(attribution.owner()).toBe('- none none cp');
+  });
+
+  test("of several services is the queuer's, of several transactions of one service that service's", () => {
+    attribution.resolve([
+      request([origin(ORDER_1, DD), origin(ORDER_2, CP)], queuedByKernel),
+      request([origin(ORDER_1, DD), origin(ORDER_2, DD)], queuedByKernel),
+      request([origin(ORDER_1, DD), origin(ORDER_1, CP)], queuedByKernel),
+    ]);
+    expect([0, 1, 2].map((row) => attribution.owner(row))).toEqual([
+      '- origin shared kernel',
+      '- origin shared dd',
+      'order-1 origin exact kernel',
+    ]);
+  });
+
+  test('and nobody knows is of the service that it is charged to, which is a guess', () => {
+    const unknown = [origin(0, KWORKER)];
+    attribution.resolve([
+      request(unknown, { ...queuedByKernel, cgroup_id: CHARGED_CGROUP }),
+      request(unknown, { ...queuedByKernel, cgroup_id: 1 }),
+      request([origin(ORDER_1, DD)], { ...queuedByKernel, cgroup_id: CHARGED_CGROUP }),
+      request([origin(0, DD)], { context_id: 0, process_id: DD, cgroup_id: CHARGED_CGROUP }),
+    ]);
+    expect([0, 1, 2, 3].map((row) => attribution.owner(row))).toEqual([
+      '- origin ambiguous charged',
+      '- none none kernel',
+      'order-1 origin exact dd',
+      '- none none dd',
+    ]);
+    expect(slots()).toEqual(['charged - 4096']);
+  });
+
+  test('is left out when the recorder wrote it', () => {
+    const OWN = 320;
+    attribution.program(OWN, 'node', OWN_PID);
+    const isOwn = (owners: readonly Origin[]) => {
+      const record = request(owners, queuedByKernel);
+      return attribution.resolver.isOwn(new Uint32Array(record.buffer), 0);
+    };
+    expect([[origin(0, OWN)], [origin(0, OWN), origin(0, DD)], [origin(0, DD)]].map(isOwn)).toEqual([
+      true,
+      false,
+      false,
+    ]);
+  });
 });
 
 test('a request without data has no owners and keeps its queuer', () => {

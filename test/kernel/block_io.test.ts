@@ -132,23 +132,6 @@ test('a commit of the journal lasts until the flush behind it, as bpftrace sees 
   }
 });
 
-test('what a program syncs is its own; what the kernel writes back later is not', async () => {
-  run('mkfs.ext4', ['-q', '-F', disk.path]);
-  run('mount', [disk.path, disk.mountPoint]);
-  const recorded = await record(() => {
-    labelled('synced', `dd if=/dev/zero of=${disk.mountPoint}/a bs=1M count=1 conv=fsync`);
-    labelled('left', `dd if=/dev/zero of=${disk.mountPoint}/b bs=1M count=1`);
-    run('sync', []);
-  });
-  run('umount', [disk.mountPoint]);
-  const writesOf = (transactionId: string) =>
-    recorded.blockIos({ transactionId }).filter((request) => onDisk(request) && request.operation === 'write');
-  expect(bytesOf(writesOf('synced'))).toBeGreaterThanOrEqual(1n << 20n);
-  expect(writesOf('left')).toEqual([]);
-  const unowned = recorded.blockIos().filter((request) => onDisk(request) && !request.transaction_id);
-  expect(bytesOf(unowned)).toBeGreaterThanOrEqual(1n << 20n);
-});
-
 test('a request with bios of two owners is shared, and names both; one whose end is missed is counted', async () => {
   const blocks = 1024;
   // Whether two meet in the scheduler is luck in any one round.

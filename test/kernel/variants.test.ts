@@ -2,6 +2,8 @@
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
 import { BpfObject, btfTypeExists } from 'libbpf-ts';
+import { findCgroups } from '../../agent/attribution/cgroups.ts';
+import { applyLayers, layerStates } from '../../agent/capture/layers.ts';
 import { BLOCK_OPERATIONS } from '../../bpf/schema/block_io.ts';
 import { createDecoder } from '../../bpf/schema/decoder.ts';
 import { loopDevice } from './loop_device.ts';
@@ -18,6 +20,7 @@ test.each(['kreplay', 'kreplay_cast'])('%s captures writes and block requests', 
   const object = BpfObject.open(join(ROOT, `build/bpf/${variant}.bpf.o`));
   try {
     object.setReadOnly('agent_tgid', process.pid);
+    applyLayers(object, layerStates([], findCgroups().hierarchy));
     object.load();
     object.attach();
     bash(`dd if=/dev/zero of=${disk.path} bs=4k count=${WRITES} oflag=direct status=none`);

@@ -20,12 +20,12 @@ test('fields lie one behind the other, in the order that they are named in', () 
     ['flags', 4, 4],
     ['time', 8, 8],
     ['name', 16, 16],
-    ['owners', 32, 24 * ORIGINS_MAX],
-    ['fd', 128, 4],
-    ['other', 132, 4],
-    ['result', 136, 8],
+    ['owners', 32, 32 * ORIGINS_MAX],
+    ['fd', 160, 4],
+    ['other', 164, 4],
+    ['result', 168, 8],
   ]);
-  expect({ id, name, size }).toEqual({ id: 9, name: 'sample', size: 144 });
+  expect({ id, name, size }).toEqual({ id: 9, name: 'sample', size: 176 });
 });
 
 test.each([

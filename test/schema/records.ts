@@ -5,6 +5,7 @@ import { ORIGIN_OFFSETS, ORIGIN_SIZE } from '../../bpf/schema/define.ts';
 export interface Origin {
   context_id?: number;
   process_id?: number;
+  time_ns?: number;
   bytes?: number;
   flags?: number;
 }
@@ -44,9 +45,10 @@ function put(place: Uint8Array, type: string, value: Values[string]): void {
   else view.setUint32(0, Number(value), true);
 }
 
-function putOrigin(view: DataView, at: number, { context_id, process_id, bytes, flags }: Origin): void {
+function putOrigin(view: DataView, at: number, { context_id, process_id, time_ns, bytes, flags }: Origin): void {
   view.setBigUint64(at + ORIGIN_OFFSETS.context_id, BigInt(context_id ?? 0), true);
   view.setBigUint64(at + ORIGIN_OFFSETS.process_id, BigInt(process_id ?? 0), true);
+  view.setBigUint64(at + ORIGIN_OFFSETS.time_ns, BigInt(time_ns ?? 0), true);
   view.setUint32(at + ORIGIN_OFFSETS.bytes, bytes ?? 0, true);
   view.setUint32(at + ORIGIN_OFFSETS.flags, flags ?? 0, true);
 }

@@ -61,12 +61,25 @@ function* candidatesOf({
   yield ['otel_service_name', variable('OTEL_SERVICE_NAME')];
   const attributes = parseResourceAttributes(variable('OTEL_RESOURCE_ATTRIBUTES') ?? '');
   yield ['otel_resource_attributes', attributes?.get('service.name')?.trim()];
-  const { containerId, unit } = parseCgroupPath(cgroupPath ?? '');
-  yield ['container', containerId && shortIdOf(containerId)];
-  yield ['systemd_unit', unit?.replace(/\.service$/, '')];
+  yield* cgroupCandidates(cgroupPath ?? '');
   for (const name of CI_JOB_NAMES) yield ['ci_job', variable(name)];
   yield ['script', scriptNameOf(executable, args)];
   yield ['executable', executable];
+}
+
+/** Who runs in a cgroup, when it is one's own: a container or a unit. */
+export function serviceOfCgroup(path: string): string | undefined {
+  for (const [, text] of cgroupCandidates(path)) {
+    const name = cleanName(text ?? '');
+    if (name !== '') return name;
+  }
+  return undefined;
+}
+
+function* cgroupCandidates(path: string): Generator<[source: ServiceSource, name: string | undefined]> {
+  const { containerId, unit } = parseCgroupPath(path);
+  yield ['container', containerId && shortIdOf(containerId)];
+  yield ['systemd_unit', unit?.replace(/\.service$/, '')];
 }
 
 /** A container of LXC has a name in place of an id. */

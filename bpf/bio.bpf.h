@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* What is remembered of a bio from its queueing to the issue of its request. */
+#ifndef KREPLAY_BIO_BPF_H
+#define KREPLAY_BIO_BPF_H
+
+#include "origin.bpf.h"
+
+/* Who queued a bio, and whose data it carries: as many slots as are counted, or more owners than there are slots. */
+struct bio_owner {
+	struct bio_queuer {
+		__u64 queued_ns;
+		__u64 context_id;
+		__u64 process_id;
+		__u64 cgroup_id;
+		__u32 flags;
+		__u32 pid;
+		__u32 tid;
+		__u32 reserved;
+		char comm[16];
+	} queuer;
+	__u32 origin_count;
+	__u32 reserved;
+	struct event_origin origins[ORIGINS_MAX];
+};
+
+struct bio_owner_map {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 16384);
+	__type(key, __u64);
+	__type(value, struct bio_owner);
+};
+
+extern struct bio_owner_map bio_owners SEC(".maps");
+
+/* Adds bytes to an owner's share: bio.bpf.c. */
+int add_origin(struct bio_owner *to, const struct event_origin *added, __u32 bytes);
+
+#endif

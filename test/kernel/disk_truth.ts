@@ -1,0 +1,54 @@
+/** Whose each byte on a disk is, read from the disk itself, beside what was recorded of the requests that wrote it. */
+import { closeSync, openSync, readSync } from 'node:fs';
+import type { BlockIoEvent } from '../../bpf/schema/api.ts';
+
+const SECTOR_BYTES = 512n;
+const BLOCK_BYTES = 4096;
+
+/** Blocks of 4096 bytes, of requests that wrote what patterned_writes.py or fio marked with a transaction. */
+export interface TruthTable {
+  /** Of the one owner that the request has. */
+  right: number;
+  /** Of one of several that share the request, all of them named. */
+  shared: number;
+  none: number;
+  /** Of somebody whom the request does not name, while it names another. */
+  wrong: number;
+}
+
+/** What a request carried; of a sector that was written again, its last. */
+export function truthOf(devicePath: string, requests: readonly BlockIoEvent[]): TruthTable {
+  const table: TruthTable = { right: 0, shared: 0, none: 0, wrong: 0 };
+  const device = openSync(devicePath, 'r');
+  const isLast = lastWrites(requests);
+  try {
+    for (const request of requests) {
+      const bytes = Buffer.alloc(Number(request.bytes));
+      readSync(device, bytes, 0, bytes.length, request.sector * SECTOR_BYTES);
+      for (let at = 0; at + BLOCK_BYTES <= bytes.length; at += BLOCK_BYTES) {
+        const transaction = /^<([\w-]+)>/.exec(bytes.toString('latin1', at, at + 64))?.[1];
+        if (transaction && isLast(request, at)) table[verdict(request, transaction)]++;
+      }
+    }
+  } finally {
+    closeSync(device);
+  }
+  return table;
+}
+
+function verdict({ transaction_id, origins }: BlockIoEvent, transaction: string): keyof TruthTable {
+  if (transaction_id !== null) return transaction_id === transaction ? 'right' : 'wrong';
+  const named = origins.map((origin) => origin.transaction_id).filter((id) => id !== null);
+  if (named.includes(transaction)) return 'shared';
+  // Of more than four owners the others are not named.
+  return named.length === 0 || named.length === 4 ? 'none' : 'wrong';
+}
+
+function lastWrites(requests: readonly BlockIoEvent[]): (request: BlockIoEvent, at: number) => boolean {
+  const last = new Map<bigint, BlockIoEvent>();
+  const placeOf = ({ sector }: BlockIoEvent, at: number) => sector + BigInt(at) / SECTOR_BYTES;
+  for (const request of requests) {
+    for (let at = 0; at < request.bytes; at += BLOCK_BYTES) last.set(placeOf(request, at), request);
+  }
+  return (request, at) => last.get(placeOf(request, at)) === request;
+}

@@ -1,0 +1,184 @@
+/**
+ * Whose data the disk gets: each block says who wrote it, and is read back from the disk. Whatever the kernel does on
+ * the way, no block may be charged to somebody else.
+ */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { BlockIoEvent } from '../../bpf/schema/api.ts';
+import { type TruthTable, truthOf } from './disk_truth.ts';
+import { type LoopDevice, loopDevice } from './loop_device.ts';
+import { bash, run } from './programs.ts';
+import { type Recorded, record, removeRecordings } from './recorded_run.ts';
+
+const WRITER = join(import.meta.dirname, 'patterned_writes.py');
+
+let disk: LoopDevice;
+
+beforeEach(() => {
+  disk = loopDevice(512);
+});
+
+afterEach(() => disk.remove());
+
+afterAll(removeRecordings);
+
+interface Scenario {
+  recorded: Recorded;
+  /** To the disk, in the order of their ends. */
+  writes: BlockIoEvent[];
+  truth: TruthTable;
+}
+
+/** `workload` on a fresh file system of the disk, everything written back before the end. */
+async function onFresh(
+  workload: () => void | Promise<void>,
+  { type = 'ext4', flags = [] }: { type?: string; flags?: string[] } = {},
+): Promise<Scenario> {
+  run(`mkfs.${type}`, ['-q', ...(type === 'ext4' ? ['-F', '-E', 'lazy_itable_init=0'] : ['-f']), disk.path]);
+  run('mount', [disk.path, disk.mountPoint]);
+  const recorded = await record(async () => {
+    await workload();
+    run('sync', ['-f', disk.mountPoint]);
+  }, flags);
+  run('umount', [disk.mountPoint]);
+  const endOf = (request: BlockIoEvent) => request.timestamp_ns + BigInt(request.duration_ns);
+  const writes = recorded
+    .blockIos()
+    .filter(({ device, operation }) => device === disk.name && operation === 'write')
+    .sort((a, b) => (endOf(a) < endOf(b) ? -1 : 1));
+  return { recorded, writes, truth: truthOf(disk.path, writes) };
+}
+
+/** A writer as its own process; `file` in the file system. */
+function writer(file: string, transaction: string, how: string, { first = 0, count = 256, step = 1 } = {}): string {
+  return ['python3', WRITER, join(disk.mountPoint, file), transaction, how, first, count, step].join(' ');
+}
+
+const ALL = { shared: 0, none: 0, wrong: 0 };
+
+test.each(['ext4', 'xfs', 'btrfs'])('%s: direct, synced by the writer, synced by another, and mapped', async (type) => {
+  const { truth, writes } = await onFresh(
+    () => {
+      run('sh', ['-c', writer('direct', 'direct', 'direct')]);
+      run('sh', ['-c', writer('fsync', 'fsync', 'fsync', { count: 64 })]);
+      run('sh', ['-c', writer('buffered', 'buffered', 'write', { count: 512 })]);
+      run('sh', ['-c', writer('mapped', 'mapped', 'mmap')]);
+    },
+    { type },
+  );
+  expect(truth).toEqual({ ...ALL, right: 256 + 64 + 512 + 256 });
+  const byKernel = writes.filter(
+    ({ comm, transaction_id }) => transaction_id === 'buffered' && /^kworker|^sync/.test(comm),
+  );
+  expect(byKernel.length).toBeGreaterThan(0);
+  for (const { attribution, service_name } of byKernel) {
+    expect([attribution, service_name]).toEqual([{ source: 'origin', quality: 'exact' }, 'patterned_writes']);
+  }
+});
+
+/** Until `work` is over. */
+async function withSysctl(values: Readonly<Record<string, string>>, work: () => Promise<void>): Promise<void> {
+  const before = Object.keys(values).map((name) => [name, readFileSync(`/proc/sys/${name}`, 'utf8')] as const);
+  for (const [name, value] of Object.entries(values)) writeFileSync(`/proc/sys/${name}`, value);
+  try {
+    await work();
+  } finally {
+    for (const [name, value] of before) writeFileSync(`/proc/sys/${name}`, value);
+  }
+}
+
+test("the kernel's flusher writes back what is old, long after its writers have ended", async () => {
+  const { truth, writes } = await onFresh(() =>
+    withSysctl({ 'vm/dirty_expire_centisecs': '100', 'vm/dirty_writeback_centisecs': '50' }, async () => {
+      for (const name of ['a', 'b', 'c', 'd']) run('sh', ['-c', writer(name, `old-${name}`, 'write', { count: 1024 })]);
+      await sleep(3000);
+    }),
+  );
+  expect(truth).toEqual({ ...ALL, right: 4096 });
+  const data = writes.filter(({ transaction_id }) => transaction_id?.startsWith('old-'));
+  expect(data.some(({ comm }) => comm.startsWith('kworker'))).toBe(true);
+});
+
+test('of two writers of one file each keeps its own blocks, and who comes second does not take a dirty one over', async () => {
+  const { truth } = await onFresh(() => {
+    run('sh', ['-c', writer('f', 'even', 'write', { count: 200, step: 2 })]);
+    run('sh', ['-c', writer('f', 'odd', 'write', { first: 1, count: 200, step: 2 })]);
+  });
+  expect(truth.right + truth.shared).toBe(400);
+  expect({ none: truth.none, wrong: truth.wrong }).toEqual({ none: 0, wrong: 0 });
+});
+
+test('fifty transactions a process, eight processes: a request of many says that it is shared', async () => {
+  const { truth, writes } = await onFresh(() => {
+    const processes = Array.from({ length: 8 }, (_, p) => {
+      const writers = Array.from({ length: 50 }, (_, i) =>
+        writer(`p${p}`, `t${p}-${i}`, 'write', { first: i * 4, count: 4 }),
+      );
+      return `(${writers.join('; ')}) &`;
+    });
+    bash(`${processes.join('\n')}\nwait`);
+  });
+  expect(truth.wrong).toBe(0);
+  expect(truth.right + truth.shared + truth.none).toBe(8 * 50 * 4);
+  const many = writes.filter(({ attribution }) => attribution.quality === 'shared');
+  expect(many.length).toBeGreaterThan(0);
+  for (const { transaction_id, origins } of many) {
+    expect(transaction_id).toBeNull();
+    expect(origins.length).toBeGreaterThan(1);
+  }
+});
+
+const journalOf = (writes: readonly BlockIoEvent[]) => writes.filter(({ comm }) => comm.startsWith('jbd2/'));
+
+test('the journal of one writer is its own', async () => {
+  const { writes, truth } = await onFresh(() => {
+    run('sh', ['-c', writer('j', 'journal', 'fsync', { count: 200 })]);
+  });
+  expect(truth).toEqual({ ...ALL, right: 200 });
+  const journal = journalOf(writes);
+  const owned = bytesOf(journal.filter(({ transaction_id }) => transaction_id === 'journal'));
+  expect(owned).toBeGreaterThan(200 * 4096);
+  // What remains: mounting's and sync's own transactions.
+  expect(owned / bytesOf(journal)).toBeGreaterThan(0.95);
+  expect(journal.filter(({ transaction_id }) => transaction_id && transaction_id !== 'journal')).toEqual([]);
+});
+
+test('the journal of eight writers names who took part in each commit', async () => {
+  const names = Array.from({ length: 8 }, (_, i) => `w${i}`);
+  const { writes, truth } = await onFresh(() => {
+    bash(`${names.map((name) => `${writer(name, name, 'fsync', { count: 50 })} &`).join('\n')}\nwait`);
+  });
+  expect(truth).toEqual({ ...ALL, right: 400 });
+  const journal = journalOf(writes);
+  const named = new Set(journal.flatMap(({ origins }) => origins.map((origin) => origin.transaction_id)));
+  expect([...named].filter((name) => name !== null).sort()).toEqual(names);
+  for (const { transaction_id, origins, attribution } of journal) {
+    if (new Set(origins.map((origin) => origin.transaction_id)).size > 1) {
+      expect([transaction_id, attribution.quality]).toEqual([null, 'shared']);
+    }
+  }
+});
+
+test.each(['libaio', 'io_uring', 'psync', 'mmap'])('fio with %s', async (engine) => {
+  const { truth } = await onFresh(() => {
+    const direct = engine === 'mmap' ? 0 : 1;
+    bash(`
+      echo 'KREPLAY1 txn=fio-job' > /dev/null
+      fio --name=job --filename=${disk.mountPoint}/f --size=8M --rw=randwrite --bs=4k --iodepth=16 --direct=${direct} \\
+        --ioengine=${engine} --buffer_pattern='"<fio-job>"' --output=/dev/null`);
+  });
+  expect(truth).toEqual({ ...ALL, right: 2048 });
+});
+
+test('without the layer a request is of the task that queues it', async () => {
+  const { writes } = await onFresh(() => void run('sh', ['-c', writer('buffered', 'left', 'write')]), {
+    flags: ['--without', 'dirty_page', 'journal'],
+  });
+  expect(writes.filter(({ transaction_id }) => transaction_id === 'left')).toEqual([]);
+  expect(writes.some(({ service_name }) => service_name === 'kernel' || service_name === 'sync')).toBe(true);
+});
+
+function bytesOf(requests: readonly BlockIoEvent[]): number {
+  return requests.reduce((sum, { bytes }) => sum + Number(bytes), 0);
+}
