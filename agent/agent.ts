@@ -48,6 +48,8 @@ export interface AgentOptions {
   ringBytes?: number | undefined;
   /** Whether any user may name the service of its own events, not only root and the agent's user. */
   trustAllServices?: boolean | undefined;
+  /** Services whose HTTP/1 requests are looked at for a `traceparent`; `*`: all. */
+  httpServices?: readonly string[] | undefined;
   /** Layers of attribution that are not wanted. */
   without?: readonly LayerName[] | undefined;
   /** What is kept. */
@@ -77,7 +79,7 @@ export async function runAgent(options: AgentOptions): Promise<AgentTotals> {
   const probes = openProbes({
     agentPid: process.pid,
     cgroupHierarchy: cgroups.hierarchy,
-    without: options.without,
+    without: [...(options.without ?? []), ...(options.httpServices?.length ? [] : (['http'] as const))],
     eventRingBytes: options.ringBytes,
   });
   const attachedNs = clock.nowNs();
@@ -102,6 +104,7 @@ export async function runAgent(options: AgentOptions): Promise<AgentTotals> {
       writer,
       clock,
       cgroups,
+      httpServices: options.httpServices,
       isOwnProcess: createOwnProcessCheck(process.argv[1] ?? '', ownUid),
       trustsService: (uid) => options.trustAllServices === true || uid === 0 || uid === ownUid,
     });

@@ -11,6 +11,7 @@ interface AgentFlags extends RetentionFlags {
   ringSize: number;
   trustServices: boolean;
   without?: LayerName[];
+  httpServices?: string[];
 }
 
 const RING_MIB_DEFAULT = 16;
@@ -41,6 +42,10 @@ export function agentCommand(): Command {
       'believe any user who names a service in a marker line, not only root and the own user',
       false,
     )
+    .option(
+      '--http-services <names...>',
+      "services whose HTTP/1 requests are looked at for a W3C traceparent, '*' for all: only where a thread serves one request at a time",
+    )
     .addOption(
       new Option('--without <layers...>', `ways of learning whose an event is that are not wanted`).choices(
         Object.keys(LAYERS),
@@ -49,13 +54,22 @@ export function agentCommand(): Command {
   return withRetentionOptions(command).action(record);
 }
 
-async function record({ data, node, ringSize, trustServices, without, ...retention }: AgentFlags): Promise<void> {
+async function record({
+  data,
+  node,
+  ringSize,
+  trustServices,
+  without,
+  httpServices,
+  ...retention
+}: AgentFlags): Promise<void> {
   const totals = await runAgent({
     dataFolder: data,
     node,
     ringBytes: ringSize * 1024 * 1024,
     trustAllServices: trustServices,
     without,
+    httpServices,
     retention,
     signal: endingSignal(),
     onReady({ attached, layers, recording }) {

@@ -50,7 +50,7 @@ static __always_inline void set_context(struct task_state *state, __u64 context_
 
 /* Sends what the scratch holds with a new id, and gives that; CONTEXT_LOST when it can not be stored. */
 static __always_inline __u64 define_context(struct task_struct *task, struct context_scratch *scratch, __u32 size,
-					    __u32 scope, __u64 process_context_id, __u64 now_ns)
+					    __u32 scope, __u64 outer_context_id, __u64 now_ns)
 {
 	struct context_definition *definition = &scratch->definition;
 
@@ -63,7 +63,7 @@ static __always_inline __u64 define_context(struct task_struct *task, struct con
 	definition->tid = task->pid;
 	definition->uid = bpf_get_current_uid_gid();
 	definition->scope = scope;
-	definition->process_context_id = process_context_id;
+	definition->outer_context_id = outer_context_id;
 	size &= MARKER_SIZE - 1;
 	if (bpf_ringbuf_output(&definitions, scratch, sizeof(*definition) + size, BPF_RB_NO_WAKEUP)) {
 		count_loss(CONTEXT_DEFINITION, LOSS_RING_FULL);

@@ -201,13 +201,26 @@ enum rqf_flags {
 /* include/uapi/linux/stat.h */
 #define S_IFMT 0170000
 #define S_IFCHR 0020000
+#define S_IFSOCK 0140000
 #define S_IFREG 0100000
 
 /* arch/x86/entry/syscalls/syscall_64.tbl */
+#define NR_READ 0
 #define NR_WRITE 1
+#define NR_CLOSE 3
 #define NR_PWRITE64 18
+#define NR_READV 19
 #define NR_WRITEV 20
+#define NR_SENDFILE 40
+#define NR_SENDTO 44
+#define NR_RECVFROM 45
+#define NR_SENDMSG 46
+#define NR_RECVMSG 47
+#define NR_EPOLL_WAIT 232
+#define NR_EPOLL_PWAIT 281
 #define NR_PWRITEV 296
+#define NR_SENDMMSG 307
 #define NR_PWRITEV2 328
+#define NR_EPOLL_PWAIT2 441
 
 #endif

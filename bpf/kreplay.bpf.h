@@ -21,6 +21,7 @@ extern const volatile bool marker_layer;
 extern const volatile bool environment_layer;
 extern const volatile bool dirty_page_layer;
 extern const volatile bool block_cgroup_layer;
+extern const volatile bool http_layer;
 
 /* Becomes 1 at the first context of a whole process: until then no event needs to look at its group leader. */
 extern __u32 process_contexts_used;
@@ -48,6 +49,12 @@ struct task_state {
 	__u32 syscall;
 	__s32 fd;
 	__u32 file_is_dev_null;
+
+	/* The connection whose request is under way, see http.bpf.c; on the group leader, how often requests
+	 * overlapped. */
+	__s32 http_fd;
+	__u16 http_open;
+	__u16 http_overlaps;
 
 	/* Of a journal's thread: the transaction that it commits, see journal.bpf.c. */
 	__u64 journal_transaction;

@@ -9,6 +9,7 @@ const volatile bool marker_layer = true;
 const volatile bool environment_layer = true;
 const volatile bool dirty_page_layer = true;
 const volatile bool block_cgroup_layer = true;
+const volatile bool http_layer = false;
 __u32 process_contexts_used = 0;
 
 struct task_state_map task_states SEC(".maps");

@@ -17,7 +17,7 @@
 #define MARKER_SIZE_MIN 9
 
 static __always_inline __u64 define_marker(struct task_struct *task, const void *text, __u32 size, bool process,
-					   __u64 process_context_id, __u64 now_ns)
+					   __u64 outer_context_id, __u64 now_ns)
 {
 	struct context_scratch *scratch;
 	__u32 zero = 0;
@@ -30,7 +30,7 @@ static __always_inline __u64 define_marker(struct task_struct *task, const void 
 		count_loss(CONTEXT_DEFINITION, LOSS_RING_FULL);
 		return CONTEXT_LOST;
 	}
-	return define_context(task, scratch, size, process ? SCOPE_PROCESS : SCOPE_THREAD, process_context_id, now_ns);
+	return define_context(task, scratch, size, process ? SCOPE_PROCESS : SCOPE_THREAD, outer_context_id, now_ns);
 }
 
 /* " end", and then nothing or a line feed. */
@@ -46,7 +46,7 @@ static __always_inline void apply_marker(struct task_struct *task, struct task_s
 					 __u32 size, __u64 now_ns)
 {
 	struct task_state *leader = state;
-	__u64 body = 0, rest = 0, id = 0;
+	__u64 body = 0, rest = 0, id = 0, outer_id = 0;
 	bool process;
 
 	bpf_probe_read_user(&body, size < 16 ? (size - 8) & 7 : 8, text + 8);
@@ -58,8 +58,12 @@ static __always_inline void apply_marker(struct task_struct *task, struct task_s
 		bpf_probe_read_user(&rest, size < 21 ? (size - 13) & 7 : 8, text + 13);
 	if (task->pid != task->tgid && (process || process_contexts_used))
 		leader = process ? new_state_of(task->group_leader) : state_of(task->group_leader);
+	if (state->context_flags & CONTEXT_HTTP)
+		outer_id = state->context_id;
+	else if (leader)
+		outer_id = leader->process_context_id;
 	if (!is_end(rest))
-		id = define_marker(task, text, size, process, leader ? leader->process_context_id : 0, now_ns);
+		id = define_marker(task, text, size, process, outer_id, now_ns);
 	if (!process) {
 		set_context(state, id, now_ns);
 		return;

@@ -195,7 +195,11 @@ int BPF_PROG(process_exec, struct task_struct *task)
 	define_program();
 	/* What was defined during the exec does not know the program's arguments. */
 	state = state_of(task);
-	if (state)
-		state->process_id = 0;
+	if (!state)
+		return 0;
+	state->process_id = 0;
+	/* So that the agent can say before its first request whether requests are looked at. */
+	if (http_layer)
+		process_id_of(task, state, bpf_ktime_get_boot_ns());
 	return 0;
 }

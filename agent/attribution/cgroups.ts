@@ -40,6 +40,7 @@ export function findCgroups(
 export interface Cgroups {
   /** Inside the hierarchy: `/system.slice/nginx.service`. Undefined when it is not known. */
   pathOf(cgroupId: number, pid: number): string | undefined;
+  pathOfProcess(pid: number): string | undefined;
 }
 
 export function createCgroups({ hierarchy, root }: CgroupSource): Cgroups {
@@ -51,13 +52,18 @@ export function createCgroups({ hierarchy, root }: CgroupSource): Cgroups {
     return statSync(join(root, path), { throwIfNoEntry: false })?.ino === cgroupId;
   }
 
-  function askProcess(cgroupId: number, pid: number): string | undefined {
+  function pathOfProcess(pid: number): string | undefined {
     try {
-      const path = pathIn(readFileSync(`/proc/${pid}/cgroup`, 'utf8'), controller);
-      return path !== undefined && isAt(path, cgroupId) ? path : undefined;
+      return pathIn(readFileSync(`/proc/${pid}/cgroup`, 'utf8'), controller);
     } catch {
       return undefined;
     }
+  }
+
+  /** It may be in another one by now. */
+  function askProcess(cgroupId: number, pid: number): string | undefined {
+    const path = pathOfProcess(pid);
+    return path !== undefined && isAt(path, cgroupId) ? path : undefined;
   }
 
   /** For a process that is gone. */
@@ -76,6 +82,7 @@ export function createCgroups({ hierarchy, root }: CgroupSource): Cgroups {
   }
 
   return {
+    pathOfProcess,
     pathOf(cgroupId, pid) {
       const known = paths.get(cgroupId);
       if (known !== undefined) return known;

@@ -1,4 +1,4 @@
-/** Contexts: what a marker or a program's environment said, for as long as it holds. */
+/** Contexts: what a marker, a program's environment or a request said, for as long as it holds. */
 import { CONTEXT_FLAGS } from '../../bpf/schema/common.ts';
 import { CONTEXT_SCOPES } from '../../bpf/schema/definitions.ts';
 import { ATTRIBUTION_QUALITIES, ATTRIBUTION_SOURCES } from '../../bpf/schema/owner.ts';
@@ -12,8 +12,8 @@ export interface ContextDefinition {
   time_ns: number;
   uid: number;
   scope: number;
-  /** What the process had when it was defined; 0: nothing. */
-  process_context_id: number;
+  /** What held without it; 0: nothing. */
+  outer_context_id: number;
 }
 
 type ContextIds = Pick<Marker, 'transactionId' | 'traceId' | 'spanId'>;
@@ -33,7 +33,7 @@ export interface Owner {
 }
 
 export interface Contexts {
-  /** `text`: the marker's line, or the value of TRACEPARENT. */
+  /** `text`: the marker's line, or a W3C traceparent. */
   define(definition: ContextDefinition, text: string): void;
   end(contextId: number, timeNs: number): void;
   /** Some contexts ended after `timeNs`, and which is not known: any of them may have. */
@@ -60,6 +60,7 @@ export const SOURCE_NONE = ATTRIBUTION_SOURCES.indexOf('none');
 export const SOURCE_ORIGIN = ATTRIBUTION_SOURCES.indexOf('origin');
 export const SOURCE_MARKER = ATTRIBUTION_SOURCES.indexOf('marker');
 export const SOURCE_ENVIRONMENT = ATTRIBUTION_SOURCES.indexOf('env');
+export const SOURCE_HTTP = ATTRIBUTION_SOURCES.indexOf('http');
 export const SOURCE_INHERITED = ATTRIBUTION_SOURCES.indexOf('inherited');
 export const QUALITY_NONE = ATTRIBUTION_QUALITIES.indexOf('none');
 export const QUALITY_EXACT = ATTRIBUTION_QUALITIES.indexOf('exact');
@@ -74,16 +75,16 @@ export function createContexts({ intern, internName, oldestIds, trustsService }:
   let badFieldCount = 0;
   let lost = 0;
 
-  function said({ scope, process_context_id }: ContextDefinition, text: string): Said | undefined {
-    if (scope === CONTEXT_SCOPES.SCOPE_ENVIRONMENT) {
+  function said({ scope, outer_context_id }: ContextDefinition, text: string): Said | undefined {
+    if (scope === CONTEXT_SCOPES.SCOPE_ENVIRONMENT || scope === CONTEXT_SCOPES.SCOPE_HTTP) {
       const parent = parseTraceParent(text);
       return parent && { transactionId: null, ...parent, service: null };
     }
     const marker = parseMarker(text);
     if (!marker) return undefined;
     badFieldCount += marker.badFields;
-    // A transaction within the trace that the process has anyway.
-    const outer = marker.traceId === null ? contexts.get(process_context_id)?.ids : undefined;
+    // A transaction within the trace that it has anyway.
+    const outer = marker.traceId === null ? contexts.get(outer_context_id)?.ids : undefined;
     return outer ? { ...marker, traceId: outer.traceId, spanId: marker.spanId ?? outer.spanId } : marker;
   }
 

@@ -9,6 +9,7 @@ import {
   QUALITY_INHERITED,
   QUALITY_NONE,
   SOURCE_ENVIRONMENT,
+  SOURCE_HTTP,
   SOURCE_INHERITED,
   SOURCE_MARKER,
   SOURCE_NONE,
@@ -100,6 +101,7 @@ export const fillFiles = fillReferences(({ files }, id) => files.of(id));
 
 export function sourceOf(flags: number): number {
   if (flags & CONTEXT_FLAGS.CONTEXT_ENVIRONMENT) return SOURCE_ENVIRONMENT;
+  if (flags & CONTEXT_FLAGS.CONTEXT_HTTP) return SOURCE_HTTP;
   return flags & INHERITED_FLAGS ? SOURCE_INHERITED : SOURCE_MARKER;
 }
 

@@ -10,8 +10,8 @@ const NS_PER_TICK = 1e7;
 /** Behind the command, which may hold blanks and brackets; proc_pid_stat(5), starttime. */
 const START_FIELD = 19;
 
-/** Undefined when it is gone, or the number is another process's by now. */
-export function programOfProcess(pid: number, startNs: number): Program | undefined {
+/** Undefined when it is gone, or the number is another's than the process's that started at `startNs`. */
+export function programOfProcess(pid: number, startNs?: number): Program | undefined {
   try {
     const program: Program = {
       executable: basename(readlinkSync(`/proc/${pid}/exe`).replace(/ \(deleted\)$/, '')),
@@ -20,7 +20,7 @@ export function programOfProcess(pid: number, startNs: number): Program | undefi
       environmentCut: false,
     };
     // Last, so that it was this process all the while.
-    return isStartOf(pid, startNs) ? program : undefined;
+    return startNs === undefined || isStartOf(pid, startNs) ? program : undefined;
   } catch {
     return undefined;
   }

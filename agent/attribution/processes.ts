@@ -43,10 +43,12 @@ export interface ProcessesOptions {
   /** Of these numbers; a smaller one is asked for again. */
   oldestIds: { readonly name: number };
   isOwn(pid: number, uid: number): boolean;
+  /** Of every process but the kernel's threads, once its service is known. */
+  onDefined?(definition: ProcessDefinition, service: string, executable: string): void;
 }
 
 export function createProcesses(options: ProcessesOptions): Processes {
-  const { programs, programOfProcess, cgroups, intern, oldestIds, isOwn } = options;
+  const { programs, programOfProcess, cgroups, intern, oldestIds, isOwn, onDefined } = options;
   const processes = createReferenceTable<Process>(PROCESSES_MAX);
   const unknown: Process = {
     service: UNKNOWN_SERVICE,
@@ -68,10 +70,12 @@ export function createProcesses(options: ProcessesOptions): Processes {
   return {
     define(definition) {
       const { process_id, pid, uid, kernel_thread } = definition;
-      const service = serviceNameOf(factsOf(definition)).name;
+      const facts = factsOf(definition);
+      const service = serviceNameOf(facts).name;
       const isKernelThread = kernel_thread !== 0;
       const own = !isKernelThread && isOwn(pid, uid);
       processes.set(process_id, { service, serviceId: intern(service), own, isKernelThread });
+      if (!isKernelThread) onDefined?.(definition, service, facts.executable);
     },
     of(processId) {
       const process = processes.get(processId) ?? unknown;

@@ -5,6 +5,7 @@ import type { CgroupHierarchy } from '../attribution/cgroups.ts';
 
 export const LAYERS = {
   marker: 'marker lines written to /dev/null',
+  http: 'traceparent of the HTTP/1 requests that the services of --http-services read',
   environment: 'TRACEPARENT and service names of the environment that a program was started with',
   dirty_page: 'who wrote what the kernel writes back later',
   journal: "who took part in what an ext4 journal's thread writes",
@@ -26,6 +27,8 @@ const hasTracepoint = (name: string, module?: string) =>
 
 /** Programs of which a kernel has the tracepoint, or has another one for the same. */
 const OPTIONAL_PROGRAMS: readonly { layer: LayerName; program: string; tracepoint: string; module?: string }[] = [
+  { layer: 'http', program: 'http_read_exit', tracepoint: 'sys_exit' },
+  { layer: 'http', program: 'http_enter', tracepoint: 'sys_enter' },
   { layer: 'dirty_page', program: 'folio_dirtied', tracepoint: 'writeback_dirty_folio' },
   { layer: 'dirty_page', program: 'page_dirtied', tracepoint: 'writeback_dirty_page' },
   { layer: 'journal', program: 'journal_handle_start', tracepoint: 'jbd2_handle_start', module: 'jbd2' },
@@ -52,6 +55,7 @@ export function layerStates(without: readonly LayerName[], hierarchy: CgroupHier
 export function applyLayers(object: BpfObject, layers: readonly LayerState[]): void {
   const isOn = (name: LayerName) => layers.some((layer) => layer.name === name && layer.on);
   object.setReadOnly('marker_layer', isOn('marker'));
+  object.setReadOnly('http_layer', isOn('http'));
   object.setReadOnly('environment_layer', isOn('environment'));
   object.setReadOnly('dirty_page_layer', isOn('dirty_page'));
   object.setReadOnly('block_cgroup_layer', isOn('block_cgroup'));

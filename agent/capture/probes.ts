@@ -3,6 +3,7 @@ import { existsSync, readlinkSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { BpfError, type BpfMap, BpfObject, btfTypeExists, type RingReader } from 'libbpf-ts';
 import { CGROUP_HIERARCHIES, type CgroupHierarchy } from '../attribution/cgroups.ts';
+import type { WatchProcess } from '../attribution/http_processes.ts';
 import { AgentError } from '../errors.ts';
 import { applyLayers, type LayerName, type LayerState, layerStates } from './layers.ts';
 
@@ -12,6 +13,8 @@ export interface Probes {
   readonly events: RingReader;
   readonly definitions: RingReader;
   readonly losses: BpfMap;
+  /** Undefined when no requests are read. */
+  readonly watchRequests: WatchProcess | undefined;
   /** Bytes that wait in both rings. */
   pendingBytes(): number;
   /** Names of the attached programs. */
@@ -69,6 +72,9 @@ function loadProbes({ agentPid, cgroupHierarchy, without = [], eventRingBytes }:
       definitions,
       pendingBytes: () => events.pendingBytes() + definitions.pendingBytes(),
       losses: object.map('losses'),
+      watchRequests: layers.some(({ name, on }) => name === 'http' && on)
+        ? watchIn(object.map('http_processes'))
+        : undefined,
       recursionMisses: () => object.programStats().reduce((sum, { recursionMisses }) => sum + recursionMisses, 0n),
       detach: () => object.detach(),
       close: () => object.close(),
@@ -77,6 +83,17 @@ function loadProbes({ agentPid, cgroupHierarchy, without = [], eventRingBytes }:
     object.close();
     throw error;
   }
+}
+
+/** Thread group -> the time that it had started by: bpf/http.bpf.c. */
+function watchIn(map: BpfMap): WatchProcess {
+  const key = new Uint32Array(1);
+  const value = new BigUint64Array(1);
+  return (pid, startedByNs) => {
+    key[0] = pid;
+    value[0] = BigInt(startedByNs);
+    map.set(new Uint8Array(key.buffer), new Uint8Array(value.buffer));
+  };
 }
 
 /** The variant for this kernel, where package.json's imports say that the build left it. */

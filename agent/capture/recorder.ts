@@ -11,6 +11,7 @@ import type { LossCause } from '../../bpf/schema/losses.ts';
 import { type CgroupSource, createCgroups } from '../attribution/cgroups.ts';
 import { type Contexts, createContexts } from '../attribution/contexts.ts';
 import { createFiles } from '../attribution/files.ts';
+import { createHttpProcesses } from '../attribution/http_processes.ts';
 import { programOfProcess } from '../attribution/proc_program.ts';
 import { createProcesses } from '../attribution/processes.ts';
 import { createPrograms } from '../attribution/programs.ts';
@@ -49,6 +50,8 @@ export interface RecorderOptions {
   writer: Omit<WriterThread, 'flush' | 'close'>;
   clock: WallClock;
   cgroups: CgroupSource;
+  /** Whose requests are read. */
+  httpServices?: readonly string[] | undefined;
   isOwnProcess(pid: number, uid: number): boolean;
   trustsService(uid: number): boolean;
 }
@@ -64,6 +67,8 @@ export function createRecorder(options: RecorderOptions): Recorder {
   });
   const programs = createPrograms();
   const cgroups = createCgroups(options.cgroups);
+  const http = probes.watchRequests && createHttpProcesses(probes.watchRequests, options.httpServices ?? []);
+  http?.considerAll(cgroups, Number(clock.bootNs()));
   const processes = createProcesses({
     programs,
     programOfProcess,
@@ -71,6 +76,7 @@ export function createRecorder(options: RecorderOptions): Recorder {
     intern: writer.nameId,
     oldestIds,
     isOwn: isOwnProcess,
+    onDefined: ({ pid, start_ns }, service, executable) => http?.consider(pid, start_ns, service, executable),
   });
   const files = createFiles(writer.fileId);
   const definitions = createDefinitionStream(probes.definitions, { contexts, processes, programs, files });

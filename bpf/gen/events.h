@@ -13,10 +13,12 @@
 #define CONTEXT_INHERITED_THREAD 2
 #define CONTEXT_PROCESS_DEFAULT 4
 #define CONTEXT_ENVIRONMENT 8
+#define CONTEXT_HTTP 16
 #define CONTEXT_LOST 1
 #define SCOPE_THREAD 0
 #define SCOPE_PROCESS 1
 #define SCOPE_ENVIRONMENT 2
+#define SCOPE_HTTP 3
 #define PROGRAM_ENVIRONMENT_CUT 1
 #define FILE_DELETED 1
 #define FILE_TRUNCATED 2
@@ -155,7 +157,7 @@ struct context_definition {
 	__u32 tid; /* thread that wrote it */
 	__u32 uid; /* real user id of the writer */
 	__u32 scope; /* SCOPE_* */
-	__u64 process_context_id; /* what the process had at that time: a marker without a trace goes on with its trace */
+	__u64 outer_context_id; /* what held without it: a marker without a trace goes on with its trace */
 };
 _Static_assert(sizeof(struct context_definition) == 48, "context_definition");
 _Static_assert(__builtin_offsetof(struct context_definition, definition_type) == 0, "context_definition.definition_type");
@@ -167,7 +169,7 @@ _Static_assert(__builtin_offsetof(struct context_definition, pid) == 24, "contex
 _Static_assert(__builtin_offsetof(struct context_definition, tid) == 28, "context_definition.tid");
 _Static_assert(__builtin_offsetof(struct context_definition, uid) == 32, "context_definition.uid");
 _Static_assert(__builtin_offsetof(struct context_definition, scope) == 36, "context_definition.scope");
-_Static_assert(__builtin_offsetof(struct context_definition, process_context_id) == 40, "context_definition.process_context_id");
+_Static_assert(__builtin_offsetof(struct context_definition, outer_context_id) == 40, "context_definition.outer_context_id");
 
 /* a context lost its setter */
 struct context_end {

@@ -10,6 +10,8 @@ export const CONTEXT_FLAGS = {
   CONTEXT_PROCESS_DEFAULT: 4,
   /** The trace of the TRACEPARENT that the process was started with; always with CONTEXT_PROCESS_DEFAULT. */
   CONTEXT_ENVIRONMENT: 8,
+  /** The trace of the HTTP request that the thread read last. */
+  CONTEXT_HTTP: 16,
 } as const;
 
 /** In `context_id`: a definition that could not be stored. The owner is unknown, never the previous one. */

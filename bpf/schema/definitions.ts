@@ -26,6 +26,8 @@ export const CONTEXT_SCOPES = {
   SCOPE_PROCESS: 1,
   /** The value of TRACEPARENT that a program was started with. */
   SCOPE_ENVIRONMENT: 2,
+  /** The value of the header `traceparent` of a request that the thread has read. */
+  SCOPE_HTTP: 3,
 } as const;
 
 /** Behind it its text; `context_id` is new, and the task holds it from `time_ns` on. */
@@ -37,7 +39,7 @@ export const contextDefinition = defineRecord('context_definition', 64, 'a task 
   tid: u32('thread that wrote it'),
   uid: u32('real user id of the writer'),
   scope: u32('SCOPE_*'),
-  process_context_id: u64('what the process had at that time: a marker without a trace goes on with its trace'),
+  outer_context_id: u64('what held without it: a marker without a trace goes on with its trace'),
 });
 
 /** A task let go of its context: replaced, ended by a marker, or the task exited. */

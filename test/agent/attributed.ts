@@ -11,7 +11,7 @@ import { framed } from '../schema/records.ts';
 import { createNames } from './names.ts';
 
 export function contextDefinition(fields: Partial<ContextDefinition>): ContextDefinition {
-  return { context_id: 256, time_ns: 0, uid: 0, scope: CONTEXT_SCOPES.SCOPE_THREAD, process_context_id: 0, ...fields };
+  return { context_id: 256, time_ns: 0, uid: 0, scope: CONTEXT_SCOPES.SCOPE_THREAD, outer_context_id: 0, ...fields };
 }
 
 export function processDefinition(fields: Partial<ProcessDefinition>): ProcessDefinition {
@@ -34,7 +34,7 @@ export function createAttribution(wallOffsetNs = 0n) {
   const processes = createProcesses({
     programs,
     programOfProcess: () => undefined,
-    cgroups: { pathOf: () => undefined },
+    cgroups: { pathOf: () => undefined, pathOfProcess: () => undefined },
     intern: names.intern,
     oldestIds,
     isOwn: (pid) => pid === OWN_PID,

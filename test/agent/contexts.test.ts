@@ -174,7 +174,7 @@ describe('the trace that a program was started with', () => {
     ['a trace', `txn=a trace=${OTHER_TRACE}`, { transactionId: 'a', traceId: OTHER_TRACE, spanId: null }],
   ])('goes on in a marker that names %s', (_, body, ids) => {
     const contexts = started(`00-${TRACE}-${SPAN}-01`);
-    contexts.define(contextDefinition({ context_id: 512, process_context_id: 256 }), `KREPLAY1 ${body}`);
+    contexts.define(contextDefinition({ context_id: 512, outer_context_id: 256 }), `KREPLAY1 ${body}`);
     expect(contexts.ownerAt(512, 0, 150)?.ids).toEqual(ids);
   });
 });

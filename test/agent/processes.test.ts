@@ -19,7 +19,10 @@ function createTables(isOwn: (pid: number, uid: number) => boolean = () => false
   const processes = createProcesses({
     programs,
     programOfProcess: () => proc.program,
-    cgroups: { pathOf: (cgroupId) => (cgroupId === CGROUP ? '/system.slice/nginx.service' : undefined) },
+    cgroups: {
+      pathOf: (cgroupId) => (cgroupId === CGROUP ? '/system.slice/nginx.service' : undefined),
+      pathOfProcess: () => undefined,
+    },
     intern: names.intern,
     oldestIds,
     isOwn,

@@ -1,0 +1,37 @@
+/** Go programs are told by what their linker leaves in them. */
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { isGoProgram } from '../../agent/attribution/go_program.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'kreplay-go-'));
+
+afterAll(() => rmSync(folder, { recursive: true }));
+
+/** A program that waits, with a section of this name. */
+async function isGoWith(section: string, gccOptions: readonly string[] = []): Promise<boolean> {
+  const program = join(folder, 'program');
+  const source = `#include <unistd.h>\n__attribute__((used, section("${section}"))) int info = 1;\nint main() { pause(); }\n`;
+  writeFileSync(`${program}.c`, source);
+  execFileSync('gcc', [...gccOptions, '-o', program, `${program}.c`]);
+  const child = spawn(program);
+  await once(child, 'spawn');
+  const isGo = isGoProgram(child.pid!);
+  child.kill();
+  await once(child, 'exit');
+  return isGo;
+}
+
+test('one with the section of the Go linker is, stripped or not; another is not', async () => {
+  expect(await isGoWith('.go.buildinfo')).toBe(true);
+  expect(await isGoWith('.go.buildinfo', ['-s'])).toBe(true);
+  expect(await isGoWith('.go.buildinf')).toBe(false);
+});
+
+test('a process that is gone, and a kernel thread, are not', () => {
+  expect(isGoProgram(2 ** 22 + 1)).toBe(false);
+  expect(isGoProgram(2)).toBe(false);
+  expect(isGoProgram(process.pid)).toBe(false);
+});
