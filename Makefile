@@ -6,7 +6,7 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-builtin-rules
 Q := $(if $(V),,@)
 
-BPF_PROGRAMS := maps task program sys_write http dirty_page journal bio block_io #
+BPF_PROGRAMS := maps task program sys_write http otel dirty_page journal bio block_io #
 # One for kernels that have bpf_rdonly_cast(), one for those that do not: bpf/kernel_compat.bpf.h says why.
 BPF_VARIANTS := kreplay kreplay_cast #
 BPF_HEADERS := $(wildcard bpf/*.bpf.h) bpf/gen/events.h
@@ -18,7 +18,7 @@ ZSTD_A = $(wildcard /usr/lib/x86_64-linux-gnu/libzstd.a)
 COLUMNS_CXXFLAGS := -std=c++20 -O3 -fPIC -fvisibility=hidden -fno-exceptions -Wall -Wextra -DNAPI_VERSION=9 \
 	-DNAPI_DISABLE_CPP_EXCEPTIONS -DNODE_API_SWALLOW_UNTHROWABLE_EXCEPTIONS -DNODE_GYP_MODULE_NAME=columns \
 	-isystem node_modules/node-addon-api -isystem node_modules/node-api-headers/include
-C_SOURCES = $(wildcard bpf/*.bpf.[ch] native/src/*.cc native/src/*.h native/src/*.c $(COLUMNS)/*.cc $(COLUMNS)/*.h test/*/*.c)
+C_SOURCES = $(wildcard bpf/*.bpf.[ch] native/src/*.cc native/src/*.h native/src/*.c $(COLUMNS)/*.cc $(COLUMNS)/*.h test/*/*.c test/agent/otel/*.[ch])
 
 # Debian packages, each beside a command or file that shows that it is there.
 BUILD_PACKAGES := clang:/usr/bin/clang g++:/usr/bin/g++ bpftool:/usr/sbin/bpftool \

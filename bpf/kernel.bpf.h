@@ -104,6 +104,10 @@ struct thread_info {
 	__u32 status;
 };
 
+struct thread_struct {
+	unsigned long fsbase;
+};
+
 struct task_struct {
 	struct thread_info thread_info;
 	unsigned int flags;
@@ -115,6 +119,7 @@ struct task_struct {
 	char comm[16];
 	struct files_struct *files;
 	struct css_set *cgroups;
+	struct thread_struct thread;
 };
 
 struct gendisk {

@@ -22,6 +22,7 @@ extern const volatile bool environment_layer;
 extern const volatile bool dirty_page_layer;
 extern const volatile bool block_cgroup_layer;
 extern const volatile bool http_layer;
+extern const volatile bool otel_layer;
 
 /* Becomes 1 at the first context of a whole process: until then no event needs to look at its group leader. */
 extern __u32 process_contexts_used;
@@ -161,13 +162,14 @@ static __always_inline void copy_comm(char *comm, struct task_struct *task)
 	((__u64 *)comm)[1] = *(__u64 *)&task->comm[8];
 }
 
-/* The context that an event of this task has now. */
+/* Whose an event is. */
 struct owner {
 	__u64 context_id;
 	__u32 flags;
 };
 
-static __always_inline struct owner owner_of(struct task_struct *task, struct task_state *state)
+/* What a marker, a request or the environment of its program has said of a task. */
+static __always_inline struct owner own_or_process_context(struct task_struct *task, struct task_state *state)
 {
 	struct owner owner = {state->context_id, state->context_flags};
 	struct task_state *leader = state;

@@ -2,6 +2,7 @@
 /* The maps and variables that several hooks share, defined once. */
 #include "bio.bpf.h"
 #include "context.bpf.h"
+#include "owner.bpf.h"
 
 const volatile __u32 agent_tgid = 0;
 const volatile __u32 cgroup_hierarchy = CGROUP_V2;
@@ -10,6 +11,7 @@ const volatile bool environment_layer = true;
 const volatile bool dirty_page_layer = true;
 const volatile bool block_cgroup_layer = true;
 const volatile bool http_layer = false;
+const volatile bool otel_layer = false;
 __u32 process_contexts_used = 0;
 
 struct task_state_map task_states SEC(".maps");
@@ -20,6 +22,8 @@ struct definition_ring_map definitions SEC(".maps");
 struct dirty_folio_map dirty_folios SEC(".maps");
 struct journal_owners_map journal_owners SEC(".maps");
 struct bio_owner_map bio_owners SEC(".maps");
+struct otel_process_map otel_processes SEC(".maps");
+struct otel_thread_map otel_threads SEC(".maps");
 struct context_scratch_map context_scratch SEC(".maps");
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -8,6 +8,7 @@
 #ifndef KREPLAY_ORIGIN_BPF_H
 #define KREPLAY_ORIGIN_BPF_H
 
+#include "owner.bpf.h"
 #include "process.bpf.h"
 
 /* Who made a folio dirty, and of what: a folio that is used again for another file must not match. */

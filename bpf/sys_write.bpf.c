@@ -7,6 +7,7 @@
  */
 #include "file.bpf.h"
 #include "marker.bpf.h"
+#include "owner.bpf.h"
 #include "process.bpf.h"
 
 #define IOV_MAX 1024

@@ -3,6 +3,7 @@ import { CONTEXT_FLAGS } from '../../bpf/schema/common.ts';
 import { CONTEXT_SCOPES } from '../../bpf/schema/definitions.ts';
 import { ATTRIBUTION_QUALITIES, ATTRIBUTION_SOURCES } from '../../bpf/schema/owner.ts';
 import { type Marker, parseMarker, parseTraceParent } from './marker.ts';
+import { decodeThreadRecord, TRANSACTION_ATTRIBUTE } from './otel/thread_record.ts';
 import { createReferenceTable } from './reference_table.ts';
 
 const CONTEXTS_MAX = 1 << 15;
@@ -10,6 +11,7 @@ const CONTEXTS_MAX = 1 << 15;
 export interface ContextDefinition {
   context_id: number;
   time_ns: number;
+  pid: number;
   uid: number;
   scope: number;
   /** What held without it; 0: nothing. */
@@ -33,7 +35,7 @@ export interface Owner {
 }
 
 export interface Contexts {
-  /** `text`: the marker's line, or a W3C traceparent. */
+  /** `text`: the marker's line, a W3C traceparent, or the bytes of a thread's record as Latin-1. */
   define(definition: ContextDefinition, text: string): void;
   end(contextId: number, timeNs: number): void;
   /** Some contexts ended after `timeNs`, and which is not known: any of them may have. */
@@ -52,6 +54,8 @@ export interface ContextsOptions {
   internName(text: string): number;
   /** Of these numbers; a smaller one is asked for again. */
   oldestIds: { readonly context: number; readonly name: number };
+  /** Names of the attributes in the records of a process's threads. */
+  threadKeys(pid: number): readonly string[];
   /** Whether a writer with this user id may name its service. */
   trustsService(uid: number): boolean;
 }
@@ -60,6 +64,7 @@ export const SOURCE_NONE = ATTRIBUTION_SOURCES.indexOf('none');
 export const SOURCE_ORIGIN = ATTRIBUTION_SOURCES.indexOf('origin');
 export const SOURCE_MARKER = ATTRIBUTION_SOURCES.indexOf('marker');
 export const SOURCE_ENVIRONMENT = ATTRIBUTION_SOURCES.indexOf('env');
+export const SOURCE_OTEL = ATTRIBUTION_SOURCES.indexOf('otel');
 export const SOURCE_HTTP = ATTRIBUTION_SOURCES.indexOf('http');
 export const SOURCE_INHERITED = ATTRIBUTION_SOURCES.indexOf('inherited');
 export const QUALITY_NONE = ATTRIBUTION_QUALITIES.indexOf('none');
@@ -70,22 +75,34 @@ export const QUALITY_SHARED = ATTRIBUTION_QUALITIES.indexOf('shared');
 
 export const INHERITED_FLAGS = CONTEXT_FLAGS.CONTEXT_INHERITED_PROCESS | CONTEXT_FLAGS.CONTEXT_INHERITED_THREAD;
 
-export function createContexts({ intern, internName, oldestIds, trustsService }: ContextsOptions): Contexts {
+export function createContexts(options: ContextsOptions): Contexts {
+  const { intern, internName, oldestIds, threadKeys, trustsService } = options;
   const contexts = createReferenceTable<Owner>(CONTEXTS_MAX);
   let badFieldCount = 0;
   let lost = 0;
 
-  function said({ scope, outer_context_id }: ContextDefinition, text: string): Said | undefined {
+  function saidByThread(text: string, pid: number, outer: ContextIds | undefined): Said | undefined {
+    const record = decodeThreadRecord(Buffer.from(text, 'latin1'), threadKeys(pid));
+    if (!record) return outer && { ...outer, service: null };
+    const { traceId, spanId } = record.traceId === null && outer ? outer : record;
+    const transactionId = record.attributes.get(TRANSACTION_ATTRIBUTE) ?? outer?.transactionId ?? null;
+    return { transactionId, traceId, spanId, service: null };
+  }
+
+  function said({ scope, outer_context_id, pid }: ContextDefinition, text: string): Said | undefined {
     if (scope === CONTEXT_SCOPES.SCOPE_ENVIRONMENT || scope === CONTEXT_SCOPES.SCOPE_HTTP) {
       const parent = parseTraceParent(text);
       return parent && { transactionId: null, ...parent, service: null };
     }
+    const outer = contexts.get(outer_context_id)?.ids;
+    if (scope === CONTEXT_SCOPES.SCOPE_OTEL) return saidByThread(text, pid, outer);
     const marker = parseMarker(text);
     if (!marker) return undefined;
     badFieldCount += marker.badFields;
     // A transaction within the trace that it has anyway.
-    const outer = marker.traceId === null ? contexts.get(outer_context_id)?.ids : undefined;
-    return outer ? { ...marker, traceId: outer.traceId, spanId: marker.spanId ?? outer.spanId } : marker;
+    return outer && marker.traceId === null
+      ? { ...marker, traceId: outer.traceId, spanId: marker.spanId ?? outer.spanId }
+      : marker;
   }
 
   return {

@@ -13,6 +13,7 @@ import {
   SOURCE_INHERITED,
   SOURCE_MARKER,
   SOURCE_NONE,
+  SOURCE_OTEL,
 } from './contexts.ts';
 import type { Files } from './files.ts';
 import type { Processes } from './processes.ts';
@@ -100,6 +101,7 @@ export const fillServices = fillReferences(({ processes }, id) => processes.of(i
 export const fillFiles = fillReferences(({ files }, id) => files.of(id));
 
 export function sourceOf(flags: number): number {
+  if (flags & CONTEXT_FLAGS.CONTEXT_OTEL) return SOURCE_OTEL;
   if (flags & CONTEXT_FLAGS.CONTEXT_ENVIRONMENT) return SOURCE_ENVIRONMENT;
   if (flags & CONTEXT_FLAGS.CONTEXT_HTTP) return SOURCE_HTTP;
   return flags & INHERITED_FLAGS ? SOURCE_INHERITED : SOURCE_MARKER;

@@ -26,8 +26,17 @@ export function programOfProcess(pid: number, startNs?: number): Program | undef
   }
 }
 
-function isStartOf(pid: number, startNs: number): boolean {
+/** Throws when there is no such process. */
+export function isStartOf(pid: number, startNs: number): boolean {
+  return startTicks(pid) === Math.floor(startNs / NS_PER_TICK);
+}
+
+/** When it started, CLOCK_BOOTTIME, to ten milliseconds. Throws when there is no such process. */
+export function startOfProcess(pid: number): number {
+  return startTicks(pid) * NS_PER_TICK;
+}
+
+function startTicks(pid: number): number {
   const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-  const ticks = Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[START_FIELD]);
-  return ticks === Math.floor(startNs / NS_PER_TICK);
+  return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[START_FIELD]);
 }

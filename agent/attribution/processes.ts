@@ -26,10 +26,14 @@ export interface Process {
   /** The agent's and the daemon's own events are not recorded. */
   own: boolean;
   isKernelThread: boolean;
+  pid: number;
+  startNs: number;
 }
 
 export interface Processes {
   define(definition: ProcessDefinition): void;
+  /** A process has begun to say what its service is called. */
+  rename(pid: number, startNs: number, service: string): void;
   /** Never fails: a process whose definition was lost is of an unknown service. */
   of(processId: number): Process;
 }
@@ -43,18 +47,22 @@ export interface ProcessesOptions {
   /** Of these numbers; a smaller one is asked for again. */
   oldestIds: { readonly name: number };
   isOwn(pid: number, uid: number): boolean;
+  /** What it publishes itself, which goes before anything else. */
+  publishedService?(pid: number, startNs: number): string | undefined;
   /** Of every process but the kernel's threads, once its service is known. */
   onDefined?(definition: ProcessDefinition, service: string, executable: string): void;
 }
 
 export function createProcesses(options: ProcessesOptions): Processes {
-  const { programs, programOfProcess, cgroups, intern, oldestIds, isOwn, onDefined } = options;
+  const { programs, programOfProcess, cgroups, intern, oldestIds, isOwn, publishedService, onDefined } = options;
   const processes = createReferenceTable<Process>(PROCESSES_MAX);
   const unknown: Process = {
     service: UNKNOWN_SERVICE,
     serviceId: intern(UNKNOWN_SERVICE),
     own: false,
     isKernelThread: false,
+    pid: 0,
+    startNs: 0,
   };
 
   function factsOf({ program_id, start_ns, cgroup_id, pid, kernel_thread }: ProcessDefinition): ProcessFacts {
@@ -69,13 +77,21 @@ export function createProcesses(options: ProcessesOptions): Processes {
 
   return {
     define(definition) {
-      const { process_id, pid, uid, kernel_thread } = definition;
+      const { process_id, pid, start_ns: startNs, uid, kernel_thread } = definition;
       const facts = factsOf(definition);
-      const service = serviceNameOf(facts).name;
       const isKernelThread = kernel_thread !== 0;
+      const published = isKernelThread ? undefined : publishedService?.(pid, startNs);
+      const service = published ?? serviceNameOf(facts).name;
       const own = !isKernelThread && isOwn(pid, uid);
-      processes.set(process_id, { service, serviceId: intern(service), own, isKernelThread });
+      processes.set(process_id, { service, serviceId: intern(service), own, isKernelThread, pid, startNs });
       if (!isKernelThread) onDefined?.(definition, service, facts.executable);
+    },
+    rename(pid, startNs, service) {
+      for (const process of processes.values()) {
+        if (process.pid !== pid || process.startNs !== startNs) continue;
+        process.service = service;
+        process.serviceId = intern(service);
+      }
     },
     of(processId) {
       const process = processes.get(processId) ?? unknown;

@@ -2,6 +2,7 @@
 import type { RingReader } from 'libbpf-ts';
 import { FRAME_HEADER_SIZE } from '../../bpf/schema/decoder.ts';
 import {
+  CONTEXT_SCOPES,
   contextDefinition,
   contextEnd,
   DEFINITIONS,
@@ -52,6 +53,7 @@ export function createDefinitionStream(
   const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
   let badRecords = 0;
 
+  const latin1 = (offset: number, size: number) => Buffer.from(buffer.buffer, offset, size).toString('latin1');
   const text = (offset: number, size: number) => decoder.decode(buffer.subarray(offset, offset + size));
 
   function apply(offset: number, size: number): void {
@@ -67,8 +69,11 @@ export function createDefinitionStream(
   }
 
   function define(type: number, offset: number, textOffset: number, textSize: number): void {
-    if (type === contextDefinition.id) contexts.define(readContext(view, offset), text(textOffset, textSize));
-    else if (type === processDefinition.id) processes.define(readProcess(view, offset));
+    if (type === contextDefinition.id) {
+      const context = readContext(view, offset);
+      const isBytes = context.scope === CONTEXT_SCOPES.SCOPE_OTEL;
+      contexts.define(context, isBytes ? latin1(textOffset, textSize) : text(textOffset, textSize));
+    } else if (type === processDefinition.id) processes.define(readProcess(view, offset));
     else if (type === programDefinition.id) {
       const program = readProgram(view, offset);
       const argsSize = Math.min(program.arguments_size, textSize);

@@ -5,6 +5,7 @@ import type { CgroupHierarchy } from '../attribution/cgroups.ts';
 
 export const LAYERS = {
   marker: 'marker lines written to /dev/null',
+  otel: "OpenTelemetry's process and thread context, of programs that publish them",
   http: 'traceparent of the HTTP/1 requests that the services of --http-services read',
   environment: 'TRACEPARENT and service names of the environment that a program was started with',
   dirty_page: 'who wrote what the kernel writes back later',
@@ -55,6 +56,7 @@ export function layerStates(without: readonly LayerName[], hierarchy: CgroupHier
 export function applyLayers(object: BpfObject, layers: readonly LayerState[]): void {
   const isOn = (name: LayerName) => layers.some((layer) => layer.name === name && layer.on);
   object.setReadOnly('marker_layer', isOn('marker'));
+  object.setReadOnly('otel_layer', isOn('otel'));
   object.setReadOnly('http_layer', isOn('http'));
   object.setReadOnly('environment_layer', isOn('environment'));
   object.setReadOnly('dirty_page_layer', isOn('dirty_page'));

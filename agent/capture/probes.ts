@@ -4,6 +4,7 @@ import { createRequire } from 'node:module';
 import { BpfError, type BpfMap, BpfObject, btfTypeExists, type RingReader } from 'libbpf-ts';
 import { CGROUP_HIERARCHIES, type CgroupHierarchy } from '../attribution/cgroups.ts';
 import type { WatchProcess } from '../attribution/http_processes.ts';
+import type { ThreadLocal } from '../attribution/otel/thread_local.ts';
 import { AgentError } from '../errors.ts';
 import { applyLayers, type LayerName, type LayerState, layerStates } from './layers.ts';
 
@@ -13,6 +14,8 @@ export interface Probes {
   readonly events: RingReader;
   readonly definitions: RingReader;
   readonly losses: BpfMap;
+  /** Undefined when no records of threads are read. */
+  readonly watchThreads: WatchThreads | undefined;
   /** Undefined when no requests are read. */
   readonly watchRequests: WatchProcess | undefined;
   /** Bytes that wait in both rings. */
@@ -62,6 +65,7 @@ function loadProbes({ agentPid, cgroupHierarchy, without = [], eventRingBytes }:
     applyLayers(object, layers);
     if (eventRingBytes !== undefined) object.setMaxEntries('events', eventRingBytes);
     object.load();
+    const isOn = (layer: LayerName) => layers.some(({ name, on }) => name === layer && on);
     const attached = object.attach();
     const events = object.ring('events');
     const definitions = object.ring('definitions');
@@ -72,9 +76,8 @@ function loadProbes({ agentPid, cgroupHierarchy, without = [], eventRingBytes }:
       definitions,
       pendingBytes: () => events.pendingBytes() + definitions.pendingBytes(),
       losses: object.map('losses'),
-      watchRequests: layers.some(({ name, on }) => name === 'http' && on)
-        ? watchIn(object.map('http_processes'))
-        : undefined,
+      watchThreads: isOn('otel') ? watchThreadsIn(object.map('otel_processes')) : undefined,
+      watchRequests: isOn('http') ? watchRequestsIn(object.map('http_processes')) : undefined,
       recursionMisses: () => object.programStats().reduce((sum, { recursionMisses }) => sum + recursionMisses, 0n),
       detach: () => object.detach(),
       close: () => object.close(),
@@ -86,13 +89,27 @@ function loadProbes({ agentPid, cgroupHierarchy, without = [], eventRingBytes }:
 }
 
 /** Thread group -> the time that it had started by: bpf/http.bpf.c. */
-function watchIn(map: BpfMap): WatchProcess {
+function watchRequestsIn(map: BpfMap): WatchProcess {
   const key = new Uint32Array(1);
   const value = new BigUint64Array(1);
   return (pid, startedByNs) => {
     key[0] = pid;
     value[0] = BigInt(startedByNs);
     map.set(new Uint8Array(key.buffer), new Uint8Array(value.buffer));
+  };
+}
+
+/** A double does not hold every nanosecond behind 104 days. */
+const ROUNDING_NS = 1024n;
+
+type WatchThreads = (pid: number, startNs: number, place: ThreadLocal) => void;
+
+/** Thread group -> where its threads publish: bpf/owner.bpf.h. */
+function watchThreadsIn(map: BpfMap): WatchThreads {
+  return (pid, startNs, place) => {
+    const moduleId = place.mode === 'static' ? 0 : place.moduleId;
+    const value = BigInt64Array.of(BigInt(startNs) + ROUNDING_NS, BigInt(place.offset), BigInt(moduleId));
+    map.set(new Uint8Array(Uint32Array.of(pid).buffer), new Uint8Array(value.buffer));
   };
 }
 

@@ -9,11 +9,12 @@ import { createDecoder } from '../../bpf/schema/decoder.ts';
 import { EVENTS } from '../../bpf/schema/index.ts';
 import type { LossCause } from '../../bpf/schema/losses.ts';
 import { type CgroupSource, createCgroups } from '../attribution/cgroups.ts';
-import { type Contexts, createContexts } from '../attribution/contexts.ts';
+import { createContexts } from '../attribution/contexts.ts';
 import { createFiles } from '../attribution/files.ts';
 import { createHttpProcesses } from '../attribution/http_processes.ts';
+import { createPublishers } from '../attribution/otel/publishers.ts';
 import { programOfProcess } from '../attribution/proc_program.ts';
-import { createProcesses } from '../attribution/processes.ts';
+import { createProcesses, type Processes } from '../attribution/processes.ts';
 import { createPrograms } from '../attribution/programs.ts';
 import { createResolver } from '../attribution/resolve.ts';
 import { serviceOfCgroup } from '../attribution/service_name/service_name.ts';
@@ -57,35 +58,16 @@ export interface RecorderOptions {
 }
 
 export function createRecorder(options: RecorderOptions): Recorder {
-  const { probes, writer, clock, isOwnProcess, trustsService } = options;
+  const { probes, writer, clock } = options;
   const { oldestIds } = writer;
-  const contexts: Contexts = createContexts({
-    intern: writer.contextId,
-    internName: writer.nameId,
-    oldestIds,
-    trustsService,
-  });
-  const programs = createPrograms();
-  const cgroups = createCgroups(options.cgroups);
-  const http = probes.watchRequests && createHttpProcesses(probes.watchRequests, options.httpServices ?? []);
-  http?.considerAll(cgroups, Number(clock.bootNs()));
-  const processes = createProcesses({
-    programs,
-    programOfProcess,
-    cgroups,
-    intern: writer.nameId,
-    oldestIds,
-    isOwn: isOwnProcess,
-    onDefined: ({ pid, start_ns }, service, executable) => http?.consider(pid, start_ns, service, executable),
-  });
-  const files = createFiles(writer.fileId);
+  const { publishers, contexts, processes, programs, files, cgroupServiceId } = createTables(options);
   const definitions = createDefinitionStream(probes.definitions, { contexts, processes, programs, files });
   const decoder = createDecoder();
   const resolver = createResolver(decoder.decoded, {
     contexts,
     processes,
     files,
-    cgroupServiceId: (cgroupId) => writer.nameId(serviceOfCgroup(cgroups.pathOf(cgroupId, process.pid) ?? '') ?? ''),
+    cgroupServiceId,
     internName: writer.nameId,
     oldestIds,
     wallOffset: clock.offsetWords,
@@ -142,6 +124,7 @@ export function createRecorder(options: RecorderOptions): Recorder {
         eventCount += decoder.decoded.block.rowCount;
         writer.append(decoder.decoded.block);
       }
+      publishers?.look(performance.now());
       recordLosses([...losses, ...takeOwnLosses()]);
       return filled;
     },
@@ -155,4 +138,39 @@ export function createRecorder(options: RecorderOptions): Recorder {
       return contexts.badFieldCount;
     },
   };
+}
+
+/** What events refer to. */
+function createTables({ probes, writer, clock, ...options }: RecorderOptions) {
+  const { oldestIds, nameId } = writer;
+  const { watchThreads, watchRequests } = probes;
+  const onService = (pid: number, startNs: number, service: string) => processes.rename(pid, startNs, service);
+  const publishers = watchThreads && createPublishers({ watch: watchThreads, onService });
+  const contexts = createContexts({
+    threadKeys: (pid) => publishers?.threadKeys(pid) ?? [],
+    intern: writer.contextId,
+    internName: nameId,
+    oldestIds,
+    trustsService: options.trustsService,
+  });
+  const programs = createPrograms();
+  const cgroups = createCgroups(options.cgroups);
+  const http = watchRequests && createHttpProcesses(watchRequests, options.httpServices ?? []);
+  http?.considerAll(cgroups, clock.bootNs());
+  const processes: Processes = createProcesses({
+    programs,
+    programOfProcess,
+    cgroups,
+    intern: nameId,
+    oldestIds,
+    isOwn: options.isOwnProcess,
+    publishedService: (pid, startNs) => publishers?.serviceOf(pid, startNs),
+    onDefined({ pid, start_ns }, service, executable) {
+      publishers?.consider(pid, start_ns);
+      http?.consider(pid, start_ns, service, executable);
+    },
+  });
+  const files = createFiles(writer.fileId);
+  const cgroupServiceId = (id: number) => nameId(serviceOfCgroup(cgroups.pathOf(id, process.pid) ?? '') ?? '');
+  return { publishers, contexts, processes, programs, files, cgroupServiceId };
 }

@@ -11,6 +11,7 @@ import {
   PATH_SIZE,
   PROGRAM_FLAGS,
   PROGRAM_TEXT_SIZE,
+  THREAD_RECORD_SIZE,
 } from './definitions.ts';
 import { ENVIRONMENT_NAME_WORDS, ENVIRONMENT_NAMES } from './environment_names.ts';
 import { EVENTS } from './index.ts';
@@ -40,6 +41,7 @@ export function cHeader(): string {
     PATH_SIZE,
     ARGUMENTS_SIZE,
     PROGRAM_TEXT_SIZE,
+    THREAD_RECORD_SIZE,
     ENVIRONMENT_NAME_WORDS,
     ENVIRONMENT_NAMES: ENVIRONMENT_NAMES.length,
     ENVIRONMENT_TRACEPARENT: ENVIRONMENT_NAMES.indexOf('TRACEPARENT'),

@@ -12,6 +12,8 @@ export const CONTEXT_FLAGS = {
   CONTEXT_ENVIRONMENT: 8,
   /** The trace of the HTTP request that the thread read last. */
   CONTEXT_HTTP: 16,
+  /** The trace that the thread itself says it works for, in OpenTelemetry's thread context. */
+  CONTEXT_OTEL: 32,
 } as const;
 
 /** In `context_id`: a definition that could not be stored. The owner is unknown, never the previous one. */

@@ -9,6 +9,9 @@ import { internal, text, u32, u64 } from './kinds.ts';
 export const MARKER_SIZE = 1024;
 export const PATH_SIZE = 4096;
 
+/** Longest record of OpenTelemetry's thread context that is taken: what the proposal recommends not to exceed. */
+export const THREAD_RECORD_SIZE = 640;
+
 /** Arguments that a program's definition carries at most, and those together with environment variables; bytes. */
 export const ARGUMENTS_SIZE = 1024;
 export const PROGRAM_TEXT_SIZE = 4096;
@@ -28,6 +31,8 @@ export const CONTEXT_SCOPES = {
   SCOPE_ENVIRONMENT: 2,
   /** The value of the header `traceparent` of a request that the thread has read. */
   SCOPE_HTTP: 3,
+  /** The record of OpenTelemetry's thread context (OTEP 4947), as it is. */
+  SCOPE_OTEL: 4,
 } as const;
 
 /** Behind it its text; `context_id` is new, and the task holds it from `time_ns` on. */

@@ -11,7 +11,15 @@ import { framed } from '../schema/records.ts';
 import { createNames } from './names.ts';
 
 export function contextDefinition(fields: Partial<ContextDefinition>): ContextDefinition {
-  return { context_id: 256, time_ns: 0, uid: 0, scope: CONTEXT_SCOPES.SCOPE_THREAD, outer_context_id: 0, ...fields };
+  return {
+    context_id: 256,
+    time_ns: 0,
+    pid: 10,
+    uid: 0,
+    scope: CONTEXT_SCOPES.SCOPE_THREAD,
+    outer_context_id: 0,
+    ...fields,
+  };
 }
 
 export function processDefinition(fields: Partial<ProcessDefinition>): ProcessDefinition {
@@ -28,6 +36,7 @@ export function createAttribution(wallOffsetNs = 0n) {
     oldestIds,
     internName: names.intern,
     intern: ({ transactionId, traceId }) => transactions.intern(transactionId ?? traceId ?? ''),
+    threadKeys: () => ['transaction.id'],
     trustsService: (uid) => uid === 0,
   });
   const programs = createPrograms();

@@ -17,6 +17,7 @@ function setUp() {
     oldestIds,
     internName: ids.intern,
     intern: ({ transactionId, traceId, spanId }) => ids.intern(JSON.stringify([transactionId, traceId, spanId])),
+    threadKeys: () => ['transaction.id'],
     trustsService: (uid) => uid === ROOT_UID,
   });
   const define = (context_id: number, body: string, uid = ROOT_UID) =>
@@ -139,7 +140,13 @@ test('when it is not known which contexts ended, none is believed by reference a
 
 test('a context that the recording has no room for is nobody, and counted', () => {
   const oldestIds = { context: 1, name: 1 };
-  const contexts = createContexts({ intern: () => 0, internName: () => 0, oldestIds, trustsService: () => false });
+  const contexts = createContexts({
+    intern: () => 0,
+    internName: () => 0,
+    oldestIds,
+    threadKeys: () => [],
+    trustsService: () => false,
+  });
   contexts.define(contextDefinition({ context_id: 256 }), 'KREPLAY1 txn=a\n');
   expect(contexts.ownerAt(256, 0, 150)).toBeUndefined();
   expect([contexts.takeLost(), contexts.takeLost()]).toEqual([1, 0]);

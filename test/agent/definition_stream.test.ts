@@ -38,7 +38,8 @@ function streamOf(...batches: readonly Uint8Array[]) {
     },
     processes: {
       define: ({ process_id, program_id, pid, uid }) => told.push({ process_id, program_id, pid, uid }),
-      of: () => ({ service: '', serviceId: 0, own: false, isKernelThread: false }),
+      rename: () => undefined,
+      of: () => ({ service: '', serviceId: 0, own: false, isKernelThread: false, pid: 0, startNs: 0 }),
     },
     programs: {
       define: ({ program_id, executable }, args, environment) =>

@@ -6,10 +6,10 @@ import { join, resolve } from 'node:path';
 export const ROOT = resolve(import.meta.dirname, '../..');
 const BUILD = join(ROOT, 'build/test');
 
-/** Compiles test/kernel/NAME.c and gives the path of the program. */
-export function compileProgram(name: string): string {
+/** Compiles test/kernel/NAME.c and gives the path of the program; `options`: in a build of its own, `as`. */
+export function compileProgram(name: string, options: readonly string[] = [], as = name): string {
   mkdirSync(BUILD, { recursive: true });
-  const program = join(BUILD, name);
+  const program = join(BUILD, as);
   const unfinished = `${program}.${process.pid}`;
   execFileSync('gcc', [
     '-O2',
@@ -19,6 +19,7 @@ export function compileProgram(name: string): string {
     join(import.meta.dirname, `${name}.c`),
     '-o',
     unfinished,
+    ...options,
   ]);
   renameSync(unfinished, program);
   return program;

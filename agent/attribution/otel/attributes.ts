@@ -1,0 +1,99 @@
+/** Attributes as OpenTelemetry's protocol buffers carry them: opentelemetry/proto/common/v1/common.proto. */
+import { type FieldValue, type MessageFields, readMessage, readString } from './protobuf.ts';
+
+/** Null: nothing, or what nobody asks for here: bytes, lists of keys and values, texts that are too long. */
+export type AttributeValue = string | boolean | bigint | number | null | readonly AttributeValue[];
+export type Attributes = ReadonlyMap<string, AttributeValue>;
+
+/** Of one list of attributes, and of one array. The key map of threads has at most as many: its indexes are bytes. */
+export const VALUES_MAX = 256;
+const KEY_BYTES_MAX = 256;
+/** What the reference publisher allows itself. */
+const TEXT_BYTES_MAX = 4096;
+const ARRAY_DEPTH_MAX = 4;
+
+const KEY = 1;
+const VALUE = 2;
+const KEY_VALUE: MessageFields = new Map([
+  [KEY, 'bytes'],
+  [VALUE, 'bytes'],
+]);
+
+/** Adds what a KeyValue message says to `attributes`, unless it goes beyond a limit. False: it is malformed. */
+export function readAttribute(message: Uint8Array, attributes: Map<string, AttributeValue>): boolean {
+  let key: Uint8Array | undefined;
+  let value: AttributeValue | undefined;
+  const isWell = readMessage(message, KEY_VALUE, (field, content) => {
+    if (field === KEY) {
+      if (key) return false;
+      key = content as Uint8Array;
+      return true;
+    }
+    if (value !== undefined) return false;
+    value = readValue(content as Uint8Array, 0);
+    return value !== undefined;
+  });
+  if (!isWell) return false;
+  if (!key) return true;
+  const name = readString(key);
+  if (name === undefined) return false;
+  if (name !== '' && key.length <= KEY_BYTES_MAX && (attributes.size < VALUES_MAX || attributes.has(name))) {
+    attributes.set(name, value ?? null);
+  }
+  return true;
+}
+
+const STRING = 1;
+const BOOL = 2;
+const INT = 3;
+const DOUBLE = 4;
+const ARRAY = 5;
+const KEY_VALUES = 6;
+const BYTES = 7;
+const ANY_VALUE: MessageFields = new Map([
+  [STRING, 'bytes'],
+  [BOOL, 'varint'],
+  [INT, 'varint'],
+  [DOUBLE, 'fixed64'],
+  [ARRAY, 'bytes'],
+  [KEY_VALUES, 'bytes'],
+  [BYTES, 'bytes'],
+]);
+
+/** The last one of its fields counts, whichever it is. Undefined: malformed. */
+function readValue(message: Uint8Array, depth: number): AttributeValue | undefined {
+  let value: AttributeValue | undefined = null;
+  const isWell = readMessage(message, ANY_VALUE, (field, content) => {
+    value = readVariant(field, content, depth);
+    return value !== undefined;
+  });
+  return isWell ? value : undefined;
+}
+
+function readVariant(field: number, content: FieldValue, depth: number): AttributeValue | undefined {
+  if (typeof content !== 'object') {
+    const value = BigInt.asIntN(64, BigInt(content));
+    return field === INT ? value : value !== 0n;
+  }
+  if (field === STRING) {
+    const text = readString(content);
+    return text !== undefined && content.length > TEXT_BYTES_MAX ? null : text;
+  }
+  if (field === ARRAY) return readArray(content, depth + 1);
+  return field === DOUBLE ? new DataView(content.buffer, content.byteOffset).getFloat64(0, true) : null;
+}
+
+const ELEMENT = 1;
+const ARRAY_VALUE: MessageFields = new Map([[ELEMENT, 'bytes']]);
+
+function readArray(message: Uint8Array, depth: number): AttributeValue | undefined {
+  if (depth > ARRAY_DEPTH_MAX) return undefined;
+  const values: AttributeValue[] = [];
+  const isWell = readMessage(message, ARRAY_VALUE, (_, content) => {
+    const value = readValue(content as Uint8Array, depth);
+    if (value === undefined) return false;
+    if (values.length < VALUES_MAX) values.push(value);
+    return true;
+  });
+  return isWell ? values : undefined;
+}

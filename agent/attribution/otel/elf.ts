@@ -1,0 +1,240 @@
+/**
+ * What has to be known of a 64-bit x86 ELF file: how it is loaded, its thread-local storage, one dynamic symbol, and the
+ * relocations of thread-local variables. Nothing in the file is believed: whatever is out of bounds is not there.
+ */
+import { lookUpGnuHash, lookUpSysvHash, type ReadAddress } from './elf_hash.ts';
+
+/** Exactly so many bytes, or undefined. */
+export type ReadAt = (offset: number, size: number) => DataView | undefined;
+
+export interface TlsSegment {
+  readonly address: number;
+  readonly memorySize: number;
+  readonly alignment: number;
+}
+
+export interface TlsSymbol {
+  /** Its offset in the module's block. */
+  readonly value: number;
+  readonly size: number;
+}
+
+/** Of the dynamic linker's three ways to tell where a variable is. */
+export type TlsRelocationKind = 'module' | 'offset' | 'descriptor';
+
+export interface TlsRelocation {
+  readonly kind: TlsRelocationKind;
+  /** Of the slot that the dynamic linker fills in, as the file counts. */
+  readonly address: number;
+  /** Undefined: the module itself. */
+  readonly symbol: string | undefined;
+  readonly addend: number;
+}
+
+export interface Elf {
+  /** Says of itself that it is a program, not a library. */
+  readonly isExecutable: boolean;
+  readonly tls: TlsSegment | undefined;
+  /** What to add to the file's addresses, from where its code is mapped; undefined: that is no part of its code. */
+  loadBias(start: number, fileOffset: number): number | undefined;
+  /** A thread-local variable that it defines for others to use. */
+  exportedTlsSymbol(name: string): TlsSymbol | undefined;
+  tlsRelocations(): Generator<TlsRelocation, void>;
+}
+
+const HEADER_SIZE = 64;
+/** 0x7f "ELF", 64 bits, little-endian, version 1. */
+const IDENTIFICATION = [0x464c457f, 0x00010102];
+const IDENTIFICATION_MASK = 0x00ffffff;
+const ET_EXEC = 2;
+const ET_DYN = 3;
+const EM_X86_64 = 62;
+
+const PROGRAM_HEADER_SIZE = 56;
+const PROGRAM_HEADERS_MAX = 128;
+const PT_LOAD = 1;
+const PT_DYNAMIC = 2;
+const PT_TLS = 7;
+const PF_X = 1;
+const PAGE_SIZE = 4096;
+
+const DYNAMIC_ENTRY_SIZE = 16;
+const DYNAMIC_ENTRIES_MAX = 1024;
+const DT_PLTRELSZ = 2;
+const DT_HASH = 4;
+const DT_STRTAB = 5;
+const DT_SYMTAB = 6;
+const DT_RELA = 7;
+const DT_RELASZ = 8;
+const DT_JMPREL = 23;
+const DT_GNU_HASH = 0x6ffffef5;
+const DT_RELACOUNT = 0x6ffffff9;
+const DT_FLAGS_1 = 0x6ffffffb;
+/** A bit of DT_FLAGS_1. */
+const DF_1_PIE = 0x08000000;
+
+const SYMBOL_SIZE = 24;
+const STT_TLS = 6;
+const SHN_UNDEF = 0;
+const NAME_BYTES_MAX = 64;
+
+const RELA_SIZE = 24;
+const RELAS_PER_READ = 2048;
+const TLS_RELOCATIONS_MAX = 1024;
+const KIND_BY_TYPE = new Map<number, TlsRelocationKind>([
+  [16, 'module'], // R_X86_64_DTPMOD64; the word behind the slot is the offset in the module's block.
+  [18, 'offset'], // R_X86_64_TPOFF64
+  [36, 'descriptor'], // R_X86_64_TLSDESC
+]);
+
+interface Segment extends TlsSegment {
+  readonly type: number;
+  readonly flags: number;
+  readonly offset: number;
+  readonly fileSize: number;
+}
+
+/** Infinity for what is beyond all files and addresses, and so out of every bound. */
+export function readU64(view: DataView, at: number): number {
+  const value = view.getUint32(at, true) + view.getUint32(at + 4, true) * 2 ** 32;
+  return Number.isSafeInteger(value) ? value : Number.POSITIVE_INFINITY;
+}
+
+export function readI64(view: DataView, at: number): number {
+  const value = view.getUint32(at, true) + view.getInt32(at + 4, true) * 2 ** 32;
+  return Number.isSafeInteger(value) ? value : Number.POSITIVE_INFINITY;
+}
+
+/** Undefined: not such a file. */
+export function readElf(read: ReadAt): Elf | undefined {
+  const header = read(0, HEADER_SIZE);
+  if (!header || !isElf(header)) return undefined;
+  const segments = readSegments(read, header);
+  const readAddress: ReadAddress = (address, size) => {
+    const segment = segments.find((one) => one.type === PT_LOAD && holds(one, address, size));
+    return segment && read(segment.offset + (address - segment.address), size);
+  };
+  const dynamic = readDynamic(read, segments);
+  const tls = segments.find(({ type }) => type === PT_TLS);
+  const isPie = ((dynamic.get(DT_FLAGS_1) ?? 0) & DF_1_PIE) !== 0;
+  return {
+    isExecutable: header.getUint16(16, true) === ET_EXEC || isPie,
+    tls,
+    loadBias(start, fileOffset) {
+      const code = segments.find(
+        ({ type, flags, offset }) => type === PT_LOAD && flags & PF_X && pageOf(offset) === fileOffset,
+      );
+      return code && start - pageOf(code.address);
+    },
+    exportedTlsSymbol: (name) => (tls ? exportedTlsSymbol(readAddress, dynamic, name) : undefined),
+    tlsRelocations: () => tlsRelocations(readAddress, dynamic),
+  };
+}
+
+function isElf(header: DataView): boolean {
+  const type = header.getUint16(16, true);
+  return (
+    header.getUint32(0, true) === IDENTIFICATION[0] &&
+    (header.getUint32(4, true) & IDENTIFICATION_MASK) === IDENTIFICATION[1] &&
+    (type === ET_EXEC || type === ET_DYN) &&
+    header.getUint16(18, true) === EM_X86_64 &&
+    header.getUint16(54, true) === PROGRAM_HEADER_SIZE
+  );
+}
+
+function pageOf(address: number): number {
+  return Math.floor(address / PAGE_SIZE) * PAGE_SIZE;
+}
+
+function holds({ address: from, fileSize }: Segment, address: number, size: number): boolean {
+  return address >= from && size <= fileSize - (address - from);
+}
+
+function readSegments(read: ReadAt, header: DataView): Segment[] {
+  const count = Math.min(header.getUint16(56, true), PROGRAM_HEADERS_MAX);
+  const table = read(readU64(header, 32), count * PROGRAM_HEADER_SIZE);
+  if (!table) return [];
+  return Array.from({ length: count }, (_, i) => {
+    const at = i * PROGRAM_HEADER_SIZE;
+    return {
+      type: table.getUint32(at, true),
+      flags: table.getUint32(at + 4, true),
+      offset: readU64(table, at + 8),
+      address: readU64(table, at + 16),
+      fileSize: readU64(table, at + 32),
+      memorySize: readU64(table, at + 40),
+      alignment: readU64(table, at + 48),
+    };
+  });
+}
+
+/** By tag; the last one of each, none of those that are read here may be repeated. */
+function readDynamic(read: ReadAt, segments: readonly Segment[]): Map<number, number> {
+  const entries = new Map<number, number>();
+  const segment = segments.find(({ type }) => type === PT_DYNAMIC);
+  if (!segment) return entries;
+  const count = Math.min(Math.floor(segment.fileSize / DYNAMIC_ENTRY_SIZE), DYNAMIC_ENTRIES_MAX);
+  const table = read(segment.offset, count * DYNAMIC_ENTRY_SIZE);
+  for (let i = 0; table && i < count; i++) {
+    const tag = readU64(table, i * DYNAMIC_ENTRY_SIZE);
+    if (tag === 0) break;
+    entries.set(tag, readU64(table, i * DYNAMIC_ENTRY_SIZE + 8));
+  }
+  return entries;
+}
+
+type Dynamic = ReadonlyMap<number, number>;
+
+function exportedTlsSymbol(read: ReadAddress, dynamic: Dynamic, name: string): TlsSymbol | undefined {
+  const symbols = dynamic.get(DT_SYMTAB);
+  const gnuHash = dynamic.get(DT_GNU_HASH);
+  const sysvHash = dynamic.get(DT_HASH);
+  if (symbols === undefined) return undefined;
+  const isNamed = (index: number) => symbolName(read, dynamic, index) === name;
+  let index: number | undefined;
+  if (gnuHash !== undefined) index = lookUpGnuHash(read, gnuHash, name, isNamed);
+  else if (sysvHash !== undefined) index = lookUpSysvHash(read, sysvHash, name, isNamed);
+  const symbol = index === undefined ? undefined : read(symbols + index * SYMBOL_SIZE, SYMBOL_SIZE);
+  if (!symbol || (symbol.getUint8(4) & 0xf) !== STT_TLS || symbol.getUint16(6, true) === SHN_UNDEF) return undefined;
+  return { value: readU64(symbol, 8), size: readU64(symbol, 16) };
+}
+
+/** Undefined for a longer one than anybody looks for. */
+function symbolName(read: ReadAddress, dynamic: Dynamic, index: number): string | undefined {
+  const nameAt = read((dynamic.get(DT_SYMTAB) ?? Number.NaN) + index * SYMBOL_SIZE, 4)?.getUint32(0, true);
+  const address = (dynamic.get(DT_STRTAB) ?? Number.NaN) + (nameAt ?? Number.NaN);
+  // Bytewise at the very end of a segment only.
+  for (const size of [NAME_BYTES_MAX, 32, 16, 8]) {
+    const view = read(address, size);
+    if (!view) continue;
+    const text = Buffer.from(view.buffer, view.byteOffset, size).toString('latin1');
+    const end = text.indexOf('\0');
+    if (end >= 0) return text.slice(0, end);
+  }
+  return undefined;
+}
+
+function* tlsRelocations(read: ReadAddress, dynamic: Dynamic): Generator<TlsRelocation, void> {
+  let left = TLS_RELOCATIONS_MAX;
+  const tables: [from: number, size: number | undefined, skipped: number][] = [
+    // The first ones only move addresses, and are most of them all.
+    [dynamic.get(DT_RELA) ?? 0, dynamic.get(DT_RELASZ), dynamic.get(DT_RELACOUNT) ?? 0],
+    [dynamic.get(DT_JMPREL) ?? 0, dynamic.get(DT_PLTRELSZ), 0],
+  ];
+  for (const [table, size = 0, skipped] of tables) {
+    const count = Math.floor(size / RELA_SIZE);
+    for (let from = skipped; from < count; from += RELAS_PER_READ) {
+      const relas = read(table + from * RELA_SIZE, Math.min(count - from, RELAS_PER_READ) * RELA_SIZE);
+      if (!relas) break;
+      for (let at = 0; at < relas.byteLength; at += RELA_SIZE) {
+        const kind = KIND_BY_TYPE.get(relas.getUint32(at + 8, true));
+        if (kind === undefined) continue;
+        if (left-- === 0) return;
+        const index = relas.getUint32(at + 12, true);
+        const symbol = index === 0 ? undefined : symbolName(read, dynamic, index);
+        if (index !== 0 && symbol === undefined) continue;
+        yield { kind, address: readU64(relas, at), symbol, addend: readI64(relas, at + 16) };
+      }
+    }
+  }
+}

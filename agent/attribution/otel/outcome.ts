@@ -1,0 +1,15 @@
+/** What was asked for, or why it is not to be had: other processes end, hide and lie, which is no error of this one. */
+export type Outcome<Value, Reason extends string> =
+  | { readonly value: Value; readonly reason?: undefined }
+  | { readonly value: undefined; readonly reason: Reason };
+
+/** Why a process can not be looked at. */
+export type ProcessReason = 'gone' | 'not_permitted' | 'too_large';
+
+export function found<Value>(value: Value): { readonly value: Value } {
+  return { value };
+}
+
+export function missing<Reason extends string>(reason: Reason): { readonly value: undefined; readonly reason: Reason } {
+  return { value: undefined, reason };
+}

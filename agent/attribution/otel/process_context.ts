@@ -1,0 +1,164 @@
+/**
+ * What a process says of itself, by OpenTelemetry's process context (OTEP 4719, version 2): a mapping that is found by
+ * its name holds a header, which points to a message (opentelemetry/proto/processcontext/v1development).
+ *
+ *   0           8         12        16                24        32
+ *   "OTEL_CTX"  version   payload   time of           payload
+ *               u32       size u32  publication u64   pointer
+ *
+ * The time is 0 while the publisher changes the rest, and another one afterwards.
+ */
+import { type Attributes, type AttributeValue, readAttribute } from './attributes.ts';
+import { createDeviceCheck } from './local_devices.ts';
+import { found, missing, type Outcome, type ProcessReason } from './outcome.ts';
+import { type Mapping, parseMaps, readMaps } from './process_maps.ts';
+import { openProcessMemory, type ProcessMemory } from './process_memory.ts';
+import { type MessageFields, readMessage } from './protobuf.ts';
+
+export interface ProcessContext {
+  /** CLOCK_BOOTTIME of the publisher; differs after every change. */
+  publishedAtNs: bigint;
+  /** `service.name` and others. */
+  resource: Attributes;
+  /** What is meant for readers such as this one, and is not of the resource. */
+  attributes: Attributes;
+  /** Names of the attributes in records of threads, by index; undefined: threads publish none that can be read. */
+  threadKeys: readonly string[] | undefined;
+}
+
+export type ProcessContextReason =
+  | ProcessReason
+  | 'not_published'
+  /** Its publisher changed it each time: try again. */
+  | 'updating'
+  | 'unsupported_version'
+  /** Its payload is not where the header says, or too large, or behind a file system that may make wait. */
+  | 'unreadable'
+  | 'malformed';
+
+/** Of a memfd, of a memfd that also got a name, and of memory that got a name. */
+const NAMES = ['/memfd:OTEL_CTX (deleted)', '/memfd:OTEL_CTX', '[anon_shmem:OTEL_CTX]', '[anon:OTEL_CTX]'];
+const MAPPINGS_MAX = 4;
+const ATTEMPTS_MAX = 8;
+
+const HEADER_BYTES = 32;
+const SIGNATURE = 'OTEL_CTX';
+const VERSION = 2;
+const VERSION_AT = 8;
+const SIZE_AT = 12;
+const PUBLISHED_AT = 16;
+const POINTER_AT = 24;
+/** As in OpenTelemetry's own reader. */
+export const PAYLOAD_BYTES_MAX = 1 << 16;
+
+/** The second is to become the first's name. Others, such as Go's and Node's, are not about a thread-local variable. */
+const THREAD_SCHEMAS: readonly AttributeValue[] = ['tlsdesc_v1_dev', 'tls_v1'];
+
+export function readProcessContext(pid: number): Outcome<ProcessContext, ProcessContextReason> {
+  const maps = readMaps(pid);
+  if (maps.value === undefined) return maps;
+  // Mostly there is none, and nothing more to do.
+  if (!maps.value.includes(SIGNATURE)) return missing('not_published');
+  const mappings = parseMaps(maps.value);
+  const published = mappings.filter(isPublished).slice(0, MAPPINGS_MAX);
+  if (published.length === 0) return missing('not_published');
+  const memory = openProcessMemory(pid, mappings, createDeviceCheck());
+  if (memory.value === undefined) return memory;
+  try {
+    return readFirst(memory.value, published);
+  } finally {
+    memory.value.close();
+  }
+}
+
+function isPublished({ start, end, executable, path }: Mapping): boolean {
+  return !executable && end - start >= HEADER_BYTES && NAMES.includes(path);
+}
+
+/** There should be one; another one may be about to be published. */
+function readFirst(memory: ProcessMemory, mappings: readonly Mapping[]): Outcome<ProcessContext, ProcessContextReason> {
+  let outcome: Outcome<ProcessContext, ProcessContextReason> = missing('not_published');
+  for (const { start } of mappings) {
+    outcome = readAt(memory, start);
+    if (outcome.value !== undefined) break;
+  }
+  return outcome;
+}
+
+interface Snapshot {
+  publishedAtNs: bigint;
+  payload: Uint8Array;
+}
+
+export function readAt(memory: ProcessMemory, address: number): Outcome<ProcessContext, ProcessContextReason> {
+  let snapshot: Outcome<Snapshot, ProcessContextReason> = missing('updating');
+  for (let attempt = 0; attempt < ATTEMPTS_MAX && snapshot.reason === 'updating'; attempt++) {
+    snapshot = readSnapshot(memory, address);
+  }
+  if (snapshot.value === undefined) return snapshot;
+  const { publishedAtNs, payload } = snapshot.value;
+  const context = decodeProcessContext(payload);
+  return context ? found({ publishedAtNs, ...context }) : missing('malformed');
+}
+
+/**
+ * The time is read by itself before the header and behind the payload: within one read, nothing says in which order
+ * the kernel copies the words.
+ */
+function readSnapshot(memory: ProcessMemory, address: number): Outcome<Snapshot, ProcessContextReason> {
+  const before = readTime(memory, address);
+  const header = new DataView(new ArrayBuffer(HEADER_BYTES));
+  const hasHeader = memory.read(address, new Uint8Array(header.buffer));
+  const payload = hasHeader ? readPayload(memory, header) : undefined;
+  const after = readTime(memory, address);
+  if (before === undefined || !hasHeader || after === undefined) return missing('unreadable');
+  if (before === 0n || after !== before) return missing('updating');
+  if (signatureOf(header) !== SIGNATURE) return missing('not_published');
+  if (header.getUint32(VERSION_AT, true) !== VERSION) return missing('unsupported_version');
+  return payload ? found({ publishedAtNs: before, payload }) : missing('unreadable');
+}
+
+function readTime(memory: ProcessMemory, address: number): bigint | undefined {
+  const bytes = new Uint8Array(8);
+  return memory.read(address + PUBLISHED_AT, bytes) ? new DataView(bytes.buffer).getBigUint64(0, true) : undefined;
+}
+
+function signatureOf(header: DataView): string {
+  return Buffer.from(header.buffer, 0, SIGNATURE.length).toString('latin1');
+}
+
+function readPayload(memory: ProcessMemory, header: DataView): Uint8Array | undefined {
+  const size = header.getUint32(SIZE_AT, true);
+  const pointer = Number(header.getBigUint64(POINTER_AT, true));
+  if (size === 0 || size > PAYLOAD_BYTES_MAX || !Number.isSafeInteger(pointer + size)) return undefined;
+  const payload = new Uint8Array(size);
+  return memory.read(pointer, payload) ? payload : undefined;
+}
+
+const RESOURCE = 1;
+const ATTRIBUTE = 2;
+const PROCESS_CONTEXT: MessageFields = new Map([
+  [RESOURCE, 'bytes'],
+  [ATTRIBUTE, 'bytes'],
+]);
+const RESOURCE_ATTRIBUTE = 1;
+const RESOURCE_MESSAGE: MessageFields = new Map([[RESOURCE_ATTRIBUTE, 'bytes']]);
+
+/** Undefined: malformed. */
+export function decodeProcessContext(payload: Uint8Array): Omit<ProcessContext, 'publishedAtNs'> | undefined {
+  const resource = new Map<string, AttributeValue>();
+  const attributes = new Map<string, AttributeValue>();
+  const isWell = readMessage(payload, PROCESS_CONTEXT, (field, content) =>
+    field === ATTRIBUTE
+      ? readAttribute(content as Uint8Array, attributes)
+      : readMessage(content as Uint8Array, RESOURCE_MESSAGE, (_, one) => readAttribute(one as Uint8Array, resource)),
+  );
+  return isWell ? { resource, attributes, threadKeys: threadKeysIn(attributes) } : undefined;
+}
+
+/** OTEP 4947. One unusable name makes the whole map unusable: it can not be told which index it was meant for. */
+function threadKeysIn(attributes: Attributes): readonly string[] | undefined {
+  if (!THREAD_SCHEMAS.includes(attributes.get('threadlocal.schema_version') ?? null)) return undefined;
+  const keys = attributes.get('threadlocal.attribute_key_map') ?? [];
+  return Array.isArray(keys) && keys.every((key) => typeof key === 'string' && key !== '') ? keys : undefined;
+}

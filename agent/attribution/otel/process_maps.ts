@@ -1,0 +1,76 @@
+/** What is mapped in a process: /proc/PID/maps. */
+import { closeSync, openSync, readSync } from 'node:fs';
+import { found, missing, type Outcome, type ProcessReason } from './outcome.ts';
+
+/** Some 40,000 lines. A process may have 65,530 mappings, and paths of 4096 bytes in each. */
+const MAPS_BYTES_MAX = 4 << 20;
+const CHUNK_BYTES = 1 << 16;
+
+export interface Mapping {
+  readonly start: number;
+  readonly end: number;
+  readonly executable: boolean;
+  /** Where in the file it begins. */
+  readonly offset: number;
+  /** Major and minor number in hexadecimal digits, as in `fd:00`. */
+  readonly device: string;
+  readonly inode: string;
+  /** Latin-1 of whatever bytes it has; names such as `[heap]` are the kernel's. */
+  readonly path: string;
+}
+
+/** Latin-1, so that no byte of a path is lost. */
+export function readMaps(pid: number): Outcome<string, ProcessReason> {
+  try {
+    const file = openSync(`/proc/${pid}/maps`, 'r');
+    try {
+      return readAll(file);
+    } finally {
+      closeSync(file);
+    }
+  } catch (error) {
+    return missing(reasonOf(error));
+  }
+}
+
+/** The file has no size to ask for, and the kernel gives a page of it at a time. */
+function readAll(file: number): Outcome<string, ProcessReason> {
+  const chunk = Buffer.allocUnsafe(CHUNK_BYTES);
+  const parts: string[] = [];
+  for (let size = 0; size <= MAPS_BYTES_MAX; ) {
+    const got = readSync(file, chunk);
+    if (got === 0) return found(parts.join(''));
+    parts.push(chunk.toString('latin1', 0, got));
+    size += got;
+  }
+  return missing('too_large');
+}
+
+export function reasonOf(error: unknown): ProcessReason {
+  const { code } = error as NodeJS.ErrnoException;
+  return code === 'EACCES' || code === 'EPERM' ? 'not_permitted' : 'gone';
+}
+
+const LINE = /^([0-9a-f]+)-([0-9a-f]+) ..(.). ([0-9a-f]+) ([0-9a-f]+:[0-9a-f]+) (\d+) *(.*)$/s;
+
+/** In the order of their addresses. A path may hold any byte but the line feed, which the kernel escapes. */
+export function parseMaps(maps: string): Mapping[] {
+  const mappings: Mapping[] = [];
+  for (const line of maps.split('\n')) {
+    const parts = LINE.exec(line);
+    if (!parts) continue;
+    const [, start, end, execute, offset, device, inode, path] = parts as unknown as string[];
+    const mapping: Mapping = {
+      start: Number.parseInt(start!, 16),
+      end: Number.parseInt(end!, 16),
+      executable: execute === 'x',
+      offset: Number.parseInt(offset!, 16),
+      device: device!,
+      inode: inode!,
+      path: path!,
+    };
+    // The kernel's own pages at the very top are above what a number counts.
+    if (Number.isSafeInteger(mapping.end)) mappings.push(mapping);
+  }
+  return mappings;
+}

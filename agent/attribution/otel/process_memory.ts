@@ -1,0 +1,50 @@
+/** Reads another process's memory, and only what is there without waiting for anybody. */
+import { closeSync, openSync, readSync } from 'node:fs';
+import { found, missing, type Outcome, type ProcessReason } from './outcome.ts';
+import { type Mapping, reasonOf } from './process_maps.ts';
+
+export interface ProcessMemory {
+  /** Fills `into`, or gives false. What the process writes meanwhile may be in it, or not. */
+  read(address: number, into: Uint8Array): boolean;
+  close(): void;
+}
+
+export function openProcessMemory(
+  pid: number,
+  mappings: readonly Mapping[],
+  isLocal: (device: string) => boolean,
+): Outcome<ProcessMemory, ProcessReason> {
+  let file: number;
+  try {
+    file = openSync(`/proc/${pid}/mem`, 'r');
+  } catch (error) {
+    return missing(reasonOf(error));
+  }
+  return found({
+    read(address, into) {
+      if (!isCovered(mappings, address, address + into.length, isLocal)) return false;
+      try {
+        return readSync(file, into, 0, into.length, address) === into.length;
+      } catch {
+        return false; // Unmapped since, or a page that the file behind it no longer has.
+      }
+    },
+    close: () => closeSync(file),
+  });
+}
+
+function isCovered(
+  mappings: readonly Mapping[],
+  from: number,
+  to: number,
+  isLocal: (device: string) => boolean,
+): boolean {
+  let covered = from;
+  for (const { start, end, device } of mappings) {
+    if (end <= covered) continue;
+    if (start > covered || !isLocal(device)) return false;
+    covered = end;
+    if (covered >= to) return true;
+  }
+  return false;
+}

@@ -1,0 +1,89 @@
+/** The protocol buffers wire format, read strictly: https://protobuf.dev/programming-guides/encoding */
+
+export type WireType = 'varint' | 'fixed64' | 'bytes' | 'fixed32';
+
+/** By their numbers. 3 and 4 are groups, which none of the messages that are read here ever had. */
+const WIRE_TYPES: readonly (WireType | undefined)[] = ['varint', 'fixed64', 'bytes', undefined, undefined, 'fixed32'];
+
+/** The fields that a message may have which are asked for, each with its type. */
+export type MessageFields = ReadonlyMap<number, WireType>;
+
+/** A varint, which is a bigint when it is long, or the bytes of a field of any other type, within the message's. */
+export type FieldValue = number | bigint | Uint8Array;
+
+/** So many bytes of seven bits each are exact in a number. */
+const NUMBER_BYTES_MAX = 7;
+const VARINT_BYTES_MAX = 10;
+const U64_LIMIT = 1n << 64n;
+/** A tag is a varint of 32 bits. */
+const TAG_LIMIT = 2 ** 32;
+
+/**
+ * Calls `onField` for each of the fields that are asked for, in their order in the message. False: the bytes are no such
+ * message, or `onField` said so.
+ */
+export function readMessage(
+  message: Uint8Array,
+  fields: MessageFields,
+  onField: (field: number, value: FieldValue) => boolean,
+): boolean {
+  let at = 0;
+
+  function varint(): number | bigint | undefined {
+    let value = 0;
+    for (let i = 0; i < NUMBER_BYTES_MAX; i++) {
+      const byte = message[at++];
+      if (byte === undefined) return undefined;
+      value += (byte & 0x7f) * 2 ** (7 * i);
+      if (byte < 0x80) return value;
+    }
+    return longVarint(BigInt(value));
+  }
+
+  function longVarint(begun: bigint): bigint | undefined {
+    let value = begun;
+    for (let i = NUMBER_BYTES_MAX; i < VARINT_BYTES_MAX; i++) {
+      const byte = message[at++];
+      if (byte === undefined) return undefined;
+      value |= BigInt(byte & 0x7f) << BigInt(7 * i);
+      if (byte < 0x80) return value < U64_LIMIT ? value : undefined;
+    }
+    return undefined;
+  }
+
+  function bytes(size: number | bigint | undefined): Uint8Array | undefined {
+    if (typeof size !== 'number' || size > message.length - at) return undefined;
+    at += size;
+    return message.subarray(at - size, at);
+  }
+
+  function contentOf(type: WireType | undefined): FieldValue | undefined {
+    if (type === 'varint') return varint();
+    if (type === 'fixed64') return bytes(8);
+    if (type === 'fixed32') return bytes(4);
+    return type === 'bytes' ? bytes(varint()) : undefined;
+  }
+
+  while (at < message.length) {
+    const tag = varint();
+    if (typeof tag !== 'number' || tag >= TAG_LIMIT) return false;
+    const field = tag >>> 3;
+    const type = WIRE_TYPES[tag & 7];
+    const value = field === 0 ? undefined : contentOf(type);
+    if (value === undefined) return false;
+    const asked = fields.get(field);
+    if (asked !== undefined && (asked !== type || !onField(field, value))) return false;
+  }
+  return true;
+}
+
+/** Strings of proto3 are UTF-8, without exception. */
+const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+export function readString(bytes: Uint8Array): string | undefined {
+  try {
+    return decoder.decode(bytes);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,162 @@
+/** Finds the thread-local variable of OpenTelemetry's thread context (OTEP 4947) in a process, whoever has it there. */
+import { readlinkSync } from 'node:fs';
+import type { Elf } from './elf.ts';
+import { createDeviceCheck } from './local_devices.ts';
+import { type Budget, createModuleFiles, type FileProblem, type ModuleFiles } from './module_files.ts';
+import { found, missing, type Outcome, type ProcessReason } from './outcome.ts';
+import { type Mapping, parseMaps, readMaps } from './process_maps.ts';
+import { openProcessMemory, type ProcessMemory } from './process_memory.ts';
+import { accessBySlots, programBlockDistance, type ThreadLocal, type ThreadLocalAccess } from './tls_access.ts';
+
+export type { ThreadLocal } from './tls_access.ts';
+
+export const THREAD_CONTEXT_SYMBOL = 'otel_thread_ctx_v1';
+/** It is a pointer. */
+const SYMBOL_SIZE = 8;
+
+export type ThreadLocalReason =
+  | ProcessReason
+  /** No program or library in it has the variable; one that is loaded later may. */
+  | 'not_exported'
+  /** There are files that can not be read, or not without risk to wait for them, and no other has it. */
+  | 'unreadable'
+  /** The dynamic linker is still at work: try again. */
+  | 'not_bound'
+  /** It is there, but nothing tells where, or the C library keeps its vectors in a way of its own. */
+  | 'unsupported';
+
+export interface ThreadLocalResolver {
+  /** The answer holds until the process executes another program or unloads the library that has the variable. */
+  resolve(pid: number): Outcome<ThreadLocal, ThreadLocalReason>;
+}
+
+/** A browser or a .NET process has some hundred. */
+const MODULES_MAX = 1024;
+/** Of all files of a process; of one without thread-local variables, some 3000 are read. */
+const BYTES_MAX = 16 << 20;
+
+/** A file that is mapped into the process, with code in it. */
+interface Module {
+  readonly mapping: Mapping;
+  readonly isProgram: boolean;
+}
+
+interface Search {
+  readonly pid: number;
+  readonly modules: readonly Module[];
+  readonly memory: ProcessMemory;
+  readonly budget: Budget;
+  readonly isLocal: (device: string) => boolean;
+}
+
+/** Keeps which files do not have the variable. */
+export function createThreadLocalResolver(): ThreadLocalResolver {
+  const definers = createModuleFiles();
+  const users = createModuleFiles();
+  return {
+    resolve(pid) {
+      const maps = readMaps(pid);
+      if (maps.value === undefined) return maps;
+      // A kernel thread, which has no memory to open.
+      if (maps.value === '') return missing('not_exported');
+      const mappings = parseMaps(maps.value);
+      const isLocal = createDeviceCheck();
+      const memory = openProcessMemory(pid, mappings, isLocal);
+      if (memory.value === undefined) return memory;
+      try {
+        const modules = modulesIn(mappings, executableOf(pid));
+        if (modules.length > MODULES_MAX) return missing('too_large');
+        const budget = { bytes: BYTES_MAX };
+        const search: Search = { pid, modules, memory: memory.value, budget, isLocal };
+        const access = accessByDefiners(definers, search);
+        const settled = access === 'not_told' ? accessByUsers(users, search) : access;
+        return budget.bytes < 0 && typeof settled !== 'object' ? missing('too_large') : supported(settled, modules);
+      } finally {
+        memory.value.close();
+      }
+    },
+  };
+}
+
+function executableOf(pid: number): string | undefined {
+  try {
+    return readlinkSync(`/proc/${pid}/exe`, 'latin1');
+  } catch {
+    return undefined;
+  }
+}
+
+/** One a file, the program first, of which any mapping does: its code may have been moved to larger pages. */
+function modulesIn(mappings: readonly Mapping[], executable: string | undefined): Module[] {
+  const libraries = new Map<string, Module>();
+  const programs = new Map<string, Module>();
+  for (const mapping of mappings) {
+    const { path, device, inode } = mapping;
+    const isProgram = path === executable;
+    if (!path.startsWith('/') || !(mapping.executable || isProgram)) continue;
+    const file = `${device} ${inode}`;
+    const modules = isProgram ? programs : libraries;
+    if (!modules.get(file)?.mapping.executable) modules.set(file, { mapping, isProgram });
+  }
+  return [...programs.values(), ...libraries.values()];
+}
+
+type Settled = ThreadLocalAccess | FileProblem | 'not_exported';
+
+/** The first one, in the dynamic linker's order of search as far as mappings tell it. */
+function accessByDefiners(files: ModuleFiles, { pid, modules, memory, budget, isLocal }: Search): Settled {
+  let settled: Settled = 'not_exported';
+  for (const module of modules) {
+    const access = isLocal(module.mapping.device)
+      ? files.examine(pid, module.mapping, budget, (elf) => accessIn(elf, module, memory))
+      : 'unreadable';
+    if (typeof access === 'object') return access;
+    if (access !== undefined) settled = access;
+    // Nobody else's variable is the one that this module's code uses.
+    if (access === 'not_bound' || access === 'not_told') return access;
+  }
+  return settled;
+}
+
+/** Undefined: the module does not have the variable. */
+function accessIn(elf: Elf, { mapping, isProgram }: Module, memory: ProcessMemory): ThreadLocalAccess | undefined {
+  const symbol = elf.exportedTlsSymbol(THREAD_CONTEXT_SYMBOL);
+  if (!symbol || !elf.tls || symbol.size !== SYMBOL_SIZE || symbol.value + SYMBOL_SIZE > elf.tls.memorySize) {
+    return undefined;
+  }
+  if (isProgram || elf.isExecutable) {
+    const distance = programBlockDistance(elf.tls);
+    return distance === undefined ? 'not_told' : { mode: 'static', offset: symbol.value - distance };
+  }
+  const bias = elf.loadBias(mapping.start, mapping.offset);
+  if (bias === undefined) return 'not_told';
+  return accessBySlots(elf, THREAD_CONTEXT_SYMBOL, symbol.value, bias, memory.read);
+}
+
+/** For a library that has the variable and no code that uses it: where others look for it. */
+function accessByUsers(files: ModuleFiles, { pid, modules, memory, budget, isLocal }: Search): Settled {
+  let settled: Settled = 'not_told';
+  for (const { mapping } of modules) {
+    if (!isLocal(mapping.device)) continue;
+    const access = files.examine(pid, mapping, budget, (elf) => {
+      const bias = elf.loadBias(mapping.start, mapping.offset);
+      if (bias === undefined) return 'not_told';
+      const used = accessBySlots(elf, THREAD_CONTEXT_SYMBOL, undefined, bias, memory.read);
+      return used === 'not_told' ? undefined : used;
+    });
+    if (typeof access === 'object') return access;
+    if (access === 'not_bound') settled = access;
+  }
+  return settled;
+}
+
+/** Debian 11 and older have the version in the name. */
+const GLIBC_LINKER = /\/ld-(linux-x86-64\.so\.2|2\.\d+\.so)( \(deleted\))?$/;
+
+/** Only glibc's vectors have entries of 16 bytes: musl's, read like this, would give the pointers of another module. */
+function supported(settled: Settled, modules: readonly Module[]): Outcome<ThreadLocal, ThreadLocalReason> {
+  if (settled === 'not_told') return missing('unsupported');
+  if (typeof settled === 'string') return missing(settled);
+  const isSupported = settled.mode === 'static' || modules.some(({ mapping }) => GLIBC_LINKER.test(mapping.path));
+  return isSupported ? found(settled) : missing('unsupported');
+}

@@ -1,0 +1,73 @@
+/**
+ * What a thread says it works for, by OpenTelemetry's thread context (OTEP 4947):
+ *
+ *   0         16       24      25           26          28
+ *   trace id  span id  valid   trace flags  bytes of    attributes: key index u8, length u8, UTF-8
+ *                      u8: 1   u8           those, u16
+ */
+
+export interface ThreadRecord {
+  /** Lower-case hex; null, both of them, when the thread works for no span. */
+  traceId: string | null;
+  spanId: string | null;
+  attributes: ReadonlyMap<string, string>;
+  /** An attribute was left out whose name is not among the keys: read the process context again, it has got new ones. */
+  hasUnknownKey: boolean;
+}
+
+/** The attribute that kreplay takes for the transaction id. */
+export const TRANSACTION_ATTRIBUTE = 'transaction.id';
+
+const SPAN_AT = 16;
+const VALID_AT = 24;
+const SIZE_AT = 26;
+export const THREAD_RECORD_HEAD_BYTES = 28;
+
+/**
+ * `record`: as much of it as was read. Undefined: the thread has none, or was changing it. `keys`: `threadKeys` of its
+ * process context.
+ */
+export function decodeThreadRecord(record: Uint8Array, keys: readonly string[]): ThreadRecord | undefined {
+  if (record.length < THREAD_RECORD_HEAD_BYTES || record[VALID_AT] !== 1) return undefined;
+  const bytes = Buffer.from(record.buffer, record.byteOffset, record.length);
+  const traceId = idAt(bytes, 0, SPAN_AT);
+  const spanId = idAt(bytes, SPAN_AT, VALID_AT);
+  // Either both are set or none is.
+  const hasSpan = traceId !== null && spanId !== null;
+  const end = THREAD_RECORD_HEAD_BYTES + bytes.readUInt16LE(SIZE_AT);
+  return {
+    traceId: hasSpan ? traceId : null,
+    spanId: hasSpan ? spanId : null,
+    ...decodeAttributes(bytes.subarray(THREAD_RECORD_HEAD_BYTES, end), keys),
+  };
+}
+
+function idAt(bytes: Buffer, from: number, to: number): string | null {
+  const id = bytes.toString('hex', from, to);
+  return /[^0]/.test(id) ? id : null;
+}
+
+const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+/** Ends where an attribute is not there as a whole. The last of a repeated key counts, even if it is unusable. */
+function decodeAttributes(bytes: Buffer, keys: readonly string[]): Pick<ThreadRecord, 'attributes' | 'hasUnknownKey'> {
+  const attributes = new Map<string, string>();
+  let hasUnknownKey = false;
+  for (let at = 0; at + 2 <= bytes.length; ) {
+    const key = keys[bytes[at]!];
+    const from = at + 2;
+    at = from + bytes[at + 1]!;
+    if (at > bytes.length) break;
+    if (key === undefined) hasUnknownKey = true;
+    else setAttribute(attributes, key, bytes.subarray(from, at));
+  }
+  return { attributes, hasUnknownKey };
+}
+
+function setAttribute(attributes: Map<string, string>, key: string, value: Uint8Array): void {
+  try {
+    attributes.set(key, decoder.decode(value));
+  } catch {
+    attributes.delete(key); // No UTF-8, so no text at all.
+  }
+}

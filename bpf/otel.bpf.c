@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * OpenTelemetry's thread context (OTEP 4947): a thread-local variable points to a record of the span that the thread
+ * works for. Read by the thread itself, in its own system call, so that it can not be half written.
+ */
+#include "context.bpf.h"
+#include "owner.bpf.h"
+
+/* Trace 16, span 8, valid 1, flags 1, bytes of attributes 2. */
+#define HEAD_SIZE 28
+#define HEAD_VALID 3
+
+static __always_inline bool read_user_word(__u64 *word, __u64 address)
+{
+	return !bpf_probe_read_user(word, sizeof(*word), (void *)address);
+}
+
+/* The address of the thread's variable, or 0: glibc has not made its block yet. */
+static __always_inline __u64 variable_address(struct task_struct *task, const struct otel_process *process)
+{
+	__u64 thread_pointer = task->thread.fsbase, vector = 0, last = 0, block = 0;
+
+	if (!process->module)
+		return thread_pointer + process->offset;
+	/* tcbhead_t and dtv_t of sysdeps/x86_64/nptl/tls.h; before the vector's first entry is its length. */
+	if (!read_user_word(&vector, thread_pointer + 8) || !read_user_word(&last, vector - 16) ||
+	    process->module > last || !read_user_word(&block, vector + 16 * process->module))
+		return 0;
+	return block && block != ~0ull ? block + process->offset : 0;
+}
+
+static __always_inline bool is_same_record(const struct otel_thread *a, const struct otel_thread *b)
+{
+	__u64 difference = a->outer_id ^ b->outer_id;
+
+	for (int i = 0; i < RECORD_WORDS; i++)
+		difference |= a->head[i] ^ b->head[i];
+	for (int i = 0; i < ATTRIBUTE_WORDS; i++)
+		difference |= a->attributes[i] ^ b->attributes[i];
+	return !difference;
+}
+
+/* Defines the current thread's record, unless it is the one that it had; 0: it has none. */
+__noinline int read_thread_record(__u64 outer_id)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	__u32 tgid = task->tgid, zero = 0, size;
+	struct otel_process *process = bpf_map_lookup_elem(&otel_processes, &tgid);
+	struct otel_thread now = {.outer_id = outer_id}, *thread;
+	__u64 address, record = 0, attributes_size;
+	struct context_scratch *scratch;
+
+	if (!process || task->group_leader->start_boottime > process->started_ns)
+		return 0;
+	address = variable_address(task, process);
+	if (!address || !read_user_word(&record, address) || !record ||
+	    bpf_probe_read_user(now.head, HEAD_SIZE, (void *)record) || (now.head[HEAD_VALID] & 0xff) != 1)
+		return 0;
+	attributes_size = now.head[HEAD_VALID] >> 16 & 0xffff;
+	size = attributes_size < sizeof(now.attributes) ? attributes_size : sizeof(now.attributes);
+	barrier_var(size);
+	if (size > sizeof(now.attributes) || bpf_probe_read_user(now.attributes, size, (void *)(record + HEAD_SIZE)))
+		return 0;
+	thread = bpf_task_storage_get(&otel_threads, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	scratch = bpf_map_lookup_elem(&context_scratch, &zero);
+	if (!thread || !scratch)
+		return 0;
+	if (thread->context_id && is_same_record(thread, &now))
+		return 1;
+	size = attributes_size < THREAD_RECORD_SIZE - HEAD_SIZE ? attributes_size + HEAD_SIZE : THREAD_RECORD_SIZE;
+	size &= MARKER_SIZE - 1;
+	if (bpf_probe_read_user(scratch->text, size, (void *)record))
+		return 0;
+	now.context_id = define_context(task, scratch, size, SCOPE_OTEL, outer_id, bpf_ktime_get_boot_ns());
+	*thread = now;
+	return 1;
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* The context that an event of the current task has now. */
+#ifndef KREPLAY_OWNER_BPF_H
+#define KREPLAY_OWNER_BPF_H
+
+#include "kreplay.bpf.h"
+
+/* Where the threads of a process publish their context: thread group -> place. Filled by the agent. */
+struct otel_process {
+	/* CLOCK_BOOTTIME that it had started by, or it is another one. */
+	__u64 started_ns;
+	/* Of the variable: from the thread pointer, or in the thread's block of a module. */
+	__s64 offset;
+	/* Number of the module; 0: from the thread pointer. */
+	__u64 module;
+};
+
+struct otel_process_map {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 4096);
+	__type(key, __u32);
+	__type(value, struct otel_process);
+};
+
+#define RECORD_WORDS 4
+#define ATTRIBUTE_WORDS 8
+
+/* The context that a thread's record was defined as, and what it said: its head and the first of its attributes. */
+struct otel_thread {
+	__u64 context_id;
+	__u64 outer_id;
+	__u64 head[RECORD_WORDS];
+	__u64 attributes[ATTRIBUTE_WORDS];
+};
+
+struct otel_thread_map {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct otel_thread);
+};
+
+extern struct otel_process_map otel_processes SEC(".maps");
+extern struct otel_thread_map otel_threads SEC(".maps");
+
+/* otel.bpf.c */
+int read_thread_record(__u64 outer_id);
+
+static __always_inline struct owner owner_of(struct task_struct *task, struct task_state *state)
+{
+	struct owner owner = own_or_process_context(task, state);
+	__u32 tgid = task->tgid;
+	struct otel_thread *thread;
+
+	if (!otel_layer || !bpf_map_lookup_elem(&otel_processes, &tgid) || task->flags & PF_KTHREAD)
+		return owner;
+	/* What a thread has by reference may end while this goes on. */
+	if (!read_thread_record(owner.flags & CONTEXT_INHERITED_THREAD ? 0 : owner.context_id))
+		return owner;
+	thread = bpf_task_storage_get(&otel_threads, task, 0, 0);
+	if (thread) {
+		owner.context_id = thread->context_id;
+		owner.flags = CONTEXT_OTEL;
+	}
+	return owner;
+}
+
+#endif

@@ -1,0 +1,72 @@
+/** Threads that say what they work for as OpenTelemetry does: read in the kernel, from wherever the variable is. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { basename } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { compile } from '../agent/otel/programs.ts';
+import { compileProgram } from './programs.ts';
+import { record, removeRecordings, temporaryFolder } from './recorded_run.ts';
+
+const THREADS = 8;
+const SPANS = 50;
+/** A process is looked at a second after it was first seen, when the agent has its turn. */
+const LOOKED_AT_MS = 2500;
+
+afterAll(removeRecordings);
+
+const library = (name: string, options: readonly string[]) =>
+  compile(`lib${name}.so`, ['thread_context_variable', 'thread_context_access'], ['-shared', '-fPIC', ...options]);
+
+const loader = () => compileProgram('otel_writes', ['-DLOADS_LIBRARY', '-ldl'], 'otel_writes_loader');
+
+test.each<[string, () => string[]]>([
+  ['in the program', () => [compileProgram('otel_writes', ['-rdynamic'])]],
+  ['in a loaded library', () => [loader(), library('otel_static', ['-mtls-dialect=gnu2'])]],
+  [
+    'in a library with much of it',
+    () => [loader(), library('otel_dynamic', ['-mtls-dialect=gnu2', '-DTLS_BYTES=200000'])],
+  ],
+])('the variable %s', async (_, programOf) => {
+  const [program, ...args] = programOf();
+  const folder = temporaryFolder();
+  const recorded = await record(async () => {
+    const child = spawn(program!, [folder, ...args], { stdio: ['pipe', 'ignore', 'inherit'] });
+    await once(child, 'spawn');
+    await sleep(LOOKED_AT_MS);
+    child.stdin.write('go\n');
+    const [code] = await once(child, 'exit');
+    expect(code).toBe(0);
+  });
+  const lines = recorded.writes().filter(({ file }) => file?.startsWith(`${folder}/`) && !file.endsWith('started'));
+  const counts = { right: 0, none: 0, wrong: 0, noneRight: 0, noneWrong: 0 };
+  for (const { file, trace_id, span_id, transaction_id, attribution, service_name } of lines) {
+    const said = basename(file!);
+    expect(service_name).toBe('otel-shop');
+    if (said === 'none') {
+      counts[trace_id === null && transaction_id === null ? 'noneRight' : 'noneWrong']++;
+      continue;
+    }
+    const [thread, span] = [Number.parseInt(said.slice(0, 2), 16) - 0xa0, Number.parseInt(said.slice(-2), 16) - 1];
+    const isRight = trace_id === said && span_id === (span + 1).toString(16).padStart(16, '0');
+    if (isRight) {
+      expect([transaction_id, attribution]).toEqual([`order-${thread}-${span}`, { source: 'otel', quality: 'exact' }]);
+    }
+    counts[isRight ? 'right' : trace_id === null ? 'none' : 'wrong']++;
+  }
+  const each = THREADS * SPANS * 2;
+  expect(counts).toEqual({ right: each, none: 0, wrong: 0, noneRight: each, noneWrong: 0 });
+});
+
+test('without the layer nobody looks', async () => {
+  const folder = temporaryFolder();
+  const program = compileProgram('otel_writes', ['-rdynamic']);
+  const recorded = await record(async () => {
+    const child = spawn(program, [folder], { stdio: ['pipe', 'ignore', 'inherit'] });
+    await sleep(LOOKED_AT_MS);
+    child.stdin.write('go\n');
+    await once(child, 'exit');
+  }, ['--without', 'otel']);
+  const lines = recorded.writes().filter(({ file }) => file?.startsWith(`${folder}/`));
+  expect(lines.length).toBeGreaterThan(THREADS * SPANS);
+  for (const { trace_id, service_name } of lines) expect([trace_id, service_name]).toEqual([null, 'otel_writes']);
+});
