@@ -42,6 +42,10 @@ struct task_state {
 	__u32 process_exec_id;
 	__u32 program_exec_id;
 
+	/* Markers of the thread in this second, of 2^30 ns. */
+	__u32 marker_second;
+	__u32 marker_count;
+
 	/* The write that is under way; start_ns is 0 when none is. */
 	__u64 start_ns;
 	__u64 bytes_requested;

@@ -15,6 +15,7 @@
 #define MARKER_END 0x646e6520ull
 #define MARKER_END_MASK 0xffffffffull
 #define MARKER_SIZE_MIN 9
+#define MARKERS_A_SECOND_MAX 50000
 
 static __always_inline __u64 define_marker(struct task_struct *task, const void *text, __u32 size, bool process,
 					   __u64 outer_context_id, __u64 now_ns)
@@ -27,7 +28,7 @@ static __always_inline __u64 define_marker(struct task_struct *task, const void 
 		return CONTEXT_LOST;
 	size &= MARKER_SIZE - 1;
 	if (bpf_probe_read_user(scratch->text, size, text)) {
-		count_loss(CONTEXT_DEFINITION, LOSS_RING_FULL);
+		count_loss(CONTEXT_DEFINITION, LOSS_MARKER_UNREADABLE);
 		return CONTEXT_LOST;
 	}
 	return define_context(task, scratch, size, process ? SCOPE_PROCESS : SCOPE_THREAD, outer_context_id, now_ns);
@@ -39,6 +40,21 @@ static __always_inline bool is_end(__u64 rest)
 	char next = rest >> 32;
 
 	return (rest & MARKER_END_MASK) == MARKER_END && (!next || next == '\n');
+}
+
+/* A thread that floods the definition ring would push out what others say. */
+static __always_inline bool is_flood(struct task_state *state, __u64 now_ns)
+{
+	__u32 second = now_ns >> 30;
+
+	if (state->marker_second != second) {
+		state->marker_second = second;
+		state->marker_count = 0;
+	}
+	if (state->marker_count++ < MARKERS_A_SECOND_MAX)
+		return false;
+	count_loss(CONTEXT_DEFINITION, LOSS_MARKER_FLOOD);
+	return true;
 }
 
 /* Only called for text that begins with the magic and goes to /dev/null. */
@@ -62,7 +78,9 @@ static __always_inline void apply_marker(struct task_struct *task, struct task_s
 		outer_id = state->context_id;
 	else if (leader)
 		outer_id = leader->process_context_id;
-	if (!is_end(rest))
+	if (!is_end(rest) && is_flood(state, now_ns))
+		id = CONTEXT_LOST;
+	else if (!is_end(rest))
 		id = define_marker(task, text, size, process, outer_id, now_ns);
 	if (!process) {
 		set_context(state, id, now_ns);

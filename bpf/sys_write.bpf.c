@@ -49,13 +49,18 @@ __noinline __u64 iovec_bytes(__u64 iov, __u64 count)
 }
 
 /* A marker is the whole text of one write to /dev/null, or the first part of a vector. */
-static __always_inline bool is_marker(const void *text, __u64 size)
+static __always_inline bool is_marker(struct task_state *state, const void *text, __u64 size)
 {
 	__u64 magic = 0;
 
-	if (size < MARKER_SIZE_MIN || size >= MARKER_SIZE)
+	if (!marker_layer || !state->file_is_dev_null || size < MARKER_SIZE_MIN || size >= MARKER_SIZE)
 		return false;
-	return !bpf_probe_read_user(&magic, sizeof(magic), text) && magic == MARKER_MAGIC;
+	if (!bpf_probe_read_user(&magic, sizeof(magic), text))
+		return magic == MARKER_MAGIC;
+	/* A page that is not there yet, and that /dev/null never asks for: it may be one. */
+	count_loss(CONTEXT_DEFINITION, LOSS_MARKER_UNREADABLE);
+	set_context(state, CONTEXT_LOST, state->start_ns);
+	return false;
 }
 
 SEC("tp_btf/sys_exit")
@@ -135,7 +140,7 @@ int BPF_PROG(write_enter, struct pt_regs *regs, long id)
 		text = (const void *)first.base;
 		size = first.size;
 	}
-	if (marker_layer && state->file_is_dev_null && is_marker(text, size)) {
+	if (is_marker(state, text, size)) {
 		apply_marker(task, state, text, size, state->start_ns);
 		state->start_ns = 0;
 		return 0;

@@ -2,7 +2,13 @@
 import type { BpfMap } from 'libbpf-ts';
 import { contextEnd } from '../../bpf/schema/definitions.ts';
 import { EVENTS, type EventType } from '../../bpf/schema/index.ts';
-import { KERNEL_LOSS_WORDS, LOSS_CAUSES_MAX, LOSS_TYPES_MAX, type LossCause } from '../../bpf/schema/losses.ts';
+import {
+  KERNEL_LOSS_CAUSES,
+  KERNEL_LOSS_WORDS,
+  LOSS_CAUSES_MAX,
+  LOSS_TYPES_MAX,
+  type LossCause,
+} from '../../bpf/schema/losses.ts';
 
 export interface Loss {
   cause: LossCause;
@@ -45,6 +51,7 @@ export function createLossCounters(map: BpfMap): LossCounters {
 }
 
 function causeOf(kernelCause: number, type: number): LossCause {
-  if (!EVENTS.some((event) => event.id === type)) return 'definition_lost';
+  const isOfEvent = EVENTS.some((event) => event.id === type);
+  if (!isOfEvent && kernelCause < KERNEL_LOSS_CAUSES.LOSS_MARKER_UNREADABLE) return 'definition_lost';
   return KERNEL_LOSS_WORDS[kernelCause] ?? 'bad_record';
 }

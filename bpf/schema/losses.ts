@@ -3,6 +3,8 @@ export const KERNEL_LOSS_CAUSES = {
   LOSS_RING_FULL: 0,
   LOSS_NO_MEMORY: 1,
   LOSS_END_MISSED: 2,
+  LOSS_MARKER_UNREADABLE: 3,
+  LOSS_MARKER_FLOOD: 4,
 } as const;
 
 export const LOSS_CAUSES = {
@@ -10,6 +12,9 @@ export const LOSS_CAUSES = {
   no_memory: 'the kernel had no memory to remember the start of the event',
   end_missed: 'the event ended without the kernel running the program that records it',
   definition_lost: 'an owner, a process or a file could not be described: events say that it is unknown',
+  marker_unreadable:
+    'a line for /dev/null could not be read where the program keeps it, and may have been a marker: nobody owns what followed',
+  marker_flood: 'a thread set more than 50,000 markers in a second: nobody owns what followed',
   program_busy: 'the program was running on that CPU already, and the kernel skipped it',
   bad_record: 'a record had an unknown type or a wrong size',
   store_failed: 'the recording could not be written',
@@ -23,8 +28,14 @@ export const LOSS_CAUSES = {
 export type LossCause = keyof typeof LOSS_CAUSES;
 
 /** Word for each kernel number, by index. */
-export const KERNEL_LOSS_WORDS: readonly LossCause[] = ['ring_full', 'no_memory', 'end_missed'];
+export const KERNEL_LOSS_WORDS: readonly LossCause[] = [
+  'ring_full',
+  'no_memory',
+  'end_missed',
+  'marker_unreadable',
+  'marker_flood',
+];
 
 /** The counters are one array value: `[record type][cause]`, both of this many rows. */
 export const LOSS_TYPES_MAX = 128;
-export const LOSS_CAUSES_MAX = 4;
+export const LOSS_CAUSES_MAX = 8;
