@@ -10,6 +10,7 @@ import { openProbes, type Probes } from './capture/probes.ts';
 import { createRecorder, type Recorder } from './capture/recorder.ts';
 import { createWallClock, type WallClock } from './capture/wall_clock.ts';
 import { AgentError } from './errors.ts';
+import type { FilterSettings } from './filter/settings.ts';
 import { lockRecording } from './recording/lock.ts';
 import { openWriterThread, type WriterThread } from './recording/writer_thread.ts';
 import { type RetentionFlags, retentionLimits } from './retention_options.ts';
@@ -52,6 +53,8 @@ export interface AgentOptions {
   httpServices?: readonly string[] | undefined;
   /** Layers of attribution that are not wanted. */
   without?: readonly LayerName[] | undefined;
+  /** What is recorded; asked again at every SIGHUP. Throws AgentError. */
+  filter(): FilterSettings;
   /** What is kept. */
   retention: RetentionFlags;
   signal: AbortSignal;
@@ -76,7 +79,9 @@ export async function runAgent(options: AgentOptions): Promise<AgentTotals> {
   lockRecording(path).close();
   const clock = createWallClock();
   const cgroups = findCgroups();
+  const settings = options.filter();
   const probes = openProbes({
+    settings,
     agentPid: process.pid,
     cgroupHierarchy: cgroups.hierarchy,
     without: [...(options.without ?? []), ...(options.httpServices?.length ? [] : (['http'] as const))],
@@ -108,12 +113,28 @@ export async function runAgent(options: AgentOptions): Promise<AgentTotals> {
       isOwnProcess: createOwnProcessCheck(process.argv[1] ?? '', ownUid),
       trustsService: (uid) => options.trustAllServices === true || uid === 0 || uid === ownUid,
     });
+    recorder.setFilter(settings);
+    process.on('SIGHUP', () => reload(recorder, options));
     onReady({ attached: probes.attached, layers: probes.layers, recording: path });
     await record({ recorder, probes, writer, clock, attachedNs }, options.signal);
     return { events: recorder.eventCount, lost: recorder.lossCount, badMarkerFields: recorder.badMarkerFieldCount };
   } finally {
     probes.close();
     await writer?.close();
+  }
+}
+
+/** A filter that is wrong changes nothing. */
+function reload(recorder: Recorder, { filter, onProblem }: AgentOptions): void {
+  try {
+    const settings = filter();
+    // What was captured before is judged by the filter that there was.
+    recorder.turn();
+    recorder.setFilter(settings);
+    onProblem('the filter was read again');
+  } catch (error) {
+    if (!(error instanceof AgentError)) throw error;
+    onProblem(`the filter stays as it is: ${error.message}`);
   }
 }
 

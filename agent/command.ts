@@ -3,9 +3,10 @@ import { Command, InvalidArgumentError, Option } from 'commander';
 import { DATA_DEFAULT, runAgent } from './agent.ts';
 import { LAYERS, type LayerName } from './capture/layers.ts';
 import { endingSignal } from './ending.ts';
+import { type FilterFlags, filterOf, withFilterOptions } from './filter/options.ts';
 import { type RetentionFlags, withRetentionOptions } from './retention_options.ts';
 
-interface AgentFlags extends RetentionFlags {
+interface AgentFlags extends RetentionFlags, FilterFlags {
   data: string;
   node?: string;
   ringSize: number;
@@ -51,18 +52,11 @@ export function agentCommand(): Command {
         Object.keys(LAYERS),
       ),
     );
-  return withRetentionOptions(command).action(record);
+  return withFilterOptions(withRetentionOptions(command)).action(record);
 }
 
-async function record({
-  data,
-  node,
-  ringSize,
-  trustServices,
-  without,
-  httpServices,
-  ...retention
-}: AgentFlags): Promise<void> {
+async function record(flags: AgentFlags): Promise<void> {
+  const { data, node, ringSize, trustServices, without, httpServices } = flags;
   const totals = await runAgent({
     dataFolder: data,
     node,
@@ -70,7 +64,8 @@ async function record({
     trustAllServices: trustServices,
     without,
     httpServices,
-    retention,
+    filter: () => filterOf(flags),
+    retention: flags,
     signal: endingSignal(),
     onReady({ attached, layers, recording }) {
       process.stdout.write(`kreplay agent: attached ${attached.join(', ')}\n`);

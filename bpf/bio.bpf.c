@@ -5,6 +5,7 @@
  * Not block_bio_queue: bios are split and merged after it, and half of the bytes of large I/O had no match.
  */
 #include "bio.bpf.h"
+#include "filter.bpf.h"
 #include "kernel_compat.bpf.h"
 
 /* Pages of a bio that are looked at: the most that the block layer puts in one. */
@@ -181,9 +182,23 @@ static __always_inline void describe_queuer(struct bio_queuer *queuer, struct bi
 	copy_comm(queuer->comm, task);
 }
 
+/* By the task that queues it, and by whose data it carries. */
+static __always_inline bool is_wanted_bio(const struct filter_settings *filter, struct task_struct *task,
+					  const struct bio_owner *owner)
+{
+	__u64 context_id = owner->queuer.context_id;
+
+	if (!is_wanted_task(filter, task))
+		return false;
+	for (__u32 slot = 0; slot < ORIGINS_MAX && slot < owner->origin_count; slot++)
+		context_id |= owner->origins[slot].context_id;
+	return is_wanted_owner(filter, task, context_id);
+}
+
 static __always_inline int queue_bio(struct bio *bio)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
+	struct filter_settings *settings;
 	struct task_state *state;
 	__u64 key = (__u64)bio;
 	struct page_walk *walk;
@@ -191,7 +206,8 @@ static __always_inline int queue_bio(struct bio *bio)
 
 	/* Whoever had a bio at this address before, it is over. */
 	bpf_map_delete_elem(&bio_owners, &key);
-	if (task->tgid == agent_tgid)
+	settings = filter();
+	if (task->tgid == agent_tgid || !settings || !has_type(settings, EVENT_BLOCK_IO))
 		return 0;
 	state = new_state_of(task);
 	walk = bpf_map_lookup_elem(&page_walks, &zero);
@@ -208,6 +224,7 @@ static __always_inline int queue_bio(struct bio *bio)
 		add_origin(&walk->owner, &walk->uncached, walk->left);
 	else
 		find_origins(walk, bio, task, state);
+	walk->owner.queuer.is_wanted = is_wanted_bio(settings, task, &walk->owner);
 	if (bpf_map_update_elem(&bio_owners, &key, &walk->owner, BPF_ANY))
 		count_loss(EVENT_BLOCK_IO, LOSS_NO_MEMORY);
 	return 0;

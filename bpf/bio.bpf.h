@@ -15,7 +15,8 @@ struct bio_owner {
 		__u32 flags;
 		__u32 pid;
 		__u32 tid;
-		__u32 reserved;
+		/* By the filter, when it was queued. */
+		__u32 is_wanted;
 		char comm[16];
 	} queuer;
 	__u32 origin_count;

@@ -7,6 +7,7 @@
  *   block_rq_complete               in whatever task is interrupted   the record
  */
 #include "bio.bpf.h"
+#include "filter.bpf.h"
 #include "kernel_compat.bpf.h"
 
 #define BIO_WALK_MAX 256
@@ -51,8 +52,11 @@ enum { SCRATCH_ISSUE, SCRATCH_COMPLETE };
 /* Adds one bio's owners. The task that queued the earliest bio stands for the request. */
 static __always_inline void add_bio(struct bio_owner *request, struct bio_owner *owner)
 {
+	__u32 is_wanted = request->queuer.is_wanted | owner->queuer.is_wanted;
+
 	if (!request->queuer.queued_ns || owner->queuer.queued_ns < request->queuer.queued_ns)
 		request->queuer = owner->queuer;
+	request->queuer.is_wanted = is_wanted;
 	for (__u32 slot = 0; slot < ORIGINS_MAX && slot < owner->origin_count; slot++)
 		add_origin(request, &owner->origins[slot], owner->origins[slot].bytes);
 	if (owner->origin_count > ORIGINS_MAX)
@@ -88,8 +92,13 @@ static __always_inline bool gather_owners(struct request_state *request, struct 
 
 static __always_inline void emit(struct request_state *request, struct request *rq, __u64 now_ns)
 {
-	struct block_io *event = reserve(events, EVENT_BLOCK_IO, struct block_io);
+	struct filter_settings *settings = filter();
+	struct block_io *event;
 
+	if (!request->owner.queuer.is_wanted || !settings ||
+	    now_ns - request->owner.queuer.queued_ns < settings->min_duration_ns)
+		return;
+	event = reserve(events, EVENT_BLOCK_IO, struct block_io);
 	if (!event)
 		return;
 	event->event_type = EVENT_BLOCK_IO;

@@ -2,6 +2,7 @@
 /* The maps and variables that several hooks share, defined once. */
 #include "bio.bpf.h"
 #include "context.bpf.h"
+#include "filter.bpf.h"
 #include "owner.bpf.h"
 
 const volatile __u32 agent_tgid = 0;
@@ -24,6 +25,10 @@ struct journal_owners_map journal_owners SEC(".maps");
 struct bio_owner_map bio_owners SEC(".maps");
 struct otel_process_map otel_processes SEC(".maps");
 struct otel_thread_map otel_threads SEC(".maps");
+struct filter_settings_map filter_settings SEC(".maps");
+struct filter_pid_map filter_pids SEC(".maps");
+struct filter_comm_map filter_comms SEC(".maps");
+struct filter_process_map filter_processes SEC(".maps");
 struct context_scratch_map context_scratch SEC(".maps");
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

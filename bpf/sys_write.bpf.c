@@ -6,6 +6,7 @@
  * 349 ns, because registers are read directly and no arguments are copied.
  */
 #include "file.bpf.h"
+#include "filter.bpf.h"
 #include "marker.bpf.h"
 #include "owner.bpf.h"
 #include "process.bpf.h"
@@ -48,12 +49,17 @@ __noinline __u64 iovec_bytes(__u64 iov, __u64 count)
 	return sum;
 }
 
+static __always_inline bool is_marker_size(__u64 size)
+{
+	return marker_layer && size >= MARKER_SIZE_MIN && size < MARKER_SIZE;
+}
+
 /* A marker is the whole text of one write to /dev/null, or the first part of a vector. */
 static __always_inline bool is_marker(struct task_state *state, const void *text, __u64 size)
 {
 	__u64 magic = 0;
 
-	if (!marker_layer || !state->file_is_dev_null || size < MARKER_SIZE_MIN || size >= MARKER_SIZE)
+	if (!state->file_is_dev_null)
 		return false;
 	if (!bpf_probe_read_user(&magic, sizeof(magic), text))
 		return magic == MARKER_MAGIC;
@@ -69,7 +75,8 @@ int BPF_PROG(write_exit, struct pt_regs *regs, long result)
 	struct sys_write *event;
 	struct task_struct *task;
 	struct task_state *state;
-	__u64 start_ns;
+	struct filter_settings *settings;
+	__u64 start_ns, now_ns;
 
 	if (!is_write(regs->orig_ax))
 		return 0;
@@ -79,6 +86,10 @@ int BPF_PROG(write_exit, struct pt_regs *regs, long result)
 		return 0;
 	start_ns = state->start_ns;
 	state->start_ns = 0;
+	now_ns = bpf_ktime_get_boot_ns();
+	settings = filter();
+	if (settings && now_ns - start_ns < settings->min_duration_ns)
+		return 0;
 
 	event = reserve(events, EVENT_SYS_WRITE, struct sys_write);
 	if (!event)
@@ -87,7 +98,7 @@ int BPF_PROG(write_exit, struct pt_regs *regs, long result)
 	event->cpu = bpf_get_smp_processor_id();
 	event->flags = state->write_flags;
 	event->timestamp_ns = start_ns;
-	event->duration_ns = bpf_ktime_get_boot_ns() - start_ns;
+	event->duration_ns = now_ns - start_ns;
 	event->context_id = state->write_context_id;
 	event->process_id = state->process_id;
 	event->pid = task->tgid;
@@ -109,8 +120,10 @@ int BPF_PROG(write_enter, struct pt_regs *regs, long id)
 	struct user_iovec first = {};
 	struct task_struct *task;
 	struct task_state *state;
-	struct owner owner;
+	struct filter_settings *settings;
+	struct owner owner = {};
 	const void *text;
+	bool is_wanted;
 	__u64 size;
 
 	if (!is_write(id))
@@ -131,7 +144,6 @@ int BPF_PROG(write_enter, struct pt_regs *regs, long id)
 	text = (const void *)regs->si;
 	size = regs->dx;
 	state->start_ns = bpf_ktime_get_boot_ns();
-	look_up_file(file_of(task, regs->di), state, state->start_ns);
 	if (id == NR_WRITE || id == NR_PWRITE64) {
 		state->bytes_requested = size;
 	} else {
@@ -140,14 +152,25 @@ int BPF_PROG(write_enter, struct pt_regs *regs, long id)
 		text = (const void *)first.base;
 		size = first.size;
 	}
-	if (is_marker(state, text, size)) {
+	settings = filter();
+	is_wanted = settings && has_type(settings, EVENT_SYS_WRITE) && is_wanted_task(settings, task);
+	if (is_wanted) {
+		/* First: what a program was started with may be its context. */
+		process_id_of(task, state, state->start_ns);
+		owner = owner_of(task, state);
+		is_wanted = is_wanted_owner(settings, task, owner.context_id);
+	}
+	/* A marker counts for others too: what it labels may be wanted. */
+	if (is_wanted || is_marker_size(size))
+		look_up_file(file_of(task, regs->di), state, state->start_ns);
+	if (is_marker_size(size) && is_marker(state, text, size)) {
 		apply_marker(task, state, text, size, state->start_ns);
+		is_wanted = false;
+	}
+	if (!is_wanted) {
 		state->start_ns = 0;
 		return 0;
 	}
-	/* First: what a program was started with may be its context. */
-	process_id_of(task, state, state->start_ns);
-	owner = owner_of(task, state);
 	state->write_context_id = owner.context_id;
 	state->write_flags = owner.flags;
 	state->fd = regs->di;

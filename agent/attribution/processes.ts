@@ -26,12 +26,17 @@ export interface Process {
   /** The agent's and the daemon's own events are not recorded. */
   own: boolean;
   isKernelThread: boolean;
+  /** By its service and cgroup: otherwise only what a label says of its events counts. */
+  isWanted: boolean;
+  cgroupPath: string | undefined;
   pid: number;
   startNs: number;
 }
 
 export interface Processes {
   define(definition: ProcessDefinition): void;
+  /** What is wanted has changed. */
+  reconsider(): void;
   /** A process has begun to say what its service is called. */
   rename(pid: number, startNs: number, service: string): void;
   /** Never fails: a process whose definition was lost is of an unknown service. */
@@ -47,6 +52,10 @@ export interface ProcessesOptions {
   /** Of these numbers; a smaller one is asked for again. */
   oldestIds: { readonly name: number };
   isOwn(pid: number, uid: number): boolean;
+  /** Whether the events of a process are recorded; all are, unless told. */
+  wants?(process: { service: string; cgroupPath: string | undefined }): boolean;
+  /** Of a process whose events are not. */
+  onUnwanted?(pid: number, startNs: number): void;
   /** What it publishes itself, which goes before anything else. */
   publishedService?(pid: number, startNs: number): string | undefined;
   /** Of every process but the kernel's threads, once its service is known. */
@@ -54,13 +63,15 @@ export interface ProcessesOptions {
 }
 
 export function createProcesses(options: ProcessesOptions): Processes {
-  const { programs, programOfProcess, cgroups, intern, oldestIds, isOwn, publishedService, onDefined } = options;
+  const { programs, programOfProcess, cgroups, intern, oldestIds, isOwn, wants, publishedService, onDefined } = options;
   const processes = createReferenceTable<Process>(PROCESSES_MAX);
   const unknown: Process = {
     service: UNKNOWN_SERVICE,
     serviceId: intern(UNKNOWN_SERVICE),
     own: false,
     isKernelThread: false,
+    isWanted: true,
+    cgroupPath: undefined,
     pid: 0,
     startNs: 0,
   };
@@ -75,6 +86,11 @@ export function createProcesses(options: ProcessesOptions): Processes {
     return { isKernelThread, executable, args, environment, cgroupPath: cgroups.pathOf(cgroup_id, pid) };
   }
 
+  function consider(process: Process): void {
+    process.isWanted = wants?.(process) ?? true;
+    if (!process.isWanted && !process.isKernelThread) options.onUnwanted?.(process.pid, process.startNs);
+  }
+
   return {
     define(definition) {
       const { process_id, pid, start_ns: startNs, uid, kernel_thread } = definition;
@@ -83,14 +99,22 @@ export function createProcesses(options: ProcessesOptions): Processes {
       const published = isKernelThread ? undefined : publishedService?.(pid, startNs);
       const service = published ?? serviceNameOf(facts).name;
       const own = !isKernelThread && isOwn(pid, uid);
-      processes.set(process_id, { service, serviceId: intern(service), own, isKernelThread, pid, startNs });
+      const { cgroupPath } = facts;
+      const serviceId = intern(service);
+      const process = { service, serviceId, own, isKernelThread, isWanted: true, cgroupPath, pid, startNs };
+      consider(process);
+      processes.set(process_id, process);
       if (!isKernelThread) onDefined?.(definition, service, facts.executable);
+    },
+    reconsider() {
+      for (const process of processes.values()) consider(process);
     },
     rename(pid, startNs, service) {
       for (const process of processes.values()) {
         if (process.pid !== pid || process.startNs !== startNs) continue;
         process.service = service;
         process.serviceId = intern(service);
+        consider(process);
       }
     },
     of(processId) {

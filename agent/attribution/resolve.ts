@@ -1,11 +1,13 @@
 /** Fills the columns that refer to something: times, texts, processes, contexts, files, origins. */
 import { blockIo } from '../../bpf/schema/block_io.ts';
 import { type DecodedBlock, REFERENCE_FIELDS } from '../../bpf/schema/decoder.ts';
-import { ORIGIN_OFFSETS } from '../../bpf/schema/define.ts';
+import { ORIGIN_OFFSETS, ORIGIN_SIZE, ORIGINS_MAX } from '../../bpf/schema/define.ts';
 import type { Source } from '../../bpf/schema/kinds.ts';
 import {
+  CONTEXT_OFFSET,
   type Fill,
   type Filler,
+  FLAGS_OFFSET,
   fillFiles,
   fillOwners,
   fillServices,
@@ -13,6 +15,7 @@ import {
   fillTimes,
   PROCESS_OFFSET,
   type Tables,
+  TIMESTAMP_OFFSET,
   u64At,
 } from './fill.ts';
 import { blockIoOffset, fillOrigins, ORIGIN_COUNT_OFFSET } from './fill_origins.ts';
@@ -34,6 +37,8 @@ export interface Resolver {
   resolve(words: Uint32Array): void;
   /** Whether the record at `offset` is of one of the recorder's own processes, or carries what only that wrote. */
   isOwn(words: Uint32Array, offset: number): boolean;
+  /** Whether the record is of a process or a labelled service that is wanted, or carries what such a process wrote. */
+  isWanted(words: Uint32Array, offset: number, wantsService: (service: string) => boolean): boolean;
 }
 
 export function createResolver(decoded: DecodedBlock, tables: Tables): Resolver {
@@ -50,6 +55,21 @@ export function createResolver(decoded: DecodedBlock, tables: Tables): Resolver 
         if (eventType === 0) fill(words, recordOffsets, block.rowCount);
         else fill(words, typeRecordOffsets[eventType]!, block.typeCounts[eventType]!);
       }
+    },
+    isWanted(words, offset, wantsService) {
+      const { processes, contexts } = tables;
+      const flags = words[(offset + FLAGS_OFFSET) >>> 2]!;
+      const startNs = u64At(words, offset + TIMESTAMP_OFFSET);
+      const labelled = contexts.ownerAt(u64At(words, offset + CONTEXT_OFFSET), flags, startNs)?.service;
+      if (labelled) return wantsService(labelled);
+      if (processes.of(u64At(words, offset + PROCESS_OFFSET)).isWanted) return true;
+      if ((words[offset >>> 2]! & 0xffff) !== blockIo.id) return false;
+      const originCount = Math.min(words[(offset + ORIGIN_COUNT_OFFSET) >>> 2]!, ORIGINS_MAX);
+      for (let slot = 0; slot < originCount; slot++) {
+        const origin = offset + FIRST_ORIGIN_OFFSET + slot * ORIGIN_SIZE;
+        if (processes.of(u64At(words, origin)).isWanted) return true;
+      }
+      return false;
     },
     isOwn(words, offset) {
       const isProcessOwn = (at: number) => tables.processes.of(u64At(words, at)).own;

@@ -6,6 +6,8 @@ import { CGROUP_HIERARCHIES, type CgroupHierarchy } from '../attribution/cgroups
 import type { WatchProcess } from '../attribution/http_processes.ts';
 import type { ThreadLocal } from '../attribution/otel/thread_local.ts';
 import { AgentError } from '../errors.ts';
+import { createKernelFilter, type KernelFilter } from '../filter/kernel_filter.ts';
+import type { FilterSettings } from '../filter/settings.ts';
 import { applyLayers, type LayerName, type LayerState, layerStates } from './layers.ts';
 
 const BTF = '/sys/kernel/btf/vmlinux';
@@ -14,6 +16,7 @@ export interface Probes {
   readonly events: RingReader;
   readonly definitions: RingReader;
   readonly losses: BpfMap;
+  readonly filter: KernelFilter;
   /** Undefined when no records of threads are read. */
   readonly watchThreads: WatchThreads | undefined;
   /** Undefined when no requests are read. */
@@ -37,6 +40,8 @@ export interface ProbesOptions {
   cgroupHierarchy: CgroupHierarchy;
   /** Layers of attribution that are not wanted. */
   without?: readonly LayerName[] | undefined;
+  /** What is recorded: everything, unless told. */
+  settings?: FilterSettings;
   /** Bytes; a power of two. */
   eventRingBytes?: number | undefined;
 }
@@ -56,7 +61,7 @@ export function openProbes(options: ProbesOptions): Probes {
   }
 }
 
-function loadProbes({ agentPid, cgroupHierarchy, without = [], eventRingBytes }: ProbesOptions): Probes {
+function loadProbes({ agentPid, cgroupHierarchy, without = [], settings, eventRingBytes }: ProbesOptions): Probes {
   const object = BpfObject.open(bpfObjectPath());
   try {
     object.setReadOnly('agent_tgid', agentPid);
@@ -66,6 +71,13 @@ function loadProbes({ agentPid, cgroupHierarchy, without = [], eventRingBytes }:
     if (eventRingBytes !== undefined) object.setMaxEntries('events', eventRingBytes);
     object.load();
     const isOn = (layer: LayerName) => layers.some(({ name, on }) => name === layer && on);
+    const filter = createKernelFilter({
+      settings: object.map('filter_settings'),
+      pids: object.map('filter_pids'),
+      comms: object.map('filter_comms'),
+      processes: object.map('filter_processes'),
+    });
+    if (settings) filter.apply(settings);
     const attached = object.attach();
     const events = object.ring('events');
     const definitions = object.ring('definitions');
@@ -76,6 +88,7 @@ function loadProbes({ agentPid, cgroupHierarchy, without = [], eventRingBytes }:
       definitions,
       pendingBytes: () => events.pendingBytes() + definitions.pendingBytes(),
       losses: object.map('losses'),
+      filter,
       watchThreads: isOn('otel') ? watchThreadsIn(object.map('otel_processes')) : undefined,
       watchRequests: isOn('http') ? watchRequestsIn(object.map('http_processes')) : undefined,
       recursionMisses: () => object.programStats().reduce((sum, { recursionMisses }) => sum + recursionMisses, 0n),

@@ -18,6 +18,8 @@ import { createProcesses, type Processes } from '../attribution/processes.ts';
 import { createPrograms } from '../attribution/programs.ts';
 import { createResolver } from '../attribution/resolve.ts';
 import { serviceOfCgroup } from '../attribution/service_name/service_name.ts';
+import { asksForProcesses, type ProcessFacts, wantsProcess, wantsService } from '../filter/process_filter.ts';
+import type { FilterSettings } from '../filter/settings.ts';
 import type { WriterThread } from '../recording/writer_thread.ts';
 import { createDefinitionStream } from './definition_stream.ts';
 import { createLossCounters, type Loss } from './loss_counters.ts';
@@ -38,6 +40,8 @@ export interface Recorder {
    * the writer has no room: the ring keeps the events, and counts what it can not keep.
    */
   turn(): number | undefined;
+  /** What is recorded from now on. */
+  setFilter(settings: FilterSettings): void;
   /** Events recorded since the start. */
   readonly eventCount: number;
   /** Events and definitions lost since the start. */
@@ -60,7 +64,8 @@ export interface RecorderOptions {
 export function createRecorder(options: RecorderOptions): Recorder {
   const { probes, writer, clock } = options;
   const { oldestIds } = writer;
-  const { publishers, contexts, processes, programs, files, cgroupServiceId } = createTables(options);
+  const wanted: Wanted = { asks: false, service: () => true, process: () => true };
+  const { publishers, contexts, processes, programs, files, cgroupServiceId } = createTables(options, wanted);
   const definitions = createDefinitionStream(probes.definitions, { contexts, processes, programs, files });
   const decoder = createDecoder();
   const resolver = createResolver(decoder.decoded, {
@@ -75,7 +80,8 @@ export function createRecorder(options: RecorderOptions): Recorder {
   const kernelLosses = createLossCounters(probes.losses);
   const buffer = new Uint8Array(BUFFER_BYTES);
   const words = new Uint32Array(buffer.buffer);
-  const isKept = (record: Uint32Array, offset: number) => !resolver.isOwn(record, offset);
+  const isKept = (record: Uint32Array, offset: number) =>
+    !resolver.isOwn(record, offset) && (!wanted.asks || resolver.isWanted(record, offset, wanted.service));
   let recursionMisses = 0n;
   let lookedNs = clock.nowNs();
   let lookedBootNs = clock.bootNs();
@@ -128,6 +134,13 @@ export function createRecorder(options: RecorderOptions): Recorder {
       recordLosses([...losses, ...takeOwnLosses()]);
       return filled;
     },
+    setFilter(settings) {
+      wanted.asks = asksForProcesses(settings);
+      wanted.service = (service) => wantsService(settings, service);
+      wanted.process = (process) => wantsProcess(settings, process);
+      probes.filter.apply(settings);
+      processes.reconsider();
+    },
     get eventCount() {
       return eventCount;
     },
@@ -140,8 +153,18 @@ export function createRecorder(options: RecorderOptions): Recorder {
   };
 }
 
+interface Wanted {
+  /** Whether anything is not. */
+  asks: boolean;
+  service(service: string): boolean;
+  process(process: ProcessFacts): boolean;
+}
+
+/** A double does not hold every nanosecond behind 104 days. */
+const START_ROUNDING_NS = 1024;
+
 /** What events refer to. */
-function createTables({ probes, writer, clock, ...options }: RecorderOptions) {
+function createTables({ probes, writer, clock, ...options }: RecorderOptions, wanted: Wanted) {
   const { oldestIds, nameId } = writer;
   const { watchThreads, watchRequests } = probes;
   const onService = (pid: number, startNs: number, service: string) => processes.rename(pid, startNs, service);
@@ -164,6 +187,8 @@ function createTables({ probes, writer, clock, ...options }: RecorderOptions) {
     intern: nameId,
     oldestIds,
     isOwn: options.isOwnProcess,
+    wants: (process) => wanted.process(process),
+    onUnwanted: (pid, startNs) => probes.filter.dropProcess(pid, startNs + START_ROUNDING_NS),
     publishedService: (pid, startNs) => publishers?.serviceOf(pid, startNs),
     onDefined({ pid, start_ns }, service, executable) {
       publishers?.consider(pid, start_ns);

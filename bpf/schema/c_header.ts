@@ -14,6 +14,7 @@ import {
   THREAD_RECORD_SIZE,
 } from './definitions.ts';
 import { ENVIRONMENT_NAME_WORDS, ENVIRONMENT_NAMES } from './environment_names.ts';
+import { FILTER_FLAGS, FILTER_VERDICTS } from './filter.ts';
 import { EVENTS } from './index.ts';
 import { ORIGINS_MAX } from './kinds.ts';
 import { KERNEL_LOSS_CAUSES, LOSS_CAUSES_MAX, LOSS_TYPES_MAX } from './losses.ts';
@@ -34,6 +35,8 @@ export function cHeader(): string {
     ...CONTEXT_SCOPES,
     ...PROGRAM_FLAGS,
     ...FILE_FLAGS,
+    ...FILTER_FLAGS,
+    ...FILTER_VERDICTS,
     ...KERNEL_LOSS_CAUSES,
     LOSS_TYPES_MAX,
     LOSS_CAUSES_MAX,

@@ -39,7 +39,17 @@ function streamOf(...batches: readonly Uint8Array[]) {
     processes: {
       define: ({ process_id, program_id, pid, uid }) => told.push({ process_id, program_id, pid, uid }),
       rename: () => undefined,
-      of: () => ({ service: '', serviceId: 0, own: false, isKernelThread: false, pid: 0, startNs: 0 }),
+      reconsider: () => undefined,
+      of: () => ({
+        service: '',
+        serviceId: 0,
+        own: false,
+        isKernelThread: false,
+        isWanted: true,
+        cgroupPath: undefined,
+        pid: 0,
+        startNs: 0,
+      }),
     },
     programs: {
       define: ({ program_id, executable }, args, environment) =>

@@ -1,0 +1,60 @@
+/** `--only-labelled`, `--service` and the like: what an agent records. */
+import { type Command, Option } from 'commander';
+import { EVENTS } from '../../bpf/schema/index.ts';
+import { type FilterSettings, type FilterTexts, filterSettings, readFilterFile } from './settings.ts';
+
+export interface FilterFlags {
+  onlyLabelled?: boolean;
+  minDuration?: string;
+  eventType?: string[];
+  service?: string[];
+  exceptService?: string[];
+  cgroup?: string[];
+  exceptCgroup?: string[];
+  comm?: string[];
+  exceptComm?: string[];
+  pid?: string[];
+  exceptPid?: string[];
+  filterFile?: string;
+}
+
+const LISTS = {
+  service: ['names', 'services'],
+  cgroup: ['paths', 'cgroups and those below them'],
+  comm: ['names', 'command names'],
+  pid: ['pids', 'processes'],
+} as const;
+
+export function withFilterOptions(command: Command): Command {
+  command
+    .option('--only-labelled', 'record only events that have a transaction, a trace or a labelled service')
+    .option('--min-duration <duration>', 'record only events that take at least so long, such as 500us')
+    .addOption(new Option('--event-type <types...>', 'record only these').choices(EVENTS.map(({ name }) => name)));
+  for (const [name, [what, text]] of Object.entries(LISTS)) {
+    command.option(`--${name} <${what}...>`, `record only these ${text}`);
+    command.option(`--except-${name} <${what}...>`, `do not record these ${text}`);
+  }
+  return command.option(
+    '--filter-file <path>',
+    'the same in JSON, such as {"services": ["shop"], "min_duration": "1ms"}; read again at SIGHUP',
+  );
+}
+
+/** Throws AgentError. */
+export function filterOf(flags: FilterFlags): FilterSettings {
+  const texts: { [Key in keyof FilterTexts]: FilterTexts[Key] | undefined } = {
+    only_labelled: flags.onlyLabelled,
+    min_duration: flags.minDuration,
+    event_types: flags.eventType,
+    services: flags.service,
+    except_services: flags.exceptService,
+    cgroups: flags.cgroup,
+    except_cgroups: flags.exceptCgroup,
+    comms: flags.comm,
+    except_comms: flags.exceptComm,
+    pids: flags.pid,
+    except_pids: flags.exceptPid,
+  };
+  const given = Object.fromEntries(Object.entries(texts).filter(([, value]) => value !== undefined)) as FilterTexts;
+  return filterSettings({ ...given, ...(flags.filterFile === undefined ? {} : readFilterFile(flags.filterFile)) });
+}

@@ -1,0 +1,30 @@
+/** Whether a process's events are recorded, by its service and its cgroup. */
+import type { FilterSettings, List } from './settings.ts';
+
+export interface ProcessFacts {
+  service: string;
+  cgroupPath: string | undefined;
+}
+
+export function wantsProcess({ services, cgroups }: FilterSettings, { service, cgroupPath }: ProcessFacts): boolean {
+  return passes(services, (name) => name === service) && passes(cgroups, (path) => isInside(cgroupPath, path));
+}
+
+export function wantsService({ services }: FilterSettings, service: string): boolean {
+  return passes(services, (name) => name === service);
+}
+
+/** Whether any process can fail: otherwise nobody needs to ask. */
+export function asksForProcesses({ services, cgroups }: FilterSettings): boolean {
+  return [services, cgroups].some(({ only, except }) => only.size > 0 || except.size > 0);
+}
+
+function passes({ only, except }: List, matches: (item: string) => boolean): boolean {
+  return ![...except].some(matches) && (only.size === 0 || [...only].some(matches));
+}
+
+/** In the cgroup or in one below it. */
+function isInside(path: string | undefined, cgroup: string): boolean {
+  const folder = cgroup.replace(/\/*$/, '/');
+  return path !== undefined && `${path.replace(/\/*$/, '/')}`.startsWith(folder);
+}

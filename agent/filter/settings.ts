@@ -1,0 +1,96 @@
+/** What an operator wants recorded: by flags, by a file that can change while the agent runs, or both. */
+import { readFileSync } from 'node:fs';
+import { EVENTS, type EventType } from '../../bpf/schema/index.ts';
+import { AgentError } from '../errors.ts';
+import { parseDuration } from '../recording/duration.ts';
+
+/** Lists: with `only` nothing else is recorded, `except` goes before it. */
+export const LISTS = ['pids', 'comms', 'services', 'cgroups'] as const;
+
+export type ListName = (typeof LISTS)[number];
+
+export interface List {
+  only: ReadonlySet<string>;
+  except: ReadonlySet<string>;
+}
+
+export interface FilterSettings extends Readonly<Record<ListName, List>> {
+  onlyLabelled: boolean;
+  minDurationNs: bigint;
+  eventTypes: ReadonlySet<EventType>;
+}
+
+/** The keys of the file, and of the flags. */
+export interface FilterTexts {
+  only_labelled?: boolean;
+  min_duration?: string;
+  event_types?: readonly string[];
+  pids?: readonly string[];
+  except_pids?: readonly string[];
+  comms?: readonly string[];
+  except_comms?: readonly string[];
+  services?: readonly string[];
+  except_services?: readonly string[];
+  cgroups?: readonly string[];
+  except_cgroups?: readonly string[];
+}
+
+const LIST_KEYS: ReadonlySet<string> = new Set(['event_types', ...LISTS, ...LISTS.map((name) => `except_${name}`)]);
+
+/** Throws AgentError: it says what to write instead. */
+export function filterSettings(texts: FilterTexts): FilterSettings {
+  const known = EVENTS.map(({ name }) => name);
+  for (const name of texts.event_types ?? []) {
+    if (!known.some((type) => type === name)) throw wrong('event_types', name, `one of ${known.join(', ')}`);
+  }
+  const minDurationNs = texts.min_duration === undefined ? 0n : parseDuration(texts.min_duration);
+  if (minDurationNs === undefined) throw wrong('min_duration', texts.min_duration!, 'a duration such as 500us or 2ms');
+  const lists = Object.fromEntries(LISTS.map((name) => [name, listOf(texts, name)])) as Record<ListName, List>;
+  for (const pid of [...lists.pids.only, ...lists.pids.except]) {
+    if (!/^[1-9]\d{0,6}$/.test(pid)) throw wrong('pids', pid, 'the number of a process');
+  }
+  const eventTypes = new Set(texts.event_types?.length ? (texts.event_types as EventType[]) : known);
+  return { ...lists, onlyLabelled: texts.only_labelled ?? false, minDurationNs, eventTypes };
+}
+
+function listOf(texts: FilterTexts, name: ListName): List {
+  return { only: new Set(texts[name]), except: new Set(texts[`except_${name}`]) };
+}
+
+function wrong(key: string, value: string, expected: string): AgentError {
+  return new AgentError(`the filter's ${key} can not be ${JSON.stringify(value)}: give ${expected}`);
+}
+
+/** JSON: an object of the keys above. What it says goes before the flags. Throws AgentError. */
+export function readFilterFile(path: string): FilterTexts {
+  const read = readJson(path);
+  if (typeof read !== 'object' || read === null || Array.isArray(read)) throw new AgentError(`${path} holds no object`);
+  for (const [key, value] of Object.entries(read)) {
+    const expected = expectedOf(key, value);
+    if (expected) throw new AgentError(`${path}: ${key} is ${JSON.stringify(value)}: give ${expected}`);
+  }
+  const { pids, except_pids, ...rest } = read as FilterTexts;
+  return {
+    ...rest,
+    ...(pids && { pids: pids.map(String) }),
+    ...(except_pids && { except_pids: except_pids.map(String) }),
+  };
+}
+
+function readJson(path: string): unknown {
+  try {
+    return JSON.parse(readFileSync(path, 'utf8'));
+  } catch (error) {
+    throw new AgentError(`the filter file ${path} can not be read: ${(error as Error).message}`);
+  }
+}
+
+/** Undefined when it is right. */
+function expectedOf(key: string, value: unknown): string | undefined {
+  if (key === 'only_labelled') return typeof value === 'boolean' ? undefined : 'true or false';
+  if (key === 'min_duration') return typeof value === 'string' ? undefined : 'a text such as "2ms"';
+  if (!LIST_KEYS.has(key)) return `one of the keys ${['only_labelled', 'min_duration', ...LIST_KEYS].join(', ')}`;
+  const kind = key.endsWith('pids') ? 'number' : 'string';
+  const isList = Array.isArray(value) && value.every((item) => typeof item === kind);
+  return isList ? undefined : `a list of ${kind === 'number' ? 'numbers' : 'texts'}`;
+}

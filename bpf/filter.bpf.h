@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* What is recorded at all. The agent changes it while the programs run: agent/filter/kernel_filter.ts. */
+#ifndef KREPLAY_FILTER_BPF_H
+#define KREPLAY_FILTER_BPF_H
+
+#include "kreplay.bpf.h"
+
+struct filter_settings {
+	__u64 min_duration_ns;
+	/* A bit for each type that is not wanted. */
+	__u32 event_types_off;
+	/* FILTER_* bits. */
+	__u32 flags;
+};
+
+struct filter_settings_map {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct filter_settings);
+};
+
+struct filter_pid_map {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, __u32);
+	__type(value, __u8);
+};
+
+struct filter_comm {
+	__u64 words[2];
+};
+
+struct filter_comm_map {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1024);
+	__type(key, struct filter_comm);
+	__type(value, __u8);
+};
+
+struct filter_process_map {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 4096);
+	__type(key, __u32);
+	__type(value, __u64);
+};
+
+extern struct filter_settings_map filter_settings SEC(".maps");
+extern struct filter_pid_map filter_pids SEC(".maps");
+extern struct filter_comm_map filter_comms SEC(".maps");
+/* Processes whose unlabelled events are not wanted, and when each had started by. */
+extern struct filter_process_map filter_processes SEC(".maps");
+
+static __always_inline struct filter_settings *filter(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&filter_settings, &zero);
+}
+
+static __always_inline bool has_type(const struct filter_settings *filter, __u32 event_type)
+{
+	return !(filter->event_types_off & 1u << event_type);
+}
+
+static __always_inline bool passes_list(const __u8 *verdict, bool only)
+{
+	return verdict ? *verdict == FILTER_ONLY : !only;
+}
+
+static __always_inline bool is_wanted_task(const struct filter_settings *filter, struct task_struct *task)
+{
+	__u32 tgid = task->tgid;
+
+	if (filter->flags & FILTER_PIDS &&
+	    !passes_list(bpf_map_lookup_elem(&filter_pids, &tgid), filter->flags & FILTER_ONLY_PIDS))
+		return false;
+	if (filter->flags & FILTER_COMMS) {
+		struct filter_comm comm;
+
+		copy_comm((char *)&comm, task);
+		return passes_list(bpf_map_lookup_elem(&filter_comms, &comm), filter->flags & FILTER_ONLY_COMMS);
+	}
+	return true;
+}
+
+/* An event of nobody, of a process whose service or cgroup is not wanted, or of nobody at all when only others are. */
+static __always_inline bool is_wanted_owner(const struct filter_settings *filter, struct task_struct *task,
+					    __u64 context_id)
+{
+	__u32 tgid = task->tgid;
+	__u64 *started_ns;
+
+	if (context_id)
+		return true;
+	if (filter->flags & FILTER_ONLY_LABELLED)
+		return false;
+	if (!(filter->flags & FILTER_PROCESSES))
+		return true;
+	started_ns = bpf_map_lookup_elem(&filter_processes, &tgid);
+	return !started_ns || task->group_leader->start_boottime > *started_ns;
+}
+
+#endif

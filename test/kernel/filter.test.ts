@@ -1,0 +1,98 @@
+/** Only what is asked for is recorded, markers count all the same, and a filter changes while the agent runs. */
+import { writeFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { bash } from './programs.ts';
+import { type Agent, readRecording, record, removeRecordings, startAgent, temporaryFolder } from './recorded_run.ts';
+
+let folder: string;
+
+beforeEach(() => {
+  folder = temporaryFolder();
+});
+
+afterAll(removeRecordings);
+
+/** Each writes a line to a file of its name: a shell, a program, one that is slow, a service, a labelled shell. */
+const WORKLOAD = `
+  cd "$folder"
+  echo x > shell
+  /bin/echo x > program
+  OTEL_SERVICE_NAME=shop /bin/echo x > shop
+  (exec -a renamed bash -c 'echo x > renamed')
+  bash -c 'echo "KREPLAY1 txn=a" > /dev/null; echo x > labelled; /bin/echo x > labelled-child'
+  head -c 30000000 /dev/zero > large`;
+
+/** Names of the files whose writes were recorded. */
+async function recordedWith(...flags: string[]): Promise<string[]> {
+  const recorded = await record(() => void bash(WORKLOAD, { env: { ...process.env, folder } }), flags);
+  const files = recorded.writes().map(({ file }) => file!);
+  const names = files.filter((file) => file?.startsWith(`${folder}/`)).map((file) => basename(file));
+  return [...new Set(names)].sort();
+}
+
+const ALL = ['labelled', 'labelled-child', 'large', 'program', 'renamed', 'shell', 'shop'];
+const but = (...names: string[]) => ALL.filter((name) => !names.includes(name));
+
+test.each<[string[], string[]]>([
+  [[], ALL],
+  [['--only-labelled'], ['labelled', 'labelled-child']],
+  [
+    ['--comm', 'echo'],
+    ['labelled-child', 'program', 'shop'],
+  ],
+  [['--except-comm', 'echo'], but('labelled-child', 'program', 'shop')],
+  [['--service', 'shop'], ['shop']],
+  [['--except-service', 'shop', 'head'], but('shop', 'large')],
+  [['--event-type', 'block_io'], []],
+  [['--except-pid', String(process.pid)], ALL],
+  [['--pid', String(process.pid)], []],
+  [['--cgroup', '/nowhere'], []],
+  [['--cgroup', '/'], ALL],
+  [['--except-cgroup', '/'], []],
+  [['--comm', 'echo', '--only-labelled'], ['labelled-child']],
+])('%j records %j', async (flags, names) => {
+  expect(await recordedWith(...flags)).toEqual(names);
+});
+
+test('short events are left out', async () => {
+  const recorded = await record(
+    () => void bash('for i in $(seq 1000); do echo x; done > "$folder/short"', { env: { ...process.env, folder } }),
+    ['--min-duration', '1s'],
+  );
+  expect(recorded.events()).toEqual([]);
+});
+
+/** Waits for what the agent says. */
+async function reload(agent: Agent): Promise<string> {
+  const said = new Promise<string>((resolve) => agent.process.stderr!.once('data', (text) => resolve(String(text))));
+  agent.process.kill('SIGHUP');
+  return said;
+}
+
+test('a filter file is read again at SIGHUP, and a wrong one changes nothing', async () => {
+  const file = join(folder, 'filter.json');
+  writeFileSync(file, '{"comms": ["none"]}');
+  const dataFolder = join(folder, 'data');
+  const agent = await startAgent(dataFolder, ['--filter-file', file]);
+  const write = (name: string) => bash(`echo x > ${folder}/${name}`);
+  write('before');
+  writeFileSync(file, '{"except_comms": ["none"]}');
+  expect(await reload(agent)).toContain('the filter was read again');
+  write('after');
+  writeFileSync(file, '{"comm": []}');
+  expect(await reload(agent)).toMatch(/the filter stays as it is: .*comm is \[\]: give one of the keys/);
+  write('wrong');
+  writeFileSync(file, '{"services": ["shop"]}');
+  await reload(agent);
+  write('unserved');
+  await sleep(300);
+  write('unserved-again');
+  bash(`OTEL_SERVICE_NAME=shop /bin/echo x > ${folder}/served`);
+  await agent.stop();
+  const files = readRecording(dataFolder)
+    .writes()
+    .map(({ file }) => file!);
+  const written = files.filter((path) => path?.startsWith(folder)).map((path) => basename(path));
+  expect(written.filter((name) => name !== 'filter.json')).toEqual(['after', 'wrong', 'served']);
+});
