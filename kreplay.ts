@@ -9,6 +9,7 @@ const COMMANDS: Record<string, () => Promise<Command>> = {
   up: async () => (await import('./agent/up.ts')).upCommand(),
   agent: async () => (await import('./agent/command.ts')).agentCommand(),
   daemon: async () => (await import('./daemon/command.ts')).daemonCommand(),
+  doctor: async () => (await import('./agent/doctor.ts')).doctorCommand(),
   exec: async () => (await import('./agent/exec.ts')).execCommand(),
   events: async () => (await import('./daemon/commands/events.ts')).eventsCommand(),
   pin: async () => (await import('./daemon/commands/pin.ts')).pinCommand(),

@@ -10,7 +10,7 @@ import { createKernelFilter, type KernelFilter } from '../filter/kernel_filter.t
 import type { FilterSettings } from '../filter/settings.ts';
 import { applyLayers, type LayerName, type LayerState, layerStates } from './layers.ts';
 
-const BTF = '/sys/kernel/btf/vmlinux';
+export const BTF = '/sys/kernel/btf/vmlinux';
 
 export interface Probes {
   readonly events: RingReader;
@@ -51,9 +51,27 @@ const LOAD_ATTEMPTS = 5;
 
 export function openProbes(options: ProbesOptions): Probes {
   checkHost();
+  return loading(() => loadProbes(options));
+}
+
+/** Whether the programs load here; attaches nothing. Throws AgentError when they do not. */
+export function tryPrograms(layers: readonly LayerState[]): void {
+  checkHost();
+  loading(() => {
+    const object = BpfObject.open(bpfObjectPath());
+    try {
+      applyLayers(object, layers);
+      object.load();
+    } finally {
+      object.close();
+    }
+  });
+}
+
+function loading<Result>(load: () => Result): Result {
   for (let attempt = 1; ; attempt++) {
     try {
-      return loadProbes(options);
+      return load();
     } catch (error) {
       const interrupted = error instanceof BpfError && error.code === 'EAGAIN';
       if (!interrupted || attempt === LOAD_ATTEMPTS) throw explained(error);
