@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
 import { findCgroups } from './attribution/cgroups.ts';
 import { createOwnProcessCheck } from './attribution/processes.ts';
+import type { ServiceRule } from './attribution/service_name/rules.ts';
 import type { LayerName, LayerState } from './capture/layers.ts';
 import { openProbes, type Probes } from './capture/probes.ts';
 import { createRecorder, type Recorder } from './capture/recorder.ts';
@@ -49,6 +50,8 @@ export interface AgentOptions {
   ringBytes?: number | undefined;
   /** Whether any user may name the service of its own events, not only root and the agent's user. */
   trustAllServices?: boolean | undefined;
+  /** Names that go before those that a host tells of itself. */
+  serviceRules?: readonly ServiceRule[] | undefined;
   /** Services whose HTTP/1 requests are looked at for a `traceparent`; `*`: all. */
   httpServices?: readonly string[] | undefined;
   /** Layers of attribution that are not wanted. */
@@ -109,6 +112,7 @@ export async function runAgent(options: AgentOptions): Promise<AgentTotals> {
       writer,
       clock,
       cgroups,
+      serviceRules: options.serviceRules,
       httpServices: options.httpServices,
       isOwnProcess: createOwnProcessCheck(process.argv[1] ?? '', ownUid),
       trustsService: (uid) => options.trustAllServices === true || uid === 0 || uid === ownUid,

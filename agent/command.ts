@@ -5,6 +5,7 @@ import { LAYERS, type LayerName } from './capture/layers.ts';
 import { endingSignal } from './ending.ts';
 import { type FilterFlags, filterOf, withFilterOptions } from './filter/options.ts';
 import { type RetentionFlags, withRetentionOptions } from './retention_options.ts';
+import { readServiceRules } from './service_rules.ts';
 
 interface AgentFlags extends RetentionFlags, FilterFlags {
   data: string;
@@ -13,6 +14,7 @@ interface AgentFlags extends RetentionFlags, FilterFlags {
   trustServices: boolean;
   without?: LayerName[];
   httpServices?: string[];
+  serviceRules?: string;
 }
 
 const RING_MIB_DEFAULT = 16;
@@ -43,6 +45,7 @@ export function agentCommand(): Command {
       'believe any user who names a service in a marker line, not only root and the own user',
       false,
     )
+    .option('--service-rules <path>', 'names of services by executable, arguments or cgroup, in JSON: see README')
     .option(
       '--http-services <names...>',
       "services whose HTTP/1 requests are looked at for a W3C traceparent, '*' for all: only where a thread serves one request at a time",
@@ -56,7 +59,7 @@ export function agentCommand(): Command {
 }
 
 async function record(flags: AgentFlags): Promise<void> {
-  const { data, node, ringSize, trustServices, without, httpServices } = flags;
+  const { data, node, ringSize, trustServices, without, httpServices, serviceRules } = flags;
   const totals = await runAgent({
     dataFolder: data,
     node,
@@ -64,6 +67,7 @@ async function record(flags: AgentFlags): Promise<void> {
     trustAllServices: trustServices,
     without,
     httpServices,
+    serviceRules: serviceRules === undefined ? undefined : readServiceRules(serviceRules),
     filter: () => filterOf(flags),
     retention: flags,
     signal: endingSignal(),

@@ -107,8 +107,8 @@ export function sourceOf(flags: number): number {
   return flags & INHERITED_FLAGS ? SOURCE_INHERITED : SOURCE_MARKER;
 }
 
-/** Runs after fillServices: a context that names a service wins over the process. */
-export const fillOwners: Filler = ({ layout, columns }, { block }, { contexts }) => {
+/** Runs after fillServices: a context that names a service wins over the process, unless an operator named that. */
+export const fillOwners: Filler = ({ layout, columns }, { block }, { contexts, processes }) => {
   const [ids, sources, qualities] = columns.map(({ name }) => block.columns.get(name)!) as [
     ColumnArray,
     ColumnArray,
@@ -134,7 +134,9 @@ export const fillOwners: Filler = ({ layout, columns }, { block }, { contexts })
       ids[i] = owner ? owner.contextId : 0;
       sources[i] = owner ? sourceOf(flags) : SOURCE_NONE;
       qualities[i] = !owner ? QUALITY_NONE : inherited ? QUALITY_INHERITED : QUALITY_EXACT;
-      if (owner?.service) services[i] = owner.serviceId;
+      if (owner?.service && !processes.of(u64At(words, record + PROCESS_OFFSET)).isNamedByRule) {
+        services[i] = owner.serviceId;
+      }
     }
   };
 };

@@ -66,7 +66,8 @@ export const fillOrigins: Filler = ({ layout, columns }, decoded, { contexts, pr
         const flags = words[(origin + ORIGIN_OFFSETS.flags) >>> 2]!;
         const timeNs = u64At(words, origin + ORIGIN_OFFSETS.time_ns);
         const owner = contexts.ownerAt(u64At(words, origin + ORIGIN_OFFSETS.context_id), flags, timeNs);
-        slot.services[i] = owner?.service ? owner.serviceId : processes.of(processId).serviceId;
+        const process = processes.of(processId);
+        slot.services[i] = owner?.service && !process.isNamedByRule ? owner.serviceId : process.serviceId;
         slot.contexts[i] = owner ? owner.contextId : 0;
         if (slot.contexts[i] !== first!.contexts[i]) isShared = true;
         if (slot.services[i] !== first!.services[i]) isOneService = false;

@@ -4,6 +4,7 @@ import { basename } from 'node:path';
 import type { Cgroups } from './cgroups.ts';
 import type { Program, Programs } from './programs.ts';
 import { createReferenceTable } from './reference_table.ts';
+import { type ServiceRule, serviceByRule } from './service_name/rules.ts';
 import { type ProcessFacts, serviceNameOf } from './service_name/service_name.ts';
 
 const PROCESSES_MAX = 1 << 15;
@@ -29,6 +30,7 @@ export interface Process {
   /** By its service and cgroup: otherwise only what a label says of its events counts. */
   isWanted: boolean;
   cgroupPath: string | undefined;
+  isNamedByRule: boolean;
   pid: number;
   startNs: number;
 }
@@ -56,14 +58,27 @@ export interface ProcessesOptions {
   wants?(process: { service: string; cgroupPath: string | undefined }): boolean;
   /** Of a process whose events are not. */
   onUnwanted?(pid: number, startNs: number): void;
-  /** What it publishes itself, which goes before anything else. */
+  /** Names that an operator gives, which go before anything else. */
+  rules?: readonly ServiceRule[] | undefined;
+  /** What it publishes itself. */
   publishedService?(pid: number, startNs: number): string | undefined;
   /** Of every process but the kernel's threads, once its service is known. */
   onDefined?(definition: ProcessDefinition, service: string, executable: string): void;
 }
 
 export function createProcesses(options: ProcessesOptions): Processes {
-  const { programs, programOfProcess, cgroups, intern, oldestIds, isOwn, wants, publishedService, onDefined } = options;
+  const {
+    programs,
+    programOfProcess,
+    cgroups,
+    intern,
+    oldestIds,
+    isOwn,
+    wants,
+    rules = [],
+    publishedService,
+    onDefined,
+  } = options;
   const processes = createReferenceTable<Process>(PROCESSES_MAX);
   const unknown: Process = {
     service: UNKNOWN_SERVICE,
@@ -72,6 +87,7 @@ export function createProcesses(options: ProcessesOptions): Processes {
     isKernelThread: false,
     isWanted: true,
     cgroupPath: undefined,
+    isNamedByRule: false,
     pid: 0,
     startNs: 0,
   };
@@ -86,6 +102,11 @@ export function createProcesses(options: ProcessesOptions): Processes {
     return { isKernelThread, executable, args, environment, cgroupPath: cgroups.pathOf(cgroup_id, pid) };
   }
 
+  function serviceOf(facts: ProcessFacts, pid: number, startNs: number): string {
+    const known = facts.isKernelThread ? undefined : (serviceByRule(rules, facts) ?? publishedService?.(pid, startNs));
+    return known ?? serviceNameOf(facts).name;
+  }
+
   function consider(process: Process): void {
     process.isWanted = wants?.(process) ?? true;
     if (!process.isWanted && !process.isKernelThread) options.onUnwanted?.(process.pid, process.startNs);
@@ -96,12 +117,22 @@ export function createProcesses(options: ProcessesOptions): Processes {
       const { process_id, pid, start_ns: startNs, uid, kernel_thread } = definition;
       const facts = factsOf(definition);
       const isKernelThread = kernel_thread !== 0;
-      const published = isKernelThread ? undefined : publishedService?.(pid, startNs);
-      const service = published ?? serviceNameOf(facts).name;
+      const service = serviceOf(facts, pid, startNs);
       const own = !isKernelThread && isOwn(pid, uid);
       const { cgroupPath } = facts;
       const serviceId = intern(service);
-      const process = { service, serviceId, own, isKernelThread, isWanted: true, cgroupPath, pid, startNs };
+      const isNamedByRule = !isKernelThread && serviceByRule(rules, facts) !== undefined;
+      const process = {
+        service,
+        serviceId,
+        own,
+        isKernelThread,
+        isWanted: true,
+        cgroupPath,
+        isNamedByRule,
+        pid,
+        startNs,
+      };
       consider(process);
       processes.set(process_id, process);
       if (!isKernelThread) onDefined?.(definition, service, facts.executable);
@@ -111,7 +142,7 @@ export function createProcesses(options: ProcessesOptions): Processes {
     },
     rename(pid, startNs, service) {
       for (const process of processes.values()) {
-        if (process.pid !== pid || process.startNs !== startNs) continue;
+        if (process.pid !== pid || process.startNs !== startNs || process.isNamedByRule) continue;
         process.service = service;
         process.serviceId = intern(service);
         consider(process);

@@ -17,6 +17,7 @@ import { programOfProcess } from '../attribution/proc_program.ts';
 import { createProcesses, type Processes } from '../attribution/processes.ts';
 import { createPrograms } from '../attribution/programs.ts';
 import { createResolver } from '../attribution/resolve.ts';
+import type { ServiceRule } from '../attribution/service_name/rules.ts';
 import { serviceOfCgroup } from '../attribution/service_name/service_name.ts';
 import { asksForProcesses, type ProcessFacts, wantsProcess, wantsService } from '../filter/process_filter.ts';
 import type { FilterSettings } from '../filter/settings.ts';
@@ -55,6 +56,7 @@ export interface RecorderOptions {
   writer: Omit<WriterThread, 'flush' | 'close'>;
   clock: WallClock;
   cgroups: CgroupSource;
+  serviceRules?: readonly ServiceRule[] | undefined;
   /** Whose requests are read. */
   httpServices?: readonly string[] | undefined;
   isOwnProcess(pid: number, uid: number): boolean;
@@ -189,6 +191,7 @@ function createTables({ probes, writer, clock, ...options }: RecorderOptions, wa
     isOwn: options.isOwnProcess,
     wants: (process) => wanted.process(process),
     onUnwanted: (pid, startNs) => probes.filter.dropProcess(pid, startNs + START_ROUNDING_NS),
+    rules: options.serviceRules,
     publishedService: (pid, startNs) => publishers?.serviceOf(pid, startNs),
     onDefined({ pid, start_ns }, service, executable) {
       publishers?.consider(pid, start_ns);

@@ -47,6 +47,7 @@ function streamOf(...batches: readonly Uint8Array[]) {
         isKernelThread: false,
         isWanted: true,
         cgroupPath: undefined,
+        isNamedByRule: false,
         pid: 0,
         startNs: 0,
       }),

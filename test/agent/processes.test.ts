@@ -6,11 +6,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createOwnProcessCheck, createProcesses, type ProcessDefinition } from '../../agent/attribution/processes.ts';
 import { createPrograms, type Program } from '../../agent/attribution/programs.ts';
+import type { ServiceRule } from '../../agent/attribution/service_name/rules.ts';
 import { PROGRAM_FLAGS } from '../../bpf/schema/definitions.ts';
 import { processDefinition } from './attributed.ts';
 import { createNames } from './names.ts';
 
-function createTables(isOwn: (pid: number, uid: number) => boolean = () => false) {
+function createTables(isOwn: (pid: number, uid: number) => boolean = () => false, rules: readonly ServiceRule[] = []) {
   const names = createNames();
   const oldestIds = { name: 1 };
   const programs = createPrograms();
@@ -26,6 +27,7 @@ function createTables(isOwn: (pid: number, uid: number) => boolean = () => false
     intern: names.intern,
     oldestIds,
     isOwn,
+    rules,
   });
   return { names, oldestIds, programs, proc, processes };
 }
@@ -70,6 +72,18 @@ describe('service', () => {
     expect(serviceOf({ program_id: PROGRAM }, { proc: inProc })).toBe('pay');
     expect(serviceOf({ kernel_thread: 1 }, { proc: inProc })).toBe('kernel');
   });
+});
+
+test('what an operator says goes before all, and stays when the process publishes another name', () => {
+  const { names, programs, processes } = createTables(undefined, [{ service: 'pay', executable: /^python/ }]);
+  programs.define({ program_id: PROGRAM, flags: 0, executable: 'python3' }, '', 'OTEL_SERVICE_NAME=x\0');
+  programs.define({ program_id: PROGRAM + 1, flags: 0, executable: 'java' }, '', 'OTEL_SERVICE_NAME=x\0');
+  processes.define(processDefinition({ process_id: 256, program_id: PROGRAM, pid: 10 }));
+  processes.define(processDefinition({ process_id: 512, program_id: PROGRAM + 1, pid: 11 }));
+  const services = () => [256, 512].map((id) => names.text(processes.of(id).serviceId));
+  expect(services()).toEqual(['pay', 'x']);
+  for (const pid of [10, 11]) processes.rename(pid, 0, 'published');
+  expect(services()).toEqual(['pay', 'published']);
 });
 
 test('a number that has become too old for the recording is asked for again', () => {
