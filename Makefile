@@ -18,15 +18,16 @@ ZSTD_A = $(wildcard /usr/lib/x86_64-linux-gnu/libzstd.a)
 COLUMNS_CXXFLAGS := -std=c++20 -O3 -fPIC -fvisibility=hidden -fno-exceptions -Wall -Wextra -DNAPI_VERSION=9 \
 	-DNAPI_DISABLE_CPP_EXCEPTIONS -DNODE_API_SWALLOW_UNTHROWABLE_EXCEPTIONS -DNODE_GYP_MODULE_NAME=columns \
 	-isystem node_modules/node-addon-api -isystem node_modules/node-api-headers/include
-C_SOURCES = $(wildcard bpf/*.bpf.[ch] native/src/*.cc native/src/*.h native/src/*.c $(COLUMNS)/*.cc $(COLUMNS)/*.h test/*/*.c test/agent/otel/*.[ch])
+C_SOURCES = $(wildcard bpf/*.bpf.[ch] native/src/*.cc native/src/*.h native/src/*.c $(COLUMNS)/*.cc $(COLUMNS)/*.h test/*/*.c test/*/*/*.[ch])
 
 # Debian packages, each beside a command or file that shows that it is there.
 BUILD_PACKAGES := clang:/usr/bin/clang g++:/usr/bin/g++ bpftool:/usr/sbin/bpftool \
 	libbpf-dev:/usr/include/bpf/libbpf.h libelf-dev:/usr/include/libelf.h libzstd-dev:/usr/include/zstd.h \
 	zlib1g-dev:/usr/include/zlib.h
 TEST_PACKAGES := bpftrace:/usr/bin/bpftrace btrfs-progs:/sbin/mkfs.btrfs curl:/usr/bin/curl e2fsprogs:/sbin/mkfs.ext4 \
-	fio:/usr/bin/fio jq:/usr/bin/jq \
-	mount:/bin/mount procps:/usr/bin/pgrep protobuf-compiler:/usr/bin/protoc python3:/usr/bin/python3 \
+	default-jdk-headless:/usr/bin/javac fio:/usr/bin/fio golang-go:/usr/bin/go jq:/usr/bin/jq \
+	mount:/bin/mount php-cli:/usr/bin/php procps:/usr/bin/pgrep protobuf-compiler:/usr/bin/protoc python3:/usr/bin/python3 \
+	ruby:/usr/bin/ruby rustc:/usr/bin/rustc \
 	sqlite3:/usr/bin/sqlite3 strace:/usr/bin/strace xfsprogs:/sbin/mkfs.xfs
 LINT_PACKAGES := clang-format:/usr/bin/clang-format
 BENCH_PACKAGES := bpftrace:/usr/bin/bpftrace linux-perf:/usr/bin/perf

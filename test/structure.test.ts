@@ -105,6 +105,7 @@ const WALLS: Record<string, readonly string[]> = {
   native: ['native', 'node:'],
   agent: ['agent', 'bpf/schema', 'libbpf-ts', 'commander', 'node:'],
   'agent/attribution': ['agent/attribution', 'bpf/schema', 'node:'],
+  'agent/mark': ['agent/mark', 'agent/attribution/marker.ts', 'node:'],
   'agent/recording': ['agent/recording', 'bpf/schema', 'better-sqlite3', 'node:'],
   daemon: [
     ...['daemon', 'bpf/schema', 'agent/recording'],

@@ -41,12 +41,13 @@ async function writeEverywhere(name: string): Promise<void> {
   await later(process.nextTick);
   await later(queueMicrotask);
   const inner = `${name}-inner`;
-  const started = transaction(inner, async () => {
+  const writeInner = async () => {
     for (let i = 0; i < 5; i++) {
       appendFileSync(join(folder, inner), `${inner}\n`);
       await sleep(i % 2);
     }
-  });
+  };
+  const started = transaction(inner, writeInner, { traceId: '4bf92f3577b34da6a3ce929d0e0e4736', service: 'inner' });
   say();
   await started;
   say();

@@ -1,0 +1,217 @@
+/**
+ * Which transaction the thread works for, told to the kernel at every change.
+ *
+ *                    callback of A        callback of nobody
+ *   hook             before    after      before       after
+ *   marker written   A         end        -            -
+ *
+ * AsyncLocalStorage knows whose a callback is, await's continuations included, but tells nobody that it changed; a hook
+ * on every callback does. Behind a callback the thread gets back what it had in front of it: libuv itself writes as
+ * well, the rest of a response for instance, and that is nobody's.
+ */
+import { AsyncLocalStorage, AsyncResource, createHook, executionAsyncResource } from 'node:async_hooks';
+import type { MarkerOutput } from './marker_output.ts';
+
+const END = 'KREPLAY1 end\n';
+
+export interface Transaction {
+  /** Runs `fn`, and whatever it starts, in the transaction. */
+  run<T>(fn: () => T): T;
+  /** What still runs in it belongs to the transaction around it, from its next callback on. */
+  close(): void;
+}
+
+export interface Transactions {
+  /** `line` is the marker line, LF included. */
+  open(line: string): Transaction;
+}
+
+interface Owner extends Transaction {
+  line: string;
+  open: boolean;
+  around: Owner | undefined;
+}
+
+interface Scope {
+  asyncId: number;
+  kind: 'promise' | 'sweep' | 'other';
+  /** Who had the thread when it began. */
+  outside: Owner | undefined;
+}
+
+/** A thread needs one of them: it has one label. */
+export function createTransactions(write: MarkerOutput): Transactions {
+  const storage = new AsyncLocalStorage<Owner>();
+  const hook = createHook({ before: harmless(enter), after: harmless(leave) });
+  /** Callbacks that run now, each inside the one before. */
+  const scopes: Scope[] = [];
+  let openCount = 0;
+  let running: Owner | undefined;
+  /** Undefined: a marker could not be written. */
+  let shown: string | undefined = END;
+  let looking = false;
+  /** The job that gives the thread back, and to whom. */
+  let sweep: Promise<void> | undefined;
+  let sweepsTo: Owner | undefined;
+  /** Scopes that were not of `sweepsTo`. */
+  let ownedCount = 0;
+  /** Whether there can be no callback around that began before the hook was on. */
+  let seesAll = false;
+  const nowhere = new AsyncResource('kreplay.mark');
+
+  function show(owner: Owner | undefined): void {
+    running = owner;
+    const line = owner ? owner.line : END;
+    if (line !== shown) shown = write(line) ? line : undefined;
+  }
+
+  function current(): Owner | undefined {
+    return stillOpen(storage.getStore());
+  }
+
+  /** What throws in a hook ends the process. */
+  function harmless(listener: (asyncId: number) => void): (asyncId: number) => void {
+    return (asyncId) => {
+      if (looking) return;
+      try {
+        listener(asyncId);
+      } catch {
+        show(undefined);
+      }
+    };
+  }
+
+  function enter(asyncId: number): void {
+    const resource = executionAsyncResource();
+    const kind = resource === sweep ? 'sweep' : resource instanceof Promise ? 'promise' : 'other';
+    scopes.push({ asyncId, kind, outside: running });
+    if (kind === 'sweep') return;
+    show(resource instanceof AsyncResource ? aside(resource, current) : current());
+    if (running !== sweepsTo) ownedCount++;
+  }
+
+  /**
+   * Runs `fn` in the context of a resource, and its hooks are none of ours. runInAsyncScope() tells the hooks first and
+   * changes the context then: in a hook the old one is still in place.
+   */
+  function aside<T>(resource: AsyncResource, fn: () => T): T {
+    looking = true;
+    try {
+      return AsyncResource.prototype.runInAsyncScope.call(resource, fn) as T;
+    } finally {
+      looking = false;
+    }
+  }
+
+  function leave(asyncId: number): void {
+    // One that is not there began before the hook was on, when the thread was nobody's. Those above it are left of an
+    // exception that crossed native code, which tells no hook.
+    const index = scopes.findLastIndex((scope) => scope.asyncId === asyncId);
+    const scope = scopes[index];
+    scopes.length = Math.max(index, 0);
+    if (scope?.kind === 'sweep') return;
+    const outside = stillOpen(scope?.outside);
+    if (scope?.kind === 'promise' && index === 0 && seesAll) giveBackLater(outside);
+    else show(outside);
+  }
+
+  /**
+   * Promises' jobs come in rows, each with hooks of its own: the thread is given back behind the last one, and not
+   * between two of the same transaction. That is a job as well: Node leaves JavaScript when none is left.
+   */
+  function giveBackLater(owner: Owner | undefined): void {
+    if (sweep || running === owner) return;
+    sweepsTo = owner;
+    scheduleSweep();
+  }
+
+  /** In a context of its own: for a second copy of the package it is nobody's job, or both would go on for ever. */
+  function scheduleSweep(): void {
+    const count = ownedCount;
+    sweep = aside(nowhere, () =>
+      Promise.resolve().then(() => {
+        if (ownedCount !== count) return scheduleSweep();
+        sweep = undefined;
+        show(stillOpen(sweepsTo));
+      }),
+    );
+  }
+
+  function enable(): void {
+    hook.enable();
+    seesAll = false;
+    void aside(nowhere, () =>
+      Promise.resolve().then(() => {
+        seesAll = true;
+      }),
+    );
+  }
+
+  function open(line: string): Transaction {
+    const around = current();
+    // A chain of transactions, each begun in the one before, keeps only those that are open.
+    if (around) around.around = stillOpen(around.around);
+    const owner: Owner = {
+      line,
+      around,
+      open: true,
+      run(fn) {
+        try {
+          return storage.run(owner, () => {
+            show(stillOpen(owner));
+            return fn();
+          });
+        } finally {
+          show(current());
+        }
+      },
+      close() {
+        if (!owner.open) return;
+        owner.open = false;
+        if (--openCount > 0) return;
+        // Not in a hook: there Node (24) forgets to take its own hook from the promises.
+        hook.disable();
+        scopes.length = 0;
+        show(undefined);
+      },
+    };
+    if (openCount++ === 0) enable();
+    return owner;
+  }
+
+  return { open };
+}
+
+function stillOpen(owner: Owner | undefined): Owner | undefined {
+  let each = owner;
+  while (each && !each.open) each = each.around;
+  return each;
+}
+
+/** Runs `fn` in a transaction that is over with it: when it returns, or when the promise that it gives settles. */
+export function carryOut({ run, close }: Transaction, fn: () => unknown): unknown {
+  let outcome: unknown;
+  try {
+    outcome = run(() => settling(fn()));
+  } catch (error) {
+    close();
+    throw error;
+  }
+  if (outcome instanceof Promise) return closeBehind(outcome, close);
+  close();
+  return outcome;
+}
+
+/** Some that have a then() begin to work when it is called: that is to happen inside the transaction. */
+function settling(given: unknown): unknown {
+  const thenable = given !== null && typeof given === 'object' && 'then' in given && typeof given.then === 'function';
+  return thenable ? Promise.resolve(given) : given;
+}
+
+async function closeBehind<T>(promise: Promise<T>, close: () => void): Promise<T> {
+  try {
+    return await promise;
+  } finally {
+    close();
+  }
+}
