@@ -1,0 +1,226 @@
+/**
+ * The kernel gives the numbers of processes and threads again. Whoever gets one has nothing of the one that had it:
+ * no transaction, no service, no program; whether the agent has read of the dead one by then or not.
+ */
+import { existsSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+import {
+  exec,
+  type Families,
+  type Family,
+  fork,
+  joined,
+  leave,
+  live,
+  mark,
+  numbered,
+  post,
+  type StartedFamilies,
+  say,
+  set,
+  startFamilies,
+  thread,
+  type Words,
+  wait,
+} from './lineages.ts';
+import { readRecording, startAgent, temporaryFolder } from './recorded_run.ts';
+
+const LAST_NUMBER = '/proc/sys/kernel/ns_last_pid';
+const canChoose = existsSync(LAST_NUMBER);
+if (!canChoose)
+  console.warn(`skipped: this kernel has no ${LAST_NUMBER}, so the number of a process can not be chosen`);
+const whenChosen = canChoose ? describe : describe.skip;
+
+const TRACEPARENT = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01';
+const ROUNDS = 41;
+const ATTEMPTS_MAX = 5;
+/** An agent that is awake has read everything by then. */
+const READ_MS = 400;
+/** What /proc counts the starts of processes in. */
+const TICK_MS = 10;
+
+const freeNumbers = (function* () {
+  for (let number = Number(readFileSync('/proc/sys/kernel/pid_max', 'utf8')) - 100; number > 1000; number -= 3) {
+    if (!existsSync(`/proc/${number}`)) yield number;
+  }
+})();
+
+/** One after another, all with the same number. */
+function heirs(number: number, ...tasks: readonly Words[]): Words {
+  return tasks.flatMap((task) => [...numbered(number), ...task, ...joined]);
+}
+
+/** Whom the writes of 1, 2, ... bytes belong to. */
+const CONTEXTS: Readonly<Record<string, { does: (number: number) => Words; owners: readonly string[] }>> = {
+  'process after process': {
+    does: (number) =>
+      heirs(number, fork(mark('txn=a@'), say(1)), fork(say(2)), fork(mark('txn=b@'), say(3)), fork(say(4))),
+    owners: ['a marker exact', 'none none', 'b marker exact', 'none none'],
+  },
+  'thread after thread': {
+    does: (number) =>
+      heirs(number, thread(mark('txn=a@'), say(1)), thread(say(2)), thread(mark('txn=b@'), say(3)), thread(say(4))),
+    owners: ['a marker exact', 'none none', 'b marker exact', 'none none'],
+  },
+  'process after thread, thread after process': {
+    does: (number) =>
+      heirs(number, thread(mark('txn=a@'), say(1)), fork(say(2), mark('txn=b@'), say(3)), thread(say(4))),
+    owners: ['a marker exact', 'none none', 'b marker exact', 'none none'],
+  },
+  'a process after one with a default': {
+    does: (number) =>
+      heirs(number, fork(mark('proc txn=a@'), thread(say(1))), fork(say(2), thread(say(3))), thread(say(4))),
+    owners: ['a marker exact', 'none none', 'none none', 'none none'],
+  },
+  'a process after one with a trace': {
+    does: (number) =>
+      heirs(number, fork(set(`TRACEPARENT=${TRACEPARENT}`), exec(say(1))), fork(say(2)), fork(exec(say(3)))),
+    owners: ['trace env exact', 'none none', 'none none'],
+  },
+  'what the dead one had from its parent': {
+    does: (number) => [
+      ...[...mark('txn=a@'), ...heirs(number, fork(say(1)), thread(say(2)))],
+      ...[...mark('end'), ...heirs(number, fork(say(3)), thread(say(4)))],
+    ],
+    owners: ['a inherited inherited', 'a inherited inherited', 'none none', 'none none'],
+  },
+  'what a thread has of a dead one does not come back with its number': {
+    does: (number) => {
+      const pooled = thread(say(1), post(0), wait(1), say(2), post(2));
+      return heirs(
+        number,
+        thread(mark('txn=a@'), pooled, wait(0), leave),
+        thread(mark('txn=b@'), say(3), post(1), wait(2), say(4)),
+      );
+    },
+    owners: ['a inherited inherited', 'none none', 'b marker exact', 'b marker exact'],
+  },
+};
+
+const served = (name: string, ...does: readonly Words[]) => fork(set(`OTEL_SERVICE_NAME=${name}`), exec(...does));
+
+const services = (number: number) =>
+  heirs(
+    number,
+    served('old', say(1)),
+    served('new', say(2)),
+    fork(exec(say(3))),
+    served('newest', say(4)),
+    fork(say(5)),
+  );
+const SERVICES_OF = ['old', 'new', 'lineage', 'newest', 'lineage'];
+
+/** Odd ones have a transaction and a service, even ones have none; of all numbers there is one. */
+const many = (number: number) =>
+  heirs(
+    number,
+    ...Array.from({ length: ROUNDS }, (_, i) =>
+      i % 2 === 0 ? served(`service-${i}`, mark(`txn=${i}@`), say(i + 1)) : fork(exec(say(i + 1))),
+    ),
+  );
+
+/** More than the kernel side looks at: of such a process the agent asks /proc. */
+const MANY_VARIABLES = Object.fromEntries(Array.from({ length: 300 }, (_, i) => [`V${i}`, 'x']));
+
+/** Somebody else's process may get a number first, and keep it: then with another one. */
+async function withNumber<T>(work: (number: number) => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await work(freeNumbers.next().value!);
+    } catch (error) {
+      if (attempt === ATTEMPTS_MAX || !(error as Error).message.includes('number: ')) throw error;
+    }
+  }
+}
+
+/** A process that has ended when /proc is asked of it, and one that has its number and is there. */
+async function runAskedOf(started: StartedFamilies, number: number, readMs: number, wake: () => void) {
+  const [dead, living] = [`dead ${number}`, `living ${number}`];
+  const family = (name: string, ...does: readonly Words[]): Family => ({
+    does: [...numbered(number), ...served(name, ...does)],
+    environment: MANY_VARIABLES,
+  });
+  await started.run({ [dead]: family('dead', say(1)) });
+  await sleep(readMs);
+  const ended = started.run({ [living]: family('living', say(1), live(2000)) });
+  const begun = () => (statSync(started.fileOf(living), { throwIfNoEntry: false })?.size ?? 0) > 0;
+  while (!begun()) await Promise.race([sleep(TICK_MS), ended]);
+  wake();
+  await ended;
+  return { dead, living };
+}
+
+whenChosen.each([
+  { agent: 'that reads along', isRead: true },
+  { agent: 'that has read nothing of the dead ones yet', isRead: false },
+])('an agent $agent', ({ isRead }) => {
+  const dataFolder = temporaryFolder();
+  let families: Families;
+  const names: Record<string, string> = {};
+
+  beforeAll(async () => {
+    const started = startFamilies();
+    const agent = await startAgent(dataFolder);
+    const wake = () => agent.process.kill('SIGCONT');
+    const all = {
+      ...Object.fromEntries(Object.entries(CONTEXTS).map(([name, { does }]) => [name, does])),
+      services,
+      many,
+    };
+    try {
+      if (!isRead) agent.process.kill('SIGSTOP');
+      for (const [name, does] of Object.entries(all)) {
+        await withNumber(async (number) => {
+          names[name] = `${name} ${number}`;
+          await started.run({ [names[name]]: { does: does(number) } });
+        });
+      }
+      Object.assign(
+        names,
+        await withNumber((number) => runAskedOf(started, number, isRead ? READ_MS : 2 * TICK_MS, wake)),
+      );
+    } finally {
+      wake();
+      await agent.stop();
+    }
+    families = started.families(readRecording(dataFolder));
+  }, 120_000);
+
+  afterAll(() => {
+    families?.remove();
+    rmSync(dataFolder, { recursive: true, force: true });
+  });
+
+  const writes = (name: string, count: number) =>
+    Array.from({ length: count }, (_, i) => families.writeOf(names[name]!, i + 1));
+  const owners = (name: string, count: number) =>
+    Array.from({ length: count }, (_, i) => families.ownerOf(names[name]!, i + 1));
+  const numberCount = (name: string, count: number) => new Set(writes(name, count).map(({ tid }) => tid)).size;
+
+  test.each(Object.entries(CONTEXTS))('%s', (name, { owners: expected }) => {
+    expect(owners(name, expected.length)).toEqual(expected);
+    // They did have the same number: fewer of them than tasks.
+    expect(numberCount(name, expected.length)).toBeLessThan(expected.length);
+  });
+
+  test('a service is that of the program that runs, not of the one that had the number', () => {
+    const found = writes('services', SERVICES_OF.length).map(({ service_name }) => service_name);
+    expect(found).toEqual(SERVICES_OF);
+    expect(numberCount('services', SERVICES_OF.length)).toBe(1);
+  });
+
+  test(`${ROUNDS} processes of the same number`, () => {
+    const services = writes('many', ROUNDS).map(({ service_name }) => service_name);
+    expect(services).toEqual(services.map((_, i) => (i % 2 === 0 ? `service-${i}` : 'lineage')));
+    expect(owners('many', ROUNDS)).toEqual(services.map((_, i) => (i % 2 === 0 ? `${i} marker exact` : 'none none')));
+    expect(numberCount('many', ROUNDS)).toBe(1);
+  });
+
+  test('/proc is not believed about another process of the same number', () => {
+    const [dead, living] = ['dead', 'living'].map((name) => families.writeOf(names[name]!, 1));
+    expect(dead!.pid).toBe(living!.pid);
+    // Gone before it could be asked, or asked in time.
+    expect(['lineage', 'dead']).toContain(dead!.service_name);
+    expect(['lineage', 'living']).toContain(living!.service_name);
+  });
+});

@@ -1,0 +1,50 @@
+/**
+ * What the kernel's own threads write for a program through io_uring. They are made under one transaction and kept for
+ * the next ones: of those they write for nobody rather than for the first.
+ */
+import { join } from 'node:path';
+import { truthOf } from './disk_truth.ts';
+import { type LoopDevice, loopDevice } from './loop_device.ts';
+import { bash, compileProgram, run } from './programs.ts';
+import { type Recorded, record, removeRecordings } from './recorded_run.ts';
+
+const BLOCKS = 64;
+
+let disk: LoopDevice;
+
+beforeEach(() => {
+  disk = loopDevice(64);
+  run('mkfs.ext4', ['-q', '-F', '-E', 'lazy_itable_init=0', disk.path]);
+  run('mount', [disk.path, disk.mountPoint]);
+});
+
+afterEach(() => disk.remove());
+
+afterAll(removeRecordings);
+
+function truth(recorded: Recorded) {
+  run('umount', [disk.mountPoint]);
+  return truthOf(
+    disk.path,
+    recorded.blockIos().filter(({ device, operation }) => device === disk.name && operation === 'write'),
+  );
+}
+
+const program = () => compileProgram('uring_writes');
+
+test.each(['worker', 'poller'])('by a %s under one transaction after another, and under none', async (how) => {
+  const transactions = ['first', 'second', 'nobody', 'third'];
+  const recorded = await record(() => {
+    run(program(), [join(disk.mountPoint, 'f'), how, ...transactions]);
+  });
+  const { right, none, shared, wrong } = truth(recorded);
+  expect({ shared, wrong, all: right + none }).toEqual({ shared: 0, wrong: 0, all: transactions.length * BLOCKS });
+  expect(right).toBeGreaterThanOrEqual(BLOCKS);
+});
+
+test.each(['worker', 'poller'])('by a %s of one transaction', async (how) => {
+  const recorded = await record(() => {
+    bash(`for i in 1 2 3; do ${program()} ${join(disk.mountPoint, '$i')} ${how} only-$i & done; wait`);
+  });
+  expect(truth(recorded)).toEqual({ right: 3 * BLOCKS, shared: 0, none: 0, wrong: 0 });
+});
