@@ -3,9 +3,10 @@
  * The W3C traceparent of HTTP/1 requests, of processes that the agent was told of: what a thread does after it has read
  * a request is of that request's trace.
  *
- * Only true of a thread that serves one request at a time. Two guards end it at the first sign of another kind:
- *   overlap   a request is read from another connection while the one before has no answer yet
- *   epoll     the thread waits for many connections
+ * Only true of a thread that serves one request at a time, and until it has answered. No owner is better than a wrong
+ * one: overlap   a request is read from another connection while the one before has no answer yet: nobody's epoll     a
+ * thread that waits for many connections is an event loop, and never looked at again answer    what comes behind it is
+ * the request's only until the thread waits or reads, and not at all when more than the request was in the buffer
  */
 #include "context.bpf.h"
 
@@ -44,6 +45,11 @@ struct {
 #define RACEPARE 0x6572617065636172ull
 #define ACEPAREN 0x6e65726170656361ull
 #define CEPARENT 0x746e657261706563ull
+#define CARRIAGE_RETURNS 0x0d0d0d0d0d0d0d0dull
+#define LOW_BITS 0x0101010101010101ull
+#define HIGH_BITS 0x8080808080808080ull
+/* "\r\n\r\n" */
+#define HEADERS_END 0x0a0d0a0du
 
 static __always_inline bool is_method(__u64 text)
 {
@@ -74,15 +80,27 @@ __noinline int is_traceparent(__u32 at)
 	return 1;
 }
 
+/* Whether the headers end in one of the first four places. */
+static __always_inline bool ends_headers(__u64 text)
+{
+	__u64 returns = text ^ CARRIAGE_RETURNS;
+
+	/* Mostly there is none: a byte of zero is found by its borrow. */
+	if (!((returns - LOW_BITS) & ~returns & HIGH_BITS))
+		return false;
+	return (__u32)text == HEADERS_END || (__u32)(text >> 8) == HEADERS_END || (__u32)(text >> 16) == HEADERS_END ||
+	       (__u32)(text >> 24) == HEADERS_END;
+}
+
 /* Every fourth place is enough: one of four pieces of the name begins there. */
 static __always_inline bool find_traceparent(struct request_scratch *scratch)
 {
 	scratch->value_at = 0;
 	for (__u32 at = 0; at < WINDOW_SIZE - 16; at += 4) {
-		__u64 piece = *(__u64 *)&scratch->text[at] | LOWER_CASE;
+		__u64 text = *(__u64 *)&scratch->text[at], piece = text | LOWER_CASE;
 		__u32 name_at;
 
-		if (at >= scratch->size)
+		if (at >= scratch->size || ends_headers(text))
 			return false;
 		if (piece == TRACEPAR)
 			name_at = at;
@@ -194,49 +212,88 @@ int BPF_PROG(http_read_exit, struct pt_regs *regs, long result)
 	if (!state || !leader || !request || has_marker(state))
 		return 0;
 	forget_request(state);
-	if (state->http_open && state->http_fd != fd && leader->http_overlaps < OVERLAPS_MAX)
-		leader->http_overlaps++;
-	if (leader->http_overlaps >= OVERLAPS_MAX)
+	if (state->http_event_loop || leader->http_overlaps >= OVERLAPS_MAX)
 		return 0;
-	if (!state->http_open || state->http_fd == fd) {
-		request->size = size < WINDOW_SIZE ? size : WINDOW_SIZE;
-		size = request->size;
-		barrier_var(size);
-		if (size <= WINDOW_SIZE && !bpf_probe_read_user(request->text, size, text) && find_traceparent(request))
-			begin_request(task, state, request);
-		else if (state->context_flags & CONTEXT_INHERITED_THREAD)
-			/* Another request's, of the thread that made this one. */
-			set_context(state, 0, 0);
+	if (state->http_open) {
+		/* Another one's, or a body that looks like one: this thread does not answer one after the other. */
+		if (state->http_fd != fd)
+			leader->http_overlaps++;
+		state->http_fd = fd;
+		return 0;
 	}
+	if (state->context_flags & CONTEXT_INHERITED_THREAD)
+		/* Of the thread that made this one. */
+		set_context(state, 0, 0);
 	state->http_fd = fd;
 	state->http_open = 1;
+	request->size = size < WINDOW_SIZE ? size : WINDOW_SIZE;
+	size = request->size;
+	barrier_var(size);
+	if (size <= WINDOW_SIZE && !bpf_probe_read_user(request->text, size, text) && find_traceparent(request))
+		begin_request(task, state, request);
 	return 0;
 }
 
-/* Calls that end what a request said: waiting for others, closing its connection; and those that answer it. */
+static __always_inline bool is_answer(__u32 id)
+{
+	return id == NR_WRITE || id == NR_WRITEV || id == NR_SENDTO || id == NR_SENDMSG || id == NR_SENDMMSG ||
+	       id == NR_SENDFILE;
+}
+
+static __always_inline void enter_event_loop(struct task_struct *task)
+{
+	struct task_state *state = is_watched(task) ? new_state_of(task) : NULL;
+
+	if (!state)
+		return;
+	forget_request(state);
+	state->http_event_loop = 1;
+}
+
+/* Calls that answer a request, and those that end what it said. Behind write_enter: the answer itself is the request's.
+ */
 SEC("tp_btf/sys_enter")
 int BPF_PROG(http_enter, struct pt_regs *regs, long id)
 {
+	bool is_epoll = id == NR_EPOLL_WAIT || id == NR_EPOLL_PWAIT || id == NR_EPOLL_PWAIT2;
 	struct task_struct *task;
 	struct task_state *state;
-	bool waits = id == NR_EPOLL_WAIT || id == NR_EPOLL_PWAIT || id == NR_EPOLL_PWAIT2;
-	bool answers = id == NR_WRITE || id == NR_WRITEV || id == NR_SENDTO || id == NR_SENDMSG || id == NR_SENDMMSG ||
-		       id == NR_SENDFILE;
 
-	if (!waits && !answers && id != NR_CLOSE)
+	if (!is_epoll && !is_answer(id) && id != NR_CLOSE)
 		return 0;
 	task = bpf_get_current_task_btf();
 	if (task->thread_info.status & TS_COMPAT)
 		return 0;
-	state = state_of(task);
-	if (!state)
+	if (is_epoll) {
+		enter_event_loop(task);
 		return 0;
-	if (waits) {
-		forget_request(state);
-	} else if (state->http_open && state->http_fd == (int)regs->di) {
-		state->http_open = 0;
-		if (id == NR_CLOSE)
-			forget_request(state);
 	}
+	state = state_of(task);
+	if (state && state->http_open && state->http_fd == (int)regs->di) {
+		forget_request(state);
+		state->http_open = 0;
+	}
+	return 0;
+}
+
+/* A forked process serves as the one does that it comes from. */
+SEC("tp_btf/task_newtask")
+int BPF_PROG(http_process_new, struct task_struct *child, unsigned long clone_flags)
+{
+	__u64 started_ns = child->start_boottime;
+	__u32 tgid = child->tgid;
+
+	if (!(clone_flags & CLONE_THREAD) && is_watched(bpf_get_current_task_btf()))
+		bpf_map_update_elem(&http_processes, &tgid, &started_ns, BPF_ANY);
+	return 0;
+}
+
+/* What it runs from now on the agent has to name first. */
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(http_process_exec, struct task_struct *task)
+{
+	__u32 tgid = task->tgid;
+
+	bpf_map_delete_elem(&http_processes, &tgid);
 	return 0;
 }

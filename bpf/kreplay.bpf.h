@@ -58,7 +58,8 @@ struct task_state {
 	/* The connection whose request is under way, see http.bpf.c; on the group leader, how often requests
 	 * overlapped. */
 	__s32 http_fd;
-	__u16 http_open;
+	__u8 http_open;
+	__u8 http_event_loop;
 	__u16 http_overlaps;
 
 	/* Of a journal's thread: the transaction that it commits, see journal.bpf.c. */

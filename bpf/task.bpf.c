@@ -20,6 +20,9 @@ int BPF_PROG(task_new, struct task_struct *child, unsigned long clone_flags)
 		leader = NULL;
 	else if (parent->pid != parent->tgid)
 		leader = state_of(parent->group_leader);
+	/* A thread that is made in a request mostly works for others afterwards. */
+	if (from && thread && from->context_flags & CONTEXT_HTTP)
+		from = NULL;
 	if (!(from && from->context_id) && !(leader && (leader->process_context_id || leader->program_id)))
 		return 0;
 	to = new_state_of(child);

@@ -11,11 +11,20 @@ const NAMES_BYTES_MAX = 1 << 16;
 /** Where the linker puts the versions of what it linked; stripping leaves it. cmd/link, debug/buildinfo. */
 const GO_SECTION = '.go.buildinfo';
 
+/** What it begins with, near the start of what the program may write to: debug/buildinfo. */
+const GO_MAGIC = Buffer.from('\xff Go buildinf:', 'latin1');
+const DATA_BYTES_MAX = 1 << 20;
+
+const SEGMENT_BYTES = 56;
+const SEGMENTS_MAX = 64;
+const PT_LOAD = 1;
+const PF_W = 2;
+
 export function isGoProgram(pid: number): boolean {
   let file: number | undefined;
   try {
     file = openSync(`/proc/${pid}/exe`, 'r');
-    return sectionNames(file).includes(GO_SECTION);
+    return sectionNames(file).includes(GO_SECTION) || dataBegins(file).includes(GO_MAGIC);
   } catch {
     return false; // It is gone, or no file of this kind.
   } finally {
@@ -27,12 +36,27 @@ function sectionNames(file: number): string[] {
   const header = bytesAt(file, 0, HEADER_BYTES);
   if (header.readUInt32LE(0) !== MAGIC || header.readUInt16LE(0x3a) !== SECTION_BYTES) return [];
   const count = Math.min(header.readUInt16LE(0x3c), SECTIONS_MAX);
+  if (count === 0) return [];
   const sections = bytesAt(file, Number(header.readBigUInt64LE(0x28)), count * SECTION_BYTES);
   const namesAt = header.readUInt16LE(0x3e) * SECTION_BYTES;
   const size = Math.min(Number(sections.readBigUInt64LE(namesAt + 0x20)), NAMES_BYTES_MAX);
   return bytesAt(file, Number(sections.readBigUInt64LE(namesAt + 0x18)), size)
     .toString('latin1')
     .split('\0');
+}
+
+/** Of the first segment that can be written. */
+function dataBegins(file: number): Buffer {
+  const header = bytesAt(file, 0, HEADER_BYTES);
+  const count = Math.min(header.readUInt16LE(0x38), SEGMENTS_MAX);
+  const segments = bytesAt(file, Number(header.readBigUInt64LE(0x20)), count * SEGMENT_BYTES);
+  for (let at = 0; at + SEGMENT_BYTES <= segments.length; at += SEGMENT_BYTES) {
+    const isData = segments.readUInt32LE(at) === PT_LOAD && segments.readUInt32LE(at + 4) & PF_W;
+    if (!isData) continue;
+    const size = Math.min(Number(segments.readBigUInt64LE(at + 0x20)), DATA_BYTES_MAX);
+    return bytesAt(file, Number(segments.readBigUInt64LE(at + 8)), size);
+  }
+  return Buffer.alloc(0);
 }
 
 function bytesAt(file: number, offset: number, size: number): Buffer {

@@ -30,6 +30,8 @@ const hasTracepoint = (name: string, module?: string) =>
 const OPTIONAL_PROGRAMS: readonly { layer: LayerName; program: string; tracepoint: string; module?: string }[] = [
   { layer: 'http', program: 'http_read_exit', tracepoint: 'sys_exit' },
   { layer: 'http', program: 'http_enter', tracepoint: 'sys_enter' },
+  { layer: 'http', program: 'http_process_new', tracepoint: 'task_newtask' },
+  { layer: 'http', program: 'http_process_exec', tracepoint: 'sched_process_exec' },
   { layer: 'dirty_page', program: 'folio_dirtied', tracepoint: 'writeback_dirty_folio' },
   { layer: 'dirty_page', program: 'page_dirtied', tracepoint: 'writeback_dirty_page' },
   { layer: 'journal', program: 'journal_handle_start', tracepoint: 'jbd2_handle_start', module: 'jbd2' },

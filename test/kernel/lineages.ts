@@ -56,10 +56,9 @@ const idOf = (name: string) => name.replace(/\W+/g, '_');
 const AT_ONCE = 4;
 const RUN_MS_MAX = 30_000;
 
-export async function recordFamilies(families: Readonly<Record<string, Family>>, flags: string[] = []) {
+export async function recordFamilies(families: Readonly<Record<string, Family>>): Promise<Families> {
   const started = startFamilies();
-  const recorded = await record(() => started.run(families), flags);
-  return started.families(recorded);
+  return started.families(await record(() => started.run(families)));
 }
 
 export interface StartedFamilies {
