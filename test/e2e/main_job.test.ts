@@ -17,9 +17,13 @@ let bracket: { before: bigint; after: bigint };
 /** Of the transaction: beside the writes and their requests, reads of program pages that were not in memory. */
 let total: number;
 
+/** All that a busy host does in the test's time. */
+const ANSWER_BYTES_MAX = 1 << 28;
+
 /** As curl gives it: the bytes of the body. */
 function curl(path: string, ...args: string[]): string {
-  return execFileSync('curl', ['--silent', '--show-error', ...args, `${url}${path}`], { encoding: 'utf8' });
+  const options = { encoding: 'utf8', maxBuffer: ANSWER_BYTES_MAX } as const;
+  return execFileSync('curl', ['--silent', '--show-error', ...args, `${url}${path}`], options);
 }
 
 function eventsOf(query: string): Record<string, never>[] {
