@@ -78,5 +78,5 @@ test.each([[], ['up'], ['agent'], ['daemon'], ['exec'], ['events'], ['replay']])
   const { status, stdout, stderr } = kreplay([...args, '--help']);
   expect([status, stderr]).toEqual([0, '']);
   expect(stdout).toContain('Usage: kreplay');
-  expect(stdout.split('\n').length).toBeLessThan(40);
+  expect(stdout.split('\n').length).toBeLessThan(50);
 });

@@ -241,7 +241,7 @@ else:
 `;
   const recorded = await record(() => {
     // The one ends when the other closes its end of the pipe.
-    run('bash', ['-c', '(python3 -c "$0" fast; sleep 0.5) | python3 -c "$0" slow', programs], { timeout: 50_000 });
+    run('bash', ['-c', '(python3 -c "$0" fast; sleep 0.5) | python3 -c "$0" slow', programs], { timeout: 100_000 });
   });
   const tally = (file: string, transactionOf: (event: SysWriteEvent) => string) => {
     const counts = { right: 0, none: 0, wrong: 0 };
@@ -257,4 +257,4 @@ else:
   expect([ofSlow.wrong, ofFast.wrong]).toEqual([0, 0]);
   expect(ofSlow.right + ofSlow.none).toBeGreaterThan(0);
   expect(lost).toBeGreaterThanOrEqual(ofSlow.none + ofFast.none > 0 ? 1 : 0);
-});
+}, 120_000);
