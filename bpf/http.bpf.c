@@ -4,9 +4,14 @@
  * a request is of that request's trace.
  *
  * Only true of a thread that serves one request at a time, and until it has answered. No owner is better than a wrong
- * one: overlap   a request is read from another connection while the one before has no answer yet: nobody's epoll     a
- * thread that waits for many connections is an event loop, and never looked at again answer    what comes behind it is
- * the request's only until the thread waits or reads, and not at all when more than the request was in the buffer
+ * one:
+ *
+ * proof: a process of several threads has first to answer some requests, each by the thread that has read it
+ * misfit: a request is read from another connection before the one before is answered, or another thread answers it
+ * epoll: a thread that waits for many connections is an event loop, and never looked at again
+ * answer: what comes behind it is nobody's
+ * children: what a child process does is the request's until that is answered, or until the child reads from a pipe or
+ *   socket that it was given, as one does that works for many requests
  */
 #include "context.bpf.h"
 
@@ -14,8 +19,7 @@
 #define WINDOW_SIZE 2048
 #define READ_STEP 8
 #define TRACEPARENT_SIZE 55
-/* A process whose threads have served so many requests at once is none of a thread each. */
-#define OVERLAPS_MAX 3
+#define PROOFS_MIN 16
 
 /* Processes that are looked at: thread group -> CLOCK_BOOTTIME that it had started by, or it is another one. */
 struct {
@@ -24,6 +28,28 @@ struct {
 	__type(key, __u32);
 	__type(value, __u64);
 } http_processes SEC(".maps");
+
+/* Connections whose request is under way: thread group and descriptor -> who has read it, and what it said. */
+struct http_connection {
+	__u64 context_id;
+	__u32 tid;
+	__u32 reserved;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 8192);
+	__type(key, __u64);
+	__type(value, struct http_connection);
+} http_connections SEC(".maps");
+
+static __always_inline __u64 connection_key(struct task_struct *task, int fd)
+{
+	return (__u64)task->tgid << 32 | (__u32)fd;
+}
+
+/* Becomes 1 when a process is made within a request. */
+__u32 http_children_used = 0;
 
 struct request_scratch {
 	char text[WINDOW_SIZE + TRACEPARENT_SIZE + 9];
@@ -129,10 +155,11 @@ static __always_inline void forget_request(struct task_state *state)
 		set_context(state, 0, bpf_ktime_get_boot_ns());
 }
 
-/* A marker of the thread's own goes before what it reads. */
-static __always_inline bool has_marker(struct task_state *state)
+/* A label of the thread's own goes before what it reads, unless that ended with the request before. */
+static __always_inline bool has_label(struct task_state *state)
 {
-	return is_own_context(state->context_id, state->context_flags) && !(state->context_flags & CONTEXT_HTTP);
+	return is_own_context(state->context_id, state->context_flags) && !(state->context_flags & CONTEXT_HTTP) &&
+	       !state->http_labelled;
 }
 
 static __always_inline void begin_request(struct task_struct *task, struct task_state *state,
@@ -177,60 +204,108 @@ static __always_inline bool is_watched(struct task_struct *task)
 	return started_ns && task->group_leader->start_boottime <= *started_ns;
 }
 
-static __always_inline bool is_socket(struct task_struct *task, int fd)
+static __always_inline struct file *file_of(struct task_struct *task, int fd)
 {
 	struct fdtable *table = task->files->fdt;
 	struct file *file = NULL;
 
 	if ((__u32)fd < table->max_fds)
 		bpf_probe_read_kernel(&file, sizeof(file), &table->fd[(__u32)fd]);
-	return file && (BPF_CORE_READ(file, f_inode, i_mode) & S_IFMT) == S_IFSOCK;
+	return file;
+}
+
+static __always_inline __u32 type_of(struct file *file)
+{
+	return file ? BPF_CORE_READ(file, f_inode, i_mode) & S_IFMT : 0;
+}
+
+/*
+ * Whether another request may speak through it: any socket, and a pipe that the process was given. One that it has made
+ * since was opened with its own credentials, which no other process has: copy_creds(), kernel/cred.c.
+ */
+static __always_inline bool may_bring_work(struct task_struct *task, struct file *file)
+{
+	__u32 type = type_of(file);
+
+	return type == S_IFSOCK || (type == S_IFIFO && BPF_CORE_READ(file, f_cred) != task->real_cred);
+}
+
+static __always_inline bool is_request_child(struct task_state *state)
+{
+	return state->context_flags & CONTEXT_HTTP && state->context_flags & CONTEXT_INHERITED_PROCESS;
+}
+
+/* Only here are requests served by one thread, one after the other. */
+static __always_inline bool is_proven(struct task_struct *task, struct task_state *leader)
+{
+	return leader->http_proofs >= PROOFS_MIN || task->signal->nr_threads == 1;
+}
+
+static __always_inline void count_misfit(struct task_state *leader)
+{
+	leader->http_misfits++;
+	leader->http_proofs = 0;
 }
 
 SEC("tp_btf/sys_exit")
 int BPF_PROG(http_read_exit, struct pt_regs *regs, long result)
 {
 	__u32 id = regs->orig_ax, zero = 0;
+	struct http_connection connection = {};
 	struct task_state *state, *leader;
 	struct request_scratch *request;
 	struct task_struct *task;
-	__u64 size = result, first = 0;
+	__u64 size = result, first = 0, key;
 	const void *text;
 	int fd = regs->di;
 
-	if (result < REQUEST_BYTES_MIN || (id != NR_READ && id != NR_RECVFROM && id != NR_RECVMSG && id != NR_READV))
+	if (result <= 0 || (id != NR_READ && id != NR_RECVFROM && id != NR_RECVMSG && id != NR_READV))
 		return 0;
 	task = bpf_get_current_task_btf();
-	if (task->thread_info.status & TS_COMPAT || !is_watched(task))
+	if (task->thread_info.status & TS_COMPAT)
+		return 0;
+	if (http_children_used) {
+		state = state_of(task);
+		if (state && is_request_child(state) && may_bring_work(task, file_of(task, fd)))
+			set_context(state, 0, 0);
+	}
+	if (result < REQUEST_BYTES_MIN || !is_watched(task))
 		return 0;
 	text = read_buffer(regs, id, &size);
-	if (!text || bpf_probe_read_user(&first, sizeof(first), text) || !is_method(first) || !is_socket(task, fd))
+	if (!text || bpf_probe_read_user(&first, sizeof(first), text) || !is_method(first) ||
+	    type_of(file_of(task, fd)) != S_IFSOCK)
 		return 0;
 	state = new_state_of(task);
 	leader = new_state_of(task->group_leader);
 	request = bpf_map_lookup_elem(&http_scratch, &zero);
-	if (!state || !leader || !request || has_marker(state))
+	if (!state || !leader || !request)
 		return 0;
+	leader->http_serves = 1;
 	forget_request(state);
-	if (state->http_event_loop || leader->http_overlaps >= OVERLAPS_MAX)
+	if (state->http_event_loop || leader->http_misfits >= HTTP_MISFITS_MAX)
 		return 0;
-	if (state->http_open) {
-		/* Another one's, or a body that looks like one: this thread does not answer one after the other. */
-		if (state->http_fd != fd)
-			leader->http_overlaps++;
+	if (state->http_open && state->http_fd != fd) {
+		count_misfit(leader);
 		state->http_fd = fd;
-		return 0;
+	} else if (!state->http_open && !has_label(state)) {
+		if (state->context_flags & CONTEXT_INHERITED_THREAD || state->http_labelled)
+			/* Of the thread that made this one, or of the request before. */
+			set_context(state, 0, bpf_ktime_get_boot_ns());
+		state->http_labelled = 0;
+		request->size = size < WINDOW_SIZE ? size : WINDOW_SIZE;
+		size = request->size;
+		barrier_var(size);
+		if (is_proven(task, leader) && size <= WINDOW_SIZE && !bpf_probe_read_user(request->text, size, text) &&
+		    find_traceparent(request))
+			begin_request(task, state, request);
 	}
-	if (state->context_flags & CONTEXT_INHERITED_THREAD)
-		/* Of the thread that made this one. */
-		set_context(state, 0, 0);
+	/* What looks like a request may be the rest of one. */
 	state->http_fd = fd;
 	state->http_open = 1;
-	request->size = size < WINDOW_SIZE ? size : WINDOW_SIZE;
-	size = request->size;
-	barrier_var(size);
-	if (size <= WINDOW_SIZE && !bpf_probe_read_user(request->text, size, text) && find_traceparent(request))
-		begin_request(task, state, request);
+	connection.tid = task->pid;
+	connection.context_id = holds_request(state) ? state->context_id : 0;
+	key = connection_key(task, fd);
+	bpf_map_update_elem(&http_connections, &key, &connection, BPF_ANY);
 	return 0;
 }
 
@@ -250,6 +325,41 @@ static __always_inline void enter_event_loop(struct task_struct *task)
 	state->http_event_loop = 1;
 }
 
+/* The thread that has read a request answers it or gives it up. */
+static __always_inline void end_request(struct task_struct *task, struct task_state *state, bool is_answered)
+{
+	struct task_state *leader = leader_state_of(task, state);
+	__u64 key = connection_key(task, state->http_fd);
+
+	forget_request(state);
+	state->http_open = 0;
+	bpf_map_delete_elem(&http_connections, &key);
+	if (is_answered && leader && leader->http_proofs < PROOFS_MIN)
+		leader->http_proofs++;
+}
+
+/* Another thread does: the one that has read it went on to work for others, nobody knows when. */
+static __always_inline void end_connection(struct task_struct *task, struct task_state *state, int fd, bool is_answered)
+{
+	struct task_state *leader = leader_state_of(task, state);
+	__u64 key = connection_key(task, fd);
+	struct http_connection *connection;
+
+	if (!leader || !leader->http_serves)
+		return;
+	connection = bpf_map_lookup_elem(&http_connections, &key);
+	if (!connection)
+		return;
+	if (connection->tid != task->pid) {
+		if (connection->context_id)
+			end_context(connection->context_id, bpf_ktime_get_boot_ns());
+		count_misfit(leader);
+		if (is_answered)
+			leader->http_misfits = HTTP_MISFITS_MAX;
+	}
+	bpf_map_delete_elem(&http_connections, &key);
+}
+
 /* Calls that answer a request, and those that end what it said. Behind write_enter: the answer itself is the request's.
  */
 SEC("tp_btf/sys_enter")
@@ -258,6 +368,7 @@ int BPF_PROG(http_enter, struct pt_regs *regs, long id)
 	bool is_epoll = id == NR_EPOLL_WAIT || id == NR_EPOLL_PWAIT || id == NR_EPOLL_PWAIT2;
 	struct task_struct *task;
 	struct task_state *state;
+	int fd = regs->di;
 
 	if (!is_epoll && !is_answer(id) && id != NR_CLOSE)
 		return 0;
@@ -269,10 +380,10 @@ int BPF_PROG(http_enter, struct pt_regs *regs, long id)
 		return 0;
 	}
 	state = state_of(task);
-	if (state && state->http_open && state->http_fd == (int)regs->di) {
-		forget_request(state);
-		state->http_open = 0;
-	}
+	if (state && state->http_open && state->http_fd == fd)
+		end_request(task, state, id != NR_CLOSE);
+	else
+		end_connection(task, state, fd, id != NR_CLOSE);
 	return 0;
 }
 
@@ -280,11 +391,18 @@ int BPF_PROG(http_enter, struct pt_regs *regs, long id)
 SEC("tp_btf/task_newtask")
 int BPF_PROG(http_process_new, struct task_struct *child, unsigned long clone_flags)
 {
+	struct task_struct *parent = bpf_get_current_task_btf();
 	__u64 started_ns = child->start_boottime;
 	__u32 tgid = child->tgid;
+	struct task_state *state;
 
-	if (!(clone_flags & CLONE_THREAD) && is_watched(bpf_get_current_task_btf()))
+	if (clone_flags & CLONE_THREAD)
+		return 0;
+	if (is_watched(parent))
 		bpf_map_update_elem(&http_processes, &tgid, &started_ns, BPF_ANY);
+	state = state_of(parent);
+	if (state && holds_request(state))
+		http_children_used = 1;
 	return 0;
 }
 

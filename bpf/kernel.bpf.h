@@ -62,6 +62,7 @@ struct path {
 struct file {
 	struct path f_path;
 	struct inode *f_inode;
+	const struct cred *f_cred;
 };
 
 struct fdtable {
@@ -108,6 +109,10 @@ struct thread_struct {
 	unsigned long fsbase;
 };
 
+struct signal_struct {
+	int nr_threads;
+};
+
 struct task_struct {
 	struct thread_info thread_info;
 	unsigned int flags;
@@ -118,6 +123,8 @@ struct task_struct {
 	__u64 start_boottime;
 	char comm[16];
 	struct files_struct *files;
+	struct signal_struct *signal;
+	const struct cred *real_cred;
 	struct css_set *cgroups;
 	struct thread_struct thread;
 };
@@ -206,6 +213,7 @@ enum rqf_flags {
 /* include/uapi/linux/stat.h */
 #define S_IFMT 0170000
 #define S_IFCHR 0020000
+#define S_IFIFO 0010000
 #define S_IFSOCK 0140000
 #define S_IFREG 0100000
 

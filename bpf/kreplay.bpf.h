@@ -55,12 +55,18 @@ struct task_state {
 	__s32 fd;
 	__u32 file_is_dev_null;
 
-	/* The connection whose request is under way, see http.bpf.c; on the group leader, how often requests
-	 * overlapped. */
+	/* The connection whose request is under way, see http.bpf.c. */
 	__s32 http_fd;
-	__u8 http_open;
-	__u8 http_event_loop;
-	__u16 http_overlaps;
+	__u8 http_open : 1;
+	__u8 http_event_loop : 1;
+	/* The thread's label was set while a request was under way. */
+	__u8 http_labelled : 1;
+	/* On the group leader: the process reads requests. */
+	__u8 http_serves : 1;
+	/* On the group leader: how often requests were not served by one thread, one after the other; and how many
+	 * were, as far as that is counted. */
+	__u8 http_misfits;
+	__u16 http_proofs;
 
 	/* Of a journal's thread: the transaction that it commits, see journal.bpf.c. */
 	__u64 journal_transaction;
@@ -160,6 +166,11 @@ static __always_inline struct task_state *new_state_of(struct task_struct *task)
 	return bpf_task_storage_get(&task_states, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 }
 
+static __always_inline struct task_state *leader_state_of(struct task_struct *task, struct task_state *state)
+{
+	return task->pid == task->tgid ? state : state_of(task->group_leader);
+}
+
 /* Loads instead of bpf_get_current_comm(): a helper call costs 25 ns on a CPU with all mitigations. */
 static __always_inline void copy_comm(char *comm, struct task_struct *task)
 {
@@ -173,16 +184,27 @@ struct owner {
 	__u32 flags;
 };
 
+/* A process whose requests were so often not served by one thread, one after the other, gives no trace to any. */
+#define HTTP_MISFITS_MAX 3
+
+static __always_inline bool is_http_misfit(struct task_struct *task, struct task_state *state)
+{
+	struct task_state *leader = leader_state_of(task, state);
+
+	return leader && leader->http_misfits >= HTTP_MISFITS_MAX;
+}
+
 /* What a marker, a request or the environment of its program has said of a task. */
 static __always_inline struct owner own_or_process_context(struct task_struct *task, struct task_state *state)
 {
 	struct owner owner = {state->context_id, state->context_flags};
-	struct task_state *leader = state;
+	struct task_state *leader;
 
+	if (owner.flags & CONTEXT_HTTP && is_http_misfit(task, state))
+		owner = (struct owner){};
 	if (owner.context_id || !process_contexts_used)
 		return owner;
-	if (task->pid != task->tgid)
-		leader = state_of(task->group_leader);
+	leader = leader_state_of(task, state);
 	if (leader && leader->process_context_id) {
 		owner.context_id = leader->process_context_id;
 		owner.flags = leader->process_context_flags | CONTEXT_PROCESS_DEFAULT;

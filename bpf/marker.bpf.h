@@ -74,7 +74,7 @@ static __always_inline void apply_marker(struct task_struct *task, struct task_s
 		bpf_probe_read_user(&rest, size < 21 ? (size - 13) & 7 : 8, text + 13);
 	if (task->pid != task->tgid && (process || process_contexts_used))
 		leader = process ? new_state_of(task->group_leader) : state_of(task->group_leader);
-	if (state->context_flags & CONTEXT_HTTP)
+	if (state->context_flags & CONTEXT_HTTP && !is_http_misfit(task, state))
 		outer_id = state->context_id;
 	else if (leader)
 		outer_id = leader->process_context_id;
@@ -83,6 +83,7 @@ static __always_inline void apply_marker(struct task_struct *task, struct task_s
 	else if (!is_end(rest))
 		id = define_marker(task, text, size, process, outer_id, now_ns);
 	if (!process) {
+		state->http_labelled = state->http_open;
 		set_context(state, id, now_ns);
 		return;
 	}

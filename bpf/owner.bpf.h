@@ -55,7 +55,7 @@ static __always_inline struct owner owner_of(struct task_struct *task, struct ta
 	if (!otel_layer || !bpf_map_lookup_elem(&otel_processes, &tgid) || task->flags & PF_KTHREAD)
 		return owner;
 	/* What a thread has by reference may end while this goes on. */
-	if (!read_thread_record(owner.flags & CONTEXT_INHERITED_THREAD ? 0 : owner.context_id))
+	if (!read_thread_record(owner.flags & (CONTEXT_INHERITED_THREAD | CONTEXT_HTTP) ? 0 : owner.context_id))
 		return owner;
 	thread = bpf_task_storage_get(&otel_threads, task, 0, 0);
 	if (thread) {

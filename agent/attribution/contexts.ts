@@ -75,6 +75,12 @@ export const QUALITY_SHARED = ATTRIBUTION_QUALITIES.indexOf('shared');
 
 export const INHERITED_FLAGS = CONTEXT_FLAGS.CONTEXT_INHERITED_PROCESS | CONTEXT_FLAGS.CONTEXT_INHERITED_THREAD;
 
+/**
+ * Only right until the end of the context: a pool's thread keeps what created it for ever, a process made in a request
+ * may outlive that, and a thread may have left its request to another one that answers it.
+ */
+export const BY_REFERENCE = CONTEXT_FLAGS.CONTEXT_INHERITED_THREAD | CONTEXT_FLAGS.CONTEXT_HTTP;
+
 export function createContexts(options: ContextsOptions): Contexts {
   const { intern, internName, oldestIds, threadKeys, trustsService } = options;
   const contexts = createReferenceTable<Owner>(CONTEXTS_MAX);
@@ -89,12 +95,17 @@ export function createContexts(options: ContextsOptions): Contexts {
     return { transactionId, traceId, spanId, service: null };
   }
 
-  function said({ scope, outer_context_id, pid }: ContextDefinition, text: string): Said | undefined {
+  function outerAt(contextId: number, timeNs: number): ContextIds | undefined {
+    const outer = contexts.get(contextId);
+    return outer && timeNs < outer.endedNs ? outer.ids : undefined;
+  }
+
+  function said({ scope, outer_context_id, pid, time_ns }: ContextDefinition, text: string): Said | undefined {
     if (scope === CONTEXT_SCOPES.SCOPE_ENVIRONMENT || scope === CONTEXT_SCOPES.SCOPE_HTTP) {
       const parent = parseTraceParent(text);
       return parent && { transactionId: null, ...parent, service: null };
     }
-    const outer = contexts.get(outer_context_id)?.ids;
+    const outer = outerAt(outer_context_id, time_ns);
     if (scope === CONTEXT_SCOPES.SCOPE_OTEL) return saidByThread(text, pid, outer);
     const marker = parseMarker(text);
     if (!marker) return undefined;
@@ -121,7 +132,7 @@ export function createContexts(options: ContextsOptions): Contexts {
     },
     end(contextId, timeNs) {
       const owner = contexts.get(contextId);
-      if (owner) owner.endedNs = timeNs;
+      if (owner) owner.endedNs = Math.min(owner.endedNs, timeNs);
     },
     endAll(timeNs) {
       for (const owner of contexts.values()) owner.endedNs = Math.min(owner.endedNs, timeNs);
@@ -134,8 +145,7 @@ export function createContexts(options: ContextsOptions): Contexts {
         if (owner.contextId === 0) return undefined;
       }
       if (owner?.service && owner.serviceId < oldestIds.name) owner.serviceId = internName(owner.service);
-      // A pool's thread keeps what created it for ever: it is only right while the creator still holds the context.
-      if (owner && flags & CONTEXT_FLAGS.CONTEXT_INHERITED_THREAD && startNs >= owner.endedNs) return undefined;
+      if (owner && (flags & BY_REFERENCE) !== 0 && startNs >= owner.endedNs) return undefined;
       return owner;
     },
     get badFieldCount() {

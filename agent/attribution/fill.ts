@@ -4,6 +4,7 @@ import { CONTEXT_FLAGS } from '../../bpf/schema/common.ts';
 import { type DecodedBlock, type ReferenceField, recordOffset } from '../../bpf/schema/decoder.ts';
 import type { Contexts, Owner } from './contexts.ts';
 import {
+  BY_REFERENCE,
   INHERITED_FLAGS,
   QUALITY_EXACT,
   QUALITY_INHERITED,
@@ -123,8 +124,8 @@ export const fillOwners: Filler = ({ layout, columns }, { block }, { contexts, p
       const record = offsets[i]!;
       const at = (record + layout.offset) >>> 2;
       const flags = words[(record + FLAGS_OFFSET) >>> 2]!;
-      // Only what a thread inherits depends on the time.
-      const asBefore = flags === lastFlags && (flags & CONTEXT_FLAGS.CONTEXT_INHERITED_THREAD) === 0;
+      // Only what is held by reference depends on the time.
+      const asBefore = flags === lastFlags && (flags & BY_REFERENCE) === 0;
       if (lastAt < 0 || !asBefore || !isSame(words, at, lastAt)) {
         owner = contexts.ownerAt(u64At(words, at << 2), flags, u64At(words, record + TIMESTAMP_OFFSET));
       }

@@ -137,10 +137,18 @@ describe('a thread that serves one request at a time', () => {
     expect(await scoreNamed(python('threads', 'plain'), loads)).toEqual(every('none', loads));
   });
 
-  test('a label that a handler sets goes on until it ends, and no trace of another request comes with it', async () => {
-    const scores = await scoreNamed(python('threads', 'label'), loadsOf({ requests: FEW_REQUESTS }));
-    expect(faults(scores)).toEqual([]);
-  });
+  test.each(['every request', 'some'])(
+    'a label that a handler sets is within the trace, and ends with the request: %s',
+    async (which) => {
+      const loads = loadsOf({
+        requests: FEW_REQUESTS,
+        shape: (number) => (which === 'some' && number % 3 ? { bare: true } : {}),
+      });
+      const scores = await scoreNamed(python('threads', 'label'), loads);
+      const attributions = which === 'some' ? ['http exact', 'marker exact'] : ['marker exact'];
+      expect(scores).toEqual(every('right', loads, ...attributions));
+    },
+  );
 });
 
 describe('a server that the agent finds', () => {
@@ -267,6 +275,17 @@ describe('the request before gives its trace to nothing of the next', () => {
   test('threads that were made in one request and work for all', async () => {
     expect(faults(await scoreNamed(python('threads', 'pool'), loadsOf({})))).toEqual([]);
   });
+
+  test.each(['forked', 'executed'])('processes that were made in one request and work for all: %s', async (mode) => {
+    expect(faults(await scoreNamed(python('threads', mode), loadsOf({})))).toEqual([]);
+  });
+
+  whereJava.each([1, 2, 16])(
+    'what a thread does for requests that another one answers: %i at once',
+    async (concurrency) => {
+      expect(faults(await scoreNamed(java('async'), loadsOf({ concurrencies: [concurrency] })))).toEqual([]);
+    },
+  );
 
   whereJava('what a thread does when it has answered and waited', async () => {
     expect(faults(await scoreNamed(java('later'), loadsOf({})))).toEqual([]);

@@ -20,8 +20,8 @@ const PART_AFTER_MS = 5;
 const LOOK_MS = 5;
 const LOOKS_MAX = 2000;
 const ATTEMPTS_MAX = 3;
-/** What a server serves before an agent that comes later: its threads are there then. */
-const EARLY: Load = { name: 'early', concurrency: 16, requests: 32 };
+/** What a server serves before its writes are scored: its threads are there then, and it has proven what they do. */
+const earlyLoad = (name: string): Load => ({ name, concurrency: 16, requests: 32 });
 
 export interface Server {
   /** Also the name of its service. */
@@ -128,16 +128,24 @@ async function runLoads(
   const sendAll = async (port: number) => {
     for (const [i, load] of loads.entries()) await send(load, requests[i]!, port, written);
   };
+  const sendEarly = (name: string, port: number) => {
+    const early = earlyLoad(name);
+    return send(early, requestsOf(early), port, written);
+  };
   if (serverFirst) {
     await withServer(server, written, async (port) => {
-      await send(EARLY, requestsOf(EARLY), port, written);
-      await withAgent(folder, flags, () => sendAll(port));
+      await sendEarly('early-first', port);
+      await withAgent(folder, flags, async () => {
+        await sendEarly('early', port);
+        await sendAll(port);
+      });
     });
   } else {
     await withAgent(folder, flags, () =>
       withServer(server, written, async (port) => {
         // With the write of its port the agent knows the process.
         await until(() => readRecording(folder).writes({ services: [server.name] }).length > 0);
+        await sendEarly('early', port);
         await sendAll(port);
       }),
     );

@@ -3,8 +3,9 @@ A thread for each connection.
 
   threads.py FOLDER MODE     # prints its port, ends with its standard input
 
-MODE: `plain`; `mark`, the handler first labels its thread with the trace; `label`, with a transaction; `fork`, a child
-process writes the lines; `pool`, threads that all handlers share do.
+MODE: `plain`; `mark`, the handler first labels its thread with the trace; `label`, with a transaction, when the
+request has a user agent; `fork`, a child process writes the lines; `pool`, threads that all handlers share do;
+`forked`, `executed`, processes do that are made when all others are at work, and serve all handlers.
 """
 import concurrent.futures
 import http.server
@@ -17,17 +18,56 @@ import urllib.parse
 
 folder, mode = sys.argv[1:]
 pool = concurrent.futures.ThreadPoolExecutor(16)
+helpers = []
 
 
 def write_line(path, line):
     file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    os.write(file, line.encode())
+    os.write(file, f"{line}\n".encode())
     os.close(file)
+
+
+def serve_lines(requests, answers):
+    while request := requests.readline():
+        write_line(*request.rstrip().split(" ", 1))
+        answers.write("done\n")
+        answers.flush()
+
+
+def fork_helper():
+    requests, answers = os.pipe(), os.pipe()
+    if os.fork() == 0:
+        os.close(requests[1])
+        serve_lines(os.fdopen(requests[0]), os.fdopen(answers[1], "w"))
+        os._exit(0)
+    return os.fdopen(requests[1], "w"), os.fdopen(answers[0])
+
+
+def execute_helper():
+    loop = 'while read -r path line; do printf "%s\\n" "$line" >>"$path"; echo done; done'
+    shell = subprocess.Popen(["/bin/sh", "-c", loop], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    return shell.stdin, shell.stdout
+
+
+def have_written(path, line):
+    try:
+        requests, answers = helper = helpers.pop()
+    except IndexError:
+        requests, answers = helper = fork_helper() if mode == "forked" else execute_helper()
+    requests.write(f"{path} {line}\n")
+    requests.flush()
+    answers.readline()
+    helpers.append(helper)
 
 
 def say(path, line):
     if mode == "fork":
-        subprocess.run(["/bin/sh", "-c", 'printf %s "$1" >>"$2"', "sh", line, path], check=True)
+        subprocess.run(["/bin/sh", "-c", 'printf "%s\\n" "$1" >>"$2"', "sh", line, path], check=True)
+    elif "/early-" in path:
+        # The threads and processes that work for all are made in a request whose trace is known.
+        write_line(path, line)
+    elif mode in ("forked", "executed"):
+        have_written(path, line)
     elif mode == "pool":
         pool.submit(write_line, path, line).result()
     else:
@@ -43,12 +83,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
         trace = self.headers.get("traceparent", "---").split("-")[1] or "-"
         self.rfile.read(int(self.headers.get("content-length", 0)))
         if mode == "mark":
-            write_line("/dev/null", f"KREPLAY1 trace={trace}\n")
-        if mode == "label":
-            write_line("/dev/null", f"KREPLAY1 txn={target.path[1:]}\n")
-        say(path, f"before {trace}\n")
+            write_line("/dev/null", f"KREPLAY1 trace={trace}")
+        if mode == "label" and "User-Agent" in self.headers:
+            write_line("/dev/null", f"KREPLAY1 txn={target.path[1:]}")
+        say(path, f"before {trace}")
         time.sleep(int(target.query) / 1000)
-        say(path, f"after {trace}\n")
+        say(path, f"after {trace}")
         self.send_response(200)
         self.send_header("Content-Length", "0")
         self.end_headers()
