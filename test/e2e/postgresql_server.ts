@@ -1,0 +1,144 @@
+/** A PostgreSQL server of our own, and what it says itself of whom each of its backends works for. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { run } from '../kernel/programs.ts';
+
+/** Where Debian puts each version's programs; the newest. */
+function programFolder(): string | undefined {
+  const versions = existsSync(VERSIONS) ? run('ls', ['-v', VERSIONS]).trim().split('\n') : [];
+  return versions
+    .map((version) => join(VERSIONS, version, 'bin'))
+    .findLast((folder) => NEEDED.every((name) => existsSync(join(folder, name))));
+}
+
+const VERSIONS = '/usr/lib/postgresql';
+const NEEDED = ['initdb', 'postgres', 'pgbench', 'psql', 'pg_isready'];
+const PROGRAMS = programFolder();
+export const isInstalled = PROGRAMS !== undefined;
+
+// None of the caller's variables, of which some name a service.
+const AS_POSTGRES = ['setpriv', '--reuid=postgres', '--regid=postgres', '--init-groups', '--reset-env'];
+const READY_MS_MAX = 30_000;
+/** A clone below a closed folder such as /root is out of that user's reach. */
+const OPEN_FOLDER = '/';
+
+/** Backends write dirty pages out themselves when there are so few; everything that they do goes into the log. */
+const SETTINGS = {
+  listen_addresses: '',
+  fsync: 'on',
+  shared_buffers: '512kB',
+  log_statement: 'all',
+  log_min_duration_statement: '0',
+  log_line_prefix: '@%p@',
+  logging_collector: 'off',
+};
+
+export interface Cluster {
+  folder: string;
+  /** Its data folder, with pg_wal and base. */
+  data: string;
+  remove(): void;
+}
+
+export interface Server {
+  /** Its messages; of this run only. */
+  log: string;
+  psql(sql: string): string;
+  /** Runs each client's transactions; `:client_id` and `:i`, which counts from 1, are in the script. */
+  pgbench(script: string, clients: number, transactions: number): void;
+  stop(): Promise<void>;
+}
+
+export function makeCluster(): Cluster {
+  const folder = mkdtempSync(join(tmpdir(), 'kreplay-postgresql-'));
+  const data = join(folder, 'data');
+  run('chown', ['postgres', folder]);
+  asPostgres('initdb', ['-D', data, '--auth=trust', '--locale=C', '--encoding=UTF8', '--no-sync']);
+  return { folder, data, remove: () => rmSync(folder, { recursive: true, force: true }) };
+}
+
+function asPostgres(program: string, args: readonly string[]): string {
+  return run(AS_POSTGRES[0]!, [...AS_POSTGRES.slice(1), join(PROGRAMS!, program), ...args], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    cwd: OPEN_FOLDER,
+  });
+}
+
+/** `front`: of the command line, such as `kreplay exec ... --`. */
+export async function startServer({ folder, data }: Cluster, front: readonly string[]): Promise<Server> {
+  const settings = Object.entries(SETTINGS).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
+  const [file, ...args] = [
+    ...front,
+    ...AS_POSTGRES,
+    join(PROGRAMS!, 'postgres'),
+    '-D',
+    data,
+    '-k',
+    folder,
+    ...settings,
+  ];
+  const log = join(folder, `log-${performance.now()}`);
+  const messages = openSync(log, 'a');
+  const server = spawn(file!, args, { stdio: ['ignore', 'ignore', messages], cwd: OPEN_FOLDER });
+  closeSync(messages);
+  const ended = once(server, 'exit');
+  started.push({ server, ended });
+  const deadline = performance.now() + READY_MS_MAX;
+  while (!isReady(folder)) {
+    if (server.exitCode !== null || performance.now() > deadline) throw new Error(`no server: ${readFileSync(log)}`);
+    await sleep(50);
+  }
+  return {
+    log,
+    psql: (sql) => asPostgres('psql', ['-h', folder, '-Atq', '-c', sql, 'postgres']),
+    pgbench(script, clients, transactions) {
+      const path = join(folder, 'script.sql');
+      writeFileSync(path, script);
+      const load = ['-n', '-D', 'i=0', '-c', clients, '-t', transactions, '-f', path].map(String);
+      asPostgres('pgbench', ['-h', folder, ...load, 'postgres']);
+    },
+    async stop() {
+      server.kill('SIGINT');
+      await ended;
+    },
+  };
+}
+
+const started: { server: ChildProcess; ended: Promise<unknown> }[] = [];
+
+/** For afterEach(): a test that failed half-way must leave nothing running. */
+export async function endServers(): Promise<void> {
+  for (const { server, ended } of started.splice(0)) {
+    server.kill('SIGQUIT');
+    await ended;
+  }
+}
+
+function isReady(folder: string): boolean {
+  try {
+    asPostgres('pg_isready', ['-q', '-h', folder]);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+export interface Message {
+  bytes: number;
+  text: string;
+}
+
+/** Each process's messages, in the order that it wrote them in; each is one write. */
+export function messagesOf(log: string): Map<number, Message[]> {
+  const messages = readFileSync(log, 'utf8').split(/^(?=@\d+@)/m);
+  return messages.reduce((byProcess, text) => {
+    const pid = Number(/^@(\d+)@/.exec(text)![1]);
+    const own = byProcess.get(pid) ?? [];
+    own.push({ bytes: Buffer.byteLength(text), text });
+    return byProcess.set(pid, own);
+  }, new Map<number, Message[]>());
+}
