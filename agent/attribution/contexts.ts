@@ -1,5 +1,5 @@
 /** Contexts: what a marker, a program's environment or a request said, for as long as it holds. */
-import { CONTEXT_FLAGS } from '../../bpf/schema/common.ts';
+import { CONTEXT_FLAGS, CONTEXT_LOST } from '../../bpf/schema/common.ts';
 import { CONTEXT_SCOPES } from '../../bpf/schema/definitions.ts';
 import { ATTRIBUTION_QUALITIES, ATTRIBUTION_SOURCES } from '../../bpf/schema/owner.ts';
 import { type Marker, parseMarker, parseTraceParent } from './marker.ts';
@@ -23,7 +23,7 @@ type Said = ContextIds & Pick<Marker, 'service'>;
 
 /** What an event's owner is, as numbers that go into the columns. */
 export interface Owner {
-  /** Undefined when the marker named only a service. */
+  /** Undefined when it named only a service, or nothing that could be understood. */
   ids: ContextIds | undefined;
   /** The recording's number of transaction, trace and span; 0: none. */
   contextId: number;
@@ -44,7 +44,10 @@ export interface Contexts {
   ownerAt(contextId: number, flags: number, startNs: number): Owner | undefined;
   /** Fields of markers that were left out because they are malformed, since the start. */
   readonly badFieldCount: number;
-  /** Contexts that the recording had no room for, since the last call: their events say that nobody owns them. */
+  /**
+   * Since the last call: contexts that the recording had no room for, and references to those that had to be forgotten.
+   * Their events say that nobody owns them.
+   */
   takeLost(): number;
 }
 
@@ -119,13 +122,11 @@ export function createContexts(options: ContextsOptions): Contexts {
   return {
     define(definition, text) {
       const context = said(definition, text);
-      if (!context) return;
-      const { transactionId, traceId, spanId } = context;
+      const { transactionId = null, traceId = null, spanId = null } = context ?? {};
       const ids = transactionId || traceId || spanId ? { transactionId, traceId, spanId } : undefined;
       const contextId = ids ? intern(ids) : 0;
       if (ids && contextId === 0) lost++;
-      const service = trustsService(definition.uid) ? context.service : null;
-      if (!ids && !service) return;
+      const service = trustsService(definition.uid) ? (context?.service ?? null) : null;
       const serviceId = service ? internName(service) : 0;
       const { context_id } = definition;
       contexts.set(context_id, { ids, contextId, service, serviceId, endedNs: Number.POSITIVE_INFINITY });
@@ -140,13 +141,18 @@ export function createContexts(options: ContextsOptions): Contexts {
     ownerAt(contextId, flags, startNs) {
       if (contextId === 0) return undefined;
       const owner = contexts.get(contextId);
-      if (owner?.ids && owner.contextId < oldestIds.context) {
+      if (!owner) {
+        // What is held by reference has mostly ended long ago.
+        if (contextId !== CONTEXT_LOST && (flags & BY_REFERENCE) === 0) lost++;
+        return undefined;
+      }
+      if (!owner.ids && !owner.service) return undefined;
+      if (owner.ids && owner.contextId < oldestIds.context) {
         owner.contextId = intern(owner.ids);
         if (owner.contextId === 0) return undefined;
       }
-      if (owner?.service && owner.serviceId < oldestIds.name) owner.serviceId = internName(owner.service);
-      if (owner && (flags & BY_REFERENCE) !== 0 && startNs >= owner.endedNs) return undefined;
-      return owner;
+      if (owner.service && owner.serviceId < oldestIds.name) owner.serviceId = internName(owner.service);
+      return (flags & BY_REFERENCE) !== 0 && startNs >= owner.endedNs ? undefined : owner;
     },
     get badFieldCount() {
       return badFieldCount;

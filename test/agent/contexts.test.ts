@@ -5,7 +5,7 @@ import { CONTEXT_SCOPES } from '../../bpf/schema/definitions.ts';
 import { contextDefinition } from './attributed.ts';
 import { createNames } from './names.ts';
 
-const { CONTEXT_INHERITED_PROCESS, CONTEXT_INHERITED_THREAD, CONTEXT_PROCESS_DEFAULT } = CONTEXT_FLAGS;
+const { CONTEXT_HTTP, CONTEXT_INHERITED_PROCESS, CONTEXT_INHERITED_THREAD, CONTEXT_PROCESS_DEFAULT } = CONTEXT_FLAGS;
 const ROOT_UID = 0;
 const GUEST_UID = 1001;
 const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736';
@@ -57,6 +57,10 @@ describe('when the setter let go of it', () => {
     ['a thread by reference, in that nanosecond', CONTEXT_INHERITED_THREAD, ENDED_NS, 'nobody'],
     ['a thread by reference, after', CONTEXT_INHERITED_THREAD, ENDED_NS + 1, 'nobody'],
     ['a forked copy, after', CONTEXT_INHERITED_PROCESS, ENDED_NS + 1, 'order-1'],
+    ['a thread whose request another one answered, before', CONTEXT_HTTP, ENDED_NS - 1, 'order-1'],
+    ['a thread whose request another one answered, after', CONTEXT_HTTP, ENDED_NS, 'nobody'],
+    ['a process made in a request, before the answer', CONTEXT_HTTP | CONTEXT_INHERITED_PROCESS, 199, 'order-1'],
+    ['a process made in a request, after the answer', CONTEXT_HTTP | CONTEXT_INHERITED_PROCESS, 200, 'nobody'],
     ['a copy that a thread by reference forked', CONTEXT_INHERITED_PROCESS | CONTEXT_INHERITED_THREAD, 201, 'nobody'],
     ["the process's default", CONTEXT_PROCESS_DEFAULT, ENDED_NS + 1, 'order-1'],
   ])('%s', (_, flags, startNs, expected) => {
@@ -136,6 +140,28 @@ test('when it is not known which contexts ended, none is believed by reference a
   // A thread's own context, and a copy, do not hang on anybody's end.
   expect(transactionAt(256, 0, 300)).toBe('order-1');
   expect(transactionAt(256, CONTEXT_INHERITED_PROCESS, 300)).toBe('order-1');
+});
+
+test('of two ends the first one counts', () => {
+  const { define, contexts, transactionAt } = setUp();
+  define(256, 'txn=order-1');
+  contexts.end(256, 200);
+  contexts.end(256, 300);
+  expect(transactionAt(256, CONTEXT_HTTP, 250)).toBe('nobody');
+});
+
+test('a reference to what had to be forgotten is counted, and none to what said nothing, was lost or has ended', () => {
+  const { define, contexts, transactionAt } = setUp();
+  define(256, 'order-1');
+  const references: [contextId: number, flags: number][] = [
+    [0, 0],
+    [CONTEXT_LOST, 0],
+    [256, 0],
+    [512, CONTEXT_INHERITED_THREAD],
+    [512, 0],
+  ];
+  const counts = references.map(([contextId, flags]) => [transactionAt(contextId, flags, 150), contexts.takeLost()]);
+  expect(counts).toEqual([0, 0, 0, 0, 1].map((count) => ['nobody', count]));
 });
 
 test('a context that the recording has no room for is nobody, and counted', () => {
