@@ -30,8 +30,14 @@ function ringMebibytes(value: string): number {
 }
 
 export function agentCommand(): Command {
-  const command = new Command('agent')
-    .description('record the events of this host (as root, or with CAP_BPF and CAP_PERFMON)')
+  const command = new Command('agent').description(
+    'record the events of this host (as root, or with CAP_BPF and CAP_PERFMON)',
+  );
+  return withAgentOptions(command).action(record);
+}
+
+export function withAgentOptions(command: Command): Command {
+  command
     .option('--data <folder>', 'folder to record into', DATA_DEFAULT)
     .option('--node <name>', 'name of this host in the recording (default: its host name)')
     .option(
@@ -55,7 +61,23 @@ export function agentCommand(): Command {
         Object.keys(LAYERS),
       ),
     );
-  return withFilterOptions(withRetentionOptions(command)).action(record);
+  return withFilterOptions(withRetentionOptions(command));
+}
+
+/** What a command was given of these options, for an agent in a process of its own. */
+export function agentArguments(command: Command): string[] {
+  const names = new Set(withAgentOptions(new Command()).options.map(({ long }) => long));
+  const given = command.options.filter(
+    (option) => names.has(option.long) && command.getOptionValueSource(option.attributeName()) === 'cli',
+  );
+  return given.flatMap((option) => [option.long!, ...textsOf(command.getOptionValue(option.attributeName()))]);
+}
+
+function textsOf(value: unknown): string[] {
+  if (value === true) return [];
+  // The only ones are durations.
+  if (typeof value === 'bigint') return [`${value}ns`];
+  return Array.isArray(value) ? value.map(String) : [String(value)];
 }
 
 async function record(flags: AgentFlags): Promise<void> {

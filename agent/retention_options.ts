@@ -57,14 +57,6 @@ function age(value: string): bigint {
   return ns;
 }
 
-/** The flags again, for a process that is to have the same. */
-export function retentionArguments({ retainBytes, retainAge }: RetentionFlags): string[] {
-  return [
-    ...(retainBytes === undefined ? [] : ['--retain-bytes', String(retainBytes)]),
-    ...(retainAge === undefined ? [] : ['--retain-age', `${retainAge}ns`]),
-  ];
-}
-
 /** What the flags ask for, on the disk that `folder` is on. */
 export function retentionLimits({ retainBytes, retainAge }: RetentionFlags, folder: string): RetentionLimits {
   return {

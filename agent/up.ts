@@ -1,40 +1,34 @@
 /** `kreplay up`: an agent and a daemon over one data folder, each in a process of its own. */
 import { type ChildProcess, fork, type StdioOptions } from 'node:child_process';
 import { Command } from 'commander';
-import { DATA_DEFAULT } from './agent.ts';
+import { agentArguments, withAgentOptions } from './command.ts';
 import { endingSignal } from './ending.ts';
-import { type RetentionFlags, retentionArguments, withRetentionOptions } from './retention_options.ts';
 
 const LISTEN_DEFAULT = '127.0.0.1:7467';
 /** A child that does not end by itself after this is killed; the recording stands that. */
 const END_TIMEOUT_MS = 10_000;
 
-interface UpFlags extends RetentionFlags {
+interface UpFlags {
   data: string;
   listen: string;
-  node?: string;
 }
 
 export function upCommand(): Command {
   const command = new Command('up')
     .description('record this host and serve what is recorded, until Ctrl-C')
-    .option('--data <folder>', 'folder to record into', DATA_DEFAULT)
-    .option('--listen <address>', 'HOST:PORT on this machine, or unix:/path', LISTEN_DEFAULT)
-    .option('--node <name>', 'name of this host in the recording (default: its host name)');
-  return withRetentionOptions(command).action(up);
+    .option('--listen <address>', 'HOST:PORT on this machine, or unix:/path', LISTEN_DEFAULT);
+  return withAgentOptions(command).action(up);
 }
 
 /** Node's own; what else the launcher gives us keeps an agent small. */
 const DAEMON_FLAGS = process.execArgv.filter((flag) => flag === '--no-maglev');
 
-async function up({ data, listen, node, ...retention }: UpFlags): Promise<void> {
+async function up({ data, listen }: UpFlags, command: Command): Promise<void> {
   const signal = endingSignal();
   const daemon = start(['daemon', '--data', data, '--listen', listen], DAEMON_FLAGS);
-  const agent = start(
-    ['agent', '--data', data, ...(node ? ['--node', node] : []), ...retentionArguments(retention)],
-    process.execArgv,
-  );
+  const agent = start(['agent', ...agentArguments(command)], process.execArgv);
   const parts = [daemon, agent];
+  process.on('SIGHUP', () => agent.child.kill('SIGHUP'));
   const ended = Promise.race([aborted(signal), ...parts.map((part) => part.ended)]);
   await Promise.race([ended, Promise.all(parts.map(({ ready }) => ready)).then(() => printNextSteps(data, listen))]);
   await ended;

@@ -1,6 +1,6 @@
 /** Sizes that operators write, and what is kept when they write none. */
 import { statfsSync } from 'node:fs';
-import { parseBytes, retentionArguments, retentionLimits } from '../../agent/retention_options.ts';
+import { parseBytes, retentionLimits } from '../../agent/retention_options.ts';
 
 test.each([
   ['8388608', 8_388_608],
@@ -21,14 +21,4 @@ test('without a size a recording takes a tenth of its disk, and 10 GB at most', 
   const { blocks, bsize } = statfsSync('/tmp');
   expect(retentionLimits({}, '/tmp')).toEqual({ bytes: Math.min(10e9, Math.floor((blocks * bsize) / 10)) });
   expect(retentionLimits({ retainBytes: 9e6, retainAge: 5n }, '/tmp')).toEqual({ bytes: 9e6, ageNs: 5n });
-});
-
-test('what was asked for is passed on', () => {
-  expect(retentionArguments({ retainBytes: 9e6, retainAge: 3600n })).toEqual([
-    '--retain-bytes',
-    '9000000',
-    '--retain-age',
-    '3600ns',
-  ]);
-  expect(retentionArguments({})).toEqual([]);
 });

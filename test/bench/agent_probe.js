@@ -3,7 +3,7 @@
  * loop was. It does nothing of its own between two questions, but while it watches the loop. Not TypeScript: what
  * strips the types would be counted as the agent's memory.
  */
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { isMainThread } from 'node:worker_threads';
 
@@ -15,6 +15,17 @@ const histogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
 function delayNs(interval) {
   return Math.max(0, interval - RESOLUTION_MS * 1e6);
 }
+
+/** The descriptor that reads a folder is gone when it is asked for. */
+function readIfThere(file) {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch {
+    return undefined;
+  }
+}
+
+const field = (text, name) => Number(new RegExp(`^${name}:\\s+(\\d+)$`, 'm').exec(text)[1]);
 
 const ANSWERS = {
   /** Since the start, of all threads. */
@@ -28,6 +39,13 @@ const ANSWERS = {
     const rings = mappings.filter((mapping) => mapping.includes('anon_inode:bpf-map'));
     const kibibytes = (mapping, name) => Number(new RegExp(`^${name}:\\s+(\\d+) kB`, 'm').exec(mapping)[1]);
     return rings.reduce((sum, ring) => sum + (kibibytes(ring, 'Rss') - kibibytes(ring, 'Pss')) * 1024, 0);
+  },
+  /** As bpf_map_show_fdinfo(), kernel/bpf/syscall.c, says it: what is in use since Linux 6.4, before that the most. */
+  map_bytes() {
+    const descriptors = readdirSync('/proc/self/fdinfo').flatMap((fd) => readIfThere(`/proc/self/fdinfo/${fd}`) ?? []);
+    const maps = descriptors.filter((text) => text.includes('\nmap_type:'));
+    const byId = new Map(maps.map((text) => [field(text, 'map_id'), field(text, 'memlock')]));
+    return [...byId.values()].reduce((sum, bytes) => sum + bytes, 0);
   },
   watch_loop: () => histogram.enable(),
   loop_delay: () => ({

@@ -35,14 +35,20 @@ export interface MeasuredAgent {
   loopDelay(work: () => Promise<unknown>): Promise<Percentiles>;
   /** Of the RSS: pages of its rings, which the kernel maps twice. */
   countedTwiceBytes(): Promise<number>;
+  /** What the kernel holds for its BPF maps. */
+  mapBytes(): Promise<number>;
   stop(): void;
   ended: Promise<unknown>;
 }
 
 /** Gives an agent that records. */
-export async function startAgent(folder: string, signal: AbortSignal): Promise<MeasuredAgent> {
+export async function startAgent(
+  folder: string,
+  signal: AbortSignal,
+  options: readonly string[] = [],
+): Promise<MeasuredAgent> {
   // As an operator starts it; the launcher sets what Node and malloc may keep.
-  const command = ['env', `NODE_OPTIONS=--import=${PROBE}`, LAUNCHER, 'agent', '--data', folder];
+  const command = ['env', `NODE_OPTIONS=--import=${PROBE}`, LAUNCHER, 'agent', '--data', folder, ...options];
   const agent = start(command, { signal, channel: true });
   const usage = () => agent.ask('usage') as Promise<Usage>;
   try {
@@ -70,6 +76,7 @@ export async function startAgent(folder: string, signal: AbortSignal): Promise<M
       return (await agent.ask('loop_delay')) as Percentiles;
     },
     countedTwiceBytes: () => agent.ask('counted_twice_bytes') as Promise<number>,
+    mapBytes: () => agent.ask('map_bytes') as Promise<number>,
     stop: agent.stop,
     ended: agent.ended,
   };

@@ -1,9 +1,9 @@
 /** What recording costs in user space: CPU time for each recorded write, at the rate at which one CPU can write. */
 import type { BenchContext, BenchResult } from './bench.ts';
+import { buildCallLoad } from './call_load.ts';
 import { interleaved } from './rounds.ts';
 import { median } from './statistics.ts';
 import { nanoseconds } from './table.ts';
-import { buildWriteLoad } from './write_load.ts';
 import { trace } from './write_tracers.ts';
 
 export const summary = 'user-space CPU time for each recorded write at full rate';
@@ -15,10 +15,10 @@ const LOAD_SECONDS = 2;
 const NAMES = ['kreplay', 'bpftrace', 'perf_record'] as const;
 
 export async function run(context: BenchContext): Promise<BenchResult> {
-  const { folder, signal, loadCpu, progress } = context;
-  const program = await buildWriteLoad(context);
+  const { folder, signal, progress } = context;
+  const commandOf = await buildCallLoad(context);
   const traceFor = (name: (typeof NAMES)[number], seconds: number) =>
-    trace(name, { load: [program, String(loadCpu), String(seconds)], folder, signal });
+    trace(name, { load: commandOf('write', seconds), folder, signal });
 
   const measured = await interleaved(NAMES, ROUNDS, async (name, round) => {
     progress(`round ${round + 1} of ${ROUNDS}: ${name}`);

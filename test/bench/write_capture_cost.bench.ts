@@ -1,9 +1,9 @@
 /** What tracing costs the traced: nanoseconds added to a 64-byte write to /dev/null. */
 import type { BenchContext, BenchResult } from './bench.ts';
+import { buildCallLoad } from './call_load.ts';
 import { interleaved } from './rounds.ts';
 import { median, sum } from './statistics.ts';
 import { nanoseconds, percent } from './table.ts';
-import { buildWriteLoad } from './write_load.ts';
 import { type TracedLoad, trace, WRITE_TRACERS, type WriteTracerName } from './write_tracers.ts';
 
 export const summary = 'nanoseconds added to a 64-byte write to /dev/null, every write recorded';
@@ -20,9 +20,9 @@ type Peer = Exclude<WriteTracerName, 'untraced'>;
 const PEERS = NAMES.filter((name): name is Peer => name !== 'untraced');
 
 export async function run(context: BenchContext): Promise<BenchResult> {
-  const { folder, signal, loadCpu, progress } = context;
-  const program = await buildWriteLoad(context);
-  const load = [program, String(loadCpu), String(LOAD_SECONDS)];
+  const { folder, signal, progress } = context;
+  const commandOf = await buildCallLoad(context);
+  const load = commandOf('write', LOAD_SECONDS);
   const measured = await interleaved(NAMES, ROUNDS, (name, round) => {
     progress(`round ${round + 1} of ${ROUNDS}: ${name}`);
     return trace(name, { load, folder, signal });

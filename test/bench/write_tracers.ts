@@ -4,13 +4,13 @@
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { type CallLoad, parseCallLoad } from './call_load.ts';
 import { linesOf, perfSamples, printingScript, runBpftrace, runPerf } from './peers.ts';
 import { run, start } from './process.ts';
 import { recordedWrites } from './recorded_writes.ts';
-import { parseWriteLoad, type WriteLoad } from './write_load.ts';
 
 export interface TracedLoad {
-  load: WriteLoad;
+  load: CallLoad;
   /** Writes of the load that are in the file; null for what keeps no single ones. */
   recorded: number | null;
   /** User time of the tool, from its start to its end. */
@@ -48,7 +48,7 @@ export async function trace(name: WriteTracerName, options: TracerOptions): Prom
 
 async function traceNothing({ load, signal }: TracerOptions): Promise<TracedLoad> {
   const { stdout } = await run(load, { signal });
-  return { load: parseWriteLoad(stdout), recorded: null, userNs: 0 };
+  return { load: parseCallLoad(stdout), recorded: null, userNs: 0 };
 }
 
 /** The only call that the load makes. */
@@ -60,7 +60,7 @@ async function traceWithKreplay({ load, folder, signal }: TracerOptions): Promis
   const agent = start([process.execPath, KREPLAY, 'agent', '--data', folder], { signal, channel: true });
   try {
     await agent.ready;
-    const result = parseWriteLoad((await run(load, { signal })).stdout);
+    const result = parseCallLoad((await run(load, { signal })).stdout);
     agent.stop();
     const { userNs } = await agent.ended;
     const { recorded } = recordedWrites(join(folder, 'recording.kreplay'), [result.pid], result.writes);
@@ -73,7 +73,7 @@ async function traceWithKreplay({ load, folder, signal }: TracerOptions): Promis
 async function traceWithBpftrace({ load, folder, signal }: TracerOptions): Promise<TracedLoad> {
   const output = join(folder, 'output');
   const ended = await runBpftrace(printingScript(SYSCALLS), { load, output, signal });
-  const result = parseWriteLoad(ended.stdout);
+  const result = parseCallLoad(ended.stdout);
   const recorded = await linesOf([result.pid], output, signal);
   return { load: result, recorded, userNs: ended.userNs - result.user_ns };
 }
@@ -94,14 +94,14 @@ tracepoint:syscalls:sys_exit_write {
 
 async function traceWithHistogram({ load, folder, signal }: TracerOptions): Promise<TracedLoad> {
   const ended = await runBpftrace(BPFTRACE_HISTOGRAM, { load, output: join(folder, 'output'), signal });
-  const result = parseWriteLoad(ended.stdout);
+  const result = parseCallLoad(ended.stdout);
   return { load: result, recorded: null, userNs: ended.userNs - result.user_ns };
 }
 
 async function traceWithPerf({ load, folder, signal }: TracerOptions): Promise<TracedLoad> {
   const output = join(folder, 'perf.data');
   const ended = await runPerf(SYSCALLS, { load, output, signal });
-  const result = parseWriteLoad(ended.stdout);
+  const result = parseCallLoad(ended.stdout);
   const recorded = await perfSamples(SYSCALLS, output, signal);
   return { load: result, recorded, userNs: ended.userNs - result.user_ns };
 }

@@ -1,0 +1,39 @@
+/** The program that makes one call again and again: built, and run by itself or by a tool that traces it. */
+import { join } from 'node:path';
+import { z } from 'zod';
+import type { BenchContext } from './bench.ts';
+import { run } from './process.ts';
+
+const SOURCE = join(import.meta.dirname, 'call_load.c');
+
+const result = z
+  .object({
+    pid: z.int(),
+    calls: z.int(),
+    /** The others that the process makes, before and after the timed calls. */
+    untimed_writes: z.int(),
+    /** Nanoseconds a call, over batches. */
+    median_ns: z.number(),
+    fastest_ns: z.number(),
+    /** User time of the process. */
+    user_ns: z.number(),
+  })
+  /** `writes`: all of the process, when the call is one. */
+  .transform((load) => ({ ...load, writes: load.calls + load.untimed_writes }));
+
+export type CallLoad = z.infer<typeof result>;
+
+/** As in call_load.c. */
+export type Call = 'write' | 'labelled_write' | 'getppid' | 'read' | 'serve' | 'serve_request' | 'dirty_page' | 'exec';
+
+/** Gives what runs the compiled program. */
+export async function buildCallLoad({ buildFolder, folder, loadCpu, signal }: BenchContext) {
+  const program = join(buildFolder, 'call_load');
+  await run(['gcc', '-O2', '-Wall', '-Wextra', '-Werror', '-o', program, SOURCE], { signal });
+  return (call: Call, seconds: number) => [program, call, String(loadCpu), String(seconds), folder];
+}
+
+export function parseCallLoad(stdout: string): CallLoad {
+  const line = stdout.split('\n').find((text) => text.startsWith('{'));
+  return result.parse(JSON.parse(line ?? 'null'));
+}
