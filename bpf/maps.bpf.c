@@ -24,6 +24,7 @@ struct dirty_folio_map dirty_folios SEC(".maps");
 struct journal_owners_map journal_owners SEC(".maps");
 struct bio_owner_map bio_owners SEC(".maps");
 struct otel_process_map otel_processes SEC(".maps");
+struct otel_in_use_map otel_in_use SEC(".maps");
 struct otel_thread_map otel_threads SEC(".maps");
 struct filter_settings_map filter_settings SEC(".maps");
 struct filter_pid_map filter_pids SEC(".maps");

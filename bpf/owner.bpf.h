@@ -22,6 +22,14 @@ struct otel_process_map {
 	__type(value, struct otel_process);
 };
 
+/* Not 0 when there are such processes: asked at every event, where an array costs nothing beside a hash map. */
+struct otel_in_use_map {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+};
+
 #define RECORD_WORDS 4
 #define ATTRIBUTE_WORDS 8
 
@@ -41,18 +49,28 @@ struct otel_thread_map {
 };
 
 extern struct otel_process_map otel_processes SEC(".maps");
+extern struct otel_in_use_map otel_in_use SEC(".maps");
 extern struct otel_thread_map otel_threads SEC(".maps");
 
 /* otel.bpf.c */
 int read_thread_record(__u64 outer_id);
 
+static __always_inline bool publishes_threads(struct task_struct *task)
+{
+	__u32 zero = 0, tgid = task->tgid, *in_use;
+
+	if (!otel_layer || task->flags & PF_KTHREAD)
+		return false;
+	in_use = bpf_map_lookup_elem(&otel_in_use, &zero);
+	return in_use && *in_use && bpf_map_lookup_elem(&otel_processes, &tgid);
+}
+
 static __always_inline struct owner owner_of(struct task_struct *task, struct task_state *state)
 {
 	struct owner owner = own_or_process_context(task, state);
-	__u32 tgid = task->tgid;
 	struct otel_thread *thread;
 
-	if (!otel_layer || !bpf_map_lookup_elem(&otel_processes, &tgid) || task->flags & PF_KTHREAD)
+	if (!publishes_threads(task))
 		return owner;
 	/* What a thread has by reference may end while this goes on. */
 	if (!read_thread_record(owner.flags & (CONTEXT_INHERITED_THREAD | CONTEXT_HTTP) ? 0 : owner.context_id))

@@ -107,7 +107,7 @@ function loadProbes({ agentPid, cgroupHierarchy, without = [], settings, eventRi
       pendingBytes: () => events.pendingBytes() + definitions.pendingBytes(),
       losses: object.map('losses'),
       filter,
-      watchThreads: isOn('otel') ? watchThreadsIn(object.map('otel_processes')) : undefined,
+      watchThreads: isOn('otel') ? watchThreadsIn(object.map('otel_processes'), object.map('otel_in_use')) : undefined,
       watchRequests: isOn('http') ? watchRequestsIn(object.map('http_processes')) : undefined,
       recursionMisses: () => object.programStats().reduce((sum, { recursionMisses }) => sum + recursionMisses, 0n),
       detach: () => object.detach(),
@@ -136,11 +136,12 @@ const ROUNDING_NS = 1024n;
 type WatchThreads = (pid: number, startNs: number, place: ThreadLocal) => void;
 
 /** Thread group -> where its threads publish: bpf/owner.bpf.h. */
-function watchThreadsIn(map: BpfMap): WatchThreads {
+function watchThreadsIn(map: BpfMap, inUse: BpfMap): WatchThreads {
   return (pid, startNs, place) => {
     const moduleId = place.mode === 'static' ? 0 : place.moduleId;
     const value = BigInt64Array.of(BigInt(startNs) + ROUNDING_NS, BigInt(place.offset), BigInt(moduleId));
     map.set(new Uint8Array(Uint32Array.of(pid).buffer), new Uint8Array(value.buffer));
+    inUse.set(new Uint8Array(Uint32Array.of(0).buffer), new Uint8Array(Uint32Array.of(1).buffer));
   };
 }
 
