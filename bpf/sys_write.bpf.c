@@ -164,6 +164,9 @@ int BPF_PROG(write_enter, struct pt_regs *regs, long id)
 	if (is_wanted || is_marker_size(size))
 		look_up_file(file_of(task, regs->di), state, state->start_ns);
 	if (is_marker_size(size) && is_marker(state, text, size)) {
+		/* Clang would leave out later masks for what it knows of the size; verifiers before 6.3 have forgotten
+		 * it. */
+		barrier_var(size);
 		apply_marker(task, state, text, size, state->start_ns);
 		is_wanted = false;
 	}
