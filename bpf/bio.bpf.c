@@ -95,9 +95,7 @@ __noinline int walk_page(void)
 	if (bytes > walk->left)
 		bytes = walk->left;
 	folio = (__u64)BPF_CORE_READ(vector, bv_page) + at / PAGE_SIZE * bpf_core_type_size(struct page);
-	mapping = BPF_CORE_READ((struct page *)folio, compound_head);
-	if (mapping & 1)
-		folio = mapping - 1;
+	folio = folio_of((struct page *)folio);
 	if (folio != walk->folio) {
 		walk->folio = folio;
 		mapping = (__u64)BPF_CORE_READ((struct page *)folio, mapping);
@@ -143,7 +141,7 @@ static __always_inline void find_origins(struct page_walk *walk, struct bio *bio
 
 	walk->vector = (__u64)BPF_CORE_READ(bio, bi_io_vec) +
 		       BPF_CORE_READ(bio, bi_iter.bi_idx) * bpf_core_type_size(struct bio_vec);
-	walk->done = BPF_CORE_READ(bio, bi_iter.bi_bvec_done);
+	walk->done = bytes_done_in_vector(bio);
 	walk->folio = 0;
 	walk->unknown_bytes = 0;
 	__builtin_memset(&walk->unknown, 0, sizeof(walk->unknown));

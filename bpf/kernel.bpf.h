@@ -139,7 +139,9 @@ struct request_queue {
 
 struct page {
 	struct address_space *mapping;
+	/* A kernel has one of them: folio_of(). */
 	unsigned long compound_head;
+	unsigned long compound_info;
 };
 
 struct bio_vec {
@@ -151,7 +153,9 @@ struct bio_vec {
 struct bvec_iter {
 	unsigned int bi_size;
 	unsigned int bi_idx;
+	/* A kernel has one of them: bytes_done_in_vector(). */
 	unsigned int bi_bvec_done;
+	unsigned int bi_offset;
 };
 
 struct blkcg {

@@ -88,6 +88,31 @@ static __always_inline __u32 block_operation(__u32 cmd_flags, __u32 bytes)
 	}
 }
 
+/* Bytes of a bio's first vector that are no longer its own. The field has another name from 7.3 on. */
+static __always_inline __u32 bytes_done_in_vector(struct bio *bio)
+{
+	if (bpf_core_field_exists(bio->bi_iter.bi_offset))
+		return BPF_CORE_READ(bio, bi_iter.bi_offset);
+	return BPF_CORE_READ(bio, bi_iter.bi_bvec_done);
+}
+
+/*
+ * The first page of those that a page is one of. The others point to it, and say so in bit 0; in 7.3 they may have a
+ * mask for their own address instead, which is above every page as a first page's address never is.
+ */
+static __always_inline __u64 folio_of(struct page *page)
+{
+	__u64 own = (__u64)page, head;
+
+	if (bpf_core_field_exists(page->compound_info))
+		head = BPF_CORE_READ(page, compound_info);
+	else
+		head = BPF_CORE_READ(page, compound_head);
+	if (!(head & 1))
+		return own;
+	return head < own ? head - 1 : own & head;
+}
+
 /* Whether a bio carries pages to the device: REQ_OP_WRITE, include/linux/blk_types.h. */
 static __always_inline bool writes_data(__u32 cmd_flags)
 {
