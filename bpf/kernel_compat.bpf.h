@@ -28,6 +28,41 @@ extern void *bpf_rdonly_cast(const void *pointer, __u32 type_id) __ksym;
 #endif
 
 /*
+ * From 7.0 on a tracepoint's program may be preempted, and another one of ours would write to the same CPU's scratch:
+ * so preemption is off in them. The kernel still skips a program's runs on a CPU while a task waits for it inside that
+ * program, as bpf_preempt_enable() itself may have it do: program_busy. Kernels before 6.15 refuse global
+ * functions with preemption off, and need it not.
+ */
+extern const volatile bool programs_are_preempted;
+#ifdef WITH_RDONLY_CAST
+/* maps.bpf.c: bpftool 7.1 can not link two objects that name the same kfunc. Hidden ones are verified at each call. */
+__hidden int disable_preemption(void);
+__hidden int enable_preemption(void);
+
+#undef BPF_PROG
+/* clang-format off */
+#define BPF_PROG(name, args...)                                                                                        \
+	name(unsigned long long *ctx);                                                                                 \
+	static __always_inline int ____##name(unsigned long long *ctx, ##args);                                        \
+	int name(unsigned long long *ctx)                                                                              \
+	{                                                                                                              \
+		int result;                                                                                            \
+                                                                                                                       \
+		if (programs_are_preempted)                                                                            \
+			disable_preemption();                                                                          \
+		_Pragma("GCC diagnostic push")                                                                         \
+		_Pragma("GCC diagnostic ignored \"-Wint-conversion\"")                                                 \
+		result = ____##name(___bpf_ctx_cast(args));                                                            \
+		_Pragma("GCC diagnostic pop")                                                                          \
+		if (programs_are_preempted)                                                                            \
+			enable_preemption();                                                                           \
+		return result;                                                                                         \
+	}                                                                                                              \
+	static __always_inline int ____##name(unsigned long long *ctx, ##args)
+/* clang-format on */
+#endif
+
+/*
  * Whether the flush machinery has the request: it completes once with its data, and again when the cache is flushed.
  * The flag is 1 << 4 where it is no enum.
  */

@@ -3,7 +3,7 @@
 #ifndef KREPLAY_BPF_H
 #define KREPLAY_BPF_H
 
-#include "kernel.bpf.h"
+#include "kernel_compat.bpf.h"
 #include "gen/events.h"
 
 /* In a field of kind optional_u64: not known. */

@@ -7,6 +7,7 @@
 
 const volatile __u32 agent_tgid = 0;
 const volatile __u32 cgroup_hierarchy = CGROUP_V2;
+const volatile bool programs_are_preempted = false;
 const volatile bool marker_layer = true;
 const volatile bool environment_layer = true;
 const volatile bool dirty_page_layer = true;
@@ -33,3 +34,22 @@ struct filter_process_map filter_processes SEC(".maps");
 struct context_scratch_map context_scratch SEC(".maps");
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+#ifdef WITH_RDONLY_CAST
+extern void bpf_preempt_disable(void) __weak __ksym;
+extern void bpf_preempt_enable(void) __weak __ksym;
+
+__hidden __noinline int disable_preemption(void)
+{
+	if (programs_are_preempted)
+		bpf_preempt_disable();
+	return 0;
+}
+
+__hidden __noinline int enable_preemption(void)
+{
+	if (programs_are_preempted)
+		bpf_preempt_enable();
+	return 0;
+}
+#endif

@@ -1,5 +1,6 @@
 /** Ways of learning whose an event is: each can be switched off, and says when this kernel has it not. */
 import { existsSync } from 'node:fs';
+import { release } from 'node:os';
 import { type BpfObject, btfTypeExists } from 'libbpf-ts';
 import type { CgroupHierarchy } from '../attribution/cgroups.ts';
 
@@ -25,6 +26,9 @@ export interface LayerState {
 /** A tracepoint of the kernel, or of a module that is loaded. */
 const hasTracepoint = (name: string, module?: string) =>
   btfTypeExists(`btf_trace_${name}`) || (module !== undefined && existsSync(`/sys/kernel/btf/${module}`));
+
+/** Linux 7.0 and later: bpf/kernel_compat.bpf.h. */
+const PREEMPTED_FROM_MAJOR = 7;
 
 /** Programs of which a kernel has the tracepoint, or has another one for the same. */
 const OPTIONAL_PROGRAMS: readonly { layer: LayerName; program: string; tracepoint: string; module?: string }[] = [
@@ -57,6 +61,7 @@ export function layerStates(without: readonly LayerName[], hierarchy: CgroupHier
 /** Before the object is loaded. */
 export function applyLayers(object: BpfObject, layers: readonly LayerState[]): void {
   const isOn = (name: LayerName) => layers.some((layer) => layer.name === name && layer.on);
+  object.setReadOnly('programs_are_preempted', Number.parseInt(release(), 10) >= PREEMPTED_FROM_MAJOR);
   object.setReadOnly('marker_layer', isOn('marker'));
   object.setReadOnly('otel_layer', isOn('otel'));
   object.setReadOnly('http_layer', isOn('http'));
