@@ -66,19 +66,21 @@ export function createCgroups({ hierarchy, root }: CgroupSource): Cgroups {
     return path !== undefined && isAt(path, cgroupId) ? path : undefined;
   }
 
-  /** For a process that is gone. */
-  function search(cgroupId: number): void {
-    if (performance.now() - searchedMs < SEARCH_EVERY_MS) return;
+  /** For a process that is gone. To the end: who asks for another cgroup may not search again so soon. */
+  function search(cgroupId: number): string | undefined {
+    if (performance.now() - searchedMs < SEARCH_EVERY_MS) return undefined;
     searchedMs = performance.now();
+    let found: string | undefined;
     const waiting = ['/'];
     for (let looked = 0; looked < SEARCHED_MAX; looked++) {
       const path = waiting.pop();
-      if (path === undefined) return;
+      if (path === undefined) break;
       const inode = statSync(join(root, path), { throwIfNoEntry: false })?.ino;
       if (inode !== undefined) paths.set(inode, path);
-      if (inode === cgroupId) return;
+      if (inode === cgroupId) found = path;
       waiting.push(...foldersIn(join(root, path)).map((name) => join(path, name)));
     }
+    return found;
   }
 
   return {
@@ -86,10 +88,9 @@ export function createCgroups({ hierarchy, root }: CgroupSource): Cgroups {
     pathOf(cgroupId, pid) {
       const known = paths.get(cgroupId);
       if (known !== undefined) return known;
-      const path = askProcess(cgroupId, pid);
+      const path = askProcess(cgroupId, pid) ?? search(cgroupId);
       if (path !== undefined) paths.set(cgroupId, path);
-      else search(cgroupId);
-      return path ?? paths.get(cgroupId);
+      return path;
     },
   };
 }

@@ -24,6 +24,14 @@ test('a cgroup of a process that is gone is found by its number', () => {
   expect(cgroups.pathOf(ino, NOBODY)).toBe('/system.slice/nginx.service');
 });
 
+test('several of processes that are gone are found by one search', () => {
+  const folders = ['system.slice', 'system.slice/nginx.service', 'system.slice/redis.service', 'user.slice'];
+  for (const folder of folders) mkdirSync(join(root, folder), { recursive: true });
+  const cgroups = createCgroups({ hierarchy: 'v2', root });
+  const paths = folders.map((folder) => cgroups.pathOf(statSync(join(root, folder)).ino, NOBODY));
+  expect(paths).toEqual(folders.map((folder) => `/${folder}`));
+});
+
 test('one that is nowhere is not known, and not searched for again at once', () => {
   const cgroups = createCgroups({ hierarchy: 'v2', root });
   expect(cgroups.pathOf(1, NOBODY)).toBeUndefined();
