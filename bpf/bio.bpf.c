@@ -8,8 +8,8 @@
 #include "filter.bpf.h"
 #include "kernel_compat.bpf.h"
 
-/* Pages of a bio that are looked at: the most that the block layer puts in one. */
-#define PAGE_WALK_MAX 320
+/* Pages of a bio that are looked at. A request takes 4 MiB by default in Linux 6.18 (BLK_DEF_MAX_SECTORS_CAP). */
+#define PAGE_WALK_MAX 2048
 
 /* A walk over the pages of a bio that is being queued. */
 struct page_walk {

@@ -2,14 +2,14 @@
  * Whose data the disk gets: each block says who wrote it, and is read back from the disk. Whatever the kernel does on
  * the way, no block may be charged to somebody else.
  */
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { BlockIoEvent } from '../../bpf/schema/api.ts';
 import { type TruthTable, truthOf } from './disk_truth.ts';
 import { type LoopDevice, loopDevice } from './loop_device.ts';
 import { bash, run } from './programs.ts';
-import { type Recorded, record, removeRecordings } from './recorded_run.ts';
+import { type Recorded, record, removeRecordings, temporaryFolder } from './recorded_run.ts';
 
 const WRITER = join(import.meta.dirname, 'patterned_writes.py');
 
@@ -21,7 +21,12 @@ beforeEach(() => {
 
 afterEach(() => disk.remove());
 
-afterAll(removeRecordings);
+const folder = temporaryFolder();
+
+afterAll(() => {
+  removeRecordings();
+  rmSync(folder, { recursive: true });
+});
 
 interface Scenario {
   recorded: Recorded;
@@ -182,3 +187,22 @@ test('without the layer a request is of the task that queues it', async () => {
 function bytesOf(requests: readonly BlockIoEvent[]): number {
   return requests.reduce((sum, { bytes }) => sum + Number(bytes), 0);
 }
+
+test('requests of megabytes are of their writer to the last page', async () => {
+  // Most disks take larger ones than a loop device does.
+  const file = join(folder, 'large');
+  const recorded = await record(() => {
+    bash(`echo 'KREPLAY1 txn=large' >/dev/null; exec dd if=/dev/zero of=${file} bs=1M count=32 status=none`);
+    run('sync', ['-f', file]);
+  });
+  const shares = recorded
+    .blockIos()
+    .flatMap(({ origins }) => origins)
+    .filter(({ transaction_id }) => transaction_id === 'large');
+  const bytes = shares.reduce((sum, share) => sum + Number(share.bytes), 0);
+  // On a busy machine the kernel may not show the end of a request.
+  if (recorded.losses().length > 0) return;
+  expect(bytes).toBeGreaterThanOrEqual(32 << 20);
+  // What the file system writes for it as well.
+  expect(bytes).toBeLessThan(33 << 20);
+});
