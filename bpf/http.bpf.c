@@ -14,6 +14,7 @@
  *   socket that it was given, as one does that works for many requests
  */
 #include "context.bpf.h"
+#include "http.bpf.h"
 
 #define REQUEST_BYTES_MIN 60
 #define WINDOW_SIZE 2048
@@ -177,17 +178,17 @@ static __always_inline void begin_request(struct task_struct *task, struct task_
 }
 
 /* Where the call put what it read, and how much of that lies there. */
-static __always_inline const void *read_buffer(struct pt_regs *regs, __u32 id, __u64 *size)
+static __always_inline const void *read_buffer(__u32 id, __u64 argument, __u64 *size)
 {
 	struct {
 		__u64 base, size;
 	} part = {};
-	__u64 vector = regs->si;
+	__u64 vector = argument;
 
 	if (id == NR_READ || id == NR_RECVFROM)
-		return (const void *)regs->si;
+		return (const void *)argument;
 	/* struct msghdr, include/linux/socket.h: name, its size, then the vector. */
-	if (id == NR_RECVMSG && bpf_probe_read_user(&vector, sizeof(vector), (void *)(regs->si + 16)))
+	if (id == NR_RECVMSG && bpf_probe_read_user(&vector, sizeof(vector), (void *)(argument + 16)))
 		return NULL;
 	if (bpf_probe_read_user(&part, sizeof(part), (void *)vector))
 		return NULL;
@@ -247,21 +248,17 @@ static __always_inline void count_misfit(struct task_state *leader)
 	leader->http_proofs = 0;
 }
 
-SEC("tp_btf/sys_exit")
-int BPF_PROG(http_read_exit, struct pt_regs *regs, long result)
+/* A call of is_read() has given `result` bytes; `argument`: its second. */
+__noinline int http_read(__u32 id, int fd, __u64 argument, __s64 result)
 {
-	__u32 id = regs->orig_ax, zero = 0;
 	struct http_connection connection = {};
 	struct task_state *state, *leader;
 	struct request_scratch *request;
-	struct task_struct *task;
+	struct task_struct *task = bpf_get_current_task_btf();
 	__u64 size = result, first = 0, key;
+	__u32 zero = 0;
 	const void *text;
-	int fd = regs->di;
 
-	if (result <= 0 || (id != NR_READ && id != NR_RECVFROM && id != NR_RECVMSG && id != NR_READV))
-		return 0;
-	task = bpf_get_current_task_btf();
 	if (task->thread_info.status & TS_COMPAT)
 		return 0;
 	if (http_children_used) {
@@ -271,7 +268,7 @@ int BPF_PROG(http_read_exit, struct pt_regs *regs, long result)
 	}
 	if (result < REQUEST_BYTES_MIN || !is_watched(task))
 		return 0;
-	text = read_buffer(regs, id, &size);
+	text = read_buffer(id, argument, &size);
 	if (!text || bpf_probe_read_user(&first, sizeof(first), text) || !is_method(first) ||
 	    type_of(file_of(task, fd)) != S_IFSOCK)
 		return 0;
@@ -307,12 +304,6 @@ int BPF_PROG(http_read_exit, struct pt_regs *regs, long result)
 	key = connection_key(task, fd);
 	bpf_map_update_elem(&http_connections, &key, &connection, BPF_ANY);
 	return 0;
-}
-
-static __always_inline bool is_answer(__u32 id)
-{
-	return id == NR_WRITE || id == NR_WRITEV || id == NR_SENDTO || id == NR_SENDMSG || id == NR_SENDMMSG ||
-	       id == NR_SENDFILE;
 }
 
 static __always_inline void enter_event_loop(struct task_struct *task)
@@ -360,22 +351,15 @@ static __always_inline void end_connection(struct task_struct *task, struct task
 	bpf_map_delete_elem(&http_connections, &key);
 }
 
-/* Calls that answer a request, and those that end what it said. Behind write_enter: the answer itself is the request's.
- */
-SEC("tp_btf/sys_enter")
-int BPF_PROG(http_enter, struct pt_regs *regs, long id)
+/* A call of is_answer_or_wait(). Behind what records it: the answer itself is the request's. */
+__noinline int http_answer_or_wait(__u32 id, int fd)
 {
-	bool is_epoll = id == NR_EPOLL_WAIT || id == NR_EPOLL_PWAIT || id == NR_EPOLL_PWAIT2;
-	struct task_struct *task;
+	struct task_struct *task = bpf_get_current_task_btf();
 	struct task_state *state;
-	int fd = regs->di;
 
-	if (!is_epoll && !is_answer(id) && id != NR_CLOSE)
-		return 0;
-	task = bpf_get_current_task_btf();
 	if (task->thread_info.status & TS_COMPAT)
 		return 0;
-	if (is_epoll) {
+	if (is_epoll(id)) {
 		enter_event_loop(task);
 		return 0;
 	}

@@ -7,6 +7,7 @@
  */
 #include "file.bpf.h"
 #include "filter.bpf.h"
+#include "http.bpf.h"
 #include "marker.bpf.h"
 #include "owner.bpf.h"
 #include "process.bpf.h"
@@ -69,31 +70,26 @@ static __always_inline bool is_marker(struct task_state *state, const void *text
 	return false;
 }
 
-SEC("tp_btf/sys_exit")
-int BPF_PROG(write_exit, struct pt_regs *regs, long result)
+static __always_inline void end_write(long result)
 {
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct task_state *state = state_of(task);
 	struct sys_write *event;
-	struct task_struct *task;
-	struct task_state *state;
 	struct filter_settings *settings;
 	__u64 start_ns, now_ns;
 
-	if (!is_write(regs->orig_ax))
-		return 0;
-	task = bpf_get_current_task_btf();
-	state = state_of(task);
 	if (!state || !state->start_ns)
-		return 0;
+		return;
 	start_ns = state->start_ns;
 	state->start_ns = 0;
 	now_ns = bpf_ktime_get_boot_ns();
 	settings = filter();
 	if (settings && now_ns - start_ns < settings->min_duration_ns)
-		return 0;
+		return;
 
 	event = reserve(events, EVENT_SYS_WRITE, struct sys_write);
 	if (!event)
-		return 0;
+		return;
 	event->event_type = EVENT_SYS_WRITE;
 	event->cpu = bpf_get_smp_processor_id();
 	event->flags = state->write_flags;
@@ -110,15 +106,12 @@ int BPF_PROG(write_exit, struct pt_regs *regs, long result)
 	event->fd = state->fd;
 	event->syscall = state->syscall;
 	submit(event);
-	return 0;
 }
 
-/* Behind write_exit, and so attached after it: no call that is seen to begin must miss its end. */
-SEC("tp_btf/sys_enter")
-int BPF_PROG(write_enter, struct pt_regs *regs, long id)
+static __always_inline void begin_write(struct pt_regs *regs, long id)
 {
 	struct user_iovec first = {};
-	struct task_struct *task;
+	struct task_struct *task = bpf_get_current_task_btf();
 	struct task_state *state;
 	struct filter_settings *settings;
 	struct owner owner = {};
@@ -126,16 +119,13 @@ int BPF_PROG(write_enter, struct pt_regs *regs, long id)
 	bool is_wanted;
 	__u64 size;
 
-	if (!is_write(id))
-		return 0;
-	task = bpf_get_current_task_btf();
 	/* A 32-bit program's numbers mean other calls. */
 	if (task->tgid == agent_tgid || task->thread_info.status & TS_COMPAT)
-		return 0;
+		return;
 	state = new_state_of(task);
 	if (!state) {
 		count_loss(EVENT_SYS_WRITE, LOSS_NO_MEMORY);
-		return 0;
+		return;
 	}
 
 	/* The call before has ended, and the kernel did not run write_exit: see forget_unended(). */
@@ -172,11 +162,33 @@ int BPF_PROG(write_enter, struct pt_regs *regs, long id)
 	}
 	if (!is_wanted) {
 		state->start_ns = 0;
-		return 0;
+		return;
 	}
 	state->write_context_id = owner.context_id;
 	state->write_flags = owner.flags;
 	state->fd = regs->di;
 	state->syscall = id;
+}
+
+SEC("tp_btf/sys_exit")
+int BPF_PROG(write_exit, struct pt_regs *regs, long result)
+{
+	__u32 id = regs->orig_ax;
+
+	if (is_write(id))
+		end_write(result);
+	else if (http_layer && is_read(id) && result > 0)
+		http_read(id, regs->di, regs->si, result);
+	return 0;
+}
+
+/* Behind write_exit, and so attached after it: no call that is seen to begin must miss its end. */
+SEC("tp_btf/sys_enter")
+int BPF_PROG(write_enter, struct pt_regs *regs, long id)
+{
+	if (is_write(id))
+		begin_write(regs, id);
+	if (http_layer && is_answer_or_wait(id))
+		http_answer_or_wait(id, regs->di);
 	return 0;
 }

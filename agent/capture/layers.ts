@@ -32,8 +32,6 @@ const PREEMPTED_FROM_MAJOR = 7;
 
 /** Programs of which a kernel has the tracepoint, or has another one for the same. */
 const OPTIONAL_PROGRAMS: readonly { layer: LayerName; program: string; tracepoint: string; module?: string }[] = [
-  { layer: 'http', program: 'http_read_exit', tracepoint: 'sys_exit' },
-  { layer: 'http', program: 'http_enter', tracepoint: 'sys_enter' },
   { layer: 'http', program: 'http_process_new', tracepoint: 'task_newtask' },
   { layer: 'http', program: 'http_process_exec', tracepoint: 'sched_process_exec' },
   { layer: 'dirty_page', program: 'folio_dirtied', tracepoint: 'writeback_dirty_folio' },
