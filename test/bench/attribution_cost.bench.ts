@@ -13,7 +13,7 @@ import { nanoseconds, percent } from './table.ts';
 export const summary = 'nanoseconds added to calls by attribution, all layers on';
 export const unit = 'ns';
 
-const ROUNDS = 3;
+const ROUNDS = 5;
 const LOAD_SECONDS = 1;
 
 const SHARE_OF_BPFTRACE_MAX = 1 / 3;

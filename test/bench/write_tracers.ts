@@ -6,7 +6,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { type CallLoad, parseCallLoad } from './call_load.ts';
 import { linesOf, perfSamples, printingScript, runBpftrace, runPerf } from './peers.ts';
-import { run, start } from './process.ts';
+import { KREPLAY, run, start } from './process.ts';
 import { recordedWrites } from './recorded_writes.ts';
 
 export interface TracedLoad {
@@ -54,10 +54,8 @@ async function traceNothing({ load, signal }: TracerOptions): Promise<TracedLoad
 /** The only call that the load makes. */
 const SYSCALLS = ['write'];
 
-const KREPLAY = join(import.meta.dirname, '../../kreplay.ts');
-
 async function traceWithKreplay({ load, folder, signal }: TracerOptions): Promise<TracedLoad> {
-  const agent = start([process.execPath, KREPLAY, 'agent', '--data', folder], { signal, channel: true });
+  const agent = start([...KREPLAY, 'agent', '--data', folder], { signal, channel: true });
   try {
     await agent.ready;
     const result = parseCallLoad((await run(load, { signal })).stdout);
