@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Where in the first bytes of an HTTP/1 request its traceparent is. */
+#ifndef KREPLAY_HTTP_HEADER_BPF_H
+#define KREPLAY_HTTP_HEADER_BPF_H
+
+#include "kernel.bpf.h"
+
+#define WINDOW_SIZE 2048
+#define TRACEPARENT_SIZE 55
+
+struct request_scratch {
+	char text[WINDOW_SIZE + TRACEPARENT_SIZE + 9];
+	__u32 size;
+	/* Where the header's value is. */
+	__u32 value_at;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct request_scratch);
+} http_scratch SEC(".maps");
+
+/* As little-endian numbers, in lower case. */
+#define LOWER_CASE 0x2020202020202020ull
+#define TRACEPAR 0x7261706563617274ull
+#define RACEPARE 0x6572617065636172ull
+#define ACEPAREN 0x6e65726170656361ull
+#define CEPARENT 0x746e657261706563ull
+#define CARRIAGE_RETURNS 0x0d0d0d0d0d0d0d0dull
+#define LOW_BITS 0x0101010101010101ull
+#define HIGH_BITS 0x8080808080808080ull
+/* "\r\n\r\n" */
+#define HEADERS_END 0x0a0d0a0du
+
+static __always_inline bool is_method(__u64 text)
+{
+	__u32 first = text;
+
+	return first == 0x20544547 /* "GET " */ || first == 0x54534f50 /* "POST" */ ||
+	       first == 0x20545550 /* "PUT " */ || first == 0x44414548 /* "HEAD" */ ||
+	       first == 0x454c4544 /* "DELE" */ || first == 0x43544150 /* "PATC" */ || first == 0x4954504f /* "OPTI" */;
+}
+
+/* Whether the header's name is at this place of the request, and where its value begins. */
+__noinline int is_traceparent(__u32 at)
+{
+	__u32 zero = 0;
+	struct request_scratch *scratch = bpf_map_lookup_elem(&http_scratch, &zero);
+	char *text;
+
+	if (!scratch || !at)
+		return 0;
+	/* The line feed before it. */
+	at = (at - 1) & (WINDOW_SIZE - 1);
+	barrier_var(at);
+	text = &scratch->text[at & (WINDOW_SIZE - 1)];
+	if (text[0] != '\n' || (*(__u64 *)&text[1] | LOWER_CASE) != TRACEPAR || (text[9] | 0x20) != 'e' ||
+	    (text[10] | 0x20) != 'n' || (text[11] | 0x20) != 't' || text[12] != ':')
+		return 0;
+	scratch->value_at = at + 13 + (text[13] == ' ');
+	return 1;
+}
+
+/* Whether the headers end in one of the first four places. */
+static __always_inline bool ends_headers(__u64 text)
+{
+	__u64 returns = text ^ CARRIAGE_RETURNS;
+
+	/* Mostly there is none: a byte of zero is found by its borrow. */
+	if (!((returns - LOW_BITS) & ~returns & HIGH_BITS))
+		return false;
+	return (__u32)text == HEADERS_END || (__u32)(text >> 8) == HEADERS_END || (__u32)(text >> 16) == HEADERS_END ||
+	       (__u32)(text >> 24) == HEADERS_END;
+}
+
+/* Every fourth place is enough: one of four pieces of the name begins there. */
+static __always_inline bool find_traceparent(struct request_scratch *scratch)
+{
+	scratch->value_at = 0;
+	for (__u32 at = 0; at < WINDOW_SIZE - 16; at += 4) {
+		__u64 text = *(__u64 *)&scratch->text[at], piece = text | LOWER_CASE;
+		__u32 name_at;
+
+		if (at >= scratch->size || ends_headers(text))
+			return false;
+		if (piece == TRACEPAR)
+			name_at = at;
+		else if (piece == RACEPARE)
+			name_at = at - 1;
+		else if (piece == ACEPAREN)
+			name_at = at - 2;
+		else if (piece == CEPARENT)
+			name_at = at - 3;
+		else
+			continue;
+		if (is_traceparent(name_at))
+			return scratch->value_at + TRACEPARENT_SIZE <= scratch->size;
+	}
+	return false;
+}
+
+#endif
