@@ -60,10 +60,26 @@ function writer(file: string, transaction: string, how: string, { first = 0, cou
   return ['python3', WRITER, join(disk.mountPoint, file), transaction, how, first, count, step].join(' ');
 }
 
-const ALL = { shared: 0, none: 0, wrong: 0 };
+/** Four hundred processes on a busy host. */
+const SLOW_MS = 180_000;
+
+/** A busy host's kernel hides the ends of some requests in a burst. */
+const RIGHT_SHARE_MIN = 0.9;
+
+/** Nothing is wrong, and all is right but for requests whose end the kernel did not show: these are counted. */
+function expectRight({ truth, recorded }: Scenario, blocks: number): void {
+  const { right, ...others } = truth;
+  expect(others).toEqual({ shared: 0, none: 0, wrong: 0 });
+  expectCount(right, blocks, recorded);
+}
+
+function expectCount(found: number, blocks: number, recorded: Recorded): void {
+  expect(found).toBeLessThanOrEqual(blocks);
+  expect(found).toBeGreaterThanOrEqual(recorded.losses().length > 0 ? blocks * RIGHT_SHARE_MIN : blocks);
+}
 
 test.each(['ext4', 'xfs', 'btrfs'])('%s: direct, synced by the writer, synced by another, and mapped', async (type) => {
-  const { truth, writes } = await onFresh(
+  const scenario = await onFresh(
     () => {
       run('sh', ['-c', writer('direct', 'direct', 'direct')]);
       run('sh', ['-c', writer('fsync', 'fsync', 'fsync', { count: 64 })]);
@@ -72,7 +88,8 @@ test.each(['ext4', 'xfs', 'btrfs'])('%s: direct, synced by the writer, synced by
     },
     { type },
   );
-  expect(truth).toEqual({ ...ALL, right: 256 + 64 + 512 + 256 });
+  expectRight(scenario, 256 + 64 + 512 + 256);
+  const { writes } = scenario;
   const byKernel = writes.filter(
     ({ comm, transaction_id }) => transaction_id === 'buffered' && /^kworker|^sync/.test(comm),
   );
@@ -94,28 +111,29 @@ async function withSysctl(values: Readonly<Record<string, string>>, work: () => 
 }
 
 test("the kernel's flusher writes back what is old, long after its writers have ended", async () => {
-  const { truth, writes } = await onFresh(() =>
+  const scenario = await onFresh(() =>
     withSysctl({ 'vm/dirty_expire_centisecs': '100', 'vm/dirty_writeback_centisecs': '50' }, async () => {
       for (const name of ['a', 'b', 'c', 'd']) run('sh', ['-c', writer(name, `old-${name}`, 'write', { count: 1024 })]);
       await sleep(3000);
     }),
   );
-  expect(truth).toEqual({ ...ALL, right: 4096 });
+  expectRight(scenario, 4096);
+  const { writes } = scenario;
   const data = writes.filter(({ transaction_id }) => transaction_id?.startsWith('old-'));
   expect(data.some(({ comm }) => comm.startsWith('kworker'))).toBe(true);
 });
 
 test('of two writers of one file each keeps its own blocks, and who comes second does not take a dirty one over', async () => {
-  const { truth } = await onFresh(() => {
+  const { truth, recorded } = await onFresh(() => {
     run('sh', ['-c', writer('f', 'even', 'write', { count: 200, step: 2 })]);
     run('sh', ['-c', writer('f', 'odd', 'write', { first: 1, count: 200, step: 2 })]);
   });
-  expect(truth.right + truth.shared).toBe(400);
+  expectCount(truth.right + truth.shared, 400, recorded);
   expect({ none: truth.none, wrong: truth.wrong }).toEqual({ none: 0, wrong: 0 });
 });
 
 test('fifty transactions a process, eight processes: a request of many says that it is shared', async () => {
-  const { truth, writes } = await onFresh(() => {
+  const { truth, writes, recorded } = await onFresh(() => {
     const processes = Array.from({ length: 8 }, (_, p) => {
       const writers = Array.from({ length: 50 }, (_, i) =>
         writer(`p${p}`, `t${p}-${i}`, 'write', { first: i * 4, count: 4 }),
@@ -125,22 +143,23 @@ test('fifty transactions a process, eight processes: a request of many says that
     bash(`${processes.join('\n')}\nwait`);
   });
   expect(truth.wrong).toBe(0);
-  expect(truth.right + truth.shared + truth.none).toBe(8 * 50 * 4);
+  expectCount(truth.right + truth.shared + truth.none, 8 * 50 * 4, recorded);
   const many = writes.filter(({ attribution }) => attribution.quality === 'shared');
   expect(many.length).toBeGreaterThan(0);
   for (const { transaction_id, origins } of many) {
     expect(transaction_id).toBeNull();
     expect(origins.length).toBeGreaterThan(1);
   }
-});
+}, SLOW_MS);
 
 const journalOf = (writes: readonly BlockIoEvent[]) => writes.filter(({ comm }) => comm.startsWith('jbd2/'));
 
 test('the journal of one writer is its own', async () => {
-  const { writes, truth } = await onFresh(() => {
+  const scenario = await onFresh(() => {
     run('sh', ['-c', writer('j', 'journal', 'fsync', { count: 200 })]);
   });
-  expect(truth).toEqual({ ...ALL, right: 200 });
+  expectRight(scenario, 200);
+  const { writes } = scenario;
   const journal = journalOf(writes);
   const owned = bytesOf(journal.filter(({ transaction_id }) => transaction_id === 'journal'));
   expect(owned).toBeGreaterThan(200 * 4096);
@@ -151,10 +170,11 @@ test('the journal of one writer is its own', async () => {
 
 test('the journal of eight writers names who took part in each commit', async () => {
   const names = Array.from({ length: 8 }, (_, i) => `w${i}`);
-  const { writes, truth } = await onFresh(() => {
+  const scenario = await onFresh(() => {
     bash(`${names.map((name) => `${writer(name, name, 'fsync', { count: 50 })} &`).join('\n')}\nwait`);
   });
-  expect(truth).toEqual({ ...ALL, right: 400 });
+  expectRight(scenario, 400);
+  const { writes } = scenario;
   const journal = journalOf(writes);
   const named = new Set(journal.flatMap(({ origins }) => origins.map((origin) => origin.transaction_id)));
   expect([...named].filter((name) => name !== null).sort()).toEqual(names);
@@ -166,14 +186,14 @@ test('the journal of eight writers names who took part in each commit', async ()
 });
 
 test.each(['libaio', 'io_uring', 'psync', 'mmap'])('fio with %s', async (engine) => {
-  const { truth } = await onFresh(() => {
+  const scenario = await onFresh(() => {
     const direct = engine === 'mmap' ? 0 : 1;
     bash(`
       echo 'KREPLAY1 txn=fio-job' > /dev/null
       fio --name=job --filename=${disk.mountPoint}/f --size=8M --rw=randwrite --bs=4k --iodepth=16 --direct=${direct} \\
         --ioengine=${engine} --buffer_pattern='"<fio-job>"' --output=/dev/null`);
   });
-  expect(truth).toEqual({ ...ALL, right: 2048 });
+  expectRight(scenario, 2048);
 });
 
 test('without the layer a request is of the task that queues it', async () => {
