@@ -29,6 +29,7 @@ TEST_PACKAGES := bpftrace:/usr/bin/bpftrace btrfs-progs:/sbin/mkfs.btrfs curl:/u
 	mount:/bin/mount php-cli:/usr/bin/php postgresql-15:/usr/lib/postgresql/15/bin/pgbench procps:/usr/bin/pgrep \
 	protobuf-compiler:/usr/bin/protoc python3:/usr/bin/python3 redis-server:/usr/bin/redis-server ruby:/usr/bin/ruby \
 	rustc:/usr/bin/rustc sqlite3:/usr/bin/sqlite3 strace:/usr/bin/strace xfsprogs:/sbin/mkfs.xfs
+FUZZ_RUNS ?= 100000
 LINT_PACKAGES := clang-format:/usr/bin/clang-format
 BENCH_PACKAGES := bpftrace:/usr/bin/bpftrace linux-perf:/usr/bin/perf
 
@@ -89,11 +90,16 @@ lint: build ## check format and style
 	biome check --error-on-warnings .
 	clang-format --dry-run --Werror $(C_SOURCES)
 	tsc -p test
+	node daemon/contract/write.ts build/openapi.json
+	REDOCLY_TELEMETRY=off REDOCLY_SUPPRESS_UPDATE_NOTICE=true redocly lint build/openapi.json
 
 format: setup ## put format and style right
 	$(call need,$(LINT_PACKAGES))
 	biome check --write .
 	clang-format -i $(C_SOURCES)
+
+fuzz: build ## send a hundred thousand allowed and hostile requests, made from the API's document
+	KREPLAY_FUZZ_RUNS=$(FUZZ_RUNS) npm test --silent -- test/fuzz
 
 bench: build ## measure beside peers; results in build/bench
 	$(call need,$(BENCH_PACKAGES))
@@ -102,7 +108,7 @@ bench: build ## measure beside peers; results in build/bench
 clean: ## remove what was built and installed
 	rm -rf build native/build node_modules
 
-.PHONY: help run build setup packages bpf native gen test lint format bench clean
+.PHONY: help run build setup packages bpf native gen test lint format fuzz bench clean
 
 # Installs the packages of $(1) that are missing, or names them exactly.
 define need

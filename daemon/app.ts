@@ -8,6 +8,7 @@ import { queryOf, readBody } from './input.ts';
 import type { Sessions } from './replay/sessions.ts';
 import { requestId } from './request_id.ts';
 import { mountedAt, requestLog } from './request_log.ts';
+import { documentRoutes } from './routes/document.ts';
 import { eventRoutes } from './routes/events.ts';
 import { healthRoutes } from './routes/health.ts';
 import { landingPage } from './routes/landing.ts';
@@ -35,6 +36,7 @@ export function buildApp({ store, sessions, now, log }: AppOptions): express.Exp
 
   app.use(requestId, requestLog(log), securityHeaders(), localOnly, readBody);
   app.use(landingPage());
+  app.use(documentRoutes());
   app.use(healthRoutes(store));
   const mount = (path: string, router: express.Router) => app.use(path, mountedAt(path), router);
   mount('/api/events', eventRoutes({ store, now }));

@@ -1,6 +1,7 @@
 /** Requests become typed values here, or a 400 that names what is wrong. */
 import { type Request, type RequestHandler, raw } from 'express';
 import { z } from 'zod';
+import { documented } from './contract/documented.ts';
 import { type InputError, Problem } from './errors.ts';
 import { parseJson } from './json.ts';
 
@@ -9,12 +10,20 @@ const BODY_BYTES_MAX = 64 * 1024;
 /** Reads the body as bytes; `parseBody` makes sense of them, because body-parser's JSON rounds integers. */
 export const readBody: RequestHandler = raw({ type: () => true, limit: BODY_BYTES_MAX });
 
+const isSafe = (value: bigint) => Number.isSafeInteger(Number(value));
+
 /** A 64-bit integer of a body: safe ones arrive as numbers, the others as bigints; always a bigint from here on. */
 export function int64(min: bigint, max: bigint) {
-  return z
+  const schema = z
     .union([z.int(), z.bigint()], { error: 'must be an integer' })
     .transform(BigInt)
     .pipe(z.bigint().min(min, `must be at least ${min}`).max(max, `must be at most ${max}`));
+  return documented(schema, {
+    ...{ type: 'integer', format: 'int64' },
+    // What a double does not hold exactly is only the limit of the format.
+    ...(isSafe(min) && { minimum: Number(min) }),
+    ...(isSafe(max) && { maximum: Number(max) }),
+  });
 }
 
 /** The body after `readBody`. An empty one is `{}`: every field of a command may be left out. */

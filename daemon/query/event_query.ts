@@ -11,23 +11,28 @@ export const LIMIT_MAX = 10_000;
 const LIMIT_DEFAULT = 1000;
 const LISTS = ['event_type', 'service', 'node'];
 
-const eventQuerySchema = z
+const about = <Schema extends z.ZodType>(schema: Schema, description: string) => schema.meta({ description });
+
+export const eventQuerySchema = z
   .strictObject({
-    transaction_id: parameter.text,
-    trace_id: parameter.traceId,
-    service: parameter.texts,
-    node: parameter.texts,
-    event_type: parameter.eventTypes,
-    from: parameter.time,
-    to: parameter.time,
-    min_duration_ms: parameter.milliseconds,
-    max_duration_ms: parameter.milliseconds,
-    pid: parameter.processId,
-    comm: parameter.text,
-    failed: parameter.boolean,
-    order: z.enum(['asc', 'desc'], { error: 'must be asc or desc' }),
-    limit: parameter.integer(1, LIMIT_MAX),
-    cursor: parameter.text,
+    transaction_id: about(parameter.text, 'events of one transaction'),
+    trace_id: about(parameter.traceId, 'W3C trace id, in any case'),
+    service: about(parameter.texts, 'services, one or several'),
+    node: about(parameter.texts, 'hosts that recorded it, one or several'),
+    event_type: about(parameter.eventTypes, 'types of event, one or several'),
+    from: about(parameter.time, 'start of the window, on `timestamp_ns`; itself in it'),
+    to: about(parameter.time, 'end of the window; itself not in it'),
+    min_duration_ms: about(parameter.milliseconds, 'shortest duration, inclusive: `0.05` is 50 us'),
+    max_duration_ms: about(parameter.milliseconds, 'longest duration, inclusive'),
+    pid: about(parameter.processId, 'process id'),
+    comm: about(parameter.text, 'command name of the thread'),
+    failed: about(parameter.boolean, '`true`: results below 0; `false`: all others'),
+    order: about(
+      z.enum(['asc', 'desc'], { error: 'must be asc or desc' }),
+      'on `(timestamp_ns, event_id)`, a total order; `asc` unless given',
+    ),
+    limit: about(parameter.integer(1, LIMIT_MAX), `events of a page; ${LIMIT_DEFAULT} unless given`),
+    cursor: about(parameter.text, '`next_cursor` of the page before, with all other parameters as they were'),
   })
   .partial();
 

@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { parseMilliseconds } from '../../agent/recording/duration.ts';
 import { EVENT_TYPES, type EventType } from '../../bpf/schema/index.ts';
+import { documented } from '../contract/documented.ts';
 import { parseTime, TIME_FORMATS } from './time.ts';
 
 export const noParameters = z.strictObject({});
@@ -14,33 +15,58 @@ export const text = z
   .string({ error: ({ input }) => (Array.isArray(input) ? 'must be given once' : undefined) })
   .min(1, 'must not be empty');
 
-export const texts = z
-  .union([z.string(), z.array(z.string())])
-  .transform((values) => [values].flat().flatMap((value) => value.split(',')))
-  .pipe(z.array(z.string().min(1, 'must not be empty')));
+const listOf = (item: Readonly<Record<string, unknown>>) => ({ type: 'array', items: { type: 'string', ...item } });
 
-/** `parse` gives undefined for text that it does not take. */
-function parsed<T>(parse: (value: string) => T | undefined, message: string) {
-  return text.transform((value, context) => {
+/** Given again or with commas: several. */
+export const texts = documented(
+  z
+    .union([z.string(), z.array(z.string())])
+    .transform((values) => [values].flat().flatMap((value) => value.split(',')))
+    .pipe(z.array(z.string().min(1, 'must not be empty'))),
+  listOf({ minLength: 1 }),
+);
+
+/** `parse` gives undefined for text that it does not take; `described`: as a JSON schema. */
+function parsed<T>(
+  parse: (value: string) => T | undefined,
+  message: string,
+  described: Readonly<Record<string, unknown>> = { type: 'string', minLength: 1 },
+) {
+  const schema = text.transform((value, context) => {
     const result = parse(value);
     if (result !== undefined) return result;
     context.issues.push({ code: 'custom', message, input: value });
     return z.NEVER;
   });
+  return documented(schema, described);
 }
 
-export const time = parsed(parseTime, TIME_FORMATS);
+export const time = parsed(parseTime, TIME_FORMATS, {
+  anyOf: [
+    { type: 'string', format: 'date-time', description: 'up to nine fractional digits' },
+    { type: 'integer', format: 'int64', description: 'nanoseconds since the epoch' },
+    { type: 'string', pattern: '^-(\\d+(\\.\\d+)?(ns|us|µs|ms|s|m|h|d))+$', description: 'back from now' },
+  ],
+});
 
-export const milliseconds = parsed((value) => {
-  const ns = parseMilliseconds(value);
-  return ns !== undefined && ns <= DURATION_NS_MAX ? ns : undefined;
-}, 'must be decimal milliseconds, such as 0.05, and whole nanoseconds');
+export const milliseconds = parsed(
+  (value) => {
+    const ns = parseMilliseconds(value);
+    return ns !== undefined && ns <= DURATION_NS_MAX ? ns : undefined;
+  },
+  'must be decimal milliseconds, such as 0.05, and whole nanoseconds',
+  { type: 'number', minimum: 0 },
+);
 
 export function integer(min: number, max: number) {
-  return parsed((value) => {
-    const number = /^\d{1,10}$/.test(value) ? Number(value) : undefined;
-    return number !== undefined && number >= min && number <= max ? number : undefined;
-  }, `must be an integer from ${min} to ${max}`);
+  return parsed(
+    (value) => {
+      const number = /^\d{1,10}$/.test(value) ? Number(value) : undefined;
+      return number !== undefined && number >= min && number <= max ? number : undefined;
+    },
+    `must be an integer from ${min} to ${max}`,
+    { type: 'integer', minimum: min, maximum: max },
+  );
 }
 
 export const processId = integer(0, U32_MAX);
@@ -48,17 +74,22 @@ export const processId = integer(0, U32_MAX);
 export const boolean = parsed(
   (value) => (value === 'true' ? true : value === 'false' ? false : undefined),
   'must be true or false',
+  { type: 'boolean' },
 );
 
 export const traceId = parsed(
   (value) => (/^[0-9a-f]{32}$/i.test(value) ? value.toLowerCase() : undefined),
   'must be 32 hex digits',
+  { type: 'string', pattern: '^[0-9a-fA-F]{32}$' },
 );
 
-export const eventTypes = texts.pipe(
-  z.array(
-    z.custom<EventType>((value) => (EVENT_TYPES as readonly unknown[]).includes(value), {
-      error: ({ input }) => `${JSON.stringify(input)} is not an event type; known are: ${EVENT_TYPES.join(', ')}`,
-    }),
+export const eventTypes = documented(
+  texts.pipe(
+    z.array(
+      z.custom<EventType>((value) => (EVENT_TYPES as readonly unknown[]).includes(value), {
+        error: ({ input }) => `${JSON.stringify(input)} is not an event type; known are: ${EVENT_TYPES.join(', ')}`,
+      }),
+    ),
   ),
+  listOf({ enum: EVENT_TYPES }),
 );

@@ -11,14 +11,20 @@ export const EXTRA_LATENCY_NS_MAX = 3_600_000_000_000n;
 const STEP_EVENTS_MAX = 10_000;
 
 export const createRequest = z.strictObject({
-  transaction_id: z.string().min(1, 'must not be empty'),
+  transaction_id: z.string().min(1, 'must not be empty').meta({ description: 'what is played' }),
   speed_factor: z
     .number({ error: 'must be a number' })
     .min(SPEED_FACTOR_MIN, `must be at least ${SPEED_FACTOR_MIN}`)
     .max(SPEED_FACTOR_MAX, `must be at most ${SPEED_FACTOR_MAX}`)
-    .default(1),
-  extra_latency_ns: int64(0n, EXTRA_LATENCY_NS_MAX).default(0n),
-  timeout_ns: int64(1n, MAX_INT64).nullable().default(null),
+    .default(1)
+    .meta({ description: '2 is twice as fast as it was' }),
+  extra_latency_ns: int64(0n, EXTRA_LATENCY_NS_MAX)
+    .default(0n)
+    .meta({ description: 'added to the duration of every event, on the recorded time line, nanoseconds' }),
+  timeout_ns: int64(1n, MAX_INT64)
+    .nullable()
+    .default(null)
+    .meta({ description: "a caller's deadline from the start of the transaction, nanoseconds" }),
 });
 export type CreateRequest = z.output<typeof createRequest>;
 

@@ -12,6 +12,8 @@ const LINKS = {
   replay_sessions: '/api/replay/sessions',
   health: '/healthz',
   ready: '/readyz',
+  openapi: '/openapi.json',
+  docs: '/docs',
 };
 
 export function landingPage(): Router {

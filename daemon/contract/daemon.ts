@@ -1,0 +1,67 @@
+/** The daemon itself, as a document of the API tells of it. */
+import { z } from 'zod';
+import type { Endpoint } from './endpoint.ts';
+
+export const DAEMON_ENDPOINTS: readonly Endpoint[] = [
+  {
+    method: 'get',
+    path: '/',
+    operationId: 'getLinks',
+    tag: 'daemon',
+    summary: 'Where to go on from',
+    success: {
+      status: 200,
+      description: 'Paths by name.',
+      content: { 'application/json': z.object({ name: z.string(), links: z.record(z.string(), z.string()) }) },
+    },
+  },
+  {
+    method: 'get',
+    path: '/healthz',
+    operationId: 'getHealth',
+    tag: 'daemon',
+    summary: 'Whether the daemon is alive',
+    success: {
+      status: 200,
+      description: 'It is.',
+      content: { 'application/json': z.object({ status: z.literal('ok') }) },
+    },
+  },
+  {
+    method: 'get',
+    path: '/readyz',
+    operationId: 'getReadiness',
+    tag: 'daemon',
+    summary: 'Whether there is a recording that can be read',
+    success: {
+      status: 200,
+      description: 'There is.',
+      content: {
+        'application/json': z.object({
+          status: z.literal('ready'),
+          recordings: z.array(z.object({ recording_id: z.string(), node: z.string() })),
+        }),
+      },
+    },
+  },
+  {
+    method: 'get',
+    path: '/openapi.json',
+    operationId: 'getDocument',
+    tag: 'daemon',
+    summary: 'This document',
+    success: { status: 200, description: 'OpenAPI 3.1.', content: { 'application/json': z.object({}).loose() } },
+  },
+  {
+    method: 'get',
+    path: '/docs',
+    operationId: 'getDocs',
+    tag: 'daemon',
+    summary: 'This document as a page',
+    success: {
+      status: 200,
+      description: 'A page that loads nothing from elsewhere.',
+      content: { 'text/html': 'HTML' },
+    },
+  },
+];

@@ -1,0 +1,135 @@
+/** Events, transactions and pins, as a document of the API tells of them. */
+import { z } from 'zod';
+import { apiEventSchema } from '../../bpf/schema/api.ts';
+import { eventQuerySchema } from '../query/event_query.ts';
+import { pinRequest } from '../query/pin_request.ts';
+import type { Endpoint } from './endpoint.ts';
+import { count, coverageSchema, dateTime, durationNs, timestampNs } from './values.ts';
+
+const transactionId = z.object({
+  transaction_id: z.string().meta({ description: 'as a label, a trace or a request has named it' }),
+});
+
+export const eventPageSchema = z
+  .object({
+    events: z.array(apiEventSchema),
+    next_cursor: z.string().nullable().meta({ description: 'for the next page; null when this is the last' }),
+    coverage: coverageSchema,
+  })
+  .meta({ id: 'event_page' });
+
+export const transactionSchema = z
+  .object({
+    transaction_id: z.string(),
+    trace_id: z.string().nullable(),
+    first_timestamp_ns: timestampNs('when its first event began'),
+    last_end_ns: timestampNs('when the event that ended last ended'),
+    duration_ns: durationNs('between the two'),
+    event_count: count('events that it has'),
+    error_count: count('of these, with a result below 0'),
+    slowest_event_id: z.string(),
+    services: z.array(z.string()),
+    nodes: z.array(z.string()),
+    pinned: z.boolean().meta({ description: 'whether retention keeps it' }),
+  })
+  .meta({ id: 'transaction' });
+
+const pinnedSchema = z
+  .object({
+    transaction_id: z.string(),
+    from: timestampNs('start of what is kept').nullable(),
+    pinned_at: dateTime('when it was pinned first').nullable(),
+    nodes: z.array(z.string()).meta({ description: 'whose recordings keep it; those of imports lose nothing anyway' }),
+  })
+  .meta({ id: 'pinned' });
+
+const pinListSchema = z.object({
+  pins: z.array(
+    z.object({
+      transaction_id: z.string(),
+      from: timestampNs('start of what is kept'),
+      pinned_at: dateTime('when it was pinned first'),
+      node: z.string(),
+    }),
+  ),
+});
+
+const LOST_HEADER = { 'Kreplay-Lost': 'events that are missing in the window' };
+
+export const EVENT_ENDPOINTS: readonly Endpoint[] = [
+  {
+    method: 'get',
+    path: '/api/events',
+    operationId: 'listEvents',
+    tag: 'events',
+    summary: 'Events, in order',
+    description: 'All conditions hold at once. Without a match the list is empty.',
+    query: eventQuerySchema,
+    success: {
+      status: 200,
+      description: 'A page of JSON, or all of them, an event a line.',
+      content: { 'application/json': eventPageSchema, 'application/x-ndjson': 'an event a line' },
+      headers: LOST_HEADER,
+    },
+    errors: ['invalid_parameter', 'invalid_cursor', 'cursor_mismatch', 'not_acceptable'],
+  },
+  {
+    method: 'get',
+    path: '/api/events/{event_id}',
+    operationId: 'getEvent',
+    tag: 'events',
+    summary: 'One event',
+    pathParameters: z.object({ event_id: z.string() }),
+    success: { status: 200, description: 'The event.', content: { 'application/json': apiEventSchema } },
+    errors: ['invalid_parameter', 'event_not_found'],
+  },
+  {
+    method: 'get',
+    path: '/api/transactions/{transaction_id}',
+    operationId: 'getTransaction',
+    tag: 'events',
+    summary: 'One transaction',
+    pathParameters: transactionId,
+    success: { status: 200, description: 'The transaction.', content: { 'application/json': transactionSchema } },
+    errors: ['invalid_parameter', 'transaction_not_found'],
+  },
+  {
+    method: 'post',
+    path: '/api/transactions/{transaction_id}/pin',
+    operationId: 'pinTransaction',
+    tag: 'events',
+    summary: 'Keep a transaction, whatever retention removes',
+    pathParameters: transactionId,
+    body: pinRequest,
+    success: { status: 200, description: 'What is kept.', content: { 'application/json': pinnedSchema } },
+    errors: [
+      'invalid_parameter',
+      'invalid_body',
+      'malformed_json',
+      'body_too_large',
+      'unsupported_media_type',
+      'transaction_not_found',
+      'pins_full',
+      'recording_not_writable',
+    ],
+  },
+  {
+    method: 'delete',
+    path: '/api/transactions/{transaction_id}/pin',
+    operationId: 'unpinTransaction',
+    tag: 'events',
+    summary: 'Leave a transaction to retention again',
+    pathParameters: transactionId,
+    success: { status: 204, description: 'It is not kept any longer than others.' },
+    errors: ['invalid_parameter', 'not_pinned', 'recording_not_writable'],
+  },
+  {
+    method: 'get',
+    path: '/api/pins',
+    operationId: 'listPins',
+    tag: 'events',
+    summary: 'Transactions that are kept',
+    success: { status: 200, description: 'The oldest first.', content: { 'application/json': pinListSchema } },
+    errors: ['invalid_parameter'],
+  },
+];

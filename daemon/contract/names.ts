@@ -1,0 +1,39 @@
+/** What the filters accept, and the daemon itself, as a document of the API tells of them. */
+import { z } from 'zod';
+import type { Endpoint } from './endpoint.ts';
+
+const list = (name: string, schema: z.ZodType) => ({ 'application/json': z.object({ [name]: z.array(schema) }) });
+
+export const NAME_ENDPOINTS: readonly Endpoint[] = [
+  {
+    method: 'get',
+    path: '/api/event-types',
+    operationId: 'listEventTypes',
+    tag: 'events',
+    summary: 'Types of event that are recorded',
+    success: {
+      status: 200,
+      description: 'Each with what it is.',
+      content: list('event_types', z.object({ name: z.string(), description: z.string() })),
+    },
+    errors: ['invalid_parameter'],
+  },
+  {
+    method: 'get',
+    path: '/api/services',
+    operationId: 'listServices',
+    tag: 'events',
+    summary: 'Services that have events',
+    success: { status: 200, description: 'By name.', content: list('services', z.string()) },
+    errors: ['invalid_parameter'],
+  },
+  {
+    method: 'get',
+    path: '/api/nodes',
+    operationId: 'listNodes',
+    tag: 'events',
+    summary: 'Hosts whose recordings are served',
+    success: { status: 200, description: 'By name.', content: list('nodes', z.string()) },
+    errors: ['invalid_parameter'],
+  },
+];

@@ -1,0 +1,155 @@
+/** Replay, as a document of the API tells of it. */
+import { z } from 'zod';
+import { apiEventSchema } from '../../bpf/schema/api.ts';
+import type { ErrorCode } from '../errors.ts';
+import { createRequest, noFields, seekRequest, stepRequest } from '../replay/contract.ts';
+import { STATES } from '../replay/transitions.ts';
+import type { Endpoint } from './endpoint.ts';
+import { count, dateTime, durationNs, int64 } from './values.ts';
+
+export const sessionSchema = z
+  .object({
+    session_id: z.string(),
+    transaction_id: z.string(),
+    speed_factor: z.number(),
+    extra_latency_ns: durationNs('added to every event'),
+    timeout_ns: durationNs("a caller's deadline, from the start").nullable(),
+    state: z.enum(STATES),
+    position_ns: durationNs("on the replay's own time line, from its first event"),
+    duration_ns: durationNs('as recorded'),
+    replay_duration_ns: durationNs('with the extra latency, before speed'),
+    event_index: count('of the next event; the event count when none is left'),
+    event_count: count('events of the transaction'),
+    times_out: z.boolean().meta({ description: 'whether an event would end behind the deadline' }),
+    timeout_event_id: z.string().nullable(),
+    lateness: z
+      .object({
+        p50_ns: z.number(),
+        p99_ns: z.number(),
+        max_ns: int64(),
+        late_events: count('events that were later than is excused by the machine'),
+      })
+      .meta({ description: 'how much later than due events were sent' }),
+    failure: z.string().nullable().meta({ description: 'why the daemon stopped it by itself' }),
+    created_at: dateTime('when it was made'),
+    updated_at: dateTime('when it was changed last'),
+  })
+  .meta({ id: 'session' });
+
+const replaySchema = z.object({
+  index: count('in the order of the replay'),
+  offset_ns: durationNs("from the start, on the replay's own time line"),
+  due_ns: durationNs("when it was due, on the daemon's steady clock"),
+  lateness_ns: durationNs('how much later it was sent'),
+  duration_ns: durationNs('with the extra latency'),
+  after_timeout: z.boolean().meta({ description: 'whether it ends behind the deadline' }),
+});
+
+const [sysWriteSchema, blockIoSchema] = apiEventSchema.options;
+
+const replayedEventSchema = z.discriminatedUnion('event_type', [
+  sysWriteSchema.extend({ replay: replaySchema }).meta({ id: 'replayed_sys_write' }),
+  blockIoSchema.extend({ replay: replaySchema }).meta({ id: 'replayed_block_io' }),
+]);
+
+const sessionId = z.object({ session_id: z.string() });
+const oneSession = { 'application/json': sessionSchema };
+const BODY_ERRORS: readonly ErrorCode[] = [
+  'invalid_parameter',
+  'invalid_body',
+  'malformed_json',
+  'body_too_large',
+  'unsupported_media_type',
+];
+const COMMAND_ERRORS: readonly ErrorCode[] = [...BODY_ERRORS, 'session_not_found', 'invalid_transition'];
+
+function command(name: string, summary: string, body: z.ZodType, answer: z.ZodType = sessionSchema): Endpoint {
+  return {
+    method: 'post',
+    path: `/api/replay/sessions/{session_id}/${name}`,
+    operationId: `${name}Session`,
+    tag: 'replay',
+    summary,
+    pathParameters: sessionId,
+    body,
+    success: { status: 200, description: 'The session as it is now.', content: { 'application/json': answer } },
+    errors: [...COMMAND_ERRORS, 'event_not_found'],
+  };
+}
+
+export const REPLAY_ENDPOINTS: readonly Endpoint[] = [
+  {
+    method: 'post',
+    path: '/api/replay/sessions',
+    operationId: 'createSession',
+    tag: 'replay',
+    summary: 'A session that plays a transaction',
+    body: createRequest,
+    success: {
+      status: 201,
+      description: 'The session, ready to be played.',
+      content: oneSession,
+      headers: { Location: 'path of the session' },
+    },
+    errors: [...BODY_ERRORS, 'transaction_not_found', 'session_limit'],
+  },
+  {
+    method: 'get',
+    path: '/api/replay/sessions',
+    operationId: 'listSessions',
+    tag: 'replay',
+    summary: 'All sessions',
+    success: {
+      status: 200,
+      description: 'As they are now.',
+      content: { 'application/json': z.object({ sessions: z.array(sessionSchema) }) },
+    },
+    errors: ['invalid_parameter'],
+  },
+  {
+    method: 'get',
+    path: '/api/replay/sessions/{session_id}',
+    operationId: 'getSession',
+    tag: 'replay',
+    summary: 'One session',
+    pathParameters: sessionId,
+    success: { status: 200, description: 'As it is now.', content: oneSession },
+    errors: ['invalid_parameter', 'session_not_found'],
+  },
+  {
+    method: 'delete',
+    path: '/api/replay/sessions/{session_id}',
+    operationId: 'deleteSession',
+    tag: 'replay',
+    summary: 'End a session and forget it',
+    pathParameters: sessionId,
+    success: { status: 204, description: 'It is gone.' },
+    errors: ['invalid_parameter', 'session_not_found'],
+  },
+  command('play', 'Play on', noFields),
+  command('pause', 'Pause', noFields),
+  command('stop', 'Stop for good', noFields),
+  command('seek', 'Go to a place', seekRequest),
+  command(
+    'step',
+    'Send events now, or move back',
+    stepRequest,
+    z.object({ session: sessionSchema, events: z.array(replayedEventSchema) }),
+  ),
+  {
+    method: 'get',
+    path: '/api/replay/sessions/{session_id}/events',
+    operationId: 'streamSession',
+    tag: 'replay',
+    summary: 'Events as they are played',
+    description: 'Frames: `event`, `state` at every change, `gap` when some were missed, `end`.',
+    pathParameters: sessionId,
+    headers: z.object({ 'Last-Event-ID': z.string().optional().meta({ description: 'id of the last frame seen' }) }),
+    success: {
+      status: 200,
+      description: 'Server-sent events.',
+      content: { 'text/event-stream': 'frames with `event`, `id` and `data` in JSON' },
+    },
+    errors: ['invalid_parameter', 'session_not_found', 'session_limit'],
+  },
+];

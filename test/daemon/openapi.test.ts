@@ -1,0 +1,80 @@
+/** The document of the API: it tells of every route and of none that is not there, and only of errors that there are. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Router } from 'express';
+import { pino } from 'pino';
+import { buildApp } from '../../daemon/app.ts';
+import { COMMON_ERRORS, ENDPOINTS, errorsOf, openApiDocument } from '../../daemon/contract/openapi.ts';
+import { ERRORS, type ErrorCode } from '../../daemon/errors.ts';
+import { createSessions } from '../../daemon/replay/sessions.ts';
+import { openRecordingStore } from '../../daemon/store/recording_store.ts';
+import { newFolder, recorded, START } from './recorded.ts';
+import { served } from './served.ts';
+
+/** Of the page that shows the document. */
+const PAGE_FILES = ['/docs/show.js', '/docs/swagger-ui.css', '/docs/swagger-ui-bundle.js'];
+
+/** Paths as the routers were given them, below where they are mounted. */
+function routesOf(router: Router): string[] {
+  return router.stack.flatMap((layer) => {
+    if (layer.route) return [String(layer.route.path)];
+    const inner = layer.handle as unknown as Partial<Router>;
+    return inner.stack ? routesOf(inner as Router) : [];
+  });
+}
+
+const inDocument = (path: string) => path.replaceAll(/:\w+/g, '{}').replace(/^\/$/, '');
+
+test('every route is in the document', () => {
+  const store = openRecordingStore(newFolder());
+  const now = () => START;
+  const sessions = createSessions({ store, now });
+  const app = buildApp({ store, sessions, now, log: pino({ level: 'silent' }) });
+  const documented = [...new Set(ENDPOINTS.map(({ path }) => path.replaceAll(/\{\w+\}/g, '{}')))];
+  const routes = routesOf(app.router as unknown as Router).map(inDocument);
+  sessions.close();
+  store.close();
+  expect(routes.filter((route) => ![...documented, ...PAGE_FILES].some((path) => path.endsWith(route)))).toEqual([]);
+  expect(routes).toHaveLength(documented.length + PAGE_FILES.length);
+});
+
+test('what the document tells of is there', async () => {
+  const app = await served(recorded([{ at: START }]));
+  const found = await Promise.all(
+    ENDPOINTS.map(async ({ path, method }) => {
+      const { json } = await app.get(path.replaceAll(/\{\w+\}/g, 'x'), { method: method.toUpperCase() });
+      return [path, json?.code];
+    }),
+  );
+  expect(found.filter(([, code]) => code === 'not_found' || code === 'method_not_allowed')).toEqual([]);
+});
+
+test('each kind of error is of some endpoint, or meets requests that reach none', () => {
+  const elsewhere: ErrorCode[] = ['not_found', 'method_not_allowed'];
+  const told = new Set([...ENDPOINTS.flatMap(errorsOf), ...COMMON_ERRORS, ...elsewhere]);
+  expect([...told].sort()).toEqual(Object.keys(ERRORS).sort());
+});
+
+test('each error that the sources name is in the table, and each in the table is named', () => {
+  const table = readFileSync(join(import.meta.dirname, '../../README.md'), 'utf8');
+  const inReadme = [...table.matchAll(/^\| `(\w+)` \| \d{3} \|/gm)].map(([, code]) => code!);
+  expect(inReadme).toEqual(Object.keys(ERRORS));
+});
+
+test('64-bit integers are integers of that format', () => {
+  const { components } = openApiDocument();
+  const event = components!.schemas!.sys_write as { properties: Record<string, object> };
+  expect(event.properties.timestamp_ns).toMatchObject({ type: 'integer', format: 'int64' });
+  expect(event.properties.bytes_requested).toMatchObject({
+    anyOf: [{ type: 'integer', format: 'int64' }, { type: 'null' }],
+  });
+});
+
+test('the page loads nothing from elsewhere', async () => {
+  const app = await served(newFolder());
+  const { text, headers } = await app.get('/docs');
+  const loaded = [...text.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, address]) => address!);
+  expect(loaded.toSorted()).toEqual(PAGE_FILES.toSorted());
+  for (const address of loaded) expect((await app.get(address)).status).toBe(200);
+  expect(headers['content-security-policy']).toContain("script-src 'self'");
+});

@@ -1,0 +1,228 @@
+/**
+ * Requests made from the API's own document, allowed ones and hostile ones: none fails inside, every answer is as the
+ * document says, and a refusal names what it refuses. `make fuzz` runs a hundred thousand.
+ */
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import fc, { type Arbitrary } from 'fast-check';
+import { recorded, START } from '../daemon/recorded.ts';
+import { type Answer, type Sent, type Served, serve } from '../daemon/served.ts';
+import { allowed, hostileJson, hostileText, type JsonSchema } from './arbitrary.ts';
+
+const RUNS = Number(process.env.KREPLAY_FUZZ_RUNS ?? 3000);
+/** Long ones are not tests any more, and take as long as they take. */
+const TIMEOUT_MS = RUNS * 100 + 60_000;
+
+interface Parameter {
+  in: 'query' | 'path' | 'header';
+  name: string;
+  schema: JsonSchema;
+}
+
+interface Operation {
+  operationId: string;
+  parameters?: Parameter[];
+  requestBody?: { content: Record<string, { schema: JsonSchema }> };
+  responses: Record<string, { content?: Record<string, { schema: JsonSchema }> }>;
+}
+
+interface Request {
+  method: string;
+  /** As in the document. */
+  path: string;
+  operation: Operation;
+  target: string;
+  sent: Sent;
+  /** What is hostile: none, or a parameter or a field of the body. */
+  culprit: string | undefined;
+}
+
+let app: Served;
+let session: string;
+let eventIds: string[];
+let requests: Arbitrary<Request>;
+let answerProblems: (request: Request, answer: Answer) => string[];
+
+beforeAll(async () => {
+  app = await serve(recorded(Array.from({ length: 300 }, (_, i) => row(i))));
+  const document = (await app.get('/openapi.json')).json;
+  await renewSession();
+  eventIds = (await app.get('/api/events?limit=20')).json.events.map((event: { event_id: string }) => event.event_id);
+  const operations = Object.entries(document.paths as Record<string, Record<string, Operation>>).flatMap(
+    ([path, methods]) => Object.entries(methods).map(([method, operation]) => ({ method, path, operation })),
+  );
+  requests = fc.oneof(...operations.map(requestOf));
+  answerProblems = checker(document);
+}, 60_000);
+
+afterAll(() => app.close());
+
+async function renewSession(): Promise<void> {
+  const headers = { 'content-type': 'application/json' };
+  const answer = await app.get('/api/replay/sessions', {
+    method: 'POST',
+    headers,
+    body: '{"transaction_id":"order-1"}',
+  });
+  session = answer.json.session_id;
+}
+
+function row(i: number) {
+  return {
+    at: START + BigInt(i) * 1_000_000n,
+    transaction: `order-${i % 7}`,
+    service: ['shop', 'db', 'mail'][i % 3]!,
+    trace: (i % 7).toString(16).padStart(32, '4'),
+    result: i % 11 === 0 ? -28n : 64n,
+  };
+}
+
+/** Of what exists, by the name of the parameter or field. */
+function known(name: string): Arbitrary<unknown> | undefined {
+  if (name === 'transaction_id') return fc.constantFrom('order-1', 'order-2');
+  if (name === 'event_id') return fc.nat({ max: eventIds.length - 1 }).map((i) => eventIds[i]);
+  if (name === 'session_id') return fc.constant(null).map(() => session);
+  return undefined;
+}
+
+function aValueOf(name: string, schema: JsonSchema): Arbitrary<unknown> {
+  const existing = known(name);
+  return existing
+    ? fc.oneof({ weight: 3, arbitrary: existing }, { weight: 1, arbitrary: allowed(schema) })
+    : allowed(schema);
+}
+
+const seldom = <T>(arbitrary: Arbitrary<T>) =>
+  fc.oneof({ weight: 4, arbitrary: fc.constant(undefined) }, { weight: 1, arbitrary });
+
+type Place = Pick<Request, 'method' | 'path' | 'operation'>;
+
+function requestOf(place: Place): Arbitrary<Request> {
+  const { parameters = [], requestBody } = place.operation;
+  const schema = requestBody && Object.values(requestBody.content)[0]!.schema;
+  const names = [
+    ...parameters.map(({ name }) => name),
+    ...(schema ? ['', ...Object.keys(schema.properties ?? {})] : []),
+  ];
+  const valuesOf = (of: Parameter): Arbitrary<unknown> =>
+    of.in === 'path' ? aValueOf(of.name, of.schema) : seldom(aValueOf(of.name, of.schema));
+  return fc
+    .record({
+      values: fc.record(Object.fromEntries(parameters.map((of) => [of.name, valuesOf(of)]))),
+      body: schema ? bodyValues(schema) : fc.constant(undefined),
+      culprit: fc.option(fc.constantFrom(...names, 'none'), { nil: undefined, freq: 1 }),
+      text: hostileText,
+      json: hostileJson,
+      unknown: fc.boolean(),
+    })
+    .map((made) => assemble(place, parameters, schema, made));
+}
+
+const bodyValues = ({ properties = {}, required = [] }: JsonSchema): Arbitrary<unknown> =>
+  fc.record(Object.fromEntries(Object.entries(properties).map(([name, of]) => [name, aValueOf(name, of)])), {
+    requiredKeys: required,
+  });
+
+interface Made {
+  values: Record<string, unknown>;
+  body: unknown;
+  culprit: string | undefined;
+  text: string;
+  json: string;
+  unknown: boolean;
+}
+
+function assemble(place: Place, parameters: readonly Parameter[], schema: JsonSchema | undefined, made: Made): Request {
+  const headers: Record<string, string> = {};
+  const query: string[] = [];
+  let target = place.path;
+  for (const { in: where, name } of parameters) {
+    const value = made.culprit === name ? made.text : made.values[name];
+    if (where === 'path') target = target.replace(`{${name}}`, encodeURIComponent(wellFormed(String(value))) || '%20');
+    // A header holds no more than this.
+    else if (where === 'header' && value !== undefined) headers[name] = String(value).replace(/[^\x20-\x7e]/g, '?');
+    else if (where === 'query')
+      for (const one of [value].flat().filter((item) => item !== undefined))
+        query.push(`${name}=${encodeURIComponent(wellFormed(String(one)))}`);
+  }
+  if (made.culprit === 'none' && made.unknown) query.push('nope=1');
+  const sent: Sent = { method: place.method.toUpperCase(), headers };
+  if (schema) {
+    headers['content-type'] = 'application/json';
+    sent.body = bodyOf(schema, made);
+  }
+  return { ...place, target: query.length > 0 ? `${target}?${query.join('&')}` : target, sent, culprit: made.culprit };
+}
+
+/** Half a surrogate pair can not be sent. */
+const wellFormed = (text: string) => text.toWellFormed();
+
+function bodyOf(schema: JsonSchema, { body, culprit, json }: Made): string {
+  if (culprit === '') return json;
+  const fields = Object.entries(body as Record<string, unknown>).filter(([name]) => name !== culprit);
+  const texts = fields.map(([name, value]) => `${JSON.stringify(name)}:${JSON.stringify(value)}`);
+  if (culprit !== undefined && schema.properties && culprit in schema.properties)
+    texts.push(`${JSON.stringify(culprit)}:${json}`);
+  return `{${texts.join(',')}}`;
+}
+
+/** What is wrong with an answer. */
+function checker(document: object): typeof answerProblems {
+  const ajv = new Ajv2020({ strict: false, validateFormats: false });
+  ajv.addSchema(document, 'api');
+  const pointer = (...keys: string[]) => keys.map((key) => key.replaceAll('~', '~0').replaceAll('/', '~1')).join('/');
+  return ({ method, path, operation, culprit, target }, answer) => {
+    const said = operation.responses[answer.status];
+    if (!said) return [`${answer.status} is not in the document`];
+    if (answer.status >= 500) return [`${answer.status}: ${answer.text}`];
+    const type = answer.headers['content-type']?.split(';')[0];
+    if (!said.content) return answer.text === '' ? [] : ['a body that is not in the document'];
+    if (!type || !said.content[type]) return [`${type} is not in the document`];
+    const found: string[] = [];
+    if (type.endsWith('json') && type !== 'application/x-ndjson') {
+      const at = `api#/${pointer('paths', path, method, 'responses', String(answer.status), 'content', type, 'schema')}`;
+      const valid = ajv.getSchema(encodeURI(at))!;
+      if (!valid(answer.json)) found.push(ajv.errorsText(valid.errors));
+    }
+    const isQuery = operation.parameters?.some(({ name, in: where }) => name === culprit && where === 'query');
+    const isAlone = target.split(/[?&]/).length === 2;
+    if (answer.json?.code === 'invalid_parameter' && isQuery && isAlone) {
+      const named = (answer.json.errors as { parameter: string }[]).map(({ parameter }) => parameter);
+      if (!named.includes(culprit!)) found.push(`names ${named} instead of ${culprit}`);
+    }
+    return found;
+  };
+}
+
+test(
+  'every answer is as the document says',
+  async () => {
+    const seen = new Map<string, number>();
+    await fc.assert(
+      fc.asyncProperty(requests, async (request) => {
+        const answer = await ask(request);
+        const key = `${request.operation.operationId} ${answer.status}`;
+        seen.set(key, (seen.get(key) ?? 0) + 1);
+        expect(answerProblems(request, answer)).toEqual([]);
+        const { operationId } = request.operation;
+        if (answer.status < 300 && ['deleteSession', 'stopSession'].includes(operationId)) await renewSession();
+      }),
+      { numRuns: RUNS },
+    );
+    if (process.env.KREPLAY_FUZZ_RUNS) console.info(JSON.stringify(Object.fromEntries([...seen].sort()), null, 1));
+  },
+  TIMEOUT_MS,
+);
+
+/** A stream that has no end is left when it has begun. */
+async function ask({ target, sent, path }: Request): Promise<Answer> {
+  if (!path.endsWith('/{session_id}/events')) return app.get(target, sent);
+  const res = await app.open(target, sent);
+  if (!/event-stream/.test(res.headers['content-type'] ?? '')) {
+    const chunks: Buffer[] = [];
+    for await (const chunk of res) chunks.push(chunk);
+    const text = Buffer.concat(chunks).toString('utf8');
+    return { status: res.statusCode!, headers: res.headers, text, json: text ? JSON.parse(text) : undefined };
+  }
+  res.destroy();
+  return { status: res.statusCode!, headers: res.headers, text: 'frames', json: undefined };
+}
