@@ -1,6 +1,7 @@
 /** `make gen`: the README's tables, written from what the code does. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { eventTables, replaceGenerated } from '../bpf/schema/docs.ts';
+import { ENDPOINTS } from './contract/openapi.ts';
 import { ERRORS } from './errors.ts';
 
 function errorTable(): string {
@@ -8,9 +9,17 @@ function errorTable(): string {
   return ['| code | status | title |', '|---|---|---|', ...rows].join('\n');
 }
 
+function endpointTable(): string {
+  const rows = ENDPOINTS.map(
+    ({ method, path, summary, curl }) => `| \`${method.toUpperCase()} ${path}\` | ${summary} | \`curl -s ${curl}\` |`,
+  );
+  return ['| | | |', '|---|---|---|', ...rows].join('\n');
+}
+
 /** The document with its generated parts as they should be. */
 export function freshReadme(readme: string): string {
-  return replaceGenerated(replaceGenerated(readme, 'events', eventTables()), 'errors', errorTable());
+  const parts = { events: eventTables(), endpoints: endpointTable(), errors: errorTable() };
+  return Object.entries(parts).reduce((text, [name, table]) => replaceGenerated(text, name, table), readme);
 }
 
 if (import.meta.main) {

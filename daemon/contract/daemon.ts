@@ -9,6 +9,7 @@ export const DAEMON_ENDPOINTS: readonly Endpoint[] = [
     operationId: 'getLinks',
     tag: 'daemon',
     summary: 'Where to go on from',
+    curl: '"$api/"',
     success: {
       status: 200,
       description: 'Paths by name.',
@@ -21,6 +22,7 @@ export const DAEMON_ENDPOINTS: readonly Endpoint[] = [
     operationId: 'getHealth',
     tag: 'daemon',
     summary: 'Whether the daemon is alive',
+    curl: '"$api/healthz"',
     success: {
       status: 200,
       description: 'It is.',
@@ -33,6 +35,7 @@ export const DAEMON_ENDPOINTS: readonly Endpoint[] = [
     operationId: 'getReadiness',
     tag: 'daemon',
     summary: 'Whether there is a recording that can be read',
+    curl: '"$api/readyz"',
     success: {
       status: 200,
       description: 'There is.',
@@ -50,6 +53,7 @@ export const DAEMON_ENDPOINTS: readonly Endpoint[] = [
     operationId: 'getDocument',
     tag: 'daemon',
     summary: 'This document',
+    curl: '"$api/openapi.json"',
     success: { status: 200, description: 'OpenAPI 3.1.', content: { 'application/json': z.object({}).loose() } },
   },
   {
@@ -58,6 +62,7 @@ export const DAEMON_ENDPOINTS: readonly Endpoint[] = [
     operationId: 'getDocs',
     tag: 'daemon',
     summary: 'This document as a page',
+    curl: '"$api/docs"',
     success: {
       status: 200,
       description: 'A page that loads nothing from elsewhere.',

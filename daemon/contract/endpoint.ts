@@ -10,6 +10,8 @@ export interface Endpoint {
   operationId: string;
   tag: Tag;
   summary: string;
+  /** Arguments of a curl that works: `$api` is the daemon, `$transaction`, `$event` and `$session` are what they say. */
+  curl: string;
   description?: string;
   pathParameters?: z.ZodObject;
   /** The schema that the route validates with. */

@@ -11,6 +11,7 @@ export const NAME_ENDPOINTS: readonly Endpoint[] = [
     operationId: 'listEventTypes',
     tag: 'events',
     summary: 'Types of event that are recorded',
+    curl: '"$api/api/event-types"',
     success: {
       status: 200,
       description: 'Each with what it is.',
@@ -24,6 +25,7 @@ export const NAME_ENDPOINTS: readonly Endpoint[] = [
     operationId: 'listServices',
     tag: 'events',
     summary: 'Services that have events',
+    curl: '"$api/api/services"',
     success: { status: 200, description: 'By name.', content: list('services', z.string()) },
     errors: ['invalid_parameter'],
   },
@@ -33,6 +35,7 @@ export const NAME_ENDPOINTS: readonly Endpoint[] = [
     operationId: 'listNodes',
     tag: 'events',
     summary: 'Hosts whose recordings are served',
+    curl: '"$api/api/nodes"',
     success: { status: 200, description: 'By name.', content: list('nodes', z.string()) },
     errors: ['invalid_parameter'],
   },

@@ -63,6 +63,11 @@ const BODY_ERRORS: readonly ErrorCode[] = [
 ];
 const COMMAND_ERRORS: readonly ErrorCode[] = [...BODY_ERRORS, 'session_not_found', 'invalid_transition'];
 
+const CURL_BODIES: Readonly<Record<string, string>> = {
+  seek: `--json '{"event_index": 0}'`,
+  step: `--json '{"count": 2}'`,
+};
+
 function command(name: string, summary: string, body: z.ZodType, answer: z.ZodType = sessionSchema): Endpoint {
   return {
     method: 'post',
@@ -70,6 +75,7 @@ function command(name: string, summary: string, body: z.ZodType, answer: z.ZodTy
     operationId: `${name}Session`,
     tag: 'replay',
     summary,
+    curl: `"$api/api/replay/sessions/$session/${name}" ${CURL_BODIES[name] ?? '-X POST'}`,
     pathParameters: sessionId,
     body,
     success: { status: 200, description: 'The session as it is now.', content: { 'application/json': answer } },
@@ -84,6 +90,7 @@ export const REPLAY_ENDPOINTS: readonly Endpoint[] = [
     operationId: 'createSession',
     tag: 'replay',
     summary: 'A session that plays a transaction',
+    curl: '"$api/api/replay/sessions" --json \'{"transaction_id": "order-1", "speed_factor": 0.5}\'',
     body: createRequest,
     success: {
       status: 201,
@@ -99,6 +106,7 @@ export const REPLAY_ENDPOINTS: readonly Endpoint[] = [
     operationId: 'listSessions',
     tag: 'replay',
     summary: 'All sessions',
+    curl: '"$api/api/replay/sessions"',
     success: {
       status: 200,
       description: 'As they are now.',
@@ -112,6 +120,7 @@ export const REPLAY_ENDPOINTS: readonly Endpoint[] = [
     operationId: 'getSession',
     tag: 'replay',
     summary: 'One session',
+    curl: '"$api/api/replay/sessions/$session"',
     pathParameters: sessionId,
     success: { status: 200, description: 'As it is now.', content: oneSession },
     errors: ['invalid_parameter', 'session_not_found'],
@@ -122,6 +131,7 @@ export const REPLAY_ENDPOINTS: readonly Endpoint[] = [
     operationId: 'deleteSession',
     tag: 'replay',
     summary: 'End a session and forget it',
+    curl: '-X DELETE "$api/api/replay/sessions/$session"',
     pathParameters: sessionId,
     success: { status: 204, description: 'It is gone.' },
     errors: ['invalid_parameter', 'session_not_found'],
@@ -142,6 +152,7 @@ export const REPLAY_ENDPOINTS: readonly Endpoint[] = [
     operationId: 'streamSession',
     tag: 'replay',
     summary: 'Events as they are played',
+    curl: '-N --max-time 5 "$api/api/replay/sessions/$session/events"',
     description: 'Frames: `event`, `state` at every change, `gap` when some were missed, `end`.',
     pathParameters: sessionId,
     headers: z.object({ 'Last-Event-ID': z.string().optional().meta({ description: 'id of the last frame seen' }) }),
