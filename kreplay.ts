@@ -17,6 +17,7 @@ const COMMANDS: Record<string, () => Promise<Command>> = {
   export: async () => (await import('./daemon/commands/export.ts')).exportCommand(),
   import: async () => (await import('./daemon/commands/import.ts')).importCommand(),
   sql: async () => (await import('./daemon/commands/sql.ts')).sqlCommand(),
+  token: async () => (await import('./daemon/commands/token.ts')).tokenCommand(),
   replay: async () => (await import('./daemon/commands/replay.ts')).replayCommand(),
 };
 
@@ -27,6 +28,7 @@ const EXPECTED_ERRORS = new Set([
   'AgentError',
   'RecordingError',
   'ListenError',
+  'TokenFileError',
   'CommandError',
   'ExportError',
   'Interrupted',

@@ -2,7 +2,8 @@
 import express from 'express';
 import helmet from 'helmet';
 import type { Logger } from 'pino';
-import { localOnly } from './access.ts';
+import { type AccessOptions, access } from './access/access.ts';
+import { createScanGate, type ScanGate } from './access/scan_gate.ts';
 import { notFoundHandler, problemHandler } from './errors.ts';
 import { queryOf, readBody } from './input.ts';
 import type { Sessions } from './replay/sessions.ts';
@@ -24,9 +25,13 @@ export interface AppOptions {
   /** Wall clock, nanoseconds since the epoch. */
   now: () => bigint;
   log: Logger;
+  /** Programs on this machine, without a token, when left out. */
+  allowed?: AccessOptions;
+  scanGate?: ScanGate;
 }
 
-export function buildApp({ store, sessions, now, log }: AppOptions): express.Express {
+export function buildApp({ store, sessions, now, log, ...limits }: AppOptions): express.Express {
+  const { allowed = {}, scanGate = createScanGate({ nowMs: () => performance.now() }) } = limits;
   const app = express();
   app.set('query parser', queryOf);
   app.set('case sensitive routing', true);
@@ -34,12 +39,12 @@ export function buildApp({ store, sessions, now, log }: AppOptions): express.Exp
   app.set('etag', false);
   app.disable('x-powered-by');
 
-  app.use(requestId, requestLog(log), securityHeaders(), localOnly, readBody);
+  app.use(requestId, requestLog(log), securityHeaders(), access(allowed), readBody);
   app.use(landingPage());
   app.use(documentRoutes());
   app.use(healthRoutes(store));
   const mount = (path: string, router: express.Router) => app.use(path, mountedAt(path), router);
-  mount('/api/events', eventRoutes({ store, now }));
+  mount('/api/events', eventRoutes({ store, now, scanGate }));
   mount('/api/transactions', transactionRoutes(store));
   mount('/api/replay/sessions', replayRoutes(sessions));
   mount('/api', pinRoutes({ store, now }));
@@ -50,15 +55,17 @@ export function buildApp({ store, sessions, now, log }: AppOptions): express.Exp
 }
 
 function securityHeaders(): express.RequestHandler[] {
-  const headers = helmet({
-    // Served over plain HTTP: both would make a browser look for a TLS port that is not there.
-    strictTransportSecurity: false,
-    contentSecurityPolicy: { directives: { 'upgrade-insecure-requests': null } },
-    // The Perfetto page has to keep the handle of the window that opened it.
-    crossOriginOpenerPolicy: false,
-  });
+  const headersOver = (tls: boolean) =>
+    helmet({
+      // Over plain HTTP both would make a browser look for a TLS port that is not there.
+      strictTransportSecurity: tls && { includeSubDomains: false },
+      contentSecurityPolicy: { directives: { 'upgrade-insecure-requests': tls ? [] : null } },
+      // The Perfetto page has to keep the handle of the window that opened it.
+      crossOriginOpenerPolicy: false,
+    });
+  const [overTls, plain] = [headersOver(true), headersOver(false)];
   return [
-    headers,
+    (req, res, next) => (req.secure ? overTls : plain)(req, res, next),
     (_req, res, next) => {
       res.set('Cache-Control', 'no-store');
       next();

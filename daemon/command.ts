@@ -1,11 +1,14 @@
 /** `kreplay daemon`: serves what agents record. */
 import { Command, InvalidArgumentError, Option } from 'commander';
 import type { Logger } from 'pino';
+import { openAccess } from './access/open_access.ts';
+import { type AccessFlags, refuseMeaningless, withAccessOptions } from './access/options.ts';
 import { buildApp } from './app.ts';
 import { DATA_DEFAULT } from './commands/option_values.ts';
+import { type ListenAddress, parseListen } from './listen_address.ts';
 import { newLog } from './log.ts';
 import { createSessions } from './replay/sessions.ts';
-import { close, type ListenAddress, listen, parseListen } from './server.ts';
+import { close, listen } from './server.ts';
 import { checkRecordings } from './store/recording_files.ts';
 import { openRecordingStore } from './store/recording_store.ts';
 import type { Places } from './store/served_files.ts';
@@ -18,6 +21,7 @@ export interface DaemonOptions {
   /** What is served. */
   places: Places;
   listen: ListenAddress;
+  access: AccessFlags;
   /** Ends the daemon. */
   signal: AbortSignal;
   log: Logger;
@@ -25,28 +29,33 @@ export interface DaemonOptions {
   onListening: (address: string) => void;
 }
 
-/** Runs until the signal; a start that can not work is a ListenError, or a RecordingError of one that has to be there. */
-export async function runDaemon({ places, listen: address, signal, log, onListening }: DaemonOptions): Promise<void> {
+/** Runs until the signal; a start that can not work is an error that says why in one line. */
+export async function runDaemon(options: DaemonOptions): Promise<void> {
+  const { places, listen: address, signal, log, onListening } = options;
   const now = () => BigInt(Date.now()) * 1_000_000n;
   checkRecordings(places.recordings);
+  const { allowed, scanGate, listening, started } = openAccess(options.access, log);
   const store = openRecordingStore(places.data, places.recordings);
   const sessions = createSessions({ store, now });
+  let stop = () => {};
   try {
-    const app = buildApp({ store, sessions, now, log });
-    const [server, url] = await listen(app, address);
+    const app = buildApp({ store, sessions, now, log, allowed, scanGate });
+    const [server, url] = await listen(app, address, listening);
+    stop = started(server);
     onListening(url);
     if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
     // First: it ends the streams, which nothing else would.
     sessions.close();
     await close(server);
   } finally {
+    stop();
     sessions.close();
     store.close();
   }
 }
 
 export function daemonCommand(): Command {
-  return new Command('daemon')
+  const command = new Command('daemon')
     .description('serve recorded events and replay them')
     .option(
       '--data <path>',
@@ -54,12 +63,12 @@ export function daemonCommand(): Command {
     )
     .option('--recording <file>', 'recording to serve; given again: several as one time line', files)
     .addOption(
-      new Option('--listen <address>', 'HOST:PORT on this machine, or unix:/path')
+      new Option('--listen <address>', 'HOST:PORT (beyond this machine: with --tokens and TLS), or unix:/path')
         .argParser(listenAddress)
         .default(parseListen(LISTEN_DEFAULT), LISTEN_DEFAULT),
     )
-    .addOption(new Option('--log-level <level>', 'least that is logged').choices(LOG_LEVELS).default('info'))
-    .action(serve);
+    .addOption(new Option('--log-level <level>', 'least that is logged').choices(LOG_LEVELS).default('info'));
+  return withAccessOptions(command).action(serve);
 }
 
 function files(value: string, before: string[] = []): string[] {
@@ -72,14 +81,16 @@ function listenAddress(value: string): ListenAddress {
   return address;
 }
 
-interface DaemonFlags {
+interface DaemonFlags extends AccessFlags {
   data?: string;
   recording?: string[];
   listen: ListenAddress;
   logLevel: string;
 }
 
-async function serve({ data: given, recording: recordings = [], listen, logLevel }: DaemonFlags): Promise<void> {
+async function serve(flags: DaemonFlags, command: Command): Promise<void> {
+  const { data: given, recording: recordings = [], listen, logLevel } = flags;
+  refuseMeaningless(flags, command);
   const ending = new AbortController();
   // `disconnect`: the `kreplay up` that started this process is gone. Waiting for it must not keep the process alive.
   for (const name of ['SIGINT', 'SIGTERM', 'disconnect']) process.once(name, () => ending.abort());
@@ -91,5 +102,5 @@ async function serve({ data: given, recording: recordings = [], listen, logLevel
     process.send?.('ready');
   };
   const log = newLog(logLevel, process.stderr);
-  await runDaemon({ places: { data, recordings }, listen, signal: ending.signal, log, onListening });
+  await runDaemon({ places: { data, recordings }, listen, access: flags, signal: ending.signal, log, onListening });
 }

@@ -3,61 +3,69 @@ import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { lstatSync, rmSync } from 'node:fs';
 import { createServer, type RequestListener, type Server } from 'node:http';
-import { connect, isIP } from 'node:net';
+import { createServer as createTlsServer } from 'node:https';
+import { connect } from 'node:net';
 import type { Duplex } from 'node:stream';
-
-export type ListenAddress = { host: string; port: number } | { path: string };
-
-/** A start that can not work; the message is the one line that the user sees. */
-export class ListenError extends Error {
-  override readonly name = 'ListenError';
-}
+import type { SecureContextOptions } from 'node:tls';
+import { limitConnections } from './access/connections.ts';
+import { howToMakeToken } from './access/token_file.ts';
+import { isLocalAddress, type ListenAddress, ListenError, showAddress } from './listen_address.ts';
 
 const HEADERS_TIMEOUT_MS = 10_000;
 const REQUEST_TIMEOUT_MS = 30_000;
 const KEEP_ALIVE_TIMEOUT_MS = 5_000;
 const HEADERS_MAX = 100;
 const CONNECTIONS_MAX = 1024;
+const CONNECTIONS_PER_CLIENT_MAX = 256;
+
+const LIMITS = {
+  headersTimeout: HEADERS_TIMEOUT_MS,
+  requestTimeout: REQUEST_TIMEOUT_MS,
+  // How often the two are looked at; Node would every 30 s.
+  connectionsCheckingInterval: 1_000,
+};
 
 /** What a stream in flight gets to end by itself at the end of the daemon. */
 const CLOSE_GRACE_MS = 500;
 
-/** `127.0.0.1:7467`, `[::1]:7467`, `localhost:0`, `unix:/run/kreplay.sock`; undefined for anything else. */
-export function parseListen(text: string): ListenAddress | undefined {
-  if (text.startsWith('unix:')) return text.length > 5 ? { path: text.slice(5) } : undefined;
-  const match = /^(?:\[([0-9a-f:.]+)\]|([^:[\]/\s]+)):(\d{1,5})$/i.exec(text);
-  const port = Number(match?.[3]);
-  return match && port <= 65_535 ? { host: (match[1] ?? match[2])!, port } : undefined;
-}
-
-/** Without tokens nobody else may reach the daemon. */
-function isLocal(address: ListenAddress): boolean {
-  if ('path' in address) return true;
-  if (isIP(address.host) === 4) return address.host.startsWith('127.');
-  return address.host === '::1' || address.host.toLowerCase() === 'localhost';
+export interface ListenOptions {
+  tls?: SecureContextOptions | undefined;
+  /** Whether clients have to show a token. */
+  tokens?: boolean;
+  /** Tokens over plain HTTP, beyond this machine. */
+  insecureHttp?: boolean;
 }
 
 /** Resolves with the address that clients use, when connections are accepted. */
-export async function listen(handler: RequestListener, address: ListenAddress): Promise<[Server, string]> {
-  if (!isLocal(address))
-    throw new ListenError(
-      `refusing to listen on ${show(address)}: without tokens the daemon serves only this machine; use 127.0.0.1, [::1] or unix:/path`,
-    );
-  const server = createServer({ headersTimeout: HEADERS_TIMEOUT_MS, requestTimeout: REQUEST_TIMEOUT_MS }, handler);
+export async function listen(
+  handler: RequestListener,
+  address: ListenAddress,
+  options: ListenOptions = {},
+): Promise<[Server, string]> {
+  const { tls } = options;
+  const scheme = tls ? 'https' : 'http';
+  const where = showAddress(address, scheme);
+  refuseOpenAddress(address, where, options);
+  const server = tls
+    ? createTlsServer(
+        { ...LIMITS, handshakeTimeout: HEADERS_TIMEOUT_MS, ...tls, requestCert: tls.ca !== undefined },
+        handler,
+      )
+    : createServer(LIMITS, handler);
   server.keepAliveTimeout = KEEP_ALIVE_TIMEOUT_MS;
   server.maxHeadersCount = HEADERS_MAX;
-  server.maxConnections = CONNECTIONS_MAX;
+  limitConnections(server, { connectionsMax: CONNECTIONS_MAX, perClientMax: CONNECTIONS_PER_CLIENT_MAX });
   server.on('clientError', answerUnreadable);
   if ('path' in address) await removeDeadSocket(address.path);
   try {
     server.listen(address);
     await once(server, 'listening');
   } catch (error) {
-    throw listenError(address, error as NodeJS.ErrnoException);
+    throw listenError(address, where, error as NodeJS.ErrnoException);
   }
   const bound = server.address();
   const port = typeof bound === 'object' ? bound?.port : undefined;
-  return [server, show('path' in address ? address : { host: address.host, port: port! })];
+  return [server, showAddress('path' in address ? address : { host: address.host, port: port! }, scheme)];
 }
 
 export async function close(server: Server): Promise<void> {
@@ -68,14 +76,20 @@ export async function close(server: Server): Promise<void> {
   clearTimeout(timer);
 }
 
-function show(address: ListenAddress): string {
-  if ('path' in address) return `unix:${address.path}`;
-  const host = isIP(address.host) === 6 ? `[${address.host}]` : address.host;
-  return `http://${host}:${address.port}`;
+/** Whoever can reach it could read what this host does: it needs tokens, and tokens need a connection that hides them. */
+function refuseOpenAddress(address: ListenAddress, where: string, { tls, tokens, insecureHttp }: ListenOptions): void {
+  if (isLocalAddress(address)) return;
+  if (!tokens)
+    throw new ListenError(
+      `refusing to listen on ${where} without tokens: use 127.0.0.1, [::1] or unix:/path, or give --tokens FILE: ${howToMakeToken()}`,
+    );
+  if (!tls && !insecureHttp)
+    throw new ListenError(
+      `refusing to listen on ${where}: tokens would go over the network for all to read; give --tls-cert and --tls-key, or --insecure-http if something else hides them`,
+    );
 }
 
-function listenError(address: ListenAddress, error: NodeJS.ErrnoException): ListenError {
-  const where = show(address);
+function listenError(address: ListenAddress, where: string, error: NodeJS.ErrnoException): ListenError {
   switch (error.code) {
     case 'EADDRINUSE': {
       const what = 'path' in address ? 'the socket' : `port ${address.port}`;
@@ -112,7 +126,8 @@ const UNREADABLE: Readonly<Record<string, [status: number, reason: string]>> = {
 
 /** What never became a request passes by Express; it gets the same kind of answer. */
 function answerUnreadable(error: NodeJS.ErrnoException, socket: Duplex): void {
-  if (!socket.writable || error.code === 'ECONNRESET') return void socket.destroy();
+  // Anything but HTTP's own errors is one of the connection: there is nobody to answer, or TLS failed.
+  if (!socket.writable || !/^(HPE|ERR_HTTP)_/.test(error.code ?? '')) return void socket.destroy();
   const [status, reason] = UNREADABLE[error.code ?? ''] ?? [400, 'Bad Request'];
   const code = 'malformed_request';
   const detail = 'this is not a request in HTTP that the daemon can read';

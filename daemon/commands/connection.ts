@@ -1,14 +1,12 @@
 /** The client's side of the daemon's HTTP: over TCP or a unix socket. */
 import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
+import { request as tlsRequest } from 'node:https';
 import { parseJson, stringify } from '../json.ts';
+import { CommandError } from './command_error.ts';
+import { credentialsOf } from './credentials.ts';
 
 export const DEFAULT_URL = 'http://127.0.0.1:7467';
-
-/** Ends a command with exit code 1; the message is the one line that the user sees. */
-export class CommandError extends Error {
-  override readonly name = 'CommandError';
-}
 
 export interface DaemonRequest {
   method?: string;
@@ -19,24 +17,36 @@ export interface DaemonRequest {
   headers?: Record<string, string>;
 }
 
+type Place = { socketPath: string } | { host: string; port: number; tls: boolean };
+
 /** Where `--url` points; undefined when it is none that the daemon could listen on. */
-export function parseDaemonUrl(text: string): { socketPath: string } | { host: string; port: number } | undefined {
+export function parseDaemonUrl(text: string): Place | undefined {
   if (text.startsWith('unix:')) return text.length > 5 ? { socketPath: text.slice(5) } : undefined;
   const url = URL.parse(text);
-  if (url?.protocol !== 'http:' || url.pathname !== '/' || url.search || url.hash) return undefined;
-  return { host: url.hostname.replace(/^\[|\]$/g, ''), port: Number(url.port || 80) };
+  if (url?.protocol !== 'http:' && url?.protocol !== 'https:') return undefined;
+  if (url.pathname !== '/' || url.search || url.hash || url.username || url.password) return undefined;
+  const tls = url.protocol === 'https:';
+  return { host: url.hostname.replace(/^\[|\]$/g, ''), port: Number(url.port || (tls ? 443 : 80)), tls };
 }
 
 /** An answer of 2xx with its body still to be read; everything else is a CommandError. */
 export async function callDaemon(url: string, call: DaemonRequest): Promise<IncomingMessage> {
   const place = parseDaemonUrl(url);
-  if (!place) throw new CommandError(`--url ${url}: must be http://HOST:PORT or unix:/path`);
+  if (!place) throw new CommandError(`--url ${url}: must be http://HOST:PORT, https://HOST:PORT or unix:/path`);
   const { method = 'GET', path, accept = 'application/json', body, headers } = call;
-  const sent = request({
+  const { authorization, tls } = credentialsOf(process.env);
+  const send = 'tls' in place && place.tls ? tlsRequest : request;
+  const sent = send({
     ...place,
+    ...(send === tlsRequest && tls()),
     method,
     path,
-    headers: { accept, ...(body !== undefined && { 'content-type': 'application/json' }), ...headers },
+    headers: {
+      accept,
+      ...authorization,
+      ...(body !== undefined && { 'content-type': 'application/json' }),
+      ...headers,
+    },
   });
   sent.end(body === undefined ? undefined : stringify(body));
   let res: IncomingMessage;

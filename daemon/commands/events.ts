@@ -5,7 +5,7 @@ import { LIMIT_MAX } from '../query/event_query.ts';
 import { callDaemon, DEFAULT_URL, readLines } from './connection.ts';
 import { warnOfLosses } from './coverage_warning.ts';
 import { OUTPUTS, type Output, PRINTERS } from './event_printers.ts';
-import { daemonUrl, list, milliseconds, positiveInteger, timeText } from './option_values.ts';
+import { daemonUrl, list, milliseconds, positiveInteger, timeText, URL_HELP } from './option_values.ts';
 
 const TABLE_LIMIT_DEFAULT = 100;
 
@@ -49,7 +49,7 @@ export function eventsCommand(): Command {
       `at most so many (default: ${TABLE_LIMIT_DEFAULT} in a table, else all)`,
       positiveInteger,
     )
-    .option('--url <url>', 'where the daemon is: http://HOST:PORT or unix:/path', daemonUrl, DEFAULT_URL)
+    .option('--url <url>', URL_HELP, daemonUrl, DEFAULT_URL)
     .addOption(
       new Option('--output <format>', 'ndjson is one event a line, json one document')
         .choices(OUTPUTS)

@@ -41,6 +41,10 @@ export function positiveInteger(value: string): number {
 }
 
 export function daemonUrl(value: string): string {
-  if (!parseDaemonUrl(value)) throw new InvalidArgumentError('must be http://HOST:PORT or unix:/path');
+  if (!parseDaemonUrl(value))
+    throw new InvalidArgumentError('must be http://HOST:PORT, https://HOST:PORT or unix:/path');
   return value;
 }
+
+/** What `--url` is, for every command that has it. */
+export const URL_HELP = 'where the daemon is: http://HOST:PORT, https://HOST:PORT or unix:/path';

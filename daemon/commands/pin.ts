@@ -5,7 +5,7 @@ import { parseJson, stringify } from '../json.ts';
 import { BEFORE_NS_MAX } from '../query/pin_request.ts';
 import { callDaemon, DEFAULT_URL, readJson, readText } from './connection.ts';
 import { formatTime, printable } from './display.ts';
-import { daemonUrl } from './option_values.ts';
+import { daemonUrl, URL_HELP } from './option_values.ts';
 import { newTable, type TableColumn } from './table.ts';
 
 interface Options {
@@ -56,7 +56,7 @@ export function unpinCommand(): Command {
 }
 
 function withUrl(command: Command): Command {
-  return command.option('--url <url>', 'where the daemon is: http://HOST:PORT or unix:/path', daemonUrl, DEFAULT_URL);
+  return command.option('--url <url>', URL_HELP, daemonUrl, DEFAULT_URL);
 }
 
 async function pinned(id: string, { before: beforeNs, url, output }: Options): Promise<string> {

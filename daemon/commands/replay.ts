@@ -7,8 +7,9 @@ import { parseDuration } from '../../agent/recording/duration.ts';
 import { parseJson } from '../json.ts';
 import { EXTRA_LATENCY_NS_MAX, SPEED_FACTOR_MAX, SPEED_FACTOR_MIN } from '../replay/contract.ts';
 import type { EndReason } from '../replay/stream.ts';
-import { CommandError, callDaemon, DEFAULT_URL, readJson, readText } from './connection.ts';
-import { daemonUrl } from './option_values.ts';
+import { CommandError } from './command_error.ts';
+import { callDaemon, DEFAULT_URL, readJson, readText } from './connection.ts';
+import { daemonUrl, URL_HELP } from './option_values.ts';
 import { newReplayText, type PlayedEvent, progressLine, type ReplaySession, summaryLine } from './replay_text.ts';
 
 const SESSIONS_PATH = '/api/replay/sessions';
@@ -30,7 +31,7 @@ export function replayCommand(): Command {
     .option('--speed <factor>', '2 is twice as fast, 0.5 half as fast', speedFactor, 1)
     .option('--extra-latency <duration>', 'added to every event, such as 50us, 2ms, 1.5s', extraLatency)
     .option('--timeout <duration>', 'tell what a caller with this deadline would not have waited for', timeout)
-    .option('--url <url>', 'where the daemon is: http://HOST:PORT or unix:/path', daemonUrl, DEFAULT_URL)
+    .option('--url <url>', URL_HELP, daemonUrl, DEFAULT_URL)
     .addOption(
       new Option('--output <format>', 'ndjson is one event a line')
         .choices(['text', 'ndjson'])

@@ -1,6 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { type Request, type Response, Router } from 'express';
 import type { ApiEvent } from '../../bpf/schema/api.ts';
+import type { Scan, ScanGate } from '../access/scan_gate.ts';
 import { methodNotAllowed, Problem } from '../errors.ts';
 import { parseQuery } from '../input.ts';
 import { sendJson, stringify } from '../json.ts';
@@ -17,9 +18,10 @@ const MEDIA_TYPES = ['application/json', 'application/x-ndjson'];
 interface Options {
   store: Store;
   now: () => bigint;
+  scanGate: ScanGate;
 }
 
-export function eventRoutes({ store, now }: Options): Router {
+export function eventRoutes({ store, now, scanGate }: Options): Router {
   const router = Router();
   router
     .route('/')
@@ -28,8 +30,9 @@ export function eventRoutes({ store, now }: Options): Router {
       const mediaType = req.accepts(MEDIA_TYPES);
       if (!mediaType) throw new Problem('not_acceptable', `events come as ${MEDIA_TYPES.join(' or ')}`);
       const query = parseEventQuery(req.query as never, now());
-      if (mediaType === 'application/json') await sendPage(res, store, query);
-      else await sendStream(req, res, store, query);
+      const turn = await scanGate.enter(res);
+      if (mediaType === 'application/json') await sendPage(res, store, query, turn);
+      else await sendStream(req, res, store, query, turn);
     })
     .all(methodNotAllowed('GET', 'HEAD'));
   router
@@ -44,13 +47,13 @@ export function eventRoutes({ store, now }: Options): Router {
   return router;
 }
 
-async function sendPage(res: Response, store: Store, query: EventQuery): Promise<void> {
+async function sendPage(res: Response, store: Store, query: EventQuery, turn: Scan): Promise<void> {
   // One more than asked for tells whether there is a next page.
   const scan = store.scan({ ...scanOf(query), limit: query.limit + 1 });
   const texts: string[] = [];
   let last: ApiEvent | undefined;
   let nextCursor: string | null = null;
-  for (const piece of scanPieces(scan)) {
+  for (const piece of turn.whole(scanPieces(scan))) {
     const shown = piece.slice(0, query.limit - texts.length);
     for (const event of shown) texts.push(stringify(event));
     last = shown.at(-1) ?? last;
@@ -63,12 +66,13 @@ async function sendPage(res: Response, store: Store, query: EventQuery): Promise
   res.type('application/json').send(`{"events":[${texts.join(',')}],${rest.slice(1)}`);
 }
 
-async function sendStream(req: Request, res: Response, store: Store, query: EventQuery): Promise<void> {
+async function sendStream(req: Request, res: Response, store: Store, query: EventQuery, turn: Scan): Promise<void> {
   const { lost } = coverageIn(store, query);
   // Lines are events and nothing else, so what is missing is said ahead of them.
   res.set('Kreplay-Lost', lost.toString());
   if (req.method === 'HEAD') return void res.type('application/x-ndjson').end();
-  await sendNdjson(res, scanPieces(store.scan({ ...scanOf(query), ...(query.limited && { limit: query.limit }) })));
+  const scan = store.scan({ ...scanOf(query), ...(query.limited && { limit: query.limit }) });
+  await sendNdjson(res, turn.stream(scanPieces(scan)));
 }
 
 function coverageIn(store: Store, { filter: { fromNs, toNs, nodes } }: EventQuery): Coverage {

@@ -106,7 +106,7 @@ test.each([
   ['--pid', 'x'],
   ['--order', 'up'],
   ['--output', 'xml'],
-  ['--url', 'https://example.org'],
+  ['--url', 'ftp://example.org'],
   ['--url', 'localhost:1'],
   ['superfluous'],
 ])('%s %s is wrong usage', async (...args) => {

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { type IncomingHttpHeaders, type IncomingMessage, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { pino } from 'pino';
-import { buildApp } from '../../daemon/app.ts';
+import { type AppOptions, buildApp } from '../../daemon/app.ts';
 import { createSessions } from '../../daemon/replay/sessions.ts';
 import { close, listen } from '../../daemon/server.ts';
 import { openRecordingStore } from '../../daemon/store/recording_store.ts';
@@ -41,18 +41,20 @@ const opened: Served[] = [];
 afterEach(() => Promise.all(opened.splice(0).map((one) => one.close())));
 
 /** `serve`, closed when the test ends. */
-export async function served(data: string | Store): Promise<Served> {
-  const one = await serve(data);
+export async function served(data: string | Store, options?: Options): Promise<Served> {
+  const one = await serve(data, options);
   opened.push(one);
   return one;
 }
 
+type Options = Pick<AppOptions, 'allowed' | 'scanGate'>;
+
 /** `data`: as for the daemon, or a store that the test made. */
-export async function serve(data: string | Store): Promise<Served> {
+export async function serve(data: string | Store, options: Options = {}): Promise<Served> {
   let now = START;
   const store = typeof data === 'string' ? openRecordingStore(data) : data;
   const sessions = createSessions({ store, now: () => now });
-  const app = buildApp({ store, sessions, now: () => now, log: pino({ level: 'silent' }) });
+  const app = buildApp({ store, sessions, now: () => now, log: pino({ level: 'silent' }), ...options });
   const [server, url] = await listen(app, { host: '127.0.0.1', port: 0 });
   const { port } = server.address() as AddressInfo;
 

@@ -1,0 +1,25 @@
+/** Who is at the other end, as far as limits are concerned. */
+import { isIP } from 'node:net';
+
+const MAPPED = /^::ffff:(?=\d+\.)/i;
+/** A site has at least this much of IPv6 to itself. */
+const IPV6_GROUPS = 4;
+
+/** One text for each client: an IPv4 address, the first 64 bits of an IPv6 one, `unix` for a socket without any. */
+export function clientOf(address: string | undefined): string {
+  if (address === undefined) return 'unix';
+  const plain = address.replace(MAPPED, '').replace(/%.*$/, '');
+  if (isIP(plain) !== 6) return plain;
+  const [before = '', after] = plain.split('::');
+  const [head, tail] = [before, after ?? ''].map((part) => part.split(':').filter(Boolean));
+  const zeros = after === undefined ? 0 : 8 - head!.length - tail!.length;
+  const groups = [...head!, ...Array<string>(Math.max(0, zeros)).fill('0'), ...tail!];
+  return groups.slice(0, IPV6_GROUPS).join(':');
+}
+
+/** A program on this machine. */
+export function isLocalClient(address: string | undefined): boolean {
+  if (address === undefined) return true;
+  const plain = address.replace(MAPPED, '');
+  return plain === '::1' || (isIP(plain) === 4 && plain.startsWith('127.'));
+}

@@ -1,0 +1,92 @@
+/**
+ * Connections are few and each can be held by a client that says nothing. So one is only safe while the daemon works for
+ * it: of those that wait for their client, the one that has waited longest makes room for a new one.
+ *
+ *   waiting   c1 c4 c2        c1 goes first; a connection comes here when it opens and when its answer is done
+ *   working      c3 c5        never closed for room: when all are, a new one is turned away
+ */
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import { clientOf, isLocalClient } from './client_address.ts';
+
+export interface ConnectionLimits {
+  /** In all. */
+  connectionsMax: number;
+  /** Of one address elsewhere. Programs on this machine may be a proxy for everyone. */
+  perClientMax: number;
+}
+
+interface Connection {
+  key: Socket | string;
+  socket: Socket;
+  client: string;
+}
+
+export function limitConnections(server: Server, { connectionsMax, perClientMax }: ConnectionLimits): void {
+  const open = new Map<Socket | string, Connection>();
+  const perClient = new Map<string, number>();
+  const waiting = new Set<Connection>();
+
+  function forget(connection: Connection): void {
+    waiting.delete(connection);
+    // The same address and port may have come again.
+    if (open.get(connection.key) !== connection) return;
+    open.delete(connection.key);
+    const left = perClient.get(connection.client)! - 1;
+    if (left > 0) perClient.set(connection.client, left);
+    else perClient.delete(connection.client);
+  }
+
+  function makeRoom(mayGo: (connection: Connection) => boolean): boolean {
+    for (const connection of waiting) {
+      if (!mayGo(connection)) continue;
+      forget(connection);
+      connection.socket.destroy();
+      return true;
+    }
+    return false;
+  }
+
+  server.on('connection', (socket: Socket) => {
+    const client = clientOf(socket.remoteAddress);
+    const connection = { key: keyOf(socket), socket, client };
+    const ownFull = !isLocalClient(socket.remoteAddress) && (perClient.get(client) ?? 0) >= perClientMax;
+    const room = ownFull
+      ? makeRoom((other) => other.client === client)
+      : open.size < connectionsMax || makeRoom(() => true);
+    if (!room) return void socket.destroy();
+    open.set(connection.key, connection);
+    perClient.set(client, (perClient.get(client) ?? 0) + 1);
+    waiting.add(connection);
+    socket.once('close', () => forget(connection));
+  });
+
+  const closeKnown = server.closeAllConnections.bind(server);
+  // HTTP knows none of those whose TLS handshake is not done.
+  server.closeAllConnections = () => {
+    closeKnown();
+    for (const { socket } of open.values()) socket.destroy();
+  };
+
+  server.prependListener('request', (req: IncomingMessage, res: ServerResponse) => {
+    const connection = open.get(keyOf(req.socket));
+    if (!connection) return;
+    const work = () => waiting.delete(connection);
+    if (hasBody(req)) req.once('end', work);
+    else work();
+    res.once('close', () => {
+      // Behind the others: it has just been used.
+      waiting.delete(connection);
+      if (open.get(connection.key) === connection) waiting.add(connection);
+    });
+  });
+}
+
+/** Under TLS a request comes over another object than the connection did. */
+function keyOf(socket: Socket): Socket | string {
+  return socket.remotePort === undefined ? socket : `${socket.remoteAddress} ${socket.remotePort}`;
+}
+
+function hasBody({ headers }: IncomingMessage): boolean {
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
+}

@@ -1,0 +1,31 @@
+/** Pages of other sites that the user has named may use the daemon; no other page may. */
+import type { RequestHandler } from 'express';
+
+/** Long enough that a page does not ask before each request, short enough that taking an origin away counts. */
+const PREFLIGHT_AGE_S = 600;
+const METHODS = 'GET, HEAD, POST, PATCH, DELETE';
+const REQUEST_HEADERS = 'Authorization, Content-Type, Last-Event-ID, X-Request-Id';
+const RESPONSE_HEADERS = 'Kreplay-Lost, Location, Retry-After, WWW-Authenticate, X-Request-Id';
+
+/** Exactly as a browser sends it: `https://grafana.example`, no path, no `*`. */
+export function isOrigin(text: string): boolean {
+  const url = URL.parse(text);
+  return (url?.protocol === 'http:' || url?.protocol === 'https:') && url.origin === text;
+}
+
+export function allowOrigins(origins: ReadonlySet<string>): RequestHandler {
+  return (req, res, next) => {
+    if (origins.size === 0) return next();
+    // On refusals as well: a cache must not give one page the answer to another.
+    res.vary('Origin');
+    const { origin } = req.headers;
+    if (origin === undefined || !origins.has(origin)) return next();
+    res.set('Access-Control-Allow-Origin', origin);
+    res.set('Access-Control-Expose-Headers', RESPONSE_HEADERS);
+    if (req.method !== 'OPTIONS' || req.headers['access-control-request-method'] === undefined) return next();
+    res.set('Access-Control-Allow-Methods', METHODS);
+    res.set('Access-Control-Allow-Headers', REQUEST_HEADERS);
+    res.set('Access-Control-Max-Age', String(PREFLIGHT_AGE_S));
+    res.status(204).end();
+  };
+}

@@ -1,0 +1,73 @@
+/** The options of `kreplay daemon` that say who may ask, and how much. */
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import { duration, positiveInteger } from '../commands/option_values.ts';
+import type { ListenAddress } from '../listen_address.ts';
+import { isOrigin } from './cors.ts';
+import { QUERY_TIMEOUT_MS_DEFAULT, SCANS_MAX_DEFAULT } from './scan_gate.ts';
+
+export interface AccessFlags {
+  tokens?: string;
+  tlsCert?: string;
+  tlsKey?: string;
+  tlsClientCa?: string;
+  insecureHttp?: true;
+  corsOrigin?: string[];
+  maxScans: number;
+  queryTimeout: number;
+}
+
+/** The longest that a timer can be set to. */
+const TIMEOUT_MS_MAX = 2 ** 31 - 1;
+
+export function withAccessOptions(command: Command): Command {
+  return command
+    .option('--tokens <file>', 'tokens that clients have to show: see `kreplay token`; read again when it changes')
+    .option(
+      '--tls-cert <file>',
+      'serve HTTPS with this certificate chain (PEM); read again on SIGHUP, as are the next two',
+    )
+    .option('--tls-key <file>', 'its key (PEM)')
+    .option('--tls-client-ca <file>', 'serve only clients with a certificate of this CA (PEM)')
+    .option(
+      '--insecure-http',
+      'beyond this machine without TLS: something else, such as a proxy, has to hide the tokens',
+    )
+    .option(
+      '--cors-origin <origin>',
+      'site whose pages may use the daemon, such as https://grafana.example; repeatable',
+      origins,
+    )
+    .option(
+      '--max-scans <count>',
+      'queries that run at once; others wait, for 2 s at most',
+      positiveInteger,
+      SCANS_MAX_DEFAULT,
+    )
+    .addOption(
+      new Option('--query-timeout <duration>', 'for a page of events, or until the next one of a stream')
+        .argParser(timeout)
+        .default(QUERY_TIMEOUT_MS_DEFAULT, `${QUERY_TIMEOUT_MS_DEFAULT / 1000}s`),
+    );
+}
+
+/** Wrong usage; nothing was opened yet. */
+export function refuseMeaningless(flags: AccessFlags & { listen: ListenAddress }, command: Command): void {
+  const { listen, tlsCert, tlsKey, tlsClientCa } = flags;
+  if ((tlsCert === undefined) !== (tlsKey === undefined)) command.error('error: --tls-cert and --tls-key go together');
+  if (tlsClientCa !== undefined && tlsCert === undefined)
+    command.error('error: --tls-client-ca needs --tls-cert and --tls-key');
+  if (tlsCert !== undefined && 'path' in listen)
+    command.error('error: --tls-cert is for HOST:PORT, not for a unix socket');
+}
+
+function origins(value: string, before: string[] = []): string[] {
+  if (!isOrigin(value))
+    throw new InvalidArgumentError('must be as browsers send it: https://HOST or http://HOST:PORT, no path');
+  return [...before, value];
+}
+
+function timeout(value: string): number {
+  const ms = Number(duration(value)) / 1e6;
+  if (ms >= 1 && ms <= TIMEOUT_MS_MAX) return ms;
+  throw new InvalidArgumentError('must be at least 1ms, and at most 24d');
+}

@@ -1,0 +1,40 @@
+/** Certificates: read at the start and again on demand. */
+import { readFileSync } from 'node:fs';
+import { createSecureContext, type SecureContextOptions } from 'node:tls';
+import { ListenError } from '../listen_address.ts';
+
+export interface TlsFiles {
+  cert: string;
+  key: string;
+  /** Only clients with a certificate of its are served. */
+  clientCa?: string | undefined;
+}
+
+/** Throws a ListenError that names the file. No message quotes what is in one. */
+export function readTls({ cert, key, clientCa }: TlsFiles): SecureContextOptions {
+  const options: SecureContextOptions = {
+    minVersion: 'TLSv1.2',
+    cert: readPem('--tls-cert', cert),
+    key: readPem('--tls-key', key),
+    ...(clientCa !== undefined && { ca: readPem('--tls-client-ca', clientCa) }),
+  };
+  try {
+    createSecureContext(options);
+  } catch (error) {
+    const files = [cert, key, clientCa].filter((file) => file !== undefined).join(', ');
+    throw new ListenError(`can not use ${files} for TLS: ${(error as NodeJS.ErrnoException).code}`);
+  }
+  return options;
+}
+
+/** OpenSSL passes over a CA file without any certificate, and would then let nobody in. */
+function readPem(option: string, path: string): Buffer {
+  let pem: Buffer;
+  try {
+    pem = readFileSync(path);
+  } catch (error) {
+    throw new ListenError(`can not read ${option} ${path}: ${(error as NodeJS.ErrnoException).code}`);
+  }
+  if (!pem.includes('-----BEGIN ')) throw new ListenError(`${option} ${path} is not PEM`);
+  return pem;
+}

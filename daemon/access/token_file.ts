@@ -1,0 +1,136 @@
+/** The file of tokens: names, hashes, scopes. No message of this file quotes its contents. */
+import {
+  closeSync,
+  constants,
+  fchownSync,
+  fstatSync,
+  fsyncSync,
+  openSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeSync,
+} from 'node:fs';
+import { z } from 'zod';
+import { SCOPES } from './token.ts';
+
+/** What can be wrong with the file; the message is the one line that the user sees. */
+export class TokenFileError extends Error {
+  override readonly name = 'TokenFileError';
+}
+
+const TOKENS_MAX = 1000;
+const BYTES_MAX = 1024 * 1024;
+const TOKEN_NAME = /^[\w.-]{1,64}$/;
+export const NAME_RULE = 'up to 64 letters, digits, ".", "_" and "-"';
+
+const storedToken = z.strictObject({
+  name: z.string().regex(TOKEN_NAME),
+  sha256: z.string().regex(/^[0-9a-f]{64}$/),
+  scopes: z.array(z.enum(SCOPES)).min(1),
+  created_at: z.iso.datetime(),
+  expires_at: z.iso.datetime().nullable(),
+});
+export type StoredToken = z.infer<typeof storedToken>;
+
+const tokenFile = z.strictObject({ version: z.literal(1), tokens: z.array(storedToken).max(TOKENS_MAX) });
+
+export function isTokenName(text: string): boolean {
+  return TOKEN_NAME.test(text);
+}
+
+/** Throws a TokenFileError for a file that is not there, that others may read or change, or that is no list of tokens. */
+export function readTokenFile(path: string): StoredToken[] {
+  let fd: number;
+  try {
+    // Opening a pipe would wait for its other end.
+    fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  } catch (error) {
+    throw fileError(path, error);
+  }
+  try {
+    checkFile(path, fd);
+    return parseTokens(path, readFileSync(fd, 'utf8'));
+  } catch (error) {
+    throw fileError(path, error);
+  } finally {
+    closeSync(fd);
+  }
+}
+
+/** Of the opened file: another one under the name can not slip in between. */
+function checkFile(path: string, fd: number): void {
+  const { mode, uid, size } = fstatSync(fd);
+  const user = process.geteuid!();
+  if ((mode & constants.S_IFMT) !== constants.S_IFREG) throw new TokenFileError(`${path} is not a file`);
+  if ((mode & 0o077) !== 0) throw new TokenFileError(`${path} is open to other users: \`chmod 600 ${path}\` closes it`);
+  if (user !== 0 && uid !== 0 && uid !== user) throw new TokenFileError(`${path} belongs to another user`);
+  if (size > BYTES_MAX) throw new TokenFileError(`${path} is too large for a list of tokens`);
+}
+
+function parseTokens(path: string, text: string): StoredToken[] {
+  let json: unknown;
+  try {
+    json = JSON.parse(text);
+  } catch {
+    throw new TokenFileError(`${path} is not JSON`);
+  }
+  const { data, error } = tokenFile.safeParse(json);
+  if (!data) {
+    const [issue] = error.issues;
+    throw new TokenFileError(`${path} is not a list of tokens: ${issue!.code} at /${issue!.path.join('/')}`);
+  }
+  const distinct = (key: 'name' | 'sha256') => new Set(data.tokens.map((token) => token[key])).size;
+  if (distinct('name') < data.tokens.length || distinct('sha256') < data.tokens.length)
+    throw new TokenFileError(`${path} has a token twice`);
+  return data.tokens;
+}
+
+/**
+ * Replaces the file by what `change` makes of its tokens. Written beside it and renamed, so that a reader sees the one or
+ * the other; what it is written to is the lock of those who change it.
+ */
+export function changeTokenFile(path: string, change: (tokens: readonly StoredToken[]) => StoredToken[]): void {
+  const before = statSync(path, { throwIfNoEntry: false });
+  // A link stays one.
+  const target = before ? realpathSync(path) : path;
+  const lock = `${target}.lock`;
+  let fd: number;
+  try {
+    fd = openSync(lock, 'wx', 0o600);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw fileError(path, error);
+    throw new TokenFileError(`${path} is being changed: if by nobody any more, remove ${lock}`);
+  }
+  let renamed = false;
+  try {
+    const tokens = change(before ? readTokenFile(target) : []);
+    if (tokens.length > TOKENS_MAX) throw new TokenFileError(`${path} is full: ${TOKENS_MAX} tokens are the most`);
+    // Root may change the file of the daemon's user, who has to read it still.
+    if (before && before.uid !== process.geteuid!()) fchownSync(fd, before.uid, before.gid);
+    writeSync(fd, `${JSON.stringify({ version: 1, tokens }, null, 2)}\n`);
+    fsyncSync(fd);
+    renameSync(lock, target);
+    renamed = true;
+  } catch (error) {
+    throw fileError(path, error);
+  } finally {
+    closeSync(fd);
+    if (!renamed) rmSync(lock, { force: true });
+  }
+}
+
+/** Says how to make a file that is missing. */
+export function howToMakeToken(path = 'FILE'): string {
+  return `\`kreplay token create --name NAME --scope ${SCOPES[0]} --tokens ${path}\` makes one`;
+}
+
+function fileError(path: string, error: unknown): Error {
+  if (error instanceof TokenFileError) return error;
+  const { code } = error as NodeJS.ErrnoException;
+  if (code === undefined) return error as Error;
+  if (code === 'ENOENT') return new TokenFileError(`there is no ${path}: ${howToMakeToken(path)}`);
+  return new TokenFileError(`can not use ${path}: ${code}`);
+}

@@ -1,0 +1,91 @@
+/** The tokens that a running daemon knows. The file is looked at with every use, so a change counts at once. */
+import { statSync } from 'node:fs';
+import type { Logger } from 'pino';
+import { findHash, hashOf, isSecret, type Scope } from './token.ts';
+import { readTokenFile, type StoredToken, TokenFileError } from './token_file.ts';
+
+export interface Token {
+  readonly name: string;
+  readonly hash: Buffer;
+  readonly scopes: ReadonlySet<Scope>;
+  /** Null: never. */
+  readonly expiresMs: number | null;
+}
+
+export interface Tokens {
+  /** Undefined for a secret that opens nothing now. */
+  find(secret: string): Token | undefined;
+  /** Whether a token that was found still is one, with its scopes. */
+  isGood(token: Token): boolean;
+  /** Reads the file even when it looks as before. */
+  reload(): void;
+}
+
+interface Options {
+  path: string;
+  /** Wall clock. */
+  nowMs: () => number;
+  log: Logger;
+}
+
+/** Throws a TokenFileError; later a file that can not be used is a line in the log and changes nothing. */
+export function openTokens({ path, nowMs, log }: Options): Tokens {
+  let seen = stateOf(path);
+  let tokens = readTokenFile(path).map(tokenOf);
+  if (tokens.length === 0) log.warn({ tokens: path }, 'there are no tokens: nobody is let in');
+
+  function read(state: string): void {
+    // Also when it fails: one line for each change of the file.
+    seen = state;
+    try {
+      tokens = readTokenFile(path).map(tokenOf);
+      log.info({ tokens: path, count: tokens.length }, 'tokens were read again');
+    } catch (error) {
+      if (!(error instanceof TokenFileError)) throw error;
+      log.error({ tokens: path, reason: error.message }, 'tokens stay as they were: the file can not be used');
+    }
+  }
+
+  function refresh(): void {
+    const state = stateOf(path);
+    if (state !== seen) read(state);
+  }
+
+  const isInTime = ({ expiresMs }: Token) => expiresMs === null || nowMs() < expiresMs;
+
+  return {
+    find(secret) {
+      refresh();
+      if (!isSecret(secret)) return undefined;
+      const token = findHash(tokens, hashOf(secret));
+      return token && isInTime(token) ? token : undefined;
+    },
+    isGood(token) {
+      refresh();
+      const now = findHash(tokens, token.hash);
+      return now !== undefined && isInTime(now) && [...token.scopes].every((scope) => now.scopes.has(scope));
+    },
+    reload() {
+      read(stateOf(path));
+    },
+  };
+}
+
+function tokenOf({ name, sha256, scopes, expires_at }: StoredToken): Token {
+  return {
+    name,
+    hash: Buffer.from(sha256, 'hex'),
+    scopes: new Set(scopes),
+    expiresMs: expires_at === null ? null : Date.parse(expires_at),
+  };
+}
+
+/** Differs when the file was written, replaced, taken away, or its mode changed. */
+function stateOf(path: string): string {
+  try {
+    const { dev, ino, size, mtimeNs, ctimeNs } = statSync(path, { bigint: true });
+    return [dev, ino, size, mtimeNs, ctimeNs].join();
+  } catch (error) {
+    return String((error as NodeJS.ErrnoException).code);
+  }
+}
