@@ -144,8 +144,8 @@ test('hostile_credentials_open_nothing_and_break_nothing', async () => {
     near,
     fc.constantFrom(...TOKENS.map(({ sha256 }) => `Bearer ${sha256}`)),
     fc.constant(`Basic ${Buffer.from(`:${reader}`).toString('base64')}`),
-    fc.constant([`Bearer ${reader}`, `Bearer ${reader}`]),
-    fc.constant([`Bearer ${newSecret()}`, `Bearer ${reader}`]),
+    fc.constant<string[]>([`Bearer ${reader}`, `Bearer ${reader}`]),
+    fc.constant<string[]>([`Bearer ${newSecret()}`, `Bearer ${reader}`]),
   );
   await fc.assert(
     fc.asyncProperty(hostile, async (authorization) => {

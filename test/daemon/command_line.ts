@@ -2,6 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
+import type { Readable } from 'node:stream';
 
 const ENTRY = join(import.meta.dirname, '../../kreplay.ts');
 
@@ -15,11 +16,19 @@ export interface Running {
   child: ChildProcess;
   /** Resolves with the text so far when standard output matches. */
   printed(pattern: RegExp): Promise<string>;
+  /** Likewise for standard error. */
+  logged(pattern: RegExp): Promise<string>;
   ended: Promise<Ended>;
 }
 
 export function start(...args: string[]): Running {
-  const child = spawn(process.execPath, [ENTRY, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
+  return startWith({}, ...args);
+}
+
+/** With these variables in its environment. */
+export function startWith(environment: NodeJS.ProcessEnv, ...args: string[]): Running {
+  const env = { ...process.env, ...environment };
+  const child = spawn(process.execPath, [ENTRY, ...args], { stdio: ['ignore', 'pipe', 'pipe'], env });
   let [stdout, stderr] = ['', ''];
   child.stdout.setEncoding('utf8').on('data', (text) => {
     stdout += text;
@@ -27,15 +36,17 @@ export function start(...args: string[]): Running {
   child.stderr.setEncoding('utf8').on('data', (text) => {
     stderr += text;
   });
+  async function seen(stream: Readable, text: () => string, pattern: RegExp): Promise<string> {
+    while (!pattern.test(text())) {
+      await Promise.race([once(stream, 'data'), once(child, 'close')]);
+      if (child.exitCode !== null && !pattern.test(text())) throw new Error(`ended without it: ${stdout}${stderr}`);
+    }
+    return text();
+  }
   return {
     child,
-    async printed(pattern) {
-      while (!pattern.test(stdout)) {
-        await Promise.race([once(child.stdout, 'data'), once(child, 'close')]);
-        if (child.exitCode !== null && !pattern.test(stdout)) throw new Error(`ended without it: ${stdout}${stderr}`);
-      }
-      return stdout;
-    },
+    printed: (pattern) => seen(child.stdout, () => stdout, pattern),
+    logged: (pattern) => seen(child.stderr, () => stderr, pattern),
     ended: once(child, 'close').then(([code]) => ({ code, stdout, stderr })),
   };
 }

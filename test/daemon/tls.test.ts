@@ -1,0 +1,163 @@
+/** HTTPS by a real daemon with real certificates: versions, client certificates, reload. */
+import { once } from 'node:events';
+import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
+import { request as plainRequest } from 'node:http';
+import { type RequestOptions, request } from 'node:https';
+import { connect as connectPlain } from 'node:net';
+import { join } from 'node:path';
+import { connect, type TLSSocket } from 'node:tls';
+import { type Certificate, newAuthority, newCertificate, read } from './certificates.ts';
+import { kreplay, type Running, start, startWith } from './command_line.ts';
+import { newFolder, recorded, START } from './recorded.ts';
+
+let folder: string;
+let data: string;
+let authority: Certificate;
+let own: Certificate;
+beforeAll(() => {
+  folder = newFolder();
+  data = recorded([{ at: START }]);
+  authority = newAuthority(folder);
+  own = newCertificate(folder, 'own', authority);
+});
+
+const running: Running[] = [];
+afterEach(async () => {
+  for (const { child, ended } of running.splice(0)) {
+    child.kill('SIGKILL');
+    await ended;
+  }
+});
+
+async function daemon(...args: string[]): Promise<Running & { url: URL }> {
+  const one = start('daemon', '--data', data, '--listen', '127.0.0.1:0', ...args);
+  running.push(one);
+  const line = await one.printed(/\n/);
+  return { ...one, url: new URL(/ at (\S+)\n/.exec(line)![1]!) };
+}
+
+const withTls = (...more: string[]) => daemon('--tls-cert', own.cert, '--tls-key', own.key, ...more);
+const ca = () => readFileSync(authority.cert);
+
+async function get(url: URL, options: RequestOptions = {}) {
+  const sent = request(new URL('/api/events', url), { ca: ca(), agent: false, ...options });
+  sent.end();
+  const [res] = await once(sent, 'response');
+  let text = '';
+  for await (const chunk of res) text += chunk;
+  return { status: res.statusCode, headers: res.headers, text };
+}
+
+async function certificateOf(url: URL): Promise<string> {
+  const socket: TLSSocket = connect({ host: '127.0.0.1', port: Number(url.port), ca: ca() });
+  await once(socket, 'secureConnect');
+  const { CN } = socket.getPeerCertificate().subject;
+  socket.destroy();
+  return String(CN);
+}
+
+test('it_serves_https_with_hsts_and_the_commands_use_it', async () => {
+  const { url } = await withTls();
+  expect(url.protocol).toBe('https:');
+  const { status, headers } = await get(url);
+  expect([status, headers['strict-transport-security']]).toEqual([200, expect.stringMatching(/^max-age=\d+$/)]);
+  expect((await get(url, { headers: { origin: url.origin } })).status).toBe(200);
+  expect((await get(url, { headers: { origin: url.origin.replace('https', 'http') } })).status).toBe(403);
+
+  const { code, stdout } = await startWith({ KREPLAY_CA: authority.cert }, 'events', '--url', url.origin).ended;
+  expect([code, stdout.split('\n').length - 1]).toEqual([0, 1]);
+  const distrusting = await kreplay('events', '--url', url.origin);
+  expect([distrusting.code, distrusting.stderr]).toEqual([1, expect.stringMatching(/^kreplay: can not reach .*\n$/)]);
+});
+
+test('versions_before_1_2_and_plain_http_are_not_spoken', async () => {
+  const { url } = await withTls();
+  const protocolOf = async (version: 'TLSv1.1' | 'TLSv1.2' | 'TLSv1.3') => {
+    const versions = { minVersion: version, maxVersion: version, ciphers: 'DEFAULT@SECLEVEL=0' };
+    const socket = connect({ host: '127.0.0.1', port: Number(url.port), ca: ca(), ...versions });
+    const protocol = await once(socket, 'secureConnect').then(
+      () => socket.getProtocol(),
+      () => null,
+    );
+    socket.destroy();
+    return protocol;
+  };
+  expect(await protocolOf('TLSv1.1')).toBeNull();
+  expect(await protocolOf('TLSv1.2')).toBe('TLSv1.2');
+  expect(await protocolOf('TLSv1.3')).toBe('TLSv1.3');
+  const plain = plainRequest({ host: '127.0.0.1', port: url.port, path: '/healthz' });
+  plain.end();
+  await expect(once(plain, 'response')).rejects.toThrow();
+  expect((await get(url)).status).toBe(200);
+});
+
+test('only_clients_with_a_certificate_of_the_ca_are_served', async () => {
+  const { url } = await withTls('--tls-client-ca', authority.cert);
+  const client = newCertificate(folder, 'client', authority);
+  const stranger = newCertificate(folder, 'stranger', newAuthority(folder, 'other-ca'));
+  expect((await get(url, read(client))).status).toBe(200);
+  await expect(get(url)).rejects.toThrow();
+  await expect(get(url, read(stranger))).rejects.toThrow();
+
+  const environment = {
+    KREPLAY_CA: authority.cert,
+    KREPLAY_CLIENT_CERT: client.cert,
+    KREPLAY_CLIENT_KEY: client.key,
+  };
+  expect((await startWith(environment, 'events', '--url', url.origin).ended).code).toBe(0);
+});
+
+test('SIGHUP_takes_a_new_certificate_and_leaves_the_old_one_when_the_new_is_broken', async () => {
+  const [cert, key] = [join(folder, 'served.pem'), join(folder, 'served.key')];
+  copyFileSync(own.cert, cert);
+  copyFileSync(own.key, key);
+  const { child, url, logged } = await daemon('--tls-cert', cert, '--tls-key', key, '--tls-client-ca', authority.cert);
+  expect(await certificateOf(url)).toBe('own');
+
+  const next = newCertificate(folder, 'next', authority);
+  copyFileSync(next.cert, cert);
+  child.kill('SIGHUP');
+  await logged(/certificates stay as they were/);
+  expect(await certificateOf(url)).toBe('own');
+
+  copyFileSync(next.key, key);
+  child.kill('SIGHUP');
+  await logged(/certificates were read again/);
+  expect(await certificateOf(url)).toBe('next');
+  // That clients need one of theirs stays so.
+  await expect(get(url)).rejects.toThrow();
+  expect((await get(url, read(next))).status).toBe(200);
+});
+
+test('clients_that_never_finish_their_handshake_do_not_hold_up_the_end', async () => {
+  const { child, ended, url } = await withTls();
+  const silent = connectPlain(Number(url.port), '127.0.0.1').on('error', () => {});
+  await once(silent, 'connect');
+  expect((await get(url)).status).toBe(200);
+  child.kill('SIGTERM');
+  expect((await ended).code).toBe(0);
+});
+
+describe('a start that can not work', () => {
+  test.each([
+    ['a certificate alone', () => ['--tls-cert', own.cert], 2],
+    ['a key alone', () => ['--tls-key', own.key], 2],
+    ['a client CA alone', () => ['--tls-client-ca', authority.cert], 2],
+    ['the key of another', () => ['--tls-cert', own.cert, '--tls-key', authority.key], 1],
+    ['a missing file', () => ['--tls-cert', own.cert, '--tls-key', join(folder, 'none')], 1],
+    ['a CA that is none', () => ['--tls-cert', own.cert, '--tls-key', own.key, '--tls-client-ca', notPem()], 1],
+  ])('is told in one line: %s', async (_name, args, code) => {
+    const ended = await kreplay('daemon', '--data', data, '--listen', '127.0.0.1:0', ...args());
+    expect([ended.code, ended.stdout, ended.stderr]).toEqual([
+      code,
+      '',
+      expect.stringMatching(/^(kreplay|error): .+\n$/),
+    ]);
+  });
+
+  function notPem(): string {
+    const path = join(folder, 'text');
+    writeFileSync(path, 'secret text');
+    return path;
+  }
+});
