@@ -12,6 +12,8 @@ import { createRecorder, type Recorder } from './capture/recorder.ts';
 import { createWallClock, type WallClock } from './capture/wall_clock.ts';
 import { AgentError } from './errors.ts';
 import type { FilterSettings } from './filter/settings.ts';
+import { type AgentCounts, createCounts } from './metrics/counts.ts';
+import { openReportSocket, type ReportSocket } from './metrics/socket.ts';
 import { lockRecording } from './recording/lock.ts';
 import { openWriterThread, type WriterThread } from './recording/writer_thread.ts';
 import { type RetentionFlags, retentionLimits } from './retention_options.ts';
@@ -91,12 +93,15 @@ export async function runAgent(options: AgentOptions): Promise<AgentTotals> {
     eventRingBytes: options.ringBytes,
   });
   const attachedNs = clock.nowNs();
+  const node = options.node ?? hostname();
+  const counts = createCounts(node);
   let writer: WriterThread | undefined;
+  let socket: ReportSocket | undefined;
   try {
     // After the probes, so that the gap since the last agent ends when events are captured; until then the ring keeps them.
     writer = await openWriterThread({
       path,
-      node: options.node ?? hostname(),
+      node,
       bootId: idOf('/proc/sys/kernel/random/boot_id'),
       machineId: idOf('/etc/machine-id'),
       nowNs: clock.nowNs,
@@ -105,7 +110,11 @@ export async function runAgent(options: AgentOptions): Promise<AgentTotals> {
       onNotRetained: once((reason) =>
         options.onProblem(reason ? `older events can not be removed: ${reason}` : LIMIT_TOO_SMALL),
       ),
+      onCommitted: counts.committed,
     });
+    const report = () =>
+      counts.report({ ringBytes: probes.eventRingBytes, pendingBytes: probes.events.pendingBytes() });
+    socket = openReportSocket(path, report, options.onProblem);
     const ownUid = process.getuid?.() ?? 0;
     const recorder = createRecorder({
       probes,
@@ -120,9 +129,10 @@ export async function runAgent(options: AgentOptions): Promise<AgentTotals> {
     recorder.setFilter(settings);
     process.on('SIGHUP', () => reload(recorder, options));
     onReady({ attached: probes.attached, layers: probes.layers, recording: path });
-    await record({ recorder, probes, writer, clock, attachedNs }, options.signal);
+    await record({ recorder, probes, writer, clock, counts, attachedNs }, options.signal);
     return { events: recorder.eventCount, lost: recorder.lossCount, badMarkerFields: recorder.badMarkerFieldCount };
   } finally {
+    socket?.close();
     probes.close();
     await writer?.close();
   }
@@ -147,10 +157,12 @@ interface Parts {
   probes: Probes;
   writer: WriterThread;
   clock: WallClock;
+  counts: AgentCounts;
   attachedNs: bigint;
 }
 
-async function record({ recorder, probes, writer, clock, attachedNs }: Parts, signal: AbortSignal): Promise<void> {
+async function record(parts: Parts, signal: AbortSignal): Promise<void> {
+  const { recorder, probes, writer, clock, counts, attachedNs } = parts;
   let turnedMs = 0;
   let flushedMs = 0;
   let hasRoom = true;
@@ -159,6 +171,7 @@ async function record({ recorder, probes, writer, clock, attachedNs }: Parts, si
   while (!signal.aborted) {
     const nowMs = performance.now();
     const pendingBytes = probes.pendingBytes();
+    counts.seeRing(probes.events.pendingBytes());
     const turnAfterMs = pendingBytes > 0 ? TURN_AFTER_MS : IDLE_TURN_AFTER_MS;
     if (pendingBytes >= TURN_AT_BYTES || nowMs - turnedMs >= turnAfterMs) {
       turnedMs = nowMs;

@@ -21,6 +21,7 @@ export interface Probes {
   readonly watchThreads: WatchThreads | undefined;
   /** Undefined when no requests are read. */
   readonly watchRequests: WatchProcess | undefined;
+  readonly eventRingBytes: number;
   /** Bytes that wait in both rings. */
   pendingBytes(): number;
   /** Names of the attached programs. */
@@ -104,6 +105,7 @@ function loadProbes({ agentPid, cgroupHierarchy, without = [], settings, eventRi
       layers,
       events,
       definitions,
+      eventRingBytes: eventRingBytes ?? object.map('events').info.maxEntries,
       pendingBytes: () => events.pendingBytes() + definitions.pendingBytes(),
       losses: object.map('losses'),
       filter,

@@ -16,6 +16,7 @@ import { type EventKey, type ScanSource, scanBlocks } from './scan.ts';
 import { type ColumnLocations, openSegment, type Segment, UnreadableSegment, withUnreadable } from './segment.ts';
 import { openSegmentIndex, type SegmentMeta } from './segment_index.ts';
 import { openSideReader, type SideReader } from './side_reader.ts';
+import { openStateReader, type StateReader } from './state_reader.ts';
 import { openTransactions, type Transactions } from './transactions.ts';
 import { forgetVersion1, readVersion1 } from './version_1.ts';
 
@@ -74,6 +75,7 @@ export interface RecordingReader
   extends Pick<Lookup, 'name' | 'file' | 'context' | 'services'>,
     PinReader,
     SideReader,
+    StateReader,
     Transactions {
   info(): RecordingInfo;
   scan(request: ScanRequest): Generator<NumberedBlock>;
@@ -152,6 +154,7 @@ function readerOf(database: Database.Database, path: string, version: number): R
     Object.fromEntries(Object.entries(methods).map(([name, method]) => [name, guarded(method)])) as Methods;
 
   const side = openSideReader(database);
+  const state = openStateReader(database, path);
   /** Asked for several times an event and mostly known: no agent changes what an id stands for, so nothing is followed. */
   const entryOf = <Entry>(find: (id: number) => Entry) => {
     return (id: number) => withRecordingErrors(path, () => find(id));
@@ -161,6 +164,11 @@ function readerOf(database: Database.Database, path: string, version: number): R
   const guardedReader = guard({
     ...side,
     losses: (fromNs, toNs) => [...side.losses(fromNs, toNs), ...damage.losses(fromNs, toNs)],
+    ...state,
+    lossTotals: () => [
+      ...state.lossTotals(),
+      ...damage.losses().map(({ cause, eventType, count }) => ({ cause, eventType, count })),
+    ],
     ...openTransactions(database, lookup),
     ...openPinReader(database),
     services: lookup.services,

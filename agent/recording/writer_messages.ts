@@ -36,7 +36,7 @@ export interface FailureMessage {
 export type FromWriterThread =
   | { kind: 'opened'; opened: OpenedRecording }
   | { kind: 'not_opened'; failure: FailureMessage }
-  | { kind: 'written' }
+  | { kind: 'written'; seconds: number }
   | { kind: 'failed'; failure: FailureMessage }
   /** Retention can not keep the limit; without a reason: because of what must be kept. */
   | { kind: 'not_retained'; reason: string | undefined }

@@ -9,7 +9,7 @@ import { once } from 'node:events';
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { type Block, blockBytes, blockOver } from '../../bpf/schema/block.ts';
-import type { OpenedRecording } from './batch.ts';
+import type { Batch, OpenedRecording } from './batch.ts';
 import { SEGMENT_ROWS_MAX } from './codec/encode_segment.ts';
 import { RecordingError } from './errors.ts';
 import { createGatherer, type Gatherer } from './gatherer.ts';
@@ -36,6 +36,13 @@ export interface WriterThreadOptions extends WriterOptions {
   onTrouble(problem: RecordingError | undefined): void;
   /** Retention can not keep the limit; without a reason: because of what must be kept. */
   onNotRetained?(reason: string | undefined): void;
+  onCommitted?(commit: Committed): void;
+}
+
+export interface Committed {
+  batch: Batch;
+  /** What the commit took. */
+  seconds: number;
 }
 
 export interface WriterThread extends Omit<RecordingWriter, 'flush' | 'close'> {
@@ -51,7 +58,7 @@ export interface WriterThread extends Omit<RecordingWriter, 'flush' | 'close'> {
 }
 
 export async function openWriterThread(options: WriterThreadOptions): Promise<WriterThread> {
-  const { nowNs, onTrouble, onNotRetained, ...rest } = options;
+  const { nowNs, onTrouble, onNotRetained, onCommitted, ...rest } = options;
   const memory = Array.from({ length: BLOCKS }, () => new SharedArrayBuffer(blockBytes(SEGMENT_ROWS_MAX)));
   const workerData: WriterThreadData = { ...rest, startNs: nowNs(), blocks: memory };
   // Compiled it has another name.
@@ -71,8 +78,8 @@ async function openedBy(worker: Worker): Promise<OpenedRecording> {
 }
 
 function writerOf(worker: Worker, gatherer: Gatherer, options: WriterThreadOptions): WriterThread {
-  const { nowNs, onTrouble, onNotRetained } = options;
-  let underWay = false;
+  const { nowNs, onTrouble, onNotRetained, onCommitted } = options;
+  let underWay: Batch | undefined;
   let flushWanted = false;
   let sealAll = false;
   let trouble: RecordingError | undefined;
@@ -96,9 +103,11 @@ function writerOf(worker: Worker, gatherer: Gatherer, options: WriterThreadOptio
   });
 
   function answered(message: Extract<FromWriterThread, { kind: 'written' | 'failed' }>): void {
-    underWay = false;
+    const batch = underWay!;
+    underWay = undefined;
     if (message.kind === 'written') {
       gatherer.committed();
+      onCommitted?.({ batch, seconds: message.seconds });
       setTrouble(undefined);
     } else {
       gatherer.failed();
@@ -127,7 +136,7 @@ function writerOf(worker: Worker, gatherer: Gatherer, options: WriterThreadOptio
     flushWanted = false;
     const batch = gatherer.take({ sealAll });
     if (!batch) return;
-    underWay = true;
+    underWay = batch;
     triedMs = performance.now();
     send(worker, toMessage({ ...batch, nowNs: completeNs ?? batch.nowNs }));
   }

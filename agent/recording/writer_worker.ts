@@ -46,9 +46,10 @@ function open(): Committer | undefined {
 function write(writer: Committer, message: Extract<ToWriterThread, { kind: 'write' }>): void {
   const batch = batchOf(message);
   last = batch;
+  const startMs = performance.now();
   try {
     writer.commit(batch);
-    send({ kind: 'written' });
+    send({ kind: 'written', seconds: (performance.now() - startMs) / 1e3 });
   } catch (error) {
     send({ kind: 'failed', failure: failureOf(error) });
     return;

@@ -11,6 +11,7 @@ import { mergeScans } from './merged_scan.ts';
 import { transactionIn } from './merged_transaction.ts';
 import { type OpenRecording, recordingFiles } from './recording_files.ts';
 import { dictionaryOf, scanRecording } from './recording_scan.ts';
+import { recordingState } from './recording_state.ts';
 import type { ScannedBlock, ScanRequest, Store } from './store.ts';
 
 type Open = readonly OpenRecording[];
@@ -34,6 +35,7 @@ export function openRecordingStore(data: string | undefined, recordings: readonl
         const byId = new Map(open.map(({ recordingId, node }) => [recordingId, { recordingId, node }]));
         return { recordings: [...byId.values()] };
       }),
+    recordingStates: () => read((open) => open.map(recordingState)),
     *scan(request) {
       const open = withStoreErrors(() => files.acquire());
       try {

@@ -90,12 +90,33 @@ export interface StoreInfo {
   recordings: { recordingId: string; node: string }[];
 }
 
+/** A recording that is served. */
+export interface RecordingState {
+  recordingId: string;
+  node: string;
+  /** How it came to be served: it was named, an agent records into it, or it was imported. */
+  source: 'named' | 'live' | 'imported';
+  sizeBytes: number;
+  /** Limit of its last agent, if it had one. */
+  limitBytes: number | null;
+  eventCount: number;
+  /** Starts of the first and the last event. */
+  firstTimestampNs: bigint | null;
+  lastTimestampNs: bigint | null;
+  /** Until when an agent is known to have recorded into it, and whether it ended by itself; null if none ever did. */
+  lastWriter: { aliveNs: bigint; ended: boolean } | null;
+  /** All that it misses; the type is null when it is not known. */
+  lost: { cause: string; eventType: string | null; count: number }[];
+}
+
 /**
  * Methods throw an error whose `code` is one of ERRORS when a recording can not be read: an answer without it would not
  * be whole.
  */
 export interface Store {
   info(): StoreInfo;
+  /** Of each file: copies of a recording are told apart. */
+  recordingStates(): RecordingState[];
   /** Blocks in order, read as they are asked for. Each has rows of one recording; an empty one is a pause. */
   scan(request: ScanRequest): Generator<ScannedBlock, void>;
   event(eventId: string): ApiEvent | undefined;

@@ -1,0 +1,56 @@
+/** What the agent has done so far, counted when the recording has it: once a commit, never once an event. */
+import type { AgentReport } from '../../bpf/schema/agent_report.ts';
+import { EVENTS } from '../../bpf/schema/index.ts';
+import type { Committed } from '../recording/writer_thread.ts';
+import { createBuckets } from './buckets.ts';
+import { createPeak } from './peak.ts';
+
+/** From what an idle disk takes to what makes the writer's blocks run full. */
+const COMMIT_SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
+
+export interface AgentCounts {
+  committed(commit: Committed): void;
+  /** What waits in the event ring at a look. */
+  seeRing(pendingBytes: number): void;
+  report(now: { ringBytes: number; pendingBytes: number }): AgentReport;
+}
+
+export function createCounts(node: string): AgentCounts {
+  const startMs = Date.now();
+  const recorded = new Map<string, number>(EVENTS.map(({ name }) => [name, 0]));
+  const lost = new Map<string, AgentReport['lost'][number]>();
+  const commits = createBuckets(COMMIT_SECONDS);
+  const ringPeak = createPeak(() => performance.now());
+
+  return {
+    committed({ batch, seconds }) {
+      commits.add(seconds);
+      for (const { unwritten } of batch.rows)
+        for (const { id, name } of EVENTS)
+          recorded.set(name, recorded.get(name)! + unwritten.typeTo[id]! - unwritten.typeFrom[id]!);
+      for (const { cause, eventType, count } of batch.losses) {
+        const key = `${cause} ${eventType}`;
+        lost.set(key, { cause, event_type: eventType, count: (lost.get(key)?.count ?? 0) + count });
+      }
+    },
+    seeRing: ringPeak.see,
+    report({ ringBytes, pendingBytes }) {
+      const { user, system } = process.cpuUsage();
+      ringPeak.see(pendingBytes);
+      return {
+        node,
+        start_time_seconds: startMs / 1e3,
+        cpu_seconds: (user + system) / 1e6,
+        resident_bytes: process.memoryUsage.rss(),
+        ring: { size_bytes: ringBytes, pending_bytes: pendingBytes, peak_bytes: ringPeak.value() },
+        recorded: Object.fromEntries(recorded),
+        lost: [...lost.values()],
+        commits: {
+          bounds_seconds: [...commits.boundsSeconds],
+          counts: [...commits.counts],
+          sum_seconds: commits.sumSeconds,
+        },
+      };
+    },
+  };
+}
