@@ -6,6 +6,7 @@ import { type AccessOptions, access } from './access/access.ts';
 import { createScanGate, type ScanGate } from './access/scan_gate.ts';
 import { notFoundHandler, problemHandler } from './errors.ts';
 import { queryOf, readBody } from './input.ts';
+import { createMetrics, type Metrics } from './metrics/metrics.ts';
 import type { Sessions } from './replay/sessions.ts';
 import { requestId } from './request_id.ts';
 import { mountedAt, requestLog } from './request_log.ts';
@@ -13,6 +14,7 @@ import { documentRoutes } from './routes/document.ts';
 import { eventRoutes } from './routes/events.ts';
 import { healthRoutes } from './routes/health.ts';
 import { landingPage } from './routes/landing.ts';
+import { metricsRoutes } from './routes/metrics.ts';
 import { nameRoutes } from './routes/names.ts';
 import { pinRoutes } from './routes/pins.ts';
 import { replayRoutes } from './routes/replay.ts';
@@ -28,10 +30,19 @@ export interface AppOptions {
   /** Programs on this machine, without a token, when left out. */
   allowed?: AccessOptions;
   scanGate?: ScanGate;
+  /** Where `sessions` count what they play; unless told, what they play is not counted. */
+  metrics?: Metrics | undefined;
+  /** What is served by --data: its agent is asked for its numbers. */
+  data?: string | undefined;
+  /** Requests that take longer are logged. */
+  slowMs?: number | undefined;
 }
 
-export function buildApp({ store, sessions, now, log, ...limits }: AppOptions): express.Express {
-  const { allowed = {}, scanGate = createScanGate({ nowMs: () => performance.now() }) } = limits;
+export const SLOW_MS_DEFAULT = 1000;
+
+export function buildApp(options: AppOptions): express.Express {
+  const { store, sessions, now, log, metrics = createMetrics(), data, slowMs = SLOW_MS_DEFAULT } = options;
+  const { allowed = {}, scanGate = createScanGate({ nowMs: () => performance.now() }) } = options;
   const app = express();
   app.set('query parser', queryOf);
   app.set('case sensitive routing', true);
@@ -39,10 +50,12 @@ export function buildApp({ store, sessions, now, log, ...limits }: AppOptions): 
   app.set('etag', false);
   app.disable('x-powered-by');
 
-  app.use(requestId, requestLog(log), securityHeaders(), access(allowed), readBody);
+  app.use(requestId, requestLog({ log, slowMs, onEnd: metrics.requestEnded }), metrics.watchStreams);
+  app.use(securityHeaders(), access(allowed), readBody);
   app.use(landingPage());
   app.use(documentRoutes());
-  app.use(healthRoutes(store));
+  app.use(healthRoutes({ store, now }));
+  app.use(metricsRoutes(metrics, { store, sessions, now, data }));
   const mount = (path: string, router: express.Router) => app.use(path, mountedAt(path), router);
   mount('/api/events', eventRoutes({ store, now, scanGate }));
   mount('/api/transactions', transactionRoutes(store));

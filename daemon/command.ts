@@ -3,10 +3,11 @@ import { Command, InvalidArgumentError, Option } from 'commander';
 import type { Logger } from 'pino';
 import { openAccess } from './access/open_access.ts';
 import { type AccessFlags, refuseMeaningless, withAccessOptions } from './access/options.ts';
-import { buildApp } from './app.ts';
-import { DATA_DEFAULT } from './commands/option_values.ts';
+import { buildApp, SLOW_MS_DEFAULT } from './app.ts';
+import { DATA_DEFAULT, duration } from './commands/option_values.ts';
 import { type ListenAddress, parseListen } from './listen_address.ts';
-import { newLog } from './log.ts';
+import { LOG_FORMATS, type LogFormat, newLog } from './log.ts';
+import { createMetrics } from './metrics/metrics.ts';
 import { createSessions } from './replay/sessions.ts';
 import { close, listen } from './server.ts';
 import { checkRecordings } from './store/recording_files.ts';
@@ -25,21 +26,24 @@ export interface DaemonOptions {
   /** Ends the daemon. */
   signal: AbortSignal;
   log: Logger;
+  /** Requests that take longer are logged. */
+  slowMs?: number | undefined;
   /** Called with the address that clients use, once connections are accepted. */
   onListening: (address: string) => void;
 }
 
 /** Runs until the signal; a start that can not work is an error that says why in one line. */
 export async function runDaemon(options: DaemonOptions): Promise<void> {
-  const { places, listen: address, signal, log, onListening } = options;
+  const { places, listen: address, signal, log, slowMs, onListening } = options;
   const now = () => BigInt(Date.now()) * 1_000_000n;
   checkRecordings(places.recordings);
   const { allowed, scanGate, listening, started } = openAccess(options.access, log);
   const store = openRecordingStore(places.data, places.recordings);
-  const sessions = createSessions({ store, now });
+  const metrics = createMetrics();
+  const sessions = createSessions({ store, now, onPlayed: metrics.played });
   let stop = () => {};
   try {
-    const app = buildApp({ store, sessions, now, log, allowed, scanGate });
+    const app = buildApp({ store, sessions, now, log, metrics, data: places.data, slowMs, allowed, scanGate });
     const [server, url] = await listen(app, address, listening);
     stop = started(server);
     onListening(url);
@@ -67,7 +71,9 @@ export function daemonCommand(): Command {
         .argParser(listenAddress)
         .default(parseListen(LISTEN_DEFAULT), LISTEN_DEFAULT),
     )
-    .addOption(new Option('--log-level <level>', 'least that is logged').choices(LOG_LEVELS).default('info'));
+    .addOption(new Option('--log-level <level>', 'least that is logged').choices(LOG_LEVELS).default('info'))
+    .addOption(new Option('--log-format <format>', 'text or JSON (default: text at a terminal)').choices(LOG_FORMATS))
+    .option('--log-slower-than <duration>', `requests that take longer are logged (default: "1s")`, duration);
   return withAccessOptions(command).action(serve);
 }
 
@@ -86,10 +92,12 @@ interface DaemonFlags extends AccessFlags {
   recording?: string[];
   listen: ListenAddress;
   logLevel: string;
+  logFormat?: LogFormat;
+  logSlowerThan?: bigint;
 }
 
 async function serve(flags: DaemonFlags, command: Command): Promise<void> {
-  const { data: given, recording: recordings = [], listen, logLevel } = flags;
+  const { data: given, recording: recordings = [], listen, logLevel, logFormat, logSlowerThan } = flags;
   refuseMeaningless(flags, command);
   const ending = new AbortController();
   // `disconnect`: the `kreplay up` that started this process is gone. Waiting for it must not keep the process alive.
@@ -101,6 +109,8 @@ async function serve(flags: DaemonFlags, command: Command): Promise<void> {
     process.stdout.write(`kreplay daemon: serving ${served.join(', ')} at ${url}\n`);
     process.send?.('ready');
   };
-  const log = newLog(logLevel, process.stderr);
-  await runDaemon({ places: { data, recordings }, listen, access: flags, signal: ending.signal, log, onListening });
+  const log = newLog({ level: logLevel, format: logFormat }, process.stderr);
+  const slowMs = logSlowerThan === undefined ? SLOW_MS_DEFAULT : Number(logSlowerThan) / 1e6;
+  const { signal } = ending;
+  await runDaemon({ places: { data, recordings }, listen, access: flags, signal, log, slowMs, onListening });
 }

@@ -2,6 +2,7 @@
 import type { ErrorRequestHandler, RequestHandler, Response } from 'express';
 import type { Logger } from 'pino';
 import { sendJson } from './json.ts';
+import { requestIdOf, routeOf } from './request_log.ts';
 
 /** Codes are part of the API: a retired one is never given another meaning. */
 export const ERRORS = {
@@ -89,13 +90,19 @@ function problemOf(error: unknown): Problem | null {
 export function problemHandler(log: Logger): ErrorRequestHandler {
   return (error, req, res, _next) => {
     const problem = problemOf(error);
-    const route = req.route?.path;
-    if (!problem) log.error({ err: error, method: req.method, route }, 'request failed');
-    else if (res.headersSent) log.warn({ code: problem.code, detail: problem.message, route }, 'answer broke off');
+    const where = { method: req.method, route: routeOf(req, res), id: requestIdOf(res) };
+    if (!problem) log.error({ err: error, ...where }, 'unforeseen failure');
+    else if (res.headersSent) log.warn({ code: problem.code, detail: problem.message, ...where }, 'answer broke off');
+    else res.locals.failure = failureOf(problem);
     // Half an answer can't become another one: cutting the connection tells the client that it is not whole.
     if (res.headersSent) res.destroy();
     else sendProblem(res, problem ?? new Problem('internal', 'the daemon failed to answer; its log says more'));
   };
+}
+
+/** For the request's line in the log. What a client did wrong is its own business: the detail may quote it. */
+function failureOf({ code, message }: Problem): object {
+  return ERRORS[code].status >= 500 ? { code, detail: message } : { code };
 }
 
 export const notFoundHandler: RequestHandler = (req) => {

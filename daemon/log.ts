@@ -1,10 +1,20 @@
 import { type Logger, type LoggerOptions, pino, stdTimeFunctions } from 'pino';
 import { printable } from './commands/display.ts';
 
-/** JSON for machines; `time level message key=value` for a person at a terminal. */
-export function newLog(level: string, output: NodeJS.WriteStream): Logger {
+export const LOG_FORMATS = ['text', 'json'] as const;
+export type LogFormat = (typeof LOG_FORMATS)[number];
+
+export interface LogOptions {
+  level: string;
+  /** Text at a terminal, JSON elsewhere, unless told. */
+  format?: LogFormat | undefined;
+}
+
+/** JSON for machines; `time level message key=value` for a person. */
+export function newLog({ level, format }: LogOptions, output: NodeJS.WriteStream): Logger {
   const options: LoggerOptions = { name: 'kreplay-daemon', level, timestamp: stdTimeFunctions.isoTime };
-  return output.isTTY ? pino(options, { write: (line) => void output.write(readable(line)) }) : pino(options, output);
+  const asText = format === undefined ? output.isTTY : format === 'text';
+  return asText ? pino(options, { write: (line) => void output.write(readable(line)) }) : pino(options, output);
 }
 
 const LEVELS = new Map(Object.entries(pino.levels.labels).map(([value, label]) => [Number(value), label]));

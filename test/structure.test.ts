@@ -109,7 +109,8 @@ const WALLS: Record<string, readonly string[]> = {
   'agent/recording': ['agent/recording', 'bpf/schema', 'better-sqlite3', 'node:'],
   daemon: [
     ...['daemon', 'bpf/schema', 'agent/recording'],
-    ...['commander', 'eventsource-parser', 'express', 'helmet', 'pino', 'zod', 'zod-openapi', 'node:'],
+    ...['@prometheus-io/client', 'commander', 'eventsource-parser', 'express', 'helmet', 'pino', 'zod', 'zod-openapi'],
+    'node:',
   ],
   'daemon/export': ['daemon', 'bpf/schema', 'agent/recording', 'better-sqlite3', 'node:'],
   'daemon/replay/clock.ts': [],

@@ -64,6 +64,7 @@ export interface SessionOptions {
   wallTime: () => string;
   scheduler: Scheduler;
   keptTotal: KeptTotal;
+  onPlayed?: ((latenessNs: bigint) => void) | undefined;
 }
 
 export class Session {
@@ -249,7 +250,7 @@ export class Session {
   }
 
   #emitDue(): void {
-    const { projection, now } = this.#options;
+    const { projection, now, onPlayed } = this.#options;
     for (let burst = 0; burst < BURST_EVENTS_MAX && this.#next < this.eventCount; burst++) {
       const event = this.#event(this.#next);
       const dueNs = this.#clock.dueAt(projection.startNs[this.#next]!);
@@ -257,6 +258,7 @@ export class Session {
       if (latenessNs < 0n) return;
       this.stream.publish('event', stringify({ ...event, replay: this.#replayed(this.#next, dueNs, latenessNs) }));
       this.#lateness.record(latenessNs);
+      onPlayed?.(latenessNs);
       this.#next++;
     }
   }

@@ -33,6 +33,8 @@ export interface SessionsOptions {
   steadyNow?: SteadyNow;
   timers?: Timers;
   limits?: Partial<SessionLimits>;
+  /** Called for every event that is played in its time. */
+  onPlayed?: ((latenessNs: bigint) => void) | undefined;
 }
 
 export interface Sessions {
@@ -52,7 +54,7 @@ interface Held {
 }
 
 export function createSessions(options: SessionsOptions): Sessions {
-  const { store, now, steadyNow = process.hrtime.bigint, timers = nodeTimers } = options;
+  const { store, now, steadyNow = process.hrtime.bigint, timers = nodeTimers, onPlayed } = options;
   const { sessionsMax, idleMs } = { ...DEFAULT_LIMITS, ...options.limits };
   const scheduler = createScheduler(steadyNow, timerWaiter(steadyNow, timers));
   const bodies = createBodies(store);
@@ -87,6 +89,7 @@ export function createSessions(options: SessionsOptions): Sessions {
       wallTime,
       scheduler,
       keptTotal,
+      onPlayed,
     });
     if (held.size === 0) startRounds();
     held.set(sessionId, { session, usedAtNs: steadyNow() });

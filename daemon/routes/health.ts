@@ -1,20 +1,85 @@
+/** For whoever restarts and routes: is the daemon alive, and can what it serves be read. */
 import { Router } from 'express';
+import { z } from 'zod';
 import { methodNotAllowed } from '../errors.ts';
+import { parseQuery } from '../input.ts';
 import { sendJson } from '../json.ts';
-import type { Store } from '../store/store.ts';
+import { AGENT_STATES, agentOf } from '../metrics/recording_agent.ts';
+import { noParameters } from '../query/parameters.ts';
+import type { RecordingState, Store } from '../store/store.ts';
 
-export function healthRoutes(store: Store): Router {
+const NS_PER_MS = 1_000_000n;
+
+export const healthQuery = noParameters;
+
+export const healthResponse = z
+  .strictObject({ status: z.literal('ok') })
+  .meta({ description: 'The daemon answers; it says nothing of the recording.' });
+
+export const readyResponse = z
+  .strictObject({
+    status: z.literal('ready'),
+    recordings: z.array(
+      z.strictObject({
+        recording_id: z.string().meta({ description: '16 hex digits' }),
+        node: z.string().meta({ description: 'host that recorded it' }),
+        source: z.enum(['live', 'imported', 'named']).meta({ description: 'from --data, its imports, or --recording' }),
+        damaged: z
+          .boolean()
+          .meta({ description: 'parts of it were found that can not be read; answers leave them out' }),
+        agent: z.strictObject({
+          state: z.enum(AGENT_STATES).meta({
+            description:
+              'recording; stopped: it has ended; silent: it did not end and writes nothing; none: no agent ever wrote it',
+          }),
+          alive_at: z
+            .string()
+            .nullable()
+            .meta({ description: 'RFC 3339: until then an agent is known to have recorded' }),
+        }),
+      }),
+    ),
+  })
+  .meta({
+    description: 'Every recording that is served can be read. Otherwise the answer is a problem with status 503.',
+  });
+
+export interface HealthOptions {
+  store: Store;
+  /** Wall clock, nanoseconds since the epoch. */
+  now: () => bigint;
+}
+
+export function healthRoutes({ store, now }: HealthOptions): Router {
   const router = Router();
   router
     .route('/healthz')
-    .get((_req, res) => sendJson(res, 200, { status: 'ok' }))
+    .get((req, res) => {
+      parseQuery(req.query, healthQuery);
+      sendJson(res, 200, { status: 'ok' } satisfies z.infer<typeof healthResponse>);
+    })
     .all(methodNotAllowed('GET', 'HEAD'));
   router
     .route('/readyz')
-    .get((_req, res) => {
-      const recordings = store.info().recordings.map(({ recordingId, node }) => ({ recording_id: recordingId, node }));
-      sendJson(res, 200, { status: 'ready', recordings });
+    .get((req, res) => {
+      parseQuery(req.query, healthQuery);
+      const nowNs = now();
+      // Who is not recorded can still be asked about: a stopped agent does not make the daemon useless.
+      const recordings = store.recordingStates().map((state) => readiness(state, nowNs));
+      sendJson(res, 200, { status: 'ready', recordings } satisfies z.infer<typeof readyResponse>);
     })
     .all(methodNotAllowed('GET', 'HEAD'));
   return router;
+}
+
+function readiness(recording: RecordingState, nowNs: bigint) {
+  const { recordingId, node, source, lost } = recording;
+  const { state, aliveNs } = agentOf(recording, nowNs);
+  return {
+    recording_id: recordingId,
+    node,
+    source,
+    damaged: lost.some(({ cause }) => cause === 'damaged'),
+    agent: { state, alive_at: aliveNs === null ? null : new Date(Number(aliveNs / NS_PER_MS)).toISOString() },
+  };
 }

@@ -14,6 +14,7 @@ const LINKS = {
   ready: '/readyz',
   openapi: '/openapi.json',
   docs: '/docs',
+  metrics: '/metrics',
 };
 
 export function landingPage(): Router {

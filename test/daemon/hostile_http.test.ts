@@ -65,6 +65,7 @@ test.each([
   '/',
   '/healthz',
   '/readyz',
+  '/metrics',
   '/api/events',
   '/api/events/x',
   '/api/services',

@@ -2,6 +2,7 @@
 import { copyFileSync, mkdirSync, readFileSync, renameSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
+import { SILENT_AFTER_NS } from '../../daemon/metrics/recording_agent.ts';
 import { openRecordingStore } from '../../daemon/store/recording_store.ts';
 import type { Store } from '../../daemon/store/store.ts';
 import { appendRows, newFolder, newWriter, recorded, recordingPath, START } from './recorded.ts';
@@ -21,6 +22,14 @@ async function outcome({ get }: Served, path = '/api/events'): Promise<[number, 
   return [status, json.code ?? json.events?.length];
 }
 
+async function agentState({ get }: Served): Promise<unknown> {
+  const { status, recordings } = (await get('/readyz')).json;
+  // Nobody records, and yet what was recorded can be asked for.
+  expect(status).toBe('ready');
+  const { state, alive_at } = recordings[0].agent;
+  return [state, alive_at];
+}
+
 test('a_recording_that_comes_later_is_opened_by_itself', async () => {
   const folder = join(newFolder(), 'later');
   const daemon = await served(folder);
@@ -36,9 +45,20 @@ test('a_recording_that_comes_later_is_opened_by_itself', async () => {
   expect(await outcome(daemon)).toEqual([200, 1]);
   expect((await daemon.get('/readyz')).json).toEqual({
     status: 'ready',
-    recordings: [{ recording_id: expect.stringMatching(/^[0-9a-f]{16}$/), node: 'test-node' }],
+    recordings: [
+      {
+        recording_id: expect.stringMatching(/^[0-9a-f]{16}$/),
+        node: 'test-node',
+        source: 'live',
+        damaged: false,
+        agent: { state: 'recording', alive_at: '2025-11-21T00:00:00.000Z' },
+      },
+    ],
   });
+  daemon.setNow(START + SILENT_AFTER_NS + 1n);
+  expect(await agentState(daemon)).toEqual(['silent', '2025-11-21T00:00:00.000Z']);
   writer.close();
+  expect(await agentState(daemon)).toEqual(['stopped', '2025-11-21T00:00:00.000Z']);
   expect(await outcome(daemon)).toEqual([200, 1]);
 });
 
@@ -104,6 +124,7 @@ test('a_damaged_segment_is_left_out_and_told_as_a_loss', async () => {
   const daemon = await served(path);
   expect(await outcome(daemon, '/api/events?limit=10000')).toEqual([200, rows - lost]);
   const { text } = await daemon.get('/api/events?limit=1');
+  expect((await daemon.get('/readyz')).json.recordings[0].damaged).toBe(true);
   const gap = `{"from":${START},"to":${START + BigInt(lost - 1)},"lost":${lost},"cause":"damaged"}`;
   expect(text).toContain(`"coverage":{"lost":${lost},"gaps":[${gap}]}`);
   const after = await daemon.get(`/api/events?from=${START + BigInt(lost)}&limit=1`);

@@ -4,6 +4,7 @@ import { type IncomingHttpHeaders, type IncomingMessage, request } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { pino } from 'pino';
 import { type AppOptions, buildApp } from '../../daemon/app.ts';
+import { createMetrics } from '../../daemon/metrics/metrics.ts';
 import { createSessions } from '../../daemon/replay/sessions.ts';
 import { close, listen } from '../../daemon/server.ts';
 import { openRecordingStore } from '../../daemon/store/recording_store.ts';
@@ -53,8 +54,11 @@ type Options = Pick<AppOptions, 'allowed' | 'scanGate'>;
 export async function serve(data: string | Store, options: Options = {}): Promise<Served> {
   let now = START;
   const store = typeof data === 'string' ? openRecordingStore(data) : data;
-  const sessions = createSessions({ store, now: () => now });
-  const app = buildApp({ store, sessions, now: () => now, log: pino({ level: 'silent' }), ...options });
+  const metrics = createMetrics();
+  const sessions = createSessions({ store, now: () => now, onPlayed: metrics.played });
+  const log = pino({ level: 'silent' });
+  const folder = typeof data === 'string' ? data : undefined;
+  const app = buildApp({ store, sessions, now: () => now, log, metrics, data: folder, ...options });
   const [server, url] = await listen(app, { host: '127.0.0.1', port: 0 });
   const { port } = server.address() as AddressInfo;
 

@@ -1,0 +1,50 @@
+/** Answers: how long they took, and the long ones that are under way. */
+import { Gauge, Histogram, type Registry } from '@prometheus-io/client';
+import type { RequestHandler, Response } from 'express';
+import type { EndedRequest } from '../request_log.ts';
+
+const REQUEST_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
+
+/** Media type of an answer that goes on until somebody ends it -> what the metric calls it. */
+const STREAMS: Readonly<Record<string, string>> = {
+  'text/event-stream': 'server_sent_events',
+  'application/x-ndjson': 'ndjson',
+};
+
+export function httpMetrics(registry: Registry) {
+  const durations = new Histogram({
+    name: 'kreplay_http_request_duration_seconds',
+    help: 'From a request to the end of its answer, by the pattern of its route; server-sent events are not in it.',
+    labelNames: ['method', 'route', 'status'],
+    buckets: REQUEST_SECONDS,
+    registers: [registry],
+  });
+  const open = new Gauge({
+    name: 'kreplay_open_streams',
+    help: 'Streamed answers that are under way, by kind.',
+    labelNames: ['kind'],
+    registers: [registry],
+  });
+  const answers = new Set<Response>();
+
+  const watchStreams: RequestHandler = (_req, res, next) => {
+    answers.add(res);
+    res.once('close', () => answers.delete(res));
+    next();
+  };
+
+  return {
+    watchStreams,
+    ended({ method, route, status, seconds, isLive }: EndedRequest): void {
+      if (!isLive) durations.observe({ method, route, status }, seconds);
+    },
+    set(): void {
+      const kinds = [...answers].map((res) => STREAMS[mediaType(res)]);
+      for (const kind of Object.values(STREAMS)) open.set({ kind }, kinds.filter((one) => one === kind).length);
+    },
+  };
+}
+
+function mediaType(res: Response): string {
+  return String(res.headersSent ? res.getHeader('content-type') : '').split(';')[0]!;
+}

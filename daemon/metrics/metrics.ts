@@ -1,0 +1,86 @@
+/** What Prometheus scrapes, put together. Names and units follow its conventions; no label takes what a client sends. */
+import { collectDefaultMetrics, Registry } from '@prometheus-io/client';
+import type { RequestHandler } from 'express';
+import type { Sessions } from '../replay/sessions.ts';
+import type { EndedRequest } from '../request_log.ts';
+import type { RecordingState, Store } from '../store/store.ts';
+import { agentMetrics } from './agent_metrics.ts';
+import { agentSocketIn, readAgentReport } from './agent_report.ts';
+import { buildInfo } from './build_info.ts';
+import { httpMetrics } from './http_metrics.ts';
+import { recordingMetrics } from './recording_metrics.ts';
+import { replayMetrics } from './replay_metrics.ts';
+
+/** The library's 10 ms would wake an idle daemon a hundred times a second. */
+const EVENT_LOOP_LOOK_MS = 100;
+
+/** The library's own that `promtool check metrics` complains of. */
+const MISNAMED = [
+  'nodejs_active_handles_total',
+  'nodejs_active_requests_total',
+  'nodejs_active_resources_total',
+  'nodejs_eventloop_utilization_histogram',
+  'nodejs_eventloop_utilization_summary',
+];
+
+/** What is looked at when somebody asks. */
+export interface MetricSources {
+  store: Store;
+  sessions: Sessions;
+  /** Wall clock, nanoseconds since the epoch. */
+  now: () => bigint;
+  /** The folder, or a recording in it, whose agent is asked for its numbers. */
+  data: string | undefined;
+}
+
+export interface Metrics {
+  readonly contentType: string;
+  readonly watchStreams: RequestHandler;
+  requestEnded(request: EndedRequest): void;
+  /** Of an event that a replay has just played. */
+  played(latenessNs: bigint): void;
+  text(sources: MetricSources): Promise<string>;
+}
+
+export function createMetrics(): Metrics {
+  const registry = new Registry();
+  const http = httpMetrics(registry);
+  const replay = replayMetrics(registry);
+  const recordings = recordingMetrics(registry);
+  const agent = agentMetrics(registry);
+  buildInfo(registry);
+  collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: EVENT_LOOP_LOOK_MS });
+  for (const name of MISNAMED) registry.removeSingleMetric(name);
+  let scrape: Promise<string> | undefined;
+
+  async function collect({ store, sessions, now, data }: MetricSources): Promise<string> {
+    agent.set(data === undefined ? undefined : await readAgentReport(agentSocketIn(data)));
+    recordings.set(statesOf(store), now());
+    replay.set(sessions.list());
+    http.set();
+    return registry.metrics();
+  }
+
+  return {
+    contentType: registry.contentType,
+    watchStreams: http.watchStreams,
+    requestEnded: http.ended,
+    played: replay.played,
+    /** Those who ask at the same time get the same: the metrics are set for one at a time. */
+    text(sources) {
+      scrape ??= collect(sources).finally(() => {
+        scrape = undefined;
+      });
+      return scrape;
+    },
+  };
+}
+
+/** A recording that can not be read is a metric too, and hides none of the others. */
+function statesOf(store: Store): RecordingState[] | undefined {
+  try {
+    return store.recordingStates();
+  } catch {
+    return undefined;
+  }
+}

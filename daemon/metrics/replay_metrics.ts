@@ -1,0 +1,27 @@
+/** Replays: how many sessions, and how late their events are played. */
+import { Gauge, Histogram, type Registry } from '@prometheus-io/client';
+import type { Session } from '../replay/session.ts';
+import { STATES } from '../replay/transitions.ts';
+
+const LATENESS_SECONDS = [0.00001, 0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 1];
+
+export function replayMetrics(registry: Registry) {
+  const count = new Gauge({
+    name: 'kreplay_replay_sessions',
+    help: 'Replay sessions, by state.',
+    labelNames: ['state'],
+    registers: [registry],
+  });
+  const lateness = new Histogram({
+    name: 'kreplay_replay_lateness_seconds',
+    help: 'How much later than its deadline an event was played.',
+    buckets: LATENESS_SECONDS,
+    registers: [registry],
+  });
+  return {
+    played: (latenessNs: bigint): void => lateness.observe(Number(latenessNs) / 1e9),
+    set(sessions: readonly Session[]): void {
+      for (const state of STATES) count.set({ state }, sessions.filter((session) => session.state === state).length);
+    },
+  };
+}

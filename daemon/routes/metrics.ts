@@ -1,0 +1,20 @@
+import { Router } from 'express';
+import { methodNotAllowed } from '../errors.ts';
+import { parseQuery } from '../input.ts';
+import type { MetricSources, Metrics } from '../metrics/metrics.ts';
+import { noParameters } from '../query/parameters.ts';
+
+export const metricsQuery = noParameters;
+
+export function metricsRoutes(metrics: Metrics, sources: MetricSources): Router {
+  const router = Router();
+  router
+    .route('/metrics')
+    .get(async (req, res) => {
+      parseQuery(req.query, metricsQuery);
+      const text = await metrics.text(sources);
+      res.set('Content-Type', metrics.contentType).send(text);
+    })
+    .all(methodNotAllowed('GET', 'HEAD'));
+  return router;
+}
