@@ -26,8 +26,9 @@ BUILD_PACKAGES := clang:/usr/bin/clang g++:/usr/bin/g++ bpftool:/usr/sbin/bpftoo
 	zlib1g-dev:/usr/include/zlib.h
 TEST_PACKAGES := bpftrace:/usr/bin/bpftrace btrfs-progs:/sbin/mkfs.btrfs curl:/usr/bin/curl e2fsprogs:/sbin/mkfs.ext4 \
 	default-jdk-headless:/usr/bin/javac fio:/usr/bin/fio golang-go:/usr/bin/go jq:/usr/bin/jq \
-	mount:/bin/mount openssl:/usr/bin/openssl php-cli:/usr/bin/php postgresql-15:/usr/lib/postgresql/15/bin/pgbench procps:/usr/bin/pgrep \
-	protobuf-compiler:/usr/bin/protoc python3:/usr/bin/python3 redis-server:/usr/bin/redis-server ruby:/usr/bin/ruby \
+	mount:/bin/mount openssl:/usr/bin/openssl php-cli:/usr/bin/php postgresql-15:/usr/lib/postgresql/15/bin/pgbench \
+	procps:/usr/bin/pgrep prometheus:/usr/bin/promtool protobuf-compiler:/usr/bin/protoc python3:/usr/bin/python3 \
+	redis-server:/usr/bin/redis-server ruby:/usr/bin/ruby \
 	rustc:/usr/bin/rustc sqlite3:/usr/bin/sqlite3 strace:/usr/bin/strace xfsprogs:/sbin/mkfs.xfs
 FUZZ_RUNS ?= 100000
 LINT_PACKAGES := clang-format:/usr/bin/clang-format

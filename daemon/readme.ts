@@ -3,6 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { eventTables, replaceGenerated } from '../bpf/schema/docs.ts';
 import { ENDPOINTS } from './contract/openapi.ts';
 import { ERRORS } from './errors.ts';
+import { createMetrics } from './metrics/metrics.ts';
 
 function errorTable(): string {
   const rows = Object.entries(ERRORS).map(([code, { status, title }]) => `| \`${code}\` | ${status} | ${title} |`);
@@ -16,10 +17,25 @@ function endpointTable(): string {
   return ['| | | |', '|---|---|---|', ...rows].join('\n');
 }
 
+function metricTable(): string {
+  const rows = createMetrics()
+    .described()
+    .map(
+      ({ name, help, labelNames }) =>
+        `| \`${name}\` | ${labelNames.map((label) => `\`${label}\``).join(', ')} | ${help} |`,
+    );
+  return ['| metric | labels | |', '|---|---|---|', ...rows].join('\n');
+}
+
 /** The document with its generated parts as they should be. */
 export function freshReadme(readme: string): string {
-  const parts = { events: eventTables(), endpoints: endpointTable(), errors: errorTable() };
-  return Object.entries(parts).reduce((text, [name, table]) => replaceGenerated(text, name, table), readme);
+  const generated = {
+    events: eventTables(),
+    endpoints: endpointTable(),
+    errors: errorTable(),
+    metrics: metricTable(),
+  };
+  return Object.entries(generated).reduce((text, [part, table]) => replaceGenerated(text, part, table), readme);
 }
 
 if (import.meta.main) {

@@ -60,7 +60,12 @@ function commitHistogram(registry: Registry) {
   const name = 'kreplay_agent_commit_duration_seconds';
   const help = 'How long the agent took to commit what it had gathered to the recording.';
   let values: { metricName: string; labels: Record<string, string | number>; value: number }[] = [];
-  registry.registerMetric({ name, get: async () => ({ name, help, type: 'histogram', values }) } as never);
+  registry.registerMetric({
+    name,
+    help,
+    labelNames: ['node'],
+    get: async () => ({ name, help, type: 'histogram', values }),
+  } as never);
   return {
     set(report: AgentReport | undefined): void {
       if (!report) {

@@ -33,6 +33,13 @@ export interface MetricSources {
   data: string | undefined;
 }
 
+/** What the README says of a metric. */
+export interface MetricDescription {
+  name: string;
+  help: string;
+  labelNames: readonly string[];
+}
+
 export interface Metrics {
   readonly contentType: string;
   readonly watchStreams: RequestHandler;
@@ -40,6 +47,8 @@ export interface Metrics {
   /** Of an event that a replay has just played. */
   played(latenessNs: bigint): void;
   text(sources: MetricSources): Promise<string>;
+  /** Those of kreplay itself. */
+  described(): MetricDescription[];
 }
 
 export function createMetrics(): Metrics {
@@ -66,6 +75,7 @@ export function createMetrics(): Metrics {
     watchStreams: http.watchStreams,
     requestEnded: http.ended,
     played: replay.played,
+    described: () => (registry.getMetricsAsArray() as unknown as MetricDescription[]).filter(isOurs),
     /** Those who ask at the same time get the same: the metrics are set for one at a time. */
     text(sources) {
       scrape ??= collect(sources).finally(() => {
@@ -74,6 +84,10 @@ export function createMetrics(): Metrics {
       return scrape;
     },
   };
+}
+
+function isOurs({ name }: MetricDescription): boolean {
+  return name.startsWith('kreplay_');
 }
 
 /** A recording that can not be read is a metric too, and hides none of the others. */
