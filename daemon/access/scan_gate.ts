@@ -7,7 +7,8 @@ export const QUERY_TIMEOUT_MS_DEFAULT = 30_000;
 
 /** For each scan that may run. Those behind would wait longer than anybody wants to. */
 const WAITING_PER_SCAN = 4;
-const WAIT_MS_MAX = 2_000;
+const WAIT_MS_MAX_DEFAULT = 2_000;
+const LOOK_INTERVAL_MS = 100;
 const RETRY_AFTER_S = 2;
 
 export interface Scan {
@@ -25,12 +26,15 @@ export interface ScanGate {
 interface Options {
   scansMax?: number;
   queryTimeoutMs?: number;
+  /** How long a query waits for its turn. */
+  waitMsMax?: number;
   nowMs: () => number;
 }
 
 export function createScanGate({
   scansMax = SCANS_MAX_DEFAULT,
   queryTimeoutMs = QUERY_TIMEOUT_MS_DEFAULT,
+  waitMsMax = WAIT_MS_MAX_DEFAULT,
   nowMs,
 }: Options): ScanGate {
   const running = new Set<Response>();
@@ -53,6 +57,7 @@ export function createScanGate({
     return new Promise((resolve) => {
       const settle = (mine: boolean) => {
         clearTimeout(timer);
+        clearInterval(looking);
         waiting.delete(wake);
         res.off('close', giveUp);
         if (mine) takeTurn(res);
@@ -62,7 +67,9 @@ export function createScanGate({
         if (!isFull()) settle(true);
       };
       const giveUp = () => settle(false);
-      const timer = setTimeout(() => settle(!isFull()), WAIT_MS_MAX);
+      // A reader that falls behind tells nobody.
+      const looking = setInterval(wake, LOOK_INTERVAL_MS);
+      const timer = setTimeout(() => settle(!isFull()), waitMsMax);
       res.once('close', giveUp);
       waiting.add(wake);
     });
@@ -89,7 +96,7 @@ export function createScanGate({
 
   return {
     async enter(res) {
-      // Those that wait come first; a reader that fell behind tells nobody that it has.
+      // Those that wait come first.
       for (const wake of waiting) wake();
       // Its client has gone: it would never close again.
       if (res.closed) refuse(res, 'busy', 'nobody waits for the answer');

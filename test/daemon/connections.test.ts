@@ -1,0 +1,105 @@
+/** Clients that hold connections and say nothing, or too little, while another one wants an answer. */
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import { type AddressInfo, connect, type Socket } from 'node:net';
+import { setImmediate as turn } from 'node:timers/promises';
+import { limitConnections } from '../../daemon/access/connections.ts';
+import { recorded, START } from './recorded.ts';
+import { type Served, serve } from './served.ts';
+
+/** More than the daemon keeps. */
+const CROWD = 1500;
+const HALF = 'GET /api/events HTTP/1.1\r\nHost: localhost\r\nX-Slow: ';
+const UNFINISHED =
+  'POST /api/replay/sessions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{';
+
+let served: Served;
+beforeAll(async () => {
+  served = await serve(recorded([{ at: START, transaction: 'tx' }]));
+});
+afterAll(() => served.close());
+
+const sockets: Socket[] = [];
+afterEach(() => {
+  for (const socket of sockets.splice(0)) socket.destroy();
+});
+
+async function open(port: number, text = ''): Promise<Socket> {
+  const socket = connect(port, '127.0.0.1').on('error', () => {});
+  sockets.push(socket);
+  await once(socket, 'connect');
+  if (text !== '') socket.write(text);
+  return socket.resume();
+}
+
+test.each([
+  ['say nothing', ''],
+  ['send half a header', HALF],
+  ['send half a body', UNFINISHED],
+])('%s: a crowd of them keeps nobody out', async (_name, text) => {
+  for (let sent = 0; sent < CROWD; sent += 100) {
+    await Promise.all(Array.from({ length: 100 }, () => open(served.port, text)));
+    expect((await served.get('/api/events')).status).toBe(200);
+  }
+  while (sockets.filter((socket) => !socket.closed).length > 1024) await turn();
+  expect((await served.get('/healthz')).status).toBe(200);
+});
+
+test('a_stream_is_not_closed_for_the_room_that_a_crowd_wants', async () => {
+  const headers = { 'content-type': 'application/json' };
+  const created = await served.get('/api/replay/sessions', {
+    method: 'POST',
+    headers,
+    body: '{"transaction_id":"tx"}',
+  });
+  const stream = await served.open(`${created.headers.location}/events`);
+  stream.resume();
+  for (let sent = 0; sent < CROWD; sent += 100)
+    await Promise.all(Array.from({ length: 100 }, () => open(served.port, HALF)));
+  const ended = once(stream, 'end');
+  await served.get(String(created.headers.location), { method: 'DELETE' });
+  await ended;
+});
+
+describe('with room for two', () => {
+  async function small(connectionsMax: number) {
+    const held: (() => void)[] = [];
+    const server = createServer((_req, res) => void held.push(() => res.end('done')));
+    limitConnections(server, { connectionsMax, perClientMax: 1 });
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    const asked = async (text: string) => {
+      const socket = await open(port, text);
+      await once(server, 'request');
+      return socket;
+    };
+    return { server, port, held, asked };
+  }
+  const WHOLE = 'GET / HTTP/1.1\r\nHost: localhost\r\n\r\n';
+
+  test('the one that has waited longest goes, and one that was just answered waits anew', async () => {
+    const { server, port, held, asked } = await small(2);
+    const answered = await asked(WHOLE);
+    const idle = await open(port);
+    held[0]!();
+    await once(answered, 'data');
+    const idleClosed = once(idle, 'close');
+    await open(port);
+    await idleClosed;
+    expect(answered.closed).toBe(false);
+    server.close();
+    server.closeAllConnections();
+  });
+
+  test('a new one is turned away when the daemon works for all others', async () => {
+    const { server, port, held, asked } = await small(2);
+    const [first, second] = [await asked(WHOLE), await asked(WHOLE)];
+    const turnedAway = await open(port);
+    await once(turnedAway, 'close');
+    for (const end of held) end();
+    await Promise.all([first, second].map((socket) => once(socket, 'data')));
+    server.close();
+    server.closeAllConnections();
+  });
+});

@@ -1,0 +1,145 @@
+/** What queries may cost: turns, and time. The clock is the test's. */
+import { once } from 'node:events';
+import { setImmediate as turn } from 'node:timers/promises';
+import express from 'express';
+import { pino } from 'pino';
+import { createScanGate } from '../../daemon/access/scan_gate.ts';
+import { problemHandler } from '../../daemon/errors.ts';
+import { close, listen } from '../../daemon/server.ts';
+import { type Row, recorded, START } from './recorded.ts';
+import { served } from './served.ts';
+
+/** More than the buffers of a connection hold. */
+const EVENTS = 60_013;
+const ndjson = { accept: 'application/x-ndjson' };
+
+let folder: string;
+beforeAll(() => {
+  folder = recorded(Array.from({ length: EVENTS }, (_, i): Row => ({ at: START + BigInt(i) })));
+});
+
+/** A clock that goes on by so much whenever it is read. */
+function stepping(step: number): () => number {
+  let now = 0;
+  return () => {
+    now += step;
+    return now;
+  };
+}
+
+const gateOf = (step: number) => createScanGate({ queryTimeoutMs: 500, nowMs: stepping(step) });
+
+test('a_page_that_takes_too_long_is_no_page', async () => {
+  const { get } = await served(folder, { scanGate: gateOf(300) });
+  const { status, json, headers } = await get('/api/events?limit=10000');
+  expect([status, json.code, json.events, headers['retry-after']]).toEqual([503, 'query_timeout', undefined, '2']);
+});
+
+test('a_page_within_its_time_is_whole', async () => {
+  const { get } = await served(folder, { scanGate: gateOf(1) });
+  expect((await get('/api/events?limit=10000')).json.events).toHaveLength(10_000);
+});
+
+test('a_stream_goes_on_for_as_long_as_it_has_something_to_say', async () => {
+  const { lines } = await served(folder, { scanGate: gateOf(300) });
+  expect(await lines('/api/events')).toHaveLength(EVENTS);
+});
+
+test('a_stream_that_finds_nothing_for_too_long_breaks_off', async () => {
+  const { open, get } = await served(folder, { scanGate: gateOf(501) });
+  const stream = await open('/api/events', { headers: ndjson });
+  expect(stream.statusCode).toBe(200);
+  stream.resume();
+  const [error] = await once(stream, 'error');
+  expect([error.code, stream.complete]).toEqual(['ECONNRESET', false]);
+  expect((await get('/healthz')).status).toBe(200);
+});
+
+describe('turns', () => {
+  /** Each request holds its turn until the test ends it. */
+  async function gated(scansMax: number, waitMsMax?: number) {
+    const gate = createScanGate({ scansMax, nowMs: () => 0, ...(waitMsMax !== undefined && { waitMsMax }) });
+    const running: { name: string; end: () => void }[] = [];
+    const app = express();
+    app.get('/:name', async (req, res) => {
+      await gate.enter(res);
+      running.push({ name: req.params.name, end: () => res.end() });
+    });
+    app.use(problemHandler(pino({ level: 'silent' })));
+    const [server, url] = await listen(app, { host: '127.0.0.1', port: 0 });
+    const ask = (name: string, signal?: AbortSignal) => fetch(`${url}/${name}`, { signal: signal ?? null });
+    const isRunning = async (name: string) => {
+      while (!running.some((one) => one.name === name)) await turn();
+    };
+    return { running, ask, isRunning, end: () => close(server) };
+  }
+
+  test('come one after the other', async () => {
+    const { running, ask, isRunning, end } = await gated(1, 60_000);
+    const first = ask('first');
+    await isRunning('first');
+    const second = ask('second');
+    running[0]!.end();
+    await isRunning('second');
+    running[1]!.end();
+    expect([(await first).status, (await second).status]).toEqual([200, 200]);
+    await end();
+  });
+
+  test('that do not come are refused, and nobody who waited too long runs', async () => {
+    const { running, ask, isRunning, end } = await gated(1, 0);
+    const first = ask('first');
+    await isRunning('first');
+    const refused = await ask('second');
+    const { code } = (await refused.json()) as { code: string };
+    expect([refused.status, code, refused.headers.get('retry-after')]).toEqual([503, 'busy', '2']);
+    running[0]!.end();
+    await first;
+    const third = ask('third');
+    await isRunning('third');
+    running[1]!.end();
+    expect([(await third).status, running.map(({ name }) => name)]).toEqual([200, ['first', 'third']]);
+    await end();
+  });
+
+  test('are waited for by a few only', async () => {
+    const { running, ask, isRunning, end } = await gated(1, 60_000);
+    const first = ask('first');
+    await isRunning('first');
+    const asked = ['a', 'b', 'c', 'd', 'e'].map((name) => ask(name));
+    const refused = await Promise.race(asked);
+    expect(refused.status).toBe(503);
+    for (let i = 0; i < 5; i++) {
+      while (running.length <= i) await turn();
+      running[i]!.end();
+    }
+    const statuses = (await Promise.all([first, ...asked])).map(({ status }) => status);
+    expect(statuses.sort()).toEqual([200, 200, 200, 200, 200, 503]);
+    await end();
+  });
+
+  test('go to nobody who has left', async () => {
+    const { running, ask, isRunning, end } = await gated(1, 60_000);
+    const first = ask('first');
+    await isRunning('first');
+    const leaving = new AbortController();
+    const left = ask('left', leaving.signal);
+    const last = ask('last');
+    leaving.abort();
+    await expect(left).rejects.toThrow();
+    running[0]!.end();
+    await isRunning('last');
+    running.at(-1)!.end();
+    expect([(await first).status, (await last).status]).toEqual([200, 200]);
+    await end();
+  });
+});
+
+test('readers_that_do_not_read_take_no_turns', async () => {
+  const gate = createScanGate({ scansMax: 1, nowMs: () => 0, waitMsMax: 60_000 });
+  const { open, get } = await served(folder, { scanGate: gate });
+  const stuck = [];
+  for (let i = 0; i < 3; i++) stuck.push(await open('/api/events', { headers: ndjson }));
+  expect((await get('/api/events?limit=1')).status).toBe(200);
+  for (const stream of stuck) stream.destroy();
+});
