@@ -40,7 +40,9 @@ export function requestLog({ log, slowMs, onEnd }: RequestLogOptions): RequestHa
 }
 
 export function routeOf(req: Request, res: Response): string {
-  return req.route ? `${res.locals.mountPath ?? ''}${req.route.path}` : 'none';
+  if (!req.route) return 'none';
+  const { mountPath = '' } = res.locals;
+  return mountPath !== '' && req.route.path === '/' ? mountPath : `${mountPath}${req.route.path}`;
 }
 
 export function requestIdOf(res: Response): string | undefined {
