@@ -12,6 +12,7 @@ import { checkFormat, FORMAT_VERSION, fromStoredMax } from './format.ts';
 import { gather, wantedColumns } from './gather.ts';
 import { type Lookup, openLookup } from './lookup.ts';
 import { openPinReader, type PinReader } from './pin_reader.ts';
+import { openRecordedSpan, type RecordedSpanReader } from './recorded_span.ts';
 import { type EventKey, type ScanSource, scanBlocks } from './scan.ts';
 import { type ColumnLocations, openSegment, type Segment, UnreadableSegment, withUnreadable } from './segment.ts';
 import { openSegmentIndex, type SegmentMeta } from './segment_index.ts';
@@ -74,6 +75,7 @@ export interface ScanRequest {
 export interface RecordingReader
   extends Pick<Lookup, 'name' | 'file' | 'context' | 'services'>,
     PinReader,
+    RecordedSpanReader,
     SideReader,
     StateReader,
     Transactions {
@@ -171,6 +173,7 @@ function readerOf(database: Database.Database, path: string, version: number): R
     ],
     ...openTransactions(database, lookup),
     ...openPinReader(database),
+    ...openRecordedSpan(database),
     services: lookup.services,
     nodes: () => [node],
     info() {

@@ -21,6 +21,7 @@ export const LOSS_CAUSES = {
   agent_stopped: 'no agent recorded; how many events there were is not known',
   agent_killed:
     'the agent was killed: what it had not written yet is missing, and no agent recorded until the next start',
+  not_recorded_yet: 'no agent had recorded yet',
   retention: 'removed because of their age or the size of the recording',
   damaged: 'a part of the recording can not be read',
 } as const;

@@ -6,7 +6,7 @@ import { methodNotAllowed, Problem } from '../errors.ts';
 import { parseQuery } from '../input.ts';
 import { sendJson, stringify } from '../json.ts';
 import { isOpen, sendNdjson } from '../ndjson.ts';
-import { type Coverage, coverageOf } from '../query/coverage.ts';
+import { coverageIn } from '../query/coverage.ts';
 import { encodeCursor } from '../query/cursor.ts';
 import { type EventQuery, parseEventQuery } from '../query/event_query.ts';
 import { noParameters } from '../query/parameters.ts';
@@ -62,21 +62,21 @@ async function sendPage(res: Response, store: Store, query: EventQuery, turn: Sc
     if (!isOpen(res)) return;
   }
   // After the scan: what can not be read is found by reading it.
-  const rest = stringify({ next_cursor: nextCursor, coverage: coverageIn(store, query) });
+  const rest = stringify({ next_cursor: nextCursor, coverage: coverageIn(store, windowOf(query)) });
   res.type('application/json').send(`{"events":[${texts.join(',')}],${rest.slice(1)}`);
 }
 
 async function sendStream(req: Request, res: Response, store: Store, query: EventQuery, turn: Scan): Promise<void> {
-  const { lost } = coverageIn(store, query);
+  const { complete, lost } = coverageIn(store, windowOf(query));
   // Lines are events and nothing else, so what is missing is said ahead of them.
-  res.set('Kreplay-Lost', lost.toString());
+  res.set({ 'Kreplay-Lost': lost.toString(), 'Kreplay-Complete': complete.toString() });
   if (req.method === 'HEAD') return void res.type('application/x-ndjson').end();
   const scan = store.scan({ ...scanOf(query), ...(query.limited && { limit: query.limit }) });
   await sendNdjson(res, turn.stream(scanPieces(scan)));
 }
 
-function coverageIn(store: Store, { filter: { fromNs, toNs, nodes } }: EventQuery): Coverage {
-  return coverageOf(store.losses(fromNs, toNs, nodes));
+function windowOf({ filter: { fromNs, toNs, nodes }, nowNs }: EventQuery) {
+  return { fromNs, toNs, nodes, nowNs };
 }
 
 function scanOf({ filter, order, after }: EventQuery): ScanRequest {

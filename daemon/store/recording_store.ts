@@ -8,6 +8,7 @@ import { lossesIn } from './merged_losses.ts';
 import { mergedNames } from './merged_names.ts';
 import { pinIn, pinsIn, unpinIn } from './merged_pins.ts';
 import { mergeScans } from './merged_scan.ts';
+import { spansIn } from './merged_spans.ts';
 import { transactionIn } from './merged_transaction.ts';
 import { type OpenRecording, recordingFiles } from './recording_files.ts';
 import { dictionaryOf, scanRecording } from './recording_scan.ts';
@@ -55,6 +56,7 @@ export function openRecordingStore(data: string | undefined, recordings: readonl
       read((open) => mergedNames(open.flatMap(({ file, reader }) => withFailuresOf(file, () => reader.services())))),
     nodes: () => read((open) => mergedNames(open.map(({ node }) => node))),
     losses: (fromNs, toNs, nodes) => read((open) => lossesIn(ofNodes(open, nodes), fromNs, toNs)),
+    spans: (nodes) => read((open) => spansIn(ofNodes(open, nodes))),
     close: () => files.close(),
   };
 }

@@ -54,6 +54,15 @@ export interface Loss {
   cause: string;
 }
 
+/** A time in which a node was recorded. */
+export interface NodeSpan {
+  node: string;
+  fromNs: bigint;
+  toNs: bigint;
+  /** `open`: an agent was still at work at `toNs`, or was killed soon after. `unsaid`: the file does not tell. */
+  end: 'closed' | 'open' | 'unsaid';
+}
+
 export interface TransactionSummary {
   transactionId: string;
   /** Of the first context that it was seen with; of the first node that knows one. */
@@ -134,5 +143,7 @@ export interface Store {
   nodes(): string[];
   /** Losses of these nodes, or of all, that touch `[fromNs, toNs)`; without a bound, on that side all. */
   losses(fromNs: bigint | undefined, toNs: bigint | undefined, nodes?: readonly string[]): Loss[];
+  /** When these nodes, or all, were recorded; the losses within are not left out. */
+  spans(nodes?: readonly string[]): NodeSpan[];
   close(): void;
 }

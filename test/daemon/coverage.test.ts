@@ -1,6 +1,8 @@
 /** An answer says what the recording is missing in its window, and nothing of other windows. */
-import { recorded, START } from './recorded.ts';
-import { type Served, serve } from './served.ts';
+import Database from 'better-sqlite3';
+import { openRecordingStore } from '../../daemon/store/recording_store.ts';
+import { NODE, newFolder, newWriter, recorded, recordedOn, recordingPath, START } from './recorded.ts';
+import { type Served, serve, served as servedHere } from './served.ts';
 
 const S = 1_000_000_000n;
 
@@ -28,18 +30,83 @@ const gap = (from: bigint, to: bigint, lost: number, cause = 'ring_full') =>
 
 test('all_losses_touching_gaps_of_one_cause_as_one', async () => {
   expect(await coverage('')).toBe(
-    `{"lost":113,"gaps":[${[gap(10n, 12n, 12), gap(11n, 12n, 1, 'no_memory'), gap(20n, 21n, 100)]}]}`,
+    `{"complete":false,"lost":113,"gaps":[${[gap(10n, 12n, 12), gap(11n, 12n, 1, 'no_memory'), gap(20n, 21n, 100)]}]}`,
   );
 });
 
 test('only_losses_that_touch_the_window', async () => {
-  expect(await coverage(`from=${START + 20n * S}`)).toBe(`{"lost":100,"gaps":[${gap(20n, 21n, 100)}]}`);
-  expect(await coverage(`to=${START + 10n * S}`)).toBe('{"lost":0,"gaps":[]}');
-  expect(await coverage(`from=${START + 30n * S}`)).toBe('{"lost":0,"gaps":[]}');
+  expect(await coverage(`from=${START + 20n * S}`)).toBe(
+    `{"complete":false,"lost":100,"gaps":[${gap(20n, 21n, 100)}]}`,
+  );
+  expect(await coverage(`to=${START + 10n * S}`)).toBe('{"complete":true,"lost":0,"gaps":[]}');
+  expect(await coverage(`from=${START + 30n * S}`)).toBe('{"complete":true,"lost":0,"gaps":[]}');
+});
+
+async function gapsOf(daemon: Served, query: string): Promise<[from: bigint, to: bigint, cause: string][]> {
+  const { text } = await daemon.get(`/api/events?${query}`);
+  const gaps = text.matchAll(/"from":(\d+),"to":(\d+),"lost":0,"cause":"(\w+)"/g);
+  return [...gaps].map(([, from, to, cause]) => [BigInt(from!) - START, BigInt(to!) - START, cause!]);
+}
+
+test('time_in_which_no_agent_ran_is_a_gap', async () => {
+  const daemon = await servedHere(recorded([{ at: START }]));
+  daemon.setNow(START + 50n * S);
+  const stopped = [0n, 50n * S, 'agent_stopped'];
+  expect(await gapsOf(daemon, '')).toEqual([stopped]);
+  expect(await gapsOf(daemon, `to=${START}`)).toEqual([]);
+  expect(await gapsOf(daemon, `to=${START + S}`)).toEqual([[0n, S, 'agent_stopped']]);
+  expect(await gapsOf(daemon, `from=${START - S}`)).toEqual([[-S, 0n, 'not_recorded_yet'], stopped]);
+  expect(await gapsOf(daemon, `from=${START - 2n * S}&to=${START - S}`)).toEqual([[-2n * S, -S, 'not_recorded_yet']]);
+  expect(await gapsOf(daemon, `from=${START + 60n * S}`)).toEqual([]);
+});
+
+test('an_agent_at_work_leaves_no_gap_and_a_silent_one_does', async () => {
+  const folder = newFolder();
+  const writer = newWriter(folder);
+  const daemon = await servedHere(folder);
+  daemon.setNow(START + 20n * S);
+  expect(await gapsOf(daemon, '')).toEqual([]);
+  daemon.setNow(START + 40n * S);
+  expect(await gapsOf(daemon, 'from=-10s')).toEqual([[30n * S, 40n * S, 'agent_killed']]);
+  writer.close();
+  expect(await gapsOf(daemon, '')).toEqual([[0n, 40n * S, 'agent_stopped']]);
+});
+
+test('each_node_has_gaps_of_its_own_and_recordings_of_one_node_are_one', async () => {
+  const folders = [recordedOn('a', []), recordedOn('a', []), recordedOn('b', [])];
+  const spans = [
+    [0n, 10n],
+    [20n, 30n],
+    [0n, 30n],
+  ];
+  for (const [i, folder] of folders.entries()) {
+    const database = new Database(recordingPath(folder));
+    const set = database.prepare('UPDATE meta SET value = CAST(? AS INTEGER) WHERE key = ?');
+    set.run(START + spans[i]![0]! * S, 'created_ns');
+    set.run(START + spans[i]![1]! * S, 'alive_ns');
+    database.close();
+  }
+  const daemon = await servedHere(openRecordingStore(undefined, folders.map(recordingPath)));
+  daemon.setNow(START + 30n * S);
+  expect(await gapsOf(daemon, '')).toEqual([[10n * S, 20n * S, 'agent_stopped']]);
+  expect(await gapsOf(daemon, 'node=b')).toEqual([]);
+  expect(await gapsOf(daemon, 'node=a&from=-18s&to=-12s')).toEqual([[12n * S, 18n * S, 'agent_stopped']]);
+  expect(await gapsOf(daemon, 'node=b,c&from=-1s')).toEqual([[29n * S, 30n * S, 'not_recorded_yet']]);
+});
+
+test('a_recording_that_does_not_say_when_it_ended_ends_with_its_last_event', async () => {
+  const folder = recorded([{ at: START }, { at: START + 5n * S }]);
+  const database = new Database(recordingPath(folder));
+  database.exec("DELETE FROM meta WHERE key = 'alive_ns'");
+  database.close();
+  const daemon = await servedHere(folder);
+  daemon.setNow(START + 9n * S);
+  expect(await gapsOf(daemon, `node=${NODE}`)).toEqual([[5n * S, 9n * S, 'agent_stopped']]);
 });
 
 test('a_stream_says_how_many_ahead_of_its_lines', async () => {
   const headers = { accept: 'application/x-ndjson' };
   expect((await served.get('/api/events', { headers })).headers['kreplay-lost']).toBe('113');
   expect((await served.get(`/api/events?from=${START + 30n * S}`, { headers })).headers['kreplay-lost']).toBe('0');
+  expect((await served.get('/api/events', { headers })).headers['kreplay-complete']).toBe('false');
 });

@@ -146,7 +146,7 @@ test('what_nobody_recorded_is_an_empty_answer', async () => {
   ])
     expect([query, await ids(query)]).toEqual([query, []]);
   expect((await served.get('/api/events?service=none')).text).toBe(
-    '{"events":[],"next_cursor":null,"coverage":{"lost":0,"gaps":[]}}',
+    '{"events":[],"next_cursor":null,"coverage":{"complete":true,"lost":0,"gaps":[]}}',
   );
 });
 

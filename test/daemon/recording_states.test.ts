@@ -126,9 +126,9 @@ test('a_damaged_segment_is_left_out_and_told_as_a_loss', async () => {
   const { text } = await daemon.get('/api/events?limit=1');
   expect((await daemon.get('/readyz')).json.recordings[0].damaged).toBe(true);
   const gap = `{"from":${START},"to":${START + BigInt(lost - 1)},"lost":${lost},"cause":"damaged"}`;
-  expect(text).toContain(`"coverage":{"lost":${lost},"gaps":[${gap}]}`);
+  expect(text).toContain(`"coverage":{"complete":false,"lost":${lost},"gaps":[${gap}]}`);
   const after = await daemon.get(`/api/events?from=${START + BigInt(lost)}&limit=1`);
-  expect(after.json.coverage).toEqual({ lost: 0, gaps: [] });
+  expect(after.json.coverage).toEqual({ complete: true, lost: 0, gaps: [] });
 });
 
 test('an_event_of_a_damaged_segment_is_given_from_a_copy_that_is_whole', async () => {
