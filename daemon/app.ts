@@ -58,7 +58,7 @@ export function buildApp(options: AppOptions): express.Express {
   app.use(metricsRoutes(metrics, { store, sessions, now, data }));
   const mount = (path: string, router: express.Router) => app.use(path, mountedAt(path), router);
   mount('/api/events', eventRoutes({ store, now, scanGate }));
-  mount('/api/transactions', transactionRoutes(store));
+  mount('/api/transactions', transactionRoutes({ store, now }));
   mount('/api/replay/sessions', replayRoutes(sessions));
   mount('/api', pinRoutes({ store, now }));
   mount('/api', nameRoutes(store));

@@ -18,6 +18,7 @@ import { type ColumnLocations, openSegment, type Segment, UnreadableSegment, wit
 import { openSegmentIndex, type SegmentMeta } from './segment_index.ts';
 import { openSideReader, type SideReader } from './side_reader.ts';
 import { openStateReader, type StateReader } from './state_reader.ts';
+import { openTransactionIndex, type TransactionIndex } from './transaction_index.ts';
 import { openTransactions, type Transactions } from './transactions.ts';
 import { forgetVersion1, readVersion1 } from './version_1.ts';
 
@@ -79,6 +80,7 @@ export interface RecordingReader
     SideReader,
     StateReader,
     Transactions {
+  readonly transactionIndex: TransactionIndex;
   info(): RecordingInfo;
   scan(request: ScanRequest): Generator<NumberedBlock>;
   event(number: bigint): NumberedBlock | undefined;
@@ -155,6 +157,7 @@ function readerOf(database: Database.Database, path: string, version: number): R
   const guard = <Methods extends object>(methods: Methods): Methods =>
     Object.fromEntries(Object.entries(methods).map(([name, method]) => [name, guarded(method)])) as Methods;
 
+  const transactionIndex = openTransactionIndex({ database, lookup, inTransaction: source.inTransaction });
   const side = openSideReader(database);
   const state = openStateReader(database, path);
   /** Asked for several times an event and mostly known: no agent changes what an id stands for, so nothing is followed. */
@@ -217,8 +220,8 @@ function readerOf(database: Database.Database, path: string, version: number): R
     close() {
       database.close();
     },
-  } satisfies Omit<RecordingReader, keyof typeof entries>);
-  return { ...guardedReader, ...entries };
+  } satisfies Omit<RecordingReader, keyof typeof entries | 'transactionIndex'>);
+  return { ...guardedReader, ...entries, transactionIndex };
 }
 
 /** Segments are found through indexes: one that an index has lost would be missing without a word. */

@@ -39,6 +39,8 @@ export interface TransactionsRequest {
 
 export interface Transactions {
   transaction(id: string): TransactionSummary | undefined;
+  /** Of the same by the keys of its summaries. */
+  transactionOfKeys(keys: readonly number[]): TransactionSummary | undefined;
   /** Newest first, by first appearance. */
   transactions(request: TransactionsRequest): TransactionSummary[];
 }
@@ -67,13 +69,16 @@ export function openTransactions(database: Database.Database, lookup: Lookup): T
     };
   }
 
+  function transactionOfKeys(keys: readonly number[]): TransactionSummary | undefined {
+    const rows = keys.map((key) => summary.get(key));
+    const known = rows.filter((row) => row !== undefined).map(summaryOf);
+    return known.length === 0 ? undefined : known.reduce(joined);
+  }
+
   return {
-    transaction(id) {
-      // Several keys when the writer had forgotten the transaction and met it again.
-      const rows = lookup.transactionKeys(id).map((key) => summary.get(key));
-      const known = rows.filter((row) => row !== undefined).map(summaryOf);
-      return known.length === 0 ? undefined : known.reduce(joined);
-    },
+    // Several keys when the writer had forgotten the transaction and met it again.
+    transaction: (id) => transactionOfKeys(lookup.transactionKeys(id)),
+    transactionOfKeys,
     transactions: ({ limit, beforeKey = Number.MAX_SAFE_INTEGER }) =>
       newest.all({ limit, before: beforeKey }).map(summaryOf),
   };

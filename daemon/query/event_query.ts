@@ -1,11 +1,11 @@
 /** `GET /api/events`: from the parameters of the URL to a scan. */
 import { z } from 'zod';
-import { type InputError, Problem } from '../errors.ts';
 import { parseQuery, type Query } from '../input.ts';
 import type { EventFilter, EventKey } from '../store/store.ts';
 import { decodeCursor, fingerprint } from './cursor.ts';
+import { defined } from './defined.ts';
 import * as parameter from './parameters.ts';
-import { resolveTime } from './time.ts';
+import { resolveWindow, reversed } from './window.ts';
 
 export const LIMIT_MAX = 10_000;
 const LIMIT_DEFAULT = 1000;
@@ -67,9 +67,6 @@ export function parseEventQuery(query: Query, nowNs: bigint): EventQuery {
 type Conditions = Omit<z.output<typeof eventQuerySchema>, 'cursor' | 'order' | 'limit'>;
 
 function filterOf(given: Conditions, nowNs: bigint): EventFilter {
-  const fromNs = given.from && resolveTime(given.from, nowNs);
-  const toNs = given.to && resolveTime(given.to, nowNs);
-  if (fromNs !== undefined && toNs !== undefined && fromNs > toNs) throw reversed('from', 'to', 'later than');
   const { min_duration_ms: minDurationNs, max_duration_ms: maxDurationNs } = given;
   if (minDurationNs !== undefined && maxDurationNs !== undefined && minDurationNs > maxDurationNs)
     throw reversed('min_duration_ms', 'max_duration_ms', 'longer than');
@@ -79,24 +76,11 @@ function filterOf(given: Conditions, nowNs: bigint): EventFilter {
     services: given.service,
     nodes: given.node,
     eventTypes: given.event_type,
-    fromNs,
-    toNs,
+    ...resolveWindow(given, nowNs),
     minDurationNs,
     maxDurationNs,
     pid: given.pid,
     comm: given.comm,
     failed: given.failed,
   });
-}
-
-function reversed(low: string, high: string, relation: string): Problem {
-  const message = `must not be ${relation} ${high}`;
-  const errors: InputError[] = [{ parameter: low, message }];
-  return new Problem('invalid_parameter', `${low}: ${message}`, errors);
-}
-
-function defined<T extends object>(values: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
-  return Object.fromEntries(
-    Object.entries(values).filter(([, value]) => value !== undefined),
-  ) as typeof values as never;
 }

@@ -1,12 +1,57 @@
-import { Router } from 'express';
+import { setImmediate } from 'node:timers/promises';
+import { type Response, Router } from 'express';
+import { z } from 'zod';
 import { methodNotAllowed, Problem } from '../errors.ts';
 import { parseQuery } from '../input.ts';
 import { sendJson } from '../json.ts';
+import { isOpen } from '../ndjson.ts';
+import { coverageIn, coverageSchema } from '../query/coverage.ts';
 import { noParameters } from '../query/parameters.ts';
-import type { Store } from '../store/store.ts';
+import { parseTransactionsQuery, type TransactionsQuery } from '../query/transactions_query.ts';
+import type { Store, TransactionPage, TransactionSummary } from '../store/store.ts';
+import { takingTurns } from './turns.ts';
 
-export function transactionRoutes(store: Store): Router {
+const told = <Schema extends z.ZodType>(schema: Schema, description: string) => schema.meta({ description });
+const int64 = (description: string) => z.bigint().meta({ type: 'integer', format: 'int64', description });
+
+export const transactionSchema = z
+  .object({
+    transaction_id: z.string(),
+    trace_id: told(z.string().nullable(), 'W3C trace id, when one is known'),
+    first_timestamp_ns: int64('start of its first event, nanoseconds since the epoch'),
+    last_end_ns: int64('when the event that ended last ended'),
+    duration_ns: int64('between these two'),
+    event_count: told(z.int().positive(), 'events recorded, also those that retention has removed since'),
+    error_count: told(z.int().nonnegative(), 'events of them that failed'),
+    slowest_event_id: z.string(),
+    services: told(z.array(z.string()), 'that took part'),
+    nodes: told(z.array(z.string()), 'that took part'),
+    pinned: told(z.boolean(), 'whether retention keeps it'),
+  })
+  .meta({ id: 'Transaction', description: 'what the recordings hold of one transaction' });
+
+export const transactionsSchema = z.object({
+  transactions: z.array(transactionSchema),
+  next_cursor: told(z.string().nullable(), 'where the next page begins; null on the last one'),
+  coverage: coverageSchema,
+});
+
+interface Options {
+  store: Store;
+  now: () => bigint;
+}
+
+export function transactionRoutes({ store, now }: Options): Router {
   const router = Router();
+  const turns = takingTurns();
+  router
+    .route('/')
+    .get(async (req, res) => {
+      const query = parseTransactionsQuery(req.query as never, now());
+      const page = await turns(() => pageFor(res, store, query));
+      if (page) sendPage(res, store, query, page);
+    })
+    .all(methodNotAllowed('GET', 'HEAD'));
   router
     .route('/:transaction_id')
     .get((req, res) => {
@@ -14,20 +59,53 @@ export function transactionRoutes(store: Store): Router {
       const id = req.params.transaction_id;
       const transaction = store.transaction(id);
       if (!transaction) throw new Problem('transaction_not_found', `no events of transaction ${id} are recorded`);
-      sendJson(res, 200, {
-        transaction_id: transaction.transactionId,
-        trace_id: transaction.traceId,
-        first_timestamp_ns: transaction.firstTimestampNs,
-        last_end_ns: transaction.lastEndNs,
-        duration_ns: transaction.lastEndNs - transaction.firstTimestampNs,
-        event_count: transaction.eventCount,
-        error_count: transaction.errorCount,
-        slowest_event_id: transaction.slowestEventId,
-        services: transaction.services,
-        nodes: transaction.nodes,
-        pinned: store.pins(id).length > 0,
-      });
+      sendJson(res, 200, viewOf(transaction, store.pins(id).length > 0));
     })
     .all(methodNotAllowed('GET', 'HEAD'));
   return router;
+}
+
+/** Undefined when nobody waits for it any more. */
+async function pageFor(
+  res: Response,
+  store: Store,
+  { request }: TransactionsQuery,
+): Promise<TransactionPage | undefined> {
+  const steps = store.transactions(request);
+  try {
+    while (isOpen(res)) {
+      const { done, value } = steps.next();
+      if (done) return value;
+      await setImmediate();
+    }
+    return undefined;
+  } finally {
+    steps.return(undefined as never);
+  }
+}
+
+function sendPage(res: Response, store: Store, { request, nowNs, cursorOf }: TransactionsQuery, page: TransactionPage) {
+  const { fromNs, toNs, nodes } = request.filter;
+  const pinned = new Set(store.pins().map(({ transactionId }) => transactionId));
+  sendJson(res, 200, {
+    transactions: page.transactions.map((transaction) => viewOf(transaction, pinned.has(transaction.transactionId))),
+    next_cursor: page.next && cursorOf(page.next),
+    coverage: coverageIn(store, { fromNs, toNs, nodes, nowNs }),
+  } satisfies z.input<typeof transactionsSchema>);
+}
+
+function viewOf(transaction: TransactionSummary, pinned: boolean): z.input<typeof transactionSchema> {
+  return {
+    transaction_id: transaction.transactionId,
+    trace_id: transaction.traceId,
+    first_timestamp_ns: transaction.firstTimestampNs,
+    last_end_ns: transaction.lastEndNs,
+    duration_ns: transaction.lastEndNs - transaction.firstTimestampNs,
+    event_count: transaction.eventCount,
+    error_count: transaction.errorCount,
+    slowest_event_id: transaction.slowestEventId,
+    services: transaction.services,
+    nodes: transaction.nodes,
+    pinned,
+  };
 }

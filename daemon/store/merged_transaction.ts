@@ -6,7 +6,8 @@ import { mergedNames } from './merged_names.ts';
 import type { OpenRecording } from './recording_files.ts';
 import type { TransactionSummary } from './store.ts';
 
-interface Part {
+/** What one recording holds of it. */
+export interface Part {
   recording: OpenRecording;
   summary: NonNullable<ReturnType<RecordingReader['transaction']>>;
 }
@@ -16,11 +17,16 @@ export function transactionIn(
   transactionId: string,
 ): TransactionSummary | undefined {
   const parts = partsOf(recordings, transactionId);
-  if (parts.length === 0) return undefined;
+  return parts.length === 0 ? undefined : joinParts(parts);
+}
+
+/** At least one. */
+export function joinParts(unordered: readonly Part[]): TransactionSummary {
+  const parts = unordered.toSorted((a, b) => (a.summary.firstTimestampNs < b.summary.firstTimestampNs ? -1 : 1));
   const summaries = parts.map(({ summary }) => summary);
   const slowest = parts.reduce((a, b) => (b.summary.slowestDurationNs > a.summary.slowestDurationNs ? b : a));
   return {
-    transactionId,
+    transactionId: summaries[0]!.transactionId,
     traceId: summaries.find(({ traceId }) => traceId !== null)?.traceId ?? null,
     firstTimestampNs: summaries[0]!.firstTimestampNs,
     lastEndNs: summaries.map(({ lastEndNs }) => lastEndNs).reduce((a, b) => (b > a ? b : a)),
@@ -32,7 +38,7 @@ export function transactionIn(
   };
 }
 
-/** One of each recording, by their first events. Copies overlap, nobody knows how far: the one with most events counts. */
+/** One of each recording. Copies overlap, nobody knows how far: the one with most events counts. */
 function partsOf(recordings: readonly OpenRecording[], transactionId: string): Part[] {
   const parts = new Map<string, Part>();
   for (const recording of recordings) {
@@ -40,5 +46,5 @@ function partsOf(recordings: readonly OpenRecording[], transactionId: string): P
     const known = parts.get(recording.recordingId)?.summary.eventCount ?? 0;
     if (summary && summary.eventCount > known) parts.set(recording.recordingId, { recording, summary });
   }
-  return [...parts.values()].sort((a, b) => (a.summary.firstTimestampNs < b.summary.firstTimestampNs ? -1 : 1));
+  return [...parts.values()];
 }

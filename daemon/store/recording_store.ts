@@ -10,6 +10,7 @@ import { pinIn, pinsIn, unpinIn } from './merged_pins.ts';
 import { mergeScans } from './merged_scan.ts';
 import { spansIn } from './merged_spans.ts';
 import { transactionIn } from './merged_transaction.ts';
+import { createTransactionLists } from './merged_transactions.ts';
 import { type OpenRecording, recordingFiles } from './recording_files.ts';
 import { dictionaryOf, scanRecording } from './recording_scan.ts';
 import { recordingState } from './recording_state.ts';
@@ -20,6 +21,7 @@ type Open = readonly OpenRecording[];
 /** `data` and `recordings`: see `Places`. Nothing is opened before it is asked for. */
 export function openRecordingStore(data: string | undefined, recordings: readonly string[] = []): Store {
   const files = recordingFiles({ data, recordings });
+  const lists = createTransactionLists();
   /** Runs with the recordings that are there now. */
   const read = <Result>(work: (open: Open) => Result): Result =>
     withStoreErrors(() => {
@@ -49,6 +51,16 @@ export function openRecordingStore(data: string | undefined, recordings: readonl
     },
     event: (eventId) => read((open) => eventIn(open, eventId)),
     transaction: (transactionId) => read((open) => transactionIn(open, transactionId)),
+    *transactions(request) {
+      const open = withStoreErrors(() => files.acquire());
+      try {
+        return yield* lists.list(open, request);
+      } catch (error) {
+        throw storeError(error);
+      } finally {
+        files.release(open);
+      }
+    },
     pin: (request) => read((open) => pinIn(open, request)),
     unpin: (transactionId) => read((open) => unpinIn(open, transactionId)),
     pins: (transactionId) => read((open) => pinsIn(open, transactionId)),

@@ -77,6 +77,37 @@ export interface TransactionSummary {
   nodes: string[];
 }
 
+export interface TransactionsRequest {
+  filter: {
+    /** One of these took part. */
+    services?: readonly string[];
+    nodes?: readonly string[];
+    /** Half-open: [fromNs, toNs) of the first event's start. */
+    fromNs?: bigint;
+    toNs?: bigint;
+    minDurationNs?: bigint;
+    hasError?: boolean;
+  };
+  /** By start or by duration, the largest first. */
+  sort: 'recent' | 'slowest';
+  limit: number;
+  /** Only what follows this one. */
+  after?: TransactionKey;
+}
+
+/** A transaction's place in a list. */
+export interface TransactionKey {
+  /** Start or duration, whichever the list is sorted by. */
+  value: bigint;
+  transactionId: string;
+}
+
+export interface TransactionPage {
+  transactions: TransactionSummary[];
+  /** Where the next page begins; null when there is none. */
+  next: TransactionKey | null;
+}
+
 export interface PinRequest {
   transactionId: string;
   /** How much of what came before the transaction's first event is kept too. */
@@ -130,6 +161,8 @@ export interface Store {
   scan(request: ScanRequest): Generator<ScannedBlock, void>;
   event(eventId: string): ApiEvent | undefined;
   transaction(transactionId: string): TransactionSummary | undefined;
+  /** Yields to let others work. One list at a time: the next may begin when this has ended. */
+  transactions(request: TransactionsRequest): Generator<void, TransactionPage>;
   /**
    * Keeps the transaction in every recording that retention could take it from, and gives the pins: none when only
    * imports hold it, which lose nothing. Undefined when nobody knows the transaction.

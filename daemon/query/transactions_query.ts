@@ -1,0 +1,65 @@
+/** `GET /api/transactions`: from the parameters of the URL to a list. */
+import { z } from 'zod';
+import { parseQuery, type Query } from '../input.ts';
+import type { TransactionsRequest } from '../store/store.ts';
+import { decodeCursor, encodeCursor, fingerprint } from './cursor.ts';
+import { defined } from './defined.ts';
+import * as parameter from './parameters.ts';
+import { resolveWindow } from './window.ts';
+
+const LIMIT_MAX = 1000;
+const LIMIT_DEFAULT = 100;
+const LISTS = ['service', 'node'];
+
+const told = <Schema extends z.ZodType>(schema: Schema, description: string) => schema.meta({ description });
+
+export const transactionsQuerySchema = z
+  .strictObject({
+    service: told(parameter.texts, 'one of these services took part; a list'),
+    node: told(parameter.texts, 'one of these nodes took part; a list'),
+    from: told(parameter.time, 'the transaction began (its first event) at or after this time'),
+    to: told(parameter.time, 'the transaction began before this time'),
+    min_duration_ms: told(
+      parameter.milliseconds,
+      'from the start of its first event to the end of its last, inclusive',
+    ),
+    has_error: told(parameter.boolean, 'whether any of its events failed'),
+    sort: told(z.enum(['recent', 'slowest'], { error: 'must be recent or slowest' }), 'what comes first'),
+    limit: told(parameter.integer(1, LIMIT_MAX), `transactions of a page, ${LIMIT_DEFAULT} unless given`),
+    cursor: told(parameter.text, 'next_cursor of the page before; the other parameters stay as they were'),
+  })
+  .partial();
+
+export interface TransactionsQuery {
+  request: TransactionsRequest;
+  /** What relative times are relative to. */
+  nowNs: bigint;
+  /** Text for a place in this list. */
+  cursorOf(place: NonNullable<TransactionsRequest['after']>): string;
+}
+
+export function parseTransactionsQuery(query: Query, nowNs: bigint): TransactionsQuery {
+  const { cursor, sort = 'recent', limit = LIMIT_DEFAULT, ...given } = parseQuery(query, transactionsQuerySchema);
+  // The name keeps out cursors of events.
+  const queryFingerprint = fingerprint({ ...query, 'a list of': 'transactions' }, LISTS);
+  const place = cursor === undefined ? undefined : decodeCursor(cursor, queryFingerprint);
+  const queryNowNs = place?.nowNs ?? nowNs;
+  const filter = defined({
+    services: given.service,
+    nodes: given.node,
+    ...resolveWindow(given, queryNowNs),
+    minDurationNs: given.min_duration_ms,
+    hasError: given.has_error,
+  });
+  return {
+    request: {
+      filter,
+      sort,
+      limit,
+      ...(place && { after: { value: place.key.timestamp_ns, transactionId: place.key.event_id } }),
+    },
+    nowNs: queryNowNs,
+    cursorOf: ({ value, transactionId }) =>
+      encodeCursor({ key: { timestamp_ns: value, event_id: transactionId }, nowNs: queryNowNs }, queryFingerprint),
+  };
+}

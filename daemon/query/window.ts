@@ -1,0 +1,24 @@
+/** `from` and `to` of a query. */
+import { type InputError, Problem } from '../errors.ts';
+import { resolveTime, type TimeExpression } from './time.ts';
+
+export interface Window {
+  fromNs: bigint | undefined;
+  toNs: bigint | undefined;
+}
+
+export function resolveWindow(
+  { from, to }: { from?: TimeExpression | undefined; to?: TimeExpression | undefined },
+  nowNs: bigint,
+): Window {
+  const fromNs = from && resolveTime(from, nowNs);
+  const toNs = to && resolveTime(to, nowNs);
+  if (fromNs !== undefined && toNs !== undefined && fromNs > toNs) throw reversed('from', 'to', 'later than');
+  return { fromNs, toNs };
+}
+
+export function reversed(low: string, high: string, relation: string): Problem {
+  const message = `must not be ${relation} ${high}`;
+  const errors: InputError[] = [{ parameter: low, message }];
+  return new Problem('invalid_parameter', `${low}: ${message}`, errors);
+}

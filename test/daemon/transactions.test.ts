@@ -1,0 +1,271 @@
+/** Lists of transactions against a plain summing up of what was recorded, over several files and while they grow. */
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import fc from 'fast-check';
+import { formatMilliseconds } from '../../agent/recording/duration.ts';
+import { parseJson } from '../../daemon/json.ts';
+import { openRecordingStore } from '../../daemon/store/recording_store.ts';
+import {
+  appendRows,
+  type BlockRow,
+  newFolder,
+  newWriter,
+  type Row,
+  recorded,
+  recordingPath,
+  START,
+} from './recorded.ts';
+import { type Served, served } from './served.ts';
+
+const MS = 1_000_000n;
+const IDS = ['tx-1', 'tx-2', 'tx 3/ü', 'tx-4', 'tx-5'];
+const SERVICES = ['shop', 'cart', 'naïve 服务'];
+const NODES = ['node-0', 'node-1', 'node-2'];
+
+interface Listed {
+  transaction_id: string;
+  first_timestamp_ns: bigint;
+  last_end_ns: bigint;
+  duration_ns: bigint;
+  event_count: number;
+  error_count: number;
+  services: string[];
+  nodes: string[];
+}
+
+const owner = fc.record({ transaction: fc.constantFrom(...IDS), service: fc.constantFrom(...SERVICES) });
+const row: fc.Arbitrary<Row> = fc
+  .record({
+    at: fc.integer({ min: 0, max: 20 }).map((ms) => START + BigInt(ms) * MS),
+    duration: fc.integer({ min: 0, max: 9 }).map((ms) => BigInt(ms) * MS),
+    owner,
+    origins: fc.array(owner, { maxLength: 2 }),
+    failed: fc.boolean(),
+    isBlock: fc.boolean(),
+  })
+  .map(({ owner: own, origins, failed, isBlock, ...common }): Row => {
+    const write = { ...common, ...own, result: failed ? -5n : 1n };
+    return isBlock ? { ...write, type: 'block_io', origins: origins.map((one) => ({ ...one, bytes: 1n })) } : write;
+  });
+
+const optional = <T>(value: fc.Arbitrary<T>) => fc.option(value, { nil: undefined, freq: 2 });
+const offset = fc.integer({ min: -1, max: 22 }).map((ms) => START + BigInt(ms) * MS);
+const query = fc.record({
+  service: optional(fc.subarray([...SERVICES, 'none'], { minLength: 1 })),
+  node: optional(fc.subarray(NODES, { minLength: 1 })),
+  from: optional(offset),
+  to: optional(offset),
+  min_duration_ms: optional(fc.integer({ min: 0, max: 30 }).map((ms) => BigInt(ms) * MS)),
+  has_error: optional(fc.boolean()),
+  sort: optional(fc.constantFrom('recent', 'slowest')),
+});
+type Asked = typeof query extends fc.Arbitrary<infer T> ? T : never;
+
+function ownersOf(one: Row) {
+  return [one, ...((one as BlockRow).origins ?? [])].filter(({ transaction }) => transaction !== undefined);
+}
+
+/** What the nodes' rows make of each transaction. */
+function summedUp(rowsOfNodes: readonly (readonly Row[])[]): Listed[] {
+  return IDS.flatMap((id) => {
+    const own = rowsOfNodes.flatMap((rows, node) =>
+      rows
+        .filter((one) => ownersOf(one).some(({ transaction }) => transaction === id))
+        .map((one) => ({ one, node: NODES[node]! })),
+    );
+    if (own.length === 0) return [];
+    const first = own.map(({ one }) => one.at).reduce((a, b) => (a < b ? a : b));
+    const end = own.map(({ one }) => one.at + one.duration!).reduce((a, b) => (a > b ? a : b));
+    const services = own.flatMap(({ one }) => ownersOf(one).filter(({ transaction }) => transaction === id));
+    return {
+      transaction_id: id,
+      first_timestamp_ns: first,
+      last_end_ns: end,
+      duration_ns: end - first,
+      event_count: own.length,
+      error_count: own.filter(({ one }) => one.result! < 0n).length,
+      services: [...new Set(services.map(({ service }) => service!))].sort(),
+      nodes: [...new Set(own.map(({ node }) => node))].sort(),
+    };
+  });
+}
+
+function matches(one: Listed, asked: Asked): boolean {
+  return (
+    (!asked.service || asked.service.some((name) => one.services.includes(name))) &&
+    (!asked.node || asked.node.some((name) => one.nodes.includes(name))) &&
+    (asked.from === undefined || one.first_timestamp_ns >= asked.from) &&
+    (asked.to === undefined || one.first_timestamp_ns < asked.to) &&
+    (asked.min_duration_ms === undefined || one.duration_ns >= asked.min_duration_ms) &&
+    (asked.has_error === undefined || one.error_count > 0 === asked.has_error)
+  );
+}
+
+function urlOf(asked: Asked): string {
+  const parameters = new URLSearchParams();
+  for (const [name, value] of Object.entries(asked)) {
+    if (value === undefined) continue;
+    if (Array.isArray(value)) for (const item of value) parameters.append(name, item);
+    else parameters.set(name, name.endsWith('_ms') ? formatMilliseconds(value as bigint) : String(value));
+  }
+  return parameters.toString();
+}
+
+/** Numbers as bigints where a double would round. */
+async function pageOf(
+  daemon: Served,
+  parameters: string,
+): Promise<{ transactions: Listed[]; next_cursor: string | null }> {
+  const { status, text } = await daemon.get(`/api/transactions?${parameters}`);
+  expect([status, status === 200 ? '' : text]).toEqual([200, '']);
+  return parseJson(text) as never;
+}
+
+async function listed(daemon: Served, parameters: string, limit: number): Promise<Listed[]> {
+  const all: Listed[] = [];
+  for (let cursor: string | null = ''; cursor !== null; ) {
+    const page = await pageOf(daemon, `${parameters}&limit=${limit}${cursor === '' ? '' : `&cursor=${cursor}`}`);
+    expect(page.transactions.length).toBeLessThanOrEqual(limit);
+    all.push(...page.transactions);
+    cursor = page.next_cursor;
+  }
+  return all;
+}
+
+const big = (one: Listed) => ({
+  ...one,
+  first_timestamp_ns: BigInt(one.first_timestamp_ns),
+  last_end_ns: BigInt(one.last_end_ns),
+  duration_ns: BigInt(one.duration_ns),
+});
+
+async function expectListed(daemon: Served, rows: Row[][], asked: Asked, limit: number): Promise<void> {
+  fc.pre(asked.from === undefined || asked.to === undefined || asked.from <= asked.to);
+  const found = (await listed(daemon, urlOf(asked), limit)).map(big);
+  const expected = summedUp(rows).filter((one) => matches(one, asked));
+  const byId = (a: Listed, b: Listed) => (a.transaction_id < b.transaction_id ? -1 : 1);
+  expect(found.toSorted(byId)).toMatchObject(expected.toSorted(byId));
+  expect(found.length).toBe(expected.length);
+  const values = found.map((one) => (asked.sort === 'slowest' ? one.duration_ns : one.first_timestamp_ns));
+  expect(values).toEqual(values.toSorted((a, b) => (a > b ? -1 : 1)));
+}
+
+test('any_query_in_pages_of_any_size_is_a_filter_and_sort_of_all_transactions', async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(fc.record({ rows: fc.array(row, { maxLength: 12 }), later: fc.array(row, { maxLength: 6 }) }), {
+        minLength: 1,
+        maxLength: 3,
+      }),
+      fc.array(fc.tuple(query, fc.integer({ min: 1, max: 6 })), { minLength: 4, maxLength: 4 }),
+      async (nodes, asked) => {
+        const writers = nodes.map(({ rows }, node) => {
+          const folder = newFolder();
+          const writer = newWriter(folder, NODES[node]);
+          appendRows(writer, rows, 3);
+          return { writer, path: recordingPath(folder) };
+        });
+        // A copy of the time before the rest was recorded: it adds nothing.
+        const copy = join(newFolder(), 'copy.kreplay');
+        new Database(writers[0]!.path).exec(`VACUUM INTO '${copy}'`).close();
+        const daemon = await served(openRecordingStore(undefined, [copy, ...writers.map(({ path }) => path)]));
+        for (const [one, limit] of asked)
+          await expectListed(
+            daemon,
+            nodes.map(({ rows }) => rows),
+            one,
+            limit,
+          );
+        for (const [node, { writer }] of writers.entries()) appendRows(writer, nodes[node]!.later, 2);
+        const rows = nodes.map((node) => [...node.rows, ...node.later]);
+        for (const [one, limit] of asked) await expectListed(daemon, rows, one, limit);
+        for (const { writer } of writers) writer.close();
+        for (const [one, limit] of asked) await expectListed(daemon, rows, one, limit);
+        await daemon.close();
+      },
+    ),
+    { numRuns: 40 },
+  );
+}, 120_000);
+
+test('an_entry_says_what_the_transaction_itself_says', async () => {
+  const rows = IDS.map((transaction, i) => ({ at: START + BigInt(i), transaction, trace: '0'.repeat(31) + i }));
+  const daemon = await served(recorded(rows));
+  await daemon.get('/api/transactions/tx-1/pin', { method: 'POST' });
+  const { json } = await daemon.get('/api/transactions');
+  expect(json.transactions.map((one: Listed) => one.transaction_id)).toEqual(IDS.toReversed());
+  for (const one of json.transactions) {
+    const { json: itself } = await daemon.get(`/api/transactions/${encodeURIComponent(one.transaction_id)}`);
+    expect(one).toEqual(itself);
+  }
+  expect(json.next_cursor).toBeNull();
+  expect(json.coverage).toEqual({ complete: true, lost: 0, gaps: [] });
+});
+
+test('pages_go_on_after_new_transactions_retention_and_a_restart', async () => {
+  const folder = newFolder();
+  const writer = newWriter(folder);
+  const rows = Array.from({ length: 50 }, (_, i) => ({ at: START + BigInt(i), transaction: `tx-${i}` }));
+  appendRows(writer, rows, 10);
+  let daemon = await served(folder);
+  const first = await pageOf(daemon, 'limit=20');
+  appendRows(writer, [{ at: START + 99n, transaction: 'newest' }]);
+  writer.close();
+  const database = new Database(recordingPath(folder));
+  database.exec("DELETE FROM transaction_summary WHERE transaction_id IN ('tx-29', 'tx-0', 'tx-25')");
+  database.close();
+  const second = await pageOf(daemon, `limit=20&cursor=${first.next_cursor}`);
+  await daemon.close();
+  daemon = await served(folder);
+  const third = await pageOf(daemon, `limit=20&cursor=${second.next_cursor}`);
+  const ids = [first, second, third].flatMap(({ transactions }) => transactions.map((one) => one.transaction_id));
+  const expected = rows.map(({ transaction }) => transaction).toReversed();
+  expect(ids).toEqual(expected.filter((id) => !['tx-29', 'tx-0', 'tx-25'].includes(id)));
+  expect(third.next_cursor).toBeNull();
+});
+
+test('a_cursor_of_another_list_is_refused', async () => {
+  const daemon = await served(recorded(IDS.map((transaction) => ({ at: START, transaction }))));
+  const { next_cursor: cursor } = await pageOf(daemon, 'limit=2');
+  const { json: events } = await daemon.get('/api/events?limit=2');
+  for (const [parameters, code] of [
+    [`limit=3&cursor=${cursor}`, 'cursor_mismatch'],
+    [`limit=2&sort=slowest&cursor=${cursor}`, 'cursor_mismatch'],
+    [`limit=2&cursor=${events.next_cursor}`, 'cursor_mismatch'],
+    ['cursor=x', 'invalid_cursor'],
+  ]) {
+    const { status, json } = await daemon.get(`/api/transactions?${parameters}`);
+    expect([parameters, status, json.code]).toEqual([parameters, 400, code]);
+  }
+});
+
+test.each([
+  'limit=0',
+  'limit=1001',
+  'sort=newest',
+  'has_error=1',
+  'min_duration_ms=x',
+  'service=',
+  'from=tomorrow',
+  'from=2&to=1',
+  'transaction_id=tx-1',
+])('%s is refused', async (parameters) => {
+  const { status, json } = await (await served(recorded([]))).get(`/api/transactions?${parameters}`);
+  expect([status, json.code]).toEqual([400, 'invalid_parameter']);
+  expect(json.errors[0].parameter).toBe(parameters.split('=')[0]);
+});
+
+test('many_lists_at_once_are_each_whole', async () => {
+  const folder = newFolder();
+  const writer = newWriter(folder);
+  const rows = Array.from({ length: 5000 }, (_, i) => ({ at: START + BigInt(i), transaction: `tx-${i}` }));
+  appendRows(writer, rows);
+  const daemon = await served(folder);
+  const lists = Array.from({ length: 8 }, (_, i) => {
+    if (i === 4) appendRows(writer, [{ at: START, transaction: 'late' }]);
+    return pageOf(daemon, `limit=1000&to=${START + 700n}`);
+  });
+  for (const { transactions } of await Promise.all(lists))
+    expect(transactions.filter(({ transaction_id: id }) => id !== 'late').length).toBe(700);
+  writer.close();
+});
