@@ -18,6 +18,7 @@ import { metricsRoutes } from './routes/metrics.ts';
 import { nameRoutes } from './routes/names.ts';
 import { pinRoutes } from './routes/pins.ts';
 import { replayRoutes } from './routes/replay.ts';
+import { statsRoutes } from './routes/stats.ts';
 import { transactionRoutes } from './routes/transactions.ts';
 import type { Store } from './store/store.ts';
 
@@ -61,6 +62,7 @@ export function buildApp(options: AppOptions): express.Express {
   mount('/api/transactions', transactionRoutes({ store, now }));
   mount('/api/replay/sessions', replayRoutes(sessions));
   mount('/api', pinRoutes({ store, now }));
+  mount('/api', statsRoutes({ store, now }));
   mount('/api', nameRoutes(store));
   app.use(notFoundHandler);
   app.use(problemHandler(log));

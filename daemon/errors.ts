@@ -12,6 +12,7 @@ export const ERRORS = {
   malformed_request: { status: 400, title: 'Malformed request' },
   invalid_cursor: { status: 400, title: 'Invalid cursor' },
   cursor_mismatch: { status: 400, title: 'Cursor of another query' },
+  too_many_groups: { status: 400, title: 'Too many buckets and groups' },
   unauthorized: { status: 401, title: 'Token needed' },
   forbidden: { status: 403, title: 'Forbidden' },
   forbidden_host: { status: 403, title: 'Host is not this machine' },

@@ -17,8 +17,9 @@ import { createTransactionTable, type TransactionColumns } from './transaction_t
 /** Read in a step: some milliseconds. */
 const ROWS_A_STEP = 2048;
 
+/** As hex: to make a buffer of each blob would take longer than all the rest. */
 const COLUMNS = `
-  transaction_key, transaction_id, first_timestamp_ns, last_end_ns, event_count, error_count > 0, services`;
+  transaction_key, transaction_id, first_timestamp_ns, last_end_ns, event_count, error_count > 0, hex(services)`;
 
 const ROWS = `
 SELECT ${COLUMNS}
@@ -42,7 +43,7 @@ SELECT context_from FROM segment WHERE first_number <= ? ORDER BY first_number D
 const OLDEST_KEYS = `
 SELECT transaction_key FROM transaction_summary ORDER BY transaction_key LIMIT ${ROWS_A_STEP}`;
 
-type Row = [bigint, string, bigint, bigint, bigint, bigint, Buffer];
+type Row = [bigint, string, bigint, bigint, bigint, bigint, string];
 
 /** Of the rows behind a key, when events up to a number were there. */
 interface Reading {
@@ -86,12 +87,11 @@ export function openTransactionIndex({ database, lookup, inTransaction }: Indexe
   let reading: Reading | undefined;
 
   /** Few texts for all transactions. */
-  function serviceSetOf(blob: Buffer): number {
-    const ids = blob.toString('latin1');
+  function serviceSetOf(ids: string): number {
     let number = setNumbers.get(ids);
     if (number === undefined) {
       // Of a service that was renamed by age, the old number may be gone.
-      const names = Array.from(unpackIds(blob), lookup.name).filter((name) => name !== '');
+      const names = Array.from(unpackIds(Buffer.from(ids, 'hex')), lookup.name).filter((name) => name !== '');
       number = serviceSets.push([...new Set(names)].sort()) - 1;
       setNumbers.set(ids, number);
     }

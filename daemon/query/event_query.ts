@@ -3,36 +3,22 @@ import { z } from 'zod';
 import { parseQuery, type Query } from '../input.ts';
 import type { EventFilter, EventKey } from '../store/store.ts';
 import { decodeCursor, fingerprint } from './cursor.ts';
-import { defined } from './defined.ts';
+import { CONDITION_LISTS, eventConditions, filterOf } from './event_conditions.ts';
 import * as parameter from './parameters.ts';
-import { resolveWindow, reversed } from './window.ts';
 
 export const LIMIT_MAX = 10_000;
 const LIMIT_DEFAULT = 1000;
-const LISTS = ['event_type', 'service', 'node'];
-
-const about = <Schema extends z.ZodType>(schema: Schema, description: string) => schema.meta({ description });
 
 export const eventQuerySchema = z
   .strictObject({
-    transaction_id: about(parameter.text, 'events of one transaction'),
-    trace_id: about(parameter.traceId, 'W3C trace id, in any case'),
-    service: about(parameter.texts, 'services, one or several'),
-    node: about(parameter.texts, 'hosts that recorded it, one or several'),
-    event_type: about(parameter.eventTypes, 'types of event, one or several'),
-    from: about(parameter.time, 'start of the window, on `timestamp_ns`; itself in it'),
-    to: about(parameter.time, 'end of the window; itself not in it'),
-    min_duration_ms: about(parameter.milliseconds, 'shortest duration, inclusive: `0.05` is 50 us'),
-    max_duration_ms: about(parameter.milliseconds, 'longest duration, inclusive'),
-    pid: about(parameter.processId, 'process id'),
-    comm: about(parameter.text, 'command name of the thread'),
-    failed: about(parameter.boolean, '`true`: results below 0; `false`: all others'),
-    order: about(
-      z.enum(['asc', 'desc'], { error: 'must be asc or desc' }),
-      'on `(timestamp_ns, event_id)`, a total order; `asc` unless given',
-    ),
-    limit: about(parameter.integer(1, LIMIT_MAX), `events of a page; ${LIMIT_DEFAULT} unless given`),
-    cursor: about(parameter.text, '`next_cursor` of the page before, with all other parameters as they were'),
+    ...eventConditions,
+    order: z
+      .enum(['asc', 'desc'], { error: 'must be asc or desc' })
+      .meta({ description: 'by (timestamp_ns, event_id), a total order; asc unless given' }),
+    limit: parameter.integer(1, LIMIT_MAX).meta({ description: `events of a page, ${LIMIT_DEFAULT} unless given` }),
+    cursor: parameter.text.meta({
+      description: 'next_cursor of the page before; the other parameters stay as they were',
+    }),
   })
   .partial();
 
@@ -50,7 +36,7 @@ export interface EventQuery {
 
 export function parseEventQuery(query: Query, nowNs: bigint): EventQuery {
   const { cursor, order = 'asc', limit, ...conditions } = parseQuery(query, eventQuerySchema);
-  const queryFingerprint = fingerprint(query, LISTS);
+  const queryFingerprint = fingerprint(query, CONDITION_LISTS);
   const place = cursor === undefined ? undefined : decodeCursor(cursor, queryFingerprint);
   const queryNowNs = place?.nowNs ?? nowNs;
   return {
@@ -62,25 +48,4 @@ export function parseEventQuery(query: Query, nowNs: bigint): EventQuery {
     nowNs: queryNowNs,
     fingerprint: queryFingerprint,
   };
-}
-
-type Conditions = Omit<z.output<typeof eventQuerySchema>, 'cursor' | 'order' | 'limit'>;
-
-function filterOf(given: Conditions, nowNs: bigint): EventFilter {
-  const { min_duration_ms: minDurationNs, max_duration_ms: maxDurationNs } = given;
-  if (minDurationNs !== undefined && maxDurationNs !== undefined && minDurationNs > maxDurationNs)
-    throw reversed('min_duration_ms', 'max_duration_ms', 'longer than');
-  return defined({
-    transactionId: given.transaction_id,
-    traceId: given.trace_id,
-    services: given.service,
-    nodes: given.node,
-    eventTypes: given.event_type,
-    ...resolveWindow(given, nowNs),
-    minDurationNs,
-    maxDurationNs,
-    pid: given.pid,
-    comm: given.comm,
-    failed: given.failed,
-  });
 }

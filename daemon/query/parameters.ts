@@ -27,7 +27,7 @@ export const texts = documented(
 );
 
 /** `parse` gives undefined for text that it does not take; `described`: as a JSON schema. */
-function parsed<T>(
+export function parsed<T>(
   parse: (value: string) => T | undefined,
   message: string,
   described: Readonly<Record<string, unknown>> = { type: 'string', minLength: 1 },

@@ -5,6 +5,8 @@ import { sendJson } from '../json.ts';
 /** Where a person who types the address into a browser goes on from. */
 const LINKS = {
   events: '/api/events',
+  transactions: '/api/transactions',
+  stats: '/api/stats',
   event_types: '/api/event-types',
   services: '/api/services',
   nodes: '/api/nodes',

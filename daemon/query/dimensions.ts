@@ -1,0 +1,89 @@
+/** What events can be grouped by: which columns say it, and the value of a row. */
+import { type NumberedBlock, typeRows } from '../../bpf/schema/block.ts';
+import { EVENTS, type EventDefinition, eventById } from '../../bpf/schema/index.ts';
+import { errorName } from '../store/errno.ts';
+import type { Dictionary, ScannedBlock } from '../store/store.ts';
+
+export type DimensionValue = string | number | null;
+
+interface Dimension {
+  columns: readonly string[];
+  /** A number for each row, the same for the same value within one dictionary, and what it stands for. */
+  open(scanned: ScannedBlock): { codeAt: (row: number) => number; meaningOf: (code: number) => DimensionValue };
+}
+
+const values = (block: NumberedBlock, name: string) => block.columns.get(name) as Uint32Array;
+
+/** A common column of numbers. */
+function common(column: string, meaningOf: (code: number, dictionary: Dictionary) => DimensionValue): Dimension {
+  return {
+    columns: [column],
+    open({ block, dictionary }) {
+      const codes = values(block, column);
+      return { codeAt: (row) => codes[row]!, meaningOf: (code) => meaningOf(code, dictionary) };
+    },
+  };
+}
+
+const NOT_THERE = -1;
+
+/** A field that only some types of event have; null for the others. */
+function own(name: string): Dimension {
+  const owners = EVENTS.filter(({ fields }) => name in fields);
+  return {
+    columns: owners.map((event) => `${event.name}.${name}`),
+    open({ block, dictionary }) {
+      const types = values(block, 'event_type');
+      const places = typeRows(block);
+      const byType = new Map(owners.map((event) => [event.id, values(block, `${event.name}.${name}`)]));
+      return {
+        // The type goes along: another one may mean something else by the same number.
+        codeAt: (row) => {
+          const codes = byType.get(types[row]!);
+          return codes ? codes[places[row]!]! * 256 + types[row]! : NOT_THERE;
+        },
+        meaningOf: (code) => (code === NOT_THERE ? null : ownValue(eventById(code % 256)!, name, code, dictionary)),
+      };
+    },
+  };
+}
+
+function ownValue(event: EventDefinition, name: string, code: number, dictionary: Dictionary): DimensionValue {
+  const { kind } = (event.fields as Record<string, { kind: { source: string; labels?: ReadonlyMap<number, string> } }>)[
+    name
+  ]!;
+  const stored = Math.floor(code / 256);
+  return kind.source === 'text' ? dictionary.name(stored) : (kind.labels?.get(stored) ?? null);
+}
+
+const DIMENSIONS = {
+  service: common('service', (code, dictionary) => dictionary.name(code)),
+  event_type: common('event_type', (code) => eventById(code)!.name),
+  node: { columns: [], open: ({ dictionary }) => ({ codeAt: () => 0, meaningOf: () => dictionary.node }) },
+  operation: own('operation'),
+  syscall: own('syscall'),
+  device: own('device'),
+  comm: common('comm', (code, dictionary) => dictionary.name(code)),
+  pid: common('pid', (code) => code),
+  transaction_id: common('context', (code, dictionary) => dictionary.context(code).transactionId),
+  error: {
+    columns: ['result'],
+    open({ block }) {
+      const results = block.columns.get('result') as BigInt64Array;
+      const words = new Int32Array(results.buffer, results.byteOffset, results.length * 2);
+      return {
+        // Errors are small: the low word tells them apart.
+        codeAt: (row) => (words[row * 2 + 1]! < 0 ? words[row * 2]! : 0),
+        meaningOf: (code) => errorName(BigInt(code)),
+      };
+    },
+  },
+} as const satisfies Record<string, Dimension>;
+
+export type DimensionName = keyof typeof DIMENSIONS;
+
+export const DIMENSION_NAMES = Object.keys(DIMENSIONS) as [DimensionName, ...DimensionName[]];
+
+export function dimension(name: DimensionName): Dimension {
+  return DIMENSIONS[name];
+}

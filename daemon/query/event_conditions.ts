@@ -1,0 +1,46 @@
+/** The parameters that choose events: the same wherever events are asked for. */
+import type { z } from 'zod';
+import type { EventFilter } from '../store/store.ts';
+import { defined } from './defined.ts';
+import * as parameter from './parameters.ts';
+import { resolveWindow, reversed } from './window.ts';
+
+const told = <Schema extends z.ZodType>(schema: Schema, description: string) => schema.meta({ description });
+
+export const CONDITION_LISTS = ['event_type', 'service', 'node'];
+
+export const eventConditions = {
+  transaction_id: told(parameter.text, 'events of one transaction'),
+  trace_id: told(parameter.traceId, 'events of one W3C trace: 32 hex digits, any case'),
+  service: told(parameter.texts, 'events of these services; a list'),
+  node: told(parameter.texts, 'events that these hosts recorded; a list'),
+  event_type: told(parameter.eventTypes, 'events of these types; a list'),
+  from: told(parameter.time, 'events that began at or after this time'),
+  to: told(parameter.time, 'events that began before this time'),
+  min_duration_ms: told(parameter.milliseconds, 'no shorter than this; decimal milliseconds'),
+  max_duration_ms: told(parameter.milliseconds, 'no longer than this; decimal milliseconds'),
+  pid: told(parameter.processId, 'events of one process'),
+  comm: told(parameter.text, 'events of threads with this command name'),
+  failed: told(parameter.boolean, 'true for negative results, false for the others'),
+};
+
+type Conditions = { [Name in keyof typeof eventConditions]?: z.output<(typeof eventConditions)[Name]> | undefined };
+
+export function filterOf(given: Conditions, nowNs: bigint): EventFilter {
+  const { min_duration_ms: minDurationNs, max_duration_ms: maxDurationNs } = given;
+  if (minDurationNs !== undefined && maxDurationNs !== undefined && minDurationNs > maxDurationNs)
+    throw reversed('min_duration_ms', 'max_duration_ms', 'longer than');
+  return defined({
+    transactionId: given.transaction_id,
+    traceId: given.trace_id,
+    services: given.service,
+    nodes: given.node,
+    eventTypes: given.event_type,
+    ...resolveWindow(given, nowNs),
+    minDurationNs,
+    maxDurationNs,
+    pid: given.pid,
+    comm: given.comm,
+    failed: given.failed,
+  });
+}

@@ -1,0 +1,48 @@
+/** `GET /api/stats`: from the parameters of the URL to what is counted. */
+import { z } from 'zod';
+import { parseDuration } from '../../agent/recording/duration.ts';
+import { parseQuery, type Query } from '../input.ts';
+import type { EventFilter } from '../store/store.ts';
+import { DIMENSION_NAMES, type DimensionName } from './dimensions.ts';
+import { eventConditions, filterOf } from './event_conditions.ts';
+import * as parameter from './parameters.ts';
+
+const DURATION_NS_MAX = 2n ** 63n - 1n;
+
+const bucket = parameter.parsed((value) => {
+  const ns = parseDuration(value);
+  return ns !== undefined && ns > 0n && ns <= DURATION_NS_MAX ? ns : undefined;
+}, 'must be a duration such as 10s, 1m or 500ms');
+
+const groupBy = parameter.texts.pipe(
+  z
+    .array(
+      z.enum(DIMENSION_NAMES, {
+        error: ({ input }) =>
+          `${JSON.stringify(input)} is nothing to group by; known are: ${DIMENSION_NAMES.join(', ')}`,
+      }),
+    )
+    .refine((names) => new Set(names).size === names.length, 'must not name anything twice'),
+);
+
+export const statsQuerySchema = z
+  .strictObject({
+    ...eventConditions,
+    bucket: bucket.meta({
+      description:
+        'length of the buckets of time, which begin at whole multiples of it since the epoch; one for all unless given',
+    }),
+    group_by: groupBy.meta({ description: `what has rows of its own; a list of ${DIMENSION_NAMES.join(', ')}` }),
+  })
+  .partial();
+
+export interface StatsQuery {
+  filter: EventFilter;
+  bucketNs: bigint | undefined;
+  groupBy: readonly DimensionName[];
+}
+
+export function parseStatsQuery(query: Query, nowNs: bigint): StatsQuery {
+  const { bucket: bucketNs, group_by = [], ...conditions } = parseQuery(query, statsQuerySchema);
+  return { filter: filterOf(conditions, nowNs), bucketNs, groupBy: group_by };
+}

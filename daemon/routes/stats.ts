@@ -1,0 +1,85 @@
+/** Sums over events. */
+import { setImmediate } from 'node:timers/promises';
+import { type Response, Router } from 'express';
+import { z } from 'zod';
+import { methodNotAllowed } from '../errors.ts';
+import { sendJson } from '../json.ts';
+import { isOpen } from '../ndjson.ts';
+import { coverageIn, coverageSchema } from '../query/coverage.ts';
+import { DIMENSION_NAMES } from '../query/dimensions.ts';
+import { createStats, STATS_ROWS_MAX, type Stats, statsColumns } from '../query/stats.ts';
+import { parseStatsQuery, type StatsQuery } from '../query/stats_query.ts';
+import type { Store } from '../store/store.ts';
+
+const int64 = () => z.bigint().meta({ type: 'integer', format: 'int64' });
+const quantile = (description: string) => int64().nullable().meta({ description });
+
+const summed = {
+  count: z.int().nonnegative().meta({ description: 'events' }),
+  error_count: z.int().nonnegative().meta({ description: 'events that failed' }),
+  bytes: z.bigint().meta({ type: 'integer', description: 'that were transferred; exact, however many' }),
+  duration_ns: z
+    .object({
+      p50: quantile('within 1 % (1/128); null without events, like the others'),
+      p90: quantile('within 1 %'),
+      p99: quantile('within 1 %'),
+      max: quantile('exact'),
+    })
+    .meta({ description: 'quantiles of the durations' }),
+};
+
+export const statsSchema = z.object({
+  stats: z
+    .array(
+      z.object({
+        bucket_start_ns: int64().nullable().meta({ description: 'null without buckets' }),
+        group: z
+          .partialRecord(z.enum(DIMENSION_NAMES), z.union([z.string(), z.number()]).nullable())
+          .meta({ description: 'a value for each name in group_by; null where an event has none' }),
+        ...summed,
+      }),
+    )
+    .max(STATS_ROWS_MAX)
+    .meta({ description: 'by bucket, then by group; those without events are left out' }),
+  total: z.object(summed).meta({ description: 'over all buckets and groups' }),
+  coverage: coverageSchema,
+});
+
+interface Options {
+  store: Store;
+  now: () => bigint;
+}
+
+export function statsRoutes({ store, now }: Options): Router {
+  const router = Router();
+  router
+    .route('/stats')
+    .get(async (req, res) => {
+      const nowNs = now();
+      const query = parseStatsQuery(req.query as never, nowNs);
+      const found = await statsFor(res, store, query);
+      if (!found) return;
+      const { fromNs, toNs, nodes } = query.filter;
+      // After the scan: what can not be read is found by reading it.
+      const coverage = coverageIn(store, { fromNs, toNs, nodes, nowNs });
+      sendJson(res, 200, { ...found, coverage } satisfies z.input<typeof statsSchema>);
+    })
+    .all(methodNotAllowed('GET', 'HEAD'));
+  return router;
+}
+
+/** Undefined when nobody waits for it any more. */
+async function statsFor(
+  res: Response,
+  store: Store,
+  { filter, bucketNs, groupBy }: StatsQuery,
+): Promise<ReturnType<Stats['finish']> | undefined> {
+  const stats = createStats({ bucketNs, groupBy });
+  for (const scanned of store.scan({ filter, order: 'asc', columns: statsColumns(groupBy) })) {
+    stats.add(scanned);
+    if (scanned.nextAtHand) continue;
+    await setImmediate();
+    if (!isOpen(res)) return undefined;
+  }
+  return stats.finish();
+}
