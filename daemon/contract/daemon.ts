@@ -1,5 +1,6 @@
 /** The daemon itself, as a document of the API tells of it. */
 import { z } from 'zod';
+import { healthResponse, readyResponse } from '../routes/health.ts';
 import type { Endpoint } from './endpoint.ts';
 
 export const DAEMON_ENDPOINTS: readonly Endpoint[] = [
@@ -26,8 +27,9 @@ export const DAEMON_ENDPOINTS: readonly Endpoint[] = [
     success: {
       status: 200,
       description: 'It is.',
-      content: { 'application/json': z.object({ status: z.literal('ok') }) },
+      content: { 'application/json': healthResponse },
     },
+    errors: ['invalid_parameter'],
   },
   {
     method: 'get',
@@ -39,13 +41,19 @@ export const DAEMON_ENDPOINTS: readonly Endpoint[] = [
     success: {
       status: 200,
       description: 'There is.',
-      content: {
-        'application/json': z.object({
-          status: z.literal('ready'),
-          recordings: z.array(z.object({ recording_id: z.string(), node: z.string() })),
-        }),
-      },
+      content: { 'application/json': readyResponse },
     },
+    errors: ['invalid_parameter'],
+  },
+  {
+    method: 'get',
+    path: '/metrics',
+    operationId: 'getMetrics',
+    tag: 'daemon',
+    summary: 'Numbers of the daemon and its agent',
+    curl: '"$api/metrics"',
+    success: { status: 200, description: 'For Prometheus.', content: { 'text/plain': "Prometheus' text format" } },
+    errors: ['invalid_parameter'],
   },
   {
     method: 'get',

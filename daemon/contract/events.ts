@@ -1,10 +1,15 @@
 /** Events, transactions and pins, as a document of the API tells of them. */
 import { z } from 'zod';
 import { apiEventSchema } from '../../bpf/schema/api.ts';
+import { coverageSchema } from '../query/coverage.ts';
 import { eventQuerySchema } from '../query/event_query.ts';
 import { pinRequest } from '../query/pin_request.ts';
+import { statsQuerySchema } from '../query/stats_query.ts';
+import { transactionsQuerySchema } from '../query/transactions_query.ts';
+import { statsSchema } from '../routes/stats.ts';
+import { transactionSchema, transactionsSchema } from '../routes/transactions.ts';
 import type { Endpoint } from './endpoint.ts';
-import { count, coverageSchema, dateTime, durationNs, timestampNs } from './values.ts';
+import { dateTime, timestampNs } from './values.ts';
 
 const transactionId = z.object({
   transaction_id: z.string().meta({ description: 'as a label, a trace or a request has named it' }),
@@ -17,22 +22,6 @@ export const eventPageSchema = z
     coverage: coverageSchema,
   })
   .meta({ id: 'event_page' });
-
-export const transactionSchema = z
-  .object({
-    transaction_id: z.string(),
-    trace_id: z.string().nullable(),
-    first_timestamp_ns: timestampNs('when its first event began'),
-    last_end_ns: timestampNs('when the event that ended last ended'),
-    duration_ns: durationNs('between the two'),
-    event_count: count('events that it has'),
-    error_count: count('of these, with a result below 0'),
-    slowest_event_id: z.string(),
-    services: z.array(z.string()),
-    nodes: z.array(z.string()),
-    pinned: z.boolean().meta({ description: 'whether retention keeps it' }),
-  })
-  .meta({ id: 'transaction' });
 
 const pinnedSchema = z
   .object({
@@ -54,7 +43,10 @@ const pinListSchema = z.object({
   ),
 });
 
-const LOST_HEADER = { 'Kreplay-Lost': 'events that are missing in the window' };
+const COVERAGE_HEADERS = {
+  'Kreplay-Complete': 'of a stream: whether nothing is known to be missing in the window',
+  'Kreplay-Lost': 'of a stream: events that are missing in the window, as far as they could be counted',
+};
 
 export const EVENT_ENDPOINTS: readonly Endpoint[] = [
   {
@@ -70,9 +62,12 @@ export const EVENT_ENDPOINTS: readonly Endpoint[] = [
       status: 200,
       description: 'A page of JSON, or all of them, an event a line.',
       content: { 'application/json': eventPageSchema, 'application/x-ndjson': 'an event a line' },
-      headers: LOST_HEADER,
+      headers: COVERAGE_HEADERS,
     },
-    errors: ['invalid_parameter', 'invalid_cursor', 'cursor_mismatch', 'not_acceptable'],
+    errors: [
+      ...['invalid_parameter', 'invalid_cursor', 'cursor_mismatch', 'not_acceptable'],
+      ...['busy', 'query_timeout'],
+    ] as const,
   },
   {
     method: 'get',
@@ -84,6 +79,28 @@ export const EVENT_ENDPOINTS: readonly Endpoint[] = [
     pathParameters: z.object({ event_id: z.string() }),
     success: { status: 200, description: 'The event.', content: { 'application/json': apiEventSchema } },
     errors: ['invalid_parameter', 'event_not_found'],
+  },
+  {
+    method: 'get',
+    path: '/api/stats',
+    operationId: 'getStats',
+    tag: 'events',
+    summary: 'Sums over events, by time and group',
+    curl: '"$api/api/stats?from=-15m&bucket=1m&group_by=service,event_type"',
+    query: statsQuerySchema,
+    success: { status: 200, description: 'A row each.', content: { 'application/json': statsSchema } },
+    errors: ['invalid_parameter', 'too_many_groups'],
+  },
+  {
+    method: 'get',
+    path: '/api/transactions',
+    operationId: 'listTransactions',
+    tag: 'events',
+    summary: 'Transactions, the latest or the slowest first',
+    curl: '"$api/api/transactions?sort=slowest&limit=10"',
+    query: transactionsQuerySchema,
+    success: { status: 200, description: 'A page.', content: { 'application/json': transactionsSchema } },
+    errors: ['invalid_parameter', 'invalid_cursor', 'cursor_mismatch'],
   },
   {
     method: 'get',

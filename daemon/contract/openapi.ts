@@ -18,7 +18,9 @@ export const ENDPOINTS: readonly Endpoint[] = [
 ];
 
 /** What any request can meet. */
-export const COMMON_ERRORS: readonly ErrorCode[] = ['malformed_request', 'forbidden', 'forbidden_host', 'internal'];
+export const COMMON_ERRORS: readonly ErrorCode[] = [
+  ...['malformed_request', 'unauthorized', 'forbidden', 'forbidden_host', 'too_many_attempts', 'internal'],
+] as ErrorCode[];
 
 /** What any request that reads a recording can meet. */
 const RECORDING_ERRORS: readonly ErrorCode[] = [

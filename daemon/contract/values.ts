@@ -13,17 +13,3 @@ export const count = (description: string) => z.int().nonnegative().meta({ descr
 
 export const dateTime = (description: string) =>
   z.string().meta({ description: `${description}, RFC 3339`, format: 'date-time' });
-
-export const coverageSchema = z
-  .object({
-    lost: count('events that are missing in the window, as far as that is counted'),
-    gaps: z.array(
-      z.object({
-        from: timestampNs('where it begins'),
-        to: timestampNs('where it ends'),
-        lost: count('events that it costs; 0 when not even that is known'),
-        cause: z.string().meta({ description: 'why' }),
-      }),
-    ),
-  })
-  .meta({ id: 'coverage', description: 'what the recording is missing in the window that was asked for' });

@@ -132,25 +132,29 @@ test('of two writers of one file each keeps its own blocks, and who comes second
   expect({ none: truth.none, wrong: truth.wrong }).toEqual({ none: 0, wrong: 0 });
 });
 
-test('fifty transactions a process, eight processes: a request of many says that it is shared', async () => {
-  const { truth, writes, recorded } = await onFresh(() => {
-    const processes = Array.from({ length: 8 }, (_, p) => {
-      const writers = Array.from({ length: 50 }, (_, i) =>
-        writer(`p${p}`, `t${p}-${i}`, 'write', { first: i * 4, count: 4 }),
-      );
-      return `(${writers.join('; ')}) &`;
+test(
+  'fifty transactions a process, eight processes: a request of many says that it is shared',
+  async () => {
+    const { truth, writes, recorded } = await onFresh(() => {
+      const processes = Array.from({ length: 8 }, (_, p) => {
+        const writers = Array.from({ length: 50 }, (_, i) =>
+          writer(`p${p}`, `t${p}-${i}`, 'write', { first: i * 4, count: 4 }),
+        );
+        return `(${writers.join('; ')}) &`;
+      });
+      bash(`${processes.join('\n')}\nwait`);
     });
-    bash(`${processes.join('\n')}\nwait`);
-  });
-  expect(truth.wrong).toBe(0);
-  expectCount(truth.right + truth.shared + truth.none, 8 * 50 * 4, recorded);
-  const many = writes.filter(({ attribution }) => attribution.quality === 'shared');
-  expect(many.length).toBeGreaterThan(0);
-  for (const { transaction_id, origins } of many) {
-    expect(transaction_id).toBeNull();
-    expect(origins.length).toBeGreaterThan(1);
-  }
-}, SLOW_MS);
+    expect(truth.wrong).toBe(0);
+    expectCount(truth.right + truth.shared + truth.none, 8 * 50 * 4, recorded);
+    const many = writes.filter(({ attribution }) => attribution.quality === 'shared');
+    expect(many.length).toBeGreaterThan(0);
+    for (const { transaction_id, origins } of many) {
+      expect(transaction_id).toBeNull();
+      expect(origins.length).toBeGreaterThan(1);
+    }
+  },
+  SLOW_MS,
+);
 
 const journalOf = (writes: readonly BlockIoEvent[]) => writes.filter(({ comm }) => comm.startsWith('jbd2/'));
 
