@@ -88,7 +88,6 @@ test.each([
   '/API/events',
   '/api/events/a/b',
   '//api/events',
-  '/api/transactions',
 ])('%s is not found', async (path) => {
   expect(await outcome(path, {})).toEqual([404, 'not_found']);
 });
