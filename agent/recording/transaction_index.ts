@@ -8,6 +8,7 @@
  */
 import type Database from 'better-sqlite3';
 import { IDS_IN_USE_MAX } from './dictionary.ts';
+import { corrupt } from './errors.ts';
 import { unpackIds } from './format.ts';
 import type { Lookup } from './lookup.ts';
 import { END_NUMBER } from './segment_index.ts';
@@ -42,6 +43,9 @@ SELECT context_from FROM segment WHERE first_number <= ? ORDER BY first_number D
 /** Retention removes from this end. */
 const OLDEST_KEYS = `
 SELECT transaction_key FROM transaction_summary ORDER BY transaction_key LIMIT ${ROWS_A_STEP}`;
+
+/** Of the context ids. */
+const KEY_MAX = 2n ** 32n - 1n;
 
 type Row = [bigint, string, bigint, bigint, bigint, bigint, string];
 
@@ -98,7 +102,9 @@ export function openTransactionIndex({ database, lookup, inTransaction }: Indexe
     return number;
   }
 
-  function put([key, transactionId, first, end, events, hasError, services]: Row): void {
+  function put(row: Row): void {
+    if (!isSound(row)) throw corrupt('a summary of a transaction can not be read');
+    const [key, transactionId, first, end, events, hasError, services] = row;
     table.put({
       key: Number(key),
       hash: textHash53(transactionId),
@@ -138,7 +144,10 @@ export function openTransactionIndex({ database, lookup, inTransaction }: Indexe
     const found = rows.all(reading.after);
     for (const row of found) put(row);
     if (found.length === ROWS_A_STEP) {
-      reading.after = Number(found.at(-1)![0]);
+      const last = Number(found.at(-1)![0]);
+      // In a damaged file this might go on for ever.
+      if (last <= reading.after) throw corrupt('its list of transactions is not in order');
+      reading.after = last;
       return false;
     }
     seenEnd = reading.end;
@@ -153,4 +162,13 @@ export function openTransactionIndex({ database, lookup, inTransaction }: Indexe
     setGone: table.setGone,
     step: () => inTransaction(step),
   };
+}
+
+/** A damaged page may hold anything, whatever the table's declaration says. */
+function isSound([key, transactionId, first, end, events, hasError]: Row): boolean {
+  return (
+    [key, first, end, events, hasError].every((value) => typeof value === 'bigint' && value >= 0n) &&
+    key <= KEY_MAX &&
+    typeof transactionId === 'string'
+  );
 }
