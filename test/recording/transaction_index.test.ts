@@ -49,7 +49,7 @@ function write(events: readonly Written[]): void {
   writer.flush();
 }
 
-/** Every column of every row that is there; as texts, which are compared fast. */
+/** Every column of every row that is there, as a text. */
 function held({ transactionIndex: index }: RecordingReader) {
   while (!index.step());
   const columns = index.columns();
@@ -69,7 +69,10 @@ function held({ transactionIndex: index }: RecordingReader) {
 
 function expectUpToDate(): void {
   const fresh = openReader(path);
-  expect(held(reader)).toEqual(held(fresh));
+  const [found, expected] = [held(reader), held(fresh)];
+  // A matcher would look at each of very many.
+  expect(found.find((row, i) => row !== expected[i])).toBeUndefined();
+  expect(found.length).toBe(expected.length);
   fresh.close();
 }
 
