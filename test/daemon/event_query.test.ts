@@ -160,6 +160,7 @@ const queries = fc.record({
   trace_id: optional(fc.constantFrom(...TRACES)),
   service: someOf(SERVICES),
   event_type: someOf(['sys_write', 'block_io']),
+  node: fc.option(fc.constantFrom(NODE, 'other'), { nil: undefined, freq: 4 }),
   from: optional(offsets),
   to: optional(offsets),
   min_duration_ms: optional(durations),
@@ -178,6 +179,7 @@ function matches(row: Row, asked: Asked): boolean {
     (asked.transaction_id === undefined || ownedBy(row, (owner) => owner.transaction === asked.transaction_id)) &&
     (asked.trace_id === undefined || write.trace === asked.trace_id) &&
     (!asked.service || ownedBy(row, (owner) => asked.service!.includes(owner.service!))) &&
+    asked.node !== 'other' &&
     (!asked.event_type || asked.event_type.includes(row.type ?? 'sys_write')) &&
     (asked.from === undefined || row.at >= asked.from) &&
     (asked.to === undefined || row.at < asked.to) &&
@@ -207,15 +209,43 @@ test('any_combination_is_an_and_of_its_parts', async () => {
       const { min_duration_ms: min, max_duration_ms: max } = asked;
       fc.pre(min === undefined || max === undefined || min <= max);
       const found = await ids(urlOf(asked));
-      const expected = rows
-        .map((row, number) => ({ row, number }))
-        .filter(({ row }) => matches(row, asked))
-        .sort((a, b) => (a.row.at < b.row.at ? -1 : a.row.at > b.row.at ? 1 : a.number - b.number))
-        .map(({ number }) => number);
-      if (asked.order === 'desc') expected.reverse();
-      expect(found.map((id) => Number.parseInt(id.slice(-16), 16))).toEqual(expected);
+      expect(found.map((id) => Number.parseInt(id.slice(-16), 16))).toEqual(expectedNumbers(asked));
     }),
     { numRuns: 300 },
+  );
+});
+
+function expectedNumbers(asked: Asked): number[] {
+  const numbers = rows
+    .map((row, number) => ({ row, number }))
+    .filter(({ row }) => matches(row, asked))
+    .sort((a, b) => (a.row.at < b.row.at ? -1 : a.row.at > b.row.at ? 1 : a.number - b.number))
+    .map(({ number }) => number);
+  return asked.order === 'desc' ? numbers.reverse() : numbers;
+}
+
+test('pages_of_any_size_are_the_whole', async () => {
+  await fc.assert(
+    fc.asyncProperty(queries, fc.integer({ min: 1, max: 40 }), async (asked, size) => {
+      fc.pre(asked.from === undefined || asked.to === undefined || asked.from <= asked.to);
+      const { min_duration_ms: min, max_duration_ms: max } = asked;
+      fc.pre(min === undefined || max === undefined || min <= max);
+      const expected = expectedNumbers(asked);
+      // A page for each single event only where there are few.
+      const limit = Math.max(size, Math.ceil(expected.length / 12));
+      const found: string[] = [];
+      for (let cursor = ''; cursor !== 'null'; ) {
+        const { json } = await served.get(`/api/events?${urlOf(asked)}&limit=${limit}${cursor && `&cursor=${cursor}`}`);
+        const page: { event_id: string }[] = json.events;
+        cursor = String(json.next_cursor);
+        // Only the last page is not full, and an empty one follows no other.
+        expect(cursor === 'null' ? page.length <= limit : page.length === limit).toBe(true);
+        expect(page.length > 0 || found.length === 0).toBe(true);
+        found.push(...page.map(({ event_id: id }) => id));
+      }
+      expect(found.map((id) => Number.parseInt(id.slice(-16), 16))).toEqual(expected);
+    }),
+    { numRuns: 60 },
   );
 });
 
