@@ -124,10 +124,12 @@ const CLOSED: readonly (readonly [from: string, to: string])[] = [
   ['daemon/store', 'daemon/query'],
   ['daemon/store', 'daemon/replay'],
   ['daemon/store', 'daemon/routes'],
+  ['daemon/store', 'daemon/metrics'],
   ['daemon/query', 'daemon/replay'],
   ['daemon/query', 'daemon/routes'],
   ['daemon/replay', 'daemon/routes'],
   ['daemon/replay', 'daemon/commands'],
+  ['daemon/metrics', 'daemon/routes'],
   ['daemon/routes', 'daemon/commands'],
   ['agent/attribution', 'agent/capture'],
   // It would bring zod into the agent's threads, 14 MB each.

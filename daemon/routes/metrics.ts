@@ -1,10 +1,15 @@
 import { Router } from 'express';
+import { z } from 'zod';
 import { methodNotAllowed } from '../errors.ts';
 import { parseQuery } from '../input.ts';
 import type { MetricSources, Metrics } from '../metrics/metrics.ts';
 import { noParameters } from '../query/parameters.ts';
 
 export const metricsQuery = noParameters;
+
+export const metricsResponse = z
+  .string()
+  .meta({ description: 'The text format of Prometheus, version 0.0.4; the README has a table of the metrics.' });
 
 export function metricsRoutes(metrics: Metrics, sources: MetricSources): Router {
   const router = Router();
