@@ -51,7 +51,11 @@ async function main(args: readonly string[]): Promise<void> {
     tell(`standard output: ${error.message}`);
     process.exit(1);
   });
-  for (const load of loaders) program.addCommand((await load()).copyInheritedSettings(program));
+  for (const load of loaders) {
+    const command = (await load()).copyInheritedSettings(program);
+    for (const nested of command.commands) nested.copyInheritedSettings(program);
+    program.addCommand(command);
+  }
   try {
     await program.parseAsync(args, { from: 'user' });
   } catch (error) {

@@ -1,7 +1,8 @@
 /** Who may ask: programs on this machine, or whoever shows a token; and no page of the web that was not named. */
 import type { RequestHandler } from 'express';
+import { Problem } from '../errors.ts';
 import type { BearerCheck } from './bearer.ts';
-import { refuseForeignHost, refuseForeignPage } from './browsers.ts';
+import { isForLoopback, refuseForeignPage } from './browsers.ts';
 import { isLocalClient } from './client_address.ts';
 import { allowOrigins } from './cors.ts';
 import { OPEN_ON_LOOPBACK } from './scopes.ts';
@@ -15,11 +16,13 @@ export interface AccessOptions {
 
 export function access({ bearer, origins = new Set() }: AccessOptions): RequestHandler[] {
   const check: RequestHandler = (req, res, next) => {
-    const open = OPEN_ON_LOOPBACK.has(req.path) && isLocalClient(req.socket.remoteAddress);
-    // A token is nothing that a browser sends by itself: a page that comes by another name has none.
-    if (!bearer || open) refuseForeignHost(req);
     refuseForeignPage(req, origins);
-    if (!bearer || open) next();
+    const forLoopback = isForLoopback(req);
+    if (!bearer && !forLoopback)
+      throw new Problem('forbidden_host', 'Host is not a loopback name: use 127.0.0.1, [::1] or localhost');
+    // A token is nothing that a browser sends by itself: a page that comes by another name has none.
+    const open = !bearer || (forLoopback && OPEN_ON_LOOPBACK.has(req.path) && isLocalClient(req.socket.remoteAddress));
+    if (open) next();
     else bearer.check(req, res, next);
   };
   return [allowOrigins(origins), check];

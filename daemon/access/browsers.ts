@@ -10,10 +10,9 @@ function hostOf(req: Request): string | undefined {
 }
 
 /** A page of any site can point its own name at 127.0.0.1 (DNS rebinding). It shows in Host, which no page can forge. */
-export function refuseForeignHost(req: Request): void {
+export function isForLoopback(req: Request): boolean {
   const host = hostOf(req);
-  if (host === undefined || !LOOPBACK.test(host))
-    throw new Problem('forbidden_host', 'Host is not a loopback name: use 127.0.0.1, [::1] or localhost');
+  return host !== undefined && LOOPBACK.test(host);
 }
 
 /** A page of any site can post here without reading the answer (CSRF). It shows in Origin and Sec-Fetch-Site. */

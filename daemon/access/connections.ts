@@ -20,6 +20,8 @@ interface Connection {
   key: Socket | string;
   socket: Socket;
   client: string;
+  /** How many are under way. */
+  answers: number;
 }
 
 export function limitConnections(server: Server, { connectionsMax, perClientMax }: ConnectionLimits): void {
@@ -49,7 +51,7 @@ export function limitConnections(server: Server, { connectionsMax, perClientMax 
 
   server.on('connection', (socket: Socket) => {
     const client = clientOf(socket.remoteAddress);
-    const connection = { key: keyOf(socket), socket, client };
+    const connection: Connection = { key: keyOf(socket), socket, client, answers: 0 };
     const ownFull = !isLocalClient(socket.remoteAddress) && (perClient.get(client) ?? 0) >= perClientMax;
     const room = ownFull
       ? makeRoom((other) => other.client === client)
@@ -71,10 +73,20 @@ export function limitConnections(server: Server, { connectionsMax, perClientMax 
   server.prependListener('request', (req: IncomingMessage, res: ServerResponse) => {
     const connection = open.get(keyOf(req.socket));
     if (!connection) return;
-    const work = () => waiting.delete(connection);
+    let working = false;
+    const work = () => {
+      working = true;
+      connection.answers++;
+      waiting.delete(connection);
+    };
     if (hasBody(req)) req.once('end', work);
     else work();
     res.once('close', () => {
+      // Of a body that nobody asked for the end may come behind the answer.
+      req.off('end', work);
+      if (working) connection.answers--;
+      // A pipelined request may be under way still.
+      if (connection.answers > 0) return;
       // Behind the others: it has just been used.
       waiting.delete(connection);
       if (open.get(connection.key) === connection) waiting.add(connection);

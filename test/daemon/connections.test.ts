@@ -61,7 +61,7 @@ test('a_stream_is_not_closed_for_the_room_that_a_crowd_wants', async () => {
   await ended;
 });
 
-describe('with room for two', () => {
+describe('with room for few', () => {
   async function small(connectionsMax: number) {
     const held: (() => void)[] = [];
     const server = createServer((_req, res) => void held.push(() => res.end('done')));
@@ -88,6 +88,19 @@ describe('with room for two', () => {
     await open(port);
     await idleClosed;
     expect(answered.closed).toBe(false);
+    server.close();
+    server.closeAllConnections();
+  });
+
+  test('one with a second request under way is not waiting when the first is answered', async () => {
+    const { server, port, held, asked } = await small(1);
+    const pipelining = await asked(WHOLE + WHOLE);
+    while (held.length < 2) await turn();
+    held[0]!();
+    await once(pipelining, 'data');
+    await once(await open(port), 'close');
+    held[1]!();
+    await once(pipelining, 'data');
     server.close();
     server.closeAllConnections();
   });

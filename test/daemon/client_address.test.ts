@@ -1,0 +1,57 @@
+/** Whom limits count together. */
+import fc from 'fast-check';
+import { clientOf, isLocalClient } from '../../daemon/access/client_address.ts';
+import { createFailureLimit } from '../../daemon/access/failure_limit.ts';
+
+test.each([
+  ['10.1.2.3', '10.1.2.3'],
+  ['::ffff:10.1.2.3', '10.1.2.3'],
+  ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2'],
+  ['2001:db8:1:2::1', '2001:db8:1:2'],
+  ['2001:db8::1', '2001:db8:0:0'],
+  ['fe80::1%eth0', 'fe80:0:0:0'],
+  ['::1', '0:0:0:0'],
+  [undefined, 'unix'],
+])('%s counts as %s', (address, client) => {
+  expect(clientOf(address)).toBe(client);
+});
+
+test('addresses_of_one_64_bit_network_are_one_client_however_they_are_written', () => {
+  const group = fc.integer({ min: 1, max: 0xffff }).map((value) => value.toString(16));
+  const half = fc.array(group, { minLength: 4, maxLength: 4 });
+  fc.assert(
+    fc.property(half, half, fc.nat(3), (network, host, zeros) => {
+      const full = [...network, ...host.map((part, i) => (i < zeros ? '0' : part))].join(':');
+      const short = zeros > 1 ? `${network.join(':')}::${host.slice(zeros).join(':')}` : full;
+      expect(clientOf(short)).toBe(network.join(':'));
+      expect(clientOf(full)).toBe(network.join(':'));
+    }),
+  );
+});
+
+test.each([
+  ['127.0.0.1', true],
+  ['127.9.9.9', true],
+  ['::1', true],
+  ['::ffff:127.0.0.1', true],
+  [undefined, true],
+  ['10.0.0.1', false],
+  ['::ffff:10.0.0.1', false],
+  ['::2', false],
+  ['127::1', false],
+])('%s on this machine: %s', (address, local) => {
+  expect(isLocalClient(address)).toBe(local);
+});
+
+test('any_number_of_clients_that_fail_takes_a_bounded_place', () => {
+  const failures = createFailureLimit(() => 0);
+  for (let i = 0; i < 100_000; i++) failures.note(`client-${i}`);
+  expect(failures.size).toBe(4096);
+});
+
+test('one_client_that_fails_is_slowed_and_others_are_not', () => {
+  const failures = createFailureLimit(() => 0);
+  const waits = Array.from({ length: 12 }, () => failures.note('one'));
+  expect(waits).toEqual([...Array(10).fill(0), 6, 6]);
+  expect(failures.note('other')).toBe(0);
+});
