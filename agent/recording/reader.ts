@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import type { NumberedBlock } from '../../bpf/schema/block.ts';
 import { COLUMNS } from '../../bpf/schema/columns.ts';
+import { type ArrivalReader, openArrivals } from './arrivals.ts';
 import { SEGMENT_ROWS_MAX } from './codec/encode_segment.ts';
 import { STORED_COLUMNS } from './codec/pieces.ts';
 import { damageNotes } from './damage_notes.ts';
@@ -75,6 +76,7 @@ export interface ScanRequest {
 
 export interface RecordingReader
   extends Pick<Lookup, 'name' | 'file' | 'context' | 'services'>,
+    ArrivalReader,
     PinReader,
     RecordedSpanReader,
     SideReader,
@@ -177,6 +179,7 @@ function readerOf(database: Database.Database, path: string, version: number): R
     ...openTransactions(database, lookup),
     ...openPinReader(database),
     ...openRecordedSpan(database),
+    ...openArrivals(database, source, lookup, node),
     services: lookup.services,
     nodes: () => [node],
     info() {

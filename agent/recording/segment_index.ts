@@ -47,6 +47,15 @@ SELECT ${COLUMNS}
 FROM segment
 WHERE first_number >= :sealedEnd AND first_number < :end AND ${CAN_MATCH}`;
 
+/** By number, from the one that holds `:from` on. */
+const ARRIVED = `
+SELECT ${COLUMNS}
+FROM segment
+WHERE first_number >= coalesce((SELECT max(first_number) FROM segment WHERE first_number <= :from), 0)
+  AND first_number < :end AND coalesce(end_number, first_number + event_count) > :from AND ${CAN_MATCH}
+ORDER BY first_number
+LIMIT :limit`;
+
 const LONGEST_SPAN = `
 SELECT coalesce(max(max_timestamp_ns - min_timestamp_ns), 0)
 FROM segment
@@ -107,6 +116,8 @@ export interface SegmentIndex {
   sealedAfter(order: 'asc' | 'desc', key: [bigint, number], sealedEnd: number, bounds: SegmentBounds): SegmentMeta[];
   sealedWithContexts(contexts: Iterable<number>, sealedEnd: number, bounds: SegmentBounds): SegmentMeta[];
   tail(sealedEnd: number, end: number, bounds: SegmentBounds): SegmentMeta[];
+  /** Those that hold numbers [from, end), in the order in which they arrived. */
+  arrived(from: number, end: number, bounds: SegmentBounds, limit: number): SegmentMeta[];
   /** Whether retention has left it. */
   exists(firstNumber: number): boolean;
   /** Undefined when retention has removed it. */
@@ -121,6 +132,7 @@ type Row = [bigint, bigint, bigint, bigint, bigint, bigint, bigint, Buffer];
 export function openSegmentIndex(database: Database.Database, onDamagedEntry: () => void): SegmentIndex {
   const rows = (sql: string) => database.prepare<[object], Row>(sql).raw().safeIntegers();
   const [ascending, descending, withContexts, tail] = [ASCENDING, DESCENDING, WITH_CONTEXTS, TAIL].map(rows);
+  const arrived = rows(ARRIVED);
   const longestSpan = database.prepare<[], bigint>(LONGEST_SPAN).pluck().safeIntegers();
   const end = database.prepare<[], number>(END_NUMBER).pluck();
   const firstPart = database.prepare<[], number | null>(FIRST_PART).pluck();
@@ -146,6 +158,8 @@ export function openSegmentIndex(database: Database.Database, onDamagedEntry: ()
     sealedWithContexts: (contexts, sealedEnd, bounds) =>
       withContexts!.all({ ...bounds, sealedEnd, contexts: JSON.stringify([...contexts]) }).flatMap(metasOf),
     tail: (sealedEnd, endNumber, bounds) => tail!.all({ ...bounds, sealedEnd, end: endNumber }).flatMap(metasOf),
+    arrived: (from, endNumber, bounds, limit) =>
+      arrived.all({ ...bounds, from, end: endNumber, limit }).flatMap(metasOf),
     exists: (firstNumber) => exists.get(firstNumber) !== undefined,
     bytes({ firstNumber, sealed, eventCount }) {
       const whole = data.get(firstNumber, sealed ? 1 : 0, eventCount);

@@ -2,6 +2,7 @@
 import { RecordingError } from '../../agent/recording/errors.ts';
 import { parseEventId } from '../../agent/recording/event_id.ts';
 import type { ApiEvent } from '../../bpf/schema/api.ts';
+import { arrivedIn, extentsOf, lossesSince, removedFrom } from './arrived.ts';
 import { eventsOf } from './event.ts';
 import { storeError, withFailuresOf, withStoreErrors } from './failures.ts';
 import { lossesIn } from './merged_losses.ts';
@@ -49,6 +50,10 @@ export function openRecordingStore(data: string | undefined, recordings: readonl
         files.release(open);
       }
     },
+    extents: (nodes) => read((open) => extentsOf(ofNodes(open, nodes))),
+    arrivals: (request) => read((open) => arrivedIn(open, request)),
+    removed: (recordingId, from, end) => read((open) => removedFrom(open, recordingId, from, end)),
+    lossesAfter: (recordingId, lossId) => read((open) => lossesSince(open, recordingId, lossId)),
     event: (eventId) => read((open) => eventIn(open, eventId)),
     transaction: (transactionId) => read((open) => transactionIn(open, transactionId)),
     *transactions(request) {

@@ -63,6 +63,37 @@ export interface NodeSpan {
   end: 'closed' | 'open' | 'unsaid';
 }
 
+/** How far a recording goes. */
+export interface Extent {
+  recordingId: string;
+  node: string;
+  /** Numbers of its events are below. */
+  end: number;
+  /** The last note of a loss. */
+  lossId: number;
+  /** Nobody adds to it, and nobody removes from it. */
+  isImport: boolean;
+}
+
+/** Events with numbers `[from, end)`, in the order in which they were recorded. */
+export interface ArrivalRequest {
+  recordingId: string;
+  filter: EventFilter;
+  from: number;
+  end: number;
+  limit: number;
+}
+
+export interface Arrived {
+  scanned: ScannedBlock;
+  /** The number to go on from; `end` when that was all. */
+  next: number;
+}
+
+export interface NumberedLoss extends Loss {
+  lossId: number;
+}
+
 export interface TransactionSummary {
   transactionId: string;
   /** Of the first context that it was seen with; of the first node that knows one. */
@@ -159,6 +190,13 @@ export interface Store {
   recordingStates(): RecordingState[];
   /** Blocks in order, read as they are asked for. Each has rows of one recording; an empty one is a pause. */
   scan(request: ScanRequest): Generator<ScannedBlock, void>;
+  /** Of the recordings of these nodes, or of all. */
+  extents(nodes?: readonly string[]): Extent[];
+  /** Undefined when nothing there can match, or the recording is gone. */
+  arrivals(request: ArrivalRequest): Arrived | undefined;
+  /** Of the numbers `[from, end)`, how many retention has removed, and until which start it has removed events. */
+  removed(recordingId: string, from: number, end: number): { count: number; toNs: bigint };
+  lossesAfter(recordingId: string, lossId: number): NumberedLoss[];
   event(eventId: string): ApiEvent | undefined;
   transaction(transactionId: string): TransactionSummary | undefined;
   /** Yields to let others work. One list at a time: the next may begin when this has ended. */
