@@ -21,6 +21,7 @@ import { replayRoutes } from './routes/replay.ts';
 import { statsRoutes } from './routes/stats.ts';
 import { transactionRoutes } from './routes/transactions.ts';
 import type { Store } from './store/store.ts';
+import { createTails } from './tail/tails.ts';
 
 export interface AppOptions {
   store: Store;
@@ -58,7 +59,7 @@ export function buildApp(options: AppOptions): express.Express {
   app.use(healthRoutes({ store, now }));
   app.use(metricsRoutes(metrics, { store, sessions, now, data }));
   const mount = (path: string, router: express.Router) => app.use(path, mountedAt(path), router);
-  mount('/api/events', eventRoutes({ store, now, scanGate }));
+  mount('/api/events', eventRoutes({ store, now, scanGate, tails: createTails({ store, now, log }) }));
   mount('/api/transactions', transactionRoutes({ store, now }));
   mount('/api/replay/sessions', replayRoutes(sessions));
   mount('/api', pinRoutes({ store, now }));

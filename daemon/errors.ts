@@ -28,6 +28,7 @@ export const ERRORS = {
   body_too_large: { status: 413, title: 'Body too large' },
   unsupported_media_type: { status: 415, title: 'Unsupported media type' },
   too_many_attempts: { status: 429, title: 'Too many wrong tokens' },
+  tail_limit: { status: 429, title: 'Too many live tails' },
   session_limit: { status: 429, title: 'Too many sessions' },
   internal: { status: 500, title: 'Internal error' },
   busy: { status: 503, title: 'Too many queries at once' },

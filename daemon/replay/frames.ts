@@ -2,12 +2,9 @@
  * Server-sent events: what a session has to tell, numbered, and the last of it kept for those who lost their connection
  * or read slowly. The numbers are the play sequence; they only ever grow.
  */
-export type FrameKind = 'event' | 'state' | 'gap' | 'end';
+import { formatFrame } from '../event_stream.ts';
 
-/** `json` has no raw line breaks, which is all that could break a frame; JSON.stringify never leaves one. */
-export function formatFrame(kind: FrameKind, json: string, id?: number): string {
-  return `event: ${kind}\n${id === undefined ? '' : `id: ${id}\n`}data: ${json}\n\n`;
-}
+export type FrameKind = 'event' | 'state' | 'gap' | 'end';
 
 /** Frames kept of one session. */
 export const KEPT_FRAMES_MAX = 16_384;

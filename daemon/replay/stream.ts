@@ -7,9 +7,9 @@
  *
  * so a viewer that does not read costs nothing but its socket's buffer, and delays nobody.
  */
-import type { ServerResponse } from 'node:http';
 import { Problem } from '../errors.ts';
-import { createFrameLog, type FrameLog, formatFrame, type KeptTotal } from './frames.ts';
+import { formatFrame, HEARTBEAT, RETRY_MS, type Sink } from '../event_stream.ts';
+import { createFrameLog, type FrameLog, type KeptTotal } from './frames.ts';
 
 /** Why a stream is over. After `finished` the session can play again, and a viewer that comes back sees it. */
 export type EndReason = 'finished' | 'stopped' | 'failed' | 'deleted' | 'expired' | 'shutdown';
@@ -17,9 +17,6 @@ export type EndReason = 'finished' | 'stopped' | 'failed' | 'deleted' | 'expired
 export const VIEWERS_MAX = 256;
 /** Characters handed to a socket at once. */
 const WRITE_CHARACTERS_MAX = 64 * 1024;
-const RETRY_MS = 2000;
-
-export type Sink = Pick<ServerResponse, 'write' | 'end' | 'destroy' | 'on'>;
 
 interface Viewer {
   sink: Sink;
@@ -117,7 +114,7 @@ export function createStream({ describe, over, keptTotal }: StreamOptions): Sess
       } else if (viewer.lastId < log.lastId) flushTo(viewer);
     },
     heartbeat() {
-      for (const viewer of viewers) if (!viewer.blocked) write(viewer, ': hb\n\n');
+      for (const viewer of viewers) if (!viewer.blocked) write(viewer, HEARTBEAT);
     },
     close(reason) {
       if (viewers.size > 0) end(reason);

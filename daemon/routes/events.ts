@@ -3,6 +3,7 @@ import { type Request, type Response, Router } from 'express';
 import type { ApiEvent } from '../../bpf/schema/api.ts';
 import type { Scan, ScanGate } from '../access/scan_gate.ts';
 import { methodNotAllowed, Problem } from '../errors.ts';
+import { openEventStream } from '../event_stream.ts';
 import { parseQuery } from '../input.ts';
 import { sendJson, stringify } from '../json.ts';
 import { isOpen, sendNdjson } from '../ndjson.ts';
@@ -10,18 +11,22 @@ import { coverageIn } from '../query/coverage.ts';
 import { encodeCursor } from '../query/cursor.ts';
 import { type EventQuery, parseEventQuery } from '../query/event_query.ts';
 import { noParameters } from '../query/parameters.ts';
+import { parseTailQuery, type TailQuery } from '../query/tail_query.ts';
 import { scanPieces } from '../store/event.ts';
 import type { ScanRequest, Store } from '../store/store.ts';
+import type { Tails } from '../tail/tails.ts';
 
-const MEDIA_TYPES = ['application/json', 'application/x-ndjson'];
+const EVENT_STREAM = 'text/event-stream';
+const MEDIA_TYPES = ['application/json', 'application/x-ndjson', EVENT_STREAM];
 
 interface Options {
   store: Store;
   now: () => bigint;
   scanGate: ScanGate;
+  tails: Tails;
 }
 
-export function eventRoutes({ store, now, scanGate }: Options): Router {
+export function eventRoutes({ store, now, scanGate, tails }: Options): Router {
   const router = Router();
   router
     .route('/')
@@ -29,6 +34,7 @@ export function eventRoutes({ store, now, scanGate }: Options): Router {
       res.vary('Accept');
       const mediaType = req.accepts(MEDIA_TYPES);
       if (!mediaType) throw new Problem('not_acceptable', `events come as ${MEDIA_TYPES.join(' or ')}`);
+      if (mediaType === EVENT_STREAM) return sendTail(req, res, tails, parseTailQuery(req.query as never, now()));
       const query = parseEventQuery(req.query as never, now());
       const turn = await scanGate.enter(res);
       if (mediaType === 'application/json') await sendPage(res, store, query, turn);
@@ -73,6 +79,13 @@ async function sendStream(req: Request, res: Response, store: Store, query: Even
   if (req.method === 'HEAD') return void res.type('application/x-ndjson').end();
   const scan = store.scan({ ...scanOf(query), ...(query.limited && { limit: query.limit }) });
   await sendNdjson(res, turn.stream(scanPieces(scan)));
+}
+
+function sendTail(req: Request, res: Response, tails: Tails, query: TailQuery): void {
+  const tail = tails.begin({ ...query, lastEventId: req.get('Last-Event-ID') });
+  openEventStream(res);
+  if (req.method === 'HEAD') res.end();
+  else tail.join(res);
 }
 
 function windowOf({ filter: { fromNs, toNs, nodes }, nowNs }: EventQuery) {

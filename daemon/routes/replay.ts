@@ -1,6 +1,7 @@
 /** Replay sessions over HTTP. */
 import { type Request, type RequestHandler, type Response, Router } from 'express';
 import { methodNotAllowed, Problem } from '../errors.ts';
+import { openEventStream } from '../event_stream.ts';
 import { parseBody, parseQuery } from '../input.ts';
 import { sendJson } from '../json.ts';
 import { noParameters } from '../query/parameters.ts';
@@ -70,7 +71,7 @@ export function replayRoutes(sessions: Sessions): Router {
     .route('/:id/events')
     .head((req, res) => {
       sessionOf(req);
-      openStream(res);
+      openEventStream(res);
       res.end();
     })
     .get((req, res) => joinStream(sessionOf(req), req, res))
@@ -86,19 +87,8 @@ function joinStream(session: Session, req: Request, res: Response): void {
     return;
   }
   session.stream.checkRoom();
-  openStream(res);
+  openEventStream(res);
   session.stream.join(res, lastId);
-}
-
-function openStream(res: Response): void {
-  res.status(200).set({
-    'Cache-Control': 'no-store',
-    // nginx would hold frames back.
-    'X-Accel-Buffering': 'no',
-  });
-  // Express would add a charset, which the format does not have.
-  res.setHeader('Content-Type', 'text/event-stream');
-  res.flushHeaders();
 }
 
 function lastEventId(session: Session, header: string | undefined): number | null {

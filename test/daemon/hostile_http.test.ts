@@ -80,17 +80,12 @@ test.each([
   expect([head.status === 404 || head.status === 200, head.text]).toEqual([true, '']);
 });
 
-test.each([
-  '/nothing',
-  '/api',
-  '/api/',
-  '/api/event',
-  '/API/events',
-  '/api/events/a/b',
-  '//api/events',
-])('%s is not found', async (path) => {
-  expect(await outcome(path, {})).toEqual([404, 'not_found']);
-});
+test.each(['/nothing', '/api', '/api/', '/api/event', '/API/events', '/api/events/a/b', '//api/events'])(
+  '%s is not found',
+  async (path) => {
+    expect(await outcome(path, {})).toEqual([404, 'not_found']);
+  },
+);
 
 const json = { 'content-type': 'application/json' };
 

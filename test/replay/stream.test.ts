@@ -1,7 +1,8 @@
 /** Frames and viewers: nothing breaks a frame, nobody is skipped silently, and nobody waits for anybody. */
 import fc from 'fast-check';
+import { formatFrame } from '../../daemon/event_stream.ts';
 import { stringify } from '../../daemon/json.ts';
-import { createFrameLog, formatFrame, KEPT_FRAMES_MAX } from '../../daemon/replay/frames.ts';
+import { createFrameLog, KEPT_FRAMES_MAX } from '../../daemon/replay/frames.ts';
 import { createStream, type EndReason, VIEWERS_MAX } from '../../daemon/replay/stream.ts';
 import { MS, newSession, newSink } from './fixture.ts';
 import { framesOf } from './frames.ts';

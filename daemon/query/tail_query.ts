@@ -1,0 +1,28 @@
+/** `GET /api/events` as a live tail: the filters of a query, without what only an answer with an end can have. */
+import { Problem } from '../errors.ts';
+import { parseQuery, type Query } from '../input.ts';
+import type { EventFilter } from '../store/store.ts';
+import { filterOf } from './event_conditions.ts';
+import { eventQuerySchema } from './event_query.ts';
+
+const WITHOUT = { to: true, order: true, limit: true, cursor: true } as const;
+
+export const tailQuerySchema = eventQuerySchema.omit(WITHOUT);
+
+export interface TailQuery {
+  /** Without times. */
+  filter: EventFilter;
+  /** Undefined: from now on. */
+  fromNs: bigint | undefined;
+}
+
+export function parseTailQuery(query: Query, nowNs: bigint): TailQuery {
+  const message = 'a live tail has no end, no other order and no pages';
+  const senseless = Object.keys(WITHOUT).filter((name) => name in query);
+  if (senseless.length > 0) {
+    const errors = senseless.map((parameter) => ({ parameter, message }));
+    throw new Problem('invalid_parameter', `${senseless.join(', ')}: ${message}`, errors);
+  }
+  const { fromNs, ...filter } = filterOf(parseQuery(query, tailQuerySchema), nowNs);
+  return { filter, fromNs };
+}

@@ -1,0 +1,151 @@
+/**
+ * What comes after a position, in this order: losses, late events as they arrived, then events in the total order up to
+ * the horizon. Every frame has the position behind it as its id.
+ */
+import { setImmediate } from 'node:timers/promises';
+import type { ApiEvent } from '../../bpf/schema/api.ts';
+import { formatFrame } from '../event_stream.ts';
+import { stringify } from '../json.ts';
+import { eventPieces } from '../store/event.ts';
+import type { EventFilter, EventKey, Extent, Store } from '../store/store.ts';
+import { encodePosition, endOfTime, isAfter, type Place, type Position } from './position.ts';
+
+/** Rows that one batch looks at; a client whose socket is full holds no more than they make. */
+const BATCH_ROWS = 1024;
+
+export interface Batch {
+  text: string;
+  /** Behind it. */
+  position: Position;
+  /** Nothing more is due. */
+  complete: boolean;
+}
+
+export interface BatchRequest {
+  store: Store;
+  /** Without times. */
+  filter: EventFilter;
+  position: Position;
+  /** Events that began after this wait for others that began before them. */
+  horizonNs: bigint;
+}
+
+/** Undefined when `signal` aborts. */
+export async function nextBatch(request: BatchRequest, signal: AbortSignal): Promise<Batch | undefined> {
+  const { store, filter, position, horizonNs } = request;
+  const extents = store.extents(filter.nodes);
+  const draft: Draft = {
+    fromNs: position.fromNs,
+    key: position.key,
+    places: placesFor(position.places, extents),
+    text: '',
+  };
+  tellLosses(store, extents, draft);
+  for (const extent of extents) {
+    if (!addLate(store, filter, extent, draft)) return batchOf(draft, false);
+    await setImmediate();
+    if (signal.aborted) return undefined;
+  }
+  if (horizonNs <= draft.key.timestamp_ns) return batchOf(draft, true);
+  return addOrdered(request, draft, signal);
+}
+
+interface Draft {
+  readonly fromNs: bigint;
+  key: EventKey;
+  readonly places: Map<string, Place>;
+  text: string;
+}
+
+function batchOf({ text, ...position }: Draft, complete: boolean): Batch {
+  return { text, position, complete };
+}
+
+/** A recording that was not there before is new from its first event on; an import has nothing new. */
+function placesFor(known: Position['places'], extents: readonly Extent[]): Map<string, Place> {
+  const places = new Map([...known].map(([id, place]) => [id, { ...place }]));
+  for (const { recordingId, end, lossId, isImport } of extents) {
+    if (places.has(recordingId)) continue;
+    places.set(recordingId, isImport ? { number: end, given: end, lossId } : { number: 0, given: 0, lossId: 0 });
+  }
+  return places;
+}
+
+function tellLosses(store: Store, extents: readonly Extent[], draft: Draft): void {
+  for (const { recordingId, node, end, lossId, isImport } of extents) {
+    const place = draft.places.get(recordingId)!;
+    if (isImport) continue;
+    const noted = lossId > place.lossId ? store.lossesAfter(recordingId, place.lossId) : [];
+    place.lossId = lossId;
+    for (const { fromNs, toNs, lost, cause } of noted) {
+      // Mostly of events that this tail has given; what it has not is told below.
+      if (cause !== 'retention') tellLoss(draft, { lost, cause, from: fromNs, to: toNs, node });
+    }
+    const removed = store.removed(recordingId, place.given, end);
+    if (removed.count === 0) continue;
+    place.given = end;
+    const { timestamp_ns: from } = draft.key;
+    if (removed.toNs < from) continue;
+    tellLoss(draft, { lost: removed.count, cause: 'retention', from, to: removed.toNs, node });
+  }
+}
+
+function tellLoss(draft: Draft, loss: { lost: number; cause: string; from: bigint; to: bigint; node: string }): void {
+  draft.text += formatFrame('lost', stringify(loss), encodePosition(draft));
+}
+
+/** What was recorded after the key had passed its time. False when there is more. */
+function addLate(store: Store, filter: EventFilter, { recordingId, end }: Extent, draft: Draft): boolean {
+  const place = draft.places.get(recordingId)!;
+  if (place.number >= end) return true;
+  const { fromNs, key } = draft;
+  const window = { fromNs, toNs: key.timestamp_ns + 1n };
+  const request = { recordingId, filter: { ...filter, ...window }, from: place.number, end, limit: BATCH_ROWS };
+  const arrived = store.arrivals(request);
+  for (const events of arrived ? eventPieces(arrived.scanned) : []) {
+    for (const event of events) {
+      if (isAfter(event, key)) continue;
+      place.number = numberOf(event) + 1;
+      draft.text += formatFrame('event', `${stringify(event).slice(0, -1)},"late":true}`, encodePosition(draft));
+    }
+  }
+  place.number = arrived?.next ?? end;
+  return place.number === end;
+}
+
+async function addOrdered(
+  { store, filter, horizonNs }: BatchRequest,
+  draft: Draft,
+  signal: AbortSignal,
+): Promise<Batch | undefined> {
+  const window = { fromNs: draft.fromNs, toNs: horizonNs + 1n };
+  const request = { filter: { ...filter, ...window }, order: 'asc', after: draft.key, limit: BATCH_ROWS } as const;
+  let rows = 0;
+  for (const scanned of store.scan(request)) {
+    const { recordingId } = scanned.dictionary;
+    const place = draft.places.get(recordingId);
+    for (const events of eventPieces(scanned)) {
+      rows += events.length;
+      for (const event of events) {
+        const number = numberOf(event);
+        // Recorded since this batch began: its turn comes, late, with the next one.
+        if (!place || number >= place.number) continue;
+        draft.key = event;
+        place.given = Math.max(place.given, number + 1);
+        draft.text += formatFrame('event', stringify(event), encodePosition(draft));
+      }
+    }
+    await setImmediate();
+    if (signal.aborted) return undefined;
+  }
+  if (rows >= BATCH_ROWS) return batchOf(draft, false);
+  draft.key = endOfTime(horizonNs);
+  for (const place of draft.places.values()) place.given = Math.max(place.given, place.number);
+  return batchOf(draft, true);
+}
+
+const NUMBER_DIGITS = 16;
+
+function numberOf({ event_id }: ApiEvent): number {
+  return Number.parseInt(event_id.slice(-NUMBER_DIGITS), 16);
+}

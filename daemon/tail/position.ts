@@ -1,0 +1,121 @@
+/**
+ * How far a live tail has come, so that it holds nothing else and can go on from it at any time, in any daemon:
+ *
+ *   given are the events with a number below `number` of their recording and a key that is not after `key`
+ *
+ *   key  ^            | not yet: they wait for their turn
+ *        |............+------------------ key
+ *        |   given    | late: recorded after `key` had passed their time
+ *        +------------+-------------------> number
+ *
+ * As the id of a frame, opaque to clients:
+ *
+ *   [version u8][checksum 4 bytes][from ns u64][key: timestamp ns u64, recording id 8 bytes, number u64]
+ *   for each recording: [recording id 8 bytes][number u64][loss id u32]
+ */
+import { createHash } from 'node:crypto';
+import { formatEventId, parseEventId } from '../../agent/recording/event_id.ts';
+import { Problem } from '../errors.ts';
+import type { EventKey, Extent } from '../store/store.ts';
+
+export interface Place {
+  /** Events with numbers below were met: given, or waiting for their turn. */
+  number: number;
+  /** About as far as they were given; what retention removes behind it is lost to this tail. */
+  given: number;
+  /** The last note of a loss that was told. */
+  lossId: number;
+}
+
+export interface Position {
+  /** Events that began before are not asked for. */
+  readonly fromNs: bigint;
+  readonly key: EventKey;
+  /** By recording id. */
+  readonly places: ReadonlyMap<string, Place>;
+}
+
+/** Behind every event of one time. */
+const LAST_ID = `${'f'.repeat(16)}-${'f'.repeat(16)}`;
+
+export function endOfTime(timestampNs: bigint): EventKey {
+  return { timestamp_ns: timestampNs, event_id: LAST_ID };
+}
+
+/** Whether `a` comes after `b`. */
+export function isAfter(a: EventKey, b: EventKey): boolean {
+  return a.timestamp_ns === b.timestamp_ns ? a.event_id > b.event_id : a.timestamp_ns > b.timestamp_ns;
+}
+
+/** A tail that begins: what is recorded from now on, or what began at `fromNs` or later. */
+export function startOf(extents: readonly Extent[], horizonNs: bigint, fromNs: bigint | undefined): Position {
+  const places = extents.map(({ recordingId, end, lossId }) => [
+    recordingId,
+    { number: end, given: fromNs === undefined ? end : 0, lossId },
+  ]);
+  const key = endOfTime(fromNs === undefined ? horizonNs : fromNs > 0n ? fromNs - 1n : 0n);
+  return { fromNs: fromNs ?? 0n, key, places: new Map(places as [string, Place][]) };
+}
+
+const VERSION = 1;
+const [CHECKSUM, FROM, KEY_TIME, KEY_RECORDING, KEY_NUMBER, PLACES] = [1, 5, 13, 21, 29, 37] as const;
+const PLACE_BYTES = 20;
+
+/** Everything but the checksum, so that the ids of many frames can be made from one. */
+export function encodePosition({ fromNs, key, places }: Position): string {
+  const bytes = Buffer.alloc(PLACES + places.size * PLACE_BYTES);
+  bytes.writeUInt8(VERSION);
+  bytes.writeBigUInt64BE(fromNs, FROM);
+  bytes.writeBigUInt64BE(key.timestamp_ns, KEY_TIME);
+  const { recordingId, number } = parseEventId(key.event_id)!;
+  bytes.write(recordingId, KEY_RECORDING, 'hex');
+  bytes.writeBigUInt64BE(number, KEY_NUMBER);
+  let at: number = PLACES;
+  for (const [id, place] of places) {
+    bytes.write(id, at, 'hex');
+    bytes.writeBigUInt64BE(BigInt(place.number), at + 8);
+    bytes.writeUInt32BE(place.lossId, at + 16);
+    at += PLACE_BYTES;
+  }
+  checksum(bytes).copy(bytes, CHECKSUM);
+  return bytes.toString('base64url');
+}
+
+export function decodePosition(text: string): Position {
+  const bytes = Buffer.from(text, 'base64url');
+  // Buffer.from skips what is not base64; only its own output may pass.
+  const ours =
+    bytes.length >= PLACES &&
+    (bytes.length - PLACES) % PLACE_BYTES === 0 &&
+    bytes.toString('base64url') === text &&
+    bytes[0] === VERSION &&
+    checksum(bytes).equals(bytes.subarray(CHECKSUM, FROM));
+  if (!ours) throw refused();
+  const recordingOfKey = bytes.toString('hex', KEY_RECORDING, KEY_NUMBER);
+  const numberOfKey = bytes.readBigUInt64BE(KEY_NUMBER);
+  const places = new Map<string, Place>();
+  for (let at: number = PLACES; at < bytes.length; at += PLACE_BYTES) {
+    const id = bytes.toString('hex', at, at + 8);
+    const number = Number(bytes.readBigUInt64BE(at + 8));
+    const given = id === recordingOfKey ? Math.min(number, Number(numberOfKey) + 1) : number;
+    places.set(id, { number, given, lossId: bytes.readUInt32BE(at + 16) });
+  }
+  const key = {
+    timestamp_ns: bytes.readBigUInt64BE(KEY_TIME),
+    event_id: formatEventId(recordingOfKey, numberOfKey),
+  };
+  return { fromNs: bytes.readBigUInt64BE(FROM), key, places };
+}
+
+function refused(): Problem {
+  const message = 'this is not an id of a live tail';
+  return new Problem('invalid_parameter', `Last-Event-ID: ${message}`, [{ parameter: 'Last-Event-ID', message }]);
+}
+
+/** Against accidents, not against attackers: an id only says where to go on. */
+function checksum(bytes: Buffer): Buffer {
+  return createHash('sha256')
+    .update(bytes.subarray(FROM))
+    .digest()
+    .subarray(0, FROM - CHECKSUM);
+}

@@ -1,0 +1,140 @@
+/**
+ * Live tails. Each is a position and a socket: what a slow client has not got stands in the recording, so it costs
+ * nothing until it reads again. Tails with the same filter that are equally far share what is read for them.
+ */
+import type { Logger } from 'pino';
+import { Problem } from '../errors.ts';
+import { HEARTBEAT, RETRY_MS, type Sink } from '../event_stream.ts';
+import { stringify } from '../json.ts';
+import type { EventFilter, Store } from '../store/store.ts';
+import { type Batch, nextBatch } from './batch.ts';
+import { decodePosition, encodePosition, type Position, startOf } from './position.ts';
+
+export const TAILS_MAX = 256;
+
+/**
+ * An event is held back so long after its start, for others that began before it: an agent writes what it has seen
+ * every 100 ms. One that is recorded later than that is given late.
+ */
+export const REORDER_NS = 200_000_000n;
+
+const LOOK_EVERY_MS = 25;
+const HEARTBEAT_EVERY_MS = 15_000;
+
+interface Tail {
+  readonly sink: Sink;
+  readonly filter: EventFilter;
+  readonly filterText: string;
+  readonly gone: AbortController;
+  position: Position;
+  /** Its socket is full. */
+  blocked: boolean;
+  busy: boolean;
+}
+
+export interface TailOptions {
+  store: Store;
+  /** Wall clock, nanoseconds since the epoch. */
+  now: () => bigint;
+  log: Logger;
+}
+
+export interface TailRequest {
+  /** Without times. */
+  filter: EventFilter;
+  fromNs: bigint | undefined;
+  lastEventId: string | undefined;
+}
+
+export interface Tails {
+  readonly count: number;
+  /** Throws what is wrong with the request, or a Problem when there are tails enough. */
+  begin(request: TailRequest): { join(sink: Sink): void };
+  heartbeat(): void;
+}
+
+export function createTails({ store, now, log }: TailOptions): Tails {
+  const tails = new Set<Tail>();
+  /** Read in this turn, for whoever else asks the same. */
+  const shared = new Map<string, Promise<Batch | undefined>>();
+  let timers: NodeJS.Timeout[] = [];
+  let horizonNs = 0n;
+
+  function look(): void {
+    shared.clear();
+    horizonNs = now() - REORDER_NS;
+    for (const tail of tails) void advance(tail);
+  }
+
+  /** Until nothing more is due, or the socket is full. */
+  async function advance(tail: Tail): Promise<void> {
+    if (tail.busy) return;
+    tail.busy = true;
+    try {
+      for (let complete = false; !complete && !tail.blocked && tails.has(tail); ) {
+        const batch = await read(tail);
+        if (!batch || !tails.has(tail)) break;
+        tail.position = batch.position;
+        complete = batch.complete;
+        if (batch.text !== '') tail.blocked = !tail.sink.write(batch.text);
+      }
+    } catch (error) {
+      log.warn({ err: error }, 'live tail broke off');
+      // Cut, so that the client asks again and is told what is wrong.
+      tail.sink.destroy();
+    } finally {
+      tail.busy = false;
+    }
+  }
+
+  function read({ filter, filterText, position, gone }: Tail): Promise<Batch | undefined> {
+    const key = `${encodePosition(position)} ${horizonNs} ${filterText}`;
+    const known = shared.get(key);
+    if (known) return known;
+    // When this client goes away, one that shares the batch gets none, and asks again at the next look.
+    const batch = nextBatch({ store, filter, position, horizonNs }, gone.signal);
+    shared.set(key, batch);
+    return batch;
+  }
+
+  function heartbeat(): void {
+    for (const { sink, blocked } of tails) if (!blocked) sink.write(HEARTBEAT);
+  }
+
+  function leave(tail: Tail): void {
+    tails.delete(tail);
+    tail.gone.abort();
+    if (tails.size > 0) return;
+    timers.forEach(clearInterval);
+    timers = [];
+    shared.clear();
+  }
+
+  function join(sink: Sink, filter: EventFilter, position: Position): void {
+    const filterText = stringify(filter);
+    const tail = { sink, filter, filterText, gone: new AbortController(), position, blocked: false, busy: false };
+    tails.add(tail);
+    if (timers.length === 0) timers = [setInterval(look, LOOK_EVERY_MS), setInterval(heartbeat, HEARTBEAT_EVERY_MS)];
+    sink.on('close', () => leave(tail));
+    // A write may meet a connection that is just gone; `close` follows.
+    sink.on('error', () => {});
+    sink.on('drain', () => {
+      tail.blocked = false;
+      void advance(tail);
+    });
+    tail.blocked = !sink.write(`retry: ${RETRY_MS}\n\n`);
+  }
+
+  return {
+    get count() {
+      return tails.size;
+    },
+    begin({ filter, fromNs, lastEventId }) {
+      if (tails.size >= TAILS_MAX) throw new Problem('tail_limit', `${TAILS_MAX} live tails are open already`);
+      const extents = store.extents(filter.nodes);
+      const position = lastEventId ? decodePosition(lastEventId) : startOf(extents, now() - REORDER_NS, fromNs);
+      return { join: (sink) => join(sink, filter, position) };
+    },
+    heartbeat,
+  };
+}

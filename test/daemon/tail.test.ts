@@ -1,0 +1,160 @@
+/** Live tails over HTTP: events as a writer records them, in order, filtered, and resumed where they were left. */
+import type { RecordingWriter } from '../../agent/recording/writer.ts';
+import { openRecordingStore } from '../../daemon/store/recording_store.ts';
+import { REORDER_NS, TAILS_MAX } from '../../daemon/tail/tails.ts';
+import { appendRows, newFolder, newWriter, type Row, recorded, START } from './recorded.ts';
+import { type Served, served } from './served.ts';
+import { tail } from './tailed.ts';
+
+let folder: string;
+let writer: RecordingWriter;
+let daemon: Served;
+
+beforeEach(async () => {
+  folder = newFolder();
+  writer = newWriter(folder);
+  daemon = await served(folder);
+});
+afterEach(() => writer.close());
+
+const write = (...rows: Row[]) => appendRows(writer, rows);
+/** What began until then is due. */
+const due = (at: bigint) => daemon.setNow(START + at + REORDER_NS);
+const starts = (frames: readonly { data: { timestamp_ns: number | bigint } }[]) =>
+  frames.map(({ data }) => BigInt(data.timestamp_ns) - START);
+
+test('events_come_as_they_are_recorded_in_the_order_of_their_starts', async () => {
+  write({ at: START - 10n * REORDER_NS });
+  const client = await tail(daemon);
+  expect(client.res.headers['content-type']).toBe('text/event-stream');
+  expect(client.res.headers['cache-control']).toBe('no-store');
+  write({ at: START + 30n }, { at: START + 10n });
+  write({ at: START + 20n }, { at: START + 5_000n });
+  due(1000n);
+  expect(starts(await client.until(3))).toEqual([10n, 20n, 30n]);
+  write({ at: START + 4_000n });
+  due(5_000n);
+  expect(starts((await client.until(5)).slice(3))).toEqual([4_000n, 5_000n]);
+  const { event_id } = client.frames[0]!.data;
+  expect(client.frames[0]!.text).toBe((await daemon.get(`/api/events/${event_id}`)).text);
+});
+
+test('an_event_that_is_recorded_after_its_turn_is_marked', async () => {
+  const client = await tail(daemon);
+  write({ at: START + 100n });
+  due(1000n);
+  await client.until(1);
+  write({ at: START + 50n }, { at: START + 2000n });
+  due(2000n);
+  const frames = await client.until(3);
+  expect(starts(frames)).toEqual([100n, 50n, 2000n]);
+  expect(frames.map(({ data }) => data.late)).toEqual([undefined, true, undefined]);
+});
+
+test('from_begins_in_the_past_and_goes_on_live', async () => {
+  write(...Array.from({ length: 3000 }, (_, i) => ({ at: START - 5000n + BigInt(i) })));
+  const client = await tail(daemon, `?from=${START - 4500n}`);
+  due(0n);
+  await client.until(2500);
+  write({ at: START + 1n });
+  due(1n);
+  expect(starts(await client.until(2501))).toEqual([...Array.from({ length: 2500 }, (_, i) => BigInt(i) - 4500n), 1n]);
+});
+
+test('filters_are_those_of_a_query', async () => {
+  const queries = ['service=pay', 'transaction_id=tx-1', 'pid=7', 'min_duration_ms=1', 'failed=true', 'comm=sh'];
+  const clients = await Promise.all(queries.map((query) => tail(daemon, `?${query}`)));
+  const rows: Row[] = [{ service: 'pay' }, { transaction: 'tx-1' }, { pid: 7 }, { duration: 1_000_000n }].map(
+    (row, i) => ({ ...row, at: START + BigInt(i) }),
+  );
+  write(...rows, { at: START + 4n, result: -28n }, { at: START + 5n, comm: 'sh' });
+  due(100n);
+  for (const [i, client] of clients.entries()) expect(starts(await client.until(1))).toEqual([BigInt(i)]);
+  const types = await tail(daemon, '?event_type=block_io&node=test-node');
+  const nobody = await tail(daemon, '?node=elsewhere');
+  write({ at: START + 200n }, { at: START + 201n, type: 'block_io' });
+  due(300n);
+  expect(starts(await types.until(1))).toEqual([201n]);
+  expect(nobody.frames).toEqual([]);
+});
+
+test.each(['to=-1m', 'order=desc', 'limit=5', 'cursor=x'])('%s has no meaning here', async (parameter) => {
+  const headers = { accept: 'text/event-stream' };
+  const { status, json } = await daemon.get(`/api/events?${parameter}`, { headers });
+  expect([status, json.code, json.errors[0].parameter]).toEqual([400, 'invalid_parameter', parameter.split('=')[0]]);
+});
+
+test.each(['?serivce=x', '?pid=x'])('%s is refused', async (query) => {
+  expect((await daemon.get(`/api/events${query}`, { headers: { accept: 'text/event-stream' } })).status).toBe(400);
+});
+
+test('an_id_of_something_else_is_refused', async () => {
+  for (const id of ['1', 'AQ', 'x'.repeat(76)]) {
+    const headers = { accept: 'text/event-stream', 'last-event-id': id };
+    const { status, json } = await daemon.get('/api/events', { headers });
+    expect([status, json.errors[0].parameter]).toEqual([400, 'Last-Event-ID']);
+  }
+});
+
+test('a_client_that_comes_back_gets_what_it_missed_also_from_another_daemon', async () => {
+  const first = await tail(daemon);
+  write(...Array.from({ length: 10 }, (_, i) => ({ at: START + BigInt(i) })));
+  due(4n);
+  await first.until(5);
+  await first.leave();
+  write({ at: START + 2n }, ...Array.from({ length: 10 }, (_, i) => ({ at: START + 10n + BigInt(i) })));
+  const other = await served(folder);
+  other.setNow(START + 100n + REORDER_NS);
+  const second = await tail(other, '', { 'Last-Event-ID': first.frames[4]!.id! });
+  const frames = await second.until(16);
+  expect(starts(frames)).toEqual([2n, ...Array.from({ length: 15 }, (_, i) => BigInt(i + 5))]);
+  expect(new Set([...first.ids(), ...second.ids()]).size).toBe(21);
+});
+
+test('losses_that_are_recorded_meanwhile_are_told', async () => {
+  writer.recordLoss({ cause: 'ring_full', eventType: null, count: 3, fromNs: START - 9n, toNs: START });
+  writer.flush();
+  const client = await tail(daemon);
+  writer.recordLoss({ cause: 'ring_full', eventType: 'sys_write', count: 7, fromNs: START, toNs: START + 9n });
+  write({ at: START + 5n });
+  due(10n);
+  const [lost, event] = await client.until(2);
+  expect(lost!.event).toBe('lost');
+  expect(lost!.text).toBe(`{"lost":7,"cause":"ring_full","from":${START},"to":${START + 9n},"node":"test-node"}`);
+  expect(event!.event).toBe('event');
+  const back = await tail(daemon, '', { 'Last-Event-ID': lost!.id! });
+  expect((await back.until(1))[0]!.text).toBe(event!.text);
+});
+
+test('all_recordings_are_followed_and_new_ones_too', async () => {
+  const both = await tail(daemon);
+  write({ at: START + 1n });
+  const imported = recorded([{ at: START + 2n }]);
+  const store = openRecordingStore(folder, [`${imported}/recording.kreplay`]);
+  const two = await served(store);
+  two.setNow(START + 10n + REORDER_NS);
+  due(10n);
+  expect(starts(await both.until(1))).toEqual([1n]);
+  const back = await tail(two, '', { 'Last-Event-ID': both.frames[0]!.id! });
+  expect(starts(await back.until(1))).toEqual([2n]);
+});
+
+test('a_head_request_opens_no_tail', async () => {
+  const { status, headers, text } = await daemon.get('/api/events', {
+    method: 'HEAD',
+    headers: { accept: 'text/event-stream' },
+  });
+  expect([status, headers['content-type'], text]).toEqual([200, 'text/event-stream', '']);
+});
+
+test('the_number_of_tails_is_limited_and_those_that_leave_make_room', async () => {
+  const clients = await Promise.all(Array.from({ length: TAILS_MAX }, () => tail(daemon)));
+  const headers = { accept: 'text/event-stream' };
+  const { status, json } = await daemon.get('/api/events', { headers });
+  expect([status, json.code]).toEqual([429, 'tail_limit']);
+  write({ at: START + 1n });
+  due(1n);
+  for (const client of clients) await client.until(1);
+  expect(new Set(clients.map(({ frames }) => `${frames[0]!.id} ${frames[0]!.text}`)).size).toBe(1);
+  for (const client of clients) await client.leave();
+});

@@ -1,0 +1,172 @@
+/**
+ * A tail's batches, without a network: whatever is written when, and wherever a client is cut off, it gets each event
+ * once; and what retention removed before it was read is told.
+ */
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { formatEventId } from '../../agent/recording/event_id.ts';
+import { openWriter } from '../../agent/recording/writer.ts';
+import { openRecordingStore } from '../../daemon/store/recording_store.ts';
+import type { Store } from '../../daemon/store/store.ts';
+import { type Batch, nextBatch } from '../../daemon/tail/batch.ts';
+import { decodePosition, encodePosition, type Position, startOf } from '../../daemon/tail/position.ts';
+import { blockOf } from '../recording/fixture.ts';
+import { type Frame, framesOf } from '../replay/frames.ts';
+import { appendRows, newFolder, newWriter, type Row, recordedOn, recordingPath, START } from './recorded.ts';
+
+const signal = new AbortController().signal;
+
+/** Until nothing more is due. */
+async function read(store: Store, position: Position, horizonNs: bigint, filter = {}) {
+  let batch: Batch | undefined;
+  let text = '';
+  do {
+    batch = (await nextBatch({ store, filter, position: batch?.position ?? position, horizonNs }, signal))!;
+    text += batch.text;
+  } while (!batch.complete);
+  return { frames: framesOf(text), position: batch.position };
+}
+
+const idsOf = (frames: readonly Frame[]): string[] =>
+  frames.flatMap(({ event, data }) => (event === 'event' ? [data.event_id] : []));
+
+test('positions_survive_their_encoding', () => {
+  const id = fc.uint8Array({ minLength: 8, maxLength: 8 }).map((bytes) => Buffer.from(bytes).toString('hex'));
+  const u64 = fc.bigInt({ min: 0n, max: 2n ** 64n - 1n });
+  const place = fc.record({ number: fc.maxSafeNat(), lossId: fc.nat() });
+  const positions = fc.record({
+    fromNs: u64,
+    key: fc.record({ timestamp_ns: u64, event_id: fc.tuple(id, u64).map(([a, b]) => formatEventId(a, b)) }),
+    places: fc.array(fc.tuple(id, place), { maxLength: 4 }).map((all) => new Map(all)),
+  });
+  fc.assert(
+    fc.property(positions, fc.nat(), ({ fromNs, key, places }, flip) => {
+      const given = [...places].map(([name, one]) => [name, { ...one, given: one.number }] as const);
+      const text = encodePosition({ fromNs, key, places: new Map(given) });
+      const decoded = decodePosition(text);
+      expect([decoded.fromNs, decoded.key]).toEqual([fromNs, key]);
+      expect([...decoded.places].map(([name, { number, lossId }]) => [name, { number, lossId }])).toEqual([...places]);
+      const bytes = Buffer.from(text, 'base64url');
+      bytes[flip % bytes.length]! ^= 1 << (flip % 8);
+      expect(() => decodePosition(bytes.toString('base64url'))).toThrow(/not an id of a live tail/);
+    }),
+  );
+});
+
+/** Starts of events, one list a flush, or how far the clock is when the tail looks. */
+const steps = fc.array(
+  fc.oneof(
+    fc.record({ starts: fc.array(fc.nat(400), { minLength: 1, maxLength: 12 }), second: fc.boolean() }),
+    fc.record({ horizon: fc.nat(400) }),
+  ),
+  { minLength: 1, maxLength: 12 },
+);
+
+test('each_event_is_given_once_wherever_a_client_was_cut_off', async () => {
+  await fc.assert(
+    fc.asyncProperty(steps, fc.infiniteStream(fc.nat(20)), fc.boolean(), async (planned, cuts, fromPast) => {
+      const [one, two] = [newFolder(), newFolder()];
+      const writers = [newWriter(one), newWriter(two, 'node-2')];
+      const open = () => openRecordingStore(one, [recordingPath(two)]);
+      let store = open();
+      appendRows(writers[0]!, [{ at: START - 7n }]);
+      let position = startOf(store.extents(), START, fromPast ? START - 9n : undefined);
+      let written = fromPast ? 1 : 0;
+      const given: Frame[] = [];
+      for (const step of [...planned, { horizon: 500 }]) {
+        if ('starts' in step) {
+          const rows = step.starts.map((start): Row => ({ at: START + 10n + BigInt(start) }));
+          appendRows(writers[step.second ? 1 : 0]!, rows);
+          written += rows.length;
+          continue;
+        }
+        for (let isCut = true; isCut; ) {
+          const all = await read(store, position, START + BigInt(step.horizon));
+          const cut = cuts.next().value!;
+          isCut = cut < all.frames.length;
+          given.push(...all.frames.slice(0, isCut ? cut : undefined));
+          position = isCut && given.length > 0 && cut > 0 ? decodePosition(given.at(-1)!.id!) : position;
+          if (isCut) {
+            store.close();
+            store = open();
+          } else position = all.position;
+        }
+      }
+      expect(idsOf(given)).toHaveLength(written);
+      expect(new Set(idsOf(given)).size).toBe(written);
+      const inOrder = given.filter(({ data }) => !data.late).map(({ data }) => BigInt(data.timestamp_ns));
+      expect(inOrder).toEqual(inOrder.toSorted((a, b) => (a < b ? -1 : a > b ? 1 : 0)));
+      store.close();
+      for (const writer of writers) writer.close();
+    }),
+    { numRuns: 40 },
+  );
+});
+
+test('a_tail_that_is_far_behind_reads_in_short_batches', async () => {
+  const folder = recordedOn(
+    'node-1',
+    Array.from({ length: 10_007 }, (_, i) => ({ at: START + BigInt(i) })),
+  );
+  const store = openRecordingStore(folder);
+  let batch: Batch = { text: '', position: startOf(store.extents(), START, START), complete: false };
+  let events = 0;
+  let longest = 0;
+  while (!batch.complete) {
+    batch = (await nextBatch({ store, filter: {}, position: batch.position, horizonNs: START * 2n }, signal))!;
+    events += framesOf(batch.text).length;
+    longest = Math.max(longest, batch.text.length);
+  }
+  expect(events).toBe(10_007);
+  expect(longest).toBeLessThan(1 << 20);
+  store.close();
+});
+
+const BATCH_ROWS = 4096;
+const MINUTE_NS = 60_000_000_000n;
+
+test('what_retention_removed_before_it_was_read_is_told_and_the_count_adds_up', async () => {
+  const folder = newFolder();
+  const clock = { nowNs: START };
+  const origin = { node: 'n', bootId: 'b', machineId: 'm', nowNs: () => clock.nowNs };
+  const path = join(folder, 'recording.kreplay');
+  const writer = openWriter({ path, ...origin, retention: { ageNs: 5n * MINUTE_NS } });
+  const writeMinute = () => {
+    const rows = Array.from({ length: BATCH_ROWS }, (_, i) => ({ timestamp_ns: clock.nowNs + BigInt(i) }));
+    writer.append(blockOf(rows));
+    clock.nowNs += MINUTE_NS;
+    writer.flush();
+  };
+  const store = openRecordingStore(folder);
+  const start = startOf(store.extents(), START - 1n, undefined);
+  writeMinute();
+  const { frames, position } = await read(store, start, clock.nowNs);
+  expect(idsOf(frames)).toHaveLength(BATCH_ROWS);
+  for (let minute = 0; minute < 20; minute++) writeMinute();
+  const rest = await read(store, position, clock.nowNs);
+  const lost = rest.frames.filter(({ event }) => event === 'lost');
+  expect(lost.map(({ data }) => data.cause)).toEqual(['retention']);
+  expect(lost[0]!.data.lost).toBeGreaterThan(0);
+  expect(idsOf(rest.frames)).toHaveLength(20 * BATCH_ROWS - lost[0]!.data.lost);
+  // A client that comes back with an old id is told the same.
+  const again = await read(store, decodePosition(frames.at(-1)!.id!), clock.nowNs);
+  const told = (all: readonly Frame[]) => all.map(({ data }) => [data.event_id, data.lost, data.to]);
+  expect(told(again.frames)).toEqual(told(rest.frames));
+  writer.close();
+  store.close();
+});
+
+test('a_recording_that_takes_the_place_of_another_is_followed_from_its_first_event', async () => {
+  const folder = recordedOn('n', [{ at: START }]);
+  const other = recordedOn('n', [{ at: START + 1n }, { at: START + 2n }]);
+  const before = openRecordingStore(folder);
+  const position = startOf(before.extents(), START + 1n, undefined);
+  before.close();
+  const after = openRecordingStore(other);
+  const { frames } = await read(after, position, START + 10n);
+  expect(frames.map(({ data }) => [BigInt(data.timestamp_ns) - START, data.late])).toEqual([
+    [1n, true],
+    [2n, undefined],
+  ]);
+  after.close();
+});
