@@ -1,8 +1,6 @@
 /** A long answer, line by line, at the pace of whoever reads it. */
-import { once } from 'node:events';
 import { setImmediate } from 'node:timers/promises';
 import type { Response } from 'express';
-import { stringify } from './json.ts';
 
 /** Whether this connection still has a reader. */
 export function isOpen(res: Response): boolean {
@@ -10,31 +8,32 @@ export function isOpen(res: Response): boolean {
 }
 
 /**
- * Asks for a piece when the one before is with the kernel, and for none after the client has gone. Pieces should be
- * short: between them the event loop serves others.
+ * Asks for a piece when the one before is with the kernel, so that it may lie in the same memory, and for none after the
+ * client has gone. Pieces should be short: between them the event loop serves others.
  */
-export async function sendNdjson(res: Response, pieces: Iterable<readonly unknown[]>): Promise<void> {
+export async function sendNdjson(
+  res: Response,
+  pieces: Iterable<Uint8Array>,
+  trailers: () => Record<string, string> = () => ({}),
+): Promise<void> {
   res.status(200).type('application/x-ndjson');
   res.flushHeaders();
   for (const piece of pieces) {
-    const text = piece.map((value) => `${stringify(value)}\n`).join('');
-    if (text !== '' && !res.write(text)) await drained(res);
+    if (piece.length > 0) await written(res, piece);
     await setImmediate();
     if (!isOpen(res)) return;
   }
+  res.addTrailers(trailers());
   res.end();
 }
 
-async function drained(res: Response): Promise<void> {
+/** Resolves when the bytes are not needed any more. */
+async function written(res: Response, bytes: Uint8Array): Promise<void> {
   if (!isOpen(res)) return;
-  const gone = new AbortController();
-  const onClose = () => gone.abort();
-  res.once('close', onClose);
-  try {
-    await once(res, 'drain', { signal: gone.signal });
-  } catch (error) {
-    if (!gone.signal.aborted) throw error;
-  } finally {
-    res.off('close', onClose);
-  }
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const done = () => resolve();
+  res.once('close', done);
+  res.write(bytes, done);
+  await promise;
+  res.off('close', done);
 }

@@ -1,6 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
 import { type Request, type Response, Router } from 'express';
-import type { ApiEvent } from '../../bpf/schema/api.ts';
 import type { Scan, ScanGate } from '../access/scan_gate.ts';
 import { methodNotAllowed, Problem } from '../errors.ts';
 import { openEventStream } from '../event_stream.ts';
@@ -12,10 +11,14 @@ import { encodeCursor } from '../query/cursor.ts';
 import { type EventQuery, parseEventQuery } from '../query/event_query.ts';
 import { noParameters } from '../query/parameters.ts';
 import { parseTailQuery, type TailQuery } from '../query/tail_query.ts';
-import { scanPieces } from '../store/event.ts';
-import type { ScanRequest, Store } from '../store/store.ts';
+import { rowCutter } from '../store/block_rows.ts';
+import { keyOf } from '../store/event.ts';
+import { jsonPieces } from '../store/event_json.ts';
+import type { EventKey, ScannedBlock, ScanRequest, Store } from '../store/store.ts';
 import type { Tails } from '../tail/tails.ts';
 
+const LOST = 'Kreplay-Lost';
+const COMPLETE = 'Kreplay-Complete';
 const EVENT_STREAM = 'text/event-stream';
 const MEDIA_TYPES = ['application/json', 'application/x-ndjson', EVENT_STREAM];
 
@@ -54,31 +57,54 @@ export function eventRoutes({ store, now, scanGate, tails }: Options): Router {
 }
 
 async function sendPage(res: Response, store: Store, query: EventQuery, turn: Scan): Promise<void> {
+  const page: Page = { left: query.limit, last: undefined, hasMore: false };
   // One more than asked for tells whether there is a next page.
   const scan = store.scan({ ...scanOf(query), limit: query.limit + 1 });
-  const texts: string[] = [];
-  let last: ApiEvent | undefined;
-  let nextCursor: string | null = null;
-  for (const piece of turn.whole(scanPieces(scan))) {
-    const shown = piece.slice(0, query.limit - texts.length);
-    for (const event of shown) texts.push(stringify(event));
-    last = shown.at(-1) ?? last;
-    if (shown.length < piece.length) nextCursor = encodeCursor({ key: last!, nowNs: query.nowNs }, query.fingerprint);
+  const pieces: Uint8Array[] = [];
+  for (const piece of turn.whole(jsonPieces(shownOf(scan, page), ','))) {
+    pieces.push(Buffer.from(piece));
     await setImmediate();
     if (!isOpen(res)) return;
   }
+  const { last, hasMore } = page;
+  const nextCursor = hasMore && last ? encodeCursor({ key: last, nowNs: query.nowNs }, query.fingerprint) : null;
   // After the scan: what can not be read is found by reading it.
   const rest = stringify({ next_cursor: nextCursor, coverage: coverageIn(store, windowOf(query)) });
-  res.type('application/json').send(`{"events":[${texts.join(',')}],${rest.slice(1)}`);
+  const events = Buffer.concat(pieces);
+  const body = ['{"events":[', events.subarray(0, Math.max(0, events.length - 1)), `],${rest.slice(1)}`];
+  res.type('application/json').send(Buffer.concat(body.map((part) => Buffer.from(part as string))));
+}
+
+interface Page {
+  left: number;
+  last: EventKey | undefined;
+  hasMore: boolean;
+}
+
+/** The rows that go onto the page. */
+function* shownOf(blocks: Iterable<ScannedBlock>, page: Page): Generator<ScannedBlock> {
+  for (const scanned of blocks) {
+    const { block, dictionary } = scanned;
+    const shown = Math.min(page.left, block.rowCount);
+    if (shown < block.rowCount) page.hasMore = true;
+    page.left -= shown;
+    if (shown > 0) page.last = keyOf(block, shown - 1, dictionary.recordingId);
+    yield { ...scanned, block: rowCutter(block)(0, shown) };
+  }
 }
 
 async function sendStream(req: Request, res: Response, store: Store, query: EventQuery, turn: Scan): Promise<void> {
-  const { complete, lost } = coverageIn(store, windowOf(query));
-  // Lines are events and nothing else, so what is missing is said ahead of them.
-  res.set({ 'Kreplay-Lost': lost.toString(), 'Kreplay-Complete': complete.toString() });
+  const known = () => {
+    const { complete, lost } = coverageIn(store, windowOf(query));
+    return { [LOST]: lost.toString(), [COMPLETE]: complete.toString() };
+  };
+  // Lines are events and nothing else, so what is missing is said ahead of them, and again when it is all known.
+  res.set(known());
   if (req.method === 'HEAD') return void res.type('application/x-ndjson').end();
+  // HTTP/1.0 has no trailers.
+  if (req.httpVersionMinor > 0) res.set('Trailer', [LOST, COMPLETE]);
   const scan = store.scan({ ...scanOf(query), ...(query.limited && { limit: query.limit }) });
-  await sendNdjson(res, turn.stream(scanPieces(scan)));
+  await sendNdjson(res, turn.stream(jsonPieces(scan, '\n')), known);
 }
 
 function sendTail(req: Request, res: Response, tails: Tails, query: TailQuery): void {

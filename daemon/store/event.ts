@@ -8,7 +8,7 @@ import { ATTRIBUTION_QUALITIES, ATTRIBUTION_SOURCES } from '../../bpf/schema/own
 import { bigColumn, column } from './column.ts';
 import { errorName } from './errno.ts';
 import { type FieldReader, ownFields } from './own_fields.ts';
-import type { ScannedBlock } from './store.ts';
+import type { EventKey, ScannedBlock } from './store.ts';
 
 /** Events that are made at once: a replay's clock runs in this process and must not wait for a whole block. */
 const PIECE_EVENTS = 256;
@@ -42,6 +42,12 @@ export function* scanPieces(blocks: Iterable<ScannedBlock>): Generator<ApiEvent[
     piece = [];
   }
   if (piece.length > 0) yield piece;
+}
+
+/** Of a row. */
+export function keyOf(block: ScannedBlock['block'], row: number, recordingId: string): EventKey {
+  const timestampNs = bigColumn(block, 'timestamp_ns')[row]!;
+  return { timestamp_ns: timestampNs, event_id: formatEventId(recordingId, block.numbers[row]!) };
 }
 
 function eventReader({ block, dictionary }: ScannedBlock): (row: number) => ApiEvent {

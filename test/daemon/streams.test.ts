@@ -36,7 +36,7 @@ test('a_reader_that_stops_holds_the_scan_and_one_that_leaves_ends_it', async () 
     try {
       for (let i = 0; i < 1000; i++) {
         asked.push(i);
-        yield Array.from({ length: 256 }, () => ({ text: 'x'.repeat(100) }));
+        yield Buffer.alloc(65_536);
       }
     } finally {
       ended = true;
@@ -58,8 +58,19 @@ test('a_reader_that_stops_holds_the_scan_and_one_that_leaves_ends_it', async () 
 /** As much of a response as a stream needs, with a buffer that nobody empties before `resume`. */
 function fakeResponse(): Response & PassThrough {
   const res = new PassThrough({ highWaterMark: 1024 }) as unknown as Response & PassThrough;
-  return Object.assign(res, { status: () => res, type: () => res, flushHeaders() {} });
+  return Object.assign(res, { status: () => res, type: () => res, flushHeaders() {}, addTrailers() {} });
 }
+
+test('what_is_lost_is_said_before_and_after_the_lines', async () => {
+  const res = await served.open('/api/events', ndjson);
+  res.resume();
+  await once(res, 'end');
+  expect([res.headers['kreplay-lost'], res.headers.trailer, res.trailers]).toEqual([
+    '0',
+    'Kreplay-Lost',
+    { 'kreplay-lost': '0' },
+  ]);
+});
 
 test('a_client_that_goes_away_leaves_nothing_open', async () => {
   const res = await served.open('/api/events', ndjson);
