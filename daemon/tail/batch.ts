@@ -3,11 +3,12 @@
  * the horizon. Every frame has the position behind it as its id.
  */
 import { setImmediate } from 'node:timers/promises';
-import type { ApiEvent } from '../../bpf/schema/api.ts';
 import { formatFrame } from '../event_stream.ts';
 import { stringify } from '../json.ts';
-import { eventPieces } from '../store/event.ts';
-import type { EventFilter, EventKey, Extent, Store } from '../store/store.ts';
+import { createByteText } from '../store/byte_text.ts';
+import { keyOf } from '../store/event.ts';
+import { eventJson } from '../store/event_json.ts';
+import type { EventFilter, EventKey, Extent, ScannedBlock, Store } from '../store/store.ts';
 import { encodePosition, endOfTime, isAfter, type Place, type Position } from './position.ts';
 
 /** Rows that one batch looks at; a client whose socket is full holds no more than they make. */
@@ -102,12 +103,10 @@ function addLate(store: Store, filter: EventFilter, { recordingId, end }: Extent
   const window = { fromNs, toNs: key.timestamp_ns + 1n };
   const request = { recordingId, filter: { ...filter, ...window }, from: place.number, end, limit: BATCH_ROWS };
   const arrived = store.arrivals(request);
-  for (const events of arrived ? eventPieces(arrived.scanned) : []) {
-    for (const event of events) {
-      if (isAfter(event, key)) continue;
-      place.number = numberOf(event) + 1;
-      draft.text += formatFrame('event', `${stringify(event).slice(0, -1)},"late":true}`, encodePosition(draft));
-    }
+  for (const { key: itsKey, number, json } of arrived ? rowsOf(arrived.scanned) : []) {
+    if (isAfter(itsKey, key)) continue;
+    place.number = number + 1;
+    draft.text += formatFrame('event', `${json().slice(0, -1)},"late":true}`, encodePosition(draft));
   }
   place.number = arrived?.next ?? end;
   return place.number === end;
@@ -124,16 +123,13 @@ async function addOrdered(
   for (const scanned of store.scan(request)) {
     const { recordingId } = scanned.dictionary;
     const place = draft.places.get(recordingId);
-    for (const events of eventPieces(scanned)) {
-      rows += events.length;
-      for (const event of events) {
-        const number = numberOf(event);
-        // Recorded since this batch began: its turn comes, late, with the next one.
-        if (!place || number >= place.number) continue;
-        draft.key = event;
-        place.given = Math.max(place.given, number + 1);
-        draft.text += formatFrame('event', stringify(event), encodePosition(draft));
-      }
+    rows += scanned.block.rowCount;
+    for (const { key, number, json } of rowsOf(scanned)) {
+      // Recorded since this batch began: its turn comes, late, with the next one.
+      if (!place || number >= place.number) continue;
+      draft.key = key;
+      place.given = Math.max(place.given, number + 1);
+      draft.text += formatFrame('event', json(), encodePosition(draft));
     }
     await setImmediate();
     if (signal.aborted) return undefined;
@@ -144,8 +140,21 @@ async function addOrdered(
   return batchOf(draft, true);
 }
 
-const NUMBER_DIGITS = 16;
+interface Row {
+  key: EventKey;
+  number: number;
+  json(): string;
+}
 
-function numberOf({ event_id }: ApiEvent): number {
-  return Number.parseInt(event_id.slice(-NUMBER_DIGITS), 16);
+function* rowsOf(scanned: ScannedBlock): Generator<Row> {
+  const { block, dictionary } = scanned;
+  const text = createByteText();
+  const write = eventJson(text)(scanned);
+  for (let row = 0; row < block.rowCount; row++) {
+    const json = () => {
+      write(row);
+      return text.take().toString();
+    };
+    yield { key: keyOf(block, row, dictionary.recordingId), number: Number(block.numbers[row]), json };
+  }
 }

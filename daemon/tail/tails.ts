@@ -16,7 +16,7 @@ export const TAILS_MAX = 256;
  * An event is held back so long after its start, for others that began before it: an agent writes what it has seen
  * every 100 ms. One that is recorded later than that is given late.
  */
-export const REORDER_NS = 200_000_000n;
+export const REORDER_NS = 150_000_000n;
 
 const LOOK_EVERY_MS = 25;
 const HEARTBEAT_EVERY_MS = 15_000;

@@ -158,3 +158,19 @@ test('the_number_of_tails_is_limited_and_those_that_leave_make_room', async () =
   expect(new Set(clients.map(({ frames }) => `${frames[0]!.id} ${frames[0]!.text}`)).size).toBe(1);
   for (const client of clients) await client.leave();
 });
+
+test('a_client_that_does_not_read_is_not_read_for_and_gets_everything_when_it_reads_again', async () => {
+  const EVENTS = 40_009;
+  const slow = await tail(daemon);
+  slow.res.pause();
+  const fast = await tail(daemon);
+  write(...Array.from({ length: EVENTS }, (_, i) => ({ at: START + BigInt(i), file: `/a/long/path/${i}` })));
+  due(BigInt(EVENTS));
+  await fast.until(EVENTS);
+  expect(slow.res.readableLength).toBeLessThan(1 << 20);
+  expect(slow.frames).toEqual([]);
+  slow.res.resume();
+  await slow.until(EVENTS);
+  expect(slow.ids()).toEqual(fast.ids());
+  expect(new Set(slow.ids()).size).toBe(EVENTS);
+});
