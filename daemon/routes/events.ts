@@ -1,12 +1,14 @@
 import { setImmediate } from 'node:timers/promises';
 import { type Request, type Response, Router } from 'express';
+import { z } from 'zod';
+import { apiEventSchema } from '../../bpf/schema/api.ts';
 import type { Scan, ScanGate } from '../access/scan_gate.ts';
 import { methodNotAllowed, Problem } from '../errors.ts';
 import { openEventStream } from '../event_stream.ts';
 import { parseQuery } from '../input.ts';
 import { sendJson, stringify } from '../json.ts';
 import { isOpen, sendNdjson } from '../ndjson.ts';
-import { coverageIn } from '../query/coverage.ts';
+import { coverageIn, coverageSchema } from '../query/coverage.ts';
 import { encodeCursor } from '../query/cursor.ts';
 import { type EventQuery, parseEventQuery } from '../query/event_query.ts';
 import { noParameters } from '../query/parameters.ts';
@@ -21,6 +23,12 @@ const LOST = 'Kreplay-Lost';
 const COMPLETE = 'Kreplay-Complete';
 const EVENT_STREAM = 'text/event-stream';
 const MEDIA_TYPES = ['application/json', 'application/x-ndjson', EVENT_STREAM];
+
+export const eventsSchema = z.object({
+  events: z.array(apiEventSchema),
+  next_cursor: z.string().nullable().meta({ description: 'where the next page begins; null on the last one' }),
+  coverage: coverageSchema,
+});
 
 interface Options {
   store: Store;

@@ -1,11 +1,22 @@
 /** What the filters of a query accept. */
 import { Router } from 'express';
+import { z } from 'zod';
 import { EVENTS } from '../../bpf/schema/index.ts';
 import { methodNotAllowed } from '../errors.ts';
 import { parseQuery } from '../input.ts';
 import { sendJson } from '../json.ts';
 import { noParameters } from '../query/parameters.ts';
 import type { Store } from '../store/store.ts';
+
+export const eventTypesSchema = z.object({
+  event_types: z.array(z.object({ name: z.string(), description: z.string() })),
+});
+export const servicesSchema = z.object({
+  services: z.array(z.string()).meta({ description: 'of all that own an event or a part of one, sorted' }),
+});
+export const nodesSchema = z.object({
+  nodes: z.array(z.string()).meta({ description: 'that were recorded, sorted' }),
+});
 
 export function nameRoutes(store: Store): Router {
   const router = Router();

@@ -109,7 +109,14 @@ test.each([
 });
 
 test('other_endpoints_take_no_parameters', async () => {
-  for (const path of ['/api/services', '/api/nodes', '/api/event-types', '/api/transactions/tx', '/api/events/x']) {
+  for (const path of [
+    '/api/services',
+    '/api/nodes',
+    '/api/stats',
+    '/api/event-types',
+    '/api/transactions/tx',
+    '/api/events/x',
+  ]) {
     const { status, json } = await served.get(`${path}?limit=1`);
     expect([path, status, json.errors?.[0].parameter]).toEqual([path, 400, 'limit']);
   }

@@ -70,6 +70,8 @@ test.each([
   '/api/events/x',
   '/api/services',
   '/api/nodes',
+  '/api/stats',
+  '/api/transactions',
   '/api/event-types',
 ])('%s takes only GET and HEAD', async (path) => {
   for (const method of ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'QUERY']) {

@@ -33,7 +33,15 @@ async function agentState({ get }: Served): Promise<unknown> {
 test('a_recording_that_comes_later_is_opened_by_itself', async () => {
   const folder = join(newFolder(), 'later');
   const daemon = await served(folder);
-  for (const path of ['/api/events', '/readyz', '/api/services', '/api/transactions/x', '/api/events/x'])
+  for (const path of [
+    '/api/events',
+    '/readyz',
+    '/api/services',
+    '/api/stats',
+    '/api/transactions',
+    '/api/transactions/x',
+    '/api/events/x',
+  ])
     expect([path, ...(await outcome(daemon, path))]).toEqual([path, 503, 'recording_missing']);
   expect((await daemon.get('/api/events')).json.detail).toMatch(/start the agent/);
   expect((await daemon.get('/healthz')).status).toBe(200);
