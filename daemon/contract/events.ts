@@ -1,11 +1,11 @@
 /** Events, transactions and pins, as a document of the API tells of them. */
 import { z } from 'zod';
 import { apiEventSchema } from '../../bpf/schema/api.ts';
-import { coverageSchema } from '../query/coverage.ts';
 import { eventQuerySchema } from '../query/event_query.ts';
 import { pinRequest } from '../query/pin_request.ts';
 import { statsQuerySchema } from '../query/stats_query.ts';
 import { transactionsQuerySchema } from '../query/transactions_query.ts';
+import { eventsSchema } from '../routes/events.ts';
 import { statsSchema } from '../routes/stats.ts';
 import { transactionSchema, transactionsSchema } from '../routes/transactions.ts';
 import type { Endpoint } from './endpoint.ts';
@@ -14,14 +14,6 @@ import { dateTime, timestampNs } from './values.ts';
 const transactionId = z.object({
   transaction_id: z.string().meta({ description: 'as a label, a trace or a request has named it' }),
 });
-
-export const eventPageSchema = z
-  .object({
-    events: z.array(apiEventSchema),
-    next_cursor: z.string().nullable().meta({ description: 'for the next page; null when this is the last' }),
-    coverage: coverageSchema,
-  })
-  .meta({ id: 'event_page' });
 
 const pinnedSchema = z
   .object({
@@ -58,15 +50,22 @@ export const EVENT_ENDPOINTS: readonly Endpoint[] = [
     curl: '"$api/api/events?transaction_id=$transaction&min_duration_ms=0.001&order=desc"',
     description: 'All conditions hold at once. Without a match the list is empty.',
     query: eventQuerySchema,
+    headers: z.object({
+      'Last-Event-ID': z.string().optional().meta({ description: 'of a live tail: id of the last frame seen' }),
+    }),
     success: {
       status: 200,
-      description: 'A page of JSON, or all of them, an event a line.',
-      content: { 'application/json': eventPageSchema, 'application/x-ndjson': 'an event a line' },
+      description: 'A page of JSON; all of them, an event a line; or events as they are recorded.',
+      content: {
+        'application/json': eventsSchema,
+        'application/x-ndjson': 'an event a line',
+        'text/event-stream': 'a live tail: frames `event` and `lost`, with `id` and `data` in JSON',
+      },
       headers: COVERAGE_HEADERS,
     },
     errors: [
       ...['invalid_parameter', 'invalid_cursor', 'cursor_mismatch', 'not_acceptable'],
-      ...['busy', 'query_timeout'],
+      ...['busy', 'query_timeout', 'tail_limit'],
     ] as const,
   },
   {

@@ -1,10 +1,8 @@
 /** How fast a daemon streams a whole recording as NDJSON, beside an Express server that only sends the same bytes. */
-import { once } from 'node:events';
-import { get, type IncomingMessage } from 'node:http';
 import { join } from 'node:path';
 import { type BenchContext, BenchError, type BenchResult } from './bench.ts';
 import { largeStore } from './large_store.ts';
-import { KREPLAY, NODE, type Running, start } from './process.ts';
+import { KREPLAY, NODE, type Running, run as runProgram, start } from './process.ts';
 import { median } from './statistics.ts';
 
 export const summary = 'events a second of an unpaged answer over loopback';
@@ -21,7 +19,8 @@ interface Answer {
   seconds: number;
 }
 
-export async function run({ folder, buildFolder, signal, sizes, progress }: BenchContext): Promise<BenchResult> {
+export async function run(context: BenchContext): Promise<BenchResult> {
+  const { folder, buildFolder, signal, sizes, progress } = context;
   const events = sizes.events ?? EVENTS;
   progress(`writing ${events} events, unless they are kept from the last time`);
   const { path } = await largeStore('kreplay', { events, ...SHAPE }, buildFolder, signal);
@@ -33,13 +32,13 @@ export async function run({ folder, buildFolder, signal, sizes, progress }: Benc
   try {
     await daemon.ready;
     // Its length is that of the other's answer. The first one also warms the caches up.
-    const { bytes } = await read(daemonSocket, signal);
+    const { bytes } = await read(daemonSocket, context);
     bare = start([...NODE, BARE_SERVER, bareSocket, String(bytes)], { signal, channel: true });
     await bare.ready;
     for (let round = 0; round < ROUNDS; round++) {
       progress(`round ${round + 1} of ${ROUNDS}`);
-      answers.kreplay.push(await read(daemonSocket, signal));
-      answers.express.push(await read(bareSocket, signal));
+      answers.kreplay.push(await read(daemonSocket, context));
+      answers.express.push(await read(bareSocket, context));
     }
     if ([...answers.kreplay, ...answers.express].some((answer) => answer.bytes !== bytes))
       throw new BenchError('the answers differ in length');
@@ -68,13 +67,13 @@ export async function run({ folder, buildFolder, signal, sizes, progress }: Benc
   };
 }
 
-async function read(socketPath: string, signal: AbortSignal): Promise<Answer> {
-  const startMs = performance.now();
-  const headers = { accept: 'application/x-ndjson' };
-  const request = get({ socketPath, signal, path: '/api/events', host: 'localhost', headers, agent: false });
-  const [response] = (await once(request, 'response')) as [IncomingMessage];
-  if (response.statusCode !== 200) throw new BenchError(`the answer is ${response.statusCode}`);
-  let bytes = 0;
-  for await (const chunk of response) bytes += (chunk as Buffer).length;
-  return { bytes, seconds: (performance.now() - startMs) / 1000 };
+/** The client has the other CPU. */
+async function read(socketPath: string, { signal, loadCpu }: BenchContext): Promise<Answer> {
+  const told = ['--write-out', '%{http_code} %{size_download} %{time_total}', '--output', '/dev/null'];
+  const asked = ['--header', 'Accept: application/x-ndjson', 'http://localhost/api/events'];
+  const client = ['taskset', '--cpu-list', String(loadCpu), 'curl', '--silent', '--unix-socket', socketPath];
+  const { stdout } = await runProgram([...client, ...told, ...asked], { signal });
+  const [status, bytes, seconds] = stdout.split(' ').map(Number) as [number, number, number];
+  if (status !== 200) throw new BenchError(`the answer is ${status}`);
+  return { bytes, seconds };
 }
