@@ -63,7 +63,7 @@ export function buildApp(options: AppOptions): express.Express {
   mount('/api/transactions', transactionRoutes({ store, now }));
   mount('/api/replay/sessions', replayRoutes(sessions));
   mount('/api', pinRoutes({ store, now }));
-  mount('/api', statsRoutes({ store, now }));
+  mount('/api', statsRoutes({ store, now, scanGate }));
   mount('/api', nameRoutes(store));
   app.use(notFoundHandler);
   app.use(problemHandler(log));

@@ -16,11 +16,13 @@ export async function warnOfLosses(url: string, query: URLSearchParams): Promise
   const res = await callDaemon(url, { path: `/api/events?${new URLSearchParams([...query, ['limit', '1']])}` });
   const { coverage } = (await readJson(res)) as { coverage: { lost: number | bigint; gaps: Gap[] } };
   const { lost, gaps } = coverage;
-  process.stderr.write(`kreplay: warning: the recording is missing ${lost} events in this window\n`);
+  const what = BigInt(lost) === 0n ? 'may be missing events' : `is missing ${lost} events`;
+  process.stderr.write(`kreplay: warning: the recording ${what} in this window\n`);
   for (const gap of gaps.slice(0, GAPS_SHOWN_MAX)) {
     const reason = Object.hasOwn(LOSS_CAUSES, gap.cause) ? LOSS_CAUSES[gap.cause as LossCause] : gap.cause;
     const [from, to] = [formatTime(BigInt(gap.from)), formatTime(BigInt(gap.to))];
-    process.stderr.write(`kreplay:   ${gap.lost} from ${from} to ${to}: ${printable(reason)}\n`);
+    const count = BigInt(gap.lost) === 0n ? '' : `${gap.lost} `;
+    process.stderr.write(`kreplay:   ${count}from ${from} to ${to}: ${printable(reason)}\n`);
   }
   const rest = gaps.length - GAPS_SHOWN_MAX;
   if (rest > 0) process.stderr.write(`kreplay:   and ${rest} more gaps\n`);

@@ -65,7 +65,7 @@ async function listEvents(options: Options): Promise<void> {
   // One more than is shown tells whether there are more. Beyond the daemon's limit, leaving the stream ends it.
   const asked = new URLSearchParams(limit < LIMIT_MAX ? [...query, ['limit', `${limit + 1}`]] : query);
   const res = await callDaemon(url, { path: `/api/events?${asked}`, accept: 'application/x-ndjson' });
-  if (res.headers['kreplay-lost'] !== '0') await warnOfLosses(url, query);
+  if (res.headers['kreplay-complete'] === 'false') await warnOfLosses(url, query);
   let more = false;
   await PRINTERS[output](
     firstOf(readLines(res), limit, () => {

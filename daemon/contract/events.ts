@@ -88,7 +88,7 @@ export const EVENT_ENDPOINTS: readonly Endpoint[] = [
     curl: '"$api/api/stats?from=-15m&bucket=1m&group_by=service,event_type"',
     query: statsQuerySchema,
     success: { status: 200, description: 'A row each.', content: { 'application/json': statsSchema } },
-    errors: ['invalid_parameter', 'too_many_groups'],
+    errors: ['invalid_parameter', 'too_many_groups', 'busy', 'query_timeout'],
   },
   {
     method: 'get',

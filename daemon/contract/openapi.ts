@@ -56,7 +56,9 @@ export function openApiDocument(): ReturnType<typeof createDocument> {
       },
       servers: [{ url: '/', description: 'the daemon that gave this document' }],
       tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
-      security: [],
+      // Nothing where the daemon has no tokens and serves its own machine.
+      security: [{}, { token: [] }],
+      components: { securitySchemes: { token: { type: 'http', scheme: 'bearer', description: 'of `kreplay token`' } } },
       paths,
     },
     { override: describeBigint },

@@ -2,6 +2,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { type Response, Router } from 'express';
 import { z } from 'zod';
+import type { Scan, ScanGate } from '../access/scan_gate.ts';
 import { methodNotAllowed } from '../errors.ts';
 import { sendJson } from '../json.ts';
 import { isOpen } from '../ndjson.ts';
@@ -48,16 +49,17 @@ export const statsSchema = z.object({
 interface Options {
   store: Store;
   now: () => bigint;
+  scanGate: ScanGate;
 }
 
-export function statsRoutes({ store, now }: Options): Router {
+export function statsRoutes({ store, now, scanGate }: Options): Router {
   const router = Router();
   router
     .route('/stats')
     .get(async (req, res) => {
       const nowNs = now();
       const query = parseStatsQuery(req.query as never, nowNs);
-      const found = await statsFor(res, store, query);
+      const found = await statsFor(res, store, query, await scanGate.enter(res));
       if (!found) return;
       const { fromNs, toNs, nodes } = query.filter;
       // After the scan: what can not be read is found by reading it.
@@ -73,9 +75,10 @@ async function statsFor(
   res: Response,
   store: Store,
   { filter, bucketNs, groupBy }: StatsQuery,
+  turn: Scan,
 ): Promise<ReturnType<Stats['finish']> | undefined> {
   const stats = createStats({ bucketNs, groupBy });
-  for (const scanned of store.scan({ filter, order: 'asc', columns: statsColumns(groupBy) })) {
+  for (const scanned of turn.whole(store.scan({ filter, order: 'asc', columns: statsColumns(groupBy) }))) {
     stats.add(scanned);
     if (scanned.nextAtHand) continue;
     await setImmediate();

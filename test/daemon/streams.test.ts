@@ -67,8 +67,8 @@ test('what_is_lost_is_said_before_and_after_the_lines', async () => {
   await once(res, 'end');
   expect([res.headers['kreplay-lost'], res.headers.trailer, res.trailers]).toEqual([
     '0',
-    'Kreplay-Lost',
-    { 'kreplay-lost': '0' },
+    'Kreplay-Lost, Kreplay-Complete',
+    { 'kreplay-lost': '0', 'kreplay-complete': 'true' },
   ]);
 });
 
