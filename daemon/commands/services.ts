@@ -1,0 +1,23 @@
+/** `kreplay services`: whose events there are. */
+import { Command, Option } from 'commander';
+import { stringify } from '../json.ts';
+import { callDaemon, readJson } from './connection.ts';
+import { printable } from './display.ts';
+import { atPlace, type PlaceOptions, withPlace } from './place.ts';
+
+interface Options extends PlaceOptions {
+  output: 'text' | 'json';
+}
+
+export function servicesCommand(): Command {
+  const command = new Command('services')
+    .description('list the services that own events')
+    .addOption(new Option('--output <format>', 'text is one a line').choices(['text', 'json']).default('text'));
+  return withPlace(command).action((options: Options) =>
+    atPlace(options, async (url) => {
+      const { services } = (await readJson(await callDaemon(url, { path: '/api/services' }))) as { services: string[] };
+      const text = services.map((service) => `${printable(service)}\n`).join('');
+      process.stdout.write(options.output === 'json' ? `${stringify({ services })}\n` : text);
+    }),
+  );
+}

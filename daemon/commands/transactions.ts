@@ -1,0 +1,93 @@
+/** `kreplay transactions`: what there is to replay. */
+import { Command, Option } from 'commander';
+import { parseJson, stringify } from '../json.ts';
+import { callDaemon, readText } from './connection.ts';
+import { formatDuration, formatTime } from './display.ts';
+import { queryOf } from './event_filters.ts';
+import { list, milliseconds, positiveInteger, timeText } from './option_values.ts';
+import { atPlace, type PlaceOptions, withPlace } from './place.ts';
+import { newTable, type TableColumn } from './table.ts';
+
+const LIMIT_DEFAULT = 20;
+const PAGE_MAX = 1000;
+
+interface Options extends PlaceOptions {
+  service?: string[];
+  node?: string[];
+  from?: string;
+  to?: string;
+  minDuration?: string;
+  hasError?: true;
+  sort: string;
+  limit: number;
+  output: 'table' | 'ndjson' | 'json';
+}
+
+interface Transaction {
+  transaction_id: string;
+  first_timestamp_ns: number | bigint;
+  duration_ns: number | bigint;
+  event_count: number;
+  error_count: number;
+  services: string[];
+}
+
+interface Page {
+  transactions: Transaction[];
+  next_cursor: string | null;
+  coverage: { complete: boolean };
+}
+
+const COLUMNS: readonly TableColumn<Transaction>[] = [
+  { heading: 'BEGAN', cell: ({ first_timestamp_ns }) => formatTime(BigInt(first_timestamp_ns)) },
+  { heading: 'DURATION', cell: ({ duration_ns }) => formatDuration(BigInt(duration_ns)), align: 'right' },
+  { heading: 'EVENTS', cell: ({ event_count }) => event_count.toString(), align: 'right' },
+  { heading: 'ERRORS', cell: ({ error_count }) => error_count.toString(), align: 'right' },
+  { heading: 'TRANSACTION', cell: ({ transaction_id }) => transaction_id },
+  { heading: 'SERVICES', cell: ({ services }) => services.join(', ') },
+];
+
+export function transactionsCommand(): Command {
+  const command = new Command('transactions')
+    .description('list transactions: the latest, or the slowest')
+    .option('--service <names>', 'in which it took part; comma-separated or given again: any of them', list)
+    .option('--node <names>', 'host that recorded some of it; likewise a list', list)
+    .option('--from <time>', 'began at or after it: 2026-11-20T10:00:00Z, nanoseconds, or -15m', timeText)
+    .option('--to <time>', 'began before it', timeText)
+    .option('--min-duration <duration>', 'such as 50us, 2ms, 1.5s', milliseconds)
+    .option('--has-error', 'only those with an event that failed')
+    .addOption(new Option('--sort <order>', 'what comes first').choices(['recent', 'slowest']).default('recent'))
+    .option('--limit <count>', 'at most so many', positiveInteger, LIMIT_DEFAULT)
+    .addOption(
+      new Option('--output <format>', 'ndjson is one transaction a line, json one document')
+        .choices(['table', 'ndjson', 'json'])
+        .default(process.stdout.isTTY ? 'table' : 'ndjson', 'table on a terminal, else ndjson'),
+    );
+  return withPlace(command).action((options: Options) => atPlace(options, (url) => print(url, options)));
+}
+
+async function print(url: string, options: Options): Promise<void> {
+  const { transactions, complete } = await transactionsOf(url, options);
+  if (!complete) process.stderr.write('kreplay: warning: the recording may be missing events in this window\n');
+  if (options.output === 'table') process.stdout.write(newTable(COLUMNS).lines(transactions));
+  else if (options.output === 'json') process.stdout.write(`${stringify({ transactions })}\n`);
+  else process.stdout.write(transactions.map((transaction) => `${stringify(transaction)}\n`).join(''));
+}
+
+async function transactionsOf(url: string, options: Options) {
+  const { service, node, from, to, minDuration, hasError, sort, limit } = options;
+  const filters = { service: service?.join(), node: node?.join(), from, to, min_duration_ms: minDuration };
+  const transactions: Transaction[] = [];
+  let complete = true;
+  // The limit is a part of what a cursor is for: all pages are of one size.
+  const parameters = { ...filters, has_error: hasError && 'true', sort, limit: `${Math.min(limit, PAGE_MAX)}` };
+  for (let cursor: string | undefined; ; ) {
+    const res = await callDaemon(url, { path: `/api/transactions?${queryOf({ ...parameters, cursor })}` });
+    const page = parseJson(await readText(res)) as Page;
+    transactions.push(...page.transactions);
+    complete &&= page.coverage.complete;
+    if (page.next_cursor === null || transactions.length >= limit) break;
+    cursor = page.next_cursor;
+  }
+  return { transactions: transactions.slice(0, limit), complete };
+}

@@ -1,0 +1,96 @@
+/** `kreplay transactions`, `services`, `stats` and `tail`, asked of a daemon and of a file. */
+import { kreplay, start } from './command_line.ts';
+import { appendRows, newFolder, newWriter, type Row, recorded, recordingPath, START } from './recorded.ts';
+import { type Served, serve } from './served.ts';
+
+const SECOND = 1_000_000_000n;
+
+const rows: Row[] = Array.from({ length: 60 }, (_, i) => ({
+  at: START - 600n * SECOND + BigInt(i) * SECOND,
+  duration: BigInt(1 + (i % 6)) * 1_000_000n,
+  transaction: `order-${i % 6}`,
+  service: i % 2 ? 'db' : 'shop',
+  result: i % 6 === 5 ? -28n : 64n,
+}));
+
+let folder: string;
+let app: Served;
+beforeAll(async () => {
+  folder = recorded(rows);
+  app = await serve(folder);
+});
+afterAll(() => app.close());
+
+const PLACES: [string, () => string[]][] = [
+  ['a daemon', () => ['--url', app.url]],
+  ['a file', () => ['--recording', recordingPath(folder)]],
+];
+
+describe.each(PLACES)('of %s', (_, place) => {
+  const ask = (command: string, ...args: string[]) => kreplay(command, ...place(), ...args);
+
+  test('the slowest transactions with an error', async () => {
+    const { code, stdout } = await ask('transactions', '--sort', 'slowest', '--has-error', '--output', 'ndjson');
+    const lines = stdout.trim().split('\n');
+    expect([code, lines.length]).toEqual([0, 1]);
+    expect(JSON.parse(lines[0]!)).toMatchObject({ transaction_id: 'order-5', event_count: 10, error_count: 10 });
+  });
+
+  test('transactions as a table', async () => {
+    const { stdout } = await ask('transactions', '--limit', '2', '--output', 'table');
+    const [heading, ...lines] = stdout.trim().split('\n');
+    expect(heading).toMatch(/^BEGAN +DURATION +EVENTS +ERRORS +TRANSACTION +SERVICES$/);
+    expect(lines.map((line) => /order-\d/.exec(line)![0])).toEqual(['order-5', 'order-4']);
+  });
+
+  test('services', async () => {
+    expect(await ask('services')).toMatchObject({ code: 0, stdout: 'db\nshop\n' });
+    expect(JSON.parse((await ask('services', '--output', 'json')).stdout)).toEqual({ services: ['db', 'shop'] });
+  });
+
+  test('sums by service', async () => {
+    const { code, stdout } = await ask('stats', '--group-by', 'service', '--output', 'csv');
+    const [heading, ...lines] = stdout.trim().split('\r\n');
+    expect([code, heading]).toEqual([0, 'bucket_start_ns,service,count,error_count,bytes,p50_ns,p90_ns,p99_ns,max_ns']);
+    expect(lines.map((line) => line.split(',').slice(1, 5).join())).toEqual(['db,30,10,1280', 'shop,30,0,1920']);
+  });
+
+  test('sums by time, with bars', async () => {
+    const { stdout } = await ask('stats', '--bucket', '30s', '--transaction', 'order-1', '--output', 'table');
+    const [heading, ...lines] = stdout.trim().split('\n');
+    expect(heading).toMatch(/^FROM +EVENTS +ERRORS +BYTES +P50 +P99 +MAX$/);
+    expect(lines.map((line) => line.split(/ {2,}/).slice(1, 3))).toEqual([
+      ['5', '█'],
+      ['5', '█'],
+    ]);
+  });
+});
+
+test('a file that is not there is one line, and exit code 1', async () => {
+  const { code, stderr } = await kreplay('transactions', '--recording', '/nowhere.kreplay');
+  expect([code, stderr.trim().split('\n').length]).toEqual([1, 1]);
+  expect(stderr).toContain('/nowhere.kreplay');
+});
+
+test('a place is a daemon or a file', async () => {
+  const { code, stderr } = await kreplay('stats', '--recording', 'a', '--url', 'http://127.0.0.1:1');
+  expect([code, stderr.includes('cannot be used with')]).toEqual([2, true]);
+});
+
+test('what is recorded is followed, and Ctrl-C is no failure', async () => {
+  const live = newFolder();
+  const writer = newWriter(live);
+  const daemon = await serve(live);
+  const tail = start('tail', '--url', daemon.url, '--from', `${START}`, '--service', 'shop', '--output', 'ndjson');
+  appendRows(writer, [{ at: START + 1n }, { at: START + 2n, service: 'db' }, { at: START + 3n }]);
+  daemon.setNow(START + SECOND);
+  await tail.printed(/\n.*\n/);
+  appendRows(writer, [{ at: START + SECOND, result: -28n }]);
+  daemon.setNow(START + 2n * SECOND);
+  const lines = (await tail.printed(/(\n.*){3}/)).trim().split('\n');
+  expect(lines.map((line) => JSON.parse(line).error)).toEqual([null, null, 'ENOSPC']);
+  tail.child.kill('SIGINT');
+  expect((await tail.ended).code).toBe(0);
+  await daemon.close();
+  writer.close();
+});
