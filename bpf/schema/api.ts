@@ -8,7 +8,7 @@ import { ATTRIBUTION_QUALITIES, ATTRIBUTION_SOURCES, FILE_KINDS } from './owner.
 import { sysWrite } from './sys_write.ts';
 
 /** A 64-bit integer: a bigint here, an exact JSON integer on the wire. */
-const int64 = () => z.bigint().meta({ type: 'integer', format: 'int64' });
+export const int64 = () => z.bigint().meta({ type: 'integer', format: 'int64' });
 
 const originSchema = z.object({
   service_name: z.string(),

@@ -1,11 +1,11 @@
 /** Replay, as a document of the API tells of it. */
 import { z } from 'zod';
-import { apiEventSchema } from '../../bpf/schema/api.ts';
+import { apiEventSchema, int64 } from '../../bpf/schema/api.ts';
 import type { ErrorCode } from '../errors.ts';
 import { createRequest, noFields, seekRequest, stepRequest } from '../replay/contract.ts';
 import { STATES } from '../replay/transitions.ts';
 import type { Endpoint } from './endpoint.ts';
-import { count, dateTime, durationNs, int64 } from './values.ts';
+import { count, dateTime, durationNs } from './values.ts';
 
 export const sessionSchema = z
   .object({

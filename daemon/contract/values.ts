@@ -1,8 +1,6 @@
 /** Schemas of answers that several endpoints give. */
 import { z } from 'zod';
-
-/** A bigint here, an exact JSON integer on the wire. */
-export const int64 = () => z.bigint().meta({ type: 'integer', format: 'int64' });
+import { int64 } from '../../bpf/schema/api.ts';
 
 export const timestampNs = (description: string) =>
   int64().meta({ description: `${description}, nanoseconds since the epoch` });

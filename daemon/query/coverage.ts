@@ -1,9 +1,8 @@
 /** What the recording is missing in a window, in the words of the API. */
 import { z } from 'zod';
+import { int64 } from '../../bpf/schema/api.ts';
 import type { Loss, NodeSpan, Store } from '../store/store.ts';
 import { unrecorded } from './unrecorded.ts';
-
-const int64 = () => z.bigint().meta({ type: 'integer', format: 'int64' });
 
 export const coverageSchema = z
   .object({

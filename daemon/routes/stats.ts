@@ -2,6 +2,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { type Response, Router } from 'express';
 import { z } from 'zod';
+import { int64 } from '../../bpf/schema/api.ts';
 import type { Scan, ScanGate } from '../access/scan_gate.ts';
 import { methodNotAllowed } from '../errors.ts';
 import { sendJson } from '../json.ts';
@@ -12,7 +13,6 @@ import { createStats, STATS_ROWS_MAX, type Stats, statsColumns } from '../query/
 import { parseStatsQuery, type StatsQuery } from '../query/stats_query.ts';
 import type { Store } from '../store/store.ts';
 
-const int64 = () => z.bigint().meta({ type: 'integer', format: 'int64' });
 const quantile = (description: string) => int64().nullable().meta({ description });
 
 const summed = {

@@ -1,6 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { type Response, Router } from 'express';
 import { z } from 'zod';
+import { int64 } from '../../bpf/schema/api.ts';
 import { methodNotAllowed, Problem } from '../errors.ts';
 import { parseQuery } from '../input.ts';
 import { sendJson } from '../json.ts';
@@ -12,15 +13,15 @@ import type { Store, TransactionPage, TransactionSummary } from '../store/store.
 import { takingTurns } from './turns.ts';
 
 const told = <Schema extends z.ZodType>(schema: Schema, description: string) => schema.meta({ description });
-const int64 = (description: string) => z.bigint().meta({ type: 'integer', format: 'int64', description });
+const integer = (description: string) => int64().meta({ description });
 
 export const transactionSchema = z
   .object({
     transaction_id: z.string(),
     trace_id: told(z.string().nullable(), 'W3C trace id, when one is known'),
-    first_timestamp_ns: int64('start of its first event, nanoseconds since the epoch'),
-    last_end_ns: int64('when the event that ended last ended'),
-    duration_ns: int64('between these two'),
+    first_timestamp_ns: integer('start of its first event, nanoseconds since the epoch'),
+    last_end_ns: integer('when the event that ended last ended'),
+    duration_ns: integer('between these two'),
     event_count: told(z.int().positive(), 'events recorded, also those that retention has removed since'),
     error_count: told(z.int().nonnegative(), 'events of them that failed'),
     slowest_event_id: z.string(),
