@@ -10,6 +10,7 @@ request has a user agent; `fork`, a child process writes the lines; `pool`, thre
 import concurrent.futures
 import http.server
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -19,6 +20,7 @@ import urllib.parse
 folder, mode = sys.argv[1:]
 pool = concurrent.futures.ThreadPoolExecutor(16)
 helpers = []
+forked = []
 
 
 def write_line(path, line):
@@ -36,10 +38,11 @@ def serve_lines(requests, answers):
 
 def fork_helper():
     requests, answers = os.pipe(), os.pipe()
-    if os.fork() == 0:
-        os.close(requests[1])
+    pid = os.fork()
+    if pid == 0:
         serve_lines(os.fdopen(requests[0]), os.fdopen(answers[1], "w"))
         os._exit(0)
+    forked.append(pid)
     return os.fdopen(requests[1], "w"), os.fdopen(answers[0])
 
 
@@ -112,3 +115,6 @@ server = Server(("127.0.0.1", 0), Handler)
 threading.Thread(target=server.serve_forever, daemon=True).start()
 print(server.server_port, flush=True)
 sys.stdin.read()
+# Each has the pipes of those before it, so none sees an end.
+for pid in forked:
+    os.kill(pid, signal.SIGKILL)
