@@ -149,7 +149,9 @@ static __always_inline bool is_proven(struct task_struct *task, struct task_stat
 
 static __always_inline void count_misfit(struct task_state *leader)
 {
-	leader->http_misfits++;
+	/* It must not begin anew. */
+	if (leader->http_misfits < HTTP_MISFITS_MAX)
+		leader->http_misfits++;
 	leader->http_proofs = 0;
 }
 
@@ -188,7 +190,6 @@ __noinline int http_read(__u32 id, int fd, __u64 argument, __s64 result)
 		return 0;
 	if (state->http_open && state->http_fd != fd) {
 		count_misfit(leader);
-		state->http_fd = fd;
 	} else if (!state->http_open && !has_label(state)) {
 		if (state->context_flags & CONTEXT_INHERITED_THREAD || state->http_labelled)
 			/* Of the thread that made this one, or of the request before. */

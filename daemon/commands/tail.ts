@@ -1,11 +1,15 @@
 /** `kreplay tail`: events as they are recorded. */
+import { once } from 'node:events';
 import { Command, Option } from 'commander';
 import { createParser } from 'eventsource-parser';
+import type { ApiEvent } from '../../bpf/schema/api.ts';
 import { parseJson } from '../json.ts';
+import { CommandError } from './command_error.ts';
 import { callDaemon, DEFAULT_URL } from './connection.ts';
 import { type EventFilters, filterParameters, queryOf, withEventFilters } from './event_filters.ts';
-import { PRINTERS } from './event_printers.ts';
+import { EVENT_COLUMNS } from './event_table.ts';
 import { daemonUrl, URL_HELP } from './option_values.ts';
+import { newTable } from './table.ts';
 
 interface Options extends EventFilters {
   url: string;
@@ -33,10 +37,19 @@ export function tailCommand(): Command {
 async function follow(options: Options): Promise<void> {
   const path = `/api/events?${queryOf(filterParameters(options))}`;
   const res = await callDaemon(options.url, { path, accept: 'text/event-stream' });
-  for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => res.destroy());
+  let isEnded = false;
+  for (const name of ['SIGINT', 'SIGTERM'] as const) {
+    process.once(name, () => {
+      isEnded = true;
+      res.destroy();
+    });
+  }
   res.setEncoding('utf8');
-  // Each as it comes: a group that waits to be full would not be live.
-  const print = PRINTERS[options.output];
+  const table = newTable(EVENT_COLUMNS);
+  const textOf = (lines: readonly string[]) =>
+    options.output === 'table'
+      ? table.lines(lines.map((line) => parseJson(line) as ApiEvent))
+      : lines.map((line) => `${line}\n`).join('');
   let waiting: string[] = [];
   const parser = createParser({
     onEvent({ event, data }) {
@@ -49,16 +62,12 @@ async function follow(options: Options): Promise<void> {
       parser.feed(chunk);
       const lines = waiting;
       waiting = [];
-      await print(each(lines));
+      if (lines.length > 0 && !process.stdout.write(textOf(lines))) await once(process.stdout, 'drain');
     }
   } catch (error) {
-    // Ended by its user.
-    if (!res.destroyed) throw error;
+    if (!isEnded) throw new CommandError(`the daemon's answer broke off: ${(error as Error).message}`);
   }
-}
-
-async function* each(lines: readonly string[]): AsyncGenerator<string> {
-  yield* lines;
+  if (!isEnded) throw new CommandError('the daemon has ended; events go on being recorded without it');
 }
 
 function warn({ lost, cause, node }: LostFrame): void {

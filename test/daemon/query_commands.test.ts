@@ -94,3 +94,21 @@ test('what is recorded is followed, and Ctrl-C is no failure', async () => {
   await daemon.close();
   writer.close();
 });
+
+test('a followed table has one heading, and a daemon that ends is told', async () => {
+  const live = newFolder();
+  const writer = newWriter(live);
+  const daemon = await serve(live);
+  const tail = start('tail', '--url', daemon.url, '--from', `${START}`, '--output', 'table');
+  appendRows(writer, [{ at: START + 1n }]);
+  daemon.setNow(START + SECOND);
+  await tail.printed(/(\n.*){2}/);
+  appendRows(writer, [{ at: START + SECOND }]);
+  daemon.setNow(START + 2n * SECOND);
+  await tail.printed(/(\n.*){3}/);
+  await daemon.close();
+  const { code, stdout, stderr } = await tail.ended;
+  expect([code, stdout.match(/TRANSACTION/g)]).toEqual([1, ['TRANSACTION']]);
+  expect(stderr).toMatch(/^kreplay: the daemon.+\n$/);
+  writer.close();
+});
