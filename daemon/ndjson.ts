@@ -8,8 +8,8 @@ export function isOpen(res: Response): boolean {
 }
 
 /**
- * Asks for a piece when the one before is with the kernel, so that it may lie in the same memory, and for none after the
- * client has gone. Pieces should be short: between them the event loop serves others.
+ * Asks for a piece when the last but one is with the kernel, so that it may lie in the same memory, and for none after
+ * the client has gone. Pieces should be short: between them the event loop serves others.
  */
 export async function sendNdjson(
   res: Response,
@@ -18,8 +18,10 @@ export async function sendNdjson(
 ): Promise<void> {
   res.status(200).type('application/x-ndjson');
   res.flushHeaders();
+  let sending = Promise.resolve();
   for (const piece of pieces) {
-    if (piece.length > 0) await written(res, piece);
+    await sending;
+    if (piece.length > 0) sending = written(res, piece);
     await setImmediate();
     if (!isOpen(res)) return;
   }

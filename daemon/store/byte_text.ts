@@ -33,12 +33,14 @@ export interface ByteText {
   time(low: number, high: number): void;
   /** 16 digits. */
   hex(low: number, high: number): void;
-  /** All bytes, until more are added: the memory is used again. */
+  /** All bytes. Their memory is used again after the next `take`: one piece is sent while the next one is written. */
   take(): Buffer;
 }
 
 export function createByteText(): ByteText {
   let bytes = Buffer.allocUnsafeSlow(CHUNK_BYTES + SPARE_BYTES);
+  /** Of what was taken last. */
+  let taken = Buffer.allocUnsafeSlow(CHUNK_BYTES + SPARE_BYTES);
   let length = 0;
   /** Of the last time: where its second begins, in words, and the digits of that. */
   let secondLow = 0;
@@ -143,9 +145,10 @@ export function createByteText(): ByteText {
       hexWord(low);
     },
     take() {
-      const taken = bytes.subarray(0, length);
+      const piece = bytes.subarray(0, length);
+      [bytes, taken] = [taken, bytes];
       length = 0;
-      return taken;
+      return piece;
     },
   };
 }

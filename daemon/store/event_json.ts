@@ -29,8 +29,9 @@ interface Pieces {
   own: readonly (OwnJson | undefined)[];
 }
 
-/** Gives, for blocks of any recordings, what writes their rows to `text`. */
-export function eventJson(text: ByteText): (scanned: ScannedBlock) => RowWriter {
+/** Gives, for blocks of any recordings, what writes their rows to `text`, each with `ending` behind it. */
+export function eventJson(text: ByteText, ending = ''): (scanned: ScannedBlock) => RowWriter {
+  const end = Buffer.from(`}${ending}`);
   const known = new WeakMap<Dictionary, Pieces>();
   return ({ block, dictionary }) => {
     let pieces = known.get(dictionary);
@@ -38,7 +39,7 @@ export function eventJson(text: ByteText): (scanned: ScannedBlock) => RowWriter 
       pieces = piecesOf(dictionary, text);
       known.set(dictionary, pieces);
     }
-    return rowWriter(block, pieces, text);
+    return rowWriter(block, pieces, text, end);
   };
 }
 
@@ -71,19 +72,17 @@ function piecesOf(dictionary: Dictionary, text: ByteText): Pieces {
 }
 
 /**
- * All rows, each with `ending` behind it, in pieces of some 64 KiB, which lie in the same memory one after the other. A
+ * All rows, each with `ending` behind it, in pieces of some 64 KiB; a piece lies in the memory of the last but one. A
  * block without rows is an empty piece: a pause.
  */
 export function* jsonPieces(blocks: Iterable<ScannedBlock>, ending: string): Generator<Buffer, void> {
   const text = createByteText();
-  const writerFor = eventJson(text);
-  const end = Buffer.from(ending);
+  const writerFor = eventJson(text, ending);
   for (const scanned of blocks) {
     const { rowCount } = scanned.block;
     const write = writerFor(scanned);
     for (let row = 0; row < rowCount; row++) {
       write(row);
-      text.add(end);
       if (text.length >= CHUNK_BYTES) yield text.take();
     }
     // The next block takes time: what is there is not kept from the reader.
@@ -94,12 +93,12 @@ export function* jsonPieces(blocks: Iterable<ScannedBlock>, ending: string): Gen
 
 const DURATION = Buffer.from(',"duration_ns":');
 const SUCCESS = Buffer.from(',"error":null');
-const END = Buffer.from('}');
 
 function rowWriter(
   block: NumberedBlock,
   { head, heads, owners, threads, errors, own }: Pieces,
   text: ByteText,
+  end: Uint8Array,
 ): RowWriter {
   const type = column(block, 'event_type');
   const timestamp = wordsOf(bigColumn(block, 'timestamp_ns'));
@@ -131,6 +130,6 @@ function rowWriter(
     signed(result[low]!, result[high]!);
     add(result[high]! >>> 31 === 0 ? SUCCESS : errors(result[low]!, result[high]!));
     ownWriters[type[row]!]!(ownRows[row]!);
-    add(END);
+    add(end);
   };
 }
