@@ -99,8 +99,10 @@ for i in range(150000): os.write(null, b"KREPLAY1 txn=f%d" % i)' & done; wait`);
   const sizes = recorded.writes({ comm: 'bash' }).filter(({ result }) => result > 300n && result <= 320n);
   expect(new Set(sizes.map(({ transaction_id }) => transaction_id ?? 'after'))).toEqual(new Set(['after']));
   expect(ownerOf(recorded, 320)).toBe('after marker exact');
+  // What the flood itself lost; a busy kernel may have skipped the program of some call's end besides.
+  const others = ['definition_lost', 'end_missed'];
   const causes = new Set(recorded.losses().map(({ cause }) => cause));
-  expect([...causes].filter((cause) => cause !== 'definition_lost')).toEqual(['marker_flood']);
+  expect([...causes].filter((cause) => !others.includes(cause))).toEqual(['marker_flood']);
 });
 
 test('a line for /dev/null that can not be read may be a marker: nobody owns what follows', async () => {
