@@ -5,6 +5,7 @@
  * text gets an apostrophe in front, and so does one that begins with an apostrophe: taking one off gives it back.
  */
 import type { ApiEvent } from '../../bpf/schema/api.ts';
+import { eventPieces } from '../store/event.ts';
 import { EVENT_COLUMNS } from './flat_columns.ts';
 import type { Encoder } from './format.ts';
 
@@ -26,7 +27,9 @@ function cell(value: unknown): string {
 export function csvEncoder(): Encoder {
   return {
     head: () => csvLine(EVENT_COLUMNS.map(({ name }) => name)),
-    events: (events) => events.map(eventLine).join(''),
+    *pieces(scanned) {
+      for (const events of eventPieces(scanned)) yield events.map(eventLine).join('');
+    },
     tail: () => '',
   };
 }

@@ -1,5 +1,4 @@
 /** What events can leave as. */
-import type { ApiEvent } from '../../bpf/schema/api.ts';
 import type { Dictionary, ScannedBlock } from '../store/store.ts';
 import { bundleWriter } from './bundle.ts';
 import { csvEncoder } from './csv.ts';
@@ -23,8 +22,8 @@ export interface Surroundings {
 /** Gives the pieces of a stream. */
 export interface Encoder {
   head(): string | Buffer;
-  /** In order, some at a time. */
-  events(events: readonly ApiEvent[]): string | Buffer;
+  /** Of blocks in order: short ones, so that a slow reader holds up little. */
+  pieces(scanned: ScannedBlock): Iterable<string | Buffer>;
   tail(): string | Buffer;
 }
 

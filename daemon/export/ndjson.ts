@@ -1,11 +1,15 @@
 /** One event a line, as the API's own NDJSON. */
-import { stringify } from '../json.ts';
+import { jsonRows } from '../store/event_json.ts';
 import type { Encoder } from './format.ts';
 
 export function ndjsonEncoder(): Encoder {
+  const { pieces, rest } = jsonRows('\n');
   return {
     head: () => '',
-    events: (events) => events.map((event) => `${stringify(event)}\n`).join(''),
-    tail: () => '',
+    *pieces(scanned) {
+      // Its memory is used again, and an output may still have it to write.
+      for (const piece of pieces(scanned)) yield Buffer.from(piece);
+    },
+    tail: rest,
   };
 }

@@ -76,19 +76,35 @@ function piecesOf(dictionary: Dictionary, text: ByteText): Pieces {
  * block without rows is an empty piece: a pause.
  */
 export function* jsonPieces(blocks: Iterable<ScannedBlock>, ending: string): Generator<Buffer, void> {
+  const rows = jsonRows(ending);
+  for (const scanned of blocks) yield* rows.pieces(scanned);
+  const rest = rows.rest();
+  if (rest.length > 0) yield rest;
+}
+
+/** The same for blocks that come one by one. */
+export interface JsonRows {
+  pieces(scanned: ScannedBlock): Generator<Buffer, void>;
+  /** What was kept back for the next block. */
+  rest(): Buffer;
+}
+
+export function jsonRows(ending: string): JsonRows {
   const text = createByteText();
   const writerFor = eventJson(text, ending);
-  for (const scanned of blocks) {
-    const { rowCount } = scanned.block;
-    const write = writerFor(scanned);
-    for (let row = 0; row < rowCount; row++) {
-      write(row);
-      if (text.length >= CHUNK_BYTES) yield text.take();
-    }
-    // The next block takes time: what is there is not kept from the reader.
-    if (!scanned.nextAtHand) yield text.take();
-  }
-  if (text.length > 0) yield text.take();
+  return {
+    *pieces(scanned) {
+      const { rowCount } = scanned.block;
+      const write = writerFor(scanned);
+      for (let row = 0; row < rowCount; row++) {
+        write(row);
+        if (text.length >= CHUNK_BYTES) yield text.take();
+      }
+      // The next block takes time: what is there is not kept from the reader.
+      if (!scanned.nextAtHand) yield text.take();
+    },
+    rest: text.take,
+  };
 }
 
 const DURATION = Buffer.from(',"duration_ns":');

@@ -6,6 +6,7 @@
  */
 import { createHash } from 'node:crypto';
 import type { ApiEvent } from '../../../bpf/schema/api.ts';
+import { eventPieces } from '../../store/event.ts';
 import type { Encoder, Surroundings } from '../format.ts';
 import type { Loss } from '../source.ts';
 import * as proto from './fields.ts';
@@ -90,9 +91,11 @@ export function perfettoEncoder({ dictionary, firstNs, losses, clockSteps }: Sur
       });
       return writer.take();
     },
-    events(events) {
-      for (const event of events) writeEvent(event);
-      return writer.take();
+    *pieces(scanned) {
+      for (const events of eventPieces(scanned)) {
+        for (const event of events) writeEvent(event);
+        yield writer.take();
+      }
     },
     tail() {
       for (const loss of losses()) writeLoss(loss);
