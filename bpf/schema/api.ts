@@ -10,6 +10,9 @@ import { sysWrite } from './sys_write.ts';
 /** A 64-bit integer: a bigint here, an exact JSON integer on the wire. */
 export const int64 = () => z.bigint().meta({ type: 'integer', format: 'int64' });
 
+/** The schema with what the API's document says of it. */
+export const told = <Schema extends z.ZodType>(schema: Schema, description: string) => schema.meta({ description });
+
 const originSchema = z.object({
   service_name: z.string(),
   transaction_id: z.string().nullable(),
@@ -32,8 +35,6 @@ export const attributionSchema = z.object({
   source: z.enum(ATTRIBUTION_SOURCES),
   quality: z.enum(ATTRIBUTION_QUALITIES),
 });
-
-const told = <Schema extends z.ZodType>(schema: Schema, description: string) => schema.meta({ description });
 
 /** What stands in every event beside the fields of its record. */
 export const derivedFields = {

@@ -64,9 +64,14 @@ export const EVENT_ENDPOINTS: readonly Endpoint[] = [
       headers: COVERAGE_HEADERS,
     },
     errors: [
-      ...['invalid_parameter', 'invalid_cursor', 'cursor_mismatch', 'not_acceptable'],
-      ...['busy', 'query_timeout', 'tail_limit'],
-    ] as const,
+      'invalid_parameter',
+      'invalid_cursor',
+      'cursor_mismatch',
+      'not_acceptable',
+      'busy',
+      'query_timeout',
+      'tail_limit',
+    ],
   },
   {
     method: 'get',

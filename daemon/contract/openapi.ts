@@ -19,8 +19,13 @@ export const ENDPOINTS: readonly Endpoint[] = [
 
 /** What any request can meet. */
 export const COMMON_ERRORS: readonly ErrorCode[] = [
-  ...['malformed_request', 'unauthorized', 'forbidden', 'forbidden_host', 'too_many_attempts', 'internal'],
-] as ErrorCode[];
+  'malformed_request',
+  'unauthorized',
+  'forbidden',
+  'forbidden_host',
+  'too_many_attempts',
+  'internal',
+];
 
 /** What any request that reads a recording can meet. */
 const RECORDING_ERRORS: readonly ErrorCode[] = [

@@ -1,11 +1,10 @@
 /** The parameters that choose events: the same wherever events are asked for. */
 import type { z } from 'zod';
+import { told } from '../../bpf/schema/api.ts';
 import type { EventFilter } from '../store/store.ts';
 import { defined } from './defined.ts';
 import * as parameter from './parameters.ts';
 import { resolveWindow, reversed } from './window.ts';
-
-const told = <Schema extends z.ZodType>(schema: Schema, description: string) => schema.meta({ description });
 
 export const CONDITION_LISTS = ['event_type', 'service', 'node'];
 

@@ -1,5 +1,6 @@
 /** `GET /api/transactions`: from the parameters of the URL to a list. */
 import { z } from 'zod';
+import { told } from '../../bpf/schema/api.ts';
 import { parseQuery, type Query } from '../input.ts';
 import type { TransactionsRequest } from '../store/store.ts';
 import { decodeCursor, encodeCursor, fingerprint } from './cursor.ts';
@@ -10,8 +11,6 @@ import { resolveWindow } from './window.ts';
 const LIMIT_MAX = 1000;
 const LIMIT_DEFAULT = 100;
 const LISTS = ['service', 'node'];
-
-const told = <Schema extends z.ZodType>(schema: Schema, description: string) => schema.meta({ description });
 
 export const transactionsQuerySchema = z
   .strictObject({

@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { type Response, Router } from 'express';
 import { z } from 'zod';
-import { int64 } from '../../bpf/schema/api.ts';
+import { int64, told } from '../../bpf/schema/api.ts';
 import { methodNotAllowed, Problem } from '../errors.ts';
 import { parseQuery } from '../input.ts';
 import { sendJson } from '../json.ts';
@@ -12,7 +12,6 @@ import { parseTransactionsQuery, type TransactionsQuery } from '../query/transac
 import type { Store, TransactionPage, TransactionSummary } from '../store/store.ts';
 import { takingTurns } from './turns.ts';
 
-const told = <Schema extends z.ZodType>(schema: Schema, description: string) => schema.meta({ description });
 const integer = (description: string) => int64().meta({ description });
 
 export const transactionSchema = z
