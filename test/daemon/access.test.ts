@@ -52,7 +52,12 @@ const bearer = (secret: string) => ({ authorization: `Bearer ${secret}` });
 
 const GET = 'GET';
 const ROUTES: [method: string, path: string, status: number, opens: Record<'reader' | 'player', boolean>][] = [
-  [GET, '/', 200, { reader: true, player: false }],
+  [GET, '/', 200, { reader: true, player: true }],
+  [GET, '/openapi.json', 200, { reader: true, player: true }],
+  [GET, '/docs', 200, { reader: true, player: true }],
+  [GET, '/docs/show.js', 200, { reader: true, player: true }],
+  ['POST', '/openapi.json', 405, { reader: false, player: true }],
+  [GET, '/docsx', 404, { reader: true, player: false }],
   [GET, '/api/events', 200, { reader: true, player: false }],
   ['HEAD', '/api/events', 200, { reader: true, player: false }],
   [GET, '/api/events/x', 404, { reader: true, player: false }],
