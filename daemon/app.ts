@@ -60,8 +60,8 @@ export function buildApp(options: AppOptions): express.Express {
   app.use(metricsRoutes(metrics, { store, sessions, now, data }));
   const mount = (path: string, router: express.Router) => app.use(path, mountedAt(path), router);
   mount('/api/events', eventRoutes({ store, now, scanGate, tails: createTails({ store, now, log }) }));
-  mount('/api/transactions', transactionRoutes({ store, now }));
-  mount('/api/replay/sessions', replayRoutes(sessions));
+  mount('/api/transactions', transactionRoutes({ store, now, scanGate }));
+  mount('/api/replay/sessions', replayRoutes(sessions, scanGate));
   mount('/api', pinRoutes({ store, now }));
   mount('/api', statsRoutes({ store, now, scanGate }));
   mount('/api', nameRoutes(store));

@@ -12,7 +12,7 @@ const LOOK_INTERVAL_MS = 100;
 const RETRY_AFTER_S = 2;
 
 export interface Scan {
-  /** Pieces of an answer that is given as a whole: throws when they take too long together. */
+  /** Pieces of an answer that is given as a whole: throws when they take too long together, since the turn came. */
   whole<Piece>(pieces: Iterable<Piece>): Generator<Piece, void>;
   /** Pieces of a stream: throws when nothing was found for too long. Time that the reader takes does not count. */
   stream<Piece extends { length: number }>(pieces: Iterable<Piece>): Generator<Piece, void>;
@@ -80,8 +80,13 @@ export function createScanGate({
     throw new Problem(code, detail);
   }
 
-  function* within<Piece>(res: Response, pieces: Iterable<Piece>, isRenewed: (piece: Piece) => boolean) {
-    let startMs = nowMs();
+  function* within<Piece>(
+    res: Response,
+    beganMs: number,
+    pieces: Iterable<Piece>,
+    isRenewed: (piece: Piece) => boolean,
+  ) {
+    let startMs = beganMs;
     try {
       for (const piece of pieces) {
         if (nowMs() - startMs > queryTimeoutMs)
@@ -103,9 +108,10 @@ export function createScanGate({
       if (waiting.size === 0 && !isFull()) takeTurn(res);
       else if (waiting.size >= scansMax * WAITING_PER_SCAN || !(await turn(res)))
         refuse(res, 'busy', `${scansMax} queries are running already: try again`);
+      const beganMs = nowMs();
       return {
-        whole: (pieces) => within(res, pieces, () => false),
-        stream: (pieces) => within(res, pieces, (piece) => piece.length > 0),
+        whole: (pieces) => within(res, beganMs, pieces, () => false),
+        stream: (pieces) => within(res, beganMs, pieces, (piece) => piece.length > 0),
       };
     },
   };

@@ -104,7 +104,7 @@ export const EVENT_ENDPOINTS: readonly Endpoint[] = [
     curl: '"$api/api/transactions?sort=slowest&limit=10"',
     query: transactionsQuerySchema,
     success: { status: 200, description: 'A page.', content: { 'application/json': transactionsSchema } },
-    errors: ['invalid_parameter', 'invalid_cursor', 'cursor_mismatch'],
+    errors: ['invalid_parameter', 'invalid_cursor', 'cursor_mismatch', 'busy', 'query_timeout'],
   },
   {
     method: 'get',

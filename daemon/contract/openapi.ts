@@ -114,6 +114,11 @@ function answer({ description, content = {}, headers = {} }: Answer) {
   };
 }
 
+/** Those that another try may not meet. */
+const PASSING: ReadonlySet<ErrorCode> = new Set(['busy', 'query_timeout', 'too_many_attempts']);
+
+const RETRY_AFTER = { 'Retry-After': { description: 'seconds', schema: { type: 'integer' as const } } };
+
 function problems(codes: readonly ErrorCode[]): ZodOpenApiResponsesObject {
   const byStatus = Map.groupBy(codes, (code) => ERRORS[code].status);
   return Object.fromEntries(
@@ -121,6 +126,7 @@ function problems(codes: readonly ErrorCode[]): ZodOpenApiResponsesObject {
       status,
       {
         description: ofStatus.map((code) => `\`${code}\``).join(', '),
+        ...(ofStatus.some((code) => PASSING.has(code)) && { headers: RETRY_AFTER }),
         content: { 'application/problem+json': { schema: problemSchema } },
       },
     ]),

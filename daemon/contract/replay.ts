@@ -98,7 +98,7 @@ export const REPLAY_ENDPOINTS: readonly Endpoint[] = [
       content: oneSession,
       headers: { Location: 'path of the session' },
     },
-    errors: [...BODY_ERRORS, 'transaction_not_found', 'session_limit'],
+    errors: [...BODY_ERRORS, 'transaction_not_found', 'session_limit', 'busy'],
   },
   {
     method: 'get',

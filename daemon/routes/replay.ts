@@ -1,5 +1,6 @@
 /** Replay sessions over HTTP. */
 import { type Request, type RequestHandler, type Response, Router } from 'express';
+import type { ScanGate } from '../access/scan_gate.ts';
 import { methodNotAllowed, Problem } from '../errors.ts';
 import { openEventStream } from '../event_stream.ts';
 import { parseBody, parseQuery } from '../input.ts';
@@ -10,7 +11,7 @@ import type { Session } from '../replay/session.ts';
 import type { Sessions } from '../replay/sessions.ts';
 
 /** `sessions` outlives the router: who made it closes it. */
-export function replayRoutes(sessions: Sessions): Router {
+export function replayRoutes(sessions: Sessions, scanGate: ScanGate): Router {
   const router = Router();
   const sessionOf = (req: Request) => sessions.get(String(req.params.id));
   /** Query parameters would be silently without effect. */
@@ -23,7 +24,10 @@ export function replayRoutes(sessions: Sessions): Router {
   router
     .route('/')
     .post(async (req, res) => {
-      const session = await sessions.create(parseBody(req, createRequest));
+      const request = parseBody(req, createRequest);
+      // All events of the transaction are read.
+      await scanGate.enter(res);
+      const session = await sessions.create(request);
       const view = session.view();
       res.location(`${req.baseUrl}/${view.session_id}`);
       sendJson(res, 201, view);

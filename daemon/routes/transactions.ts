@@ -2,6 +2,7 @@ import { setImmediate } from 'node:timers/promises';
 import { type Response, Router } from 'express';
 import { z } from 'zod';
 import { int64, told } from '../../bpf/schema/api.ts';
+import type { Scan, ScanGate } from '../access/scan_gate.ts';
 import { methodNotAllowed, Problem } from '../errors.ts';
 import { parseQuery } from '../input.ts';
 import { sendJson } from '../json.ts';
@@ -39,16 +40,18 @@ export const transactionsSchema = z.object({
 interface Options {
   store: Store;
   now: () => bigint;
+  scanGate: ScanGate;
 }
 
-export function transactionRoutes({ store, now }: Options): Router {
+export function transactionRoutes({ store, now, scanGate }: Options): Router {
   const router = Router();
   const turns = takingTurns();
   router
     .route('/')
     .get(async (req, res) => {
       const query = parseTransactionsQuery(req.query as never, now());
-      const page = await turns(() => pageFor(res, store, query));
+      const turn = await scanGate.enter(res);
+      const page = await turns(() => pageFor(res, store, query, turn));
       if (page) sendPage(res, store, query, page);
     })
     .all(methodNotAllowed('GET', 'HEAD'));
@@ -70,18 +73,17 @@ async function pageFor(
   res: Response,
   store: Store,
   { request }: TransactionsQuery,
+  turn: Scan,
 ): Promise<TransactionPage | undefined> {
-  const steps = store.transactions(request);
-  try {
-    while (isOpen(res)) {
-      const { done, value } = steps.next();
-      if (done) return value;
-      await setImmediate();
-    }
-    return undefined;
-  } finally {
-    steps.return(undefined as never);
+  let page: TransactionPage | undefined;
+  const steps = function* () {
+    page = yield* store.transactions(request);
+  };
+  for (const _step of turn.whole(steps())) {
+    await setImmediate();
+    if (!isOpen(res)) return undefined;
   }
+  return page;
 }
 
 function sendPage(res: Response, store: Store, { request, nowNs, cursorOf }: TransactionsQuery, page: TransactionPage) {

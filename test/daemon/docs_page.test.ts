@@ -30,7 +30,10 @@ test(
   'a page that is not like that would be seen',
   async () => {
     const app = express().use(helmet({ contentSecurityPolicy: { directives: { 'img-src': '*' } } }));
-    app.get('/', (_req, res) => void res.send('<p id="p"></p><script>p.id="q"</script><img src="https://a.example/b">'));
+    app.get(
+      '/',
+      (_req, res) => void res.send('<p id="p"></p><script>p.id="q"</script><img src="https://a.example/b">'),
+    );
     const [server, url] = await listen(app, { host: '127.0.0.1', port: 0 });
     const { dom, requested, console } = await shown(`${url}/`).finally(() => close(server));
     expect(dom).toContain('id="p"');

@@ -55,6 +55,32 @@ test('a_stream_that_finds_nothing_for_too_long_breaks_off', async () => {
   expect((await get('/healthz')).status).toBe(200);
 });
 
+test('a_list_of_transactions_that_takes_too_long_is_no_list', async () => {
+  const { get } = await served(recorded([{ at: START, transaction: 'tx' }]), { scanGate: gateOf(501) });
+  const { status, json, headers } = await get('/api/transactions');
+  expect([status, json.code, json.transactions, headers['retry-after']]).toEqual([
+    503,
+    'query_timeout',
+    undefined,
+    '2',
+  ]);
+});
+
+test('what_waits_behind_other_lists_has_its_time_from_the_start', async () => {
+  let now = 0;
+  const gate = createScanGate({ queryTimeoutMs: 500, nowMs: () => now });
+  const app = express();
+  app.get('/', async (_req, res) => {
+    const scan = await gate.enter(res);
+    now += 501;
+    res.json([...scan.whole([1])]);
+  });
+  app.use(problemHandler(pino({ level: 'silent' })));
+  const [server, url] = await listen(app, { host: '127.0.0.1', port: 0 });
+  expect((await fetch(url)).status).toBe(503);
+  await close(server);
+});
+
 describe('turns', () => {
   /** Each request holds its turn until the test ends it. */
   async function gated(scansMax: number, waitMsMax?: number) {
@@ -71,8 +97,41 @@ describe('turns', () => {
     const isRunning = async (name: string) => {
       while (!running.some((one) => one.name === name)) await turn();
     };
-    return { running, ask, isRunning, end: () => close(server) };
+    return { gate, running, ask, isRunning, end: () => close(server) };
   }
+
+  const session = { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{"transaction_id":"tx"}' };
+
+  test('are needed for whatever scans, and for nothing else', async () => {
+    const { gate, running, ask, isRunning, end } = await gated(1, 0);
+    const { get } = await served(recorded([{ at: START, transaction: 'tx' }]), { scanGate: gate });
+    const outcomes = async () => {
+      const { json } = await get('/api/events');
+      const asked: [path: string, sent?: object][] = [
+        ['/api/events', { headers: ndjson }],
+        ['/api/stats'],
+        ['/api/transactions'],
+        ['/api/replay/sessions', session],
+        ['/api/transactions/tx'],
+        [`/api/events/${json.events?.[0].event_id ?? 'x'}`],
+        ['/api/services'],
+        ['/readyz'],
+      ];
+      const statuses = [];
+      for (const [path, sent] of asked) statuses.push((await get(path, sent)).status);
+      return statuses;
+    };
+    expect(await outcomes()).toEqual([200, 200, 200, 201, 200, 200, 200, 200]);
+    const holder = ask('holder');
+    await isRunning('holder');
+    expect(await outcomes()).toEqual([503, 503, 503, 503, 200, 404, 200, 200]);
+    const { json, headers } = await get('/api/transactions');
+    expect([json.code, headers['retry-after']]).toEqual(['busy', '2']);
+    running[0]!.end();
+    await holder;
+    expect((await get('/api/transactions')).status).toBe(200);
+    await end();
+  });
 
   test('come one after the other', async () => {
     const { running, ask, isRunning, end } = await gated(1, 60_000);
