@@ -48,7 +48,8 @@ export const EVENT_ENDPOINTS: readonly Endpoint[] = [
     tag: 'events',
     summary: 'Events, in order',
     curl: '"$api/api/events?transaction_id=$transaction&min_duration_ms=0.001&order=desc"',
-    description: 'All conditions hold at once. Without a match the list is empty.',
+    description:
+      'All conditions hold at once. Without a match the list is empty. Pages have every event that was recorded before the first one exactly once, less what retention takes; what is recorded meanwhile comes when its place is still ahead. Events are recorded when they end and ordered by their start.',
     query: eventQuerySchema,
     headers: z.object({
       'Last-Event-ID': z.string().optional().meta({ description: 'of a live tail: id of the last frame seen' }),
@@ -101,6 +102,8 @@ export const EVENT_ENDPOINTS: readonly Endpoint[] = [
     operationId: 'listTransactions',
     tag: 'events',
     summary: 'Transactions, the latest or the slowest first',
+    description:
+      'A transaction that stays as it is while one pages, and that retention takes nothing of, comes exactly once. One that goes on meanwhile may be missed by `slowest`, when it becomes slower than what was listed already; by `recent` it is not missed, and comes again when an event is recorded late that began before its first one.',
     curl: '"$api/api/transactions?sort=slowest&limit=10"',
     query: transactionsQuerySchema,
     success: { status: 200, description: 'A page.', content: { 'application/json': transactionsSchema } },

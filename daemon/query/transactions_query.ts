@@ -23,7 +23,10 @@ export const transactionsQuerySchema = z
       'from the start of its first event to the end of its last, inclusive',
     ),
     has_error: told(parameter.boolean, 'whether any of its events failed'),
-    sort: told(z.enum(['recent', 'slowest'], { error: 'must be recent or slowest' }), 'what comes first'),
+    sort: told(
+      z.enum(['recent', 'slowest'], { error: 'must be recent or slowest' }),
+      'what comes first: by start or by duration, the largest first; recent unless given',
+    ),
     limit: told(parameter.integer(1, LIMIT_MAX), `transactions of a page, ${LIMIT_DEFAULT} unless given`),
     cursor: told(parameter.text, 'next_cursor of the page before; the other parameters stay as they were'),
   })

@@ -224,6 +224,51 @@ test('pages_go_on_after_new_transactions_retention_and_a_restart', async () => {
   expect(third.next_cursor).toBeNull();
 });
 
+test('what_goes_on_while_one_pages_is_missed_only_by_slowest_and_comes_twice_only_by_recent', async () => {
+  const started = fc.array(fc.record({ at: fc.nat(20), duration: fc.nat(9) }), { minLength: 2, maxLength: 12 });
+  /** Between two pages: events of transactions that are there, some of them from before their start. */
+  const later = fc.array(fc.record({ of: fc.nat(11), at: fc.nat(40), duration: fc.nat(30) }), { maxLength: 3 });
+  await fc.assert(
+    fc.asyncProperty(
+      started,
+      fc.array(later, { maxLength: 8 }),
+      fc.integer({ min: 1, max: 4 }),
+      async (first, more, limit) => {
+        for (const sort of ['recent', 'slowest']) {
+          const folder = newFolder();
+          const writer = newWriter(folder);
+          const rowOf = (one: { at: number; duration: number }, i: number): Row => ({
+            at: START + BigInt(one.at) * MS,
+            duration: BigInt(one.duration) * MS,
+            transaction: `tx-${i % first.length}`,
+          });
+          appendRows(writer, first.map(rowOf));
+          const daemon = await served(folder);
+          const ids: string[] = [];
+          const changed = new Set<string>();
+          for (let cursor: string | null = '', page = 0; cursor !== null; page++) {
+            const answer = await pageOf(daemon, `sort=${sort}&limit=${limit}${cursor && `&cursor=${cursor}`}`);
+            ids.push(...answer.transactions.map((one) => one.transaction_id));
+            cursor = answer.next_cursor;
+            const rows = (more[page] ?? []).map((one) => rowOf(one, one.of));
+            appendRows(writer, rows);
+            for (const { transaction } of rows) changed.add(transaction!);
+          }
+          writer.close();
+          await daemon.close();
+          for (let i = 0; i < first.length; i++) {
+            const times = ids.filter((id) => id === `tx-${i}`).length;
+            if (!changed.has(`tx-${i}`)) expect(times).toBe(1);
+            else if (sort === 'slowest') expect(times).toBeLessThanOrEqual(1);
+            else expect(times).toBeGreaterThanOrEqual(1);
+          }
+        }
+      },
+    ),
+    { numRuns: 30 },
+  );
+}, 120_000);
+
 test('a_cursor_of_another_list_is_refused', async () => {
   const daemon = await served(recorded(IDS.map((transaction) => ({ at: START, transaction }))));
   const { next_cursor: cursor } = await pageOf(daemon, 'limit=2');
