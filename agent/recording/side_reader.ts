@@ -1,6 +1,6 @@
 /** Losses and clock steps of a recording. */
 import type Database from 'better-sqlite3';
-import { fromStoredMax, toStored, U64_MAX } from './format.ts';
+import { toStored, U64_MAX } from './format.ts';
 import type { ClockStep, Loss } from './side_notes.ts';
 
 const LOSSES = `
@@ -26,7 +26,7 @@ export function openSideReader(database: Database.Database): SideReader {
     losses: (fromNs = 0n, toNs = U64_MAX) =>
       losses.all({ fromNs: toStored(fromNs), toNs: toStored(toNs) }).map(([from, to, cause, eventType, count]) => ({
         fromNs: from,
-        toNs: fromStoredMax(to),
+        toNs: to,
         cause,
         eventType,
         count: Number(count),
