@@ -47,8 +47,12 @@ export function isAfter(a: EventKey, b: EventKey): boolean {
   return a.timestamp_ns === b.timestamp_ns ? a.event_id > b.event_id : a.timestamp_ns > b.timestamp_ns;
 }
 
-/** A tail that begins: what is recorded from now on, or what began at `fromNs` or later. */
-export function startOf(extents: readonly Extent[], horizonNs: bigint, fromNs: bigint | undefined): Position {
+/** Of all that a recording can hold. */
+const LAST_NS = 2n ** 64n - 1n;
+
+/** A tail that begins: what is recorded from now on, or what began at `since` or later, which may be before all time. */
+export function startOf(extents: readonly Extent[], horizonNs: bigint, since: bigint | undefined): Position {
+  const fromNs = since === undefined ? undefined : since < 0n ? 0n : since > LAST_NS ? LAST_NS : since;
   const places = extents.map(({ recordingId, end, lossId }) => [
     recordingId,
     { number: end, given: fromNs === undefined ? end : 0, lossId },

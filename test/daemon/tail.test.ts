@@ -51,6 +51,15 @@ test('an_event_that_is_recorded_after_its_turn_is_marked', async () => {
   expect(frames.map(({ data }) => data.late)).toEqual([undefined, true, undefined]);
 });
 
+test('from_may_be_before_or_after_all_time', async () => {
+  const before = await tail(daemon, '?from=-1000000d');
+  const after = await tail(daemon, `?from=${'9'.repeat(20)}`);
+  write({ at: START - 10n });
+  due(0n);
+  expect(starts(await before.until(1))).toEqual([-10n]);
+  expect([after.frames, after.res.destroyed]).toEqual([[], false]);
+});
+
 test('from_begins_in_the_past_and_goes_on_live', async () => {
   write(...Array.from({ length: 3000 }, (_, i) => ({ at: START - 5000n + BigInt(i) })));
   const client = await tail(daemon, `?from=${START - 4500n}`);
