@@ -11,7 +11,7 @@ export const CONDITION_LISTS = ['event_type', 'service', 'node'];
 export const eventConditions = {
   transaction_id: told(parameter.text, 'events of one transaction'),
   trace_id: told(parameter.traceId, 'events of one W3C trace: 32 hex digits, any case'),
-  service: told(parameter.texts, 'events of these services; a list'),
+  service: told(parameter.services, 'events of these services; a list'),
   node: told(parameter.texts, 'events that these hosts recorded; a list'),
   event_type: told(parameter.eventTypes, 'events of these types; a list'),
   from: told(parameter.time, 'events that began at or after this time'),

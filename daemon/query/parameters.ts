@@ -17,12 +17,21 @@ export const text = z
 
 const listOf = (item: Readonly<Record<string, unknown>>) => ({ type: 'array', items: { type: 'string', ...item } });
 
-/** Given again or with commas: several. */
+const severalTexts = z.union([z.string(), z.array(z.string())]).transform((values) => [values].flat());
+const itemsOf = (value: string) => value.split(',').map((item) => item.trim());
+const noneEmpty = z.array(z.string().min(1, 'must not be empty'));
+
+/** Given again or with commas, and maybe spaces behind them: several. */
 export const texts = documented(
-  z
-    .union([z.string(), z.array(z.string())])
-    .transform((values) => [values].flat().flatMap((value) => value.split(',')))
-    .pipe(z.array(z.string().min(1, 'must not be empty'))),
+  severalTexts.transform((values) => values.flatMap(itemsOf)).pipe(noneEmpty),
+  listOf({ minLength: 1 }),
+);
+
+/** Likewise, of services: whoever named one may have put a comma or spaces into it, so each counts as it stands too. */
+export const services = documented(
+  severalTexts
+    .transform((values) => [...new Set(values.flatMap((value) => [...itemsOf(value), ...value.split(','), value]))])
+    .pipe(noneEmpty),
   listOf({ minLength: 1 }),
 );
 

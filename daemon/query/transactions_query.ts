@@ -14,7 +14,7 @@ const LISTS = ['service', 'node'];
 
 export const transactionsQuerySchema = z
   .strictObject({
-    service: told(parameter.texts, 'one of these services took part; a list'),
+    service: told(parameter.services, 'one of these services took part; a list'),
     node: told(parameter.texts, 'one of these nodes took part; a list'),
     from: told(parameter.time, 'the transaction began (its first event) at or after this time'),
     to: told(parameter.time, 'the transaction began before this time'),

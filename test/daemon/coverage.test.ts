@@ -34,6 +34,11 @@ test('all_losses_touching_gaps_of_one_cause_as_one', async () => {
   );
 });
 
+test('a_node_of_a_list_is_known_however_the_list_is_written', async () => {
+  for (const list of [`${NODE},${NODE}`, `+${NODE},+${NODE}`, `${NODE}&node=${NODE}`])
+    expect(await coverage(`node=${list}`)).toBe(await coverage(''));
+});
+
 test('only_losses_that_touch_the_window', async () => {
   expect(await coverage(`from=${START + 20n * S}`)).toBe(
     `{"complete":false,"lost":100,"gaps":[${gap(20n, 21n, 100)}]}`,

@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { formatMilliseconds } from '../../agent/recording/duration.ts';
 import { type BlockRow, NODE, type Row, recorded, START, type WriteRow } from './recorded.ts';
-import { type Served, serve } from './served.ts';
+import { type Served, serve, served as servedHere } from './served.ts';
 
 const SERVICES = ['shop', 'cart', 'database', 'naïve 服务'];
 const TRANSACTIONS = ['tx-1', 'tx-2', 'tx 3/ü'];
@@ -82,16 +82,37 @@ test('a_transaction_id_may_be_any_text', () =>
 test('trace_id_in_any_case', () =>
   expectOnly(`trace_id=${TRACES[0]!.toUpperCase()}`, (row) => row.trace === TRACES[0]));
 
-test.each(['service=cart,shop', 'service=cart&service=shop', 'service=shop,cart,shop'])('%s is a list', (query) =>
-  expectOnly(query, (row) => ownedBy(row, ({ service }) => service === 'cart' || service === 'shop')),
+test.each(['service=cart,shop', 'service=cart&service=shop', 'service=shop,cart,shop', 'service=+shop,+cart'])(
+  '%s is a list',
+  (query) => expectOnly(query, (row) => ownedBy(row, ({ service }) => service === 'cart' || service === 'shop')),
 );
 
 test('service_in_unicode', () =>
   expectOnly(`service=${encodeURIComponent('naïve 服务')}`, (row) => row.service === 'naïve 服务'));
 
+test('a_service_with_a_comma_and_one_with_spaces_around_it', async () => {
+  const { get } = await servedHere(
+    recorded(['a, b', ' b', 'b', 'a'].map((service, i) => ({ at: START + BigInt(i), service, transaction: service }))),
+  );
+  const found = async (parameter: string) => {
+    const { json } = await get(`/api/events?service=${encodeURIComponent(parameter)}`);
+    const { json: listed } = await get(`/api/transactions?service=${encodeURIComponent(parameter)}`);
+    const names = json.events.map((event: { service_name: string }) => event.service_name);
+    expect(listed.transactions.map((one: { transaction_id: string }) => one.transaction_id)).toEqual(
+      names.toReversed(),
+    );
+    return names;
+  };
+  expect(await found('a, b')).toEqual(['a, b', ' b', 'b', 'a']);
+  expect(await found('a')).toEqual(['a']);
+  expect(await found('b')).toEqual(['b']);
+  expect(await found(' b')).toEqual([' b', 'b']);
+});
+
 test('event_type', () => expectOnly('event_type=block_io', (row) => row.type === 'block_io'));
 
 test('event_type_as_a_list_of_all', async () => {
+  expect(await ids('event_type=block_io,+sys_write')).toEqual(await ids(''));
   expect(await ids('event_type=block_io&event_type=sys_write')).toEqual(await ids(''));
 });
 
