@@ -4,7 +4,7 @@ import helmet from 'helmet';
 import type { Logger } from 'pino';
 import { type AccessOptions, access } from './access/access.ts';
 import { createScanGate, type ScanGate } from './access/scan_gate.ts';
-import { notFoundHandler, problemHandler } from './errors.ts';
+import { notFoundHandler, problemHandler, refuseEmptyName } from './errors.ts';
 import { queryOf, readBody } from './input.ts';
 import { createMetrics, type Metrics } from './metrics/metrics.ts';
 import type { Sessions } from './replay/sessions.ts';
@@ -53,7 +53,7 @@ export function buildApp(options: AppOptions): express.Express {
   app.disable('x-powered-by');
 
   app.use(requestId, requestLog({ log, slowMs, onEnd: metrics.requestEnded }), metrics.watchStreams);
-  app.use(securityHeaders(), access(allowed), readBody);
+  app.use(securityHeaders(), access(allowed), readBody, refuseEmptyName);
   app.use(landingPage());
   app.use(documentRoutes());
   app.use(healthRoutes({ store, now }));

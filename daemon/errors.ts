@@ -111,6 +111,12 @@ export const notFoundHandler: RequestHandler = (req) => {
   throw new Problem('not_found', `nothing at ${req.path}`);
 };
 
+/** What is left of `/api/events/$id` when the name is empty: the list would be the wider answer. */
+export const refuseEmptyName: RequestHandler = (req, res, next) => {
+  if (req.path.startsWith('/api/') && req.path.endsWith('/')) notFoundHandler(req, res, next);
+  else next();
+};
+
 /** Closes a route: `router.route('/x').get(...).all(methodNotAllowed('GET', 'HEAD'))`. */
 export function methodNotAllowed(...allowed: string[]): RequestHandler {
   return (req, res) => {

@@ -64,17 +64,20 @@ export function queryOf(text: string | null): Query {
   for (const pair of (text ?? '').split('&').filter(Boolean)) {
     const equals = pair.includes('=') ? pair.indexOf('=') : pair.length;
     const name = decode(pair.slice(0, equals));
-    const value = decode(pair.slice(equals + 1));
+    const value = decode(pair.slice(equals + 1), name);
     query[name] = name in query ? [query[name]!, value].flat() : value;
   }
   return query;
 }
 
-function decode(text: string): string {
+/** `parameter`: whose value it is. */
+function decode(text: string, parameter?: string): string {
   try {
     return decodeURIComponent(text.replaceAll('+', ' '));
   } catch {
-    throw new Problem('malformed_request', `the query is not percent-encoded UTF-8 at ${JSON.stringify(text)}`);
+    const message = 'is not percent-encoded UTF-8';
+    if (parameter === undefined) throw new Problem('malformed_request', `${JSON.stringify(text)} ${message}`);
+    throw new Problem('malformed_request', `${parameter}: ${message}`, [{ parameter, message }]);
   }
 }
 

@@ -36,7 +36,14 @@ const RECORDING_ERRORS: readonly ErrorCode[] = [
   'recording_unavailable',
 ];
 
-const READS_NO_RECORDING: ReadonlySet<string> = new Set(['/', '/healthz', '/openapi.json', '/docs']);
+const READS_NO_RECORDING: ReadonlySet<string> = new Set([
+  '/',
+  '/healthz',
+  '/metrics',
+  '/api/event-types',
+  '/openapi.json',
+  '/docs',
+]);
 
 const { version } = JSON.parse(readFileSync(new URL(import.meta.resolve('#package')), 'utf8')) as { version: string };
 

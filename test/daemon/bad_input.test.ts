@@ -108,6 +108,22 @@ test.each([
   expect([status, json.code]).toEqual([400, 'malformed_request']);
 });
 
+test('what_does_not_decode_is_named', async () => {
+  const { json } = await served.get('/api/events?limit=1&comm=%ff');
+  expect(json.errors).toEqual([{ parameter: 'comm', message: 'is not percent-encoded UTF-8' }]);
+});
+
+test.each(['/api/events/', '/api/transactions/', '/api/replay/sessions/', '/api/stats/'])(
+  '%s, as an empty name makes it, is not the list',
+  async (path) => {
+    for (const method of ['GET', 'POST', 'DELETE']) {
+      const { status, json } = await served.get(path, { method });
+      expect([method, status, json.code]).toEqual([method, 404, 'not_found']);
+      expect(json.detail).toContain(path);
+    }
+  },
+);
+
 test('other_endpoints_take_no_parameters', async () => {
   for (const path of [
     '/api/services',
