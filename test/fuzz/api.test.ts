@@ -114,6 +114,7 @@ function requestOf(place: Place): Arbitrary<Request> {
       text: hostileText,
       json: hostileJson,
       unknown: fc.boolean(),
+      accept: fc.constantFrom(...Object.keys(place.operation.responses[200]?.content ?? {}), undefined),
     })
     .map((made) => assemble(place, parameters, schema, made));
 }
@@ -130,10 +131,11 @@ interface Made {
   text: string;
   json: string;
   unknown: boolean;
+  accept: string | undefined;
 }
 
 function assemble(place: Place, parameters: readonly Parameter[], schema: JsonSchema | undefined, made: Made): Request {
-  const headers: Record<string, string> = {};
+  const headers: Record<string, string> = made.accept === undefined ? {} : { accept: made.accept };
   const query: string[] = [];
   let target = place.path;
   for (const { in: where, name } of parameters) {
@@ -217,14 +219,16 @@ test(
 );
 
 /** A stream that has no end is left when it has begun. */
-async function ask({ target, sent, path }: Request): Promise<Answer> {
-  if (!path.endsWith('/{session_id}/events')) return app.get(target, sent);
+async function ask({ target, sent, operation }: Request): Promise<Answer> {
+  if (!operation.responses[200]?.content?.['text/event-stream']) return app.get(target, sent);
   const res = await app.open(target, sent);
-  if (!/event-stream/.test(res.headers['content-type'] ?? '')) {
+  const type = res.headers['content-type'] ?? '';
+  if (!/event-stream/.test(type)) {
     const chunks: Buffer[] = [];
     for await (const chunk of res) chunks.push(chunk);
     const text = Buffer.concat(chunks).toString('utf8');
-    return { status: res.statusCode!, headers: res.headers, text, json: text ? JSON.parse(text) : undefined };
+    const isJson = /json/.test(type) && !/ndjson/.test(type);
+    return { status: res.statusCode!, headers: res.headers, text, json: isJson && text ? JSON.parse(text) : undefined };
   }
   res.destroy();
   return { status: res.statusCode!, headers: res.headers, text: 'frames', json: undefined };
