@@ -16,6 +16,7 @@ export const DAEMON_ENDPOINTS: readonly Endpoint[] = [
       description: 'Paths by name.',
       content: { 'application/json': z.object({ name: z.string(), links: z.record(z.string(), z.string()) }) },
     },
+    errors: ['invalid_parameter'],
   },
   {
     method: 'get',
@@ -63,6 +64,7 @@ export const DAEMON_ENDPOINTS: readonly Endpoint[] = [
     summary: 'This document',
     curl: '"$api/openapi.json"',
     success: { status: 200, description: 'OpenAPI 3.1.', content: { 'application/json': z.object({}).loose() } },
+    errors: ['invalid_parameter'],
   },
   {
     method: 'get',
@@ -76,5 +78,6 @@ export const DAEMON_ENDPOINTS: readonly Endpoint[] = [
       description: 'A page that loads nothing from elsewhere.',
       content: { 'text/html': 'HTML' },
     },
+    errors: ['invalid_parameter'],
   },
 ];

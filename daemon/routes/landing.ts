@@ -1,6 +1,8 @@
 import { Router } from 'express';
 import { methodNotAllowed } from '../errors.ts';
+import { parseQuery } from '../input.ts';
 import { sendJson } from '../json.ts';
+import { noParameters } from '../query/parameters.ts';
 
 /** Where a person who types the address into a browser goes on from. */
 const LINKS = {
@@ -23,7 +25,10 @@ export function landingPage(): Router {
   const router = Router();
   router
     .route('/')
-    .get((_req, res) => sendJson(res, 200, { name: 'kreplay', links: LINKS }))
+    .get((req, res) => {
+      parseQuery(req.query, noParameters);
+      sendJson(res, 200, { name: 'kreplay', links: LINKS });
+    })
     .all(methodNotAllowed('GET', 'HEAD'));
   return router;
 }

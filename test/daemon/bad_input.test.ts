@@ -126,6 +126,9 @@ test.each(['/api/events/', '/api/transactions/', '/api/replay/sessions/', '/api/
 
 test('other_endpoints_take_no_parameters', async () => {
   for (const path of [
+    '/',
+    '/docs',
+    '/openapi.json',
     '/api/services',
     '/api/nodes',
     '/api/stats',
