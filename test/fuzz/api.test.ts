@@ -173,7 +173,7 @@ function checker(document: object): typeof answerProblems {
   const ajv = new Ajv2020({ strict: false, validateFormats: false });
   ajv.addSchema(document, 'api');
   const pointer = (...keys: string[]) => keys.map((key) => key.replaceAll('~', '~0').replaceAll('/', '~1')).join('/');
-  return ({ method, path, operation, culprit, target }, answer) => {
+  return ({ method, path, operation, culprit, target, sent }, answer) => {
     const said = operation.responses[answer.status];
     if (!said) return [`${answer.status} is not in the document`];
     if (answer.status >= 500) return [`${answer.status}: ${answer.text}`];
@@ -187,7 +187,8 @@ function checker(document: object): typeof answerProblems {
       if (!valid(answer.json)) found.push(ajv.errorsText(valid.errors));
     }
     const isQuery = operation.parameters?.some(({ name, in: where }) => name === culprit && where === 'query');
-    const isAlone = target.split(/[?&]/).length === 2;
+    const hasHeader = operation.parameters?.some(({ name, in: where }) => where === 'header' && name in sent.headers!);
+    const isAlone = target.split(/[?&]/).length === 2 && !hasHeader;
     if (answer.json?.code === 'invalid_parameter' && isQuery && isAlone) {
       const named = (answer.json.errors as { parameter: string }[]).map(({ parameter }) => parameter);
       if (!named.includes(culprit!)) found.push(`names ${named} instead of ${culprit}`);
