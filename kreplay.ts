@@ -2,11 +2,11 @@
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { Command } from 'commander';
-import { printable } from './daemon/commands/display.ts';
+import { printable } from './agent/output/printable.ts';
 
 /** Loaded only when asked for: `kreplay exec` must not pay for the daemon. */
 const COMMANDS: Record<string, () => Promise<Command>> = {
-  up: async () => (await import('./agent/up.ts')).upCommand(),
+  up: async () => (await import('./agent/up.ts')).upCommand((await import('./daemon/options.ts')).withDaemonOptions),
   agent: async () => (await import('./agent/command.ts')).agentCommand(),
   daemon: async () => (await import('./daemon/command.ts')).daemonCommand(),
   doctor: async () => (await import('./agent/doctor.ts')).doctorCommand(),

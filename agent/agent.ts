@@ -3,6 +3,7 @@ import { accessSync, constants, mkdirSync, readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
+import type { Logger } from 'pino';
 import { findCgroups } from './attribution/cgroups.ts';
 import { createOwnProcessCheck } from './attribution/processes.ts';
 import type { ServiceRule } from './attribution/service_name/rules.ts';
@@ -65,8 +66,8 @@ export interface AgentOptions {
   signal: AbortSignal;
   /** Called once, when everything is attached. */
   onReady(info: { attached: readonly string[]; layers: readonly LayerState[]; recording: string }): void;
-  /** A failure that recording goes on after. */
-  onProblem(message: string): void;
+  /** Told of failures that recording goes on after. */
+  log: Logger;
 }
 
 export interface AgentTotals {
@@ -78,7 +79,7 @@ export interface AgentTotals {
 
 /** Records until `signal` aborts. */
 export async function runAgent(options: AgentOptions): Promise<AgentTotals> {
-  const { dataFolder, onReady } = options;
+  const { dataFolder, onReady, log } = options;
   const path = recordingPath(dataFolder);
   // The writer locks it for good; here only so that a second agent learns of the first before it attaches anything.
   lockRecording(path).close();
@@ -106,15 +107,18 @@ export async function runAgent(options: AgentOptions): Promise<AgentTotals> {
       machineId: idOf('/etc/machine-id'),
       nowNs: clock.nowNs,
       retention: retentionLimits(options.retention, dataFolder),
-      onTrouble: (problem) => options.onProblem(problem?.message ?? `${path} can be written again, recording goes on`),
+      onTrouble(problem) {
+        if (problem) log.error(problem.message);
+        else log.info(`${path} can be written again, recording goes on`);
+      },
       onNotRetained: once((reason) =>
-        options.onProblem(reason ? `older events can not be removed: ${reason}` : LIMIT_TOO_SMALL),
+        log.warn(reason ? `older events can not be removed: ${reason}` : LIMIT_TOO_SMALL),
       ),
       onCommitted: counts.committed,
     });
     const report = () =>
       counts.report({ ringBytes: probes.eventRingBytes, pendingBytes: probes.events.pendingBytes() });
-    socket = openReportSocket(path, report, options.onProblem);
+    socket = openReportSocket(path, report, (message) => log.warn(message));
     const ownUid = process.getuid?.() ?? 0;
     const recorder = createRecorder({
       probes,
@@ -139,16 +143,16 @@ export async function runAgent(options: AgentOptions): Promise<AgentTotals> {
 }
 
 /** A filter that is wrong changes nothing. */
-function reload(recorder: Recorder, { filter, onProblem }: AgentOptions): void {
+function reload(recorder: Recorder, { filter, log }: AgentOptions): void {
   try {
     const settings = filter();
     // What was captured before is judged by the filter that there was.
     recorder.turn();
     recorder.setFilter(settings);
-    onProblem('the filter was read again');
+    log.info('the filter was read again');
   } catch (error) {
     if (!(error instanceof AgentError)) throw error;
-    onProblem(`the filter stays as it is: ${error.message}`);
+    log.error({ reason: error.message }, 'the filter stays as it is');
   }
 }
 

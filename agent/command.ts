@@ -4,10 +4,11 @@ import { DATA_DEFAULT, runAgent } from './agent.ts';
 import { LAYERS, type LayerName } from './capture/layers.ts';
 import { endingSignal } from './ending.ts';
 import { type FilterFlags, filterOf, withFilterOptions } from './filter/options.ts';
+import { type LogFlags, newLog, withLogOptions } from './output/log.ts';
 import { type RetentionFlags, withRetentionOptions } from './retention_options.ts';
 import { readServiceRules } from './service_rules.ts';
 
-interface AgentFlags extends RetentionFlags, FilterFlags {
+interface AgentFlags extends RetentionFlags, FilterFlags, LogFlags {
   data: string;
   node?: string;
   ringSize: number;
@@ -33,7 +34,7 @@ export function agentCommand(): Command {
   const command = new Command('agent').description(
     'record the events of this host (as root, or with CAP_BPF and CAP_PERFMON)',
   );
-  return withAgentOptions(command).action(record);
+  return withLogOptions(withAgentOptions(command)).action(record);
 }
 
 export function withAgentOptions(command: Command): Command {
@@ -64,22 +65,6 @@ export function withAgentOptions(command: Command): Command {
   return withFilterOptions(withRetentionOptions(command));
 }
 
-/** What a command was given of these options, for an agent in a process of its own. */
-export function agentArguments(command: Command): string[] {
-  const names = new Set(withAgentOptions(new Command()).options.map(({ long }) => long));
-  const given = command.options.filter(
-    (option) => names.has(option.long) && command.getOptionValueSource(option.attributeName()) === 'cli',
-  );
-  return given.flatMap((option) => [option.long!, ...textsOf(command.getOptionValue(option.attributeName()))]);
-}
-
-function textsOf(value: unknown): string[] {
-  if (value === true) return [];
-  // The only ones are durations.
-  if (typeof value === 'bigint') return [`${value}ns`];
-  return Array.isArray(value) ? value.map(String) : [String(value)];
-}
-
 async function record(flags: AgentFlags): Promise<void> {
   const { data, node, ringSize, trustServices, without, httpServices, serviceRules } = flags;
   const totals = await runAgent({
@@ -100,7 +85,7 @@ async function record(flags: AgentFlags): Promise<void> {
       process.stdout.write(`kreplay agent: recording to ${recording}\n`);
       process.send?.('ready');
     },
-    onProblem: (message) => process.stderr.write(`kreplay agent: ${message}\n`),
+    log: newLog('kreplay-agent', flags, process.stderr),
   });
   const lost = totals.lost > 0 ? `, ${totals.lost} lost` : '';
   const malformed = totals.badMarkerFields > 0 ? `, ${totals.badMarkerFields} malformed marker fields left out` : '';

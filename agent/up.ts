@@ -1,36 +1,48 @@
 /** `kreplay up`: an agent and a daemon over one data folder, each in a process of its own. */
 import { type ChildProcess, fork, type StdioOptions } from 'node:child_process';
 import { Command } from 'commander';
-import { agentArguments, withAgentOptions } from './command.ts';
+import { withAgentOptions } from './command.ts';
 import { endingSignal } from './ending.ts';
+import { withLogOptions } from './output/log.ts';
+import { passedOn } from './passed_on.ts';
 
-const LISTEN_DEFAULT = '127.0.0.1:7467';
 /** A child that does not end by itself after this is killed; the recording stands that. */
 const END_TIMEOUT_MS = 10_000;
 
 interface UpFlags {
   data: string;
-  listen: string;
+  tokens?: string;
 }
 
-export function upCommand(): Command {
-  const command = new Command('up')
-    .description('record this host and serve what is recorded, until Ctrl-C')
-    .option('--listen <address>', 'HOST:PORT on this machine, or unix:/path', LISTEN_DEFAULT);
-  return withAgentOptions(command).action(up);
+/** `withDaemonOptions`: declares what the daemon takes, but for the folder and its log. */
+export function upCommand(withDaemonOptions: (command: Command) => Command): Command {
+  const command = new Command('up').description('record this host and serve what is recorded, until Ctrl-C');
+  const forBoth = passedOn(command.optionsGroup('Both:'), withLogOptions);
+  const forAgent = passedOn(command.optionsGroup('Agent:'), withAgentOptions);
+  const forDaemon = passedOn(command.optionsGroup('Daemon:'), withDaemonOptions);
+  return command.action((flags: UpFlags) =>
+    up(flags, {
+      agent: ['agent', ...forAgent, ...forBoth],
+      daemon: ['daemon', `--data=${flags.data}`, ...forDaemon, ...forBoth],
+    }),
+  );
 }
 
 /** Node's own; what else the launcher gives us keeps an agent small. */
 const DAEMON_FLAGS = process.execArgv.filter((flag) => flag === '--no-maglev');
 
-async function up({ data, listen }: UpFlags, command: Command): Promise<void> {
+async function up({ data, tokens }: UpFlags, args: Record<'agent' | 'daemon', string[]>): Promise<void> {
   const signal = endingSignal();
-  const daemon = start(['daemon', '--data', data, '--listen', listen], DAEMON_FLAGS);
-  const agent = start(['agent', ...agentArguments(command)], process.execArgv);
+  const daemon = start(args.daemon, DAEMON_FLAGS);
+  const agent = start(args.agent, process.execArgv);
   const parts = [daemon, agent];
-  process.on('SIGHUP', () => agent.child.kill('SIGHUP'));
+  process.on('SIGHUP', () => {
+    // It would end one that does not listen for it yet.
+    for (const { ready, child } of parts) void ready.then(() => child.kill('SIGHUP'));
+  });
   const ended = Promise.race([aborted(signal), ...parts.map((part) => part.ended)]);
-  await Promise.race([ended, Promise.all(parts.map(({ ready }) => ready)).then(() => printNextSteps(data, listen))]);
+  const ready = Promise.all([daemon.ready, agent.ready]);
+  await Promise.race([ended, ready.then(([url]) => printNextSteps(data, url, tokens !== undefined))]);
   await ended;
   // Only the signal is a reason to end. A part that ended by itself has said why on stderr.
   if (!signal.aborted) process.exitCode = 1;
@@ -39,7 +51,8 @@ async function up({ data, listen }: UpFlags, command: Command): Promise<void> {
 
 interface Part {
   child: ChildProcess;
-  ready: Promise<void>;
+  /** With what it says of itself. */
+  ready: Promise<string>;
   ended: Promise<void>;
 }
 
@@ -49,7 +62,7 @@ function start(args: readonly string[], execArgv: string[]): Part {
   const child = fork(process.argv[1]!, args, { detached: true, stdio, execArgv });
   return {
     child,
-    ready: new Promise((resolve) => child.once('message', () => resolve())),
+    ready: new Promise((resolve) => child.once('message', (message) => resolve(String(message)))),
     ended: new Promise((resolve) => {
       child.once('exit', (_code, signal) => {
         // One that ends with an exit code has said why.
@@ -77,12 +90,14 @@ function end(child: ChildProcess): Promise<void> {
   });
 }
 
-function printNextSteps(data: string, listen: string): void {
-  const address = listen.startsWith('unix:') ? `--unix-socket ${listen.slice(5)} http://localhost` : `http://${listen}`;
+function printNextSteps(data: string, url: string, needsToken: boolean): void {
+  const credentials = needsToken ? '-H "Authorization: Bearer $KREPLAY_TOKEN" ' : '';
+  const socket = url.startsWith('unix:') ? `--unix-socket ${url.slice(5)} ` : '';
+  const base = socket ? 'http://localhost' : url;
   process.stdout.write(`
 Try next, in another terminal:
   build/kreplay exec --transaction order-1 -- dd if=/dev/zero of=${data}/f bs=4k count=100 oflag=direct
-  curl '${address}/api/events?transaction_id=order-1'
+  curl ${credentials}${socket}'${base}/api/events?transaction_id=order-1'
 Ctrl-C ends both.
 `);
 }

@@ -1,22 +1,19 @@
 /** `kreplay daemon`: serves what agents record. */
-import { Command, InvalidArgumentError, Option } from 'commander';
+import { Command } from 'commander';
 import type { Logger } from 'pino';
+import { type LogFlags, newLog, withLogOptions } from '../agent/output/log.ts';
 import { openAccess } from './access/open_access.ts';
-import { type AccessFlags, refuseMeaningless, withAccessOptions } from './access/options.ts';
+import type { AccessFlags } from './access/options.ts';
 import { buildApp, SLOW_MS_DEFAULT } from './app.ts';
-import { DATA_DEFAULT, duration } from './commands/option_values.ts';
-import { type ListenAddress, parseListen } from './listen_address.ts';
-import { LOG_FORMATS, type LogFormat, newLog } from './log.ts';
+import { DATA_DEFAULT } from './commands/option_values.ts';
+import type { ListenAddress } from './listen_address.ts';
 import { createMetrics } from './metrics/metrics.ts';
+import { type DaemonFlags, withDaemonOptions } from './options.ts';
 import { createSessions } from './replay/sessions.ts';
 import { close, listen } from './server.ts';
 import { checkRecordings } from './store/recording_files.ts';
 import { openRecordingStore } from './store/recording_store.ts';
 import type { Places } from './store/served_files.ts';
-
-const LISTEN_DEFAULT = '127.0.0.1:7467';
-
-const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error'];
 
 export interface DaemonOptions {
   /** What is served. */
@@ -64,41 +61,16 @@ export function daemonCommand(): Command {
     .option(
       '--data <path>',
       `folder that the agent records into, or a recording (default: "${DATA_DEFAULT}", none with --recording)`,
-    )
-    .option('--recording <file>', 'recording to serve; given again: several as one time line', files)
-    .addOption(
-      new Option('--listen <address>', 'HOST:PORT (beyond this machine: with --tokens and TLS), or unix:/path')
-        .argParser(listenAddress)
-        .default(parseListen(LISTEN_DEFAULT), LISTEN_DEFAULT),
-    )
-    .addOption(new Option('--log-level <level>', 'least that is logged').choices(LOG_LEVELS).default('info'))
-    .addOption(new Option('--log-format <format>', 'text or JSON (default: text at a terminal)').choices(LOG_FORMATS))
-    .option('--log-slower-than <duration>', `requests that take longer are logged (default: "1s")`, duration);
-  return withAccessOptions(command).action(serve);
+    );
+  return withLogOptions(withDaemonOptions(command)).action(serve);
 }
 
-function files(value: string, before: string[] = []): string[] {
-  return [...before, value];
-}
-
-function listenAddress(value: string): ListenAddress {
-  const address = parseListen(value);
-  if (!address) throw new InvalidArgumentError('must be HOST:PORT, [IPV6]:PORT or unix:/path');
-  return address;
-}
-
-interface DaemonFlags extends AccessFlags {
+interface Flags extends DaemonFlags, LogFlags {
   data?: string;
-  recording?: string[];
-  listen: ListenAddress;
-  logLevel: string;
-  logFormat?: LogFormat;
-  logSlowerThan?: bigint;
 }
 
-async function serve(flags: DaemonFlags, command: Command): Promise<void> {
-  const { data: given, recording: recordings = [], listen, logLevel, logFormat, logSlowerThan } = flags;
-  refuseMeaningless(flags, command);
+async function serve(flags: Flags): Promise<void> {
+  const { data: given, recording: recordings = [], listen, logSlowerThan } = flags;
   const ending = new AbortController();
   // `disconnect`: the `kreplay up` that started this process is gone. Waiting for it must not keep the process alive.
   for (const name of ['SIGINT', 'SIGTERM', 'disconnect']) process.once(name, () => ending.abort());
@@ -107,9 +79,9 @@ async function serve(flags: DaemonFlags, command: Command): Promise<void> {
   const onListening = (url: string) => {
     const served = [data, ...recordings].filter((place) => place !== undefined);
     process.stdout.write(`kreplay daemon: serving ${served.join(', ')} at ${url}\n`);
-    process.send?.('ready');
+    process.send?.(url);
   };
-  const log = newLog({ level: logLevel, format: logFormat }, process.stderr);
+  const log = newLog('kreplay-daemon', flags, process.stderr);
   const slowMs = logSlowerThan === undefined ? SLOW_MS_DEFAULT : Number(logSlowerThan) / 1e6;
   const { signal } = ending;
   await runDaemon({ places: { data, recordings }, listen, access: flags, signal, log, slowMs, onListening });

@@ -1,7 +1,9 @@
 /** Missing events are said on stderr, so that no pipeline takes an incomplete answer for a complete one. */
+
+import { printable } from '../../agent/output/printable.ts';
 import { LOSS_CAUSES, type LossCause } from '../../bpf/schema/losses.ts';
 import { callDaemon, readJson } from './connection.ts';
-import { formatTime, printable } from './display.ts';
+import { formatTime } from './display.ts';
 
 const GAPS_SHOWN_MAX = 5;
 

@@ -24,8 +24,3 @@ export function formatTime(ns: bigint): string {
   const below_ms = (ns % 1_000_000n).toString().padStart(6, '0');
   return `${new Date(Number(ms)).toISOString().slice(0, -1)}${below_ms}Z`;
 }
-
-/** Names come from whoever was recorded: a control character in one must not reach the terminal. */
-export function printable(text: string): string {
-  return text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (character) => `\\u{${character.codePointAt(0)!.toString(16)}}`);
-}

@@ -1,8 +1,9 @@
 /** `kreplay import`: recordings of other hosts and incident bundles, for the daemon on this data folder to serve. */
 import { Command } from 'commander';
+import { printable } from '../../agent/output/printable.ts';
 import type { RecordingInfo } from '../../agent/recording/reader.ts';
 import { importRecording, type ListedImport, listImported } from '../export/imported.ts';
-import { formatTime, printable } from './display.ts';
+import { formatTime } from './display.ts';
 import { DATA_DEFAULT } from './option_values.ts';
 import { newTable, type TableColumn } from './table.ts';
 

@@ -1,10 +1,11 @@
 /** `kreplay pin`, `kreplay unpin`: what retention keeps. */
 import { Command, InvalidArgumentError, Option } from 'commander';
+import { printable } from '../../agent/output/printable.ts';
 import { formatMilliseconds, parseDuration } from '../../agent/recording/duration.ts';
 import { parseJson, stringify } from '../json.ts';
 import { BEFORE_NS_MAX } from '../query/pin_request.ts';
 import { callDaemon, DEFAULT_URL, readJson, readText } from './connection.ts';
-import { formatTime, printable } from './display.ts';
+import { formatTime } from './display.ts';
 import { daemonUrl, URL_HELP } from './option_values.ts';
 import { newTable, type TableColumn } from './table.ts';
 

@@ -1,7 +1,9 @@
 /** A replay in words. */
+
+import { printable } from '../../agent/output/printable.ts';
 import type { ApiEvent } from '../../bpf/schema/api.ts';
 import type { ReplayedEvent, SessionView } from '../replay/session.ts';
-import { formatDuration, printable } from './display.ts';
+import { formatDuration } from './display.ts';
 import { newTable, type Table, type TableColumn } from './table.ts';
 
 /** As read from JSON: 64-bit integers are numbers where a double holds them. */

@@ -1,8 +1,8 @@
 /** `kreplay services`: whose events there are. */
 import { Command, Option } from 'commander';
+import { printable } from '../../agent/output/printable.ts';
 import { stringify } from '../json.ts';
 import { callDaemon, readJson } from './connection.ts';
-import { printable } from './display.ts';
 import { atPlace, type PlaceOptions, withPlace } from './place.ts';
 
 interface Options extends PlaceOptions {

@@ -1,5 +1,5 @@
 /** Columns under headings, printed as the rows come. */
-import { printable } from './display.ts';
+import { printable } from '../../agent/output/printable.ts';
 
 export interface TableColumn<Row> {
   heading: string;

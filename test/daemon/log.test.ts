@@ -76,7 +76,7 @@ test('slow_requests_are_logged_from_the_threshold_on', async () => {
 test('text_is_a_line_for_a_person', async () => {
   const flags = ['--log-level', 'debug', '--log-format', 'text'];
   const [line] = await logged(recorded([{ at: START }]), flags, ['/api/nodes']);
-  expect(line).toMatch(/^\S+Z debug request method=GET route=\/api\/nodes status=200 ms=\S+ id=mine$/);
+  expect(line).toMatch(/^\S+Z kreplay-daemon debug request method=GET route=\/api\/nodes status=200 ms=\S+ id=mine$/);
 });
 
 test.each([

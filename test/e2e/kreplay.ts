@@ -5,6 +5,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import type { Readable } from 'node:stream';
 
 export const KREPLAY = resolve(import.meta.dirname, '../../build/kreplay');
 
@@ -15,7 +16,10 @@ export interface Finished {
   stderr: string;
 }
 
-export function kreplay(args: readonly string[], options: { input?: string; cwd?: string } = {}): Finished {
+export function kreplay(
+  args: readonly string[],
+  options: { input?: string; cwd?: string; env?: NodeJS.ProcessEnv } = {},
+): Finished {
   return spawnSync(KREPLAY, args, { encoding: 'utf8', timeout: 30_000, ...options });
 }
 
@@ -25,6 +29,8 @@ export interface Running {
   complaints(): string;
   /** Resolves when the output has the text. */
   says(text: string): Promise<void>;
+  /** Likewise for standard error. */
+  complains(words: RegExp): Promise<void>;
   ended: Promise<{ status: number | null; signal: NodeJS.Signals | null }>;
 }
 
@@ -41,18 +47,20 @@ export function start(args: readonly string[], command: readonly string[] = []):
   child.stdout.setEncoding('utf8').on('data', (text: string) => {
     output += text;
   });
+  const seen = (stream: Readable, wanted: string, isThere: () => boolean) =>
+    new Promise<void>((resolve, failed) => {
+      const look = () => isThere() && resolve();
+      stream.on('data', look);
+      look();
+      ended.then(() => failed(new Error(`it ended without saying "${wanted}": ${output}${complaints}`)));
+    });
   return {
     process: child,
     output: () => output,
     complaints: () => complaints,
     ended,
-    says: (text) =>
-      new Promise((said, failed) => {
-        const look = () => output.includes(text) && said();
-        child.stdout.on('data', look);
-        look();
-        ended.then(() => failed(new Error(`it ended without saying "${text}": ${output}${complaints}`)));
-      }),
+    says: (text) => seen(child.stdout, text, () => output.includes(text)),
+    complains: (words) => seen(child.stderr, String(words), () => words.test(complaints)),
   };
 }
 

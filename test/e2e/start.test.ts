@@ -3,6 +3,7 @@ import { chmodSync, chownSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, expect, test } from '@jest/globals';
 import { openReader } from '../../agent/recording/reader.ts';
+import { newAuthority, newCertificate } from '../daemon/certificates.ts';
 import { AS_NOBODY, NOBODY } from '../unprivileged.ts';
 import { endAll, freePort, kreplay, start, temporaryFolder } from './kreplay.ts';
 
@@ -61,6 +62,47 @@ test('a port that is taken, and a folder that another agent records into', async
   expect(await first.ended).toEqual({ status: 0, signal: null });
 });
 
+test('up gives its daemon what a daemon takes, and passes SIGHUP to both', async () => {
+  const authority = newAuthority(folder.path);
+  const { cert, key } = newCertificate(folder.path, 'daemon', authority);
+  const [tokens, filter] = [inFolder('tokens.json'), inFolder('filter.json')];
+  const { stdout: secret } = kreplay(['token', 'create', '--name', 'a', '--scope', 'events:read', '--tokens', tokens]);
+  writeFileSync(filter, '{"comms": ["dd"]}');
+  const access = ['--tokens', tokens, '--tls-cert', cert, '--tls-key', key];
+  const up = start(['up', '--data', inFolder('served'), '--filter-file', filter, '--listen', '127.0.0.1:0', ...access]);
+  await up.says('kreplay daemon: serving');
+  // The agent may be about to start still.
+  up.process.kill('SIGHUP');
+  await up.says('Try next');
+  const url = / at (https:\S+)\n/.exec(up.output())![1]!;
+  expect(up.output()).toContain(`curl -H "Authorization: Bearer $KREPLAY_TOKEN" '${url}/api/events?`);
+  await up.complains(/"name":"kreplay-agent".*"the filter was read again"/);
+  await up.complains(/"name":"kreplay-daemon".*"tokens were read again"/);
+  await up.complains(/"name":"kreplay-daemon".*"certificates were read again"/);
+  const asked = (token: string) =>
+    kreplay(['services', '--url', url], { env: { ...process.env, KREPLAY_CA: authority.cert, KREPLAY_TOKEN: token } });
+  expect(asked(secret.trim()).status).toBe(0);
+  expect(asked('').stderr).toContain('unauthorized');
+  writeFileSync(filter, '{');
+  writeFileSync(tokens, '{');
+  up.process.kill('SIGHUP');
+  await up.complains(/the filter stays as it is/);
+  await up.complains(/tokens stay as they were/);
+  expect(asked(secret.trim()).status).toBe(0);
+  up.process.kill('SIGTERM');
+  expect(await up.ended).toEqual({ status: 0, signal: null });
+});
+
+test.each([
+  ['--tls-cert', 'cert.pem'],
+  ['--listen', '0.0.0.0'],
+  ['--max-scans', '0'],
+  ['--log-format', 'xml'],
+])('up %s %s is wrong usage, told before anything starts', (...args) => {
+  const { status, stdout, stderr } = kreplay(['up', '--data', inFolder('unused'), ...args]);
+  expect([status, stdout, stderr.trim().split('\n').length]).toEqual([2, '', 1]);
+});
+
 test('when up is killed, its agent and daemon end by themselves and the recording is whole', async () => {
   const data = inFolder('killed');
   const port = await freePort();
@@ -78,5 +120,6 @@ test.each([[], ['up'], ['agent'], ['daemon'], ['exec'], ['events'], ['replay']])
   const { status, stdout, stderr } = kreplay([...args, '--help']);
   expect([status, stderr]).toEqual([0, '']);
   expect(stdout).toContain('Usage: kreplay');
-  expect(stdout.split('\n').length).toBeLessThan(50);
+  // `up` takes what an agent and a daemon take.
+  expect(stdout.split('\n').length).toBeLessThan(args[0] === 'up' ? 80 : 50);
 });

@@ -70,8 +70,8 @@ describe.each(Object.keys(FILE_SYSTEMS) as (keyof typeof FILE_SYSTEMS)[])('a ful
     await agent.stop();
 
     expect(agent.complaints()).toEqual([
-      expect.stringMatching(/^kreplay agent: .*no space is left on the device: free some/),
-      expect.stringMatching(/^kreplay agent: .*can be written again, recording goes on$/),
+      expect.stringMatching(/"level":50,.*no space is left on the device: free some/),
+      expect.stringMatching(/"level":30,.*can be written again, recording goes on"/),
     ]);
     const { numbers, losses } = recordedNumbers(load, disk.path);
     expect(new Set(numbers).size).toBe(numbers.length);

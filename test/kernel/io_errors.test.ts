@@ -95,7 +95,8 @@ test.each([
   await agent.stop();
 
   if (process.env.FAULTS) process.stderr.write(`${inject} ${spoiled} ${complaints}\n`);
-  for (const line of complaints.split('\n').filter(Boolean)) expect(line).toMatch(/^kreplay agent: /);
+  for (const line of complaints.split('\n').filter(Boolean))
+    expect(JSON.parse(line)).toMatchObject({ name: 'kreplay-agent' });
   const { numbers, losses } = recordedNumbers(load, dataFolder);
   expect(new Set(numbers).size).toBe(numbers.length);
   const there = new Set(numbers);
@@ -116,9 +117,7 @@ test('every write fails until the end: the agent ends with one clear error, and 
   const spoiling = await spoil(agent, 'pwrite64:error=EIO');
   await sleep(FAILING_MS);
   const before = recordedNumbers(load, dataFolder).numbers;
-  await expect(agent.stop()).rejects.toThrow(
-    /ended with 1: (kreplay agent: [^\n]*\n)?kreplay: [^\n]*check the disk[^\n]*\n$/,
-  );
+  await expect(agent.stop()).rejects.toThrow(/ended with 1: (\{[^\n]*\n)?kreplay: [^\n]*check the disk[^\n]*\n$/);
   await spoiling.stop();
   const next = await startAgent(dataFolder);
   agents.push(next);

@@ -1,0 +1,35 @@
+/** What `kreplay up` is given reaches its agent and its daemon as it was written, each what it takes. */
+import { Command } from 'commander';
+import { withAgentOptions } from '../../agent/command.ts';
+import { withLogOptions } from '../../agent/output/log.ts';
+import { passedOn } from '../../agent/passed_on.ts';
+import { withDaemonOptions } from '../../daemon/options.ts';
+
+const ROOMS = { agent: withAgentOptions, daemon: withDaemonOptions, both: withLogOptions };
+
+function parsed(args: readonly string[]) {
+  const command = new Command();
+  const given = Object.entries(ROOMS).map(([room, declare]) => [room, passedOn(command, declare)]);
+  command.parse(args, { from: 'user' });
+  return { options: command.opts(), given: Object.fromEntries(given) as Record<string, string[]> };
+}
+
+test.each([
+  ['agent', []],
+  ['agent', ['--data', 'a b', '--node', 'n']],
+  ['agent', ['--retain-bytes', '20GiB', '--retain-age', '7d', '--ring-size', '4']],
+  ['agent', ['--trust-services', '--service-rules', 'rules.json', '--http-services', '*', 'shop']],
+  ['agent', ['--without', 'http', 'journal', '--only-labelled', '--min-duration=5ms']],
+  ['agent', ['--event-type', 'sys_write', '--service', 'a', 'b', '--except-comm', 'c', '--pid', '1', '2']],
+  ['agent', ['--filter-file', '-x.json']],
+  ['daemon', ['--listen', '[::1]:1', '--tokens', 't.json', '--insecure-http', '--max-scans', '3']],
+  ['daemon', ['--tls-cert', 'c.pem', '--tls-key', 'k.pem', '--tls-client-ca', 'ca.pem', '--query-timeout', '1500us']],
+  ['daemon', ['--cors-origin', 'https://a.example', '--cors-origin', 'https://b.example', '--listen', 'unix:/s p']],
+  ['daemon', ['--recording', 'a', '--recording', 'b', '--log-slower-than', '2ms']],
+  ['both', ['--log-level', 'debug', '--log-format', 'json']],
+] as const)('%s %j', (room, args) => {
+  const { options, given } = parsed(args);
+  const again = parsed(given[room]!);
+  expect(again.options).toEqual(options);
+  for (const [other, its] of Object.entries(given)) if (other !== room) expect(its).toEqual([]);
+});
