@@ -21,11 +21,12 @@ import { replayRoutes } from './routes/replay.ts';
 import { statsRoutes } from './routes/stats.ts';
 import { transactionRoutes } from './routes/transactions.ts';
 import type { Store } from './store/store.ts';
-import { createTails } from './tail/tails.ts';
+import type { Tails } from './tail/tails.ts';
 
 export interface AppOptions {
   store: Store;
   sessions: Sessions;
+  tails: Tails;
   /** Wall clock, nanoseconds since the epoch. */
   now: () => bigint;
   log: Logger;
@@ -43,7 +44,7 @@ export interface AppOptions {
 export const SLOW_MS_DEFAULT = 1000;
 
 export function buildApp(options: AppOptions): express.Express {
-  const { store, sessions, now, log, metrics = createMetrics(), data, slowMs = SLOW_MS_DEFAULT } = options;
+  const { store, sessions, tails, now, log, metrics = createMetrics(), data, slowMs = SLOW_MS_DEFAULT } = options;
   const { allowed = {}, scanGate = createScanGate({ nowMs: () => performance.now() }) } = options;
   const app = express();
   app.set('query parser', queryOf);
@@ -59,7 +60,7 @@ export function buildApp(options: AppOptions): express.Express {
   app.use(healthRoutes({ store, now }));
   app.use(metricsRoutes(metrics, { store, sessions, now, data }));
   const mount = (path: string, router: express.Router) => app.use(path, mountedAt(path), router);
-  mount('/api/events', eventRoutes({ store, now, scanGate, tails: createTails({ store, now, log }) }));
+  mount('/api/events', eventRoutes({ store, now, scanGate, tails }));
   mount('/api/transactions', transactionRoutes({ store, now, scanGate }));
   mount('/api/replay/sessions', replayRoutes(sessions, scanGate));
   mount('/api', pinRoutes({ store, now }));

@@ -14,6 +14,7 @@ import { close, listen } from './server.ts';
 import { checkRecordings } from './store/recording_files.ts';
 import { openRecordingStore } from './store/recording_store.ts';
 import type { Places } from './store/served_files.ts';
+import { createTails } from './tail/tails.ts';
 
 export interface DaemonOptions {
   /** What is served. */
@@ -38,14 +39,16 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
   const store = openRecordingStore(places.data, places.recordings);
   const metrics = createMetrics();
   const sessions = createSessions({ store, now, onPlayed: metrics.played });
+  const tails = createTails({ store, now, log });
   let stop = () => {};
   try {
-    const app = buildApp({ store, sessions, now, log, metrics, data: places.data, slowMs, allowed, scanGate });
+    const app = buildApp({ store, sessions, tails, now, log, metrics, data: places.data, slowMs, allowed, scanGate });
     const [server, url] = await listen(app, address, listening);
     stop = started(server);
     onListening(url);
     if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
-    // First: it ends the streams, which nothing else would.
+    // First: these end the streams, which nothing else would.
+    tails.close();
     sessions.close();
     await close(server);
   } finally {

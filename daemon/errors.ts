@@ -1,6 +1,7 @@
 /** Every way a request can fail, once; answered as RFC 9457 problem details. */
 import type { ErrorRequestHandler, RequestHandler, Response } from 'express';
 import type { Logger } from 'pino';
+import { cut } from './cut.ts';
 import { sendJson } from './json.ts';
 import { requestIdOf, routeOf } from './request_log.ts';
 
@@ -97,7 +98,7 @@ export function problemHandler(log: Logger): ErrorRequestHandler {
     else if (res.headersSent) log.warn({ code: problem.code, detail: problem.message, ...where }, 'answer broke off');
     else res.locals.failure = failureOf(problem);
     // Half an answer can't become another one: cutting the connection tells the client that it is not whole.
-    if (res.headersSent) res.destroy();
+    if (res.headersSent) cut(res);
     else sendProblem(res, problem ?? new Problem('internal', 'the daemon failed to answer; its log says more'));
   };
 }

@@ -7,6 +7,7 @@
  */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import { cut } from '../cut.ts';
 import { clientOf, isLocalClient } from './client_address.ts';
 
 export interface ConnectionLimits {
@@ -20,8 +21,8 @@ interface Connection {
   key: Socket | string;
   socket: Socket;
   client: string;
-  /** How many are under way. */
-  answers: number;
+  /** Under way. */
+  answers: Set<ServerResponse>;
 }
 
 export function limitConnections(server: Server, { connectionsMax, perClientMax }: ConnectionLimits): void {
@@ -51,7 +52,7 @@ export function limitConnections(server: Server, { connectionsMax, perClientMax 
 
   server.on('connection', (socket: Socket) => {
     const client = clientOf(socket.remoteAddress);
-    const connection: Connection = { key: keyOf(socket), socket, client, answers: 0 };
+    const connection: Connection = { key: keyOf(socket), socket, client, answers: new Set() };
     const ownFull = !isLocalClient(socket.remoteAddress) && (perClient.get(client) ?? 0) >= perClientMax;
     const room = ownFull
       ? makeRoom((other) => other.client === client)
@@ -66,6 +67,7 @@ export function limitConnections(server: Server, { connectionsMax, perClientMax 
   const closeKnown = server.closeAllConnections.bind(server);
   // HTTP knows none of those whose TLS handshake is not done.
   server.closeAllConnections = () => {
+    for (const { answers } of open.values()) for (const res of answers) cut(res);
     closeKnown();
     for (const { socket } of open.values()) socket.destroy();
   };
@@ -73,10 +75,8 @@ export function limitConnections(server: Server, { connectionsMax, perClientMax 
   server.prependListener('request', (req: IncomingMessage, res: ServerResponse) => {
     const connection = open.get(keyOf(req.socket));
     if (!connection) return;
-    let working = false;
     const work = () => {
-      working = true;
-      connection.answers++;
+      connection.answers.add(res);
       waiting.delete(connection);
     };
     if (hasBody(req)) req.once('end', work);
@@ -84,9 +84,9 @@ export function limitConnections(server: Server, { connectionsMax, perClientMax 
     res.once('close', () => {
       // Of a body that nobody asked for the end may come behind the answer.
       req.off('end', work);
-      if (working) connection.answers--;
+      connection.answers.delete(res);
       // A pipelined request may be under way still.
-      if (connection.answers > 0) return;
+      if (connection.answers.size > 0) return;
       // Behind the others: it has just been used.
       waiting.delete(connection);
       if (open.get(connection.key) === connection) waiting.add(connection);

@@ -1,5 +1,6 @@
 /** Answers on their way, by the token that opened them: a stream does not outlive its token. */
 import type { Response } from 'express';
+import { cut } from '../cut.ts';
 import type { Token, Tokens } from './tokens.ts';
 
 export interface OpenAnswers {
@@ -16,7 +17,7 @@ export function createOpenAnswers(tokens: Tokens): OpenAnswers {
       res.once('close', () => open.delete(res));
     },
     cut() {
-      for (const [res, token] of open) if (!tokens.isGood(token)) res.destroy();
+      for (const [res, token] of open) if (!tokens.isGood(token)) cut(res);
     },
   };
 }

@@ -60,7 +60,7 @@ export const EVENT_ENDPOINTS: readonly Endpoint[] = [
       content: {
         'application/json': eventsSchema,
         'application/x-ndjson': 'an event a line',
-        'text/event-stream': 'a live tail: frames `event` and `lost`, with `id` and `data` in JSON',
+        'text/event-stream': 'a live tail: frames `event`, `lost` and `end`, with `id` and `data` in JSON',
       },
       headers: COVERAGE_HEADERS,
     },

@@ -4,7 +4,7 @@
  */
 import type { Logger } from 'pino';
 import { Problem } from '../errors.ts';
-import { HEARTBEAT, RETRY_MS, type Sink } from '../event_stream.ts';
+import { formatFrame, HEARTBEAT, RETRY_MS, type Sink } from '../event_stream.ts';
 import { stringify } from '../json.ts';
 import type { EventFilter, Store } from '../store/store.ts';
 import { type Batch, nextBatch } from './batch.ts';
@@ -37,6 +37,7 @@ export interface TailOptions {
   /** Wall clock, nanoseconds since the epoch. */
   now: () => bigint;
   log: Logger;
+  heartbeatEveryMs?: number;
 }
 
 export interface TailRequest {
@@ -50,15 +51,17 @@ export interface Tails {
   readonly count: number;
   /** Throws what is wrong with the request, or a Problem when there are tails enough. */
   begin(request: TailRequest): { join(sink: Sink): void };
-  heartbeat(): void;
+  /** Tells every client where to go on when the daemon is back. Whoever comes now is told at once. */
+  close(): void;
 }
 
-export function createTails({ store, now, log }: TailOptions): Tails {
+export function createTails({ store, now, log, heartbeatEveryMs = HEARTBEAT_EVERY_MS }: TailOptions): Tails {
   const tails = new Set<Tail>();
   /** Read in this turn, for whoever else asks the same. */
   const shared = new Map<string, Promise<Batch | undefined>>();
   let timers: NodeJS.Timeout[] = [];
   let horizonNs = 0n;
+  let isClosed = false;
 
   function look(): void {
     shared.clear();
@@ -114,7 +117,7 @@ export function createTails({ store, now, log }: TailOptions): Tails {
     const filterText = stringify(filter);
     const tail = { sink, filter, filterText, gone: new AbortController(), position, blocked: false, busy: false };
     tails.add(tail);
-    if (timers.length === 0) timers = [setInterval(look, LOOK_EVERY_MS), setInterval(heartbeat, HEARTBEAT_EVERY_MS)];
+    if (timers.length === 0) timers = [setInterval(look, LOOK_EVERY_MS), setInterval(heartbeat, heartbeatEveryMs)];
     sink.on('close', () => leave(tail));
     // A write may meet a connection that is just gone; `close` follows.
     sink.on('error', () => {});
@@ -123,6 +126,13 @@ export function createTails({ store, now, log }: TailOptions): Tails {
       void advance(tail);
     });
     tail.blocked = !sink.write(`retry: ${RETRY_MS}\n\n`);
+    if (isClosed) end(tail);
+  }
+
+  function end(tail: Tail): void {
+    const { sink, position } = tail;
+    leave(tail);
+    sink.end(formatFrame('end', JSON.stringify({ reason: 'shutdown' }), encodePosition(position)));
   }
 
   return {
@@ -135,6 +145,9 @@ export function createTails({ store, now, log }: TailOptions): Tails {
       const position = lastEventId ? decodePosition(lastEventId) : startOf(extents, now() - REORDER_NS, fromNs);
       return { join: (sink) => join(sink, filter, position) };
     },
-    heartbeat,
+    close() {
+      isClosed = true;
+      for (const tail of tails) end(tail);
+    },
   };
 }

@@ -109,6 +109,44 @@ test.each(['SIGINT', 'SIGTERM'] as const)('%s ends it within a second, streams i
   await stream.text().catch(() => {});
 });
 
+describe('answers under way when it ends', () => {
+  const EVENTS = 100_003;
+  const REQUEST = 'Host: localhost\r\nAccept: application/x-ndjson\r\n\r\n';
+  let folder: string;
+  beforeAll(() => {
+    folder = recorded(Array.from({ length: EVENTS }, (_, i) => ({ at: START + BigInt(i), file: `/a/long/path/${i}` })));
+  });
+
+  test.each([
+    ['1.0', 'ECONNRESET'],
+    ['1.1', undefined],
+  ])('events in HTTP/%s are cut so that they can not be taken for all', async (version, code) => {
+    const { child, ended, url } = await daemon('--data', folder, '--listen', '127.0.0.1:0');
+    const socket = connect(Number(new URL(url).port), '127.0.0.1');
+    let failure: NodeJS.ErrnoException | undefined;
+    socket.on('error', (error) => (failure = error));
+    socket.write(`GET /api/events HTTP/${version}\r\n${REQUEST}`);
+    await once(socket, 'readable');
+    child.kill('SIGTERM');
+    expect(await ended).toMatchObject({ code: 0, stderr: '' });
+    let text = '';
+    socket.on('data', (chunk) => (text += chunk));
+    await new Promise((resolve) => (socket.closed ? resolve(true) : socket.once('close', resolve)));
+    expect(failure?.code).toBe(code);
+    expect(text).not.toContain('\r\n0\r\n');
+  });
+
+  test('a tail is told', async () => {
+    const { child, ended, url } = await daemon('--data', folder, '--listen', '127.0.0.1:0');
+    const res = await fetch(`${url}/api/events`, { headers: { accept: 'text/event-stream' } });
+    child.kill('SIGTERM');
+    expect(await res.text()).toMatch(
+      /^retry: 2000\n\n(: hb\n\n)*event: end\nid: \S+\ndata: {"reason":"shutdown"}\n\n$/,
+    );
+    expect(await ended).toMatchObject({ code: 0, stderr: '' });
+  });
+});
+
 test('it_logs_requests_by_route_as_json', async () => {
   const folder = recorded([{ at: START }]);
   const { url, child, ended } = await daemon('--data', folder, '--listen', '127.0.0.1:0', '--log-level', 'debug');

@@ -8,6 +8,7 @@ import { COMMON_ERRORS, ENDPOINTS, errorsOf, openApiDocument } from '../../daemo
 import { ERRORS, type ErrorCode } from '../../daemon/errors.ts';
 import { createSessions } from '../../daemon/replay/sessions.ts';
 import { openRecordingStore } from '../../daemon/store/recording_store.ts';
+import { createTails } from '../../daemon/tail/tails.ts';
 import { newFolder, recorded, START } from './recorded.ts';
 import { served } from './served.ts';
 
@@ -29,7 +30,8 @@ test('every route is in the document', () => {
   const store = openRecordingStore(newFolder());
   const now = () => START;
   const sessions = createSessions({ store, now });
-  const app = buildApp({ store, sessions, now, log: pino({ level: 'silent' }) });
+  const log = pino({ level: 'silent' });
+  const app = buildApp({ store, sessions, tails: createTails({ store, now, log }), now, log });
   const documented = [...new Set(ENDPOINTS.map(({ path }) => path.replaceAll(/\{\w+\}/g, '{}')))];
   const routes = routesOf(app.router as unknown as Router).map(inDocument);
   sessions.close();

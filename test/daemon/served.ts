@@ -9,6 +9,7 @@ import { createSessions } from '../../daemon/replay/sessions.ts';
 import { close, listen } from '../../daemon/server.ts';
 import { openRecordingStore } from '../../daemon/store/recording_store.ts';
 import type { Store } from '../../daemon/store/store.ts';
+import { createTails, type TailOptions } from '../../daemon/tail/tails.ts';
 import { START } from './recorded.ts';
 
 export interface Answer {
@@ -48,17 +49,18 @@ export async function served(data: string | Store, options?: Options): Promise<S
   return one;
 }
 
-type Options = Pick<AppOptions, 'allowed' | 'scanGate'>;
+type Options = Pick<AppOptions, 'allowed' | 'scanGate'> & Pick<TailOptions, 'heartbeatEveryMs'>;
 
 /** `data`: as for the daemon, or a store that the test made. */
-export async function serve(data: string | Store, options: Options = {}): Promise<Served> {
+export async function serve(data: string | Store, { heartbeatEveryMs, ...options }: Options = {}): Promise<Served> {
   let now = START;
   const store = typeof data === 'string' ? openRecordingStore(data) : data;
   const metrics = createMetrics();
   const sessions = createSessions({ store, now: () => now, onPlayed: metrics.played });
   const log = pino({ level: 'silent' });
   const folder = typeof data === 'string' ? data : undefined;
-  const app = buildApp({ store, sessions, now: () => now, log, metrics, data: folder, ...options });
+  const tails = createTails({ store, now: () => now, log, ...(heartbeatEveryMs && { heartbeatEveryMs }) });
+  const app = buildApp({ store, sessions, tails, now: () => now, log, metrics, data: folder, ...options });
   const [server, url] = await listen(app, { host: '127.0.0.1', port: 0 });
   const { port } = server.address() as AddressInfo;
 
@@ -91,6 +93,7 @@ export async function serve(data: string | Store, options: Options = {}): Promis
       return text.split('\n').slice(0, -1);
     },
     async close() {
+      tails.close();
       sessions.close();
       await close(server);
       store.close();

@@ -3,7 +3,7 @@ import type { RecordingWriter } from '../../agent/recording/writer.ts';
 import { openRecordingStore } from '../../daemon/store/recording_store.ts';
 import { REORDER_NS, TAILS_MAX } from '../../daemon/tail/tails.ts';
 import { appendRows, newFolder, newWriter, type Row, recorded, START } from './recorded.ts';
-import { type Served, served } from './served.ts';
+import { type Served, serve, served } from './served.ts';
 import { tail } from './tailed.ts';
 
 let folder: string;
@@ -146,6 +146,35 @@ test('all_recordings_are_followed_and_new_ones_too', async () => {
   expect(starts(await both.until(1))).toEqual([1n]);
   const back = await tail(two, '', { 'Last-Event-ID': both.frames[0]!.id! });
   expect(starts(await back.until(1))).toEqual([2n]);
+});
+
+test('a_tail_with_nothing_to_send_is_kept_alive', async () => {
+  const quiet = await tail(await served(folder, { heartbeatEveryMs: 5 }), '?service=nobody');
+  write({ at: START + 1n });
+  await quiet.until(() => quiet.comments.length >= 3);
+  expect(new Set(quiet.comments)).toEqual(new Set(['hb']));
+  expect(quiet.frames).toEqual([]);
+});
+
+test('a_daemon_that_ends_says_so_and_where_to_go_on', async () => {
+  const ending = await serve(folder);
+  const [busy, quiet] = [await tail(ending), await tail(ending, '?service=nobody')];
+  write({ at: START + 1n });
+  ending.setNow(START + 1n + REORDER_NS);
+  await busy.until(1);
+  await ending.close();
+  expect([await busy.ended, await quiet.ended]).toEqual([true, true]);
+  expect([...busy.frames.slice(1), ...quiet.frames].map(({ event, text }) => [event, text])).toEqual([
+    ['end', '{"reason":"shutdown"}'],
+    ['end', '{"reason":"shutdown"}'],
+  ]);
+  write({ at: START + 2n });
+  due(2n);
+  const back = await tail(daemon, '', { 'Last-Event-ID': busy.frames[1]!.id! });
+  expect(starts(await back.until(1))).toEqual([2n]);
+  // One that got no event misses none of those that come before it is back.
+  const late = await tail(daemon, '', { 'Last-Event-ID': quiet.frames[0]!.id! });
+  expect(starts(await late.until(1))).toEqual([2n]);
 });
 
 test('a_head_request_opens_no_tail', async () => {

@@ -9,9 +9,11 @@ import type { Served } from './served.ts';
 export interface Tailed {
   readonly frames: Frame[];
   readonly comments: string[];
-  /** Resolves when the frames are so many, or satisfy what is asked. */
+  /** Resolves when the frames are so many, or when what is asked holds. */
   until(wanted: number | ((frames: readonly Frame[]) => boolean)): Promise<Frame[]>;
   readonly res: IncomingMessage;
+  /** Resolves when the answer is over, with whether it was whole. */
+  ended: Promise<boolean>;
   /** Event ids in the order of their frames. */
   ids(): string[];
   leave(): Promise<void>;
@@ -38,10 +40,12 @@ export function tailOf(res: IncomingMessage): Tailed {
     changed();
   });
   res.on('error', () => {});
+  const ended = new Promise<boolean>((resolve) => res.once('close', () => resolve(res.complete)));
   return {
     frames,
     comments,
     res,
+    ended,
     async until(wanted) {
       const isEnough = typeof wanted === 'number' ? () => frames.length >= wanted : () => wanted(frames);
       while (!isEnough()) await new Promise<void>((resolve) => (changed = resolve));
