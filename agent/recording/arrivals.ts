@@ -29,6 +29,22 @@ FROM segment
 WHERE first_number >= coalesce((SELECT max(first_number) FROM segment WHERE first_number <= :from), 0)
   AND first_number < :end AND coalesce(end_number, first_number + event_count) > :from`;
 
+/** Behind the last of numbers [from, end) whose events are gone. */
+const REMOVED_END = `
+SELECT max(first_number)
+FROM (
+  SELECT first_number, lag(end_number, 1, :from) OVER (ORDER BY first_number) AS before
+  FROM (
+    SELECT first_number, coalesce(end_number, first_number + event_count) AS end_number
+    FROM segment
+    WHERE first_number >= coalesce((SELECT max(first_number) FROM segment WHERE first_number <= :from), 0)
+  )
+  WHERE end_number > :from
+  UNION ALL
+  SELECT :end, coalesce(max(coalesce(end_number, first_number + event_count)), 0) FROM segment
+)
+WHERE first_number > before AND first_number <= :end`;
+
 const LOSSES_AFTER = `
 SELECT loss_id, from_ns, to_ns, cause, event_type, count
 FROM loss
@@ -60,8 +76,11 @@ export interface ArrivalReader {
   extent(): { end: number; lossId: number };
   /** Undefined when nothing there can match. */
   arrivals(request: ArrivalRequest): Arrived | undefined;
-  /** Of the numbers [from, end), how many retention has removed, and the start of the last event that it has. */
-  removed(from: number, end: number): { count: number; toNs: bigint };
+  /**
+   * Of the numbers [from, end), how many retention has removed, the number behind the last of them, and the start of the
+   * last event that it has.
+   */
+  removed(from: number, end: number): { count: number; next: number; toNs: bigint };
   lossesAfter(lossId: number): NotedLoss[];
 }
 
@@ -76,6 +95,7 @@ export function openArrivals(
 ): ArrivalReader {
   const lastLoss = database.prepare<[], number>(LAST_LOSS).pluck();
   const stored = database.prepare<[object], number>(STORED).pluck();
+  const removedEnd = database.prepare<[object], number | null>(REMOVED_END).pluck();
   const losses = database.prepare<[number], LossRow>(LOSSES_AFTER).raw().safeIntegers();
   const lastRemovedNs = database.prepare<[], bigint>(LAST_REMOVED_NS).pluck().safeIntegers();
 
@@ -139,7 +159,8 @@ export function openArrivals(
     arrivals: (request) => source.inTransaction(() => read(request)),
     removed(from, end) {
       const count = from < end ? end - from - stored.get({ from, end })! : 0;
-      return { count, toNs: lastRemovedNs.get() ?? 0n };
+      const next = count > 0 ? (removedEnd.get({ from, end }) ?? end) : from;
+      return { count, next, toNs: lastRemovedNs.get() ?? 0n };
     },
     lossesAfter: (lossId) =>
       losses.all(lossId).map(([id, fromNs, toNs, cause, eventType, count]) => ({

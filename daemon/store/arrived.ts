@@ -41,7 +41,7 @@ export function arrivedIn(open: Open, { recordingId, limit, ...request }: Arriva
 
 export function removedFrom(open: Open, recordingId: string, from: number, end: number) {
   const recording = find(open, recordingId);
-  if (!recording) return { count: 0, toNs: 0n };
+  if (!recording) return { count: 0, next: from, toNs: 0n };
   return withFailuresOf(recording.file, () => recording.reader.removed(from, end));
 }
 

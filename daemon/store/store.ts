@@ -194,8 +194,11 @@ export interface Store {
   extents(nodes?: readonly string[]): Extent[];
   /** Undefined when nothing there can match, or the recording is gone. */
   arrivals(request: ArrivalRequest): Arrived | undefined;
-  /** Of the numbers `[from, end)`, how many retention has removed, and until which start it has removed events. */
-  removed(recordingId: string, from: number, end: number): { count: number; toNs: bigint };
+  /**
+   * Of the numbers `[from, end)`, how many retention has removed, the number behind the last of them, and until which
+   * start it has removed events.
+   */
+  removed(recordingId: string, from: number, end: number): { count: number; next: number; toNs: bigint };
   lossesAfter(recordingId: string, lossId: number): NumberedLoss[];
   event(eventId: string): ApiEvent | undefined;
   transaction(transactionId: string): TransactionSummary | undefined;

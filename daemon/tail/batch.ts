@@ -29,6 +29,8 @@ export interface BatchRequest {
   position: Position;
   /** Events that began after this wait for others that began before them. */
   horizonNs: bigint;
+  /** What is recorded began before it. */
+  nowNs: bigint;
 }
 
 /** Undefined when `signal` aborts. */
@@ -84,7 +86,7 @@ function tellLosses(store: Store, extents: readonly Extent[], draft: Draft): voi
     }
     const removed = store.removed(recordingId, place.given, end);
     if (removed.count === 0) continue;
-    place.given = end;
+    place.given = removed.next;
     const { timestamp_ns: from } = draft.key;
     if (removed.toNs < from) continue;
     tellLoss(draft, { lost: removed.count, cause: 'retention', from, to: removed.toNs, node });
@@ -113,7 +115,7 @@ function addLate(store: Store, filter: EventFilter, { recordingId, end }: Extent
 }
 
 async function addOrdered(
-  { store, filter, horizonNs }: BatchRequest,
+  { store, filter, horizonNs, nowNs }: BatchRequest,
   draft: Draft,
   signal: AbortSignal,
 ): Promise<Batch | undefined> {
@@ -136,8 +138,16 @@ async function addOrdered(
   }
   if (rows >= BATCH_ROWS) return batchOf(draft, false);
   draft.key = endOfTime(horizonNs);
-  for (const place of draft.places.values()) place.given = Math.max(place.given, place.number);
+  for (const place of draft.places.values()) passWaiting(place, horizonNs, nowNs);
   return batchOf(draft, true);
+}
+
+/** What no filter lets through is never given; a while later it is known to be in the past. */
+function passWaiting(place: Place, horizonNs: bigint, nowNs: bigint): void {
+  const { waiting } = place;
+  if (waiting && waiting.beforeNs > horizonNs) return;
+  if (waiting) place.given = Math.max(place.given, waiting.number);
+  place.waiting = { number: place.number, beforeNs: nowNs };
 }
 
 interface Row {

@@ -23,6 +23,8 @@ export interface Place {
   number: number;
   /** About as far as they were given; what retention removes behind it is lost to this tail. */
   given: number;
+  /** Events with numbers below `number` began before `beforeNs`: they were given when that is the past of `key`. */
+  waiting?: { number: number; beforeNs: bigint };
   /** The last note of a loss that was told. */
   lossId: number;
 }

@@ -95,7 +95,7 @@ export function createTails({ store, now, log, heartbeatEveryMs = HEARTBEAT_EVER
     const known = shared.get(key);
     if (known) return known;
     // When this client goes away, one that shares the batch gets none, and asks again at the next look.
-    const batch = nextBatch({ store, filter, position, horizonNs }, gone.signal);
+    const batch = nextBatch({ store, filter, position, horizonNs, nowNs: now() }, gone.signal);
     shared.set(key, batch);
     return batch;
   }

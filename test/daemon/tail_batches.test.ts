@@ -15,13 +15,15 @@ import { type Frame, framesOf } from '../replay/frames.ts';
 import { appendRows, newFolder, newWriter, type Row, recordedOn, recordingPath, START } from './recorded.ts';
 
 const signal = new AbortController().signal;
+const FUTURE = START * 2n;
 
 /** Until nothing more is due. */
 async function read(store: Store, position: Position, horizonNs: bigint, filter = {}) {
   let batch: Batch | undefined;
   let text = '';
   do {
-    batch = (await nextBatch({ store, filter, position: batch?.position ?? position, horizonNs }, signal))!;
+    const request = { store, filter, position: batch?.position ?? position, horizonNs, nowNs: FUTURE };
+    batch = (await nextBatch(request, signal))!;
     text += batch.text;
   } while (!batch.complete);
   return { frames: framesOf(text), position: batch.position };
@@ -113,7 +115,10 @@ test('a_tail_that_is_far_behind_reads_in_short_batches', async () => {
   let events = 0;
   let longest = 0;
   while (!batch.complete) {
-    batch = (await nextBatch({ store, filter: {}, position: batch.position, horizonNs: START * 2n }, signal))!;
+    batch = (await nextBatch(
+      { store, filter: {}, position: batch.position, horizonNs: FUTURE, nowNs: FUTURE },
+      signal,
+    ))!;
     events += framesOf(batch.text).length;
     longest = Math.max(longest, batch.text.length);
   }
@@ -125,7 +130,8 @@ test('a_tail_that_is_far_behind_reads_in_short_batches', async () => {
 const BATCH_ROWS = 4096;
 const MINUTE_NS = 60_000_000_000n;
 
-test('what_retention_removed_before_it_was_read_is_told_and_the_count_adds_up', async () => {
+/** Keeps five minutes. */
+function newForgettingWriter() {
   const folder = newFolder();
   const clock = { nowNs: START };
   const origin = { node: 'n', bootId: 'b', machineId: 'm', nowNs: () => clock.nowNs };
@@ -137,7 +143,45 @@ test('what_retention_removed_before_it_was_read_is_told_and_the_count_adds_up', 
     clock.nowNs += MINUTE_NS;
     writer.flush();
   };
-  const store = openRecordingStore(folder);
+  return { clock, writer, writeMinute, store: openRecordingStore(folder) };
+}
+
+const lostIn = (frames: readonly Frame[]): number =>
+  frames.reduce((sum, { event, data }) => sum + (event === 'lost' ? data.lost : 0), 0);
+
+test('a_client_that_is_always_behind_retention_is_told_of_all_that_it_misses', async () => {
+  const { clock, writer, writeMinute, store } = newForgettingWriter();
+  let position = startOf(store.extents(), START - 1n, undefined);
+  const frames: Frame[] = [];
+  for (let minute = 0; minute < 40; minute++) {
+    writeMinute();
+    const batch = (await nextBatch({ store, filter: {}, position, horizonNs: clock.nowNs, nowNs: FUTURE }, signal))!;
+    ({ position } = batch);
+    frames.push(...framesOf(batch.text));
+  }
+  frames.push(...(await read(store, position, clock.nowNs)).frames);
+  expect(frames.filter(({ event }) => event === 'lost').length).toBeGreaterThan(5);
+  expect(idsOf(frames).length + lostIn(frames)).toBe(40 * BATCH_ROWS);
+  writer.close();
+  store.close();
+});
+
+test('events_that_waited_for_their_turn_when_they_were_removed_are_told', async () => {
+  const { clock, writer, writeMinute, store } = newForgettingWriter();
+  const start = startOf(store.extents(), START - 1n, undefined);
+  writeMinute();
+  const first = await read(store, start, START + 99n);
+  expect(idsOf(first.frames)).toHaveLength(100);
+  for (let minute = 0; minute < 20; minute++) writeMinute();
+  const { frames } = await read(store, first.position, clock.nowNs);
+  expect(lostIn(frames)).toBeGreaterThan(BATCH_ROWS);
+  expect(100 + idsOf(frames).length + lostIn(frames)).toBe(21 * BATCH_ROWS);
+  writer.close();
+  store.close();
+});
+
+test('what_retention_removed_before_it_was_read_is_told_and_the_count_adds_up', async () => {
+  const { clock, writer, writeMinute, store } = newForgettingWriter();
   const start = startOf(store.extents(), START - 1n, undefined);
   writeMinute();
   const { frames, position } = await read(store, start, clock.nowNs);
