@@ -43,7 +43,7 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
   let stop = () => {};
   try {
     const app = buildApp({ store, sessions, tails, now, log, metrics, data: places.data, slowMs, allowed, scanGate });
-    const [server, url] = await listen(app, address, listening);
+    const [server, url] = await listen(app, address, { ...listening, onClosed: metrics.connectionClosed });
     stop = started(server);
     onListening(url);
     if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));

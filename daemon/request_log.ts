@@ -8,6 +8,8 @@ export interface EndedRequest {
   route: string;
   /** `aborted`: the client went before its answer was whole. */
   status: string;
+  /** Of the problem that it was answered with. */
+  code: string | undefined;
   seconds: number;
   /** The answer goes on until someone ends it: how long it took says nothing. */
   isLive: boolean;
@@ -29,7 +31,7 @@ export function requestLog({ log, slowMs, onEnd }: RequestLogOptions): RequestHa
       const route = routeOf(req, res);
       const isLive = String(res.getHeader('content-type')).startsWith('text/event-stream');
       const status = res.writableFinished ? String(res.statusCode) : 'aborted';
-      onEnd({ method, route, status, seconds: ms / 1e3, isLive });
+      onEnd({ method, route, status, code: res.locals.failure?.code, seconds: ms / 1e3, isLive });
       const line = { method, route, status: res.statusCode, ms, id: requestIdOf(res), ...res.locals.failure };
       if (res.statusCode >= 500) log.warn(line, 'request failed');
       else if (ms >= slowMs && !isLive) log.info(line, 'slow request');

@@ -6,8 +6,8 @@ import { createServer, type RequestListener, type Server } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import { connect } from 'node:net';
 import type { Duplex } from 'node:stream';
-import type { SecureContextOptions } from 'node:tls';
-import { limitConnections } from './access/connections.ts';
+import { type SecureContextOptions, TLSSocket } from 'node:tls';
+import { type CloseReason, limitConnections } from './access/connections.ts';
 import { howToMakeToken } from './access/token_file.ts';
 import { isLocalAddress, type ListenAddress, ListenError, showAddress } from './listen_address.ts';
 
@@ -34,6 +34,8 @@ export interface ListenOptions {
   tokens?: boolean;
   /** Tokens over plain HTTP, beyond this machine. */
   insecureHttp?: boolean;
+  /** Told of each connection that is closed for what its client does, or for want of room. */
+  onClosed?: (reason: CloseReason) => void;
 }
 
 /** Resolves with the address that clients use, when connections are accepted. */
@@ -42,7 +44,7 @@ export async function listen(
   address: ListenAddress,
   options: ListenOptions = {},
 ): Promise<[Server, string]> {
-  const { tls } = options;
+  const { tls, onClosed = () => {} } = options;
   const scheme = tls ? 'https' : 'http';
   const where = showAddress(address, scheme);
   refuseOpenAddress(address, where, options);
@@ -54,8 +56,12 @@ export async function listen(
     : createServer(LIMITS, handler);
   server.keepAliveTimeout = KEEP_ALIVE_TIMEOUT_MS;
   server.maxHeadersCount = HEADERS_MAX;
-  limitConnections(server, { connectionsMax: CONNECTIONS_MAX, perClientMax: CONNECTIONS_PER_CLIENT_MAX });
-  server.on('clientError', answerUnreadable);
+  limitConnections(server, { connectionsMax: CONNECTIONS_MAX, perClientMax: CONNECTIONS_PER_CLIENT_MAX, onClosed });
+  server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
+    const reason = reasonOf(error, socket);
+    if (reason) onClosed(reason);
+    answerUnreadable(error, socket);
+  });
   if ('path' in address) await removeDeadSocket(address.path);
   try {
     server.listen(address);
@@ -117,6 +123,16 @@ async function removeDeadSocket(path: string): Promise<void> {
   } finally {
     socket.destroy();
   }
+}
+
+/** Undefined when it was the client who closed. */
+function reasonOf({ code = '' }: NodeJS.ErrnoException, socket: Duplex): CloseReason | undefined {
+  if (/TIMEOUT$/.test(code)) return 'timeout';
+  if (code === 'HPE_HEADER_OVERFLOW') return 'header_too_large';
+  if (/^(HPE|ERR_HTTP)_/.test(code)) return 'malformed';
+  // A certificate of another CA shows as a connection that was reset, by us.
+  const isRefused = socket instanceof TLSSocket && socket.authorizationError;
+  return isRefused || /^ERR_(SSL|TLS)_/.test(code) ? 'tls' : undefined;
 }
 
 const UNREADABLE: Readonly<Record<string, [status: number, reason: string]>> = {

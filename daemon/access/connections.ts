@@ -10,11 +10,24 @@ import type { Socket } from 'node:net';
 import { cut } from '../cut.ts';
 import { clientOf, isLocalClient } from './client_address.ts';
 
+/** Why the daemon closes a connection by itself. */
+export const CLOSE_REASONS = {
+  made_room: 'it waited for its client, and a new one came',
+  turned_away: 'all others were at work',
+  client_limit: 'its address has its share',
+  timeout: 'slow request or handshake',
+  tls: 'failed handshake, or not the certificate that is asked for',
+  header_too_large: 'headers over 16 KiB',
+  malformed: 'not HTTP',
+} as const;
+export type CloseReason = keyof typeof CLOSE_REASONS;
+
 export interface ConnectionLimits {
   /** In all. */
   connectionsMax: number;
   /** Of one address elsewhere. Programs on this machine may be a proxy for everyone. */
   perClientMax: number;
+  onClosed: (reason: CloseReason) => void;
 }
 
 interface Connection {
@@ -25,7 +38,7 @@ interface Connection {
   answers: Set<ServerResponse>;
 }
 
-export function limitConnections(server: Server, { connectionsMax, perClientMax }: ConnectionLimits): void {
+export function limitConnections(server: Server, { connectionsMax, perClientMax, onClosed }: ConnectionLimits): void {
   const open = new Map<Socket | string, Connection>();
   const perClient = new Map<string, number>();
   const waiting = new Set<Connection>();
@@ -54,10 +67,10 @@ export function limitConnections(server: Server, { connectionsMax, perClientMax 
     const client = clientOf(socket.remoteAddress);
     const connection: Connection = { key: keyOf(socket), socket, client, answers: new Set() };
     const ownFull = !isLocalClient(socket.remoteAddress) && (perClient.get(client) ?? 0) >= perClientMax;
-    const room = ownFull
-      ? makeRoom((other) => other.client === client)
-      : open.size < connectionsMax || makeRoom(() => true);
-    if (!room) return void socket.destroy();
+    const isFull = ownFull || open.size >= connectionsMax;
+    const hasRoom = !isFull || makeRoom((other) => !ownFull || other.client === client);
+    if (isFull) onClosed(ownFull ? 'client_limit' : hasRoom ? 'made_room' : 'turned_away');
+    if (!hasRoom) return void socket.destroy();
     open.set(connection.key, connection);
     perClient.set(client, (perClient.get(client) ?? 0) + 1);
     waiting.add(connection);

@@ -91,13 +91,23 @@ export async function* readLines(res: IncomingMessage): AsyncGenerator<string, v
   if (rest !== '') yield rest;
 }
 
-function unreachable(url: string, error: NodeJS.ErrnoException): CommandError {
-  const absent = error.code === 'ECONNREFUSED' || error.code === 'ENOENT';
-  return new CommandError(
-    absent
-      ? `no daemon at ${url}: start one with \`kreplay daemon\`, or say where it is with --url`
-      : `can not reach the daemon at ${url}: ${error.message}`,
-  );
+/** `reason`: of OpenSSL, whose message also says where in its sources. */
+function unreachable(url: string, error: NodeJS.ErrnoException & { reason?: string }): CommandError {
+  switch (error.code) {
+    case 'ECONNREFUSED':
+    case 'ENOENT':
+      return new CommandError(`no daemon at ${url}: start one with \`kreplay daemon\`, or say where it is with --url`);
+    case 'ECONNRESET':
+      return new CommandError(
+        `the daemon at ${url} closed the connection: it may want https://, or another KREPLAY_CLIENT_CERT`,
+      );
+    case 'ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED':
+      return new CommandError(
+        `the daemon at ${url} wants a certificate: set KREPLAY_CLIENT_CERT and KREPLAY_CLIENT_KEY`,
+      );
+    default:
+      return new CommandError(`can not reach the daemon at ${url}: ${error.reason ?? error.message}`);
+  }
 }
 
 function brokenOff(error: Error): CommandError {

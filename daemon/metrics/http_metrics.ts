@@ -1,6 +1,7 @@
 /** Answers: how long they took, and the long ones that are under way. */
-import { Gauge, Histogram, type Registry } from '@prometheus-io/client';
+import { Counter, Gauge, Histogram, type Registry } from '@prometheus-io/client';
 import type { RequestHandler, Response } from 'express';
+import { ERRORS } from '../errors.ts';
 import type { EndedRequest } from '../request_log.ts';
 
 const REQUEST_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
@@ -19,6 +20,14 @@ export function httpMetrics(registry: Registry) {
     buckets: REQUEST_SECONDS,
     registers: [registry],
   });
+  const problems = new Counter({
+    name: 'kreplay_http_problems_total',
+    help: 'Answers that were an error, by its code: see Errors.',
+    labelNames: ['code'],
+    registers: [registry],
+  });
+  // A first one is a change.
+  for (const code of Object.keys(ERRORS)) problems.inc({ code }, 0);
   const open = new Gauge({
     name: 'kreplay_open_streams',
     help: 'Streamed answers that are under way, by kind.',
@@ -35,7 +44,8 @@ export function httpMetrics(registry: Registry) {
 
   return {
     watchStreams,
-    ended({ method, route, status, seconds, isLive }: EndedRequest): void {
+    ended({ method, route, status, code, seconds, isLive }: EndedRequest): void {
+      if (code !== undefined) problems.inc({ code });
       if (!isLive) durations.observe({ method, route, status }, seconds);
     },
     set(): void {

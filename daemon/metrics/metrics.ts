@@ -1,12 +1,14 @@
 /** What Prometheus scrapes, put together. Names and units follow its conventions; no label takes what a client sends. */
 import { collectDefaultMetrics, Registry } from '@prometheus-io/client';
 import type { RequestHandler } from 'express';
+import type { CloseReason } from '../access/connections.ts';
 import type { Sessions } from '../replay/sessions.ts';
 import type { EndedRequest } from '../request_log.ts';
 import type { RecordingState, Store } from '../store/store.ts';
 import { agentMetrics } from './agent_metrics.ts';
 import { agentSocketIn, readAgentReport } from './agent_report.ts';
 import { buildInfo } from './build_info.ts';
+import { connectionMetrics } from './connection_metrics.ts';
 import { httpMetrics } from './http_metrics.ts';
 import { recordingMetrics } from './recording_metrics.ts';
 import { replayMetrics } from './replay_metrics.ts';
@@ -45,6 +47,7 @@ export interface Metrics {
   readonly contentType: string;
   readonly watchStreams: RequestHandler;
   requestEnded(request: EndedRequest): void;
+  connectionClosed(reason: CloseReason): void;
   /** Of an event that a replay has just played. */
   played(latenessNs: bigint): void;
   text(sources: MetricSources): Promise<string>;
@@ -55,6 +58,7 @@ export interface Metrics {
 export function createMetrics(): Metrics {
   const registry = new Registry();
   const http = httpMetrics(registry);
+  const connections = connectionMetrics(registry);
   const replay = replayMetrics(registry);
   const recordings = recordingMetrics(registry);
   const agent = agentMetrics(registry);
@@ -79,6 +83,7 @@ export function createMetrics(): Metrics {
     contentType: registry.contentType,
     watchStreams: http.watchStreams,
     requestEnded: http.ended,
+    connectionClosed: connections.closed,
     played: replay.played,
     described: () => (registry.getMetricsAsArray() as unknown as MetricDescription[]).filter(isOurs),
     /** Those who ask at the same time get the same: the metrics are set for one at a time. */

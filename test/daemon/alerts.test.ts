@@ -140,6 +140,22 @@ const CASES: [name: string, series: Record<string, string>, alerts: string[]][] 
     [],
   ],
   [
+    'a client is turned away, and another one makes room as it should',
+    {
+      'kreplay_connections_closed_total{instance="i", reason="turned_away"}': '0x13 1x2',
+      'kreplay_connections_closed_total{instance="i", reason="made_room"}': '0+1x15',
+    },
+    ['KreplayTurnsClientsAway'],
+  ],
+  [
+    'wrong tokens come faster than they may',
+    {
+      'kreplay_http_problems_total{instance="i", code="too_many_attempts"}': '0x13 1x2',
+      'kreplay_http_problems_total{instance="i", code="unauthorized"}': '0+1x15',
+    },
+    ['KreplayTokensGuessed'],
+  ],
+  [
     'the ring is nearly full',
     { [`kreplay_agent_ring_peak_bytes{${AGENT}}`]: '90x15', [`kreplay_agent_ring_size_bytes{${AGENT}}`]: '100x15' },
     ['KreplayRingNearlyFull'],

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { setImmediate as turn } from 'node:timers/promises';
-import { limitConnections } from '../../daemon/access/connections.ts';
+import { type CloseReason, limitConnections } from '../../daemon/access/connections.ts';
 import { recorded, START } from './recorded.ts';
 import { type Served, serve } from './served.ts';
 
@@ -65,7 +65,8 @@ describe('with room for few', () => {
   async function small(connectionsMax: number) {
     const held: (() => void)[] = [];
     const server = createServer((_req, res) => void held.push(() => res.end('done')));
-    limitConnections(server, { connectionsMax, perClientMax: 1 });
+    const closed: CloseReason[] = [];
+    limitConnections(server, { connectionsMax, perClientMax: 1, onClosed: (reason) => closed.push(reason) });
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
     const { port } = server.address() as AddressInfo;
@@ -74,12 +75,12 @@ describe('with room for few', () => {
       await once(server, 'request');
       return socket;
     };
-    return { server, port, held, asked };
+    return { server, port, held, asked, closed };
   }
   const WHOLE = 'GET / HTTP/1.1\r\nHost: localhost\r\n\r\n';
 
   test('the one that has waited longest goes, and one that was just answered waits anew', async () => {
-    const { server, port, held, asked } = await small(2);
+    const { server, port, held, asked, closed } = await small(2);
     const answered = await asked(WHOLE);
     const idle = await open(port);
     held[0]!();
@@ -87,7 +88,7 @@ describe('with room for few', () => {
     const idleClosed = once(idle, 'close');
     await open(port);
     await idleClosed;
-    expect(answered.closed).toBe(false);
+    expect([answered.closed, closed]).toEqual([false, ['made_room']]);
     server.close();
     server.closeAllConnections();
   });
@@ -106,10 +107,11 @@ describe('with room for few', () => {
   });
 
   test('a new one is turned away when the daemon works for all others', async () => {
-    const { server, port, held, asked } = await small(2);
+    const { server, port, held, asked, closed } = await small(2);
     const [first, second] = [await asked(WHOLE), await asked(WHOLE)];
     const turnedAway = await open(port);
     await once(turnedAway, 'close');
+    expect(closed).toEqual(['turned_away']);
     for (const end of held) end();
     await Promise.all([first, second].map((socket) => once(socket, 'data')));
     server.close();

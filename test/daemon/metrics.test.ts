@@ -1,7 +1,7 @@
 /** /metrics: its numbers are those of the API, and nothing that is missing or broken takes the others away. */
 import { once } from 'node:events';
 import { mkdirSync, renameSync, writeFileSync } from 'node:fs';
-import { createServer, type Socket } from 'node:net';
+import { connect, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { Registry } from '@prometheus-io/client';
 import fc from 'fast-check';
@@ -63,6 +63,27 @@ test('a_recording_that_can_not_be_read_is_a_metric', async () => {
   const samples = await scrape(one);
   expect([total(samples, 'kreplay_ready'), total(samples, 'kreplay_build_info')]).toEqual([0, 1]);
   expect(valuesOf(samples, 'kreplay_recording_events')).toEqual([]);
+});
+
+test('errors_are_counted_by_code_and_closed_connections_by_reason', async () => {
+  const one = await served(recorded([{ at: START }]));
+  const before = await scrape(one);
+  expect(valuesOf(before, 'kreplay_http_problems_total', { code: 'unauthorized' })).toEqual([0]);
+  expect(valuesOf(before, 'kreplay_connections_closed_total', { reason: 'turned_away' })).toEqual([0]);
+  for (const path of ['/nothing', '/nothing', '/api/events?limit=0']) await one.get(path);
+  for (const text of ['hello\r\n\r\n', `GET / HTTP/1.1\r\nHost: localhost\r\nX: ${'x'.repeat(20_000)}\r\n\r\n`]) {
+    const socket = connect(one.port, '127.0.0.1');
+    socket.write(text);
+    await once(socket.resume(), 'close');
+  }
+  const after = await scrape(one);
+  const grown = (name: string, label: string) =>
+    after
+      .filter((sample) => sample.name === name && sample.value > 0)
+      .map(({ labels, value }) => `${labels[label]} ${value}`)
+      .sort();
+  expect(grown('kreplay_http_problems_total', 'code')).toEqual(['invalid_parameter 1', 'not_found 2']);
+  expect(grown('kreplay_connections_closed_total', 'reason')).toEqual(['header_too_large 1', 'malformed 1']);
 });
 
 test('requests_are_counted_by_route_and_never_by_what_they_ask_for', async () => {

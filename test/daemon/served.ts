@@ -61,7 +61,7 @@ export async function serve(data: string | Store, { heartbeatEveryMs, ...options
   const folder = typeof data === 'string' ? data : undefined;
   const tails = createTails({ store, now: () => now, log, ...(heartbeatEveryMs && { heartbeatEveryMs }) });
   const app = buildApp({ store, sessions, tails, now: () => now, log, metrics, data: folder, ...options });
-  const [server, url] = await listen(app, { host: '127.0.0.1', port: 0 });
+  const [server, url] = await listen(app, { host: '127.0.0.1', port: 0 }, { onClosed: metrics.connectionClosed });
   const { port } = server.address() as AddressInfo;
 
   async function open(path: string, { method = 'GET', headers = {}, body }: Sent = {}): Promise<IncomingMessage> {

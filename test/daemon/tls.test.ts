@@ -9,6 +9,7 @@ import { connect, type TLSSocket } from 'node:tls';
 import { type Certificate, newAuthority, newCertificate, read } from './certificates.ts';
 import { kreplay, type Running, start, startWith } from './command_line.ts';
 import { newFolder, recorded, START } from './recorded.ts';
+import { samplesOf, valuesOf } from './scraped.ts';
 
 let folder: string;
 let data: string;
@@ -40,7 +41,11 @@ const withTls = (...more: string[]) => daemon('--tls-cert', own.cert, '--tls-key
 const ca = () => readFileSync(authority.cert);
 
 async function get(url: URL, options: RequestOptions = {}) {
-  const sent = request(new URL('/api/events', url), { ca: ca(), agent: false, ...options });
+  const sent = request(url.pathname === '/' ? new URL('/api/events', url) : url, {
+    ca: ca(),
+    agent: false,
+    ...options,
+  });
   sent.end();
   const [res] = await once(sent, 'response');
   let text = '';
@@ -105,6 +110,19 @@ test('only_clients_with_a_certificate_of_the_ca_are_served', async () => {
     KREPLAY_CLIENT_KEY: client.key,
   };
   expect((await startWith(environment, 'events', '--url', url.origin).ended).code).toBe(0);
+
+  const refused = async (more: NodeJS.ProcessEnv, at = url.origin) => {
+    const { code, stderr } = await startWith({ KREPLAY_CA: authority.cert, ...more }, 'services', '--url', at).ended;
+    return [code, stderr.split('\n').length, stderr];
+  };
+  expect(await refused({})).toEqual([1, 2, expect.stringContaining('set KREPLAY_CLIENT_CERT')]);
+  const other = { KREPLAY_CLIENT_CERT: stranger.cert, KREPLAY_CLIENT_KEY: stranger.key };
+  expect(await refused(other)).toEqual([1, 2, expect.stringContaining('another KREPLAY_CLIENT_CERT')]);
+  expect(await refused({}, url.origin.replace('https', 'http'))).toEqual([1, 2, expect.stringContaining('https://')]);
+
+  const { text } = await get(new URL('/metrics', url), read(client));
+  // Without one twice, with one of another CA twice, and without TLS.
+  expect(valuesOf(samplesOf(text), 'kreplay_connections_closed_total', { reason: 'tls' })).toEqual([5]);
 });
 
 test('SIGHUP_takes_a_new_certificate_and_leaves_the_old_one_when_the_new_is_broken', async () => {

@@ -1,0 +1,17 @@
+/** Connections that the daemon closed by itself: what a client sees as a reset, and nobody else sees at all. */
+import { Counter, type Registry } from '@prometheus-io/client';
+import { CLOSE_REASONS, type CloseReason } from '../access/connections.ts';
+
+export function connectionMetrics(registry: Registry) {
+  const closed = new Counter({
+    name: 'kreplay_connections_closed_total',
+    help: `Connections that the daemon closed by itself: ${Object.entries(CLOSE_REASONS)
+      .map(([reason, what]) => `${reason} (${what})`)
+      .join(', ')}.`,
+    labelNames: ['reason'],
+    registers: [registry],
+  });
+  // A first one is a change.
+  for (const reason of Object.keys(CLOSE_REASONS)) closed.inc({ reason }, 0);
+  return { closed: (reason: CloseReason): void => closed.inc({ reason }) };
+}
