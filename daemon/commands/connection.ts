@@ -111,14 +111,15 @@ function unreachable(url: string, error: NodeJS.ErrnoException & { reason?: stri
 }
 
 function brokenOff(error: Error): CommandError {
-  return new CommandError(`the daemon's answer broke off: ${error.message}`);
+  return new CommandError(`the daemon's answer broke off: ${error.message}; what there is of it is not all`);
 }
 
 async function problemText(res: IncomingMessage, status: number): Promise<string> {
   const text = await readText(res);
   if (res.headers['content-type']?.startsWith('application/problem+json')) {
     const { code, detail } = parseJson(text) as { code?: unknown; detail?: unknown };
-    if (typeof code === 'string' && typeof detail === 'string') return `${detail} (${code})`;
+    const hint = code === 'unauthorized' ? '; the commands take it from KREPLAY_TOKEN' : '';
+    if (typeof code === 'string' && typeof detail === 'string') return `${detail}${hint} (${code})`;
   }
   return `unexpected answer, status ${status}: is this a kreplay daemon?`;
 }

@@ -1,11 +1,12 @@
 /** The daemon's lines, one event each, as the user wants to see them. */
-import { once } from 'node:events';
 import type { ApiEvent } from '../../bpf/schema/api.ts';
+import { csvEncoder } from '../export/csv.ts';
 import { parseJson } from '../json.ts';
 import { EVENT_COLUMNS } from './event_table.ts';
+import { print } from './standard_output.ts';
 import { newTable } from './table.ts';
 
-export const OUTPUTS = ['table', 'ndjson', 'json'] as const;
+export const OUTPUTS = ['table', 'csv', 'ndjson', 'json'] as const;
 export type Output = (typeof OUTPUTS)[number];
 
 /** Prints all lines that it is given. */
@@ -21,6 +22,11 @@ export const PRINTERS: Readonly<Record<Output, Printer>> = {
   async table(lines) {
     const table = newTable(EVENT_COLUMNS);
     for await (const some of grouped(lines, TABLE_ROWS)) await print(table.lines(some.map(eventOf)));
+  },
+  async csv(lines) {
+    const { head, events } = csvEncoder();
+    await print(String(head()));
+    for await (const some of grouped(lines, LINES)) await print(String(events(some.map(eventOf))));
   },
   /** As the server wrote them: nothing in between could round a number. */
   async ndjson(lines) {
@@ -49,8 +55,4 @@ async function* grouped(lines: AsyncIterable<string>, size: number): AsyncGenera
     group = [];
   }
   if (group.length > 0) yield group;
-}
-
-async function print(text: string): Promise<void> {
-  if (!process.stdout.write(text)) await once(process.stdout, 'drain');
 }

@@ -1,5 +1,4 @@
 /** `kreplay replay`: plays a transaction at a terminal, or into a pipeline. */
-import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { createParser, type EventSourceMessage } from 'eventsource-parser';
@@ -11,6 +10,7 @@ import { CommandError } from './command_error.ts';
 import { callDaemon, DEFAULT_URL, readJson, readText } from './connection.ts';
 import { daemonUrl, URL_HELP } from './option_values.ts';
 import { newReplayText, type PlayedEvent, progressLine, type ReplaySession, summaryLine } from './replay_text.ts';
+import { print } from './standard_output.ts';
 
 const SESSIONS_PATH = '/api/replay/sessions';
 const CLEAR_LINE = '\r\u001b[K';
@@ -64,7 +64,7 @@ async function replay(transactionId: string, options: Options): Promise<void> {
   try {
     const stream = await callDaemon(url, { path: `${path}/events`, accept: 'text/event-stream' });
     await send('POST', `${path}/play`);
-    await print(stream, session, options);
+    await printEvents(stream, session, options);
     if (interrupted) process.exitCode = 1;
   } finally {
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.off(signal, interrupt);
@@ -74,7 +74,7 @@ async function replay(transactionId: string, options: Options): Promise<void> {
 }
 
 /** Prints events until the daemon says `end`. */
-async function print(stream: IncomingMessage, created: ReplaySession, { output }: Options): Promise<void> {
+async function printEvents(stream: IncomingMessage, created: ReplaySession, { output }: Options): Promise<void> {
   const text = newReplayText();
   const progress = newProgress(created);
   let session = created;
@@ -87,7 +87,7 @@ async function print(stream: IncomingMessage, created: ReplaySession, { output }
       const played = parseJson(data) as PlayedEvent;
       progress.clear();
       // NDJSON as the daemon wrote it: nothing in between could round a number.
-      await write(output === 'text' ? text.lines([played]) : `${data}\n`);
+      await print(output === 'text' ? text.lines([played]) : `${data}\n`);
       progress.show(played);
     } else if (event === 'end') {
       progress.clear();
@@ -119,10 +119,6 @@ function newProgress(session: ReplaySession) {
       process.stderr.write(`\r${progressLine(session, played)}`);
     },
   };
-}
-
-async function write(text: string): Promise<void> {
-  if (!process.stdout.write(text)) await once(process.stdout, 'drain');
 }
 
 async function* messages(stream: IncomingMessage): AsyncGenerator<EventSourceMessage, void> {

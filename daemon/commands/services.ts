@@ -4,6 +4,7 @@ import { printable } from '../../agent/output/printable.ts';
 import { stringify } from '../json.ts';
 import { callDaemon, readJson } from './connection.ts';
 import { atPlace, type PlaceOptions, withPlace } from './place.ts';
+import { print } from './standard_output.ts';
 
 interface Options extends PlaceOptions {
   output: 'text' | 'json';
@@ -17,7 +18,7 @@ export function servicesCommand(): Command {
     atPlace(options, async (url) => {
       const { services } = (await readJson(await callDaemon(url, { path: '/api/services' }))) as { services: string[] };
       const text = services.map((service) => `${printable(service)}\n`).join('');
-      process.stdout.write(options.output === 'json' ? `${stringify({ services })}\n` : text);
+      await print(options.output === 'json' ? `${stringify({ services })}\n` : text);
     }),
   );
 }

@@ -1,11 +1,11 @@
 /** `kreplay sql`: any question to a recording. */
-import { once } from 'node:events';
 import { setImmediate } from 'node:timers/promises';
 import { Command, Option } from 'commander';
 import { EVENT_TYPES } from '../../bpf/schema/index.ts';
 import { askSql, type SqlValue } from '../export/sql_query.ts';
 import { type RecordingOptions, withRecordingOptions, withSource } from './recording_options.ts';
 import { ROW_FORMATS, type RowFormat, rowPrinter } from './row_printers.ts';
+import { print } from './standard_output.ts';
 
 /** Rows that are printed at once, and aligned in a table. */
 const ROWS = 256;
@@ -39,9 +39,9 @@ async function ask(query: string, options: Options): Promise<void> {
     const answer = askSql(source, query, BigInt(Date.now()) * 1_000_000n);
     try {
       const printer = rowPrinter(options.format, answer.columns);
-      await print(printer.head());
-      for (const rows of grouped(answer.rows)) await print(printer.rows(rows));
-      await print(printer.tail());
+      await printed(printer.head());
+      for (const rows of grouped(answer.rows)) await printed(printer.rows(rows));
+      await printed(printer.tail());
     } finally {
       answer.close();
     }
@@ -59,8 +59,8 @@ function* grouped(rows: Iterable<SqlValue[]>): Generator<SqlValue[][]> {
   if (group.length > 0) yield group;
 }
 
-async function print(text: string): Promise<void> {
-  if (text !== '' && !process.stdout.write(text)) await once(process.stdout, 'drain');
+async function printed(text: string): Promise<void> {
+  await print(text);
   // That the reader has gone is heard in between.
   await setImmediate();
 }

@@ -8,6 +8,7 @@ import { formatDuration, formatTime } from './display.ts';
 import { type EventFilters, filterParameters, queryOf, withEventFilters } from './event_filters.ts';
 import { list } from './option_values.ts';
 import { atPlace, type PlaceOptions, withPlace } from './place.ts';
+import { print } from './standard_output.ts';
 import { newTable, type TableColumn } from './table.ts';
 
 interface Options extends EventFilters, PlaceOptions {
@@ -49,17 +50,17 @@ export function statsCommand(): Command {
         .choices(['table', 'csv', 'ndjson', 'json'])
         .default(process.stdout.isTTY ? 'table' : 'ndjson', 'table on a terminal, else ndjson'),
     )
-    .action((options: Options) => atPlace(options, (url) => print(url, options)));
+    .action((options: Options) => atPlace(options, (url) => sumUp(url, options)));
 }
 
-async function print(url: string, options: Options): Promise<void> {
+async function sumUp(url: string, options: Options): Promise<void> {
   const { bucket, groupBy } = options;
   const query = queryOf({ ...filterParameters(options), bucket, group_by: groupBy?.join() });
   const text = await readText(await callDaemon(url, { path: `/api/stats?${query}` }));
   const { stats, coverage } = parseJson(text) as Answer;
   if (!coverage.complete)
     process.stderr.write('kreplay: warning: the recording may be missing events in this window\n');
-  process.stdout.write(OUTPUTS[options.output](stats, text));
+  await print(OUTPUTS[options.output](stats, text));
 }
 
 const OUTPUTS: Readonly<Record<Options['output'], (stats: readonly Row[], text: string) => string>> = {

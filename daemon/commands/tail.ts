@@ -1,5 +1,4 @@
 /** `kreplay tail`: events as they are recorded. */
-import { once } from 'node:events';
 import { Command, Option } from 'commander';
 import { createParser } from 'eventsource-parser';
 import type { ApiEvent } from '../../bpf/schema/api.ts';
@@ -9,6 +8,7 @@ import { callDaemon, DEFAULT_URL } from './connection.ts';
 import { type EventFilters, filterParameters, queryOf, withEventFilters } from './event_filters.ts';
 import { EVENT_COLUMNS } from './event_table.ts';
 import { daemonUrl, URL_HELP } from './option_values.ts';
+import { print } from './standard_output.ts';
 import { newTable } from './table.ts';
 
 interface Options extends EventFilters {
@@ -62,7 +62,7 @@ async function follow(options: Options): Promise<void> {
       parser.feed(chunk);
       const lines = waiting;
       waiting = [];
-      if (lines.length > 0 && !process.stdout.write(textOf(lines))) await once(process.stdout, 'drain');
+      if (lines.length > 0) await print(textOf(lines));
     }
   } catch (error) {
     if (!isEnded) throw new CommandError(`the daemon's answer broke off: ${(error as Error).message}`);

@@ -1,11 +1,14 @@
 /** `kreplay transactions`: what there is to replay. */
 import { Command, Option } from 'commander';
+import { csvLine } from '../export/csv.ts';
 import { parseJson, stringify } from '../json.ts';
+import { transactionSchema } from '../routes/transactions.ts';
 import { callDaemon, readText } from './connection.ts';
 import { formatDuration, formatTime } from './display.ts';
 import { queryOf } from './event_filters.ts';
 import { list, milliseconds, positiveInteger, timeText } from './option_values.ts';
 import { atPlace, type PlaceOptions, withPlace } from './place.ts';
+import { print } from './standard_output.ts';
 import { newTable, type TableColumn } from './table.ts';
 
 const LIMIT_DEFAULT = 20;
@@ -20,7 +23,7 @@ interface Options extends PlaceOptions {
   hasError?: true;
   sort: string;
   limit: number;
-  output: 'table' | 'ndjson' | 'json';
+  output: 'table' | 'csv' | 'ndjson' | 'json';
 }
 
 interface Transaction {
@@ -60,18 +63,31 @@ export function transactionsCommand(): Command {
     .option('--limit <count>', 'at most so many', positiveInteger, LIMIT_DEFAULT)
     .addOption(
       new Option('--output <format>', 'ndjson is one transaction a line, json one document')
-        .choices(['table', 'ndjson', 'json'])
+        .choices(['table', 'csv', 'ndjson', 'json'])
         .default(process.stdout.isTTY ? 'table' : 'ndjson', 'table on a terminal, else ndjson'),
     );
-  return withPlace(command).action((options: Options) => atPlace(options, (url) => print(url, options)));
+  return withPlace(command).action((options: Options) => atPlace(options, (url) => listTransactions(url, options)));
 }
 
-async function print(url: string, options: Options): Promise<void> {
+async function listTransactions(url: string, options: Options): Promise<void> {
   const { transactions, complete } = await transactionsOf(url, options);
   if (!complete) process.stderr.write('kreplay: warning: the recording may be missing events in this window\n');
-  if (options.output === 'table') process.stdout.write(newTable(COLUMNS).lines(transactions));
-  else if (options.output === 'json') process.stdout.write(`${stringify({ transactions })}\n`);
-  else process.stdout.write(transactions.map((transaction) => `${stringify(transaction)}\n`).join(''));
+  await print(OUTPUTS[options.output](transactions));
+}
+
+const OUTPUTS: Readonly<Record<Options['output'], (transactions: readonly Transaction[]) => string>> = {
+  table: (transactions) => newTable(COLUMNS).lines(transactions),
+  csv: csvOf,
+  ndjson: (transactions) => transactions.map((transaction) => `${stringify(transaction)}\n`).join(''),
+  json: (transactions) => `${stringify({ transactions })}\n`,
+};
+
+/** Lists as JSON: a name may have a comma. */
+function csvOf(transactions: readonly Transaction[]): string {
+  const names = Object.keys(transactionSchema.shape);
+  const cell = (value: unknown) => (Array.isArray(value) || typeof value === 'boolean' ? stringify(value) : value);
+  const rows = transactions.map((transaction) => names.map((name) => cell(transaction[name as keyof Transaction])));
+  return [names, ...rows].map(csvLine).join('');
 }
 
 async function transactionsOf(url: string, options: Options) {

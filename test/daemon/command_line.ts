@@ -1,5 +1,5 @@
 /** `kreplay ...` as a process of its own, from the sources. */
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, type StdioOptions, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
@@ -49,6 +49,19 @@ export function startWith(environment: NodeJS.ProcessEnv, ...args: string[]): Ru
     logged: (pattern) => seen(child.stderr, () => stderr, pattern),
     ended: once(child, 'close').then(([code]) => ({ code, stdout, stderr })),
   };
+}
+
+/** At a terminal: all that it shows. */
+export async function atTerminal(...args: string[]): Promise<Omit<Ended, 'stderr'>> {
+  const command = [process.execPath, ENTRY, ...args].map((arg) => `'${arg}'`).join(' ');
+  const stdio: StdioOptions = ['ignore', 'pipe', 'inherit'];
+  const child = spawn('script', ['--quiet', '--return', '--command', command, '/dev/null'], { stdio });
+  let stdout = '';
+  child.stdout!.setEncoding('utf8').on('data', (text) => {
+    stdout += text;
+  });
+  const [code] = await once(child, 'close');
+  return { code, stdout };
 }
 
 export function kreplay(...args: string[]): Promise<Ended> {

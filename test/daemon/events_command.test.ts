@@ -3,7 +3,7 @@
 import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { kreplay, start } from './command_line.ts';
+import { atTerminal, kreplay, start } from './command_line.ts';
 import { type Row, recorded, START } from './recorded.ts';
 import { type Served, serve } from './served.ts';
 
@@ -52,6 +52,54 @@ test('a_table_has_a_row_an_event_and_nothing_that_steers_a_terminal', async () =
     '2025-11-21T00:00:00.000000001Z  2.000s  block_io  shop  -  100  node  flush  8192  nvme0n1',
     '',
   ]);
+});
+
+const HOSTILE = '\u009b31m\u202e\u{e0001}\u001b]0;x\u0007\rb';
+const ROW_OUTPUTS = ['table', 'csv', 'ndjson', 'json'];
+
+describe('at a terminal', () => {
+  let hostile: Served;
+  beforeAll(async () => {
+    hostile = await serve(
+      recorded([{ at: START, comm: HOSTILE, file: HOSTILE, transaction: HOSTILE, service: HOSTILE }]),
+    );
+  });
+  afterAll(() => hostile.close());
+
+  test.each([
+    ['events', ROW_OUTPUTS],
+    ['transactions', ROW_OUTPUTS],
+    ['stats', ROW_OUTPUTS],
+    ['services', ['text', 'json']],
+  ])('nothing of %s steers it', async (command, outputs) => {
+    for (const output of outputs) {
+      const args = [
+        command,
+        '--url',
+        hostile.url,
+        '--output',
+        output,
+        ...(command === 'stats' ? ['--group-by', 'comm'] : []),
+      ];
+      const { code, stdout } = await atTerminal(...args);
+      expect([output, code]).toEqual([output, 0]);
+      expect(stdout.replaceAll(/\r*\n/g, '')).not.toMatch(/[\p{Cc}\p{Cf}]/u);
+      expect(stdout).toMatch(/\\u(009b|\{9b\})31m/);
+      if (output.endsWith('json')) expect(JSON.parse(stdout)).toEqual(JSON.parse((await kreplay(...args)).stdout));
+    }
+  });
+});
+
+test('csv_has_a_column_for_every_field', async () => {
+  const [heading, line] = (await events('--output', 'csv', '--comm', 'cart')).stdout.split('\r\n');
+  const row = Object.fromEntries(heading!.split(',').map((name, i) => [name, line!.split(',')[i]]));
+  expect(row).toMatchObject({
+    service_name: 'cart',
+    pid: '7',
+    result: '-28',
+    error: 'ENOSPC',
+    timestamp_ns: `${START}`,
+  });
 });
 
 test('a_table_stops_at_a_hundred_and_says_so', async () => {

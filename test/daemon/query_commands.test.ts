@@ -43,6 +43,16 @@ describe.each(PLACES)('of %s', (_, place) => {
     expect(lines.map((line) => /order-\d/.exec(line)![0])).toEqual(['order-5', 'order-4']);
   });
 
+  test('transactions as CSV', async () => {
+    const { stdout } = await ask('transactions', '--limit', '1', '--sort', 'slowest', '--output', 'csv');
+    const [heading, line, end] = stdout.split('\r\n');
+    expect(heading).toMatch(/^transaction_id,trace_id,.*,services,nodes,pinned$/);
+    expect([line, end]).toEqual([
+      expect.stringMatching(/^order-5,,\d+,.*,"\[""db""\]","\[""test-node""\]",false$/),
+      '',
+    ]);
+  });
+
   test('services', async () => {
     expect(await ask('services')).toMatchObject({ code: 0, stdout: 'db\nshop\n' });
     expect(JSON.parse((await ask('services', '--output', 'json')).stdout)).toEqual({ services: ['db', 'shop'] });

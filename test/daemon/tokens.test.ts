@@ -154,7 +154,7 @@ describe('a daemon with tokens', () => {
     const asked = (KREPLAY_TOKEN: string) => startWith({ KREPLAY_TOKEN }, 'events', '--url', url).ended;
     expect((await asked(secret)).code).toBe(0);
     const none = await asked('');
-    expect([none.code, none.stderr]).toEqual([1, expect.stringMatching(/\(unauthorized\)\n$/)]);
+    expect([none.code, none.stderr]).toEqual([1, expect.stringMatching(/KREPLAY_TOKEN \(unauthorized\)\n$/)]);
     const mistaken = await asked('hunter2\n');
     expect([mistaken.code, mistaken.stderr]).toEqual([1, expect.stringMatching(/^kreplay: KREPLAY_TOKEN is no token/)]);
     expect(mistaken.stderr).not.toContain('hunter2');
