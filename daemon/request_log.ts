@@ -32,7 +32,14 @@ export function requestLog({ log, slowMs, onEnd }: RequestLogOptions): RequestHa
       const isLive = String(res.getHeader('content-type')).startsWith('text/event-stream');
       const status = res.writableFinished ? String(res.statusCode) : 'aborted';
       onEnd({ method, route, status, code: res.locals.failure?.code, seconds: ms / 1e3, isLive });
-      const line = { method, route, status: res.statusCode, ms, id: requestIdOf(res), ...res.locals.failure };
+      const line = {
+        method,
+        route,
+        status: res.writableFinished ? res.statusCode : status,
+        ms,
+        id: requestIdOf(res),
+        ...res.locals.failure,
+      };
       if (res.statusCode >= 500) log.warn(line, 'request failed');
       else if (ms >= slowMs && !isLive) log.info(line, 'slow request');
       else log.debug(line, 'request');

@@ -57,6 +57,8 @@ export async function listen(
   server.keepAliveTimeout = KEEP_ALIVE_TIMEOUT_MS;
   server.maxHeadersCount = HEADERS_MAX;
   limitConnections(server, { connectionsMax: CONNECTIONS_MAX, perClientMax: CONNECTIONS_PER_CLIENT_MAX, onClosed });
+  // Node would refuse what it does not know in words of its own.
+  server.on('checkExpectation', (req, res) => server.emit('request', req, res));
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     const reason = reasonOf(error, socket);
     if (reason) onClosed(reason);

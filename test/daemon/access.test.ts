@@ -216,6 +216,16 @@ describe('pages of sites that were named', () => {
     expect([refusal.status, refusal.headers['access-control-allow-origin']]).toEqual([401, site]);
   });
 
+  test('may_read_what_an_answer_says_of_itself', async () => {
+    const { served } = await withTokens({ origins: new Set([site]) });
+    const accept = 'application/x-ndjson';
+    const answer = await served.get('/api/events', { headers: { ...bearer(reader), origin: site, accept } });
+    const own = Object.keys(answer.headers).filter((name) => /^(kreplay-|x-request-id)/.test(name));
+    expect(own).toHaveLength(3);
+    const exposed = String(answer.headers['access-control-expose-headers']).toLowerCase();
+    expect(exposed.split(', ')).toEqual(expect.arrayContaining(own));
+  });
+
   test('may_ask_ahead_without_a_token', async () => {
     const { served } = await withTokens({ origins: new Set([site]) });
     const asked = await served.get('/api/events', { method: 'OPTIONS', headers: { ...preflight, origin: site } });
