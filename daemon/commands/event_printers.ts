@@ -1,6 +1,6 @@
 /** The daemon's lines, one event each, as the user wants to see them. */
 import type { ApiEvent } from '../../bpf/schema/api.ts';
-import { csvEncoder } from '../export/csv.ts';
+import { csvEvents, csvHead } from '../export/csv.ts';
 import { parseJson } from '../json.ts';
 import { EVENT_COLUMNS } from './event_table.ts';
 import { print } from './standard_output.ts';
@@ -24,9 +24,8 @@ export const PRINTERS: Readonly<Record<Output, Printer>> = {
     for await (const some of grouped(lines, TABLE_ROWS)) await print(table.lines(some.map(eventOf)));
   },
   async csv(lines) {
-    const { head, events } = csvEncoder();
-    await print(String(head()));
-    for await (const some of grouped(lines, LINES)) await print(String(events(some.map(eventOf))));
+    await print(csvHead());
+    for await (const some of grouped(lines, LINES)) await print(csvEvents(some.map(eventOf)));
   },
   /** As the server wrote them: nothing in between could round a number. */
   async ndjson(lines) {

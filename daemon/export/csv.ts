@@ -26,12 +26,20 @@ function cell(value: unknown): string {
 
 export function csvEncoder(): Encoder {
   return {
-    head: () => csvLine(EVENT_COLUMNS.map(({ name }) => name)),
+    head: csvHead,
     *pieces(scanned) {
-      for (const events of eventPieces(scanned)) yield events.map(eventLine).join('');
+      for (const events of eventPieces(scanned)) yield csvEvents(events);
     },
     tail: () => '',
   };
+}
+
+export function csvHead(): string {
+  return csvLine(EVENT_COLUMNS.map(({ name }) => name));
+}
+
+export function csvEvents(events: readonly ApiEvent[]): string {
+  return events.map(eventLine).join('');
 }
 
 function eventLine(event: ApiEvent): string {
