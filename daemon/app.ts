@@ -20,6 +20,7 @@ import { pinRoutes } from './routes/pins.ts';
 import { replayRoutes } from './routes/replay.ts';
 import { statsRoutes } from './routes/stats.ts';
 import { transactionRoutes } from './routes/transactions.ts';
+import { whatIfRoutes } from './routes/what_if.ts';
 import type { Store } from './store/store.ts';
 import type { Tails } from './tail/tails.ts';
 
@@ -63,6 +64,7 @@ export function buildApp(options: AppOptions): express.Express {
   mount('/api/events', eventRoutes({ store, now, scanGate, tails }));
   mount('/api/transactions', transactionRoutes({ store, now, scanGate }));
   mount('/api/replay/sessions', replayRoutes(sessions, scanGate));
+  mount('/api/replay/whatif', whatIfRoutes(sessions, scanGate));
   mount('/api', pinRoutes({ store, now }));
   mount('/api', statsRoutes({ store, now, scanGate }));
   mount('/api', nameRoutes(store));

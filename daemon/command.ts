@@ -9,6 +9,7 @@ import { DATA_DEFAULT } from './commands/option_values.ts';
 import type { ListenAddress } from './listen_address.ts';
 import { createMetrics } from './metrics/metrics.ts';
 import { type DaemonFlags, withDaemonOptions } from './options.ts';
+import { createPlannerThread } from './replay/plan/planner_thread.ts';
 import { createSessions } from './replay/sessions.ts';
 import { close, listen } from './server.ts';
 import { checkRecordings } from './store/recording_files.ts';
@@ -38,7 +39,8 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
   const { allowed, scanGate, listening, started } = openAccess(options.access, log);
   const store = openRecordingStore(places.data, places.recordings);
   const metrics = createMetrics();
-  const sessions = createSessions({ store, now, onPlayed: metrics.played });
+  const planner = createPlannerThread(places);
+  const sessions = createSessions({ planner, now, onPlayed: metrics.played });
   const tails = createTails({ store, now, log });
   let stop = () => {};
   try {
@@ -54,6 +56,7 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
   } finally {
     stop();
     sessions.close();
+    await planner.close();
     store.close();
   }
 }

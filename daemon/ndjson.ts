@@ -13,13 +13,13 @@ export function isOpen(res: Response): boolean {
  */
 export async function sendNdjson(
   res: Response,
-  pieces: Iterable<Uint8Array>,
+  pieces: Iterable<Uint8Array> | AsyncIterable<Uint8Array>,
   trailers: () => Record<string, string> = () => ({}),
 ): Promise<void> {
   res.status(200).type('application/x-ndjson');
   res.flushHeaders();
   let sending = Promise.resolve();
-  for (const piece of pieces) {
+  for await (const piece of pieces) {
     await sending;
     if (piece.length > 0) sending = written(res, piece);
     await setImmediate();

@@ -6,6 +6,8 @@ import { SCOPES, type Scope } from './token.ts';
 export const OPEN_ON_LOOPBACK: ReadonlySet<string> = new Set(['/healthz', '/readyz', '/metrics']);
 
 const REPLAY = '/api/replay/';
+/** Asked with POST for its body; it changes nothing. */
+const WHAT_IF = '/api/replay/whatif';
 
 /** What the API is, and nothing of what was recorded. */
 function isDescription(path: string): boolean {
@@ -17,6 +19,7 @@ function isDescription(path: string): boolean {
  * watch it, and whoever may read events may watch too. The API's own description is for every token.
  */
 export function scopesFor({ method, path }: Pick<Request, 'method' | 'path'>): readonly Scope[] {
+  if (path === WHAT_IF) return ['events:read', 'replay:control'];
   if (method !== 'GET' && method !== 'HEAD') return ['replay:control'];
   if (isDescription(path)) return SCOPES;
   return path.startsWith(REPLAY) ? ['events:read', 'replay:control'] : ['events:read'];

@@ -3,7 +3,7 @@ import type { z } from 'zod';
 import type { ErrorCode } from '../errors.ts';
 
 export interface Endpoint {
-  method: 'get' | 'post' | 'delete';
+  method: 'get' | 'post' | 'patch' | 'delete';
   /** As in OpenAPI: `/api/events/{event_id}`. */
   path: string;
   /** Names the method in clients that are made from the document. */

@@ -2,7 +2,15 @@
 import { z } from 'zod';
 import { apiEventSchema, int64 } from '../../bpf/schema/api.ts';
 import type { ErrorCode } from '../errors.ts';
-import { createRequest, noFields, seekRequest, stepRequest } from '../replay/contract.ts';
+import {
+  changeRequest,
+  createRequest,
+  noFields,
+  seekRequest,
+  stepRequest,
+  timelineParameters,
+  whatIfRequest,
+} from '../replay/contract.ts';
 import { STATES } from '../replay/transitions.ts';
 import type { Endpoint } from './endpoint.ts';
 import { count, dateTime, durationNs } from './values.ts';
@@ -14,14 +22,22 @@ export const sessionSchema = z
     speed_factor: z.number(),
     extra_latency_ns: durationNs('added to every event'),
     timeout_ns: durationNs("a caller's deadline, from the start").nullable(),
+    max_gap_ns: durationNs('the longest gap in which nothing is under way').nullable(),
+    loop: z.boolean().meta({ description: 'whether it begins again at its end' }),
     state: z.enum(STATES),
     position_ns: durationNs("on the replay's own time line, from its first event"),
     duration_ns: durationNs('as recorded'),
-    replay_duration_ns: durationNs('with the extra latency, before speed'),
+    replay_duration_ns: durationNs(
+      'with the extra latency, before speed; null until all events have been looked at',
+    ).nullable(),
     event_index: count('of the next event; the event count when none is left'),
     event_count: count('events of the transaction'),
-    times_out: z.boolean().meta({ description: 'whether an event would end behind the deadline' }),
+    times_out: z
+      .boolean()
+      .nullable()
+      .meta({ description: 'whether an event would end behind the deadline; null until it is known' }),
     timeout_event_id: z.string().nullable(),
+    rounds: count('times that it came to its end and began again'),
     lateness: z
       .object({
         p50_ns: z.number(),
@@ -30,6 +46,7 @@ export const sessionSchema = z
         late_events: count('events that were later than is excused by the machine'),
       })
       .meta({ description: 'how much later than due events were sent' }),
+    starvations: count('times that an event was due before it had been read'),
     failure: z.string().nullable().meta({ description: 'why the daemon stopped it by itself' }),
     created_at: dateTime('when it was made'),
     updated_at: dateTime('when it was changed last'),
@@ -47,10 +64,51 @@ const replaySchema = z.object({
 
 const [sysWriteSchema, blockIoSchema] = apiEventSchema.options;
 
-const replayedEventSchema = z.discriminatedUnion('event_type', [
+export const replayedEventSchema = z.discriminatedUnion('event_type', [
   sysWriteSchema.extend({ replay: replaySchema }).meta({ id: 'replayed_sys_write' }),
   blockIoSchema.extend({ replay: replaySchema }).meta({ id: 'replayed_block_io' }),
 ]);
+
+const scheduled = {
+  replay_offset_ns: durationNs("from the start, on the replay's own time line"),
+  replay_duration_ns: durationNs('with what was added'),
+};
+const inTimeline = {
+  replay_index: count('in the order of the replay'),
+  ...scheduled,
+  after_timeout: z.boolean().meta({ description: 'whether it ends behind the deadline' }),
+};
+
+const timelineSchema = z.object({
+  events: z.array(
+    z.discriminatedUnion('event_type', [
+      sysWriteSchema.extend(inTimeline).meta({ id: 'scheduled_sys_write' }),
+      blockIoSchema.extend(inTimeline).meta({ id: 'scheduled_block_io' }),
+    ]),
+  ),
+  next_event_index: count('where the next part begins; null behind the last one').nullable(),
+});
+
+const whatIfSchema = z.object({
+  transaction_id: z.string(),
+  extra_latency_ns: durationNs('added to every event that fits'),
+  timeout_ns: durationNs("a caller's deadline, from the start").nullable(),
+  event_count: count('events of the transaction'),
+  affected_count: count('events that get the latency'),
+  duration_ns: durationNs('as recorded'),
+  replay_duration_ns: durationNs('with the extra latency'),
+  times_out: z.boolean().meta({ description: 'whether an event would end behind the deadline' }),
+  after_timeout_count: count('events that would'),
+  smallest_latency_ns: durationNs(
+    'with so much an event would end behind the deadline, with less none; null: with none',
+  ).nullable(),
+  after_timeout: z.array(
+    z.discriminatedUnion('event_type', [
+      sysWriteSchema.extend(scheduled).meta({ id: 'late_sys_write' }),
+      blockIoSchema.extend(scheduled).meta({ id: 'late_block_io' }),
+    ]),
+  ),
+});
 
 const sessionId = z.object({ session_id: z.string() });
 const oneSession = { 'application/json': sessionSchema };
@@ -126,6 +184,21 @@ export const REPLAY_ENDPOINTS: readonly Endpoint[] = [
     errors: ['invalid_parameter', 'session_not_found'],
   },
   {
+    method: 'patch',
+    path: '/api/replay/sessions/{session_id}',
+    operationId: 'changeSession',
+    tag: 'replay',
+    summary: 'Change a session as it plays',
+    curl: '-X PATCH "$api/api/replay/sessions/$session" --json \'{"speed_factor": 2, "extra_latency_ns": 5000000}\'',
+    description:
+      'It stays where it is. Extra latency holds from the next event on, while it plays from the next that is not due ' +
+      'within 20 ms; a seek, or playing again from the start, lays the whole time line out with it.',
+    pathParameters: sessionId,
+    body: changeRequest,
+    success: { status: 200, description: 'The session as it is now.', content: oneSession },
+    errors: COMMAND_ERRORS,
+  },
+  {
     method: 'delete',
     path: '/api/replay/sessions/{session_id}',
     operationId: 'deleteSession',
@@ -146,6 +219,37 @@ export const REPLAY_ENDPOINTS: readonly Endpoint[] = [
     stepRequest,
     z.object({ session: sessionSchema, events: z.array(replayedEventSchema) }),
   ),
+  {
+    method: 'get',
+    path: '/api/replay/sessions/{session_id}/timeline',
+    operationId: 'getTimeline',
+    tag: 'replay',
+    summary: 'When each event is played',
+    curl: '"$api/api/replay/sessions/$session/timeline?limit=10"',
+    pathParameters: sessionId,
+    query: timelineParameters,
+    success: {
+      status: 200,
+      description: 'Events in the order of the replay; as NDJSON each on a line of its own.',
+      content: { 'application/json': timelineSchema, 'application/x-ndjson': 'an event on each line' },
+    },
+    errors: ['invalid_parameter', 'not_acceptable', 'session_not_found'],
+  },
+  {
+    method: 'post',
+    path: '/api/replay/whatif',
+    operationId: 'whatIf',
+    tag: 'replay',
+    summary: 'What extra latency would do, without playing it',
+    curl: '"$api/api/replay/whatif" --json \'{"transaction_id": "order-1", "extra_latency_ns": 5000000, "timeout_ns": 250000000}\'',
+    body: whatIfRequest,
+    success: {
+      status: 200,
+      description: 'How long it would take, and what would be too late.',
+      content: { 'application/json': whatIfSchema },
+    },
+    errors: [...BODY_ERRORS, 'transaction_not_found'],
+  },
   {
     method: 'get',
     path: '/api/replay/sessions/{session_id}/events',

@@ -1,6 +1,8 @@
 /** What replay's requests look like. */
 import { z } from 'zod';
+import { EVENT_TYPES } from '../../bpf/schema/index.ts';
 import { int64 } from '../input.ts';
+import { integer } from '../query/parameters.ts';
 import type { SeekTarget } from './target.ts';
 
 const MAX_INT64 = 2n ** 63n - 1n;
@@ -10,23 +12,41 @@ export const SPEED_FACTOR_MAX = 1000;
 export const EXTRA_LATENCY_NS_MAX = 3_600_000_000_000n;
 const STEP_EVENTS_MAX = 10_000;
 
+const speedFactor = z
+  .number({ error: 'must be a number' })
+  .min(SPEED_FACTOR_MIN, `must be at least ${SPEED_FACTOR_MIN}`)
+  .max(SPEED_FACTOR_MAX, `must be at most ${SPEED_FACTOR_MAX}`)
+  .meta({ description: '2 is twice as fast as it was' });
+
+const extraLatencyNs = int64(0n, EXTRA_LATENCY_NS_MAX).meta({
+  description: 'added to the duration of every event, on the recorded time line, nanoseconds',
+});
+
 export const createRequest = z.strictObject({
   transaction_id: z.string().min(1, 'must not be empty').meta({ description: 'what is played' }),
-  speed_factor: z
-    .number({ error: 'must be a number' })
-    .min(SPEED_FACTOR_MIN, `must be at least ${SPEED_FACTOR_MIN}`)
-    .max(SPEED_FACTOR_MAX, `must be at most ${SPEED_FACTOR_MAX}`)
-    .default(1)
-    .meta({ description: '2 is twice as fast as it was' }),
-  extra_latency_ns: int64(0n, EXTRA_LATENCY_NS_MAX)
-    .default(0n)
-    .meta({ description: 'added to the duration of every event, on the recorded time line, nanoseconds' }),
+  speed_factor: speedFactor.default(1),
+  extra_latency_ns: extraLatencyNs.default(0n),
   timeout_ns: int64(1n, MAX_INT64)
     .nullable()
     .default(null)
     .meta({ description: "a caller's deadline from the start of the transaction, nanoseconds" }),
+  max_gap_ns: int64(0n, BigInt(Number.MAX_SAFE_INTEGER))
+    .transform(Number)
+    .nullable()
+    .default(null)
+    .meta({ description: 'gaps in which nothing is under way are cut down to so much, nanoseconds' }),
+  loop: z.boolean().default(false).meta({ description: 'begins again at the end' }),
 });
 export type CreateRequest = z.output<typeof createRequest>;
+
+/** What can be changed while it plays. */
+export const changeRequest = z
+  .strictObject({
+    speed_factor: speedFactor.optional(),
+    extra_latency_ns: extraLatencyNs.optional(),
+    loop: z.boolean().optional(),
+  })
+  .refine((fields) => Object.keys(fields).length > 0, 'at least one of speed_factor, extra_latency_ns, loop is needed');
 
 /** play, pause and stop take nothing. */
 export const noFields = z.strictObject({});
@@ -51,4 +71,46 @@ export const stepRequest = z.strictObject({
     .max(STEP_EVENTS_MAX, `must be at most ${STEP_EVENTS_MAX}`)
     .refine((count) => count !== 0, 'must not be 0')
     .default(1),
+});
+
+/** Digits of an index that is never reached. */
+const INDEX_MAX = 9_999_999_999;
+const TIMELINE_LIMIT_MAX = 10_000;
+export const TIMELINE_LIMIT_DEFAULT = 1000;
+
+/** Of a whole schedule, a part. */
+export const timelineParameters = z.strictObject({
+  event_index: integer(0, INDEX_MAX).meta({ description: 'where it begins, 0 unless given' }).optional(),
+  limit: integer(1, TIMELINE_LIMIT_MAX)
+    .meta({ description: `events of an answer, ${TIMELINE_LIMIT_DEFAULT} unless given; as NDJSON all` })
+    .optional(),
+});
+
+const names = (what: string) =>
+  z.array(z.string().min(1, 'must not be empty')).min(1, `must name a ${what}`).optional();
+
+const AFTER_TIMEOUT_MAX = 1000;
+const AFTER_TIMEOUT_DEFAULT = 20;
+
+export const whatIfRequest = z.strictObject({
+  transaction_id: z.string().min(1, 'must not be empty').meta({ description: 'what is asked about' }),
+  extra_latency_ns: extraLatencyNs.default(0n),
+  timeout_ns: int64(1n, MAX_INT64)
+    .nullable()
+    .default(null)
+    .meta({ description: "a caller's deadline from the start of the transaction, nanoseconds" }),
+  only: z
+    .strictObject({
+      event_type: z.array(z.enum(EVENT_TYPES)).min(1, 'must name a type').optional(),
+      service: names('service'),
+      node: names('node'),
+    })
+    .default({})
+    .meta({ description: 'which events get the latency: those that fit each list' }),
+  limit: z
+    .int()
+    .min(0)
+    .max(AFTER_TIMEOUT_MAX)
+    .default(AFTER_TIMEOUT_DEFAULT)
+    .meta({ description: 'at most so many of the events behind the deadline are given' }),
 });

@@ -1,15 +1,11 @@
 /** All replay sessions of the daemon: made, found, counted, and ended when nobody cares for them any more. */
 import { randomUUID } from 'node:crypto';
-import { setImmediate as breathe } from 'node:timers/promises';
 import { Problem } from '../errors.ts';
-import type { Store } from '../store/store.ts';
-import { createBodies } from './bodies.ts';
 import type { SteadyNow } from './clock.ts';
 import type { CreateRequest } from './contract.ts';
-import { project } from './projection.ts';
+import type { Planner } from './plan/planner.ts';
 import { createScheduler } from './scheduler.ts';
-import { Session } from './session.ts';
-import { readTimeline } from './timeline.ts';
+import { openSession, type Session } from './session.ts';
 import { nodeTimers, type Timers, timerWaiter } from './waiting.ts';
 
 export interface SessionLimits {
@@ -19,15 +15,13 @@ export interface SessionLimits {
 }
 
 export const DEFAULT_LIMITS: SessionLimits = { sessionsMax: 1000, idleMs: 24 * 3_600_000 };
-/** Events indexed by all sessions together: 672 MB at most. */
-export const INDEXED_EVENTS_MAX = 16_000_000;
 
 const NS_PER_MS = 1_000_000n;
 const SWEEP_NS = 60_000n * NS_PER_MS;
 const HEARTBEAT_NS = 15_000n * NS_PER_MS;
 
 export interface SessionsOptions {
-  store: Store;
+  planner: Planner;
   /** Wall clock, nanoseconds since the epoch. */
   now: () => bigint;
   steadyNow?: SteadyNow;
@@ -44,6 +38,8 @@ export interface Sessions {
   /** The oldest first. */
   list(): Session[];
   remove(sessionId: string): void;
+  /** What a session would come to, without one. */
+  whatIf: Planner['whatIf'];
   /** Ends every stream. */
   close(): void;
 }
@@ -54,46 +50,36 @@ interface Held {
 }
 
 export function createSessions(options: SessionsOptions): Sessions {
-  const { store, now, steadyNow = process.hrtime.bigint, timers = nodeTimers, onPlayed } = options;
+  const { planner, now, steadyNow = process.hrtime.bigint, timers = nodeTimers, onPlayed } = options;
   const { sessionsMax, idleMs } = { ...DEFAULT_LIMITS, ...options.limits };
   const scheduler = createScheduler(steadyNow, timerWaiter(steadyNow, timers));
-  const bodies = createBodies(store);
   const keptTotal = { characters: 0 };
   const wallTime = () => new Date(Number(now() / NS_PER_MS)).toISOString();
 
   const held = new Map<string, Held>();
   let beingMade = 0;
-  let indexedEvents = 0;
   let closed = false;
-  /** Indexes are built one at a time, so that their memory is bounded too. */
-  let building: Promise<unknown> = Promise.resolve();
 
-  async function build(request: CreateRequest): Promise<Session> {
-    const { transaction_id: transactionId, extra_latency_ns: extraLatencyNs, timeout_ns: timeoutNs } = request;
-    const timeline = await readTimeline(store, transactionId, breathe);
-    if (indexedEvents + timeline.count > INDEXED_EVENTS_MAX)
-      throw new Problem('session_limit', `all sessions together hold at most ${INDEXED_EVENTS_MAX} events`);
-    const projection = await project(timeline, { extraLatencyNs, timeoutNs }, breathe);
-    if (closed) throw new Problem('session_not_found', 'the daemon is shutting down');
-
+  async function open(request: CreateRequest): Promise<Session> {
     const sessionId = randomUUID();
-    const session = new Session({
-      sessionId,
-      source: { transactionId, timeline },
-      projection,
+    const settings = {
+      transactionId: request.transaction_id,
       speedFactor: request.speed_factor,
-      extraLatencyNs,
-      timeoutNs,
-      bodies,
-      now: steadyNow,
-      wallTime,
-      scheduler,
-      keptTotal,
-      onPlayed,
-    });
+      extraLatencyNs: Number(request.extra_latency_ns),
+      timeoutNs: request.timeout_ns,
+      maxGapNs: request.max_gap_ns,
+      loop: request.loop,
+    };
+    const session = await openSession(
+      { sessionId, settings, now: steadyNow, wallTime, scheduler, keptTotal, onPlayed },
+      planner,
+    );
+    if (closed) {
+      session.close('shutdown');
+      throw new Problem('session_not_found', 'the daemon is shutting down');
+    }
     if (held.size === 0) startRounds();
     held.set(sessionId, { session, usedAtNs: steadyNow() });
-    indexedEvents += timeline.count;
     return session;
   }
 
@@ -126,7 +112,6 @@ export function createSessions(options: SessionsOptions): Sessions {
   function end(sessionId: string, reason: 'deleted' | 'expired' | 'shutdown'): void {
     const { session } = held.get(sessionId)!;
     held.delete(sessionId);
-    indexedEvents -= session.eventCount;
     session.close(reason);
   }
 
@@ -135,11 +120,10 @@ export function createSessions(options: SessionsOptions): Sessions {
       if (held.size + beingMade >= sessionsMax)
         throw new Problem('session_limit', `there are ${sessionsMax} sessions already; delete one first`);
       beingMade++;
-      const made = building.then(() => build(request)).finally(() => beingMade--);
-      building = made.catch(() => {});
-      return made;
+      return open(request).finally(() => beingMade--);
     },
     get: (sessionId) => find(sessionId).session,
+    whatIf: planner.whatIf,
     list: () => Array.from(held.values(), ({ session }) => session),
     remove(sessionId) {
       find(sessionId);

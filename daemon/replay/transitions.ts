@@ -10,6 +10,7 @@ export const TRANSITIONS = {
   seek: { ready: 'ready', playing: 'playing', paused: 'paused', finished: 'paused', stopped: null },
   step: { ready: 'paused', playing: null, paused: 'paused', finished: null, stopped: null },
   step_back: { ready: 'paused', playing: null, paused: 'paused', finished: 'paused', stopped: null },
+  change: { ready: 'ready', playing: 'playing', paused: 'paused', finished: 'finished', stopped: null },
   stop: { ready: 'stopped', playing: 'stopped', paused: 'stopped', finished: 'stopped', stopped: 'stopped' },
 } as const satisfies Record<string, Record<State, State | null>>;
 export type Command = keyof typeof TRANSITIONS;

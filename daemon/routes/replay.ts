@@ -4,9 +4,18 @@ import type { ScanGate } from '../access/scan_gate.ts';
 import { methodNotAllowed, Problem } from '../errors.ts';
 import { openEventStream } from '../event_stream.ts';
 import { parseBody, parseQuery } from '../input.ts';
-import { sendJson } from '../json.ts';
+import { sendJson, stringify } from '../json.ts';
+import { sendNdjson } from '../ndjson.ts';
 import { noParameters } from '../query/parameters.ts';
-import { createRequest, noFields, seekRequest, stepRequest } from '../replay/contract.ts';
+import {
+  changeRequest,
+  createRequest,
+  noFields,
+  seekRequest,
+  stepRequest,
+  TIMELINE_LIMIT_DEFAULT,
+  timelineParameters,
+} from '../replay/contract.ts';
 import type { Session } from '../replay/session.ts';
 import type { Sessions } from '../replay/sessions.ts';
 
@@ -19,10 +28,10 @@ export function replayRoutes(sessions: Sessions, scanGate: ScanGate): Router {
     parseQuery(req.query, noParameters);
     next();
   };
-  router.use(plain);
 
   router
     .route('/')
+    .all(plain)
     .post(async (req, res) => {
       const request = parseBody(req, createRequest);
       // All events of the transaction are read.
@@ -37,42 +46,59 @@ export function replayRoutes(sessions: Sessions, scanGate: ScanGate): Router {
 
   router
     .route('/:id')
+    .all(plain)
     .get((req, res) => sendJson(res, 200, sessionOf(req).view()))
     .delete((req, res) => {
       sessions.remove(req.params.id);
       res.status(204).end();
     })
-    .all(methodNotAllowed('GET', 'HEAD', 'DELETE'));
+    .patch(async (req, res) => {
+      const session = sessionOf(req);
+      const { speed_factor: speedFactor, extra_latency_ns: addedNs, loop } = parseBody(req, changeRequest);
+      await session.change({ speedFactor, loop, extraLatencyNs: addedNs === undefined ? undefined : Number(addedNs) });
+      sendJson(res, 200, session.view());
+    })
+    .all(methodNotAllowed('GET', 'HEAD', 'PATCH', 'DELETE'));
 
-  const command = (name: string, act: (session: Session, req: Request) => object) =>
+  const command = (name: string, act: (session: Session, req: Request) => Promise<string>) =>
     router
       .route(`/:id/${name}`)
-      .post((req, res) => {
+      .all(plain)
+      .post(async (req, res) => {
         const session = sessionOf(req);
-        sendJson(res, 200, act(session, req));
+        res
+          .status(200)
+          .type('application/json')
+          .send(await act(session, req));
       })
       .all(methodNotAllowed('POST'));
   const bare = (name: 'play' | 'pause' | 'stop') =>
-    command(name, (session, req) => {
+    command(name, async (session, req) => {
       parseBody(req, noFields);
-      session[name]();
-      return session.view();
+      await session[name]();
+      return stringify(session.view());
     });
   bare('play');
   bare('pause');
   bare('stop');
-  command('seek', (session, req) => {
-    session.seek(parseBody(req, seekRequest));
-    return session.view();
+  command('seek', async (session, req) => {
+    await session.seek(parseBody(req, seekRequest));
+    return stringify(session.view());
   });
-  command('step', (session, req) => {
+  command('step', async (session, req) => {
     const { count } = parseBody(req, stepRequest);
-    const events = session.step(count);
-    return { session: session.view(), events };
+    const events = await session.step(count);
+    return `{"session":${stringify(session.view())},"events":[${events.join(',')}]}`;
   });
 
   router
+    .route('/:id/timeline')
+    .get((req, res) => sendTimeline(sessionOf(req), scanGate, req, res))
+    .all(methodNotAllowed('GET', 'HEAD'));
+
+  router
     .route('/:id/events')
+    .all(plain)
     .head((req, res) => {
       sessionOf(req);
       openEventStream(res);
@@ -81,6 +107,31 @@ export function replayRoutes(sessions: Sessions, scanGate: ScanGate): Router {
     .get((req, res) => joinStream(sessionOf(req), req, res))
     .all(methodNotAllowed('GET', 'HEAD'));
   return router;
+}
+
+async function sendTimeline(session: Session, scanGate: ScanGate, req: Request, res: Response): Promise<void> {
+  res.vary('Accept');
+  const mediaType = req.accepts(['application/json', 'application/x-ndjson']);
+  if (!mediaType) throw new Problem('not_acceptable', 'a time line comes as application/json or application/x-ndjson');
+  const { event_index: index = 0, limit } = parseQuery(req.query, timelineParameters);
+  await scanGate.enter(res);
+  if (mediaType === 'application/x-ndjson') {
+    if (req.method === 'HEAD') res.type(mediaType).end();
+    else await sendNdjson(res, linesOf(session.timeline(index, limit ?? Number.POSITIVE_INFINITY)));
+    return;
+  }
+  const events: string[] = [];
+  for await (const page of session.timeline(index, limit ?? TIMELINE_LIMIT_DEFAULT)) events.push(...page);
+  const nextIndex = index + events.length;
+  const next = nextIndex < session.eventCount ? nextIndex : null;
+  res
+    .status(200)
+    .type(mediaType)
+    .send(`{"events":[${events.join(',')}],"next_event_index":${next}}`);
+}
+
+async function* linesOf(pages: AsyncIterable<string[]>): AsyncGenerator<Buffer, void> {
+  for await (const page of pages) yield Buffer.from(page.map((json) => `${json}\n`).join(''));
 }
 
 function joinStream(session: Session, req: Request, res: Response): void {

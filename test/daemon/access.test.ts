@@ -72,7 +72,7 @@ const ROUTES: [method: string, path: string, status: number, opens: Record<'read
   ['DELETE', '/api/transactions/tx/pin', 404, { reader: false, player: true }],
   ['POST', '/api/replay/sessions', 400, { reader: false, player: true }],
   ['POST', '/api/replay/sessions/x/play', 404, { reader: false, player: true }],
-  ['PATCH', '/api/replay/sessions/x', 405, { reader: false, player: true }],
+  ['PATCH', '/api/replay/sessions/x', 404, { reader: false, player: true }],
   ['DELETE', '/api/replay/sessions/x', 404, { reader: false, player: true }],
 ];
 

@@ -6,6 +6,7 @@ import { pino } from 'pino';
 import { buildApp } from '../../daemon/app.ts';
 import { COMMON_ERRORS, ENDPOINTS, errorsOf, openApiDocument } from '../../daemon/contract/openapi.ts';
 import { ERRORS, type ErrorCode } from '../../daemon/errors.ts';
+import { createPlanner } from '../../daemon/replay/plan/planner.ts';
 import { createSessions } from '../../daemon/replay/sessions.ts';
 import { openRecordingStore } from '../../daemon/store/recording_store.ts';
 import { createTails } from '../../daemon/tail/tails.ts';
@@ -29,7 +30,7 @@ const inDocument = (path: string) => path.replaceAll(/:\w+/g, '{}').replace(/^\/
 test('every route is in the document', () => {
   const store = openRecordingStore(newFolder());
   const now = () => START;
-  const sessions = createSessions({ store, now });
+  const sessions = createSessions({ planner: createPlanner(store), now });
   const log = pino({ level: 'silent' });
   const app = buildApp({ store, sessions, tails: createTails({ store, now, log }), now, log });
   const documented = [...new Set(ENDPOINTS.map(({ path }) => path.replaceAll(/\{\w+\}/g, '{}')))];

@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { pino } from 'pino';
 import { type AppOptions, buildApp } from '../../daemon/app.ts';
 import { createMetrics } from '../../daemon/metrics/metrics.ts';
+import { createPlanner } from '../../daemon/replay/plan/planner.ts';
 import { createSessions } from '../../daemon/replay/sessions.ts';
 import { close, listen } from '../../daemon/server.ts';
 import { openRecordingStore } from '../../daemon/store/recording_store.ts';
@@ -56,7 +57,7 @@ export async function serve(data: string | Store, { heartbeatEveryMs, ...options
   let now = START;
   const store = typeof data === 'string' ? openRecordingStore(data) : data;
   const metrics = createMetrics();
-  const sessions = createSessions({ store, now: () => now, onPlayed: metrics.played });
+  const sessions = createSessions({ planner: createPlanner(store), now: () => now, onPlayed: metrics.played });
   const log = pino({ level: 'silent' });
   const folder = typeof data === 'string' ? data : undefined;
   const tails = createTails({ store, now: () => now, log, ...(heartbeatEveryMs && { heartbeatEveryMs }) });

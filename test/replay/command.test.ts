@@ -1,6 +1,7 @@
 /** `kreplay replay` as a process, against a daemon on a real socket. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { type Row, recorded, START } from '../daemon/recorded.ts';
 import { type Served, serve } from '../daemon/served.ts';
@@ -93,6 +94,123 @@ test('a daemon that goes away is said, and ends it', async () => {
   child.stderr.setEncoding('utf8').on('data', (text) => (stderr += text));
   await once(child.stdout, 'data');
   await other.close();
-  expect((await done)[0]).toBe(1);
-  expect(stderr).toContain('kreplay: the daemon ended the session (shutdown)');
+  expect((await done)[0]).toBe(4);
+  expect(stderr).toContain('kreplay: the daemon has ended, and the session with it');
+});
+
+test.each<[string, string[], number, number, string]>([
+  ['an index', ['--until-event', '7'], 8, 0, 'event 7: --until-event'],
+  ['an id', ['--until-event', 'ID_OF_7'], 8, 0, 'event 7: --until-event'],
+  ['a condition', ['--break', 'replay.offset_ms>=5 && duration_ms<1'], 6, 3, 'event 5: replay.offset_ms'],
+  ['the last event', ['--until-event', '22'], 23, 0, 'event 22: --until-event'],
+  ['a condition that nothing matches', ['--break', 'error=EIO'], 23, 0, 'finished after 23'],
+])('stops right behind %s, however fast', async (_, args, count, exitCode, told) => {
+  const { events } = (await served.get('/api/events?transaction_id=tx-1')).json;
+  const given = args.map((arg) => arg.replace('ID_OF_7', events[7].event_id));
+  const { code, stdout, stderr } = await start('tx-1', '--speed', '1000', ...given).done;
+  const indexes = stdout
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line).replay.index);
+  expect(indexes).toEqual(Array.from({ length: count }, (_, index) => index));
+  expect(stderr).toContain(told);
+  expect(stderr).toContain(` after ${count} of 23 events`);
+  expect(code).toBe(exitCode);
+  expect(await sessionCount()).toBe(0);
+});
+
+test.each<[string[], number, RegExp]>([
+  [['--until-event', '23'], 1, /the transaction has 23 events, 0 to 22/],
+  [['--until-event', '00000000000000ff-0000000000000001'], 1, /no event of this transaction/],
+  [['--until-event', 'last'], 2, /must be an event id, or an index from 0/],
+  [['--break', 'duraton_ms>50'], 2, /no field duraton_ms; there are .*duration_ms/],
+  [['--output', 'player'], 1, /the player needs a terminal/],
+])('%p is told, and leaves no session', async (args, exitCode, told) => {
+  const { code, stdout, stderr } = await start('tx-1', ...args).done;
+  expect([code, stdout]).toEqual([exitCode, '']);
+  expect(stderr).toMatch(told);
+  expect(await sessionCount()).toBe(0);
+});
+
+test('a reader that has enough ends it quietly, and leaves no session', async () => {
+  const script = 'set -o pipefail; "$@" | head -n 2; echo $?';
+  const command = [process.execPath, KREPLAY, 'replay', '--url', served.url, 'tx-1', '--output', 'text'];
+  const child = spawn('bash', ['-c', script, 'bash', ...command]);
+  let [stdout, stderr] = ['', ''];
+  child.stdout.setEncoding('utf8').on('data', (text) => (stdout += text));
+  child.stderr.setEncoding('utf8').on('data', (text) => (stderr += text));
+  await once(child, 'close');
+  expect(stdout.split('\n')).toEqual([expect.stringMatching(/^OFFSET/), expect.stringMatching(/^ *\+0ns/), '0', '']);
+  expect(stderr).toBe('');
+  expect(await sessionCount()).toBe(0);
+});
+
+test.each<[string, string, string]>([
+  ['deleted', 'DELETE', ''],
+  ['stopped', 'POST', '/stop'],
+])('a session that another client has %s is said, and ends it', async (what, method, command) => {
+  const { child, done } = start('slow');
+  await once(child.stdout, 'data');
+  const { sessions } = (await served.get('/api/replay/sessions')).json;
+  await served.get(`/api/replay/sessions/${sessions[0].session_id}${command}`, { method });
+  const { code, stderr } = await done;
+  expect(code).toBe(4);
+  expect(stderr).toBe(`kreplay: the session was ${what} by another client\n`);
+  expect(await sessionCount()).toBe(0);
+});
+
+/** Between the command and the daemon: a cable that can be cut. */
+async function cable() {
+  const sockets = new Set<Socket>();
+  let plugged = true;
+  const server = createServer((near) => {
+    if (!plugged) {
+      near.destroy();
+      return;
+    }
+    const far = connect(served.port, '127.0.0.1');
+    for (const [from, to] of [
+      [near, far],
+      [far, near],
+    ] as const) {
+      sockets.add(from);
+      from.on('error', () => {}).on('close', () => to.destroy());
+      from.pipe(to);
+    }
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    cut(forGood = false) {
+      plugged = !forGood;
+      for (const socket of sockets) socket.destroy();
+    },
+    close: () => server.close(),
+  };
+}
+
+test('a connection that breaks again and again loses nothing and repeats nothing', async () => {
+  const { url, cut, close } = await cable();
+  const { child, done } = start('tx-1', '--speed', '0.02', '--url', url);
+  child.stdout.on('data', () => cut());
+  const { code, stdout, stderr } = await done;
+  close();
+  const events = stdout.trimEnd().split('\n');
+  expect(events.map((line) => JSON.parse(line).replay.index)).toEqual(ROWS.map((_, index) => index));
+  expect(stderr).toMatch(/warning: .*; trying again\n/);
+  expect(code).toBe(0);
+});
+
+test('a daemon that can not be reached any more is said, after some tries', async () => {
+  const { url, cut, close } = await cable();
+  const { child, done } = start('slow', '--url', url);
+  await once(child.stdout, 'data');
+  cut(true);
+  const { code, stderr } = await done;
+  close();
+  expect(stderr.match(/trying again/g)).toHaveLength(8);
+  expect(stderr).toMatch(/\nkreplay: can not reach the daemon at http:\S+: .*\n$/);
+  expect(code).toBe(4);
+  const { sessions } = (await served.get('/api/replay/sessions')).json;
+  await served.get(`/api/replay/sessions/${sessions[0].session_id}`, { method: 'DELETE' });
 });

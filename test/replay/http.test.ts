@@ -67,6 +67,8 @@ test('a session is created with its location, and is what its location shows', a
     speed_factor: 1,
     extra_latency_ns: 0,
     timeout_ns: null,
+    max_gap_ns: null,
+    loop: false,
     state: 'ready',
     position_ns: 0,
     duration_ns: 52_999_999,
@@ -75,7 +77,9 @@ test('a session is created with its location, and is what its location shows', a
     event_count: EVENT_COUNT,
     times_out: false,
     timeout_event_id: null,
+    rounds: 0,
     lateness: { p50_ns: 0, p99_ns: 0, max_ns: 0, late_events: 0 },
+    starvations: 0,
     failure: null,
     created_at: '2025-11-21T00:00:00.000Z',
     updated_at: '2025-11-21T00:00:00.000Z',
@@ -128,6 +132,72 @@ test('an event of the stream is the event of the query, and its replay', async (
   expect(json.events.map((event: { replay: { index: number } }) => event.replay.index)).toEqual(ALL);
   expect(json.session).toMatchObject({ state: 'paused', event_index: EVENT_COUNT });
   expect(text).toContain('"bytes":9223372036854775807,');
+});
+
+test('its speed is changed as it plays', async () => {
+  const path = await create({ speed_factor: 0.001 });
+  const stream = await served.open(`${path}/events`);
+  await send('POST', `${path}/play`);
+  const changed = await send('PATCH', path, { speed_factor: 20 });
+  expect([changed.status, changed.json]).toMatchObject([200, { state: 'playing', speed_factor: 20 }]);
+  expect(indexesIn(await collect(stream))).toEqual(ALL);
+  expect((await send('PATCH', path, { speed_factor: 0 })).json).toMatchObject({ code: 'invalid_body' });
+  expect((await send('PATCH', path, {})).json.errors).toMatchObject([
+    { message: expect.stringContaining('speed_factor') },
+  ]);
+  await send('POST', `${path}/stop`);
+  expect(await send('PATCH', path, { speed_factor: 2 })).toMatchObject({ status: 409 });
+});
+
+test('a time line tells when each event is played, page by page or as lines', async () => {
+  const path = await create({ extra_latency_ns: 1_000_000, timeout_ns: 60_000_000 });
+  const lines = (await served.lines(`${path}/timeline`)).map(parseJson) as Record<string, unknown>[];
+  expect(lines.map(({ replay_index }) => replay_index)).toEqual(ALL);
+  const paged: unknown[] = [];
+  for (let next: number | null = 0; next !== null; ) {
+    const { status, text } = await served.get(`${path}/timeline?event_index=${next}&limit=40`);
+    expect(status).toBe(200);
+    const page = parseJson(text) as { events: unknown[]; next_event_index: number | null };
+    paged.push(...page.events);
+    next = page.next_event_index;
+  }
+  expect(paged).toEqual(lines);
+  await send('PATCH', path, { speed_factor: 1000 });
+  const stream = await served.open(`${path}/events`);
+  await send('POST', `${path}/play`);
+  const played = eventsIn(await collect(stream)).map(({ data: { replay, ...event } }) => ({
+    ...event,
+    replay_index: replay.index,
+    replay_offset_ns: replay.offset_ns,
+    replay_duration_ns: replay.duration_ns,
+    after_timeout: replay.after_timeout,
+  }));
+  expect(played).toEqual(lines);
+  expect(lines.some(({ after_timeout }) => after_timeout)).toBe(true);
+  expect((await served.get(`${path}/timeline?event_index=5000`)).json).toEqual({ events: [], next_event_index: null });
+  expect((await served.get(`${path}/timeline?from=1`)).json.code).toBe('invalid_parameter');
+});
+
+test('what a latency would do is told without a session', async () => {
+  const asked = { transaction_id: 'tx-1', extra_latency_ns: 1_000_000, timeout_ns: 60_000_000, limit: 3 };
+  const { status, json } = await send('POST', '/api/replay/whatif', asked);
+  expect(status).toBe(200);
+  const path = await create({ extra_latency_ns: 1_000_000, timeout_ns: 60_000_000 });
+  const session = (await served.get(path)).json;
+  const { event_count, duration_ns, replay_duration_ns, times_out } = session;
+  expect(json).toMatchObject({ event_count, duration_ns, replay_duration_ns, times_out, affected_count: event_count });
+  const late = (await served.get(`${path}/timeline`)).json.events.filter(
+    (event: { after_timeout: boolean }) => event.after_timeout,
+  );
+  expect(json.after_timeout_count).toBe(late.length);
+  const placesOf = (events: { event_id: string; replay_offset_ns: number }[]) =>
+    events.map(({ event_id, replay_offset_ns }) => [event_id, replay_offset_ns]);
+  expect(placesOf(json.after_timeout)).toEqual(placesOf(late.slice(0, 3)));
+  const only = await send('POST', '/api/replay/whatif', { ...asked, only: { event_type: ['block_io'] } });
+  expect(only.json).toMatchObject({ affected_count: 1, times_out: false });
+  for (const wrong of [{ only: { event_type: ['nothing'] } }, { only: { type: 'x' } }, { timeout_ns: 0 }])
+    expect((await send('POST', '/api/replay/whatif', { ...asked, ...wrong })).json.code).toBe('invalid_body');
+  expect((await send('POST', '/api/replay/whatif', { transaction_id: 'no' })).json.code).toBe('transaction_not_found');
 });
 
 test('a connection that broke is resumed without loss or repetition', async () => {
@@ -230,8 +300,8 @@ describe('refused', () => {
     ['{"transaction_id":""}', 'transaction_id', 'empty'],
     ['{"transaction_id":7}', 'transaction_id', 'string'],
     ['{"transaction_id":"tx-1","speed":2}', 'speed', 'unknown field'],
-    ['{"transaction_id":"tx-1","loop":true}', 'loop', 'unknown field'],
-    ['{"transaction_id":"tx-1","max_gap_ns":5}', 'max_gap_ns', 'unknown field'],
+    ['{"transaction_id":"tx-1","loop":1}', 'loop', 'boolean'],
+    ['{"transaction_id":"tx-1","max_gap_ns":-1}', 'max_gap_ns', 'at least 0'],
     ['{"transaction_id":"tx-1","speed_factor":0}', 'speed_factor', 'at least'],
     ['{"transaction_id":"tx-1","speed_factor":1001}', 'speed_factor', 'at most'],
     ['{"transaction_id":"tx-1","speed_factor":"2"}', 'speed_factor', 'number'],
@@ -276,8 +346,8 @@ describe('refused', () => {
       status: 404,
       code: 'event_not_found',
     });
-    expect((await served.get(`${path}/timeline`)).status).toBe(404);
-    expect((await send('PATCH', path, { speed_factor: 2 })).status).toBe(405);
+    expect((await served.get(`${path}/nothing`)).status).toBe(404);
+    expect((await send('PUT', path, { speed_factor: 2 })).status).toBe(405);
     expect((await send('GET', `${path}/play`)).headers.allow).toBe('POST');
     expect((await served.get(`${path}?speed=2`)).json.code).toBe('invalid_parameter');
   });

@@ -13,6 +13,8 @@ const COMMANDS: Record<string, Act> = {
   'seek past the end': (session) => session.seek({ position_ns: 10n ** 18n }),
   'step forward': (session) => session.step(1),
   'step backward': (session) => session.step(-1),
+  'change speed': (session) => session.change({ speedFactor: 2 }),
+  'change latency': (session) => session.change({ extraLatencyNs: 1_000_000 }),
   stop: (session) => session.stop(),
 };
 
@@ -20,8 +22,8 @@ const COMMANDS: Record<string, Act> = {
 const ROADS: Record<State, Act> = {
   ready: () => {},
   playing: (session) => session.play(),
-  paused: (session) => {
-    session.play();
+  paused: async (session) => {
+    await session.play();
     session.pause();
   },
   finished: (session) => session.seek({ position_ns: 10n ** 18n }),
@@ -36,31 +38,33 @@ const TABLE: Record<string, Record<State, State | 409>> = {
   'seek past the end': { ready: 'finished', playing: 'finished', paused: 'finished', finished: 'finished', stopped: R },
   'step forward': { ready: 'paused', playing: R, paused: 'paused', finished: R, stopped: R },
   'step backward': { ready: 'paused', playing: R, paused: 'paused', finished: 'paused', stopped: R },
+  'change speed': { ready: 'ready', playing: 'playing', paused: 'paused', finished: 'finished', stopped: R },
+  'change latency': { ready: 'ready', playing: 'playing', paused: 'paused', finished: 'finished', stopped: R },
   stop: { ready: 'stopped', playing: 'stopped', paused: 'stopped', finished: 'stopped', stopped: 'stopped' },
 };
 
 const CASES = Object.keys(COMMANDS).flatMap((command) => STATES.map((state) => [command, state] as const));
 
 /** Where the table takes the state, checked on the session. */
-function expectStep(session: Session, command: string): void {
+async function expectStep(session: Session, command: string): Promise<void> {
   const from = session.state;
   const expected = TABLE[command]![from];
   if (expected !== R) {
-    COMMANDS[command]!(session);
+    await COMMANDS[command]!(session);
     expect(session.state).toBe(expected);
     return;
   }
   const before = session.view();
-  const refused = refusal(() => COMMANDS[command]!(session));
+  const refused = await refusal(() => COMMANDS[command]!(session));
   expect(refused.code).toBe('invalid_transition');
   expect(refused.message).toContain(from);
   expect(refused.message).toContain(command.split(' ')[0]!);
   expect(session.view()).toEqual(before);
 }
 
-function refusal(act: () => unknown): Problem {
+async function refusal(act: () => unknown): Promise<Problem> {
   try {
-    act();
+    await act();
   } catch (error) {
     return error as Problem;
   }
@@ -69,32 +73,32 @@ function refusal(act: () => unknown): Problem {
 
 test.each(CASES)('%s when %s, twice', async (command, state) => {
   const { session } = await newSession();
-  ROADS[state](session);
+  await ROADS[state](session);
   expect(session.state).toBe(state);
-  expectStep(session, command);
-  expectStep(session, command);
+  await expectStep(session, command);
+  await expectStep(session, command);
 });
 
 test.each(CASES)('%s when %s, and then every other command', async (command, state) => {
   for (const next of Object.keys(COMMANDS)) {
     const { session, clock } = await newSession();
-    ROADS[state](session);
-    expectStep(session, command);
-    clock.advance(MS / 3n);
-    expectStep(session, next);
+    await ROADS[state](session);
+    await expectStep(session, command);
+    await clock.pass(MS / 3n);
+    await expectStep(session, next);
   }
 });
 
 test('a command without effect leaves position, clock and stream alone', async () => {
   const { session, clock } = await newSession();
-  session.play();
-  clock.advance(3n * MS + 1n);
+  await session.play();
+  await clock.pass(3n * MS + 1n);
   const { updated_at, position_ns } = session.view();
-  session.play();
+  await session.play();
   expect(session.view()).toMatchObject({ updated_at, position_ns });
   session.pause();
   const paused = session.view();
-  clock.advance(5n * MS);
+  await clock.pass(5n * MS);
   session.pause();
   expect(session.view()).toEqual(paused);
 });

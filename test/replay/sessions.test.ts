@@ -1,13 +1,11 @@
 /** All sessions of a daemon on a real recording and a simulated clock: limits, ends, and what is read of the recording. */
-import { CHUNK_EVENTS, createBodies } from '../../daemon/replay/bodies.ts';
 import { createRequest } from '../../daemon/replay/contract.ts';
+import { createPlanner } from '../../daemon/replay/plan/planner.ts';
 import { createSessions, DEFAULT_LIMITS, type SessionLimits, type Sessions } from '../../daemon/replay/sessions.ts';
-import { eventKey, readTimeline, type Timeline } from '../../daemon/replay/timeline.ts';
-import { readTransaction } from '../../daemon/store/pages.ts';
 import { openRecordingStore } from '../../daemon/store/recording_store.ts';
-import type { ScanRequest, Store } from '../../daemon/store/store.ts';
+import type { Store } from '../../daemon/store/store.ts';
 import { appendRows, newFolder, newWriter, type Row, recorded, START } from '../daemon/recorded.ts';
-import { MS, newSink, noBreath } from './fixture.ts';
+import { MS, newSink } from './fixture.ts';
 import { framesOf } from './frames.ts';
 import { createSimulatedClock } from './simulated_clock.ts';
 
@@ -31,15 +29,14 @@ function opening<Closable extends { close(): void }>(closable: Closable): Closab
 function newSessions(store: Store, limits: Partial<SessionLimits> = {}) {
   const clock = createSimulatedClock();
   const { now: steadyNow, timers } = clock;
-  return { clock, sessions: opening(createSessions({ store, now: () => START, steadyNow, timers, limits })) };
+  return {
+    clock,
+    sessions: opening(createSessions({ planner: createPlanner(store), now: () => START, steadyNow, timers, limits })),
+  };
 }
 
 const create = (sessions: Sessions, more: object = {}) =>
   sessions.create(createRequest.parse({ transaction_id: TX, ...more }));
-
-async function wholeTimeline(store: Store): Promise<Timeline> {
-  return readTimeline(store, TX, noBreath);
-}
 
 test('the session past the limit is refused, also when all are asked for at once; room comes back', async () => {
   const { sessions } = newSessions(opening(openRecordingStore(recorded(rowsOf(10)))), { sessionsMax: 3 });
@@ -64,13 +61,13 @@ test('an idle session is ended, one that plays or is watched is not', async () =
   const store = opening(openRecordingStore(recorded(rowsOf(2, 80n * MINUTE_NS))));
   const { sessions, clock } = newSessions(store, { idleMs: 24 * 60_000 });
   const [idle, playing, watched] = [await create(sessions), await create(sessions), await create(sessions)];
-  playing.play();
+  await playing.play();
   watched.stream.join(newSink().sink, null);
-  clock.advance(23n * MINUTE_NS);
+  await clock.pass(23n * MINUTE_NS);
   sessions.get(idle.view().session_id);
-  clock.advance(2n * MINUTE_NS);
+  await clock.pass(2n * MINUTE_NS);
   expect(sessions.list()).toHaveLength(3);
-  clock.advance(23n * MINUTE_NS);
+  await clock.pass(23n * MINUTE_NS);
   expect(sessions.list()).toEqual([playing, watched]);
   expect(() => sessions.get(idle.view().session_id)).toThrow(expect.objectContaining({ code: 'session_not_found' }));
 });
@@ -79,7 +76,7 @@ test('heartbeats come every 15 s', async () => {
   const { sessions, clock } = newSessions(opening(openRecordingStore(recorded(rowsOf(2)))));
   const viewer = newSink();
   (await create(sessions)).stream.join(viewer.sink, null);
-  clock.advance(61_000n * MS);
+  await clock.pass(61_000n * MS);
   expect(viewer.text.match(/: hb\n\n/g)).toHaveLength(4);
 });
 
@@ -90,13 +87,13 @@ test('closing ends the streams of all sessions, and nothing plays afterwards', a
       const session = await create(sessions);
       const viewer = newSink();
       session.stream.join(viewer.sink, null);
-      session.play();
+      await session.play();
       return viewer;
     }),
   );
-  clock.advance(2n * MS);
+  await clock.pass(2n * MS);
   sessions.close();
-  clock.advance(100n * MS);
+  await clock.pass(100n * MS);
   for (const viewer of viewers) {
     const frames = framesOf(viewer.text);
     expect(frames.at(-1)).toMatchObject({ event: 'end', data: { reason: 'shutdown' } });
@@ -113,9 +110,9 @@ test('200 sessions at once each play all of it, in order, never early', async ()
     const viewer = newSink();
     session.stream.join(viewer.sink, null);
     viewers.push(viewer);
-    session.play();
+    await session.play();
   }
-  clock.advance(100n * MS);
+  await clock.pass(100n * MS);
   for (const viewer of viewers) {
     const events = framesOf(viewer.text).filter(({ event }) => event === 'event');
     expect(events.map(({ data }) => data.replay.index)).toEqual(events.map((_, index) => index));
@@ -124,71 +121,19 @@ test('200 sessions at once each play all of it, in order, never early', async ()
   }
 });
 
-describe('what is read of the recording', () => {
-  test('the time line is the recording, over pages and segments', async () => {
-    const rows = rowsOf(9001);
-    const store = opening(openRecordingStore(recorded(rows)));
-    const timeline = await wholeTimeline(store);
-    expect(timeline.count).toBe(9001);
-    expect([...timeline.startNs]).toEqual(rows.map(({ at }) => at - START));
-    expect(timeline.threadCount).toBe(5);
-    expect(timeline.durationNs).toBe(9000n * 1000n + 1000n);
-    const [first] = readTransaction(store, TX, undefined, 1);
-    expect(eventKey(timeline, 0)).toMatchObject({ timestamp_ns: first!.timestamp_ns, event_id: first!.event_id });
-  });
-
-  test('bodies are those of the index, in any order', async () => {
-    const store = opening(openRecordingStore(recorded(rowsOf(3000))));
-    const timeline = await wholeTimeline(store);
-    const bodies = createBodies(store);
-    for (const recorded of [2999, 0, CHUNK_EVENTS, CHUNK_EVENTS - 1, 1500, 0])
-      expect(bodies.read({ transactionId: TX, timeline }, recorded)).toMatchObject(eventKey(timeline, recorded));
-  });
-
-  test('sessions of one transaction share them, and only so many are held', async () => {
-    const store = opening(openRecordingStore(recorded(rowsOf(4 * CHUNK_EVENTS + 1))));
-    const [one, two] = [await wholeTimeline(store), await wholeTimeline(store)];
-    let reads = 0;
-    const counting = (request: ScanRequest) => {
-      reads++;
-      return store.scan(request);
-    };
-    const bodies = createBodies({ ...store, scan: counting }, 4 * CHUNK_EVENTS);
-    for (const timeline of [one, two]) bodies.read({ transactionId: TX, timeline }, 5);
-    expect(reads).toBe(1);
-    for (let recorded = 0; recorded < one.count; recorded += CHUNK_EVENTS)
-      bodies.read({ transactionId: TX, timeline: one }, recorded);
-    const all = reads;
-    bodies.read({ transactionId: TX, timeline: two }, one.count - 1);
-    expect(reads).toBe(all);
-    bodies.read({ transactionId: TX, timeline: two }, 5);
-    expect(reads).toBe(all + 1);
-  });
-
-  test('a session is a snapshot: what is recorded later, even in between, does not join it', async () => {
-    const folder = newFolder();
-    const writer = opening(newWriter(folder));
-    appendRows(writer, rowsOf(600, 1000n));
-    const store = opening(openRecordingStore(folder));
-    const timeline = await wholeTimeline(store);
-    // Slow events are recorded at their end, long after their start.
-    appendRows(
-      writer,
-      Array.from({ length: 700 }, (_, n) => ({ at: START + BigInt(n) * 300n + 7n, transaction: TX })),
-    );
-    const bodies = createBodies(store);
-    const source = { transactionId: TX, timeline };
-    for (let recorded = 0; recorded < 600; recorded++)
-      expect(bodies.read(source, recorded)).toMatchObject(eventKey(timeline, recorded));
-    expect((await wholeTimeline(store)).count).toBe(1300);
-  });
-
-  test('an event that is gone from the recording is said to be', async () => {
-    const store = opening(openRecordingStore(recorded(rowsOf(10))));
-    const timeline = await wholeTimeline(store);
-    timeline.numbers[4] = 999n;
-    expect(() => createBodies(store).read({ transactionId: TX, timeline }, 0)).toThrow(
-      expect.objectContaining({ code: 'event_not_found' }),
-    );
-  });
+test('a session is a snapshot: what is recorded later, even in between, does not join it', async () => {
+  const folder = newFolder();
+  const writer = opening(newWriter(folder));
+  appendRows(writer, rowsOf(600, 1000n));
+  const { sessions } = newSessions(opening(openRecordingStore(folder)));
+  const before = await create(sessions);
+  // Slow events are recorded at their end, long after their start.
+  appendRows(
+    writer,
+    Array.from({ length: 700 }, (_, n) => ({ at: START + BigInt(n) * 300n + 7n, transaction: TX })),
+  );
+  const played = (await before.step(2000)).map((json) => JSON.parse(json));
+  expect(played.map(({ timestamp_ns }) => BigInt(timestamp_ns) - START)).toHaveLength(600);
+  expect(played.map(({ replay }) => replay.offset_ns)).toEqual(Array.from({ length: 600 }, (_, n) => n * 1000));
+  expect((await create(sessions)).view().event_count).toBe(1300);
 });

@@ -1,4 +1,5 @@
 /** Time that only passes when a test says so, with the timers that go by it. */
+import { setImmediate as breathe } from 'node:timers/promises';
 import type { Timers } from '../../daemon/replay/waiting.ts';
 
 /** What a turn of the event loop costs. */
@@ -9,6 +10,8 @@ export interface SimulatedClock {
   timers: Timers;
   /** Lets time pass, and runs what falls due meanwhile. */
   advance(ns: bigint): void;
+  /** The same, and whatever was begun meanwhile gets its turn in between. */
+  pass(ns: bigint): Promise<void>;
   /** Time passes while nothing gets to run: the process was not scheduled. */
   stall(ns: bigint): void;
 }
@@ -31,6 +34,18 @@ export function createSimulatedClock(startNs = 1_000_000_007n): SimulatedClock {
     return found;
   }
 
+  /** One step on the way to an end; false when that is reached. */
+  function goOn(endNs: bigint): boolean {
+    const [key, timeout] = earliest() ?? [];
+    if (timeout && timeout.atNs <= nowNs) {
+      timeouts.delete(key!);
+      timeout.callback();
+    } else if (nowNs >= endNs) return false;
+    else if (turns.size > 0) runTurns();
+    else nowNs = timeout && timeout.atNs < endNs ? timeout.atNs : endNs;
+    return true;
+  }
+
   return {
     now: () => nowNs,
     timers: {
@@ -47,15 +62,12 @@ export function createSimulatedClock(startNs = 1_000_000_007n): SimulatedClock {
     },
     advance(ns) {
       const endNs = nowNs + ns;
-      for (;;) {
-        const [key, timeout] = earliest() ?? [];
-        if (timeout && timeout.atNs <= nowNs) {
-          timeouts.delete(key!);
-          timeout.callback();
-        } else if (nowNs >= endNs) return;
-        else if (turns.size > 0) runTurns();
-        else nowNs = timeout && timeout.atNs < endNs ? timeout.atNs : endNs;
-      }
+      while (goOn(endNs));
+    },
+    async pass(ns) {
+      const endNs = nowNs + ns;
+      do await breathe();
+      while (goOn(endNs));
     },
     stall(ns) {
       nowNs += ns;

@@ -130,8 +130,8 @@ test('the session goes on, on time, while a viewer does not read', async () => {
   const { session, clock } = await newSession();
   const stuck = newSink(true);
   session.stream.join(stuck.sink, null);
-  session.play();
-  clock.advance(20n * MS);
+  await session.play();
+  await clock.pass(20n * MS);
   expect(session.view()).toMatchObject({ state: 'finished', lateness: { late_events: 0 } });
 });
 

@@ -1,0 +1,76 @@
+/**
+ * Events as JSON, ready to be sent, read in chunks of neighbours. Threads that have drifted apart read from different
+ * chunks, so several are kept.
+ */
+import { Problem } from '../../errors.ts';
+import { createByteText } from '../../store/byte_text.ts';
+import { keyOf } from '../../store/event.ts';
+import { eventJson } from '../../store/event_json.ts';
+import type { Store } from '../../store/store.ts';
+import type { PageCache } from './page_cache.ts';
+import type { Recorded } from './recorded.ts';
+
+/** Events read at once: a read costs 0.4 ms whether it brings 32 of them or 256. */
+export const CHUNK_EVENTS = 128;
+
+/** Neighbours in recorded order. */
+export interface Chunk {
+  bytes: Buffer;
+  /** Where each ends. */
+  ends: Uint32Array;
+}
+
+export interface Bodies {
+  /** One event's bytes, which are the cache's own. Throws a Problem when it is no longer recorded. */
+  read(recorded: number): Buffer;
+  close(): void;
+}
+
+export function createBodies(store: Store, transactionId: string, recorded: Recorded, cache: PageCache<Chunk>): Bodies {
+  const owner = {};
+  /** A page of the recorded order is whole chunks. */
+  const chunkEvents = Math.min(CHUNK_EVENTS, recorded.pageEvents);
+
+  function load(first: number): Chunk {
+    const count = Math.min(chunkEvents, recorded.known - first);
+    const text = createByteText();
+    const writerFor = eventJson(text);
+    const ends = new Uint32Array(count);
+    const parts: Buffer[] = [];
+    let length = 0;
+    let found = 0;
+    const lastNs = recorded.keyAt(first + count - 1).timestamp_ns;
+    let after = first > 0 ? recorded.keyAt(first - 1) : undefined;
+    while (found < count) {
+      const before = after;
+      const request = { filter: { transactionId, toNs: lastNs + 1n }, order: 'asc', limit: count } as const;
+      for (const scanned of store.scan({ ...request, ...(after && { after }) })) {
+        const write = writerFor(scanned);
+        for (let row = 0; row < scanned.block.rowCount; row++) {
+          after = keyOf(scanned.block, row, scanned.dictionary.recordingId);
+          // What came later is not part of the snapshot.
+          if (found === count || after.event_id !== recorded.keyAt(first + found).event_id) continue;
+          write(row);
+          const piece = Buffer.from(text.take());
+          parts.push(piece);
+          length += piece.length;
+          ends[found++] = length;
+        }
+      }
+      if (after === before) break;
+    }
+    if (found === count) return { bytes: Buffer.concat(parts), ends };
+    const { event_id } = recorded.keyAt(first + found);
+    throw new Problem('event_not_found', `event ${event_id} is no longer recorded: make a new session`);
+  }
+
+  return {
+    read(index) {
+      const number = Math.floor(index / chunkEvents);
+      const { bytes, ends } = cache.get(owner, number, () => load(number * chunkEvents));
+      const at = index - number * chunkEvents;
+      return bytes.subarray(at === 0 ? 0 : ends[at - 1], ends[at]);
+    },
+    close: () => cache.forget(owner),
+  };
+}

@@ -1,0 +1,247 @@
+/** What a session plays, from the recording to the bytes that are sent, made where nobody waits for the clock. */
+import { Problem } from '../../errors.ts';
+import type { Store } from '../../store/store.ts';
+import type { SeekTarget } from '../target.ts';
+import { type Chunk, createBodies } from './bodies.ts';
+import type { PageCache } from './page_cache.ts';
+import { type Recorded, type RecordedPage, readRecorded, SPAN_NS_MAX } from './recorded.ts';
+import { createSchedule, type Schedule } from './schedule.ts';
+
+export interface PlanRequest {
+  transactionId: string;
+  extraLatencyNs: number;
+  timeoutNs: number | null;
+  maxGapNs: number | null;
+}
+
+/** What is known of a plan by now. */
+export interface Outline {
+  /** As the recording's index has it, until all events have been gone through. */
+  eventCount: number;
+  firstTimestampNs: bigint;
+  /** As recorded, from the first start to the last end. */
+  recordedDurationNs: number;
+  /** Null until all events have been gone through. */
+  survey: { durationNs: number; timeoutEventId: string | null } | null;
+}
+
+/** Neighbouring events of the projected order. */
+export interface PlanPage {
+  first: number;
+  count: number;
+  /** Nothing comes behind it. */
+  isLast: boolean;
+  /** From the first event's start. */
+  startNs: Float64Array;
+  /** With what was added. */
+  durationNs: Float64Array;
+  /** The events as JSON, and where each ends. */
+  bytes: Uint8Array;
+  ends: Uint32Array;
+}
+
+export interface Place {
+  positionNs: number;
+  /** Projected index of the next event; the event count when none is left. */
+  index: number;
+}
+
+/** A plan, made step by step: nothing in it waits. */
+export interface PlanWork {
+  outline(): Outline;
+  /** Goes through some more events; false when nothing is left to be done. */
+  advance(): boolean;
+  page(index: number, limit: number): PlanPage;
+  /** Null: past the end. Before the start is the start. Only when all events have been gone through. */
+  place(target: SeekTarget): Place | null;
+  /** From an event on. */
+  changeLatency(fromIndex: number, extraLatencyNs: number): void;
+  /**
+   * Begins to lay all events out with the latency that was set last; false when they are. The next `place` is one of
+   * the new layout, and the old one is gone.
+   */
+  layOutAnew(): boolean;
+  close(): void;
+}
+
+export interface PlanCaches {
+  recorded: PageCache<RecordedPage>;
+  bodies: PageCache<Chunk>;
+}
+
+/** Left out: what is best for large transactions. */
+export interface PlanSizes {
+  pageEvents?: number;
+  markEvents?: number;
+}
+
+/** Gone through at once, and between two looks at the clock. */
+const SLICE_MS = 1;
+const SLICE_EVENTS = 32;
+
+/** Throws a Problem when the transaction is not there, or can not be played. */
+export function openPlan(
+  store: Store,
+  request: PlanRequest,
+  caches: PlanCaches,
+  { pageEvents, markEvents }: PlanSizes = {},
+): PlanWork {
+  const { transactionId, timeoutNs, maxGapNs } = request;
+  let { extraLatencyNs } = request;
+  const summary = store.transaction(transactionId);
+  const recorded = readRecorded(store, transactionId, caches.recorded, pageEvents);
+  const bodies = createBodies(store, transactionId, recorded, caches.bodies);
+  const firstTimestampNs = recorded.firstTimestampNs;
+  let eventCount = Math.max(summary?.eventCount ?? 0, recorded.known);
+  const recordedDurationNs = Number((summary?.lastEndNs ?? firstTimestampNs) - firstTimestampNs);
+  let isUniform = true;
+  checkSpan(extraLatencyNs);
+  let schedule = uniformSchedule();
+  /** Laid out anew. */
+  let coming: Schedule | null = null;
+
+  function uniformSchedule(): Schedule {
+    const latency = [{ fromIndex: 0, extraLatencyNs }];
+    const settings = { latency, maxGapNs, timeoutNs, clockShiftNs: () => 0 };
+    return createSchedule(recorded, { ...settings, ...(markEvents && { markEvents }) });
+  }
+
+  function checkSpan(addedNs: number): void {
+    if (recordedDurationNs + eventCount * addedNs <= SPAN_NS_MAX) return;
+    const message = `the replay would take longer than 104 days, the most that a session can play`;
+    throw new Problem('invalid_body', message, [
+      { pointer: addedNs > 0 ? '/extra_latency_ns' : '/transaction_id', message },
+    ]);
+  }
+
+  function advance(): boolean {
+    const unfinished = coming ?? schedule;
+    const endMs = performance.now() + SLICE_MS;
+    do unfinished.advance(SLICE_EVENTS);
+    while (!unfinished.survey && performance.now() < endMs);
+    if (!unfinished.survey) return true;
+    eventCount = unfinished.survey.eventCount;
+    return false;
+  }
+
+  function outline(): Outline {
+    const { survey } = schedule;
+    const timeoutEventId =
+      survey?.timeoutRecorded === null || survey === null ? null : recorded.keyAt(survey.timeoutRecorded).event_id;
+    return {
+      eventCount,
+      firstTimestampNs,
+      recordedDurationNs,
+      survey: survey && { durationNs: survey.durationNs, timeoutEventId },
+    };
+  }
+
+  function page(index: number, limit: number): PlanPage {
+    const projected = schedule.page(index, limit);
+    const { first, count, startNs, durationNs } = projected;
+    const pieces = Array.from({ length: count }, (_, at) => bodies.read(projected.recorded[at]!));
+    const ends = new Uint32Array(count);
+    let length = 0;
+    for (const [at, piece] of pieces.entries()) {
+      length += piece.length;
+      ends[at] = length;
+    }
+    const bytes = new Uint8Array(length);
+    for (const [at, piece] of pieces.entries()) bytes.set(piece, at === 0 ? 0 : ends[at - 1]);
+    const isLast = count < limit || (schedule.survey !== null && first + count === eventCount);
+    return { first, count, isLast, startNs, durationNs, bytes, ends };
+  }
+
+  function startAt(schedule: Schedule, index: number): number {
+    return schedule.page(index, 1).startNs[0]!;
+  }
+
+  function atIndex(schedule: Schedule, index: number): Place | null {
+    const clamped = Math.max(index, 0);
+    return clamped >= eventCount ? null : { positionNs: startAt(schedule, clamped), index: clamped };
+  }
+
+  function atPosition(schedule: Schedule, positionNs: number): Place | null {
+    if (positionNs <= 0) return { positionNs: 0, index: 0 };
+    const totalNs = schedule.survey!.durationNs;
+    const index = schedule.indexAtPosition(positionNs);
+    // On the very end nothing is left either, unless the last event is a moment there.
+    const isLeft = positionNs < totalNs || (positionNs === totalNs && index < eventCount);
+    return isLeft ? { positionNs, index } : null;
+  }
+
+  function atEvent(schedule: Schedule, eventId: string): Place | null {
+    const event = store.event(eventId);
+    const index = event && recorded.indexOf(event);
+    if (index === undefined) throw new Problem('event_not_found', `the session has no event ${eventId}`);
+    return atIndex(schedule, schedule.indexOfRecorded(index));
+  }
+
+  /**
+   * A moment of the recorded time line: the next event is the first recorded at or after it. The wait for it is as long
+   * as recorded, unless something else has come in between.
+   */
+  function atTimestamp(schedule: Schedule, recordedNs: number): Place | null {
+    if (recordedNs <= 0) return { positionNs: 0, index: 0 };
+    const wanted = recorded.indexAtOffset(recordedNs);
+    if (wanted === recorded.known) {
+      // In the last event, or after it.
+      const beforeEndNs = recordedDurationNs - recordedNs;
+      if (beforeEndNs <= 0) return null;
+      const positionNs = schedule.survey!.durationNs - beforeEndNs;
+      return { positionNs: Math.max(positionNs, startAt(schedule, eventCount - 1)), index: eventCount };
+    }
+    const index = schedule.indexOfRecorded(wanted);
+    const waitNs = offsetOf(recorded, wanted) - recordedNs;
+    const earliestNs = index === 0 ? 0 : startAt(schedule, index - 1);
+    return { positionNs: Math.max(startAt(schedule, index) - waitNs, earliestNs), index };
+  }
+
+  function placeIn(layout: Schedule, target: SeekTarget): Place | null {
+    if ('position_ns' in target) return atPosition(layout, clamped(target.position_ns));
+    if ('timestamp_ns' in target) return atTimestamp(layout, clamped(target.timestamp_ns - firstTimestampNs));
+    if ('event_index' in target) return atIndex(layout, clamped(target.event_index));
+    return atEvent(layout, target.event_id);
+  }
+
+  return {
+    outline,
+    advance,
+    page,
+    place(target) {
+      const layout = coming ?? schedule;
+      const place = placeIn(layout, target);
+      schedule = layout;
+      isUniform ||= coming !== null;
+      coming = null;
+      return place;
+    },
+    changeLatency(fromIndex, addedNs) {
+      checkSpan(Math.max(addedNs, extraLatencyNs));
+      extraLatencyNs = addedNs;
+      isUniform = fromIndex === 0;
+      coming = null;
+      if (isUniform) schedule = uniformSchedule();
+      else schedule.changeLatency({ fromIndex, extraLatencyNs });
+    },
+    layOutAnew() {
+      if (isUniform) return false;
+      coming = uniformSchedule();
+      return true;
+    },
+    close() {
+      recorded.close();
+      bodies.close();
+    },
+  };
+}
+
+/** Places further out than any plan goes are all the same. */
+function clamped(value: bigint): number {
+  return Math.min(Math.max(Number(value), -1), SPAN_NS_MAX);
+}
+
+function offsetOf(recorded: Recorded, index: number): number {
+  const { first, startNs } = recorded.page(Math.floor(index / recorded.pageEvents))!;
+  return startNs[index - first]!;
+}

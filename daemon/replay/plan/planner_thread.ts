@@ -1,0 +1,129 @@
+/** Plans made in a thread of their own, which is started for the first of them. */
+import { extname } from 'node:path';
+import { Worker } from 'node:worker_threads';
+import { Problem } from '../../errors.ts';
+import type { Places } from '../../store/served_files.ts';
+import type { Outline, Place, PlanPage } from './plan.ts';
+import type { Plan, Planner } from './planner.ts';
+import type { FromPlanner, PlannerAnswer, PlannerFailure, Question, ToPlanner } from './thread_messages.ts';
+import type { WhatIf } from './what_if.ts';
+
+interface Opened {
+  outline: Outline | undefined;
+  onOutline: () => void;
+}
+
+interface Asked {
+  resolve(answer: PlannerAnswer): void;
+  reject(error: unknown): void;
+}
+
+interface Thread {
+  worker: Worker;
+  /** Why it has ended. */
+  ended: unknown;
+  opened: Map<number, Opened>;
+  asked: Map<number, Asked>;
+}
+
+export function createPlannerThread(places: Places): Planner {
+  let thread: Thread | undefined;
+  let lastId = 0;
+  let lastPlan = 0;
+
+  function begin(): Thread {
+    // Compiled it has another name.
+    const file = new URL(`./planner_worker${extname(import.meta.filename)}`, import.meta.url);
+    const worker = new Worker(file, { workerData: places });
+    const begun: Thread = { worker, ended: undefined, opened: new Map(), asked: new Map() };
+    begun.worker.on('message', (message: FromPlanner) => told(begun, message));
+    begun.worker.on('error', (error) => end(begun, error));
+    begun.worker.on('exit', () => end(begun, new Problem('session_not_found', 'the daemon is shutting down')));
+    return begun;
+  }
+
+  function current(): Thread {
+    thread ??= begin();
+    return thread;
+  }
+
+  function end(ended: Thread, error: unknown): void {
+    if (thread === ended) thread = undefined;
+    ended.ended ??= error;
+    for (const { reject } of ended.asked.values()) reject(error);
+    ended.asked.clear();
+  }
+
+  function ask(of: Thread, question: Question): Promise<PlannerAnswer> {
+    const id = ++lastId;
+    return new Promise((resolve, reject) => {
+      if (of.ended) throw of.ended;
+      of.asked.set(id, { resolve, reject });
+      of.worker.postMessage({ id, question } satisfies ToPlanner);
+    });
+  }
+
+  return {
+    async open(request, onOutline) {
+      const of = current();
+      const plan = ++lastPlan;
+      const opened: Opened = { outline: undefined, onOutline };
+      of.opened.set(plan, opened);
+      try {
+        await ask(of, { plan, kind: 'open', request });
+      } catch (error) {
+        of.opened.delete(plan);
+        throw error;
+      }
+      return planIn(of, plan, opened, ask);
+    },
+    whatIf: (request) => ask(current(), { kind: 'what_if', request }) as Promise<WhatIf>,
+    async close() {
+      const of = thread;
+      if (!of) return;
+      end(of, new Problem('session_not_found', 'the daemon is shutting down'));
+      await of.worker.terminate();
+    },
+  };
+}
+
+function told({ opened, asked }: Thread, message: FromPlanner): void {
+  if (message.kind === 'outline') {
+    const plan = opened.get(message.plan);
+    if (!plan) return;
+    plan.outline = message.outline;
+    plan.onOutline();
+    return;
+  }
+  const waiting = asked.get(message.id);
+  asked.delete(message.id);
+  if (message.kind === 'answer') waiting?.resolve(message.answer);
+  else waiting?.reject(errorOf(message.failure));
+}
+
+type Ask = (of: Thread, question: Question) => Promise<PlannerAnswer>;
+
+function planIn(of: Thread, plan: number, opened: Opened, ask: Ask): Plan {
+  return {
+    get outline() {
+      return opened.outline!;
+    },
+    page: (index, limit) => ask(of, { plan, kind: 'page', index, limit }) as Promise<PlanPage>,
+    place: (target) => ask(of, { plan, kind: 'place', target }) as Promise<Place | null>,
+    async changeLatency(fromIndex, extraLatencyNs) {
+      await ask(of, { plan, kind: 'change_latency', fromIndex, extraLatencyNs });
+    },
+    close() {
+      of.opened.delete(plan);
+      // Nobody waits for it.
+      ask(of, { plan, kind: 'close' }).catch(() => {});
+    },
+  };
+}
+
+function errorOf({ code, message, errors, stack }: PlannerFailure): Error {
+  if (code) return new Problem(code, message, errors);
+  const error = new Error(message);
+  if (stack !== undefined) error.stack = stack;
+  return error;
+}

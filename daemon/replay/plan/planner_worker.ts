@@ -1,0 +1,80 @@
+/** The thread that makes plans: it reads recordings and writes JSON, so that the clock's thread does neither. */
+import { parentPort, workerData } from 'node:worker_threads';
+import { ERRORS, type ErrorCode, Problem } from '../../errors.ts';
+import { openRecordingStore } from '../../store/recording_store.ts';
+import { createPlanner, type Plan } from './planner.ts';
+import type {
+  FromPlanner,
+  PlannerAnswer,
+  PlannerFailure,
+  PlannerThreadData,
+  Question,
+  ToPlanner,
+} from './thread_messages.ts';
+
+const port = parentPort!;
+const { data, recordings } = workerData as PlannerThreadData;
+const planner = createPlanner(openRecordingStore(data, recordings));
+const plans = new Map<number, Plan>();
+
+port.on('message', ({ id, question }: ToPlanner) => {
+  answerTo(question).then(
+    (answer) => send({ kind: 'answer', id, answer }),
+    (error) => send({ kind: 'failed', id, failure: failureOf(error) }),
+  );
+});
+
+async function answerTo(question: Question): Promise<PlannerAnswer> {
+  if (question.kind === 'what_if') return planner.whatIf(question.request);
+  const { plan: number, kind } = question;
+  if (kind === 'open') {
+    const plan = await planner.open(question.request, () => tellOutline(number));
+    plans.set(number, plan);
+    tellOutline(number);
+    return null;
+  }
+  const plan = plans.get(number);
+  if (!plan) throw new Problem('session_not_found', 'the session has ended');
+  switch (kind) {
+    case 'page':
+      return plan.page(question.index, question.limit);
+    case 'place': {
+      const place = await plan.place(question.target);
+      tellOutline(number);
+      return place;
+    }
+    case 'change_latency':
+      await plan.changeLatency(question.fromIndex, question.extraLatencyNs);
+      tellOutline(number);
+      return null;
+    case 'close':
+      plans.delete(number);
+      plan.close();
+      return null;
+  }
+}
+
+/** Before the answer that it belongs to. */
+function tellOutline(number: number): void {
+  const plan = plans.get(number);
+  if (plan) send({ kind: 'outline', plan: number, outline: plan.outline });
+}
+
+function send(message: FromPlanner): void {
+  port.postMessage(message, transferred(message));
+}
+
+/** A page's memory goes along, it is not copied. */
+function transferred(message: FromPlanner): ArrayBuffer[] {
+  if (message.kind !== 'answer' || message.answer === null || !('bytes' in message.answer)) return [];
+  const { startNs, durationNs, bytes, ends } = message.answer;
+  return [startNs, durationNs, bytes, ends].map(({ buffer }) => buffer as ArrayBuffer);
+}
+
+function failureOf(error: unknown): PlannerFailure {
+  if (!(error instanceof Error))
+    return { code: undefined, message: String(error), errors: undefined, stack: undefined };
+  const { code } = error as { code?: unknown };
+  const known = typeof code === 'string' && Object.hasOwn(ERRORS, code) ? (code as ErrorCode) : undefined;
+  return { code: known, message: error.message, errors: (error as Partial<Problem>).errors, stack: error.stack };
+}

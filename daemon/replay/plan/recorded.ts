@@ -1,0 +1,298 @@
+/**
+ * A transaction as it was recorded: what a replay needs to know of every event, in recorded order, read in pages. A page
+ * is read again when it is not at hand any more, so a transaction of any size takes the same memory.
+ *
+ * It is a snapshot: what is recorded later does not join it, and what retention has removed since is an error.
+ */
+import { formatEventId, parseEventId } from '../../../agent/recording/event_id.ts';
+import { Problem } from '../../errors.ts';
+import { bigColumn, column } from '../../store/column.ts';
+import type { EventKey, ScannedBlock, Store } from '../../store/store.ts';
+import type { PageCache } from './page_cache.ts';
+
+/** 135 KB. */
+export const PAGE_EVENTS = 4096;
+
+const RECENT_PAGES = 8;
+
+/** Decoding the others would cost forty times as much. */
+const COLUMNS = ['timestamp_ns', 'duration_ns', 'tid'];
+
+/** 104 days: up to here a double holds every nanosecond. */
+export const SPAN_NS_MAX = Number.MAX_SAFE_INTEGER;
+
+export interface RecordedPage {
+  /** Recorded index of its first event. */
+  first: number;
+  count: number;
+  /** From the first event's start, by the clock of the event's own node. */
+  startNs: Float64Array;
+  durationNs: Float64Array;
+  /** Which thread, (node, tid), numbered from 0 in order of appearance. */
+  thread: Uint32Array;
+  /** Row of the thread's next event in this page; 0 when there is none. */
+  nextRow: Uint16Array;
+  /** By thread: row of its first event in this page. */
+  firstRow: Map<number, number>;
+  /** Place in `recordingIds`; together with the recording's number it makes the event id. */
+  recording: Uint16Array;
+  numbers: BigUint64Array;
+}
+
+export interface Thread {
+  node: string;
+  tid: number;
+}
+
+export interface Recorded {
+  /** Of each page but the last. */
+  readonly pageEvents: number;
+  /** Nanoseconds since the epoch. */
+  readonly firstTimestampNs: bigint;
+  /** Found so far, by number. */
+  readonly threads: readonly Thread[];
+  /** Events of the pages read so far; of all, once `isWhole`. */
+  readonly known: number;
+  readonly isWhole: boolean;
+  /** Undefined behind the last one. Pages are found one after the other. */
+  page(number: number): RecordedPage | undefined;
+  /** Numbers of the pages found so far that have events of a thread, ascending. */
+  pagesOf(thread: number): readonly number[];
+  keyAt(index: number): EventKey;
+  /** Undefined when it is not among those found so far. */
+  indexOf(event: EventKey): number | undefined;
+  /** The first of those found so far that started at or after an offset; `known` when there is none. */
+  indexAtOffset(offsetNs: number): number;
+  close(): void;
+}
+
+/** Where a page begins. */
+interface PageMark {
+  /** The event before it. */
+  after: EventKey | undefined;
+  firstKey: EventKey;
+  firstStartNs: number;
+  lastStartNs: number;
+  count: number;
+}
+
+/** Throws a Problem when no event of it is recorded. */
+export function readRecorded(
+  store: Store,
+  transactionId: string,
+  cache: PageCache<RecordedPage>,
+  pageEvents = PAGE_EVENTS,
+): Recorded {
+  const ends = new Map(store.extents().map(({ recordingId, end }) => [recordingId, end]));
+  const recordingIds: string[] = [];
+  const threads: Thread[] = [];
+  const threadNumbers = new Map<string, Map<number, number>>();
+  const pagesOfThread: number[][] = [];
+  const marks: PageMark[] = [];
+  const owner = {};
+  /** Looking into the cache for every event would take longer than all else. */
+  const recent: ({ number: number; page: RecordedPage } | undefined)[] = new Array(RECENT_PAGES).fill(undefined);
+  const finding = store.scan({ filter: { transactionId }, order: 'asc', columns: COLUMNS });
+  /** What it gave beyond the end of the last page. */
+  let rest: { scanned: ScannedBlock; row: number } | undefined;
+  let firstTimestampNs = 0n;
+  let known = 0;
+  let isWhole = false;
+
+  function threadsOf(node: string): Map<number, number> {
+    let numbers = threadNumbers.get(node);
+    if (!numbers) {
+      numbers = new Map();
+      threadNumbers.set(node, numbers);
+    }
+    return numbers;
+  }
+
+  function numberOf(numbers: Map<number, number>, node: string, tid: number): number {
+    const found = numbers.get(tid);
+    if (found !== undefined) return found;
+    numbers.set(tid, threads.length);
+    pagesOfThread.push([]);
+    return threads.push({ node, tid }) - 1;
+  }
+
+  function placeOfRecording(id: string): number {
+    const place = recordingIds.indexOf(id);
+    return place < 0 ? recordingIds.push(id) - 1 : place;
+  }
+
+  /** Adds rows `[from, rowCount)` as long as there is room; returns how far it got. */
+  function append(page: RecordedPage, { block, dictionary }: ScannedBlock, from: number): number {
+    if (block.rowCount === 0) return 0;
+    const { recordingId, node } = dictionary;
+    const end = ends.get(recordingId) ?? 0;
+    const timestamps = bigColumn(block, 'timestamp_ns');
+    const durations = bigColumn(block, 'duration_ns');
+    const tids = column(block, 'tid');
+    const numbers = threadsOf(node);
+    const place = placeOfRecording(recordingId);
+    let row = from;
+    for (; row < block.rowCount && page.count < pageEvents; row++) {
+      if (block.numbers[row]! >= end) continue;
+      if (page.first + page.count === 0) firstTimestampNs = timestamps[row]!;
+      const at = page.count++;
+      page.startNs[at] = Number(timestamps[row]! - firstTimestampNs);
+      page.durationNs[at] = Number(durations[row]!);
+      page.thread[at] = numberOf(numbers, node, tids[row]!);
+      page.recording[at] = place;
+      page.numbers[at] = block.numbers[row]!;
+      if (page.startNs[at]! + page.durationNs[at]! > SPAN_NS_MAX) throw tooLong(transactionId);
+    }
+    return row;
+  }
+
+  function keyIn({ startNs, recording, numbers }: RecordedPage, row: number): EventKey {
+    return {
+      timestamp_ns: firstTimestampNs + BigInt(startNs[row]!),
+      event_id: formatEventId(recordingIds[recording[row]!]!, numbers[row]!),
+    };
+  }
+
+  /** The next one, for the first time. */
+  function discover(): RecordedPage | undefined {
+    const after = marks.length > 0 ? keyAt(known - 1) : undefined;
+    const page = emptyPage(known, pageEvents);
+    while (page.count < pageEvents && !isWhole) {
+      const { done, value } = rest ? { done: false, value: rest.scanned } : finding.next();
+      if (done || !value) {
+        isWhole = true;
+        break;
+      }
+      const row = append(page, value, rest?.row ?? 0);
+      rest = row < value.block.rowCount ? { scanned: value, row } : undefined;
+    }
+    if (page.count === 0) return undefined;
+    link(page);
+    for (const thread of page.firstRow.keys()) pagesOfThread[thread]!.push(marks.length);
+    const [firstStartNs, lastStartNs] = [page.startNs[0]!, page.startNs[page.count - 1]!];
+    marks.push({ after, firstKey: keyIn(page, 0), firstStartNs, lastStartNs, count: page.count });
+    known += page.count;
+    return page;
+  }
+
+  function readAgain(number: number): RecordedPage {
+    const { after, firstKey, lastStartNs, count } = marks[number]!;
+    const page = emptyPage(number * pageEvents, pageEvents);
+    const toNs = firstTimestampNs + BigInt(lastStartNs) + 1n;
+    const request = { filter: { transactionId, toNs }, order: 'asc', columns: COLUMNS } as const;
+    for (const scanned of store.scan({ ...request, ...(after && { after }) })) {
+      append(page, scanned, 0);
+      if (page.count >= count) break;
+    }
+    const isSame = page.count >= count && keyIn(page, 0).event_id === firstKey.event_id;
+    if (!isSame) {
+      const detail = `events near ${firstKey.event_id} are no longer recorded: make a new session`;
+      throw new Problem('event_not_found', detail);
+    }
+    page.count = count;
+    link(page);
+    return page;
+  }
+
+  function page(number: number): RecordedPage | undefined {
+    const slot = number % RECENT_PAGES;
+    const known = recent[slot];
+    if (known?.number === number) return known.page;
+    while (number >= marks.length) {
+      if (isWhole) return undefined;
+      const found = discover();
+      if (found) cache.get(owner, marks.length - 1, () => found);
+    }
+    const page = cache.get(owner, number, () => readAgain(number));
+    recent[slot] = { number, page };
+    return page;
+  }
+
+  function keyAt(index: number): EventKey {
+    return keyIn(page(Math.floor(index / pageEvents))!, index % pageEvents);
+  }
+
+  function isBefore(a: EventKey, b: EventKey): boolean {
+    return a.timestamp_ns < b.timestamp_ns || (a.timestamp_ns === b.timestamp_ns && a.event_id < b.event_id);
+  }
+
+  if (!page(0)) throw new Problem('transaction_not_found', `no events of transaction ${transactionId} are recorded`);
+  return {
+    pageEvents,
+    get firstTimestampNs() {
+      return firstTimestampNs;
+    },
+    threads,
+    get known() {
+      return known;
+    },
+    get isWhole() {
+      return isWhole;
+    },
+    page,
+    pagesOf: (thread) => pagesOfThread[thread]!,
+    keyAt,
+    indexOf(event) {
+      const id = parseEventId(event.event_id);
+      const behind = lowerBound(marks.length, (number) => isBefore(event, marks[number]!.firstKey));
+      if (!id || behind === 0) return undefined;
+      const { first, count, recording, numbers } = page(behind - 1)!;
+      const place = recordingIds.indexOf(id.recordingId);
+      for (let row = 0; row < count; row++)
+        if (numbers[row] === id.number && recording[row] === place) return first + row;
+      return undefined;
+    },
+    indexAtOffset(offsetNs) {
+      // Events of one moment may go over the end of a page.
+      const number = Math.max(lowerBound(marks.length, (at) => marks[at]!.firstStartNs >= offsetNs) - 1, 0);
+      const { first, count, startNs } = page(number)!;
+      return first + lowerBound(count, (row) => startNs[row]! >= offsetNs);
+    },
+    close() {
+      finding.return();
+      cache.forget(owner);
+    },
+  };
+}
+
+function tooLong(transactionId: string): Problem {
+  const message = `transaction ${transactionId} is longer than the 104 days that a session can play`;
+  return new Problem('invalid_body', message, [{ pointer: '/transaction_id', message }]);
+}
+
+/** Ties the events of each thread together. */
+function link({ count, thread, nextRow, firstRow }: RecordedPage): void {
+  const lastRow = new Map<number, number>();
+  for (let row = 0; row < count; row++) {
+    const before = lastRow.get(thread[row]!);
+    if (before === undefined) firstRow.set(thread[row]!, row);
+    else nextRow[before] = row;
+    lastRow.set(thread[row]!, row);
+  }
+}
+
+function emptyPage(first: number, length: number): RecordedPage {
+  return {
+    first,
+    count: 0,
+    startNs: new Float64Array(length),
+    durationNs: new Float64Array(length),
+    thread: new Uint32Array(length),
+    nextRow: new Uint16Array(length),
+    firstRow: new Map(),
+    recording: new Uint16Array(length),
+    numbers: new BigUint64Array(length),
+  };
+}
+
+/** The first of `0 .. count` for which `holds`, which holds for all behind it; `count` when there is none. */
+export function lowerBound(count: number, holds: (at: number) => boolean): number {
+  let low = 0;
+  let high = count;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (holds(middle)) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}

@@ -1,0 +1,37 @@
+/** What the daemon's main thread and the one that makes plans say to each other. */
+import type { ErrorCode, InputError } from '../../errors.ts';
+import type { Places } from '../../store/served_files.ts';
+import type { SeekTarget } from '../target.ts';
+import type { Outline, Place, PlanPage, PlanRequest } from './plan.ts';
+import type { WhatIf, WhatIfRequest } from './what_if.ts';
+
+export type PlannerThreadData = Places;
+
+/** Plans are numbered by who asks for them. */
+export type PlanQuestion = { plan: number } & (
+  | { kind: 'open'; request: PlanRequest }
+  | { kind: 'page'; index: number; limit: number }
+  | { kind: 'place'; target: SeekTarget }
+  | { kind: 'change_latency'; fromIndex: number; extraLatencyNs: number }
+  | { kind: 'close' }
+);
+
+export type Question = PlanQuestion | { kind: 'what_if'; request: WhatIfRequest };
+
+export type PlannerAnswer = PlanPage | Place | WhatIf | null;
+
+/** Each question has one answer. */
+export type ToPlanner = { id: number; question: Question };
+
+export type FromPlanner =
+  | { kind: 'outline'; plan: number; outline: Outline }
+  | { kind: 'answer'; id: number; answer: PlannerAnswer }
+  | { kind: 'failed'; id: number; failure: PlannerFailure };
+
+/** Without a code: one that nobody foresaw. */
+export interface PlannerFailure {
+  code: ErrorCode | undefined;
+  message: string;
+  errors: readonly InputError[] | undefined;
+  stack: string | undefined;
+}

@@ -1,0 +1,147 @@
+/**
+ * What extra latency would do to a transaction, without playing it. An event ends so much later as was added to it and
+ * to those before it on its thread, so one look at each, in recorded order, is enough:
+ *
+ *   end(latency) = recorded end + latency * (events of its thread up to it that get the latency)
+ *
+ * The smallest latency with which an event would end behind the deadline follows from the same line.
+ */
+import { formatEventId } from '../../../agent/recording/event_id.ts';
+import type { ApiEvent } from '../../../bpf/schema/api.ts';
+import { EVENTS } from '../../../bpf/schema/index.ts';
+import { Problem } from '../../errors.ts';
+import { bigColumn, column } from '../../store/column.ts';
+import type { Dictionary, ScannedBlock, Store } from '../../store/store.ts';
+
+/** Which events get the latency: each that is given must fit. */
+export interface Only {
+  eventTypes?: readonly string[] | undefined;
+  services?: readonly string[] | undefined;
+  nodes?: readonly string[] | undefined;
+}
+
+export interface WhatIfRequest {
+  transactionId: string;
+  extraLatencyNs: bigint;
+  timeoutNs: bigint | null;
+  only: Only;
+  /** At most so many of the events behind the deadline are given. */
+  limit: number;
+}
+
+/** An event, and when it would be. */
+export interface ProjectedEvent {
+  event: ApiEvent;
+  /** From the start of the transaction. */
+  offsetNs: bigint;
+  durationNs: bigint;
+}
+
+export interface WhatIf {
+  eventCount: number;
+  /** Events that get the latency. */
+  affectedCount: number;
+  recordedDurationNs: bigint;
+  durationNs: bigint;
+  afterTimeoutCount: number;
+  /** Those that would start first. */
+  afterTimeout: ProjectedEvent[];
+  /** The smallest latency with which an event would end behind the deadline; null when none is large enough. */
+  smallestLatencyNs: bigint | null;
+}
+
+interface Candidate {
+  eventId: string;
+  startNs: bigint;
+  durationNs: bigint;
+}
+
+const COLUMNS = ['timestamp_ns', 'duration_ns', 'tid', 'service'];
+
+/** Yields to let others work. Throws a Problem when no event of the transaction is recorded. */
+export function* whatIf(store: Store, request: WhatIfRequest): Generator<void, WhatIf> {
+  const { transactionId, extraLatencyNs, timeoutNs, only, limit } = request;
+  const added = new Map<string, Map<number, bigint>>();
+  const types = typesOf(only.eventTypes);
+  const late: Candidate[] = [];
+  let firstNs: bigint | undefined;
+  let [eventCount, affectedCount, afterTimeoutCount] = [0, 0, 0];
+  let [recordedDurationNs, durationNs] = [0n, 0n];
+  let smallestLatencyNs: bigint | null = null;
+
+  function look({ block, dictionary }: ScannedBlock): void {
+    const [timestamps, durations] = [bigColumn(block, 'timestamp_ns'), bigColumn(block, 'duration_ns')];
+    const [tids, eventTypes] = [column(block, 'tid'), column(block, 'event_type')];
+    const isOfService = serviceCheck(only.services, dictionary, column(block, 'service'));
+    const isOfNode = !only.nodes || only.nodes.includes(dictionary.node);
+    const threads = added.get(dictionary.node) ?? new Map<number, bigint>();
+    added.set(dictionary.node, threads);
+    for (let row = 0; row < block.rowCount; row++) {
+      firstNs ??= timestamps[row]!;
+      const startNs = timestamps[row]! - firstNs;
+      const isAffected = isOfNode && types[eventTypes[row]!]! && isOfService(row);
+      const before = threads.get(tids[row]!) ?? 0n;
+      const times = isAffected ? before + 1n : before;
+      if (isAffected) {
+        threads.set(tids[row]!, times);
+        affectedCount++;
+      }
+      const recordedEndNs = startNs + durations[row]!;
+      const endNs = recordedEndNs + times * extraLatencyNs;
+      if (recordedEndNs > recordedDurationNs) recordedDurationNs = recordedEndNs;
+      if (endNs > durationNs) durationNs = endNs;
+      eventCount++;
+      if (timeoutNs === null) continue;
+      const neededNs = recordedEndNs > timeoutNs ? 0n : times > 0n ? (timeoutNs - recordedEndNs) / times + 1n : null;
+      if (neededNs !== null && (smallestLatencyNs === null || neededNs < smallestLatencyNs))
+        smallestLatencyNs = neededNs;
+      if (endNs <= timeoutNs) continue;
+      afterTimeoutCount++;
+      const projectedNs = startNs + before * extraLatencyNs;
+      if (late.length === limit && projectedNs >= late.at(-1)!.startNs) continue;
+      const eventId = formatEventId(dictionary.recordingId, block.numbers[row]!);
+      insert(late, { eventId, startNs: projectedNs, durationNs: endNs - projectedNs }, limit);
+    }
+  }
+
+  for (const scanned of store.scan({ filter: { transactionId }, order: 'asc', columns: COLUMNS })) {
+    look(scanned);
+    yield;
+  }
+  if (eventCount === 0)
+    throw new Problem('transaction_not_found', `no events of transaction ${transactionId} are recorded`);
+  const afterTimeout = late.flatMap(({ eventId, startNs, durationNs: lengthNs }) => {
+    const event = store.event(eventId);
+    return event ? [{ event, offsetNs: startNs, durationNs: lengthNs }] : [];
+  });
+  const counts = { eventCount, affectedCount, afterTimeoutCount };
+  return { ...counts, recordedDurationNs, durationNs, afterTimeout, smallestLatencyNs };
+}
+
+/** By event type's number. */
+function typesOf(names: readonly string[] | undefined): boolean[] {
+  const wanted: boolean[] = [];
+  for (const { id, name } of EVENTS) wanted[id] = !names || names.includes(name);
+  return wanted;
+}
+
+function serviceCheck(services: readonly string[] | undefined, dictionary: Dictionary, ids: ArrayLike<number>) {
+  if (!services) return () => true;
+  const known = new Map<number, boolean>();
+  return (row: number) => {
+    const id = ids[row]!;
+    let isWanted = known.get(id);
+    if (isWanted === undefined) {
+      isWanted = services.includes(dictionary.name(id));
+      known.set(id, isWanted);
+    }
+    return isWanted;
+  };
+}
+
+/** Keeps the list in the order of starts. */
+function insert(list: Candidate[], candidate: Candidate, limit: number): void {
+  const place = list.findLastIndex(({ startNs }) => startNs <= candidate.startNs) + 1;
+  list.splice(place, 0, candidate);
+  if (list.length > limit) list.pop();
+}

@@ -1,0 +1,151 @@
+/**
+ * The events that a session has at hand: some behind its place and those that come next, asked for ahead of their time.
+ *
+ *   plan     . . . . . . [ page ][ page ][ asked for ] . . . .
+ *   session                  ^ next event
+ */
+
+import type { PlanPage } from './plan/plan.ts';
+import type { Plan } from './plan/planner.ts';
+
+/** Pages grow while they are used up quickly, so that a slow session holds little and a fast one asks seldom. */
+const PAGE_EVENTS_MIN = 32;
+const PAGE_EVENTS_MAX = 1024;
+/** A page should last so long. */
+const PAGE_MS = 100;
+
+export interface EntryAtHand {
+  /** From the first event's start. */
+  startNs: number;
+  /** With what was added. */
+  durationNs: number;
+}
+
+export interface Window {
+  /** Undefined when it is not at hand. */
+  at(index: number): EntryAtHand | undefined;
+  /** The event as JSON, without the brace at its end, for more fields to follow. */
+  openJson(index: number): string;
+  /** Nothing comes at this index or behind it; false while that is not known. */
+  isEnd(index: number): boolean;
+  /** Where the events at hand end. */
+  readonly end: number;
+  /** Tells of the place: what is behind it goes, what comes after it is asked for. */
+  moveTo(index: number): void;
+  /** Resolves when the event is at hand, or known not to be there. */
+  ready(index: number): Promise<void>;
+  /** Forgets what is at this index and behind it: the plan has changed. */
+  forget(fromIndex: number): void;
+}
+
+export interface WindowOptions {
+  plan: Pick<Plan, 'page'>;
+  nowMs: () => number;
+  /** More is at hand. */
+  onPage: () => void;
+  /** It can not be read. */
+  onFailure: (error: unknown) => void;
+}
+
+export function createWindow({ plan, nowMs, onPage, onFailure }: WindowOptions): Window {
+  let pages: PlanPage[] = [];
+  let place = 0;
+  let limit = PAGE_EVENTS_MIN;
+  let lastPageMs = Number.NEGATIVE_INFINITY;
+  /** What was asked for before belongs to another plan, or to another place. */
+  let epoch = 0;
+  let asked: Promise<void> | undefined;
+  let failure: unknown;
+
+  const end = () => (pages.length === 0 ? place : pages.at(-1)!.first + pages.at(-1)!.count);
+  const isWhole = () => pages.at(-1)?.isLast ?? false;
+
+  function pageOf(index: number): PlanPage | undefined {
+    return pages.find(({ first, count }) => index >= first && index < first + count);
+  }
+
+  function adapt(): void {
+    const ms = nowMs() - lastPageMs;
+    lastPageMs = nowMs();
+    if (ms < PAGE_MS) limit = Math.min(limit * 2, PAGE_EVENTS_MAX);
+    else if (ms > 4 * PAGE_MS) limit = Math.max(limit / 2, PAGE_EVENTS_MIN);
+  }
+
+  function ask(): void {
+    if (asked || failure || isWhole()) return;
+    // As much again as is left: one page is used up while the next one is on its way.
+    if (pages.length > 0 && end() - place > limit) return;
+    adapt();
+    const from = end();
+    const mine = epoch;
+    asked = plan.page(from, limit).then(
+      (page) => {
+        if (mine !== epoch) return;
+        asked = undefined;
+        pages.push(page);
+        ask();
+        onPage();
+      },
+      (error) => {
+        if (mine !== epoch) return;
+        asked = undefined;
+        failure = error;
+        onFailure(error);
+      },
+    );
+  }
+
+  function renew(): void {
+    epoch++;
+    asked = undefined;
+    failure = undefined;
+  }
+
+  return {
+    at(index) {
+      const page = pageOf(index);
+      if (!page) return undefined;
+      const { first, startNs, durationNs } = page;
+      return { startNs: startNs[index - first]!, durationNs: durationNs[index - first]! };
+    },
+    openJson(index) {
+      const page = pageOf(index)!;
+      return openJson(page, index - page.first);
+    },
+    isEnd: (index) => isWhole() && index >= end(),
+    get end() {
+      return end();
+    },
+    moveTo(index) {
+      const isNear = index >= (pages[0]?.first ?? place) && index <= end();
+      if (!isNear) {
+        pages = [];
+        renew();
+      }
+      place = index;
+      while (pages.length > 1 && pages[0]!.first + pages[0]!.count <= index) pages.shift();
+      ask();
+    },
+    async ready(index) {
+      failure = undefined;
+      while (!pageOf(index) && !(isWhole() && index >= end())) {
+        ask();
+        if (!asked) throw failure;
+        await asked;
+      }
+    },
+    forget(fromIndex) {
+      renew();
+      const kept = pages.filter(({ first }) => first < fromIndex);
+      const last = kept.at(-1);
+      if (last) kept[kept.length - 1] = { ...last, isLast: false, count: Math.min(last.count, fromIndex - last.first) };
+      pages = kept;
+    },
+  };
+}
+
+/** An event of a page as JSON, without the brace at its end. */
+export function openJson({ bytes, ends }: PlanPage, at: number): string {
+  const start = at === 0 ? 0 : ends[at - 1]!;
+  return Buffer.from(bytes.buffer, bytes.byteOffset + start, ends[at]! - start - 1).toString();
+}

@@ -1,0 +1,47 @@
+/** What extra latency would do to a transaction, told without playing it. */
+import { Router } from 'express';
+import type { ScanGate } from '../access/scan_gate.ts';
+import { methodNotAllowed } from '../errors.ts';
+import { parseBody, parseQuery } from '../input.ts';
+import { sendJson } from '../json.ts';
+import { noParameters } from '../query/parameters.ts';
+import { whatIfRequest } from '../replay/contract.ts';
+import type { Sessions } from '../replay/sessions.ts';
+
+export function whatIfRoutes(sessions: Sessions, scanGate: ScanGate): Router {
+  const router = Router();
+  router
+    .route('/')
+    .post(async (req, res) => {
+      parseQuery(req.query, noParameters);
+      const { transaction_id, extra_latency_ns, timeout_ns, only, limit } = parseBody(req, whatIfRequest);
+      // All events of the transaction are read.
+      await scanGate.enter(res);
+      const found = await sessions.whatIf({
+        transactionId: transaction_id,
+        extraLatencyNs: extra_latency_ns,
+        timeoutNs: timeout_ns,
+        only: { eventTypes: only.event_type, services: only.service, nodes: only.node },
+        limit,
+      });
+      sendJson(res, 200, {
+        transaction_id,
+        extra_latency_ns,
+        timeout_ns,
+        event_count: found.eventCount,
+        affected_count: found.affectedCount,
+        duration_ns: found.recordedDurationNs,
+        replay_duration_ns: found.durationNs,
+        times_out: found.afterTimeoutCount > 0,
+        after_timeout_count: found.afterTimeoutCount,
+        smallest_latency_ns: found.smallestLatencyNs,
+        after_timeout: found.afterTimeout.map(({ event, offsetNs, durationNs }) => ({
+          ...event,
+          replay_offset_ns: offsetNs,
+          replay_duration_ns: durationNs,
+        })),
+      });
+    })
+    .all(methodNotAllowed('POST'));
+  return router;
+}

@@ -1,0 +1,275 @@
+/** Plans of real recordings against a naive oracle, with pages so small that everything goes over their ends. */
+import fc from 'fast-check';
+import type { Chunk } from '../../../daemon/replay/plan/bodies.ts';
+import { createPageCache } from '../../../daemon/replay/plan/page_cache.ts';
+import { openPlan, type PlanRequest, type PlanSizes, type PlanWork } from '../../../daemon/replay/plan/plan.ts';
+import type { RecordedPage } from '../../../daemon/replay/plan/recorded.ts';
+import { openRecordingStore } from '../../../daemon/store/recording_store.ts';
+import { type Row, recordedOn, recordingPath, START } from '../../daemon/recorded.ts';
+
+const TRANSACTION = 'tx-1';
+
+interface Planned {
+  gapNs: number;
+  durationNs: number;
+  thread: number;
+  node: number;
+}
+
+interface Event {
+  startNs: number;
+  durationNs: number;
+  /** (node, tid) */
+  lane: string;
+  row: Row;
+}
+
+interface Projected {
+  recorded: number;
+  startNs: number;
+  durationNs: number;
+}
+
+interface Change {
+  fromIndex: number;
+  extraLatencyNs: number;
+}
+
+/** In recorded order: by time, then by recording, which is by node. */
+function eventsOf(planned: readonly Planned[]): Event[] {
+  let startNs = 0;
+  const events = planned.map(({ gapNs, durationNs, thread, node }, index) => {
+    if (index > 0) startNs += gapNs;
+    const row = {
+      at: START + BigInt(startNs),
+      duration: BigInt(durationNs),
+      transaction: TRANSACTION,
+      tid: 100 + thread,
+      pid: node,
+      // Tells which event it is.
+      requested: BigInt(index),
+    };
+    return { startNs, durationNs, lane: `${node} ${thread}`, row };
+  });
+  return events;
+}
+
+/** Straight from the definition: of all threads the one whose next event starts first. */
+function oracle(events: readonly Event[], changes: readonly Change[], maxGapNs: number | null): Projected[] {
+  const added = new Map<string, number>();
+  const left = events.map((event, recorded) => ({ ...event, recorded }));
+  const order: Projected[] = [];
+  while (left.length > 0) {
+    const heads = [...new Map(left.toReversed().map((event) => [event.lane, event])).values()];
+    const start = ({ lane, startNs }: Event) => startNs + (added.get(lane) ?? 0);
+    const next = heads.sort((a, b) => start(a) - start(b) || a.recorded - b.recorded)[0]!;
+    const { extraLatencyNs } = changes.findLast(({ fromIndex }) => fromIndex <= order.length)!;
+    order.push({
+      recorded: next.recorded,
+      startNs: start(next),
+      durationNs: next.durationNs + extraLatencyNs,
+    });
+    added.set(next.lane, (added.get(next.lane) ?? 0) + extraLatencyNs);
+    left.splice(left.indexOf(next), 1);
+  }
+  if (maxGapNs !== null) shorten(order, maxGapNs);
+  return order;
+}
+
+function shorten(order: Projected[], maxGapNs: number): void {
+  for (let at = 1; at < order.length; at++) {
+    const endNs = Math.max(...order.slice(0, at).map(({ startNs, durationNs }) => startNs + durationNs));
+    const tooLongNs = order[at]!.startNs - endNs - maxGapNs;
+    if (tooLongNs > 0) for (const later of order.slice(at)) later.startNs -= tooLongNs;
+  }
+}
+
+const times = fc.oneof(fc.nat(5), fc.nat(10 ** 9));
+const plannedEvents = fc.array(fc.record({ gapNs: times, durationNs: times, thread: fc.nat(4), node: fc.nat(1) }), {
+  minLength: 1,
+  maxLength: 60,
+});
+const latency = fc.oneof(fc.constant(0), fc.nat(7), fc.nat(3.6e12));
+const sizes = fc.record({ pageEvents: fc.integer({ min: 1, max: 8 }), markEvents: fc.constantFrom(1, 2, 8, 64) });
+
+interface Opened {
+  work: PlanWork;
+  /** In the order of the recording: two nodes' events of one moment are in that of their recordings' ids. */
+  events: Event[];
+  close(): void;
+}
+
+function open(planned: readonly Planned[], request: Partial<PlanRequest>, planSizes: PlanSizes): Opened {
+  const events = eventsOf(planned);
+  const folders = [0, 1].flatMap((node) => {
+    const rows = events.filter(({ row }) => row.pid === node).map(({ row }) => row);
+    return rows.length > 0 ? [recordedOn(`node-${node}`, rows)] : [];
+  });
+  const store = openRecordingStore(undefined, folders.map(recordingPath));
+  const scanned = [...store.scan({ filter: { transactionId: TRANSACTION }, order: 'asc' })].flatMap(({ block }) =>
+    Array.from(block.columns.get('sys_write.bytes_requested')!.subarray(0, block.rowCount), Number),
+  );
+  const caches = { recorded: createPageCache<RecordedPage>(3), bodies: createPageCache<Chunk>(2) };
+  const whole = { transactionId: TRANSACTION, extraLatencyNs: 0, timeoutNs: null, maxGapNs: null, ...request };
+  const work = openPlan(store, whole, caches, planSizes);
+  return { work, events: scanned.map((index) => events[index]!), close: () => store.close() };
+}
+
+function goThrough(work: PlanWork): void {
+  while (work.advance());
+}
+
+/** All events of a plan, read in pages of so many, with the events' own index as their JSON has it. */
+function read(work: PlanWork, from: number, limit: number): (Projected & { told: number })[] {
+  const all: (Projected & { told: number })[] = [];
+  for (;;) {
+    const { first, count, isLast, startNs, durationNs, bytes, ends } = work.page(from + all.length, limit);
+    expect(first).toBe(from + all.length);
+    for (let at = 0; at < count; at++) {
+      const text = Buffer.from(bytes.subarray(at === 0 ? 0 : ends[at - 1], ends[at])).toString();
+      const told = JSON.parse(text).bytes_requested as number;
+      all.push({ recorded: -1, told, startNs: startNs[at]!, durationNs: durationNs[at]! });
+    }
+    if (isLast) return all;
+  }
+}
+
+function expectPlan(opened: Opened, from: number, limit: number, expected: readonly Projected[]): void {
+  const { work, events } = opened;
+  const wanted = expected.slice(from).map(({ recorded, startNs, durationNs }) => {
+    return {
+      recorded: -1,
+      told: Number((events[recorded]!.row as { requested: bigint }).requested),
+      startNs,
+      durationNs,
+    };
+  });
+  expect(read(work, from, limit)).toEqual(wanted);
+}
+
+test('it is the time line that the definition gives, wherever one begins to read it', () => {
+  fc.assert(
+    fc.property(
+      plannedEvents,
+      fc.record({ extraLatencyNs: latency, maxGapNs: fc.option(times), timeoutNs: fc.option(times) }),
+      sizes,
+      fc.nat(60),
+      fc.integer({ min: 1, max: 10 }),
+      (planned, request, planSizes, from, limit) => {
+        const opened = open(planned, request, planSizes);
+        const { work, events } = opened;
+        const order = oracle(events, [{ fromIndex: 0, extraLatencyNs: request.extraLatencyNs }], request.maxGapNs);
+        const start = Math.min(from, order.length);
+        // Before it has been gone through as well as after.
+        expectPlan(opened, 0, limit, order);
+        goThrough(work);
+        expectPlan(opened, start, limit, order);
+        const ends = order.map(({ startNs, durationNs }) => startNs + durationNs);
+        const { timeoutNs } = request;
+        const late = timeoutNs === null ? -1 : ends.findIndex((endNs) => endNs > timeoutNs);
+        const { eventCount, survey } = work.outline();
+        expect([eventCount, survey!.durationNs]).toEqual([order.length, Math.max(...ends)]);
+        expect(survey!.timeoutEventId === null).toBe(late < 0);
+        if (late >= 0) expect(work.place({ event_id: survey!.timeoutEventId! })!.index).toBe(late);
+        opened.close();
+      },
+    ),
+    { numRuns: 60 },
+  );
+});
+
+test('a seek finds what a search from the start finds', () => {
+  fc.assert(
+    fc.property(
+      plannedEvents,
+      fc.record({ extraLatencyNs: latency, maxGapNs: fc.option(times) }),
+      sizes,
+      fc.nat(60),
+      fc.integer({ min: -2, max: 2 }),
+      (planned, request, planSizes, which, offsetNs) => {
+        const opened = open(planned, request, planSizes);
+        const { work, events } = opened;
+        goThrough(work);
+        const order = oracle(events, [{ fromIndex: 0, extraLatencyNs: request.extraLatencyNs }], request.maxGapNs);
+        const index = which % order.length;
+        const { startNs } = order[index]!;
+        expect(work.place({ event_index: BigInt(index) })).toEqual({ positionNs: startNs, index });
+        expect(work.place({ event_index: BigInt(order.length) })).toBeNull();
+
+        const durationNs = Math.max(...order.map((event) => event.startNs + event.durationNs));
+        const positionNs = startNs + offsetNs;
+        const next = order.findIndex((event) => event.startNs >= positionNs);
+        const place = work.place({ position_ns: BigInt(positionNs) });
+        if (positionNs <= 0) expect(place).toEqual({ positionNs: 0, index: 0 });
+        else if (positionNs > durationNs || (positionNs === durationNs && next < 0)) expect(place).toBeNull();
+        else expect(place).toEqual({ positionNs, index: next < 0 ? order.length : next });
+
+        const recordedNs = events[order[index]!.recorded]!.startNs;
+        const first = events.findIndex((event) => event.startNs >= recordedNs);
+        const atTime = work.place({ timestamp_ns: START + BigInt(recordedNs) });
+        if (recordedNs > 0) expect(atTime!.index).toBe(order.findIndex(({ recorded }) => recorded === first));
+        else expect(atTime).toEqual({ positionNs: 0, index: 0 });
+        opened.close();
+      },
+    ),
+    { numRuns: 60 },
+  );
+});
+
+test('a change of latency holds from one event on, and nothing is given twice or left out', () => {
+  fc.assert(
+    fc.property(
+      plannedEvents,
+      fc.record({ extraLatencyNs: latency, maxGapNs: fc.option(times) }),
+      sizes,
+      fc.array(fc.record({ fromIndex: fc.nat(60), extraLatencyNs: latency }), { minLength: 1, maxLength: 3 }),
+      fc.boolean(),
+      (planned, request, planSizes, wanted, isGoneThrough) => {
+        const opened = open(planned, request, planSizes);
+        const { work, events } = opened;
+        const changes: Change[] = [{ fromIndex: 0, extraLatencyNs: request.extraLatencyNs }];
+        for (const { fromIndex, extraLatencyNs } of wanted.sort((a, b) => a.fromIndex - b.fromIndex)) {
+          if (isGoneThrough) goThrough(work);
+          const index = Math.min(fromIndex, events.length - 1);
+          // As a session does: up to here it has been played.
+          read(work, Math.max(index - 3, 0), 2);
+          work.changeLatency(index, extraLatencyNs);
+          changes.splice(changes.findLastIndex((change) => change.fromIndex < index) + 1);
+          changes.push({ fromIndex: index, extraLatencyNs });
+        }
+        expectPlan(opened, 0, 7, oracle(events, changes, request.maxGapNs));
+        goThrough(work);
+        const order = oracle(events, changes, request.maxGapNs);
+        expectPlan(opened, Math.floor(events.length / 2), 3, order);
+
+        // A seek lays all out anew.
+        if (work.layOutAnew()) goThrough(work);
+        work.place({ event_index: 0n });
+        const { extraLatencyNs } = changes.at(-1)!;
+        expectPlan(opened, 0, 5, oracle(events, [{ fromIndex: 0, extraLatencyNs }], request.maxGapNs));
+        opened.close();
+      },
+    ),
+    { numRuns: 60 },
+  );
+});
+
+test('a latency makes an event of another thread overtake', () => {
+  const event = (gapNs: number, thread: number) => ({ gapNs, durationNs: 10, thread, node: 0 });
+  const opened = open([event(0, 0), event(20, 0), event(5, 1)], { extraLatencyNs: 7, timeoutNs: 40 }, {});
+  goThrough(opened.work);
+  expect(read(opened.work, 0, 9).map(({ told, startNs }) => [told, startNs])).toEqual([
+    [0, 0],
+    [2, 25],
+    [1, 27],
+  ]);
+  const { survey } = opened.work.outline();
+  expect(survey!.durationNs).toBe(44);
+  expect(opened.work.place({ event_id: survey!.timeoutEventId! })!.index).toBe(1);
+  opened.close();
+});
+
+test('what takes longer than a double can hold is refused', () => {
+  const events = Array.from({ length: 2600 }, () => ({ gapNs: 1, durationNs: 1, thread: 0, node: 0 }));
+  expect(() => open(events, { extraLatencyNs: 3.6e12 }, {})).toThrow(/104 days/);
+});

@@ -1,0 +1,224 @@
+/** What changes while a session plays: its speed, its latency, its rounds. Each event comes once, at its own time. */
+import fc from 'fast-check';
+import { MS, newSession, newSink, type PlannedEvent, TEN_EVENTS } from './fixture.ts';
+import { type Frame, framesOf } from './frames.ts';
+
+type Opened = Awaited<ReturnType<typeof newSession>>;
+
+function watch({ session }: Opened) {
+  const viewer = newSink();
+  session.stream.join(viewer.sink, null);
+  const frames = (): Frame[] => framesOf(viewer.text);
+  return { frames, events: () => frames().flatMap(({ event, data }) => (event === 'event' ? [data] : [])) };
+}
+
+/** A hundred events of three threads, a millisecond apart. */
+const HUNDRED: readonly PlannedEvent[] = Array.from({ length: 100 }, (_, index) => ({
+  startNs: BigInt(index) * MS,
+  durationNs: MS / 2n,
+  thread: index % 3,
+}));
+
+test('a new speed holds from where it is, and the position does not jump', async () => {
+  const opened = await newSession(HUNDRED);
+  const { session, clock } = opened;
+  const { events } = watch(opened);
+  await session.play();
+  await clock.pass(10n * MS + MS / 2n);
+  const before = session.view().position_ns;
+  const changedNs = clock.now();
+  await session.change({ speedFactor: 4 });
+  expect(session.view()).toMatchObject({ speed_factor: 4, position_ns: before, state: 'playing' });
+  await clock.pass(40n * MS);
+  expect(session.state).toBe('finished');
+  expect(events().map(({ replay }) => replay.index)).toEqual(HUNDRED.map((_, index) => index));
+  for (const { replay } of events().slice(11))
+    expect(BigInt(replay.due_ns) - changedNs).toBe((BigInt(replay.offset_ns) - before + 3n) / 4n);
+});
+
+test('a change of speed keeps the position and scales what is left of the wait', async () => {
+  const opened = await newSession(TEN_EVENTS);
+  const { session, clock } = opened;
+  const { events, frames } = watch(opened);
+  const indexes = () => events().map(({ replay }) => replay.index);
+  const states = () => frames().flatMap(({ event, data }) => (event === 'state' ? data.state : []));
+  await session.play();
+  await clock.pass(MS + MS / 4n);
+  await session.change({ speedFactor: 0.5 });
+  expect(session.view()).toMatchObject({ state: 'playing', speed_factor: 0.5, position_ns: MS + MS / 4n });
+  await clock.pass((3n * MS) / 2n - 1000n);
+  expect(indexes()).toEqual([0, 1]);
+  await clock.pass(2000n);
+  expect(indexes()).toEqual([0, 1, 2]);
+  expect(states()).toEqual(['ready', 'playing', 'playing']);
+});
+
+test('an event that is overdue when the speed changes is due now, not long ago', async () => {
+  const opened = await newSession(TEN_EVENTS);
+  const { session, clock } = opened;
+  const { events } = watch(opened);
+  await session.play();
+  clock.stall(3n * MS);
+  await session.change({ speedFactor: 0.001 });
+  await clock.pass(MS);
+  expect(events()).toHaveLength(1);
+  expect(session.view().lateness.max_ns < MS).toBe(true);
+});
+
+test('a new speed of a session that is paused holds when it plays on', async () => {
+  const opened = await newSession(HUNDRED, { speedFactor: 0.5 });
+  const { session, clock } = opened;
+  await session.play();
+  await clock.pass(20n * MS);
+  session.pause();
+  const { position_ns } = session.view();
+  await session.change({ speedFactor: 100 });
+  await clock.pass(50n * MS);
+  expect(session.view()).toMatchObject({ state: 'paused', position_ns });
+  await session.play();
+  await clock.pass(MS);
+  expect(session.state).toBe('finished');
+});
+
+test('more latency holds for what comes next: nothing is played twice or left out, and threads keep their order', async () => {
+  const opened = await newSession(HUNDRED);
+  const { session, clock } = opened;
+  const { events } = watch(opened);
+  await session.play();
+  await clock.pass(30n * MS);
+  session.pause();
+  await session.change({ extraLatencyNs: 5_000_000 });
+  expect(session.view()).toMatchObject({ state: 'paused', extra_latency_ns: 5n * MS, event_index: 30 });
+  await session.play();
+  await clock.pass(1000n * MS);
+  expect(session.state).toBe('finished');
+  const played = events();
+  expect(played.map(({ replay }) => replay.index)).toEqual(HUNDRED.map((_, index) => index));
+  expect(new Set(played.map(({ event_id }) => event_id)).size).toBe(100);
+  expect(played.map(({ replay }) => replay.duration_ns)).toEqual([
+    ...Array(30).fill(500_000),
+    ...Array(70).fill(5_500_000),
+  ]);
+  for (const thread of [10, 11, 12]) {
+    const times = played.filter(({ tid }) => tid === thread).map(({ timestamp_ns }) => BigInt(timestamp_ns));
+    expect(times).toEqual([...times].sort((a, b) => Number(a - b)));
+  }
+});
+
+test('while it plays, what is due at once is left as it is', async () => {
+  const opened = await newSession(HUNDRED);
+  const { session, clock } = opened;
+  const { events } = watch(opened);
+  await session.play();
+  await clock.pass(10n * MS);
+  await session.change({ extraLatencyNs: 1_000_000 });
+  await clock.pass(300n * MS);
+  const added = events().map(({ replay }) => replay.duration_ns - 500_000);
+  expect(added).toHaveLength(100);
+  const first = added.findIndex((ns) => ns > 0);
+  expect(first).toBeGreaterThan(10);
+  expect(first).toBeLessThan(35);
+  expect(added.slice(first).every((ns) => ns === 1_000_000)).toBe(true);
+  expect(events().every(({ replay }) => replay.lateness_ns < 20_000)).toBe(true);
+});
+
+test('after a seek the whole time line has the latency that was set last', async () => {
+  const { session } = await newSession(HUNDRED);
+  await session.step(50);
+  await session.change({ extraLatencyNs: 2_000_000 });
+  const { replay_duration_ns: changed } = session.view();
+  await session.seek({ event_index: 0n });
+  const { replay_duration_ns: laidOutAnew } = session.view();
+  const fresh = await newSession(HUNDRED, { extraLatencyNs: 2_000_000 });
+  expect(laidOutAnew).toBe(fresh.session.view().replay_duration_ns);
+  expect(changed! < laidOutAnew!).toBe(true);
+});
+
+test('a loop plays all of it again and again, and ends when it is told to', async () => {
+  const opened = await newSession(HUNDRED, { loop: true });
+  const { session, clock } = opened;
+  const { events, frames } = watch(opened);
+  await session.play();
+  await clock.pass(250n * MS);
+  expect(session.view()).toMatchObject({ state: 'playing', rounds: 2, loop: true });
+  const indexes = events().map(({ replay }) => replay.index);
+  expect(indexes.slice(0, 200)).toEqual([...HUNDRED, ...HUNDRED].map((_, index) => index % 100));
+  await session.change({ loop: false });
+  await clock.pass(100n * MS);
+  expect(session.view()).toMatchObject({ state: 'finished', rounds: 2 });
+  expect(events()).toHaveLength(300);
+  expect(frames().filter(({ event }) => event === 'end')).toHaveLength(1);
+});
+
+test('a loop that is paused just as it begins again goes on from there', async () => {
+  const { session, clock } = await newSession(HUNDRED, { loop: true });
+  await session.play();
+  await session.seek({ event_index: 99n });
+  clock.advance(MS);
+  session.pause();
+  await clock.pass(MS);
+  expect(session.state).toBe('paused');
+  await session.play();
+  await clock.pass(10n * MS);
+  expect(session.view()).toMatchObject({ state: 'playing' });
+  expect(session.view().rounds).toBeGreaterThan(0);
+});
+
+test('gaps are cut down to the longest that is wanted, busy times are left alone', async () => {
+  const gapped: PlannedEvent[] = [
+    { startNs: 0n, durationNs: 100n * MS, thread: 0 },
+    // Within the first one: no gap.
+    { startNs: 60n * MS, durationNs: MS, thread: 1 },
+    { startNs: 1100n * MS, durationNs: MS, thread: 0 },
+    { startNs: 1105n * MS, durationNs: MS, thread: 0 },
+  ];
+  const opened = await newSession(gapped, { maxGapNs: 10_000_000 });
+  const { session, clock } = opened;
+  const { events } = watch(opened);
+  expect(session.view()).toMatchObject({ duration_ns: 1106n * MS, replay_duration_ns: 116n * MS });
+  await session.play();
+  await clock.pass(120n * MS);
+  expect(events().map(({ replay }) => replay.offset_ns / 1e6)).toEqual([0, 60, 110, 115]);
+  expect(session.state).toBe('finished');
+});
+
+test('any series of commands gives each event once between two jumps, in order and never early', async () => {
+  const wait = fc.record({ name: fc.constant('wait'), ns: fc.bigInt({ min: 0n, max: 20n * MS }) });
+  const commands = fc.oneof(
+    fc.record({ name: fc.constantFrom('play', 'pause') }),
+    wait,
+    wait,
+    fc.record({ name: fc.constant('speed'), factor: fc.constantFrom(0.1, 1, 3, 50) }),
+    fc.record({ name: fc.constant('latency'), ns: fc.bigInt({ min: 0n, max: 3n * MS }) }),
+    fc.record({ name: fc.constant('step'), count: fc.integer({ min: 1, max: 5 }) }),
+  ) as fc.Arbitrary<{ name: string; ns?: bigint; count?: number; factor?: number }>;
+  await fc.assert(
+    fc.asyncProperty(fc.array(commands, { maxLength: 25 }), async (series) => {
+      const opened = await newSession(HUNDRED);
+      const { session, clock } = opened;
+      const { events } = watch(opened);
+      for (const { name, ns = 0n, count = 1, factor = 1 } of series) {
+        const before = session.view();
+        try {
+          if (name === 'play') await session.play();
+          else if (name === 'pause') session.pause();
+          else if (name === 'wait') await clock.pass(ns);
+          else if (name === 'speed') await session.change({ speedFactor: factor });
+          else if (name === 'latency') await session.change({ extraLatencyNs: Number(ns) });
+          else await session.step(count);
+        } catch (error) {
+          expect(error).toMatchObject({ code: 'invalid_transition' });
+        }
+        const after = session.view();
+        if (name === 'speed' || name === 'latency') expect(after.event_index >= before.event_index).toBe(true);
+        expect(after.position_ns >= before.position_ns || after.state === 'finished' || name === 'play').toBe(true);
+        if (after.state === 'finished') return;
+      }
+      const played = events();
+      expect(played.map(({ replay }) => replay.index)).toEqual(played.map((_, index) => index));
+      expect(new Set(played.map(({ event_id }) => event_id)).size).toBe(played.length);
+      expect(played.every(({ replay }) => replay.lateness_ns >= 0)).toBe(true);
+    }),
+    { numRuns: 60 },
+  );
+});
