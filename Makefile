@@ -30,7 +30,7 @@ TEST_PACKAGES := bpftrace:/usr/bin/bpftrace btrfs-progs:/sbin/mkfs.btrfs chromiu
 	mount:/bin/mount openssl:/usr/bin/openssl php-cli:/usr/bin/php postgresql-15:/usr/lib/postgresql/15/bin/pgbench \
 	procps:/usr/bin/pgrep prometheus:/usr/bin/promtool protobuf-compiler:/usr/bin/protoc python3:/usr/bin/python3 \
 	redis-server:/usr/bin/redis-server ruby:/usr/bin/ruby \
-	rustc:/usr/bin/rustc sqlite3:/usr/bin/sqlite3 strace:/usr/bin/strace xfsprogs:/sbin/mkfs.xfs
+	rustc:/usr/bin/rustc sqlite3:/usr/bin/sqlite3 strace:/usr/bin/strace tmux:/usr/bin/tmux xfsprogs:/sbin/mkfs.xfs
 FUZZ_RUNS ?= 100000
 LINT_PACKAGES := clang-format:/usr/bin/clang-format
 BENCH_PACKAGES := bpftrace:/usr/bin/bpftrace linux-perf:/usr/bin/perf wrk:/usr/bin/wrk

@@ -49,9 +49,13 @@ async function main(args: readonly string[]): Promise<void> {
     .description('A kernel flight recorder with replay.')
     .version(version(), '--version')
     .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : USAGE_ERROR));
-  // `| head` closes our output when it has enough: that is success.
+  // `| head` closes our output when it has enough: that is success. A command that has to clean up listens to the signal.
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code === 'EPIPE') process.exit(0);
+    // EIO: a terminal that hung up.
+    if (error.code === 'EPIPE' || error.code === 'EIO') {
+      if (!process.emit('SIGPIPE', 'SIGPIPE')) process.exit(0);
+      return;
+    }
     tell(`standard output: ${error.message}`);
     process.exit(1);
   });
@@ -67,7 +71,7 @@ async function main(args: readonly string[]): Promise<void> {
     tell(error.message);
     // What was ended early does not wait for a reader of what it has written.
     if (error.name === 'Interrupted') process.exit(1);
-    process.exitCode = 1;
+    process.exitCode = 'exitCode' in error ? Number(error.exitCode) : 1;
   }
 }
 

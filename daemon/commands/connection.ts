@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
 import { request as tlsRequest } from 'node:https';
 import { parseJson, stringify } from '../json.ts';
-import { CommandError } from './command_error.ts';
+import { CommandError, RefusedError } from './command_error.ts';
 import { credentialsOf } from './credentials.ts';
 
 export const DEFAULT_URL = 'http://127.0.0.1:7467';
@@ -15,6 +15,8 @@ export interface DaemonRequest {
   accept?: string;
   body?: unknown;
   headers?: Record<string, string>;
+  /** Ends the request and its answer. */
+  signal?: AbortSignal;
 }
 
 type Place = { socketPath: string } | { host: string; port: number; tls: boolean };
@@ -33,12 +35,13 @@ export function parseDaemonUrl(text: string): Place | undefined {
 export async function callDaemon(url: string, call: DaemonRequest): Promise<IncomingMessage> {
   const place = parseDaemonUrl(url);
   if (!place) throw new CommandError(`--url ${url}: must be http://HOST:PORT, https://HOST:PORT or unix:/path`);
-  const { method = 'GET', path, accept = 'application/json', body, headers } = call;
+  const { method = 'GET', path, accept = 'application/json', body, headers, signal } = call;
   const { authorization, tls } = credentialsOf(process.env);
   const send = 'tls' in place && place.tls ? tlsRequest : request;
   const sent = send({
     ...place,
     ...(send === tlsRequest && tls()),
+    ...(signal && { signal }),
     method,
     path,
     headers: {
@@ -57,7 +60,7 @@ export async function callDaemon(url: string, call: DaemonRequest): Promise<Inco
   }
   const { statusCode = 0 } = res;
   if (statusCode >= 200 && statusCode < 300) return res;
-  throw new CommandError(await problemText(res, statusCode));
+  throw await refusal(res, statusCode);
 }
 
 export async function readText(res: IncomingMessage): Promise<string> {
@@ -114,12 +117,13 @@ function brokenOff(error: Error): CommandError {
   return new CommandError(`the daemon's answer broke off: ${error.message}; what there is of it is not all`);
 }
 
-async function problemText(res: IncomingMessage, status: number): Promise<string> {
+async function refusal(res: IncomingMessage, status: number): Promise<RefusedError> {
   const text = await readText(res);
   if (res.headers['content-type']?.startsWith('application/problem+json')) {
     const { code, detail } = parseJson(text) as { code?: unknown; detail?: unknown };
     const hint = code === 'unauthorized' ? '; the commands take it from KREPLAY_TOKEN' : '';
-    if (typeof code === 'string' && typeof detail === 'string') return `${detail}${hint} (${code})`;
+    if (typeof code === 'string' && typeof detail === 'string')
+      return new RefusedError(`${detail}${hint} (${code})`, code);
   }
-  return `unexpected answer, status ${status}: is this a kreplay daemon?`;
+  return new RefusedError(`unexpected answer, status ${status}: is this a kreplay daemon?`);
 }

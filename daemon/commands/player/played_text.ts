@@ -1,18 +1,11 @@
 /** A replay in words. */
-
-import { printable } from '../../agent/output/printable.ts';
-import type { ApiEvent } from '../../bpf/schema/api.ts';
-import type { ReplayedEvent, SessionView } from '../replay/session.ts';
-import { formatDuration } from './display.ts';
-import { newTable, type Table, type TableColumn } from './table.ts';
-
-/** As read from JSON: 64-bit integers are numbers where a double holds them. */
-type Read<T> = { [Key in keyof T]: T[Key] extends bigint ? number | bigint : T[Key] };
-export type ReplaySession = Read<SessionView>;
-export type PlayedEvent = ApiEvent & { replay: Read<ReplayedEvent> };
+import { printable } from '../../../agent/output/printable.ts';
+import { formatDuration } from '../display.ts';
+import { newTable, type Table, type TableColumn } from '../table.ts';
+import type { PlayedEvent, ReplaySession } from './remote_session.ts';
 
 const NONE = '-';
-const ns = (value: number | bigint) => formatDuration(BigInt(value));
+const ns = (value: number | bigint | null) => (value === null ? '?' : formatDuration(BigInt(value)));
 
 const COLUMNS: readonly TableColumn<PlayedEvent>[] = [
   { heading: 'OFFSET', cell: ({ replay }) => `+${ns(replay.offset_ns)}`, align: 'right' },
@@ -23,23 +16,28 @@ const COLUMNS: readonly TableColumn<PlayedEvent>[] = [
   { heading: 'LATENESS', cell: ({ replay }) => ns(replay.lateness_ns), align: 'right' },
   {
     heading: '',
-    cell: ({ error, replay }) => [error ?? '', replay.after_timeout ? 'after timeout' : ''].join(' ').trim(),
+    cell: remarks,
   },
 ];
 
-export function newReplayText(): Table<PlayedEvent> {
+export function newPlayedTable(): Table<PlayedEvent> {
   return newTable(COLUMNS);
 }
 
-function what(event: PlayedEvent): string {
+export function what(event: PlayedEvent): string {
   return event.event_type === 'sys_write'
     ? `${event.syscall} ${event.file ?? NONE}`
     : `${event.operation} ${event.device}`;
 }
 
-function bytes(event: PlayedEvent): string {
+export function bytes(event: PlayedEvent): string {
   if (event.event_type === 'block_io') return event.bytes.toString();
   return event.error === null ? event.result.toString() : NONE;
+}
+
+/** What is not as it should be. */
+export function remarks({ error, replay }: PlayedEvent): string {
+  return [error ?? '', replay.after_timeout ? 'after timeout' : ''].join(' ').trim();
 }
 
 export function progressLine(session: ReplaySession, { replay }: PlayedEvent): string {
@@ -47,12 +45,16 @@ export function progressLine(session: ReplaySession, { replay }: PlayedEvent): s
   return `${events}, at ${ns(replay.offset_ns)} of ${ns(session.replay_duration_ns)}, speed ${session.speed_factor}`;
 }
 
+export function latenessText({ p50_ns, p99_ns, max_ns, late_events }: ReplaySession['lateness']): string {
+  return `lateness p50 ${ns(p50_ns)}, p99 ${ns(p99_ns)}, max ${ns(max_ns)}, ${late_events} late`;
+}
+
 export function summaryLine(session: ReplaySession): string {
   const { lateness, timeout_ns, timeout_event_id } = session;
   const parts = [
     `${session.state} after ${session.event_index} of ${session.event_count} events`,
     `recorded ${ns(session.duration_ns)}, replayed ${ns(session.replay_duration_ns)} at speed ${session.speed_factor}`,
-    `lateness p50 ${ns(lateness.p50_ns)}, p99 ${ns(lateness.p99_ns)}, max ${ns(lateness.max_ns)}, ${lateness.late_events} late`,
+    latenessText(lateness),
   ];
   if (timeout_ns !== null)
     parts.push(

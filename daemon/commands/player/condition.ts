@@ -1,0 +1,116 @@
+/**
+ * Conditions on events, as `--break` takes them: `duration_ms>50 && service_name=db`.
+ *
+ *   condition = term { "&&" term }      term = field operator value
+ *   operator  = "=" | "!=" | ">" | ">=" | "<" | "<="
+ *   value     = a word, or a JSON string where blanks, & or quotes are in it
+ *
+ * A field that the type of event does not have matches nothing. `null` is a value of its own: equal to itself, neither
+ * more nor less than anything.
+ */
+
+import { type EventField, eventFields } from './event_fields.ts';
+import type { PlayedEvent } from './remote_session.ts';
+
+export interface Condition {
+  /** As it was written. */
+  text: string;
+  matches(event: PlayedEvent): boolean;
+}
+
+type Operator = '=' | '!=' | '>' | '>=' | '<' | '<=';
+type Value = bigint | string | boolean | null;
+type Test = (event: PlayedEvent) => boolean;
+
+const TERM = /\s*([a-z_][\w.]*)\s*(>=|<=|!=|=|>|<)\s*("(?:[^"\\]|\\.)*"|[^\s&"=<>!][^\s&"]*)\s*(&&|$)/iy;
+const DECIMAL = /^(-?)(\d{1,19})(?:\.(\d{1,6}))?$/;
+
+const HOLDS: Readonly<Record<Operator, (order: number | undefined) => boolean>> = {
+  '=': (order) => order === 0,
+  '!=': (order) => order !== 0,
+  '>': (order) => order === 1,
+  '>=': (order) => order === 0 || order === 1,
+  '<': (order) => order === -1,
+  '<=': (order) => order === 0 || order === -1,
+};
+
+/** Throws an Error that says what is wrong, for the one who wrote it. */
+export function parseCondition(text: string): Condition {
+  const fields = eventFields();
+  const tests: Test[] = [];
+  for (let at = 0, more = true; more; ) {
+    TERM.lastIndex = at;
+    const match = TERM.exec(text);
+    if (!match)
+      throw new Error(
+        `can not be read from ${JSON.stringify(text.slice(at))} on: conditions are FIELD=VALUE, with = != > >= < <=, and && between them`,
+      );
+    const [, name = '', operator, value = '', joint] = match;
+    tests.push(newTest(fields, name, operator as Operator, value));
+    more = joint === '&&';
+    at = TERM.lastIndex;
+  }
+  return { text, matches: (event) => tests.every((test) => test(event)) };
+}
+
+function newTest(fields: ReadonlyMap<string, EventField>, name: string, operator: Operator, written: string): Test {
+  const field = fields.get(name);
+  if (!field) throw new Error(`there is no field ${name}; there are ${[...fields.keys()].join(', ')}`);
+  if (field.kind !== 'integer' && operator !== '=' && operator !== '!=')
+    throw new Error(`${name} is no number: it has no order, only = and !=`);
+  const wanted = wantedValue(field, name, written);
+  if (wanted === null && operator !== '=' && operator !== '!=')
+    throw new Error(`${name}: nothing is more or less than null`);
+  const holds = HOLDS[operator];
+  return (event) => {
+    const found = valueIn(event, field);
+    return found !== undefined && holds(orderOf(found, wanted));
+  };
+}
+
+function wantedValue(field: EventField, name: string, written: string): Value {
+  const quoted = written.startsWith('"');
+  const text = quoted ? unquoted(name, written) : written;
+  if (text === 'null' && !quoted) {
+    if (field.nullable) return null;
+    throw new Error(`${name} is never null`);
+  }
+  if (field.kind === 'integer') return integerOf(field, name, text);
+  if (field.values && !field.values.includes(text))
+    throw new Error(`${name} is never ${JSON.stringify(text)}; it is ${field.values.join(', ')}`);
+  return field.kind === 'boolean' ? text === 'true' : text;
+}
+
+function unquoted(name: string, written: string): string {
+  try {
+    return JSON.parse(written) as string;
+  } catch {
+    throw new Error(`${name}: ${written} is no JSON string`);
+  }
+}
+
+/** Exact: milliseconds have six digits behind the point at most. */
+function integerOf({ scale }: EventField, name: string, text: string): bigint {
+  const [, sign, whole = '', fraction = ''] = DECIMAL.exec(text) ?? [];
+  if (sign === undefined || (fraction !== '' && scale === 1))
+    throw new Error(
+      `${name} is ${scale === 1 ? 'an integer' : 'a number of milliseconds'}, not ${JSON.stringify(text)}`,
+    );
+  const digits = scale === 1 ? whole : whole + fraction.padEnd(6, '0');
+  return sign === '-' ? -BigInt(digits) : BigInt(digits);
+}
+
+/** Undefined: this type of event has no such field. */
+function valueIn(event: PlayedEvent, { path, kind }: EventField): Value | undefined {
+  let found: unknown = event;
+  for (const name of path) found = (found as Record<string, unknown> | undefined)?.[name];
+  if (kind === 'integer' && typeof found === 'number') return BigInt(found);
+  return found as Value | undefined;
+}
+
+/** Undefined: they are not equal, and neither is more. */
+function orderOf(found: Value, wanted: Value): -1 | 0 | 1 | undefined {
+  if (found === wanted) return 0;
+  if (typeof found !== 'bigint' || typeof wanted !== 'bigint') return undefined;
+  return found > wanted ? 1 : -1;
+}

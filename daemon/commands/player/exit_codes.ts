@@ -1,0 +1,18 @@
+/** What `kreplay replay` ends with, for scripts. */
+export const EXIT = {
+  /** To the end, to the event of --until-event, left by `q`, or its reader had enough. */
+  played: 0,
+  /** By Ctrl-C or a signal; also any error before the replay began. */
+  interrupted: 1,
+  broken: 3,
+  sessionLost: 4,
+} as const;
+
+export const EXIT_HELP = `
+Exit codes:
+  0  played to the end or to --until-event, left with q, or the reader of the output had enough
+  1  interrupted, or it could not begin
+  2  wrong usage
+  3  ended by --break (without the player: there it pauses)
+  4  the session was stopped, deleted or ended by somebody else, or its daemon is gone
+`;

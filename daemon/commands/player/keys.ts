@@ -1,0 +1,113 @@
+/** What a key does, given how the session stands. Nothing here talks to anybody. */
+import { SPEED_FACTOR_MAX, SPEED_FACTOR_MIN } from '../../replay/contract.ts';
+import type { ReplaySession, SessionRequest } from './remote_session.ts';
+
+/** As node:readline tells of it: a named key, or the character that it writes. */
+export interface Key {
+  name?: string | undefined;
+  sequence?: string | undefined;
+  ctrl?: boolean;
+  shift?: boolean;
+}
+
+export type Action =
+  | { kind: 'send'; request: SessionRequest }
+  | { kind: 'zoom in' | 'zoom out' | 'help' | 'quit' | 'interrupt' };
+
+export interface Place {
+  session: Pick<ReplaySession, 'state' | 'speed_factor' | 'event_index' | 'event_count'>;
+  /** Now. */
+  positionNs: bigint;
+  durationNs: bigint;
+}
+
+/** For the line at the bottom; what belongs together stays on one line. */
+export const KEYS: readonly string[] = [
+  'space pause/play',
+  'left/right step (playing: 1 %)',
+  'shift ten times that',
+  'PgUp/PgDn 10 %',
+  'Home/End',
+  '+/- speed',
+  'z/Z zoom',
+  'q quit',
+];
+
+export const KEYS_HELP = `Keys of the player:
+  space              pause, play on; at the end: play again
+  left, right        one event back or forward; while playing, 1 % of the replay
+  shift+left, right  ten times as far
+  PgUp, PgDn         10 % of the replay back or forward
+  Home, End          to the start, to the end
+  +, -               twice as fast, half as fast; Backspace: as recorded
+  z, Z               a shorter, a longer part of the time line
+  ?                  keys on the bottom line, on and off
+  q, Ctrl-C          stop and leave
+`;
+
+const STEPS_WITH_SHIFT = 10;
+/** Of the replay's duration. */
+const SEEK_DIVISOR = 100n;
+const FAR_SEEK_DIVISOR = 10n;
+
+export function actionFor(key: Key, place: Place): Action | null {
+  const name = key.name ?? key.sequence;
+  if (key.ctrl) return name === 'c' ? { kind: 'interrupt' } : null;
+  if (name === 'q') return { kind: 'quit' };
+  if (key.sequence === '?') return { kind: 'help' };
+  if (name === 'z') return { kind: key.shift ? 'zoom out' : 'zoom in' };
+  const request = place.session.state === 'stopped' ? null : requestFor(key, place);
+  return request && { kind: 'send', request };
+}
+
+function requestFor(key: Key, place: Place): SessionRequest | null {
+  const { session, durationNs } = place;
+  switch (key.name ?? key.sequence) {
+    case 'space':
+      return { command: session.state === 'playing' ? 'pause' : 'play' };
+    case 'left':
+      return arrow(-1, key, place);
+    case 'right':
+      return arrow(1, key, place);
+    case 'pageup':
+      return seekBy(-durationNs / FAR_SEEK_DIVISOR, place);
+    case 'pagedown':
+      return seekBy(durationNs / FAR_SEEK_DIVISOR, place);
+    case 'home':
+      return { seek: { event_index: 0 } };
+    case 'end':
+      return { seek: { event_index: session.event_count } };
+    case '+':
+    case '=':
+      return speed(session.speed_factor * 2, place);
+    case '-':
+      return speed(session.speed_factor / 2, place);
+    case 'backspace':
+      return speed(1, place);
+    default:
+      return null;
+  }
+}
+
+function arrow(direction: 1 | -1, { shift }: Key, place: Place): SessionRequest | null {
+  const { session, durationNs } = place;
+  if (session.state === 'playing') {
+    const ns = durationNs / (shift ? FAR_SEEK_DIVISOR : SEEK_DIVISOR);
+    return seekBy(BigInt(direction) * ns, place);
+  }
+  const left = direction > 0 ? session.event_count - session.event_index : session.event_index;
+  // The daemon would refuse it, or send nothing.
+  if (left === 0) return null;
+  return { step: direction * (shift ? STEPS_WITH_SHIFT : 1) };
+}
+
+function seekBy(ns: bigint, { positionNs, durationNs }: Place): SessionRequest {
+  const wanted = positionNs + ns;
+  const clamped = wanted < 0n ? 0n : wanted > durationNs ? durationNs : wanted;
+  return { seek: { position_ns: clamped } };
+}
+
+function speed(factor: number, { session }: Place): SessionRequest | null {
+  const speed_factor = Math.min(Math.max(factor, SPEED_FACTOR_MIN), SPEED_FACTOR_MAX);
+  return speed_factor === session.speed_factor ? null : { change: { speed_factor } };
+}

@@ -1,0 +1,112 @@
+/** A replay without a screen: a line an event, into a pipeline or onto a terminal. */
+import { once } from 'node:events';
+import { type Ending, type EndSignal, endOnSignals } from './ending.ts';
+import { EXIT } from './exit_codes.ts';
+import { newPlayedTable, progressLine, summaryLine } from './played_text.ts';
+import { endError, type PlayedEvent, type RemoteSession, type ReplaySession } from './remote_session.ts';
+import type { Stop, StopRule } from './stop_rule.ts';
+
+const CLEAR_LINE = '\r\u001b[K';
+const PROGRESS_INTERVAL_MS = 100;
+
+/** Plays it, prints it, and returns the exit code; a CommandError when it was not played as asked. */
+export async function printReplay(
+  session: RemoteSession,
+  stopAt: StopRule,
+  output: 'text' | 'ndjson',
+): Promise<number> {
+  const ending = endOnSignals((signal) => {
+    // Nobody reads any more, or the stream ends with it; where the daemon is gone, nothing is waited for.
+    if (hasNoReader(signal)) session.close();
+    else session.send({ command: 'stop' }).catch(() => session.close());
+  });
+  try {
+    return await printFrames(session, stopAt, output, ending);
+  } catch (error) {
+    if (ending.signal === undefined || !hasNoReader(ending.signal)) throw error;
+    return exitCode(ending);
+  } finally {
+    ending.release();
+  }
+}
+
+async function printFrames(
+  remote: RemoteSession,
+  stopAt: StopRule,
+  output: 'text' | 'ndjson',
+  ending: Ending,
+): Promise<number> {
+  const table = newPlayedTable();
+  const progress = newProgress(remote.created);
+  let session = remote.created;
+  const say = (text: string) => {
+    progress.clear();
+    process.stderr.write(`${text}\n`);
+  };
+  let begun = false;
+  for await (const frame of remote.frames()) {
+    if (frame.kind === 'state') {
+      session = frame.session;
+      // Not before the stream is there: the first event is due at once.
+      if (!begun) await remote.send({ command: 'play' });
+      begun = true;
+    } else if (frame.kind === 'gap') say(`kreplay: warning: missed ${frame.missed} frames, too slow to read them`);
+    else if (frame.kind === 'lost') say(`kreplay: warning: ${frame.cause}; trying again`);
+    else if (frame.kind === 'event') {
+      const { played, json } = frame;
+      progress.clear();
+      await write(output === 'text' ? table.lines([played]) : `${json}\n`);
+      const stop = stopAt(played);
+      if (stop) {
+        say(summaryLine(await stopBehind(remote, stop)));
+        say(`kreplay: ended behind ${stop.text}`);
+        return stop.by === 'break' ? EXIT.broken : EXIT.played;
+      }
+      progress.show(played);
+    } else {
+      const error = ending.signal === undefined ? endError(frame.reason, session) : null;
+      if (error) throw error;
+      say(summaryLine(session));
+      return exitCode(ending);
+    }
+  }
+  return exitCode(ending);
+}
+
+function hasNoReader(signal: EndSignal): boolean {
+  return signal === 'SIGPIPE' || signal === 'SIGHUP';
+}
+
+/** A reader that has enough is success. */
+function exitCode({ signal }: Ending): number {
+  return signal === undefined || signal === 'SIGPIPE' ? EXIT.played : EXIT.interrupted;
+}
+
+/** The daemon may be some events ahead of what is printed; these do not count. */
+async function stopBehind(remote: RemoteSession, { index }: Stop): Promise<ReplaySession> {
+  return { ...(await remote.send({ command: 'stop' })), event_index: index + 1 };
+}
+
+function newProgress(session: ReplaySession) {
+  let shownAtMs = Number.NEGATIVE_INFINITY;
+  let shown = false;
+  return {
+    clear() {
+      if (shown) process.stderr.write(CLEAR_LINE);
+      shown = false;
+    },
+    show(played: PlayedEvent) {
+      if (!process.stderr.isTTY) return;
+      // Where events and progress share a terminal, every event has wiped the line.
+      const nowMs = performance.now();
+      if (!process.stdout.isTTY && nowMs - shownAtMs < PROGRESS_INTERVAL_MS) return;
+      shownAtMs = nowMs;
+      shown = true;
+      process.stderr.write(`\r${progressLine(session, played)}`);
+    },
+  };
+}
+
+async function write(text: string): Promise<void> {
+  if (!process.stdout.write(text)) await once(process.stdout, 'drain');
+}

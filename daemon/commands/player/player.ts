@@ -1,0 +1,208 @@
+/** The player on a terminal: keys become requests to the session, its frames become a screen. */
+import { parseJson } from '../../json.ts';
+import { CommandError, RefusedError } from '../command_error.ts';
+import { callDaemon, readText } from '../connection.ts';
+import { endOnSignals } from './ending.ts';
+import { EXIT } from './exit_codes.ts';
+import { type Action, actionFor, type Key } from './keys.ts';
+import { ASCII, UNICODE } from './lanes.ts';
+import { summaryLine } from './played_text.ts';
+import { newPlayer, type Player, positionNs } from './player_state.ts';
+import { endError, RECONNECT_ATTEMPTS, type RemoteSession, type SessionFrame } from './remote_session.ts';
+import { renderScreen, zoomed } from './screen.ts';
+import type { Stop, StopRule } from './stop_rule.ts';
+import { toAnsi } from './styled_text.ts';
+import { openTerminal, writesUnicode } from './terminal.ts';
+import { readAhead } from './time_line.ts';
+
+const PAINT_INTERVAL_MS = 40;
+/** Of a key that is held down, what the daemon has not got to yet is not piled up. */
+const WAITING_REQUESTS_MAX = 4;
+
+const now = () => performance.now();
+
+/** Until it is left; returns the exit code, or throws a CommandError when the session ended before that. */
+export async function playOnScreen(remote: RemoteSession, stopAt: StopRule): Promise<number> {
+  const player = newPlayer(remote.created, now());
+  const left = Promise.withResolvers<number>();
+  const reading = new AbortController();
+  const queue = newQueue((message) => {
+    player.state.message = message;
+  });
+  const ending = endOnSignals(() => left.resolve(EXIT.interrupted));
+  const hands = { remote, queue, leave: left.resolve, columns: () => terminal.size.columns };
+  const terminal = openTerminal({
+    onKey: (key) => act(player, key, hands),
+    onResize: () => paint(),
+    onGone: () => left.resolve(EXIT.interrupted),
+  });
+  const glyphs = writesUnicode(process.env) ? UNICODE : ASCII;
+  function paint(): void {
+    const lines = renderScreen(player.state, terminal.size, now(), glyphs);
+    terminal.paint(lines.map((line) => toAnsi(line, terminal.hasColours)));
+  }
+  const painting = setInterval(paint, PAINT_INTERVAL_MS);
+  try {
+    follow(player, remote, queue, stopAt).then((error) => left.reject(error), left.reject);
+    readTitle(player, remote, reading.signal).catch(left.reject);
+    return await left.promise;
+  } finally {
+    clearInterval(painting);
+    reading.abort();
+    remote.close();
+    terminal.close();
+    const view = await lastView(player, remote);
+    if (!terminal.isGone) process.stderr.write(`${summaryLine(view)}\n`);
+    ending.release();
+  }
+}
+
+/** What a replay that was left half-way came to; as far as it is known where the daemon does not say. */
+async function lastView({ state }: Player, remote: RemoteSession) {
+  if (state.session.state === 'finished') return state.session;
+  try {
+    return await remote.send({ command: 'stop' });
+  } catch {
+    return { ...state.session, state: 'stopped' as const, lateness: state.lateness };
+  }
+}
+
+interface Hands {
+  remote: RemoteSession;
+  queue: Queue;
+  leave: (exitCode: number) => void;
+  columns: () => number;
+}
+
+function act({ state, showSession }: Player, key: Key, { remote, queue, leave, columns }: Hands): void {
+  const action = (): Action | null => {
+    const { session } = state;
+    const durationNs = BigInt(session.replay_duration_ns ?? session.duration_ns);
+    return actionFor(key, { session, positionNs: BigInt(Math.floor(positionNs(state, now()))), durationNs });
+  };
+  const kind = action()?.kind;
+  state.message = '';
+  if (kind === 'quit') leave(EXIT.played);
+  else if (kind === 'interrupt') leave(EXIT.interrupted);
+  else if (kind === 'help') state.helpShown = !state.helpShown;
+  else if (kind === 'zoom in') state.zoom = zoomed(state, 1, columns());
+  else if (kind === 'zoom out') state.zoom = zoomed(state, -1, columns());
+  else
+    queue.add(async () => {
+      // Not earlier: the requests before it change what the key means.
+      const asked = action();
+      if (asked?.kind === 'send') showSession(await remote.send(asked.request), now());
+    });
+}
+
+/** Shows what the session sends; returns why there is no more of it. */
+async function follow(player: Player, remote: RemoteSession, queue: Queue, stopAt: StopRule): Promise<CommandError> {
+  const { state } = player;
+  let begun = false;
+  let stopping = false;
+
+  async function stopBehind(stop: Stop): Promise<void> {
+    try {
+      await halt(player, remote, stop);
+      state.message = `paused behind ${stop.text}`;
+    } finally {
+      stopping = false;
+    }
+  }
+
+  function show(frame: SessionFrame): CommandError | null {
+    if (frame.kind === 'state') player.showSession(frame.session, now());
+    else if (frame.kind === 'gap') state.message = `missed ${frame.missed} frames, too slow to read them`;
+    else if (frame.kind === 'lost')
+      state.message = `${frame.cause}; trying again, ${frame.attempt} of ${RECONNECT_ATTEMPTS}`;
+    else if (frame.kind === 'event') {
+      player.showEvent(frame.played, now());
+      const stop = state.session.state === 'playing' && !stopping ? stopAt(frame.played) : null;
+      stopping ||= stop !== null;
+      if (stop) queue.first(() => stopBehind(stop));
+    } else return endError(frame.reason, state.session);
+    return null;
+  }
+
+  let lost = false;
+  for await (const frame of remote.frames()) {
+    if (lost && frame.kind !== 'lost') state.message = '';
+    lost = frame.kind === 'lost';
+    const error = show(frame);
+    if (error) return error;
+    // Not before the stream is there: the first event is due at once.
+    if (!begun && frame.kind === 'state') {
+      begun = true;
+      queue.add(async () => player.showSession(await remote.send({ command: 'play' }), now()));
+    }
+  }
+  // Closed by us: whoever waits has left already.
+  return new CommandError('the replay was left', EXIT.interrupted);
+}
+
+/** The daemon may be some events ahead of what was shown, or at its end. */
+async function halt(player: Player, remote: RemoteSession, { index }: Stop): Promise<void> {
+  const next = index + 1;
+  let reached = player.state.session.event_count;
+  try {
+    const paused = await remote.send({ command: 'pause' });
+    player.showSession(paused, now());
+    reached = paused.event_index;
+  } catch (error) {
+    if (!(error instanceof RefusedError) || error.code !== 'invalid_transition') throw error;
+  }
+  if (reached > next) player.showSession(await remote.send({ seek: { event_index: next } }), now());
+}
+
+/** Who took part, and what is to come. */
+async function readTitle({ state }: Player, { url }: RemoteSession, signal: AbortSignal): Promise<void> {
+  try {
+    const path = `/api/transactions/${encodeURIComponent(state.session.transaction_id)}`;
+    const text = await readText(await callDaemon(url, { path, signal }));
+    const found = parseJson(text) as { services: string[]; nodes: string[]; first_timestamp_ns: number | bigint };
+    state.services = found.services;
+    state.nodes = found.nodes;
+    state.firstTimestampNs = BigInt(found.first_timestamp_ns);
+    await readAhead(url, state.session, state.threads, signal, (mark) => state.ahead.push(mark));
+  } catch (error) {
+    if (!(error instanceof CommandError)) throw error;
+    // The replay goes on without.
+    if (!signal.aborted) state.message = error.message;
+  }
+}
+
+interface Queue {
+  /** Dropped when too many wait already. */
+  add(request: () => Promise<void>): void;
+  /** In front of those that wait. */
+  first(request: () => Promise<void>): void;
+}
+
+/** One request at a time, in the order of the keys. What fails is told, and the next has its turn. */
+function newQueue(tell: (message: string) => void): Queue {
+  const waiting: (() => Promise<void>)[] = [];
+  let busy = false;
+  async function work(): Promise<void> {
+    if (busy) return;
+    busy = true;
+    for (let request = waiting.shift(); request; request = waiting.shift()) {
+      try {
+        await request();
+      } catch (error) {
+        tell((error as Error).message);
+      }
+    }
+    busy = false;
+  }
+  return {
+    add(request) {
+      if (waiting.length >= WAITING_REQUESTS_MAX) return;
+      waiting.push(request);
+      void work();
+    },
+    first(request) {
+      waiting.unshift(request);
+      void work();
+    },
+  };
+}

@@ -1,0 +1,90 @@
+/** What the player knows; the screen is drawn from it, and from nothing else. */
+import { createLateness } from '../../replay/lateness.ts';
+import type { PlayedEvent, ReplaySession } from './remote_session.ts';
+import { type Mark, markOf, newThreads, type Threads } from './time_line.ts';
+
+/** Events kept for the list and the lanes; the rest is the recording's. */
+export const RECENT_MAX = 1000;
+
+export interface Played {
+  event: PlayedEvent;
+  mark: Mark;
+}
+
+export interface PlayerState {
+  session: ReplaySession;
+  services: readonly string[];
+  nodes: readonly string[];
+  /** Start of the recorded transaction, since the epoch. */
+  firstTimestampNs: bigint;
+  threads: Threads;
+  /** Read from the recording, played or not. */
+  ahead: Mark[];
+  /** Played last, the latest at the end. */
+  recent: Played[];
+  /** Counted here while it plays: the daemon tells it only at changes. */
+  readonly lateness: ReplaySession['lateness'];
+  /** A word to the user; empty for none. */
+  message: string;
+  helpShown: boolean;
+  /** How many times the time line is halved beyond what the screen would choose. */
+  zoom: number;
+  /** Where the replay was at a moment of the player's clock. */
+  reference: { positionNs: number; atMs: number };
+}
+
+export interface Player {
+  readonly state: PlayerState;
+  showSession(session: ReplaySession, nowMs: number): void;
+  showEvent(event: PlayedEvent, nowMs: number): void;
+}
+
+export function newPlayer(session: ReplaySession, nowMs: number): Player {
+  const lateness = createLateness();
+  const state: PlayerState = {
+    session,
+    services: [],
+    nodes: [],
+    firstTimestampNs: 0n,
+    threads: newThreads(),
+    ahead: [],
+    recent: [],
+    get lateness() {
+      return state.session.state === 'playing' ? lateness.summary() : state.session.lateness;
+    },
+    message: '',
+    helpShown: false,
+    zoom: 0,
+    reference: { positionNs: Number(session.position_ns), atMs: nowMs },
+  };
+
+  return {
+    state,
+    showSession(next, nowMs) {
+      // As the daemon does when it plays again.
+      if (state.session.state === 'finished' && next.state === 'playing') lateness.reset();
+      state.session = next;
+      state.reference = { positionNs: Number(next.position_ns), atMs: nowMs };
+      // After a way back, what was played before is still to come.
+      while ((state.recent.at(-1)?.event.replay.index ?? -1) >= next.event_index) state.recent.pop();
+    },
+    showEvent(event, nowMs) {
+      const { index, offset_ns, lateness_ns } = event.replay;
+      state.recent.push({ event, mark: markOf(state.threads, event) });
+      if (state.recent.length > RECENT_MAX) state.recent.shift();
+      state.session = { ...state.session, event_index: index + 1 };
+      if (state.session.state !== 'playing') return;
+      const latenessNs = BigInt(lateness_ns);
+      lateness.record(latenessNs);
+      const positionNs = Number(offset_ns) + Number(latenessNs) * state.session.speed_factor;
+      state.reference = { positionNs, atMs: nowMs };
+    },
+  };
+}
+
+/** On the replay's own time line. Between two words from the daemon it goes by the player's own clock. */
+export function positionNs({ session, reference }: PlayerState, nowMs: number): number {
+  if (session.state !== 'playing') return reference.positionNs;
+  const passedNs = (nowMs - reference.atMs) * 1e6 * session.speed_factor;
+  return Math.min(reference.positionNs + passedNs, Number(session.replay_duration_ns));
+}

@@ -1,0 +1,60 @@
+/** Lines of styled text that fit a terminal: wide characters count as two columns, and nothing is wider than asked. */
+import stringWidth from 'string-width';
+import { printable } from '../../../agent/output/printable.ts';
+
+export type Style = 'bold' | 'dim' | 'red' | 'yellow' | 'green' | 'cyan';
+
+export interface Span {
+  text: string;
+  style?: Style | undefined;
+}
+
+export type Line = readonly Span[];
+
+const SGR: Readonly<Record<Style, number>> = { bold: 1, dim: 2, red: 31, green: 32, yellow: 33, cyan: 36 };
+const graphemes = new Intl.Segmenter(undefined, { granularity: 'grapheme' });
+
+/** Names come from whoever was recorded: nothing in a span reaches the terminal but as text. */
+export function span(text: string, style?: Style): Span {
+  return style ? { text: printable(text), style } : { text: printable(text) };
+}
+
+/** Its columns on a terminal. */
+export function width(text: string): number {
+  return stringWidth(text);
+}
+
+/** The line cut to so many columns. */
+export function cut(line: Line, columns: number): Line {
+  const kept: Span[] = [];
+  let left = columns;
+  for (const { text, style } of line) {
+    const fitting = cutText(text, left);
+    if (fitting !== '') kept.push({ text: fitting, style });
+    if (fitting.length < text.length) break;
+    left -= width(fitting);
+  }
+  return kept;
+}
+
+export function cutText(text: string, columns: number): string {
+  if (width(text) <= columns) return text;
+  let kept = '';
+  let left = columns;
+  for (const { segment } of graphemes.segment(text)) {
+    left -= width(segment);
+    if (left < 0) break;
+    kept += segment;
+  }
+  return kept;
+}
+
+/** Exactly so many columns; what is longer loses its end. */
+export function fitText(text: string, columns: number): string {
+  const fitting = cutText(text, columns);
+  return fitting + ' '.repeat(columns - width(fitting));
+}
+
+export function toAnsi(line: Line, colours: boolean): string {
+  return line.map(({ text, style }) => (colours && style ? `\u001b[${SGR[style]}m${text}\u001b[0m` : text)).join('');
+}

@@ -1,0 +1,93 @@
+/** What each key asks for in each state. */
+import fc from 'fast-check';
+import { type Action, actionFor, type Key, type Place } from '../../daemon/commands/player/keys.ts';
+import type { SessionRequest } from '../../daemon/commands/player/remote_session.ts';
+import { SPEED_FACTOR_MAX, SPEED_FACTOR_MIN } from '../../daemon/replay/contract.ts';
+import { type Command, STATES, type State, TRANSITIONS } from '../../daemon/replay/transitions.ts';
+
+const MS = 1_000_000n;
+
+function place(state: State, more: Partial<Place['session']> = {}, positionNs = 50n * MS): Place {
+  const event_index = state === 'finished' ? 100 : 50;
+  return {
+    session: { state, speed_factor: 1, event_index, event_count: 100, ...more },
+    positionNs,
+    durationNs: 100n * MS,
+  };
+}
+
+const key = (name: string, shift = false): Key => ({ name, sequence: name, shift });
+const request = (action: Action | null) => (action?.kind === 'send' ? action.request : action);
+
+test.each<[string, Key, Place, SessionRequest | null]>([
+  ['space pauses', key('space'), place('playing'), { command: 'pause' }],
+  ['space plays on', key('space'), place('paused'), { command: 'play' }],
+  ['space plays again', key('space'), place('finished'), { command: 'play' }],
+  ['right steps', key('right'), place('paused'), { step: 1 }],
+  ['left steps back', key('left'), place('finished'), { step: -1 }],
+  ['shift steps ten', key('left', true), place('paused'), { step: -10 }],
+  ['right at the end', key('right'), place('finished'), null],
+  ['left at the start', key('left'), place('paused', { event_index: 0 }), null],
+  ['right skips 1 % of what plays', key('right'), place('playing'), { seek: { position_ns: 51n * MS } }],
+  ['shift skips 10 %', key('left', true), place('playing'), { seek: { position_ns: 40n * MS } }],
+  ['not before the start', key('pageup'), place('paused', {}, MS), { seek: { position_ns: 0n } }],
+  ['not past the end', key('pagedown'), place('playing', {}, 99n * MS), { seek: { position_ns: 100n * MS } }],
+  ['home', key('home'), place('playing'), { seek: { event_index: 0 } }],
+  ['end', key('end'), place('paused'), { seek: { event_index: 100 } }],
+  ['plus', { sequence: '+' }, place('playing'), { change: { speed_factor: 2 } }],
+  ['minus', { sequence: '-' }, place('paused'), { change: { speed_factor: 0.5 } }],
+  ['backspace', key('backspace'), place('playing', { speed_factor: 8 }), { change: { speed_factor: 1 } }],
+  ['no faster than the fastest', { sequence: '+' }, place('playing', { speed_factor: 1000 }), null],
+  ['any other key', key('x'), place('playing'), null],
+])('%s', (_, pressed, at, expected) => {
+  expect(request(actionFor(pressed, at))).toEqual(expected);
+});
+
+test.each<[string, Key, string]>([
+  ['q', key('q'), 'quit'],
+  ['Ctrl-C', { name: 'c', sequence: '\u0003', ctrl: true }, 'interrupt'],
+  ['?', { sequence: '?' }, 'help'],
+  ['z', key('z'), 'zoom in'],
+  ['Z', key('z', true), 'zoom out'],
+])('%s works in every state', (_, pressed, kind) => {
+  for (const state of STATES) expect(actionFor(pressed, place(state))).toEqual({ kind });
+});
+
+test('no key asks for what the session would refuse', () => {
+  const names = ['space', 'left', 'right', 'pageup', 'pagedown', 'home', 'end', 'backspace', '+', '-', '=', 'z', 'q'];
+  const anyKey = fc.record({
+    name: fc.option(fc.oneof(fc.constantFrom(...names), fc.string()), { nil: undefined }),
+    sequence: fc.oneof(fc.constantFrom(...names), fc.string()),
+    shift: fc.boolean(),
+    ctrl: fc.boolean(),
+  });
+  const session = fc.record({
+    state: fc.constantFrom(...STATES),
+    speed_factor: fc.double({ min: SPEED_FACTOR_MIN, max: SPEED_FACTOR_MAX, noNaN: true }),
+    event_index: fc.integer({ min: 0, max: 20 }),
+  });
+  fc.assert(
+    fc.property(anyKey, session, fc.bigInt(0n, 10n ** 18n), fc.bigInt(0n, 10n ** 18n), (pressed, of, a, b) => {
+      const [positionNs, durationNs] = a < b ? [a, b] : [b, a];
+      const event_index = of.state === 'finished' ? 20 : of.event_index;
+      const at = { session: { ...of, event_index, event_count: 20 }, positionNs, durationNs };
+      const asked = request(actionFor(pressed, at));
+      if (asked === null || 'kind' in asked) return;
+      expect(TRANSITIONS[commandOf(asked)][of.state]).not.toBeNull();
+      if ('change' in asked) {
+        expect(asked.change.speed_factor).toBeGreaterThanOrEqual(SPEED_FACTOR_MIN);
+        expect(asked.change.speed_factor).toBeLessThanOrEqual(SPEED_FACTOR_MAX);
+      }
+      if ('seek' in asked && 'position_ns' in asked.seek) {
+        expect(asked.seek.position_ns >= 0n && asked.seek.position_ns <= durationNs).toBe(true);
+      }
+    }),
+  );
+});
+
+function commandOf(asked: SessionRequest): Command {
+  if ('command' in asked) return asked.command;
+  if ('seek' in asked) return 'seek';
+  if ('change' in asked) return 'change';
+  return asked.step > 0 ? 'step' : 'step_back';
+}
