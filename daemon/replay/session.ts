@@ -1,6 +1,6 @@
 /** A session: one transaction, its clock, and what the commands make of them. */
 import { stringify } from '../json.ts';
-import { takingTurns } from '../routes/turns.ts';
+import { takingTurns } from '../turns.ts';
 import { createClock, type ReplayClock, type SteadyNow } from './clock.ts';
 import type { KeptTotal } from './frames.ts';
 import { createLateness, type LatenessSummary } from './lateness.ts';

@@ -11,7 +11,7 @@ import { coverageIn, coverageSchema } from '../query/coverage.ts';
 import { noParameters } from '../query/parameters.ts';
 import { parseTransactionsQuery, type TransactionsQuery } from '../query/transactions_query.ts';
 import type { Store, TransactionPage, TransactionSummary } from '../store/store.ts';
-import { takingTurns } from './turns.ts';
+import { takingTurns } from '../turns.ts';
 
 const integer = (description: string) => int64().meta({ description });
 

@@ -4,7 +4,8 @@ import type { Store } from '../../store/store.ts';
 import type { SeekTarget } from '../target.ts';
 import { type Chunk, createBodies } from './bodies.ts';
 import type { PageCache } from './page_cache.ts';
-import { type Recorded, type RecordedPage, readRecorded, SPAN_NS_MAX } from './recorded.ts';
+import { type Place, placeIn } from './places.ts';
+import { type RecordedPage, readRecorded, SPAN_NS_MAX } from './recorded.ts';
 import { createSchedule, type Schedule } from './schedule.ts';
 
 export interface PlanRequest {
@@ -38,12 +39,6 @@ export interface PlanPage {
   /** The events as JSON, and where each ends. */
   bytes: Uint8Array;
   ends: Uint32Array;
-}
-
-export interface Place {
-  positionNs: number;
-  /** Projected index of the next event; the event count when none is left. */
-  index: number;
 }
 
 /** A plan, made step by step: nothing in it waits. */
@@ -152,65 +147,13 @@ export function openPlan(
     return { first, count, isLast, startNs, durationNs, bytes, ends };
   }
 
-  function startAt(schedule: Schedule, index: number): number {
-    return schedule.page(index, 1).startNs[0]!;
-  }
-
-  function atIndex(schedule: Schedule, index: number): Place | null {
-    const clamped = Math.max(index, 0);
-    return clamped >= eventCount ? null : { positionNs: startAt(schedule, clamped), index: clamped };
-  }
-
-  function atPosition(schedule: Schedule, positionNs: number): Place | null {
-    if (positionNs <= 0) return { positionNs: 0, index: 0 };
-    const totalNs = schedule.survey!.durationNs;
-    const index = schedule.indexAtPosition(positionNs);
-    // On the very end nothing is left either, unless the last event is a moment there.
-    const isLeft = positionNs < totalNs || (positionNs === totalNs && index < eventCount);
-    return isLeft ? { positionNs, index } : null;
-  }
-
-  function atEvent(schedule: Schedule, eventId: string): Place | null {
-    const event = store.event(eventId);
-    const index = event && recorded.indexOf(event);
-    if (index === undefined) throw new Problem('event_not_found', `the session has no event ${eventId}`);
-    return atIndex(schedule, schedule.indexOfRecorded(index));
-  }
-
-  /**
-   * A moment of the recorded time line: the next event is the first recorded at or after it. The wait for it is as long
-   * as recorded, unless something else has come in between.
-   */
-  function atTimestamp(schedule: Schedule, recordedNs: number): Place | null {
-    if (recordedNs <= 0) return { positionNs: 0, index: 0 };
-    const wanted = recorded.indexAtOffset(recordedNs);
-    if (wanted === recorded.known) {
-      // In the last event, or after it.
-      const beforeEndNs = recordedDurationNs - recordedNs;
-      if (beforeEndNs <= 0) return null;
-      const positionNs = schedule.survey!.durationNs - beforeEndNs;
-      return { positionNs: Math.max(positionNs, startAt(schedule, eventCount - 1)), index: eventCount };
-    }
-    const index = schedule.indexOfRecorded(wanted);
-    const waitNs = offsetOf(recorded, wanted) - recordedNs;
-    const earliestNs = index === 0 ? 0 : startAt(schedule, index - 1);
-    return { positionNs: Math.max(startAt(schedule, index) - waitNs, earliestNs), index };
-  }
-
-  function placeIn(layout: Schedule, target: SeekTarget): Place | null {
-    if ('position_ns' in target) return atPosition(layout, clamped(target.position_ns));
-    if ('timestamp_ns' in target) return atTimestamp(layout, clamped(target.timestamp_ns - firstTimestampNs));
-    if ('event_index' in target) return atIndex(layout, clamped(target.event_index));
-    return atEvent(layout, target.event_id);
-  }
-
   return {
     outline,
     advance,
     page,
     place(target) {
       const layout = coming ?? schedule;
-      const place = placeIn(layout, target);
+      const place = placeIn({ store, recorded, schedule: layout, eventCount, recordedDurationNs }, target);
       schedule = layout;
       isUniform ||= coming !== null;
       coming = null;
@@ -234,14 +177,4 @@ export function openPlan(
       bodies.close();
     },
   };
-}
-
-/** Places further out than any plan goes are all the same. */
-function clamped(value: bigint): number {
-  return Math.min(Math.max(Number(value), -1), SPAN_NS_MAX);
-}
-
-function offsetOf(recorded: Recorded, index: number): number {
-  const { first, startNs } = recorded.page(Math.floor(index / recorded.pageEvents))!;
-  return startNs[index - first]!;
 }

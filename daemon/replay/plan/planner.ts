@@ -8,15 +8,8 @@ import type { Store } from '../../store/store.ts';
 import type { SeekTarget } from '../target.ts';
 import type { Chunk } from './bodies.ts';
 import { createPageCache } from './page_cache.ts';
-import {
-  type Outline,
-  openPlan,
-  type Place,
-  type PlanCaches,
-  type PlanPage,
-  type PlanRequest,
-  type PlanWork,
-} from './plan.ts';
+import type { Place } from './places.ts';
+import { type Outline, openPlan, type PlanCaches, type PlanPage, type PlanRequest, type PlanWork } from './plan.ts';
 import type { RecordedPage } from './recorded.ts';
 import { type WhatIf, type WhatIfRequest, whatIf } from './what_if.ts';
 

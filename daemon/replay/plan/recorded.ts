@@ -9,6 +9,7 @@ import { Problem } from '../../errors.ts';
 import { bigColumn, column } from '../../store/column.ts';
 import type { EventKey, ScannedBlock, Store } from '../../store/store.ts';
 import type { PageCache } from './page_cache.ts';
+import { newThreads, type Thread } from './threads.ts';
 
 /** 135 KB. */
 export const PAGE_EVENTS = 4096;
@@ -37,11 +38,6 @@ export interface RecordedPage {
   /** Place in `recordingIds`; together with the recording's number it makes the event id. */
   recording: Uint16Array;
   numbers: BigUint64Array;
-}
-
-export interface Thread {
-  node: string;
-  tid: number;
 }
 
 export interface Recorded {
@@ -85,9 +81,7 @@ export function readRecorded(
 ): Recorded {
   const ends = new Map(store.extents().map(({ recordingId, end }) => [recordingId, end]));
   const recordingIds: string[] = [];
-  const threads: Thread[] = [];
-  const threadNumbers = new Map<string, Map<number, number>>();
-  const pagesOfThread: number[][] = [];
+  const threads = newThreads();
   const marks: PageMark[] = [];
   const owner = {};
   /** Looking into the cache for every event would take longer than all else. */
@@ -98,23 +92,6 @@ export function readRecorded(
   let firstTimestampNs = 0n;
   let known = 0;
   let isWhole = false;
-
-  function threadsOf(node: string): Map<number, number> {
-    let numbers = threadNumbers.get(node);
-    if (!numbers) {
-      numbers = new Map();
-      threadNumbers.set(node, numbers);
-    }
-    return numbers;
-  }
-
-  function numberOf(numbers: Map<number, number>, node: string, tid: number): number {
-    const found = numbers.get(tid);
-    if (found !== undefined) return found;
-    numbers.set(tid, threads.length);
-    pagesOfThread.push([]);
-    return threads.push({ node, tid }) - 1;
-  }
 
   function placeOfRecording(id: string): number {
     const place = recordingIds.indexOf(id);
@@ -129,7 +106,7 @@ export function readRecorded(
     const timestamps = bigColumn(block, 'timestamp_ns');
     const durations = bigColumn(block, 'duration_ns');
     const tids = column(block, 'tid');
-    const numbers = threadsOf(node);
+    const numberOf = threads.ofNode(node);
     const place = placeOfRecording(recordingId);
     let row = from;
     for (; row < block.rowCount && page.count < pageEvents; row++) {
@@ -138,7 +115,7 @@ export function readRecorded(
       const at = page.count++;
       page.startNs[at] = Number(timestamps[row]! - firstTimestampNs);
       page.durationNs[at] = Number(durations[row]!);
-      page.thread[at] = numberOf(numbers, node, tids[row]!);
+      page.thread[at] = numberOf(tids[row]!);
       page.recording[at] = place;
       page.numbers[at] = block.numbers[row]!;
       if (page.startNs[at]! + page.durationNs[at]! > SPAN_NS_MAX) throw tooLong(transactionId);
@@ -168,7 +145,7 @@ export function readRecorded(
     }
     if (page.count === 0) return undefined;
     link(page);
-    for (const thread of page.firstRow.keys()) pagesOfThread[thread]!.push(marks.length);
+    for (const thread of page.firstRow.keys()) threads.pages[thread]!.push(marks.length);
     const [firstStartNs, lastStartNs] = [page.startNs[0]!, page.startNs[page.count - 1]!];
     marks.push({ after, firstKey: keyIn(page, 0), firstStartNs, lastStartNs, count: page.count });
     known += page.count;
@@ -222,7 +199,7 @@ export function readRecorded(
     get firstTimestampNs() {
       return firstTimestampNs;
     },
-    threads,
+    threads: threads.list,
     get known() {
       return known;
     },
@@ -230,7 +207,7 @@ export function readRecorded(
       return isWhole;
     },
     page,
-    pagesOf: (thread) => pagesOfThread[thread]!,
+    pagesOf: (thread) => threads.pages[thread]!,
     keyAt,
     indexOf(event) {
       const id = parseEventId(event.event_id);

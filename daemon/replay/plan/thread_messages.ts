@@ -2,7 +2,8 @@
 import type { ErrorCode, InputError } from '../../errors.ts';
 import type { Places } from '../../store/served_files.ts';
 import type { SeekTarget } from '../target.ts';
-import type { Outline, Place, PlanPage, PlanRequest } from './plan.ts';
+import type { Place } from './places.ts';
+import type { Outline, PlanPage, PlanRequest } from './plan.ts';
 import type { WhatIf, WhatIfRequest } from './what_if.ts';
 
 export type PlannerThreadData = Places;

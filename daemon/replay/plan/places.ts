@@ -1,0 +1,86 @@
+/** Where a seek goes in a plan. */
+import { Problem } from '../../errors.ts';
+import type { Store } from '../../store/store.ts';
+import type { SeekTarget } from '../target.ts';
+import { type Recorded, SPAN_NS_MAX } from './recorded.ts';
+import type { Schedule } from './schedule.ts';
+
+export interface Place {
+  positionNs: number;
+  /** Projected index of the next event; the event count when none is left. */
+  index: number;
+}
+
+/** A plan that has been gone through. */
+export interface Surveyed {
+  store: Pick<Store, 'event'>;
+  recorded: Recorded;
+  schedule: Schedule;
+  eventCount: number;
+  recordedDurationNs: number;
+}
+
+/** Null: past the end. Before the start is the start. */
+export function placeIn(plan: Surveyed, target: SeekTarget): Place | null {
+  if ('position_ns' in target) return atPosition(plan, clamped(target.position_ns));
+  if ('timestamp_ns' in target) return atTimestamp(plan, clamped(target.timestamp_ns - plan.recorded.firstTimestampNs));
+  if ('event_index' in target) return atIndex(plan, clamped(target.event_index));
+  return atEvent(plan, target.event_id);
+}
+
+/** Places further out than any plan goes are all the same. */
+function clamped(value: bigint): number {
+  return Math.min(Math.max(Number(value), -1), SPAN_NS_MAX);
+}
+
+function atPosition({ schedule, eventCount }: Surveyed, positionNs: number): Place | null {
+  if (positionNs <= 0) return { positionNs: 0, index: 0 };
+  const { durationNs } = schedule.survey!;
+  const index = schedule.indexAtPosition(positionNs);
+  // On the very end nothing is left either, unless the last event is a moment there.
+  const isLeft = positionNs < durationNs || (positionNs === durationNs && index < eventCount);
+  return isLeft ? { positionNs, index } : null;
+}
+
+function atIndex(plan: Surveyed, index: number): Place | null {
+  const clampedIndex = Math.max(index, 0);
+  if (clampedIndex >= plan.eventCount) return null;
+  return { positionNs: startAt(plan, clampedIndex), index: clampedIndex };
+}
+
+function atEvent(plan: Surveyed, eventId: string): Place | null {
+  const event = plan.store.event(eventId);
+  const index = event && plan.recorded.indexOf(event);
+  if (index === undefined) throw new Problem('event_not_found', `the session has no event ${eventId}`);
+  return atIndex(plan, plan.schedule.indexOfRecorded(index));
+}
+
+/**
+ * A moment of the recorded time line: the next event is the first recorded at or after it. The wait for it is as long
+ * as recorded, unless something else has come in between.
+ */
+function atTimestamp(plan: Surveyed, recordedNs: number): Place | null {
+  const { recorded, schedule, eventCount, recordedDurationNs } = plan;
+  if (recordedNs <= 0) return { positionNs: 0, index: 0 };
+  const wanted = recorded.indexAtOffset(recordedNs);
+  if (wanted === recorded.known) {
+    // In the last event, or after it.
+    const beforeEndNs = recordedDurationNs - recordedNs;
+    if (beforeEndNs <= 0) return null;
+    const positionNs = schedule.survey!.durationNs - beforeEndNs;
+    return { positionNs: Math.max(positionNs, startAt(plan, eventCount - 1)), index: eventCount };
+  }
+  const index = schedule.indexOfRecorded(wanted);
+  const waitNs = offsetOf(recorded, wanted) - recordedNs;
+  const earliestNs = index === 0 ? 0 : startAt(plan, index - 1);
+  return { positionNs: Math.max(startAt(plan, index) - waitNs, earliestNs), index };
+}
+
+function startAt({ schedule }: Surveyed, index: number): number {
+  return schedule.page(index, 1).startNs[0]!;
+}
+
+function offsetOf(recorded: Recorded, index: number): number {
+  const { first, startNs } = recorded.page(Math.floor(index / recorded.pageEvents))!;
+  return startNs[index - first]!;
+}
