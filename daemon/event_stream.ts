@@ -6,7 +6,7 @@ import type { Response } from 'express';
 export const RETRY_MS = 2000;
 export const HEARTBEAT = ': hb\n\n';
 
-export type Sink = Pick<ServerResponse, 'write' | 'end' | 'destroy' | 'on'>;
+export type Sink = Pick<ServerResponse, 'write' | 'end' | 'destroy' | 'on' | 'socket'>;
 
 /** `json` has no raw line breaks, which is all that could break a frame; JSON.stringify never leaves one. */
 export function formatFrame(kind: string, json: string, id?: number | string): string {

@@ -1,19 +1,21 @@
 /**
  * Server-sent events: what a session has to tell, numbered, and the last of it kept for those who lost their connection
- * or read slowly. The numbers are the play sequence; they only ever grow.
+ * or read slowly. The numbers are the play sequence; they only ever grow. A frame is made bytes of once, however many
+ * read it.
  */
 import { formatFrame } from '../event_stream.ts';
 
-export type FrameKind = 'event' | 'state' | 'gap' | 'end';
+/** `events`: several that fell due together, as a list. */
+export type FrameKind = 'event' | 'events' | 'state' | 'gap' | 'end';
 
 /** Frames kept of one session. */
 export const KEPT_FRAMES_MAX = 16_384;
-export const KEPT_CHARACTERS_MAX = 16 * 1024 * 1024;
+export const KEPT_BYTES_MAX = 16 * 1024 * 1024;
 /** Of all sessions together; a session that goes beyond drops its own oldest. */
-export const KEPT_CHARACTERS_TOTAL_MAX = 256 * 1024 * 1024;
+export const KEPT_BYTES_TOTAL_MAX = 256 * 1024 * 1024;
 
 export interface KeptTotal {
-  characters: number;
+  bytes: number;
 }
 
 export interface FrameLog {
@@ -21,29 +23,39 @@ export interface FrameLog {
   readonly lastId: number;
   /** The oldest that is kept; `lastId + 1` when none is. */
   readonly firstId: number;
-  append(kind: FrameKind, json: string): void;
+  /** `events`: how many it tells of. */
+  append(kind: FrameKind, json: string, events?: number): void;
   /** Only for ids from `firstId` to `lastId`. */
-  text(id: number): string;
+  bytes(id: number): Buffer;
+  /** Events that were told of up to a frame; only for ids from `firstId - 1` to `lastId`. */
+  eventsThrough(id: number): number;
   clear(): void;
 }
 
+interface Kept {
+  bytes: Buffer;
+  /** With those of all frames before it. */
+  eventsThrough: number;
+}
+
 export function createFrameLog(total: KeptTotal): FrameLog {
-  const kept = new Map<number, string>();
+  const kept = new Map<number, Kept>();
   let firstId = 1;
   let lastId = 0;
-  let characters = 0;
+  let keptBytes = 0;
+  let eventsDropped = 0;
+  let eventsAppended = 0;
 
   function dropOldest(): void {
-    const { length } = kept.get(firstId)!;
+    const { bytes, eventsThrough } = kept.get(firstId)!;
     kept.delete(firstId++);
-    characters -= length;
-    total.characters -= length;
+    eventsDropped = eventsThrough;
+    keptBytes -= bytes.length;
+    total.bytes -= bytes.length;
   }
 
   function tooMuch(): boolean {
-    return (
-      kept.size > KEPT_FRAMES_MAX || characters > KEPT_CHARACTERS_MAX || total.characters > KEPT_CHARACTERS_TOTAL_MAX
-    );
+    return kept.size > KEPT_FRAMES_MAX || keptBytes > KEPT_BYTES_MAX || total.bytes > KEPT_BYTES_TOTAL_MAX;
   }
 
   return {
@@ -53,15 +65,17 @@ export function createFrameLog(total: KeptTotal): FrameLog {
     get firstId() {
       return firstId;
     },
-    append(kind, json) {
-      const text = formatFrame(kind, json, ++lastId);
-      kept.set(lastId, text);
-      characters += text.length;
-      total.characters += text.length;
+    append(kind, json, events = 0) {
+      const bytes = Buffer.from(formatFrame(kind, json, ++lastId));
+      eventsAppended += events;
+      kept.set(lastId, { bytes, eventsThrough: eventsAppended });
+      keptBytes += bytes.length;
+      total.bytes += bytes.length;
       // The newest stays: it has not been sent to anybody yet.
       while (kept.size > 1 && tooMuch()) dropOldest();
     },
-    text: (id) => kept.get(id)!,
+    bytes: (id) => kept.get(id)!.bytes,
+    eventsThrough: (id) => kept.get(id)?.eventsThrough ?? eventsDropped,
     clear() {
       while (kept.size > 0) dropOldest();
     },

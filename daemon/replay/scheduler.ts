@@ -15,6 +15,9 @@ export interface Scheduler {
   close(): void;
 }
 
+/** Alarms ring for so long in one turn of the event loop; then sockets have theirs. */
+const ROUND_NS_MAX = 500_000n;
+
 interface Entry extends HeapItem {
   dueNs: bigint;
   ring: () => void;
@@ -22,14 +25,16 @@ interface Entry extends HeapItem {
 
 export function createScheduler(now: SteadyNow, waiter: Waiter): Scheduler {
   const pending = createHeap<Entry>((a, b) => a.dueNs < b.dueNs);
-  /** Taken out of the heap to ring in this turn. */
+  /** Taken out of the heap to ring in this round, which may last several turns. */
   const ringing = new Set<Entry>();
+  let inTurn = false;
   let awaitedNs: bigint | null = null;
   let closed = false;
 
   function wait(): void {
-    if (ringing.size > 0) return;
-    const dueNs = pending.peek()?.dueNs ?? null;
+    if (inTurn) return;
+    // What is left of a round has its turn before anything else that is due.
+    const dueNs = ringing.size > 0 ? 0n : (pending.peek()?.dueNs ?? null);
     if (dueNs === awaitedNs) return;
     awaitedNs = dueNs;
     if (dueNs === null) waiter.cancel();
@@ -38,17 +43,24 @@ export function createScheduler(now: SteadyNow, waiter: Waiter): Scheduler {
 
   function ringDue(): void {
     awaitedNs = null;
-    const nowNs = now();
+    inTurn = true;
+    const startNs = now();
+    if (ringing.size === 0) beginRound(startNs);
+    for (const entry of ringing) {
+      ringing.delete(entry);
+      entry.ring();
+      if (now() - startNs >= ROUND_NS_MAX) break;
+    }
+    inTurn = false;
+    wait();
+  }
+
+  /** One that sets itself to the past again is in the next round: after the others, and after the sockets. */
+  function beginRound(nowNs: bigint): void {
     for (let entry = pending.peek(); entry && entry.dueNs <= nowNs; entry = pending.peek()) {
       pending.remove(entry);
       ringing.add(entry);
     }
-    // One that sets itself to the past again has its turn after the others, and after the sockets.
-    for (const entry of ringing) {
-      entry.ring();
-      ringing.delete(entry);
-    }
-    wait();
   }
 
   function clear(entry: Entry): void {

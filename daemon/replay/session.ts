@@ -1,95 +1,25 @@
 /** A session: one transaction, its clock, and what the commands make of them. */
 import { stringify } from '../json.ts';
 import { takingTurns } from '../turns.ts';
-import { createClock, type ReplayClock, type SteadyNow } from './clock.ts';
-import type { KeptTotal } from './frames.ts';
-import { createLateness, type LatenessSummary } from './lateness.ts';
+import { createClock, type ReplayClock } from './clock.ts';
+import { createLateness } from './lateness.ts';
 import type { PlanPage } from './plan/plan.ts';
 import type { Plan, Planner } from './plan/planner.ts';
-import type { Alarm, Scheduler } from './scheduler.ts';
+import { replayedJson, scheduledJson } from './replayed_event.ts';
+import type { Alarm } from './scheduler.ts';
+import type { SessionChange, SessionOptions } from './session_options.ts';
+import { type SessionSettings, type SessionView, viewOf } from './session_view.ts';
 import { createStream, type EndReason, type SessionStream } from './stream.ts';
 import type { SeekTarget } from './target.ts';
 import { type Command, type State, transition } from './transitions.ts';
 import { createWindow, type EntryAtHand, openJson, type Window } from './window.ts';
 
 /** Emitted in one turn of the event loop; then sockets and other sessions have theirs. */
-export const BURST_EVENTS_MAX = 32;
+export const BURST_EVENTS_MAX = 256;
 /** Read at once of a whole schedule. */
 const TIMELINE_PAGE_EVENTS = 1024;
 /** A change of latency holds for events that are due later than this: those before are on their way. */
 const CHANGE_AHEAD_NS = 20_000_000n;
-
-/** As the API gives it. */
-export interface SessionView {
-  session_id: string;
-  transaction_id: string;
-  speed_factor: number;
-  extra_latency_ns: bigint;
-  timeout_ns: bigint | null;
-  max_gap_ns: bigint | null;
-  loop: boolean;
-  state: State;
-  position_ns: bigint;
-  duration_ns: bigint;
-  /** Null until all events have been gone through. */
-  replay_duration_ns: bigint | null;
-  /** Of the next event; the event count when none is left. */
-  event_index: number;
-  event_count: number;
-  /** Null until it is known. */
-  times_out: boolean | null;
-  timeout_event_id: string | null;
-  /** How often it came to its end and began again. */
-  rounds: number;
-  lateness: LatenessSummary;
-  /** How often an event was due before it had been read. */
-  starvations: number;
-  /** Why the daemon stopped it by itself. */
-  failure: string | null;
-  created_at: string;
-  updated_at: string;
-}
-
-/** What is told of an event with it. */
-export interface ReplayedEvent {
-  index: number;
-  /** On the replay's own time line. */
-  offset_ns: number;
-  /** On the daemon's steady clock (CLOCK_MONOTONIC). */
-  due_ns: bigint;
-  lateness_ns: bigint;
-  /** With the extra latency. */
-  duration_ns: number;
-  after_timeout: boolean;
-}
-
-/** What can be set when it is made, and read back to make it again. */
-export interface SessionSettings {
-  transactionId: string;
-  speedFactor: number;
-  extraLatencyNs: number;
-  timeoutNs: bigint | null;
-  maxGapNs: number | null;
-  loop: boolean;
-}
-
-/** What a PATCH changes. */
-export interface SessionChange {
-  speedFactor?: number | undefined;
-  extraLatencyNs?: number | undefined;
-  loop?: boolean | undefined;
-}
-
-export interface SessionOptions {
-  sessionId: string;
-  settings: SessionSettings;
-  now: SteadyNow;
-  /** RFC 3339. */
-  wallTime: () => string;
-  scheduler: Scheduler;
-  keptTotal: KeptTotal;
-  onPlayed?: ((latenessNs: bigint) => void) | undefined;
-}
 
 /** Rejects with a Problem when the transaction can not be played. */
 export async function openSession(options: SessionOptions, planner: Planner): Promise<Session> {
@@ -164,32 +94,20 @@ export class Session {
   }
 
   view(): SessionView {
-    const { sessionId } = this.#options;
-    const { transactionId, speedFactor, extraLatencyNs, timeoutNs, maxGapNs, loop } = this.#settings;
-    const { eventCount, recordedDurationNs, survey } = this.#plan.outline;
-    return {
-      session_id: sessionId,
-      transaction_id: transactionId,
-      speed_factor: speedFactor,
-      extra_latency_ns: BigInt(extraLatencyNs),
-      timeout_ns: timeoutNs,
-      max_gap_ns: maxGapNs === null ? null : BigInt(maxGapNs),
-      loop,
+    return viewOf({
+      sessionId: this.#options.sessionId,
+      settings: this.#settings,
+      outline: this.#plan.outline,
       state: this.#state,
-      position_ns: BigInt(this.positionNs),
-      duration_ns: BigInt(recordedDurationNs),
-      replay_duration_ns: survey && BigInt(survey.durationNs),
-      event_index: this.#next,
-      event_count: eventCount,
-      times_out: survey ? survey.timeoutEventId !== null : timeoutNs === null ? false : null,
-      timeout_event_id: survey?.timeoutEventId ?? null,
+      positionNs: this.positionNs,
+      next: this.#next,
       rounds: this.#rounds,
       lateness: this.#lateness.summary(),
       starvations: this.#starvations,
       failure: this.#failure,
-      created_at: this.#createdAt,
-      updated_at: this.#updatedAt,
-    };
+      createdAt: this.#createdAt,
+      updatedAt: this.#updatedAt,
+    });
   }
 
   play(): Promise<void> {
@@ -252,7 +170,7 @@ export class Session {
   async *timeline(index: number, limit: number): AsyncGenerator<string[], void> {
     for (let [from, left] = [index, limit]; left > 0; ) {
       const page = await this.#plan.page(from, Math.min(left, TIMELINE_PAGE_EVENTS));
-      yield Array.from({ length: page.count }, (_, at) => this.#scheduled(page, at));
+      yield scheduledJson(page, this.#settings.timeoutNs);
       if (page.isLast) return;
       from += page.count;
       left -= page.count;
@@ -400,6 +318,8 @@ export class Session {
       this.#emitDue();
       this.stream.flush();
       this.#awaitNext();
+      // Made when there is time, so that an event that falls due only has to be sent.
+      this.#window.prepare(this.#next);
     } catch (error) {
       this.#fail(error);
     }
@@ -407,19 +327,35 @@ export class Session {
 
   #emitDue(): void {
     const { now, onPlayed } = this.#options;
-    for (let burst = 0; burst < BURST_EVENTS_MAX; burst++) {
-      const entry = this.#window.at(this.#next);
-      if (!entry) break;
-      const dueNs = this.#clock.dueAt(BigInt(entry.startNs));
-      const latenessNs = now() - dueNs;
-      if (latenessNs < 0n) break;
-      this.stream.publish('event', this.#json(this.#window.openJson(this.#next), this.#next, entry, dueNs, latenessNs));
+    // All is ready before it is said how late they are: nothing but sending is left to do.
+    const events = this.#due();
+    const sentNs = now();
+    const told = events.map(({ entry, dueNs, json }, at) => {
+      const latenessNs = sentNs - dueNs;
       this.#lateness.record(latenessNs);
       onPlayed?.(latenessNs);
-      this.#passedNs = entry.startNs;
-      this.#next++;
-    }
+      const replayed = { index: this.#next + at, ...entry, dueNs, latenessNs };
+      return replayedJson(json, replayed, this.#settings.timeoutNs);
+    });
+    if (told.length === 0) return;
+    if (told.length === 1) this.stream.publish('event', told[0]!, 1);
+    else this.stream.publish('events', `[${told.join(',')}]`, told.length);
+    this.#passedNs = events.at(-1)!.entry.startNs;
+    this.#next += told.length;
     this.#window.moveTo(this.#next);
+  }
+
+  #due(): { entry: EntryAtHand; dueNs: bigint; json: string }[] {
+    const nowNs = this.#options.now();
+    const events: { entry: EntryAtHand; dueNs: bigint; json: string }[] = [];
+    for (let index = this.#next; events.length < BURST_EVENTS_MAX; index++) {
+      const entry = this.#window.at(index);
+      if (!entry) break;
+      const dueNs = this.#clock.dueAt(BigInt(entry.startNs));
+      if (dueNs > nowNs) break;
+      events.push({ entry, dueNs, json: this.#window.openJson(index) });
+    }
+    return events;
   }
 
   #awaitNext(): void {
@@ -436,9 +372,7 @@ export class Session {
       if (dueNs > this.#options.now()) this.#alarm.set(dueNs);
       else if (this.#settings.loop) this.#beginAgain();
       else this.#finish();
-    } else if (!this.#isPlayedOut() && !this.#isStarving) {
-      this.#isStarving = true;
-    }
+    } else if (!this.#isPlayedOut()) this.#isStarving = true;
   }
 
   /** More events are at hand. */
@@ -453,41 +387,13 @@ export class Session {
   }
 
   #emitPage(page: PlanPage): string[] {
-    const nowNs = this.#options.now();
+    const dueNs = this.#options.now();
     return Array.from({ length: page.count }, (_, at) => {
       const entry = { startNs: page.startNs[at]!, durationNs: page.durationNs[at]! };
-      const json = this.#json(openJson(page, at), page.first + at, entry, nowNs, 0n);
-      this.stream.publish('event', json);
+      const told = { index: page.first + at, ...entry, dueNs, latenessNs: 0n };
+      const json = replayedJson(openJson(page, at), told, this.#settings.timeoutNs);
+      this.stream.publish('event', json, 1);
       return json;
     });
-  }
-
-  #scheduled(page: PlanPage, at: number): string {
-    const [startNs, durationNs] = [page.startNs[at]!, page.durationNs[at]!];
-    const replayed = {
-      replay_index: page.first + at,
-      replay_offset_ns: startNs,
-      replay_duration_ns: durationNs,
-      after_timeout: this.#isAfterTimeout(startNs + durationNs),
-    };
-    return `${openJson(page, at)},${JSON.stringify(replayed).slice(1)}`;
-  }
-
-  #isAfterTimeout(endNs: number): boolean {
-    const { timeoutNs } = this.#settings;
-    return timeoutNs !== null && endNs > timeoutNs;
-  }
-
-  /** `open`: the event without the brace at its end. */
-  #json(open: string, index: number, { startNs, durationNs }: EntryAtHand, dueNs: bigint, latenessNs: bigint): string {
-    const replay: ReplayedEvent = {
-      index,
-      offset_ns: startNs,
-      due_ns: dueNs,
-      lateness_ns: latenessNs,
-      duration_ns: durationNs,
-      after_timeout: this.#isAfterTimeout(startNs + durationNs),
-    };
-    return `${open},"replay":${stringify(replay)}}`;
   }
 }

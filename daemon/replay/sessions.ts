@@ -53,7 +53,7 @@ export function createSessions(options: SessionsOptions): Sessions {
   const { planner, now, steadyNow = process.hrtime.bigint, timers = nodeTimers, onPlayed } = options;
   const { sessionsMax, idleMs } = { ...DEFAULT_LIMITS, ...options.limits };
   const scheduler = createScheduler(steadyNow, timerWaiter(steadyNow, timers));
-  const keptTotal = { characters: 0 };
+  const keptTotal = { bytes: 0 };
   const wallTime = () => new Date(Number(now() / NS_PER_MS)).toISOString();
 
   const held = new Map<string, Held>();

@@ -15,13 +15,15 @@ import { createFrameLog, type FrameLog, type KeptTotal } from './frames.ts';
 export type EndReason = 'finished' | 'stopped' | 'failed' | 'deleted' | 'expired' | 'shutdown';
 
 export const VIEWERS_MAX = 256;
-/** Characters handed to a socket at once. */
-const WRITE_CHARACTERS_MAX = 64 * 1024;
+/** Handed to a socket at once. */
+const WRITE_BYTES_MAX = 64 * 1024;
 
 interface Viewer {
   sink: Sink;
   /** The id of the last frame it was given. */
   lastId: number;
+  /** Events told of up to it; null when that is not known any more. */
+  events: number | null;
   /** Its socket is full. */
   blocked: boolean;
 }
@@ -37,7 +39,7 @@ export interface StreamOptions {
 export interface SessionStream {
   readonly viewerCount: number;
   /** Kept for `flush`. */
-  publish(kind: 'event' | 'state', json: string): void;
+  publish(kind: 'event' | 'events' | 'state', json: string, events?: number): void;
   /** Tells that nothing comes for now, and lets the viewers go. */
   end(reason: EndReason): void;
   flush(): void;
@@ -63,12 +65,14 @@ export function createStream({ describe, over, keptTotal }: StreamOptions): Sess
     viewer.sink.end();
   }
 
-  function write(viewer: Viewer, text: string): void {
-    viewer.blocked = !viewer.sink.write(text);
+  function write(viewer: Viewer, frames: string | Buffer): void {
+    viewer.blocked = !viewer.sink.write(frames);
+    // Node would hold it back until all sessions that ring now have had their turn.
+    viewer.sink.socket?.uncork();
   }
 
   function flushTo(viewer: Viewer): void {
-    while (!viewer.blocked && viewer.lastId < log.lastId) write(viewer, nextText(log, viewer, describe));
+    while (!viewer.blocked && viewer.lastId < log.lastId) write(viewer, nextFrames(log, viewer, describe));
     // Told all of it, to the end. One that comes back after that is not flushed to: it waits for another run.
     if (viewer.lastId === endedAt && endedAt === log.lastId) leave(viewer);
   }
@@ -97,7 +101,9 @@ export function createStream({ describe, over, keptTotal }: StreamOptions): Sess
       throw new Problem('session_limit', `the session has ${VIEWERS_MAX} viewers already`);
     },
     join(sink, lastId) {
-      const viewer: Viewer = { sink, lastId: lastId ?? log.lastId, blocked: false };
+      const from = lastId ?? log.lastId;
+      const events = from >= log.firstId - 1 ? log.eventsThrough(from) : null;
+      const viewer: Viewer = { sink, lastId: from, events, blocked: false };
       viewers.add(viewer);
       sink.on('close', () => viewers.delete(viewer));
       // A write may meet a connection that is just gone; `close` follows.
@@ -130,14 +136,25 @@ export function createStream({ describe, over, keptTotal }: StreamOptions): Sess
 }
 
 /** As many of the viewer's next frames as go into one write, and a word about those that are gone. */
-function nextText(log: FrameLog, viewer: Viewer, describe: () => string): string {
-  let text = '';
-  if (viewer.lastId + 1 < log.firstId) {
-    const gap = { missed: log.firstId - 1 - viewer.lastId, first_id: viewer.lastId + 1, last_id: log.firstId - 1 };
-    viewer.lastId = log.firstId - 1;
-    // What it missed may have been a change of state: here is how things are now.
-    text = formatFrame('gap', JSON.stringify(gap), viewer.lastId) + formatFrame('state', describe());
+function nextFrames(log: FrameLog, viewer: Viewer, describe: () => string): Buffer {
+  if (viewer.lastId + 1 < log.firstId) return gapBefore(log, viewer, describe);
+  const frames: Buffer[] = [];
+  let length = 0;
+  while (viewer.lastId < log.lastId && length < WRITE_BYTES_MAX) {
+    const frame = log.bytes(++viewer.lastId);
+    frames.push(frame);
+    length += frame.length;
   }
-  while (viewer.lastId < log.lastId && text.length < WRITE_CHARACTERS_MAX) text += log.text(++viewer.lastId);
-  return text;
+  viewer.events = log.eventsThrough(viewer.lastId);
+  return frames.length === 1 ? frames[0]! : Buffer.concat(frames, length);
+}
+
+function gapBefore(log: FrameLog, viewer: Viewer, describe: () => string): Buffer {
+  const { lastId, events } = viewer;
+  viewer.lastId = log.firstId - 1;
+  viewer.events = log.eventsThrough(viewer.lastId);
+  const missed = { missed: viewer.lastId - lastId, missed_events: events === null ? null : viewer.events - events };
+  const gap = { ...missed, first_id: lastId + 1, last_id: viewer.lastId };
+  // What it missed may have been a change of state: here is how things are now.
+  return Buffer.from(formatFrame('gap', JSON.stringify(gap), viewer.lastId) + formatFrame('state', describe()));
 }

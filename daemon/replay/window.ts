@@ -26,6 +26,8 @@ export interface Window {
   at(index: number): EntryAtHand | undefined;
   /** The event as JSON, without the brace at its end, for more fields to follow. */
   openJson(index: number): string;
+  /** Has the JSON of an event made, if it is at hand. */
+  prepare(index: number): void;
   /** Nothing comes at this index or behind it; false while that is not known. */
   isEnd(index: number): boolean;
   /** Where the events at hand end. */
@@ -56,6 +58,7 @@ export function createWindow({ plan, nowMs, onPage, onFailure }: WindowOptions):
   let epoch = 0;
   let asked: Promise<void> | undefined;
   let failure: unknown;
+  let prepared: { index: number; json: string } | undefined;
 
   const end = () => (pages.length === 0 ? place : pages.at(-1)!.first + pages.at(-1)!.count);
   const isWhole = () => pages.at(-1)?.isLast ?? false;
@@ -99,6 +102,7 @@ export function createWindow({ plan, nowMs, onPage, onFailure }: WindowOptions):
     epoch++;
     asked = undefined;
     failure = undefined;
+    prepared = undefined;
   }
 
   return {
@@ -109,8 +113,13 @@ export function createWindow({ plan, nowMs, onPage, onFailure }: WindowOptions):
       return { startNs: startNs[index - first]!, durationNs: durationNs[index - first]! };
     },
     openJson(index) {
+      if (prepared?.index === index) return prepared.json;
       const page = pageOf(index)!;
       return openJson(page, index - page.first);
+    },
+    prepare(index) {
+      const page = pageOf(index);
+      prepared = page && { index, json: openJson(page, index - page.first) };
     },
     isEnd: (index) => isWhole() && index >= end(),
     get end() {

@@ -27,7 +27,11 @@ async function main(): Promise<void> {
     .description('measure kreplay beside its peers, as root')
     .addArgument(new Argument('[names...]', 'what to measure (default: all)').choices(names))
     .option('--events <count>', 'events of a made-up recording (recording_store, recording_large)', positive)
-    .option('--seconds <count>', 'length of a live load (recording_capture)', positive)
+    .option(
+      '--seconds <count>',
+      'length of a live load (recording_capture), or of the replays that may drift (replay_accuracy)',
+      positive,
+    )
     .addHelpText('after', `\n${tableText([...benches].map(([name, { summary }]) => [name, summary]))}`)
     .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : USAGE_ERROR))
     .action(async (asked: string[], sizes: Sizes) => {

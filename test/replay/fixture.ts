@@ -4,7 +4,8 @@ import { Writable } from 'node:stream';
 import type { Sink } from '../../daemon/event_stream.ts';
 import { createPlanner } from '../../daemon/replay/plan/planner.ts';
 import { createScheduler } from '../../daemon/replay/scheduler.ts';
-import { openSession, type SessionSettings } from '../../daemon/replay/session.ts';
+import { openSession } from '../../daemon/replay/session.ts';
+import type { SessionSettings } from '../../daemon/replay/session_view.ts';
 import { timerWaiter } from '../../daemon/replay/waiting.ts';
 import { keyOf } from '../../daemon/store/event.ts';
 import { openRecordingStore } from '../../daemon/store/recording_store.ts';
@@ -67,7 +68,7 @@ export async function newSession(planned: readonly PlannedEvent[] = TEN_EVENTS, 
     now: clock.now,
     wallTime: () => new Date(Number(clock.now() / MS)).toISOString(),
     scheduler: createScheduler(clock.now, timerWaiter(clock.now, clock.timers)),
-    keptTotal: { characters: 0 },
+    keptTotal: { bytes: 0 },
   };
   const session = await openSession(options, planner);
   const scan = store.scan({ filter: { transactionId: TRANSACTION }, order: 'asc' });

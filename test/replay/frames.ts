@@ -1,6 +1,6 @@
 /** Reads a stream the way a client does. */
 import { createParser } from 'eventsource-parser';
-import { parseJson } from '../../daemon/json.ts';
+import { parseJson, stringify } from '../../daemon/json.ts';
 
 export interface Frame {
   event: string;
@@ -11,10 +11,19 @@ export interface Frame {
   data: any;
 }
 
-export function framesOf(text: string): Frame[] {
+export function rawFramesOf(text: string): Frame[] {
   const frames: Frame[] = [];
   createParser({
     onEvent: ({ event = 'message', id, data }) => frames.push({ event, id, text: data, data: parseJson(data) }),
   }).feed(text);
   return frames;
+}
+
+/** Events that came together are given one by one. */
+export function framesOf(text: string): Frame[] {
+  return rawFramesOf(text).flatMap((frame) =>
+    frame.event === 'events'
+      ? frame.data.map((data: unknown) => ({ ...frame, event: 'event', data, text: stringify(data) }))
+      : [frame],
+  );
 }

@@ -100,6 +100,58 @@ test('an alarm that always has more to do does not keep others from ringing', ()
   expect(otherRungAfter).toBeLessThanOrEqual(2);
 });
 
+test('alarms that take long ring over several turns: all once, in order, before those that came later', () => {
+  const { clock, scheduler } = newScheduler();
+  const rung: string[] = [];
+  let turns = 0;
+  const countTurns = () => {
+    turns++;
+    clock.timers.setImmediate(countTurns);
+  };
+  countTurns();
+  const startNs = clock.now();
+  const turnsAt: number[] = [];
+  for (let i = 0; i < 10; i++) {
+    let again = true;
+    const alarm = scheduler.alarm(() => {
+      clock.stall(400_000n);
+      rung.push(`${again ? 'first' : 'second'} ${i}`);
+      turnsAt.push(turns);
+      if (again) alarm.set(startNs);
+      again = false;
+    });
+    alarm.set(startNs - BigInt(10 - i));
+  }
+  clock.advance(20n * MS);
+  const round = (name: string) => Array.from({ length: 10 }, (_, i) => `${name} ${i}`);
+  expect(rung.slice(0, 10)).toEqual(round('first'));
+  expect(rung.slice(10).toSorted()).toEqual(round('second'));
+  // 0.4 ms each: no more than two of them between two turns.
+  for (let i = 2; i < turnsAt.length; i++) expect(turnsAt[i]! > turnsAt[i - 2]!).toBe(true);
+});
+
+test('what was left of a round can still be cleared, or closed', () => {
+  for (const end of ['clear', 'close'] as const) {
+    const { clock, scheduler } = newScheduler();
+    const rung: number[] = [];
+    const alarms = [0, 1, 2].map((i) =>
+      scheduler.alarm(() => {
+        clock.stall(MS);
+        rung.push(i);
+      }),
+    );
+    const dueNs = clock.now();
+    for (const alarm of alarms) alarm.set(dueNs);
+    clock.timers.setImmediate(() => {
+      // In the turn in which the first has rung.
+      if (end === 'close') scheduler.close();
+      else for (const alarm of alarms.slice(1)) alarm.clear();
+    });
+    clock.advance(50n * MS);
+    expect(rung).toEqual([0]);
+  }
+});
+
 test('a deadline weeks ahead is not cut down to a timer of 1 ms', () => {
   const { clock, scheduler } = newScheduler();
   const startNs = clock.now();

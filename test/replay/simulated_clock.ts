@@ -22,6 +22,10 @@ export function createSimulatedClock(startNs = 1_000_000_007n): SimulatedClock {
   const timeouts = new Map<number, { atNs: bigint; callback: () => void }>();
   const turns = new Map<number, () => void>();
 
+  function pass(durationNs: number): void {
+    nowNs += BigInt(Math.ceil(durationNs));
+  }
+
   function runTurns(): void {
     const callbacks = [...turns];
     for (const [key, callback] of callbacks) if (turns.delete(key)) callback();
@@ -59,6 +63,8 @@ export function createSimulatedClock(startNs = 1_000_000_007n): SimulatedClock {
         return lastKey;
       },
       clearImmediate: (key) => void turns.delete(key as number),
+      sleep: pass,
+      hold: pass,
     },
     advance(ns) {
       const endNs = nowNs + ns;

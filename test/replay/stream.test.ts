@@ -1,4 +1,7 @@
 /** Frames and viewers: nothing breaks a frame, nobody is skipped silently, and nobody waits for anybody. */
+import { once } from 'node:events';
+import { createServer, get, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import fc from 'fast-check';
 import { formatFrame } from '../../daemon/event_stream.ts';
 import { stringify } from '../../daemon/json.ts';
@@ -8,7 +11,7 @@ import { MS, newSession, newSink } from './fixture.ts';
 import { framesOf } from './frames.ts';
 
 function newStream(over: () => EndReason | null = () => null) {
-  const keptTotal = { characters: 0 };
+  const keptTotal = { bytes: 0 };
   const stream = createStream({ describe: () => '{"state":"now"}', over, keptTotal });
   const publish = (from: number, count: number, padding = 0) => {
     for (let n = from; n < from + count; n++) {
@@ -43,14 +46,14 @@ test('no content breaks the framing', () => {
 });
 
 test('the log keeps its newest frames, and room is given back', () => {
-  const total = { characters: 0 };
+  const total = { bytes: 0 };
   const log = createFrameLog(total);
   for (let n = 1; n <= KEPT_FRAMES_MAX + 3; n++) log.append('event', '{}');
   expect(log.firstId).toBe(4);
   expect(log.lastId).toBe(KEPT_FRAMES_MAX + 3);
-  expect(log.text(4)).toContain('id: 4\n');
+  expect(log.bytes(4).toString()).toContain('id: 4\n');
   log.clear();
-  expect(total.characters).toBe(0);
+  expect(total.bytes).toBe(0);
   expect(log.firstId).toBe(log.lastId + 1);
 });
 
@@ -117,7 +120,7 @@ test('one that is too slow is told how many it missed; the count adds up', async
   stream.join(slow.sink, null);
   slow.fill();
   publish(0, 3 * KEPT_FRAMES_MAX, 200);
-  expect(keptTotal.characters).toBeLessThan(KEPT_FRAMES_MAX * 300);
+  expect(keptTotal.bytes).toBeLessThan(KEPT_FRAMES_MAX * 300);
   slow.drain();
   await new Promise<void>((resolve) => setImmediate(resolve));
   const gap = framesOf(slow.text).find(({ event }) => event === 'gap')!;
@@ -215,4 +218,22 @@ test('a heartbeat is a comment, and is not queued for who does not read', () => 
   stream.heartbeat();
   expect(reading.text.endsWith('\n\n: hb\n\n')).toBe(true);
   expect(stuck.text).toBe(before);
+});
+
+test('what is flushed has left the process: its lateness is not more than it says', async () => {
+  const { stream, publish } = newStream();
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  get({ port: (server.address() as AddressInfo).port }, (res) => res.resume());
+  const [, res] = (await once(server, 'request')) as [unknown, ServerResponse];
+  res.flushHeaders();
+  stream.join(res, null);
+  const left: number[] = [];
+  for (let n = 1; n <= 3; n++) {
+    publish(n, 1);
+    left.push(res.writableLength);
+  }
+  stream.close('shutdown');
+  server.close();
+  expect(left).toEqual([0, 0, 0]);
 });

@@ -3,8 +3,9 @@ import type { IncomingMessage } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import { createParser, type EventSourceMessage } from 'eventsource-parser';
 import type { ApiEvent } from '../../../bpf/schema/api.ts';
-import { parseJson } from '../../json.ts';
-import type { ReplayedEvent, SessionView } from '../../replay/session.ts';
+import { parseJson, stringify } from '../../json.ts';
+import type { ReplayedEvent } from '../../replay/replayed_event.ts';
+import type { SessionView } from '../../replay/session_view.ts';
 import type { EndReason } from '../../replay/stream.ts';
 import { CommandError, RefusedError } from '../command_error.ts';
 import { callDaemon, readJson, readText } from '../connection.ts';
@@ -25,7 +26,7 @@ export type SessionRequest =
 
 export type SessionFrame =
   | { kind: 'state'; session: ReplaySession }
-  /** `json` is the event as the daemon wrote it: nothing in between could round a number. */
+  /** `json` is the event as the daemon wrote it: no number is rounded in between. */
   | { kind: 'event'; played: PlayedEvent; json: string }
   | { kind: 'gap'; missed: number }
   | { kind: 'end'; reason: EndReason }
@@ -103,12 +104,12 @@ async function* framesOf(url: string, path: string, signal: AbortSignal): AsyncG
       for await (const message of messagesOf(stream)) {
         attempt = 0;
         lastId = message.id ?? lastId;
-        const frame = frameOf(message);
-        if (!frame) continue;
-        yield frame;
-        if (frame.kind !== 'end') continue;
-        if (frame.reason !== 'finished') return;
-        finished = true;
+        for (const frame of framesIn(message)) {
+          yield frame;
+          if (frame.kind !== 'end') continue;
+          if (frame.reason !== 'finished') return;
+          finished = true;
+        }
       }
       if (!finished) throw new CommandError('the stream broke off');
     } catch (error) {
@@ -128,18 +129,21 @@ function lostSession(error: RefusedError): CommandError {
   return new CommandError(message, EXIT.sessionLost);
 }
 
-function frameOf({ event, data }: EventSourceMessage): SessionFrame | undefined {
+function framesIn({ event, data }: EventSourceMessage): SessionFrame[] {
   switch (event) {
     case 'state':
-      return { kind: 'state', session: parseJson(data) as ReplaySession };
+      return [{ kind: 'state', session: parseJson(data) as ReplaySession }];
     case 'event':
-      return { kind: 'event', played: parseJson(data) as PlayedEvent, json: data };
+      return [{ kind: 'event', played: parseJson(data) as PlayedEvent, json: data }];
+    case 'events':
+      // 64-bit integers are read exactly, so that they are written again as they were.
+      return (parseJson(data) as PlayedEvent[]).map((played) => ({ kind: 'event', played, json: stringify(played) }));
     case 'gap':
-      return { kind: 'gap', missed: (parseJson(data) as { missed: number }).missed };
+      return [{ kind: 'gap', missed: (parseJson(data) as { missed: number }).missed }];
     case 'end':
-      return { kind: 'end', reason: (parseJson(data) as { reason: EndReason }).reason };
+      return [{ kind: 'end', reason: (parseJson(data) as { reason: EndReason }).reason }];
     default:
-      return undefined;
+      return [];
   }
 }
 

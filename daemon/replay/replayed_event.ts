@@ -1,0 +1,50 @@
+/** What a replay says of an event, and the JSON of both. */
+import type { PlanPage } from './plan/plan.ts';
+import { openJson } from './window.ts';
+
+/** As the API gives it, beside the event's own fields. */
+export interface ReplayedEvent {
+  index: number;
+  /** On the replay's own time line. */
+  offset_ns: number;
+  /** On the daemon's steady clock (CLOCK_MONOTONIC). */
+  due_ns: bigint;
+  lateness_ns: bigint;
+  /** With what was added to it. */
+  duration_ns: number;
+  after_timeout: boolean;
+}
+
+export interface Replayed {
+  index: number;
+  startNs: number;
+  durationNs: number;
+  dueNs: bigint;
+  latenessNs: bigint;
+}
+
+/** `open`: the event without the brace at its end, made before it is due: only this is left to do then. */
+export function replayedJson(open: string, replayed: Replayed, timeoutNs: bigint | null): string {
+  const { index, startNs, durationNs, dueNs, latenessNs } = replayed;
+  const times = `"offset_ns":${startNs},"due_ns":${dueNs},"lateness_ns":${latenessNs},"duration_ns":${durationNs}`;
+  const isAfter = isAfterTimeout(startNs + durationNs, timeoutNs);
+  return `${open},"replay":{"index":${index},${times},"after_timeout":${isAfter}}}`;
+}
+
+/** A page of the schedule, each event as JSON. */
+export function scheduledJson(page: PlanPage, timeoutNs: bigint | null): string[] {
+  return Array.from({ length: page.count }, (_, at) => {
+    const [startNs, durationNs] = [page.startNs[at]!, page.durationNs[at]!];
+    const scheduled = {
+      replay_index: page.first + at,
+      replay_offset_ns: startNs,
+      replay_duration_ns: durationNs,
+      after_timeout: isAfterTimeout(startNs + durationNs, timeoutNs),
+    };
+    return `${openJson(page, at)},${JSON.stringify(scheduled).slice(1)}`;
+  });
+}
+
+function isAfterTimeout(endNs: number, timeoutNs: bigint | null): boolean {
+  return timeoutNs !== null && endNs > timeoutNs;
+}

@@ -1,0 +1,52 @@
+/** Sleeping in the thread itself: exact to microseconds, where timers of the event loop know only milliseconds. */
+import { writeFileSync } from 'node:fs';
+
+/**
+ * How much of a hold is not slept: a thread wakes up some time after it asked to. The machine tells how long that takes
+ * now: three of four sleeps are to be over in time. What takes longer than the limit waits for a CPU that others have, and
+ * would if it was woken earlier.
+ */
+const AWAKE_MS_MAX = 0.1;
+const LONGER_MS = 0.00075;
+const SHORTER_MS = 0.00025;
+
+/** Nobody ever writes to it or wakes it up. */
+const cell = new Int32Array(new SharedArrayBuffer(4));
+let awakeMs = AWAKE_MS_MAX / 2;
+let sharp = false;
+
+/** Blocks the thread for about so long. */
+export function sleep(durationNs: number): void {
+  sharpen();
+  Atomics.wait(cell, 0, 0, durationNs / 1e6);
+}
+
+/** Blocks the thread until so long has just gone by, the last of it awake. */
+export function hold(durationNs: number): void {
+  const durationMs = durationNs / 1e6;
+  const startMs = performance.now();
+  const endMs = startMs + durationMs;
+  const sleepMs = durationMs - awakeMs;
+  if (sleepMs > 0) {
+    sleep(sleepMs * 1e6);
+    learn(performance.now() - startMs - sleepMs);
+  } else learn(0);
+  // Its numbers are no objects, those of hrtime are: a loop of them would keep the garbage collector busy.
+  while (performance.now() < endMs);
+}
+
+function learn(overMs: number): void {
+  if (overMs <= awakeMs) awakeMs -= Math.min(SHORTER_MS, awakeMs);
+  else if (overMs <= AWAKE_MS_MAX) awakeMs += LONGER_MS;
+}
+
+/** The kernel may wake a thread 50 us later than it asked, to save power, unless it says that it minds. */
+function sharpen(): void {
+  if (sharp) return;
+  sharp = true;
+  try {
+    writeFileSync('/proc/self/timerslack_ns', '1');
+  } catch {
+    // Then every sleep is longer, and more of a hold is awake.
+  }
+}

@@ -1,0 +1,54 @@
+/** A daemon whose sessions a bench plays. */
+import { once } from 'node:events';
+import { type IncomingMessage, request } from 'node:http';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { BenchError } from './bench.ts';
+import { KREPLAY, start } from './process.ts';
+
+export interface ReplayDaemon {
+  socketPath: string;
+  /** Gives its id. */
+  create(transactionId: string, speedFactor?: number): Promise<string>;
+  remove(sessionId: string): Promise<void>;
+  /** Of the daemon, since it started. */
+  cpuSeconds(): Promise<number>;
+  stop(): Promise<void>;
+}
+
+export async function startReplayDaemon(path: string, folder: string, signal: AbortSignal): Promise<ReplayDaemon> {
+  const socketPath = join(folder, 'replay.socket');
+  const options = ['--data', path, '--listen', `unix:${socketPath}`, '--log-level', 'error'];
+  const daemon = start([...KREPLAY, 'daemon', ...options], { signal, channel: true });
+  await daemon.ready;
+
+  async function send(method: string, target: string, body?: object): Promise<string> {
+    const headers = { host: 'localhost', 'content-type': 'application/json' };
+    const sent = request({ socketPath, method, path: target, headers, signal, agent: false });
+    sent.end(body && JSON.stringify(body));
+    const [response] = (await once(sent, 'response')) as [IncomingMessage];
+    const answer = await text(response);
+    if (response.statusCode! >= 300) throw new BenchError(`${method} ${target}: ${response.statusCode} ${answer}`);
+    return answer;
+  }
+
+  return {
+    socketPath,
+    async create(transactionId, speedFactor = 1) {
+      const asked = { transaction_id: transactionId, speed_factor: speedFactor };
+      return JSON.parse(await send('POST', '/api/replay/sessions', asked)).session_id;
+    },
+    async remove(sessionId) {
+      await send('DELETE', `/api/replay/sessions/${sessionId}`);
+    },
+    async cpuSeconds() {
+      const found = /^process_cpu_seconds_total ([\d.e+-]+)$/m.exec(await send('GET', '/metrics'));
+      if (!found) throw new BenchError('the daemon does not tell its CPU time');
+      return Number(found[1]);
+    },
+    async stop() {
+      daemon.stop();
+      await daemon.ended;
+    },
+  };
+}
