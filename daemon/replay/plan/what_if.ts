@@ -98,7 +98,7 @@ export function* whatIf(store: Store, request: WhatIfRequest): Generator<void, W
       if (endNs <= timeoutNs) continue;
       afterTimeoutCount++;
       const projectedNs = startNs + before * extraLatencyNs;
-      if (late.length === limit && (limit === 0 || projectedNs >= late.at(-1)!.startNs)) continue;
+      if (late.length === limit && projectedNs >= (late.at(-1)?.startNs ?? 0n)) continue;
       const eventId = formatEventId(dictionary.recordingId, block.numbers[row]!);
       insert(late, { eventId, startNs: projectedNs, durationNs: endNs - projectedNs }, limit);
     }

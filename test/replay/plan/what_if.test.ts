@@ -116,6 +116,12 @@ describe('only some events get the latency', () => {
   });
 });
 
+test('none of the late events is given when none is wanted', async () => {
+  const planner = plannerOf([{ at: START, duration: 100n }]);
+  const told = await planner.whatIf(ask({ timeoutNs: 10n, limit: 0 }));
+  expect(told).toMatchObject({ afterTimeoutCount: 1, afterTimeout: [] });
+});
+
 test('64-bit values are exact', async () => {
   const planner = plannerOf([{ at: START, duration: 2n ** 62n + 1n }]);
   const told = await planner.whatIf(ask({ extraLatencyNs: 3_600_000_000_000n, timeoutNs: 2n ** 62n + 2n }));
