@@ -47,6 +47,11 @@ export type ErrorCode = keyof typeof ERRORS;
 /** What is wrong with one input: `parameter` of the query or path, `pointer` (RFC 6901) into the body. */
 export type InputError = ({ parameter: string } | { pointer: string }) & { message: string };
 
+/** RFC 6901. */
+export function pointerTo(path: readonly PropertyKey[]): string {
+  return path.map((key) => `/${String(key).replaceAll('~', '~0').replaceAll('/', '~1')}`).join('');
+}
+
 export class Problem extends Error {
   readonly code: ErrorCode;
   readonly errors: readonly InputError[] | undefined;

@@ -2,7 +2,7 @@
 import { type Request, type RequestHandler, raw } from 'express';
 import { z } from 'zod';
 import { documented } from './contract/documented.ts';
-import { type InputError, Problem } from './errors.ts';
+import { type InputError, Problem, pointerTo } from './errors.ts';
 import { parseJson } from './json.ts';
 
 const BODY_BYTES_MAX = 64 * 1024;
@@ -49,10 +49,6 @@ function jsonOf(bytes: Buffer): unknown {
     if (error instanceof Problem) throw error;
     throw new Problem('malformed_json', `the body is not JSON: ${(error as Error).message}`);
   }
-}
-
-function pointerTo(path: readonly PropertyKey[]): string {
-  return path.map((key) => `/${String(key).replaceAll('~', '~0').replaceAll('/', '~1')}`).join('');
 }
 
 /** One value each; a parameter that was given more than once is an array. */

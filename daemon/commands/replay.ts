@@ -1,7 +1,6 @@
 /** `kreplay replay`: plays a transaction at a terminal, or into a pipeline. */
 import { Command, InvalidArgumentError, Option } from 'commander';
-import { parseDuration } from '../../agent/recording/duration.ts';
-import { EXTRA_LATENCY_NS_MAX, SPEED_FACTOR_MAX, SPEED_FACTOR_MIN } from '../replay/contract.ts';
+import { SPEED_FACTOR_MAX, SPEED_FACTOR_MIN } from '../replay/contract.ts';
 import { CommandError } from './command_error.ts';
 import { DEFAULT_URL } from './connection.ts';
 import { daemonUrl, URL_HELP } from './option_values.ts';
@@ -13,11 +12,10 @@ import { playOnScreen } from './player/player.ts';
 import { createRemoteSession } from './player/remote_session.ts';
 import { isEventPlace, stopRule } from './player/stop_rule.ts';
 import { hasScreen } from './player/terminal.ts';
+import { type ProjectionOptions, projectionOf, withProjection } from './projection_options.ts';
 
-interface Options {
+interface Options extends ProjectionOptions {
   speed: number;
-  extraLatency?: bigint;
-  timeout?: bigint;
   untilEvent?: string;
   break?: Condition;
   url: string;
@@ -25,12 +23,15 @@ interface Options {
 }
 
 export function replayCommand(): Command {
-  return new Command('replay')
+  const command = new Command('replay')
     .description('replay a transaction on the clock: a player on a terminal, else event by event')
     .argument('<transaction>', 'its id')
-    .option('--speed <factor>', '2 is twice as fast, 0.5 half as fast', speedFactor, 1)
-    .option('--extra-latency <duration>', 'added to every event, such as 50us, 2ms, 1.5s', extraLatency)
-    .option('--timeout <duration>', 'tell what a caller with this deadline would not have waited for', timeout)
+    .option('--speed <factor>', '2 is twice as fast, 0.5 half as fast', speedFactor, 1);
+  return withProjection(
+    command,
+    'added to every event',
+    'tell what a caller with this deadline would not have waited for',
+  )
     .option('--until-event <event>', 'stop right behind it: an event id, or its index in the replay from 0', eventPlace)
     .option(
       '--break <condition>',
@@ -58,8 +59,7 @@ async function replay(transactionId: string, options: Options): Promise<void> {
   const session = await createRemoteSession(options.url, {
     transaction_id: transactionId,
     speed_factor: options.speed,
-    ...(options.extraLatency !== undefined && { extra_latency_ns: options.extraLatency }),
-    ...(options.timeout !== undefined && { timeout_ns: options.timeout }),
+    ...projectionOf(options),
   });
   try {
     const stopAt = await stopRule(session, options);
@@ -76,18 +76,6 @@ function speedFactor(value: string): number {
   const factor = /^\d+(\.\d+)?$/.test(value) ? Number(value) : Number.NaN;
   if (factor >= SPEED_FACTOR_MIN && factor <= SPEED_FACTOR_MAX) return factor;
   throw new InvalidArgumentError(`must be a number from ${SPEED_FACTOR_MIN} to ${SPEED_FACTOR_MAX}`);
-}
-
-function extraLatency(value: string): bigint {
-  const ns = parseDuration(value);
-  if (ns !== undefined && ns <= EXTRA_LATENCY_NS_MAX) return ns;
-  throw new InvalidArgumentError('must be a duration with its unit, such as 50us, 2ms or 1.5s, and at most 1h');
-}
-
-function timeout(value: string): bigint {
-  const ns = parseDuration(value);
-  if (ns !== undefined && ns > 0n) return ns;
-  throw new InvalidArgumentError('must be a duration above 0 with its unit, such as 250ms or 1.5s');
 }
 
 function eventPlace(value: string): string {

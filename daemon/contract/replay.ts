@@ -15,6 +15,22 @@ import { STATES } from '../replay/transitions.ts';
 import type { Endpoint } from './endpoint.ts';
 import { count, dateTime, durationNs } from './values.ts';
 
+const clockSchema = z
+  .array(
+    z.object({
+      node: z.string(),
+      offset_ns: int64().meta({ description: 'added to the times of its clock, nanoseconds' }),
+      stepped_ns: durationNs(
+        'by how much its clock was set forth and back while the transaction ran, in all, as its recording tells',
+      ),
+      source: z.enum(['override', 'none']).meta({
+        description:
+          'who says what the offset is: the caller, or nobody (then it is 0: times are as the node had them)',
+      }),
+    }),
+  )
+  .meta({ description: 'of each node that recorded some of it' });
+
 export const sessionSchema = z
   .object({
     session_id: z.string(),
@@ -23,10 +39,11 @@ export const sessionSchema = z
     extra_latency_ns: durationNs('added to every event'),
     timeout_ns: durationNs("a caller's deadline, from the start").nullable(),
     max_gap_ns: durationNs('the longest gap in which nothing is under way').nullable(),
+    clock: clockSchema,
     loop: z.boolean().meta({ description: 'whether it begins again at its end' }),
     state: z.enum(STATES),
     position_ns: durationNs("on the replay's own time line, from its first event"),
-    duration_ns: durationNs('as recorded'),
+    duration_ns: durationNs("as recorded; by the nodes' own clocks until all events have been looked at"),
     replay_duration_ns: durationNs(
       'with the extra latency, before speed; null until all events have been looked at',
     ).nullable(),
@@ -93,6 +110,7 @@ const whatIfSchema = z.object({
   transaction_id: z.string(),
   extra_latency_ns: durationNs('added to every event that fits'),
   timeout_ns: durationNs("a caller's deadline, from the start").nullable(),
+  clock: clockSchema,
   event_count: count('events of the transaction'),
   affected_count: count('events that get the latency'),
   duration_ns: durationNs('as recorded'),

@@ -22,6 +22,11 @@ const extraLatencyNs = int64(0n, EXTRA_LATENCY_NS_MAX).meta({
   description: 'added to the duration of every event, on the recorded time line, nanoseconds',
 });
 
+const clockOffsetsNs = z
+  .record(z.string(), int64(BigInt(Number.MIN_SAFE_INTEGER), BigInt(Number.MAX_SAFE_INTEGER)).transform(Number))
+  .default({})
+  .meta({ description: 'by node: what is added to the times of its clock, so that all clocks agree, nanoseconds' });
+
 export const createRequest = z.strictObject({
   transaction_id: z.string().min(1, 'must not be empty').meta({ description: 'what is played' }),
   speed_factor: speedFactor.default(1),
@@ -35,6 +40,7 @@ export const createRequest = z.strictObject({
     .nullable()
     .default(null)
     .meta({ description: 'gaps in which nothing is under way are cut down to so much, nanoseconds' }),
+  clock_offsets_ns: clockOffsetsNs,
   loop: z.boolean().default(false).meta({ description: 'begins again at the end' }),
 });
 export type CreateRequest = z.output<typeof createRequest>;
@@ -99,6 +105,7 @@ export const whatIfRequest = z.strictObject({
     .nullable()
     .default(null)
     .meta({ description: "a caller's deadline from the start of the transaction, nanoseconds" }),
+  clock_offsets_ns: clockOffsetsNs,
   only: z
     .strictObject({
       event_type: z.array(z.enum(EVENT_TYPES)).min(1, 'must name a type').optional(),

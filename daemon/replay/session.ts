@@ -7,7 +7,7 @@ import type { PlanPage } from './plan/plan.ts';
 import type { Plan, Planner } from './plan/planner.ts';
 import { replayedJson, scheduledJson } from './replayed_event.ts';
 import type { Alarm } from './scheduler.ts';
-import type { SessionChange, SessionOptions } from './session_options.ts';
+import { planRequestOf, type SessionChange, type SessionOptions } from './session_options.ts';
 import { type SessionSettings, type SessionView, viewOf } from './session_view.ts';
 import { createStream, type EndReason, type SessionStream } from './stream.ts';
 import type { SeekTarget } from './target.ts';
@@ -23,10 +23,8 @@ const CHANGE_AHEAD_NS = 20_000_000n;
 
 /** Rejects with a Problem when the transaction can not be played. */
 export async function openSession(options: SessionOptions, planner: Planner): Promise<Session> {
-  const { transactionId, extraLatencyNs, timeoutNs, maxGapNs } = options.settings;
   let session: Session | undefined;
-  const request = { transactionId, extraLatencyNs, timeoutNs: timeoutNs === null ? null : Number(timeoutNs), maxGapNs };
-  const plan = await planner.open(request, () => session?.outlined());
+  const plan = await planner.open(planRequestOf(options.settings), () => session?.outlined());
   session = new Session(options, plan);
   return session;
 }

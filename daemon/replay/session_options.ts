@@ -1,6 +1,7 @@
 /** What a session is made with, and what can be changed of it. */
 import type { SteadyNow } from './clock.ts';
 import type { KeptTotal } from './frames.ts';
+import type { PlanRequest } from './plan/plan.ts';
 import type { Scheduler } from './scheduler.ts';
 import type { SessionSettings } from './session_view.ts';
 
@@ -20,4 +21,10 @@ export interface SessionOptions {
   scheduler: Scheduler;
   keptTotal: KeptTotal;
   onPlayed?: ((latenessNs: bigint) => void) | undefined;
+}
+
+export function planRequestOf(settings: SessionSettings): PlanRequest {
+  const { transactionId, extraLatencyNs, timeoutNs, maxGapNs, clockOffsetsNs } = settings;
+  const timeout = timeoutNs === null ? null : Number(timeoutNs);
+  return { transactionId, extraLatencyNs, maxGapNs, clockOffsetsNs, timeoutNs: timeout };
 }

@@ -1,5 +1,6 @@
 /** A session as the API gives it. */
 import type { LatenessSummary } from './lateness.ts';
+import { type ClockOffsets, type ClockView, clockView } from './plan/clock_offsets.ts';
 import type { Outline } from './plan/plan.ts';
 import type { State } from './transitions.ts';
 
@@ -10,6 +11,8 @@ export interface SessionView {
   extra_latency_ns: bigint;
   timeout_ns: bigint | null;
   max_gap_ns: bigint | null;
+  /** Of each node. */
+  clock: ClockView[];
   loop: boolean;
   state: State;
   position_ns: bigint;
@@ -40,6 +43,7 @@ export interface SessionSettings {
   extraLatencyNs: number;
   timeoutNs: bigint | null;
   maxGapNs: number | null;
+  clockOffsetsNs: ClockOffsets;
   loop: boolean;
 }
 
@@ -62,7 +66,7 @@ export interface SessionFacts {
 
 export function viewOf(facts: SessionFacts): SessionView {
   const { transactionId, speedFactor, extraLatencyNs, timeoutNs, maxGapNs, loop } = facts.settings;
-  const { eventCount, recordedDurationNs, survey } = facts.outline;
+  const { eventCount, recordedDurationNs, survey, clocks } = facts.outline;
   return {
     session_id: facts.sessionId,
     transaction_id: transactionId,
@@ -70,6 +74,7 @@ export function viewOf(facts: SessionFacts): SessionView {
     extra_latency_ns: BigInt(extraLatencyNs),
     timeout_ns: timeoutNs,
     max_gap_ns: maxGapNs === null ? null : BigInt(maxGapNs),
+    clock: clocks.map(clockView),
     loop,
     state: facts.state,
     position_ns: BigInt(facts.positionNs),

@@ -68,6 +68,7 @@ export function createSessions(options: SessionsOptions): Sessions {
       extraLatencyNs: Number(request.extra_latency_ns),
       timeoutNs: request.timeout_ns,
       maxGapNs: request.max_gap_ns,
+      clockOffsetsNs: request.clock_offsets_ns,
       loop: request.loop,
     };
     const session = await openSession(

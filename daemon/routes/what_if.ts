@@ -6,6 +6,7 @@ import { parseBody, parseQuery } from '../input.ts';
 import { sendJson } from '../json.ts';
 import { noParameters } from '../query/parameters.ts';
 import { whatIfRequest } from '../replay/contract.ts';
+import { clockView } from '../replay/plan/clock_offsets.ts';
 import type { Sessions } from '../replay/sessions.ts';
 
 export function whatIfRoutes(sessions: Sessions, scanGate: ScanGate): Router {
@@ -14,13 +15,15 @@ export function whatIfRoutes(sessions: Sessions, scanGate: ScanGate): Router {
     .route('/')
     .post(async (req, res) => {
       parseQuery(req.query, noParameters);
-      const { transaction_id, extra_latency_ns, timeout_ns, only, limit } = parseBody(req, whatIfRequest);
+      const asked = parseBody(req, whatIfRequest);
+      const { transaction_id, extra_latency_ns, timeout_ns, only, limit } = asked;
       // All events of the transaction are read.
       await scanGate.enter(res);
       const found = await sessions.whatIf({
         transactionId: transaction_id,
         extraLatencyNs: extra_latency_ns,
         timeoutNs: timeout_ns,
+        clockOffsetsNs: asked.clock_offsets_ns,
         only: { eventTypes: only.event_type, services: only.service, nodes: only.node },
         limit,
       });
@@ -28,6 +31,7 @@ export function whatIfRoutes(sessions: Sessions, scanGate: ScanGate): Router {
         transaction_id,
         extra_latency_ns,
         timeout_ns,
+        clock: found.clocks.map(clockView),
         event_count: found.eventCount,
         affected_count: found.affectedCount,
         duration_ns: found.recordedDurationNs,

@@ -5,6 +5,7 @@ import type { ApiEvent } from '../../bpf/schema/api.ts';
 import { arrivedIn, extentsOf, lossesSince, removedFrom } from './arrived.ts';
 import { eventsOf } from './event.ts';
 import { storeError, withFailuresOf, withStoreErrors } from './failures.ts';
+import { clocksIn } from './merged_clocks.ts';
 import { lossesIn } from './merged_losses.ts';
 import { mergedNames } from './merged_names.ts';
 import { pinIn, pinsIn, unpinIn } from './merged_pins.ts';
@@ -73,6 +74,7 @@ export function openRecordingStore(data: string | undefined, recordings: readonl
       read((open) => mergedNames(open.flatMap(({ file, reader }) => withFailuresOf(file, () => reader.services())))),
     nodes: () => read((open) => mergedNames(open.map(({ node }) => node))),
     losses: (fromNs, toNs, nodes) => read((open) => lossesIn(ofNodes(open, nodes), fromNs, toNs)),
+    clocks: (nodes, fromNs, toNs) => read((open) => clocksIn(open, nodes, fromNs, toNs)),
     spans: (nodes) => read((open) => spansIn(ofNodes(open, nodes))),
     close: () => files.close(),
   };

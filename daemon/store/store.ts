@@ -63,6 +63,13 @@ export interface NodeSpan {
   end: 'closed' | 'open' | 'unsaid';
 }
 
+/** What is known of a node's wall clock in some time. */
+export interface NodeClock {
+  node: string;
+  /** By how much it was set forth and back, in all. */
+  steppedNs: bigint;
+}
+
 /** How far a recording goes. */
 export interface Extent {
   recordingId: string;
@@ -219,5 +226,7 @@ export interface Store {
   losses(fromNs: bigint | undefined, toNs: bigint | undefined, nodes?: readonly string[]): Loss[];
   /** When these nodes, or all, were recorded; the losses within are not left out. */
   spans(nodes?: readonly string[]): NodeSpan[];
+  /** Of each of these nodes, in `[fromNs, toNs)`. */
+  clocks(nodes: readonly string[], fromNs: bigint, toNs: bigint): NodeClock[];
   close(): void;
 }

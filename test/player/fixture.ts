@@ -15,6 +15,7 @@ export function sessionOf(more: Partial<ReplaySession> = {}): ReplaySession {
     timeout_ns: null,
     max_gap_ns: null,
     loop: false,
+    clock: [{ node: 'test-node', offset_ns: 0n, stepped_ns: 0n, source: 'none' }],
     state: 'paused',
     position_ns: 0,
     duration_ns: 10 * MS,

@@ -84,6 +84,7 @@ const DEFAULTS: SessionSettings = {
   extraLatencyNs: 0,
   timeoutNs: null,
   maxGapNs: null,
+  clockOffsetsNs: {},
   loop: false,
 };
 

@@ -68,6 +68,7 @@ test('a session is created with its location, and is what its location shows', a
     extra_latency_ns: 0,
     timeout_ns: null,
     max_gap_ns: null,
+    clock: [{ node: 'test-node', offset_ns: 0, stepped_ns: 0, source: 'none' }],
     loop: false,
     state: 'ready',
     position_ns: 0,

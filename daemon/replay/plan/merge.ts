@@ -28,7 +28,7 @@ export interface MergeSettings {
   latency: readonly LatencyChange[];
   /** Null: as they were. */
   maxGapNs: number | null;
-  /** What is added to the clock of a node, so that all are the same; at least 0. */
+  /** What is added to the times of a node, so that all clocks are one; at least 0. */
   clockShiftNs: (node: string) => number;
 }
 
@@ -53,6 +53,8 @@ export interface MergeState {
   originNs: number | null;
   /** The latest end so far, before anything was taken off. */
   endNs: number;
+  /** The latest end so far without latency. */
+  recordedEndNs: number;
   /** Taken off by shortened gaps so far. */
   cutNs: number;
   /** Of each lane that is not just as a new one would be: thread, next recorded index or -1, nanoseconds added. */
@@ -65,6 +67,8 @@ export interface Merge {
   readonly index: number;
   /** The latest end of the events given so far, from the first event's start. */
   readonly endNs: number;
+  /** Likewise, as recorded: by one clock, without latency and with all gaps. */
+  readonly recordedEndNs: number;
   /** Makes a page of at most so many events; with none behind the last one. */
   next(limit: number): ProjectedPage;
   state(): MergeState;
@@ -75,6 +79,9 @@ interface Lane extends HeapItem {
   /** Its next event; -1: behind the front. */
   recorded: number;
   startNs: number;
+  /** Of its node's clock. */
+  clockShiftNs: number;
+  /** With the latency that has been added. */
   shiftNs: number;
 }
 
@@ -83,6 +90,7 @@ export const START: MergeState = {
   front: 0,
   originNs: null,
   endNs: 0,
+  recordedEndNs: 0,
   cutNs: 0,
   lanes: new Float64Array(),
 };
@@ -100,24 +108,24 @@ export function createMerge(recorded: Recorded, settings: MergeSettings, from: M
     (a, b) => a.startNs < b.startNs || (a.startNs === b.startNs && a.recorded < b.recorded),
   );
   const lanes = new Map<number, Lane>();
-  const initialShifts = new Map<string, number>();
-  let { index, front, originNs, endNs, cutNs } = from;
+  const clockShifts = new Map<string, number>();
+  let { index, front, originNs, endNs, recordedEndNs, cutNs } = from;
   let frontPage: RecordedPage | undefined;
   let latencyAt = latency.findLastIndex(({ fromIndex }) => fromIndex <= index);
 
   for (let at = 0; at < from.lanes.length; at += LANE_FIELDS) {
     const [thread, next, shiftNs] = from.lanes.subarray(at, at + LANE_FIELDS) as unknown as [number, number, number];
-    const lane = { slot: -1, thread, recorded: -1, startNs: 0, shiftNs };
+    const lane = { slot: -1, thread, recorded: -1, startNs: 0, clockShiftNs: clockShiftOf(thread), shiftNs };
     lanes.set(thread, lane);
     if (next >= 0) enter(lane, next, recorded.page(pageOf(next))!);
   }
 
-  function initialShift(thread: number): number {
+  function clockShiftOf(thread: number): number {
     const { node } = recorded.threads[thread]!;
-    let shiftNs = initialShifts.get(node);
+    let shiftNs = clockShifts.get(node);
     if (shiftNs === undefined) {
       shiftNs = clockShiftNs(node);
-      initialShifts.set(node, shiftNs);
+      clockShifts.set(node, shiftNs);
     }
     return shiftNs;
   }
@@ -132,7 +140,8 @@ export function createMerge(recorded: Recorded, settings: MergeSettings, from: M
   function laneOf(thread: number): Lane {
     let lane = lanes.get(thread);
     if (!lane) {
-      lane = { slot: -1, thread, recorded: -1, startNs: 0, shiftNs: initialShift(thread) };
+      const shiftNs = clockShiftOf(thread);
+      lane = { slot: -1, thread, recorded: -1, startNs: 0, clockShiftNs: shiftNs, shiftNs };
       lanes.set(thread, lane);
     }
     return lane;
@@ -182,8 +191,11 @@ export function createMerge(recorded: Recorded, settings: MergeSettings, from: M
       while (latencyAt + 1 < latency.length && latency[latencyAt + 1]!.fromIndex <= index) latencyAt++;
       const { extraLatencyNs } = latency[latencyAt]!;
       const recordedPage = recorded.page(pageOf(lane.recorded))!;
-      const durationNs = recordedPage.durationNs[lane.recorded - recordedPage.first]! + extraLatencyNs;
+      const row = lane.recorded - recordedPage.first;
+      const durationNs = recordedPage.durationNs[row]! + extraLatencyNs;
       originNs ??= lane.startNs;
+      const ownEndNs = recordedPage.startNs[row]! + lane.clockShiftNs + recordedPage.durationNs[row]! - originNs;
+      if (ownEndNs > recordedEndNs) recordedEndNs = ownEndNs;
       const startNs = lane.startNs - originNs;
       if (maxGapNs !== null && startNs - endNs > maxGapNs) cutNs += startNs - endNs - maxGapNs;
       // The gap is gone: what comes next is not to find it again.
@@ -202,9 +214,9 @@ export function createMerge(recorded: Recorded, settings: MergeSettings, from: M
 
   function state(): MergeState {
     const kept: number[] = [];
-    for (const { thread, recorded: next, shiftNs } of lanes.values())
-      if (next >= 0 || shiftNs !== initialShift(thread)) kept.push(thread, next, shiftNs);
-    return { index, front, originNs, endNs, cutNs, lanes: Float64Array.from(kept) };
+    for (const { thread, recorded: next, clockShiftNs, shiftNs } of lanes.values())
+      if (next >= 0 || shiftNs !== clockShiftNs) kept.push(thread, next, shiftNs);
+    return { index, front, originNs, endNs, recordedEndNs, cutNs, lanes: Float64Array.from(kept) };
   }
 
   return {
@@ -213,6 +225,9 @@ export function createMerge(recorded: Recorded, settings: MergeSettings, from: M
     },
     get endNs() {
       return endNs - cutNs;
+    },
+    get recordedEndNs() {
+      return recordedEndNs;
     },
     next,
     state,

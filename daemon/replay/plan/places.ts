@@ -17,7 +17,7 @@ export interface Surveyed {
   recorded: Recorded;
   schedule: Schedule;
   eventCount: number;
-  recordedDurationNs: number;
+  recordedSpanNs: number;
 }
 
 /** Null: past the end. Before the start is the start. */
@@ -56,16 +56,16 @@ function atEvent(plan: Surveyed, eventId: string): Place | null {
 }
 
 /**
- * A moment of the recorded time line: the next event is the first recorded at or after it. The wait for it is as long
- * as recorded, unless something else has come in between.
+ * A moment as events tell it, each by the clock of its own node: the next event is the first recorded at or after it.
+ * The wait for it is as long as recorded, unless something else has come in between.
  */
 function atTimestamp(plan: Surveyed, recordedNs: number): Place | null {
-  const { recorded, schedule, eventCount, recordedDurationNs } = plan;
-  if (recordedNs <= 0) return { positionNs: 0, index: 0 };
+  const { recorded, schedule, eventCount, recordedSpanNs } = plan;
+  if (recordedNs < 0) return { positionNs: 0, index: 0 };
   const wanted = recorded.indexAtOffset(recordedNs);
   if (wanted === recorded.known) {
     // In the last event, or after it.
-    const beforeEndNs = recordedDurationNs - recordedNs;
+    const beforeEndNs = recordedSpanNs - recordedNs;
     if (beforeEndNs <= 0) return null;
     const positionNs = schedule.survey!.durationNs - beforeEndNs;
     return { positionNs: Math.max(positionNs, startAt(plan, eventCount - 1)), index: eventCount };

@@ -3,6 +3,7 @@ import { Problem } from '../../errors.ts';
 import type { Store } from '../../store/store.ts';
 import type { SeekTarget } from '../target.ts';
 import { type Chunk, createBodies } from './bodies.ts';
+import { type ClockOffsets, checkNodes, clockShifts, clocksOf, type ReplayedClock } from './clock_offsets.ts';
 import type { PageCache } from './page_cache.ts';
 import { type Place, placeIn } from './places.ts';
 import { type RecordedPage, readRecorded, SPAN_NS_MAX } from './recorded.ts';
@@ -13,6 +14,7 @@ export interface PlanRequest {
   extraLatencyNs: number;
   timeoutNs: number | null;
   maxGapNs: number | null;
+  clockOffsetsNs: ClockOffsets;
 }
 
 /** What is known of a plan by now. */
@@ -20,10 +22,12 @@ export interface Outline {
   /** As the recording's index has it, until all events have been gone through. */
   eventCount: number;
   firstTimestampNs: bigint;
-  /** As recorded, from the first start to the last end. */
+  /** From the first start to the last end; as the nodes' clocks have it, until all events have been gone through. */
   recordedDurationNs: number;
   /** Null until all events have been gone through. */
   survey: { durationNs: number; timeoutEventId: string | null } | null;
+  /** Of each node. */
+  clocks: readonly ReplayedClock[];
 }
 
 /** Neighbouring events of the projected order. */
@@ -81,14 +85,21 @@ export function openPlan(
   caches: PlanCaches,
   { pageEvents, markEvents }: PlanSizes = {},
 ): PlanWork {
-  const { transactionId, timeoutNs, maxGapNs } = request;
+  const { transactionId, timeoutNs, maxGapNs, clockOffsetsNs } = request;
   let { extraLatencyNs } = request;
-  const summary = store.transaction(transactionId);
+  checkNodes(clockOffsetsNs, store);
   const recorded = readRecorded(store, transactionId, caches.recorded, pageEvents);
+  // After the snapshot was taken, so that it knows every node in there.
+  const summary = store.transaction(transactionId);
   const bodies = createBodies(store, transactionId, recorded, caches.bodies);
   const firstTimestampNs = recorded.firstTimestampNs;
   let eventCount = Math.max(summary?.eventCount ?? 0, recorded.known);
-  const recordedDurationNs = Number((summary?.lastEndNs ?? firstTimestampNs) - firstTimestampNs);
+  const lastEndNs = summary?.lastEndNs ?? firstTimestampNs;
+  /** By the nodes' own clocks. */
+  const recordedSpanNs = Number(lastEndNs - firstTimestampNs);
+  const nodes = summary?.nodes ?? store.nodes();
+  const clockShiftNs = clockShifts(clockOffsetsNs, nodes);
+  const clocks = clocksOf(store, clockOffsetsNs, nodes, [firstTimestampNs, lastEndNs]);
   let isUniform = true;
   checkSpan(extraLatencyNs);
   let schedule = uniformSchedule();
@@ -97,16 +108,16 @@ export function openPlan(
 
   function uniformSchedule(): Schedule {
     const latency = [{ fromIndex: 0, extraLatencyNs }];
-    const settings = { latency, maxGapNs, timeoutNs, clockShiftNs: () => 0 };
+    const settings = { latency, maxGapNs, timeoutNs, clockShiftNs };
     return createSchedule(recorded, { ...settings, ...(markEvents && { markEvents }) });
   }
 
   function checkSpan(addedNs: number): void {
-    if (recordedDurationNs + eventCount * addedNs <= SPAN_NS_MAX) return;
+    const shiftNs = Math.max(...nodes.map(clockShiftNs));
+    if (recordedSpanNs + shiftNs + eventCount * addedNs <= SPAN_NS_MAX) return;
     const message = `the replay would take longer than 104 days, the most that a session can play`;
-    throw new Problem('invalid_body', message, [
-      { pointer: addedNs > 0 ? '/extra_latency_ns' : '/transaction_id', message },
-    ]);
+    const cause = addedNs > 0 ? 'extra_latency_ns' : shiftNs > 0 ? 'clock_offsets_ns' : 'transaction_id';
+    throw new Problem('invalid_body', message, [{ pointer: `/${cause}`, message }]);
   }
 
   function advance(): boolean {
@@ -126,8 +137,9 @@ export function openPlan(
     return {
       eventCount,
       firstTimestampNs,
-      recordedDurationNs,
+      recordedDurationNs: survey?.recordedDurationNs ?? recordedSpanNs,
       survey: survey && { durationNs: survey.durationNs, timeoutEventId },
+      clocks,
     };
   }
 
@@ -153,7 +165,7 @@ export function openPlan(
     page,
     place(target) {
       const layout = coming ?? schedule;
-      const place = placeIn({ store, recorded, schedule: layout, eventCount, recordedDurationNs }, target);
+      const place = placeIn({ store, recorded, schedule: layout, eventCount, recordedSpanNs }, target);
       schedule = layout;
       isUniform ||= coming !== null;
       coming = null;

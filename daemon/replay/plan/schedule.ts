@@ -29,6 +29,8 @@ export interface Survey {
   eventCount: number;
   /** From the first start to the last end. */
   durationNs: number;
+  /** Likewise without latency and with all gaps. */
+  recordedDurationNs: number;
   /** Of the first event that ends behind the timeout; null when all are in time. */
   timeoutIndex: number | null;
   /** In recorded order. */
@@ -101,6 +103,7 @@ export function createSchedule(recorded: Recorded, given: ScheduleSettings): Sch
     survey = {
       eventCount: surveying.index,
       durationNs: surveying.endNs,
+      recordedDurationNs: surveying.recordedEndNs,
       timeoutIndex: timeout?.index ?? null,
       timeoutRecorded: timeout?.recorded ?? null,
     };

@@ -11,7 +11,8 @@ import type { ApiEvent } from '../../../bpf/schema/api.ts';
 import { EVENTS } from '../../../bpf/schema/index.ts';
 import { Problem } from '../../errors.ts';
 import { bigColumn, column } from '../../store/column.ts';
-import type { Dictionary, ScannedBlock, Store } from '../../store/store.ts';
+import type { Dictionary, EventFilter, ScannedBlock, Store } from '../../store/store.ts';
+import { type ClockOffsets, checkNodes, clockShifts, clocksOf, type ReplayedClock } from './clock_offsets.ts';
 
 /** Which events get the latency: each that is given must fit. */
 export interface Only {
@@ -24,6 +25,7 @@ export interface WhatIfRequest {
   transactionId: string;
   extraLatencyNs: bigint;
   timeoutNs: bigint | null;
+  clockOffsetsNs: ClockOffsets;
   only: Only;
   /** At most so many of the events behind the deadline are given. */
   limit: number;
@@ -38,9 +40,11 @@ export interface ProjectedEvent {
 }
 
 export interface WhatIf {
+  clocks: ReplayedClock[];
   eventCount: number;
   /** Events that get the latency. */
   affectedCount: number;
+  /** Without latency. */
   recordedDurationNs: bigint;
   durationNs: bigint;
   afterTimeoutCount: number;
@@ -60,14 +64,18 @@ const COLUMNS = ['timestamp_ns', 'duration_ns', 'tid', 'service'];
 
 /** Yields to let others work. Throws a Problem when no event of the transaction is recorded. */
 export function* whatIf(store: Store, request: WhatIfRequest): Generator<void, WhatIf> {
-  const { transactionId, extraLatencyNs, timeoutNs, only, limit } = request;
+  const { transactionId, extraLatencyNs, timeoutNs, clockOffsetsNs, only, limit } = request;
   const added = new Map<string, Map<number, bigint>>();
   const types = typesOf(only.eventTypes);
   const late: Candidate[] = [];
-  let firstNs: bigint | undefined;
+  checkNodes(clockOffsetsNs, store);
+  const nodes = store.transaction(transactionId)?.nodes ?? store.nodes();
+  const origins = originsOf(store, transactionId, nodes, clockOffsetsNs);
   let [eventCount, affectedCount, afterTimeoutCount] = [0, 0, 0];
   let [recordedDurationNs, durationNs] = [0n, 0n];
   let smallestLatencyNs: bigint | null = null;
+  let firstNs: bigint | undefined;
+  let lastEndNs = 0n;
 
   function look({ block, dictionary }: ScannedBlock): void {
     const [timestamps, durations] = [bigColumn(block, 'timestamp_ns'), bigColumn(block, 'duration_ns')];
@@ -76,9 +84,11 @@ export function* whatIf(store: Store, request: WhatIfRequest): Generator<void, W
     const isOfNode = !only.nodes || only.nodes.includes(dictionary.node);
     const threads = added.get(dictionary.node) ?? new Map<number, bigint>();
     added.set(dictionary.node, threads);
+    const originNs = origins(dictionary.node);
     for (let row = 0; row < block.rowCount; row++) {
       firstNs ??= timestamps[row]!;
-      const startNs = timestamps[row]! - firstNs;
+      if (timestamps[row]! + durations[row]! > lastEndNs) lastEndNs = timestamps[row]! + durations[row]!;
+      const startNs = timestamps[row]! - originNs;
       const isAffected = isOfNode && types[eventTypes[row]!]! && isOfService(row);
       const before = threads.get(tids[row]!) ?? 0n;
       const times = isAffected ? before + 1n : before;
@@ -108,14 +118,40 @@ export function* whatIf(store: Store, request: WhatIfRequest): Generator<void, W
     look(scanned);
     yield;
   }
-  if (eventCount === 0)
+  if (firstNs === undefined)
     throw new Problem('transaction_not_found', `no events of transaction ${transactionId} are recorded`);
   const afterTimeout = late.flatMap(({ eventId, startNs, durationNs: lengthNs }) => {
     const event = store.event(eventId);
     return event ? [{ event, offsetNs: startNs, durationNs: lengthNs }] : [];
   });
+  const clocks = clocksOf(store, clockOffsetsNs, nodes, [firstNs, lastEndNs]);
   const counts = { eventCount, affectedCount, afterTimeoutCount };
-  return { ...counts, recordedDurationNs, durationNs, afterTimeout, smallestLatencyNs };
+  return { clocks, ...counts, recordedDurationNs, durationNs, afterTimeout, smallestLatencyNs };
+}
+
+/** When the transaction began, by the clock of each node. */
+function originsOf(
+  store: Store,
+  transactionId: string,
+  nodes: readonly string[],
+  offsets: ClockOffsets,
+): (node: string) => bigint {
+  const shift = clockShifts(offsets, nodes);
+  const shiftNs = (node: string) => BigInt(shift(node));
+  let firstNs: bigint | undefined;
+  for (const node of nodes) {
+    const startNs = firstStart(store, { transactionId, nodes: [node] });
+    if (startNs === undefined) continue;
+    const shiftedNs = startNs + shiftNs(node);
+    if (firstNs === undefined || shiftedNs < firstNs) firstNs = shiftedNs;
+  }
+  return (node) => (firstNs ?? 0n) - shiftNs(node);
+}
+
+function firstStart(store: Store, filter: EventFilter): bigint | undefined {
+  for (const { block } of store.scan({ filter, order: 'asc', limit: 1, columns: ['timestamp_ns'] }))
+    if (block.rowCount > 0) return bigColumn(block, 'timestamp_ns')[0]!;
+  return undefined;
 }
 
 /** By event type's number. */

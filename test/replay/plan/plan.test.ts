@@ -30,6 +30,9 @@ interface Projected {
   durationNs: number;
 }
 
+/** By node: what its clock is wrong by. */
+type Offsets = readonly (number | undefined)[];
+
 interface Change {
   fromIndex: number;
   extraLatencyNs: number;
@@ -55,13 +58,17 @@ function eventsOf(planned: readonly Planned[]): Event[] {
 }
 
 /** Straight from the definition: of all threads the one whose next event starts first. */
-function oracle(events: readonly Event[], changes: readonly Change[], maxGapNs: number | null): Projected[] {
+function oracle(
+  events: readonly Event[],
+  changes: readonly Change[],
+  { maxGapNs, offsets = [] }: { maxGapNs: number | null; offsets?: Offsets },
+): Projected[] {
   const added = new Map<string, number>();
   const left = events.map((event, recorded) => ({ ...event, recorded }));
   const order: Projected[] = [];
   while (left.length > 0) {
     const heads = [...new Map(left.toReversed().map((event) => [event.lane, event])).values()];
-    const start = ({ lane, startNs }: Event) => startNs + (added.get(lane) ?? 0);
+    const start = ({ lane, row, startNs }: Event) => startNs + (offsets[row.pid!] ?? 0) + (added.get(lane) ?? 0);
     const next = heads.sort((a, b) => start(a) - start(b) || a.recorded - b.recorded)[0]!;
     const { extraLatencyNs } = changes.findLast(({ fromIndex }) => fromIndex <= order.length)!;
     order.push({
@@ -72,6 +79,8 @@ function oracle(events: readonly Event[], changes: readonly Change[], maxGapNs: 
     added.set(next.lane, (added.get(next.lane) ?? 0) + extraLatencyNs);
     left.splice(left.indexOf(next), 1);
   }
+  const originNs = order[0]!.startNs;
+  for (const event of order) event.startNs -= originNs;
   if (maxGapNs !== null) shorten(order, maxGapNs);
   return order;
 }
@@ -90,6 +99,8 @@ const plannedEvents = fc.array(fc.record({ gapNs: times, durationNs: times, thre
   maxLength: 60,
 });
 const latency = fc.oneof(fc.constant(0), fc.nat(7), fc.nat(3.6e12));
+const offset = fc.oneof(fc.constant(undefined), fc.integer({ min: -9, max: 9 }), fc.integer({ min: -2e9, max: 2e9 }));
+const offsetsOfNodes = fc.tuple(offset, offset);
 const sizes = fc.record({ pageEvents: fc.integer({ min: 1, max: 8 }), markEvents: fc.constantFrom(1, 2, 8, 64) });
 
 interface Opened {
@@ -99,7 +110,11 @@ interface Opened {
   close(): void;
 }
 
-function open(planned: readonly Planned[], request: Partial<PlanRequest>, planSizes: PlanSizes): Opened {
+interface Asked extends Partial<Omit<PlanRequest, 'clockOffsetsNs'>> {
+  offsets?: Offsets;
+}
+
+function open(planned: readonly Planned[], { offsets = [], ...request }: Asked, planSizes: PlanSizes): Opened {
   const events = eventsOf(planned);
   const folders = [0, 1].flatMap((node) => {
     const rows = events.filter(({ row }) => row.pid === node).map(({ row }) => row);
@@ -110,8 +125,13 @@ function open(planned: readonly Planned[], request: Partial<PlanRequest>, planSi
     Array.from(block.columns.get('sys_write.bytes_requested')!.subarray(0, block.rowCount), Number),
   );
   const caches = { recorded: createPageCache<RecordedPage>(3), bodies: createPageCache<Chunk>(2) };
-  const whole = { transactionId: TRANSACTION, extraLatencyNs: 0, timeoutNs: null, maxGapNs: null, ...request };
-  const work = openPlan(store, whole, caches, planSizes);
+  const clockOffsetsNs = Object.fromEntries(
+    offsets.flatMap((ns, node) =>
+      ns !== undefined && planned.some((event) => event.node === node) ? [[`node-${node}`, ns]] : [],
+    ),
+  );
+  const defaults = { transactionId: TRANSACTION, extraLatencyNs: 0, timeoutNs: null, maxGapNs: null };
+  const work = openPlan(store, { ...defaults, ...request, clockOffsetsNs }, caches, planSizes);
   return { work, events: scanned.map((index) => events[index]!), close: () => store.close() };
 }
 
@@ -151,14 +171,19 @@ test('it is the time line that the definition gives, wherever one begins to read
   fc.assert(
     fc.property(
       plannedEvents,
-      fc.record({ extraLatencyNs: latency, maxGapNs: fc.option(times), timeoutNs: fc.option(times) }),
+      fc.record({
+        extraLatencyNs: latency,
+        maxGapNs: fc.option(times),
+        timeoutNs: fc.option(times),
+        offsets: offsetsOfNodes,
+      }),
       sizes,
       fc.nat(60),
       fc.integer({ min: 1, max: 10 }),
       (planned, request, planSizes, from, limit) => {
         const opened = open(planned, request, planSizes);
         const { work, events } = opened;
-        const order = oracle(events, [{ fromIndex: 0, extraLatencyNs: request.extraLatencyNs }], request.maxGapNs);
+        const order = oracle(events, [{ fromIndex: 0, extraLatencyNs: request.extraLatencyNs }], request);
         const start = Math.min(from, order.length);
         // Before it has been gone through as well as after.
         expectPlan(opened, 0, limit, order);
@@ -167,8 +192,10 @@ test('it is the time line that the definition gives, wherever one begins to read
         const ends = order.map(({ startNs, durationNs }) => startNs + durationNs);
         const { timeoutNs } = request;
         const late = timeoutNs === null ? -1 : ends.findIndex((endNs) => endNs > timeoutNs);
-        const { eventCount, survey } = work.outline();
+        const { eventCount, survey, recordedDurationNs } = work.outline();
         expect([eventCount, survey!.durationNs]).toEqual([order.length, Math.max(...ends)]);
+        const asRecorded = oracle(events, [{ fromIndex: 0, extraLatencyNs: 0 }], { ...request, maxGapNs: null });
+        expect(recordedDurationNs).toBe(Math.max(...asRecorded.map((event) => event.startNs + event.durationNs)));
         expect(survey!.timeoutEventId === null).toBe(late < 0);
         if (late >= 0) expect(work.place({ event_id: survey!.timeoutEventId! })!.index).toBe(late);
         opened.close();
@@ -182,7 +209,7 @@ test('a seek finds what a search from the start finds', () => {
   fc.assert(
     fc.property(
       plannedEvents,
-      fc.record({ extraLatencyNs: latency, maxGapNs: fc.option(times) }),
+      fc.record({ extraLatencyNs: latency, maxGapNs: fc.option(times), offsets: offsetsOfNodes }),
       sizes,
       fc.nat(60),
       fc.integer({ min: -2, max: 2 }),
@@ -190,7 +217,7 @@ test('a seek finds what a search from the start finds', () => {
         const opened = open(planned, request, planSizes);
         const { work, events } = opened;
         goThrough(work);
-        const order = oracle(events, [{ fromIndex: 0, extraLatencyNs: request.extraLatencyNs }], request.maxGapNs);
+        const order = oracle(events, [{ fromIndex: 0, extraLatencyNs: request.extraLatencyNs }], request);
         const index = which % order.length;
         const { startNs } = order[index]!;
         expect(work.place({ event_index: BigInt(index) })).toEqual({ positionNs: startNs, index });
@@ -207,8 +234,9 @@ test('a seek finds what a search from the start finds', () => {
         const recordedNs = events[order[index]!.recorded]!.startNs;
         const first = events.findIndex((event) => event.startNs >= recordedNs);
         const atTime = work.place({ timestamp_ns: START + BigInt(recordedNs) });
-        if (recordedNs > 0) expect(atTime!.index).toBe(order.findIndex(({ recorded }) => recorded === first));
-        else expect(atTime).toEqual({ positionNs: 0, index: 0 });
+        const found = order.findIndex(({ recorded }) => recorded === first);
+        expect(atTime).toEqual({ positionNs: order[found]!.startNs, index: found });
+        expect(work.place({ timestamp_ns: START - 1n })).toEqual({ positionNs: 0, index: 0 });
         opened.close();
       },
     ),
@@ -220,7 +248,7 @@ test('a change of latency holds from one event on, and nothing is given twice or
   fc.assert(
     fc.property(
       plannedEvents,
-      fc.record({ extraLatencyNs: latency, maxGapNs: fc.option(times) }),
+      fc.record({ extraLatencyNs: latency, maxGapNs: fc.option(times), offsets: offsetsOfNodes }),
       sizes,
       fc.array(fc.record({ fromIndex: fc.nat(60), extraLatencyNs: latency }), { minLength: 1, maxLength: 3 }),
       fc.boolean(),
@@ -237,16 +265,16 @@ test('a change of latency holds from one event on, and nothing is given twice or
           changes.splice(changes.findLastIndex((change) => change.fromIndex < index) + 1);
           changes.push({ fromIndex: index, extraLatencyNs });
         }
-        expectPlan(opened, 0, 7, oracle(events, changes, request.maxGapNs));
+        expectPlan(opened, 0, 7, oracle(events, changes, request));
         goThrough(work);
-        const order = oracle(events, changes, request.maxGapNs);
+        const order = oracle(events, changes, request);
         expectPlan(opened, Math.floor(events.length / 2), 3, order);
 
         // A seek lays all out anew.
         if (work.layOutAnew()) goThrough(work);
         work.place({ event_index: 0n });
         const { extraLatencyNs } = changes.at(-1)!;
-        expectPlan(opened, 0, 5, oracle(events, [{ fromIndex: 0, extraLatencyNs }], request.maxGapNs));
+        expectPlan(opened, 0, 5, oracle(events, [{ fromIndex: 0, extraLatencyNs }], request));
         opened.close();
       },
     ),

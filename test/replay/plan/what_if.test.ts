@@ -1,6 +1,6 @@
 /** What a latency would do, against a plan with that latency. */
 import fc from 'fast-check';
-import { createPlanner } from '../../../daemon/replay/plan/planner.ts';
+import { createPlanner, type Plan } from '../../../daemon/replay/plan/planner.ts';
 import type { WhatIfRequest } from '../../../daemon/replay/plan/what_if.ts';
 import { openRecordingStore } from '../../../daemon/store/recording_store.ts';
 import type { Store } from '../../../daemon/store/store.ts';
@@ -13,7 +13,7 @@ afterEach(() => {
   for (const store of opened.splice(0)) store.close();
 });
 
-function plannerOf(rows: readonly (Row & { node?: string })[]) {
+function plannerOf(rows: readonly NodeRow[]) {
   const nodes = [...new Set(rows.map(({ node = 'node-a' }) => node))];
   const folders = nodes.map((name) =>
     recordedOn(
@@ -27,56 +27,92 @@ function plannerOf(rows: readonly (Row & { node?: string })[]) {
 }
 
 const ask = (more: Partial<WhatIfRequest> = {}): WhatIfRequest => {
-  return { transactionId: TRANSACTION, extraLatencyNs: 0n, timeoutNs: null, only: {}, limit: 20, ...more };
+  return {
+    transactionId: TRANSACTION,
+    extraLatencyNs: 0n,
+    timeoutNs: null,
+    clockOffsetsNs: {},
+    only: {},
+    limit: 20,
+    ...more,
+  };
 };
 
+type NodeRow = Row & { node?: string };
+
 const rowsOf = fc
-  .array(fc.record({ gapNs: fc.nat(1000), durationNs: fc.nat(5000), tid: fc.nat(3) }), { minLength: 1, maxLength: 40 })
+  .array(
+    fc.record({
+      gapNs: fc.nat(1000),
+      durationNs: fc.nat(5000),
+      tid: fc.nat(3),
+      node: fc.constantFrom('node-a', 'node-b'),
+    }),
+    { minLength: 1, maxLength: 40 },
+  )
   .map((planned) => {
     let at = START;
-    return planned.map(({ gapNs, durationNs, tid }): Row => {
+    return planned.map(({ gapNs, durationNs, tid, node }): NodeRow => {
       at += BigInt(gapNs);
-      return { at, duration: BigInt(durationNs), tid };
+      return { at, duration: BigInt(durationNs), tid, node };
     });
   });
 
+/** Of the nodes that there are. */
+const offsetsFor = (rows: readonly NodeRow[], offsetNs: number) =>
+  Object.fromEntries(rows.filter(({ node }) => node === 'node-b').map(() => ['node-b', offsetNs]));
+
 test('it says what a session with that latency would come to', async () => {
+  const settings = fc.record({
+    latencyNs: fc.nat(3000),
+    timeoutNs: fc.integer({ min: 1, max: 60_000 }),
+    offsetNs: fc.integer({ min: -5000, max: 5000 }),
+  });
   await fc.assert(
-    fc.asyncProperty(rowsOf, fc.nat(3000), fc.integer({ min: 1, max: 60_000 }), async (rows, latencyNs, timeoutNs) => {
+    fc.asyncProperty(rowsOf, settings, async (rows, { latencyNs, timeoutNs, offsetNs }) => {
       const planner = plannerOf(rows);
-      const request = { extraLatencyNs: BigInt(latencyNs), timeoutNs: BigInt(timeoutNs) };
+      const clockOffsetsNs = offsetsFor(rows, offsetNs);
+      const request = { extraLatencyNs: BigInt(latencyNs), timeoutNs: BigInt(timeoutNs), clockOffsetsNs };
       const told = await planner.whatIf(ask(request));
       const plan = await planner.open(
-        { transactionId: TRANSACTION, extraLatencyNs: latencyNs, timeoutNs, maxGapNs: null },
+        { transactionId: TRANSACTION, extraLatencyNs: latencyNs, timeoutNs, maxGapNs: null, clockOffsetsNs },
         () => {},
       );
-      const { eventCount, recordedDurationNs, survey } = plan.outline;
-      expect(told).toMatchObject({ eventCount, affectedCount: eventCount });
+      const { eventCount, recordedDurationNs, survey, clocks } = plan.outline;
+      expect(told).toMatchObject({ eventCount, affectedCount: eventCount, clocks });
       expect([Number(told.recordedDurationNs), Number(told.durationNs)]).toEqual([
         recordedDurationNs,
         survey!.durationNs,
       ]);
       expect(told.afterTimeoutCount > 0).toBe(survey!.timeoutEventId !== null);
-      const page = await plan.page(0, 100);
-      const late = Array.from({ length: page.count }, (_, at) => [page.startNs[at]!, page.durationNs[at]!] as const);
-      const expected = late.filter(([startNs, durationNs]) => startNs + durationNs > timeoutNs);
+      const expected = (await eventsOf(plan)).filter(({ startNs, durationNs }) => startNs + durationNs > timeoutNs);
       expect(told.afterTimeoutCount).toBe(expected.length);
-      expect(told.afterTimeout.map(({ offsetNs, durationNs }) => [Number(offsetNs), Number(durationNs)])).toEqual(
-        expected.slice(0, 20),
-      );
+      const late = told.afterTimeout.map(({ event, offsetNs: startNs, durationNs }) => {
+        return { eventId: event.event_id, startNs: Number(startNs), durationNs: Number(durationNs) };
+      });
+      expect(late).toEqual(expected.slice(0, 20));
       plan.close();
     }),
     { numRuns: 40 },
   );
 });
 
+async function eventsOf(plan: Plan) {
+  const { count, bytes, ends, startNs, durationNs } = await plan.page(0, 100);
+  return Array.from({ length: count }, (_, at) => {
+    const { event_id: eventId } = JSON.parse(Buffer.from(bytes).toString('utf8', ends[at - 1] ?? 0, ends[at]));
+    return { eventId, startNs: startNs[at]!, durationNs: durationNs[at]! };
+  });
+}
+
 test('the smallest latency that times out does, and a nanosecond less does not', async () => {
   await fc.assert(
-    fc.asyncProperty(rowsOf, fc.integer({ min: 1, max: 60_000 }), async (rows, timeoutNs) => {
+    fc.asyncProperty(rowsOf, fc.integer({ min: 1, max: 60_000 }), fc.nat(5000), async (rows, timeoutNs, offsetNs) => {
       const planner = plannerOf(rows);
+      const asked = { timeoutNs: BigInt(timeoutNs), clockOffsetsNs: offsetsFor(rows, offsetNs) };
       const late = async (extraLatencyNs: bigint) =>
-        (await planner.whatIf(ask({ extraLatencyNs, timeoutNs: BigInt(timeoutNs) }))).afterTimeoutCount;
-      const { smallestLatencyNs } = await planner.whatIf(ask({ timeoutNs: BigInt(timeoutNs) }));
+        (await planner.whatIf(ask({ ...asked, extraLatencyNs }))).afterTimeoutCount;
+      const { smallestLatencyNs } = await planner.whatIf(ask(asked));
       expect(await late(smallestLatencyNs!)).toBeGreaterThan(0);
       if (smallestLatencyNs! > 0n) expect(await late(smallestLatencyNs! - 1n)).toBe(0);
     }),
@@ -85,7 +121,7 @@ test('the smallest latency that times out does, and a nanosecond less does not',
 });
 
 describe('only some events get the latency', () => {
-  const ROWS: (Row & { node?: string })[] = [
+  const ROWS: NodeRow[] = [
     { at: START, duration: 10n, tid: 1, service: 'web' },
     { at: START + 20n, duration: 10n, tid: 1, service: 'db' },
     { at: START + 40n, duration: 10n, tid: 1, service: 'web' },

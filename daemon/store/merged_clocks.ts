@@ -1,0 +1,42 @@
+/** What recordings tell of their nodes' wall clocks. */
+import type { ClockStep } from '../../agent/recording/side_notes.ts';
+import { withFailuresOf } from './failures.ts';
+import type { OpenRecording } from './recording_files.ts';
+import type { NodeClock } from './store.ts';
+
+export function clocksIn(
+  recordings: readonly OpenRecording[],
+  nodes: readonly string[],
+  fromNs: bigint,
+  toNs: bigint,
+): NodeClock[] {
+  return nodes.map((node) => {
+    const steppedNs = recordings
+      .filter((recording) => recording.node === node)
+      .map(({ file, reader }) =>
+        steppedWithin(
+          withFailuresOf(file, () => reader.clockSteps()),
+          fromNs,
+          toNs,
+        ),
+      )
+      // Files that overlap tell of the same steps.
+      .reduce((most, other) => (other > most ? other : most), 0n);
+    return { node, steppedNs };
+  });
+}
+
+function steppedWithin(steps: readonly ClockStep[], fromNs: bigint, toNs: bigint): bigint {
+  let sum = 0n;
+  for (const [i, { kind, bootNs, offsetNs }] of steps.entries()) {
+    const before = steps[i - 1];
+    // Where another agent began nobody knows what happened in between.
+    if (!before || kind === 'start') continue;
+    const movedNs = offsetNs - before.offsetNs;
+    const atNs = bootNs + offsetNs;
+    const wasAtNs = atNs - movedNs;
+    const [firstNs, lastNs] = movedNs < 0n ? [atNs, wasAtNs] : [wasAtNs, atNs];
+    if (firstNs < toNs && lastNs >= fromNs) sum += movedNs < 0n ? -movedNs : movedNs;
+  }
+  return sum;
+}
