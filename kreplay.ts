@@ -23,6 +23,7 @@ const COMMANDS: Record<string, () => Promise<Command>> = {
   sql: async () => (await import('./daemon/commands/sql.ts')).sqlCommand(),
   token: async () => (await import('./daemon/commands/token.ts')).tokenCommand(),
   replay: async () => (await import('./daemon/commands/replay.ts')).replayCommand(),
+  whatif: async () => (await import('./daemon/commands/whatif.ts')).whatIfCommand(),
 };
 
 const USAGE_ERROR = 2;

@@ -40,6 +40,10 @@ export function positiveInteger(value: string): number {
   return Number(value);
 }
 
+export function wholeNumber(value: string): number {
+  return value === '0' ? 0 : positiveInteger(value);
+}
+
 export function daemonUrl(value: string): string {
   if (!parseDaemonUrl(value))
     throw new InvalidArgumentError('must be http://HOST:PORT, https://HOST:PORT or unix:/path');

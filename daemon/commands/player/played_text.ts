@@ -1,5 +1,6 @@
 /** A replay in words. */
 import { printable } from '../../../agent/output/printable.ts';
+import type { ApiEvent } from '../../../bpf/schema/api.ts';
 import { formatDuration } from '../display.ts';
 import { newTable, type Table, type TableColumn } from '../table.ts';
 import type { PlayedEvent, ReplaySession } from './remote_session.ts';
@@ -24,7 +25,7 @@ export function newPlayedTable(): Table<PlayedEvent> {
   return newTable(COLUMNS);
 }
 
-export function what(event: PlayedEvent): string {
+export function what(event: ApiEvent): string {
   return event.event_type === 'sys_write'
     ? `${event.syscall} ${event.file ?? NONE}`
     : `${event.operation} ${event.device}`;
