@@ -32,8 +32,8 @@ export const nodeTimers: Timers = {
 /**
  * A timer fires up to a millisecond late even on an idle machine, so it only brings us near. The rest is slept in the
  * thread itself, in slices between which the event loop serves sockets, and the very last of it passes awake. Lateness
- * in us, p50 / p99, and share of a CPU, for deadlines 0.05 to 10 ms apart, at real-time priority on a machine whose two
- * cores others used too (medians of three runs):
+ * in us, p50 / p99, and share of a CPU, for deadlines 0.05 to 10 ms apart, on a machine whose two cores others used too;
+ * all but the turns at real-time priority, so that it is the means that is measured (medians of three runs):
  *
  *                               20,000/s           10,000/s           1000/s             100/s
  *   timer alone              526/1205    6 %    521/1048   5 %    517/1055   5 %    594/1089     1 %
