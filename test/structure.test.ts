@@ -117,6 +117,7 @@ const WALLS: Record<string, readonly string[]> = {
     'daemon',
     'bpf/schema',
     'agent/recording',
+    'agent/output',
     'eventsource-parser',
     'string-width',
     'zod',

@@ -65,6 +65,7 @@ export const sessionSchema = z
       .meta({ description: 'how much later than due events were sent' }),
     starvations: count('times that an event was due before it had been read'),
     failure: z.string().nullable().meta({ description: 'why the daemon stopped it by itself' }),
+    last_event_id: count('of the newest frame of its stream before this: `Last-Event-ID` to read on from here'),
     created_at: dateTime('when it was made'),
     updated_at: dateTime('when it was changed last'),
   })

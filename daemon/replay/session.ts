@@ -103,6 +103,7 @@ export class Session {
       lateness: this.#lateness.summary(),
       starvations: this.#starvations,
       failure: this.#failure,
+      lastEventId: this.stream.lastId,
       createdAt: this.#createdAt,
       updatedAt: this.#updatedAt,
     });
@@ -133,11 +134,10 @@ export class Session {
     return this.#inTurn(async () => {
       this.#enters('seek');
       const place = await this.#plan.place(target);
+      // What is no longer recorded is found out before anything has moved.
+      if (place) await this.#plan.page(place.index, 1);
       const state = this.#enters('seek');
-      if (!place) {
-        this.#finish();
-        return;
-      }
+      if (!place) return this.#finish();
       // The plan may be another one now.
       this.#window.forget(0);
       this.#moveTo(place.positionNs, place.index);

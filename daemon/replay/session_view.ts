@@ -32,6 +32,8 @@ export interface SessionView {
   starvations: number;
   /** Why the daemon stopped it by itself. */
   failure: string | null;
+  /** Of the newest frame of its stream before this. */
+  last_event_id: number;
   created_at: string;
   updated_at: string;
 }
@@ -60,6 +62,7 @@ export interface SessionFacts {
   lateness: LatenessSummary;
   starvations: number;
   failure: string | null;
+  lastEventId: number;
   createdAt: string;
   updatedAt: string;
 }
@@ -88,6 +91,7 @@ export function viewOf(facts: SessionFacts): SessionView {
     lateness: facts.lateness,
     starvations: facts.starvations,
     failure: facts.failure,
+    last_event_id: facts.lastEventId,
     created_at: facts.createdAt,
     updated_at: facts.updatedAt,
   };

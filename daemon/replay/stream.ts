@@ -38,6 +38,8 @@ export interface StreamOptions {
 
 export interface SessionStream {
   readonly viewerCount: number;
+  /** Of the newest frame; 0 before the first. */
+  readonly lastId: number;
   /** Kept for `flush`. */
   publish(kind: 'event' | 'events' | 'state', json: string, events?: number): void;
   /** Tells that nothing comes for now, and lets the viewers go. */
@@ -90,6 +92,9 @@ export function createStream({ describe, over, keptTotal }: StreamOptions): Sess
   return {
     get viewerCount() {
       return viewers.size;
+    },
+    get lastId() {
+      return log.lastId;
     },
     publish: log.append,
     end,

@@ -28,6 +28,7 @@ export function sessionOf(more: Partial<ReplaySession> = {}): ReplaySession {
     lateness: { p50_ns: 0, p99_ns: 0, max_ns: 0, late_events: 0 },
     starvations: 0,
     failure: null,
+    last_event_id: 0,
     created_at: '2025-11-21T00:00:00.000Z',
     updated_at: '2025-11-21T00:00:00.000Z',
     ...more,

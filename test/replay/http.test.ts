@@ -82,6 +82,7 @@ test('a session is created with its location, and is what its location shows', a
     lateness: { p50_ns: 0, p99_ns: 0, max_ns: 0, late_events: 0 },
     starvations: 0,
     failure: null,
+    last_event_id: 0,
     created_at: '2025-11-21T00:00:00.000Z',
     updated_at: '2025-11-21T00:00:00.000Z',
   });

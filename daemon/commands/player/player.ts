@@ -74,7 +74,7 @@ interface Hands {
   columns: () => number;
 }
 
-function act({ state, showSession }: Player, key: Key, { remote, queue, leave, columns }: Hands): void {
+function act({ state, showAnswer }: Player, key: Key, { remote, queue, leave, columns }: Hands): void {
   const action = (): Action | null => {
     const { session } = state;
     const durationNs = BigInt(session.replay_duration_ns ?? session.duration_ns);
@@ -91,7 +91,7 @@ function act({ state, showSession }: Player, key: Key, { remote, queue, leave, c
     queue.add(async () => {
       // Not earlier: the requests before it change what the key means.
       const asked = action();
-      if (asked?.kind === 'send') showSession(await remote.send(asked.request), now());
+      if (asked?.kind === 'send') showAnswer(await remote.send(asked.request), now());
     });
 }
 
@@ -111,6 +111,7 @@ async function follow(player: Player, remote: RemoteSession, queue: Queue, stopA
   }
 
   function show(frame: SessionFrame): CommandError | null {
+    state.lastFrameId = frame.id ?? state.lastFrameId;
     if (frame.kind === 'state') player.showSession(frame.session, now());
     else if (frame.kind === 'gap') state.message = `missed ${frame.missed} frames, too slow to read them`;
     else if (frame.kind === 'lost')
@@ -133,7 +134,7 @@ async function follow(player: Player, remote: RemoteSession, queue: Queue, stopA
     // Not before the stream is there: the first event is due at once.
     if (!begun && frame.kind === 'state') {
       begun = true;
-      queue.add(async () => player.showSession(await remote.send({ command: 'play' }), now()));
+      queue.add(async () => player.showAnswer(await remote.send({ command: 'play' }), now()));
     }
   }
   // Closed by us: whoever waits has left already.
@@ -146,12 +147,12 @@ async function halt(player: Player, remote: RemoteSession, { index }: Stop): Pro
   let reached = player.state.session.event_count;
   try {
     const paused = await remote.send({ command: 'pause' });
-    player.showSession(paused, now());
+    player.showAnswer(paused, now());
     reached = paused.event_index;
   } catch (error) {
     if (!(error instanceof RefusedError) || error.code !== 'invalid_transition') throw error;
   }
-  if (reached > next) player.showSession(await remote.send({ seek: { event_index: next } }), now());
+  if (reached > next) player.showAnswer(await remote.send({ seek: { event_index: next } }), now());
 }
 
 /** Who took part, and what is to come. */

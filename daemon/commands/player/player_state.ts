@@ -24,6 +24,8 @@ export interface PlayerState {
   recent: Played[];
   /** Counted here while it plays: the daemon tells it only at changes. */
   readonly lateness: ReplaySession['lateness'];
+  /** Of the newest frame that was shown. */
+  lastFrameId: number;
   /** A word to the user; empty for none. */
   message: string;
   helpShown: boolean;
@@ -36,6 +38,8 @@ export interface PlayerState {
 export interface Player {
   readonly state: PlayerState;
   showSession(session: ReplaySession, nowMs: number): void;
+  /** The same of a command's answer, unless frames that are newer have been shown. */
+  showAnswer(session: ReplaySession, nowMs: number): void;
   showEvent(event: PlayedEvent, nowMs: number): void;
 }
 
@@ -52,21 +56,27 @@ export function newPlayer(session: ReplaySession, nowMs: number): Player {
     get lateness() {
       return state.session.state === 'playing' ? lateness.summary() : state.session.lateness;
     },
+    lastFrameId: 0,
     message: '',
     helpShown: false,
     zoom: 0,
     reference: { positionNs: Number(session.position_ns), atMs: nowMs },
   };
 
+  function showSession(next: ReplaySession, nowMs: number): void {
+    // As the daemon does when it plays again.
+    if (state.session.state === 'finished' && next.state === 'playing') lateness.reset();
+    state.session = next;
+    state.reference = { positionNs: Number(next.position_ns), atMs: nowMs };
+    // After a way back, what was played before is still to come.
+    while ((state.recent.at(-1)?.event.replay.index ?? -1) >= next.event_index) state.recent.pop();
+  }
+
   return {
     state,
-    showSession(next, nowMs) {
-      // As the daemon does when it plays again.
-      if (state.session.state === 'finished' && next.state === 'playing') lateness.reset();
-      state.session = next;
-      state.reference = { positionNs: Number(next.position_ns), atMs: nowMs };
-      // After a way back, what was played before is still to come.
-      while ((state.recent.at(-1)?.event.replay.index ?? -1) >= next.event_index) state.recent.pop();
+    showSession,
+    showAnswer(next, nowMs) {
+      if (next.last_event_id >= state.lastFrameId) showSession(next, nowMs);
     },
     showEvent(event, nowMs) {
       const { index, offset_ns, lateness_ns } = event.replay;

@@ -24,14 +24,16 @@ export type SessionRequest =
   | { step: number }
   | { change: { speed_factor: number } };
 
-export type SessionFrame =
+/** `id` grows from frame to frame. */
+export type SessionFrame = { id?: number } & (
   | { kind: 'state'; session: ReplaySession }
   /** `json` is the event as the daemon wrote it: no number is rounded in between. */
   | { kind: 'event'; played: PlayedEvent; json: string }
   | { kind: 'gap'; missed: number }
   | { kind: 'end'; reason: EndReason }
   /** The connection broke; it is tried again. */
-  | { kind: 'lost'; attempt: number; cause: string };
+  | { kind: 'lost'; attempt: number; cause: string }
+);
 
 export interface RemoteSession {
   readonly url: string;
@@ -105,7 +107,7 @@ async function* framesOf(url: string, path: string, signal: AbortSignal): AsyncG
         attempt = 0;
         lastId = message.id ?? lastId;
         for (const frame of framesIn(message)) {
-          yield frame;
+          yield { ...frame, ...(message.id && { id: Number(message.id) }) };
           if (frame.kind !== 'end') continue;
           if (frame.reason !== 'finished') return;
           finished = true;
