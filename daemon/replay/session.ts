@@ -59,7 +59,7 @@ export class Session {
     this.#plan = plan;
     this.#window = createWindow({
       plan,
-      nowMs: () => Number(now() / 1_000_000n),
+      speedFactor: () => this.#settings.speedFactor,
       onPage: () => this.#fed(),
       onFailure: (error) => {
         // Who waits for a command is told by that.

@@ -8,11 +8,15 @@
 import type { PlanPage } from './plan/plan.ts';
 import type { Plan } from './plan/planner.ts';
 
-/** Pages grow while they are used up quickly, so that a slow session holds little and a fast one asks seldom. */
-const PAGE_EVENTS_MIN = 32;
-const PAGE_EVENTS_MAX = 1024;
-/** A page should last so long. */
-const PAGE_MS = 100;
+/** A page should last so long: a slow session holds little, a fast one asks seldom. */
+const PAGE_NS = 50e6;
+const PAGE_EVENTS_MIN = 16;
+/** A larger one would be long in coming. */
+const PAGE_EVENTS_MAX = 512;
+/** Of the first page, before it is known how far apart events are. */
+const PAGE_EVENTS_FIRST = 256;
+/** At hand or asked for, beside the one that is played: one after the other. */
+const PAGES_AHEAD = 4;
 
 export interface EntryAtHand {
   /** From the first event's start. */
@@ -42,18 +46,17 @@ export interface Window {
 
 export interface WindowOptions {
   plan: Pick<Plan, 'page'>;
-  nowMs: () => number;
+  /** 2 is twice as fast as it was. */
+  speedFactor: () => number;
   /** More is at hand. */
   onPage: () => void;
   /** It can not be read. */
   onFailure: (error: unknown) => void;
 }
 
-export function createWindow({ plan, nowMs, onPage, onFailure }: WindowOptions): Window {
+export function createWindow({ plan, speedFactor, onPage, onFailure }: WindowOptions): Window {
   let pages: PlanPage[] = [];
   let place = 0;
-  let limit = PAGE_EVENTS_MIN;
-  let lastPageMs = Number.NEGATIVE_INFINITY;
   /** What was asked for before belongs to another plan, or to another place. */
   let epoch = 0;
   let asked: Promise<void> | undefined;
@@ -67,18 +70,19 @@ export function createWindow({ plan, nowMs, onPage, onFailure }: WindowOptions):
     return pages.find(({ first, count }) => index >= first && index < first + count);
   }
 
-  function adapt(): void {
-    const ms = nowMs() - lastPageMs;
-    lastPageMs = nowMs();
-    if (ms < PAGE_MS) limit = Math.min(limit * 2, PAGE_EVENTS_MAX);
-    else if (ms > 4 * PAGE_MS) limit = Math.max(limit / 2, PAGE_EVENTS_MIN);
+  /** Events that last for a page's time, as the last page's do. */
+  function pageEvents(): number {
+    const last = pages.at(-1);
+    if (!last || last.count < 2) return PAGE_EVENTS_FIRST;
+    const spanNs = (last.startNs[last.count - 1]! - last.startNs[0]!) / speedFactor();
+    const events = spanNs === 0 ? PAGE_EVENTS_MAX : Math.ceil((PAGE_NS * last.count) / spanNs);
+    return Math.min(Math.max(events, PAGE_EVENTS_MIN), PAGE_EVENTS_MAX);
   }
 
   function ask(): void {
     if (asked || failure || isWhole()) return;
-    // As much again as is left: one page is used up while the next one is on its way.
-    if (pages.length > 0 && end() - place > limit) return;
-    adapt();
+    const limit = pageEvents();
+    if (pages.length > 0 && end() - place > PAGES_AHEAD * limit) return;
     const from = end();
     const mine = epoch;
     asked = plan.page(from, limit).then(

@@ -18,8 +18,17 @@ export function* scanRecording(
   }
 }
 
-export function dictionaryOf({ reader, recordingId, node }: OpenRecording): Dictionary {
-  return { recordingId, node, name: reader.name, file: reader.file, context: reader.context };
+const dictionaries = new WeakMap<OpenRecording, Dictionary>();
+
+/** One for as long as the recording is open: writers keep what they made of it. Ids are never given out again. */
+export function dictionaryOf(recording: OpenRecording): Dictionary {
+  let dictionary = dictionaries.get(recording);
+  if (!dictionary) {
+    const { reader, recordingId, node } = recording;
+    dictionary = { recordingId, node, name: reader.name, file: reader.file, context: reader.context };
+    dictionaries.set(recording, dictionary);
+  }
+  return dictionary;
 }
 
 /** The place of any event among those of this recording: ids order events of one time, whichever recording they are of. */

@@ -10,8 +10,8 @@ import type { Store } from '../../store/store.ts';
 import type { PageCache } from './page_cache.ts';
 import type { Recorded } from './recorded.ts';
 
-/** Events read at once: a read costs 0.4 ms whether it brings 32 of them or 256. */
-export const CHUNK_EVENTS = 128;
+/** Events read at once: a read costs 0.4 ms whether it brings 32 of them or 256. 250 KB. */
+export const CHUNK_EVENTS = 512;
 
 /** Neighbours in recorded order. */
 export interface Chunk {
@@ -28,16 +28,14 @@ export interface Bodies {
 
 export function createBodies(store: Store, transactionId: string, recorded: Recorded, cache: PageCache<Chunk>): Bodies {
   const owner = {};
+  const text = createByteText();
+  const writerFor = eventJson(text);
   /** A page of the recorded order is whole chunks. */
   const chunkEvents = Math.min(CHUNK_EVENTS, recorded.pageEvents);
 
   function load(first: number): Chunk {
     const count = Math.min(chunkEvents, recorded.known - first);
-    const text = createByteText();
-    const writerFor = eventJson(text);
     const ends = new Uint32Array(count);
-    const parts: Buffer[] = [];
-    let length = 0;
     let found = 0;
     const lastNs = recorded.keyAt(first + count - 1).timestamp_ns;
     let after = first > 0 ? recorded.keyAt(first - 1) : undefined;
@@ -51,15 +49,13 @@ export function createBodies(store: Store, transactionId: string, recorded: Reco
           // What came later is not part of the snapshot.
           if (found === count || after.event_id !== recorded.keyAt(first + found).event_id) continue;
           write(row);
-          const piece = Buffer.from(text.take());
-          parts.push(piece);
-          length += piece.length;
-          ends[found++] = length;
+          ends[found++] = text.length;
         }
       }
       if (after === before) break;
     }
-    if (found === count) return { bytes: Buffer.concat(parts), ends };
+    const bytes = Buffer.from(text.take());
+    if (found === count) return { bytes, ends };
     const { event_id } = recorded.keyAt(first + found);
     throw new Problem('event_not_found', `event ${event_id} is no longer recorded: make a new session`);
   }

@@ -159,6 +159,8 @@ export function openPlan(
     return { first, count, isLast, startNs, durationNs, bytes, ends };
   }
 
+  // It is played from the start, most likely.
+  bodies.read(0);
   return {
     outline,
     advance,
