@@ -15,8 +15,8 @@ import type {
   ToPlanner,
 } from './thread_messages.ts';
 
-/** A third of what the clock gets when both want the CPU; at less it would read too late. */
-const NICE = 5;
+/** The least: what the clock leaves is enough, and pages are read ahead. */
+const NICE = 19;
 
 /** It reads ahead: the clock's thread is to have a CPU whenever it wants one. */
 function stepBack(): void {
