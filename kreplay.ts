@@ -34,6 +34,7 @@ const EXPECTED_ERRORS = new Set([
   'RecordingError',
   'ListenError',
   'TokenFileError',
+  'StateFileError',
   'CommandError',
   'ExportError',
   'Interrupted',

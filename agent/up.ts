@@ -33,16 +33,20 @@ const DAEMON_FLAGS = process.execArgv.filter((flag) => flag === '--no-maglev');
 
 async function up({ data, tokens }: UpFlags, args: Record<'agent' | 'daemon', string[]>): Promise<void> {
   const signal = endingSignal();
-  const daemon = start(args.daemon, DAEMON_FLAGS);
   const agent = start(args.agent, process.execArgv);
-  const parts = [daemon, agent];
+  const parts = [agent];
   process.on('SIGHUP', () => {
     // It would end one that does not listen for it yet.
     for (const { ready, child } of parts) void ready.then(() => child.kill('SIGHUP'));
   });
-  const ended = Promise.race([aborted(signal), ...parts.map((part) => part.ended)]);
-  const ready = Promise.all([daemon.ready, agent.ready]);
-  await Promise.race([ended, ready.then(([url]) => printNextSteps(data, url, tokens !== undefined))]);
+  let ended = Promise.race([aborted(signal), agent.ended]);
+  if (await Promise.race([agent.ready.then(() => true), ended.then(() => false)])) {
+    // The agent makes the folder that the daemon keeps its sessions in.
+    const daemon = start(args.daemon, DAEMON_FLAGS);
+    parts.push(daemon);
+    ended = Promise.race([ended, daemon.ended]);
+    await Promise.race([ended, daemon.ready.then((url) => printNextSteps(data, url, tokens !== undefined))]);
+  }
   await ended;
   // Only the signal is a reason to end. A part that ended by itself has said why on stderr.
   if (!signal.aborted) process.exitCode = 1;

@@ -9,8 +9,10 @@ import { DATA_DEFAULT } from './commands/option_values.ts';
 import type { ListenAddress } from './listen_address.ts';
 import { createMetrics } from './metrics/metrics.ts';
 import { type DaemonFlags, withDaemonOptions } from './options.ts';
+import { type StateChoice, statePlace } from './replay/kept/state_path.ts';
+import { openState } from './replay/kept/state_thread.ts';
 import { createPlannerThread } from './replay/plan/planner_thread.ts';
-import { createSessions } from './replay/sessions.ts';
+import { createSessions, DEFAULT_LIMITS, type SessionLimits } from './replay/sessions.ts';
 import { close, listen } from './server.ts';
 import { checkRecordings } from './store/recording_files.ts';
 import { openRecordingStore } from './store/recording_store.ts';
@@ -22,6 +24,9 @@ export interface DaemonOptions {
   places: Places;
   listen: ListenAddress;
   access: AccessFlags;
+  /** Where sessions are kept. */
+  state?: StateChoice;
+  limits?: Partial<SessionLimits>;
   /** Ends the daemon. */
   signal: AbortSignal;
   log: Logger;
@@ -33,14 +38,16 @@ export interface DaemonOptions {
 
 /** Runs until the signal; a start that can not work is an error that says why in one line. */
 export async function runDaemon(options: DaemonOptions): Promise<void> {
-  const { places, listen: address, signal, log, slowMs, onListening } = options;
+  const { places, listen: address, limits = {}, signal, log, slowMs, onListening } = options;
   const now = () => BigInt(Date.now()) * 1_000_000n;
   checkRecordings(places.recordings);
   const { allowed, scanGate, listening, started } = openAccess(options.access, log);
+  const { path: statePath, reason } = statePlace(options.state, places.data);
+  const state = statePath === null ? undefined : await openState(statePath);
   const store = openRecordingStore(places.data, places.recordings);
   const metrics = createMetrics();
   const planner = createPlannerThread(places);
-  const sessions = createSessions({ planner, now, onPlayed: metrics.played });
+  const sessions = createSessions({ planner, now, limits, onPlayed: metrics.played, state, log });
   const tails = createTails({ store, now, log });
   let stop = () => {};
   try {
@@ -48,14 +55,16 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
     const [server, url] = await listen(app, address, { ...listening, onClosed: metrics.connectionClosed });
     stop = started(server);
     onListening(url);
+    if (!state) log.info({ reason }, 'replay sessions end with the daemon; --state keeps them');
+    else if (state.rows.length > 0) log.info({ sessions: state.rows.length }, 'replay sessions are there again');
     if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
     // First: these end the streams, which nothing else would.
     tails.close();
-    sessions.close();
+    void sessions.close();
     await close(server);
   } finally {
     stop();
-    sessions.close();
+    await sessions.close();
     await planner.close();
     store.close();
   }
@@ -90,5 +99,9 @@ async function serve(flags: Flags): Promise<void> {
   const log = newLog('kreplay-daemon', flags, process.stderr);
   const slowMs = logSlowerThan === undefined ? SLOW_MS_DEFAULT : Number(logSlowerThan) / 1e6;
   const { signal } = ending;
-  await runDaemon({ places: { data, recordings }, listen, access: flags, signal, log, slowMs, onListening });
+  const { sessionsMax = DEFAULT_LIMITS.sessionsMax, sessionIdle } = flags;
+  const idleMs = sessionIdle === undefined ? DEFAULT_LIMITS.idleMs : Number(sessionIdle) / 1e6;
+  const served = { places: { data, recordings }, listen, access: flags };
+  const state = flags.state === true ? undefined : flags.state;
+  await runDaemon({ ...served, state, limits: { sessionsMax, idleMs }, signal, log, slowMs, onListening });
 }

@@ -124,6 +124,7 @@ const WALLS: Record<string, readonly string[]> = {
     'node:',
   ],
   'daemon/export': ['daemon', 'bpf/schema', 'agent/recording', 'better-sqlite3', 'node:'],
+  'daemon/replay/kept': ['daemon', 'better-sqlite3', 'zod', 'node:'],
   'daemon/replay/clock.ts': [],
   test: [ANYTHING],
   'test/closing_line.js': [],

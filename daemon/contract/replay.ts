@@ -64,7 +64,10 @@ export const sessionSchema = z
       })
       .meta({ description: 'how much later than due events were sent' }),
     starvations: count('times that an event was due before it had been read'),
-    failure: z.string().nullable().meta({ description: 'why the daemon stopped it by itself' }),
+    failure: z
+      .string()
+      .nullable()
+      .meta({ description: 'why the daemon stopped it by itself, or can not play it any more' }),
     last_event_id: count('of the newest frame of its stream before this: `Last-Event-ID` to read on from here'),
     created_at: dateTime('when it was made'),
     updated_at: dateTime('when it was changed last'),
@@ -138,7 +141,10 @@ const BODY_ERRORS: readonly ErrorCode[] = [
   'body_too_large',
   'unsupported_media_type',
 ];
-const COMMAND_ERRORS: readonly ErrorCode[] = [...BODY_ERRORS, 'session_not_found', 'invalid_transition'];
+const COMMAND_ERRORS: readonly ErrorCode[] = [
+  ...BODY_ERRORS,
+  ...(['session_not_found', 'transaction_not_found', 'invalid_transition'] as const),
+];
 
 const CURL_BODIES: Readonly<Record<string, string>> = {
   seek: `--json '{"event_index": 0}'`,
@@ -252,7 +258,7 @@ export const REPLAY_ENDPOINTS: readonly Endpoint[] = [
       description: 'Events in the order of the replay; as NDJSON each on a line of its own.',
       content: { 'application/json': timelineSchema, 'application/x-ndjson': 'an event on each line' },
     },
-    errors: ['invalid_parameter', 'not_acceptable', 'session_not_found'],
+    errors: ['invalid_parameter', 'not_acceptable', 'session_not_found', 'transaction_not_found'],
   },
   {
     method: 'post',
@@ -276,7 +282,9 @@ export const REPLAY_ENDPOINTS: readonly Endpoint[] = [
     tag: 'replay',
     summary: 'Events as they are played',
     curl: '-N --max-time 5 "$api/api/replay/sessions/$session/events"',
-    description: 'Frames: `event`, `state` at every change, `gap` when some were missed, `end`.',
+    description:
+      'Frames: `event`, `state` at every change, `gap` when some were missed, `end`. After the daemon was started again a ' +
+      '`gap` says `"missed": null`, and the `state` behind it where the session goes on.',
     pathParameters: sessionId,
     headers: z.object({ 'Last-Event-ID': z.string().optional().meta({ description: 'id of the last frame seen' }) }),
     success: {
@@ -284,6 +292,6 @@ export const REPLAY_ENDPOINTS: readonly Endpoint[] = [
       description: 'Server-sent events.',
       content: { 'text/event-stream': 'frames with `event`, `id` and `data` in JSON' },
     },
-    errors: ['invalid_parameter', 'session_not_found', 'session_limit'],
+    errors: ['invalid_parameter', 'session_not_found', 'transaction_not_found', 'session_limit'],
   },
 ];

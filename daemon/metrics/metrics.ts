@@ -74,7 +74,7 @@ export function createMetrics(): Metrics {
   async function collect({ store, sessions, now, data }: MetricSources): Promise<string> {
     agent.set(data === undefined ? undefined : await readAgentReport(agentSocketIn(data)));
     recordings.set(statesOf(store), now());
-    replay.set(sessions.list());
+    replay.set(sessions);
     http.set();
     return registry.metrics();
   }

@@ -19,7 +19,7 @@ export interface KeptTotal {
 }
 
 export interface FrameLog {
-  /** 0 before the first. */
+  /** The base of the ids before the first. */
   readonly lastId: number;
   /** The oldest that is kept; `lastId + 1` when none is. */
   readonly firstId: number;
@@ -38,10 +38,11 @@ interface Kept {
   eventsThrough: number;
 }
 
-export function createFrameLog(total: KeptTotal): FrameLog {
+/** `idBase`: ids begin behind it. */
+export function createFrameLog(total: KeptTotal, idBase = 0): FrameLog {
   const kept = new Map<number, Kept>();
-  let firstId = 1;
-  let lastId = 0;
+  let firstId = idBase + 1;
+  let lastId = idBase;
   let keptBytes = 0;
   let eventsDropped = 0;
   let eventsAppended = 0;

@@ -31,6 +31,14 @@ export function replayedJson(open: string, replayed: Replayed, timeoutNs: bigint
   return `${open},"replay":{"index":${index},${times},"after_timeout":${isAfter}}}`;
 }
 
+/** Events that are stepped over, each as JSON: due when they are asked for. */
+export function steppedJson(page: PlanPage, dueNs: bigint, timeoutNs: bigint | null): string[] {
+  return Array.from({ length: page.count }, (_, at) => {
+    const times = { startNs: page.startNs[at]!, durationNs: page.durationNs[at]!, dueNs, latenessNs: 0n };
+    return replayedJson(openJson(page, at), { index: page.first + at, ...times }, timeoutNs);
+  });
+}
+
 /** A page of the schedule, each event as JSON. */
 export function scheduledJson(page: PlanPage, timeoutNs: bigint | null): string[] {
   return Array.from({ length: page.count }, (_, at) => {

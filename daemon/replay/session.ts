@@ -2,32 +2,27 @@
 import { stringify } from '../json.ts';
 import { takingTurns } from '../turns.ts';
 import { createClock, type ReplayClock } from './clock.ts';
+import { dueEvents, laterThan } from './due.ts';
+import { placeAgain } from './kept/come_back.ts';
+import type { KeptSession } from './kept/kept_session.ts';
+import type { SessionPlace } from './kept/state_file.ts';
 import { createLateness } from './lateness.ts';
-import type { PlanPage } from './plan/plan.ts';
-import type { Plan, Planner } from './plan/planner.ts';
-import { replayedJson, scheduledJson } from './replayed_event.ts';
+import type { Plan } from './plan/planner.ts';
+import { replayedJson, scheduledJson, steppedJson } from './replayed_event.ts';
 import type { Alarm } from './scheduler.ts';
-import { planRequestOf, type SessionChange, type SessionOptions } from './session_options.ts';
+import type { SessionChange, SessionOptions } from './session_options.ts';
 import { type SessionSettings, type SessionView, viewOf } from './session_view.ts';
 import { createStream, type EndReason, type SessionStream } from './stream.ts';
 import type { SeekTarget } from './target.ts';
 import { type Command, type State, transition } from './transitions.ts';
-import { createWindow, type EntryAtHand, openJson, type Window } from './window.ts';
+import { createWindow, type Window } from './window.ts';
 
-/** Emitted in one turn of the event loop; then sockets and other sessions have theirs. */
-export const BURST_EVENTS_MAX = 256;
 /** Read at once of a whole schedule. */
 const TIMELINE_PAGE_EVENTS = 1024;
+/** Ids of frames that a session has each time it is opened: more than it ever comes to. */
+const LIFE_IDS = 2 ** 40;
 /** A change of latency holds for events that are due later than this: those before are on their way. */
 const CHANGE_AHEAD_NS = 20_000_000n;
-
-/** Rejects with a Problem when the transaction can not be played. */
-export async function openSession(options: SessionOptions, planner: Planner): Promise<Session> {
-  let session: Session | undefined;
-  const plan = await planner.open(planRequestOf(options.settings), () => session?.outlined());
-  session = new Session(options, plan);
-  return session;
-}
 
 export class Session {
   readonly stream: SessionStream;
@@ -69,7 +64,12 @@ export class Session {
     this.#clock = createClock(now, settings.speedFactor);
     this.#alarm = scheduler.alarm(() => this.#ring());
     this.#createdAt = this.#updatedAt = wallTime();
-    this.stream = createStream({ describe: () => stringify(this.view()), over: () => this.over, keptTotal });
+    this.stream = createStream({
+      describe: () => stringify(this.view()),
+      over: () => this.over,
+      keptTotal,
+      idBase: (options.life ?? 0) * LIFE_IDS,
+    });
   }
 
   get state(): State {
@@ -92,21 +92,44 @@ export class Session {
   }
 
   view(): SessionView {
-    return viewOf({
-      sessionId: this.#options.sessionId,
-      settings: this.#settings,
-      outline: this.#plan.outline,
-      state: this.#state,
-      positionNs: this.positionNs,
-      next: this.#next,
-      rounds: this.#rounds,
+    return viewOf(this.kept(), {
       lateness: this.#lateness.summary(),
       starvations: this.#starvations,
-      failure: this.#failure,
       lastEventId: this.stream.lastId,
+    });
+  }
+
+  /** All that it takes to make it again as it is now. */
+  kept(): KeptSession {
+    const { life = 0 } = this.#options;
+    return {
+      ...this.place(),
+      settings: this.#settings,
+      state: this.#state,
+      outline: this.#plan.outline,
+      rounds: this.#rounds,
+      failure: this.#failure,
+      life,
       createdAt: this.#createdAt,
       updatedAt: this.#updatedAt,
-    });
+    };
+  }
+
+  place(): SessionPlace {
+    return { sessionId: this.#options.sessionId, eventIndex: this.#next, positionNs: this.positionNs };
+  }
+
+  /** Takes up what was kept of it. Only before anything else. */
+  async comeBack(kept: KeptSession): Promise<void> {
+    this.#rounds = kept.rounds;
+    this.#failure = kept.failure;
+    this.#createdAt = kept.createdAt;
+    this.#updatedAt = kept.updatedAt;
+    this.#state = kept.state === 'playing' ? 'paused' : kept.state;
+    const place = await placeAgain(kept, this.#plan);
+    if (place) this.#moveTo(place.positionNs, place.index);
+    else this.#moveToEnd();
+    if (!place && this.#state !== 'stopped') this.#state = 'finished';
   }
 
   play(): Promise<void> {
@@ -155,7 +178,8 @@ export class Session {
       const from = count > 0 ? this.#next : Math.max(this.#next + count, 0);
       const page = await this.#plan.page(from, Math.max(count, 1));
       const state = this.#enters(command);
-      const events = count > 0 ? this.#emitPage(page) : [];
+      const events = count > 0 ? steppedJson(page, this.#options.now(), this.#settings.timeoutNs) : [];
+      for (const json of events) this.stream.publish('event', json, 1);
       const target = from + events.length;
       const at = events.length > 0 ? events.length - 1 : 0;
       if (target !== this.#next) this.#moveTo(page.startNs[at]!, target);
@@ -206,6 +230,7 @@ export class Session {
   /** More is known of the plan. */
   outlined(): void {
     if (this.#clock.running && !this.#isStarving) this.#awaitNext();
+    this.#options.onChange?.();
   }
 
   close(reason: EndReason): void {
@@ -224,6 +249,7 @@ export class Session {
     this.#updatedAt = this.#options.wallTime();
     this.stream.publish('state', stringify(this.view()));
     this.stream.flush();
+    this.#options.onChange?.();
   }
 
   #boundNs(): number {
@@ -246,6 +272,12 @@ export class Session {
     this.#window.moveTo(index);
   }
 
+  /** Needs the survey. */
+  #moveToEnd(): void {
+    const { eventCount, survey } = this.#plan.outline;
+    this.#moveTo(survey!.durationNs, eventCount);
+  }
+
   async #rewind(): Promise<void> {
     const start = await this.#plan.place({ event_index: 0n });
     this.#window.forget(0);
@@ -254,20 +286,12 @@ export class Session {
   }
 
   async #changeLatency(extraLatencyNs: number): Promise<void> {
-    const from = this.#state === 'playing' ? this.#changeFrom() : this.#next;
+    const soonNs = this.#options.now() + CHANGE_AHEAD_NS;
+    const from = this.#state === 'playing' ? laterThan(this.#window, this.#clock, this.#next, soonNs) : this.#next;
     await this.#plan.changeLatency(from >= this.eventCount ? 0 : from, extraLatencyNs);
     this.#settings = { ...this.#settings, extraLatencyNs };
     this.#window.forget(from);
     this.#window.moveTo(this.#next);
-  }
-
-  /** The first event at hand that is not due soon, or the first that is not at hand. */
-  #changeFrom(): number {
-    const soonNs = this.#options.now() + CHANGE_AHEAD_NS;
-    let index = this.#next;
-    for (let entry = this.#window.at(index); entry; entry = this.#window.at(++index))
-      if (this.#clock.dueAt(BigInt(entry.startNs)) > soonNs) break;
-    return index;
   }
 
   #halt(): void {
@@ -281,8 +305,7 @@ export class Session {
   #finish(): void {
     const first = this.#state !== 'finished';
     this.#halt();
-    const { eventCount, survey } = this.#plan.outline;
-    this.#moveTo(survey!.durationNs, eventCount);
+    this.#moveToEnd();
     this.#enter('finished');
     if (first) this.stream.end('finished');
   }
@@ -326,7 +349,7 @@ export class Session {
   #emitDue(): void {
     const { now, onPlayed } = this.#options;
     // All is ready before it is said how late they are: nothing but sending is left to do.
-    const events = this.#due();
+    const events = dueEvents(this.#window, this.#clock, this.#next, now());
     const sentNs = now();
     const told = events.map(({ entry, dueNs, json }, at) => {
       const latenessNs = sentNs - dueNs;
@@ -341,19 +364,6 @@ export class Session {
     this.#passedNs = events.at(-1)!.entry.startNs;
     this.#next += told.length;
     this.#window.moveTo(this.#next);
-  }
-
-  #due(): { entry: EntryAtHand; dueNs: bigint; json: string }[] {
-    const nowNs = this.#options.now();
-    const events: { entry: EntryAtHand; dueNs: bigint; json: string }[] = [];
-    for (let index = this.#next; events.length < BURST_EVENTS_MAX; index++) {
-      const entry = this.#window.at(index);
-      if (!entry) break;
-      const dueNs = this.#clock.dueAt(BigInt(entry.startNs));
-      if (dueNs > nowNs) break;
-      events.push({ entry, dueNs, json: this.#window.openJson(index) });
-    }
-    return events;
   }
 
   #awaitNext(): void {
@@ -382,16 +392,5 @@ export class Session {
       this.#isStarving = false;
     }
     this.#awaitNext();
-  }
-
-  #emitPage(page: PlanPage): string[] {
-    const dueNs = this.#options.now();
-    return Array.from({ length: page.count }, (_, at) => {
-      const entry = { startNs: page.startNs[at]!, durationNs: page.durationNs[at]! };
-      const told = { index: page.first + at, ...entry, dueNs, latenessNs: 0n };
-      const json = replayedJson(openJson(page, at), told, this.#settings.timeoutNs);
-      this.stream.publish('event', json, 1);
-      return json;
-    });
   }
 }

@@ -1,6 +1,7 @@
 /** What a session is made with, and what can be changed of it. */
 import type { SteadyNow } from './clock.ts';
 import type { KeptTotal } from './frames.ts';
+import type { LatencyChange } from './plan/merge.ts';
 import type { PlanRequest } from './plan/plan.ts';
 import type { Scheduler } from './scheduler.ts';
 import type { SessionSettings } from './session_view.ts';
@@ -21,10 +22,13 @@ export interface SessionOptions {
   scheduler: Scheduler;
   keptTotal: KeptTotal;
   onPlayed?: ((latenessNs: bigint) => void) | undefined;
+  /** What is kept of it is another now, or more is known of it. Its place while it plays is not told. */
+  onChange?: (() => void) | undefined;
+  /** How often it was opened before. */
+  life?: number;
 }
 
-export function planRequestOf(settings: SessionSettings): PlanRequest {
-  const { transactionId, extraLatencyNs, timeoutNs, maxGapNs, clockOffsetsNs } = settings;
-  const timeout = timeoutNs === null ? null : Number(timeoutNs);
-  return { transactionId, extraLatencyNs, maxGapNs, clockOffsetsNs, timeoutNs: timeout };
+export function planRequestOf(settings: SessionSettings, latency: readonly LatencyChange[]): PlanRequest {
+  const { transactionId, timeoutNs, maxGapNs, clockOffsetsNs } = settings;
+  return { transactionId, latency, maxGapNs, clockOffsetsNs, timeoutNs: timeoutNs === null ? null : Number(timeoutNs) };
 }

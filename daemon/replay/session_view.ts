@@ -1,8 +1,11 @@
-/** A session as the API gives it. */
+/** A session as the API gives it, whether it is open or only kept. */
+import type { KeptSession } from './kept/kept_session.ts';
 import type { LatenessSummary } from './lateness.ts';
-import { type ClockOffsets, type ClockView, clockView } from './plan/clock_offsets.ts';
-import type { Outline } from './plan/plan.ts';
+import { type ClockView, clockView } from './plan/clock_offsets.ts';
 import type { State } from './transitions.ts';
+
+/** What can be set when it is made, and read back to make it again. */
+export type SessionSettings = KeptSession['settings'];
 
 export interface SessionView {
   session_id: string;
@@ -30,7 +33,7 @@ export interface SessionView {
   lateness: LatenessSummary;
   /** How often an event was due before it had been read. */
   starvations: number;
-  /** Why the daemon stopped it by itself. */
+  /** Why the daemon stopped it by itself, or can not open it again. */
   failure: string | null;
   /** Of the newest frame of its stream before this. */
   last_event_id: number;
@@ -38,40 +41,25 @@ export interface SessionView {
   updated_at: string;
 }
 
-/** What can be set when it is made, and read back to make it again. */
-export interface SessionSettings {
-  transactionId: string;
-  speedFactor: number;
-  extraLatencyNs: number;
-  timeoutNs: bigint | null;
-  maxGapNs: number | null;
-  clockOffsetsNs: ClockOffsets;
-  loop: boolean;
-}
-
-/** What a view is made of. */
-export interface SessionFacts {
-  sessionId: string;
-  settings: SessionSettings;
-  outline: Outline;
-  state: State;
-  positionNs: number;
-  /** Projected index of the next event. */
-  next: number;
-  rounds: number;
+/** How it was played, since the daemon began. */
+export interface Played {
   lateness: LatenessSummary;
   starvations: number;
-  failure: string | null;
+  /** Of the newest frame of its stream. */
   lastEventId: number;
-  createdAt: string;
-  updatedAt: string;
 }
 
-export function viewOf(facts: SessionFacts): SessionView {
-  const { transactionId, speedFactor, extraLatencyNs, timeoutNs, maxGapNs, loop } = facts.settings;
-  const { eventCount, recordedDurationNs, survey, clocks } = facts.outline;
+export const NOT_PLAYED: Played = {
+  lateness: { p50_ns: 0, p99_ns: 0, max_ns: 0n, late_events: 0 },
+  starvations: 0,
+  lastEventId: 0,
+};
+
+export function viewOf(session: KeptSession, { lateness, starvations, lastEventId }: Played): SessionView {
+  const { transactionId, speedFactor, extraLatencyNs, timeoutNs, maxGapNs, loop } = session.settings;
+  const { eventCount, recordedDurationNs, survey, clocks } = session.outline;
   return {
-    session_id: facts.sessionId,
+    session_id: session.sessionId,
     transaction_id: transactionId,
     speed_factor: speedFactor,
     extra_latency_ns: BigInt(extraLatencyNs),
@@ -79,20 +67,20 @@ export function viewOf(facts: SessionFacts): SessionView {
     max_gap_ns: maxGapNs === null ? null : BigInt(maxGapNs),
     clock: clocks.map(clockView),
     loop,
-    state: facts.state,
-    position_ns: BigInt(facts.positionNs),
+    state: session.state,
+    position_ns: BigInt(session.positionNs),
     duration_ns: BigInt(recordedDurationNs),
     replay_duration_ns: survey && BigInt(survey.durationNs),
-    event_index: facts.next,
+    event_index: session.eventIndex,
     event_count: eventCount,
     times_out: survey ? survey.timeoutEventId !== null : timeoutNs === null ? false : null,
     timeout_event_id: survey?.timeoutEventId ?? null,
-    rounds: facts.rounds,
-    lateness: facts.lateness,
-    starvations: facts.starvations,
-    failure: facts.failure,
-    last_event_id: facts.lastEventId,
-    created_at: facts.createdAt,
-    updated_at: facts.updatedAt,
+    rounds: session.rounds,
+    lateness,
+    starvations,
+    failure: session.failure,
+    last_event_id: lastEventId,
+    created_at: session.createdAt,
+    updated_at: session.updatedAt,
   };
 }

@@ -1,11 +1,28 @@
-/** All replay sessions of the daemon: made, found, counted, and ended when nobody cares for them any more. */
+/** All replay sessions of the daemon: made, found, counted, kept, and ended when nobody cares for them any more. */
 import { randomUUID } from 'node:crypto';
+import type { Logger } from 'pino';
 import { Problem } from '../errors.ts';
 import type { SteadyNow } from './clock.ts';
 import type { CreateRequest } from './contract.ts';
+import {
+  type Clocks,
+  findUnrecorded,
+  type Held,
+  heldAgain,
+  type ListedSession,
+  listed,
+  notRecorded,
+  usedAtMs,
+} from './held.ts';
+import { createKeeper } from './kept/keeper.ts';
+import type { KeptRow } from './kept/kept_session.ts';
+import type { StoredPlace } from './kept/state_file.ts';
+import type { KeptState } from './kept/state_thread.ts';
+import { openSession, reopenSession } from './open_session.ts';
 import type { Planner } from './plan/planner.ts';
 import { createScheduler } from './scheduler.ts';
-import { openSession, type Session } from './session.ts';
+import type { Session } from './session.ts';
+import type { EndReason } from './stream.ts';
 import { nodeTimers, type Timers, timerWaiter } from './waiting.ts';
 
 export interface SessionLimits {
@@ -17,7 +34,8 @@ export interface SessionLimits {
 export const DEFAULT_LIMITS: SessionLimits = { sessionsMax: 1000, idleMs: 24 * 3_600_000 };
 
 const NS_PER_MS = 1_000_000n;
-const SWEEP_NS = 60_000n * NS_PER_MS;
+const SWEEP_NS_MAX = 60_000n * NS_PER_MS;
+const SWEEP_NS_MIN = 1_000n * NS_PER_MS;
 const HEARTBEAT_NS = 15_000n * NS_PER_MS;
 
 export interface SessionsOptions {
@@ -29,38 +47,61 @@ export interface SessionsOptions {
   limits?: Partial<SessionLimits>;
   /** Called for every event that is played in its time. */
   onPlayed?: ((latenessNs: bigint) => void) | undefined;
+  /** Where sessions are kept over the daemon's end, with those that are; left out, they end with it. */
+  state?: KeptState | undefined;
+  log?: Pick<Logger, 'info' | 'error'> | undefined;
+}
+
+/** Whether sessions outlive the daemon. */
+export interface Keeping {
+  kept: boolean;
+  /** Why changes can not be written just now. */
+  failure: string | null;
 }
 
 export interface Sessions {
+  /** Resolves when it is kept. */
   create(request: CreateRequest): Promise<Session>;
   /** Counts as use; throws `session_not_found`. */
-  get(sessionId: string): Session;
+  get(sessionId: string): ListedSession;
+  /** The same, ready for commands. Rejects also when its transaction is not recorded any more. */
+  open(sessionId: string): Promise<Session>;
+  /** Resolves when all that was changed before is kept, or can not be: `keeping` says so. */
+  saved(): Promise<void>;
   /** The oldest first. */
-  list(): Session[];
-  remove(sessionId: string): void;
+  list(): ListedSession[];
+  /** Resolves when nothing is kept of it. */
+  remove(sessionId: string): Promise<void>;
   /** What a session would come to, without one. */
   whatIf: Planner['whatIf'];
-  /** Ends every stream. */
-  close(): void;
-}
-
-interface Held {
-  session: Session;
-  usedAtNs: bigint;
+  readonly keeping: Keeping;
+  /** Ends every stream at once; resolves when all is kept. */
+  close(): Promise<void>;
 }
 
 export function createSessions(options: SessionsOptions): Sessions {
-  const { planner, now, steadyNow = process.hrtime.bigint, timers = nodeTimers, onPlayed } = options;
+  const { planner, now, steadyNow = process.hrtime.bigint, timers = nodeTimers, onPlayed, state, log } = options;
   const { sessionsMax, idleMs } = { ...DEFAULT_LIMITS, ...options.limits };
+  const idleNs = BigInt(Math.round(idleMs * 1e6));
+  const sweepNs = idleNs > SWEEP_NS_MAX ? SWEEP_NS_MAX : idleNs < SWEEP_NS_MIN ? SWEEP_NS_MIN : idleNs;
   const scheduler = createScheduler(steadyNow, timerWaiter(steadyNow, timers));
   const keptTotal = { bytes: 0 };
   const wallTime = () => new Date(Number(now() / NS_PER_MS)).toISOString();
 
+  const clocks: Clocks = { now, steadyNow };
   const held = new Map<string, Held>();
+  const keeper =
+    state &&
+    createKeeper({ state, rowOf, playing, now: steadyNow, alarm: scheduler.alarm, onFailure: (why) => tell(log, why) });
   let beingMade = 0;
-  let closed = false;
+  let closing: Promise<void> | undefined;
 
-  async function open(request: CreateRequest): Promise<Session> {
+  const surroundingsOf = (sessionId: string) => ({
+    ...{ now: steadyNow, wallTime, scheduler, keptTotal, onPlayed },
+    onChange: () => keeper?.changed(sessionId),
+  });
+
+  async function openNew(request: CreateRequest): Promise<Session> {
     const sessionId = randomUUID();
     const settings = {
       transactionId: request.transaction_id,
@@ -71,69 +112,128 @@ export function createSessions(options: SessionsOptions): Sessions {
       clockOffsetsNs: request.clock_offsets_ns,
       loop: request.loop,
     };
-    const session = await openSession(
-      { sessionId, settings, now: steadyNow, wallTime, scheduler, keptTotal, onPlayed },
-      planner,
-    );
-    if (closed) {
+    const session = await openSession({ ...surroundingsOf(sessionId), sessionId, settings }, planner);
+    if (closing) {
       session.close('shutdown');
       throw new Problem('session_not_found', 'the daemon is shutting down');
     }
-    if (held.size === 0) startRounds();
-    held.set(sessionId, { session, usedAtNs: steadyNow() });
+    hold(sessionId, { session, kept: session.kept(), failure: null, opening: undefined, usedAtNs: steadyNow() });
+    keeper?.changed(sessionId);
     return session;
   }
 
-  function startRounds(): void {
-    sweep.set(steadyNow() + SWEEP_NS);
-    heartbeat.set(steadyNow() + HEARTBEAT_NS);
+  async function openAgain(sessionId: string, entry: Held): Promise<Session> {
+    const session = await reopenSession(surroundingsOf(sessionId), planner, entry.kept).catch((error) => {
+      if (error instanceof Problem && error.code === 'transaction_not_found') throw notRecorded(entry);
+      throw error;
+    });
+    if (held.get(sessionId) !== entry || closing) {
+      session.close('deleted');
+      throw notFound(sessionId);
+    }
+    entry.session = session;
+    entry.failure = null;
+    // Before it says anything: the ids of its frames must not be given again by the next daemon.
+    keeper?.changed(sessionId);
+    await keeper?.saved();
+    return session;
+  }
+
+  function hold(sessionId: string, entry: Held): void {
+    if (held.size === 0) {
+      sweep.set(steadyNow() + sweepNs);
+      heartbeat.set(steadyNow() + HEARTBEAT_NS);
+    }
+    held.set(sessionId, entry);
   }
 
   const sweep = scheduler.alarm(() => {
     const nowNs = steadyNow();
-    for (const [sessionId, { session, usedAtNs }] of held) {
-      if (session.state === 'playing' || session.stream.viewerCount > 0) held.get(sessionId)!.usedAtNs = nowNs;
-      else if (nowNs - usedAtNs >= BigInt(idleMs) * NS_PER_MS) end(sessionId, 'expired');
+    for (const [sessionId, entry] of held) {
+      const { session, usedAtNs } = entry;
+      if (session && (session.state === 'playing' || session.stream.viewerCount > 0)) entry.usedAtNs = nowNs;
+      else if (nowNs - usedAtNs >= idleNs) end(sessionId, 'expired');
+      if (nowNs - entry.usedAtNs < sweepNs) keeper?.changed(sessionId);
     }
-    if (held.size > 0) sweep.set(nowNs + SWEEP_NS);
+    if (held.size > 0) sweep.set(nowNs + sweepNs);
   });
 
   const heartbeat = scheduler.alarm(() => {
-    for (const { session } of held.values()) session.stream.heartbeat();
+    for (const { session } of held.values()) session?.stream.heartbeat();
     if (held.size > 0) heartbeat.set(steadyNow() + HEARTBEAT_NS);
   });
 
   function find(sessionId: string): Held {
-    const found = held.get(sessionId);
-    if (!found) throw new Problem('session_not_found', `there is no session ${sessionId}`);
+    const found = closing ? undefined : held.get(sessionId);
+    if (!found) throw notFound(sessionId);
     found.usedAtNs = steadyNow();
     return found;
   }
 
-  function end(sessionId: string, reason: 'deleted' | 'expired' | 'shutdown'): void {
+  function end(sessionId: string, reason: EndReason): void {
     const { session } = held.get(sessionId)!;
     held.delete(sessionId);
-    session.close(reason);
+    session?.close(reason);
+    keeper?.changed(sessionId);
   }
+
+  function rowOf(sessionId: string): KeptRow | undefined {
+    const entry = held.get(sessionId);
+    return entry && { session: entry.session?.kept() ?? entry.kept, usedAtMs: usedAtMs(entry, clocks) };
+  }
+
+  function playing(): StoredPlace[] {
+    return [...held.values()].flatMap((entry) =>
+      entry.session?.state === 'playing' ? { ...entry.session.place(), usedAtMs: usedAtMs(entry, clocks) } : [],
+    );
+  }
+
+  for (const row of state?.rows ?? []) hold(row.session.sessionId, heldAgain(row, clocks));
+  void findUnrecorded([...held.values()], planner, () => closing !== undefined);
 
   return {
     async create(request) {
       if (held.size + beingMade >= sessionsMax)
         throw new Problem('session_limit', `there are ${sessionsMax} sessions already; delete one first`);
       beingMade++;
-      return open(request).finally(() => beingMade--);
+      const session = await openNew(request).finally(() => beingMade--);
+      await keeper?.saved();
+      return session;
     },
-    get: (sessionId) => find(sessionId).session,
+    get: (sessionId) => listed(find(sessionId)),
+    async open(sessionId) {
+      const entry = find(sessionId);
+      if (entry.session) return entry.session;
+      entry.opening ??= openAgain(sessionId, entry).finally(() => {
+        entry.opening = undefined;
+      });
+      return entry.opening;
+    },
+    saved: async () => keeper?.saved(),
     whatIf: planner.whatIf,
-    list: () => Array.from(held.values(), ({ session }) => session),
-    remove(sessionId) {
+    list: () => Array.from(held.values(), listed),
+    async remove(sessionId) {
       find(sessionId);
       end(sessionId, 'deleted');
+      await keeper?.saved();
+    },
+    get keeping() {
+      return { kept: keeper !== undefined, failure: keeper?.failure ?? null };
     },
     close() {
-      closed = true;
-      for (const sessionId of [...held.keys()]) end(sessionId, 'shutdown');
+      closing ??= Promise.resolve(keeper?.close());
+      for (const { session } of held.values()) session?.close('shutdown');
       scheduler.close();
+      return closing;
     },
   };
+}
+
+function notFound(sessionId: string): Problem {
+  return new Problem('session_not_found', `there is no session ${sessionId}`);
+}
+
+function tell(log: SessionsOptions['log'], failure: string | null): void {
+  if (failure === null) log?.info('changes of sessions are kept again');
+  else log?.error({ reason: failure }, 'changes of sessions can not be kept; they would be lost with the daemon');
 }

@@ -34,6 +34,8 @@ export interface StreamOptions {
   /** Why there is nothing to come for now; null while there is. */
   over: () => EndReason | null;
   keptTotal: KeptTotal;
+  /** Ids begin behind it; up to it they are of streams that were before. */
+  idBase?: number;
 }
 
 export interface SessionStream {
@@ -56,8 +58,8 @@ export interface SessionStream {
   close(reason: EndReason): void;
 }
 
-export function createStream({ describe, over, keptTotal }: StreamOptions): SessionStream {
-  const log = createFrameLog(keptTotal);
+export function createStream({ describe, over, keptTotal, idBase = 0 }: StreamOptions): SessionStream {
+  const log = createFrameLog(keptTotal, idBase);
   const viewers = new Set<Viewer>();
   /** The id of the last `end` frame. */
   let endedAt = 0;
@@ -105,7 +107,10 @@ export function createStream({ describe, over, keptTotal }: StreamOptions): Sess
       if (viewers.size < VIEWERS_MAX) return;
       throw new Problem('session_limit', `the session has ${VIEWERS_MAX} viewers already`);
     },
-    join(sink, lastId) {
+    join(sink, saidId) {
+      // What came between is not known any more; how things are now is.
+      const isFromBefore = saidId !== null && saidId < idBase;
+      const lastId = isFromBefore ? null : saidId;
       const from = lastId ?? log.lastId;
       const events = from >= log.firstId - 1 ? log.eventsThrough(from) : null;
       const viewer: Viewer = { sink, lastId: from, events, blocked: false };
@@ -117,7 +122,11 @@ export function createStream({ describe, over, keptTotal }: StreamOptions): Sess
         viewer.blocked = false;
         if (viewers.has(viewer)) flushTo(viewer);
       });
-      write(viewer, `retry: ${RETRY_MS}\n\n${lastId === null ? formatFrame('state', describe(), log.lastId) : ''}`);
+      const gap = isFromBefore ? formatFrame('gap', JSON.stringify(unknownGap(saidId, log.lastId)), log.lastId) : '';
+      write(
+        viewer,
+        `retry: ${RETRY_MS}\n\n${gap}${lastId === null ? formatFrame('state', describe(), log.lastId) : ''}`,
+      );
       const reason = over();
       if (lastId === null && reason) {
         write(viewer, formatFrame('end', JSON.stringify({ reason })));
@@ -138,6 +147,10 @@ export function createStream({ describe, over, keptTotal }: StreamOptions): Sess
       log.clear();
     },
   };
+}
+
+function unknownGap(saidId: number, lastId: number) {
+  return { missed: null, first_id: saidId + 1, last_id: lastId };
 }
 
 /** As many of the viewer's next frames as go into one write, and a word about those that are gone. */

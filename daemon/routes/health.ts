@@ -6,6 +6,7 @@ import { parseQuery } from '../input.ts';
 import { sendJson } from '../json.ts';
 import { AGENT_STATES, agentOf } from '../metrics/recording_agent.ts';
 import { noParameters } from '../query/parameters.ts';
+import type { Sessions } from '../replay/sessions.ts';
 import type { RecordingState, Store } from '../store/store.ts';
 
 const NS_PER_MS = 1_000_000n;
@@ -39,6 +40,13 @@ export const readyResponse = z
         }),
       }),
     ),
+    sessions: z.strictObject({
+      kept: z.boolean().meta({ description: 'whether replay sessions outlive the daemon' }),
+      failure: z
+        .string()
+        .nullable()
+        .meta({ description: 'why changes of theirs can not be written just now; they are tried again' }),
+    }),
   })
   .meta({
     description: 'Every recording that is served can be read. Otherwise the answer is a problem with status 503.',
@@ -46,11 +54,12 @@ export const readyResponse = z
 
 export interface HealthOptions {
   store: Store;
+  sessions: Pick<Sessions, 'keeping'>;
   /** Wall clock, nanoseconds since the epoch. */
   now: () => bigint;
 }
 
-export function healthRoutes({ store, now }: HealthOptions): Router {
+export function healthRoutes({ store, sessions, now }: HealthOptions): Router {
   const router = Router();
   router
     .route('/healthz')
@@ -66,7 +75,9 @@ export function healthRoutes({ store, now }: HealthOptions): Router {
       const nowNs = now();
       // Who is not recorded can still be asked about: a stopped agent does not make the daemon useless.
       const recordings = store.recordingStates().map((state) => readiness(state, nowNs));
-      sendJson(res, 200, { status: 'ready', recordings } satisfies z.infer<typeof readyResponse>);
+      sendJson(res, 200, { status: 'ready', recordings, sessions: sessions.keeping } satisfies z.infer<
+        typeof readyResponse
+      >);
     })
     .all(methodNotAllowed('GET', 'HEAD'));
   return router;

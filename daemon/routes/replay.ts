@@ -22,7 +22,8 @@ import type { Sessions } from '../replay/sessions.ts';
 /** `sessions` outlives the router: who made it closes it. */
 export function replayRoutes(sessions: Sessions, scanGate: ScanGate): Router {
   const router = Router();
-  const sessionOf = (req: Request) => sessions.get(String(req.params.id));
+  const listedOf = (req: Request) => sessions.get(String(req.params.id));
+  const sessionOf = (req: Request) => sessions.open(String(req.params.id));
   /** Query parameters would be silently without effect. */
   const plain: RequestHandler = (req, _res, next) => {
     parseQuery(req.query, noParameters);
@@ -47,16 +48,18 @@ export function replayRoutes(sessions: Sessions, scanGate: ScanGate): Router {
   router
     .route('/:id')
     .all(plain)
-    .get((req, res) => sendJson(res, 200, sessionOf(req).view()))
-    .delete((req, res) => {
-      sessions.remove(req.params.id);
+    .get((req, res) => sendJson(res, 200, listedOf(req).view()))
+    .delete(async (req, res) => {
+      await sessions.remove(req.params.id);
       res.status(204).end();
     })
     .patch(async (req, res) => {
-      const session = sessionOf(req);
+      const session = await sessionOf(req);
       const { speed_factor: speedFactor, extra_latency_ns: addedNs, loop } = parseBody(req, changeRequest);
       await session.change({ speedFactor, loop, extraLatencyNs: addedNs === undefined ? undefined : Number(addedNs) });
-      sendJson(res, 200, session.view());
+      const view = session.view();
+      await sessions.saved();
+      sendJson(res, 200, view);
     })
     .all(methodNotAllowed('GET', 'HEAD', 'PATCH', 'DELETE'));
 
@@ -65,11 +68,10 @@ export function replayRoutes(sessions: Sessions, scanGate: ScanGate): Router {
       .route(`/:id/${name}`)
       .all(plain)
       .post(async (req, res) => {
-        const session = sessionOf(req);
-        res
-          .status(200)
-          .type('application/json')
-          .send(await act(session, req));
+        const answer = await act(await sessionOf(req), req);
+        // What was answered is there after any end of the daemon.
+        await sessions.saved();
+        res.status(200).type('application/json').send(answer);
       })
       .all(methodNotAllowed('POST'));
   const bare = (name: 'play' | 'pause' | 'stop') =>
@@ -93,18 +95,18 @@ export function replayRoutes(sessions: Sessions, scanGate: ScanGate): Router {
 
   router
     .route('/:id/timeline')
-    .get((req, res) => sendTimeline(sessionOf(req), scanGate, req, res))
+    .get(async (req, res) => sendTimeline(await sessionOf(req), scanGate, req, res))
     .all(methodNotAllowed('GET', 'HEAD'));
 
   router
     .route('/:id/events')
     .all(plain)
     .head((req, res) => {
-      sessionOf(req);
+      listedOf(req);
       openEventStream(res);
       res.end();
     })
-    .get((req, res) => joinStream(sessionOf(req), req, res))
+    .get(async (req, res) => joinStream(await sessionOf(req), req, res))
     .all(methodNotAllowed('GET', 'HEAD'));
   return router;
 }

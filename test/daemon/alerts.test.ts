@@ -27,7 +27,7 @@ async function scrapedText(): Promise<string> {
   const folder = recorded([{ at: START }]);
   const agent = createServer((socket) => socket.end(JSON.stringify(REPORT))).listen(join(folder, 'agent.sock'));
   await once(agent, 'listening');
-  const one = await served(folder);
+  const one = await served(folder, { stateFile: join(folder, 'sessions.sqlite') });
   // The second one counts the first.
   await one.get('/metrics');
   const { text } = await one.get('/metrics');
@@ -185,6 +185,11 @@ const CASES: [name: string, series: Record<string, string>, alerts: string[]][] 
       [`kreplay_recording_limit_bytes{${RECORDING}}`]: '100x15',
     },
     ['KreplayRecordingOverLimit'],
+  ],
+  [
+    'sessions can not be kept',
+    { 'kreplay_replay_sessions_kept{instance="i", job="kreplay"}': '1x5 0x10' },
+    ['KreplaySessionsNotKept'],
   ],
   [
     'a part is damaged',

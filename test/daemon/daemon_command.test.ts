@@ -42,7 +42,7 @@ test('it_serves_a_unix_socket_and_takes_over_one_that_was_left_behind', async ()
   expect(first.url).toBe(`unix:${path}`);
   expect((await kreplay('events', '--url', `unix:${path}`)).code).toBe(0);
 
-  const second = await kreplay('daemon', '--data', folder, '--listen', `unix:${path}`);
+  const second = await kreplay('daemon', '--data', folder, '--no-state', '--listen', `unix:${path}`);
   expect([second.code, second.stderr]).toEqual([1, expect.stringMatching(/^kreplay: the socket is taken .*\n$/)]);
 
   first.child.kill('SIGKILL');

@@ -186,23 +186,39 @@ test('pins', async () => {
 });
 
 test('replay', async () => {
-  const created = await post(
-    '/api/replay/sessions',
-    '{"transaction_id":"tx","timeout_ns":9223372036854775807,"extra_latency_ns":3600000000000}',
-  );
+  const hour = 3_600_000_000_000n;
+  // With an hour for each of two events it is as long as a session may be.
+  const span = 2n ** 53n - 1n - 2n * hour;
+  const rows: Row[] = [
+    { at: LARGE - span, duration: 1n, transaction: 'tx', result: LARGE },
+    { at: LARGE, duration: 0n, transaction: 'tx', result: SMALL },
+  ];
+  const player = await serve(recorded(rows));
+  const send = async (path: string, body: string) => {
+    const headers = { 'content-type': 'application/json' };
+    return (await player.get(path, { method: 'POST', headers, body })).text;
+  };
+  const settings = `"timeout_ns":9223372036854775807,"extra_latency_ns":${hour}`;
+  const created = await send('/api/replay/sessions', `{"transaction_id":"tx",${settings}}`);
   expect(created).toContain('"timeout_ns":9223372036854775807,');
-  expect(created).toContain('"duration_ns":9214364837600034814,"replay_duration_ns":9214372037600034814,');
+  expect(created).toContain(`"duration_ns":${span},"replay_duration_ns":${span + 2n * hour},`);
   const path = `/api/replay/sessions/${JSON.parse(created).session_id}`;
-  for (const position of [SMALL, LARGE - SMALL])
-    expect(await post(`${path}/seek`, `{"position_ns":${position}}`)).toContain(`"position_ns":${position},`);
+  for (const position of [1n, span + hour])
+    expect(await send(`${path}/seek`, `{"position_ns":${position}}`)).toContain(`"position_ns":${position},`);
   // Later by the latency of the event before it.
-  expect(await post(`${path}/seek`, `{"timestamp_ns":${2n * SMALL}}`)).toContain('"position_ns":9010799254740993,');
-  expect(await textOf(path)).toContain('"position_ns":9010799254740993,');
-  expect(await textOf('/api/replay/sessions')).toContain('"position_ns":9010799254740993,');
-  await post(`${path}/seek`, '{"event_index":0}');
-  const stepped = await post(`${path}/step`, '{"count":2}');
-  expect(stepped).toContain(`${write().slice(0, -1)},"replay":{"index":0,"offset_ns":0,`);
-  expect(stepped).toContain(`${block().slice(0, -1)},"replay":{"index":1,"offset_ns":9214368437600034814,`);
+  expect(await send(`${path}/seek`, `{"timestamp_ns":${LARGE}}`)).toContain(`"position_ns":${span + hour},`);
+  for (const at of [path, '/api/replay/sessions'])
+    expect((await player.get(at)).text).toContain(`"position_ns":${span + hour},`);
+  await send(`${path}/seek`, '{"event_index":0}');
+  const stepped = await send(`${path}/step`, '{"count":2}');
+  expect(stepped).toContain(`"timestamp_ns":${LARGE - span},`);
+  expect(stepped).toContain('"result":9223372036854775807,');
+  expect(stepped).toContain('"timestamp_ns":9223372036854775807,');
+  expect(stepped).toContain('"result":9007199254740993,');
+  expect(stepped).toContain(`"replay":{"index":1,"offset_ns":${span + hour},`);
+  await player.close();
+  // A double holds every nanosecond of 104 days.
+  expect(await post('/api/replay/sessions', '{"transaction_id":"tx"}')).toContain('104 days');
 });
 
 interface Schema {

@@ -27,7 +27,7 @@ function routesOf(router: Router): string[] {
 
 const inDocument = (path: string) => path.replaceAll(/:\w+/g, '{}').replace(/^\/$/, '');
 
-test('every route is in the document', () => {
+test('every route is in the document', async () => {
   const store = openRecordingStore(newFolder());
   const now = () => START;
   const sessions = createSessions({ planner: createPlanner(store), now });
@@ -35,7 +35,7 @@ test('every route is in the document', () => {
   const app = buildApp({ store, sessions, tails: createTails({ store, now, log }), now, log });
   const documented = [...new Set(ENDPOINTS.map(({ path }) => path.replaceAll(/\{\w+\}/g, '{}')))];
   const routes = routesOf(app.router as unknown as Router).map(inDocument);
-  sessions.close();
+  await sessions.close();
   store.close();
   expect(routes.filter((route) => ![...documented, ...PAGE_FILES].some((path) => path.endsWith(route)))).toEqual([]);
   expect(routes).toHaveLength(documented.length + PAGE_FILES.length);

@@ -53,6 +53,7 @@ test('a_recording_that_comes_later_is_opened_by_itself', async () => {
   expect(await outcome(daemon)).toEqual([200, 1]);
   expect((await daemon.get('/readyz')).json).toEqual({
     status: 'ready',
+    sessions: { kept: false, failure: null },
     recordings: [
       {
         recording_id: expect.stringMatching(/^[0-9a-f]{16}$/),

@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { pino } from 'pino';
 import { type AppOptions, buildApp } from '../../daemon/app.ts';
 import { createMetrics } from '../../daemon/metrics/metrics.ts';
+import { openState } from '../../daemon/replay/kept/state_thread.ts';
 import { createPlanner } from '../../daemon/replay/plan/planner.ts';
 import { createSessions } from '../../daemon/replay/sessions.ts';
 import { close, listen } from '../../daemon/server.ts';
@@ -50,14 +51,22 @@ export async function served(data: string | Store, options?: Options): Promise<S
   return one;
 }
 
-type Options = Pick<AppOptions, 'allowed' | 'scanGate'> & Pick<TailOptions, 'heartbeatEveryMs'>;
+interface Options extends Pick<AppOptions, 'allowed' | 'scanGate'>, Pick<TailOptions, 'heartbeatEveryMs'> {
+  /** Where sessions are kept; nowhere unless told. */
+  stateFile?: string;
+}
 
 /** `data`: as for the daemon, or a store that the test made. */
-export async function serve(data: string | Store, { heartbeatEveryMs, ...options }: Options = {}): Promise<Served> {
+export async function serve(
+  data: string | Store,
+  { heartbeatEveryMs, stateFile, ...options }: Options = {},
+): Promise<Served> {
   let now = START;
   const store = typeof data === 'string' ? openRecordingStore(data) : data;
   const metrics = createMetrics();
-  const sessions = createSessions({ planner: createPlanner(store), now: () => now, onPlayed: metrics.played });
+  const state = stateFile === undefined ? undefined : await openState(stateFile);
+  const planner = createPlanner(store);
+  const sessions = createSessions({ planner, now: () => now, onPlayed: metrics.played, state });
   const log = pino({ level: 'silent' });
   const folder = typeof data === 'string' ? data : undefined;
   const tails = createTails({ store, now: () => now, log, ...(heartbeatEveryMs && { heartbeatEveryMs }) });
@@ -95,7 +104,7 @@ export async function serve(data: string | Store, { heartbeatEveryMs, ...options
     },
     async close() {
       tails.close();
-      sessions.close();
+      await sessions.close();
       await close(server);
       store.close();
     },

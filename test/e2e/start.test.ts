@@ -1,5 +1,5 @@
 // What can not start says why in one line and what to do about it; what has started ends cleanly, however it is told.
-import { chmodSync, chownSync, mkdirSync, writeFileSync } from 'node:fs';
+import { chmodSync, chownSync, mkdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, expect, test } from '@jest/globals';
 import { openReader } from '../../agent/recording/reader.ts';
@@ -106,8 +106,10 @@ test.each([
 test('when up is killed, its agent and daemon end by themselves and the recording is whole', async () => {
   const data = inFolder('killed');
   const port = await freePort();
-  const up = start(['up', '--data', data, '--listen', `127.0.0.1:${port}`]);
+  const state = inFolder('sessions');
+  const up = start(['up', '--data', data, '--listen', `127.0.0.1:${port}`, '--state', state]);
   await up.says('Try next');
+  expect(statSync(state).mode & 0o777).toBe(0o600);
   up.process.kill('SIGKILL');
   // `close`: the children hold the pipes until they end.
   await up.ended;

@@ -2,9 +2,9 @@
 import type { ServerResponse } from 'node:http';
 import { Writable } from 'node:stream';
 import type { Sink } from '../../daemon/event_stream.ts';
+import { openSession } from '../../daemon/replay/open_session.ts';
 import { createPlanner } from '../../daemon/replay/plan/planner.ts';
 import { createScheduler } from '../../daemon/replay/scheduler.ts';
-import { openSession } from '../../daemon/replay/session.ts';
 import type { SessionSettings } from '../../daemon/replay/session_view.ts';
 import { timerWaiter } from '../../daemon/replay/waiting.ts';
 import { keyOf } from '../../daemon/store/event.ts';

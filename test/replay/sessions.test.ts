@@ -43,7 +43,7 @@ test('the session past the limit is refused, also when all are asked for at once
   const asked = await Promise.allSettled(Array.from({ length: 5 }, () => create(sessions)));
   expect(asked.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'fulfilled', 'rejected', 'rejected']);
   expect((asked[3] as PromiseRejectedResult).reason.code).toBe('session_limit');
-  sessions.remove(sessions.list()[1]!.view().session_id);
+  await sessions.remove(sessions.list()[1]!.view().session_id);
   await create(sessions);
   expect(sessions.list()).toHaveLength(3);
 });
@@ -92,7 +92,7 @@ test('closing ends the streams of all sessions, and nothing plays afterwards', a
     }),
   );
   await clock.pass(2n * MS);
-  sessions.close();
+  await sessions.close();
   await clock.pass(100n * MS);
   for (const viewer of viewers) {
     const frames = framesOf(viewer.text);

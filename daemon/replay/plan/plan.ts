@@ -4,6 +4,7 @@ import type { Store } from '../../store/store.ts';
 import type { SeekTarget } from '../target.ts';
 import { type Chunk, createBodies } from './bodies.ts';
 import { type ClockOffsets, checkNodes, clockShifts, clocksOf, type ReplayedClock } from './clock_offsets.ts';
+import type { LatencyChange } from './merge.ts';
 import type { PageCache } from './page_cache.ts';
 import { type Place, placeIn } from './places.ts';
 import { type RecordedPage, readRecorded, SPAN_NS_MAX } from './recorded.ts';
@@ -11,7 +12,8 @@ import { createSchedule, type Schedule } from './schedule.ts';
 
 export interface PlanRequest {
   transactionId: string;
-  extraLatencyNs: number;
+  /** By index, the first from 0. */
+  latency: readonly LatencyChange[];
   timeoutNs: number | null;
   maxGapNs: number | null;
   clockOffsetsNs: ClockOffsets;
@@ -24,6 +26,8 @@ export interface Outline {
   firstTimestampNs: bigint;
   /** From the first start to the last end; as the nodes' clocks have it, until all events have been gone through. */
   recordedDurationNs: number;
+  /** As the events are laid out: a plan that is opened with it is the same. */
+  latency: readonly LatencyChange[];
   /** Null until all events have been gone through. */
   survey: { durationNs: number; timeoutEventId: string | null } | null;
   /** Of each node. */
@@ -86,7 +90,7 @@ export function openPlan(
   { pageEvents, markEvents }: PlanSizes = {},
 ): PlanWork {
   const { transactionId, timeoutNs, maxGapNs, clockOffsetsNs } = request;
-  let { extraLatencyNs } = request;
+  let { latency } = request;
   checkNodes(clockOffsetsNs, store);
   const recorded = readRecorded(store, transactionId, caches.recorded, pageEvents);
   // After the snapshot was taken, so that it knows every node in there.
@@ -100,14 +104,17 @@ export function openPlan(
   const nodes = summary?.nodes ?? store.nodes();
   const clockShiftNs = clockShifts(clockOffsetsNs, nodes);
   const clocks = clocksOf(store, clockOffsetsNs, nodes, [firstTimestampNs, lastEndNs]);
-  let isUniform = true;
-  checkSpan(extraLatencyNs);
-  let schedule = uniformSchedule();
+  for (const { extraLatencyNs } of latency) checkSpan(extraLatencyNs);
+  let schedule = laidOut(latency);
   /** Laid out anew. */
   let coming: Schedule | null = null;
 
-  function uniformSchedule(): Schedule {
-    const latency = [{ fromIndex: 0, extraLatencyNs }];
+  /** The latency that was set last, for all events. */
+  function uniform(): LatencyChange[] {
+    return [{ ...latency.at(-1)!, fromIndex: 0 }];
+  }
+
+  function laidOut(latency: readonly LatencyChange[]): Schedule {
     const settings = { latency, maxGapNs, timeoutNs, clockShiftNs };
     return createSchedule(recorded, { ...settings, ...(markEvents && { markEvents }) });
   }
@@ -138,6 +145,7 @@ export function openPlan(
       eventCount,
       firstTimestampNs,
       recordedDurationNs: survey?.recordedDurationNs ?? recordedSpanNs,
+      latency,
       survey: survey && { durationNs: survey.durationNs, timeoutEventId },
       clocks,
     };
@@ -169,21 +177,21 @@ export function openPlan(
       const layout = coming ?? schedule;
       const place = placeIn({ store, recorded, schedule: layout, eventCount, recordedSpanNs }, target);
       schedule = layout;
-      isUniform ||= coming !== null;
+      if (coming) latency = uniform();
       coming = null;
       return place;
     },
-    changeLatency(fromIndex, addedNs) {
-      checkSpan(Math.max(addedNs, extraLatencyNs));
-      extraLatencyNs = addedNs;
-      isUniform = fromIndex === 0;
+    changeLatency(fromIndex, extraLatencyNs) {
+      checkSpan(Math.max(extraLatencyNs, latency.at(-1)!.extraLatencyNs));
       coming = null;
-      if (isUniform) schedule = uniformSchedule();
-      else schedule.changeLatency({ fromIndex, extraLatencyNs });
+      const change = { fromIndex, extraLatencyNs };
+      latency = [...latency.filter((earlier) => earlier.fromIndex < fromIndex), change];
+      if (fromIndex === 0) schedule = laidOut(latency);
+      else schedule.changeLatency(change);
     },
     layOutAnew() {
-      if (isUniform) return false;
-      coming = uniformSchedule();
+      if (latency.length === 1) return false;
+      coming = laidOut(uniform());
       return true;
     },
     close() {

@@ -34,6 +34,8 @@ export interface Plan {
 export interface Planner {
   /** `onOutline`: more is known. Rejects with a Problem when the transaction can not be played. */
   open(request: PlanRequest, onOutline: () => void): Promise<Plan>;
+  /** Whether any event of a transaction is recorded. */
+  has(transactionId: string): Promise<boolean>;
   /** Rejects with a Problem when no event of the transaction is recorded. */
   whatIf(request: WhatIfRequest): Promise<WhatIf>;
   close(): Promise<void>;
@@ -82,6 +84,9 @@ export function createPlanner(store: Store): Planner {
         plan.close();
         throw error;
       }
+    },
+    async has(transactionId) {
+      return store.transaction(transactionId) !== undefined;
     },
     async whatIf(request) {
       const looking = whatIf(store, request);

@@ -78,6 +78,7 @@ export function createPlannerThread(places: Places): Planner {
       }
       return planIn(of, plan, opened, ask);
     },
+    has: (transactionId) => ask(current(), { kind: 'has', transactionId }) as Promise<boolean>,
     whatIf: (request) => ask(current(), { kind: 'what_if', request }) as Promise<WhatIf>,
     async close() {
       const of = thread;

@@ -42,6 +42,7 @@ port.on('message', ({ id, question }: ToPlanner) => {
 
 async function answerTo(question: Question): Promise<PlannerAnswer> {
   if (question.kind === 'what_if') return planner.whatIf(question.request);
+  if (question.kind === 'has') return planner.has(question.transactionId);
   const { plan: number, kind } = question;
   if (kind === 'open') {
     const plan = await planner.open(question.request, () => tellOutline(number));
@@ -82,7 +83,13 @@ function send(message: FromPlanner): void {
 
 /** A page's memory goes along, it is not copied. */
 function transferred(message: FromPlanner): ArrayBuffer[] {
-  if (message.kind !== 'answer' || message.answer === null || !('bytes' in message.answer)) return [];
+  if (
+    message.kind !== 'answer' ||
+    typeof message.answer !== 'object' ||
+    message.answer === null ||
+    !('bytes' in message.answer)
+  )
+    return [];
   const { startNs, durationNs, bytes, ends } = message.answer;
   return [startNs, durationNs, bytes, ends].map(({ buffer }) => buffer as ArrayBuffer);
 }

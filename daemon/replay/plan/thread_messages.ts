@@ -17,9 +17,12 @@ export type PlanQuestion = { plan: number } & (
   | { kind: 'close' }
 );
 
-export type Question = PlanQuestion | { kind: 'what_if'; request: WhatIfRequest };
+export type Question =
+  | PlanQuestion
+  | { kind: 'has'; transactionId: string }
+  | { kind: 'what_if'; request: WhatIfRequest };
 
-export type PlannerAnswer = PlanPage | Place | WhatIf | null;
+export type PlannerAnswer = PlanPage | Place | WhatIf | boolean | null;
 
 /** Each question has one answer. */
 export type ToPlanner = { id: number; question: Question };

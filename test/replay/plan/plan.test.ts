@@ -111,10 +111,12 @@ interface Opened {
 }
 
 interface Asked extends Partial<Omit<PlanRequest, 'clockOffsetsNs'>> {
+  extraLatencyNs?: number;
   offsets?: Offsets;
 }
 
-function open(planned: readonly Planned[], { offsets = [], ...request }: Asked, planSizes: PlanSizes): Opened {
+function open(planned: readonly Planned[], asked: Asked, planSizes: PlanSizes): Opened {
+  const { extraLatencyNs = 0, offsets = [], ...request } = asked;
   const events = eventsOf(planned);
   const folders = [0, 1].flatMap((node) => {
     const rows = events.filter(({ row }) => row.pid === node).map(({ row }) => row);
@@ -130,7 +132,8 @@ function open(planned: readonly Planned[], { offsets = [], ...request }: Asked, 
       ns !== undefined && planned.some((event) => event.node === node) ? [[`node-${node}`, ns]] : [],
     ),
   );
-  const defaults = { transactionId: TRANSACTION, extraLatencyNs: 0, timeoutNs: null, maxGapNs: null };
+  const latency = [{ fromIndex: 0, extraLatencyNs }];
+  const defaults = { transactionId: TRANSACTION, latency, timeoutNs: null, maxGapNs: null };
   const work = openPlan(store, { ...defaults, ...request, clockOffsetsNs }, caches, planSizes);
   return { work, events: scanned.map((index) => events[index]!), close: () => store.close() };
 }
@@ -269,6 +272,11 @@ test('a change of latency holds from one event on, and nothing is given twice or
         goThrough(work);
         const order = oracle(events, changes, request);
         expectPlan(opened, Math.floor(events.length / 2), 3, order);
+
+        const { extraLatencyNs: _, ...settings } = request;
+        const again = open(planned, { ...settings, latency: work.outline().latency }, planSizes);
+        expectPlan(again, 0, 7, order);
+        again.close();
 
         // A seek lays all out anew.
         if (work.layOutAnew()) goThrough(work);

@@ -75,7 +75,13 @@ test('it says what a session with that latency would come to', async () => {
       const request = { extraLatencyNs: BigInt(latencyNs), timeoutNs: BigInt(timeoutNs), clockOffsetsNs };
       const told = await planner.whatIf(ask(request));
       const plan = await planner.open(
-        { transactionId: TRANSACTION, extraLatencyNs: latencyNs, timeoutNs, maxGapNs: null, clockOffsetsNs },
+        {
+          transactionId: TRANSACTION,
+          latency: [{ fromIndex: 0, extraLatencyNs: latencyNs }],
+          timeoutNs,
+          maxGapNs: null,
+          clockOffsetsNs,
+        },
         () => {},
       );
       const { eventCount, recordedDurationNs, survey, clocks } = plan.outline;

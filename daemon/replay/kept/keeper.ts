@@ -1,0 +1,111 @@
+/**
+ * Writes what has changed of sessions, many changes at a time: while one lot is being written the next one gathers. A
+ * lot that can not be written stays and is tried again; meanwhile sessions go on as if nothing were kept.
+ */
+import type { SteadyNow } from '../clock.ts';
+import type { Alarm } from '../scheduler.ts';
+import { type KeptRow, storedRow } from './kept_session.ts';
+import type { StoredPlace } from './state_file.ts';
+import type { KeptState } from './state_thread.ts';
+
+/** How often it is written where sessions are that play, and what changed with nobody waiting for it. */
+const SAVE_NS = 1_000_000_000n;
+
+export interface Keeper {
+  /** Something of the session has changed, or it is gone. It is written within a second. */
+  changed(sessionId: string): void;
+  /** Writes; resolves when all that was told before is written, or can not be. */
+  saved(): Promise<void>;
+  /** Why the last lot could not be written; null when it was. */
+  readonly failure: string | null;
+  close(): Promise<void>;
+}
+
+export interface KeeperOptions {
+  state: Pick<KeptState, 'write' | 'close'>;
+  /** The session as it is now; undefined when it is gone. */
+  rowOf: (sessionId: string) => KeptRow | undefined;
+  /** Where those are that play. */
+  playing: () => StoredPlace[];
+  now: SteadyNow;
+  alarm: (ring: () => void) => Alarm;
+  /** Told when it turns out that nothing can be written, and when it can again (null). */
+  onFailure: (failure: string | null) => void;
+}
+
+export function createKeeper({ state, rowOf, playing, now, alarm, onFailure }: KeeperOptions): Keeper {
+  let changed = new Set<string>();
+  let failure: string | null = null;
+  let writing: Promise<void> = Promise.resolve();
+  /** Begins when `writing` is done. */
+  let next: Promise<void> | undefined;
+  let isTicking = false;
+  let placesAreDue = false;
+  let closed = false;
+
+  const tick = alarm(() => {
+    isTicking = false;
+    placesAreDue = true;
+    void saved();
+  });
+
+  function startTicking(): void {
+    if (isTicking) return;
+    isTicking = true;
+    tick.set(now() + SAVE_NS);
+  }
+
+  function saved(): Promise<void> {
+    if (closed) return writing;
+    next ??= writing.then(() => {
+      writing = next!;
+      next = undefined;
+      return write();
+    });
+    return next;
+  }
+
+  async function write(): Promise<void> {
+    const lot = changed;
+    changed = new Set();
+    try {
+      const rows = [...lot].map((sessionId) => ({ sessionId, row: rowOf(sessionId) }));
+      const sessions = rows.flatMap(({ row }) => (row ? storedRow(row) : []));
+      const removed = rows.flatMap(({ sessionId, row }) => (row ? [] : sessionId));
+      const places = placesAreDue ? playing().filter(({ sessionId }) => !lot.has(sessionId)) : [];
+      placesAreDue = false;
+      if (places.length > 0) startTicking();
+      if (sessions.length + removed.length + places.length === 0) return;
+      await state.write({ sessions, places, removed });
+      tell(null);
+    } catch (error) {
+      for (const sessionId of lot) changed.add(sessionId);
+      startTicking();
+      tell((error as Error).message);
+    }
+  }
+
+  function tell(now: string | null): void {
+    const isNew = (now === null) !== (failure === null);
+    failure = now;
+    if (isNew) onFailure(now);
+  }
+
+  return {
+    changed(sessionId) {
+      changed.add(sessionId);
+      startTicking();
+    },
+    saved,
+    get failure() {
+      return failure;
+    },
+    async close() {
+      placesAreDue = true;
+      const last = saved();
+      closed = true;
+      await last;
+      await state.close();
+    },
+  };
+}

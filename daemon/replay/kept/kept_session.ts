@@ -1,0 +1,71 @@
+/** What is kept of a session over the daemon's end, and how it is written. */
+import { z } from 'zod';
+import { int64 } from '../../input.ts';
+import { parseJson, stringify } from '../../json.ts';
+import { SPEED_FACTOR_MAX, SPEED_FACTOR_MIN } from '../contract.ts';
+import { STATES } from '../transitions.ts';
+import type { SessionPlace, StoredSession } from './state_file.ts';
+
+const INT64_MIN = -(2n ** 63n);
+const INT64_MAX = 2n ** 63n - 1n;
+
+const count = z.int().min(0);
+const latency = z
+  .array(z.object({ fromIndex: count, extraLatencyNs: count }))
+  .min(1)
+  .readonly();
+
+/** A field that comes later has a default, so that what was written before it can be read. */
+const facts = z.object({
+  settings: z.object({
+    transactionId: z.string(),
+    speedFactor: z.number().min(SPEED_FACTOR_MIN).max(SPEED_FACTOR_MAX),
+    extraLatencyNs: count,
+    timeoutNs: int64(1n, INT64_MAX).nullable(),
+    maxGapNs: count.nullable(),
+    clockOffsetsNs: z.record(z.string(), z.int()).readonly(),
+    loop: z.boolean(),
+  }),
+  state: z.enum(STATES),
+  outline: z.object({
+    eventCount: count,
+    firstTimestampNs: int64(INT64_MIN, INT64_MAX),
+    recordedDurationNs: count,
+    latency,
+    survey: z.object({ durationNs: count, timeoutEventId: z.string().nullable() }).nullable(),
+    clocks: z
+      .array(
+        z.object({
+          node: z.string(),
+          offsetNs: z.int(),
+          steppedNs: int64(INT64_MIN, INT64_MAX),
+          source: z.enum(['override', 'none']),
+        }),
+      )
+      .readonly(),
+  }),
+  rounds: count,
+  failure: z.string().nullable(),
+  /** How often it was opened: a stream's ids begin anew each time, beyond all that were given before. */
+  life: count,
+  createdAt: z.iso.datetime(),
+  updatedAt: z.iso.datetime(),
+});
+
+export type KeptSession = SessionPlace & z.output<typeof facts>;
+
+/** With when it was used last, wall clock. */
+export interface KeptRow {
+  session: KeptSession;
+  usedAtMs: number;
+}
+
+export function storedRow({ session, usedAtMs }: KeptRow): StoredSession {
+  const { sessionId, eventIndex, positionNs, ...rest } = session;
+  return { sessionId, eventIndex, positionNs, usedAtMs, facts: stringify(rest) };
+}
+
+/** Throws for what `storedRow` never gave. */
+export function keptRow({ facts: text, usedAtMs, ...place }: StoredSession): KeptRow {
+  return { session: { ...place, ...facts.parse(parseJson(text)) }, usedAtMs };
+}

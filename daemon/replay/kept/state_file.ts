@@ -1,0 +1,148 @@
+/**
+ * The file that sessions are kept in: a SQLite database with a row each. What was written is there after the daemon was
+ * killed. It is not synced each time: a power failure may take what the kernel had not yet written, some 30 s, never
+ * more than that.
+ */
+import { closeSync, constants, openSync } from 'node:fs';
+import Database from 'better-sqlite3';
+
+/** "KRse". */
+const APPLICATION_ID = 0x4b52_7365;
+const VERSION = 1;
+/** For a daemon that takes the place of another one that is just ending. */
+const LOCKED_MS_MAX = 1000;
+
+/** A start that can not work; the message is the one line that the user sees. */
+export class StateFileError extends Error {
+  override readonly name = 'StateFileError';
+}
+
+/** Where a session is. It changes all the time while it plays. */
+export interface SessionPlace {
+  sessionId: string;
+  eventIndex: number;
+  positionNs: number;
+}
+
+export interface StoredPlace extends SessionPlace {
+  /** Wall clock. */
+  usedAtMs: number;
+}
+
+export interface StoredSession extends StoredPlace {
+  /** All else of it. */
+  facts: string;
+}
+
+/** What has changed since the last time. */
+export interface StateChanges {
+  sessions: readonly StoredSession[];
+  /** Of sessions that are there. */
+  places: readonly StoredPlace[];
+  /** By their ids. */
+  removed: readonly string[];
+}
+
+export interface StateFile {
+  /** As they were found, the oldest first. */
+  readonly rows: readonly StoredSession[];
+  /** All of it or, when it throws, nothing. */
+  write(changes: StateChanges): void;
+  close(): void;
+}
+
+/** Throws a StateFileError that says what to do. No other daemon can open it meanwhile. */
+export function openStateFile(path: string): StateFile {
+  let database: Database.Database | undefined;
+  try {
+    // SQLite would make it for all to read; its log gets the mode of the file.
+    closeSync(openSync(path, constants.O_RDWR | constants.O_CREAT, 0o600));
+    database = new Database(path, { timeout: LOCKED_MS_MAX });
+    prepare(database, path);
+    return stateFileOf(database, readRows(database));
+  } catch (error) {
+    database?.close();
+    throw stateFileError(error, path);
+  }
+}
+
+function prepare(database: Database.Database, path: string): void {
+  // Before the first access: with it there is no second file for memory that is shared, and nobody else gets in.
+  database.pragma('locking_mode = EXCLUSIVE');
+  const version = database.pragma('user_version', { simple: true }) as number;
+  const tables = database.prepare<[], { count: number }>('SELECT count(*) AS count FROM sqlite_schema').get()!.count;
+  const isNew = version === 0 && tables === 0;
+  if (!isNew && database.pragma('application_id', { simple: true }) !== APPLICATION_ID)
+    throw new StateFileError(`${path} is a database of something else: give another file with --state`);
+  if (version > VERSION) {
+    const what = `${path} was written by a newer kreplay (format ${version}, this one has ${VERSION})`;
+    throw new StateFileError(`${what}: use that one, or give another file with --state`);
+  }
+  const faults = database.pragma('quick_check(1)', { simple: true });
+  // The first line only names the database.
+  if (faults !== 'ok') throw damaged(path, String(faults).split('\n').at(-1)!);
+  database.pragma('journal_mode = WAL');
+  database.pragma('synchronous = NORMAL');
+  // Also where nothing is new: the lock is taken by the first that writes, and a file that can not be written is told.
+  database.transaction(() => {
+    database.pragma(`application_id = ${APPLICATION_ID}`);
+    database.pragma(`user_version = ${VERSION}`);
+    database.exec(`
+      CREATE TABLE IF NOT EXISTS session (
+        session_id TEXT NOT NULL PRIMARY KEY,
+        event_index INTEGER NOT NULL,
+        position_ns INTEGER NOT NULL,
+        used_at_ms INTEGER NOT NULL,
+        facts TEXT NOT NULL
+      ) STRICT`);
+  })();
+}
+
+function readRows(database: Database.Database): StoredSession[] {
+  return database
+    .prepare<[], StoredSession>(`
+      SELECT session_id AS sessionId, event_index AS eventIndex, position_ns AS positionNs, used_at_ms AS usedAtMs, facts
+      FROM session ORDER BY rowid`)
+    .all();
+}
+
+function stateFileOf(database: Database.Database, rows: readonly StoredSession[]): StateFile {
+  const put = database.prepare<StoredSession>(`
+    INSERT INTO session (session_id, event_index, position_ns, used_at_ms, facts)
+    VALUES (@sessionId, @eventIndex, @positionNs, @usedAtMs, @facts)
+    ON CONFLICT (session_id) DO UPDATE SET
+      event_index = excluded.event_index,
+      position_ns = excluded.position_ns,
+      used_at_ms = excluded.used_at_ms,
+      facts = excluded.facts`);
+  const move = database.prepare<StoredPlace>(`
+    UPDATE session SET event_index = @eventIndex, position_ns = @positionNs, used_at_ms = @usedAtMs
+    WHERE session_id = @sessionId`);
+  const remove = database.prepare('DELETE FROM session WHERE session_id = ?');
+  const write = database.transaction(({ sessions, places, removed }: StateChanges) => {
+    for (const session of sessions) put.run(session);
+    for (const place of places) move.run(place);
+    for (const sessionId of removed) remove.run(sessionId);
+  });
+  return { rows, write, close: () => void database.close() };
+}
+
+export function damaged(path: string, what: string): StateFileError {
+  const advice = 'move it away and start again; its sessions are lost, what was recorded is not touched';
+  return new StateFileError(`${path} is damaged (${what}): ${advice}`);
+}
+
+function stateFileError(error: unknown, path: string): unknown {
+  const { code, message } = error as { code?: unknown; message: string };
+  if (error instanceof StateFileError || typeof code !== 'string') return error;
+  if (/^SQLITE_(BUSY|LOCKED)/.test(code)) {
+    const advice = 'stop it, or give this one a file of its own with --state, or --no-state';
+    return new StateFileError(`another daemon keeps its sessions in ${path}: ${advice}`);
+  }
+  if (code === 'SQLITE_NOTADB') return new StateFileError(`${path} is no file of kreplay: give another with --state`);
+  if (/^SQLITE_(CORRUPT|ERROR|CONSTRAINT)/.test(code)) return damaged(path, message);
+  if (/^SQLITE_FULL|^ENOSPC/.test(code))
+    return new StateFileError(`no space is left for ${path}: free some, or give another file with --state`);
+  const advice = 'check its folder, owner and mode, or give another file with --state, or --no-state';
+  return new StateFileError(`${path} can not be used (${message}): ${advice}`);
+}

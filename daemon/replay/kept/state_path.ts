@@ -1,0 +1,32 @@
+/** Where sessions are kept. */
+import { accessSync, constants, statSync } from 'node:fs';
+import { join } from 'node:path';
+
+export const STATE_FILE = 'sessions.sqlite';
+
+/** What was asked for: a file, none (false), or the one beside the recording. */
+export type StateChoice = string | false | undefined;
+
+export interface StatePlace {
+  path: string | null;
+  /** Why there is none. */
+  reason: string;
+}
+
+/** `data`: the folder that is served, or a recording. */
+export function statePlace(choice: StateChoice, data: string | undefined): StatePlace {
+  if (typeof choice === 'string') return { path: choice, reason: '' };
+  const reason = choice === false ? '--no-state' : whyNotIn(data);
+  return reason === null ? { path: join(data!, STATE_FILE), reason: '' } : { path: null, reason };
+}
+
+function whyNotIn(data: string | undefined): string | null {
+  if (data === undefined) return 'no data folder is served';
+  if (statSync(data, { throwIfNoEntry: false })?.isDirectory() !== true) return `${data} is not a folder now`;
+  try {
+    accessSync(data, constants.W_OK);
+    return null;
+  } catch (error) {
+    return `${data} can not be written (${(error as NodeJS.ErrnoException).code})`;
+  }
+}
