@@ -193,6 +193,25 @@ test('a stream that is taken up after a restart goes on, and says that some may 
   expect(frames.at(-1)!.event).toBe('end');
 });
 
+test('a replay into a pipeline goes on by itself when the daemon is started again', async () => {
+  const folder = recorded(rows(3000));
+  const first = await daemon('--data', folder, '--listen', `unix:${join(folder, 'socket')}`);
+  const replay = start('replay', 'tx', '--url', first.url, '--output', 'ndjson');
+  running.add(replay);
+  await replay.printed(/(.*\n){200}/);
+  await kill(first.one);
+  await replay.logged(/trying again/);
+  await daemon('--data', folder, '--listen', `unix:${join(folder, 'socket')}`);
+  const { code, stdout, stderr } = await replay.ended;
+  const indexes = stdout
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line).replay.index as number);
+  expect([code, stderr]).toEqual([0, expect.stringContaining('the daemon was started again')]);
+  expect(indexes).toHaveLength(3000);
+  expect(indexes.every((index, at) => index === at)).toBe(true);
+});
+
 test('a second daemon on the folder is told what to do', async () => {
   const folder = recorded(rows(1));
   await daemon('--data', folder);

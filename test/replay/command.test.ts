@@ -95,7 +95,7 @@ test('a daemon that goes away is said, and ends it', async () => {
   await once(child.stdout, 'data');
   await other.close();
   expect((await done)[0]).toBe(4);
-  expect(stderr).toContain('kreplay: the daemon has ended, and the session with it');
+  expect(stderr).toContain('kreplay: warning: the daemon has ended; trying again');
 });
 
 test.each<[string, string[], number, number, string]>([

@@ -44,17 +44,29 @@ async function printFrames(
     process.stderr.write(`${text}\n`);
   };
   let begun = false;
+  /** Index of the event to be printed next. */
+  let next = 0;
+  /** Its end is told once more before it goes on. */
+  let wasOver = false;
   for await (const frame of remote.frames()) {
     if (frame.kind === 'state') {
       session = frame.session;
       // Not before the stream is there: the first event is due at once.
-      if (!begun) await remote.send({ command: 'play' });
+      if (!begun) {
+        wasOver = session.state === 'finished' && next < session.event_count;
+        await playFrom(remote, session, next);
+      }
       begun = true;
+    } else if (frame.kind === 'gap' && frame.missed === null) {
+      say('kreplay: warning: the daemon was started again; going on behind the last event');
+      // It comes back paused, and not where we are.
+      begun = false;
     } else if (frame.kind === 'gap') say(`kreplay: warning: missed ${frame.missed} frames, too slow to read them`);
     else if (frame.kind === 'lost') say(`kreplay: warning: ${frame.cause}; trying again`);
     else if (frame.kind === 'event') {
       const { played, json } = frame;
       progress.clear();
+      next = played.replay.index + 1;
       await write(output === 'text' ? table.lines([played]) : `${json}\n`);
       const stop = stopAt(played);
       if (stop) {
@@ -63,7 +75,8 @@ async function printFrames(
         return stop.by === 'break' ? EXIT.broken : EXIT.played;
       }
       progress.show(played);
-    } else {
+    } else if (wasOver) wasOver = false;
+    else {
       const error = ending.signal === undefined ? endError(frame.reason, session) : null;
       if (error) throw error;
       say(summaryLine(session));
@@ -71,6 +84,13 @@ async function printFrames(
     }
   }
   return exitCode(ending);
+}
+
+async function playFrom(remote: RemoteSession, session: ReplaySession, index: number): Promise<void> {
+  if (session.state === 'stopped') return;
+  const isThere = session.event_index === index;
+  const { state } = isThere ? session : await remote.send({ seek: { event_index: index } });
+  if (state !== 'finished') await remote.send({ command: 'play' });
 }
 
 function hasNoReader(signal: EndSignal): boolean {

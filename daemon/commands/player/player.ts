@@ -113,6 +113,7 @@ async function follow(player: Player, remote: RemoteSession, queue: Queue, stopA
   function show(frame: SessionFrame): CommandError | null {
     state.lastFrameId = frame.id ?? state.lastFrameId;
     if (frame.kind === 'state') player.showSession(frame.session, now());
+    else if (frame.kind === 'gap' && frame.missed === null) state.message = 'the daemon was started again';
     else if (frame.kind === 'gap') state.message = `missed ${frame.missed} frames, too slow to read them`;
     else if (frame.kind === 'lost')
       state.message = `${frame.cause}; trying again, ${frame.attempt} of ${RECONNECT_ATTEMPTS}`;

@@ -29,7 +29,8 @@ export type SessionFrame = { id?: number } & (
   | { kind: 'state'; session: ReplaySession }
   /** `json` is the event as the daemon wrote it: no number is rounded in between. */
   | { kind: 'event'; played: PlayedEvent; json: string }
-  | { kind: 'gap'; missed: number }
+  /** Null: the daemon was started again, and the session goes on from where the next state says. */
+  | { kind: 'gap'; missed: number | null }
   | { kind: 'end'; reason: EndReason }
   /** The connection broke; it is tried again. */
   | { kind: 'lost'; attempt: number; cause: string }
@@ -43,7 +44,8 @@ export interface RemoteSession {
   send(request: SessionRequest): Promise<ReplaySession>;
   /**
    * From the state at the call on, until the session is over or `close` is called. A session that has finished is not
-   * over: it can be played again. What came while a connection was broken is not lost, and nothing comes twice.
+   * over: it can be played again. What came while a connection was broken is not lost, and nothing comes twice, unless
+   * the daemon was started again: it goes back by what was not yet kept, about a second at most.
    */
   frames(): AsyncGenerator<SessionFrame, void>;
   /** Ends `frames`. */
@@ -107,6 +109,8 @@ async function* framesOf(url: string, path: string, signal: AbortSignal): AsyncG
         attempt = 0;
         lastId = message.id ?? lastId;
         for (const frame of framesIn(message)) {
+          // Its sessions may come back with it.
+          if (frame.kind === 'end' && frame.reason === 'shutdown') throw new CommandError('the daemon has ended');
           yield { ...frame, ...(message.id && { id: Number(message.id) }) };
           if (frame.kind !== 'end') continue;
           if (frame.reason !== 'finished') return;
@@ -141,7 +145,7 @@ function framesIn({ event, data }: EventSourceMessage): SessionFrame[] {
       // 64-bit integers are read exactly, so that they are written again as they were.
       return (parseJson(data) as PlayedEvent[]).map((played) => ({ kind: 'event', played, json: stringify(played) }));
     case 'gap':
-      return [{ kind: 'gap', missed: (parseJson(data) as { missed: number }).missed }];
+      return [{ kind: 'gap', missed: (parseJson(data) as { missed: number | null }).missed }];
     case 'end':
       return [{ kind: 'end', reason: (parseJson(data) as { reason: EndReason }).reason }];
     default:
@@ -169,7 +173,7 @@ export function endError(reason: EndReason, { failure }: ReplaySession): Command
     failed: `the replay was cut short: ${failure}`,
     deleted: 'the session was deleted by another client',
     expired: 'the daemon ended the session: nobody used it for too long',
-    shutdown: 'the daemon has ended, and the session with it',
+    shutdown: 'the daemon has ended',
   };
   const cause = causes[reason];
   return cause === null ? null : new CommandError(cause, EXIT.sessionLost);
