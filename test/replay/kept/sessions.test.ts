@@ -75,9 +75,9 @@ function watch(session: Session, lastId: number | null = null) {
   return { viewer, frames: () => framesOf(viewer.text) };
 }
 
-/** What stays the same; how late it was is counted anew. */
+/** What stays the same; how late it was is counted anew, and its stream has other ids. */
 function lasting(view: ReturnType<Session['view']>) {
-  const { lateness: _lateness, starvations: _starvations, ...rest } = view;
+  const { lateness: _lateness, starvations: _starvations, last_event_id: _id, ...rest } = view;
   return rest;
 }
 

@@ -275,7 +275,8 @@ test('a change of latency holds from one event on, and nothing is given twice or
 
         const { extraLatencyNs: _, ...settings } = request;
         const again = open(planned, { ...settings, latency: work.outline().latency }, planSizes);
-        expectPlan(again, 0, 7, order);
+        // Recorded anew, events of one moment may be in another order.
+        expectPlan(again, 0, 7, oracle(again.events, changes, request));
         again.close();
 
         // A seek lays all out anew.
