@@ -286,7 +286,12 @@ export const REPLAY_ENDPOINTS: readonly Endpoint[] = [
       'Frames: `event`, `state` at every change, `gap` when some were missed, `end`. After the daemon was started again a ' +
       '`gap` says `"missed": null`, and the `state` behind it where the session goes on.',
     pathParameters: sessionId,
-    headers: z.object({ 'Last-Event-ID': z.string().optional().meta({ description: 'id of the last frame seen' }) }),
+    headers: z.object({
+      'Last-Event-ID': z
+        .string()
+        .optional()
+        .meta({ description: 'id of the last frame seen; 0 for all that is still kept' }),
+    }),
     success: {
       status: 200,
       description: 'Server-sent events.',

@@ -108,9 +108,9 @@ export function createStream({ describe, over, keptTotal, idBase = 0 }: StreamOp
       throw new Problem('session_limit', `the session has ${VIEWERS_MAX} viewers already`);
     },
     join(sink, saidId) {
-      // What came between is not known any more; how things are now is.
-      const isFromBefore = saidId !== null && saidId < idBase;
-      const lastId = isFromBefore ? null : saidId;
+      // What came between is not known any more; how things are now is. 0 asks for all that is kept.
+      const isFromBefore = saidId !== null && saidId > 0 && saidId < idBase;
+      const lastId = isFromBefore ? null : saidId === 0 ? idBase : saidId;
       const from = lastId ?? log.lastId;
       const events = from >= log.firstId - 1 ? log.eventsThrough(from) : null;
       const viewer: Viewer = { sink, lastId: from, events, blocked: false };

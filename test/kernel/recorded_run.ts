@@ -5,9 +5,9 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ApiEvent, BlockIoEvent, SysWriteEvent } from '../../bpf/schema/api.ts';
-import { readEvents } from '../../daemon/store/pages.ts';
 import { openRecordingStore } from '../../daemon/store/recording_store.ts';
 import type { EventFilter, Loss } from '../../daemon/store/store.ts';
+import { readEvents } from '../daemon/read_events.ts';
 import { ROOT } from './programs.ts';
 
 const EVENTS_MAX = 1_000_000;

@@ -211,6 +211,18 @@ test('a connection that broke is resumed without loss or repetition', async () =
   expect(rest.at(-1)!.event).toBe('end');
 });
 
+test('a client that comes late gets all of it from the start, if it asks for that', async () => {
+  const path = await create({ speed_factor: 20 });
+  const watched = await served.open(`${path}/events`);
+  await send('POST', `${path}/play`);
+  const seen = await collect(watched);
+  const late = await served.open(`${path}/events`, { headers: { 'last-event-id': '0' } });
+  const all = await collect(late);
+  expect(indexesIn(all)).toEqual(ALL);
+  // The first viewer was told the state that it met besides.
+  expect(all).toEqual(seen.slice(1));
+});
+
 /** The first `count` frames or some more, all of the last id, and then the connection is cut. */
 async function collectSome(path: string, count: number, begin: () => Promise<unknown>): Promise<Frame[]> {
   const stream = await served.open(path);
@@ -223,7 +235,7 @@ async function collectSome(path: string, count: number, begin: () => Promise<unk
 
 test('many clients see the same', async () => {
   const path = await create({ speed_factor: 10 });
-  const streams = await Promise.all(Array.from({ length: 20 }, () => served.open(`${path}/events`)));
+  const streams = await Promise.all(Array.from({ length: 100 }, () => served.open(`${path}/events`)));
   await send('POST', `${path}/play`);
   const seen = await Promise.all(streams.map((stream) => collect(stream)));
   for (const frames of seen) expect(frames).toEqual(seen[0]);
