@@ -20,28 +20,13 @@ export function eventsOf(scanned: ScannedBlock): ApiEvent[] {
 }
 
 /** The same in short pieces, each made when it is asked for. A block without events is one empty piece: a pause. */
-export function eventPieces(scanned: ScannedBlock): Generator<ApiEvent[], void> {
-  return scanPieces([scanned]);
-}
-
-/** Likewise for the blocks of a scan. Short runs of several recordings make one piece. */
-export function* scanPieces(blocks: Iterable<ScannedBlock>): Generator<ApiEvent[], void> {
-  let piece: ApiEvent[] = [];
-  for (const scanned of blocks) {
-    const { rowCount } = scanned.block;
-    const read = eventReader(scanned);
-    for (let row = 0; row < rowCount; row++) {
-      if (piece.length === PIECE_EVENTS) {
-        yield piece;
-        piece = [];
-      }
-      piece.push(read(row));
-    }
-    if (scanned.nextAtHand) continue;
-    yield piece;
-    piece = [];
+export function* eventPieces(scanned: ScannedBlock): Generator<ApiEvent[], void> {
+  const { rowCount } = scanned.block;
+  const read = eventReader(scanned);
+  for (let first = 0; first === 0 || first < rowCount; first += PIECE_EVENTS) {
+    const length = Math.min(PIECE_EVENTS, rowCount - first);
+    yield Array.from({ length }, (_, at) => read(first + at));
   }
-  if (piece.length > 0) yield piece;
 }
 
 /** Of a row. */
