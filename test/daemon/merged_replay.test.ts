@@ -10,8 +10,8 @@ import { type Answer, type Served, serve } from './served.ts';
 
 const MS = 1_000_000n;
 const SESSIONS = '/api/replay/sessions';
-/** Of each node: more than bodies are read at once. */
-const COUNT = CHUNK_EVENTS + 10;
+/** Of each node: more than a session reads ahead. */
+const COUNT = 5 * CHUNK_EVENTS + 10;
 
 /** Both nodes have a thread 100, which are two threads. */
 const rowsFrom = (startNs: bigint): Row[] =>
@@ -101,6 +101,6 @@ test('a_session_outlives_an_import_that_comes_and_one_that_goes_is_said', async 
   const swapped = await create(one);
   const events = (await post(one, `${swapped}/step`, { count: 3 })).json.events;
   expect(events.map(({ node }: { node: string }) => node)).toEqual(['node-a', 'node-c', 'node-a']);
-  const gone = await post(one, `${path}/seek`, { event_index: CHUNK_EVENTS });
+  const gone = await post(one, `${path}/seek`, { event_index: 2 * COUNT - 10 });
   expect([gone.status, gone.json.code]).toEqual([404, 'event_not_found']);
 });

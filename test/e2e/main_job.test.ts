@@ -186,7 +186,7 @@ test('neither the agent nor the daemon is among the recorded', () => {
   // The daemon has answered many requests by now, and the agent has written many parts.
   const written = eventsOf('event_type=sys_write&limit=10000').map(({ file: path }) => String(path));
   expect(written.filter((path) => path.startsWith(join(data, 'recording')))).toEqual([]);
-  const pids = execFileSync('pgrep', ['-f', `kreplay.js (up|agent|daemon) --data ${data}`], { encoding: 'utf8' });
+  const pids = execFileSync('pgrep', ['-f', `kreplay.js (up|agent|daemon) .*--data[= ]${data}`], { encoding: 'utf8' });
   expect(pids.trim().split('\n')).toHaveLength(3);
   for (const pid of pids.trim().split('\n')) expect(eventsOf(`pid=${pid}`)).toEqual([]);
 });
