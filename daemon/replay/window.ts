@@ -10,13 +10,13 @@ import type { Plan } from './plan/planner.ts';
 
 /** A page should last so long: a slow session holds little, a fast one asks seldom. */
 const PAGE_NS = 50e6;
-const PAGE_EVENTS_MIN = 16;
+const PAGE_EVENTS_MIN = 64;
 /** A larger one would be long in coming. */
 const PAGE_EVENTS_MAX = 512;
 /** Of the first page, before it is known how far apart events are. */
 const PAGE_EVENTS_FIRST = 256;
 /** At hand or asked for, beside the one that is played: one after the other. */
-const PAGES_AHEAD = 4;
+const PAGES_AHEAD = 3;
 
 export interface EntryAtHand {
   /** From the first event's start. */
