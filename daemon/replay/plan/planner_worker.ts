@@ -15,10 +15,9 @@ import type {
   ToPlanner,
 } from './thread_messages.ts';
 
-/** The least: what the clock leaves is enough, and pages are read ahead. */
+/** It reads ahead, and the clock's thread is to have a CPU whenever it wants one. */
 const NICE = 19;
 
-/** It reads ahead: the clock's thread is to have a CPU whenever it wants one. */
 function stepBack(): void {
   try {
     setPriority(Number(basename(readlinkSync('/proc/thread-self'))), NICE);
