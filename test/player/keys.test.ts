@@ -2,7 +2,12 @@
 import fc from 'fast-check';
 import { type Action, actionFor, type Key, type Place } from '../../daemon/commands/player/keys.ts';
 import type { SessionRequest } from '../../daemon/commands/player/remote_session.ts';
-import { SPEED_FACTOR_MAX, SPEED_FACTOR_MIN } from '../../daemon/replay/contract.ts';
+import {
+  changeRequest,
+  EXTRA_LATENCY_NS_MAX,
+  SPEED_FACTOR_MAX,
+  SPEED_FACTOR_MIN,
+} from '../../daemon/replay/contract.ts';
 import { type Command, STATES, type State, TRANSITIONS } from '../../daemon/replay/transitions.ts';
 
 const MS = 1_000_000n;
@@ -10,13 +15,15 @@ const MS = 1_000_000n;
 function place(state: State, more: Partial<Place['session']> = {}, positionNs = 50n * MS): Place {
   const event_index = state === 'finished' ? 100 : 50;
   return {
-    session: { state, speed_factor: 1, event_index, event_count: 100, ...more },
+    session: { state, speed_factor: 1, extra_latency_ns: 0, event_index, event_count: 100, ...more },
     positionNs,
     durationNs: 100n * MS,
   };
 }
 
 const key = (name: string, shift = false): Key => ({ name, sequence: name, shift });
+const latencyOf = (extra_latency_ns: number | bigint) => place('playing', { extra_latency_ns });
+const changeTo = (extra_latency_ns: bigint) => ({ change: { extra_latency_ns } });
 const request = (action: Action | null) => (action?.kind === 'send' ? action.request : action);
 
 test.each<[string, Key, Place, SessionRequest | null]>([
@@ -38,6 +45,16 @@ test.each<[string, Key, Place, SessionRequest | null]>([
   ['minus', { sequence: '-' }, place('paused'), { change: { speed_factor: 0.5 } }],
   ['backspace', key('backspace'), place('playing', { speed_factor: 8 }), { change: { speed_factor: 1 } }],
   ['no faster than the fastest', { sequence: '+' }, place('playing', { speed_factor: 1000 }), null],
+  ['l', key('l'), place('playing'), changeTo(100_000n)],
+  ['l once more', key('l'), latencyOf(100_000), changeTo(200_000n)],
+  ['l from between two steps', key('l'), latencyOf(600_001), changeTo(MS)],
+  ['l at the end', key('l'), place('finished', { extra_latency_ns: 5n * MS }), changeTo(10n * MS)],
+  ['the last step', key('l'), latencyOf(2_000_000n * MS), changeTo(EXTRA_LATENCY_NS_MAX)],
+  ['no more than the most', key('l'), latencyOf(EXTRA_LATENCY_NS_MAX), null],
+  ['L', key('l', true), latencyOf(MS), changeTo(500_000n)],
+  ['L from between two steps', key('l', true), latencyOf(1_000_001), changeTo(MS)],
+  ['L from below the first step', key('l', true), latencyOf(1n), changeTo(0n)],
+  ['no less than nothing', key('l', true), place('paused'), null],
   ['any other key', key('x'), place('playing'), null],
 ])('%s', (_, pressed, at, expected) => {
   expect(request(actionFor(pressed, at))).toEqual(expected);
@@ -54,7 +71,22 @@ test.each<[string, Key, string]>([
 });
 
 test('no key asks for what the session would refuse', () => {
-  const names = ['space', 'left', 'right', 'pageup', 'pagedown', 'home', 'end', 'backspace', '+', '-', '=', 'z', 'q'];
+  const names = [
+    'space',
+    'left',
+    'right',
+    'pageup',
+    'pagedown',
+    'home',
+    'end',
+    'backspace',
+    '+',
+    '-',
+    '=',
+    'l',
+    'z',
+    'q',
+  ];
   const anyKey = fc.record({
     name: fc.option(fc.oneof(fc.constantFrom(...names), fc.string()), { nil: undefined }),
     sequence: fc.oneof(fc.constantFrom(...names), fc.string()),
@@ -64,6 +96,7 @@ test('no key asks for what the session would refuse', () => {
   const session = fc.record({
     state: fc.constantFrom(...STATES),
     speed_factor: fc.double({ min: SPEED_FACTOR_MIN, max: SPEED_FACTOR_MAX, noNaN: true }),
+    extra_latency_ns: fc.bigInt(0n, EXTRA_LATENCY_NS_MAX),
     event_index: fc.integer({ min: 0, max: 20 }),
   });
   fc.assert(
@@ -75,8 +108,8 @@ test('no key asks for what the session would refuse', () => {
       if (asked === null || 'kind' in asked) return;
       expect(TRANSITIONS[commandOf(asked)][of.state]).not.toBeNull();
       if ('change' in asked) {
-        expect(asked.change.speed_factor).toBeGreaterThanOrEqual(SPEED_FACTOR_MIN);
-        expect(asked.change.speed_factor).toBeLessThanOrEqual(SPEED_FACTOR_MAX);
+        expect(changeRequest.safeParse(asked.change)).toMatchObject({ success: true });
+        expect(of).not.toMatchObject(asked.change);
       }
       if ('seek' in asked && 'position_ns' in asked.seek) {
         expect(asked.seek.position_ns >= 0n && asked.seek.position_ns <= durationNs).toBe(true);
@@ -90,4 +123,18 @@ function commandOf(asked: SessionRequest): Command {
   if ('seek' in asked) return 'seek';
   if ('change' in asked) return 'change';
   return asked.step > 0 ? 'step' : 'step_back';
+}
+
+test('latency goes up and down by the same steps, without a key that does nothing', () => {
+  const steps = [0n];
+  for (let asked = press(0n, false); asked !== null; asked = press(steps.at(-1)!, false)) steps.push(asked);
+  const MS_STEPS = [0n, 100_000n, 200_000n, 500_000n, MS, 2n * MS, 5n * MS, 10n * MS, 20n * MS];
+  expect(steps.slice(0, 9)).toEqual(MS_STEPS);
+  expect(steps.slice(-3)).toEqual([1_000_000n * MS, 2_000_000n * MS, EXTRA_LATENCY_NS_MAX]);
+  expect(steps.slice(1).map((ns) => press(ns, true))).toEqual(steps.slice(0, -1));
+});
+
+function press(fromNs: bigint, shift: boolean): bigint | null {
+  const asked = request(actionFor(key('l', shift), latencyOf(fromNs)));
+  return asked && (asked as ReturnType<typeof changeTo>).change.extra_latency_ns;
 }

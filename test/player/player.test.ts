@@ -98,6 +98,49 @@ test('plays, pauses, steps, seeks, changes speed, ends, and gives the terminal b
   await expectUsable(pane);
 });
 
+test('l and L change the extra latency: what is to come moves, and it takes longer', async () => {
+  const pane = await play('--speed 0.001 --extra-latency 60ms');
+  await toStart(pane);
+  await pane.press('Right', 'Right', 'Right');
+  const before = await pane.shows(reaching('2.960s', 'event 3/23  latency \\+60.000ms'));
+  await pane.press('l');
+  // Two of the thread's twelve events have been played.
+  const after = await pane.shows(reaching('3.360s', 'event 3/23  latency \\+100.000ms'));
+  expect(laneIn(after)).not.toBe(laneIn(before));
+  expect(/ (\S+) of /.exec(after)![1]).toBe(/ (\S+) of /.exec(before)![1]);
+  await pane.press('L', 'L');
+  await pane.shows(reaching('2.560s', 'latency \\+20.000ms'));
+  const [{ session_id }] = await sessions();
+  await served.get(`/api/replay/sessions/${session_id}`, {
+    method: 'PATCH',
+    headers: { 'content-type': 'application/json' },
+    body: '{"extra_latency_ns": 100000000}',
+  });
+  expect(laneIn(await pane.shows(reaching('3.360s', 'latency \\+100.000ms')))).toBe(laneIn(after));
+  // A seek gives all events the latency: it is as if it had been there from the start.
+  await pane.press('Home');
+  const anew = await pane.shows(reaching('3.440s', 'event 0/23'));
+  const fresh = await play('--speed 0.001 --extra-latency 100ms');
+  await toStart(fresh);
+  expect(laneIn(await fresh.shows(reaching('3.440s', 'event 0/23')))).toBe(laneIn(anew));
+});
+
+async function toStart(pane: Pane): Promise<void> {
+  await pane.shows(/playing .*event 1\/23/);
+  await pane.press('Space');
+  await pane.shows(/paused/);
+  await pane.press('Home');
+  await pane.shows(/event 0\/23/);
+}
+
+/** A replay that takes so long, the lane of its last event drawn to the very end of 100 columns. */
+function reaching(duration: string, status: string): RegExp {
+  return new RegExp(`${status}.*\\n100 .{95}░\\n.* of ${duration}\\n`, 's');
+}
+
+/** Of the thread with the most events. */
+const laneIn = (screen: string) => /^100 .*$/m.exec(screen)![0];
+
 test('what has finished plays again, and its events come', async () => {
   const pane = await play('--speed 1000');
   await pane.shows(/finished .*event 23\/23/);

@@ -20,7 +20,7 @@ test('a paused replay, whole', () => {
     playedOf(4, {}, { after_timeout: true }),
   ];
   const lateness = { p50_ns: 1000, p99_ns: 2000, max_ns: 2_500_000, late_events: 1 };
-  const session = { timeout_ns: 4_200_000, timeout_event_id: 'x', lateness };
+  const session = { timeout_ns: 4_200_000, times_out: true, timeout_event_id: 'x', lateness };
   expect(screen(events, { columns: 80, rows: 14 }, session)).toEqual([
     'order-1  services shop  nodes node-a',
     '| paused  speed 1  event 5/10  timeout 4.200ms: not kept',
@@ -45,6 +45,43 @@ test('what is read ahead is drawn as to come', () => {
   state.ahead.push({ thread: 1, startNs: 5e6, durationNs: 2e6, failed: false, afterTimeout: false });
   const lines = textOf(renderScreen(state, { columns: 35, rows: 14 }, 0, ASCII));
   expect(lines.find((line) => line.startsWith('101'))).toBe('101 app |            ------        ');
+});
+
+test('what was played is drawn where it has been read to be, the rest where it was when it was played', () => {
+  const { state } = playerBehind(FIVE);
+  // Laid out anew, with events three milliseconds apart; the last of them has not been read.
+  for (const { mark } of state.recent.slice(0, 4)) state.ahead.push({ ...mark, startNs: 3 * mark.startNs });
+  const lanes = textOf(renderScreen(state, { columns: 35, rows: 14 }, 0, ASCII)).slice(3, 5);
+  expect(lanes).toEqual(['100 app ==        =--   --         ', '101 app         ==|             -- ']);
+});
+
+test('extra latency is told where there is some, and whether it is in time where that is known', () => {
+  const status = (session: object) => screen(FIVE, { columns: 80, rows: 14 }, session)[1];
+  expect(status({ extra_latency_ns: 0 })).toBe('| paused  speed 1  event 5/10');
+  expect(status({ extra_latency_ns: 100_000 })).toBe('| paused  speed 1  event 5/10  latency +100.000us');
+  const timeout = { extra_latency_ns: 3_600_000_000_000n, timeout_ns: 4_200_000 };
+  const latency = '| paused  speed 1  event 5/10  latency +3600.000s  timeout 4.200ms';
+  expect(status({ ...timeout, times_out: false })).toBe(`${latency}: kept`);
+  expect(status({ ...timeout, times_out: null })).toBe(latency);
+});
+
+test('while the duration is found out anew it is as before, and the place may be behind it', () => {
+  const player = playerBehind(FIVE);
+  player.showSession(sessionOf({ event_index: 5, position_ns: 12_000_000, replay_duration_ns: null }), 0);
+  const lines = textOf(renderScreen(player.state, { columns: 80, rows: 14 }, 0, ASCII));
+  expect(lines).toContainEqual(expect.stringMatching(/^=+ 12\.000ms of 10\.000ms$/));
+  player.showSession(sessionOf({ state: 'playing', position_ns: 12_000_000, replay_duration_ns: null }), 0);
+  expect(positionNs(player.state, 1)).toBe(12_000_000);
+  player.showDuration(sessionOf({ replay_duration_ns: 20_000_000 }));
+  expect(positionNs(player.state, 1)).toBe(13_000_000);
+});
+
+test('the time of day is that of the event before, where a latency has moved it', () => {
+  const recorded = (offset_ns: number, session = {}) =>
+    screen([playedOf(1, {}, { offset_ns })], undefined, { position_ns: 1_700_000, ...session })[5]!.slice(0, 39);
+  expect(recorded(1_000_000)).toBe('recorded 2025-11-21T00:00:00.001700000Z');
+  expect(recorded(1_000_000, { extra_latency_ns: 1 })).toBe('recorded 2025-11-21T00:00:00.001000000Z');
+  expect(recorded(1_500_000)).toBe('recorded 2025-11-21T00:00:00.001000000Z');
 });
 
 test('a lower terminal loses lanes and events first, then what matters least', () => {

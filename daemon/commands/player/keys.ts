@@ -1,5 +1,5 @@
 /** What a key does, given how the session stands. Nothing here talks to anybody. */
-import { SPEED_FACTOR_MAX, SPEED_FACTOR_MIN } from '../../replay/contract.ts';
+import { EXTRA_LATENCY_NS_MAX, SPEED_FACTOR_MAX, SPEED_FACTOR_MIN } from '../../replay/contract.ts';
 import type { ReplaySession, SessionRequest } from './remote_session.ts';
 
 /** As node:readline tells of it: a named key, or the character that it writes. */
@@ -15,7 +15,7 @@ export type Action =
   | { kind: 'zoom in' | 'zoom out' | 'help' | 'quit' | 'interrupt' };
 
 export interface Place {
-  session: Pick<ReplaySession, 'state' | 'speed_factor' | 'event_index' | 'event_count'>;
+  session: Pick<ReplaySession, 'state' | 'speed_factor' | 'extra_latency_ns' | 'event_index' | 'event_count'>;
   /** Now. */
   positionNs: bigint;
   durationNs: bigint;
@@ -29,6 +29,7 @@ export const KEYS: readonly string[] = [
   'PgUp/PgDn 10 %',
   'Home/End',
   '+/- speed',
+  'l/L latency',
   'z/Z zoom',
   'q quit',
 ];
@@ -40,6 +41,7 @@ export const KEYS_HELP = `Keys of the player:
   PgUp, PgDn         10 % of the replay back or forward
   Home, End          to the start, to the end
   +, -               twice as fast, half as fast; Backspace: as recorded
+  l, L               more, less extra latency for what is to come: 0, 100us, 200us, 500us, 1ms ... 1h
   z, Z               a shorter, a longer part of the time line
   ?                  keys on the bottom line, on and off
   q, Ctrl-C          stop and leave
@@ -49,6 +51,8 @@ const STEPS_WITH_SHIFT = 10;
 /** Of the replay's duration. */
 const SEEK_DIVISOR = 100n;
 const FAR_SEEK_DIVISOR = 10n;
+/** Beside 0, the first step of extra latency. */
+const LATENCY_NS_MIN = 100_000n;
 
 export function actionFor(key: Key, place: Place): Action | null {
   const name = key.name ?? key.sequence;
@@ -84,6 +88,8 @@ function requestFor(key: Key, place: Place): SessionRequest | null {
       return speed(session.speed_factor / 2, place);
     case 'backspace':
       return speed(1, place);
+    case 'l':
+      return latency(key.shift ? -1 : 1, place);
     default:
       return null;
   }
@@ -110,4 +116,20 @@ function seekBy(ns: bigint, { positionNs, durationNs }: Place): SessionRequest {
 function speed(factor: number, { session }: Place): SessionRequest | null {
   const speed_factor = Math.min(Math.max(factor, SPEED_FACTOR_MIN), SPEED_FACTOR_MAX);
   return speed_factor === session.speed_factor ? null : { change: { speed_factor } };
+}
+
+/** To the next step in that direction, also from between two of them. */
+function latency(direction: 1 | -1, { session }: Place): SessionRequest | null {
+  const nowNs = BigInt(session.extra_latency_ns);
+  const steps = latencyStepsNs();
+  const step = direction > 0 ? steps.find((ns) => ns > nowNs) : steps.findLast((ns) => ns < nowNs);
+  return step === undefined ? null : { change: { extra_latency_ns: step } };
+}
+
+/** 0, 100us, 200us, 500us, 1ms, 2ms, 5ms and so on, up to the most that a session takes. */
+function latencyStepsNs(): bigint[] {
+  const steps = [0n];
+  for (let decade = LATENCY_NS_MIN; decade < EXTRA_LATENCY_NS_MAX; decade *= 10n)
+    steps.push(decade, 2n * decade, 5n * decade);
+  return [...steps.filter((ns) => ns < EXTRA_LATENCY_NS_MAX), EXTRA_LATENCY_NS_MAX];
 }

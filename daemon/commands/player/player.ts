@@ -5,6 +5,7 @@ import { callDaemon, readText } from '../connection.ts';
 import { endOnSignals } from './ending.ts';
 import { EXIT } from './exit_codes.ts';
 import { type Action, actionFor, type Key } from './keys.ts';
+import { newLayoutWatch } from './laid_out.ts';
 import { ASCII, UNICODE } from './lanes.ts';
 import { summaryLine } from './played_text.ts';
 import { newPlayer, type Player, positionNs } from './player_state.ts';
@@ -13,7 +14,7 @@ import { renderScreen, zoomed } from './screen.ts';
 import type { Stop, StopRule } from './stop_rule.ts';
 import { toAnsi } from './styled_text.ts';
 import { openTerminal, writesUnicode } from './terminal.ts';
-import { readAhead } from './time_line.ts';
+import { newToCome, type ToCome } from './to_come.ts';
 
 const PAINT_INTERVAL_MS = 40;
 /** Of a key that is held down, what the daemon has not got to yet is not piled up. */
@@ -43,7 +44,9 @@ export async function playOnScreen(remote: RemoteSession, stopAt: StopRule): Pro
   }
   const painting = setInterval(paint, PAINT_INTERVAL_MS);
   try {
-    follow(player, remote, queue, stopAt).then((error) => left.reject(error), left.reject);
+    const toCome = newToCome(player, remote, { signal: reading.signal, onFailure: left.reject });
+    follow(player, remote, { queue, stopAt, toCome }).then((error) => left.reject(error), left.reject);
+    toCome.read();
     readTitle(player, remote, reading.signal).catch(left.reject);
     return await left.promise;
   } finally {
@@ -77,8 +80,8 @@ interface Hands {
 function act({ state, showAnswer }: Player, key: Key, { remote, queue, leave, columns }: Hands): void {
   const action = (): Action | null => {
     const { session } = state;
-    const durationNs = BigInt(session.replay_duration_ns ?? session.duration_ns);
-    return actionFor(key, { session, positionNs: BigInt(Math.floor(positionNs(state, now()))), durationNs });
+    const placeNs = BigInt(Math.floor(positionNs(state, now())));
+    return actionFor(key, { session, positionNs: placeNs, durationNs: state.durationNs });
   };
   const kind = action()?.kind;
   state.message = '';
@@ -95,9 +98,17 @@ function act({ state, showAnswer }: Player, key: Key, { remote, queue, leave, co
     });
 }
 
+interface Following {
+  queue: Queue;
+  stopAt: StopRule;
+  toCome: ToCome;
+}
+
 /** Shows what the session sends; returns why there is no more of it. */
-async function follow(player: Player, remote: RemoteSession, queue: Queue, stopAt: StopRule): Promise<CommandError> {
+async function follow(player: Player, remote: RemoteSession, following: Following): Promise<CommandError> {
+  const { queue, stopAt, toCome } = following;
   const { state } = player;
+  const isLaidOutAnew = newLayoutWatch(remote.created);
   let begun = false;
   let stopping = false;
 
@@ -132,6 +143,7 @@ async function follow(player: Player, remote: RemoteSession, queue: Queue, stopA
     lost = frame.kind === 'lost';
     const error = show(frame);
     if (error) return error;
+    if (isLaidOutAnew(frame)) toCome.readAgain();
     // Not before the stream is there: the first event is due at once.
     if (!begun && frame.kind === 'state') {
       begun = true;
@@ -156,7 +168,7 @@ async function halt(player: Player, remote: RemoteSession, { index }: Stop): Pro
   if (reached > next) player.showAnswer(await remote.send({ seek: { event_index: next } }), now());
 }
 
-/** Who took part, and what is to come. */
+/** Who took part. */
 async function readTitle({ state }: Player, { url }: RemoteSession, signal: AbortSignal): Promise<void> {
   try {
     const path = `/api/transactions/${encodeURIComponent(state.session.transaction_id)}`;
@@ -165,7 +177,6 @@ async function readTitle({ state }: Player, { url }: RemoteSession, signal: Abor
     state.services = found.services;
     state.nodes = found.nodes;
     state.firstTimestampNs = BigInt(found.first_timestamp_ns);
-    await readAhead(url, state.session, state.threads, signal, (mark) => state.ahead.push(mark));
   } catch (error) {
     if (!(error instanceof CommandError)) throw error;
     // The replay goes on without.

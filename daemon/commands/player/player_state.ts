@@ -13,12 +13,14 @@ export interface Played {
 
 export interface PlayerState {
   session: ReplaySession;
+  /** Of the whole replay. While the daemon finds it out anew, as it was before. */
+  durationNs: bigint;
   services: readonly string[];
   nodes: readonly string[];
   /** Start of the recorded transaction, since the epoch. */
   firstTimestampNs: bigint;
   threads: Threads;
-  /** Read from the recording, played or not. */
+  /** From the first event on, played or not, as far as they have been read. */
   ahead: Mark[];
   /** Played last, the latest at the end. */
   recent: Played[];
@@ -41,12 +43,15 @@ export interface Player {
   /** The same of a command's answer, unless frames that are newer have been shown. */
   showAnswer(session: ReplaySession, nowMs: number): void;
   showEvent(event: PlayedEvent, nowMs: number): void;
+  /** Of a session that has gone on since: how long all takes, and whether it is in time. */
+  showDuration(session: ReplaySession): void;
 }
 
 export function newPlayer(session: ReplaySession, nowMs: number): Player {
   const lateness = createLateness();
   const state: PlayerState = {
     session,
+    durationNs: BigInt(session.replay_duration_ns ?? session.duration_ns),
     services: [],
     nodes: [],
     firstTimestampNs: 0n,
@@ -67,6 +72,7 @@ export function newPlayer(session: ReplaySession, nowMs: number): Player {
     // As the daemon does when it plays again.
     if (state.session.state === 'finished' && next.state === 'playing') lateness.reset();
     state.session = next;
+    state.durationNs = BigInt(next.replay_duration_ns ?? state.durationNs);
     state.reference = { positionNs: Number(next.position_ns), atMs: nowMs };
     // After a way back, what was played before is still to come.
     while ((state.recent.at(-1)?.event.replay.index ?? -1) >= next.event_index) state.recent.pop();
@@ -80,7 +86,10 @@ export function newPlayer(session: ReplaySession, nowMs: number): Player {
     },
     showEvent(event, nowMs) {
       const { index, offset_ns, lateness_ns } = event.replay;
-      state.recent.push({ event, mark: markOf(state.threads, event) });
+      const mark = markOf(state.threads, event);
+      state.recent.push({ event, mark });
+      // It may have been read for a time line that holds no more.
+      if (index < state.ahead.length) state.ahead[index] = mark;
       if (state.recent.length > RECENT_MAX) state.recent.shift();
       state.session = { ...state.session, event_index: index + 1 };
       if (state.session.state !== 'playing') return;
@@ -89,12 +98,16 @@ export function newPlayer(session: ReplaySession, nowMs: number): Player {
       const positionNs = Number(offset_ns) + Number(latenessNs) * state.session.speed_factor;
       state.reference = { positionNs, atMs: nowMs };
     },
+    showDuration({ replay_duration_ns, times_out, timeout_event_id }) {
+      state.session = { ...state.session, replay_duration_ns, times_out, timeout_event_id };
+      state.durationNs = BigInt(replay_duration_ns ?? state.durationNs);
+    },
   };
 }
 
 /** On the replay's own time line. Between two words from the daemon it goes by the player's own clock. */
-export function positionNs({ session, reference }: PlayerState, nowMs: number): number {
+export function positionNs({ session, durationNs, reference }: PlayerState, nowMs: number): number {
   if (session.state !== 'playing') return reference.positionNs;
   const passedNs = (nowMs - reference.atMs) * 1e6 * session.speed_factor;
-  return Math.min(reference.positionNs + passedNs, Number(session.replay_duration_ns));
+  return Math.min(reference.positionNs + passedNs, Math.max(Number(durationNs), reference.positionNs));
 }

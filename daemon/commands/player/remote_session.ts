@@ -22,7 +22,7 @@ export type SessionRequest =
   | { command: 'play' | 'pause' | 'stop' }
   | { seek: SeekTarget }
   | { step: number }
-  | { change: { speed_factor: number } };
+  | { change: { speed_factor: number } | { extra_latency_ns: bigint } };
 
 /** `id` grows from frame to frame. */
 export type SessionFrame = { id?: number } & (

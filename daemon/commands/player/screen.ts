@@ -51,15 +51,15 @@ const STATE_STYLES: Readonly<Partial<Record<PlayerState['session']['state'], Sty
 };
 
 function statusLine({ session }: PlayerState, glyphs: Glyphs): Line {
-  const { state, speed_factor, event_index, event_count, extra_latency_ns, timeout_ns, timeout_event_id } = session;
-  const timeout =
-    timeout_ns === null ? '' : `  timeout ${ns(timeout_ns)}${timeout_event_id === null ? ': kept' : ': not kept'}`;
+  const { state, speed_factor, event_index, event_count, extra_latency_ns, timeout_ns, times_out } = session;
+  const verdict = times_out === null ? '' : times_out ? ': not kept' : ': kept';
+  const timeout = timeout_ns === null ? '' : `  timeout ${ns(timeout_ns)}${verdict}`;
   return [
     span(`${glyphs.states[state]} ${state}`, STATE_STYLES[state] ?? 'bold'),
     span(`  speed ${speed_factor}`),
     span(`  event ${event_index}/${event_count}`),
-    span(BigInt(extra_latency_ns) > 0n ? `  extra latency ${ns(extra_latency_ns)}` : ''),
-    span(timeout, timeout_event_id === null ? undefined : 'yellow'),
+    span(BigInt(extra_latency_ns) > 0n ? `  latency +${ns(extra_latency_ns)}` : ''),
+    span(timeout, times_out ? 'yellow' : undefined),
   ];
 }
 
@@ -71,9 +71,9 @@ function laneArea(state: PlayerState, placeNs: number, columns: number, rows: nu
   return [axisLine(view, placeNs, labelWidth, glyphs), ...laneLines(threads, marksOf(state), layout)];
 }
 
-function viewOf({ session, threads }: PlayerState, placeNs: number, columns: number, zoom: number): View {
+function viewOf({ session, durationNs, threads }: PlayerState, placeNs: number, columns: number, zoom: number): View {
   const eventsOfThread = session.event_count / Math.max(threads.list.length, 1);
-  const replay = { durationNs: Number(session.replay_duration_ns), eventsOfThread, zoom };
+  const replay = { durationNs: Number(durationNs), eventsOfThread, zoom };
   return viewAt(placeNs, replay, Math.max(columns - labelWidthFor(threads.list, columns), 1));
 }
 
@@ -86,19 +86,18 @@ export function zoomed(state: PlayerState, by: 1 | -1, columns: number): number 
   return shownNs(state.zoom + by) === shownNs(state.zoom) ? state.zoom : state.zoom + by;
 }
 
-/** What is both ahead and recent is drawn twice, which looks like once. */
+/** After a seek, what was played before it may have another place than when it was: what has been read knows. */
 function* marksOf({ ahead, recent }: PlayerState): Generator<Mark> {
   yield* ahead;
-  for (const { mark } of recent) yield mark;
+  for (const { event, mark } of recent) if (event.replay.index >= ahead.length) yield mark;
 }
 
-function progressLine({ session }: PlayerState, placeNs: number, columns: number, glyphs: Glyphs): Line {
-  const totalNs = session.replay_duration_ns ?? session.duration_ns;
-  const durationNs = Number(totalNs);
-  const text = ` ${ns(Math.floor(placeNs))} of ${ns(totalNs)}`;
+function progressLine(state: PlayerState, placeNs: number, columns: number, glyphs: Glyphs): Line {
+  const durationNs = Number(state.durationNs);
+  const text = ` ${ns(Math.floor(placeNs))} of ${ns(state.durationNs)}`;
   const barColumns = columns - text.length;
   if (barColumns < 4) return [span(text.trim())];
-  const filled = durationNs === 0 ? barColumns : Math.floor((barColumns * placeNs) / durationNs);
+  const filled = placeNs >= durationNs ? barColumns : Math.floor((barColumns * placeNs) / durationNs);
   return [
     span(glyphs.played.repeat(filled), 'green'),
     span(glyphs.toCome.repeat(barColumns - filled), 'dim'),
@@ -108,16 +107,22 @@ function progressLine({ session }: PlayerState, placeNs: number, columns: number
 
 /** The recorded time of day, and how long it takes at this speed. */
 function placeLine(state: PlayerState, placeNs: number): Line {
-  const { speed_factor, replay_duration_ns } = state.session;
+  const { speed_factor } = state.session;
   const passed = ns(Math.floor(placeNs / speed_factor));
-  const whole = ns(Math.floor(Number(replay_duration_ns) / speed_factor));
+  const whole = ns(Math.floor(Number(state.durationNs) / speed_factor));
   return [span(`recorded ${formatTime(recordedTimeNs(state, placeNs))}`), span(`  wall time ${passed} of ${whole}`)];
 }
 
-/** With extra latency no moment of the replay is one of the recording; that of the event before it is the nearest. */
+/**
+ * With extra latency no moment of the replay is one of the recording; that of the event before it is the nearest. What a
+ * latency has moved stays where it is when that is taken away.
+ */
 function recordedTimeNs({ session, recent, firstTimestampNs }: PlayerState, placeNs: number): bigint {
-  if (BigInt(session.extra_latency_ns) === 0n) return firstTimestampNs + BigInt(Math.floor(placeNs));
-  return BigInt(recent.at(-1)?.event.timestamp_ns ?? firstTimestampNs);
+  const before = recent.at(-1)?.event;
+  const beforeNs = BigInt(before?.timestamp_ns ?? firstTimestampNs);
+  const isMoved = beforeNs - firstTimestampNs !== BigInt(before?.replay.offset_ns ?? 0);
+  if (isMoved || BigInt(session.extra_latency_ns) > 0n) return beforeNs;
+  return firstTimestampNs + BigInt(Math.floor(placeNs));
 }
 
 /** Columns of an event's line beside those of what was done; enough for an error. */

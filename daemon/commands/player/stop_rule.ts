@@ -22,11 +22,11 @@ export type StopRule = (played: PlayedEvent) => Stop | null;
 
 export async function stopRule(session: RemoteSession, options: StopOptions): Promise<StopRule> {
   const { untilEvent, break: condition } = options;
-  const untilIndex = untilEvent === undefined ? null : await indexOf(session, untilEvent);
+  const isUntil = untilEvent === undefined ? () => false : await eventAt(session, untilEvent);
   return (played) => {
     const { index } = played.replay;
     if (condition?.matches(played)) return { by: 'break', index, text: `event ${index}: ${condition.text}` };
-    if (index === untilIndex) return { by: 'until', index, text: `event ${index}: --until-event` };
+    if (isUntil(played)) return { by: 'until', index, text: `event ${index}: --until-event` };
     return null;
   };
 }
@@ -36,18 +36,18 @@ export function isEventPlace(text: string): boolean {
   return /^\d{1,9}$/.test(text) || parseEventId(text) !== undefined;
 }
 
-async function indexOf(session: RemoteSession, place: string): Promise<number> {
+async function eventAt(session: RemoteSession, place: string): Promise<(played: PlayedEvent) => boolean> {
   const { event_count: count } = session.created;
   if (!parseEventId(place)) {
     const index = Number(place);
-    if (index < count) return index;
+    if (index < count) return ({ replay }) => replay.index === index;
     throw new CommandError(`--until-event ${place}: the transaction has ${count} events, 0 to ${count - 1}`);
   }
   try {
-    // A session that has not begun can go there and come back: with extra latency only the daemon knows the order.
-    const { event_index: index } = await session.send({ seek: { event_id: place } });
+    // A session that has not begun can go there and come back; its index may change with the latency.
+    await session.send({ seek: { event_id: place } });
     await session.send({ seek: { event_index: 0 } });
-    return index;
+    return ({ event_id }) => event_id === place;
   } catch (error) {
     if (!(error instanceof RefusedError) || error.code !== 'event_not_found') throw error;
     throw new CommandError(`--until-event ${place}: no event of this transaction`);

@@ -1,7 +1,8 @@
 /** Threads and when they were busy: what the lanes are drawn from. Only for drawing, so plain numbers do. */
+import { setTimeout as delay } from 'node:timers/promises';
 import type { ApiEvent } from '../../../bpf/schema/api.ts';
 import { parseJson } from '../../json.ts';
-import { callDaemon, readLines } from '../connection.ts';
+import { callDaemon, readJson, readLines } from '../connection.ts';
 import type { PlayedEvent, ReplaySession } from './remote_session.ts';
 
 export interface Thread {
@@ -23,6 +24,9 @@ export interface Mark {
 
 /** Read ahead of the replay; of a longer transaction, what comes behind them is drawn as it is played. */
 export const MARKS_AHEAD_MAX = 20_000;
+
+/** A million events take a third of a second. */
+const DURATION_POLL_MS = 100;
 
 /** As the session's time line has it. */
 type ScheduledEvent = ApiEvent & {
@@ -61,26 +65,41 @@ export function markOf(threads: Threads, { replay, ...event }: PlayedEvent): Mar
   };
 }
 
-/** Calls `onMark` for what is to come, a page of it at a time, until that is all or enough. */
+/** Calls `onMark` for the session's events as they are laid out now, from the first on, until that is all or enough. */
 export async function readAhead(
   url: string,
   session: ReplaySession,
   threads: Threads,
   signal: AbortSignal,
-  onMark: (mark: Mark) => void,
+  onMark: (mark: Mark, index: number) => void,
 ): Promise<void> {
-  const path = `/api/replay/sessions/${session.session_id}/timeline`;
+  const path = `${pathOf(session)}/timeline`;
   const lines = readLines(await callDaemon(url, { path, accept: 'application/x-ndjson', signal }));
-  let left = Math.min(MARKS_AHEAD_MAX, session.event_count);
+  let index = 0;
   for await (const line of lines) {
     const { replay_offset_ns, replay_duration_ns, after_timeout, ...event } = parseJson(line) as ScheduledEvent;
-    onMark({
+    const mark = {
       thread: threads.placeOf(event as ApiEvent),
       startNs: Number(replay_offset_ns),
       durationNs: Number(replay_duration_ns),
       failed: event.error !== null,
       afterTimeout: after_timeout,
-    });
-    if (--left === 0) return;
+    };
+    // Lines that came before the end of the connection.
+    if (signal.aborted) return;
+    onMark(mark, index);
+    if (++index === MARKS_AHEAD_MAX) return;
   }
+}
+
+/** The session with its duration, as soon as the daemon has gone through all events: no frame tells of that. */
+export async function readDuration(url: string, session: ReplaySession, signal: AbortSignal): Promise<ReplaySession> {
+  for (let found = session; ; await delay(DURATION_POLL_MS, undefined, { signal })) {
+    if (found.replay_duration_ns !== null) return found;
+    found = (await readJson(await callDaemon(url, { path: pathOf(session), signal }))) as ReplaySession;
+  }
+}
+
+function pathOf({ session_id }: ReplaySession): string {
+  return `/api/replay/sessions/${session_id}`;
 }
