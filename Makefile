@@ -13,12 +13,14 @@ BPF_HEADERS := $(wildcard bpf/*.bpf.h) bpf/gen/events.h
 # v3 (5.12) has the atomic that gives what it added to.
 BPF_CFLAGS = -target bpf $(if $(findstring journal,$<),-mcpu=v3) -D__TARGET_ARCH_x86 -g -O2 -Wall -Wextra -Werror -Wno-unused-parameter \
 	-I/usr/include/x86_64-linux-gnu -Ibpf
-COLUMNS := native/columns
-ZSTD_A = $(wildcard /usr/lib/x86_64-linux-gnu/libzstd.a)
-COLUMNS_CXXFLAGS := -std=c++20 -O3 -fPIC -fvisibility=hidden -fno-exceptions -Wall -Wextra -DNAPI_VERSION=9 \
-	-DNAPI_DISABLE_CPP_EXCEPTIONS -DNODE_API_SWALLOW_UNTHROWABLE_EXCEPTIONS -DNODE_GYP_MODULE_NAME=columns \
+# Beside libbpf-ts, which has a Makefile of its own.
+ADDONS := columns thread
+ADDON_CXXFLAGS = -std=c++20 -O3 -fPIC -fvisibility=hidden -fno-exceptions -Wall -Wextra -DNAPI_VERSION=9 \
+	-DNAPI_DISABLE_CPP_EXCEPTIONS -DNODE_API_SWALLOW_UNTHROWABLE_EXCEPTIONS -DNODE_GYP_MODULE_NAME=$* \
 	-isystem node_modules/node-addon-api -isystem node_modules/node-api-headers/include
-C_SOURCES = $(wildcard bpf/*.bpf.[ch] native/src/*.cc native/src/*.h native/src/*.c $(COLUMNS)/*.cc $(COLUMNS)/*.h test/*/*.c test/*/*/*.[ch])
+ADDON_LDFLAGS = -Wl,--exclude-libs,ALL -Wl,-Bsymbolic -Wl,-z,relro,-z,now -static-libstdc++ -static-libgcc
+ADDON_LIBS_columns := -l:libzstd.a
+C_SOURCES = $(wildcard bpf/*.bpf.[ch] native/src/*.cc native/src/*.h native/src/*.c $(ADDONS:%=native/%/*.cc) $(ADDONS:%=native/%/*.h) test/*/*.c test/*/*/*.[ch])
 
 # Debian packages, each beside a command or file that shows that it is there.
 BUILD_PACKAGES := clang:/usr/bin/clang g++:/usr/bin/g++ bpftool:/usr/sbin/bpftool \
@@ -69,13 +71,15 @@ build/bpf/kreplay_cast/%.o: bpf/%.bpf.c $(BPF_HEADERS)
 $(BPF_VARIANTS:%=build/bpf/%.bpf.o): build/bpf/%.bpf.o: $$(addprefix build/bpf/%/,$$(addsuffix .o,$(BPF_PROGRAMS)))
 	$(Q)/usr/sbin/bpftool gen object $@ $^
 
-native: setup build/columns.node ## compile the addons
+native: setup $(ADDONS:%=build/%.node) ## compile the addons
 	$(Q)$(MAKE) --no-print-directory -C native
 
-build/columns.node: $(wildcard $(COLUMNS)/*.cc $(COLUMNS)/*.h) Makefile $(ZSTD_A) | setup
+build/columns.node: $(wildcard /usr/lib/x86_64-linux-gnu/libzstd.a)
+
+$(ADDONS:%=build/%.node): build/%.node: $$(wildcard native/$$*/*.cc native/$$*/*.h) Makefile | setup
 	@mkdir -p $(@D)
 	@echo "  CXX      $@"
-	$(Q)g++ $(COLUMNS_CXXFLAGS) -shared -o $@.tmp $(COLUMNS)/*.cc -l:libzstd.a -Wl,--exclude-libs,ALL -Wl,-Bsymbolic -Wl,-z,relro,-z,now -static-libstdc++ -static-libgcc
+	$(Q)g++ $(ADDON_CXXFLAGS) -shared -o $@.tmp native/$*/*.cc $(ADDON_LIBS_$*) $(ADDON_LDFLAGS)
 	$(Q)mv $@.tmp $@
 
 gen: setup ## write the generated files again: bpf/gen/events.h, tables of README.md

@@ -10,8 +10,15 @@ export type Sink = Pick<ServerResponse, 'write' | 'end' | 'destroy' | 'on' | 'so
 
 /** `json` has no raw line breaks, which is all that could break a frame; JSON.stringify never leaves one. */
 export function formatFrame(kind: string, json: string, id?: number | string): string {
-  return `event: ${kind}\n${id === undefined ? '' : `id: ${id}\n`}data: ${json}\n\n`;
+  return frameHead(kind, id) + json + FRAME_END;
 }
+
+/** What comes before the JSON. */
+export function frameHead(kind: string, id?: number | string): string {
+  return `event: ${kind}\n${id === undefined ? '' : `id: ${id}\n`}data: `;
+}
+
+export const FRAME_END = '\n\n';
 
 export function openEventStream(res: Response): void {
   res.status(200).set({

@@ -3,7 +3,7 @@
  * or read slowly. The numbers are the play sequence; they only ever grow. A frame is made bytes of once, however many
  * read it.
  */
-import { formatFrame } from '../event_stream.ts';
+import { FRAME_END, frameHead } from '../event_stream.ts';
 
 /** `events`: several that fell due together, as a list. */
 export type FrameKind = 'event' | 'events' | 'state' | 'gap' | 'end';
@@ -18,45 +18,103 @@ export interface KeptTotal {
   bytes: number;
 }
 
+/** Bytes of somebody else's, which are copied: nothing is made of them for the garbage collector. */
+export interface Slice {
+  bytes: Buffer;
+  start: number;
+  end: number;
+}
+
+/** JSON is one of them, or several that follow each other. */
+export type Piece = string | Slice;
+
+/** Neighbouring frames, as far as whoever reads takes them at once. */
+export interface FrameRun {
+  /** Its own: the log's memory is written again. */
+  bytes: Buffer;
+  lastId: number;
+}
+
 export interface FrameLog {
   /** The base of the ids before the first. */
   readonly lastId: number;
   /** The oldest that is kept; `lastId + 1` when none is. */
   readonly firstId: number;
   /** `events`: how many it tells of. */
-  append(kind: FrameKind, json: string, events?: number): void;
-  /** Only for ids from `firstId` to `lastId`. */
-  bytes(id: number): Buffer;
+  append(kind: FrameKind, json: readonly Piece[], events?: number): void;
+  /** At least one, with `id` as the first; only for ids from `firstId` to `lastId`. */
+  read(id: number, bytesMax: number): FrameRun;
   /** Events that were told of up to a frame; only for ids from `firstId - 1` to `lastId`. */
   eventsThrough(id: number): number;
   clear(): void;
 }
 
-interface Kept {
+/** A buffer for each frame would be 10 000 objects a second that grow old before they go. */
+const SLAB_BYTES = 256 * 1024;
+const SLAB_FRAMES = 1024;
+/** Of a character of a string, in UTF-8. */
+const CHARACTER_BYTES_MAX = 3;
+
+/** Frames one after the other. */
+interface Slab {
+  firstId: number;
+  count: number;
   bytes: Buffer;
-  /** With those of all frames before it. */
-  eventsThrough: number;
+  /** Where each ends. */
+  ends: Uint32Array;
+  /** Events told of up to each, with those of all frames before it. */
+  eventsThrough: Float64Array;
 }
 
 /** `idBase`: ids begin behind it. */
 export function createFrameLog(total: KeptTotal, idBase = 0): FrameLog {
-  const kept = new Map<number, Kept>();
+  const slabs: Slab[] = [];
+  let spare: Slab | undefined;
   let firstId = idBase + 1;
   let lastId = idBase;
   let keptBytes = 0;
   let eventsDropped = 0;
   let eventsAppended = 0;
 
+  function slabOf(id: number): Slab {
+    // It is among the newest, nearly always.
+    let at = slabs.length - 1;
+    while (slabs[at]!.firstId > id) at--;
+    return slabs[at]!;
+  }
+
+  /** The last one, if there is room in it. */
+  function slabFor(bytesMax: number): Slab {
+    const last = slabs.at(-1);
+    if (last && last.count < SLAB_FRAMES && bytesMax <= last.bytes.length - endOf(last)) return last;
+    const isUsual = bytesMax <= SLAB_BYTES;
+    const slab = (isUsual && spare) || newSlab(isUsual ? SLAB_BYTES : bytesMax);
+    if (slab === spare) spare = undefined;
+    slab.firstId = lastId + 1;
+    slab.count = 0;
+    slabs.push(slab);
+    return slab;
+  }
+
+  function add(bytes: number): void {
+    keptBytes += bytes;
+    total.bytes += bytes;
+  }
+
   function dropOldest(): void {
-    const { bytes, eventsThrough } = kept.get(firstId)!;
-    kept.delete(firstId++);
-    eventsDropped = eventsThrough;
-    keptBytes -= bytes.length;
-    total.bytes -= bytes.length;
+    const slab = slabs[0]!;
+    const at = firstId - slab.firstId;
+    add(startOf(slab, at) - slab.ends[at]!);
+    eventsDropped = slab.eventsThrough[at]!;
+    firstId++;
+    if (at + 1 < slab.count) return;
+    slabs.shift();
+    if (slab.bytes.length === SLAB_BYTES) spare = slab;
   }
 
   function tooMuch(): boolean {
-    return kept.size > KEPT_FRAMES_MAX || keptBytes > KEPT_BYTES_MAX || total.bytes > KEPT_BYTES_TOTAL_MAX;
+    const frames = lastId + 1 - firstId;
+    return frames > KEPT_FRAMES_MAX || keptBytes > KEPT_BYTES_MAX || total.bytes > KEPT_BYTES_TOTAL_MAX;
   }
 
   return {
@@ -67,18 +125,64 @@ export function createFrameLog(total: KeptTotal, idBase = 0): FrameLog {
       return firstId;
     },
     append(kind, json, events = 0) {
-      const bytes = Buffer.from(formatFrame(kind, json, ++lastId));
+      const head = frameHead(kind, lastId + 1);
+      const bytesMax = json.reduce((sum, piece) => sum + bytesMaxOf(piece), bytesMaxOf(head) + FRAME_END.length);
+      const slab = slabFor(bytesMax);
+      const start = endOf(slab);
+      let end = write(slab.bytes, head, start);
+      for (const piece of json) end = write(slab.bytes, piece, end);
+      end = write(slab.bytes, FRAME_END, end);
+      const bytes = end - start;
       eventsAppended += events;
-      kept.set(lastId, { bytes, eventsThrough: eventsAppended });
-      keptBytes += bytes.length;
-      total.bytes += bytes.length;
+      slab.ends[slab.count] = end;
+      slab.eventsThrough[slab.count] = eventsAppended;
+      slab.count++;
+      lastId++;
+      add(bytes);
       // The newest stays: it has not been sent to anybody yet.
-      while (kept.size > 1 && tooMuch()) dropOldest();
+      while (firstId < lastId && tooMuch()) dropOldest();
     },
-    bytes: (id) => kept.get(id)!.bytes,
-    eventsThrough: (id) => kept.get(id)?.eventsThrough ?? eventsDropped,
+    read(id, bytesMax) {
+      const slab = slabOf(id);
+      const first = id - slab.firstId;
+      const start = startOf(slab, first);
+      let last = first;
+      while (last + 1 < slab.count && slab.ends[last]! - start < bytesMax) last++;
+      return { bytes: Buffer.from(slab.bytes.subarray(start, slab.ends[last])), lastId: slab.firstId + last };
+    },
+    eventsThrough(id) {
+      if (id < firstId) return eventsDropped;
+      const slab = slabOf(id);
+      return slab.eventsThrough[id - slab.firstId]!;
+    },
     clear() {
-      while (kept.size > 0) dropOldest();
+      while (firstId <= lastId) dropOldest();
+      spare = undefined;
     },
   };
+}
+
+function bytesMaxOf(piece: Piece): number {
+  return typeof piece === 'string' ? piece.length * CHARACTER_BYTES_MAX : piece.end - piece.start;
+}
+
+/** Gives where it ends. */
+function write(to: Buffer, piece: Piece, at: number): number {
+  return at + (typeof piece === 'string' ? to.write(piece, at) : piece.bytes.copy(to, at, piece.start, piece.end));
+}
+
+function newSlab(bytes: number): Slab {
+  return {
+    ...{ firstId: 0, count: 0, bytes: Buffer.allocUnsafeSlow(bytes) },
+    ends: new Uint32Array(SLAB_FRAMES),
+    eventsThrough: new Float64Array(SLAB_FRAMES),
+  };
+}
+
+function startOf({ ends }: Slab, at: number): number {
+  return at === 0 ? 0 : ends[at - 1]!;
+}
+
+function endOf(slab: Slab): number {
+  return startOf(slab, slab.count);
 }

@@ -23,19 +23,19 @@ export interface Replayed {
   latenessNs: bigint;
 }
 
-/** `open`: the event without the brace at its end, made before it is due: only this is left to do then. */
-export function replayedJson(open: string, replayed: Replayed, timeoutNs: bigint | null): string {
+/** What follows the event's own fields, to the brace at its end. */
+export function replayText(replayed: Replayed, timeoutNs: bigint | null): string {
   const { index, startNs, durationNs, dueNs, latenessNs } = replayed;
   const times = `"offset_ns":${startNs},"due_ns":${dueNs},"lateness_ns":${latenessNs},"duration_ns":${durationNs}`;
   const isAfter = isAfterTimeout(startNs + durationNs, timeoutNs);
-  return `${open},"replay":{"index":${index},${times},"after_timeout":${isAfter}}}`;
+  return `,"replay":{"index":${index},${times},"after_timeout":${isAfter}}}`;
 }
 
 /** Events that are stepped over, each as JSON: due when they are asked for. */
 export function steppedJson(page: PlanPage, dueNs: bigint, timeoutNs: bigint | null): string[] {
   return Array.from({ length: page.count }, (_, at) => {
     const times = { startNs: page.startNs[at]!, durationNs: page.durationNs[at]!, dueNs, latenessNs: 0n };
-    return replayedJson(openJson(page, at), { index: page.first + at, ...times }, timeoutNs);
+    return openJson(page, at) + replayText({ index: page.first + at, ...times }, timeoutNs);
   });
 }
 

@@ -21,12 +21,16 @@ const ROUND_NS_MAX = 500_000n;
 interface Entry extends HeapItem {
   dueNs: bigint;
   ring: () => void;
+  /** Taken out of the heap, and to ring in this round. */
+  isInRound: boolean;
 }
 
 export function createScheduler(now: SteadyNow, waiter: Waiter): Scheduler {
   const pending = createHeap<Entry>((a, b) => a.dueNs < b.dueNs);
-  /** Taken out of the heap to ring in this round, which may last several turns. */
-  const ringing = new Set<Entry>();
+  /** May last several turns. Not a Set: one that is deleted from all the time leaves its old tables to the collector. */
+  let round: Entry[] = [];
+  /** Of the round: the next to ring. */
+  let next = 0;
   let inTurn = false;
   let awaitedNs: bigint | null = null;
   let closed = false;
@@ -34,7 +38,7 @@ export function createScheduler(now: SteadyNow, waiter: Waiter): Scheduler {
   function wait(): void {
     if (inTurn) return;
     // What is left of a round has its turn before anything else that is due.
-    const dueNs = ringing.size > 0 ? 0n : (pending.peek()?.dueNs ?? null);
+    const dueNs = next < round.length ? 0n : (pending.peek()?.dueNs ?? null);
     if (dueNs === awaitedNs) return;
     awaitedNs = dueNs;
     if (dueNs === null) waiter.cancel();
@@ -45,9 +49,11 @@ export function createScheduler(now: SteadyNow, waiter: Waiter): Scheduler {
     awaitedNs = null;
     inTurn = true;
     const startNs = now();
-    if (ringing.size === 0) beginRound(startNs);
-    for (const entry of ringing) {
-      ringing.delete(entry);
+    if (next === round.length) beginRound(startNs);
+    while (next < round.length) {
+      const entry = round[next++]!;
+      if (!entry.isInRound) continue;
+      entry.isInRound = false;
       entry.ring();
       if (now() - startNs >= ROUND_NS_MAX) break;
     }
@@ -57,20 +63,23 @@ export function createScheduler(now: SteadyNow, waiter: Waiter): Scheduler {
 
   /** One that sets itself to the past again is in the next round: after the others, and after the sockets. */
   function beginRound(nowNs: bigint): void {
+    round = [];
+    next = 0;
     for (let entry = pending.peek(); entry && entry.dueNs <= nowNs; entry = pending.peek()) {
       pending.remove(entry);
-      ringing.add(entry);
+      entry.isInRound = true;
+      round.push(entry);
     }
   }
 
   function clear(entry: Entry): void {
     if (entry.slot >= 0) pending.remove(entry);
-    ringing.delete(entry);
+    entry.isInRound = false;
   }
 
   return {
     alarm(ring) {
-      const entry: Entry = { dueNs: 0n, ring, slot: -1 };
+      const entry: Entry = { dueNs: 0n, ring, slot: -1, isInRound: false };
       return {
         set(dueNs) {
           if (closed) return;
@@ -87,7 +96,8 @@ export function createScheduler(now: SteadyNow, waiter: Waiter): Scheduler {
     },
     close() {
       closed = true;
-      ringing.clear();
+      round = [];
+      next = 0;
       waiter.cancel();
     },
   };

@@ -2,13 +2,13 @@
 import { stringify } from '../json.ts';
 import { takingTurns } from '../turns.ts';
 import { createClock, type ReplayClock } from './clock.ts';
-import { dueEvents, laterThan } from './due.ts';
+import { dueEvents, laterThan, toldNow } from './due.ts';
 import { placeAgain } from './kept/come_back.ts';
 import type { KeptSession } from './kept/kept_session.ts';
 import type { SessionPlace } from './kept/state_file.ts';
 import { createLateness } from './lateness.ts';
 import type { Plan } from './plan/planner.ts';
-import { replayedJson, scheduledJson, steppedJson } from './replayed_event.ts';
+import { scheduledJson, steppedJson } from './replayed_event.ts';
 import type { Alarm } from './scheduler.ts';
 import type { SessionChange, SessionOptions } from './session_options.ts';
 import { type SessionSettings, type SessionView, viewOf } from './session_view.ts';
@@ -43,6 +43,8 @@ export class Session {
   #isStarving = false;
   #starvations = 0;
   #rounds = 0;
+  /** How long it takes was known when the state was told last. */
+  #isWholeTold: boolean;
   #failure: string | null = null;
   #createdAt: string;
   #updatedAt: string;
@@ -52,6 +54,7 @@ export class Session {
     this.#options = options;
     this.#settings = settings;
     this.#plan = plan;
+    this.#isWholeTold = plan.outline.survey !== null;
     this.#window = createWindow({
       plan,
       speedFactor: () => this.#settings.speedFactor,
@@ -179,7 +182,7 @@ export class Session {
       const page = await this.#plan.page(from, Math.max(count, 1));
       const state = this.#enters(command);
       const events = count > 0 ? steppedJson(page, this.#options.now(), this.#settings.timeoutNs) : [];
-      for (const json of events) this.stream.publish('event', json, 1);
+      for (const json of events) this.stream.publish('event', [json], 1);
       const target = from + events.length;
       const at = events.length > 0 ? events.length - 1 : 0;
       if (target !== this.#next) this.#moveTo(page.startNs[at]!, target);
@@ -230,6 +233,8 @@ export class Session {
   /** More is known of the plan. */
   outlined(): void {
     if (this.#clock.running && !this.#isStarving) this.#awaitNext();
+    // How long it takes, which no command tells: most are answered before.
+    if (!this.#isWholeTold && this.#plan.outline.survey) this.#tell();
     this.#options.onChange?.();
   }
 
@@ -247,9 +252,14 @@ export class Session {
   #enter(state: State): void {
     this.#state = state;
     this.#updatedAt = this.#options.wallTime();
-    this.stream.publish('state', stringify(this.view()));
-    this.stream.flush();
+    this.#tell();
     this.#options.onChange?.();
+  }
+
+  #tell(): void {
+    this.#isWholeTold = this.#plan.outline.survey !== null;
+    this.stream.publish('state', [stringify(this.view())]);
+    this.stream.flush();
   }
 
   #boundNs(): number {
@@ -339,8 +349,6 @@ export class Session {
       this.#emitDue();
       this.stream.flush();
       this.#awaitNext();
-      // Made when there is time, so that an event that falls due only has to be sent.
-      this.#window.prepare(this.#next);
     } catch (error) {
       this.#fail(error);
     }
@@ -348,21 +356,17 @@ export class Session {
 
   #emitDue(): void {
     const { now, onPlayed } = this.#options;
-    // All is ready before it is said how late they are: nothing but sending is left to do.
     const events = dueEvents(this.#window, this.#clock, this.#next, now());
+    if (events.length === 0) return;
     const sentNs = now();
-    const told = events.map(({ entry, dueNs, json }, at) => {
-      const latenessNs = sentNs - dueNs;
-      this.#lateness.record(latenessNs);
-      onPlayed?.(latenessNs);
-      const replayed = { index: this.#next + at, ...entry, dueNs, latenessNs };
-      return replayedJson(json, replayed, this.#settings.timeoutNs);
-    });
-    if (told.length === 0) return;
-    if (told.length === 1) this.stream.publish('event', told[0]!, 1);
-    else this.stream.publish('events', `[${told.join(',')}]`, told.length);
+    for (const { dueNs } of events) {
+      this.#lateness.record(sentNs - dueNs);
+      onPlayed?.(sentNs - dueNs);
+    }
+    const told = toldNow(events, this.#next, sentNs, this.#settings.timeoutNs);
+    this.stream.publish(events.length === 1 ? 'event' : 'events', told, events.length);
     this.#passedNs = events.at(-1)!.entry.startNs;
-    this.#next += told.length;
+    this.#next += events.length;
     this.#window.moveTo(this.#next);
   }
 

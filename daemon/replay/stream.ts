@@ -9,7 +9,7 @@
  */
 import { Problem } from '../errors.ts';
 import { formatFrame, HEARTBEAT, RETRY_MS, type Sink } from '../event_stream.ts';
-import { createFrameLog, type FrameLog, type KeptTotal } from './frames.ts';
+import { createFrameLog, type FrameLog, type KeptTotal, type Piece } from './frames.ts';
 
 /** Why a stream is over. After `finished` the session can play again, and a viewer that comes back sees it. */
 export type EndReason = 'finished' | 'stopped' | 'failed' | 'deleted' | 'expired' | 'shutdown';
@@ -43,7 +43,7 @@ export interface SessionStream {
   /** Of the newest frame; 0 before the first. */
   readonly lastId: number;
   /** Kept for `flush`. */
-  publish(kind: 'event' | 'events' | 'state', json: string, events?: number): void;
+  publish(kind: 'event' | 'events' | 'state', json: readonly Piece[], events?: number): void;
   /** Tells that nothing comes for now, and lets the viewers go. */
   end(reason: EndReason): void;
   flush(): void;
@@ -86,7 +86,7 @@ export function createStream({ describe, over, keptTotal, idBase = 0 }: StreamOp
   }
 
   function end(reason: EndReason): void {
-    log.append('end', JSON.stringify({ reason }));
+    log.append('end', [JSON.stringify({ reason })]);
     endedAt = log.lastId;
     flush();
   }
@@ -156,15 +156,10 @@ function unknownGap(saidId: number, lastId: number) {
 /** As many of the viewer's next frames as go into one write, and a word about those that are gone. */
 function nextFrames(log: FrameLog, viewer: Viewer, describe: () => string): Buffer {
   if (viewer.lastId + 1 < log.firstId) return gapBefore(log, viewer, describe);
-  const frames: Buffer[] = [];
-  let length = 0;
-  while (viewer.lastId < log.lastId && length < WRITE_BYTES_MAX) {
-    const frame = log.bytes(++viewer.lastId);
-    frames.push(frame);
-    length += frame.length;
-  }
-  viewer.events = log.eventsThrough(viewer.lastId);
-  return frames.length === 1 ? frames[0]! : Buffer.concat(frames, length);
+  const { bytes, lastId } = log.read(viewer.lastId + 1, WRITE_BYTES_MAX);
+  viewer.lastId = lastId;
+  viewer.events = log.eventsThrough(lastId);
+  return bytes;
 }
 
 function gapBefore(log: FrameLog, viewer: Viewer, describe: () => string): Buffer {

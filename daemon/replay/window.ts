@@ -5,6 +5,7 @@
  *   session                  ^ next event
  */
 
+import type { Slice } from './frames.ts';
 import type { PlanPage } from './plan/plan.ts';
 import type { Plan } from './plan/planner.ts';
 
@@ -15,8 +16,10 @@ const PAGE_EVENTS_MIN = 64;
 const PAGE_EVENTS_MAX = 512;
 /** Of the first page, before it is known how far apart events are. */
 const PAGE_EVENTS_FIRST = 256;
-/** At hand or asked for, beside the one that is played: one after the other. */
-const PAGES_AHEAD = 3;
+/** What is at hand should last so long, while the thread that reads waits for a CPU. */
+const AHEAD_NS = 400e6;
+/** 2 MB. */
+const AHEAD_EVENTS_MAX = 4096;
 
 export interface EntryAtHand {
   /** From the first event's start. */
@@ -28,10 +31,8 @@ export interface EntryAtHand {
 export interface Window {
   /** Undefined when it is not at hand. */
   at(index: number): EntryAtHand | undefined;
-  /** The event as JSON, without the brace at its end, for more fields to follow. */
-  openJson(index: number): string;
-  /** Has the JSON of an event made, if it is at hand. */
-  prepare(index: number): void;
+  /** The event as JSON, without the brace at its end, for more fields to follow. Only of one at hand. */
+  openJson(index: number): Slice;
   /** Nothing comes at this index or behind it; false while that is not known. */
   isEnd(index: number): boolean;
   /** Where the events at hand end. */
@@ -61,7 +62,6 @@ export function createWindow({ plan, speedFactor, onPage, onFailure }: WindowOpt
   let epoch = 0;
   let asked: Promise<void> | undefined;
   let failure: unknown;
-  let prepared: { index: number; json: string } | undefined;
 
   const end = () => (pages.length === 0 ? place : pages.at(-1)!.first + pages.at(-1)!.count);
   const isWhole = () => pages.at(-1)?.isLast ?? false;
@@ -70,19 +70,18 @@ export function createWindow({ plan, speedFactor, onPage, onFailure }: WindowOpt
     return pages.find(({ first, count }) => index >= first && index < first + count);
   }
 
-  /** Events that last for a page's time, as the last page's do. */
-  function pageEvents(): number {
+  /** How many last for so long, as far apart as those of the last page are. */
+  function eventsIn(durationNs: number): number {
     const last = pages.at(-1);
     if (!last || last.count < 2) return PAGE_EVENTS_FIRST;
     const spanNs = (last.startNs[last.count - 1]! - last.startNs[0]!) / speedFactor();
-    const events = spanNs === 0 ? PAGE_EVENTS_MAX : Math.ceil((PAGE_NS * last.count) / spanNs);
-    return Math.min(Math.max(events, PAGE_EVENTS_MIN), PAGE_EVENTS_MAX);
+    return Math.ceil((durationNs * last.count) / spanNs);
   }
 
   function ask(): void {
     if (asked || failure || isWhole()) return;
-    const limit = pageEvents();
-    if (pages.length > 0 && end() - place > PAGES_AHEAD * limit) return;
+    const limit = within(PAGE_EVENTS_MIN, eventsIn(PAGE_NS), PAGE_EVENTS_MAX);
+    if (pages.length > 0 && end() - place > within(limit, eventsIn(AHEAD_NS), AHEAD_EVENTS_MAX)) return;
     const from = end();
     const mine = epoch;
     asked = plan.page(from, limit).then(
@@ -106,7 +105,6 @@ export function createWindow({ plan, speedFactor, onPage, onFailure }: WindowOpt
     epoch++;
     asked = undefined;
     failure = undefined;
-    prepared = undefined;
   }
 
   return {
@@ -117,13 +115,8 @@ export function createWindow({ plan, speedFactor, onPage, onFailure }: WindowOpt
       return { startNs: startNs[index - first]!, durationNs: durationNs[index - first]! };
     },
     openJson(index) {
-      if (prepared?.index === index) return prepared.json;
       const page = pageOf(index)!;
-      return openJson(page, index - page.first);
-    },
-    prepare(index) {
-      const page = pageOf(index);
-      prepared = page && { index, json: openJson(page, index - page.first) };
+      return openSlice(page, index - page.first);
     },
     isEnd: (index) => isWhole() && index >= end(),
     get end() {
@@ -157,8 +150,16 @@ export function createWindow({ plan, speedFactor, onPage, onFailure }: WindowOpt
   };
 }
 
+function within(min: number, value: number, max: number): number {
+  return Math.min(Math.max(value, min), max);
+}
+
 /** An event of a page as JSON, without the brace at its end. */
-export function openJson({ bytes, ends }: PlanPage, at: number): string {
-  const start = at === 0 ? 0 : ends[at - 1]!;
-  return Buffer.from(bytes.buffer, bytes.byteOffset + start, ends[at]! - start - 1).toString();
+export function openSlice({ bytes, ends }: PlanPage, at: number): Slice {
+  return { bytes, start: at === 0 ? 0 : ends[at - 1]!, end: ends[at]! - 1 };
+}
+
+export function openJson(page: PlanPage, at: number): string {
+  const { bytes, start, end } = openSlice(page, at);
+  return bytes.toString('utf8', start, end);
 }

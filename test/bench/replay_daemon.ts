@@ -16,10 +16,17 @@ export interface ReplayDaemon {
   stop(): Promise<void>;
 }
 
-export async function startReplayDaemon(path: string, folder: string, signal: AbortSignal): Promise<ReplayDaemon> {
+/** On all of `cpus`, as it would run. */
+export async function startReplayDaemon(
+  path: string,
+  folder: string,
+  cpus: readonly number[],
+  signal: AbortSignal,
+): Promise<ReplayDaemon> {
   const socketPath = join(folder, 'replay.socket');
   const options = ['--data', path, '--listen', `unix:${socketPath}`, '--log-level', 'error'];
-  const daemon = start([...KREPLAY, 'daemon', ...options], { signal, channel: true });
+  const program = ['taskset', '--cpu-list', cpus.join(','), ...KREPLAY, 'daemon', ...options];
+  const daemon = start(program, { signal, channel: true });
   await daemon.ready;
 
   async function send(method: string, target: string, body?: object): Promise<string> {

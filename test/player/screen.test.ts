@@ -72,7 +72,7 @@ test('while the duration is found out anew it is as before, and the place may be
   expect(lines).toContainEqual(expect.stringMatching(/^=+ 12\.000ms of 10\.000ms$/));
   player.showSession(sessionOf({ state: 'playing', position_ns: 12_000_000, replay_duration_ns: null }), 0);
   expect(positionNs(player.state, 1)).toBe(12_000_000);
-  player.showDuration(sessionOf({ replay_duration_ns: 20_000_000 }));
+  player.showSession(sessionOf({ state: 'playing', position_ns: 12_000_000, replay_duration_ns: 20_000_000 }), 0);
   expect(positionNs(player.state, 1)).toBe(13_000_000);
 });
 

@@ -3,13 +3,11 @@ import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Player } from '../../daemon/commands/player/player_state.ts';
-import type { ReplaySession } from '../../daemon/commands/player/remote_session.ts';
 import { newToCome, type ToCome } from '../../daemon/commands/player/to_come.ts';
 import { stringify } from '../../daemon/json.ts';
-import { playedOf, playerBehind, sessionOf } from './fixture.ts';
+import { playedOf, playerBehind } from './fixture.ts';
 
 const MS = 1_000_000;
-const UNKNOWN = { replay_duration_ns: null, times_out: null };
 
 interface Asked {
   url: string;
@@ -97,26 +95,6 @@ test('a newer change ends an older reading, and several at once are one', async 
   await until(() => player.state.ahead.length === 3);
   expect(starts(player)).toEqual([0, 10, 20]);
   expect(asked).toEqual([]);
-});
-
-test('a duration that is not known yet is asked for until it is; till then it is as before', async () => {
-  const player = playerBehind([], { state: 'playing' });
-  const { state } = player;
-  player.showSession(sessionOf({ state: 'playing', position_ns: 2 * MS, ...UNKNOWN }), 0);
-  expect(state.durationNs).toBe(BigInt(10 * MS));
-  toComeOf(player).read();
-  (await nextAsked()).res.end(lines(MS, 0, 3));
-  const answer = (more: Partial<ReplaySession>) =>
-    stringify(sessionOf({ extra_latency_ns: 5, event_index: 1, ...more }));
-  for (const more of [UNKNOWN, UNKNOWN, { replay_duration_ns: 30 * MS, times_out: true, timeout_event_id: 'x' }]) {
-    const { url, res } = await nextAsked();
-    expect([url, state.durationNs]).toEqual(['/api/replay/sessions/session-1', BigInt(10 * MS)]);
-    res.end(answer(more));
-  }
-  await until(() => state.session.replay_duration_ns !== null);
-  expect(state.durationNs).toBe(BigInt(30 * MS));
-  // The rest of the answer may be older than what has been shown since.
-  expect(state.session).toMatchObject({ state: 'playing', event_index: 0, extra_latency_ns: 0, times_out: true });
 });
 
 test('why it can not be read is told, and what there was stays', async () => {

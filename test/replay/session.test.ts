@@ -1,5 +1,6 @@
 /** One session on a simulated clock: what is emitted, when, and where it stands afterwards. */
 import fc from 'fast-check';
+import { CHUNK_EVENTS } from '../../daemon/replay/plan/bodies.ts';
 import type { Session } from '../../daemon/replay/session.ts';
 import type { Store } from '../../daemon/store/store.ts';
 import { FIRST_NS, MS, newSession, newSink, type PlannedEvent, TEN_EVENTS } from './fixture.ts';
@@ -258,11 +259,11 @@ describe('step', () => {
   test('is done whole or not at all', async () => {
     const recording = breakable();
     // More than are read at once.
-    const many = Array.from({ length: 2000 }, (_, index) => ({ startNs: BigInt(index) * MS }));
+    const many = Array.from({ length: CHUNK_EVENTS + 1000 }, (_, index) => ({ startNs: BigInt(index) * MS }));
     const { session } = await newSession(many, { through: recording.through });
     const { frames } = watch(session);
     recording.breakDown();
-    await expect(session.step(1500)).rejects.toThrow('the disk is gone');
+    await expect(session.step(CHUNK_EVENTS + 500)).rejects.toThrow('the disk is gone');
     expect(session.view()).toMatchObject({ state: 'ready', event_index: 0 });
     expect(frames()).toHaveLength(1);
   });

@@ -55,6 +55,23 @@ test('a change of speed keeps the position and scales what is left of the wait',
   expect(states()).toEqual(['ready', 'playing', 'playing']);
 });
 
+test('how long it takes is told as soon as it is known', async () => {
+  const many = Array.from({ length: 5000 }, (_, index) => ({ startNs: BigInt(index) * MS }));
+  const opened = await newSession(many);
+  const { session } = opened;
+  const { frames } = watch(opened);
+  await session.change({ extraLatencyNs: 1_000_000 });
+  expect(session.view().replay_duration_ns).toBeNull();
+  while (session.view().replay_duration_ns === null) await new Promise((resolve) => setImmediate(resolve));
+  const durations = frames().map(({ event, data }) => [event, data.replay_duration_ns]);
+  const [known, changed] = [4999 * 1e6, 9999 * 1e6];
+  expect(durations).toEqual([
+    ['state', known],
+    ['state', null],
+    ['state', changed],
+  ]);
+});
+
 test('an event that is overdue when the speed changes is due now, not long ago', async () => {
   const opened = await newSession(TEN_EVENTS);
   const { session, clock } = opened;

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import fc from 'fast-check';
 import { formatFrame } from '../../daemon/event_stream.ts';
 import { stringify } from '../../daemon/json.ts';
-import { createFrameLog, KEPT_FRAMES_MAX } from '../../daemon/replay/frames.ts';
+import { createFrameLog, KEPT_FRAMES_MAX, type Piece } from '../../daemon/replay/frames.ts';
 import { createStream, type EndReason, VIEWERS_MAX } from '../../daemon/replay/stream.ts';
 import { MS, newSession, newSink } from './fixture.ts';
 import { framesOf } from './frames.ts';
@@ -15,7 +15,7 @@ function newStream(over: () => EndReason | null = () => null) {
   const stream = createStream({ describe: () => '{"state":"now"}', over, keptTotal });
   const publish = (from: number, count: number, padding = 0) => {
     for (let n = from; n < from + count; n++) {
-      stream.publish('event', JSON.stringify({ n, padding: 'x'.repeat(padding) }));
+      stream.publish('event', [JSON.stringify({ n, padding: 'x'.repeat(padding) })]);
       // As a session does it: not one by one.
       if (n % 32 === 0) stream.flush();
     }
@@ -48,13 +48,48 @@ test('no content breaks the framing', () => {
 test('the log keeps its newest frames, and room is given back', () => {
   const total = { bytes: 0 };
   const log = createFrameLog(total);
-  for (let n = 1; n <= KEPT_FRAMES_MAX + 3; n++) log.append('event', '{}');
+  for (let n = 1; n <= KEPT_FRAMES_MAX + 3; n++) log.append('event', ['{}']);
   expect(log.firstId).toBe(4);
   expect(log.lastId).toBe(KEPT_FRAMES_MAX + 3);
-  expect(log.bytes(4).toString()).toContain('id: 4\n');
+  expect(log.read(4, 1).bytes.toString()).toBe(formatFrame('event', '{}', 4));
   log.clear();
   expect(total.bytes).toBe(0);
   expect(log.firstId).toBe(log.lastId + 1);
+});
+
+/** Some of it as bytes amid others. */
+function cutIn(json: string, seed: number): Piece[] {
+  const [before, bytes] = [Buffer.from('before'), Buffer.from(json)];
+  const slice = {
+    bytes: Buffer.concat([before, bytes, before]),
+    start: before.length,
+    end: before.length + bytes.length,
+  };
+  return seed % 2 === 0 ? [slice] : ['', slice, ''];
+}
+
+test('what the log keeps is what was told, wherever it is read from, and is not written over', () => {
+  const jsonOf = fc.tuple(fc.constantFrom('x', 'ü', '€', '😀'), fc.nat(40_000)).map(([of, times]) => of.repeat(times));
+  const contents = fc.array(fc.oneof(fc.string(), jsonOf), { minLength: 1, maxLength: 40 });
+  fc.assert(
+    fc.property(contents, fc.nat(), fc.integer({ min: 1, max: 200_000 }), (all, seed, bytesMax) => {
+      const log = createFrameLog({ bytes: 0 });
+      for (const json of all) log.append('event', cutIn(json, seed), 2);
+      const from = 1 + (seed % all.length);
+      const runs: Buffer[] = [];
+      for (let id = from; id <= log.lastId; ) {
+        const run = log.read(id, bytesMax);
+        runs.push(run.bytes);
+        expect(log.eventsThrough(run.lastId)).toBe(2 * run.lastId);
+        id = run.lastId + 1;
+      }
+      log.clear();
+      for (const json of all) log.append('event', [json.toUpperCase()]);
+      const told = all.map((json, at) => formatFrame('event', json, at + 1)).slice(from - 1);
+      expect(Buffer.concat(runs).toString()).toBe(told.join(''));
+    }),
+    { numRuns: 50 },
+  );
 });
 
 test('a viewer that comes late gets the state first, then what happens from then on', () => {

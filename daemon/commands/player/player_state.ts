@@ -43,8 +43,6 @@ export interface Player {
   /** The same of a command's answer, unless frames that are newer have been shown. */
   showAnswer(session: ReplaySession, nowMs: number): void;
   showEvent(event: PlayedEvent, nowMs: number): void;
-  /** Of a session that has gone on since: how long all takes, and whether it is in time. */
-  showDuration(session: ReplaySession): void;
 }
 
 export function newPlayer(session: ReplaySession, nowMs: number): Player {
@@ -97,10 +95,6 @@ export function newPlayer(session: ReplaySession, nowMs: number): Player {
       lateness.record(latenessNs);
       const positionNs = Number(offset_ns) + Number(latenessNs) * state.session.speed_factor;
       state.reference = { positionNs, atMs: nowMs };
-    },
-    showDuration({ replay_duration_ns, times_out, timeout_event_id }) {
-      state.session = { ...state.session, replay_duration_ns, times_out, timeout_event_id };
-      state.durationNs = BigInt(replay_duration_ns ?? state.durationNs);
     },
   };
 }

@@ -1,8 +1,7 @@
 /** Threads and when they were busy: what the lanes are drawn from. Only for drawing, so plain numbers do. */
-import { setTimeout as delay } from 'node:timers/promises';
 import type { ApiEvent } from '../../../bpf/schema/api.ts';
 import { parseJson } from '../../json.ts';
-import { callDaemon, readJson, readLines } from '../connection.ts';
+import { callDaemon, readLines } from '../connection.ts';
 import type { PlayedEvent, ReplaySession } from './remote_session.ts';
 
 export interface Thread {
@@ -26,7 +25,6 @@ export interface Mark {
 export const MARKS_AHEAD_MAX = 20_000;
 
 /** A million events take a third of a second. */
-const DURATION_POLL_MS = 100;
 
 /** As the session's time line has it. */
 type ScheduledEvent = ApiEvent & {
@@ -89,14 +87,6 @@ export async function readAhead(
     if (signal.aborted) return;
     onMark(mark, index);
     if (++index === MARKS_AHEAD_MAX) return;
-  }
-}
-
-/** The session with its duration, as soon as the daemon has gone through all events: no frame tells of that. */
-export async function readDuration(url: string, session: ReplaySession, signal: AbortSignal): Promise<ReplaySession> {
-  for (let found = session; ; await delay(DURATION_POLL_MS, undefined, { signal })) {
-    if (found.replay_duration_ns !== null) return found;
-    found = (await readJson(await callDaemon(url, { path: pathOf(session), signal }))) as ReplaySession;
   }
 }
 

@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { CommandError } from '../command_error.ts';
 import type { Player } from './player_state.ts';
 import type { RemoteSession } from './remote_session.ts';
-import { readAhead, readDuration } from './time_line.ts';
+import { readAhead } from './time_line.ts';
 
 /** A key that is held down changes it again and again: it is read when that rests. */
 const REST_MS = 100;
@@ -16,7 +16,7 @@ export interface ToCome {
 
 /** Until `signal` ends it. What was read before stays until there is something to put in its place. */
 export function newToCome(
-  { state, showDuration }: Player,
+  { state }: Player,
   { url }: Pick<RemoteSession, 'url'>,
   { signal: ending, onFailure }: { signal: AbortSignal; onFailure: (error: unknown) => void },
 ): ToCome {
@@ -31,7 +31,6 @@ export function newToCome(
       await readAhead(url, state.session, state.threads, signal, (mark, index) => {
         state.ahead[index] = mark;
       });
-      if (state.session.replay_duration_ns === null) showDuration(await readDuration(url, state.session, signal));
     } catch (error) {
       if (signal.aborted) return;
       // The replay goes on without.

@@ -45,7 +45,7 @@ export interface PlanPage {
   /** With what was added. */
   durationNs: Float64Array;
   /** The events as JSON, and where each ends. */
-  bytes: Uint8Array;
+  bytes: Buffer;
   ends: Uint32Array;
 }
 
@@ -161,8 +161,9 @@ export function openPlan(
       length += piece.length;
       ends[at] = length;
     }
-    const bytes = new Uint8Array(length);
-    for (const [at, piece] of pieces.entries()) bytes.set(piece, at === 0 ? 0 : ends[at - 1]);
+    // Its own memory, which is given away.
+    const bytes = Buffer.allocUnsafeSlow(length);
+    for (const [at, piece] of pieces.entries()) piece.copy(bytes, at === 0 ? 0 : ends[at - 1]);
     const isLast = count < limit || (schedule.survey !== null && first + count === eventCount);
     return { first, count, isLast, startNs, durationNs, bytes, ends };
   }

@@ -15,8 +15,8 @@ import { type WhatIf, type WhatIfRequest, whatIf } from './what_if.ts';
 
 /** 17 MB. */
 const RECORDED_PAGES_MAX = 128;
-/** 32 MB. */
-const BODY_CHUNKS_MAX = 128;
+/** 64 MB. */
+const BODY_CHUNKS_MAX = 64;
 /** A plan of no more is gone through before it is given: that takes a few milliseconds. */
 const WHOLE_AT_ONCE_EVENTS = 65_536;
 

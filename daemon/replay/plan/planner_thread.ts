@@ -1,4 +1,4 @@
-/** Plans made in a thread of their own, which is started for the first of them. */
+/** Plans made in a thread of their own. */
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { Problem } from '../../errors.ts';
@@ -28,7 +28,8 @@ interface Thread {
 }
 
 export function createPlannerThread(places: Places): Planner {
-  let thread: Thread | undefined;
+  // At once: loading it takes longer than a session's start may.
+  let thread: Thread | undefined = begin();
   let lastId = 0;
   let lastPlan = 0;
 
@@ -110,7 +111,12 @@ function planIn(of: Thread, plan: number, opened: Opened, ask: Ask): Plan {
     get outline() {
       return opened.outline!;
     },
-    page: (index, limit) => ask(of, { plan, kind: 'page', index, limit }) as Promise<PlanPage>,
+    async page(index, limit) {
+      const page = (await ask(of, { plan, kind: 'page', index, limit })) as PlanPage;
+      // A Buffer comes as a mere Uint8Array.
+      const { buffer, byteOffset, byteLength } = page.bytes;
+      return { ...page, bytes: Buffer.from(buffer, byteOffset, byteLength) };
+    },
     place: (target) => ask(of, { plan, kind: 'place', target }) as Promise<Place | null>,
     async changeLatency(fromIndex, extraLatencyNs) {
       await ask(of, { plan, kind: 'change_latency', fromIndex, extraLatencyNs });

@@ -1,10 +1,8 @@
 /** The thread that makes plans: it reads recordings and writes JSON, so that the clock's thread does neither. */
-import { readlinkSync } from 'node:fs';
-import { setPriority } from 'node:os';
-import { basename } from 'node:path';
 import { parentPort, workerData } from 'node:worker_threads';
 import { ERRORS, type ErrorCode, Problem } from '../../errors.ts';
 import { openRecordingStore } from '../../store/recording_store.ts';
+import { giveWay } from '../thread_schedule.ts';
 import { createPlanner, type Plan } from './planner.ts';
 import type {
   FromPlanner,
@@ -15,18 +13,8 @@ import type {
   ToPlanner,
 } from './thread_messages.ts';
 
-/** It reads ahead, and the clock's thread is to have a CPU whenever it wants one. */
-const NICE = 19;
-
-function stepBack(): void {
-  try {
-    setPriority(Number(basename(readlinkSync('/proc/thread-self'))), NICE);
-  } catch {
-    // Then the kernel shares alike.
-  }
-}
-
-stepBack();
+// It reads ahead, and the clock's thread is to have a CPU whenever it wants one.
+giveWay();
 const port = parentPort!;
 const { data, recordings } = workerData as PlannerThreadData;
 const planner = createPlanner(openRecordingStore(data, recordings));
