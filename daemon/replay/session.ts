@@ -8,17 +8,16 @@ import type { KeptSession } from './kept/kept_session.ts';
 import type { SessionPlace } from './kept/state_file.ts';
 import { createLateness } from './lateness.ts';
 import type { Plan } from './plan/planner.ts';
-import { scheduledJson, steppedJson } from './replayed_event.ts';
+import { steppedJson } from './replayed_event.ts';
 import type { Alarm } from './scheduler.ts';
 import type { SessionChange, SessionOptions } from './session_options.ts';
 import { type SessionSettings, type SessionView, viewOf } from './session_view.ts';
 import { createStream, type EndReason, type SessionStream } from './stream.ts';
 import type { SeekTarget } from './target.ts';
+import { timelineOf } from './timeline.ts';
 import { type Command, type State, transition } from './transitions.ts';
 import { createWindow, type Window } from './window.ts';
 
-/** Read at once of a whole schedule. */
-const TIMELINE_PAGE_EVENTS = 1024;
 /** Ids of frames that a session has each time it is opened: more than it ever comes to. */
 const LIFE_IDS = 2 ** 40;
 /** A change of latency holds for events that are due later than this: those before are on their way. */
@@ -168,7 +167,10 @@ export class Session {
       this.#window.forget(0);
       this.#moveTo(place.positionNs, place.index);
       this.#enter(state);
-      if (state === 'playing') this.#awaitNext();
+      if (state !== 'playing') return;
+      // It may have stood still for a loop to begin again.
+      this.#clock.play();
+      this.#awaitNext();
     });
   }
 
@@ -192,14 +194,8 @@ export class Session {
   }
 
   /** The schedule as it is now: events as JSON objects, in pages, from an index on. */
-  async *timeline(index: number, limit: number): AsyncGenerator<string[], void> {
-    for (let [from, left] = [index, limit]; left > 0; ) {
-      const page = await this.#plan.page(from, Math.min(left, TIMELINE_PAGE_EVENTS));
-      yield scheduledJson(page, this.#settings.timeoutNs);
-      if (page.isLast) return;
-      from += page.count;
-      left -= page.count;
-    }
+  timeline(index: number, limit: number): AsyncGenerator<string[], void> {
+    return timelineOf(this.#plan, { index, limit }, this.#settings.timeoutNs);
   }
 
   stop(): void {
@@ -226,7 +222,7 @@ export class Session {
       }
       if (loop !== undefined) this.#settings = { ...this.#settings, loop };
       this.#enter(state);
-      if (state === 'playing') this.#awaitNext();
+      if (this.#clock.running) this.#awaitNext();
     });
   }
 
@@ -297,7 +293,7 @@ export class Session {
 
   async #changeLatency(extraLatencyNs: number): Promise<void> {
     const soonNs = this.#options.now() + CHANGE_AHEAD_NS;
-    const from = this.#state === 'playing' ? laterThan(this.#window, this.#clock, this.#next, soonNs) : this.#next;
+    const from = this.#clock.running ? laterThan(this.#window, this.#clock, this.#next, soonNs) : this.#next;
     await this.#plan.changeLatency(from >= this.eventCount ? 0 : from, extraLatencyNs);
     this.#settings = { ...this.#settings, extraLatencyNs };
     this.#window.forget(from);
@@ -325,7 +321,8 @@ export class Session {
     this.#rounds++;
     this.#halt();
     this.#inTurn(async () => {
-      if (this.#state !== 'playing') return;
+      // A seek that had its turn before has taken it elsewhere.
+      if (this.#state !== 'playing' || this.#clock.running) return;
       await this.#rewind();
       await this.#window.ready(0);
       if (this.#state !== 'playing') return;

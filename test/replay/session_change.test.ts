@@ -170,6 +170,27 @@ test('a loop plays all of it again and again, and ends when it is told to', asyn
   expect(frames().filter(({ event }) => event === 'end')).toHaveLength(1);
 });
 
+test('what is asked for just as a loop begins again holds for the next round', async () => {
+  const { session, clock } = await newSession(HUNDRED, { loop: true });
+  await session.play();
+  await clock.pass(50n * MS);
+  const changing = session.change({ speedFactor: 2, extraLatencyNs: 3 });
+  clock.advance(200n * MS);
+  await changing;
+  await clock.pass(10n * MS);
+  expect(session.view()).toMatchObject({ state: 'playing', speed_factor: 2, extra_latency_ns: 3n, failure: null });
+  expect(session.view().rounds).toBeGreaterThan(0);
+
+  const seeking = session.seek({ event_index: 40n });
+  clock.advance(200n * MS);
+  const before = session.view().rounds;
+  await seeking;
+  expect(session.view()).toMatchObject({ state: 'playing', event_index: 40, rounds: before });
+  await clock.pass(3n * MS);
+  expect(session.view()).toMatchObject({ state: 'playing', rounds: before });
+  expect(session.view().event_index).toBeGreaterThan(40);
+});
+
 test('a loop that is paused just as it begins again goes on from there', async () => {
   const { session, clock } = await newSession(HUNDRED, { loop: true });
   await session.play();
