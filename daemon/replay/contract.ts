@@ -10,7 +10,7 @@ export const SPEED_FACTOR_MIN = 0.001;
 export const SPEED_FACTOR_MAX = 1000;
 /** One hour. */
 export const EXTRA_LATENCY_NS_MAX = 3_600_000_000_000n;
-const STEP_EVENTS_MAX = 10_000;
+export const STEP_EVENTS_MAX = 10_000;
 
 const speedFactor = z
   .number({ error: 'must be a number' })

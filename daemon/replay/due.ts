@@ -13,10 +13,15 @@ export interface DueEvent {
   json: Slice;
 }
 
-/** From an index on, as far as they are at hand. */
-export function dueEvents(window: Window, clock: ReplayClock, next: number, nowNs: bigint): DueEvent[] {
+/** From an index on, as far as they are at hand, up to another. */
+export function dueEvents(
+  window: Window,
+  clock: ReplayClock,
+  [next, end]: readonly [number, number],
+  nowNs: bigint,
+): DueEvent[] {
   const events: DueEvent[] = [];
-  for (let index = next; events.length < BURST_EVENTS_MAX; index++) {
+  for (let index = next; index < end && events.length < BURST_EVENTS_MAX; index++) {
     const entry = window.at(index);
     if (!entry) break;
     const dueNs = clock.dueAt(BigInt(entry.startNs));
@@ -26,20 +31,32 @@ export function dueEvents(window: Window, clock: ReplayClock, next: number, nowN
   return events;
 }
 
-/** Events that are sent now, as JSON: one by itself, several as a list. */
-export function toldNow(due: readonly DueEvent[], first: number, sentNs: bigint, timeoutNs: bigint | null): Piece[] {
+/** Events that are sent now, as JSON: one by itself, several as a list. `onTold` is called with how late each is. */
+export function toldNow(
+  due: readonly DueEvent[],
+  first: number,
+  sentNs: bigint,
+  timeoutNs: bigint | null,
+  onTold: (latenessNs: bigint) => void,
+): Piece[] {
   const pieces: Piece[] = [];
   for (const [at, { entry, dueNs, json }] of due.entries()) {
+    const latenessNs = sentNs - dueNs;
+    onTold(latenessNs);
     if (at > 0) pieces.push(',');
-    pieces.push(json, replayText({ index: first + at, ...entry, dueNs, latenessNs: sentNs - dueNs }, timeoutNs));
+    pieces.push(json, replayText({ index: first + at, ...entry, dueNs, latenessNs }, timeoutNs));
   }
   return due.length === 1 ? pieces : ['[', ...pieces, ']'];
 }
 
-/** The first event from an index on that is due later than a moment, or the first that is not at hand. */
-export function laterThan(window: Window, clock: ReplayClock, next: number, momentNs: bigint): number {
+/** A change of latency holds for events that are due later than this: those before are on their way. */
+const CHANGE_AHEAD_NS = 20_000_000n;
+
+/** The first event from an index on that a change of latency moves: any that is to come, unless the clock is running. */
+export function firstToMove(window: Window, clock: ReplayClock, next: number, nowNs: bigint): number {
   let index = next;
+  if (!clock.running) return index;
   for (let entry = window.at(index); entry; entry = window.at(++index))
-    if (clock.dueAt(BigInt(entry.startNs)) > momentNs) break;
+    if (clock.dueAt(BigInt(entry.startNs)) > nowNs + CHANGE_AHEAD_NS) break;
   return index;
 }

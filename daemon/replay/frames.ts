@@ -1,7 +1,6 @@
 /**
  * Server-sent events: what a session has to tell, numbered, and the last of it kept for those who lost their connection
- * or read slowly. The numbers are the play sequence; they only ever grow. A frame is made bytes of once, however many
- * read it.
+ * or read slowly. The numbers are the play sequence; they only ever grow.
  */
 import { FRAME_END, frameHead } from '../event_stream.ts';
 
@@ -52,8 +51,13 @@ export interface FrameLog {
 /** A buffer for each frame would be 10 000 objects a second that grow old before they go. */
 const SLAB_BYTES = 256 * 1024;
 const SLAB_FRAMES = 1024;
+/** The first: most sessions tell little. */
+const FIRST_SLAB_BYTES = 16 * 1024;
+const FIRST_SLAB_FRAMES = 64;
 /** Of a character of a string, in UTF-8. */
 const CHARACTER_BYTES_MAX = 3;
+/** A longer string is measured. */
+const GUESSED_CHARACTERS_MAX = 1024;
 
 /** Frames one after the other. */
 interface Slab {
@@ -86,13 +90,19 @@ export function createFrameLog(total: KeptTotal, idBase = 0): FrameLog {
   /** The last one, if there is room in it. */
   function slabFor(bytesMax: number): Slab {
     const last = slabs.at(-1);
-    if (last && last.count < SLAB_FRAMES && bytesMax <= last.bytes.length - endOf(last)) return last;
-    const isUsual = bytesMax <= SLAB_BYTES;
-    const slab = (isUsual && spare) || newSlab(isUsual ? SLAB_BYTES : bytesMax);
-    if (slab === spare) spare = undefined;
+    if (last && last.count < last.ends.length && bytesMax <= last.bytes.length - endOf(last)) return last;
+    const slab = newSlabFor(bytesMax);
     slab.firstId = lastId + 1;
     slab.count = 0;
     slabs.push(slab);
+    return slab;
+  }
+
+  function newSlabFor(bytesMax: number): Slab {
+    if (bytesMax > SLAB_BYTES) return newSlab(bytesMax, 1);
+    if (slabs.length === 0 && bytesMax <= FIRST_SLAB_BYTES) return newSlab(FIRST_SLAB_BYTES, FIRST_SLAB_FRAMES);
+    const slab = spare ?? newSlab(SLAB_BYTES, SLAB_FRAMES);
+    spare = undefined;
     return slab;
   }
 
@@ -163,7 +173,8 @@ export function createFrameLog(total: KeptTotal, idBase = 0): FrameLog {
 }
 
 function bytesMaxOf(piece: Piece): number {
-  return typeof piece === 'string' ? piece.length * CHARACTER_BYTES_MAX : piece.end - piece.start;
+  if (typeof piece !== 'string') return piece.end - piece.start;
+  return piece.length > GUESSED_CHARACTERS_MAX ? Buffer.byteLength(piece) : piece.length * CHARACTER_BYTES_MAX;
 }
 
 /** Gives where it ends. */
@@ -171,11 +182,11 @@ function write(to: Buffer, piece: Piece, at: number): number {
   return at + (typeof piece === 'string' ? to.write(piece, at) : piece.bytes.copy(to, at, piece.start, piece.end));
 }
 
-function newSlab(bytes: number): Slab {
+function newSlab(bytes: number, frames: number): Slab {
   return {
     ...{ firstId: 0, count: 0, bytes: Buffer.allocUnsafeSlow(bytes) },
-    ends: new Uint32Array(SLAB_FRAMES),
-    eventsThrough: new Float64Array(SLAB_FRAMES),
+    ends: new Uint32Array(frames),
+    eventsThrough: new Float64Array(frames),
   };
 }
 

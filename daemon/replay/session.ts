@@ -1,8 +1,9 @@
 /** A session: one transaction, its clock, and what the commands make of them. */
+import { Problem } from '../errors.ts';
 import { stringify } from '../json.ts';
 import { takingTurns } from '../turns.ts';
 import { createClock, type ReplayClock } from './clock.ts';
-import { dueEvents, laterThan, toldNow } from './due.ts';
+import { dueEvents, firstToMove, toldNow } from './due.ts';
 import { placeAgain } from './kept/come_back.ts';
 import type { KeptSession } from './kept/kept_session.ts';
 import type { SessionPlace } from './kept/state_file.ts';
@@ -12,7 +13,7 @@ import { steppedJson } from './replayed_event.ts';
 import type { Alarm } from './scheduler.ts';
 import type { SessionChange, SessionOptions } from './session_options.ts';
 import { type SessionSettings, type SessionView, viewOf } from './session_view.ts';
-import { createStream, type EndReason, type SessionStream } from './stream.ts';
+import { createStream, type EndReason, overBy, type SessionStream } from './stream.ts';
 import type { SeekTarget } from './target.ts';
 import { timelineOf } from './timeline.ts';
 import { type Command, type State, transition } from './transitions.ts';
@@ -20,9 +21,6 @@ import { createWindow, type Window } from './window.ts';
 
 /** Ids of frames that a session has each time it is opened: more than it ever comes to. */
 const LIFE_IDS = 2 ** 40;
-/** A change of latency holds for events that are due later than this: those before are on their way. */
-const CHANGE_AHEAD_NS = 20_000_000n;
-
 export class Session {
   readonly stream: SessionStream;
   #options: SessionOptions;
@@ -42,6 +40,9 @@ export class Session {
   #isStarving = false;
   #starvations = 0;
   #rounds = 0;
+  /** Events from here on are being laid out anew. */
+  #playableEnd = Infinity;
+  #isClosed = false;
   /** How long it takes was known when the state was told last. */
   #isWholeTold: boolean;
   #failure: string | null = null;
@@ -68,7 +69,7 @@ export class Session {
     this.#createdAt = this.#updatedAt = wallTime();
     this.stream = createStream({
       describe: () => stringify(this.view()),
-      over: () => this.over,
+      over: () => overBy(this.#state, this.#failure),
       keptTotal,
       idBase: (options.life ?? 0) * LIFE_IDS,
     });
@@ -80,11 +81,6 @@ export class Session {
 
   get eventCount(): number {
     return this.#plan.outline.eventCount;
-  }
-
-  get over(): EndReason | null {
-    if (this.#failure !== null) return 'failed';
-    return this.#state === 'finished' || this.#state === 'stopped' ? this.#state : null;
   }
 
   /** Never past an event that has not been played, so that nothing is lost when it is paused just there. */
@@ -123,6 +119,7 @@ export class Session {
 
   /** Takes up what was kept of it. Only before anything else. */
   async comeBack(kept: KeptSession): Promise<void> {
+    this.#isWholeTold = true; // Nobody is told of it half-way.
     this.#rounds = kept.rounds;
     this.#failure = kept.failure;
     this.#createdAt = kept.createdAt;
@@ -132,6 +129,7 @@ export class Session {
     if (place) this.#moveTo(place.positionNs, place.index);
     else this.#moveToEnd();
     if (!place && this.#state !== 'stopped') this.#state = 'finished';
+    this.#isWholeTold = this.#plan.outline.survey !== null;
   }
 
   play(): Promise<void> {
@@ -229,12 +227,13 @@ export class Session {
   /** More is known of the plan. */
   outlined(): void {
     if (this.#clock.running && !this.#isStarving) this.#awaitNext();
-    // How long it takes, which no command tells: most are answered before.
-    if (!this.#isWholeTold && this.#plan.outline.survey) this.#tell();
+    // How long it takes, which no command tells: most are answered before. Behind its end a stopped one tells nothing.
+    if (!this.#isWholeTold && this.#plan.outline.survey && this.#state !== 'stopped') this.#tell();
     this.#options.onChange?.();
   }
 
   close(reason: EndReason): void {
+    this.#isClosed = true;
     this.#halt();
     this.#plan.close();
     this.stream.close(reason);
@@ -242,6 +241,7 @@ export class Session {
 
   /** The state that a command leads to; a Problem when it is refused. */
   #enters(command: Command): State {
+    if (this.#isClosed) throw new Problem('session_not_found', 'the session has ended');
     return transition(this.#state, command);
   }
 
@@ -292,11 +292,16 @@ export class Session {
   }
 
   async #changeLatency(extraLatencyNs: number): Promise<void> {
-    const soonNs = this.#options.now() + CHANGE_AHEAD_NS;
-    const from = this.#clock.running ? laterThan(this.#window, this.#clock, this.#next, soonNs) : this.#next;
-    await this.#plan.changeLatency(from >= this.eventCount ? 0 : from, extraLatencyNs);
+    const from = firstToMove(this.#window, this.#clock, this.#next, this.#options.now());
+    // What comes then is not played as it was laid out before, however long the plan takes.
+    this.#playableEnd = from;
+    try {
+      await this.#plan.changeLatency(from, extraLatencyNs);
+      this.#window.forget(from);
+    } finally {
+      this.#playableEnd = Infinity;
+    }
     this.#settings = { ...this.#settings, extraLatencyNs };
-    this.#window.forget(from);
     this.#window.moveTo(this.#next);
   }
 
@@ -325,7 +330,7 @@ export class Session {
       if (this.#state !== 'playing' || this.#clock.running) return;
       await this.#rewind();
       await this.#window.ready(0);
-      if (this.#state !== 'playing') return;
+      if (this.#state !== 'playing' || this.#isClosed) return;
       this.#clock.play();
       this.#enter('playing');
       this.#awaitNext();
@@ -353,14 +358,13 @@ export class Session {
 
   #emitDue(): void {
     const { now, onPlayed } = this.#options;
-    const events = dueEvents(this.#window, this.#clock, this.#next, now());
+    const events = dueEvents(this.#window, this.#clock, [this.#next, this.#playableEnd], now());
     if (events.length === 0) return;
     const sentNs = now();
-    for (const { dueNs } of events) {
-      this.#lateness.record(sentNs - dueNs);
-      onPlayed?.(sentNs - dueNs);
-    }
-    const told = toldNow(events, this.#next, sentNs, this.#settings.timeoutNs);
+    const told = toldNow(events, this.#next, sentNs, this.#settings.timeoutNs, (latenessNs) => {
+      this.#lateness.record(latenessNs);
+      onPlayed?.(latenessNs);
+    });
     this.stream.publish(events.length === 1 ? 'event' : 'events', told, events.length);
     this.#passedNs = events.at(-1)!.entry.startNs;
     this.#next += events.length;
@@ -368,6 +372,7 @@ export class Session {
   }
 
   #awaitNext(): void {
+    if (this.#next >= this.#playableEnd) return;
     const entry = this.#window.at(this.#next);
     if (entry) {
       this.#isStarving = false;
@@ -387,11 +392,9 @@ export class Session {
   /** More events are at hand. */
   #fed(): void {
     if (!this.#clock.running) return;
-    if (this.#isStarving) {
-      const entry = this.#window.at(this.#next);
-      if (entry && this.#clock.dueAt(BigInt(entry.startNs)) <= this.#options.now()) this.#starvations++;
-      this.#isStarving = false;
-    }
+    const entry = this.#isStarving && this.#window.at(this.#next);
+    if (entry && this.#clock.dueAt(BigInt(entry.startNs)) <= this.#options.now()) this.#starvations++;
+    this.#isStarving = false;
     this.#awaitNext();
   }
 }

@@ -10,9 +10,16 @@
 import { Problem } from '../errors.ts';
 import { formatFrame, HEARTBEAT, RETRY_MS, type Sink } from '../event_stream.ts';
 import { createFrameLog, type FrameLog, type KeptTotal, type Piece } from './frames.ts';
+import type { State } from './transitions.ts';
 
 /** Why a stream is over. After `finished` the session can play again, and a viewer that comes back sees it. */
 export type EndReason = 'finished' | 'stopped' | 'failed' | 'deleted' | 'expired' | 'shutdown';
+
+/** Why there is nothing to come for now; null while there is. */
+export function overBy(state: State, failure: string | null): EndReason | null {
+  if (failure !== null) return 'failed';
+  return state === 'finished' || state === 'stopped' ? state : null;
+}
 
 export const VIEWERS_MAX = 256;
 /** Handed to a socket at once. */

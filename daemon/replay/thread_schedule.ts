@@ -5,10 +5,10 @@ import { setPriority } from 'node:os';
 import { basename } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
 
-/** native/thread. Of the thread that calls; false: this kernel does not do it. */
+/** native/thread, for the thread that calls. */
 interface NativeThread {
-  setTimeSlice(sliceNs: number): boolean;
-  setTimerSlack(slackNs: number): boolean;
+  setTimeSlice(sliceNs: number): void;
+  setTimerSlack(slackNs: number): void;
 }
 
 const native: NativeThread = createRequire(import.meta.url)('#thread');
@@ -35,7 +35,7 @@ const NICE = 10;
 const SLACK_NS = 1;
 /**
  * V8 marks the whole heap again when it has grown by a third, which with a session of 10,000 events/s is each second and
- * takes 45 ms, in parts of which each delays what is due. 30 MB more memory make it a tenth as often.
+ * takes 45 ms, in parts of which each delays what is due. When it may triple it is a tenth as often, for the planner's too.
  */
 const HEAP_GROWING_PERCENT = 200;
 

@@ -33,10 +33,8 @@ export function hold(durationNs: number): void {
   const startMs = performance.now();
   const endMs = startMs + durationMs;
   const sleepMs = durationMs - Math.min(awakeMs, durationMs * AWAKE_SHARE_MAX);
-  if (sleepMs > 0) {
-    sleep(sleepMs * 1e6);
-    learn(performance.now() - startMs - sleepMs);
-  } else learn(0);
+  sleep(sleepMs * 1e6);
+  learn(performance.now() - startMs - sleepMs);
   // Its numbers are no objects, those of hrtime are: a loop of them would keep the garbage collector busy.
   while (performance.now() < endMs);
 }

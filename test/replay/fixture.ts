@@ -3,7 +3,7 @@ import type { ServerResponse } from 'node:http';
 import { Writable } from 'node:stream';
 import type { Sink } from '../../daemon/event_stream.ts';
 import { openSession } from '../../daemon/replay/open_session.ts';
-import { createPlanner } from '../../daemon/replay/plan/planner.ts';
+import { createPlanner, type Planner } from '../../daemon/replay/plan/planner.ts';
 import { createScheduler } from '../../daemon/replay/scheduler.ts';
 import type { SessionSettings } from '../../daemon/replay/session_view.ts';
 import { timerWaiter } from '../../daemon/replay/waiting.ts';
@@ -53,11 +53,13 @@ afterEach(() => {
 export interface SessionSetting extends Partial<SessionSettings> {
   /** What the session reads instead of the recording itself. */
   through?: (store: Store) => Store;
+  /** Awaited before the plan takes a change of latency. */
+  beforeChange?: () => Promise<void>;
 }
 
 /** `planned` in recorded order; the first starts at 0. */
 export async function newSession(planned: readonly PlannedEvent[] = TEN_EVENTS, setting: SessionSetting = {}) {
-  const { through = (store) => store, ...settings } = setting;
+  const { through = (store) => store, beforeChange, ...settings } = setting;
   const store = through(openRecordingStore(recordedOnce(planned)));
   const planner = createPlanner(store);
   opened.push(store, planner);
@@ -70,12 +72,32 @@ export async function newSession(planned: readonly PlannedEvent[] = TEN_EVENTS, 
     scheduler: createScheduler(clock.now, timerWaiter(clock.now, clock.timers)),
     keptTotal: { bytes: 0 },
   };
-  const session = await openSession(options, planner);
+  const session = await openSession(options, beforeChange ? slowToChange(planner, beforeChange) : planner);
   const scan = store.scan({ filter: { transactionId: TRANSACTION }, order: 'asc' });
   const eventIds = [...scan].flatMap(({ block, dictionary }) =>
     Array.from({ length: block.rowCount }, (_, row) => keyOf(block, row, dictionary.recordingId).event_id),
   );
   return { session, clock, eventIds };
+}
+
+/** As one in a thread that has much else to do. */
+function slowToChange(planner: Planner, beforeChange: () => Promise<void>): Planner {
+  return {
+    ...planner,
+    async open(request, onOutline) {
+      const plan = await planner.open(request, onOutline);
+      return {
+        ...plan,
+        get outline() {
+          return plan.outline;
+        },
+        async changeLatency(fromIndex, extraLatencyNs) {
+          await beforeChange();
+          await plan.changeLatency(fromIndex, extraLatencyNs);
+        },
+      };
+    },
+  };
 }
 
 const DEFAULTS: SessionSettings = {

@@ -72,6 +72,25 @@ test('how long it takes is told as soon as it is known', async () => {
   ]);
 });
 
+test('behind the end of one that was stopped nothing is told, so that who comes back is let go', async () => {
+  const many = Array.from({ length: 5000 }, (_, index) => ({ startNs: BigInt(index) * MS }));
+  const { session } = await newSession(many);
+  await session.change({ extraLatencyNs: 1_000_000 });
+  session.stop();
+  const { lastId } = session.stream;
+  while (session.view().replay_duration_ns === null) await new Promise((resolve) => setImmediate(resolve));
+  expect(session.stream.toldAll(lastId)).toBe(true);
+});
+
+test('one that is closed while it waits for a page does not play', async () => {
+  const { session, clock } = await newSession(TEN_EVENTS);
+  const playing = session.play();
+  session.close('deleted');
+  await expect(playing).rejects.toThrow('the session has ended');
+  await clock.pass(20n * MS);
+  expect(session.view().event_index).toBe(0);
+});
+
 test('an event that is overdue when the speed changes is due now, not long ago', async () => {
   const opened = await newSession(TEN_EVENTS);
   const { session, clock } = opened;
@@ -123,6 +142,60 @@ test('more latency holds for what comes next: nothing is played twice or left ou
     const times = played.filter(({ tid }) => tid === thread).map(({ timestamp_ns }) => BigInt(timestamp_ns));
     expect(times).toEqual([...times].sort((a, b) => Number(a - b)));
   }
+});
+
+test('a plan that is slow to change makes events late: none is played twice or left out', async () => {
+  const asked = Promise.withResolvers<void>();
+  const opened = await newSession(HUNDRED, { beforeChange: () => asked.promise });
+  const { session, clock } = opened;
+  const { events } = watch(opened);
+  await session.play();
+  await clock.pass(10n * MS);
+  const changing = session.change({ extraLatencyNs: 3_000_000 });
+  await clock.pass(60n * MS);
+  const playedBefore = events().length;
+  expect(playedBefore).toBeGreaterThan(25);
+  expect(playedBefore).toBeLessThan(35);
+  asked.resolve();
+  await changing;
+  await clock.pass(1000n * MS);
+  expect(session.state).toBe('finished');
+  expect(new Set(events().map(({ event_id }) => event_id)).size).toBe(100);
+  expect(events()).toHaveLength(100);
+});
+
+test('a change at the end leaves what was played where it was, also for who steps back', async () => {
+  const opened = await newSession(TEN_EVENTS);
+  const { session, clock } = opened;
+  const { events } = watch(opened);
+  await session.play();
+  await clock.pass(20n * MS);
+  const offsets = () => events().map(({ replay }) => [replay.index, replay.offset_ns, replay.duration_ns]);
+  const before = offsets();
+  await session.change({ extraLatencyNs: 5_000_000 });
+  await session.step(-2);
+  const pages: string[] = [];
+  for await (const page of session.timeline(8, 2)) pages.push(...page);
+  expect(pages.map((json) => JSON.parse(json).replay_offset_ns)).toEqual(before.slice(8).map(([, offset]) => offset));
+  await session.play();
+  await clock.pass(20n * MS);
+  expect(session.view()).toMatchObject({ state: 'finished', extra_latency_ns: 5n * MS });
+  await session.play();
+  await clock.pass(100n * MS);
+  expect(session.view().replay_duration_ns).toBeGreaterThan(50n * MS);
+});
+
+test('a change that comes too late for all that is left does not make the replay longer', async () => {
+  const opened = await newSession(TEN_EVENTS);
+  const { session, clock } = opened;
+  const { events } = watch(opened);
+  const { replay_duration_ns } = session.view();
+  await session.play();
+  await clock.pass(5n * MS);
+  await session.change({ extraLatencyNs: 1_000_000_000 });
+  await clock.pass(10n * MS);
+  expect(session.view()).toMatchObject({ state: 'finished', replay_duration_ns });
+  expect(events().map(({ replay }) => replay.index)).toEqual(TEN_EVENTS.map((_, index) => index));
 });
 
 test('while it plays, what is due at once is left as it is', async () => {

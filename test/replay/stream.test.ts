@@ -92,6 +92,19 @@ test('what the log keeps is what was told, wherever it is read from, and is not 
   );
 });
 
+test('what was read from the log stays as it was when its room is used again', () => {
+  const log = createFrameLog({ bytes: 0 });
+  const told = (from: number, to: number) => {
+    for (let id = from; id <= to; id++) log.append('event', [`{"id":${id},"padding":"${'x'.repeat(500)}"}`], 1);
+  };
+  told(1, 200);
+  const run = log.read(150, 1);
+  const text = run.bytes.toString();
+  told(201, 3 * KEPT_FRAMES_MAX);
+  expect(run.bytes.toString()).toBe(text);
+  expect(log.eventsThrough(log.firstId - 1)).toBe(log.firstId - 1);
+});
+
 test('a viewer that comes late gets the state first, then what happens from then on', () => {
   const { stream, publish } = newStream();
   publish(0, 3);

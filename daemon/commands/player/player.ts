@@ -1,5 +1,6 @@
 /** The player on a terminal: keys become requests to the session, its frames become a screen. */
 import { parseJson } from '../../json.ts';
+import { STEP_EVENTS_MAX } from '../../replay/contract.ts';
 import { CommandError, RefusedError } from '../command_error.ts';
 import { callDaemon, readText } from '../connection.ts';
 import { endOnSignals } from './ending.ts';
@@ -165,7 +166,12 @@ async function halt(player: Player, remote: RemoteSession, { index }: Stop): Pro
   } catch (error) {
     if (!(error instanceof RefusedError) || error.code !== 'invalid_transition') throw error;
   }
-  if (reached > next) player.showAnswer(await remote.send({ seek: { event_index: next } }), now());
+  // A seek would lay out anew what had its latency changed on the way, and the index would be another event's.
+  while (reached > next) {
+    const stepped = await remote.send({ step: Math.max(next - reached, -STEP_EVENTS_MAX) });
+    player.showAnswer(stepped, now());
+    reached = stepped.event_index;
+  }
 }
 
 /** Who took part. */

@@ -24,8 +24,6 @@ export interface Mark {
 /** Read ahead of the replay; of a longer transaction, what comes behind them is drawn as it is played. */
 export const MARKS_AHEAD_MAX = 20_000;
 
-/** A million events take a third of a second. */
-
 /** As the session's time line has it. */
 type ScheduledEvent = ApiEvent & {
   replay_offset_ns: number | bigint;
@@ -71,7 +69,7 @@ export async function readAhead(
   signal: AbortSignal,
   onMark: (mark: Mark, index: number) => void,
 ): Promise<void> {
-  const path = `${pathOf(session)}/timeline`;
+  const path = `/api/replay/sessions/${session.session_id}/timeline`;
   const lines = readLines(await callDaemon(url, { path, accept: 'application/x-ndjson', signal }));
   let index = 0;
   for await (const line of lines) {
@@ -88,8 +86,4 @@ export async function readAhead(
     onMark(mark, index);
     if (++index === MARKS_AHEAD_MAX) return;
   }
-}
-
-function pathOf({ session_id }: ReplaySession): string {
-  return `/api/replay/sessions/${session_id}`;
 }

@@ -15,8 +15,8 @@ import { type WhatIf, type WhatIfRequest, whatIf } from './what_if.ts';
 
 /** 17 MB. */
 const RECORDED_PAGES_MAX = 128;
-/** 64 MB. */
-const BODY_CHUNKS_MAX = 64;
+/** Some 64 MB. Sessions beyond read their chunks again for each page. */
+const BODY_CHUNKS_MAX = 128;
 /** A plan of no more is gone through before it is given: that takes a few milliseconds. */
 const WHOLE_AT_ONCE_EVENTS = 65_536;
 
