@@ -14,19 +14,21 @@ interface NativeThread {
 const native: NativeThread = createRequire(import.meta.url)('#thread');
 
 /**
- * The least that the kernel gives, and somewhat more than it usually does. Since Linux 6.12 a thread that wakes up need
- * not wait until the slice of one with a longer slice is over, up to 4 ms (a tick at 250 Hz), unless it has had more of
- * the CPU than its share: hence the nice value. Lateness of 10,000 deadlines a second in us, p50 / p90 / p99, with a
- * third of the time between them spent awake, beside a thread that computes a third of the time on the same CPU:
+ * The least that the kernel gives, and more than it usually does. Since Linux 6.12 a thread that wakes up need not wait
+ * until the slice of one with a longer slice is over, up to 4 ms (a tick at 250 Hz), unless it has had more of the CPU
+ * than its share: hence the nice value. Lateness of 10,000 deadlines a second in us, p50 / p90 / p99, with a third of
+ * the time between them spent awake, beside a thread that computes a third of the time on the same CPU (medians of
+ * three runs):
  *
- *   both alike                                 50 / 3300 / 4300
- *   the other at nice 19                       30 /  600 / 3800
- *   slices of 0.1 ms and 3 ms                  30 / 1800 / 3500
- *   slices of 0.1 ms and 3 ms, nice 10         30 /   36 /  200
- *   the other with SCHED_IDLE                  30 /   37 /   66
+ *   both alike                             70 / 3300 / 4400
+ *   the other at nice 19                   30 /  660 / 3650
+ *   a slice of 0.1 ms                     240 / 3240 / 4000
+ *   a slice of 0.1 ms, the other at 10     30 /   36 /  440
+ *   the other with SCHED_IDLE              30 /   37 /  490
  *
- * The last would be the best, but where others of its group want all of the CPU that thread gets next to nothing: a
- * session took 20 s to be made beside four busy loops.
+ * With two others, 12 % were more than 0.2 ms late, and 6 % when their slices were 3 ms. SCHED_IDLE is as good, but where
+ * others of its group want all of the CPU that thread gets next to nothing: beside four busy loops it took 20 s to make
+ * a session.
  */
 const PROMPT_SLICE_NS = 100_000;
 const LONG_SLICE_NS = 3_000_000;
