@@ -65,7 +65,8 @@ async function newWriter(path: string, run: number, bytes?: number): Promise<Chi
     end: () => void child.stdin!.write('end\n'),
     safeEnd: () => last,
     async firstFlush() {
-      while (last < 0) await said();
+      // 0 is said when the file is there, and nothing in it yet.
+      while (last <= 0) await said();
     },
     async kill() {
       const killedMs = Date.now();
