@@ -82,8 +82,9 @@ $(ADDONS:%=build/%.node): build/%.node: $$(wildcard native/$$*/*.cc native/$$*/*
 	$(Q)g++ $(ADDON_CXXFLAGS) -shared -o $@.tmp native/$*/*.cc $(ADDON_LIBS_$*) $(ADDON_LDFLAGS)
 	$(Q)mv $@.tmp $@
 
-gen: setup ## write the generated files again: bpf/gen/events.h, tables of README.md
+gen: setup ## write the generated files again: bpf/gen/events.h, native/runner/gen/format.h, tables of README.md
 	node bpf/schema/generate.ts
+	node daemon/run/format/generate.ts
 	node daemon/readme.ts
 
 test: build ## set up, build and run every test (as root: they load BPF programs)

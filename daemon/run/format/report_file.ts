@@ -1,0 +1,57 @@
+/**
+ * The report: what each call of a build took. A header, then one record a call, in the order in which they were
+ * answered. It is appended to while the build runs, so that a helper that was killed leaves all but the last of them.
+ */
+import { defineLayout, u8, u16, u32, u64 } from './layout.ts';
+
+/** Its last byte is the version. */
+export const REPORT_MAGIC = Buffer.from('KRRUNR\0\x01', 'latin1');
+
+/** How a call came by its target. */
+export const HOWS = {
+  /** The next recorded event of its slot, of the same size. */
+  exact: 1,
+  /** The next one, of another size. */
+  size: 2,
+  /** One that lies further ahead. */
+  window: 3,
+  /** None fits: taken from the neighbours. */
+  extra: 4,
+  /** Taken from the stream's distribution. */
+  distribution: 5,
+  no_stream: 6,
+  below_threshold: 7,
+  /** The call was not made: it returned the event's error. */
+  error_injected: 8,
+} as const;
+
+export type How = keyof typeof HOWS;
+
+/** For `stream` and `event`. */
+export const NONE = 0xffffffff;
+
+export const reportHeader = defineLayout('report_header', 'the start of a report', {
+  magic: u64('REPORT_MAGIC'),
+  call_bytes: u32('of each record'),
+  stream_count: u32('merged streams'),
+  started_ns: u64('CLOCK_MONOTONIC at which the command was started'),
+  plan_seed: u64('seed of the plan'),
+});
+
+export const reportCall = defineLayout('report_call', 'one call of the build; times are of CLOCK_MONOTONIC', {
+  received_ns: u64('when the call was seen'),
+  target_ns: u64('how long it was to take; 0: it was let through at once'),
+  replied_ns: u64('when it was let through, or answered'),
+  native_ns: u64('how long the call itself took after that; 0: not known'),
+  pid: u32('process'),
+  tid: u32('thread'),
+  stream: u32('merged stream; NONE'),
+  event: u32('event of the plan; NONE'),
+  size: u32('bytes that it asked to write; SIZE_UNKNOWN'),
+  op: u16('OP_*'),
+  how: u8('HOW_*'),
+  flags: u8('0'),
+  error: u16('errno that it returned instead of the call; 0: none'),
+  path_hash: u16('low bits of a hash of its path'),
+  reserved: u32('0'),
+});
