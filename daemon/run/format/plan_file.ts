@@ -43,6 +43,11 @@ export const EVENT_FLAGS = {
   ruled: 4,
 } as const;
 
+export const PLAN_FLAGS = {
+  /** Files on descriptors 0 to 2, as `dd of=` has them, are among the streams: those descriptors count like others. */
+  standard_fds: 1,
+} as const;
+
 export const SIZE_UNKNOWN = 0xffffffff;
 
 export const planHeader = defineLayout('plan_header', 'the start of a plan', {
@@ -58,7 +63,7 @@ export const planHeader = defineLayout('plan_header', 'the start of a plan', {
   events_at: u64('where the events begin'),
   strings_at: u64('where the strings begin'),
   syscall_mask: u32('1 << OP_*: calls that the plan has events of'),
-  flags: u32('0'),
+  flags: u32('PLAN_FLAG_*'),
 });
 
 export const planStream = defineLayout('plan_stream', 'recorded calls of one kind, path, command name and service', {

@@ -32,6 +32,7 @@
 #define EVENT_FLAG_DERIVED 1
 #define EVENT_FLAG_SHORT_WRITE 2
 #define EVENT_FLAG_RULED 4
+#define PLAN_FLAG_STANDARD_FDS 1
 #define SIZE_UNKNOWN 4294967295u
 
 #define HOW_EXACT 1
@@ -58,7 +59,7 @@ struct plan_header {
 	uint64_t events_at; /* where the events begin */
 	uint64_t strings_at; /* where the strings begin */
 	uint32_t syscall_mask; /* 1 << OP_*: calls that the plan has events of */
-	uint32_t flags; /* 0 */
+	uint32_t flags; /* PLAN_FLAG_* */
 };
 _Static_assert(sizeof(struct plan_header) == 80, "plan_header");
 _Static_assert(offsetof(struct plan_header, magic) == 0, "plan_header.magic");

@@ -1,0 +1,20 @@
+/** What `kreplay run` ends with, for scripts; otherwise with what the command ended with. */
+export const EXIT = {
+  /** The incident can not be replayed here. Never a pass, and never the command's fault. */
+  notReplayable: 69,
+  gateNotMet: 124,
+  failed: 125,
+  canNotRun: 126,
+  notFound: 127,
+} as const;
+
+/** Ends a run; the message is the one line that the user sees. */
+export class RunError extends Error {
+  override readonly name = 'RunError';
+  readonly exitCode: number;
+
+  constructor(message: string, exitCode: number = EXIT.failed) {
+    super(message);
+    this.exitCode = exitCode;
+  }
+}

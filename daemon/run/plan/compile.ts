@@ -1,0 +1,139 @@
+/** From an incident to what each call of a build shall take. */
+
+import type { ColumnsOf } from '../format/layout.ts';
+import { EVENT_FLAGS, PLAN_FLAGS, type planEvent } from '../format/plan_file.ts';
+import type { Incident, IncidentStream } from './incident.ts';
+import { type FailRule, type InjectRule, isChosen } from './rules.ts';
+
+/** A longer wait is none that a test is to go through. */
+export const TARGET_NS_MAX = 3_600_000_000_000;
+
+export interface PlanOptions {
+  seed: bigint;
+  /** 2: everything takes half as long. */
+  speed: number;
+  extraLatencyNs: number;
+  inject: readonly InjectRule[];
+  fail: readonly FailRule[];
+}
+
+export interface PlannedStream extends IncidentStream {
+  firstSlot: number;
+  slotCount: number;
+}
+
+export interface Slots {
+  tid: Uint32Array;
+  stream: Uint32Array;
+  firstEvent: Uint32Array;
+  eventCount: Uint32Array;
+}
+
+type EventColumns = ColumnsOf<(typeof planEvent)['fields']>;
+
+export interface Plan {
+  seed: bigint;
+  flags: number;
+  streams: PlannedStream[];
+  slots: Slots;
+  /** Grouped by slot, in recorded order within. */
+  events: EventColumns & { offset_ns: Float64Array; target_ns: Float64Array };
+  eventCount: number;
+}
+
+export function compilePlan(incident: Incident, options: PlanOptions): Plan {
+  const { calls, lanes } = incident;
+  const slotOf = slotsOfLanes(incident);
+  const slotCount = lanes.count;
+  const streams = Array.from({ length: incident.streamCount }, (_, number) => incident.stream(number));
+  const slots: Slots = {
+    tid: new Uint32Array(slotCount),
+    stream: new Uint32Array(slotCount),
+    firstEvent: new Uint32Array(slotCount),
+    eventCount: new Uint32Array(slotCount),
+  };
+  const slotsOfStream = new Uint32Array(streams.length);
+  const firstSlot = new Uint32Array(streams.length);
+  for (let lane = 0; lane < slotCount; lane++) {
+    const slot = slotOf[lane]!;
+    const stream = lanes.firstOf(lane);
+    slots.tid[slot] = incident.tidOf(lanes.secondOf(lane));
+    slots.stream[slot] = stream;
+    if (slotsOfStream[stream]!++ === 0) firstSlot[stream] = slot;
+  }
+  const { columns, count } = calls;
+  for (let call = 0; call < count; call++) slots.eventCount[slotOf[columns.lane[call]!]!]!++;
+  for (let slot = 1; slot < slotCount; slot++)
+    slots.firstEvent[slot] = slots.firstEvent[slot - 1]! + slots.eventCount[slot - 1]!;
+  return {
+    seed: options.seed,
+    flags: incident.usesStandardFds ? PLAN_FLAGS.standard_fds : 0,
+    streams: streams.map((stream, number) => ({
+      ...stream,
+      firstSlot: firstSlot[number]!,
+      slotCount: slotsOfStream[number]!,
+    })),
+    slots,
+    events: plannedEvents(incident, streams, slotOf, slots, options),
+    eventCount: count,
+  };
+}
+
+/** By lane: its slot. Slots of a stream follow one another, in order of first appearance. */
+function slotsOfLanes({ lanes, streamCount }: Incident): Uint32Array {
+  const next = new Uint32Array(streamCount + 1);
+  for (let lane = 0; lane < lanes.count; lane++) next[lanes.firstOf(lane) + 1]!++;
+  for (let stream = 1; stream <= streamCount; stream++) next[stream]! += next[stream - 1]!;
+  const slots = new Uint32Array(lanes.count);
+  for (let lane = 0; lane < lanes.count; lane++) slots[lane] = next[lanes.firstOf(lane)]!++;
+  return slots;
+}
+
+function plannedEvents(
+  { calls: { columns, count } }: Incident,
+  streams: readonly IncidentStream[],
+  slotOf: Uint32Array,
+  slots: Slots,
+  { speed, extraLatencyNs, inject, fail }: PlanOptions,
+): Plan['events'] {
+  const place = slots.firstEvent.slice();
+  const injected = streams.map((stream) => latencyOf(inject, stream));
+  const failing = streams.map((stream) => fail.flatMap((rule, at) => (isChosen(rule, stream) ? [at] : [])));
+  const seen = fail.map(() => 0);
+  const events = {
+    offset_ns: new Float64Array(count),
+    target_ns: new Float64Array(count),
+    size: new Uint32Array(count),
+    error: new Uint16Array(count),
+    flags: new Uint16Array(count),
+  };
+  for (let call = 0; call < count; call++) {
+    const slot = slotOf[columns.lane[call]!]!;
+    const stream = slots.stream[slot]!;
+    const at = place[slot]!++;
+    const { factor, extraNs, isRuled } = injected[stream]!;
+    const targetNs = (columns.durationNs[call]! / speed) * factor + extraNs + extraLatencyNs;
+    events.offset_ns[at] = Math.round(columns.startNs[call]! / speed);
+    events.target_ns[at] = Math.min(Math.round(targetNs), TARGET_NS_MAX);
+    events.size[at] = columns.size[call]!;
+    events.flags[at] = columns.flags[call]! | (isRuled ? EVENT_FLAGS.ruled : 0);
+    for (const rule of failing[stream]!) {
+      seen[rule]!++;
+      const { nth, errno } = fail[rule]!;
+      if (nth !== undefined && nth !== seen[rule]) continue;
+      events.error[at] = errno;
+      events.flags[at]! |= EVENT_FLAGS.ruled;
+    }
+  }
+  return events;
+}
+
+/** All rules that fit, one after the other. */
+function latencyOf(rules: readonly InjectRule[], stream: IncidentStream) {
+  const chosen = rules.filter((rule) => isChosen(rule, stream));
+  return {
+    factor: chosen.reduce((product, { factor }) => product * factor, 1),
+    extraNs: chosen.reduce((sum, { extraNs }) => sum + extraNs, 0),
+    isRuled: chosen.length > 0,
+  };
+}

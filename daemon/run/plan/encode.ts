@@ -1,0 +1,69 @@
+/** The plan as the bytes of its file. */
+import { writeColumns, writeRecord } from '../format/layout.ts';
+import { OPS, PATH_KINDS, PLAN_MAGIC, planEvent, planHeader, planSlot, planStream } from '../format/plan_file.ts';
+import type { Plan } from './compile.ts';
+
+export function encodePlan({ seed, flags, streams, slots, events, eventCount }: Plan): Buffer {
+  const strings = newStrings();
+  const texts = streams.map(({ path, comm, service }) => [path, comm, service].map(strings.offsetOf));
+  const slotCount = slots.tid.length;
+  const streamsAt = planHeader.size;
+  const slotsAt = streamsAt + streams.length * planStream.size;
+  const eventsAt = slotsAt + slotCount * planSlot.size;
+  const stringsAt = eventsAt + eventCount * planEvent.size;
+  const text = strings.bytes();
+  const bytes = Buffer.alloc(Math.ceil((stringsAt + text.length) / 8) * 8);
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+  writeRecord(view, 0, planHeader, {
+    magic: PLAN_MAGIC.readBigUInt64LE(),
+    file_bytes: BigInt(bytes.length),
+    seed,
+    stream_count: streams.length,
+    slot_count: slotCount,
+    event_count: eventCount,
+    string_bytes: text.length,
+    streams_at: BigInt(streamsAt),
+    slots_at: BigInt(slotsAt),
+    events_at: BigInt(eventsAt),
+    strings_at: BigInt(stringsAt),
+    syscall_mask: maskOf(streams),
+    flags,
+  });
+  for (const [number, { op, pathKind, firstSlot, slotCount }] of streams.entries()) {
+    const [path = 0, comm = 0, service = 0] = texts[number]!;
+    const values = { op: OPS[op], path_kind: PATH_KINDS[pathKind], first_slot: firstSlot, slot_count: slotCount };
+    writeRecord(view, streamsAt + number * planStream.size, planStream, { ...values, path, comm, service, flags: 0 });
+  }
+  const { tid, firstEvent: first_event, eventCount: event_count } = slots;
+  const comm = slots.stream.map((stream) => texts[stream]![1]!);
+  writeColumns(view, slotsAt, planSlot, { tid, comm, first_event, event_count }, slotCount);
+  writeColumns(view, eventsAt, planEvent, events, eventCount);
+  text.copy(bytes, stringsAt);
+  return bytes;
+}
+
+/** A build may sync with fdatasync where fsync was recorded, and write with pwrite64: calls match by class. */
+function maskOf(streams: readonly { op: keyof typeof OPS }[]): number {
+  const isSync = (op: number) => op >= OPS.fsync;
+  const planned = new Set(streams.map(({ op }) => isSync(OPS[op])));
+  return Object.values<number>(OPS).reduce((mask, op) => (planned.has(isSync(op)) ? mask | (1 << op) : mask), 0);
+}
+
+/** Each text once, with a NUL behind; the empty one first. */
+function newStrings() {
+  const offsets = new Map<string, number>();
+  const pieces: Buffer[] = [];
+  let size = 0;
+  function offsetOf(text: string): number {
+    const known = offsets.get(text);
+    if (known !== undefined) return known;
+    const offset = size;
+    const piece = Buffer.from(`${text.replaceAll('\0', '')}\0`);
+    pieces.push(piece);
+    size += piece.length;
+    offsets.set(text, offset);
+    return offset;
+  }
+  offsetOf('');
+  return { offsetOf, bytes: () => Buffer.concat(pieces) };
+}

@@ -1,0 +1,180 @@
+/**
+ * An incident as the plan needs it: calls as columns, and what they have in common as numbers. It is filled in recorded
+ * order, from a recording or from a daemon's lines.
+ *
+ *   stream  calls of one kind to one path, by threads of one name in one service
+ *   lane    one thread in it
+ */
+import type { FileKind } from '../../../bpf/schema/owner.ts';
+import { RunError } from '../errors.ts';
+import { EVENT_FLAGS, OPS, type Op, PATH_KINDS, type PathKind, SIZE_UNKNOWN } from '../format/plan_file.ts';
+import { type Calls, newCalls } from './call_columns.ts';
+import { type LeftOut, newDiskWaits } from './disk_waits.ts';
+import { newNumbering, newPairs, type Pairs } from './numbering.ts';
+
+export interface RecordedOwner {
+  node: string;
+  tid: number;
+  comm: string;
+  service: string;
+}
+
+export interface RecordedWrite extends RecordedOwner {
+  op: Op;
+  path: string;
+  fileKind: FileKind;
+  fd: number;
+  startNs: bigint;
+  durationNs: number;
+  /** Undefined: not known. */
+  size: number | undefined;
+}
+
+export interface RecordedRequest extends RecordedOwner {
+  device: string;
+  operation: string;
+  startNs: bigint;
+  durationNs: number;
+}
+
+export interface IncidentStream {
+  op: Op;
+  path: string;
+  pathKind: PathKind;
+  comm: string;
+  service: string;
+}
+
+export interface Incident {
+  /** Events read, also those that can not be replayed. */
+  readonly eventCount: number;
+  readonly notReplayable: Readonly<LeftOut & { standard_streams: number }>;
+  /** Files on descriptors 0 to 2 are among them. */
+  readonly usesStandardFds: boolean;
+  readonly calls: Calls;
+  /** Firsts are streams, seconds are threads. */
+  readonly lanes: Pairs;
+  readonly streamCount: number;
+  stream(number: number): IncidentStream;
+  /** As the node knew it. */
+  tidOf(thread: number): number;
+}
+
+export interface IncidentBuilder {
+  addWrite(write: RecordedWrite): void;
+  addRequest(request: RecordedRequest): void;
+  finish(): Incident;
+}
+
+const KIND_OF_FILE: Readonly<Record<FileKind, PathKind>> = {
+  regular: 'regular',
+  directory: 'unknown',
+  character_device: 'device',
+  block_device: 'device',
+  pipe: 'pipe',
+  socket: 'socket',
+  anonymous: 'anon',
+  unknown: 'unknown',
+};
+
+const STANDARD_FD_MAX = 2;
+const OP_NAMES = Object.keys(OPS) as Op[];
+const KIND_NAMES = Object.keys(PATH_KINDS) as PathKind[];
+
+/** A double holds up to here every nanosecond. */
+const SPAN_NS_MAX = Number.MAX_SAFE_INTEGER;
+
+export function newIncident(): IncidentBuilder {
+  const texts = newNumbering<string>();
+  const [threads, devices, files, owners, streams, lanes] = Array.from({ length: 6 }, newPairs) as SixPairs;
+  const calls = newCalls();
+  const waits = newDiskWaits();
+  /** By thread: the stream of its last write to a file, which is what it syncs next. */
+  const lastFile = new Map<number, number>();
+  const lastOwner = new Map<number, number>();
+  let [eventCount, standardStreams, usesStandardFds] = [0, 0, false];
+  let firstNs: bigint | undefined;
+
+  function offsetOf(startNs: bigint): number {
+    firstNs ??= startNs;
+    const offset = Number(startNs - firstNs);
+    if (offset < 0) throw new RunError('the events of the transaction are not in the order of their times');
+    if (offset > SPAN_NS_MAX) throw new RunError('the transaction is longer than the 104 days that can be replayed');
+    return offset;
+  }
+
+  const threadOf = ({ node, tid }: RecordedOwner) => threads.numberOf(texts.numberOf(node), tid);
+
+  function streamOf(op: Op, kind: PathKind, path: string, owner: number): number {
+    const file = files.numberOf(texts.numberOf(path), OPS[op] * KIND_NAMES.length + PATH_KINDS[kind]);
+    return streams.numberOf(file, owner);
+  }
+
+  function stream(number: number): IncidentStream {
+    const [file, owner] = [streams.firstOf(number), streams.secondOf(number)];
+    const kinds = files.secondOf(file);
+    const text = (at: number) => texts.list[at]!;
+    return {
+      op: OP_NAMES[Math.floor(kinds / KIND_NAMES.length)]!,
+      path: text(files.firstOf(file)),
+      pathKind: KIND_NAMES[kinds % KIND_NAMES.length]!,
+      comm: text(owners.firstOf(owner)),
+      service: text(owners.secondOf(owner)),
+    };
+  }
+
+  return {
+    addWrite(write) {
+      const { op, path, fileKind, fd, comm, service, durationNs, size } = write;
+      eventCount++;
+      const startNs = offsetOf(write.startNs);
+      const thread = threadOf(write);
+      waits.write(thread, startNs + durationNs);
+      const isStandard = fd >= 0 && fd <= STANDARD_FD_MAX;
+      // The terminal or log of whoever ran it; the build has its own.
+      if (isStandard && fileKind !== 'regular') {
+        standardStreams++;
+        return;
+      }
+      usesStandardFds ||= isStandard;
+      const owner = owners.numberOf(texts.numberOf(comm), texts.numberOf(service));
+      const number = streamOf(op, KIND_OF_FILE[fileKind], path, owner);
+      if (fileKind === 'regular') lastFile.set(thread, number);
+      calls.add(startNs, durationNs, sizeOf(size), lanes.numberOf(number, thread), 0);
+    },
+    addRequest(request) {
+      eventCount++;
+      const startNs = offsetOf(request.startNs);
+      const thread = threadOf(request);
+      lastOwner.set(thread, owners.numberOf(texts.numberOf(request.comm), texts.numberOf(request.service)));
+      const device = devices.numberOf(texts.numberOf(request.node), texts.numberOf(request.device));
+      const { comm, operation, durationNs } = request;
+      waits.request({ thread, comm, device, operation, startNs, endNs: startNs + durationNs });
+    },
+    finish() {
+      for (const { thread, startNs, endNs } of waits.finish()) {
+        const file = lastFile.get(thread);
+        const written = file === undefined ? undefined : stream(file);
+        const owner = lastOwner.get(thread)!;
+        const number = streamOf('fsync', written ? 'regular' : 'unknown', written?.path ?? '', owner);
+        calls.add(startNs, endNs - startNs, SIZE_UNKNOWN, lanes.numberOf(number, thread), EVENT_FLAGS.derived);
+      }
+      return {
+        eventCount,
+        notReplayable: { ...waits.leftOut, standard_streams: standardStreams },
+        usesStandardFds,
+        calls,
+        lanes,
+        streamCount: streams.count,
+        stream,
+        tidOf: (thread) => threads.secondOf(thread),
+      };
+    },
+  };
+}
+
+type SixPairs = [Pairs, Pairs, Pairs, Pairs, Pairs, Pairs];
+
+function sizeOf(size: number | undefined): number {
+  return size === undefined ? SIZE_UNKNOWN : Math.min(size, SIZE_UNKNOWN - 1);
+}

@@ -1,0 +1,140 @@
+/**
+ * What `--inject` and `--fail` say, such as
+ *
+ *   sys_write:service=db:extra=10ms          each of these calls takes so much longer
+ *   sys_write:path=/data/*.log:factor=3      three times as long, before extra is added
+ *   sys_write:ENOSPC:nth=3                   the third of these calls is not made and returns the error
+ *   block_io:EIO                             every sync that waited for the disk fails
+ *
+ * Parts are between colons; a backslash takes the meaning from the character behind it.
+ */
+import { constants } from 'node:os';
+import { parseDuration } from '../../../agent/recording/duration.ts';
+import { EVENT_TYPES, type EventType } from '../../../bpf/schema/index.ts';
+import type { IncidentStream } from './incident.ts';
+
+/** Every field that is given must fit; `*` in a value stands for any text. */
+interface Choice {
+  eventType: EventType;
+  matches: readonly { field: MatchField; pattern: RegExp }[];
+}
+
+export interface InjectRule extends Choice {
+  extraNs: number;
+  factor: number;
+}
+
+export interface FailRule extends Choice {
+  errno: number;
+  /** Undefined: all of them. */
+  nth: number | undefined;
+}
+
+const MATCH_FIELDS = ['service', 'comm', 'path', 'syscall'] as const;
+type MatchField = (typeof MATCH_FIELDS)[number];
+
+const EXTRA_NS_MAX = 3_600_000_000_000n;
+const FACTOR_MAX = 1000;
+
+/** Says what is wrong with a rule, in words that follow "must". */
+export class RuleError extends Error {
+  override readonly name = 'RuleError';
+}
+
+export function parseInjectRule(text: string): InjectRule {
+  const { choice, rest } = choiceOf(text);
+  const { extra, factor, ...others } = valuesOf(rest);
+  refuseOthers(others, 'extra, factor');
+  if (extra === undefined && factor === undefined)
+    throw new RuleError('must say what to do: extra=10ms, or factor=2, between colons');
+  return { ...choice, extraNs: extra === undefined ? 0 : extraNs(extra), factor: factorOf(factor ?? '1') };
+}
+
+export function parseFailRule(text: string): FailRule {
+  const { choice, rest } = choiceOf(text);
+  const names = rest.filter((part) => !part.includes('='));
+  const { nth, ...others } = valuesOf(rest.filter((part) => part.includes('=')));
+  refuseOthers(others, 'nth');
+  if (names.length !== 1) throw new RuleError('must name one error, such as sys_write:ENOSPC');
+  if (nth !== undefined && !/^[1-9]\d{0,8}$/.test(nth)) throw new RuleError(`must have nth=1 or more, not ${nth}`);
+  return { ...choice, errno: errnoOf(names[0]!), nth: nth === undefined ? undefined : Number(nth) };
+}
+
+/** Whether calls of a stream are meant. Syncs are what block requests became. */
+export function isChosen({ eventType, matches }: Choice, stream: IncidentStream): boolean {
+  if ((stream.op === 'fsync') !== (eventType === 'block_io')) return false;
+  return matches.every(({ field, pattern }) => pattern.test(field === 'syscall' ? stream.op : stream[field]));
+}
+
+function choiceOf(text: string): { choice: Choice; rest: string[] } {
+  const [first = '', ...parts] = partsOf(text);
+  const eventType = EVENT_TYPES.find((type) => type === first);
+  if (!eventType) throw new RuleError(`must begin with ${EVENT_TYPES.join(' or ')}, not ${first || 'nothing'}`);
+  if (parts.includes('')) throw new RuleError('must not have empty parts between its colons');
+  const fieldOf = (part: string) => MATCH_FIELDS.find((field) => part.startsWith(`${field}=`));
+  const matches = parts.flatMap((part) => {
+    const field = fieldOf(part);
+    return field ? [{ field, pattern: patternOf(part.slice(field.length + 1)) }] : [];
+  });
+  return { choice: { eventType, matches }, rest: parts.filter((part) => !fieldOf(part)) };
+}
+
+/** Between colons; backslashes stay, but in front of a colon. */
+function partsOf(text: string): string[] {
+  const parts = [''];
+  for (let at = 0; at < text.length; at++) {
+    const character = text[at]!;
+    if (character === '\\' && at + 1 < text.length) {
+      const next = text[++at]!;
+      parts[parts.length - 1] += next === ':' ? ':' : character + next;
+    } else if (character === ':') parts.push('');
+    else parts[parts.length - 1] += character;
+  }
+  return parts;
+}
+
+function patternOf(value: string): RegExp {
+  if (value === '') throw new RuleError('must not compare with an empty text');
+  const source = value.replace(/\\?./gsu, (piece) => {
+    if (piece === '*') return '.*';
+    const character = piece.length > 1 && piece.startsWith('\\') ? piece.slice(1) : piece;
+    return character.replace(/[\\^$.*+?()[\]{}|/]/, '\\$&');
+  });
+  return new RegExp(`^${source}$`, 'su');
+}
+
+function valuesOf(parts: readonly string[]): Record<string, string> {
+  const values: Record<string, string> = {};
+  for (const part of parts) {
+    const [, name, value] = /^([a-z_]+)=(.+)$/s.exec(part) ?? [];
+    if (name === undefined || value === undefined) throw new RuleError(`must have NAME=VALUE, not ${part}`);
+    if (Object.hasOwn(values, name)) throw new RuleError(`must not have ${name} twice`);
+    values[name] = value;
+  }
+  return values;
+}
+
+function refuseOthers(others: Record<string, string>, allowed: string): void {
+  const [other] = Object.keys(others);
+  if (other !== undefined)
+    throw new RuleError(`must not have ${other}; there are ${MATCH_FIELDS.join(', ')}, ${allowed}`);
+}
+
+function extraNs(value: string): number {
+  const ns = parseDuration(value);
+  if (ns === undefined || ns > EXTRA_NS_MAX)
+    throw new RuleError('must have a duration with its unit for extra, such as 50us or 10ms, and at most 1h');
+  return Number(ns);
+}
+
+function factorOf(value: string): number {
+  const factor = /^\d{1,9}(\.\d{1,9})?$/.test(value) ? Number(value) : Number.NaN;
+  if (!(factor <= FACTOR_MAX)) throw new RuleError(`must have a factor from 0 to ${FACTOR_MAX}, not ${value}`);
+  return factor;
+}
+
+function errnoOf(name: string): number {
+  const known: Record<string, number> = constants.errno;
+  if (!Object.hasOwn(known, name)) throw new RuleError(`must name an error such as ENOSPC or EIO, not ${name}`);
+  return known[name]!;
+}
