@@ -24,9 +24,11 @@ const COMMANDS: Record<string, () => Promise<Command>> = {
   token: async () => (await import('./daemon/commands/token.ts')).tokenCommand(),
   replay: async () => (await import('./daemon/commands/replay.ts')).replayCommand(),
   whatif: async () => (await import('./daemon/commands/whatif.ts')).whatIfCommand(),
+  run: async () => (await import('./daemon/commands/run.ts')).runCommand(),
 };
 
-const USAGE_ERROR = 2;
+/** What `run` ends with is otherwise its command's. */
+const usageError = (name: string | undefined) => (name === 'run' ? 125 : 2);
 
 /** Errors whose message is all that the user needs; anything else is a bug and keeps its stack. */
 const EXPECTED_ERRORS = new Set([
@@ -38,6 +40,7 @@ const EXPECTED_ERRORS = new Set([
   'CommandError',
   'ExportError',
   'Interrupted',
+  'RunError',
 ]);
 
 function version(): string {
@@ -50,7 +53,7 @@ async function main(args: readonly string[]): Promise<void> {
   const program = new Command('kreplay')
     .description('A kernel flight recorder with replay.')
     .version(version(), '--version')
-    .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : USAGE_ERROR));
+    .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : usageError(args[0])));
   // `| head` closes our output when it has enough: that is success. A command that has to clean up listens to the signal.
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     // EIO: a terminal that hung up.

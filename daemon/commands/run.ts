@@ -1,0 +1,233 @@
+/** `kreplay run`: a test build under the latencies of an incident. */
+import { type Command as BaseCommand, Command, InvalidArgumentError, Option } from 'commander';
+import { printable } from '../../agent/output/printable.ts';
+import { parseDuration } from '../../agent/recording/duration.ts';
+import { stringify } from '../json.ts';
+import { SPEED_FACTOR_MAX, SPEED_FACTOR_MIN } from '../replay/contract.ts';
+import { EXIT } from '../run/errors.ts';
+import { type OutputFile, openOutput } from '../run/output_files.ts';
+import { TARGET_NS_MAX } from '../run/plan/compile.ts';
+import { type FailRule, type InjectRule, parseFailRule, parseInjectRule } from '../run/plan/rules.ts';
+import { type Run, replayRun } from '../run/replay_run.ts';
+import { htmlOf } from '../run/report/html.ts';
+import { junitOf } from '../run/report/junit.ts';
+import { summaryLines } from '../run/report/summary.ts';
+import type { Verdict } from '../run/report/verdict.ts';
+import { DEFAULT_URL } from './connection.ts';
+import { daemonUrl, URL_HELP } from './option_values.ts';
+import { readIncident } from './run_incident.ts';
+
+interface Options {
+  transaction: string;
+  bundle?: string;
+  url: string;
+  speed: number;
+  extraLatency: number;
+  timeoutScale: number;
+  threshold: number;
+  mode: string;
+  map: string[];
+  inject: Ruled<InjectRule>[];
+  fail: Ruled<FailRule>[];
+  seed: bigint;
+  require?: Verdict;
+  maxDuration?: number;
+  expectExit?: number;
+  ioUring: string;
+  onDeath: string;
+  report?: string;
+  junit?: string;
+  html?: string;
+}
+
+interface Ruled<Rule> {
+  text: string;
+  rule: Rule;
+}
+
+const SEED_MAX = 2n ** 64n - 1n;
+
+const HELP = `
+A rule chooses calls: sys_write or block_io, then parts between colons; * stands for any text:
+  --inject sys_write:service=db:extra=10ms      fields service, comm, path, syscall
+  --inject sys_write:path=/data/*.log:factor=3
+  --fail sys_write:ENOSPC:nth=3                 the third one, in recorded order
+Waits for a disk are known from block requests: block_io chooses the fsyncs that they become.
+
+Exit codes:
+  that of the command, when none of these is meant
+  ${EXIT.notReplayable}   the incident can not be replayed here: the command was not run
+  ${EXIT.gateNotMet}  the command did not fail, but --require, --max-duration or --expect-exit is not met
+  ${EXIT.failed}  kreplay itself failed, or wrong usage
+  ${EXIT.canNotRun}  the command can not be run
+  ${EXIT.notFound}  there is no such command
+`;
+
+export function runCommand(): Command {
+  const command = new Command('run')
+    .description('run a test build so that each of its writes and syncs takes as long as in an incident')
+    .usage('--bundle FILE --transaction ID [options] -- COMMAND [ARGUMENT ...]')
+    .requiredOption('--transaction <id>', 'the incident')
+    .addOption(
+      new Option('--bundle <file>', 'recording that has it, straight from the file and without a daemon').conflicts(
+        'url',
+      ),
+    )
+    .option('--url <url>', URL_HELP, daemonUrl, DEFAULT_URL)
+    .option('--speed <factor>', '2: everything takes half as long', speedFactor, 1)
+    .option('--extra-latency <duration>', 'added to every call, such as 2ms', latency, 0)
+    .option('--inject <rule>', 'latency for some calls; may be given again', ruled(parseInjectRule), [])
+    .option('--fail <rule>', 'errors for some calls; may be given again', ruled(parseFailRule), [])
+    .option('--threshold <duration>', 'only calls that were to take this long or longer are held', latency, 0)
+    .option('--timeout-scale <factor>', 'given to the command as KREPLAY_TIMEOUT_SCALE, for its own timeouts', scale, 1)
+    .option('--map <here=there>', 'a path here, and in the recording; may be given again', pathMap, [])
+    .addOption(
+      new Option('--mode <mode>', 'how calls get recorded durations: by size and order, by order, or at random')
+        .choices(['auto', 'align', 'ordinal', 'dist'])
+        .default('auto'),
+    )
+    .option('--seed <number>', 'of the random choices: the same one gives the same durations', seed, 1n);
+  return withGates(command)
+    .addOption(
+      new Option('--io-uring <how>', 'it can not be held: deny makes programs write without it')
+        .choices(['deny', 'ignore'])
+        .default('deny'),
+    )
+    .addOption(
+      new Option('--on-death <how>', 'what happens to the command when the runner dies')
+        .choices(['kill', 'pass'])
+        .default('kill'),
+    )
+    .option('--report <file>', 'write what happened as JSON')
+    .option('--junit <file>', 'as XML for a CI')
+    .option('--html <file>', 'as a page')
+    .argument('<command...>', 'what to run, behind --')
+    .addHelpText('after', HELP)
+    .action(run);
+}
+
+function withGates(command: Command): Command {
+  return command
+    .addOption(
+      new Option('--require <verdict>', 'fail unless the replay was at least so faithful').choices([
+        'replayed',
+        'partial',
+      ]),
+    )
+    .option('--max-duration <duration>', 'fail when the command takes longer', latency)
+    .option('--expect-exit <code>', 'what the command has to end with; 0 is then given for it', exitCode);
+}
+
+async function run(words: string[], options: Options, command: BaseCommand): Promise<void> {
+  // A word of the command must not be taken for an option of ours.
+  if (process.argv.indexOf('--') !== process.argv.length - words.length - 1)
+    command.error('error: put -- in front of the command: kreplay run --transaction ID -- COMMAND');
+  const outputs = openOutputs(options);
+  try {
+    const incident = await readIncident(options);
+    const done = await replayRun({
+      incident,
+      settings: settingsOf(words, options),
+      inject: options.inject.map(({ rule }) => rule),
+      fail: options.fail.map(({ rule }) => rule),
+      gates: { require: options.require, maxDurationNs: options.maxDuration, expectExit: options.expectExit },
+      ioUring: options.ioUring,
+      onDeath: options.onDeath,
+      environment: { ...process.env, KREPLAY_TIMEOUT_SCALE: `${options.timeoutScale}` },
+    });
+    tell(done);
+    process.exitCode = done.exitCode;
+    outputs.write(done);
+  } finally {
+    outputs.discard();
+  }
+}
+
+function settingsOf(words: string[], options: Options) {
+  const { transaction, mode, seed, speed, timeoutScale, extraLatency, threshold, inject, fail, map } = options;
+  return {
+    ...{ transaction_id: transaction, command: words, mode, seed, speed, map },
+    ...{ timeout_scale: timeoutScale, extra_latency_ns: extraLatency, threshold_ns: threshold },
+    inject: inject.map(({ text }) => text),
+    fail: fail.map(({ text }) => text),
+  };
+}
+
+/** On standard error: standard output is the command's. */
+function tell({ result }: Run): void {
+  for (const line of summaryLines(result)) process.stderr.write(`kreplay run: ${line}\n`);
+}
+
+const FORMATS: readonly ['report' | 'junit' | 'html', (run: Run) => string][] = [
+  ['report', ({ result }) => `${stringify(result)}\n`],
+  ['junit', ({ result }) => junitOf(result)],
+  ['html', ({ result, plan, calls }) => htmlOf(result, plan, calls)],
+];
+
+function openOutputs(options: Options) {
+  const opened: { file: OutputFile; textOf: (run: Run) => string }[] = [];
+  const discard = () => {
+    for (const { file } of opened) file.discard();
+  };
+  try {
+    for (const [name, textOf] of FORMATS) {
+      const path = options[name];
+      if (path !== undefined) opened.push({ file: openOutput(path), textOf });
+    }
+  } catch (error) {
+    discard();
+    throw error;
+  }
+  return {
+    discard,
+    write(done: Run) {
+      for (const { file, textOf } of opened) file.write(textOf(done));
+    },
+  };
+}
+
+function ruled<Rule>(parse: (text: string) => Rule) {
+  return (text: string, before: Ruled<Rule>[]): Ruled<Rule>[] => {
+    try {
+      return [...before, { text, rule: parse(text) }];
+    } catch (error) {
+      throw new InvalidArgumentError(printable((error as Error).message));
+    }
+  };
+}
+
+function latency(value: string): number {
+  const ns = parseDuration(value);
+  if (ns !== undefined && ns <= TARGET_NS_MAX) return Number(ns);
+  throw new InvalidArgumentError('must be a duration with its unit, such as 50us, 2ms or 1.5s, and at most 1h');
+}
+
+function speedFactor(value: string): number {
+  return factorIn(value, SPEED_FACTOR_MIN, SPEED_FACTOR_MAX);
+}
+
+function scale(value: string): number {
+  return factorIn(value, 0.001, 1000);
+}
+
+function factorIn(value: string, least: number, most: number): number {
+  const factor = /^\d+(\.\d+)?$/.test(value) ? Number(value) : Number.NaN;
+  if (factor >= least && factor <= most) return factor;
+  throw new InvalidArgumentError(`must be a number from ${least} to ${most}`);
+}
+
+function seed(value: string): bigint {
+  const number = /^\d{1,20}$/.test(value) ? BigInt(value) : SEED_MAX + 1n;
+  if (number <= SEED_MAX) return number;
+  throw new InvalidArgumentError(`must be a whole number from 0 to ${SEED_MAX}`);
+}
+
+function pathMap(value: string, before: string[]): string[] {
+  if (/^[^=\0]+=[^\0]+$/.test(value)) return [...before, value];
+  throw new InvalidArgumentError('must be HERE=THERE, two paths');
+}
+
+function exitCode(value: string): number {
+  if (/^\d{1,3}$/.test(value) && Number(value) <= 255) return Number(value);
+  throw new InvalidArgumentError('must be a number from 0 to 255');
+}

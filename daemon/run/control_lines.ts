@@ -1,0 +1,75 @@
+/** What the helper says while it runs, a JSON text a line. */
+import { z } from 'zod';
+
+const ns = z.number();
+const count = z.number();
+
+export const controlLineSchema = z.discriminatedUnion('kind', [
+  z.object({
+    kind: z.literal('calibrated'),
+    floor_ns: ns,
+    bias_ns: ns,
+    sleep_p50_ns: ns,
+    sleep_p99_ns: ns,
+    features: z.record(z.string(), z.unknown()).default({}),
+  }),
+  z.object({ kind: z.literal('started'), pid: z.number() }),
+  z.object({
+    kind: z.literal('stream'),
+    stream: z.int().nonnegative(),
+    op_class: z.string(),
+    path: z.string(),
+    role: z.string(),
+    recorded_events: count,
+  }),
+  z.object({ kind: z.literal('uncovered'), what: z.string(), count }),
+  z.object({
+    kind: z.literal('ended'),
+    exit_code: z.number().nullable(),
+    signal: z.string().nullable(),
+    calls: count,
+    delayed: count,
+    injected_ns: ns,
+    late_p50_ns: ns,
+    late_p99_ns: ns,
+    late_max_ns: ns,
+    unreplayed_events: count,
+    steal_ns: ns.nullable(),
+  }),
+  z.object({ kind: z.literal('failed'), reason: z.string() }),
+]);
+
+export type ControlLine = z.infer<typeof controlLineSchema>;
+type LineOf<Kind extends ControlLine['kind']> = Extract<ControlLine, { kind: Kind }>;
+
+/** All that was said, the last word of each kind. */
+export interface Said {
+  calibrated?: LineOf<'calibrated'>;
+  started?: LineOf<'started'>;
+  ended?: LineOf<'ended'>;
+  failed?: LineOf<'failed'>;
+  /** By number. */
+  streams: Map<number, LineOf<'stream'>>;
+  uncovered: Map<string, number>;
+}
+
+export function nothingSaid(): Said {
+  return { streams: new Map(), uncovered: new Map() };
+}
+
+/** A line that is not understood is one of a helper that says more: it is left out. */
+export function hear(said: Said, text: string): void {
+  const line = understood(text);
+  if (!line) return;
+  if (line.kind === 'stream') said.streams.set(line.stream, line);
+  else if (line.kind === 'uncovered') said.uncovered.set(line.what, line.count);
+  else Object.assign(said, { [line.kind]: line });
+}
+
+function understood(text: string): ControlLine | undefined {
+  try {
+    return controlLineSchema.safeParse(JSON.parse(text)).data;
+  } catch {
+    return undefined;
+  }
+}

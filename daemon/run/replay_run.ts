@@ -1,0 +1,97 @@
+/** One run: plan, helper, report, verdict. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { toWriteError } from '../export/errors.ts';
+import { nothingSaid } from './control_lines.ts';
+import { EXIT, RunError } from './errors.ts';
+import { compilePlan, type Plan } from './plan/compile.ts';
+import { encodePlan } from './plan/encode.ts';
+import type { Incident } from './plan/incident.ts';
+import type { FailRule, InjectRule } from './plan/rules.ts';
+import { figuresOf } from './report/figures.ts';
+import { loadReport } from './report/load_report.ts';
+import { type CallReport, emptyReport } from './report/read_report.ts';
+import { type RunResult, type RunSettings, resultOf } from './report/result.ts';
+import { type Gates, judge } from './report/verdict.ts';
+import { obstacle, type RunnerEnd, runCommand } from './runner_process.ts';
+
+export interface RunRequest {
+  incident: Incident;
+  settings: RunSettings;
+  inject: readonly InjectRule[];
+  fail: readonly FailRule[];
+  gates: Gates;
+  ioUring: string;
+  onDeath: string;
+  environment: NodeJS.ProcessEnv;
+}
+
+export interface Run {
+  result: RunResult;
+  plan: Plan;
+  calls: CallReport;
+  /** What `kreplay run` ends with. */
+  exitCode: number;
+}
+
+export async function replayRun(request: RunRequest): Promise<Run> {
+  const { incident, settings, inject, fail, gates } = request;
+  const { seed, speed, extra_latency_ns } = settings;
+  const plan = compilePlan(incident, { seed, speed, extraLatencyNs: extra_latency_ns, inject, fail });
+  const reason = plan.eventCount === 0 ? 'nothing in it can be replayed' : obstacle();
+  if (reason !== undefined) {
+    const judgement = { verdict: 'unsupported' as const, reasons: [reason] };
+    const parts = { judgement, settings, incident, ended: null, figures: null, said: nothingSaid(), gates };
+    return { result: resultOf(parts), plan, calls: emptyReport(), exitCode: EXIT.notReplayable };
+  }
+  const folder = mkdtempSync(join(tmpdir(), 'kreplay-run-'));
+  try {
+    return await planned(request, plan, folder);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+async function planned(request: RunRequest, plan: Plan, folder: string): Promise<Run> {
+  const { incident, settings, gates, ioUring, onDeath, environment } = request;
+  const { mode, seed, threshold_ns, map, command } = settings;
+  const [planPath, reportPath] = [join(folder, 'plan'), join(folder, 'report')];
+  writePlan(planPath, encodePlan(plan));
+  const startedAt = new Date().toISOString();
+  const runner = { planPath, reportPath, mode, seed, thresholdNs: threshold_ns, ioUring, onDeath };
+  const end = await runCommand({ ...runner, maps: map, command, environment });
+  refuseFailed(end);
+  const { calls, leftOut } = loadReport(reportPath, plan.eventCount);
+  const figures = figuresOf(plan, calls, end.said, threshold_ns);
+  const judgement = judge(figures, mode);
+  if (leftOut > 0) judgement.reasons.push(`${leftOut} calls at the end were not looked at`);
+  const ended = { code: end.code, duration_ns: end.durationNs, started_at: startedAt };
+  const result = resultOf({ judgement, settings, incident, ended, figures, said: end.said, gates });
+  return { result, plan, calls, exitCode: exitCodeOf(result, end.code) };
+}
+
+function writePlan(path: string, bytes: Buffer): void {
+  try {
+    writeFileSync(path, bytes, { mode: 0o600 });
+  } catch (error) {
+    throw new RunError((toWriteError(error, path) as Error).message);
+  }
+}
+
+/** When it was the helper that ended, and not the command. */
+function refuseFailed({ code, signal, said }: RunnerEnd): void {
+  const isOurs = code === EXIT.failed || code === EXIT.canNotRun || code === EXIT.notFound;
+  if (said.failed) throw new RunError(said.failed.reason, isOurs ? code : EXIT.failed);
+  if (signal !== null) throw new RunError(`the runner was ended by ${signal}, and the command with it`);
+  // It has told why on standard error.
+  if (!said.ended && !said.started) throw new RunError('the command was not started', isOurs ? code : EXIT.failed);
+  if (!said.ended) throw new RunError('the runner ended without a word, and what it did is not known');
+}
+
+/** The command's own, unless it passed and a gate did not. */
+function exitCodeOf({ gates }: RunResult, code: number): number {
+  const isExpected = gates.some(({ gate }) => gate.startsWith('--expect-exit'));
+  if (!isExpected && code !== 0) return code;
+  return gates.every(({ met }) => met) ? 0 : EXIT.gateNotMet;
+}

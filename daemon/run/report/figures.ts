@@ -1,0 +1,256 @@
+/**
+ * How faithful a run was: what of the plan was delivered, to which calls, and how exactly.
+ *
+ *   delivered  a call got the event that belongs to it
+ *   displaced  only a call that the plan knows nothing of got it
+ *   missing    no call got it
+ */
+import type { Said } from '../control_lines.ts';
+import { HOWS, type How, NONE } from '../format/report_file.ts';
+import type { Plan } from '../plan/compile.ts';
+import { ksDistance, quantile } from './quantiles.ts';
+import type { CallReport } from './read_report.ts';
+
+/** Waits that are longer than those of all others, and so what people mean by the incident. */
+export const SLOWEST_MAX = 20;
+
+/** Below it a call takes as long by itself; the helper measures it anew for each run. */
+const FLOOR_NS_DEFAULT = 20_000;
+
+export type Fate = 'delivered' | 'displaced' | 'missing';
+
+export type HowCounts = Record<How, number>;
+
+export interface StreamFigures {
+  op_class: string;
+  path: string;
+  role: string;
+  recorded_events: number;
+  calls: number;
+  how: HowCounts;
+  missing_events: number;
+  injected_ns: number;
+  longest_unmatched: { calls: number; from_ns: number } | null;
+}
+
+export interface SlowEvent {
+  event: number;
+  offset_ns: number;
+  target_ns: number;
+  op: string;
+  path: string;
+  comm: string;
+  service: string;
+  fate: Fate;
+  /** When a call got it. */
+  run_offset_ns: number | null;
+  held_ns: number | null;
+}
+
+export interface Figures {
+  planned_events: number;
+  /** Above threshold: those that count. */
+  considered_events: number;
+  planned_ns: number;
+  delivered_ns: number;
+  /** Share of the planned time, and of the events, whose own calls got it; null when nothing was planned. */
+  matched_by_duration: number | null;
+  matched_by_count: number | null;
+  calls: number;
+  how: HowCounts;
+  fates: Record<Fate, number>;
+  injected_ns: number;
+  /** Of calls that were made to wait: how much longer they waited than planned. */
+  late: { p50_ns: number | null; p99_ns: number | null; max_ns: number | null; calls: number };
+  /** Distance of planned and felt waits above the floor. */
+  ks_distance: number | null;
+  floor_ns: number;
+  first_divergence_ns: number | null;
+  slowest: SlowEvent[];
+  slowest_delivered: number;
+  streams: StreamFigures[];
+}
+
+const MATCHED: ReadonlySet<number> = new Set([HOWS.exact, HOWS.size, HOWS.window, HOWS.error_injected]);
+const HOW_OF = new Map<number, How>(Object.entries(HOWS).map(([name, number]) => [number, name as How]));
+
+/** By event: its fate, and the call that got it. */
+export interface Deliveries {
+  fate: Uint8Array;
+  call: Uint32Array;
+}
+
+const [FATE_MISSING, FATE_DISPLACED, FATE_DELIVERED] = [0, 1, 2];
+const FATES: readonly Fate[] = ['missing', 'displaced', 'delivered'];
+
+export function isMatched(how: number): boolean {
+  return MATCHED.has(how);
+}
+
+export function deliveriesOf(plan: Plan, calls: CallReport): Deliveries {
+  const fate = new Uint8Array(plan.eventCount);
+  const call = new Uint32Array(plan.eventCount);
+  for (let at = 0; at < calls.count; at++) {
+    const event = calls.event[at]!;
+    if (event === NONE) continue;
+    // Matched, though too short to be waited for.
+    const isOwn = isMatched(calls.how[at]!) || calls.how[at] === HOWS.below_threshold;
+    const now = isOwn ? FATE_DELIVERED : FATE_DISPLACED;
+    if (now <= fate[event]!) continue;
+    fate[event] = now;
+    call[event] = at;
+  }
+  return { fate, call };
+}
+
+export function figuresOf(plan: Plan, calls: CallReport, said: Said, thresholdNs: number): Figures {
+  const floorNs = said.calibrated?.floor_ns ?? FLOOR_NS_DEFAULT;
+  const deliveries = deliveriesOf(plan, calls);
+  const slowest = slowestOf(plan, calls, deliveries, thresholdNs);
+  return {
+    ...planned(plan, deliveries, thresholdNs),
+    calls: calls.count,
+    how: howsOf(calls, () => true),
+    injected_ns: sum(calls, (at) => (isHeld(calls, at) ? calls.heldNs[at]! : 0)),
+    late: lateness(calls, floorNs),
+    ks_distance: ksAbove(Math.max(floorNs, thresholdNs), plan, calls),
+    floor_ns: floorNs,
+    first_divergence_ns: firstDivergence(calls),
+    slowest,
+    slowest_delivered: slowest.filter(({ fate }) => fate === 'delivered').length,
+    streams: streamFigures(calls, said),
+  };
+}
+
+function planned({ events: { target_ns }, eventCount }: Plan, { fate }: Deliveries, thresholdNs: number) {
+  const counts = [0, 0, 0];
+  let [considered, plannedNs, deliveredNs] = [0, 0, 0];
+  for (let event = 0; event < eventCount; event++) {
+    if (target_ns[event]! < thresholdNs) continue;
+    considered++;
+    plannedNs += target_ns[event]!;
+    if (fate[event] === FATE_DELIVERED) deliveredNs += target_ns[event]!;
+    counts[fate[event]!]!++;
+  }
+  const delivered = counts[FATE_DELIVERED]!;
+  return {
+    planned_events: eventCount,
+    considered_events: considered,
+    planned_ns: plannedNs,
+    delivered_ns: deliveredNs,
+    matched_by_duration: plannedNs > 0 ? deliveredNs / plannedNs : null,
+    matched_by_count: considered > 0 ? delivered / considered : null,
+    fates: { delivered, displaced: counts[FATE_DISPLACED]!, missing: counts[FATE_MISSING]! },
+  };
+}
+
+function isHeld(calls: CallReport, at: number): boolean {
+  const how = calls.how[at];
+  return calls.targetNs[at]! > 0 && how !== HOWS.no_stream && how !== HOWS.below_threshold;
+}
+
+function lateness(calls: CallReport, floorNs: number): Figures['late'] {
+  const late = filtered(calls, (at) => isHeld(calls, at) && calls.targetNs[at]! >= floorNs).map(
+    (at) => calls.heldNs[at]! - calls.targetNs[at]!,
+  );
+  late.sort();
+  const [p50_ns, p99_ns, max_ns] = [0.5, 0.99, 1].map((share) => quantile(late, share)) as [number, number, number];
+  return { p50_ns, p99_ns, max_ns, calls: late.length };
+}
+
+function ksAbove(leastNs: number, { events }: Plan, calls: CallReport): number | null {
+  const targets = events.target_ns.filter((ns) => ns >= leastNs).sort();
+  const held = filtered(calls, (at) => isHeld(calls, at) && calls.targetNs[at]! >= leastNs).map(
+    (at) => calls.heldNs[at]!,
+  );
+  return ksDistance(targets, held.sort());
+}
+
+function slowestOf(plan: Plan, calls: CallReport, deliveries: Deliveries, thresholdNs: number): SlowEvent[] {
+  const { target_ns, offset_ns } = plan.events;
+  const order: number[] = [];
+  for (let event = 0; event < plan.eventCount; event++) {
+    if (target_ns[event]! === 0 || target_ns[event]! < thresholdNs) continue;
+    if (order.length === SLOWEST_MAX && target_ns[event]! <= target_ns[order.at(-1)!]!) continue;
+    const place = order.findLastIndex((other) => target_ns[other]! >= target_ns[event]!) + 1;
+    order.splice(place, 0, event);
+    if (order.length > SLOWEST_MAX) order.pop();
+  }
+  return order.map((event) => {
+    const fate = FATES[deliveries.fate[event]!]!;
+    const call = fate === 'missing' ? undefined : deliveries.call[event]!;
+    const { op, path, comm, service } = plan.streams[streamOfEvent(plan, event)]!;
+    return {
+      ...{ event, offset_ns: offset_ns[event]!, target_ns: target_ns[event]! },
+      ...{ op, path, comm, service, fate },
+      run_offset_ns: call === undefined ? null : calls.receivedNs[call]!,
+      held_ns: call === undefined ? null : calls.heldNs[call]!,
+    };
+  });
+}
+
+export function streamOfEvent({ slots }: Plan, event: number): number {
+  let [low, high] = [0, slots.tid.length];
+  while (high - low > 1) {
+    const middle = (low + high) >>> 1;
+    if (slots.firstEvent[middle]! <= event) low = middle;
+    else high = middle;
+  }
+  return slots.stream[low]!;
+}
+
+function streamFigures(calls: CallReport, said: Said): StreamFigures[] {
+  const figures = new Map<number, StreamFigures & { events: Set<number>; run: number; runFrom: number }>();
+  for (const [number, { op_class, path, role, recorded_events }] of said.streams)
+    figures.set(number, {
+      ...{ op_class, path, role, recorded_events, calls: 0, how: noHows(), missing_events: 0, injected_ns: 0 },
+      ...{ longest_unmatched: null, events: new Set(), run: 0, runFrom: 0 },
+    });
+  for (let at = 0; at < calls.count; at++) {
+    const figure = figures.get(calls.stream[at]!);
+    if (!figure) continue;
+    figure.calls++;
+    figure.how[HOW_OF.get(calls.how[at]!)!]++;
+    if (isHeld(calls, at)) figure.injected_ns += calls.heldNs[at]!;
+    const isOwn = isMatched(calls.how[at]!) || calls.how[at] === HOWS.below_threshold;
+    if (isOwn && calls.event[at] !== NONE) figure.events.add(calls.event[at]!);
+    if (figure.run === 0) figure.runFrom = calls.receivedNs[at]!;
+    figure.run = isOwn ? 0 : figure.run + 1;
+    if (figure.run > (figure.longest_unmatched?.calls ?? 0))
+      figure.longest_unmatched = { calls: figure.run, from_ns: figure.runFrom };
+  }
+  return [...figures.values()]
+    .map(({ events, run: _run, runFrom: _runFrom, ...figure }) => ({
+      ...figure,
+      missing_events: Math.max(figure.recorded_events - events.size, 0),
+    }))
+    .sort((one, other) => other.injected_ns - one.injected_ns || other.calls - one.calls);
+}
+
+function firstDivergence(calls: CallReport): number | null {
+  for (let at = 0; at < calls.count; at++) {
+    const how = calls.how[at]!;
+    if (!isMatched(how) && how !== HOWS.below_threshold) return calls.receivedNs[at]!;
+  }
+  return null;
+}
+
+function noHows(): HowCounts {
+  return Object.fromEntries(Object.keys(HOWS).map((how) => [how, 0])) as HowCounts;
+}
+
+function howsOf(calls: CallReport, isWanted: (at: number) => boolean): HowCounts {
+  const counts = noHows();
+  for (let at = 0; at < calls.count; at++) if (isWanted(at)) counts[HOW_OF.get(calls.how[at]!)!]++;
+  return counts;
+}
+
+function sum(calls: CallReport, value: (at: number) => number): number {
+  let total = 0;
+  for (let at = 0; at < calls.count; at++) total += value(at);
+  return total;
+}
+
+function filtered(calls: CallReport, isWanted: (at: number) => boolean): Float64Array {
+  return calls.event.map((_, at) => at).filter((at) => isWanted(at));
+}

@@ -1,0 +1,96 @@
+/** A run as one page: no script, nothing from the network. */
+import type { Plan } from '../plan/compile.ts';
+import type { Figures } from './figures.ts';
+import { escaped } from './markup.ts';
+import type { CallReport } from './read_report.ts';
+import type { RunResult } from './result.ts';
+import { inWords, summaryLines } from './summary.ts';
+import { timeLines } from './time_lines.ts';
+
+const STREAMS_MAX = 50;
+
+const STYLE = `
+body { font: 14px/1.5 system-ui, sans-serif; margin: 2rem; color: #1d2026; background: #fff; }
+table { border-collapse: collapse; margin: 1rem 0; }
+th, td { text-align: left; padding: 2px 12px 2px 0; border-bottom: 1px solid #ddd; }
+td.number { text-align: right; font-variant-numeric: tabular-nums; }
+svg { width: 100%; font-size: 12px; }
+rect.planned { fill: #c2410c; }
+rect.run { fill: #1d4ed8; }
+line { stroke: #ddd; }
+code { background: #f3f4f6; }
+.key { display: inline-block; width: 1em; height: 1em; vertical-align: -2px; }
+`;
+
+const POLICY = "default-src 'none'; style-src 'unsafe-inline'";
+
+export function htmlOf(result: RunResult, plan: Plan, calls: CallReport): string {
+  const { settings, verdict, figures } = result;
+  const title = escaped(`kreplay run: ${settings.transaction_id}: ${verdict}`);
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="${POLICY}">
+<meta name="viewport" content="width=device-width">
+<title>${title}</title>
+<style>${STYLE}</style>
+</head>
+<body>
+<h1>${title}</h1>
+<p><code>${escaped(settings.command.join(' '))}</code>, seed ${settings.seed}, mode ${escaped(settings.mode)}</p>
+<ul>
+${summaryLines(result)
+  .map((line) => `<li>${escaped(line)}</li>`)
+  .join('\n')}
+</ul>
+<h2>Incident and run</h2>
+<p><span class="key" style="background:#c2410c"></span> what the incident's calls took, scaled;
+<span class="key" style="background:#1d4ed8"></span> how long the run's calls were held</p>
+${timeLines(plan, calls)}
+${figures ? slowestTable(figures) + streamTable(figures) : ''}
+</body>
+</html>
+`;
+}
+
+function slowestTable({ slowest }: Figures): string {
+  const rows = slowest.map(({ target_ns, offset_ns, fate, run_offset_ns, held_ns, op, path, comm }) => [
+    inWords(target_ns),
+    inWords(offset_ns),
+    fate,
+    run_offset_ns === null ? '' : inWords(run_offset_ns),
+    held_ns === null ? '' : inWords(held_ns),
+    `${op} ${path}`,
+    comm,
+  ]);
+  return table('The slowest events', ['planned', 'at', 'fate', 'in the run at', 'held', 'call', 'thread'], rows);
+}
+
+function streamTable({ streams }: Figures): string {
+  const rows = streams
+    .slice(0, STREAMS_MAX)
+    .map(({ op_class, path, role, recorded_events, calls, how, missing_events, injected_ns }) => [
+      `${op_class} ${path}`,
+      role,
+      `${recorded_events}`,
+      `${calls}`,
+      `${how.exact}`,
+      `${how.size + how.window}`,
+      `${how.extra + how.distribution}`,
+      `${missing_events}`,
+      inWords(injected_ns),
+    ]);
+  const headings = ['path', 'threads', 'recorded', 'calls', 'exact', 'near', 'extra', 'missing', 'injected'];
+  return table('Paths', headings, rows);
+}
+
+function table(title: string, headings: readonly string[], rows: readonly (readonly string[])[]): string {
+  const cell = (text: string) => `<td${/^-?\d/.test(text) ? ' class="number"' : ''}>${escaped(text)}</td>`;
+  return `<h2>${title}</h2>
+<table>
+<tr>${headings.map((heading) => `<th>${heading}</th>`).join('')}</tr>
+${rows.map((row) => `<tr>${row.map(cell).join('')}</tr>`).join('\n')}
+</table>
+`;
+}

@@ -1,0 +1,81 @@
+/**
+ * A run as JUnit's XML, which every CI shows: a test case for the command, one for the replay, one a gate. A replay that
+ * is not whole and was not required to be is skipped, one that could not be made is an error: neither is a pass.
+ */
+import { escaped } from './markup.ts';
+import type { RunResult } from './result.ts';
+import { summaryLines } from './summary.ts';
+
+interface TestCase {
+  name: string;
+  seconds: number;
+  outcome?: { kind: 'failure' | 'error' | 'skipped'; message: string };
+}
+
+export function junitOf(result: RunResult): string {
+  const cases = [commandCase(result), replayCase(result), ...gateCases(result)];
+  const count = (kind: string) => cases.filter(({ outcome }) => outcome?.kind === kind).length;
+  const seconds = (result.ended?.duration_ns ?? 0) / 1e9;
+  const counts = `tests="${cases.length}" failures="${count('failure')}" errors="${count('error')}"`;
+  const name = escaped(`kreplay run ${result.settings.transaction_id}`);
+  const stamp = result.ended ? ` timestamp="${result.ended.started_at.slice(0, 19)}"` : '';
+  return `${[
+    '<?xml version="1.0" encoding="UTF-8"?>',
+    `<testsuites name="kreplay run" ${counts} time="${seconds.toFixed(3)}">`,
+    `  <testsuite name="${name}" ${counts} skipped="${count('skipped')}" time="${seconds.toFixed(3)}"${stamp}>`,
+    '    <properties>',
+    ...propertiesOf(result).map(([key, value]) => `      <property name="${key}" value="${escaped(value)}"/>`),
+    '    </properties>',
+    ...cases.flatMap(caseLines),
+    `    <system-out>${escaped(summaryLines(result).join('\n'))}</system-out>`,
+    '  </testsuite>',
+    '</testsuites>',
+  ].join('\n')}\n`;
+}
+
+function propertiesOf({ verdict, settings }: RunResult): [string, string][] {
+  return [
+    ['verdict', verdict],
+    ['seed', `${settings.seed}`],
+    ['mode', settings.mode],
+    ['command', settings.command.join(' ')],
+  ];
+}
+
+function commandCase({ ended, settings, gates, reasons }: RunResult): TestCase {
+  const name = `the command: ${settings.command.join(' ')}`;
+  if (!ended) return { name, seconds: 0, outcome: { kind: 'skipped', message: `not started: ${reasons.join('; ')}` } };
+  const seconds = ended.duration_ns / 1e9;
+  const isJudgedByGate = gates.some(({ gate }) => gate.startsWith('--expect-exit'));
+  if (ended.code === 0 || isJudgedByGate) return { name, seconds };
+  return { name, seconds, outcome: { kind: 'failure', message: `it ended with ${ended.code}` } };
+}
+
+function replayCase({ verdict, reasons, gates }: RunResult): TestCase {
+  const name = 'the incident is replayed';
+  if (verdict === 'replayed') return { name, seconds: 0 };
+  const message = `${verdict}: ${reasons.join('; ')}`;
+  if (verdict === 'unsupported') return { name, seconds: 0, outcome: { kind: 'error', message } };
+  const required = gates.find(({ gate }) => gate.startsWith('--require'));
+  return { name, seconds: 0, outcome: { kind: required && !required.met ? 'failure' : 'skipped', message } };
+}
+
+function gateCases({ gates }: RunResult): TestCase[] {
+  return gates.map(({ gate, met, detail }) => ({
+    name: gate,
+    seconds: 0,
+    ...(!met && { outcome: { kind: 'failure', message: detail } }),
+  }));
+}
+
+function caseLines({ name, seconds, outcome }: TestCase): string[] {
+  const open = `    <testcase classname="kreplay.run" name="${escaped(name)}" time="${seconds.toFixed(3)}"`;
+  if (!outcome) return [`${open}/>`];
+  const { kind, message } = outcome;
+  const type = kind === 'skipped' ? '' : ` type="kreplay.${kind}"`;
+  return [
+    `${open}>`,
+    `      <${kind} message="${escaped(message)}"${type}>${escaped(message)}</${kind}>`,
+    '    </testcase>',
+  ];
+}

@@ -1,0 +1,32 @@
+import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
+import { reportCall, reportHeader } from '../format/report_file.ts';
+import { type CallReport, emptyReport, readReport } from './read_report.ts';
+
+/** 256 MiB of a report; what is beyond is counted. */
+const CALLS_MAX = 4_194_304;
+
+export interface LoadedReport {
+  calls: CallReport;
+  leftOut: number;
+}
+
+/** A helper that could not begin has written none. */
+export function loadReport(path: string, eventCount: number): LoadedReport {
+  let file: number;
+  try {
+    file = openSync(path, 'r');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return { calls: emptyReport(), leftOut: 0 };
+    throw error;
+  }
+  try {
+    const { size } = fstatSync(file);
+    const limit = reportHeader.size + CALLS_MAX * reportCall.size;
+    const bytes = Buffer.alloc(Math.min(size, limit));
+    const read = readSync(file, bytes, 0, bytes.length, 0);
+    const leftOut = Math.floor(Math.max(size - limit, 0) / reportCall.size);
+    return { calls: readReport(bytes.subarray(0, read), eventCount), leftOut };
+  } finally {
+    closeSync(file);
+  }
+}

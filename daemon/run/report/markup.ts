@@ -1,0 +1,20 @@
+/** Text within XML and HTML. What was recorded is anyone's. */
+
+/** XML 1.0 has no place for these, not even escaped. */
+const FORBIDDEN = /[^\t\n\r\u{20}-\u{D7FF}\u{E000}-\u{FFFD}\u{10000}-\u{10FFFF}]/gu;
+
+const ENTITIES: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+  '\n': '&#10;',
+  '\r': '&#13;',
+  '\t': '&#9;',
+};
+
+/** Also for values of attributes. */
+export function escaped(text: string): string {
+  return text.replace(FORBIDDEN, '\u{FFFD}').replace(/[&<>"'\n\r\t]/g, (character) => ENTITIES[character]!);
+}

@@ -1,0 +1,18 @@
+/** Of sorted values: the smallest that `share` of them do not exceed; null of none. */
+export function quantile(sorted: Float64Array, share: number): number | null {
+  if (sorted.length === 0) return null;
+  return sorted[Math.max(Math.ceil(sorted.length * share) - 1, 0)]!;
+}
+
+/** Kolmogorov-Smirnov: the largest distance of two distributions, 0 to 1; null when one has no values. */
+export function ksDistance(one: Float64Array, other: Float64Array): number | null {
+  if (one.length === 0 || other.length === 0) return null;
+  let [i, j, largest] = [0, 0, 0];
+  while (i < one.length && j < other.length) {
+    const value = Math.min(one[i]!, other[j]!);
+    while (i < one.length && one[i] === value) i++;
+    while (j < other.length && other[j] === value) j++;
+    largest = Math.max(largest, Math.abs(i / one.length - j / other.length));
+  }
+  return largest;
+}

@@ -1,0 +1,73 @@
+/** The report of a run, as far as it goes: a helper that was killed leaves a part of the last record. */
+import { RunError } from '../errors.ts';
+import { readColumn, readRecord } from '../format/layout.ts';
+import { HOWS, NONE, REPORT_MAGIC, reportCall, reportHeader } from '../format/report_file.ts';
+
+/** Times are from the command's start. */
+export interface CallReport {
+  readonly count: number;
+  readonly receivedNs: Float64Array;
+  readonly targetNs: Float64Array;
+  /** How long it was held. */
+  readonly heldNs: Float64Array;
+  readonly nativeNs: Float64Array;
+  readonly tid: Float64Array;
+  readonly stream: Float64Array;
+  readonly event: Float64Array;
+  readonly size: Float64Array;
+  readonly op: Float64Array;
+  readonly how: Float64Array;
+  readonly error: Float64Array;
+}
+
+export function readReport(bytes: Buffer, eventCount: number): CallReport {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+  if (bytes.length === 0) return emptyReport();
+  if (bytes.length < reportHeader.size) throw unreadable('it ends within its header');
+  const { magic, call_bytes, started_ns } = readRecord(view, 0, reportHeader);
+  if (magic !== REPORT_MAGIC.readBigUInt64LE()) throw unreadable('it does not begin as one, or is of another version');
+  if (call_bytes !== reportCall.size) throw unreadable(`its records have ${call_bytes} bytes`);
+  const whole = Math.floor((bytes.length - reportHeader.size) / reportCall.size);
+  const column = (name: keyof (typeof reportCall)['fields'], count = whole) =>
+    readColumn(view, reportHeader.size, reportCall, name, count);
+  const received = column('received_ns');
+  const replied = column('replied_ns');
+  const count = written(received);
+  const startNs = Number(started_ns);
+  return {
+    count,
+    receivedNs: received.subarray(0, count).map((ns) => ns - startNs),
+    heldNs: replied.subarray(0, count).map((ns, at) => Math.max(ns - received[at]!, 0)),
+    targetNs: column('target_ns', count),
+    nativeNs: column('native_ns', count),
+    tid: column('tid', count),
+    stream: column('stream', count),
+    event: column('event', count).map((event) => (event < eventCount ? event : NONE)),
+    size: column('size', count),
+    op: column('op', count),
+    how: column('how', count).map((how) => (HOW_NUMBERS.has(how) ? how : HOWS.no_stream)),
+    error: column('error', count),
+  };
+}
+
+const HOW_NUMBERS: ReadonlySet<number> = new Set(Object.values(HOWS));
+
+/** A file that was made longer before it was written to has zeros at its end. */
+function written(received: Float64Array): number {
+  let count = received.length;
+  while (count > 0 && received[count - 1] === 0) count--;
+  return count;
+}
+
+export function emptyReport(): CallReport {
+  const none = new Float64Array();
+  return {
+    count: 0,
+    ...{ receivedNs: none, targetNs: none, heldNs: none, nativeNs: none, tid: none, stream: none },
+    ...{ event: none, size: none, op: none, how: none, error: none },
+  };
+}
+
+function unreadable(why: string): RunError {
+  return new RunError(`the runner's report can not be read: ${why}`);
+}

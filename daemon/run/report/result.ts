@@ -1,0 +1,83 @@
+/** All that is known of a run: what `--report` writes, and what every other form of it is made from. */
+import { formatMilliseconds } from '../../../agent/recording/duration.ts';
+import type { Said } from '../control_lines.ts';
+import type { Incident } from '../plan/incident.ts';
+import type { Figures } from './figures.ts';
+import { checkGates, type GateResult, type Gates, type Judgement } from './verdict.ts';
+
+export const RESULT_VERSION = 1;
+
+export interface RunSettings {
+  transaction_id: string;
+  command: readonly string[];
+  mode: string;
+  seed: bigint;
+  speed: number;
+  timeout_scale: number;
+  extra_latency_ns: number;
+  threshold_ns: number;
+  inject: readonly string[];
+  fail: readonly string[];
+  map: readonly string[];
+}
+
+export interface RunResult {
+  kreplay_run: typeof RESULT_VERSION;
+  verdict: Judgement['verdict'];
+  reasons: string[];
+  settings: RunSettings;
+  /** Null when the command was not started. */
+  ended: { code: number; duration_ns: number; started_at: string } | null;
+  gates: GateResult[];
+  figures: Figures | null;
+  incident: { events: number; planned_events: number; not_replayable: Incident['notReplayable'] };
+  /** Of calls that nothing here can hold. */
+  uncovered: Record<string, number>;
+  machine: {
+    floor_ns: number | null;
+    sleep_p50_ns: number | null;
+    sleep_p99_ns: number | null;
+    steal_ns: number | null;
+    features: Record<string, unknown>;
+  };
+}
+
+interface Parts {
+  judgement: Judgement;
+  settings: RunSettings;
+  incident: Incident;
+  ended: RunResult['ended'];
+  figures: Figures | null;
+  said: Said;
+  gates: Gates;
+}
+
+export function resultOf({ judgement, settings, incident, ended, figures, said, gates }: Parts): RunResult {
+  const { calibrated } = said;
+  return {
+    kreplay_run: RESULT_VERSION,
+    ...judgement,
+    settings,
+    ended,
+    gates: ended ? checkGates(gates, judgement, { code: ended.code, durationNs: ended.duration_ns }) : [],
+    figures,
+    incident: {
+      events: incident.eventCount,
+      planned_events: incident.calls.count,
+      not_replayable: incident.notReplayable,
+    },
+    uncovered: Object.fromEntries(said.uncovered),
+    machine: {
+      floor_ns: calibrated?.floor_ns ?? null,
+      sleep_p50_ns: calibrated?.sleep_p50_ns ?? null,
+      sleep_p99_ns: calibrated?.sleep_p99_ns ?? null,
+      steal_ns: said.ended?.steal_ns ?? null,
+      features: calibrated?.features ?? {},
+    },
+  };
+}
+
+/** `1.5ms`, as options take it. */
+export function milliseconds(ns: number): string {
+  return `${formatMilliseconds(BigInt(Math.round(ns)))}ms`;
+}

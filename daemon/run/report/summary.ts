@@ -1,0 +1,72 @@
+/** A run in a few lines, for people. */
+import { printable } from '../../../agent/output/printable.ts';
+import type { Figures, HowCounts } from './figures.ts';
+import type { RunResult } from './result.ts';
+import { percent } from './verdict.ts';
+
+const UNMATCHED_STREAMS_MAX = 3;
+
+const LEFT_OUT: Record<keyof RunResult['incident']['not_replayable'], string> = {
+  background: 'requests of the kernel that nobody waited for',
+  reads: 'reads and discards',
+  within_writes: 'requests within a write, which has their time already',
+  standard_streams: 'writes to a terminal or log',
+};
+
+export function summaryLines(result: RunResult): string[] {
+  const { verdict, reasons, figures, ended, gates, incident, uncovered } = result;
+  const lines = [`${verdict}${reasons.length > 0 ? `: ${reasons.join('; ')}` : ''}`];
+  if (figures) lines.push(...figureLines(figures));
+  for (const [kind, count] of Object.entries(incident.not_replayable))
+    if (count > 0) lines.push(`not replayable: ${count} ${LEFT_OUT[kind as keyof typeof LEFT_OUT]}`);
+  for (const [what, count] of Object.entries(uncovered)) if (count > 0) lines.push(`not held: ${count} of ${what}`);
+  if (ended) lines.push(`the command ended with ${ended.code} after ${inWords(ended.duration_ns)}`);
+  for (const { gate, met, detail } of gates) lines.push(`${gate}: ${met ? 'met' : 'not met'}, ${detail}`);
+  return lines.map(printable);
+}
+
+function figureLines(figures: Figures): string[] {
+  const { matched_by_duration, planned_ns, slowest, slowest_delivered, calls, how, fates, injected_ns, late } = figures;
+  const share = matched_by_duration === null ? 'no wait was planned' : `${percent(matched_by_duration)} of`;
+  const planned = matched_by_duration === null ? '' : ` ${inWords(planned_ns)} planned went to the calls it belongs to`;
+  const lines = [
+    `${share}${planned}; ${slowest_delivered} of the ${slowest.length} slowest events delivered`,
+    `${calls} calls: ${howText(how)}; ${fates.missing} events were not called for; ${inWords(injected_ns)} injected`,
+  ];
+  if (late.p50_ns !== null)
+    lines.push(`late by ${inWords(late.p50_ns)} (p50), ${inWords(late.p99_ns!)} (p99), ${inWords(late.max_ns!)} (max)`);
+  const unmatched = figures.streams.filter((stream) => stream.calls === 0 && stream.recorded_events > 0);
+  for (const { op_class, path, recorded_events } of unmatched.slice(0, UNMATCHED_STREAMS_MAX))
+    lines.push(`never called: ${op_class} ${path} (${recorded_events} events)`);
+  if (unmatched.length > UNMATCHED_STREAMS_MAX)
+    lines.push(`never called: ${unmatched.length - UNMATCHED_STREAMS_MAX} more streams`);
+  return lines;
+}
+
+const HOW_WORDS: Record<keyof HowCounts, string> = {
+  exact: 'exact',
+  size: 'of another size',
+  window: 'ahead of their turn',
+  extra: 'extra',
+  distribution: 'by distribution',
+  no_stream: 'to unknown places',
+  below_threshold: 'below the threshold',
+  error_injected: 'failed on purpose',
+};
+
+function howText(how: HowCounts): string {
+  const parts = Object.entries(HOW_WORDS).flatMap(([name, words]) => {
+    const count = how[name as keyof HowCounts];
+    return count > 0 ? [`${count} ${words}`] : [];
+  });
+  return parts.join(', ') || 'none';
+}
+
+/** Three digits say enough here. */
+export function inWords(ns: number): string {
+  const size = Math.abs(ns);
+  if (size < 1000) return `${Math.round(ns)}ns`;
+  const [unit, scale] = size < 1e6 ? ['us', 1e3] : size < 1e9 ? ['ms', 1e6] : ['s', 1e9];
+  const value = ns / Number(scale);
+  return `${Math.abs(value) < 100 ? Number(value.toPrecision(3)) : Math.round(value)}${unit}`;
+}

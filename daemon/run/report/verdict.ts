@@ -1,0 +1,84 @@
+/** Whether the incident was replayed, and whether that is what was asked for. */
+import type { Figures } from './figures.ts';
+
+export const VERDICTS = ['replayed', 'partial', 'diverged', 'unsupported'] as const;
+export type Verdict = (typeof VERDICTS)[number];
+
+const REPLAYED_SHARE = 0.9;
+const SLOWEST_SHARE = 0.8;
+const PARTIAL_SHARE = 0.5;
+
+export interface Judgement {
+  verdict: Verdict;
+  /** Why it is none of the better ones, and what else to know of it. */
+  reasons: string[];
+}
+
+/** `mode` dist: no call has an event of its own, so only the sums can be compared. */
+export function judge(figures: Figures, mode: string): Judgement {
+  const share = mode === 'dist' ? sumsShare(figures) : (figures.matched_by_duration ?? figures.matched_by_count ?? 0);
+  const { slowest, slowest_delivered } = figures;
+  const reasons: string[] = [];
+  const what = mode === 'dist' ? 'injected and planned time differ: the smaller is' : 'calls that they belong to got';
+  if (share < REPLAYED_SHARE)
+    reasons.push(`${what} ${percent(share)} of what was planned, not ${percent(REPLAYED_SHARE)}`);
+  const isSlowestThere = mode === 'dist' || slowest_delivered >= slowest.length * SLOWEST_SHARE;
+  if (!isSlowestThere) reasons.push(`${slowest_delivered} of the ${slowest.length} slowest events were delivered`);
+  const isNoisy = tooNoisy(figures);
+  if (isNoisy) reasons.push(isNoisy);
+  if (reasons.length === 0) return { verdict: 'replayed', reasons };
+  return { verdict: share >= PARTIAL_SHARE ? 'partial' : 'diverged', reasons };
+}
+
+function sumsShare({ injected_ns, planned_ns }: Figures): number {
+  const [smaller, larger] = [Math.min(injected_ns, planned_ns), Math.max(injected_ns, planned_ns)];
+  return larger === 0 ? 1 : smaller / larger;
+}
+
+/** Waits that are half as long again as planned, or longer, are others than those of the incident. */
+function tooNoisy({ late: { p99_ns }, slowest }: Figures): string | undefined {
+  const least = slowest.at(-1)?.target_ns;
+  if (p99_ns === null || least === undefined || p99_ns <= least / 2) return undefined;
+  return `the machine is too noisy: 1 % of the waits were late by ${Math.round(p99_ns / 1000)} us or more`;
+}
+
+export function percent(share: number): string {
+  return `${Math.floor(share * 1000) / 10}%`;
+}
+
+export interface Gates {
+  require?: Verdict | undefined;
+  maxDurationNs?: number | undefined;
+  expectExit?: number | undefined;
+}
+
+export interface GateResult {
+  gate: string;
+  met: boolean;
+  detail: string;
+}
+
+export function checkGates(
+  gates: Gates,
+  { verdict }: Judgement,
+  { code, durationNs }: { code: number; durationNs: number },
+): GateResult[] {
+  const { require: required, maxDurationNs, expectExit } = gates;
+  const results: GateResult[] = [];
+  if (required !== undefined) {
+    const met = VERDICTS.indexOf(verdict) <= VERDICTS.indexOf(required);
+    results.push({ gate: `--require ${required}`, met, detail: `it was ${verdict}` });
+  }
+  if (maxDurationNs !== undefined) {
+    const milliseconds = (ns: number) => `${(ns / 1e6).toFixed(3)}ms`;
+    const detail = `the command took ${milliseconds(durationNs)} of ${milliseconds(maxDurationNs)}`;
+    results.push({ gate: '--max-duration', met: durationNs <= maxDurationNs, detail });
+  }
+  if (expectExit !== undefined)
+    results.push({
+      gate: `--expect-exit ${expectExit}`,
+      met: code === expectExit,
+      detail: `the command ended with ${code}`,
+    });
+  return results;
+}

@@ -1,0 +1,128 @@
+/** The helper, `build/kreplay-runner`, as a process: it starts the command and makes its calls wait. */
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { constants } from 'node:os';
+import { createInterface } from 'node:readline';
+import type { Duplex } from 'node:stream';
+import { hear, nothingSaid, type Said } from './control_lines.ts';
+import { EXIT, RunError } from './errors.ts';
+
+export interface RunnerRequest {
+  planPath: string;
+  reportPath: string;
+  mode: string;
+  seed: bigint;
+  thresholdNs: number;
+  ioUring: string;
+  onDeath: string;
+  maps: readonly string[];
+  command: readonly string[];
+  environment: NodeJS.ProcessEnv;
+}
+
+export interface RunnerEnd {
+  /** As a shell has it: 128 and more for a signal. */
+  code: number;
+  /** Of the helper itself, when a signal ended it. */
+  signal: NodeJS.Signals | null;
+  /** From the command's start to its end, as far as it was started. */
+  durationNs: number;
+  said: Said;
+}
+
+const CONTROL_FD = 3;
+const PROBE_TIMEOUT_MS = 10_000;
+
+/** Whoever ends us means the command. */
+const PASSED_ON = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const;
+
+function runnerPath(): string {
+  const path = createRequire(import.meta.url).resolve('#runner');
+  if (!existsSync(path)) throw new RunError(`there is no ${path}: run make build`);
+  return path;
+}
+
+/** What keeps this machine from replaying; undefined when nothing does. */
+export function obstacle(): string | undefined {
+  const { status, error, stdout, stderr, signal } = spawnSync(runnerPath(), ['--probe'], {
+    encoding: 'utf8',
+    timeout: PROBE_TIMEOUT_MS,
+  });
+  if (status === 0) return undefined;
+  if (status !== EXIT.notReplayable)
+    throw new RunError(`the runner could not look at this machine: ${error?.message ?? (stderr.trim() || signal)}`);
+  return reasonIn(stdout) ?? (stderr.trim() || 'no seccomp listener can be installed');
+}
+
+function reasonIn(text: string): string | undefined {
+  try {
+    const { reason } = JSON.parse(text) as { reason?: unknown };
+    return typeof reason === 'string' ? reason : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The command has our standard input and outputs. */
+export async function runCommand(request: RunnerRequest): Promise<RunnerEnd> {
+  const { planPath, reportPath, mode, seed, thresholdNs, ioUring, onDeath, maps, command, environment } = request;
+  const options: [string, string][] = [
+    ['--plan', planPath],
+    ['--report', reportPath],
+    ['--control-fd', `${CONTROL_FD}`],
+    ['--mode', mode],
+    ['--seed', `${seed}`],
+    ['--threshold-ns', `${thresholdNs}`],
+    ['--io-uring', ioUring],
+    ['--on-death', onDeath],
+    ...maps.map((map): [string, string] => ['--map', map]),
+  ];
+  const child = spawn(runnerPath(), [...options.flat(), '--', ...command], {
+    stdio: ['inherit', 'inherit', 'inherit', 'pipe'],
+    env: environment,
+  });
+  const said = nothingSaid();
+  let startedMs: number | undefined;
+  const onLine = (line: string) => {
+    hear(said, line);
+    if (said.started) startedMs ??= performance.now();
+  };
+  const stopPassing = passSignals(child);
+  try {
+    const [end] = await Promise.all([endOf(child), listen(child.stdio[CONTROL_FD] as Duplex, onLine)]);
+    const durationNs = startedMs === undefined ? 0 : Math.max(Math.round((end.atMs - startedMs) * 1e6), 0);
+    return { ...end, durationNs, said };
+  } finally {
+    stopPassing();
+  }
+}
+
+async function endOf(child: ChildProcess) {
+  type End = Pick<RunnerEnd, 'code' | 'signal'> & { atMs: number };
+  const { promise, resolve, reject } = Promise.withResolvers<End>();
+  child.once('error', (error) => reject(new RunError(`the runner can not be started: ${error.message}`)));
+  child.once('exit', (code, signal) =>
+    resolve({ code: code ?? 128 + constants.signals[signal!], signal, atMs: performance.now() }),
+  );
+  return promise;
+}
+
+async function listen(control: Duplex, onLine: (line: string) => void): Promise<void> {
+  // A helper that was killed resets it: what it has said stays.
+  control.on('error', () => {});
+  const { promise, resolve } = Promise.withResolvers<void>();
+  createInterface({ input: control })
+    .on('line', onLine)
+    .on('error', () => {})
+    .once('close', resolve);
+  return promise;
+}
+
+function passSignals(child: ChildProcess): () => void {
+  const pass = (signal: NodeJS.Signals) => void child.kill(signal);
+  for (const signal of PASSED_ON) process.on(signal, pass);
+  return () => {
+    for (const signal of PASSED_ON) process.off(signal, pass);
+  };
+}
