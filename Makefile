@@ -20,7 +20,9 @@ ADDON_CXXFLAGS = -std=c++20 -O3 -fPIC -fvisibility=hidden -fno-exceptions -Wall 
 	-isystem node_modules/node-addon-api -isystem node_modules/node-api-headers/include
 ADDON_LDFLAGS = -Wl,--exclude-libs,ALL -Wl,-Bsymbolic -Wl,-z,relro,-z,now -static-libstdc++ -static-libgcc
 ADDON_LIBS_columns := -l:libzstd.a
-C_SOURCES = $(wildcard bpf/*.bpf.[ch] native/src/*.cc native/src/*.h native/src/*.c $(ADDONS:%=native/%/*.cc) $(ADDONS:%=native/%/*.h) test/*/*.c test/*/*/*.[ch])
+# Static: it starts builds that may bring a libc of their own, or none.
+RUNNER_CFLAGS := -std=c17 -D_GNU_SOURCE -O2 -Wall -Wextra -Werror -static -pthread
+C_SOURCES = $(wildcard bpf/*.bpf.[ch] native/src/*.cc native/src/*.h native/src/*.c native/runner/*.[ch] $(ADDONS:%=native/%/*.cc) $(ADDONS:%=native/%/*.h) test/*/*.c test/*/*/*.[ch])
 
 # Debian packages, each beside a command or file that shows that it is there.
 BUILD_PACKAGES := clang:/usr/bin/clang g++:/usr/bin/g++ bpftool:/usr/sbin/bpftool \
@@ -71,7 +73,7 @@ build/bpf/kreplay_cast/%.o: bpf/%.bpf.c $(BPF_HEADERS)
 $(BPF_VARIANTS:%=build/bpf/%.bpf.o): build/bpf/%.bpf.o: $$(addprefix build/bpf/%/,$$(addsuffix .o,$(BPF_PROGRAMS)))
 	$(Q)/usr/sbin/bpftool gen object $@ $^
 
-native: setup $(ADDONS:%=build/%.node) ## compile the addons
+native: setup $(ADDONS:%=build/%.node) build/kreplay-runner ## compile the addons and the runner
 	$(Q)$(MAKE) --no-print-directory -C native
 
 build/columns.node: $(wildcard /usr/lib/x86_64-linux-gnu/libzstd.a)
@@ -80,6 +82,12 @@ $(ADDONS:%=build/%.node): build/%.node: $$(wildcard native/$$*/*.cc native/$$*/*
 	@mkdir -p $(@D)
 	@echo "  CXX      $@"
 	$(Q)g++ $(ADDON_CXXFLAGS) -shared -o $@.tmp native/$*/*.cc $(ADDON_LIBS_$*) $(ADDON_LDFLAGS)
+	$(Q)mv $@.tmp $@
+
+build/kreplay-runner: $(wildcard native/runner/*.[ch] native/runner/gen/*.h) Makefile | setup
+	@mkdir -p $(@D)
+	@echo "  CC       $@"
+	$(Q)gcc $(RUNNER_CFLAGS) -o $@.tmp native/runner/*.c -lm
 	$(Q)mv $@.tmp $@
 
 gen: setup ## write the generated files again: bpf/gen/events.h, native/runner/gen/format.h, tables of README.md

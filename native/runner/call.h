@@ -1,0 +1,28 @@
+#ifndef KREPLAY_RUNNER_CALL_H
+#define KREPLAY_RUNNER_CALL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "gen/format.h"
+
+#define NOT_IN_HEAP UINT32_MAX
+
+/* One call of the build, from its notification to the reply. */
+struct call {
+	uint64_t id;
+	uint64_t deadline_ns;
+	uint32_t heap_index;
+	uint32_t outstanding_index;
+	struct report_call record;
+	bool is_recorded;
+	bool is_answered; /* with `value` and `error`, instead of letting it happen */
+	int64_t value;
+	int error;
+	/* Of a sync that is made here. */
+	uint64_t sync_arguments[4];
+	struct call *next;
+};
+
+#endif

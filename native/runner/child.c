@@ -1,0 +1,44 @@
+#include "child.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "exit_codes.h"
+
+pid_t clone_with_fds(void)
+{
+	return syscall(SYS_clone, CLONE_FILES | SIGCHLD, NULL, NULL, NULL, NULL);
+}
+
+_Noreturn void child_main(struct shared *shared, const struct child_work *work, pid_t parent)
+{
+	/* Its own group, so that all of it can be signalled and nothing else is. */
+	setpgid(0, 0);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(EXIT_RUNNER_FAILED);
+	/* SIGTTOU is still blocked. */
+	if (work->takes_terminal)
+		tcsetpgrp(STDIN_FILENO, getpid());
+
+	shared->listener = filter_install(work->filter, &shared->wait_killable);
+	if (shared->listener < 0) {
+		shared->filter_errno = errno;
+		shared_announce(shared, STAGE_NO_FILTER);
+		_exit(EXIT_RUNNER_FAILED);
+	}
+	shared_announce(shared, STAGE_LISTENING);
+	if (work->run) {
+		work->run(work->run_context);
+		_exit(0);
+	}
+	sigaction(SIGPIPE, &work->on_pipe, NULL);
+	sigprocmask(SIG_SETMASK, &work->signal_mask, NULL);
+	execvp(work->command[0], work->command);
+	shared->exec_errno = errno;
+	_exit(errno == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE);
+}

@@ -1,0 +1,296 @@
+#include "match.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "keys.h"
+
+#define WINDOW 48
+/* Of a match: what each event passed over costs, what another size costs, and what is too much. */
+#define COST_SKIPPED 0.03
+#define COST_OTHER_SIZE 0.25
+#define COST_MAX 1.0
+/* An extra call is taken to be like those this near. */
+#define NEAR 16
+/* A thread that matches fewer of its last calls does something else than was recorded. */
+#define HISTORY 64
+#define HISTORY_MATCHED_MIN (HISTORY / 2)
+#define SAMPLES_MIN 8
+#define ENDED_LOOKED_FOR_MAX 64
+#define POOLED 0x80000000u
+
+struct match_slot {
+	bool is_bound;
+	bool is_switched;
+	uint32_t tid;
+	uint32_t low;         /* the first unused */
+	uint32_t used_beyond; /* used ones behind it: calls that passed it over */
+	uint64_t calls;
+	uint64_t matched_bits; /* of the last HISTORY calls, the newest lowest */
+};
+
+bool matcher_make(struct matcher *matcher, const struct streams *streams, enum mode mode, uint64_t seed)
+{
+	*matcher = (struct matcher){
+	    .streams = streams,
+	    .mode = mode,
+	    .seed = seed,
+	    .slots = calloc(streams->slot_count + 1ul, sizeof(*matcher->slots)),
+	    .used = calloc(streams->plan->header->event_count / 64 + 1ul, sizeof(*matcher->used)),
+	    .pool_ordinals = calloc(streams->stream_count + 1ul, sizeof(*matcher->pool_ordinals)),
+	};
+	return matcher->slots && matcher->used && matcher->pool_ordinals;
+}
+
+void matcher_free(struct matcher *matcher)
+{
+	free(matcher->slots);
+	free(matcher->used);
+	free(matcher->pool_ordinals);
+	table_clear(&matcher->slot_by_thread);
+}
+
+static bool is_used(const struct matcher *matcher, uint32_t place)
+{
+	return matcher->used[place / 64] >> place % 64 & 1;
+}
+
+static const struct plan_event *event_at(const struct matcher *matcher, uint32_t place)
+{
+	return &matcher->streams->plan->events[matcher->streams->order[place]];
+}
+
+enum preference { SAME_COMM, SAME_ROLE, ANY_THREAD, PREFERENCE_COUNT };
+
+static bool is_preferred(const struct matcher *matcher, uint32_t index, enum preference preference,
+			 const struct observed *call, const char *role)
+{
+	const struct slot *slot = &matcher->streams->slots[index];
+
+	if (preference == SAME_COMM)
+		return strcmp(slot->comm, call->comm) == 0;
+	return preference == ANY_THREAD || strcmp(matcher->streams->streams[slot->stream].role, role) == 0;
+}
+
+static uint32_t find_slot(struct matcher *matcher, const struct observed *call, const char *role)
+{
+	const struct group *group = &matcher->streams->groups[call->group];
+	const uint32_t end = group->first_slot + group->slot_count;
+
+	for (enum preference preference = 0; preference < PREFERENCE_COUNT; preference++)
+		for (uint32_t i = group->first_slot; i < end; i++)
+			if (!matcher->slots[i].is_bound && is_preferred(matcher, i, preference, call, role))
+				return i;
+	return NONE;
+}
+
+/* Short processes that follow one another are recorded as many threads, or are many here: go on where one ended. */
+static void unbind_ended(struct matcher *matcher, const struct group *group)
+{
+	uint32_t looked_for = 0;
+
+	if (!matcher->has_ended)
+		return;
+	for (uint32_t i = 0; i < group->slot_count && looked_for < ENDED_LOOKED_FOR_MAX; i++) {
+		struct match_slot *slot = &matcher->slots[group->first_slot + i];
+
+		if (slot->low == matcher->streams->slots[group->first_slot + i].count)
+			continue;
+		looked_for++;
+		if (matcher->has_ended(slot->tid))
+			slot->is_bound = false;
+	}
+}
+
+static uint32_t stream_of_pool(const struct matcher *matcher, uint32_t group, const char *role)
+{
+	const struct streams *streams = matcher->streams;
+	const struct group *of = &streams->groups[group];
+
+	for (uint32_t i = of->first_slot; i < of->first_slot + of->slot_count; i++)
+		if (strcmp(streams->streams[streams->slots[i].stream].role, role) == 0)
+			return streams->slots[i].stream;
+	return of->first_stream;
+}
+
+/* A slot, or POOLED and a stream. */
+static uint32_t binding_of(struct matcher *matcher, const struct observed *call)
+{
+	const uint32_t thread[2] = {call->group, call->tid};
+	uint32_t found = table_get(&matcher->slot_by_thread, thread, sizeof(thread));
+
+	if (found != NOT_IN_TABLE && (found & POOLED || matcher->slots[found].tid == call->tid))
+		return found;
+	char role[KEY_MAX];
+	key_of_comm(call->comm, role);
+	found = find_slot(matcher, call, role);
+	if (found == NONE) {
+		unbind_ended(matcher, &matcher->streams->groups[call->group]);
+		found = find_slot(matcher, call, role);
+	}
+	if (found == NONE) {
+		found = POOLED | stream_of_pool(matcher, call->group, role);
+	} else {
+		matcher->slots[found].is_bound = true;
+		matcher->slots[found].tid = call->tid;
+	}
+	table_put(&matcher->slot_by_thread, thread, sizeof(thread), found);
+	return found;
+}
+
+/* A number below `count` that only the seed, the stream, the slot and the ordinal decide. */
+static uint32_t draw(const struct matcher *matcher, uint32_t stream, uint32_t slot, uint64_t ordinal, uint32_t count)
+{
+	const uint64_t where = (uint64_t)stream << 32 | slot;
+
+	return (unsigned __int128)hash_numbers(matcher->seed, where, ordinal) * count >> 64;
+}
+
+/* Of events about as large, if there are enough of them. */
+static struct match from_distribution(const struct matcher *matcher, uint32_t stream, uint32_t slot, uint64_t ordinal,
+				      uint32_t size)
+{
+	const uint32_t *from = matcher->streams->streams[stream].bucket_from;
+	const unsigned bucket = size_bucket(size);
+	uint32_t first = from[bucket], end = from[bucket + 1];
+
+	if (end - first < SAMPLES_MIN) {
+		first = from[bucket > 0 ? bucket - 1 : 0];
+		end = from[bucket + 2 < SIZE_BUCKETS ? bucket + 2 : SIZE_BUCKETS];
+	}
+	if (end - first < SAMPLES_MIN) {
+		first = from[0];
+		end = from[SIZE_BUCKETS];
+	}
+	const uint32_t drawn = first + draw(matcher, stream, slot, ordinal, end - first);
+	return (struct match){
+	    .target_ns = matcher->streams->plan->events[matcher->streams->by_size[drawn]].target_ns,
+	    .stream = stream,
+	    .event = NONE,
+	    .how = HOW_DISTRIBUTION,
+	};
+}
+
+/* Like the calls near where the slot is, so that a stall stays one. */
+static struct match extra(const struct matcher *matcher, uint32_t index)
+{
+	const struct slot *slot = &matcher->streams->slots[index];
+	const struct match_slot *state = &matcher->slots[index];
+	const uint32_t first = state->low > NEAR ? state->low - NEAR : 0;
+	const uint32_t end = state->low + NEAR < slot->count ? state->low + NEAR + 1 : slot->count;
+	const uint32_t drawn = first + draw(matcher, slot->stream, index, state->calls, end - first);
+
+	return (struct match){
+	    .target_ns = event_at(matcher, slot->first + drawn)->target_ns,
+	    .stream = slot->stream,
+	    .event = NONE,
+	    .how = HOW_EXTRA,
+	};
+}
+
+static void advance(struct matcher *matcher, uint32_t index)
+{
+	const struct slot *slot = &matcher->streams->slots[index];
+	struct match_slot *state = &matcher->slots[index];
+
+	for (;;) {
+		while (state->low < slot->count && is_used(matcher, slot->first + state->low)) {
+			state->low++;
+			state->used_beyond--;
+		}
+		/* As many calls passed it over as the window is long: it will not come any more. */
+		if (state->low == slot->count || state->used_beyond < WINDOW)
+			return;
+		state->low++;
+	}
+}
+
+static struct match use(struct matcher *matcher, uint32_t index, uint32_t at, uint8_t how)
+{
+	const struct slot *slot = &matcher->streams->slots[index];
+	const uint32_t place = slot->first + at;
+	const struct plan_event *event = event_at(matcher, place);
+
+	matcher->used[place / 64] |= 1ull << place % 64;
+	matcher->used_count++;
+	matcher->slots[index].used_beyond++;
+	advance(matcher, index);
+	return (struct match){
+	    .target_ns = event->target_ns,
+	    .stream = slot->stream,
+	    .event = matcher->streams->order[place],
+	    .error = event->error,
+	    .how = how,
+	};
+}
+
+static double size_cost(uint32_t planned, uint32_t observed)
+{
+	if (planned == observed)
+		return 0;
+	if (planned == SIZE_UNKNOWN || observed == SIZE_UNKNOWN)
+		return COST_OTHER_SIZE;
+	return COST_OTHER_SIZE + fabs(log2((planned + 1.0) / (observed + 1.0)));
+}
+
+/* The place in the slot of the best match; its count: none is good enough. */
+static uint32_t align(const struct matcher *matcher, uint32_t index, uint32_t size)
+{
+	const struct slot *slot = &matcher->streams->slots[index];
+	double best_cost = COST_MAX;
+	uint32_t best = slot->count, skipped = 0;
+
+	for (uint32_t at = matcher->slots[index].low; at < slot->count && skipped < WINDOW; at++) {
+		if (is_used(matcher, slot->first + at))
+			continue;
+		const double cost = COST_SKIPPED * skipped + size_cost(event_at(matcher, slot->first + at)->size, size);
+		if (cost < best_cost) {
+			best_cost = cost;
+			best = at;
+		}
+		skipped++;
+		/* Even one of the same size would cost more. */
+		if (COST_SKIPPED * skipped >= best_cost)
+			break;
+	}
+	return best;
+}
+
+static void remember(struct matcher *matcher, struct match_slot *state, bool is_matched)
+{
+	state->matched_bits = state->matched_bits << 1 | is_matched;
+	if (matcher->mode != MODE_AUTO || state->is_switched || state->calls < HISTORY ||
+	    __builtin_popcountll(state->matched_bits) >= HISTORY_MATCHED_MIN)
+		return;
+	state->is_switched = true;
+	matcher->switched_count++;
+}
+
+static struct match in_slot(struct matcher *matcher, uint32_t index, uint32_t size)
+{
+	const struct slot *slot = &matcher->streams->slots[index];
+	struct match_slot *state = &matcher->slots[index];
+
+	if (matcher->mode == MODE_DIST || state->is_switched || state->low == slot->count)
+		return from_distribution(matcher, slot->stream, index, state->calls++, size);
+	const uint32_t head = state->low;
+	const uint32_t at = matcher->mode == MODE_ORDINAL ? head : align(matcher, index, size);
+	state->calls++;
+	remember(matcher, state, at < slot->count);
+	if (at == slot->count)
+		return extra(matcher, index);
+	const bool is_same_size = event_at(matcher, slot->first + at)->size == size;
+	return use(matcher, index, at, at != head ? HOW_WINDOW : is_same_size ? HOW_EXACT : HOW_SIZE);
+}
+
+struct match matcher_match(struct matcher *matcher, const struct observed *call)
+{
+	if (call->group == NONE)
+		return (struct match){.stream = NONE, .event = NONE, .how = HOW_NO_STREAM};
+	const uint32_t binding = binding_of(matcher, call);
+	if (!(binding & POOLED))
+		return in_slot(matcher, binding, call->size);
+	const uint32_t stream = binding & ~POOLED;
+	return from_distribution(matcher, stream, NONE, matcher->pool_ordinals[stream]++, call->size);
+}

@@ -1,0 +1,26 @@
+#ifndef KREPLAY_RUNNER_NOTIFY_H
+#define KREPLAY_RUNNER_NOTIFY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <linux/seccomp.h>
+
+/* seccomp(2) has no wrapper in libc. */
+long seccomp(unsigned operation, unsigned flags, void *argument);
+
+/* 1: received; 0: nobody waits any more; -1: errno says why. */
+int notify_receive(int listener, struct seccomp_notif *notif);
+
+/* Lets the call happen. False: the thread has ended or was interrupted. */
+bool notify_continue(int listener, uint64_t id);
+
+/* Answers the call instead of letting it happen: `value`, or -`error` if that is not 0. */
+bool notify_answer(int listener, uint64_t id, int64_t value, int error);
+
+bool notify_is_valid(int listener, uint64_t id);
+
+/* From 6.6 on; without it a reply to a sleeping thread costs a wake-up of another CPU, 60 to 110 us. */
+bool notify_wake_synchronously(int listener);
+
+#endif

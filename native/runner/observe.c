@@ -1,0 +1,97 @@
+#include "observe.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "gen/format.h"
+
+static bool read_text(uint32_t tid, const char *what, char *text, size_t text_bytes)
+{
+	char name[48];
+
+	snprintf(name, sizeof(name), "/proc/%u/%s", tid, what);
+	const int file = open(name, O_RDONLY | O_CLOEXEC);
+	if (file < 0)
+		return false;
+	const ssize_t bytes = read(file, text, text_bytes - 1);
+	close(file);
+	text[bytes > 0 ? bytes : 0] = 0;
+	return bytes > 0;
+}
+
+bool observe_comm(uint32_t tid, char comm[static COMM_MAX])
+{
+	if (!read_text(tid, "comm", comm, COMM_MAX))
+		return false;
+	comm[strcspn(comm, "\n")] = 0;
+	return true;
+}
+
+uint32_t observe_process(uint32_t tid)
+{
+	char text[1024];
+
+	if (!read_text(tid, "status", text, sizeof(text)))
+		return 0;
+	/* A newline in the command name is escaped there. */
+	const char *line = strstr(text, "\nTgid:");
+	return line ? strtoul(line + strlen("\nTgid:"), NULL, 10) : 0;
+}
+
+static bool matches(const char *path, const struct path_map *map)
+{
+	if (strncmp(path, map->from, map->from_bytes) != 0)
+		return false;
+	const char next = path[map->from_bytes];
+	return next == 0 || next == '/' || map->from[map->from_bytes - 1] == '/';
+}
+
+bool observe_path(uint32_t tid, int fd, const struct options *options, char *path, size_t path_bytes)
+{
+	char name[48], link[PATH_MAX];
+
+	snprintf(name, sizeof(name), "/proc/%u/fd/%d", tid, fd);
+	const ssize_t bytes = readlink(name, link, sizeof(link) - 1);
+	if (bytes <= 0)
+		return false;
+	link[bytes] = 0;
+	for (size_t i = 0; i < options->map_count; i++) {
+		const struct path_map *map = &options->maps[i];
+
+		if (!matches(link, map))
+			continue;
+		snprintf(path, path_bytes, "%s%s", map->to, link + map->from_bytes);
+		return true;
+	}
+	snprintf(path, path_bytes, "%s", link);
+	return true;
+}
+
+bool observe_has_ended(uint32_t tid)
+{
+	char name[32];
+
+	snprintf(name, sizeof(name), "/proc/%u", tid);
+	return access(name, F_OK) < 0;
+}
+
+uint32_t observe_iovec_bytes(uint32_t tid, uint64_t iovec, uint64_t count)
+{
+	struct iovec parts[IOV_MAX];
+	uint64_t bytes = 0;
+
+	if (count > IOV_MAX)
+		return SIZE_UNKNOWN;
+	const struct iovec here = {parts, count * sizeof(*parts)};
+	const struct iovec there = {(void *)iovec, here.iov_len};
+	if (process_vm_readv(tid, &here, 1, &there, 1, 0) != (ssize_t)here.iov_len)
+		return SIZE_UNKNOWN;
+	for (uint64_t i = 0; i < count; i++)
+		bytes += parts[i].iov_len;
+	return bytes < SIZE_UNKNOWN ? bytes : SIZE_UNKNOWN;
+}

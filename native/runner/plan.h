@@ -1,0 +1,30 @@
+#ifndef KREPLAY_RUNNER_PLAN_H
+#define KREPLAY_RUNNER_PLAN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "failure.h"
+#include "gen/format.h"
+
+/* A plan file in memory, all of whose places were checked. */
+struct plan {
+	const struct plan_header *header;
+	const struct plan_stream *streams;
+	const struct plan_slot *slots;
+	const struct plan_event *events;
+	const char *strings;
+	size_t bytes;
+};
+
+bool plan_open(struct plan *plan, const char *path, struct failure *failure);
+/* Of bytes that stay where they are, aligned to 8. */
+bool plan_check(struct plan *plan, const void *bytes, size_t count, struct failure *failure);
+void plan_close(struct plan *plan);
+
+static inline const char *plan_string(const struct plan *plan, uint32_t offset)
+{
+	return plan->strings + offset;
+}
+
+#endif

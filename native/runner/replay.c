@@ -1,0 +1,181 @@
+#include "replay.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "keys.h"
+
+#define PATHS_KNOWN_MAX 4096
+#define STANDARD_FD_MAX 2
+
+static enum verdict count_uncovered(struct replay *replay, const struct seccomp_notif *notif, struct call *call)
+{
+	const enum uncovered what = syscall_uncovered(notif->data.arch, notif->data.nr);
+
+	atomic_fetch_add(&replay->uncovered[what], 1);
+	/* Programs then write otherwise: all of them have to, on kernels without it. */
+	if (what == UNCOVERED_IO_URING && replay->options->deny_io_uring) {
+		call->is_answered = true;
+		call->error = ENOSYS;
+	}
+	return VERDICT_PASS;
+}
+
+static uint32_t bytes_asked(const struct seccomp_notif *notif, unsigned op)
+{
+	const __u64 *arguments = notif->data.args;
+
+	if (op_is_sync(op))
+		return SIZE_UNKNOWN;
+	if (op == OP_WRITE || op == OP_PWRITE64)
+		return arguments[2] < SIZE_UNKNOWN ? arguments[2] : SIZE_UNKNOWN;
+	return observe_iovec_bytes(notif->pid, arguments[1], arguments[2]);
+}
+
+static uint32_t group_of_path(struct replay *replay, bool is_sync, int fd, const char *path)
+{
+	char key[KEY_MAX];
+	const uint32_t kind = path_kind_of(path);
+
+	if (fd <= STANDARD_FD_MAX && kind != PATH_KIND_REGULAR) {
+		snprintf(key, sizeof(key), "std:%d", fd);
+		/* What a build prints is not what the incident was about, unless it was recorded as such. */
+		return streams_group(replay->streams, is_sync, key);
+	}
+	key_of_file(kind, path, key);
+	return streams_group(replay->streams, is_sync, key);
+}
+
+/* Through what is known of paths: normalising and looking up cost more. */
+static uint32_t group_of_file(struct replay *replay, bool is_sync, int fd, const char *path)
+{
+	char seen[PATH_MAX + 2];
+
+	seen[0] = is_sync ? 's' : 'w';
+	seen[1] = fd <= STANDARD_FD_MAX ? '0' + fd : '-';
+	const size_t bytes = 2 + strlen(strcpy(seen + 2, path));
+	/* One more than the group: that none is there is known too. */
+	const uint32_t known = table_get(&replay->group_by_path, seen, bytes);
+	if (known != NOT_IN_TABLE)
+		return known - 1;
+	const uint32_t group = group_of_path(replay, is_sync, fd, path);
+	if (replay->group_by_path.count >= PATHS_KNOWN_MAX)
+		table_clear(&replay->group_by_path);
+	table_put(&replay->group_by_path, seen, bytes, group + 1);
+	return group;
+}
+
+static uint32_t find_group(struct replay *replay, const struct seccomp_notif *notif, const char *comm,
+			   struct report_call *record)
+{
+	const bool is_sync = op_is_sync(record->op);
+	const int fd = notif->data.args[0];
+	char path[PATH_MAX], role[KEY_MAX];
+
+	if (record->op != OP_MSYNC && observe_path(notif->pid, fd, replay->options, path, sizeof(path))) {
+		record->path_hash = hash_bytes(path, strlen(path));
+		return group_of_file(replay, is_sync, fd, path);
+	}
+	key_of_comm(comm, role);
+	return streams_group_of_role(replay->streams, is_sync, role);
+}
+
+/*
+ * Without WAIT_KILLABLE_RECV a signal ends the wait, and the kernel makes the call again: with a new wait each time it
+ * would never come to an end where signals come faster. So it goes on with the old one.
+ */
+static bool go_on(struct replay *replay, struct thread *thread, const struct seccomp_data *data, struct call *call)
+{
+	struct call *held = thread->call;
+
+	if (!held || !timers_take(&replay->server->timers, held, thread->call_id))
+		return false;
+	thread->call = NULL;
+	const bool repeats = thread_repeats(thread, data);
+	if (repeats) {
+		call->record = held->record;
+		call->is_recorded = held->is_recorded;
+		call->is_answered = held->is_answered;
+		call->error = held->error;
+		call->deadline_ns = held->deadline_ns;
+		held->is_recorded = false;
+	}
+	server_forget(replay->server, held);
+	return repeats;
+}
+
+static enum verdict act(struct replay *replay, const struct match *match, struct call *call)
+{
+	struct report_call *record = &call->record;
+	const struct calibration *calibration = replay->calibration;
+
+	record->stream = match->stream;
+	record->event = match->event;
+	record->how = match->how;
+	record->error = match->error;
+	if (match->error) {
+		call->is_answered = true;
+		call->error = match->error;
+		record->how = HOW_ERROR_INJECTED;
+	}
+	if (match->how == HOW_NO_STREAM)
+		return VERDICT_PASS;
+	if (match->target_ns < replay->options->threshold_ns) {
+		record->how = match->error ? HOW_ERROR_INJECTED : HOW_BELOW_THRESHOLD;
+		return VERDICT_PASS;
+	}
+	record->target_ns = match->target_ns;
+	/* No call behind a listener can take less. */
+	if (match->target_ns <= calibration->floor_ns)
+		return VERDICT_PASS;
+	const uint64_t target_ns = match->target_ns < UINT64_MAX / 2 ? match->target_ns : UINT64_MAX / 2;
+	const uint64_t wait_ns = target_ns > calibration->bias_ns ? target_ns - calibration->bias_ns : 0;
+	call->deadline_ns = record->received_ns + wait_ns;
+	return op_is_sync(record->op) && !match->error ? VERDICT_SYNC : VERDICT_HOLD;
+}
+
+enum verdict replay_decide(void *context, const struct seccomp_notif *notif, struct call *call)
+{
+	struct replay *replay = context;
+	struct report_call *record = &call->record;
+	const int op = notif->data.arch == NATIVE_ARCH ? syscall_op(notif->data.nr) : -1;
+
+	if (op < 0)
+		return count_uncovered(replay, notif, call);
+	if (atomic_load_explicit(&replay->is_passing, memory_order_relaxed))
+		return VERDICT_PASS;
+	struct thread *thread = threads_get(&replay->threads, notif->pid, record->received_ns);
+	if (!thread)
+		return VERDICT_PASS;
+	if (go_on(replay, thread, &notif->data, call)) {
+		thread->call = call;
+		thread->call_id = call->id;
+		return VERDICT_HOLD;
+	}
+	record->pid = thread->process;
+	record->tid = notif->pid;
+	record->op = op;
+	record->size = bytes_asked(notif, op);
+	call->is_recorded = true;
+	const struct match match =
+	    matcher_match(&replay->matcher, &(struct observed){
+						.group = find_group(replay, notif, thread->comm, record),
+						.tid = notif->pid,
+						.comm = thread->comm,
+						.size = record->size,
+					    });
+	const enum verdict verdict = act(replay, &match, call);
+	thread->data = notif->data;
+	thread->call = verdict == VERDICT_HOLD ? call : NULL;
+	thread->call_id = call->id;
+	memcpy(call->sync_arguments, notif->data.args, sizeof(call->sync_arguments));
+	return verdict;
+}
+
+void replay_pass(struct replay *replay, bool is_passing)
+{
+	atomic_store(&replay->is_passing, is_passing);
+	timers_hurry(&replay->server->timers, is_passing);
+}

@@ -1,0 +1,33 @@
+#ifndef KREPLAY_RUNNER_REPLAY_H
+#define KREPLAY_RUNNER_REPLAY_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "calibrate.h"
+#include "match.h"
+#include "options.h"
+#include "server.h"
+#include "syscalls.h"
+#include "threads.h"
+
+/* Decides, for each call that the server receives, how long it is to take. */
+struct replay {
+	const struct options *options;
+	const struct calibration *calibration;
+	const struct streams *streams;
+	struct matcher matcher;
+	struct server *server;
+	struct threads threads;
+	struct table group_by_path; /* seen paths */
+	_Atomic bool is_passing;    /* everything, unseen */
+	_Atomic uint64_t uncovered[UNCOVERED_COUNT];
+};
+
+enum verdict replay_decide(void *replay, const struct seccomp_notif *notif, struct call *call);
+
+/* Lets go of what is held, and of what comes until it is called with false. */
+void replay_pass(struct replay *replay, bool is_passing);
+
+#endif

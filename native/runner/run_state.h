@@ -1,0 +1,45 @@
+#ifndef KREPLAY_RUNNER_RUN_STATE_H
+#define KREPLAY_RUNNER_RUN_STATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "calibrate.h"
+#include "child.h"
+#include "control.h"
+#include "failure.h"
+#include "options.h"
+#include "plan.h"
+#include "replay.h"
+#include "report.h"
+#include "server.h"
+#include "shared_page.h"
+#include "streams.h"
+
+/* All that one run has. */
+struct run {
+	const struct options *options;
+	struct failure failure;
+	struct control control;
+	struct plan plan;
+	struct streams streams;
+	struct calibration calibration;
+	struct report report;
+	struct replay replay;
+	struct server server;
+	struct shared *shared;
+	struct child_work child;
+	pid_t guardian;
+	int signal_fd;
+	int news_fd;
+	bool has_terminal;
+
+	bool is_over;             /* nothing of the command is left */
+	bool is_ending_noted;     /* its own end was seen, others may linger */
+	uint64_t linger_until_ns; /* 0: they need not end yet */
+	uint64_t kill_at_ns;      /* 0: nobody was asked to end */
+	unsigned outlived;        /* processes that had to be ended after the command */
+};
+
+#endif

@@ -1,0 +1,67 @@
+#ifndef KREPLAY_RUNNER_SERVER_H
+#define KREPLAY_RUNNER_SERVER_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <linux/seccomp.h>
+
+#include "call.h"
+#include "failure.h"
+#include "lateness.h"
+#include "report.h"
+#include "shared_page.h"
+#include "sync_workers.h"
+#include "timers.h"
+
+/* What becomes of a call. */
+enum verdict {
+	VERDICT_PASS, /* let it happen now */
+	VERDICT_HOLD, /* until its deadline */
+	VERDICT_SYNC, /* make it here, then hold it until its deadline */
+};
+
+struct totals {
+	uint64_t calls;
+	uint64_t delayed;
+	uint64_t injected_ns;
+	uint64_t overflowed; /* let through because too many were held */
+	struct lateness lateness;
+};
+
+/* Receives the calls behind one listener and answers them, with two threads and those for syncs. */
+struct server {
+	int listener;
+	int stop_fd;
+	bool wakes_synchronously;
+	struct shared *shared;
+	struct timers timers;
+	struct sync_workers sync_workers;
+	struct report *report;
+
+	/* On the receiving thread. Fills in the call's record, deadline and answer. */
+	enum verdict (*decide)(void *context, const struct seccomp_notif *notif, struct call *call);
+	void *context;
+	/* 0, or how long before its planned end a call is to be answered. */
+	uint64_t bias_ns;
+
+	pthread_mutex_t lock; /* of what follows */
+	struct call *free_calls;
+	struct totals totals;
+
+	pthread_t receiver;
+	bool is_started;
+};
+
+bool server_start(struct server *server, struct shared *shared, uint64_t spin_ns, struct failure *failure);
+void server_stop(struct server *server);
+
+/* To be called once when the deadline is near or there is none any more; holds the call until then. */
+void server_hold(struct server *server, struct call *call);
+void server_finish(struct server *server, struct call *call);
+/* Its thread was interrupted and waits for it no more. */
+void server_forget(struct server *server, struct call *call);
+
+#endif

@@ -1,0 +1,49 @@
+/*
+ *   kreplay-runner            waits for the command's calls and answers them
+ *     guardian                parent of the command, and of its orphans; outlives the runner if that is killed
+ *       command ...
+ *
+ * All three have one table of fds until the command's exec: the listener is in it as soon as the filter is installed,
+ * without a message that the filter itself could stop. This page is what they tell one another.
+ */
+#ifndef KREPLAY_RUNNER_SHARED_PAGE_H
+#define KREPLAY_RUNNER_SHARED_PAGE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include <linux/seccomp.h>
+
+/* Calls held at once. Beyond 1000 each answer takes the kernel noticeably longer: it walks a list of them. */
+#define OUTSTANDING_MAX 16384
+
+enum stage { STAGE_STARTING, STAGE_LISTENING, STAGE_NO_FILTER };
+
+struct shared {
+	_Atomic uint32_t stage; /* a futex */
+	int listener;
+	bool wait_killable;
+	int filter_errno;
+	int exec_errno;
+
+	pid_t command; /* also its process group */
+	int command_status;
+	_Atomic bool command_ended;
+	_Atomic bool command_stopped;
+	_Atomic uint64_t signals_wanted; /* 1 << signal, for the whole tree */
+
+	/* Received straight into this page: a runner that is killed in between has taken no call with it. */
+	struct seccomp_notif received;
+	_Atomic uint64_t outstanding[OUTSTANDING_MAX]; /* ids of held calls; 0: free */
+};
+
+struct shared *shared_new(void);
+void shared_free(struct shared *shared);
+
+void shared_announce(struct shared *shared, enum stage stage);
+/* False: not within the time. */
+bool shared_await_stage(struct shared *shared, uint64_t timeout_ns);
+
+#endif

@@ -1,0 +1,285 @@
+#include "streams.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "keys.h"
+#include "syscalls.h"
+
+/* A text and the number of what it belongs to, as the key of a table. */
+struct named {
+	uint32_t owner;
+	uint32_t number;
+	char text[KEY_MAX];
+};
+
+static size_t named_bytes(const struct named *named)
+{
+	return offsetof(struct named, text) + strlen(named->text);
+}
+
+/* While putting together. */
+struct making {
+	struct streams *streams;
+	struct table stream_by_key, slot_by_key;
+	uint32_t *slot_of_plan_slot;
+	uint32_t *filled; /* by slot */
+};
+
+unsigned size_bucket(uint32_t size)
+{
+	if (size == SIZE_UNKNOWN)
+		return SIZE_BUCKETS - 1;
+	return size == 0 ? 0 : 31 - __builtin_clz(size);
+}
+
+uint32_t streams_group(const struct streams *streams, bool is_sync, const char *file_key)
+{
+	struct named key = {.owner = is_sync};
+
+	strncpy(key.text, file_key, KEY_MAX - 1);
+	return table_get(&streams->group_by_key, &key, named_bytes(&key));
+}
+
+uint32_t streams_group_of_role(const struct streams *streams, bool is_sync, const char *role)
+{
+	for (uint32_t i = 0; i < streams->stream_count; i++) {
+		const struct stream *stream = &streams->streams[i];
+		if (streams->groups[stream->group].is_sync == is_sync && strcmp(stream->role, role) == 0)
+			return stream->group;
+	}
+	return NONE;
+}
+
+static uint32_t add_group(struct making *making, const struct plan_stream *of)
+{
+	struct streams *streams = making->streams;
+	struct named key = {.owner = op_is_sync(of->op)};
+
+	key_of_file(of->path_kind, plan_string(streams->plan, of->path), key.text);
+	const uint32_t known = table_get(&streams->group_by_key, &key, named_bytes(&key));
+	if (known != NOT_IN_TABLE)
+		return known;
+	const uint32_t index = streams->group_count;
+	streams->groups[index] = (struct group){op_is_sync(of->op), strdup(key.text), 0, 0, NONE};
+	if (!streams->groups[index].file || !table_put(&streams->group_by_key, &key, named_bytes(&key), index))
+		return NONE;
+	streams->group_count++;
+	return index;
+}
+
+static uint32_t add_stream(struct making *making, uint32_t group, const char *comm)
+{
+	struct streams *streams = making->streams;
+	struct named key = {.owner = group};
+
+	key_of_comm(comm, key.text);
+	const uint32_t known = table_get(&making->stream_by_key, &key, named_bytes(&key));
+	if (known != NOT_IN_TABLE)
+		return known;
+	const uint32_t index = streams->stream_count;
+	streams->streams[index] = (struct stream){.group = group, .role = strdup(key.text)};
+	if (!streams->streams[index].role || !table_put(&making->stream_by_key, &key, named_bytes(&key), index))
+		return NONE;
+	if (streams->groups[group].first_stream == NONE)
+		streams->groups[group].first_stream = index;
+	streams->stream_count++;
+	return index;
+}
+
+static uint32_t add_slot(struct making *making, uint32_t stream, const struct plan_slot *of)
+{
+	struct streams *streams = making->streams;
+	struct named key = {.owner = stream, .number = of->tid};
+
+	strncpy(key.text, plan_string(streams->plan, of->comm), KEY_MAX - 1);
+	uint32_t index = table_get(&making->slot_by_key, &key, named_bytes(&key));
+	if (index == NOT_IN_TABLE) {
+		index = streams->slot_count;
+		if (!table_put(&making->slot_by_key, &key, named_bytes(&key), index))
+			return NONE;
+		streams->slots[index] = (struct slot){
+		    .group = streams->streams[stream].group,
+		    .stream = stream,
+		    .tid = of->tid,
+		    .comm = plan_string(streams->plan, of->comm),
+		    .begins_ns = UINT64_MAX,
+		};
+		streams->slot_count++;
+	}
+	struct slot *slot = &streams->slots[index];
+	const uint64_t begins_ns = streams->plan->events[of->first_event].offset_ns;
+	slot->count += of->event_count;
+	slot->plan_slots++;
+	if (begins_ns < slot->begins_ns)
+		slot->begins_ns = begins_ns;
+	streams->streams[stream].event_count += of->event_count;
+	return index;
+}
+
+static bool name_all(struct making *making)
+{
+	struct streams *streams = making->streams;
+	const struct plan *plan = streams->plan;
+
+	for (uint32_t i = 0; i < plan->header->stream_count; i++) {
+		const struct plan_stream *from = &plan->streams[i];
+		const uint32_t end = from->first_slot + from->slot_count;
+
+		for (uint32_t j = from->first_slot; j < end; j++) {
+			const struct plan_slot *slot = &plan->slots[j];
+
+			if (slot->event_count == 0 || making->slot_of_plan_slot[j] != NONE)
+				continue;
+			const uint32_t group = add_group(making, from);
+			const uint32_t stream =
+			    group == NONE ? NONE : add_stream(making, group, plan_string(plan, slot->comm));
+			making->slot_of_plan_slot[j] = stream == NONE ? NONE : add_slot(making, stream, slot);
+			if (making->slot_of_plan_slot[j] == NONE)
+				return false;
+		}
+	}
+	return true;
+}
+
+/* qsort() takes no context. Plans are made on one thread. */
+static const struct plan_event *sorted_events;
+
+static int by_offset(const void *left, const void *right)
+{
+	const uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
+	const uint64_t a_ns = sorted_events[a].offset_ns, b_ns = sorted_events[b].offset_ns;
+
+	return a_ns != b_ns ? (a_ns > b_ns) - (a_ns < b_ns) : (a > b) - (a < b);
+}
+
+static void order_events(struct making *making)
+{
+	struct streams *streams = making->streams;
+	uint32_t next = 0;
+
+	for (uint32_t i = 0; i < streams->slot_count; i++) {
+		streams->slots[i].first = next;
+		next += streams->slots[i].count;
+	}
+	for (uint32_t i = 0; i < streams->plan->header->slot_count; i++) {
+		const struct plan_slot *from = &streams->plan->slots[i];
+		const uint32_t slot = making->slot_of_plan_slot[i];
+
+		for (uint32_t j = 0; slot != NONE && j < from->event_count; j++)
+			streams->order[streams->slots[slot].first + making->filled[slot]++] = from->first_event + j;
+	}
+	sorted_events = streams->plan->events;
+	for (uint32_t i = 0; i < streams->slot_count; i++) {
+		const struct slot *slot = &streams->slots[i];
+		if (slot->plan_slots > 1)
+			qsort(streams->order + slot->first, slot->count, sizeof(*streams->order), by_offset);
+	}
+}
+
+static int by_group_and_beginning(const void *left, const void *right)
+{
+	const struct slot *a = left, *b = right;
+
+	if (a->group != b->group)
+		return a->group < b->group ? -1 : 1;
+	if (a->begins_ns != b->begins_ns)
+		return a->begins_ns < b->begins_ns ? -1 : 1;
+	return (a->first > b->first) - (a->first < b->first);
+}
+
+static void order_slots(struct streams *streams)
+{
+	qsort(streams->slots, streams->slot_count, sizeof(*streams->slots), by_group_and_beginning);
+	for (uint32_t i = 0; i < streams->slot_count; i++) {
+		struct group *group = &streams->groups[streams->slots[i].group];
+		if (group->slot_count++ == 0)
+			group->first_slot = i;
+	}
+}
+
+/* A counting sort, stream by stream. */
+static void order_sizes(struct streams *streams)
+{
+	const struct plan_event *events = streams->plan->events;
+	uint32_t next = 0;
+
+	for (uint32_t i = 0; i < streams->slot_count; i++) {
+		const struct slot *slot = &streams->slots[i];
+		for (uint32_t j = 0; j < slot->count; j++)
+			streams->streams[slot->stream]
+			    .bucket_from[size_bucket(events[streams->order[slot->first + j]].size)]++;
+	}
+	for (uint32_t i = 0; i < streams->stream_count; i++) {
+		for (unsigned bucket = 0; bucket < SIZE_BUCKETS; bucket++) {
+			next += streams->streams[i].bucket_from[bucket];
+			streams->streams[i].bucket_from[bucket] = next;
+		}
+		streams->streams[i].bucket_from[SIZE_BUCKETS] = next;
+	}
+	/* Each bucket is filled from its end, and its counter arrives at its beginning. */
+	for (uint32_t i = streams->slot_count; i-- > 0;) {
+		const struct slot *slot = &streams->slots[i];
+		for (uint32_t j = slot->count; j-- > 0;) {
+			const uint32_t event = streams->order[slot->first + j];
+			streams
+			    ->by_size[--streams->streams[slot->stream].bucket_from[size_bucket(events[event].size)]] =
+			    event;
+		}
+	}
+}
+
+static bool make(struct making *making)
+{
+	if (!name_all(making))
+		return false;
+	making->filled = calloc(making->streams->slot_count + 1, sizeof(*making->filled));
+	if (!making->filled)
+		return false;
+	order_events(making);
+	order_slots(making->streams);
+	order_sizes(making->streams);
+	return true;
+}
+
+bool streams_make(struct streams *streams, const struct plan *plan)
+{
+	/* As many as the plan has are enough for all. */
+	const size_t slots = plan->header->slot_count + 1ul, events = plan->header->event_count + 1ul;
+	struct making making = {.streams = streams};
+
+	*streams = (struct streams){
+	    .plan = plan,
+	    .groups = calloc(slots, sizeof(*streams->groups)),
+	    .streams = calloc(slots, sizeof(*streams->streams)),
+	    .slots = calloc(slots, sizeof(*streams->slots)),
+	    .order = calloc(events, sizeof(*streams->order)),
+	    .by_size = calloc(events, sizeof(*streams->by_size)),
+	};
+	making.slot_of_plan_slot = malloc(slots * sizeof(*making.slot_of_plan_slot));
+	bool is_made = streams->groups && streams->streams && streams->slots && streams->order && streams->by_size &&
+		       making.slot_of_plan_slot;
+	if (is_made) {
+		memset(making.slot_of_plan_slot, 0xff, slots * sizeof(*making.slot_of_plan_slot));
+		is_made = make(&making);
+	}
+	table_clear(&making.stream_by_key);
+	table_clear(&making.slot_by_key);
+	free(making.slot_of_plan_slot);
+	free(making.filled);
+	return is_made;
+}
+
+void streams_free(struct streams *streams)
+{
+	for (uint32_t i = 0; i < streams->group_count; i++)
+		free(streams->groups[i].file);
+	for (uint32_t i = 0; i < streams->stream_count; i++)
+		free(streams->streams[i].role);
+	free(streams->groups);
+	free(streams->streams);
+	free(streams->slots);
+	free(streams->order);
+	free(streams->by_size);
+	table_clear(&streams->group_by_key);
+}

@@ -1,0 +1,66 @@
+/*
+ * The plan's streams, with those that only differ in what is counted or drawn put together:
+ *
+ *   group   op class and file          writes to /data/wal/seg-#.log
+ *     stream  + role                     by http-#
+ *       slot    + recorded thread          http-1, thread 4711   order[first] ... order[first + count - 1]
+ *
+ * A slot's events are in the order in which its thread made them, whichever file of the group they went to.
+ */
+#ifndef KREPLAY_RUNNER_STREAMS_H
+#define KREPLAY_RUNNER_STREAMS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "plan.h"
+#include "table.h"
+
+/* log2 of the size, and one for unknown sizes. */
+#define SIZE_BUCKETS 33
+
+struct group {
+	bool is_sync;
+	char *file; /* key */
+	uint32_t first_slot, slot_count;
+	uint32_t first_stream;
+};
+
+struct stream {
+	uint32_t group;
+	char *role;
+	uint32_t event_count;
+	uint32_t bucket_from[SIZE_BUCKETS + 1]; /* places in by_size */
+};
+
+struct slot {
+	uint32_t group, stream;
+	uint32_t tid;
+	const char *comm;
+	uint32_t first, count; /* places in order */
+	uint64_t begins_ns;
+	uint32_t plan_slots; /* that it was put together of */
+};
+
+struct streams {
+	const struct plan *plan;
+	struct group *groups;
+	struct stream *streams;
+	struct slot *slots;
+	uint32_t group_count, stream_count, slot_count;
+	uint32_t *order;   /* events by slot */
+	uint32_t *by_size; /* events by stream and size bucket */
+	struct table group_by_key;
+};
+
+bool streams_make(struct streams *streams, const struct plan *plan);
+void streams_free(struct streams *streams);
+
+/* NONE: nothing of that kind is in the plan. */
+uint32_t streams_group(const struct streams *streams, bool is_sync, const char *file_key);
+/* Of the first stream with that role, for calls whose file can not be seen. */
+uint32_t streams_group_of_role(const struct streams *streams, bool is_sync, const char *role);
+
+unsigned size_bucket(uint32_t size);
+
+#endif

@@ -1,0 +1,50 @@
+#include "syscalls.h"
+
+#include <sys/syscall.h>
+
+const char *const UNCOVERED_NAMES[UNCOVERED_COUNT] = {
+    [UNCOVERED_IO_URING] = "io_uring", [UNCOVERED_IO_SUBMIT] = "io_submit", [UNCOVERED_SENDFILE] = "sendfile",
+    [UNCOVERED_SPLICE] = "splice",     [UNCOVERED_COMPAT] = "compat",       [UNCOVERED_MMAP] = "mmap",
+};
+
+const struct planned_syscall PLANNED_SYSCALLS[OP_COUNT] = {
+    {SYS_write, OP_WRITE},         {SYS_pwrite64, OP_PWRITE64},
+    {SYS_writev, OP_WRITEV},       {SYS_pwritev, OP_PWRITEV},
+    {SYS_pwritev2, OP_PWRITEV2},   {SYS_fsync, OP_FSYNC},
+    {SYS_fdatasync, OP_FDATASYNC}, {SYS_sync_file_range, OP_SYNC_FILE_RANGE},
+    {SYS_msync, OP_MSYNC},
+};
+
+/* mmap is not here: the filter looks at its arguments. */
+const struct uncovered_syscall UNCOVERED_SYSCALLS[] = {
+    {SYS_io_uring_setup, UNCOVERED_IO_URING}, {SYS_io_submit, UNCOVERED_IO_SUBMIT},
+    {SYS_sendfile, UNCOVERED_SENDFILE},       {SYS_splice, UNCOVERED_SPLICE},
+    {SYS_vmsplice, UNCOVERED_SPLICE},         {SYS_copy_file_range, UNCOVERED_SPLICE},
+};
+const unsigned UNCOVERED_SYSCALL_COUNT = sizeof(UNCOVERED_SYSCALLS) / sizeof(*UNCOVERED_SYSCALLS);
+
+/* arch/x86/entry/syscalls/syscall_32.tbl, and include/uapi/asm-generic of 32-bit arm. */
+#if defined(__x86_64__)
+const int COMPAT_SYSCALLS[] = {4, 118, 144, 146, 148, 181, 314, 334, 379};
+#else
+const int COMPAT_SYSCALLS[] = {4, 118, 144, 146, 148, 181, 341, 362, 393};
+#endif
+const unsigned COMPAT_SYSCALL_COUNT = sizeof(COMPAT_SYSCALLS) / sizeof(*COMPAT_SYSCALLS);
+
+int syscall_op(int number)
+{
+	for (unsigned i = 0; i < OP_COUNT; i++)
+		if (PLANNED_SYSCALLS[i].number == number)
+			return PLANNED_SYSCALLS[i].op;
+	return -1;
+}
+
+enum uncovered syscall_uncovered(uint32_t arch, int number)
+{
+	if (arch != NATIVE_ARCH)
+		return UNCOVERED_COMPAT;
+	for (unsigned i = 0; i < UNCOVERED_SYSCALL_COUNT; i++)
+		if (UNCOVERED_SYSCALLS[i].number == number)
+			return UNCOVERED_SYSCALLS[i].what;
+	return UNCOVERED_MMAP;
+}

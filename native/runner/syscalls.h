@@ -1,0 +1,59 @@
+#ifndef KREPLAY_RUNNER_SYSCALLS_H
+#define KREPLAY_RUNNER_SYSCALLS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <linux/audit.h>
+
+#include "gen/format.h"
+
+#if defined(__x86_64__)
+#define NATIVE_ARCH AUDIT_ARCH_X86_64
+#elif defined(__aarch64__)
+#define NATIVE_ARCH AUDIT_ARCH_AARCH64
+#else
+#error "kreplay-runner knows x86-64 and arm64"
+#endif
+
+/* Writing that the plan can not cover, only count. */
+enum uncovered {
+	UNCOVERED_IO_URING,
+	UNCOVERED_IO_SUBMIT,
+	UNCOVERED_SENDFILE,
+	UNCOVERED_SPLICE,
+	UNCOVERED_COMPAT,
+	UNCOVERED_MMAP,
+	UNCOVERED_COUNT,
+};
+
+extern const char *const UNCOVERED_NAMES[UNCOVERED_COUNT];
+
+struct planned_syscall {
+	int number;
+	uint16_t op;
+};
+
+struct uncovered_syscall {
+	int number;
+	enum uncovered what;
+};
+
+extern const struct planned_syscall PLANNED_SYSCALLS[OP_COUNT];
+extern const struct uncovered_syscall UNCOVERED_SYSCALLS[];
+extern const unsigned UNCOVERED_SYSCALL_COUNT;
+/* The write and sync family of the other architecture whose programs run here. */
+extern const int COMPAT_SYSCALLS[];
+extern const unsigned COMPAT_SYSCALL_COUNT;
+
+static inline bool op_is_sync(unsigned op)
+{
+	return op >= OP_FSYNC;
+}
+
+/* OP_*, or -1. */
+int syscall_op(int number);
+/* Only for calls that the filter reports and that have no op. */
+enum uncovered syscall_uncovered(uint32_t arch, int number);
+
+#endif
