@@ -227,10 +227,11 @@ function streamFigures(calls: CallReport, said: Said): StreamFigures[] {
     .sort((one, other) => other.injected_ns - one.injected_ns || other.calls - one.calls);
 }
 
+/** On a path that the incident has: what is written elsewhere may be a log that nobody recorded. */
 function firstDivergence(calls: CallReport): number | null {
   for (let at = 0; at < calls.count; at++) {
-    const how = calls.how[at]!;
-    if (!isMatched(how) && how !== HOWS.below_threshold) return calls.receivedNs[at]!;
+    const how = calls.how[at];
+    if (how === HOWS.extra || how === HOWS.distribution) return calls.receivedNs[at]!;
   }
   return null;
 }

@@ -1,0 +1,102 @@
+/** However a run ends, nothing of it stays: no process, no file. */
+import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { kreplay, startWith } from '../daemon/command_line.ts';
+import { newFolder } from '../daemon/recorded.ts';
+import { bundleOf, writesTo } from './incident.ts';
+import { TRANSACTION } from './planned.ts';
+
+let file: string;
+let temporary: string;
+let bundle: string;
+beforeEach(() => {
+  const folder = newFolder();
+  [file, temporary] = [join(folder, 'out'), join(folder, 'tmp')];
+  mkdirSync(temporary);
+  bundle = bundleOf(writesTo(file, [1]));
+});
+
+/** A word in their environment names the processes of a run, whatever they have become. */
+function processesOf(word: string): string[] {
+  return readdirSync('/proc').filter((pid) => {
+    try {
+      return /^\d+$/.test(pid) && readFileSync(`/proc/${pid}/environ`, 'utf8').includes(word);
+    } catch {
+      return false;
+    }
+  });
+}
+
+async function allGone(word: string): Promise<void> {
+  for (let left = 200; processesOf(word).length > 0; left--) {
+    if (left === 0) throw new Error(`still there: ${processesOf(word)}`);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
+
+const marked = () => `kreplay-ending-${process.pid}-${Math.random().toString(36).slice(2)}`;
+
+function begin(word: string, script: string) {
+  const options = ['--bundle', bundle, '--transaction', TRANSACTION];
+  return startWith({ TMPDIR: temporary, MARK: word }, 'run', ...options, '--', 'sh', '-c', script);
+}
+
+test.each([
+  ['SIGTERM', 143],
+  ['SIGINT', 130],
+  ['SIGHUP', 129],
+] as const)('%s ends the command', async (signal, code) => {
+  const word = marked();
+  const running = begin(word, 'echo started; sleep 600');
+  await running.printed(/started/);
+  running.child.kill(signal);
+  expect((await running.ended).code).toBe(code);
+  await allGone(word);
+  expect(readdirSync(temporary)).toEqual([]);
+});
+
+test('a command that catches the signal ends as it likes', async () => {
+  const word = marked();
+  const running = begin(word, `trap 'echo caught; exit 5' TERM; echo started; while :; do sleep 0.05; done`);
+  await running.printed(/started/);
+  running.child.kill('SIGTERM');
+  const { code, stdout } = await running.ended;
+  expect([code, stdout]).toEqual([5, 'started\ncaught\n']);
+  await allGone(word);
+});
+
+test('when kreplay is killed the command does not stay', async () => {
+  const word = marked();
+  const running = begin(word, `echo started; sleep 600`);
+  await running.printed(/started/);
+  running.child.kill('SIGKILL');
+  await running.ended;
+  await allGone(word);
+});
+
+test('when the runner is killed it is our failure, not one of the command', async () => {
+  const word = marked();
+  const running = begin(word, `echo started; sleep 600`);
+  await running.printed(/started/);
+  const isRunner = (pid: string) => readFileSync(`/proc/${pid}/comm`, 'utf8') === 'kreplay-runner\n';
+  for (const pid of processesOf(word).filter(isRunner)) process.kill(Number(pid), 'SIGKILL');
+  const { code, stderr } = await running.ended;
+  expect([code, stderr]).toEqual([125, expect.stringContaining('kreplay: the runner was ended by SIGKILL')]);
+  await allGone(word);
+  expect(readdirSync(temporary)).toEqual([]);
+});
+
+test.each([
+  ['/nowhere/command', 127],
+  ['/etc/passwd', 126],
+])('%s can not be run', async (command, expected) => {
+  const { code, stderr } = await kreplay('run', '--bundle', bundle, '--transaction', TRANSACTION, '--', command);
+  expect([code, stderr]).toEqual([expected, expect.stringContaining(command)]);
+});
+
+test("standard input is the command's", async () => {
+  const options = ['--bundle', bundle, '--transaction', TRANSACTION];
+  const { code, stdout } = await kreplay('run', ...options, '--', 'sh', '-c', 'cat; echo end');
+  expect([code, stdout]).toEqual([0, 'end\n']);
+  expect(existsSync(file)).toBe(false);
+});

@@ -1,0 +1,145 @@
+/**
+ * Programs that nobody here wrote, run under incidents: their results are as ever, and they feel the waits by their own
+ * clocks. Waits are never shorter than planned by more than a little; how much longer they get is up to the machine.
+ */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { newFolder } from '../daemon/recorded.ts';
+import { bundleOf, MS, run, writesTo } from './incident.ts';
+
+const LENGTHS = [20, 30, 5, 40, 25];
+const SUM_SECONDS = 0.12;
+/** What the runner subtracts for its own wake-up is at most this for each wait. */
+const EARLY_SECONDS = 0.002;
+
+let file: string;
+beforeEach(() => {
+  file = join(newFolder(), 'out');
+});
+
+const dd = (to: string, count: number, ...more: string[]) => [
+  ...['dd', 'if=/dev/zero', `of=${to}`, 'bs=4096', `count=${count}`],
+  ...more,
+];
+
+/** As dd says: `..., 0.1207 s, ...`. */
+function secondsOf(stderr: string): number {
+  return Number(/, ([\d.e-]+) s,/.exec(stderr)![1]);
+}
+
+test('dd takes as long as its writes did in the incident', async () => {
+  const { code, stderr, result } = await run(bundleOf(writesTo(file, LENGTHS)), [], dd(file, 5));
+  expect(code).toBe(0);
+  expect(readFileSync(file)).toEqual(Buffer.alloc(5 * 4096));
+  expect(secondsOf(stderr)).toBeGreaterThan(SUM_SECONDS - 5 * EARLY_SECONDS);
+  expect(result.figures).toMatchObject({ matched_by_duration: 1, how: { exact: 5 }, fates: { delivered: 5 } });
+  expect(stderr).toContain('kreplay run: 100% of 120ms planned went to the calls it belongs to; 5 of the 5 slowest');
+});
+
+test('speed, extra latency and a threshold change the waits, and the sum is as planned', async () => {
+  const bundle = bundleOf(writesTo(file, LENGTHS));
+  const options = ['--speed', '2', '--extra-latency', '10ms', '--threshold', '20ms'];
+  const { result } = await run(bundle, options, dd(file, 5));
+  // 20, 25, (12.5), 30, 22.5
+  expect(result.figures).toMatchObject({ considered_events: 4, planned_ns: 97_500_000, matched_by_duration: 1 });
+  expect(result.figures!.injected_ns).toBeGreaterThan(97_500_000 - 4 * EARLY_SECONDS * 1e9);
+});
+
+test('a sync waits as long as the disk took, though only block requests were recorded', async () => {
+  const rows = [
+    ...writesTo(file, [1]),
+    ...writesTo(file, [1]).map(({ at, tid, comm }) => {
+      return { type: 'block_io' as const, at: at + 10n * MS, duration: 150n * MS, tid: tid!, comm: comm! };
+    }),
+  ];
+  const { stderr, result } = await run(bundleOf(rows), [], dd(file, 1, 'conv=fsync'));
+  expect(secondsOf(stderr)).toBeGreaterThan(0.151 - 2 * EARLY_SECONDS);
+  expect(result.figures).toMatchObject({ how: { exact: 2 }, fates: { delivered: 2 } });
+});
+
+test('a shell script: redirections are held, also in children', async () => {
+  const bundle = bundleOf(writesTo(file, LENGTHS, { comm: 'sh', requested: 2n }));
+  const script = `for i in 1 2 3 4; do echo $i >> ${file}; done; sh -c 'echo 5 >> ${file}'; date +%s%N`;
+  const started = BigInt(Date.now()) * MS;
+  const { code, stdout, result } = await run(bundle, [], ['sh', '-c', script]);
+  expect([code, readFileSync(file, 'utf8')]).toEqual([0, '1\n2\n3\n4\n5\n']);
+  expect(BigInt(stdout.trim()) - started).toBeGreaterThan(110n * MS);
+  expect(result.figures!.calls).toBeGreaterThanOrEqual(5);
+});
+
+test('Python measures each of its writes', async () => {
+  const program = [
+    'import os, sys, time',
+    'f = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT)',
+    'for i in range(5):',
+    '  t = time.monotonic(); os.write(f, b"x" * 4096); print(time.monotonic() - t)',
+  ].join('\n');
+  const { stdout } = await run(bundleOf(writesTo(file, LENGTHS, { fd: 5 })), [], ['python3', '-c', program, file]);
+  const felt = stdout.trim().split('\n').map(Number);
+  for (const [at, ms] of LENGTHS.entries()) expect(felt[at]).toBeGreaterThan(ms / 1000 - EARLY_SECONDS);
+});
+
+test('an error on purpose is what the program gets, at the write that the rule names', async () => {
+  const bundle = bundleOf(writesTo(file, LENGTHS));
+  const { code, stderr, result } = await run(bundle, ['--fail', 'sys_write:ENOSPC:nth=3'], dd(file, 5));
+  expect(code).toBe(1);
+  expect(stderr).toContain('No space left on device');
+  expect(readFileSync(file)).toEqual(Buffer.alloc(2 * 4096));
+  expect(result.figures!.how).toMatchObject({ exact: 2, error_injected: 1 });
+});
+
+test('latency for some calls', async () => {
+  const bundle = bundleOf(writesTo(file, [1, 1]));
+  const { result } = await run(bundle, ['--inject', `sys_write:path=${file}:extra=100ms`], dd(file, 2));
+  expect(result.figures!.planned_ns).toBe(202_000_000);
+  expect(result.figures!.injected_ns).toBeGreaterThan(200_000_000 - 2 * EARLY_SECONDS * 1e9);
+});
+
+test('a path that is another one here', async () => {
+  const bundle = bundleOf(writesTo('/production/data/out', LENGTHS));
+  const map = `${file.slice(0, -'/out'.length)}=/production/data`;
+  const { result } = await run(bundle, ['--map', map], dd(file, 5));
+  expect(result).toMatchObject({ verdict: 'replayed', figures: { matched_by_duration: 1 } });
+});
+
+test('a build that writes other things diverges, which fails only when it was required not to', async () => {
+  const bundle = bundleOf(writesTo('/production/data/out', LENGTHS));
+  const command = dd(file, 5);
+  const free = await run(bundle, [], command);
+  expect([free.code, free.result.verdict]).toEqual([0, 'diverged']);
+  const required = await run(bundle, ['--require', 'partial'], command);
+  expect(required.code).toBe(124);
+  expect(required.stderr).toContain('kreplay run: --require partial: not met, it was diverged');
+});
+
+test.each([
+  [['sh', '-c', 'exit 7'], 7],
+  [['sh', '-c', 'kill -TERM $$'], 143],
+])('%j: its exit code is ours: %s', async (command, code) => {
+  const bundle = bundleOf(writesTo(file, [1]));
+  expect((await run(bundle, [], command)).code).toBe(code);
+  expect((await run(bundle, ['--expect-exit', `${code}`], command)).code).toBe(0);
+  expect((await run(bundle, ['--expect-exit', '9'], command)).code).toBe(124);
+});
+
+/** What the whole is for: the test passes on a calm machine, and the incident shows that its timeout is too short. */
+test('a timeout that is too short for the incident, and one that is not', async () => {
+  const program = join(newFolder(), 'client.py');
+  const lines = [
+    'import os, sys, time',
+    'timeout = float(sys.argv[2]) * float(os.environ.get("KREPLAY_TIMEOUT_SCALE", "1"))',
+    'f = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT)',
+    't = time.monotonic()',
+    'os.write(f, b"x" * 4096)',
+    'os.fsync(f)',
+    'sys.exit("too late" if time.monotonic() - t > timeout else 0)',
+  ];
+  writeFileSync(program, `${lines.join('\n')}\n`);
+  const bundle = bundleOf(writesTo(file, [250], { fd: 5 }));
+  const client = (timeout: string) => ['python3', program, file, timeout];
+  expect((await run(bundle, ['--threshold', '1s'], client('0.2'))).code).toBe(0);
+  const late = await run(bundle, [], client('0.2'));
+  expect([late.code, late.stderr]).toEqual([1, expect.stringContaining('too late')]);
+  expect((await run(bundle, [], client('20'))).code).toBe(0);
+  expect((await run(bundle, ['--timeout-scale', '100'], client('0.2'))).code).toBe(0);
+});
