@@ -13,7 +13,7 @@ import { figuresOf } from './report/figures.ts';
 import { loadReport } from './report/load_report.ts';
 import { type CallReport, emptyReport } from './report/read_report.ts';
 import { type RunResult, type RunSettings, resultOf } from './report/result.ts';
-import { type Gates, judge } from './report/verdict.ts';
+import { type Gates, type Judgement, judge } from './report/verdict.ts';
 import { obstacle, type RunnerEnd, runCommand } from './runner_process.ts';
 
 export interface RunRequest {
@@ -36,14 +36,12 @@ export interface Run {
 }
 
 export async function replayRun(request: RunRequest): Promise<Run> {
-  const { incident, settings, inject, fail, gates } = request;
+  const { incident, settings, inject, fail } = request;
   const { seed, speed, extra_latency_ns } = settings;
   const plan = compilePlan(incident, { seed, speed, extraLatencyNs: extra_latency_ns, inject, fail });
   const reason = plan.eventCount === 0 ? 'nothing in it can be replayed' : obstacle();
   if (reason !== undefined) {
-    const judgement = { verdict: 'unsupported' as const, reasons: [reason] };
-    const parts = { judgement, settings, incident, ended: null, figures: null, said: nothingSaid(), gates };
-    return { result: resultOf(parts), plan, calls: emptyReport(), exitCode: EXIT.notReplayable };
+    return notRun(request, plan, { verdict: 'unsupported', reasons: [reason] }, EXIT.notReplayable);
   }
   const folder = mkdtempSync(join(tmpdir(), 'kreplay-run-'));
   try {
@@ -61,7 +59,8 @@ async function planned(request: RunRequest, plan: Plan, folder: string): Promise
   const startedAt = new Date().toISOString();
   const runner = { planPath, reportPath, mode, seed, thresholdNs: threshold_ns, ioUring, onDeath };
   const end = await runCommand({ ...runner, maps: map, command, environment });
-  refuseFailed(end);
+  const failure = failureOf(end);
+  if (failure) return notRun(request, plan, { verdict: 'failed', reasons: [failure.reason] }, failure.exitCode);
   const { calls, leftOut } = loadReport(reportPath, plan.eventCount);
   const figures = figuresOf(plan, calls, end.said, threshold_ns);
   const judgement = judge(figures, mode);
@@ -80,13 +79,19 @@ function writePlan(path: string, bytes: Buffer): void {
 }
 
 /** When it was the helper that ended, and not the command. */
-function refuseFailed({ code, signal, said }: RunnerEnd): void {
+function failureOf({ code, signal, said }: RunnerEnd): { reason: string; exitCode: number } | undefined {
   const isOurs = code === EXIT.failed || code === EXIT.canNotRun || code === EXIT.notFound;
-  if (said.failed) throw new RunError(said.failed.reason, isOurs ? code : EXIT.failed);
-  if (signal !== null) throw new RunError(`the runner was ended by ${signal}, and the command with it`);
-  // It has told why on standard error.
-  if (!said.ended && !said.started) throw new RunError('the command was not started', isOurs ? code : EXIT.failed);
-  if (!said.ended) throw new RunError('the runner ended without a word, and what it did is not known');
+  const exitCode = isOurs ? code : EXIT.failed;
+  if (said.failed) return { reason: said.failed.reason, exitCode };
+  if (signal !== null)
+    return { reason: `the runner was ended by ${signal}, and the command with it`, exitCode: EXIT.failed };
+  if (said.ended) return undefined;
+  return { reason: 'the runner ended without saying what it did', exitCode };
+}
+
+function notRun({ incident, settings, gates }: RunRequest, plan: Plan, judgement: Judgement, exitCode: number): Run {
+  const parts = { judgement, settings, incident, ended: null, figures: null, said: nothingSaid(), gates };
+  return { result: resultOf(parts), plan, calls: emptyReport(), exitCode };
 }
 
 /** The command's own, unless it passed and a gate did not. */

@@ -1,10 +1,16 @@
 /** However a run ends, nothing of it stays: no process, no file. */
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { kreplay, startWith } from '../daemon/command_line.ts';
 import { newFolder } from '../daemon/recorded.ts';
+import { served } from '../daemon/served.ts';
+import { AS_NOBODY } from '../unprivileged.ts';
 import { bundleOf, writesTo } from './incident.ts';
 import { TRANSACTION } from './planned.ts';
+
+const ENTRY = join(import.meta.dirname, '../../kreplay.ts');
 
 let file: string;
 let temporary: string;
@@ -81,7 +87,10 @@ test('when the runner is killed it is our failure, not one of the command', asyn
   const isRunner = (pid: string) => readFileSync(`/proc/${pid}/comm`, 'utf8') === 'kreplay-runner\n';
   for (const pid of processesOf(word).filter(isRunner)) process.kill(Number(pid), 'SIGKILL');
   const { code, stderr } = await running.ended;
-  expect([code, stderr]).toEqual([125, expect.stringContaining('kreplay: the runner was ended by SIGKILL')]);
+  expect([code, stderr]).toEqual([
+    125,
+    expect.stringContaining('kreplay run: failed: the runner was ended by SIGKILL'),
+  ]);
   await allGone(word);
   expect(readdirSync(temporary)).toEqual([]);
 });
@@ -99,4 +108,47 @@ test("standard input is the command's", async () => {
   const { code, stdout } = await kreplay('run', ...options, '--', 'sh', '-c', 'cat; echo end');
   expect([code, stdout]).toEqual([0, 'end\n']);
   expect(existsSync(file)).toBe(false);
+});
+
+test('a run that failed is an error for the CI', async () => {
+  const junit = join(newFolder(), 'junit.xml');
+  const options = ['--bundle', bundle, '--transaction', TRANSACTION, '--junit', junit, '--require', 'partial'];
+  expect((await kreplay('run', ...options, '--', '/nowhere/command')).code).toBe(127);
+  const xml = readFileSync(junit, 'utf8');
+  expect(xml).toContain('errors="1"');
+  expect(xml).toContain('<error message="failed: /nowhere/command: No such file or directory"');
+});
+
+/** A file system of its own of 64 KiB, which the report of some thousand calls does not fit into. */
+test('a full disk for the report: the command does what it does, and then it is said', async () => {
+  const script = [`mount -t tmpfs -o size=64k tmpfs ${temporary}`, `TMPDIR=${temporary} exec "$@"`].join('\n');
+  const writes = 'i=0; while [ $i -lt 3000 ]; do echo x; i=$((i + 1)); done';
+  const inner = [process.execPath, ENTRY, 'run', '--bundle', bundle, '--transaction', TRANSACTION];
+  const outer = ['unshare', '--mount', 'sh', '-ec', script, 'sh'];
+  const { status, stderr } = spawnSync(
+    outer[0]!,
+    [...outer.slice(1), ...inner, '--', 'sh', '-c', `(${writes}) > ${file}`],
+    {
+      encoding: 'utf8',
+    },
+  );
+  expect(readFileSync(file, 'utf8').length).toBe(6000);
+  expect([status, stderr]).toEqual([125, expect.stringMatching(/report/)]);
+});
+
+test('without rights, and with a daemon in between', async () => {
+  const app = await served(dirname(bundle));
+  const options = ['--url', app.url, '--transaction', TRANSACTION];
+  const command = ['sh', '-c', 'id -u; echo x > /dev/null'];
+  const words = [...AS_NOBODY.slice(1), process.execPath, ENTRY, 'run', ...options, '--', ...command];
+  const child = spawn(AS_NOBODY[0], words);
+  let [stdout, stderr] = ['', ''];
+  child.stdout.on('data', (text) => {
+    stdout += text;
+  });
+  child.stderr.on('data', (text) => {
+    stderr += text;
+  });
+  const [code] = await once(child, 'close');
+  expect([code, stdout, stderr]).toEqual([0, '65534\n', expect.stringContaining('kreplay run: ')]);
 });

@@ -55,7 +55,8 @@ function replayCase({ verdict, reasons, gates }: RunResult): TestCase {
   const name = 'the incident is replayed';
   if (verdict === 'replayed') return { name, seconds: 0 };
   const message = `${verdict}: ${reasons.join('; ')}`;
-  if (verdict === 'unsupported') return { name, seconds: 0, outcome: { kind: 'error', message } };
+  if (verdict === 'unsupported' || verdict === 'failed')
+    return { name, seconds: 0, outcome: { kind: 'error', message } };
   const required = gates.find(({ gate }) => gate.startsWith('--require'));
   return { name, seconds: 0, outcome: { kind: required && !required.met ? 'failure' : 'skipped', message } };
 }

@@ -9,7 +9,8 @@ const SLOWEST_SHARE = 0.8;
 const PARTIAL_SHARE = 0.5;
 
 export interface Judgement {
-  verdict: Verdict;
+  /** `failed`: the runner did. It is no verdict on the incident. */
+  verdict: Verdict | 'failed';
   /** Why it is none of the better ones, and what else to know of it. */
   reasons: string[];
 }
@@ -66,7 +67,7 @@ export function checkGates(
   const { require: required, maxDurationNs, expectExit } = gates;
   const results: GateResult[] = [];
   if (required !== undefined) {
-    const met = VERDICTS.indexOf(verdict) <= VERDICTS.indexOf(required);
+    const met = verdict !== 'failed' && VERDICTS.indexOf(verdict) <= VERDICTS.indexOf(required);
     results.push({ gate: `--require ${required}`, met, detail: `it was ${verdict}` });
   }
   if (maxDurationNs !== undefined) {
