@@ -7,6 +7,8 @@ export type Verdict = (typeof VERDICTS)[number];
 const REPLAYED_SHARE = 0.9;
 const SLOWEST_SHARE = 0.8;
 const PARTIAL_SHARE = 0.5;
+/** Of the slowest event: shorter ones are not what an incident is about. */
+const MATTERS_SHARE = 0.1;
 
 export interface Judgement {
   /** `failed`: the runner did. It is no verdict on the incident. */
@@ -36,9 +38,9 @@ function sumsShare({ injected_ns, planned_ns }: Figures): number {
   return larger === 0 ? 1 : smaller / larger;
 }
 
-/** Waits that are half as long again as planned, or longer, are others than those of the incident. */
+/** Waits that are half as long again as planned, or longer, are others than those that made the incident one. */
 function tooNoisy({ late: { p99_ns }, slowest }: Figures): string | undefined {
-  const least = slowest.at(-1)?.target_ns;
+  const least = slowest.findLast(({ target_ns }) => target_ns >= slowest[0]!.target_ns * MATTERS_SHARE)?.target_ns;
   if (p99_ns === null || least === undefined || p99_ns <= least / 2) return undefined;
   return `the machine is too noisy: 1 % of the waits were late by ${Math.round(p99_ns / 1000)} us or more`;
 }
