@@ -8,13 +8,15 @@ import { EXIT } from '../run/errors.ts';
 import { type OutputFile, openOutput } from '../run/output_files.ts';
 import { TARGET_NS_MAX } from '../run/plan/compile.ts';
 import { type FailRule, type InjectRule, parseFailRule, parseInjectRule } from '../run/plan/rules.ts';
+import { type Attempt, type LatencyRange, repeatRun } from '../run/repeat.ts';
 import { type Run, replayRun } from '../run/replay_run.ts';
 import { htmlOf } from '../run/report/html.ts';
 import { junitOf } from '../run/report/junit.ts';
+import { milliseconds } from '../run/report/result.ts';
 import { summaryLines } from '../run/report/summary.ts';
 import type { Verdict } from '../run/report/verdict.ts';
 import { DEFAULT_URL } from './connection.ts';
-import { daemonUrl, URL_HELP } from './option_values.ts';
+import { daemonUrl, positiveInteger, URL_HELP } from './option_values.ts';
 import { readIncident } from './run_incident.ts';
 
 interface Options {
@@ -30,6 +32,8 @@ interface Options {
   inject: Ruled<InjectRule>[];
   fail: Ruled<FailRule>[];
   seed: bigint;
+  repeat?: number;
+  varyLatency?: LatencyRange;
   require?: Verdict;
   maxDuration?: number;
   expectExit?: number;
@@ -87,7 +91,7 @@ export function runCommand(): Command {
         .default('auto'),
     )
     .option('--seed <number>', 'of the random choices: the same one gives the same durations', seed, 1n);
-  return withGates(command)
+  return withRepetition(withGates(command))
     .addOption(
       new Option('--io-uring <how>', 'it can not be held: deny makes programs write without it')
         .choices(['deny', 'ignore'])
@@ -118,29 +122,59 @@ function withGates(command: Command): Command {
     .option('--expect-exit <code>', 'what the command has to end with; 0 is then given for it', exitCode);
 }
 
+function withRepetition(command: Command): Command {
+  return command
+    .option('--repeat <times>', 'run it so often, each time with the next seed', positiveInteger)
+    .addOption(
+      new Option(
+        '--vary-latency <from..to>',
+        'with --repeat: look for the smallest extra latency at which the command fails',
+      )
+        .argParser(latencyRange)
+        .conflicts('extraLatency'),
+    );
+}
+
 async function run(words: string[], options: Options, command: BaseCommand): Promise<void> {
   // A word of the command must not be taken for an option of ours.
   if (process.argv.indexOf('--') !== process.argv.length - words.length - 1)
     command.error('error: put -- in front of the command: kreplay run --transaction ID -- COMMAND');
+  if (options.varyLatency && options.repeat === undefined) command.error('error: --vary-latency needs a --repeat');
   const outputs = openOutputs(options);
   try {
     const incident = await readIncident(options);
-    const done = await replayRun({
-      incident,
-      settings: settingsOf(words, options),
-      inject: options.inject.map(({ rule }) => rule),
-      fail: options.fail.map(({ rule }) => rule),
-      gates: { require: options.require, maxDurationNs: options.maxDuration, expectExit: options.expectExit },
-      ioUring: options.ioUring,
-      onDeath: options.onDeath,
-      environment: { ...process.env, KREPLAY_TIMEOUT_SCALE: `${options.timeoutScale}` },
-    });
+    const settings = settingsOf(words, options);
+    const once = (seed: bigint, extraNs: number) =>
+      replayRun({
+        incident,
+        settings: { ...settings, seed, extra_latency_ns: extraNs },
+        inject: options.inject.map(({ rule }) => rule),
+        fail: options.fail.map(({ rule }) => rule),
+        gates: { require: options.require, maxDurationNs: options.maxDuration, expectExit: options.expectExit },
+        ioUring: options.ioUring,
+        onDeath: options.onDeath,
+        environment: { ...process.env, KREPLAY_TIMEOUT_SCALE: `${options.timeoutScale}` },
+      });
+    const done = await runAsOften(once, options);
     tell(done);
     process.exitCode = done.exitCode;
     outputs.write(done);
   } finally {
     outputs.discard();
   }
+}
+
+async function runAsOften(once: (seed: bigint, extraNs: number) => Promise<Run>, options: Options): Promise<Run> {
+  const { repeat: times, seed, extraLatency: extraNs, varyLatency: range } = options;
+  if (times === undefined) return once(seed, extraNs);
+  const onAttempt = ({ seed, extra_latency_ns, code, verdict }: Attempt, number: number) => {
+    const how = `--extra-latency ${milliseconds(extra_latency_ns)} --seed ${seed}`;
+    process.stderr.write(
+      `kreplay run: ${number + 1} of ${times}: ${how}: ${verdict}, ended with ${code ?? 'nothing'}\n`,
+    );
+  };
+  const { run, repeated } = await repeatRun(once, { times, seed, extraNs, range, onAttempt });
+  return { ...run, result: { ...run.result, repeated } };
 }
 
 function settingsOf(words: string[], options: Options) {
@@ -200,6 +234,14 @@ function latency(value: string): number {
   const ns = parseDuration(value);
   if (ns !== undefined && ns <= TARGET_NS_MAX) return Number(ns);
   throw new InvalidArgumentError('must be a duration with its unit, such as 50us, 2ms or 1.5s, and at most 1h');
+}
+
+function latencyRange(value: string): LatencyRange {
+  const [, from, to] = /^(.+)\.\.(.+)$/.exec(value) ?? [];
+  if (from === undefined || to === undefined) throw new InvalidArgumentError('must be FROM..TO, such as 0ms..5ms');
+  const [lowNs, highNs] = [latency(/^0+$/.test(from) ? '0ns' : from), latency(to)];
+  if (lowNs >= highNs) throw new InvalidArgumentError('must begin with the smaller one');
+  return { lowNs, highNs };
 }
 
 function speedFactor(value: string): number {

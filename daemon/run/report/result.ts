@@ -2,6 +2,7 @@
 import { formatMilliseconds } from '../../../agent/recording/duration.ts';
 import type { Said } from '../control_lines.ts';
 import type { Incident } from '../plan/incident.ts';
+import type { Repeated } from '../repeat.ts';
 import type { Figures } from './figures.ts';
 import { checkGates, type GateResult, type Gates, type Judgement } from './verdict.ts';
 
@@ -31,6 +32,8 @@ export interface RunResult {
   gates: GateResult[];
   figures: Figures | null;
   incident: { events: number; planned_events: number; not_replayable: Incident['notReplayable'] };
+  /** When it was run again and again: the figures are those of one of them. */
+  repeated: Repeated | null;
   /** Of calls that nothing here can hold. */
   uncovered: Record<string, number>;
   machine: {
@@ -66,6 +69,7 @@ export function resultOf({ judgement, settings, incident, ended, figures, said, 
       planned_events: incident.calls.count,
       not_replayable: incident.notReplayable,
     },
+    repeated: null,
     uncovered: Object.fromEntries(said.uncovered),
     machine: {
       floor_ns: calibrated?.floor_ns ?? null,

@@ -1,7 +1,8 @@
 /** A run in a few lines, for people. */
 import { printable } from '../../../agent/output/printable.ts';
+import type { Repeated } from '../repeat.ts';
 import type { Figures, HowCounts } from './figures.ts';
-import type { RunResult } from './result.ts';
+import { milliseconds, type RunResult } from './result.ts';
 import { percent } from './verdict.ts';
 
 const UNMATCHED_STREAMS_MAX = 3;
@@ -14,7 +15,7 @@ const LEFT_OUT: Record<keyof RunResult['incident']['not_replayable'], string> = 
 };
 
 export function summaryLines(result: RunResult): string[] {
-  const { verdict, reasons, figures, ended, gates, incident, uncovered } = result;
+  const { verdict, reasons, figures, ended, gates, incident, uncovered, repeated } = result;
   const lines = [`${verdict}${reasons.length > 0 ? `: ${reasons.join('; ')}` : ''}`];
   if (figures) lines.push(...figureLines(figures));
   for (const [kind, count] of Object.entries(incident.not_replayable))
@@ -22,7 +23,17 @@ export function summaryLines(result: RunResult): string[] {
   for (const [what, count] of Object.entries(uncovered)) if (count > 0) lines.push(`not held: ${count} of ${what}`);
   if (ended) lines.push(`the command ended with ${ended.code} after ${inWords(ended.duration_ns)}`);
   for (const { gate, met, detail } of gates) lines.push(`${gate}: ${met ? 'met' : 'not met'}, ${detail}`);
+  if (repeated) lines.push(repeatedLine(result, repeated));
   return lines.map(printable);
+}
+
+function repeatedLine({ settings: { seed } }: RunResult, { attempts, passes_ns, fails_ns }: Repeated): string {
+  const isSearch = new Set(attempts.map(({ extra_latency_ns }) => extra_latency_ns)).size > 1;
+  const failed = attempts.filter(({ code }) => code !== 0).length;
+  if (!isSearch) return `${failed} of ${attempts.length} runs did not end with 0; shown is --seed ${seed}`;
+  if (fails_ns === null) return `it does not fail with --extra-latency ${milliseconds(passes_ns ?? 0)}`;
+  const passes = passes_ns === null ? '' : `, and not with ${milliseconds(passes_ns)}`;
+  return `it fails with --extra-latency ${milliseconds(fails_ns)} --seed ${seed}${passes}`;
 }
 
 function figureLines(figures: Figures): string[] {
