@@ -24,6 +24,7 @@ const COMMANDS: Record<string, () => Promise<Command>> = {
   token: async () => (await import('./daemon/commands/token.ts')).tokenCommand(),
   replay: async () => (await import('./daemon/commands/replay.ts')).replayCommand(),
   whatif: async () => (await import('./daemon/commands/whatif.ts')).whatIfCommand(),
+  diff: async () => (await import('./daemon/commands/diff.ts')).diffCommand(),
   run: async () => (await import('./daemon/commands/run.ts')).runCommand(),
 };
 

@@ -6,10 +6,13 @@
  *   missing    no call got it
  */
 import type { Said } from '../control_lines.ts';
-import { HOWS, type How, NONE } from '../format/report_file.ts';
+import { HOWS, NONE } from '../format/report_file.ts';
 import type { Plan } from '../plan/compile.ts';
+import { type HowCounts, howsOf, isHeld, isMatched } from './hows.ts';
+import { streamOfEvent } from './planned_streams.ts';
 import { ksDistance, quantile } from './quantiles.ts';
 import type { CallReport } from './read_report.ts';
+import { type StreamFigures, streamFigures } from './stream_figures.ts';
 
 /** Waits that are longer than those of all others, and so what people mean by the incident. */
 export const SLOWEST_MAX = 20;
@@ -18,20 +21,6 @@ export const SLOWEST_MAX = 20;
 const FLOOR_NS_DEFAULT = 20_000;
 
 export type Fate = 'delivered' | 'displaced' | 'missing';
-
-export type HowCounts = Record<How, number>;
-
-export interface StreamFigures {
-  op_class: string;
-  path: string;
-  role: string;
-  recorded_events: number;
-  calls: number;
-  how: HowCounts;
-  missing_events: number;
-  injected_ns: number;
-  longest_unmatched: { calls: number; from_ns: number } | null;
-}
 
 export interface SlowEvent {
   event: number;
@@ -71,9 +60,6 @@ export interface Figures {
   streams: StreamFigures[];
 }
 
-const MATCHED: ReadonlySet<number> = new Set([HOWS.exact, HOWS.size, HOWS.window, HOWS.error_injected]);
-const HOW_OF = new Map<number, How>(Object.entries(HOWS).map(([name, number]) => [number, name as How]));
-
 /** By event: its fate, and the call that got it. */
 export interface Deliveries {
   fate: Uint8Array;
@@ -83,19 +69,13 @@ export interface Deliveries {
 const [FATE_MISSING, FATE_DISPLACED, FATE_DELIVERED] = [0, 1, 2];
 const FATES: readonly Fate[] = ['missing', 'displaced', 'delivered'];
 
-export function isMatched(how: number): boolean {
-  return MATCHED.has(how);
-}
-
 export function deliveriesOf(plan: Plan, calls: CallReport): Deliveries {
   const fate = new Uint8Array(plan.eventCount);
   const call = new Uint32Array(plan.eventCount);
   for (let at = 0; at < calls.count; at++) {
     const event = calls.event[at]!;
     if (event === NONE) continue;
-    // Matched, though too short to be waited for.
-    const isOwn = isMatched(calls.how[at]!) || calls.how[at] === HOWS.below_threshold;
-    const now = isOwn ? FATE_DELIVERED : FATE_DISPLACED;
+    const now = isMatched(calls.how[at]!) ? FATE_DELIVERED : FATE_DISPLACED;
     if (now <= fate[event]!) continue;
     fate[event] = now;
     call[event] = at;
@@ -110,7 +90,7 @@ export function figuresOf(plan: Plan, calls: CallReport, said: Said, thresholdNs
   return {
     ...planned(plan, deliveries, thresholdNs),
     calls: calls.count,
-    how: howsOf(calls, () => true),
+    how: howsOf(calls),
     injected_ns: sum(calls, (at) => (isHeld(calls, at) ? calls.heldNs[at]! : 0)),
     late: lateness(calls, floorNs),
     ks_distance: ksAbove(Math.max(floorNs, thresholdNs), plan, calls),
@@ -118,7 +98,7 @@ export function figuresOf(plan: Plan, calls: CallReport, said: Said, thresholdNs
     first_divergence_ns: firstDivergence(calls),
     slowest,
     slowest_delivered: slowest.filter(({ fate }) => fate === 'delivered').length,
-    streams: streamFigures(calls, said),
+    streams: streamFigures(plan, calls, said),
   };
 }
 
@@ -142,11 +122,6 @@ function planned({ events: { target_ns }, eventCount }: Plan, { fate }: Deliveri
     matched_by_count: considered > 0 ? delivered / considered : null,
     fates: { delivered, displaced: counts[FATE_DISPLACED]!, missing: counts[FATE_MISSING]! },
   };
-}
-
-function isHeld(calls: CallReport, at: number): boolean {
-  const how = calls.how[at];
-  return calls.targetNs[at]! > 0 && how !== HOWS.no_stream && how !== HOWS.below_threshold;
 }
 
 function lateness(calls: CallReport, floorNs: number): Figures['late'] {
@@ -189,44 +164,6 @@ function slowestOf(plan: Plan, calls: CallReport, deliveries: Deliveries, thresh
   });
 }
 
-export function streamOfEvent({ slots }: Plan, event: number): number {
-  let [low, high] = [0, slots.tid.length];
-  while (high - low > 1) {
-    const middle = (low + high) >>> 1;
-    if (slots.firstEvent[middle]! <= event) low = middle;
-    else high = middle;
-  }
-  return slots.stream[low]!;
-}
-
-function streamFigures(calls: CallReport, said: Said): StreamFigures[] {
-  const figures = new Map<number, StreamFigures & { events: Set<number>; run: number; runFrom: number }>();
-  for (const [number, { op_class, path, role, recorded_events }] of said.streams)
-    figures.set(number, {
-      ...{ op_class, path, role, recorded_events, calls: 0, how: noHows(), missing_events: 0, injected_ns: 0 },
-      ...{ longest_unmatched: null, events: new Set(), run: 0, runFrom: 0 },
-    });
-  for (let at = 0; at < calls.count; at++) {
-    const figure = figures.get(calls.stream[at]!);
-    if (!figure) continue;
-    figure.calls++;
-    figure.how[HOW_OF.get(calls.how[at]!)!]++;
-    if (isHeld(calls, at)) figure.injected_ns += calls.heldNs[at]!;
-    const isOwn = isMatched(calls.how[at]!) || calls.how[at] === HOWS.below_threshold;
-    if (isOwn && calls.event[at] !== NONE) figure.events.add(calls.event[at]!);
-    if (figure.run === 0) figure.runFrom = calls.receivedNs[at]!;
-    figure.run = isOwn ? 0 : figure.run + 1;
-    if (figure.run > (figure.longest_unmatched?.calls ?? 0))
-      figure.longest_unmatched = { calls: figure.run, from_ns: figure.runFrom };
-  }
-  return [...figures.values()]
-    .map(({ events, run: _run, runFrom: _runFrom, ...figure }) => ({
-      ...figure,
-      missing_events: Math.max(figure.recorded_events - events.size, 0),
-    }))
-    .sort((one, other) => other.injected_ns - one.injected_ns || other.calls - one.calls);
-}
-
 /** On a path that the incident has: what is written elsewhere may be a log that nobody recorded. */
 function firstDivergence(calls: CallReport): number | null {
   for (let at = 0; at < calls.count; at++) {
@@ -234,16 +171,6 @@ function firstDivergence(calls: CallReport): number | null {
     if (how === HOWS.extra || how === HOWS.distribution) return calls.receivedNs[at]!;
   }
   return null;
-}
-
-function noHows(): HowCounts {
-  return Object.fromEntries(Object.keys(HOWS).map((how) => [how, 0])) as HowCounts;
-}
-
-function howsOf(calls: CallReport, isWanted: (at: number) => boolean): HowCounts {
-  const counts = noHows();
-  for (let at = 0; at < calls.count; at++) if (isWanted(at)) counts[HOW_OF.get(calls.how[at]!)!]++;
-  return counts;
 }
 
 function sum(calls: CallReport, value: (at: number) => number): number {

@@ -1,7 +1,8 @@
 /** A run in a few lines, for people. */
 import { printable } from '../../../agent/output/printable.ts';
 import type { Repeated } from '../repeat.ts';
-import type { Figures, HowCounts } from './figures.ts';
+import type { Figures } from './figures.ts';
+import type { HowCounts } from './hows.ts';
 import { milliseconds, type RunResult } from './result.ts';
 import { percent } from './verdict.ts';
 

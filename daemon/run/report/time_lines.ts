@@ -3,8 +3,9 @@
  * scale of time.
  */
 import type { Plan } from '../plan/compile.ts';
-import { streamOfEvent } from './figures.ts';
+import { isMatched } from './hows.ts';
 import { escaped } from './markup.ts';
+import { streamOfEvent } from './planned_streams.ts';
 import type { CallReport } from './read_report.ts';
 import { inWords } from './summary.ts';
 
@@ -53,7 +54,7 @@ function lanesOf(plan: Plan, calls: CallReport, endNs: number): Lane[] {
   };
   for (let at = 0; at < calls.count; at++) {
     const event = calls.event[at]!;
-    if (event >= plan.eventCount) continue;
+    if (event >= plan.eventCount || !isMatched(calls.how[at]!)) continue;
     const stream = streamOfEvent(plan, event);
     const lane = laneOfMerged.get(calls.stream[at]!) ?? laneOfStream.get(stream) ?? newLane(stream);
     laneOfMerged.set(calls.stream[at]!, lane);

@@ -1,0 +1,23 @@
+/** Which recorded stream an event is of, and what each was to take. */
+import type { Plan } from '../plan/compile.ts';
+
+export function streamOfEvent({ slots }: Plan, event: number): number {
+  let [low, high] = [0, slots.tid.length];
+  while (high - low > 1) {
+    const middle = (low + high) >>> 1;
+    if (slots.firstEvent[middle]! <= event) low = middle;
+    else high = middle;
+  }
+  return slots.stream[low]!;
+}
+
+/** By stream of the plan. */
+export function plannedOfStreams({ slots, streams, events }: Plan): Float64Array {
+  const planned = new Float64Array(streams.length);
+  for (const [slot, stream] of slots.stream.entries()) {
+    const first = slots.firstEvent[slot]!;
+    for (let event = first; event < first + slots.eventCount[slot]!; event++)
+      planned[stream]! += events.target_ns[event]!;
+  }
+  return planned;
+}
