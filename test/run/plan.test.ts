@@ -172,6 +172,24 @@ describe('block requests', () => {
     ]);
   });
 
+  test('a sync is of the file that the thread wrote last before it, or else of the last that anybody wrote', () => {
+    const rows = [
+      write(0n, MS, { file: '/a', tid: 1 }),
+      request(2n * MS, MS, { tid: 1 }),
+      write(4n * MS, MS, { file: '/b', tid: 1 }),
+      write(5n * MS, MS, { file: '/c', tid: 2 }),
+      write(6n * MS, MS, { file: '/log', tid: 2, fileKind: 'pipe' }),
+      request(7n * MS, MS, { tid: 1 }),
+      request(8n * MS, MS, { tid: 3, comm: 'sync' }),
+      write(10n * MS, MS, { file: '/d', tid: 1 }),
+    ];
+    expect(syncs(rows).streams).toEqual([
+      ['/a', PATH_KINDS.regular, 'node'],
+      ['/b', PATH_KINDS.regular, 'node'],
+      ['/c', PATH_KINDS.regular, 'sync'],
+    ]);
+  });
+
   test('a pause ends a burst', () => {
     const rows = [request(0n, MS), request(2n * MS, MS), request(5n * MS, MS)];
     expect(syncs(rows).syncs).toEqual([

@@ -16,8 +16,15 @@ const GAP_NS = 1_000_000;
 const JOURNAL = /^(jbd2\/|xfs(aild|-cil|-log|_log)|btrfs-)/;
 const KERNEL_THREAD = /^(kworker\/|kswapd\d|ksmd|flush-|loop\d|dmcrypt_|md\d|kcompactd\d|z_)/;
 
-export interface DiskWait {
+/** Whose wait it is when it begins: later the thread may do other things. */
+interface Waiting {
   thread: number;
+  owner: number;
+  /** Stream of the file that it syncs, as far as that is known. */
+  file: number | undefined;
+}
+
+export interface DiskWait extends Waiting {
   startNs: number;
   endNs: number;
 }
@@ -39,8 +46,7 @@ export interface DiskWaits {
   finish(): DiskWait[];
 }
 
-export interface BlockRequest {
-  thread: number;
+export interface BlockRequest extends Waiting {
   comm: string;
   /** Number of (node, device). */
   device: number;
@@ -76,7 +82,7 @@ export function newDiskWaits(): DiskWaits {
     return isAwaited;
   }
 
-  function own({ thread, device, startNs, endNs }: BlockRequest): void {
+  function own({ thread, owner, file, device, startNs, endNs }: BlockRequest): void {
     const waits = open.get(device) ?? new Map<number, DiskWait>();
     open.set(device, waits);
     const wait = waits.get(thread);
@@ -85,7 +91,7 @@ export function newDiskWaits(): DiskWaits {
       return;
     }
     if (wait) close(waits, wait);
-    waits.set(thread, { thread, startNs, endNs });
+    waits.set(thread, { thread, owner, file, startNs, endNs });
   }
 
   return {

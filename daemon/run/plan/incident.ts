@@ -89,9 +89,9 @@ export function newIncident(): IncidentBuilder {
   const [threads, devices, files, owners, streams, lanes] = Array.from({ length: 6 }, newPairs) as SixPairs;
   const calls = newCalls();
   const waits = newDiskWaits();
-  /** By thread: the stream of its last write to a file, which is what it syncs next. */
-  const lastFile = new Map<number, number>();
-  const lastOwner = new Map<number, number>();
+  /** Streams of the last writes to a file: what a thread syncs next, or what another did that only syncs. */
+  const lastOfThread = new Map<number, number>();
+  const lastOfNode = new Map<number, number>();
   let [eventCount, standardStreams, usesStandardFds] = [0, 0, false];
   let firstNs: bigint | undefined;
 
@@ -139,23 +139,28 @@ export function newIncident(): IncidentBuilder {
       usesStandardFds ||= isStandard;
       const owner = owners.numberOf(texts.numberOf(comm), texts.numberOf(service));
       const number = streamOf(op, KIND_OF_FILE[fileKind], path, owner);
-      if (fileKind === 'regular') lastFile.set(thread, number);
+      if (fileKind === 'regular') {
+        lastOfThread.set(thread, number);
+        lastOfNode.set(texts.numberOf(write.node), number);
+      }
       calls.add(startNs, durationNs, sizeOf(size), lanes.numberOf(number, thread), 0);
     },
     addRequest(request) {
       eventCount++;
       const startNs = offsetOf(request.startNs);
       const thread = threadOf(request);
-      lastOwner.set(thread, owners.numberOf(texts.numberOf(request.comm), texts.numberOf(request.service)));
-      const device = devices.numberOf(texts.numberOf(request.node), texts.numberOf(request.device));
+      const node = texts.numberOf(request.node);
       const { comm, operation, durationNs } = request;
-      waits.request({ thread, comm, device, operation, startNs, endNs: startNs + durationNs });
+      waits.request({
+        ...{ thread, comm, operation, startNs, endNs: startNs + durationNs },
+        owner: owners.numberOf(texts.numberOf(comm), texts.numberOf(request.service)),
+        file: lastOfThread.get(thread) ?? lastOfNode.get(node),
+        device: devices.numberOf(node, texts.numberOf(request.device)),
+      });
     },
     finish() {
-      for (const { thread, startNs, endNs } of waits.finish()) {
-        const file = lastFile.get(thread);
+      for (const { thread, owner, file, startNs, endNs } of waits.finish()) {
         const written = file === undefined ? undefined : stream(file);
-        const owner = lastOwner.get(thread)!;
         const number = streamOf('fsync', written ? 'regular' : 'unknown', written?.path ?? '', owner);
         calls.add(startNs, endNs - startNs, SIZE_UNKNOWN, lanes.numberOf(number, thread), EVENT_FLAGS.derived);
       }
