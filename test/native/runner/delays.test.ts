@@ -1,0 +1,163 @@
+/**
+ * That a build feels what the plan says, measured by the build's own clock. Delays are long and bounds are wide: a
+ * call never takes less than planned, and how much more is the machine's affair.
+ */
+import { readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { HOWS } from '../../../daemon/run/format/report_file.ts';
+import { AS_NOBODY } from '../../unprivileged.ts';
+import { ALL_OPS, planOf } from './plans.ts';
+import { compileC, newFolder, numbersIn, readReport, removeFolder, run } from './run.ts';
+
+const MS = 1_000_000;
+const DELAY_NS = 20 * MS;
+/** What calibration may take off a wait. */
+const EARLY_NS = 0.1 * MS;
+const LATE_NS = 1000 * MS;
+
+let build = '';
+let folder = '';
+let file = '';
+beforeAll(() => {
+  build = compileC('build_under_test');
+});
+beforeEach(() => {
+  folder = newFolder();
+  file = join(folder, 'out');
+});
+afterEach(() => removeFolder(folder));
+
+const delayed = (count: number, size = 1) => Array.from({ length: count }, () => ({ targetNs: DELAY_NS, size }));
+
+function expectDelayed(durations: readonly number[], count: number): void {
+  expect(durations).toHaveLength(count);
+  for (const duration of durations) {
+    expect(duration).toBeGreaterThan(DELAY_NS - EARLY_NS);
+    expect(duration).toBeLessThan(DELAY_NS + LATE_NS);
+  }
+}
+
+describe('a static build', () => {
+  test.each([
+    ['as it is', []],
+    ['as a user who may do nothing', AS_NOBODY],
+    ['in a user namespace', ['unshare', '--user', '--map-root-user']],
+  ])('%s feels each write take its time, and writes the same', async (_, before) => {
+    const plan = planOf([{ path: file, calls: delayed(5, 100) }]);
+    const { code, stdout, line } = await run(folder, { plan, before, command: [build, 'writes', file, '5', '100'] });
+    expect(code).toBe(0);
+    expectDelayed(numbersIn(stdout), 5);
+    expect(statSync(file).size).toBe(500);
+    expect(line('ended')).toMatchObject({ exit_code: 0, signal: null, calls: 5, delayed: 5, unreplayed_events: 0 });
+  });
+
+  test('feels every call of the family take its time', async () => {
+    const calls = [{ targetNs: DELAY_NS }];
+    const plan = planOf(ALL_OPS.filter((op) => op !== 'msync').map((op) => ({ op, path: file, tid: 7, calls })));
+    const { stdout } = await run(folder, { plan, command: [build, 'family', file, '1', '64'] });
+    expectDelayed(numbersIn(stdout), 8);
+    const { calls: report } = readReport(join(folder, 'report'));
+    expect(report.map(({ how }) => how)).toEqual(Array(8).fill(HOWS.size).fill(HOWS.exact, 5));
+    expect(report.map(({ size }) => size).slice(0, 5)).toEqual(Array(5).fill(64));
+    expect(report.slice(5, 7).map(({ native_ns }) => native_ns > 0n)).toEqual([true, true]);
+  });
+
+  test('gets the errors that are planned, after their time, and nothing is written', async () => {
+    const calls = [{ targetNs: DELAY_NS, size: 10, error: 28 }, { size: 10 }, { size: 10, error: 5 }];
+    const plan = planOf([{ path: file, calls }]);
+    const { stdout } = await run(folder, { plan, command: [build, 'writes', file, '3', '10'] });
+    expect(stdout).toMatch(/^ENOSPC\n\d+\nEIO\n$/);
+    expect(statSync(file).size).toBe(10);
+    const { calls: report } = readReport(join(folder, 'report'));
+    expect(report.map(({ how, error }) => [how, error])).toEqual([
+      [HOWS.error_injected, 28],
+      [HOWS.exact, 0],
+      [HOWS.error_injected, 5],
+    ]);
+    expect(Number(report[0]!.replied_ns - report[0]!.received_ns)).toBeGreaterThan(DELAY_NS - EARLY_NS);
+  });
+
+  test('is not interrupted by signals in its waits, nor kept from going on', async () => {
+    const plan = planOf([{ path: file, calls: delayed(10) }]);
+    const { stdout } = await run(folder, { plan, command: [build, 'interrupted', file, '10'] });
+    expectDelayed(numbersIn(stdout), 10);
+    expect(stdout).toContain('handled 1');
+  });
+
+  test('waits in all its threads at once', async () => {
+    const plan = planOf(
+      Array.from({ length: 16 }, () => ({ path: file, comm: 'build_under_tes', calls: delayed(10) })),
+    );
+    const { stdout } = await run(folder, { plan, command: [build, 'threads', file, '10', '16'] });
+    const [wall] = numbersIn(stdout);
+    expect(wall).toBeGreaterThan(10 * (DELAY_NS - EARLY_NS));
+    expect(wall).toBeLessThan((16 * 10 * DELAY_NS) / 2);
+    expect(readReport(join(folder, 'report')).calls.map(({ how }) => how)).toEqual(Array(160).fill(HOWS.exact));
+  });
+
+  test('is not slowed where the plan has nothing, and its outputs are not looked at', async () => {
+    const plan = planOf([{ path: '/elsewhere', calls: delayed(5) }]);
+    const { stdout, line } = await run(folder, { plan, command: [build, 'writes', file, '5'] });
+    expect(numbersIn(stdout).every((ns) => ns < DELAY_NS / 2)).toBe(true);
+    expect(line('ended')).toMatchObject({ calls: 5, delayed: 0, unreplayed_events: 5 });
+    expect(readReport(join(folder, 'report')).calls.map(({ how }) => how)).toEqual(Array(5).fill(HOWS.no_stream));
+  });
+
+  test('with a threshold feels only what is slow', async () => {
+    const plan = planOf([{ path: file, calls: [{ targetNs: DELAY_NS / 2, size: 1 }, ...delayed(1)] }]);
+    const options = ['--threshold-ns', `${DELAY_NS}`];
+    const { line } = await run(folder, { plan, options, command: [build, 'writes', file, '2'] });
+    expect(line('ended')).toMatchObject({ delayed: 1, unreplayed_events: 0 });
+    expect(readReport(join(folder, 'report')).calls.map(({ how }) => how)).toEqual([HOWS.below_threshold, HOWS.exact]);
+  });
+
+  test('has its io_uring refused, and what is not covered counted', async () => {
+    const plan = planOf([{ path: file, calls: delayed(1) }]);
+    const { stdout, lines } = await run(folder, { plan, command: [build, 'uncovered', file] });
+    expect(stdout).toBe('ENOSYS\n');
+    expect(lines.filter(({ kind }) => kind === 'uncovered')).toEqual([
+      { kind: 'uncovered', what: 'io_uring', count: 1 },
+      { kind: 'uncovered', what: 'sendfile', count: 1 },
+      { kind: 'uncovered', what: 'splice', count: 1 },
+    ]);
+  });
+
+  test('has the fds that it would have', async () => {
+    const plan = planOf([{ path: file, calls: delayed(1) }]);
+    const { stdout } = await run(folder, { plan, command: [build, 'fds'] });
+    expect(numbersIn(stdout)).toEqual([0, 1, 2]);
+  });
+});
+
+describe('programs that fork and exec', () => {
+  test('a shell, its pipes and what it starts in the background', async () => {
+    const script = `(dd if=/dev/zero bs=100 count=2 | dd bs=100 of=${file} conv=notrunc 2>&1) & sleep 0; wait; cat ${file} | wc -c`;
+    const plan = planOf([{ path: file, comm: 'dd', calls: delayed(2, 100) }], 1n, 1);
+    const { code, stdout, line } = await run(folder, { plan, command: ['bash', '-c', script] });
+    expect([code, stdout.trim().split('\n').at(-1)]).toEqual([0, '200']);
+    expect(line('ended')).toMatchObject({ delayed: 2, unreplayed_events: 0 });
+  });
+
+  test('python with a thread pool', async () => {
+    const script = `
+import os, sys, time, concurrent.futures as f
+def one(i):
+    with open(sys.argv[1] + str(i), 'wb', buffering=0) as file:
+        before = time.monotonic_ns(); file.write(b'x' * 7); return time.monotonic_ns() - before
+with f.ThreadPoolExecutor(4) as pool:
+    for took in pool.map(one, range(4)): print(took)`;
+    const plan = planOf(Array.from({ length: 4 }, () => ({ path: `${file}0`, comm: 'python3', calls: delayed(1, 7) })));
+    const { stdout } = await run(folder, { plan, command: ['python3', '-c', script, file] });
+    expectDelayed(numbersIn(stdout), 4);
+    expect(readFileSync(`${file}3`, 'utf8')).toBe('xxxxxxx');
+  });
+});
+
+test('a path here stands for another one in the recording', async () => {
+  const plan = planOf([{ path: '/prod/data/seg-0000001f.log', calls: delayed(2) }]);
+  const here = join(folder, 'seg-9.log');
+  const options = ['--map', `${folder}=/prod/data`];
+  const { stdout, line } = await run(folder, { plan, options, command: [build, 'writes', here, '2'] });
+  expectDelayed(numbersIn(stdout), 2);
+  expect(line('stream')).toMatchObject({ op_class: 'write', path: '/prod/data/seg-#.log', recorded_events: 2 });
+});

@@ -1,0 +1,245 @@
+/** How runs end: exit codes, signals, deaths of whoever takes part, and that no process is ever left behind. */
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { planOf } from './plans.ts';
+import { compileC, leftOf, newFolder, RUNNER, removeFolder, run, startRun } from './run.ts';
+
+const LONG_NS = 60_000_000_000;
+const POLL_MS = 20;
+/** A build that writes nothing for so long is held. */
+const STILL_MS = 500;
+
+let build = '';
+let folder = '';
+let file = '';
+beforeAll(() => {
+  build = compileC('build_under_test');
+});
+beforeEach(() => {
+  folder = newFolder();
+  file = join(folder, 'out');
+});
+afterEach(() => removeFolder(folder));
+
+const quick = () => planOf([{ path: file, calls: [{ targetNs: 1_000_000 }] }]);
+const endless = () => planOf([{ path: file, calls: Array.from({ length: 64 }, () => ({ targetNs: LONG_NS })) }]);
+
+async function until(isSo: () => boolean): Promise<void> {
+  while (!isSo()) await sleep(POLL_MS);
+}
+
+/** The guardian of a run: the helper's only child. */
+function guardianOf(pid: number): number {
+  return Number(execFileSync('pgrep', ['-P', `${pid}`], { encoding: 'utf8' }).trim());
+}
+
+describe('exit codes', () => {
+  test.each([
+    ['of a command that succeeds', ['true'], { code: 0, signal: null }],
+    ['of one that fails', ['sh', '-c', 'exit 42'], { code: 42, signal: null }],
+    ['of one that a signal ends', ['sh', '-c', 'kill -TERM $$'], { code: 143, signal: 'SIGTERM' }],
+  ])('are those %s', async (_, command, { code, signal }) => {
+    const ended = await run(folder, { plan: quick(), command });
+    expect(ended.code).toBe(code);
+    expect(ended.line('ended')).toMatchObject({ exit_code: code, signal });
+  });
+
+  test('a build that crashes', async () => {
+    const ended = await run(folder, { plan: quick(), command: [build, 'crash'] });
+    expect([ended.code, ended.line('ended')?.signal]).toEqual([139, 'SIGSEGV']);
+  });
+
+  test('127 for a command that is not there, 126 for one that can not be run', async () => {
+    const absent = await run(folder, { plan: quick(), command: ['/nowhere/build'] });
+    expect([absent.code, absent.stderr]).toEqual([127, 'kreplay-runner: /nowhere/build: No such file or directory\n']);
+    expect(absent.line('failed')).toEqual({ kind: 'failed', reason: '/nowhere/build: No such file or directory' });
+    const refused = await run(folder, { plan: quick(), command: [folder] });
+    expect([refused.code, refused.stderr]).toEqual([126, `kreplay-runner: ${folder}: Permission denied\n`]);
+  });
+
+  test('125 with a reason for what this program can not do', async () => {
+    const plan = join(folder, 'plan');
+    writeFileSync(plan, 'no plan at all');
+    const damaged = await run(folder, { plan, command: ['touch', file] });
+    expect([damaged.code, damaged.line('failed')?.reason]).toEqual([
+      125,
+      `plan ${plan}: not a plan: 14 bytes are too few`,
+    ]);
+    const unwritable = await run(folder, { plan: quick(), command: ['touch', file], report: '/nowhere/report' });
+    expect([unwritable.code, unwritable.stderr]).toEqual([
+      125,
+      'kreplay-runner: report /nowhere/report: No such file or directory\n',
+    ]);
+    expect(existsSync(file)).toBe(false);
+  });
+
+  test('125 when the disk of the report is full, at its start', async () => {
+    const { code, line } = await run(folder, { plan: quick(), command: [build, 'writes', file], report: '/dev/full' });
+    expect([code, line('failed')?.reason]).toEqual([125, 'report: No space left on device']);
+  });
+
+  test('125 when the disk of the report gets full, after a build that saw nothing of it', async () => {
+    const disk = join(folder, 'disk');
+    mkdirSync(disk);
+    const before = ['unshare', '--mount', 'sh', '-ec', `mount -t tmpfs -o size=4k tmpfs ${disk}; exec "$@"`, 'sh'];
+    const report = join(disk, 'report');
+    const ended = await run(folder, { plan: quick(), before, report, command: [build, 'writes', file, '200'] });
+    expect([ended.code, ended.line('ended')?.exit_code, statSync(file).size]).toEqual([125, 0, 200]);
+    expect(ended.line('failed')?.reason).toMatch(/^report .*: No space left on device, \d+ calls are missing$/);
+  });
+
+  test.each([
+    [['--speed', '2'], /--speed: unknown option/],
+    [['--mode', 'best'], /--mode best: expected one of auto, align, ordinal, dist/],
+    [['--seed', '-1'], /--seed -1: expected a whole number/],
+    [['--map', 'x'], /--map x: expected a path here, =/],
+    [['--control-fd', '77'], /--control-fd 77: Bad file descriptor/],
+  ])('125 for %j', async (options, reason) => {
+    const { code, stderr } = await run(folder, { plan: quick(), options, command: ['true'] });
+    expect([code, stderr]).toEqual([125, expect.stringMatching(reason)]);
+  });
+});
+
+describe('builds that do odd things', () => {
+  test('one that closes all its fds', async () => {
+    expect((await run(folder, { plan: quick(), command: [build, 'close_all', file, '3'] })).code).toBe(0);
+  });
+
+  test('one with a seccomp filter of its own', async () => {
+    const { code, line } = await run(folder, { plan: quick(), command: [build, 'own_filter', file] });
+    expect([code, line('ended')?.delayed]).toEqual([0, 1]);
+  });
+
+  test('one that wants a listener of its own is told that there is one', async () => {
+    const { stdout } = await run(folder, { plan: quick(), command: [build, 'own_listener', file] });
+    expect(stdout).toMatch(/^EBUSY\n\d+\n$/);
+  });
+
+  test('a run within a run says why it can not be', async () => {
+    const { plan, report } = { plan: join(folder, 'inner'), report: join(folder, 'inner-report') };
+    writeFileSync(plan, quick());
+    const inner = [RUNNER];
+    const words = [...inner, '--plan', plan, '--report', report, '--', 'true'];
+    const { code, stderr } = await run(folder, { plan: quick(), command: words });
+    expect([code, stderr]).toEqual([125, expect.stringContaining('a seccomp listener is there already')]);
+  });
+
+  test('a daemon is served for a while, and ended', async () => {
+    const options = ['--linger-ns', '300000000'];
+    const { code, line } = await run(folder, { plan: quick(), options, command: [build, 'daemon', file] });
+    expect(code).toBe(0);
+    expect(line('ended')).toMatchObject({ exit_code: 0, outlived: 1 });
+    expect(line('ended')!.calls).toBeGreaterThan(1);
+    expect(readFileSync(file).length).toBeGreaterThan(1);
+  });
+
+  test('what ends by itself behind the command is waited for', async () => {
+    const command = ['sh', '-c', `(sleep 0.3; echo late > ${file}) &`];
+    const { code, line } = await run(folder, { plan: quick(), command });
+    expect([code, line('ended')?.outlived, readFileSync(file, 'utf8')]).toEqual([0, 0, 'late\n']);
+  });
+});
+
+describe('signals', () => {
+  test.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)('%s is passed on to the build', async (signal) => {
+    const started = startRun(folder, {
+      plan: quick(),
+      command: ['sh', '-c', 'trap "exit 7" INT TERM HUP; echo ready; while :; do sleep 0.05; done'],
+    });
+    await started.hears('ready');
+    started.child.kill(signal);
+    expect((await started.ended).code).toBe(7);
+    expect(await leftOf(started.mark)).toEqual([]);
+  });
+
+  test('a build that ignores them is killed after 5 s, with all it started', async () => {
+    const started = startRun(folder, { plan: quick(), command: [build, 'ignore_term'] });
+    await started.hears('ready');
+    const from = performance.now();
+    started.child.kill('SIGTERM');
+    expect((await started.ended).code).toBe(137);
+    expect(performance.now() - from).toBeGreaterThan(4900);
+    expect(await leftOf(started.mark)).toEqual([]);
+  });
+
+  test('a held build ends at once when it is terminated', async () => {
+    const started = startRun(folder, { plan: endless(), command: [build, 'write_on', file, '1'] });
+    await started.hears('ready');
+    started.child.kill('SIGTERM');
+    expect((await started.ended).code).toBe(143);
+  });
+});
+
+describe('whoever is killed', () => {
+  test('the helper: the build goes with it, and sees no error', async () => {
+    const started = startRun(folder, { plan: endless(), command: [build, 'threads', file, '1', '8'] });
+    await until(() => existsSync(file));
+    started.child.kill('SIGKILL');
+    const { stdout } = await started.ended;
+    expect(stdout).toBe('');
+    expect(await leftOf(started.mark)).toEqual([]);
+  });
+
+  test('the helper, with --on-death pass: the build goes on as if there were no plan, without an error', async () => {
+    const options = ['--on-death', 'pass'];
+    const started = startRun(folder, { plan: endless(), options, command: [build, 'write_on', file, '1000', '3'] });
+    await started.hears('ready');
+    await until(() => existsSync(file));
+    started.child.kill('SIGKILL');
+    const { stdout } = await started.ended;
+    expect(stdout).toBe('ready\nfailed 0\n');
+    expect(readFileSync(file)).toHaveLength(3000);
+    expect(await leftOf(started.mark)).toEqual([]);
+  });
+
+  test('the helper: daemons of the build do not stay either', async () => {
+    const started = startRun(folder, { plan: quick(), command: [build, 'daemon', file] });
+    await until(() => existsSync(file) && readFileSync(file).length > 3);
+    started.child.kill('SIGKILL');
+    await started.ended;
+    expect(await leftOf(started.mark)).toEqual([]);
+  });
+
+  test('the guardian: the helper ends what is left, and says so', async () => {
+    const started = startRun(folder, { plan: quick(), command: [build, 'ignore_term'] });
+    await started.hears('ready');
+    process.kill(guardianOf(started.child.pid!), 'SIGKILL');
+    const { code, line } = await started.ended;
+    expect([code, line('failed')?.reason]).toEqual([125, 'the process that watches over the command was killed']);
+    expect(await leftOf(started.mark)).toEqual([]);
+  });
+
+  test('whoever listens: delays end, and the build is asked to', async () => {
+    const command = ['sh', '-c', `trap "exit 9" TERM; echo ready; echo x > ${file}; while :; do sleep 0.05; done`];
+    const started = startRun(folder, { plan: endless(), command });
+    await started.hears('ready');
+    started.control.destroy();
+    expect((await started.ended).code).toBe(9);
+    expect(await leftOf(started.mark)).toEqual([]);
+  });
+});
+
+test('passthrough lets go of what is held, resume holds again, stop ends', async () => {
+  const command = ['sh', '-c', `while :; do ${build} writes ${file} 1 >/dev/null; done`];
+  const started = startRun(folder, { plan: endless(), command });
+  const size = () => (existsSync(file) ? statSync(file).size : 0);
+  await until(() => existsSync(file));
+  expect(size()).toBe(0);
+  started.control.write('passthrough\n');
+  await until(() => size() > 3);
+  started.control.write('resume\n');
+  for (let before = -1; before !== size(); await sleep(STILL_MS)) before = size();
+  started.control.write('stop\n');
+  expect((await started.ended).code).toBe(143);
+  expect(await leftOf(started.mark)).toEqual([]);
+});
+
+test('the probe tells what this kernel can do', () => {
+  expect(JSON.parse(execFileSync(RUNNER, ['--probe'], { encoding: 'utf8' }))).toMatchObject({
+    user_notif: true,
+    listener: true,
+    floor_ns: expect.any(Number),
+  });
+});

@@ -1,0 +1,50 @@
+/** Plans of a few lines, written by what writes those of `kreplay run`. */
+import { OPS, type Op, type PathKind, SIZE_UNKNOWN } from '../../../daemon/run/format/plan_file.ts';
+import { encodePlan } from '../../../daemon/run/plan/encode.ts';
+
+export interface PlannedCall {
+  targetNs?: number;
+  size?: number;
+  error?: number;
+  offsetNs?: number;
+}
+
+export interface PlannedThread {
+  op?: Op;
+  path: string;
+  pathKind?: PathKind;
+  comm?: string;
+  tid?: number;
+  calls: readonly PlannedCall[];
+}
+
+const GAP_NS = 1000;
+
+/** A stream with one slot each; calls follow one another in the order in which they are given. */
+export function planOf(threads: readonly PlannedThread[], seed = 1n, flags = 0): Buffer {
+  const calls = threads.flatMap((thread) => [...thread.calls]);
+  const firsts = threads.map((_, i) => threads.slice(0, i).reduce((sum, { calls }) => sum + calls.length, 0));
+  return encodePlan({
+    seed,
+    flags,
+    streams: threads.map(({ op = 'write', path, pathKind = 'regular', comm = 'build' }, i) => ({
+      ...{ op, path, pathKind, comm, service: '', firstSlot: i, slotCount: 1 },
+    })),
+    slots: {
+      tid: threads.map(({ tid }, i) => tid ?? 1000 + i),
+      stream: threads.map((_, i) => i),
+      firstEvent: firsts,
+      eventCount: threads.map(({ calls }) => calls.length),
+    },
+    events: {
+      offset_ns: calls.map(({ offsetNs }, i) => offsetNs ?? i * GAP_NS),
+      target_ns: calls.map(({ targetNs = 0 }) => targetNs),
+      size: calls.map(({ size = SIZE_UNKNOWN }) => size),
+      error: calls.map(({ error = 0 }) => error),
+      flags: calls.map(() => 0),
+    },
+    eventCount: calls.length,
+  } as unknown as Parameters<typeof encodePlan>[0]);
+}
+
+export const ALL_OPS = Object.keys(OPS) as Op[];
