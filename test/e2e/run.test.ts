@@ -1,0 +1,101 @@
+/**
+ * Programs that nobody here wrote are recorded, and run again under what was recorded: with 5 ms more for each write and
+ * each wait for the disk. Their results are as ever, and nearly all of the time goes to the calls that it belongs to.
+ */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { RunResult } from '../../daemon/run/report/result.ts';
+import { run } from '../kernel/programs.ts';
+import { type Recorded, record, removeRecordings } from '../kernel/recorded_run.ts';
+import { KREPLAY, kreplay, temporaryFolder } from './kreplay.ts';
+
+const EXTRA_SECONDS = 0.005;
+
+const ROWS = 13;
+const SQL = Array.from({ length: ROWS }, (_, row) => `insert into t values (${row});`).join(' ');
+
+interface Program {
+  /** In the folder that is $0. */
+  script: string;
+  /** What it leaves, to be the same both times. */
+  result: string;
+  /** Calls that have to be held at the least. */
+  calls: number;
+  /** Share of the planned time that its own calls get. */
+  share: number;
+}
+
+const PROGRAMS: Record<string, Program> = {
+  sqlite3: {
+    script: `sqlite3 $0/x.db 'create table t (a)' '${SQL}'`,
+    result: 'sqlite3 $0/x.db "select count(*), sum(a) from t"',
+    calls: ROWS * 4,
+    share: 0.9,
+  },
+  dd: {
+    script: 'dd if=/dev/zero of=$0/out bs=4k count=31 conv=fsync status=none',
+    result: 'cksum < $0/out',
+    calls: 32,
+    share: 0.9,
+  },
+  git: {
+    script: [
+      'cd $0 && git init -q . && git config user.email a@b && git config user.name a && git config core.fsync all',
+      'for i in 1 2 3; do echo $i > file; git add file; git commit -q -m $i --date=2026-01-01T00:00:00Z; done',
+    ].join('\n'),
+    result: 'cd $0 && git log --format=%s,%T && git fsck --strict 2>&1',
+    calls: 20,
+    // Names of its files are random, or come from the time.
+    share: 0.4,
+  },
+  tar: {
+    script:
+      'cd $0 && for i in 1 2 3 4 5 6 7; do echo $i > f$i; done && tar cf all.tar f? && mkdir to && tar xf all.tar -C to',
+    result: 'cd $0/to && cksum *',
+    calls: 15,
+    share: 0.9,
+  },
+};
+
+let folder: ReturnType<typeof temporaryFolder>;
+let recorded: Recorded;
+const results = new Map<string, string>();
+
+const shell = (script: string, place: string) => ['sh', '-ec', script, place];
+const placeOf = (name: string) => join(folder.path, name);
+
+beforeAll(async () => {
+  folder = temporaryFolder();
+  recorded = await record(() => {
+    for (const [name, { script }] of Object.entries(PROGRAMS)) {
+      run('mkdir', [placeOf(name)]);
+      run(KREPLAY, ['exec', '--transaction', name, '--', ...shell(script, placeOf(name))], { stdio: 'inherit' });
+    }
+  });
+  for (const [name, { result }] of Object.entries(PROGRAMS)) {
+    const [file, ...args] = shell(result, placeOf(name)) as [string, ...string[]];
+    results.set(name, run(file, args));
+    run('rm', ['-r', placeOf(name)]);
+  }
+});
+afterAll(() => {
+  folder.remove();
+  removeRecordings();
+});
+
+test.each(Object.entries(PROGRAMS))('%s', (name, { script, result, calls, share }) => {
+  run('mkdir', [placeOf(name)]);
+  const report = join(folder.path, `${name}.json`);
+  const incident = ['--bundle', join(recorded.dataFolder, 'recording.kreplay'), '--transaction', name];
+  const started = performance.now();
+  const options = ['--extra-latency', '5ms', '--report', report];
+  const ended = kreplay(['run', ...incident, ...options, '--', ...shell(script, placeOf(name))]);
+  const seconds = (performance.now() - started) / 1000;
+  expect([ended.status, ended.stdout]).toEqual([0, '']);
+  const [file, ...args] = shell(result, placeOf(name)) as [string, ...string[]];
+  expect(run(file, args)).toBe(results.get(name));
+  const { figures } = JSON.parse(readFileSync(report, 'utf8')) as RunResult;
+  expect(figures!.calls).toBeGreaterThanOrEqual(calls);
+  expect(figures!.matched_by_duration).toBeGreaterThan(share);
+  expect(seconds).toBeGreaterThan(calls * EXTRA_SECONDS * 0.8);
+});
