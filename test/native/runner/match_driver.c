@@ -1,0 +1,155 @@
+/*
+ * The parts without system calls, driven by lines:
+ *   match_driver plan FILE             reads and checks it
+ *   match_driver match FILE MODE SEED  calls on stdin: FILE_KEY is_sync TID COMM SIZE (or - for unknown); prints HOW
+ * EVENT TARGET match_driver key path|comm         texts on stdin; prints their keys match_driver heap SEED random
+ * pushes and removals against a plain list
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "heap.h"
+#include "keys.h"
+#include "lateness.h"
+#include "match.h"
+#include "plan.h"
+
+#define LINE_MAX_BYTES 4096
+#define CALLS 500
+
+static uint32_t first_ended, last_ended;
+
+static bool has_ended(uint32_t tid)
+{
+	return tid >= first_ended && tid <= last_ended;
+}
+
+static int check_plan(const char *path)
+{
+	struct plan plan;
+	struct streams streams;
+	struct failure failure;
+
+	if (!plan_open(&plan, path, &failure)) {
+		puts(failure.text);
+		return 1;
+	}
+	if (!streams_make(&streams, &plan))
+		return 2;
+	for (uint32_t i = 0; i < streams.stream_count; i++)
+		printf("%s %s %u\n", streams.groups[streams.streams[i].group].file, streams.streams[i].role,
+		       streams.streams[i].event_count);
+	streams_free(&streams);
+	plan_close(&plan);
+	return 0;
+}
+
+static int match(const char *path, int mode, uint64_t seed)
+{
+	struct plan plan;
+	struct streams streams;
+	struct matcher matcher;
+	struct failure failure;
+	char line[LINE_MAX_BYTES], file[1024], comm[64], size[32];
+	unsigned is_sync, tid;
+
+	if (!plan_open(&plan, path, &failure) || !streams_make(&streams, &plan) ||
+	    !matcher_make(&matcher, &streams, mode, seed))
+		return 1;
+	matcher.has_ended = has_ended;
+	while (fgets(line, sizeof(line), stdin)) {
+		if (sscanf(line, "ended %u %u", &first_ended, &last_ended) == 2)
+			continue;
+		if (sscanf(line, "%1023s %u %u %63s %31s", file, &is_sync, &tid, comm, size) != 5)
+			return 2;
+		const struct match found =
+		    matcher_match(&matcher, &(struct observed){
+						.group = streams_group(&streams, is_sync, file),
+						.tid = tid,
+						.comm = comm,
+						.size = *size == '-' ? SIZE_UNKNOWN : (uint32_t)strtoul(size, NULL, 10),
+					    });
+		printf("%u %d %" PRIu64 "\n", found.how, (int)found.event, found.target_ns);
+	}
+	matcher_free(&matcher);
+	streams_free(&streams);
+	return 0;
+}
+
+static int keys(const char *what)
+{
+	char line[LINE_MAX_BYTES], key[KEY_MAX];
+
+	while (fgets(line, sizeof(line), stdin)) {
+		line[strcspn(line, "\n")] = 0;
+		if (strcmp(what, "comm") == 0)
+			key_of_comm(line, key);
+		else
+			key_of_file(path_kind_of(line), line, key);
+		puts(key);
+	}
+	return 0;
+}
+
+static bool is_earliest(const struct heap *heap, const struct call *calls)
+{
+	const struct call *first = heap_first(heap);
+	uint32_t held = 0;
+
+	for (int i = 0; i < CALLS; i++) {
+		held += calls[i].heap_index != NOT_IN_HEAP;
+		if (calls[i].heap_index != NOT_IN_HEAP && calls[i].deadline_ns < first->deadline_ns)
+			return false;
+	}
+	return held == heap->count && (held > 0) == (first != NULL);
+}
+
+static int heap(unsigned seed)
+{
+	static struct call calls[CALLS];
+	struct heap all = {0};
+
+	srand(seed);
+	for (int i = 0; i < CALLS; i++)
+		calls[i].heap_index = NOT_IN_HEAP;
+	for (int step = 0; step < 20 * CALLS; step++) {
+		struct call *call = &calls[rand() % CALLS];
+
+		if (call->heap_index != NOT_IN_HEAP) {
+			heap_remove(&all, call);
+		} else {
+			call->deadline_ns = rand() % 1000;
+			heap_push(&all, call);
+		}
+		if (!is_earliest(&all, calls))
+			return 1;
+	}
+	puts("the first is always the earliest");
+	return 0;
+}
+
+static int lateness(void)
+{
+	static struct lateness all;
+
+	for (uint64_t ns = 1; ns <= 100000; ns++)
+		lateness_add(&all, ns);
+	printf("%" PRIu64 " %" PRIu64 " %" PRIu64 "\n", lateness_percentile(&all, 50), lateness_percentile(&all, 99),
+	       lateness_percentile(&all, 100));
+	return 0;
+}
+
+int main(int words, char **word)
+{
+	if (words == 3 && strcmp(word[1], "plan") == 0)
+		return check_plan(word[2]);
+	if (words == 5 && strcmp(word[1], "match") == 0)
+		return match(word[2], atoi(word[3]), strtoull(word[4], NULL, 10));
+	if (words == 3 && strcmp(word[1], "key") == 0)
+		return keys(word[2]);
+	if (words == 3 && strcmp(word[1], "heap") == 0)
+		return heap(atoi(word[2]));
+	return words == 2 && strcmp(word[1], "lateness") == 0 ? lateness() : 2;
+}

@@ -1,0 +1,302 @@
+/** Which recorded call a call of a build is, without any build: match.c, keys.c and plan.c, driven by lines. */
+import { execFileSync, spawnSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { HOWS } from '../../../daemon/run/format/report_file.ts';
+import { type PlannedThread, planOf } from './plans.ts';
+import { compileC, newFolder, removeFolder } from './run.ts';
+
+const PARTS = ['plan.c', 'failure.c', 'keys.c', 'table.c', 'streams.c', 'match.c', 'heap.c', 'lateness.c'];
+const MODES = { auto: 0, align: 1, ordinal: 2, dist: 3 } as const;
+const SANITIZED = ['-g', '-fsanitize=address,undefined', '-fno-sanitize-recover=all'];
+
+let driver = '';
+let folder = '';
+beforeAll(() => {
+  driver = compileC('match_driver', PARTS, SANITIZED);
+  folder = newFolder();
+});
+afterAll(() => removeFolder(folder));
+
+interface Call {
+  file?: string;
+  isSync?: boolean;
+  tid?: number;
+  comm?: string;
+  size?: number | undefined;
+}
+
+const lineOf = ({ file = '/data/log', isSync = false, tid = 1, comm = 'db', size }: Call) =>
+  `${file} ${isSync ? 1 : 0} ${tid} ${comm} ${size ?? '-'}`;
+
+function drive(words: readonly string[], input: readonly string[]): string[] {
+  const output = execFileSync(driver, words, { input: input.map((line) => `${line}\n`).join(''), encoding: 'utf8' });
+  return output.split('\n').slice(0, -1);
+}
+
+interface Matched {
+  how: number;
+  event: number;
+  target: number;
+}
+
+function match(
+  threads: readonly PlannedThread[],
+  calls: readonly (Call | string)[],
+  mode: keyof typeof MODES = 'align',
+  seed = 1,
+): Matched[] {
+  const plan = join(folder, 'plan');
+  writeFileSync(plan, planOf(threads));
+  const lines = calls.map((call) => (typeof call === 'string' ? call : lineOf(call)));
+  return drive(['match', plan, `${MODES[mode]}`, `${seed}`], lines).map((line) => {
+    const [how, event, target] = line.split(' ').map(Number);
+    return { how: how!, event: event!, target: target! };
+  });
+}
+
+/** Calls of these sizes, whose targets tell their places. */
+function thread(sizes: readonly number[], rest: Partial<PlannedThread> = {}): PlannedThread {
+  const calls = sizes.map((size, i) => ({ size, targetNs: 1000 + i }));
+  return { path: '/data/log', comm: 'db', calls, ...rest };
+}
+
+const eventsOf = (matched: readonly Matched[]) => matched.map(({ event }) => event);
+const howsOf = (matched: readonly Matched[]) => matched.map(({ how }) => how);
+const sized = (sizes: readonly number[]) => sizes.map((size) => ({ size }));
+const range = (count: number) => Array.from({ length: count }, (_, i) => i);
+
+describe('keys', () => {
+  test.each([
+    ['/data/wal/seg-0000001f.log', '/data/wal/seg-#.log'],
+    ['/data/wal/000000010000000000000002', '/data/wal/#'],
+    ['/tmp/550e8400-e29b-41d4-a716-446655440000/x', '/tmp/#/x'],
+    ['/a/b12/c (deleted)', '/a/b#/c'],
+    ['/a/deadbeef/feedface', '/a/deadbeef/feedface'],
+    ['/a/deadbee1/abc123', '/a/#/abc#'],
+    ['socket:[1234]', 'socket'],
+    ['pipe:[99]', 'pipe'],
+    ['anon_inode:[eventfd]', 'anon'],
+    ['/dev/shm/x7', '/dev/shm/x#'],
+    [`/${'x'.repeat(3000)}`, `/${'x'.repeat(510)}`],
+  ])('%s is %s', (path, key) => expect(drive(['key', 'path'], [path])).toEqual([key]));
+
+  test('of command names', () => {
+    expect(drive(['key', 'comm'], ['http-3', 'postgres', 'kworker/1:2'])).toEqual([
+      'http-#',
+      'postgres',
+      'kworker/#:#',
+    ]);
+  });
+});
+
+describe('align', () => {
+  test('the same calls are the same', () => {
+    const sizes = range(200).map((i) => (i * 37) % 11);
+    const matched = match([thread(sizes)], sized(sizes));
+    expect(eventsOf(matched)).toEqual(range(200));
+    expect(new Set(howsOf(matched))).toEqual(new Set([HOWS.exact]));
+  });
+
+  test('a call that is not made any more is passed over', () => {
+    const matched = match([thread([10, 20, 30, 40])], sized([10, 30, 40]));
+    expect(eventsOf(matched)).toEqual([0, 2, 3]);
+    expect(howsOf(matched)).toEqual([HOWS.exact, HOWS.window, HOWS.window]);
+  });
+
+  test('a call that is new gets a duration of its neighbours, and shifts nothing', () => {
+    const matched = match([thread([10, 20, 30])], sized([10, 100_000, 20, 30]));
+    expect(eventsOf(matched)).toEqual([0, -1, 1, 2]);
+    expect(matched[1]!.how).toBe(HOWS.extra);
+    expect([1000, 1001, 1002]).toContain(matched[1]!.target);
+  });
+
+  test('calls that changed places find each other', () => {
+    expect(eventsOf(match([thread([10, 200, 3000])], sized([200, 10, 3000])))).toEqual([1, 0, 2]);
+  });
+
+  test('a call that grew a little is the same', () => {
+    const matched = match([thread([100, 100, 100])], sized([110, 110, 110]));
+    expect(eventsOf(matched)).toEqual([0, 1, 2]);
+    expect(howsOf(matched)).toEqual(Array(3).fill(HOWS.size));
+  });
+
+  test('what as many calls passed over as the window is long is given up', () => {
+    const sizes = [1_000_000, ...range(100).map(() => 10)];
+    const matched = match([thread(sizes)], sized([...range(60).map(() => 10), 1_000_000]));
+    expect(eventsOf(matched).slice(0, 60)).toEqual(range(60).map((i) => i + 1));
+    expect(matched[60]!.how).toBe(HOWS.extra);
+  });
+
+  test('behind its end a thread goes on with the distribution', () => {
+    expect(howsOf(match([thread([10])], sized([10, 10])))).toEqual([HOWS.exact, HOWS.distribution]);
+  });
+
+  test('a size that is not known matches', () => {
+    expect(eventsOf(match([thread([10, 20])], [{ size: undefined }, { size: 20 }]))).toEqual([0, 1]);
+  });
+});
+
+describe('threads', () => {
+  test('each has its own slot: that of its name, of its role, then any', () => {
+    const plan = ['a-1', 'a-2', 'b'].map((comm, i) => thread([i], { comm }));
+    const calls = [
+      { comm: 'a-2', tid: 1 },
+      { comm: 'a-9', tid: 2 },
+      { comm: 'c', tid: 3 },
+    ];
+    expect(eventsOf(match(plan, calls))).toEqual([1, 0, 2]);
+  });
+
+  test('one too many shares in the distribution', () => {
+    const matched = match(
+      [thread([10, 20])],
+      [
+        { tid: 1, size: 10 },
+        { tid: 2, size: 20 },
+        { tid: 1, size: 20 },
+      ],
+    );
+    expect(howsOf(matched)).toEqual([HOWS.exact, HOWS.distribution, HOWS.exact]);
+  });
+
+  test('a new one goes on where one ended', () => {
+    const matched = match([thread([10, 20])], [{ tid: 1, size: 10 }, 'ended 1 1', { tid: 2, size: 20 }]);
+    expect(eventsOf(matched)).toEqual([0, 1]);
+  });
+
+  test('files that differ only in a number are one stream, in the order of time', () => {
+    const calls = (from: number) => [0, 1].map((i) => ({ size: from + i, targetNs: 1, offsetNs: (from + i) * 10 }));
+    const plan = [
+      { path: '/data/seg-2', comm: 'db', tid: 5, calls: calls(3) },
+      { path: '/data/seg-1', comm: 'db', tid: 5, calls: calls(1) },
+    ];
+    const matched = match(
+      plan,
+      sized([1, 2, 3, 4]).map((call) => ({ ...call, file: '/data/seg-#' })),
+    );
+    expect(eventsOf(matched)).toEqual([2, 3, 0, 1]);
+  });
+
+  test('writes and syncs of a file are two', () => {
+    const plan = [thread([10]), thread([10], { op: 'fdatasync' })];
+    expect(eventsOf(match(plan, [{ isSync: true }, { size: 10 }]))).toEqual([1, 0]);
+  });
+
+  test('a file that is not in the plan is none', () => {
+    expect(match([thread([10])], [{ file: '/elsewhere' }])).toEqual([{ how: HOWS.no_stream, event: -1, target: 0 }]);
+  });
+});
+
+describe('modes', () => {
+  test('ordinal takes one after the other', () => {
+    const matched = match([thread([10, 20, 30])], sized([30, 20, 10]), 'ordinal');
+    expect(eventsOf(matched)).toEqual([0, 1, 2]);
+    expect(howsOf(matched)).toEqual([HOWS.size, HOWS.exact, HOWS.size]);
+  });
+
+  test('dist draws from calls of about the size', () => {
+    const small = range(20).map(() => ({ size: 10, targetNs: 1 }));
+    const large = range(20).map(() => ({ size: 100_000, targetNs: 2 }));
+    const plan = [{ path: '/data/log', comm: 'db', calls: [...small, ...large] }];
+    const matched = match(plan, sized(range(40).map((i) => (i % 2 ? 10 : 100_000))), 'dist');
+    expect(matched.map(({ target }) => target)).toEqual(range(40).map((i) => (i % 2 ? 1 : 2)));
+    expect(new Set(howsOf(matched))).toEqual(new Set([HOWS.distribution]));
+  });
+
+  test('auto gives a thread up that does something else, align does not', () => {
+    const plan = [thread(range(200).map(() => 10))];
+    const calls = sized(range(100).map(() => 1_000_000));
+    expect(howsOf(match(plan, calls, 'align'))).toEqual(Array(100).fill(HOWS.extra));
+    const hows = howsOf(match(plan, calls, 'auto'));
+    expect([hows[0], hows[63], hows[64], hows[99]]).toEqual([
+      HOWS.extra,
+      HOWS.extra,
+      HOWS.distribution,
+      HOWS.distribution,
+    ]);
+  });
+});
+
+describe('the same seed', () => {
+  const plan = range(3).map((i) =>
+    thread(
+      range(50).map((n) => n % 7),
+      { comm: `w-${i}` },
+    ),
+  );
+  const callsOf = (i: number) =>
+    range(60).map((n) => ({ tid: 10 + i, comm: `w-${i}`, size: n % 7 === 3 ? 1_000_000 : n % 7 }));
+
+  test('gives the same targets, however the threads take turns', () => {
+    const inTurn = match(
+      plan,
+      range(180).map((n) => callsOf(n % 3)[Math.floor(n / 3)]!),
+    );
+    const oneByOne = match(plan, range(3).flatMap(callsOf));
+    for (const i of range(3)) {
+      const turns = inTurn.filter((_, n) => n % 3 === i);
+      expect(turns).toEqual(oneByOne.slice(60 * i, 60 * i + 60));
+    }
+  });
+
+  test('and another one others', () => {
+    const calls = range(40).map((tid) => ({ tid: 100 + tid, size: 3 }));
+    expect(match(plan, calls, 'dist', 1)).toEqual(match(plan, calls, 'dist', 1));
+    expect(match(plan, calls, 'dist', 1)).not.toEqual(match(plan, calls, 'dist', 2));
+  });
+});
+
+describe('plans', () => {
+  const check = (bytes: Buffer) => {
+    const path = join(folder, 'hostile');
+    writeFileSync(path, bytes);
+    const { status, stdout, stderr } = spawnSync(driver, ['plan', path], { encoding: 'utf8' });
+    return { status, stdout: stdout.replace(`plan ${path}: `, ''), stderr };
+  };
+  const plan = planOf([thread([1, 2, 3]), thread([4], { op: 'fsync', comm: 'http-3' })]);
+
+  test('are put together by file and role', () => {
+    expect(check(plan).stdout).toBe('/data/log db 3\n/data/log http-# 1\n');
+  });
+
+  test('cut anywhere are refused with a reason', () => {
+    for (let size = 0; size < plan.length; size += 7) {
+      const { status, stdout } = check(plan.subarray(0, size));
+      expect([size, status, stdout]).toEqual([size, 1, expect.stringMatching(/^(not a plan|the plan has \d+ bytes)/)]);
+    }
+  });
+
+  test('of another version are refused with theirs', () => {
+    const other = Buffer.from(plan);
+    other[7] = 9;
+    expect(check(other).stdout).toBe('a plan of version 9, this program reads version 1\n');
+  });
+
+  test('with any byte changed are read or refused, never more', () => {
+    for (let at = 0; at < plan.length; at++) {
+      const changed = Buffer.from(plan);
+      changed[at]! ^= at % 2 ? 0xff : 0x80;
+      const { status, stderr } = check(changed);
+      expect([at, stderr]).toEqual([at, '']);
+      expect([0, 1]).toContain(status);
+    }
+  });
+
+  test('that are no files are refused', () => {
+    expect(spawnSync(driver, ['plan', folder], { encoding: 'utf8' }).stdout).toContain('it is no regular file');
+    expect(spawnSync(driver, ['plan', '/nowhere'], { encoding: 'utf8' }).stdout).toContain('No such file or directory');
+  });
+});
+
+test.each([1, 2, 3])('the heap keeps the earliest first, seed %i', (seed) => {
+  expect(drive(['heap', `${seed}`], [])).toEqual(['the first is always the earliest']);
+});
+
+test('percentiles of lateness are at most a sixteenth too high', () => {
+  const [p50, p99, max] = drive(['lateness'], [])[0]!.split(' ').map(Number);
+  expect(p50).toBeGreaterThanOrEqual(50_000);
+  expect(p50).toBeLessThan(50_000 * (17 / 16));
+  expect(p99).toBeGreaterThanOrEqual(99_000);
+  expect(max).toBe(100_000);
+});
