@@ -1,7 +1,7 @@
 /** Report files and what the helper says, made from what matters to a test. */
 import { hear, nothingSaid, type Said } from '../../daemon/run/control_lines.ts';
 import { writeRecord } from '../../daemon/run/format/layout.ts';
-import { OPS } from '../../daemon/run/format/plan_file.ts';
+import { OPS, type Op } from '../../daemon/run/format/plan_file.ts';
 import { HOWS, type How, NONE, REPORT_MAGIC, reportCall, reportHeader } from '../../daemon/run/format/report_file.ts';
 import type { Incident } from '../../daemon/run/plan/incident.ts';
 import { figuresOf } from '../../daemon/run/report/figures.ts';
@@ -19,6 +19,7 @@ export interface Call {
   stream?: number;
   event?: number;
   size?: number;
+  op?: Op;
 }
 
 const STARTED_NS = 5_000_000_000_000_000n;
@@ -40,7 +41,7 @@ export function reportBytes(calls: readonly Call[]): Buffer {
       replied_ns: STARTED_NS + BigInt(at + held),
       native_ns: 0n,
       ...{ pid: 10, tid: 11, stream: call.stream ?? 0, event: call.event ?? NONE, size: call.size ?? 64 },
-      ...{ op: OPS.write, how: HOWS[how], flags: 0, error: 0, path_hash: 0, reserved: 0 },
+      ...{ op: OPS[call.op ?? 'write'], how: HOWS[how], flags: 0, error: 0, path_hash: 0, reserved: 0 },
     });
   return bytes;
 }

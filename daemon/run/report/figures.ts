@@ -1,14 +1,9 @@
-/**
- * How faithful a run was: what of the plan was delivered, to which calls, and how exactly.
- *
- *   delivered  a call got the event that belongs to it
- *   displaced  only a call that the plan knows nothing of got it
- *   missing    no call got it
- */
+/** How faithful a run was: what of the plan was delivered, to which calls, and how exactly. */
 import type { Said } from '../control_lines.ts';
-import { HOWS, NONE } from '../format/report_file.ts';
+import { HOWS } from '../format/report_file.ts';
 import type { Plan } from '../plan/compile.ts';
-import { type HowCounts, howsOf, isHeld, isMatched } from './hows.ts';
+import { type Deliveries, deliveriesOf, FATE_NUMBERS, type Fate, fateOf } from './fates.ts';
+import { type HowCounts, howsOf, isHeld } from './hows.ts';
 import { streamOfEvent } from './planned_streams.ts';
 import { ksDistance, quantile } from './quantiles.ts';
 import type { CallReport } from './read_report.ts';
@@ -19,8 +14,6 @@ export const SLOWEST_MAX = 20;
 
 /** Below it a call takes as long by itself; the helper measures it anew for each run. */
 const FLOOR_NS_DEFAULT = 20_000;
-
-export type Fate = 'delivered' | 'displaced' | 'missing';
 
 export interface SlowEvent {
   event: number;
@@ -60,29 +53,6 @@ export interface Figures {
   streams: StreamFigures[];
 }
 
-/** By event: its fate, and the call that got it. */
-export interface Deliveries {
-  fate: Uint8Array;
-  call: Uint32Array;
-}
-
-const [FATE_MISSING, FATE_DISPLACED, FATE_DELIVERED] = [0, 1, 2];
-const FATES: readonly Fate[] = ['missing', 'displaced', 'delivered'];
-
-export function deliveriesOf(plan: Plan, calls: CallReport): Deliveries {
-  const fate = new Uint8Array(plan.eventCount);
-  const call = new Uint32Array(plan.eventCount);
-  for (let at = 0; at < calls.count; at++) {
-    const event = calls.event[at]!;
-    if (event === NONE) continue;
-    const now = isMatched(calls.how[at]!) ? FATE_DELIVERED : FATE_DISPLACED;
-    if (now <= fate[event]!) continue;
-    fate[event] = now;
-    call[event] = at;
-  }
-  return { fate, call };
-}
-
 export function figuresOf(plan: Plan, calls: CallReport, said: Said, thresholdNs: number): Figures {
   const floorNs = said.calibrated?.floor_ns ?? FLOOR_NS_DEFAULT;
   const deliveries = deliveriesOf(plan, calls);
@@ -109,10 +79,10 @@ function planned({ events: { target_ns }, eventCount }: Plan, { fate }: Deliveri
     if (target_ns[event]! < thresholdNs) continue;
     considered++;
     plannedNs += target_ns[event]!;
-    if (fate[event] === FATE_DELIVERED) deliveredNs += target_ns[event]!;
+    if (fate[event] === FATE_NUMBERS.delivered) deliveredNs += target_ns[event]!;
     counts[fate[event]!]!++;
   }
-  const delivered = counts[FATE_DELIVERED]!;
+  const delivered = counts[FATE_NUMBERS.delivered]!;
   return {
     planned_events: eventCount,
     considered_events: considered,
@@ -120,7 +90,7 @@ function planned({ events: { target_ns }, eventCount }: Plan, { fate }: Deliveri
     delivered_ns: deliveredNs,
     matched_by_duration: plannedNs > 0 ? deliveredNs / plannedNs : null,
     matched_by_count: considered > 0 ? delivered / considered : null,
-    fates: { delivered, displaced: counts[FATE_DISPLACED]!, missing: counts[FATE_MISSING]! },
+    fates: { delivered, displaced: counts[FATE_NUMBERS.displaced]!, missing: counts[FATE_NUMBERS.missing]! },
   };
 }
 
@@ -152,7 +122,7 @@ function slowestOf(plan: Plan, calls: CallReport, deliveries: Deliveries, thresh
     if (order.length > SLOWEST_MAX) order.pop();
   }
   return order.map((event) => {
-    const fate = FATES[deliveries.fate[event]!]!;
+    const fate = fateOf(deliveries.fate[event]!);
     const call = fate === 'missing' ? undefined : deliveries.call[event]!;
     const { op, path, comm, service } = plan.streams[streamOfEvent(plan, event)]!;
     return {

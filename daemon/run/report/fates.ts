@@ -1,0 +1,76 @@
+/**
+ * What became of each event of the plan.
+ *
+ *   delivered  the call that it belongs to took so long
+ *   displaced  another call did: one of the same class that the plan has no event for, and at least half as long
+ *   missing    no call did
+ */
+
+import { OPS } from '../format/plan_file.ts';
+import { NONE } from '../format/report_file.ts';
+import type { Plan } from '../plan/compile.ts';
+import { isMatched } from './hows.ts';
+import { streamOfEvent } from './planned_streams.ts';
+import type { CallReport } from './read_report.ts';
+
+export const FATE_NUMBERS = { missing: 0, displaced: 1, delivered: 2 } as const;
+export type Fate = keyof typeof FATE_NUMBERS;
+const FATES = Object.keys(FATE_NUMBERS) as Fate[];
+
+const LIKE_SHARE = 0.5;
+
+/** By event: its fate, and the call that got it. */
+export interface Deliveries {
+  fate: Uint8Array;
+  call: Uint32Array;
+}
+
+export function fateOf(number: number): Fate {
+  return FATES[number]!;
+}
+
+export function deliveriesOf(plan: Plan, calls: CallReport): Deliveries {
+  const deliveries = { fate: new Uint8Array(plan.eventCount), call: new Uint32Array(plan.eventCount) };
+  for (let at = 0; at < calls.count; at++) {
+    const event = calls.event[at]!;
+    if (event === NONE || !isMatched(calls.how[at]!)) continue;
+    deliveries.fate[event] = FATE_NUMBERS.delivered;
+    deliveries.call[event] = at;
+  }
+  for (const isSync of [false, true]) displace(plan, calls, deliveries, isSync);
+  return deliveries;
+}
+
+/** The longest that is missing goes to the longest wait that is nobody's, and so on. */
+function displace(plan: Plan, calls: CallReport, { fate, call }: Deliveries, isSync: boolean): void {
+  const isOfClass = (op: number) => op >= OPS.fsync === isSync;
+  const { target_ns } = plan.events;
+  const ops = plan.streams.map(({ op }) => OPS[op]);
+  const free = placesOf(
+    calls.count,
+    (at) => !isMatched(calls.how[at]!) && calls.targetNs[at]! > 0 && isOfClass(calls.op[at]!),
+  );
+  if (free.length === 0) return;
+  const missing = placesOf(
+    plan.eventCount,
+    (event) => fate[event] === FATE_NUMBERS.missing && isOfClass(ops[streamOfEvent(plan, event)]!),
+  );
+  free.sort((one, other) => calls.targetNs[other]! - calls.targetNs[one]!);
+  missing.sort((one, other) => target_ns[other]! - target_ns[one]!);
+  let next = 0;
+  for (const event of missing) {
+    const at = free[next];
+    if (at === undefined) return;
+    if (calls.targetNs[at]! < target_ns[event]! * LIKE_SHARE) continue;
+    fate[event] = FATE_NUMBERS.displaced;
+    call[event] = at;
+    next++;
+  }
+}
+
+function placesOf(count: number, isWanted: (at: number) => boolean): Uint32Array {
+  const places = new Uint32Array(count);
+  let found = 0;
+  for (let at = 0; at < count; at++) if (isWanted(at)) places[found++] = at;
+  return places.subarray(0, found);
+}
