@@ -154,6 +154,11 @@ enum verdict replay_decide(void *context, const struct seccomp_notif *notif, str
 		thread->call_id = call->id;
 		return VERDICT_HOLD;
 	}
+	/* Its time was over before: it was recorded then, and has its answer. */
+	if (server_take_interrupted(replay->server, notif->pid, call) && thread_repeats(thread, &notif->data))
+		return VERDICT_PASS;
+	call->is_answered = false;
+	call->error = 0;
 	record->pid = thread->process;
 	record->tid = notif->pid;
 	record->op = op;

@@ -13,8 +13,6 @@
 
 /* Where replies wake no one synchronously, going to sleep between two calls of a thread costs more than this. */
 #define POLL_FOR_NS (30 * NS_PER_US)
-/* The plan's flag for calls whose thread went away. */
-#define RECORD_INTERRUPTED 1
 
 static struct call *take_free(struct server *server)
 {
@@ -28,15 +26,13 @@ static struct call *take_free(struct server *server)
 	return call;
 }
 
-static void give_back(struct server *server, struct call *call)
+static void give_back(struct server *server, struct call *call, bool is_interrupted)
 {
-	struct report_call *record = &call->record;
+	const struct report_call *record = &call->record;
 
 	atomic_store(&server->shared->outstanding[call->outstanding_index], 0);
-	if (call->is_recorded && server->report)
-		report_append(server->report, record);
 	pthread_mutex_lock(&server->lock);
-	if (call->deadline_ns > 0 && !(record->flags & RECORD_INTERRUPTED)) {
+	if (call->deadline_ns > 0 && !is_interrupted) {
 		server->totals.delayed++;
 		server->totals.injected_ns += record->replied_ns - record->received_ns;
 		lateness_add(&server->totals.lateness,
@@ -47,22 +43,60 @@ static void give_back(struct server *server, struct call *call)
 	pthread_mutex_unlock(&server->lock);
 }
 
+static void note_interrupted(struct server *server, const struct call *call)
+{
+	pthread_mutex_lock(&server->lock);
+	const uint32_t count = atomic_load(&server->interrupted_count);
+	server->interrupted[count % INTERRUPTED_MAX] =
+	    (struct interrupted){call->record.tid, call->is_answered, call->value, call->error};
+	atomic_store(&server->interrupted_count, count + 1);
+	pthread_mutex_unlock(&server->lock);
+}
+
+bool server_take_interrupted(struct server *server, uint32_t tid, struct call *call)
+{
+	bool is_taken = false;
+
+	if (atomic_load_explicit(&server->interrupted_count, memory_order_relaxed) == 0)
+		return false;
+	pthread_mutex_lock(&server->lock);
+	for (unsigned i = 0; i < INTERRUPTED_MAX; i++) {
+		struct interrupted *interrupted = &server->interrupted[i];
+
+		if (tid == 0 || interrupted->tid != tid)
+			continue;
+		call->is_answered = interrupted->is_answered;
+		call->value = interrupted->value;
+		call->error = interrupted->error;
+		interrupted->tid = 0;
+		is_taken = true;
+	}
+	pthread_mutex_unlock(&server->lock);
+	return is_taken;
+}
+
+/* Before the reply: behind it the thread's next call may already be recorded. */
+static void record_end(struct server *server, struct call *call)
+{
+	call->record.replied_ns = clock_ns();
+	if (call->is_recorded && server->report)
+		report_append(server->report, &call->record);
+}
+
 void server_finish(struct server *server, struct call *call)
 {
-	/* Before the reply: behind it the build may already be using this CPU. */
-	call->record.replied_ns = clock_ns();
+	record_end(server, call);
 	const bool is_sent = call->is_answered ? notify_answer(server->listener, call->id, call->value, call->error)
 					       : notify_continue(server->listener, call->id);
 	if (!is_sent)
-		call->record.flags |= RECORD_INTERRUPTED;
-	give_back(server, call);
+		note_interrupted(server, call);
+	give_back(server, call, !is_sent);
 }
 
 void server_forget(struct server *server, struct call *call)
 {
-	call->record.replied_ns = clock_ns();
-	call->record.flags |= RECORD_INTERRUPTED;
-	give_back(server, call);
+	record_end(server, call);
+	give_back(server, call, true);
 }
 
 void server_hold(struct server *server, struct call *call)

@@ -31,6 +31,16 @@ struct totals {
 	struct lateness lateness;
 };
 
+/* A call whose reply came too late: a signal had ended its wait. The kernel may make it again. */
+struct interrupted {
+	uint32_t tid; /* 0: none */
+	bool is_answered;
+	int64_t value;
+	int error;
+};
+
+#define INTERRUPTED_MAX 64
+
 /* Receives the calls behind one listener and answers them, with two threads and those for syncs. */
 struct server {
 	int listener;
@@ -50,6 +60,8 @@ struct server {
 	pthread_mutex_t lock; /* of what follows */
 	struct call *free_calls;
 	struct totals totals;
+	struct interrupted interrupted[INTERRUPTED_MAX]; /* the latest, round and round */
+	_Atomic uint32_t interrupted_count;
 
 	pthread_t receiver;
 	bool is_started;
@@ -61,6 +73,8 @@ void server_stop(struct server *server);
 /* To be called once when the deadline is near or there is none any more; holds the call until then. */
 void server_hold(struct server *server, struct call *call);
 void server_finish(struct server *server, struct call *call);
+/* Whether the thread's last call was interrupted when its time was over; if so, gives the new one the same answer. */
+bool server_take_interrupted(struct server *server, uint32_t tid, struct call *call);
 /* Its thread was interrupted and waits for it no more. */
 void server_forget(struct server *server, struct call *call);
 

@@ -119,11 +119,11 @@ static void on_signal(int signal)
 	handled++;
 }
 
-/* With a signal every 2 ms, and without SA_RESTART. */
-static int interrupted(void)
+/* With a signal every 2 ms. */
+static int restarted(void)
 {
 	const struct itimerval timer = {{0, 2000}, {0, 2000}};
-	const struct sigaction action = {.sa_handler = on_signal};
+	const struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
 
 	sigaction(SIGALRM, &action, NULL);
 	setitimer(ITIMER_REAL, &timer, NULL);
@@ -237,17 +237,9 @@ int main(int words, char **word)
 		const char *name;
 		int (*run)(void);
 	} all[] = {
-	    {"writes", writes},
-	    {"family", family},
-	    {"threads", threads},
-	    {"interrupted", interrupted},
-	    {"close_all", close_all},
-	    {"daemon", become_daemon},
-	    {"ignore_term", ignore_term},
-	    {"write_on", write_on},
-	    {"crash", crash},
-	    {"fds", show_fds},
-	    {"uncovered", uncovered},
+	    {"writes", writes},       {"family", family},        {"threads", threads},         {"restarted", restarted},
+	    {"close_all", close_all}, {"daemon", become_daemon}, {"ignore_term", ignore_term}, {"write_on", write_on},
+	    {"crash", crash},         {"fds", show_fds},         {"uncovered", uncovered},
 	};
 	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
 		if (strcmp(what, all[i].name) == 0)

@@ -77,9 +77,9 @@ describe('a static build', () => {
     expect(Number(report[0]!.replied_ns - report[0]!.received_ns)).toBeGreaterThan(DELAY_NS - EARLY_NS);
   });
 
-  test('is not interrupted by signals in its waits, nor kept from going on', async () => {
+  test('is not kept from going on by signals', async () => {
     const plan = planOf([{ path: file, calls: delayed(10) }]);
-    const { stdout } = await run(folder, { plan, command: [build, 'interrupted', file, '10'] });
+    const { stdout } = await run(folder, { plan, command: [build, 'restarted', file, '10'] });
     expectDelayed(numbersIn(stdout), 10);
     expect(stdout).toContain('handled 1');
   });
@@ -150,6 +150,32 @@ with f.ThreadPoolExecutor(4) as pool:
     const { stdout } = await run(folder, { plan, command: ['python3', '-c', script, file] });
     expectDelayed(numbersIn(stdout), 4);
     expect(readFileSync(`${file}3`, 'utf8')).toBe('xxxxxxx');
+  });
+});
+
+describe('on an old kernel, in a container', () => {
+  let old = '';
+  beforeAll(() => {
+    old = compileC('old_kernel');
+  });
+
+  test('a wait that signals interrupt goes on where it was, and comes to its end', async () => {
+    const plan = planOf([{ path: file, calls: delayed(10) }]);
+    const { stdout, line } = await run(folder, { plan, before: [old], command: [build, 'restarted', file, '10'] });
+    expect(line('calibrated')?.features).toEqual({ wait_killable: false, sync_wake_up: false, pidfd_getfd: false });
+    expectDelayed(numbersIn(stdout), 10);
+    expect(stdout).toContain('handled 1');
+    expect(statSync(file).size).toBe(10);
+    expect(line('ended')).toMatchObject({ unreplayed_events: 0 });
+    expect(readReport(join(folder, 'report')).calls).toHaveLength(10);
+  });
+
+  test('syncs wait before they are made', async () => {
+    const calls = [{ targetNs: DELAY_NS }];
+    const ops = ALL_OPS.filter((op) => op !== 'msync');
+    const plan = planOf(ops.map((op) => ({ op, path: file, tid: 7, calls })));
+    const { stdout } = await run(folder, { plan, before: [old], command: [build, 'family', file, '1', '64'] });
+    expectDelayed(numbersIn(stdout), 8);
   });
 });
 
