@@ -28,9 +28,9 @@ interface Options {
   timeoutScale: number;
   threshold: number;
   mode: string;
-  map: string[];
-  inject: Ruled<InjectRule>[];
-  fail: Ruled<FailRule>[];
+  map?: string[];
+  inject?: Ruled<InjectRule>[];
+  fail?: Ruled<FailRule>[];
   seed: bigint;
   repeat?: number;
   varyLatency?: LatencyRange;
@@ -80,17 +80,21 @@ export function runCommand(): Command {
     .option('--url <url>', URL_HELP, daemonUrl, DEFAULT_URL)
     .option('--speed <factor>', '2: everything takes half as long', speedFactor, 1)
     .option('--extra-latency <duration>', 'added to every call, such as 2ms', latency, 0)
-    .option('--inject <rule>', 'latency for some calls; may be given again', ruled(parseInjectRule), [])
-    .option('--fail <rule>', 'errors for some calls; may be given again', ruled(parseFailRule), [])
+    .option('--inject <rule>', 'latency for some calls; may be given again', ruled(parseInjectRule))
+    .option('--fail <rule>', 'errors for some calls; may be given again', ruled(parseFailRule))
     .option('--threshold <duration>', 'only calls that were to take this long or longer are held', latency, 0)
     .option('--timeout-scale <factor>', 'given to the command as KREPLAY_TIMEOUT_SCALE, for its own timeouts', scale, 1)
-    .option('--map <here=there>', 'a path here, and in the recording; may be given again', pathMap, [])
+    .option('--map <here=there>', 'a path here, and in the recording; may be given again', pathMap)
     .addOption(
       new Option('--mode <mode>', 'how calls get recorded durations: by size and order, by order, or at random')
         .choices(['auto', 'align', 'ordinal', 'dist'])
         .default('auto'),
     )
-    .option('--seed <number>', 'of the random choices: the same one gives the same durations', seed, 1n);
+    .addOption(
+      new Option('--seed <number>', 'of the random choices: the same one gives the same durations')
+        .argParser(seed)
+        .default(1n, '1'),
+    );
   return withRepetition(withGates(command))
     .addOption(
       new Option('--io-uring <how>', 'it can not be held: deny makes programs write without it')
@@ -148,8 +152,8 @@ async function run(words: string[], options: Options, command: BaseCommand): Pro
       replayRun({
         incident,
         settings: { ...settings, seed, extra_latency_ns: extraNs },
-        inject: options.inject.map(({ rule }) => rule),
-        fail: options.fail.map(({ rule }) => rule),
+        inject: (options.inject ?? []).map(({ rule }) => rule),
+        fail: (options.fail ?? []).map(({ rule }) => rule),
         gates: { require: options.require, maxDurationNs: options.maxDuration, expectExit: options.expectExit },
         ioUring: options.ioUring,
         onDeath: options.onDeath,
@@ -178,7 +182,8 @@ async function runAsOften(once: (seed: bigint, extraNs: number) => Promise<Run>,
 }
 
 function settingsOf(words: string[], options: Options) {
-  const { transaction, mode, seed, speed, timeoutScale, extraLatency, threshold, inject, fail, map } = options;
+  const { transaction, mode, seed, speed, timeoutScale, extraLatency, threshold } = options;
+  const { inject = [], fail = [], map = [] } = options;
   return {
     ...{ transaction_id: transaction, command: words, mode, seed, speed, map },
     ...{ timeout_scale: timeoutScale, extra_latency_ns: extraLatency, threshold_ns: threshold },
@@ -221,7 +226,7 @@ function openOutputs(options: Options) {
 }
 
 function ruled<Rule>(parse: (text: string) => Rule) {
-  return (text: string, before: Ruled<Rule>[]): Ruled<Rule>[] => {
+  return (text: string, before: Ruled<Rule>[] = []): Ruled<Rule>[] => {
     try {
       return [...before, { text, rule: parse(text) }];
     } catch (error) {
@@ -264,7 +269,7 @@ function seed(value: string): bigint {
   throw new InvalidArgumentError(`must be a whole number from 0 to ${SEED_MAX}`);
 }
 
-function pathMap(value: string, before: string[]): string[] {
+function pathMap(value: string, before: string[] = []): string[] {
   if (/^[^=\0]+=[^\0]+$/.test(value)) return [...before, value];
   throw new InvalidArgumentError('must be HERE=THERE, two paths');
 }

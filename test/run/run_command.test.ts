@@ -98,6 +98,13 @@ test.each([
   expect(stderr).toMatch(message);
 });
 
+test('--help tells everything, on standard output', async () => {
+  const { code, stdout, stderr } = await kreplay('run', '--help');
+  expect([code, stderr]).toEqual([0, '']);
+  for (const option of ['--seed', '--inject', '--vary-latency', '--junit', 'Exit codes'])
+    expect(stdout).toContain(option);
+});
+
 test('a command without -- in front is refused', async () => {
   const { code, stderr } = await kreplay('run', ...of(TRANSACTION), 'true');
   expect([code, stderr]).toEqual([125, expect.stringContaining('put -- in front of the command')]);
