@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -152,19 +153,24 @@ static void *receiver_main(void *argument)
 	struct server *server = argument;
 	struct pollfd sources[2] = {{.fd = server->listener, .events = POLLIN},
 				    {.fd = server->stop_fd, .events = POLLIN}};
+	const bool may_spin = !server->wakes_synchronously && sysconf(_SC_NPROCESSORS_ONLN) >= 2;
 	uint64_t poll_until = 0;
 
 	prctl(PR_SET_NAME, "kreplay-receive");
 	for (;;) {
-		const bool is_impatient = !server->wakes_synchronously && clock_ns() < poll_until;
+		const bool is_impatient = may_spin && clock_ns() < poll_until;
 
-		if (poll(sources, 2, is_impatient ? 0 : -1) <= 0)
+		if (poll(sources, 2, is_impatient ? 0 : -1) <= 0) {
+			/* The thread that was answered may be waiting for this very CPU. */
+			if (is_impatient)
+				sched_yield();
 			continue;
+		}
 		if (sources[1].revents)
 			break;
 		if (sources[0].revents & POLLIN) {
 			receive(server);
-			poll_until = server->wakes_synchronously ? 0 : clock_ns() + POLL_FOR_NS;
+			poll_until = may_spin ? clock_ns() + POLL_FOR_NS : 0;
 		} else if (sources[0].revents) {
 			sources[0].fd = -1; /* nobody is behind it any more */
 			poll_until = 0;
