@@ -153,3 +153,13 @@ test('without rights, and with a daemon in between', async () => {
   const [code] = await once(child, 'close');
   expect([code, stdout, stderr]).toEqual([0, '65534\n', expect.stringContaining('kreplay run: ')]);
 });
+
+/** There can be one listener in a tree of processes: within a run another one is not possible, as in some containers. */
+test('where no call can be held the command does not run, and that is no pass', async () => {
+  const options = ['--bundle', bundle, '--transaction', TRANSACTION];
+  const inner = [process.execPath, ENTRY, 'run', ...options, '--', 'touch', join(temporary, 'witness')];
+  const { code, stderr } = await kreplay('run', ...options, '--', ...inner);
+  expect(code).toBe(69);
+  expect(stderr).toMatch(/^kreplay run: unsupported: \S/);
+  expect(existsSync(join(temporary, 'witness'))).toBe(false);
+});
