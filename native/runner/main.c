@@ -1,15 +1,31 @@
 /* kreplay-runner: makes the calls of a command take as long as a plan says. --help tells how it is used. */
+#include <fcntl.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "exit_codes.h"
 #include "options.h"
 #include "run.h"
+
+/* Whoever has none of these has none behind us either; but nothing that is opened here may take their places. */
+static void fill_standard_fds(void)
+{
+	while (true) {
+		const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+		if (null > STDERR_FILENO)
+			close(null);
+		if (null < 0 || null > STDERR_FILENO)
+			return;
+	}
+}
 
 int main(int count, char **words)
 {
 	struct options options;
 	struct failure failure;
 
+	fill_standard_fds();
 	if (!options_parse(count, words, &options, &failure)) {
 		fprintf(stderr, "kreplay-runner: %s\n", failure.text);
 		return EXIT_RUNNER_FAILED;

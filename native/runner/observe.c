@@ -51,6 +51,19 @@ static bool matches(const char *path, const struct path_map *map)
 	return next == 0 || next == '/' || map->from[map->from_bytes - 1] == '/';
 }
 
+static void in_production(const char *here, const struct options *options, char *path, size_t path_bytes)
+{
+	for (size_t i = 0; i < options->map_count; i++) {
+		const struct path_map *map = &options->maps[i];
+
+		if (!matches(here, map))
+			continue;
+		snprintf(path, path_bytes, "%s%s", map->to, here + map->from_bytes);
+		return;
+	}
+	snprintf(path, path_bytes, "%s", here);
+}
+
 bool observe_path(uint32_t tid, int fd, const struct options *options, char *path, size_t path_bytes)
 {
 	char name[48], link[PATH_MAX];
@@ -60,16 +73,31 @@ bool observe_path(uint32_t tid, int fd, const struct options *options, char *pat
 	if (bytes <= 0)
 		return false;
 	link[bytes] = 0;
-	for (size_t i = 0; i < options->map_count; i++) {
-		const struct path_map *map = &options->maps[i];
-
-		if (!matches(link, map))
-			continue;
-		snprintf(path, path_bytes, "%s%s", map->to, link + map->from_bytes);
-		return true;
-	}
-	snprintf(path, path_bytes, "%s", link);
+	in_production(link, options, path, path_bytes);
 	return true;
+}
+
+bool observe_mapped_path(uint32_t tid, uint64_t address, const struct options *options, char *path, size_t path_bytes)
+{
+	char name[48], line[PATH_MAX + 128];
+	bool is_found = false;
+
+	snprintf(name, sizeof(name), "/proc/%u/maps", tid);
+	FILE *maps = fopen(name, "re");
+	if (!maps)
+		return false;
+	while (!is_found && fgets(line, sizeof(line), maps)) {
+		unsigned long from, end;
+		const char *mapped = strchr(line, '/');
+
+		if (sscanf(line, "%lx-%lx", &from, &end) != 2 || address < from || address >= end || !mapped)
+			continue;
+		line[strcspn(line, "\n")] = 0;
+		in_production(mapped, options, path, path_bytes);
+		is_found = true;
+	}
+	fclose(maps);
+	return is_found;
 }
 
 bool observe_has_ended(uint32_t tid)

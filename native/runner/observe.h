@@ -14,6 +14,8 @@ bool observe_comm(uint32_t tid, char comm[static COMM_MAX]);
 uint32_t observe_process(uint32_t tid);
 /* What an fd of it stands for, as a path in production. */
 bool observe_path(uint32_t tid, int fd, const struct options *options, char *path, size_t path_bytes);
+/* What is mapped at an address of it. */
+bool observe_mapped_path(uint32_t tid, uint64_t address, const struct options *options, char *path, size_t path_bytes);
 bool observe_has_ended(uint32_t tid);
 uint32_t observe_iovec_bytes(uint32_t tid, uint64_t iovec, uint64_t count);
 

@@ -74,10 +74,13 @@ static uint32_t find_group(struct replay *replay, const struct seccomp_notif *no
 			   struct report_call *record)
 {
 	const bool is_sync = op_is_sync(record->op);
-	const int fd = notif->data.args[0];
+	const bool has_fd = record->op != OP_MSYNC;
+	const uint64_t where = notif->data.args[0];
+	const int fd = has_fd ? (int)where : STANDARD_FD_MAX + 1;
 	char path[PATH_MAX], role[KEY_MAX];
 
-	if (record->op != OP_MSYNC && observe_path(notif->pid, fd, replay->options, path, sizeof(path))) {
+	if (has_fd ? observe_path(notif->pid, fd, replay->options, path, sizeof(path))
+		   : observe_mapped_path(notif->pid, where, replay->options, path, sizeof(path))) {
 		record->path_hash = hash_bytes(path, strlen(path));
 		return group_of_file(replay, is_sync, fd, path);
 	}

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -83,6 +84,9 @@ static int family(void)
 	show(from_ns, fdatasync(file));
 	from_ns = now_ns();
 	show(from_ns, sync_file_range(file, 0, size, SYNC_FILE_RANGE_WRITE));
+	void *mapped = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+	from_ns = now_ns();
+	show(from_ns, msync(mapped, size, MS_SYNC));
 	return 0;
 }
 
