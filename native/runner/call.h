@@ -1,6 +1,7 @@
 #ifndef KREPLAY_RUNNER_CALL_H
 #define KREPLAY_RUNNER_CALL_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -11,12 +12,13 @@
 
 /* One call of the build, from its notification to the reply. */
 struct call {
-	uint64_t id;
+	_Atomic uint64_t id; /* 0 as soon as its reply was sent, or could not be */
 	uint64_t deadline_ns;
 	uint32_t heap_index;
 	uint32_t outstanding_index;
 	struct report_call record;
 	bool is_recorded;
+	bool is_repeated; /* the thread was interrupted, and makes the same call again */
 	bool is_answered; /* with `value` and `error`, instead of letting it happen */
 	int64_t value;
 	int error;

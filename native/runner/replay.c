@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -106,10 +107,25 @@ static bool go_on(struct replay *replay, struct thread *thread, const struct sec
 		call->is_answered = held->is_answered;
 		call->error = held->error;
 		call->deadline_ns = held->deadline_ns;
+		call->is_repeated = true;
 		held->is_recorded = false;
 	}
 	server_forget(replay->server, held);
 	return repeats;
+}
+
+/* The signal came when its time was just over: it was recorded then, and has its answer. */
+static bool was_over(struct replay *replay, const struct thread *thread, const struct seccomp_data *data,
+		     struct call *call)
+{
+	while (thread->call && atomic_load(&thread->call->id) == thread->call_id)
+		sched_yield(); /* its reply is being sent, in vain */
+	call->is_repeated = server_take_interrupted(replay->server, thread->tid, call) && thread_repeats(thread, data);
+	if (!call->is_repeated) {
+		call->is_answered = false;
+		call->error = 0;
+	}
+	return call->is_repeated;
 }
 
 static enum verdict act(struct replay *replay, const struct match *match, struct call *call)
@@ -160,11 +176,8 @@ enum verdict replay_decide(void *context, const struct seccomp_notif *notif, str
 		thread->call_id = call->id;
 		return VERDICT_HOLD;
 	}
-	/* Its time was over before: it was recorded then, and has its answer. */
-	if (server_take_interrupted(replay->server, notif->pid, call) && thread_repeats(thread, &notif->data))
+	if (!replay->calibration->features.wait_killable && was_over(replay, thread, &notif->data, call))
 		return VERDICT_PASS;
-	call->is_answered = false;
-	call->error = 0;
 	record->pid = thread->process;
 	record->tid = notif->pid;
 	record->op = op;

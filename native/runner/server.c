@@ -39,8 +39,10 @@ static void give_back(struct server *server, struct call *call, bool is_interrup
 		lateness_add(&server->totals.lateness,
 			     record->replied_ns > call->deadline_ns ? record->replied_ns - call->deadline_ns : 0);
 	}
+	server->totals.calls -= call->is_repeated;
 	call->next = server->free_calls;
 	server->free_calls = call;
+	atomic_store(&call->id, 0);
 	pthread_mutex_unlock(&server->lock);
 }
 
@@ -91,7 +93,7 @@ void server_finish(struct server *server, struct call *call)
 					       : notify_continue(server->listener, call->id);
 	if (!is_sent)
 		note_interrupted(server, call);
-	give_back(server, call, !is_sent);
+	give_back(server, call, false);
 }
 
 void server_forget(struct server *server, struct call *call)
@@ -189,7 +191,7 @@ static bool make_calls(struct server *server)
 		calls[i].outstanding_index = i;
 		calls[i].next = i + 1 < OUTSTANDING_MAX ? &calls[i + 1] : NULL;
 	}
-	server->free_calls = calls;
+	server->calls = server->free_calls = calls;
 	return true;
 }
 
@@ -220,4 +222,5 @@ void server_stop(struct server *server)
 	sync_workers_stop(&server->sync_workers);
 	timers_stop(&server->timers);
 	close(server->stop_fd);
+	free(server->calls);
 }

@@ -58,6 +58,7 @@ struct server {
 	uint64_t bias_ns;
 
 	pthread_mutex_t lock; /* of what follows */
+	struct call *calls;
 	struct call *free_calls;
 	struct totals totals;
 	struct interrupted interrupted[INTERRUPTED_MAX]; /* the latest, round and round */

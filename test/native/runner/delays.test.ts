@@ -168,7 +168,7 @@ describe('on an old kernel, in a container', () => {
     expectDelayed(numbersIn(stdout), 10);
     expect(stdout).toContain('handled 1');
     expect(statSync(file).size).toBe(10);
-    expect(line('ended')).toMatchObject({ unreplayed_events: 0 });
+    expect(line('ended')).toMatchObject({ calls: 10, delayed: 10, unreplayed_events: 0 });
     expect(readReport(join(folder, 'report')).calls).toHaveLength(10);
   });
 
