@@ -114,7 +114,13 @@ static bool go_on(struct replay *replay, struct thread *thread, const struct sec
 	return repeats;
 }
 
-/* The signal came when its time was just over: it was recorded then, and has its answer. */
+/*
+ * The signal came when its time was just over: it was recorded then, and has its answer.
+ *
+ * With WAIT_KILLABLE_RECV, kernels before 6.18 and 6.12.52 may repeat a call too: where a signal meets a reply that is
+ * sent within a microsecond. Nothing tells that from a loop which writes the same again, so it counts as another call;
+ * aligning takes it for an extra one.
+ */
 static bool was_over(struct replay *replay, const struct thread *thread, const struct seccomp_data *data,
 		     struct call *call)
 {
