@@ -37,7 +37,7 @@ TEST_PACKAGES := bpftrace:/usr/bin/bpftrace btrfs-progs:/sbin/mkfs.btrfs chromiu
 	rustc:/usr/bin/rustc sqlite3:/usr/bin/sqlite3 strace:/usr/bin/strace tmux:/usr/bin/tmux xfsprogs:/sbin/mkfs.xfs
 FUZZ_RUNS ?= 100000
 LINT_PACKAGES := clang-format:/usr/bin/clang-format
-BENCH_PACKAGES := bpftrace:/usr/bin/bpftrace linux-perf:/usr/bin/perf wrk:/usr/bin/wrk
+BENCH_PACKAGES := bpftrace:/usr/bin/bpftrace linux-perf:/usr/bin/perf strace:/usr/bin/strace wrk:/usr/bin/wrk
 
 help: ## what there is to make
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14

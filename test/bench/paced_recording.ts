@@ -9,6 +9,8 @@ export interface PacedTransaction {
   transactionId: string;
   events: number;
   periodNs: number;
+  /** That take turns; 1 by default. */
+  threads?: number;
 }
 
 /** Its low word is 0, as `setWords` needs it. */
@@ -27,7 +29,7 @@ export function writePaced(path: string, transactions: readonly PacedTransaction
   const service = writer.nameId('checkout');
   const file = writer.fileId('/var/lib/app/orders.log', 'regular');
 
-  for (const { transactionId, events, periodNs } of transactions) {
+  for (const { transactionId, events, periodNs, threads = 1 } of transactions) {
     const context = writer.contextId({ transactionId, traceId: '4bf92f3577b34da6a3ce929d0e0e4736', spanId: null });
     for (let first = 0; first < events; first += BLOCK_ROWS) {
       const rows = Math.min(events - first, BLOCK_ROWS);
@@ -43,7 +45,8 @@ export function writePaced(path: string, transactions: readonly PacedTransaction
         to.source[row] = ATTRIBUTION_SOURCES.indexOf('marker');
         to.quality[row] = ATTRIBUTION_QUALITIES.indexOf('exact');
         to.service[row] = service;
-        to.pid[row] = to.tid[row] = PID;
+        to.pid[row] = PID;
+        to.tid[row] = PID + ((first + row) % threads);
         to.comm[row] = service;
         setWords(to.result, row, BYTES);
         to.file[row] = file;

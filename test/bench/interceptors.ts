@@ -1,0 +1,59 @@
+/** What the load's calls go through: nothing, `kreplay run`'s runner with a plan, strace. */
+import { join } from 'node:path';
+import { isMatched } from '../../daemon/run/report/hows.ts';
+import { loadReport } from '../../daemon/run/report/load_report.ts';
+import type { BenchContext } from './bench.ts';
+import { allowedCpus } from './machine.ts';
+import { writeLoadPlan } from './planned_load.ts';
+import type { Before } from './run_load.ts';
+
+const RUNNER = join(import.meta.dirname, '../../build/kreplay-runner');
+
+export const INTERCEPTORS = ['bare', 'kreplay', 'strace', 'strace_delay_0'] as const;
+export type InterceptorName = (typeof INTERCEPTORS)[number];
+
+export interface Plan {
+  path: string;
+  events: number;
+}
+
+export interface Interceptors {
+  /** As a build runs: where the scheduler wants it, and what intercepts it too. */
+  anywhere: Before;
+  before(name: InterceptorName, plan: Plan): Before;
+  plan(name: string, events: number, threads: number, durationsNs: readonly number[]): Plan;
+  /** Calls of the runner's last run that took what an event of their own says. */
+  matched(plan: Plan): number;
+}
+
+/** Counts calls: describing them would cost more. */
+const STRACE = [
+  ...['strace', '--follow-forks', '--seccomp-bpf', '--summary-only', '--output=/dev/null', '--trace=write'],
+];
+
+/** Stops for each write and lets it go on, as long as no thread makes 65,535. */
+const STRACE_PASSING = [...STRACE, '--inject=write:delay_enter=1:when=65535'];
+
+/** Arms a timer for each. */
+const STRACE_DELAY_0 = [...STRACE, '--inject=write:delay_enter=0'];
+
+export function interceptors({ folder, loadCpu }: BenchContext): Interceptors {
+  const anywhere = ['taskset', '--cpu-list', [...allowedCpus(), loadCpu].join(',')];
+  const reportPath = join(folder, 'report');
+  const words: Readonly<Record<InterceptorName, (plan: Plan) => Before>> = {
+    bare: () => [],
+    kreplay: ({ path }) => [RUNNER, '--plan', path, '--report', reportPath, '--'],
+    strace: () => STRACE_PASSING,
+    strace_delay_0: () => STRACE_DELAY_0,
+  };
+  return {
+    anywhere,
+    before: (name, plan) => [...anywhere, ...words[name](plan)],
+    plan(name, events, threads, durationsNs) {
+      const path = join(folder, `${name}.plan`);
+      writeLoadPlan(path, events, threads, durationsNs);
+      return { path, events };
+    },
+    matched: ({ events }) => loadReport(reportPath, events).calls.how.filter(isMatched).length,
+  };
+}

@@ -1,0 +1,33 @@
+/** Plans of the calls that run_load.c makes, from an incident in which it made them. */
+import { writeFileSync } from 'node:fs';
+import { compilePlan, type PlanOptions } from '../../daemon/run/plan/compile.ts';
+import { encodePlan } from '../../daemon/run/plan/encode.ts';
+import { type Incident, newIncident } from '../../daemon/run/plan/incident.ts';
+import { LOAD_COMM, LOAD_FILE, WRITE_BYTES } from './run_load.ts';
+
+export const AS_RECORDED: PlanOptions = { seed: 1n, speed: 1, extraLatencyNs: 0, inject: [], fail: [] };
+
+const FIRST_TID = 4000;
+const START_NS = 1_750_000_000_000_000_000n;
+/** Between two calls, beside what the first of them took. */
+const GAP_NS = 1000n;
+
+/** Threads take turns; each call takes the next of the durations, again and again. */
+export function writeLoadPlan(path: string, count: number, threads: number, durationsNs: readonly number[]): void {
+  writeFileSync(path, encodePlan(compilePlan(incidentOf(count, threads, durationsNs), AS_RECORDED)));
+}
+
+function incidentOf(count: number, threads: number, durationsNs: readonly number[]): Incident {
+  const incident = newIncident();
+  let startNs = START_NS;
+  for (let call = 0; call < count; call++) {
+    const durationNs = durationsNs[call % durationsNs.length]!;
+    incident.addWrite({
+      ...{ node: 'bench', tid: FIRST_TID + (call % threads), comm: LOAD_COMM, service: 'bench' },
+      ...{ op: 'write', path: LOAD_FILE, fileKind: 'character_device', fd: 3, size: WRITE_BYTES },
+      ...{ startNs, durationNs },
+    });
+    startNs += GAP_NS + BigInt(durationNs);
+  }
+  return incident.finish();
+}
