@@ -9,7 +9,7 @@ import type { Before } from './run_load.ts';
 
 const RUNNER = join(import.meta.dirname, '../../build/kreplay-runner');
 
-export const INTERCEPTORS = ['bare', 'kreplay', 'strace', 'strace_delay_0'] as const;
+export const INTERCEPTORS = ['bare', 'kreplay', 'strace', 'strace_anywhere', 'strace_delay_0'] as const;
 export type InterceptorName = (typeof INTERCEPTORS)[number];
 
 export interface Plan {
@@ -38,17 +38,21 @@ const STRACE_PASSING = [...STRACE, '--inject=write:delay_enter=1:when=65535'];
 const STRACE_DELAY_0 = [...STRACE, '--inject=write:delay_enter=0'];
 
 export function interceptors({ folder, loadCpu }: BenchContext): Interceptors {
-  const anywhere = ['taskset', '--cpu-list', [...allowedCpus(), loadCpu].join(',')];
+  const on = (cpus: readonly number[]) => ['taskset', '--cpu-list', cpus.join(',')];
+  const anywhere = on([...allowedCpus(), loadCpu]);
+  // At its best: from CPU to CPU it wakes the other one up for each stop.
+  const onOne = on([loadCpu]);
   const reportPath = join(folder, 'report');
   const words: Readonly<Record<InterceptorName, (plan: Plan) => Before>> = {
-    bare: () => [],
-    kreplay: ({ path }) => [RUNNER, '--plan', path, '--report', reportPath, '--'],
-    strace: () => STRACE_PASSING,
-    strace_delay_0: () => STRACE_DELAY_0,
+    bare: () => anywhere,
+    kreplay: ({ path }) => [...anywhere, RUNNER, '--plan', path, '--report', reportPath, '--'],
+    strace: () => [...onOne, ...STRACE_PASSING],
+    strace_anywhere: () => [...anywhere, ...STRACE_PASSING],
+    strace_delay_0: () => [...onOne, ...STRACE_DELAY_0],
   };
   return {
     anywhere,
-    before: (name, plan) => [...anywhere, ...words[name](plan)],
+    before: (name, plan) => words[name](plan),
     plan(name, events, threads, durationsNs) {
       const path = join(folder, `${name}.plan`);
       writeLoadPlan(path, events, threads, durationsNs);

@@ -1,6 +1,6 @@
 /**
  * What `kreplay run` costs the build that it runs, beside strace, and how exactly calls take what they shall, beside a
- * program that only sleeps. All by the build's own clock. Nothing is tied to a CPU: neither is a build.
+ * program that only sleeps. All by the build's own clock. Only strace is tied to a CPU.
  */
 import { join } from 'node:path';
 import type { BenchContext, BenchResult } from './bench.ts';
