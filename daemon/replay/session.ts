@@ -99,7 +99,6 @@ export class Session {
 
   /** All that it takes to make it again as it is now. */
   kept(): KeptSession {
-    const { life = 0 } = this.#options;
     return {
       ...this.place(),
       settings: this.#settings,
@@ -107,7 +106,7 @@ export class Session {
       outline: this.#plan.outline,
       rounds: this.#rounds,
       failure: this.#failure,
-      life,
+      life: this.#options.life ?? 0,
       createdAt: this.#createdAt,
       updatedAt: this.#updatedAt,
     };
@@ -300,6 +299,7 @@ export class Session {
       this.#window.forget(from);
     } finally {
       this.#playableEnd = Infinity;
+      if (this.#clock.running) this.#awaitNext();
     }
     this.#settings = { ...this.#settings, extraLatencyNs };
     this.#window.moveTo(this.#next);

@@ -164,6 +164,22 @@ test('a plan that is slow to change makes events late: none is played twice or l
   expect(events()).toHaveLength(100);
 });
 
+test('a change that is refused late leaves the session playing as it was', async () => {
+  const asked = Promise.withResolvers<void>();
+  const opened = await newSession(HUNDRED, { beforeChange: () => asked.promise });
+  const { session, clock } = opened;
+  const { events } = watch(opened);
+  await session.play();
+  await clock.pass(10n * MS);
+  const changing = session.change({ extraLatencyNs: 3_000_000 });
+  await clock.pass(60n * MS);
+  asked.reject(new Error('too long'));
+  await expect(changing).rejects.toThrow('too long');
+  await clock.pass(200n * MS);
+  expect(session.view()).toMatchObject({ state: 'finished', extra_latency_ns: 0n });
+  expect(events().map(({ replay }) => replay.index)).toEqual(HUNDRED.map((_, index) => index));
+});
+
 test('a change at the end leaves what was played where it was, also for who steps back', async () => {
   const opened = await newSession(TEN_EVENTS);
   const { session, clock } = opened;
