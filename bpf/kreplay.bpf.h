@@ -46,14 +46,16 @@ struct task_state {
 	__u32 marker_second;
 	__u32 marker_count;
 
-	/* The write that is under way; start_ns is 0 when none is. */
+	/* The recorded call that is under way, see call.bpf.h; start_ns is 0 when none is. */
 	__u64 start_ns;
 	__u64 bytes_requested;
-	__u64 write_context_id;
-	__u32 write_flags;
+	__u64 call_context_id;
+	__u32 call_flags;
 	__u32 syscall;
 	__s32 fd;
-	__u32 file_is_dev_null;
+	/* EVENT_* */
+	__u16 call_type;
+	__u16 file_is_dev_null;
 
 	/* The connection whose request is under way, see http.bpf.c. */
 	__s32 http_fd;
@@ -71,7 +73,7 @@ struct task_state {
 	/* Of a journal's thread: the transaction that it commits, see journal.bpf.c. */
 	__u64 journal_transaction;
 
-	/* The file last written to: most tasks write to one at a time. */
+	/* The file of the last call: most tasks write to one at a time. */
 	__u64 file_id;
 	__u64 file_defined_ns;
 	struct file_key {

@@ -356,8 +356,8 @@ function longBlocks(file: string, linesMax: number): string[] {
 
 describe('one home for each fact', () => {
   test.each(EVENTS.map(({ name }) => name))('%s has a hook, a kernel test and a row in the README', (name) => {
-    expect(FILES).toContain(`bpf/${name}.bpf.c`);
-    expect(read(`bpf/${name}.bpf.c`)).toContain(`EVENT_${name.toUpperCase()}`);
+    const hook = FILES.find((file) => [`bpf/${name}.bpf.c`, `bpf/${name}.bpf.h`].includes(file));
+    expect(hook && read(hook)).toContain(`EVENT_${name.toUpperCase()}`);
     const kernelTests = FILES.filter((file) => /^test\/kernel\/.*\.test\.ts$/.test(file));
     expect(kernelTests.filter((file) => (file + read(file)).includes(name))).not.toEqual([]);
     expect(read('README.md')).toContain(`**\`${name}\`**`);

@@ -4,6 +4,7 @@
 
 #define EVENT_SYS_WRITE 1
 #define EVENT_BLOCK_IO 2
+#define EVENT_SYS_SYNC 3
 #define CONTEXT_DEFINITION 64
 #define CONTEXT_END 65
 #define PROCESS_DEFINITION 66
@@ -93,7 +94,7 @@ struct sys_write {
 	__u32 pid; /* process id (thread group), in the root pid namespace */
 	__u32 tid; /* thread id, in the root pid namespace */
 	char comm[16]; /* command name of the thread */
-	__s64 result; /* bytes transferred, or a negative errno */
+	__s64 result; /* bytes transferred, 0 for a sync, or a negative errno */
 	__u64 file_id; /* path, `socket:[inode]`, `pipe:[inode]` or `anon_inode:name`; null when not known */
 	__u64 bytes_requested; /* bytes that the caller asked to write; null when its iovec could not be read */
 	__s32 fd; /* file descriptor */
@@ -128,7 +129,7 @@ struct block_io {
 	__u32 pid; /* process id (thread group), in the root pid namespace */
 	__u32 tid; /* thread id, in the root pid namespace */
 	char comm[16]; /* command name of the thread */
-	__s64 result; /* bytes transferred, or a negative errno */
+	__s64 result; /* bytes transferred, 0 for a sync, or a negative errno */
 	__u64 sector; /* first sector on the device, in units of 512 bytes */
 	__u64 bytes; /* bytes of the request */
 	__u64 queue_ns; /* wait before the device got it, nanoseconds; null when it never went there by itself */
@@ -158,6 +159,39 @@ _Static_assert(__builtin_offsetof(struct block_io, origin_count) == 100, "block_
 _Static_assert(__builtin_offsetof(struct block_io, cgroup_id) == 104, "block_io.cgroup_id");
 _Static_assert(__builtin_offsetof(struct block_io, device) == 112, "block_io.device");
 _Static_assert(__builtin_offsetof(struct block_io, origins) == 144, "block_io.origins");
+
+/* one call that waits until data is on the disk, from entry to return */
+struct sys_sync {
+	__u16 event_type; /* what the record is */
+	__u16 cpu; /* CPU that the event ended on */
+	__u32 flags; /* CONTEXT_* bits */
+	__u64 timestamp_ns; /* start of the event, nanoseconds since the epoch */
+	__u64 duration_ns; /* from start to end, nanoseconds */
+	__u64 context_id; /* whose event it is */
+	__u64 process_id; /* which program ran; it names the service */
+	__u32 pid; /* process id (thread group), in the root pid namespace */
+	__u32 tid; /* thread id, in the root pid namespace */
+	char comm[16]; /* command name of the thread */
+	__s64 result; /* bytes transferred, 0 for a sync, or a negative errno */
+	__u64 file_id; /* path of the file; null when not known, and for `sync` and `msync`, which are given none */
+	__s32 fd; /* file descriptor; -1 for `sync` and `msync` */
+	__u32 syscall; /* which call of the family */
+};
+_Static_assert(sizeof(struct sys_sync) == 88, "sys_sync");
+_Static_assert(__builtin_offsetof(struct sys_sync, event_type) == 0, "sys_sync.event_type");
+_Static_assert(__builtin_offsetof(struct sys_sync, cpu) == 2, "sys_sync.cpu");
+_Static_assert(__builtin_offsetof(struct sys_sync, flags) == 4, "sys_sync.flags");
+_Static_assert(__builtin_offsetof(struct sys_sync, timestamp_ns) == 8, "sys_sync.timestamp_ns");
+_Static_assert(__builtin_offsetof(struct sys_sync, duration_ns) == 16, "sys_sync.duration_ns");
+_Static_assert(__builtin_offsetof(struct sys_sync, context_id) == 24, "sys_sync.context_id");
+_Static_assert(__builtin_offsetof(struct sys_sync, process_id) == 32, "sys_sync.process_id");
+_Static_assert(__builtin_offsetof(struct sys_sync, pid) == 40, "sys_sync.pid");
+_Static_assert(__builtin_offsetof(struct sys_sync, tid) == 44, "sys_sync.tid");
+_Static_assert(__builtin_offsetof(struct sys_sync, comm) == 48, "sys_sync.comm");
+_Static_assert(__builtin_offsetof(struct sys_sync, result) == 64, "sys_sync.result");
+_Static_assert(__builtin_offsetof(struct sys_sync, file_id) == 72, "sys_sync.file_id");
+_Static_assert(__builtin_offsetof(struct sys_sync, fd) == 80, "sys_sync.fd");
+_Static_assert(__builtin_offsetof(struct sys_sync, syscall) == 84, "sys_sync.syscall");
 
 /* a task has a new context */
 struct context_definition {

@@ -3,8 +3,10 @@ import { z } from 'zod';
 import { blockIo } from './block_io.ts';
 import type { commonFields } from './common.ts';
 import type { ApiOf, Fields } from './define.ts';
+import type { EventDefinition } from './index.ts';
 import type { ApiTypes, Kind } from './kinds.ts';
 import { ATTRIBUTION_QUALITIES, ATTRIBUTION_SOURCES, FILE_KINDS } from './owner.ts';
+import { sysSync } from './sys_sync.ts';
 import { sysWrite } from './sys_write.ts';
 
 /** A 64-bit integer: a bigint here, an exact JSON integer on the wire. */
@@ -64,25 +66,31 @@ function shape(fields: Fields): Record<string, z.ZodType> {
   );
 }
 
-function eventSchema(event: typeof sysWrite | typeof blockIo) {
+function eventSchema(event: EventDefinition) {
   return z
     .object({ event_type: z.literal(event.name), ...derivedFields, ...shape(event.fields) })
     .meta({ id: event.name, description: event.doc });
 }
 
-export const apiEventSchema = z.discriminatedUnion('event_type', [eventSchema(sysWrite), eventSchema(blockIo)]);
+export const apiEventSchema = z.discriminatedUnion('event_type', [
+  eventSchema(sysWrite),
+  eventSchema(blockIo),
+  eventSchema(sysSync),
+]);
 
 type Derived = z.infer<z.ZodObject<typeof derivedFields>>;
 type Common = Derived & ApiOf<typeof commonFields>;
-type SysWriteFields = typeof sysWrite.fields;
-type BlockIoFields = typeof blockIo.fields;
-
-export type SysWriteEvent = Common & {
-  event_type: 'sys_write';
+type OwnFields<F extends Fields> = ApiOf<Omit<F, keyof typeof commonFields>>;
+interface OfFile {
   file: string | null;
   file_kind: (typeof FILE_KINDS)[number];
-} & Omit<ApiOf<Omit<SysWriteFields, keyof typeof commonFields>>, 'file_id'>;
-export type BlockIoEvent = Common & { event_type: 'block_io' } & ApiOf<Omit<BlockIoFields, keyof typeof commonFields>>;
+}
+
+export type SysWriteEvent = Common & { event_type: 'sys_write' } & OfFile &
+  Omit<OwnFields<typeof sysWrite.fields>, 'file_id'>;
+export type SysSyncEvent = Common & { event_type: 'sys_sync' } & OfFile &
+  Omit<OwnFields<typeof sysSync.fields>, 'file_id'>;
+export type BlockIoEvent = Common & { event_type: 'block_io' } & OwnFields<typeof blockIo.fields>;
 
 /** An event as the API gives it; 64-bit integers are bigints here and exact JSON integers on the wire. */
-export type ApiEvent = SysWriteEvent | BlockIoEvent;
+export type ApiEvent = SysWriteEvent | BlockIoEvent | SysSyncEvent;

@@ -31,5 +31,5 @@ export const commonFields = {
   pid: u32('process id (thread group), in the root pid namespace'),
   tid: u32('thread id, in the root pid namespace'),
   comm: text(16, 'command name of the thread'),
-  result: s64('bytes transferred, or a negative errno'),
+  result: s64('bytes transferred, 0 for a sync, or a negative errno'),
 } as const;

@@ -1,8 +1,9 @@
 import { blockIo } from './block_io.ts';
+import { sysSync } from './sys_sync.ts';
 import { sysWrite } from './sys_write.ts';
 
 /** Every event type there is. Everything that knows an event type iterates over this or infers from it. */
-export const EVENTS = [sysWrite, blockIo] as const;
+export const EVENTS = [sysWrite, blockIo, sysSync] as const;
 
 export type EventDefinition = (typeof EVENTS)[number];
 export type EventType = EventDefinition['name'];

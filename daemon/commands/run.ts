@@ -52,11 +52,11 @@ interface Ruled<Rule> {
 const SEED_MAX = 2n ** 64n - 1n;
 
 const HELP = `
-A rule chooses calls: sys_write or block_io, then parts between colons; * stands for any text:
+A rule chooses calls: sys_write or sys_sync, then parts between colons; * stands for any text:
   --inject sys_write:service=db:extra=10ms      fields service, comm, path, syscall
   --inject sys_write:path=/data/*.log:factor=3
   --fail sys_write:ENOSPC:nth=3                 the third one, in recorded order
-Waits for a disk are known from block requests: block_io chooses the fsyncs that they become.
+Where a recording has no syncs, block requests become them: block_io chooses them as sys_sync does.
 
 Exit codes:
   that of the command, when none of these is meant

@@ -83,11 +83,12 @@ const replaySchema = z.object({
   after_timeout: z.boolean().meta({ description: 'whether it ends behind the deadline' }),
 });
 
-const [sysWriteSchema, blockIoSchema] = apiEventSchema.options;
+const [sysWriteSchema, blockIoSchema, sysSyncSchema] = apiEventSchema.options;
 
 export const replayedEventSchema = z.discriminatedUnion('event_type', [
   sysWriteSchema.extend({ replay: replaySchema }).meta({ id: 'replayed_sys_write' }),
   blockIoSchema.extend({ replay: replaySchema }).meta({ id: 'replayed_block_io' }),
+  sysSyncSchema.extend({ replay: replaySchema }).meta({ id: 'replayed_sys_sync' }),
 ]);
 
 const scheduled = {
@@ -105,6 +106,7 @@ const timelineSchema = z.object({
     z.discriminatedUnion('event_type', [
       sysWriteSchema.extend(inTimeline).meta({ id: 'scheduled_sys_write' }),
       blockIoSchema.extend(inTimeline).meta({ id: 'scheduled_block_io' }),
+      sysSyncSchema.extend(inTimeline).meta({ id: 'scheduled_sys_sync' }),
     ]),
   ),
   next_event_index: count('where the next part begins; null behind the last one').nullable(),
@@ -128,6 +130,7 @@ const whatIfSchema = z.object({
     z.discriminatedUnion('event_type', [
       sysWriteSchema.extend(scheduled).meta({ id: 'late_sys_write' }),
       blockIoSchema.extend(scheduled).meta({ id: 'late_block_io' }),
+      sysSyncSchema.extend(scheduled).meta({ id: 'late_sys_sync' }),
     ]),
   ),
 });

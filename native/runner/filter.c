@@ -59,7 +59,7 @@ static unsigned argument(unsigned index)
 
 static void report_planned(struct filter *filter, const struct planned_syscall *planned, bool standard_fds)
 {
-	if (standard_fds || planned->op == OP_MSYNC) {
+	if (standard_fds || !op_has_fd(planned->op)) {
 		report_number(filter, planned->number);
 		return;
 	}

@@ -75,16 +75,26 @@ static uint32_t find_group(struct replay *replay, const struct seccomp_notif *no
 			   struct report_call *record)
 {
 	const bool is_sync = op_is_sync(record->op);
-	const bool has_fd = record->op != OP_MSYNC;
+	const bool has_fd = op_has_fd(record->op);
 	const uint64_t where = notif->data.args[0];
 	const int fd = has_fd ? (int)where : STANDARD_FD_MAX + 1;
 	char path[PATH_MAX], role[KEY_MAX];
+	uint32_t group = NONE;
+	bool has_path = false;
 
-	if (has_fd ? observe_path(notif->pid, fd, replay->options, path, sizeof(path))
-		   : observe_mapped_path(notif->pid, where, replay->options, path, sizeof(path))) {
+	if (has_fd)
+		has_path = observe_path(notif->pid, fd, replay->options, path, sizeof(path));
+	else if (record->op == OP_MSYNC)
+		has_path = observe_mapped_path(notif->pid, where, replay->options, path, sizeof(path));
+	if (has_path) {
 		record->path_hash = hash_bytes(path, strlen(path));
-		return group_of_file(replay, is_sync, fd, path);
+		group = group_of_file(replay, is_sync, fd, path);
 	}
+	/* Where no descriptor was given the recorder knew of no file. */
+	if (group == NONE && !has_fd)
+		group = group_of_file(replay, is_sync, fd, "");
+	if (group != NONE || has_path)
+		return group;
 	key_of_comm(comm, role);
 	return streams_group_of_role(replay->streams, is_sync, role);
 }

@@ -9,6 +9,7 @@
 #include "clock.h"
 #include "notify.h"
 #include "server.h"
+#include "syscalls.h"
 
 #ifndef SYS_pidfd_getfd
 #define SYS_pidfd_getfd 438
@@ -36,6 +37,8 @@ static int sync_file(int file, const struct call *call)
 		return fsync(file);
 	case OP_FDATASYNC:
 		return fdatasync(file);
+	case OP_SYNCFS:
+		return syncfs(file);
 	default:
 		return sync_file_range(file, arguments[1], arguments[2], arguments[3]);
 	}
@@ -67,7 +70,7 @@ static void expect(struct sync_workers *workers, struct call *call)
 static void run(struct sync_workers *workers, struct call *call)
 {
 	struct server *server = workers->server;
-	const int file = call->record.op == OP_MSYNC ? -1 : borrow(call);
+	const int file = op_has_fd(call->record.op) ? borrow(call) : -1;
 
 	/* Its process may have ended in between, and another one have its pid. */
 	if (file >= 0 && notify_is_valid(server->listener, call->id)) {

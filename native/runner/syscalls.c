@@ -12,7 +12,8 @@ const struct planned_syscall PLANNED_SYSCALLS[OP_COUNT] = {
     {SYS_writev, OP_WRITEV},       {SYS_pwritev, OP_PWRITEV},
     {SYS_pwritev2, OP_PWRITEV2},   {SYS_fsync, OP_FSYNC},
     {SYS_fdatasync, OP_FDATASYNC}, {SYS_sync_file_range, OP_SYNC_FILE_RANGE},
-    {SYS_msync, OP_MSYNC},
+    {SYS_msync, OP_MSYNC},         {SYS_syncfs, OP_SYNCFS},
+    {SYS_sync, OP_SYNC},
 };
 
 /* mmap is not here: the filter looks at its arguments. */

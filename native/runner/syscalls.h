@@ -51,6 +51,12 @@ static inline bool op_is_sync(unsigned op)
 	return op >= OP_FSYNC;
 }
 
+/* Whether the first argument is a descriptor. */
+static inline bool op_has_fd(unsigned op)
+{
+	return op != OP_MSYNC && op != OP_SYNC;
+}
+
 /* OP_*, or -1. */
 int syscall_op(int number);
 /* Only for calls that the filter reports and that have no op. */

@@ -74,7 +74,7 @@ test('events and losses are counted once, when the recording has them', async ()
   }
   await writer.close();
   const { recorded, lost, commits } = counts.report({ ringBytes: 100, pendingBytes: 7 });
-  expect(recorded).toEqual({ sys_write: 9, block_io: 3 });
+  expect(recorded).toEqual({ sys_write: 9, block_io: 3, sys_sync: 0 });
   expect(lost).toEqual([
     { cause: 'ring_full', event_type: 'block_io', count: 15 },
     { cause: 'definition_lost', event_type: null, count: 3 },

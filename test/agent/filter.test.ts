@@ -39,7 +39,7 @@ test('without a flag everything is recorded', () => {
     cgroups: none,
     onlyLabelled: false,
     minDurationNs: '0',
-    eventTypes: ['sys_write', 'block_io'],
+    eventTypes: ['sys_write', 'block_io', 'sys_sync'],
   });
 });
 
@@ -64,7 +64,7 @@ test.each([
   ['{"min_duration": "2"}', /min_duration can not be "2": give a duration/],
   ['{"min_duration": 2}', /min_duration is 2/],
   ['{"only_labelled": "yes"}', /true or false/],
-  ['{"event_types": ["read"]}', /event_types can not be "read": give one of sys_write, block_io/],
+  ['{"event_types": ["read"]}', /event_types can not be "read": give one of sys_write, block_io, sys_sync/],
 ])('the file %s is refused', (text, message) => {
   expect(() => fromFile(text)).toThrow(message);
 });

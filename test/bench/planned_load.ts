@@ -22,7 +22,7 @@ function incidentOf(count: number, threads: number, durationsNs: readonly number
   let startNs = START_NS;
   for (let call = 0; call < count; call++) {
     const durationNs = durationsNs[call % durationsNs.length]!;
-    incident.addWrite({
+    incident.addCall({
       ...{ node: 'bench', tid: FIRST_TID + (call % threads), comm: LOAD_COMM, service: 'bench' },
       ...{ op: 'write', path: LOAD_FILE, fileKind: 'character_device', fd: 3, size: WRITE_BYTES },
       ...{ startNs, durationNs },

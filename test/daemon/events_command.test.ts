@@ -168,7 +168,7 @@ test('what_the_daemon_refuses_is_one_line', async () => {
   expect([code, stdout, stderr]).toEqual([
     1,
     '',
-    'kreplay: event_type: "sys_read" is not an event type; known are: sys_write, block_io (invalid_parameter)\n',
+    'kreplay: event_type: "sys_read" is not an event type; known are: sys_write, block_io, sys_sync (invalid_parameter)\n',
   ]);
 });
 

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { openWriter, type RecordingWriter } from '../../agent/recording/writer.ts';
 import { BLOCK_OPERATIONS } from '../../bpf/schema/block_io.ts';
 import { ATTRIBUTION_QUALITIES, ATTRIBUTION_SOURCES, type FileKind } from '../../bpf/schema/owner.ts';
+import { SYNC_SYSCALLS } from '../../bpf/schema/sys_sync.ts';
 import { WRITE_SYSCALLS } from '../../bpf/schema/sys_write.ts';
 import { blockOf, type Row as ColumnRow, temporaryFolder } from '../recording/fixture.ts';
 
@@ -44,7 +45,15 @@ export interface BlockRow extends CommonRow {
   origins?: (Owner & { bytes: bigint })[];
 }
 
-export type Row = WriteRow | BlockRow;
+export interface SyncRow extends CommonRow {
+  type: 'sys_sync';
+  file?: string;
+  fileKind?: FileKind;
+  fd?: number;
+  syscall?: keyof typeof SYNC_SYSCALLS;
+}
+
+export type Row = WriteRow | BlockRow | SyncRow;
 
 export const NODE = 'test-node';
 export const START = 1_763_683_200_000_000_000n;
@@ -106,7 +115,7 @@ function columnsOf(writer: RecordingWriter, row: Row): ColumnRow {
   const common = { ...DEFAULTS, ...row };
   const context = contextOf(writer, row);
   const type = row.type ?? 'sys_write';
-  const own = row.type === 'block_io' ? blockValues(writer, row) : writeValues(writer, row);
+  const own = ownValues(writer, row);
   return {
     event_type: type,
     timestamp_ns: common.at,
@@ -124,9 +133,22 @@ function columnsOf(writer: RecordingWriter, row: Row): ColumnRow {
   };
 }
 
+function ownValues(writer: RecordingWriter, row: Row): Record<string, number | bigint> {
+  if (row.type === 'block_io') return blockValues(writer, row);
+  return row.type === 'sys_sync' ? syncValues(writer, row) : writeValues(writer, row);
+}
+
+function fileIdOf(writer: RecordingWriter, { file, fileKind }: WriteRow | SyncRow): number {
+  return file === undefined ? 0 : writer.fileId(file, fileKind ?? 'regular');
+}
+
+function syncValues(writer: RecordingWriter, row: SyncRow): Record<string, number | bigint> {
+  return { file: fileIdOf(writer, row), fd: row.fd ?? 5, syscall: SYNC_SYSCALLS[row.syscall ?? 'fsync'] };
+}
+
 function writeValues(writer: RecordingWriter, row: WriteRow): Record<string, number | bigint> {
   return {
-    file: row.file === undefined ? 0 : writer.fileId(row.file, row.fileKind ?? 'regular'),
+    file: fileIdOf(writer, row),
     bytes_requested: row.requested ?? UNKNOWN,
     fd: row.fd ?? 1,
     syscall: WRITE_SYSCALLS[row.syscall ?? 'write'],

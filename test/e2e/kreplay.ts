@@ -23,6 +23,10 @@ export function kreplay(
   return spawnSync(KREPLAY, args, { encoding: 'utf8', timeout: 30_000, ...options });
 }
 
+export function runCommand([file, ...args]: readonly string[]): Finished {
+  return spawnSync(file!, args, { encoding: 'utf8', timeout: 30_000 });
+}
+
 export interface Running {
   process: ChildProcess;
   output(): string;

@@ -59,7 +59,7 @@ afterAll(() => {
 });
 
 test('up says what is attached, where it records, and what to try next', () => {
-  for (const text of ['write_enter', 'block_complete', join(data, 'recording.kreplay'), url, 'exec --transaction']) {
+  for (const text of ['call_enter', 'block_complete', join(data, 'recording.kreplay'), url, 'exec --transaction']) {
     expect(up.output()).toContain(text);
   }
   expect(up.complaints()).toBe('');

@@ -6,7 +6,7 @@ import { encodePlan } from '../../daemon/run/plan/encode.ts';
 import { addLine } from '../../daemon/run/plan/from_lines.ts';
 import { newIncident } from '../../daemon/run/plan/incident.ts';
 import { parseFailRule, parseInjectRule } from '../../daemon/run/plan/rules.ts';
-import { type BlockRow, type Row, recorded, START, type WriteRow } from '../daemon/recorded.ts';
+import { type BlockRow, type Row, recorded, START, type SyncRow, type WriteRow } from '../daemon/recorded.ts';
 import { served } from '../daemon/served.ts';
 import { decodePlan, incidentIn, incidentOf, planOf, TRANSACTION } from './planned.ts';
 
@@ -17,6 +17,10 @@ const write = (at: bigint, duration: bigint, more: Partial<WriteRow> = {}): Writ
 };
 const request = (at: bigint, duration: bigint, more: Partial<BlockRow> = {}): BlockRow => {
   return { type: 'block_io', at: START + at, duration, ...more };
+};
+
+const sync = (at: bigint, duration: bigint, more: Partial<SyncRow> = {}): SyncRow => {
+  return { type: 'sys_sync', at: START + at, duration, file: '/data/a', ...more };
 };
 
 const anyWrite = fc.record({
@@ -82,7 +86,7 @@ test('the file says where everything lies, in multiples of 8, and which calls ar
     encodePlan(planOf(incidentOf([write(0n, MS), request(5n * MS, MS)]), { seed: 2n ** 64n - 1n })),
   );
   expect(header).toMatchObject({ seed: 2n ** 64n - 1n, stream_count: 2, slot_count: 2, event_count: 2 });
-  expect(header.syscall_mask).toBe(0b111111111);
+  expect(header.syscall_mask).toBe(0b11111111111);
   for (const at of [header.streams_at, header.slots_at, header.events_at, header.strings_at, header.file_bytes])
     expect(at % 8n).toBe(0n);
   expect(decodePlan(encodePlan(planOf(incidentOf([write(0n, MS)])))).header.syscall_mask).toBe(0b11111);
@@ -144,7 +148,7 @@ describe('block requests', () => {
       [30n, 1n],
     ]);
     expect(found.streams).toEqual([['/data/a', PATH_KINDS.regular, 'node']]);
-    expect(found.left).toEqual({ background: 0, reads: 0, within_writes: 0, standard_streams: 0 });
+    expect(found.left).toEqual({ background: 0, reads: 0, within_calls: 0, outside_calls: 0, standard_streams: 0 });
   });
 
   test("what nobody waited for is left out and counted: writeback, the journal's own, reads, requests within a write", () => {
@@ -156,7 +160,10 @@ describe('block requests', () => {
       request(40n * MS, MS, { operation: 'read' }),
     ];
     const found = syncs(rows);
-    expect([found.syncs, found.left]).toEqual([[], { background: 2, reads: 1, within_writes: 1, standard_streams: 0 }]);
+    expect([found.syncs, found.left]).toEqual([
+      [],
+      { background: 2, reads: 1, within_calls: 1, outside_calls: 0, standard_streams: 0 },
+    ]);
   });
 
   test('threads that wait for one commit wait until its end, each from its own start', () => {
@@ -199,6 +206,73 @@ describe('block requests', () => {
   });
 });
 
+describe('recorded syncs', () => {
+  const jbd2 = { tid: 7, comm: 'jbd2/vda1-8' };
+  const callsOf = (rows: readonly Row[]) => {
+    const incident = incidentOf(rows);
+    const { streams, slots, events } = decodePlan(encodePlan(planOf(incident)));
+    const calls = streams.flatMap((stream) => {
+      const own = slots.slice(stream.first_slot, stream.first_slot + stream.slot_count);
+      return own.flatMap(({ first_event, event_count }) =>
+        events
+          .slice(first_event, first_event + event_count)
+          .map(({ target_ns, flags }) => [stream.op, stream.path, target_ns / MS, flags]),
+      );
+    });
+    return { calls, left: incident.notReplayable };
+  };
+
+  test('keep their own duration; the requests in them, and those of the journal, are not planned again', () => {
+    const found = callsOf([
+      write(0n, MS),
+      sync(5n * MS, 90n * MS),
+      request(6n * MS, 2n * MS),
+      request(9n * MS, 4n * MS, jbd2),
+      request(80n * MS, MS, { ...jbd2, operation: 'flush' }),
+      sync(100n * MS, 3n * MS, { file: '/data/b', syscall: 'fdatasync' }),
+    ]);
+    expect(found.calls).toEqual([
+      [OPS.write, '/data/a', 1n, 0],
+      [OPS.fsync, '/data/a', 90n, 0],
+      [OPS.fdatasync, '/data/b', 3n, 0],
+    ]);
+    expect(found.left).toEqual({ background: 0, reads: 0, within_calls: 3, outside_calls: 0, standard_streams: 0 });
+  });
+
+  test('where they are recorded none are made of other requests of a thread', () => {
+    const rows = [
+      request(0n, MS),
+      request(MS, MS),
+      sync(20n * MS, MS),
+      request(50n * MS, MS),
+      request(60n * MS, MS, jbd2),
+    ];
+    const found = callsOf(rows);
+    expect(found.calls).toEqual([[OPS.fsync, '/data/a', 1n, 0]]);
+    expect(found.left).toMatchObject({ outside_calls: 3, background: 1 });
+  });
+
+  test('of the whole machine, and of mapped memory, have no file', () => {
+    const { file: _, ...none } = sync(0n, MS);
+    const found = callsOf([
+      { ...none, fd: -1, syscall: 'sync' },
+      { ...none, fd: -1, syscall: 'msync', at: START + 5n * MS },
+    ]);
+    expect(found.calls).toEqual([
+      [OPS.sync, '', 1n, 0],
+      [OPS.msync, '', 1n, 0],
+    ]);
+  });
+
+  test('take what rules say of them', () => {
+    const incident = incidentOf([write(0n, MS), sync(5n * MS, MS), sync(9n * MS, MS, { syscall: 'syncfs' })]);
+    const inject = ['sys_sync:syscall=syncfs:extra=5ms', 'sys_sync:factor=2'].map(parseInjectRule);
+    const { events } = planOf(incident, { inject, fail: [parseFailRule('sys_sync:EIO:nth=2')] });
+    expect([...events.target_ns]).toEqual([1_000_000, 2_000_000, 7_000_000]);
+    expect(Array.from(events.error as Uint16Array)).toEqual([0, 0, 5]);
+  });
+});
+
 test('what is written to a terminal or a log pipe is left out and counted', () => {
   const incident = incidentOf([
     write(0n, MS, { fd: 1, fileKind: 'pipe' }),
@@ -215,6 +289,8 @@ test("a daemon's lines give the same plan as the file, with times above what a d
     { at: START + 1n, duration: 10n * MS + 1n, fd: 5, ...odd },
     write(20n * MS, MS, { result: -28n, tid: 5 }),
     request(30n * MS + 1n, MS),
+    sync(40n * MS, 7n, { fd: 5, syscall: 'sync_file_range' }),
+    { type: 'sys_sync', at: START + 50n * MS, fd: -1, syscall: 'msync' },
   ];
   const folder = recorded(rows.map((row) => ({ transaction: TRANSACTION, ...row })));
   const app = await served(folder);

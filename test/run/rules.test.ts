@@ -23,6 +23,9 @@ test('a rule with everything', () => {
 test.each([
   ['sys_write', true, false],
   ['block_io', false, true],
+  ['sys_sync', false, true],
+  ['sys_sync:syscall=fsync', false, true],
+  ['sys_sync:syscall=msync', false, false],
   ['sys_write:service=db', true, false],
   ['sys_write:service=d', false, false],
   ['sys_write:service=d*', true, false],
@@ -39,8 +42,8 @@ test.each([
 });
 
 test.each([
-  ['', 'must begin with sys_write or block_io, not nothing'],
-  ['write:extra=1ms', 'must begin with sys_write or block_io, not write'],
+  ['', 'must begin with sys_write, block_io, or sys_sync, not nothing'],
+  ['write:extra=1ms', 'must begin with sys_write, block_io, or sys_sync, not write'],
   ['sys_write', 'must say what to do'],
   ['sys_write:extra=10', 'must have a duration with its unit'],
   ['sys_write:extra=2h', 'at most 1h'],
@@ -68,7 +71,18 @@ test.each([
 });
 
 test('any text is a rule or is refused in words', () => {
-  const part = fc.constantFrom('sys_write', 'block_io', 'extra=1ms', 'path=*', 'nth=2', 'EIO', '\\', '=', 'factor=2');
+  const part = fc.constantFrom(
+    'sys_write',
+    'block_io',
+    'sys_sync',
+    'extra=1ms',
+    'path=*',
+    'nth=2',
+    'EIO',
+    '\\',
+    '=',
+    'factor=2',
+  );
   const text = fc.oneof(
     fc.string({ unit: 'grapheme' }),
     fc.array(part).map((parts) => parts.join(':')),

@@ -93,6 +93,14 @@ export function typesAreInferred(event: ApiEvent): void {
     void [file, requested, syscall, known];
     return;
   }
+  if (event.event_type === 'sys_sync') {
+    const syscall: 'msync' | 'fsync' | 'fdatasync' | 'sync' | 'sync_file_range' | 'syncfs' = event.syscall;
+    const file: string | null = event.file;
+    // @ts-expect-error: of the other type
+    void event.bytes_requested;
+    void [syscall, file];
+    return;
+  }
   const sector: bigint = event.sector;
   const owners: { service_name: string; transaction_id: string | null; bytes: bigint }[] = event.origins;
   // @ts-expect-error: only the agent reads it

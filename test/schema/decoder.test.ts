@@ -149,7 +149,7 @@ test('a block exactly full ends where its last record does', () => {
   expect(decoder.decoded.block.rowCount).toBe(BLOCK_ROWS_MAX);
   expect(decoder.decode(frames, 0, 0, everything)).toBe(0);
   expect(decoder.decoded.block.rowCount).toBe(0);
-  expect([...decoder.decoded.block.typeCounts]).toEqual([0, 0, 0]);
+  expect(Math.max(...decoder.decoded.block.typeCounts)).toBe(0);
 });
 
 test('the offsets point at the records, over all rows and by type', () => {

@@ -16,6 +16,7 @@ import {
   LOSS_TYPES_MAX,
 } from '../../bpf/schema/losses.ts';
 import { ATTRIBUTION_QUALITIES, ATTRIBUTION_SOURCES, FILE_KINDS } from '../../bpf/schema/owner.ts';
+import { SYNC_SYSCALLS } from '../../bpf/schema/sys_sync.ts';
 import { WRITE_SYSCALLS } from '../../bpf/schema/sys_write.ts';
 
 const RECORDS = [...EVENTS, ...DEFINITIONS];
@@ -37,6 +38,7 @@ test('ids of records do not change', () => {
   expect(Object.fromEntries(RECORDS.map(({ name, id }) => [name, id]))).toEqual({
     sys_write: 1,
     block_io: 2,
+    sys_sync: 3,
     context_definition: 64,
     context_end: 65,
     process_definition: 66,
@@ -75,6 +77,9 @@ test('columns keep their names, their storage and the type that has them', () =>
     'block_io.operation u16',
     'block_io.device u32',
     ...[0, 1, 2, 3].flatMap(origin),
+    'sys_sync.file u32',
+    'sys_sync.fd i32',
+    'sys_sync.syscall u16',
   ]);
 });
 
@@ -87,8 +92,8 @@ test("a type's own column belongs to that type, and a common one to none", () =>
 
 test('every event type is found by its id, and unknown ids are not', () => {
   for (const event of EVENTS) expect(eventById(event.id)).toBe(event);
-  expect([0, 3, 64, -1, Number.NaN].map(eventById)).toEqual([undefined, undefined, undefined, undefined, undefined]);
-  expect(EVENT_TYPES).toEqual(['sys_write', 'block_io']);
+  expect([0, 4, 64, -1, Number.NaN].map(eventById)).toEqual([undefined, undefined, undefined, undefined, undefined]);
+  expect(EVENT_TYPES).toEqual(['sys_write', 'block_io', 'sys_sync']);
 });
 
 test('every event begins with the same fields, so that one offset reads them all', () => {
@@ -102,6 +107,9 @@ test('numbers behind stored words do not change', () => {
   expect(ATTRIBUTION_QUALITIES).toEqual(['none', 'exact', 'inherited', 'shared', 'ambiguous']);
   expect(BLOCK_OPERATIONS).toEqual({ read: 0, write: 1, flush: 2, discard: 3, other: 4 });
   expect(WRITE_SYSCALLS).toEqual({ write: 1, pwrite64: 18, writev: 20, pwritev: 296, pwritev2: 328 });
+  expect(SYNC_SYSCALLS).toEqual({
+    ...{ msync: 26, fsync: 74, fdatasync: 75, sync: 162, sync_file_range: 277, syncfs: 306 },
+  });
   expectUnique(FILE_KINDS);
 });
 

@@ -26,14 +26,14 @@ export function newPlayedTable(): Table<PlayedEvent> {
 }
 
 export function what(event: ApiEvent): string {
-  return event.event_type === 'sys_write'
-    ? `${event.syscall} ${event.file ?? NONE}`
-    : `${event.operation} ${event.device}`;
+  return event.event_type === 'block_io'
+    ? `${event.operation} ${event.device}`
+    : `${event.syscall} ${event.file ?? NONE}`;
 }
 
 export function bytes(event: PlayedEvent): string {
   if (event.event_type === 'block_io') return event.bytes.toString();
-  return event.error === null ? event.result.toString() : NONE;
+  return event.event_type !== 'sys_sync' && event.error === null ? event.result.toString() : NONE;
 }
 
 /** What is not as it should be. */

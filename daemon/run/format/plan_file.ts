@@ -26,6 +26,8 @@ export const OPS = {
   fdatasync: 6,
   sync_file_range: 7,
   msync: 8,
+  syncfs: 9,
+  sync: 10,
 } as const;
 
 export type Op = keyof typeof OPS;

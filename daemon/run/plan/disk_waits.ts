@@ -1,13 +1,13 @@
 /**
- * Waits for a disk, found in block requests. No call of the fsync family is recorded, but what it waits for is: requests
- * that the thread queues outside of its writes, and those of the journal that follow.
+ * Waits for a disk, found in block requests, for recordings that leave out `sys_sync`: what such a call waits for are
+ * requests that the thread queues outside of its writes, and those of the journal that follow.
  *
  *   thread   write |   | fsync ...........................| write
  *   request            [ data ]                                      by the thread
  *   request                    [ journal ] [ commit ]                by the journal's thread
  *   wait               |---------------------------------|
  *
- * What a kernel thread writes back by itself made nobody wait.
+ * What a kernel thread writes back by itself made nobody wait. Where a node's syncs are recorded, none are made up.
  */
 
 /** Requests of one sync follow one another within it: between them a thread is woken, the syncing one or the journal's. */
@@ -20,11 +20,13 @@ const KERNEL_THREAD = /^(kworker\/|kswapd\d|ksmd|flush-|loop\d|dmcrypt_|md\d|kco
 interface Waiting {
   thread: number;
   owner: number;
+  node: number;
   /** Stream of the file that it syncs, as far as that is known. */
   file: number | undefined;
 }
 
 export interface DiskWait extends Waiting {
+  requestCount: number;
   startNs: number;
   endNs: number;
 }
@@ -33,14 +35,16 @@ export interface DiskWait extends Waiting {
 export interface LeftOut {
   background: number;
   reads: number;
-  /** Within a write of the thread, whose duration has it already. */
-  within_writes: number;
+  /** Within a recorded call, whose duration has it already. */
+  within_calls: number;
+  /** In no recorded call of a thread, on a node whose syncs are recorded: a close or an unlink, say. */
+  outside_calls: number;
 }
 
 export interface DiskWaits {
   readonly leftOut: Readonly<LeftOut>;
-  /** In recorded order, as `request`: no sync of the thread goes on beyond its next write. */
-  write(thread: number, endNs: number): void;
+  /** In recorded order, as `request`: no sync of the thread goes on beyond its next call. */
+  call(call: { thread: number; node: number; endNs: number; isSync: boolean }): void;
   request(request: BlockRequest): void;
   /** All of them, by start. */
   finish(): DiskWait[];
@@ -56,8 +60,11 @@ export interface BlockRequest extends Waiting {
 }
 
 export function newDiskWaits(): DiskWaits {
-  const leftOut: LeftOut = { background: 0, reads: 0, within_writes: 0 };
-  const writtenUntil = new Map<number, number>();
+  const leftOut: LeftOut = { background: 0, reads: 0, within_calls: 0, outside_calls: 0 };
+  /** By thread: the end of its calls so far. */
+  const calledUntil = new Map<number, number>();
+  /** By node that has recorded syncs: their end so far, which its journal's requests are waited for. */
+  const syncedUntil = new Map<number, number>();
   /** By device, by thread. */
   const open = new Map<number, Map<number, DiskWait>>();
   const done: DiskWait[] = [];
@@ -82,39 +89,49 @@ export function newDiskWaits(): DiskWaits {
     return isAwaited;
   }
 
-  function own({ thread, owner, file, device, startNs, endNs }: BlockRequest): void {
+  function own({ thread, owner, node, file, device, startNs, endNs }: BlockRequest): void {
     const waits = open.get(device) ?? new Map<number, DiskWait>();
     open.set(device, waits);
     const wait = waits.get(thread);
     if (wait && startNs <= wait.endNs + GAP_NS) {
       wait.endNs = Math.max(wait.endNs, endNs);
+      wait.requestCount++;
       return;
     }
     if (wait) close(waits, wait);
-    waits.set(thread, { thread, owner, file, startNs, endNs });
+    waits.set(thread, { thread, owner, node, file, requestCount: 1, startNs, endNs });
   }
 
   return {
     leftOut,
-    write(thread, endNs) {
-      writtenUntil.set(thread, Math.max(endNs, writtenUntil.get(thread) ?? 0));
+    call({ thread, node, endNs, isSync }) {
+      putMax(calledUntil, thread, endNs);
+      if (isSync) putMax(syncedUntil, node, endNs);
       for (const waits of open.values()) {
         const wait = waits.get(thread);
         if (wait) close(waits, wait);
       }
     },
     request(request) {
-      const { thread, comm, device, operation, startNs, endNs } = request;
+      const { thread, node, comm, device, operation, startNs, endNs } = request;
       if (operation !== 'write' && operation !== 'flush') leftOut.reads++;
-      else if (JOURNAL.test(comm)) leftOut.background += extendAll(device, startNs, endNs) ? 0 : 1;
-      else if (KERNEL_THREAD.test(comm)) leftOut.background++;
-      else if (startNs < (writtenUntil.get(thread) ?? 0)) leftOut.within_writes++;
+      else if (JOURNAL.test(comm)) {
+        if (startNs < (syncedUntil.get(node) ?? 0)) leftOut.within_calls++;
+        else if (!extendAll(device, startNs, endNs)) leftOut.background++;
+      } else if (KERNEL_THREAD.test(comm)) leftOut.background++;
+      else if (startNs < (calledUntil.get(thread) ?? 0)) leftOut.within_calls++;
       else own(request);
     },
     finish() {
       for (const waits of open.values()) done.push(...waits.values());
       open.clear();
-      return done.sort((one, other) => one.startNs - other.startNs || one.thread - other.thread);
+      const derived = done.filter(({ node }) => !syncedUntil.has(node));
+      for (const { node, requestCount } of done) if (syncedUntil.has(node)) leftOut.outside_calls += requestCount;
+      return derived.sort((one, other) => one.startNs - other.startNs || one.thread - other.thread);
     },
   };
+}
+
+function putMax(map: Map<number, number>, key: number, value: number): void {
+  map.set(key, Math.max(value, map.get(key) ?? 0));
 }

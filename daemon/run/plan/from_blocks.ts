@@ -2,13 +2,16 @@
 import { typeRows } from '../../../bpf/schema/block.ts';
 import { BLOCK_OPERATIONS, blockIo } from '../../../bpf/schema/block_io.ts';
 import type { FileKind } from '../../../bpf/schema/owner.ts';
+import { SYNC_SYSCALLS, sysSync } from '../../../bpf/schema/sys_sync.ts';
 import { sysWrite, WRITE_SYSCALLS } from '../../../bpf/schema/sys_write.ts';
 import { bigColumn, column } from '../../store/column.ts';
 import type { ScannedBlock } from '../../store/store.ts';
 import type { Op } from '../format/plan_file.ts';
-import type { IncidentBuilder, RecordedRequest, RecordedWrite } from './incident.ts';
+import type { IncidentBuilder, RecordedCall, RecordedRequest } from './incident.ts';
 
-const OP_OF = new Map<number, Op>(Object.entries(WRITE_SYSCALLS).map(([name, number]) => [number, name as Op]));
+const OP_OF = new Map<number, Op>(
+  Object.entries({ ...WRITE_SYSCALLS, ...SYNC_SYSCALLS }).map(([name, number]) => [number, name as Op]),
+);
 const OPERATION_OF = new Map<number, string>(Object.entries(BLOCK_OPERATIONS).map(([name, number]) => [number, name]));
 const SIZE_UNKNOWN = 2n ** 64n - 1n;
 const NO_FILE = { path: '', kind: 'unknown' };
@@ -22,13 +25,16 @@ export function addBlock(incident: IncidentBuilder, { block, dictionary }: Scann
   const tids = column(block, 'tid');
   const comms = column(block, 'comm');
   const services = column(block, 'service');
-  const files = column(block, `${sysWrite.name}.file`);
   const sizes = bigColumn(block, `${sysWrite.name}.bytes_requested`);
-  const fds = column(block, `${sysWrite.name}.fd`);
-  const syscalls = column(block, `${sysWrite.name}.syscall`);
+  const callsOf = new Map(
+    [sysWrite, sysSync].map(({ id, name }) => {
+      const [files, fds, syscalls] = ['file', 'fd', 'syscall'].map((field) => column(block, `${name}.${field}`));
+      return [id, { files: files!, fds: fds!, syscalls: syscalls! }];
+    }),
+  );
   const operations = column(block, `${blockIo.name}.operation`);
   const devices = column(block, `${blockIo.name}.device`);
-  const write: RecordedWrite = {
+  const call: RecordedCall = {
     ...{ node: dictionary.node, tid: 0, comm: '', service: '', op: 'write', path: '', fileKind: 'unknown', fd: 0 },
     ...{ startNs: 0n, durationNs: 0, size: undefined },
   };
@@ -37,21 +43,23 @@ export function addBlock(incident: IncidentBuilder, { block, dictionary }: Scann
     ...{ startNs: 0n, durationNs: 0 },
   };
   for (let row = 0; row < block.rowCount; row++) {
-    const event = types[row] === sysWrite.id ? write : request;
+    const columns = callsOf.get(types[row]!);
+    const event = columns ? call : request;
     const own = rows[row]!;
     event.tid = tids[row]!;
     event.comm = dictionary.name(comms[row]!);
     event.service = dictionary.name(services[row]!);
     event.startNs = starts[row]!;
     event.durationNs = Number(durations[row]!);
-    if (types[row] === sysWrite.id) {
-      const { path, kind } = dictionary.file(files[own]!) ?? NO_FILE;
-      write.path = path;
-      write.fileKind = kind as FileKind;
-      write.op = OP_OF.get(syscalls[own]!) ?? 'write';
-      write.fd = fds[own]!;
-      write.size = sizes[own] === SIZE_UNKNOWN ? undefined : Number(sizes[own]!);
-      incident.addWrite(write);
+    if (columns) {
+      const { path, kind } = dictionary.file(columns.files[own]!) ?? NO_FILE;
+      const size = types[row] === sysWrite.id ? sizes[own]! : SIZE_UNKNOWN;
+      call.path = path;
+      call.fileKind = kind as FileKind;
+      call.op = OP_OF.get(columns.syscalls[own]!) ?? 'write';
+      call.fd = columns.fds[own]!;
+      call.size = size === SIZE_UNKNOWN ? undefined : Number(size);
+      incident.addCall(call);
     } else if (types[row] === blockIo.id) {
       request.device = dictionary.name(devices[own]!);
       request.operation = OPERATION_OF.get(operations[own]!) ?? 'other';

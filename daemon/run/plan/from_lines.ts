@@ -1,5 +1,6 @@
 /** An incident from a daemon's events, one JSON text a line. */
 import { FILE_KINDS, type FileKind } from '../../../bpf/schema/owner.ts';
+import { SYNC_SYSCALLS } from '../../../bpf/schema/sys_sync.ts';
 import { WRITE_SYSCALLS } from '../../../bpf/schema/sys_write.ts';
 import { RunError } from '../errors.ts';
 import type { Op } from '../format/plan_file.ts';
@@ -33,13 +34,14 @@ export function addLine(incident: IncidentBuilder, line: string): void {
   };
   if (event.event_type === 'block_io')
     incident.addRequest({ ...common, device: text('device'), operation: text('operation') });
-  else if (event.event_type === 'sys_write') {
+  else if (event.event_type === 'sys_write' || event.event_type === 'sys_sync') {
     const syscall = text('syscall');
-    if (!Object.hasOwn(WRITE_SYSCALLS, syscall)) throw notAnEvent(line);
+    const isWrite = event.event_type === 'sys_write';
+    if (!Object.hasOwn(isWrite ? WRITE_SYSCALLS : SYNC_SYSCALLS, syscall)) throw notAnEvent(line);
     const kind = FILE_KINDS.find((known) => known === event.file_kind) ?? ('unknown' satisfies FileKind);
-    const size = event.bytes_requested === null ? undefined : number('bytes_requested');
+    const size = isWrite && event.bytes_requested !== null ? number('bytes_requested') : undefined;
     const path = event.file === null ? '' : text('file');
-    incident.addWrite({ ...common, op: syscall as Op, path, fileKind: kind, fd: number('fd'), size });
+    incident.addCall({ ...common, op: syscall as Op, path, fileKind: kind, fd: number('fd'), size });
   }
 }
 

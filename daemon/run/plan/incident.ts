@@ -19,7 +19,8 @@ export interface RecordedOwner {
   service: string;
 }
 
-export interface RecordedWrite extends RecordedOwner {
+/** A write or a sync. */
+export interface RecordedCall extends RecordedOwner {
   op: Op;
   path: string;
   fileKind: FileKind;
@@ -61,7 +62,7 @@ export interface Incident {
 }
 
 export interface IncidentBuilder {
-  addWrite(write: RecordedWrite): void;
+  addCall(call: RecordedCall): void;
   addRequest(request: RecordedRequest): void;
   finish(): Incident;
 }
@@ -124,12 +125,14 @@ export function newIncident(): IncidentBuilder {
   }
 
   return {
-    addWrite(write) {
-      const { op, path, fileKind, fd, comm, service, durationNs, size } = write;
+    addCall(call) {
+      const { op, path, fileKind, fd, comm, service, durationNs, size } = call;
       eventCount++;
-      const startNs = offsetOf(write.startNs);
-      const thread = threadOf(write);
-      waits.write(thread, startNs + durationNs);
+      const startNs = offsetOf(call.startNs);
+      const thread = threadOf(call);
+      const node = texts.numberOf(call.node);
+      const isSync = OPS[op] >= OPS.fsync;
+      waits.call({ thread, node, endNs: startNs + durationNs, isSync });
       const isStandard = fd >= 0 && fd <= STANDARD_FD_MAX;
       // The terminal or log of whoever ran it; the build has its own.
       if (isStandard && fileKind !== 'regular') {
@@ -139,9 +142,9 @@ export function newIncident(): IncidentBuilder {
       usesStandardFds ||= isStandard;
       const owner = owners.numberOf(texts.numberOf(comm), texts.numberOf(service));
       const number = streamOf(op, KIND_OF_FILE[fileKind], path, owner);
-      if (fileKind === 'regular') {
+      if (fileKind === 'regular' && !isSync) {
         lastOfThread.set(thread, number);
-        lastOfNode.set(texts.numberOf(write.node), number);
+        lastOfNode.set(node, number);
       }
       calls.add(startNs, durationNs, sizeOf(size), lanes.numberOf(number, thread), 0);
     },
@@ -152,7 +155,7 @@ export function newIncident(): IncidentBuilder {
       const node = texts.numberOf(request.node);
       const { comm, operation, durationNs } = request;
       waits.request({
-        ...{ thread, comm, operation, startNs, endNs: startNs + durationNs },
+        ...{ thread, node, comm, operation, startNs, endNs: startNs + durationNs },
         owner: owners.numberOf(texts.numberOf(comm), texts.numberOf(request.service)),
         file: lastOfThread.get(thread) ?? lastOfNode.get(node),
         device: devices.numberOf(node, texts.numberOf(request.device)),

@@ -4,13 +4,14 @@
  *   sys_write:service=db:extra=10ms          each of these calls takes so much longer
  *   sys_write:path=/data/*.log:factor=3      three times as long, before extra is added
  *   sys_write:ENOSPC:nth=3                   the third of these calls is not made and returns the error
- *   block_io:EIO                             every sync that waited for the disk fails
+ *   sys_sync:EIO                             every sync fails
  *
  * Parts are between colons; a backslash takes the meaning from the character behind it.
  */
 import { constants } from 'node:os';
 import { parseDuration } from '../../../agent/recording/duration.ts';
 import { EVENT_TYPES, type EventType } from '../../../bpf/schema/index.ts';
+import { OPS } from '../format/plan_file.ts';
 import type { IncidentStream } from './incident.ts';
 
 /** Every field that is given must fit; `*` in a value stands for any text. */
@@ -33,6 +34,7 @@ export interface FailRule extends Choice {
 const MATCH_FIELDS = ['service', 'comm', 'path', 'syscall'] as const;
 type MatchField = (typeof MATCH_FIELDS)[number];
 
+const ANY_TYPE = new Intl.ListFormat('en', { type: 'disjunction' }).format(EVENT_TYPES);
 const EXTRA_NS_MAX = 3_600_000_000_000n;
 const FACTOR_MAX = 1000;
 
@@ -60,16 +62,16 @@ export function parseFailRule(text: string): FailRule {
   return { ...choice, errno: errnoOf(names[0]!), nth: nth === undefined ? undefined : Number(nth) };
 }
 
-/** Whether calls of a stream are meant. Syncs are what block requests became. */
+/** Whether calls of a stream are meant. Syncs are also what block requests became. */
 export function isChosen({ eventType, matches }: Choice, stream: IncidentStream): boolean {
-  if ((stream.op === 'fsync') !== (eventType === 'block_io')) return false;
+  if (OPS[stream.op] >= OPS.fsync !== (eventType !== 'sys_write')) return false;
   return matches.every(({ field, pattern }) => pattern.test(field === 'syscall' ? stream.op : stream[field]));
 }
 
 function choiceOf(text: string): { choice: Choice; rest: string[] } {
   const [first = '', ...parts] = partsOf(text);
   const eventType = EVENT_TYPES.find((type) => type === first);
-  if (!eventType) throw new RuleError(`must begin with ${EVENT_TYPES.join(' or ')}, not ${first || 'nothing'}`);
+  if (!eventType) throw new RuleError(`must begin with ${ANY_TYPE}, not ${first || 'nothing'}`);
   if (parts.includes('')) throw new RuleError('must not have empty parts between its colons');
   const fieldOf = (part: string) => MATCH_FIELDS.find((field) => part.startsWith(`${field}=`));
   const matches = parts.flatMap((part) => {

@@ -11,7 +11,8 @@ const UNMATCHED_STREAMS_MAX = 3;
 const LEFT_OUT: Record<keyof RunResult['incident']['not_replayable'], string> = {
   background: 'requests of the kernel that nobody waited for',
   reads: 'reads and discards',
-  within_writes: 'requests within a write, which has their time already',
+  within_calls: 'requests within a recorded call, which has their time already',
+  outside_calls: 'requests in no recorded call',
   standard_streams: 'writes to a terminal or log',
 };
 

@@ -18,7 +18,9 @@
 #define OP_FDATASYNC 6
 #define OP_SYNC_FILE_RANGE 7
 #define OP_MSYNC 8
-#define OP_COUNT 9
+#define OP_SYNCFS 9
+#define OP_SYNC 10
+#define OP_COUNT 11
 
 #define PATH_KIND_REGULAR 0
 #define PATH_KIND_SOCKET 1

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* A recorded system call, from its entry to its return: a task is in one at a time. */
+#ifndef KREPLAY_CALL_BPF_H
+#define KREPLAY_CALL_BPF_H
+
+#include "file.bpf.h"
+#include "filter.bpf.h"
+#include "owner.bpf.h"
+#include "process.bpf.h"
+
+/* What is remembered of the task that makes the call, or NULL: then it is not recorded. */
+static __always_inline struct task_state *begin_call(struct task_struct *task, __u32 event_type)
+{
+	struct task_state *state;
+
+	/* A 32-bit program's numbers mean other calls. */
+	if (task->tgid == agent_tgid || task->thread_info.status & TS_COMPAT)
+		return NULL;
+	state = new_state_of(task);
+	if (!state) {
+		count_loss(event_type, LOSS_NO_MEMORY);
+		return NULL;
+	}
+	/* The call before has ended, and the kernel did not run call_exit: see forget_unended(). */
+	if (state->start_ns)
+		count_loss(state->call_type, LOSS_END_MISSED);
+	state->start_ns = bpf_ktime_get_boot_ns();
+	state->call_type = event_type;
+	return state;
+}
+
+/* Whether the filter wants the call, and whose it is. */
+static __always_inline bool is_wanted_call(struct task_struct *task, struct task_state *state, struct owner *owner)
+{
+	struct filter_settings *settings = filter();
+
+	if (!settings || !has_type(settings, state->call_type) || !is_wanted_task(settings, task))
+		return false;
+	/* First: what a program was started with may be its context. */
+	process_id_of(task, state, state->start_ns);
+	*owner = owner_of(task, state);
+	return is_wanted_owner(settings, task, owner->context_id);
+}
+
+static __always_inline void keep_call(struct task_state *state, __u32 syscall, __s32 fd, const struct owner *owner)
+{
+	state->call_context_id = owner->context_id;
+	state->call_flags = owner->flags;
+	state->fd = fd;
+	state->syscall = syscall;
+}
+
+/* Takes the call from the task: how long it took, or UNKNOWN_U64 when it is not recorded. */
+static __always_inline __u64 end_call(struct task_state *state, __u64 *start_ns)
+{
+	struct filter_settings *settings;
+	__u64 duration_ns;
+
+	*start_ns = state->start_ns;
+	state->start_ns = 0;
+	duration_ns = bpf_ktime_get_boot_ns() - *start_ns;
+	settings = filter();
+	return settings && duration_ns < settings->min_duration_ns ? UNKNOWN_U64 : duration_ns;
+}
+
+/* The fields of every call, in a record that was reserved. */
+#define fill_call(event, type, task, state, began_ns, took_ns, returned)                                               \
+	({                                                                                                             \
+		(event)->event_type = type;                                                                            \
+		(event)->cpu = bpf_get_smp_processor_id();                                                             \
+		(event)->flags = (state)->call_flags;                                                                  \
+		(event)->timestamp_ns = began_ns;                                                                      \
+		(event)->duration_ns = took_ns;                                                                        \
+		(event)->context_id = (state)->call_context_id;                                                        \
+		(event)->process_id = (state)->process_id;                                                             \
+		(event)->pid = (task)->tgid;                                                                           \
+		(event)->tid = (task)->pid;                                                                            \
+		copy_comm((event)->comm, task);                                                                        \
+		(event)->result = returned;                                                                            \
+		(event)->file_id = (state)->file_id;                                                                   \
+		(event)->fd = (state)->fd;                                                                             \
+		(event)->syscall = (state)->syscall;                                                                   \
+	})
+
+#endif
