@@ -28,7 +28,7 @@ C_SOURCES = $(wildcard bpf/*.bpf.[ch] native/src/*.cc native/src/*.h native/src/
 BUILD_PACKAGES := clang:/usr/bin/clang g++:/usr/bin/g++ bpftool:/usr/sbin/bpftool \
 	libbpf-dev:/usr/include/bpf/libbpf.h libelf-dev:/usr/include/libelf.h libzstd-dev:/usr/include/zstd.h \
 	zlib1g-dev:/usr/include/zlib.h
-TEST_PACKAGES := bpftrace:/usr/bin/bpftrace btrfs-progs:/sbin/mkfs.btrfs chromium:/usr/bin/chromium \
+TEST_PACKAGES := bpftrace:/usr/bin/bpftrace btrfs-progs:/sbin/mkfs.btrfs busybox-static:/usr/bin/busybox chromium:/usr/bin/chromium \
 	curl:/usr/bin/curl e2fsprogs:/sbin/mkfs.ext4 \
 	default-jdk-headless:/usr/bin/javac fio:/usr/bin/fio golang-go:/usr/bin/go jq:/usr/bin/jq \
 	mount:/bin/mount openssl:/usr/bin/openssl php-cli:/usr/bin/php postgresql-15:/usr/lib/postgresql/15/bin/pgbench \

@@ -17,7 +17,7 @@ function programFolder(): string | undefined {
 
 const VERSIONS = '/usr/lib/postgresql';
 const NEEDED = ['initdb', 'postgres', 'pgbench', 'psql', 'pg_isready'];
-const PROGRAMS = programFolder();
+export const PROGRAMS = programFolder();
 export const isInstalled = PROGRAMS !== undefined;
 
 // None of the caller's variables, of which some name a service.

@@ -22,6 +22,14 @@ const dd = (to: string, count: number, ...more: string[]) => [
   ...more,
 ];
 
+const numbersIn = (text: string) => text.trim().split('\n').map(Number);
+
+/** Seconds, one for each write of the incident. */
+function expectFelt(seconds: readonly number[]): void {
+  expect(seconds).toHaveLength(LENGTHS.length);
+  for (const [at, ms] of LENGTHS.entries()) expect(seconds[at]).toBeGreaterThan(ms / 1000 - EARLY_SECONDS);
+}
+
 /** As dd says: `..., 0.1207 s, ...`. */
 function secondsOf(stderr: string): number {
   return Number(/, ([\d.e-]+) s,/.exec(stderr)![1]);
@@ -34,6 +42,33 @@ test('dd takes as long as its writes did in the incident', async () => {
   expect(secondsOf(stderr)).toBeGreaterThan(SUM_SECONDS - 5 * EARLY_SECONDS);
   expect(result.figures).toMatchObject({ matched_by_duration: 1, how: { exact: 5 }, fates: { delivered: 5 } });
   expect(stderr).toContain('kreplay run: 100% of 120ms planned went to the calls it belongs to; 5 of the 5 slowest');
+});
+
+test('a static program, busybox, takes as long as strace sees it take', async () => {
+  // No interpreter that could be told to load something into it.
+  expect(readFileSync('/usr/bin/busybox').subarray(0, 4096).includes('ld-linux')).toBe(false);
+  const bundle = bundleOf(writesTo(file, LENGTHS, { comm: 'busybox' }));
+  const trace = join(newFolder(), 'trace');
+  const traced = ['strace', '-T', '-e', 'trace=write', '-o', trace, '/usr/bin/busybox'];
+  const { code, stderr } = await run(bundle, [], [...traced, ...dd(file, 5)]);
+  expect([code, stderr]).toEqual([0, expect.stringContaining('5+0 records out')]);
+  expect(readFileSync(file)).toEqual(Buffer.alloc(5 * 4096));
+  const felt = [...readFileSync(trace, 'utf8').matchAll(/^write\(1, .* = 4096 <([\d.]+)>$/gm)].map(([, text]) =>
+    Number(text),
+  );
+  expectFelt(felt);
+});
+
+test('bash measures each of its writes', async () => {
+  const script = [
+    'for i in 1 2 3 4 5; do',
+    '  from=${EPOCHREALTIME/./}; echo $i >> "$0"; echo $((${EPOCHREALTIME/./} - from))',
+    'done',
+  ].join('\n');
+  const bundle = bundleOf(writesTo(file, LENGTHS, { comm: 'bash', requested: 2n }));
+  const { stdout } = await run(bundle, [], ['bash', '-ec', script, file]);
+  expect(readFileSync(file, 'utf8')).toBe('1\n2\n3\n4\n5\n');
+  expectFelt(numbersIn(stdout).map((us) => us / 1e6));
 });
 
 test('speed, extra latency and a threshold change the waits, and the sum is as planned', async () => {
@@ -75,8 +110,7 @@ test('Python measures each of its writes', async () => {
     '  t = time.monotonic(); os.write(f, b"x" * 4096); print(time.monotonic() - t)',
   ].join('\n');
   const { stdout } = await run(bundleOf(writesTo(file, LENGTHS, { fd: 5 })), [], ['python3', '-c', program, file]);
-  const felt = stdout.trim().split('\n').map(Number);
-  for (const [at, ms] of LENGTHS.entries()) expect(felt[at]).toBeGreaterThan(ms / 1000 - EARLY_SECONDS);
+  expectFelt(numbersIn(stdout));
 });
 
 test('an error on purpose is what the program gets, at the write that the rule names', async () => {
