@@ -33,6 +33,7 @@ TEST_PACKAGES := bpftrace:/usr/bin/bpftrace btrfs-progs:/sbin/mkfs.btrfs busybox
 	default-jdk-headless:/usr/bin/javac fio:/usr/bin/fio golang-go:/usr/bin/go jq:/usr/bin/jq \
 	mount:/bin/mount openssl:/usr/bin/openssl php-cli:/usr/bin/php postgresql-15:/usr/lib/postgresql/15/bin/pgbench \
 	procps:/usr/bin/pgrep prometheus:/usr/bin/promtool protobuf-compiler:/usr/bin/protoc python3:/usr/bin/python3 \
+	python3-yaml:/usr/lib/python3/dist-packages/yaml \
 	redis-server:/usr/bin/redis-server ruby:/usr/bin/ruby \
 	rustc:/usr/bin/rustc sqlite3:/usr/bin/sqlite3 strace:/usr/bin/strace tmux:/usr/bin/tmux xfsprogs:/sbin/mkfs.xfs
 FUZZ_RUNS ?= 100000

@@ -172,6 +172,14 @@ static bool measure_calls(struct calibration *calibration, struct shared *shared
 	return is_measured;
 }
 
+/* What threads are and do is read from there. */
+static bool is_proc_ours(void)
+{
+	char self[16] = "";
+
+	return readlink("/proc/self", self, sizeof(self) - 1) > 0 && strtol(self, NULL, 10) == getpid();
+}
+
 bool calibrate(struct calibration *calibration, uint64_t spin_ns, const struct child_work *signals,
 	       struct failure *failure)
 {
@@ -181,6 +189,8 @@ bool calibrate(struct calibration *calibration, uint64_t spin_ns, const struct c
 	pthread_t sleeper;
 
 	*calibration = (struct calibration){0};
+	if (!is_proc_ours())
+		return fail(failure, "/proc is missing, or of another PID namespace: mount this one's");
 	if (measured == MAP_FAILED || !shared)
 		return fail(failure, "no memory");
 	/* Standard fds are not behind the filter. */

@@ -163,3 +163,12 @@ test('where no call can be held the command does not run, and that is no pass', 
   expect(stderr).toMatch(/^kreplay run: unsupported: \S/);
   expect(existsSync(join(temporary, 'witness'))).toBe(false);
 });
+
+test("a /proc of another PID namespace tells nothing of the command's calls: it does not run", () => {
+  const options = ['--bundle', bundle, '--transaction', TRANSACTION];
+  const witness = join(temporary, 'witness');
+  const words = ['--pid', '--fork', process.execPath, ENTRY, 'run', ...options, '--', 'touch', witness];
+  const { status, stderr } = spawnSync('unshare', words, { encoding: 'utf8' });
+  expect([status, stderr]).toEqual([69, expect.stringMatching(/^kreplay run: unsupported: \/proc is missing, or of/)]);
+  expect(existsSync(witness)).toBe(false);
+});

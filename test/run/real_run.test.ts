@@ -60,11 +60,10 @@ test('a static program, busybox, takes as long as strace sees it take', async ()
 });
 
 test('bash measures each of its writes', async () => {
-  const script = [
-    'for i in 1 2 3 4 5; do',
-    '  from=${EPOCHREALTIME/./}; echo $i >> "$0"; echo $((${EPOCHREALTIME/./} - from))',
-    'done',
-  ].join('\n');
+  const script = `
+for i in 1 2 3 4 5; do
+  from=\${EPOCHREALTIME/./}; echo $i >> "$0"; echo $((\${EPOCHREALTIME/./} - from))
+done`;
   const bundle = bundleOf(writesTo(file, LENGTHS, { comm: 'bash', requested: 2n }));
   const { stdout } = await run(bundle, [], ['bash', '-ec', script, file]);
   expect(readFileSync(file, 'utf8')).toBe('1\n2\n3\n4\n5\n');
