@@ -152,6 +152,11 @@ void control_drain(struct control *control, int timeout_ms)
 	}
 }
 
+bool control_has_told(const struct control *control)
+{
+	return control->fd >= 0 && !control->is_closed && control->out_bytes == 0;
+}
+
 static enum control_command command_of(const char *word)
 {
 	if (strcmp(word, "passthrough") == 0)

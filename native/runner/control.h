@@ -34,6 +34,8 @@ short control_events(const struct control *control);
 void control_write(struct control *control);
 /* Waits, but for no more than the time. */
 void control_drain(struct control *control, int timeout_ms);
+/* Whether somebody got all that was said. */
+bool control_has_told(const struct control *control);
 /* The next command that came; is_closed says that nobody is there any more. */
 enum control_command control_read(struct control *control, short events);
 

@@ -32,11 +32,13 @@ uint64_t run_spin_ns(const struct options *options)
 	return sysconf(_SC_NPROCESSORS_ONLN) >= 2 ? SPIN_NS : 0;
 }
 
+/* Once: whoever reads the control channel tells people what it says. */
 static int end_failed(struct run *run, int code)
 {
-	fprintf(stderr, "kreplay-runner: %s\n", run->failure.text);
 	run_line_failed(&run->control, run->failure.text);
 	control_drain(&run->control, DRAIN_MS);
+	if (!control_has_told(&run->control))
+		fprintf(stderr, "kreplay-runner: %s\n", run->failure.text);
 	return code;
 }
 

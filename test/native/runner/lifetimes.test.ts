@@ -1,5 +1,5 @@
 /** How runs end: exit codes, signals, deaths of whoever takes part, and that no process is ever left behind. */
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -53,10 +53,19 @@ describe('exit codes', () => {
 
   test('127 for a command that is not there, 126 for one that can not be run', async () => {
     const absent = await run(folder, { plan: quick(), command: ['/nowhere/build'] });
-    expect([absent.code, absent.stderr]).toEqual([127, 'kreplay-runner: /nowhere/build: No such file or directory\n']);
+    expect(absent.code).toBe(127);
     expect(absent.line('failed')).toEqual({ kind: 'failed', reason: '/nowhere/build: No such file or directory' });
     const refused = await run(folder, { plan: quick(), command: [folder] });
-    expect([refused.code, refused.stderr]).toEqual([126, `kreplay-runner: ${folder}: Permission denied\n`]);
+    expect([refused.code, refused.line('failed')?.reason]).toEqual([126, `${folder}: Permission denied`]);
+  });
+
+  test('a failure is told once: on the control channel, or on standard error where there is none', async () => {
+    const told = await run(folder, { plan: quick(), command: ['/nowhere/build'] });
+    expect([told.line('failed'), told.stderr]).toEqual([expect.anything(), '']);
+    const plan = join(folder, 'plan');
+    writeFileSync(plan, quick());
+    const { status, stderr } = spawnSync(RUNNER, ['--plan', plan, '--', '/nowhere/build'], { encoding: 'utf8' });
+    expect([status, stderr]).toEqual([127, 'kreplay-runner: /nowhere/build: No such file or directory\n']);
   });
 
   test('125 with a reason for what this program can not do', async () => {
@@ -68,9 +77,9 @@ describe('exit codes', () => {
       `plan ${plan}: not a plan: 14 bytes are too few`,
     ]);
     const unwritable = await run(folder, { plan: quick(), command: ['touch', file], report: '/nowhere/report' });
-    expect([unwritable.code, unwritable.stderr]).toEqual([
+    expect([unwritable.code, unwritable.line('failed')?.reason]).toEqual([
       125,
-      'kreplay-runner: report /nowhere/report: No such file or directory\n',
+      'report /nowhere/report: No such file or directory',
     ]);
     expect(existsSync(file)).toBe(false);
   });
