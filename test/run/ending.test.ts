@@ -8,6 +8,7 @@ import { newFolder } from '../daemon/recorded.ts';
 import { served } from '../daemon/served.ts';
 import { AS_NOBODY } from '../unprivileged.ts';
 import { bundleOf, writesTo } from './incident.ts';
+import { allGone, marked, processesOf } from './left_behind.ts';
 import { TRANSACTION } from './planned.ts';
 
 const ENTRY = join(import.meta.dirname, '../../kreplay.ts');
@@ -21,26 +22,6 @@ beforeEach(() => {
   mkdirSync(temporary);
   bundle = bundleOf(writesTo(file, [1]));
 });
-
-/** A word in their environment names the processes of a run, whatever they have become. */
-function processesOf(word: string): string[] {
-  return readdirSync('/proc').filter((pid) => {
-    try {
-      return /^\d+$/.test(pid) && readFileSync(`/proc/${pid}/environ`, 'utf8').includes(word);
-    } catch {
-      return false;
-    }
-  });
-}
-
-async function allGone(word: string): Promise<void> {
-  for (let left = 200; processesOf(word).length > 0; left--) {
-    if (left === 0) throw new Error(`still there: ${processesOf(word)}`);
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
-}
-
-const marked = () => `kreplay-ending-${process.pid}-${Math.random().toString(36).slice(2)}`;
 
 function begin(word: string, script: string) {
   const options = ['--bundle', bundle, '--transaction', TRANSACTION];
