@@ -15,6 +15,7 @@ import { junitOf } from '../run/report/junit.ts';
 import { milliseconds } from '../run/report/result.ts';
 import { summaryLines } from '../run/report/summary.ts';
 import type { Verdict } from '../run/report/verdict.ts';
+import { parseShortRule, type ShortRule } from '../run/short_rule.ts';
 import { DEFAULT_URL } from './connection.ts';
 import { daemonUrl, positiveInteger, URL_HELP } from './option_values.ts';
 import { readIncident } from './run_incident.ts';
@@ -31,6 +32,8 @@ interface Options {
   map?: string[];
   inject?: Ruled<InjectRule>[];
   fail?: Ruled<FailRule>[];
+  short?: Ruled<ShortRule>[];
+  replayErrors: boolean;
   seed: bigint;
   repeat?: number;
   varyLatency?: LatencyRange;
@@ -56,6 +59,7 @@ A rule chooses calls: sys_write or sys_sync, then parts between colons; * stands
   --inject sys_write:service=db:extra=10ms      fields service, comm, path, syscall
   --inject sys_write:path=/data/*.log:factor=3
   --fail sys_write:ENOSPC:nth=3                 the third one, in recorded order
+  --short sys_write:path=*.log:nth=3            likewise
 Where a recording has no syncs, block requests become them: block_io chooses them as sys_sync does.
 
 Exit codes:
@@ -80,8 +84,6 @@ export function runCommand(): Command {
     .option('--url <url>', URL_HELP, daemonUrl, DEFAULT_URL)
     .option('--speed <factor>', '2: everything takes half as long', speedFactor, 1)
     .option('--extra-latency <duration>', 'added to every call, such as 2ms', latency, 0)
-    .option('--inject <rule>', 'latency for some calls; may be given again', ruled(parseInjectRule))
-    .option('--fail <rule>', 'errors for some calls; may be given again', ruled(parseFailRule))
     .option('--threshold <duration>', 'only calls that were to take this long or longer are held', latency, 0)
     .option('--timeout-scale <factor>', 'given to the command as KREPLAY_TIMEOUT_SCALE, for its own timeouts', scale, 1)
     .option('--map <here=there>', 'a path here, and in the recording; may be given again', pathMap)
@@ -95,7 +97,7 @@ export function runCommand(): Command {
         .argParser(seed)
         .default(1n, '1'),
     );
-  return withRepetition(withGates(command))
+  return withRepetition(withGates(withFaults(command)))
     .addOption(
       new Option('--io-uring <how>', 'it can not be held: deny makes programs write without it')
         .choices(['deny', 'ignore'])
@@ -112,6 +114,18 @@ export function runCommand(): Command {
     .argument('<command...>', 'what to run, behind --')
     .addHelpText('after', HELP)
     .action(run);
+}
+
+function withFaults(command: Command): Command {
+  return command
+    .option('--inject <rule>', 'latency for some calls; may be given again', ruled(parseInjectRule))
+    .option('--fail <rule>', 'errors for some calls; may be given again', ruled(parseFailRule))
+    .option(
+      '--short <rule>',
+      'some writes to files write half of what they ask; may be given again',
+      ruled(parseShortRule),
+    )
+    .option('--replay-errors', 'calls that failed in the incident are not made, and return its errors', false);
 }
 
 function withGates(command: Command): Command {
@@ -146,14 +160,16 @@ async function run(words: string[], options: Options, command: BaseCommand): Pro
   if (options.varyLatency && options.repeat === undefined) command.error('error: --vary-latency needs a --repeat');
   const outputs = openOutputs(options);
   try {
-    const incident = await readIncident(options);
+    const { incident, errors } = await readIncident(options);
     const settings = settingsOf(words, options);
     const once = (seed: bigint, extraNs: number) =>
       replayRun({
         incident,
+        errors,
         settings: { ...settings, seed, extra_latency_ns: extraNs },
         inject: (options.inject ?? []).map(({ rule }) => rule),
         fail: (options.fail ?? []).map(({ rule }) => rule),
+        short: (options.short ?? []).map(({ rule }) => rule),
         gates: { require: options.require, maxDurationNs: options.maxDuration, expectExit: options.expectExit },
         ioUring: options.ioUring,
         onDeath: options.onDeath,
@@ -183,12 +199,14 @@ async function runAsOften(once: (seed: bigint, extraNs: number) => Promise<Run>,
 
 function settingsOf(words: string[], options: Options) {
   const { transaction, mode, seed, speed, timeoutScale, extraLatency, threshold } = options;
-  const { inject = [], fail = [], map = [] } = options;
+  const { inject = [], fail = [], short = [], map = [], replayErrors: replay_errors } = options;
   return {
     ...{ transaction_id: transaction, command: words, mode, seed, speed, map },
     ...{ timeout_scale: timeoutScale, extra_latency_ns: extraLatency, threshold_ns: threshold },
     inject: inject.map(({ text }) => text),
     fail: fail.map(({ text }) => text),
+    short: short.map(({ text }) => text),
+    replay_errors,
   };
 }
 

@@ -4,6 +4,7 @@ import { RunError } from '../run/errors.ts';
 import { addBlock } from '../run/plan/from_blocks.ts';
 import { addLine } from '../run/plan/from_lines.ts';
 import { type Incident, newIncident } from '../run/plan/incident.ts';
+import { newRecordedErrors, type RecordedErrors } from '../run/recorded_errors.ts';
 import { callDaemon, readLines } from './connection.ts';
 import { warnOfLosses } from './coverage_warning.ts';
 
@@ -13,13 +14,19 @@ export interface IncidentPlace {
   url: string;
 }
 
+export interface ReadIncident {
+  incident: Incident;
+  errors: RecordedErrors;
+}
+
 /** What can not be read is our failure, not the command's. */
 const READ_ERRORS = new Set(['RecordingError', 'ExportError', 'CommandError']);
 
-export async function readIncident(place: IncidentPlace): Promise<Incident> {
+export async function readIncident(place: IncidentPlace): Promise<ReadIncident> {
   try {
-    const incident = place.bundle === undefined ? await fromDaemon(place) : fromFile(place.transaction, place.bundle);
-    if (incident.eventCount > 0) return incident;
+    const { transaction, bundle } = place;
+    const read = bundle === undefined ? await fromDaemon(place) : fromFile(transaction, bundle);
+    if (read.incident.eventCount > 0) return read;
   } catch (error) {
     if (error instanceof Error && READ_ERRORS.has(error.name)) throw new RunError(error.message);
     throw error;
@@ -28,22 +35,30 @@ export async function readIncident(place: IncidentPlace): Promise<Incident> {
   throw new RunError(`${where} has no events of transaction ${place.transaction}: check the id`);
 }
 
-function fromFile(transactionId: string, bundle: string): Incident {
+function fromFile(transactionId: string, bundle: string): ReadIncident {
   const source = openSource(bundle);
   try {
     const incident = newIncident();
-    for (const block of source.scan({ transactionId })) addBlock(incident, block);
-    return incident.finish();
+    const errors = newRecordedErrors();
+    for (const block of source.scan({ transactionId })) {
+      addBlock(incident, block);
+      errors.addBlock(block);
+    }
+    return { incident: incident.finish(), errors };
   } finally {
     source.close();
   }
 }
 
-async function fromDaemon({ transaction, url }: IncidentPlace): Promise<Incident> {
+async function fromDaemon({ transaction, url }: IncidentPlace): Promise<ReadIncident> {
   const query = new URLSearchParams({ transaction_id: transaction, order: 'asc' });
   const res = await callDaemon(url, { path: `/api/events?${query}`, accept: 'application/x-ndjson' });
   if (res.headers['kreplay-complete'] === 'false') await warnOfLosses(url, query);
   const incident = newIncident();
-  for await (const line of readLines(res)) addLine(incident, line);
-  return incident.finish();
+  const errors = newRecordedErrors();
+  for await (const line of readLines(res)) {
+    addLine(incident, line);
+    errors.addLine(line);
+  }
+  return { incident: incident.finish(), errors };
 }

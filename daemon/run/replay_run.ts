@@ -5,22 +5,27 @@ import { join } from 'node:path';
 import { toWriteError } from '../export/errors.ts';
 import { nothingSaid } from './control_lines.ts';
 import { EXIT, RunError } from './errors.ts';
+import { withFaults } from './faults.ts';
 import { compilePlan, type Plan } from './plan/compile.ts';
 import { encodePlan } from './plan/encode.ts';
 import type { Incident } from './plan/incident.ts';
 import type { FailRule, InjectRule } from './plan/rules.ts';
+import type { RecordedErrors } from './recorded_errors.ts';
 import { figuresOf } from './report/figures.ts';
 import { loadReport } from './report/load_report.ts';
 import { type CallReport, emptyReport } from './report/read_report.ts';
 import { type RunResult, type RunSettings, resultOf } from './report/result.ts';
 import { type Gates, type Judgement, judge } from './report/verdict.ts';
 import { obstacle, type RunnerEnd, runCommand } from './runner_process.ts';
+import type { ShortRule } from './short_rule.ts';
 
 export interface RunRequest {
   incident: Incident;
+  errors: RecordedErrors;
   settings: RunSettings;
   inject: readonly InjectRule[];
   fail: readonly FailRule[];
+  short: readonly ShortRule[];
   gates: Gates;
   ioUring: string;
   onDeath: string;
@@ -36,10 +41,11 @@ export interface Run {
 }
 
 export async function replayRun(request: RunRequest): Promise<Run> {
-  const { incident, settings, inject, fail } = request;
-  const { seed, speed, extra_latency_ns } = settings;
-  const plan = compilePlan(incident, { seed, speed, extraLatencyNs: extra_latency_ns, inject, fail });
-  const reason = plan.eventCount === 0 ? 'nothing in it can be replayed' : obstacle();
+  const { incident, errors, settings, inject, fail, short } = request;
+  const { seed, speed, extra_latency_ns, replay_errors } = settings;
+  const compiled = compilePlan(incident, { seed, speed, extraLatencyNs: extra_latency_ns, inject, fail });
+  const plan = withFaults(compiled, incident, { short, errors: replay_errors ? errors : undefined });
+  const reason = plan.eventCount === 0 ? 'nothing in it can be replayed' : obstacle({ makesShort: short.length > 0 });
   if (reason !== undefined) {
     return notRun(request, plan, { verdict: 'unsupported', reasons: [reason] }, EXIT.notReplayable);
   }
@@ -52,7 +58,7 @@ export async function replayRun(request: RunRequest): Promise<Run> {
 }
 
 async function planned(request: RunRequest, plan: Plan, folder: string): Promise<Run> {
-  const { incident, settings, gates, ioUring, onDeath, environment } = request;
+  const { incident, errors, settings, gates, ioUring, onDeath, environment } = request;
   const { mode, seed, threshold_ns, map, command } = settings;
   const [planPath, reportPath] = [join(folder, 'plan'), join(folder, 'report')];
   writePlan(planPath, encodePlan(plan));
@@ -66,7 +72,7 @@ async function planned(request: RunRequest, plan: Plan, folder: string): Promise
   const judgement = judge(figures, mode);
   if (leftOut > 0) judgement.reasons.push(`${leftOut} calls at the end were not looked at`);
   const ended = { code: end.code, duration_ns: end.durationNs, started_at: startedAt };
-  const result = resultOf({ judgement, settings, incident, ended, figures, said: end.said, gates });
+  const result = resultOf({ judgement, settings, incident, errors, ended, figures, said: end.said, gates });
   return { result, plan, calls, exitCode: exitCodeOf(result, end.code) };
 }
 
@@ -89,8 +95,9 @@ function failureOf({ code, signal, said }: RunnerEnd): { reason: string; exitCod
   return { reason: 'the runner ended without saying what it did', exitCode };
 }
 
-function notRun({ incident, settings, gates }: RunRequest, plan: Plan, judgement: Judgement, exitCode: number): Run {
-  const parts = { judgement, settings, incident, ended: null, figures: null, said: nothingSaid(), gates };
+function notRun(request: RunRequest, plan: Plan, judgement: Judgement, exitCode: number): Run {
+  const { incident, errors, settings, gates } = request;
+  const parts = { judgement, settings, incident, errors, ended: null, figures: null, said: nothingSaid(), gates };
   return { result: resultOf(parts), plan, calls: emptyReport(), exitCode };
 }
 

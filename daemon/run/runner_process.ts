@@ -43,24 +43,37 @@ function runnerPath(): string {
   return path;
 }
 
-/** What keeps this machine from replaying; undefined when nothing does. */
-export function obstacle(): string | undefined {
+/** What keeps this machine from replaying as asked; undefined when nothing does. */
+export function obstacle({ makesShort }: { makesShort: boolean }): string | undefined {
   const { status, error, stdout, stderr, signal } = spawnSync(runnerPath(), ['--probe'], {
     encoding: 'utf8',
     timeout: PROBE_TIMEOUT_MS,
   });
-  if (status === 0) return undefined;
+  if (status === 0) return makesShort ? obstacleToShort(stdout) : undefined;
   if (status !== EXIT.notReplayable)
     throw new RunError(`the runner could not look at this machine: ${error?.message ?? (stderr.trim() || signal)}`);
-  return reasonIn(stdout) ?? (stderr.trim() || 'no seccomp listener can be installed');
+  return probed(stdout).reason ?? (stderr.trim() || 'no seccomp listener can be installed');
 }
 
-function reasonIn(text: string): string | undefined {
+/** A write that is made in place of the command needs its open file, and must not be made again by the kernel. */
+function obstacleToShort(text: string): string | undefined {
+  const { pidfd_getfd, wait_killable } = probed(text);
+  if (pidfd_getfd === true && wait_killable === true) return undefined;
+  const lacking = pidfd_getfd === true ? 'a kernel from 5.19 on' : 'pidfd_getfd(2), which is not permitted here';
+  return `--short needs ${lacking}`;
+}
+
+interface Probed {
+  reason?: string;
+  pidfd_getfd?: boolean;
+  wait_killable?: boolean;
+}
+
+function probed(text: string): Probed {
   try {
-    const { reason } = JSON.parse(text) as { reason?: unknown };
-    return typeof reason === 'string' ? reason : undefined;
+    return JSON.parse(text) as Probed;
   } catch {
-    return undefined;
+    return {};
   }
 }
 

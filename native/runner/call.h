@@ -22,8 +22,8 @@ struct call {
 	bool is_answered; /* with `value` and `error`, instead of letting it happen */
 	int64_t value;
 	int error;
-	/* Of a sync that is made here. */
-	uint64_t sync_arguments[4];
+	/* Of one that is made here. */
+	uint64_t arguments[6];
 	struct call *next;
 };
 

@@ -221,6 +221,7 @@ static struct match use(struct matcher *matcher, uint32_t index, uint32_t at, ui
 	    .stream = slot->stream,
 	    .event = matcher->streams->order[place],
 	    .error = event->error,
+	    .is_short = event->flags & EVENT_FLAG_SHORT_WRITE,
 	    .how = how,
 	};
 }

@@ -42,6 +42,7 @@ struct match {
 	uint32_t stream;
 	uint32_t event; /* NONE: drawn from the distribution */
 	uint16_t error;
+	bool is_short; /* only a part is to be written */
 	uint8_t how;
 };
 

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include "gen/format.h"
@@ -108,16 +107,21 @@ bool observe_has_ended(uint32_t tid)
 	return access(name, F_OK) < 0;
 }
 
+bool observe_iovec(uint32_t tid, uint64_t iovec, uint64_t count, struct iovec parts[static IOV_MAX])
+{
+	if (count > IOV_MAX)
+		return false;
+	const struct iovec here = {parts, count * sizeof(*parts)};
+	const struct iovec there = {(void *)iovec, here.iov_len};
+	return process_vm_readv(tid, &here, 1, &there, 1, 0) == (ssize_t)here.iov_len;
+}
+
 uint32_t observe_iovec_bytes(uint32_t tid, uint64_t iovec, uint64_t count)
 {
 	struct iovec parts[IOV_MAX];
 	uint64_t bytes = 0;
 
-	if (count > IOV_MAX)
-		return SIZE_UNKNOWN;
-	const struct iovec here = {parts, count * sizeof(*parts)};
-	const struct iovec there = {(void *)iovec, here.iov_len};
-	if (process_vm_readv(tid, &here, 1, &there, 1, 0) != (ssize_t)here.iov_len)
+	if (!observe_iovec(tid, iovec, count, parts))
 		return SIZE_UNKNOWN;
 	for (uint64_t i = 0; i < count; i++)
 		bytes += parts[i].iov_len;

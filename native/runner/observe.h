@@ -1,9 +1,11 @@
 #ifndef KREPLAY_RUNNER_OBSERVE_H
 #define KREPLAY_RUNNER_OBSERVE_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/uio.h>
 
 #include "options.h"
 
@@ -17,6 +19,7 @@ bool observe_path(uint32_t tid, int fd, const struct options *options, char *pat
 /* What is mapped at an address of it. */
 bool observe_mapped_path(uint32_t tid, uint64_t address, const struct options *options, char *path, size_t path_bytes);
 bool observe_has_ended(uint32_t tid);
+bool observe_iovec(uint32_t tid, uint64_t iovec, uint64_t count, struct iovec parts[static IOV_MAX]);
 uint32_t observe_iovec_bytes(uint32_t tid, uint64_t iovec, uint64_t count);
 
 #endif

@@ -144,6 +144,17 @@ static bool was_over(struct replay *replay, const struct thread *thread, const s
 	return call->is_repeated;
 }
 
+/*
+ * One that is made here must not be made again: where signals end waits, the kernel would. An error wins: nothing is
+ * written then.
+ */
+static bool is_made_short(const struct replay *replay, const struct match *match)
+{
+	const struct features *features = &replay->calibration->features;
+
+	return match->is_short && !match->error && features->wait_killable && features->pidfd_getfd;
+}
+
 static enum verdict act(struct replay *replay, const struct match *match, struct call *call)
 {
 	struct report_call *record = &call->record;
@@ -160,18 +171,21 @@ static enum verdict act(struct replay *replay, const struct match *match, struct
 	}
 	if (match->how == HOW_NO_STREAM)
 		return VERDICT_PASS;
+	const enum verdict at_once = is_made_short(replay, match) ? VERDICT_MAKE : VERDICT_PASS;
 	if (match->target_ns < replay->options->threshold_ns) {
 		record->how = match->error ? HOW_ERROR_INJECTED : HOW_BELOW_THRESHOLD;
-		return VERDICT_PASS;
+		return at_once;
 	}
 	record->target_ns = match->target_ns;
 	/* No call behind a listener can take less. */
 	if (match->target_ns <= calibration->floor_ns && match->target_ns <= FLOOR_NS_MAX)
-		return VERDICT_PASS;
+		return at_once;
 	const uint64_t target_ns = match->target_ns < UINT64_MAX / 2 ? match->target_ns : UINT64_MAX / 2;
 	const uint64_t wait_ns = target_ns > calibration->bias_ns ? target_ns - calibration->bias_ns : 0;
 	call->deadline_ns = record->received_ns + wait_ns;
-	return op_is_sync(record->op) && !match->error ? VERDICT_SYNC : VERDICT_HOLD;
+	if (at_once == VERDICT_MAKE || (op_is_sync(record->op) && !match->error))
+		return VERDICT_MAKE;
+	return VERDICT_HOLD;
 }
 
 enum verdict replay_decide(void *context, const struct seccomp_notif *notif, struct call *call)
@@ -210,7 +224,7 @@ enum verdict replay_decide(void *context, const struct seccomp_notif *notif, str
 	thread->data = notif->data;
 	thread->call = verdict == VERDICT_HOLD ? call : NULL;
 	thread->call_id = call->id;
-	memcpy(call->sync_arguments, notif->data.args, sizeof(call->sync_arguments));
+	memcpy(call->arguments, notif->data.args, sizeof(call->arguments));
 	return verdict;
 }
 

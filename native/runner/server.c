@@ -143,8 +143,8 @@ static void receive(struct server *server)
 	case VERDICT_HOLD:
 		server_hold(server, call);
 		break;
-	case VERDICT_SYNC:
-		sync_workers_run(&server->sync_workers, call);
+	case VERDICT_MAKE:
+		makers_run(&server->makers, call);
 		break;
 	}
 }
@@ -204,7 +204,7 @@ bool server_start(struct server *server, struct shared *shared, uint64_t spin_ns
 	server->stop_fd = eventfd(0, EFD_CLOEXEC);
 	if (server->stop_fd < 0 || !make_calls(server))
 		return fail(failure, "no memory for calls");
-	sync_workers_init(&server->sync_workers, server);
+	makers_init(&server->makers, server);
 	if (!timers_start(&server->timers, spin_ns, on_due, server))
 		return fail(failure, "no thread for timers: %s", strerror(errno));
 	errno = pthread_create(&server->receiver, NULL, receiver_main, server);
@@ -219,7 +219,7 @@ void server_stop(struct server *server)
 	if (write(server->stop_fd, &one, sizeof(one)) < 0)
 		return;
 	pthread_join(server->receiver, NULL);
-	sync_workers_stop(&server->sync_workers);
+	makers_stop(&server->makers);
 	timers_stop(&server->timers);
 	close(server->stop_fd);
 	free(server->calls);

@@ -13,14 +13,14 @@
 #include "lateness.h"
 #include "report.h"
 #include "shared_page.h"
-#include "sync_workers.h"
+#include "makers.h"
 #include "timers.h"
 
 /* What becomes of a call. */
 enum verdict {
 	VERDICT_PASS, /* let it happen now */
 	VERDICT_HOLD, /* until its deadline */
-	VERDICT_SYNC, /* make it here, then hold it until its deadline */
+	VERDICT_MAKE, /* make it here, then hold it until its deadline, if there is one */
 };
 
 struct totals {
@@ -48,7 +48,7 @@ struct server {
 	bool wakes_synchronously;
 	struct shared *shared;
 	struct timers timers;
-	struct sync_workers sync_workers;
+	struct makers makers;
 	struct report *report;
 
 	/* On the receiving thread. Fills in the call's record, deadline and answer. */

@@ -4,6 +4,7 @@ import { writeRecord } from '../../daemon/run/format/layout.ts';
 import { OPS, type Op } from '../../daemon/run/format/plan_file.ts';
 import { HOWS, type How, NONE, REPORT_MAGIC, reportCall, reportHeader } from '../../daemon/run/format/report_file.ts';
 import type { Incident } from '../../daemon/run/plan/incident.ts';
+import { newRecordedErrors } from '../../daemon/run/recorded_errors.ts';
 import { figuresOf } from '../../daemon/run/report/figures.ts';
 import { readReport } from '../../daemon/run/report/read_report.ts';
 import { type RunResult, resultOf } from '../../daemon/run/report/result.ts';
@@ -54,7 +55,7 @@ export function saidOf(...lines: object[]): Said {
 
 export const SETTINGS = {
   ...{ transaction_id: 'order-1', command: ['./build', 'a b'], mode: 'auto', seed: 7n, speed: 1, timeout_scale: 1 },
-  ...{ extra_latency_ns: 0, threshold_ns: 0, inject: [], fail: [], map: [] },
+  ...{ extra_latency_ns: 0, threshold_ns: 0, inject: [], fail: [], short: [], replay_errors: false, map: [] },
 };
 
 interface RunOptions {
@@ -73,6 +74,7 @@ export function ran(incident: Incident, calls: readonly Call[], options: RunOpti
   const figures = figuresOf(plan, report, said, settings.threshold_ns);
   const judgement = judge(figures, settings.mode);
   const ended = { code, duration_ns: 1_500_000_000, started_at: '2026-11-22T10:00:00.000Z' };
-  const result = resultOf({ judgement, settings, incident, ended, figures, said, gates });
+  const errors = newRecordedErrors();
+  const result = resultOf({ judgement, settings, incident, errors, ended, figures, said, gates });
   return { plan, report, figures, result };
 }

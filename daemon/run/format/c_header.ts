@@ -12,7 +12,7 @@ import {
   planStream,
   SIZE_UNKNOWN,
 } from './plan_file.ts';
-import { HOWS, NONE, REPORT_MAGIC, reportCall, reportHeader } from './report_file.ts';
+import { CALL_FLAGS, HOWS, NONE, REPORT_MAGIC, reportCall, reportHeader } from './report_file.ts';
 
 const BANNER = '/* Generated from daemon/run/format by `make gen`. Do not edit. */';
 
@@ -40,6 +40,7 @@ export function cHeader(): string {
     `#define SIZE_UNKNOWN ${SIZE_UNKNOWN}u`,
     '',
     ...constants('HOW', HOWS),
+    ...constants('CALL_FLAG', CALL_FLAGS),
     `#define NONE ${NONE}u`,
     ...[planHeader, planStream, planSlot, planEvent, reportHeader, reportCall].flatMap(cStruct),
     '',

@@ -39,7 +39,7 @@ export type PathKind = keyof typeof PATH_KINDS;
 export const EVENT_FLAGS = {
   /** Made from block requests: the call itself was not recorded. */
   derived: 1,
-  /** Less was written than was asked for. */
+  /** Only half of what the call asks for is to be written. */
   short_write: 2,
   /** A rule chose the target or the error. */
   ruled: 4,

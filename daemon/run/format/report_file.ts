@@ -27,6 +27,11 @@ export const HOWS = {
 
 export type How = keyof typeof HOWS;
 
+export const CALL_FLAGS = {
+  /** Less was written than was asked for, on purpose. */
+  short_write: 1,
+} as const;
+
 /** For `stream` and `event`. */
 export const NONE = 0xffffffff;
 
@@ -50,7 +55,7 @@ export const reportCall = defineLayout('report_call', 'one call of the build; ti
   size: u32('bytes that it asked to write; SIZE_UNKNOWN'),
   op: u16('OP_*'),
   how: u8('HOW_*'),
-  flags: u8('0'),
+  flags: u8('CALL_FLAG_*'),
   error: u16('errno that it returned instead of the call; 0: none'),
   path_hash: u16('low bits of a hash of its path'),
   reserved: u32('0'),

@@ -1,6 +1,7 @@
 /** How faithful a run was: what of the plan was delivered, to which calls, and how exactly. */
 import type { Said } from '../control_lines.ts';
-import { HOWS } from '../format/report_file.ts';
+import { EVENT_FLAGS } from '../format/plan_file.ts';
+import { CALL_FLAGS, HOWS, NONE } from '../format/report_file.ts';
 import type { Plan } from '../plan/compile.ts';
 import { type Deliveries, deliveriesOf, FATE_NUMBERS, type Fate, fateOf } from './fates.ts';
 import { type HowCounts, howsOf, isHeld } from './hows.ts';
@@ -42,6 +43,8 @@ export interface Figures {
   how: HowCounts;
   fates: Record<Fate, number>;
   injected_ns: number;
+  /** Calls whose events say so, made short or whole after all: no regular file, one byte, or not permitted. */
+  short_writes: { short: number; whole: number };
   /** Of calls that were made to wait: how much longer they waited than planned. */
   late: { p50_ns: number | null; p99_ns: number | null; max_ns: number | null; calls: number };
   /** Distance of planned and felt waits above the floor. */
@@ -62,6 +65,7 @@ export function figuresOf(plan: Plan, calls: CallReport, said: Said, thresholdNs
     calls: calls.count,
     how: howsOf(calls),
     injected_ns: sum(calls, (at) => (isHeld(calls, at) ? calls.heldNs[at]! : 0)),
+    short_writes: shortWrites(plan, calls),
     late: lateness(calls, floorNs),
     ks_distance: ksAbove(Math.max(floorNs, thresholdNs), plan, calls),
     floor_ns: floorNs,
@@ -92,6 +96,16 @@ function planned({ events: { target_ns }, eventCount }: Plan, { fate }: Deliveri
     matched_by_count: considered > 0 ? delivered / considered : null,
     fates: { delivered, displaced: counts[FATE_NUMBERS.displaced]!, missing: counts[FATE_NUMBERS.missing]! },
   };
+}
+
+function shortWrites({ events: { flags, error } }: Plan, calls: CallReport): Figures['short_writes'] {
+  const counts = { short: 0, whole: 0 };
+  for (let at = 0; at < calls.count; at++) {
+    const event = calls.event[at]!;
+    if (event === NONE || !(flags[event]! & EVENT_FLAGS.short_write) || error[event] !== 0) continue;
+    counts[calls.flags[at]! & CALL_FLAGS.short_write ? 'short' : 'whole']++;
+  }
+  return counts;
 }
 
 function lateness(calls: CallReport, floorNs: number): Figures['late'] {

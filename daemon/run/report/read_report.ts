@@ -18,6 +18,7 @@ export interface CallReport {
   readonly op: Float64Array;
   readonly how: Float64Array;
   readonly error: Float64Array;
+  readonly flags: Float64Array;
 }
 
 export function readReport(bytes: Buffer, eventCount: number): CallReport {
@@ -47,6 +48,7 @@ export function readReport(bytes: Buffer, eventCount: number): CallReport {
     op: column('op', count),
     how: column('how', count).map((how) => (HOW_NUMBERS.has(how) ? how : HOWS.no_stream)),
     error: column('error', count),
+    flags: column('flags', count),
   };
 }
 
@@ -64,7 +66,7 @@ export function emptyReport(): CallReport {
   return {
     count: 0,
     ...{ receivedNs: none, targetNs: none, heldNs: none, nativeNs: none, tid: none, stream: none },
-    ...{ event: none, size: none, op: none, how: none, error: none },
+    ...{ event: none, size: none, op: none, how: none, error: none, flags: none },
   };
 }
 

@@ -2,6 +2,7 @@
 import { formatMilliseconds } from '../../../agent/recording/duration.ts';
 import type { Said } from '../control_lines.ts';
 import type { Incident } from '../plan/incident.ts';
+import type { RecordedErrors } from '../recorded_errors.ts';
 import type { Repeated } from '../repeat.ts';
 import type { Figures } from './figures.ts';
 import { checkGates, type GateResult, type Gates, type Judgement } from './verdict.ts';
@@ -19,6 +20,8 @@ export interface RunSettings {
   threshold_ns: number;
   inject: readonly string[];
   fail: readonly string[];
+  short: readonly string[];
+  replay_errors: boolean;
   map: readonly string[];
 }
 
@@ -31,7 +34,13 @@ export interface RunResult {
   ended: { code: number; duration_ns: number; started_at: string } | null;
   gates: GateResult[];
   figures: Figures | null;
-  incident: { events: number; planned_events: number; not_replayable: Incident['notReplayable'] };
+  incident: {
+    events: number;
+    planned_events: number;
+    /** Calls that failed then. */
+    recorded_errors: number;
+    not_replayable: Incident['notReplayable'];
+  };
   /** When it was run again and again: the figures are those of one of them. */
   repeated: Repeated | null;
   /** Of calls that nothing here can hold. */
@@ -49,13 +58,15 @@ interface Parts {
   judgement: Judgement;
   settings: RunSettings;
   incident: Incident;
+  errors: RecordedErrors;
   ended: RunResult['ended'];
   figures: Figures | null;
   said: Said;
   gates: Gates;
 }
 
-export function resultOf({ judgement, settings, incident, ended, figures, said, gates }: Parts): RunResult {
+export function resultOf(parts: Parts): RunResult {
+  const { judgement, settings, incident, errors, ended, figures, said, gates } = parts;
   const { calibrated } = said;
   return {
     kreplay_run: RESULT_VERSION,
@@ -67,6 +78,7 @@ export function resultOf({ judgement, settings, incident, ended, figures, said, 
     incident: {
       events: incident.eventCount,
       planned_events: incident.calls.count,
+      recorded_errors: errors.count,
       not_replayable: incident.notReplayable,
     },
     repeated: null,

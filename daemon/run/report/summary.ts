@@ -17,9 +17,13 @@ const LEFT_OUT: Record<keyof RunResult['incident']['not_replayable'], string> = 
 };
 
 export function summaryLines(result: RunResult): string[] {
-  const { verdict, reasons, figures, ended, gates, incident, uncovered, repeated } = result;
+  const { verdict, reasons, figures, ended, gates, settings, incident, uncovered, repeated } = result;
   const lines = [`${verdict}${reasons.length > 0 ? `: ${reasons.join('; ')}` : ''}`];
   if (figures) lines.push(...figureLines(figures));
+  if (incident.recorded_errors > 0 && !settings.replay_errors)
+    lines.push(
+      `${incident.recorded_errors} calls failed then, and were made now: --replay-errors returns their errors`,
+    );
   for (const [kind, count] of Object.entries(incident.not_replayable))
     if (count > 0) lines.push(`not replayable: ${count} ${LEFT_OUT[kind as keyof typeof LEFT_OUT]}`);
   for (const [what, count] of Object.entries(uncovered)) if (count > 0) lines.push(`not held: ${count} of ${what}`);
@@ -39,7 +43,8 @@ function repeatedLine({ settings: { seed } }: RunResult, { attempts, passes_ns, 
 }
 
 function figureLines(figures: Figures): string[] {
-  const { matched_by_duration, planned_ns, slowest, slowest_delivered, calls, how, fates, injected_ns, late } = figures;
+  const { matched_by_duration, planned_ns, slowest, slowest_delivered, calls, how, fates } = figures;
+  const { injected_ns, late, short_writes } = figures;
   const share = matched_by_duration === null ? 'no wait was planned' : `${percent(matched_by_duration)} of`;
   const planned = matched_by_duration === null ? '' : ` ${inWords(planned_ns)} planned went to the calls it belongs to`;
   const lines = [
@@ -48,6 +53,9 @@ function figureLines(figures: Figures): string[] {
   ];
   if (late.p50_ns !== null)
     lines.push(`late by ${inWords(late.p50_ns)} (p50), ${inWords(late.p99_ns!)} (p99), ${inWords(late.max_ns!)} (max)`);
+  const { short, whole } = short_writes;
+  if (short + whole > 0)
+    lines.push(`short writes: ${short}${whole > 0 ? `; ${whole} more could not be made short` : ''}`);
   const unmatched = figures.streams.filter((stream) => stream.calls === 0 && stream.recorded_events > 0);
   for (const { op_class, path, recorded_events } of unmatched.slice(0, UNMATCHED_STREAMS_MAX))
     lines.push(`never called: ${op_class} ${path} (${recorded_events} events)`);

@@ -45,6 +45,7 @@
 #define HOW_NO_STREAM 6
 #define HOW_BELOW_THRESHOLD 7
 #define HOW_ERROR_INJECTED 8
+#define CALL_FLAG_SHORT_WRITE 1
 #define NONE 4294967295u
 
 /* the start of a plan */
@@ -155,7 +156,7 @@ struct report_call {
 	uint32_t size; /* bytes that it asked to write; SIZE_UNKNOWN */
 	uint16_t op; /* OP_* */
 	uint8_t how; /* HOW_* */
-	uint8_t flags; /* 0 */
+	uint8_t flags; /* CALL_FLAG_* */
 	uint16_t error; /* errno that it returned instead of the call; 0: none */
 	uint16_t path_hash; /* low bits of a hash of its path */
 	uint32_t reserved; /* 0 */

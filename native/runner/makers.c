@@ -1,0 +1,166 @@
+#include "makers.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "notify.h"
+#include "server.h"
+#include "short_write.h"
+#include "syscalls.h"
+
+#ifndef SYS_pidfd_getfd
+#define SYS_pidfd_getfd 438
+#endif
+
+/* The same open file description as the caller's, so that an error of the disk is told to it and once. -1: not allowed.
+ */
+static int borrow(const struct call *call)
+{
+	const int process = syscall(SYS_pidfd_open, call->record.pid, 0);
+
+	if (process < 0)
+		return -1;
+	const int file = syscall(SYS_pidfd_getfd, process, (int)call->arguments[0], 0);
+	close(process);
+	return file;
+}
+
+static int sync_file(int file, const struct call *call)
+{
+	const uint64_t *arguments = call->arguments;
+
+	switch (call->record.op) {
+	case OP_FSYNC:
+		return fsync(file);
+	case OP_FDATASYNC:
+		return fdatasync(file);
+	case OP_SYNCFS:
+		return syncfs(file);
+	default:
+		return sync_file_range(file, arguments[1], arguments[2], arguments[3]);
+	}
+}
+
+/* A step towards each value: a median that forgets, without keeping any. */
+static void learn(struct makers *makers, uint64_t took_ns)
+{
+	pthread_mutex_lock(&makers->lock);
+	const uint64_t step = makers->median_ns / 16 + 1;
+	if (makers->median_ns == 0)
+		makers->median_ns = took_ns;
+	else if (took_ns > makers->median_ns)
+		makers->median_ns += step;
+	else
+		makers->median_ns -= step < makers->median_ns ? step : 0;
+	pthread_mutex_unlock(&makers->lock);
+}
+
+/* The caller makes the call after the wait: what that takes, as far as is known, comes off the wait. */
+static void expect(struct makers *makers, struct call *call)
+{
+	pthread_mutex_lock(&makers->lock);
+	const uint64_t expected_ns = makers->median_ns;
+	pthread_mutex_unlock(&makers->lock);
+	call->deadline_ns -= expected_ns < call->record.target_ns ? expected_ns : call->record.target_ns;
+}
+
+static void make_sync(struct makers *makers, struct call *call, int file)
+{
+	/* Its process may have ended in between, and another one have its pid. */
+	if (file < 0 || !notify_is_valid(makers->server->listener, call->id)) {
+		expect(makers, call);
+		return;
+	}
+	const uint64_t from_ns = clock_ns();
+	const int synced = sync_file(file, call);
+	const int error = synced < 0 ? errno : 0;
+
+	call->record.native_ns = clock_ns() - from_ns;
+	call->is_answered = true;
+	call->error = call->error ? call->error : error;
+	learn(makers, call->record.native_ns);
+}
+
+static void run(struct makers *makers, struct call *call)
+{
+	const int file = op_has_fd(call->record.op) ? borrow(call) : -1;
+
+	if (op_is_sync(call->record.op))
+		make_sync(makers, call, file);
+	else if (file >= 0)
+		short_write(makers->server->listener, file, call);
+	if (file >= 0)
+		close(file);
+	server_hold(makers->server, call);
+}
+
+static void *maker_main(void *argument)
+{
+	struct makers *makers = argument;
+	sigset_t too_large;
+
+	prctl(PR_SET_NAME, "kreplay-make");
+	/* Of our own limit on files: the write fails all the same. */
+	sigemptyset(&too_large);
+	sigaddset(&too_large, SIGXFSZ);
+	pthread_sigmask(SIG_BLOCK, &too_large, NULL);
+	pthread_mutex_lock(&makers->lock);
+	for (;;) {
+		struct call *call = makers->first;
+
+		if (!call && makers->is_stopping)
+			break;
+		if (!call) {
+			makers->idle++;
+			pthread_cond_wait(&makers->changed, &makers->lock);
+			makers->idle--;
+			continue;
+		}
+		makers->first = call->next;
+		makers->waiting--;
+		pthread_mutex_unlock(&makers->lock);
+		run(makers, call);
+		pthread_mutex_lock(&makers->lock);
+	}
+	pthread_mutex_unlock(&makers->lock);
+	return NULL;
+}
+
+void makers_init(struct makers *makers, struct server *server)
+{
+	*makers = (struct makers){.server = server};
+	pthread_mutex_init(&makers->lock, NULL);
+	pthread_cond_init(&makers->changed, NULL);
+}
+
+void makers_run(struct makers *makers, struct call *call)
+{
+	pthread_mutex_lock(&makers->lock);
+	call->next = NULL;
+	if (makers->first)
+		makers->last->next = call;
+	else
+		makers->first = call;
+	makers->last = call;
+	makers->waiting++;
+	if (makers->waiting > makers->idle && makers->count < MAKERS_MAX &&
+	    pthread_create(&makers->threads[makers->count], NULL, maker_main, makers) == 0)
+		makers->count++;
+	pthread_cond_signal(&makers->changed);
+	pthread_mutex_unlock(&makers->lock);
+}
+
+void makers_stop(struct makers *makers)
+{
+	pthread_mutex_lock(&makers->lock);
+	makers->is_stopping = true;
+	pthread_cond_broadcast(&makers->changed);
+	pthread_mutex_unlock(&makers->lock);
+	for (unsigned i = 0; i < makers->count; i++)
+		pthread_join(makers->threads[i], NULL);
+}

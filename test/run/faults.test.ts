@@ -1,0 +1,191 @@
+/** Short writes and recorded errors: which events of a plan they are, and that real programs get them. */
+
+import { spawnSync } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
+import { constants } from 'node:os';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { openSource } from '../../daemon/export/source.ts';
+import { withFaults } from '../../daemon/run/faults.ts';
+import { EVENT_FLAGS } from '../../daemon/run/format/plan_file.ts';
+import { RuleError } from '../../daemon/run/plan/rules.ts';
+import { newRecordedErrors } from '../../daemon/run/recorded_errors.ts';
+import { parseShortRule } from '../../daemon/run/short_rule.ts';
+import { kreplay } from '../daemon/command_line.ts';
+import { newFolder, type Row, recorded, START } from '../daemon/recorded.ts';
+import { served } from '../daemon/served.ts';
+import { compileC } from '../native/runner/run.ts';
+import { bundleOf, MS, run, writesTo } from './incident.ts';
+import { incidentOf, planOf, TRANSACTION } from './planned.ts';
+
+const { ENOSPC, EIO } = constants.errno;
+const ERESTARTSYS = 512n;
+
+let file: string;
+beforeEach(() => {
+  file = join(newFolder(), 'out');
+});
+
+/** Two threads in turns, each to a file of its own: `a` at 0 and 2, `b` at 1 and 3. */
+const TURNS: Row[] = ['/a', '/b', '/a', '/b'].map((path, at) => {
+  return { at: START + BigInt(at) * MS, tid: path === '/a' ? 7 : 8, file: path, requested: 64n, fd: 5 };
+});
+
+function faulty(rows: readonly Row[], texts: readonly string[], replaysErrors = false, speed = 1) {
+  const incident = incidentOf(rows);
+  const plan = planOf(incident, { speed });
+  const short = texts.map(parseShortRule);
+  const { events } = withFaults(plan, incident, { short, errors: replaysErrors ? errorsOf(rows) : undefined });
+  const places = Array.from({ length: plan.eventCount }, (_, at) => at);
+  // In recorded order: events of one thread follow one another in a plan.
+  const order = places.sort((one, other) => events.offset_ns[one]! - events.offset_ns[other]!);
+  return order.map((at) => [(events.flags[at]! & EVENT_FLAGS.short_write) !== 0, events.error[at]] as const);
+}
+
+function errorsOf(rows: readonly Row[]) {
+  const errors = newRecordedErrors();
+  const source = openSource(recorded(rows.map((row) => ({ transaction: TRANSACTION, ...row }))));
+  for (const block of source.scan({ transactionId: TRANSACTION })) errors.addBlock(block);
+  source.close();
+  return errors;
+}
+
+describe('--short', () => {
+  test.each([
+    ['sys_write', [true, true, true, true]],
+    ['sys_write:nth=2', [false, true, false, false]],
+    ['sys_write:path=/b', [false, true, false, true]],
+    ['sys_write:path=/*:nth=4', [false, false, false, true]],
+    ['sys_write:path=/c', [false, false, false, false]],
+  ])('%s', (text, expected) => {
+    expect(faulty(TURNS, [text]).map(([isShort]) => isShort)).toEqual(expected);
+  });
+
+  test.each([
+    ['', 'must begin with sys_write or block_io'],
+    ['block_io', 'must begin with sys_write: nothing of a block_io can be short'],
+    ['sys_write:EIO', 'must not name an error: a call that fails writes nothing'],
+    ['sys_write:nth=0', 'nth=1 or more'],
+    ['sys_write:extra=1ms', 'must not have extra'],
+  ])('%j: %s', (text, message) => {
+    expect(() => parseShortRule(text)).toThrow(message);
+  });
+
+  test('any text is a rule or is refused in words', () => {
+    const part = fc.constantFrom('sys_write', 'block_io', 'path=*', 'nth=2', 'EIO', '\\', '=', '');
+    const text = fc.oneof(
+      fc.string({ unit: 'grapheme' }),
+      fc.array(part).map((parts) => parts.join(':')),
+    );
+    fc.assert(
+      fc.property(text, (rule) => {
+        try {
+          parseShortRule(rule);
+        } catch (error) {
+          expect(error).toBeInstanceOf(RuleError);
+          expect((error as Error).message).toMatch(/^must /);
+        }
+      }),
+    );
+  });
+});
+
+describe('recorded errors', () => {
+  const rows: Row[] = TURNS.map((row, at) => ({
+    ...row,
+    result: [64n, BigInt(-ENOSPC), -ERESTARTSYS, BigInt(-EIO)][at]!,
+  }));
+
+  test.each([1, 1000])('go to the events that they are of, at speed %s', (speed) => {
+    expect(faulty(rows, [], true, speed).map(([, errno]) => errno)).toEqual([0, ENOSPC, 0, EIO]);
+    expect(faulty(rows, [], false, speed).map(([, errno]) => errno)).toEqual([0, 0, 0, 0]);
+  });
+
+  test('are those of calls, not of block requests', () => {
+    const request: Row = { at: START + 9n * MS, type: 'block_io', tid: 7, result: BigInt(-EIO) };
+    expect(errorsOf([...rows, request]).count).toBe(2);
+  });
+});
+
+const dd = (count: number) => ['dd', 'if=/dev/urandom', `of=${file}`, 'bs=4096', `count=${count}`, 'conv=notrunc'];
+const LENGTHS = [5, 20, 5];
+
+describe('real programs', () => {
+  test('strace sees dd get a short write after its wait, and dd writes the rest', async () => {
+    const trace = join(newFolder(), 'trace');
+    const command = ['strace', '-T', '-e', 'trace=write', '-o', trace, ...dd(3)];
+    const bundle = bundleOf(writesTo(file, LENGTHS));
+    const { code, stderr, result } = await run(bundle, ['--short', 'sys_write:nth=2'], command);
+    expect([code, readFileSync(file).length]).toEqual([0, 3 * 4096]);
+    const seen = [...readFileSync(trace, 'utf8').matchAll(/^write\(1, .*, (\d+)\) = (\d+) <([\d.]+)>$/gm)];
+    expect(seen.map(([, asked, written]) => `${asked} ${written}`)).toEqual([
+      '4096 4096',
+      '4096 2048',
+      '2048 2048',
+      '4096 4096',
+    ]);
+    expect(Number(seen[1]![3])).toBeGreaterThan(0.019);
+    expect(result.figures!.short_writes).toEqual({ short: 1, whole: 0 });
+    expect(stderr).toContain('kreplay run: short writes: 1\n');
+  });
+
+  test('Python gets half of each call of the family, and what it gets is what is in the file', async () => {
+    const program = `
+import os, sys
+file = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
+print(os.write(file, b'abcdef'), os.writev(file, [b'gh', b'', b'ijklmn']))
+print(os.pwrite(file, b'ABCD', 20), os.pwritev(file, [b'E', b'FGHIJ'], 30), os.pwritev(file, [b'KL', b'MN'], 40, os.RWF_SYNC))
+print(os.write(file, b'z'), os.lseek(file, 0, os.SEEK_CUR), os.pread(file, 99, 0).replace(bytes(1), b'.').decode())`;
+    const rows = writesTo(file, [1, 1, 1, 1, 1, 1], { fd: 5, comm: 'python3' }).map((row, at) => {
+      return { ...row, requested: [6n, 8n, 4n, 6n, 4n, 1n][at]! };
+    });
+    const { stdout, result } = await run(bundleOf(rows), ['--short', 'sys_write'], ['python3', '-c', program, file]);
+    expect(stdout).toBe('3 4\n2 3 2\n1 8 abcghijz............AB........EFG.......KL\n');
+    // A single byte is all or nothing.
+    expect(result.figures!.short_writes).toEqual({ short: 5, whole: 1 });
+  });
+
+  test('SQLite writes the rest, whatever it is', async () => {
+    const sql = ['create table t (a)', ...Array.from({ length: 9 }, (_, at) => `insert into t values (${at})`)];
+    const rows = writesTo(file, Array(60).fill(0.1), { comm: 'sqlite3', fd: 5, syscall: 'pwrite64' });
+    const command = ['sqlite3', file, `${sql.join(';')}; pragma integrity_check; select sum(a) from t`];
+    const { code, stdout, result } = await run(bundleOf(rows), ['--short', 'sys_write'], command);
+    expect([code, stdout]).toEqual([0, 'ok\n36\n']);
+    expect(result.figures!.short_writes.short).toBeGreaterThan(9);
+  });
+
+  test("a limit of the size of files is the command's own: there it writes whole", async () => {
+    const command = ['bash', '-c', `ulimit -f 1000; exec ${dd(3).join(' ')}`];
+    const { code, stderr, result } = await run(bundleOf(writesTo(file, LENGTHS)), ['--short', 'sys_write'], command);
+    expect([code, result.figures!.short_writes]).toEqual([0, { short: 0, whole: 3 }]);
+    expect(stderr).toContain('short writes: 0; 3 more could not be made short');
+  });
+
+  test('where they can not be made the command does not run', async () => {
+    const old = compileC('old_kernel');
+    const bundle = bundleOf(writesTo(file, LENGTHS));
+    const options = ['run', '--bundle', bundle, '--transaction', TRANSACTION, '--short', 'sys_write'];
+    const words = [process.execPath, join(import.meta.dirname, '../../kreplay.ts'), ...options, '--', ...dd(3)];
+    const { status, stderr } = spawnSync(old, words, { encoding: 'utf8' });
+    expect(existsSync(file)).toBe(false);
+    expect([status, stderr]).toEqual([
+      69,
+      'kreplay run: unsupported: --short needs pidfd_getfd(2), which is not permitted here\n',
+    ]);
+  });
+
+  test('errors of the incident are returned when that is asked for, and told of when not', async () => {
+    const rows = writesTo(file, LENGTHS).map((row, at) => ({ ...row, result: at === 1 ? BigInt(-ENOSPC) : 4096n }));
+    const bundle = bundleOf(rows);
+    const made = await run(bundle, [], dd(3));
+    expect([made.code, readFileSync(file).length]).toEqual([0, 3 * 4096]);
+    expect(made.stderr).toContain('1 calls failed then, and were made now: --replay-errors returns their errors');
+    const failed = await run(bundle, ['--replay-errors'], dd(3));
+    expect([failed.code, failed.stderr]).toEqual([1, expect.stringContaining('No space left on device')]);
+    expect(failed.result.figures!.how).toMatchObject({ exact: 1, error_injected: 1 });
+    const app = await served(join(bundle, '..'));
+    const from = ['--url', app.url, '--transaction', TRANSACTION];
+    const asked = await kreplay('run', ...from, '--replay-errors', '--', ...dd(3));
+    expect([asked.code, asked.stderr]).toEqual([1, expect.stringContaining('No space left on device')]);
+  });
+});
