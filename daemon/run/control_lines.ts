@@ -27,6 +27,7 @@ export const controlLineSchema = z.discriminatedUnion('kind', [
     kind: z.literal('ended'),
     exit_code: z.number().nullable(),
     signal: z.string().nullable(),
+    duration_ns: ns,
     calls: count,
     delayed: count,
     injected_ns: ns,

@@ -71,7 +71,7 @@ async function planned(request: RunRequest, plan: Plan, folder: string): Promise
   const figures = figuresOf(plan, calls, end.said, threshold_ns);
   const judgement = judge(figures, mode);
   if (leftOut > 0) judgement.reasons.push(`${leftOut} calls at the end were not looked at`);
-  const ended = { code: end.code, duration_ns: end.durationNs, started_at: startedAt };
+  const ended = { code: end.code, duration_ns: end.said.ended!.duration_ns, started_at: startedAt };
   const result = resultOf({ judgement, settings, incident, errors, ended, figures, said: end.said, gates });
   return { result, plan, calls, exitCode: exitCodeOf(result, end.code) };
 }

@@ -26,8 +26,6 @@ export interface RunnerEnd {
   code: number;
   /** Of the helper itself, when a signal ended it. */
   signal: NodeJS.Signals | null;
-  /** From the command's start to its end, as far as it was started. */
-  durationNs: number;
   said: Said;
 }
 
@@ -96,28 +94,21 @@ export async function runCommand(request: RunnerRequest): Promise<RunnerEnd> {
     env: environment,
   });
   const said = nothingSaid();
-  let startedMs: number | undefined;
-  const onLine = (line: string) => {
-    hear(said, line);
-    if (said.started) startedMs ??= performance.now();
-  };
   const stopPassing = passSignals(child);
   try {
+    const onLine = (line: string) => hear(said, line);
     const [end] = await Promise.all([endOf(child), listen(child.stdio[CONTROL_FD] as Duplex, onLine)]);
-    const durationNs = startedMs === undefined ? 0 : Math.max(Math.round((end.atMs - startedMs) * 1e6), 0);
-    return { ...end, durationNs, said };
+    return { ...end, said };
   } finally {
     stopPassing();
   }
 }
 
 async function endOf(child: ChildProcess) {
-  type End = Pick<RunnerEnd, 'code' | 'signal'> & { atMs: number };
+  type End = Pick<RunnerEnd, 'code' | 'signal'>;
   const { promise, resolve, reject } = Promise.withResolvers<End>();
   child.once('error', (error) => reject(new RunError(`the runner can not be started: ${error.message}`)));
-  child.once('exit', (code, signal) =>
-    resolve({ code: code ?? 128 + constants.signals[signal!], signal, atMs: performance.now() }),
-  );
+  child.once('exit', (code, signal) => resolve({ code: code ?? 128 + constants.signals[signal!], signal }));
   return promise;
 }
 

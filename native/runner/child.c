@@ -7,6 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "exit_codes.h"
 
 pid_t clone_with_fds(void)
@@ -38,6 +39,7 @@ _Noreturn void child_main(struct shared *shared, const struct child_work *work, 
 	}
 	sigaction(SIGPIPE, &work->on_pipe, NULL);
 	sigprocmask(SIG_SETMASK, &work->signal_mask, NULL);
+	shared->command_started_ns = clock_ns();
 	execvp(work->command[0], work->command);
 	shared->exec_errno = errno;
 	_exit(errno == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE);

@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "notify.h"
 #include "process_tree.h"
 
@@ -45,6 +46,7 @@ static bool reap(struct shared *shared, int news_fd)
 			atomic_store(&shared->command_stopped, true);
 		} else {
 			shared->command_status = status;
+			shared->command_ended_ns = clock_ns();
 			atomic_store(&shared->command_ended, true);
 		}
 		tell_runner(news_fd);

@@ -74,6 +74,7 @@ void run_line_ended(struct control *control, const struct run *run, uint64_t sto
 		snprintf(signal, sizeof(signal), name ? "SIG%s" : "%s", name ? name : "SIGRT");
 	}
 	control_text(control, "signal", WIFSIGNALED(status) ? signal : NULL);
+	control_number(control, "duration_ns", run->shared->command_ended_ns - run->shared->command_started_ns);
 	control_number(control, "calls", totals->calls);
 	control_number(control, "delayed", totals->delayed);
 	control_number(control, "injected_ns", totals->injected_ns);

@@ -30,6 +30,7 @@ struct shared {
 
 	pid_t command; /* also its process group */
 	int command_status;
+	uint64_t command_started_ns, command_ended_ns;
 	_Atomic bool command_ended;
 	_Atomic bool command_stopped;
 	_Atomic uint64_t signals_wanted; /* 1 << signal, for the whole tree */
