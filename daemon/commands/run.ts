@@ -14,7 +14,7 @@ import { htmlOf } from '../run/report/html.ts';
 import { junitOf } from '../run/report/junit.ts';
 import { milliseconds } from '../run/report/result.ts';
 import { summaryLines } from '../run/report/summary.ts';
-import type { Verdict } from '../run/report/verdict.ts';
+import { MODES_OF_SUMS, type Verdict } from '../run/report/verdict.ts';
 import { parseShortRule, type ShortRule } from '../run/short_rule.ts';
 import { DEFAULT_URL } from './connection.ts';
 import { daemonUrl, positiveInteger, URL_HELP } from './option_values.ts';
@@ -88,8 +88,11 @@ export function runCommand(): Command {
     .option('--timeout-scale <factor>', 'given to the command as KREPLAY_TIMEOUT_SCALE, for its own timeouts', scale, 1)
     .option('--map <here=there>', 'a path here, and in the recording; may be given again', pathMap)
     .addOption(
-      new Option('--mode <mode>', 'how calls get recorded durations: by size and order, by order, or at random')
-        .choices(['auto', 'align', 'ordinal', 'dist'])
+      new Option(
+        '--mode <mode>',
+        'how calls get recorded durations: by size and order, by order, at random, or as long as others were under way',
+      )
+        .choices(['auto', 'align', 'ordinal', 'dist', 'stall'])
         .default('auto'),
     )
     .addOption(
@@ -158,6 +161,8 @@ async function run(words: string[], options: Options, command: BaseCommand): Pro
   if (process.argv.indexOf('--') !== process.argv.length - words.length - 1)
     command.error('error: put -- in front of the command: kreplay run --transaction ID -- COMMAND');
   if (options.varyLatency && options.repeat === undefined) command.error('error: --vary-latency needs a --repeat');
+  if (MODES_OF_SUMS.includes(options.mode) && (options.fail || options.short || options.replayErrors))
+    command.error(`error: in --mode ${options.mode} no call is a recorded one that could be made to fail`);
   const outputs = openOutputs(options);
   try {
     const { incident, errors } = await readIncident(options);

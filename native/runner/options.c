@@ -18,7 +18,7 @@ const char OPTIONS_HELP[] =
     "  --plan FILE           what each call shall take, as `kreplay run` writes it\n"
     "  --report FILE         what each call took\n"
     "  --control-fd N        pipe or socket: JSON lines out; passthrough, resume, stop in\n"
-    "  --mode MODE           auto (default), align, ordinal, dist\n"
+    "  --mode MODE           auto (default), align, ordinal, dist, stall\n"
     "  --seed N              of the random choices, instead of the plan's\n"
     "  --threshold-ns N      let calls through that were to take less than this\n"
     "  --spin-ns N           busy-wait at the end of a wait; default 100000, 0 on one CPU\n"
@@ -109,7 +109,7 @@ static bool parse_map(const char *text, struct options *options, struct failure 
 
 static bool parse_option(int option, struct options *options, struct failure *failure)
 {
-	static const char *const modes[] = {"auto", "align", "ordinal", "dist", NULL};
+	static const char *const modes[] = {"auto", "align", "ordinal", "dist", "stall", NULL};
 	static const char *const io_uring[] = {"deny", "ignore", NULL};
 	static const char *const on_death[] = {"kill", "pass", NULL};
 	uint64_t number;

@@ -10,7 +10,7 @@
 #define PATH_MAPS_MAX 64
 #define SPIN_CHOSEN_BY_CPUS UINT64_MAX
 
-enum mode { MODE_AUTO, MODE_ALIGN, MODE_ORDINAL, MODE_DIST };
+enum mode { MODE_AUTO, MODE_ALIGN, MODE_ORDINAL, MODE_DIST, MODE_STALL };
 
 /* A path prefix here, and what it was in production. */
 struct path_map {

@@ -172,7 +172,7 @@ static enum verdict act(struct replay *replay, const struct match *match, struct
 	if (match->how == HOW_NO_STREAM)
 		return VERDICT_PASS;
 	const enum verdict at_once = is_made_short(replay, match) ? VERDICT_MAKE : VERDICT_PASS;
-	if (match->target_ns < replay->options->threshold_ns) {
+	if (match->how != HOW_STALL && match->target_ns < replay->options->threshold_ns) {
 		record->how = match->error ? HOW_ERROR_INJECTED : HOW_BELOW_THRESHOLD;
 		return at_once;
 	}
@@ -186,6 +186,21 @@ static enum verdict act(struct replay *replay, const struct match *match, struct
 	if (at_once == VERDICT_MAKE || (op_is_sync(record->op) && !match->error))
 		return VERDICT_MAKE;
 	return VERDICT_HOLD;
+}
+
+static struct match match_of(struct replay *replay, const struct seccomp_notif *notif, const struct thread *thread,
+			     struct report_call *record)
+{
+	const uint32_t group = find_group(replay, notif, thread->comm, record);
+
+	if (replay->options->mode == MODE_STALL)
+		return stalls_match(&replay->stalls, group, record->received_ns);
+	return matcher_match(&replay->matcher, &(struct observed){
+						   .group = group,
+						   .tid = notif->pid,
+						   .comm = thread->comm,
+						   .size = record->size,
+					       });
 }
 
 enum verdict replay_decide(void *context, const struct seccomp_notif *notif, struct call *call)
@@ -213,13 +228,7 @@ enum verdict replay_decide(void *context, const struct seccomp_notif *notif, str
 	record->op = op;
 	record->size = bytes_asked(notif, op);
 	call->is_recorded = true;
-	const struct match match =
-	    matcher_match(&replay->matcher, &(struct observed){
-						.group = find_group(replay, notif, thread->comm, record),
-						.tid = notif->pid,
-						.comm = thread->comm,
-						.size = record->size,
-					    });
+	const struct match match = match_of(replay, notif, thread, record);
 	const enum verdict verdict = act(replay, &match, call);
 	thread->data = notif->data;
 	thread->call = verdict == VERDICT_HOLD ? call : NULL;

@@ -9,6 +9,7 @@
 #include "match.h"
 #include "options.h"
 #include "server.h"
+#include "stalls.h"
 #include "syscalls.h"
 #include "threads.h"
 
@@ -18,6 +19,7 @@ struct replay {
 	const struct calibration *calibration;
 	const struct streams *streams;
 	struct matcher matcher;
+	struct stalls stalls; /* in place of it in mode stall */
 	struct server *server;
 	struct threads threads;
 	struct table group_by_path; /* seen paths */

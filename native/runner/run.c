@@ -50,7 +50,8 @@ static bool load(struct run *run)
 		return false;
 	const uint64_t seed = options->has_seed ? options->seed : run->plan.header->seed;
 	if (!streams_make(&run->streams, &run->plan) ||
-	    !matcher_make(&run->replay.matcher, &run->streams, options->mode, seed))
+	    !matcher_make(&run->replay.matcher, &run->streams, options->mode, seed) ||
+	    (options->mode == MODE_STALL && !stalls_make(&run->replay.stalls, &run->streams, options->threshold_ns)))
 		return fail(&run->failure, "plan %s: no memory for it", options->plan);
 	run->replay.matcher.has_ended = observe_has_ended;
 	return report_open(&run->report, options->report, &run->failure);

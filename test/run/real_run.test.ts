@@ -121,6 +121,30 @@ test('an error on purpose is what the program gets, at the write that the rule n
   expect(result.figures!.how).toMatchObject({ exact: 2, error_injected: 1 });
 });
 
+test('mode stall: what is written while the incident stalled waits for its end, in a build that writes otherwise', async () => {
+  // 300 ms in, a write of another size by another program takes 400 ms.
+  const [first, stall] = writesTo(file, [1, 400], { comm: 'server', requested: 100_000n });
+  const bundle = bundleOf([first!, { ...stall!, at: first!.at + 300n * MS }]);
+  const program = [
+    'import os, sys, time',
+    'f = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT)',
+    'start = time.monotonic()',
+    'while time.monotonic() - start < 0.9:',
+    '  t = time.monotonic(); os.write(f, b"x"); print(t - start, time.monotonic() - start); time.sleep(0.02)',
+  ].join('\n');
+  const { code, stdout, result } = await run(bundle, ['--mode', 'stall'], ['python3', '-c', program, file]);
+  const writes = stdout
+    .trim()
+    .split('\n')
+    .map((line) => line.split(' ').map(Number) as [number, number]);
+  const [stalled, ...more] = writes.filter(([from, to]) => to - from > 0.2);
+  expect([code, more]).toEqual([0, []]);
+  expect(stalled![0]).toBeGreaterThan(0.299);
+  expect(stalled![1]).toBeGreaterThan(0.7 - EARLY_SECONDS);
+  expect(result.figures!.how.stall).toBe(writes.length);
+  expect(result.figures!.injected_ns).toBeLessThan(401e6);
+});
+
 test('latency for some calls', async () => {
   const bundle = bundleOf(writesTo(file, [1, 1]));
   const { result } = await run(bundle, ['--inject', `sys_write:path=${file}:extra=100ms`], dd(file, 2));

@@ -23,6 +23,8 @@ export const HOWS = {
   below_threshold: 7,
   /** The call was not made: it returned the event's error. */
   error_injected: 8,
+  /** Held until the last of the recorded calls that were under way at its time had ended. */
+  stall: 9,
 } as const;
 
 export type How = keyof typeof HOWS;

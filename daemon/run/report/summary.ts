@@ -70,6 +70,7 @@ const HOW_WORDS: Record<keyof HowCounts, string> = {
   window: 'ahead of their turn',
   extra: 'extra',
   distribution: 'by distribution',
+  stall: 'by what was under way',
   no_stream: 'to unknown places',
   below_threshold: 'below the threshold',
   error_injected: 'failed on purpose',

@@ -17,15 +17,18 @@ export interface Judgement {
   reasons: string[];
 }
 
-/** `mode` dist: no call has an event of its own, so only the sums can be compared. */
+/** In these modes no call has an event of its own, so that only the sums can be compared. */
+export const MODES_OF_SUMS: readonly string[] = ['dist', 'stall'];
+
 export function judge(figures: Figures, mode: string): Judgement {
-  const share = mode === 'dist' ? sumsShare(figures) : (figures.matched_by_duration ?? figures.matched_by_count ?? 0);
+  const isOfSums = MODES_OF_SUMS.includes(mode);
+  const share = isOfSums ? sumsShare(figures) : (figures.matched_by_duration ?? figures.matched_by_count ?? 0);
   const { slowest, slowest_delivered } = figures;
   const reasons: string[] = [];
-  const what = mode === 'dist' ? 'injected and planned time differ: the smaller is' : 'calls that they belong to got';
+  const what = isOfSums ? 'injected and planned time differ: the smaller is' : 'calls that they belong to got';
   if (share < REPLAYED_SHARE)
     reasons.push(`${what} ${percent(share)} of what was planned, not ${percent(REPLAYED_SHARE)}`);
-  const isSlowestThere = mode === 'dist' || slowest_delivered >= slowest.length * SLOWEST_SHARE;
+  const isSlowestThere = isOfSums || slowest_delivered >= slowest.length * SLOWEST_SHARE;
   if (!isSlowestThere) reasons.push(`${slowest_delivered} of the ${slowest.length} slowest events were delivered`);
   const isNoisy = tooNoisy(figures);
   if (isNoisy) reasons.push(isNoisy);

@@ -101,7 +101,7 @@ describe('exit codes', () => {
 
   test.each([
     [['--speed', '2'], /--speed: unknown option/],
-    [['--mode', 'best'], /--mode best: expected one of auto, align, ordinal, dist/],
+    [['--mode', 'best'], /--mode best: expected one of auto, align, ordinal, dist, stall/],
     [['--seed', '-1'], /--seed -1: expected a whole number/],
     [['--map', 'x'], /--map x: expected a path here, =/],
     [['--control-fd', '77'], /--control-fd 77: Bad file descriptor/],

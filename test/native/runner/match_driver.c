@@ -1,9 +1,11 @@
 /*
  * The parts without system calls, driven by lines:
  *   match_driver plan FILE             reads and checks it
- *   match_driver match FILE MODE SEED  calls on stdin: FILE_KEY is_sync TID COMM SIZE (or - for unknown); prints HOW
- * EVENT TARGET match_driver key path|comm         texts on stdin; prints their keys match_driver heap SEED random
- * pushes and removals against a plain list
+ *   match_driver match FILE MODE SEED  calls on stdin: FILE_KEY is_sync TID COMM SIZE (or - for unknown);
+ *                                      prints HOW EVENT TARGET
+ *   match_driver stall FILE THRESHOLD  calls on stdin: FILE_KEY is_sync TIME; prints HOW EVENT TARGET
+ *   match_driver key path|comm         texts on stdin; prints their keys
+ *   match_driver heap SEED             random pushes and removals against a plain list
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,6 +17,7 @@
 #include "lateness.h"
 #include "match.h"
 #include "plan.h"
+#include "stalls.h"
 
 #define LINE_MAX_BYTES 4096
 #define CALLS 500
@@ -74,6 +77,30 @@ static int match(const char *path, int mode, uint64_t seed)
 		printf("%u %d %" PRIu64 "\n", found.how, (int)found.event, found.target_ns);
 	}
 	matcher_free(&matcher);
+	streams_free(&streams);
+	return 0;
+}
+
+static int stall(const char *path, uint64_t threshold_ns)
+{
+	struct plan plan;
+	struct streams streams;
+	struct stalls stalls;
+	struct failure failure;
+	char line[LINE_MAX_BYTES], file[1024];
+	unsigned is_sync;
+	uint64_t now_ns;
+
+	if (!plan_open(&plan, path, &failure) || !streams_make(&streams, &plan) ||
+	    !stalls_make(&stalls, &streams, threshold_ns))
+		return 1;
+	while (fgets(line, sizeof(line), stdin)) {
+		if (sscanf(line, "%1023s %u %" SCNu64, file, &is_sync, &now_ns) != 3)
+			return 2;
+		const struct match found = stalls_match(&stalls, streams_group(&streams, is_sync, file), now_ns);
+		printf("%u %d %" PRIu64 "\n", found.how, (int)found.event, found.target_ns);
+	}
+	stalls_free(&stalls);
 	streams_free(&streams);
 	return 0;
 }
@@ -147,6 +174,8 @@ int main(int words, char **word)
 		return check_plan(word[2]);
 	if (words == 5 && strcmp(word[1], "match") == 0)
 		return match(word[2], atoi(word[3]), strtoull(word[4], NULL, 10));
+	if (words == 4 && strcmp(word[1], "stall") == 0)
+		return stall(word[2], strtoull(word[3], NULL, 10));
 	if (words == 3 && strcmp(word[1], "key") == 0)
 		return keys(word[2]);
 	if (words == 3 && strcmp(word[1], "heap") == 0)

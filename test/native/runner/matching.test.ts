@@ -6,7 +6,7 @@ import { HOWS } from '../../../daemon/run/format/report_file.ts';
 import { type PlannedThread, planOf } from './plans.ts';
 import { compileC, newFolder, removeFolder } from './run.ts';
 
-const PARTS = ['plan.c', 'failure.c', 'keys.c', 'table.c', 'streams.c', 'match.c', 'heap.c', 'lateness.c'];
+const PARTS = ['plan.c', 'failure.c', 'keys.c', 'table.c', 'streams.c', 'match.c', 'stalls.c', 'heap.c', 'lateness.c'];
 const MODES = { auto: 0, align: 1, ordinal: 2, dist: 3 } as const;
 const SANITIZED = ['-g', '-fsanitize=address,undefined', '-fno-sanitize-recover=all'];
 
