@@ -163,6 +163,8 @@ async function run(words: string[], options: Options, command: BaseCommand): Pro
   if (options.varyLatency && options.repeat === undefined) command.error('error: --vary-latency needs a --repeat');
   if (MODES_OF_SUMS.includes(options.mode) && (options.fail || options.short || options.replayErrors))
     command.error(`error: in --mode ${options.mode} no call is a recorded one that could be made to fail`);
+  if (options.short && options.onDeath === 'pass')
+    command.error('error: --short needs --on-death kill: a write that was made short could be made once more');
   const outputs = openOutputs(options);
   try {
     const { incident, errors } = await readIncident(options);

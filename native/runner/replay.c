@@ -145,14 +145,15 @@ static bool was_over(struct replay *replay, const struct thread *thread, const s
 }
 
 /*
- * One that is made here must not be made again: where signals end waits, the kernel would. An error wins: nothing is
- * written then.
+ * One that is made here must not be made again: where signals end waits the kernel would, and the guardian would when
+ * it lets calls pass. An error wins: nothing is written then.
  */
 static bool is_made_short(const struct replay *replay, const struct match *match)
 {
 	const struct features *features = &replay->calibration->features;
 
-	return match->is_short && !match->error && features->wait_killable && features->pidfd_getfd;
+	return match->is_short && !match->error && features->wait_killable && features->pidfd_getfd &&
+	       !replay->options->pass_on_death;
 }
 
 static enum verdict act(struct replay *replay, const struct match *match, struct call *call)

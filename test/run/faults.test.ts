@@ -179,7 +179,7 @@ print(os.write(file, b'z'), os.lseek(file, 0, os.SEEK_CUR), os.pread(file, 99, 0
     const bundle = bundleOf(rows);
     const made = await run(bundle, [], dd(3));
     expect([made.code, readFileSync(file).length]).toEqual([0, 3 * 4096]);
-    expect(made.stderr).toContain('1 calls failed then, and were made now: --replay-errors returns their errors');
+    expect(made.stderr).toContain('1 calls failed in the incident: --replay-errors returns their errors');
     const failed = await run(bundle, ['--replay-errors'], dd(3));
     expect([failed.code, failed.stderr]).toEqual([1, expect.stringContaining('No space left on device')]);
     expect(failed.result.figures!.how).toMatchObject({ exact: 1, error_injected: 1 });

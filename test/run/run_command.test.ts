@@ -88,6 +88,7 @@ test.each([
   [[...of(TRANSACTION), '--inject', 'sys_write:extra=10'], /must have a duration with its unit/],
   [[...of(TRANSACTION), '--fail', 'sys_write:E\u001b'], /must name an error such as ENOSPC or EIO, not E\\u\{1b\}/],
   [[...of(TRANSACTION), '--mode', 'best'], /Allowed choices are auto, align, ordinal, dist, stall/],
+  [[...of(TRANSACTION), '--short', 'sys_write', '--on-death', 'pass'], /--short needs --on-death kill/],
   [[...of(TRANSACTION), '--mode', 'stall', '--fail', 'sys_write:EIO'], /no call is a recorded one that could/],
   [[...of(TRANSACTION), '--seed', '18446744073709551616'], /must be a whole number from 0 to 18446744073709551615/],
   [[...of(TRANSACTION), '--map', 'here'], /must be HERE=THERE/],

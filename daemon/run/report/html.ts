@@ -77,11 +77,11 @@ function streamTable({ streams }: Figures): string {
       `${calls}`,
       `${how.exact}`,
       `${how.size + how.window}`,
-      `${how.extra + how.distribution}`,
+      `${how.extra + how.distribution + how.stall}`,
       `${missing_events}`,
       inWords(injected_ns),
     ]);
-  const headings = ['path', 'threads', 'recorded', 'calls', 'exact', 'near', 'extra', 'missing', 'injected'];
+  const headings = ['path', 'threads', 'recorded', 'calls', 'exact', 'near', 'other', 'missing', 'injected'];
   return table('Paths', headings, rows);
 }
 

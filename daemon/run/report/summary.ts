@@ -4,7 +4,7 @@ import type { Repeated } from '../repeat.ts';
 import type { Figures } from './figures.ts';
 import type { HowCounts } from './hows.ts';
 import { milliseconds, type RunResult } from './result.ts';
-import { percent } from './verdict.ts';
+import { MODES_OF_SUMS, percent } from './verdict.ts';
 
 const UNMATCHED_STREAMS_MAX = 3;
 
@@ -19,11 +19,9 @@ const LEFT_OUT: Record<keyof RunResult['incident']['not_replayable'], string> = 
 export function summaryLines(result: RunResult): string[] {
   const { verdict, reasons, figures, ended, gates, settings, incident, uncovered, repeated } = result;
   const lines = [`${verdict}${reasons.length > 0 ? `: ${reasons.join('; ')}` : ''}`];
-  if (figures) lines.push(...figureLines(figures));
+  if (figures) lines.push(faithfulness(figures, settings.mode), ...figureLines(figures));
   if (incident.recorded_errors > 0 && !settings.replay_errors)
-    lines.push(
-      `${incident.recorded_errors} calls failed then, and were made now: --replay-errors returns their errors`,
-    );
+    lines.push(`${incident.recorded_errors} calls failed in the incident: --replay-errors returns their errors`);
   for (const [kind, count] of Object.entries(incident.not_replayable))
     if (count > 0) lines.push(`not replayable: ${count} ${LEFT_OUT[kind as keyof typeof LEFT_OUT]}`);
   for (const [what, count] of Object.entries(uncovered)) if (count > 0) lines.push(`not held: ${count} of ${what}`);
@@ -42,13 +40,17 @@ function repeatedLine({ settings: { seed } }: RunResult, { attempts, passes_ns, 
   return `it fails with --extra-latency ${milliseconds(fails_ns)} --seed ${seed}${passes}`;
 }
 
-function figureLines(figures: Figures): string[] {
-  const { matched_by_duration, planned_ns, slowest, slowest_delivered, calls, how, fates } = figures;
-  const { injected_ns, late, short_writes } = figures;
+function faithfulness(figures: Figures, mode: string): string {
+  const { matched_by_duration, planned_ns, injected_ns, slowest, slowest_delivered } = figures;
+  if (MODES_OF_SUMS.includes(mode)) return `${inWords(injected_ns)} of waits where ${inWords(planned_ns)} were planned`;
   const share = matched_by_duration === null ? 'no wait was planned' : `${percent(matched_by_duration)} of`;
   const planned = matched_by_duration === null ? '' : ` ${inWords(planned_ns)} planned went to the calls it belongs to`;
+  return `${share}${planned}; ${slowest_delivered} of the ${slowest.length} slowest events delivered`;
+}
+
+function figureLines(figures: Figures): string[] {
+  const { calls, how, fates, injected_ns, late, short_writes } = figures;
   const lines = [
-    `${share}${planned}; ${slowest_delivered} of the ${slowest.length} slowest events delivered`,
     `${calls} calls: ${howText(how)}; ${fates.missing} events were not called for; ${inWords(injected_ns)} injected`,
   ];
   if (late.p50_ns !== null)
