@@ -63,7 +63,10 @@ whenInstalled(
     const script = ['bash', '-ec', SCRIPT, place];
     anew();
     const recorded = await record(() => {
-      execFileSync(AS_NOBODY[0], [...AS_NOBODY.slice(1), KREPLAY, 'exec', '--transaction', 'pg', '--', ...script]);
+      execFileSync(AS_NOBODY[0], [...AS_NOBODY.slice(1), KREPLAY, 'exec', '--transaction', 'pg', '--', ...script], {
+        // From a pipe bash would read the settings of whoever runs the test.
+        stdio: ['ignore', 'pipe', 'inherit'],
+      });
     });
     expect(readFileSync(join(place, 'rows'), 'utf8')).toBe(ROWS);
     const bundle = join(folder.path, 'pg.kreplay');
