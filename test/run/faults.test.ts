@@ -62,7 +62,8 @@ describe('--short', () => {
   });
 
   test.each([
-    ['', 'must begin with sys_write or block_io'],
+    ['', 'must begin with sys_write, block_io, or sys_sync, not nothing'],
+    ['sys_sync', 'must begin with sys_write: nothing of a sys_sync can be short'],
     ['block_io', 'must begin with sys_write: nothing of a block_io can be short'],
     ['sys_write:EIO', 'must not name an error: a call that fails writes nothing'],
     ['sys_write:nth=0', 'nth=1 or more'],
@@ -72,7 +73,7 @@ describe('--short', () => {
   });
 
   test('any text is a rule or is refused in words', () => {
-    const part = fc.constantFrom('sys_write', 'block_io', 'path=*', 'nth=2', 'EIO', '\\', '=', '');
+    const part = fc.constantFrom('sys_write', 'block_io', 'sys_sync', 'path=*', 'nth=2', 'EIO', '\\', '=', '');
     const text = fc.oneof(
       fc.string({ unit: 'grapheme' }),
       fc.array(part).map((parts) => parts.join(':')),
