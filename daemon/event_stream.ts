@@ -6,21 +6,24 @@ import type { Response } from 'express';
 export const RETRY_MS = 2000;
 export const HEARTBEAT = ': hb\n\n';
 
-export type Sink = Pick<ServerResponse, 'write' | 'end' | 'destroy' | 'on' | 'socket'>;
+/** Where frames go. `drain` is told after a `write` that gave false. */
+export interface Sink extends Pick<ServerResponse, 'end' | 'destroy' | 'writableLength'> {
+  write(frames: string | Buffer): boolean;
+  on(event: 'close' | 'drain' | 'error', listener: () => void): unknown;
+}
 
 /** `json` has no raw line breaks, which is all that could break a frame; JSON.stringify never leaves one. */
 export function formatFrame(kind: string, json: string, id?: number | string): string {
-  return frameHead(kind, id) + json + FRAME_END;
+  return `${id === undefined ? frameStart(kind) : frameStart(kind) + BEFORE_ID + id}${BEFORE_JSON}${json}${FRAME_END}`;
 }
 
-/** What comes before the JSON. */
-export function frameHead(kind: string, id?: number | string): string {
-  return `event: ${kind}\n${id === undefined ? '' : `id: ${id}\n`}data: `;
-}
-
+export const frameStart = (kind: string): string => `event: ${kind}`;
+export const BEFORE_ID = '\nid: ';
+export const BEFORE_JSON = '\ndata: ';
 export const FRAME_END = '\n\n';
 
-export function openEventStream(res: Response): void {
+/** Answers, and gives where the frames go. */
+export function openEventStream(res: Response): Sink {
   res.status(200).set({
     'Cache-Control': 'no-store',
     // nginx would hold frames back.
@@ -28,5 +31,27 @@ export function openEventStream(res: Response): void {
   });
   // Express would add a charset, which the format does not have.
   res.setHeader('Content-Type', 'text/event-stream');
+  // The stream ends with its connection: chunks would double the writes, and say nothing that a frame does not.
+  res.useChunkedEncodingByDefault = false;
   res.flushHeaders();
+  return sinkOf(res);
+}
+
+/**
+ * The socket itself. A response would hold each write back to the end of the turn of the event loop, when all sessions
+ * that ring now have had their turn, and keep lists of what it holds back: half of what the garbage collector had to do.
+ */
+function sinkOf(res: Response): Sink {
+  const { socket } = res;
+  // Another answer goes before it on this connection.
+  if (!socket) return res;
+  return {
+    get writableLength() {
+      return socket.writableLength;
+    },
+    write: (frames) => socket.write(frames),
+    end: res.end.bind(res),
+    destroy: res.destroy.bind(res),
+    on: (event, listener) => (event === 'drain' ? socket : res).on(event, listener),
+  };
 }

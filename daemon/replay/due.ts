@@ -1,53 +1,53 @@
-/** The events of a session that are to be sent now. */
+/** The events of a session that are to be sent now. At 10 000 of them a second, nothing here is made that needs not be. */
 import type { ReplayClock } from './clock.ts';
-import type { Piece, Slice } from './frames.ts';
-import { replayText } from './replayed_event.ts';
-import type { EntryAtHand, Window } from './window.ts';
+import type { WrittenText } from './frames.ts';
+import { REPLAY_BYTES_MAX, writeReplay } from './replayed_event.ts';
+import type { Window } from './window.ts';
 
 /** Emitted in one turn of the event loop; then sockets and other sessions have theirs. */
 export const BURST_EVENTS_MAX = 256;
-export interface DueEvent {
-  entry: EntryAtHand;
-  dueNs: bigint;
-  /** Without the brace at its end. */
-  json: Slice;
+
+/** Where those end that are due, from an index on, as far as they are at hand, up to another. */
+export function dueUntil(window: Window, clock: ReplayClock, next: number, end: number, nowNs: bigint): number {
+  const last = Math.min(end, next + BURST_EVENTS_MAX);
+  for (let index = next; index < last; index++) {
+    const startNs = window.startNs(index);
+    if (startNs === undefined || clock.dueAt(startNs) > nowNs) return index;
+  }
+  return last;
 }
 
-/** From an index on, as far as they are at hand, up to another. */
-export function dueEvents(
+/** Events from an index up to another that are sent now, as JSON: one by itself, several as a list. */
+export function toldNow(
   window: Window,
   clock: ReplayClock,
-  [next, end]: readonly [number, number],
-  nowNs: bigint,
-): DueEvent[] {
-  const events: DueEvent[] = [];
-  for (let index = next; index < end && events.length < BURST_EVENTS_MAX; index++) {
-    const entry = window.at(index);
-    if (!entry) break;
-    const dueNs = clock.dueAt(BigInt(entry.startNs));
-    if (dueNs > nowNs) break;
-    events.push({ entry, dueNs, json: window.openJson(index) });
-  }
-  return events;
-}
-
-/** Events that are sent now, as JSON: one by itself, several as a list. `onTold` is called with how late each is. */
-export function toldNow(
-  due: readonly DueEvent[],
-  first: number,
+  [first, end]: readonly [number, number],
   sentNs: bigint,
   timeoutNs: bigint | null,
-  onTold: (latenessNs: bigint) => void,
-): Piece[] {
-  const pieces: Piece[] = [];
-  for (const [at, { entry, dueNs, json }] of due.entries()) {
-    const latenessNs = sentNs - dueNs;
-    onTold(latenessNs);
-    if (at > 0) pieces.push(',');
-    pieces.push(json, replayText({ index: first + at, ...entry, dueNs, latenessNs }, timeoutNs));
-  }
-  return due.length === 1 ? pieces : ['[', ...pieces, ']'];
+): WrittenText {
+  const isList = end - first > 1;
+  let bytesMax = LIST_BYTES;
+  for (let index = first; index < end; index++) bytesMax += window.jsonBytes(index) + REPLAY_BYTES_MAX;
+  return {
+    bytesMax,
+    write(to, start) {
+      let at = start;
+      if (isList) to[at++] = OPENING_BRACKET;
+      for (let index = first; index < end; index++) {
+        if (index > first) to[at++] = COMMA;
+        at = window.writeJson(index, to, at);
+        const [startNs, durationNs] = [window.startNs(index)!, window.durationNs(index)];
+        at = writeReplay(to, at, { index, startNs, durationNs, dueNs: clock.dueAt(startNs), sentNs }, timeoutNs);
+      }
+      if (isList) to[at++] = CLOSING_BRACKET;
+      return at;
+    },
+  };
 }
+
+const [OPENING_BRACKET, CLOSING_BRACKET, COMMA] = Buffer.from('[],') as unknown as [number, number, number];
+/** The brackets; the commas are counted with the events. */
+const LIST_BYTES = 2;
 
 /** A change of latency holds for events that are due later than this: those before are on their way. */
 const CHANGE_AHEAD_NS = 20_000_000n;
@@ -56,7 +56,7 @@ const CHANGE_AHEAD_NS = 20_000_000n;
 export function firstToMove(window: Window, clock: ReplayClock, next: number, nowNs: bigint): number {
   let index = next;
   if (!clock.running) return index;
-  for (let entry = window.at(index); entry; entry = window.at(++index))
-    if (clock.dueAt(BigInt(entry.startNs)) > nowNs + CHANGE_AHEAD_NS) break;
+  for (let startNs = window.startNs(index); startNs !== undefined; startNs = window.startNs(++index))
+    if (clock.dueAt(startNs) > nowNs + CHANGE_AHEAD_NS) break;
   return index;
 }

@@ -2,10 +2,12 @@
  * Server-sent events: what a session has to tell, numbered, and the last of it kept for those who lost their connection
  * or read slowly. The numbers are the play sequence; they only ever grow.
  */
-import { FRAME_END, frameHead } from '../event_stream.ts';
+import { BEFORE_ID, BEFORE_JSON, FRAME_END, frameStart } from '../event_stream.ts';
+import { DIGITS_MAX, writeDigits } from './digits.ts';
 
 /** `events`: several that fell due together, as a list. */
-export type FrameKind = 'event' | 'events' | 'state' | 'gap' | 'end';
+export type FrameKind = (typeof FRAME_KINDS)[number];
+const FRAME_KINDS = ['event', 'events', 'state', 'gap', 'end'] as const;
 
 /** Frames kept of one session. */
 export const KEPT_FRAMES_MAX = 16_384;
@@ -17,21 +19,11 @@ export interface KeptTotal {
   bytes: number;
 }
 
-/** Bytes of somebody else's, which are copied: nothing is made of them for the garbage collector. */
-export interface Slice {
-  bytes: Buffer;
-  start: number;
-  end: number;
-}
-
-/** JSON is one of them, or several that follow each other. */
-export type Piece = string | Slice;
-
-/** Neighbouring frames, as far as whoever reads takes them at once. */
-export interface FrameRun {
-  /** Its own: the log's memory is written again. */
-  bytes: Buffer;
-  lastId: number;
+/** Text that writes itself into the log: no string is made of it for the garbage collector. */
+export interface WrittenText {
+  bytesMax: number;
+  /** Gives where it ends. Called once, before `append` returns. */
+  write(to: Buffer, at: number): number;
 }
 
 export interface FrameLog {
@@ -40,9 +32,16 @@ export interface FrameLog {
   /** The oldest that is kept; `lastId + 1` when none is. */
   readonly firstId: number;
   /** `events`: how many it tells of. */
-  append(kind: FrameKind, json: readonly Piece[], events?: number): void;
-  /** At least one, with `id` as the first; only for ids from `firstId` to `lastId`. */
-  read(id: number, bytesMax: number): FrameRun;
+  append(kind: FrameKind, json: string | WrittenText, events?: number): void;
+  /**
+   * The last of the frames from `id` on that are as long together as `bytesMax`, or a little longer: at least one. Only
+   * for ids from `firstId` to `lastId`.
+   */
+  lastOf(id: number, bytesMax: number): number;
+  /** How many bytes frames are that `lastOf` has found. */
+  bytesOf(id: number, lastId: number): number;
+  /** They as bytes, to the start of a buffer. */
+  copy(id: number, lastId: number, to: Buffer): void;
   /** Events that were told of up to a frame; only for ids from `firstId - 1` to `lastId`. */
   eventsThrough(id: number): number;
   clear(): void;
@@ -54,10 +53,9 @@ const SLAB_FRAMES = 1024;
 /** The first: most sessions tell little. */
 const FIRST_SLAB_BYTES = 16 * 1024;
 const FIRST_SLAB_FRAMES = 64;
-/** Of a character of a string, in UTF-8. */
-const CHARACTER_BYTES_MAX = 3;
-/** A longer string is measured. */
-const GUESSED_CHARACTERS_MAX = 1024;
+const HEADS = new Map(FRAME_KINDS.map((kind) => [kind, Buffer.from(frameStart(kind) + BEFORE_ID)]));
+const MIDDLE = Buffer.from(BEFORE_JSON);
+const END = Buffer.from(FRAME_END);
 
 /** Frames one after the other. */
 interface Slab {
@@ -135,13 +133,14 @@ export function createFrameLog(total: KeptTotal, idBase = 0): FrameLog {
       return firstId;
     },
     append(kind, json, events = 0) {
-      const head = frameHead(kind, lastId + 1);
-      const bytesMax = json.reduce((sum, piece) => sum + bytesMaxOf(piece), bytesMaxOf(head) + FRAME_END.length);
-      const slab = slabFor(bytesMax);
+      const head = HEADS.get(kind)!;
+      const jsonBytesMax = typeof json === 'string' ? Buffer.byteLength(json) : json.bytesMax;
+      const slab = slabFor(head.length + DIGITS_MAX + MIDDLE.length + jsonBytesMax + END.length);
       const start = endOf(slab);
-      let end = write(slab.bytes, head, start);
-      for (const piece of json) end = write(slab.bytes, piece, end);
-      end = write(slab.bytes, FRAME_END, end);
+      const { bytes: to } = slab;
+      let end = copy(MIDDLE, to, writeDigits(to, copy(head, to, start), lastId + 1));
+      end = typeof json === 'string' ? end + to.write(json, end) : json.write(to, end);
+      end = copy(END, to, end);
       const bytes = end - start;
       eventsAppended += events;
       slab.ends[slab.count] = end;
@@ -152,13 +151,20 @@ export function createFrameLog(total: KeptTotal, idBase = 0): FrameLog {
       // The newest stays: it has not been sent to anybody yet.
       while (firstId < lastId && tooMuch()) dropOldest();
     },
-    read(id, bytesMax) {
+    lastOf(id, bytesMax) {
       const slab = slabOf(id);
-      const first = id - slab.firstId;
-      const start = startOf(slab, first);
-      let last = first;
+      let last = id - slab.firstId;
+      const start = startOf(slab, last);
       while (last + 1 < slab.count && slab.ends[last]! - start < bytesMax) last++;
-      return { bytes: Buffer.from(slab.bytes.subarray(start, slab.ends[last])), lastId: slab.firstId + last };
+      return slab.firstId + last;
+    },
+    bytesOf(id, last) {
+      const slab = slabOf(id);
+      return slab.ends[last - slab.firstId]! - startOf(slab, id - slab.firstId);
+    },
+    copy(id, last, to) {
+      const slab = slabOf(id);
+      slab.bytes.copy(to, 0, startOf(slab, id - slab.firstId), slab.ends[last - slab.firstId]);
     },
     eventsThrough(id) {
       if (id < firstId) return eventsDropped;
@@ -172,14 +178,10 @@ export function createFrameLog(total: KeptTotal, idBase = 0): FrameLog {
   };
 }
 
-function bytesMaxOf(piece: Piece): number {
-  if (typeof piece !== 'string') return piece.end - piece.start;
-  return piece.length > GUESSED_CHARACTERS_MAX ? Buffer.byteLength(piece) : piece.length * CHARACTER_BYTES_MAX;
-}
-
 /** Gives where it ends. */
-function write(to: Buffer, piece: Piece, at: number): number {
-  return at + (typeof piece === 'string' ? to.write(piece, at) : piece.bytes.copy(to, at, piece.start, piece.end));
+function copy(from: Buffer, to: Buffer, at: number): number {
+  to.set(from, at);
+  return at + from.length;
 }
 
 function newSlab(bytes: number, frames: number): Slab {

@@ -19,7 +19,8 @@ export interface Lateness {
   summary(): LatenessSummary;
 }
 
-export function createLateness(): Lateness {
+/** `onRecord` is told of each. */
+export function createLateness(onRecord?: (latenessNs: bigint) => void): Lateness {
   /** Made at the first event: most sessions of a thousand are not playing. */
   let histogram: RecordableHistogram | undefined;
   let maxNs = 0n;
@@ -37,6 +38,7 @@ export function createLateness(): Lateness {
       histogram.record(Math.min(Math.max(Number(latenessNs), 1), HISTOGRAM.highest));
       if (latenessNs > maxNs) maxNs = latenessNs;
       if (latenessNs > LATE_NS) lateEvents++;
+      onRecord?.(latenessNs);
     },
     reset() {
       histogram?.reset();

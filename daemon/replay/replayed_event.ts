@@ -1,6 +1,7 @@
 /** What a replay says of an event, and the JSON of both. */
+import { DIGITS_MAX, writeBigDigits, writeDigits } from './digits.ts';
 import type { PlanPage } from './plan/plan.ts';
-import { openJson } from './window.ts';
+import { jsonBytes, openJson, writeJson } from './window.ts';
 
 /** As the API gives it, beside the event's own fields. */
 export interface ReplayedEvent {
@@ -20,22 +21,46 @@ export interface Replayed {
   startNs: number;
   durationNs: number;
   dueNs: bigint;
-  latenessNs: bigint;
+  sentNs: bigint;
 }
 
-/** What follows the event's own fields, to the brace at its end. */
-export function replayText(replayed: Replayed, timeoutNs: bigint | null): string {
-  const { index, startNs, durationNs, dueNs, latenessNs } = replayed;
-  const times = `"offset_ns":${startNs},"due_ns":${dueNs},"lateness_ns":${latenessNs},"duration_ns":${durationNs}`;
-  const isAfter = isAfterTimeout(startNs + durationNs, timeoutNs);
-  return `,"replay":{"index":${index},${times},"after_timeout":${isAfter}}}`;
+/** What follows the event's own fields, as far as it is always the same. */
+const NAMES = {
+  index: Buffer.from(',"replay":{"index":'),
+  offset: Buffer.from(',"offset_ns":'),
+  due: Buffer.from(',"due_ns":'),
+  lateness: Buffer.from(',"lateness_ns":'),
+  duration: Buffer.from(',"duration_ns":'),
+  inTime: Buffer.from(',"after_timeout":false}}'),
+  afterTimeout: Buffer.from(',"after_timeout":true}}'),
+} as const satisfies Record<string, Buffer>;
+
+/** More than what follows the event's own fields ever takes. */
+export const REPLAY_BYTES_MAX = Object.values(NAMES).reduce((sum, name) => sum + name.length + DIGITS_MAX, 0);
+
+/** What follows the event's own fields, to the brace at its end. Gives where that is. */
+export function writeReplay(to: Buffer, at: number, replayed: Replayed, timeoutNs: bigint | null): number {
+  const { index, startNs, durationNs, dueNs, sentNs } = replayed;
+  let end = writeDigits(to, writeName(to, at, NAMES.index), index);
+  end = writeDigits(to, writeName(to, end, NAMES.offset), startNs);
+  end = writeBigDigits(to, writeName(to, end, NAMES.due), dueNs);
+  end = writeDigits(to, writeName(to, end, NAMES.lateness), Number(sentNs - dueNs));
+  end = writeDigits(to, writeName(to, end, NAMES.duration), durationNs);
+  return writeName(to, end, isAfterTimeout(startNs + durationNs, timeoutNs) ? NAMES.afterTimeout : NAMES.inTime);
+}
+
+function writeName(to: Buffer, at: number, name: Buffer): number {
+  to.set(name, at);
+  return at + name.length;
 }
 
 /** Events that are stepped over, each as JSON: due when they are asked for. */
-export function steppedJson(page: PlanPage, dueNs: bigint, timeoutNs: bigint | null): string[] {
+export function steppedJson(page: PlanPage, nowNs: bigint, timeoutNs: bigint | null): string[] {
   return Array.from({ length: page.count }, (_, at) => {
-    const times = { startNs: page.startNs[at]!, durationNs: page.durationNs[at]!, dueNs, latenessNs: 0n };
-    return openJson(page, at) + replayText({ index: page.first + at, ...times }, timeoutNs);
+    const json = Buffer.allocUnsafe(jsonBytes(page, at) + REPLAY_BYTES_MAX);
+    const times = { startNs: page.startNs[at]!, durationNs: page.durationNs[at]!, dueNs: nowNs, sentNs: nowNs };
+    const end = writeReplay(json, writeJson(page, at, json, 0), { index: page.first + at, ...times }, timeoutNs);
+    return json.toString('utf8', 0, end);
   });
 }
 

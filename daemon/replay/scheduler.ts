@@ -28,9 +28,10 @@ interface Entry extends HeapItem {
 export function createScheduler(now: SteadyNow, waiter: Waiter): Scheduler {
   const pending = createHeap<Entry>((a, b) => a.dueNs < b.dueNs);
   /** May last several turns. Not a Set: one that is deleted from all the time leaves its old tables to the collector. */
-  let round: Entry[] = [];
-  /** Of the round: the next to ring. */
+  const round: (Entry | undefined)[] = [];
+  /** Of the round: the next to ring, and where it ends. What is behind that is of a longer one before. */
   let next = 0;
+  let end = 0;
   let inTurn = false;
   let awaitedNs: bigint | null = null;
   let closed = false;
@@ -38,7 +39,7 @@ export function createScheduler(now: SteadyNow, waiter: Waiter): Scheduler {
   function wait(): void {
     if (inTurn) return;
     // What is left of a round has its turn before anything else that is due.
-    const dueNs = next < round.length ? 0n : (pending.peek()?.dueNs ?? null);
+    const dueNs = next < end ? 0n : (pending.peek()?.dueNs ?? null);
     if (dueNs === awaitedNs) return;
     awaitedNs = dueNs;
     if (dueNs === null) waiter.cancel();
@@ -49,9 +50,11 @@ export function createScheduler(now: SteadyNow, waiter: Waiter): Scheduler {
     awaitedNs = null;
     inTurn = true;
     const startNs = now();
-    if (next === round.length) beginRound(startNs);
-    while (next < round.length) {
-      const entry = round[next++]!;
+    if (next === end) beginRound(startNs);
+    while (next < end) {
+      const entry = round[next]!;
+      // Its session may go.
+      round[next++] = undefined;
       if (!entry.isInRound) continue;
       entry.isInRound = false;
       entry.ring();
@@ -63,12 +66,11 @@ export function createScheduler(now: SteadyNow, waiter: Waiter): Scheduler {
 
   /** One that sets itself to the past again is in the next round: after the others, and after the sockets. */
   function beginRound(nowNs: bigint): void {
-    round = [];
-    next = 0;
+    next = end = 0;
     for (let entry = pending.peek(); entry && entry.dueNs <= nowNs; entry = pending.peek()) {
       pending.remove(entry);
       entry.isInRound = true;
-      round.push(entry);
+      round[end++] = entry;
     }
   }
 
@@ -96,8 +98,8 @@ export function createScheduler(now: SteadyNow, waiter: Waiter): Scheduler {
     },
     close() {
       closed = true;
-      round = [];
-      next = 0;
+      round.length = 0;
+      next = end = 0;
       waiter.cancel();
     },
   };

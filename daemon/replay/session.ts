@@ -3,11 +3,11 @@ import { Problem } from '../errors.ts';
 import { stringify } from '../json.ts';
 import { takingTurns } from '../turns.ts';
 import { createClock, type ReplayClock } from './clock.ts';
-import { dueEvents, firstToMove, toldNow } from './due.ts';
+import { dueUntil, firstToMove, toldNow } from './due.ts';
 import { placeAgain } from './kept/come_back.ts';
 import type { KeptSession } from './kept/kept_session.ts';
 import type { SessionPlace } from './kept/state_file.ts';
-import { createLateness } from './lateness.ts';
+import { createLateness, type Lateness } from './lateness.ts';
 import type { Plan } from './plan/planner.ts';
 import { steppedJson } from './replayed_event.ts';
 import type { Alarm } from './scheduler.ts';
@@ -31,7 +31,7 @@ export class Session {
   #alarm: Alarm;
   /** Commands that have to wait for the plan come one after the other. */
   #inTurn = takingTurns();
-  #lateness = createLateness();
+  #lateness: Lateness;
   #state: State = 'ready';
   /** Projected index of the next event. */
   #next = 0;
@@ -65,6 +65,7 @@ export class Session {
       },
     });
     this.#clock = createClock(now, settings.speedFactor);
+    this.#lateness = createLateness(options.onPlayed);
     this.#alarm = scheduler.alarm(() => this.#ring());
     this.#createdAt = this.#updatedAt = wallTime();
     this.stream = createStream({
@@ -181,7 +182,7 @@ export class Session {
       const page = await this.#plan.page(from, Math.max(count, 1));
       const state = this.#enters(command);
       const events = count > 0 ? steppedJson(page, this.#options.now(), this.#settings.timeoutNs) : [];
-      for (const json of events) this.stream.publish('event', [json], 1);
+      for (const json of events) this.stream.publish('event', json, 1);
       const target = from + events.length;
       const at = events.length > 0 ? events.length - 1 : 0;
       if (target !== this.#next) this.#moveTo(page.startNs[at]!, target);
@@ -253,13 +254,13 @@ export class Session {
 
   #tell(): void {
     this.#isWholeTold = this.#plan.outline.survey !== null;
-    this.stream.publish('state', [stringify(this.view())]);
+    this.stream.publish('state', stringify(this.view()));
     this.stream.flush();
   }
 
   #boundNs(): number {
-    const next = this.#window.at(this.#next);
-    if (next) return next.startNs;
+    const startNs = this.#window.startNs(this.#next);
+    if (startNs !== undefined) return startNs;
     const { survey } = this.#plan.outline;
     return this.#isPlayedOut() && survey ? survey.durationNs : this.#passedNs;
   }
@@ -357,32 +358,30 @@ export class Session {
   }
 
   #emitDue(): void {
-    const { now, onPlayed } = this.#options;
-    const events = dueEvents(this.#window, this.#clock, [this.#next, this.#playableEnd], now());
-    if (events.length === 0) return;
-    const sentNs = now();
-    const told = toldNow(events, this.#next, sentNs, this.#settings.timeoutNs, (latenessNs) => {
-      this.#lateness.record(latenessNs);
-      onPlayed?.(latenessNs);
-    });
-    this.stream.publish(events.length === 1 ? 'event' : 'events', told, events.length);
-    this.#passedNs = events.at(-1)!.entry.startNs;
-    this.#next += events.length;
+    const [window, clock, first] = [this.#window, this.#clock, this.#next];
+    const end = dueUntil(window, clock, first, this.#playableEnd, this.#options.now());
+    if (end === first) return;
+    const sentNs = this.#options.now();
+    const told = toldNow(window, clock, [first, end], sentNs, this.#settings.timeoutNs);
+    this.stream.publish(end - first === 1 ? 'event' : 'events', told, end - first);
+    for (let at = first; at < end; at++) this.#lateness.record(sentNs - clock.dueAt(window.startNs(at)!));
+    this.#passedNs = window.startNs(end - 1)!;
+    this.#next = end;
     this.#window.moveTo(this.#next);
   }
 
   #awaitNext(): void {
     if (this.#next >= this.#playableEnd) return;
-    const entry = this.#window.at(this.#next);
-    if (entry) {
+    const startNs = this.#window.startNs(this.#next);
+    if (startNs !== undefined) {
       this.#isStarving = false;
-      this.#alarm.set(this.#clock.dueAt(BigInt(entry.startNs)));
+      this.#alarm.set(this.#clock.dueAt(startNs));
       return;
     }
     const { survey } = this.#plan.outline;
     // Until the survey is done, `outlined` calls again.
     if (this.#isPlayedOut() && survey) {
-      const dueNs = this.#clock.dueAt(BigInt(survey.durationNs));
+      const dueNs = this.#clock.dueAt(survey.durationNs);
       if (dueNs > this.#options.now()) this.#alarm.set(dueNs);
       else if (this.#settings.loop) this.#beginAgain();
       else this.#finish();
@@ -392,8 +391,8 @@ export class Session {
   /** More events are at hand. */
   #fed(): void {
     if (!this.#clock.running) return;
-    const entry = this.#isStarving && this.#window.at(this.#next);
-    if (entry && this.#clock.dueAt(BigInt(entry.startNs)) <= this.#options.now()) this.#starvations++;
+    const startNs = this.#isStarving ? this.#window.startNs(this.#next) : undefined;
+    if (startNs !== undefined && this.#clock.dueAt(startNs) <= this.#options.now()) this.#starvations++;
     this.#isStarving = false;
     this.#awaitNext();
   }

@@ -9,7 +9,7 @@
  */
 import { Problem } from '../errors.ts';
 import { formatFrame, HEARTBEAT, RETRY_MS, type Sink } from '../event_stream.ts';
-import { createFrameLog, type FrameLog, type KeptTotal, type Piece } from './frames.ts';
+import { createFrameLog, type FrameLog, type KeptTotal, type WrittenText } from './frames.ts';
 import type { State } from './transitions.ts';
 
 /** Why a stream is over. After `finished` the session can play again, and a viewer that comes back sees it. */
@@ -25,6 +25,11 @@ export const VIEWERS_MAX = 256;
 /** Handed to a socket at once. */
 const WRITE_BYTES_MAX = 64 * 1024;
 
+/** Of a write that memory is kept for, and how much more is kept than it needs. */
+const OUTGOING_BYTES_MAX = WRITE_BYTES_MAX;
+const OUTGOING_BYTES_MORE = 1024;
+const NO_BYTES = Buffer.alloc(0);
+
 interface Viewer {
   sink: Sink;
   /** The id of the last frame it was given. */
@@ -33,6 +38,8 @@ interface Viewer {
   events: number | null;
   /** Its socket is full. */
   blocked: boolean;
+  /** What its frames are copied to; free while its socket has nothing left to send. */
+  outgoing: Buffer;
 }
 
 export interface StreamOptions {
@@ -50,7 +57,7 @@ export interface SessionStream {
   /** Of the newest frame; 0 before the first. */
   readonly lastId: number;
   /** Kept for `flush`. */
-  publish(kind: 'event' | 'events' | 'state', json: readonly Piece[], events?: number): void;
+  publish(kind: 'event' | 'events' | 'state', json: string | WrittenText, events?: number): void;
   /** Tells that nothing comes for now, and lets the viewers go. */
   end(reason: EndReason): void;
   flush(): void;
@@ -78,8 +85,6 @@ export function createStream({ describe, over, keptTotal, idBase = 0 }: StreamOp
 
   function write(viewer: Viewer, frames: string | Buffer): void {
     viewer.blocked = !viewer.sink.write(frames);
-    // Node would hold it back until all sessions that ring now have had their turn.
-    viewer.sink.socket?.uncork();
   }
 
   function flushTo(viewer: Viewer): void {
@@ -93,7 +98,7 @@ export function createStream({ describe, over, keptTotal, idBase = 0 }: StreamOp
   }
 
   function end(reason: EndReason): void {
-    log.append('end', [JSON.stringify({ reason })]);
+    log.append('end', JSON.stringify({ reason }));
     endedAt = log.lastId;
     flush();
   }
@@ -120,7 +125,7 @@ export function createStream({ describe, over, keptTotal, idBase = 0 }: StreamOp
       const lastId = isFromBefore ? null : saidId === 0 ? idBase : saidId;
       const from = lastId ?? log.lastId;
       const events = from >= log.firstId - 1 ? log.eventsThrough(from) : null;
-      const viewer: Viewer = { sink, lastId: from, events, blocked: false };
+      const viewer: Viewer = { sink, lastId: from, events, blocked: false, outgoing: NO_BYTES };
       viewers.add(viewer);
       sink.on('close', () => viewers.delete(viewer));
       // A write may meet a connection that is just gone; `close` follows.
@@ -163,10 +168,20 @@ function unknownGap(saidId: number, lastId: number) {
 /** As many of the viewer's next frames as go into one write, and a word about those that are gone. */
 function nextFrames(log: FrameLog, viewer: Viewer, describe: () => string): Buffer {
   if (viewer.lastId + 1 < log.firstId) return gapBefore(log, viewer, describe);
-  const { bytes, lastId } = log.read(viewer.lastId + 1, WRITE_BYTES_MAX);
+  const firstId = viewer.lastId + 1;
+  const lastId = log.lastOf(firstId, WRITE_BYTES_MAX);
+  const frames = roomIn(viewer, log.bytesOf(firstId, lastId));
+  log.copy(firstId, lastId, frames);
   viewer.lastId = lastId;
   viewer.events = log.eventsThrough(lastId);
-  return bytes;
+  return frames;
+}
+
+/** Memory of its own for each write would be the most of what there is for the garbage collector. */
+function roomIn(viewer: Viewer, bytes: number): Buffer {
+  if (viewer.sink.writableLength > 0 || bytes > OUTGOING_BYTES_MAX) return Buffer.allocUnsafeSlow(bytes);
+  if (bytes > viewer.outgoing.length) viewer.outgoing = Buffer.allocUnsafeSlow(bytes + OUTGOING_BYTES_MORE);
+  return viewer.outgoing.subarray(0, bytes);
 }
 
 function gapBefore(log: FrameLog, viewer: Viewer, describe: () => string): Buffer {

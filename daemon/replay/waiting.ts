@@ -56,6 +56,9 @@ const TIMER_MS_MAX = 2 ** 31 - 1;
 export function timerWaiter(now: SteadyNow, timers: Timers): Waiter {
   let timer: unknown;
   let turn: unknown;
+  /** What is waited for. Not in closures: there would be several for each of 10 000 deadlines a second. */
+  let dueNs = 0n;
+  let wake = () => {};
 
   function cancel(): void {
     if (timer !== undefined) timers.clearTimeout(timer);
@@ -63,16 +66,16 @@ export function timerWaiter(now: SteadyNow, timers: Timers): Waiter {
     timer = turn = undefined;
   }
 
-  function approach(dueNs: bigint, wake: () => void): void {
+  function approach(): void {
     timer = turn = undefined;
     let leftNs = Number(dueNs - now());
     const coarseMs = Math.floor((leftNs - FINAL_APPROACH_NS) / NS_PER_MS);
     if (coarseMs >= 1) {
-      timer = timers.setTimeout(() => approach(dueNs, wake), Math.min(coarseMs, TIMER_MS_MAX));
+      timer = timers.setTimeout(approach, Math.min(coarseMs, TIMER_MS_MAX));
     } else if (leftNs > SLICE_NS_MAX) {
       // Never so long that little is left: that little would be spent awake.
       timers.sleep(Math.min(leftNs / 2, SLICE_NS_MAX));
-      turn = timers.setImmediate(() => approach(dueNs, wake));
+      turn = timers.setImmediate(approach);
     } else {
       for (; leftNs > 0; leftNs = Number(dueNs - now())) timers.hold(leftNs);
       wake();
@@ -80,10 +83,12 @@ export function timerWaiter(now: SteadyNow, timers: Timers): Waiter {
   }
 
   return {
-    until(dueNs, wake) {
+    until(nextDueNs, nextWake) {
       cancel();
+      dueNs = nextDueNs;
+      wake = nextWake;
       // Never from within the call: the caller is in the middle of something, and sockets have their turn.
-      turn = timers.setImmediate(() => approach(dueNs, wake));
+      turn = timers.setImmediate(approach);
     },
     cancel,
   };

@@ -5,7 +5,6 @@
  *   session                  ^ next event
  */
 
-import type { Slice } from './frames.ts';
 import type { PlanPage } from './plan/plan.ts';
 import type { Plan } from './plan/planner.ts';
 
@@ -21,18 +20,15 @@ const AHEAD_NS = 400e6;
 /** 2 MB. */
 const AHEAD_EVENTS_MAX = 4096;
 
-export interface EntryAtHand {
-  /** From the first event's start. */
-  startNs: number;
-  /** With what was added. */
-  durationNs: number;
-}
-
 export interface Window {
-  /** Undefined when it is not at hand. */
-  at(index: number): EntryAtHand | undefined;
-  /** The event as JSON, without the brace at its end, for more fields to follow. Only of one at hand. */
-  openJson(index: number): Slice;
+  /** From the first event's start; undefined when it is not at hand. */
+  startNs(index: number): number | undefined;
+  /** With what was added. Only of an event at hand, like all that follows. */
+  durationNs(index: number): number;
+  /** How long the event is as JSON, without the brace at its end. */
+  jsonBytes(index: number): number;
+  /** The event as JSON, without the brace at its end, for more fields to follow. Gives where it ends. */
+  writeJson(index: number, to: Buffer, at: number): number;
   /** Nothing comes at this index or behind it; false while that is not known. */
   isEnd(index: number): boolean;
   /** Where the events at hand end. */
@@ -67,7 +63,9 @@ export function createWindow({ plan, speedFactor, onPage, onFailure }: WindowOpt
   const isWhole = () => pages.at(-1)?.isLast ?? false;
 
   function pageOf(index: number): PlanPage | undefined {
-    return pages.find(({ first, count }) => index >= first && index < first + count);
+    // A closure for each event would be work for the garbage collector.
+    for (const page of pages) if (index >= page.first && index < page.first + page.count) return page;
+    return undefined;
   }
 
   /** How many last for so long, as far apart as those of the last page are. */
@@ -108,15 +106,21 @@ export function createWindow({ plan, speedFactor, onPage, onFailure }: WindowOpt
   }
 
   return {
-    at(index) {
+    startNs(index) {
       const page = pageOf(index);
-      if (!page) return undefined;
-      const { first, startNs, durationNs } = page;
-      return { startNs: startNs[index - first]!, durationNs: durationNs[index - first]! };
+      return page && page.startNs[index - page.first]!;
     },
-    openJson(index) {
+    durationNs(index) {
       const page = pageOf(index)!;
-      return openSlice(page, index - page.first);
+      return page.durationNs[index - page.first]!;
+    },
+    jsonBytes(index) {
+      const page = pageOf(index)!;
+      return jsonBytes(page, index - page.first);
+    },
+    writeJson(index, to, at) {
+      const page = pageOf(index)!;
+      return writeJson(page, index - page.first, to, at);
     },
     isEnd: (index) => isWhole() && index >= end(),
     get end() {
@@ -154,12 +158,20 @@ function within(min: number, value: number, max: number): number {
   return Math.min(Math.max(value, min), max);
 }
 
-/** An event of a page as JSON, without the brace at its end. */
-export function openSlice({ bytes, ends }: PlanPage, at: number): Slice {
-  return { bytes, start: at === 0 ? 0 : ends[at - 1]!, end: ends[at]! - 1 };
+function jsonStart({ ends }: PlanPage, at: number): number {
+  return at === 0 ? 0 : ends[at - 1]!;
+}
+
+/** How long an event of a page is as JSON, without the brace at its end. */
+export function jsonBytes(page: PlanPage, at: number): number {
+  return page.ends[at]! - 1 - jsonStart(page, at);
+}
+
+/** An event of a page as JSON, without the brace at its end. Gives where it ends. */
+export function writeJson(page: PlanPage, at: number, to: Buffer, toAt: number): number {
+  return toAt + page.bytes.copy(to, toAt, jsonStart(page, at), page.ends[at]! - 1);
 }
 
 export function openJson(page: PlanPage, at: number): string {
-  const { bytes, start, end } = openSlice(page, at);
-  return bytes.toString('utf8', start, end);
+  return page.bytes.toString('utf8', jsonStart(page, at), page.ends[at]! - 1);
 }

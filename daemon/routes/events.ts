@@ -117,9 +117,9 @@ async function sendStream(req: Request, res: Response, store: Store, query: Even
 
 function sendTail(req: Request, res: Response, tails: Tails, query: TailQuery): void {
   const tail = tails.begin({ ...query, lastEventId: req.get('Last-Event-ID') });
-  openEventStream(res);
-  if (req.method === 'HEAD') res.end();
-  else tail.join(res);
+  const sink = openEventStream(res);
+  if (req.method === 'HEAD') sink.end();
+  else tail.join(sink);
 }
 
 function windowOf({ filter: { fromNs, toNs, nodes }, nowNs }: EventQuery) {

@@ -144,8 +144,7 @@ function joinStream(session: Session, req: Request, res: Response): void {
     return;
   }
   session.stream.checkRoom();
-  openEventStream(res);
-  session.stream.join(res, lastId);
+  session.stream.join(openEventStream(res), lastId);
 }
 
 function lastEventId(session: Session, header: string | undefined): number | null {

@@ -146,6 +146,22 @@ test('at the deadline the clock is there, and a nanosecond before it is not', ()
   );
 });
 
+test('a position as a number has the deadline that it has as a BigInt', () => {
+  const speeds = fc.oneof(fc.double({ min: 0.001, max: 1000, noNaN: true }), fc.constantFrom(1, 0.1, 3, 0.7, 1000));
+  const positions = fc.maxSafeNat();
+  fc.assert(
+    fc.property(speeds, positions, positions, fc.nat(1000), (speed, from, position, elapsed) => {
+      const { time, clock } = clockAt(2);
+      clock.jump(BigInt(from));
+      clock.play();
+      time.ns += BigInt(elapsed);
+      clock.setSpeed(speed);
+      expect(clock.dueAt(position)).toBe(clock.dueAt(BigInt(position)));
+    }),
+    { numRuns: 1000 },
+  );
+});
+
 test('deadlines do not depend on how often anybody looked', () => {
   fc.assert(
     fc.property(fc.array(fc.bigInt({ min: 0n, max: 10n * S }), { maxLength: 50 }), (pauses) => {

@@ -1,11 +1,12 @@
 /** Frames and viewers: nothing breaks a frame, nobody is skipped silently, and nobody waits for anybody. */
 import { once } from 'node:events';
-import { createServer, get, type ServerResponse } from 'node:http';
+import { get } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import express, { type Response } from 'express';
 import fc from 'fast-check';
-import { formatFrame } from '../../daemon/event_stream.ts';
+import { formatFrame, openEventStream } from '../../daemon/event_stream.ts';
 import { stringify } from '../../daemon/json.ts';
-import { createFrameLog, KEPT_FRAMES_MAX, type Piece } from '../../daemon/replay/frames.ts';
+import { createFrameLog, type FrameLog, KEPT_FRAMES_MAX, type WrittenText } from '../../daemon/replay/frames.ts';
 import { createStream, type EndReason, VIEWERS_MAX } from '../../daemon/replay/stream.ts';
 import { MS, newSession, newSink } from './fixture.ts';
 import { framesOf } from './frames.ts';
@@ -15,7 +16,7 @@ function newStream(over: () => EndReason | null = () => null) {
   const stream = createStream({ describe: () => '{"state":"now"}', over, keptTotal });
   const publish = (from: number, count: number, padding = 0) => {
     for (let n = from; n < from + count; n++) {
-      stream.publish('event', [JSON.stringify({ n, padding: 'x'.repeat(padding) })]);
+      stream.publish('event', JSON.stringify({ n, padding: 'x'.repeat(padding) }));
       // As a session does it: not one by one.
       if (n % 32 === 0) stream.flush();
     }
@@ -48,24 +49,26 @@ test('no content breaks the framing', () => {
 test('the log keeps its newest frames, and room is given back', () => {
   const total = { bytes: 0 };
   const log = createFrameLog(total);
-  for (let n = 1; n <= KEPT_FRAMES_MAX + 3; n++) log.append('event', ['{}']);
+  for (let n = 1; n <= KEPT_FRAMES_MAX + 3; n++) log.append('event', '{}');
   expect(log.firstId).toBe(4);
   expect(log.lastId).toBe(KEPT_FRAMES_MAX + 3);
-  expect(log.read(4, 1).bytes.toString()).toBe(formatFrame('event', '{}', 4));
+  expect(runOf(log, 4, 1).bytes.toString()).toBe(formatFrame('event', '{}', 4));
   log.clear();
   expect(total.bytes).toBe(0);
   expect(log.firstId).toBe(log.lastId + 1);
 });
 
-/** Some of it as bytes amid others. */
-function cutIn(json: string, seed: number): Piece[] {
-  const [before, bytes] = [Buffer.from('before'), Buffer.from(json)];
-  const slice = {
-    bytes: Buffer.concat([before, bytes, before]),
-    start: before.length,
-    end: before.length + bytes.length,
-  };
-  return seed % 2 === 0 ? [slice] : ['', slice, ''];
+/** Text that writes itself, and asks for more room than it takes. */
+function written(json: string): WrittenText {
+  return { bytesMax: 3 * json.length + 99, write: (to, at) => at + to.write(json, at) };
+}
+
+/** Frames from an id on, about so many bytes. */
+function runOf(log: FrameLog, id: number, bytesMax: number) {
+  const lastId = log.lastOf(id, bytesMax);
+  const bytes = Buffer.alloc(log.bytesOf(id, lastId));
+  log.copy(id, lastId, bytes);
+  return { bytes, lastId };
 }
 
 test('what the log keeps is what was told, wherever it is read from, and is not written over', () => {
@@ -74,17 +77,17 @@ test('what the log keeps is what was told, wherever it is read from, and is not 
   fc.assert(
     fc.property(contents, fc.nat(), fc.integer({ min: 1, max: 200_000 }), (all, seed, bytesMax) => {
       const log = createFrameLog({ bytes: 0 });
-      for (const json of all) log.append('event', cutIn(json, seed), 2);
+      for (const json of all) log.append('event', seed % 2 === 0 ? written(json) : json, 2);
       const from = 1 + (seed % all.length);
       const runs: Buffer[] = [];
       for (let id = from; id <= log.lastId; ) {
-        const run = log.read(id, bytesMax);
+        const run = runOf(log, id, bytesMax);
         runs.push(run.bytes);
         expect(log.eventsThrough(run.lastId)).toBe(2 * run.lastId);
         id = run.lastId + 1;
       }
       log.clear();
-      for (const json of all) log.append('event', [json.toUpperCase()]);
+      for (const json of all) log.append('event', json.toUpperCase());
       const told = all.map((json, at) => formatFrame('event', json, at + 1)).slice(from - 1);
       expect(Buffer.concat(runs).toString()).toBe(told.join(''));
     }),
@@ -95,10 +98,10 @@ test('what the log keeps is what was told, wherever it is read from, and is not 
 test('what was read from the log stays as it was when its room is used again', () => {
   const log = createFrameLog({ bytes: 0 });
   const told = (from: number, to: number) => {
-    for (let id = from; id <= to; id++) log.append('event', [`{"id":${id},"padding":"${'x'.repeat(500)}"}`], 1);
+    for (let id = from; id <= to; id++) log.append('event', `{"id":${id},"padding":"${'x'.repeat(500)}"}`, 1);
   };
   told(1, 200);
-  const run = log.read(150, 1);
+  const run = runOf(log, 150, 1);
   const text = run.bytes.toString();
   told(201, 3 * KEPT_FRAMES_MAX);
   expect(run.bytes.toString()).toBe(text);
@@ -270,16 +273,17 @@ test('a heartbeat is a comment, and is not queued for who does not read', () => 
 
 test('what is flushed has left the process: its lateness is not more than it says', async () => {
   const { stream, publish } = newStream();
-  const server = createServer().listen(0, '127.0.0.1');
+  const asked = Promise.withResolvers<Response>();
+  const app = express().get('/', (_req, res) => asked.resolve(res));
+  const server = app.listen(0, '127.0.0.1');
   await once(server, 'listening');
   get({ port: (server.address() as AddressInfo).port }, (res) => res.resume());
-  const [, res] = (await once(server, 'request')) as [unknown, ServerResponse];
-  res.flushHeaders();
-  stream.join(res, null);
+  const sink = openEventStream(await asked.promise);
+  stream.join(sink, null);
   const left: number[] = [];
   for (let n = 1; n <= 3; n++) {
     publish(n, 1);
-    left.push(res.writableLength);
+    left.push(sink.writableLength);
   }
   stream.close('shutdown');
   server.close();
