@@ -39,7 +39,7 @@ export function openEventStream(res: Response): Sink {
 
 /**
  * The socket itself. A response would hold each write back to the end of the turn of the event loop, when all sessions
- * that ring now have had their turn, and keep lists of what it holds back: half of what the garbage collector had to do.
+ * that ring now have had their turn, and keep lists of what it holds back: a third of what the garbage collector had to do.
  */
 function sinkOf(res: Response): Sink {
   const { socket } = res;

@@ -102,6 +102,11 @@ describe('recorded errors', () => {
     expect(faulty(rows, [], false, speed).map(([, errno]) => errno)).toEqual([0, 0, 0, 0]);
   });
 
+  test('are those of syncs too', () => {
+    const sync: Row = { at: START + 9n * MS, type: 'sys_sync', tid: 7, file: '/a', result: BigInt(-EIO) };
+    expect(faulty([...TURNS, sync], [], true).map(([, errno]) => errno)).toEqual([0, 0, 0, 0, EIO]);
+  });
+
   test('are those of calls, not of block requests', () => {
     const request: Row = { at: START + 9n * MS, type: 'block_io', tid: 7, result: BigInt(-EIO) };
     expect(errorsOf([...rows, request]).count).toBe(2);
