@@ -40,8 +40,8 @@ export interface FrameLog {
   lastOf(id: number, bytesMax: number): number;
   /** How many bytes frames are that `lastOf` has found. */
   bytesOf(id: number, lastId: number): number;
-  /** They as bytes, to the start of a buffer. */
-  copy(id: number, lastId: number, to: Buffer): void;
+  /** They as bytes, to a place in a buffer. */
+  copy(id: number, lastId: number, to: Buffer, at: number): void;
   /** Events that were told of up to a frame; only for ids from `firstId - 1` to `lastId`. */
   eventsThrough(id: number): number;
   clear(): void;
@@ -162,9 +162,9 @@ export function createFrameLog(total: KeptTotal, idBase = 0): FrameLog {
       const slab = slabOf(id);
       return slab.ends[last - slab.firstId]! - startOf(slab, id - slab.firstId);
     },
-    copy(id, last, to) {
+    copy(id, last, to, at) {
       const slab = slabOf(id);
-      slab.bytes.copy(to, 0, startOf(slab, id - slab.firstId), slab.ends[last - slab.firstId]);
+      slab.bytes.copy(to, at, startOf(slab, id - slab.firstId), slab.ends[last - slab.firstId]);
     },
     eventsThrough(id) {
       if (id < firstId) return eventsDropped;

@@ -25,11 +25,6 @@ export const VIEWERS_MAX = 256;
 /** Handed to a socket at once. */
 const WRITE_BYTES_MAX = 64 * 1024;
 
-/** Of a write that memory is kept for, and how much more is kept than it needs. */
-const OUTGOING_BYTES_MAX = WRITE_BYTES_MAX;
-const OUTGOING_BYTES_MORE = 1024;
-const NO_BYTES = Buffer.alloc(0);
-
 interface Viewer {
   sink: Sink;
   /** The id of the last frame it was given. */
@@ -38,8 +33,6 @@ interface Viewer {
   events: number | null;
   /** Its socket is full. */
   blocked: boolean;
-  /** What its frames are copied to; free while its socket has nothing left to send. */
-  outgoing: Buffer;
 }
 
 export interface StreamOptions {
@@ -83,12 +76,12 @@ export function createStream({ describe, over, keptTotal, idBase = 0 }: StreamOp
     viewer.sink.end();
   }
 
-  function write(viewer: Viewer, frames: string | Buffer): void {
+  function write(viewer: Viewer, frames: string): void {
     viewer.blocked = !viewer.sink.write(frames);
   }
 
   function flushTo(viewer: Viewer): void {
-    while (!viewer.blocked && viewer.lastId < log.lastId) write(viewer, nextFrames(log, viewer, describe));
+    while (!viewer.blocked && viewer.lastId < log.lastId) viewer.blocked = !writeNext(log, viewer, describe);
     // Told all of it, to the end. One that comes back after that is not flushed to: it waits for another run.
     if (viewer.lastId === endedAt && endedAt === log.lastId) leave(viewer);
   }
@@ -125,7 +118,7 @@ export function createStream({ describe, over, keptTotal, idBase = 0 }: StreamOp
       const lastId = isFromBefore ? null : saidId === 0 ? idBase : saidId;
       const from = lastId ?? log.lastId;
       const events = from >= log.firstId - 1 ? log.eventsThrough(from) : null;
-      const viewer: Viewer = { sink, lastId: from, events, blocked: false, outgoing: NO_BYTES };
+      const viewer: Viewer = { sink, lastId: from, events, blocked: false };
       viewers.add(viewer);
       sink.on('close', () => viewers.delete(viewer));
       // A write may meet a connection that is just gone; `close` follows.
@@ -165,31 +158,22 @@ function unknownGap(saidId: number, lastId: number) {
   return { missed: null, first_id: saidId + 1, last_id: lastId };
 }
 
-/** As many of the viewer's next frames as go into one write, and a word about those that are gone. */
-function nextFrames(log: FrameLog, viewer: Viewer, describe: () => string): Buffer {
-  if (viewer.lastId + 1 < log.firstId) return gapBefore(log, viewer, describe);
+/** As many of the viewer's next frames as go into one write, or a word about those that are gone. */
+function writeNext(log: FrameLog, viewer: Viewer, describe: () => string): boolean {
   const firstId = viewer.lastId + 1;
+  if (firstId < log.firstId) return viewer.sink.write(gapBefore(log, viewer, describe));
   const lastId = log.lastOf(firstId, WRITE_BYTES_MAX);
-  const frames = roomIn(viewer, log.bytesOf(firstId, lastId));
-  log.copy(firstId, lastId, frames);
   viewer.lastId = lastId;
   viewer.events = log.eventsThrough(lastId);
-  return frames;
+  return viewer.sink.writeBytes(log.bytesOf(firstId, lastId), (to, at) => log.copy(firstId, lastId, to, at));
 }
 
-/** Memory of its own for each write would be the most of what there is for the garbage collector. */
-function roomIn(viewer: Viewer, bytes: number): Buffer {
-  if (viewer.sink.writableLength > 0 || bytes > OUTGOING_BYTES_MAX) return Buffer.allocUnsafeSlow(bytes);
-  if (bytes > viewer.outgoing.length) viewer.outgoing = Buffer.allocUnsafeSlow(bytes + OUTGOING_BYTES_MORE);
-  return viewer.outgoing.subarray(0, bytes);
-}
-
-function gapBefore(log: FrameLog, viewer: Viewer, describe: () => string): Buffer {
+function gapBefore(log: FrameLog, viewer: Viewer, describe: () => string): string {
   const { lastId, events } = viewer;
   viewer.lastId = log.firstId - 1;
   viewer.events = log.eventsThrough(viewer.lastId);
   const missed = { missed: viewer.lastId - lastId, missed_events: events === null ? null : viewer.events - events };
   const gap = { ...missed, first_id: lastId + 1, last_id: viewer.lastId };
   // What it missed may have been a change of state: here is how things are now.
-  return Buffer.from(formatFrame('gap', JSON.stringify(gap), viewer.lastId) + formatFrame('state', describe()));
+  return formatFrame('gap', JSON.stringify(gap), viewer.lastId) + formatFrame('state', describe());
 }

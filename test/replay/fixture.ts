@@ -124,8 +124,13 @@ export function newSink(full = false) {
       else done();
     },
   });
+  const writeBytes: Sink['writeBytes'] = (bytes, fill) => {
+    const frames = Buffer.alloc(bytes);
+    fill(frames, 0);
+    return writable.write(frames);
+  };
   return {
-    sink: writable as unknown as Sink & ServerResponse,
+    sink: Object.assign(writable, { writeBytes }) as unknown as Sink & ServerResponse,
     get text() {
       return text;
     },

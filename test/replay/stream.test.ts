@@ -67,7 +67,7 @@ function written(json: string): WrittenText {
 function runOf(log: FrameLog, id: number, bytesMax: number) {
   const lastId = log.lastOf(id, bytesMax);
   const bytes = Buffer.alloc(log.bytesOf(id, lastId));
-  log.copy(id, lastId, bytes);
+  log.copy(id, lastId, bytes, 0);
   return { bytes, lastId };
 }
 
@@ -278,12 +278,12 @@ test('what is flushed has left the process: its lateness is not more than it say
   const server = app.listen(0, '127.0.0.1');
   await once(server, 'listening');
   get({ port: (server.address() as AddressInfo).port }, (res) => res.resume());
-  const sink = openEventStream(await asked.promise);
-  stream.join(sink, null);
+  const res = await asked.promise;
+  stream.join(openEventStream(res), null);
   const left: number[] = [];
   for (let n = 1; n <= 3; n++) {
     publish(n, 1);
-    left.push(sink.writableLength);
+    left.push(res.writableLength);
   }
   stream.close('shutdown');
   server.close();
