@@ -9,6 +9,13 @@ const COMMANDS: Record<string, () => Promise<Command>> = {
   up: async () => (await import('./agent/up.ts')).upCommand((await import('./daemon/options.ts')).withDaemonOptions),
   agent: async () => (await import('./agent/command.ts')).agentCommand(),
   daemon: async () => (await import('./daemon/command.ts')).daemonCommand(),
+  config: async () => {
+    const [agent, daemon] = await Promise.all([import('./agent/command.ts'), import('./daemon/options.ts')]);
+    return (await import('./agent/config/command.ts')).configCommand({
+      agent: agent.AGENT_SECTION,
+      daemon: daemon.DAEMON_SECTION,
+    });
+  },
   doctor: async () => (await import('./agent/doctor.ts')).doctorCommand(),
   exec: async () => (await import('./agent/exec.ts')).execCommand(),
   events: async () => (await import('./daemon/commands/events.ts')).eventsCommand(),
@@ -35,6 +42,7 @@ const usageError = (name: string | undefined) => (name === 'run' ? 125 : 2);
 const EXPECTED_ERRORS = new Set([
   'AgentError',
   'RecordingError',
+  'ConfigError',
   'ListenError',
   'TokenFileError',
   'StateFileError',

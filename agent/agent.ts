@@ -11,6 +11,7 @@ import type { LayerName, LayerState } from './capture/layers.ts';
 import { openProbes, type Probes } from './capture/probes.ts';
 import { createRecorder, type Recorder } from './capture/recorder.ts';
 import { createWallClock, type WallClock } from './capture/wall_clock.ts';
+import { ConfigError } from './config/errors.ts';
 import { AgentError } from './errors.ts';
 import type { FilterSettings } from './filter/settings.ts';
 import { type AgentCounts, createCounts } from './metrics/counts.ts';
@@ -59,8 +60,10 @@ export interface AgentOptions {
   httpServices?: readonly string[] | undefined;
   /** Layers of attribution that are not wanted. */
   without?: readonly LayerName[] | undefined;
-  /** What is recorded; asked again at every SIGHUP. Throws AgentError. */
-  filter(): FilterSettings;
+  /** What is recorded. */
+  filter: FilterSettings;
+  /** At every SIGHUP: what is recorded from now on. Throws AgentError and ConfigError. */
+  reread(): FilterSettings;
   /** What is kept. */
   retention: RetentionFlags;
   signal: AbortSignal;
@@ -85,9 +88,8 @@ export async function runAgent(options: AgentOptions): Promise<AgentTotals> {
   lockRecording(path).close();
   const clock = createWallClock();
   const cgroups = findCgroups();
-  const settings = options.filter();
   const probes = openProbes({
-    settings,
+    settings: options.filter,
     agentPid: process.pid,
     cgroupHierarchy: cgroups.hierarchy,
     without: [...(options.without ?? []), ...(options.httpServices?.length ? [] : (['http'] as const))],
@@ -130,7 +132,7 @@ export async function runAgent(options: AgentOptions): Promise<AgentTotals> {
       isOwnProcess: createOwnProcessCheck(process.argv[1] ?? '', ownUid),
       trustsService: (uid) => options.trustAllServices === true || uid === 0 || uid === ownUid,
     });
-    recorder.setFilter(settings);
+    recorder.setFilter(options.filter);
     process.on('SIGHUP', () => reload(recorder, options));
     onReady({ attached: probes.attached, layers: probes.layers, recording: path });
     await record({ recorder, probes, writer, clock, counts, attachedNs }, options.signal);
@@ -143,15 +145,15 @@ export async function runAgent(options: AgentOptions): Promise<AgentTotals> {
 }
 
 /** A filter that is wrong changes nothing. */
-function reload(recorder: Recorder, { filter, log }: AgentOptions): void {
+function reload(recorder: Recorder, { reread, log }: AgentOptions): void {
   try {
-    const settings = filter();
+    const settings = reread();
     // What was captured before is judged by the filter that there was.
     recorder.turn();
     recorder.setFilter(settings);
     log.info('the filter was read again');
   } catch (error) {
-    if (!(error instanceof AgentError)) throw error;
+    if (!(error instanceof AgentError || error instanceof ConfigError)) throw error;
     log.error({ reason: error.message }, 'the filter stays as it is');
   }
 }

@@ -1,7 +1,9 @@
 /** `kreplay agent`: records this host's events. */
-import { Command, InvalidArgumentError, Option } from 'commander';
+import { Command, InvalidArgumentError } from 'commander';
 import { DATA_DEFAULT, runAgent } from './agent.ts';
 import { LAYERS, type LayerName } from './capture/layers.ts';
+import { type Configuration, withConfigOption, withConfiguration } from './config/configuration.ts';
+import { declaredOf, Setting } from './config/setting.ts';
 import { endingSignal } from './ending.ts';
 import { type FilterFlags, filterOf, withFilterOptions } from './filter/options.ts';
 import { type LogFlags, newLog, withLogOptions } from './output/log.ts';
@@ -34,38 +36,63 @@ export function agentCommand(): Command {
   const command = new Command('agent').description(
     'record the events of this host (as root, or with CAP_BPF and CAP_PERFMON)',
   );
-  return withLogOptions(withAgentOptions(command)).action(record);
+  const configuration = withConfiguration(command);
+  withConfigOption(withAgentCommandOptions(command));
+  configuration.declare('agent', declaredOf(command));
+  return command.action((flags: AgentFlags) => record(flags, configuration));
 }
+
+function withAgentCommandOptions(command: Command): Command {
+  return withLogOptions(withAgentOptions(command));
+}
+
+/** For `kreplay config`. */
+export const AGENT_SECTION = {
+  declare: withAgentCommandOptions,
+  check(flags: Record<string, unknown>): undefined {
+    filterOf(flags as FilterFlags);
+    if (typeof flags.serviceRules === 'string') readServiceRules(flags.serviceRules);
+  },
+};
 
 export function withAgentOptions(command: Command): Command {
   command
-    .option('--data <folder>', 'folder to record into', DATA_DEFAULT)
-    .option('--node <name>', 'name of this host in the recording (default: its host name)')
-    .option(
-      '--ring-size <MiB>',
-      'memory for events between two drains, a power of two',
-      ringMebibytes,
-      RING_MIB_DEFAULT,
-    )
-    .option(
-      '--trust-services',
-      'believe any user who names a service in a marker line, not only root and the own user',
-      false,
-    )
-    .option('--service-rules <path>', 'names of services by executable, arguments or cgroup, in JSON: see README')
-    .option(
-      '--http-services <names...>',
-      "services whose HTTP/1 requests are looked at for a W3C traceparent, '*' for all: only where a thread serves one request at a time",
+    .addOption(new Setting('--data <folder>', 'folder to record into').default(DATA_DEFAULT).shared())
+    .addOption(new Setting('--node <name>', 'name of this host (default: its host name)'))
+    .addOption(
+      new Setting('--ring-size <MiB>', 'memory for events between two drains, a power of two')
+        .integer()
+        .argParser(ringMebibytes)
+        .default(RING_MIB_DEFAULT),
     )
     .addOption(
-      new Option('--without <layers...>', `ways of learning whose an event is that are not wanted`).choices(
+      new Setting(
+        '--trust-services',
+        'believe services in marker lines of any user, not only root and the own user',
+      ).default(false),
+    )
+    .addOption(
+      new Setting(
+        '--service-rules <path>',
+        'names of services by executable, arguments or cgroup, in JSON: see README',
+      ),
+    )
+    .addOption(
+      new Setting(
+        '--http-services <names...>',
+        "services whose HTTP/1 requests are looked at for a W3C traceparent, '*' for all: only where a thread serves one request at a time",
+      ),
+    )
+    .addOption(
+      new Setting('--without <layers...>', `ways of learning whose an event is that are not wanted`).choices(
         Object.keys(LAYERS),
       ),
     );
   return withFilterOptions(withRetentionOptions(command));
 }
 
-async function record(flags: AgentFlags): Promise<void> {
+async function record(flags: AgentFlags, configuration: Configuration): Promise<void> {
+  const log = newLog('kreplay-agent', flags, process.stderr);
   const { data, node, ringSize, trustServices, without, httpServices, serviceRules } = flags;
   const totals = await runAgent({
     dataFolder: data,
@@ -75,7 +102,13 @@ async function record(flags: AgentFlags): Promise<void> {
     without,
     httpServices,
     serviceRules: serviceRules === undefined ? undefined : readServiceRules(serviceRules),
-    filter: () => filterOf(flags),
+    filter: filterOf(flags),
+    reread() {
+      const now = configuration.reread<AgentFlags>(log);
+      const filter = filterOf(now);
+      log.level = now.logLevel;
+      return filter;
+    },
     retention: flags,
     signal: endingSignal(),
     onReady({ attached, layers, recording }) {
@@ -85,7 +118,7 @@ async function record(flags: AgentFlags): Promise<void> {
       process.stdout.write(`kreplay agent: recording to ${recording}\n`);
       process.send?.('ready');
     },
-    log: newLog('kreplay-agent', flags, process.stderr),
+    log,
   });
   const lost = totals.lost > 0 ? `, ${totals.lost} lost` : '';
   const malformed = totals.badMarkerFields > 0 ? `, ${totals.badMarkerFields} malformed marker fields left out` : '';

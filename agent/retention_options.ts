@@ -1,6 +1,7 @@
 /** `--retain-bytes` and `--retain-age`: what the node's recording keeps. */
 import { statfsSync } from 'node:fs';
 import { type Command, InvalidArgumentError } from 'commander';
+import { Setting } from './config/setting.ts';
 import { parseDuration } from './recording/duration.ts';
 import { RETAIN_BYTES_MIN, type RetentionLimits } from './recording/retention.ts';
 
@@ -26,12 +27,18 @@ const UNIT_BYTES: Readonly<Record<string, number>> = {
 
 export function withRetentionOptions(command: Command): Command {
   return command
-    .option(
-      '--retain-bytes <size>',
-      'largest size of the recording, such as 500MB or 20GiB: the oldest events go (default: 10GB, or a tenth of the disk if that is less)',
-      retainBytes,
+    .addOption(
+      new Setting(
+        '--retain-bytes <size>',
+        'largest size of the recording, such as 500MB or 20GiB: the oldest events go (default: 10GB, or a tenth of the disk if that is less)',
+      ).argParser(retainBytes),
     )
-    .option('--retain-age <duration>', 'longest time that events are kept, such as 12h or 7d (default: no limit)', age);
+    .addOption(
+      new Setting(
+        '--retain-age <duration>',
+        'longest time that events are kept, such as 12h or 7d (default: no limit)',
+      ).argParser(age),
+    );
 }
 
 /** `500MB`, `20GiB`, `8388608`; undefined for anything else. */

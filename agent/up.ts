@@ -2,6 +2,8 @@
 import { type ChildProcess, fork, type StdioOptions } from 'node:child_process';
 import { Command } from 'commander';
 import { withAgentOptions } from './command.ts';
+import { withConfigOption, withConfiguration } from './config/configuration.ts';
+import { declaredOf } from './config/setting.ts';
 import { endingSignal } from './ending.ts';
 import { withLogOptions } from './output/log.ts';
 import { passedOn } from './passed_on.ts';
@@ -17,9 +19,16 @@ interface UpFlags {
 /** `withDaemonOptions`: declares what the daemon takes, but for the folder and its log. */
 export function upCommand(withDaemonOptions: (command: Command) => Command): Command {
   const command = new Command('up').description('record this host and serve what is recorded, until Ctrl-C');
-  const forBoth = passedOn(command.optionsGroup('Both:'), withLogOptions);
+  const configuration = withConfiguration(command);
+  const forBoth = passedOn(command.optionsGroup('Both:'), (both) => withConfigOption(withLogOptions(both)));
+  const both = declaredOf(command);
   const forAgent = passedOn(command.optionsGroup('Agent:'), withAgentOptions);
+  const agents = declaredOf(command);
   const forDaemon = passedOn(command.optionsGroup('Daemon:'), withDaemonOptions);
+  const daemons = declaredOf(command).slice(agents.length);
+  // The agent's folder is what the daemon serves, so its section has the last word.
+  const folder = agents.filter(({ setting }) => setting.key === 'data');
+  configuration.declare('daemon', [...both, ...folder, ...daemons]).declare('agent', agents);
   return command.action((flags: UpFlags) =>
     up(flags, {
       agent: ['agent', ...forAgent, ...forBoth],

@@ -1,18 +1,21 @@
 /** `kreplay daemon`: serves what agents record. */
 import { Command } from 'commander';
 import type { Logger } from 'pino';
-import { type LogFlags, newLog, withLogOptions } from '../agent/output/log.ts';
+import { type Configuration, withConfigOption, withConfiguration } from '../agent/config/configuration.ts';
+import { ConfigError } from '../agent/config/errors.ts';
+import { declaredOf } from '../agent/config/setting.ts';
+import { type LogFlags, newLog } from '../agent/output/log.ts';
 import { openAccess } from './access/open_access.ts';
 import type { AccessFlags } from './access/options.ts';
-import { buildApp, SLOW_MS_DEFAULT } from './app.ts';
+import { buildApp } from './app.ts';
 import { DATA_DEFAULT } from './commands/option_values.ts';
 import type { ListenAddress } from './listen_address.ts';
 import { createMetrics } from './metrics/metrics.ts';
-import { type DaemonFlags, withDaemonOptions } from './options.ts';
+import { type DaemonFlags, withDaemonCommandOptions } from './options.ts';
 import { type StateChoice, statePlace } from './replay/kept/state_path.ts';
 import { openState } from './replay/kept/state_thread.ts';
 import { createPlannerThread } from './replay/plan/planner_thread.ts';
-import { createSessions, DEFAULT_LIMITS, type SessionLimits } from './replay/sessions.ts';
+import { createSessions, type SessionLimits } from './replay/sessions.ts';
 import { close, listen } from './server.ts';
 import { checkRecordings } from './store/recording_files.ts';
 import { openRecordingStore } from './store/recording_store.ts';
@@ -71,21 +74,19 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
 }
 
 export function daemonCommand(): Command {
-  const command = new Command('daemon')
-    .description('serve recorded events and replay them')
-    .option(
-      '--data <path>',
-      `folder that the agent records into, or a recording (default: "${DATA_DEFAULT}", none with --recording)`,
-    );
-  return withLogOptions(withDaemonOptions(command)).action(serve);
+  const command = new Command('daemon').description('serve recorded events and replay them');
+  const configuration = withConfiguration(command);
+  withConfigOption(withDaemonCommandOptions(command));
+  configuration.declare('daemon', declaredOf(command));
+  return command.action((flags: Flags) => serve(flags, configuration));
 }
 
 interface Flags extends DaemonFlags, LogFlags {
   data?: string;
 }
 
-async function serve(flags: Flags): Promise<void> {
-  const { data: given, recording: recordings = [], listen, logSlowerThan } = flags;
+async function serve(flags: Flags, configuration: Configuration): Promise<void> {
+  const { data: given, recording: recordings = [], listen, sessionsMax } = flags;
   const ending = new AbortController();
   // `disconnect`: the `kreplay up` that started this process is gone. Waiting for it must not keep the process alive.
   for (const name of ['SIGINT', 'SIGTERM', 'disconnect']) process.once(name, () => ending.abort());
@@ -97,11 +98,21 @@ async function serve(flags: Flags): Promise<void> {
     process.send?.(url);
   };
   const log = newLog('kreplay-daemon', flags, process.stderr);
-  const slowMs = logSlowerThan === undefined ? SLOW_MS_DEFAULT : Number(logSlowerThan) / 1e6;
+  process.on('SIGHUP', () => rereadLogLevel(configuration, log));
+  const slowMs = Number(flags.logSlowerThan) / 1e6;
   const { signal } = ending;
-  const { sessionsMax = DEFAULT_LIMITS.sessionsMax, sessionIdle } = flags;
-  const idleMs = sessionIdle === undefined ? DEFAULT_LIMITS.idleMs : Number(sessionIdle) / 1e6;
+  const idleMs = Number(flags.sessionIdle) / 1e6;
   const served = { places: { data, recordings }, listen, access: flags };
   const state = flags.state === true ? undefined : flags.state;
   await runDaemon({ ...served, state, limits: { sessionsMax, idleMs }, signal, log, slowMs, onListening });
+}
+
+/** A configuration that is wrong changes nothing. */
+function rereadLogLevel(configuration: Configuration, log: Logger): void {
+  try {
+    log.level = configuration.reread<Flags>(log).logLevel;
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    log.error({ reason: error.message }, 'the configuration stays as it is');
+  }
 }

@@ -1,47 +1,69 @@
 /** The options of a daemon, for it and for `kreplay up`. */
-import { type Command, InvalidArgumentError, Option } from 'commander';
-import { type AccessFlags, refuseMeaningless, withAccessOptions } from './access/options.ts';
-import { duration, positiveInteger } from './commands/option_values.ts';
+import { type Command, InvalidArgumentError } from 'commander';
+import { Setting } from '../agent/config/setting.ts';
+import { withLogOptions } from '../agent/output/log.ts';
+import { type AccessFlags, meaningless, withAccessOptions } from './access/options.ts';
+import { DATA_DEFAULT, duration, positiveInteger } from './commands/option_values.ts';
 import { type ListenAddress, parseListen } from './listen_address.ts';
 import { DEFAULT_LIMITS } from './replay/sessions.ts';
-
-const LISTEN_DEFAULT = '127.0.0.1:7467';
 
 export interface DaemonFlags extends AccessFlags {
   recording?: string[];
   listen: ListenAddress;
-  logSlowerThan?: bigint;
+  logSlowerThan: bigint;
   /** Commander has true where nothing was given. */
   state: string | boolean;
-  sessionsMax?: number;
-  sessionIdle?: bigint;
+  sessionsMax: number;
+  sessionIdle: bigint;
 }
 
 /** All but `--data` and what an agent takes as well. */
 export function withDaemonOptions(command: Command): Command {
   command
-    .option('--recording <file>', 'recording to serve; given again: several as one time line', files)
+    .addOption(new Setting('--recording <file...>', 'recording to serve; several are one time line').argParser(files))
     .addOption(
-      new Option('--listen <address>', 'HOST:PORT (beyond this machine: with --tokens and TLS), or unix:/path')
+      new Setting('--listen <address>', 'HOST:PORT (beyond this machine: with --tokens and TLS), or unix:/path')
         .argParser(listenAddress)
-        .default(parseListen(LISTEN_DEFAULT), LISTEN_DEFAULT),
+        .defaultText('127.0.0.1:7467'),
     )
-    .option('--state <file>', 'where replay sessions are kept (default: sessions.sqlite in the data folder)')
-    .option('--no-state', 'replay sessions end with the daemon')
-    .option(
-      '--sessions-max <count>',
-      `replay sessions at most (default: ${DEFAULT_LIMITS.sessionsMax})`,
-      positiveInteger,
+    .addOption(
+      new Setting('--state <file>', 'where replay sessions are kept (default: sessions.sqlite in the data folder)'),
     )
-    .option(
-      '--session-idle <duration>',
-      'a replay session that is not used for so long is ended (default: "24h")',
-      duration,
+    .addOption(new Setting('--no-state', 'replay sessions end with the daemon'))
+    .addOption(
+      new Setting('--sessions-max <count>', 'replay sessions at most')
+        .integer()
+        .argParser(positiveInteger)
+        .default(DEFAULT_LIMITS.sessionsMax),
     )
-    .option('--log-slower-than <duration>', `requests that take longer are logged (default: "1s")`, duration)
-    .hook('preAction', (_command, asked) => refuseMeaningless(asked.opts<DaemonFlags>(), asked));
+    .addOption(
+      new Setting('--session-idle <duration>', 'a replay session that is not used for so long is ended')
+        .argParser(duration)
+        .defaultText(`${DEFAULT_LIMITS.idleMs / 3_600_000}h`),
+    )
+    .addOption(
+      new Setting('--log-slower-than <duration>', 'requests that take longer are logged')
+        .argParser(duration)
+        .defaultText('1s'),
+    )
+    .hook('preAction', (_command, asked) => {
+      const wrong = meaningless(asked.opts<DaemonFlags>());
+      if (wrong) asked.error(`error: ${wrong}`);
+    });
   return withAccessOptions(command);
 }
+
+/** All that a daemon is configured with. */
+export function withDaemonCommandOptions(command: Command): Command {
+  const data = `folder that the agent records into, or a recording (default: "${DATA_DEFAULT}", none with --recording)`;
+  return withLogOptions(withDaemonOptions(command.addOption(new Setting('--data <path>', data).shared())));
+}
+
+/** For `kreplay config`. */
+export const DAEMON_SECTION = {
+  declare: withDaemonCommandOptions,
+  check: (flags: Record<string, unknown>) => meaningless(flags as unknown as DaemonFlags),
+};
 
 function files(value: string, before: string[] = []): string[] {
   return [...before, value];

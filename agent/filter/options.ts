@@ -1,7 +1,9 @@
 /** `--only-labelled`, `--service` and the like: what an agent records. */
-import { type Command, Option } from 'commander';
+import { type Command, InvalidArgumentError } from 'commander';
 import { EVENTS } from '../../bpf/schema/index.ts';
-import { type FilterSettings, type FilterTexts, filterSettings, readFilterFile } from './settings.ts';
+import { Setting } from '../config/setting.ts';
+import { parseDuration } from '../recording/duration.ts';
+import { type FilterSettings, type FilterTexts, filterSettings, isPid, readFilterFile } from './settings.ts';
 
 export interface FilterFlags {
   onlyLabelled?: boolean;
@@ -27,17 +29,42 @@ const LISTS = {
 
 export function withFilterOptions(command: Command): Command {
   command
-    .option('--only-labelled', 'record only events that have a transaction, a trace or a labelled service')
-    .option('--min-duration <duration>', 'record only events that take at least so long, such as 500us')
-    .addOption(new Option('--event-type <types...>', 'record only these').choices(EVENTS.map(({ name }) => name)));
+    .addOption(
+      new Setting(
+        '--only-labelled',
+        'record only events that have a transaction, a trace or a labelled service',
+      ).reloaded(),
+    )
+    .addOption(
+      new Setting('--min-duration <duration>', 'record only events that take at least so long, such as 500us')
+        .argParser(durationText)
+        .reloaded(),
+    )
+    .addOption(
+      new Setting('--event-type <types...>', 'record only these').choices(EVENTS.map(({ name }) => name)).reloaded(),
+    );
   for (const [name, [what, text]] of Object.entries(LISTS)) {
-    command.option(`--${name} <${what}...>`, `record only these ${text}`);
-    command.option(`--except-${name} <${what}...>`, `do not record these ${text}`);
+    const only = new Setting(`--${name} <${what}...>`, `record only these ${text}`).reloaded();
+    const except = new Setting(`--except-${name} <${what}...>`, `do not record these ${text}`).reloaded();
+    for (const setting of [only, except])
+      command.addOption(name === 'pid' ? setting.integer().argParser(pids) : setting);
   }
-  return command.option(
-    '--filter-file <path>',
-    'the same in JSON, such as {"services": ["shop"], "min_duration": "1ms"}; read again at SIGHUP',
+  return command.addOption(
+    new Setting(
+      '--filter-file <path>',
+      'the same in JSON, such as {"services": ["shop"], "min_duration": "1ms"}; read again at SIGHUP',
+    ).reloaded(),
   );
+}
+
+function durationText(value: string): string {
+  if (parseDuration(value) === undefined) throw new InvalidArgumentError('It must be a duration such as 500us or 2ms.');
+  return value;
+}
+
+function pids(value: string, before: string[] = []): string[] {
+  if (!isPid(value)) throw new InvalidArgumentError('It must be the number of a process.');
+  return [...before, value];
 }
 
 /** Throws AgentError. */

@@ -47,10 +47,14 @@ export function filterSettings(texts: FilterTexts): FilterSettings {
   if (minDurationNs === undefined) throw wrong('min_duration', texts.min_duration!, 'a duration such as 500us or 2ms');
   const lists = Object.fromEntries(LISTS.map((name) => [name, listOf(texts, name)])) as Record<ListName, List>;
   for (const pid of [...lists.pids.only, ...lists.pids.except]) {
-    if (!/^[1-9]\d{0,6}$/.test(pid)) throw wrong('pids', pid, 'the number of a process');
+    if (!isPid(pid)) throw wrong('pids', pid, 'the number of a process');
   }
   const eventTypes = new Set(texts.event_types?.length ? (texts.event_types as EventType[]) : known);
   return { ...lists, onlyLabelled: texts.only_labelled ?? false, minDurationNs, eventTypes };
+}
+
+export function isPid(text: string): boolean {
+  return /^[1-9]\d{0,6}$/.test(text);
 }
 
 function listOf(texts: FilterTexts, name: ListName): List {

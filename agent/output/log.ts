@@ -1,6 +1,7 @@
 /** What the agent and the daemon log while they run. What a command says at its start and its end is not of the log. */
-import { type Command, Option } from 'commander';
+import type { Command } from 'commander';
 import { type Logger, type LoggerOptions, pino, stdTimeFunctions } from 'pino';
+import { Setting } from '../config/setting.ts';
 import { printable } from './printable.ts';
 
 const LEVELS = ['trace', 'debug', 'info', 'warn', 'error'];
@@ -14,8 +15,12 @@ export interface LogFlags {
 
 export function withLogOptions(command: Command): Command {
   return command
-    .addOption(new Option('--log-level <level>', 'least that is logged').choices(LEVELS).default('info'))
-    .addOption(new Option('--log-format <format>', 'text or JSON (default: text at a terminal)').choices(FORMATS));
+    .addOption(
+      new Setting('--log-level <level>', 'least that is logged').choices(LEVELS).default('info').shared().reloaded(),
+    )
+    .addOption(
+      new Setting('--log-format <format>', 'text or JSON (default: text at a terminal)').choices(FORMATS).shared(),
+    );
 }
 
 /** JSON for machines; `time name level message key=value` for a person. */

@@ -1,5 +1,6 @@
 /** The options of `kreplay daemon` that say who may ask, and how much. */
-import { type Command, InvalidArgumentError, Option } from 'commander';
+import { type Command, InvalidArgumentError } from 'commander';
+import { Setting } from '../../agent/config/setting.ts';
 import { duration, positiveInteger } from '../commands/option_values.ts';
 import type { ListenAddress } from '../listen_address.ts';
 import { isOrigin } from './cors.ts';
@@ -21,43 +22,52 @@ const TIMEOUT_MS_MAX = 2 ** 31 - 1;
 
 export function withAccessOptions(command: Command): Command {
   return command
-    .option('--tokens <file>', 'tokens that clients have to show: see `kreplay token`; read again when it changes')
-    .option(
-      '--tls-cert <file>',
-      'serve HTTPS with this certificate chain (PEM); read again on SIGHUP, as are the next two',
-    )
-    .option('--tls-key <file>', 'its key (PEM)')
-    .option('--tls-client-ca <file>', 'serve only clients with a certificate of this CA (PEM)')
-    .option(
-      '--insecure-http',
-      'beyond this machine without TLS: something else, such as a proxy, has to hide the tokens',
-    )
-    .option(
-      '--cors-origin <origin>',
-      'site whose pages may use the daemon, such as https://grafana.example; repeatable',
-      origins,
-    )
-    .option(
-      '--max-scans <count>',
-      'queries that run at once; others wait, for 2 s at most',
-      positiveInteger,
-      SCANS_MAX_DEFAULT,
+    .addOption(
+      new Setting(
+        '--tokens <file>',
+        'tokens that clients have to show: see `kreplay token`; read again when it changes',
+      ),
     )
     .addOption(
-      new Option('--query-timeout <duration>', 'for a page of events, or until the next one of a stream')
+      new Setting(
+        '--tls-cert <file>',
+        'serve HTTPS with this certificate chain (PEM); read again on SIGHUP, as are the next two',
+      ),
+    )
+    .addOption(new Setting('--tls-key <file>', 'its key (PEM)'))
+    .addOption(new Setting('--tls-client-ca <file>', 'serve only clients with a certificate of this CA (PEM)'))
+    .addOption(
+      new Setting(
+        '--insecure-http',
+        'beyond this machine without TLS: something else, such as a proxy, has to hide the tokens',
+      ),
+    )
+    .addOption(
+      new Setting(
+        '--cors-origin <origin...>',
+        'sites whose pages may use the daemon, such as https://grafana.example',
+      ).argParser(origins),
+    )
+    .addOption(
+      new Setting('--max-scans <count>', 'queries that run at once; others wait, for 2 s at most')
+        .integer()
+        .argParser(positiveInteger)
+        .default(SCANS_MAX_DEFAULT),
+    )
+    .addOption(
+      new Setting('--query-timeout <duration>', 'for a page of events, or until the next one of a stream')
         .argParser(timeout)
         .default(QUERY_TIMEOUT_MS_DEFAULT, `${QUERY_TIMEOUT_MS_DEFAULT / 1000}s`),
     );
 }
 
-/** Wrong usage; nothing was opened yet. */
-export function refuseMeaningless(flags: AccessFlags & { listen: ListenAddress }, command: Command): void {
+/** Wrong usage that no option shows by itself. */
+export function meaningless(flags: AccessFlags & { listen: ListenAddress }): string | undefined {
   const { listen, tlsCert, tlsKey, tlsClientCa } = flags;
-  if ((tlsCert === undefined) !== (tlsKey === undefined)) command.error('error: --tls-cert and --tls-key go together');
-  if (tlsClientCa !== undefined && tlsCert === undefined)
-    command.error('error: --tls-client-ca needs --tls-cert and --tls-key');
-  if (tlsCert !== undefined && 'path' in listen)
-    command.error('error: --tls-cert is for HOST:PORT, not for a unix socket');
+  if ((tlsCert === undefined) !== (tlsKey === undefined)) return '--tls-cert and --tls-key go together';
+  if (tlsClientCa !== undefined && tlsCert === undefined) return '--tls-client-ca needs --tls-cert and --tls-key';
+  if (tlsCert !== undefined && 'path' in listen) return '--tls-cert is for HOST:PORT, not for a unix socket';
+  return undefined;
 }
 
 function origins(value: string, before: string[] = []): string[] {

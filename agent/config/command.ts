@@ -1,0 +1,116 @@
+/** `kreplay config`: whether a configuration is right, and what it comes to. */
+import { Command, Option } from 'commander';
+import { type ReadConfiguration, readConfiguration, type Sections, withConfigOption } from './configuration.ts';
+import { ConfigError } from './errors.ts';
+import type { Origin, Resolved } from './resolve.ts';
+import { declaredOf, type RawValue, type SectionName } from './setting.ts';
+import { showPlace } from './toml_file.ts';
+
+export interface SectionCommand {
+  /** Adds the command's options. */
+  declare: (command: Command) => Command;
+  /** What only shows when all are known; throws, or says it. */
+  check: (flags: Record<string, unknown>) => string | undefined;
+}
+
+export type SectionCommands = Readonly<Record<SectionName, SectionCommand>>;
+
+interface Flags {
+  config?: string;
+}
+
+export function configCommand(commands: SectionCommands): Command {
+  const command = new Command('config').description(
+    'check or show what `agent`, `daemon` and `up` are configured to do',
+  );
+  const validate = new Command('validate')
+    .description('say whether all files and variables are right, and what is wrong with them')
+    .action(({ config }: Flags) => {
+      const read = readAll(commands, config);
+      checkEach(commands, read);
+      process.stdout.write(`kreplay: ${read.paths.length > 0 ? read.paths.join(', ') : 'no file'}: all right\n`);
+    });
+  const print = new Command('print')
+    .description('print every setting as it is without flags, as a configuration file')
+    .option('--origin', 'say of each where it is from', false)
+    .addOption(new Option('--output <format>', 'json always has the origins').choices(['text', 'json']).default('text'))
+    .action(({ config, origin, output }: Flags & { origin: boolean; output: string }) => {
+      const read = readAll(commands, config);
+      process.stdout.write(output === 'json' ? asJson(read) : asToml(read, origin));
+    });
+  return command.addCommand(withConfigOption(validate)).addCommand(withConfigOption(print));
+}
+
+/** Both sections, as the commands declare them. */
+export function sectionsOf(commands: SectionCommands): Sections {
+  const declared = (name: SectionName) => declaredOf(commands[name].declare(new Command(name)));
+  return new Map((Object.keys(commands) as SectionName[]).map((name) => [name, declared(name)]));
+}
+
+function readAll(commands: SectionCommands, file: string | undefined): ReadConfiguration {
+  return readConfiguration(sectionsOf(commands), { file, flags: new Map(), environment: process.env });
+}
+
+function checkEach(commands: SectionCommands, { sections }: ReadConfiguration): void {
+  const problems = [...sections].flatMap(([name, settings]) => {
+    const flags = Object.fromEntries(settings.map(({ declared, value }) => [declared.setting.attributeName(), value]));
+    const wrong = checked(commands[name], flags);
+    return wrong === undefined ? [] : [`[${name}] ${wrong}`];
+  });
+  if (problems.length > 0) throw new ConfigError(problems.join('\n'));
+}
+
+/** Files that are named may be wrong too: that is told by an error. */
+function checked({ check }: SectionCommand, flags: Record<string, unknown>): string | undefined {
+  try {
+    return check(flags);
+  } catch (error) {
+    if ((error as Error).name !== 'AgentError') throw error;
+    return (error as Error).message;
+  }
+}
+
+function asToml({ sections }: ReadConfiguration, withOrigin: boolean): string {
+  return [...sections]
+    .map(([name, settings]) => `[${name}]\n${settings.map((one) => lineOf(one, withOrigin)).join('')}`)
+    .join('\n');
+}
+
+function lineOf(resolved: Resolved, withOrigin: boolean): string {
+  const { declared, raw, origin } = resolved;
+  const { key } = declared.setting;
+  if (raw === undefined) return `# ${key} is not set\n`;
+  const line = `${key} = ${tomlOf(raw, declared.setting.isInteger)}`;
+  return withOrigin ? `${line} # ${showOrigin(origin)}\n` : `${line}\n`;
+}
+
+function tomlOf(raw: RawValue, isInteger: boolean): string {
+  if (typeof raw === 'boolean') return String(raw);
+  if (typeof raw === 'object') return `[${raw.map((item) => tomlOf(item, isInteger)).join(', ')}]`;
+  // A basic string of TOML is one of JSON, but for DEL, which has to be escaped.
+  return isInteger ? raw : JSON.stringify(raw).replaceAll('\x7f', '\\u007f');
+}
+
+function showOrigin(origin: Origin): string {
+  if (origin.from === 'file') return showPlace(origin);
+  return origin.from === 'environment' ? `$${origin.name}` : origin.from;
+}
+
+function asJson({ paths, sections }: ReadConfiguration): string {
+  const settings = [...sections].map(([name, all]) => [
+    name,
+    Object.fromEntries(
+      all.map(({ declared, raw, origin }) => [
+        declared.setting.key,
+        { value: jsonValueOf(declared.setting.isInteger, raw), origin },
+      ]),
+    ),
+  ]);
+  return `${JSON.stringify({ files: paths, ...Object.fromEntries(settings) }, null, 2)}\n`;
+}
+
+function jsonValueOf(isInteger: boolean, raw: RawValue | undefined): unknown {
+  if (raw === undefined) return null;
+  if (!isInteger) return raw;
+  return typeof raw === 'object' ? raw.map(Number) : Number(raw);
+}

@@ -1,0 +1,47 @@
+/** Which files say how kreplay runs. */
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { ConfigError } from './errors.ts';
+
+export const CONFIG_DEFAULT = '/etc/kreplay/kreplay.toml';
+
+const EXTENSION = '.toml';
+
+export interface ConfigFile {
+  path: string;
+  text: string;
+}
+
+/**
+ * `X.toml`, then `X.d/*.toml` in the order of their names: later ones go before earlier ones. A file that was named must
+ * be there; the usual one need not.
+ */
+export function readConfigFiles(named: string | undefined): ConfigFile[] {
+  const path = named ?? CONFIG_DEFAULT;
+  const file = read(path, named === undefined);
+  const folder = path.endsWith(EXTENSION) ? `${path.slice(0, -EXTENSION.length)}.d` : undefined;
+  const more = folder === undefined ? [] : tomlFilesIn(folder).map((name) => read(join(folder, name), true));
+  return [file, ...more].filter((one) => one !== undefined);
+}
+
+function read(path: string, mayBeMissing: boolean): ConfigFile | undefined {
+  try {
+    return { path, text: readFileSync(path, 'utf8') };
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT' && mayBeMissing) return undefined;
+    throw new ConfigError(`the configuration ${path} can not be read: ${message}`);
+  }
+}
+
+function tomlFilesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder)
+      .filter((name) => name.endsWith(EXTENSION) && !name.startsWith('.'))
+      .sort();
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT') return [];
+    throw new ConfigError(`the configuration folder ${folder} can not be read: ${message}`);
+  }
+}

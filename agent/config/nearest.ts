@@ -1,0 +1,33 @@
+/** "Did you mean": the name that somebody meant who wrote another. */
+
+/** Of the letters of a name, so many may be wrong. */
+const WRONG_SHARE = 0.4;
+
+export function nearest(written: string, names: Iterable<string>): string | undefined {
+  const near = [...names]
+    .map((name) => ({ name, edits: editsBetween(plain(written), plain(name)) }))
+    .filter(({ name, edits }) => edits <= name.length * WRONG_SHARE)
+    .sort((a, b) => a.edits - b.edits);
+  return near[0]?.name;
+}
+
+function plain(name: string): string {
+  return name.toLowerCase().replaceAll('_', '-');
+}
+
+/** Letters that are put in, left out or changed, or change places with their neighbour. */
+function editsBetween(a: string, b: string): number {
+  let beforeLast: number[] = [];
+  let last = Array.from({ length: b.length + 1 }, (_, j) => j);
+  for (let i = 1; i <= a.length; i++) {
+    const row = [i];
+    for (let j = 1; j <= b.length; j++) {
+      const changed = last[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1);
+      const swapped =
+        a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1] ? beforeLast[j - 2]! + 1 : Number.POSITIVE_INFINITY;
+      row.push(Math.min(changed, swapped, row[j - 1]! + 1, last[j]! + 1));
+    }
+    [beforeLast, last] = [last, row];
+  }
+  return last[b.length]!;
+}

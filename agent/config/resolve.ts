@@ -1,0 +1,155 @@
+/** What each setting is and who says so: flag, then environment, then files, then what is built in. */
+import { type Declared, type RawValue, type SectionName, variableOf } from './setting.ts';
+import { type Entry, type Place, type Problem, showPlace, type TomlValue } from './toml_file.ts';
+
+export type Origin =
+  | { from: 'flag' }
+  | { from: 'environment'; name: string }
+  | ({ from: 'file' } & Place)
+  | { from: 'default' };
+
+export interface Resolved {
+  declared: Declared;
+  /** As the command wants it. */
+  value: unknown;
+  /** Undefined: not set, and nothing is built in. */
+  raw: RawValue | undefined;
+  origin: Origin;
+}
+
+export interface Sources {
+  /** By attribute name: what the command line says. */
+  flags: ReadonlyMap<string, unknown>;
+  environment: NodeJS.ProcessEnv;
+  entries: readonly Entry[];
+}
+
+/** Of one section. `problems` get what can not be used, as lines for the user. */
+export function resolve(
+  section: SectionName,
+  declared: readonly Declared[],
+  { flags, environment, entries }: Sources,
+  problems: string[],
+): Resolved[] {
+  const written = writtenIn(section, declared, entries, problems);
+  return declared.map((each) => {
+    const { setting } = each;
+    const name = setting.attributeName();
+    if (flags.has(name)) return { declared: each, value: flags.get(name), raw: undefined, origin: { from: 'flag' } };
+    const given = givenBy(environment, section, each, problems) ?? written.get(setting.key);
+    if (given) return { declared: each, ...given };
+    return { declared: each, value: setting.defaultValue, raw: setting.defaultRaw, origin: { from: 'default' } };
+  });
+}
+
+type Given = Pick<Resolved, 'value' | 'raw' | 'origin'>;
+
+/** An empty variable says nothing: a file of variables has them. */
+function givenBy(
+  environment: NodeJS.ProcessEnv,
+  section: SectionName,
+  declared: Declared,
+  problems: string[],
+): Given | undefined {
+  const { setting } = declared;
+  const names = [variableOf(setting, section), ...(setting.isShared ? [variableOf(setting)] : [])];
+  const name = names.find((each) => environment[each]);
+  if (name === undefined) return undefined;
+  const raw = rawOfText(environment[name]!, declared);
+  if (typeof raw === 'object' && 'wrong' in raw) {
+    problems.push(`${name}: ${raw.wrong}`);
+    return undefined;
+  }
+  const parsed = parse(declared, raw);
+  if ('wrong' in parsed) problems.push(`${name}: ${parsed.wrong}`);
+  else return { value: parsed.value, raw, origin: { from: 'environment', name } };
+  return undefined;
+}
+
+/** `true`, `16`, `a,b`, or a list in JSON for names that have a comma. */
+function rawOfText(text: string, { setting, negatable }: Declared): RawValue | { wrong: string } {
+  if (setting.isBoolean() || (negatable && text === 'false')) {
+    if (text === 'true' || text === '1') return true;
+    return text === 'false' || text === '0' ? false : { wrong: `it is ${JSON.stringify(text)}: give true or false` };
+  }
+  if (!setting.isList) return text;
+  if (!text.startsWith('[')) return text.split(',');
+  try {
+    const items: unknown = JSON.parse(text);
+    if (Array.isArray(items) && items.every((item) => ['string', 'number'].includes(typeof item)))
+      return items.map(String);
+  } catch {
+    // Told below.
+  }
+  return { wrong: 'it begins with [ but is no list in JSON, such as ["a","b"]' };
+}
+
+/** By the parser of the flag. */
+function parse({ setting }: Declared, raw: RawValue): { value: unknown } | { wrong: string } {
+  if (typeof raw === 'boolean') return { value: raw };
+  try {
+    if (typeof raw === 'string') return { value: parseText(setting.parseArg, raw, undefined) };
+    let list: unknown = [];
+    for (const item of raw) {
+      list = setting.parseArg ? setting.parseArg(item, list as never) : [...(list as unknown[]), item];
+    }
+    return { value: list };
+  } catch (error) {
+    if ((error as { code?: string }).code !== 'commander.invalidArgument') throw error;
+    return { wrong: (error as Error).message };
+  }
+}
+
+function parseText(parser: Declared['setting']['parseArg'], text: string, before: unknown): unknown {
+  return parser ? parser(text, before as never) : text;
+}
+
+/** What the files say for this section, by key: its own keys go before shared ones, later files before earlier ones. */
+function writtenIn(
+  section: SectionName,
+  declared: readonly Declared[],
+  entries: readonly Entry[],
+  problems: string[],
+): Map<string, Given> {
+  const [shared, own] = [new Map<string, Given>(), new Map<string, Given>()];
+  for (const entry of entries) {
+    const inSection = entry.keys[0] === section;
+    const key = entry.keys.slice(inSection ? 1 : 0).join('.');
+    const found = declared.find(({ setting }) => setting.key === key && (inSection || setting.isShared));
+    if (!found) continue;
+    const given = givenIn(entry, found);
+    if ('message' in given) problems.push(`${showPlace(given.place)}: ${given.message}`);
+    else (inSection ? own : shared).set(key, given);
+  }
+  return new Map([...shared, ...own]);
+}
+
+function givenIn({ keys, value, place, valuePlace }: Entry, declared: Declared): Given | Problem {
+  const key = keys.at(-1)!;
+  const raw = value && rawOf(value, declared);
+  if (raw === undefined) return { place: valuePlace, message: `${key} must be ${expectedOf(declared)}` };
+  const parsed = parse(declared, raw);
+  if ('wrong' in parsed) return { place: valuePlace, message: `${key}: ${parsed.wrong}` };
+  return { value: parsed.value, raw, origin: { from: 'file', ...place } };
+}
+
+/** Undefined: of another type. */
+function rawOf(value: TomlValue, { setting, negatable }: Declared): RawValue | undefined {
+  if (value.kind === 'boolean') {
+    return setting.isBoolean() || (negatable && !value.value) ? value.value : undefined;
+  }
+  const wanted = setting.isInteger ? 'number' : 'text';
+  if (setting.isBoolean()) return undefined;
+  if (!setting.isList) return value.kind === wanted ? value.value : undefined;
+  if (value.kind !== 'list') return undefined;
+  const texts = value.items.map((item) => (item.value.kind === wanted ? item.value.value : undefined));
+  return texts.some((text) => text === undefined) ? undefined : (texts as string[]);
+}
+
+export function expectedOf({ setting, negatable }: Declared): string {
+  if (setting.isBoolean()) return 'true or false';
+  if (setting.isList)
+    return setting.isInteger ? 'a list of whole numbers, such as [1, 2]' : 'a list of texts, such as ["a", "b"]';
+  const one = setting.isInteger ? 'a whole number' : 'a text in quotes';
+  return negatable ? `${one}, or false` : one;
+}

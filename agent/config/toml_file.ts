@@ -1,0 +1,82 @@
+/** A configuration file as a list of what it says, each with its place. */
+import { type AST, ParseError, parseTOML } from 'toml-eslint-parser';
+
+export interface Place {
+  path: string;
+  /** Both from 1. */
+  line: number;
+  column: number;
+}
+
+/** A value of TOML: texts and numbers as they are written, for the parser that a flag has too. */
+export type TomlValue =
+  | { kind: 'boolean'; value: boolean }
+  | { kind: 'text' | 'number' | 'date'; value: string }
+  | { kind: 'list'; items: { value: TomlValue; place: Place }[] };
+
+export interface Entry {
+  /** `['agent', 'ring-size']` */
+  keys: readonly string[];
+  place: Place;
+  /** Undefined: a table, which may be empty. */
+  value: TomlValue | undefined;
+  valuePlace: Place;
+}
+
+export interface Problem {
+  place: Place;
+  message: string;
+}
+
+export function showPlace({ path, line, column }: Place): string {
+  return `${path}:${line}:${column}`;
+}
+
+/** What is wrong with the file as TOML is one problem: what comes behind it can not be trusted. */
+export function readEntries(path: string, text: string): { entries: Entry[]; problems: Problem[] } {
+  try {
+    const { body } = parseTOML(text).body[0];
+    return { entries: body.flatMap((node) => entriesOf(path, node)), problems: [] };
+  } catch (error) {
+    if (!(error instanceof ParseError)) throw error;
+    const place = { path, line: error.lineNumber, column: error.column + 1 };
+    return { entries: [], problems: [{ place, message: `this is not TOML: ${error.message}` }] };
+  }
+}
+
+function entriesOf(path: string, node: AST.TOMLTable | AST.TOMLKeyValue, above: readonly string[] = []): Entry[] {
+  const place = placeOf(path, node.key);
+  if (node.type === 'TOMLTable') {
+    // Of `[[a]]` the number of the table is one of its keys: nothing here is such a list.
+    const keys = node.resolvedKey.map(String);
+    const table: Entry = { keys, place, value: undefined, valuePlace: place };
+    return [table, ...node.body.flatMap((inner) => entriesOf(path, inner, keys))];
+  }
+  const keys = [...above, ...node.key.keys.map((part) => (part.type === 'TOMLBare' ? part.name : part.value))];
+  if (node.value.type === 'TOMLInlineTable') {
+    const table: Entry = { keys, place, value: undefined, valuePlace: place };
+    return [table, ...node.value.body.flatMap((inner) => entriesOf(path, inner, keys))];
+  }
+  return [{ keys, place, value: tomlValueOf(path, node.value), valuePlace: placeOf(path, node.value) }];
+}
+
+function tomlValueOf(path: string, node: AST.TOMLContentNode): TomlValue | undefined {
+  if (node.type === 'TOMLInlineTable') return undefined;
+  if (node.type === 'TOMLArray') {
+    const items = node.elements.map((item) => ({ value: tomlValueOf(path, item), place: placeOf(path, item) }));
+    // A table in a list is as wrong as any other value that is no text.
+    return {
+      kind: 'list',
+      items: items.map(({ value, place }) => ({ value: value ?? { kind: 'list', items: [] }, place })),
+    };
+  }
+  if (node.kind === 'boolean') return { kind: 'boolean', value: node.value };
+  if (node.kind === 'string') return { kind: 'text', value: node.value };
+  if (node.kind === 'integer') return { kind: 'number', value: String(node.bigint) };
+  if (node.kind === 'float') return { kind: 'number', value: node.number };
+  return { kind: 'date', value: node.datetime };
+}
+
+function placeOf(path: string, { loc }: AST.TOMLNode): Place {
+  return { path, line: loc.start.line, column: loc.start.column + 1 };
+}

@@ -1,0 +1,51 @@
+/** What a file says that nobody asks for: a key that is misspelt must not be passed over. */
+import { nearest } from './nearest.ts';
+import { type Declared, SECTIONS, type SectionName } from './setting.ts';
+import { type Entry, showPlace } from './toml_file.ts';
+
+/** Lines for the user. A section that is not of `sections` is another command's. */
+export function unknownKeys(
+  entries: readonly Entry[],
+  sections: ReadonlyMap<SectionName, readonly Declared[]>,
+): string[] {
+  const told = new Set<string>();
+  return entries.flatMap((entry) => {
+    const problem = problemOf(entry, sections);
+    // Of an unknown table once, not for each of its keys.
+    const key = `${entry.place.path} ${entry.keys.slice(0, isSection(entry.keys[0]) ? 2 : 1).join('.')}`;
+    if (problem === undefined || told.has(key)) return [];
+    told.add(key);
+    return [`${showPlace(entry.place)}: ${problem}`];
+  });
+}
+
+function problemOf(
+  { keys, value }: Entry,
+  sections: ReadonlyMap<SectionName, readonly Declared[]>,
+): string | undefined {
+  const [first = '', ...rest] = keys;
+  if (isSection(first)) {
+    if (rest.length === 0)
+      return value === undefined ? undefined : `${first} is a section: write [${first}] above its keys`;
+    const declared = sections.get(first);
+    const key = rest.join('.');
+    if (!declared || declared.some(({ setting }) => setting.key === key)) return undefined;
+    return `there is no ${key} in [${first}]${meant(key, declared)}`;
+  }
+  const all = [...sections].flatMap(([section, declared]) => declared.map((each) => ({ section, ...each })));
+  const shared = all.filter(({ setting }) => setting.isShared);
+  const key = keys.join('.');
+  if (shared.some(({ setting }) => setting.key === key)) return undefined;
+  const home = all.find(({ setting }) => setting.key === key);
+  if (home) return `${key} is a key of a section: write it below [${home.section}]`;
+  return `there is no ${first}${meant(first, shared, SECTIONS)}`;
+}
+
+function meant(key: string, declared: readonly Declared[], more: readonly string[] = []): string {
+  const name = nearest(key, [...declared.map(({ setting }) => setting.key), ...more]);
+  return name ? `; did you mean ${name}?` : '; `kreplay config print` lists what there is';
+}
+
+function isSection(key: string | undefined): key is SectionName {
+  return SECTIONS.some((section) => section === key);
+}
