@@ -10,9 +10,9 @@ BPF_PROGRAMS := maps task program syscall http otel dirty_page journal bio block
 # One for kernels that have bpf_rdonly_cast(), one for those that do not: bpf/kernel_compat.bpf.h says why.
 BPF_VARIANTS := kreplay kreplay_cast #
 BPF_HEADERS := $(wildcard bpf/*.bpf.h) bpf/gen/events.h
-# v3 (5.12) has the atomic that gives what it added to.
+# v3 (5.12) has the atomic that gives what it added to. Line information without our folder: the same object from any.
 BPF_CFLAGS = -target bpf $(if $(findstring journal,$<),-mcpu=v3) -D__TARGET_ARCH_x86 -g -O2 -Wall -Wextra -Werror -Wno-unused-parameter \
-	-I/usr/include/x86_64-linux-gnu -Ibpf
+	-I/usr/include/x86_64-linux-gnu -Ibpf -fdebug-prefix-map=$(CURDIR)=.
 # Beside libbpf-ts, which has a Makefile of its own.
 ADDONS := columns thread
 ADDON_CXXFLAGS = -std=c++20 -O3 -fPIC -fvisibility=hidden -fno-exceptions -Wall -Wextra -DNAPI_VERSION=9 \
