@@ -16,6 +16,7 @@ import { AgentError } from './errors.ts';
 import type { FilterSettings } from './filter/settings.ts';
 import { type AgentCounts, createCounts } from './metrics/counts.ts';
 import { openReportSocket, type ReportSocket } from './metrics/socket.ts';
+import type { ServiceManager } from './output/service_manager.ts';
 import { lockRecording } from './recording/lock.ts';
 import { openWriterThread, type WriterThread } from './recording/writer_thread.ts';
 import { type RetentionFlags, retentionLimits } from './retention_options.ts';
@@ -69,6 +70,8 @@ export interface AgentOptions {
   signal: AbortSignal;
   /** Called once, when everything is attached. */
   onReady(info: { attached: readonly string[]; layers: readonly LayerState[]; recording: string }): void;
+  /** Told when this agent records, and for as long as it works. */
+  manager: ServiceManager;
   /** Told of failures that recording goes on after. */
   log: Logger;
 }
@@ -135,7 +138,12 @@ export async function runAgent(options: AgentOptions): Promise<AgentTotals> {
     recorder.setFilter(options.filter);
     process.on('SIGHUP', () => reload(recorder, options));
     onReady({ attached: probes.attached, layers: probes.layers, recording: path });
-    await record({ recorder, probes, writer, clock, counts, attachedNs }, options.signal);
+    const loop = { lookedMs: performance.now() };
+    const { manager } = options;
+    manager.ready(`recording to ${path}`);
+    manager.watch((patienceMs) => performance.now() - loop.lookedMs < patienceMs && writer!.waitingMs() < patienceMs);
+    await record({ recorder, probes, writer, clock, counts, attachedNs, loop }, options.signal);
+    manager.stopping();
     return { events: recorder.eventCount, lost: recorder.lossCount, badMarkerFields: recorder.badMarkerFieldCount };
   } finally {
     socket?.close();
@@ -165,10 +173,12 @@ interface Parts {
   clock: WallClock;
   counts: AgentCounts;
   attachedNs: bigint;
+  /** When it last looked what there is. */
+  loop: { lookedMs: number };
 }
 
 async function record(parts: Parts, signal: AbortSignal): Promise<void> {
-  const { recorder, probes, writer, clock, counts, attachedNs } = parts;
+  const { recorder, probes, writer, clock, counts, attachedNs, loop } = parts;
   let turnedMs = 0;
   let flushedMs = 0;
   let hasRoom = true;
@@ -176,6 +186,7 @@ async function record(parts: Parts, signal: AbortSignal): Promise<void> {
   let completeNs = attachedNs;
   while (!signal.aborted) {
     const nowMs = performance.now();
+    loop.lookedMs = nowMs;
     const pendingBytes = probes.pendingBytes();
     counts.seeRing(probes.events.pendingBytes());
     const turnAfterMs = pendingBytes > 0 ? TURN_AFTER_MS : IDLE_TURN_AFTER_MS;

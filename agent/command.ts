@@ -7,6 +7,7 @@ import { declaredOf, Setting } from './config/setting.ts';
 import { endingSignal } from './ending.ts';
 import { type FilterFlags, filterOf, withFilterOptions } from './filter/options.ts';
 import { type LogFlags, newLog, withLogOptions } from './output/log.ts';
+import { serviceManager } from './output/service_manager.ts';
 import { type RetentionFlags, withRetentionOptions } from './retention_options.ts';
 import { readServiceRules } from './service_rules.ts';
 
@@ -118,6 +119,7 @@ async function record(flags: AgentFlags, configuration: Configuration): Promise<
       process.stdout.write(`kreplay agent: recording to ${recording}\n`);
       process.send?.('ready');
     },
+    manager: serviceManager(),
     log,
   });
   const lost = totals.lost > 0 ? `, ${totals.lost} lost` : '';

@@ -6,6 +6,7 @@ import { withConfigOption, withConfiguration } from './config/configuration.ts';
 import { declaredOf } from './config/setting.ts';
 import { endingSignal } from './ending.ts';
 import { withLogOptions } from './output/log.ts';
+import { serviceManager } from './output/service_manager.ts';
 import { passedOn } from './passed_on.ts';
 
 /** A child that does not end by itself after this is killed; the recording stands that. */
@@ -41,6 +42,8 @@ export function upCommand(withDaemonOptions: (command: Command) => Command): Com
 const DAEMON_FLAGS = process.execArgv.filter((flag) => flag === '--no-maglev');
 
 async function up({ data, tokens }: UpFlags, args: Record<'agent' | 'daemon', string[]>): Promise<void> {
+  // What it starts is not the service that this one may be.
+  const manager = serviceManager();
   const signal = endingSignal();
   const agent = start(args.agent, process.execArgv);
   const parts = [agent];
@@ -54,9 +57,17 @@ async function up({ data, tokens }: UpFlags, args: Record<'agent' | 'daemon', st
     const daemon = start(args.daemon, DAEMON_FLAGS);
     parts.push(daemon);
     ended = Promise.race([ended, daemon.ended]);
-    await Promise.race([ended, daemon.ready.then((url) => printNextSteps(data, url, tokens !== undefined))]);
+    await Promise.race([
+      ended,
+      daemon.ready.then((url) => {
+        manager.ready(`serving at ${url}`);
+        manager.watch(() => true);
+        printNextSteps(data, url, tokens !== undefined);
+      }),
+    ]);
   }
   await ended;
+  manager.stopping();
   // Only the signal is a reason to end. A part that ended by itself has said why on stderr.
   if (!signal.aborted) process.exitCode = 1;
   await Promise.all(parts.map(({ child }) => end(child)));

@@ -5,6 +5,7 @@ import { type Configuration, withConfigOption, withConfiguration } from '../agen
 import { ConfigError } from '../agent/config/errors.ts';
 import { declaredOf } from '../agent/config/setting.ts';
 import { type LogFlags, newLog } from '../agent/output/log.ts';
+import { type ServiceManager, serviceManager } from '../agent/output/service_manager.ts';
 import { openAccess } from './access/open_access.ts';
 import type { AccessFlags } from './access/options.ts';
 import { buildApp } from './app.ts';
@@ -37,11 +38,13 @@ export interface DaemonOptions {
   slowMs?: number | undefined;
   /** Called with the address that clients use, once connections are accepted. */
   onListening: (address: string) => void;
+  /** Told when it listens, and for as long as its event loop turns. */
+  manager?: ServiceManager;
 }
 
 /** Runs until the signal; a start that can not work is an error that says why in one line. */
 export async function runDaemon(options: DaemonOptions): Promise<void> {
-  const { places, listen: address, limits = {}, signal, log, slowMs, onListening } = options;
+  const { places, listen: address, limits = {}, signal, log, slowMs, onListening, manager } = options;
   const now = () => BigInt(Date.now()) * 1_000_000n;
   checkRecordings(places.recordings);
   const { allowed, scanGate, listening, started } = openAccess(options.access, log);
@@ -58,9 +61,12 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
     const [server, url] = await listen(app, address, { ...listening, onClosed: metrics.connectionClosed });
     stop = started(server);
     onListening(url);
+    manager?.ready(`serving at ${url}`);
+    manager?.watch(() => true);
     if (!state) log.info({ reason }, 'replay sessions end with the daemon; --state keeps them');
     else if (state.rows.length > 0) log.info({ sessions: state.rows.length }, 'replay sessions are there again');
     if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
+    manager?.stopping();
     // First: these end the streams, which nothing else would.
     tails.close();
     void sessions.close();
@@ -104,7 +110,8 @@ async function serve(flags: Flags, configuration: Configuration): Promise<void> 
   const idleMs = Number(flags.sessionIdle) / 1e6;
   const served = { places: { data, recordings }, listen, access: flags };
   const state = flags.state === true ? undefined : flags.state;
-  await runDaemon({ ...served, state, limits: { sessionsMax, idleMs }, signal, log, slowMs, onListening });
+  const manager = serviceManager();
+  await runDaemon({ ...served, state, limits: { sessionsMax, idleMs }, signal, log, slowMs, onListening, manager });
 }
 
 /** A configuration that is wrong changes nothing. */

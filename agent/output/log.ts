@@ -1,15 +1,16 @@
 /** What the agent and the daemon log while they run. What a command says at its start and its end is not of the log. */
+import { fstatSync } from 'node:fs';
 import type { Command } from 'commander';
 import { type Logger, type LoggerOptions, pino, stdTimeFunctions } from 'pino';
 import { Setting } from '../config/setting.ts';
 import { printable } from './printable.ts';
 
 const LEVELS = ['trace', 'debug', 'info', 'warn', 'error'];
-const FORMATS = ['text', 'json'] as const;
+const FORMATS = ['text', 'json', 'journal'] as const;
 
 export interface LogFlags {
   logLevel: string;
-  /** Text at a terminal, JSON elsewhere, unless told. */
+  /** Text at a terminal, for the journal when it reads this, JSON elsewhere, unless told. */
   logFormat?: (typeof FORMATS)[number];
 }
 
@@ -18,25 +19,59 @@ export function withLogOptions(command: Command): Command {
     .addOption(
       new Setting('--log-level <level>', 'least that is logged').choices(LEVELS).default('info').shared().reloaded(),
     )
-    .addOption(
-      new Setting('--log-format <format>', 'text or JSON (default: text at a terminal)').choices(FORMATS).shared(),
-    );
+    .addOption(new Setting('--log-format <format>', 'default: what its reader takes').choices(FORMATS).shared());
 }
 
-/** JSON for machines; `time name level message key=value` for a person. */
+/**
+ * JSON for machines; `time name level message key=value` for a person; for journald, which knows time and name, the level
+ * as sd-daemon(3) has it.
+ */
 export function newLog(name: string, { logLevel, logFormat }: LogFlags, output: NodeJS.WriteStream): Logger {
   const options: LoggerOptions = { name, level: logLevel, timestamp: stdTimeFunctions.isoTime };
-  const asText = logFormat === undefined ? output.isTTY : logFormat === 'text';
-  return asText ? pino(options, { write: (line) => void output.write(readable(line)) }) : pino(options, output);
+  const format = logFormat ?? formatFor(output);
+  if (format === 'json') return pino(options, output);
+  const show = format === 'text' ? readable : forJournal;
+  return pino(options, { write: (line) => void output.write(show(line)) });
+}
+
+function formatFor(output: NodeJS.WriteStream): LogFlags['logFormat'] {
+  if (output.isTTY) return 'text';
+  const { fd } = output as unknown as { fd?: number };
+  if (fd === undefined || !process.env.JOURNAL_STREAM) return 'json';
+  const { dev, ino } = fstatSync(fd);
+  // Inherited by whoever redirects this elsewhere.
+  return process.env.JOURNAL_STREAM === `${dev}:${ino}` ? 'journal' : 'json';
 }
 
 const LABELS = new Map(Object.entries(pino.levels.labels).map(([value, label]) => [Number(value), label]));
 
+/** sd-daemon(3), by pino's names. */
+const PRIORITIES: Readonly<Record<string, number>> = { error: 3, warn: 4, info: 6, debug: 7, trace: 7 };
+
+function forJournal(line: string): string {
+  const { level } = JSON.parse(line);
+  return `<${PRIORITIES[LABELS.get(level)!] ?? 3}>${said(line)}`;
+}
+
 function readable(line: string): string {
-  const { time, level, msg, name, pid: _pid, hostname: _hostname, err, ...rest } = JSON.parse(line);
+  const { time, level, name } = JSON.parse(line);
+  return `${time} ${name} ${LABELS.get(level) ?? level} ${said(line)}`;
+}
+
+function said(line: string): string {
+  const {
+    time: _time,
+    level: _level,
+    msg,
+    name: _name,
+    pid: _pid,
+    hostname: _hostname,
+    err,
+    ...rest
+  } = JSON.parse(line);
   const values = Object.entries({ ...rest, ...(err && { error: err.message }) });
   const pairs = values.map(
     ([key, value]) => ` ${key}=${printable(typeof value === 'string' ? value : JSON.stringify(value))}`,
   );
-  return `${time} ${name} ${LABELS.get(level) ?? level} ${printable(msg)}${pairs.join('')}\n`;
+  return `${printable(msg)}${pairs.join('')}\n`;
 }

@@ -53,6 +53,8 @@ export interface WriterThread extends Omit<RecordingWriter, 'flush' | 'close'> {
   flush(completeNs?: bigint): void;
   /** Rows that can be appended. While the file can not be written there is always room: what is too much is counted. */
   freeRows(): number;
+  /** How long the thread has not answered what it was given; 0 when it has. */
+  waitingMs(): number;
   /** Commits everything. Rejects when that can not be done. */
   close(): Promise<void>;
 }
@@ -173,6 +175,7 @@ function writerOf(worker: Worker, gatherer: Gatherer, options: WriterThreadOptio
     recordLoss: gatherer.addLoss,
     recordClock: gatherer.addClockStep,
     flush,
+    waitingMs: () => (underWay ? performance.now() - triedMs : 0),
     freeRows: () => (trouble ? Number.POSITIVE_INFINITY : gatherer.freeRows()),
     append(block: Block) {
       const taken = gatherer.append(block, 0);

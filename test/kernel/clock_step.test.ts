@@ -30,7 +30,7 @@ function setUp() {
   const probes = openProbes({ agentPid: process.pid, cgroupHierarchy: cgroups.hierarchy, eventRingBytes: 1 << 20 });
   const recorder = createRecorder({
     probes,
-    writer: { ...writer, freeRows: () => Number.POSITIVE_INFINITY },
+    writer: { ...writer, freeRows: () => Number.POSITIVE_INFINITY, waitingMs: () => 0 },
     clock,
     cgroups,
     isOwnProcess: () => false,

@@ -1,0 +1,46 @@
+/** What the service manager that started this process is told: sd_notify(3). Without one nothing is done. */
+import { createRequire } from 'node:module';
+
+/** native/notify */
+interface NativeNotify {
+  send(socket: string, text: string): boolean;
+}
+
+export interface ServiceManager {
+  ready(status: string): void;
+  stopping(): void;
+  /**
+   * Tells that this process works, as often as the manager wants to hear it, for as long as its event loop turns and
+   * `works` says so; `patienceMs` is how long the manager waits for it.
+   */
+  watch(works: (patienceMs: number) => boolean): void;
+}
+
+/** More than one may be late before the manager's patience ends. */
+const PINGS_A_TIMEOUT = 4;
+
+/** Takes the variables away: what this process starts is not the service. */
+export function serviceManager(environment: NodeJS.ProcessEnv = process.env): ServiceManager {
+  const { NOTIFY_SOCKET: socket, WATCHDOG_USEC: usec, WATCHDOG_PID: pid } = environment;
+  for (const name of ['NOTIFY_SOCKET', 'WATCHDOG_USEC', 'WATCHDOG_PID']) delete environment[name];
+  if (!socket) return { ready() {}, stopping() {}, watch() {} };
+  const native: NativeNotify = createRequire(import.meta.url)('#notify');
+  const tell = (text: string) => native.send(socket, text);
+  const timeoutMs = pid === undefined || Number(pid) === process.pid ? Number(usec ?? 0) / 1000 : 0;
+  return {
+    ready(status) {
+      tell(`READY=1\nSTATUS=${status.replaceAll('\n', ' ')}`);
+    },
+    stopping() {
+      tell('STOPPING=1');
+    },
+    watch(works) {
+      if (!(timeoutMs > 0)) return;
+      const ping = () => {
+        if (works(timeoutMs)) tell('WATCHDOG=1');
+      };
+      ping();
+      setInterval(ping, timeoutMs / PINGS_A_TIMEOUT).unref();
+    },
+  };
+}

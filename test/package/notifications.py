@@ -1,0 +1,14 @@
+# Prints each datagram that comes to a socket, as a line: what a service manager is told.
+import os
+import socket
+import sys
+
+path = sys.argv[1]
+if os.path.exists(path):
+    os.unlink(path)
+received = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+received.bind(path)
+os.chmod(path, 0o777)
+print("listening", flush=True)
+while True:
+    print(received.recv(4096).decode().replace("\n", " "), flush=True)
