@@ -29,13 +29,15 @@ BUILD_PACKAGES := clang:/usr/bin/clang g++:/usr/bin/g++ bpftool:/usr/sbin/bpftoo
 	libbpf-dev:/usr/include/bpf/libbpf.h libelf-dev:/usr/include/libelf.h libzstd-dev:/usr/include/zstd.h \
 	zlib1g-dev:/usr/include/zlib.h
 TEST_PACKAGES := bpftrace:/usr/bin/bpftrace btrfs-progs:/sbin/mkfs.btrfs busybox-static:/usr/bin/busybox chromium:/usr/bin/chromium \
-	curl:/usr/bin/curl e2fsprogs:/sbin/mkfs.ext4 \
-	default-jdk-headless:/usr/bin/javac fio:/usr/bin/fio golang-go:/usr/bin/go jq:/usr/bin/jq \
-	mount:/bin/mount openssl:/usr/bin/openssl php-cli:/usr/bin/php postgresql-15:/usr/lib/postgresql/15/bin/pgbench \
+	curl:/usr/bin/curl debootstrap:/usr/sbin/debootstrap e2fsprogs:/sbin/mkfs.ext4 \
+	default-jdk-headless:/usr/bin/javac fio:/usr/bin/fio fish:/usr/bin/fish golang-go:/usr/bin/go jq:/usr/bin/jq \
+	lintian:/usr/bin/lintian mandoc:/usr/bin/mandoc mount:/bin/mount openssl:/usr/bin/openssl php-cli:/usr/bin/php \
+	postgresql-15:/usr/lib/postgresql/15/bin/pgbench \
 	procps:/usr/bin/pgrep prometheus:/usr/bin/promtool protobuf-compiler:/usr/bin/protoc python3:/usr/bin/python3 \
 	python3-yaml:/usr/lib/python3/dist-packages/yaml \
 	redis-server:/usr/bin/redis-server ruby:/usr/bin/ruby \
-	rustc:/usr/bin/rustc sqlite3:/usr/bin/sqlite3 strace:/usr/bin/strace tmux:/usr/bin/tmux xfsprogs:/sbin/mkfs.xfs
+	rustc:/usr/bin/rustc sqlite3:/usr/bin/sqlite3 strace:/usr/bin/strace systemd:/usr/bin/systemd-analyze \
+	systemd-container:/usr/bin/systemd-nspawn tmux:/usr/bin/tmux xfsprogs:/sbin/mkfs.xfs zsh:/usr/bin/zsh
 FUZZ_RUNS ?= 100000
 LINT_PACKAGES := clang-format:/usr/bin/clang-format
 BENCH_PACKAGES := bpftrace:/usr/bin/bpftrace linux-perf:/usr/bin/perf strace:/usr/bin/strace wrk:/usr/bin/wrk

@@ -52,17 +52,14 @@ const EXPECTED_ERRORS = new Set([
   'RunError',
 ]);
 
-function version(): string {
+export function version(): string {
   return JSON.parse(readFileSync(createRequire(import.meta.url).resolve('#package'), 'utf8')).version;
 }
 
 async function main(args: readonly string[]): Promise<void> {
   const asked = COMMANDS[args[0] ?? ''];
   const loaders = asked ? [asked] : Object.values(COMMANDS);
-  const program = new Command('kreplay')
-    .description('A kernel flight recorder with replay.')
-    .version(version(), '--version')
-    .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : usageError(args[0])));
+  const program = newProgram().exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : usageError(args[0])));
   // `| head` closes our output when it has enough: that is success. A command that has to clean up listens to the signal.
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     // EIO: a terminal that hung up.
@@ -73,11 +70,7 @@ async function main(args: readonly string[]): Promise<void> {
     tell(`standard output: ${error.message}`);
     process.exit(1);
   });
-  for (const load of loaders) {
-    const command = (await load()).copyInheritedSettings(program);
-    for (const nested of command.commands) nested.copyInheritedSettings(program);
-    program.addCommand(command);
-  }
+  await addCommands(program, loaders);
   try {
     await program.parseAsync(args, { from: 'user' });
   } catch (error) {
@@ -89,9 +82,28 @@ async function main(args: readonly string[]): Promise<void> {
   }
 }
 
+async function addCommands(program: Command, loaders: readonly (() => Promise<Command>)[]): Promise<void> {
+  for (const load of loaders) {
+    const command = (await load()).copyInheritedSettings(program);
+    for (const nested of command.commands) nested.copyInheritedSettings(program);
+    program.addCommand(command);
+  }
+}
+
+/** All that there is, for who describes it. */
+export async function wholeProgram(): Promise<Command> {
+  const program = newProgram();
+  await addCommands(program, Object.values(COMMANDS));
+  return program;
+}
+
+function newProgram(): Command {
+  return new Command('kreplay').description('A kernel flight recorder with replay.').version(version(), '--version');
+}
+
 /** Messages quote files, and those may be anyone's. */
 function tell(message: string): void {
   process.stderr.write(`kreplay: ${message.split('\n').map(printable).join('\n')}\n`);
 }
 
-await main(process.argv.slice(2));
+if (import.meta.main) await main(process.argv.slice(2));

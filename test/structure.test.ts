@@ -106,6 +106,7 @@ const WALLS: Record<string, readonly string[]> = {
   agent: ['agent', 'bpf/schema', 'libbpf-ts', 'commander', 'pino', 'node:'],
   'agent/config': ['agent/config', 'commander', 'pino', 'toml-eslint-parser', 'node:'],
   'agent/output': ['agent/output', 'agent/config', 'commander', 'pino', 'node:'],
+  'agent/package': ['agent/package', 'agent/config', 'kreplay.ts', 'commander', 'node:'],
   'agent/attribution': ['agent/attribution', 'bpf/schema', 'node:'],
   'agent/mark': ['agent/mark', 'agent/attribution/marker.ts', 'node:'],
   'agent/recording': ['agent/recording', 'bpf/schema', 'better-sqlite3', 'node:'],

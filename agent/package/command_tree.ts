@@ -1,0 +1,56 @@
+/** Every command with its arguments and options, as commander has them: for man pages and shell completions. */
+import type { Command, Option } from 'commander';
+
+export interface CommandFacts {
+  /** `['config', 'print']` */
+  path: readonly string[];
+  description: string;
+  /** As usage shows them. */
+  usage: string;
+  options: readonly OptionFacts[];
+  commands: readonly CommandFacts[];
+}
+
+export interface OptionFacts {
+  /** As help shows them, such as `-n, --node <name>`. */
+  flags: string;
+  long: string;
+  description: string;
+  /** With choices and default, as help has it. */
+  help: string;
+  takesValue: boolean;
+  isList: boolean;
+  choices: readonly string[];
+  /** What a value is, such as `file`; undefined without one. */
+  argument: string | undefined;
+}
+
+/** Of the command and all below it. */
+export function factsOf(command: Command, above: readonly string[] = []): CommandFacts {
+  const help = command.createHelp();
+  return {
+    path: above,
+    description: command.description(),
+    usage: help.commandUsage(command),
+    options: help.visibleOptions(command).map((option) => optionFacts(option, help.optionDescription(option))),
+    commands: command.commands.map((one) => factsOf(one, [...above, one.name()])),
+  };
+}
+
+export function* everyCommand(command: CommandFacts): Generator<CommandFacts> {
+  yield command;
+  for (const below of command.commands) yield* everyCommand(below);
+}
+
+function optionFacts(option: Option, help: string): OptionFacts {
+  return {
+    flags: option.flags,
+    long: option.long!,
+    description: option.description,
+    help,
+    takesValue: option.required || option.optional,
+    isList: option.variadic,
+    choices: option.argChoices ?? [],
+    argument: /[<[]([^>\].]+)/.exec(option.flags)?.[1],
+  };
+}

@@ -1,0 +1,25 @@
+/** What the package says of the commands: man pages and completions. */
+import { wholeProgram } from '../../kreplay.ts';
+import type { SectionName } from '../config/setting.ts';
+import { factsOf } from './command_tree.ts';
+import { bashCompletion, fishCompletion, zshCompletion } from './completions.ts';
+import { commandPage, configurationPage, type PageFacts } from './man_pages.ts';
+
+/** By their place below `/`. */
+export async function documents(facts: PageFacts): Promise<Map<string, string>> {
+  const program = await wholeProgram();
+  const root = factsOf(program);
+  const sections = new Map(
+    (['agent', 'daemon'] as const satisfies SectionName[]).map((name) => [
+      name,
+      program.commands.find((command) => command.name() === name)!,
+    ]),
+  );
+  return new Map([
+    ['usr/share/man/man1/kreplay.1', commandPage(root, facts)],
+    ['usr/share/man/man5/kreplay.toml.5', configurationPage(sections, facts)],
+    ['usr/share/bash-completion/completions/kreplay', bashCompletion(root)],
+    ['usr/share/zsh/vendor-completions/_kreplay', zshCompletion(root)],
+    ['usr/share/fish/vendor_completions.d/kreplay.fish', fishCompletion(root)],
+  ]);
+}

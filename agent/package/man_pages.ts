@@ -1,0 +1,130 @@
+/** kreplay(1) and kreplay.toml(5), written from the commands' own declarations. In man(7), which every man reads. */
+
+import type { Command } from 'commander';
+import { CONFIG_DEFAULT } from '../config/files.ts';
+import { expectedOf } from '../config/resolve.ts';
+import { type Declared, declaredOf, type SectionName, variableOf } from '../config/setting.ts';
+import { type CommandFacts, everyCommand, type OptionFacts } from './command_tree.ts';
+
+export interface PageFacts {
+  version: string;
+  /** `2026-11-22` */
+  date: string;
+}
+
+export function commandPage(root: CommandFacts, { version, date }: PageFacts): string {
+  const commands = [...everyCommand(root)].filter(({ path }) => path.length > 0);
+  return [
+    `.TH KREPLAY 1 ${date} "kreplay ${version}" "User Commands"`,
+    '.SH NAME',
+    'kreplay \\- a kernel flight recorder with replay',
+    '.SH SYNOPSIS',
+    '.B kreplay',
+    '.I COMMAND',
+    '[\\fIOPTION\\fR...]',
+    '.SH DESCRIPTION',
+    'An agent records what programs ask of the kernel, with the service, transaction and trace that caused it, in one file',
+    'a node. A daemon answers questions about it over HTTP, and replays an incident event by event.',
+    '.SH COMMANDS',
+    ...commands.flatMap(commandPart),
+    '.SH FILES',
+    ...filesPart(),
+    '.SH EXIT STATUS',
+    '0: it worked. 1: it did not, and standard error says why. 2: wrong usage, or a wrong configuration.',
+    '.B kreplay run',
+    'ends with the exit status of its command, or with 125 when it could not be used.',
+    '.SH SEE ALSO',
+    '.BR kreplay.toml (5)',
+    '',
+  ].join('\n');
+}
+
+function commandPart({ usage, description, options }: CommandFacts): string[] {
+  return [`.SS ${line(usage)}`, line(sentence(description)), ...options.flatMap(optionPart)];
+}
+
+function optionPart({ flags, help }: OptionFacts): string[] {
+  return ['.TP', `.B ${line(flags)}`, line(help)];
+}
+
+function filesPart(): string[] {
+  return [
+    ['/etc/kreplay/kreplay.toml, /etc/kreplay/kreplay.d/*.toml', 'configuration: see kreplay.toml(5)'],
+    ['/var/lib/kreplay/recording.kreplay', 'what the agent of the service records'],
+    ['/var/lib/kreplay\\-daemon/sessions.sqlite', "the service's replay sessions"],
+  ].flatMap(([path, text]) => ['.TP', `.I ${path}`, line(text!)]);
+}
+
+/** `sections`: each with a command that has its options. */
+export function configurationPage(sections: ReadonlyMap<SectionName, Command>, { version, date }: PageFacts): string {
+  const declared = [...sections].map(([name, command]) => [name, declaredOf(command)] as const);
+  return [
+    `.TH KREPLAY.TOML 5 ${date} "kreplay ${version}" "File Formats"`,
+    '.SH NAME',
+    'kreplay.toml \\- configuration of kreplay agent, kreplay daemon and kreplay up',
+    '.SH SYNOPSIS',
+    `.I ${line(CONFIG_DEFAULT)}`,
+    '.br',
+    '.I /etc/kreplay/kreplay.d/*.toml',
+    '.SH DESCRIPTION',
+    'A flag goes before a variable of the environment, that before the files, and these before what is built in. Of the',
+    'files the last one that has a key counts: kreplay.toml is read first, then those in kreplay.d in the order of their',
+    'names. The option \\-\\-config, or the variable KREPLAY_CONFIG, names another file than kreplay.toml; with it the',
+    'folder that is named as the file, with .d for .toml, is read.',
+    '.PP',
+    'The files are TOML. A key is the name of a flag without its dashes, in the section of its command; keys that are in both',
+    'sections, marked here as shared, may also be above all sections. Unknown keys and wrong types are errors.',
+    '.PP',
+    'A variable that is empty says nothing. Switches are true or false; lists are separated by commas, or in JSON.',
+    '.PP',
+    'At SIGHUP files are read again. What is marked as reloaded takes effect; of the others that have changed the log says',
+    'that they wait for a restart.',
+    '.B kreplay config validate',
+    'says what is wrong,',
+    '.B kreplay config print \\-\\-origin',
+    'what each setting is and who says so.',
+    ...declared.flatMap(([name, settings]) => [`.SH [${name}]`, ...settings.flatMap((one) => settingPart(name, one))]),
+    '.SH EXAMPLE',
+    '.nf',
+    ...EXAMPLE.trim().split('\n').map(line),
+    '.fi',
+    '.SH SEE ALSO',
+    '.BR kreplay (1)',
+    '',
+  ].join('\n');
+}
+
+const EXAMPLE = `
+data = "/var/lib/kreplay"
+[agent]
+retain-bytes = "20GiB"
+except-comm = ["backup"]
+[daemon]
+listen = "127.0.0.1:7467"
+`;
+
+function settingPart(section: SectionName, declared: Declared): string[] {
+  const { setting } = declared;
+  const choices = setting.argChoices ? ` One of ${setting.argChoices.join(', ')}.` : '';
+  const builtIn = setting.defaultRaw === undefined ? '' : ` Default: ${String(setting.defaultRaw)}.`;
+  const marks = [...(setting.isShared ? ['Shared.'] : []), ...(setting.isReloaded ? ['Reloaded.'] : [])].join(' ');
+  const variables = [variableOf(setting, section), ...(setting.isShared ? [variableOf(setting)] : [])].join(', ');
+  return [
+    '.TP',
+    `.B ${line(setting.key)}`,
+    line(`${sentence(setting.description)} It is ${expectedOf(declared)}.${choices}${builtIn} ${marks}`.trim()),
+    '.br',
+    `Variable: ${line(variables)}`,
+  ];
+}
+
+function sentence(text: string): string {
+  const whole = text.endsWith('.') ? text : `${text}.`;
+  return whole[0]!.toUpperCase() + whole.slice(1);
+}
+
+/** Text as troff reads it: nothing in it is a request or an escape. */
+function line(text: string): string {
+  const escaped = text.replaceAll('\\', '\\e').replaceAll('-', '\\-').replaceAll(/\s+/g, ' ');
+  return /^[.']/.test(escaped) ? `\\&${escaped}` : escaped;
+}
