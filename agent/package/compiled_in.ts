@@ -1,0 +1,23 @@
+/** Debian's libraries that are linked into our own binaries. */
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+
+export interface CompiledIn {
+  /** The Debian package. */
+  name: string;
+  version: string;
+  /** Its licences, as Debian tells them. */
+  copyright: string;
+}
+
+/** libbpf in libbpf_ts.node, zstd in columns.node, glibc in the runner, libstdc++ in all addons. */
+const PACKAGES = ['libbpf-dev', 'libzstd-dev', 'libc6-dev', 'libstdc++-12-dev'];
+
+export function compiledIn(): CompiledIn[] {
+  return PACKAGES.map((name) => ({
+    name,
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: dpkg-query's.
+    version: execFileSync('dpkg-query', ['--show', '--showformat=${Version}', name], { encoding: 'utf8' }),
+    copyright: readFileSync(`/usr/share/doc/${name}/copyright`, 'utf8'),
+  }));
+}

