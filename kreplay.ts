@@ -7,6 +7,7 @@ import { printable } from './agent/output/printable.ts';
 /** Loaded only when asked for: `kreplay exec` must not pay for the daemon. */
 const COMMANDS: Record<string, () => Promise<Command>> = {
   up: async () => (await import('./agent/up.ts')).upCommand((await import('./daemon/options.ts')).withDaemonOptions),
+  demo: async () => (await import('./daemon/commands/demo.ts')).demoCommand(),
   agent: async () => (await import('./agent/command.ts')).agentCommand(),
   daemon: async () => (await import('./daemon/command.ts')).daemonCommand(),
   config: async () => {

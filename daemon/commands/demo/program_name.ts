@@ -1,0 +1,11 @@
+import { existsSync, realpathSync } from 'node:fs';
+import { delimiter, dirname, join, relative, resolve } from 'node:path';
+
+/** As a shell here finds it: its name where it is installed, else the launcher's path. */
+export function programName(): string {
+  const launcher = resolve(dirname(process.argv[1]!), '../kreplay');
+  if (!existsSync(launcher)) return 'kreplay';
+  const found = (process.env.PATH ?? '').split(delimiter).map((folder) => join(folder, 'kreplay'));
+  const isInstalled = found.some((path) => existsSync(path) && realpathSync(path) === realpathSync(launcher));
+  return isInstalled ? 'kreplay' : relative(process.cwd(), launcher);
+}

@@ -1,0 +1,111 @@
+// `kreplay demo` as somebody runs it who has just built it: what it shows is what happened, the commands that it names
+// work, and nothing of it stays.
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { afterAll, expect, test } from '@jest/globals';
+import { AS_NOBODY } from '../unprivileged.ts';
+import { endAll, KREPLAY, kreplay, runCommand, start, temporaryFolder } from './kreplay.ts';
+
+const ROOT = resolve(import.meta.dirname, '../..');
+const COMMANDS = ['events', 'whatif', 'run'];
+const BACKUP_WRITES = 128;
+
+const folder = temporaryFolder();
+afterAll(() => {
+  endAll();
+  folder.remove();
+});
+
+/** The commands that it names, as a shell in the project's folder takes them. */
+function namedCommands(output: string): string[] {
+  return output.split('\n').filter((line) => /^ {2}\S*kreplay /.test(line));
+}
+
+function inShell(command: string) {
+  return execFileSync('sh', ['-c', command.replace(/^ *\S+/, KREPLAY)], { cwd: ROOT, encoding: 'utf8', stdio: 'pipe' });
+}
+
+/** Of the line that says where the time went. */
+function slowSpot(output: string): { share: number; file: string; writes: number } {
+  const [, share, file, writes] = /^(\d+)% of the time went into (\S+): (\d+) writes/m.exec(output)!;
+  return { share: Number(share), file: file!, writes: Number(writes) };
+}
+
+test('it shows the slow spot, its commands work while it serves, and Ctrl-C leaves nothing', async () => {
+  const demo = start(['demo']);
+  await demo.says('Ctrl-C ends it');
+  expect(demo.output()).toMatch(/147 writes and syncs, \d+ requests to the disk, none missing\./);
+  expect(slowSpot(demo.output())).toEqual({ share: expect.any(Number), file: 'backup.tar', writes: BACKUP_WRITES });
+  expect(slowSpot(demo.output()).share).toBeGreaterThan(30);
+
+  const commands = namedCommands(demo.output());
+  expect(commands.map((command) => command.trim().split(' ')[1])).toEqual(COMMANDS);
+  const [events, whatIf, run] = commands.map((command) => () => inShell(command)) as [
+    () => string,
+    ...(() => string)[],
+  ];
+  expect(events()).toContain('backup.tar');
+  expect(whatIf!()).toMatch(/^order-1: 2ms more for \d+ of \d+ events\n/);
+  expect(run!()).toBe('');
+  // Running it again under its own delays was no second order.
+  expect(events().match(/"event_type":"sys_sync"/g)?.length).toBeLessThanOrEqual(3);
+
+  const url = /Or look at (\S+)/.exec(demo.output())![1]!;
+  expect((await fetch(url)).status).toBe(200);
+  const used = /and removes (\S+)\.\n/.exec(demo.output())![1]!;
+  expect(existsSync(used)).toBe(true);
+  demo.process.kill('SIGINT');
+  expect(await demo.ended).toEqual({ status: 0, signal: null });
+  expect([existsSync(used), demo.complaints()]).toEqual([false, '']);
+});
+
+test('with --no-serve it ends by itself; --data keeps the recording, without the large files', () => {
+  const kept = join(folder.path, 'kept');
+  const { status, stdout, stderr } = kreplay(['demo', '--no-serve', '--data', kept], { cwd: ROOT });
+  expect([status, stderr]).toEqual([0, '']);
+  expect(readdirSync(kept).sort()).toEqual(expect.arrayContaining(['order.sh', 'recording.kreplay']));
+  expect(existsSync(join(kept, 'files'))).toBe(false);
+  for (const command of namedCommands(stdout)) expect(command).toContain(kept);
+  for (const command of namedCommands(stdout)) inShell(command);
+
+  const again = kreplay(['demo', '--no-serve', '--data', kept]);
+  expect([again.status, again.stderr]).toEqual([
+    1,
+    expect.stringMatching(/^kreplay: [^\n]*recording already[^\n]*\n$/),
+  ]);
+});
+
+test('a second demo listens elsewhere, and its commands say where', async () => {
+  const [first, second] = [start(['demo']), start(['demo'])];
+  await Promise.all([first.says('Ctrl-C ends it'), second.says('Ctrl-C ends it')]);
+  const urls = [first, second].map((demo) => /Or look at (\S+)\/docs/.exec(demo.output())![1]!);
+  expect(new Set(urls).size).toBe(2);
+  for (const command of namedCommands(second.output())) inShell(command);
+  for (const demo of [first, second]) demo.process.kill('SIGTERM');
+  for (const demo of [first, second]) expect((await demo.ended).status).toBe(0);
+});
+
+test('who may not record is told what to do, in one line', () => {
+  const { status, stdout, stderr } = runCommand([...AS_NOBODY, KREPLAY, 'demo']);
+  expect([status, stdout]).toEqual([1, '']);
+  expect(stderr).toMatch(/^kreplay: [^\n]*run as root[^\n]*try `sudo \S*kreplay demo`[^\n]*doctor`[^\n]*\n$/);
+});
+
+test('a disk that is too small is told, and cleaned up', () => {
+  const small = join(folder.path, 'small');
+  mkdirSync(small);
+  const mounted = 'mount -t tmpfs -o size=40m tmpfs "$1"; shift; exec "$@"';
+  const { status, stderr } = runCommand([
+    ...['unshare', '--mount', 'sh', '-ec', mounted, 'sh', small],
+    ...[KREPLAY, 'demo', '--no-serve', '--data', join(small, 'data')],
+  ]);
+  expect([status, stderr]).toEqual([1, expect.stringMatching(/kreplay: sh \S+ ended with 1: the disk may be full/)]);
+});
+
+test('the README shows what it prints', () => {
+  const [, shown = ''] = readFileSync(join(ROOT, 'README.md'), 'utf8').split('\n$ sudo build/kreplay demo\n');
+  const [text = ''] = shown.split('\n```');
+  expect(slowSpot(text).file).toBe('backup.tar');
+  expect(namedCommands(text).map((command) => command.trim().split(' ')[1])).toEqual(COMMANDS);
+});
