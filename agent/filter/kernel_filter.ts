@@ -14,7 +14,10 @@ export interface FilterMaps {
 }
 
 export interface KernelFilter {
-  /** Programs go on running: for a moment they see some lists of the old and some of the new filter. */
+  /**
+   * Programs go on running: for a moment they see some lists of the old and some of the new filter. What both want is
+   * recorded all the time.
+   */
   apply(settings: FilterSettings): void;
   /** Of a process whose events would be left out anyway. */
   dropProcess(pid: number, startedByNs: number): void;
@@ -34,10 +37,10 @@ function commKey(comm: string): Uint8Array {
 export function createKernelFilter(maps: FilterMaps): KernelFilter {
   return {
     apply(settings) {
-      replace(maps.pids, settings.pids, pidKey);
-      replace(maps.comms, settings.comms, commKey);
-      replace(maps.processes, { only: new Set(), except: new Set() }, pidKey);
+      for (const pid of maps.processes.keys()) maps.processes.delete(pid);
+      const removals = [add(maps.pids, settings.pids, pidKey), add(maps.comms, settings.comms, commKey)];
       maps.settings.set(new Uint8Array(4), settingsValue(settings));
+      for (const removeRest of removals) removeRest();
     },
     dropProcess(pid, startedByNs) {
       maps.processes.set(pidKey(pid), new Uint8Array(BigUint64Array.of(BigInt(startedByNs)).buffer));
@@ -45,10 +48,21 @@ export function createKernelFilter(maps: FilterMaps): KernelFilter {
   };
 }
 
-function replace(map: BpfMap, { only, except }: List, keyOf: (item: string) => Uint8Array): void {
-  for (const key of map.keys()) map.delete(key);
-  for (const item of only) map.set(keyOf(item), Uint8Array.of(FILTER_VERDICTS.FILTER_ONLY));
-  for (const item of except) map.set(keyOf(item), Uint8Array.of(FILTER_VERDICTS.FILTER_EXCEPT));
+/** Gives what takes away the items that the list does not have. */
+function add(map: BpfMap, { only, except }: List, keyOf: (item: string) => Uint8Array): () => void {
+  const items = [
+    ...[...only].map((item) => ({ key: keyOf(item), verdict: FILTER_VERDICTS.FILTER_ONLY })),
+    ...[...except].map((item) => ({ key: keyOf(item), verdict: FILTER_VERDICTS.FILTER_EXCEPT })),
+  ];
+  const listed = new Set(items.map(({ key }) => Buffer.from(key).toString('latin1')));
+  const rest = [...map.keys()].filter((key) => !listed.has(Buffer.from(key).toString('latin1')));
+  const removeRest = () => {
+    for (const key of rest.splice(0)) map.delete(key);
+  };
+  // No room for both: for a moment what they both want is left out.
+  if (listed.size + rest.length > map.info.maxEntries) removeRest();
+  for (const { key, verdict } of items) map.set(key, Uint8Array.of(verdict));
+  return removeRest;
 }
 
 /** `struct filter_settings`. */

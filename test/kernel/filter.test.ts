@@ -2,6 +2,7 @@
 import { writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { isTold, missingNumbers, recordedNumbers, startNumberedWrites } from './numbered_writes.ts';
 import { bash } from './programs.ts';
 import { type Agent, readRecording, record, removeRecordings, startAgent, temporaryFolder } from './recorded_run.ts';
 
@@ -95,4 +96,24 @@ test('a filter file is read again at SIGHUP, and a wrong one changes nothing', a
     .map(({ file }) => file!);
   const written = files.filter((path) => path?.startsWith(folder)).map((path) => basename(path));
   expect(written.filter((name) => name !== 'filter.json')).toEqual(['after', 'wrong', 'served']);
+});
+
+test('what the old filter and the new one both want is recorded all the while', async () => {
+  const file = join(folder, 'filter.json');
+  const comms = ['numbered_writes'];
+  writeFileSync(file, JSON.stringify({ comms }));
+  const dataFolder = join(folder, 'data');
+  const agent = await startAgent(dataFolder, ['--filter-file', file]);
+  const load = startNumberedWrites(folder, 300);
+  for (let time = 0; time < 16; time++) {
+    for (const filter of [{ comms }, { comms: [...comms, 'none'] }, { except_comms: ['none'] }, {}]) {
+      writeFileSync(file, JSON.stringify(filter));
+      await reload(agent);
+    }
+  }
+  const began = await load.stop();
+  await agent.stop();
+  const { numbers, losses } = recordedNumbers(load, dataFolder);
+  expect(numbers.length).toBeGreaterThan(1000);
+  expect(missingNumbers(began, numbers).filter((number) => !isTold(losses, began, number))).toEqual([]);
 });
