@@ -39,6 +39,7 @@ TEST_PACKAGES := bpftrace:/usr/bin/bpftrace btrfs-progs:/sbin/mkfs.btrfs busybox
 	rustc:/usr/bin/rustc sqlite3:/usr/bin/sqlite3 strace:/usr/bin/strace systemd:/usr/bin/systemd-analyze \
 	systemd-container:/usr/bin/systemd-nspawn tmux:/usr/bin/tmux xfsprogs:/sbin/mkfs.xfs zsh:/usr/bin/zsh
 FUZZ_RUNS ?= 100000
+SOAK_MINUTES ?= 20
 LINT_PACKAGES := clang-format:/usr/bin/clang-format
 BENCH_PACKAGES := bpftrace:/usr/bin/bpftrace linux-perf:/usr/bin/perf strace:/usr/bin/strace wrk:/usr/bin/wrk
 
@@ -122,6 +123,10 @@ format: setup ## put format and style right
 fuzz: build ## send a hundred thousand allowed and hostile requests, made from the API's document
 	KREPLAY_FUZZ_RUNS=$(FUZZ_RUNS) npm test --silent -- test/fuzz
 
+soak: build ## twenty minutes (SOAK_MINUTES) of load, kills, full disks and slow clients; report in build/soak
+	$(call need,mount:/bin/mount)
+	SOAK_MINUTES=$(SOAK_MINUTES) node test/soak/run.ts
+
 bench: build ## measure beside peers; results in build/bench
 	$(call need,$(BENCH_PACKAGES))
 	node test/bench/run.ts $(BENCHES)
@@ -129,7 +134,7 @@ bench: build ## measure beside peers; results in build/bench
 clean: ## remove what was built and installed
 	rm -rf build native/build node_modules
 
-.PHONY: help run build setup packages bpf native deb gen test lint format fuzz bench clean
+.PHONY: help run build setup packages bpf native deb gen test lint format fuzz soak bench clean
 
 # Installs the packages of $(1) that are missing, or names them exactly.
 define need

@@ -1,0 +1,77 @@
+/** What happens to a recorder in a soak; one at a time, each until it is over. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { SmallDisk } from '../kernel/small_disk.ts';
+import { killAgent, type Part } from './recorder.ts';
+
+export interface Scene {
+  agent: Part;
+  daemon: Part;
+  disk: SmallDisk;
+}
+
+const FULL_MS = 3000;
+/** What the ring takes is full before that, at the pace of the load. */
+const STALL_MS = 6000;
+
+const PATIENCE_MS = 20_000;
+
+const RELOADED = /"the filter was read again"/g;
+const FULL = /no space is left on the device/g;
+const WRITABLE_AGAIN = /can be written again/g;
+
+export const INCIDENTS = {
+  async kill_agent({ agent }: Scene) {
+    await killAgent(agent);
+    await agent.begin();
+  },
+  async kill_daemon({ daemon }: Scene) {
+    await daemon.kill();
+    await daemon.begin();
+  },
+  async kill_both({ agent, daemon }: Scene) {
+    await Promise.all([killAgent(agent), daemon.kill()]);
+    await Promise.all([agent.begin(), daemon.begin()]);
+  },
+  async reload({ agent, daemon }: Scene) {
+    const before = count(agent, RELOADED);
+    agent.running().process.kill('SIGHUP');
+    daemon.running().process.kill('SIGHUP');
+    await until(() => count(agent, RELOADED) > before, 'the agent to read its filter again');
+  },
+  async full_disk({ agent, disk }: Scene) {
+    disk.fill();
+    await sleep(FULL_MS);
+    disk.free();
+    // It may have found room in its own file all the time.
+    await until(() => count(agent, WRITABLE_AGAIN) === count(agent, FULL), 'the agent to write again');
+  },
+  async full_disk_and_kill({ agent, disk }: Scene) {
+    disk.fill();
+    await sleep(FULL_MS);
+    await killAgent(agent);
+    disk.free();
+    await agent.begin();
+  },
+  async stall({ agent }: Scene) {
+    agent.running().process.kill('SIGSTOP');
+    await sleep(STALL_MS);
+    agent.running().process.kill('SIGCONT');
+  },
+} as const satisfies Record<string, (scene: Scene) => Promise<void>>;
+
+export type Incident = keyof typeof INCIDENTS;
+
+/** Those that leave the processes alive, so that what they take can be judged. */
+export const SURVIVED: readonly Incident[] = ['reload', 'full_disk', 'stall'];
+
+function count({ running }: Part, words: RegExp): number {
+  return running().complaints().match(words)?.length ?? 0;
+}
+
+async function until(holds: () => boolean, what: string): Promise<void> {
+  const deadline = performance.now() + PATIENCE_MS;
+  while (!holds()) {
+    if (performance.now() > deadline) throw new Error(`waited in vain for ${what}`);
+    await sleep(20);
+  }
+}

@@ -1,0 +1,46 @@
+/** The load of a soak: a program that numbers its writes, and says when it made which. */
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Batch } from './account.ts';
+
+export const PROGRAM = 'paced_writes';
+const WORDS = 3;
+
+export interface Load {
+  pid: number;
+  /** Ends it and gives what it wrote, one batch a millisecond. */
+  stop(): Promise<Batch[]>;
+  /** Whatever it is doing. */
+  kill(): void;
+}
+
+export function startLoad(folder: string, writesPerMs: number): Load {
+  const program = join(folder, PROGRAM);
+  const source = join(import.meta.dirname, `${PROGRAM}.c`);
+  execFileSync('gcc', ['-O2', '-Wall', '-Wextra', '-Werror', '-o', program, source]);
+  const list = join(folder, 'batches');
+  const child = spawn(program, [list, String(writesPerMs)], { stdio: 'ignore' });
+  const ended = once(child, 'exit');
+  return {
+    pid: child.pid!,
+    kill: () => void child.kill('SIGKILL'),
+    async stop() {
+      child.kill('SIGTERM');
+      const [code] = await ended;
+      if (code !== 0) throw new Error(`${PROGRAM} ended with ${code}`);
+      return batchesOf(readFileSync(list), writesPerMs);
+    },
+  };
+}
+
+function batchesOf(bytes: Buffer, count: number): Batch[] {
+  const words = new BigUint64Array(bytes.buffer, bytes.byteOffset, bytes.length / 8);
+  return Array.from({ length: words.length / WORDS }, (_, i) => ({
+    first: Number(words[WORDS * i]!),
+    count,
+    beganNs: words[WORDS * i + 1]!,
+    endedNs: words[WORDS * i + 2]!,
+  }));
+}

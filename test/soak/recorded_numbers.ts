@@ -1,0 +1,60 @@
+/** Which writes of the load have been seen in a recording that forgets its oldest events all the time. */
+
+import { openReader } from '../../agent/recording/reader.ts';
+import type { Loss } from '../../agent/recording/side_notes.ts';
+
+/** The first file that the load opens. */
+const FD = 3;
+const GROWTH = 1 << 22;
+
+export interface SeenNumbers {
+  /** Looks at what began at `fromNs` or later. Retention must not have removed what no look has seen. */
+  look(fromNs: bigint): void;
+  has(number: number): boolean;
+  /** Every loss that any look has found. */
+  losses(): Loss[];
+  /** Of all looks: writes that were there twice. */
+  readonly duplicates: number;
+}
+
+export function newSeenNumbers(recording: string, pid: number): SeenNumbers {
+  let seen = new Uint8Array(GROWTH);
+  const losses = new Map<string, Loss>();
+  let duplicates = 0;
+
+  function mark(number: number): void {
+    if (number >> 3 >= seen.length) {
+      const longer = new Uint8Array((number >> 3) + GROWTH);
+      longer.set(seen);
+      seen = longer;
+    }
+    seen[number >> 3]! |= 1 << (number & 7);
+  }
+
+  return {
+    look(fromNs) {
+      const reader = openReader(recording);
+      const numbers: number[] = [];
+      try {
+        const filter = { eventTypes: ['sys_write' as const], pid, fromNs };
+        for (const { rowCount, columns } of reader.scan({ filter, columns: ['sys_write.fd', 'result'] })) {
+          const [fds, results] = [columns.get('sys_write.fd')!, columns.get('result')!];
+          for (let row = 0; row < rowCount; row++) if (fds[row] === FD) numbers.push(Number(results[row]));
+        }
+        for (const loss of reader.losses()) {
+          const { cause, eventType, count, fromNs, toNs } = loss;
+          losses.set(`${cause} ${eventType} ${count} ${fromNs} ${toNs}`, loss);
+        }
+      } finally {
+        reader.close();
+      }
+      duplicates += numbers.length - new Set(numbers).size;
+      for (const number of numbers) mark(number);
+    },
+    has: (number) => ((seen[number >> 3] ?? 0) & (1 << (number & 7))) !== 0,
+    losses: () => [...losses.values()],
+    get duplicates() {
+      return duplicates;
+    },
+  };
+}

@@ -1,0 +1,56 @@
+/** The agent and the daemon of a soak, which end and come back. */
+import { execFileSync } from 'node:child_process';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Running, start } from '../e2e/kreplay.ts';
+import { bpfMaps } from './samples.ts';
+
+const BPFTOOL = '/usr/sbin/bpftool';
+/** The kernel frees what a dead process held a moment later. */
+const FREED_MS_MAX = 10_000;
+
+export interface Part {
+  readonly pid: number;
+  /** Kills it, and waits until it is gone. */
+  kill(): Promise<void>;
+  begin(): Promise<void>;
+  running(): Running;
+}
+
+/** `args` of kreplay; it is there when it `says` so. */
+export async function startPart(args: readonly string[], says: string): Promise<Part> {
+  let current = start(args);
+  await current.says(says);
+  return {
+    get pid() {
+      return current.process.pid!;
+    },
+    running: () => current,
+    async kill() {
+      current.process.kill('SIGKILL');
+      await current.ended;
+    },
+    async begin() {
+      current = start(args);
+      await current.says(says);
+    },
+  };
+}
+
+/** Kills an agent; an error when the kernel keeps maps of it. */
+export async function killAgent(agent: Part): Promise<void> {
+  const held = bpfMaps(agent.pid);
+  await agent.kill();
+  const deadline = performance.now() + FREED_MS_MAX;
+  for (;;) {
+    const there = new Set(mapsOfKernel());
+    const left = held.filter((id) => there.has(id));
+    if (left.length === 0) return;
+    if (performance.now() > deadline) throw new Error(`maps of a killed agent are still there: ${left.join(', ')}`);
+    await sleep(100);
+  }
+}
+
+function mapsOfKernel(): number[] {
+  const list = execFileSync(BPFTOOL, ['-j', 'map', 'list'], { encoding: 'utf8', maxBuffer: 1 << 26 });
+  return (JSON.parse(list) as { id: number }[]).map(({ id }) => id);
+}
