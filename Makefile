@@ -102,6 +102,9 @@ gen: setup ## write the generated files again: bpf/gen/events.h, native/runner/g
 	node daemon/run/format/generate.ts
 	node daemon/readme.ts
 
+docs: setup ## write native/API.md, the reference of libbpf-ts, again
+	$(Q)$(MAKE) --no-print-directory -C native docs
+
 test: build ## set up, build and run every test (as root: they load BPF programs)
 	$(call need,$(TEST_PACKAGES))
 	$(Q)tsc -p test
@@ -134,7 +137,7 @@ bench: build ## measure beside peers; results in build/bench
 clean: ## remove what was built and installed
 	rm -rf build native/build node_modules
 
-.PHONY: help run build setup packages bpf native deb gen test lint format fuzz soak bench clean
+.PHONY: help run build setup packages bpf native deb gen docs test lint format fuzz soak bench clean
 
 # Installs the packages of $(1) that are missing, or names them exactly.
 define need

@@ -1,4 +1,5 @@
 import { createRequire } from 'node:module';
+import { misuse } from './errors.ts';
 import type { MapInfo, ProgramInfo, ProgramStats } from './object.ts';
 
 /** The C++ side. It checks every argument itself; the classes around it only give them shape. */
@@ -53,4 +54,15 @@ interface Addon {
 }
 
 /** Make puts the addon beside the compiled JavaScript. */
-export const addon: Addon = createRequire(import.meta.url)('./libbpf_ts.node');
+export const addon: Addon = loaded('./libbpf_ts.node');
+
+function loaded(file: string): Addon {
+  try {
+    return createRequire(import.meta.url)(file);
+  } catch (error) {
+    const { message } = error as Error;
+    const needs =
+      'Linux on x86-64, glibc 2.36 or later, libelf.so.1 and libz.so.1 (Debian: apt install libelf1 zlib1g)';
+    throw misuse(Error, 'ERR_ADDON', `libbpf-ts can not load its addon, which needs ${needs}: ${message}`);
+  }
+}

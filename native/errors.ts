@@ -28,6 +28,7 @@ export class BpfError extends Error {
   /** The end (at most 16 KiB) of what libbpf itself said. */
   declare readonly log?: string;
 
+  /** @internal */
   constructor(refusal: Refusal) {
     super(refusal.message);
     this.code = refusal.code;

@@ -13,7 +13,7 @@ export class BpfMap {
   /** Bytes of a value as get() gives and set() takes it. */
   readonly valueBytes: number;
 
-  /** Made by BpfObject.map(). */
+  /** @internal Made by BpfObject.map(). */
   constructor(native: NativeObject, index: number) {
     this.#native = native;
     this.#index = index;

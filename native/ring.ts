@@ -18,7 +18,7 @@ export class RingReader {
   /** Size of the ring. */
   readonly sizeBytes: number;
 
-  /** Made by BpfObject.ring(). */
+  /** @internal Made by BpfObject.ring(). */
   constructor(native: NativeObject, index: number, sizeBytes: number) {
     this.#native = native;
     this.#index = index;

@@ -1,0 +1,106 @@
+/*
+ * The package as a stranger gets it: what is in it, that it installs into an empty folder without a script, a compiler or
+ * another package, and that the README's first example counts system calls there.
+ */
+import { execFile, execFileSync, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { promisify } from 'node:util';
+import { root } from './compile.ts';
+
+const run = promisify(execFile);
+const PACKAGE = resolve(root, 'native');
+const README = readFileSync(join(PACKAGE, 'README.md'), 'utf8');
+/** Hardly anybody calls it. */
+const GETSID = 124;
+const CALLS = 10_007;
+
+let folder: string;
+let files: string[];
+
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'libbpf-ts-'));
+  const packed = npm(PACKAGE, 'pack', '--json', '--pack-destination', folder);
+  const [{ filename, files: inside }] = JSON.parse(packed) as [{ filename: string; files: { path: string }[] }];
+  files = inside.map(({ path }) => path);
+  writeFileSync(join(folder, 'package.json'), '{"private": true, "type": "module"}');
+  npm(folder, 'install', '--offline', '--no-audit', '--no-fund', join(folder, filename));
+});
+
+afterAll(() => rmSync(folder, { recursive: true }));
+
+function npm(cwd: string, ...args: string[]): string {
+  return execFileSync('npm', args, { cwd, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
+}
+
+test('it has the addon, what was compiled with its types, the documents, and nothing else', () => {
+  const modules = ['addon', 'errors', 'index', 'kernel', 'map', 'object', 'ring', 'variable'];
+  expect(files.sort()).toEqual(
+    [
+      ...['API.md', 'LICENSE', 'README.md', 'package.json', 'build/libbpf_ts.node'],
+      ...modules.flatMap((name) => [`build/${name}.d.ts`, `build/${name}.js`]),
+    ].sort(),
+  );
+});
+
+test('it brings no script and no other package', () => {
+  const manifest = JSON.parse(readFileSync(join(folder, 'node_modules/libbpf-ts/package.json'), 'utf8'));
+  expect([manifest.scripts, manifest.dependencies]).toEqual([undefined, undefined]);
+  const lock = JSON.parse(readFileSync(join(folder, 'package-lock.json'), 'utf8'));
+  expect(Object.keys(lock.packages)).toEqual(['', 'node_modules/libbpf-ts']);
+});
+
+test("the README's first example counts system calls", async () => {
+  const [, source, program] = /```c\n(.*?)```.*?```js\n(.*?)```/s.exec(README)!;
+  expect(program!.trim().split('\n').length).toBeLessThan(14);
+  writeFileSync(join(folder, 'syscalls.bpf.c'), source!);
+  writeFileSync(join(folder, 'syscalls.mjs'), program!);
+  const [, compile] = /compiled with `(clang [^`]*)`/.exec(README)!;
+  execFileSync('sh', ['-ec', compile!], { cwd: folder });
+  const child = spawn(process.execPath, ['syscalls.mjs'], { cwd: folder, stdio: ['ignore', 'pipe', 'inherit'] });
+  let output = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    output += text;
+  });
+  let isOver = false;
+  const ended = once(child, 'close').then(() => {
+    isOver = true;
+  });
+  const script = `import os\nfor _ in range(${CALLS}): os.getsid(0)`;
+  let runs = 0;
+  // It needs a moment until it is attached, and then counts for a second.
+  for (; !isOver; runs++) await run('python3', ['-c', script]);
+  await ended;
+  const [, times] = new RegExp(`^system call ${GETSID}: (\\d+) times$`, 'm').exec(output)!;
+  expect(Number(times)).toBeGreaterThanOrEqual(CALLS);
+  expect(Number(times)).toBeLessThanOrEqual(runs * CALLS);
+});
+
+test('without the libraries that it needs it says which', () => {
+  const library = execFileSync('sh', ['-c', "ldconfig -p | sed -n 's/.*libelf.so.1 .*x86-64.* => //p'"], {
+    encoding: 'utf8',
+  });
+  const hidden = `mount --bind /dev/null "$(readlink -f ${library.trim()})" && exec "$@"`;
+  const command = [process.execPath, '--input-type=module', '-e', "await import('libbpf-ts')"];
+  const { status, stderr } = spawnSync('unshare', ['--mount', 'sh', '-ec', hidden, 'sh', ...command], {
+    cwd: folder,
+    encoding: 'utf8',
+  });
+  expect([status, stderr]).toEqual([1, expect.stringMatching(/can not load its addon.*libelf\.so\.1.*ERR_ADDON/s)]);
+});
+
+test('API.md is what the sources say now; `make docs` writes it', () => {
+  const out = join(folder, 'docs');
+  mkdirSync(out);
+  execFileSync(
+    process.execPath,
+    [join(PACKAGE, 'node_modules/typedoc/bin/typedoc'), '--out', out, '--logLevel', 'Warn'],
+    {
+      cwd: PACKAGE,
+    },
+  );
+  const fresh = readFileSync(join(out, 'API.md'), 'utf8').replace(/[^\S\n]+$/gm, '');
+  expect(readFileSync(join(PACKAGE, 'API.md'), 'utf8')).toBe(fresh);
+});
