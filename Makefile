@@ -123,8 +123,8 @@ format: setup ## put format and style right
 	biome check --write .
 	clang-format -i $(C_SOURCES)
 
-fuzz: build ## send a hundred thousand allowed and hostile requests, made from the API's document
-	KREPLAY_FUZZ_RUNS=$(FUZZ_RUNS) npm test --silent -- test/fuzz
+fuzz: build ## send a hundred thousand allowed and hostile requests, and open as many hostile BPF objects
+	KREPLAY_FUZZ_RUNS=$(FUZZ_RUNS) npm test --silent -- test/fuzz test/native/hostile/hostile
 
 soak: build ## twenty minutes (SOAK_MINUTES) of load, kills, full disks and slow clients; report in build/soak
 	$(call need,mount:/bin/mount)

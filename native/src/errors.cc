@@ -95,3 +95,13 @@ void throw_bpf(Napi::Env env, const char *function, int number, const LibbpfLog 
 		error.Set("log", Napi::String::New(env, log->messages()));
 	error.ThrowAsJavaScriptException();
 }
+
+void throw_malformed(Napi::Env env, const char *function, const std::string &fault)
+{
+	const std::string name = error_name(LIBBPF_ERRNO__FORMAT);
+	Napi::Error error = Napi::Error::New(env, std::string(function) + ": " + name + ": " + fault);
+	error.Set("code", Napi::String::New(env, name));
+	error.Set("errno", Napi::Number::New(env, LIBBPF_ERRNO__FORMAT));
+	error.Set("syscall", Napi::String::New(env, function));
+	error.ThrowAsJavaScriptException();
+}

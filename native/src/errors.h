@@ -22,3 +22,6 @@ void throw_type(Napi::Env env, const std::string &message);
  */
 void throw_bpf(Napi::Env env, const char *function, int error, const LibbpfLog *log = nullptr,
 	       const std::string &program = "");
+
+/* Likewise ERR_BPF_FORMAT, of what is not even given to libbpf. */
+void throw_malformed(Napi::Env env, const char *function, const std::string &fault);

@@ -2,8 +2,11 @@
 
 #include <malloc.h>
 #include "libbpf_log.h"
+#include "type_information.h"
 
 #include <cerrno>
+#include <fstream>
+#include <iterator>
 #include <unistd.h>
 
 Napi::Function NativeObject::define(Napi::Env env)
@@ -39,6 +42,26 @@ Napi::Function NativeObject::define(Napi::Env env)
 			   });
 }
 
+namespace
+{
+
+std::string content_of(const std::string &path)
+{
+	std::ifstream stream(path, std::ios::binary);
+	return std::string(std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>());
+}
+
+/* Throws what libbpf would throw, did it look. */
+bool has_fault(Napi::Env env, const uint8_t *file, size_t size)
+{
+	const std::string fault = type_information_fault(file, size);
+	if (!fault.empty())
+		throw_malformed(env, "bpf_object__open", fault);
+	return !fault.empty();
+}
+
+} // namespace
+
 /* (file: string | Uint8Array, name: string, logLevel: number); an empty name leaves the choice to libbpf. */
 NativeObject::NativeObject(const Napi::CallbackInfo &info) : Napi::ObjectWrap<NativeObject>(info)
 {
@@ -53,9 +76,15 @@ NativeObject::NativeObject(const Napi::CallbackInfo &info) : Napi::ObjectWrap<Na
 	LibbpfLog log;
 	if (file.IsString()) {
 		const std::string path = file.As<Napi::String>().Utf8Value();
+		/* A file that can not be read is told by libbpf. */
+		const std::string content = content_of(path);
+		if (has_fault(info.Env(), reinterpret_cast<const uint8_t *>(content.data()), content.size()))
+			return;
 		object_.reset(bpf_object__open_file(path.c_str(), &options));
 	} else {
 		const Bytes bytes = as_bytes(file);
+		if (has_fault(info.Env(), bytes.data, bytes.size))
+			return;
 		object_.reset(bpf_object__open_mem(bytes.data, bytes.size, &options));
 	}
 	if (object_ == nullptr) {

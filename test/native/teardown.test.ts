@@ -84,6 +84,32 @@ test.each(STAGES)('worker.terminate() while %s', async (stage) => {
   expect(JSON.parse(stdout)).toEqual([whileAlive, 0, whileAlive, 0, whileAlive, 0]);
 });
 
+test('process.exit() while a worker is in the middle of a drain', async () => {
+  const worker = `${reach('reading')}
+    import { parentPort } from 'node:worker_threads';
+    import { ftruncateSync, openSync } from 'node:fs';
+    // Calls that the object records, so that there is always something to drain.
+    const fd = openSync(${JSON.stringify(`${root}/build/test/truncated`)}, 'w');
+    const buffer = new Uint8Array(1 << 16);
+    for (let turn = 0; ; turn++) {
+      ftruncateSync(fd, 0);
+      ring.drain(buffer);
+      if (turn === 1000) parentPort.postMessage(id);
+    }`;
+  for (let turn = 0; turn < 5; turn++) {
+    const { stdout } = await node(`
+      import { Worker } from 'node:worker_threads';
+      import { once } from 'node:events';
+      import { writeSync } from 'node:fs';
+      const source = new URL('data:text/javascript,' + encodeURIComponent(${JSON.stringify(worker)}.replace(
+        "'libbpf-ts'", JSON.stringify(import.meta.resolve('libbpf-ts')))));
+      const [id] = await once(new Worker(source), 'message');
+      writeSync(1, String(id));
+      process.exit(0);`);
+    expect(isGone(Number(stdout))).toBe(true);
+  }
+});
+
 test('close() lets go of everything, and so does the garbage collector', async () => {
   const { stdout } = await node(
     `

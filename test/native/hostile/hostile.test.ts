@@ -1,0 +1,93 @@
+/*
+ * Object files that no compiler makes: whatever is in one, opening and loading it works or throws an error with a code.
+ * Each runs in a child process, which a crash would end with a signal. `make fuzz` tries more of them.
+ */
+import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { BpfObject } from 'libbpf-ts';
+import { compileBpf, root, thrownBy } from '../compile.ts';
+import { mutated, regionsOf } from './mutations.ts';
+
+const OPENED = Number(process.env.KREPLAY_FUZZ_RUNS ?? 4000);
+/** Each takes milliseconds. */
+const LOADED = Math.ceil(OPENED / 16);
+const TIMEOUT_MS = 3_600_000;
+const OBJECTS = ['hooks', 'records', 'busy'];
+
+test.each(
+  OBJECTS.flatMap(
+    (name) =>
+      [
+        [name, 'open', OPENED],
+        [name, 'load', LOADED],
+      ] as const,
+  ),
+)(
+  '%s, mutated: %s of %d',
+  (name, work, count) => {
+    const file = compileBpf(name);
+    const status = join(root, `build/test/hostile-${name}-${work}`);
+    const opener = join(import.meta.dirname, 'opener.ts');
+    const { signal, stdout, stderr } = spawnSync(process.execPath, [opener, file, status, '0', String(count), work], {
+      encoding: 'utf8',
+      timeout: TIMEOUT_MS,
+    });
+    expect({ signal, stderr, seed: signal && readFileSync(status, 'utf8') }).toEqual({
+      signal: null,
+      stderr: '',
+      seed: null,
+    });
+    const codes = JSON.parse(stdout) as Record<string, number>;
+    expect(Object.values(codes).reduce((sum, times) => sum + times, 0)).toBe(count);
+    // Changes that nobody reads, and that everybody does.
+    expect(codes.none).toBeGreaterThan(count / 10);
+    expect(codes.ERR_BPF_FORMAT).toBeGreaterThan(count / 20);
+  },
+  TIMEOUT_MS,
+);
+
+describe('type information that leads nowhere', () => {
+  /** In the file: the offset of what is `at` bytes behind the header of .BTF. */
+  function typesOf(file: Uint8Array): number {
+    const text = Buffer.from(file);
+    const magic = Buffer.from([0x9f, 0xeb, 0x01, 0x00, 24, 0, 0, 0]);
+    return text.indexOf(magic) + 24;
+  }
+
+  function opened(change: (view: DataView, types: number) => void) {
+    const file = new Uint8Array(readFileSync(compileBpf('hooks')));
+    change(new DataView(file.buffer), typesOf(file));
+    return thrownBy(() => BpfObject.open(file).close());
+  }
+
+  test('as it is, it opens', () => {
+    expect(opened(() => {})).toEqual({});
+  });
+
+  test.each<[string, (view: DataView, types: number) => void]>([
+    ['a type that there is not', (view, types) => view.setUint32(types + 8, 0x7fffffff, true)],
+    ['a name behind all names', (view, types) => view.setUint32(types, 0x7fffffff, true)],
+    [
+      'a pointer that becomes a typedef of itself',
+      (view, types) => {
+        view.setUint32(types + 4, 8 << 24, true);
+        view.setUint32(types + 8, 1, true);
+      },
+    ],
+    ['a type of no kind', (view, types) => view.setUint32(types + 4, 31 << 24, true)],
+    ['more types than fit', (view, types) => view.setUint32(types - 12, 0xfffffff0, true)],
+  ])('%s', (_what, change) => {
+    const { name, code, message } = opened(change);
+    expect([name, code]).toEqual(['BpfError', 'ERR_BPF_FORMAT']);
+    expect(message).toMatch(/type information/);
+  });
+});
+
+test('a seed makes the same file again', () => {
+  const file = new Uint8Array(readFileSync(compileBpf('hooks')));
+  const change = { region: 3, at: 0.5, kind: 'word', word: 7, any: 0, from: 0 } as const;
+  const made = () => mutated(file, regionsOf(file), { changes: [change], cut: 0.75 });
+  expect(made()).toEqual(made());
+  expect(made()).toHaveLength(Math.floor(file.length * 0.75));
+});

@@ -1,0 +1,73 @@
+/*
+ * Ten thousand objects opened and closed, and hundreds loaded, attached and drained: the process takes no more memory,
+ * file descriptors and mappings than after the first of them, and holds no map.
+ */
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+import { compileBpf, root } from '../compile.ts';
+
+const run = promisify(execFile);
+const MIB = 1 << 20;
+
+interface Held {
+  rss_bytes: number;
+  fds: number;
+  mappings: number;
+  bpf_maps: number;
+}
+
+/** What a process holds after `rounds` of `body`, and what it held after the first fifth of them. */
+async function heldAfter(rounds: number, body: string): Promise<[before: Held, after: Held]> {
+  const source = `
+    import { readdirSync, readFileSync } from 'node:fs';
+    import { BpfObject } from 'libbpf-ts';
+    const file = ${JSON.stringify(compileBpf('hooks'))};
+    const bytes = readFileSync(file);
+    const buffer = new Uint8Array(4096);
+    const maps = () => readdirSync('/proc/self/fdinfo').filter((fd) => {
+      try { return /^map_id:/m.test(readFileSync('/proc/self/fdinfo/' + fd, 'utf8')); } catch { return false; }
+    }).length;
+    const held = () => {
+      globalThis.gc();
+      return {
+        rss_bytes: process.memoryUsage.rss(),
+        fds: readdirSync('/proc/self/fd').length,
+        mappings: readFileSync('/proc/self/maps', 'utf8').split('\\n').length,
+        bpf_maps: maps(),
+      };
+    };
+    let before;
+    for (let round = 0; round < ${rounds}; round++) {
+      if (round === ${rounds / 5}) before = held();
+      ${body}
+      // What is thrown away is collected in time, as in a program that does something else as well.
+      if (round % 100 === 0) await new Promise(setImmediate);
+    }
+    console.log(JSON.stringify([before, held()]));`;
+  const { stdout } = await run(process.execPath, ['--expose-gc', '--input-type=module', '-e', source], { cwd: root });
+  return JSON.parse(stdout);
+}
+
+test.each<[rounds: number, what: string, body: string]>([
+  [10_000, 'opened and closed', 'BpfObject.open(round % 2 ? file : bytes, { name: "leaks" }).close();'],
+  [10_000, 'refused', 'try { BpfObject.open(bytes.subarray(0, round % bytes.length)).close(); } catch {}'],
+  [
+    300,
+    'loaded, attached, drained and closed',
+    `const object = BpfObject.open(file);
+     object.load();
+     object.attach();
+     object.ring('events').drain(buffer);
+     object.close();`,
+  ],
+])(
+  '%d objects are %s',
+  async (rounds, _what, body) => {
+    const [before, after] = await heldAfter(rounds, body);
+    expect(after.fds).toBe(before.fds);
+    expect([before.bpf_maps, after.bpf_maps]).toEqual([0, 0]);
+    expect(after.mappings - before.mappings).toBeLessThan(20);
+    expect(after.rss_bytes - before.rss_bytes).toBeLessThan(8 * MIB);
+  },
+  120_000,
+);

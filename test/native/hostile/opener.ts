@@ -1,0 +1,49 @@
+/**
+ * Opens mutated object files, and loads those that open: FILE STATUS FROM TO, seeds. The status file says which seed is
+ * at work, for whoever sees this process crash. What is thrown is counted by its code.
+ */
+import { openSync, readFileSync, writeSync } from 'node:fs';
+import { BpfObject } from 'libbpf-ts';
+import { mutated, mutationOf, regionsOf } from './mutations.ts';
+
+/** The kernel gives a map whatever it asks for. */
+const MAPS_BYTES_MAX = 64 << 20;
+
+const [file, status, from, to, load] = process.argv.slice(2) as [string, string, string, string, string];
+const original = new Uint8Array(readFileSync(file));
+const regions = regionsOf(original);
+const at = openSync(status, 'w');
+const codes: Record<string, number> = {};
+
+for (let seed = Number(from); seed < Number(to); seed++) {
+  writeSync(at, String(seed).padEnd(12), 0);
+  const code = codeOf(() => use(mutated(original, regions, mutationOf(seed))));
+  codes[code] = (codes[code] ?? 0) + 1;
+}
+process.stdout.write(`${JSON.stringify(codes)}\n`);
+
+function use(bytes: Uint8Array): void {
+  const object = BpfObject.open(bytes, { name: 'hostile' });
+  try {
+    const sizes = object.maps.map(({ maxEntries, keySize, valueSize }) => maxEntries * (keySize + valueSize + 64));
+    for (const { name } of object.variables) codeOf(() => object.setReadOnly(name, 1));
+    if (load !== 'load' || sizes.reduce((sum, size) => sum + size, 0) > MAPS_BYTES_MAX) return;
+    object.load();
+    object.programStats();
+  } finally {
+    object.close();
+  }
+}
+
+function codeOf(work: () => void): string {
+  try {
+    work();
+    return 'none';
+  } catch (error) {
+    const { code, message } = error as { code?: string; message: string };
+    // Not one of ours.
+    if (code === undefined) throw error;
+    if (message === '') throw new Error(`an error without a message: ${code}`);
+    return code;
+  }
+}
