@@ -1,5 +1,5 @@
 /** `kreplay demo`: records a small workload with a slow spot, and shows what there is to see. */
-import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { Command } from 'commander';
 import { newLog } from '../../agent/output/log.ts';
@@ -11,8 +11,8 @@ import { DEFAULT_URL, parseDaemonUrl } from './connection.ts';
 import { startAgent } from './demo/agent_process.ts';
 import { programName } from './demo/program_name.ts';
 import { waitForRecorded } from './demo/recorded.ts';
-import { nextSteps, reportText } from './demo/report.ts';
-import { folderOnDisk, runWorkload, SERVICE, TRANSACTION, type Workload, writeWorkload } from './demo/workload.ts';
+import { nextSteps, reportText, shellWord } from './demo/report.ts';
+import { clearWorkload, folderOnDisk, runWorkload, SERVICE, TRANSACTION, writeWorkload } from './demo/workload.ts';
 
 const RECORDING_FILE = 'recording.kreplay';
 
@@ -29,7 +29,7 @@ export function demoCommand(): Command {
     .addHelpText(
       'after',
       `
-It writes 130 MiB to a disk, records only what it does itself, and removes what it has written.
+It writes 130 MiB to a disk, records only what carries a label, and removes what it has written.
 
 Exit codes:
   0  it was shown
@@ -43,36 +43,36 @@ Exit codes:
 async function demo({ data, serve }: Options): Promise<void> {
   const signal = endingSignal();
   const folder = data === undefined ? mkdtempSync(join(folderOnDisk(), 'kreplay-demo-')) : newFolder(data);
-  const workload = writeWorkload(folder);
   try {
+    const script = writeWorkload(folder);
     const agent = await startAgent(folder);
     try {
-      await withDaemon(folder, (url) => show(url, workload, { folder, kept: data !== undefined, serve, signal }));
+      await withDaemon(folder, (url) => show(url, script, { folder, kept: data !== undefined, serve, signal }));
     } finally {
       await agent.end();
     }
   } finally {
-    workload.clear();
+    clearWorkload(folder);
     if (data === undefined) rmSync(folder, { recursive: true, force: true });
   }
 }
 
 function endingSignal(): AbortSignal {
   const ending = new AbortController();
-  for (const name of ['SIGINT', 'SIGTERM']) process.once(name, () => ending.abort());
+  // SIGPIPE: nobody reads any more. There is something to take away in any case.
+  for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGPIPE']) process.on(name, () => ending.abort());
   return ending.signal;
 }
 
 function newFolder(folder: string): string {
-  // Whatever was recorded there is not the demo's.
-  if (existsSync(join(folder, RECORDING_FILE)))
-    throw new CommandError(`--data ${folder}: there is a recording already; name a new folder`);
   try {
     mkdirSync(folder, { recursive: true });
+    // Whatever is in there is not the demo's, which removes what it has written.
+    if (readdirSync(folder).length === 0) return resolve(folder);
   } catch (error) {
     throw new CommandError(`--data ${folder}: ${(error as Error).message}`);
   }
-  return resolve(folder);
+  throw new CommandError(`--data ${folder}: it is not empty; name a new folder`);
 }
 
 /** Gives `work` the URL of a daemon that serves the folder: where the commands ask unless told, if nobody else is there. */
@@ -115,21 +115,21 @@ interface Stage {
   signal: AbortSignal;
 }
 
-async function show(url: string, workload: Workload, { folder, kept, serve, signal }: Stage): Promise<void> {
-  process.stdout.write(`kreplay demo: recording ${TRANSACTION} of ${SERVICE}: sh ${workload.script}\n\n`);
-  const { fromNs, toNs } = await runWorkload(workload, signal);
+async function show(url: string, script: string, { folder, kept, serve, signal }: Stage): Promise<void> {
+  process.stdout.write(`kreplay demo: recording ${TRANSACTION} of ${SERVICE}: sh ${script}\n\n`);
+  const { fromNs, toNs } = await runWorkload(script, signal);
   const recorded = await waitForRecorded(url, fromNs, toNs);
   process.stdout.write(`${reportText(recorded)}\n`);
-  const recording = join(folder, RECORDING_FILE);
+  const recording = shellWord(join(folder, RECORDING_FILE));
   const program = programName();
   if (!serve) {
-    const place = { program, asked: `--recording ${recording}`, run: `--bundle ${recording}`, script: workload.script };
+    const place = { program, asked: `--recording ${recording}`, run: `--bundle ${recording}`, script };
     const rest = 'The recording is removed now; --data FOLDER keeps it.\n';
     process.stdout.write(kept ? `Go on:\n${nextSteps(recorded, place)}` : rest);
     return;
   }
   const asked = url === DEFAULT_URL ? '' : `--url ${url}`;
-  const steps = nextSteps(recorded, { program, asked, run: asked, script: workload.script });
+  const steps = nextSteps(recorded, { program, asked, run: asked, script });
   const left = kept ? `keeps ${recording}` : `removes ${folder}`;
   process.stdout.write(`Go on, in another terminal:\n${steps}Or look at ${url}/docs\nCtrl-C ends it and ${left}.\n`);
   if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));

@@ -2,12 +2,15 @@
 // work, and nothing of it stays.
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
-import { join, resolve } from 'node:path';
-import { afterAll, expect, test } from '@jest/globals';
+import { dirname, join, resolve } from 'node:path';
+import { afterAll, expect, jest, test } from '@jest/globals';
 import { AS_NOBODY } from '../unprivileged.ts';
 import { endAll, KREPLAY, kreplay, runCommand, start, temporaryFolder } from './kreplay.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
+/** Others may test on this machine at the same time. */
+jest.setTimeout(180_000);
+
 const COMMANDS = ['events', 'whatif', 'run'];
 const BACKUP_WRITES = 128;
 
@@ -61,18 +64,19 @@ test('it shows the slow spot, its commands work while it serves, and Ctrl-C leav
 });
 
 test('with --no-serve it ends by itself; --data keeps the recording, without the large files', () => {
-  const kept = join(folder.path, 'kept');
+  const kept = join(folder.path, "a folder's name");
   const { status, stdout, stderr } = kreplay(['demo', '--no-serve', '--data', kept], { cwd: ROOT });
   expect([status, stderr]).toEqual([0, '']);
   expect(readdirSync(kept).sort()).toEqual(expect.arrayContaining(['order.sh', 'recording.kreplay']));
   expect(existsSync(join(kept, 'files'))).toBe(false);
-  for (const command of namedCommands(stdout)) expect(command).toContain(kept);
+  for (const command of namedCommands(stdout)) expect(command).toContain("a folder'\\''s name");
   for (const command of namedCommands(stdout)) inShell(command);
 
+  // What is in a folder already is never the demo's to remove.
   const again = kreplay(['demo', '--no-serve', '--data', kept]);
   expect([again.status, again.stderr]).toEqual([
     1,
-    expect.stringMatching(/^kreplay: [^\n]*recording already[^\n]*\n$/),
+    expect.stringMatching(/^kreplay: [^\n]*it is not empty; name a new folder\n$/),
   ]);
 });
 
@@ -90,6 +94,12 @@ test('who may not record is told what to do, in one line', () => {
   const { status, stdout, stderr } = runCommand([...AS_NOBODY, KREPLAY, 'demo']);
   expect([status, stdout]).toEqual([1, '']);
   expect(stderr).toMatch(/^kreplay: [^\n]*run as root[^\n]*try `sudo \S*kreplay demo`[^\n]*doctor`[^\n]*\n$/);
+});
+
+test('whoever stops reading leaves nothing behind', () => {
+  const { stdout } = runCommand(['sh', '-c', '"$0" demo | head -1', KREPLAY]);
+  const used = dirname(/sh (\S+)/.exec(stdout)![1]!);
+  expect([used, existsSync(used)]).toEqual([expect.stringContaining('kreplay-demo-'), false]);
 });
 
 test('a disk that is too small is told, and cleaned up', () => {

@@ -21,7 +21,7 @@ const sumOf = (events: readonly ApiEvent[]) => events.reduce((sum, event) => sum
 
 export function reportText({ transaction, events, complete }: Recorded): string {
   const { first_timestamp_ns, duration_ns, services } = transaction;
-  const share = (ns: bigint) => `${(ns * PERCENT) / BigInt(duration_ns)}%`;
+  const share = (ns: bigint) => `${(ns * PERCENT) / (BigInt(duration_ns) || 1n)}%`;
   const calls = events.filter(isCall).sort((a, b) => (sizeOf(a) < sizeOf(b) ? 1 : -1));
   const columns: TableColumn<ApiEvent>[] = [
     {
@@ -66,6 +66,11 @@ export interface Place {
   script: string;
 }
 
+/** To be pasted into a shell. */
+export function shellWord(text: string): string {
+  return /^[\w./:@%+=-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+}
+
 /** A caller that would have waited for twice as long. */
 function timeoutOf({ transaction: { duration_ns } }: Recorded): string {
   return `${(BigInt(duration_ns) * 2n) / MILLISECOND_NS + 1n}ms`;
@@ -79,6 +84,6 @@ export function nextSteps(recorded: Recorded, { program, asked, run, script }: P
     'whether a caller would have got its answer in time if each call had taken 2 ms longer:\n',
     of('whatif', TRANSACTION, asked, '--extra-latency', '2ms', '--timeout', timeoutOf(recorded), '--output', 'table'),
     'the same program again, with every call as slow as that:\n',
-    of('run', run, '--transaction', TRANSACTION, '--extra-latency', '2ms', '--', 'sh', script),
+    of('run', run, '--transaction', TRANSACTION, '--extra-latency', '2ms', '--', 'sh', shellWord(script)),
   ].join('');
 }

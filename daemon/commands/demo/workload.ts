@@ -48,26 +48,23 @@ function isOnDisk(folder: string): boolean {
   return !IN_MEMORY.has(statfsSync(folder).type);
 }
 
-export interface Workload {
-  script: string;
-  /** Takes away the large files, and leaves the script. */
-  clear(): void;
-}
-
-export function writeWorkload(folder: string): Workload {
+/** Gives the script. */
+export function writeWorkload(folder: string): string {
   const script = join(folder, 'order.sh');
   writeFileSync(script, SCRIPT, { mode: 0o755 });
-  return { script, clear: () => rmSync(join(folder, FILES), { recursive: true, force: true }) };
+  return script;
+}
+
+/** Takes away the large files, and leaves the script. */
+export function clearWorkload(folder: string): void {
+  rmSync(join(folder, FILES), { recursive: true, force: true });
 }
 
 /** The label is not the script's own: whoever runs it again makes no second order of it. */
 const LABELLED = `echo 'KREPLAY1 txn=${TRANSACTION} svc=${SERVICE}' >/dev/null; exec sh "$1"`;
 
 /** Between which moments of the wall clock it ran, nanoseconds since the epoch. */
-export async function runWorkload(
-  { script }: Workload,
-  ending: AbortSignal,
-): Promise<{ fromNs: bigint; toNs: bigint }> {
+export async function runWorkload(script: string, ending: AbortSignal): Promise<{ fromNs: bigint; toNs: bigint }> {
   const fromNs = wallClockNs();
   const program = spawn('sh', ['-c', LABELLED, 'sh', script], { stdio: ['ignore', 'ignore', 'inherit'] });
   const [code, signal] = await once(program, 'exit');
