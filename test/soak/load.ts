@@ -5,7 +5,9 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Batch } from './account.ts';
 
-export const PROGRAM = 'paced_writes';
+const SOURCE = join(import.meta.dirname, 'paced_writes.c');
+/** Its command name, which no other soak on this machine has: the agent records by it. */
+export const PROGRAM = `paced_${process.pid}`;
 const WORDS = 3;
 
 export interface Load {
@@ -18,8 +20,7 @@ export interface Load {
 
 export function startLoad(folder: string, writesPerMs: number): Load {
   const program = join(folder, PROGRAM);
-  const source = join(import.meta.dirname, `${PROGRAM}.c`);
-  execFileSync('gcc', ['-O2', '-Wall', '-Wextra', '-Werror', '-o', program, source]);
+  execFileSync('gcc', ['-O2', '-Wall', '-Wextra', '-Werror', '-o', program, SOURCE]);
   const list = join(folder, 'batches');
   const child = spawn(program, [list, String(writesPerMs)], { stdio: 'ignore' });
   const ended = once(child, 'exit');
