@@ -23,7 +23,11 @@ const onProgress = (incident: string) =>
 process.stderr.write(`soak of ${minutes} minutes, SOAK_SEED=${seed}\n`);
 const ending = new AbortController();
 for (const name of ['SIGINT', 'SIGTERM']) process.once(name, () => ending.abort());
-const report = await soak({ seconds: minutes * 60, seed, onProgress, signal: ending.signal });
+const report = await soak({ seconds: minutes * 60, seed, onProgress, signal: ending.signal }).catch((error) => {
+  if (!ending.signal.aborted) throw error;
+  process.stderr.write('interrupted\n');
+  process.exit(130);
+});
 mkdirSync(FOLDER, { recursive: true });
 writeFileSync(join(FOLDER, 'report.json'), `${stringify(report)}\n`);
 process.stdout.write(textOf(report));
