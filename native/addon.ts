@@ -51,6 +51,7 @@ interface Addon {
   possibleCpus(): number;
   btfFieldExists(type: string, path: string): boolean;
   btfArgumentCount(name: string): number | undefined;
+  tracepointsArePreempted(): boolean | undefined;
 }
 
 /** Make puts the addon beside the compiled JavaScript. */

@@ -7,6 +7,7 @@ export {
   features,
   possibleCpus,
   readClocks,
+  tracepointsArePreempted,
 } from './kernel.ts';
 export { BpfMap } from './map.ts';
 export {

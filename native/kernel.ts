@@ -16,6 +16,15 @@ export interface Features {
   /** Helpers: bpf_ktime_get_boot_ns, bpf_loop. */
   readonly bootTime: boolean;
   readonly loop: boolean;
+  /** Helpers of tp_btf programs: bpf_task_storage_get, bpf_get_current_task_btf. */
+  readonly tracingTaskStorage: boolean;
+  readonly tracingCurrentTask: boolean;
+  /** The atomic instruction that gives what it added to (clang's -mcpu=v3). */
+  readonly fetchAndAdd: boolean;
+  /** Maps and programs are charged to the memory cgroup of who makes them; else to its RLIMIT_MEMLOCK. */
+  readonly memcgAccounting: boolean;
+  /** Types of modules can be looked through, which takes CAP_SYS_ADMIN; else only the kernel's own are seen. */
+  readonly moduleTypes: boolean;
   /** Version of the library inside, such as 'v1.1'. */
   readonly libbpf: string;
 }
@@ -26,6 +35,15 @@ export interface Features {
  */
 export function features(): Features {
   return refusing(() => addon.features()) as unknown as Features;
+}
+
+/**
+ * Whether another task may run on a CPU while a tp_btf program runs there, so that both write to one place of a per-CPU
+ * map. Undefined when there is no telling. Attaches to two tracepoints for a moment and looks.
+ * @throws BpfError EPERM without CAP_BPF and CAP_PERFMON
+ */
+export function tracepointsArePreempted(): boolean | undefined {
+  return refusing(() => addon.tracepointsArePreempted());
 }
 
 /** CPUs that this machine could have, which is what per-CPU maps are sized for; not how many are on line. */

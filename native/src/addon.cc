@@ -8,7 +8,8 @@
  * object.cc      open, configure, load, close          programs.cc  attach, run, read, measure
  * variables.cc   const volatile globals                maps.cc      get, set, delete, keys
  * rings.cc       ring buffers, over ring_reader.cc (no Node in there)
- * kernel.h       clock.cc, features.cc, kernel_btf.cc  errors.cc, require.h, libbpf_log.cc
+ * kernel.h       clock.cc, features.cc, kernel_btf.cc, preemption.cc
+ * errors.cc, require.h, libbpf_log.cc
  */
 static Napi::Object initialize(Napi::Env env, Napi::Object exports)
 {
@@ -19,6 +20,7 @@ static Napi::Object initialize(Napi::Env env, Napi::Object exports)
 	exports.Set("possibleCpus", Napi::Function::New<possible_cpus>(env));
 	exports.Set("btfFieldExists", Napi::Function::New<btf_field_exists>(env));
 	exports.Set("btfArgumentCount", Napi::Function::New<btf_argument_count>(env));
+	exports.Set("tracepointsArePreempted", Napi::Function::New<tracepoints_are_preempted>(env));
 	return exports;
 }
 

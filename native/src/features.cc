@@ -5,7 +5,12 @@
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include <cerrno>
+#include <iterator>
+#include <string>
 #include <unistd.h>
+
+/* module_types.c */
+extern "C" int __real_bpf_btf_get_next_id(uint32_t start_id, uint32_t *next_id);
 
 Napi::Value possible_cpus(const Napi::CallbackInfo &info)
 {
@@ -17,24 +22,64 @@ Napi::Value possible_cpus(const Napi::CallbackInfo &info)
 	return Napi::Number::New(info.Env(), count);
 }
 
+namespace
+{
+
+constexpr bpf_insn kReturnZero = {BPF_ALU64 | BPF_MOV | BPF_K, 0, 0, 0, 0};
+constexpr bpf_insn kExit = {BPF_JMP | BPF_EXIT, 0, 0, 0, 0};
+constexpr bpf_insn kFetchAndAdd[] = {
+    {BPF_ST | BPF_MEM | BPF_DW, BPF_REG_10, 0, -8, 0},
+    {BPF_ALU64 | BPF_MOV | BPF_K, 1, 0, 0, 1},
+    {BPF_STX | BPF_ATOMIC | BPF_DW, BPF_REG_10, 1, -8, BPF_ADD | BPF_FETCH},
+    kReturnZero,
+    kExit,
+};
+
 /*
- * libbpf 1.1 probes tracing with fentry, which some kernels refuse while tp_btf works. Tried here: the
- * smallest tp_btf program, on a tracepoint that every kernel with BTF has.
+ * libbpf 1.1 probes tracing with fentry, which some kernels refuse while tp_btf works, and no helpers of it at all.
+ * Tried here: a tp_btf program, on a tracepoint that every kernel with BTF has.
  */
-static bool tracing_works()
+bool tracing_loads(const bpf_insn *program, size_t count, std::string *log = nullptr)
 {
 	const int target = libbpf_find_vmlinux_btf_id("sched_switch", BPF_TRACE_RAW_TP);
 	if (target < 0)
 		return false;
-	/* r0 = 0; exit */
-	const bpf_insn program[] = {{BPF_ALU64 | BPF_MOV | BPF_K, 0, 0, 0, 0}, {BPF_JMP | BPF_EXIT, 0, 0, 0, 0}};
+	char text[4096] = "";
 	LIBBPF_OPTS(bpf_prog_load_opts, options, .expected_attach_type = BPF_TRACE_RAW_TP,
 		    .attach_btf_id = uint32_t(target));
-	const int fd = bpf_prog_load(BPF_PROG_TYPE_TRACING, "probe", "GPL", program, 2, &options);
+	if (log != nullptr) {
+		options.log_buf = text;
+		options.log_size = sizeof(text);
+		options.log_level = 1;
+	}
+	const int fd = bpf_prog_load(BPF_PROG_TYPE_TRACING, "probe", "GPL", program, count, &options);
 	if (fd >= 0)
 		close(fd);
+	if (log != nullptr)
+		*log = text;
 	return fd >= 0;
 }
+
+/* Called without its arguments it is refused either way, for one of two reasons. */
+bool tracing_has_helper(enum bpf_func_id id)
+{
+	const bpf_insn program[] = {{BPF_JMP | BPF_CALL, 0, 0, 0, id}, kReturnZero, kExit};
+	std::string log;
+	if (tracing_loads(program, 3, &log))
+		return true;
+	const bool known =
+	    log.find("invalid func ") == std::string::npos && log.find("unknown func ") == std::string::npos;
+	return known && !log.empty();
+}
+
+/* Without CAP_SYS_ADMIN nobody may look for them. */
+bool modules_have_types()
+{
+	uint32_t id = 0;
+	return __real_bpf_btf_get_next_id(0, &id) == 0 || errno != EPERM;
+}
+
+} // namespace
 
 Napi::Value features(const Napi::CallbackInfo &info)
 {
@@ -58,17 +103,25 @@ Napi::Value features(const Napi::CallbackInfo &info)
 	const auto helper = [&](enum bpf_prog_type type, enum bpf_func_id id) {
 		return Napi::Boolean::New(env, libbpf_probe_bpf_helper(type, id, nullptr) == 1);
 	};
+	const auto boolean = [&](bool value) { return Napi::Boolean::New(env, value); };
 	Napi::Object result = Napi::Object::New(env);
 	result.Set("btf", Napi::Boolean::New(env, access("/sys/kernel/btf/vmlinux", R_OK) == 0));
 	result.Set("ringbuf", map_type(BPF_MAP_TYPE_RINGBUF));
 	result.Set("taskStorage", map_type(BPF_MAP_TYPE_TASK_STORAGE));
-	result.Set("tracing", Napi::Boolean::New(env, tracing_works()));
+	const bpf_insn nothing[] = {kReturnZero, kExit};
+	result.Set("tracing", boolean(tracing_loads(nothing, 2)));
 	result.Set("rawTracepoint", program_type(BPF_PROG_TYPE_RAW_TRACEPOINT));
 	result.Set("tracepoint", program_type(BPF_PROG_TYPE_TRACEPOINT));
 	result.Set("kprobe", program_type(BPF_PROG_TYPE_KPROBE));
 	result.Set("syscall", program_type(BPF_PROG_TYPE_SYSCALL));
 	result.Set("bootTime", helper(BPF_PROG_TYPE_RAW_TRACEPOINT, BPF_FUNC_ktime_get_boot_ns));
 	result.Set("loop", helper(BPF_PROG_TYPE_RAW_TRACEPOINT, BPF_FUNC_loop));
+	result.Set("tracingTaskStorage", boolean(tracing_has_helper(BPF_FUNC_task_storage_get)));
+	result.Set("tracingCurrentTask", boolean(tracing_has_helper(BPF_FUNC_get_current_task_btf)));
+	result.Set("fetchAndAdd", boolean(tracing_loads(kFetchAndAdd, std::size(kFetchAndAdd))));
+	/* What libbpf tells it by: bpf_ktime_get_coarse_ns() came with it. */
+	result.Set("memcgAccounting", helper(BPF_PROG_TYPE_SOCKET_FILTER, BPF_FUNC_ktime_get_coarse_ns));
+	result.Set("moduleTypes", boolean(modules_have_types()));
 	result.Set("libbpf", libbpf_version_string());
 	return result;
 }

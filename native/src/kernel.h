@@ -14,3 +14,6 @@ Napi::Value possible_cpus(const Napi::CallbackInfo &info);
 /* kernel_btf.cc */
 Napi::Value btf_field_exists(const Napi::CallbackInfo &info);
 Napi::Value btf_argument_count(const Napi::CallbackInfo &info);
+
+/* preemption.cc */
+Napi::Value tracepoints_are_preempted(const Napi::CallbackInfo &info);

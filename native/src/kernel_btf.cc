@@ -1,28 +1,37 @@
 #include "kernel.h"
+#include "kernel_types.h"
 #include "require.h"
 
 #include <algorithm>
-#include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include <cerrno>
 #include <cstring>
-#include <memory>
-
-namespace
-{
-
-struct BtfDeleter {
-	void operator()(btf *types) const
-	{
-		btf__free(types);
-	}
-};
 
 const btf_type *resolve(const btf *types, uint32_t type_id)
 {
 	const int resolved = btf__resolve_type(types, type_id);
 	return resolved < 0 ? nullptr : btf__type_by_id(types, resolved);
 }
+
+int member_offset(const btf *types, const btf_type *composite, const std::string &name)
+{
+	if (composite == nullptr || !btf_is_composite(composite))
+		return -1;
+	for (int i = 0; i < btf_vlen(composite); i++) {
+		const btf_member &member = btf_members(composite)[i];
+		const std::string member_name = btf__name_by_offset(types, member.name_off);
+		const int offset = int(btf_member_bit_offset(composite, i) / 8);
+		if (member_name == name)
+			return offset;
+		const int inner = member_name.empty() ? member_offset(types, resolve(types, member.type), name) : -1;
+		if (inner >= 0)
+			return offset + inner;
+	}
+	return -1;
+}
+
+namespace
+{
 
 /* The type of a member, looking into the anonymous structs and unions that C looks into. */
 const btf_type *member_type(const btf *types, const btf_type *composite, const std::string &name)
@@ -55,15 +64,6 @@ bool field_exists(const btf *types, const btf_type *type, const std::string &pat
 }
 
 } // namespace
-
-/* Some megabytes that are wanted a few times at start: read each time rather than kept. */
-#define REQUIRE_KERNEL_BTF(types)                                                                                      \
-	const std::unique_ptr<btf, BtfDeleter> types##_owner(btf__load_vmlinux_btf());                                 \
-	const btf *types = types##_owner.get();                                                                        \
-	if (types == nullptr) {                                                                                        \
-		throw_bpf(info.Env(), "btf__load_vmlinux_btf", errno);                                                 \
-		return info.Env().Undefined();                                                                         \
-	}
 
 /* (type: string, path: string; empty: only whether the type exists) */
 Napi::Value btf_field_exists(const Napi::CallbackInfo &info)

@@ -1,13 +1,37 @@
 /* What can be asked of the running kernel without an object. */
+import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { btfFieldExists, btfFuncProtoArgCount, btfTypeExists, features, possibleCpus, readClocks } from 'libbpf-ts';
-import { thrownBy } from './compile.ts';
+import {
+  btfFieldExists,
+  btfFuncProtoArgCount,
+  btfTypeExists,
+  features,
+  possibleCpus,
+  readClocks,
+  tracepointsArePreempted,
+} from 'libbpf-ts';
+import { asNobodyWith } from '../unprivileged.ts';
+import { root, thrownBy } from './compile.ts';
 
 test('features() says what this kernel can do', () => {
   const found = features();
   expect(found.libbpf).toMatch(/^v\d+\.\d+$/);
   expect(Object.values(found).filter((value) => typeof value !== 'boolean')).toEqual([found.libbpf]);
   expect(found).toMatchObject({ btf: true, ringbuf: true, rawTracepoint: true, tracing: true, taskStorage: true });
+});
+
+test('features() is told without CAP_SYS_ADMIN, but for the types of modules', () => {
+  const source = "import { features } from 'libbpf-ts'; console.log(JSON.stringify(features()));";
+  const [file, ...args] = [...asNobodyWith('bpf', 'perfmon'), process.execPath, '--input-type=module', '-e', source];
+  const found = JSON.parse(execFileSync(file, args, { cwd: root, encoding: 'utf8' }));
+  expect(found).toEqual({ ...features(), moduleTypes: false });
+  expect(features().moduleTypes).toBe(true);
+});
+
+test('whether programs are preempted is told, and every time the same', () => {
+  const told = tracepointsArePreempted();
+  expect(typeof told).toBe('boolean');
+  expect(tracepointsArePreempted()).toBe(told);
 });
 
 test('possibleCpus() is what the kernel says', () => {

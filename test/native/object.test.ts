@@ -2,6 +2,7 @@
 import { spawnSync } from 'node:child_process';
 import { closeSync, existsSync, ftruncateSync, openSync, readFileSync } from 'node:fs';
 import { BpfObject, type VariableValue } from 'libbpf-ts';
+import { asNobodyWith } from '../unprivileged.ts';
 import { compileBpf, root, thrownBy, u32, u64 } from './compile.ts';
 
 let file: string;
@@ -226,6 +227,18 @@ test('what the verifier refuses comes with its program and its log', () => {
   expect(thrownBy(() => rejected.load()).code).toBe('ERR_ALREADY_LOADED');
   expect(thrownBy(() => rejected.attach()).code).toBe('ERR_NOT_LOADED');
   rejected.close();
+});
+
+test('what no kernel has is looked for without CAP_SYS_ADMIN too, which modules would take', () => {
+  const source = `
+    import { BpfObject } from 'libbpf-ts';
+    const object = BpfObject.open(${JSON.stringify(compileBpf('weak'))});
+    object.load();
+    console.log(object.attach().join());`;
+  const [command, ...front] = asNobodyWith('bpf', 'perfmon');
+  const args = [...front, process.execPath, '--input-type=module', '-e', source];
+  const { stdout, stderr } = spawnSync(command, args, { cwd: root, encoding: 'utf8' });
+  expect([stdout, stderr]).toEqual(['on_sys_enter\n', '']);
 });
 
 test('without the refused program the rest loads; hooks that do not exist name their program', () => {
