@@ -20,13 +20,14 @@ const SEGMENTS_MAX = 64;
 const PT_LOAD = 1;
 const PF_W = 2;
 
-export function isGoProgram(pid: number): boolean {
+/** Undefined: there is no telling, as its file can not be read. */
+export function isGoProgram(pid: number): boolean | undefined {
   let file: number | undefined;
   try {
     file = openSync(`/proc/${pid}/exe`, 'r');
     return sectionNames(file).includes(GO_SECTION) || dataBegins(file).includes(GO_MAGIC);
   } catch {
-    return false; // It is gone, or no file of this kind.
+    return undefined; // It is gone, it is another user's, or no file of this kind.
   } finally {
     if (file !== undefined) closeSync(file);
   }

@@ -30,7 +30,7 @@ export function createHttpProcesses(watch: WatchProcess, services: readonly stri
 
   function isServedByThreads(pid: number, service: string, executable: string): boolean {
     if (!wanted.has(service) && !wanted.has(ANY_SERVICE)) return false;
-    return !EVENT_LOOPS.has(executable) && !isGoProgram(pid);
+    return !EVENT_LOOPS.has(executable) && isGoProgram(pid) === false;
   }
 
   return {

@@ -5,6 +5,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { isGoProgram } from '../../agent/attribution/go_program.ts';
+import { AS_NOBODY } from '../unprivileged.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'kreplay-go-'));
 
@@ -30,8 +31,21 @@ test('one with the section of the Go linker is, stripped or not; another is not'
   expect(await isGoWith('.go.buildinf')).toBe(false);
 });
 
-test('a process that is gone, and a kernel thread, are not', () => {
-  expect(isGoProgram(2 ** 22 + 1)).toBe(false);
-  expect(isGoProgram(2)).toBe(false);
+test('of a process that is gone, and of a kernel thread, there is no telling', () => {
+  expect(isGoProgram(2 ** 22 + 1)).toBeUndefined();
+  expect(isGoProgram(2)).toBeUndefined();
   expect(isGoProgram(process.pid)).toBe(false);
+});
+
+/** It may be a Go program, whose requests would be taken for those of a thread. */
+test("requests of another user's process that can not be looked at are not read", () => {
+  const source = `
+    import { createHttpProcesses } from './build/js/agent/attribution/http_processes.js';
+    const watched = [];
+    const processes = createHttpProcesses((pid) => watched.push(pid), ['*']);
+    processes.consider(${process.pid}, 0, 'service', 'program');
+    processes.consider(process.pid, 0, 'service', 'program');
+    console.log(JSON.stringify(watched) === JSON.stringify([process.pid]));`;
+  const [file, ...args] = [...AS_NOBODY, process.execPath, '--input-type=module', '-e', source];
+  expect(execFileSync(file, args, { cwd: join(import.meta.dirname, '../..'), encoding: 'utf8' })).toBe('true\n');
 });
