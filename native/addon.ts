@@ -46,11 +46,12 @@ export interface NativeVariable {
 
 interface Addon {
   NativeObject: new (file: string | Uint8Array, name: string, logLevel: number) => NativeObject;
+  clockState(): { synchronized: boolean; estimatedErrorUs: number; maxErrorUs: number };
   readClocks(into: BigInt64Array): void;
   features(): Record<string, boolean> & { libbpf: string };
   possibleCpus(): number;
   btfFieldExists(type: string, path: string): boolean;
-  btfArgumentCount(name: string): number | undefined;
+  btfArgumentCounts(names: readonly string[], module: string): number[];
   tracepointsArePreempted(): boolean | undefined;
 }
 

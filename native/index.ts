@@ -2,7 +2,10 @@ export { BpfError } from './errors.ts';
 export {
   btfFieldExists,
   btfFuncProtoArgCount,
+  btfFuncProtoArgCounts,
   btfTypeExists,
+  type ClockState,
+  clockState,
   type Features,
   features,
   possibleCpus,

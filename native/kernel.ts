@@ -73,8 +73,19 @@ export function btfFieldExists(type: string, path: string): boolean {
  * btfFuncProtoArgCount('btf_trace_block_rq_issue') is 1, or 2 on older kernels.
  */
 export function btfFuncProtoArgCount(name: string): number | undefined {
-  const count = refusing(() => addon.btfArgumentCount(name));
-  return count !== undefined && name.startsWith('btf_trace_') ? count - 1 : count;
+  return btfFuncProtoArgCounts([name])[0];
+}
+
+/**
+ * Of many at once, in one reading of the kernel's types; with `module`, of those that this module has of its own.
+ * @throws BpfError ENOENT: no such module is loaded, or it has no types
+ */
+export function btfFuncProtoArgCounts(names: readonly string[], module = ''): (number | undefined)[] {
+  const counts = refusing(() => addon.btfArgumentCounts(names, module));
+  return counts.map((count, i) => {
+    if (count < 0) return undefined;
+    return names[i]!.startsWith('btf_trace_') ? count - 1 : count;
+  });
 }
 
 /**
@@ -84,4 +95,17 @@ export function btfFuncProtoArgCount(name: string): number | undefined {
  */
 export function readClocks(into: BigInt64Array): void {
   addon.readClocks(into);
+}
+
+export interface ClockState {
+  /** Whether something keeps the wall clock at the world's time. */
+  readonly synchronized: boolean;
+  /** What that believes to be wrong by, and at most; of no meaning when nothing does. */
+  readonly estimatedErrorUs: number;
+  readonly maxErrorUs: number;
+}
+
+/** What the kernel was told of the wall clock: adjtimex(2). */
+export function clockState(): ClockState {
+  return refusing(() => addon.clockState());
 }

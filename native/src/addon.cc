@@ -16,10 +16,11 @@ static Napi::Object initialize(Napi::Env env, Napi::Object exports)
 	LibbpfLog::install();
 	exports.Set("NativeObject", NativeObject::define(env));
 	exports.Set("readClocks", Napi::Function::New<read_clocks>(env));
+	exports.Set("clockState", Napi::Function::New<clock_state>(env));
 	exports.Set("features", Napi::Function::New<features>(env));
 	exports.Set("possibleCpus", Napi::Function::New<possible_cpus>(env));
 	exports.Set("btfFieldExists", Napi::Function::New<btf_field_exists>(env));
-	exports.Set("btfArgumentCount", Napi::Function::New<btf_argument_count>(env));
+	exports.Set("btfArgumentCounts", Napi::Function::New<btf_argument_counts>(env));
 	exports.Set("tracepointsArePreempted", Napi::Function::New<tracepoints_are_preempted>(env));
 	return exports;
 }

@@ -1,7 +1,9 @@
 #include "kernel.h"
 #include "require.h"
 
+#include <cerrno>
 #include <ctime>
+#include <sys/timex.h>
 
 namespace
 {
@@ -46,4 +48,21 @@ Napi::Value read_clocks(const Napi::CallbackInfo &info)
 	if (into.ElementLength() > 3)
 		into[3] = now_ns(CLOCK_MONOTONIC);
 	return info.Env().Undefined();
+}
+
+/* () */
+Napi::Value clock_state(const Napi::CallbackInfo &info)
+{
+	timex state = {};
+	const int result = adjtimex(&state);
+	if (result < 0) {
+		throw_bpf(info.Env(), "adjtimex", errno);
+		return info.Env().Undefined();
+	}
+	Napi::Object told = Napi::Object::New(info.Env());
+	told.Set("synchronized",
+		 Napi::Boolean::New(info.Env(), result != TIME_ERROR && (state.status & STA_UNSYNC) == 0));
+	told.Set("estimatedErrorUs", Napi::Number::New(info.Env(), state.esterror));
+	told.Set("maxErrorUs", Napi::Number::New(info.Env(), state.maxerror));
+	return told;
 }

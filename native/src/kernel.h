@@ -6,6 +6,7 @@
 
 /* clock.cc */
 Napi::Value read_clocks(const Napi::CallbackInfo &info);
+Napi::Value clock_state(const Napi::CallbackInfo &info);
 
 /* features.cc */
 Napi::Value features(const Napi::CallbackInfo &info);
@@ -13,7 +14,7 @@ Napi::Value possible_cpus(const Napi::CallbackInfo &info);
 
 /* kernel_btf.cc */
 Napi::Value btf_field_exists(const Napi::CallbackInfo &info);
-Napi::Value btf_argument_count(const Napi::CallbackInfo &info);
+Napi::Value btf_argument_counts(const Napi::CallbackInfo &info);
 
 /* preemption.cc */
 Napi::Value tracepoints_are_preempted(const Napi::CallbackInfo &info);

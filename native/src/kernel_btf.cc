@@ -81,21 +81,44 @@ Napi::Value btf_field_exists(const Napi::CallbackInfo &info)
 	return Napi::Boolean::New(info.Env(), false);
 }
 
-/* (name: string): parameters of a function, or of the function that a typedef points to; undefined: no such
- */
-Napi::Value btf_argument_count(const Napi::CallbackInfo &info)
+namespace
 {
-	REQUIRE_STRING(0, name);
-	REQUIRE_KERNEL_BTF(types);
-	int id = btf__find_by_name_kind(types, name.c_str(), BTF_KIND_TYPEDEF);
+
+/* -1: there is no function, and no typedef of one, of this name. */
+int argument_count(const btf *types, const char *name)
+{
+	int id = btf__find_by_name_kind(types, name, BTF_KIND_TYPEDEF);
 	if (id <= 0)
-		id = btf__find_by_name_kind(types, name.c_str(), BTF_KIND_FUNC);
+		id = btf__find_by_name_kind(types, name, BTF_KIND_FUNC);
 	if (id <= 0)
-		return info.Env().Undefined();
+		return -1;
 	const btf_type *type = resolve(types, id);
 	if (type != nullptr && (btf_is_ptr(type) || btf_is_func(type)))
 		type = resolve(types, type->type);
-	if (type == nullptr || !btf_is_func_proto(type))
-		return info.Env().Undefined();
-	return Napi::Number::New(info.Env(), btf_vlen(type));
+	return type != nullptr && btf_is_func_proto(type) ? btf_vlen(type) : -1;
+}
+
+} // namespace
+
+/* (names: string[], module: string, or empty): parameters of each; -1: no such */
+Napi::Value btf_argument_counts(const Napi::CallbackInfo &info)
+{
+	REQUIRE_STRING(1, module);
+	REQUIRE_KERNEL_BTF(types);
+	std::unique_ptr<btf, BtfDeleter> of_module;
+	if (!module.empty()) {
+		of_module.reset(btf__parse_split(("/sys/kernel/btf/" + module).c_str(), types_owner.get()));
+		if (of_module == nullptr) {
+			throw_bpf(info.Env(), "btf__parse_split", errno);
+			return info.Env().Undefined();
+		}
+	}
+	const Napi::Array names = info[0].As<Napi::Array>();
+	Napi::Array counts = Napi::Array::New(info.Env(), names.Length());
+	for (uint32_t i = 0; i < names.Length(); i++) {
+		const std::string name = names.Get(i).ToString().Utf8Value();
+		const int count = argument_count(of_module ? of_module.get() : types, name.c_str());
+		counts.Set(i, Napi::Number::New(info.Env(), count));
+	}
+	return counts;
 }

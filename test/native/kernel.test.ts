@@ -4,7 +4,9 @@ import { readFileSync } from 'node:fs';
 import {
   btfFieldExists,
   btfFuncProtoArgCount,
+  btfFuncProtoArgCounts,
   btfTypeExists,
+  clockState,
   features,
   possibleCpus,
   readClocks,
@@ -60,6 +62,15 @@ test('arguments of tracepoints and functions are counted', () => {
   expect(btfFuncProtoArgCount('vfs_read')).toBe(4);
   expect(btfFuncProtoArgCount('btf_trace_no_such')).toBeUndefined();
   expect(btfFuncProtoArgCount('pid_t')).toBeUndefined();
+  expect(btfFuncProtoArgCounts(['vfs_read', 'pid_t', 'btf_trace_sys_exit'])).toEqual([4, undefined, 2]);
+  expect(thrownBy(() => btfFuncProtoArgCounts([], 'no_such_module')).code).toBe('ENOENT');
+});
+
+test('the state of the wall clock is what adjtimex(2) says', () => {
+  const script =
+    'import ctypes; t = (ctypes.c_long * 32)(); r = ctypes.CDLL(None).adjtimex(t); print(r != 5 and not t[5] & 64)';
+  expect(clockState().synchronized).toBe(execFileSync('python3', ['-c', script], { encoding: 'utf8' }) === 'True\n');
+  expect(clockState().estimatedErrorUs).toBeLessThanOrEqual(clockState().maxErrorUs);
 });
 
 test('readClocks() gives wall and boot clock of one moment, and how sure that is', () => {
