@@ -1,7 +1,7 @@
 /** `kreplay agent`: records this host's events. */
 import { Command, InvalidArgumentError } from 'commander';
 import { DATA_DEFAULT, runAgent } from './agent.ts';
-import { LAYERS, type LayerName } from './capture/layers.ts';
+import { LAYERS, type LayerName, type LayerState, limitsOf } from './capture/layers.ts';
 import { type Configuration, withConfigOption, withConfiguration } from './config/configuration.ts';
 import { declaredOf, Setting } from './config/setting.ts';
 import { endingSignal } from './ending.ts';
@@ -114,8 +114,7 @@ async function record(flags: AgentFlags, configuration: Configuration): Promise<
     signal: endingSignal(),
     onReady({ attached, layers, recording }) {
       process.stdout.write(`kreplay agent: attached ${attached.join(', ')}\n`);
-      const states = layers.map(({ name, on, reason }) => (on ? name : `${name} off (${reason})`));
-      process.stdout.write(`kreplay agent: attribution by ${states.join(', ')}\n`);
+      process.stdout.write(`kreplay agent: attribution by ${layers.map(stateOf).join(', ')}\n`);
       process.stdout.write(`kreplay agent: recording to ${recording}\n`);
       process.send?.('ready');
     },
@@ -125,4 +124,10 @@ async function record(flags: AgentFlags, configuration: Configuration): Promise<
   const lost = totals.lost > 0 ? `, ${totals.lost} lost` : '';
   const malformed = totals.badMarkerFields > 0 ? `, ${totals.badMarkerFields} malformed marker fields left out` : '';
   process.stdout.write(`kreplay agent: recorded ${totals.events} events${lost}${malformed}\n`);
+}
+
+function stateOf(layer: LayerState): string {
+  if (!layer.on) return `${layer.name} off (${layer.reason})`;
+  const limits = limitsOf(layer);
+  return limits.length > 0 ? `${layer.name} (${limits.join('; ')})` : layer.name;
 }

@@ -29,9 +29,10 @@ extern void *bpf_rdonly_cast(const void *pointer, __u32 type_id) __ksym;
 
 /*
  * From 7.0 on a tracepoint's program may be preempted, and another one of ours would write to the same CPU's scratch:
- * so preemption is off in them. The kernel still skips a program's runs on a CPU while a task waits for it inside that
- * program, as bpf_preempt_enable() itself may have it do: program_busy. Kernels before 6.15 refuse global
- * functions with preemption off, and need it not.
+ * so preemption is off in them, where the agent has seen that it may be (tracepointsArePreempted() of libbpf-ts). The
+ * kernel still skips a program's runs on a CPU while a task waits for it inside that program, as bpf_preempt_enable()
+ * itself may have it do: program_busy. Kernels before 6.15 refuse global functions with preemption off, and need it
+ * not.
  */
 extern const volatile bool programs_are_preempted;
 #ifdef WITH_RDONLY_CAST

@@ -1,8 +1,8 @@
 /** Ways of learning whose an event is: each can be switched off, and says when this kernel has it not. */
-import { existsSync } from 'node:fs';
-import { release } from 'node:os';
-import { type BpfObject, btfTypeExists } from 'libbpf-ts';
+import { type BpfObject, tracepointsArePreempted } from 'libbpf-ts';
 import type { CgroupHierarchy } from '../attribution/cgroups.ts';
+import { type Capability, missingCapabilities } from './capabilities.ts';
+import { isOfKernel, type Tracepoint, tracepointProblems } from './tracepoints.ts';
 
 export const LAYERS = {
   marker: 'marker lines written to /dev/null',
@@ -21,52 +21,101 @@ export interface LayerState {
   on: boolean;
   /** Why it is off. */
   reason?: string;
+  /** What of it is not to be had, for want of capabilities. */
+  without?: readonly Part[];
 }
 
-/** A tracepoint of the kernel, or of a module that is loaded. */
-const hasTracepoint = (name: string, module?: string) =>
-  btfTypeExists(`btf_trace_${name}`) || (module !== undefined && existsSync(`/sys/kernel/btf/${module}`));
-
-/** Linux 7.0 and later: bpf/kernel_compat.bpf.h. */
-const PREEMPTED_FROM_MAJOR = 7;
+interface Part {
+  part: string;
+  missing: readonly Capability[];
+}
 
 /** Programs of which a kernel has the tracepoint, or has another one for the same. */
-const OPTIONAL_PROGRAMS: readonly { layer: LayerName; program: string; tracepoint: string; module?: string }[] = [
-  { layer: 'http', program: 'http_process_new', tracepoint: 'task_newtask' },
-  { layer: 'http', program: 'http_process_exec', tracepoint: 'sched_process_exec' },
-  { layer: 'dirty_page', program: 'folio_dirtied', tracepoint: 'writeback_dirty_folio' },
-  { layer: 'dirty_page', program: 'page_dirtied', tracepoint: 'writeback_dirty_page' },
-  { layer: 'journal', program: 'journal_handle_start', tracepoint: 'jbd2_handle_start', module: 'jbd2' },
-  { layer: 'journal', program: 'journal_commit_start', tracepoint: 'jbd2_start_commit', module: 'jbd2' },
-  { layer: 'journal', program: 'journal_commit_end', tracepoint: 'jbd2_end_commit', module: 'jbd2' },
+const OPTIONAL_PROGRAMS: readonly { layer: LayerName; program: string; tracepoint: Tracepoint }[] = [
+  { layer: 'http', program: 'http_process_new', tracepoint: { name: 'task_newtask', reads: 2 } },
+  { layer: 'http', program: 'http_process_exec', tracepoint: { name: 'sched_process_exec', reads: 1 } },
+  { layer: 'dirty_page', program: 'folio_dirtied', tracepoint: { name: 'writeback_dirty_folio', reads: 2 } },
+  { layer: 'dirty_page', program: 'page_dirtied', tracepoint: { name: 'writeback_dirty_page', reads: 2 } },
+  { layer: 'journal', program: 'journal_handle_start', tracepoint: ofJournal('jbd2_handle_start') },
+  { layer: 'journal', program: 'journal_commit_start', tracepoint: ofJournal('jbd2_start_commit') },
+  { layer: 'journal', program: 'journal_commit_end', tracepoint: ofJournal('jbd2_end_commit') },
 ];
 
-function reasonAgainst(layer: LayerName, hierarchy: CgroupHierarchy): string | undefined {
+function ofJournal(name: string): Tracepoint {
+  return { name, module: 'jbd2', reads: 2 };
+}
+
+/** One of these programs is enough for the layer; of any other it takes all. */
+const EITHER_OF: readonly LayerName[] = ['dirty_page'];
+
+const OF_OTHER_USERS: readonly Capability[] = ['CAP_SYS_PTRACE', 'CAP_DAC_READ_SEARCH'];
+
+/** What a layer reads in /proc beside what the programs tell, and what that takes. */
+const PARTS: Partial<Record<LayerName, readonly { part: string; takes: readonly Capability[] }[]>> = {
+  otel: [
+    { part: "other users' processes", takes: OF_OTHER_USERS },
+    { part: "threads' contexts", takes: ['CAP_CHECKPOINT_RESTORE'] },
+  ],
+  http: [
+    { part: "other users' processes", takes: ['CAP_SYS_PTRACE'] },
+    { part: 'those that ran before the agent', takes: ['CAP_DAC_READ_SEARCH'] },
+  ],
+  environment: [{ part: "other users' environments of more than 256 variables", takes: OF_OTHER_USERS }],
+};
+
+function missingParts(layer: LayerName): Part[] {
+  const parts = PARTS[layer] ?? [];
+  return parts
+    .map(({ part, takes }) => ({ part, missing: missingCapabilities(takes) }))
+    .filter(({ missing }) => missing.length > 0);
+}
+
+/** For a line of text: `not other users' processes: CAP_SYS_PTRACE missing`. */
+export function limitsOf({ without = [] }: LayerState): string[] {
+  return without.map(({ part, missing }) => `not ${part}: ${missing.join(' and ')} missing`);
+}
+
+type Problems = ReadonlyMap<string, string | undefined>;
+
+function optionalProblems(): Problems {
+  const problems = tracepointProblems(OPTIONAL_PROGRAMS.map(({ tracepoint }) => tracepoint));
+  return new Map(OPTIONAL_PROGRAMS.map(({ program }, i) => [program, problems[i]]));
+}
+
+function reasonAgainst(layer: LayerName, hierarchy: CgroupHierarchy, problems: Problems): string | undefined {
   if (layer === 'block_cgroup' && hierarchy !== 'v2') return 'cgroup v1 charges write-back to nobody';
   const programs = OPTIONAL_PROGRAMS.filter((optional) => optional.layer === layer);
-  if (programs.length === 0 || programs.some(({ tracepoint, module }) => hasTracepoint(tracepoint, module)))
-    return undefined;
-  return `this kernel has no tracepoint ${programs.map(({ tracepoint }) => tracepoint).join(' or ')}`;
+  const wrong = programs.map(({ program }) => problems.get(program)).filter((problem) => problem !== undefined);
+  if (wrong.length > (EITHER_OF.includes(layer) ? programs.length - 1 : 0))
+    return `this kernel has ${wrong.join(', ')}`;
+  const inModule = programs.find(({ tracepoint: { name, module } }) => module !== undefined && !isOfKernel(name));
+  if (!inModule || missingCapabilities(['CAP_SYS_ADMIN']).length === 0) return undefined;
+  return `its tracepoints are in the module ${inModule.tracepoint.module}, and CAP_SYS_ADMIN missing`;
 }
 
 export function layerStates(without: readonly LayerName[], hierarchy: CgroupHierarchy): LayerState[] {
+  const problems = optionalProblems();
   return (Object.keys(LAYERS) as LayerName[]).map((name) => {
-    const reason = without.includes(name) ? 'switched off' : reasonAgainst(name, hierarchy);
-    return reason ? { name, on: false, reason } : { name, on: true };
+    const reason = without.includes(name) ? 'switched off' : reasonAgainst(name, hierarchy, problems);
+    if (reason) return { name, on: false, reason };
+    const parts = missingParts(name);
+    return parts.length > 0 ? { name, on: true, without: parts } : { name, on: true };
   });
 }
 
 /** Before the object is loaded. */
 export function applyLayers(object: BpfObject, layers: readonly LayerState[]): void {
   const isOn = (name: LayerName) => layers.some((layer) => layer.name === name && layer.on);
-  object.setReadOnly('programs_are_preempted', Number.parseInt(release(), 10) >= PREEMPTED_FROM_MAJOR);
+  // Where there is no telling: at worst the kernel refuses the programs, and nothing wrong is recorded.
+  object.setReadOnly('programs_are_preempted', tracepointsArePreempted() ?? true);
   object.setReadOnly('marker_layer', isOn('marker'));
   object.setReadOnly('otel_layer', isOn('otel'));
   object.setReadOnly('http_layer', isOn('http'));
   object.setReadOnly('environment_layer', isOn('environment'));
   object.setReadOnly('dirty_page_layer', isOn('dirty_page'));
   object.setReadOnly('block_cgroup_layer', isOn('block_cgroup'));
-  for (const { layer, program, tracepoint, module } of OPTIONAL_PROGRAMS) {
-    object.setAutoload(program, isOn(layer) && hasTracepoint(tracepoint, module));
+  const problems = optionalProblems();
+  for (const { layer, program } of OPTIONAL_PROGRAMS) {
+    object.setAutoload(program, isOn(layer) && problems.get(program) === undefined);
   }
 }

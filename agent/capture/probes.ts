@@ -8,7 +8,10 @@ import type { ThreadLocal } from '../attribution/otel/thread_local.ts';
 import { AgentError } from '../errors.ts';
 import { createKernelFilter, type KernelFilter } from '../filter/kernel_filter.ts';
 import type { FilterSettings } from '../filter/settings.ts';
+import { CAPTURE_CAPABILITIES, missingCapabilities } from './capabilities.ts';
 import { applyLayers, type LayerName, type LayerState, layerStates } from './layers.ts';
+import { missingInKernel } from './requirements.ts';
+import { REQUIRED_TRACEPOINTS, tracepointProblems } from './tracepoints.ts';
 
 export const BTF = '/sys/kernel/btf/vmlinux';
 
@@ -52,7 +55,10 @@ const LOAD_ATTEMPTS = 5;
 
 export function openProbes(options: ProbesOptions): Probes {
   checkHost();
-  return loading(() => loadProbes(options));
+  return loading(() => {
+    checkTracepoints();
+    return loadProbes(options);
+  });
 }
 
 /** Whether the programs load here; attaches nothing. Throws AgentError when they do not. */
@@ -169,15 +175,37 @@ function checkHost(): void {
   }
 }
 
+/** A program reads arguments by position: wrong ones would be recorded without a word. */
+function checkTracepoints(): void {
+  const problems = tracepointProblems(REQUIRED_TRACEPOINTS).filter((problem) => problem !== undefined);
+  if (problems.length > 0) throw lacking(missingInKernel());
+}
+
+function lacking(missing: readonly string[]): AgentError {
+  return new AgentError(
+    `this kernel can not be recorded, it lacks ${missing.join(', ')}: boot one of 5.15 or later; \`kreplay doctor\` says more`,
+  );
+}
+
 function explained(error: unknown): unknown {
   if (!(error instanceof BpfError)) return error;
   const program = error.program ? ` (program ${error.program})` : '';
   // EACCES is also what the verifier says, and then with its reasons.
   if (error.code === 'EPERM' || (error.code === 'EACCES' && !error.verifierLog)) {
     return new AgentError(
-      `the kernel refused to load the BPF programs${program} (${error.code}): run as root, or with CAP_BPF and CAP_PERFMON`,
+      `the kernel refused to load the BPF programs${program} (${error.code}): ${reasonOfRefusal()}`,
     );
   }
+  const missing = missingInKernel();
+  if (missing.length > 0) return lacking(missing);
   const log = error.verifierLog ? `\n${error.verifierLog}` : '';
   return new AgentError(`the BPF programs do not load on this kernel${program}: ${error.message}${log}`);
+}
+
+function reasonOfRefusal(): string {
+  const missing = missingCapabilities(CAPTURE_CAPABILITIES);
+  if (missing.length > 0) {
+    return `${missing.join(' and ')} missing: run as root, or with ${CAPTURE_CAPABILITIES.join(' and ')}`;
+  }
+  return 'the capabilities are there, so it is a security module, lockdown or a container: `kreplay doctor` says more';
 }

@@ -1,0 +1,51 @@
+/** Tracepoints that the programs are attached to. What this kernel has of them is asked of its types. */
+import { existsSync } from 'node:fs';
+import { btfFuncProtoArgCounts } from 'libbpf-ts';
+
+export interface Tracepoint {
+  name: string;
+  /** The module that has it where the kernel itself does not. */
+  module?: string;
+  /** Arguments that are read, by position. */
+  reads: number;
+  /** Kernels that give more have something else in front: block layer before 5.11, a54895fa057c. */
+  noMore?: boolean;
+}
+
+/** Without any of these nothing is recorded. */
+export const REQUIRED_TRACEPOINTS: readonly Tracepoint[] = [
+  { name: 'sys_enter', reads: 2 },
+  { name: 'sys_exit', reads: 2 },
+  { name: 'task_newtask', reads: 2 },
+  { name: 'sched_process_exec', reads: 1 },
+  { name: 'sched_process_exit', reads: 1 },
+  { name: 'block_rq_issue', reads: 1, noMore: true },
+  { name: 'block_rq_complete', reads: 3, noMore: true },
+  { name: 'block_getrq', reads: 1, noMore: true },
+  { name: 'block_bio_backmerge', reads: 1, noMore: true },
+  { name: 'block_bio_frontmerge', reads: 1, noMore: true },
+];
+
+export const moduleTypes = (module: string) => `/sys/kernel/btf/${module}`;
+
+/** Why each can not be attached to; undefined where it can. One reading of the kernel's types takes 8 ms. */
+export function tracepointProblems(tracepoints: readonly Tracepoint[]): (string | undefined)[] {
+  const counts = btfFuncProtoArgCounts(tracepoints.map(({ name }) => `btf_trace_${name}`));
+  return tracepoints.map((tracepoint, i) => {
+    const { name, reads, noMore } = tracepoint;
+    const count = counts[i] ?? countInModule(tracepoint);
+    if (count === undefined) return `no tracepoint ${name}`;
+    if (count === reads || (count > reads && !noMore)) return undefined;
+    return `a tracepoint ${name} with ${count} arguments instead of ${reads}`;
+  });
+}
+
+/** Whether it is the kernel's own: anybody who may attach may attach to it. */
+export function isOfKernel(tracepoint: string): boolean {
+  return btfFuncProtoArgCounts([`btf_trace_${tracepoint}`])[0] !== undefined;
+}
+
+function countInModule({ name, module }: Tracepoint): number | undefined {
+  if (module === undefined || !existsSync(moduleTypes(module))) return undefined;
+  return btfFuncProtoArgCounts([`btf_trace_${name}`], module)[0];
+}
