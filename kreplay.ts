@@ -17,7 +17,7 @@ const COMMANDS: Record<string, () => Promise<Command>> = {
       daemon: daemon.DAEMON_SECTION,
     });
   },
-  doctor: async () => (await import('./agent/doctor.ts')).doctorCommand(),
+  doctor: async () => (await import('./agent/doctor/command.ts')).doctorCommand(),
   exec: async () => (await import('./agent/exec.ts')).execCommand(),
   events: async () => (await import('./daemon/commands/events.ts')).eventsCommand(),
   tail: async () => (await import('./daemon/commands/tail.ts')).tailCommand(),

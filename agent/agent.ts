@@ -43,7 +43,7 @@ const UNFINISHED_RECORD_MS = 1000;
 
 export const DATA_DEFAULT = './data';
 /** Where in the data folder the node's recording is. */
-const RECORDING_FILE = 'recording.kreplay';
+export const RECORDING_FILE = 'recording.kreplay';
 
 const LIMIT_TOO_SMALL =
   'what must be kept (pinned transactions, the newest events and their names) takes more than --retain-bytes: unpin some with `kreplay unpin`, or raise the limit';

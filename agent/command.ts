@@ -59,13 +59,8 @@ export const AGENT_SECTION = {
 export function withAgentOptions(command: Command): Command {
   command
     .addOption(new Setting('--data <folder>', 'folder to record into').default(DATA_DEFAULT).shared())
-    .addOption(new Setting('--node <name>', 'name of this host (default: its host name)'))
-    .addOption(
-      new Setting('--ring-size <MiB>', 'memory for events between two drains, a power of two')
-        .integer()
-        .argParser(ringMebibytes)
-        .default(RING_MIB_DEFAULT),
-    )
+    .addOption(new Setting('--node <name>', 'name of this host (default: its host name)'));
+  withRingSize(command)
     .addOption(
       new Setting(
         '--trust-services',
@@ -90,6 +85,15 @@ export function withAgentOptions(command: Command): Command {
       ),
     );
   return withFilterOptions(withRetentionOptions(command));
+}
+
+export function withRingSize(command: Command): Command {
+  return command.addOption(
+    new Setting('--ring-size <MiB>', 'memory for events between two drains, a power of two')
+      .integer()
+      .argParser(ringMebibytes)
+      .default(RING_MIB_DEFAULT),
+  );
 }
 
 async function record(flags: AgentFlags, configuration: Configuration): Promise<void> {

@@ -65,7 +65,10 @@ function age(value: string): bigint {
 }
 
 /** What the flags ask for, on the disk that `folder` is on. */
-export function retentionLimits({ retainBytes, retainAge }: RetentionFlags, folder: string): RetentionLimits {
+export function retentionLimits(
+  { retainBytes, retainAge }: RetentionFlags,
+  folder: string,
+): RetentionLimits & { bytes: number } {
   return {
     bytes: retainBytes ?? defaultBytes(folder),
     ...(retainAge !== undefined && { ageNs: retainAge }),

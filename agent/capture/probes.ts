@@ -10,8 +10,7 @@ import { createKernelFilter, type KernelFilter } from '../filter/kernel_filter.t
 import type { FilterSettings } from '../filter/settings.ts';
 import { CAPTURE_CAPABILITIES, missingCapabilities } from './capabilities.ts';
 import { applyLayers, type LayerName, type LayerState, layerStates } from './layers.ts';
-import { missingInKernel } from './requirements.ts';
-import { REQUIRED_TRACEPOINTS, tracepointProblems } from './tracepoints.ts';
+import { missingFeatures, wrongTracepoints } from './requirements.ts';
 
 export const BTF = '/sys/kernel/btf/vmlinux';
 
@@ -58,20 +57,6 @@ export function openProbes(options: ProbesOptions): Probes {
   return loading(() => {
     checkTracepoints();
     return loadProbes(options);
-  });
-}
-
-/** Whether the programs load here; attaches nothing. Throws AgentError when they do not. */
-export function tryPrograms(layers: readonly LayerState[]): void {
-  checkHost();
-  loading(() => {
-    const object = BpfObject.open(bpfObjectPath());
-    try {
-      applyLayers(object, layers);
-      object.load();
-    } finally {
-      object.close();
-    }
   });
 }
 
@@ -164,7 +149,7 @@ function bpfObjectPath(): string {
 }
 
 /** include/linux/proc_ns.h: PROC_PID_INIT_INO */
-const ROOT_PID_NAMESPACE = 'pid:[4026531836]';
+export const ROOT_PID_NAMESPACE = 'pid:[4026531836]';
 
 function checkHost(): void {
   if (readlinkSync('/proc/self/ns/pid') !== ROOT_PID_NAMESPACE) {
@@ -175,15 +160,14 @@ function checkHost(): void {
   }
 }
 
-/** A program reads arguments by position: wrong ones would be recorded without a word. */
 function checkTracepoints(): void {
-  const problems = tracepointProblems(REQUIRED_TRACEPOINTS).filter((problem) => problem !== undefined);
-  if (problems.length > 0) throw lacking(missingInKernel());
+  const wrong = wrongTracepoints();
+  if (wrong.length > 0) throw unfit([...missingFeatures().map((name) => `no ${name}`), ...wrong]);
 }
 
-function lacking(missing: readonly string[]): AgentError {
+function unfit(problems: readonly string[]): AgentError {
   return new AgentError(
-    `this kernel can not be recorded, it lacks ${missing.join(', ')}: boot one of 5.15 or later; \`kreplay doctor\` says more`,
+    `this kernel can not be recorded, it has ${problems.join(', ')}: boot Linux 5.15 or later; \`kreplay doctor\` says more`,
   );
 }
 
@@ -196,8 +180,8 @@ function explained(error: unknown): unknown {
       `the kernel refused to load the BPF programs${program} (${error.code}): ${reasonOfRefusal()}`,
     );
   }
-  const missing = missingInKernel();
-  if (missing.length > 0) return lacking(missing);
+  const missing = missingFeatures().map((name) => `no ${name}`);
+  if (missing.length > 0) return unfit(missing);
   const log = error.verifierLog ? `\n${error.verifierLog}` : '';
   return new AgentError(`the BPF programs do not load on this kernel${program}: ${error.message}${log}`);
 }

@@ -17,12 +17,13 @@ const REQUIRED_FEATURES: Partial<Record<keyof Features, string>> = {
  * What is missing; empty: nothing.
  * @throws BpfError EPERM without CAP_BPF; without CAP_PERFMON more seems missing than is
  */
-export function missingInKernel(): string[] {
+export function missingFeatures(): string[] {
   const found = features();
   const wanted = Object.entries(REQUIRED_FEATURES) as [keyof Features, string][];
-  const problems = tracepointProblems(REQUIRED_TRACEPOINTS);
-  return [
-    ...wanted.filter(([feature]) => !found[feature]).map(([, name]) => name),
-    ...problems.filter((problem) => problem !== undefined).map((problem) => problem.replace(/^no /, '')),
-  ];
+  return wanted.filter(([feature]) => !found[feature]).map(([, name]) => name);
+}
+
+/** `no tracepoint ...`, `a tracepoint ... with ...`. A program reads arguments by position: others would be wrong data. */
+export function wrongTracepoints(): string[] {
+  return tracepointProblems(REQUIRED_TRACEPOINTS).filter((problem) => problem !== undefined);
 }

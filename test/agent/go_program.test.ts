@@ -12,7 +12,7 @@ const folder = mkdtempSync(join(tmpdir(), 'kreplay-go-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 
 /** A program that waits, with a section of this name. */
-async function isGoWith(section: string, gccOptions: readonly string[] = []): Promise<boolean> {
+async function isGoWith(section: string, gccOptions: readonly string[] = []): Promise<boolean | undefined> {
   const program = join(folder, 'program');
   const source = `#include <unistd.h>\n__attribute__((used, section("${section}"))) int info = 1;\nint main() { pause(); }\n`;
   writeFileSync(`${program}.c`, source);

@@ -1,24 +1,43 @@
-/** `kreplay doctor`: what it finds here is true, and without privileges it says what is missing. */
-import { spawnSync } from 'node:child_process';
+/** `kreplay doctor`: what it finds here is true, and whatever is taken from it is named, with what to do. */
+import { spawn, spawnSync } from 'node:child_process';
+import { chmodSync, mkdirSync } from 'node:fs';
+import { join } from 'node:path';
 import { LAYERS } from '../../agent/capture/layers.ts';
+import type { Diagnosis } from '../../agent/doctor/diagnosis.ts';
+import { FILE_SYSTEMS } from '../kernel/small_disk.ts';
 import { AS_NOBODY } from '../unprivileged.ts';
-import { endAll, KREPLAY, kreplay, start, temporaryFolder } from './kreplay.ts';
+import { endAll, type Finished, KREPLAY, kreplay, start, temporaryFolder } from './kreplay.ts';
 
 const folder = temporaryFolder();
 
 afterEach(endAll);
 afterAll(folder.remove);
 
+const NOT_HERE = 77;
+
+function doctor(front: readonly string[], ...flags: string[]): Finished {
+  const [file, ...args] = [...front, KREPLAY, 'doctor', '--sample', '0', ...flags];
+  return spawnSync(file!, args, { encoding: 'utf8', timeout: 30_000 }) as Finished;
+}
+
+function diagnosis(...flags: string[]): Diagnosis {
+  return JSON.parse(kreplay(['doctor', '--output', 'json', '--data', folder.path, ...flags]).stdout);
+}
+
+function check({ checks }: Diagnosis, name: string) {
+  return checks.find((each) => each.name === name)!;
+}
+
 test('this host can be recorded, for people and for programs', () => {
-  const { status, stdout } = kreplay(['doctor']);
+  const { status, stdout } = kreplay(['doctor', '--data', folder.path]);
   expect([status, stdout]).toEqual([0, expect.stringMatching(/^ok +kernel .*This host can be recorded/s)]);
-  const { ok, checks, layers } = JSON.parse(kreplay(['doctor', '--json']).stdout);
-  expect([ok, checks.every((check: { ok: boolean }) => check.ok)]).toEqual([true, true]);
-  expect(layers.map(({ name }: { name: string }) => name)).toEqual(Object.keys(LAYERS));
+  const { ok, checks, layers } = diagnosis();
+  expect([ok, checks.filter(({ state }) => state === 'failed' || state === 'unknown')]).toEqual([true, []]);
+  expect(layers.map(({ name }) => name)).toEqual(Object.keys(LAYERS));
 });
 
 test('its layers are those that an agent says at its start', async () => {
-  const { layers } = JSON.parse(kreplay(['doctor', '--json']).stdout);
+  const { layers } = diagnosis('--sample', '0');
   const agent = start(['agent', '--data', folder.path, '--http-services', 'x']);
   await agent.says('recording to');
   const said = /attribution by (.*)/.exec(agent.output())![1]!;
@@ -28,11 +47,105 @@ test('its layers are those that an agent says at its start', async () => {
   }
 });
 
-test('without privileges it says which are missing, and fails', () => {
-  const [file, ...args] = [...AS_NOBODY, KREPLAY, 'doctor'];
-  const { status, stdout } = spawnSync(file, args, { encoding: 'utf8' });
-  expect(status).toBe(1);
-  expect(stdout).toMatch(/NO +privileges +CAP_PERFMON and CAP_BPF missing: run as root/);
-  expect(stdout).toMatch(/NO +programs/);
+test('without privileges it says which are missing, and what each layer does without them', () => {
+  const { status, stdout } = doctor(AS_NOBODY, '--data', '/tmp');
+  expect(status).toBe(NOT_HERE);
+  expect(stdout).toMatch(/NO +privileges +CAP_BPF and CAP_PERFMON missing; run as root/);
+  expect(stdout).toMatch(/\? +features +the kernel does not say without CAP_BPF and CAP_PERFMON/);
+  expect(stdout).toMatch(/NO +programs +the kernel refused .*EPERM/);
+  expect(stdout).toMatch(/\? +map memory +the programs are not loaded/);
+  expect(stdout).toMatch(/on +otel .*not other users' processes: CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH missing/);
   expect(stdout).toContain('This host can not be recorded as it is.');
+});
+
+test('without BTF it says how the kernel has to be built', () => {
+  const hidden = ['unshare', '--mount', 'sh', '-c', 'mount -t tmpfs tmpfs /sys/kernel/btf && exec "$@"', 'sh'];
+  const { status, stdout } = doctor(hidden, '--data', folder.path);
+  expect(status).toBe(NOT_HERE);
+  expect(stdout).toMatch(/NO +BTF .*boot a kernel built with CONFIG_DEBUG_INFO_BTF=y/);
+  expect(stdout).toMatch(/NO +programs/);
+});
+
+test("in a pid namespace of its own it asks for the host's", () => {
+  const { status, stdout } = doctor(['unshare', '--pid', '--fork', '--mount-proc'], '--data', folder.path);
+  expect(status).toBe(NOT_HERE);
+  expect(stdout).toMatch(/NO +pid namespace .*docker run --pid=host/);
+});
+
+describe('the disk', () => {
+  test('a full one can not be recorded to', () => {
+    const small = FILE_SYSTEMS.ext4(32);
+    try {
+      small.fill();
+      const { status, stdout } = doctor([], '--data', join(small.path, 'data'));
+      expect([status, stdout]).toEqual([NOT_HERE, expect.stringMatching(/NO +disk .*\(ext4\): .* free; .*make room/)]);
+    } finally {
+      small.remove();
+    }
+  });
+
+  test('one that is too small for what is kept, and memory, are told of', () => {
+    const small = FILE_SYSTEMS.tmpfs(256);
+    try {
+      expect(check(diagnosis('--data', small.path), 'disk')).toMatchObject({
+        state: 'warning',
+        advice: expect.stringContaining('gone after a reboot'),
+        facts: { file_system: 'tmpfs', free_bytes: 256 << 20, retain_bytes: 64 << 20 },
+      });
+      expect(check(diagnosis('--data', small.path, '--retain-bytes', '2GB'), 'disk')).toMatchObject({
+        state: 'warning',
+        advice: expect.stringContaining('--retain-bytes, such as 241MB'),
+        facts: { retain_bytes: 2e9 },
+      });
+    } finally {
+      small.remove();
+    }
+  });
+
+  test('a folder of somebody else can not be recorded to', () => {
+    const closed = join(folder.path, 'closed');
+    mkdirSync(closed);
+    chmodSync(folder.path, 0o755);
+    expect(doctor(AS_NOBODY, '--data', closed).stdout).toMatch(/NO +disk .*can not be written; run it as its owner/);
+  });
+});
+
+test('what is kept of an age is reckoned from the events that come', () => {
+  const writer = spawn('dd', ['if=/dev/zero', 'of=/dev/null', 'bs=1', 'status=none']);
+  const busy = diagnosis('--retain-age', '1s');
+  writer.kill();
+  const { events_per_second: rate } = check(busy, 'event ring').facts as Record<string, number>;
+  expect(rate).toBeGreaterThan(10_000);
+  const { bytes_per_day: perDay, retain_bytes: kept } = check(busy, 'disk').facts as Record<string, number>;
+  expect(perDay! / 86_400 / rate!).toBeGreaterThan(1);
+  expect(kept! / (perDay! / 86_400)).toBeCloseTo(1, 1);
+});
+
+test('beside an agent that records there it tells of that one instead of a sample', async () => {
+  const agent = start(['agent', '--data', folder.path, '--ring-size', '32']);
+  await agent.says('recording to');
+  const ring = check(diagnosis(), 'event ring');
+  expect(ring.text).toMatch(/^the agent that records here has taken .* its ring of 32 MiB was \d+ % full at most/);
+  expect(ring.facts).toMatchObject({ ring_bytes: 32 << 20, lost: 0 });
+});
+
+test('what it does not understand is a wrong call', () => {
+  for (const wrong of [
+    ['--sample', '-1'],
+    ['--sample', ''],
+    ['--output', 'xml'],
+    ['--ring-size', '3'],
+    ['--nothing'],
+  ]) {
+    expect([wrong, kreplay(['doctor', ...wrong]).status]).toEqual([wrong, 2]);
+  }
+  expect(kreplay(['doctor', '--help']).stdout).toContain('77 when not');
+});
+
+test('a line is no longer than the terminal, but where a word is', () => {
+  const script = `stty cols 72; ${KREPLAY} doctor --sample 0 --data ${folder.path}`;
+  const { stdout } = spawnSync('script', ['-qec', script, '/dev/null'], { encoding: 'utf8' });
+  const lines = stdout.split('\r\n');
+  expect(lines.length).toBeGreaterThan(20);
+  expect(lines.filter((line) => line.length > 72)).toEqual([]);
 });

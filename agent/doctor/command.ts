@@ -1,0 +1,49 @@
+/** `kreplay doctor`: whether this host can be recorded, what it lacks, and how owners are learned here. */
+import { Command, InvalidArgumentError, Option } from 'commander';
+import { DATA_DEFAULT } from '../agent.ts';
+import { withRingSize } from '../command.ts';
+import { type RetentionFlags, withRetentionOptions } from '../retention_options.ts';
+import { diagnose } from './diagnosis.ts';
+import { asText } from './text.ts';
+
+interface DoctorFlags extends RetentionFlags {
+  data: string;
+  ringSize: number;
+  sample: number;
+  output: 'text' | 'json';
+}
+
+/** As automake has it for a test that can not run here. */
+const NOT_HERE = 77;
+
+const SAMPLE_SECONDS_MAX = 3600;
+
+function sampleSeconds(value: string): number {
+  const seconds = Number(value);
+  if (value.trim() !== '' && seconds >= 0 && seconds <= SAMPLE_SECONDS_MAX) return seconds;
+  throw new InvalidArgumentError(`It must be a number of seconds from 0 to ${SAMPLE_SECONDS_MAX}.`);
+}
+
+export function doctorCommand(): Command {
+  const command = new Command('doctor')
+    .description('say whether this host can be recorded, what it lacks, and how the owner of an event is learned here')
+    .option('--data <folder>', 'folder that would be recorded into', DATA_DEFAULT);
+  withRingSize(command)
+    .option('--sample <seconds>', 'how long events are counted, to say how large the ring should be', sampleSeconds, 1)
+    .addOption(new Option('--output <format>', 'how to say it').choices(['text', 'json']).default('text'))
+    .addHelpText('after', `\nExit status: 0 when this host can be recorded, ${NOT_HERE} when not, 2 for a wrong call.`);
+  return withRetentionOptions(command).action(runDoctor);
+}
+
+async function runDoctor({ data, ringSize, sample, output, ...retention }: DoctorFlags): Promise<void> {
+  const diagnosis = await diagnose({
+    dataFolder: data,
+    ringBytes: ringSize * 1024 * 1024,
+    sampleMs: sample * 1000,
+    retention,
+  });
+  const text =
+    output === 'json' ? `${JSON.stringify(diagnosis, null, 2)}\n` : asText(diagnosis, process.stdout.columns);
+  process.stdout.write(text);
+  if (!diagnosis.ok) process.exitCode = NOT_HERE;
+}

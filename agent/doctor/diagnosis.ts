@@ -1,0 +1,90 @@
+/** Looks at everything that recording needs of a host, in the order in which one thing is in another's way. */
+import { existsSync } from 'node:fs';
+import { features } from 'libbpf-ts';
+import { type CgroupSource, findCgroups } from '../attribution/cgroups.ts';
+import { type LayerState, layerStates } from '../capture/layers.ts';
+import { BTF } from '../capture/probes.ts';
+import { AgentError } from '../errors.ts';
+import type { RetentionFlags } from '../retention_options.ts';
+import type { Check } from './check.ts';
+import { clock } from './clock.ts';
+import { disk } from './disk.ts';
+import { kernelChecks } from './kernel.ts';
+import { mapMemory, memoryLimit } from './memory.ts';
+import { ringBySample, ringOfAgent } from './ring.ts';
+import { askAgent } from './running_agent.ts';
+import { lockdown, privileges, sysctls } from './security.ts';
+import { type Trial, tryCapture } from './trial.ts';
+
+export interface Diagnosis {
+  /** Whether this host can be recorded. */
+  ok: boolean;
+  checks: Check[];
+  cgroups: CgroupSource;
+  layers: LayerState[];
+}
+
+export interface DiagnosisOptions {
+  dataFolder: string;
+  ringBytes: number;
+  sampleMs: number;
+  retention: RetentionFlags;
+}
+
+export async function diagnose(options: DiagnosisOptions): Promise<Diagnosis> {
+  const { dataFolder, ringBytes, sampleMs, retention } = options;
+  const cgroups = findCgroups();
+  const agent = await askAgent(dataFolder);
+  const trial = await outcomeOf(() => tryCapture(cgroups.hierarchy, { ringBytes, sampleMs: agent ? 0 : sampleMs }));
+  const ring = agent ? ringOfAgent(agent, Date.now()) : ringOfTrial(trial);
+  const rate = ring.facts?.events_per_second;
+  const checks = [
+    ...kernelChecks(),
+    privileges(),
+    lockdown(),
+    sysctls(),
+    programs(trial),
+    cgroupCheck(cgroups),
+    memory(trial, cgroups),
+    ring,
+    disk({ dataFolder, retention, eventsPerSecond: typeof rate === 'number' ? rate : undefined }),
+    clock(),
+  ];
+  const layers = existsSync(BTF) ? layerStates([], cgroups.hierarchy) : [];
+  return { ok: checks.every(({ state }) => state !== 'failed'), checks, cgroups, layers };
+}
+
+type Outcome = Trial | AgentError;
+
+async function outcomeOf(run: () => Promise<Trial>): Promise<Outcome> {
+  try {
+    return await run();
+  } catch (error) {
+    if (error instanceof AgentError) return error;
+    throw error;
+  }
+}
+
+function programs(trial: Outcome): Check {
+  const name = 'programs';
+  if (trial instanceof AgentError) return { name, state: 'failed', text: trial.message };
+  return { name, state: 'ok', text: `${trial.attached.length} of them loaded and attached` };
+}
+
+function cgroupCheck({ hierarchy, root }: CgroupSource): Check {
+  const text = `${hierarchy.replace('_', ', ')}, ${root}`;
+  return { name: 'cgroups', state: 'ok', text, facts: { hierarchy, root } };
+}
+
+function memory(trial: Outcome, cgroups: CgroupSource): Check {
+  if (trial instanceof AgentError)
+    return mapMemory({ mapBytes: undefined, isCharged: true, limitBytes: undefined, mayRaiseLimit: false });
+  const isCharged = features().memcgAccounting;
+  return mapMemory({ mapBytes: trial.mapBytes, isCharged, ...memoryLimit(isCharged, cgroups) });
+}
+
+function ringOfTrial(trial: Outcome): Check {
+  if (trial instanceof AgentError) return { name: 'event ring', state: 'unknown', text: 'the programs are not loaded' };
+  if (trial.sample.seconds === 0) return { name: 'event ring', state: 'unknown', text: 'not measured: --sample 0' };
+  return ringBySample(trial.sample, trial.ringBytes);
+}

@@ -1,0 +1,79 @@
+/** Whether the maps fit into what this process may have of the kernel's memory. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type CgroupSource, createCgroups } from '../attribution/cgroups.ts';
+import { missingCapabilities } from '../capture/capabilities.ts';
+import { formatBytes } from '../output/amounts.ts';
+import type { Check } from './check.ts';
+
+export interface MapMemory {
+  /** Undefined: not told. */
+  mapBytes: number | undefined;
+  /** Charged to the cgroup, since 5.11; else to RLIMIT_MEMLOCK. */
+  isCharged: boolean;
+  /** Undefined: there is none. */
+  limitBytes: number | undefined;
+  mayRaiseLimit: boolean;
+}
+
+/** What an agent takes beside its maps. */
+const AGENT_BYTES = 128 << 20;
+
+export function mapMemory({ mapBytes, isCharged, limitBytes, mayRaiseLimit }: MapMemory): Check {
+  const name = 'map memory';
+  if (mapBytes === undefined) return { name, state: 'unknown', text: 'the programs are not loaded' };
+  const facts = { map_bytes: mapBytes, ...(limitBytes !== undefined && { limit_bytes: limitBytes }) };
+  const text = `the maps take ${formatBytes(mapBytes)} of kernel memory`;
+  if (isCharged) {
+    const limit = limitBytes === undefined ? 'which has no limit' : `whose limit is ${formatBytes(limitBytes)}`;
+    const fits = limitBytes === undefined || mapBytes + AGENT_BYTES <= limitBytes;
+    const charged = `${text}, charged to the cgroup of the agent, ${limit}`;
+    if (fits) return { name, state: 'ok', text: charged, facts };
+    const wanted = formatBytes(mapBytes + AGENT_BYTES);
+    return {
+      name,
+      state: 'warning',
+      text: charged,
+      advice: `raise it to ${wanted}, or give a smaller --ring-size`,
+      facts,
+    };
+  }
+  if (limitBytes === undefined || mayRaiseLimit) return { name, state: 'ok', text, facts };
+  const locked = `${text}, and RLIMIT_MEMLOCK is ${formatBytes(limitBytes)}`;
+  if (mapBytes <= limitBytes) return { name, state: 'ok', text: locked, facts };
+  return { name, state: 'failed', text: locked, advice: 'set LimitMEMLOCK=infinity, or ulimit -l unlimited', facts };
+}
+
+export function memoryLimit(
+  isCharged: boolean,
+  cgroups: CgroupSource,
+): Pick<MapMemory, 'limitBytes' | 'mayRaiseLimit'> {
+  if (isCharged) return { limitBytes: cgroupLimit(cgroups), mayRaiseLimit: false };
+  const soft = /^Max locked memory\s+(\S+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1];
+  return {
+    limitBytes: soft === undefined || soft === 'unlimited' ? undefined : Number(soft),
+    mayRaiseLimit: missingCapabilities(['CAP_SYS_RESOURCE']).length === 0,
+  };
+}
+
+/** A cgroup's own limit, or the smallest above it. v1 writes a number that no machine has where there is none. */
+const NO_LIMIT_FROM = 2 ** 60;
+
+function cgroupLimit(cgroups: CgroupSource): number | undefined {
+  const file = cgroups.hierarchy === 'v2' ? 'memory.max' : 'memory.limit_in_bytes';
+  const parts = (createCgroups(cgroups).pathOfProcess(process.pid) ?? '/').split('/').filter((part) => part !== '');
+  const limits = [0, ...parts.map((_, i) => i + 1)].map((depth) =>
+    numberIn(join(cgroups.root, ...parts.slice(0, depth), file)),
+  );
+  const smallest = Math.min(...limits);
+  return smallest < NO_LIMIT_FROM ? smallest : undefined;
+}
+
+function numberIn(path: string): number {
+  try {
+    const value = Number(readFileSync(path, 'utf8'));
+    return Number.isNaN(value) ? Number.POSITIVE_INFINITY : value; // `max`
+  } catch {
+    return Number.POSITIVE_INFINITY;
+  }
+}
