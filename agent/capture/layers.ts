@@ -58,7 +58,7 @@ const PARTS: Partial<Record<LayerName, readonly { part: string; takes: readonly 
   ],
   http: [
     { part: "other users' processes", takes: ['CAP_SYS_PTRACE'] },
-    { part: 'those that ran before the agent', takes: ['CAP_DAC_READ_SEARCH'] },
+    { part: 'their requests before a first write, when they ran before the agent', takes: ['CAP_DAC_READ_SEARCH'] },
   ],
   environment: [{ part: "other users' environments of more than 256 variables", takes: OF_OTHER_USERS }],
 };
