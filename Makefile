@@ -38,6 +38,8 @@ TEST_PACKAGES := bpftrace:/usr/bin/bpftrace btrfs-progs:/sbin/mkfs.btrfs busybox
 	redis-server:/usr/bin/redis-server ruby:/usr/bin/ruby \
 	rustc:/usr/bin/rustc sqlite3:/usr/bin/sqlite3 strace:/usr/bin/strace systemd:/usr/bin/systemd-analyze \
 	systemd-container:/usr/bin/systemd-nspawn tmux:/usr/bin/tmux xfsprogs:/sbin/mkfs.xfs zsh:/usr/bin/zsh
+KERNEL_PACKAGES := busybox-static:/bin/busybox e2fsprogs:/sbin/mkfs.ext4 kmod:/sbin/depmod lz4:/usr/bin/lz4 \
+	qemu-system-x86:/usr/bin/qemu-system-x86_64 xz-utils:/usr/bin/xz zstd:/usr/bin/zstd
 FUZZ_RUNS ?= 100000
 SOAK_MINUTES ?= 20
 LINT_PACKAGES := clang-format:/usr/bin/clang-format
@@ -110,6 +112,13 @@ test: build ## set up, build and run every test (as root: they load BPF programs
 	$(Q)tsc -p test
 	$(Q)npm test --silent -- $(TESTS)
 
+test-kernels: build ## boot other kernels in QEMU and record in each (as root); KERNELS="6.1 newest" for some
+	-@$(MAKE) --no-print-directory kernel-packages
+	$(Q)node --disable-warning=ExperimentalWarning test/kernels/run.ts $(KERNELS)
+
+kernel-packages:
+	$(call need,$(KERNEL_PACKAGES))
+
 lint: build ## check format and style
 	$(call need,$(LINT_PACKAGES))
 	biome check --error-on-warnings .
@@ -137,7 +146,7 @@ bench: build ## measure beside peers; results in build/bench
 clean: ## remove what was built and installed
 	rm -rf build native/build node_modules
 
-.PHONY: help run build setup packages bpf native deb gen docs test lint format fuzz soak bench clean
+.PHONY: help run build setup packages bpf native deb gen docs test test-kernels kernel-packages lint format fuzz soak bench clean
 
 # Installs the packages of $(1) that are missing, or names them exactly.
 define need

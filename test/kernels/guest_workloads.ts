@@ -1,0 +1,66 @@
+/** What is recorded in each kernel: programs that count and time their own calls, and tasks whose owners are known. */
+import { execFileSync } from 'node:child_process';
+import { mkdirSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import type { TimedCall } from './guest_calls.ts';
+import { FAMILIES } from './guest_truth.ts';
+
+const ROOT = resolve(import.meta.dirname, '../..');
+const PROGRAMS = join(ROOT, 'build/test');
+export const KREPLAY = join(ROOT, 'build/kreplay');
+
+/** Each program of test/kernel that run.ts has to compile. */
+export const PROGRAM_NAMES = ['write_family', 'bracketed_writes', 'sync_family', 'lineage'] as const;
+
+export const CALLS = 53;
+export const TASKS = 2;
+export const REQUESTS = 31;
+export const WRITTEN_BACK_BYTES = 64 * 4096;
+/** Three writes and an fsync: what is recorded, and what `kreplay run` holds later. */
+export const ORDER = ['dd', 'if=/dev/zero', 'of=/tmp/copy', 'bs=512', 'count=3', 'conv=fsync', 'status=none'];
+
+export interface Workloads {
+  writes: TimedCall[];
+  syncs: TimedCall[];
+}
+
+function sh(script: string): string {
+  return execFileSync('bash', ['-c', script], { encoding: 'utf8' });
+}
+
+/** In a process of its own. */
+function labelled(transaction: string, command: string): string {
+  return sh(`echo KREPLAY1 txn=${transaction} > /dev/null; exec ${command}`);
+}
+
+/** `[thread syscall] before after result` in each line. */
+function timedCalls(output: string): TimedCall[] {
+  return output
+    .trim()
+    .split('\n')
+    .map((line) => {
+      const words = line.split(' ');
+      const [before, after, result] = words.slice(-3).map(Number) as [number, number, number];
+      const [tid, syscall] = words.slice(0, -3);
+      return { before, after, result, ...(tid && { tid: Number(tid) }), ...(syscall && { syscall }) };
+    });
+}
+
+/** /dev/vda has nothing on it, /dev/vdb an ext4. */
+export function runWorkloads(): Workloads {
+  labelled('calls', `${PROGRAMS}/write_family ${CALLS} ${TASKS} ${TASKS} /tmp/calls`);
+  const writes = timedCalls(labelled('clock', `${PROGRAMS}/bracketed_writes`));
+  labelled('block', `dd if=/dev/zero of=/dev/vda bs=4k count=${REQUESTS} oflag=direct status=none`);
+  for (const [name, words] of Object.entries(FAMILIES)) {
+    execFileSync(join(PROGRAMS, 'lineage'), [`/tmp/truth-${name}`, ...words]);
+  }
+  mkdirSync('/tmp/disk');
+  sh('mount /dev/vdb /tmp/disk');
+  for (const name of ['back-a', 'back-b']) {
+    labelled(name, `dd if=/dev/zero of=/tmp/disk/${name} bs=4k count=64 status=none`);
+  }
+  sh('sync -f /tmp/disk');
+  const syncs = timedCalls(labelled('syncs', `${PROGRAMS}/sync_family /tmp/disk/synced`));
+  execFileSync(KREPLAY, ['exec', '--transaction', 'order-1', '--service', 'shop', '--', ...ORDER]);
+  return { writes, syncs };
+}

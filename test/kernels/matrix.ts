@@ -1,0 +1,31 @@
+/** The kernels that are claimed, and where each comes from. */
+
+export interface Kernel {
+  name: string;
+  expected: 'recorded' | 'refused';
+  /** Archive, suite and package of Debian. Without one it is tested when it lies in the cache. */
+  source?: readonly [archive: string, suite: string, kernelPackage: string];
+  /** Why there is no source. */
+  without?: string;
+}
+
+export const KERNELS: readonly Kernel[] = [
+  {
+    name: '5.10',
+    expected: 'refused',
+    source: ['debian-security', 'bullseye-security', 'linux-image-cloud-amd64'],
+  },
+  {
+    name: '5.15',
+    expected: 'recorded',
+    without: 'Debian has none; put one at ~/.cache/kreplay/kernels/5.15/{vmlinux,modules/*.ko}',
+  },
+  // Not the cloud's: this one has ext4 and its journal in modules.
+  { name: '6.1', expected: 'recorded', source: ['debian-security', 'bookworm-security', 'linux-image-amd64'] },
+  {
+    name: '6.12',
+    expected: 'recorded',
+    source: ['debian-security', 'bookworm-security', 'linux-image-6.12-cloud-amd64'],
+  },
+  { name: 'newest', expected: 'recorded', source: ['debian', 'trixie-backports', 'linux-image-cloud-amd64'] },
+];
