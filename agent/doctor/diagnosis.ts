@@ -78,9 +78,9 @@ function cgroupCheck({ hierarchy, root }: CgroupSource): Check {
 
 function memory(trial: Outcome, cgroups: CgroupSource): Check {
   if (trial instanceof AgentError)
-    return mapMemory({ mapBytes: undefined, isCharged: true, limitBytes: undefined, mayRaiseLimit: false });
+    return mapMemory({ maps: undefined, isCharged: true, limitBytes: undefined, mayRaiseLimit: false });
   const isCharged = features().memcgAccounting;
-  return mapMemory({ mapBytes: trial.mapBytes, isCharged, ...memoryLimit(isCharged, cgroups) });
+  return mapMemory({ maps: trial.maps, isCharged, ...memoryLimit(isCharged, cgroups) });
 }
 
 function ringOfTrial(trial: Outcome): Check {

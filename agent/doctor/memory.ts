@@ -5,10 +5,11 @@ import { type CgroupSource, createCgroups } from '../attribution/cgroups.ts';
 import { missingCapabilities } from '../capture/capabilities.ts';
 import { formatBytes } from '../output/amounts.ts';
 import type { Check } from './check.ts';
+import type { MapsTaken } from './map_fds.ts';
 
 export interface MapMemory {
   /** Undefined: not told. */
-  mapBytes: number | undefined;
+  maps: MapsTaken | undefined;
   /** Charged to the cgroup, since 5.11; else to RLIMIT_MEMLOCK. */
   isCharged: boolean;
   /** Undefined: there is none. */
@@ -19,11 +20,12 @@ export interface MapMemory {
 /** What an agent takes beside its maps. */
 const AGENT_BYTES = 128 << 20;
 
-export function mapMemory({ mapBytes, isCharged, limitBytes, mayRaiseLimit }: MapMemory): Check {
+export function mapMemory({ maps, isCharged, limitBytes, mayRaiseLimit }: MapMemory): Check {
   const name = 'map memory';
-  if (mapBytes === undefined) return { name, state: 'unknown', text: 'the programs are not loaded' };
+  if (maps === undefined) return { name, state: 'unknown', text: 'the programs are not loaded' };
+  const { bytes: mapBytes, isAll } = maps;
   const facts = { map_bytes: mapBytes, ...(limitBytes !== undefined && { limit_bytes: limitBytes }) };
-  const text = `the maps take ${formatBytes(mapBytes)} of kernel memory`;
+  const text = `the maps take ${isAll ? '' : 'at least '}${formatBytes(mapBytes)} of kernel memory`;
   if (isCharged) {
     const limit = limitBytes === undefined ? 'which has no limit' : `whose limit is ${formatBytes(limitBytes)}`;
     const fits = limitBytes === undefined || mapBytes + AGENT_BYTES <= limitBytes;

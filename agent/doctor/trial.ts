@@ -1,9 +1,9 @@
 /** Captures for a moment, and records nothing: whether it works here, what it takes, and how much there is. */
-import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { FRAME_HEADER_BYTES, type RingReader } from 'libbpf-ts';
 import type { CgroupHierarchy } from '../attribution/cgroups.ts';
 import { openProbes } from '../capture/probes.ts';
+import { type MapsTaken, memoryOfOwnMaps } from './map_fds.ts';
 
 export interface Sample {
   seconds: number;
@@ -15,8 +15,8 @@ export interface Sample {
 
 export interface Trial {
   attached: readonly string[];
-  /** Kernel memory of the maps; undefined when the kernel does not say. */
-  mapBytes: number | undefined;
+  /** Undefined when the kernel does not say. */
+  maps: MapsTaken | undefined;
   ringBytes: number;
   sample: Sample;
 }
@@ -32,7 +32,7 @@ export async function tryCapture(
   const probes = openProbes({ agentPid: process.pid, cgroupHierarchy, eventRingBytes: options.ringBytes });
   try {
     const { attached, events, definitions, eventRingBytes } = probes;
-    const mapBytes = mapMemory();
+    const maps = memoryOfOwnMaps();
     const buffer = new Uint8Array(BUFFER_BYTES);
     count(events, buffer);
     const sample: Sample = { seconds: 0, events: 0, bytes: 0, peakBytesPerSecond: 0 };
@@ -48,7 +48,7 @@ export async function tryCapture(
       sample.seconds = (nowMs - startMs) / 1000;
       windowMs = nowMs;
     }
-    return { attached, mapBytes, ringBytes: eventRingBytes, sample };
+    return { attached, maps, ringBytes: eventRingBytes, sample };
   } finally {
     probes.close();
   }
@@ -68,19 +68,4 @@ function count(ring: RingReader, buffer: Uint8Array): { events: number; bytes: n
     }
   }
   return { events, bytes };
-}
-
-/** Of the maps that this process holds, as bpf_map_show_fdinfo() tells it. */
-function mapMemory(): number | undefined {
-  let bytes: number | undefined;
-  for (const fd of readdirSync('/proc/self/fd')) {
-    try {
-      if (!readlinkSync(`/proc/self/fd/${fd}`).endsWith('bpf-map')) continue;
-      const [, memory] = /^memlock:\s*(\d+)$/m.exec(readFileSync(`/proc/self/fdinfo/${fd}`, 'utf8')) ?? [];
-      if (memory !== undefined) bytes = (bytes ?? 0) + Number(memory);
-    } catch {
-      // The one that the folder was read by.
-    }
-  }
-  return bytes;
 }

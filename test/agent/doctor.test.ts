@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { clockState } from 'libbpf-ts';
 import { missingCapabilities } from '../../agent/capture/capabilities.ts';
 import { clock } from '../../agent/doctor/clock.ts';
+import { memoryOfMaps } from '../../agent/doctor/map_fds.ts';
 import { mapMemory, memoryLimit } from '../../agent/doctor/memory.ts';
 import { ringBySample, ringOfAgent } from '../../agent/doctor/ring.ts';
 import { lockdown } from '../../agent/doctor/security.ts';
@@ -33,7 +34,7 @@ test('lockdown: confidentiality is in the way, integrity is not, and without the
 });
 
 describe('map memory', () => {
-  const maps = { mapBytes: 50e6, isCharged: true, limitBytes: undefined, mayRaiseLimit: false };
+  const maps = { maps: { bytes: 50e6, isAll: true }, isCharged: true, limitBytes: undefined, mayRaiseLimit: false };
 
   test('a cgroup without a limit, or with room, is well; a small one is told of', () => {
     expect(mapMemory(maps).state).toBe('ok');
@@ -50,7 +51,17 @@ describe('map memory', () => {
     expect(mapMemory(locked)).toMatchObject({ state: 'failed', advice: expect.stringContaining('LimitMEMLOCK') });
     expect(mapMemory({ ...locked, mayRaiseLimit: true }).state).toBe('ok');
     expect(mapMemory({ ...locked, limitBytes: 64e6 }).state).toBe('ok');
-    expect(mapMemory({ ...locked, mapBytes: undefined }).state).toBe('unknown');
+    expect(mapMemory({ ...locked, maps: undefined }).state).toBe('unknown');
+  });
+
+  test('is what the kernel says of each map, with the rings that it leaves out before 6.4', () => {
+    const fdinfo = (type: number, entries: number, memlock: number) =>
+      `pos:\t0\nmap_type:\t${type}\nkey_size:\t0\nmax_entries:\t${entries}\nmemlock:\t${memlock}\nmap_id:\t7\n`;
+    expect(memoryOfMaps([fdinfo(1, 100, 4096), fdinfo(27, 65_536, 66_000)])).toEqual({ bytes: 70_096, isAll: true });
+    const earlier = memoryOfMaps([fdinfo(1, 100, 4096), fdinfo(27, 65_536, 0), fdinfo(6, 1, 512)]);
+    expect(earlier).toEqual({ bytes: 4096 + 65_536 + 512, isAll: false });
+    expect(mapMemory({ ...maps, maps: earlier }).text).toContain('the maps take at least 70.1 kB');
+    expect([memoryOfMaps([]), memoryOfMaps(['pos:\t0\n'])]).toEqual([undefined, undefined]);
   });
 
   test("the limit is the cgroup's own or the smallest above it; a word or v1's huge number is none", () => {

@@ -116,7 +116,7 @@ test.each<[string[], string]>([
 });
 
 /** A process is looked at a second after it was first seen, when the agent has its turn. */
-const LOOKED_AT_MS = 2500;
+const LOOKED_AT_MS = 4000;
 
 test.each<[string[], string, boolean]>([
   [CAPTURE, 'otel_writes', false],
