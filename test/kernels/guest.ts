@@ -4,7 +4,7 @@
  */
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { chownSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { chownSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { tracepointsArePreempted } from 'libbpf-ts';
 import { AS_NOBODY, asNobodyWith, NOBODY } from '../unprivileged.ts';
@@ -110,14 +110,23 @@ function checkLockdown(): string {
   return 'locked down, it is refused';
 }
 
+/** They rule what may be done without capabilities. */
+const SYSCTLS = { unprivileged_bpf_disabled: '1', perf_event_paranoid: '3' };
+/** Where ext4 is a module, attaching to its journal's tracepoints takes CAP_SYS_ADMIN. */
+const JOURNAL_MODULE = '/sys/kernel/btf/jbd2';
+
 /** CAP_BPF and CAP_PERFMON are all that the agent has, and the daemon has none. */
 async function recorded(): Promise<void> {
   mkdirSync(DATA);
   chownSync(DATA, NOBODY, NOBODY);
+  for (const [name, strictest] of Object.entries(SYSCTLS)) writeFileSync(`/proc/sys/kernel/${name}`, strictest);
   const missing = missingWhere(tracepointsArePreempted() === true);
   const agent = await startPart([...asNobodyWith('bpf', 'perfmon'), KREPLAY, 'agent', '--data', DATA], 'recording to');
   const journal = /journal off \((its tracepoints are in the module jbd2[^)]*)\)/.exec(agent.output())?.[1];
-  tell('agent', true, `with CAP_BPF and CAP_PERFMON${journal ? `; journal off: ${journal}` : ''}`);
+  await check('agent', () => {
+    same('journal off', journal !== undefined, existsSync(JOURNAL_MODULE));
+    return `with CAP_BPF and CAP_PERFMON${journal ? `; journal off: ${journal}` : ''}`;
+  });
   const workloads = runWorkloads();
   tell('workloads', true, 'ran');
   const daemon = await startPart(
