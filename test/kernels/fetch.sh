@@ -20,7 +20,7 @@ Dir::Cache "$state/cache"; Dir::Cache::pkgcache ""; Dir::Cache::srcpkgcache "";
 Dir::Etc::SourceList "$state/sources.list"; Dir::Etc::SourceParts "/dev/null";
 Dir::Etc::Preferences "/dev/null"; Dir::Etc::PreferencesParts "/dev/null";
 APT::Architecture "amd64"; APT::Architectures "amd64"; APT::Sandbox::User "";
-Acquire::Languages "none"; Acquire::Retries "3";
+Acquire::Languages "none"; Acquire::Retries "3"; APT::Update::Error-Mode "any";
 END
 export APT_CONFIG=$state/apt.conf
 

@@ -144,8 +144,9 @@ async function main(names: readonly string[]): Promise<void> {
   }
   const unknown = names.filter((name) => !KERNELS.some((kernel) => kernel.name === name));
   if (unknown.length > 0) {
-    const known = KERNELS.map(({ name }) => name).join(', ');
-    throw new Error(`no kernel ${unknown.join(', ')}: there are ${known}`);
+    process.stderr.write(`no kernel ${unknown.join(', ')}: there are ${KERNELS.map(({ name }) => name).join(', ')}\n`);
+    process.exitCode = 2;
+    return;
   }
   for (const program of PROGRAM_NAMES) compileProgram(program);
   const wanted = KERNELS.filter(({ name }) => names.length === 0 || names.includes(name));
