@@ -103,6 +103,7 @@ int argument_count(const btf *types, const char *name)
 /* (names: string[], module: string, or empty): parameters of each; -1: no such */
 Napi::Value btf_argument_counts(const Napi::CallbackInfo &info)
 {
+	REQUIRE_STRINGS(0, names);
 	REQUIRE_STRING(1, module);
 	REQUIRE_KERNEL_BTF(types);
 	std::unique_ptr<btf, BtfDeleter> of_module;
@@ -113,10 +114,9 @@ Napi::Value btf_argument_counts(const Napi::CallbackInfo &info)
 			return info.Env().Undefined();
 		}
 	}
-	const Napi::Array names = info[0].As<Napi::Array>();
 	Napi::Array counts = Napi::Array::New(info.Env(), names.Length());
 	for (uint32_t i = 0; i < names.Length(); i++) {
-		const std::string name = names.Get(i).ToString().Utf8Value();
+		const std::string name = names.Get(i).As<Napi::String>().Utf8Value();
 		const int count = argument_count(of_module ? of_module.get() : types, name.c_str());
 		counts.Set(i, Napi::Number::New(info.Env(), count));
 	}

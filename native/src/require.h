@@ -29,6 +29,18 @@ inline Bytes as_bytes(const Napi::Value &value)
 	return {array.Data(), array.ByteLength()};
 }
 
+inline bool is_strings(const Napi::Value &value)
+{
+	if (!value.IsArray())
+		return false;
+	const Napi::Array array = value.As<Napi::Array>();
+	for (uint32_t i = 0; i < array.Length(); i++) {
+		if (!array.Get(i).IsString())
+			return false;
+	}
+	return true;
+}
+
 inline bool is_uint32(const Napi::Value &value)
 {
 	if (!value.IsNumber())
@@ -43,6 +55,13 @@ inline bool is_uint32(const Napi::Value &value)
 		return info.Env().Undefined();                                                                         \
 	}                                                                                                              \
 	const std::string name = info[at].As<Napi::String>().Utf8Value()
+
+#define REQUIRE_STRINGS(at, name)                                                                                      \
+	if (!is_strings(info[at])) {                                                                                   \
+		throw_type(info.Env(), "Expected '" #name "' to be an array of strings");                              \
+		return info.Env().Undefined();                                                                         \
+	}                                                                                                              \
+	const Napi::Array name = info[at].As<Napi::Array>()
 
 #define REQUIRE_BOOLEAN(at, name)                                                                                      \
 	if (!info[at].IsBoolean()) {                                                                                   \

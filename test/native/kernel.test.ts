@@ -64,6 +64,10 @@ test('arguments of tracepoints and functions are counted', () => {
   expect(btfFuncProtoArgCount('pid_t')).toBeUndefined();
   expect(btfFuncProtoArgCounts(['vfs_read', 'pid_t', 'btf_trace_sys_exit'])).toEqual([4, undefined, 2]);
   expect(thrownBy(() => btfFuncProtoArgCounts([], 'no_such_module')).code).toBe('ENOENT');
+  for (const names of [undefined, 'vfs_read', ['vfs_read', 7]] as never[]) {
+    expect(thrownBy(() => btfFuncProtoArgCounts(names)).code).toBe('ERR_INVALID_ARG_TYPE');
+  }
+  expect(thrownBy(() => btfFuncProtoArgCount(7 as never)).code).toBe('ERR_INVALID_ARG_TYPE');
 });
 
 test('the state of the wall clock is what adjtimex(2) says', () => {
