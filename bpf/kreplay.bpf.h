@@ -55,7 +55,9 @@ struct task_state {
 	__s32 fd;
 	/* EVENT_* */
 	__u16 call_type;
-	__u16 file_is_dev_null;
+	__u8 file_is_dev_null;
+	/* Only where programs may be preempted: the write that is under way was seen to begin. */
+	__u8 write_seen;
 
 	/* The connection whose request is under way, see http.bpf.c. */
 	__s32 http_fd;

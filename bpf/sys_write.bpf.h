@@ -50,7 +50,7 @@ static __always_inline bool is_marker_size(__u64 size)
 }
 
 /* A marker is the whole text of one write to /dev/null, or the first part of a vector. */
-static __always_inline bool is_marker(struct task_state *state, const void *text, __u64 size)
+static __always_inline bool is_marker(struct task_state *state, const void *text, __u64 now_ns)
 {
 	__u64 magic = 0;
 
@@ -60,17 +60,71 @@ static __always_inline bool is_marker(struct task_state *state, const void *text
 		return magic == MARKER_MAGIC;
 	/* A page that is not there yet, and that /dev/null never asks for: it may be one. */
 	count_loss(CONTEXT_DEFINITION, LOSS_MARKER_UNREADABLE);
-	set_context(state, CONTEXT_LOST, state->start_ns);
+	set_context(state, CONTEXT_LOST, now_ns);
 	return false;
 }
 
-static __always_inline void end_write(long result)
+/* What a write begins with: its one text, or the first part of its vector. */
+static __always_inline void first_text(struct pt_regs *regs, __u32 id, const void **text, __u64 *size)
+{
+	struct user_iovec first = {};
+
+	*text = (const void *)regs->si;
+	*size = regs->dx;
+	if (id == NR_WRITE || id == NR_PWRITE64)
+		return;
+	bpf_probe_read_user(&first, sizeof(first), *text);
+	*text = (const void *)first.base;
+	*size = first.size;
+}
+
+/*
+ * The kernel skipped the run at the call's entry, as a task that was preempted in that program held it: see
+ * kernel_compat.bpf.h. What the call wrote is not recorded, but if it was a marker the thread would have a label that
+ * it took away, and it has done nothing since.
+ */
+static __always_inline void catch_up_marker(struct task_struct *task, struct pt_regs *regs, __u32 id)
+{
+	struct task_state *state;
+	const void *text;
+	__u64 size, now_ns;
+
+	if (task->tgid == agent_tgid || task->thread_info.status & TS_COMPAT)
+		return;
+	first_text(regs, id, &text, &size);
+	if (!is_marker_size(size))
+		return;
+	state = new_state_of(task);
+	if (!state)
+		return;
+	now_ns = bpf_ktime_get_boot_ns();
+	look_up_file(file_of(task, regs->di), state, now_ns);
+	if (!is_marker(state, text, now_ns))
+		return;
+	barrier_var(size);
+	apply_marker(task, state, text, size, now_ns);
+}
+
+static __always_inline bool was_seen_to_begin(struct task_state *state)
+{
+	bool seen = state && state->write_seen;
+
+	if (seen)
+		state->write_seen = 0;
+	return seen;
+}
+
+static __always_inline void end_write(struct pt_regs *regs, __u32 id, long result)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct task_state *state = state_of(task);
 	struct sys_write *event;
 	__u64 start_ns, duration_ns;
 
+	if (programs_are_preempted && !was_seen_to_begin(state)) {
+		catch_up_marker(task, regs, id);
+		return;
+	}
 	if (!state || !state->start_ns || state->call_type != EVENT_SYS_WRITE)
 		return;
 	duration_ns = end_call(state, &start_ns);
@@ -88,7 +142,6 @@ static __always_inline void begin_write(struct pt_regs *regs, __u32 id)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct task_state *state = begin_call(task, EVENT_SYS_WRITE);
-	struct user_iovec first = {};
 	struct owner owner = {};
 	const void *text;
 	bool is_wanted;
@@ -96,21 +149,17 @@ static __always_inline void begin_write(struct pt_regs *regs, __u32 id)
 
 	if (!state)
 		return;
-	text = (const void *)regs->si;
-	size = regs->dx;
-	if (id == NR_WRITE || id == NR_PWRITE64) {
-		state->bytes_requested = size;
-	} else {
-		state->bytes_requested = iovec_bytes((__u64)text, size);
-		bpf_probe_read_user(&first, sizeof(first), text);
-		text = (const void *)first.base;
-		size = first.size;
-	}
+	if (programs_are_preempted)
+		state->write_seen = 1;
+	state->bytes_requested = regs->dx;
+	if (id != NR_WRITE && id != NR_PWRITE64)
+		state->bytes_requested = iovec_bytes(regs->si, regs->dx);
+	first_text(regs, id, &text, &size);
 	is_wanted = is_wanted_call(task, state, &owner);
 	/* A marker counts for others too: what it labels may be wanted. */
 	if (is_wanted || is_marker_size(size))
 		look_up_file(file_of(task, regs->di), state, state->start_ns);
-	if (is_marker_size(size) && is_marker(state, text, size)) {
+	if (is_marker_size(size) && is_marker(state, text, state->start_ns)) {
 		/* Clang would leave out later masks for what it knows of the size; verifiers before 6.3 have forgotten
 		 * it. */
 		barrier_var(size);

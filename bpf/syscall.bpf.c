@@ -15,7 +15,7 @@ int BPF_PROG(call_exit, struct pt_regs *regs, long result)
 	__u32 id = regs->orig_ax;
 
 	if (is_write(id))
-		end_write(result);
+		end_write(regs, id, result);
 	else if (is_sync(id))
 		end_sync(result);
 	else if (http_layer && is_read(id) && result > 0)
