@@ -10,6 +10,7 @@ import { tracepointsArePreempted } from 'libbpf-ts';
 import { AS_NOBODY, asNobodyWith, NOBODY } from '../unprivileged.ts';
 import {
   checkEndToEnd,
+  checkLabels,
   checkOwners,
   checkRequests,
   checkSyncs,
@@ -139,6 +140,7 @@ async function recorded(): Promise<void> {
   await check('syncs', () => checkSyncs(query, workloads, missing));
   await check('requests', () => checkRequests(query, missing));
   await check('owners', () => checkOwners(query, missing));
+  await check('labels', () => checkLabels(query, missing));
   await check('write-back', () => checkWriteBack(query));
   await check('end to end', () => checkEndToEnd(query, missing));
   const ids = async () => (await query('transaction_id=calls')).events.map(({ event_id }) => event_id);

@@ -5,7 +5,17 @@
 import { missingCalls } from './guest_calls.ts';
 import type { Event, Query } from './guest_query.ts';
 import { ownersOf } from './guest_truth.ts';
-import { CALLS, REQUESTS, TASKS, type Workloads, WRITTEN_BACK_BYTES } from './guest_workloads.ts';
+import {
+  CALLS,
+  LABELLED_FOLDER,
+  LABELLED_TASKS,
+  LABELS,
+  REQUESTS,
+  TASKS,
+  UNLABELLED,
+  type Workloads,
+  WRITTEN_BACK_BYTES,
+} from './guest_workloads.ts';
 
 export function same(what: string, seen: unknown, wanted: unknown): void {
   const [a, b] = [JSON.stringify(seen), JSON.stringify(wanted)];
@@ -91,6 +101,26 @@ export async function checkOwners(query: Query, missing: Missing): Promise<strin
   const owned = ownersOf((await query('event_type=sys_write')).events);
   if (owned.wrong.length > 0) throw new Error(owned.wrong.join('; '));
   return `${owned.tasks} tasks, each with its owner or none${missing.noted(owned.missing)}`;
+}
+
+/** Of a label that is set or taken away in a run that the kernel skips twice nothing is known. */
+const WRONG_SHARE_MAX = 0.005;
+
+export async function checkLabels(query: Query, missing: Missing): Promise<string> {
+  const { events } = await query('event_type=sys_write&comm=bash');
+  const labelled = events.filter(({ file }) => file?.startsWith(LABELLED_FOLDER));
+  const counts = { right: 0, none: 0, wrong: 0 };
+  for (const { file, transaction_id: seen } of labelled) {
+    const name = file!.slice(LABELLED_FOLDER.length);
+    const owner = name.startsWith(UNLABELLED) ? null : name;
+    counts[seen === owner ? 'right' : seen === null ? 'none' : 'wrong']++;
+  }
+  const writes = LABELLED_TASKS.length * LABELS * 2;
+  const note = missing.noted(writes - labelled.length);
+  const { right, ...others } = counts;
+  if (note === '') same('labels that are not right', others, { none: 0, wrong: 0 });
+  if (others.wrong > writes * WRONG_SHARE_MAX) throw new Error(`${others.wrong} of ${writes} have another's label`);
+  return `${writes} writes between labels: ${right} right, ${others.wrong} wrong, ${others.none} without${note}`;
 }
 
 export async function checkWriteBack(query: Query): Promise<string> {

@@ -16,6 +16,11 @@ export const CALLS = 53;
 export const TASKS = 2;
 export const REQUESTS = 31;
 export const WRITTEN_BACK_BYTES = 64 * 4096;
+export const LABELLED_TASKS = ['a', 'b', 'c', 'd'] as const;
+export const LABELS = 53;
+export const LABELLED_FOLDER = '/tmp/labelled/';
+/** In the name of a file that a task without a label writes. */
+export const UNLABELLED = 'none-';
 /** Three writes and an fsync: what is recorded, and what `kreplay run` holds later. */
 export const ORDER = ['dd', 'if=/dev/zero', 'of=/tmp/copy', 'bs=512', 'count=3', 'conv=fsync', 'status=none'];
 
@@ -46,6 +51,22 @@ function timedCalls(output: string): TimedCall[] {
     });
 }
 
+/** Tasks in each other's way, each with one label after the other, which the name of the file that it writes tells. */
+function runLabelledTasks(): void {
+  mkdirSync(LABELLED_FOLDER);
+  sh(`cd ${LABELLED_FOLDER}
+    work() {
+      for ((i = 0; i < ${LABELS}; i++)); do
+        echo "KREPLAY1 txn=$1-$i" > /dev/null
+        echo > $1-$i
+        echo "KREPLAY1 end" > /dev/null
+        echo > ${UNLABELLED}$1-$i
+      done
+    }
+    for task in ${LABELLED_TASKS.join(' ')}; do work $task & done
+    wait`);
+}
+
 /** /dev/vda has nothing on it, /dev/vdb an ext4. */
 export function runWorkloads(): Workloads {
   labelled('calls', `${PROGRAMS}/write_family ${CALLS} ${TASKS} ${TASKS} /tmp/calls`);
@@ -54,6 +75,7 @@ export function runWorkloads(): Workloads {
   for (const [name, words] of Object.entries(FAMILIES)) {
     execFileSync(join(PROGRAMS, 'lineage'), [`/tmp/truth-${name}`, ...words]);
   }
+  runLabelledTasks();
   mkdirSync('/tmp/disk');
   sh('mount /dev/vdb /tmp/disk');
   for (const name of ['back-a', 'back-b']) {

@@ -14,7 +14,8 @@ import { KERNELS, type Kernel } from './matrix.ts';
 const run = promisify(execFile);
 
 const CACHE = join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'kreplay/kernels');
-const SECONDS_MAX = 240;
+/** On a busy machine, without virtualisation. */
+const SECONDS_MAX = 480;
 const DISK_MIB = 64;
 /** Each has two processors of its own, and is emulated. */
 const AT_ONCE = 2;
