@@ -1,7 +1,9 @@
 /** `kreplay doctor`: whether this host can be recorded, what it lacks, and how owners are learned here. */
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { DATA_DEFAULT } from '../agent.ts';
-import { withRingSize } from '../command.ts';
+import { AGENT_SECTION, withRingSize } from '../command.ts';
+import { withConfigOption, withConfiguration } from '../config/configuration.ts';
+import { declaredOf } from '../config/setting.ts';
 import { type RetentionFlags, withRetentionOptions } from '../retention_options.ts';
 import { diagnose } from './diagnosis.ts';
 import { asText } from './text.ts';
@@ -28,11 +30,14 @@ export function doctorCommand(): Command {
   const command = new Command('doctor')
     .description('say whether this host can be recorded, what it lacks, and how the owner of an event is learned here')
     .option('--data <folder>', 'folder that would be recorded into', DATA_DEFAULT);
+  // What the agent would do here: as it is configured.
+  const configuration = withConfiguration(command);
+  configuration.declare('agent', declaredOf(AGENT_SECTION.declare(new Command())));
   withRingSize(command)
     .option('--sample <seconds>', 'how long events are counted, to say how large the ring should be', sampleSeconds, 1)
     .addOption(new Option('--output <format>', 'how to say it').choices(['text', 'json']).default('text'))
     .addHelpText('after', `\nExit status: 0 when this host can be recorded, ${NOT_HERE} when not, 2 for a wrong call.`);
-  return withRetentionOptions(command).action(runDoctor);
+  return withConfigOption(withRetentionOptions(command)).action(runDoctor);
 }
 
 async function runDoctor({ data, ringSize, sample, output, ...retention }: DoctorFlags): Promise<void> {

@@ -1,6 +1,6 @@
 /** `kreplay doctor`: what it finds here is true, and whatever is taken from it is named, with what to do. */
 import { spawn, spawnSync } from 'node:child_process';
-import { chmodSync, mkdirSync } from 'node:fs';
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { LAYERS } from '../../agent/capture/layers.ts';
 import type { Diagnosis } from '../../agent/doctor/diagnosis.ts';
@@ -34,6 +34,33 @@ test('this host can be recorded, for people and for programs', () => {
   const { ok, checks, layers } = diagnosis();
   expect([ok, checks.filter(({ state }) => state === 'failed' || state === 'unknown')]).toEqual([true, []]);
   expect(layers.map(({ name }) => name)).toEqual(Object.keys(LAYERS));
+});
+
+test('it looks at what the agent is configured to do, and flags go first', () => {
+  const file = join(folder.path, 'kreplay.toml');
+  const configured = join(folder.path, 'configured');
+  mkdirSync(configured);
+  writeFileSync(file, `data = ${JSON.stringify(configured)}\n[agent]\nring-size = 4\nretain-bytes = "64MiB"\n`);
+  const { stdout } = kreplay(['doctor', '--sample', '0.1', '--config', file, '--output', 'json']);
+  const [ring, disk] = ['event ring', 'disk'].map((name) => check(JSON.parse(stdout), name).text);
+  expect([ring, disk]).toEqual([expect.stringContaining('4 MiB'), expect.stringContaining(configured)]);
+  expect(disk).toContain('up to 67.1 MB are kept');
+  const said = kreplay([
+    'doctor',
+    '--sample',
+    '0.1',
+    '--config',
+    file,
+    '--ring-size',
+    '8',
+    '--data',
+    folder.path,
+  ]).stdout;
+  expect(said).toMatch(/event ring .*8 MiB/s);
+  expect(said).toContain(`${folder.path} (`);
+  writeFileSync(file, '[agent]\nring_size = 4\n');
+  const { status, stderr } = kreplay(['doctor', '--config', file]);
+  expect([status, stderr]).toEqual([2, expect.stringContaining('did you mean ring-size?')]);
 });
 
 test('its layers are those that an agent says at its start', async () => {
