@@ -94,6 +94,11 @@ function program(tree: Tree): void {
   for (const path of [...binaries, 'build/kreplay-runner']) tree.strip(`${HOME}/${path}`);
 }
 
+function ownDescription(version: string) {
+  const { name, license } = JSON.parse(readFileSync(join(PROJECT, 'package.json'), 'utf8'));
+  return { name, version, license };
+}
+
 async function describe(tree: Tree, version: string, epoch_s: number): Promise<void> {
   const date = new Date(epoch_s * 1000).toISOString().slice(0, 10);
   for (const [path, text] of await documents({ version, date })) {
@@ -103,7 +108,7 @@ async function describe(tree: Tree, version: string, epoch_s: number): Promise<v
   const [shipped, libraries] = [shippedPackages(PROJECT), compiledIn()];
   tree.write(`${DOC}/copyright`, ownLicence(shipped, libraries, date.slice(0, 4)));
   tree.write(`${DOC}/third-party-licences.gz`, gzipSync(licenceTexts(PROJECT, shipped, libraries), { level: 9 }));
-  tree.write(`${DOC}/sbom.cdx.json`, sbom(PROJECT, shipped, libraries, epoch_s));
+  tree.write(`${DOC}/sbom.cdx.json`, sbom(ownDescription(version), shipped, libraries, epoch_s));
   tree.write(`${DOC}/changelog.gz`, gzipSync(changelog(version, epoch_s), { level: 9 }));
   tree.copy(join(PROJECT, 'README.md'), `${DOC}/README.md`);
   tree.copy(join(PROJECT, 'agent/recording/FORMAT.md'), `${DOC}/FORMAT.md`);

@@ -1,56 +1,61 @@
-/** What is in the package, for who looks for components with known holes: CycloneDX, made by npm from the lock file. */
-import { execFileSync } from 'node:child_process';
+/** What is in the package, for who looks for components with known holes: CycloneDX. */
 import { createHash } from 'node:crypto';
+import { Enums, Models, Serialize, SPDX, Spec } from '@cyclonedx/cyclonedx-library';
 import type { CompiledIn } from './compiled_in.ts';
 import type { ShippedPackage } from './shipped_packages.ts';
 
-interface Component {
-  'bom-ref': string;
+export interface Described {
   name: string;
+  version: string;
+  license: string;
 }
 
-interface Bom {
-  serialNumber: string;
-  metadata: { timestamp: string; tools?: unknown; component: Component };
-  components: Component[];
-  dependencies: { ref: string; dependsOn: string[] }[];
-}
-
-/** The same for the same tree: npm's time, version and serial number are replaced. */
+/** The same for the same package. */
 export function sbom(
-  project: string,
+  own: Described,
   shipped: readonly ShippedPackage[],
   libraries: readonly CompiledIn[],
   epoch_s: number,
 ): string {
-  const made = execFileSync('npm', ['sbom', '--sbom-format=cyclonedx', '--omit=dev', '--package-lock-only'], {
-    cwd: project,
-    encoding: 'utf8',
-    stdio: ['ignore', 'pipe', 'ignore'],
+  const root = componentOf(Enums.ComponentType.Application, own, `pkg:generic/${own.name}@${own.version}`);
+  const byPlace = new Map(shipped.map((one) => [one.to, componentOf(Enums.ComponentType.Library, one, npmUrl(one))]));
+  const needed = new Set(shipped.flatMap(({ needs }) => needs));
+  for (const { to, needs } of shipped) {
+    if (!needed.has(to)) root.dependencies.add(byPlace.get(to)!.bomRef);
+    for (const place of needs) {
+      const component = byPlace.get(place);
+      if (component) byPlace.get(to)!.dependencies.add(component.bomRef);
+    }
+  }
+  const compiled = libraries.map(({ name, version }) =>
+    componentOf(Enums.ComponentType.Library, { name, version, license: '' }, debianUrl(name, version)),
+  );
+  for (const { bomRef } of compiled) root.dependencies.add(bomRef);
+  const bom = new Models.Bom({
+    components: new Models.ComponentRepository([...byPlace.values(), ...compiled]),
+    metadata: new Models.Metadata({ component: root, timestamp: new Date(epoch_s * 1000) }),
   });
-  const bom = JSON.parse(made) as Bom;
-  const refs = new Set(shipped.map(({ name, version }) => `${name}@${version}`));
-  bom.components = [
-    ...bom.components.filter((component) => refs.has(component['bom-ref'])),
-    ...libraries.map(componentOf),
-  ];
-  const root = bom.metadata.component['bom-ref'];
-  bom.dependencies = bom.dependencies
-    .filter(({ ref }) => ref === root || refs.has(ref))
-    .map(({ ref, dependsOn }) => ({ ref, dependsOn: dependsOn.filter((other) => refs.has(other)) }));
-  bom.metadata.timestamp = new Date(epoch_s * 1000).toISOString();
-  // npm names them by their folders.
-  bom.metadata.component.name = 'kreplay';
-  for (const component of bom.components) if (component.name === 'native') component.name = 'libbpf-ts';
-  delete bom.metadata.tools;
-  bom.serialNumber = '';
-  bom.serialNumber = `urn:uuid:${uuidOf(JSON.stringify(bom))}`;
-  return `${JSON.stringify(bom, null, 2)}\n`;
+  const serializer = new Serialize.JsonSerializer(new Serialize.JSON.Normalize.Factory(Spec.Spec1dot6));
+  const serialized = () => serializer.serialize(bom, { sortLists: true, space: 2 });
+  bom.serialNumber = `urn:uuid:${uuidOf(serialized())}`;
+  return `${serialized()}\n`;
 }
 
-function componentOf({ name, version }: CompiledIn) {
-  const purl = `pkg:deb/debian/${encodeURIComponent(name)}@${encodeURIComponent(version)}`;
-  return { 'bom-ref': `${name}@${version}`, type: 'library', name, version, scope: 'required', purl };
+function componentOf(type: Enums.ComponentType, { name, version, license }: Described, purl: string) {
+  const licenses = new Models.LicenseRepository(license === '' ? [] : [licenceOf(license)]);
+  return new Models.Component(type, name, { bomRef: `${name}@${version}`, version, licenses, purl });
+}
+
+function licenceOf(license: string): Models.License {
+  return SPDX.isSupportedSpdxId(license) ? new Models.SpdxLicense(license) : new Models.NamedLicense(license);
+}
+
+function npmUrl({ name, version }: ShippedPackage): string {
+  return `pkg:npm/${name.replace('@', '%40')}@${version}`;
+}
+
+function debianUrl(name: string, version: string): string {
+  return `pkg:deb/debian/${encodeURIComponent(name)}@${encodeURIComponent(version)}`;
 }
 
 /** RFC 9562, version 8: the bits are ours to choose. */

@@ -10,6 +10,8 @@ export interface ShippedPackage {
   from: string;
   /** Where it goes, below the installed folder. */
   to: string;
+  /** The packages that it needs, by where they go. */
+  needs: string[];
 }
 
 interface LockEntry {
@@ -18,6 +20,7 @@ interface LockEntry {
   dev?: boolean;
   link?: boolean;
   resolved?: string;
+  dependencies?: Record<string, string>;
 }
 
 /** Headers that addons are compiled with, and a script that counts installations. */
@@ -45,10 +48,20 @@ export function shippedPackages(project: string): ShippedPackage[] {
     .filter(([path, { dev }]) => path.startsWith('node_modules/') && !dev)
     .map(([path, entry]) => {
       const from = entry.link ? entry.resolved! : path;
-      const { version = '', license = '' } = packages[from]!;
-      return { name: nameOf(path), version, license, from, to: path };
+      const { version = '', license = '', dependencies = {} } = packages[from]!;
+      const needs = Object.keys(dependencies).flatMap((name) => foundFrom(path, name, packages) ?? []);
+      return { name: nameOf(path), version, license, from, to: path, needs };
     })
     .filter(({ name, from }) => !NOT_NEEDED.has(name) && isInstalled(project, from));
+}
+
+/** As Node looks for it: in the package's own folder, then in those that it is in. */
+function foundFrom(path: string, name: string, packages: Record<string, LockEntry>): string | undefined {
+  for (let folder = path; ; folder = folder.slice(0, Math.max(folder.lastIndexOf('/node_modules/'), 0))) {
+    const found = `${folder && `${folder}/`}node_modules/${name}`;
+    if (packages[found]) return found;
+    if (folder === '') return undefined;
+  }
 }
 
 function nameOf(path: string): string {

