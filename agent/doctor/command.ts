@@ -28,6 +28,7 @@ function sampleSeconds(value: string): number {
 
 export function doctorCommand(): Command {
   const command = new Command('doctor')
+    .summary('say whether this host can be recorded')
     .description('say whether this host can be recorded, what it lacks, and how the owner of an event is learned here')
     .option('--data <folder>', 'folder that would be recorded into', DATA_DEFAULT);
   // What the agent would do here: as it is configured.

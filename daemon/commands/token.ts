@@ -15,7 +15,9 @@ interface CreateOptions {
 }
 
 export function tokenCommand(): Command {
-  const command = new Command('token').description('make, list and take away the tokens that a daemon asks for');
+  const command = new Command('token')
+    .summary('make, list and take away access tokens')
+    .description('make, list and take away the tokens that a daemon asks for');
   withFile(command.command('create'))
     .description('add a token to the file and print its secret, which is kept nowhere')
     .requiredOption('--name <name>', 'whose it is', tokenName)

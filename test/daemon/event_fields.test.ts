@@ -166,5 +166,5 @@ test('a_transaction_and_the_names_that_filters_take', async () => {
   expect((await get('/api/services')).json).toEqual({ services: ['cart', 'other', 'shop'] });
   expect((await get('/api/nodes')).json).toEqual({ nodes: [NODE] });
   const { event_types: types } = (await get('/api/event-types')).json;
-  expect(types.map(({ name }: { name: string }) => name)).toEqual(['sys_write', 'block_io']);
+  expect(types.map(({ name }: { name: string }) => name)).toEqual(['sys_write', 'block_io', 'sys_sync']);
 });
