@@ -88,7 +88,7 @@ test('several_mistakes_are_all_told', async () => {
 test('an_unknown_event_type_is_answered_with_those_known', async () => {
   const { json } = await served.get('/api/events?event_type=sys_write,sys_read');
   expect(json.errors).toEqual([
-    { parameter: 'event_type', message: '"sys_read" is not an event type; known are: sys_write, block_io' },
+    { parameter: 'event_type', message: '"sys_read" is not an event type; known are: sys_write, block_io, sys_sync' },
   ]);
 });
 
