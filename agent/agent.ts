@@ -187,12 +187,13 @@ async function record(parts: Parts, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     const nowMs = performance.now();
     loop.lookedMs = nowMs;
+    // Before the look: what ended by then is among the bytes that it finds, however long this is held up in between.
+    const lookedNs = clock.nowNs();
     const pendingBytes = probes.pendingBytes();
     counts.seeRing(probes.events.pendingBytes());
     const turnAfterMs = pendingBytes > 0 ? TURN_AFTER_MS : IDLE_TURN_AFTER_MS;
     if (pendingBytes >= TURN_AT_BYTES || nowMs - turnedMs >= turnAfterMs) {
       turnedMs = nowMs;
-      const lookedNs = clock.nowNs();
       hasRoom = recorder.turn() !== undefined;
       if (hasRoom && pendingBytes <= TURN_BYTES_MIN) completeNs = lookedNs;
       if (nowMs - flushedMs >= FLUSH_AFTER_MS) {

@@ -90,32 +90,30 @@ export function createRecorder(options: RecorderOptions): Recorder {
   let eventCount = 0;
   let lossCount = 0;
 
-  /** Before owners are resolved: a context whose end was lost must not be believed any longer. */
-  function takeKernelLosses(): Loss[] {
-    const { losses, contextEndsLost } = kernelLosses.take();
-    if (contextEndsLost) contexts.endAll(lookedBootNs);
+  /**
+   * Before owners are resolved: a context whose end was lost must not be believed any longer.
+   *
+   * What a look counts was lost after the clock was read before the last one, and before it is read after this one: the
+   * agent can be held up between any two of them (test/kernel/loss_times.test.ts).
+   */
+  function takeKernelLosses() {
+    const fromNs = lookedNs;
+    const fromBootNs = lookedBootNs;
+    lookedNs = clock.nowNs();
     lookedBootNs = clock.bootNs();
-    return losses;
+    const { losses, contextEndsLost } = kernelLosses.take();
+    const missed = probes.recursionMisses();
+    const busy = Number(missed - recursionMisses);
+    recursionMisses = missed;
+    if (contextEndsLost) contexts.endAll(fromBootNs);
+    return { counts: [...losses, ...anyones([['program_busy', busy]])], fromNs, toNs: clock.nowNs() };
   }
 
   function takeOwnLosses(): Loss[] {
-    const missed = probes.recursionMisses();
-    const counts: [LossCause, number][] = [
+    return anyones([
       ['bad_record', decoder.takeBadRecords()],
       ['definition_lost', definitions.takeBadRecords() + contexts.takeLost()],
-      ['program_busy', Number(missed - recursionMisses)],
-    ];
-    recursionMisses = missed;
-    return counts.filter(([, count]) => count > 0).map(([cause, count]) => ({ cause, eventType: null, count }));
-  }
-
-  function recordLosses(losses: readonly Loss[]): void {
-    const nowNs = clock.nowNs();
-    for (const loss of losses) {
-      lossCount += loss.count;
-      writer.recordLoss({ ...loss, fromNs: lookedNs, toNs: nowNs });
-    }
-    lookedNs = nowNs;
+    ]);
   }
 
   return {
@@ -125,7 +123,7 @@ export function createRecorder(options: RecorderOptions): Recorder {
       if (change) writer.recordClock(change);
       const filled = probes.events.drain(buffer);
       definitions.drain();
-      const losses = takeKernelLosses();
+      const { counts, fromNs, toNs } = takeKernelLosses();
       for (let at = 0; at < filled; ) {
         at = decoder.decode(buffer, at, filled, isKept);
         resolver.resolve(words);
@@ -133,7 +131,10 @@ export function createRecorder(options: RecorderOptions): Recorder {
         writer.append(decoder.decoded.block);
       }
       publishers?.look(performance.now());
-      recordLosses([...losses, ...takeOwnLosses()]);
+      for (const loss of [...counts, ...takeOwnLosses()]) {
+        lossCount += loss.count;
+        writer.recordLoss({ ...loss, fromNs, toNs });
+      }
       return filled;
     },
     setFilter(settings) {
@@ -153,6 +154,11 @@ export function createRecorder(options: RecorderOptions): Recorder {
       return contexts.badFieldCount;
     },
   };
+}
+
+/** Losses of which the type of event is not known. */
+function anyones(counts: readonly [LossCause, number][]): Loss[] {
+  return counts.filter(([, count]) => count > 0).map(([cause, count]) => ({ cause, eventType: null, count }));
 }
 
 interface Wanted {

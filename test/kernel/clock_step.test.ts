@@ -2,13 +2,10 @@
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { readClocks } from 'libbpf-ts';
-import { findCgroups } from '../../agent/attribution/cgroups.ts';
-import { openProbes } from '../../agent/capture/probes.ts';
-import { createRecorder } from '../../agent/capture/recorder.ts';
-import { createWallClock } from '../../agent/capture/wall_clock.ts';
+import type { ReadClocks } from '../../agent/capture/wall_clock.ts';
 import { openReader } from '../../agent/recording/reader.ts';
-import { openWriter } from '../../agent/recording/writer.ts';
 import { rowsOf, temporaryFolder } from '../recording/fixture.ts';
+import { openRecorderParts } from './recorder_parts.ts';
 
 const HOUR_NS = 3_600_000_000_000n;
 const WRITES = 20;
@@ -20,22 +17,12 @@ function setUp() {
   const path = join(folder.path, 'recording.kreplay');
   const set = { byNs: 0n, sleptNs: 0n };
   // The kernel's own clocks, and what somebody has set the wall clock by since.
-  const clock = createWallClock((into) => {
+  const read: ReadClocks = (into) => {
     readClocks(into);
     into[0]! += set.byNs;
     into[3]! -= set.sleptNs;
-  });
-  const writer = openWriter({ path, node: 'n', bootId: 'b', machineId: 'm', nowNs: clock.nowNs });
-  const cgroups = findCgroups();
-  const probes = openProbes({ agentPid: process.pid, cgroupHierarchy: cgroups.hierarchy, eventRingBytes: 1 << 20 });
-  const recorder = createRecorder({
-    probes,
-    writer: { ...writer, freeRows: () => Number.POSITIVE_INFINITY, waitingMs: () => 0 },
-    clock,
-    cgroups,
-    isOwnProcess: () => false,
-    trustsService: () => true,
-  });
+  };
+  const { clock, writer, recorder, remove } = openRecorderParts(path, read, 1 << 20);
   /** Starts of the writes that a child makes now, as they are recorded; and the wall clock around them. */
   function write(transaction: string) {
     recorder.turn();
@@ -59,15 +46,11 @@ function setUp() {
     reader.close();
     return found;
   }
-  function close() {
-    probes.close();
-    writer.close();
-  }
-  return { set, write, timesOf, steps, close };
+  return { set, write, timesOf, steps, remove };
 }
 
 test('steps forwards and backwards, and a suspend', () => {
-  const { set, write, timesOf, steps, close } = setUp();
+  const { set, write, timesOf, steps, remove } = setUp();
   const written = new Map<string, bigint[]>();
   for (const [transaction, byNs] of [
     ['before', 0n],
@@ -92,5 +75,5 @@ test('steps forwards and backwards, and a suspend', () => {
     expect.closeTo(Number(-2n * HOUR_NS) / 1e6, 0),
   ]);
   expect(Number(slept!.suspendedNs) / 1e9).toBeCloseTo(3600, 0);
-  close();
+  remove();
 });
