@@ -85,7 +85,6 @@ export function createRecorder(options: RecorderOptions): Recorder {
   const isKept = (record: Uint32Array, offset: number) =>
     !resolver.isOwn(record, offset) && (!wanted.asks || resolver.isWanted(record, offset, wanted.service));
   let recursionMisses = 0n;
-  let lookedNs = clock.nowNs();
   let lookedBootNs = clock.bootNs();
   let eventCount = 0;
   let lossCount = 0;
@@ -94,19 +93,19 @@ export function createRecorder(options: RecorderOptions): Recorder {
    * Before owners are resolved: a context whose end was lost must not be believed any longer.
    *
    * What a look counts was lost after the clock was read before the last one, and before it is read after this one: the
-   * agent can be held up between any two of them (test/kernel/loss_times.test.ts).
+   * agent can be held up between any two of them. In the boot clock, which nobody sets: the events that were not lost
+   * get their wall time from it as well (test/kernel/loss_times.test.ts).
    */
   function takeKernelLosses() {
-    const fromNs = lookedNs;
-    const fromBootNs = lookedBootNs;
-    lookedNs = clock.nowNs();
+    const from = lookedBootNs;
     lookedBootNs = clock.bootNs();
     const { losses, contextEndsLost } = kernelLosses.take();
     const missed = probes.recursionMisses();
     const busy = Number(missed - recursionMisses);
     recursionMisses = missed;
-    if (contextEndsLost) contexts.endAll(fromBootNs);
-    return { counts: [...losses, ...anyones([['program_busy', busy]])], fromNs, toNs: clock.nowNs() };
+    if (contextEndsLost) contexts.endAll(from);
+    const counts = [...losses, ...anyones([['program_busy', busy]])];
+    return { counts, fromNs: clock.wallNs(from), toNs: clock.wallNs(clock.bootNs()) };
   }
 
   function takeOwnLosses(): Loss[] {

@@ -27,6 +27,8 @@ export interface WallClock {
   nowNs(): bigint;
   /** CLOCK_BOOTTIME now, as records have it. */
   bootNs(): number;
+  /** The wall clock at a time of CLOCK_BOOTTIME, by the offset in use: as events have it. */
+  wallNs(bootNs: number): bigint;
 }
 
 /** Fills [CLOCK_REALTIME, CLOCK_BOOTTIME, uncertainty, CLOCK_MONOTONIC] in nanoseconds. */
@@ -60,6 +62,9 @@ export function createWallClock(read: ReadClocks = readClocks): WallClock {
     bootNs() {
       read(clocks);
       return Number(clocks[1]!);
+    },
+    wallNs(bootNs) {
+      return BigInt(bootNs) + offset[0]!;
     },
   };
 }

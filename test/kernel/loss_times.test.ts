@@ -1,6 +1,6 @@
 /**
- * An agent can be held up between any two instructions: stopped, or without a CPU. Here it is at every reading of a
- * clock, just before or just after it, and what is lost meanwhile must be told in a time that it belongs to.
+ * What is lost is told in a time that it belongs to. An agent can be held up between any two instructions: stopped, or
+ * without a CPU. Here it is at every reading of a clock, just before or just after it; and the clock is set.
  */
 import { join } from 'node:path';
 import { afterAll, expect, test } from '@jest/globals';
@@ -19,12 +19,25 @@ const WRITES = 2000;
 /** More than a turn has. */
 const READINGS_MAX = 20;
 
+function overflowTheRing(): void {
+  bash(`dd if=/dev/zero of=/dev/null bs=1 count=${WRITES} status=none`);
+}
+
+/** When dd's writes began that were recorded, in this order; and the losses by a full ring. */
+function recordedIn(path: string) {
+  const reader = openReader(path);
+  const rows = [...reader.scan({ filter: { comm: 'dd' } })].flatMap(rowsOf);
+  const losses = reader.losses().filter(({ cause }) => cause === 'ring_full');
+  reader.close();
+  return { times: rows.map(({ timestamp_ns }) => timestamp_ns as bigint), losses };
+}
+
 /** What a recorder tells when its ring overflows at the `held`-th reading of a clock in a turn. */
 function heldUpAt(held: number, side: 'before' | 'after') {
   const path = join(folder.path, 'recording.kreplay');
   let readings = Number.NEGATIVE_INFINITY;
   const overflow = (now: 'before' | 'after') => {
-    if (now === side && readings === held) bash(`dd if=/dev/zero of=/dev/null bs=1 count=${WRITES} status=none`);
+    if (now === side && readings === held) overflowTheRing();
   };
   const { clock, writer, recorder, remove } = openRecorderParts(
     path,
@@ -45,13 +58,9 @@ function heldUpAt(held: number, side: 'before' | 'after') {
   const toNs = clock.nowNs();
   for (let turns = 0; turns < 3; turns++) recorder.turn();
   writer.flush();
-  const reader = openReader(path);
-  const rows = [...reader.scan({ filter: { comm: 'dd' } })].flatMap(rowsOf);
-  const losses = reader.losses().filter(({ cause }) => cause === 'ring_full');
-  reader.close();
+  const recorded = recordedIn(path);
   remove();
-  const times = rows.map(({ timestamp_ns }) => timestamp_ns as bigint);
-  return { wasHeld, fromNs, toNs, times, losses };
+  return { wasHeld, fromNs, toNs, ...recorded };
 }
 
 test.each(['before', 'after'] as const)('held up just %s any reading of a clock', (side) => {
@@ -69,4 +78,31 @@ test.each(['before', 'after'] as const)('held up just %s any reading of a clock'
   }
   expect(held).toBeGreaterThan(2);
   expect(held).toBeLessThan(READINGS_MAX);
+});
+
+const HOUR_NS = 3_600_000_000_000n;
+
+test.each([
+  ['back', -2n * HOUR_NS],
+  ['ahead', 2n * HOUR_NS],
+])('the clock is set %s', (_, byNs) => {
+  const path = join(folder.path, 'recording.kreplay');
+  let setBy = 0n;
+  const read = (into: BigInt64Array) => {
+    readClocks(into);
+    into[0]! += setBy;
+  };
+  const { writer, recorder, remove } = openRecorderParts(path, read, RING_BYTES);
+  recorder.turn();
+  overflowTheRing();
+  setBy = byNs;
+  recorder.turn();
+  writer.flush();
+  const { times, losses } = recordedIn(path);
+  remove();
+  expect(losses).toHaveLength(1);
+  const { fromNs, toNs, count } = losses[0]!;
+  expect(count).toBeGreaterThanOrEqual(WRITES - times.length);
+  // The last that the ring held, by the clock as it is now set.
+  expect([fromNs < times.at(-1)!, times.at(-1)! < toNs, toNs - fromNs < HOUR_NS]).toEqual([true, true, true]);
 });
