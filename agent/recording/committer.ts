@@ -55,14 +55,14 @@ export function openCommitter(options: CommitterOptions, blocks: readonly Block[
 
 function committerOf(
   database: Database.Database,
-  { path, startNs, retention }: CommitterOptions,
+  { path, startNs, bootId, retention }: CommitterOptions,
   blocks: readonly Block[],
   unlock: () => void,
 ): Committer {
   const dictionaries = openStoredDictionaries(database);
   const segments = segmentWriter(database, columnPlaces(database));
   segments.sealLeftParts(dictionaries.nextIds());
-  noteInterruption(database, startNs);
+  noteInterruption(database, startNs, bootId);
   const writeSummaries = summaryWriter(database, dictionaries.transactionOf);
   const notes = noteWriter(database);
   const alive = markAlive(database);
