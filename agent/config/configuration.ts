@@ -7,6 +7,7 @@ import { type Resolved, resolve, type Sources } from './resolve.ts';
 import type { Declared, SectionName } from './setting.ts';
 import { type Entry, readEntries, showPlace } from './toml_file.ts';
 import { unknownKeys } from './unknown_keys.ts';
+import { unknownVariables } from './unknown_variables.ts';
 
 export type Sections = ReadonlyMap<SectionName, readonly Declared[]>;
 
@@ -33,7 +34,7 @@ export function readConfiguration(
 ): ReadConfiguration {
   const files = readConfigFiles(file ?? (environment[CONFIG_VARIABLE] || undefined));
   const { entries, problems } = entriesOf(files);
-  problems.push(...unknownKeys(entries, sections));
+  problems.push(...unknownKeys(entries, sections), ...unknownVariables(environment, sections));
   const resolved = new Map<SectionName, Resolved[]>();
   for (const [section, declared] of sections)
     resolved.set(section, resolve(section, declared, { flags, environment, entries }, problems));

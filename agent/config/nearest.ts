@@ -3,10 +3,14 @@
 /** Of the letters of a name, so many may be wrong. */
 const WRONG_SHARE = 0.4;
 
-export function nearest(written: string, names: Iterable<string>): string | undefined {
+export function nearest(
+  written: string,
+  names: Iterable<string>,
+  editsMax = Number.POSITIVE_INFINITY,
+): string | undefined {
   const near = [...names]
     .map((name) => ({ name, edits: editsBetween(plain(written), plain(name)) }))
-    .filter(({ name, edits }) => edits <= name.length * WRONG_SHARE)
+    .filter(({ name, edits }) => edits <= Math.min(name.length * WRONG_SHARE, editsMax))
     .sort((a, b) => a.edits - b.edits);
   return near[0]?.name;
 }

@@ -95,6 +95,29 @@ test('a shared key is for both sections, what a section says is for it alone', (
   expect(levels()).toEqual(['warn', 'debug']);
 });
 
+test('a variable that is a misspelt setting is refused; other names are not ours', () => {
+  write('');
+  const problemsOf = (name: string) => {
+    try {
+      read({ [name]: '8' });
+      return '';
+    } catch (error) {
+      return (error as Error).message;
+    }
+  };
+  for (const [name, meant] of [
+    ['KREPLAY_AGENT_RING_SIZ', 'KREPLAY_AGENT_RING_SIZE'],
+    ['KREPLAY_AGENT_NODDE', 'KREPLAY_AGENT_NODE'],
+    ['KREPLAY_AGNET_NODE', 'KREPLAY_AGENT_NODE'],
+    ['KREPLAY_LOGLEVEL', 'KREPLAY_LOG_LEVEL'],
+  ])
+    expect(problemsOf(name!)).toBe(`${name}: there is no such variable; did you mean ${meant}?`);
+  const ours = ['TOKEN', 'CONFIG', 'CA', 'CLIENT_CERT', 'CLIENT_KEY', 'TIMEOUT_SCALE'];
+  const ofKubernetes = ['SERVICE_HOST', 'SERVICE_PORT', 'PORT', 'PORT_7467_TCP', 'PORT_7467_TCP_ADDR'];
+  const services = ['', 'AGENT_', 'DAEMON_'].flatMap((service) => ofKubernetes.map((name) => `${service}${name}`));
+  for (const name of [...ours, ...services]) expect([name, problemsOf(`KREPLAY_${name}`)]).toEqual([name, '']);
+});
+
 test('drop-ins are read in the order of their names, and only what ends in .toml', () => {
   write('[agent]\nnode = "first"\n', '[agent]\nnode = "second"\n');
   writeFileSync(join(dropIns, '60-later.toml'), 'agent.node = "third"');
