@@ -135,7 +135,7 @@ format: setup ## put format and style right
 fuzz: build ## send a hundred thousand allowed and hostile requests, and open as many hostile BPF objects
 	KREPLAY_FUZZ_RUNS=$(FUZZ_RUNS) npm test --silent -- test/fuzz test/native/hostile/hostile
 
-soak: build ## twenty minutes (SOAK_MINUTES) of load, kills, full disks and slow clients; report in build/soak
+soak: build ## twenty minutes (SOAK_MINUTES) of load, kills, full disks, set clocks and slow clients; report in build/soak
 	$(call need,mount:/bin/mount)
 	SOAK_MINUTES=$(SOAK_MINUTES) node test/soak/run.ts
 

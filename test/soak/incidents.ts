@@ -2,16 +2,22 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { SmallDisk } from '../kernel/small_disk.ts';
 import { killAgent, type Part } from './recorder.ts';
+import type { SetClock } from './set_clock.ts';
 
 export interface Scene {
   agent: Part;
   daemon: Part;
   disk: SmallDisk;
+  /** The agent's. */
+  clock: SetClock;
+  random(): number;
 }
 
 const FULL_MS = 3000;
 /** What the ring takes is full before that, at the pace of the load. */
 const STALL_MS = 6000;
+/** The agent reads its clock at each turn. */
+const SET_MS = 500;
 
 const PATIENCE_MS = 20_000;
 
@@ -57,12 +63,16 @@ export const INCIDENTS = {
     await sleep(STALL_MS);
     agent.running().process.kill('SIGCONT');
   },
+  async set_clock({ clock, random }: Scene) {
+    clock.set(random, BigInt(Date.now()) * 1_000_000n);
+    await sleep(SET_MS);
+  },
 } as const satisfies Record<string, (scene: Scene) => Promise<void>>;
 
 export type Incident = keyof typeof INCIDENTS;
 
 /** Those that leave the processes alive, so that what they take can be judged. */
-export const SURVIVED: readonly Incident[] = ['reload', 'full_disk', 'stall'];
+export const SURVIVED: readonly Incident[] = ['reload', 'full_disk', 'stall', 'set_clock'];
 
 function count({ running }: Part, words: RegExp): number {
   return running().complaints().match(words)?.length ?? 0;

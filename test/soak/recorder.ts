@@ -16,9 +16,9 @@ export interface Part {
   running(): Running;
 }
 
-/** `args` of kreplay; it is there when it `says` so. */
-export async function startPart(args: readonly string[], says: string): Promise<Part> {
-  let current = start(args);
+/** `args` of kreplay, behind `command`; it is there when it `says` so. */
+export async function startPart(args: readonly string[], says: string, command: readonly string[] = []): Promise<Part> {
+  let current = start(args, command);
   await current.says(says);
   return {
     get pid() {
@@ -30,7 +30,7 @@ export async function startPart(args: readonly string[], says: string): Promise<
       await current.ended;
     },
     async begin() {
-      current = start(args);
+      current = start(args, command);
       await current.says(says);
     },
   };

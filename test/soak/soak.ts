@@ -1,7 +1,7 @@
 /**
  * A recorder under a steady load, to which things happen: first anything, agent and daemon being killed included; then
- * only what they survive, so that it can be judged what they take as they grow old. The wall clock is not set: it is
- * everybody's on this machine (test/kernel/clock_step.test.ts steps an agent's own view of it).
+ * only what they survive, so that it can be judged what they take as they grow old. The wall clock that is set is the
+ * agent's own view of it: the machine's is everybody's.
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -17,14 +17,15 @@ import { randomNumbers, shuffled } from './random.ts';
 import { newSeenNumbers, type SeenNumbers } from './recorded_numbers.ts';
 import { startPart } from './recorder.ts';
 import { type Growth, growthsOf, type Sample, sampleOf } from './samples.ts';
+import { newSetClock, onTheMachinesClock } from './set_clock.ts';
 
 const WRITES_PER_MS = 50;
 /** Old events go all the time, and the file stays as it is. */
 const RETENTION = ['--retain-age', '30s', '--retain-bytes', '64MiB'];
 const DISK_MIB = 128;
 const LOOK_EVERY_MS = 2000;
-/** What begins is recorded by then, whatever happens: agents start, and disks are full, for less. */
-const RECORDED_WITHIN_NS = 15_000_000_000n;
+/** What begins is recorded by then, whatever happens: agents start, disks are full and clocks are off, for less. */
+const RECORDED_WITHIN_NS = 18_000_000_000n;
 const SAMPLE_EVERY_MS = 1000;
 /** Of the time without kills: caches fill, and code is compiled. */
 const WARM_UP = 0.3;
@@ -81,7 +82,9 @@ async function soakIn({ disk, folder, seconds, seed, onProgress, atEnd }: Stage)
   mkdirSync(dataFolder);
   const filter = join(folder, 'filter.json');
   writeFileSync(filter, JSON.stringify({ comms: [PROGRAM], event_types: ['sys_write'] }));
-  const agent = await startPart(['agent', '--data', dataFolder, '--filter-file', filter, ...RETENTION], 'recording to');
+  const clock = newSetClock(folder, wallClockNs());
+  const agentArgs = ['agent', '--data', dataFolder, '--filter-file', filter, ...RETENTION];
+  const agent = await startPart(agentArgs, 'recording to', clock.command);
   atEnd(() => agent.kill());
   const address = `127.0.0.1:${await freePort()}`;
   const daemon = await startPart(['daemon', '--data', dataFolder, '--listen', address], 'serving');
@@ -102,8 +105,8 @@ async function soakIn({ disk, folder, seconds, seed, onProgress, atEnd }: Stage)
     }),
   ]);
   const incidents: SoakReport['incidents'] = [];
-  const scene = { agent, daemon, disk };
   const random = randomNumbers(seed);
+  const scene = { agent, daemon, disk, clock, random };
   const half = { scene, seconds: seconds / 2, pauseMs: seconds * 1000 * PAUSE_SHARE, random, incidents, onProgress };
   const all = Object.keys(INCIDENTS) as Incident[];
   await Promise.race([makeIncidents({ ...half, kinds: all }), watch]);
@@ -118,7 +121,7 @@ async function soakIn({ disk, folder, seconds, seed, onProgress, atEnd }: Stage)
   agent.running().process.kill('SIGINT');
   const { status } = await agent.running().ended;
   look(seen);
-  const losses = seen.losses();
+  const losses = seen.losses().map((loss) => onTheMachinesClock(loss, clock.spans));
   const account = accountOf(batches, seen.has, losses);
   const { duplicates } = seen;
   const growth = growthsOf(judged);

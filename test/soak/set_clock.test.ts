@@ -1,0 +1,54 @@
+// A process whose clock is set, and times that it tells, as the machine has them.
+import { execFileSync } from 'node:child_process';
+import { afterAll, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import type { Loss } from '../../agent/recording/side_notes.ts';
+import { temporaryFolder } from '../recording/fixture.ts';
+import { newSetClock, onTheMachinesClock } from './set_clock.ts';
+
+const folder = temporaryFolder();
+afterAll(() => folder.remove());
+
+const SECOND_NS = 1_000_000_000n;
+
+test('its own clocks are set, and nobody else’s', () => {
+  const { command, set, spans } = newSetClock(folder.path, 0n);
+  set(() => 1, 0n);
+  expect(spans.at(-1)!.offByNs).toBe(2_500_000_000n);
+  const before = Date.now();
+  const [file, ...args] = [...command, process.execPath, '-p', 'Date.now()'];
+  const told = Number(execFileSync(file!, args, { encoding: 'utf8' }));
+  expect(told - 2500).toBeGreaterThanOrEqual(before);
+  expect(told - 2500).toBeLessThanOrEqual(Date.now());
+});
+
+test('what it tells of a time was then, by the machine’s clock', () => {
+  const offBy = fc.bigInt({ min: -2_500_000_000n, max: 2_500_000_000n });
+  const lasts = fc.bigInt({ min: SECOND_NS / 2n, max: 10n * SECOND_NS });
+  fc.assert(
+    fc.property(
+      fc.array(fc.record({ offBy, lasts }), { minLength: 1, maxLength: 8 }),
+      fc.nat(),
+      fc.double({ min: 0, max: 1, noNaN: true }),
+      fc.bigInt({ min: 0n, max: SECOND_NS }),
+      (set, pick, share, lossNs) => {
+        let fromNs = 100n * SECOND_NS;
+        const spans = set.map(({ offBy, lasts }) => {
+          const span = { fromNs, offByNs: offBy, lasts };
+          fromNs += lasts;
+          return span;
+        });
+        // Told by the clock as it is in one of them, and begun before that was set, it may be.
+        const span = spans[pick % spans.length]!;
+        const toNs = span.fromNs + BigInt(Math.floor(Number(span.lasts) * share));
+        const real = { fromNs: toNs - lossNs, toNs };
+        const told: Loss = { cause: 'ring_full', eventType: 'sys_write', count: 1, fromNs: 0n, toNs: 0n };
+        told.fromNs = real.fromNs + span.offByNs;
+        told.toNs = real.toNs + span.offByNs;
+        const found = onTheMachinesClock(told, spans);
+        expect([found.fromNs <= real.fromNs, found.toNs >= real.toNs]).toEqual([true, true]);
+        expect(found.toNs - found.fromNs).toBeLessThanOrEqual(lossNs + 5n * SECOND_NS);
+      },
+    ),
+  );
+});
