@@ -79,7 +79,7 @@ test('each has its result, and lies within the time that the program took around
       expect(timestamp_ns + duration_ns).toBeLessThan(own[i]!.after + noiseNs);
     });
   }
-  expect(recorded.losses()).toEqual([]);
+  expect(recorded.lossesOf('sys_sync')).toEqual([]);
 });
 
 test('those that are given a descriptor name its file', () => {
