@@ -4,11 +4,7 @@ import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { RECORDING_FILE } from '../../agent/agent.ts';
-import { openReader } from '../../agent/recording/reader.ts';
-import type { Loss as RecordedLoss } from '../../agent/recording/side_notes.ts';
 import type { ApiEvent, BlockIoEvent, SysWriteEvent } from '../../bpf/schema/api.ts';
-import type { EventType } from '../../bpf/schema/index.ts';
 import { openRecordingStore } from '../../daemon/store/recording_store.ts';
 import type { EventFilter, Loss } from '../../daemon/store/store.ts';
 import { readEvents } from '../daemon/read_events.ts';
@@ -29,8 +25,6 @@ export interface Recorded {
   writes(filter?: EventFilter): SysWriteEvent[];
   blockIos(filter?: EventFilter): BlockIoEvent[];
   losses(): Loss[];
-  /** That may be of this type: the kernel hides ends of anybody's block requests now and then. */
-  lossesOf(eventType: EventType): RecordedLoss[];
 }
 
 export function temporaryFolder(): string {
@@ -84,12 +78,6 @@ export function readRecording(dataFolder: string): Recorded {
       } finally {
         store.close();
       }
-    },
-    lossesOf(type) {
-      const reader = openReader(join(dataFolder, RECORDING_FILE));
-      const losses = reader.losses().filter(({ eventType }) => eventType === null || eventType === type);
-      reader.close();
-      return losses;
     },
   };
 }

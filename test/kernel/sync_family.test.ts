@@ -2,6 +2,9 @@
 // around it, and as often as bpftrace counts it in the same run.
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { RECORDING_FILE } from '../../agent/agent.ts';
+import { openReader } from '../../agent/recording/reader.ts';
+import type { Loss } from '../../agent/recording/side_notes.ts';
 import type { SysSyncEvent } from '../../bpf/schema/api.ts';
 import { SYNC_SYSCALLS } from '../../bpf/schema/sys_sync.ts';
 import { type LoopDevice, loopDevice } from './loop_device.ts';
@@ -79,7 +82,12 @@ test('each has its result, and lies within the time that the program took around
       expect(timestamp_ns + duration_ns).toBeLessThan(own[i]!.after + noiseNs);
     });
   }
-  expect(recorded.lossesOf('sys_sync')).toEqual([]);
+  // A sync of the whole machine writes others' pages too, and the kernel hides ends of such requests now and then.
+  const reader = openReader(join(recorded.dataFolder, RECORDING_FILE));
+  const losses = reader.losses();
+  reader.close();
+  const isHidden = ({ cause, eventType }: Loss) => cause === 'end_missed' && eventType === 'block_io';
+  expect(losses.filter((loss) => !isHidden(loss))).toEqual([]);
 });
 
 test('those that are given a descriptor name its file', () => {

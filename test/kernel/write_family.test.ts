@@ -66,7 +66,7 @@ describe('the write family', () => {
       expect(timestamp_ns).toBeGreaterThan(bracket.before);
       expect(timestamp_ns + duration_ns).toBeLessThan(bracket.after);
     }
-    expect(recorded.lossesOf('sys_write')).toEqual([]);
+    expect(recorded.losses()).toEqual([]);
   });
 
   test('events that nobody labelled say so, and name their program as the service', () => {

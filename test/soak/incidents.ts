@@ -64,7 +64,7 @@ export const INCIDENTS = {
     agent.running().process.kill('SIGCONT');
   },
   async set_clock({ clock, random }: Scene) {
-    clock.set(random, BigInt(Date.now()) * 1_000_000n);
+    clock.set(random);
     await sleep(SET_MS);
   },
 } as const satisfies Record<string, (scene: Scene) => Promise<void>>;

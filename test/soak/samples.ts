@@ -79,9 +79,8 @@ export interface Growth {
   flat: boolean;
 }
 
-/** Until then heaps still grow to what they need, and code is still compiled: a slope over seconds is mostly noise. */
+/** Until then heaps still grow to what they need, and code is still compiled. */
 const YOUNG_MS = 300_000;
-const YOUNG_TOLERANCE = 4;
 
 export function growthsOf(samples: readonly Sample[]): Growth[] {
   const isYoung = samples.at(-1)!.at_ms - samples[0]!.at_ms < YOUNG_MS;
@@ -89,7 +88,7 @@ export function growthsOf(samples: readonly Sample[]): Growth[] {
     const values = samples.map((sample) => sample[measure]);
     const times = samples.map(({ at_ms }) => at_ms);
     const growth = slopeOf(times, values) * (times.at(-1)! - times[0]!);
-    const tolerated = TOLERATED[measure] * (isYoung && measure.endsWith('_rss_bytes') ? YOUNG_TOLERANCE : 1);
+    const tolerated = TOLERATED[measure] * (isYoung && measure.endsWith('_rss_bytes') ? 2 : 1);
     return { measure, median: medianOf(values), growth, tolerated, flat: growth <= tolerated };
   });
 }

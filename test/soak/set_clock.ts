@@ -21,25 +21,30 @@ export interface SetClock {
   command: readonly string[];
   spans: readonly ClockSpan[];
   /** Ahead of the machine's own or behind it, by up to 2.5 s. */
-  set(random: () => number, nowNs: bigint): void;
+  set(random: () => number): void;
 }
 
-export function newSetClock(folder: string, nowNs: bigint): SetClock {
+export function newSetClock(folder: string): SetClock {
   const library = join(folder, 'set_clock.so');
   const file = join(folder, 'off_by_ns');
-  const spans = [{ fromNs: nowNs, offByNs: 0n }];
+  const spans = [{ fromNs: wallClockNs(), offByNs: 0n }];
   const write = (ns: bigint) => writeFileSync(file, new BigInt64Array([ns]), { flag: 'r+' });
   execFileSync('gcc', ['-O2', '-Wall', '-Wextra', '-Werror', '-shared', '-fPIC', '-o', library, SOURCE]);
   writeFileSync(file, new BigInt64Array(1));
   return {
     command: ['env', `LD_PRELOAD=${library}`, `SET_CLOCK=${file}`],
     spans,
-    set(random, nowNs) {
+    set(random) {
       const offByNs = BigInt(Math.round((2 * random() - 1) * OFF_BY_MAX_NS));
       write(offByNs);
-      spans.push({ fromNs: nowNs, offByNs });
+      spans.push({ fromNs: wallClockNs(), offByNs });
     },
   };
+}
+
+/** The machine's own, nanoseconds since the epoch. */
+export function wallClockNs(): bigint {
+  return BigInt(Date.now()) * 1_000_000n;
 }
 
 /** When that was by the machine's own clock: at most, for a time of the process's may be of two spans. */

@@ -17,7 +17,7 @@ import { randomNumbers, shuffled } from './random.ts';
 import { newSeenNumbers, type SeenNumbers } from './recorded_numbers.ts';
 import { startPart } from './recorder.ts';
 import { type Growth, growthsOf, type Sample, sampleOf } from './samples.ts';
-import { newSetClock, onTheMachinesClock } from './set_clock.ts';
+import { newSetClock, onTheMachinesClock, wallClockNs } from './set_clock.ts';
 
 const WRITES_PER_MS = 50;
 /** Old events go all the time, and the file stays as it is. */
@@ -82,7 +82,7 @@ async function soakIn({ disk, folder, seconds, seed, onProgress, atEnd }: Stage)
   mkdirSync(dataFolder);
   const filter = join(folder, 'filter.json');
   writeFileSync(filter, JSON.stringify({ comms: [PROGRAM], event_types: ['sys_write'] }));
-  const clock = newSetClock(folder, wallClockNs());
+  const clock = newSetClock(folder);
   const agentArgs = ['agent', '--data', dataFolder, '--filter-file', filter, ...RETENTION];
   const agent = await startPart(agentArgs, 'recording to', clock.command);
   atEnd(() => agent.kill());
@@ -133,10 +133,6 @@ async function soakIn({ disk, folder, seconds, seed, onProgress, atEnd }: Stage)
 
 function look(seen: SeenNumbers): void {
   seen.look(wallClockNs() - RECORDED_WITHIN_NS);
-}
-
-function wallClockNs(): bigint {
-  return BigInt(Date.now()) * 1_000_000n;
 }
 
 /** `work` that fails ends it with its error. */
