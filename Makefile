@@ -22,7 +22,7 @@ ADDON_LDFLAGS = -Wl,--exclude-libs,ALL -Wl,-Bsymbolic -Wl,-z,relro,-z,now -stati
 ADDON_LIBS_columns := -l:libzstd.a
 # Static: it starts builds that may bring a libc of their own, or none.
 RUNNER_CFLAGS := -std=c17 -D_GNU_SOURCE -O2 -Wall -Wextra -Werror -static -pthread
-C_SOURCES = $(wildcard bpf/*.bpf.[ch] native/src/*.cc native/src/*.h native/src/*.c native/runner/*.[ch] $(ADDONS:%=native/%/*.cc) $(ADDONS:%=native/%/*.h) test/*/*.c test/*/*/*.[ch])
+C_SOURCES = $(wildcard bpf/*.bpf.[ch] native/src/*.cc native/src/*.h native/src/*.c native/runner/*.[ch] $(ADDONS:%=native/%/*.cc) $(ADDONS:%=native/%/*.h) test/*/*.c test/*/*/*.[ch] test/*/*/*.cc)
 
 # Debian packages, each beside a command or file that shows that it is there.
 BUILD_PACKAGES := clang:/usr/bin/clang g++:/usr/bin/g++ bpftool:/usr/sbin/bpftool \
@@ -31,6 +31,7 @@ BUILD_PACKAGES := clang:/usr/bin/clang g++:/usr/bin/g++ bpftool:/usr/sbin/bpftoo
 TEST_PACKAGES := bpftrace:/usr/bin/bpftrace btrfs-progs:/sbin/mkfs.btrfs busybox-static:/usr/bin/busybox chromium:/usr/bin/chromium \
 	curl:/usr/bin/curl debootstrap:/usr/sbin/debootstrap e2fsprogs:/sbin/mkfs.ext4 \
 	default-jdk-headless:/usr/bin/javac fio:/usr/bin/fio fish:/usr/bin/fish golang-go:/usr/bin/go jq:/usr/bin/jq \
+	libclang-rt-14-dev:/usr/lib/llvm-14/lib/clang/14.0.6/lib/linux/libclang_rt.fuzzer-x86_64.a \
 	lintian:/usr/bin/lintian mandoc:/usr/bin/mandoc mount:/bin/mount openssl:/usr/bin/openssl php-cli:/usr/bin/php \
 	postgresql-15:/usr/lib/postgresql/15/bin/pgbench \
 	procps:/usr/bin/pgrep prometheus:/usr/bin/promtool protobuf-compiler:/usr/bin/protoc python3:/usr/bin/python3 \
@@ -132,8 +133,8 @@ format: setup ## put format and style right
 	biome check --write .
 	clang-format -i $(C_SOURCES)
 
-fuzz: build ## send a hundred thousand allowed and hostile requests, and open as many hostile BPF objects
-	KREPLAY_FUZZ_RUNS=$(FUZZ_RUNS) npm test --silent -- test/fuzz test/native/hostile/hostile
+fuzz: build ## send a hundred thousand allowed and hostile requests, open as many hostile BPF objects; libFuzzer on their types
+	KREPLAY_FUZZ_RUNS=$(FUZZ_RUNS) npm test --silent -- test/fuzz test/native/hostile/hostile test/native/hostile/type_information
 
 soak: build ## twenty minutes (SOAK_MINUTES) of load, kills, full disks, set clocks and slow clients; report in build/soak
 	$(call need,mount:/bin/mount)

@@ -1,5 +1,6 @@
 #include "type_information.h"
 
+#include <algorithm>
 #include <cstring>
 #include <elf.h>
 #include <linux/btf.h>
@@ -54,7 +55,7 @@ class Types
 				return "type " + std::to_string(id) + " of " + std::to_string(types_.size()) +
 				       " refers to what is not there";
 		}
-		return has_endless_chain() ? "a type is made of itself" : "";
+		return nesting_fault();
 	}
 
       private:
@@ -198,40 +199,65 @@ class Types
 		return true;
 	}
 
-	/* The type that stands for this one; 0: this one stands for itself. */
-	uint32_t next_of(uint32_t id) const
+	/* What a value of a type is made of, one after the other: not what it only points to. False: nothing more. */
+	bool part_of(uint32_t id, size_t index, uint32_t *part) const
 	{
 		const Type &type = types_[id - 1];
 		btf_array array;
+		btf_member member;
+		btf_var_secinfo variable;
 		switch (kind_of(type.head)) {
 		case BTF_KIND_TYPEDEF:
 		case BTF_KIND_VOLATILE:
 		case BTF_KIND_CONST:
 		case BTF_KIND_RESTRICT:
 		case BTF_KIND_TYPE_TAG:
-			return type.head.type;
+		case BTF_KIND_VAR:
+			*part = type.head.type;
+			return index == 0;
 		case BTF_KIND_ARRAY:
-			return type.rest.read(0, &array) ? array.type : 0;
-		}
-		return 0;
-	}
-
-	/* Who follows such a chain without counting never comes to its end. */
-	bool has_endless_chain() const
-	{
-		for (uint32_t id = 1; id <= types_.size(); id++) {
-			uint32_t slow = id, fast = id;
-			while (fast != 0 && next_of(fast) != 0) {
-				slow = next_of(slow);
-				fast = next_of(next_of(fast));
-				if (slow == fast && slow != 0)
-					return true;
-			}
+			return index == 0 && type.rest.read(0, &array) && (*part = array.type, true);
+		case BTF_KIND_STRUCT:
+		case BTF_KIND_UNION:
+			return type.rest.read(index * sizeof(member), &member) && (*part = member.type, true);
+		case BTF_KIND_DATASEC:
+			return type.rest.read(index * sizeof(variable), &variable) && (*part = variable.type, true);
 		}
 		return false;
 	}
 
+	/*
+	 * How many types deep a value of this one is, if that is not more than DEPTH_MAX. libbpf follows what types are
+	 * made of by calls of itself and without counting (btf__align_of()): it would never come to an end where one is
+	 * made of itself, and runs out of stack where there are very many in a row.
+	 */
+	unsigned depth_of(uint32_t id, unsigned above)
+	{
+		if (id == 0 || depths_[id - 1] != 0)
+			return id == 0 ? 0 : depths_[id - 1];
+		if (above == DEPTH_MAX)
+			return DEPTH_MAX + 1;
+		unsigned deepest = 0;
+		uint32_t part;
+		for (size_t i = 0; deepest <= DEPTH_MAX && part_of(id, i, &part); i++)
+			deepest = std::max(deepest, depth_of(part, above + 1));
+		return depths_[id - 1] = deepest + 1;
+	}
+
+	std::string nesting_fault()
+	{
+		depths_.resize(types_.size());
+		for (uint32_t id = 1; id <= types_.size(); id++)
+			if (depth_of(id, 0) > DEPTH_MAX)
+				return "type " + std::to_string(id) + " is made of itself, or of more than " +
+				       std::to_string(DEPTH_MAX) + " types in a row";
+		return "";
+	}
+
+	/* The kernel refuses more than 32 (MAX_RESOLVE_DEPTH in kernel/bpf/btf.c). */
+	static constexpr unsigned DEPTH_MAX = 256;
 	std::vector<Type> types_;
+	std::vector<uint16_t> depths_; /* 0: not known yet */
 	Span texts_ = {nullptr, 0};
 };
 

@@ -13,6 +13,9 @@ const OPENED = Number(process.env.KREPLAY_FUZZ_RUNS ?? 4000);
 /** Each takes milliseconds. */
 const LOADED = Math.ceil(OPENED / 16);
 const TIMEOUT_MS = 3_600_000;
+/** linux/btf.h */
+const BTF_TYPE_BYTES = 12;
+const BTF_KIND_STRUCT = 4;
 const OBJECTS = ['hooks', 'records', 'busy'];
 
 test.each(
@@ -55,6 +58,16 @@ describe('type information that leads nowhere', () => {
     return text.indexOf(magic) + 24;
   }
 
+  /** Of pointers and what comes in front of the first struct: integers, arrays. */
+  function firstStruct(view: DataView, types: number): { id: number; at: number } {
+    const restBytes: Readonly<Record<number, number>> = { 1: 4, 2: 0, 3: 12, 8: 0 };
+    for (let id = 1, at = types; ; id++) {
+      const kind = (view.getUint32(at + 4, true) >> 24) & 31;
+      if (kind === BTF_KIND_STRUCT) return { id, at };
+      at += BTF_TYPE_BYTES + restBytes[kind]!;
+    }
+  }
+
   function opened(change: (view: DataView, types: number) => void) {
     const file = new Uint8Array(readFileSync(compileBpf('hooks')));
     change(new DataView(file.buffer), typesOf(file));
@@ -73,6 +86,13 @@ describe('type information that leads nowhere', () => {
       (view, types) => {
         view.setUint32(types + 4, 8 << 24, true);
         view.setUint32(types + 8, 1, true);
+      },
+    ],
+    [
+      'a struct that holds itself',
+      (view, types) => {
+        const { id, at } = firstStruct(view, types);
+        view.setUint32(at + BTF_TYPE_BYTES + 4, id, true);
       },
     ],
     ['a type of no kind', (view, types) => view.setUint32(types + 4, 31 << 24, true)],
