@@ -1,9 +1,10 @@
 /** `kreplay agent`: records this host's events. */
-import { Command, InvalidArgumentError } from 'commander';
+import { Command } from 'commander';
 import { DATA_DEFAULT, runAgent } from './agent.ts';
 import { LAYERS, type LayerName, type LayerState, limitsOf } from './capture/layers.ts';
 import { type Configuration, withConfigOption, withConfiguration } from './config/configuration.ts';
 import { declaredOf, Setting } from './config/setting.ts';
+import { integer, oneOf, textAs } from './config/values.ts';
 import { endingSignal } from './ending.ts';
 import { type FilterFlags, filterOf, withFilterOptions } from './filter/options.ts';
 import { type LogFlags, newLog, withLogOptions } from './output/log.ts';
@@ -25,13 +26,12 @@ const RING_MIB_DEFAULT = 16;
 /** The kernel rounds nothing: a ring is a power of two of pages, below 4 GiB. */
 const RING_MIB_MAX = 2048;
 
-function ringMebibytes(value: string): number {
-  const size = Number(value);
-  if (!Number.isInteger(Math.log2(size)) || size < 1 || size > RING_MIB_MAX) {
-    throw new InvalidArgumentError(`It must be a power of two from 1 to ${RING_MIB_MAX}.`);
-  }
-  return size;
-}
+const RING_MEBIBYTES = integer(
+  textAs((text) => {
+    const size = Number(text);
+    return Number.isInteger(Math.log2(size)) && size >= 1 && size <= RING_MIB_MAX ? size : undefined;
+  }, `It must be a power of two from 1 to ${RING_MIB_MAX}.`),
+);
 
 export function agentCommand(): Command {
   const command = new Command('agent').description(
@@ -80,8 +80,8 @@ export function withAgentOptions(command: Command): Command {
       ),
     )
     .addOption(
-      new Setting('--without <layers...>', `ways of learning whose an event is that are not wanted`).choices(
-        Object.keys(LAYERS),
+      new Setting('--without <layers...>', `ways of learning whose an event is that are not wanted`).takes(
+        oneOf(Object.keys(LAYERS)),
       ),
     );
   return withFilterOptions(withRetentionOptions(command));
@@ -90,8 +90,7 @@ export function withAgentOptions(command: Command): Command {
 export function withRingSize(command: Command): Command {
   return command.addOption(
     new Setting('--ring-size <MiB>', 'memory for events between two drains, a power of two')
-      .integer()
-      .argParser(ringMebibytes)
+      .takes(RING_MEBIBYTES)
       .default(RING_MIB_DEFAULT),
   );
 }

@@ -1,7 +1,9 @@
 /** `--retain-bytes` and `--retain-age`: what the node's recording keeps. */
 import { statfsSync } from 'node:fs';
-import { type Command, InvalidArgumentError } from 'commander';
+import type { Command } from 'commander';
+import { z } from 'zod';
 import { Setting } from './config/setting.ts';
+import { textAs } from './config/values.ts';
 import { parseDuration } from './recording/duration.ts';
 import { RETAIN_BYTES_MIN, type RetentionLimits } from './recording/retention.ts';
 
@@ -25,19 +27,28 @@ const UNIT_BYTES: Readonly<Record<string, number>> = {
   TiB: 2 ** 40,
 };
 
+const RETAIN_BYTES = textAs(parseBytes, 'It must be a size, such as 500MB, 20GiB or a number of bytes.').pipe(
+  z.number().min(RETAIN_BYTES_MIN, `It must be at least ${RETAIN_BYTES_MIN / 2 ** 20}MiB.`),
+);
+
+const AGE = textAs(
+  (text) => parseDuration(text) || undefined,
+  'It must be a duration with its unit, such as 12h or 7d.',
+);
+
 export function withRetentionOptions(command: Command): Command {
   return command
     .addOption(
       new Setting(
         '--retain-bytes <size>',
         'largest size of the recording, such as 500MB or 20GiB: the oldest events go (default: 10GB, or a tenth of the disk if that is less)',
-      ).argParser(retainBytes),
+      ).takes(RETAIN_BYTES),
     )
     .addOption(
       new Setting(
         '--retain-age <duration>',
         'longest time that events are kept, such as 12h or 7d (default: no limit)',
-      ).argParser(age),
+      ).takes(AGE),
     );
 }
 
@@ -48,20 +59,6 @@ export function parseBytes(text: string): number | undefined {
   if (digits === undefined || factor === undefined) return undefined;
   const bytes = Math.floor(Number(digits) * factor);
   return Number.isSafeInteger(bytes) ? bytes : undefined;
-}
-
-function retainBytes(value: string): number {
-  const bytes = parseBytes(value);
-  if (bytes === undefined)
-    throw new InvalidArgumentError('It must be a size, such as 500MB, 20GiB or a number of bytes.');
-  if (bytes < RETAIN_BYTES_MIN) throw new InvalidArgumentError(`It must be at least ${RETAIN_BYTES_MIN / 2 ** 20}MiB.`);
-  return bytes;
-}
-
-function age(value: string): bigint {
-  const ns = parseDuration(value);
-  if (!ns) throw new InvalidArgumentError('It must be a duration with its unit, such as 12h or 7d.');
-  return ns;
 }
 
 /** What the flags ask for, on the disk that `folder` is on. */

@@ -1,9 +1,10 @@
 /** The options of a daemon, for it and for `kreplay up`. */
-import { type Command, InvalidArgumentError } from 'commander';
+import type { Command } from 'commander';
 import { Setting } from '../agent/config/setting.ts';
+import { DURATION, POSITIVE_INTEGER, textAs } from '../agent/config/values.ts';
 import { withLogOptions } from '../agent/output/log.ts';
 import { type AccessFlags, meaningless, withAccessOptions } from './access/options.ts';
-import { DATA_DEFAULT, duration, positiveInteger } from './commands/option_values.ts';
+import { DATA_DEFAULT } from './commands/option_values.ts';
 import { type ListenAddress, parseListen } from './listen_address.ts';
 import { DEFAULT_LIMITS } from './replay/sessions.ts';
 
@@ -17,13 +18,15 @@ export interface DaemonFlags extends AccessFlags {
   sessionIdle: bigint;
 }
 
+const LISTEN_ADDRESS = textAs(parseListen, 'must be HOST:PORT, [IPV6]:PORT or unix:/path');
+
 /** All but `--data` and what an agent takes as well. */
 export function withDaemonOptions(command: Command): Command {
   command
-    .addOption(new Setting('--recording <file...>', 'recording to serve; several are one time line').argParser(files))
+    .addOption(new Setting('--recording <file...>', 'recording to serve; several are one time line'))
     .addOption(
       new Setting('--listen <address>', 'HOST:PORT (beyond this machine: with --tokens and TLS), or unix:/path')
-        .argParser(listenAddress)
+        .takes(LISTEN_ADDRESS)
         .defaultText('127.0.0.1:7467'),
     )
     .addOption(
@@ -32,18 +35,17 @@ export function withDaemonOptions(command: Command): Command {
     .addOption(new Setting('--no-state', 'replay sessions end with the daemon'))
     .addOption(
       new Setting('--sessions-max <count>', 'replay sessions at most')
-        .integer()
-        .argParser(positiveInteger)
+        .takes(POSITIVE_INTEGER)
         .default(DEFAULT_LIMITS.sessionsMax),
     )
     .addOption(
       new Setting('--session-idle <duration>', 'a replay session that is not used for so long is ended')
-        .argParser(duration)
+        .takes(DURATION)
         .defaultText(`${DEFAULT_LIMITS.idleMs / 3_600_000}h`),
     )
     .addOption(
       new Setting('--log-slower-than <duration>', 'requests that take longer are logged')
-        .argParser(duration)
+        .takes(DURATION)
         .defaultText('1s'),
     )
     .hook('preAction', (_command, asked) => {
@@ -64,13 +66,3 @@ export const DAEMON_SECTION = {
   declare: withDaemonCommandOptions,
   check: (flags: Record<string, unknown>) => meaningless(flags as unknown as DaemonFlags),
 };
-
-function files(value: string, before: string[] = []): string[] {
-  return [...before, value];
-}
-
-function listenAddress(value: string): ListenAddress {
-  const address = parseListen(value);
-  if (!address) throw new InvalidArgumentError('must be HOST:PORT, [IPV6]:PORT or unix:/path');
-  return address;
-}

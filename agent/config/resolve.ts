@@ -1,6 +1,8 @@
 /** What each setting is and who says so: flag, then environment, then files, then what is built in. */
+import { z } from 'zod';
 import { type Declared, type RawValue, type SectionName, variableOf } from './setting.ts';
 import { type Entry, type Place, type Problem, showPlace, type TomlValue } from './toml_file.ts';
+import { messageOf, textAs } from './values.ts';
 
 export type Origin =
   | { from: 'flag' }
@@ -66,42 +68,38 @@ function givenBy(
   return undefined;
 }
 
+const SWITCH = z.stringbool({
+  truthy: ['true', '1'],
+  falsy: ['false', '0'],
+  case: 'sensitive',
+  error: ({ input }) => `it is ${JSON.stringify(input)}: give true or false`,
+});
+
+const JSON_LIST = textAs(parseJson, 'it begins with [ but is no list in JSON, such as ["a","b"]');
+
 /** `true`, `16`, `a,b`, or a list in JSON for names that have a comma. */
 function rawOfText(text: string, { setting, negatable }: Declared): RawValue | { wrong: string } {
-  if (setting.isBoolean() || (negatable && text === 'false')) {
-    if (text === 'true' || text === '1') return true;
-    return text === 'false' || text === '0' ? false : { wrong: `it is ${JSON.stringify(text)}: give true or false` };
-  }
-  if (!setting.isList) return text;
-  if (!text.startsWith('[')) return text.split(',');
-  try {
-    const items: unknown = JSON.parse(text);
-    if (Array.isArray(items) && items.every((item) => ['string', 'number'].includes(typeof item)))
-      return items.map(String);
-  } catch {
-    // Told below.
-  }
-  return { wrong: 'it begins with [ but is no list in JSON, such as ["a","b"]' };
+  const isSwitch = setting.isBoolean() || (negatable && text === 'false');
+  if (!isSwitch && !setting.isList) return text;
+  if (!isSwitch && !text.startsWith('[')) return text.split(',');
+  const { success, data, error } = (isSwitch ? SWITCH : JSON_LIST).safeParse(text);
+  return success ? data : { wrong: messageOf(error) };
 }
 
-/** By the parser of the flag. */
+const TEXTS = z.array(z.union([z.string(), z.number()]).transform(String));
+
+function parseJson(text: string): string[] | undefined {
+  try {
+    return TEXTS.safeParse(JSON.parse(text)).data;
+  } catch {
+    return undefined;
+  }
+}
+
 function parse({ setting }: Declared, raw: RawValue): { value: unknown } | { wrong: string } {
   if (typeof raw === 'boolean') return { value: raw };
-  try {
-    if (typeof raw === 'string') return { value: parseText(setting.parseArg, raw, undefined) };
-    let list: unknown = [];
-    for (const item of raw) {
-      list = setting.parseArg ? setting.parseArg(item, list as never) : [...(list as unknown[]), item];
-    }
-    return { value: list };
-  } catch (error) {
-    if ((error as { code?: string }).code !== 'commander.invalidArgument') throw error;
-    return { wrong: (error as Error).message };
-  }
-}
-
-function parseText(parser: Declared['setting']['parseArg'], text: string, before: unknown): unknown {
-  return parser ? parser(text, before as never) : text;
+  const { success, data, error } = (setting.isList ? z.array(setting.schema) : setting.schema).safeParse(raw);
+  return success ? { value: data } : { wrong: messageOf(error) };
 }
 
 /** What the files say for this section, by key: its own keys go before shared ones, later files before earlier ones. */

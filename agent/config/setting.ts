@@ -3,6 +3,8 @@
  * configuration file. Help, man pages and shell completions come from the same object.
  */
 import { type Command, Option } from 'commander';
+import { z } from 'zod';
+import { isInteger, parserOf } from './values.ts';
 
 /** What a section of the file may be; each is the command that it configures. */
 export const SECTIONS = ['agent', 'daemon'] as const;
@@ -13,16 +15,20 @@ export type SectionName = (typeof SECTIONS)[number];
 export type RawValue = boolean | string | readonly string[];
 
 export class Setting extends Option {
-  /** Its values are numbers: a file must not put them into quotes. */
-  isInteger = false;
+  /** What it may be, of a list each item: from the text of a flag to what the command gets. Switches have none. */
+  schema: z.ZodType<unknown, string> = z.string();
   /** Also a key outside of the sections, for all commands. */
   isShared = false;
   /** Takes effect at SIGHUP. */
   isReloaded = false;
 
-  integer(): this {
-    this.isInteger = true;
-    return this;
+  takes(schema: z.ZodType<unknown, string>): this {
+    this.schema = schema;
+    if (schema instanceof z.ZodEnum) this.argChoices = schema.options as string[];
+    const parse = parserOf(schema);
+    return this.argParser<unknown>(
+      this.variadic ? (text, before) => [...((before as unknown[] | undefined) ?? []), parse(text)] : parse,
+    );
   }
 
   shared(): this {
@@ -37,7 +43,7 @@ export class Setting extends Option {
 
   /** The text is read as one that a user gives. */
   defaultText(text: string): this {
-    return this.default(this.parseArg ? this.parseArg(text, undefined as never) : text, text);
+    return this.default(this.schema.parse(text), text);
   }
 
   /** In a file, without the dashes of its flag. */
@@ -47,6 +53,11 @@ export class Setting extends Option {
 
   get isList(): boolean {
     return this.variadic;
+  }
+
+  /** Its values are numbers: a file must not put them into quotes. */
+  get isInteger(): boolean {
+    return isInteger(this.schema);
   }
 
   /** What it is when nobody says anything, as text; undefined: it depends, or is not there. */

@@ -1,7 +1,9 @@
 /** `--only-labelled`, `--service` and the like: what an agent records. */
-import { type Command, InvalidArgumentError } from 'commander';
+import type { Command } from 'commander';
+import { z } from 'zod';
 import { EVENTS } from '../../bpf/schema/index.ts';
 import { Setting } from '../config/setting.ts';
+import { integer, oneOf } from '../config/values.ts';
 import { parseDuration } from '../recording/duration.ts';
 import { type FilterSettings, type FilterTexts, filterSettings, isPid, readFilterFile } from './settings.ts';
 
@@ -27,6 +29,12 @@ const LISTS = {
   pid: ['pids', 'processes'],
 } as const;
 
+/** As they are in a file of filters, which has the same. */
+const DURATION_TEXT = z
+  .string()
+  .refine((text) => parseDuration(text) !== undefined, 'It must be a duration such as 500us or 2ms.');
+const PID = integer(z.string().refine(isPid, 'It must be the number of a process.'));
+
 export function withFilterOptions(command: Command): Command {
   command
     .addOption(
@@ -37,17 +45,18 @@ export function withFilterOptions(command: Command): Command {
     )
     .addOption(
       new Setting('--min-duration <duration>', 'record only events that take at least so long, such as 500us')
-        .argParser(durationText)
+        .takes(DURATION_TEXT)
         .reloaded(),
     )
     .addOption(
-      new Setting('--event-type <types...>', 'record only these').choices(EVENTS.map(({ name }) => name)).reloaded(),
+      new Setting('--event-type <types...>', 'record only these')
+        .takes(oneOf(EVENTS.map(({ name }) => name)))
+        .reloaded(),
     );
   for (const [name, [what, text]] of Object.entries(LISTS)) {
     const only = new Setting(`--${name} <${what}...>`, `record only these ${text}`).reloaded();
     const except = new Setting(`--except-${name} <${what}...>`, `do not record these ${text}`).reloaded();
-    for (const setting of [only, except])
-      command.addOption(name === 'pid' ? setting.integer().argParser(pids) : setting);
+    for (const setting of [only, except]) command.addOption(name === 'pid' ? setting.takes(PID) : setting);
   }
   return command.addOption(
     new Setting(
@@ -55,16 +64,6 @@ export function withFilterOptions(command: Command): Command {
       'the same in JSON, such as {"services": ["shop"], "min_duration": "1ms"}; read again at SIGHUP',
     ).reloaded(),
   );
-}
-
-function durationText(value: string): string {
-  if (parseDuration(value) === undefined) throw new InvalidArgumentError('It must be a duration such as 500us or 2ms.');
-  return value;
-}
-
-function pids(value: string, before: string[] = []): string[] {
-  if (!isPid(value)) throw new InvalidArgumentError('It must be the number of a process.');
-  return [...before, value];
 }
 
 /** Throws AgentError. */

@@ -3,6 +3,7 @@ import { fstatSync } from 'node:fs';
 import type { Command } from 'commander';
 import { type Logger, type LoggerOptions, pino, stdTimeFunctions } from 'pino';
 import { Setting } from '../config/setting.ts';
+import { oneOf } from '../config/values.ts';
 import { printable } from './printable.ts';
 
 const LEVELS = ['trace', 'debug', 'info', 'warn', 'error'];
@@ -17,9 +18,13 @@ export interface LogFlags {
 export function withLogOptions(command: Command): Command {
   return command
     .addOption(
-      new Setting('--log-level <level>', 'least that is logged').choices(LEVELS).default('info').shared().reloaded(),
+      new Setting('--log-level <level>', 'least that is logged')
+        .takes(oneOf(LEVELS))
+        .default('info')
+        .shared()
+        .reloaded(),
     )
-    .addOption(new Setting('--log-format <format>', 'default: what its reader takes').choices(FORMATS).shared());
+    .addOption(new Setting('--log-format <format>', 'default: what its reader takes').takes(oneOf(FORMATS)).shared());
 }
 
 /**

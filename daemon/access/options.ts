@@ -1,7 +1,8 @@
 /** The options of `kreplay daemon` that say who may ask, and how much. */
-import { type Command, InvalidArgumentError } from 'commander';
+import type { Command } from 'commander';
+import { z } from 'zod';
 import { Setting } from '../../agent/config/setting.ts';
-import { duration, positiveInteger } from '../commands/option_values.ts';
+import { DURATION, POSITIVE_INTEGER } from '../../agent/config/values.ts';
 import type { ListenAddress } from '../listen_address.ts';
 import { isOrigin } from './cors.ts';
 import { QUERY_TIMEOUT_MS_DEFAULT, SCANS_MAX_DEFAULT } from './scan_gate.ts';
@@ -19,6 +20,13 @@ export interface AccessFlags {
 
 /** The longest that a timer can be set to. */
 const TIMEOUT_MS_MAX = 2 ** 31 - 1;
+const TIMEOUT_RANGE = 'must be at least 1ms, and at most 24d';
+
+const TIMEOUT_MS = DURATION.transform((ns) => Number(ns) / 1e6).pipe(
+  z.number().min(1, TIMEOUT_RANGE).max(TIMEOUT_MS_MAX, TIMEOUT_RANGE),
+);
+
+const ORIGIN = z.string().refine(isOrigin, 'must be as browsers send it: https://HOST or http://HOST:PORT, no path');
 
 export function withAccessOptions(command: Command): Command {
   return command
@@ -46,17 +54,16 @@ export function withAccessOptions(command: Command): Command {
       new Setting(
         '--cors-origin <origin...>',
         'sites whose pages may use the daemon, such as https://grafana.example',
-      ).argParser(origins),
+      ).takes(ORIGIN),
     )
     .addOption(
       new Setting('--max-scans <count>', 'queries that run at once; others wait, for 2 s at most')
-        .integer()
-        .argParser(positiveInteger)
+        .takes(POSITIVE_INTEGER)
         .default(SCANS_MAX_DEFAULT),
     )
     .addOption(
       new Setting('--query-timeout <duration>', 'for a page of events, or until the next one of a stream')
-        .argParser(timeout)
+        .takes(TIMEOUT_MS)
         .default(QUERY_TIMEOUT_MS_DEFAULT, `${QUERY_TIMEOUT_MS_DEFAULT / 1000}s`),
     );
 }
@@ -68,16 +75,4 @@ export function meaningless(flags: AccessFlags & { listen: ListenAddress }): str
   if (tlsClientCa !== undefined && tlsCert === undefined) return '--tls-client-ca needs --tls-cert and --tls-key';
   if (tlsCert !== undefined && 'path' in listen) return '--tls-cert is for HOST:PORT, not for a unix socket';
   return undefined;
-}
-
-function origins(value: string, before: string[] = []): string[] {
-  if (!isOrigin(value))
-    throw new InvalidArgumentError('must be as browsers send it: https://HOST or http://HOST:PORT, no path');
-  return [...before, value];
-}
-
-function timeout(value: string): number {
-  const ms = Number(duration(value)) / 1e6;
-  if (ms >= 1 && ms <= TIMEOUT_MS_MAX) return ms;
-  throw new InvalidArgumentError('must be at least 1ms, and at most 24d');
 }

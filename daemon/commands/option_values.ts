@@ -1,6 +1,7 @@
 /** What options take; a value that can not be meant is wrong usage, told before anything is asked of the daemon. */
 import { InvalidArgumentError } from 'commander';
-import { formatMilliseconds, parseDuration } from '../../agent/recording/duration.ts';
+import { DURATION, POSITIVE_INTEGER, parserOf } from '../../agent/config/values.ts';
+import { formatMilliseconds } from '../../agent/recording/duration.ts';
 import { parseTime, TIME_FORMATS, type TimeExpression } from '../query/time.ts';
 import { parseDaemonUrl } from './connection.ts';
 
@@ -24,21 +25,14 @@ export function timeText(value: string): string {
   return value;
 }
 
-export function duration(value: string): bigint {
-  const ns = parseDuration(value);
-  if (ns === undefined) throw new InvalidArgumentError('must be a duration with its unit, such as 50us, 2ms or 1.5s');
-  return ns;
-}
+export const duration = parserOf(DURATION);
 
 /** A duration with its unit, as the API's decimal milliseconds. */
 export function milliseconds(value: string): string {
   return formatMilliseconds(duration(value));
 }
 
-export function positiveInteger(value: string): number {
-  if (!/^[1-9]\d{0,9}$/.test(value)) throw new InvalidArgumentError('must be a whole number above 0');
-  return Number(value);
-}
+export const positiveInteger = parserOf(POSITIVE_INTEGER);
 
 export function wholeNumber(value: string): number {
   return value === '0' ? 0 : positiveInteger(value);

@@ -1,0 +1,51 @@
+/** What values of settings and options may be: zod schemas from the text that a user gives to what the command gets. */
+import { InvalidArgumentError } from 'commander';
+import { z } from 'zod';
+import { parseDuration } from '../recording/duration.ts';
+
+/** What `parse` makes of a text; where that is undefined, `message` says what it must be. */
+export function textAs<Value>(
+  parse: (text: string) => Value | undefined,
+  message: string,
+): z.ZodType<Exclude<Value, undefined>, string> {
+  return z.string().transform((text, context) => {
+    const value = parse(text);
+    if (value !== undefined) return value as Exclude<Value, undefined>;
+    context.addIssue({ code: 'custom', message });
+    return z.NEVER;
+  });
+}
+
+export function oneOf<const Names extends readonly string[]>(names: Names) {
+  return z.enum(names, { error: `Allowed choices are ${names.join(', ')}.` });
+}
+
+/** Marks what a file has as a number, not as a text in quotes. */
+export function integer<Schema extends z.ZodType>(schema: Schema): Schema {
+  return schema.meta({ type: 'integer' });
+}
+
+export function isInteger(schema: z.ZodType): boolean {
+  return schema.meta()?.type === 'integer';
+}
+
+/** In nanoseconds. */
+export const DURATION = textAs(parseDuration, 'must be a duration with its unit, such as 50us, 2ms or 1.5s');
+
+export const POSITIVE_INTEGER = integer(
+  textAs((text) => (/^[1-9]\d{0,9}$/.test(text) ? Number(text) : undefined), 'must be a whole number above 0'),
+);
+
+/** For an option of commander. */
+export function parserOf<Value>(schema: z.ZodType<Value, string>): (text: string) => Value {
+  return (text) => {
+    const { success, data, error } = schema.safeParse(text);
+    if (success) return data;
+    throw new InvalidArgumentError(messageOf(error));
+  };
+}
+
+/** The first thing that is wrong. */
+export function messageOf({ issues }: z.ZodError): string {
+  return issues[0]!.message;
+}
