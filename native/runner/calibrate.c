@@ -43,16 +43,21 @@ static void write_and_measure(void *context)
 	}
 }
 
+struct served {
+	int count;
+	struct links links;
+};
+
 /* The first half passes, the second is held. */
 static enum verdict decide(void *context, const struct seccomp_notif *notif, struct call *call)
 {
 	static const struct options no_maps;
-	int *count = context;
+	struct served *served = context;
 	char path[PATH_MAX];
 
-	/* As for every call of the build: most of what its floor is. */
-	observe_path(notif->pid, notif->data.args[0], &no_maps, path, sizeof(path));
-	if ((*count)++ < CALLS_OF_EACH)
+	/* As for every call of the build: a large part of what its floor is. */
+	observe_path(&served->links, notif->pid, notif->data.args[0], &no_maps, path, sizeof(path));
+	if (served->count++ < CALLS_OF_EACH)
 		return VERDICT_PASS;
 	call->deadline_ns = call->record.received_ns + HELD_NS;
 	return VERDICT_HOLD;
@@ -123,13 +128,15 @@ const char *listener_obstacle(int error)
 static bool serve(struct calibration *calibration, struct shared *shared, uint64_t spin_ns, pid_t child,
 		  struct failure *failure)
 {
-	int count = 0, status = 0;
+	int status = 0;
+	struct served served = {0};
 	struct server *server = calloc(1, sizeof(*server));
 
 	if (!server)
 		return fail(failure, "no memory");
+	links_init(&served.links);
 	server->decide = decide;
-	server->context = &count;
+	server->context = &served;
 	calibration->features.pidfd_getfd = can_borrow_fds(child);
 	if (!server_start(server, shared, spin_ns, failure))
 		return false;
@@ -139,6 +146,7 @@ static bool serve(struct calibration *calibration, struct shared *shared, uint64
 		continue;
 	server_stop(server);
 	free(server);
+	links_close(&served.links);
 	return status == 0 || fail(failure, "calibration ended with status %d", status);
 }
 

@@ -102,13 +102,12 @@ static void run(struct makers *makers, struct call *call)
 static void *maker_main(void *argument)
 {
 	struct makers *makers = argument;
-	sigset_t too_large;
+	sigset_t all;
 
 	prctl(PR_SET_NAME, "kreplay-make");
-	/* Of our own limit on files: the write fails all the same. */
-	sigemptyset(&too_large);
-	sigaddset(&too_large, SIGXFSZ);
-	pthread_sigmask(SIG_BLOCK, &too_large, NULL);
+	/* SIGXFSZ too, of our own limit on files: the write fails all the same. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, NULL);
 	pthread_mutex_lock(&makers->lock);
 	for (;;) {
 		struct call *call = makers->first;

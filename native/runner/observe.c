@@ -63,16 +63,19 @@ static void in_production(const char *here, const struct options *options, char 
 	snprintf(path, path_bytes, "%s", here);
 }
 
-bool observe_path(uint32_t tid, int fd, const struct options *options, char *path, size_t path_bytes)
+bool observe_path(struct links *links, uint32_t tid, int fd, const struct options *options, char *path,
+		  size_t path_bytes)
 {
-	char name[48], link[PATH_MAX];
+	char here[PATH_MAX];
+	char *link = options->map_count ? here : path;
+	const size_t link_bytes = options->map_count ? sizeof(here) : path_bytes;
+	const ssize_t bytes = links_read(links, tid, fd, link, link_bytes - 1);
 
-	snprintf(name, sizeof(name), "/proc/%u/fd/%d", tid, fd);
-	const ssize_t bytes = readlink(name, link, sizeof(link) - 1);
 	if (bytes <= 0)
 		return false;
 	link[bytes] = 0;
-	in_production(link, options, path, path_bytes);
+	if (link == here)
+		in_production(here, options, path, path_bytes);
 	return true;
 }
 

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
+#include "links.h"
 #include "options.h"
 
 #define COMM_MAX 64
@@ -14,8 +15,9 @@
 /* What /proc tells about a thread. Of a program that may not be looked at: false, 0, SIZE_UNKNOWN. */
 bool observe_comm(uint32_t tid, char comm[static COMM_MAX]);
 uint32_t observe_process(uint32_t tid);
-/* What an fd of it stands for, as a path in production. */
-bool observe_path(uint32_t tid, int fd, const struct options *options, char *path, size_t path_bytes);
+/* What an fd of it stands for, as a path in production. False with ENOENT in errno: the fd is not open. */
+bool observe_path(struct links *links, uint32_t tid, int fd, const struct options *options, char *path,
+		  size_t path_bytes);
 /* What is mapped at an address of it. */
 bool observe_mapped_path(uint32_t tid, uint64_t address, const struct options *options, char *path, size_t path_bytes);
 bool observe_has_ended(uint32_t tid);

@@ -82,10 +82,14 @@ static uint32_t find_group(struct replay *replay, const struct seccomp_notif *no
 	uint32_t group = NONE;
 	bool has_path = false;
 
-	if (has_fd)
-		has_path = observe_path(notif->pid, fd, replay->options, path, sizeof(path));
-	else if (record->op == OP_MSYNC)
+	if (has_fd) {
+		has_path = observe_path(&replay->links, notif->pid, fd, replay->options, path, sizeof(path));
+		/* It is not open: the kernel says so. */
+		if (!has_path && errno == ENOENT)
+			return NONE;
+	} else if (record->op == OP_MSYNC) {
 		has_path = observe_mapped_path(notif->pid, where, replay->options, path, sizeof(path));
+	}
 	if (has_path) {
 		record->path_hash = hash_bytes(path, strlen(path));
 		group = group_of_file(replay, is_sync, fd, path);

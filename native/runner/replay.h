@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "calibrate.h"
+#include "links.h"
 #include "match.h"
 #include "options.h"
 #include "server.h"
@@ -22,6 +23,7 @@ struct replay {
 	struct stalls stalls; /* in place of it in mode stall */
 	struct server *server;
 	struct threads threads;
+	struct links links;
 	struct table group_by_path; /* seen paths */
 	_Atomic bool is_passing;    /* everything, unseen */
 	_Atomic uint64_t uncovered[UNCOVERED_COUNT];

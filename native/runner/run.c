@@ -102,6 +102,7 @@ static bool prepare(struct run *run)
 	run->replay.options = run->options;
 	run->replay.calibration = &run->calibration;
 	run->replay.streams = &run->streams;
+	links_init(&run->replay.links);
 	run->replay.server = &run->server;
 	run->server.decide = replay_decide;
 	run->server.context = &run->replay;

@@ -3,9 +3,9 @@
 #include <errno.h>
 #include <poll.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -14,6 +14,10 @@
 
 /* Where replies wake no one synchronously, going to sleep between two calls of a thread costs more than this. */
 #define POLL_FOR_NS (30 * NS_PER_US)
+
+/* Takes the receiver out of its wait; all other threads block it. */
+#define SIGNAL_STOP SIGUSR1
+#define STOP_AGAIN_NS NS_PER_MS
 
 static struct call *take_free(struct server *server)
 {
@@ -113,18 +117,19 @@ static void on_due(void *context, struct call *call)
 	server_finish(context, call);
 }
 
-static void receive(struct server *server)
+/* Blocks. False: there was none, or it is time to stop. */
+static bool receive(struct server *server)
 {
 	struct shared *shared = server->shared;
 	struct seccomp_notif *received = &shared->received;
 
 	if (notify_receive(server->listener, received) <= 0)
-		return;
+		return false;
 	struct call *call = take_free(server);
 	if (!call) {
 		notify_continue(server->listener, received->id);
 		received->id = 0;
-		return;
+		return true;
 	}
 	const struct seccomp_notif notif = *received;
 	atomic_store(&shared->outstanding[call->outstanding_index], notif.id);
@@ -147,36 +152,45 @@ static void receive(struct server *server)
 		makers_run(&server->makers, call);
 		break;
 	}
+	return true;
 }
 
-/* Before 6.11 receiving from a listener that nobody is behind blocks for ever: always ask first. */
+/* Whether there is one; if not after a while, sleeping is what costs less. */
+static void spin_for_call(struct server *server)
+{
+	struct pollfd listener = {.fd = server->listener, .events = POLLIN};
+	const uint64_t until_ns = clock_ns() + POLL_FOR_NS;
+
+	while (poll(&listener, 1, 0) == 0 && clock_ns() < until_ns)
+		sched_yield(); /* the thread that was answered may be waiting for this very CPU */
+}
+
+static bool is_anyone_behind(const struct server *server)
+{
+	struct pollfd listener = {.fd = server->listener, .events = POLLIN};
+
+	return poll(&listener, 1, 0) <= 0 || !(listener.revents & (POLLHUP | POLLERR | POLLNVAL));
+}
+
+/*
+ * Does not ask first whether there is a call: that would be a tenth of what an answer costs. Before 6.11 receiving from
+ * a listener that nobody is behind blocks until a signal comes.
+ */
 static void *receiver_main(void *argument)
 {
 	struct server *server = argument;
-	struct pollfd sources[2] = {{.fd = server->listener, .events = POLLIN},
-				    {.fd = server->stop_fd, .events = POLLIN}};
 	const bool may_spin = !server->wakes_synchronously && sysconf(_SC_NPROCESSORS_ONLN) >= 2;
-	uint64_t poll_until = 0;
+	sigset_t stopping;
 
 	prctl(PR_SET_NAME, "kreplay-receive");
-	for (;;) {
-		const bool is_impatient = may_spin && clock_ns() < poll_until;
-
-		if (poll(sources, 2, is_impatient ? 0 : -1) <= 0) {
-			/* The thread that was answered may be waiting for this very CPU. */
-			if (is_impatient)
-				sched_yield();
-			continue;
-		}
-		if (sources[1].revents)
-			break;
-		if (sources[0].revents & POLLIN) {
-			receive(server);
-			poll_until = may_spin ? clock_ns() + POLL_FOR_NS : 0;
-		} else if (sources[0].revents) {
-			sources[0].fd = -1; /* nobody is behind it any more */
-			poll_until = 0;
-		}
+	sigemptyset(&stopping);
+	sigaddset(&stopping, SIGNAL_STOP);
+	pthread_sigmask(SIG_UNBLOCK, &stopping, NULL);
+	while (!atomic_load(&server->is_stopping)) {
+		if (may_spin)
+			spin_for_call(server);
+		if (!receive(server) && !is_anyone_behind(server))
+			poll(NULL, 0, -1);
 	}
 	return NULL;
 }
@@ -195,32 +209,44 @@ static bool make_calls(struct server *server)
 	return true;
 }
 
+static void on_stop(int signal)
+{
+	(void)signal;
+}
+
 bool server_start(struct server *server, struct shared *shared, uint64_t spin_ns, struct failure *failure)
 {
 	server->shared = shared;
 	server->listener = shared->listener;
 	server->wakes_synchronously = notify_wake_synchronously(server->listener);
 	pthread_mutex_init(&server->lock, NULL);
-	server->stop_fd = eventfd(0, EFD_CLOEXEC);
-	if (server->stop_fd < 0 || !make_calls(server))
+	if (!make_calls(server))
 		return fail(failure, "no memory for calls");
+	sigaction(SIGNAL_STOP, &(struct sigaction){.sa_handler = on_stop}, &server->on_stop_before);
 	makers_init(&server->makers, server);
 	if (!timers_start(&server->timers, spin_ns, on_due, server))
 		return fail(failure, "no thread for timers: %s", strerror(errno));
 	errno = pthread_create(&server->receiver, NULL, receiver_main, server);
-	server->is_started = errno == 0;
-	return server->is_started || fail(failure, "no thread for calls: %s", strerror(errno));
+	return errno == 0 || fail(failure, "no thread for calls: %s", strerror(errno));
+}
+
+/* A signal that comes before it blocks ends nothing: again, until it is gone. */
+static void stop_receiver(struct server *server)
+{
+	struct timespec until;
+
+	atomic_store(&server->is_stopping, true);
+	do {
+		pthread_kill(server->receiver, SIGNAL_STOP);
+		until = clock_timespec(clock_ns() + STOP_AGAIN_NS);
+	} while (pthread_clockjoin_np(server->receiver, NULL, CLOCK_MONOTONIC, &until) == ETIMEDOUT);
 }
 
 void server_stop(struct server *server)
 {
-	const uint64_t one = 1;
-
-	if (write(server->stop_fd, &one, sizeof(one)) < 0)
-		return;
-	pthread_join(server->receiver, NULL);
+	stop_receiver(server);
 	makers_stop(&server->makers);
 	timers_stop(&server->timers);
-	close(server->stop_fd);
 	free(server->calls);
+	sigaction(SIGNAL_STOP, &server->on_stop_before, NULL);
 }

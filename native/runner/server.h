@@ -2,6 +2,7 @@
 #define KREPLAY_RUNNER_SERVER_H
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -44,7 +45,6 @@ struct interrupted {
 /* Receives the calls behind one listener and answers them, with two threads and those for syncs. */
 struct server {
 	int listener;
-	int stop_fd;
 	bool wakes_synchronously;
 	struct shared *shared;
 	struct timers timers;
@@ -65,7 +65,8 @@ struct server {
 	_Atomic uint32_t interrupted_count;
 
 	pthread_t receiver;
-	bool is_started;
+	_Atomic bool is_stopping;
+	struct sigaction on_stop_before;
 };
 
 bool server_start(struct server *server, struct shared *shared, uint64_t spin_ns, struct failure *failure);

@@ -1,0 +1,33 @@
+#ifndef KREPLAY_RUNNER_LINKS_H
+#define KREPLAY_RUNNER_LINKS_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define LINKS_MAX 256
+
+/* tid 0: none. */
+struct kept_link {
+	uint32_t tid;
+	int fd;
+	int link; /* -1: only read once yet */
+};
+
+/*
+ * /proc/TID/fd/FD of the build, those that are read again and again held open: no path is walked then, which takes a
+ * third of the time. What is read is what the fd stands for now: proc_fd_link() looks it up in the thread each time
+ * (fs/proc/fd.c), and of a thread that has ended, whoever has its number now, there is nothing to read.
+ */
+struct links {
+	struct kept_link kept[LINKS_MAX];
+	uint32_t room;
+};
+
+void links_init(struct links *links);
+void links_close(struct links *links);
+
+/* As readlink(2). */
+ssize_t links_read(struct links *links, uint32_t tid, int fd, char *text, size_t text_bytes);
+
+#endif
