@@ -1,15 +1,23 @@
-/** What the load's calls go through: nothing, `kreplay run`'s runner with a plan, strace. */
+/** What the load's calls go through: nothing, `kreplay run`'s runner with a plan, a listener that only answers, strace. */
 import { join } from 'node:path';
 import { isMatched } from '../../daemon/run/report/hows.ts';
 import { loadReport } from '../../daemon/run/report/load_report.ts';
 import type { BenchContext } from './bench.ts';
 import { allowedCpus } from './machine.ts';
 import { writeLoadPlan } from './planned_load.ts';
+import { run } from './process.ts';
 import type { Before } from './run_load.ts';
 
 const RUNNER = join(import.meta.dirname, '../../build/kreplay-runner');
 
-export const INTERCEPTORS = ['bare', 'kreplay', 'strace', 'strace_anywhere', 'strace_delay_0'] as const;
+export const INTERCEPTORS = [
+  'bare',
+  'kreplay',
+  'bare_listener',
+  'strace',
+  'strace_anywhere',
+  'strace_delay_0',
+] as const;
 export type InterceptorName = (typeof INTERCEPTORS)[number];
 
 export interface Plan {
@@ -37,7 +45,10 @@ const STRACE_PASSING = [...STRACE, '--inject=write:delay_enter=1:when=65535'];
 /** Arms a timer for each. */
 const STRACE_DELAY_0 = [...STRACE, '--inject=write:delay_enter=0'];
 
-export function interceptors({ folder, loadCpu }: BenchContext): Interceptors {
+export async function interceptors({ folder, buildFolder, loadCpu, signal }: BenchContext): Promise<Interceptors> {
+  const listener = join(buildFolder, 'bare_listener');
+  const source = join(import.meta.dirname, 'bare_listener.c');
+  await run(['gcc', '-O2', '-Wall', '-Wextra', '-Werror', '-o', listener, source], { signal });
   const on = (cpus: readonly number[]) => ['taskset', '--cpu-list', cpus.join(',')];
   const anywhere = on([...allowedCpus(), loadCpu]);
   // At its best: from CPU to CPU it wakes the other one up for each stop.
@@ -46,6 +57,7 @@ export function interceptors({ folder, loadCpu }: BenchContext): Interceptors {
   const words: Readonly<Record<InterceptorName, (plan: Plan) => Before>> = {
     bare: () => anywhere,
     kreplay: ({ path }) => [...anywhere, RUNNER, '--plan', path, '--report', reportPath, '--'],
+    bare_listener: () => [...anywhere, listener],
     strace: () => [...onOne, ...STRACE_PASSING],
     strace_anywhere: () => [...anywhere, ...STRACE_PASSING],
     strace_delay_0: () => [...onOne, ...STRACE_DELAY_0],

@@ -44,7 +44,7 @@ const TRANSACTION = 'incident';
 export async function run(context: BenchContext): Promise<BenchResult> {
   const plannedEvents = context.sizes.events ?? PLANNED_EVENTS;
   const load = await buildRunLoad(context);
-  const intercepting = interceptors(context);
+  const intercepting = await interceptors(context);
   const faithfulness: Faithfulness = { planned: 0, matched: 0 };
   const calls = await measureCalls(context, load, intercepting, faithfulness);
   const waits = await measureWaits(context, load, intercepting, faithfulness);

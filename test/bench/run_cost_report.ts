@@ -19,6 +19,7 @@ export function runCostTargets(measured: RunCost): Pick<BenchResult, 'value' | '
   return {
     value: added('kreplay'),
     anchors: {
+      bare_listener: added('bare_listener'),
       strace: added('strace'),
       strace_anywhere: added('strace_anywhere'),
       strace_delay_0: added('strace_delay_0'),
@@ -116,23 +117,23 @@ export function runCostTable(measured: RunCost): string[][] {
   const rowOf = (text: string, values: readonly number[]) => [
     text,
     ...[median(values), Math.min(...values), Math.max(...values)].map(milliseconds),
-    ...['', '', ''],
+    ...['', '', '', ''],
   ];
   const step = (name: 'read_ns' | 'compile_ns' | 'encode_ns') => plans.map((plan) => plan[name]);
   return [
-    ['', 'bare', 'kreplay', 'strace, one CPU', 'strace', 'one CPU, delay 0', 'kreplay adds'],
+    ['', 'bare', 'kreplay', 'bare listener', 'strace, one CPU', 'strace', 'one CPU, delay 0', 'kreplay adds'],
     cost('ns a planned write that is not to wait', writeNs),
     cost('ns a call that is not planned', unplannedNs),
     ...THREADS.map(rate),
-    ['us off a wait, p50', 'kreplay', 'sleep', 'p99 kreplay', 'p99 sleep', 'earliest kreplay', ''],
+    ['us off a wait, p50', 'kreplay', 'sleep', 'p99 kreplay', 'p99 sleep', 'earliest kreplay', '', ''],
     ...waitsOf(measured, 'by_length').map((wait) => waitRow('', wait)),
     ...waitsOf(measured, 'in_turn').map((wait) => waitRow(', in turn with the others', wait)),
-    ['ms until the command starts', 'median', 'least', 'most', '', '', ''],
+    ['ms until the command starts', 'median', 'least', 'most', '', '', '', ''],
     rowOf('by itself', measured.starts.bare),
     rowOf('by the runner, 1 event', measured.starts.one_event),
     rowOf(`by the runner, ${events} events`, measured.starts.many_events),
     rowOf(`by kreplay run, ${events} events`, measured.starts.kreplay_run),
-    [`ms to make a plan of ${events} events`, 'median', 'least', 'most', '', '', ''],
+    [`ms to make a plan of ${events} events`, 'median', 'least', 'most', '', '', '', ''],
     rowOf('from the recording to columns', step('read_ns')),
     rowOf('from columns to a plan', step('compile_ns')),
     rowOf('from a plan to bytes', step('encode_ns')),
@@ -182,7 +183,7 @@ function waitsOf({ waits }: RunCost, order: WaitOrder): Wait[] {
 
 function waitRow(order: string, { lengthNs, write, sleep }: Wait): string[] {
   const values = [write.p50, sleep.p50, write.p99, sleep.p99, write.earliest];
-  return [`${lengthNs / 1e3} us${order}`, ...values.map(microseconds), ''];
+  return [`${lengthNs / 1e3} us${order}`, ...values.map(microseconds), '', ''];
 }
 
 function ofRounds(rounds: readonly WaitErrors[]): WaitErrors {
