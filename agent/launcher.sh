@@ -21,6 +21,10 @@ agent | up)
 	exec "$node" --no-maglev --optimize-for-size --heap-growing-percent=20 --max-semi-space-size=4 \
 		--no-parallel-scavenge --no-concurrent-marking "$script" "$@"
 	;;
+daemon)
+	# The same in agent/up.ts. V8's threads, as many as four, would have both CPUs of a small machine for up to 3 ms when an event of a replay is due.
+	exec "$node" --no-maglev --v8-pool-size=1 --no-parallel-scavenge "$script" "$@"
+	;;
 *)
 	exec "$node" --no-maglev "$script" "$@"
 	;;

@@ -40,8 +40,8 @@ export function upCommand(withDaemonOptions: (command: Command) => Command): Com
   );
 }
 
-/** Node's own; what else the launcher gives us keeps an agent small. */
-const DAEMON_FLAGS = process.execArgv.filter((flag) => flag === '--no-maglev');
+/** Node's own, as the launcher gives them to a daemon; those that it gives us keep an agent small. */
+const DAEMON_FLAGS = ['--no-maglev', '--v8-pool-size=1', '--no-parallel-scavenge'];
 
 async function up({ data, tokens }: UpFlags, args: Record<'agent' | 'daemon', string[]>): Promise<void> {
   // What it starts is not the service that this one may be.

@@ -6,8 +6,8 @@ import { BenchError } from './bench.ts';
 /** As agent/launcher.sh starts it. */
 export const NODE = [process.execPath, '--no-maglev'] as const;
 
-/** As it is installed: from its sources it would hold what strips their types in memory too. */
-export const KREPLAY = [...NODE, join(import.meta.dirname, '../../build/js/kreplay.js')] as const;
+/** As it is installed. */
+export const KREPLAY = [join(import.meta.dirname, '../../build/kreplay')] as const;
 
 /** A program that does not end by itself after this is killed. */
 const END_TIMEOUT_MS = 10_000;
