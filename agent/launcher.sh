@@ -22,7 +22,8 @@ agent | up)
 		--no-parallel-scavenge --no-concurrent-marking "$script" "$@"
 	;;
 daemon)
-	# The same in agent/up.ts. V8's threads, as many as four, would have both CPUs of a small machine for up to 3 ms when an event of a replay is due.
+	# The same in agent/up.ts. V8's threads, as many as four, would have both CPUs of a small machine for up to 3 ms when
+	# an event of a replay is due.
 	exec "$node" --no-maglev --v8-pool-size=1 --no-parallel-scavenge "$script" "$@"
 	;;
 *)
