@@ -1,8 +1,10 @@
-// Coverage-guided: libFuzzer with AddressSanitizer and UndefinedBehaviorSanitizer looks for type information that our parser fails on, or lets pass though libbpf fails on it.
+/*
+ * Coverage-guided: libFuzzer with AddressSanitizer and UndefinedBehaviorSanitizer looks for type information that our
+ * parser fails on, or lets pass though libbpf fails on it.
+ */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test } from '@jest/globals';
 import { compileBpf, root } from '../compile.ts';
 import { regionsOf } from './mutations.ts';
 
@@ -16,35 +18,61 @@ const SEED = ASKED === undefined ? 1 : 0;
 const TIMEOUT_MS = 3_600_000;
 const INPUT_BYTES_MAX = 65_536;
 
+/** linux/btf.h */
+const BTF_TYPE_BYTES = 12;
+const BTF_KIND_TYPEDEF = 8;
 /** Its magic number, version, no flags, and its length: that of .BTF.ext is longer. */
 const BTF_HEADER = Buffer.from([0x9f, 0xeb, 1, 0, 24, 0, 0, 0]);
 
 const build = join(root, 'build/test');
 
+let fuzzer = '';
+beforeAll(() => {
+  fuzzer = compileFuzzer();
+});
+
+/** What it found, as it says it: the input is in there in base64, and in a file. */
+function expectNothingFound(...words: string[]): string {
+  const { status, stderr } = spawnSync(fuzzer, ['-timeout=5', `-artifact_prefix=${build}/`, ...words], {
+    encoding: 'utf8',
+    timeout: TIMEOUT_MS,
+    maxBuffer: 1 << 28,
+  });
+  expect({ status, found: status === 0 ? '' : stderr.slice(-8000) }).toEqual({ status: 0, found: '' });
+  return stderr;
+}
+
 test(
   `${RUNS} inputs`,
   () => {
-    const fuzzer = compileFuzzer();
     const seeds = join(build, 'type_information_seeds');
     writeSeeds(seeds);
-    const options = [
-      `-runs=${RUNS}`,
-      `-seed=${SEED}`,
-      `-max_len=${INPUT_BYTES_MAX}`,
-      '-timeout=5',
-      '-print_final_stats=1',
-    ];
-    const { status, stderr } = spawnSync(fuzzer, [...options, `-artifact_prefix=${build}/`, seeds], {
-      encoding: 'utf8',
-      timeout: TIMEOUT_MS,
-      maxBuffer: 1 << 28,
-    });
-    // What it found, as it says it: the input is in there in base64, and in a file.
-    expect({ status, found: status === 0 ? '' : stderr.slice(-8000) }).toEqual({ status: 0, found: '' });
-    expect(Number(/stat::number_of_executed_units: (\d+)/.exec(stderr)![1])).toBeGreaterThanOrEqual(RUNS);
+    const options = [`-runs=${RUNS}`, `-seed=${SEED}`, `-max_len=${INPUT_BYTES_MAX}`, '-print_final_stats=1'];
+    const said = expectNothingFound(...options, seeds);
+    expect(Number(/stat::number_of_executed_units: (\d+)/.exec(said)![1])).toBeGreaterThanOrEqual(RUNS);
   },
   TIMEOUT_MS,
 );
+
+test('a hundred thousand types, each made of the next', () => {
+  const file = join(build, 'type_information_row');
+  writeFileSync(file, rowOfTypedefs(100_000));
+  expectNothingFound(file);
+});
+
+/** The last is of void. */
+function rowOfTypedefs(count: number): Buffer {
+  const types = Buffer.alloc(count * BTF_TYPE_BYTES);
+  for (let i = 0; i < count; i++) {
+    types.writeUInt32LE(1, i * BTF_TYPE_BYTES);
+    types.writeUInt32LE(BTF_KIND_TYPEDEF << 24, i * BTF_TYPE_BYTES + 4);
+    types.writeUInt32LE(i + 1 < count ? i + 2 : 0, i * BTF_TYPE_BYTES + 8);
+  }
+  const names = Buffer.from('\0a\0');
+  const sizes = Buffer.alloc(16);
+  for (const [i, value] of [0, types.length, types.length, names.length].entries()) sizes.writeUInt32LE(value, i * 4);
+  return Buffer.concat([BTF_HEADER, sizes, types, names]);
+}
 
 function compileFuzzer(): string {
   const fuzzer = join(build, 'type_information_fuzz');
