@@ -199,13 +199,20 @@ class Types
 		return true;
 	}
 
+	/* The type that one of the items behind a type's head names. False: there are fewer. */
+	template <typename Item> static bool part_in(const Type &type, size_t index, uint32_t Item::*of, uint32_t *part)
+	{
+		Item item;
+		if (!type.rest.read(index * sizeof(item), &item))
+			return false;
+		*part = item.*of;
+		return true;
+	}
+
 	/* What a value of a type is made of, one after the other: not what it only points to. False: nothing more. */
 	bool part_of(uint32_t id, size_t index, uint32_t *part) const
 	{
 		const Type &type = types_[id - 1];
-		btf_array array;
-		btf_member member;
-		btf_var_secinfo variable;
 		switch (kind_of(type.head)) {
 		case BTF_KIND_TYPEDEF:
 		case BTF_KIND_VOLATILE:
@@ -216,12 +223,12 @@ class Types
 			*part = type.head.type;
 			return index == 0;
 		case BTF_KIND_ARRAY:
-			return index == 0 && type.rest.read(0, &array) && (*part = array.type, true);
+			return part_in(type, index, &btf_array::type, part);
 		case BTF_KIND_STRUCT:
 		case BTF_KIND_UNION:
-			return type.rest.read(index * sizeof(member), &member) && (*part = member.type, true);
+			return part_in(type, index, &btf_member::type, part);
 		case BTF_KIND_DATASEC:
-			return type.rest.read(index * sizeof(variable), &variable) && (*part = variable.type, true);
+			return part_in(type, index, &btf_var_secinfo::type, part);
 		}
 		return false;
 	}
@@ -233,8 +240,10 @@ class Types
 	 */
 	unsigned depth_of(uint32_t id, unsigned above)
 	{
-		if (id == 0 || depths_[id - 1] != 0)
-			return id == 0 ? 0 : depths_[id - 1];
+		if (id == 0)
+			return 0;
+		if (depths_[id - 1] != 0)
+			return depths_[id - 1];
 		if (above == DEPTH_MAX)
 			return DEPTH_MAX + 1;
 		unsigned deepest = 0;
