@@ -1,5 +1,6 @@
 // The main job as a new user does it: up, a labelled command, its events over HTTP, a replay of them.
 import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { endAll, freePort, kreplay, type Running, start, temporaryFolder, wallClockNs } from './kreplay.ts';
@@ -63,6 +64,26 @@ test('up says what is attached, where it records, and what to try next', () => {
     expect(up.output()).toContain(text);
   }
   expect(up.complaints()).toBe('');
+});
+
+/** What a process was started with: Node, its flags, the script, the command. */
+function wordsOf(pid: number | string): string[] {
+  return readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');
+}
+
+test('its daemon gets the flags of Node that the launcher gives to one by itself', async () => {
+  const alone = start(['daemon', '--data', data, '--no-state', '--listen', `unix:${join(folder.path, 'socket')}`]);
+  await alone.says('serving');
+  const children = execFileSync('pgrep', ['--parent', String(up.process.pid)], { encoding: 'utf8' })
+    .trim()
+    .split('\n');
+  const daemon = children.map(wordsOf).find((words) => words.includes('daemon'))!;
+  const flagsOf = (words: readonly string[]) => words.slice(1, words.indexOf('daemon') - 1);
+  const flags = flagsOf(wordsOf(alone.process.pid!));
+  alone.process.kill('SIGINT');
+  await alone.ended;
+  expect(flags).toContain('--no-maglev');
+  expect(flagsOf(daemon)).toEqual(flags);
 });
 
 describe('the events of the labelled command', () => {
