@@ -4,7 +4,7 @@
  * of it the messages tell which statement its other writes belong to, without a clock.
  */
 import type { SysWriteEvent } from '../../bpf/schema/api.ts';
-import { type Recorded, record, removeRecordings } from '../kernel/recorded_run.ts';
+import { type Recorded, record, removeFolders } from '../kernel/recorded_run.ts';
 import { KREPLAY } from './kreplay.ts';
 import { expectOwners, knowsOwners, lostOf } from './owners.ts';
 import {
@@ -52,7 +52,7 @@ afterEach(endServers);
 
 afterAll(() => {
   cluster?.remove();
-  removeRecordings();
+  removeFolders();
 });
 
 /** Whom a backend works for behind a message; undefined: this one does not change it. */

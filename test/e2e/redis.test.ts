@@ -11,7 +11,7 @@ import type { BlockIoEvent } from '../../bpf/schema/api.ts';
 import { truthOf } from '../kernel/disk_truth.ts';
 import { type LoopDevice, loopDevice } from '../kernel/loop_device.ts';
 import { run } from '../kernel/programs.ts';
-import { record, removeRecordings } from '../kernel/recorded_run.ts';
+import { record, removeFolders } from '../kernel/recorded_run.ts';
 import { KREPLAY } from './kreplay.ts';
 import { expectOwners, knowsOwners, lostOf } from './owners.ts';
 
@@ -39,7 +39,7 @@ afterEach(async () => {
   disk.remove();
 });
 
-afterAll(removeRecordings);
+afterAll(removeFolders);
 
 const socket = () => join(disk.mountPoint, 'socket');
 const redis = (...command: string[]) => run('redis-cli', ['-s', socket(), ...command], { stdio: 'pipe' });

@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { RunResult } from '../../daemon/run/report/result.ts';
 import { run } from '../kernel/programs.ts';
-import { type Recorded, record, removeRecordings } from '../kernel/recorded_run.ts';
+import { type Recorded, record, removeFolders } from '../kernel/recorded_run.ts';
 import { KREPLAY, kreplay, temporaryFolder } from './kreplay.ts';
 
 const EXTRA_SECONDS = 0.005;
@@ -96,7 +96,7 @@ beforeAll(async () => {
 });
 afterAll(() => {
   folder.remove();
-  removeRecordings();
+  removeFolders();
 });
 
 test.each(Object.entries(PROGRAMS))('%s', (name, { script, result, calls, share }) => {

@@ -6,7 +6,7 @@ import { execFileSync } from 'node:child_process';
 import { chmodSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { RunResult } from '../../daemon/run/report/result.ts';
-import { record, removeRecordings } from '../kernel/recorded_run.ts';
+import { record, removeFolders } from '../kernel/recorded_run.ts';
 import { AS_NOBODY, NOBODY } from '../unprivileged.ts';
 import { KREPLAY, kreplay, temporaryFolder } from './kreplay.ts';
 import { isInstalled, PROGRAMS } from './postgresql_server.ts';
@@ -42,7 +42,7 @@ beforeAll(() => {
 });
 afterAll(() => {
   folder.remove();
-  removeRecordings();
+  removeFolders();
 });
 
 /** Microseconds of each transaction, by pgbench's clock. */

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { SysSyncEvent } from '../../bpf/schema/api.ts';
 import type { RunResult } from '../../daemon/run/report/result.ts';
-import { type Recorded, record, removeRecordings } from '../kernel/recorded_run.ts';
+import { type Recorded, record, removeFolders } from '../kernel/recorded_run.ts';
 import { type SlowDisk, slowDisk } from '../kernel/slow_disk.ts';
 import { type Finished, KREPLAY, kreplay, runCommand, temporaryFolder } from './kreplay.ts';
 
@@ -51,7 +51,7 @@ beforeAll(async () => {
 afterAll(() => {
   disk.remove();
   folder.remove();
-  removeRecordings();
+  removeFolders();
 });
 
 function syncSeconds(): number[] {

@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, expect, test } from '@jest/globals';
 import { AS_NOBODY } from '../unprivileged.ts';
 import { ROOT } from './programs.ts';
-import { temporaryFolder } from './recorded_run.ts';
+import { removeFolders, temporaryFolder } from './recorded_run.ts';
 
 /** Shares of the time from the start of the process until it records. */
 const MOMENTS = [0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 1];
@@ -18,7 +18,7 @@ chmodSync(dataFolder, 0o755);
 const started: ChildProcess[] = [];
 afterAll(() => {
   for (const child of started) child.kill('SIGKILL');
-  rmSync(dataFolder, { recursive: true });
+  removeFolders();
 });
 
 function eventsAsNobody(): number {

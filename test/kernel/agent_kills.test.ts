@@ -1,11 +1,10 @@
 // An agent that is killed at random instants under load: what could be queried before stays, what is missing is told.
 // KILLS=200 kills it more often and says what came of it.
-import { rmSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, expect, test } from '@jest/globals';
 import { isTold, missingNumbers, recordedNumbers, startNumberedWrites } from './numbered_writes.ts';
 import { wallClockNs } from './programs.ts';
-import { type Agent, startAgent, temporaryFolder } from './recorded_run.ts';
+import { type Agent, removeFolders, startAgent, temporaryFolder } from './recorded_run.ts';
 
 const KILLS = Number(process.env.KILLS ?? 40);
 const RUN_MS = 600;
@@ -17,7 +16,7 @@ const dataFolder = temporaryFolder();
 const agents: Agent[] = [];
 afterAll(() => {
   for (const { process } of agents) process.kill('SIGKILL');
-  rmSync(dataFolder, { recursive: true });
+  removeFolders();
 });
 
 async function newAgent(): Promise<Agent> {

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { BlockIoEvent } from '../../bpf/schema/api.ts';
 import { type LoopDevice, loopDevice } from './loop_device.ts';
 import { bash, bpftraceMap, compileProgram, run, wallClockNs, watchedByBpftrace } from './programs.ts';
-import { record, removeRecordings } from './recorded_run.ts';
+import { record, removeFolders } from './recorded_run.ts';
 
 const REQUESTS = 101;
 
@@ -16,7 +16,7 @@ beforeAll(() => {
 
 afterAll(() => {
   disk.remove();
-  removeRecordings();
+  removeFolders();
 });
 
 /** Behind a marker, so that the events of exactly this run can be asked for. */

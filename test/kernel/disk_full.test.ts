@@ -1,12 +1,11 @@
 // A disk that is full before the agent starts, while it records, and when it ends.
 import { spawnSync } from 'node:child_process';
-import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, describe, expect, test } from '@jest/globals';
 import { isTold, missingNumbers, recordedNumbers, startNumberedWrites } from './numbered_writes.ts';
 import { ROOT } from './programs.ts';
-import { type Agent, startAgent, temporaryFolder } from './recorded_run.ts';
+import { type Agent, removeFolders, startAgent, temporaryFolder } from './recorded_run.ts';
 import { FILE_SYSTEMS, type SmallDisk } from './small_disk.ts';
 
 const DISK_MIB = 24;
@@ -22,7 +21,7 @@ const agents: Agent[] = [];
 afterAll(() => {
   for (const agent of agents) agent.process.kill('SIGKILL');
   for (const disk of disks) disk.remove();
-  rmSync(listFolder, { recursive: true });
+  removeFolders();
 });
 
 function newDisk(fileSystem: keyof typeof FILE_SYSTEMS): SmallDisk {

@@ -3,14 +3,14 @@ import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { SysWriteEvent } from '../../bpf/schema/api.ts';
-import { type Recorded, record, removeRecordings, temporaryFolder } from './recorded_run.ts';
+import { type Recorded, record, removeFolders, temporaryFolder } from './recorded_run.ts';
 
 const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736';
 const SPAN = '00f067aa0ba902b7';
 const TRACEPARENT = `00-${TRACE}-${SPAN}-01`;
 const SECRET = 'tr0ub4dor-and-3';
 
-afterAll(removeRecordings);
+afterAll(removeFolders);
 
 /** Runs each script by its name; `$out` is the file that tells its writes. */
 async function recordScripts(

@@ -1,9 +1,8 @@
 // A write names its file as /proc/PID/fd does at that moment.
-import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { bash, run } from './programs.ts';
-import { type Recorded, record, removeRecordings, temporaryFolder } from './recorded_run.ts';
+import { type Recorded, record, removeFolders, temporaryFolder } from './recorded_run.ts';
 
 const folder = temporaryFolder();
 const deep = join(folder, ...Array.from({ length: 40 }, (_, i) => `level-${i}`));
@@ -54,9 +53,8 @@ beforeAll(async () => {
 });
 
 afterAll(() => {
-  removeRecordings();
   bash(`umount ${folder}/mounted`);
-  rmSync(folder, { recursive: true });
+  removeFolders();
 });
 
 test('every kind of file is named as /proc names it', () => {

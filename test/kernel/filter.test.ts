@@ -4,7 +4,7 @@ import { basename, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isTold, missingNumbers, recordedNumbers, startNumberedWrites } from './numbered_writes.ts';
 import { bash } from './programs.ts';
-import { type Agent, readRecording, record, removeRecordings, startAgent, temporaryFolder } from './recorded_run.ts';
+import { type Agent, readRecording, record, removeFolders, startAgent, temporaryFolder } from './recorded_run.ts';
 
 let folder: string;
 
@@ -12,7 +12,7 @@ beforeEach(() => {
   folder = temporaryFolder();
 });
 
-afterAll(removeRecordings);
+afterAll(removeFolders);
 
 /** Each writes a line to a file of its name: a shell, a program, one that is slow, a service, a labelled shell. */
 const WORKLOAD = `

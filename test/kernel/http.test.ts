@@ -1,12 +1,12 @@
 // The trace of an HTTP request goes to what its thread does for it, and never to what is done for another one: servers of
 // many kinds tell themselves which request each of their writes is for.
 import { execFileSync } from 'node:child_process';
-import { copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { type Load, type RequestShape, type Score, type Scores, type Server, scoreServer } from './http_truth.ts';
 import { ROOT } from './programs.ts';
-import { temporaryFolder } from './recorded_run.ts';
+import { removeFolders, temporaryFolder } from './recorded_run.ts';
 
 const CONCURRENCIES = [1, 2, 16];
 const REQUESTS = 160;
@@ -21,7 +21,7 @@ const GO = '/usr/bin/go';
 const programs = temporaryFolder();
 const source = (name: string) => join(import.meta.dirname, 'http_servers', name);
 
-afterAll(() => rmSync(programs, { recursive: true }));
+afterAll(removeFolders);
 
 const python = (name: string, mode: string): Server => ({
   name: `python-${name}-${mode}`,

@@ -24,7 +24,7 @@ import {
   type Words,
   wait,
 } from './lineages.ts';
-import { removeRecordings } from './recorded_run.ts';
+import { removeFolders } from './recorded_run.ts';
 
 const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736';
 const TRACEPARENT = `00-${TRACE}-00f067aa0ba902b7-01`;
@@ -172,7 +172,7 @@ describe('by how a task came to be, who said it, and what became of that', () =>
 
   afterAll(() => {
     families?.remove();
-    removeRecordings();
+    removeFolders();
   });
 
   test.each(WAYS)('$name', ({ name, of }) => {
@@ -276,7 +276,7 @@ describe('one by one', () => {
 
   afterAll(() => {
     families?.remove();
-    removeRecordings();
+    removeFolders();
   });
 
   test.each(Object.entries(SINGLE))('%s', (name, { owners }) => {

@@ -1,32 +1,25 @@
 // System calls on the recording's files fail for a while: the agent goes on by itself, or ends with a clear error.
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, expect, test } from '@jest/globals';
 import Database from 'better-sqlite3';
 import { isTold, missingNumbers, recordedNumbers, startNumberedWrites } from './numbered_writes.ts';
 import { ROOT } from './programs.ts';
-import { type Agent, startAgent, temporaryFolder } from './recorded_run.ts';
+import { type Agent, removeFolders, startAgent, temporaryFolder } from './recorded_run.ts';
 
 const WRITES_PER_MS = 120;
 const FAILING_MS = 1500;
 const PATIENCE_MS = 40_000;
 const SQLITE_HEADER_BYTES = 100;
 
-const folders: string[] = [];
 const agents: Agent[] = [];
 afterAll(() => {
   for (const agent of agents) agent.process.kill('SIGKILL');
-  for (const folder of folders) rmSync(folder, { recursive: true });
+  removeFolders();
 });
-
-function newFolder(): string {
-  const folder = temporaryFolder();
-  folders.push(folder);
-  return folder;
-}
 
 interface Spoiling {
   calls(): number;
@@ -36,7 +29,7 @@ interface Spoiling {
 /** Lets strace spoil calls on the recording and its log; says how many it spoiled, and ends. */
 async function spoil(agent: Agent, inject: string): Promise<Spoiling> {
   const recording = join(agent.dataFolder, 'recording.kreplay');
-  const list = join(newFolder(), 'calls');
+  const list = join(temporaryFolder(), 'calls');
   const calls = inject.split(':')[0];
   const tracer = spawn(
     'strace',
@@ -74,7 +67,7 @@ test.each([
   ['every read', 'pread64:error=EIO'],
   ['every change of size', 'ftruncate:error=EIO'],
 ])('%s fails', async (_name, inject) => {
-  const dataFolder = newFolder();
+  const dataFolder = temporaryFolder();
   // The smallest recording has the smallest log, which is copied to the main file often.
   const agent = await startAgent(dataFolder, ['--retain-bytes', '64MiB']);
   agents.push(agent);
@@ -82,7 +75,7 @@ test.each([
   agent.process.stderr!.on('data', (text: string) => {
     complaints += text;
   });
-  const load = startNumberedWrites(newFolder(), WRITES_PER_MS);
+  const load = startNumberedWrites(temporaryFolder(), WRITES_PER_MS);
   await until(() => recordedNumbers(load, dataFolder).numbers.length > 0);
   const spoiling = await spoil(agent, inject);
   await sleep(FAILING_MS);
@@ -109,10 +102,10 @@ test.each([
 });
 
 test('every write fails until the end: the agent ends with one clear error, and what was written stays', async () => {
-  const dataFolder = newFolder();
+  const dataFolder = temporaryFolder();
   const agent = await startAgent(dataFolder);
   agents.push(agent);
-  const load = startNumberedWrites(newFolder(), WRITES_PER_MS);
+  const load = startNumberedWrites(temporaryFolder(), WRITES_PER_MS);
   await until(() => recordedNumbers(load, dataFolder).numbers.length > 0);
   const spoiling = await spoil(agent, 'pwrite64:error=EIO');
   await sleep(FAILING_MS);
@@ -150,7 +143,7 @@ test.each<[string, RegExp, (path: string) => void]>([
   ['tables that are missing', /damaged.* move it away/, (path) => change(path, 'DROP TABLE segment')],
   ['a file cut short', /is damaged.* move it away/, (path) => truncateSync(path, 4096)],
 ])('%s in the place of the recording is refused in one line and left as it is', async (_name, words, spoilFile) => {
-  const dataFolder = newFolder();
+  const dataFolder = temporaryFolder();
   await (await startAgent(dataFolder)).stop();
   const path = join(dataFolder, 'recording.kreplay');
   spoilFile(path);
@@ -164,13 +157,13 @@ test.each<[string, RegExp, (path: string) => void]>([
 });
 
 test('a second agent on the same folder is refused at once, and the first goes on', async () => {
-  const dataFolder = newFolder();
+  const dataFolder = temporaryFolder();
   const first = await startAgent(dataFolder);
   agents.push(first);
   const startedMs = performance.now();
   await expect(startAgent(dataFolder)).rejects.toThrow(/another agent records to/);
   expect(performance.now() - startedMs).toBeLessThan(PATIENCE_MS);
-  const load = startNumberedWrites(newFolder(), 1);
+  const load = startNumberedWrites(temporaryFolder(), 1);
   await until(() => recordedNumbers(load, dataFolder).numbers.length > 100);
   await load.stop();
   await first.stop();

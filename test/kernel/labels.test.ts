@@ -1,19 +1,15 @@
 // A marker line labels what its thread does next, its children and its threads; and never anything else.
-import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, expect, test } from '@jest/globals';
 import { AS_NOBODY } from '../unprivileged.ts';
 import { bash, compileProgram, run } from './programs.ts';
-import { type Recorded, record, removeRecordings, temporaryFolder } from './recorded_run.ts';
+import { type Recorded, record, removeFolders, temporaryFolder } from './recorded_run.ts';
 
 const folder = temporaryFolder();
 const out = join(folder, 'out');
 const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736';
 
-afterAll(() => {
-  removeRecordings();
-  rmSync(folder, { recursive: true });
-});
+afterAll(removeFolders);
 
 /** Each line of what a script writes to `out` is one event whose size tells which line it was. */
 function script(lines: string): void {

@@ -1,11 +1,11 @@
 // The marker line of every language in the documentation labels what its program writes, and nothing else. The programs
 // in languages/ say it in the very words of the documentation.
-import { existsSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { SysWriteEvent } from '../../bpf/schema/api.ts';
 import { bash, ROOT, run } from './programs.ts';
-import { type Recorded, record, removeRecordings, temporaryFolder } from './recorded_run.ts';
+import { type Recorded, record, removeFolders, temporaryFolder } from './recorded_run.ts';
 
 const SOURCES = join(import.meta.dirname, 'languages');
 const DOCUMENTATION = readFileSync(join(ROOT, 'README.md'), 'utf8');
@@ -130,10 +130,7 @@ beforeAll(async () => {
   });
 }, 180_000);
 
-afterAll(() => {
-  removeRecordings();
-  rmSync(folder, { recursive: true });
-});
+afterAll(removeFolders);
 
 /** `owners`: of the writes of so many bytes. Other sizes are not looked at. */
 function score(output: string, owners: ReadonlyMap<number, string | null>) {

@@ -1,9 +1,9 @@
 // What the recorder could not keep is counted to the last event, and told with every answer that it touches.
 import { afterAll, expect, test } from '@jest/globals';
 import { bash } from './programs.ts';
-import { readRecording, record, removeRecordings, startAgent, temporaryFolder } from './recorded_run.ts';
+import { readRecording, record, removeFolders, startAgent, temporaryFolder } from './recorded_run.ts';
 
-afterAll(removeRecordings);
+afterAll(removeFolders);
 
 const WRITES = 49_999;
 

@@ -1,13 +1,13 @@
 // What a Node program writes in a transaction of `kreplay/mark` is recorded as that transaction's, and never another's.
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { copyFileSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { Agent, request } from 'node:http';
 import { basename, join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { SysWriteEvent } from '../../bpf/schema/api.ts';
 import { ROOT } from './programs.ts';
-import { type Recorded, record, removeRecordings, temporaryFolder } from './recorded_run.ts';
+import { type Recorded, record, removeFolders, temporaryFolder } from './recorded_run.ts';
 
 const CONCURRENCIES = [1, 2, 16];
 /** What marked_writes.ts does. */
@@ -88,10 +88,7 @@ beforeAll(async () => {
   });
 }, 120_000);
 
-afterAll(() => {
-  removeRecordings();
-  rmSync(folder, { recursive: true });
-});
+afterAll(removeFolders);
 
 function writesIn(name: string, wanted: RegExp): SysWriteEvent[] {
   const path = join(folder, name);

@@ -2,20 +2,16 @@
  * What is almost a marker line, and lines that nobody would write in earnest. Whatever they are, they say what they say
  * or nothing: no event may be of somebody whom the line before it does not name.
  */
-import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { SysWriteEvent } from '../../bpf/schema/api.ts';
 import { run } from './programs.ts';
-import { type Recorded, record, removeRecordings, temporaryFolder } from './recorded_run.ts';
+import { type Recorded, record, removeFolders, temporaryFolder } from './recorded_run.ts';
 
 const HOSTILE = join(import.meta.dirname, 'hostile_markers.py');
 
 const folder = temporaryFolder();
 
-afterAll(() => {
-  removeRecordings();
-  rmSync(folder, { recursive: true });
-});
+afterAll(removeFolders);
 
 type Part = string | Buffer;
 

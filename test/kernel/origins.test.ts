@@ -2,14 +2,14 @@
  * Whose data the disk gets: each block says who wrote it, and is read back from the disk. Whatever the kernel does on
  * the way, no block may be charged to somebody else.
  */
-import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { BlockIoEvent } from '../../bpf/schema/api.ts';
 import { type TruthTable, truthOf } from './disk_truth.ts';
 import { type LoopDevice, loopDevice } from './loop_device.ts';
 import { bash, run } from './programs.ts';
-import { type Recorded, record, removeRecordings, temporaryFolder } from './recorded_run.ts';
+import { type Recorded, record, removeFolders, temporaryFolder } from './recorded_run.ts';
 
 const WRITER = join(import.meta.dirname, 'patterned_writes.py');
 
@@ -23,10 +23,7 @@ afterEach(() => disk.remove());
 
 const folder = temporaryFolder();
 
-afterAll(() => {
-  removeRecordings();
-  rmSync(folder, { recursive: true });
-});
+afterAll(removeFolders);
 
 interface Scenario {
   recorded: Recorded;

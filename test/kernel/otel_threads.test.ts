@@ -5,14 +5,14 @@ import { basename } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { compile } from '../agent/otel/programs.ts';
 import { compileProgram } from './programs.ts';
-import { record, removeRecordings, temporaryFolder } from './recorded_run.ts';
+import { record, removeFolders, temporaryFolder } from './recorded_run.ts';
 
 const THREADS = 8;
 const SPANS = 50;
 /** A process is looked at a second after it was first seen, when the agent has its turn. */
 const LOOKED_AT_MS = 2500;
 
-afterAll(removeRecordings);
+afterAll(removeFolders);
 
 const library = (name: string, options: readonly string[]) =>
   compile(`lib${name}.so`, ['thread_context_variable', 'thread_context_access'], ['-shared', '-fPIC', ...options]);

@@ -2,7 +2,7 @@
  * The kernel gives the numbers of processes and threads again. Whoever gets one has nothing of the one that had it:
  * no transaction, no service, no program; whether the agent has read of the dead one by then or not.
  */
-import { existsSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { existsSync, readFileSync, statSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
   exec,
@@ -23,7 +23,7 @@ import {
   type Words,
   wait,
 } from './lineages.ts';
-import { readRecording, startAgent, temporaryFolder } from './recorded_run.ts';
+import { readRecording, removeFolders, startAgent, temporaryFolder } from './recorded_run.ts';
 
 const LAST_NUMBER = '/proc/sys/kernel/ns_last_pid';
 const canChoose = existsSync(LAST_NUMBER);
@@ -154,13 +154,12 @@ whenChosen.each([
   { agent: 'that reads along', isRead: true },
   { agent: 'that has read nothing of the dead ones yet', isRead: false },
 ])('an agent $agent', ({ isRead }) => {
-  const dataFolder = temporaryFolder();
   let families: Families;
   const names: Record<string, string> = {};
 
   beforeAll(async () => {
     const started = startFamilies();
-    const agent = await startAgent(dataFolder);
+    const agent = await startAgent(temporaryFolder());
     const wake = () => agent.process.kill('SIGCONT');
     const all = {
       ...Object.fromEntries(Object.entries(CONTEXTS).map(([name, { does }]) => [name, does])),
@@ -183,12 +182,12 @@ whenChosen.each([
       wake();
       await agent.stop();
     }
-    families = started.families(readRecording(dataFolder));
+    families = started.families(readRecording(agent.dataFolder));
   }, 120_000);
 
   afterAll(() => {
     families?.remove();
-    rmSync(dataFolder, { recursive: true, force: true });
+    removeFolders();
   });
 
   const writes = (name: string, count: number) =>

@@ -1,18 +1,14 @@
 // An event's service is the program that made it, however its process came to run it.
-import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, expect, test } from '@jest/globals';
 import { bash } from './programs.ts';
-import { record, removeRecordings, temporaryFolder } from './recorded_run.ts';
+import { record, removeFolders, temporaryFolder } from './recorded_run.ts';
 
 const folder = temporaryFolder();
 const out = join(folder, 'out');
 const ROUNDS = 101;
 
-afterAll(() => {
-  removeRecordings();
-  rmSync(folder, { recursive: true });
-});
+afterAll(removeFolders);
 
 test('a process that execs belongs to its new program at once, over any number of execs', async () => {
   // The second exec often gets the memory of the first program back: nothing may be told by addresses.

@@ -1,7 +1,7 @@
 /** Runs a workload while a real agent records, and gives what it recorded. */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ApiEvent, BlockIoEvent, SysWriteEvent } from '../../bpf/schema/api.ts';
@@ -27,8 +27,22 @@ export interface Recorded {
   losses(): Loss[];
 }
 
+const folders: string[] = [];
+
+/** Until removeFolders(). */
 export function temporaryFolder(): string {
-  return mkdtempSync(join(tmpdir(), 'kreplay-kernel-'));
+  const folder = mkdtempSync(join(tmpdir(), 'kreplay-kernel-'));
+  folders.push(folder);
+  return folder;
+}
+
+/** For afterAll(). What is mounted in one would be emptied with it: that has to be unmounted before. */
+export function removeFolders(): void {
+  const mounts = readFileSync('/proc/self/mounts', 'utf8');
+  for (const folder of folders.splice(0)) {
+    if (mounts.includes(` ${folder}`)) throw new Error(`something is mounted in ${folder}: unmount it first`);
+    rmSync(folder, { recursive: true, force: true });
+  }
 }
 
 /** Resolves when everything is attached. */
@@ -85,7 +99,6 @@ export function readRecording(dataFolder: string): Recorded {
 /** Records `workload` from attach to a clean end. */
 export async function record(workload: () => void | Promise<void>, flags: readonly string[] = []): Promise<Recorded> {
   const dataFolder = temporaryFolder();
-  recordings.push(dataFolder);
   const agent = await startAgent(dataFolder, flags);
   try {
     await workload();
@@ -93,11 +106,4 @@ export async function record(workload: () => void | Promise<void>, flags: readon
     await agent.stop();
   }
   return readRecording(dataFolder);
-}
-
-const recordings: string[] = [];
-
-/** For afterAll(). */
-export function removeRecordings(): void {
-  for (const folder of recordings.splice(0)) rmSync(folder, { recursive: true, force: true });
 }

@@ -9,7 +9,7 @@ import type { SysSyncEvent } from '../../bpf/schema/api.ts';
 import { SYNC_SYSCALLS } from '../../bpf/schema/sys_sync.ts';
 import { type LoopDevice, loopDevice } from './loop_device.ts';
 import { bash, bpftraceMap, compileProgram, run, watchedByBpftrace } from './programs.ts';
-import { type Recorded, record, removeRecordings } from './recorded_run.ts';
+import { type Recorded, record, removeFolders } from './recorded_run.ts';
 
 const SYSCALLS = Object.keys(SYNC_SYSCALLS) as (keyof typeof SYNC_SYSCALLS)[];
 const WITHOUT_FILE = ['sync', 'msync'];
@@ -59,7 +59,7 @@ beforeAll(async () => {
 
 afterAll(() => {
   disk.remove();
-  removeRecordings();
+  removeFolders();
 });
 
 test.each(SYSCALLS)('%s is recorded as often as the program made it, and as bpftrace counts it', (syscall) => {

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { truthOf } from './disk_truth.ts';
 import { type LoopDevice, loopDevice } from './loop_device.ts';
 import { bash, compileProgram, run } from './programs.ts';
-import { type Recorded, record, removeRecordings } from './recorded_run.ts';
+import { type Recorded, record, removeFolders } from './recorded_run.ts';
 
 const BLOCKS = 64;
 
@@ -20,7 +20,7 @@ beforeEach(() => {
 
 afterEach(() => disk.remove());
 
-afterAll(removeRecordings);
+afterAll(removeFolders);
 
 function truth(recorded: Recorded) {
   run('umount', [disk.mountPoint]);

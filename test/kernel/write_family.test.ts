@@ -1,12 +1,11 @@
 // A known number of writes through each call of the family must be recorded to the last one, with the values that
 // the program passed, and as bpftrace counts them in the same run. Counts are primes: no other factor hides in them.
-import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { SysWriteEvent } from '../../bpf/schema/api.ts';
 import { WRITE_SYSCALLS } from '../../bpf/schema/sys_write.ts';
 import { bash, bpftraceMap, compileProgram, run, wallClockNs, watchedByBpftrace } from './programs.ts';
-import { type Recorded, record, removeRecordings, temporaryFolder } from './recorded_run.ts';
+import { type Recorded, record, removeFolders, temporaryFolder } from './recorded_run.ts';
 
 const CALLS = 211;
 const THREADS = 3;
@@ -17,10 +16,7 @@ const SYSCALLS = Object.keys(WRITE_SYSCALLS) as (keyof typeof WRITE_SYSCALLS)[];
 const folder = temporaryFolder();
 const file = join(folder, 'written');
 
-afterAll(() => {
-  removeRecordings();
-  rmSync(folder, { recursive: true });
-});
+afterAll(removeFolders);
 
 describe('the write family', () => {
   let recorded: Recorded;
