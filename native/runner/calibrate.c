@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "clock.h"
-#include "observe.h"
+#include "links.h"
 #include "server.h"
 
 #ifndef SYS_pidfd_getfd
@@ -51,12 +51,11 @@ struct served {
 /* The first half passes, the second is held. */
 static enum verdict decide(void *context, const struct seccomp_notif *notif, struct call *call)
 {
-	static const struct options no_maps;
 	struct served *served = context;
-	char path[PATH_MAX];
+	char name[PATH_MAX];
 
 	/* As for every call of the build: a large part of what its floor is. */
-	observe_path(&served->links, notif->pid, notif->data.args[0], &no_maps, path, sizeof(path));
+	links_read(&served->links, notif->pid, notif->data.args[0], name, sizeof(name));
 	if (served->count++ < CALLS_OF_EACH)
 		return VERDICT_PASS;
 	call->deadline_ns = call->record.received_ns + HELD_NS;

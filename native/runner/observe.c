@@ -42,64 +42,27 @@ uint32_t observe_process(uint32_t tid)
 	return line ? strtoul(line + strlen("\nTgid:"), NULL, 10) : 0;
 }
 
-static bool matches(const char *path, const struct path_map *map)
-{
-	if (strncmp(path, map->from, map->from_bytes) != 0)
-		return false;
-	const char next = path[map->from_bytes];
-	return next == 0 || next == '/' || map->from[map->from_bytes - 1] == '/';
-}
-
-static void in_production(const char *here, const struct options *options, char *path, size_t path_bytes)
-{
-	for (size_t i = 0; i < options->map_count; i++) {
-		const struct path_map *map = &options->maps[i];
-
-		if (!matches(here, map))
-			continue;
-		snprintf(path, path_bytes, "%s%s", map->to, here + map->from_bytes);
-		return;
-	}
-	snprintf(path, path_bytes, "%s", here);
-}
-
-bool observe_path(struct links *links, uint32_t tid, int fd, const struct options *options, char *path,
-		  size_t path_bytes)
-{
-	char here[PATH_MAX];
-	char *link = options->map_count ? here : path;
-	const size_t link_bytes = options->map_count ? sizeof(here) : path_bytes;
-	const ssize_t bytes = links_read(links, tid, fd, link, link_bytes - 1);
-
-	if (bytes <= 0)
-		return false;
-	link[bytes] = 0;
-	if (link == here)
-		in_production(here, options, path, path_bytes);
-	return true;
-}
-
-bool observe_mapped_path(uint32_t tid, uint64_t address, const struct options *options, char *path, size_t path_bytes)
+ssize_t observe_mapped(uint32_t tid, uint64_t address, char *text, size_t text_bytes)
 {
 	char name[48], line[PATH_MAX + 128];
-	bool is_found = false;
+	ssize_t bytes = -1;
 
 	snprintf(name, sizeof(name), "/proc/%u/maps", tid);
 	FILE *maps = fopen(name, "re");
 	if (!maps)
-		return false;
-	while (!is_found && fgets(line, sizeof(line), maps)) {
+		return -1;
+	while (bytes < 0 && fgets(line, sizeof(line), maps)) {
 		unsigned long from, end;
 		const char *mapped = strchr(line, '/');
 
 		if (sscanf(line, "%lx-%lx", &from, &end) != 2 || address < from || address >= end || !mapped)
 			continue;
-		line[strcspn(line, "\n")] = 0;
-		in_production(mapped, options, path, path_bytes);
-		is_found = true;
+		bytes = strnlen(mapped, text_bytes);
+		bytes -= bytes > 0 && mapped[bytes - 1] == '\n';
+		memcpy(text, mapped, bytes);
 	}
 	fclose(maps);
-	return is_found;
+	return bytes;
 }
 
 bool observe_has_ended(uint32_t tid)

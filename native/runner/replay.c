@@ -8,8 +8,10 @@
 
 #include "clock.h"
 #include "keys.h"
+#include "observe.h"
+#include "path_map.h"
 
-#define PATHS_KNOWN_MAX 4096
+#define NAMES_KNOWN_MAX 4096
 #define STANDARD_FD_MAX 2
 /* On a machine that was busy while it was calibrated, what may be held is not left out for that. */
 #define FLOOR_NS_MAX (20 * NS_PER_US)
@@ -38,6 +40,12 @@ static uint32_t bytes_asked(const struct seccomp_notif *notif, unsigned op)
 	return observe_iovec_bytes(notif->pid, arguments[1], arguments[2]);
 }
 
+/* What /proc tells a file is, behind what else its group depends on. */
+struct seen {
+	char before[2];
+	char name[PATH_MAX];
+};
+
 static uint32_t group_of_path(struct replay *replay, bool is_sync, int fd, const char *path)
 {
 	char key[KEY_MAX];
@@ -52,52 +60,52 @@ static uint32_t group_of_path(struct replay *replay, bool is_sync, int fd, const
 	return streams_group(replay->streams, is_sync, key);
 }
 
-/* Through what is known of paths: normalising and looking up cost more. */
-static uint32_t group_of_file(struct replay *replay, bool is_sync, int fd, const char *path)
+/* Through what is known of names: where they were in production, their keys and looking these up cost more. */
+static uint32_t group_of_file(struct replay *replay, bool is_sync, int fd, struct seen *seen, size_t name_bytes)
 {
-	char seen[PATH_MAX + 2];
+	char path[PATH_MAX];
 
-	seen[0] = is_sync ? 's' : 'w';
-	seen[1] = fd <= STANDARD_FD_MAX ? '0' + fd : '-';
-	const size_t bytes = 2 + strlen(strcpy(seen + 2, path));
+	seen->before[0] = is_sync ? 's' : 'w';
+	seen->before[1] = fd <= STANDARD_FD_MAX ? '0' + fd : '-';
+	const size_t bytes = offsetof(struct seen, name) + name_bytes;
 	/* One more than the group: that none is there is known too. */
-	const uint32_t known = table_get(&replay->group_by_path, seen, bytes);
+	const uint32_t known = table_get(&replay->group_by_name, seen, bytes);
 	if (known != NOT_IN_TABLE)
 		return known - 1;
+	seen->name[name_bytes] = 0;
+	path_in_production(seen->name, replay->options, path, sizeof(path));
 	const uint32_t group = group_of_path(replay, is_sync, fd, path);
-	if (replay->group_by_path.count >= PATHS_KNOWN_MAX)
-		table_clear(&replay->group_by_path);
-	table_put(&replay->group_by_path, seen, bytes, group + 1);
+	if (replay->group_by_name.count >= NAMES_KNOWN_MAX)
+		table_clear(&replay->group_by_name);
+	table_put(&replay->group_by_name, seen, bytes, group + 1);
 	return group;
 }
 
-static uint32_t find_group(struct replay *replay, const struct seccomp_notif *notif, const char *comm,
-			   struct report_call *record)
+static uint32_t find_group(struct replay *replay, const struct seccomp_notif *notif, const char *comm, unsigned op)
 {
-	const bool is_sync = op_is_sync(record->op);
-	const bool has_fd = op_has_fd(record->op);
+	const bool is_sync = op_is_sync(op);
+	const bool has_fd = op_has_fd(op);
 	const uint64_t where = notif->data.args[0];
 	const int fd = has_fd ? (int)where : STANDARD_FD_MAX + 1;
-	char path[PATH_MAX], role[KEY_MAX];
 	uint32_t group = NONE;
-	bool has_path = false;
+	ssize_t bytes = -1;
+	struct seen seen;
+	char role[KEY_MAX];
 
 	if (has_fd) {
-		has_path = observe_path(&replay->links, notif->pid, fd, replay->options, path, sizeof(path));
+		bytes = links_read(&replay->links, notif->pid, fd, seen.name, sizeof(seen.name) - 1);
 		/* It is not open: the kernel says so. */
-		if (!has_path && errno == ENOENT)
+		if (bytes < 0 && errno == ENOENT)
 			return NONE;
-	} else if (record->op == OP_MSYNC) {
-		has_path = observe_mapped_path(notif->pid, where, replay->options, path, sizeof(path));
+	} else if (op == OP_MSYNC) {
+		bytes = observe_mapped(notif->pid, where, seen.name, sizeof(seen.name) - 1);
 	}
-	if (has_path) {
-		record->path_hash = hash_bytes(path, strlen(path));
-		group = group_of_file(replay, is_sync, fd, path);
-	}
+	if (bytes > 0)
+		group = group_of_file(replay, is_sync, fd, &seen, bytes);
 	/* Where no descriptor was given the recorder knew of no file. */
 	if (group == NONE && !has_fd)
-		group = group_of_file(replay, is_sync, fd, "");
-	if (group != NONE || has_path)
+		group = group_of_file(replay, is_sync, fd, &seen, 0);
+	if (group != NONE || bytes > 0)
 		return group;
 	key_of_comm(comm, role);
 	return streams_group_of_role(replay->streams, is_sync, role);
@@ -194,9 +202,9 @@ static enum verdict act(struct replay *replay, const struct match *match, struct
 }
 
 static struct match match_of(struct replay *replay, const struct seccomp_notif *notif, const struct thread *thread,
-			     struct report_call *record)
+			     const struct report_call *record)
 {
-	const uint32_t group = find_group(replay, notif, thread->comm, record);
+	const uint32_t group = find_group(replay, notif, thread->comm, record->op);
 
 	if (replay->options->mode == MODE_STALL)
 		return stalls_match(&replay->stalls, group, record->received_ns);

@@ -24,7 +24,7 @@ struct replay {
 	struct server *server;
 	struct threads threads;
 	struct links links;
-	struct table group_by_path; /* seen paths */
+	struct table group_by_name; /* of files, as seen */
 	_Atomic bool is_passing;    /* everything, unseen */
 	_Atomic uint64_t uncovered[UNCOVERED_COUNT];
 };

@@ -5,7 +5,7 @@
 import { defineLayout, u8, u16, u32, u64 } from './layout.ts';
 
 /** Its last byte is the version. */
-export const REPORT_MAGIC = Buffer.from('KRRUNR\0\x01', 'latin1');
+export const REPORT_MAGIC = Buffer.from('KRRUNR\0\x02', 'latin1');
 
 /** How a call came by its target. */
 export const HOWS = {
@@ -58,7 +58,6 @@ export const reportCall = defineLayout('report_call', 'one call of the build; ti
   op: u16('OP_*'),
   how: u8('HOW_*'),
   flags: u8('CALL_FLAG_*'),
-  error: u16('errno that it returned instead of the call; 0: none'),
-  path_hash: u16('low bits of a hash of its path'),
+  error: u32('errno that it returned instead of the call; 0: none'),
   reserved: u32('0'),
 });

@@ -7,7 +7,7 @@
 
 /* As little-endian words. */
 #define PLAN_MAGIC 0x1004e414c50524bull
-#define REPORT_MAGIC 0x100524e5552524bull
+#define REPORT_MAGIC 0x200524e5552524bull
 
 #define OP_WRITE 0
 #define OP_PWRITE64 1
@@ -158,8 +158,7 @@ struct report_call {
 	uint16_t op; /* OP_* */
 	uint8_t how; /* HOW_* */
 	uint8_t flags; /* CALL_FLAG_* */
-	uint16_t error; /* errno that it returned instead of the call; 0: none */
-	uint16_t path_hash; /* low bits of a hash of its path */
+	uint32_t error; /* errno that it returned instead of the call; 0: none */
 	uint32_t reserved; /* 0 */
 };
 _Static_assert(sizeof(struct report_call) == 64, "report_call");
@@ -176,7 +175,6 @@ _Static_assert(offsetof(struct report_call, op) == 52, "report_call.op");
 _Static_assert(offsetof(struct report_call, how) == 54, "report_call.how");
 _Static_assert(offsetof(struct report_call, flags) == 55, "report_call.flags");
 _Static_assert(offsetof(struct report_call, error) == 56, "report_call.error");
-_Static_assert(offsetof(struct report_call, path_hash) == 58, "report_call.path_hash");
 _Static_assert(offsetof(struct report_call, reserved) == 60, "report_call.reserved");
 
 #endif
