@@ -85,6 +85,18 @@ describe('figures', () => {
     expect(result).toMatchObject({ verdict: 'replayed', reasons: [] });
   });
 
+  test('late is what the build felt: a call that is let go takes some microseconds more to go on', () => {
+    const [bias_ns, lateNs] = [7000, 300];
+    const said = saidOf({ kind: 'calibrated', floor_ns: 8000, bias_ns, sleep_p50_ns: 0, sleep_p99_ns: 0 });
+    const letGo = perfect.map((call) => ({ ...call, held: call.target! - bias_ns }));
+    expect(ran(incident, letGo, { said }).figures).toMatchObject({
+      late: { p50_ns: 0, p99_ns: 0, max_ns: 0, calls: 30 },
+      ks_distance: 0,
+    });
+    const late = letGo.map((call) => ({ ...call, held: call.held + lateNs }));
+    expect(ran(incident, late, { said }).figures.late).toMatchObject({ p50_ns: lateNs, max_ns: lateNs });
+  });
+
   test('events are counted by their fate, weighed by their duration, whatever is left out or repeated', () => {
     const kind = fc.constantFrom('own' as const, 'other' as const, 'none' as const);
     fc.assert(

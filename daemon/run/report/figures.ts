@@ -45,7 +45,7 @@ export interface Figures {
   injected_ns: number;
   /** Calls whose events say so, made short or whole after all: no regular file, one byte, or not permitted. */
   short_writes: { short: number; whole: number };
-  /** Of calls that were made to wait: how much longer they waited than planned. */
+  /** Of calls that were made to wait: how much longer than planned the build felt them take. */
   late: { p50_ns: number | null; p99_ns: number | null; max_ns: number | null; calls: number };
   /** Distance of planned and felt waits above the floor. */
   ks_distance: number | null;
@@ -58,6 +58,7 @@ export interface Figures {
 
 export function figuresOf(plan: Plan, calls: CallReport, said: Said, thresholdNs: number): Figures {
   const floorNs = said.calibrated?.floor_ns ?? FLOOR_NS_DEFAULT;
+  const biasNs = said.calibrated?.bias_ns ?? 0;
   const deliveries = deliveriesOf(plan, calls);
   const slowest = slowestOf(plan, calls, deliveries, thresholdNs);
   return {
@@ -66,8 +67,8 @@ export function figuresOf(plan: Plan, calls: CallReport, said: Said, thresholdNs
     how: howsOf(calls),
     injected_ns: sum(calls, (at) => (isHeld(calls, at) ? calls.heldNs[at]! : 0)),
     short_writes: shortWrites(plan, calls),
-    late: lateness(calls, floorNs),
-    ks_distance: ksAbove(Math.max(floorNs, thresholdNs), plan, calls),
+    late: lateness(calls, floorNs, biasNs),
+    ks_distance: ksAbove(Math.max(floorNs, thresholdNs), plan, calls, biasNs),
     floor_ns: floorNs,
     first_divergence_ns: firstDivergence(calls),
     slowest,
@@ -108,21 +109,29 @@ function shortWrites({ events: { flags, error } }: Plan, calls: CallReport): Fig
   return counts;
 }
 
-function lateness(calls: CallReport, floorNs: number): Figures['late'] {
+/**
+ * A held call takes `biasNs` more than it was held for, until it is seen and after it is let go: as calibrated, and as
+ * the helper lets it go earlier.
+ */
+function feltNs(calls: CallReport, at: number, biasNs: number): number {
+  return calls.heldNs[at]! + biasNs;
+}
+
+function lateness(calls: CallReport, floorNs: number, biasNs: number): Figures['late'] {
   const late = filtered(calls, (at) => isHeld(calls, at) && calls.targetNs[at]! >= floorNs).map(
-    (at) => calls.heldNs[at]! - calls.targetNs[at]!,
+    (at) => feltNs(calls, at, biasNs) - calls.targetNs[at]!,
   );
   late.sort();
   const [p50_ns, p99_ns, max_ns] = [0.5, 0.99, 1].map((share) => quantile(late, share)) as [number, number, number];
   return { p50_ns, p99_ns, max_ns, calls: late.length };
 }
 
-function ksAbove(leastNs: number, { events }: Plan, calls: CallReport): number | null {
+function ksAbove(leastNs: number, { events }: Plan, calls: CallReport, biasNs: number): number | null {
   const targets = events.target_ns.filter((ns) => ns >= leastNs).sort();
-  const held = filtered(calls, (at) => isHeld(calls, at) && calls.targetNs[at]! >= leastNs).map(
-    (at) => calls.heldNs[at]!,
+  const felt = filtered(calls, (at) => isHeld(calls, at) && calls.targetNs[at]! >= leastNs).map((at) =>
+    feltNs(calls, at, biasNs),
   );
-  return ksDistance(targets, held.sort());
+  return ksDistance(targets, felt.sort());
 }
 
 function slowestOf(plan: Plan, calls: CallReport, deliveries: Deliveries, thresholdNs: number): SlowEvent[] {
