@@ -85,10 +85,18 @@ async function main(args: readonly string[]): Promise<void> {
 
 async function addCommands(program: Command, loaders: readonly (() => Promise<Command>)[]): Promise<void> {
   for (const load of loaders) {
-    const command = (await load()).copyInheritedSettings(program);
-    for (const nested of command.commands) nested.copyInheritedSettings(program);
+    const command = await load();
+    for (const one of [command, ...command.commands]) one.copyInheritedSettings(program);
     program.addCommand(command);
+    for (const one of [command, ...command.commands]) pointToHelp(one);
   }
+}
+
+/** Wrong usage says where the right one is. */
+function pointToHelp(command: Command): Command {
+  const names: string[] = [];
+  for (let one: Command | null = command; one; one = one.parent) names.unshift(one.name());
+  return command.showHelpAfterError(`See ${names.join(' ')} --help`);
 }
 
 /** All that there is, for who describes it. */
@@ -99,7 +107,8 @@ export async function wholeProgram(): Promise<Command> {
 }
 
 function newProgram(): Command {
-  return new Command('kreplay').description('A kernel flight recorder with replay.').version(version(), '--version');
+  const program = new Command('kreplay').description('A kernel flight recorder with replay.');
+  return pointToHelp(program.version(version(), '--version'));
 }
 
 /** Messages quote files, and those may be anyone's. */

@@ -160,7 +160,7 @@ test.each([
 ])('%s %s is wrong usage', async (...args) => {
   const { code, stdout, stderr } = await kreplay('events', ...args.filter((arg) => arg !== undefined));
   expect([code, stdout]).toEqual([2, '']);
-  expect(stderr).toMatch(/^error: .+\n$/);
+  expect(stderr).toMatch(/^error: .+\nSee kreplay events --help\n$/);
 });
 
 test('what_the_daemon_refuses_is_one_line', async () => {

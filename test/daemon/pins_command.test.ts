@@ -96,5 +96,5 @@ test.each<[string[]]>([
 ])('%j is wrong usage', async (args) => {
   const { code, stdout, stderr } = await kreplay(...args);
   expect([code, stdout]).toEqual([2, '']);
-  expect(stderr).toMatch(/^error: .+\n$/);
+  expect(stderr).toMatch(/^error: .+\nSee kreplay (un)?pin --help\n$/);
 });

@@ -114,7 +114,7 @@ test('options that can not be meant are wrong usage', async () => {
   ];
   const ended = await Promise.all(wrong.map((args) => fromFolder(...args)));
   for (const { code, stdout, stderr } of ended)
-    expect([code, stdout, stderr]).toEqual([2, '', expect.stringMatching(/^error: .+\n$/)]);
+    expect([code, stdout, stderr]).toEqual([2, '', expect.stringMatching(/^error: .+\nSee kreplay export --help\n$/)]);
 });
 
 test('a file that is no recording, and none at all', async () => {

@@ -286,6 +286,6 @@ describe('what can not be imported is told, and leaves nothing', () => {
     const run = (...args: string[]) =>
       spawnSync(process.execPath, ['kreplay.ts', 'import', ...args], { encoding: 'utf8' });
     for (const { status, stderr } of [run(), run('--list', 'file')])
-      expect([status, stderr]).toEqual([2, 'error: give recordings to import, or --list\n']);
+      expect([status, stderr]).toEqual([2, 'error: give recordings to import, or --list\nSee kreplay import --help\n']);
   });
 });
