@@ -86,9 +86,8 @@ async function main(args: readonly string[]): Promise<void> {
 async function addCommands(program: Command, loaders: readonly (() => Promise<Command>)[]): Promise<void> {
   for (const load of loaders) {
     const command = await load();
-    for (const one of [command, ...command.commands]) one.copyInheritedSettings(program);
     program.addCommand(command);
-    for (const one of [command, ...command.commands]) pointToHelp(one);
+    for (const one of [command, ...command.commands]) pointToHelp(one.copyInheritedSettings(program));
   }
 }
 

@@ -119,7 +119,7 @@ static uint64_t mix(uint64_t value)
 	return value ^ value >> 31;
 }
 
-/* Eight at a time, as in MurmurHash2: names of files are long. */
+/* Eight at a time, for names of files are long. The multiplier is that of MurmurHash64A. */
 uint64_t hash_bytes(const void *bytes, size_t count)
 {
 	const uint64_t step = 0xc6a4a7935bd1e995ull;

@@ -40,7 +40,7 @@ static uint32_t bytes_asked(const struct seccomp_notif *notif, unsigned op)
 	return observe_iovec_bytes(notif->pid, arguments[1], arguments[2]);
 }
 
-/* What /proc tells a file is, behind what else its group depends on. */
+/* A key of group_by_name: a file's name as /proc gives it, not ended by a zero, behind what else decides. */
 struct seen {
 	char before[2];
 	char name[PATH_MAX];

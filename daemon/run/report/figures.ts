@@ -109,18 +109,21 @@ function shortWrites({ events: { flags, error } }: Plan, calls: CallReport): Fig
   return counts;
 }
 
+/** Of held calls that were to take `leastNs` or longer. */
+function heldCalls(calls: CallReport, leastNs: number): Float64Array {
+  return filtered(calls, (at) => isHeld(calls, at) && calls.targetNs[at]! >= leastNs);
+}
+
 /**
- * A held call takes `biasNs` more than it was held for, until it is seen and after it is let go: as calibrated, and as
- * the helper lets it go earlier.
+ * How long the build felt a held call take: `biasNs` passes before it is seen and after it is let go. The helper
+ * measures that at its start, and lets go that much earlier.
  */
 function feltNs(calls: CallReport, at: number, biasNs: number): number {
   return calls.heldNs[at]! + biasNs;
 }
 
 function lateness(calls: CallReport, floorNs: number, biasNs: number): Figures['late'] {
-  const late = filtered(calls, (at) => isHeld(calls, at) && calls.targetNs[at]! >= floorNs).map(
-    (at) => feltNs(calls, at, biasNs) - calls.targetNs[at]!,
-  );
+  const late = heldCalls(calls, floorNs).map((at) => feltNs(calls, at, biasNs) - calls.targetNs[at]!);
   late.sort();
   const [p50_ns, p99_ns, max_ns] = [0.5, 0.99, 1].map((share) => quantile(late, share)) as [number, number, number];
   return { p50_ns, p99_ns, max_ns, calls: late.length };
@@ -128,9 +131,7 @@ function lateness(calls: CallReport, floorNs: number, biasNs: number): Figures['
 
 function ksAbove(leastNs: number, { events }: Plan, calls: CallReport, biasNs: number): number | null {
   const targets = events.target_ns.filter((ns) => ns >= leastNs).sort();
-  const felt = filtered(calls, (at) => isHeld(calls, at) && calls.targetNs[at]! >= leastNs).map((at) =>
-    feltNs(calls, at, biasNs),
-  );
+  const felt = heldCalls(calls, leastNs).map((at) => feltNs(calls, at, biasNs));
   return ksDistance(targets, felt.sort());
 }
 
