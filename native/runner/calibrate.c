@@ -55,7 +55,7 @@ static enum verdict decide(void *context, const struct seccomp_notif *notif, str
 	char name[PATH_MAX];
 
 	/* As for every call of the build: a large part of what its floor is. */
-	links_read(&served->links, notif->pid, notif->data.args[0], name, sizeof(name));
+	links_read(&served->links, notif->pid, notif->data.args[0], call->record.received_ns, name, sizeof(name));
 	if (served->count++ < CALLS_OF_EACH)
 		return VERDICT_PASS;
 	call->deadline_ns = call->record.received_ns + HELD_NS;

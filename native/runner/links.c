@@ -3,13 +3,12 @@
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* The other three quarters are for what else the runner opens. */
+/* Two for each that is kept; half is for what else the runner opens. */
 #define SHARE_OF_FDS 4
-
-#define NOT_OPEN (-1)
 
 void links_init(struct links *links)
 {
@@ -19,9 +18,12 @@ void links_init(struct links *links)
 	*links = (struct links){.room = share < LINKS_MAX ? share : LINKS_MAX};
 }
 
-static void forget(struct kept_link *kept)
+static void forget(struct links *links, struct kept_link *kept)
 {
-	if (kept->tid != 0 && kept->link != NOT_OPEN)
+	if (kept->tid == 0)
+		return;
+	kept_name_close(&kept->name, &links->renames);
+	if (kept->link != NOT_OPEN)
 		close(kept->link);
 	kept->tid = 0;
 }
@@ -29,14 +31,34 @@ static void forget(struct kept_link *kept)
 void links_close(struct links *links)
 {
 	for (uint32_t i = 0; i < links->room; i++)
-		forget(&links->kept[i]);
+		forget(links, &links->kept[i]);
+	renames_close(&links->renames);
 }
 
-ssize_t links_read(struct links *links, uint32_t tid, int fd, char *text, size_t text_bytes)
+static void keep(struct links *links, struct kept_link *kept, uint32_t tid, int fd)
 {
-	/* Threads of a pool have numbers in a row, and the same fds. */
-	struct kept_link *kept = links->room ? &links->kept[(tid * 8 + fd) % links->room] : NULL;
-	const bool is_known = kept && kept->tid == tid && kept->fd == fd;
+	forget(links, kept);
+	kept->tid = tid;
+	kept->fd = fd;
+	kept->link = NOT_OPEN;
+	kept_name_init(&kept->name);
+}
+
+static void forget_renamed(struct links *links)
+{
+	struct rename rename;
+
+	while (renames_next(&links->renames, &rename))
+		for (uint32_t i = 0; i < links->room; i++) {
+			struct kept_link *kept = &links->kept[i];
+
+			if (kept->tid != 0 && (rename.watch == NOT_WATCHED || rename.watch == kept->name.watch))
+				kept_name_forget(&kept->name, rename.has_ended);
+		}
+}
+
+static ssize_t read_link(struct kept_link *kept, bool is_known, uint32_t tid, int fd, char *text, size_t text_bytes)
+{
 	char name[48];
 
 	if (is_known && kept->link != NOT_OPEN) {
@@ -45,11 +67,27 @@ ssize_t links_read(struct links *links, uint32_t tid, int fd, char *text, size_t
 			return bytes;
 	}
 	snprintf(name, sizeof(name), "/proc/%u/fd/%d", tid, fd);
-	if (is_known && kept->link == NOT_OPEN) {
+	if (is_known && kept->link == NOT_OPEN)
 		kept->link = open(name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-	} else if (kept) {
-		forget(kept);
-		*kept = (struct kept_link){tid, fd, NOT_OPEN};
-	}
 	return readlink(name, text, text_bytes);
+}
+
+ssize_t links_read(struct links *links, uint32_t tid, int fd, uint64_t now_ns, char *text, size_t text_bytes)
+{
+	/* Threads of a pool have numbers in a row, and the same fds. */
+	struct kept_link *kept = links->room ? &links->kept[(tid * 8 + fd) % links->room] : NULL;
+	const bool is_known = kept && kept->tid == tid && kept->fd == fd;
+
+	if (renames_any())
+		forget_renamed(links);
+	if (kept && !is_known)
+		keep(links, kept, tid, fd);
+	if (kept && kept_name_is_known(&kept->name, &links->renames, tid, fd, now_ns)) {
+		memcpy(text, kept->name.name, kept->name.bytes);
+		return kept->name.bytes;
+	}
+	const ssize_t bytes = read_link(kept, is_known, tid, fd, text, text_bytes);
+	if (kept && bytes > 0)
+		kept_name_set(&kept->name, &links->renames, text, bytes);
+	return bytes;
 }

@@ -5,13 +5,17 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "kept_name.h"
+#include "renames.h"
+
 #define LINKS_MAX 256
 
 /* tid 0: none. */
 struct kept_link {
 	uint32_t tid;
 	int fd;
-	int link; /* -1: only read once yet */
+	int link; /* NOT_OPEN: only read once yet */
+	struct kept_name name;
 };
 
 /*
@@ -22,12 +26,13 @@ struct kept_link {
 struct links {
 	struct kept_link kept[LINKS_MAX];
 	uint32_t room;
+	struct renames renames;
 };
 
 void links_init(struct links *links);
 void links_close(struct links *links);
 
-/* As readlink(2). */
-ssize_t links_read(struct links *links, uint32_t tid, int fd, char *text, size_t text_bytes);
+/* As readlink(2); on one thread. */
+ssize_t links_read(struct links *links, uint32_t tid, int fd, uint64_t now_ns, char *text, size_t text_bytes);
 
 #endif

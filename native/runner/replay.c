@@ -81,7 +81,8 @@ static uint32_t group_of_file(struct replay *replay, bool is_sync, int fd, struc
 	return group;
 }
 
-static uint32_t find_group(struct replay *replay, const struct seccomp_notif *notif, const char *comm, unsigned op)
+static uint32_t find_group(struct replay *replay, const struct seccomp_notif *notif, const char *comm, unsigned op,
+			   uint64_t now_ns)
 {
 	const bool is_sync = op_is_sync(op);
 	const bool has_fd = op_has_fd(op);
@@ -93,7 +94,7 @@ static uint32_t find_group(struct replay *replay, const struct seccomp_notif *no
 	char role[KEY_MAX];
 
 	if (has_fd) {
-		bytes = links_read(&replay->links, notif->pid, fd, seen.name, sizeof(seen.name) - 1);
+		bytes = links_read(&replay->links, notif->pid, fd, now_ns, seen.name, sizeof(seen.name) - 1);
 		/* It is not open: the kernel says so. */
 		if (bytes < 0 && errno == ENOENT)
 			return NONE;
@@ -204,7 +205,7 @@ static enum verdict act(struct replay *replay, const struct match *match, struct
 static struct match match_of(struct replay *replay, const struct seccomp_notif *notif, const struct thread *thread,
 			     const struct report_call *record)
 {
-	const uint32_t group = find_group(replay, notif, thread->comm, record->op);
+	const uint32_t group = find_group(replay, notif, thread->comm, record->op, record->received_ns);
 
 	if (replay->options->mode == MODE_STALL)
 		return stalls_match(&replay->stalls, group, record->received_ns);

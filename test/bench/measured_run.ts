@@ -8,6 +8,8 @@ export const THREADS = [1, 8, 64] as const;
 export interface CallCost {
   /** By number of threads. */
   writes: Record<(typeof THREADS)[number], Calls>;
+  /** Each to another file than the one before: what is known of the file helps none. */
+  writesElsewhere: Calls;
   unplanned: Calls;
 }
 

@@ -18,7 +18,7 @@ import type { PlanCost } from './plan_process.ts';
 import { KREPLAY, NODE, run as runProgram } from './process.ts';
 import { interleaved } from './rounds.ts';
 import { runCostTable, runCostTargets } from './run_cost_report.ts';
-import { type Before, buildRunLoad, type RunLoad, type Waits } from './run_load.ts';
+import { type Before, buildRunLoad, type LoadCall, type RunLoad, type Waits } from './run_load.ts';
 
 export const summary = 'what kreplay run adds to calls, how exact its waits are, how soon a build starts';
 export const unit = 'ns added to a planned write that is not to wait';
@@ -77,8 +77,10 @@ async function measureCalls(
       writes[threads] = await load.call(before(name, plan), 'write', threads, count);
       if (name === 'kreplay') add(faithfulness, WRITES, matched(plan));
     }
-    const unplanned = await load.call(before(name, plans[0]!.plan), 'getppid', 1, UNPLANNED_CALLS);
-    return { writes: writes as CallCost['writes'], unplanned };
+    const alone = (call: LoadCall, count: number) => load.call(before(name, plans[0]!.plan), call, 1, count);
+    const writesElsewhere = await alone('write_elsewhere', count);
+    const unplanned = await alone('getppid', UNPLANNED_CALLS);
+    return { writes: writes as CallCost['writes'], writesElsewhere, unplanned };
   });
 }
 

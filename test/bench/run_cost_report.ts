@@ -123,6 +123,7 @@ export function runCostTable(measured: RunCost): string[][] {
   return [
     ['', 'bare', 'kreplay', 'bare listener', 'strace, one CPU', 'strace', 'one CPU, delay 0', 'kreplay adds'],
     cost('ns a planned write that is not to wait', writeNs),
+    cost('ns one to another file than the one before', elsewhereNs),
     cost('ns a call that is not planned', unplannedNs),
     ...THREADS.map(rate),
     ['us off a wait, p50', 'kreplay', 'sleep', 'p99 kreplay', 'p99 sleep', 'earliest kreplay', '', ''],
@@ -144,6 +145,7 @@ type CallCost = RunCost['calls'][InterceptorName][number];
 type CallNs = (cost: CallCost) => number;
 
 const writeNs: CallNs = ({ writes }) => writes[1].median_ns;
+const elsewhereNs: CallNs = ({ writesElsewhere }) => writesElsewhere.median_ns;
 const unplannedNs: CallNs = ({ unplanned }) => unplanned.median_ns;
 
 function nsOf({ calls }: RunCost, name: InterceptorName, of: CallNs): number {

@@ -3,6 +3,7 @@
  *
  *   run_load clock                            # only when it got here
  *   run_load write|getppid THREADS CALLS      # THREADS make as many calls together, all at once
+ *   run_load write_elsewhere 1 CALLS          # each to another file than the one before, by the same descriptor
  *   run_load waits CYCLES LENGTH_NS...        # a write that is planned to take each length, and a sleep of that length
  */
 #define _GNU_SOURCE
@@ -80,6 +81,20 @@ static void write_once(void)
 
 	if (write(null_fd, text, WRITE_SIZE) != WRITE_SIZE)
 		err(1, "/dev/null");
+}
+
+static void write_elsewhere(void)
+{
+	static int files[2], turn;
+
+	if (files[0] == 0) {
+		files[0] = dup(null_fd);
+		files[1] = open("/dev/zero", O_WRONLY);
+	}
+	turn = !turn;
+	if (dup2(files[turn], null_fd) < 0)
+		err(1, "/dev/zero");
+	write_once();
 }
 
 static void get_parent(void)
@@ -194,6 +209,15 @@ static void wait_in_cycles(long cycles, int count, char **lengths)
 	printf("]\n");
 }
 
+static void (*call_of(const char *name))(void)
+{
+	if (!strcmp(name, "write"))
+		return write_once;
+	if (!strcmp(name, "write_elsewhere"))
+		return write_elsewhere;
+	return !strcmp(name, "getppid") ? get_parent : NULL;
+}
+
 int main(int argc, char **argv)
 {
 	int64_t here_ns = now_ns();
@@ -205,11 +229,11 @@ int main(int argc, char **argv)
 		printf("%ld\n", here_ns);
 	} else if (argc > 3 && !strcmp(argv[1], "waits")) {
 		wait_in_cycles(atol(argv[2]), argc - 3, argv + 3);
-	} else if (argc == 4 && (!strcmp(argv[1], "write") || !strcmp(argv[1], "getppid"))) {
-		make_call = argv[1][0] == 'w' ? write_once : get_parent;
+	} else if (argc == 4 && (make_call = call_of(argv[1])) != NULL) {
 		call_at_once(atoi(argv[2]), atol(argv[3]));
 	} else {
-		errx(2, "usage: run_load clock | write|getppid THREADS CALLS | waits CYCLES LENGTH_NS...");
+		errx(2,
+		     "usage: run_load clock | write|write_elsewhere|getppid THREADS CALLS | waits CYCLES LENGTH_NS...");
 	}
 	return 0;
 }

@@ -21,7 +21,7 @@ export type Calls = z.infer<typeof calls>;
 export type WaitErrors = z.infer<typeof errors>;
 export type Waits = z.infer<typeof waits>;
 
-export type LoadCall = 'write' | 'getppid';
+export type LoadCall = 'write' | 'write_elsewhere' | 'getppid';
 
 /** The words in front of a command that make something run it. */
 export type Before = readonly string[];

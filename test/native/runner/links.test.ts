@@ -10,8 +10,8 @@ import { planOf } from './plans.ts';
 import { newFolder, removeFolder, run } from './run.ts';
 
 const { EIO, ENOSPC, EDQUOT } = constants.errno;
-const FILES = { a: EIO, b: ENOSPC, c: EDQUOT };
-const WRITES = 64;
+const FILES = { a: EIO, b: ENOSPC, c: EDQUOT, 'renamed/a': EIO };
+const WRITES = 4096;
 
 let folder = '';
 beforeEach(() => {
@@ -21,12 +21,14 @@ afterEach(() => removeFolder(folder));
 
 const PRELUDE = `
 import ctypes, errno, os, sys, threading
+IN_A_ROW = 100
 def opened(name): return os.open(name, os.O_CREAT | os.O_WRONLY, 0o666)
 def told(fd):
     try: return os.write(fd, b'x') and 'written'
     except OSError as error: return errno.errorcode[error.errno]
 def say(name, fd, times=3):
     os.write(1, ''.join(f'{name}:{told(fd)}\\n' for _ in range(times)).encode())
+libc = ctypes.CDLL(None)
 os.chdir(sys.argv[1])
 `;
 
@@ -47,41 +49,177 @@ async function saidBy(script: string, before: readonly string[] = []): Promise<s
   return lines.filter((line, i) => line !== lines[i - 1]);
 }
 
-test.each([
+/** A name is kept only for calls in a row. */
+const TIMES = [
+  ['a few calls', '3'],
+  ['many in a row', 'IN_A_ROW'],
+] as const;
+
+/** In a user namespace that allows itself none. */
+function withoutInotify(what: 'instances' | 'watches'): string[] {
+  const script = `echo 0 > /proc/sys/user/max_inotify_${what}; exec "$@"`;
+  return ['unshare', '--user', '--map-root-user', 'sh', '-ec', script, 'sh'];
+}
+
+const ALLOWED = [
   ['as it is', []],
   ['as a user who may do nothing', AS_NOBODY],
   ['with few descriptors for the runner', ['prlimit', '--nofile=24:24']],
   ['with none to spare', ['prlimit', '--nofile=16:16']],
-])('a descriptor that stands for one file after the other, %s', async (_, before) => {
-  const said = await saidBy(
-    `
+  ['where no file may be watched', withoutInotify('instances')],
+  ['where none more may be', withoutInotify('watches')],
+] as const;
+
+test.each(TIMES.flatMap(([calls, times]) => ALLOWED.map(([how, before]) => [calls, how, times, before] as const)))(
+  'a descriptor that stands for one file after the other, %s each, %s',
+  async (_, __, times, before) => {
+    const said = await saidBy(
+      `
 for name in 'abcabc':
     fd = opened(name)
     os.dup2(fd, 9)
     os.close(fd)
-    say(name, 9)
+    say(name, 9, ${times})
 os.close(9)
-say('closed', 9)
+say('closed', 9, ${times})
 r, w = os.pipe()
 os.dup2(w, 9)
-say('pipe', 9)
+say('pipe', 9, ${times})
 os.dup2(opened('b'), 9)
-say('b', 9)`,
-    before,
-  );
-  const each = ['a:EIO', 'b:ENOSPC', 'c:EDQUOT'];
-  expect(said).toEqual([...each, ...each, 'closed:EBADF', 'pipe:written', 'b:ENOSPC']);
+say('b', 9, ${times})
+os.dup2(os.eventfd(0) if hasattr(os, 'eventfd') else libc.eventfd(0, 0), 9)
+say('eventfd', 9, ${times})
+os.dup2(opened('c'), 9)
+say('c', 9, ${times})`,
+      before,
+    );
+    const each = ['a:EIO', 'b:ENOSPC', 'c:EDQUOT'];
+    const others = ['closed:EBADF', 'pipe:written', 'b:ENOSPC', 'eventfd:EINVAL', 'c:EDQUOT'];
+    expect(said).toEqual([...each, ...each, ...others]);
+  },
+);
+
+test.each([
+  ...TIMES.map(([calls, times]) => [calls, 'itself', times, 'os.rename(was, name)'] as const),
+  ['many in a row', 'another process', 'IN_A_ROW', "subprocess.run(['mv', was, name])"] as const,
+])('a file that is renamed while it is open has its new name: %s, by %s', async (_, __, times, rename) => {
+  expect(
+    await saidBy(`
+import subprocess
+fd = opened('other')
+say('other', fd, ${times})
+was = 'other'
+for name in 'abc':
+    ${rename}
+    say(name, fd, ${times})
+    was = name`),
+  ).toEqual(['other:written', 'a:EIO', 'b:ENOSPC', 'c:EDQUOT']);
 });
 
-test('a file that is renamed while it is open has its new name', async () => {
+test('of two descriptors for a file, the one that is left shows its new name', async () => {
   expect(
     await saidBy(`
 fd = opened('other')
-say('other', fd)
-for name in 'ab':
-    os.rename('other' if name == 'a' else 'a', name)
-    say(name, fd)`),
-  ).toEqual(['other:written', 'a:EIO', 'b:ENOSPC']);
+copy = os.dup(fd)
+say('other', fd, IN_A_ROW)
+say('copy', copy, IN_A_ROW)
+os.dup2(opened('b'), copy)
+say('b', copy, IN_A_ROW)
+os.rename('other', 'a')
+say('a', fd, IN_A_ROW)
+os.rename('a', 'c')
+say('c', fd, IN_A_ROW)`),
+  ).toEqual(['other:written', 'copy:written', 'b:ENOSPC', 'a:EIO', 'c:EDQUOT']);
+});
+
+test('a file that has the descriptor and the inode of one that was deleted', async () => {
+  const said = await saidBy(`
+reused = 0
+for round in range(20):
+    for name in 'abc':
+        fd = opened(name)
+        inode = os.fstat(fd).st_ino
+        reused += round > 0 and inode == was
+        say(name, fd, IN_A_ROW)
+        os.close(fd)
+        os.unlink(name)
+        was = inode
+os.write(1, f'{reused > 0}\\n'.encode())`);
+  const each = ['a:EIO', 'b:ENOSPC', 'c:EDQUOT'];
+  expect(said).toEqual([...Array.from({ length: 20 }, () => each).flat(), 'True']);
+});
+
+test('what nothing tells is seen a millisecond later: a folder above that is renamed, another hard link', async () => {
+  expect(
+    await saidBy(`
+import time
+def say_last_in_a_row(name, fd):
+    until = time.monotonic() + 0.005
+    while time.monotonic() < until: last = told(fd)
+    os.write(1, f'{name}:{last}\\n'.encode())
+os.mkdir('folder')
+fd = opened('folder/a')
+say('folder/a', fd, IN_A_ROW)
+os.rename('folder', 'renamed')
+say_last_in_a_row('renamed/a', fd)
+os.dup2(opened('b'), fd)
+say('b', fd, IN_A_ROW)
+os.link('b', 'c')
+os.dup2(opened('c'), fd)
+say_last_in_a_row('c', fd)`),
+  ).toEqual(['folder/a:written', 'renamed/a:EIO', 'b:ENOSPC', 'c:EDQUOT']);
+});
+
+test('a file system is unmounted as soon as its file is closed', async () => {
+  expect(
+    await saidBy(
+      `
+import subprocess
+os.mkdir('mounted')
+subprocess.run(['mount', '-t', 'tmpfs', 'none', 'mounted'], check=True)
+fd = opened('mounted/a')
+say('mounted/a', fd, IN_A_ROW)
+os.close(fd)
+subprocess.run(['umount', 'mounted'], check=True)
+fd = opened('a')
+say('a', fd, IN_A_ROW)`,
+      ['unshare', '--mount'],
+    ),
+  ).toEqual(['mounted/a:written', 'a:EIO']);
+});
+
+test('the room of a deleted file is free as soon as it is closed', async () => {
+  expect(
+    await saidBy(
+      `
+import subprocess
+os.mkdir('mounted')
+subprocess.run(['mount', '-t', 'tmpfs', 'none', 'mounted'], check=True)
+def free(): return os.statvfs('mounted').f_bfree
+before = free()
+fd = opened('mounted/a')
+os.ftruncate(fd, 1 << 20)
+os.posix_fallocate(fd, 0, 1 << 20)
+say('mounted/a', fd, IN_A_ROW)
+os.unlink('mounted/a')
+say('deleted', fd, IN_A_ROW)
+held = free()
+os.close(fd)
+os.write(1, f'{before - held >= 256} {free() == before}\\n'.encode())`,
+      ['unshare', '--mount'],
+    ),
+  ).toEqual(['mounted/a:written', 'deleted:written', 'True True']);
+});
+
+test('a name too long to keep', async () => {
+  expect(
+    await saidBy(`
+os.mkdir('x' * 250)
+fd = opened('x' * 250 + '/other')
+say('other', fd, IN_A_ROW)
+os.rename('x' * 250 + '/other', 'a')
+say('a', fd, IN_A_ROW)`),
+  ).toEqual(['other:written', 'a:EIO']);
 });
 
 test('one number in several processes and threads stands for what each of them has', async () => {
@@ -102,7 +240,6 @@ def work(name):
         turn[name].acquire()
         say(name, 9)
         turn['b' if name == 'a' else 'a'].release()
-libc = ctypes.CDLL(None)
 met = threading.Barrier(2)
 turn = {'a': threading.Semaphore(1), 'b': threading.Semaphore(0)}
 threads = [threading.Thread(target=work, args=(name,)) for name in 'ab']

@@ -1,0 +1,46 @@
+#ifndef KREPLAY_RUNNER_KEPT_NAME_H
+#define KREPLAY_RUNNER_KEPT_NAME_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "fdinfo.h"
+#include "renames.h"
+
+/* Longer ones are asked for at each call. */
+#define KEPT_NAME_MAX 256
+
+/*
+ * The name of a descriptor's file, for calls in a row. To ask for the name costs an answer 1.9 us, to ask whether the
+ * descriptor still stands for the same inode 1.1 (fdinfo), and to be told that the file was renamed nothing (renames).
+ *
+ * None of these shows a folder renamed above the file, nor that the descriptor now stands for another hard link of it,
+ * or in a btrfs subvolume or overlay for another file with its inode number. So the name is asked for again after a
+ * millisecond, and at each call where calls are further apart.
+ */
+struct kept_name {
+	uint64_t asked_ns;
+	uint64_t known_ns;     /* 0: it is not */
+	uint32_t calls;        /* in a row */
+	uint32_t before_watch; /* that many calls in a row */
+	int info;              /* /proc/TID/fdinfo/FD; NOT_OPEN */
+	int watch;             /* NOT_WATCHED: only asked for, not kept */
+	struct fdinfo told;
+	uint32_t bytes;
+	char name[KEPT_NAME_MAX];
+};
+
+#define NOT_OPEN (-1)
+
+void kept_name_init(struct kept_name *kept);
+void kept_name_close(struct kept_name *kept, const struct renames *renames);
+
+/* To be asked at each call, before the name is. */
+bool kept_name_is_known(struct kept_name *kept, struct renames *renames, uint32_t tid, int fd, uint64_t now_ns);
+/* After that, when it was not: as it was read then. */
+void kept_name_set(struct kept_name *kept, const struct renames *renames, const char *name, size_t bytes);
+/* The file was renamed, or its watch is over. */
+void kept_name_forget(struct kept_name *kept, bool has_ended);
+
+#endif
