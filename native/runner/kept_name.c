@@ -8,7 +8,9 @@
 #include "clock.h"
 
 /* Calls further apart are not in a row: what asking costs does not matter then. */
-#define NAME_AGE_MAX_NS NS_PER_MS
+#define IN_A_ROW_NS NS_PER_MS
+/* Much longer: else asking whether it is still the same adds to asking for the name. */
+#define NAME_AGE_MAX_NS (10 * NS_PER_MS)
 /* To watch a file costs as much as asking for its name ten times. */
 #define BEFORE_WATCH_MIN 16
 #define BEFORE_WATCH_MAX 1024
@@ -64,7 +66,7 @@ static bool watch(struct kept_name *kept, struct renames *renames, uint32_t tid,
 
 static bool is_in_a_row(struct kept_name *kept, uint64_t now_ns)
 {
-	const bool is_next = now_ns - kept->asked_ns < NAME_AGE_MAX_NS;
+	const bool is_next = now_ns - kept->asked_ns < IN_A_ROW_NS;
 
 	kept->asked_ns = now_ns;
 	kept->calls = is_next ? kept->calls + 1 : 0;

@@ -16,8 +16,8 @@
  * descriptor still stands for the same inode 1.1 (fdinfo), and to be told that the file was renamed nothing (renames).
  *
  * None of these shows a folder renamed above the file, nor that the descriptor now stands for another hard link of it,
- * or in a btrfs subvolume or overlay for another file with its inode number. So the name is asked for again after a
- * millisecond, and at each call where calls are further apart.
+ * or in a btrfs subvolume or overlay for another file with its inode number. So the name is asked for again after ten
+ * milliseconds, and at each call where calls are a millisecond apart.
  */
 struct kept_name {
 	uint64_t asked_ns;
