@@ -10,6 +10,9 @@
 /* Two for each that is kept; half is for what else the runner opens. */
 #define SHARE_OF_FDS 4
 
+/* Of one thread; no divisor of LINKS_MAX, so that a thread with many has places for them. */
+#define FDS_APART 61u
+
 void links_init(struct links *links)
 {
 	struct rlimit fds;
@@ -74,8 +77,8 @@ static ssize_t read_link(struct kept_link *kept, bool is_known, uint32_t tid, in
 
 ssize_t links_read(struct links *links, uint32_t tid, int fd, uint64_t now_ns, char *text, size_t text_bytes)
 {
-	/* Threads of a pool have numbers in a row, and the same fds. */
-	struct kept_link *kept = links->room ? &links->kept[(tid * 8 + fd) % links->room] : NULL;
+	/* Threads of a pool have numbers in a row, and the same few fds. */
+	struct kept_link *kept = links->room ? &links->kept[(tid + fd * FDS_APART) % links->room] : NULL;
 	const bool is_known = kept && kept->tid == tid && kept->fd == fd;
 
 	if (renames_any())

@@ -11,7 +11,7 @@ import { newFolder, removeFolder, run } from './run.ts';
 
 const { EIO, ENOSPC, EDQUOT } = constants.errno;
 const FILES = { a: EIO, b: ENOSPC, c: EDQUOT, 'renamed/a': EIO };
-const WRITES = 4096;
+const WRITES = 16_384;
 
 let folder = '';
 beforeEach(() => {
@@ -154,7 +154,7 @@ test('what nothing tells is seen ten milliseconds later: a folder above that is 
     await saidBy(`
 import time
 def say_last_in_a_row(name, fd):
-    until = time.monotonic() + 0.05
+    until = time.monotonic() + 0.02
     while time.monotonic() < until: last = told(fd)
     os.write(1, f'{name}:{last}\\n'.encode())
 os.mkdir('folder')
