@@ -133,7 +133,7 @@ static bool serve(struct calibration *calibration, struct shared *shared, uint64
 
 	if (!server)
 		return fail(failure, "no memory");
-	links_init(&served.links);
+	links_init(&served.links, false);
 	server->decide = decide;
 	server->context = &served;
 	calibration->features.pidfd_getfd = can_borrow_fds(child);

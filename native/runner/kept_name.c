@@ -1,9 +1,6 @@
 #include "kept_name.h"
 
-#include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "clock.h"
 
@@ -20,14 +17,13 @@ void kept_name_init(struct kept_name *kept)
 	kept->asked_ns = kept->known_ns = 0;
 	kept->calls = 0;
 	kept->before_watch = BEFORE_WATCH_MIN;
-	kept->info = NOT_OPEN;
-	kept->watch = NOT_WATCHED;
+	kept->file.watch = NOT_WATCHED;
+	kept->file.info = NOT_OPEN;
 }
 
 static void unwatch(struct kept_name *kept, const struct renames *renames, uint32_t before_watch)
 {
-	renames_unwatch(renames, kept->watch);
-	kept->watch = NOT_WATCHED;
+	renames_unwatch(renames, &kept->file);
 	kept->known_ns = 0;
 	kept->calls = 0;
 	kept->before_watch = before_watch;
@@ -36,32 +32,23 @@ static void unwatch(struct kept_name *kept, const struct renames *renames, uint3
 void kept_name_close(struct kept_name *kept, const struct renames *renames)
 {
 	unwatch(kept, renames, BEFORE_WATCH_MIN);
-	if (kept->info != NOT_OPEN)
-		close(kept->info);
-	kept->info = NOT_OPEN;
+}
+
+void kept_name_watched(struct kept_name *kept, const struct watched *file)
+{
+	kept->file = *file;
+	kept->known_ns = 0;
+	kept->calls = 0;
+	if (file->watch == NOT_WATCHED)
+		kept->before_watch = BEFORE_WATCH_MAX;
 }
 
 /* Longer each time that it was not worth it: where descriptors soon stand for something else. */
 static uint32_t next_before_watch(const struct kept_name *kept)
 {
-	if (kept->calls > 2 * kept->before_watch)
+	if (kept->calls > kept->before_watch)
 		return BEFORE_WATCH_MIN;
 	return kept->before_watch < BEFORE_WATCH_MAX ? kept->before_watch * 2 : BEFORE_WATCH_MAX;
-}
-
-/* The watch comes first: nothing that is read after it can change unseen. */
-static bool watch(struct kept_name *kept, struct renames *renames, uint32_t tid, int fd)
-{
-	char path[48];
-
-	snprintf(path, sizeof(path), "/proc/%u/fd/%d", tid, fd);
-	kept->watch = renames_watch(renames, path);
-	if (kept->watch == NOT_WATCHED)
-		return false;
-	snprintf(path, sizeof(path), "/proc/%u/fdinfo/%d", tid, fd);
-	if (kept->info == NOT_OPEN)
-		kept->info = open(path, O_RDONLY | O_CLOEXEC);
-	return kept->info != NOT_OPEN && fdinfo_read(kept->info, &kept->told);
 }
 
 static bool is_in_a_row(struct kept_name *kept, uint64_t now_ns)
@@ -79,18 +66,12 @@ bool kept_name_is_known(struct kept_name *kept, struct renames *renames, uint32_
 
 	if (!is_in_a_row(kept, now_ns))
 		return false;
-	if (kept->watch == NOT_WATCHED) {
-		if (kept->calls >= kept->before_watch && !watch(kept, renames, tid, fd)) {
-			kept_name_close(kept, renames);
-			kept->before_watch = BEFORE_WATCH_MAX;
-		}
+	if (kept->file.watch == NOT_WATCHED) {
+		if (kept->calls >= kept->before_watch)
+			renames_watch(renames, tid, fd);
 		return false;
 	}
-	if (!fdinfo_read(kept->info, &now)) {
-		kept_name_close(kept, renames);
-		return false;
-	}
-	if (!fdinfo_is_same(&now, &kept->told)) {
+	if (!fdinfo_read(kept->file.info, &now) || !fdinfo_is_same(&now, &kept->file.told)) {
 		unwatch(kept, renames, next_before_watch(kept));
 		return false;
 	}
@@ -99,7 +80,7 @@ bool kept_name_is_known(struct kept_name *kept, struct renames *renames, uint32_
 
 void kept_name_set(struct kept_name *kept, const struct renames *renames, const char *name, size_t bytes)
 {
-	if (kept->watch == NOT_WATCHED)
+	if (kept->file.watch == NOT_WATCHED)
 		return;
 	if (bytes > sizeof(kept->name)) {
 		unwatch(kept, renames, BEFORE_WATCH_MAX);
@@ -110,9 +91,9 @@ void kept_name_set(struct kept_name *kept, const struct renames *renames, const 
 	kept->known_ns = kept->asked_ns;
 }
 
-void kept_name_forget(struct kept_name *kept, bool has_ended)
+void kept_name_forget(struct kept_name *kept, const struct renames *renames, bool has_ended)
 {
 	kept->known_ns = 0;
 	if (has_ended)
-		kept->watch = NOT_WATCHED;
+		unwatch(kept, renames, BEFORE_WATCH_MIN);
 }

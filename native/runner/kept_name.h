@@ -5,7 +5,6 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "fdinfo.h"
 #include "renames.h"
 
 /* Longer ones are asked for at each call. */
@@ -24,14 +23,10 @@ struct kept_name {
 	uint64_t known_ns;     /* 0: it is not */
 	uint32_t calls;        /* in a row */
 	uint32_t before_watch; /* that many calls in a row */
-	int info;              /* /proc/TID/fdinfo/FD; NOT_OPEN */
-	int watch;             /* NOT_WATCHED: only asked for, not kept */
-	struct fdinfo told;
+	struct watched file;
 	uint32_t bytes;
 	char name[KEPT_NAME_MAX];
 };
-
-#define NOT_OPEN (-1)
 
 void kept_name_init(struct kept_name *kept);
 void kept_name_close(struct kept_name *kept, const struct renames *renames);
@@ -40,7 +35,10 @@ void kept_name_close(struct kept_name *kept, const struct renames *renames);
 bool kept_name_is_known(struct kept_name *kept, struct renames *renames, uint32_t tid, int fd, uint64_t now_ns);
 /* After that, when it was not: as it was read then. */
 void kept_name_set(struct kept_name *kept, const struct renames *renames, const char *name, size_t bytes);
+
+/* The answer to a watch that was asked for. */
+void kept_name_watched(struct kept_name *kept, const struct watched *file);
 /* The file was renamed, or its watch is over. */
-void kept_name_forget(struct kept_name *kept, bool has_ended);
+void kept_name_forget(struct kept_name *kept, const struct renames *renames, bool has_ended);
 
 #endif

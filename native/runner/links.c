@@ -13,12 +13,13 @@
 /* Of one thread; no divisor of LINKS_MAX, so that a thread with many has places for them. */
 #define FDS_APART 61u
 
-void links_init(struct links *links)
+void links_init(struct links *links, bool keeps_names)
 {
 	struct rlimit fds;
 	const rlim_t share = getrlimit(RLIMIT_NOFILE, &fds) < 0 ? 0 : fds.rlim_cur / SHARE_OF_FDS;
 
 	*links = (struct links){.room = share < LINKS_MAX ? share : LINKS_MAX};
+	renames_init(&links->renames, keeps_names);
 }
 
 static void forget(struct links *links, struct kept_link *kept)
@@ -35,7 +36,6 @@ void links_close(struct links *links)
 {
 	for (uint32_t i = 0; i < links->room; i++)
 		forget(links, &links->kept[i]);
-	renames_close(&links->renames);
 }
 
 static void keep(struct links *links, struct kept_link *kept, uint32_t tid, int fd)
@@ -47,17 +47,42 @@ static void keep(struct links *links, struct kept_link *kept, uint32_t tid, int 
 	kept_name_init(&kept->name);
 }
 
-static void forget_renamed(struct links *links)
+/* Threads of a pool have numbers in a row, and the same few fds. */
+static struct kept_link *place_of(struct links *links, uint32_t tid, int fd)
+{
+	return links->room ? &links->kept[(tid + fd * FDS_APART) % links->room] : NULL;
+}
+
+static void take_watched(struct links *links)
+{
+	struct watched file;
+
+	if (!renames_take_watched(&links->renames, &file))
+		return;
+	struct kept_link *kept = place_of(links, file.tid, file.fd);
+	if (kept->tid == file.tid && kept->fd == file.fd)
+		kept_name_watched(&kept->name, &file);
+	else
+		renames_unwatch(&links->renames, &file);
+}
+
+static void forget_renamed(struct links *links, const struct rename *rename)
+{
+	for (uint32_t i = 0; i < links->room; i++) {
+		struct kept_link *kept = &links->kept[i];
+
+		if (kept->tid != 0 && (rename->watch == NOT_WATCHED || rename->watch == kept->name.file.watch))
+			kept_name_forget(&kept->name, &links->renames, rename->has_ended);
+	}
+}
+
+static void take_news(struct links *links)
 {
 	struct rename rename;
 
+	take_watched(links);
 	while (renames_next(&links->renames, &rename))
-		for (uint32_t i = 0; i < links->room; i++) {
-			struct kept_link *kept = &links->kept[i];
-
-			if (kept->tid != 0 && (rename.watch == NOT_WATCHED || rename.watch == kept->name.watch))
-				kept_name_forget(&kept->name, rename.has_ended);
-		}
+		forget_renamed(links, &rename);
 }
 
 static ssize_t read_link(struct kept_link *kept, bool is_known, uint32_t tid, int fd, char *text, size_t text_bytes)
@@ -77,12 +102,11 @@ static ssize_t read_link(struct kept_link *kept, bool is_known, uint32_t tid, in
 
 ssize_t links_read(struct links *links, uint32_t tid, int fd, uint64_t now_ns, char *text, size_t text_bytes)
 {
-	/* Threads of a pool have numbers in a row, and the same few fds. */
-	struct kept_link *kept = links->room ? &links->kept[(tid + fd * FDS_APART) % links->room] : NULL;
+	struct kept_link *kept = place_of(links, tid, fd);
 	const bool is_known = kept && kept->tid == tid && kept->fd == fd;
 
 	if (renames_any())
-		forget_renamed(links);
+		take_news(links);
 	if (kept && !is_known)
 		keep(links, kept, tid, fd);
 	if (kept && kept_name_is_known(&kept->name, &links->renames, tid, fd, now_ns)) {

@@ -1,6 +1,7 @@
 #ifndef KREPLAY_RUNNER_LINKS_H
 #define KREPLAY_RUNNER_LINKS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -29,7 +30,8 @@ struct links {
 	struct renames renames;
 };
 
-void links_init(struct links *links);
+/* Without names that are kept it needs no thread. */
+void links_init(struct links *links, bool keeps_names);
 void links_close(struct links *links);
 
 /* As readlink(2); on one thread. */

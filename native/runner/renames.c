@@ -1,19 +1,19 @@
 #include "renames.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
-#include <stdatomic.h>
+#include <stdio.h>
 #include <sys/inotify.h>
+#include <sys/prctl.h>
 #include <unistd.h>
-
-#define NONE_TO_HAVE (-1)
 
 static _Atomic bool is_any;
 
 static void on_rename(int signal)
 {
 	(void)signal;
-	atomic_store_explicit(&is_any, true, memory_order_relaxed);
+	atomic_store(&is_any, true);
 }
 
 static bool tell_this_thread(int inotify)
@@ -28,42 +28,84 @@ static bool tell_this_thread(int inotify)
 	       fcntl(inotify, F_SETOWN_EX, &owner) == 0 && fcntl(inotify, F_SETFL, O_ASYNC | O_NONBLOCK) == 0;
 }
 
-static int open_inotify(void)
+/* The inode is the same before and after: it is that of the file that is watched. */
+static bool watch(int inotify, struct watched *file)
 {
-	const int inotify = inotify_init1(IN_CLOEXEC);
+	struct fdinfo before;
+	char path[48];
 
-	if (inotify < 0)
-		return NONE_TO_HAVE;
-	if (tell_this_thread(inotify))
-		return inotify;
-	close(inotify);
-	return NONE_TO_HAVE;
+	snprintf(path, sizeof(path), "/proc/%u/fdinfo/%d", file->tid, file->fd);
+	file->info = open(path, O_RDONLY | O_CLOEXEC);
+	if (file->info < 0 || !fdinfo_read(file->info, &before))
+		return false;
+	snprintf(path, sizeof(path), "/proc/%u/fd/%d", file->tid, file->fd);
+	file->watch = inotify_add_watch(inotify, path, IN_MOVE_SELF | IN_DELETE_SELF);
+	return file->watch != NOT_WATCHED && fdinfo_read(file->info, &file->told) &&
+	       fdinfo_is_same(&before, &file->told);
 }
 
-static bool is_open(const struct renames *renames)
+/* To the end of the process: there is no telling when a file system answers. */
+static void *watcher_main(void *argument)
 {
-	return renames->is_asked_for && renames->inotify != NONE_TO_HAVE;
+	struct renames *renames = argument;
+	sigset_t all;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, NULL);
+	prctl(PR_SET_NAME, "kreplay-watch");
+	for (;;) {
+		while (sem_wait(&renames->asked) < 0)
+			continue;
+		if (!watch(renames->inotify, &renames->file))
+			renames_unwatch(renames, &renames->file);
+		atomic_store(&renames->state, ANSWERED);
+		atomic_store(&is_any, true);
+	}
+	return NULL;
 }
 
-int renames_watch(struct renames *renames, const char *path)
+void renames_init(struct renames *renames, bool is_wanted)
 {
-	if (!renames->is_asked_for)
-		*renames = (struct renames){true, open_inotify()};
-	return is_open(renames) ? inotify_add_watch(renames->inotify, path, IN_MOVE_SELF | IN_DELETE_SELF)
-				: NOT_WATCHED;
+	renames->state = is_wanted ? NOT_STARTED : NONE_TO_HAVE;
+	renames->inotify = NOT_OPEN;
 }
 
-void renames_unwatch(const struct renames *renames, int watch)
+static bool start(struct renames *renames)
 {
-	if (watch != NOT_WATCHED)
-		inotify_rm_watch(renames->inotify, watch);
+	pthread_t watcher;
+
+	renames->inotify = inotify_init1(IN_CLOEXEC);
+	if (renames->inotify < 0)
+		return false;
+	if (tell_this_thread(renames->inotify) && sem_init(&renames->asked, 0, 0) == 0 &&
+	    pthread_create(&watcher, NULL, watcher_main, renames) == 0)
+		return pthread_detach(watcher) == 0;
+	close(renames->inotify);
+	renames->inotify = NOT_OPEN;
+	return false;
 }
 
-void renames_close(struct renames *renames)
+bool renames_watch(struct renames *renames, uint32_t tid, int fd)
 {
-	if (is_open(renames))
-		close(renames->inotify);
-	*renames = (struct renames){0};
+	if (atomic_load(&renames->state) == NOT_STARTED)
+		atomic_store(&renames->state, start(renames) ? IDLE : NONE_TO_HAVE);
+	if (atomic_load(&renames->state) != IDLE)
+		return false;
+	renames->has_any_ended = false;
+	renames->file = (struct watched){tid, fd, NOT_WATCHED, NOT_OPEN, {0}};
+	atomic_store(&renames->state, ASKED);
+	sem_post(&renames->asked);
+	return true;
+}
+
+void renames_unwatch(const struct renames *renames, struct watched *file)
+{
+	if (file->watch != NOT_WATCHED)
+		inotify_rm_watch(renames->inotify, file->watch);
+	if (file->info != NOT_OPEN)
+		close(file->info);
+	file->watch = NOT_WATCHED;
+	file->info = NOT_OPEN;
 }
 
 bool renames_any(void)
@@ -71,13 +113,25 @@ bool renames_any(void)
 	return atomic_load_explicit(&is_any, memory_order_relaxed) && atomic_exchange(&is_any, false);
 }
 
-bool renames_next(const struct renames *renames, struct rename *rename)
+bool renames_take_watched(struct renames *renames, struct watched *file)
+{
+	if (atomic_load(&renames->state) != ANSWERED)
+		return false;
+	*file = renames->file;
+	if (renames->has_any_ended)
+		renames_unwatch(renames, file);
+	atomic_store(&renames->state, IDLE);
+	return true;
+}
+
+bool renames_next(struct renames *renames, struct rename *rename)
 {
 	/* No longer than this: of a file itself no name is told. */
 	struct inotify_event event;
 
-	if (!is_open(renames) || read(renames->inotify, &event, sizeof(event)) != sizeof(event))
+	if (read(renames->inotify, &event, sizeof(event)) != sizeof(event))
 		return false;
 	*rename = (struct rename){event.wd, event.mask & IN_IGNORED};
+	renames->has_any_ended |= rename->has_ended;
 	return true;
 }

@@ -102,7 +102,7 @@ static bool prepare(struct run *run)
 	run->replay.options = run->options;
 	run->replay.calibration = &run->calibration;
 	run->replay.streams = &run->streams;
-	links_init(&run->replay.links);
+	links_init(&run->replay.links, true);
 	run->replay.server = &run->server;
 	run->server.decide = replay_decide;
 	run->server.context = &run->replay;

@@ -211,6 +211,58 @@ os.write(1, f'{before - held >= 256} {free() == before}\\n'.encode())`,
   ).toEqual(['mounted/a:written', 'deleted:written', 'True True']);
 });
 
+/** A file system with one file, and attributes that the kernel asks for each time that it needs them. */
+const FUSE = `
+import struct, threading
+def attributes(inode):
+    mode = 0o40755 if inode == 1 else 0o100644
+    return struct.pack('<6Q10I', inode, *[0] * 8, mode, 1, 0, 0, 0, 4096, 0)
+def answer(opcode, inode, body):
+    if opcode == 26: return struct.pack('<IIIIHHIIHHI', 7, 31, 65536, 0, 12, 10, 65536, 1, 0, 0, 0).ljust(64, b'\\0')
+    if opcode == 1: return struct.pack('<4Q2I', 2, *[0] * 5) + attributes(2)
+    if opcode in (3, 4): return struct.pack('<Q2I', 0, 0, 0) + attributes(inode)
+    if opcode == 14: return struct.pack('<Q2I', 1, 0, 0)
+    if opcode == 16: return struct.pack('<2I', struct.unpack_from('<I', body, 16)[0], 0)
+    return b'' if opcode in (18, 25) else None # RELEASE, FLUSH
+def serve(device):
+    while True:
+        try: request = os.read(device, 1 << 18)
+        except OSError: return
+        _, opcode, unique, inode = struct.unpack_from('<IIQQ', request)
+        if opcode in (2, 36): continue # FORGET, INTERRUPT
+        told = answer(opcode, inode, request[40:])
+        status = 0 if told is not None else -errno.ENOSYS
+        os.write(device, struct.pack('<IiQ', 16 + len(told or b''), status, unique) + (told or b''))
+def mount(folder):
+    device = os.open('/dev/fuse', os.O_RDWR)
+    options = f'fd={device},rootmode=40000,user_id=0,group_id=0,default_permissions'
+    if libc.mount(b'fuse', folder.encode(), b'fuse', 0, options.encode()): raise OSError('mount')
+    return device
+`;
+
+test('a file system that the build itself is', async () => {
+  expect(
+    await saidBy(
+      `${FUSE}
+os.mkdir('mounted')
+device = mount('mounted')
+server = os.fork()
+if server == 0:
+    serve(device)
+    os._exit(0)
+os.close(device)
+fd = os.open('mounted/a', os.O_WRONLY)
+say('mounted/a', fd, IN_A_ROW)
+os.close(fd)
+libc.umount2(b'mounted', 0)
+os.waitpid(server, 0)
+fd = opened('a')
+say('a', fd, IN_A_ROW)`,
+      ['unshare', '--mount'],
+    ),
+  ).toEqual(['mounted/a:written', 'a:EIO']);
+});
+
 test('a name too long to keep', async () => {
   expect(
     await saidBy(`
