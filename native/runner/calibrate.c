@@ -54,7 +54,7 @@ static enum verdict decide(void *context, const struct seccomp_notif *notif, str
 	struct served *served = context;
 	char name[PATH_MAX];
 
-	/* As for every call of the build: a large part of what its floor is. */
+	/* As for a call of the build whose file is not known yet: a large part of what its floor is. */
 	links_read(&served->links, notif->pid, notif->data.args[0], call->record.received_ns, name, sizeof(name));
 	if (served->count++ < CALLS_OF_EACH)
 		return VERDICT_PASS;

@@ -51,7 +51,8 @@ static uint32_t next_before_watch(const struct kept_name *kept)
 	return kept->before_watch < BEFORE_WATCH_MAX ? kept->before_watch * 2 : BEFORE_WATCH_MAX;
 }
 
-static bool is_in_a_row(struct kept_name *kept, uint64_t now_ns)
+/* Whether it is in a row. */
+static bool note_call(struct kept_name *kept, uint64_t now_ns)
 {
 	const bool is_next = now_ns - kept->asked_ns < IN_A_ROW_NS;
 
@@ -60,11 +61,11 @@ static bool is_in_a_row(struct kept_name *kept, uint64_t now_ns)
 	return is_next;
 }
 
-bool kept_name_is_known(struct kept_name *kept, struct renames *renames, uint32_t tid, int fd, uint64_t now_ns)
+bool kept_name_recall(struct kept_name *kept, struct renames *renames, uint32_t tid, int fd, uint64_t now_ns)
 {
 	struct fdinfo now;
 
-	if (!is_in_a_row(kept, now_ns))
+	if (!note_call(kept, now_ns))
 		return false;
 	if (kept->file.watch == NOT_WATCHED) {
 		if (kept->calls >= kept->before_watch)
@@ -78,15 +79,15 @@ bool kept_name_is_known(struct kept_name *kept, struct renames *renames, uint32_
 	return kept->known_ns != 0 && now_ns - kept->known_ns < NAME_AGE_MAX_NS;
 }
 
-void kept_name_set(struct kept_name *kept, const struct renames *renames, const char *name, size_t bytes)
+void kept_name_set(struct kept_name *kept, const struct renames *renames, const char *text, size_t bytes)
 {
 	if (kept->file.watch == NOT_WATCHED)
 		return;
-	if (bytes > sizeof(kept->name)) {
+	if (bytes > sizeof(kept->text)) {
 		unwatch(kept, renames, BEFORE_WATCH_MAX);
 		return;
 	}
-	memcpy(kept->name, name, bytes);
+	memcpy(kept->text, text, bytes);
 	kept->bytes = bytes;
 	kept->known_ns = kept->asked_ns;
 }

@@ -14,9 +14,10 @@
  * The name of a descriptor's file, for calls in a row. To ask for the name costs an answer 1.9 us, to ask whether the
  * descriptor still stands for the same inode 1.1 (fdinfo), and to be told that the file was renamed nothing (renames).
  *
- * None of these shows a folder renamed above the file, nor that the descriptor now stands for another hard link of it,
- * or in a btrfs subvolume or overlay for another file with its inode number. So the name is asked for again after ten
- * milliseconds, and at each call where calls are a millisecond apart.
+ * None of these shows that a folder above the file was renamed or mounted elsewhere, that the file was deleted and is
+ * still open, that the descriptor now stands for another hard link of it, or in a btrfs subvolume or overlay for
+ * another file with its inode number. So the name is asked for again after ten milliseconds, and at each call where
+ * calls are a millisecond apart.
  */
 struct kept_name {
 	uint64_t asked_ns;
@@ -25,20 +26,20 @@ struct kept_name {
 	uint32_t before_watch; /* that many calls in a row */
 	struct watched file;
 	uint32_t bytes;
-	char name[KEPT_NAME_MAX];
+	char text[KEPT_NAME_MAX];
 };
 
 void kept_name_init(struct kept_name *kept);
 void kept_name_close(struct kept_name *kept, const struct renames *renames);
 
-/* To be asked at each call, before the name is. */
-bool kept_name_is_known(struct kept_name *kept, struct renames *renames, uint32_t tid, int fd, uint64_t now_ns);
-/* After that, when it was not: as it was read then. */
-void kept_name_set(struct kept_name *kept, const struct renames *renames, const char *name, size_t bytes);
+/* At each call, before the name is asked for: whether it need not be. */
+bool kept_name_recall(struct kept_name *kept, struct renames *renames, uint32_t tid, int fd, uint64_t now_ns);
+/* After that, where it was. */
+void kept_name_set(struct kept_name *kept, const struct renames *renames, const char *text, size_t bytes);
 
 /* The answer to a watch that was asked for. */
 void kept_name_watched(struct kept_name *kept, const struct watched *file);
-/* The file was renamed, or its watch is over. */
+/* What became of its watch, as in struct rename. */
 void kept_name_forget(struct kept_name *kept, const struct renames *renames, bool has_ended);
 
 #endif

@@ -7,10 +7,12 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* Two for each that is kept; half is for what else the runner opens. */
-#define SHARE_OF_FDS 4
+/* Two for each that is kept; three quarters are for what else the runner opens. */
+#define SHARE_OF_FDS 8
+/* With fewer to keep, what it takes to keep names is better left to others. */
+#define KEEPS_NAMES_FROM 16
 
-/* Of one thread; no divisor of LINKS_MAX, so that a thread with many has places for them. */
+/* Of one thread; odd, while there is room for a power of two: so all places can be those of one thread. */
 #define FDS_APART 61u
 
 void links_init(struct links *links, bool keeps_names)
@@ -18,8 +20,10 @@ void links_init(struct links *links, bool keeps_names)
 	struct rlimit fds;
 	const rlim_t share = getrlimit(RLIMIT_NOFILE, &fds) < 0 ? 0 : fds.rlim_cur / SHARE_OF_FDS;
 
-	*links = (struct links){.room = share < LINKS_MAX ? share : LINKS_MAX};
-	renames_init(&links->renames, keeps_names);
+	*links = (struct links){.room = LINKS_MAX};
+	while (links->room > share)
+		links->room /= 2;
+	renames_init(&links->renames, keeps_names && links->room >= KEEPS_NAMES_FROM);
 }
 
 static void forget(struct links *links, struct kept_link *kept)
@@ -109,9 +113,11 @@ ssize_t links_read(struct links *links, uint32_t tid, int fd, uint64_t now_ns, c
 		take_news(links);
 	if (kept && !is_known)
 		keep(links, kept, tid, fd);
-	if (kept && kept_name_is_known(&kept->name, &links->renames, tid, fd, now_ns)) {
-		memcpy(text, kept->name.name, kept->name.bytes);
-		return kept->name.bytes;
+	if (kept && kept_name_recall(&kept->name, &links->renames, tid, fd, now_ns)) {
+		const size_t bytes = kept->name.bytes < text_bytes ? kept->name.bytes : text_bytes;
+
+		memcpy(text, kept->name.text, bytes);
+		return bytes;
 	}
 	const ssize_t bytes = read_link(kept, is_known, tid, fd, text, text_bytes);
 	if (kept && bytes > 0)

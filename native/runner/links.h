@@ -9,6 +9,7 @@
 #include "kept_name.h"
 #include "renames.h"
 
+/* A power of two. */
 #define LINKS_MAX 256
 
 /* tid 0: none. */
@@ -30,11 +31,11 @@ struct links {
 	struct renames renames;
 };
 
-/* Without names that are kept it needs no thread. */
+/* One that keeps names has a thread, and can't be closed. */
 void links_init(struct links *links, bool keeps_names);
 void links_close(struct links *links);
 
-/* As readlink(2); on one thread. */
+/* As readlink(2) of the link, or a name that is kept (kept_name.h). Always on the same thread. */
 ssize_t links_read(struct links *links, uint32_t tid, int fd, uint64_t now_ns, char *text, size_t text_bytes);
 
 #endif

@@ -39,7 +39,7 @@ static bool watch(int inotify, struct watched *file)
 	if (file->info < 0 || !fdinfo_read(file->info, &before))
 		return false;
 	snprintf(path, sizeof(path), "/proc/%u/fd/%d", file->tid, file->fd);
-	file->watch = inotify_add_watch(inotify, path, IN_MOVE_SELF | IN_DELETE_SELF);
+	file->watch = inotify_add_watch(inotify, path, IN_MOVE_SELF);
 	return file->watch != NOT_WATCHED && fdinfo_read(file->info, &file->told) &&
 	       fdinfo_is_same(&before, &file->told);
 }
@@ -131,7 +131,7 @@ bool renames_next(struct renames *renames, struct rename *rename)
 
 	if (read(renames->inotify, &event, sizeof(event)) != sizeof(event))
 		return false;
-	*rename = (struct rename){event.wd, event.mask & IN_IGNORED};
+	*rename = (struct rename){event.wd, event.mask & (IN_IGNORED | IN_Q_OVERFLOW)};
 	renames->has_any_ended |= rename->has_ended;
 	return true;
 }

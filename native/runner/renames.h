@@ -21,15 +21,17 @@ struct watched {
 };
 
 /*
- * Which of some files were renamed or deleted: inotify(7), which sends a signal to the thread that asked. It is pending
- * before the rename returns, so that thread can't receive a later call without having taken it, and as long as none
- * comes there is nothing to ask. While a file is watched its inode number is no other file's. Watching holds neither
- * the file system nor the room of a deleted file.
+ * Which of some files were renamed: inotify(7), which sends a signal to the thread that asked. It is pending before the
+ * rename returns, so that thread can't receive a later call without having taken it, and as long as none comes there is
+ * nothing to ask. While a file is watched its inode number is no other file's, but a watch holds neither the file
+ * system nor the room of a deleted file: it ends with them, which is told too.
  *
- * A folder that is renamed above the file, or elsewhere than through this mount, says nothing.
+ * Nothing is told of a folder that is renamed above the file, nor of what other machines do to it.
  *
- * A thread of its own begins a watch: the kernel asks the file system for leave, and that may be the build itself
+ * A thread of its own begins watches: the kernel asks the file system for leave, and that may be the build itself
  * (FUSE), which would wait for us.
+ *
+ * One at a time: a signal handler is given nothing of its own.
  */
 struct renames {
 	enum { NOT_STARTED, NONE_TO_HAVE, IDLE, ASKED, ANSWERED } _Atomic state;
@@ -53,8 +55,12 @@ bool renames_any(void);
 bool renames_take_watched(struct renames *renames, struct watched *file);
 
 struct rename {
-	int watch;      /* NOT_WATCHED: all of them, as some of what happened was lost */
-	bool has_ended; /* its watch has: the file is deleted */
+	int watch; /* NOT_WATCHED: maybe any of them, as some of what happened was lost */
+	/*
+	 * The watch has: its file is gone, or renames_unwatch() was called for another descriptor of this file, which
+	 * has the same watch.
+	 */
+	bool has_ended;
 };
 
 /* False: there are no more. */

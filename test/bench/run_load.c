@@ -229,11 +229,12 @@ int main(int argc, char **argv)
 		printf("%ld\n", here_ns);
 	} else if (argc > 3 && !strcmp(argv[1], "waits")) {
 		wait_in_cycles(atol(argv[2]), argc - 3, argv + 3);
-	} else if (argc == 4 && (make_call = call_of(argv[1])) != NULL) {
+	} else if (argc == 4 && (make_call = call_of(argv[1])) != NULL &&
+		   (make_call != write_elsewhere || atoi(argv[2]) == 1)) {
 		call_at_once(atoi(argv[2]), atol(argv[3]));
 	} else {
-		errx(2,
-		     "usage: run_load clock | write|write_elsewhere|getppid THREADS CALLS | waits CYCLES LENGTH_NS...");
+		errx(2, "usage: run_load clock | write|getppid THREADS CALLS | write_elsewhere 1 CALLS | waits CYCLES "
+			"LENGTH_NS...");
 	}
 	return 0;
 }
