@@ -17,6 +17,7 @@ struct fdinfo {
  * (fs/proc/fd.c). False: nothing, or no inode is told: it is since 5.14 (3845f256a8b5).
  */
 bool fdinfo_read(int file, struct fdinfo *info);
-bool fdinfo_is_same(const struct fdinfo *a, const struct fdinfo *b);
+/* Whether the same would be read. */
+bool fdinfo_is_still(int file, const struct fdinfo *info);
 
 #endif

@@ -63,8 +63,6 @@ static bool note_call(struct kept_name *kept, uint64_t now_ns)
 
 bool kept_name_recall(struct kept_name *kept, struct renames *renames, uint32_t tid, int fd, uint64_t now_ns)
 {
-	struct fdinfo now;
-
 	if (!note_call(kept, now_ns))
 		return false;
 	if (kept->file.watch == NOT_WATCHED) {
@@ -72,7 +70,7 @@ bool kept_name_recall(struct kept_name *kept, struct renames *renames, uint32_t 
 			renames_watch(renames, tid, fd);
 		return false;
 	}
-	if (!fdinfo_read(kept->file.info, &now) || !fdinfo_is_same(&now, &kept->file.told)) {
+	if (!fdinfo_is_still(kept->file.info, &kept->file.told)) {
 		unwatch(kept, renames, next_before_watch(kept));
 		return false;
 	}

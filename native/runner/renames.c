@@ -31,17 +31,15 @@ static bool tell_this_thread(int inotify)
 /* The inode is the same before and after: it is that of the file that is watched. */
 static bool watch(int inotify, struct watched *file)
 {
-	struct fdinfo before;
 	char path[48];
 
 	snprintf(path, sizeof(path), "/proc/%u/fdinfo/%d", file->tid, file->fd);
 	file->info = open(path, O_RDONLY | O_CLOEXEC);
-	if (file->info < 0 || !fdinfo_read(file->info, &before))
+	if (file->info < 0 || !fdinfo_read(file->info, &file->told))
 		return false;
 	snprintf(path, sizeof(path), "/proc/%u/fd/%d", file->tid, file->fd);
 	file->watch = inotify_add_watch(inotify, path, IN_MOVE_SELF);
-	return file->watch != NOT_WATCHED && fdinfo_read(file->info, &file->told) &&
-	       fdinfo_is_same(&before, &file->told);
+	return file->watch != NOT_WATCHED && fdinfo_is_still(file->info, &file->told);
 }
 
 /* To the end of the process: there is no telling when a file system answers. */

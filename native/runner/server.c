@@ -23,21 +23,32 @@
 
 static struct call *take_free(struct server *server)
 {
+	struct call *call = server->spare;
+
+	if (call) {
+		server->spare = NULL;
+		return call;
+	}
 	pthread_mutex_lock(&server->lock);
-	struct call *call = server->free_calls;
+	call = server->free_calls;
 	if (call)
 		server->free_calls = call->next;
-	server->totals.calls++;
 	server->totals.overflowed += !call;
 	pthread_mutex_unlock(&server->lock);
 	return call;
+}
+
+/* Released: the guardian, after this process was killed, sees these in the order in which they were stored. */
+static void set_outstanding(struct server *server, const struct call *call, uint64_t id)
+{
+	atomic_store_explicit(&server->shared->outstanding[call->outstanding_index], id, memory_order_release);
 }
 
 static void give_back(struct server *server, struct call *call, bool is_interrupted)
 {
 	const struct report_call *record = &call->record;
 
-	atomic_store(&server->shared->outstanding[call->outstanding_index], 0);
+	set_outstanding(server, call, 0);
 	pthread_mutex_lock(&server->lock);
 	if (call->deadline_ns > 0 && !is_interrupted) {
 		server->totals.delayed++;
@@ -45,7 +56,6 @@ static void give_back(struct server *server, struct call *call, bool is_interrup
 		lateness_add(&server->totals.lateness,
 			     record->replied_ns > call->deadline_ns ? record->replied_ns - call->deadline_ns : 0);
 	}
-	server->totals.calls -= call->is_repeated;
 	call->next = server->free_calls;
 	server->free_calls = call;
 	atomic_store(&call->id, 0);
@@ -92,14 +102,28 @@ static void record_end(struct server *server, struct call *call)
 		report_append(server->report, &call->record);
 }
 
-void server_finish(struct server *server, struct call *call)
+static void reply(struct server *server, struct call *call)
 {
 	record_end(server, call);
 	const bool is_sent = call->is_answered ? notify_answer(server->listener, call->id, call->value, call->error)
 					       : notify_continue(server->listener, call->id);
 	if (!is_sent)
 		note_interrupted(server, call);
+}
+
+void server_finish(struct server *server, struct call *call)
+{
+	reply(server, call);
 	give_back(server, call, false);
+}
+
+/* Kept for the next: what is not held takes no lock. */
+static void pass(struct server *server, struct call *call)
+{
+	reply(server, call);
+	set_outstanding(server, call, 0);
+	atomic_store_explicit(&call->id, 0, memory_order_release);
+	server->spare = call;
 }
 
 void server_forget(struct server *server, struct call *call)
@@ -128,13 +152,14 @@ static bool receive(struct server *server)
 	if (notify_receive(server->listener, received) <= 0)
 		return false;
 	struct call *call = take_free(server);
+	server->totals.calls++;
 	if (!call) {
 		notify_continue(server->listener, received->id);
 		received->id = 0;
 		return true;
 	}
 	const struct seccomp_notif notif = *received;
-	atomic_store(&shared->outstanding[call->outstanding_index], notif.id);
+	set_outstanding(server, call, notif.id);
 	received->id = 0;
 
 	*call = (struct call){
@@ -143,9 +168,11 @@ static bool receive(struct server *server)
 	    .outstanding_index = call->outstanding_index,
 	    .record.received_ns = clock_ns(),
 	};
-	switch (server->decide(server->context, &notif, call)) {
+	const enum verdict verdict = server->decide(server->context, &notif, call);
+	server->totals.calls -= call->is_repeated;
+	switch (verdict) {
 	case VERDICT_PASS:
-		server_finish(server, call);
+		pass(server, call);
 		break;
 	case VERDICT_HOLD:
 		server_hold(server, call);

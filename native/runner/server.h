@@ -25,7 +25,7 @@ enum verdict {
 };
 
 struct totals {
-	uint64_t calls;
+	uint64_t calls; /* counted on the receiving thread */
 	uint64_t delayed;
 	uint64_t injected_ns;
 	uint64_t overflowed; /* let through because too many were held */
@@ -54,6 +54,7 @@ struct server {
 	/* On the receiving thread. Fills in the call's record, deadline and answer. */
 	enum verdict (*decide)(void *context, const struct seccomp_notif *notif, struct call *call);
 	void *context;
+	struct call *spare; /* of that thread; NULL: none */
 	/* 0, or how long before its planned end a call is to be answered. */
 	uint64_t bias_ns;
 
