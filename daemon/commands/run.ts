@@ -29,6 +29,7 @@ interface Options {
   timeoutScale: number;
   threshold: number;
   mode: string;
+  unknown: string;
   map?: string[];
   inject?: Ruled<InjectRule>[];
   fail?: Ruled<FailRule>[];
@@ -99,6 +100,15 @@ export function runCommand(): Command {
       new Option('--seed <number>', 'of the random choices: the same one gives the same durations')
         .argParser(seed)
         .default(1n, '1'),
+    )
+    .addOption(
+      new Option(
+        '--unknown <what>',
+        'what calls to files take that the incident does not have, as where their names are random: nothing more, or as ' +
+          'long as others of their class',
+      )
+        .choices(['none', 'class'])
+        .default('none'),
     );
   return withRepetition(withGates(withFaults(command)))
     .addOption(
@@ -163,6 +173,8 @@ async function run(words: string[], options: Options, command: BaseCommand): Pro
   if (options.varyLatency && options.repeat === undefined) command.error('error: --vary-latency needs a --repeat');
   if (MODES_OF_SUMS.includes(options.mode) && (options.fail || options.short || options.replayErrors))
     command.error(`error: in --mode ${options.mode} no call is a recorded one that could be made to fail`);
+  if (options.mode === 'stall' && options.unknown === 'class')
+    command.error('error: in --mode stall calls wait for those of their own file: leave --unknown class out');
   if (options.short && options.onDeath === 'pass')
     command.error('error: --short needs --on-death kill: a write that was made short could be made once more');
   const outputs = openOutputs(options);
@@ -205,10 +217,10 @@ async function runAsOften(once: (seed: bigint, extraNs: number) => Promise<Run>,
 }
 
 function settingsOf(words: string[], options: Options) {
-  const { transaction, mode, seed, speed, timeoutScale, extraLatency, threshold } = options;
+  const { transaction, mode, seed, unknown, speed, timeoutScale, extraLatency, threshold } = options;
   const { inject = [], fail = [], short = [], map = [], replayErrors: replay_errors } = options;
   return {
-    ...{ transaction_id: transaction, command: words, mode, seed, speed, map },
+    ...{ transaction_id: transaction, command: words, mode, seed, unknown, speed, map },
     ...{ timeout_scale: timeoutScale, extra_latency_ns: extraLatency, threshold_ns: threshold },
     inject: inject.map(({ text }) => text),
     fail: fail.map(({ text }) => text),

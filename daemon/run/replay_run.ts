@@ -59,11 +59,11 @@ export async function replayRun(request: RunRequest): Promise<Run> {
 
 async function planned(request: RunRequest, plan: Plan, folder: string): Promise<Run> {
   const { incident, errors, settings, gates, ioUring, onDeath, environment } = request;
-  const { mode, seed, threshold_ns, map, command } = settings;
+  const { mode, seed, unknown, threshold_ns, map, command } = settings;
   const [planPath, reportPath] = [join(folder, 'plan'), join(folder, 'report')];
   writePlan(planPath, encodePlan(plan));
   const startedAt = new Date().toISOString();
-  const runner = { planPath, reportPath, mode, seed, thresholdNs: threshold_ns, ioUring, onDeath };
+  const runner = { planPath, reportPath, mode, seed, unknown, thresholdNs: threshold_ns, ioUring, onDeath };
   const end = await runCommand({ ...runner, maps: map, command, environment });
   const failure = failureOf(end);
   if (failure) return notRun(request, plan, { verdict: 'failed', reasons: [failure.reason] }, failure.exitCode);

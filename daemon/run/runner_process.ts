@@ -13,6 +13,7 @@ export interface RunnerRequest {
   reportPath: string;
   mode: string;
   seed: bigint;
+  unknown: string;
   thresholdNs: number;
   ioUring: string;
   onDeath: string;
@@ -77,13 +78,15 @@ function probed(text: string): Probed {
 
 /** The command has our standard input and outputs. */
 export async function runCommand(request: RunnerRequest): Promise<RunnerEnd> {
-  const { planPath, reportPath, mode, seed, thresholdNs, ioUring, onDeath, maps, command, environment } = request;
+  const { planPath, reportPath, mode, seed, unknown, thresholdNs, ioUring, onDeath, maps, command, environment } =
+    request;
   const options: [string, string][] = [
     ['--plan', planPath],
     ['--report', reportPath],
     ['--control-fd', `${CONTROL_FD}`],
     ['--mode', mode],
     ['--seed', `${seed}`],
+    ['--unknown', unknown],
     ['--threshold-ns', `${thresholdNs}`],
     ['--io-uring', ioUring],
     ['--on-death', onDeath],

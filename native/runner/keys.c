@@ -141,3 +141,8 @@ uint64_t hash_numbers(uint64_t a, uint64_t b, uint64_t c)
 
 	return mix(mix(mix(a + step) + b + step) + c + step);
 }
+
+uint32_t number_below(uint64_t hash, uint32_t count)
+{
+	return (unsigned __int128)hash * count >> 64;
+}

@@ -18,5 +18,7 @@ void key_of_file(uint32_t path_kind, const char *path, char key[static KEY_MAX])
 uint64_t hash_bytes(const void *bytes, size_t count);
 /* Every input changes every bit. */
 uint64_t hash_numbers(uint64_t a, uint64_t b, uint64_t c);
+/* A hash as a number below `count`, each of which is as likely. */
+uint32_t number_below(uint64_t hash, uint32_t count);
 
 #endif

@@ -16,7 +16,6 @@
 /* A thread that matches fewer of its last calls does something else than was recorded. */
 #define HISTORY 64
 #define HISTORY_MATCHED_MIN (HISTORY / 2)
-#define SAMPLES_MIN 8
 #define ENDED_LOOKED_FOR_MAX 64
 #define POOLED 0x80000000u
 
@@ -139,33 +138,20 @@ static uint32_t binding_of(struct matcher *matcher, const struct observed *call)
 	return found;
 }
 
-/* A number below `count` that only the seed, the stream, the slot and the ordinal decide. */
-static uint32_t draw(const struct matcher *matcher, uint32_t stream, uint32_t slot, uint64_t ordinal, uint32_t count)
+/* Only the seed, the stream, the slot and the ordinal decide it. */
+static uint64_t drawn_hash(const struct matcher *matcher, uint32_t stream, uint32_t slot, uint64_t ordinal)
 {
-	const uint64_t where = (uint64_t)stream << 32 | slot;
-
-	return (unsigned __int128)hash_numbers(matcher->seed, where, ordinal) * count >> 64;
+	return hash_numbers(matcher->seed, (uint64_t)stream << 32 | slot, ordinal);
 }
 
-/* Of events about as large, if there are enough of them. */
 static struct match from_distribution(const struct matcher *matcher, uint32_t stream, uint32_t slot, uint64_t ordinal,
 				      uint32_t size)
 {
-	const uint32_t *from = matcher->streams->streams[stream].bucket_from;
-	const unsigned bucket = size_bucket(size);
-	uint32_t first = from[bucket], end = from[bucket + 1];
+	const uint64_t hash = drawn_hash(matcher, stream, slot, ordinal);
+	const uint32_t event = size_pools_event(&matcher->streams->sizes, stream, size, hash);
 
-	if (end - first < SAMPLES_MIN) {
-		first = from[bucket > 0 ? bucket - 1 : 0];
-		end = from[bucket + 2 < SIZE_BUCKETS ? bucket + 2 : SIZE_BUCKETS];
-	}
-	if (end - first < SAMPLES_MIN) {
-		first = from[0];
-		end = from[SIZE_BUCKETS];
-	}
-	const uint32_t drawn = first + draw(matcher, stream, slot, ordinal, end - first);
 	return (struct match){
-	    .target_ns = matcher->streams->plan->events[matcher->streams->by_size[drawn]].target_ns,
+	    .target_ns = matcher->streams->plan->events[event].target_ns,
 	    .stream = stream,
 	    .event = NONE,
 	    .how = HOW_DISTRIBUTION,
@@ -179,7 +165,8 @@ static struct match extra(const struct matcher *matcher, uint32_t index)
 	const struct match_slot *state = &matcher->slots[index];
 	const uint32_t first = state->low > NEAR ? state->low - NEAR : 0;
 	const uint32_t end = state->low + NEAR < slot->count ? state->low + NEAR + 1 : slot->count;
-	const uint32_t drawn = first + draw(matcher, slot->stream, index, state->calls, end - first);
+	const uint32_t drawn =
+	    first + number_below(drawn_hash(matcher, slot->stream, index, state->calls), end - first);
 
 	return (struct match){
 	    .target_ns = event_at(matcher, slot->first + drawn)->target_ns,
@@ -285,10 +272,28 @@ static struct match in_slot(struct matcher *matcher, uint32_t index, uint32_t si
 	return use(matcher, index, at, at != head ? HOW_WINDOW : is_same_size ? HOW_EXACT : HOW_SIZE);
 }
 
+/* To a file that the plan does not have. */
+static struct match elsewhere(struct matcher *matcher, const struct observed *call)
+{
+	struct match match = {.stream = NONE, .event = NONE, .how = HOW_NO_STREAM};
+	char role[KEY_MAX];
+
+	if (!matcher->classes)
+		return match;
+	key_of_comm(call->comm, role);
+	const struct class_of class = {call->is_sync, call->path_kind, role};
+	const uint32_t event = classes_draw(matcher->classes, &class, call->size, matcher->seed);
+	if (event == NONE)
+		return match;
+	match.target_ns = matcher->streams->plan->events[event].target_ns;
+	match.how = HOW_CLASS;
+	return match;
+}
+
 struct match matcher_match(struct matcher *matcher, const struct observed *call)
 {
 	if (call->group == NONE)
-		return (struct match){.stream = NONE, .event = NONE, .how = HOW_NO_STREAM};
+		return elsewhere(matcher, call);
 	const uint32_t binding = binding_of(matcher, call);
 	if (!(binding & POOLED))
 		return in_slot(matcher, binding, call->size);

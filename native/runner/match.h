@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "classes.h"
 #include "options.h"
 #include "streams.h"
 
@@ -24,6 +25,7 @@ struct matcher {
 	uint64_t *used;          /* a bit for each place in order */
 	uint64_t *pool_ordinals; /* by stream: calls of threads that got no slot */
 	struct table slot_by_thread;
+	struct classes *classes; /* NULL: calls to files that the plan does not have get nothing */
 	uint32_t used_count;
 	uint32_t switched_count; /* slots that fell back to the distribution */
 	/* Whether that thread runs no more: its slot may go on with another. NULL: none ever ends. */
@@ -31,7 +33,9 @@ struct matcher {
 };
 
 struct observed {
-	uint32_t group;
+	uint32_t group; /* NONE: the plan does not have the file */
+	bool is_sync;
+	uint32_t path_kind; /* PATH_KIND_*; NONE: it is no file */
 	uint32_t tid;
 	const char *comm;
 	uint32_t size; /* SIZE_UNKNOWN */
@@ -40,7 +44,7 @@ struct observed {
 struct match {
 	uint64_t target_ns;
 	uint32_t stream;
-	uint32_t event; /* NONE: drawn from the distribution */
+	uint32_t event; /* NONE: drawn from several */
 	uint16_t error;
 	bool is_short; /* only a part is to be written */
 	uint8_t how;

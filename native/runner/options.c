@@ -20,6 +20,8 @@ const char OPTIONS_HELP[] =
     "  --control-fd N        pipe or socket: JSON lines out; passthrough, resume, stop in\n"
     "  --mode MODE           auto (default), align, ordinal, dist, stall\n"
     "  --seed N              of the random choices, instead of the plan's\n"
+    "  --unknown none|class  what calls to files that the plan does not have take: what they take\n"
+    "                        (default), or as long as others of their kind\n"
     "  --threshold-ns N      let calls through that were to take less than this\n"
     "  --spin-ns N           busy-wait at the end of a wait; default 100000, 0 on one CPU\n"
     "  --map CI=PROD         path prefix here, and in the recording; may be given again\n"
@@ -40,6 +42,7 @@ enum option_number {
 	OPTION_CONTROL_FD,
 	OPTION_MODE,
 	OPTION_SEED,
+	OPTION_UNKNOWN,
 	OPTION_THRESHOLD,
 	OPTION_SPIN,
 	OPTION_MAP,
@@ -56,6 +59,7 @@ static const struct option LONG_OPTIONS[] = {
     {"control-fd", required_argument, NULL, OPTION_CONTROL_FD},
     {"mode", required_argument, NULL, OPTION_MODE},
     {"seed", required_argument, NULL, OPTION_SEED},
+    {"unknown", required_argument, NULL, OPTION_UNKNOWN},
     {"threshold-ns", required_argument, NULL, OPTION_THRESHOLD},
     {"spin-ns", required_argument, NULL, OPTION_SPIN},
     {"map", required_argument, NULL, OPTION_MAP},
@@ -110,6 +114,7 @@ static bool parse_map(const char *text, struct options *options, struct failure 
 static bool parse_option(int option, struct options *options, struct failure *failure)
 {
 	static const char *const modes[] = {"auto", "align", "ordinal", "dist", "stall", NULL};
+	static const char *const unknown[] = {"none", "class", NULL};
 	static const char *const io_uring[] = {"deny", "ignore", NULL};
 	static const char *const on_death[] = {"kill", "pass", NULL};
 	uint64_t number;
@@ -136,6 +141,11 @@ static bool parse_option(int option, struct options *options, struct failure *fa
 	case OPTION_SEED:
 		options->has_seed = true;
 		return parse_number("seed", optarg, UINT64_MAX, &options->seed, failure);
+	case OPTION_UNKNOWN:
+		if (!parse_word("unknown", optarg, unknown, &word, failure))
+			return false;
+		options->draws_by_class = word == 1;
+		return true;
 	case OPTION_THRESHOLD:
 		return parse_number("threshold-ns", optarg, INT64_MAX, &options->threshold_ns, failure);
 	case OPTION_SPIN:

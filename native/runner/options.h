@@ -30,6 +30,7 @@ struct options {
 	enum mode mode;
 	bool has_seed;
 	uint64_t seed;
+	bool draws_by_class; /* for files that the plan does not have */
 	bool deny_io_uring;
 	bool pass_on_death;
 	uint64_t linger_ns;

@@ -40,55 +40,74 @@ static uint32_t bytes_asked(const struct seccomp_notif *notif, unsigned op)
 	return observe_iovec_bytes(notif->pid, arguments[1], arguments[2]);
 }
 
-/* A key of group_by_name: a file's name as /proc gives it, not ended by a zero, behind what else decides. */
+/* What a call is for. */
+struct place {
+	uint32_t group;     /* NONE: the plan does not have it */
+	uint32_t path_kind; /* PATH_KIND_*; NONE: nothing is open there */
+};
+
+/* A key of place_by_name: a file's name as /proc gives it, not ended by a zero, behind what else decides. */
 struct seen {
 	char before[2];
 	char name[PATH_MAX];
 };
 
-static uint32_t group_of_path(struct replay *replay, bool is_sync, int fd, const char *path)
+static struct place place_of_path(struct replay *replay, bool is_sync, int fd, const char *path)
 {
 	char key[KEY_MAX];
-	const uint32_t kind = path_kind_of(path);
+	uint32_t kind = path_kind_of(path);
 
 	if (fd <= STANDARD_FD_MAX && kind != PATH_KIND_REGULAR) {
-		snprintf(key, sizeof(key), "std:%d", fd);
+		kind = PATH_KIND_STD;
 		/* What a build prints is not what the incident was about, unless it was recorded as such. */
-		return streams_group(replay->streams, is_sync, key);
+		snprintf(key, sizeof(key), "std:%d", fd);
+	} else {
+		key_of_file(kind, path, key);
 	}
-	key_of_file(kind, path, key);
-	return streams_group(replay->streams, is_sync, key);
+	return (struct place){streams_group(replay->streams, is_sync, key), kind};
+}
+
+/* As place_by_name has it: that the plan does not have the file is known too. */
+static uint32_t number_of_place(struct place place)
+{
+	return place.group == NONE ? place.path_kind : PATH_KIND_COUNT + place.group;
+}
+
+static struct place place_of_number(const struct streams *streams, uint32_t number)
+{
+	if (number < PATH_KIND_COUNT)
+		return (struct place){NONE, number};
+	return (struct place){number - PATH_KIND_COUNT, streams->groups[number - PATH_KIND_COUNT].path_kind};
 }
 
 /* Through what is known of names: where they were in production, their keys and looking these up cost more. */
-static uint32_t group_of_file(struct replay *replay, bool is_sync, int fd, struct seen *seen, size_t name_bytes)
+static struct place place_of_file(struct replay *replay, bool is_sync, int fd, struct seen *seen, size_t name_bytes)
 {
 	char path[PATH_MAX];
 
 	seen->before[0] = is_sync ? 's' : 'w';
 	seen->before[1] = fd <= STANDARD_FD_MAX ? '0' + fd : '-';
 	const size_t bytes = offsetof(struct seen, name) + name_bytes;
-	/* One more than the group: that none is there is known too. */
-	const uint32_t known = table_get(&replay->group_by_name, seen, bytes);
+	const uint32_t known = table_get(&replay->place_by_name, seen, bytes);
 	if (known != NOT_IN_TABLE)
-		return known - 1;
+		return place_of_number(replay->streams, known);
 	seen->name[name_bytes] = 0;
 	path_in_production(seen->name, replay->options, path, sizeof(path));
-	const uint32_t group = group_of_path(replay, is_sync, fd, path);
-	if (replay->group_by_name.count >= NAMES_KNOWN_MAX)
-		table_clear(&replay->group_by_name);
-	table_put(&replay->group_by_name, seen, bytes, group + 1);
-	return group;
+	const struct place place = place_of_path(replay, is_sync, fd, path);
+	if (replay->place_by_name.count >= NAMES_KNOWN_MAX)
+		table_clear(&replay->place_by_name);
+	table_put(&replay->place_by_name, seen, bytes, number_of_place(place));
+	return place;
 }
 
-static uint32_t find_group(struct replay *replay, const struct seccomp_notif *notif, const char *comm, unsigned op,
-			   uint64_t now_ns)
+static struct place find_place(struct replay *replay, const struct seccomp_notif *notif, const char *comm, unsigned op,
+			       uint64_t now_ns)
 {
 	const bool is_sync = op_is_sync(op);
 	const bool has_fd = op_has_fd(op);
 	const uint64_t where = notif->data.args[0];
 	const int fd = has_fd ? (int)where : STANDARD_FD_MAX + 1;
-	uint32_t group = NONE;
+	struct place place = {NONE, PATH_KIND_UNKNOWN};
 	ssize_t bytes = -1;
 	struct seen seen;
 	char role[KEY_MAX];
@@ -97,19 +116,20 @@ static uint32_t find_group(struct replay *replay, const struct seccomp_notif *no
 		bytes = links_read(&replay->links, notif->pid, fd, now_ns, seen.name, sizeof(seen.name) - 1);
 		/* It is not open: the kernel says so. */
 		if (bytes < 0 && errno == ENOENT)
-			return NONE;
+			return (struct place){NONE, NONE};
 	} else if (op == OP_MSYNC) {
 		bytes = observe_mapped(notif->pid, where, seen.name, sizeof(seen.name) - 1);
 	}
 	if (bytes > 0)
-		group = group_of_file(replay, is_sync, fd, &seen, bytes);
+		place = place_of_file(replay, is_sync, fd, &seen, bytes);
 	/* Where no descriptor was given the recorder knew of no file. */
-	if (group == NONE && !has_fd)
-		group = group_of_file(replay, is_sync, fd, &seen, 0);
-	if (group != NONE || bytes > 0)
-		return group;
+	if (place.group == NONE && !has_fd)
+		place.group = place_of_file(replay, is_sync, fd, &seen, 0).group;
+	if (place.group != NONE || bytes > 0)
+		return place;
 	key_of_comm(comm, role);
-	return streams_group_of_role(replay->streams, is_sync, role);
+	place.group = streams_group_of_role(replay->streams, is_sync, role);
+	return place;
 }
 
 /*
@@ -205,12 +225,14 @@ static enum verdict act(struct replay *replay, const struct match *match, struct
 static struct match match_of(struct replay *replay, const struct seccomp_notif *notif, const struct thread *thread,
 			     const struct report_call *record)
 {
-	const uint32_t group = find_group(replay, notif, thread->comm, record->op, record->received_ns);
+	const struct place place = find_place(replay, notif, thread->comm, record->op, record->received_ns);
 
 	if (replay->options->mode == MODE_STALL)
-		return stalls_match(&replay->stalls, group, record->received_ns);
+		return stalls_match(&replay->stalls, place.group, record->received_ns);
 	return matcher_match(&replay->matcher, &(struct observed){
-						   .group = group,
+						   .group = place.group,
+						   .is_sync = op_is_sync(record->op),
+						   .path_kind = place.path_kind,
 						   .tid = notif->pid,
 						   .comm = thread->comm,
 						   .size = record->size,

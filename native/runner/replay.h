@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "calibrate.h"
+#include "classes.h"
 #include "links.h"
 #include "match.h"
 #include "options.h"
@@ -20,11 +21,12 @@ struct replay {
 	const struct calibration *calibration;
 	const struct streams *streams;
 	struct matcher matcher;
-	struct stalls stalls; /* in place of it in mode stall */
+	struct classes classes; /* for it, when they are asked for */
+	struct stalls stalls;   /* in place of it in mode stall */
 	struct server *server;
 	struct threads threads;
 	struct links links;
-	struct table group_by_name; /* of files, as seen */
+	struct table place_by_name; /* of files, as seen */
 	_Atomic bool is_passing;    /* everything, unseen */
 	_Atomic uint64_t uncovered[UNCOVERED_COUNT];
 };

@@ -51,8 +51,10 @@ static bool load(struct run *run)
 	const uint64_t seed = options->has_seed ? options->seed : run->plan.header->seed;
 	if (!streams_make(&run->streams, &run->plan) ||
 	    !matcher_make(&run->replay.matcher, &run->streams, options->mode, seed) ||
+	    (options->draws_by_class && !classes_make(&run->replay.classes, &run->streams)) ||
 	    (options->mode == MODE_STALL && !stalls_make(&run->replay.stalls, &run->streams, options->threshold_ns)))
 		return fail(&run->failure, "plan %s: no memory for it", options->plan);
+	run->replay.matcher.classes = options->draws_by_class ? &run->replay.classes : NULL;
 	run->replay.matcher.has_ended = observe_has_ended;
 	return report_open(&run->report, options->report, &run->failure);
 }

@@ -26,13 +26,6 @@ struct making {
 	uint32_t *filled; /* by slot */
 };
 
-unsigned size_bucket(uint32_t size)
-{
-	if (size == SIZE_UNKNOWN)
-		return SIZE_BUCKETS - 1;
-	return size == 0 ? 0 : 31 - __builtin_clz(size);
-}
-
 uint32_t streams_group(const struct streams *streams, bool is_sync, const char *file_key)
 {
 	struct named key = {.owner = is_sync};
@@ -61,7 +54,12 @@ static uint32_t add_group(struct making *making, const struct plan_stream *of)
 	if (known != NOT_IN_TABLE)
 		return known;
 	const uint32_t index = streams->group_count;
-	streams->groups[index] = (struct group){op_is_sync(of->op), strdup(key.text), 0, 0, NONE};
+	streams->groups[index] = (struct group){
+	    .is_sync = op_is_sync(of->op),
+	    .path_kind = of->path_kind,
+	    .file = strdup(key.text),
+	    .first_stream = NONE,
+	};
 	if (!streams->groups[index].file || !table_put(&streams->group_by_key, &key, named_bytes(&key), index))
 		return NONE;
 	streams->group_count++;
@@ -198,35 +196,17 @@ static void order_slots(struct streams *streams)
 	}
 }
 
-/* A counting sort, stream by stream. */
-static void order_sizes(struct streams *streams)
+static bool order_sizes(struct streams *streams)
 {
-	const struct plan_event *events = streams->plan->events;
-	uint32_t next = 0;
+	uint32_t *stream_of_slot = malloc((streams->slot_count + 1ul) * sizeof(*stream_of_slot));
 
-	for (uint32_t i = 0; i < streams->slot_count; i++) {
-		const struct slot *slot = &streams->slots[i];
-		for (uint32_t j = 0; j < slot->count; j++)
-			streams->streams[slot->stream]
-			    .bucket_from[size_bucket(events[streams->order[slot->first + j]].size)]++;
-	}
-	for (uint32_t i = 0; i < streams->stream_count; i++) {
-		for (unsigned bucket = 0; bucket < SIZE_BUCKETS; bucket++) {
-			next += streams->streams[i].bucket_from[bucket];
-			streams->streams[i].bucket_from[bucket] = next;
-		}
-		streams->streams[i].bucket_from[SIZE_BUCKETS] = next;
-	}
-	/* Each bucket is filled from its end, and its counter arrives at its beginning. */
-	for (uint32_t i = streams->slot_count; i-- > 0;) {
-		const struct slot *slot = &streams->slots[i];
-		for (uint32_t j = slot->count; j-- > 0;) {
-			const uint32_t event = streams->order[slot->first + j];
-			streams
-			    ->by_size[--streams->streams[slot->stream].bucket_from[size_bucket(events[event].size)]] =
-			    event;
-		}
-	}
+	if (!stream_of_slot)
+		return false;
+	for (uint32_t i = 0; i < streams->slot_count; i++)
+		stream_of_slot[i] = streams->slots[i].stream;
+	const bool is_made = size_pools_make(&streams->sizes, streams, stream_of_slot, streams->stream_count);
+	free(stream_of_slot);
+	return is_made;
 }
 
 static bool make(struct making *making)
@@ -238,8 +218,7 @@ static bool make(struct making *making)
 		return false;
 	order_events(making);
 	order_slots(making->streams);
-	order_sizes(making->streams);
-	return true;
+	return order_sizes(making->streams);
 }
 
 bool streams_make(struct streams *streams, const struct plan *plan)
@@ -254,11 +233,10 @@ bool streams_make(struct streams *streams, const struct plan *plan)
 	    .streams = calloc(slots, sizeof(*streams->streams)),
 	    .slots = calloc(slots, sizeof(*streams->slots)),
 	    .order = calloc(events, sizeof(*streams->order)),
-	    .by_size = calloc(events, sizeof(*streams->by_size)),
 	};
 	making.slot_of_plan_slot = malloc(slots * sizeof(*making.slot_of_plan_slot));
-	bool is_made = streams->groups && streams->streams && streams->slots && streams->order && streams->by_size &&
-		       making.slot_of_plan_slot;
+	bool is_made =
+	    streams->groups && streams->streams && streams->slots && streams->order && making.slot_of_plan_slot;
 	if (is_made) {
 		memset(making.slot_of_plan_slot, 0xff, slots * sizeof(*making.slot_of_plan_slot));
 		is_made = make(&making);
@@ -280,6 +258,6 @@ void streams_free(struct streams *streams)
 	free(streams->streams);
 	free(streams->slots);
 	free(streams->order);
-	free(streams->by_size);
+	size_pools_free(&streams->sizes);
 	table_clear(&streams->group_by_key);
 }

@@ -14,14 +14,13 @@
 #include <stdint.h>
 
 #include "plan.h"
+#include "size_pools.h"
 #include "table.h"
-
-/* log2 of the size, and one for unknown sizes. */
-#define SIZE_BUCKETS 33
 
 struct group {
 	bool is_sync;
-	char *file; /* key */
+	uint32_t path_kind; /* PATH_KIND_* */
+	char *file;         /* key */
 	uint32_t first_slot, slot_count;
 	uint32_t first_stream;
 };
@@ -30,7 +29,6 @@ struct stream {
 	uint32_t group;
 	char *role;
 	uint32_t event_count;
-	uint32_t bucket_from[SIZE_BUCKETS + 1]; /* places in by_size */
 };
 
 struct slot {
@@ -48,8 +46,8 @@ struct streams {
 	struct stream *streams;
 	struct slot *slots;
 	uint32_t group_count, stream_count, slot_count;
-	uint32_t *order;   /* events by slot */
-	uint32_t *by_size; /* events by stream and size bucket */
+	uint32_t *order;         /* events by slot */
+	struct size_pools sizes; /* events by stream and size */
 	struct table group_by_key;
 };
 
@@ -60,7 +58,5 @@ void streams_free(struct streams *streams);
 uint32_t streams_group(const struct streams *streams, bool is_sync, const char *file_key);
 /* Of the first stream with that role, for calls whose file can not be seen. */
 uint32_t streams_group_of_role(const struct streams *streams, bool is_sync, const char *role);
-
-unsigned size_bucket(uint32_t size);
 
 #endif

@@ -115,3 +115,21 @@ test.each(Object.entries(PROGRAMS))('%s', (name, { script, result, calls, share 
   expect(figures!.matched_by_duration).toBeGreaterThan(share);
   expect(seconds).toBeGreaterThan(calls * EXTRA_SECONDS * 0.8);
 });
+
+test('with --unknown class the files of git whose names are drawn anew take as long as its others', () => {
+  const { script } = PROGRAMS.git!;
+  const [place, report, trace] = [placeOf('git'), join(folder.path, 'git.json'), join(folder.path, 'git.trace')];
+  run('rm', ['-rf', place]);
+  run('mkdir', [place]);
+  const incident = ['--bundle', join(recorded.dataFolder, 'recording.kreplay'), '--transaction', 'git'];
+  const strace = ['strace', '-f', '-T', '-y', '-e', 'trace=write,pwrite64,fsync,fdatasync', '-o', trace];
+  const options = ['--extra-latency', '5ms', '--unknown', 'class', '--report', report];
+  const ended = kreplay(['run', ...incident, ...options, '--', ...strace, ...shell(script, place)]);
+  expect(ended.status).toBe(0);
+  const { figures } = JSON.parse(readFileSync(report, 'utf8')) as RunResult;
+  expect(figures!.how.class).toBeGreaterThan(0);
+  const objects = readFileSync(trace, 'utf8').matchAll(/ (?:write|fsync)\(\d+<.*tmp_obj_.*<(\S+)>$/gm);
+  const seconds = [...objects].map(([, took]) => Number(took));
+  expect(seconds.length).toBeGreaterThan(9);
+  expect(Math.min(...seconds)).toBeGreaterThan(EXTRA_SECONDS);
+});

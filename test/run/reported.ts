@@ -54,8 +54,18 @@ export function saidOf(...lines: object[]): Said {
 }
 
 export const SETTINGS = {
-  ...{ transaction_id: 'order-1', command: ['./build', 'a b'], mode: 'auto', seed: 7n, speed: 1, timeout_scale: 1 },
-  ...{ extra_latency_ns: 0, threshold_ns: 0, inject: [], fail: [], short: [], replay_errors: false, map: [] },
+  ...{ transaction_id: 'order-1', command: ['./build', 'a b'], mode: 'auto', seed: 7n, speed: 1 },
+  ...{
+    unknown: 'none',
+    timeout_scale: 1,
+    extra_latency_ns: 0,
+    threshold_ns: 0,
+    inject: [],
+    fail: [],
+    short: [],
+    replay_errors: false,
+    map: [],
+  },
 };
 
 interface RunOptions {

@@ -90,6 +90,7 @@ test.each([
   [[...of(TRANSACTION), '--mode', 'best'], /Allowed choices are auto, align, ordinal, dist, stall/],
   [[...of(TRANSACTION), '--short', 'sys_write', '--on-death', 'pass'], /--short needs --on-death kill/],
   [[...of(TRANSACTION), '--mode', 'stall', '--fail', 'sys_write:EIO'], /no call is a recorded one that could/],
+  [[...of(TRANSACTION), '--mode', 'stall', '--unknown', 'class'], /leave --unknown class out/],
   [[...of(TRANSACTION), '--seed', '18446744073709551616'], /must be a whole number from 0 to 18446744073709551615/],
   [[...of(TRANSACTION), '--map', 'here'], /must be HERE=THERE/],
   [[...of(TRANSACTION), '--require', 'diverged'], /Allowed choices are replayed, partial/],

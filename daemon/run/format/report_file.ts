@@ -25,6 +25,8 @@ export const HOWS = {
   error_injected: 8,
   /** Held until the last of the recorded calls that were under way at its time had ended. */
   stall: 9,
+  /** Its file is not in the incident: taken from calls of its kind to files of that kind. */
+  class: 10,
 } as const;
 
 export type How = keyof typeof HOWS;

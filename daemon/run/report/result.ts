@@ -14,6 +14,8 @@ export interface RunSettings {
   command: readonly string[];
   mode: string;
   seed: bigint;
+  /** What calls to files that the incident does not have get: `none`, or a duration of their `class`. */
+  unknown: string;
   speed: number;
   timeout_scale: number;
   extra_latency_ns: number;

@@ -73,6 +73,7 @@ const HOW_WORDS: Record<keyof HowCounts, string> = {
   extra: 'extra',
   distribution: 'by distribution',
   stall: 'by what was under way',
+  class: 'to unknown places by their class',
   no_stream: 'to unknown places',
   below_threshold: 'below the threshold',
   error_injected: 'failed on purpose',

@@ -105,6 +105,15 @@ describe('a static build', () => {
     expect(readReport(join(folder, 'report')).calls.map(({ how }) => how)).toEqual(Array(5).fill(HOWS.no_stream));
   });
 
+  test('is slowed there too where files that the plan does not have are to be like others', async () => {
+    const plan = planOf([{ path: '/elsewhere', calls: delayed(5) }]);
+    const options = ['--unknown', 'class'];
+    const { stdout, line } = await run(folder, { plan, options, command: [build, 'writes', file, '5'] });
+    expectDelayed(numbersIn(stdout), 5);
+    expect(line('ended')).toMatchObject({ calls: 5, delayed: 5, unreplayed_events: 5 });
+    expect(readReport(join(folder, 'report')).calls.map(({ how }) => how)).toEqual(Array(5).fill(HOWS.class));
+  });
+
   test('with a threshold feels only what is slow', async () => {
     const plan = planOf([{ path: file, calls: [{ targetNs: DELAY_NS / 2, size: 1 }, ...delayed(1)] }]);
     const options = ['--threshold-ns', `${DELAY_NS}`];

@@ -1,7 +1,8 @@
 /*
  * The parts without system calls, driven by lines:
  *   match_driver plan FILE             reads and checks it
- *   match_driver match FILE MODE SEED  calls on stdin: FILE_KEY is_sync TID COMM SIZE (or - for unknown);
+ *   match_driver match FILE MODE SEED [class]
+ *                                      calls on stdin: FILE_KEY is_sync TID COMM SIZE (or - for unknown);
  *                                      prints HOW EVENT TARGET
  *   match_driver stall FILE THRESHOLD  calls on stdin: FILE_KEY is_sync TIME; prints HOW EVENT TARGET
  *   match_driver key path|comm         texts on stdin; prints their keys
@@ -49,18 +50,20 @@ static int check_plan(const char *path)
 	return 0;
 }
 
-static int match(const char *path, int mode, uint64_t seed)
+static int match(const char *path, int mode, uint64_t seed, bool draws_by_class)
 {
 	struct plan plan;
 	struct streams streams;
 	struct matcher matcher;
+	struct classes classes;
 	struct failure failure;
 	char line[LINE_MAX_BYTES], file[1024], comm[64], size[32];
 	unsigned is_sync, tid;
 
 	if (!plan_open(&plan, path, &failure) || !streams_make(&streams, &plan) ||
-	    !matcher_make(&matcher, &streams, mode, seed))
+	    !matcher_make(&matcher, &streams, mode, seed) || !classes_make(&classes, &streams))
 		return 1;
+	matcher.classes = draws_by_class ? &classes : NULL;
 	matcher.has_ended = has_ended;
 	while (fgets(line, sizeof(line), stdin)) {
 		if (sscanf(line, "ended %u %u", &first_ended, &last_ended) == 2)
@@ -70,12 +73,15 @@ static int match(const char *path, int mode, uint64_t seed)
 		const struct match found =
 		    matcher_match(&matcher, &(struct observed){
 						.group = streams_group(&streams, is_sync, file),
+						.is_sync = is_sync,
+						.path_kind = path_kind_of(file),
 						.tid = tid,
 						.comm = comm,
 						.size = *size == '-' ? SIZE_UNKNOWN : (uint32_t)strtoul(size, NULL, 10),
 					    });
 		printf("%u %d %" PRIu64 "\n", found.how, (int)found.event, found.target_ns);
 	}
+	classes_free(&classes);
 	matcher_free(&matcher);
 	streams_free(&streams);
 	return 0;
@@ -172,8 +178,8 @@ int main(int words, char **word)
 {
 	if (words == 3 && strcmp(word[1], "plan") == 0)
 		return check_plan(word[2]);
-	if (words == 5 && strcmp(word[1], "match") == 0)
-		return match(word[2], atoi(word[3]), strtoull(word[4], NULL, 10));
+	if ((words == 5 || words == 6) && strcmp(word[1], "match") == 0)
+		return match(word[2], atoi(word[3]), strtoull(word[4], NULL, 10), words == 6);
 	if (words == 4 && strcmp(word[1], "stall") == 0)
 		return stall(word[2], strtoull(word[3], NULL, 10));
 	if (words == 3 && strcmp(word[1], "key") == 0)

@@ -3,17 +3,16 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { HOWS } from '../../../daemon/run/format/report_file.ts';
+import { compileMatchDriver } from './match_driver.ts';
 import { type PlannedThread, planOf } from './plans.ts';
-import { compileC, newFolder, removeFolder } from './run.ts';
+import { newFolder, removeFolder } from './run.ts';
 
-const PARTS = ['plan.c', 'failure.c', 'keys.c', 'table.c', 'streams.c', 'match.c', 'stalls.c', 'heap.c', 'lateness.c'];
 const MODES = { auto: 0, align: 1, ordinal: 2, dist: 3 } as const;
-const SANITIZED = ['-g', '-fsanitize=address,undefined', '-fno-sanitize-recover=all'];
 
 let driver = '';
 let folder = '';
 beforeAll(() => {
-  driver = compileC('match_driver', PARTS, SANITIZED);
+  driver = compileMatchDriver();
   folder = newFolder();
 });
 afterAll(() => removeFolder(folder));
@@ -45,11 +44,13 @@ function match(
   calls: readonly (Call | string)[],
   mode: keyof typeof MODES = 'align',
   seed = 1,
+  unknown: 'none' | 'class' = 'none',
 ): Matched[] {
   const plan = join(folder, 'plan');
   writeFileSync(plan, planOf(threads));
   const lines = calls.map((call) => (typeof call === 'string' ? call : lineOf(call)));
-  return drive(['match', plan, `${MODES[mode]}`, `${seed}`], lines).map((line) => {
+  const words = ['match', plan, `${MODES[mode]}`, `${seed}`, ...(unknown === 'class' ? [unknown] : [])];
+  return drive(words, lines).map((line) => {
     const [how, event, target] = line.split(' ').map(Number);
     return { how: how!, event: event!, target: target! };
   });
@@ -215,6 +216,51 @@ describe('modes', () => {
       HOWS.distribution,
       HOWS.distribution,
     ]);
+  });
+});
+
+describe('what the plan does not have takes as long as others of its class', () => {
+  const elsewhere = (threads: readonly PlannedThread[], calls: readonly Call[], seed = 1) =>
+    match(
+      threads,
+      calls.map((call) => ({ file: '/elsewhere', ...call })),
+      'align',
+      seed,
+      'class',
+    );
+  const taking = (targetNs: number, rest: Partial<PlannedThread>, size = 10): PlannedThread => ({
+    ...{ path: '/data/log', comm: 'db', calls: range(20).map(() => ({ size, targetNs })) },
+    ...rest,
+  });
+  const ofClass = (target: number) => ({ how: HOWS.class, event: -1, target });
+
+  test.each([
+    ['syncs as syncs', [taking(1, {}), taking(2, { op: 'fsync' })], { isSync: true }, 2],
+    ['by the same role', [taking(1, {}), taking(2, { comm: 'http-1' })], { comm: 'http-7' }, 2],
+    ['by any, where none has the role', [taking(1, {})], { comm: 'other' }, 1],
+    ['of that size', [taking(1, {}), taking(2, { path: '/data/wal' }, 100_000)], { size: 90_000 }, 2],
+    ['pipes not as files', [taking(1, {})], { file: 'pipe:[7]' }, 0],
+    ['devices not as files', [taking(1, {})], { file: '/dev/tty1' }, 0],
+    ['syncs not as writes', [taking(1, {})], { isSync: true }, 0],
+  ] as const)('%s', (_, threads, call, target) => {
+    const nothing = { how: HOWS.no_stream, event: -1, target: 0 };
+    expect(elsewhere(threads, [call])).toEqual([target === 0 ? nothing : ofClass(target)]);
+  });
+
+  test('and takes nothing from those whose file it has', () => {
+    const plan = [thread([10, 20, 30])];
+    const matched = elsewhere(plan, [{ file: '/data/log', size: 10 }, { size: 20 }, { file: '/data/log', size: 20 }]);
+    expect(eventsOf(matched)).toEqual([0, -1, 1]);
+    expect(howsOf(matched)).toEqual([HOWS.exact, HOWS.class, HOWS.exact]);
+  });
+
+  test('all of them come, as the seed says', () => {
+    const plan = [thread(range(20).map(() => 10))];
+    const calls = sized(range(400).map(() => 10));
+    const targets = (seed: number) => elsewhere(plan, calls, seed).map(({ target }) => target);
+    expect(new Set(targets(1))).toEqual(new Set(range(20).map((i) => 1000 + i)));
+    expect(targets(1)).toEqual(targets(1));
+    expect(targets(1)).not.toEqual(targets(2));
   });
 });
 

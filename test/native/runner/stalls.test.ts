@@ -4,18 +4,17 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { HOWS } from '../../../daemon/run/format/report_file.ts';
+import { compileMatchDriver } from './match_driver.ts';
 import { type PlannedThread, planOf } from './plans.ts';
-import { compileC, newFolder, removeFolder } from './run.ts';
+import { newFolder, removeFolder } from './run.ts';
 
-const PARTS = ['plan.c', 'failure.c', 'keys.c', 'table.c', 'streams.c', 'match.c', 'stalls.c', 'heap.c', 'lateness.c'];
-const SANITIZED = ['-g', '-fsanitize=address,undefined', '-fno-sanitize-recover=all'];
 /** Of the clock, which may show anything. */
 const BEGAN = 5_000_000;
 
 let driver = '';
 let folder = '';
 beforeAll(() => {
-  driver = compileC('match_driver', PARTS, SANITIZED);
+  driver = compileMatchDriver();
   folder = newFolder();
 });
 afterAll(() => removeFolder(folder));
