@@ -103,6 +103,8 @@ export async function runAgent(options: AgentOptions): Promise<AgentTotals> {
   const counts = createCounts(node);
   let writer: WriterThread | undefined;
   let socket: ReportSocket | undefined;
+  /** Undefined before and after recording: a SIGHUP that comes during the last commit is ignored. */
+  let reloadFilter: (() => void) | undefined;
   try {
     // After the probes, so that the gap since the last agent ends when events are captured; until then the ring keeps them.
     writer = await openWriterThread({
@@ -136,7 +138,8 @@ export async function runAgent(options: AgentOptions): Promise<AgentTotals> {
       trustsService: (uid) => options.trustAllServices === true || uid === 0 || uid === ownUid,
     });
     recorder.setFilter(options.filter);
-    process.on('SIGHUP', () => reload(recorder, options));
+    reloadFilter = () => reload(recorder, options);
+    process.on('SIGHUP', () => reloadFilter?.());
     onReady({ attached: probes.attached, layers: probes.layers, recording: path });
     const loop = { lookedMs: performance.now() };
     const { manager } = options;
@@ -146,6 +149,7 @@ export async function runAgent(options: AgentOptions): Promise<AgentTotals> {
     manager.stopping();
     return { events: recorder.eventCount, lost: recorder.lossCount, badMarkerFields: recorder.badMarkerFieldCount };
   } finally {
+    reloadFilter = undefined;
     socket?.close();
     probes.close();
     await writer?.close();

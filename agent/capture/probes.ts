@@ -171,6 +171,13 @@ function unfit(problems: readonly string[]): AgentError {
   );
 }
 
+/** Errors that say nothing about the kernel: what ran out, and what to do. */
+const SHORTAGES: Readonly<Record<string, string>> = {
+  EMFILE: 'this process may not open more files; raise its limit (ulimit -n, LimitNOFILE= of the unit) to 256 or more',
+  ENFILE: 'the host has no more open files to give; raise the sysctl fs.file-max',
+  ENOMEM: 'there is not enough memory; give a smaller --ring-size',
+};
+
 function explained(error: unknown): unknown {
   if (!(error instanceof BpfError)) return error;
   const program = error.program ? ` (program ${error.program})` : '';
@@ -180,6 +187,8 @@ function explained(error: unknown): unknown {
       `the kernel refused to load the BPF programs${program} (${error.code}): ${reasonOfRefusal()}`,
     );
   }
+  const shortage = SHORTAGES[error.code];
+  if (shortage) return new AgentError(`the BPF programs cannot be loaded${program}: ${shortage} (${error.code})`);
   const missing = missingFeatures().map((name) => `no ${name}`);
   if (missing.length > 0) return unfit(missing);
   const log = error.verifierLog ? `\n${error.verifierLog}` : '';

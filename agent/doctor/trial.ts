@@ -40,7 +40,7 @@ export async function tryCapture(
     for (let windowMs = startMs; windowMs - startMs < options.sampleMs; ) {
       await sleep(WINDOW_MS);
       const counted = count(events, buffer);
-      while (definitions.drain(buffer) > 0);
+      count(definitions, buffer);
       const nowMs = performance.now();
       sample.events += counted.events;
       sample.bytes += counted.bytes;

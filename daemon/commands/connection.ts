@@ -58,6 +58,8 @@ export async function callDaemon(url: string, call: DaemonRequest): Promise<Inco
   } catch (error) {
     throw unreachable(url, error as NodeJS.ErrnoException);
   }
+  // A reset in mid-answer raises an error on the request as well as on the answer, whose reader reports it.
+  sent.on('error', () => {});
   const { statusCode = 0 } = res;
   if (statusCode >= 200 && statusCode < 300) return res;
   throw await refusal(res, statusCode);

@@ -94,3 +94,31 @@ test.each(['SIGINT', 'SIGTERM'] as const)('%s at any instant leaves one clean fi
     rmSync(join(dataFolder, 'recording.kreplay'));
   }
 });
+
+test('SIGHUP during its end is no error, and does not end it before the last commit', async () => {
+  for (let round = 0; round < 3; round++) {
+    const agent = fork(join(ROOT, 'kreplay.ts'), ['agent', '--data', dataFolder], {
+      execArgv: [],
+      stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
+    });
+    started.push(agent);
+    let complaints = '';
+    agent.stderr!.setEncoding('utf8').on('data', (text: string) => {
+      complaints += text;
+    });
+    await once(agent, 'message');
+    const before = eventsAsNobody();
+    const written = join(dataFolder, 'written');
+    for (let n = 0; n < 500; n++) writeFileSync(written, `${n}`);
+    const ended = once(agent, 'close');
+    agent.kill('SIGINT');
+    const hangups = setInterval(() => agent.kill('SIGHUP'), 1);
+    const [code, signal] = await ended.finally(() => clearInterval(hangups));
+    // Node stops to listen to signals before its process is gone; by then everything is committed.
+    expect([
+      complaints.replaceAll(/^{.*"the filter was read again"}\n/gm, ''),
+      code === 0 || signal === 'SIGHUP',
+    ]).toEqual(['', true]);
+    expect(eventsAsNobody() - before).toBeGreaterThanOrEqual(500);
+  }
+});

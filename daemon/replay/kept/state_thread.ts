@@ -36,7 +36,8 @@ export async function openState(path: string): Promise<KeptState> {
 
   const asked: PromiseWithResolvers<void>[] = [];
   let ended: Error | undefined;
-  const exited = once(worker, 'exit');
+  // Not once(): that rejects at `error`, before anything waits for it, and an unhandled rejection ends the daemon.
+  const exited = new Promise<void>((resolve) => worker.once('exit', () => resolve()));
   function end(error: Error): void {
     ended ??= error;
     for (const { reject } of asked.splice(0)) reject(error);
