@@ -41,7 +41,6 @@ const FLUSH_AFTER_MS = 100;
 /** A program that is interrupted goes on long before that. */
 const UNFINISHED_RECORD_MS = 1000;
 
-export const DATA_DEFAULT = './data';
 /** Where in the data folder the node's recording is. */
 export const RECORDING_FILE = 'recording.kreplay';
 

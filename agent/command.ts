@@ -1,8 +1,8 @@
 /** `kreplay agent`: records this host's events. */
 import { Command } from 'commander';
-import { DATA_DEFAULT, runAgent } from './agent.ts';
+import { runAgent } from './agent.ts';
 import { LAYERS, type LayerName, type LayerState, limitsOf } from './capture/layers.ts';
-import { type Configuration, withConfigOption, withConfiguration } from './config/configuration.ts';
+import { type Configuration, DATA_DEFAULT, withConfigOption, withConfiguration } from './config/configuration.ts';
 import { declaredOf, Setting } from './config/setting.ts';
 import { integer, oneOf, textAs } from './config/values.ts';
 import { endingSignal } from './ending.ts';

@@ -1,7 +1,12 @@
 /** `kreplay daemon`: serves what agents record. */
 import { Command } from 'commander';
 import type { Logger } from 'pino';
-import { type Configuration, withConfigOption, withConfiguration } from '../agent/config/configuration.ts';
+import {
+  type Configuration,
+  DATA_DEFAULT,
+  withConfigOption,
+  withConfiguration,
+} from '../agent/config/configuration.ts';
 import { ConfigError } from '../agent/config/errors.ts';
 import { declaredOf } from '../agent/config/setting.ts';
 import { type LogFlags, newLog } from '../agent/output/log.ts';
@@ -9,7 +14,6 @@ import { type ServiceManager, serviceManager } from '../agent/output/service_man
 import { openAccess } from './access/open_access.ts';
 import type { AccessFlags } from './access/options.ts';
 import { buildApp } from './app.ts';
-import { DATA_DEFAULT } from './commands/option_values.ts';
 import type { ListenAddress } from './listen_address.ts';
 import { createMetrics } from './metrics/metrics.ts';
 import { type DaemonFlags, withDaemonCommandOptions } from './options.ts';

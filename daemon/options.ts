@@ -1,10 +1,10 @@
 /** The options of a daemon, for it and for `kreplay up`. */
 import type { Command } from 'commander';
+import { DATA_DEFAULT } from '../agent/config/configuration.ts';
 import { Setting } from '../agent/config/setting.ts';
 import { DURATION, POSITIVE_INTEGER, textAs } from '../agent/config/values.ts';
 import { withLogOptions } from '../agent/output/log.ts';
 import { type AccessFlags, meaningless, withAccessOptions } from './access/options.ts';
-import { DATA_DEFAULT } from './commands/option_values.ts';
 import { type ListenAddress, parseListen } from './listen_address.ts';
 import { DEFAULT_LIMITS } from './replay/sessions.ts';
 

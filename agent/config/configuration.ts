@@ -4,10 +4,13 @@ import type { Logger } from 'pino';
 import { ConfigError } from './errors.ts';
 import { CONFIG_DEFAULT, readConfigFiles } from './files.ts';
 import { type Resolved, resolve, type Sources } from './resolve.ts';
-import type { Declared, SectionName } from './setting.ts';
+import { type Declared, type SectionName, Setting } from './setting.ts';
 import { type Entry, readEntries, showPlace } from './toml_file.ts';
 import { unknownKeys } from './unknown_keys.ts';
 import { unknownVariables } from './unknown_variables.ts';
+
+/** Where an agent records unless it is configured otherwise. */
+export const DATA_DEFAULT = './data';
 
 export type Sections = ReadonlyMap<SectionName, readonly Declared[]>;
 
@@ -53,6 +56,28 @@ function entriesOf(files: ReturnType<typeof readConfigFiles>): { entries: Entry[
 
 export function withConfigOption(command: Command): Command {
   return command.option('--config <file>', `in TOML, what flags do not say (default: ${CONFIG_DEFAULT})`);
+}
+
+/**
+ * For commands that read what an agent records: `--data`, and where it is not given what the agent is configured with.
+ * Nothing else of the configuration concerns them, so nothing else of it can be wrong for them.
+ */
+export function withDataFolder(command: Command, description: string): Command {
+  const setting = new Setting('--data <folder>', description).default(
+    DATA_DEFAULT,
+    `the agent's, else "${DATA_DEFAULT}"`,
+  );
+  command.addOption(setting.shared()).hook('preAction', (_command, asked) => {
+    // A recording may be given instead.
+    if (asked.getOptionValueSource('data') !== 'default' || asked.getOptionValue('recording') !== undefined) return;
+    const { entries } = entriesOf(readConfigFiles(process.env[CONFIG_VARIABLE] || undefined));
+    const problems: string[] = [];
+    const sources = { flags: new Map(), environment: process.env, entries };
+    const [data] = resolve('agent', [{ setting, negatable: false }], sources, problems);
+    if (problems.length > 0) throw new ConfigError(problems.join('\n'));
+    asked.setOptionValueWithSource('data', data!.value, 'config');
+  });
+  return command;
 }
 
 /** To be called before the command gets hooks that look at its options. */

@@ -10,7 +10,7 @@ export function clock({ synchronized, estimatedErrorUs, maxErrorUs }: ClockState
       name,
       state: 'warning',
       text: 'nothing keeps the wall clock at the time of other hosts',
-      advice: 'run chrony or systemd-timesyncd, or tell the daemon --clock-offset',
+      advice: 'run chrony or systemd-timesyncd, or give the difference to `kreplay replay --clock-offset`',
       facts,
     };
   }

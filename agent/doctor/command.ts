@@ -1,8 +1,7 @@
 /** `kreplay doctor`: whether this host can be recorded, what it lacks, and how owners are learned here. */
 import { Command, InvalidArgumentError, Option } from 'commander';
-import { DATA_DEFAULT } from '../agent.ts';
 import { AGENT_SECTION, withRingSize } from '../command.ts';
-import { withConfigOption, withConfiguration } from '../config/configuration.ts';
+import { DATA_DEFAULT, withConfigOption, withConfiguration } from '../config/configuration.ts';
 import { declaredOf } from '../config/setting.ts';
 import { type RetentionFlags, withRetentionOptions } from '../retention_options.ts';
 import { diagnose } from './diagnosis.ts';

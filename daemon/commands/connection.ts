@@ -34,7 +34,8 @@ export function parseDaemonUrl(text: string): Place | undefined {
 /** An answer of 2xx with its body still to be read; everything else is a CommandError. */
 export async function callDaemon(url: string, call: DaemonRequest): Promise<IncomingMessage> {
   const place = parseDaemonUrl(url);
-  if (!place) throw new CommandError(`--url ${url}: must be http://HOST:PORT, https://HOST:PORT or unix:/path`);
+  if (!place)
+    throw new CommandError(`--url or KREPLAY_URL ${url}: must be http://HOST:PORT, https://HOST:PORT or unix:/path`);
   const { method = 'GET', path, accept = 'application/json', body, headers, signal } = call;
   const { authorization, tls } = credentialsOf(process.env);
   const send = 'tls' in place && place.tls ? tlsRequest : request;
@@ -101,7 +102,9 @@ function unreachable(url: string, error: NodeJS.ErrnoException & { reason?: stri
   switch (error.code) {
     case 'ECONNREFUSED':
     case 'ENOENT':
-      return new CommandError(`no daemon at ${url}: start one with \`kreplay daemon\`, or say where it is with --url`);
+      return new CommandError(
+        `no daemon at ${url}: start one with \`kreplay daemon\`, or say where it is with --url or KREPLAY_URL`,
+      );
     case 'ECONNRESET':
       return new CommandError(
         `the daemon at ${url} closed the connection: it may want https://, or another KREPLAY_CLIENT_CERT`,

@@ -1,10 +1,10 @@
 /** `kreplay import`: recordings of other hosts and incident bundles, for the daemon on this data folder to serve. */
 import { Command } from 'commander';
+import { withDataFolder } from '../../agent/config/configuration.ts';
 import { printable } from '../../agent/output/printable.ts';
 import type { RecordingInfo } from '../../agent/recording/reader.ts';
 import { importRecording, type ListedImport, listImported } from '../export/imported.ts';
 import { formatTime } from './display.ts';
-import { DATA_DEFAULT } from './option_values.ts';
 import { newTable, type TableColumn } from './table.ts';
 
 interface Options {
@@ -13,10 +13,10 @@ interface Options {
 }
 
 export function importCommand(): Command {
-  return new Command('import')
+  const command = new Command('import')
     .description('add recordings and bundles to a data folder, for its daemon to serve beside its own')
-    .argument('[files...]', 'recordings; copied, and left as they are')
-    .option('--data <folder>', 'created when it is not there', DATA_DEFAULT)
+    .argument('[files...]', 'recordings; copied, and left as they are');
+  return withDataFolder(command, 'where to; created when it is not there')
     .option('--list', 'list what was imported', false)
     .action(runImport);
 }

@@ -1,12 +1,9 @@
 /** What options take; a value that can not be meant is wrong usage, told before anything is asked of the daemon. */
-import { InvalidArgumentError } from 'commander';
+import { InvalidArgumentError, Option } from 'commander';
 import { DURATION, POSITIVE_INTEGER, parserOf } from '../../agent/config/values.ts';
 import { formatMilliseconds } from '../../agent/recording/duration.ts';
 import { parseTime, TIME_FORMATS, type TimeExpression } from '../query/time.ts';
-import { parseDaemonUrl } from './connection.ts';
-
-/** Where an agent records unless told. */
-export const DATA_DEFAULT = './data';
+import { DEFAULT_URL, parseDaemonUrl } from './connection.ts';
 
 /** Comma-separated, and the option may be given again. */
 export function list(value: string, before: string[] = []): string[] {
@@ -38,11 +35,18 @@ export function wholeNumber(value: string): number {
   return value === '0' ? 0 : positiveInteger(value);
 }
 
-export function daemonUrl(value: string): string {
+function daemonUrl(value: string): string {
   if (!parseDaemonUrl(value))
     throw new InvalidArgumentError('must be http://HOST:PORT, https://HOST:PORT or unix:/path');
   return value;
 }
 
-/** What `--url` is, for every command that has it. */
-export const URL_HELP = 'where the daemon is: http://HOST:PORT, https://HOST:PORT or unix:/path';
+/**
+ * `--url`, for every command that asks a daemon. KREPLAY_URL is its default and no value that is given: a command that
+ * reads a file instead may have it in its environment.
+ */
+export function urlOption(): Option {
+  const option = new Option('--url <url>', 'where the daemon is: http://HOST:PORT, https://HOST:PORT or unix:/path');
+  const url = process.env.KREPLAY_URL || DEFAULT_URL;
+  return option.argParser(daemonUrl).default(url, `KREPLAY_URL, else "${DEFAULT_URL}"`);
+}

@@ -4,9 +4,9 @@ import { printable } from '../../agent/output/printable.ts';
 import { formatMilliseconds, parseDuration } from '../../agent/recording/duration.ts';
 import { parseJson, stringify } from '../json.ts';
 import { BEFORE_NS_MAX } from '../query/pin_request.ts';
-import { callDaemon, DEFAULT_URL, readJson, readText } from './connection.ts';
+import { callDaemon, readJson, readText } from './connection.ts';
 import { formatTime } from './display.ts';
-import { daemonUrl, URL_HELP } from './option_values.ts';
+import { urlOption } from './option_values.ts';
 import { newTable, type TableColumn } from './table.ts';
 
 interface Options {
@@ -57,7 +57,7 @@ export function unpinCommand(): Command {
 }
 
 function withUrl(command: Command): Command {
-  return command.option('--url <url>', URL_HELP, daemonUrl, DEFAULT_URL);
+  return command.addOption(urlOption());
 }
 
 async function pinned(id: string, { before: beforeNs, url, output }: Options): Promise<string> {

@@ -6,8 +6,7 @@ import { type Command, Option } from 'commander';
 import { pino } from 'pino';
 import { QUERY_TIMEOUT_MS_DEFAULT, SCANS_MAX_DEFAULT } from '../access/scan_gate.ts';
 import { runDaemon } from '../command.ts';
-import { DEFAULT_URL } from './connection.ts';
-import { daemonUrl, URL_HELP } from './option_values.ts';
+import { urlOption } from './option_values.ts';
 
 export interface PlaceOptions {
   url: string;
@@ -16,7 +15,7 @@ export interface PlaceOptions {
 
 export function withPlace(command: Command): Command {
   return command
-    .option('--url <url>', URL_HELP, daemonUrl, DEFAULT_URL)
+    .addOption(urlOption())
     .addOption(
       new Option('--recording <files...>', 'recordings, straight from their files and without a daemon').conflicts(
         'url',

@@ -1,7 +1,7 @@
 /** What commands that read a recording by themselves have in common. */
 import { type Command, InvalidArgumentError, Option } from 'commander';
+import { withDataFolder } from '../../agent/config/configuration.ts';
 import { openSource, type Source } from '../export/source.ts';
-import { DATA_DEFAULT } from './option_values.ts';
 
 export interface RecordingOptions {
   data: string;
@@ -9,13 +9,9 @@ export interface RecordingOptions {
 }
 
 export function withRecordingOptions(command: Command): Command {
-  return command
-    .option('--data <folder>', 'folder that an agent records into', DATA_DEFAULT)
-    .addOption(
-      new Option('--recording <file>', 'a recording, instead of the one in --data')
-        .conflicts('data')
-        .argParser(oneFile),
-    );
+  return withDataFolder(command, 'folder that an agent records into').addOption(
+    new Option('--recording <file>', 'a recording, instead of the one in --data').conflicts('data').argParser(oneFile),
+  );
 }
 
 /** `kreplay daemon` takes several: that only the last one is read would go unnoticed. */

@@ -2,8 +2,7 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { SPEED_FACTOR_MAX, SPEED_FACTOR_MIN } from '../replay/contract.ts';
 import { CommandError } from './command_error.ts';
-import { DEFAULT_URL } from './connection.ts';
-import { daemonUrl, URL_HELP } from './option_values.ts';
+import { urlOption } from './option_values.ts';
 import { type Condition, parseCondition } from './player/condition.ts';
 import { EXIT_HELP } from './player/exit_codes.ts';
 import { KEYS_HELP } from './player/keys.ts';
@@ -38,7 +37,7 @@ export function replayCommand(): Command {
       "stop right behind an event that matches, such as 'duration_ms>50 && error!=null'",
       breakIf,
     )
-    .option('--url <url>', URL_HELP, daemonUrl, DEFAULT_URL)
+    .addOption(urlOption())
     .addOption(
       new Option('--output <format>', 'text and ndjson are one event a line')
         .choices(['player', 'text', 'ndjson'])

@@ -16,8 +16,7 @@ import { milliseconds } from '../run/report/result.ts';
 import { summaryLines } from '../run/report/summary.ts';
 import { MODES_OF_SUMS, type Verdict } from '../run/report/verdict.ts';
 import { parseShortRule, type ShortRule } from '../run/short_rule.ts';
-import { DEFAULT_URL } from './connection.ts';
-import { daemonUrl, positiveInteger, URL_HELP } from './option_values.ts';
+import { positiveInteger, urlOption } from './option_values.ts';
 import { readIncident } from './run_incident.ts';
 
 interface Options {
@@ -82,7 +81,7 @@ export function runCommand(): Command {
         'url',
       ),
     )
-    .option('--url <url>', URL_HELP, daemonUrl, DEFAULT_URL)
+    .addOption(urlOption())
     .option('--speed <factor>', '2: everything takes half as long', speedFactor, 1)
     .option('--extra-latency <duration>', 'added to every call, such as 2ms', latency, 0)
     .option('--threshold <duration>', 'only calls that were to take this long or longer are held', latency, 0)

@@ -4,10 +4,10 @@ import { createParser } from 'eventsource-parser';
 import type { ApiEvent } from '../../bpf/schema/api.ts';
 import { parseJson } from '../json.ts';
 import { CommandError } from './command_error.ts';
-import { callDaemon, DEFAULT_URL } from './connection.ts';
+import { callDaemon } from './connection.ts';
 import { type EventFilters, filterParameters, queryOf, withEventFilters } from './event_filters.ts';
 import { EVENT_COLUMNS } from './event_table.ts';
-import { daemonUrl, URL_HELP } from './option_values.ts';
+import { urlOption } from './option_values.ts';
 import { print } from './standard_output.ts';
 import { newTable } from './table.ts';
 
@@ -25,7 +25,7 @@ interface LostFrame {
 export function tailCommand(): Command {
   const command = new Command('tail').description('follow events as they are recorded, until Ctrl-C');
   return withEventFilters(command, { to: false })
-    .option('--url <url>', URL_HELP, daemonUrl, DEFAULT_URL)
+    .addOption(urlOption())
     .addOption(
       new Option('--output <format>', 'ndjson is one event a line')
         .choices(['table', 'ndjson'])

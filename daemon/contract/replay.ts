@@ -60,7 +60,7 @@ export const sessionSchema = z
         p50_ns: z.number(),
         p99_ns: z.number(),
         max_ns: int64(),
-        late_events: count('events that were later than is excused by the machine'),
+        late_events: count('events that were sent more than 1 ms later than due'),
       })
       .meta({ description: 'how much later than due events were sent' }),
     starvations: count('times that an event was due before it had been read'),

@@ -1,9 +1,10 @@
 // Man pages and completions say what the commands are, in a form that man and the shells take.
 import { execFileSync, spawnSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { shippedReadme } from '../../agent/package/build_deb.ts';
 import { documents } from '../../agent/package/documents.ts';
 import { kreplay } from '../e2e/kreplay.ts';
 
@@ -55,6 +56,13 @@ test('kreplay.toml(5) has every key that `kreplay config print` has', () => {
   }
   expect(text).toContain('comm Record only these command names. It is a list of texts, such as ["a", "b"]. Reloaded.');
   expect(text).toContain('Default: 127.0.0.1:7467.');
+});
+
+test('the links of the shipped README lead to files of the package', () => {
+  const readme = shippedReadme(readFileSync(join(import.meta.dirname, '../../README.md'), 'utf8'));
+  const targets = [...readme.matchAll(/\]\((?!#|https?:)([^)]+)\)/g)].map(([, target]) => target!);
+  expect([...new Set(targets)].sort()).toEqual(['FORMAT.md', 'examples/alerts.yml', 'examples/grafana_dashboard.json']);
+  expect(readme).not.toContain('/path/to/');
 });
 
 const ASKED = [
