@@ -18,14 +18,14 @@ struct page_walk {
 	__u64 vector;
 	__u32 done;
 	__u32 left;
-	/* The folio of the page before, and whose it is. */
-	__u64 folio;
-	struct event_origin origin;
-	/* Of a page that nobody is known to have made dirty: by direct I/O it is the queueing task's. */
-	struct event_origin uncached;
+	/* The task that queues it: what it writes by direct I/O is its own. */
+	struct event_origin queuer;
 	struct event_origin unknown;
 	__u32 unknown_bytes;
-	__u32 reserved;
+	/* A kernel thread, or a task that frees memory, writes what is not its own. */
+	bool is_kernel;
+	bool is_direct;
+	__u16 reserved;
 };
 
 struct {
@@ -40,12 +40,12 @@ __noinline int add_origin(struct bio_owner *to, const struct event_origin *added
 {
 	if (!to || !added)
 		return 0;
-	for (__u32 slot = 0; slot < ORIGINS_MAX; slot++) {
+	for (__u32 slot = 0; slot < ORIGIN_SLOTS; slot++) {
 		struct event_origin *origin;
 
 		/* Clang would go on with a sum that the verifier has lost the bounds of. */
 		barrier_var(slot);
-		origin = &to->origins[slot & (ORIGINS_MAX - 1)];
+		origin = &to->origins[slot & (ORIGIN_SLOTS - 1)];
 		if (slot >= to->origin_count) {
 			*origin = *added;
 			origin->bytes = bytes;
@@ -54,23 +54,87 @@ __noinline int add_origin(struct bio_owner *to, const struct event_origin *added
 		}
 		if (is_same_owner(origin, added)) {
 			origin->bytes += bytes;
+			origin->flags |= added->flags & ORIGIN_AMBIGUOUS;
 			return 0;
 		}
 	}
-	to->origin_count = ORIGINS_MAX + 1;
+	to->origin_count = ORIGIN_SLOTS + 1;
 	return 0;
 }
 
-/*
- * Whether a page is written back for its file. A file's page may also be the memory that direct I/O writes from, as
- * shared memory is. The flags come first in a page, as a number or in a struct: 6.18 has memdesc_flags_t.
- */
-static __always_inline bool is_written_back(__u64 page)
+/* Whose page of a file it is, while it waits for its write-back and until that is over; NULL when nobody knows. */
+static __always_inline struct dirtier *dirtier_of(__u64 *page, __u64 folio, __u64 mapping)
 {
-	__u64 flags = 0;
+	struct dirtier *dirtier = bpf_map_lookup_elem(&dirty_pages, page);
 
-	bpf_probe_read_kernel(&flags, sizeof(flags), (void *)page);
-	return flags & 1ull << bpf_core_enum_value(enum pageflags, PG_writeback);
+	if (dirtier && dirtier->mapping == mapping)
+		return dirtier;
+	dirtier = bpf_map_lookup_elem(&queued_pages, page);
+	if (dirtier && dirtier->mapping == mapping)
+		return dirtier;
+	/* A page of a large folio. */
+	folio |= 1;
+	dirtier = bpf_map_lookup_elem(&dirty_pages, &folio);
+	return dirtier && dirtier->mapping == mapping ? dirtier : NULL;
+}
+
+/* A page whose write-back is queued waits no longer, and must not take the place of one that does. */
+static __always_inline void count_queued(struct dirtier *dirtier, __u64 *page, __u32 bytes)
+{
+	dirtier->queued_bytes += bytes;
+	if (dirtier->origin.flags & ORIGIN_AMBIGUOUS || dirtier->queued_bytes != PAGE_SIZE)
+		return;
+	bpf_map_update_elem(&queued_pages, page, dirtier, BPF_ANY);
+	bpf_map_delete_elem(&dirty_pages, page);
+}
+
+static __always_inline void add_dirtiers(struct page_walk *walk, struct dirtier *dirtier, __u64 *page, __u32 bytes)
+{
+	struct event_origin *second;
+
+	if (dirtier->count == 1) {
+		add_origin(&walk->owner, &dirtier->origin, bytes);
+		return;
+	}
+	/* How much of it is whose is not known. */
+	add_origin(&walk->owner, &dirtier->origin, 0);
+	second = dirtier->count == 2 ? bpf_map_lookup_elem(&dirty_with, page) : NULL;
+	if (second)
+		add_origin(&walk->owner, second, 0);
+	else
+		walk->owner.origin_count = ORIGIN_SLOTS + 1;
+}
+
+/*
+ * Adds a page of the bio to the shares of its owners. A page of a file may be the memory that direct I/O writes from,
+ * as shared memory is: then it is not under write-back, and its owner is the task that queues it. What submit_bh()
+ * writes of a file system's own blocks is not under write-back either; of those nobody is known.
+ */
+static __always_inline void add_page(struct page_walk *walk, __u64 page, __u32 bytes)
+{
+	__u64 folio = folio_of((struct page *)page), flags = page_flags(folio);
+	__u64 mapping = (__u64)BPF_CORE_READ((struct page *)folio, mapping);
+	bool is_written_back = has_page_flag(flags, PG_writeback), is_bounced = false;
+	struct dirtier *dirtier = NULL;
+
+	if (!walk->is_direct && !mapping && has_page_flag(flags, PG_private)) {
+		/* fs/crypto/crypto.c: the encrypted copy of a page, or of its folio, that it points to. */
+		page = BPF_CORE_READ((struct page *)page, private);
+		folio = folio_of((struct page *)page);
+		mapping = (__u64)BPF_CORE_READ((struct page *)folio, mapping);
+		is_written_back = has_page_flag(page_flags(folio), PG_writeback);
+		is_bounced = true;
+	}
+	if (!walk->is_direct && mapping && !(mapping & PAGE_MAPPING_FLAGS))
+		dirtier = dirtier_of(&page, folio, mapping);
+	if (dirtier && (is_written_back || walk->is_kernel)) {
+		add_dirtiers(walk, dirtier, &page, bytes);
+		count_queued(dirtier, &page, bytes);
+	} else if (dirtier || is_written_back || is_bounced || walk->is_kernel) {
+		walk->unknown_bytes += bytes;
+	} else {
+		add_origin(&walk->owner, &walk->queuer, bytes);
+	}
 }
 
 /* Takes the next page of the walk; 0 at the end. In the map, not in registers: see copy_variable(). */
@@ -78,9 +142,7 @@ __noinline int walk_page(void)
 {
 	__u32 zero = 0, length, at, bytes;
 	struct page_walk *walk = bpf_map_lookup_elem(&page_walks, &zero);
-	struct dirtier *dirtier;
 	struct bio_vec *vector;
-	__u64 folio, mapping;
 
 	if (!walk || !walk->left)
 		return 0;
@@ -94,23 +156,7 @@ __noinline int walk_page(void)
 		return 0;
 	if (bytes > walk->left)
 		bytes = walk->left;
-	folio = (__u64)BPF_CORE_READ(vector, bv_page) + at / PAGE_SIZE * bpf_core_type_size(struct page);
-	folio = folio_of((struct page *)folio);
-	if (folio != walk->folio) {
-		walk->folio = folio;
-		mapping = (__u64)BPF_CORE_READ((struct page *)folio, mapping);
-		dirtier = bpf_map_lookup_elem(&dirty_folios, &folio);
-		if (dirtier && dirtier->mapping == mapping)
-			walk->origin = dirtier->origin;
-		else if (is_written_back(folio))
-			walk->origin = walk->unknown;
-		else
-			walk->origin = walk->uncached;
-	}
-	if (is_same_owner(&walk->origin, &walk->unknown))
-		walk->unknown_bytes += bytes;
-	else
-		add_origin(&walk->owner, &walk->origin, bytes);
+	add_page(walk, (__u64)BPF_CORE_READ(vector, bv_page) + at / PAGE_SIZE * bpf_core_type_size(struct page), bytes);
 	walk->left -= bytes;
 	walk->done += bytes;
 	if (walk->done == length) {
@@ -122,15 +168,15 @@ __noinline int walk_page(void)
 
 static __always_inline void add_journal_owners(struct page_walk *walk, struct journal_owners *owners)
 {
-	if (owners->count == 1) {
+	if (owners->count == 1 && !owners->others) {
 		add_origin(&walk->owner, &owners->owners[0], walk->unknown_bytes);
 		return;
 	}
 	/* How much of it is whose is not known. */
-	for (__u32 slot = 0; slot < ORIGINS_MAX && slot < owners->count; slot++)
+	for (__u32 slot = 0; slot < ORIGIN_SLOTS && slot < owners->count; slot++)
 		add_origin(&walk->owner, &owners->owners[slot], 0);
-	if (owners->count > ORIGINS_MAX)
-		walk->owner.origin_count = ORIGINS_MAX + 1;
+	if (owners->others || owners->count > ORIGIN_SLOTS)
+		walk->owner.origin_count = ORIGIN_SLOTS + 1;
 }
 
 /* Whose data a bio writes. */
@@ -142,14 +188,12 @@ static __always_inline void find_origins(struct page_walk *walk, struct bio *bio
 	walk->vector = (__u64)BPF_CORE_READ(bio, bi_io_vec) +
 		       BPF_CORE_READ(bio, bi_iter.bi_idx) * bpf_core_type_size(struct bio_vec);
 	walk->done = bytes_done_in_vector(bio);
-	walk->folio = 0;
 	walk->unknown_bytes = 0;
+	walk->is_kernel = task->flags & (PF_KTHREAD | PF_MEMALLOC);
+	walk->is_direct = !walk->is_kernel && BPF_CORE_READ(bio, bi_flags) & BIO_DIRECT;
 	__builtin_memset(&walk->unknown, 0, sizeof(walk->unknown));
-	/* A task that frees memory, as kernel threads do, writes what is not its own. */
 	if (task->flags & PF_KTHREAD)
 		walk->unknown.process_id = walk->owner.queuer.process_id;
-	if (task->flags & (PF_KTHREAD | PF_MEMALLOC))
-		walk->uncached = walk->unknown;
 	for (int i = 0; i < PAGE_WALK_MAX; i++)
 		if (!walk_page())
 			break;
@@ -188,7 +232,7 @@ static __always_inline bool is_wanted_bio(const struct filter_settings *filter, 
 
 	if (!is_wanted_task(filter, task))
 		return false;
-	for (__u32 slot = 0; slot < ORIGINS_MAX && slot < owner->origin_count; slot++)
+	for (__u32 slot = 0; slot < ORIGIN_SLOTS && slot < owner->origin_count; slot++)
 		context_id |= owner->origins[slot].context_id;
 	return is_wanted_owner(filter, task, context_id);
 }
@@ -202,7 +246,7 @@ static __always_inline int queue_bio(struct bio *bio)
 	struct page_walk *walk;
 	__u32 zero = 0;
 
-	/* Whoever had a bio at this address before, it is over. */
+	/* Drop the owner of an earlier bio at this address. */
 	bpf_map_delete_elem(&bio_owners, &key);
 	settings = filter();
 	if (task->tgid == agent_tgid || !settings || !has_type(settings, EVENT_BLOCK_IO))
@@ -213,13 +257,13 @@ static __always_inline int queue_bio(struct bio *bio)
 		count_loss(EVENT_BLOCK_IO, LOSS_NO_MEMORY);
 		return 0;
 	}
-	origin_of(&walk->uncached, task, state);
-	describe_queuer(&walk->owner.queuer, bio, task, &walk->uncached);
+	origin_of(&walk->queuer, task, state);
+	describe_queuer(&walk->owner.queuer, bio, task, &walk->queuer);
 	walk->owner.origin_count = 0;
 	walk->left = BPF_CORE_READ(bio, bi_iter.bi_size);
 	if (!dirty_page_layer || !writes_data(BPF_CORE_READ(bio, bi_opf)) ||
 	    (!walk->left && !state->journal_transaction))
-		add_origin(&walk->owner, &walk->uncached, walk->left);
+		add_origin(&walk->owner, &walk->queuer, walk->left);
 	else
 		find_origins(walk, bio, task, state);
 	walk->owner.queuer.is_wanted = is_wanted_bio(settings, task, &walk->owner);

@@ -21,7 +21,7 @@ struct bio_owner {
 	} queuer;
 	__u32 origin_count;
 	__u32 reserved;
-	struct event_origin origins[ORIGINS_MAX];
+	struct event_origin origins[ORIGIN_SLOTS];
 };
 
 struct bio_owner_map {

@@ -57,10 +57,10 @@ static __always_inline void add_bio(struct bio_owner *request, struct bio_owner 
 	if (!request->queuer.queued_ns || owner->queuer.queued_ns < request->queuer.queued_ns)
 		request->queuer = owner->queuer;
 	request->queuer.is_wanted = is_wanted;
-	for (__u32 slot = 0; slot < ORIGINS_MAX && slot < owner->origin_count; slot++)
+	for (__u32 slot = 0; slot < ORIGIN_SLOTS && slot < owner->origin_count; slot++)
 		add_origin(request, &owner->origins[slot], owner->origins[slot].bytes);
-	if (owner->origin_count > ORIGINS_MAX)
-		request->origin_count = ORIGINS_MAX + 1;
+	if (owner->origin_count > ORIGIN_SLOTS)
+		request->origin_count = ORIGIN_SLOTS + 1;
 }
 
 /* Gathers the owners of all bios of a request; false when none is known. */
@@ -83,7 +83,7 @@ static __always_inline bool gather_owners(struct request_state *request, struct 
 		return false;
 	/* Owners that were not looked at count as others. */
 	if (bio)
-		request->owner.origin_count = ORIGINS_MAX + 1;
+		request->owner.origin_count = ORIGIN_SLOTS + 1;
 	request->sector = rq->__sector;
 	request->bytes = rq->__data_len;
 	request->operation = block_operation(rq->cmd_flags, rq->__data_len);
@@ -118,6 +118,7 @@ static __always_inline void emit(struct request_state *request, struct request *
 	event->operation = request->operation;
 	event->origin_count = request->owner.origin_count;
 	event->cgroup_id = request->owner.queuer.cgroup_id;
+	event->unnamed_bytes = UNKNOWN_U64; /* The agent knows who is one owner. */
 	__builtin_memcpy(event->origins, request->owner.origins, sizeof(event->origins));
 	__builtin_memset(event->device, 0, sizeof(event->device));
 	bpf_probe_read_kernel_str(event->device, sizeof(event->device), BPF_CORE_READ(rq, q, disk)->disk_name);

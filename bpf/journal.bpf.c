@@ -10,56 +10,107 @@ static __always_inline __u64 transaction_key(__u32 device, __u32 transaction)
 	return (__u64)device << 32 | transaction;
 }
 
-SEC("tp_btf/jbd2_handle_start")
-int BPF_PROG(journal_handle_start, __u32 device, __u32 transaction)
+/* What a transaction begins with: nobody. Too large for the stack. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct journal_owners);
+} nobody SEC(".maps");
+
+static __always_inline struct journal_owners *owners_of(__u64 key)
+{
+	struct journal_owners *owners = bpf_map_lookup_elem(&journal_owners, &key), *empty;
+	__u32 zero = 0;
+
+	if (owners)
+		return owners;
+	empty = bpf_map_lookup_elem(&nobody, &zero);
+	if (!empty)
+		return NULL;
+	bpf_map_update_elem(&journal_owners, &key, empty, BPF_NOEXIST);
+	owners = bpf_map_lookup_elem(&journal_owners, &key);
+	if (owners)
+		owners->first_ns = bpf_ktime_get_boot_ns();
+	return owners;
+}
+
+/* The current task takes part in the transaction. */
+static __always_inline int join_transaction(__u32 device, __u32 transaction)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	__u64 key = transaction_key(device, transaction);
-	struct journal_owners empty = {}, *owners;
+	struct journal_owners *owners = owners_of(key);
 	struct event_origin origin;
-	struct task_state *state;
+	struct task_state *state = NULL;
 	__u32 slot;
 
-	/* Workers that convert extents are part of every transaction. */
-	if (task->flags & PF_KTHREAD)
+	if (!owners)
 		return 0;
-	state = new_state_of(task);
-	if (!state)
+	/* Workers allocate blocks and convert extents for those whose data they write, who need not be in it. */
+	if (!(task->flags & PF_KTHREAD))
+		state = new_state_of(task);
+	if (!state) {
+		owners->others = 1;
 		return 0;
-	owners = bpf_map_lookup_elem(&journal_owners, &key);
-	if (!owners) {
-		bpf_map_update_elem(&journal_owners, &key, &empty, BPF_NOEXIST);
-		owners = bpf_map_lookup_elem(&journal_owners, &key);
-		if (!owners)
-			return 0;
 	}
 	origin_of(&origin, task, state);
-	for (slot = 0; slot < ORIGINS_MAX; slot++)
+	for (slot = 0; slot < ORIGIN_SLOTS; slot++)
 		if (is_same_owner(&owners->owners[slot], &origin))
 			return 0;
 	slot = __sync_fetch_and_add(&owners->count, 1);
-	if (slot < ORIGINS_MAX)
+	if (slot < ORIGIN_SLOTS)
 		owners->owners[slot] = origin;
 	return 0;
+}
+
+SEC("tp_btf/jbd2_handle_start")
+int BPF_PROG(journal_handle_start, __u32 device, __u32 transaction)
+{
+	return join_transaction(device, transaction);
+}
+
+/* A handle that needs more room goes on in the next transaction, without a start. */
+SEC("tp_btf/jbd2_handle_restart")
+int BPF_PROG(journal_handle_restart, __u32 device, __u32 transaction)
+{
+	return join_transaction(device, transaction);
+}
+
+/* Joined before the transaction began: another file system had the device and was not unmounted in order. */
+static __always_inline bool is_older(struct journal_owners *owners, struct transaction_s *transaction)
+{
+	__u64 age_ns = bpf_ktime_get_ns() - BPF_CORE_READ(transaction, t_start_time);
+
+	return bpf_ktime_get_boot_ns() - owners->first_ns > age_ns;
 }
 
 SEC("tp_btf/jbd2_start_commit")
 int BPF_PROG(journal_commit_start, struct journal_s *journal, struct transaction_s *transaction)
 {
 	struct task_state *state = new_state_of(bpf_get_current_task_btf());
+	struct journal_owners *owners;
+	__u64 key = transaction_key(BPF_CORE_READ(journal, j_fs_dev, bd_dev), BPF_CORE_READ(transaction, t_tid));
 
+	owners = bpf_map_lookup_elem(&journal_owners, &key);
+	if (owners && is_older(owners, transaction))
+		bpf_map_delete_elem(&journal_owners, &key);
 	if (state)
-		state->journal_transaction =
-		    transaction_key(BPF_CORE_READ(journal, j_fs_dev, bd_dev), BPF_CORE_READ(transaction, t_tid));
+		state->journal_transaction = key;
 	return 0;
 }
 
+/* Numbers of transactions come again when a file system is made again on the device: none stays here. */
 SEC("tp_btf/jbd2_end_commit")
 int BPF_PROG(journal_commit_end, struct journal_s *journal, struct transaction_s *transaction)
 {
 	struct task_state *state = state_of(bpf_get_current_task_btf());
+	__u64 key;
 
-	if (state)
-		state->journal_transaction = 0;
+	if (!state)
+		return 0;
+	key = state->journal_transaction;
+	bpf_map_delete_elem(&journal_owners, &key);
+	state->journal_transaction = 0;
 	return 0;
 }

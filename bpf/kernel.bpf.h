@@ -142,6 +142,20 @@ struct page {
 	/* A kernel has one of them: folio_of(). */
 	unsigned long compound_head;
 	unsigned long compound_info;
+	unsigned long private;
+};
+
+struct folio {
+	unsigned long _flags_1;
+};
+
+struct buffer_head {
+	unsigned long b_state;
+	/* A kernel has one of them or both: buffer_folio(). */
+	struct page *b_page;
+	struct folio *b_folio;
+	__u64 b_size;
+	char *b_data;
 };
 
 struct bio_vec {
@@ -169,6 +183,7 @@ struct blkcg_gq {
 struct bio {
 	struct bio *bi_next;
 	unsigned int bi_opf;
+	unsigned short bi_flags;
 	struct bvec_iter bi_iter;
 	struct blkcg_gq *bi_blkg;
 	struct bio_vec *bi_io_vec;
@@ -180,6 +195,7 @@ struct block_device {
 
 struct transaction_s {
 	__u32 t_tid;
+	__s64 t_start_time;
 };
 
 struct journal_s {
@@ -196,6 +212,9 @@ struct request {
 };
 
 enum pageflags {
+	PG_dirty,
+	PG_head,
+	PG_private,
 	PG_writeback,
 };
 
@@ -210,6 +229,18 @@ enum rqf_flags {
 #define PF_KTHREAD 0x00200000
 #define CLONE_THREAD 0x00010000
 #define TS_COMPAT 0x0002
+
+/* include/linux/buffer_head.h */
+#define BH_DIRTY (1ul << 1)
+
+/*
+ * include/linux/blk_types.h: BIO_PAGE_PINNED, and BIO_NO_PAGE_REF before a7e689dd1c06 (6.5). Both are set for direct
+ * I/O alone: of a user's memory, or of an iterator's that holds the pages.
+ */
+#define BIO_DIRECT (1u << 0)
+
+/* include/linux/page-flags.h: PAGE_MAPPING_FLAGS, of what is no file's page. */
+#define PAGE_MAPPING_FLAGS 3
 
 /* arch/x86/include/asm/page_types.h */
 #define PAGE_SIZE 4096

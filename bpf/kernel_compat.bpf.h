@@ -149,6 +149,43 @@ static __always_inline __u64 folio_of(struct page *page)
 	return head < own ? head - 1 : own & head;
 }
 
+/* A pointer as a number that may be calculated with: the verifier forbids that for pointers of a known type. */
+static __always_inline __u64 address_of(const void *pointer)
+{
+	__u64 address = 0;
+
+	bpf_probe_read_kernel(&address, sizeof(address), &pointer);
+	return address;
+}
+
+/* The flags come first in a page, as a number, or in a struct from 53fbef56e07d (6.18) on. */
+static __always_inline __u64 page_flags(__u64 page)
+{
+	__u64 flags = 0;
+
+	bpf_probe_read_kernel(&flags, sizeof(flags), (void *)page);
+	return flags;
+}
+
+#define has_page_flag(flags, flag) (!!((flags)&1ull << bpf_core_enum_value(enum pageflags, flag)))
+
+/* Bytes of a folio of several pages; 0 where its order is not where it is from ebc1baf5c9b4 (6.6) on. */
+static __always_inline __u64 large_folio_size(__u64 folio)
+{
+	struct folio *large = (struct folio *)folio;
+
+	if (!bpf_core_field_exists(large->_flags_1))
+		return 0;
+	return (__u64)PAGE_SIZE << (BPF_CORE_READ(large, _flags_1) & 0x1f);
+}
+
+static __always_inline __u64 buffer_folio(struct buffer_head *buffer)
+{
+	if (bpf_core_field_exists(buffer->b_folio))
+		return address_of(buffer->b_folio);
+	return folio_of(buffer->b_page);
+}
+
 /* Whether a bio carries pages to the device: REQ_OP_WRITE, include/linux/blk_types.h. */
 static __always_inline bool writes_data(__u32 cmd_flags)
 {

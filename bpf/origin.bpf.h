@@ -11,25 +11,52 @@
 #include "owner.bpf.h"
 #include "process.bpf.h"
 
-/* Who made a folio dirty, and of what: a folio that is used again for another file must not match. */
+/* Who made a page dirty, and of what: a page that is used again for another file must not match. */
 struct dirtier {
 	struct event_origin origin;
 	__u64 mapping;
+	/* Bytes of it whose write-back is queued. */
+	__u32 queued_bytes;
+	/* How many are known to have written to it, up to DIRTIERS_MAX; the second one is in dirty_with. */
+	__u32 count;
 };
 
-/* 512 MiB of folios of 4 KiB. */
-struct dirty_folio_map {
+#define DIRTIERS_MAX 3
+
+/*
+ * A page, or a folio of several pages by its address | 1. Pages that wait for their write-back; the agent makes room
+ * for a part of the host's memory.
+ */
+struct dirty_page_map {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 131072);
 	__type(key, __u64);
 	__type(value, struct dirtier);
 };
 
+/* Pages whose write-back is queued: a mirror writes them once for each of its disks. */
+struct queued_page_map {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 16384);
+	__type(key, __u64);
+	__type(value, struct dirtier);
+};
+
+/* The second that wrote to a page before its write-back. */
+struct dirty_with_map {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 16384);
+	__type(key, __u64);
+	__type(value, struct event_origin);
+};
+
 /* Who took part in a journal's transaction; the count goes on when there are more than slots. */
 struct journal_owners {
+	__u64 first_ns;
 	__u32 count;
-	__u32 reserved;
-	struct event_origin owners[ORIGINS_MAX];
+	/* Kernel threads took part, for those whose data they write. */
+	__u32 others;
+	struct event_origin owners[ORIGIN_SLOTS];
 };
 
 struct journal_owners_map {
@@ -39,7 +66,9 @@ struct journal_owners_map {
 	__type(value, struct journal_owners);
 };
 
-extern struct dirty_folio_map dirty_folios SEC(".maps");
+extern struct dirty_page_map dirty_pages SEC(".maps");
+extern struct queued_page_map queued_pages SEC(".maps");
+extern struct dirty_with_map dirty_with SEC(".maps");
 extern struct journal_owners_map journal_owners SEC(".maps");
 
 /* What the task does now, as an origin. */

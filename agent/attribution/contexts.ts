@@ -18,7 +18,7 @@ export interface ContextDefinition {
   outer_context_id: number;
 }
 
-type ContextIds = Pick<Marker, 'transactionId' | 'traceId' | 'spanId'>;
+export type ContextIds = Pick<Marker, 'transactionId' | 'traceId' | 'spanId'>;
 type Said = ContextIds & Pick<Marker, 'service'>;
 
 /** What an event's owner is, as numbers that go into the columns. */

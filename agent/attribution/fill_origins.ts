@@ -1,8 +1,9 @@
 /** Whose data a block request carries: one slot an owner. */
-import { blockIo } from '../../bpf/schema/block_io.ts';
-import { ORIGIN_OFFSETS, ORIGIN_SIZE } from '../../bpf/schema/define.ts';
-import { ORIGINS_MAX } from '../../bpf/schema/kinds.ts';
+import { BLOCK_OPERATIONS, blockIo } from '../../bpf/schema/block_io.ts';
+import { CONTEXT_FLAGS } from '../../bpf/schema/common.ts';
+import { ORIGIN_OFFSETS, ORIGIN_SIZE, ORIGIN_SLOTS, ORIGINS_MAX } from '../../bpf/schema/define.ts';
 import {
+  type ContextIds,
   INHERITED_FLAGS,
   QUALITY_AMBIGUOUS,
   QUALITY_EXACT,
@@ -19,31 +20,100 @@ export const blockIoOffset = (field: string) => blockIo.layout.find(({ name }) =
 export const ORIGIN_COUNT_OFFSET = blockIoOffset('origin_count');
 const CGROUP_OFFSET = blockIoOffset('cgroup_id');
 
+const BYTES_OFFSET = blockIoOffset('bytes');
+const OPERATION_OFFSET = blockIoOffset('operation');
+const ORIGINS_OFFSET = blockIoOffset('origins');
+
+/** Owners of the request that is being filled in: those of a record's slots that are one (service, transaction) are one. */
+interface Shares {
+  count: number;
+  services: number[];
+  contexts: (number | bigint)[];
+  ids: (ContextIds | undefined)[];
+  bytes: number[];
+}
+
+/** The place of an owner among the shares; a new one when it is not there yet. */
+function placeOf(shares: Shares, service: number, context: number | bigint, ids: ContextIds | undefined): number {
+  for (let place = 0; place < shares.count; place++) {
+    if (shares.services[place] !== service) continue;
+    if (shares.contexts[place] === context || isOneTransaction(shares.ids[place], ids)) return place;
+  }
+  const place = shares.count++;
+  shares.services[place] = service;
+  shares.contexts[place] = context;
+  shares.ids[place] = ids;
+  shares.bytes[place] = 0;
+  return place;
+}
+
+/** Spans of one transaction within one trace: the API shows origins by transaction. */
+function isOneTransaction(a: ContextIds | undefined, b: ContextIds | undefined): boolean {
+  if (!a?.transactionId || !b) return false;
+  return a.transactionId === b.transactionId && a.traceId === b.traceId;
+}
+
 /**
  * Runs last: whose data a request carries goes before who queued it. One owner is the event's; several have it shared,
  * and it is nobody's.
  */
-export const fillOrigins: Filler = ({ layout, columns }, decoded, { contexts, processes, cgroupServiceId }) => {
+export const fillOrigins: Filler = ({ columns }, decoded, { contexts, processes, cgroupServiceId }) => {
   const { block, recordOffsets } = decoded;
   const rowContexts = block.columns.get('context')!;
   const rowSources = block.columns.get('context_source')!;
   const rowQualities = block.columns.get('context_quality')!;
   const rowServices = block.columns.get('service')!;
+  const unnamedBytes = wordPairs(block.columns.get('block_io.unnamed_bytes')!);
   const slots = Array.from({ length: ORIGINS_MAX }, (_, slot) => {
     const [service, context, bytes] = columns.slice(slot * COLUMNS_PER_SLOT, (slot + 1) * COLUMNS_PER_SLOT);
     return {
-      offset: layout.offset + slot * ORIGIN_SIZE,
       services: block.columns.get(service!.name)!,
       contexts: block.columns.get(context!.name)!,
       bytes: wordPairs(block.columns.get(bytes!.name)!),
     };
   });
   const [first] = slots;
+  const shares: Shares = { count: 0, services: [], contexts: [], ids: [], bytes: [] };
 
   function setOwner(row: number, context: number | bigint, source: number, quality: number): void {
     rowContexts[row] = context;
     rowSources[row] = source;
     rowQualities[row] = quality;
+  }
+
+  /** Returns whether the event's own task is among the owners. */
+  function collectShares(words: Uint32Array, record: number, slotCount: number): boolean {
+    let isQueuers = false;
+    shares.count = 0;
+    for (let slot = 0; slot < slotCount; slot++) {
+      const origin = record + ORIGINS_OFFSET + slot * ORIGIN_SIZE;
+      const flags = words[(origin + ORIGIN_OFFSETS.flags) >>> 2]!;
+      const timeNs = u64At(words, origin + ORIGIN_OFFSETS.time_ns);
+      const owner = contexts.ownerAt(u64At(words, origin + ORIGIN_OFFSETS.context_id), flags, timeNs);
+      const process = processes.of(u64At(words, origin + ORIGIN_OFFSETS.process_id));
+      const service = owner?.service && !process.isNamedByRule ? owner.serviceId : process.serviceId;
+      const place = placeOf(shares, service, owner ? owner.contextId : 0, owner?.ids);
+      shares.bytes[place]! += words[(origin + ORIGIN_OFFSETS.bytes) >>> 2]!;
+      if (isSameOwner(words, record, origin)) isQueuers = true;
+    }
+    return isQueuers;
+  }
+
+  /** Writes what there is room for; the bytes of all others are named for nobody. */
+  function fillSlots(words: Uint32Array, record: number, i: number): void {
+    let named = 0;
+    for (const [place, slot] of slots.entries()) {
+      const isUsed = place < shares.count;
+      const bytes = isUsed ? shares.bytes[place]! : 0;
+      slot.services[i] = isUsed ? shares.services[place]! : 0;
+      slot.contexts[i] = isUsed ? shares.contexts[place]! : 0;
+      slot.bytes[2 * i] = bytes;
+      slot.bytes[2 * i + 1] = 0;
+      named += bytes;
+    }
+    const isWrite = words[(record + OPERATION_OFFSET) >>> 2] === BLOCK_OPERATIONS.write;
+    unnamedBytes[2 * i] = isWrite ? Math.max(0, words[(record + BYTES_OFFSET) >>> 2]! - named) : 0;
+    unnamedBytes[2 * i + 1] = 0;
   }
 
   return (words, offsets, count) => {
@@ -52,35 +122,18 @@ export const fillOrigins: Filler = ({ layout, columns }, decoded, { contexts, pr
       const record = offsets[i]!;
       while (recordOffsets[row] !== record) row++;
       const originCount = words[(record + ORIGIN_COUNT_OFFSET) >>> 2]!;
-      let isShared = originCount > ORIGINS_MAX;
-      let isOneService = !isShared;
-      let isQueuers = false;
-      for (const [index, slot] of slots.entries()) {
-        const origin = record + slot.offset;
-        slot.services[i] = 0;
-        slot.contexts[i] = 0;
-        slot.bytes[2 * i] = words[(origin + ORIGIN_OFFSETS.bytes) >>> 2]!;
-        slot.bytes[2 * i + 1] = 0;
-        if (index >= originCount) continue;
-        const processId = u64At(words, origin + ORIGIN_OFFSETS.process_id);
-        const flags = words[(origin + ORIGIN_OFFSETS.flags) >>> 2]!;
-        const timeNs = u64At(words, origin + ORIGIN_OFFSETS.time_ns);
-        const owner = contexts.ownerAt(u64At(words, origin + ORIGIN_OFFSETS.context_id), flags, timeNs);
-        const process = processes.of(processId);
-        slot.services[i] = owner?.service && !process.isNamedByRule ? owner.serviceId : process.serviceId;
-        slot.contexts[i] = owner ? owner.contextId : 0;
-        if (slot.contexts[i] !== first!.contexts[i]) isShared = true;
-        if (slot.services[i] !== first!.services[i]) isOneService = false;
-        if (isSameOwner(words, record, origin)) isQueuers = true;
-      }
+      const isQueuers = collectShares(words, record, Math.min(originCount, ORIGIN_SLOTS));
+      fillSlots(words, record, i);
       if (originCount === 0) continue;
+      const isWhole = originCount <= ORIGIN_SLOTS;
+      const isShared =
+        !isWhole || shares.contexts.some((context, at) => at < shares.count && context !== shares.contexts[0]);
       if (isShared) {
         setOwner(row, 0, SOURCE_ORIGIN, QUALITY_SHARED);
       } else if (!isQueuers) {
-        const flags = words[(record + first!.offset + ORIGIN_OFFSETS.flags) >>> 2]!;
         const context = first!.contexts[i]!;
         if (context === 0) setOwner(row, 0, SOURCE_NONE, QUALITY_NONE);
-        else setOwner(row, context, SOURCE_ORIGIN, flags & INHERITED_FLAGS ? QUALITY_INHERITED : QUALITY_EXACT);
+        else setOwner(row, context, SOURCE_ORIGIN, qualityOf(words, record, originCount));
       } else if (rowContexts[row] === 0 && processes.of(u64At(words, record + PROCESS_OFFSET)).isKernelThread) {
         // The block layer charges what a file's first writer began: a guess, of a service alone.
         const charged = cgroupServiceId(u64At(words, record + CGROUP_OFFSET));
@@ -88,10 +141,20 @@ export const fillOrigins: Filler = ({ layout, columns }, decoded, { contexts, pr
         first!.services[i] = charged;
         setOwner(row, 0, SOURCE_ORIGIN, QUALITY_AMBIGUOUS);
       }
-      if (isOneService) rowServices[row] = first!.services[i]!;
+      if (isWhole && shares.services.every((service, at) => at >= shares.count || service === shares.services[0]))
+        rowServices[row] = first!.services[i]!;
     }
   };
 };
+
+/** The least sure of its slots. */
+function qualityOf(words: Uint32Array, record: number, originCount: number): number {
+  let flags = 0;
+  for (let slot = 0; slot < originCount; slot++)
+    flags |= words[(record + ORIGINS_OFFSET + slot * ORIGIN_SIZE + ORIGIN_OFFSETS.flags) >>> 2]!;
+  if (flags & CONTEXT_FLAGS.ORIGIN_AMBIGUOUS) return QUALITY_AMBIGUOUS;
+  return flags & INHERITED_FLAGS ? QUALITY_INHERITED : QUALITY_EXACT;
+}
 
 /** Whether an event's own task is the origin. */
 function isSameOwner(words: Uint32Array, record: number, origin: number): boolean {

@@ -1,6 +1,7 @@
 /** The BPF object: loaded and attached, or one clear line why not. */
 import { existsSync, readlinkSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { totalmem } from 'node:os';
 import { BpfError, type BpfMap, BpfObject, btfTypeExists, type RingReader } from 'libbpf-ts';
 import { CGROUP_HIERARCHIES, type CgroupHierarchy } from '../attribution/cgroups.ts';
 import type { WatchProcess } from '../attribution/http_processes.ts';
@@ -79,6 +80,7 @@ function loadProbes({ agentPid, cgroupHierarchy, without = [], settings, eventRi
     const layers = layerStates(without, cgroupHierarchy);
     applyLayers(object, layers);
     if (eventRingBytes !== undefined) object.setMaxEntries('events', eventRingBytes);
+    object.setMaxEntries('dirty_pages', dirtyPagesMax());
     object.load();
     const isOn = (layer: LayerName) => layers.some(({ name, on }) => name === layer && on);
     const filter = createKernelFilter({
@@ -110,6 +112,20 @@ function loadProbes({ agentPid, cgroupHierarchy, without = [], settings, eventRi
     object.close();
     throw error;
   }
+}
+
+const PAGE_BYTES = 4096;
+/** 512 MiB; some 16 MB of maps. */
+const DIRTY_PAGES_MIN = 1 << 17;
+/** 4 GiB; some 130 MB. */
+const DIRTY_PAGES_MAX = 1 << 20;
+/** The kernel begins to write back when a tenth of what is available is dirty: vm.dirty_background_ratio. */
+const DIRTY_SHARE = 20;
+
+/** Pages that may wait for their write-back at a time, each with its owner. */
+function dirtyPagesMax(): number {
+  const pages = Math.floor(totalmem() / PAGE_BYTES / DIRTY_SHARE);
+  return Math.min(DIRTY_PAGES_MAX, Math.max(DIRTY_PAGES_MIN, pages));
 }
 
 /** Thread group -> the time that it had started by: bpf/http.bpf.c. */

@@ -16,6 +16,7 @@
 #define CONTEXT_ENVIRONMENT 8
 #define CONTEXT_HTTP 16
 #define CONTEXT_OTEL 32
+#define ORIGIN_AMBIGUOUS 64
 #define CONTEXT_LOST 1
 #define SCOPE_THREAD 0
 #define SCOPE_PROCESS 1
@@ -48,7 +49,7 @@
 #define ENVIRONMENT_NAME_WORDS 4
 #define ENVIRONMENT_NAMES 7
 #define ENVIRONMENT_TRACEPARENT 6
-#define ORIGINS_MAX 4
+#define ORIGIN_SLOTS 16
 #define BLOCK_OPERATION_READ 0
 #define BLOCK_OPERATION_WRITE 1
 #define BLOCK_OPERATION_FLUSH 2
@@ -134,12 +135,13 @@ struct block_io {
 	__u64 bytes; /* bytes of the request */
 	__u64 queue_ns; /* wait before the device got it, nanoseconds; null when it never went there by itself */
 	__u32 operation; /* what was asked of the device */
-	__u32 origin_count; /* owners: slots used in origins, or more than there are slots */
+	__u32 origin_count; /* slots used in origins, or more than there are slots */
 	__u64 cgroup_id; /* cgroup that the block layer charges; 0 when it knows of none */
+	__u64 unnamed_bytes; /* bytes of a write that no owner in `origins` is named for; null where that is not recorded */
 	char device[32]; /* disk name */
-	struct event_origin origins[4]; /* whose data it carries: up to four owners, each with its bytes */
+	struct event_origin origins[16]; /* whose data it carries: up to four owners, each with its bytes */
 };
-_Static_assert(sizeof(struct block_io) == 272, "block_io");
+_Static_assert(sizeof(struct block_io) == 664, "block_io");
 _Static_assert(__builtin_offsetof(struct block_io, event_type) == 0, "block_io.event_type");
 _Static_assert(__builtin_offsetof(struct block_io, cpu) == 2, "block_io.cpu");
 _Static_assert(__builtin_offsetof(struct block_io, flags) == 4, "block_io.flags");
@@ -157,8 +159,9 @@ _Static_assert(__builtin_offsetof(struct block_io, queue_ns) == 88, "block_io.qu
 _Static_assert(__builtin_offsetof(struct block_io, operation) == 96, "block_io.operation");
 _Static_assert(__builtin_offsetof(struct block_io, origin_count) == 100, "block_io.origin_count");
 _Static_assert(__builtin_offsetof(struct block_io, cgroup_id) == 104, "block_io.cgroup_id");
-_Static_assert(__builtin_offsetof(struct block_io, device) == 112, "block_io.device");
-_Static_assert(__builtin_offsetof(struct block_io, origins) == 144, "block_io.origins");
+_Static_assert(__builtin_offsetof(struct block_io, unnamed_bytes) == 112, "block_io.unnamed_bytes");
+_Static_assert(__builtin_offsetof(struct block_io, device) == 120, "block_io.device");
+_Static_assert(__builtin_offsetof(struct block_io, origins) == 152, "block_io.origins");
 
 /* one call that waits until data is on the disk, from entry to return */
 struct sys_sync {

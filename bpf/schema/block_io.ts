@@ -11,8 +11,11 @@ export const blockIo = defineRecord('block_io', 2, 'one block request, from its 
   bytes: u64('bytes of the request'),
   queue_ns: optional_u64('wait before the device got it, nanoseconds; null when it never went there by itself'),
   operation: label(BLOCK_OPERATIONS, 'what was asked of the device'),
-  origin_count: internal('__u32', 'owners: slots used in origins, or more than there are slots'),
+  origin_count: internal('__u32', 'slots used in origins, or more than there are slots'),
   cgroup_id: internal('__u64', 'cgroup that the block layer charges; 0 when it knows of none'),
+  unnamed_bytes: optional_u64(
+    'bytes of a write that no owner in `origins` is named for; null where that is not recorded',
+  ),
   device: text(32, 'disk name'),
   origins: origins('whose data it carries: up to four owners, each with its bytes'),
 });

@@ -16,7 +16,7 @@ import {
 import { ENVIRONMENT_NAME_WORDS, ENVIRONMENT_NAMES } from './environment_names.ts';
 import { FILTER_FLAGS, FILTER_VERDICTS } from './filter.ts';
 import { EVENTS } from './index.ts';
-import { ORIGINS_MAX } from './kinds.ts';
+import { ORIGIN_SLOTS } from './kinds.ts';
 import { KERNEL_LOSS_CAUSES, LOSS_CAUSES_MAX, LOSS_TYPES_MAX } from './losses.ts';
 
 const BANNER = '/* Generated from bpf/schema by `make gen`. Do not edit. */';
@@ -48,7 +48,7 @@ export function cHeader(): string {
     ENVIRONMENT_NAME_WORDS,
     ENVIRONMENT_NAMES: ENVIRONMENT_NAMES.length,
     ENVIRONMENT_TRACEPARENT: ENVIRONMENT_NAMES.indexOf('TRACEPARENT'),
-    ORIGINS_MAX,
+    ORIGIN_SLOTS,
     ...Object.fromEntries(blockOperations),
   };
   return `${[

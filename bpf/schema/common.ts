@@ -14,6 +14,8 @@ export const CONTEXT_FLAGS = {
   CONTEXT_HTTP: 16,
   /** The trace that the thread itself says it works for, in OpenTelemetry's thread context. */
   CONTEXT_OTEL: 32,
+  /** Of an origin: it made a part of the pages dirty that it stands for, and others may have too. */
+  ORIGIN_AMBIGUOUS: 64,
 } as const;
 
 /** In `context_id`: a definition that could not be stored. The owner is unknown, never the previous one. */

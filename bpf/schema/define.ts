@@ -1,4 +1,4 @@
-import { type ApiTypes, type CType, type Field, type Kind, ORIGINS_MAX } from './kinds.ts';
+import { type ApiTypes, type CType, type Field, type Kind, ORIGIN_SLOTS, ORIGINS_MAX } from './kinds.ts';
 
 export type Fields = Readonly<Record<string, Field>>;
 
@@ -58,7 +58,7 @@ export function defineRecord<const F extends Fields>(
 /** Bytes of `struct event_origin`, and where its members lie. */
 export const ORIGIN_SIZE = C_SIZE['struct event_origin'];
 export const ORIGIN_OFFSETS = { context_id: 0, process_id: 8, time_ns: 16, bytes: 24, flags: 28 } as const;
-export { ORIGINS_MAX };
+export { ORIGIN_SLOTS, ORIGINS_MAX };
 
 type ApiValue<K extends Kind> = K extends Kind<'label', infer Label> ? Label : ApiTypes[K['api']];
 

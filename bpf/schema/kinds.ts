@@ -166,8 +166,11 @@ export const internal = (type: '__u16' | '__u32' | '__u64', doc: string) => ({
   kind: { name: 'internal', c: { type, count: 1 }, source: 'value' as const, columns: [], api: 'none' as const },
 });
 
-/** At most this many owners of one request are named. */
+/** At most this many owners of one request are named, as (service, transaction). */
 export const ORIGINS_MAX = 4;
+
+/** At most this many (process, context) of one request are in a record: the agent finds those that are one owner. */
+export const ORIGIN_SLOTS = 16;
 
 const originColumns = Array.from({ length: ORIGINS_MAX }, (_, slot) => [
   { suffix: `_${slot}_service`, storage: 'u32', encoding: 'plain' },
@@ -180,7 +183,7 @@ export const origins = (doc: string) => ({
   doc,
   kind: {
     name: 'origins',
-    c: { type: 'struct event_origin' as const, count: ORIGINS_MAX },
+    c: { type: 'struct event_origin' as const, count: ORIGIN_SLOTS },
     source: 'origins' as const,
     columns: originColumns,
     api: 'origins' as const,

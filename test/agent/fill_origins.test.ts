@@ -1,7 +1,7 @@
 /** Whose data a block request carries: a request of one owner is that owner's, one of several is nobody's alone. */
-import { blockIo } from '../../bpf/schema/block_io.ts';
+import { BLOCK_OPERATIONS, blockIo } from '../../bpf/schema/block_io.ts';
 import { CONTEXT_FLAGS } from '../../bpf/schema/common.ts';
-import { ORIGINS_MAX } from '../../bpf/schema/kinds.ts';
+import { ORIGIN_SLOTS, ORIGINS_MAX } from '../../bpf/schema/kinds.ts';
 import { sysWrite } from '../../bpf/schema/sys_write.ts';
 import { type Origin, recordBytes, type Values } from '../schema/records.ts';
 import { type Attribution, CHARGED_CGROUP, createAttribution, OWN_PID, processDefinition } from './attributed.ts';
@@ -40,6 +40,8 @@ function slots(place = 0): string[] {
   }).filter((slot) => slot !== 'null - 0n' && slot !== 'null - 0');
 }
 
+const unnamed = () => Number(attribution.number('block_io.unnamed_bytes', 0));
+
 test('a request of one owner belongs to it', () => {
   attribution.resolve([request([origin(ORDER_1, DD)])]);
   expect(attribution.owner()).toBe('order-1 marker exact dd');
@@ -70,11 +72,35 @@ test('two markers of one transaction do not share it with anyone', () => {
   expect(attribution.owner()).toBe('order-1 marker exact dd');
 });
 
-test('a request of more owners than there are slots is shared, even when the named ones agree', () => {
-  const owners = Array<Origin>(ORIGINS_MAX).fill(origin(ORDER_1, DD));
-  attribution.resolve([request(owners, { origin_count: ORIGINS_MAX + 1 })]);
+test('processes and spans of one service and transaction are one owner, however many there are', () => {
+  attribution.marker(1024, 'txn=order-3 svc=shop span=00000000000000aa');
+  const owners = Array.from({ length: ORIGIN_SLOTS }, (_, i) => origin(i % 2 ? NAMED : 1024, i % 3 ? DD : CP, 100));
+  attribution.resolve([request(owners, { bytes: 1600, operation: BLOCK_OPERATIONS.write })]);
+  expect(attribution.owner()).toMatch(/^order-3 \w+ exact shop$/);
+  expect([slots(), unnamed()]).toEqual([['shop order-3 1600'], 0]);
+});
+
+test('bytes of more owners than are named are counted', () => {
+  const ids = Array.from({ length: 6 }, (_, i) => 2048 + i);
+  for (const id of ids) attribution.marker(id, `txn=t-${id}`);
+  const owners = ids.map((id) => origin(id, DD, 512));
+  attribution.resolve([request(owners, { bytes: 3072, operation: BLOCK_OPERATIONS.write })]);
   expect(attribution.owner()).toMatch(/^- \w+ shared dd$/);
-  expect(slots()).toHaveLength(ORIGINS_MAX);
+  expect([slots().length, unnamed()]).toEqual([ORIGINS_MAX, 1024]);
+});
+
+test('a request of more owners than a record has slots for is shared, even when the named ones agree', () => {
+  const owners = Array<Origin>(ORIGIN_SLOTS).fill(origin(ORDER_1, DD, 512));
+  const values = { origin_count: ORIGIN_SLOTS + 1, bytes: 16384, operation: BLOCK_OPERATIONS.write };
+  attribution.resolve([request(owners, values)]);
+  expect(attribution.owner()).toMatch(/^- \w+ shared dd$/);
+  expect([slots(), unnamed()]).toEqual([['dd order-1 8192'], 8192]);
+});
+
+test('an owner that made only a part of a large folio dirty is ambiguous', () => {
+  const part = origin(ORDER_1, DD, 8192, CONTEXT_FLAGS.ORIGIN_AMBIGUOUS);
+  attribution.resolve([request([part], { context_id: 0, process_id: CP })]);
+  expect(attribution.owner()).toBe('order-1 origin ambiguous dd');
 });
 
 test('a service that a marker names wins over the process, for each owner', () => {

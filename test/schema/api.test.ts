@@ -35,6 +35,7 @@ const blockIo: BlockIoEvent = {
   sector: 2n ** 63n,
   bytes: 4096n,
   queue_ns: 12_000n,
+  unnamed_bytes: 0n,
   operation: 'write',
   device: 'vda',
   origins: [{ service_name: 'checkout', transaction_id: null, bytes: 4096n }],

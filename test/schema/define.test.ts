@@ -1,6 +1,6 @@
 /** defineRecord: a layout that C would pad is refused, because a hole is memory that nobody zeroes. */
 import { defineRecord } from '../../bpf/schema/define.ts';
-import { internal, ORIGINS_MAX, origins, s32, s64, text, u16, u32, u64 } from '../../bpf/schema/kinds.ts';
+import { internal, ORIGIN_SLOTS, origins, s32, s64, text, u16, u32, u64 } from '../../bpf/schema/kinds.ts';
 
 test('fields lie one behind the other, in the order that they are named in', () => {
   const { layout, size, id, name } = defineRecord('sample', 9, 'for the test', {
@@ -20,12 +20,12 @@ test('fields lie one behind the other, in the order that they are named in', () 
     ['flags', 4, 4],
     ['time', 8, 8],
     ['name', 16, 16],
-    ['owners', 32, 32 * ORIGINS_MAX],
-    ['fd', 160, 4],
-    ['other', 164, 4],
-    ['result', 168, 8],
+    ['owners', 32, 32 * ORIGIN_SLOTS],
+    ['fd', 544, 4],
+    ['other', 548, 4],
+    ['result', 552, 8],
   ]);
-  expect({ id, name, size }).toEqual({ id: 9, name: 'sample', size: 176 });
+  expect({ id, name, size }).toEqual({ id: 9, name: 'sample', size: 560 });
 });
 
 test.each([

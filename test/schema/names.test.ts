@@ -75,6 +75,7 @@ test('columns keep their names, their storage and the type that has them', () =>
     'block_io.bytes u64',
     'block_io.queue_ns u64',
     'block_io.operation u16',
+    'block_io.unnamed_bytes u64',
     'block_io.device u32',
     ...[0, 1, 2, 3].flatMap(origin),
     'sys_sync.file u32',
