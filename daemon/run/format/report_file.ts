@@ -52,7 +52,7 @@ export const reportCall = defineLayout('report_call', 'one call of the build; ti
   target_ns: u64('how long it was to take; 0: it was let through at once'),
   replied_ns: u64('when it was let through, or answered'),
   native_ns: u64('how long the call itself took after that; 0: not known'),
-  pid: u32('process'),
+  pid: u32('process of the thread, as seen within the last half second'),
   tid: u32('thread'),
   stream: u32('merged stream; NONE'),
   event: u32('event of the plan; NONE'),

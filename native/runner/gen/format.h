@@ -151,7 +151,7 @@ struct report_call {
 	uint64_t target_ns; /* how long it was to take; 0: it was let through at once */
 	uint64_t replied_ns; /* when it was let through, or answered */
 	uint64_t native_ns; /* how long the call itself took after that; 0: not known */
-	uint32_t pid; /* process */
+	uint32_t pid; /* process of the thread, as seen within the last half second */
 	uint32_t tid; /* thread */
 	uint32_t stream; /* merged stream; NONE */
 	uint32_t event; /* event of the plan; NONE */
