@@ -44,6 +44,7 @@ static uint32_t bytes_asked(const struct seccomp_notif *notif, unsigned op)
 struct place {
 	uint32_t group;     /* NONE: the plan does not have it */
 	uint32_t path_kind; /* PATH_KIND_*; NONE: nothing is open there */
+	bool is_guessed;    /* its file can not be seen: that of another call of such a thread */
 };
 
 /* A key of place_by_name: a file's name as /proc gives it, not ended by a zero, behind what else decides. */
@@ -64,7 +65,7 @@ static struct place place_of_path(struct replay *replay, bool is_sync, int fd, c
 	} else {
 		key_of_file(kind, path, key);
 	}
-	return (struct place){streams_group(replay->streams, is_sync, key), kind};
+	return (struct place){streams_group(replay->streams, is_sync, key), kind, false};
 }
 
 /* As place_by_name has it: that the plan does not have the file is known too. */
@@ -76,8 +77,8 @@ static uint32_t number_of_place(struct place place)
 static struct place place_of_number(const struct streams *streams, uint32_t number)
 {
 	if (number < PATH_KIND_COUNT)
-		return (struct place){NONE, number};
-	return (struct place){number - PATH_KIND_COUNT, streams->groups[number - PATH_KIND_COUNT].path_kind};
+		return (struct place){NONE, number, false};
+	return (struct place){number - PATH_KIND_COUNT, streams->groups[number - PATH_KIND_COUNT].path_kind, false};
 }
 
 /* Through what is known of names: where they were in production, their keys and looking these up cost more. */
@@ -107,7 +108,7 @@ static struct place find_place(struct replay *replay, const struct seccomp_notif
 	const bool has_fd = op_has_fd(op);
 	const uint64_t where = notif->data.args[0];
 	const int fd = has_fd ? (int)where : STANDARD_FD_MAX + 1;
-	struct place place = {NONE, PATH_KIND_UNKNOWN};
+	struct place place = {NONE, PATH_KIND_UNKNOWN, false};
 	ssize_t bytes = -1;
 	struct seen seen;
 	char role[KEY_MAX];
@@ -116,7 +117,7 @@ static struct place find_place(struct replay *replay, const struct seccomp_notif
 		bytes = links_read(&replay->links, notif->pid, fd, now_ns, seen.name, sizeof(seen.name) - 1);
 		/* It is not open: the kernel says so. */
 		if (bytes < 0 && errno == ENOENT)
-			return (struct place){NONE, NONE};
+			return (struct place){NONE, NONE, false};
 	} else if (op == OP_MSYNC) {
 		bytes = observe_mapped(notif->pid, where, seen.name, sizeof(seen.name) - 1);
 	}
@@ -129,6 +130,7 @@ static struct place find_place(struct replay *replay, const struct seccomp_notif
 		return place;
 	key_of_comm(comm, role);
 	place.group = streams_group_of_role(replay->streams, is_sync, role);
+	place.is_guessed = true;
 	return place;
 }
 
@@ -229,14 +231,19 @@ static struct match match_of(struct replay *replay, const struct seccomp_notif *
 
 	if (replay->options->mode == MODE_STALL)
 		return stalls_match(&replay->stalls, place.group, record->received_ns);
-	return matcher_match(&replay->matcher, &(struct observed){
-						   .group = place.group,
-						   .is_sync = op_is_sync(record->op),
-						   .path_kind = place.path_kind,
-						   .tid = notif->pid,
-						   .comm = thread->comm,
-						   .size = record->size,
-					       });
+	struct match match = matcher_match(&replay->matcher, &(struct observed){
+								 .group = place.group,
+								 .is_sync = op_is_sync(record->op),
+								 .path_kind = place.path_kind,
+								 .tid = notif->pid,
+								 .comm = thread->comm,
+								 .size = record->size,
+							     });
+	faults_fit(&replay->faults, &match, record->op);
+	/* A wait may be another file's, an error not. */
+	if (place.is_guessed)
+		match.error = match.is_short = 0;
+	return match;
 }
 
 enum verdict replay_decide(void *context, const struct seccomp_notif *notif, struct call *call)

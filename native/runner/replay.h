@@ -7,6 +7,7 @@
 
 #include "calibrate.h"
 #include "classes.h"
+#include "faults.h"
 #include "links.h"
 #include "match.h"
 #include "options.h"
@@ -23,6 +24,7 @@ struct replay {
 	struct matcher matcher;
 	struct classes classes; /* for it, when they are asked for */
 	struct stalls stalls;   /* in place of it in mode stall */
+	struct faults faults;
 	struct server *server;
 	struct threads threads;
 	struct links links;
