@@ -17,6 +17,10 @@
 /* Where replies wake no one synchronously, going to sleep between two calls of a thread costs more than this. */
 #define POLL_FOR_NS (30 * NS_PER_US)
 
+/* Of receiving, in a row: it may be a passing one, and else nothing will come any more. */
+#define FAILURES_MAX 100
+#define AFTER_FAILURE_MS 1
+
 /* Takes the receiver out of its wait; all other threads block it. */
 #define SIGNAL_STOP SIGUSR1
 #define STOP_AGAIN_NS NS_PER_MS
@@ -143,14 +147,28 @@ static void on_due(void *context, struct call *call)
 	server_finish(context, call);
 }
 
+/* 0: nobody was waiting, or it is time to stop. */
+static void note_failure(struct server *server, int error)
+{
+	server->failures = error ? server->failures + 1 : 0;
+	if (server->failures == FAILURES_MAX)
+		atomic_store(&server->receive_errno, error);
+	if (error)
+		poll(NULL, 0, AFTER_FAILURE_MS);
+}
+
 /* Blocks. False: there was none, or it is time to stop. */
 static bool receive(struct server *server)
 {
 	struct shared *shared = server->shared;
 	struct seccomp_notif *received = &shared->received;
 
-	if (notify_receive(server->listener, received) <= 0)
+	const int is_received = notify_receive(server->listener, received);
+	if (is_received <= 0) {
+		note_failure(server, is_received < 0 ? errno : 0);
 		return false;
+	}
+	server->failures = 0;
 	struct call *call = take_free(server);
 	server->totals.calls++;
 	if (!call) {
@@ -226,7 +244,7 @@ static void *receiver_main(void *argument)
 	sigemptyset(&stopping);
 	sigaddset(&stopping, SIGNAL_STOP);
 	pthread_sigmask(SIG_UNBLOCK, &stopping, NULL);
-	while (!atomic_load(&server->is_stopping)) {
+	while (!atomic_load(&server->is_stopping) && !atomic_load(&server->receive_errno)) {
 		if (may_spin)
 			spin_for_call(server);
 		if (!receive(server) && !is_anyone_behind(server))

@@ -55,6 +55,7 @@ struct server {
 	enum verdict (*decide)(void *context, const struct seccomp_notif *notif, struct call *call);
 	void *context;
 	struct call *spare; /* of that thread; NULL: none */
+	unsigned failures;  /* to receive one, in a row */
 	/* 0, or how long before its planned end a call is to be answered. */
 	uint64_t bias_ns;
 
@@ -67,6 +68,7 @@ struct server {
 
 	pthread_t receiver;
 	_Atomic bool is_stopping;
+	_Atomic int receive_errno; /* 0, or why no call can be received any more */
 	struct sigaction on_stop_before;
 };
 

@@ -24,6 +24,8 @@ enum uncovered {
 	UNCOVERED_SPLICE,
 	UNCOVERED_COMPAT,
 	UNCOVERED_MMAP,
+	/* A listener of the command's own: there can be one only, and this is its. */
+	UNCOVERED_SECCOMP_LISTENER,
 	UNCOVERED_COUNT,
 };
 

@@ -24,11 +24,17 @@ export function summaryLines(result: RunResult): string[] {
     lines.push(`${incident.recorded_errors} calls failed in the incident: --replay-errors returns their errors`);
   for (const [kind, count] of Object.entries(incident.not_replayable))
     if (count > 0) lines.push(`not replayable: ${count} ${LEFT_OUT[kind as keyof typeof LEFT_OUT]}`);
-  for (const [what, count] of Object.entries(uncovered)) if (count > 0) lines.push(`not held: ${count} of ${what}`);
+  for (const [what, count] of Object.entries(uncovered)) if (count > 0) lines.push(uncoveredLine(what, count));
   if (ended) lines.push(`the command ended with ${ended.code} after ${inWords(ended.duration_ns)}`);
   for (const { gate, met, detail } of gates) lines.push(`${gate}: ${met ? 'met' : 'not met'}, ${detail}`);
   if (repeated) lines.push(repeatedLine(result, repeated));
   return lines.map(printable);
+}
+
+function uncoveredLine(what: string, count: number): string {
+  if (what !== 'seccomp_listener') return `not held: ${count} of ${what}`;
+  const times = count === 1 ? 'once' : `${count} times`;
+  return `the command asked ${times} for a seccomp listener of its own, which is not possible under kreplay run (EBUSY)`;
 }
 
 function repeatedLine({ settings: { seed } }: RunResult, { attempts, passes_ns, fails_ns }: Repeated): string {
