@@ -10,6 +10,7 @@
 #include "keys.h"
 #include "observe.h"
 #include "path_map.h"
+#include "recorded_name.h"
 
 #define NAMES_KNOWN_MAX 4096
 #define STANDARD_FD_MAX 2
@@ -53,10 +54,9 @@ struct seen {
 	char name[PATH_MAX];
 };
 
-static struct place place_of_path(struct replay *replay, bool is_sync, int fd, const char *path)
+static struct place place_of_path(struct replay *replay, bool is_sync, int fd, const char *path, uint32_t kind)
 {
 	char key[KEY_MAX];
-	uint32_t kind = path_kind_of(path);
 
 	if (fd <= STANDARD_FD_MAX && kind != PATH_KIND_REGULAR) {
 		kind = PATH_KIND_STD;
@@ -81,6 +81,38 @@ static struct place place_of_number(const struct streams *streams, uint32_t numb
 	return (struct place){number - PATH_KIND_COUNT, streams->groups[number - PATH_KIND_COUNT].path_kind, false};
 }
 
+/* Whether a name that may stand for several files has stood for another one before. */
+static bool is_unclear(struct replay *replay, const char *name, const char *path)
+{
+	const uint32_t file = hash_bytes(path, strlen(path)) & INT32_MAX;
+	const uint32_t known = table_get(&replay->file_by_unsure_name, name, strlen(name));
+
+	if (known == NOT_IN_TABLE)
+		table_put(&replay->file_by_unsure_name, name, strlen(name), file);
+	if (known == NOT_IN_TABLE || known == file)
+		return false;
+	atomic_fetch_add(&replay->uncovered[UNCOVERED_UNCLEAR_NAME], 1);
+	return true;
+}
+
+/* By its name as recordings have it, which may not be whole. */
+static struct place place_as_recorded(struct replay *replay, bool is_sync, int fd, const char *path)
+{
+	const uint32_t kind = path_kind_of(path);
+	char name[RECORDED_NAME_MAX];
+	bool is_unsure = recorded_name(path, name);
+	struct place place = place_of_path(replay, is_sync, fd, name, kind);
+
+	while (place.group == NONE && kind == PATH_KIND_REGULAR && replay->streams->has_cut_paths &&
+	       recorded_name_shorten(name)) {
+		place = place_of_path(replay, is_sync, fd, name, kind);
+		is_unsure = true;
+	}
+	if (place.group != NONE && is_unsure && is_unclear(replay, name, path))
+		return (struct place){NONE, kind, false};
+	return place;
+}
+
 /* Through what is known of names: where they were in production, their keys and looking these up cost more. */
 static struct place place_of_file(struct replay *replay, bool is_sync, int fd, struct seen *seen, size_t name_bytes)
 {
@@ -94,7 +126,7 @@ static struct place place_of_file(struct replay *replay, bool is_sync, int fd, s
 		return place_of_number(replay->streams, known);
 	seen->name[name_bytes] = 0;
 	path_in_production(seen->name, replay->options, path, sizeof(path));
-	const struct place place = place_of_path(replay, is_sync, fd, path);
+	const struct place place = place_as_recorded(replay, is_sync, fd, path);
 	if (replay->place_by_name.count >= NAMES_KNOWN_MAX)
 		table_clear(&replay->place_by_name);
 	table_put(&replay->place_by_name, seen, bytes, number_of_place(place));

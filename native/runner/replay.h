@@ -28,8 +28,9 @@ struct replay {
 	struct server *server;
 	struct threads threads;
 	struct links links;
-	struct table place_by_name; /* of files, as seen */
-	_Atomic bool is_passing;    /* everything, unseen */
+	struct table place_by_name;       /* of files, as seen */
+	struct table file_by_unsure_name; /* a hash of the whole name, by one as recorded */
+	_Atomic bool is_passing;          /* everything, unseen */
 	_Atomic uint64_t uncovered[UNCOVERED_COUNT];
 };
 

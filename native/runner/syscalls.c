@@ -10,6 +10,7 @@ const char *const UNCOVERED_NAMES[UNCOVERED_COUNT] = {
     [UNCOVERED_COMPAT] = "compat",
     [UNCOVERED_MMAP] = "mmap",
     [UNCOVERED_SECCOMP_LISTENER] = "seccomp_listener",
+    [UNCOVERED_UNCLEAR_NAME] = "unclear_name",
 };
 
 const struct planned_syscall PLANNED_SYSCALLS[OP_COUNT] = {

@@ -32,6 +32,8 @@ export function summaryLines(result: RunResult): string[] {
 }
 
 function uncoveredLine(what: string, count: number): string {
+  if (what === 'unclear_name')
+    return `not held: ${count} files whose names the recording cannot tell from another's: not UTF-8, or in too many folders`;
   if (what !== 'seccomp_listener') return `not held: ${count} of ${what}`;
   const times = count === 1 ? 'once' : `${count} times`;
   return `the command asked ${times} for a seccomp listener of its own, which is not possible under kreplay run (EBUSY)`;
