@@ -102,6 +102,7 @@ bool server_take_interrupted(struct server *server, uint32_t tid, struct call *c
 static void record_end(struct server *server, struct call *call)
 {
 	call->record.replied_ns = clock_ns();
+	queue_answer(&server->queue, call->record.tid, call->record.replied_ns);
 	if (call->is_recorded && server->report)
 		report_append(server->report, &call->record);
 }
@@ -163,6 +164,7 @@ static bool receive(struct server *server)
 	struct shared *shared = server->shared;
 	struct seccomp_notif *received = &shared->received;
 
+	queue_look(&server->queue, clock_ns());
 	const int is_received = notify_receive(server->listener, received);
 	if (is_received <= 0) {
 		note_failure(server, is_received < 0 ? errno : 0);
@@ -185,7 +187,10 @@ static bool receive(struct server *server)
 	    .heap_index = NOT_IN_HEAP,
 	    .outstanding_index = call->outstanding_index,
 	    .record.received_ns = clock_ns(),
+	    .record.tid = notif.pid,
 	};
+	const uint64_t queued_ns = queue_waited(&server->queue, notif.pid, call->record.received_ns);
+	call->record.queued_ns = queued_ns < UINT32_MAX ? queued_ns : UINT32_MAX;
 	const enum verdict verdict = server->decide(server->context, &notif, call);
 	server->totals.calls -= call->is_repeated;
 	switch (verdict) {
@@ -278,6 +283,7 @@ bool server_start(struct server *server, struct shared *shared, uint64_t spin_ns
 	server->listener = shared->listener;
 	server->wakes_synchronously = notify_wake_synchronously(server->listener);
 	pthread_mutex_init(&server->lock, NULL);
+	queue_init(&server->queue, server->listener, clock_ns());
 	if (!make_calls(server))
 		return fail(failure, "no memory for calls");
 	sigaction(SIGNAL_STOP, &(struct sigaction){.sa_handler = on_stop}, &server->on_stop_before);

@@ -15,6 +15,7 @@
 #include "report.h"
 #include "shared_page.h"
 #include "makers.h"
+#include "queue.h"
 #include "timers.h"
 
 /* What becomes of a call. */
@@ -49,6 +50,7 @@ struct server {
 	struct shared *shared;
 	struct timers timers;
 	struct makers makers;
+	struct queue queue;
 	struct report *report;
 
 	/* On the receiving thread. Fills in the call's record, deadline and answer. */

@@ -61,5 +61,5 @@ export const reportCall = defineLayout('report_call', 'one call of the build; ti
   how: u8('HOW_*'),
   flags: u8('CALL_FLAG_*'),
   error: u32('errno that it returned instead of the call; 0: none'),
-  reserved: u32('0'),
+  queued_ns: u32('how long it may have waited before it was seen: at most'),
 });

@@ -8,6 +8,9 @@ import { MODES_OF_SUMS, percent } from './verdict.ts';
 
 const UNMATCHED_STREAMS_MAX = 3;
 
+/** Less is what the bound is when nothing waits. */
+const QUEUED_NS_MIN = 100_000;
+
 const LEFT_OUT: Record<keyof RunResult['incident']['not_replayable'], string> = {
   background: 'requests of the kernel that nobody waited for',
   reads: 'reads and discards',
@@ -57,12 +60,13 @@ function faithfulness(figures: Figures, mode: string): string {
 }
 
 function figureLines(figures: Figures): string[] {
-  const { calls, how, fates, injected_ns, late, short_writes } = figures;
+  const { calls, how, fates, injected_ns, late, late_at_most, short_writes } = figures;
   const lines = [
     `${calls} calls: ${howText(how)}; ${fates.missing} events were not called for; ${inWords(injected_ns)} injected`,
   ];
-  if (late.p50_ns !== null)
-    lines.push(`late by ${inWords(late.p50_ns)} (p50), ${inWords(late.p99_ns!)} (p99), ${inWords(late.max_ns!)} (max)`);
+  if (late.p50_ns !== null) lines.push(`late by ${spreadText(late)}`);
+  if (late.p99_ns !== null && late_at_most.p99_ns! - late.p99_ns >= QUEUED_NS_MIN)
+    lines.push(`calls waited in a queue before they were seen: late by up to ${spreadText(late_at_most)}`);
   const { short, whole } = short_writes;
   if (short + whole > 0)
     lines.push(`short writes: ${short}${whole > 0 ? `; ${whole} more could not be made short` : ''}`);
@@ -72,6 +76,10 @@ function figureLines(figures: Figures): string[] {
   if (unmatched.length > UNMATCHED_STREAMS_MAX)
     lines.push(`never called: ${unmatched.length - UNMATCHED_STREAMS_MAX} more streams`);
   return lines;
+}
+
+function spreadText({ p50_ns, p99_ns, max_ns }: Figures['late_at_most']): string {
+  return `${inWords(p50_ns!)} (p50), ${inWords(p99_ns!)} (p99), ${inWords(max_ns!)} (max)`;
 }
 
 const HOW_WORDS: Record<keyof HowCounts, string> = {

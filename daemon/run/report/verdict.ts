@@ -42,11 +42,11 @@ function sumsShare({ injected_ns, planned_ns }: Figures): number {
 }
 
 /** Waits that are half as long again as planned, or longer, are others than those that made the incident one. */
-function tooNoisy({ late: { p99_ns }, slowest }: Figures): string | undefined {
+function tooNoisy({ late_at_most: { p99_ns }, slowest }: Figures): string | undefined {
   const least = slowest.findLast(({ target_ns }) => target_ns >= slowest[0]!.target_ns * MATTERS_SHARE)?.target_ns;
   if (p99_ns === null || least === undefined || p99_ns <= least / 2) return undefined;
   const microseconds = (ns: number) => `${Math.round(ns / 1000)} us`;
-  const late = `1 % of the waits were late by ${microseconds(p99_ns)} or more`;
+  const late = `1 % of the waits may have been late by ${microseconds(p99_ns)} or more`;
   return `the machine is too noisy: ${late}, which is over half of ${microseconds(least)}, one of the slowest events`;
 }
 

@@ -161,7 +161,7 @@ struct report_call {
 	uint8_t how; /* HOW_* */
 	uint8_t flags; /* CALL_FLAG_* */
 	uint32_t error; /* errno that it returned instead of the call; 0: none */
-	uint32_t reserved; /* 0 */
+	uint32_t queued_ns; /* how long it may have waited before it was seen: at most */
 };
 _Static_assert(sizeof(struct report_call) == 64, "report_call");
 _Static_assert(offsetof(struct report_call, received_ns) == 0, "report_call.received_ns");
@@ -177,6 +177,6 @@ _Static_assert(offsetof(struct report_call, op) == 52, "report_call.op");
 _Static_assert(offsetof(struct report_call, how) == 54, "report_call.how");
 _Static_assert(offsetof(struct report_call, flags) == 55, "report_call.flags");
 _Static_assert(offsetof(struct report_call, error) == 56, "report_call.error");
-_Static_assert(offsetof(struct report_call, reserved) == 60, "report_call.reserved");
+_Static_assert(offsetof(struct report_call, queued_ns) == 60, "report_call.queued_ns");
 
 #endif
