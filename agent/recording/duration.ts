@@ -15,9 +15,13 @@ const UNIT_NS: Readonly<Record<string, bigint>> = {
 const DURATION_CHARACTERS_MAX = 64;
 const PART = /(\d+(?:\.\d+)?)(ns|us|µs|ms|s|m|h|d)/y;
 
+/** `0`, which needs no unit. */
+const ZERO = /^0+$/;
+
 /** `1h30m`, `2ms`, `1.5s` in nanoseconds; undefined for anything else, a fraction of a nanosecond included. */
 export function parseDuration(text: string): bigint | undefined {
   if (text === '' || text.length > DURATION_CHARACTERS_MAX) return undefined;
+  if (ZERO.test(text)) return 0n;
   let total = 0n;
   PART.lastIndex = 0;
   while (PART.lastIndex < text.length) {

@@ -92,7 +92,7 @@ export interface RecordingReader
 
 export function openReader(path: string): RecordingReader {
   if (!existsSync(path)) {
-    throw new RecordingError('recording_missing', `there is no recording at ${path}: start the agent, it creates it`);
+    throw new RecordingError('recording_missing', `there is no file ${path}: give the path of a recording`);
   }
   let database: Database.Database | undefined;
   try {

@@ -24,7 +24,7 @@ export async function withSource<Result>(
   { data, recording }: RecordingOptions,
   work: (source: Source) => Promise<Result>,
 ): Promise<Result> {
-  const source = openSource(recording ?? data);
+  const source = openSource(recording ?? data, recording !== undefined);
   try {
     return await work(source);
   } finally {

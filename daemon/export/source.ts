@@ -17,14 +17,23 @@ export interface Source {
   close(): void;
 }
 
-/** `data`: a folder that an agent records into, or a recording. */
-export function openSource(data: string): Source {
+/** `data`: a recording, or a folder that an agent records into. `isNamed`: it is meant to be there already. */
+export function openSource(data: string, isNamed = true): Source {
   const statsOf = (path: string) => withReadErrors(path, () => statSync(path, { throwIfNoEntry: false }));
-  const isFolder = statsOf(data)?.isDirectory() ?? false;
+  const stats = statsOf(data);
+  const isFolder = stats?.isDirectory() ?? false;
+  if (!stats && !isNamed)
+    throw new ExportError(
+      `there is no folder ${data}: start the agent with that --data, or give the folder that it records into`,
+    );
   const path = isFolder ? join(data, 'recording.kreplay') : data;
   const imported = join(data, 'imported');
   if (isFolder && !statsOf(path) && statsOf(imported))
     throw new ExportError(`there is no recording at ${path}: give --recording one of those in ${imported}`);
+  if (isFolder && !statsOf(path))
+    throw new ExportError(
+      `there is no recording at ${path}: ${isNamed ? 'give the path of one' : 'start the agent, it creates it'}`,
+    );
   const reader = openReader(path);
   const { recordingId, node } = reader.info();
   const dictionary = { recordingId, node, name: reader.name, file: reader.file, context: reader.context };

@@ -2,7 +2,7 @@
 import { EVENT_FLAGS, OPS } from './format/plan_file.ts';
 import type { Plan } from './plan/compile.ts';
 import type { Incident } from './plan/incident.ts';
-import { isChosen } from './plan/rules.ts';
+import { isChosen, ownCallOf } from './plan/rules.ts';
 import type { RecordedErrors } from './recorded_errors.ts';
 import type { ShortRule } from './short_rule.ts';
 
@@ -29,13 +29,16 @@ export function withFaults(plan: Plan, incident: Incident, { short, errors }: Fa
     const at = places[call]!;
     const lane = columns.lane[call]!;
     for (const rule of shortening[incident.lanes.firstOf(lane)]!) {
-      const { nth } = short[rule]!;
+      const { nth, matches } = short[rule]!;
       seen[rule]!++;
-      if (nth === undefined || nth === seen[rule]) events.flags[at]! |= EVENT_FLAGS.short_write | EVENT_FLAGS.ruled;
+      if (nth !== undefined && nth !== seen[rule]) continue;
+      events.flags[at]! |= EVENT_FLAGS.short_write | EVENT_FLAGS.ruled | ownCallOf(matches);
     }
     const errno = errors?.errnoOf(incident.tidOf(incident.lanes.secondOf(lane)), columns.startNs[call]!) ?? 0;
     // What a rule chose is what was asked for.
-    if (events.error[at] === 0) events.error[at] = errno;
+    if (events.error[at] !== 0 || errno === 0) continue;
+    events.error[at] = errno;
+    events.flags[at]! |= EVENT_FLAGS.own_call;
   }
   return { ...plan, events };
 }

@@ -73,7 +73,7 @@ async function planned(request: RunRequest, plan: Plan, folder: string): Promise
   if (leftOut > 0) judgement.reasons.push(`${leftOut} calls at the end were not looked at`);
   const ended = { code: end.code, duration_ns: end.said.ended!.duration_ns, started_at: startedAt };
   const result = resultOf({ judgement, settings, incident, errors, ended, figures, said: end.said, gates });
-  return { result, plan, calls, exitCode: exitCodeOf(result, end.code) };
+  return { result, plan, calls, exitCode: exitCodeOf(result, end.code, gates.expectExit !== undefined) };
 }
 
 function writePlan(path: string, bytes: Buffer): void {
@@ -102,8 +102,7 @@ function notRun(request: RunRequest, plan: Plan, judgement: Judgement, exitCode:
 }
 
 /** The command's own, unless it passed and a gate did not. */
-function exitCodeOf({ gates }: RunResult, code: number): number {
-  const isExpected = gates.some(({ gate }) => gate.startsWith('--expect-exit'));
-  if (!isExpected && code !== 0) return code;
+function exitCodeOf({ gates }: RunResult, code: number, isExitExpected: boolean): number {
+  if (!isExitExpected && code !== 0) return code;
   return gates.every(({ met }) => met) ? 0 : EXIT.gateNotMet;
 }

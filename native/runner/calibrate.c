@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -23,6 +24,7 @@
 #define HELD_NS (200 * NS_PER_US)
 /* More than this is noise of the machine, not what a reply costs. */
 #define BIAS_NS_MAX (50 * NS_PER_US)
+#define LOOK_EVERY_MS 1
 #define START_WITHIN_NS (10 * NS_PER_S)
 
 struct measured {
@@ -141,11 +143,17 @@ static bool serve(struct calibration *calibration, struct shared *shared, uint64
 		return false;
 	calibration->features.wait_killable = shared->wait_killable;
 	calibration->features.sync_wake_up = server->wakes_synchronously;
-	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
-		continue;
+	while (waitpid(child, &status, WNOHANG) == 0) {
+		if (atomic_load(&server->receive_errno))
+			kill(child, SIGKILL);
+		poll(NULL, 0, LOOK_EVERY_MS);
+	}
+	const int receive_errno = atomic_load(&server->receive_errno);
 	server_stop(server);
 	free(server);
 	links_close(&served.links);
+	if (receive_errno)
+		return fail(failure, "calls can not be received: %s", strerror(receive_errno));
 	return status == 0 || fail(failure, "calibration ended with status %d", status);
 }
 

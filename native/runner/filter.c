@@ -3,6 +3,7 @@
  *   planned call? -- fd > 2, or standard fds too?  -> report
  *   uncovered call? -> report, to be counted
  *   mmap of a file, writable and shared? -> report, to be counted
+ *   seccomp for a listener? -> report, to be counted
  *   let it be
  */
 #include "filter.h"
@@ -83,6 +84,18 @@ static void report_shared_mappings(struct filter *filter)
 	answer(filter, SECCOMP_RET_ALLOW);
 }
 
+/* The kernel refuses it, as there is this one: counted, so that the report can say why. */
+static void report_own_listeners(struct filter *filter)
+{
+	unless_skip(filter, BPF_JEQ, SYS_seccomp, 6);
+	load(filter, argument(0));
+	unless_skip(filter, BPF_JEQ, SECCOMP_SET_MODE_FILTER, 3);
+	load(filter, argument(1));
+	unless_skip(filter, BPF_JSET, SECCOMP_FILTER_FLAG_NEW_LISTENER, 1);
+	answer(filter, SECCOMP_RET_USER_NOTIF);
+	answer(filter, SECCOMP_RET_ALLOW);
+}
+
 void filter_make(struct filter *filter, const struct filter_choice *choice)
 {
 	filter->program = (struct sock_fprog){.len = 0, .filter = filter->code};
@@ -103,6 +116,7 @@ void filter_make(struct filter *filter, const struct filter_choice *choice)
 		for (unsigned i = 0; i < UNCOVERED_SYSCALL_COUNT; i++)
 			report_number(filter, UNCOVERED_SYSCALLS[i].number);
 		report_shared_mappings(filter);
+		report_own_listeners(filter);
 	}
 	answer(filter, SECCOMP_RET_ALLOW);
 }

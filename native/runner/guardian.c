@@ -53,20 +53,26 @@ static bool reap(struct shared *shared, int news_fd)
 	}
 }
 
+/* Once the command was reaped its number is free, and another process may have made it its group. */
+static pid_t group_of_command(const struct shared *shared)
+{
+	return atomic_load(&shared->command_ended) ? 0 : shared->command;
+}
+
 static void signal_wanted(struct shared *shared)
 {
 	const uint64_t wanted = atomic_exchange(&shared->signals_wanted, 0);
 
 	for (int signal = 1; signal < 64; signal++)
 		if (wanted & 1ull << signal)
-			process_tree_signal(getpid(), shared->command, signal);
+			process_tree_signal(getpid(), group_of_command(shared), signal);
 }
 
 static void kill_all(struct shared *shared, int news_fd)
 {
 	/* Orphans become children of this process as their parents end, so this comes to an end. */
 	while (reap(shared, news_fd)) {
-		process_tree_signal(getpid(), shared->command, SIGKILL);
+		process_tree_signal(getpid(), group_of_command(shared), SIGKILL);
 		poll(NULL, 0, REAP_EVERY_MS);
 	}
 }

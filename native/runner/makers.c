@@ -4,31 +4,14 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
+#include "borrow.h"
 #include "clock.h"
 #include "notify.h"
 #include "server.h"
 #include "short_write.h"
 #include "syscalls.h"
-
-#ifndef SYS_pidfd_getfd
-#define SYS_pidfd_getfd 438
-#endif
-
-/* The same open file description as the caller's, so that an error of the disk is told to it and once. -1: not allowed.
- */
-static int borrow(const struct call *call)
-{
-	const int process = syscall(SYS_pidfd_open, call->record.pid, 0);
-
-	if (process < 0)
-		return -1;
-	const int file = syscall(SYS_pidfd_getfd, process, (int)call->arguments[0], 0);
-	close(process);
-	return file;
-}
 
 static int sync_file(int file, const struct call *call)
 {
@@ -71,7 +54,7 @@ static void expect(struct makers *makers, struct call *call)
 
 static void make_sync(struct makers *makers, struct call *call, int file)
 {
-	/* Its process may have ended in between, and another one have its pid. */
+	/* Its thread may have ended in between, and another one have its number. */
 	if (file < 0 || !notify_is_valid(makers->server->listener, call->id)) {
 		expect(makers, call);
 		return;
@@ -88,7 +71,7 @@ static void make_sync(struct makers *makers, struct call *call, int file)
 
 static void run(struct makers *makers, struct call *call)
 {
-	const int file = op_has_fd(call->record.op) ? borrow(call) : -1;
+	const int file = op_has_fd(call->record.op) ? borrow_file(call->record.tid, call->arguments[0]) : -1;
 
 	if (op_is_sync(call->record.op))
 		make_sync(makers, call, file);

@@ -1,18 +1,22 @@
 #include "process_tree.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 struct process {
 	pid_t pid;
 	pid_t parent;
 	pid_t group;
+	uint64_t started; /* in ticks since the machine's start */
 	bool is_ended;
 	bool is_inside;
 };
@@ -40,7 +44,10 @@ static bool read_process(pid_t pid, struct process *process)
 	/* Behind the command name, which may have parentheses of its own. */
 	const char *rest = strrchr(text, ')');
 	*process = (struct process){.pid = pid};
-	if (!rest || sscanf(rest + 1, " %c %d %d", &state, &process->parent, &process->group) != 3)
+	/* The start is the 22nd field, the name the second. */
+	if (!rest ||
+	    sscanf(rest + 1, " %c %d %d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %" SCNu64,
+		   &state, &process->parent, &process->group, &process->started) != 4)
 		return false;
 	process->is_ended = state == 'Z' || state == 'X';
 	return true;
@@ -98,6 +105,33 @@ static struct processes descendants(pid_t root)
 	return list;
 }
 
+/*
+ * The number may be another process's by now. What is open cannot be: so it is compared after that. A process whose
+ * parent has ended is a child of `root`.
+ */
+static bool is_still(const struct process *process, pid_t root)
+{
+	struct process now;
+
+	return read_process(process->pid, &now) && now.started == process->started &&
+	       (now.parent == process->parent || now.parent == root);
+}
+
+static void signal_one(const struct process *process, pid_t root, int signal)
+{
+	const int opened = syscall(SYS_pidfd_open, process->pid, 0);
+	const bool is_gone = opened < 0 && errno == ESRCH;
+
+	if (!is_gone && is_still(process, root)) {
+		if (opened >= 0)
+			syscall(SYS_pidfd_send_signal, opened, signal, NULL, 0);
+		else
+			kill(process->pid, signal); /* it may not be opened here */
+	}
+	if (opened >= 0)
+		close(opened);
+}
+
 void process_tree_signal(pid_t root, pid_t group, int signal)
 {
 	if (group > 0)
@@ -105,7 +139,7 @@ void process_tree_signal(pid_t root, pid_t group, int signal)
 	struct processes list = descendants(root);
 	for (size_t i = 0; i < list.count; i++)
 		if (list.all[i].is_inside && !list.all[i].is_ended && list.all[i].group != group)
-			kill(list.all[i].pid, signal);
+			signal_one(&list.all[i], root, signal);
 	free(list.all);
 }
 

@@ -10,6 +10,7 @@
 #include "keys.h"
 #include "observe.h"
 #include "path_map.h"
+#include "recorded_name.h"
 
 #define NAMES_KNOWN_MAX 4096
 #define STANDARD_FD_MAX 2
@@ -44,6 +45,7 @@ static uint32_t bytes_asked(const struct seccomp_notif *notif, unsigned op)
 struct place {
 	uint32_t group;     /* NONE: the plan does not have it */
 	uint32_t path_kind; /* PATH_KIND_*; NONE: nothing is open there */
+	bool is_guessed;    /* its file can not be seen: that of another call of such a thread */
 };
 
 /* A key of place_by_name: a file's name as /proc gives it, not ended by a zero, behind what else decides. */
@@ -52,10 +54,9 @@ struct seen {
 	char name[PATH_MAX];
 };
 
-static struct place place_of_path(struct replay *replay, bool is_sync, int fd, const char *path)
+static struct place place_of_path(struct replay *replay, bool is_sync, int fd, const char *path, uint32_t kind)
 {
 	char key[KEY_MAX];
-	uint32_t kind = path_kind_of(path);
 
 	if (fd <= STANDARD_FD_MAX && kind != PATH_KIND_REGULAR) {
 		kind = PATH_KIND_STD;
@@ -64,7 +65,7 @@ static struct place place_of_path(struct replay *replay, bool is_sync, int fd, c
 	} else {
 		key_of_file(kind, path, key);
 	}
-	return (struct place){streams_group(replay->streams, is_sync, key), kind};
+	return (struct place){streams_group(replay->streams, is_sync, key), kind, false};
 }
 
 /* As place_by_name has it: that the plan does not have the file is known too. */
@@ -76,8 +77,40 @@ static uint32_t number_of_place(struct place place)
 static struct place place_of_number(const struct streams *streams, uint32_t number)
 {
 	if (number < PATH_KIND_COUNT)
-		return (struct place){NONE, number};
-	return (struct place){number - PATH_KIND_COUNT, streams->groups[number - PATH_KIND_COUNT].path_kind};
+		return (struct place){NONE, number, false};
+	return (struct place){number - PATH_KIND_COUNT, streams->groups[number - PATH_KIND_COUNT].path_kind, false};
+}
+
+/* Whether a name that may stand for several files has stood for another one before. */
+static bool is_unclear(struct replay *replay, const char *name, const char *path)
+{
+	const uint32_t file = hash_bytes(path, strlen(path)) & INT32_MAX;
+	const uint32_t known = table_get(&replay->file_by_unsure_name, name, strlen(name));
+
+	if (known == NOT_IN_TABLE)
+		table_put(&replay->file_by_unsure_name, name, strlen(name), file);
+	if (known == NOT_IN_TABLE || known == file)
+		return false;
+	atomic_fetch_add(&replay->uncovered[UNCOVERED_UNCLEAR_NAME], 1);
+	return true;
+}
+
+/* By its name as recordings have it, which may not be whole. */
+static struct place place_as_recorded(struct replay *replay, bool is_sync, int fd, const char *path)
+{
+	const uint32_t kind = path_kind_of(path);
+	char name[RECORDED_NAME_MAX];
+	bool is_unsure = recorded_name(path, name);
+	struct place place = place_of_path(replay, is_sync, fd, name, kind);
+
+	while (place.group == NONE && kind == PATH_KIND_REGULAR && replay->streams->has_cut_paths &&
+	       recorded_name_shorten(name)) {
+		place = place_of_path(replay, is_sync, fd, name, kind);
+		is_unsure = true;
+	}
+	if (place.group != NONE && is_unsure && is_unclear(replay, name, path))
+		return (struct place){NONE, kind, false};
+	return place;
 }
 
 /* Through what is known of names: where they were in production, their keys and looking these up cost more. */
@@ -93,7 +126,7 @@ static struct place place_of_file(struct replay *replay, bool is_sync, int fd, s
 		return place_of_number(replay->streams, known);
 	seen->name[name_bytes] = 0;
 	path_in_production(seen->name, replay->options, path, sizeof(path));
-	const struct place place = place_of_path(replay, is_sync, fd, path);
+	const struct place place = place_as_recorded(replay, is_sync, fd, path);
 	if (replay->place_by_name.count >= NAMES_KNOWN_MAX)
 		table_clear(&replay->place_by_name);
 	table_put(&replay->place_by_name, seen, bytes, number_of_place(place));
@@ -107,7 +140,7 @@ static struct place find_place(struct replay *replay, const struct seccomp_notif
 	const bool has_fd = op_has_fd(op);
 	const uint64_t where = notif->data.args[0];
 	const int fd = has_fd ? (int)where : STANDARD_FD_MAX + 1;
-	struct place place = {NONE, PATH_KIND_UNKNOWN};
+	struct place place = {NONE, PATH_KIND_UNKNOWN, false};
 	ssize_t bytes = -1;
 	struct seen seen;
 	char role[KEY_MAX];
@@ -116,7 +149,7 @@ static struct place find_place(struct replay *replay, const struct seccomp_notif
 		bytes = links_read(&replay->links, notif->pid, fd, now_ns, seen.name, sizeof(seen.name) - 1);
 		/* It is not open: the kernel says so. */
 		if (bytes < 0 && errno == ENOENT)
-			return (struct place){NONE, NONE};
+			return (struct place){NONE, NONE, false};
 	} else if (op == OP_MSYNC) {
 		bytes = observe_mapped(notif->pid, where, seen.name, sizeof(seen.name) - 1);
 	}
@@ -129,6 +162,7 @@ static struct place find_place(struct replay *replay, const struct seccomp_notif
 		return place;
 	key_of_comm(comm, role);
 	place.group = streams_group_of_role(replay->streams, is_sync, role);
+	place.is_guessed = true;
 	return place;
 }
 
@@ -229,14 +263,19 @@ static struct match match_of(struct replay *replay, const struct seccomp_notif *
 
 	if (replay->options->mode == MODE_STALL)
 		return stalls_match(&replay->stalls, place.group, record->received_ns);
-	return matcher_match(&replay->matcher, &(struct observed){
-						   .group = place.group,
-						   .is_sync = op_is_sync(record->op),
-						   .path_kind = place.path_kind,
-						   .tid = notif->pid,
-						   .comm = thread->comm,
-						   .size = record->size,
-					       });
+	struct match match = matcher_match(&replay->matcher, &(struct observed){
+								 .group = place.group,
+								 .is_sync = op_is_sync(record->op),
+								 .path_kind = place.path_kind,
+								 .tid = notif->pid,
+								 .comm = thread->comm,
+								 .size = record->size,
+							     });
+	faults_fit(&replay->faults, &match, record->op);
+	/* A wait may be another file's, an error not. */
+	if (place.is_guessed)
+		match.error = match.is_short = 0;
+	return match;
 }
 
 enum verdict replay_decide(void *context, const struct seccomp_notif *notif, struct call *call)

@@ -7,6 +7,7 @@
 
 #include "calibrate.h"
 #include "classes.h"
+#include "faults.h"
 #include "links.h"
 #include "match.h"
 #include "options.h"
@@ -23,11 +24,13 @@ struct replay {
 	struct matcher matcher;
 	struct classes classes; /* for it, when they are asked for */
 	struct stalls stalls;   /* in place of it in mode stall */
+	struct faults faults;
 	struct server *server;
 	struct threads threads;
 	struct links links;
-	struct table place_by_name; /* of files, as seen */
-	_Atomic bool is_passing;    /* everything, unseen */
+	struct table place_by_name;       /* of files, as seen */
+	struct table file_by_unsure_name; /* a hash of the whole name, by one as recorded */
+	_Atomic bool is_passing;          /* everything, unseen */
 	_Atomic uint64_t uncovered[UNCOVERED_COUNT];
 };
 

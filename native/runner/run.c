@@ -49,7 +49,7 @@ static bool load(struct run *run)
 	if (!plan_open(&run->plan, options->plan, &run->failure))
 		return false;
 	const uint64_t seed = options->has_seed ? options->seed : run->plan.header->seed;
-	if (!streams_make(&run->streams, &run->plan) ||
+	if (!streams_make(&run->streams, &run->plan) || !faults_make(&run->replay.faults, &run->plan) ||
 	    !matcher_make(&run->replay.matcher, &run->streams, options->mode, seed) ||
 	    (options->draws_by_class && !classes_make(&run->replay.classes, &run->streams)) ||
 	    (options->mode == MODE_STALL && !stalls_make(&run->replay.stalls, &run->streams, options->threshold_ns)))
@@ -135,6 +135,8 @@ static int end(struct run *run, uint64_t stolen_ns)
 		fail(&run->failure, "%s: %s", run->options->command[0], strerror(shared->exec_errno));
 		return end_failed(run, shared->exec_errno == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE);
 	}
+	if (run->failure.text[0])
+		return end_failed(run, EXIT_RUNNER_FAILED);
 	if (!shared->command_ended) {
 		fail(&run->failure, "the process that watches over the command was killed");
 		return end_failed(run, EXIT_RUNNER_FAILED);

@@ -17,6 +17,10 @@
 /* Where replies wake no one synchronously, going to sleep between two calls of a thread costs more than this. */
 #define POLL_FOR_NS (30 * NS_PER_US)
 
+/* Of receiving, in a row: it may be a passing one, and else nothing will come any more. */
+#define FAILURES_MAX 100
+#define AFTER_FAILURE_MS 1
+
 /* Takes the receiver out of its wait; all other threads block it. */
 #define SIGNAL_STOP SIGUSR1
 #define STOP_AGAIN_NS NS_PER_MS
@@ -98,6 +102,7 @@ bool server_take_interrupted(struct server *server, uint32_t tid, struct call *c
 static void record_end(struct server *server, struct call *call)
 {
 	call->record.replied_ns = clock_ns();
+	queue_answer(&server->queue, call->record.tid, call->record.replied_ns);
 	if (call->is_recorded && server->report)
 		report_append(server->report, &call->record);
 }
@@ -143,14 +148,29 @@ static void on_due(void *context, struct call *call)
 	server_finish(context, call);
 }
 
+/* 0: nobody was waiting, or it is time to stop. */
+static void note_failure(struct server *server, int error)
+{
+	server->failures = error ? server->failures + 1 : 0;
+	if (server->failures == FAILURES_MAX)
+		atomic_store(&server->receive_errno, error);
+	if (error)
+		poll(NULL, 0, AFTER_FAILURE_MS);
+}
+
 /* Blocks. False: there was none, or it is time to stop. */
 static bool receive(struct server *server)
 {
 	struct shared *shared = server->shared;
 	struct seccomp_notif *received = &shared->received;
 
-	if (notify_receive(server->listener, received) <= 0)
+	queue_look(&server->queue, clock_ns());
+	const int is_received = notify_receive(server->listener, received);
+	if (is_received <= 0) {
+		note_failure(server, is_received < 0 ? errno : 0);
 		return false;
+	}
+	server->failures = 0;
 	struct call *call = take_free(server);
 	server->totals.calls++;
 	if (!call) {
@@ -167,7 +187,10 @@ static bool receive(struct server *server)
 	    .heap_index = NOT_IN_HEAP,
 	    .outstanding_index = call->outstanding_index,
 	    .record.received_ns = clock_ns(),
+	    .record.tid = notif.pid,
 	};
+	const uint64_t queued_ns = queue_waited(&server->queue, notif.pid, call->record.received_ns);
+	call->record.queued_ns = queued_ns < UINT32_MAX ? queued_ns : UINT32_MAX;
 	const enum verdict verdict = server->decide(server->context, &notif, call);
 	server->totals.calls -= call->is_repeated;
 	switch (verdict) {
@@ -226,7 +249,7 @@ static void *receiver_main(void *argument)
 	sigemptyset(&stopping);
 	sigaddset(&stopping, SIGNAL_STOP);
 	pthread_sigmask(SIG_UNBLOCK, &stopping, NULL);
-	while (!atomic_load(&server->is_stopping)) {
+	while (!atomic_load(&server->is_stopping) && !atomic_load(&server->receive_errno)) {
 		if (may_spin)
 			spin_for_call(server);
 		if (!receive(server) && !is_anyone_behind(server))
@@ -260,6 +283,7 @@ bool server_start(struct server *server, struct shared *shared, uint64_t spin_ns
 	server->listener = shared->listener;
 	server->wakes_synchronously = notify_wake_synchronously(server->listener);
 	pthread_mutex_init(&server->lock, NULL);
+	queue_init(&server->queue, server->listener, clock_ns());
 	if (!make_calls(server))
 		return fail(failure, "no memory for calls");
 	sigaction(SIGNAL_STOP, &(struct sigaction){.sa_handler = on_stop}, &server->on_stop_before);

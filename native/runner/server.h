@@ -15,6 +15,7 @@
 #include "report.h"
 #include "shared_page.h"
 #include "makers.h"
+#include "queue.h"
 #include "timers.h"
 
 /* What becomes of a call. */
@@ -49,12 +50,14 @@ struct server {
 	struct shared *shared;
 	struct timers timers;
 	struct makers makers;
+	struct queue queue;
 	struct report *report;
 
 	/* On the receiving thread. Fills in the call's record, deadline and answer. */
 	enum verdict (*decide)(void *context, const struct seccomp_notif *notif, struct call *call);
 	void *context;
 	struct call *spare; /* of that thread; NULL: none */
+	unsigned failures;  /* to receive one, in a row */
 	/* 0, or how long before its planned end a call is to be answered. */
 	uint64_t bias_ns;
 
@@ -67,6 +70,7 @@ struct server {
 
 	pthread_t receiver;
 	_Atomic bool is_stopping;
+	_Atomic int receive_errno; /* 0, or why no call can be received any more */
 	struct sigaction on_stop_before;
 };
 

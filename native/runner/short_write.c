@@ -57,7 +57,7 @@ static bool may_be_made_here(int file, const struct call *call)
 	struct rlimit limit;
 
 	return fstat(file, &stat) == 0 && S_ISREG(stat.st_mode) &&
-	       prlimit(call->record.pid, RLIMIT_FSIZE, NULL, &limit) == 0 && limit.rlim_cur == RLIM_INFINITY;
+	       prlimit(call->record.tid, RLIMIT_FSIZE, NULL, &limit) == 0 && limit.rlim_cur == RLIM_INFINITY;
 }
 
 static void *copy_of(const struct call *call, struct asked *asked, size_t bytes)
@@ -84,7 +84,7 @@ void short_write(int listener, int file, struct call *call)
 	void *copy = copy_of(call, &asked, bytes);
 	if (!copy)
 		return;
-	/* Its process may have ended in between, and another one have its pid. */
+	/* Its thread may have ended in between, and another one have its number. */
 	if (notify_is_valid(listener, call->id)) {
 		const struct iovec half = {copy, bytes};
 		const uint64_t from_ns = clock_ns();

@@ -54,6 +54,7 @@ static uint32_t add_group(struct making *making, const struct plan_stream *of)
 	if (known != NOT_IN_TABLE)
 		return known;
 	const uint32_t index = streams->group_count;
+	streams->has_cut_paths |= strncmp(key.text, ".../", 4) == 0;
 	streams->groups[index] = (struct group){
 	    .is_sync = op_is_sync(of->op),
 	    .path_kind = of->path_kind,

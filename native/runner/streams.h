@@ -48,6 +48,7 @@ struct streams {
 	uint32_t group_count, stream_count, slot_count;
 	uint32_t *order;         /* events by slot */
 	struct size_pools sizes; /* events by stream and size */
+	bool has_cut_paths;      /* of which only the last folders are known: .../d/e/f */
 	struct table group_by_key;
 };
 

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -113,6 +114,18 @@ static void watch_the_clock(struct run *run)
 	}
 }
 
+/* Its calls would wait for ever. */
+static void look_after_receiver(struct run *run)
+{
+	const int error = atomic_load(&run->server.receive_errno);
+
+	if (!error || run->failure.text[0])
+		return;
+	fail(&run->failure, "calls of the command can no longer be received: %s; it was ended", strerror(error));
+	guardian_signal(run->shared, run->guardian, SIGKILL);
+	run->kill_at_ns = clock_ns() + KILL_AGAIN_NS;
+}
+
 void supervise(struct run *run)
 {
 	struct pollfd sources[3] = {
@@ -133,6 +146,7 @@ void supervise(struct run *run)
 		hear_news(run);
 		hear_signals(run);
 		watch_the_clock(run);
+		look_after_receiver(run);
 		report_flush(&run->report);
 	}
 }

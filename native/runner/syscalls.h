@@ -24,6 +24,10 @@ enum uncovered {
 	UNCOVERED_SPLICE,
 	UNCOVERED_COMPAT,
 	UNCOVERED_MMAP,
+	/* A listener of the command's own: there can be one only, and this is its. */
+	UNCOVERED_SECCOMP_LISTENER,
+	/* Of files, not calls: the recording has one name for this and another one. */
+	UNCOVERED_UNCLEAR_NAME,
 	UNCOVERED_COUNT,
 };
 

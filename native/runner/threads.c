@@ -26,7 +26,7 @@ static struct thread *add(struct threads *threads, uint32_t tid)
 	if (!table_put(&threads->index_by_tid, &tid, sizeof(tid), threads->count))
 		return NULL;
 	struct thread *thread = &threads->all[threads->count++];
-	*thread = (struct thread){.tid = tid, .process = observe_process(tid)};
+	*thread = (struct thread){.tid = tid};
 	return thread;
 }
 
@@ -39,12 +39,10 @@ struct thread *threads_get(struct threads *threads, uint32_t tid, uint64_t now_n
 		char comm[COMM_MAX];
 
 		thread->comm_until_ns = now_ns + COMM_KNOWN_FOR_NS;
-		if (observe_comm(tid, comm)) {
-			/* A renamed one may be another thread that got the number. */
-			if (strcmp(comm, thread->comm) != 0)
-				thread->process = observe_process(tid);
+		if (observe_comm(tid, comm))
 			memcpy(thread->comm, comm, sizeof(comm));
-		}
+		/* Its number may have come back in another process. */
+		thread->process = observe_process(tid);
 	}
 	return thread;
 }

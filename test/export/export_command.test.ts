@@ -123,7 +123,13 @@ test('a file that is no recording, and none at all', async () => {
   const other = await kreplay('export', '--recording', join(place, 'text'), '--from', '0');
   expect([other.code, other.stderr]).toEqual([1, expect.stringContaining('not a kreplay recording')]);
   const none = await kreplay('export', '--data', place, '--from', '0');
-  expect([none.code, none.stderr]).toEqual([1, expect.stringContaining('there is no recording at')]);
+  expect([none.code, none.stderr]).toEqual([1, expect.stringContaining('start the agent, it creates it')]);
+  // A file that was named is not one that an agent would create.
+  const file = join(place, 'none');
+  const missing = await kreplay('export', '--recording', file, '--from', '0');
+  expect(missing.stderr).toBe(`kreplay: there is no file ${file}: give the path of a recording\n`);
+  const folder = await kreplay('export', '--data', file, '--from', '0');
+  expect(folder.stderr).toContain(`there is no folder ${file}: start the agent with that --data, or give the folder`);
 });
 
 test('a recording is read while it is written', async () => {

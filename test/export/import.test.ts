@@ -223,7 +223,7 @@ describe('what can not be imported is told, and leaves nothing', () => {
 
   test('no file, a folder, another file, another database', async () => {
     const place = newFolder();
-    expect(await refused(join(place, 'none'))).toContain('there is no recording at');
+    expect(await refused(join(place, 'none'))).toContain('there is no file');
     await refused(place);
     writeFileSync(join(place, 'text'), 'x'.repeat(5000));
     expect(await refused(join(place, 'text'))).toContain('not a kreplay recording');

@@ -58,12 +58,14 @@ test.each([
   ['1m1ms1s', 61_001_000_000n],
   ['7d', 604_800_000_000_000n],
   ['0s', 0n],
+  ['0', 0n],
+  ['000', 0n],
   ['9007199254740993ns', 9_007_199_254_740_993n],
 ])('%s lasts %s ns', (text, expected) => {
   expect(parseDuration(text)).toBe(expected);
 });
 
-test.each(['', '15', 'm', '1 h', '-1s', '1h30', '1.s', '.5s', '0.5ns', '1w', '1S', '1h-30m'])(
+test.each(['', '15', '0.0', '-0', 'm', '1 h', '-1s', '1h30', '1.s', '.5s', '0.5ns', '1w', '1S', '1h-30m'])(
   '%j is no duration',
   (text) => {
     expect(parseDuration(text)).toBeUndefined();

@@ -195,3 +195,65 @@ print(os.write(file, b'z'), os.lseek(file, 0, os.SEEK_CUR), os.pread(file, 99, 0
     expect([asked.code, asked.stderr]).toEqual([1, expect.stringContaining('No space left on device')]);
   });
 });
+
+describe('an error is for no other kind of call', () => {
+  const CALLS = { sync: 162, fsync: 74, fdatasync: 75, write: 1, writev: 20 };
+  const EBADF = constants.errno.EBADF;
+
+  /** What each call returned, as the kernel's number or 0. */
+  async function returned(rows: readonly Row[], options: readonly string[], words: string): Promise<string> {
+    const program = `
+import ctypes, os, sys
+libc = ctypes.CDLL(None, use_errno=True)
+open_file = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
+piece = (ctypes.c_void_p * 2)(ctypes.cast(ctypes.c_char_p(b'abcd'), ctypes.c_void_p), 4)
+for word in sys.argv[2].split():
+    name, fd = word.split(':')
+    text = {'write': b'abcd', 'writev': piece}.get(name)
+    fd = open_file if fd == 'file' else int(fd)
+    done = libc.syscall(${JSON.stringify(CALLS)}[name], fd, text, 4 if name == 'write' else 1)
+    print(ctypes.get_errno() if done < 0 else done if name.startswith('write') else 0, end=' ')`;
+    const command = ['python3', '-c', program, file, words];
+    const { code, stdout } = await run(bundleOf(rows), options, command);
+    expect(code).toBe(0);
+    return stdout.trim();
+  }
+
+  const syncs = (calls: readonly (readonly ['fsync' | 'fdatasync' | 'sync', string | undefined, number])[]): Row[] =>
+    calls.map(([syscall, path, errno], at) => ({
+      ...{ type: 'sys_sync', at: START + BigInt(at) * MS, tid: 7, comm: 'python3', syscall },
+      ...{ result: BigInt(-errno), fd: syscall === 'sync' ? -1 : 5 },
+      ...(path !== undefined && { file: path }),
+    }));
+
+  test('sync(2) after a sync of a descriptor that was not open', async () => {
+    const rows = syncs([
+      ['fsync', undefined, EBADF],
+      ['sync', undefined, 0],
+      ['sync', undefined, 0],
+      ['sync', undefined, 0],
+    ]);
+    expect(await returned(rows, ['--replay-errors'], 'fsync:888 sync:0 sync:0 sync:0')).toBe(`${EBADF} 0 0 0`);
+    // A rule for all syncs is none for one that has no error to return.
+    expect(await returned(rows, ['--fail', 'sys_sync:EIO'], 'fsync:888 sync:0 sync:0 sync:0')).toBe(`${EBADF} 0 0 0`);
+  });
+
+  test('fdatasync where fsync failed, and the other way round', async () => {
+    const rows = syncs([
+      ['fsync', file, EIO],
+      ['fdatasync', file, ENOSPC],
+    ]);
+    expect(await returned(rows, ['--replay-errors'], 'fsync:file fdatasync:file')).toBe(`${EIO} ${ENOSPC}`);
+    expect(await returned(rows, ['--replay-errors'], 'fdatasync:file fsync:file')).toBe('0 0');
+    expect(await returned(rows, ['--fail', 'sys_sync:EIO'], 'fdatasync:file fsync:file')).toBe(`${EIO} ${EIO}`);
+    expect(await returned(rows, ['--fail', 'sys_sync:syscall=fsync:EIO'], 'fdatasync:file fdatasync:file')).toBe('0 0');
+  });
+
+  test('a rule that names one call of a family makes no other one fail or write less', async () => {
+    const rows = writesTo(file, [1, 1], { comm: 'python3', fd: 5, requested: 4n, syscall: 'writev' });
+    expect(await returned(rows, ['--fail', 'sys_write:ENOSPC'], 'write:file writev:file')).toBe(`${ENOSPC} ${ENOSPC}`);
+    const ofOne = 'sys_write:syscall=writev';
+    expect(await returned(rows, ['--fail', `${ofOne}:ENOSPC`], 'write:file writev:file')).toBe(`4 ${ENOSPC}`);
+    expect(await returned(rows, ['--short', ofOne], 'write:file writev:file')).toBe('4 2');
+  });
+});

@@ -56,6 +56,14 @@ test('one with a seccomp filter of its own', async () => {
   expect(Math.min(...felt)).toBeGreaterThan(18e6);
 });
 
+test('one that asks for a seccomp listener of its own is told why it gets none', async () => {
+  const { code, stdout, stderr } = await run([build, 'own_listener', file, '3', '4096']);
+  expect([code, stdout]).toEqual([0, expect.stringMatching(/^EBUSY\n/)]);
+  expect(stderr).toContain(
+    'kreplay run: the command asked once for a seccomp listener of its own, which is not possible under kreplay run (EBUSY)\n',
+  );
+});
+
 test('one that leaves a daemon behind: it may finish for some seconds, then it is ended', async () => {
   // The daemon's time is not the command's.
   const { code, stderr } = await run([build, 'daemon', file], ['--max-duration', '3s']);

@@ -198,12 +198,29 @@ describe('verdict', () => {
     ],
     ['diverged', some(0.2), ['calls that they belong to got 35.4% of', '6 of the 20 slowest events were delivered']],
     ['diverged', [], ['calls that they belong to got 0% of what was planned', '0 of the 20 slowest']],
-    ['partial', perfect.map((call) => ({ ...call, held: call.target! + 9 * MS })), ['the machine is too noisy']],
+    [
+      'partial',
+      perfect.map((call) => ({ ...call, held: call.target! + 9 * MS })),
+      ['the machine is too noisy: 1 % of the waits may have been late by 9000 us or more, which is over half of'],
+    ],
   ])('%s', (verdict, calls, reasons) => {
     const { result } = ran(incident, calls);
     expect(result.verdict).toBe(verdict);
     expect(result.reasons.length).toBe(reasons.length);
     for (const [at, reason] of reasons.entries()) expect(result.reasons[at]).toContain(reason);
+  });
+
+  test('what calls may have waited before they were seen counts as late', () => {
+    const { figures, result } = ran(
+      incident,
+      perfect.map((call) => ({ ...call, queued: 9 * MS })),
+    );
+    expect(figures.late).toEqual({ p50_ns: 0, p99_ns: 0, max_ns: 0, calls: 30 });
+    expect(figures.late_at_most).toEqual({ p50_ns: 9 * MS, p99_ns: 9 * MS, max_ns: 9 * MS });
+    expect([result.verdict, result.reasons.length]).toEqual(['partial', 1]);
+    expect(summaryLines(result)).toContain(
+      'calls waited in a queue before they were seen: late by up to 9ms (p50), 9ms (p99), 9ms (max)',
+    );
   });
 
   test('at random only the sums are compared', () => {
@@ -216,7 +233,11 @@ describe('verdict', () => {
     const gates = { require: 'partial' as const, maxDurationNs: 1e9, expectExit: 3 };
     const { result } = ran(incident, some(0.4), { gates, code: 3 });
     expect(result.gates).toEqual([
-      { gate: '--require partial', met: true, detail: 'it was partial' },
+      {
+        gate: '--require partial',
+        met: true,
+        detail: expect.stringMatching(/^it was partial: calls that they belong to got 63/),
+      },
       { gate: '--max-duration', met: false, detail: 'the command took 1500.000ms of 1000.000ms' },
       { gate: '--expect-exit 3', met: true, detail: 'the command ended with 3' },
     ]);

@@ -21,6 +21,8 @@ export interface Call {
   event?: number;
   size?: number;
   op?: Op;
+  /** How long it may have waited before. */
+  queued?: number;
 }
 
 const STARTED_NS = 5_000_000_000_000_000n;
@@ -42,7 +44,7 @@ export function reportBytes(calls: readonly Call[]): Buffer {
       replied_ns: STARTED_NS + BigInt(at + held),
       native_ns: 0n,
       ...{ pid: 10, tid: 11, stream: call.stream ?? 0, event: call.event ?? NONE, size: call.size ?? 64 },
-      ...{ op: OPS[call.op ?? 'write'], how: HOWS[how], flags: 0, error: 0, reserved: 0 },
+      ...{ op: OPS[call.op ?? 'write'], how: HOWS[how], flags: 0, error: 0, queued_ns: call.queued ?? 0 },
     });
   return bytes;
 }

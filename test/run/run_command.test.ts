@@ -48,7 +48,8 @@ test('a bundle of another version', async () => {
 
 test.each([
   ['no recording', '/bin/true', /is not a recording|not a kreplay recording|no recording/],
-  ['nothing', '/nowhere/x.kreplay', /there is no recording at \/nowhere/],
+  ['nothing', '/nowhere/x.kreplay', /there is no file \/nowhere\/x.kreplay: give the path of a recording/],
+  ['a folder without one', '/usr', /there is no recording at \/usr\/recording.kreplay: give the path of one/],
 ])('a bundle that is %s', async (_, path, message) => {
   const { code, stderr } = await refused('--bundle', path, '--transaction', TRANSACTION);
   expect(code).toBe(125);
@@ -99,6 +100,13 @@ test.each([
   const { code, stderr } = await refused(...options);
   expect(code).toBe(125);
   expect(stderr).toMatch(message);
+});
+
+test('0 is a duration, as --help has it', async () => {
+  for (const option of ['--extra-latency', '--threshold']) {
+    const { code, stderr } = await kreplay('run', ...of(TRANSACTION), option, '0', '--', 'true');
+    expect([code, stderr]).toEqual([0, expect.stringContaining('the command ended with 0')]);
+  }
 });
 
 test('--help tells everything, on standard output', async () => {

@@ -43,6 +43,8 @@ export const EVENT_FLAGS = {
   short_write: 2,
   /** A rule chose the target or the error. */
   ruled: 4,
+  /** Its error, or that it is short, is for the same system call only. */
+  own_call: 8,
 } as const;
 
 export const PLAN_FLAGS = {

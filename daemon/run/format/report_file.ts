@@ -52,7 +52,7 @@ export const reportCall = defineLayout('report_call', 'one call of the build; ti
   target_ns: u64('how long it was to take; 0: it was let through at once'),
   replied_ns: u64('when it was let through, or answered'),
   native_ns: u64('how long the call itself took after that; 0: not known'),
-  pid: u32('process'),
+  pid: u32('process of the thread, as seen within the last half second'),
   tid: u32('thread'),
   stream: u32('merged stream; NONE'),
   event: u32('event of the plan; NONE'),
@@ -61,5 +61,5 @@ export const reportCall = defineLayout('report_call', 'one call of the build; ti
   how: u8('HOW_*'),
   flags: u8('CALL_FLAG_*'),
   error: u32('errno that it returned instead of the call; 0: none'),
-  reserved: u32('0'),
+  queued_ns: u32('how long it may have waited before it was seen: at most'),
 });

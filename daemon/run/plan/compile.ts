@@ -3,7 +3,7 @@
 import type { ColumnsOf } from '../format/layout.ts';
 import { EVENT_FLAGS, PLAN_FLAGS, type planEvent } from '../format/plan_file.ts';
 import type { Incident, IncidentStream } from './incident.ts';
-import { type FailRule, type InjectRule, isChosen } from './rules.ts';
+import { type FailRule, type InjectRule, isChosen, ownCallOf } from './rules.ts';
 
 /** A longer wait is none that a test is to go through. */
 export const TARGET_NS_MAX = 3_600_000_000_000;
@@ -119,10 +119,10 @@ function plannedEvents(
     events.flags[at] = columns.flags[call]! | (isRuled ? EVENT_FLAGS.ruled : 0);
     for (const rule of failing[stream]!) {
       seen[rule]!++;
-      const { nth, errno } = fail[rule]!;
+      const { nth, errno, matches } = fail[rule]!;
       if (nth !== undefined && nth !== seen[rule]) continue;
       events.error[at] = errno;
-      events.flags[at]! |= EVENT_FLAGS.ruled;
+      events.flags[at]! |= EVENT_FLAGS.ruled | ownCallOf(matches);
     }
   }
   return events;

@@ -11,7 +11,7 @@
 import { constants } from 'node:os';
 import { parseDuration } from '../../../agent/recording/duration.ts';
 import { EVENT_TYPES, type EventType } from '../../../bpf/schema/index.ts';
-import { OPS } from '../format/plan_file.ts';
+import { EVENT_FLAGS, OPS } from '../format/plan_file.ts';
 import type { IncidentStream } from './incident.ts';
 
 /** Every field that is given must fit; `*` in a value stands for any text. */
@@ -66,6 +66,11 @@ export function parseFailRule(text: string): FailRule {
 export function isChosen({ eventType, matches }: Choice, stream: IncidentStream): boolean {
   if (OPS[stream.op] >= OPS.fsync !== (eventType !== 'sys_write')) return false;
   return matches.every(({ field, pattern }) => pattern.test(field === 'syscall' ? stream.op : stream[field]));
+}
+
+/** Of an event that a rule chose: a rule that names a system call is about no other one. */
+export function ownCallOf(matches: Choice['matches']): number {
+  return matches.some(({ field }) => field === 'syscall') ? EVENT_FLAGS.own_call : 0;
 }
 
 function choiceOf(text: string): { choice: Choice; rest: string[] } {

@@ -47,6 +47,8 @@ export interface Figures {
   short_writes: { short: number; whole: number };
   /** Of calls that were made to wait: how much longer than planned the build felt them take. */
   late: { p50_ns: number | null; p99_ns: number | null; max_ns: number | null; calls: number };
+  /** The same with what these calls may have waited before they were seen, where many come at once. */
+  late_at_most: { p50_ns: number | null; p99_ns: number | null; max_ns: number | null };
   /** Distance of planned and felt waits above the floor. */
   ks_distance: number | null;
   floor_ns: number;
@@ -67,7 +69,7 @@ export function figuresOf(plan: Plan, calls: CallReport, said: Said, thresholdNs
     how: howsOf(calls),
     injected_ns: sum(calls, (at) => (isHeld(calls, at) ? calls.heldNs[at]! : 0)),
     short_writes: shortWrites(plan, calls),
-    late: lateness(calls, floorNs, biasNs),
+    ...lateness(calls, floorNs, biasNs),
     ks_distance: ksAbove(Math.max(floorNs, thresholdNs), plan, calls, biasNs),
     floor_ns: floorNs,
     first_divergence_ns: firstDivergence(calls),
@@ -122,11 +124,19 @@ function feltNs(calls: CallReport, at: number, biasNs: number): number {
   return calls.heldNs[at]! + biasNs;
 }
 
-function lateness(calls: CallReport, floorNs: number, biasNs: number): Figures['late'] {
-  const late = heldCalls(calls, floorNs).map((at) => feltNs(calls, at, biasNs) - calls.targetNs[at]!);
-  late.sort();
-  const [p50_ns, p99_ns, max_ns] = [0.5, 0.99, 1].map((share) => quantile(late, share)) as [number, number, number];
-  return { p50_ns, p99_ns, max_ns, calls: late.length };
+function lateness(calls: CallReport, floorNs: number, biasNs: number): Pick<Figures, 'late' | 'late_at_most'> {
+  const held = heldCalls(calls, floorNs);
+  const late = (at: number) => feltNs(calls, at, biasNs) - calls.targetNs[at]!;
+  return {
+    late: { ...spread(held.map(late)), calls: held.length },
+    late_at_most: spread(held.map((at) => late(at) + calls.queuedNs[at]!)),
+  };
+}
+
+function spread(values: Float64Array): Figures['late_at_most'] {
+  values.sort();
+  const [p50_ns, p99_ns, max_ns] = [0.5, 0.99, 1].map((share) => quantile(values, share)) as [number, number, number];
+  return { p50_ns, p99_ns, max_ns };
 }
 
 function ksAbove(leastNs: number, { events }: Plan, calls: CallReport, biasNs: number): number | null {

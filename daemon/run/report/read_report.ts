@@ -10,6 +10,8 @@ export interface CallReport {
   readonly targetNs: Float64Array;
   /** How long it was held. */
   readonly heldNs: Float64Array;
+  /** How long it may have waited before that. */
+  readonly queuedNs: Float64Array;
   readonly nativeNs: Float64Array;
   readonly tid: Float64Array;
   readonly stream: Float64Array;
@@ -40,6 +42,7 @@ export function readReport(bytes: Buffer, eventCount: number): CallReport {
     receivedNs: received.subarray(0, count).map((ns) => ns - startNs),
     heldNs: replied.subarray(0, count).map((ns, at) => Math.max(ns - received[at]!, 0)),
     targetNs: column('target_ns', count),
+    queuedNs: column('queued_ns', count),
     nativeNs: column('native_ns', count),
     tid: column('tid', count),
     stream: column('stream', count),
@@ -65,7 +68,7 @@ export function emptyReport(): CallReport {
   const none = new Float64Array();
   return {
     count: 0,
-    ...{ receivedNs: none, targetNs: none, heldNs: none, nativeNs: none, tid: none, stream: none },
+    ...{ receivedNs: none, targetNs: none, heldNs: none, queuedNs: none, nativeNs: none, tid: none, stream: none },
     ...{ event: none, size: none, op: none, how: none, error: none, flags: none },
   };
 }

@@ -45,7 +45,7 @@ export interface RunResult {
   };
   /** When it was run again and again: the figures are those of one of them. */
   repeated: Repeated | null;
-  /** Of calls that nothing here can hold. */
+  /** Calls that nothing here can hold, those for a seccomp listener, and files whose names are not clear. */
   uncovered: Record<string, number>;
   machine: {
     floor_ns: number | null;

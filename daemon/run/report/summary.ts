@@ -8,6 +8,9 @@ import { MODES_OF_SUMS, percent } from './verdict.ts';
 
 const UNMATCHED_STREAMS_MAX = 3;
 
+/** Less is what the bound is when nothing waits. */
+const QUEUED_NS_MIN = 100_000;
+
 const LEFT_OUT: Record<keyof RunResult['incident']['not_replayable'], string> = {
   background: 'requests of the kernel that nobody waited for',
   reads: 'reads and discards',
@@ -24,11 +27,19 @@ export function summaryLines(result: RunResult): string[] {
     lines.push(`${incident.recorded_errors} calls failed in the incident: --replay-errors returns their errors`);
   for (const [kind, count] of Object.entries(incident.not_replayable))
     if (count > 0) lines.push(`not replayable: ${count} ${LEFT_OUT[kind as keyof typeof LEFT_OUT]}`);
-  for (const [what, count] of Object.entries(uncovered)) if (count > 0) lines.push(`not held: ${count} of ${what}`);
+  for (const [what, count] of Object.entries(uncovered)) if (count > 0) lines.push(uncoveredLine(what, count));
   if (ended) lines.push(`the command ended with ${ended.code} after ${inWords(ended.duration_ns)}`);
   for (const { gate, met, detail } of gates) lines.push(`${gate}: ${met ? 'met' : 'not met'}, ${detail}`);
   if (repeated) lines.push(repeatedLine(result, repeated));
   return lines.map(printable);
+}
+
+function uncoveredLine(what: string, count: number): string {
+  if (what === 'unclear_name')
+    return `not held: ${count} files whose names the recording cannot tell from another's: not UTF-8, or in too many folders`;
+  if (what !== 'seccomp_listener') return `not held: ${count} of ${what}`;
+  const times = count === 1 ? 'once' : `${count} times`;
+  return `the command asked ${times} for a seccomp listener of its own, which is not possible under kreplay run (EBUSY)`;
 }
 
 function repeatedLine({ settings: { seed } }: RunResult, { attempts, passes_ns, fails_ns }: Repeated): string {
@@ -49,12 +60,13 @@ function faithfulness(figures: Figures, mode: string): string {
 }
 
 function figureLines(figures: Figures): string[] {
-  const { calls, how, fates, injected_ns, late, short_writes } = figures;
+  const { calls, how, fates, injected_ns, late, late_at_most, short_writes } = figures;
   const lines = [
     `${calls} calls: ${howText(how)}; ${fates.missing} events were not called for; ${inWords(injected_ns)} injected`,
   ];
-  if (late.p50_ns !== null)
-    lines.push(`late by ${inWords(late.p50_ns)} (p50), ${inWords(late.p99_ns!)} (p99), ${inWords(late.max_ns!)} (max)`);
+  if (late.p50_ns !== null) lines.push(`late by ${spreadText(late)}`);
+  if (late.p99_ns !== null && late_at_most.p99_ns! - late.p99_ns >= QUEUED_NS_MIN)
+    lines.push(`calls waited in a queue before they were seen: late by up to ${spreadText(late_at_most)}`);
   const { short, whole } = short_writes;
   if (short + whole > 0)
     lines.push(`short writes: ${short}${whole > 0 ? `; ${whole} more could not be made short` : ''}`);
@@ -64,6 +76,10 @@ function figureLines(figures: Figures): string[] {
   if (unmatched.length > UNMATCHED_STREAMS_MAX)
     lines.push(`never called: ${unmatched.length - UNMATCHED_STREAMS_MAX} more streams`);
   return lines;
+}
+
+function spreadText({ p50_ns, p99_ns, max_ns }: Figures['late_at_most']): string {
+  return `${inWords(p50_ns!)} (p50), ${inWords(p99_ns!)} (p99), ${inWords(max_ns!)} (max)`;
 }
 
 const HOW_WORDS: Record<keyof HowCounts, string> = {

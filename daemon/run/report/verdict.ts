@@ -42,10 +42,12 @@ function sumsShare({ injected_ns, planned_ns }: Figures): number {
 }
 
 /** Waits that are half as long again as planned, or longer, are others than those that made the incident one. */
-function tooNoisy({ late: { p99_ns }, slowest }: Figures): string | undefined {
+function tooNoisy({ late_at_most: { p99_ns }, slowest }: Figures): string | undefined {
   const least = slowest.findLast(({ target_ns }) => target_ns >= slowest[0]!.target_ns * MATTERS_SHARE)?.target_ns;
   if (p99_ns === null || least === undefined || p99_ns <= least / 2) return undefined;
-  return `the machine is too noisy: 1 % of the waits were late by ${Math.round(p99_ns / 1000)} us or more`;
+  const microseconds = (ns: number) => `${Math.round(ns / 1000)} us`;
+  const late = `1 % of the waits may have been late by ${microseconds(p99_ns)} or more`;
+  return `the machine is too noisy: ${late}, which is over half of ${microseconds(least)}, one of the slowest events`;
 }
 
 export function percent(share: number): string {
@@ -66,14 +68,18 @@ export interface GateResult {
 
 export function checkGates(
   gates: Gates,
-  { verdict }: Judgement,
+  { verdict, reasons }: Judgement,
   { code, durationNs }: { code: number; durationNs: number },
 ): GateResult[] {
   const { require: required, maxDurationNs, expectExit } = gates;
   const results: GateResult[] = [];
   if (required !== undefined) {
     const met = verdict !== 'failed' && VERDICTS.indexOf(verdict) <= VERDICTS.indexOf(required);
-    results.push({ gate: `--require ${required}`, met, detail: `it was ${verdict}` });
+    results.push({
+      gate: `--require ${required}`,
+      met,
+      detail: `it was ${[verdict, reasons.join('; ')].filter(Boolean).join(': ')}`,
+    });
   }
   if (maxDurationNs !== undefined) {
     const milliseconds = (ns: number) => `${(ns / 1e6).toFixed(3)}ms`;

@@ -34,6 +34,7 @@
 #define EVENT_FLAG_DERIVED 1
 #define EVENT_FLAG_SHORT_WRITE 2
 #define EVENT_FLAG_RULED 4
+#define EVENT_FLAG_OWN_CALL 8
 #define PLAN_FLAG_STANDARD_FDS 1
 #define SIZE_UNKNOWN 4294967295u
 
@@ -151,7 +152,7 @@ struct report_call {
 	uint64_t target_ns; /* how long it was to take; 0: it was let through at once */
 	uint64_t replied_ns; /* when it was let through, or answered */
 	uint64_t native_ns; /* how long the call itself took after that; 0: not known */
-	uint32_t pid; /* process */
+	uint32_t pid; /* process of the thread, as seen within the last half second */
 	uint32_t tid; /* thread */
 	uint32_t stream; /* merged stream; NONE */
 	uint32_t event; /* event of the plan; NONE */
@@ -160,7 +161,7 @@ struct report_call {
 	uint8_t how; /* HOW_* */
 	uint8_t flags; /* CALL_FLAG_* */
 	uint32_t error; /* errno that it returned instead of the call; 0: none */
-	uint32_t reserved; /* 0 */
+	uint32_t queued_ns; /* how long it may have waited before it was seen: at most */
 };
 _Static_assert(sizeof(struct report_call) == 64, "report_call");
 _Static_assert(offsetof(struct report_call, received_ns) == 0, "report_call.received_ns");
@@ -176,6 +177,6 @@ _Static_assert(offsetof(struct report_call, op) == 52, "report_call.op");
 _Static_assert(offsetof(struct report_call, how) == 54, "report_call.how");
 _Static_assert(offsetof(struct report_call, flags) == 55, "report_call.flags");
 _Static_assert(offsetof(struct report_call, error) == 56, "report_call.error");
-_Static_assert(offsetof(struct report_call, reserved) == 60, "report_call.reserved");
+_Static_assert(offsetof(struct report_call, queued_ns) == 60, "report_call.queued_ns");
 
 #endif

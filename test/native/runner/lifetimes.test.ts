@@ -111,6 +111,20 @@ describe('exit codes', () => {
   });
 });
 
+/** As the kernel would, if it gave out no more calls to answer. */
+describe('calls that can not be received', () => {
+  test.each([
+    ['from the start', 1, /^calls can not be received: Input\/output error$/],
+    ['later', 400, /^calls of the command can no longer be received: Input\/output error; it was ended$/],
+  ])('%s: the run fails, and nothing is left', async (_, from, reason) => {
+    const command = [build, 'write_on', file, '1000'];
+    const inject = `inject=ioctl:error=EIO:when=${from}+`;
+    const before = ['strace', '-f', '-o', '/dev/null', '-e', 'trace=ioctl', '-e', inject];
+    const { code, line } = await run(folder, { plan: quick(), before, command });
+    expect([code, line('failed')?.reason]).toEqual([125, expect.stringMatching(reason)]);
+  });
+});
+
 describe('builds that do odd things', () => {
   test('one that closes all its fds', async () => {
     expect((await run(folder, { plan: quick(), command: [build, 'close_all', file, '3'] })).code).toBe(0);
@@ -118,12 +132,14 @@ describe('builds that do odd things', () => {
 
   test('one with a seccomp filter of its own', async () => {
     const { code, line } = await run(folder, { plan: quick(), command: [build, 'own_filter', file] });
+    expect(line('uncovered')).toBeUndefined();
     expect([code, line('ended')?.delayed]).toEqual([0, 1]);
   });
 
   test('one that wants a listener of its own is told that there is one', async () => {
-    const { stdout } = await run(folder, { plan: quick(), command: [build, 'own_listener', file] });
+    const { stdout, line } = await run(folder, { plan: quick(), command: [build, 'own_listener', file] });
     expect(stdout).toMatch(/^EBUSY\n\d+\n$/);
+    expect(line('uncovered')).toEqual({ kind: 'uncovered', what: 'seccomp_listener', count: 1 });
   });
 
   test('a run within a run says why it can not be', async () => {
@@ -133,6 +149,32 @@ describe('builds that do odd things', () => {
     const words = [...inner, '--plan', plan, '--report', report, '--', 'true'];
     const { code, stderr } = await run(folder, { plan: quick(), command: words });
     expect([code, stderr]).toEqual([125, expect.stringContaining('a seccomp listener is there already')]);
+  });
+
+  test("a process that got the ended command's number, and made it its group, is left alone", async () => {
+    const program = `
+import os, subprocess, sys, time
+run = subprocess.Popen(sys.argv[2:], close_fds=False)
+while not os.path.exists(sys.argv[1]) or not os.path.getsize(sys.argv[1]): time.sleep(0.01)
+pid = int(open(sys.argv[1]).read())
+while os.path.exists(f'/proc/{pid}'): time.sleep(0.01)
+open('/proc/sys/kernel/ns_last_pid', 'w').write(str(pid - 1))
+stranger = os.fork()
+if stranger == 0:
+    os.setsid()
+    time.sleep(60)
+    os._exit(0)
+code = run.wait()
+print(stranger == pid, code, os.waitpid(stranger, os.WNOHANG))
+os.kill(stranger, 9)`;
+    const pid = join(folder, 'pid');
+    const { stdout } = await run(folder, {
+      plan: quick(),
+      before: ['unshare', '--pid', '--fork', '--mount-proc', 'python3', '-c', program, pid],
+      options: ['--linger-ns', '1000000000'],
+      command: ['sh', '-c', `setsid sleep 60 & echo $$ > ${pid}`],
+    });
+    expect(stdout).toBe('True 0 (0, 0)\n');
   });
 
   test('a daemon is served for a while, and ended', async () => {

@@ -7,6 +7,8 @@ export interface PlannedCall {
   size?: number;
   error?: number;
   offsetNs?: number;
+  /** EVENT_FLAGS. */
+  flags?: number;
 }
 
 export interface PlannedThread {
@@ -41,7 +43,7 @@ export function planOf(threads: readonly PlannedThread[], seed = 1n, flags = 0):
       target_ns: calls.map(({ targetNs = 0 }) => targetNs),
       size: calls.map(({ size = SIZE_UNKNOWN }) => size),
       error: calls.map(({ error = 0 }) => error),
-      flags: calls.map(() => 0),
+      flags: calls.map(({ flags = 0 }) => flags),
     },
     eventCount: calls.length,
   } as unknown as Parameters<typeof encodePlan>[0]);

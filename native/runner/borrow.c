@@ -1,0 +1,42 @@
+#include "borrow.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <linux/kcmp.h>
+
+#include "observe.h"
+
+#ifndef SYS_pidfd_getfd
+#define SYS_pidfd_getfd 438
+#endif
+/* From 6.9 on (64bef697d33b): of a thread, and so of its own table of files. */
+#ifndef PIDFD_THREAD
+#define PIDFD_THREAD O_EXCL
+#endif
+
+static bool is_same(pid_t tid, int fd, int file)
+{
+	return syscall(SYS_kcmp, tid, gettid(), KCMP_FILE, fd, file) == 0;
+}
+
+int borrow_file(pid_t tid, int fd)
+{
+	int thread = syscall(SYS_pidfd_open, tid, PIDFD_THREAD);
+	const bool is_of_leader = thread < 0 && errno == EINVAL;
+
+	/* Asked for now: a number that was seen before may have come back in another process. */
+	if (is_of_leader)
+		thread = syscall(SYS_pidfd_open, observe_process(tid), 0);
+	if (thread < 0)
+		return -1;
+	const int file = syscall(SYS_pidfd_getfd, thread, fd, 0);
+	close(thread);
+	if (file < 0 || !is_of_leader || is_same(tid, fd, file))
+		return file;
+	close(file);
+	return -1;
+}

@@ -1,0 +1,79 @@
+/** How long calls waited before the helper saw them, beside the times that the program itself has taken. */
+import { join } from 'node:path';
+import { planOf } from './plans.ts';
+import { compileC, newFolder, readReport, removeFolder, run } from './run.ts';
+
+const MS = 1_000_000;
+
+let folder = '';
+beforeEach(() => {
+  folder = newFolder();
+});
+afterEach(() => removeFolder(folder));
+
+interface Felt {
+  waitedNs: number;
+  queuedNs: number;
+}
+
+async function felt(threads: number, calls: number): Promise<Felt[]> {
+  const file = join(folder, 'out');
+  const planned = Array.from({ length: threads }, (_, at) => {
+    return {
+      path: file,
+      comm: 'crowd',
+      tid: 1000 + at,
+      calls: Array.from({ length: calls }, () => ({ targetNs: 20 * MS })),
+    };
+  });
+  const command = [compileC('crowd'), file, `${threads}`, `${calls}`];
+  const { code, stdout } = await run(folder, { plan: planOf(planned), command });
+  expect(code).toBe(0);
+  const seen = Map.groupBy(readReport(join(folder, 'report')).calls, ({ tid }) => tid);
+  for (const own of seen.values()) own.sort((one, other) => Number(one.received_ns - other.received_ns));
+  return stdout
+    .trim()
+    .split('\n')
+    .map((line) => {
+      const [tid, began] = line.split(' ').map(Number) as [number, number];
+      const call = seen.get(tid)!.shift()!;
+      return { waitedNs: Number(call.received_ns) - began, queuedNs: call.queued_ns };
+    });
+}
+
+const at = (values: number[], share: number) =>
+  values.sort((one, other) => one - other)[Math.floor(values.length * share)]!;
+
+test.each([
+  [1000, 5],
+  [64, 10],
+  [2, 20],
+])('%s threads: no less than they waited is reported', async (threads, calls) => {
+  const all = await felt(threads, calls);
+  expect(all.length).toBe(threads * calls);
+  // The program may lose its CPU between its clock and its call, and the helper on its way from the one to the other.
+  const isBounded = all.filter(({ waitedNs, queuedNs }) => queuedNs + MS > waitedNs);
+  expect(isBounded.length).toBeGreaterThan(all.length * 0.98);
+  const [waited, queued] = [all.map(({ waitedNs }) => waitedNs), all.map(({ queuedNs }) => queuedNs)];
+  expect(at(queued, 0.5)).toBeLessThan(2 * at(waited, 0.5) + MS);
+});
+
+test('a crowd waits, and it is not hidden', async () => {
+  const all = await felt(1000, 5);
+  expect(
+    at(
+      all.map(({ queuedNs }) => queuedNs),
+      0.5,
+    ),
+  ).toBeGreaterThan(2 * MS);
+});
+
+test('calls that come one by one are seen at once, also after a pause', async () => {
+  const all = await felt(1, 20);
+  expect(
+    at(
+      all.map(({ queuedNs }) => queuedNs),
+      0.5,
+    ),
+  ).toBeLessThan(MS / 10);
+});
