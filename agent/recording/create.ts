@@ -5,7 +5,7 @@ import type { Column } from '../../bpf/schema/columns.ts';
 import { pieceOf, STORED_COLUMNS } from './codec/pieces.ts';
 import { RecordingError, toRecordingError } from './errors.ts';
 import { APPLICATION_ID, CREATE_TABLES, checkFormat, FORMAT_VERSION, isBlank, PAGE_BYTES } from './format.ts';
-import { upgradeVersion1 } from './version_1.ts';
+import { upgradeOlder } from './older_versions.ts';
 
 /** A log of 4 MB: the pages that every flush changes are then copied to the main file once in many flushes. */
 const CHECKPOINT_PAGES = 4000;
@@ -45,7 +45,7 @@ export function openForWriting(path: string, origin: RecordingOrigin): Database.
     database.pragma(`cache_size = -${CACHE_KIBIBYTES}`);
     database.pragma(`wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
     if (blank) create(database, origin);
-    else if (version === 1) upgradeVersion1(database);
+    else if (version < FORMAT_VERSION) upgradeOlder(database, version);
     return database;
   } catch (error) {
     database?.close();

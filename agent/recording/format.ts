@@ -4,7 +4,7 @@ import { corrupt, RecordingError } from './errors.ts';
 
 /** "krpl" in ASCII: what `file` and SQLite's own tools see. */
 export const APPLICATION_ID = 0x6b72706c;
-export const FORMAT_VERSION = 2;
+export const FORMAT_VERSION = 3;
 
 /** The oldest version that is still read, and brought up to date by a writer. */
 const FORMAT_VERSION_MIN = 1;

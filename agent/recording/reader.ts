@@ -12,6 +12,7 @@ import { type EventFilter, resolveFilter } from './event_filter.ts';
 import { checkFormat, FORMAT_VERSION, fromStoredMax } from './format.ts';
 import { gather, wantedColumns } from './gather.ts';
 import { type Lookup, openLookup } from './lookup.ts';
+import { forgetOlder, readOlder } from './older_versions.ts';
 import { openPinReader, type PinReader } from './pin_reader.ts';
 import { openRecordedSpan, type RecordedSpanReader } from './recorded_span.ts';
 import { type EventKey, type ScanSource, scanBlocks } from './scan.ts';
@@ -21,7 +22,6 @@ import { openSideReader, type SideReader } from './side_reader.ts';
 import { openStateReader, type StateReader } from './state_reader.ts';
 import { openTransactionIndex, type TransactionIndex } from './transaction_index.ts';
 import { openTransactions, type Transactions } from './transactions.ts';
-import { forgetVersion1, readVersion1 } from './version_1.ts';
 
 const META = "SELECT key, value FROM meta WHERE key IN ('recording_id', 'node', 'boot_id', 'machine_id', 'created_ns')";
 
@@ -99,7 +99,7 @@ export function openReader(path: string): RecordingReader {
     database = new Database(path, { readonly: true, timeout: BUSY_TIMEOUT_MS });
     database.pragma(`cache_size = -${CACHE_KIBIBYTES}`);
     const version = checkFormat(database, path);
-    if (version === 1) readVersion1(database);
+    readOlder(database, version);
     return readerOf(database, path, version);
   } catch (error) {
     database?.close();
@@ -125,8 +125,8 @@ function readerOf(database: Database.Database, path: string, version: number): R
     const current = dataVersion.get()!;
     if (current === seenVersion) return;
     seenVersion = current;
-    if (formatVersion === 1 && checkFormat(database, path) > 1) {
-      forgetVersion1(database);
+    if (formatVersion < FORMAT_VERSION && checkFormat(database, path) === FORMAT_VERSION) {
+      forgetOlder(database, formatVersion);
       formatVersion = FORMAT_VERSION;
       locations = readColumnLocations(database, path);
     }
