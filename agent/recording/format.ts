@@ -1,5 +1,6 @@
 /** The tables of a recording: what the writer creates and the reader expects. FORMAT.md tells the whole. */
 import type Database from 'better-sqlite3';
+import { hasChecksums } from './database.ts';
 import { corrupt, RecordingError } from './errors.ts';
 
 /** "krpl" in ASCII: what `file` and SQLite's own tools see. */
@@ -209,5 +210,6 @@ export function checkFormat(database: Database.Database, path: string): number {
       `${path} has views, triggers or virtual tables, which no kreplay makes: do not trust it`,
     );
   }
+  if (version === FORMAT_VERSION && !hasChecksums(database)) throw corrupt('its pages have lost their checksums');
   return version;
 }

@@ -2,7 +2,7 @@
 import type Database from 'better-sqlite3';
 import { COLUMNS } from '../../bpf/schema/columns.ts';
 import { pieceOf } from './codec/pieces.ts';
-import { FORMAT_VERSION } from './format.ts';
+import { hasChecksums, setChecksums } from './database.ts';
 
 const SEGMENT_IDS = ['name_from', 'file_from', 'context_from', 'name_end', 'file_end', 'context_end'];
 
@@ -69,18 +69,27 @@ export function forgetOlder(database: Database.Database, version: number): void 
   for (const name of Object.keys(VIEWS[version] ?? {})) database.exec(`DROP VIEW temp.${name}`);
 }
 
-/** Runs in a transaction of its own: killed in between, the file is as it was. */
+/**
+ * In two steps, each of which is done or not when the writer is killed. The second one writes every page again, which
+ * takes as much space as the file has. What both leave is what a new file begins with.
+ */
 export function upgradeOlder(database: Database.Database, version: number): void {
-  database
-    .transaction(() => {
-      if (version === 1) toVersion2(database);
-      database.pragma(`user_version = ${FORMAT_VERSION}`);
-    })
-    .immediate();
+  if (version === 1) database.transaction(toVersion2).immediate(database);
+  if (!hasChecksums(database)) {
+    setChecksums(database);
+    database.pragma('auto_vacuum = INCREMENTAL');
+    database.exec('VACUUM');
+  }
+  database.transaction(toVersion3).immediate(database);
 }
 
 function toVersion2(database: Database.Database): void {
   database.exec(TO_VERSION_2);
   const setPiece = database.prepare('UPDATE column_name SET piece = ? WHERE name = ?');
   for (const column of COLUMNS) setPiece.run(pieceOf(column), column.name);
+  database.pragma('user_version = 2');
+}
+
+function toVersion3(database: Database.Database): void {
+  database.pragma('user_version = 3');
 }

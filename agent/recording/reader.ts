@@ -1,12 +1,13 @@
 /** Reads a recording, also while a writer adds to it. */
 import { existsSync } from 'node:fs';
-import Database from 'better-sqlite3';
+import type Database from 'better-sqlite3';
 import type { NumberedBlock } from '../../bpf/schema/block.ts';
 import { COLUMNS } from '../../bpf/schema/columns.ts';
 import { type ArrivalReader, openArrivals } from './arrivals.ts';
 import { SEGMENT_ROWS_MAX } from './codec/encode_segment.ts';
 import { STORED_COLUMNS } from './codec/pieces.ts';
 import { damageNotes } from './damage_notes.ts';
+import { openDatabase } from './database.ts';
 import { corrupt, RecordingError, toRecordingError, withRecordingErrors } from './errors.ts';
 import { type EventFilter, resolveFilter } from './event_filter.ts';
 import { checkFormat, FORMAT_VERSION, fromStoredMax } from './format.ts';
@@ -96,7 +97,7 @@ export function openReader(path: string): RecordingReader {
   }
   let database: Database.Database | undefined;
   try {
-    database = new Database(path, { readonly: true, timeout: BUSY_TIMEOUT_MS });
+    database = openDatabase(path, { readonly: true, timeout: BUSY_TIMEOUT_MS });
     database.pragma(`cache_size = -${CACHE_KIBIBYTES}`);
     const version = checkFormat(database, path);
     readOlder(database, version);
