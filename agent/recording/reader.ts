@@ -7,7 +7,7 @@ import { type ArrivalReader, openArrivals } from './arrivals.ts';
 import { SEGMENT_ROWS_MAX } from './codec/encode_segment.ts';
 import { STORED_COLUMNS } from './codec/pieces.ts';
 import { damageNotes } from './damage_notes.ts';
-import { openDatabase } from './database.ts';
+import { hasChecksums, openDatabase } from './database.ts';
 import { corrupt, RecordingError, toRecordingError, withRecordingErrors } from './errors.ts';
 import { type EventFilter, resolveFilter } from './event_filter.ts';
 import { checkFormat, FORMAT_VERSION, fromStoredMax } from './format.ts';
@@ -16,6 +16,7 @@ import { type Lookup, openLookup } from './lookup.ts';
 import { forgetOlder, readOlder } from './older_versions.ts';
 import { openPinReader, type PinReader } from './pin_reader.ts';
 import { openRecordedSpan, type RecordedSpanReader } from './recorded_span.ts';
+import { isDamage } from './salvage.ts';
 import { type EventKey, type ScanSource, scanBlocks } from './scan.ts';
 import { type ColumnLocations, openSegment, type Segment, UnreadableSegment, withUnreadable } from './segment.ts';
 import { openSegmentIndex, type SegmentMeta } from './segment_index.ts';
@@ -83,6 +84,8 @@ export interface RecordingReader
     SideReader,
     StateReader,
     Transactions {
+  readonly recordingId: string;
+  readonly node: string;
   readonly transactionIndex: TransactionIndex;
   info(): RecordingInfo;
   scan(request: ScanRequest): Generator<NumberedBlock>;
@@ -135,16 +138,20 @@ function readerOf(database: Database.Database, path: string, version: number): R
   }
 
   const lookup = openLookup(database);
+  const damage = damageNotes();
   const guarded = <Arguments extends unknown[], Result>(work: (...args: Arguments) => Result) => {
-    return (...args: Arguments) =>
-      withRecordingErrors(path, () => {
+    return (...args: Arguments) => {
+      try {
         followWriter();
         return work(...args);
-      });
+      } catch (error) {
+        if (isDamage(error)) damage.addFailure();
+        throw toRecordingError(error, path);
+      }
+    };
   };
-  const damage = damageNotes();
   const index = openSegmentIndex(database, damage.addEntry);
-  if (!hasSoundIndexes(database)) damage.addEntry();
+  if (!hasChecksums(database) && !hasSoundIndexes(database)) damage.addEntry();
   const source: ScanSource = {
     index,
     open(meta) {
@@ -161,6 +168,17 @@ function readerOf(database: Database.Database, path: string, version: number): R
     Object.fromEntries(Object.entries(methods).map(([name, method]) => [name, guarded(method)])) as Methods;
 
   const transactionIndex = openTransactionIndex({ database, lookup, inTransaction: source.inTransaction });
+  /** What is not known of losses is a gap in every answer. */
+  function readable<Loss>(work: () => Loss[]): Loss[] {
+    try {
+      return work();
+    } catch (error) {
+      if (!isDamage(error)) throw error;
+      damage.addEntry();
+      return [];
+    }
+  }
+
   const side = openSideReader(database);
   const state = openStateReader(database, path);
   /** Asked for several times an event and mostly known: no agent changes what an id stands for, so nothing is followed. */
@@ -171,12 +189,14 @@ function readerOf(database: Database.Database, path: string, version: number): R
 
   const guardedReader = guard({
     ...side,
-    losses: (fromNs, toNs) => [...side.losses(fromNs, toNs), ...damage.losses(fromNs, toNs)],
+    losses: (fromNs, toNs) => [...readable(() => side.losses(fromNs, toNs)), ...damage.losses(fromNs, toNs)],
     ...state,
-    lossTotals: () => [
-      ...state.lossTotals(),
-      ...damage.losses().map(({ cause, eventType, count }) => ({ cause, eventType, count })),
-    ],
+    lossTotals() {
+      const totals = readable(state.lossTotals);
+      const damaged = damage.losses().map(({ cause, eventType, count }) => ({ cause, eventType, count }));
+      if (damaged.length === 0 && damage.any()) damaged.push({ cause: 'damaged', eventType: null, count: 0 });
+      return [...totals, ...damaged];
+    },
     ...openTransactions(database, lookup),
     ...openPinReader(database),
     ...openRecordedSpan(database),
@@ -224,8 +244,8 @@ function readerOf(database: Database.Database, path: string, version: number): R
     close() {
       database.close();
     },
-  } satisfies Omit<RecordingReader, keyof typeof entries | 'transactionIndex'>);
-  return { ...guardedReader, ...entries, transactionIndex };
+  } satisfies Omit<RecordingReader, keyof typeof entries | 'recordingId' | 'node' | 'transactionIndex'>);
+  return { recordingId, node, ...guardedReader, ...entries, transactionIndex };
 }
 
 /** Segments are found through indexes: one that an index has lost would be missing without a word. */
