@@ -6,7 +6,7 @@ import { COLUMNS } from '../../bpf/schema/columns.ts';
 import { type ArrivalReader, openArrivals } from './arrivals.ts';
 import { SEGMENT_ROWS_MAX } from './codec/encode_segment.ts';
 import { STORED_COLUMNS } from './codec/pieces.ts';
-import { damageNotes } from './damage_notes.ts';
+import { type DamageNotes, damageNotes } from './damage_notes.ts';
 import { hasChecksums, openDatabase } from './database.ts';
 import { corrupt, RecordingError, toRecordingError, withRecordingErrors } from './errors.ts';
 import { type EventFilter, resolveFilter } from './event_filter.ts';
@@ -15,6 +15,7 @@ import { gather, wantedColumns } from './gather.ts';
 import { type Lookup, openLookup } from './lookup.ts';
 import { forgetOlder, readOlder } from './older_versions.ts';
 import { openPinReader, type PinReader } from './pin_reader.ts';
+import { readTransactions } from './read_transaction.ts';
 import { openRecordedSpan, type RecordedSpanReader } from './recorded_span.ts';
 import { isDamage } from './salvage.ts';
 import { type EventKey, type ScanSource, scanBlocks } from './scan.ts';
@@ -88,6 +89,7 @@ export interface RecordingReader
   readonly node: string;
   readonly transactionIndex: TransactionIndex;
   info(): RecordingInfo;
+  formatVersion(): number;
   scan(request: ScanRequest): Generator<NumberedBlock>;
   event(number: bigint): NumberedBlock | undefined;
   nodes(): string[];
@@ -161,24 +163,13 @@ function readerOf(database: Database.Database, path: string, version: number): R
     },
     onDamaged: damage.add,
     onBlock: lookup.remember,
-    inTransaction: guarded(<T>(work: () => T) => database.transaction(work)()) as ScanSource['inTransaction'],
+    inTransaction: guarded(readTransactions(database)) as ScanSource['inTransaction'],
     dataVersion: () => dataVersion.get()!,
   };
   const guard = <Methods extends object>(methods: Methods): Methods =>
     Object.fromEntries(Object.entries(methods).map(([name, method]) => [name, guarded(method)])) as Methods;
 
   const transactionIndex = openTransactionIndex({ database, lookup, inTransaction: source.inTransaction });
-  /** What is not known of losses is a gap in every answer. */
-  function readable<Loss>(work: () => Loss[]): Loss[] {
-    try {
-      return work();
-    } catch (error) {
-      if (!isDamage(error)) throw error;
-      damage.addEntry();
-      return [];
-    }
-  }
-
   const side = openSideReader(database);
   const state = openStateReader(database, path);
   /** Asked for several times an event and mostly known: no agent changes what an id stands for, so nothing is followed. */
@@ -189,10 +180,10 @@ function readerOf(database: Database.Database, path: string, version: number): R
 
   const guardedReader = guard({
     ...side,
-    losses: (fromNs, toNs) => [...readable(() => side.losses(fromNs, toNs)), ...damage.losses(fromNs, toNs)],
+    losses: (fromNs, toNs) => [...known(() => side.losses(fromNs, toNs), damage), ...damage.losses(fromNs, toNs)],
     ...state,
     lossTotals() {
-      const totals = readable(state.lossTotals);
+      const totals = known(state.lossTotals, damage);
       const damaged = damage.losses().map(({ cause, eventType, count }) => ({ cause, eventType, count }));
       if (damaged.length === 0 && damage.any()) damaged.push({ cause: 'damaged', eventType: null, count: 0 });
       return [...totals, ...damaged];
@@ -202,6 +193,7 @@ function readerOf(database: Database.Database, path: string, version: number): R
     ...openRecordedSpan(database),
     ...openArrivals(database, source, lookup, node),
     services: lookup.services,
+    formatVersion: () => formatVersion,
     nodes: () => [node],
     info() {
       const [first, last, count] = extent.get()!;
@@ -246,6 +238,17 @@ function readerOf(database: Database.Database, path: string, version: number): R
     },
   } satisfies Omit<RecordingReader, keyof typeof entries | 'recordingId' | 'node' | 'transactionIndex'>);
   return { recordingId, node, ...guardedReader, ...entries, transactionIndex };
+}
+
+/** What is not known of losses is a gap in every answer. */
+function known<Loss>(losses: () => Loss[], damage: DamageNotes): Loss[] {
+  try {
+    return losses();
+  } catch (error) {
+    if (!isDamage(error)) throw error;
+    damage.addEntry();
+    return [];
+  }
 }
 
 /** Segments are found through indexes: one that an index has lost would be missing without a word. */
