@@ -20,14 +20,17 @@ ADDON_CXXFLAGS = -std=c++20 -O3 -fPIC -fvisibility=hidden -fno-exceptions -Wall 
 	-isystem node_modules/node-addon-api -isystem node_modules/node-api-headers/include
 ADDON_LDFLAGS = -Wl,--exclude-libs,ALL -Wl,-Bsymbolic -Wl,-z,relro,-z,now -static-libstdc++ -static-libgcc
 ADDON_LIBS_columns := -l:libzstd.a
+# An extension of SQLite, for the one that better-sqlite3 brings.
+PAGES_CFLAGS := -std=c17 -D_GNU_SOURCE -O2 -fPIC -fvisibility=hidden -Wall -Wextra -Werror -shared \
+	-isystem node_modules/better-sqlite3/deps/sqlite3
 # Static: it starts builds that may bring a libc of their own, or none.
 RUNNER_CFLAGS := -std=c17 -D_GNU_SOURCE -O2 -Wall -Wextra -Werror -static -pthread
-C_SOURCES = $(wildcard bpf/*.bpf.[ch] native/src/*.cc native/src/*.h native/src/*.c native/runner/*.[ch] $(ADDONS:%=native/%/*.cc) $(ADDONS:%=native/%/*.h) test/*/*.c test/*/*/*.[ch] test/*/*/*.cc)
+C_SOURCES = $(wildcard bpf/*.bpf.[ch] native/src/*.cc native/src/*.h native/src/*.c native/runner/*.[ch] native/pages/*.[ch] $(ADDONS:%=native/%/*.cc) $(ADDONS:%=native/%/*.h) test/*/*.c test/*/*/*.[ch] test/*/*/*.cc)
 
 # Debian packages, each beside a command or file that shows that it is there.
 BUILD_PACKAGES := clang:/usr/bin/clang g++:/usr/bin/g++ bpftool:/usr/sbin/bpftool \
-	libbpf-dev:/usr/include/bpf/libbpf.h libelf-dev:/usr/include/libelf.h libzstd-dev:/usr/include/zstd.h \
-	zlib1g-dev:/usr/include/zlib.h
+	libbpf-dev:/usr/include/bpf/libbpf.h libelf-dev:/usr/include/libelf.h libxxhash-dev:/usr/include/xxhash.h \
+	libzstd-dev:/usr/include/zstd.h zlib1g-dev:/usr/include/zlib.h
 TEST_PACKAGES := bpftrace:/usr/bin/bpftrace btrfs-progs:/sbin/mkfs.btrfs busybox-static:/usr/bin/busybox chromium:/usr/bin/chromium \
 	curl:/usr/bin/curl debootstrap:/usr/sbin/debootstrap e2fsprogs:/sbin/mkfs.ext4 \
 	default-jdk-headless:/usr/bin/javac fio:/usr/bin/fio fish:/usr/bin/fish golang-go:/usr/bin/go jq:/usr/bin/jq \
@@ -80,7 +83,7 @@ build/bpf/kreplay_cast/%.o: bpf/%.bpf.c $(BPF_HEADERS)
 $(BPF_VARIANTS:%=build/bpf/%.bpf.o): build/bpf/%.bpf.o: $$(addprefix build/bpf/%/,$$(addsuffix .o,$(BPF_PROGRAMS)))
 	$(Q)/usr/sbin/bpftool gen object $@ $^
 
-native: setup $(ADDONS:%=build/%.node) build/kreplay-runner ## compile the addons and the runner
+native: setup $(ADDONS:%=build/%.node) build/pages.so build/kreplay-runner ## compile the addons and the runner
 	$(Q)$(MAKE) --no-print-directory -C native
 
 build/columns.node: $(wildcard /usr/lib/x86_64-linux-gnu/libzstd.a)
@@ -89,6 +92,12 @@ $(ADDONS:%=build/%.node): build/%.node: $$(wildcard native/$$*/*.cc native/$$*/*
 	@mkdir -p $(@D)
 	@echo "  CXX      $@"
 	$(Q)g++ $(ADDON_CXXFLAGS) -shared -o $@.tmp native/$*/*.cc $(ADDON_LIBS_$*) $(ADDON_LDFLAGS)
+	$(Q)mv $@.tmp $@
+
+build/pages.so: $(wildcard native/pages/*.[ch]) Makefile | setup
+	@mkdir -p $(@D)
+	@echo "  CC       $@"
+	$(Q)gcc $(PAGES_CFLAGS) -o $@.tmp native/pages/*.c -Wl,-Bsymbolic -Wl,-z,relro,-z,now
 	$(Q)mv $@.tmp $@
 
 build/kreplay-runner: $(wildcard native/runner/*.[ch] native/runner/gen/*.h) Makefile | setup

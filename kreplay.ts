@@ -28,6 +28,7 @@ const COMMANDS: Record<string, () => Promise<Command>> = {
   unpin: async () => (await import('./daemon/commands/pin.ts')).unpinCommand(),
   export: async () => (await import('./daemon/commands/export.ts')).exportCommand(),
   import: async () => (await import('./daemon/commands/import.ts')).importCommand(),
+  verify: async () => (await import('./daemon/commands/verify.ts')).verifyCommand(),
   sql: async () => (await import('./daemon/commands/sql.ts')).sqlCommand(),
   token: async () => (await import('./daemon/commands/token.ts')).tokenCommand(),
   replay: async () => (await import('./daemon/commands/replay.ts')).replayCommand(),

@@ -10,8 +10,8 @@ export interface CompiledIn {
   copyright: string;
 }
 
-/** libbpf in libbpf_ts.node, zstd in columns.node, glibc in the runner, libstdc++ in all addons. */
-const PACKAGES = ['libbpf-dev', 'libzstd-dev', 'libc6-dev', 'libstdc++-12-dev'];
+/** libbpf in libbpf_ts.node, zstd in columns.node, xxHash in pages.so, glibc in the runner, libstdc++ in all addons. */
+const PACKAGES = ['libbpf-dev', 'libzstd-dev', 'libxxhash-dev', 'libc6-dev', 'libstdc++-12-dev'];
 
 export function compiledIn(): CompiledIn[] {
   return PACKAGES.map((name) => ({

@@ -7,9 +7,10 @@ import type { NumberedBlock } from '../../bpf/schema/block.ts';
 import { COLUMNS } from '../../bpf/schema/columns.ts';
 import { type EventFilter, resolveFilter } from './event_filter.ts';
 import { toStored } from './format.ts';
-import { gather, type Run } from './gather.ts';
+import { gather } from './gather.ts';
 import type { Lookup } from './lookup.ts';
 import { matchingRows } from './match.ts';
+import { readableBlock, type SegmentRun } from './readable_block.ts';
 import type { ScanSource } from './scan.ts';
 import { type Segment, UnreadableSegment } from './segment.ts';
 import type { SegmentMeta } from './segment_index.ts';
@@ -103,8 +104,7 @@ export function openArrivals(
     try {
       return source.open(meta);
     } catch (error) {
-      if (!(error instanceof UnreadableSegment)) throw error;
-      if (error.damage) source.onDamaged(meta);
+      leaveOut(error);
       return undefined;
     }
   }
@@ -124,7 +124,7 @@ export function openArrivals(
       typeMask: resolved.typeMask,
       minDurationNs: toStored(resolved.minDurationNs),
     };
-    const runs: Run[] = [];
+    const runs: SegmentRun[] = [];
     let left = rowsMax;
     let next = end;
     const metas = source.index.arrived(from, end, bounds, OPENED_A_BLOCK_MAX);
@@ -138,20 +138,18 @@ export function openArrivals(
       break;
     }
     if (left > 0 && metas.length === OPENED_A_BLOCK_MAX) next = Math.min(end, metas.at(-1)!.endNumber);
-    const block = gatherReadable(runs);
-    source.onBlock(block);
+    const block = readableBlock(runs, {
+      gather: (some) => gather(some, COLUMNS, () => {}),
+      onBlock: source.onBlock,
+      leaveOut,
+    });
     return { block, next };
   }
 
-  function gatherReadable(runs: readonly Run[]): NumberedBlock {
-    try {
-      return gather(runs, COLUMNS, () => {});
-    } catch (error) {
-      if (!(error instanceof UnreadableSegment)) throw error;
-      const { meta, damage } = error;
-      if (damage) source.onDamaged(meta);
-      return gatherReadable(runs.filter(({ segment }) => segment.firstNumber !== meta.firstNumber));
-    }
+  function leaveOut(error: unknown): SegmentMeta {
+    if (!(error instanceof UnreadableSegment)) throw error;
+    if (error.damage) source.onDamaged(error.meta);
+    return error.meta;
   }
 
   return {

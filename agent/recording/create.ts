@@ -1,11 +1,12 @@
 /** Opens the file for the writer: creates it, or checks that it is one of ours. */
 import { randomBytes } from 'node:crypto';
-import Database from 'better-sqlite3';
+import type Database from 'better-sqlite3';
 import type { Column } from '../../bpf/schema/columns.ts';
 import { pieceOf, STORED_COLUMNS } from './codec/pieces.ts';
+import { openDatabase, setChecksums } from './database.ts';
 import { RecordingError, toRecordingError } from './errors.ts';
 import { APPLICATION_ID, CREATE_TABLES, checkFormat, FORMAT_VERSION, isBlank, PAGE_BYTES } from './format.ts';
-import { upgradeVersion1 } from './version_1.ts';
+import { upgradeOlder } from './older_versions.ts';
 
 /** A log of 4 MB: the pages that every flush changes are then copied to the main file once in many flushes. */
 const CHECKPOINT_PAGES = 4000;
@@ -32,10 +33,12 @@ export interface RecordingOrigin {
 export function openForWriting(path: string, origin: RecordingOrigin): Database.Database {
   let database: Database.Database | undefined;
   try {
-    database = new Database(path, { timeout: BUSY_TIMEOUT_MS });
+    database = openDatabase(path, { timeout: BUSY_TIMEOUT_MS });
     const blank = isBlank(database);
     const version = blank ? FORMAT_VERSION : checkFormat(database, path);
     database.pragma(`page_size = ${PAGE_BYTES}`);
+    // The next line writes the first page.
+    if (blank) setChecksums(database);
     // So that space which retention has freed can be given back, a little at a time.
     if (blank) database.pragma('auto_vacuum = INCREMENTAL');
     // Killed with a journal on disk, it would leave a file that only a writer can open: see committer.ts.
@@ -45,7 +48,7 @@ export function openForWriting(path: string, origin: RecordingOrigin): Database.
     database.pragma(`cache_size = -${CACHE_KIBIBYTES}`);
     database.pragma(`wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
     if (blank) create(database, origin);
-    else if (version === 1) upgradeVersion1(database);
+    else if (version < FORMAT_VERSION) upgradeOlder(database, version);
     return database;
   } catch (error) {
     database?.close();

@@ -8,13 +8,18 @@ export interface DamageNotes {
   add(meta: SegmentMeta): void;
   /** An entry of which not even the time is known. */
   addEntry(): void;
+  /** Something was asked for and could not be answered. */
+  addFailure(): void;
   has(meta: SegmentMeta): boolean;
   losses(fromNs?: bigint, toNs?: bigint): Loss[];
+  /** Whether anything was found, also what no answer is missing. */
+  any(): boolean;
 }
 
 export function damageNotes(): DamageNotes {
   const segments = new Map<number, SegmentMeta>();
   let entries = false;
+  let failures = false;
   const loss = (count: number, fromNs: bigint, toNs: bigint): Loss => ({
     cause: 'damaged',
     eventType: null,
@@ -27,6 +32,10 @@ export function damageNotes(): DamageNotes {
     addEntry: () => {
       entries = true;
     },
+    addFailure: () => {
+      failures = true;
+    },
+    any: () => failures || entries || segments.size > 0,
     has: ({ firstNumber }) => segments.has(firstNumber),
     losses: (fromNs = 0n, toNs = U64_MAX) => [
       ...(entries ? [loss(0, fromNs, toNs)] : []),

@@ -42,6 +42,12 @@ const BY_SQLITE_CODE: readonly [prefix: string, code: RecordingErrorCode, advice
   ['SQLITE_CORRUPT', 'recording_corrupt', 'it is damaged: restore it from a copy, or move it away'],
   ['SQLITE_CONSTRAINT', 'recording_corrupt', 'its tables are damaged: restore it from a copy, or move it away'],
   ['SQLITE_ERROR', 'recording_corrupt', 'its tables are damaged: restore it from a copy, or move it away'],
+  [
+    'SQLITE_IOERR_DATA',
+    'recording_corrupt',
+    'a page does not match its checksum: restore it from a copy, or move it away',
+  ],
+  ['SQLITE_TOOBIG', 'recording_corrupt', 'a text or blob is longer than any recording has: do not trust it'],
   ['SQLITE_IOERR', 'recording_io_error', 'reading or writing failed: check the disk and the kernel log'],
 ];
 

@@ -1,10 +1,12 @@
 /** The tables of a recording: what the writer creates and the reader expects. FORMAT.md tells the whole. */
 import type Database from 'better-sqlite3';
+import { hasChecksums } from './database.ts';
 import { corrupt, RecordingError } from './errors.ts';
+import { schemaCheck } from './schema_check.ts';
 
 /** "krpl" in ASCII: what `file` and SQLite's own tools see. */
 export const APPLICATION_ID = 0x6b72706c;
-export const FORMAT_VERSION = 2;
+export const FORMAT_VERSION = 3;
 
 /** The oldest version that is still read, and brought up to date by a writer. */
 const FORMAT_VERSION_MIN = 1;
@@ -149,12 +151,17 @@ CREATE TABLE clock (
 ) STRICT;
 `;
 
-/** What runs someone else's SQL, perhaps without an end, when a table of that name is read. */
-const FOREIGN = `
-SELECT 1
-FROM main.sqlite_schema
-WHERE type NOT IN ('table', 'index') OR (type = 'table' AND rootpage = 0)
-LIMIT 1`;
+/** Of version 1 alone. */
+const OLDER_TABLES = `
+CREATE TABLE context_hash (
+  batch INTEGER NOT NULL,
+  hash INTEGER NOT NULL,
+  context_id INTEGER NOT NULL,
+  PRIMARY KEY (batch, hash, context_id)
+) STRICT, WITHOUT ROWID;
+`;
+
+const schema = schemaCheck(CREATE_TABLES + OLDER_TABLES);
 
 const I64_MAX = 2n ** 63n - 1n;
 export const U64_MAX = 2n ** 64n - 1n;
@@ -203,11 +210,10 @@ export function checkFormat(database: Database.Database, path: string): number {
       `${path} has format version ${version}, this kreplay reads ${FORMAT_VERSION_MIN} to ${FORMAT_VERSION}: use the kreplay that wrote it, or a newer one`,
     );
   }
-  if (database.prepare(FOREIGN).get()) {
-    throw new RecordingError(
-      'not_a_recording',
-      `${path} has views, triggers or virtual tables, which no kreplay makes: do not trust it`,
-    );
+  const foreign = schema.foreign(database);
+  if (foreign !== undefined) {
+    throw new RecordingError('not_a_recording', `${path} has a ${foreign}, which no kreplay makes: do not trust it`);
   }
+  if (version === FORMAT_VERSION && !hasChecksums(database)) throw corrupt('its pages have lost their checksums');
   return version;
 }

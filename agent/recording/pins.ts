@@ -2,9 +2,10 @@
  * Pins a transaction: retention then keeps it, and what the node did right before it. Written by whoever serves the
  * recording, beside the agent that writes it: a pin is one short transaction.
  */
-import Database from 'better-sqlite3';
+import type Database from 'better-sqlite3';
 import { PIECES_MAX } from './codec/pieces.ts';
 import { contextFinder } from './context_hash.ts';
+import { openDatabase } from './database.ts';
 import { RecordingError, withRecordingErrors } from './errors.ts';
 import { checkFormat, FORMAT_VERSION, toStored } from './format.ts';
 import { pinnedSegments } from './pinned_segments.ts';
@@ -76,7 +77,7 @@ export function unpinTransaction(path: string, transactionId: string): boolean {
 
 function writing<T>(path: string, work: (database: Database.Database) => T): T {
   return withRecordingErrors(path, () => {
-    const database = new Database(path, { fileMustExist: true, timeout: BUSY_TIMEOUT_MS });
+    const database = openDatabase(path, { fileMustExist: true, timeout: BUSY_TIMEOUT_MS });
     try {
       if (checkFormat(database, path) !== FORMAT_VERSION) {
         throw new RecordingError(

@@ -1,19 +1,23 @@
 /** Reads a recording, also while a writer adds to it. */
 import { existsSync } from 'node:fs';
-import Database from 'better-sqlite3';
+import type Database from 'better-sqlite3';
 import type { NumberedBlock } from '../../bpf/schema/block.ts';
 import { COLUMNS } from '../../bpf/schema/columns.ts';
 import { type ArrivalReader, openArrivals } from './arrivals.ts';
 import { SEGMENT_ROWS_MAX } from './codec/encode_segment.ts';
 import { STORED_COLUMNS } from './codec/pieces.ts';
-import { damageNotes } from './damage_notes.ts';
+import { type DamageNotes, damageNotes } from './damage_notes.ts';
+import { hasChecksums, openDatabase } from './database.ts';
 import { corrupt, RecordingError, toRecordingError, withRecordingErrors } from './errors.ts';
 import { type EventFilter, resolveFilter } from './event_filter.ts';
 import { checkFormat, FORMAT_VERSION, fromStoredMax } from './format.ts';
 import { gather, wantedColumns } from './gather.ts';
 import { type Lookup, openLookup } from './lookup.ts';
+import { forgetOlder, readOlder } from './older_versions.ts';
 import { openPinReader, type PinReader } from './pin_reader.ts';
+import { readTransactions } from './read_transaction.ts';
 import { openRecordedSpan, type RecordedSpanReader } from './recorded_span.ts';
+import { isDamage } from './salvage.ts';
 import { type EventKey, type ScanSource, scanBlocks } from './scan.ts';
 import { type ColumnLocations, openSegment, type Segment, UnreadableSegment, withUnreadable } from './segment.ts';
 import { openSegmentIndex, type SegmentMeta } from './segment_index.ts';
@@ -21,7 +25,6 @@ import { openSideReader, type SideReader } from './side_reader.ts';
 import { openStateReader, type StateReader } from './state_reader.ts';
 import { openTransactionIndex, type TransactionIndex } from './transaction_index.ts';
 import { openTransactions, type Transactions } from './transactions.ts';
-import { forgetVersion1, readVersion1 } from './version_1.ts';
 
 const META = "SELECT key, value FROM meta WHERE key IN ('recording_id', 'node', 'boot_id', 'machine_id', 'created_ns')";
 
@@ -82,8 +85,11 @@ export interface RecordingReader
     SideReader,
     StateReader,
     Transactions {
+  readonly recordingId: string;
+  readonly node: string;
   readonly transactionIndex: TransactionIndex;
   info(): RecordingInfo;
+  formatVersion(): number;
   scan(request: ScanRequest): Generator<NumberedBlock>;
   event(number: bigint): NumberedBlock | undefined;
   nodes(): string[];
@@ -96,10 +102,10 @@ export function openReader(path: string): RecordingReader {
   }
   let database: Database.Database | undefined;
   try {
-    database = new Database(path, { readonly: true, timeout: BUSY_TIMEOUT_MS });
+    database = openDatabase(path, { readonly: true, timeout: BUSY_TIMEOUT_MS });
     database.pragma(`cache_size = -${CACHE_KIBIBYTES}`);
     const version = checkFormat(database, path);
-    if (version === 1) readVersion1(database);
+    readOlder(database, version);
     return readerOf(database, path, version);
   } catch (error) {
     database?.close();
@@ -125,8 +131,8 @@ function readerOf(database: Database.Database, path: string, version: number): R
     const current = dataVersion.get()!;
     if (current === seenVersion) return;
     seenVersion = current;
-    if (formatVersion === 1 && checkFormat(database, path) > 1) {
-      forgetVersion1(database);
+    if (formatVersion < FORMAT_VERSION && checkFormat(database, path) === FORMAT_VERSION) {
+      forgetOlder(database, formatVersion);
       formatVersion = FORMAT_VERSION;
       locations = readColumnLocations(database, path);
     }
@@ -134,16 +140,20 @@ function readerOf(database: Database.Database, path: string, version: number): R
   }
 
   const lookup = openLookup(database);
+  const damage = damageNotes();
   const guarded = <Arguments extends unknown[], Result>(work: (...args: Arguments) => Result) => {
-    return (...args: Arguments) =>
-      withRecordingErrors(path, () => {
+    return (...args: Arguments) => {
+      try {
         followWriter();
         return work(...args);
-      });
+      } catch (error) {
+        if (isDamage(error)) damage.addFailure();
+        throw toRecordingError(error, path);
+      }
+    };
   };
-  const damage = damageNotes();
   const index = openSegmentIndex(database, damage.addEntry);
-  if (!hasSoundIndexes(database)) damage.addEntry();
+  if (!hasChecksums(database) && !hasSoundIndexes(database)) damage.addEntry();
   const source: ScanSource = {
     index,
     open(meta) {
@@ -153,7 +163,7 @@ function readerOf(database: Database.Database, path: string, version: number): R
     },
     onDamaged: damage.add,
     onBlock: lookup.remember,
-    inTransaction: guarded(<T>(work: () => T) => database.transaction(work)()) as ScanSource['inTransaction'],
+    inTransaction: guarded(readTransactions(database)) as ScanSource['inTransaction'],
     dataVersion: () => dataVersion.get()!,
   };
   const guard = <Methods extends object>(methods: Methods): Methods =>
@@ -170,17 +180,20 @@ function readerOf(database: Database.Database, path: string, version: number): R
 
   const guardedReader = guard({
     ...side,
-    losses: (fromNs, toNs) => [...side.losses(fromNs, toNs), ...damage.losses(fromNs, toNs)],
+    losses: (fromNs, toNs) => [...known(() => side.losses(fromNs, toNs), damage), ...damage.losses(fromNs, toNs)],
     ...state,
-    lossTotals: () => [
-      ...state.lossTotals(),
-      ...damage.losses().map(({ cause, eventType, count }) => ({ cause, eventType, count })),
-    ],
+    lossTotals() {
+      const totals = known(state.lossTotals, damage);
+      const damaged = damage.losses().map(({ cause, eventType, count }) => ({ cause, eventType, count }));
+      if (damaged.length === 0 && damage.any()) damaged.push({ cause: 'damaged', eventType: null, count: 0 });
+      return [...totals, ...damaged];
+    },
     ...openTransactions(database, lookup),
     ...openPinReader(database),
     ...openRecordedSpan(database),
     ...openArrivals(database, source, lookup, node),
     services: lookup.services,
+    formatVersion: () => formatVersion,
     nodes: () => [node],
     info() {
       const [first, last, count] = extent.get()!;
@@ -223,8 +236,19 @@ function readerOf(database: Database.Database, path: string, version: number): R
     close() {
       database.close();
     },
-  } satisfies Omit<RecordingReader, keyof typeof entries | 'transactionIndex'>);
-  return { ...guardedReader, ...entries, transactionIndex };
+  } satisfies Omit<RecordingReader, keyof typeof entries | 'recordingId' | 'node' | 'transactionIndex'>);
+  return { recordingId, node, ...guardedReader, ...entries, transactionIndex };
+}
+
+/** What is not known of losses is a gap in every answer. */
+function known<Loss>(losses: () => Loss[], damage: DamageNotes): Loss[] {
+  try {
+    return losses();
+  } catch (error) {
+    if (!isDamage(error)) throw error;
+    damage.addEntry();
+    return [];
+  }
 }
 
 /** Segments are found through indexes: one that an index has lost would be missing without a word. */

@@ -8,9 +8,10 @@
 import type { NumberedBlock } from '../../bpf/schema/block.ts';
 import type { Column } from '../../bpf/schema/columns.ts';
 import type { ResolvedFilter } from './event_filter.ts';
-import { gather, type Run } from './gather.ts';
+import { gather } from './gather.ts';
 import { matchingRows } from './match.ts';
 import { type Plan, planScan } from './plan.ts';
+import { readableBlock, type SegmentRun } from './readable_block.ts';
 import { decodedSegments, type Segment, UnreadableSegment } from './segment.ts';
 import type { SegmentIndex, SegmentMeta } from './segment_index.ts';
 import { sortRows } from './sorted_rows.ts';
@@ -89,7 +90,7 @@ class Merge {
 
   next(rowsMax: number): NumberedBlock | undefined {
     this.#followWriter();
-    const runs: Run[] = [];
+    const runs: SegmentRun[] = [];
     const openedMax = this.#opened + OPENED_A_BLOCK_MAX;
     let paused = false;
     for (let left = rowsMax; left > 0; ) {
@@ -106,18 +107,11 @@ class Merge {
       if (cursor.position === cursor.rows.length) this.#cursors = this.#cursors.filter((other) => other !== cursor);
     }
     if (runs.length === 0 && !paused) return undefined;
-    const block = this.#gatherReadable(runs);
-    this.#source.onBlock(block);
-    return block;
-  }
-
-  #gatherReadable(runs: readonly Run[]): NumberedBlock {
-    try {
-      return gather(runs, this.#options.columns, this.#decoded.use);
-    } catch (error) {
-      const unreadable = this.#leaveOut(error);
-      return this.#gatherReadable(runs.filter(({ segment }) => segment.firstNumber !== unreadable.firstNumber));
-    }
+    return readableBlock(runs, {
+      gather: (some) => gather(some, this.#options.columns, this.#decoded.use),
+      onBlock: this.#source.onBlock,
+      leaveOut: (error) => this.#leaveOut(error),
+    });
   }
 
   /** Throws what is not about a single segment. */

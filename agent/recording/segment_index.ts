@@ -4,6 +4,7 @@ import { SEGMENT_ROWS_MAX } from './codec/encode_segment.ts';
 import { PIECES_MAX } from './codec/pieces.ts';
 import { corrupt } from './errors.ts';
 import { fromStoredMax, unpackIds } from './format.ts';
+import { isDamage, openSalvage } from './salvage.ts';
 import { type SegmentBytes, SegmentGone } from './segment.ts';
 
 /** Segments read ahead of a scan. */
@@ -55,6 +56,11 @@ WHERE first_number >= coalesce((SELECT max(first_number) FROM segment WHERE firs
   AND first_number < :end AND coalesce(end_number, first_number + event_count) > :from AND ${CAN_MATCH}
 ORDER BY first_number
 LIMIT :limit`;
+
+const ENTRY = `
+SELECT ${COLUMNS}
+FROM segment
+WHERE sealed = 1 AND first_number = :firstNumber AND first_number < :sealedEnd AND ${CAN_MATCH}`;
 
 const LONGEST_SPAN = `
 SELECT coalesce(max(max_timestamp_ns - min_timestamp_ns), 0)
@@ -139,8 +145,19 @@ export function openSegmentIndex(database: Database.Database, onDamagedEntry: ()
   const data = database.prepare<[number, number, number], Buffer>(DATA).pluck();
   const exists = database.prepare<[number]>(EXISTS);
   const piece = database.prepare<[number, number], Buffer>(PIECE).pluck();
-  const hasMissingNumbers = database.prepare(MISSING_NUMBERS).pluck().get() === 1;
+  const missingNumbers = database.prepare(MISSING_NUMBERS).pluck();
+  const salvage = openSalvage(database, rows(ENTRY), onDamagedEntry);
+  let hasMissingNumbers: boolean | undefined;
   const around = database.prepare<[number], Row>(AROUND).raw().safeIntegers();
+  /** When it can not be known, there may be some. */
+  function canMissNumbers(): boolean {
+    hasMissingNumbers ??= salvaged(
+      () => missingNumbers.get() === 1,
+      () => true,
+    );
+    return hasMissingNumbers;
+  }
+
   function metasOf(row: Row): SegmentMeta[] {
     if (isSound(row)) return [metaOf(row)];
     onDamagedEntry();
@@ -154,9 +171,17 @@ export function openSegmentIndex(database: Database.Database, onDamagedEntry: ()
     },
     longestSpanNs: () => longestSpan.get()!,
     sealedAfter: (order, [afterNs, afterNumber], sealedEnd, bounds) =>
-      (order === 'asc' ? ascending! : descending!).all({ ...bounds, sealedEnd, afterNs, afterNumber }).flatMap(metasOf),
-    sealedWithContexts: (contexts, sealedEnd, bounds) =>
-      withContexts!.all({ ...bounds, sealedEnd, contexts: JSON.stringify([...contexts]) }).flatMap(metasOf),
+      salvaged(
+        () => (order === 'asc' ? ascending! : descending!).all({ ...bounds, sealedEnd, afterNs, afterNumber }),
+        () => salvage.inOrder(order, { afterNs, afterNumber }, { ...bounds, sealedEnd }),
+      ).flatMap(metasOf),
+    sealedWithContexts(contexts, sealedEnd, bounds) {
+      const wanted = { sealedEnd, contexts: JSON.stringify([...contexts]) };
+      return salvaged(
+        () => withContexts!.all({ ...bounds, ...wanted }),
+        () => salvage.withContexts(wanted, { ...bounds, sealedEnd }),
+      ).flatMap(metasOf);
+    },
     tail: (sealedEnd, endNumber, bounds) => tail!.all({ ...bounds, sealedEnd, end: endNumber }).flatMap(metasOf),
     arrived: (from, endNumber, bounds, limit) =>
       arrived.all({ ...bounds, from, end: endNumber, limit }).flatMap(metasOf),
@@ -175,12 +200,21 @@ export function openSegmentIndex(database: Database.Database, onDamagedEntry: ()
       for (const row of around.iterate(number)) {
         for (const meta of metasOf(row)) {
           if (number < meta.endNumber) found.push(meta);
-          if (!hasMissingNumbers) return found;
+          if (!canMissNumbers()) return found;
         }
       }
       return found;
     },
   };
+}
+
+function salvaged<T>(read: () => T, otherwise: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    if (!isDamage(error)) throw error;
+    return otherwise();
+  }
 }
 
 function missing(segment: Buffer | undefined): never {

@@ -138,8 +138,8 @@ export function openTransactionIndex({ database, lookup, inTransaction }: Indexe
     if (!reading) {
       const current = dataVersion.get()!;
       if (current === seenVersion) return true;
-      seenVersion = current;
       reading = begin();
+      seenVersion = current;
     }
     const found = rows.all(reading.after);
     for (const row of found) put(row);

@@ -12,7 +12,7 @@ import {
   statSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import Database from 'better-sqlite3';
+import { copyTo, openDatabase } from '../../agent/recording/database.ts';
 import { corrupt, RecordingError, toRecordingError, withRecordingErrors } from '../../agent/recording/errors.ts';
 import { openReader, type RecordingInfo } from '../../agent/recording/reader.ts';
 import { toWriteError, withReadErrors, withWriteErrors } from './errors.ts';
@@ -109,13 +109,13 @@ function withinReach(file: string, folder: string): { path: string; discard(): v
 }
 
 /** What VACUUM INTO says of the file that it reads; anything else is of the one that it writes. */
-const OF_SOURCE = /^SQLITE_(CORRUPT|NOTADB|BUSY|IOERR_READ|IOERR_SHORT_READ|IOERR_CORRUPTFS)/;
+const OF_SOURCE = /^SQLITE_(CORRUPT|NOTADB|BUSY|TOOBIG|IOERR_DATA|IOERR_READ|IOERR_SHORT_READ|IOERR_CORRUPTFS)/;
 
 /** With what stands in the log, and without what was removed from the file. */
 function copyDatabase(from: string, to: string, folder: string): void {
-  const database = withRecordingErrors(from, () => new Database(from, { readonly: true }));
+  const database = withRecordingErrors(from, () => openDatabase(from, { readonly: true }));
   try {
-    database.prepare('VACUUM INTO ?').run(to);
+    copyTo(database, to);
   } catch (error) {
     const ofSource = OF_SOURCE.test((error as { code?: string }).code ?? '');
     const known = ofSource ? error : toWriteError(error, folder);

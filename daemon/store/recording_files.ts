@@ -85,13 +85,7 @@ function opened(file: ServedFile): OpenRecording {
   const { path, isFile } = file;
   if (!isFile) throw new RecordingError('not_a_recording', `${path} is not a file: only --data takes a folder`);
   const reader = openReader(path);
-  try {
-    const { recordingId, node } = reader.info();
-    return { reader, recordingId, node, file };
-  } catch (error) {
-    reader.close();
-    throw error;
-  }
+  return { reader, recordingId: reader.recordingId, node: reader.node, file };
 }
 
 /** Throws what is wrong with the first that can not be read. */

@@ -2,6 +2,7 @@
 import { copyFileSync, mkdirSync, readFileSync, renameSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
+import { FORMAT_VERSION } from '../../agent/recording/format.ts';
 import { SILENT_AFTER_NS } from '../../daemon/metrics/recording_agent.ts';
 import { openRecordingStore } from '../../daemon/store/recording_store.ts';
 import type { Store } from '../../daemon/store/store.ts';
@@ -104,7 +105,11 @@ const withDatabase = (work: (database: Database.Database) => void) => (path: str
 test.each<[string, string, (path: string) => void]>([
   ['text', 'not_a_recording', (path) => writeFileSync(path, 'hello, this is no database at all'.repeat(100))],
   ['another program’s database', 'not_a_recording', withDatabase((database) => database.pragma('application_id = 1'))],
-  ['a later format', 'unsupported_format', withDatabase((database) => database.pragma('user_version = 3'))],
+  [
+    'a later format',
+    'unsupported_format',
+    withDatabase((database) => database.pragma(`user_version = ${FORMAT_VERSION + 1}`)),
+  ],
   ['an earlier format', 'unsupported_format', withDatabase((database) => database.pragma('user_version = 0'))],
   ['without tables', 'recording_corrupt', withDatabase((database) => database.exec('DROP TABLE segment'))],
   ['cut short', 'recording_corrupt', (path) => truncateSync(path, 4096)],

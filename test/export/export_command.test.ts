@@ -14,7 +14,7 @@ import {
 import { join } from 'node:path';
 import { kreplay, start } from '../daemon/command_line.ts';
 import { appendRows, newFolder, newWriter, type Row, recorded, recordingPath, START } from '../daemon/recorded.ts';
-import { appearing, exported, INCIDENT, readWith } from './exported.ts';
+import { appearing, changeWith, exported, INCIDENT, readWith } from './exported.ts';
 import { newSmallDisk } from './small_disk.ts';
 
 const ENTRY = join(import.meta.dirname, '../../kreplay.ts');
@@ -52,7 +52,7 @@ test('a gap of unknown size is told too', async () => {
   const data = recorded(INCIDENT);
   // What a writer notes of the time in which there was none.
   const gap = `INSERT INTO loss (from_ns, to_ns, cause, count) VALUES (${START}, ${START + 1n}, 'agent_killed', 0)`;
-  readWith('sqlite3', [recordingPath(data), gap]);
+  changeWith(recordingPath(data), gap);
   const { path } = await exported(data, 'bundle');
   const { stderr } = await kreplay('export', '--recording', path, '--format', 'csv', '--from', '0');
   expect(stderr).toMatch(/; the recording is missing an unknown number of events in this window\n$/);

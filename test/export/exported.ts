@@ -2,6 +2,7 @@
 import { execFileSync } from 'node:child_process';
 import { watch } from 'node:fs';
 import { join } from 'node:path';
+import { openDatabase } from '../../agent/recording/database.ts';
 import { type ExportSummary, exportEvents } from '../../daemon/export/export.ts';
 import { FORMATS, type FormatName } from '../../daemon/export/format.ts';
 import type { Selection } from '../../daemon/export/selection.ts';
@@ -66,6 +67,13 @@ export function appearing(folder: string): Promise<void> {
       resolve();
     });
   });
+}
+
+/** Changes a recording, with checksums: as kreplay's own writers do, and somebody who wishes it harm. */
+export function changeWith(path: string, sql: string): void {
+  const database = openDatabase(path, {});
+  database.exec(sql);
+  database.close();
 }
 
 /** What another program makes of a file. */

@@ -27,7 +27,7 @@ import {
   START,
 } from '../daemon/recorded.ts';
 import { AS_NOBODY, NOBODY } from '../unprivileged.ts';
-import { appearing, readWith, recordedEvents } from './exported.ts';
+import { appearing, changeWith, readWith, recordedEvents } from './exported.ts';
 import { newSmallDisk } from './small_disk.ts';
 
 const ROWS: readonly Row[] = Array.from(
@@ -146,7 +146,7 @@ test('a user without rights imports from a folder that is not theirs, log includ
 
 test('what a recording calls its node does not reach the terminal as it is', async () => {
   const path = recordingPath(recorded([{ at: START }]));
-  readWith('sqlite3', [path, "UPDATE meta SET value = 'evil' || char(27) || '[2J' || char(10) WHERE key = 'node'"]);
+  changeWith(path, "UPDATE meta SET value = 'evil' || char(27) || '[2J' || char(10) WHERE key = 'node'");
   const data = newFolder();
   const { stdout } = await kreplay('import', path, '--data', data);
   expect(stdout).toMatch(/: 1 events of evil\\u\{1b\}\[2J\\u\{a\}\n$/);
@@ -235,7 +235,7 @@ describe('what can not be imported is told, and leaves nothing', () => {
     const path = recordingPath(recorded([{ at: START }]));
     const data = join(newFolder(), 'data');
     for (const id of ['../../pwn', '', '0123456789ABCDEF', '0123456789abcdef0']) {
-      readWith('sqlite3', [path, `UPDATE meta SET value = '${id}' WHERE key = 'recording_id'`]);
+      changeWith(path, `UPDATE meta SET value = '${id}' WHERE key = 'recording_id'`);
       expect(await refused(path, data)).toContain('its recording id is none');
     }
     expect(readdirSync(join(data, '..'))).toEqual(['data']);
@@ -247,19 +247,19 @@ describe('what can not be imported is told, and leaves nothing', () => {
     ['a trigger', 'CREATE TRIGGER more AFTER INSERT ON pin BEGIN DELETE FROM segment; END'],
   ])('one with %s in it', async (_, sql) => {
     const path = recordingPath(recorded([{ at: START }]));
-    readWith('sqlite3', [path, `ALTER TABLE loss RENAME TO lost; ${sql}`]);
+    changeWith(path, `ALTER TABLE loss RENAME TO lost; ${sql}`);
     expect(await refused(path)).toContain('which no kreplay makes: do not trust it');
   });
 
   test('one with events of a type from another time', async () => {
     const path = recordingPath(recorded(ROWS));
-    readWith('sqlite3', [path, 'UPDATE segment SET type_mask = 1 << 20']);
+    changeWith(path, 'UPDATE segment SET type_mask = 1 << 20');
     expect(await refused(path)).toContain('event types that this kreplay does not know: use a newer one');
   });
 
   test('a version from another time', async () => {
     const path = recordingPath(recorded([{ at: START }]));
-    readWith('sqlite3', [path, 'PRAGMA user_version = 999']);
+    changeWith(path, 'PRAGMA user_version = 999');
     expect(await refused(path)).toContain('format version 999');
   });
 
@@ -271,7 +271,7 @@ describe('what can not be imported is told, and leaves nothing', () => {
 
   test('one whose events do not decode', async () => {
     const path = recordingPath(recorded(ROWS));
-    readWith('sqlite3', [path, 'UPDATE segment SET data = zeroblob(length(data))']);
+    changeWith(path, 'UPDATE segment SET data = zeroblob(length(data))');
     expect(await refused(path)).toContain(`${path} was not imported: the recording is damaged`);
   });
 

@@ -4,6 +4,7 @@ import { chmodSync, copyFileSync, mkdirSync, readFileSync, truncateSync, writeFi
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import fc from 'fast-check';
+import { FORMAT_VERSION } from '../../agent/recording/format.ts';
 import { openReader } from '../../agent/recording/reader.ts';
 import type { Loss } from '../../agent/recording/side_notes.ts';
 import type { NumberedBlock } from '../../bpf/schema/block.ts';
@@ -63,7 +64,7 @@ test.each(Object.keys(opening))('the %s refuses a foreign database', (kind) => {
 });
 
 test.each(Object.keys(opening))('the %s refuses a newer version', (kind) => {
-  sql('PRAGMA user_version = 3');
+  sql(`PRAGMA user_version = ${FORMAT_VERSION + 1}`);
   expect(() => opening[kind]!(path)).toThrow(withCode('unsupported_format'));
 });
 

@@ -6,6 +6,7 @@
 import { copyFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
+import { FORMAT_VERSION } from '../../agent/recording/format.ts';
 import { openReader } from '../../agent/recording/reader.ts';
 import { openWriter } from '../../agent/recording/writer.ts';
 import { blockOf, numbersOf, type Row, rowsOf, START_NS, temporaryFolder } from './fixture.ts';
@@ -118,7 +119,7 @@ test.each([1, 2] as const)('a writer brings version %p up to date, keeps everyth
   const writer = openWriter({ path, node: 'node-1', bootId: 'b', machineId: 'm', nowNs: () => START_NS });
   const upgraded = readAll();
   expectSample(version, upgraded);
-  expect(upgraded.formatVersion).toBe(2);
+  expect(upgraded.formatVersion).toBe(FORMAT_VERSION);
   expect(writer.nameId('pay')).toBe(2);
   writer.append(blockOf(Array.from({ length: 2000 }, (_, i) => ({ timestamp_ns: START_NS - BigInt(i), pid: i }))));
   writer.close();
@@ -141,7 +142,7 @@ test('a reader that was open before the file was brought up to date follows it',
   writer.append(blockOf(Array.from({ length: 2000 }, (_, i) => ({ timestamp_ns: START_NS - BigInt(i), pid: i }))));
   writer.flush();
   expect(numbersOf(reader.scan({}))).toHaveLength(EVENTS[1] + 2000);
-  expect(reader.info().formatVersion).toBe(2);
+  expect(reader.info().formatVersion).toBe(FORMAT_VERSION);
   expect(reader.losses().map(({ cause }) => cause)).not.toContain('damaged');
   reader.close();
   writer.close();

@@ -1,12 +1,16 @@
-/** Format version 1: read through views that add what it lacks, and changed into the current version by a writer. */
+/** Older formats: read through views that add what they lack, and changed into the current one by a writer. */
 import type Database from 'better-sqlite3';
 import { COLUMNS } from '../../bpf/schema/columns.ts';
 import { pieceOf } from './codec/pieces.ts';
+import { hasChecksums, setChecksums } from './database.ts';
 
 const SEGMENT_IDS = ['name_from', 'file_from', 'context_from', 'name_end', 'file_end', 'context_end'];
 
-/** Views of this connection only; the file stays as it is. Names of views hide those of tables. */
-const VIEWS: Readonly<Record<string, string>> = {
+type Views = Readonly<Record<string, string>>;
+
+const VERSION_2: Views = {};
+
+const VERSION_1: Views = {
   column_name: 'SELECT *, 0 AS piece FROM main.column_name',
   segment: `SELECT *, NULL AS end_number, ${SEGMENT_IDS.map((name) => `0 AS ${name}`).join(', ')} FROM main.segment`,
   segment_piece: "SELECT 0 AS piece_key, x'' AS data WHERE false",
@@ -19,8 +23,11 @@ FROM main.transaction_summary AS summary JOIN main.context ON context_id = summa
   clock: 'SELECT *, 0 AS suspended_ns FROM main.clock',
 };
 
-/** A summary without its number would be the first to go. */
-const CHANGES = `
+/** Views of one connection; the file stays as it is. Names of views hide those of tables. */
+const VIEWS: readonly Views[] = [{}, VERSION_1, VERSION_2];
+
+/** Of version 1. A summary without its number would be the first to go. */
+const TO_VERSION_2 = `
 ALTER TABLE column_name ADD COLUMN piece INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE segment ADD COLUMN end_number INTEGER;
 ${SEGMENT_IDS.map((name) => `ALTER TABLE segment ADD COLUMN ${name} INTEGER NOT NULL DEFAULT 0;`).join('\n')}
@@ -50,23 +57,39 @@ CREATE TABLE pin (
 ) STRICT, WITHOUT ROWID;
 `;
 
-export function readVersion1(database: Database.Database): void {
-  for (const [name, select] of Object.entries(VIEWS)) database.exec(`CREATE TEMP VIEW ${name} AS ${select}`);
+/** `version`: of the file, up to the current one. */
+export function readOlder(database: Database.Database, version: number): void {
+  for (const [name, select] of Object.entries(VIEWS[version] ?? {})) {
+    database.exec(`CREATE TEMP VIEW ${name} AS ${select}`);
+  }
 }
 
 /** To be called when a writer has changed the file into the current version. */
-export function forgetVersion1(database: Database.Database): void {
-  for (const name of Object.keys(VIEWS)) database.exec(`DROP VIEW temp.${name}`);
+export function forgetOlder(database: Database.Database, version: number): void {
+  for (const name of Object.keys(VIEWS[version] ?? {})) database.exec(`DROP VIEW temp.${name}`);
 }
 
-/** Runs in a transaction of its own: killed in between, the file is as it was. */
-export function upgradeVersion1(database: Database.Database): void {
-  database
-    .transaction(() => {
-      database.exec(CHANGES);
-      const setPiece = database.prepare('UPDATE column_name SET piece = ? WHERE name = ?');
-      for (const column of COLUMNS) setPiece.run(pieceOf(column), column.name);
-      database.pragma('user_version = 2');
-    })
-    .immediate();
+/**
+ * In two steps, each of which is done or not when the writer is killed. The second one writes every page again, which
+ * takes as much space as the file has. What both leave is what a new file begins with.
+ */
+export function upgradeOlder(database: Database.Database, version: number): void {
+  if (version === 1) database.transaction(toVersion2).immediate(database);
+  if (!hasChecksums(database)) {
+    setChecksums(database);
+    database.pragma('auto_vacuum = INCREMENTAL');
+    database.exec('VACUUM');
+  }
+  database.transaction(toVersion3).immediate(database);
+}
+
+function toVersion2(database: Database.Database): void {
+  database.exec(TO_VERSION_2);
+  const setPiece = database.prepare('UPDATE column_name SET piece = ? WHERE name = ?');
+  for (const column of COLUMNS) setPiece.run(pieceOf(column), column.name);
+  database.pragma('user_version = 2');
+}
+
+function toVersion3(database: Database.Database): void {
+  database.pragma('user_version = 3');
 }

@@ -1,0 +1,70 @@
+/**
+ * Whether the tables of a file are those that kreplay makes. A recording may come from anyone, and SQLite runs what
+ * stands in its schema: expressions of generated columns and indexes, checks, views.
+ */
+import type Database from 'better-sqlite3';
+
+/** No statement of ours is as long. */
+const SQL_MAX = 4096;
+const OBJECTS_MAX = 64;
+
+const OBJECTS = `
+SELECT type, name, CASE WHEN length(sql) > ${SQL_MAX} THEN '' ELSE sql END
+FROM main.sqlite_schema
+LIMIT ${OBJECTS_MAX + 1}`;
+
+const TABLE = /^CREATE TABLE "?(\w+)"? \(([^()]*(?:\([\w, ]*\)[^()]*)?)\)\s*(STRICT(?:, WITHOUT ROWID)?)$/;
+/** Of columns that were added later. */
+const DEFAULT_VALUE = / DEFAULT (?:-?\d+|'')/g;
+
+interface Shape {
+  parts: ReadonlySet<string>;
+  options: string;
+}
+
+export interface SchemaCheck {
+  /** What is in the file and not of ours; undefined when all is well. */
+  foreign(database: Database.Database): string | undefined;
+}
+
+/** `createTables`: statements of all versions; older files lack some of the columns. */
+export function schemaCheck(createTables: string): SchemaCheck {
+  const statements = createTables
+    .replaceAll(/^\s*--.*$/gm, '')
+    .split(';')
+    .map((text) => text.trim());
+  const indexes = new Set(statements.filter((text) => text.startsWith('CREATE INDEX')));
+  const tables = Map.groupBy(
+    statements.map(tableOf).filter((table) => table !== undefined),
+    ({ name }) => name,
+  );
+
+  function isOurs(type: unknown, name: unknown, sql: unknown): boolean {
+    if (type === 'index') return sql === null ? String(name).startsWith('sqlite_autoindex_') : indexes.has(String(sql));
+    if (type !== 'table' || typeof sql !== 'string') return false;
+    const found = tableOf(sql);
+    if (!found || found.name !== name) return false;
+    return (tables.get(found.name) ?? []).some(
+      ({ options, parts }) => options === found.options && [...found.parts].every((part) => parts.has(part)),
+    );
+  }
+
+  return {
+    foreign(database) {
+      const objects = database.prepare<[], [unknown, unknown, unknown]>(OBJECTS).raw().all();
+      if (objects.length > OBJECTS_MAX) return 'too many tables';
+      const found = objects.find(([type, name, sql]) => !isOurs(type, name, sql));
+      return found && `${String(found[0]).slice(0, 20)} ${String(found[1]).slice(0, 60)}`;
+    },
+  };
+}
+
+function tableOf(sql: string): ({ name: string } & Shape) | undefined {
+  const [, name, body, options] = TABLE.exec(sql) ?? [];
+  if (name === undefined || body === undefined || options === undefined) return undefined;
+  // The commas of a key are no commas between columns.
+  const parts = body
+    .split(/,(?![^(]*\))/)
+    .map((part) => part.replaceAll(DEFAULT_VALUE, '').replaceAll(/\s+/g, ' ').trim());
+  return { name, parts: new Set(parts), options };
+}

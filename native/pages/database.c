@@ -1,0 +1,264 @@
+/* Reads and writes of the database file: pages are checked as they come, and get their checksums as they go. */
+#include "file.h"
+
+#include <string.h>
+#include <unistd.h>
+
+SQLITE_EXTENSION_INIT3
+
+enum {
+	HEADER_BYTES = 100,
+	CHANGE_COUNTER_AT = 24,
+	CHANGE_COUNTER_BYTES = 16,
+	READS_MAX = 4,
+	READ_AGAIN_AFTER_US = 500,
+	APPLICATION_ID = 0x6b72706c,
+	GUARDED_VERSION_MIN = 3,
+};
+
+static uint32_t big_endian(const uint8_t *bytes)
+{
+	return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
+}
+
+/*
+ * Offsets are those of SQLite's file format, 1.3. A recording of format 3 is always guarded: otherwise one flipped bit
+ * in the byte that says so would take all checksums away.
+ */
+bool note_header(struct checked_file *database, const uint8_t *page)
+{
+	const uint32_t page_bytes = page[16] << 8 | page[17];
+
+	if (memcmp(page, "SQLite format 3", 16) != 0)
+		return true;
+	if (!database->checks)
+		database->page_bytes = page_bytes == 1 ? PAGE_BYTES_MAX : page_bytes;
+	if (page[20] != CHECKSUM_BYTES) {
+		const bool is_recording = big_endian(page + 68) == APPLICATION_ID;
+
+		return !database->checks && !(is_recording && big_endian(page + 60) >= GUARDED_VERSION_MIN);
+	}
+	database->page_bytes = page_bytes == 1 ? PAGE_BYTES_MAX : page_bytes;
+	database->checks = database->sets = is_page_size(database->page_bytes);
+	return true;
+}
+
+uint8_t *scratch_of(struct checked_file *file, uint32_t bytes)
+{
+	if (file->scratch_bytes < bytes) {
+		sqlite3_free(file->scratch);
+		file->scratch = sqlite3_malloc64(bytes);
+		file->scratch_bytes = file->scratch ? bytes : 0;
+	}
+	return file->scratch;
+}
+
+/*
+ * A page that another process is writing at this moment may come in parts where nothing locks it: the first page is
+ * read before SQLite knows whether there is a log. It is whole right afterwards; a damaged one stays what it is.
+ */
+static int read_page(struct checked_file *file, uint8_t *page, uint32_t number)
+{
+	const sqlite3_int64 at = (sqlite3_int64)(number - 1) * file->page_bytes;
+	sqlite3_file *real = real_file(file);
+
+	for (int reads = 1;; reads++) {
+		const int error = real->pMethods->xRead(real, page, file->page_bytes, at);
+
+		if (error)
+			return error;
+		if (is_sound(page, file->page_bytes, number))
+			return SQLITE_OK;
+		if (reads == READS_MAX)
+			break;
+		usleep(READ_AGAIN_AFTER_US);
+	}
+	sqlite3_log(SQLITE_IOERR_DATA, "page %u does not match its checksum", number);
+	return SQLITE_IOERR_DATA;
+}
+
+/* What SQLite reads of blobs that span pages is less than a page. */
+static int read_part(struct checked_file *file, uint8_t *buffer, int bytes, sqlite3_int64 at)
+{
+	uint8_t *page = scratch_of(file, file->page_bytes);
+	int short_read = SQLITE_OK;
+
+	if (!page)
+		return SQLITE_IOERR_NOMEM;
+	while (bytes > 0) {
+		const uint32_t offset = at % file->page_bytes;
+		const int left = file->page_bytes - offset;
+		const int part = bytes < left ? bytes : left;
+		const int error = read_page(file, page, at / file->page_bytes + 1);
+
+		if (error == SQLITE_IOERR_SHORT_READ)
+			short_read = error;
+		else if (error)
+			return error;
+		memcpy(buffer, page + offset, part);
+		buffer += part;
+		bytes -= part;
+		at += part;
+	}
+	return short_read;
+}
+
+static int database_read(sqlite3_file *base, void *buffer, int bytes, sqlite3_int64 at)
+{
+	struct checked_file *file = (struct checked_file *)base;
+	sqlite3_file *real = real_file(file);
+
+	if (at == 0 && bytes >= HEADER_BYTES) {
+		const int error = real->pMethods->xRead(real, buffer, bytes, at);
+
+		if (error)
+			return error;
+		/* Before anything is locked SQLite reads the header alone, and then the page. */
+		if (!note_header(file, buffer) && bytes > HEADER_BYTES)
+			return SQLITE_IOERR_DATA;
+		if (bytes == HEADER_BYTES)
+			return SQLITE_OK;
+	}
+	/* It only tells SQLite whether its cache is of today. */
+	if (!file->checks || (at == CHANGE_COUNTER_AT && bytes == CHANGE_COUNTER_BYTES))
+		return real->pMethods->xRead(real, buffer, bytes, at);
+	if ((uint32_t)bytes == file->page_bytes && at % bytes == 0)
+		return read_page(file, buffer, at / bytes + 1);
+	return read_part(file, buffer, bytes, at);
+}
+
+static int database_write(sqlite3_file *base, const void *buffer, int bytes, sqlite3_int64 at)
+{
+	struct checked_file *file = (struct checked_file *)base;
+	sqlite3_file *real = real_file(file);
+	uint8_t *page;
+
+	if (at == 0 && bytes >= HEADER_BYTES)
+		note_header(file, buffer);
+	if (!file->sets)
+		return real->pMethods->xWrite(real, buffer, bytes, at);
+	if (!is_page_size(bytes) || at % bytes != 0)
+		return SQLITE_IOERR_WRITE;
+	page = scratch_of(file, bytes);
+	if (!page)
+		return SQLITE_IOERR_NOMEM;
+	file->page_bytes = bytes;
+	memcpy(page, buffer, bytes);
+	set_checksum(page, bytes, at / bytes + 1);
+	return real->pMethods->xWrite(real, page, bytes, at);
+}
+
+static int file_close(sqlite3_file *base)
+{
+	struct checked_file *file = (struct checked_file *)base;
+	sqlite3_file *real = real_file(file);
+
+	sqlite3_free(file->scratch);
+	file->scratch = NULL;
+	return real->pMethods->xClose(real);
+}
+
+static int file_truncate(sqlite3_file *base, sqlite3_int64 bytes)
+{
+	sqlite3_file *real = real_file((struct checked_file *)base);
+
+	return real->pMethods->xTruncate(real, bytes);
+}
+
+static int file_sync(sqlite3_file *base, int flags)
+{
+	sqlite3_file *real = real_file((struct checked_file *)base);
+
+	return real->pMethods->xSync(real, flags);
+}
+
+static int file_size(sqlite3_file *base, sqlite3_int64 *bytes)
+{
+	sqlite3_file *real = real_file((struct checked_file *)base);
+
+	return real->pMethods->xFileSize(real, bytes);
+}
+
+static int file_lock(sqlite3_file *base, int lock)
+{
+	sqlite3_file *real = real_file((struct checked_file *)base);
+
+	return real->pMethods->xLock(real, lock);
+}
+
+static int file_unlock(sqlite3_file *base, int lock)
+{
+	sqlite3_file *real = real_file((struct checked_file *)base);
+
+	return real->pMethods->xUnlock(real, lock);
+}
+
+static int file_check_reserved_lock(sqlite3_file *base, int *result)
+{
+	sqlite3_file *real = real_file((struct checked_file *)base);
+
+	return real->pMethods->xCheckReservedLock(real, result);
+}
+
+static int file_control(sqlite3_file *base, int operation, void *argument)
+{
+	sqlite3_file *real = real_file((struct checked_file *)base);
+
+	return real->pMethods->xFileControl(real, operation, argument);
+}
+
+static int file_sector_size(sqlite3_file *base)
+{
+	sqlite3_file *real = real_file((struct checked_file *)base);
+
+	return real->pMethods->xSectorSize(real);
+}
+
+static int file_device_characteristics(sqlite3_file *base)
+{
+	sqlite3_file *real = real_file((struct checked_file *)base);
+
+	return real->pMethods->xDeviceCharacteristics(real);
+}
+
+static int file_shm_map(sqlite3_file *base, int page, int bytes, int extend, void volatile **memory)
+{
+	sqlite3_file *real = real_file((struct checked_file *)base);
+
+	return real->pMethods->xShmMap(real, page, bytes, extend, memory);
+}
+
+static int file_shm_lock(sqlite3_file *base, int offset, int count, int flags)
+{
+	sqlite3_file *real = real_file((struct checked_file *)base);
+
+	return real->pMethods->xShmLock(real, offset, count, flags);
+}
+
+static void file_shm_barrier(sqlite3_file *base)
+{
+	sqlite3_file *real = real_file((struct checked_file *)base);
+
+	real->pMethods->xShmBarrier(real);
+}
+
+static int file_shm_unmap(sqlite3_file *base, int delete)
+{
+	sqlite3_file *real = real_file((struct checked_file *)base);
+
+	return real->pMethods->xShmUnmap(real, delete);
+}
+
+/* Version 2 has no xFetch: pages in mapped memory would come without being read. */
+#define FILE_METHODS(read, write)                                                                                      \
+	{                                                                                                              \
+		.iVersion = 2, .xClose = file_close, .xRead = read, .xWrite = write, .xTruncate = file_truncate,       \
+		.xSync = file_sync, .xFileSize = file_size, .xLock = file_lock, .xUnlock = file_unlock,                \
+		.xCheckReservedLock = file_check_reserved_lock, .xFileControl = file_control,                          \
+		.xSectorSize = file_sector_size, .xDeviceCharacteristics = file_device_characteristics,                \
+		.xShmMap = file_shm_map, .xShmLock = file_shm_lock, .xShmBarrier = file_shm_barrier,                   \
+		.xShmUnmap = file_shm_unmap,                                                                           \
+	}
+
+const sqlite3_io_methods database_methods = FILE_METHODS(database_read, database_write);
+const sqlite3_io_methods log_methods = FILE_METHODS(log_read, log_write);

@@ -1,0 +1,46 @@
+#ifndef KREPLAY_PAGES_FILE_H
+#define KREPLAY_PAGES_FILE_H
+
+#include "checksum.h"
+
+#include <sqlite3ext.h>
+#include <stddef.h>
+
+/*
+ * A database file or its write-ahead log, as SQLite sees it. The file of the real VFS lies right behind.
+ *
+ * SQLite gives a connection to one thread at a time, and each connection has files of its own.
+ */
+struct checked_file {
+	sqlite3_file base;
+	/* Pages that are read end with checksums. */
+	bool checks;
+	/* Pages that are written get them; also while the file is only becoming one that has them. */
+	bool sets;
+	/* 0 while it is not known. */
+	uint32_t page_bytes;
+	/* Of a log: its database; NULL of a database. */
+	struct checked_file *database;
+	/* Of a log: the frame header that was written last, and where; -1 when its page has followed. */
+	int64_t header_at;
+	uint8_t header[24];
+	uint8_t *scratch;
+	uint32_t scratch_bytes;
+};
+
+static inline sqlite3_file *real_file(struct checked_file *file)
+{
+	return (sqlite3_file *)(file + 1);
+}
+
+extern const sqlite3_io_methods database_methods, log_methods;
+
+/* Learns from page 1, or from its first 100 bytes; false when it denies what is known. */
+bool note_header(struct checked_file *database, const uint8_t *page);
+/* At least so many bytes; NULL when there is no memory. */
+uint8_t *scratch_of(struct checked_file *file, uint32_t bytes);
+
+int log_read(sqlite3_file *file, void *buffer, int bytes, sqlite3_int64 at);
+int log_write(sqlite3_file *file, const void *buffer, int bytes, sqlite3_int64 at);
+
+#endif
