@@ -35,7 +35,7 @@ const ROOM_LOOK_MS = 5;
 /** Clock and losses are looked after even when no event comes. */
 const IDLE_TURN_AFTER_MS = 1000;
 const TURN_AT_BYTES = 512 << 10;
-/** One turn surely takes so much: then nothing that ended before it is left in the ring. */
+/** One turn surely takes so much of the ring, if there is as much. */
 const TURN_BYTES_MIN = 960 << 10;
 const FLUSH_AFTER_MS = 100;
 /** A program that is interrupted goes on long before that. */
@@ -102,6 +102,8 @@ export async function runAgent(options: AgentOptions): Promise<AgentTotals> {
   const counts = createCounts(node);
   let writer: WriterThread | undefined;
   let socket: ReportSocket | undefined;
+  /** Why the recording cannot be written just now. */
+  let failure: string | null = null;
   /** Undefined before and after recording: a SIGHUP that comes during the last commit is ignored. */
   let reloadFilter: (() => void) | undefined;
   try {
@@ -114,6 +116,7 @@ export async function runAgent(options: AgentOptions): Promise<AgentTotals> {
       nowNs: clock.nowNs,
       retention: retentionLimits(options.retention, dataFolder),
       onTrouble(problem) {
+        failure = problem?.message ?? null;
         if (problem) log.error(problem.message);
         else log.info(`${path} can be written again, recording goes on`);
       },
@@ -123,7 +126,7 @@ export async function runAgent(options: AgentOptions): Promise<AgentTotals> {
       onCommitted: counts.committed,
     });
     const report = () =>
-      counts.report({ ringBytes: probes.eventRingBytes, pendingBytes: probes.events.pendingBytes() });
+      counts.report({ ringBytes: probes.eventRingBytes, pendingBytes: probes.events.pendingBytes(), failure });
     socket = openReportSocket(path, report, (message) => log.warn(message));
     const ownUid = process.getuid?.() ?? 0;
     const recorder = createRecorder({
@@ -187,6 +190,8 @@ async function record(parts: Parts, signal: AbortSignal): Promise<void> {
   let hasRoom = true;
   /** What ended before was taken out of the ring. */
   let completeNs = attachedNs;
+  /** What has yet to be taken out of the ring of what was in it at an earlier look. */
+  let waiting: { lookedNs: bigint; bytes: number } | undefined;
   while (!signal.aborted) {
     const nowMs = performance.now();
     loop.lookedMs = nowMs;
@@ -198,7 +203,12 @@ async function record(parts: Parts, signal: AbortSignal): Promise<void> {
     if (pendingBytes >= TURN_AT_BYTES || nowMs - turnedMs >= turnAfterMs) {
       turnedMs = nowMs;
       hasRoom = recorder.turn() !== undefined;
-      if (hasRoom && pendingBytes <= TURN_BYTES_MIN) completeNs = lookedNs;
+      if (!waiting) waiting = { lookedNs, bytes: pendingBytes };
+      if (hasRoom) waiting.bytes -= TURN_BYTES_MIN;
+      if (waiting.bytes <= 0) {
+        completeNs = waiting.lookedNs;
+        waiting = undefined;
+      }
       if (nowMs - flushedMs >= FLUSH_AFTER_MS) {
         flushedMs = nowMs;
         writer.flush(completeNs);

@@ -58,7 +58,7 @@ export function buildApp(options: AppOptions): express.Express {
   app.use(securityHeaders(), access(allowed), readBody, refuseEmptyName);
   app.use(landingPage());
   app.use(documentRoutes());
-  app.use(healthRoutes({ store, sessions, now }));
+  app.use(healthRoutes({ store, sessions, now, data }));
   app.use(metricsRoutes(metrics, { store, sessions, now, data }));
   const mount = (path: string, router: express.Router) => app.use(path, mountedAt(path), router);
   mount('/api/events', eventRoutes({ store, now, scanGate, tails }));

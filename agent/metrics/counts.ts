@@ -12,7 +12,7 @@ export interface AgentCounts {
   committed(commit: Committed): void;
   /** What waits in the event ring at a look. */
   seeRing(pendingBytes: number): void;
-  report(now: { ringBytes: number; pendingBytes: number }): AgentReport;
+  report(now: { ringBytes: number; pendingBytes: number; failure: string | null }): AgentReport;
 }
 
 export function createCounts(node: string): AgentCounts {
@@ -34,7 +34,7 @@ export function createCounts(node: string): AgentCounts {
       }
     },
     seeRing: ringPeak.see,
-    report({ ringBytes, pendingBytes }) {
+    report({ ringBytes, pendingBytes, failure }) {
       const { user, system } = process.cpuUsage();
       ringPeak.see(pendingBytes);
       return {
@@ -42,6 +42,7 @@ export function createCounts(node: string): AgentCounts {
         start_time_seconds: startMs / 1e3,
         cpu_seconds: (user + system) / 1e6,
         resident_bytes: process.memoryUsage.rss(),
+        failure,
         ring: { size_bytes: ringBytes, pending_bytes: pendingBytes, peak_bytes: ringPeak.value() },
         recorded: Object.fromEntries(recorded),
         lost: [...lost.values()],

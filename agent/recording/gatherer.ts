@@ -22,8 +22,8 @@ export const SEAL_AFTER_NS = 5_000_000_000n;
 /** A flush of so many rows is sealed at once: writing them as a part first would write them twice. */
 export const SEAL_ROWS_MIN = 512;
 
-/** A quiet recording says so often that its writer lives. */
-const QUIET_BATCH_EVERY_NS = 10_000_000_000n;
+/** A quiet recording says so often that nothing happened: answers are whole until then. */
+const QUIET_BATCH_EVERY_NS = 1_000_000_000n;
 
 export interface Gatherer
   extends Pick<Dictionaries, 'nameId' | 'fileId' | 'contextId' | 'oldestIds'>,

@@ -2,6 +2,7 @@
  * One writer a recording. SQLite's own lock on a second, empty file: the kernel lets go of it when the holder dies in
  * whatever way, and readers of the recording are not in its way.
  */
+import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import Database from 'better-sqlite3';
 import { RecordingError, toRecordingError } from './errors.ts';
@@ -10,11 +11,34 @@ export interface RecordingLock {
   close(): void;
 }
 
-export function lockRecording(path: string): RecordingLock {
-  const lockPath = join(dirname(path), 'recording.lock');
+/** A reader that looks whether the lock is held has it for microseconds. */
+const LOOK_TIMEOUT_MS = 250;
+
+/** Whether an agent of this machine records to `path`; undefined where that cannot be found out. */
+export function isRecorded(path: string): boolean | undefined {
+  const lockPath = lockOf(path);
+  if (!existsSync(lockPath)) return false;
   let database: Database.Database | undefined;
   try {
-    database = new Database(lockPath, { timeout: 0 });
+    database = new Database(lockPath, { readonly: true, timeout: 0 });
+    database.prepare('SELECT 1 FROM sqlite_schema').get();
+    return false;
+  } catch (error) {
+    return String((error as { code?: unknown }).code).startsWith('SQLITE_BUSY') || undefined;
+  } finally {
+    database?.close();
+  }
+}
+
+function lockOf(path: string): string {
+  return join(dirname(path), 'recording.lock');
+}
+
+export function lockRecording(path: string): RecordingLock {
+  const lockPath = lockOf(path);
+  let database: Database.Database | undefined;
+  try {
+    database = new Database(lockPath, { timeout: LOOK_TIMEOUT_MS });
     database.exec('BEGIN EXCLUSIVE');
     const held = database;
     return { close: () => held.close() };

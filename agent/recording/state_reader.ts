@@ -3,13 +3,12 @@ import { statSync } from 'node:fs';
 import type Database from 'better-sqlite3';
 import type { Loss } from './side_notes.ts';
 
-const ALIVE = "SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'alive_ns'";
-const ENDED = "SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'ended'";
+const WRITTEN = "SELECT 1 FROM meta WHERE key = 'alive_ns'";
 const LOST = 'SELECT cause, event_type, sum(count) FROM loss GROUP BY cause, event_type ORDER BY cause, event_type';
 
 export interface StateReader {
-  /** Null of what no agent has written, such as a bundle. `aliveNs`: until then it is known to have been at work. */
-  lastWriter(): { aliveNs: bigint; ended: boolean } | null;
+  /** Whether an agent has ever written it: none has written a bundle. */
+  isWritten(): boolean;
   /** Of the file and its log. */
   sizeBytes(): number;
   lossTotals(): LossTotal[];
@@ -18,14 +17,10 @@ export interface StateReader {
 export type LossTotal = Pick<Loss, 'cause' | 'eventType' | 'count'>;
 
 export function openStateReader(database: Database.Database, path: string): StateReader {
-  const alive = database.prepare<[], bigint>(ALIVE).pluck().safeIntegers();
-  const ended = database.prepare<[], number>(ENDED).pluck();
+  const written = database.prepare<[], number>(WRITTEN).pluck();
   const lost = database.prepare<[], [Loss['cause'], Loss['eventType'], number]>(LOST).raw();
   return {
-    lastWriter() {
-      const aliveNs = alive.get();
-      return aliveNs === undefined ? null : { aliveNs, ended: ended.get() === 1 };
-    },
+    isWritten: () => written.get() !== undefined,
     sizeBytes: () => sizeOf(path) + sizeOf(`${path}-wal`),
     lossTotals: () => lost.all().map(([cause, eventType, count]) => ({ cause, eventType, count })),
   };

@@ -17,7 +17,7 @@ const ALIVE_BOOT = 'alive_boot_id';
 const ENDED = 'ended';
 
 /** Written with a flush at most so often: it changes a page that a flush would not touch. */
-const ALIVE_EVERY_NS = 1_000_000_000n;
+const ALIVE_EVERY_NS = 200_000_000n;
 
 /** A writer begins: tells what happened since the last one. Its own transaction. */
 export function noteInterruption(database: Database.Database, nowNs: bigint, bootId: string): void {

@@ -10,6 +10,8 @@ export interface AgentReport {
   /** CPU time of all threads. */
   cpu_seconds: number;
   resident_bytes: number;
+  /** Why the recording cannot be written just now; it is tried again. Agents of before do not say. */
+  failure?: string | null | undefined;
   ring: {
     size_bytes: number;
     /** Waiting just now. */

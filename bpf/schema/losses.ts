@@ -22,6 +22,8 @@ export const LOSS_CAUSES = {
   agent_killed:
     'the agent was killed: what it had not written yet is missing, and no agent recorded until the next start',
   not_recorded_yet: 'no agent had recorded yet',
+  not_written_yet:
+    'the agent has not written yet what happened then: it does within a second, unless it is held up, stopped, or its disk is full',
   retention: 'removed because of their age or the size of the recording',
   damaged: 'a part of the recording can not be read',
 } as const;

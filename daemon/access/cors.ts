@@ -5,7 +5,8 @@ import type { RequestHandler } from 'express';
 const PREFLIGHT_AGE_S = 600;
 const METHODS = 'GET, HEAD, POST, PATCH, DELETE';
 const REQUEST_HEADERS = 'Authorization, Content-Type, Last-Event-ID, X-Request-Id';
-const RESPONSE_HEADERS = 'Kreplay-Complete, Kreplay-Lost, Location, Retry-After, WWW-Authenticate, X-Request-Id';
+const RESPONSE_HEADERS =
+  'Kreplay-Complete, Kreplay-Lost, Kreplay-Recorded-Until, Location, Retry-After, WWW-Authenticate, X-Request-Id';
 
 /** Exactly as a browser sends it: `https://grafana.example`, no path, no `*`. */
 export function isOrigin(text: string): boolean {

@@ -38,6 +38,7 @@ const pinListSchema = z.object({
 const COVERAGE_HEADERS = {
   'Kreplay-Complete': 'of a stream: whether nothing is known to be missing in the window',
   'Kreplay-Lost': 'of a stream: events that are missing in the window, as far as they could be counted',
+  'Kreplay-Recorded-Until': 'of a stream: recorded_until of its coverage, nanoseconds since the epoch',
 };
 
 export const EVENT_ENDPOINTS: readonly Endpoint[] = [

@@ -16,6 +16,7 @@ const agentReport: z.ZodType<AgentReport> = z.object({
   start_time_seconds: count,
   cpu_seconds: count,
   resident_bytes: count,
+  failure: z.string().nullable().optional(),
   ring: z.object({ size_bytes: count, pending_bytes: count, peak_bytes: count }),
   recorded: z.record(z.string(), count),
   lost: z.array(z.object({ cause: z.string(), event_type: z.string().nullable(), count })),
@@ -30,17 +31,28 @@ export function agentSocketIn(data: string): string {
   return join(isFile ? dirname(data) : data, AGENT_SOCKET);
 }
 
-export async function readAgentReport(path: string): Promise<AgentReport | undefined> {
+/** `silent`: it is there, and does not answer. Undefined: there is none, or none that may be asked. */
+export async function askAgent(
+  path: string,
+  timeoutMs = ANSWER_TIMEOUT_MS,
+): Promise<AgentReport | 'silent' | undefined> {
   try {
-    return agentReport.parse(JSON.parse(await answerOf(path)));
-  } catch {
-    return undefined;
+    return agentReport.parse(JSON.parse(await answerOf(path, timeoutMs)));
+  } catch (error) {
+    return error instanceof NoAnswer ? 'silent' : undefined;
   }
 }
 
-async function answerOf(path: string): Promise<string> {
+export async function readAgentReport(path: string): Promise<AgentReport | undefined> {
+  const answer = await askAgent(path);
+  return answer === 'silent' ? undefined : answer;
+}
+
+class NoAnswer extends Error {}
+
+async function answerOf(path: string, timeoutMs: number): Promise<string> {
   const socket = connect(path);
-  const timer = setTimeout(() => socket.destroy(new Error('no answer')), ANSWER_TIMEOUT_MS);
+  const timer = setTimeout(() => socket.destroy(new NoAnswer()), timeoutMs);
   try {
     let text = '';
     for await (const piece of socket.setEncoding('utf8')) {

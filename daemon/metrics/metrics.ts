@@ -6,7 +6,7 @@ import type { Sessions } from '../replay/sessions.ts';
 import type { EndedRequest } from '../request_log.ts';
 import type { RecordingState, Store } from '../store/store.ts';
 import { agentMetrics } from './agent_metrics.ts';
-import { agentSocketIn, readAgentReport } from './agent_report.ts';
+import { agentSocketIn, askAgent } from './agent_report.ts';
 import { buildInfo } from './build_info.ts';
 import { connectionMetrics } from './connection_metrics.ts';
 import { httpMetrics } from './http_metrics.ts';
@@ -72,8 +72,9 @@ export function createMetrics(): Metrics {
   let scrape: Promise<string> | undefined;
 
   async function collect({ store, sessions, now, data }: MetricSources): Promise<string> {
-    agent.set(data === undefined ? undefined : await readAgentReport(agentSocketIn(data)));
-    recordings.set(statesOf(store), now());
+    const answer = data === undefined ? undefined : await askAgent(agentSocketIn(data));
+    agent.set(answer === 'silent' ? undefined : answer);
+    recordings.set(statesOf(store), now(), answer);
     replay.set(sessions);
     http.set();
     return registry.metrics();

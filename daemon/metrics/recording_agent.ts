@@ -1,14 +1,13 @@
-/** Whether somebody records, as the recording itself tells: also of an agent that can not be asked. */
+/** Whether somebody records: as the recording and its lock say, and as the agent answers when it is asked. */
+import type { AgentReport } from '../../bpf/schema/agent_report.ts';
 import type { RecordingState } from '../store/store.ts';
-
-/** A writer that has nothing to write says every ten seconds that it lives. */
-export const SILENT_AFTER_NS = 30_000_000_000n;
+import { isSilent } from '../store/writer_state.ts';
 
 /**
- * `silent`: it did not end, and yet writes nothing: it was killed, hangs, or its disk is full. `none`: no agent ever
- * recorded into this file.
+ * `failing`: it is there, and says that it cannot write. `killed`: it did not end, and is gone. `silent`: it is there and writes nothing: it hangs, is stopped, or its disk is
+ * slow or full. `none`: no agent ever recorded into this file.
  */
-export const AGENT_STATES = ['recording', 'stopped', 'silent', 'none'] as const;
+export const AGENT_STATES = ['recording', 'failing', 'stopped', 'killed', 'silent', 'none'] as const;
 
 export interface RecordingAgent {
   state: (typeof AGENT_STATES)[number];
@@ -16,9 +15,16 @@ export interface RecordingAgent {
   aliveNs: bigint | null;
 }
 
-export function agentOf({ lastWriter }: RecordingState, nowNs: bigint): RecordingAgent {
+/** `answer`: what the agent of the data folder says of itself, where it was asked. */
+export function agentOf(
+  { lastWriter, source }: RecordingState,
+  nowNs: bigint,
+  answer?: AgentReport | 'silent',
+): RecordingAgent {
   if (!lastWriter) return { state: 'none', aliveNs: null };
-  const { aliveNs, ended } = lastWriter;
-  if (ended) return { state: 'stopped', aliveNs };
-  return { state: nowNs - aliveNs > SILENT_AFTER_NS ? 'silent' : 'recording', aliveNs };
+  const aliveNs = lastWriter.toNs;
+  if (lastWriter.end === 'closed') return { state: 'stopped', aliveNs };
+  if (lastWriter.end === 'killed') return { state: 'killed', aliveNs };
+  if (source === 'live' && answer !== 'silent' && answer?.failure) return { state: 'failing', aliveNs };
+  return { state: answer === 'silent' || isSilent(lastWriter, nowNs) ? 'silent' : 'recording', aliveNs };
 }

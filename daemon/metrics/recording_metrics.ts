@@ -1,5 +1,6 @@
 /** What is recorded. Files of one node and source count as one: how many imports there are is nobody's limit. */
 import { Gauge, type Registry } from '@prometheus-io/client';
+import type { AgentReport } from '../../bpf/schema/agent_report.ts';
 import { LOSS_CAUSES } from '../../bpf/schema/losses.ts';
 import type { RecordingState } from '../store/store.ts';
 import { agentOf } from './recording_agent.ts';
@@ -29,7 +30,7 @@ export function recordingMetrics(registry: Registry) {
 
   return {
     /** Undefined: they can not be read. */
-    set(states: readonly RecordingState[] | undefined, nowNs: bigint): void {
+    set(states: readonly RecordingState[] | undefined, nowNs: bigint, answer?: AgentReport | 'silent'): void {
       for (const metric of ofRecordings) metric.reset();
       ready.set(states ? 1 : 0);
       const groups = Map.groupBy(states ?? [], ({ node, source }) => JSON.stringify([node, source]));
@@ -50,7 +51,7 @@ export function recordingMetrics(registry: Registry) {
       }
       for (const state of states ?? []) {
         if (state.source !== 'live') continue;
-        const agent = agentOf(state, nowNs);
+        const agent = agentOf(state, nowNs, answer);
         recording.set({ node: state.node }, agent.state === 'recording' ? 1 : 0);
         if (agent.aliveNs !== null) alive.set({ node: state.node }, Number(agent.aliveNs) / 1e9);
       }

@@ -6,7 +6,7 @@ import { unrecorded } from './unrecorded.ts';
 
 export const coverageSchema = z
   .object({
-    complete: z.boolean().meta({ description: 'whether nothing is known to be missing in the window' }),
+    complete: z.boolean().meta({ description: 'whether nothing is missing in the window, up to recorded_until' }),
     lost: z.int().nonnegative().meta({ description: 'events that are missing, as far as they could be counted' }),
     gaps: z.array(
       z.object({
@@ -16,6 +16,13 @@ export const coverageSchema = z
         cause: z.string().meta({ description: 'why events are missing, such as ring_full or agent_stopped' }),
       }),
     ),
+    recorded_until: int64().nullable().meta({
+      description:
+        'nanoseconds since the epoch: what happened by then on all nodes of the query is in the recordings, or in gaps; without `to` the window ends there; null when a node has no recording',
+    }),
+    nodes: z
+      .array(z.object({ node: z.string(), recorded_until: int64() }))
+      .meta({ description: 'recorded_until of each node' }),
   })
   .meta({ description: 'what the recording is missing in the window of the query' });
 
@@ -29,8 +36,15 @@ export interface Window {
   nowNs: bigint;
 }
 
-export function coverageIn(store: Store, { fromNs, toNs, nodes, nowNs }: Window): Coverage {
-  return coverageOf(store.losses(fromNs, toNs, nodes), store.spans(nodes), { fromNs, toNs, nodes, nowNs });
+export function spansFor(store: Store, nodes: readonly string[] | undefined, nowNs: bigint): NodeSpan[] {
+  // Later pages leave out what was recorded after the first one.
+  return store.spans(nodes).map((span) => (span.end === 'open' && span.toNs > nowNs ? { ...span, toNs: nowNs } : span));
+}
+
+/** `spans`: read before the events were: what was committed meanwhile may not be among them. */
+export function coverageIn(store: Store, spans: readonly NodeSpan[], window: Window): Coverage {
+  const { fromNs, toNs, nodes } = window;
+  return coverageOf(store.losses(fromNs, toNs, nodes), spans, window);
 }
 
 const byStart = (a: Loss, b: Loss) => (a.fromNs < b.fromNs ? -1 : a.fromNs > b.fromNs ? 1 : 0);
@@ -45,5 +59,18 @@ export function coverageOf(losses: readonly Loss[], spans: readonly NodeSpan[], 
       open.lost += lost;
     } else gaps.push({ from: fromNs, to: toNs, lost, cause });
   }
-  return { complete: gaps.length === 0, lost: losses.reduce((sum, { lost }) => sum + lost, 0), gaps };
+  const lost = losses.reduce((sum, loss) => sum + loss.lost, 0);
+  return { complete: gaps.length === 0, lost, gaps, ...recordedUntil(spans, window.nodes) };
+}
+
+function recordedUntil(spans: readonly NodeSpan[], asked: readonly string[] = []) {
+  const untils = new Map<string, bigint>();
+  for (const { node, toNs } of spans) if (toNs > (untils.get(node) ?? -1n)) untils.set(node, toNs);
+  const nodes = [...untils].sort().map(([node, recorded_until]) => ({ node, recorded_until }));
+  const isKnown = nodes.length > 0 && asked.every((node) => untils.has(node));
+  const first = nodes.reduce(
+    (least, { recorded_until }) => (recorded_until < least ? recorded_until : least),
+    2n ** 63n,
+  );
+  return { recorded_until: isKnown ? first : null, nodes };
 }

@@ -4,37 +4,56 @@
  *
  *   window   from ...................................... to, or now
  *   node       .  not_recorded_yet  [ recorded ] agent_stopped
+ *
+ * What an agent that is at work has not committed yet is a gap as well, unless the query has no `to`: it asks for what is
+ * recorded, and its answer says until when that is.
  */
+import type { LossCause } from '../../bpf/schema/losses.ts';
 import type { Loss, NodeSpan } from '../store/store.ts';
+import { isSilent } from '../store/writer_state.ts';
 import type { Window } from './coverage.ts';
-
-/** A quiet agent says every 10 s that it lives. */
-const SILENT_NS_MAX = 30_000_000_000n;
 
 export function unrecorded(spans: readonly NodeSpan[], { fromNs, toNs, nodes = [], nowNs }: Window): Loss[] {
   const endNs = toNs !== undefined && toNs < nowNs ? toNs : nowNs;
+  const asked = { fromNs, endNs, nowNs, asksUntil: toNs !== undefined };
   const byNode = Map.groupBy(spans, ({ node }) => node);
-  const unheardOf = nodes.some((node) => !byNode.has(node)) ? gapsOf([], fromNs ?? 0n, endNs, nowNs) : [];
-  return [...unheardOf, ...[...byNode.values()].flatMap((own) => gapsOf(own, fromNs, endNs, nowNs))];
+  const unheardOf = nodes.some((node) => !byNode.has(node)) ? gapsOf([], { ...asked, fromNs: fromNs ?? 0n }) : [];
+  return [...unheardOf, ...[...byNode.values()].flatMap((own) => gapsOf(own, asked))];
 }
 
-function gapsOf(spans: readonly NodeSpan[], fromNs: bigint | undefined, endNs: bigint, nowNs: bigint): Loss[] {
+const AFTER: Readonly<Record<NodeSpan['end'], LossCause>> = {
+  closed: 'agent_stopped',
+  open: 'not_written_yet',
+  killed: 'agent_killed',
+  unsaid: 'agent_stopped',
+};
+
+interface Asked extends Pick<Window, 'fromNs' | 'nowNs'> {
+  endNs: bigint;
+  /** Whether the query has an end of its own. */
+  asksUntil: boolean;
+}
+
+function gapsOf(spans: readonly NodeSpan[], { fromNs, endNs, nowNs, asksUntil }: Asked): Loss[] {
   const gaps: Loss[] = [];
-  let cause = 'not_recorded_yet';
+  let cause: LossCause = 'not_recorded_yet';
+  let goesOn = false;
   // A query without a start asks for all that was recorded, not for the time before.
   let reachedNs = fromNs;
+  let lastNs: bigint | undefined;
   for (const span of spans.toSorted((a, b) => (a.fromNs < b.fromNs ? -1 : a.fromNs > b.fromNs ? 1 : 0))) {
     if (reachedNs !== undefined) add(gaps, reachedNs, span.fromNs < endNs ? span.fromNs : endNs, cause);
-    const goesOn = span.end === 'open' && nowNs - span.toNs <= SILENT_NS_MAX;
-    const toNs = goesOn ? nowNs : span.toNs;
-    if (reachedNs !== undefined && toNs <= reachedNs && cause !== 'not_recorded_yet') continue;
+    const { end, toNs } = span;
     if (reachedNs === undefined || toNs > reachedNs) reachedNs = toNs;
-    cause = span.end === 'open' ? 'agent_killed' : 'agent_stopped';
+    if (lastNs !== undefined && toNs <= lastNs) continue;
+    lastNs = toNs;
+    cause = AFTER[end];
+    goesOn = end === 'open' && !asksUntil && !isSilent(span, nowNs) && (fromNs === undefined || fromNs <= toNs);
   }
-  if (reachedNs !== undefined) add(gaps, reachedNs, endNs, cause);
+  if (reachedNs !== undefined && !goesOn) add(gaps, reachedNs, endNs, cause);
   return gaps;
 }
 
-function add(gaps: Loss[], fromNs: bigint, toNs: bigint, cause: string): void {
+function add(gaps: Loss[], fromNs: bigint, toNs: bigint, cause: LossCause): void {
   if (fromNs < toNs) gaps.push({ fromNs, toNs, lost: 0, cause });
 }

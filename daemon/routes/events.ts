@@ -8,7 +8,7 @@ import { openEventStream } from '../event_stream.ts';
 import { parseQuery } from '../input.ts';
 import { sendJson, stringify } from '../json.ts';
 import { isOpen, sendNdjson } from '../ndjson.ts';
-import { coverageIn, coverageSchema } from '../query/coverage.ts';
+import { coverageIn, coverageSchema, spansFor } from '../query/coverage.ts';
 import { encodeCursor } from '../query/cursor.ts';
 import { type EventQuery, parseEventQuery } from '../query/event_query.ts';
 import { noParameters } from '../query/parameters.ts';
@@ -21,6 +21,8 @@ import type { Tails } from '../tail/tails.ts';
 
 const LOST = 'Kreplay-Lost';
 const COMPLETE = 'Kreplay-Complete';
+/** Until when all nodes of the query are recorded: it stays what it is while events are sent. */
+const RECORDED_UNTIL = 'Kreplay-Recorded-Until';
 const EVENT_STREAM = 'text/event-stream';
 const MEDIA_TYPES = ['application/json', 'application/x-ndjson', EVENT_STREAM];
 
@@ -66,6 +68,7 @@ export function eventRoutes({ store, now, scanGate, tails }: Options): Router {
 
 async function sendPage(res: Response, store: Store, query: EventQuery, turn: Scan): Promise<void> {
   const page: Page = { left: query.limit, last: undefined, hasMore: false };
+  const spans = spansFor(store, query.filter.nodes, query.nowNs);
   // One more than asked for tells whether there is a next page.
   const scan = store.scan({ ...scanOf(query), limit: query.limit + 1 });
   const pieces: Uint8Array[] = [];
@@ -77,7 +80,7 @@ async function sendPage(res: Response, store: Store, query: EventQuery, turn: Sc
   const { last, hasMore } = page;
   const nextCursor = hasMore && last ? encodeCursor({ key: last, nowNs: query.nowNs }, query.fingerprint) : null;
   // After the scan: what can not be read is found by reading it.
-  const rest = stringify({ next_cursor: nextCursor, coverage: coverageIn(store, windowOf(query)) });
+  const rest = stringify({ next_cursor: nextCursor, coverage: coverageIn(store, spans, windowOf(query)) });
   const events = Buffer.concat(pieces);
   const body = ['{"events":[', events.subarray(0, Math.max(0, events.length - 1)), `],${rest.slice(1)}`];
   res.type('application/json').send(Buffer.concat(body.map((part) => Buffer.from(part as string))));
@@ -102,10 +105,13 @@ function* shownOf(blocks: Iterable<ScannedBlock>, page: Page): Generator<Scanned
 }
 
 async function sendStream(req: Request, res: Response, store: Store, query: EventQuery, turn: Scan): Promise<void> {
+  const spans = spansFor(store, query.filter.nodes, query.nowNs);
   const known = () => {
-    const { complete, lost } = coverageIn(store, windowOf(query));
+    const { complete, lost } = coverageIn(store, spans, windowOf(query));
     return { [LOST]: lost.toString(), [COMPLETE]: complete.toString() };
   };
+  const { recorded_until } = coverageIn(store, spans, windowOf(query));
+  if (recorded_until !== null) res.set(RECORDED_UNTIL, recorded_until.toString());
   // Lines are events and nothing else, so what is missing is said ahead of them, and again when it is all known.
   res.set(known());
   if (req.method === 'HEAD') return void res.type('application/x-ndjson').end();

@@ -1,15 +1,19 @@
 /** For whoever restarts and routes: is the daemon alive, and can what it serves be read. */
 import { Router } from 'express';
 import { z } from 'zod';
+import type { AgentReport } from '../../bpf/schema/agent_report.ts';
 import { methodNotAllowed } from '../errors.ts';
 import { parseQuery } from '../input.ts';
 import { sendJson } from '../json.ts';
+import { agentSocketIn, askAgent } from '../metrics/agent_report.ts';
 import { AGENT_STATES, agentOf } from '../metrics/recording_agent.ts';
 import { noParameters } from '../query/parameters.ts';
 import type { Sessions } from '../replay/sessions.ts';
 import type { RecordingState, Store } from '../store/store.ts';
 
 const NS_PER_MS = 1_000_000n;
+/** An agent that does not answer by then does not record either. */
+const AGENT_PATIENCE_MS = 500;
 
 export const healthQuery = noParameters;
 
@@ -31,7 +35,7 @@ export const readyResponse = z
         agent: z.strictObject({
           state: z.enum(AGENT_STATES).meta({
             description:
-              'recording; stopped: it has ended; silent: it did not end and writes nothing; none: no agent ever wrote it',
+              'recording; failing: it is there and cannot write; stopped: it has ended; killed: it did not end, and is gone; silent: it is there and writes nothing; none: no agent ever wrote it',
           }),
           alive_at: z
             .string()
@@ -57,9 +61,11 @@ export interface HealthOptions {
   sessions: Pick<Sessions, 'keeping'>;
   /** Wall clock, nanoseconds since the epoch. */
   now: () => bigint;
+  /** What is served by --data: its agent is asked how it is. */
+  data?: string | undefined;
 }
 
-export function healthRoutes({ store, sessions, now }: HealthOptions): Router {
+export function healthRoutes({ store, sessions, now, data }: HealthOptions): Router {
   const router = Router();
   router
     .route('/healthz')
@@ -70,11 +76,12 @@ export function healthRoutes({ store, sessions, now }: HealthOptions): Router {
     .all(methodNotAllowed('GET', 'HEAD'));
   router
     .route('/readyz')
-    .get((req, res) => {
+    .get(async (req, res) => {
       parseQuery(req.query, healthQuery);
+      const answer = data === undefined ? undefined : await askAgent(agentSocketIn(data), AGENT_PATIENCE_MS);
       const nowNs = now();
       // Who is not recorded can still be asked about: a stopped agent does not make the daemon useless.
-      const recordings = store.recordingStates().map((state) => readiness(state, nowNs));
+      const recordings = store.recordingStates().map((state) => readiness(state, nowNs, answer));
       sendJson(res, 200, { status: 'ready', recordings, sessions: sessions.keeping } satisfies z.infer<
         typeof readyResponse
       >);
@@ -83,9 +90,9 @@ export function healthRoutes({ store, sessions, now }: HealthOptions): Router {
   return router;
 }
 
-function readiness(recording: RecordingState, nowNs: bigint) {
+function readiness(recording: RecordingState, nowNs: bigint, answer: AgentReport | 'silent' | undefined) {
   const { recordingId, node, source, lost } = recording;
-  const { state, aliveNs } = agentOf(recording, nowNs);
+  const { state, aliveNs } = agentOf(recording, nowNs, answer);
   return {
     recording_id: recordingId,
     node,

@@ -7,10 +7,10 @@ import { methodNotAllowed, Problem } from '../errors.ts';
 import { parseQuery } from '../input.ts';
 import { sendJson } from '../json.ts';
 import { isOpen } from '../ndjson.ts';
-import { coverageIn, coverageSchema } from '../query/coverage.ts';
+import { coverageIn, coverageSchema, spansFor } from '../query/coverage.ts';
 import { noParameters } from '../query/parameters.ts';
 import { parseTransactionsQuery, type TransactionsQuery } from '../query/transactions_query.ts';
-import type { Store, TransactionPage, TransactionSummary } from '../store/store.ts';
+import type { NodeSpan, Store, TransactionPage, TransactionSummary } from '../store/store.ts';
 import { takingTurns } from '../turns.ts';
 
 const integer = (description: string) => int64().meta({ description });
@@ -51,8 +51,11 @@ export function transactionRoutes({ store, now, scanGate }: Options): Router {
     .get(async (req, res) => {
       const query = parseTransactionsQuery(req.query as never, now());
       const turn = await scanGate.enter(res);
-      const page = await turns(() => pageFor(res, store, query, turn));
-      if (page) sendPage(res, store, query, page);
+      await turns(async () => {
+        const spans = spansFor(store, query.request.filter.nodes, query.nowNs);
+        const page = await pageFor(res, store, query, turn);
+        if (page) sendPage(res, store, query, page, spans);
+      });
     })
     .all(methodNotAllowed('GET', 'HEAD'));
   router
@@ -86,13 +89,19 @@ async function pageFor(
   return page;
 }
 
-function sendPage(res: Response, store: Store, { request, nowNs, cursorOf }: TransactionsQuery, page: TransactionPage) {
+function sendPage(
+  res: Response,
+  store: Store,
+  { request, nowNs, cursorOf }: TransactionsQuery,
+  page: TransactionPage,
+  spans: readonly NodeSpan[],
+) {
   const { fromNs, toNs, nodes } = request.filter;
   const pinned = new Set(store.pins().map(({ transactionId }) => transactionId));
   sendJson(res, 200, {
     transactions: page.transactions.map((transaction) => viewOf(transaction, pinned.has(transaction.transactionId))),
     next_cursor: page.next && cursorOf(page.next),
-    coverage: coverageIn(store, { fromNs, toNs, nodes, nowNs }),
+    coverage: coverageIn(store, spans, { fromNs, toNs, nodes, nowNs }),
   } satisfies z.input<typeof transactionsSchema>);
 }
 

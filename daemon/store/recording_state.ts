@@ -2,8 +2,10 @@
 import { withFailuresOf } from './failures.ts';
 import type { OpenRecording } from './recording_files.ts';
 import type { RecordingState } from './store.ts';
+import { writtenSpan } from './writer_state.ts';
 
-export function recordingState({ file, reader, recordingId, node }: OpenRecording): RecordingState {
+export function recordingState(recording: OpenRecording): RecordingState {
+  const { file, reader, recordingId, node } = recording;
   return withFailuresOf(file, () => {
     const { retainBytes, eventCount, firstTimestampNs, lastTimestampNs } = reader.info();
     return {
@@ -15,7 +17,7 @@ export function recordingState({ file, reader, recordingId, node }: OpenRecordin
       eventCount,
       firstTimestampNs,
       lastTimestampNs,
-      lastWriter: reader.lastWriter(),
+      lastWriter: reader.isWritten() ? (writtenSpan(recording) ?? null) : null,
       lost: reader.lossTotals(),
     };
   });

@@ -5,6 +5,7 @@
 import type { EventFilter } from '../../agent/recording/event_filter.ts';
 import type { ApiEvent } from '../../bpf/schema/api.ts';
 import type { NumberedBlock } from '../../bpf/schema/block.ts';
+import type { WrittenSpan } from './writer_state.ts';
 
 export type { EventFilter };
 
@@ -54,13 +55,9 @@ export interface Loss {
   cause: string;
 }
 
-/** A time in which a node was recorded. */
-export interface NodeSpan {
+/** A time in which a node was recorded. What happened by `toNs` is committed. */
+export interface NodeSpan extends WrittenSpan {
   node: string;
-  fromNs: bigint;
-  toNs: bigint;
-  /** `open`: an agent was still at work at `toNs`, or was killed soon after. `unsaid`: the file does not tell. */
-  end: 'closed' | 'open' | 'unsaid';
 }
 
 /** What is known of a node's wall clock in some time. */
@@ -181,8 +178,8 @@ export interface RecordingState {
   /** Starts of the first and the last event. */
   firstTimestampNs: bigint | null;
   lastTimestampNs: bigint | null;
-  /** Until when an agent is known to have recorded into it, and whether it ended by itself; null if none ever did. */
-  lastWriter: { aliveNs: bigint; ended: boolean } | null;
+  /** Until when an agent is known to have recorded into it, and whether it still does; null if none ever did. */
+  lastWriter: WrittenSpan | null;
   /** All that it misses; the type is null when it is not known. */
   lost: { cause: string; eventType: string | null; count: number }[];
 }

@@ -73,7 +73,7 @@ test('events and losses are counted once, when the recording has them', async ()
     writer.flush();
   }
   await writer.close();
-  const { recorded, lost, commits } = counts.report({ ringBytes: 100, pendingBytes: 7 });
+  const { recorded, lost, commits } = counts.report({ ringBytes: 100, pendingBytes: 7, failure: null });
   expect(recorded).toEqual({ sys_write: 9, block_io: 3, sys_sync: 0 });
   expect(lost).toEqual([
     { cause: 'ring_full', event_type: 'block_io', count: 15 },
@@ -82,7 +82,7 @@ test('events and losses are counted once, when the recording has them', async ()
   expect(commits.counts.reduce((sum, count) => sum + count, 0)).toBeGreaterThan(0);
 });
 
-const report = () => createCounts('node-1').report({ ringBytes: 64, pendingBytes: 32 });
+const report = () => createCounts('node-1').report({ ringBytes: 64, pendingBytes: 32, failure: null });
 
 async function asked(path: string): Promise<string> {
   return text(connect(path));

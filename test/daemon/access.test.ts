@@ -221,7 +221,7 @@ describe('pages of sites that were named', () => {
     const accept = 'application/x-ndjson';
     const answer = await served.get('/api/events', { headers: { ...bearer(reader), origin: site, accept } });
     const own = Object.keys(answer.headers).filter((name) => /^(kreplay-|x-request-id)/.test(name));
-    expect(own).toHaveLength(3);
+    expect(own).toHaveLength(4);
     const exposed = String(answer.headers['access-control-expose-headers']).toLowerCase();
     expect(exposed.split(', ')).toEqual(expect.arrayContaining(own));
   });

@@ -20,9 +20,12 @@ beforeAll(async () => {
 });
 afterAll(() => served.close());
 
+/** How far the recording goes: the same in all these answers. */
+const UNTIL = `,"recorded_until":${START},"nodes":[{"node":"${NODE}","recorded_until":${START}}]`;
+
 async function coverage(query: string): Promise<string> {
   const { text } = await served.get(`/api/events?${query}`);
-  return text.slice(text.indexOf('"coverage":') + 11, -1);
+  return text.slice(text.indexOf('"coverage":') + 11, -1).replace(UNTIL, '');
 }
 
 const gap = (from: bigint, to: bigint, lost: number, cause = 'ring_full') =>
@@ -69,10 +72,16 @@ test('an_agent_at_work_leaves_no_gap_and_a_silent_one_does', async () => {
   const folder = newFolder();
   const writer = newWriter(folder);
   const daemon = await servedHere(folder);
-  daemon.setNow(START + 20n * S);
+  daemon.setNow(START + 4n * S);
   expect(await gapsOf(daemon, '')).toEqual([]);
+  expect(await gapsOf(daemon, 'from=-4s')).toEqual([]);
+  // What is asked for reaches beyond what is committed.
+  expect(await gapsOf(daemon, 'from=-3s')).toEqual([[S, 4n * S, 'not_written_yet']]);
+  expect(await gapsOf(daemon, 'to=-1s')).toEqual([[0n, 3n * S, 'not_written_yet']]);
+  expect(await gapsOf(daemon, 'to=-4s')).toEqual([]);
   daemon.setNow(START + 40n * S);
-  expect(await gapsOf(daemon, 'from=-10s')).toEqual([[30n * S, 40n * S, 'agent_killed']]);
+  expect(await gapsOf(daemon, 'from=-10s')).toEqual([[30n * S, 40n * S, 'not_written_yet']]);
+  expect(await gapsOf(daemon, '')).toEqual([[0n, 40n * S, 'not_written_yet']]);
   writer.close();
   expect(await gapsOf(daemon, '')).toEqual([[0n, 40n * S, 'agent_stopped']]);
 });

@@ -58,6 +58,9 @@ export type Row = WriteRow | BlockRow | SyncRow;
 export const NODE = 'test-node';
 export const START = 1_763_683_200_000_000_000n;
 
+/** Coverage of an answer from a recording of these tests that misses nothing. */
+export const WHOLE = `{"complete":true,"lost":0,"gaps":[],"recorded_until":${START},"nodes":[{"node":"${NODE}","recorded_until":${START}}]}`;
+
 const UNKNOWN = 2n ** 64n - 1n;
 const DEFAULTS = { duration: 1000n, service: 'shop', pid: 100, tid: 100, comm: 'node', cpu: 0, result: 64n } as const;
 

@@ -3,9 +3,9 @@ import { copyFileSync, mkdirSync, readFileSync, renameSync, rmSync, truncateSync
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { FORMAT_VERSION } from '../../agent/recording/format.ts';
-import { SILENT_AFTER_NS } from '../../daemon/metrics/recording_agent.ts';
 import { openRecordingStore } from '../../daemon/store/recording_store.ts';
 import type { Store } from '../../daemon/store/store.ts';
+import { SILENT_AFTER_NS } from '../../daemon/store/writer_state.ts';
 import { appendRows, newFolder, newWriter, recorded, recordingPath, START } from './recorded.ts';
 import { type Served, serve } from './served.ts';
 
@@ -140,9 +140,9 @@ test('a_damaged_segment_is_left_out_and_told_as_a_loss', async () => {
   const { text } = await daemon.get('/api/events?limit=1');
   expect((await daemon.get('/readyz')).json.recordings[0].damaged).toBe(true);
   const gap = `{"from":${START},"to":${START + BigInt(lost - 1)},"lost":${lost},"cause":"damaged"}`;
-  expect(text).toContain(`"coverage":{"complete":false,"lost":${lost},"gaps":[${gap}]}`);
+  expect(text).toContain(`"coverage":{"complete":false,"lost":${lost},"gaps":[${gap}],`);
   const after = await daemon.get(`/api/events?from=${START + BigInt(lost)}&limit=1`);
-  expect(after.json.coverage).toEqual({ complete: true, lost: 0, gaps: [] });
+  expect(after.json.coverage).toMatchObject({ complete: true, lost: 0, gaps: [] });
 });
 
 test('an_event_of_a_damaged_segment_is_given_from_a_copy_that_is_whole', async () => {

@@ -1,0 +1,56 @@
+/** Whether somebody writes a recording just now: its own words, the lock, and how long ago it was written. */
+import { readFileSync } from 'node:fs';
+import { isRecorded } from '../../agent/recording/lock.ts';
+import type { RecordedSpan } from '../../agent/recording/recorded_span.ts';
+import { withFailuresOf } from './failures.ts';
+import type { OpenRecording } from './recording_files.ts';
+
+/** An agent commits every second, also when nothing happens; a busy machine may hold it up. */
+export const SILENT_AFTER_NS = 5_000_000_000n;
+
+export interface WrittenSpan extends Omit<RecordedSpan, 'end' | 'committed'> {
+  /**
+   * `open`: an agent holds the lock. `killed`: it did not end, and nobody holds the lock. `unsaid`: a copy that was made
+   * while an agent was at work.
+   */
+  end: 'closed' | 'open' | 'killed' | 'unsaid';
+  /** How long ago an open one was written by a clock that nobody sets; undefined where only the wall clock can tell. */
+  unwrittenNs?: bigint;
+}
+
+/** Undefined when nothing is known of who wrote it. */
+export function writtenSpan({ file, reader }: OpenRecording): WrittenSpan | undefined {
+  const read = () => withFailuresOf(file, () => reader.recordedSpan());
+  const span = read();
+  if (!span) return undefined;
+  if (span.end === 'closed' || file.source !== 'live') return told(span, span.end);
+  if (isRecorded(file.path) !== false) return told(span, 'open');
+  // It may have ended, and another one may have begun, since the file was read.
+  const now = read() ?? span;
+  if (now.end === 'closed') return told(now, 'closed');
+  return told(now, now.toNs === span.toNs ? 'killed' : 'open');
+}
+
+export function isSilent({ toNs, unwrittenNs }: Pick<WrittenSpan, 'toNs' | 'unwrittenNs'>, nowNs: bigint): boolean {
+  return (unwrittenNs ?? nowNs - toNs) > SILENT_AFTER_NS;
+}
+
+function told({ fromNs, toNs, committed }: RecordedSpan, end: WrittenSpan['end']): WrittenSpan {
+  const isHere = end === 'open' && committed !== undefined && committed.bootId === bootId();
+  return { fromNs, toNs, end, ...(isHere && { unwrittenNs: process.hrtime.bigint() - committed.monotonicNs }) };
+}
+
+let knownBootId: string | undefined;
+
+function bootId(): string {
+  knownBootId ??= readBootId();
+  return knownBootId;
+}
+
+function readBootId(): string {
+  try {
+    return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
+  } catch {
+    return 'unknown';
+  }
+}
