@@ -9,7 +9,7 @@ import { withFaults } from './faults.ts';
 import { compilePlan, type Plan } from './plan/compile.ts';
 import { encodePlan } from './plan/encode.ts';
 import type { Incident } from './plan/incident.ts';
-import type { FailRule, InjectRule } from './plan/rules.ts';
+import { type FailRule, type InjectRule, pathPatternsOf } from './plan/rules.ts';
 import type { RecordedErrors } from './recorded_errors.ts';
 import { figuresOf } from './report/figures.ts';
 import { loadReport } from './report/load_report.ts';
@@ -64,7 +64,8 @@ async function planned(request: RunRequest, plan: Plan, folder: string): Promise
   writePlan(planPath, encodePlan(plan));
   const startedAt = new Date().toISOString();
   const runner = { planPath, reportPath, mode, seed, unknown, thresholdNs: threshold_ns, ioUring, onDeath };
-  const end = await runCommand({ ...runner, maps: map, command, environment });
+  const rulePaths = [...request.inject, ...request.fail, ...request.short].flatMap(pathPatternsOf);
+  const end = await runCommand({ ...runner, maps: map, rulePaths: [...new Set(rulePaths)], command, environment });
   const failure = failureOf(end);
   if (failure) return notRun(request, plan, { verdict: 'failed', reasons: [failure.reason] }, failure.exitCode);
   const { calls, leftOut } = loadReport(reportPath, plan.eventCount);

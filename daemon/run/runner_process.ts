@@ -18,6 +18,8 @@ export interface RunnerRequest {
   ioUring: string;
   onDeath: string;
   maps: readonly string[];
+  /** Paths that rules are about, for fnmatch(3). */
+  rulePaths: readonly string[];
   command: readonly string[];
   environment: NodeJS.ProcessEnv;
 }
@@ -78,8 +80,20 @@ function probed(text: string): Probed {
 
 /** The command has our standard input and outputs. */
 export async function runCommand(request: RunnerRequest): Promise<RunnerEnd> {
-  const { planPath, reportPath, mode, seed, unknown, thresholdNs, ioUring, onDeath, maps, command, environment } =
-    request;
+  const {
+    planPath,
+    reportPath,
+    mode,
+    seed,
+    unknown,
+    thresholdNs,
+    ioUring,
+    onDeath,
+    maps,
+    rulePaths,
+    command,
+    environment,
+  } = request;
   const options: [string, string][] = [
     ['--plan', planPath],
     ['--report', reportPath],
@@ -91,6 +105,7 @@ export async function runCommand(request: RunnerRequest): Promise<RunnerEnd> {
     ['--io-uring', ioUring],
     ['--on-death', onDeath],
     ...maps.map((map): [string, string] => ['--map', map]),
+    ...rulePaths.map((pattern): [string, string] => ['--rule-path', pattern]),
   ];
   const child = spawn(runnerPath(), [...options.flat(), '--', ...command], {
     stdio: ['inherit', 'inherit', 'inherit', 'pipe'],

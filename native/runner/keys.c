@@ -57,14 +57,25 @@ static void make_key(const char *text, size_t bytes, char key[static KEY_MAX])
 	key[length] = 0;
 }
 
-void key_of_path(const char *path, char key[static KEY_MAX])
+void pattern_of_path(const char *path, char pattern[static KEY_MAX])
 {
-	const size_t deleted = strlen(DELETED);
+	make_key(path, strlen(path), pattern);
+}
+
+/* A file that is deleted while it is open keeps its name. A name that is too long ends in a hash of its rest. */
+static void key_of_path(const char *path, char key[static KEY_MAX])
+{
+	const size_t deleted = strlen(DELETED), hash_digits = 16;
 	size_t bytes = strlen(path);
 
 	if (bytes > deleted && strcmp(path + bytes - deleted, DELETED) == 0)
 		bytes -= deleted;
-	make_key(path, bytes, key);
+	const size_t kept = bytes < KEY_MAX ? bytes : KEY_MAX - 1 - hash_digits;
+	memcpy(key, path, kept);
+	key[kept] = 0;
+	if (kept < bytes)
+		snprintf(key + kept, KEY_MAX - kept, "%016llx",
+			 (unsigned long long)hash_bytes(path + kept, bytes - kept));
 }
 
 void key_of_comm(const char *comm, char key[static KEY_MAX])

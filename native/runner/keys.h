@@ -6,13 +6,13 @@
 
 #define KEY_MAX 512
 
-/* Files whose names differ only in what is counted or drawn are one: /data/wal/seg-0000001f.log is seg-#.log. */
-void key_of_path(const char *path, char key[static KEY_MAX]);
+/* What names have in common that differ only in what is counted or drawn: /data/wal/seg-0000001f.log is seg-#.log. */
+void pattern_of_path(const char *path, char pattern[static KEY_MAX]);
 /* http-3 is http-#. */
 void key_of_comm(const char *comm, char key[static KEY_MAX]);
 /* PATH_KIND_*, from a path as /proc has it. */
 uint32_t path_kind_of(const char *path);
-/* What calls are compared by: the path's key; of sockets, pipes and anonymous files only what they are. */
+/* What calls are compared by: the path; of sockets, pipes and anonymous files only what they are. */
 void key_of_file(uint32_t path_kind, const char *path, char key[static KEY_MAX]);
 
 uint64_t hash_bytes(const void *bytes, size_t count);

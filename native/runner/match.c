@@ -116,7 +116,11 @@ static uint32_t stream_of_pool(const struct matcher *matcher, uint32_t group, co
 /* A slot, or POOLED and a stream. */
 static uint32_t binding_of(struct matcher *matcher, const struct observed *call)
 {
+	const struct group *group = &matcher->streams->groups[call->group];
 	const uint32_t thread[2] = {call->group, call->tid};
+
+	if (group->is_in_order)
+		return group->first_slot;
 	uint32_t found = table_get(&matcher->slot_by_thread, thread, sizeof(thread));
 
 	if (found != NOT_IN_TABLE && (found & POOLED || matcher->slots[found].tid == call->tid))

@@ -25,6 +25,8 @@ const char OPTIONS_HELP[] =
     "  --threshold-ns N      let calls through that were to take less than this\n"
     "  --spin-ns N           busy-wait at the end of a wait; default 100000, 0 on one CPU\n"
     "  --map CI=PROD         path prefix here, and in the recording; may be given again\n"
+    "  --rule-path PATTERN   path of a rule, as in fnmatch(3): files stand for others only when all of\n"
+    "                        these match both or neither; may be given again\n"
     "  --io-uring deny|ignore   io_uring_setup fails with ENOSYS (default), or is let through\n"
     "  --on-death kill|pass  what happens to the command if this program dies (default kill)\n"
     "  --linger-ns N         how long processes may outlive the command; default 5000000000\n"
@@ -46,6 +48,7 @@ enum option_number {
 	OPTION_THRESHOLD,
 	OPTION_SPIN,
 	OPTION_MAP,
+	OPTION_RULE_PATH,
 	OPTION_IO_URING,
 	OPTION_ON_DEATH,
 	OPTION_LINGER,
@@ -63,6 +66,7 @@ static const struct option LONG_OPTIONS[] = {
     {"threshold-ns", required_argument, NULL, OPTION_THRESHOLD},
     {"spin-ns", required_argument, NULL, OPTION_SPIN},
     {"map", required_argument, NULL, OPTION_MAP},
+    {"rule-path", required_argument, NULL, OPTION_RULE_PATH},
     {"io-uring", required_argument, NULL, OPTION_IO_URING},
     {"on-death", required_argument, NULL, OPTION_ON_DEATH},
     {"linger-ns", required_argument, NULL, OPTION_LINGER},
@@ -111,6 +115,14 @@ static bool parse_map(const char *text, struct options *options, struct failure 
 	return true;
 }
 
+static bool parse_rule_path(const char *text, struct options *options, struct failure *failure)
+{
+	if (options->rule_path_count == RULE_PATHS_MAX)
+		return fail(failure, "--rule-path %s: more than %d", text, RULE_PATHS_MAX);
+	options->rule_paths[options->rule_path_count++] = text;
+	return true;
+}
+
 static bool parse_option(int option, struct options *options, struct failure *failure)
 {
 	static const char *const modes[] = {"auto", "align", "ordinal", "dist", "stall", NULL};
@@ -150,6 +162,8 @@ static bool parse_option(int option, struct options *options, struct failure *fa
 		return parse_number("threshold-ns", optarg, INT64_MAX, &options->threshold_ns, failure);
 	case OPTION_SPIN:
 		return parse_number("spin-ns", optarg, NS_PER_S, &options->spin_ns, failure);
+	case OPTION_RULE_PATH:
+		return parse_rule_path(optarg, options, failure);
 	case OPTION_MAP:
 		return parse_map(optarg, options, failure);
 	case OPTION_IO_URING:

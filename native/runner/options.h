@@ -8,6 +8,7 @@
 #include "failure.h"
 
 #define PATH_MAPS_MAX 64
+#define RULE_PATHS_MAX 256
 #define SPIN_CHOSEN_BY_CPUS UINT64_MAX
 
 enum mode { MODE_AUTO, MODE_ALIGN, MODE_ORDINAL, MODE_DIST, MODE_STALL };
@@ -36,6 +37,8 @@ struct options {
 	uint64_t linger_ns;
 	struct path_map maps[PATH_MAPS_MAX];
 	size_t map_count;
+	const char *rule_paths[RULE_PATHS_MAX]; /* for fnmatch(): the paths that rules are about */
+	size_t rule_path_count;
 	char **command; /* NULL-terminated */
 };
 

@@ -54,6 +54,18 @@ struct seen {
 	char name[PATH_MAX];
 };
 
+/* The group of the plan's file that this one is, or stands for. */
+static uint32_t group_of_file(struct replay *replay, bool is_sync, const char *key)
+{
+	bool has_moved = false;
+	const char *in_plan = plan_files_find(&replay->files, key, &has_moved);
+
+	/* Names that are known may stand for the file no longer. */
+	if (has_moved)
+		table_clear(&replay->place_by_name);
+	return in_plan ? streams_group(replay->streams, is_sync, in_plan) : NONE;
+}
+
 static struct place place_of_path(struct replay *replay, bool is_sync, int fd, const char *path, uint32_t kind)
 {
 	char key[KEY_MAX];
@@ -65,7 +77,10 @@ static struct place place_of_path(struct replay *replay, bool is_sync, int fd, c
 	} else {
 		key_of_file(kind, path, key);
 	}
-	return (struct place){streams_group(replay->streams, is_sync, key), kind, false};
+	uint32_t group = streams_group(replay->streams, is_sync, key);
+	if (kind == PATH_KIND_REGULAR || kind == PATH_KIND_DEVICE)
+		group = group_of_file(replay, is_sync, key);
+	return (struct place){group, kind, false};
 }
 
 /* As place_by_name has it: that the plan does not have the file is known too. */

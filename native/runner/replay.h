@@ -11,6 +11,7 @@
 #include "links.h"
 #include "match.h"
 #include "options.h"
+#include "plan_files.h"
 #include "server.h"
 #include "stalls.h"
 #include "syscalls.h"
@@ -28,6 +29,7 @@ struct replay {
 	struct server *server;
 	struct threads threads;
 	struct links links;
+	struct plan_files files;
 	struct table place_by_name;       /* of files, as seen */
 	struct table file_by_unsure_name; /* a hash of the whole name, by one as recorded */
 	_Atomic bool is_passing;          /* everything, unseen */

@@ -50,6 +50,7 @@ static bool load(struct run *run)
 		return false;
 	const uint64_t seed = options->has_seed ? options->seed : run->plan.header->seed;
 	if (!streams_make(&run->streams, &run->plan) || !faults_make(&run->replay.faults, &run->plan) ||
+	    !plan_files_make(&run->replay.files, &run->plan, options) ||
 	    !matcher_make(&run->replay.matcher, &run->streams, options->mode, seed) ||
 	    (options->draws_by_class && !classes_make(&run->replay.classes, &run->streams)) ||
 	    (options->mode == MODE_STALL && !stalls_make(&run->replay.stalls, &run->streams, options->threshold_ns)))

@@ -18,6 +18,9 @@ static size_t named_bytes(const struct named *named)
 	return offsetof(struct named, text) + strlen(named->text);
 }
 
+/* No thread has this number: PID_MAX_LIMIT is 1 << 22. */
+#define ANY_THREAD_OF_GROUP UINT32_MAX
+
 /* While putting together. */
 struct making {
 	struct streams *streams;
@@ -60,6 +63,7 @@ static uint32_t add_group(struct making *making, const struct plan_stream *of)
 	    .path_kind = of->path_kind,
 	    .file = strdup(key.text),
 	    .first_stream = NONE,
+	    .is_in_order = of->flags & STREAM_FLAG_IN_ORDER,
 	};
 	if (!streams->groups[index].file || !table_put(&streams->group_by_key, &key, named_bytes(&key), index))
 		return NONE;
@@ -89,9 +93,13 @@ static uint32_t add_stream(struct making *making, uint32_t group, const char *co
 static uint32_t add_slot(struct making *making, uint32_t stream, const struct plan_slot *of)
 {
 	struct streams *streams = making->streams;
+	const uint32_t group = streams->streams[stream].group;
 	struct named key = {.owner = stream, .number = of->tid};
 
-	strncpy(key.text, plan_string(streams->plan, of->comm), KEY_MAX - 1);
+	if (streams->groups[group].is_in_order)
+		key = (struct named){.owner = group, .number = ANY_THREAD_OF_GROUP};
+	else
+		strncpy(key.text, plan_string(streams->plan, of->comm), KEY_MAX - 1);
 	uint32_t index = table_get(&making->slot_by_key, &key, named_bytes(&key));
 	if (index == NOT_IN_TABLE) {
 		index = streams->slot_count;

@@ -1,11 +1,12 @@
 /*
  * The plan's streams, with those that only differ in what is counted or drawn put together:
  *
- *   group   op class and file          writes to /data/wal/seg-#.log
+ *   group   op class and file          writes to /data/wal/seg-1.log
  *     stream  + role                     by http-#
  *       slot    + recorded thread          http-1, thread 4711   order[first] ... order[first + count - 1]
  *
- * A slot's events are in the order in which its thread made them, whichever file of the group they went to.
+ * A slot's events are in the order in which its thread made them. Where the calls on a file did not overlap, whichever
+ * thread made them, their order in the file is what counts: the group has one slot for all threads.
  */
 #ifndef KREPLAY_RUNNER_STREAMS_H
 #define KREPLAY_RUNNER_STREAMS_H
@@ -23,6 +24,7 @@ struct group {
 	char *file;         /* key */
 	uint32_t first_slot, slot_count;
 	uint32_t first_stream;
+	bool is_in_order; /* one slot for all threads */
 };
 
 struct stream {

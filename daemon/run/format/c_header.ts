@@ -11,6 +11,7 @@ import {
   planSlot,
   planStream,
   SIZE_UNKNOWN,
+  STREAM_FLAGS,
 } from './plan_file.ts';
 import { CALL_FLAGS, HOWS, NONE, REPORT_MAGIC, reportCall, reportHeader } from './report_file.ts';
 
@@ -36,6 +37,7 @@ export function cHeader(): string {
     `#define PATH_KIND_COUNT ${Object.keys(PATH_KINDS).length}`,
     '',
     ...constants('EVENT_FLAG', EVENT_FLAGS),
+    ...constants('STREAM_FLAG', STREAM_FLAGS),
     ...constants('PLAN_FLAG', PLAN_FLAGS),
     `#define SIZE_UNKNOWN ${SIZE_UNKNOWN}u`,
     '',

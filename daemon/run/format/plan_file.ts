@@ -47,6 +47,11 @@ export const EVENT_FLAGS = {
   own_call: 8,
 } as const;
 
+export const STREAM_FLAGS = {
+  /** Calls of its kind on its file did not overlap, whichever thread made them: their order counts. */
+  in_order: 1,
+} as const;
+
 export const PLAN_FLAGS = {
   /** Files on descriptors 0 to 2, as `dd of=` has them, are among the streams: those descriptors count like others. */
   standard_fds: 1,
@@ -78,7 +83,7 @@ export const planStream = defineLayout('plan_stream', 'recorded calls of one kin
   service: u32('string'),
   first_slot: u32('its slots follow one another'),
   slot_count: u32('at least 1'),
-  flags: u32('0'),
+  flags: u32('STREAM_FLAG_*'),
 });
 
 export const planSlot = defineLayout('plan_slot', 'one thread in a stream, in order of first appearance', {

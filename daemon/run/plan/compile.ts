@@ -1,7 +1,8 @@
 /** From an incident to what each call of a build shall take. */
 
 import type { ColumnsOf } from '../format/layout.ts';
-import { EVENT_FLAGS, PLAN_FLAGS, type planEvent } from '../format/plan_file.ts';
+import { EVENT_FLAGS, PLAN_FLAGS, type planEvent, STREAM_FLAGS } from '../format/plan_file.ts';
+import { streamsInOrder } from './file_order.ts';
 import type { Incident, IncidentStream } from './incident.ts';
 import { type FailRule, type InjectRule, isChosen, ownCallOf } from './rules.ts';
 
@@ -20,6 +21,8 @@ export interface PlanOptions {
 export interface PlannedStream extends IncidentStream {
   firstSlot: number;
   slotCount: number;
+  /** STREAM_FLAGS. */
+  flags: number;
 }
 
 export interface Slots {
@@ -65,6 +68,7 @@ export function compilePlan(incident: Incident, options: PlanOptions): Plan {
   for (let call = 0; call < count; call++) slots.eventCount[slotOf[columns.lane[call]!]!]!++;
   for (let slot = 1; slot < slotCount; slot++)
     slots.firstEvent[slot] = slots.firstEvent[slot - 1]! + slots.eventCount[slot - 1]!;
+  const ordered = streamsInOrder(incident, streams);
   return {
     seed: options.seed,
     flags: incident.usesStandardFds ? PLAN_FLAGS.standard_fds : 0,
@@ -72,6 +76,7 @@ export function compilePlan(incident: Incident, options: PlanOptions): Plan {
       ...stream,
       firstSlot: firstSlot[number]!,
       slotCount: slotsOfStream[number]!,
+      flags: ordered.has(number) ? STREAM_FLAGS.in_order : 0,
     })),
     slots,
     events: plannedEvents(incident, streams, slotOf, slots, options),

@@ -29,10 +29,16 @@ export function encodePlan({ seed, flags, streams, slots, events, eventCount }: 
     syscall_mask: maskOf(streams),
     flags,
   });
-  for (const [number, { op, pathKind, firstSlot, slotCount }] of streams.entries()) {
+  for (const [number, { op, pathKind, firstSlot, slotCount, flags }] of streams.entries()) {
     const [path = 0, comm = 0, service = 0] = texts[number]!;
-    const values = { op: OPS[op], path_kind: PATH_KINDS[pathKind], first_slot: firstSlot, slot_count: slotCount };
-    writeRecord(view, streamsAt + number * planStream.size, planStream, { ...values, path, comm, service, flags: 0 });
+    const values = {
+      op: OPS[op],
+      path_kind: PATH_KINDS[pathKind],
+      first_slot: firstSlot,
+      slot_count: slotCount,
+      flags,
+    };
+    writeRecord(view, streamsAt + number * planStream.size, planStream, { ...values, path, comm, service });
   }
   const { tid, firstEvent: first_event, eventCount: event_count } = slots;
   const comm = slots.stream.map((stream) => texts[stream]![1]!);

@@ -17,7 +17,7 @@ import type { IncidentStream } from './incident.ts';
 /** Every field that is given must fit; `*` in a value stands for any text. */
 interface Choice {
   eventType: EventType;
-  matches: readonly { field: MatchField; pattern: RegExp }[];
+  matches: readonly { field: MatchField; pattern: RegExp; text: string }[];
 }
 
 export interface InjectRule extends Choice {
@@ -68,6 +68,13 @@ export function isChosen({ eventType, matches }: Choice, stream: IncidentStream)
   return matches.every(({ field, pattern }) => pattern.test(field === 'syscall' ? stream.op : stream[field]));
 }
 
+/** The paths that a rule is about, as fnmatch(3) takes them. */
+export function pathPatternsOf({ matches }: Pick<Choice, 'matches'>): string[] {
+  return matches
+    .filter(({ field }) => field === 'path')
+    .map(({ text }) => text.replace(/\\.|[?[]|\\$/gsu, (piece) => (piece.length > 1 ? piece : `\\${piece}`)));
+}
+
 /** Of an event that a rule chose: a rule that names a system call is about no other one. */
 export function ownCallOf(matches: Choice['matches']): number {
   return matches.some(({ field }) => field === 'syscall') ? EVENT_FLAGS.own_call : 0;
@@ -81,7 +88,8 @@ function choiceOf(text: string): { choice: Choice; rest: string[] } {
   const fieldOf = (part: string) => MATCH_FIELDS.find((field) => part.startsWith(`${field}=`));
   const matches = parts.flatMap((part) => {
     const field = fieldOf(part);
-    return field ? [{ field, pattern: patternOf(part.slice(field.length + 1)) }] : [];
+    const text = part.slice((field?.length ?? 0) + 1);
+    return field ? [{ field, pattern: patternOf(text), text }] : [];
   });
   return { choice: { eventType, matches }, rest: parts.filter((part) => !fieldOf(part)) };
 }

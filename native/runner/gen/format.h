@@ -35,6 +35,7 @@
 #define EVENT_FLAG_SHORT_WRITE 2
 #define EVENT_FLAG_RULED 4
 #define EVENT_FLAG_OWN_CALL 8
+#define STREAM_FLAG_IN_ORDER 1
 #define PLAN_FLAG_STANDARD_FDS 1
 #define SIZE_UNKNOWN 4294967295u
 
@@ -91,7 +92,7 @@ struct plan_stream {
 	uint32_t service; /* string */
 	uint32_t first_slot; /* its slots follow one another */
 	uint32_t slot_count; /* at least 1 */
-	uint32_t flags; /* 0 */
+	uint32_t flags; /* STREAM_FLAG_* */
 };
 _Static_assert(sizeof(struct plan_stream) == 32, "plan_stream");
 _Static_assert(offsetof(struct plan_stream, op) == 0, "plan_stream.op");

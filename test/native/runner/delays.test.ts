@@ -157,10 +157,63 @@ def one(i):
         before = time.monotonic_ns(); file.write(b'x' * 7); return time.monotonic_ns() - before
 with f.ThreadPoolExecutor(4) as pool:
     for took in pool.map(one, range(4)): print(took)`;
-    const plan = planOf(Array.from({ length: 4 }, () => ({ path: `${file}0`, comm: 'python3', calls: delayed(1, 7) })));
+    const plan = planOf(
+      Array.from({ length: 4 }, (_, i) => ({ path: `${file}${i}`, comm: 'python3', calls: delayed(1, 7) })),
+    );
     const { stdout } = await run(folder, { plan, command: ['python3', '-c', script, file] });
     expectDelayed(numbersIn(stdout), 4);
     expect(readFileSync(`${file}3`, 'utf8')).toBe('xxxxxxx');
+  });
+});
+
+describe('files whose names differ in digits', () => {
+  /** Writes once to each file that is named, in their order, and prints how long each write took. */
+  const WRITER = `
+import os, sys, time
+for name in sys.argv[1:]:
+    file = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    before = time.monotonic_ns()
+    try: os.write(file, b'1234567')
+    except OSError as error: print('errno', error.errno); continue
+    print(time.monotonic_ns() - before)
+    os.close(file)`;
+  const slow = { targetNs: DELAY_NS, size: 7 };
+  const quick = { targetNs: 1, size: 7 };
+  const planFor = (calls: Record<string, object>) =>
+    planOf(Object.entries(calls).map(([name, call]) => ({ path: join(folder, name), comm: 'python3', calls: [call] })));
+
+  async function timesOf(plan: Buffer, names: readonly string[], options: readonly string[] = []) {
+    const paths = names.map((name) => join(folder, name));
+    const { stdout } = await run(folder, { plan, options, command: ['python3', '-c', WRITER, ...paths] });
+    const lines = stdout.trim().split('\n');
+    return lines.map((line) =>
+      line.startsWith('errno') ? line : Number(line) >= DELAY_NS - EARLY_NS ? 'slow' : 'quick',
+    );
+  }
+
+  test('each get their own delay, in whichever order they are written', async () => {
+    const plan = planFor({ 'shard1.log': slow, 'shard2.log': quick });
+    expect(await timesOf(plan, ['shard1.log', 'shard2.log'])).toEqual(['slow', 'quick']);
+    expect(await timesOf(plan, ['shard2.log', 'shard1.log'])).toEqual(['quick', 'slow']);
+  });
+
+  test('stand for those of the incident when their names were drawn, each for one, in their order', async () => {
+    const plan = planFor({ 'tmp.11': slow, 'tmp.12': quick, 'tmp.13': slow });
+    expect(await timesOf(plan, ['tmp.7001', 'tmp.7002', 'tmp.7003'])).toEqual(['slow', 'quick', 'slow']);
+  });
+
+  test('do not stand for a file that is written here by its own name', async () => {
+    const plan = planFor({ 'seg-1': slow, 'seg-2': quick });
+    expect(await timesOf(plan, ['seg-1', 'seg-9', 'seg-1', 'seg-9'])).toEqual(['slow', 'quick', 'slow', 'quick']);
+  });
+
+  test('never get the error of a rule that is about another path', async () => {
+    const plan = planFor({ 'data-1': { ...quick, error: 28 } });
+    const rule = ['--rule-path', '*/data-1'];
+    expect(await timesOf(plan, ['data-1', 'data-2'], rule)).toEqual(['errno 28', 'quick']);
+    expect(await timesOf(plan, ['data-2'], rule)).toEqual(['quick']);
+    // A rule that is about both is about a name that was drawn as well.
+    expect(await timesOf(plan, ['data-2'], ['--rule-path', '*/data-*'])).toEqual(['errno 28']);
   });
 });
 
@@ -195,5 +248,5 @@ test('a path here stands for another one in the recording', async () => {
   const options = ['--map', `${folder}=/prod/data`];
   const { stdout, line } = await run(folder, { plan, options, command: [build, 'writes', here, '2'] });
   expectDelayed(numbersIn(stdout), 2);
-  expect(line('stream')).toMatchObject({ op_class: 'write', path: '/prod/data/seg-#.log', recorded_events: 2 });
+  expect(line('stream')).toMatchObject({ op_class: 'write', path: '/prod/data/seg-0000001f.log', recorded_events: 2 });
 });

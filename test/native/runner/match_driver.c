@@ -113,7 +113,7 @@ static int stall(const char *path, uint64_t threshold_ns)
 
 static int keys(const char *what)
 {
-	char line[LINE_MAX_BYTES], key[KEY_MAX];
+	char line[LINE_MAX_BYTES], key[KEY_MAX], pattern[KEY_MAX];
 
 	while (fgets(line, sizeof(line), stdin)) {
 		line[strcspn(line, "\n")] = 0;
@@ -121,7 +121,9 @@ static int keys(const char *what)
 			key_of_comm(line, key);
 		else
 			key_of_file(path_kind_of(line), line, key);
-		puts(key);
+		if (strcmp(what, "pattern") == 0)
+			pattern_of_path(key, pattern);
+		puts(strcmp(what, "pattern") == 0 ? pattern : key);
 	}
 	return 0;
 }

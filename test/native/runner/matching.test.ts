@@ -75,12 +75,23 @@ describe('keys', () => {
     ['/a/b12/c (deleted)', '/a/b#/c'],
     ['/a/deadbeef/feedface', '/a/deadbeef/feedface'],
     ['/a/deadbee1/abc123', '/a/#/abc#'],
+    ['/dev/shm/x7', '/dev/shm/x#'],
+  ])('the pattern of %s is %s', (path, pattern) => expect(drive(['key', 'pattern'], [path])).toEqual([pattern]));
+
+  test.each([
+    ['/data/wal/seg-0000001f.log', '/data/wal/seg-0000001f.log'],
+    ['/a/b12/c (deleted)', '/a/b12/c'],
     ['socket:[1234]', 'socket'],
     ['pipe:[99]', 'pipe'],
     ['anon_inode:[eventfd]', 'anon'],
-    ['/dev/shm/x7', '/dev/shm/x#'],
-    [`/${'x'.repeat(3000)}`, `/${'x'.repeat(510)}`],
   ])('%s is %s', (path, key) => expect(drive(['key', 'path'], [path])).toEqual([key]));
+
+  test('of long names differ where the names do, at any place', () => {
+    const names = [`/a${'x'.repeat(3000)}1`, `/a${'x'.repeat(3000)}2`, `/b${'x'.repeat(3000)}1`];
+    const keys = drive(['key', 'path'], names);
+    expect(new Set(keys).size).toBe(3);
+    for (const key of keys) expect(key.length).toBeLessThan(512);
+  });
 
   test('of command names', () => {
     expect(drive(['key', 'comm'], ['http-3', 'postgres', 'kworker/1:2'])).toEqual([
@@ -166,17 +177,19 @@ describe('threads', () => {
     expect(eventsOf(matched)).toEqual([0, 1]);
   });
 
-  test('files that differ only in a number are one stream, in the order of time', () => {
+  test('files that differ only in a number are two', () => {
     const calls = (from: number) => [0, 1].map((i) => ({ size: from + i, targetNs: 1, offsetNs: (from + i) * 10 }));
     const plan = [
       { path: '/data/seg-2', comm: 'db', tid: 5, calls: calls(3) },
       { path: '/data/seg-1', comm: 'db', tid: 5, calls: calls(1) },
     ];
-    const matched = match(
-      plan,
-      sized([1, 2, 3, 4]).map((call) => ({ ...call, file: '/data/seg-#' })),
-    );
-    expect(eventsOf(matched)).toEqual([2, 3, 0, 1]);
+    const matched = match(plan, [
+      { size: 3, file: '/data/seg-2' },
+      { size: 1, file: '/data/seg-1' },
+      { size: 4, file: '/data/seg-2' },
+      { size: 2, file: '/data/seg-1' },
+    ]);
+    expect(eventsOf(matched)).toEqual([0, 2, 1, 3]);
   });
 
   test('writes and syncs of a file are two', () => {

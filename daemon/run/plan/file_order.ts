@@ -1,0 +1,37 @@
+/**
+ * On which files calls come one after the other, whichever thread makes them: a pool, or goroutines that write one log.
+ * There the order in the file says which call is which, and the thread does not.
+ */
+import { OPS } from '../format/plan_file.ts';
+import type { Incident, IncidentStream } from './incident.ts';
+
+/** A few calls that overlap, of many, do not make the others known by their threads. */
+const OVERLAPPING_SHARE_MAX = 0.02;
+
+/** Numbers of the streams whose file's calls of their class, writes or syncs, are in order. */
+export function streamsInOrder({ calls, lanes }: Incident, streams: readonly IncidentStream[]): Set<number> {
+  const { columns, count } = calls;
+  const files = new Map<string, number>();
+  const fileOf = streams.map(({ op, pathKind, path }) => {
+    const name = `${OPS[op] >= OPS.fsync} ${pathKind} ${path}`;
+    return files.get(name) ?? files.set(name, files.size).size - 1;
+  });
+  const lastEndNs = new Float64Array(files.size);
+  const callsOf = new Uint32Array(files.size);
+  const overlapping = new Uint32Array(files.size);
+  for (const call of byStart(columns.startNs, count)) {
+    const file = fileOf[lanes.firstOf(columns.lane[call]!)]!;
+    const startNs = columns.startNs[call]!;
+    if (callsOf[file]!++ > 0 && startNs < lastEndNs[file]!) overlapping[file]!++;
+    lastEndNs[file] = Math.max(lastEndNs[file]!, startNs + columns.durationNs[call]!);
+  }
+  const isInOrder = (file: number) => overlapping[file]! <= callsOf[file]! * OVERLAPPING_SHARE_MAX;
+  return new Set(fileOf.flatMap((file, stream) => (isInOrder(file) ? stream : [])));
+}
+
+function byStart(startNs: ArrayLike<number>, count: number): Uint32Array {
+  const order = Uint32Array.from({ length: count }, (_, call) => call);
+  let isSorted = true;
+  for (let call = 1; call < count && isSorted; call++) isSorted = startNs[call - 1]! <= startNs[call]!;
+  return isSorted ? order : order.sort((a, b) => startNs[a]! - startNs[b]!);
+}
