@@ -175,7 +175,8 @@ static bool measure_calls(struct calibration *calibration, struct shared *shared
 		return fail(failure, "clone: %s", strerror(errno));
 	if (child == 0)
 		child_main(shared, &work, parent);
-	bool is_measured = shared_await_stage(shared, START_WITHIN_NS) && shared->stage == STAGE_LISTENING;
+	bool is_measured =
+	    shared_await_stage(shared, STAGE_STARTING, START_WITHIN_NS) && shared->stage == STAGE_LISTENING;
 	if (!is_measured) {
 		fail(failure, "%s", listener_obstacle(shared->filter_errno));
 		kill(child, SIGKILL);

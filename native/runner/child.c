@@ -10,6 +10,8 @@
 #include "clock.h"
 #include "exit_codes.h"
 
+#define SERVED_WITHIN_NS (10 * NS_PER_S)
+
 pid_t clone_with_fds(void)
 {
 	return syscall(SYS_clone, CLONE_FILES | SIGCHLD, NULL, NULL, NULL, NULL);
@@ -33,6 +35,8 @@ _Noreturn void child_main(struct shared *shared, const struct child_work *work, 
 		_exit(EXIT_RUNNER_FAILED);
 	}
 	shared_announce(shared, STAGE_LISTENING);
+	/* Else its first call would wait for a thread to start. */
+	shared_await_stage(shared, STAGE_LISTENING, SERVED_WITHIN_NS);
 	if (work->run) {
 		work->run(work->run_context);
 		_exit(0);

@@ -22,6 +22,7 @@ struct queue {
 	uint64_t began_ns;
 	bool is_backed_up; /* when it was last looked at */
 	uint64_t looked_ns;
+	uint64_t asked_ns; /* for the call that is received next */
 	uint64_t after_ns; /* all calls that are still to be received came after this */
 	_Atomic uint64_t answers[QUEUE_THREADS];
 };

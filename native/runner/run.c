@@ -87,9 +87,9 @@ static bool start(struct run *run)
 	run->guardian = guardian_start(run->shared, &work);
 	if (run->guardian < 0)
 		return fail(&run->failure, "clone: %s", strerror(errno));
-	if (!shared_await_stage(run->shared, START_WITHIN_NS))
+	if (!shared_await_stage(run->shared, STAGE_STARTING, START_WITHIN_NS))
 		return fail(&run->failure, "the command was not started in time");
-	if (run->shared->stage != STAGE_LISTENING)
+	if (run->shared->stage == STAGE_NO_FILTER)
 		return fail(&run->failure, "%s", listener_obstacle(run->shared->filter_errno));
 	return server_start(&run->server, run->shared, run_spin_ns(run->options), &run->failure);
 }

@@ -249,6 +249,8 @@ static void *receiver_main(void *argument)
 	sigemptyset(&stopping);
 	sigaddset(&stopping, SIGNAL_STOP);
 	pthread_sigmask(SIG_UNBLOCK, &stopping, NULL);
+	queue_init(&server->queue, server->listener, clock_ns());
+	shared_announce(server->shared, STAGE_SERVING);
 	while (!atomic_load(&server->is_stopping) && !atomic_load(&server->receive_errno)) {
 		if (may_spin)
 			spin_for_call(server);
@@ -283,7 +285,6 @@ bool server_start(struct server *server, struct shared *shared, uint64_t spin_ns
 	server->listener = shared->listener;
 	server->wakes_synchronously = notify_wake_synchronously(server->listener);
 	pthread_mutex_init(&server->lock, NULL);
-	queue_init(&server->queue, server->listener, clock_ns());
 	if (!make_calls(server))
 		return fail(failure, "no memory for calls");
 	sigaction(SIGNAL_STOP, &(struct sigaction){.sa_handler = on_stop}, &server->on_stop_before);

@@ -31,16 +31,16 @@ void shared_announce(struct shared *shared, enum stage stage)
 	syscall(SYS_futex, &shared->stage, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
-bool shared_await_stage(struct shared *shared, uint64_t timeout_ns)
+bool shared_await_stage(struct shared *shared, enum stage stage, uint64_t timeout_ns)
 {
 	const uint64_t until = clock_ns() + timeout_ns;
 
-	while (atomic_load(&shared->stage) == STAGE_STARTING) {
+	while (atomic_load(&shared->stage) == stage) {
 		const uint64_t now = clock_ns();
 		if (now >= until)
 			return false;
 		const struct timespec left = clock_timespec(until - now);
-		syscall(SYS_futex, &shared->stage, FUTEX_WAIT, STAGE_STARTING, &left, NULL, 0);
+		syscall(SYS_futex, &shared->stage, FUTEX_WAIT, stage, &left, NULL, 0);
 	}
 	return true;
 }

@@ -19,7 +19,7 @@
 /* Calls held at once. Beyond 1000 each answer takes the kernel noticeably longer: it walks a list of them. */
 #define OUTSTANDING_MAX 16384
 
-enum stage { STAGE_STARTING, STAGE_LISTENING, STAGE_NO_FILTER };
+enum stage { STAGE_STARTING, STAGE_LISTENING, STAGE_NO_FILTER, STAGE_SERVING };
 
 struct shared {
 	_Atomic uint32_t stage; /* a futex */
@@ -44,7 +44,7 @@ struct shared *shared_new(void);
 void shared_free(struct shared *shared);
 
 void shared_announce(struct shared *shared, enum stage stage);
-/* False: not within the time. */
-bool shared_await_stage(struct shared *shared, uint64_t timeout_ns);
+/* Until it is past that stage. False: not within the time. */
+bool shared_await_stage(struct shared *shared, enum stage stage, uint64_t timeout_ns);
 
 #endif
