@@ -98,10 +98,7 @@ test('damage to the texts of the recording is told as such', async () => {
   const start = (Number(place) - 1) * PAGE_BYTES;
   writeFileSync(recordingPath(data), bytes.fill(0xff, start, start + PAGE_BYTES));
   const { code, stderr } = await kreplay('export', '--data', data, '--from', '0', '--output', join(newFolder(), 'b'));
-  expect([code, stderr]).toEqual([
-    1,
-    expect.stringMatching(/^kreplay: .*recording\.kreplay: (it is damaged|a page does not match its checksum).*\n$/),
-  ]);
+  expect([code, stderr]).toEqual([1, expect.stringMatching(/^kreplay: .*recording\.kreplay: it is damaged.*\n$/)]);
 });
 
 test('the daemon answers from a bundle as from the recording', async () => {
