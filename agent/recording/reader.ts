@@ -22,6 +22,7 @@ import { type EventKey, type ScanSource, scanBlocks } from './scan.ts';
 import { type ColumnLocations, openSegment, type Segment, UnreadableSegment, withUnreadable } from './segment.ts';
 import { openSegmentIndex, type SegmentMeta } from './segment_index.ts';
 import { openSideReader, type SideReader } from './side_reader.ts';
+import { TEXT_MAX } from './sizes.ts';
 import { openStateReader, type StateReader } from './state_reader.ts';
 import { openTransactionIndex, type TransactionIndex } from './transaction_index.ts';
 import { openTransactions, type Transactions } from './transactions.ts';
@@ -118,6 +119,9 @@ function readerOf(database: Database.Database, path: string, version: number): R
   const recordingId = String(meta.get('recording_id'));
   if (!RECORDING_ID.test(recordingId)) throw corrupt('its recording id is none');
   const node = String(meta.get('node'));
+  if (node.length > TEXT_MAX) throw corrupt('the name of its node is none');
+  const createdNs = meta.get('created_ns') ?? 0n;
+  if (typeof createdNs !== 'bigint' || createdNs < 0n) throw corrupt('the time at which it was begun is none');
   const retainBytes = database.prepare<[], number>(RETAIN_BYTES).pluck();
   const extent = database.prepare<[], [bigint | null, bigint | null, bigint]>(EXTENT).raw().safeIntegers();
   const dataVersion = database.prepare<[], number>('PRAGMA data_version').pluck();
@@ -147,8 +151,9 @@ function readerOf(database: Database.Database, path: string, version: number): R
         followWriter();
         return work(...args);
       } catch (error) {
-        if (isDamage(error)) damage.addFailure();
-        throw toRecordingError(error, path);
+        const known = asDamage(error);
+        if (isDamage(known)) damage.addFailure();
+        throw toRecordingError(known, path);
       }
     };
   };
@@ -197,14 +202,15 @@ function readerOf(database: Database.Database, path: string, version: number): R
     nodes: () => [node],
     info() {
       const [first, last, count] = extent.get()!;
+      if ([first, last, count].some((value) => (value ?? 0n) < 0n)) throw corrupt('times of its events are none');
       return {
         recordingId,
         node,
         bootId: String(meta.get('boot_id')),
         machineId: String(meta.get('machine_id')),
         formatVersion,
-        createdNs: BigInt(meta.get('created_ns') ?? 0),
-        retainBytes: retainBytes.get() ?? null,
+        createdNs,
+        retainBytes: Number(retainBytes.get()) || null,
         firstTimestampNs: first,
         lastTimestampNs: last === null ? null : fromStoredMax(last),
         eventCount: Number(count),
@@ -238,6 +244,12 @@ function readerOf(database: Database.Database, path: string, version: number): R
     },
   } satisfies Omit<RecordingReader, keyof typeof entries | 'recordingId' | 'node' | 'transactionIndex'>);
   return { recordingId, node, ...guardedReader, ...entries, transactionIndex };
+}
+
+/** Values of a file that somebody has made may be of types that no table of ours has. */
+function asDamage(error: unknown): unknown {
+  const isOfValues = error instanceof TypeError || error instanceof RangeError || error instanceof SyntaxError;
+  return isOfValues ? corrupt('it has values that no recording has', error) : error;
 }
 
 /** What is not known of losses is a gap in every answer. */

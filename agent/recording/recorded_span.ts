@@ -1,5 +1,6 @@
 /** From when to when a recording knows what happened; losses within that time stand in a table of their own. */
 import type Database from 'better-sqlite3';
+import { corrupt } from './errors.ts';
 import { fromStoredMax } from './format.ts';
 
 const NOTES = "SELECT key, value FROM meta WHERE key IN ('created_ns', 'alive_ns', 'ended')";
@@ -25,6 +26,8 @@ export function openRecordedSpan(database: Database.Database): RecordedSpanReade
   return {
     recordedSpan() {
       const said = new Map(notes.all());
+      for (const [key, value] of said)
+        if (typeof value !== 'bigint' || value < 0n) throw corrupt(`its ${key} is no time`);
       const [created, alive] = [said.get('created_ns'), said.get('alive_ns')];
       if (created !== undefined && alive !== undefined)
         return { fromNs: created, toNs: alive, end: said.get('ended') === 1n ? 'closed' : 'unsaid' };
