@@ -22,7 +22,7 @@ import { type EventKey, type ScanSource, scanBlocks } from './scan.ts';
 import { type ColumnLocations, openSegment, type Segment, UnreadableSegment, withUnreadable } from './segment.ts';
 import { openSegmentIndex, type SegmentMeta } from './segment_index.ts';
 import { openSideReader, type SideReader } from './side_reader.ts';
-import { TEXT_MAX } from './sizes.ts';
+import { checkSizes, TEXT_MAX } from './sizes.ts';
 import { openStateReader, type StateReader } from './state_reader.ts';
 import { openTransactionIndex, type TransactionIndex } from './transaction_index.ts';
 import { openTransactions, type Transactions } from './transactions.ts';
@@ -97,7 +97,8 @@ export interface RecordingReader
   close(): void;
 }
 
-export function openReader(path: string): RecordingReader {
+/** `isForeign`: somebody else may have made it, so that all its tables are looked through once. */
+export function openReader(path: string, { isForeign = false } = {}): RecordingReader {
   if (!existsSync(path)) {
     throw new RecordingError('recording_missing', `there is no recording at ${path}: start the agent, it creates it`);
   }
@@ -106,6 +107,7 @@ export function openReader(path: string): RecordingReader {
     database = openDatabase(path, { readonly: true, timeout: BUSY_TIMEOUT_MS });
     database.pragma(`cache_size = -${CACHE_KIBIBYTES}`);
     const version = checkFormat(database, path);
+    if (isForeign) checkSizes(database);
     readOlder(database, version);
     return readerOf(database, path, version);
   } catch (error) {

@@ -132,15 +132,15 @@ function checked(path: string, name: string): RecordingInfo {
   const reader = openReader(path);
   try {
     const info = reader.info();
-    const known = reader.losses().length;
     let events = 0;
     for (const block of reader.scan({})) events += block.rowCount;
     reader.clockSteps();
     reader.recordedSpan();
     while (!reader.transactionIndex.step());
-    if (events === info.eventCount) return info;
-    // What a scan finds damaged is a loss from then on.
-    if (reader.losses().length === known) throw new RecordingError('unsupported_format', UNKNOWN_TYPES);
+    // What was found damaged is a loss from then on.
+    const isDamaged = reader.lossTotals().some(({ cause }) => cause === 'damaged');
+    if (events === info.eventCount && !isDamaged) return info;
+    if (!isDamaged) throw new RecordingError('unsupported_format', UNKNOWN_TYPES);
     throw corrupt(`only ${events} of its ${info.eventCount} events can be read`);
   } catch (error) {
     if (!(error instanceof RecordingError)) throw error;
