@@ -21,6 +21,7 @@ import { isDamage } from './salvage.ts';
 import { type EventKey, type ScanSource, scanBlocks } from './scan.ts';
 import { type ColumnLocations, openSegment, type Segment, UnreadableSegment, withUnreadable } from './segment.ts';
 import { openSegmentIndex, type SegmentMeta } from './segment_index.ts';
+import type { Loss } from './side_notes.ts';
 import { openSideReader, type SideReader } from './side_reader.ts';
 import { checkSizes, TEXT_MAX } from './sizes.ts';
 import { openStateReader, type StateReader } from './state_reader.ts';
@@ -91,6 +92,8 @@ export interface RecordingReader
   readonly transactionIndex: TransactionIndex;
   info(): RecordingInfo;
   formatVersion(): number;
+  /** What was found damaged so far, not what the file itself says of its source. */
+  foundDamage(): { any: boolean; losses: Loss[] };
   scan(request: ScanRequest): Generator<NumberedBlock>;
   event(number: bigint): NumberedBlock | undefined;
   nodes(): string[];
@@ -201,6 +204,7 @@ function readerOf(database: Database.Database, path: string, version: number): R
     ...openArrivals(database, source, lookup, node),
     services: lookup.services,
     formatVersion: () => formatVersion,
+    foundDamage: () => ({ any: damage.any(), losses: damage.losses() }),
     nodes: () => [node],
     info() {
       const [first, last, count] = extent.get()!;
@@ -255,7 +259,7 @@ function asDamage(error: unknown): unknown {
 }
 
 /** What is not known of losses is a gap in every answer. */
-function known<Loss>(losses: () => Loss[], damage: DamageNotes): Loss[] {
+function known<Noted>(losses: () => Noted[], damage: DamageNotes): Noted[] {
   try {
     return losses();
   } catch (error) {

@@ -87,7 +87,8 @@ function verified(database: Database.Database, reader: RecordingReader, path: st
     while (!reader.transactionIndex.step());
   });
   tried(() => void reader.info());
-  const lost = reader.losses().filter(({ cause }) => cause === 'damaged');
+  tried(() => void reader.losses());
+  const lost = reader.foundDamage().losses;
   return {
     recordingId: reader.recordingId,
     node: reader.node,

@@ -138,7 +138,8 @@ function checked(path: string, name: string): RecordingInfo {
     reader.recordedSpan();
     while (!reader.transactionIndex.step());
     // What was found damaged is a loss from then on.
-    const isDamaged = reader.lossTotals().some(({ cause }) => cause === 'damaged');
+    reader.losses();
+    const isDamaged = reader.foundDamage().any;
     if (events === info.eventCount && !isDamaged) return info;
     if (!isDamaged) throw new RecordingError('unsupported_format', UNKNOWN_TYPES);
     throw corrupt(`only ${events} of its ${info.eventCount} events can be read`);
