@@ -150,18 +150,7 @@ function readerOf(database: Database.Database, path: string, version: number): R
 
   const lookup = openLookup(database);
   const damage = damageNotes();
-  const guarded = <Arguments extends unknown[], Result>(work: (...args: Arguments) => Result) => {
-    return (...args: Arguments) => {
-      try {
-        followWriter();
-        return work(...args);
-      } catch (error) {
-        const known = asDamage(error);
-        if (isDamage(known)) damage.addFailure();
-        throw toRecordingError(known, path);
-      }
-    };
-  };
+  const guarded = guardOf(path, damage, followWriter);
   const index = openSegmentIndex(database, damage.addEntry);
   if (!hasChecksums(database) && !hasSoundIndexes(database)) damage.addEntry();
   const source: ScanSource = {
@@ -250,6 +239,20 @@ function readerOf(database: Database.Database, path: string, version: number): R
     },
   } satisfies Omit<RecordingReader, keyof typeof entries | 'recordingId' | 'node' | 'transactionIndex'>);
   return { recordingId, node, ...guardedReader, ...entries, transactionIndex };
+}
+
+function guardOf(path: string, damage: DamageNotes, before: () => void) {
+  return <Arguments extends unknown[], Result>(work: (...args: Arguments) => Result) =>
+    (...args: Arguments): Result => {
+      try {
+        before();
+        return work(...args);
+      } catch (error) {
+        const known = asDamage(error);
+        if (isDamage(known)) damage.addFailure();
+        throw toRecordingError(known, path);
+      }
+    };
 }
 
 /** Values of a file that somebody has made may be of types that no table of ours has. */

@@ -21,6 +21,9 @@ const LIMITS: readonly (readonly [table: string, column: string, bytes: number])
   ['segment_piece', 'data', 8 * 1024 * 1024],
 ];
 
+/** Of tables that are read as a whole. */
+const ROWS_MAX = 250_000;
+
 /** Lengths stand at the beginning of a row: what is long is not read. */
 export function checkSizes(database: Database.Database): void {
   const tables = new Set(database.prepare<[], string>('SELECT name FROM main.sqlite_schema').pluck().all());
@@ -29,5 +32,9 @@ export function checkSizes(database: Database.Database): void {
     const tooLong = database.prepare<[number]>(`SELECT 1 FROM ${table} WHERE octet_length(${column}) > ? LIMIT 1`);
     const found = tooLong.get(bytes);
     if (found) throw corrupt(`its table ${table} has values that are longer than any recording has`);
+  }
+  for (const table of ['meta', 'column_name', 'service', 'pin', 'loss', 'clock'].filter((name) => tables.has(name))) {
+    const found = database.prepare(`SELECT 1 FROM ${table} LIMIT 1 OFFSET ${ROWS_MAX}`).get();
+    if (found) throw corrupt(`its table ${table} has more rows than any recording has`);
   }
 }
