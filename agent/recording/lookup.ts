@@ -6,7 +6,9 @@ import type { Source } from '../../bpf/schema/kinds.ts';
 import type { FileKind } from '../../bpf/schema/owner.ts';
 import { contextFinder } from './context_hash.ts';
 import type { ContextText } from './dictionaries.ts';
+import { corrupt } from './errors.ts';
 import { RecentMap } from './recent_map.ts';
+import { TEXT_MAX } from './sizes.ts';
 
 const CACHED_MAX = 65_536;
 
@@ -106,6 +108,12 @@ export function openLookup(database: Database.Database): Lookup {
   };
 }
 
+/** Texts, which may be missing of a context. */
+function isEntry(entry: unknown): boolean {
+  const texts = typeof entry === 'object' && entry !== null ? Object.values(entry) : [entry];
+  return texts.every((text) => text === null || (typeof text === 'string' && text.length <= TEXT_MAX));
+}
+
 function cached<Entry>(statement: Database.Statement<[number], Entry>): (id: number) => Entry | undefined {
   const known = new RecentMap<number, Entry>(CACHED_MAX);
   return (id) => {
@@ -113,6 +121,7 @@ function cached<Entry>(statement: Database.Statement<[number], Entry>): (id: num
     const hit = known.get(id);
     if (hit !== undefined) return hit;
     const entry = statement.get(id);
+    if (entry !== undefined && !isEntry(entry)) throw corrupt('a name in it is none');
     if (entry !== undefined) known.set(id, entry);
     return entry;
   };

@@ -21,7 +21,9 @@ import { isDamage } from './salvage.ts';
 import { type EventKey, type ScanSource, scanBlocks } from './scan.ts';
 import { type ColumnLocations, openSegment, type Segment, UnreadableSegment, withUnreadable } from './segment.ts';
 import { openSegmentIndex, type SegmentMeta } from './segment_index.ts';
+import type { Loss } from './side_notes.ts';
 import { openSideReader, type SideReader } from './side_reader.ts';
+import { checkSizes, TEXT_MAX } from './sizes.ts';
 import { openStateReader, type StateReader } from './state_reader.ts';
 import { openTransactionIndex, type TransactionIndex } from './transaction_index.ts';
 import { openTransactions, type Transactions } from './transactions.ts';
@@ -90,13 +92,16 @@ export interface RecordingReader
   readonly transactionIndex: TransactionIndex;
   info(): RecordingInfo;
   formatVersion(): number;
+  /** What was found damaged so far, not what the file itself says of its source. */
+  foundDamage(): { any: boolean; losses: Loss[] };
   scan(request: ScanRequest): Generator<NumberedBlock>;
   event(number: bigint): NumberedBlock | undefined;
   nodes(): string[];
   close(): void;
 }
 
-export function openReader(path: string): RecordingReader {
+/** `isForeign`: somebody else may have made it, so that all its tables are looked through once. */
+export function openReader(path: string, { isForeign = false } = {}): RecordingReader {
   if (!existsSync(path)) {
     throw new RecordingError('recording_missing', `there is no file ${path}: give the path of a recording`);
   }
@@ -105,6 +110,7 @@ export function openReader(path: string): RecordingReader {
     database = openDatabase(path, { readonly: true, timeout: BUSY_TIMEOUT_MS });
     database.pragma(`cache_size = -${CACHE_KIBIBYTES}`);
     const version = checkFormat(database, path);
+    if (isForeign) checkSizes(database);
     readOlder(database, version);
     return readerOf(database, path, version);
   } catch (error) {
@@ -118,6 +124,9 @@ function readerOf(database: Database.Database, path: string, version: number): R
   const recordingId = String(meta.get('recording_id'));
   if (!RECORDING_ID.test(recordingId)) throw corrupt('its recording id is none');
   const node = String(meta.get('node'));
+  if (node.length > TEXT_MAX) throw corrupt('the name of its node is none');
+  const createdNs = meta.get('created_ns') ?? 0n;
+  if (typeof createdNs !== 'bigint' || createdNs < 0n) throw corrupt('the time at which it was begun is none');
   const retainBytes = database.prepare<[], number>(RETAIN_BYTES).pluck();
   const extent = database.prepare<[], [bigint | null, bigint | null, bigint]>(EXTENT).raw().safeIntegers();
   const dataVersion = database.prepare<[], number>('PRAGMA data_version').pluck();
@@ -141,17 +150,7 @@ function readerOf(database: Database.Database, path: string, version: number): R
 
   const lookup = openLookup(database);
   const damage = damageNotes();
-  const guarded = <Arguments extends unknown[], Result>(work: (...args: Arguments) => Result) => {
-    return (...args: Arguments) => {
-      try {
-        followWriter();
-        return work(...args);
-      } catch (error) {
-        if (isDamage(error)) damage.addFailure();
-        throw toRecordingError(error, path);
-      }
-    };
-  };
+  const guarded = guardOf(path, damage, followWriter);
   const index = openSegmentIndex(database, damage.addEntry);
   if (!hasChecksums(database) && !hasSoundIndexes(database)) damage.addEntry();
   const source: ScanSource = {
@@ -194,17 +193,19 @@ function readerOf(database: Database.Database, path: string, version: number): R
     ...openArrivals(database, source, lookup, node),
     services: lookup.services,
     formatVersion: () => formatVersion,
+    foundDamage: () => ({ any: damage.any(), losses: damage.losses() }),
     nodes: () => [node],
     info() {
       const [first, last, count] = extent.get()!;
+      if ([first, last, count].some((value) => (value ?? 0n) < 0n)) throw corrupt('times of its events are none');
       return {
         recordingId,
         node,
         bootId: String(meta.get('boot_id')),
         machineId: String(meta.get('machine_id')),
         formatVersion,
-        createdNs: BigInt(meta.get('created_ns') ?? 0),
-        retainBytes: retainBytes.get() ?? null,
+        createdNs,
+        retainBytes: Number(retainBytes.get()) || null,
         firstTimestampNs: first,
         lastTimestampNs: last === null ? null : fromStoredMax(last),
         eventCount: Number(count),
@@ -240,8 +241,28 @@ function readerOf(database: Database.Database, path: string, version: number): R
   return { recordingId, node, ...guardedReader, ...entries, transactionIndex };
 }
 
+function guardOf(path: string, damage: DamageNotes, before: () => void) {
+  return <Arguments extends unknown[], Result>(work: (...args: Arguments) => Result) =>
+    (...args: Arguments): Result => {
+      try {
+        before();
+        return work(...args);
+      } catch (error) {
+        const known = asDamage(error);
+        if (isDamage(known)) damage.addFailure();
+        throw toRecordingError(known, path);
+      }
+    };
+}
+
+/** Values of a file that somebody has made may be of types that no table of ours has. */
+function asDamage(error: unknown): unknown {
+  const isOfValues = error instanceof TypeError || error instanceof RangeError || error instanceof SyntaxError;
+  return isOfValues ? corrupt('it has values that no recording has', error) : error;
+}
+
 /** What is not known of losses is a gap in every answer. */
-function known<Loss>(losses: () => Loss[], damage: DamageNotes): Loss[] {
+function known<Noted>(losses: () => Noted[], damage: DamageNotes): Noted[] {
   try {
     return losses();
   } catch (error) {

@@ -1,5 +1,6 @@
 /** From when to when a recording knows what happened; losses within that time stand in a table of their own. */
 import type Database from 'better-sqlite3';
+import { corrupt } from './errors.ts';
 import { fromStoredMax } from './format.ts';
 
 const NOTES =
@@ -28,6 +29,8 @@ export function openRecordedSpan(database: Database.Database): RecordedSpanReade
   return {
     recordedSpan() {
       const said = new Map(notes.all());
+      for (const [key, value] of said)
+        if (typeof value !== 'bigint' || value < 0n) throw corrupt(`its ${key} is no time`);
       const [created, alive] = [said.get('created_ns'), said.get('alive_ns')];
       if (typeof created === 'bigint' && typeof alive === 'bigint') {
         const [monotonicNs, bootId] = [said.get('alive_monotonic_ns'), said.get('alive_boot_id')];

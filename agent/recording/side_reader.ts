@@ -1,5 +1,6 @@
 /** Losses and clock steps of a recording. */
 import type Database from 'better-sqlite3';
+import { corrupt } from './errors.ts';
 import { toStored, U64_MAX } from './format.ts';
 import type { ClockStep, Loss } from './side_notes.ts';
 
@@ -17,6 +18,17 @@ export interface SideReader {
   clockSteps(): ClockStep[];
 }
 
+/** Of a cause, an event type, a kind. */
+const WORD_MAX = 64;
+
+function areCounts(values: readonly unknown[]): boolean {
+  return values.every((value) => typeof value === 'bigint' && value >= 0n);
+}
+
+function isText(value: unknown): boolean {
+  return typeof value === 'string' && value.length <= WORD_MAX;
+}
+
 type LossRow = [bigint, bigint, Loss['cause'], Loss['eventType'], bigint];
 
 export function openSideReader(database: Database.Database): SideReader {
@@ -24,14 +36,17 @@ export function openSideReader(database: Database.Database): SideReader {
   const steps = database.prepare<[], [bigint, bigint, ClockStep['kind'], bigint]>(CLOCK_STEPS).raw().safeIntegers();
   return {
     losses: (fromNs = 0n, toNs = U64_MAX) =>
-      losses.all({ fromNs: toStored(fromNs), toNs: toStored(toNs) }).map(([from, to, cause, eventType, count]) => ({
-        fromNs: from,
-        toNs: to,
-        cause,
-        eventType,
-        count: Number(count),
-      })),
+      losses.all({ fromNs: toStored(fromNs), toNs: toStored(toNs) }).map((row) => {
+        const [from, to, cause, eventType, count] = row;
+        if (!areCounts([from, to, count]) || !isText(cause) || (eventType !== null && !isText(eventType)))
+          throw corrupt('its list of losses is none');
+        return { fromNs: from, toNs: to, cause, eventType, count: Number(count) };
+      }),
     clockSteps: () =>
-      steps.all().map(([bootNs, offsetNs, kind, suspendedNs]) => ({ bootNs, offsetNs, kind, suspendedNs })),
+      steps.all().map(([bootNs, offsetNs, kind, suspendedNs]) => {
+        if (!areCounts([bootNs, suspendedNs]) || typeof offsetNs !== 'bigint' || !isText(kind))
+          throw corrupt('its list of clock steps is none');
+        return { bootNs, offsetNs, kind, suspendedNs };
+      }),
   };
 }

@@ -1,7 +1,9 @@
 /** Summaries of transactions, as the writer keeps them. */
 import type Database from 'better-sqlite3';
+import { corrupt } from './errors.ts';
 import { unpackIds } from './format.ts';
 import type { Lookup } from './lookup.ts';
+import { TEXT_MAX } from './sizes.ts';
 
 const SUMMARY_COLUMNS = `
   transaction_key, transaction_id, trace_id, first_timestamp_ns, last_end_ns, event_count, error_count,
@@ -53,6 +55,10 @@ export function openTransactions(database: Database.Database, lookup: Lookup): T
 
   function summaryOf(row: Row): TransactionSummary {
     const [key, transactionId, traceId, first, end, events, errors, slowest, slowestNumber, services] = row;
+    const numbers = [key, first, end, events, errors, slowest, slowestNumber];
+    if (!numbers.every((value) => typeof value === 'bigint' && value >= 0n) || typeof transactionId !== 'string')
+      throw corrupt('a summary of a transaction is none');
+    if (services.length > TEXT_MAX) throw corrupt('a transaction has more services than any has');
     // Of a service that was renamed by age, the old number may be gone.
     const names = Array.from(unpackIds(services), lookup.name).filter((name) => name !== '');
     return {

@@ -4,6 +4,7 @@ import { damagedPages, hasChecksums, openDatabase } from './database.ts';
 import { type RecordingError, toRecordingError } from './errors.ts';
 import { openReader, type RecordingReader } from './reader.ts';
 import { isDamage } from './salvage.ts';
+import { checkSizes } from './sizes.ts';
 
 /** Of each kind: a file that has more is as good as gone. */
 const LISTED_MAX = 100;
@@ -76,6 +77,7 @@ function verified(database: Database.Database, reader: RecordingReader, path: st
       return undefined;
     }
   };
+  checkSizes(database);
   const damagedParts = [...damagedTables(database), ...damagedIndexes(database)];
   problems.push(...structureProblems(database));
   // The rest is asked for again where a part is known to be damaged: what it says is in it.
@@ -85,7 +87,8 @@ function verified(database: Database.Database, reader: RecordingReader, path: st
     while (!reader.transactionIndex.step());
   });
   tried(() => void reader.info());
-  const lost = reader.losses().filter(({ cause }) => cause === 'damaged');
+  tried(() => void reader.losses());
+  const lost = reader.foundDamage().losses;
   return {
     recordingId: reader.recordingId,
     node: reader.node,

@@ -8,7 +8,7 @@ import { newHiddenFile, refuseTaken } from './new_file.ts';
 import { fileOutput, standardOutput } from './output.ts';
 import { newRedaction, type Redaction } from './redaction.ts';
 import { clockStepsIn, lossesIn, type Selection } from './selection.ts';
-import type { Source } from './source.ts';
+import type { Loss, Source } from './source.ts';
 import { streamWriter } from './stream_writer.ts';
 
 export const STANDARD_OUTPUT = '-';
@@ -72,13 +72,19 @@ async function writeEvents(options: ExportOptions, path: string): Promise<Export
       // Signals are heard in between.
       await setImmediate();
     }
-    if (!writer) throw new ExportError(`${source.path} has no such events: nothing was exported`);
+    if (!writer) throw nothingToExport(source, losses());
     await writer.finish();
   } finally {
     writer?.close();
   }
   const counts = losses().map(({ count }) => count);
   return { events, bytes: writer.bytes(), lost: counts.reduce((sum, count) => sum + count, 0), gaps: counts.length };
+}
+
+function nothingToExport({ path }: Source, losses: readonly Loss[]): ExportError {
+  const isDamaged = losses.some(({ cause }) => cause === 'damaged');
+  if (isDamaged) return new ExportError(`${path}: it is damaged, its events can not be read: nothing was exported`);
+  return new ExportError(`${path} has no such events: nothing was exported`);
 }
 
 interface Chosen {

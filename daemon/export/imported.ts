@@ -15,6 +15,7 @@ import { join } from 'node:path';
 import { copyTo, openDatabase } from '../../agent/recording/database.ts';
 import { corrupt, RecordingError, toRecordingError, withRecordingErrors } from '../../agent/recording/errors.ts';
 import { openReader, type RecordingInfo } from '../../agent/recording/reader.ts';
+import { checkSizes } from '../../agent/recording/sizes.ts';
 import { toWriteError, withReadErrors, withWriteErrors } from './errors.ts';
 import { newHiddenFile, newHiddenFolder, removeAbandoned } from './new_file.ts';
 
@@ -115,10 +116,11 @@ const OF_SOURCE = /^SQLITE_(CORRUPT|NOTADB|BUSY|TOOBIG|IOERR_DATA|IOERR_READ|IOE
 function copyDatabase(from: string, to: string, folder: string): void {
   const database = withRecordingErrors(from, () => openDatabase(from, { readonly: true }));
   try {
+    checkSizes(database);
     copyTo(database, to);
   } catch (error) {
     const ofSource = OF_SOURCE.test((error as { code?: string }).code ?? '');
-    const known = ofSource ? error : toWriteError(error, folder);
+    const known = ofSource || error instanceof RecordingError ? error : toWriteError(error, folder);
     throw known === error ? toRecordingError(error, from) : known;
   } finally {
     database.close();
@@ -130,12 +132,16 @@ function checked(path: string, name: string): RecordingInfo {
   const reader = openReader(path);
   try {
     const info = reader.info();
-    const known = reader.losses().length;
     let events = 0;
     for (const block of reader.scan({})) events += block.rowCount;
-    if (events === info.eventCount) return info;
-    // What a scan finds damaged is a loss from then on.
-    if (reader.losses().length === known) throw new RecordingError('unsupported_format', UNKNOWN_TYPES);
+    reader.clockSteps();
+    reader.recordedSpan();
+    while (!reader.transactionIndex.step());
+    // What was found damaged is a loss from then on.
+    reader.losses();
+    const isDamaged = reader.foundDamage().any;
+    if (events === info.eventCount && !isDamaged) return info;
+    if (!isDamaged) throw new RecordingError('unsupported_format', UNKNOWN_TYPES);
     throw corrupt(`only ${events} of its ${info.eventCount} events can be read`);
   } catch (error) {
     if (!(error instanceof RecordingError)) throw error;

@@ -82,9 +82,9 @@ function open(file: ServedFile): OpenRecording | undefined {
 }
 
 function opened(file: ServedFile): OpenRecording {
-  const { path, isFile } = file;
+  const { path, isFile, source } = file;
   if (!isFile) throw new RecordingError('not_a_recording', `${path} is not a file: only --data takes a folder`);
-  const reader = openReader(path);
+  const reader = openReader(path, { isForeign: source !== 'live' });
   return { reader, recordingId: reader.recordingId, node: reader.node, file };
 }
 

@@ -69,7 +69,7 @@ test('losses and clock steps come along, and what names the node; nothing else t
   });
   const selection = { filter: {}, window: { toNs: START + 10n } };
   const { path, lost } = await exported(data, 'bundle', { selection });
-  const [source, bundle] = [recordingPath(data), path].map(openReader);
+  const [source, bundle] = [recordingPath(data), path].map((path) => openReader(path));
   expect([lost, bundle!.losses()]).toEqual([3, source!.losses().slice(0, 1)]);
   expect(bundle!.clockSteps()).toEqual(source!.clockSteps());
   const anyones = { bootId: '', machineId: '', retainBytes: null };
@@ -98,10 +98,7 @@ test('damage to the texts of the recording is told as such', async () => {
   const start = (Number(place) - 1) * PAGE_BYTES;
   writeFileSync(recordingPath(data), bytes.fill(0xff, start, start + PAGE_BYTES));
   const { code, stderr } = await kreplay('export', '--data', data, '--from', '0', '--output', join(newFolder(), 'b'));
-  expect([code, stderr]).toEqual([
-    1,
-    expect.stringMatching(/^kreplay: .*recording\.kreplay: (it is damaged|a page does not match its checksum).*\n$/),
-  ]);
+  expect([code, stderr]).toEqual([1, expect.stringMatching(/^kreplay: .*recording\.kreplay: it is damaged.*\n$/)]);
 });
 
 test('the daemon answers from a bundle as from the recording', async () => {
@@ -131,7 +128,7 @@ test('a bundle of a bundle, imported, is still the same events', async () => {
 test('a redacted bundle is another recording, with pseudonyms for every text', async () => {
   const data = recorded([{ at: START, transaction: 'order-1', file: '/srv/mine', comm: 'mine' }]);
   const { path } = await exported(data, 'bundle', { redact: true });
-  const [source, bundle] = [recordingPath(data), path].map(openReader);
+  const [source, bundle] = [recordingPath(data), path].map((path) => openReader(path));
   expect(bundle!.info()).toMatchObject({ node: 'node-1', bootId: '', machineId: '', eventCount: 1 });
   expect(bundle!.info().recordingId).not.toBe(source!.info().recordingId);
   expect(bundle!.transaction('transaction-1')!.eventCount).toBe(1);
