@@ -25,6 +25,8 @@ import { forgetVersion1, readVersion1 } from './version_1.ts';
 
 const META = "SELECT key, value FROM meta WHERE key IN ('recording_id', 'node', 'boot_id', 'machine_id', 'created_ns')";
 
+const RECORDING_ID_NOW = "SELECT value FROM meta WHERE key = 'recording_id'";
+
 const RETAIN_BYTES = "SELECT value FROM meta WHERE key = 'retain_bytes'";
 
 /** It becomes a part of file names. */
@@ -87,6 +89,8 @@ export interface RecordingReader
   scan(request: ScanRequest): Generator<NumberedBlock>;
   event(number: bigint): NumberedBlock | undefined;
   nodes(): string[];
+  /** Whether this is another recording than it was: a log that lay beside it belonged to another file. */
+  isReplaced(): boolean;
   close(): void;
 }
 
@@ -112,6 +116,7 @@ function readerOf(database: Database.Database, path: string, version: number): R
   const recordingId = String(meta.get('recording_id'));
   if (!RECORDING_ID.test(recordingId)) throw corrupt('its recording id is none');
   const node = String(meta.get('node'));
+  const currentId = database.prepare<[], string>(RECORDING_ID_NOW).pluck();
   const retainBytes = database.prepare<[], number>(RETAIN_BYTES).pluck();
   const extent = database.prepare<[], [bigint | null, bigint | null, bigint]>(EXTENT).raw().safeIntegers();
   const dataVersion = database.prepare<[], number>('PRAGMA data_version').pluck();
@@ -182,6 +187,7 @@ function readerOf(database: Database.Database, path: string, version: number): R
     ...openArrivals(database, source, lookup, node),
     services: lookup.services,
     nodes: () => [node],
+    isReplaced: () => currentId.get() !== recordingId,
     info() {
       const [first, last, count] = extent.get()!;
       return {
