@@ -16,6 +16,7 @@ import { AgentError } from './errors.ts';
 import type { FilterSettings } from './filter/settings.ts';
 import { type AgentCounts, createCounts } from './metrics/counts.ts';
 import { openReportSocket, type ReportSocket } from './metrics/socket.ts';
+import { createLossLog } from './output/loss_log.ts';
 import type { ServiceManager } from './output/service_manager.ts';
 import type { LeftBehind } from './recording/committer.ts';
 import { lockRecording } from './recording/lock.ts';
@@ -133,6 +134,7 @@ async function recordInto(options: AgentOptions, leftBefore: LeftBehind | undefi
   const attachedNs = clock.nowNs();
   const node = options.node ?? hostname();
   const counts = createCounts(node);
+  const lossLog = createLossLog(log, () => performance.now());
   let writer: WriterThread | undefined;
   let socket: ReportSocket | undefined;
   /** Why the recording cannot be written just now. */
@@ -160,7 +162,10 @@ async function recordInto(options: AgentOptions, leftBefore: LeftBehind | undefi
       onNotRetained: once((reason) =>
         log.warn(reason ? `older events can not be removed: ${reason}` : LIMIT_TOO_SMALL),
       ),
-      onCommitted: counts.committed,
+      onCommitted(commit) {
+        counts.committed(commit);
+        lossLog.committed(commit.batch.losses);
+      },
     });
     if (leftBefore) {
       const { fromNs, place, events } = leftBefore;
@@ -200,6 +205,7 @@ async function recordInto(options: AgentOptions, leftBefore: LeftBehind | undefi
     socket?.close();
     probes.close();
     left = await writer?.close();
+    lossLog.close();
     process.off('SIGHUP', onHangUp);
   }
   return { totals, left };
