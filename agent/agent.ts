@@ -16,8 +16,11 @@ import { AgentError } from './errors.ts';
 import type { FilterSettings } from './filter/settings.ts';
 import { type AgentCounts, createCounts } from './metrics/counts.ts';
 import { openReportSocket, type ReportSocket } from './metrics/socket.ts';
+import { createLossLog } from './output/loss_log.ts';
 import type { ServiceManager } from './output/service_manager.ts';
+import type { LeftBehind } from './recording/committer.ts';
 import { lockRecording } from './recording/lock.ts';
+import { type OwnFiles, ownFiles } from './recording/own_files.ts';
 import { openWriterThread, type WriterThread } from './recording/writer_thread.ts';
 import { type RetentionFlags, retentionLimits } from './retention_options.ts';
 
@@ -38,6 +41,8 @@ const TURN_AT_BYTES = 512 << 10;
 /** One turn surely takes so much of the ring, if there is as much. */
 const TURN_BYTES_MIN = 960 << 10;
 const FLUSH_AFTER_MS = 100;
+/** The recording's files may be removed, replaced or moved. */
+const FILES_LOOK_MS = 2000;
 /** A program that is interrupted goes on long before that. */
 const UNFINISHED_RECORD_MS = 1000;
 
@@ -82,8 +87,37 @@ export interface AgentTotals {
   badMarkerFields: number;
 }
 
-/** Records until `signal` aborts. */
+/** Records until `signal` aborts: into a new file whenever the one that it records into is taken away. */
 export async function runAgent(options: AgentOptions): Promise<AgentTotals> {
+  const totals = { events: 0, lost: 0, badMarkerFields: 0 };
+  let left: LeftBehind | undefined;
+  do {
+    const run = await recordInto(options, left);
+    totals.events += run.totals.events;
+    totals.lost += run.totals.lost;
+    totals.badMarkerFields += run.totals.badMarkerFields;
+    left = run.left;
+    if (left || !options.signal.aborted) options.log.error(goneText(recordingPath(options.dataFolder), left));
+  } while (!options.signal.aborted);
+  return totals;
+}
+
+function goneText(path: string, left: LeftBehind | undefined): string {
+  if (!left) return `the files beside ${path} were removed while it was recorded into: it is opened again`;
+  const { place, events } = left;
+  return place === undefined
+    ? `${path} was removed while it was recorded into: the ${events} events that it held are lost`
+    : `${path} was replaced or moved while it was recorded into: the ${events} events that it held are in ${place}`;
+}
+
+interface Run {
+  totals: AgentTotals;
+  /** The file that was recorded into, when it is not where it was. */
+  left: LeftBehind | undefined;
+}
+
+/** Until `signal` aborts, or the recording's files are not where they were. */
+async function recordInto(options: AgentOptions, leftBefore: LeftBehind | undefined): Promise<Run> {
   const { dataFolder, onReady, log } = options;
   const path = recordingPath(dataFolder);
   // The writer locks it for good; here only so that a second agent learns of the first before it attaches anything.
@@ -100,12 +134,17 @@ export async function runAgent(options: AgentOptions): Promise<AgentTotals> {
   const attachedNs = clock.nowNs();
   const node = options.node ?? hostname();
   const counts = createCounts(node);
+  const lossLog = createLossLog(log, () => performance.now());
   let writer: WriterThread | undefined;
   let socket: ReportSocket | undefined;
   /** Why the recording cannot be written just now. */
   let failure: string | null = null;
   /** Undefined before and after recording: a SIGHUP that comes during the last commit is ignored. */
   let reloadFilter: (() => void) | undefined;
+  const onHangUp = () => reloadFilter?.();
+  let endWatch = () => {};
+  let totals: AgentTotals;
+  let left: LeftBehind | undefined;
   try {
     // After the probes, so that the gap since the last agent ends when events are captured; until then the ring keeps them.
     writer = await openWriterThread({
@@ -123,8 +162,16 @@ export async function runAgent(options: AgentOptions): Promise<AgentTotals> {
       onNotRetained: once((reason) =>
         log.warn(reason ? `older events can not be removed: ${reason}` : LIMIT_TOO_SMALL),
       ),
-      onCommitted: counts.committed,
+      onCommitted(commit) {
+        counts.committed(commit);
+        lossLog.committed(commit.batch.losses);
+      },
     });
+    if (leftBefore) {
+      const { fromNs, place, events } = leftBefore;
+      const count = place === undefined ? events : 0;
+      writer.recordLoss({ cause: 'recording_removed', eventType: null, count, fromNs, toNs: clock.nowNs() });
+    }
     const report = () =>
       counts.report({ ringBytes: probes.eventRingBytes, pendingBytes: probes.events.pendingBytes(), failure });
     socket = openReportSocket(path, report, (message) => log.warn(message));
@@ -141,21 +188,27 @@ export async function runAgent(options: AgentOptions): Promise<AgentTotals> {
     });
     recorder.setFilter(options.filter);
     reloadFilter = () => reload(recorder, options);
-    process.on('SIGHUP', () => reloadFilter?.());
+    process.on('SIGHUP', onHangUp);
     onReady({ attached: probes.attached, layers: probes.layers, recording: path });
     const loop = { lookedMs: performance.now() };
     const { manager } = options;
     manager.ready(`recording to ${path}`);
-    manager.watch((patienceMs) => performance.now() - loop.lookedMs < patienceMs && writer!.waitingMs() < patienceMs);
-    await record({ recorder, probes, writer, clock, counts, attachedNs, loop }, options.signal);
-    manager.stopping();
-    return { events: recorder.eventCount, lost: recorder.lossCount, badMarkerFields: recorder.badMarkerFieldCount };
+    endWatch = manager.watch(
+      (patienceMs) => performance.now() - loop.lookedMs < patienceMs && writer!.waitingMs() < patienceMs,
+    );
+    await record({ recorder, probes, writer, clock, counts, attachedNs, loop, files: ownFiles(path) }, options.signal);
+    if (options.signal.aborted) manager.stopping();
+    totals = { events: recorder.eventCount, lost: recorder.lossCount, badMarkerFields: recorder.badMarkerFieldCount };
   } finally {
     reloadFilter = undefined;
+    endWatch();
     socket?.close();
     probes.close();
-    await writer?.close();
+    left = await writer?.close();
+    lossLog.close();
+    process.off('SIGHUP', onHangUp);
   }
+  return { totals, left };
 }
 
 /** A filter that is wrong changes nothing. */
@@ -181,10 +234,12 @@ interface Parts {
   attachedNs: bigint;
   /** When it last looked what there is. */
   loop: { lookedMs: number };
+  files: OwnFiles;
 }
 
 async function record(parts: Parts, signal: AbortSignal): Promise<void> {
-  const { recorder, probes, writer, clock, counts, attachedNs, loop } = parts;
+  const { recorder, probes, writer, clock, counts, attachedNs, loop, files } = parts;
+  let filesSeenMs = performance.now();
   let turnedMs = 0;
   let flushedMs = 0;
   let hasRoom = true;
@@ -195,6 +250,10 @@ async function record(parts: Parts, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     const nowMs = performance.now();
     loop.lookedMs = nowMs;
+    if (nowMs - filesSeenMs >= FILES_LOOK_MS) {
+      filesSeenMs = nowMs;
+      if (!files.areThere()) break;
+    }
     // Before the look: what ended by then is among the bytes that it finds, however long this is held up in between.
     const lookedNs = clock.nowNs();
     const pendingBytes = probes.pendingBytes();

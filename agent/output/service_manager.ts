@@ -11,9 +11,9 @@ export interface ServiceManager {
   stopping(): void;
   /**
    * Tells that this process works, as often as the manager wants to hear it, for as long as its event loop turns and
-   * `works` says so; `patienceMs` is how long the manager waits for it.
+   * `works` says so; `patienceMs` is how long the manager waits for it. Gives what ends that.
    */
-  watch(works: (patienceMs: number) => boolean): void;
+  watch(works: (patienceMs: number) => boolean): () => void;
 }
 
 /** More than one may be late before the manager's patience ends. */
@@ -23,7 +23,7 @@ const PINGS_A_TIMEOUT = 4;
 export function serviceManager(environment: NodeJS.ProcessEnv = process.env): ServiceManager {
   const { NOTIFY_SOCKET: socket, WATCHDOG_USEC: usec, WATCHDOG_PID: pid } = environment;
   for (const name of ['NOTIFY_SOCKET', 'WATCHDOG_USEC', 'WATCHDOG_PID']) delete environment[name];
-  if (!socket) return { ready() {}, stopping() {}, watch() {} };
+  if (!socket) return { ready() {}, stopping() {}, watch: () => () => {} };
   const native: NativeNotify = createRequire(import.meta.url)('#notify');
   const tell = (text: string) => native.send(socket, text);
   const timeoutMs = pid === undefined || Number(pid) === process.pid ? Number(usec ?? 0) / 1000 : 0;
@@ -35,12 +35,13 @@ export function serviceManager(environment: NodeJS.ProcessEnv = process.env): Se
       tell('STOPPING=1');
     },
     watch(works) {
-      if (!(timeoutMs > 0)) return;
+      if (!(timeoutMs > 0)) return () => {};
       const ping = () => {
         if (works(timeoutMs)) tell('WATCHDOG=1');
       };
       ping();
-      setInterval(ping, timeoutMs / PINGS_A_TIMEOUT).unref();
+      const pings = setInterval(ping, timeoutMs / PINGS_A_TIMEOUT).unref();
+      return () => clearInterval(pings);
     },
   };
 }

@@ -6,12 +6,17 @@ import type { BlockRange } from './codec/encode_segment.ts';
 import { columnPlaces, openForWriting } from './create.ts';
 import { withRecordingErrors } from './errors.ts';
 import { lockRecording } from './lock.ts';
+import { identityOf, ownFiles, placeOf } from './own_files.ts';
 import { openRetention, type RetentionLimits, type RetentionState } from './retention.ts';
 import { segmentWriter } from './segment_writer.ts';
 import { noteWriter } from './side_notes_table.ts';
 import { openStoredDictionaries } from './stored_dictionaries.ts';
 import { summaryWriter } from './transaction_summaries.ts';
 import { markAlive, markEnded, noteInterruption } from './uninterrupted.ts';
+
+const HELD = `
+SELECT (SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'created_ns'), coalesce(sum(event_count), 0)
+FROM segment`;
 
 export interface CommitterOptions {
   path: string;
@@ -30,8 +35,20 @@ export interface Committer {
   commit(batch: Batch): void;
   /** Removes a little of what is too old or too much. */
   retain(nowNs: bigint): RetentionState;
-  /** Without a time something is missing at the end: the next writer tells of it as of a writer that was killed. */
-  close(endedNs?: bigint): void;
+  /**
+   * Without a time something is missing at the end: the next writer tells of it as of a writer that was killed. Returns
+   * what is left behind when the file does not have its name any more.
+   */
+  close(endedNs?: bigint): LeftBehind | undefined;
+}
+
+/** A recording that was removed, replaced or moved while it was written. */
+export interface LeftBehind {
+  fromNs: bigint;
+  /** Events that it held. */
+  events: number;
+  /** Where it is now; undefined when it is gone. */
+  place: string | undefined;
 }
 
 /** `blocks` are what a batch's slots mean. */
@@ -67,7 +84,15 @@ function committerOf(
   const notes = noteWriter(database);
   const alive = markAlive(database);
   const retain = retention && openRetention(database, path, retention, dictionaries.nextIds);
+  const identity = identityOf(path);
+  const files = ownFiles(path);
   let closed = false;
+
+  function leftBehind(): LeftBehind | undefined {
+    if (identity === undefined || identityOf(path) === identity) return undefined;
+    const [fromNs, events] = database.prepare<[], [bigint, bigint]>(HELD).raw().safeIntegers().get()!;
+    return { fromNs, events: Number(events), place: placeOf(identity) };
+  }
 
   const write = database.transaction((batch: Batch) => {
     dictionaries.write(batch);
@@ -88,14 +113,18 @@ function committerOf(
     commit: (batch) => withRecordingErrors(path, () => write.immediate(batch)),
     retain: (nowNs) => (retain ? withRecordingErrors(path, () => retain(nowNs)) : 'done'),
     close(endedNs) {
-      if (closed) return;
+      if (closed) return undefined;
       closed = true;
       try {
-        withRecordingErrors(path, () => {
+        return withRecordingErrors(path, () => {
+          const left = leftBehind();
           if (endedNs !== undefined) markEnded(database, endedNs);
           // So that a user who may not create the log's files can still read; fails while a reader has it open.
           database.pragma('busy_timeout = 0');
-          tryLeaveWal(database);
+          // A log without its name would be lost; one that has it would be taken for that of the file which is there now.
+          if (!files.areThere()) database.pragma('wal_checkpoint(TRUNCATE)');
+          else tryLeaveWal(database);
+          return left;
         });
       } finally {
         database.close();

@@ -30,6 +30,8 @@ import { openTransactions, type Transactions } from './transactions.ts';
 
 const META = "SELECT key, value FROM meta WHERE key IN ('recording_id', 'node', 'boot_id', 'machine_id', 'created_ns')";
 
+const RECORDING_ID_NOW = "SELECT value FROM meta WHERE key = 'recording_id'";
+
 const RETAIN_BYTES = "SELECT value FROM meta WHERE key = 'retain_bytes'";
 
 /** It becomes a part of file names. */
@@ -97,6 +99,8 @@ export interface RecordingReader
   scan(request: ScanRequest): Generator<NumberedBlock>;
   event(number: bigint): NumberedBlock | undefined;
   nodes(): string[];
+  /** Whether this is another recording than it was: a log that lay beside it belonged to another file. */
+  isReplaced(): boolean;
   close(): void;
 }
 
@@ -127,6 +131,7 @@ function readerOf(database: Database.Database, path: string, version: number): R
   if (node.length > TEXT_MAX) throw corrupt('the name of its node is none');
   const createdNs = meta.get('created_ns') ?? 0n;
   if (typeof createdNs !== 'bigint' || createdNs < 0n) throw corrupt('the time at which it was begun is none');
+  const currentId = database.prepare<[], string>(RECORDING_ID_NOW).pluck();
   const retainBytes = database.prepare<[], number>(RETAIN_BYTES).pluck();
   const extent = database.prepare<[], [bigint | null, bigint | null, bigint]>(EXTENT).raw().safeIntegers();
   const dataVersion = database.prepare<[], number>('PRAGMA data_version').pluck();
@@ -195,6 +200,7 @@ function readerOf(database: Database.Database, path: string, version: number): R
     formatVersion: () => formatVersion,
     foundDamage: () => ({ any: damage.any(), losses: damage.losses() }),
     nodes: () => [node],
+    isReplaced: () => currentId.get() !== recordingId,
     info() {
       const [first, last, count] = extent.get()!;
       if ([first, last, count].some((value) => (value ?? 0n) < 0n)) throw corrupt('times of its events are none');

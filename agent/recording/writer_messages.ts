@@ -1,6 +1,6 @@
 /** What the two threads of a writer tell each other. One batch is under way at a time. */
 import type { Batch, ContextRow, OpenedRecording } from './batch.ts';
-import type { CommitterOptions } from './committer.ts';
+import type { CommitterOptions, LeftBehind } from './committer.ts';
 import type { RecordingErrorCode } from './errors.ts';
 
 export interface WriterThreadData extends CommitterOptions {
@@ -40,4 +40,4 @@ export type FromWriterThread =
   | { kind: 'failed'; failure: FailureMessage }
   /** Retention can not keep the limit; without a reason: because of what must be kept. */
   | { kind: 'not_retained'; reason: string | undefined }
-  | { kind: 'closed'; failure: FailureMessage | undefined };
+  | { kind: 'closed'; left: LeftBehind | undefined; failure: FailureMessage | undefined };

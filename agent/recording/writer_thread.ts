@@ -11,6 +11,7 @@ import { Worker } from 'node:worker_threads';
 import { type Block, blockBytes, blockOver } from '../../bpf/schema/block.ts';
 import type { Batch, OpenedRecording } from './batch.ts';
 import { SEGMENT_ROWS_MAX } from './codec/encode_segment.ts';
+import type { LeftBehind } from './committer.ts';
 import { RecordingError } from './errors.ts';
 import { createGatherer, type Gatherer } from './gatherer.ts';
 import type { RecordingWriter, WriterOptions } from './writer.ts';
@@ -30,6 +31,8 @@ const RETRY_MS = 500;
 
 /** At the end a file that can not be written is tried so often. */
 const LAST_TRIES = 3;
+
+type ClosedMessage = Extract<FromWriterThread, { kind: 'closed' }>;
 
 export interface WriterThreadOptions extends WriterOptions {
   /** Whether the file can be written just now changed; undefined: it can again. */
@@ -55,8 +58,8 @@ export interface WriterThread extends Omit<RecordingWriter, 'flush' | 'close'> {
   freeRows(): number;
   /** How long the thread has not answered what it was given; 0 when it has. */
   waitingMs(): number;
-  /** Commits everything. Rejects when that can not be done. */
-  close(): Promise<void>;
+  /** Commits everything. Rejects when that can not be done. Gives what is left behind of a file that lost its name. */
+  close(): Promise<LeftBehind | undefined>;
 }
 
 export async function openWriterThread(options: WriterThreadOptions): Promise<WriterThread> {
@@ -91,16 +94,16 @@ function writerOf(worker: Worker, gatherer: Gatherer, options: WriterThreadOptio
   let broken: unknown;
   let isClosed = false;
   let settled = () => {};
-  const closed = Promise.withResolvers<FailureMessage | undefined>();
+  const closed = Promise.withResolvers<Pick<ClosedMessage, 'left' | 'failure'>>();
 
   worker.on('error', (error) => {
     broken = error;
     settled();
-    closed.resolve(undefined);
+    closed.resolve({ left: undefined, failure: undefined });
   });
   worker.on('message', (message: FromWriterThread) => {
     if (message.kind === 'not_retained') onNotRetained?.(message.reason);
-    else if (message.kind === 'closed') closed.resolve(message.failure);
+    else if (message.kind === 'closed') closed.resolve(message);
     else if (message.kind === 'written' || message.kind === 'failed') answered(message);
   });
 
@@ -161,10 +164,11 @@ function writerOf(worker: Worker, gatherer: Gatherer, options: WriterThreadOptio
     throw trouble;
   }
 
-  async function closeThread(endedNs: bigint | undefined): Promise<void> {
+  async function closeThread(endedNs: bigint | undefined): Promise<LeftBehind | undefined> {
     send(worker, { kind: 'close', endedNs });
-    const failure = await closed.promise;
+    const { left, failure } = await closed.promise;
     if (failure) throw errorOf(failure);
+    return left;
   }
 
   return {
@@ -182,16 +186,18 @@ function writerOf(worker: Worker, gatherer: Gatherer, options: WriterThreadOptio
       if (taken < block.rowCount) gatherer.drop(block, taken);
     },
     async close() {
-      if (isClosed) return;
+      if (isClosed) return undefined;
       isClosed = true;
       let endedNs: bigint | undefined;
+      let left: LeftBehind | undefined;
       try {
         await writeAll();
         endedNs = nowNs();
       } finally {
-        if (!broken) await closeThread(endedNs);
+        if (!broken) left = await closeThread(endedNs);
         await worker.terminate();
       }
+      return left;
     },
   };
 }

@@ -3,7 +3,7 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { blockOver } from '../../bpf/schema/block.ts';
 import type { Batch } from './batch.ts';
 import { SEGMENT_ROWS_MAX } from './codec/encode_segment.ts';
-import { type Committer, openCommitter } from './committer.ts';
+import { type Committer, type LeftBehind, openCommitter } from './committer.ts';
 import { RecordingError } from './errors.ts';
 import {
   batchOf,
@@ -77,12 +77,13 @@ function retainLater(writer: Committer): void {
 function close(writer: Committer, endedNs: bigint | undefined): void {
   clearImmediate(retaining);
   let failure: FailureMessage | undefined;
+  let left: LeftBehind | undefined;
   try {
-    writer.close(endedNs);
+    left = writer.close(endedNs);
   } catch (error) {
     failure = failureOf(error);
   }
-  send({ kind: 'closed', failure });
+  send({ kind: 'closed', left, failure });
   port.close();
 }
 

@@ -24,11 +24,33 @@ export const LOSS_CAUSES = {
   not_recorded_yet: 'no agent had recorded yet',
   not_written_yet:
     'the agent has not written yet what happened then: it does within a second, unless it is held up, stopped, or its disk is full',
+  recording_removed:
+    'the recording was removed, replaced or moved while an agent recorded into it: what that file held is not here',
   retention: 'removed because of their age or the size of the recording',
   damaged: 'a part of the recording can not be read',
 } as const;
 
 export type LossCause = keyof typeof LOSS_CAUSES;
+
+/** What can be done against it; null where nothing can, or where it is no fault. */
+export const LOSS_CURES: Readonly<Record<LossCause, string | null>> = {
+  ring_full: 'give the agent a larger --ring-size, or record less with --service, --event-type or --min-duration',
+  no_memory: 'free memory, or record less with --service or --event-type',
+  end_missed: null,
+  definition_lost: 'give the agent a larger --ring-size: starts of processes and files come faster than it reads them',
+  marker_unreadable: 'keep the marker line in memory that was written to, such as a buffer of the program',
+  marker_flood: 'set a marker once for each transaction, and not for each call',
+  program_busy: null,
+  bad_record: 'report it: agent and BPF programs do not fit each other',
+  store_failed: 'free space on the disk of --data, give it a faster disk, or keep less with --retain-bytes',
+  agent_stopped: null,
+  agent_killed: null,
+  not_recorded_yet: null,
+  not_written_yet: null,
+  recording_removed: 'keep others away from the folder of --data; --retain-bytes and --retain-age remove what is old',
+  retention: null,
+  damaged: null,
+};
 
 /** Word for each kernel number, by index. */
 export const KERNEL_LOSS_WORDS: readonly LossCause[] = [

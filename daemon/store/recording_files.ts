@@ -41,7 +41,7 @@ export function recordingFiles(places: Places): RecordingFiles {
   function current(file: ServedFile): Entry | undefined {
     const known = byPath.get(file.path);
     // While the old file is open its inode can't be given to the new one.
-    if (known?.file.identity === file.identity) return known;
+    if (known?.file.identity === file.identity && isWhatItWas(known)) return known;
     const opened = open(file);
     if (known) retire(known);
     if (!opened) return undefined;
@@ -68,6 +68,16 @@ export function recordingFiles(places: Places): RecordingFiles {
       for (const entry of byPath.values()) retire(entry);
     },
   };
+}
+
+/** One that cannot be read is opened again, so that what is wrong with it is said. */
+function isWhatItWas({ file, reader }: OpenRecording): boolean {
+  if (file.source !== 'live') return true;
+  try {
+    return !reader.isReplaced();
+  } catch {
+    return false;
+  }
 }
 
 /** Undefined for a file that an agent is only now making into a recording. */

@@ -5,7 +5,7 @@ import { RecordingError } from '../../agent/recording/errors.ts';
 
 export interface ServedFile {
   readonly path: string;
-  /** Of the file that has this path now. */
+  /** Of the file that has this path now, and of its log. */
   readonly identity: string;
   readonly isFile: boolean;
   /** How it came to be served: it was named, an agent records into it, or it was put into the folder of imports. */
@@ -70,7 +70,14 @@ function fileAt(path: string, source: ServedFile['source']): ServedFile | undefi
 }
 
 function servedAs(source: ServedFile['source'], path: string, stats: BigIntStats | undefined): ServedFile | undefined {
-  return stats && { path, identity: `${stats.dev}:${stats.ino}`, isFile: stats.isFile(), source };
+  return stats && { path, identity: `${stats.dev}:${stats.ino}${logOf(path, source)}`, isFile: stats.isFile(), source };
+}
+
+/** A reader would go on with a log that was removed, and an agent that notices it begins another one. */
+function logOf(path: string, source: ServedFile['source']): string {
+  if (source !== 'live') return '';
+  const stats = statsOf(`${path}-wal`);
+  return stats ? `:${stats.ino}` : '';
 }
 
 function statsOf(path: string): BigIntStats | undefined {

@@ -15,6 +15,10 @@ function writeMany(): void {
 test('a ring that overflows loses events and counts each of them', async () => {
   const dataFolder = temporaryFolder();
   const agent = await startAgent(dataFolder, ['--ring-size', '1']);
+  let log = '';
+  agent.process.stderr!.on('data', (text: string) => {
+    log += text;
+  });
   // Stopped, it drains nothing: 1 MiB holds some 10 000 events.
   agent.process.kill('SIGSTOP');
   writeMany();
@@ -29,6 +33,14 @@ test('a ring that overflows loses events and counts each of them', async () => {
   // Others on this machine write meanwhile; they may lose some too.
   expect(own.length + lostCount).toBeLessThan(WRITES * 1.2);
   for (const { fromNs, toNs } of lost) expect(fromNs).toBeLessThan(toNs);
+  const said = log
+    .split('\n')
+    .filter((line) => line.includes('"cause":"ring_full"'))
+    .map((line) => JSON.parse(line) as { level: number; events: number; msg: string });
+  expect(said.reduce((sum, { events }) => sum + events, 0)).toBe(lostCount);
+  // At once, and what came after it at the end.
+  expect(said.length).toBeLessThanOrEqual(2);
+  expect(said[0]!.msg).toMatch(/^\d+ events lost: the agent did not drain .*; give the agent a larger --ring-size/);
 });
 
 test('a ring of the usual size loses none', async () => {

@@ -1,0 +1,35 @@
+/** What is lost is logged with its cause and its cure: at once, and then once a minute for as long as it goes on. */
+import type { Logger } from 'pino';
+import { LOSS_CAUSES, LOSS_CURES, type LossCause } from '../../bpf/schema/losses.ts';
+
+export const LOSSES_EVERY_MS = 60_000;
+
+export interface LossLog {
+  /** What a commit noted, also when that is nothing. */
+  committed(losses: readonly { cause: LossCause; count: number }[]): void;
+  /** What has not been logged yet. */
+  close(): void;
+}
+
+export function createLossLog(log: Pick<Logger, 'warn'>, nowMs: () => number): LossLog {
+  const lost = new Map<LossCause, number>();
+  let loggedMs = Number.NEGATIVE_INFINITY;
+
+  function write(): void {
+    for (const [cause, events] of lost) {
+      const cure = LOSS_CURES[cause];
+      log.warn({ cause, events }, `${events} events lost: ${LOSS_CAUSES[cause]}${cure === null ? '' : `; ${cure}`}`);
+    }
+    lost.clear();
+  }
+
+  return {
+    committed(losses) {
+      for (const { cause, count } of losses) if (count > 0) lost.set(cause, (lost.get(cause) ?? 0) + count);
+      if (lost.size === 0 || nowMs() - loggedMs < LOSSES_EVERY_MS) return;
+      loggedMs = nowMs();
+      write();
+    },
+    close: write,
+  };
+}

@@ -1,0 +1,60 @@
+/** Advice in help, errors, logs, alerts and the README names options that exist, and of the command that has them. */
+import { globSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from '@jest/globals';
+import type { Command } from 'commander';
+import { wholeProgram } from '../../kreplay.ts';
+
+const ROOT = join(import.meta.dirname, '../..');
+const TEXTS = ['{agent,daemon,bpf/schema}/**/*.{ts,yml}', 'README.md', 'CHANGELOG.md'];
+/** Options of other programs, which these start, read or build. */
+const ABOUT_OTHERS =
+  /^agent\/(attribution\/service_name|package)\/|^agent\/up\.ts|daemon\/(run\/runner_process|replay\/thread_schedule)\.ts/;
+/** Of curl, useradd and setpriv. */
+const OF_OTHERS =
+  '--json --max-time --system --reuid --regid --clear-groups --inh-caps --ambient-caps --bounding-set'.split(' ');
+const OPTION = /(?<![\w-])--[a-z][a-z-]*[a-z](?![\w-])/g;
+
+function optionsOf(command: Command): string[] {
+  const own = command.options.flatMap(({ long }) => (long ? [long, long.replace('--no-', '--')] : []));
+  return ['--help', ...own, ...command.commands.flatMap(optionsOf)];
+}
+
+interface Line {
+  place: string;
+  text: string;
+}
+
+/** Without comments, which name options of nobody. */
+function lines(): Line[] {
+  const files = TEXTS.flatMap((pattern) => globSync(pattern, { cwd: ROOT })).filter((file) => !ABOUT_OTHERS.test(file));
+  return files.flatMap((file) =>
+    readFileSync(join(ROOT, file), 'utf8')
+      .split('\n')
+      .map((text, i) => ({ place: `${file}:${i + 1}`, text }))
+      .filter(({ text }) => !/^\s*(\*|\/)/.test(text)),
+  );
+}
+
+test('every option that a text names exists', async () => {
+  const known = new Set([...optionsOf(await wholeProgram()), '--version', ...OF_OTHERS]);
+  const named = lines().flatMap(({ place, text }) => [...text.matchAll(OPTION)].map(([name]) => ({ place, name })));
+  expect(named.length).toBeGreaterThan(300);
+  expect(named.filter(({ name }) => !known.has(name))).toEqual([]);
+});
+
+test('every command that a text writes with an option has it', async () => {
+  const { commands } = await wholeProgram();
+  const written = lines().flatMap(({ place, text }) =>
+    commands.flatMap((command) => {
+      const calls = text.matchAll(new RegExp(`kreplay ${command.name()}((?: [^\`'"|;]*)?) (--[a-z][a-z-]*[a-z])`, 'g'));
+      // What follows `--` is another command.
+      return [...calls]
+        .filter(([, between]) => !between!.includes(' -- '))
+        .map(([, , name]) => ({ place, command, name: name! }));
+    }),
+  );
+  expect(written.length).toBeGreaterThan(20);
+  const wrong = written.filter(({ command, name }) => !optionsOf(command).includes(name));
+  expect(wrong.map(({ place, command, name }) => `${place} ${command.name()} ${name}`)).toEqual([]);
+});

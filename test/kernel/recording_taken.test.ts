@@ -1,0 +1,146 @@
+// The recording is removed, replaced or moved while an agent and a daemon work with it: both notice it, say it, and go on
+// with what is there then.
+import { type ChildProcess, execFileSync, fork } from 'node:child_process';
+import { once } from 'node:events';
+import { appendFileSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { ROOT } from './programs.ts';
+import { type Agent, readRecording, removeFolders, startAgent, temporaryFolder } from './recorded_run.ts';
+
+const PATIENCE_MS = 10_000;
+
+const processes: ChildProcess[] = [];
+afterAll(async () => {
+  for (const process of processes.filter(({ exitCode, signalCode }) => exitCode === null && signalCode === null)) {
+    process.kill('SIGKILL');
+    await once(process, 'exit');
+  }
+  removeFolders();
+});
+
+let folder: string;
+let written: string;
+let agent: Agent;
+let daemon: ChildProcess;
+let url: string;
+let log = '';
+
+beforeAll(async () => {
+  folder = join(temporaryFolder(), 'data');
+  written = temporaryFolder();
+  mkdirSync(folder);
+  agent = await startAgent(folder);
+  agent.process.stderr!.on('data', (text: string) => {
+    log += text;
+  });
+  daemon = fork(join(ROOT, 'kreplay.ts'), ['daemon', '--data', folder, '--listen', '127.0.0.1:0'], {
+    execArgv: [],
+    stdio: ['ignore', 'pipe', 'ignore', 'ipc'],
+  });
+  processes.push(agent.process, daemon);
+  const [line] = (await once(daemon.stdout!.setEncoding('utf8'), 'data')) as [string];
+  url = /http:\/\/[\d.:]+/.exec(line)![0];
+}, 30_000);
+
+// biome-ignore lint/suspicious/noExplicitAny: answers of several shapes
+function ask(path: string, ...args: string[]): any {
+  return JSON.parse(execFileSync('curl', ['--silent', '--max-time', '5', ...args, `${url}${path}`], { encoding: 'utf8' }));
+}
+
+const recordingId = (): string | undefined => ask('/readyz').recordings?.[0].recording_id;
+const filesOf = ({ pid }: ChildProcess) => readdirSync(`/proc/${pid}/fd`).length;
+
+async function until(holds: () => boolean): Promise<void> {
+  const deadline = performance.now() + PATIENCE_MS;
+  while (!holds() && performance.now() < deadline) await sleep(50);
+  expect(holds()).toBe(true);
+}
+
+/** Whether what is written now can be queried soon: an event of this process on a file of its own. */
+async function expectRecorded(name: string): Promise<void> {
+  const file = join(written, name);
+  const isThere = () => {
+    appendFileSync(file, 'x');
+    return ask(`/api/events?order=desc&pid=${process.pid}`).events?.some((event: { file: string }) => event.file === file);
+  };
+  await until(isThere);
+}
+
+/** Of a transaction that is recorded, and long enough to be played in parts. */
+async function startSession(): Promise<string> {
+  const script = `for i in $(seq 20); do echo x >> ${join(written, 'session')}; sleep 0.01; done`;
+  execFileSync(process.execPath, [join(ROOT, 'kreplay.ts'), 'exec', '--transaction', 'order-1', '--', 'sh', '-c', script]);
+  await until(() => ask('/api/events?transaction_id=order-1').events?.length >= 20);
+  return ask('/api/replay/sessions', '--json', '{"transaction_id":"order-1"}').session_id;
+}
+
+test.each([
+  ['removed', () => removeAll(), /was removed while it was recorded into: the \d+ events that it held are lost/],
+  ['replaced', () => replace(), /was replaced or moved while .* are lost|was removed .* are lost/],
+  ['moved with its folder', () => moveFolder(), /was replaced or moved .* events that it held are in .*\.moved\//],
+  ['without its log', () => removeBeside(), /the files beside .* were removed .*: it is opened again/],
+])(
+  'a recording that is %s is noticed, and what comes after is recorded',
+  async (name, take, said) => {
+    await expectRecorded(`before ${name}`);
+    const before = recordingId();
+    const [agentFiles, daemonFiles] = [filesOf(agent.process), filesOf(daemon)];
+    log = '';
+    const startMs = performance.now();
+    await take();
+    await until(() => said.test(log));
+    expect(performance.now() - startMs).toBeLessThan(PATIENCE_MS);
+    await expectRecorded(`after ${name}`);
+    if (name !== 'without its log') expect(recordingId()).not.toBe(before);
+    // Each holds as many files as before: sockets of curl come and go.
+    await until(() => filesOf(agent.process) <= agentFiles + 1 && filesOf(daemon) <= daemonFiles + 1);
+    const { coverage } = ask('/api/events?from=-1h&to=-0s&limit=1');
+    expect(coverage.complete).toBe(false);
+    if (name === 'removed') {
+      const gone = coverage.gaps.filter(({ cause }: { cause: string }) => cause === 'recording_removed');
+      expect(gone).toHaveLength(1);
+      expect(gone[0].lost).toBeGreaterThan(0);
+    }
+  },
+  60_000,
+);
+
+test('a session on a recording that is gone fails in words', async () => {
+  await expectRecorded('session');
+  const id = await startSession();
+  expect(id).toEqual(expect.any(String));
+  log = '';
+  removeAll();
+  await until(() => /are lost/.test(log));
+  await expectRecorded('after the session');
+  const played = ask(`/api/replay/sessions/${id}/play`, '--request', 'POST');
+  const isOver = () => ask(`/api/replay/sessions/${id}`).state !== 'playing';
+  await until(isOver);
+  process.stderr.write(`${JSON.stringify({ played, seen: ask(`/api/replay/sessions/${id}`) })}\n`);
+}, 60_000);
+
+function removeAll(): void {
+  for (const name of readdirSync(folder).filter((file) => file.startsWith('recording.kreplay')))
+    rmSync(join(folder, name));
+}
+
+/** By a recording of another agent that has ended. */
+async function replace(): Promise<void> {
+  const other = temporaryFolder();
+  // One at a time records a host's folder, but several may record the host.
+  const its = await startAgent(other);
+  appendFileSync(join(written, 'other'), 'x');
+  await its.stop();
+  expect(readRecording(other).events().length).toBeGreaterThan(0);
+  renameSync(join(other, 'recording.kreplay'), join(folder, 'recording.kreplay'));
+}
+
+function moveFolder(): void {
+  renameSync(folder, `${folder}.moved`);
+}
+
+function removeBeside(): void {
+  for (const name of ['recording.kreplay-wal', 'recording.lock']) rmSync(join(folder, name));
+}
