@@ -2,6 +2,8 @@
 import { setImmediate } from 'node:timers/promises';
 import type { Response } from 'express';
 
+const AT_ONCE_BYTES_MAX = 128 * 1024;
+
 /** Whether this connection still has a reader. */
 export function isOpen(res: Response): boolean {
   return !res.destroyed && !res.closed;
@@ -26,6 +28,16 @@ export async function sendNdjson(
     if (!isOpen(res)) return;
   }
   res.addTrailers(trailers());
+  res.end();
+}
+
+/** A whole that is known already. Each piece can be forgotten when it is with the kernel. */
+export async function sendPieces(res: Response, pieces: Uint8Array[]): Promise<void> {
+  const bytes = pieces.reduce((sum, { length }) => sum + length, 0);
+  res.status(200).set('Content-Length', String(bytes));
+  if (bytes <= AT_ONCE_BYTES_MAX) return void res.end(Buffer.concat(pieces));
+  pieces.reverse();
+  for (let piece = pieces.pop(); piece && isOpen(res); piece = pieces.pop()) await written(res, piece);
   res.end();
 }
 

@@ -7,7 +7,7 @@ import { methodNotAllowed, Problem } from '../errors.ts';
 import { openEventStream } from '../event_stream.ts';
 import { parseQuery } from '../input.ts';
 import { sendJson, stringify } from '../json.ts';
-import { isOpen, sendNdjson } from '../ndjson.ts';
+import { isOpen, sendNdjson, sendPieces } from '../ndjson.ts';
 import { coverageIn, coverageSchema } from '../query/coverage.ts';
 import { encodeCursor } from '../query/cursor.ts';
 import { type EventQuery, parseEventQuery } from '../query/event_query.ts';
@@ -78,9 +78,13 @@ async function sendPage(res: Response, store: Store, query: EventQuery, turn: Sc
   const nextCursor = hasMore && last ? encodeCursor({ key: last, nowNs: query.nowNs }, query.fingerprint) : null;
   // After the scan: what can not be read is found by reading it.
   const rest = stringify({ next_cursor: nextCursor, coverage: coverageIn(store, windowOf(query)) });
-  const events = Buffer.concat(pieces);
-  const body = ['{"events":[', events.subarray(0, Math.max(0, events.length - 1)), `],${rest.slice(1)}`];
-  res.type('application/json').send(Buffer.concat(body.map((part) => Buffer.from(part as string))));
+  const events = pieces.filter(({ length }) => length > 0);
+  // The last comma.
+  const lastPiece = events.pop();
+  if (lastPiece) events.push(lastPiece.subarray(0, -1));
+  res.type('application/json');
+  // Not awaited: nothing here may keep what is sent.
+  return sendPieces(res, [Buffer.from('{"events":['), ...events, Buffer.from(`],${rest.slice(1)}`)]);
 }
 
 interface Page {
