@@ -1,6 +1,7 @@
 /** A long answer, line by line, at the pace of whoever reads it. */
-import { setImmediate } from 'node:timers/promises';
+
 import type { Response } from 'express';
+import { nextPiece } from './access/pace.ts';
 
 const AT_ONCE_BYTES_MAX = 128 * 1024;
 
@@ -24,7 +25,7 @@ export async function sendNdjson(
   for await (const piece of pieces) {
     await sending;
     if (piece.length > 0) sending = written(res, piece);
-    await setImmediate();
+    await nextPiece();
     if (!isOpen(res)) return;
   }
   res.addTrailers(trailers());

@@ -2,7 +2,7 @@
  * What JSON.parse lets pass and a request must not have: a name twice, of which the last one would silently count,
  * `__proto__`, which is lost on the way to the schema, and a depth that ends the stack of what reads it.
  */
-import { pointerTo, Problem } from './errors.ts';
+import { Problem, pointerTo } from './errors.ts';
 
 const DEPTH_MAX = 64;
 /** Strings with their escapes, and what structures are made of. */
@@ -42,7 +42,8 @@ function checkName(level: Level, names: Set<string>, token: string, levels: read
   level.at = name;
   level.isName = false;
   const pointer = pointerTo(levels.map(({ at }) => at as string));
-  const refuse = (message: string) => new Problem('invalid_body', `${pointer.slice(1)}: ${message}`, [{ pointer, message }]);
+  const refuse = (message: string) =>
+    new Problem('invalid_body', `${pointer.slice(1)}: ${message}`, [{ pointer, message }]);
   if (names.has(name)) throw refuse('is given twice');
   if (name === '__proto__') throw refuse('unknown field');
   names.add(name);

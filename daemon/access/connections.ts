@@ -91,7 +91,8 @@ export function limitConnections(
     const connection: Connection = { key: keyOf(socket), socket, client, answers: new Set(), isKept: false };
     const ownFull = !isLocalClient(socket.remoteAddress) && (perClient.get(client) ?? 0) >= perClientMax;
     const isFull = ownFull || open.size >= connectionsMax;
-    const hasRoom = !isFull || makeRoom(ownFull ? 'client_limit' : 'made_room', (other) => !ownFull || other.client === client);
+    const hasRoom =
+      !isFull || makeRoom(ownFull ? 'client_limit' : 'made_room', (other) => !ownFull || other.client === client);
     connection.isKept = !hasRoom || open.size >= connectionsMax;
     if (!hasRoom && (ownFull || open.size >= connectionsMax + keptMax)) {
       onClosed(ownFull ? 'client_limit' : 'turned_away');

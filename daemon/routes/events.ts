@@ -1,7 +1,7 @@
-import { setImmediate } from 'node:timers/promises';
 import { type Request, type Response, Router } from 'express';
 import { z } from 'zod';
 import { apiEventSchema } from '../../bpf/schema/api.ts';
+import { nextPiece } from '../access/pace.ts';
 import type { Scan, ScanGate } from '../access/scan_gate.ts';
 import { methodNotAllowed, Problem } from '../errors.ts';
 import { openEventStream } from '../event_stream.ts';
@@ -48,6 +48,8 @@ export function eventRoutes({ store, now, scanGate, tails }: Options): Router {
       if (mediaType === EVENT_STREAM) return sendTail(req, res, tails, parseTailQuery(req.query as never, now()));
       const query = parseEventQuery(req.query as never, now());
       const turn = await scanGate.enter(res);
+      // The first piece opens the scan.
+      await nextPiece();
       if (mediaType === 'application/json') await sendPage(res, store, query, turn);
       else await sendStream(req, res, store, query, turn);
     })
@@ -71,7 +73,7 @@ async function sendPage(res: Response, store: Store, query: EventQuery, turn: Sc
   const pieces: Uint8Array[] = [];
   for (const piece of turn.whole(jsonPieces(shownOf(scan, page), ','))) {
     pieces.push(Buffer.from(piece));
-    await setImmediate();
+    await nextPiece();
     if (!isOpen(res)) return;
   }
   const { last, hasMore } = page;

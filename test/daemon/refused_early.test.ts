@@ -33,7 +33,7 @@ test.each([
 ])('%s is refused at once, and the answer arrives', async (_name, text) => {
   const began = performance.now();
   const answer = await sent(text);
-  expect(answer).toMatch(/^HTTP\/1.1 413 [^]*Connection: close[^]*"code":"body_too_large"/);
+  expect(answer).toMatch(/^HTTP\/1.1 413 [\s\S]*Connection: close[\s\S]*"code":"body_too_large"/);
   expect(performance.now() - began).toBeLessThan(2000);
 });
 
@@ -47,7 +47,7 @@ test('two_Host_lines_are_a_400', async () => {
   for (const second of ['localhost', 'example.org'])
     expect(
       await sent(`GET /healthz HTTP/1.1\r\nHost: localhost\r\nHost: ${second}\r\nConnection: close\r\n\r\n`),
-    ).toMatch(/^HTTP\/1.1 400 [^]*"code":"malformed_request"/);
+    ).toMatch(/^HTTP\/1.1 400 [\s\S]*"code":"malformed_request"/);
 });
 
 test.each(['utf-16', 'iso-8859-1', '"UTF-16LE"'])('charset %s is a 415', async (charset) => {
