@@ -33,6 +33,7 @@ export const ERRORS = {
   session_limit: { status: 429, title: 'Too many sessions' },
   internal: { status: 500, title: 'Internal error' },
   busy: { status: 503, title: 'Too many queries at once' },
+  shutting_down: { status: 503, title: 'Daemon is shutting down' },
   query_timeout: { status: 503, title: 'Query takes too long' },
   recording_missing: { status: 503, title: 'No recording yet' },
   not_a_recording: { status: 503, title: 'Not a recording' },
@@ -43,6 +44,8 @@ export const ERRORS = {
 } as const satisfies Record<string, { status: number; title: string }>;
 
 export type ErrorCode = keyof typeof ERRORS;
+
+const RETRY_AFTER_S = '2';
 
 /** What is wrong with one input: `parameter` of the query or path, `pointer` (RFC 6901) into the body. */
 export type InputError = ({ parameter: string } | { pointer: string }) & { message: string };
@@ -104,7 +107,11 @@ export function problemHandler(log: Logger): ErrorRequestHandler {
     else res.locals.failure = failureOf(problem);
     // Half an answer can't become another one: cutting the connection tells the client that it is not whole.
     if (res.headersSent) cut(res);
-    else sendProblem(res, problem ?? new Problem('internal', 'the daemon failed to answer; its log says more'));
+    else {
+      // The next daemon has kept sessions again.
+      if (problem?.code === 'shutting_down') res.set('Retry-After', RETRY_AFTER_S);
+      sendProblem(res, problem ?? new Problem('internal', 'the daemon failed to answer; its log says more'));
+    }
   };
 }
 

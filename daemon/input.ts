@@ -4,11 +4,38 @@ import { z } from 'zod';
 import { documented } from './contract/documented.ts';
 import { type InputError, Problem, pointerTo } from './errors.ts';
 import { parseJson } from './json.ts';
+import { closeAfter } from './linger.ts';
+import { checkNames } from './strict_json.ts';
 
 const BODY_BYTES_MAX = 64 * 1024;
 
-/** Reads the body as bytes; `parseBody` makes sense of them, because body-parser's JSON rounds integers. */
-export const readBody: RequestHandler = raw({ type: () => true, limit: BODY_BYTES_MAX });
+const readBytes = raw({ type: () => true, limit: BODY_BYTES_MAX });
+
+/**
+ * Reads the body as bytes; `parseBody` makes sense of them, because body-parser's JSON rounds integers. One that is too
+ * large is refused as soon as that is known, where body-parser would read all of it first.
+ */
+export const readBody: RequestHandler = (req, res, next) => {
+  let isSettled = false;
+  let bytes = 0;
+  function settle(error?: unknown): void {
+    if (isSettled) return;
+    isSettled = true;
+    req.off('data', count);
+    next(error);
+  }
+  function refuse(): void {
+    closeAfter(req, res);
+    settle(new Problem('body_too_large', `the body is larger than ${BODY_BYTES_MAX} bytes`));
+  }
+  function count(chunk: Buffer): void {
+    bytes += chunk.length;
+    if (bytes > BODY_BYTES_MAX) refuse();
+  }
+  if (Number(req.headers['content-length'] ?? 0) > BODY_BYTES_MAX) return refuse();
+  readBytes(req, res, settle);
+  if (!isSettled) req.on('data', count);
+};
 
 const isSafe = (value: bigint) => Number.isSafeInteger(Number(value));
 
@@ -26,6 +53,8 @@ export function int64(min: bigint, max: bigint) {
   });
 }
 
+const CHARSET = /;\s*charset\s*=\s*"?([^\s;"]*)/i;
+
 /** The body after `readBody`. An empty one is `{}`: every field of a command may be left out. */
 export function parseBody<Schema extends z.ZodType>(req: Request, schema: Schema): z.output<Schema> {
   const bytes: unknown = req.body;
@@ -33,6 +62,9 @@ export function parseBody<Schema extends z.ZodType>(req: Request, schema: Schema
   // A form or text/plain can be sent by any web page without asking; JSON can not.
   if (!empty && !req.is('json'))
     throw new Problem('unsupported_media_type', 'the body must be JSON: send Content-Type: application/json');
+  const charset = CHARSET.exec(req.headers['content-type'] ?? '')?.[1];
+  if (!empty && charset !== undefined && !/^utf-?8$/i.test(charset))
+    throw new Problem('unsupported_media_type', 'the body must be in UTF-8');
   return parseValue(empty ? {} : jsonOf(bytes), schema);
 }
 
@@ -44,7 +76,9 @@ function parseValue<Schema extends z.ZodType>(value: unknown, schema: Schema): z
 
 function jsonOf(bytes: Buffer): unknown {
   try {
-    return parseJson(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
+    const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+    checkNames(text);
+    return parseJson(text);
   } catch (error) {
     if (error instanceof Problem) throw error;
     throw new Problem('malformed_json', `the body is not JSON: ${(error as Error).message}`);

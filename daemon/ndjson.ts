@@ -1,6 +1,9 @@
 /** A long answer, line by line, at the pace of whoever reads it. */
-import { setImmediate } from 'node:timers/promises';
+
 import type { Response } from 'express';
+import { nextPiece } from './access/pace.ts';
+
+const AT_ONCE_BYTES_MAX = 128 * 1024;
 
 /** Whether this connection still has a reader. */
 export function isOpen(res: Response): boolean {
@@ -22,10 +25,20 @@ export async function sendNdjson(
   for await (const piece of pieces) {
     await sending;
     if (piece.length > 0) sending = written(res, piece);
-    await setImmediate();
+    await nextPiece();
     if (!isOpen(res)) return;
   }
   res.addTrailers(trailers());
+  res.end();
+}
+
+/** A whole that is known already. Each piece can be forgotten when it is with the kernel. */
+export async function sendPieces(res: Response, pieces: Uint8Array[]): Promise<void> {
+  const bytes = pieces.reduce((sum, { length }) => sum + length, 0);
+  res.status(200).set('Content-Length', String(bytes));
+  if (bytes <= AT_ONCE_BYTES_MAX) return void res.end(Buffer.concat(pieces));
+  pieces.reverse();
+  for (let piece = pieces.pop(); piece && isOpen(res); piece = pieces.pop()) await written(res, piece);
   res.end();
 }
 

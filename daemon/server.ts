@@ -2,13 +2,15 @@
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { lstatSync, rmSync } from 'node:fs';
-import { createServer, type RequestListener, type Server } from 'node:http';
+import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import { connect } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { type SecureContextOptions, TLSSocket } from 'node:tls';
 import { type CloseReason, limitConnections } from './access/connections.ts';
 import { howToMakeToken } from './access/token_file.ts';
+import { createUnsent, type Unsent } from './access/unsent.ts';
+import { Problem, problemBody } from './errors.ts';
 import { isLocalAddress, type ListenAddress, ListenError, showAddress } from './listen_address.ts';
 
 const HEADERS_TIMEOUT_MS = 10_000;
@@ -17,6 +19,9 @@ const KEEP_ALIVE_TIMEOUT_MS = 5_000;
 const HEADERS_MAX = 100;
 const CONNECTIONS_MAX = 1024;
 const CONNECTIONS_PER_CLIENT_MAX = 256;
+/** Kept for programs that watch the daemon, when all others are at work. */
+const KEPT_MAX = 32;
+const ANSWERED_ALWAYS = new Set(['/healthz', '/readyz', '/metrics']);
 
 const LIMITS = {
   headersTimeout: HEADERS_TIMEOUT_MS,
@@ -36,6 +41,8 @@ export interface ListenOptions {
   insecureHttp?: boolean;
   /** Told of each connection that is closed for what its client does, or for want of room. */
   onClosed?: (reason: CloseReason) => void;
+  /** What clients have not read; shared with the queries. */
+  unsent?: Unsent | undefined;
 }
 
 /** Resolves with the address that clients use, when connections are accepted. */
@@ -44,19 +51,20 @@ export async function listen(
   address: ListenAddress,
   options: ListenOptions = {},
 ): Promise<[Server, string]> {
-  const { tls, onClosed = () => {} } = options;
+  const { tls, onClosed = () => {}, unsent = createUnsent({ onClosed: () => onClosed('not_read') }) } = options;
   const scheme = tls ? 'https' : 'http';
   const where = showAddress(address, scheme);
   refuseOpenAddress(address, where, options);
   const server = tls
     ? createTlsServer(
         { ...LIMITS, handshakeTimeout: HEADERS_TIMEOUT_MS, ...tls, requestCert: tls.ca !== undefined },
-        handler,
+        answer,
       )
-    : createServer(LIMITS, handler);
+    : createServer(LIMITS, answer);
   server.keepAliveTimeout = KEEP_ALIVE_TIMEOUT_MS;
   server.maxHeadersCount = HEADERS_MAX;
-  limitConnections(server, { connectionsMax: CONNECTIONS_MAX, perClientMax: CONNECTIONS_PER_CLIENT_MAX, onClosed });
+  const limits = { connectionsMax: CONNECTIONS_MAX, perClientMax: CONNECTIONS_PER_CLIENT_MAX, keptMax: KEPT_MAX };
+  const connections = limitConnections(server, { ...limits, unsent, onClosed });
   // Node would refuse what it does not know in words of its own.
   server.on('checkExpectation', (req, res) => server.emit('request', req, res));
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
@@ -64,6 +72,15 @@ export async function listen(
     if (reason) onClosed(reason);
     answerUnreadable(error, socket);
   });
+
+  function answer(req: IncomingMessage, res: ServerResponse): void {
+    if (!connections.isKept(req)) return void handler(req, res);
+    // The next request would find its connection taken from those that watch.
+    res.shouldKeepAlive = false;
+    if (ANSWERED_ALWAYS.has(req.url!.split('?')[0]!)) handler(req, res);
+    else refuseForNow(res);
+  }
+
   if ('path' in address) await removeDeadSocket(address.path);
   try {
     server.listen(address);
@@ -141,6 +158,17 @@ const UNREADABLE: Readonly<Record<string, [status: number, reason: string]>> = {
   HPE_HEADER_OVERFLOW: [431, 'Request Header Fields Too Large'],
   ERR_HTTP_REQUEST_TIMEOUT: [408, 'Request Timeout'],
 };
+
+function refuseForNow(res: ServerResponse): void {
+  const problem = new Problem('busy', 'all connections are at work: try again');
+  res.writeHead(503, {
+    'Content-Type': 'application/problem+json; charset=utf-8',
+    'X-Request-Id': randomUUID(),
+    'Retry-After': '2',
+    Connection: 'close',
+  });
+  res.end(JSON.stringify(problemBody(problem)));
+}
 
 /** What never became a request passes by Express; it gets the same kind of answer. */
 function answerUnreadable(error: NodeJS.ErrnoException, socket: Duplex): void {

@@ -16,6 +16,9 @@ export interface AccessOptions {
 
 export function access({ bearer, origins = new Set() }: AccessOptions): RequestHandler[] {
   const check: RequestHandler = (req, res, next) => {
+    // What stands between might go by the other one (RFC 9112, 3.2).
+    if (req.headersDistinct.host?.length !== undefined && req.headersDistinct.host.length > 1)
+      throw new Problem('malformed_request', 'Host is given twice');
     refuseForeignPage(req, origins);
     const forLoopback = isForLoopback(req);
     if (!bearer && !forLoopback)

@@ -3,16 +3,19 @@
  * it: of those that wait for their client, the one that has waited longest makes room for a new one.
  *
  *   waiting   c1 c4 c2        c1 goes first; a connection comes here when it opens and when its answer is done
- *   working      c3 c5        never closed for room: when all are, a new one is turned away
+ *   working      c3 c5        closed for room only when the client has not read for long
+ *   kept         c6           when all others work: for /healthz, /readyz and /metrics alone
  */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { cut } from '../cut.ts';
 import { clientOf, isLocalClient } from './client_address.ts';
+import type { Unsent } from './unsent.ts';
 
 /** Why the daemon closes a connection by itself. */
 export const CLOSE_REASONS = {
   made_room: 'it waited for its client, and a new one came',
+  not_read: 'its client took nothing of its answer, and others wanted the room',
   turned_away: 'all others were at work',
   client_limit: 'its address has its share',
   timeout: 'slow request or handshake',
@@ -27,6 +30,10 @@ export interface ConnectionLimits {
   connectionsMax: number;
   /** Of one address elsewhere. Programs on this machine may be a proxy for everyone. */
   perClientMax: number;
+  /** So many more, each for one answer that costs nothing; none when left out. */
+  keptMax?: number;
+  /** Which answers are not read. */
+  unsent?: Pick<Unsent, 'watch' | 'closeStalled'>;
   onClosed: (reason: CloseReason) => void;
 }
 
@@ -36,9 +43,19 @@ interface Connection {
   client: string;
   /** Under way. */
   answers: Set<ServerResponse>;
+  /** Came when all others worked. */
+  isKept: boolean;
 }
 
-export function limitConnections(server: Server, { connectionsMax, perClientMax, onClosed }: ConnectionLimits): void {
+export interface LimitedConnections {
+  /** Whether the request came over a connection that is kept for answers that cost nothing. */
+  isKept(req: IncomingMessage): boolean;
+}
+
+export function limitConnections(
+  server: Server,
+  { connectionsMax, perClientMax, keptMax = 0, unsent, onClosed }: ConnectionLimits,
+): LimitedConnections {
   const open = new Map<Socket | string, Connection>();
   const perClient = new Map<string, number>();
   const waiting = new Set<Connection>();
@@ -53,24 +70,34 @@ export function limitConnections(server: Server, { connectionsMax, perClientMax,
     else perClient.delete(connection.client);
   }
 
-  function makeRoom(mayGo: (connection: Connection) => boolean): boolean {
+  function makeRoom(reason: CloseReason, mayGo: (connection: Connection) => boolean): boolean {
     for (const connection of waiting) {
       if (!mayGo(connection)) continue;
       forget(connection);
       connection.socket.destroy();
+      onClosed(reason);
       return true;
     }
-    return false;
+    return unsent?.closeStalled((res) => closesForRoom(res, mayGo)) === true;
+  }
+
+  function closesForRoom({ req }: ServerResponse, mayGo: (connection: Connection) => boolean): boolean {
+    const connection = open.get(keyOf(req.socket));
+    return connection !== undefined && mayGo(connection);
   }
 
   server.on('connection', (socket: Socket) => {
     const client = clientOf(socket.remoteAddress);
-    const connection: Connection = { key: keyOf(socket), socket, client, answers: new Set() };
+    const connection: Connection = { key: keyOf(socket), socket, client, answers: new Set(), isKept: false };
     const ownFull = !isLocalClient(socket.remoteAddress) && (perClient.get(client) ?? 0) >= perClientMax;
     const isFull = ownFull || open.size >= connectionsMax;
-    const hasRoom = !isFull || makeRoom((other) => !ownFull || other.client === client);
-    if (isFull) onClosed(ownFull ? 'client_limit' : hasRoom ? 'made_room' : 'turned_away');
-    if (!hasRoom) return void socket.destroy();
+    const hasRoom =
+      !isFull || makeRoom(ownFull ? 'client_limit' : 'made_room', (other) => !ownFull || other.client === client);
+    connection.isKept = !hasRoom || open.size >= connectionsMax;
+    if (!hasRoom && (ownFull || open.size >= connectionsMax + keptMax)) {
+      onClosed(ownFull ? 'client_limit' : 'turned_away');
+      return void socket.destroy();
+    }
     open.set(connection.key, connection);
     perClient.set(client, (perClient.get(client) ?? 0) + 1);
     waiting.add(connection);
@@ -88,6 +115,7 @@ export function limitConnections(server: Server, { connectionsMax, perClientMax,
   server.prependListener('request', (req: IncomingMessage, res: ServerResponse) => {
     const connection = open.get(keyOf(req.socket));
     if (!connection) return;
+    unsent?.watch(res);
     const work = () => {
       connection.answers.add(res);
       waiting.delete(connection);
@@ -105,6 +133,8 @@ export function limitConnections(server: Server, { connectionsMax, perClientMax,
       if (open.get(connection.key) === connection) waiting.add(connection);
     });
   });
+
+  return { isKept: (req) => open.get(keyOf(req.socket))?.isKept === true };
 }
 
 /** Under TLS a request comes over another object than the connection did. */

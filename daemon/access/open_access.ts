@@ -10,6 +10,7 @@ import type { AccessFlags } from './options.ts';
 import { createScanGate, type ScanGate } from './scan_gate.ts';
 import { readTls, type TlsFiles } from './tls.ts';
 import { openTokens } from './tokens.ts';
+import type { Unsent } from './unsent.ts';
 
 /** How long a stream may outlive its token. */
 const CUT_INTERVAL_MS = 1_000;
@@ -22,18 +23,19 @@ export interface OpenedAccess {
   started(server: Server): () => void;
 }
 
-export function openAccess(flags: AccessFlags, log: Logger): OpenedAccess {
+export function openAccess(flags: AccessFlags, log: Logger, unsent: Unsent): OpenedAccess {
   const nowMs = () => performance.now();
   const files = tlsFiles(flags);
   const tokens = flags.tokens === undefined ? undefined : openTokens({ path: flags.tokens, nowMs: Date.now, log });
   const bearer = tokens && createBearerCheck({ tokens, nowMs, log });
   return {
     allowed: { ...(bearer && { bearer }), origins: new Set(flags.corsOrigin) },
-    scanGate: createScanGate({ scansMax: flags.maxScans, queryTimeoutMs: flags.queryTimeout, nowMs }),
+    scanGate: createScanGate({ scansMax: flags.maxScans, queryTimeoutMs: flags.queryTimeout, unsent, nowMs }),
     listening: {
       tls: files && readTls(files),
       tokens: tokens !== undefined,
       insecureHttp: flags.insecureHttp === true,
+      unsent,
     },
     started(server) {
       const reload = () => {

@@ -1,6 +1,7 @@
 /** What a query may cost: so many scans at once, and so much time until one has something to say. */
 import type { Response } from 'express';
 import { Problem } from '../errors.ts';
+import type { Unsent } from './unsent.ts';
 
 export const SCANS_MAX_DEFAULT = 16;
 export const QUERY_TIMEOUT_MS_DEFAULT = 30_000;
@@ -10,6 +11,7 @@ const WAITING_PER_SCAN = 4;
 const WAIT_MS_MAX_DEFAULT = 2_000;
 const LOOK_INTERVAL_MS = 100;
 const RETRY_AFTER_S = 2;
+const NO_MEMORY = 'answers that their clients do not read hold all the memory there is for them: try again';
 
 export interface Scan {
   /** Pieces of an answer that is given as a whole: throws when they take too long together, since the turn came. */
@@ -28,6 +30,8 @@ interface Options {
   queryTimeoutMs?: number;
   /** How long a query waits for its turn. */
   waitMsMax?: number;
+  /** The memory that long answers have together; without end when left out. */
+  unsent?: Pick<Unsent, 'hold' | 'makeRoom'> | undefined;
   nowMs: () => number;
 }
 
@@ -35,21 +39,44 @@ export function createScanGate({
   scansMax = SCANS_MAX_DEFAULT,
   queryTimeoutMs = QUERY_TIMEOUT_MS_DEFAULT,
   waitMsMax = WAIT_MS_MAX_DEFAULT,
+  unsent,
   nowMs,
 }: Options): ScanGate {
   const running = new Set<Response>();
   const waiting = new Set<() => void>();
+  let looking: NodeJS.Timeout | undefined;
 
   /** One whose reader is behind does nothing: it holds up nobody. */
-  const isFull = () => [...running].filter((res) => !res.writableNeedDrain).length >= scansMax;
+  function areEnough(): boolean {
+    let count = 0;
+    for (const res of running) if (!res.writableNeedDrain && ++count >= scansMax) return true;
+    return false;
+  }
+  const isFull = () => areEnough() || unsent?.makeRoom() === false;
 
   function leave(res: Response): void {
     if (!running.delete(res)) return;
-    for (const wake of waiting) wake();
+    wakeNext();
+  }
+
+  /** Those that came first, as long as there is room: to look for each of them would take longer than a scan. */
+  function wakeNext(): void {
+    for (const wake of waiting) {
+      if (isFull()) return;
+      wake();
+    }
+  }
+
+  function look(): void {
+    wakeNext();
+    if (waiting.size > 0) return;
+    clearInterval(looking);
+    looking = undefined;
   }
 
   function takeTurn(res: Response): void {
     running.add(res);
+    unsent?.hold(res);
     res.once('close', () => leave(res));
   }
 
@@ -57,21 +84,18 @@ export function createScanGate({
     return new Promise((resolve) => {
       const settle = (mine: boolean) => {
         clearTimeout(timer);
-        clearInterval(looking);
         waiting.delete(wake);
         res.off('close', giveUp);
         if (mine) takeTurn(res);
         resolve(mine);
       };
-      const wake = () => {
-        if (!isFull()) settle(true);
-      };
+      const wake = () => settle(true);
       const giveUp = () => settle(false);
-      // A reader that falls behind tells nobody.
-      const looking = setInterval(wake, LOOK_INTERVAL_MS);
       const timer = setTimeout(() => settle(!isFull()), waitMsMax);
       res.once('close', giveUp);
       waiting.add(wake);
+      // A reader that falls behind tells nobody.
+      looking ??= setInterval(look, LOOK_INTERVAL_MS);
     });
   }
 
@@ -102,12 +126,12 @@ export function createScanGate({
   return {
     async enter(res) {
       // Those that wait come first.
-      for (const wake of waiting) wake();
+      wakeNext();
       // Its client has gone: it would never close again.
       if (res.closed) refuse(res, 'busy', 'nobody waits for the answer');
       if (waiting.size === 0 && !isFull()) takeTurn(res);
       else if (waiting.size >= scansMax * WAITING_PER_SCAN || !(await turn(res)))
-        refuse(res, 'busy', `${scansMax} queries are running already: try again`);
+        refuse(res, 'busy', areEnough() ? `${scansMax} queries are running already: try again` : NO_MEMORY);
       const beganMs = nowMs();
       return {
         whole: (pieces) => within(res, beganMs, pieces, () => false),

@@ -3,9 +3,13 @@ import { setImmediate } from 'node:timers/promises';
 import { Command, Option } from 'commander';
 import { EVENT_TYPES } from '../../bpf/schema/index.ts';
 import { askSql, type SqlValue } from '../export/sql_query.ts';
+import { duration } from './option_values.ts';
 import { type RecordingOptions, withRecordingOptions, withSource } from './recording_options.ts';
 import { ROW_FORMATS, type RowFormat, rowPrinter } from './row_printers.ts';
 import { print } from './standard_output.ts';
+import { limitTime } from './time_limit.ts';
+
+const TIMEOUT_NS_DEFAULT = 60_000_000_000n;
 
 /** Rows that are printed at once, and aligned in a table. */
 const ROWS = 256;
@@ -20,6 +24,8 @@ Conditions on these columns of the event tables find events without reading all 
 
 interface Options extends RecordingOptions {
   format: RowFormat;
+  /** Nanoseconds. */
+  timeout: bigint;
 }
 
 export function sqlCommand(): Command {
@@ -30,22 +36,29 @@ export function sqlCommand(): Command {
         .choices(ROW_FORMATS)
         .default(process.stdout.isTTY ? 'table' : 'ndjson', 'table on a terminal, else ndjson'),
     )
+    .addOption(
+      new Option('--timeout <duration>', 'ends the query when its next rows take longer')
+        .argParser(duration)
+        .default(TIMEOUT_NS_DEFAULT, '60s'),
+    )
     .addHelpText('after', HELP)
     .action(ask);
 }
 
 async function ask(query: string, options: Options): Promise<void> {
+  const ms = Number(options.timeout) / 1e6;
+  const limit = limitTime(ms, `kreplay: sql: no rows after ${ms / 1000} s: ask for less, or give --timeout\n`);
   await withSource(options, async (source) => {
     const answer = askSql(source, query, BigInt(Date.now()) * 1_000_000n);
     try {
       const printer = rowPrinter(options.format, answer.columns);
       await printed(printer.head());
-      for (const rows of grouped(answer.rows)) await printed(printer.rows(rows));
+      for (const rows of limit.within(grouped(answer.rows))) await printed(printer.rows(rows));
       await printed(printer.tail());
     } finally {
       answer.close();
     }
-  });
+  }).finally(limit.end);
 }
 
 function* grouped(rows: Iterable<SqlValue[]>): Generator<SqlValue[][]> {

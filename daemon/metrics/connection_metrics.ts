@@ -1,5 +1,5 @@
 /** Connections that the daemon closed by itself: what a client sees as a reset, and nobody else sees at all. */
-import { Counter, type Registry } from '@prometheus-io/client';
+import { Counter, Gauge, type Registry } from '@prometheus-io/client';
 import { CLOSE_REASONS, type CloseReason } from '../access/connections.ts';
 
 export function connectionMetrics(registry: Registry) {
@@ -13,5 +13,19 @@ export function connectionMetrics(registry: Registry) {
   });
   // A first one is a change.
   for (const reason of Object.keys(CLOSE_REASONS)) closed.inc({ reason }, 0);
-  return { closed: (reason: CloseReason): void => closed.inc({ reason }) };
+  let unsentBytes = () => 0;
+  new Gauge({
+    name: 'kreplay_unsent_bytes',
+    help: 'Memory of answers that their clients have not read yet, with what long answers need while they are sent.',
+    registers: [registry],
+    collect() {
+      this.set(unsentBytes());
+    },
+  });
+  return {
+    closed: (reason: CloseReason): void => closed.inc({ reason }),
+    watchUnsent(unsent: { readonly bytes: number }): void {
+      unsentBytes = () => unsent.bytes;
+    },
+  };
 }

@@ -48,6 +48,7 @@ export interface Metrics {
   readonly watchStreams: RequestHandler;
   requestEnded(request: EndedRequest): void;
   connectionClosed(reason: CloseReason): void;
+  watchUnsent(unsent: { readonly bytes: number }): void;
   /** Of an event that a replay has just played. */
   played(latenessNs: bigint): void;
   text(sources: MetricSources): Promise<string>;
@@ -85,6 +86,7 @@ export function createMetrics(): Metrics {
     watchStreams: http.watchStreams,
     requestEnded: http.ended,
     connectionClosed: connections.closed,
+    watchUnsent: connections.watchUnsent,
     played: replay.played,
     described: () => (registry.getMetricsAsArray() as unknown as MetricDescription[]).filter(isOurs),
     /** Those who ask at the same time get the same: the metrics are set for one at a time. */

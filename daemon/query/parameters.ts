@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { parseMilliseconds } from '../../agent/recording/duration.ts';
 import { EVENT_TYPES, type EventType } from '../../bpf/schema/index.ts';
 import { documented } from '../contract/documented.ts';
-import { parseTime, TIME_FORMATS } from './time.ts';
+import { parseTime, timeMessage } from './time.ts';
 
 export const noParameters = z.strictObject({});
 
@@ -38,19 +38,20 @@ export const services = documented(
 /** `parse` gives undefined for text that it does not take; `described`: as a JSON schema. */
 export function parsed<T>(
   parse: (value: string) => T | undefined,
-  message: string,
+  message: string | ((value: string) => string),
   described: Readonly<Record<string, unknown>> = { type: 'string', minLength: 1 },
 ) {
   const schema = text.transform((value, context) => {
     const result = parse(value);
     if (result !== undefined) return result;
-    context.issues.push({ code: 'custom', message, input: value });
+    const said = typeof message === 'string' ? message : message(value);
+    context.issues.push({ code: 'custom', message: said, input: value });
     return z.NEVER;
   });
   return documented(schema, described);
 }
 
-export const time = parsed(parseTime, TIME_FORMATS, {
+export const time = parsed(parseTime, timeMessage, {
   anyOf: [
     { type: 'string', format: 'date-time', description: 'up to nine fractional digits' },
     { type: 'integer', format: 'int64', description: 'nanoseconds since the epoch' },

@@ -7,6 +7,12 @@ export type TimeExpression = { atNs: bigint } | { backNs: bigint };
 export const TIME_FORMATS =
   'must be RFC 3339 (2026-11-20T10:00:00.000000001Z), nanoseconds since the epoch, or a duration back from now (-15m)';
 
+/** What is wrong with a time of a query. */
+export function timeMessage(text: string): string {
+  const isBlank = /:\d\d(\.\d+)? \d\d:\d\d$/.test(text);
+  return isBlank ? `${TIME_FORMATS}; a + in a URL is a blank, write it as %2B` : TIME_FORMATS;
+}
+
 const NS_PER_S = 1_000_000_000n;
 
 /** 2^64 has twenty digits. */

@@ -115,7 +115,7 @@ export function createSessions(options: SessionsOptions): Sessions {
     const session = await openSession({ ...surroundingsOf(sessionId), sessionId, settings }, planner);
     if (closing) {
       session.close('shutdown');
-      throw new Problem('session_not_found', 'the daemon is shutting down');
+      throw shuttingDown();
     }
     hold(sessionId, { session, kept: session.kept(), failure: null, opening: undefined, usedAtNs: steadyNow() });
     keeper?.changed(sessionId);
@@ -129,7 +129,7 @@ export function createSessions(options: SessionsOptions): Sessions {
     });
     if (held.get(sessionId) !== entry || closing) {
       session.close('deleted');
-      throw notFound(sessionId);
+      throw closing ? shuttingDown() : notFound(sessionId);
     }
     entry.session = session;
     entry.failure = null;
@@ -164,7 +164,8 @@ export function createSessions(options: SessionsOptions): Sessions {
   });
 
   function find(sessionId: string): Held {
-    const found = closing ? undefined : held.get(sessionId);
+    if (closing) throw shuttingDown();
+    const found = held.get(sessionId);
     if (!found) throw notFound(sessionId);
     found.usedAtNs = steadyNow();
     return found;
@@ -193,6 +194,7 @@ export function createSessions(options: SessionsOptions): Sessions {
 
   return {
     async create(request) {
+      if (closing) throw shuttingDown();
       if (held.size + beingMade >= sessionsMax)
         throw new Problem('session_limit', `there are ${sessionsMax} sessions already; delete one first`);
       beingMade++;
@@ -227,6 +229,10 @@ export function createSessions(options: SessionsOptions): Sessions {
       return closing;
     },
   };
+}
+
+function shuttingDown(): Problem {
+  return new Problem('shutting_down', 'the daemon is shutting down');
 }
 
 function notFound(sessionId: string): Problem {

@@ -1,13 +1,13 @@
-import { setImmediate } from 'node:timers/promises';
 import { type Request, type Response, Router } from 'express';
 import { z } from 'zod';
 import { apiEventSchema } from '../../bpf/schema/api.ts';
+import { nextPiece } from '../access/pace.ts';
 import type { Scan, ScanGate } from '../access/scan_gate.ts';
 import { methodNotAllowed, Problem } from '../errors.ts';
 import { openEventStream } from '../event_stream.ts';
 import { parseQuery } from '../input.ts';
 import { sendJson, stringify } from '../json.ts';
-import { isOpen, sendNdjson } from '../ndjson.ts';
+import { isOpen, sendNdjson, sendPieces } from '../ndjson.ts';
 import { coverageIn, coverageSchema, spansFor } from '../query/coverage.ts';
 import { encodeCursor } from '../query/cursor.ts';
 import { type EventQuery, parseEventQuery } from '../query/event_query.ts';
@@ -50,6 +50,8 @@ export function eventRoutes({ store, now, scanGate, tails }: Options): Router {
       if (mediaType === EVENT_STREAM) return sendTail(req, res, tails, parseTailQuery(req.query as never, now()));
       const query = parseEventQuery(req.query as never, now());
       const turn = await scanGate.enter(res);
+      // The first piece opens the scan.
+      await nextPiece();
       if (mediaType === 'application/json') await sendPage(res, store, query, turn);
       else await sendStream(req, res, store, query, turn);
     })
@@ -74,16 +76,20 @@ async function sendPage(res: Response, store: Store, query: EventQuery, turn: Sc
   const pieces: Uint8Array[] = [];
   for (const piece of turn.whole(jsonPieces(shownOf(scan, page), ','))) {
     pieces.push(Buffer.from(piece));
-    await setImmediate();
+    await nextPiece();
     if (!isOpen(res)) return;
   }
   const { last, hasMore } = page;
   const nextCursor = hasMore && last ? encodeCursor({ key: last, nowNs: query.nowNs }, query.fingerprint) : null;
   // After the scan: what can not be read is found by reading it.
   const rest = stringify({ next_cursor: nextCursor, coverage: coverageIn(store, spans, windowOf(query)) });
-  const events = Buffer.concat(pieces);
-  const body = ['{"events":[', events.subarray(0, Math.max(0, events.length - 1)), `],${rest.slice(1)}`];
-  res.type('application/json').send(Buffer.concat(body.map((part) => Buffer.from(part as string))));
+  const events = pieces.filter(({ length }) => length > 0);
+  // The last comma.
+  const lastPiece = events.pop();
+  if (lastPiece) events.push(lastPiece.subarray(0, -1));
+  res.type('application/json');
+  // Not awaited: nothing here may keep what is sent.
+  return sendPieces(res, [Buffer.from('{"events":['), ...events, Buffer.from(`],${rest.slice(1)}`)]);
 }
 
 interface Page {

@@ -1,8 +1,9 @@
 /** Sums over events. */
-import { setImmediate } from 'node:timers/promises';
+
 import { type Response, Router } from 'express';
 import { z } from 'zod';
 import { int64 } from '../../bpf/schema/api.ts';
+import { nextPiece } from '../access/pace.ts';
 import type { Scan, ScanGate } from '../access/scan_gate.ts';
 import { methodNotAllowed } from '../errors.ts';
 import { sendJson } from '../json.ts';
@@ -83,7 +84,7 @@ async function statsFor(
   for (const scanned of turn.whole(store.scan({ filter, order: 'asc', columns: statsColumns(groupBy) }))) {
     stats.add(scanned);
     if (scanned.nextAtHand) continue;
-    await setImmediate();
+    await nextPiece();
     if (!isOpen(res)) return undefined;
   }
   return stats.finish();

@@ -1,7 +1,7 @@
-import { setImmediate } from 'node:timers/promises';
 import { type Response, Router } from 'express';
 import { z } from 'zod';
 import { int64, told } from '../../bpf/schema/api.ts';
+import { nextPiece } from '../access/pace.ts';
 import type { Scan, ScanGate } from '../access/scan_gate.ts';
 import { methodNotAllowed, Problem } from '../errors.ts';
 import { parseQuery } from '../input.ts';
@@ -83,7 +83,7 @@ async function pageFor(
     page = yield* store.transactions(request);
   };
   for (const _step of turn.whole(steps())) {
-    await setImmediate();
+    await nextPiece();
     if (!isOpen(res)) return undefined;
   }
   return page;

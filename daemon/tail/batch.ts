@@ -2,7 +2,7 @@
  * What comes after a position, in this order: losses, late events as they arrived, then events in the total order up to
  * the horizon. Every frame has the position behind it as its id.
  */
-import { setImmediate } from 'node:timers/promises';
+import { nextPiece } from '../access/pace.ts';
 import { formatFrame } from '../event_stream.ts';
 import { stringify } from '../json.ts';
 import { createByteText } from '../store/byte_text.ts';
@@ -46,7 +46,7 @@ export async function nextBatch(request: BatchRequest, signal: AbortSignal): Pro
   tellLosses(store, extents, draft);
   for (const extent of extents) {
     if (!addLate(store, filter, extent, draft)) return batchOf(draft, false);
-    await setImmediate();
+    await nextPiece();
     if (signal.aborted) return undefined;
   }
   if (horizonNs <= draft.key.timestamp_ns) return batchOf(draft, true);
@@ -133,7 +133,7 @@ async function addOrdered(
       place.given = Math.max(place.given, number + 1);
       draft.text += formatFrame('event', json(), encodePosition(draft));
     }
-    await setImmediate();
+    await nextPiece();
     if (signal.aborted) return undefined;
   }
   if (rows >= BATCH_ROWS) return batchOf(draft, false);

@@ -40,7 +40,7 @@ export function createPlannerThread(places: Places): Planner {
     const begun: Thread = { worker, ended: undefined, opened: new Map(), asked: new Map() };
     begun.worker.on('message', (message: FromPlanner) => told(begun, message));
     begun.worker.on('error', (error) => end(begun, error));
-    begun.worker.on('exit', () => end(begun, new Problem('session_not_found', 'the daemon is shutting down')));
+    begun.worker.on('exit', () => end(begun, new Error('the thread that plans replays has ended')));
     return begun;
   }
 
@@ -84,7 +84,7 @@ export function createPlannerThread(places: Places): Planner {
     async close() {
       const of = thread;
       if (!of) return;
-      end(of, new Problem('session_not_found', 'the daemon is shutting down'));
+      end(of, new Problem('shutting_down', 'the daemon is shutting down'));
       await of.worker.terminate();
     },
   };

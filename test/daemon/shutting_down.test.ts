@@ -1,0 +1,23 @@
+/** A daemon that ends: its sessions are there again with the next one, so no client may take them for gone. */
+
+import { createRequest } from '../../daemon/replay/contract.ts';
+import { createPlanner } from '../../daemon/replay/plan/planner.ts';
+import { createSessions } from '../../daemon/replay/sessions.ts';
+import { openRecordingStore } from '../../daemon/store/recording_store.ts';
+import { recorded, START } from './recorded.ts';
+
+test('sessions_are_not_missing_but_unavailable_for_now', async () => {
+  const store = openRecordingStore(recorded([{ at: START, transaction: 'tx' }]));
+  const sessions = createSessions({ planner: createPlanner(store), now: () => START });
+  const request = createRequest.parse({ transaction_id: 'tx' });
+  const { sessionId } = (await sessions.create(request)) as unknown as { sessionId: string };
+  await sessions.close();
+  const asked = [
+    () => sessions.get(sessionId),
+    () => sessions.open(sessionId),
+    () => sessions.remove(sessionId),
+    () => sessions.create(request),
+  ];
+  for (const ask of asked) await expect(async () => ask()).rejects.toMatchObject({ code: 'shutting_down' });
+  store.close();
+});

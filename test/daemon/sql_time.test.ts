@@ -1,0 +1,27 @@
+/** `kreplay sql` with a question that has no end. */
+import { kreplay } from './command_line.ts';
+import { recorded, START } from './recorded.ts';
+
+const ENDLESS = 'with recursive n(i) as (select 1 union all select i + 1 from n) select count(*) from n';
+
+test('a_query_without_end_is_ended_and_says_how_to_wait_longer', async () => {
+  const folder = recorded([{ at: START, transaction: 'tx' }]);
+  const began = performance.now();
+  const { code, stdout, stderr } = await kreplay('sql', ENDLESS, '--data', folder, '--timeout', '500ms');
+  expect([code === 0, stdout]).toEqual([false, '']);
+  expect(stderr).toMatch(/no rows after 0\.5 s.*--timeout/);
+  expect(performance.now() - began).toBeLessThan(20_000);
+});
+
+test('one_that_is_done_in_time_is_answered', async () => {
+  const folder = recorded([{ at: START, transaction: 'tx' }]);
+  const { code, stdout } = await kreplay(
+    'sql',
+    'select count(*) as c from events',
+    '--data',
+    folder,
+    '--timeout',
+    '30s',
+  );
+  expect([code, stdout]).toEqual([0, '{"c":1}\n']);
+});

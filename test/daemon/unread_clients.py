@@ -1,0 +1,52 @@
+"""Clients of a daemon that ask and do not read, and one that wants small answers meanwhile. Prints JSON."""
+import json, resource, socket, sys, time
+
+port, count, path, accept, pid = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4], sys.argv[5]
+resource.setrlimit(resource.RLIMIT_NOFILE, (8192, 8192))
+
+
+def resident_mib():
+    with open(f"/proc/{pid}/status") as status:
+        return next(int(line.split()[1]) // 1024 for line in status if line.startswith("VmRSS"))
+
+
+def ask(what, media_type="application/json", timeout=20):
+    client = socket.create_connection(("127.0.0.1", port), timeout=timeout)
+    client.sendall(f"GET {what} HTTP/1.1\r\nHost: localhost\r\nAccept: {media_type}\r\nConnection: close\r\n\r\n".encode())
+    return client
+
+
+def small(what):
+    began = time.monotonic()
+    try:
+        with ask(what) as client:
+            status = client.recv(64)[9:12].decode()
+    except OSError as error:
+        status = type(error).__name__
+    return [what, status, round(1000 * (time.monotonic() - began))]
+
+
+def watch(seconds):
+    """Asks again and again; returns what was answered, and the most memory seen."""
+    answers, most, until = [], 0, time.monotonic() + seconds
+    while time.monotonic() < until:
+        answers += [small(what) for what in ("/healthz", "/readyz", "/metrics", "/api/nodes")]
+        most = max(most, resident_mib())
+        time.sleep(0.1)
+    return answers, most
+
+
+before = resident_mib()
+held = []
+while len(held) < count:
+    try:
+        held.append(ask(path, accept))
+    except OSError:
+        break
+first, most_first = watch(4)
+then, most_then = watch(8)
+for client in held:
+    client.close()
+time.sleep(float(sys.argv[6]) if len(sys.argv) > 6 else 3)
+after = resident_mib()
+print(json.dumps({"before": before, "most": max(most_first, most_then), "after": after, "first": first, "then": then}))
