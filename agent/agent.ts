@@ -9,16 +9,17 @@ import { createOwnProcessCheck } from './attribution/processes.ts';
 import type { ServiceRule } from './attribution/service_name/rules.ts';
 import type { LayerName, LayerState } from './capture/layers.ts';
 import { openProbes, type Probes } from './capture/probes.ts';
-import { createRecorder, type Recorder } from './capture/recorder.ts';
+import { createRecorder, type Recorder, type RecorderOptions } from './capture/recorder.ts';
 import { createWallClock, type WallClock } from './capture/wall_clock.ts';
 import { ConfigError } from './config/errors.ts';
 import { AgentError } from './errors.ts';
 import type { FilterSettings } from './filter/settings.ts';
 import { type AgentCounts, createCounts } from './metrics/counts.ts';
+import { createLossLog, type LossLog } from './metrics/loss_log.ts';
 import { openReportSocket, type ReportSocket } from './metrics/socket.ts';
-import { createLossLog } from './output/loss_log.ts';
 import type { ServiceManager } from './output/service_manager.ts';
 import type { LeftBehind } from './recording/committer.ts';
+import type { RecordingError } from './recording/errors.ts';
 import { lockRecording } from './recording/lock.ts';
 import { type OwnFiles, ownFiles } from './recording/own_files.ts';
 import { openWriterThread, type WriterThread } from './recording/writer_thread.ts';
@@ -139,6 +140,9 @@ async function recordInto(options: AgentOptions, leftBefore: LeftBehind | undefi
   let socket: ReportSocket | undefined;
   /** Why the recording cannot be written just now. */
   let failure: string | null = null;
+  const onTrouble = (problem: RecordingError | undefined) => {
+    failure = problem?.message ?? null;
+  };
   /** Undefined before and after recording: a SIGHUP that comes during the last commit is ignored. */
   let reloadFilter: (() => void) | undefined;
   const onHangUp = () => reloadFilter?.();
@@ -147,45 +151,11 @@ async function recordInto(options: AgentOptions, leftBefore: LeftBehind | undefi
   let left: LeftBehind | undefined;
   try {
     // After the probes, so that the gap since the last agent ends when events are captured; until then the ring keeps them.
-    writer = await openWriterThread({
-      path,
-      node,
-      bootId: idOf('/proc/sys/kernel/random/boot_id'),
-      machineId: idOf('/etc/machine-id'),
-      nowNs: clock.nowNs,
-      retention: retentionLimits(options.retention, dataFolder),
-      onTrouble(problem) {
-        failure = problem?.message ?? null;
-        if (problem) log.error(problem.message);
-        else log.info(`${path} can be written again, recording goes on`);
-      },
-      onNotRetained: once((reason) =>
-        log.warn(reason ? `older events can not be removed: ${reason}` : LIMIT_TOO_SMALL),
-      ),
-      onCommitted(commit) {
-        counts.committed(commit);
-        lossLog.committed(commit.batch.losses);
-      },
-    });
-    if (leftBefore) {
-      const { fromNs, place, events } = leftBefore;
-      const count = place === undefined ? events : 0;
-      writer.recordLoss({ cause: 'recording_removed', eventType: null, count, fromNs, toNs: clock.nowNs() });
-    }
+    writer = await openRecording(options, { path, node, clock, counts, lossLog, leftBefore, onTrouble });
     const report = () =>
       counts.report({ ringBytes: probes.eventRingBytes, pendingBytes: probes.events.pendingBytes(), failure });
     socket = openReportSocket(path, report, (message) => log.warn(message));
-    const ownUid = process.getuid?.() ?? 0;
-    const recorder = createRecorder({
-      probes,
-      writer,
-      clock,
-      cgroups,
-      serviceRules: options.serviceRules,
-      httpServices: options.httpServices,
-      isOwnProcess: createOwnProcessCheck(process.argv[1] ?? '', ownUid),
-      trustsService: (uid) => options.trustAllServices === true || uid === 0 || uid === ownUid,
-    });
+    const recorder = recorderFor(options, { probes, writer, clock, cgroups });
     recorder.setFilter(options.filter);
     reloadFilter = () => reload(recorder, options);
     process.on('SIGHUP', onHangUp);
@@ -209,6 +179,60 @@ async function recordInto(options: AgentOptions, leftBefore: LeftBehind | undefi
     process.off('SIGHUP', onHangUp);
   }
   return { totals, left };
+}
+
+function recorderFor(
+  { serviceRules, httpServices, trustAllServices }: AgentOptions,
+  parts: Pick<RecorderOptions, 'probes' | 'writer' | 'clock' | 'cgroups'>,
+): Recorder {
+  const ownUid = process.getuid?.() ?? 0;
+  return createRecorder({
+    ...parts,
+    serviceRules,
+    httpServices,
+    isOwnProcess: createOwnProcessCheck(process.argv[1] ?? '', ownUid),
+    trustsService: (uid) => trustAllServices === true || uid === 0 || uid === ownUid,
+  });
+}
+
+interface Opening {
+  path: string;
+  node: string;
+  clock: WallClock;
+  counts: AgentCounts;
+  lossLog: LossLog;
+  leftBefore: LeftBehind | undefined;
+  onTrouble(problem: RecordingError | undefined): void;
+}
+
+async function openRecording(
+  { dataFolder, retention, log }: AgentOptions,
+  { path, node, clock, counts, lossLog, leftBefore, onTrouble }: Opening,
+): Promise<WriterThread> {
+  const writer = await openWriterThread({
+    path,
+    node,
+    bootId: idOf('/proc/sys/kernel/random/boot_id'),
+    machineId: idOf('/etc/machine-id'),
+    nowNs: clock.nowNs,
+    retention: retentionLimits(retention, dataFolder),
+    onTrouble(problem) {
+      onTrouble(problem);
+      if (problem) log.error(problem.message);
+      else log.info(`${path} can be written again, recording goes on`);
+    },
+    onNotRetained: once((reason) => log.warn(reason ? `older events can not be removed: ${reason}` : LIMIT_TOO_SMALL)),
+    onCommitted(commit) {
+      counts.committed(commit);
+      lossLog.committed(commit.batch.losses);
+    },
+  });
+  if (leftBefore) {
+    const { fromNs, place, events } = leftBefore;
+    const count = place === undefined ? events : 0;
+    writer.recordLoss({ cause: 'recording_removed', eventType: null, count, fromNs, toNs: clock.nowNs() });
+  }
+  return writer;
 }
 
 /** A filter that is wrong changes nothing. */

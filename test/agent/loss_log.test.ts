@@ -1,6 +1,6 @@
 /** Losses are logged with cause and cure: at once, then once a minute, and none is left out. */
 import { expect, test } from '@jest/globals';
-import { createLossLog, LOSSES_EVERY_MS } from '../../agent/output/loss_log.ts';
+import { createLossLog, LOSSES_EVERY_MS } from '../../agent/metrics/loss_log.ts';
 
 test('a loss is logged at once, and what goes on once a minute', () => {
   const lines: [cause: string, events: number][] = [];

@@ -1,5 +1,4 @@
 /** What is lost is logged with its cause and its cure: at once, and then once a minute for as long as it goes on. */
-import type { Logger } from 'pino';
 import { LOSS_CAUSES, LOSS_CURES, type LossCause } from '../../bpf/schema/losses.ts';
 
 export const LOSSES_EVERY_MS = 60_000;
@@ -11,7 +10,7 @@ export interface LossLog {
   close(): void;
 }
 
-export function createLossLog(log: Pick<Logger, 'warn'>, nowMs: () => number): LossLog {
+export function createLossLog(log: { warn(fields: object, text: string): void }, nowMs: () => number): LossLog {
   const lost = new Map<LossCause, number>();
   let loggedMs = Number.NEGATIVE_INFINITY;
 
