@@ -46,7 +46,9 @@ beforeAll(async () => {
 
 // biome-ignore lint/suspicious/noExplicitAny: answers of several shapes
 function ask(path: string, ...args: string[]): any {
-  return JSON.parse(execFileSync('curl', ['--silent', '--max-time', '5', ...args, `${url}${path}`], { encoding: 'utf8' }));
+  return JSON.parse(
+    execFileSync('curl', ['--silent', '--max-time', '5', ...args, `${url}${path}`], { encoding: 'utf8' }),
+  );
 }
 
 const recordingId = (): string | undefined => ask('/readyz').recordings?.[0].recording_id;
@@ -63,7 +65,9 @@ async function expectRecorded(name: string): Promise<void> {
   const file = join(written, name);
   const isThere = () => {
     appendFileSync(file, 'x');
-    return ask(`/api/events?order=desc&pid=${process.pid}`).events?.some((event: { file: string }) => event.file === file);
+    return ask(`/api/events?order=desc&pid=${process.pid}`).events?.some(
+      (event: { file: string }) => event.file === file,
+    );
   };
   await until(isThere);
 }
@@ -71,7 +75,16 @@ async function expectRecorded(name: string): Promise<void> {
 /** Of a transaction that is recorded, and long enough to be played in parts. */
 async function startSession(): Promise<string> {
   const script = `for i in $(seq 20); do echo x >> ${join(written, 'session')}; sleep 0.01; done`;
-  execFileSync(process.execPath, [join(ROOT, 'kreplay.ts'), 'exec', '--transaction', 'order-1', '--', 'sh', '-c', script]);
+  execFileSync(process.execPath, [
+    join(ROOT, 'kreplay.ts'),
+    'exec',
+    '--transaction',
+    'order-1',
+    '--',
+    'sh',
+    '-c',
+    script,
+  ]);
   await until(() => ask('/api/events?transaction_id=order-1').events?.length >= 20);
   return ask('/api/replay/sessions', '--json', '{"transaction_id":"order-1"}').session_id;
 }
