@@ -146,7 +146,7 @@ const BODY_ERRORS: readonly ErrorCode[] = [
 ];
 const COMMAND_ERRORS: readonly ErrorCode[] = [
   ...BODY_ERRORS,
-  ...(['session_not_found', 'transaction_not_found', 'invalid_transition'] as const),
+  ...(['session_not_found', 'shutting_down', 'transaction_not_found', 'invalid_transition'] as const),
 ];
 
 const CURL_BODIES: Readonly<Record<string, string>> = {
@@ -184,7 +184,7 @@ export const REPLAY_ENDPOINTS: readonly Endpoint[] = [
       content: oneSession,
       headers: { Location: 'path of the session' },
     },
-    errors: [...BODY_ERRORS, 'transaction_not_found', 'session_limit', 'busy'],
+    errors: [...BODY_ERRORS, 'transaction_not_found', 'session_limit', 'busy', 'shutting_down'],
   },
   {
     method: 'get',
@@ -209,7 +209,7 @@ export const REPLAY_ENDPOINTS: readonly Endpoint[] = [
     curl: '"$api/api/replay/sessions/$session"',
     pathParameters: sessionId,
     success: { status: 200, description: 'As it is now.', content: oneSession },
-    errors: ['invalid_parameter', 'session_not_found'],
+    errors: ['invalid_parameter', 'session_not_found', 'shutting_down'],
   },
   {
     method: 'patch',
@@ -235,7 +235,7 @@ export const REPLAY_ENDPOINTS: readonly Endpoint[] = [
     curl: '-X DELETE "$api/api/replay/sessions/$session"',
     pathParameters: sessionId,
     success: { status: 204, description: 'It is gone.' },
-    errors: ['invalid_parameter', 'session_not_found'],
+    errors: ['invalid_parameter', 'session_not_found', 'shutting_down'],
   },
   command('play', 'Play on', noFields),
   command('pause', 'Pause', noFields),
@@ -261,7 +261,7 @@ export const REPLAY_ENDPOINTS: readonly Endpoint[] = [
       description: 'Events in the order of the replay; as NDJSON each on a line of its own.',
       content: { 'application/json': timelineSchema, 'application/x-ndjson': 'an event on each line' },
     },
-    errors: ['invalid_parameter', 'not_acceptable', 'session_not_found', 'transaction_not_found'],
+    errors: ['invalid_parameter', 'not_acceptable', 'session_not_found', 'shutting_down', 'transaction_not_found'],
   },
   {
     method: 'post',
@@ -276,7 +276,7 @@ export const REPLAY_ENDPOINTS: readonly Endpoint[] = [
       description: 'How long it would take, and what would be too late.',
       content: { 'application/json': whatIfSchema },
     },
-    errors: [...BODY_ERRORS, 'transaction_not_found'],
+    errors: [...BODY_ERRORS, 'transaction_not_found', 'shutting_down'],
   },
   {
     method: 'get',
@@ -300,6 +300,6 @@ export const REPLAY_ENDPOINTS: readonly Endpoint[] = [
       description: 'Server-sent events.',
       content: { 'text/event-stream': 'frames with `event`, `id` and `data` in JSON' },
     },
-    errors: ['invalid_parameter', 'session_not_found', 'transaction_not_found', 'session_limit'],
+    errors: ['invalid_parameter', 'session_not_found', 'shutting_down', 'transaction_not_found', 'session_limit'],
   },
 ];
