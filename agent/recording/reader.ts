@@ -123,7 +123,8 @@ export function openReader(path: string, { isForeign = false } = {}): RecordingR
   }
 }
 
-function readerOf(database: Database.Database, path: string, version: number): RecordingReader {
+/** Which recording it is, and where and when it was begun. */
+function readOrigin(database: Database.Database) {
   const meta = new Map(database.prepare<[], [string, string | bigint]>(META).raw().safeIntegers().all());
   const recordingId = String(meta.get('recording_id'));
   if (!RECORDING_ID.test(recordingId)) throw corrupt('its recording id is none');
@@ -131,6 +132,13 @@ function readerOf(database: Database.Database, path: string, version: number): R
   if (node.length > TEXT_MAX) throw corrupt('the name of its node is none');
   const createdNs = meta.get('created_ns') ?? 0n;
   if (typeof createdNs !== 'bigint' || createdNs < 0n) throw corrupt('the time at which it was begun is none');
+  const [bootId, machineId] = [String(meta.get('boot_id')), String(meta.get('machine_id'))];
+  return { recordingId, node, bootId, machineId, createdNs };
+}
+
+function readerOf(database: Database.Database, path: string, version: number): RecordingReader {
+  const origin = readOrigin(database);
+  const { recordingId, node } = origin;
   const currentId = database.prepare<[], string>(RECORDING_ID_NOW).pluck();
   const retainBytes = database.prepare<[], number>(RETAIN_BYTES).pluck();
   const extent = database.prepare<[], [bigint | null, bigint | null, bigint]>(EXTENT).raw().safeIntegers();
@@ -205,12 +213,8 @@ function readerOf(database: Database.Database, path: string, version: number): R
       const [first, last, count] = extent.get()!;
       if ([first, last, count].some((value) => (value ?? 0n) < 0n)) throw corrupt('times of its events are none');
       return {
-        recordingId,
-        node,
-        bootId: String(meta.get('boot_id')),
-        machineId: String(meta.get('machine_id')),
+        ...origin,
         formatVersion,
-        createdNs,
         retainBytes: Number(retainBytes.get()) || null,
         firstTimestampNs: first,
         lastTimestampNs: last === null ? null : fromStoredMax(last),
