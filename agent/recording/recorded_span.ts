@@ -30,7 +30,8 @@ export function openRecordedSpan(database: Database.Database): RecordedSpanReade
     recordedSpan() {
       const said = new Map(notes.all());
       for (const [key, value] of said)
-        if (key !== 'alive_boot_id' && (typeof value !== 'bigint' || value < 0n)) throw corrupt(`its ${key} is no time`);
+        if (key !== 'alive_boot_id' && (typeof value !== 'bigint' || value < 0n))
+          throw corrupt(`its ${key} is no time`);
       const [created, alive] = [said.get('created_ns'), said.get('alive_ns')];
       if (typeof created === 'bigint' && typeof alive === 'bigint') {
         const [monotonicNs, bootId] = [said.get('alive_monotonic_ns'), said.get('alive_boot_id')];
