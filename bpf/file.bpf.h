@@ -17,7 +17,6 @@ struct known_file {
 	__u64 file_id;
 	__u64 defined_ns;
 	/* Where markers go. */
-	__u64 is_dev_null;
 };
 
 struct {
@@ -186,7 +185,6 @@ static __always_inline void look_up_file(struct file *file, struct task_state *s
 
 	if (!file) {
 		state->file_id = 0;
-		state->file_is_dev_null = 0;
 		return;
 	}
 	read_file_key(file, &key);
@@ -196,13 +194,11 @@ static __always_inline void look_up_file(struct file *file, struct task_state *s
 	known = bpf_map_lookup_elem(&known_files, &key);
 	if (!known || now_ns - known->defined_ns >= PATH_AGE_MAX_NS) {
 		defined.file_id = define_file(file, &key);
-		defined.is_dev_null = is_dev_null(file);
 		if (defined.file_id)
 			bpf_map_update_elem(&known_files, &key, &defined, BPF_ANY);
 		known = &defined;
 	}
 	state->file_id = known->file_id;
-	state->file_is_dev_null = known->is_dev_null;
 	state->file_defined_ns = known->defined_ns;
 	state->file_key = key;
 }

@@ -184,7 +184,8 @@ __noinline int http_read(__u32 id, int fd, __u64 argument, __s64 result)
 	request = bpf_map_lookup_elem(&http_scratch, &zero);
 	if (!state || !leader || !request)
 		return 0;
-	leader->http_serves = 1;
+	if (!leader->http_serves)
+		leader->http_serves = 1;
 	forget_request(state);
 	if (state->http_event_loop || leader->http_misfits >= HTTP_MISFITS_MAX)
 		return 0;

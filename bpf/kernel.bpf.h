@@ -15,7 +15,7 @@
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
 struct pt_regs {
-	unsigned long di, si, dx, orig_ax;
+	unsigned long di, si, dx, bx, cx, orig_ax;
 };
 
 struct qstr {
@@ -251,6 +251,11 @@ enum rqf_flags {
 #define S_IFIFO 0010000
 #define S_IFSOCK 0140000
 #define S_IFREG 0100000
+
+/* arch/x86/entry/syscalls/syscall_32.tbl */
+#define NR32_WRITE 4
+#define NR32_WRITEV 146
+#define NR32_PWRITE64 181
 
 /* arch/x86/entry/syscalls/syscall_64.tbl */
 #define NR_READ 0

@@ -42,10 +42,6 @@ struct task_state {
 	__u32 process_exec_id;
 	__u32 program_exec_id;
 
-	/* Markers of the thread in this second, of 2^30 ns. */
-	__u32 marker_second;
-	__u32 marker_count;
-
 	/* The recorded call that is under way, see call.bpf.h; start_ns is 0 when none is. */
 	__u64 start_ns;
 	__u64 bytes_requested;
@@ -55,7 +51,8 @@ struct task_state {
 	__s32 fd;
 	/* EVENT_* */
 	__u16 call_type;
-	__u8 file_is_dev_null;
+	/* On the group leader: the process reads requests. A byte of its own, as any of its threads sets it. */
+	__u8 http_serves;
 	/* Only where programs may be preempted: the write that is under way was seen to begin. */
 	__u8 write_seen;
 
@@ -65,8 +62,6 @@ struct task_state {
 	__u8 http_event_loop : 1;
 	/* The thread's label was set while a request was under way. */
 	__u8 http_labelled : 1;
-	/* On the group leader: the process reads requests. */
-	__u8 http_serves : 1;
 	/* On the group leader: how often requests were not served by one thread, one after the other; and how many
 	 * were, as far as that is counted. */
 	__u8 http_misfits;

@@ -72,6 +72,9 @@ __noinline int read_thread_record(__u64 outer_id)
 	if (bpf_probe_read_user(scratch->text, size, (void *)record))
 		return 0;
 	now.context_id = define_context(task, scratch, size, SCOPE_OTEL, outer_id, bpf_ktime_get_boot_ns());
+	/* When it could not be stored the next event tries again. */
+	if (now.context_id == CONTEXT_LOST)
+		now.context_id = 0;
 	*thread = now;
 	return 1;
 }

@@ -50,11 +50,11 @@ static __always_inline bool is_marker_size(__u64 size)
 }
 
 /* A marker is the whole text of one write to /dev/null, or the first part of a vector. */
-static __always_inline bool is_marker(struct task_state *state, const void *text, __u64 now_ns)
+static __always_inline bool is_marker(struct file *file, struct task_state *state, const void *text, __u64 now_ns)
 {
 	__u64 magic = 0;
 
-	if (!state->file_is_dev_null)
+	if (!file || !is_dev_null(file))
 		return false;
 	if (!bpf_probe_read_user(&magic, sizeof(magic), text))
 		return magic == MARKER_MAGIC;
@@ -73,9 +73,52 @@ static __always_inline void first_text(struct pt_regs *regs, __u32 id, const voi
 	*size = regs->dx;
 	if (id == NR_WRITE || id == NR_PWRITE64)
 		return;
-	bpf_probe_read_user(&first, sizeof(first), *text);
+	if (*size && bpf_probe_read_user(&first, sizeof(first), *text)) {
+		/* It may be one: what cannot be read of the vector cannot be read of the text either. */
+		*text = NULL;
+		*size = MARKER_SIZE_MIN;
+		return;
+	}
 	*text = (const void *)first.base;
 	*size = first.size;
+}
+
+/* Of a 32-bit program, or a 64-bit one that makes 32-bit calls. */
+struct user_iovec32 {
+	__u32 base, size;
+};
+
+static __always_inline bool is_write32(__u32 id)
+{
+	return id == NR32_WRITE || id == NR32_WRITEV || id == NR32_PWRITE64;
+}
+
+/* 32-bit calls are not recorded, but the label that one sets or takes away holds for 64-bit children as well. */
+static __always_inline void mark_by_write32(struct pt_regs *regs, __u32 id)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	__u64 text = (__u32)regs->cx, size = (__u32)regs->dx, now_ns;
+	struct user_iovec32 first = {};
+	struct task_state *state;
+
+	if (!(task->thread_info.status & TS_COMPAT) || task->tgid == agent_tgid)
+		return;
+	if (id == NR32_WRITEV && size) {
+		bool is_unreadable = bpf_probe_read_user(&first, sizeof(first), (void *)text);
+
+		text = is_unreadable ? 0 : first.base;
+		size = is_unreadable ? MARKER_SIZE_MIN : first.size;
+	}
+	if (!is_marker_size(size))
+		return;
+	state = new_state_of(task);
+	if (!state)
+		return;
+	now_ns = bpf_ktime_get_boot_ns();
+	if (!is_marker(file_of(task, regs->bx), state, (const void *)text, now_ns))
+		return;
+	barrier_var(size);
+	apply_marker(task, state, (const void *)text, size, now_ns);
 }
 
 /*
@@ -83,13 +126,14 @@ static __always_inline void first_text(struct pt_regs *regs, __u32 id, const voi
  * kernel_compat.bpf.h. What the call wrote is not recorded, but if it was a marker the thread would have a label that
  * it took away, and it has done nothing since.
  */
-static __always_inline void catch_up_marker(struct task_struct *task, struct pt_regs *regs, __u32 id)
+static __always_inline void catch_up_marker(struct task_struct *task, struct pt_regs *regs, __u32 id, long result)
 {
 	struct task_state *state;
 	const void *text;
 	__u64 size, now_ns;
 
-	if (task->tgid == agent_tgid || task->thread_info.status & TS_COMPAT)
+	/* A write that was denied, or that failed, wrote no marker. */
+	if (result < 0 || task->tgid == agent_tgid || task->thread_info.status & TS_COMPAT)
 		return;
 	first_text(regs, id, &text, &size);
 	if (!is_marker_size(size))
@@ -98,8 +142,7 @@ static __always_inline void catch_up_marker(struct task_struct *task, struct pt_
 	if (!state)
 		return;
 	now_ns = bpf_ktime_get_boot_ns();
-	look_up_file(file_of(task, regs->di), state, now_ns);
-	if (!is_marker(state, text, now_ns))
+	if (!is_marker(file_of(task, regs->di), state, text, now_ns))
 		return;
 	barrier_var(size);
 	apply_marker(task, state, text, size, now_ns);
@@ -122,7 +165,7 @@ static __always_inline void end_write(struct pt_regs *regs, __u32 id, long resul
 	__u64 start_ns, duration_ns;
 
 	if (programs_are_preempted && !was_seen_to_begin(state)) {
-		catch_up_marker(task, regs, id);
+		catch_up_marker(task, regs, id, result);
 		return;
 	}
 	if (!state || !state->start_ns || state->call_type != EVENT_SYS_WRITE)
@@ -144,6 +187,7 @@ static __always_inline void begin_write(struct pt_regs *regs, __u32 id)
 	struct task_state *state = begin_call(task, EVENT_SYS_WRITE);
 	struct owner owner = {};
 	const void *text;
+	struct file *file;
 	bool is_wanted;
 	__u64 size;
 
@@ -156,20 +200,22 @@ static __always_inline void begin_write(struct pt_regs *regs, __u32 id)
 		state->bytes_requested = iovec_bytes(regs->si, regs->dx);
 	first_text(regs, id, &text, &size);
 	is_wanted = is_wanted_call(task, state, &owner);
+	file = file_of(task, regs->di);
 	/* A marker counts for others too: what it labels may be wanted. */
-	if (is_wanted || is_marker_size(size))
-		look_up_file(file_of(task, regs->di), state, state->start_ns);
-	if (is_marker_size(size) && is_marker(state, text, state->start_ns)) {
+	if (is_marker_size(size) && is_marker(file, state, text, state->start_ns)) {
 		/* Clang would leave out later masks for what it knows of the size; verifiers before 6.3 have forgotten
 		 * it. */
 		barrier_var(size);
 		apply_marker(task, state, text, size, state->start_ns);
 		is_wanted = false;
 	}
-	if (is_wanted)
-		keep_call(state, id, regs->di, &owner);
-	else
+	if (!is_wanted) {
 		state->start_ns = 0;
+		return;
+	}
+	/* Only for what is recorded: the file's name goes into the recording. */
+	look_up_file(file, state, state->start_ns);
+	keep_call(state, id, regs->di, &owner);
 }
 
 #endif

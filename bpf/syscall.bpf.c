@@ -31,6 +31,8 @@ int BPF_PROG(call_enter, struct pt_regs *regs, long id)
 		begin_write(regs, id);
 	else if (is_sync(id))
 		begin_sync(regs, id);
+	else if (is_write32(id))
+		mark_by_write32(regs, id);
 	if (http_layer && is_answer_or_wait(id))
 		http_answer_or_wait(id, regs->di);
 	return 0;
