@@ -65,6 +65,9 @@ static int read_page(struct checked_file *file, uint8_t *page, uint32_t number)
 	for (int reads = 1;; reads++) {
 		const int error = real->pMethods->xRead(real, page, file->page_bytes, at);
 
+		/* The end of a file that was cut: SQLite would take the rest of the page for zeros. */
+		if (error == SQLITE_IOERR_SHORT_READ)
+			return SQLITE_IOERR_DATA;
 		if (error)
 			return error;
 		if (is_sound(page, file->page_bytes, number))
@@ -81,7 +84,6 @@ static int read_page(struct checked_file *file, uint8_t *page, uint32_t number)
 static int read_part(struct checked_file *file, uint8_t *buffer, int bytes, sqlite3_int64 at)
 {
 	uint8_t *page = scratch_of(file, file->page_bytes);
-	int short_read = SQLITE_OK;
 
 	if (!page)
 		return SQLITE_IOERR_NOMEM;
@@ -91,16 +93,14 @@ static int read_part(struct checked_file *file, uint8_t *buffer, int bytes, sqli
 		const int part = bytes < left ? bytes : left;
 		const int error = read_page(file, page, at / file->page_bytes + 1);
 
-		if (error == SQLITE_IOERR_SHORT_READ)
-			short_read = error;
-		else if (error)
+		if (error)
 			return error;
 		memcpy(buffer, page + offset, part);
 		buffer += part;
 		bytes -= part;
 		at += part;
 	}
-	return short_read;
+	return SQLITE_OK;
 }
 
 static int database_read(sqlite3_file *base, void *buffer, int bytes, sqlite3_int64 at)
@@ -111,8 +111,10 @@ static int database_read(sqlite3_file *base, void *buffer, int bytes, sqlite3_in
 	if (at == 0 && bytes >= HEADER_BYTES) {
 		const int error = real->pMethods->xRead(real, buffer, bytes, at);
 
+		if (error == SQLITE_IOERR_SHORT_READ && bytes > HEADER_BYTES)
+			note_header(file, buffer);
 		if (error)
-			return error;
+			return error == SQLITE_IOERR_SHORT_READ && file->checks ? SQLITE_IOERR_DATA : error;
 		/* Before anything is locked SQLite reads the header alone, and then the page. */
 		if (!note_header(file, buffer) && bytes > HEADER_BYTES)
 			return SQLITE_IOERR_DATA;
