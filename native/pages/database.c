@@ -54,6 +54,18 @@ uint8_t *scratch_of(struct checked_file *file, uint32_t bytes)
 }
 
 /*
+ * Whether the file ends within the page: SQLite would take the rest of it for zeros. One that is behind the end is a
+ * page that is not written yet.
+ */
+static bool is_cut(struct checked_file *file, sqlite3_int64 at)
+{
+	sqlite3_file *real = real_file(file);
+	sqlite3_int64 bytes = 0;
+
+	return real->pMethods->xFileSize(real, &bytes) != SQLITE_OK || bytes > at;
+}
+
+/*
  * A page that another process is writing at this moment may come in parts where nothing locks it: the first page is
  * read before SQLite knows whether there is a log. It is whole right afterwards; a damaged one stays what it is.
  */
@@ -65,12 +77,9 @@ static int read_page(struct checked_file *file, uint8_t *page, uint32_t number)
 	for (int reads = 1;; reads++) {
 		const int error = real->pMethods->xRead(real, page, file->page_bytes, at);
 
-		/* The end of a file that was cut: SQLite would take the rest of the page for zeros. */
-		if (error == SQLITE_IOERR_SHORT_READ)
-			return SQLITE_IOERR_DATA;
-		if (error)
+		if (error && !(error == SQLITE_IOERR_SHORT_READ && is_cut(file, at)))
 			return error;
-		if (is_sound(page, file->page_bytes, number))
+		if (!error && is_sound(page, file->page_bytes, number))
 			return SQLITE_OK;
 		if (reads == READS_MAX)
 			break;
@@ -84,6 +93,7 @@ static int read_page(struct checked_file *file, uint8_t *page, uint32_t number)
 static int read_part(struct checked_file *file, uint8_t *buffer, int bytes, sqlite3_int64 at)
 {
 	uint8_t *page = scratch_of(file, file->page_bytes);
+	int short_read = SQLITE_OK;
 
 	if (!page)
 		return SQLITE_IOERR_NOMEM;
@@ -93,14 +103,16 @@ static int read_part(struct checked_file *file, uint8_t *buffer, int bytes, sqli
 		const int part = bytes < left ? bytes : left;
 		const int error = read_page(file, page, at / file->page_bytes + 1);
 
-		if (error)
+		if (error == SQLITE_IOERR_SHORT_READ)
+			short_read = error;
+		else if (error)
 			return error;
 		memcpy(buffer, page + offset, part);
 		buffer += part;
 		bytes -= part;
 		at += part;
 	}
-	return SQLITE_OK;
+	return short_read;
 }
 
 static int database_read(sqlite3_file *base, void *buffer, int bytes, sqlite3_int64 at)
@@ -113,8 +125,11 @@ static int database_read(sqlite3_file *base, void *buffer, int bytes, sqlite3_in
 
 		if (error == SQLITE_IOERR_SHORT_READ && bytes > HEADER_BYTES)
 			note_header(file, buffer);
+		/* Of a file that was empty a moment ago SQLite asks for a page of another size, and then again. */
+		if (error == SQLITE_IOERR_SHORT_READ && file->checks && (uint32_t)bytes == file->page_bytes)
+			return SQLITE_IOERR_DATA;
 		if (error)
-			return error == SQLITE_IOERR_SHORT_READ && file->checks ? SQLITE_IOERR_DATA : error;
+			return error;
 		/* Before anything is locked SQLite reads the header alone, and then the page. */
 		if (!note_header(file, buffer) && bytes > HEADER_BYTES)
 			return SQLITE_IOERR_DATA;
