@@ -7,9 +7,6 @@ const EXTENSION = createRequire(import.meta.url).resolve('#pages');
 /** Of a text, a blob or a row. The longest of ours are a segment's columns, and the numbers of the contexts of a query. */
 const LENGTH_MAX = 16 * 1024 * 1024;
 
-/** Of a statement that makes a table. */
-const SCHEMA_LENGTH_MAX = 16_384;
-
 /** From then on all files of the process are opened through it. */
 function load(): void {
   const database = new Database(':memory:');
@@ -23,11 +20,9 @@ export function openDatabase(path: string, options: Database.Options): Database.
   const database = new Database(path, options);
   try {
     database.loadExtension(EXTENSION);
-    const limitLength = database.prepare<[number]>('SELECT limit_length(?)');
-    limitLength.get(SCHEMA_LENGTH_MAX);
-    // SQLite reads and parses the whole schema now.
+    // SQLite reads and parses the whole schema now; until then the extension has set a lower limit.
     database.prepare('SELECT 1 FROM main.sqlite_schema').get();
-    limitLength.get(LENGTH_MAX);
+    database.prepare<[number]>('SELECT limit_length(?)').get(LENGTH_MAX);
     return database;
   } catch (error) {
     database.close();

@@ -1,6 +1,7 @@
 /** What no recording exceeds. One that does comes from somebody else, and is refused before its values are read. */
 import type Database from 'better-sqlite3';
 import { corrupt } from './errors.ts';
+import { isDamage } from './salvage.ts';
 
 /** Of a name, a path, an identifier: 64 KiB. */
 export const TEXT_MAX = 65_536;
@@ -24,17 +25,27 @@ const LIMITS: readonly (readonly [table: string, column: string, bytes: number])
 /** Of tables that are read as a whole. */
 const ROWS_MAX = 250_000;
 
+/** What is behind a page that can not be read is not read later either. */
+function unlessDamaged(look: () => unknown): unknown {
+  try {
+    return look();
+  } catch (error) {
+    if (!isDamage(error)) throw error;
+    return undefined;
+  }
+}
+
 /** Lengths stand at the beginning of a row: what is long is not read. */
 export function checkSizes(database: Database.Database): void {
   const tables = new Set(database.prepare<[], string>('SELECT name FROM main.sqlite_schema').pluck().all());
   // Version 1 has fewer.
   for (const [table, column, bytes] of LIMITS.filter(([name]) => tables.has(name))) {
     const tooLong = database.prepare<[number]>(`SELECT 1 FROM ${table} WHERE octet_length(${column}) > ? LIMIT 1`);
-    const found = tooLong.get(bytes);
+    const found = unlessDamaged(() => tooLong.get(bytes));
     if (found) throw corrupt(`its table ${table} has values that are longer than any recording has`);
   }
   for (const table of ['meta', 'column_name', 'service', 'pin', 'loss', 'clock'].filter((name) => tables.has(name))) {
-    const found = database.prepare(`SELECT 1 FROM ${table} LIMIT 1 OFFSET ${ROWS_MAX}`).get();
+    const found = unlessDamaged(() => database.prepare(`SELECT 1 FROM ${table} LIMIT 1 OFFSET ${ROWS_MAX}`).get());
     if (found) throw corrupt(`its table ${table} has more rows than any recording has`);
   }
 }

@@ -54,6 +54,18 @@ uint8_t *scratch_of(struct checked_file *file, uint32_t bytes)
 }
 
 /*
+ * Whether the file ends within the page: SQLite would take the rest of it for zeros. One that is behind the end is a
+ * page that is not written yet.
+ */
+static bool is_cut(struct checked_file *file, sqlite3_int64 at)
+{
+	sqlite3_file *real = real_file(file);
+	sqlite3_int64 bytes = 0;
+
+	return real->pMethods->xFileSize(real, &bytes) != SQLITE_OK || bytes > at;
+}
+
+/*
  * A page that another process is writing at this moment may come in parts where nothing locks it: the first page is
  * read before SQLite knows whether there is a log. It is whole right afterwards; a damaged one stays what it is.
  */
@@ -65,9 +77,9 @@ static int read_page(struct checked_file *file, uint8_t *page, uint32_t number)
 	for (int reads = 1;; reads++) {
 		const int error = real->pMethods->xRead(real, page, file->page_bytes, at);
 
-		if (error)
+		if (error && !(error == SQLITE_IOERR_SHORT_READ && is_cut(file, at)))
 			return error;
-		if (is_sound(page, file->page_bytes, number))
+		if (!error && is_sound(page, file->page_bytes, number))
 			return SQLITE_OK;
 		if (reads == READS_MAX)
 			break;
@@ -111,6 +123,11 @@ static int database_read(sqlite3_file *base, void *buffer, int bytes, sqlite3_in
 	if (at == 0 && bytes >= HEADER_BYTES) {
 		const int error = real->pMethods->xRead(real, buffer, bytes, at);
 
+		if (error == SQLITE_IOERR_SHORT_READ && bytes > HEADER_BYTES)
+			note_header(file, buffer);
+		/* Of a file that was empty a moment ago SQLite asks for a page of another size, and then again. */
+		if (error == SQLITE_IOERR_SHORT_READ && file->checks && (uint32_t)bytes == file->page_bytes)
+			return SQLITE_IOERR_DATA;
 		if (error)
 			return error;
 		/* Before anything is locked SQLite reads the header alone, and then the page. */

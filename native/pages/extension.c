@@ -14,6 +14,9 @@ SQLITE_EXTENSION_INIT1
 /* The page there is never written: SQLite locks its bytes. */
 #define LOCK_BYTES_AT 0x40000000
 
+/* More than a statement of ours has that makes a table. */
+#define SCHEMA_LENGTH_MAX 16384
+
 static sqlite3_vfs *real_vfs;
 
 /* Pages of a copy that VACUUM makes may be written before the first one, which says that they have checksums. */
@@ -238,6 +241,8 @@ __attribute__((visibility("default"))) int sqlite3_extension_init(sqlite3 *conne
 
 	(void)message;
 	SQLITE_EXTENSION_INIT2(routines);
+	/* For the schema, which SQLite reads and parses with the first statement. */
+	sqlite3_limit(connection, SQLITE_LIMIT_LENGTH, SCHEMA_LENGTH_MAX);
 	pthread_once(&once, register_vfs);
 	error = registered;
 	for (size_t i = 0; !error && i < sizeof(functions) / sizeof(functions[0]); i++)
