@@ -183,7 +183,7 @@ static __always_inline __u64 buffer_folio(struct buffer_head *buffer)
 {
 	if (bpf_core_field_exists(buffer->b_folio))
 		return address_of(buffer->b_folio);
-	return folio_of(buffer->b_page);
+	return folio_of((struct page *)address_of(buffer->b_page));
 }
 
 /* Whether a bio carries pages to the device: REQ_OP_WRITE, include/linux/blk_types.h. */

@@ -106,9 +106,13 @@ test('the daemon answers from a bundle as from the recording', async () => {
   const { path } = await exported(data, 'bundle', { selection: ORDER_1 });
   const [whole, part] = [await serve(data), await serve(path)];
   const events = '/api/events?transaction_id=order-1&limit=10000';
-  expect((await part.get(events)).text).toBe((await whole.get(events)).text);
+  // Until when a recording goes, and what it lacks after that, is its own.
+  const eventsOf = (text: string) => text.slice(0, text.indexOf(',"next_cursor"'));
+  const answers = await Promise.all([part, whole].map(async ({ get }) => eventsOf((await get(events)).text)));
+  expect(answers[0]).toBe(answers[1]);
+  expect(answers[0]!.length).toBeGreaterThan(1000);
   const desc = `${events}&order=desc&event_type=block_io&service=other`;
-  expect((await part.get(desc)).text).toBe((await whole.get(desc)).text);
+  expect(eventsOf((await part.get(desc)).text)).toBe(eventsOf((await whole.get(desc)).text));
   const [id] = ids(path);
   expect((await part.get(`/api/events/${id}`)).text).toBe((await whole.get(`/api/events/${id}`)).text);
   expect((await part.get(`/api/events/${ids(data).find((other) => !ids(path).includes(other))}`)).status).toBe(404);
