@@ -110,6 +110,8 @@ CREATE TABLE segment_context (
 ) STRICT, WITHOUT ROWID;
 
 -- services: name ids, as u32. last_number: of the event that arrived last. trace_id: of the first context.
+-- last_end_ns, slowest_*: of its own events, which its caller waited for; 0 and any when it has none. written_back_*: the
+-- requests that carried its data later. written_back_count is null where they were not told apart.
 CREATE TABLE transaction_summary (
   transaction_key INTEGER PRIMARY KEY,
   first_timestamp_ns INTEGER NOT NULL,
@@ -121,7 +123,10 @@ CREATE TABLE transaction_summary (
   last_number INTEGER NOT NULL,
   transaction_id TEXT NOT NULL,
   trace_id TEXT,
-  services BLOB NOT NULL
+  services BLOB NOT NULL,
+  written_back_count INTEGER,
+  written_back_bytes INTEGER NOT NULL,
+  written_back_end_ns INTEGER NOT NULL
 ) STRICT;
 
 -- Transactions that retention keeps, with all events of the node from from_ns to to_ns, the transaction's first event.

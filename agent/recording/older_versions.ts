@@ -8,14 +8,19 @@ const SEGMENT_IDS = ['name_from', 'file_from', 'context_from', 'name_end', 'file
 
 type Views = Readonly<Record<string, string>>;
 
-const VERSION_2: Views = {};
+/** Its summaries do not tell own events and write-back apart. */
+const UNDIVIDED = 'NULL AS written_back_count, 0 AS written_back_bytes, 0 AS written_back_end_ns';
+
+const VERSION_2: Views = {
+  transaction_summary: `SELECT *, ${UNDIVIDED} FROM main.transaction_summary`,
+};
 
 const VERSION_1: Views = {
   column_name: 'SELECT *, 0 AS piece FROM main.column_name',
   segment: `SELECT *, NULL AS end_number, ${SEGMENT_IDS.map((name) => `0 AS ${name}`).join(', ')} FROM main.segment`,
   segment_piece: "SELECT 0 AS piece_key, x'' AS data WHERE false",
   transaction_summary: `
-SELECT summary.*, 0 AS last_number, transaction_id, trace_id
+SELECT summary.*, 0 AS last_number, transaction_id, trace_id, ${UNDIVIDED}
 FROM main.transaction_summary AS summary JOIN main.context ON context_id = summary.transaction_key`,
   pin: "SELECT '' AS transaction_id, 0 AS from_ns, 0 AS to_ns, 0 AS pinned_ns WHERE false",
   // It has other hashes: contexts are compared one by one.
@@ -57,6 +62,12 @@ CREATE TABLE pin (
 ) STRICT, WITHOUT ROWID;
 `;
 
+const TO_VERSION_3 = `
+ALTER TABLE transaction_summary ADD COLUMN written_back_count INTEGER;
+ALTER TABLE transaction_summary ADD COLUMN written_back_bytes INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE transaction_summary ADD COLUMN written_back_end_ns INTEGER NOT NULL DEFAULT 0;
+`;
+
 /** `version`: of the file, up to the current one. */
 export function readOlder(database: Database.Database, version: number): void {
   for (const [name, select] of Object.entries(VIEWS[version] ?? {})) {
@@ -91,5 +102,6 @@ function toVersion2(database: Database.Database): void {
 }
 
 function toVersion3(database: Database.Database): void {
+  database.exec(TO_VERSION_3);
   database.pragma('user_version = 3');
 }

@@ -1,30 +1,40 @@
-/** Adds what a flush brings to each transaction's row. An event counts for every transaction that owns a part of it. */
+/**
+ * Adds what a flush brings to each transaction's row. An event counts for every transaction that owns a part of it; for
+ * one whose data was only written back by it, it takes none of the transaction's time.
+ */
 import type Database from 'better-sqlite3';
 import type { Block } from '../../bpf/schema/block.ts';
 import type { Column } from '../../bpf/schema/columns.ts';
 import type { BlockRange } from './codec/encode_segment.ts';
 import { packIds, toStored, unpackIds } from './format.ts';
-import { ORIGINS, OWN } from './owner_columns.ts';
+import { isWrittenBack, ORIGINS, OWN } from './owner_columns.ts';
 import { RecentMap } from './recent_map.ts';
 import type { ContextTransaction, StoredDictionaries } from './stored_dictionaries.ts';
 import { wordsOf, wordsToBigint } from './words64.ts';
 
+/** An own event comes before all that were written back. */
+const [NEW_HAS_OWN, OLD_HAS_OWN] = ['excluded', 'transaction_summary'].map(
+  (row) => `(${row}.event_count > coalesce(${row}.written_back_count, 0))`,
+);
+const IS_NEW_SLOWER = `(${NEW_HAS_OWN}, excluded.slowest_duration_ns) > (${OLD_HAS_OWN}, transaction_summary.slowest_duration_ns)`;
+
 const ADD_SUMMARY = `
 INSERT INTO transaction_summary (
   transaction_key, first_timestamp_ns, last_end_ns, event_count, error_count, slowest_duration_ns, slowest_number,
-  last_number, transaction_id, trace_id, services
-) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+  last_number, transaction_id, trace_id, services, written_back_count, written_back_bytes, written_back_end_ns
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (transaction_key) DO UPDATE SET
   first_timestamp_ns = min(first_timestamp_ns, excluded.first_timestamp_ns),
   last_end_ns = max(last_end_ns, excluded.last_end_ns),
   event_count = event_count + excluded.event_count,
   error_count = error_count + excluded.error_count,
-  slowest_number = iif(
-    excluded.slowest_duration_ns > slowest_duration_ns, excluded.slowest_number, slowest_number
-  ),
-  slowest_duration_ns = max(slowest_duration_ns, excluded.slowest_duration_ns),
+  slowest_number = iif(${IS_NEW_SLOWER}, excluded.slowest_number, slowest_number),
+  slowest_duration_ns = iif(${IS_NEW_SLOWER}, excluded.slowest_duration_ns, slowest_duration_ns),
   last_number = max(last_number, excluded.last_number),
-  services = excluded.services`;
+  services = excluded.services,
+  written_back_count = written_back_count + excluded.written_back_count,
+  written_back_bytes = written_back_bytes + excluded.written_back_bytes,
+  written_back_end_ns = max(written_back_end_ns, excluded.written_back_end_ns)`;
 
 /** Transactions whose services need not be read back; those that go on are among the last. */
 const WRITTEN_MAX = 4096;
@@ -38,6 +48,12 @@ const SERVICES = 'SELECT services FROM transaction_summary WHERE transaction_key
 
 const LAST_KEY = 'SELECT coalesce(max(transaction_key), 0) FROM transaction_summary';
 
+/** The latest end of some events, 64 bits in two words. */
+interface End {
+  low: number;
+  high: number;
+}
+
 interface Summary {
   transaction: ContextTransaction;
   eventCount: number;
@@ -45,9 +61,13 @@ interface Summary {
   /** Rows of the earliest and of the slowest event. */
   firstRow: number;
   slowestRow: number;
-  endLow: number;
-  endHigh: number;
+  ownEnd: End;
+  writtenBackCount: number;
+  writtenBackBytes: number;
+  writtenBackEnd: End;
   lastRow: number;
+  /** Whether `lastRow` is written back; then its bytes are added up. */
+  isLastWrittenBack: boolean;
   lastService: number;
   services: number[];
 }
@@ -103,7 +123,7 @@ export function summaryWriter(
       addSummary.run(
         transactionKey,
         toStored(timestamp[summary.firstRow]!),
-        toStored(wordsToBigint(summary.endLow, summary.endHigh)),
+        toStored(wordsToBigint(summary.ownEnd.low, summary.ownEnd.high)),
         summary.eventCount,
         summary.errorCount,
         toStored(duration[summary.slowestRow]!),
@@ -112,6 +132,9 @@ export function summaryWriter(
         summary.transaction.transactionId,
         summary.transaction.traceId,
         servicesOf(transactionKey, summary.services),
+        summary.writtenBackCount,
+        summary.writtenBackBytes,
+        toStored(wordsToBigint(summary.writtenBackEnd.low, summary.writtenBackEnd.high)),
       );
     }
   };
@@ -145,27 +168,31 @@ function summarize(block: Block, range: BlockRange, transactionOf: TransactionOf
     lastSummary: null,
   };
   const eventType = block.columns.get('event_type')! as Uint8Array;
+  const sources = block.columns.get('context_source')! as Uint8Array;
   const [ownContext, ownService] = [ids(OWN.context), ids(OWN.service)];
   const originsByType = Array.from(block.typeCounts, (_, type) =>
-    ORIGINS.filter((origin) => origin.eventType === type).map(({ context, service }) => ({
+    ORIGINS.filter((origin) => origin.eventType === type).map(({ context, service, bytes }) => ({
       contexts: ids(context),
       services: ids(service),
+      bytes: words(bytes.name),
     })),
   );
   const place = range.typeFrom.slice();
   for (let row = range.from; row < range.to; row++) {
     const type = eventType[row]!;
     const at = place[type]!++;
-    addOwner(pass, row, ownContext[row]!, ownService[row]!);
+    addOwner(pass, row, ownContext[row]!, ownService[row]!, isWrittenBack(sources[row]!));
     const origins = originsByType[type]!;
     for (let slot = 0; slot < origins.length; slot++) {
-      addOwner(pass, row, origins[slot]!.contexts[at]!, origins[slot]!.services[at]!);
+      const { contexts, services, bytes } = origins[slot]!;
+      if (contexts[at] !== 0) addOwner(pass, row, contexts[at]!, services[at]!, true, bytes[2 * at]!);
     }
   }
   return pass.summaries;
 }
 
-function addOwner(pass: Pass, row: number, context: number, service: number): void {
+/** `bytes`: that a request carries of it. */
+function addOwner(pass: Pass, row: number, context: number, service: number, isBack: boolean, bytes = 0): void {
   if (context === 0) return;
   if (context !== pass.lastContext) {
     const known = pass.byContext.get(context);
@@ -179,7 +206,8 @@ function addOwner(pass: Pass, row: number, context: number, service: number): vo
     summary.lastService = service;
   }
   // An owner of several parts of a request owns one event.
-  if (summary.lastRow !== row) addRow(pass, summary, row);
+  if (summary.lastRow !== row) addRow(pass, summary, row, isBack);
+  if (summary.isLastWrittenBack) summary.writtenBackBytes += bytes;
 }
 
 function addContext(pass: Pass, row: number, context: number): Summary | null {
@@ -198,29 +226,40 @@ function newSummary(row: number, transaction: ContextTransaction): Summary {
     errorCount: 0,
     firstRow: row,
     slowestRow: row,
-    endLow: 0,
-    endHigh: 0,
+    ownEnd: { low: 0, high: 0 },
+    writtenBackCount: 0,
+    writtenBackBytes: 0,
+    writtenBackEnd: { low: 0, high: 0 },
     lastRow: -1,
+    isLastWrittenBack: false,
     lastService: 0,
     services: [],
   };
 }
 
-function addRow({ timestamp, duration, result }: Pass, summary: Summary, row: number): void {
-  const low = row * 2;
-  const high = low + 1;
+function addRow(pass: Pass, summary: Summary, row: number, isBack: boolean): void {
+  const { timestamp, duration, result } = pass;
+  const hasOwn = summary.eventCount > summary.writtenBackCount;
   summary.lastRow = row;
+  summary.isLastWrittenBack = isBack;
   summary.eventCount++;
-  if (result[high]! >>> 31 === 1) summary.errorCount++;
+  if (result[row * 2 + 1]! >>> 31 === 1) summary.errorCount++;
   if (isLess(timestamp, row, summary.firstRow)) summary.firstRow = row;
-  if (isLess(duration, summary.slowestRow, row)) summary.slowestRow = row;
-  const sum = timestamp[low]! + duration[low]!;
-  const endLow = sum >>> 0;
-  const endHigh = timestamp[high]! + duration[high]! + (sum > 0xffffffff ? 1 : 0);
-  if (endHigh > summary.endHigh || (endHigh === summary.endHigh && endLow > summary.endLow)) {
-    summary.endLow = endLow;
-    summary.endHigh = endHigh;
-  }
+  // An own event is slower than any that was written back.
+  const isSlower = isBack === hasOwn ? !isBack : isLess(duration, summary.slowestRow, row);
+  if (isSlower) summary.slowestRow = row;
+  if (isBack) summary.writtenBackCount++;
+  extend(isBack ? summary.writtenBackEnd : summary.ownEnd, pass, row);
+}
+
+/** By the end of the row, if that is later. */
+function extend(end: End, { timestamp, duration }: Pass, row: number): void {
+  const sum = timestamp[row * 2]! + duration[row * 2]!;
+  const low = sum >>> 0;
+  const high = timestamp[row * 2 + 1]! + duration[row * 2 + 1]! + (sum > 0xffffffff ? 1 : 0);
+  if (high < end.high || (high === end.high && low <= end.low)) return;
+  end.low = low;
+  end.high = high;
 }
 
 function isLess(words: Uint32Array, a: number, b: number): boolean {

@@ -43,16 +43,21 @@ export const sessionSchema = z
     loop: z.boolean().meta({ description: 'whether it begins again at its end' }),
     state: z.enum(STATES),
     position_ns: durationNs("on the replay's own time line, from its first event"),
-    duration_ns: durationNs("as recorded; by the nodes' own clocks until all events have been looked at"),
+    duration_ns: durationNs(
+      "of its own events, as recorded; by the nodes' own clocks until all events have been looked at",
+    ),
     replay_duration_ns: durationNs(
       'with the extra latency, before speed; null until all events have been looked at',
+    ).nullable(),
+    replay_end_ns: durationNs(
+      'where its last event ends, which may carry data to disk long after its own; null likewise',
     ).nullable(),
     event_index: count('of the next event; the event count when none is left'),
     event_count: count('events of the transaction'),
     times_out: z
       .boolean()
       .nullable()
-      .meta({ description: 'whether an event would end behind the deadline; null until it is known' }),
+      .meta({ description: 'whether an event of its own would end after the deadline; null until it is known' }),
     timeout_event_id: z.string().nullable(),
     rounds: count('times that it came to its end and began again'),
     lateness: z
@@ -80,7 +85,7 @@ const replaySchema = z.object({
   due_ns: durationNs("when it was due, on the daemon's steady clock"),
   lateness_ns: durationNs('how much later it was sent'),
   duration_ns: durationNs('with the extra latency'),
-  after_timeout: z.boolean().meta({ description: 'whether it ends behind the deadline' }),
+  after_timeout: z.boolean().meta({ description: 'whether it ends after the deadline, and its caller waits for it' }),
 });
 
 const [sysWriteSchema, blockIoSchema, sysSyncSchema] = apiEventSchema.options;
@@ -98,7 +103,7 @@ const scheduled = {
 const inTimeline = {
   replay_index: count('in the order of the replay'),
   ...scheduled,
-  after_timeout: z.boolean().meta({ description: 'whether it ends behind the deadline' }),
+  after_timeout: z.boolean().meta({ description: 'whether it ends after the deadline, and its caller waits for it' }),
 };
 
 const timelineSchema = z.object({
@@ -118,13 +123,16 @@ const whatIfSchema = z.object({
   timeout_ns: durationNs("a caller's deadline, from the start").nullable(),
   clock: clockSchema,
   event_count: count('events of the transaction'),
+  written_back_count: count(
+    'events of them that carry its data to disk for it, mostly later: no duration has them, and none is late',
+  ),
   affected_count: count('events that get the latency'),
-  duration_ns: durationNs('as recorded'),
-  replay_duration_ns: durationNs('with the extra latency'),
-  times_out: z.boolean().meta({ description: 'whether an event would end behind the deadline' }),
+  duration_ns: durationNs('of its own events, as recorded'),
+  replay_duration_ns: durationNs('likewise, with the extra latency'),
+  times_out: z.boolean().meta({ description: 'whether an event of its own would end after the deadline' }),
   after_timeout_count: count('events that would'),
   smallest_latency_ns: durationNs(
-    'with so much an event would end behind the deadline, with less none; null: with none',
+    'with so much an event of its own would end after the deadline, with less none; null: with none',
   ).nullable(),
   after_timeout: z.array(
     z.discriminatedUnion('event_type', [

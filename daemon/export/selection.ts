@@ -1,4 +1,5 @@
 /** Which events leave, and which stretch of time is answered for: losses and clock steps come along with it. */
+import { wholeEndOf } from '../../agent/recording/transactions.ts';
 import type { EventType } from '../../bpf/schema/index.ts';
 import { resolveTime, type TimeExpression } from '../query/time.ts';
 import type { EventFilter } from '../store/store.ts';
@@ -51,9 +52,9 @@ function transactionWindow(source: Source, transactionId: string, contextNs: big
   const transaction = source.reader.transaction(transactionId);
   if (!transaction)
     throw new ExportError(`${source.path} has no transaction ${transactionId}: check the id, or name its --recording`);
-  const { firstTimestampNs, lastEndNs } = transaction;
+  const { firstTimestampNs } = transaction;
   const fromNs = firstTimestampNs > contextNs ? firstTimestampNs - contextNs : 0n;
-  return { fromNs, toNs: lastEndNs + contextNs + 1n };
+  return { fromNs, toNs: wholeEndOf(transaction) + contextNs + 1n };
 }
 
 export function lossesIn({ reader }: Source, { fromNs, toNs }: Window): Loss[] {

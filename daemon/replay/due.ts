@@ -37,7 +37,8 @@ export function toldNow(
         if (index > first) to[at++] = COMMA;
         at = window.writeJson(index, to, at);
         const [startNs, durationNs] = [window.startNs(index)!, window.durationNs(index)];
-        at = writeReplay(to, at, { index, startNs, durationNs, dueNs: clock.dueAt(startNs), sentNs }, timeoutNs);
+        const isOwn = window.isOwn(index);
+        at = writeReplay(to, at, { index, startNs, durationNs, isOwn, dueNs: clock.dueAt(startNs), sentNs }, timeoutNs);
       }
       if (isList) to[at++] = CLOSING_BRACKET;
       return at;

@@ -20,6 +20,7 @@ export interface Replayed {
   index: number;
   startNs: number;
   durationNs: number;
+  isOwn: boolean;
   dueNs: bigint;
   sentNs: bigint;
 }
@@ -40,13 +41,17 @@ export const REPLAY_BYTES_MAX = Object.values(NAMES).reduce((sum, name) => sum +
 
 /** What follows the event's own fields, to the brace at its end. Gives where that is. */
 export function writeReplay(to: Buffer, at: number, replayed: Replayed, timeoutNs: bigint | null): number {
-  const { index, startNs, durationNs, dueNs, sentNs } = replayed;
+  const { index, startNs, durationNs, isOwn, dueNs, sentNs } = replayed;
   let end = writeDigits(to, writeName(to, at, NAMES.index), index);
   end = writeDigits(to, writeName(to, end, NAMES.offset), startNs);
   end = writeBigDigits(to, writeName(to, end, NAMES.due), dueNs);
   end = writeDigits(to, writeName(to, end, NAMES.lateness), Number(sentNs - dueNs));
   end = writeDigits(to, writeName(to, end, NAMES.duration), durationNs);
-  return writeName(to, end, isAfterTimeout(startNs + durationNs, timeoutNs) ? NAMES.afterTimeout : NAMES.inTime);
+  return writeName(
+    to,
+    end,
+    isOwn && isAfterTimeout(startNs + durationNs, timeoutNs) ? NAMES.afterTimeout : NAMES.inTime,
+  );
 }
 
 function writeName(to: Buffer, at: number, name: Buffer): number {
@@ -59,7 +64,8 @@ export function steppedJson(page: PlanPage, nowNs: bigint, timeoutNs: bigint | n
   return Array.from({ length: page.count }, (_, at) => {
     const json = Buffer.allocUnsafe(jsonBytes(page, at) + REPLAY_BYTES_MAX);
     const times = { startNs: page.startNs[at]!, durationNs: page.durationNs[at]!, dueNs: nowNs, sentNs: nowNs };
-    const end = writeReplay(json, writeJson(page, at, json, 0), { index: page.first + at, ...times }, timeoutNs);
+    const replayed = { index: page.first + at, isOwn: page.isOwn[at] === 1, ...times };
+    const end = writeReplay(json, writeJson(page, at, json, 0), replayed, timeoutNs);
     return json.toString('utf8', 0, end);
   });
 }
@@ -72,7 +78,7 @@ export function scheduledJson(page: PlanPage, timeoutNs: bigint | null): string[
       replay_index: page.first + at,
       replay_offset_ns: startNs,
       replay_duration_ns: durationNs,
-      after_timeout: isAfterTimeout(startNs + durationNs, timeoutNs),
+      after_timeout: page.isOwn[at] === 1 && isAfterTimeout(startNs + durationNs, timeoutNs),
     };
     return `${openJson(page, at)},${JSON.stringify(scheduled).slice(1)}`;
   });

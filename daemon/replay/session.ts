@@ -262,7 +262,7 @@ export class Session {
     const startNs = this.#window.startNs(this.#next);
     if (startNs !== undefined) return startNs;
     const { survey } = this.#plan.outline;
-    return this.#isPlayedOut() && survey ? survey.durationNs : this.#passedNs;
+    return this.#isPlayedOut() && survey ? survey.endNs : this.#passedNs;
   }
 
   /** Nothing is left to be emitted. */
@@ -281,7 +281,7 @@ export class Session {
   /** Needs the survey. */
   #moveToEnd(): void {
     const { eventCount, survey } = this.#plan.outline;
-    this.#moveTo(survey!.durationNs, eventCount);
+    this.#moveTo(survey!.endNs, eventCount);
   }
 
   async #rewind(): Promise<void> {
@@ -381,7 +381,7 @@ export class Session {
     const { survey } = this.#plan.outline;
     // Until the survey is done, `outlined` calls again.
     if (this.#isPlayedOut() && survey) {
-      const dueNs = this.#clock.dueAt(survey.durationNs);
+      const dueNs = this.#clock.dueAt(survey.endNs);
       if (dueNs > this.#options.now()) this.#alarm.set(dueNs);
       else if (this.#settings.loop) this.#beginAgain();
       else this.#finish();

@@ -22,6 +22,8 @@ export interface SessionView {
   duration_ns: bigint;
   /** Null until all events have been gone through. */
   replay_duration_ns: bigint | null;
+  /** Where the last event ends, of its own or written back. */
+  replay_end_ns: bigint | null;
   /** Of the next event; the event count when none is left. */
   event_index: number;
   event_count: number;
@@ -71,6 +73,7 @@ export function viewOf(session: KeptSession, { lateness, starvations, lastEventI
     position_ns: BigInt(session.positionNs),
     duration_ns: BigInt(recordedDurationNs),
     replay_duration_ns: survey && BigInt(survey.durationNs),
+    replay_end_ns: survey && BigInt(survey.endNs),
     event_index: session.eventIndex,
     event_count: eventCount,
     times_out: survey ? survey.timeoutEventId !== null : timeoutNs === null ? false : null,

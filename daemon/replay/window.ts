@@ -25,6 +25,7 @@ export interface Window {
   startNs(index: number): number | undefined;
   /** With what was added. Only of an event at hand, like all that follows. */
   durationNs(index: number): number;
+  isOwn(index: number): boolean;
   /** How long the event is as JSON, without the brace at its end. */
   jsonBytes(index: number): number;
   /** The event as JSON, without the brace at its end, for more fields to follow. Gives where it ends. */
@@ -113,6 +114,10 @@ export function createWindow({ plan, speedFactor, onPage, onFailure }: WindowOpt
     durationNs(index) {
       const page = pageOf(index)!;
       return page.durationNs[index - page.first]!;
+    },
+    isOwn(index) {
+      const page = pageOf(index)!;
+      return page.isOwn[index - page.first] === 1;
     },
     jsonBytes(index) {
       const page = pageOf(index)!;

@@ -15,13 +15,23 @@ import { takingTurns } from '../turns.ts';
 
 const integer = (description: string) => int64().meta({ description });
 
+const writtenBackSchema = z.object({
+  count: told(z.int().nonnegative(), 'block requests that carried some of its data'),
+  bytes: integer('of its data in them'),
+  last_end_ns: told(int64().nullable(), 'when the last of them ended; null when there are none'),
+});
+
 export const transactionSchema = z
   .object({
     transaction_id: z.string(),
     trace_id: told(z.string().nullable(), 'W3C trace id, when one is known'),
     first_timestamp_ns: integer('start of its first event, nanoseconds since the epoch'),
-    last_end_ns: integer('when the event that ended last ended'),
+    last_end_ns: integer('when the last of its own events ended, which its caller waited for'),
     duration_ns: integer('between these two'),
+    written_back: told(
+      writtenBackSchema.nullable(),
+      'its data as others wrote it to disk, mostly after its end; null where a recording does not tell it apart, and the duration is that of all events',
+    ),
     event_count: told(z.int().positive(), 'events recorded, also those that retention has removed since'),
     error_count: told(z.int().nonnegative(), 'events of them that failed'),
     slowest_event_id: z.string(),
@@ -106,12 +116,18 @@ function sendPage(
 }
 
 function viewOf(transaction: TransactionSummary, pinned: boolean): z.input<typeof transactionSchema> {
+  const { writtenBack } = transaction;
   return {
     transaction_id: transaction.transactionId,
     trace_id: transaction.traceId,
     first_timestamp_ns: transaction.firstTimestampNs,
     last_end_ns: transaction.lastEndNs,
     duration_ns: transaction.lastEndNs - transaction.firstTimestampNs,
+    written_back: writtenBack && {
+      count: writtenBack.count,
+      bytes: writtenBack.bytes,
+      last_end_ns: writtenBack.count > 0 ? writtenBack.lastEndNs : null,
+    },
     event_count: transaction.eventCount,
     error_count: transaction.errorCount,
     slowest_event_id: transaction.slowestEventId,

@@ -33,6 +33,7 @@ export function whatIfRoutes(sessions: Sessions, scanGate: ScanGate): Router {
         timeout_ns,
         clock: found.clocks.map(clockView),
         event_count: found.eventCount,
+        written_back_count: found.writtenBackCount,
         affected_count: found.affectedCount,
         duration_ns: found.recordedDurationNs,
         replay_duration_ns: found.durationNs,

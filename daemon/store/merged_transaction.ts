@@ -1,6 +1,7 @@
 /** What several recordings hold of one transaction. */
 import { formatEventId } from '../../agent/recording/event_id.ts';
 import type { RecordingReader } from '../../agent/recording/reader.ts';
+import { joinWrittenBack, lastEndOf, slowerOf } from '../../agent/recording/transactions.ts';
 import { withFailuresOf } from './failures.ts';
 import { mergedNames } from './merged_names.ts';
 import type { OpenRecording } from './recording_files.ts';
@@ -24,12 +25,14 @@ export function transactionIn(
 export function joinParts(unordered: readonly Part[]): TransactionSummary {
   const parts = unordered.toSorted((a, b) => (a.summary.firstTimestampNs < b.summary.firstTimestampNs ? -1 : 1));
   const summaries = parts.map(({ summary }) => summary);
-  const slowest = parts.reduce((a, b) => (b.summary.slowestDurationNs > a.summary.slowestDurationNs ? b : a));
+  const slower = summaries.reduce(slowerOf);
+  const slowest = parts.find(({ summary }) => summary === slower)!;
   return {
     transactionId: summaries[0]!.transactionId,
     traceId: summaries.find(({ traceId }) => traceId !== null)?.traceId ?? null,
     firstTimestampNs: summaries[0]!.firstTimestampNs,
-    lastEndNs: summaries.map(({ lastEndNs }) => lastEndNs).reduce((a, b) => (b > a ? b : a)),
+    lastEndNs: lastEndOf(summaries, summaries[0]!.firstTimestampNs),
+    writtenBack: joinWrittenBack(summaries),
     eventCount: summaries.reduce((sum, { eventCount }) => sum + eventCount, 0),
     errorCount: summaries.reduce((sum, { errorCount }) => sum + errorCount, 0),
     slowestEventId: formatEventId(slowest.recording.recordingId, slowest.summary.slowestNumber),

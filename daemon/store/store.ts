@@ -3,6 +3,7 @@
  * parameter. A fleet's database would be a second adaptor.
  */
 import type { EventFilter } from '../../agent/recording/event_filter.ts';
+import type { WrittenBack } from '../../agent/recording/transactions.ts';
 import type { ApiEvent } from '../../bpf/schema/api.ts';
 import type { NumberedBlock } from '../../bpf/schema/block.ts';
 import type { WrittenSpan } from './writer_state.ts';
@@ -103,8 +104,10 @@ export interface TransactionSummary {
   /** Of the first context that it was seen with; of the first node that knows one. */
   traceId: string | null;
   firstTimestampNs: bigint;
-  /** When the event that ended last ended. */
+  /** When the last of its own events ended; as `firstTimestampNs` when it has none. */
   lastEndNs: bigint;
+  /** Null where a recording does not tell it apart: `lastEndNs` is then that of all events. */
+  writtenBack: WrittenBack | null;
   eventCount: number;
   errorCount: number;
   slowestEventId: string;

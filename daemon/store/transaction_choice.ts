@@ -62,7 +62,8 @@ export function* chooseTransactions(
     const known = isAlone(groups, first) ? ofOne(groups, first) : ofMany(open, groups, first);
     if (fromNs !== undefined && known.firstNs < fromNs) continue;
     if (toNs !== undefined && known.firstNs >= toNs) continue;
-    const durationNs = known.endNs - known.firstNs;
+    // What was only written back later took nobody's time.
+    const durationNs = known.endNs > known.firstNs ? known.endNs - known.firstNs : 0n;
     if (minDurationNs !== undefined && durationNs < minDurationNs) continue;
     if (hasError !== undefined && known.hasError !== hasError) continue;
     if (!isOwned(known.rows)) continue;

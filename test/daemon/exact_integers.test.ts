@@ -132,13 +132,14 @@ test('what is missing', async () => {
   expect(await textOf('/api/events?from=9007199254740993&to=9223372036854775807')).toContain(GAP);
 });
 
+const NOTHING = '{"count":0,"bytes":0,"last_end_ns":null}';
 const tx = () =>
   `{"transaction_id":"tx","trace_id":null,"first_timestamp_ns":9007199254740993,"last_end_ns":9223372036854775807,` +
-  `"duration_ns":9214364837600034814,"event_count":2,"error_count":0,"slowest_event_id":"${ids[0]}",` +
+  `"duration_ns":9214364837600034814,"written_back":${NOTHING},"event_count":2,"error_count":0,"slowest_event_id":"${ids[0]}",` +
   `"services":["shop"],"nodes":["${NODE}"],"pinned":false}`;
 const longestTransaction = () =>
   `{"transaction_id":"longest","trace_id":null,"first_timestamp_ns":0,"last_end_ns":9223372036854775807,` +
-  `"duration_ns":9223372036854775807,"event_count":1,"error_count":0,"slowest_event_id":"${ids[2]}",` +
+  `"duration_ns":9223372036854775807,"written_back":${NOTHING},"event_count":1,"error_count":0,"slowest_event_id":"${ids[2]}",` +
   `"services":["shop"],"nodes":["${NODE}"],"pinned":false}`;
 
 test('transactions', async () => {

@@ -27,6 +27,7 @@ interface Listed {
   first_timestamp_ns: bigint;
   last_end_ns: bigint;
   duration_ns: bigint;
+  written_back: { count: number; bytes: number; last_end_ns: bigint | null };
   event_count: number;
   error_count: number;
   services: string[];
@@ -42,10 +43,13 @@ const row: fc.Arbitrary<Row> = fc
     origins: fc.array(owner, { maxLength: 2 }),
     failed: fc.boolean(),
     isBlock: fc.boolean(),
+    isWrittenBack: fc.boolean(),
   })
-  .map(({ owner: own, origins, failed, isBlock, ...common }): Row => {
-    const write = { ...common, ...own, result: failed ? -5n : 1n };
-    return isBlock ? { ...write, type: 'block_io', origins: origins.map((one) => ({ ...one, bytes: 1n })) } : write;
+  .map(({ owner: own, origins, failed, isBlock, isWrittenBack, ...common }): Row => {
+    const write = { ...common, ...own, result: failed ? -5n : 1n, ...(isWrittenBack && { source: 'origin' as const }) };
+    return isBlock
+      ? { ...write, type: 'block_io', origins: origins.map((one, i) => ({ ...one, bytes: BigInt(1 + i) })) }
+      : write;
   });
 
 const optional = <T>(value: fc.Arbitrary<T>) => fc.option(value, { nil: undefined, freq: 2 });
@@ -75,13 +79,27 @@ function summedUp(rowsOfNodes: readonly (readonly Row[])[]): Listed[] {
     );
     if (own.length === 0) return [];
     const first = own.map(({ one }) => one.at).reduce((a, b) => (a < b ? a : b));
-    const end = own.map(({ one }) => one.at + one.duration!).reduce((a, b) => (a > b ? a : b));
+    const isWaitedFor = (one: Row) => one.transaction === id && one.source !== 'origin';
+    const lastEnd = (rows: readonly Row[]) =>
+      rows.map((one) => one.at + one.duration!).reduce((a, b) => (a > b ? a : b), 0n);
+    const waitedFor = own.map(({ one }) => one).filter(isWaitedFor);
+    const writtenBack = own.map(({ one }) => one).filter((one) => !isWaitedFor(one));
+    const bytes = writtenBack
+      .flatMap((one) => (one as BlockRow).origins ?? [])
+      .filter(({ transaction }) => transaction === id)
+      .reduce((sum, one) => sum + Number(one.bytes), 0);
+    const end = waitedFor.length > 0 ? lastEnd(waitedFor) : first;
     const services = own.flatMap(({ one }) => ownersOf(one).filter(({ transaction }) => transaction === id));
     return {
       transaction_id: id,
       first_timestamp_ns: first,
       last_end_ns: end,
       duration_ns: end - first,
+      written_back: {
+        count: writtenBack.length,
+        bytes,
+        last_end_ns: writtenBack.length > 0 ? lastEnd(writtenBack) : null,
+      },
       event_count: own.length,
       error_count: own.filter(({ one }) => one.result! < 0n).length,
       services: [...new Set(services.map(({ service }) => service!))].sort(),
@@ -137,6 +155,10 @@ const big = (one: Listed) => ({
   first_timestamp_ns: BigInt(one.first_timestamp_ns),
   last_end_ns: BigInt(one.last_end_ns),
   duration_ns: BigInt(one.duration_ns),
+  written_back: {
+    ...one.written_back,
+    last_end_ns: one.written_back.last_end_ns === null ? null : BigInt(one.written_back.last_end_ns),
+  },
 });
 
 async function expectListed(daemon: Served, rows: Row[][], asked: Asked, limit: number): Promise<void> {

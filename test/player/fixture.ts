@@ -20,6 +20,7 @@ export function sessionOf(more: Partial<ReplaySession> = {}): ReplaySession {
     position_ns: 0,
     duration_ns: 10 * MS,
     replay_duration_ns: 10 * MS,
+    replay_end_ns: more.replay_duration_ns ?? 10 * MS,
     event_index: 0,
     event_count: 10,
     times_out: false,

@@ -74,6 +74,7 @@ test('a session is created with its location, and is what its location shows', a
     position_ns: 0,
     duration_ns: 52_999_999,
     replay_duration_ns: 52_999_999,
+    replay_end_ns: 52_999_999,
     event_index: 0,
     event_count: EVENT_COUNT,
     times_out: false,

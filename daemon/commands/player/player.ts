@@ -82,7 +82,7 @@ function act({ state, showAnswer }: Player, key: Key, { remote, queue, leave, co
   const action = (): Action | null => {
     const { session } = state;
     const placeNs = BigInt(Math.floor(positionNs(state, now())));
-    return actionFor(key, { session, positionNs: placeNs, durationNs: state.durationNs });
+    return actionFor(key, { session, positionNs: placeNs, durationNs: state.endNs });
   };
   const kind = action()?.kind;
   state.message = '';

@@ -13,8 +13,10 @@ export interface Played {
 
 export interface PlayerState {
   session: ReplaySession;
-  /** Of the whole replay. While the daemon finds it out anew, as it was before. */
+  /** What its caller waited for. While the daemon finds it out anew, as it was before. */
   durationNs: bigint;
+  /** Of the whole replay, with what was written back later; likewise. */
+  endNs: bigint;
   services: readonly string[];
   nodes: readonly string[];
   /** Start of the recorded transaction, since the epoch. */
@@ -50,6 +52,7 @@ export function newPlayer(session: ReplaySession, nowMs: number): Player {
   const state: PlayerState = {
     session,
     durationNs: BigInt(session.replay_duration_ns ?? session.duration_ns),
+    endNs: BigInt(session.replay_end_ns ?? session.duration_ns),
     services: [],
     nodes: [],
     firstTimestampNs: 0n,
@@ -71,6 +74,7 @@ export function newPlayer(session: ReplaySession, nowMs: number): Player {
     if (state.session.state === 'finished' && next.state === 'playing') lateness.reset();
     state.session = next;
     state.durationNs = BigInt(next.replay_duration_ns ?? state.durationNs);
+    state.endNs = BigInt(next.replay_end_ns ?? state.endNs);
     state.reference = { positionNs: Number(next.position_ns), atMs: nowMs };
     // After a way back, what was played before is still to come.
     while ((state.recent.at(-1)?.event.replay.index ?? -1) >= next.event_index) state.recent.pop();
@@ -100,8 +104,8 @@ export function newPlayer(session: ReplaySession, nowMs: number): Player {
 }
 
 /** On the replay's own time line. Between two words from the daemon it goes by the player's own clock. */
-export function positionNs({ session, durationNs, reference }: PlayerState, nowMs: number): number {
+export function positionNs({ session, endNs, reference }: PlayerState, nowMs: number): number {
   if (session.state !== 'playing') return reference.positionNs;
   const passedNs = (nowMs - reference.atMs) * 1e6 * session.speed_factor;
-  return Math.min(reference.positionNs + passedNs, Math.max(Number(durationNs), reference.positionNs));
+  return Math.min(reference.positionNs + passedNs, Math.max(Number(endNs), reference.positionNs));
 }

@@ -71,9 +71,16 @@ function laneArea(state: PlayerState, placeNs: number, columns: number, rows: nu
   return [axisLine(view, placeNs, labelWidth, glyphs), ...laneLines(threads, marksOf(state), layout)];
 }
 
-function viewOf({ session, durationNs, threads }: PlayerState, placeNs: number, columns: number, zoom: number): View {
+/** The axis is that of the duration, until what was written back after it is played. */
+function viewOf(
+  { session, durationNs, endNs, threads }: PlayerState,
+  placeNs: number,
+  columns: number,
+  zoom: number,
+): View {
   const eventsOfThread = session.event_count / Math.max(threads.list.length, 1);
-  const replay = { durationNs: Number(durationNs), eventsOfThread, zoom };
+  const shownNs = placeNs <= Number(durationNs) ? durationNs : endNs;
+  const replay = { durationNs: Number(shownNs), eventsOfThread, zoom };
   return viewAt(placeNs, replay, Math.max(columns - labelWidthFor(threads.list, columns), 1));
 }
 
@@ -94,7 +101,8 @@ function* marksOf({ ahead, recent }: PlayerState): Generator<Mark> {
 
 function progressLine(state: PlayerState, placeNs: number, columns: number, glyphs: Glyphs): Line {
   const durationNs = Number(state.durationNs);
-  const text = ` ${ns(Math.floor(placeNs))} of ${ns(state.durationNs)}`;
+  const later = state.endNs > state.durationNs ? `, written back until ${ns(state.endNs)}` : '';
+  const text = ` ${ns(Math.floor(placeNs))} of ${ns(state.durationNs)}${later}`;
   const barColumns = columns - text.length;
   if (barColumns < 4) return [span(text.trim())];
   const filled = placeNs >= durationNs ? barColumns : Math.floor((barColumns * placeNs) / durationNs);
@@ -109,7 +117,7 @@ function progressLine(state: PlayerState, placeNs: number, columns: number, glyp
 function placeLine(state: PlayerState, placeNs: number): Line {
   const { speed_factor } = state.session;
   const passed = ns(Math.floor(placeNs / speed_factor));
-  const whole = ns(Math.floor(Number(state.durationNs) / speed_factor));
+  const whole = ns(Math.floor(Number(state.endNs) / speed_factor));
   return [span(`recorded ${formatTime(recordedTimeNs(state, placeNs))}`), span(`  wall time ${passed} of ${whole}`)];
 }
 

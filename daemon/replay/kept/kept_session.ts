@@ -32,7 +32,11 @@ const facts = z.object({
     firstTimestampNs: int64(INT64_MIN, INT64_MAX),
     recordedDurationNs: count,
     latency,
-    survey: z.object({ durationNs: count, timeoutEventId: z.string().nullable() }).nullable(),
+    survey: z
+      .object({ durationNs: count, endNs: count.optional(), timeoutEventId: z.string().nullable() })
+      // Until it was told apart, the duration was that of all events.
+      .transform((survey) => ({ ...survey, endNs: survey.endNs ?? survey.durationNs }))
+      .nullable(),
     clocks: z
       .array(
         z.object({

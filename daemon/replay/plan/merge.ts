@@ -42,6 +42,8 @@ export interface ProjectedPage {
   startNs: Float64Array;
   /** With what was added to it. */
   durationNs: Float64Array;
+  /** 1: its caller waited for it. */
+  isOwn: Uint8Array;
 }
 
 /** Where a merge stands between two events: what it needs to go on from there. */
@@ -53,8 +55,10 @@ export interface MergeState {
   originNs: number | null;
   /** The latest end so far, before anything was taken off. */
   endNs: number;
-  /** The latest end so far without latency. */
-  recordedEndNs: number;
+  /** The latest end of an own event so far, with what was taken off by then. */
+  ownEndNs: number;
+  /** Likewise as recorded. */
+  recordedOwnEndNs: number;
   /** Taken off by shortened gaps so far. */
   cutNs: number;
   /** Of each lane that is not just as a new one would be: thread, next recorded index or -1, nanoseconds added. */
@@ -67,8 +71,10 @@ export interface Merge {
   readonly index: number;
   /** The latest end of the events given so far, from the first event's start. */
   readonly endNs: number;
+  /** Of those of the transaction's own, which its caller waited for; 0 when there are none. */
+  readonly ownEndNs: number;
   /** Likewise, as recorded: by one clock, without latency and with all gaps. */
-  readonly recordedEndNs: number;
+  readonly recordedOwnEndNs: number;
   /** Makes a page of at most so many events; with none behind the last one. */
   next(limit: number): ProjectedPage;
   state(): MergeState;
@@ -90,14 +96,15 @@ export const START: MergeState = {
   front: 0,
   originNs: null,
   endNs: 0,
-  recordedEndNs: 0,
+  ownEndNs: 0,
+  recordedOwnEndNs: 0,
   cutNs: 0,
   lanes: new Float64Array(),
 };
 
 export function emptyPage(first: number, limit: number): ProjectedPage {
   const [startNs, durationNs] = [new Float64Array(limit), new Float64Array(limit)];
-  return { first, count: 0, recorded: new Uint32Array(limit), startNs, durationNs };
+  return { first, count: 0, recorded: new Uint32Array(limit), startNs, durationNs, isOwn: new Uint8Array(limit) };
 }
 
 export function createMerge(recorded: Recorded, settings: MergeSettings, from: MergeState): Merge {
@@ -109,7 +116,7 @@ export function createMerge(recorded: Recorded, settings: MergeSettings, from: M
   );
   const lanes = new Map<number, Lane>();
   const clockShifts = new Map<string, number>();
-  let { index, front, originNs, endNs, recordedEndNs, cutNs } = from;
+  let { index, front, originNs, endNs, ownEndNs, recordedOwnEndNs, cutNs } = from;
   let frontPage: RecordedPage | undefined;
   let latencyAt = latency.findLastIndex(({ fromIndex }) => fromIndex <= index);
 
@@ -194,14 +201,18 @@ export function createMerge(recorded: Recorded, settings: MergeSettings, from: M
       const row = lane.recorded - recordedPage.first;
       const durationNs = recordedPage.durationNs[row]! + extraLatencyNs;
       originNs ??= lane.startNs;
-      const ownEndNs = recordedPage.startNs[row]! + lane.clockShiftNs + recordedPage.durationNs[row]! - originNs;
-      if (ownEndNs > recordedEndNs) recordedEndNs = ownEndNs;
+      const recordedEndNs = recordedPage.startNs[row]! + lane.clockShiftNs + recordedPage.durationNs[row]! - originNs;
+      const isOwn = recordedPage.isOwn[row] === 1;
+      if (isOwn && recordedEndNs > recordedOwnEndNs) recordedOwnEndNs = recordedEndNs;
       const startNs = lane.startNs - originNs;
       if (maxGapNs !== null && startNs - endNs > maxGapNs) cutNs += startNs - endNs - maxGapNs;
       // The gap is gone: what comes next is not to find it again.
       if (startNs > endNs) endNs = startNs;
       if (startNs + durationNs > endNs) endNs = startNs + durationNs;
+      // Gaps behind this event take nothing off its end: they begin after all that is under way.
+      if (isOwn && startNs - cutNs + durationNs > ownEndNs) ownEndNs = startNs - cutNs + durationNs;
       const at = page.count++;
+      page.isOwn[at] = isOwn ? 1 : 0;
       page.recorded[at] = lane.recorded;
       page.startNs[at] = startNs - cutNs;
       page.durationNs[at] = durationNs;
@@ -216,7 +227,7 @@ export function createMerge(recorded: Recorded, settings: MergeSettings, from: M
     const kept: number[] = [];
     for (const { thread, recorded: next, clockShiftNs, shiftNs } of lanes.values())
       if (next >= 0 || shiftNs !== clockShiftNs) kept.push(thread, next, shiftNs);
-    return { index, front, originNs, endNs, recordedEndNs, cutNs, lanes: Float64Array.from(kept) };
+    return { index, front, originNs, endNs, ownEndNs, recordedOwnEndNs, cutNs, lanes: Float64Array.from(kept) };
   }
 
   return {
@@ -226,8 +237,11 @@ export function createMerge(recorded: Recorded, settings: MergeSettings, from: M
     get endNs() {
       return endNs - cutNs;
     },
-    get recordedEndNs() {
-      return recordedEndNs;
+    get ownEndNs() {
+      return ownEndNs;
+    },
+    get recordedOwnEndNs() {
+      return recordedOwnEndNs;
     },
     next,
     state,

@@ -35,10 +35,10 @@ function clamped(value: bigint): number {
 
 function atPosition({ schedule, eventCount }: Surveyed, positionNs: number): Place | null {
   if (positionNs <= 0) return { positionNs: 0, index: 0 };
-  const { durationNs } = schedule.survey!;
+  const { endNs } = schedule.survey!;
   const index = schedule.indexAtPosition(positionNs);
   // On the very end nothing is left either, unless the last event is a moment there.
-  const isLeft = positionNs < durationNs || (positionNs === durationNs && index < eventCount);
+  const isLeft = positionNs < endNs || (positionNs === endNs && index < eventCount);
   return isLeft ? { positionNs, index } : null;
 }
 
@@ -67,7 +67,7 @@ function atTimestamp(plan: Surveyed, recordedNs: number): Place | null {
     // In the last event, or after it.
     const beforeEndNs = recordedSpanNs - recordedNs;
     if (beforeEndNs <= 0) return null;
-    const positionNs = schedule.survey!.durationNs - beforeEndNs;
+    const positionNs = schedule.survey!.endNs - beforeEndNs;
     return { positionNs: Math.max(positionNs, startAt(plan, eventCount - 1)), index: eventCount };
   }
   const index = schedule.indexOfRecorded(wanted);

@@ -1,4 +1,5 @@
 /** What a session plays, from the recording to the bytes that are sent, made where nobody waits for the clock. */
+import { wholeEndOf } from '../../../agent/recording/transactions.ts';
 import { Problem } from '../../errors.ts';
 import type { Store } from '../../store/store.ts';
 import type { SeekTarget } from '../target.ts';
@@ -24,12 +25,12 @@ export interface Outline {
   /** As the recording's index has it, until all events have been gone through. */
   eventCount: number;
   firstTimestampNs: bigint;
-  /** From the first start to the last end; as the nodes' clocks have it, until all events have been gone through. */
+  /** From the first start to the last end of its own; as the nodes' clocks have it, until all have been gone through. */
   recordedDurationNs: number;
   /** As the events are laid out: a plan that is opened with it is the same. */
   latency: readonly LatencyChange[];
   /** Null until all events have been gone through. */
-  survey: { durationNs: number; timeoutEventId: string | null } | null;
+  survey: { durationNs: number; endNs: number; timeoutEventId: string | null } | null;
   /** Of each node. */
   clocks: readonly ReplayedClock[];
 }
@@ -44,6 +45,8 @@ export interface PlanPage {
   startNs: Float64Array;
   /** With what was added. */
   durationNs: Float64Array;
+  /** 1: its caller waited for it. */
+  isOwn: Uint8Array;
   /** The events as JSON, and where each ends. */
   bytes: Buffer;
   ends: Uint32Array;
@@ -98,9 +101,10 @@ export function openPlan(
   const bodies = createBodies(store, transactionId, recorded, caches.bodies);
   const firstTimestampNs = recorded.firstTimestampNs;
   let eventCount = Math.max(summary?.eventCount ?? 0, recorded.known);
-  const lastEndNs = summary?.lastEndNs ?? firstTimestampNs;
-  /** By the nodes' own clocks. */
+  const lastEndNs = summary ? wholeEndOf(summary) : firstTimestampNs;
+  /** Of all events, by the nodes' own clocks. */
   const recordedSpanNs = Number(lastEndNs - firstTimestampNs);
+  const ownSpanNs = Number((summary?.lastEndNs ?? firstTimestampNs) - firstTimestampNs);
   const nodes = summary?.nodes ?? store.nodes();
   const clockShiftNs = clockShifts(clockOffsetsNs, nodes);
   const clocks = clocksOf(store, clockOffsetsNs, nodes, [firstTimestampNs, lastEndNs]);
@@ -144,16 +148,16 @@ export function openPlan(
     return {
       eventCount,
       firstTimestampNs,
-      recordedDurationNs: survey?.recordedDurationNs ?? recordedSpanNs,
+      recordedDurationNs: survey?.recordedDurationNs ?? ownSpanNs,
       latency,
-      survey: survey && { durationNs: survey.durationNs, timeoutEventId },
+      survey: survey && { durationNs: survey.durationNs, endNs: survey.endNs, timeoutEventId },
       clocks,
     };
   }
 
   function page(index: number, limit: number): PlanPage {
     const projected = schedule.page(index, limit);
-    const { first, count, startNs, durationNs } = projected;
+    const { first, count, startNs, durationNs, isOwn } = projected;
     const pieces = Array.from({ length: count }, (_, at) => bodies.read(projected.recorded[at]!));
     const ends = new Uint32Array(count);
     let length = 0;
@@ -165,7 +169,7 @@ export function openPlan(
     const bytes = Buffer.allocUnsafeSlow(length);
     for (const [at, piece] of pieces.entries()) piece.copy(bytes, at === 0 ? 0 : ends[at - 1]);
     const isLast = count < limit || (schedule.survey !== null && first + count === eventCount);
-    return { first, count, isLast, startNs, durationNs, bytes, ends };
+    return { first, count, isLast, startNs, durationNs, isOwn, bytes, ends };
   }
 
   // It is played from the start, most likely.

@@ -77,8 +77,8 @@ function transferred(message: FromPlanner): ArrayBuffer[] {
     !('bytes' in message.answer)
   )
     return [];
-  const { startNs, durationNs, bytes, ends } = message.answer;
-  return [startNs, durationNs, bytes, ends].map(({ buffer }) => buffer as ArrayBuffer);
+  const { startNs, durationNs, isOwn, bytes, ends } = message.answer;
+  return [startNs, durationNs, isOwn, bytes, ends].map(({ buffer }) => buffer as ArrayBuffer);
 }
 
 function failureOf(error: unknown): PlannerFailure {

@@ -7,17 +7,18 @@
 import { formatEventId, parseEventId } from '../../../agent/recording/event_id.ts';
 import { Problem } from '../../errors.ts';
 import { bigColumn, column } from '../../store/column.ts';
+import { OWN_EVENT_COLUMNS, ownEventTest } from '../../store/own_events.ts';
 import type { EventKey, ScannedBlock, Store } from '../../store/store.ts';
 import type { PageCache } from './page_cache.ts';
 import { newThreads, type Thread } from './threads.ts';
 
-/** 135 KB. */
+/** 139 KB. */
 export const PAGE_EVENTS = 4096;
 
 const RECENT_PAGES = 8;
 
 /** Decoding the others would cost forty times as much. */
-const COLUMNS = ['timestamp_ns', 'duration_ns', 'tid'];
+const COLUMNS = ['timestamp_ns', 'duration_ns', 'tid', ...OWN_EVENT_COLUMNS];
 
 /** 104 days: up to here a double holds every nanosecond. */
 export const SPAN_NS_MAX = Number.MAX_SAFE_INTEGER;
@@ -31,6 +32,8 @@ export interface RecordedPage {
   durationNs: Float64Array;
   /** Which thread, (node, tid), numbered from 0 in order of appearance. */
   thread: Uint32Array;
+  /** 1: its caller waited for it; 0: it carries data that the transaction wrote earlier. */
+  isOwn: Uint8Array;
   /** Row of the thread's next event in this page; 0 when there is none. */
   nextRow: Uint16Array;
   /** By thread: row of its first event in this page. */
@@ -99,13 +102,15 @@ export function readRecorded(
   }
 
   /** Adds rows `[from, rowCount)` as long as there is room; returns how far it got. */
-  function append(page: RecordedPage, { block, dictionary }: ScannedBlock, from: number): number {
+  function append(page: RecordedPage, scanned: ScannedBlock, from: number): number {
+    const { block, dictionary } = scanned;
     if (block.rowCount === 0) return 0;
     const { recordingId, node } = dictionary;
     const end = ends.get(recordingId) ?? 0;
     const timestamps = bigColumn(block, 'timestamp_ns');
     const durations = bigColumn(block, 'duration_ns');
     const tids = column(block, 'tid');
+    const isOwn = ownEventTest(scanned, transactionId);
     const numberOf = threads.ofNode(node);
     const place = placeOfRecording(recordingId);
     let row = from;
@@ -116,6 +121,7 @@ export function readRecorded(
       page.startNs[at] = Number(timestamps[row]! - firstTimestampNs);
       page.durationNs[at] = Number(durations[row]!);
       page.thread[at] = numberOf(tids[row]!);
+      page.isOwn[at] = isOwn(row) ? 1 : 0;
       page.recording[at] = place;
       page.numbers[at] = block.numbers[row]!;
       if (page.startNs[at]! + page.durationNs[at]! > SPAN_NS_MAX) throw tooLong(transactionId);
@@ -255,6 +261,7 @@ function emptyPage(first: number, length: number): RecordedPage {
     startNs: new Float64Array(length),
     durationNs: new Float64Array(length),
     thread: new Uint32Array(length),
+    isOwn: new Uint8Array(length),
     nextRow: new Uint16Array(length),
     firstRow: new Map(),
     recording: new Uint16Array(length),

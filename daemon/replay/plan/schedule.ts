@@ -27,11 +27,13 @@ const READERS_MAX = 4;
 /** What is known when all has been gone through. */
 export interface Survey {
   eventCount: number;
-  /** From the first start to the last end. */
+  /** From the first start to the last end of an event of its own, which its caller waited for. */
   durationNs: number;
-  /** Likewise without latency and with all gaps. */
+  /** From the first start to the last end of all. */
+  endNs: number;
+  /** As the duration, without latency and with all gaps. */
   recordedDurationNs: number;
-  /** Of the first event that ends behind the timeout; null when all are in time. */
+  /** Of the first own event that ends after the timeout; null when all are in time. */
   timeoutIndex: number | null;
   /** In recorded order. */
   timeoutRecorded: number | null;
@@ -102,8 +104,9 @@ export function createSchedule(recorded: Recorded, given: ScheduleSettings): Sch
   function finish(): void {
     survey = {
       eventCount: surveying.index,
-      durationNs: surveying.endNs,
-      recordedDurationNs: surveying.recordedEndNs,
+      durationNs: surveying.ownEndNs,
+      endNs: surveying.endNs,
+      recordedDurationNs: surveying.recordedOwnEndNs,
       timeoutIndex: timeout?.index ?? null,
       timeoutRecorded: timeout?.recorded ?? null,
     };
@@ -192,7 +195,7 @@ function isGiven({ front, lanes }: Mark, thread: number, recorded: number): bool
 function timeoutIn(page: ProjectedPage, timeoutNs: number | null): { index: number; recorded: number } | undefined {
   if (timeoutNs === null) return undefined;
   for (let at = 0; at < page.count; at++)
-    if (page.startNs[at]! + page.durationNs[at]! > timeoutNs)
+    if (page.isOwn[at] === 1 && page.startNs[at]! + page.durationNs[at]! > timeoutNs)
       return { index: page.first + at, recorded: page.recorded[at]! };
   return undefined;
 }

@@ -11,6 +11,7 @@ import type { ApiEvent } from '../../../bpf/schema/api.ts';
 import { EVENTS } from '../../../bpf/schema/index.ts';
 import { Problem } from '../../errors.ts';
 import { bigColumn, column } from '../../store/column.ts';
+import { OWN_EVENT_COLUMNS, ownEventTest } from '../../store/own_events.ts';
 import type { Dictionary, EventFilter, ScannedBlock, Store } from '../../store/store.ts';
 import { type ClockOffsets, checkNodes, clockShifts, clocksOf, type ReplayedClock } from './clock_offsets.ts';
 
@@ -42,6 +43,8 @@ export interface ProjectedEvent {
 export interface WhatIf {
   clocks: ReplayedClock[];
   eventCount: number;
+  /** Events of them that nobody waits for: they are never late, and part of no duration. */
+  writtenBackCount: number;
   /** Events that get the latency. */
   affectedCount: number;
   /** Without latency. */
@@ -60,7 +63,7 @@ interface Candidate {
   durationNs: bigint;
 }
 
-const COLUMNS = ['timestamp_ns', 'duration_ns', 'tid', 'service'];
+const COLUMNS = ['timestamp_ns', 'duration_ns', 'tid', 'service', ...OWN_EVENT_COLUMNS];
 
 /** Yields to let others work. Throws a Problem when no event of the transaction is recorded. */
 export function* whatIf(store: Store, request: WhatIfRequest): Generator<void, WhatIf> {
@@ -71,15 +74,17 @@ export function* whatIf(store: Store, request: WhatIfRequest): Generator<void, W
   checkNodes(clockOffsetsNs, store);
   const nodes = store.transaction(transactionId)?.nodes ?? store.nodes();
   const origins = originsOf(store, transactionId, nodes, clockOffsetsNs);
-  let [eventCount, affectedCount, afterTimeoutCount] = [0, 0, 0];
+  let [eventCount, writtenBackCount, affectedCount, afterTimeoutCount] = [0, 0, 0, 0];
   let [recordedDurationNs, durationNs] = [0n, 0n];
   let smallestLatencyNs: bigint | null = null;
   let firstNs: bigint | undefined;
   let lastEndNs = 0n;
 
-  function look({ block, dictionary }: ScannedBlock): void {
+  function look(scanned: ScannedBlock): void {
+    const { block, dictionary } = scanned;
     const [timestamps, durations] = [bigColumn(block, 'timestamp_ns'), bigColumn(block, 'duration_ns')];
     const [tids, eventTypes] = [column(block, 'tid'), column(block, 'event_type')];
+    const isOwn = ownEventTest(scanned, transactionId);
     const isOfService = serviceCheck(only.services, dictionary, column(block, 'service'));
     const isOfNode = !only.nodes || only.nodes.includes(dictionary.node);
     const threads = added.get(dictionary.node) ?? new Map<number, bigint>();
@@ -98,9 +103,13 @@ export function* whatIf(store: Store, request: WhatIfRequest): Generator<void, W
       }
       const recordedEndNs = startNs + durations[row]!;
       const endNs = recordedEndNs + times * extraLatencyNs;
+      eventCount++;
+      if (!isOwn(row)) {
+        writtenBackCount++;
+        continue;
+      }
       if (recordedEndNs > recordedDurationNs) recordedDurationNs = recordedEndNs;
       if (endNs > durationNs) durationNs = endNs;
-      eventCount++;
       if (timeoutNs === null) continue;
       const neededNs = recordedEndNs > timeoutNs ? 0n : times > 0n ? (timeoutNs - recordedEndNs) / times + 1n : null;
       if (neededNs !== null && (smallestLatencyNs === null || neededNs < smallestLatencyNs))
@@ -125,7 +134,7 @@ export function* whatIf(store: Store, request: WhatIfRequest): Generator<void, W
     return event ? [{ event, offsetNs: startNs, durationNs: lengthNs }] : [];
   });
   const clocks = clocksOf(store, clockOffsetsNs, nodes, [firstNs, lastEndNs]);
-  const counts = { eventCount, affectedCount, afterTimeoutCount };
+  const counts = { eventCount, writtenBackCount, affectedCount, afterTimeoutCount };
   return { clocks, ...counts, recordedDurationNs, durationNs, afterTimeout, smallestLatencyNs };
 }
 

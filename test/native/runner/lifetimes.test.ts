@@ -158,12 +158,18 @@ run = subprocess.Popen(sys.argv[2:], close_fds=False)
 while not os.path.exists(sys.argv[1]) or not os.path.getsize(sys.argv[1]): time.sleep(0.01)
 pid = int(open(sys.argv[1]).read())
 while os.path.exists(f'/proc/{pid}'): time.sleep(0.01)
-open('/proc/sys/kernel/ns_last_pid', 'w').write(str(pid - 1))
-stranger = os.fork()
-if stranger == 0:
-    os.setsid()
-    time.sleep(60)
-    os._exit(0)
+# A thread that comes and goes may have the number for a moment.
+for attempt in range(50):
+    open('/proc/sys/kernel/ns_last_pid', 'w').write(str(pid - 1))
+    stranger = os.fork()
+    if stranger == 0:
+        os.setsid()
+        time.sleep(60)
+        os._exit(0)
+    if stranger == pid: break
+    os.kill(stranger, 9)
+    os.waitpid(stranger, 0)
+    time.sleep(0.01)
 code = run.wait()
 print(stranger == pid, code, os.waitpid(stranger, os.WNOHANG))
 os.kill(stranger, 9)`;

@@ -39,7 +39,7 @@ const rowOf = fc.record({
       firstTimestampNs: int64,
       recordedDurationNs: count,
       latency,
-      survey: fc.option(fc.record({ durationNs: count, timeoutEventId: fc.option(fc.string()) })),
+      survey: fc.option(fc.record({ durationNs: count, endNs: count, timeoutEventId: fc.option(fc.string()) })),
       clocks: fc.array(
         fc.record({
           node: fc.string(),

@@ -5,7 +5,7 @@ import { createPageCache } from '../../../daemon/replay/plan/page_cache.ts';
 import { openPlan, type PlanRequest, type PlanSizes, type PlanWork } from '../../../daemon/replay/plan/plan.ts';
 import type { RecordedPage } from '../../../daemon/replay/plan/recorded.ts';
 import { openRecordingStore } from '../../../daemon/store/recording_store.ts';
-import { type Row, recordedOn, recordingPath, START } from '../../daemon/recorded.ts';
+import { type BlockRow, type Row, recordedOn, recordingPath, START } from '../../daemon/recorded.ts';
 
 const TRANSACTION = 'tx-1';
 
@@ -14,6 +14,8 @@ interface Planned {
   durationNs: number;
   thread: number;
   node: number;
+  /** Carries what the transaction wrote earlier: nobody waits for it. */
+  isWrittenBack?: boolean;
 }
 
 interface Event {
@@ -21,6 +23,7 @@ interface Event {
   durationNs: number;
   /** (node, tid) */
   lane: string;
+  isOwn: boolean;
   row: Row;
 }
 
@@ -41,20 +44,27 @@ interface Change {
 /** In recorded order: by time, then by recording, which is by node. */
 function eventsOf(planned: readonly Planned[]): Event[] {
   let startNs = 0;
-  const events = planned.map(({ gapNs, durationNs, thread, node }, index) => {
+  const events = planned.map(({ gapNs, durationNs, thread, node, isWrittenBack = false }, index) => {
     if (index > 0) startNs += gapNs;
-    const row = {
+    const common = {
       at: START + BigInt(startNs),
       duration: BigInt(durationNs),
-      transaction: TRANSACTION,
       tid: 100 + thread,
       pid: node,
-      // Tells which event it is.
-      requested: BigInt(index),
+      // Says which event it is.
+      cpu: index,
     };
-    return { startNs, durationNs, lane: `${node} ${thread}`, row };
+    const row: Row = isWrittenBack ? { ...common, ...writtenBack(index) } : { ...common, transaction: TRANSACTION };
+    return { startNs, durationNs, lane: `${node} ${thread}`, isOwn: !isWrittenBack, row };
   });
   return events;
+}
+
+/** Alone in its request, or together with what others wrote. */
+function writtenBack(index: number): Pick<BlockRow, 'type' | 'source' | 'transaction' | 'origins'> {
+  const [own, other] = [TRANSACTION, 'tx-2'].map((transaction) => ({ transaction, bytes: 4096n }));
+  if (index % 2 === 0) return { type: 'block_io', source: 'origin', transaction: TRANSACTION, origins: [own!] };
+  return { type: 'block_io', source: 'origin', origins: [other!, own!] };
 }
 
 /** Straight from the definition: of all threads the one whose next event starts first. */
@@ -94,10 +104,13 @@ function shorten(order: Projected[], maxGapNs: number): void {
 }
 
 const times = fc.oneof(fc.nat(5), fc.nat(10 ** 9));
-const plannedEvents = fc.array(fc.record({ gapNs: times, durationNs: times, thread: fc.nat(4), node: fc.nat(1) }), {
-  minLength: 1,
-  maxLength: 60,
-});
+const plannedEvents = fc.array(
+  fc.record({ gapNs: times, durationNs: times, thread: fc.nat(4), node: fc.nat(1), isWrittenBack: fc.boolean() }),
+  {
+    minLength: 1,
+    maxLength: 60,
+  },
+);
 const latency = fc.oneof(fc.constant(0), fc.nat(7), fc.nat(3.6e12));
 const offset = fc.oneof(fc.constant(undefined), fc.integer({ min: -9, max: 9 }), fc.integer({ min: -2e9, max: 2e9 }));
 const offsetsOfNodes = fc.tuple(offset, offset);
@@ -124,7 +137,7 @@ function open(planned: readonly Planned[], asked: Asked, planSizes: PlanSizes): 
   });
   const store = openRecordingStore(undefined, folders.map(recordingPath));
   const scanned = [...store.scan({ filter: { transactionId: TRANSACTION }, order: 'asc' })].flatMap(({ block }) =>
-    Array.from(block.columns.get('sys_write.bytes_requested')!.subarray(0, block.rowCount), Number),
+    Array.from(block.columns.get('cpu')!.subarray(0, block.rowCount), Number),
   );
   const caches = { recorded: createPageCache<RecordedPage>(3), bodies: createPageCache<Chunk>(2) };
   const clockOffsetsNs = Object.fromEntries(
@@ -150,7 +163,7 @@ function read(work: PlanWork, from: number, limit: number): (Projected & { told:
     expect(first).toBe(from + all.length);
     for (let at = 0; at < count; at++) {
       const text = Buffer.from(bytes.subarray(at === 0 ? 0 : ends[at - 1], ends[at])).toString();
-      const told = JSON.parse(text).bytes_requested as number;
+      const told = JSON.parse(text).cpu as number;
       all.push({ recorded: -1, told, startNs: startNs[at]!, durationNs: durationNs[at]! });
     }
     if (isLast) return all;
@@ -162,7 +175,7 @@ function expectPlan(opened: Opened, from: number, limit: number, expected: reado
   const wanted = expected.slice(from).map(({ recorded, startNs, durationNs }) => {
     return {
       recorded: -1,
-      told: Number((events[recorded]!.row as { requested: bigint }).requested),
+      told: events[recorded]!.row.cpu!,
       startNs,
       durationNs,
     };
@@ -193,12 +206,15 @@ test('it is the time line that the definition gives, wherever one begins to read
         goThrough(work);
         expectPlan(opened, start, limit, order);
         const ends = order.map(({ startNs, durationNs }) => startNs + durationNs);
+        const ownEnds = order.map(({ recorded }, at) => (events[recorded]!.isOwn ? ends[at]! : 0));
         const { timeoutNs } = request;
-        const late = timeoutNs === null ? -1 : ends.findIndex((endNs) => endNs > timeoutNs);
+        const late = timeoutNs === null ? -1 : ownEnds.findIndex((endNs) => endNs > timeoutNs);
         const { eventCount, survey, recordedDurationNs } = work.outline();
-        expect([eventCount, survey!.durationNs]).toEqual([order.length, Math.max(...ends)]);
+        expect(eventCount).toBe(order.length);
+        expect(survey).toMatchObject({ durationNs: Math.max(...ownEnds), endNs: Math.max(...ends) });
         const asRecorded = oracle(events, [{ fromIndex: 0, extraLatencyNs: 0 }], { ...request, maxGapNs: null });
-        expect(recordedDurationNs).toBe(Math.max(...asRecorded.map((event) => event.startNs + event.durationNs)));
+        const recordedOwn = asRecorded.filter(({ recorded }) => events[recorded]!.isOwn);
+        expect(recordedDurationNs).toBe(Math.max(0, ...recordedOwn.map((event) => event.startNs + event.durationNs)));
         expect(survey!.timeoutEventId === null).toBe(late < 0);
         if (late >= 0) expect(work.place({ event_id: survey!.timeoutEventId! })!.index).toBe(late);
         opened.close();

@@ -47,14 +47,16 @@ const rowsOf = fc
       durationNs: fc.nat(5000),
       tid: fc.nat(3),
       node: fc.constantFrom('node-a', 'node-b'),
+      isWrittenBack: fc.boolean(),
     }),
     { minLength: 1, maxLength: 40 },
   )
   .map((planned) => {
     let at = START;
-    return planned.map(({ gapNs, durationNs, tid, node }): NodeRow => {
+    return planned.map(({ gapNs, durationNs, tid, node, isWrittenBack }): NodeRow => {
       at += BigInt(gapNs);
-      return { at, duration: BigInt(durationNs), tid, node };
+      const common = { at, duration: BigInt(durationNs), tid, node };
+      return isWrittenBack ? { ...common, type: 'block_io', source: 'origin' } : common;
     });
   });
 
@@ -91,12 +93,15 @@ test('it says what a session with that latency would come to', async () => {
         survey!.durationNs,
       ]);
       expect(told.afterTimeoutCount > 0).toBe(survey!.timeoutEventId !== null);
-      const expected = (await eventsOf(plan)).filter(({ startNs, durationNs }) => startNs + durationNs > timeoutNs);
+      expect(told.writtenBackCount).toBe(rows.filter(({ source }) => source === 'origin').length);
+      const expected = (await eventsOf(plan)).filter(
+        ({ isOwn, startNs, durationNs }) => isOwn && startNs + durationNs > timeoutNs,
+      );
       expect(told.afterTimeoutCount).toBe(expected.length);
       const late = told.afterTimeout.map(({ event, offsetNs: startNs, durationNs }) => {
         return { eventId: event.event_id, startNs: Number(startNs), durationNs: Number(durationNs) };
       });
-      expect(late).toEqual(expected.slice(0, 20));
+      expect(late).toEqual(expected.slice(0, 20).map(({ isOwn: _, ...event }) => event));
       plan.close();
     }),
     { numRuns: 40 },
@@ -106,8 +111,9 @@ test('it says what a session with that latency would come to', async () => {
 async function eventsOf(plan: Plan) {
   const { count, bytes, ends, startNs, durationNs } = await plan.page(0, 100);
   return Array.from({ length: count }, (_, at) => {
-    const { event_id: eventId } = JSON.parse(Buffer.from(bytes).toString('utf8', ends[at - 1] ?? 0, ends[at]));
-    return { eventId, startNs: startNs[at]!, durationNs: durationNs[at]! };
+    const text = Buffer.from(bytes).toString('utf8', ends[at - 1] ?? 0, ends[at]);
+    const { event_id: eventId, event_type: type } = JSON.parse(text);
+    return { isOwn: type === 'sys_write', eventId, startNs: startNs[at]!, durationNs: durationNs[at]! };
   });
 }
 
@@ -119,6 +125,9 @@ test('the smallest latency that times out does, and a nanosecond less does not',
       const late = async (extraLatencyNs: bigint) =>
         (await planner.whatIf(ask({ ...asked, extraLatencyNs }))).afterTimeoutCount;
       const { smallestLatencyNs } = await planner.whatIf(ask(asked));
+      const hasOwn = rows.some(({ source }) => source !== 'origin');
+      expect(smallestLatencyNs !== null).toBe(hasOwn);
+      if (!hasOwn) return;
       expect(await late(smallestLatencyNs!)).toBeGreaterThan(0);
       if (smallestLatencyNs! > 0n) expect(await late(smallestLatencyNs! - 1n)).toBe(0);
     }),

@@ -1,0 +1,26 @@
+/** Which events of a transaction its caller waited for. */
+import { isWrittenBack } from '../../agent/recording/owner_columns.ts';
+import { column } from './column.ts';
+import type { ScannedBlock } from './store.ts';
+
+/** Columns that a scan has to read for it. */
+export const OWN_EVENT_COLUMNS = ['context', 'context_source'] as const;
+
+/**
+ * Returns a test for the rows of a block: whether the transaction's own threads did what the event says. The others of
+ * its events carry data that it wrote earlier, which is its work but takes none of its time.
+ */
+export function ownEventTest({ block, dictionary }: ScannedBlock, transactionId: string): (row: number) => boolean {
+  const [contexts, sources] = [column(block, 'context'), column(block, 'context_source')];
+  const known = new Map<number, boolean>();
+  return (row) => {
+    if (isWrittenBack(sources[row]!)) return false;
+    const context = contexts[row]!;
+    let isOf = known.get(context);
+    if (isOf === undefined) {
+      isOf = context !== 0 && dictionary.context(context).transactionId === transactionId;
+      known.set(context, isOf);
+    }
+    return isOf;
+  };
+}
