@@ -14,8 +14,11 @@ const BEHIND_NS = 5n * MS;
 const CAUSES = [0n, 10n * MS, 20n * MS].map((ns) => START + ns);
 const rowAt = (at: bigint): Row => ({ at, duration: MS / 2n, transaction: TRANSACTION, tid: 7 });
 
+/** A minute before the first event. */
+const BOOT = START - 60_000n * MS;
+
 const step = (at: bigint, by: bigint) =>
-  ({ bootNs: at - START, offsetNs: START + by, kind: 'step', suspendedNs: 0n }) as const;
+  ({ bootNs: at - BOOT, offsetNs: BOOT + by, kind: 'step', suspendedNs: 0n }) as const;
 
 let app: Served;
 beforeAll(async () => {
