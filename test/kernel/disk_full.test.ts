@@ -32,6 +32,8 @@ function newDisk(fileSystem: keyof typeof FILE_SYSTEMS): SmallDisk {
 
 interface Watched extends Agent {
   complaints(): string[];
+  /** Lines of its log that say what is lost. */
+  toldLosses(): string[];
 }
 
 async function newAgent(dataFolder: string): Promise<Watched> {
@@ -41,7 +43,13 @@ async function newAgent(dataFolder: string): Promise<Watched> {
   agent.process.stderr!.on('data', (part: string) => {
     text += part;
   });
-  return { ...agent, complaints: () => text.trim().split('\n').filter(Boolean) };
+  const lines = () => text.trim().split('\n').filter(Boolean);
+  const isLoss = (line: string) => line.includes('"cause":');
+  return {
+    ...agent,
+    complaints: () => lines().filter((line) => !isLoss(line)),
+    toldLosses: () => lines().filter(isLoss),
+  };
 }
 
 async function until(holds: () => boolean): Promise<void> {
@@ -72,6 +80,7 @@ describe.each(Object.keys(FILE_SYSTEMS) as (keyof typeof FILE_SYSTEMS)[])('a ful
       expect.stringMatching(/"level":50,.*no space is left on the device: free some/),
       expect.stringMatching(/"level":30,.*can be written again, recording goes on"/),
     ]);
+    expect(agent.toldLosses()).toContainEqual(expect.stringMatching(/"cause":"store_failed".*free space on the disk/));
     const { numbers, losses } = recordedNumbers(load, disk.path);
     expect(new Set(numbers).size).toBe(numbers.length);
     const there = new Set(numbers);
