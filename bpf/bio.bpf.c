@@ -58,7 +58,7 @@ __noinline int add_origin(struct bio_owner *to, const struct event_origin *added
 			return 0;
 		}
 	}
-	to->origin_count = ORIGIN_SLOTS + 1;
+	to->has_others = 1;
 	return 0;
 }
 
@@ -102,7 +102,7 @@ static __always_inline void add_dirtiers(struct page_walk *walk, struct dirtier 
 	if (second)
 		add_origin(&walk->owner, second, 0);
 	else
-		walk->owner.origin_count = ORIGIN_SLOTS + 1;
+		walk->owner.has_others = 1;
 }
 
 /*
@@ -176,7 +176,21 @@ static __always_inline void add_journal_owners(struct page_walk *walk, struct jo
 	for (__u32 slot = 0; slot < ORIGIN_SLOTS && slot < owners->count; slot++)
 		add_origin(&walk->owner, &owners->owners[slot], 0);
 	if (owners->others || owners->count > ORIGIN_SLOTS)
-		walk->owner.origin_count = ORIGIN_SLOTS + 1;
+		walk->owner.has_others = 1;
+}
+
+/*
+ * Whether its memory is what direct I/O writes from. A bio that was split off does not say so itself: bio_split() hands
+ * it the vectors of the one that is left, which bio_chain() made its private data.
+ */
+static __always_inline bool is_direct_bio(struct bio *bio)
+{
+	struct bio *left = BPF_CORE_READ(bio, bi_private);
+	struct bio_vec *vectors = BPF_CORE_READ(bio, bi_io_vec);
+
+	if (BPF_CORE_READ(bio, bi_flags) & BIO_DIRECT)
+		return true;
+	return left && vectors == BPF_CORE_READ(left, bi_io_vec) && BPF_CORE_READ(left, bi_flags) & BIO_DIRECT;
 }
 
 /* Whose data a bio writes. */
@@ -190,7 +204,7 @@ static __always_inline void find_origins(struct page_walk *walk, struct bio *bio
 	walk->done = bytes_done_in_vector(bio);
 	walk->unknown_bytes = 0;
 	walk->is_kernel = task->flags & (PF_KTHREAD | PF_MEMALLOC);
-	walk->is_direct = !walk->is_kernel && BPF_CORE_READ(bio, bi_flags) & BIO_DIRECT;
+	walk->is_direct = !walk->is_kernel && is_direct_bio(bio);
 	__builtin_memset(&walk->unknown, 0, sizeof(walk->unknown));
 	if (task->flags & PF_KTHREAD)
 		walk->unknown.process_id = walk->owner.queuer.process_id;
@@ -260,6 +274,7 @@ static __always_inline int queue_bio(struct bio *bio)
 	origin_of(&walk->queuer, task, state);
 	describe_queuer(&walk->owner.queuer, bio, task, &walk->queuer);
 	walk->owner.origin_count = 0;
+	walk->owner.has_others = 0;
 	walk->left = BPF_CORE_READ(bio, bi_iter.bi_size);
 	if (!dirty_page_layer || !writes_data(BPF_CORE_READ(bio, bi_opf)) ||
 	    (!walk->left && !state->journal_transaction))

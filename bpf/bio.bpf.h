@@ -5,7 +5,7 @@
 
 #include "origin.bpf.h"
 
-/* Who queued a bio, and whose data it carries: as many slots as are counted, or more owners than there are slots. */
+/* Who queued a bio, and whose data it carries. */
 struct bio_owner {
 	struct bio_queuer {
 		__u64 queued_ns;
@@ -19,8 +19,10 @@ struct bio_owner {
 		__u32 is_wanted;
 		char comm[16];
 	} queuer;
+	/* Slots in use. */
 	__u32 origin_count;
-	__u32 reserved;
+	/* There are more owners, or some that are not known. */
+	__u32 has_others;
 	struct event_origin origins[ORIGIN_SLOTS];
 };
 

@@ -59,8 +59,7 @@ static __always_inline void add_bio(struct bio_owner *request, struct bio_owner 
 	request->queuer.is_wanted = is_wanted;
 	for (__u32 slot = 0; slot < ORIGIN_SLOTS && slot < owner->origin_count; slot++)
 		add_origin(request, &owner->origins[slot], owner->origins[slot].bytes);
-	if (owner->origin_count > ORIGIN_SLOTS)
-		request->origin_count = ORIGIN_SLOTS + 1;
+	request->has_others |= owner->has_others;
 }
 
 /* Gathers the owners of all bios of a request; false when none is known. */
@@ -83,7 +82,7 @@ static __always_inline bool gather_owners(struct request_state *request, struct 
 		return false;
 	/* Owners that were not looked at count as others. */
 	if (bio)
-		request->owner.origin_count = ORIGIN_SLOTS + 1;
+		request->owner.has_others = 1;
 	request->sector = rq->__sector;
 	request->bytes = rq->__data_len;
 	request->operation = block_operation(rq->cmd_flags, rq->__data_len);
@@ -116,7 +115,7 @@ static __always_inline void emit(struct request_state *request, struct request *
 	event->bytes = request->bytes;
 	event->queue_ns = request->issued_ns ? request->issued_ns - request->owner.queuer.queued_ns : UNKNOWN_U64;
 	event->operation = request->operation;
-	event->origin_count = request->owner.origin_count;
+	event->origin_count = request->owner.has_others ? ORIGIN_SLOTS + 1 : request->owner.origin_count;
 	event->cgroup_id = request->owner.queuer.cgroup_id;
 	event->unnamed_bytes = UNKNOWN_U64; /* The agent knows who is one owner. */
 	__builtin_memcpy(event->origins, request->owner.origins, sizeof(event->origins));

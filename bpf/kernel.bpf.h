@@ -186,6 +186,7 @@ struct bio {
 	unsigned short bi_flags;
 	struct bvec_iter bi_iter;
 	struct blkcg_gq *bi_blkg;
+	void *bi_private;
 	struct bio_vec *bi_io_vec;
 };
 

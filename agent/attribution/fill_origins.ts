@@ -87,6 +87,7 @@ export const fillOrigins: Filler = ({ columns }, decoded, { contexts, processes,
     shares.count = 0;
     for (let slot = 0; slot < slotCount; slot++) {
       const origin = record + ORIGINS_OFFSET + slot * ORIGIN_SIZE;
+      if (isEmpty(words, origin)) continue;
       const flags = words[(origin + ORIGIN_OFFSETS.flags) >>> 2]!;
       const timeNs = u64At(words, origin + ORIGIN_OFFSETS.time_ns);
       const owner = contexts.ownerAt(u64At(words, origin + ORIGIN_OFFSETS.context_id), flags, timeNs);
@@ -154,6 +155,13 @@ function qualityOf(words: Uint32Array, record: number, originCount: number): num
     flags |= words[(record + ORIGINS_OFFSET + slot * ORIGIN_SIZE + ORIGIN_OFFSETS.flags) >>> 2]!;
   if (flags & CONTEXT_FLAGS.ORIGIN_AMBIGUOUS) return QUALITY_AMBIGUOUS;
   return flags & INHERITED_FLAGS ? QUALITY_INHERITED : QUALITY_EXACT;
+}
+
+/** A slot that is not used, of a request that has other owners than those in its slots. */
+function isEmpty(words: Uint32Array, origin: number): boolean {
+  const { context_id, process_id, bytes } = ORIGIN_OFFSETS;
+  const at = (offset: number) => words[(origin + offset) >>> 2]!;
+  return (at(context_id) | at(context_id + 4) | at(process_id) | at(process_id + 4) | at(bytes)) === 0;
 }
 
 /** Whether an event's own task is the origin. */

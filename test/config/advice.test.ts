@@ -12,7 +12,9 @@ const ABOUT_OTHERS =
   /^agent\/(attribution\/service_name|package)\/|^agent\/up\.ts|daemon\/(run\/runner_process|replay\/thread_schedule)\.ts/;
 /** Of curl, useradd and setpriv. */
 const OF_OTHERS =
-  '--json --max-time --system --reuid --regid --clear-groups --inh-caps --ambient-caps --bounding-set'.split(' ');
+  '--json --max-time --expose-gc --system --reuid --regid --clear-groups --inh-caps --ambient-caps --bounding-set'.split(
+    ' ',
+  );
 const OPTION = /(?<![\w-])--[a-z][a-z-]*[a-z](?![\w-])/g;
 
 function optionsOf(command: Command): string[] {
