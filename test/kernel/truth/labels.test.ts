@@ -1,0 +1,74 @@
+/** Whose each call is, where it is hard to see: each program writes to a file that is named after whom it works for. */
+import { mkdirSync, readFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { bash, compileProgram, run } from '../programs.ts';
+import { type Recorded, record, removeFolders, temporaryFolder } from '../recorded_run.ts';
+
+afterAll(removeFolders);
+
+/** Transactions by name of the file that was written to. */
+function ownersIn({ writes }: Recorded, folder: string): Record<string, (string | null)[]> {
+  const found: Record<string, (string | null)[]> = {};
+  for (const { file, transaction_id } of writes()) {
+    if (!file?.startsWith(`${folder}/`)) continue;
+    found[basename(file)] ??= [];
+    found[basename(file)]!.push(transaction_id);
+  }
+  return found;
+}
+
+test('markers of 32-bit calls hold for 64-bit children', async () => {
+  const folder = temporaryFolder();
+  const program = compileProgram('truth/markers_of_32_bits', [], 'markers_of_32_bits');
+  const recorded = await record(() => {
+    bash(`printf 'KREPLAY1 txn=before' > /dev/null; exec ${program} ${folder}`);
+  });
+  expect(ownersIn(recorded, folder)).toEqual({ before: ['before'], other: ['other'], nobody: [null] });
+});
+
+test('what the filter leaves out leaves no name of its files in the recording', async () => {
+  const folder = temporaryFolder();
+  const recorded = await record(() => {
+    const writes = `for size in 2 11 500 1023 1024 5000; do head -c $size /dev/zero > ${folder}/secret-$size; done`;
+    bash(writes);
+    run('python3', ['-c', `import os; os.writev(os.open('${folder}/secret-vector', 65), [b'x' * 40, b'y' * 40])`]);
+    bash(`printf 'KREPLAY1 txn=wanted' > /dev/null; echo x > ${folder}/wanted`);
+  }, ['--only-labelled']);
+  // The file as it is, without a reader of ours.
+  const bytes = readFileSync(join(recorded.dataFolder, 'recording.kreplay')).toString('latin1');
+  expect([bytes.includes(`${folder}/wanted`), bytes.includes('secret-')]).toEqual([true, false]);
+});
+
+const FLOODERS = 40;
+const JOBS = 60;
+
+test('a user who floods the agent with markers from many processes takes no owner from another user', async () => {
+  const folder = temporaryFolder();
+  mkdirSync(join(folder, 'jobs'));
+  const flooders = `
+import os, time
+os.setgid(65534)
+os.setuid(65534)
+for child in range(${FLOODERS} - 1):
+    if os.fork() == 0: break
+null = os.open('/dev/null', os.O_WRONLY)
+end = time.time() + 4
+number = 0
+while time.time() < end:
+    number += 1
+    os.write(null, b'KREPLAY1 txn=flood-%d-%d span=%s' % (os.getpid(), number, b'f' * 900))
+`;
+  const recorded = await record(() => {
+    const job = `(printf "KREPLAY1 txn=job-$i" > /dev/null; echo x > ${folder}/jobs/job-$i)`;
+    bash(`python3 -c "$flooders" & sleep 0.5; for i in $(seq ${JOBS}); do ${job}; sleep 0.05; done; wait`, {
+      env: { ...process.env, flooders },
+      timeout: 100_000,
+    });
+  });
+  const owners = ownersIn(recorded, join(folder, 'jobs'));
+  expect(Object.entries(owners).filter(([name, [owner]]) => owner !== name)).toEqual([]);
+  // More events than the agent can take on two CPUs: what it did not take, of the flood or of others, is counted.
+  const lost = recorded.losses().reduce((sum, { lost: count }) => sum + count, 0);
+  expect(lost).toBeGreaterThan(JOBS - Object.keys(owners).length);
+  expect(Object.keys(owners).length).toBeGreaterThan(JOBS / 2);
+}, 120_000);
