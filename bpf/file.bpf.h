@@ -8,9 +8,9 @@
 
 #define PATH_DEPTH_MAX 64
 #define NAME_SIZE_MAX 256
-/* No name leads to the file any more. The upper half of hash_len is a length of at most 255. */
+/* No name leads to the file any more. */
 #define NAME_UNLINKED (1ull << 63)
-/* A path is walked again after this long: renaming a folder above the file changes none of the file's own keys. */
+/* A path is walked again after this long: renaming a folder further up changes none of the file's own keys. */
 #define PATH_AGE_MAX_NS 1000000000ull
 
 struct known_file {
@@ -159,18 +159,23 @@ static __always_inline bool same_file(const struct file_key *a, const struct fil
 }
 
 /*
- * The key holds what a path depends on near the file: the leaf's name and its folder. The inode number tells apart
- * sockets and pipes whose structures were freed and used again at the same address.
+ * The key holds what a path depends on near the file: the leaf's name, its folder and that one's name, as folders are
+ * renamed when they are complete. The inode number distinguishes sockets and pipes whose structures were freed and used
+ * again at the same address.
  */
 static __always_inline void read_file_key(struct file *file, struct file_key *key)
 {
 	struct dentry *dentry = READ(struct file, file, f_path.dentry);
 	struct inode *inode = READ(struct file, file, f_inode);
+	struct dentry *parent;
 
 	key->mount = (__u64)READ(struct file, file, f_path.mnt);
 	key->dentry = (__u64)dentry;
-	key->parent = (__u64)READ(struct dentry, dentry, d_parent);
+	parent = READ(struct dentry, dentry, d_parent);
+	key->parent = (__u64)parent;
 	key->name_hash = READ(struct dentry, dentry, d_name.hash_len);
+	key->name_hash += READ(struct dentry, parent, d_name.hash_len) * 31;
+	key->name_hash &= ~NAME_UNLINKED;
 	/* As d_unlinked() tells. */
 	if (!READ(struct dentry, dentry, d_hash.pprev))
 		key->name_hash |= NAME_UNLINKED;

@@ -37,6 +37,8 @@ os.mkfifo(folder + '/fifo'); say(os.open(folder + '/fifo', os.O_RDWR))
 say(opened(folder + '/mounted/inside'))
 say(opened('/dev/shm/shared')); os.unlink('/dev/shm/shared')
 say(opened(folder + '/n\\u00e4me with blanks'))
+os.mkdir(folder + '/unfinished'); fd = opened(folder + '/unfinished/log'); say(fd)
+os.rename(folder + '/unfinished', folder + '/finished'); say(fd)
 `;
 
 beforeAll(async () => {

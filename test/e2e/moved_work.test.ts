@@ -1,0 +1,90 @@
+/**
+ * A build that is the incident's own is replayed, though its work moves between threads: the request that waited in the
+ * incident waits in each run, by the build's own account and not by the runner's.
+ */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type LoopDevice, loopDevice } from '../kernel/loop_device.ts';
+import { run } from '../kernel/programs.ts';
+import { record, removeFolders, temporaryFolder } from '../kernel/recorded_run.ts';
+import { kreplay } from './kreplay.ts';
+
+const RUNS = Number(process.env.RUNS ?? 3);
+const ATTEMPTS_MAX = 3;
+/** The file system stands still for 300 ms. */
+const FELT_MS_MIN = 250;
+/** Of requests to one log, the one that waits; else how many goroutines wait. */
+const [SLOW_REQUEST, GOROUTINES] = [31, 16];
+
+const SOURCES = join(import.meta.dirname, 'moved_work');
+const programs = temporaryFolder();
+const GO = { ...process.env, GO111MODULE: 'off', CGO_ENABLED: '0', GOCACHE: join(programs, 'go'), GOFLAGS: '' };
+
+function built(source: string): string {
+  const program = join(programs, source.replace('.go', ''));
+  run('go', ['build', '-o', program, join(SOURCES, source)], { env: GO });
+  return program;
+}
+
+interface Build {
+  command: () => string[];
+  expected: number;
+  /** By how much it may differ. */
+  within?: number;
+}
+
+const BUILDS: Readonly<Record<string, Build>> = {
+  Go: { command: () => [built('one_log.go')], expected: SLOW_REQUEST },
+  'Go, with a file each': { command: () => [built('many_files.go')], expected: GOROUTINES },
+  Python: { command: () => ['python3', join(SOURCES, 'one_log.py')], expected: SLOW_REQUEST },
+  Java: {
+    command() {
+      run('javac', ['-d', programs, join(SOURCES, 'OneLog.java')]);
+      return ['java', '-cp', programs, 'OneLog'];
+    },
+    expected: SLOW_REQUEST,
+  },
+  Node: { command: () => ['node', join(SOURCES, 'one_log.mjs')], expected: SLOW_REQUEST },
+  // Whether what it notes of its own cluster is a record of its own in the log, or goes with a put, differs.
+  etcd: { command: () => ['python3', join(SOURCES, 'etcd.py')], expected: SLOW_REQUEST, within: 1 },
+};
+
+let disk: LoopDevice;
+beforeEach(() => {
+  disk = loopDevice(300);
+  run('mkfs.ext4', ['-q', '-F', '-E', 'lazy_itable_init=0', disk.path]);
+  run('mount', [disk.path, disk.mountPoint]);
+});
+afterEach(() => disk.remove());
+afterAll(removeFolders);
+
+/** Which request waited, or how many goroutines; and how long. */
+const feltIn = (text: string) => text.trim().split(' ').map(Number) as [number, number];
+
+test.each(Object.entries(BUILDS))(
+  '%s',
+  async (_name, { command, expected, within = 0 }) => {
+    const words = [...command(), disk.mountPoint];
+    let incident = '';
+    const { dataFolder } = await record(() => {
+      incident = run(words[0]!, [...words.slice(1), 'record']);
+    });
+    expect(feltIn(incident)[0]).toBe(expected);
+    const recording = join(dataFolder, 'recording.kreplay');
+    for (let runs = 0, attempts = 0; runs < RUNS; attempts++) {
+      run('sh', ['-c', `rm -rf ${disk.mountPoint}/log*`]);
+      const report = join(programs, 'report.json');
+      const options = ['run', '--bundle', recording, '--transaction', 'order', '--report', report];
+      const felt = feltIn(kreplay([...options, '--', ...words]).stdout);
+      const { verdict, reasons } = JSON.parse(readFileSync(report, 'utf8'));
+      // A machine that is too noisy is said to be: such a run says nothing.
+      if (verdict !== 'replayed' && JSON.stringify(reasons).includes('noisy') && attempts < RUNS + ATTEMPTS_MAX)
+        continue;
+      expect([verdict, reasons]).toEqual(['replayed', reasons]);
+      expect(Math.abs(felt[0] - expected)).toBeLessThanOrEqual(within);
+      expect(felt[1]).toBeGreaterThan(FELT_MS_MIN);
+      runs++;
+    }
+  },
+  240_000,
+);

@@ -1,0 +1,41 @@
+import java.io.FileOutputStream;
+import java.nio.ByteBuffer;
+import java.nio.channels.FileChannel;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import java.util.concurrent.Executors;
+
+/** FOLDER [record]: as one_log.go, each request on a thread of a pool. */
+public class OneLog {
+    public static void main(String[] words) throws Exception {
+        String folder = words[0];
+        boolean isRecorded = words.length > 1;
+        var log = FileChannel.open(Path.of(folder, "log"), StandardOpenOption.CREATE, StandardOpenOption.APPEND);
+        if (isRecorded)
+            try (var marker = new FileOutputStream("/dev/null")) {
+                marker.write("KREPLAY1 proc txn=order".getBytes());
+            }
+        var pool = Executors.newFixedThreadPool(4);
+        long worst = 0;
+        int at = 0;
+        for (int i = 0; i < 60; i++) {
+            if (i == 31 && isRecorded) {
+                new ProcessBuilder("fsfreeze", "--freeze", folder).start().waitFor();
+                new ProcessBuilder("sh", "-c", "sleep 0.3; fsfreeze --unfreeze " + folder).start();
+            }
+            int number = i;
+            long took = pool.submit(() -> {
+                long start = System.nanoTime();
+                log.write(ByteBuffer.wrap(("request " + number + "\n").getBytes()));
+                log.force(true);
+                return System.nanoTime() - start;
+            }).get();
+            if (took > worst) {
+                worst = took;
+                at = i;
+            }
+        }
+        pool.shutdown();
+        System.out.println(at + " " + worst / 1_000_000);
+    }
+}

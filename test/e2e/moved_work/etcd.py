@@ -1,0 +1,57 @@
+"""FOLDER [record]: as one_log.go, each request a put to an etcd that begins with no data."""
+
+import base64
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+
+folder, is_recorded = sys.argv[1], len(sys.argv) > 2
+
+
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+client, peer = (f"http://127.0.0.1:{free_port()}" for _ in range(2))
+data = folder + "/etcd"
+shutil.rmtree(data, ignore_errors=True)
+if is_recorded:
+    os.write(os.open("/dev/null", os.O_WRONLY), b"KREPLAY1 proc txn=order")
+server = subprocess.Popen(
+    ["etcd", "--data-dir", data, "--logger", "zap", "--log-outputs", "/dev/null"]
+    + ["--listen-client-urls", client, "--advertise-client-urls", client]
+    + ["--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", f"default={peer}"],
+    stdout=subprocess.DEVNULL,
+    stderr=subprocess.DEVNULL,
+)
+
+
+def put(number):
+    body = {name: base64.b64encode(text).decode() for name, text in (("key", b"k%d" % number), ("value", b"v" * 100))}
+    urllib.request.urlopen(f"{client}/v3/kv/put", json.dumps(body).encode(), timeout=10).read()
+
+
+for attempt in range(100):
+    try:
+        urllib.request.urlopen(f"{client}/health", timeout=1).read()
+        break
+    except OSError:
+        time.sleep(0.1)
+worst = (0, 0)
+for number in range(60):
+    if number == 31 and is_recorded:
+        subprocess.run(["fsfreeze", "--freeze", folder], check=True)
+        subprocess.Popen(["sh", "-c", f"sleep 0.3; fsfreeze --unfreeze {folder}"])
+    start = time.monotonic()
+    put(number)
+    worst = max(worst, (time.monotonic() - start, number))
+print(worst[1], int(worst[0] * 1000))
+server.terminate()
+server.wait()
