@@ -52,8 +52,10 @@ static __noinline void define_process(struct task_state *state, __u64 now_ns)
 	struct task_struct *task = bpf_get_current_task_btf();
 	bool kernel_thread = task->flags & PF_KTHREAD;
 	__u64 program_id = kernel_thread ? 0 : program_id_of(task, state);
-	struct process_definition *definition = reserve(definitions, PROCESS_DEFINITION, struct process_definition);
+	struct process_definition *definition = NULL;
 
+	if (program_id || kernel_thread)
+		definition = reserve(definitions, PROCESS_DEFINITION, struct process_definition);
 	if (!definition) {
 		/* The next event tries again. */
 		state->process_id = 0;

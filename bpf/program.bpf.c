@@ -182,6 +182,9 @@ __noinline int define_program(void)
 	leader->program_exec_id = task->self_exec_id;
 	if (mm->env_end)
 		set_environment_context(task, leader, scratch, bpf_ktime_get_boot_ns());
+	/* When the trace could not be stored the next event tries again. */
+	if (leader->process_context_id == CONTEXT_LOST && leader->process_context_flags & CONTEXT_ENVIRONMENT)
+		leader->program_id = 0;
 	return 0;
 }
 

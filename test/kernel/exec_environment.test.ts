@@ -1,9 +1,10 @@
 /** What a program was started with, as the kernel read it: services and traces of processes that live for a moment. */
-import { spawnSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { spawn, spawnSync } from 'node:child_process';
+import { existsSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { SysWriteEvent } from '../../bpf/schema/api.ts';
-import { type Recorded, record, removeFolders, temporaryFolder } from './recorded_run.ts';
+import { type Recorded, readRecording, record, removeFolders, startAgent, temporaryFolder } from './recorded_run.ts';
 
 const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736';
 const SPAN = '00f067aa0ba902b7';
@@ -111,3 +112,39 @@ test('a trace comes with the environment, until a marker or another program says
   expect(owner(of('malformed'))).toBe('  none none');
   expect(owner(of('late'))).toBe(' trace env exact');
 });
+
+test('a trace that there was no room for when its program began is taken when there is', async () => {
+  const dataFolder = temporaryFolder();
+  const agent = await startAgent(dataFolder);
+  const out = join(temporaryFolder(), 'out');
+  const count = () => (existsSync(out) ? statSync(out).size : 0);
+  agent.process.kill('SIGSTOP');
+  // A user may fill some 7 MiB a second; the agent is to read 4 MiB when it is awake again.
+  const line = 'x'.repeat(900);
+  const flood = `
+import os, time
+null, end = os.open('/dev/null', os.O_WRONLY), time.time() + 2
+while time.time() < end: os.write(null, b'KREPLAY1 txn=flood-%d span=${line}' % time.time_ns())`;
+  spawnSync('python3', ['-c', flood]);
+  const writer = spawn('/bin/sh', ['-c', 'while sleep 0.05; do printf x >> $out; done'], {
+    env: { PATH: process.env.PATH, out, TRACEPARENT },
+  });
+  await until(() => count() > 3);
+  agent.process.kill('SIGCONT');
+  await sleep(1000);
+  const before = count();
+  await until(() => count() >= before + 5);
+  writer.kill();
+  await agent.stop();
+  const writes = readRecording(dataFolder).writes({ pid: writer.pid! });
+  const owners = writes.map(owner);
+  expect([...new Set(owners)].filter((one) => ![' trace env exact', '  none none'].includes(one))).toEqual([]);
+  expect(owners[0]).toBe('  none none');
+  expect(owners.slice(-5)).toEqual(Array(5).fill(' trace env exact'));
+});
+
+async function until(holds: () => boolean): Promise<void> {
+  const deadline = performance.now() + 10_000;
+  while (!holds() && performance.now() < deadline) await sleep(20);
+  expect(holds()).toBe(true);
+}
