@@ -14,10 +14,22 @@ interface Gap {
   cause: string;
 }
 
+/** As far as it is shown here. */
+export interface ShownCoverage {
+  complete: boolean;
+  lost: number | bigint;
+  gaps: Gap[];
+}
+
+/** For an answer that does not say itself why it is not complete. */
 export async function warnOfLosses(url: string, query: URLSearchParams): Promise<void> {
   const res = await callDaemon(url, { path: `/api/events?${new URLSearchParams([...query, ['limit', '1']])}` });
-  const { coverage } = (await readJson(res)) as { coverage: { lost: number | bigint; gaps: Gap[] } };
-  const { lost, gaps } = coverage;
+  warnOf(((await readJson(res)) as { coverage: ShownCoverage }).coverage);
+}
+
+/** Says what is missing, and why; nothing when all is there. */
+export function warnOf({ complete, lost, gaps }: ShownCoverage): void {
+  if (complete) return;
   const what = BigInt(lost) === 0n ? 'may be missing events' : `is missing ${lost} events`;
   process.stderr.write(`kreplay: warning: the recording ${what} in this window\n`);
   for (const gap of gaps.slice(0, GAPS_SHOWN_MAX)) {

@@ -4,6 +4,7 @@ import { csvLine } from '../export/csv.ts';
 import { parseJson, stringify } from '../json.ts';
 import { DIMENSION_NAMES } from '../query/dimensions.ts';
 import { callDaemon, readText } from './connection.ts';
+import { type ShownCoverage, warnOf } from './coverage_warning.ts';
 import { formatDuration, formatTime } from './display.ts';
 import { type EventFilters, filterParameters, queryOf, withEventFilters } from './event_filters.ts';
 import { list } from './option_values.ts';
@@ -34,7 +35,7 @@ interface Row extends Sums {
 interface Answer {
   stats: Row[];
   total: Sums;
-  coverage: { complete: boolean };
+  coverage: ShownCoverage;
 }
 
 const NONE = '-';
@@ -58,8 +59,7 @@ async function sumUp(url: string, options: Options): Promise<void> {
   const query = queryOf({ ...filterParameters(options), bucket, group_by: groupBy?.join() });
   const text = await readText(await callDaemon(url, { path: `/api/stats?${query}` }));
   const { stats, coverage } = parseJson(text) as Answer;
-  if (!coverage.complete)
-    process.stderr.write('kreplay: warning: the recording may be missing events in this window\n');
+  warnOf(coverage);
   await print(OUTPUTS[options.output](stats, text));
 }
 

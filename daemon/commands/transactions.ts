@@ -4,6 +4,7 @@ import { csvLine } from '../export/csv.ts';
 import { parseJson, stringify } from '../json.ts';
 import { transactionSchema } from '../routes/transactions.ts';
 import { callDaemon, readText } from './connection.ts';
+import { type ShownCoverage, warnOf } from './coverage_warning.ts';
 import { formatDuration, formatTime } from './display.ts';
 import { queryOf } from './event_filters.ts';
 import { list, milliseconds, positiveInteger, timeText } from './option_values.ts';
@@ -38,7 +39,7 @@ interface Transaction {
 interface Page {
   transactions: Transaction[];
   next_cursor: string | null;
-  coverage: { complete: boolean };
+  coverage: ShownCoverage;
 }
 
 const COLUMNS: readonly TableColumn<Transaction>[] = [
@@ -70,8 +71,8 @@ export function transactionsCommand(): Command {
 }
 
 async function listTransactions(url: string, options: Options): Promise<void> {
-  const { transactions, complete } = await transactionsOf(url, options);
-  if (!complete) process.stderr.write('kreplay: warning: the recording may be missing events in this window\n');
+  const { transactions, coverage } = await transactionsOf(url, options);
+  if (coverage) warnOf(coverage);
   await print(OUTPUTS[options.output](transactions));
 }
 
@@ -94,16 +95,17 @@ async function transactionsOf(url: string, options: Options) {
   const { service, node, from, to, minDuration, hasError, sort, limit } = options;
   const filters = { service: service?.join(), node: node?.join(), from, to, min_duration_ms: minDuration };
   const transactions: Transaction[] = [];
-  let complete = true;
+  let coverage: ShownCoverage | undefined;
   // The limit is a part of what a cursor is for: all pages are of one size.
   const parameters = { ...filters, has_error: hasError && 'true', sort, limit: `${Math.min(limit, PAGE_MAX)}` };
   for (let cursor: string | undefined; ; ) {
     const res = await callDaemon(url, { path: `/api/transactions?${queryOf({ ...parameters, cursor })}` });
     const page = parseJson(await readText(res)) as Page;
     transactions.push(...page.transactions);
-    complete &&= page.coverage.complete;
+    // That of the first page holds for all: the window stays the same.
+    coverage ??= page.coverage;
     if (page.next_cursor === null || transactions.length >= limit) break;
     cursor = page.next_cursor;
   }
-  return { transactions: transactions.slice(0, limit), complete };
+  return { transactions: transactions.slice(0, limit), coverage };
 }

@@ -6,7 +6,7 @@
  *   node       .  not_recorded_yet  [ recorded ] agent_stopped
  *
  * What an agent that is at work has not committed yet is a gap as well, unless the query has no `to`: it asks for what is
- * recorded, and its answer says until when that is.
+ * recorded, and its answer says until when that is. Nor is what comes after the end of a file that was named or imported.
  */
 import type { LossCause } from '../../bpf/schema/losses.ts';
 import type { Loss, NodeSpan } from '../store/store.ts';
@@ -43,12 +43,13 @@ function gapsOf(spans: readonly NodeSpan[], { fromNs, endNs, nowNs, asksUntil }:
   let lastNs: bigint | undefined;
   for (const span of spans.toSorted((a, b) => (a.fromNs < b.fromNs ? -1 : a.fromNs > b.fromNs ? 1 : 0))) {
     if (reachedNs !== undefined) add(gaps, reachedNs, span.fromNs < endNs ? span.fromNs : endNs, cause);
-    const { end, toNs } = span;
+    const { end, toNs, isWholeFile } = span;
     if (reachedNs === undefined || toNs > reachedNs) reachedNs = toNs;
     if (lastNs !== undefined && toNs <= lastNs) continue;
     lastNs = toNs;
     cause = AFTER[end];
-    goesOn = end === 'open' && !asksUntil && !isSilent(span, nowNs) && (fromNs === undefined || fromNs <= toNs);
+    const isOngoing = isWholeFile || (end === 'open' && !isSilent(span, nowNs));
+    goesOn = isOngoing && !asksUntil && (fromNs === undefined || fromNs <= toNs);
   }
   if (reachedNs !== undefined && !goesOn) add(gaps, reachedNs, endNs, cause);
   return gaps;

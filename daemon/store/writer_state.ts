@@ -14,6 +14,8 @@ export interface WrittenSpan extends Omit<RecordedSpan, 'end' | 'committed'> {
    * while an agent was at work.
    */
   end: 'closed' | 'open' | 'killed' | 'unsaid';
+  /** A copy, a bundle or another file that was named: what was recorded after its end is not asked of it. */
+  isWholeFile: boolean;
   /** How long ago an open one was written by a clock that nobody sets; undefined where only the wall clock can tell. */
   unwrittenNs?: bigint;
 }
@@ -23,7 +25,8 @@ export function writtenSpan({ file, reader }: OpenRecording): WrittenSpan | unde
   const read = () => withFailuresOf(file, () => reader.recordedSpan());
   const span = read();
   if (!span) return undefined;
-  if (span.end === 'closed' || file.source !== 'live') return told(span, span.end);
+  if (file.source !== 'live') return { ...told(span, span.end), isWholeFile: true };
+  if (span.end === 'closed') return told(span, 'closed');
   if (isRecorded(file.path) !== false) return told(span, 'open');
   // It may have ended, and another one may have begun, since the file was read.
   const now = read() ?? span;
@@ -37,7 +40,13 @@ export function isSilent({ toNs, unwrittenNs }: Pick<WrittenSpan, 'toNs' | 'unwr
 
 function told({ fromNs, toNs, committed }: RecordedSpan, end: WrittenSpan['end']): WrittenSpan {
   const isHere = end === 'open' && committed !== undefined && committed.bootId === bootId();
-  return { fromNs, toNs, end, ...(isHere && { unwrittenNs: process.hrtime.bigint() - committed.monotonicNs }) };
+  return {
+    fromNs,
+    toNs,
+    end,
+    isWholeFile: false,
+    ...(isHere && { unwrittenNs: process.hrtime.bigint() - committed.monotonicNs }),
+  };
 }
 
 let knownBootId: string | undefined;

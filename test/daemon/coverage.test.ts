@@ -1,6 +1,7 @@
 /** An answer says what the recording is missing in its window, and nothing of other windows. */
 import Database from 'better-sqlite3';
 import { openRecordingStore } from '../../daemon/store/recording_store.ts';
+import { kreplay } from './command_line.ts';
 import { NODE, newFolder, newWriter, recorded, recordedOn, recordingPath, START } from './recorded.ts';
 import { type Served, serve, served as servedHere } from './served.ts';
 
@@ -117,6 +118,47 @@ test('a_recording_that_does_not_say_when_it_ended_ends_with_its_last_event', asy
   daemon.setNow(START + 9n * S);
   expect(await gapsOf(daemon, `node=${NODE}`)).toEqual([[5n * S, 9n * S, 'agent_stopped']]);
 });
+
+test('what_comes_after_a_file_that_was_named_is_asked_for_by_a_query_that_has_an_end', async () => {
+  const path = recordingPath(recorded([{ at: START, transaction: 'tx' }, { at: START + 5n * S }]));
+  const daemon = await servedHere(openRecordingStore(undefined, [path]));
+  daemon.setNow(START + 9n * S);
+  for (const query of ['', `from=${START}`, 'transaction_id=tx']) expect(await gapsOf(daemon, query)).toEqual([]);
+  expect(await gapsOf(daemon, `from=${START}&to=${START + 9n * S}`)).toEqual([[0n, 9n * S, 'agent_stopped']]);
+});
+
+test('a_transaction_that_ended_long_before_its_agent_is_whole_but_for_losses_in_its_own_time', async () => {
+  const rows = [
+    { at: START, duration: S, transaction: 'whole' },
+    { at: START + 4n * S, duration: S, transaction: 'lossy' },
+    { at: START + 9n * S, duration: S, transaction: 'cut' },
+  ];
+  const folder = recorded(rows, (writer) =>
+    writer.recordLoss({ cause: 'ring_full', eventType: null, fromNs: START + 4n * S, toNs: START + 5n * S, count: 7 }),
+  );
+  const database = new Database(recordingPath(folder));
+  database.prepare("UPDATE meta SET value = CAST(? AS INTEGER) WHERE key = 'alive_ns'").run(START + 10n * S);
+  database.close();
+  const daemon = await servedHere(folder);
+  daemon.setNow(START + 50n * S);
+  const coverageOf = async (id: string) => (await daemon.get(`/api/events?transaction_id=${id}`)).json.coverage;
+  expect(await coverageOf('whole')).toMatchObject({ complete: true, lost: 0, gaps: [] });
+  expect(await coverageOf('lossy')).toMatchObject({ complete: false, lost: 7, gaps: [{ cause: 'ring_full' }] });
+  // Its last event ended as its agent did.
+  expect((await coverageOf('cut')).gaps.map(({ cause }: { cause: string }) => cause)).toContain('agent_stopped');
+});
+
+test.each(['transactions', 'stats', 'events'])(
+  'kreplay %s says on stderr what is missing, and why',
+  async (command) => {
+    const { code, stderr } = await kreplay(command, '--url', served.url, '--output', 'ndjson');
+    expect(code).toBe(0);
+    expect(stderr).toMatch(/^kreplay: warning: the recording is missing 113 events in this window\n/);
+    expect(stderr).toMatch(
+      /\nkreplay: {3}12 from 2025-11-21T00:00:10\S+ to 2025-11-21T00:00:12\S+: the agent did not drain/,
+    );
+  },
+);
 
 test('a_stream_says_how_many_ahead_of_its_lines', async () => {
   const headers = { accept: 'application/x-ndjson' };

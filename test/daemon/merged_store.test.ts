@@ -155,6 +155,7 @@ describe('a transaction', () => {
       traceId: 'f'.repeat(32),
       firstTimestampNs: START + 5n,
       lastEndNs: START + 100n,
+      writtenBack: { count: 0, bytes: 0n, lastEndNs: 0n },
       eventCount: 4,
       errorCount: 2,
       slowestEventId: events[3]!.event_id,
