@@ -99,7 +99,7 @@ interface Flags extends DaemonFlags, LogFlags {
 }
 
 async function serve(flags: Flags, configuration: Configuration): Promise<void> {
-  const { data: given, recording: recordings = [], listen, sessionsMax } = flags;
+  const { data: given, recording: recordings = [], listen, sessionsMax, replayRateMax } = flags;
   const ending = new AbortController();
   // `disconnect`: the `kreplay up` that started this process is gone. Waiting for it must not keep the process alive.
   for (const name of ['SIGINT', 'SIGTERM', 'disconnect']) process.once(name, () => ending.abort());
@@ -118,7 +118,12 @@ async function serve(flags: Flags, configuration: Configuration): Promise<void> 
   const served = { places: { data, recordings }, listen, access: flags };
   const state = flags.state === true ? undefined : flags.state;
   const manager = serviceManager();
-  await runDaemon({ ...served, state, limits: { sessionsMax, idleMs }, signal, log, slowMs, onListening, manager });
+  await runDaemon({
+    ...served,
+    state,
+    limits: { sessionsMax, replayRateMax, idleMs },
+    ...{ signal, log, slowMs, onListening, manager },
+  });
 }
 
 /** A configuration that is wrong changes nothing. */

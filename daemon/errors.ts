@@ -31,6 +31,7 @@ export const ERRORS = {
   too_many_attempts: { status: 429, title: 'Too many wrong tokens' },
   tail_limit: { status: 429, title: 'Too many live tails' },
   session_limit: { status: 429, title: 'Too many sessions' },
+  replay_capacity: { status: 429, title: 'Sessions play too much together' },
   internal: { status: 500, title: 'Internal error' },
   busy: { status: 503, title: 'Too many queries at once' },
   shutting_down: { status: 503, title: 'Daemon is shutting down' },

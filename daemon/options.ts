@@ -15,6 +15,7 @@ export interface DaemonFlags extends AccessFlags {
   /** Commander has true where nothing was given. */
   state: string | boolean;
   sessionsMax: number;
+  replayRateMax: number;
   sessionIdle: bigint;
 }
 
@@ -37,6 +38,11 @@ export function withDaemonOptions(command: Command): Command {
       new Setting('--sessions-max <count>', 'replay sessions at most')
         .takes(POSITIVE_INTEGER)
         .default(DEFAULT_LIMITS.sessionsMax),
+    )
+    .addOption(
+      new Setting('--replay-rate-max <count>', 'events a second that all replay sessions play together at most')
+        .takes(POSITIVE_INTEGER)
+        .default(DEFAULT_LIMITS.replayRateMax),
     )
     .addOption(
       new Setting('--session-idle <duration>', 'a replay session that is not used for so long is ended')

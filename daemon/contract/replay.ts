@@ -154,7 +154,13 @@ const BODY_ERRORS: readonly ErrorCode[] = [
 ];
 const COMMAND_ERRORS: readonly ErrorCode[] = [
   ...BODY_ERRORS,
-  ...(['session_not_found', 'shutting_down', 'transaction_not_found', 'invalid_transition'] as const),
+  ...([
+    'session_not_found',
+    'shutting_down',
+    'transaction_not_found',
+    'invalid_transition',
+    'replay_capacity',
+  ] as const),
 ];
 
 const CURL_BODIES: Readonly<Record<string, string>> = {

@@ -140,6 +140,7 @@ export class Session {
       // Before the clock runs, so that the first event is not late for want of its bytes.
       await this.#window.ready(this.#next);
       const state = this.#enters('play');
+      this.#options.admit?.();
       this.#clock.play();
       this.#enter(state);
       this.#awaitNext();
@@ -183,8 +184,7 @@ export class Session {
       const state = this.#enters(command);
       const events = count > 0 ? steppedJson(page, this.#options.now(), this.#settings.timeoutNs) : [];
       for (const json of events) this.stream.publish('event', json, 1);
-      const target = from + events.length;
-      const at = events.length > 0 ? events.length - 1 : 0;
+      const [target, at] = [from + events.length, Math.max(events.length - 1, 0)];
       if (target !== this.#next) this.#moveTo(page.startNs[at]!, target);
       this.#enter(state);
       return events;
@@ -208,6 +208,7 @@ export class Session {
   change({ extraLatencyNs, speedFactor, loop }: SessionChange): Promise<void> {
     return this.#inTurn(async () => {
       this.#enters('change');
+      if (this.#state === 'playing') this.#options.admit?.({ speedFactor, loop });
       if (extraLatencyNs !== undefined && extraLatencyNs !== this.#settings.extraLatencyNs)
         await this.#changeLatency(extraLatencyNs);
       const state = this.#enters('change');

@@ -24,6 +24,8 @@ export interface SessionOptions {
   onPlayed?: ((latenessNs: bigint) => void) | undefined;
   /** What is kept of it is another now, or more is known of it. Its place while it plays is not told. */
   onChange?: (() => void) | undefined;
+  /** Throws a Problem when it would play more, once it is changed so, than there is room for beside the others. */
+  admit?: ((change?: SessionChange) => void) | undefined;
   /** How often it was opened before. */
   life?: number;
 }

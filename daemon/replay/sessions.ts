@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Logger } from 'pino';
 import { Problem } from '../errors.ts';
+import { admit } from './capacity.ts';
 import type { SteadyNow } from './clock.ts';
 import type { CreateRequest } from './contract.ts';
 import {
@@ -22,16 +23,19 @@ import { openSession, reopenSession } from './open_session.ts';
 import type { Planner } from './plan/planner.ts';
 import { createScheduler } from './scheduler.ts';
 import type { Session } from './session.ts';
+import type { SessionChange } from './session_options.ts';
 import type { EndReason } from './stream.ts';
 import { nodeTimers, type Timers, timerWaiter } from './waiting.ts';
 
 export interface SessionLimits {
   sessionsMax: number;
+  /** Events a second that all sessions play together. */
+  replayRateMax: number;
   /** A session without commands, viewers or play for so long is ended. */
   idleMs: number;
 }
 
-export const DEFAULT_LIMITS: SessionLimits = { sessionsMax: 1000, idleMs: 24 * 3_600_000 };
+export const DEFAULT_LIMITS: SessionLimits = { sessionsMax: 1000, replayRateMax: 200_000, idleMs: 24 * 3_600_000 };
 
 const NS_PER_MS = 1_000_000n;
 const SWEEP_NS_MAX = 60_000n * NS_PER_MS;
@@ -81,9 +85,8 @@ export interface Sessions {
 
 export function createSessions(options: SessionsOptions): Sessions {
   const { planner, now, steadyNow = process.hrtime.bigint, timers = nodeTimers, onPlayed, state, log } = options;
-  const { sessionsMax, idleMs } = { ...DEFAULT_LIMITS, ...options.limits };
-  const idleNs = BigInt(Math.round(idleMs * 1e6));
-  const sweepNs = idleNs > SWEEP_NS_MAX ? SWEEP_NS_MAX : idleNs < SWEEP_NS_MIN ? SWEEP_NS_MIN : idleNs;
+  const { sessionsMax, replayRateMax, idleMs } = { ...DEFAULT_LIMITS, ...options.limits };
+  const [idleNs, sweepNs] = idleSpans(idleMs);
   const scheduler = createScheduler(steadyNow, timerWaiter(steadyNow, timers));
   const keptTotal = { bytes: 0 };
   const wallTime = () => new Date(Number(now() / NS_PER_MS)).toISOString();
@@ -99,6 +102,7 @@ export function createSessions(options: SessionsOptions): Sessions {
   const surroundingsOf = (sessionId: string) => ({
     ...{ now: steadyNow, wallTime, scheduler, keptTotal, onPlayed },
     onChange: () => keeper?.changed(sessionId),
+    admit: (change?: SessionChange) => admit(held, sessionId, replayRateMax, change),
   });
 
   async function openNew(request: CreateRequest): Promise<Session> {
@@ -229,6 +233,12 @@ export function createSessions(options: SessionsOptions): Sessions {
       return closing;
     },
   };
+}
+
+/** After how long an unused session ends, and how often they are looked at. */
+function idleSpans(idleMs: number): [idleNs: bigint, sweepNs: bigint] {
+  const idleNs = BigInt(Math.round(idleMs * 1e6));
+  return [idleNs, idleNs > SWEEP_NS_MAX ? SWEEP_NS_MAX : idleNs < SWEEP_NS_MIN ? SWEEP_NS_MIN : idleNs];
 }
 
 function shuttingDown(): Problem {

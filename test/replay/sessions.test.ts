@@ -1,6 +1,7 @@
 /** All sessions of a daemon on a real recording and a simulated clock: limits, ends, and what is read of the recording. */
 import { createRequest } from '../../daemon/replay/contract.ts';
 import { createPlanner } from '../../daemon/replay/plan/planner.ts';
+import type { Session } from '../../daemon/replay/session.ts';
 import { createSessions, DEFAULT_LIMITS, type SessionLimits, type Sessions } from '../../daemon/replay/sessions.ts';
 import { openRecordingStore } from '../../daemon/store/recording_store.ts';
 import type { Store } from '../../daemon/store/store.ts';
@@ -56,8 +57,37 @@ test('a creation that fails leaves its room', async () => {
   await create(sessions);
 });
 
+test('sessions that would play more than all may together are refused, and stay as they were', async () => {
+  // 1001 events in a second.
+  const store = opening(openRecordingStore(recorded(rowsOf(1001, MS))));
+  const { sessions } = newSessions(store, { replayRateMax: 250_000 });
+  const looping = { speed_factor: 100, loop: true };
+  const made = await Promise.all(
+    [looping, looping, looping, { speed_factor: 1000 }].map((more) => create(sessions, more)),
+  );
+  const [first, second, third, once] = made as [Session, Session, Session, Session];
+  const results = await Promise.allSettled([first, second, third].map((session) => session.play()));
+  expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'rejected']);
+  const { reason } = results[2] as PromiseRejectedResult;
+  expect(reason).toMatchObject({ code: 'replay_capacity' });
+  expect(reason.message).toMatch(/100,100 events a second, and others play 200,200; all together may play 250,000/);
+  expect(third.state).toBe('ready');
+  // At its own end after a thousand events, whatever its speed.
+  await once.play();
+  await expect(first.change({ speedFactor: 1000 })).rejects.toMatchObject({ code: 'replay_capacity' });
+  expect(first.view()).toMatchObject({ state: 'playing', speed_factor: 100 });
+  await first.change({ speedFactor: 1 });
+  await third.play();
+  first.pause();
+  second.pause();
+  once.stop();
+  // Alone it may play as fast as it can.
+  await third.change({ speedFactor: 1000 });
+  expect(third.view()).toMatchObject({ state: 'playing', speed_factor: 1000 });
+});
+
 test('an idle session is ended, one that plays or is watched is not', async () => {
-  expect(DEFAULT_LIMITS).toEqual({ sessionsMax: 1000, idleMs: 24 * 3_600_000 });
+  expect(DEFAULT_LIMITS).toEqual({ sessionsMax: 1000, replayRateMax: 200_000, idleMs: 24 * 3_600_000 });
   const store = opening(openRecordingStore(recorded(rowsOf(2, 80n * MINUTE_NS))));
   const { sessions, clock } = newSessions(store, { idleMs: 24 * 60_000 });
   const [idle, playing, watched] = [await create(sessions), await create(sessions), await create(sessions)];
