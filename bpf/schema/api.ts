@@ -47,7 +47,10 @@ export const derivedFields = {
   span_id: told(z.string().nullable(), '16 hex digits, or null'),
   attribution: told(attributionSchema, '`{source, quality}`: how its owner was learned, and how sure that is'),
   node: told(z.string(), 'host that recorded it'),
-  error: told(z.string().nullable(), 'name of the errno when result is negative, such as "ENOSPC", or null'),
+  error: told(
+    z.string().nullable(),
+    'name of the errno when result is negative, such as "ENOSPC", or null; "EINTR" also for -512 to -516, with which the kernel says that it makes the call again after a signal',
+  ),
 };
 
 /** The name a field has in the API. */

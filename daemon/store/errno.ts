@@ -2,7 +2,10 @@
 import { constants } from 'node:os';
 import { getSystemErrorMap } from 'node:util';
 
-/** Linux ones that Node does not name or names otherwise; the last four only ever exist inside the kernel. */
+/**
+ * Linux ones that Node does not name or names otherwise. The last four only exist inside the kernel, while a signal
+ * interrupts a call (include/linux/errno.h): the program gets EINTR, or makes the call again without knowing.
+ */
 const LINUX: Record<number, string> = {
   52: 'EBADE',
   95: 'EOPNOTSUPP',
@@ -11,10 +14,10 @@ const LINUX: Record<number, string> = {
   123: 'ENOMEDIUM',
   126: 'ENOKEY',
   133: 'EHWPOISON',
-  512: 'ERESTARTSYS',
-  513: 'ERESTARTNOINTR',
-  514: 'ERESTARTNOHAND',
-  516: 'ERESTART_RESTARTBLOCK',
+  512: 'EINTR',
+  513: 'EINTR',
+  514: 'EINTR',
+  516: 'EINTR',
 };
 
 /** Beyond are libuv's own numbers. */
