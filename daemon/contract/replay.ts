@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { apiEventSchema, int64 } from '../../bpf/schema/api.ts';
 import type { ErrorCode } from '../errors.ts';
+import { sessionsQuerySchema } from '../query/sessions_query.ts';
 import {
   changeRequest,
   createRequest,
@@ -183,6 +184,11 @@ function command(name: string, summary: string, body: z.ZodType, answer: z.ZodTy
   };
 }
 
+const sessionsSchema = z.object({
+  sessions: z.array(sessionSchema),
+  next_cursor: z.string().nullable().meta({ description: 'where the next page begins; null on the last one' }),
+});
+
 export const REPLAY_ENDPOINTS: readonly Endpoint[] = [
   {
     method: 'post',
@@ -207,12 +213,13 @@ export const REPLAY_ENDPOINTS: readonly Endpoint[] = [
     tag: 'replay',
     summary: 'All sessions',
     curl: '"$api/api/replay/sessions"',
+    query: sessionsQuerySchema,
     success: {
       status: 200,
-      description: 'As they are now.',
-      content: { 'application/json': z.object({ sessions: z.array(sessionSchema) }) },
+      description: 'As they are now, the oldest first.',
+      content: { 'application/json': sessionsSchema },
     },
-    errors: ['invalid_parameter'],
+    errors: ['invalid_parameter', 'invalid_cursor', 'cursor_mismatch'],
   },
   {
     method: 'get',

@@ -7,6 +7,7 @@ import { parseBody, parseQuery } from '../input.ts';
 import { sendJson, stringify } from '../json.ts';
 import { sendNdjson } from '../ndjson.ts';
 import { noParameters } from '../query/parameters.ts';
+import { sessionsPage } from '../query/sessions_query.ts';
 import {
   changeRequest,
   createRequest,
@@ -32,8 +33,7 @@ export function replayRoutes(sessions: Sessions, scanGate: ScanGate): Router {
 
   router
     .route('/')
-    .all(plain)
-    .post(async (req, res) => {
+    .post(plain, async (req, res) => {
       const request = parseBody(req, createRequest);
       // All events of the transaction are read.
       await scanGate.enter(res);
@@ -42,7 +42,10 @@ export function replayRoutes(sessions: Sessions, scanGate: ScanGate): Router {
       res.location(`${req.baseUrl}/${view.session_id}`);
       sendJson(res, 201, view);
     })
-    .get((_req, res) => sendJson(res, 200, { sessions: sessions.list().map((session) => session.view()) }))
+    .get((req, res) => {
+      const views = sessions.list().map((session) => session.view());
+      sendJson(res, 200, sessionsPage(req.query as never, views));
+    })
     .all(methodNotAllowed('GET', 'HEAD', 'POST'));
 
   router

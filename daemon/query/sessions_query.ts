@@ -1,0 +1,51 @@
+/** `GET /api/replay/sessions`: from the parameters of the URL to a part of the list. */
+import { z } from 'zod';
+import { told } from '../../bpf/schema/api.ts';
+import { parseQuery, type Query } from '../input.ts';
+import { decodeCursor, encodeCursor, fingerprint } from './cursor.ts';
+import * as parameter from './parameters.ts';
+
+const LIMIT_MAX = 1000;
+
+export const sessionsQuerySchema = z
+  .strictObject({
+    limit: told(parameter.integer(1, LIMIT_MAX), `sessions of a page, ${LIMIT_MAX} unless given`),
+    cursor: told(parameter.text, 'next_cursor of the page before; the limit stays as it was'),
+  })
+  .partial();
+
+interface Key {
+  session_id: string;
+  /** RFC 3339. */
+  created_at: string;
+}
+
+export interface SessionsPage<T> {
+  sessions: T[];
+  next_cursor: string | null;
+}
+
+/** `all` in any order; the oldest come first. A session that is made or deleted meanwhile moves no other. */
+export function sessionsPage<T extends Key>(query: Query, all: readonly T[]): SessionsPage<T> {
+  const { cursor, limit = LIMIT_MAX } = parseQuery(query, sessionsQuerySchema);
+  const queryFingerprint = fingerprint({ ...query, 'a list of': 'sessions' }, []);
+  const after = cursor === undefined ? undefined : decodeCursor(cursor, queryFingerprint).key.event_id;
+  const rest = all
+    .map((session) => ({ session, place: placeOf(session) }))
+    .filter(({ place }) => after === undefined || place > after)
+    .sort((a, b) => (a.place < b.place ? -1 : 1));
+  const page = rest.slice(0, limit);
+  const last = rest.length > limit ? page.at(-1)!.place : undefined;
+  return {
+    sessions: page.map(({ session }) => session),
+    next_cursor:
+      last === undefined
+        ? null
+        : encodeCursor({ key: { timestamp_ns: 0n, event_id: last }, nowNs: 0n }, queryFingerprint),
+  };
+}
+
+/** RFC 3339 in UTC, which is in the order of time as text. */
+function placeOf({ created_at, session_id }: Key): string {
+  return `${created_at} ${session_id}`;
+}
