@@ -137,12 +137,12 @@ export class Session {
       if (this.#enters('play') === this.#state) return;
       if (this.#state === 'finished') await this.#rewind();
       this.#window.moveTo(this.#next);
-      // Before the clock runs, so that the first event is not late for want of its bytes.
+      // Before the clock runs, as is the state's frame: the first event is due as it starts.
       await this.#window.ready(this.#next);
       const state = this.#enters('play');
       this.#options.admit?.();
-      this.#clock.play();
       this.#enter(state);
+      this.#clock.play();
       this.#awaitNext();
     });
   }
@@ -333,8 +333,8 @@ export class Session {
       await this.#rewind();
       await this.#window.ready(0);
       if (this.#state !== 'playing' || this.#isClosed) return;
-      this.#clock.play();
       this.#enter('playing');
+      this.#clock.play();
       this.#awaitNext();
     }).catch((error) => this.#fail(error));
   }

@@ -109,6 +109,23 @@ test('paused after a stall, what fell due meanwhile is not lost and not emitted'
   expect(indexes()).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
 });
 
+test('what it takes to send the state makes the first event no later', async () => {
+  const { session, clock } = await newSession();
+  const { frames } = watch(session);
+  const slow = newSink();
+  const { writeBytes } = slow.sink;
+  slow.sink.writeBytes = (bytes, fill) => {
+    clock.stall(2n * MS);
+    return writeBytes.call(slow.sink, bytes, fill);
+  };
+  session.stream.join(slow.sink, null);
+  await session.play();
+  await clock.pass(MS / 2n);
+  const [first] = frames().filter(({ event }) => event === 'event');
+  expect(slow.text).toContain('"state":"playing"');
+  expect(Number(first!.data.replay.lateness_ns)).toBeLessThan(20_000);
+});
+
 test('a stall makes events late, by as much as is reported, and shifts no later deadline', async () => {
   const { session, clock } = await newSession();
   const { frames } = watch(session);
