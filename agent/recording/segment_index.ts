@@ -167,7 +167,10 @@ export function openSegmentIndex(database: Database.Database, onDamagedEntry: ()
   return {
     ends() {
       const endNumber = end.get() ?? 0;
-      return { end: endNumber, sealedEnd: firstPart.get() ?? endNumber };
+      // No event has such a number: what claims it is not looked for, as doubles would miss some of it.
+      if (endNumber > Number.MAX_SAFE_INTEGER) onDamagedEntry();
+      const sound = Math.min(endNumber, Number.MAX_SAFE_INTEGER);
+      return { end: sound, sealedEnd: Math.min(firstPart.get() ?? sound, sound) };
     },
     longestSpanNs: () => longestSpan.get()!,
     sealedAfter: (order, [afterNs, afterNumber], sealedEnd, bounds) =>

@@ -25,6 +25,9 @@ const HOSTILE: Record<string, string> = {
   'a long cause': `UPDATE loss SET cause = ${TEXT}`,
   'no time of its beginning': "UPDATE meta SET value = 'zzz' WHERE key = 'created_ns'",
   'events before time': 'UPDATE segment SET min_timestamp_ns = -9223372036854775808',
+  'a number that no event has': 'UPDATE segment SET first_number = 4611686018427387904',
+  'more events than any segment has': 'UPDATE segment SET event_count = 9007199254740993',
+  'an end that no recording has': "UPDATE meta SET value = 9223372036854775807 WHERE key = 'next_number'",
   'negative losses': 'UPDATE loss SET count = -1',
 };
 
