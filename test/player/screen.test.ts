@@ -39,6 +39,16 @@ test('a paused replay, whole', () => {
   ]);
 });
 
+test('the bar and the axis are those of the duration, until what was written back after it is played', () => {
+  const session = { replay_end_ns: 32_000_000_000 };
+  const during = screen(FIVE, { columns: 80, rows: 14 }, session);
+  expect(during).toContainEqual(expect.stringMatching(/^=+-+ 4\.000ms of 10\.000ms, written back until 32\.000s$/));
+  expect(during).toContainEqual(expect.stringMatching(/ \+10\.000ms$/));
+  const after = screen(FIVE, { columns: 80, rows: 14 }, { ...session, position_ns: 20_000_000_000 });
+  expect(after).toContainEqual(expect.stringMatching(/^=+ 20\.000s of 10\.000ms, written back until 32\.000s$/));
+  expect(after).toContainEqual(expect.stringMatching(/ \+32\.000s$/));
+});
+
 test('what is read ahead is drawn as to come', () => {
   const { state } = playerBehind(FIVE.slice(0, 1));
   state.threads.placeOf({ node: 'node-a', tid: 101, comm: 'app' });
