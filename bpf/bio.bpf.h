@@ -5,7 +5,7 @@
 
 #include "origin.bpf.h"
 
-/* Who queued a bio, and whose data it carries. */
+/* The task that queued a bio, and the owners of its data. */
 struct bio_owner {
 	struct bio_queuer {
 		__u64 queued_ns;

@@ -252,7 +252,7 @@ function addRow(pass: Pass, summary: Summary, row: number, isBack: boolean): voi
   extend(isBack ? summary.writtenBackEnd : summary.ownEnd, pass, row);
 }
 
-/** By the end of the row, if that is later. */
+/** Extends the end to that of the row, if the row ends later. */
 function extend(end: End, { timestamp, duration }: Pass, row: number): void {
   const sum = timestamp[row * 2]! + duration[row * 2]!;
   const low = sum >>> 0;

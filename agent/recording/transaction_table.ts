@@ -11,7 +11,7 @@ export interface TransactionRow {
   /** Of its id: the same in every recording. */
   hash: number;
   firstNs: bigint;
-  /** Of its own events; 0n when it has none. */
+  /** The last end of its own events; 0n when it has none. */
   endNs: bigint;
   eventCount: number;
   hasError: boolean;

@@ -24,15 +24,15 @@ export interface TransactionSummary {
   transactionId: string;
   /** Of the first context that the transaction was seen with. */
   traceId: string | null;
-  /** Of all events: what is written back was written before. */
+  /** The start of the first of all events: what is written back was written before. */
   firstTimestampNs: bigint;
-  /** Of its own events; `firstTimestampNs` when it has none. */
+  /** The last end of its own events; `firstTimestampNs` when it has none. */
   lastEndNs: bigint;
   /** Null where it is not told apart: `lastEndNs` is then that of all events. */
   writtenBack: WrittenBack | null;
   eventCount: number;
   errorCount: number;
-  /** Of its own events; of what was written back when it has none. */
+  /** The longest of its own events; of what was written back when it has none. */
   slowestDurationNs: bigint;
   slowestNumber: bigint;
   services: string[];

@@ -102,7 +102,7 @@ async function transactionsOf(url: string, options: Options) {
     const res = await callDaemon(url, { path: `/api/transactions?${queryOf({ ...parameters, cursor })}` });
     const page = parseJson(await readText(res)) as Page;
     transactions.push(...page.transactions);
-    // That of the first page holds for all: the window stays the same.
+    // The coverage of the first page holds for all: the window stays the same.
     coverage ??= page.coverage;
     if (page.next_cursor === null || transactions.length >= limit) break;
     cursor = page.next_cursor;

@@ -14,7 +14,7 @@ const rows: Row[] = [
   { at: START, duration: 4n * MS, transaction: 'quick', tid: 1 },
   { at: START + 5n * MS, duration: 5n * MS, transaction: 'quick', tid: 1 },
   { at: START + 20n * MS, duration: 40n * MS, transaction: 'slow', tid: 2 },
-  // By a thread of the kernel: alone, and together with what another transaction wrote.
+  // A thread of the kernel writes it: alone, and together with what another transaction wrote.
   written({ at: START + 30_000n * MS, transaction: 'quick', origins: [OWN!] }),
   written({ at: START + 31_000n * MS, duration: 1000n * MS, origins: [OTHER!, OWN!] }),
 ];

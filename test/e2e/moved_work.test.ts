@@ -13,7 +13,7 @@ const RUNS = Number(process.env.RUNS ?? 3);
 const ATTEMPTS_MAX = 3;
 /** The file system stands still for 300 ms. */
 const FELT_MS_MIN = 250;
-/** Of requests to one log, the one that waits; else how many goroutines wait. */
+/** The request to one log that waits; else how many goroutines wait. */
 const [SLOW_REQUEST, GOROUTINES] = [31, 16];
 
 const SOURCES = join(import.meta.dirname, 'moved_work');
@@ -29,7 +29,7 @@ function built(source: string): string {
 interface Build {
   command: () => string[];
   expected: number;
-  /** By how much it may differ. */
+  /** The most that it may differ by. */
   within?: number;
 }
 

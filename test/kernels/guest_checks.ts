@@ -43,7 +43,7 @@ export function missingWhere(mayBe: boolean): Missing {
       return count > 0 ? `, but ${count}` : '';
     },
     async compare(query) {
-      // Of all that was recorded, not of one transaction's time.
+      // The losses of all that was recorded, not of one transaction's time.
       const { lost, gaps } = (await query('event_type=sys_write')).coverage;
       const busy = gaps.filter(({ cause }) => BUSY.includes(cause)).reduce((sum, gap) => sum + gap.lost, 0);
       same('lost for other reasons', lost - busy, 0);

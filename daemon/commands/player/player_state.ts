@@ -13,9 +13,9 @@ export interface Played {
 
 export interface PlayerState {
   session: ReplaySession;
-  /** What its caller waited for. While the daemon finds it out anew, as it was before. */
+  /** What its caller waited for. While the daemon finds it out again, it is as it was before. */
   durationNs: bigint;
-  /** Of the whole replay, with what was written back later; likewise. */
+  /** The end of the whole replay, with what was written back later; likewise. */
   endNs: bigint;
   services: readonly string[];
   nodes: readonly string[];

@@ -71,7 +71,7 @@ export interface Merge {
   readonly index: number;
   /** The latest end of the events given so far, from the first event's start. */
   readonly endNs: number;
-  /** Of those of the transaction's own, which its caller waited for; 0 when there are none. */
+  /** The latest end of the transaction's own events, which its caller waited for; 0 when there are none. */
   readonly ownEndNs: number;
   /** Likewise, as recorded: by one clock, without latency and with all gaps. */
   readonly recordedOwnEndNs: number;

@@ -102,7 +102,7 @@ export function openPlan(
   const firstTimestampNs = recorded.firstTimestampNs;
   let eventCount = Math.max(summary?.eventCount ?? 0, recorded.known);
   const lastEndNs = summary ? wholeEndOf(summary) : firstTimestampNs;
-  /** Of all events, by the nodes' own clocks. */
+  /** The span of all events, by the nodes' own clocks. */
   const recordedSpanNs = Number(lastEndNs - firstTimestampNs);
   const ownSpanNs = Number((summary?.lastEndNs ?? firstTimestampNs) - firstTimestampNs);
   const nodes = summary?.nodes ?? store.nodes();

@@ -33,7 +33,7 @@ export interface Survey {
   endNs: number;
   /** As the duration, without latency and with all gaps. */
   recordedDurationNs: number;
-  /** Of the first own event that ends after the timeout; null when all are in time. */
+  /** The index of the first own event that ends after the timeout; null when all are in time. */
   timeoutIndex: number | null;
   /** In recorded order. */
   timeoutRecorded: number | null;

@@ -54,7 +54,7 @@ export function overcharged(owners: ReadonlyMap<number, string>, requests: reado
   let sum = 0;
   for (const request of requests) {
     const blocks = [...blocksIn(request)].map((block) => owners.get(block));
-    // Of blocks that nobody accounts for, anything may be true.
+    // Anything may be true of blocks that nobody accounts for.
     if (request.attribution.quality === 'ambiguous' || blocks.includes(undefined)) continue;
     for (const { transaction_id, bytes } of request.origins) {
       if (transaction_id === null) continue;

@@ -1,6 +1,6 @@
 /**
- * Whose data the disk gets, where the kernel makes it hard to say: each case a few programs that know what they wrote,
- * the file system's own word for where it lies, and what was recorded of the requests that wrote there.
+ * The owners of data on the disk, where the kernel makes them hard to see. Each case has a few programs that know what
+ * they wrote, the file system's own word for where it lies, and what was recorded of the requests that wrote there.
  */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -78,7 +78,7 @@ interface Case {
   /** Before anything is recorded. */
   prepare?(folder: string): void;
   run(folder: string): void;
-  /** By file: whose each block is. */
+  /** The owner of each block, by file. */
   owners: Readonly<Record<string, (block: number) => string | undefined>>;
   expected: Partial<Account>;
 }

@@ -3,7 +3,7 @@ import { run } from '../programs.ts';
 
 export const BLOCK_BYTES = 4096;
 
-/** By block of the device: block of the file. */
+/** Returns the block of the file by the block of the device. */
 export function blocksOf(file: string): Map<number, number> {
   const blocks = new Map<number, number>();
   for (const line of run('filefrag', ['-b4096', '-v', file]).split('\n')) {

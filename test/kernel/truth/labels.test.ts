@@ -1,4 +1,4 @@
-/** Whose each call is, where it is hard to see: each program writes to a file that is named after whom it works for. */
+/** The owners of calls, where they are hard to see: each program writes to a file that is named after its transaction. */
 import { mkdirSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { bash, compileProgram, run } from '../programs.ts';
