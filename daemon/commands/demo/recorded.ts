@@ -23,7 +23,7 @@ export interface Recorded {
 
 /**
  * `fromNs`, `toNs`: when it ran. Events are recorded in the order of their ends, and the last that it did was a sync: with
- * that one everything is there.
+ * that one everything is there. That nothing else is missing is known when all until its end is recorded.
  */
 export async function waitForRecorded(url: string, fromNs: bigint, toNs: bigint): Promise<Recorded> {
   const query = new URLSearchParams({ transaction_id: TRANSACTION, from: `${fromNs}`, to: `${toNs}`, limit: '10000' });
@@ -31,9 +31,12 @@ export async function waitForRecorded(url: string, fromNs: bigint, toNs: bigint)
   for (;;) {
     const answer = (await readJson(await callDaemon(url, { path: `/api/events?${query}` }))) as {
       events: ApiEvent[];
-      coverage: { complete: boolean };
+      coverage: { complete: boolean; recorded_until: number | bigint | null };
     };
-    const isThere = answer.events.filter(({ event_type }) => event_type === 'sys_sync').length === SYNCS;
+    const { recorded_until: until } = answer.coverage;
+    const isAll = answer.events.filter(({ event_type }) => event_type === 'sys_sync').length === SYNCS;
+    // The program ended a little after its last sync.
+    const isThere = isAll && until !== null && BigInt(until) >= toNs;
     if (isThere || performance.now() > deadline) {
       const transaction = await readJson(await callDaemon(url, { path: `/api/transactions/${TRANSACTION}` }));
       const complete = isThere && answer.coverage.complete;
