@@ -103,14 +103,14 @@ const TRANSACTION_COLUMNS = [
   'first_timestamp_ns',
   'last_end_ns',
   'duration_ns',
-  'written_back_count',
-  'written_back_bytes',
-  'written_back_end_ns',
   'event_count',
   'error_count',
   'slowest_event_id',
   'slowest_duration_ns',
   'services',
+  'written_back_count',
+  'written_back_bytes',
+  'written_back_end_ns',
 ];
 
 /** Newest first. */
@@ -128,14 +128,14 @@ function* transactionRows({ reader, dictionary }: Source): Generator<FlatValue[]
         whole.firstTimestampNs,
         whole.lastEndNs,
         whole.lastEndNs - whole.firstTimestampNs,
-        whole.writtenBack?.count ?? null,
-        whole.writtenBack?.bytes ?? null,
-        whole.writtenBack?.count ? whole.writtenBack.lastEndNs : null,
         whole.eventCount,
         whole.errorCount,
         formatEventId(dictionary.recordingId, whole.slowestNumber),
         whole.slowestDurationNs,
         stringify(whole.services),
+        whole.writtenBack?.count ?? null,
+        whole.writtenBack?.bytes ?? null,
+        whole.writtenBack?.count ? whole.writtenBack.lastEndNs : null,
       ];
     }
     if (page.length < TRANSACTIONS_AT_ONCE) return;
