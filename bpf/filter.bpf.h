@@ -20,11 +20,18 @@ struct filter_settings_map {
 	__type(value, struct filter_settings);
 };
 
+/* A process on the list: the one that had started by then, and not the next one that gets its number. */
+struct filter_pid {
+	__u64 started_by_ns;
+	__u8 verdict;
+	__u8 reserved[7];
+};
+
 struct filter_pid_map {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 4096);
 	__type(key, __u32);
-	__type(value, __u8);
+	__type(value, struct filter_pid);
 };
 
 struct filter_comm {
@@ -68,12 +75,19 @@ static __always_inline bool passes_list(const __u8 *verdict, bool only)
 	return verdict ? *verdict == FILTER_ONLY : !only;
 }
 
-static __always_inline bool is_wanted_task(const struct filter_settings *filter, struct task_struct *task)
+static __always_inline bool is_wanted_pid(const struct filter_settings *filter, struct task_struct *task)
 {
 	__u32 tgid = task->tgid;
+	struct filter_pid *pid = bpf_map_lookup_elem(&filter_pids, &tgid);
 
-	if (filter->flags & FILTER_PIDS &&
-	    !passes_list(bpf_map_lookup_elem(&filter_pids, &tgid), filter->flags & FILTER_ONLY_PIDS))
+	if (pid && task->group_leader->start_boottime > pid->started_by_ns)
+		pid = NULL;
+	return passes_list(pid ? &pid->verdict : NULL, filter->flags & FILTER_ONLY_PIDS);
+}
+
+static __always_inline bool is_wanted_task(const struct filter_settings *filter, struct task_struct *task)
+{
+	if (filter->flags & FILTER_PIDS && !is_wanted_pid(filter, task))
 		return false;
 	if (filter->flags & FILTER_COMMS) {
 		struct filter_comm comm;

@@ -28,9 +28,13 @@ struct {
 	__type(value, __u64);
 } http_processes SEC(".maps");
 
-/* Connections whose request is under way: thread group and descriptor -> who has read it, and what it said. */
+/*
+ * Connections whose request is under way: thread group and descriptor -> the thread that has read it, and what it said.
+ * A process that is killed leaves its own, and the next one that gets its number has nothing of them.
+ */
 struct http_connection {
 	__u64 context_id;
+	__u64 process_start_ns;
 	__u32 tid;
 	__u32 reserved;
 };
@@ -207,6 +211,7 @@ __noinline int http_read(__u32 id, int fd, __u64 argument, __s64 result)
 	state->http_fd = fd;
 	state->http_open = 1;
 	connection.tid = task->pid;
+	connection.process_start_ns = task->group_leader->start_boottime;
 	connection.context_id = holds_request(state) ? state->context_id : 0;
 	key = connection_key(task, fd);
 	bpf_map_update_elem(&http_connections, &key, &connection, BPF_ANY);
@@ -248,7 +253,7 @@ static __always_inline void end_connection(struct task_struct *task, struct task
 	connection = bpf_map_lookup_elem(&http_connections, &key);
 	if (!connection)
 		return;
-	if (connection->tid != task->pid) {
+	if (connection->process_start_ns == task->group_leader->start_boottime && connection->tid != task->pid) {
 		if (connection->context_id)
 			end_context(connection->context_id, bpf_ktime_get_boot_ns());
 		count_misfit(leader);

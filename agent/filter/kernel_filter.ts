@@ -1,5 +1,5 @@
 /** The part of a filter that the kernel side applies, before an event costs anything: bpf/filter.bpf.h. */
-import type { BpfMap } from 'libbpf-ts';
+import { type BpfMap, readClocks } from 'libbpf-ts';
 import { FILTER_FLAGS, FILTER_VERDICTS } from '../../bpf/schema/filter.ts';
 import { EVENTS } from '../../bpf/schema/index.ts';
 import { asksForProcesses } from './process_filter.ts';
@@ -35,10 +35,14 @@ function commKey(comm: string): Uint8Array {
 }
 
 export function createKernelFilter(maps: FilterMaps): KernelFilter {
+  const pidValue = createPidValues();
   return {
     apply(settings) {
       for (const pid of maps.processes.keys()) maps.processes.delete(pid);
-      const removals = [add(maps.pids, settings.pids, pidKey), add(maps.comms, settings.comms, commKey)];
+      const removals = [
+        add(maps.pids, settings.pids, pidKey, pidValue(settings.pids)),
+        add(maps.comms, settings.comms, commKey, (_, verdict) => Uint8Array.of(verdict)),
+      ];
       maps.settings.set(new Uint8Array(4), settingsValue(settings));
       for (const removeRest of removals) removeRest();
     },
@@ -48,12 +52,33 @@ export function createKernelFilter(maps: FilterMaps): KernelFilter {
   };
 }
 
+type ValueOf = (item: string, verdict: number) => Uint8Array;
+
+/**
+ * `struct filter_pid`. A number stands for the process that had it when the list first named it: a filter that is read
+ * again does not take the next process for it.
+ */
+function createPidValues(): (list: List) => ValueOf {
+  const clocks = new BigInt64Array(4);
+  let startedByNs = new Map<string, bigint>();
+  return ({ only, except }) => {
+    readClocks(clocks);
+    const [, bootNs] = clocks;
+    startedByNs = new Map([...only, ...except].map((pid) => [pid, startedByNs.get(pid) ?? bootNs!]));
+    return (pid, verdict) => {
+      const value = new DataView(new ArrayBuffer(16));
+      value.setBigUint64(0, startedByNs.get(pid)!, true);
+      value.setUint8(8, verdict);
+      return new Uint8Array(value.buffer);
+    };
+  };
+}
+
 /** Gives what takes away the items that the list does not have. */
-function add(map: BpfMap, { only, except }: List, keyOf: (item: string) => Uint8Array): () => void {
-  const items = [
-    ...[...only].map((item) => ({ key: keyOf(item), verdict: FILTER_VERDICTS.FILTER_ONLY })),
-    ...[...except].map((item) => ({ key: keyOf(item), verdict: FILTER_VERDICTS.FILTER_EXCEPT })),
-  ];
+function add(map: BpfMap, { only, except }: List, keyOf: (item: string) => Uint8Array, valueOf: ValueOf): () => void {
+  const valuesOf = (list: ReadonlySet<string>, verdict: number) =>
+    [...list].map((item) => ({ key: keyOf(item), value: valueOf(item, verdict) }));
+  const items = [...valuesOf(only, FILTER_VERDICTS.FILTER_ONLY), ...valuesOf(except, FILTER_VERDICTS.FILTER_EXCEPT)];
   const listed = new Set(items.map(({ key }) => Buffer.from(key).toString('latin1')));
   const rest = [...map.keys()].filter((key) => !listed.has(Buffer.from(key).toString('latin1')));
   const removeRest = () => {
@@ -61,7 +86,7 @@ function add(map: BpfMap, { only, except }: List, keyOf: (item: string) => Uint8
   };
   // No room for both: for a moment what they both want is left out.
   if (listed.size + rest.length > map.info.maxEntries) removeRest();
-  for (const { key, verdict } of items) map.set(key, Uint8Array.of(verdict));
+  for (const { key, value } of items) map.set(key, value);
   return removeRest;
 }
 

@@ -1,4 +1,6 @@
 /** Only what is asked for is recorded, markers count all the same, and a filter changes while the agent runs. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -54,6 +56,35 @@ test.each<[string[], string[]]>([
   [['--comm', 'echo', '--only-labelled'], ['labelled-child']],
 ])('%j records %j', async (flags, names) => {
   expect(await recordedWith(...flags)).toEqual(names);
+});
+
+/** A process of its own number writes `own` after `agent started`; then one that gets the same number writes `other`. */
+async function recordedOfOneNumber(flag: string): Promise<string[]> {
+  const options = {
+    env: { ...process.env, folder },
+    stdio: ['pipe', 'ignore', 'inherit'] as ['pipe', 'ignore', 'inherit'],
+  };
+  const first = spawn('bash', ['-c', 'read; echo x > "$folder/own"'], options);
+  const recorded = await record(async () => {
+    first.stdin!.end('go\n');
+    await once(first, 'exit');
+    bash(
+      `for attempt in $(seq 200); do
+           echo $((number - 1)) > /proc/sys/kernel/ns_last_pid
+           bash -c '[ $$ = $number ] && echo x > "$folder/other"' && exit
+         done; exit 1`,
+      { env: { ...options.env, number: String(first.pid) } },
+    );
+  }, [flag, String(first.pid)]);
+  const written = recorded.writes().filter(({ file }) => file?.startsWith(`${folder}/`));
+  return written.map(({ file }) => basename(file!));
+}
+
+test.each([
+  ['--pid', ['own']],
+  ['--except-pid', ['other']],
+])('%s is about the process that has the number when the agent starts', async (flag, names) => {
+  expect(await recordedOfOneNumber(flag)).toEqual(names);
 });
 
 test('short events are left out', async () => {

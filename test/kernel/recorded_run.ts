@@ -97,8 +97,11 @@ export function readRecording(dataFolder: string): Recorded {
 }
 
 /** Records `workload` from attach to a clean end. */
-export async function record(workload: () => void | Promise<void>, flags: readonly string[] = []): Promise<Recorded> {
-  const dataFolder = temporaryFolder();
+export async function record(
+  workload: () => void | Promise<void>,
+  flags: readonly string[] = [],
+  dataFolder = temporaryFolder(),
+): Promise<Recorded> {
   const agent = await startAgent(dataFolder, flags);
   try {
     await workload();
