@@ -26,8 +26,12 @@ struct bio_owner {
 	struct event_origin origins[ORIGIN_SLOTS];
 };
 
+/*
+ * Bios that wait for the issue of their request. Not an LRU map: that would drop the owner of one that still waits,
+ * and nothing would count it.
+ */
 struct bio_owner_map {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 16384);
 	__type(key, __u64);
 	__type(value, struct bio_owner);

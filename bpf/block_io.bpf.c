@@ -11,20 +11,25 @@
 #include "kernel_compat.bpf.h"
 
 #define BIO_WALK_MAX 256
+/* Bios after those, of a request of the largest size in blocks of 4096 bytes: only forgotten. */
+#define BIO_FORGET_MAX 1024
 
 enum request_stage {
+	/* Its entry could not be deleted: a program that is interrupted may hold the map's lock. */
 	REQUEST_ENDED,
 	REQUEST_ISSUED,
 	/* Its data is written, the flush behind it is not. */
 	REQUEST_FLUSHING,
 };
 
-/* A request from its issue on. Requests are used again, and so is this. */
+/* A request from its issue to its end. */
 struct request_state {
 	struct bio_owner owner;
 	__u64 issued_ns;
 	__u64 sector;
 	__u64 bytes;
+	/* Whether they were transferred or failed. */
+	__u64 bytes_ended;
 	__u64 bytes_done;
 	__s32 error;
 	__u32 stage;
@@ -32,8 +37,9 @@ struct request_state {
 	__u32 reserved;
 };
 
+/* Not an LRU map, for the reason that bio_owners is none. */
 struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 16384);
 	__type(key, __u64);
 	__type(value, struct request_state);
@@ -66,6 +72,7 @@ static __always_inline void add_bio(struct bio_owner *request, struct bio_owner 
 static __always_inline bool gather_owners(struct request_state *request, struct request *rq)
 {
 	struct bio *bio = rq->bio;
+	bool has_unknown = false;
 
 	__builtin_memset(request, 0, sizeof(*request));
 	for (int i = 0; i < BIO_WALK_MAX && bio; i++) {
@@ -75,13 +82,21 @@ static __always_inline bool gather_owners(struct request_state *request, struct 
 		if (owner) {
 			add_bio(&request->owner, owner);
 			bpf_map_delete_elem(&bio_owners, &key);
+		} else {
+			has_unknown = true;
 		}
+		bio = BPF_CORE_READ(bio, bi_next);
+	}
+	for (int i = 0; i < BIO_FORGET_MAX && bio; i++) {
+		__u64 key = (__u64)bio;
+
+		bpf_map_delete_elem(&bio_owners, &key);
+		has_unknown = true;
 		bio = BPF_CORE_READ(bio, bi_next);
 	}
 	if (!request->owner.queuer.queued_ns)
 		return false;
-	/* Owners that were not looked at count as others. */
-	if (bio)
+	if (has_unknown)
 		request->owner.has_others = 1;
 	request->sector = rq->__sector;
 	request->bytes = rq->__data_len;
@@ -129,8 +144,8 @@ static __always_inline bool is_of(const struct request_state *request, struct re
 {
 	if (request->stage == REQUEST_FLUSHING)
 		return !bytes;
-	return request->sector + (request->bytes_done >> 9) == rq->__sector &&
-	       request->bytes - request->bytes_done == rq->__data_len;
+	return request->sector + (request->bytes_ended >> 9) == rq->__sector &&
+	       request->bytes - request->bytes_ended == rq->__data_len;
 }
 
 /*
@@ -144,8 +159,10 @@ static __always_inline void forget_unended(struct request_state *request)
 	count_loss(EVENT_BLOCK_IO, LOSS_END_MISSED);
 }
 
+/* blk_update_request() goes on after a part that failed: a request of several bios may end in parts. */
 static __always_inline void add_completion(struct request_state *request, int error, unsigned int bytes)
 {
+	request->bytes_ended += bytes;
 	if (error && !request->error)
 		request->error = error;
 	if (!error)
@@ -183,6 +200,7 @@ int BPF_PROG(block_complete, struct request *rq, int status, unsigned int bytes)
 	}
 	emit(request, rq, now_ns);
 	request->stage = REQUEST_ENDED;
+	bpf_map_delete_elem(&request_states, &key);
 	return 0;
 }
 
@@ -205,13 +223,9 @@ int BPF_PROG(block_issue, struct request *rq)
 	request->issued_ns = bpf_ktime_get_boot_ns();
 	request->stage = REQUEST_ISSUED;
 	known = bpf_map_lookup_elem(&request_states, &key);
-	if (!known) {
-		if (bpf_map_update_elem(&request_states, &key, request, BPF_ANY))
-			count_loss(EVENT_BLOCK_IO, LOSS_NO_MEMORY);
-		return 0;
-	}
-	if (known->stage != REQUEST_ENDED)
+	if (known && known->stage != REQUEST_ENDED)
 		forget_unended(known);
-	__builtin_memcpy(known, request, sizeof(*known));
+	if (bpf_map_update_elem(&request_states, &key, request, BPF_ANY))
+		count_loss(EVENT_BLOCK_IO, LOSS_NO_MEMORY);
 	return 0;
 }

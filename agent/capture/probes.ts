@@ -19,6 +19,8 @@ export interface Probes {
   readonly events: RingReader;
   readonly definitions: RingReader;
   readonly losses: BpfMap;
+  /** Bios that wait for the issue of their request: `bio_owners` of bpf/bio.bpf.h. */
+  readonly waitingBios: BpfMap;
   readonly filter: KernelFilter;
   /** Undefined when no records of threads are read. */
   readonly watchThreads: WatchThreads | undefined;
@@ -48,6 +50,8 @@ export interface ProbesOptions {
   settings?: FilterSettings;
   /** Bytes; a power of two. */
   eventRingBytes?: number | undefined;
+  /** Bios that may wait for the device at a time, and requests that it may have. */
+  requestsInFlightMax?: number | undefined;
 }
 
 /** The verifier gives up when a signal comes, and libbpf tries again by itself only five times. */
@@ -72,14 +76,18 @@ function loading<Result>(load: () => Result): Result {
   }
 }
 
-function loadProbes({ agentPid, cgroupHierarchy, without = [], settings, eventRingBytes }: ProbesOptions): Probes {
+function loadProbes({ agentPid, cgroupHierarchy, without = [], settings, ...sizes }: ProbesOptions): Probes {
   const object = BpfObject.open(bpfObjectPath());
   try {
     object.setReadOnly('agent_tgid', agentPid);
     object.setReadOnly('cgroup_hierarchy', CGROUP_HIERARCHIES.indexOf(cgroupHierarchy));
     const layers = layerStates(without, cgroupHierarchy);
     applyLayers(object, layers);
+    const { eventRingBytes, requestsInFlightMax } = sizes;
     if (eventRingBytes !== undefined) object.setMaxEntries('events', eventRingBytes);
+    for (const map of requestsInFlightMax === undefined ? [] : ['bio_owners', 'request_states']) {
+      object.setMaxEntries(map, requestsInFlightMax!);
+    }
     object.setMaxEntries('dirty_pages', dirtyPagesMax());
     object.load();
     const isOn = (layer: LayerName) => layers.some(({ name, on }) => name === layer && on);
@@ -101,6 +109,7 @@ function loadProbes({ agentPid, cgroupHierarchy, without = [], settings, eventRi
       eventRingBytes: eventRingBytes ?? object.map('events').info.maxEntries,
       pendingBytes: () => events.pendingBytes() + definitions.pendingBytes(),
       losses: object.map('losses'),
+      waitingBios: object.map('bio_owners'),
       filter,
       watchThreads: isOn('otel') ? watchThreadsIn(object.map('otel_processes'), object.map('otel_in_use')) : undefined,
       watchRequests: isOn('http') ? watchRequestsIn(object.map('http_processes')) : undefined,

@@ -25,6 +25,7 @@ import type { WriterThread } from '../recording/writer_thread.ts';
 import { createDefinitionStream } from './definition_stream.ts';
 import { createLossCounters, type Loss } from './loss_counters.ts';
 import type { Probes } from './probes.ts';
+import { forgetLongGone } from './waiting_bios.ts';
 import type { WallClock } from './wall_clock.ts';
 
 /**
@@ -86,6 +87,7 @@ export function createRecorder(options: RecorderOptions): Recorder {
     !resolver.isOwn(record, offset) && (!wanted.asks || resolver.isWanted(record, offset, wanted.service));
   let recursionMisses = 0n;
   let lookedBootNs = clock.bootNs();
+  let nextRoomBootNs = 0;
   let eventCount = 0;
   let lossCount = 0;
 
@@ -104,8 +106,17 @@ export function createRecorder(options: RecorderOptions): Recorder {
     const busy = Number(missed - recursionMisses);
     recursionMisses = missed;
     if (contextEndsLost) contexts.endAll(from);
-    const counts = [...losses, ...anyones([['program_busy', busy]])];
+    const counts = [...losses, ...anyones([['program_busy', busy]]), ...makeRoomForBios(losses)];
     return { counts, fromNs: clock.wallNs(from), toNs: clock.wallNs(clock.bootNs()) };
+  }
+
+  /** Where the kernel has skipped the programs of a request, its bios would take their room for good. */
+  function makeRoomForBios(losses: readonly Loss[]): Loss[] {
+    const isFull = losses.some(({ cause, eventType }) => cause === 'no_memory' && eventType === 'block_io');
+    if (!isFull || lookedBootNs < nextRoomBootNs) return [];
+    nextRoomBootNs = lookedBootNs + ROOM_EVERY_NS;
+    const count = forgetLongGone(probes.waitingBios, lookedBootNs);
+    return count > 0 ? [{ cause: 'end_missed', eventType: 'block_io', count }] : [];
   }
 
   function takeOwnLosses(): Loss[] {
@@ -166,6 +177,9 @@ interface Wanted {
   service(service: string): boolean;
   process(process: ProcessFacts): boolean;
 }
+
+/** A look at all bios that wait takes some 10 ms. */
+const ROOM_EVERY_NS = 60e9;
 
 /** A double does not hold every nanosecond behind 104 days. */
 const START_ROUNDING_NS = 1024;

@@ -52,13 +52,13 @@ export function createKernelFilter(maps: FilterMaps): KernelFilter {
   };
 }
 
-type ValueOf = (item: string, verdict: number) => Uint8Array;
+type EncodeItem = (item: string, verdict: number) => Uint8Array;
 
 /**
  * `struct filter_pid`. A number stands for the process that had it when the list first named it: a filter that is read
  * again does not take the next process for it.
  */
-function createPidValues(): (list: List) => ValueOf {
+function createPidValues(): (list: List) => EncodeItem {
   const clocks = new BigInt64Array(4);
   let startedByNs = new Map<string, bigint>();
   return ({ only, except }) => {
@@ -75,10 +75,10 @@ function createPidValues(): (list: List) => ValueOf {
 }
 
 /** Gives what takes away the items that the list does not have. */
-function add(map: BpfMap, { only, except }: List, keyOf: (item: string) => Uint8Array, valueOf: ValueOf): () => void {
-  const valuesOf = (list: ReadonlySet<string>, verdict: number) =>
-    [...list].map((item) => ({ key: keyOf(item), value: valueOf(item, verdict) }));
-  const items = [...valuesOf(only, FILTER_VERDICTS.FILTER_ONLY), ...valuesOf(except, FILTER_VERDICTS.FILTER_EXCEPT)];
+function add(map: BpfMap, { only, except }: List, keyOf: (item: string) => Uint8Array, encode: EncodeItem): () => void {
+  const encoded = (list: ReadonlySet<string>, verdict: number) =>
+    [...list].map((item) => ({ key: keyOf(item), value: encode(item, verdict) }));
+  const items = [...encoded(only, FILTER_VERDICTS.FILTER_ONLY), ...encoded(except, FILTER_VERDICTS.FILTER_EXCEPT)];
   const listed = new Set(items.map(({ key }) => Buffer.from(key).toString('latin1')));
   const rest = [...map.keys()].filter((key) => !listed.has(Buffer.from(key).toString('latin1')));
   const removeRest = () => {

@@ -22,7 +22,7 @@ function setUp() {
     into[0]! += set.byNs;
     into[3]! -= set.sleptNs;
   };
-  const { clock, writer, recorder, remove } = openRecorderParts(path, read, 1 << 20);
+  const { clock, writer, recorder, remove } = openRecorderParts(path, read, { eventRingBytes: 1 << 20 });
   /** Starts of the writes that a child makes now, as they are recorded; and the wall clock around them. */
   function write(transaction: string) {
     recorder.turn();

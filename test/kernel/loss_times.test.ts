@@ -47,7 +47,7 @@ function heldUpAt(held: number, side: 'before' | 'after') {
       overflow('after');
       readings++;
     },
-    RING_BYTES,
+    { eventRingBytes: RING_BYTES },
   );
   recorder.turn();
   const fromNs = clock.nowNs();
@@ -92,7 +92,7 @@ test.each([
     readClocks(into);
     into[0]! += setBy;
   };
-  const { writer, recorder, remove } = openRecorderParts(path, read, RING_BYTES);
+  const { writer, recorder, remove } = openRecorderParts(path, read, { eventRingBytes: RING_BYTES });
   recorder.turn();
   overflowTheRing();
   setBy = byNs;

@@ -1,16 +1,20 @@
 /** A real agent's parts in this process, with a clock of the test's. */
 import { rmSync } from 'node:fs';
 import { findCgroups } from '../../agent/attribution/cgroups.ts';
-import { openProbes } from '../../agent/capture/probes.ts';
+import { openProbes, type ProbesOptions } from '../../agent/capture/probes.ts';
 import { createRecorder } from '../../agent/capture/recorder.ts';
 import { createWallClock, type ReadClocks } from '../../agent/capture/wall_clock.ts';
 import { openWriter } from '../../agent/recording/writer.ts';
 
-export function openRecorderParts(path: string, read: ReadClocks, eventRingBytes: number) {
+export function openRecorderParts(
+  path: string,
+  read: ReadClocks,
+  sizes: Pick<ProbesOptions, 'eventRingBytes' | 'requestsInFlightMax'>,
+) {
   const clock = createWallClock(read);
   const writer = openWriter({ path, node: 'n', bootId: 'b', machineId: 'm', nowNs: clock.nowNs });
   const cgroups = findCgroups();
-  const probes = openProbes({ agentPid: process.pid, cgroupHierarchy: cgroups.hierarchy, eventRingBytes });
+  const probes = openProbes({ agentPid: process.pid, cgroupHierarchy: cgroups.hierarchy, ...sizes });
   const recorder = createRecorder({
     probes,
     writer: { ...writer, freeRows: () => Number.POSITIVE_INFINITY, waitingMs: () => 0 },
@@ -22,6 +26,7 @@ export function openRecorderParts(path: string, read: ReadClocks, eventRingBytes
   return {
     clock,
     writer,
+    probes,
     recorder,
     remove() {
       probes.close();

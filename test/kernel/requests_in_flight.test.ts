@@ -1,0 +1,95 @@
+/** More requests at a time than the kernel side remembers: those that it does not record are counted, to the last one. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { readClocks } from 'libbpf-ts';
+import { type LoopDevice, loopDevice } from './loop_device.ts';
+import { run } from './programs.ts';
+import { readRecording, removeFolders, temporaryFolder } from './recorded_run.ts';
+import { openRecorderParts } from './recorder_parts.ts';
+
+const IN_FLIGHT_MAX = 64;
+/** A loop device takes 128 at a time. */
+const DEPTH = 128;
+const REQUESTS = 10_007;
+const ELEVEN_MINUTES_NS = 660_000_000_000n;
+
+let disk: LoopDevice;
+
+beforeAll(() => {
+  disk = loopDevice();
+});
+
+afterAll(() => {
+  disk.remove();
+  removeFolders();
+});
+
+/** Reads and writes that the disk has ended: Documentation/block/stat.rst. */
+function ended(): number {
+  const fields = readFileSync(`/sys/block/${disk.name}/stat`, 'utf8').trim().split(/\s+/).map(Number);
+  return fields[0]! + fields[4]!;
+}
+
+function write(depth: number, requests: number): number {
+  const before = ended();
+  run('fio', [
+    ...['--name=deep', `--filename=${disk.path}`, '--direct=1', '--rw=randwrite', '--bs=4k', '--ioengine=libaio'],
+    ...[`--iodepth=${depth}`, `--number_ios=${requests}`, '--size=64m', '--output=/dev/null'],
+  ]);
+  return ended() - before;
+}
+
+type Parts = ReturnType<typeof openRecorderParts>;
+
+/** What came of the disk's requests in a recording of its own. */
+function recorded(work: (parts: Parts) => number) {
+  const dataFolder = temporaryFolder();
+  const parts = openRecorderParts(join(dataFolder, 'recording.kreplay'), readClocks, {
+    requestsInFlightMax: IN_FLIGHT_MAX,
+  });
+  try {
+    parts.recorder.turn();
+    const requests = work(parts);
+    while (parts.recorder.turn()) {}
+    parts.writer.flush();
+    const { blockIos, losses } = readRecording(dataFolder);
+    const events = blockIos().filter(({ device }) => device === disk.name);
+    return { requests, events: events.length, lost: losses() };
+  } finally {
+    parts.remove();
+  }
+}
+
+const sum = (losses: readonly { lost: number }[]) => losses.reduce((total, { lost }) => total + lost, 0);
+
+test('what does not fit is counted', () => {
+  const { requests, events, lost } = recorded(() => write(DEPTH, REQUESTS));
+  expect(requests).toBeGreaterThanOrEqual(REQUESTS);
+  expect(events).toBeGreaterThan(0);
+  expect(events).toBeLessThan(requests);
+  expect(sum(lost)).toBeGreaterThanOrEqual(requests - events);
+  expect(new Set(lost.map(({ cause }) => cause))).toEqual(new Set(['no_memory']));
+});
+
+test('what fits is recorded to the last one, however many come one after the other', () => {
+  const { requests, events, lost } = recorded(() => write(8, REQUESTS));
+  expect({ events, lost }).toEqual({ events: requests, lost: [] });
+});
+
+test('bios whose request has long gone make room, and are counted', () => {
+  const { requests, events, lost } = recorded(({ probes, recorder, clock }) => {
+    const { keySize, valueSize, maxEntries } = probes.waitingBios.info;
+    for (let i = 1; i <= maxEntries; i++) {
+      const value = new Uint8Array(valueSize);
+      new BigUint64Array(value.buffer, 0, 1)[0] = BigInt(clock.bootNs()) - ELEVEN_MINUTES_NS;
+      probes.waitingBios.set(new Uint8Array(BigUint64Array.of(BigInt(i)).buffer, 0, keySize), value);
+    }
+    const refused = write(1, 1);
+    recorder.turn();
+    return refused + write(8, 100);
+  });
+  const causes = Object.groupBy(lost, ({ cause }) => cause);
+  expect(sum(causes.no_memory ?? [])).toBeGreaterThanOrEqual(1);
+  expect(sum(causes.end_missed ?? [])).toBe(IN_FLIGHT_MAX);
+  expect(events).toBe(requests - 1);
+});
