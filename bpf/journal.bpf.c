@@ -90,8 +90,15 @@ int BPF_PROG(journal_commit_start, struct journal_s *journal, struct transaction
 {
 	struct task_state *state = new_state_of(bpf_get_current_task_btf());
 	struct journal_owners *owners;
-	__u64 key = transaction_key(BPF_CORE_READ(journal, j_fs_dev, bd_dev), BPF_CORE_READ(transaction, t_tid));
+	__u64 key;
 
+	/*
+	 * Where jbd2 is a module, the verifier takes any argument of its tracepoints for one that may be NULL: commit
+	 * 838a10bd2ebf ("bpf: Augment raw_tp arguments with PTR_MAYBE_NULL"), Linux 6.13 and 6.12.y.
+	 */
+	if (!journal || !transaction)
+		return 0;
+	key = transaction_key(BPF_CORE_READ(journal, j_fs_dev, bd_dev), BPF_CORE_READ(transaction, t_tid));
 	owners = bpf_map_lookup_elem(&journal_owners, &key);
 	if (owners && is_older(owners, transaction))
 		bpf_map_delete_elem(&journal_owners, &key);

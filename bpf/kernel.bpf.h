@@ -219,10 +219,6 @@ enum pageflags {
 	PG_writeback,
 };
 
-enum rqf_flags {
-	__RQF_FLUSH_SEQ,
-};
-
 #pragma clang attribute pop
 
 /* include/linux/sched.h, include/uapi/linux/sched.h, arch/x86/include/asm/thread_info.h */

@@ -64,14 +64,15 @@ __hidden int enable_preemption(void);
 #endif
 
 /*
- * Whether the flush machinery has the request: it completes once with its data, and again when the cache is flushed.
- * The flag is 1 << 4 where it is no enum.
+ * RQF_FLUSH_SEQ. The agent looks it up before load: its bit is a macro's, then an enumerator's (5f89154e8e9e, 6.11),
+ * and that enum has no name in 6.12, so that CO-RE does not find it.
  */
+extern const volatile __u32 flush_sequence_flag;
+
+/* Whether the flush machinery has the request: it completes once with its data, and again when the cache is flushed. */
 static __always_inline bool in_flush_sequence(struct request *rq)
 {
-	if (bpf_core_enum_value_exists(enum rqf_flags, __RQF_FLUSH_SEQ))
-		return rq->rq_flags & 1u << bpf_core_enum_value(enum rqf_flags, __RQF_FLUSH_SEQ);
-	return rq->rq_flags & 1u << 4;
+	return rq->rq_flags & flush_sequence_flag;
 }
 
 /*

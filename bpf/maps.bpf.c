@@ -7,6 +7,7 @@
 
 const volatile __u32 agent_tgid = 0;
 const volatile __u32 cgroup_hierarchy = CGROUP_V2;
+const volatile __u32 flush_sequence_flag = 0;
 const volatile bool programs_are_preempted = false;
 const volatile bool marker_layer = true;
 const volatile bool environment_layer = true;

@@ -51,6 +51,7 @@ interface Addon {
   features(): Record<string, boolean> & { libbpf: string };
   possibleCpus(): number;
   btfFieldExists(type: string, path: string): boolean;
+  btfEnumerator(name: string): number | undefined;
   btfArgumentCounts(names: readonly string[], module: string): number[];
   tracepointsArePreempted(): boolean | undefined;
 }

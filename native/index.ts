@@ -1,5 +1,6 @@
 export { BpfError } from './errors.ts';
 export {
+  btfEnumerator,
   btfFieldExists,
   btfFuncProtoArgCount,
   btfFuncProtoArgCounts,

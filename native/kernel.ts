@@ -67,6 +67,14 @@ export function btfFieldExists(type: string, path: string): boolean {
 }
 
 /**
+ * The value of an enumerator, also one of an enum without a name, which CO-RE cannot relocate; undefined if the kernel
+ * has none of this name. Of enums of 64 bits it finds none.
+ */
+export function btfEnumerator(name: string): number | undefined {
+  return refusing(() => addon.btfEnumerator(name));
+}
+
+/**
  * Parameters of a kernel function, or of the function type that a typedef points to; undefined if there is none of
  * this name. For a tracepoint's typedef `btf_trace_NAME` these are the tracepoint's own arguments, as a tp_btf
  * program gets them in ctx[]: the `void *__data` that the kernel puts in front is not counted.

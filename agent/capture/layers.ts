@@ -1,5 +1,5 @@
 /** Ways of learning whose an event is: each can be switched off, and says when this kernel has it not. */
-import { type BpfObject, tracepointsArePreempted } from 'libbpf-ts';
+import { type BpfObject, btfEnumerator, tracepointsArePreempted } from 'libbpf-ts';
 import type { CgroupHierarchy } from '../attribution/cgroups.ts';
 import { type Capability, missingCapabilities } from './capabilities.ts';
 import { isOfKernel, type Tracepoint, tracepointProblems } from './tracepoints.ts';
@@ -105,11 +105,15 @@ export function layerStates(without: readonly LayerName[], hierarchy: CgroupHier
   });
 }
 
+/** include/linux/blk-mq.h before 5f89154e8e9e (Linux 6.11), where RQF_FLUSH_SEQ is a macro. */
+const FLUSH_SEQUENCE_BIT = 4;
+
 /** Before the object is loaded. */
 export function applyLayers(object: BpfObject, layers: readonly LayerState[]): void {
   const isOn = (name: LayerName) => layers.some((layer) => layer.name === name && layer.on);
   // Where there is no telling: at worst the kernel refuses the programs, and nothing wrong is recorded.
   object.setReadOnly('programs_are_preempted', tracepointsArePreempted() ?? true);
+  object.setReadOnly('flush_sequence_flag', 1 << (btfEnumerator('__RQF_FLUSH_SEQ') ?? FLUSH_SEQUENCE_BIT));
   object.setReadOnly('marker_layer', isOn('marker'));
   object.setReadOnly('otel_layer', isOn('otel'));
   object.setReadOnly('http_layer', isOn('http'));

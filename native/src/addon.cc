@@ -20,6 +20,7 @@ static Napi::Object initialize(Napi::Env env, Napi::Object exports)
 	exports.Set("features", Napi::Function::New<features>(env));
 	exports.Set("possibleCpus", Napi::Function::New<possible_cpus>(env));
 	exports.Set("btfFieldExists", Napi::Function::New<btf_field_exists>(env));
+	exports.Set("btfEnumerator", Napi::Function::New<btf_enumerator>(env));
 	exports.Set("btfArgumentCounts", Napi::Function::New<btf_argument_counts>(env));
 	exports.Set("tracepointsArePreempted", Napi::Function::New<tracepoints_are_preempted>(env));
 	return exports;

@@ -14,6 +14,7 @@ Napi::Value possible_cpus(const Napi::CallbackInfo &info);
 
 /* kernel_btf.cc */
 Napi::Value btf_field_exists(const Napi::CallbackInfo &info);
+Napi::Value btf_enumerator(const Napi::CallbackInfo &info);
 Napi::Value btf_argument_counts(const Napi::CallbackInfo &info);
 
 /* preemption.cc */

@@ -84,6 +84,40 @@ Napi::Value btf_field_exists(const Napi::CallbackInfo &info)
 namespace
 {
 
+/* The value of an enumerator of any enum, named or not; false when there is none of this name. */
+bool enumerator_value(const btf *types, const std::string &name, int64_t *value)
+{
+	for (uint32_t id = 1; id < btf__type_cnt(types); id++) {
+		const btf_type *type = btf__type_by_id(types, id);
+		if (!btf_is_enum(type))
+			continue;
+		for (int i = 0; i < btf_vlen(type); i++) {
+			const struct btf_enum &enumerator = btf_enum(type)[i];
+			if (name != btf__name_by_offset(types, enumerator.name_off))
+				continue;
+			*value = btf_kflag(type) ? int64_t(enumerator.val) : int64_t(uint32_t(enumerator.val));
+			return true;
+		}
+	}
+	return false;
+}
+
+} // namespace
+
+/* (name: string): its value; undefined: no such */
+Napi::Value btf_enumerator(const Napi::CallbackInfo &info)
+{
+	REQUIRE_STRING(0, name);
+	REQUIRE_KERNEL_BTF(types);
+	int64_t value = 0;
+	if (!enumerator_value(types, name, &value))
+		return info.Env().Undefined();
+	return Napi::Number::New(info.Env(), double(value));
+}
+
+namespace
+{
+
 /* -1: there is no function, and no typedef of one, of this name. */
 int argument_count(const btf *types, const char *name)
 {

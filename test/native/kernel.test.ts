@@ -2,6 +2,7 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import {
+  btfEnumerator,
   btfFieldExists,
   btfFuncProtoArgCount,
   btfFuncProtoArgCounts,
@@ -54,6 +55,13 @@ test('fields of kernel structs are found as C finds them', () => {
 
 test('types are found by name', () => {
   expect(['task_struct', 'pid_t', 'vfs_read', 'no_such_type'].map(btfTypeExists)).toEqual([true, true, true, false]);
+});
+
+test('enumerators are found in enums with a name and without one', () => {
+  expect(['PIDTYPE_TGID', 'MEMBLOCK_NONE', 'no_such_enumerator'].map(btfEnumerator)).toEqual([1, 0, undefined]);
+  // include/linux/blk_types.h: of an enum without a name
+  expect(btfEnumerator('BIO_PAGE_PINNED')).toBe(0);
+  expect(btfEnumerator('BIO_CLONED')).toBe(1);
 });
 
 test('arguments of tracepoints and functions are counted', () => {
