@@ -10,6 +10,7 @@ import { tracepointsArePreempted } from 'libbpf-ts';
 import { AS_NOBODY, asNobodyWith, NOBODY } from '../unprivileged.ts';
 import {
   checkEndToEnd,
+  checkFailing,
   checkLabels,
   checkOwners,
   checkRequests,
@@ -139,6 +140,7 @@ async function recorded(): Promise<void> {
   await check('times', () => checkTimes(query, workloads, missing));
   await check('syncs', () => checkSyncs(query, workloads, missing));
   await check('requests', () => checkRequests(query, missing));
+  await check('failing reads', () => checkFailing(query, workloads, missing));
   await check('owners', () => checkOwners(query, missing));
   await check('labels', () => checkLabels(query, missing));
   await check('write-back', () => checkWriteBack(query));

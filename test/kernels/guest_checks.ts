@@ -11,6 +11,7 @@ import {
   LABELLED_TASKS,
   LABELS,
   REQUESTS,
+  schedulers,
   TASKS,
   UNLABELLED,
   type Workloads,
@@ -90,12 +91,30 @@ export async function checkSyncs(query: Query, { syncs }: Workloads, missing: Mi
 
 /** A request's completion may come in another's program: then it is not recorded. */
 export async function checkRequests(query: Query, missing: Missing): Promise<string> {
-  const { events } = await query('transaction_id=block&event_type=block_io');
-  const ofDisk = events.filter(({ device, operation }) => device === 'vda' && operation === 'write');
-  const seen = ofDisk.map(({ bytes, result }) => [bytes, result]);
-  same('requests', seen, Array(seen.length).fill([4096, 4096]));
-  if (seen.length > REQUESTS) throw new Error(`${seen.length} requests of ${REQUESTS} writes`);
-  return `${REQUESTS} direct writes, a request each${missing.noted(REQUESTS - seen.length)}`;
+  const notes: string[] = [];
+  for (const scheduler of schedulers()) {
+    const { events } = await query(`transaction_id=block-${scheduler}&event_type=block_io`);
+    const ofDisk = events.filter(({ device, operation }) => device === 'vda' && operation === 'write');
+    const seen = ofDisk.map(({ bytes, result }) => [bytes, result]);
+    same('requests', seen, Array(seen.length).fill([4096, 4096]));
+    if (seen.length > REQUESTS) throw new Error(`${seen.length} requests of ${REQUESTS} writes`);
+    notes.push(`${scheduler}${missing.noted(REQUESTS - seen.length)}`);
+  }
+  return `${REQUESTS} direct writes, a request each, by scheduler: ${notes.join('; ')}`;
+}
+
+/** include/uapi/asm-generic/errno.h: ENODATA, what a block that cannot be read is. */
+const ENODATA = -61;
+/** What failing_reads.py reads at once; the first of its two bios cannot be read. */
+const [FAILING_SECTOR, FAILING_BYTES] = [4656, 36_864];
+
+export async function checkFailing(query: Query, { failing }: Workloads, missing: Missing): Promise<string> {
+  if (!failing) return 'no disk whose reads fail';
+  const { events } = await query('event_type=block_io');
+  const reads = events.filter(({ device, operation }) => device === failing.device && operation === 'read');
+  const merged = reads.filter(({ bytes }) => bytes === FAILING_BYTES).map(({ sector, result }) => [sector, result]);
+  same('reads that fail in parts', merged, [[FAILING_SECTOR, ENODATA]]);
+  return `${failing.reads} reads, an event each${missing.noted(failing.reads - reads.length)}`;
 }
 
 export async function checkOwners(query: Query, missing: Missing): Promise<string> {

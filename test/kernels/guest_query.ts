@@ -18,6 +18,7 @@ export interface Event {
   syscall?: string;
   bytes_requested?: number;
   device?: string;
+  sector?: number;
   operation?: string;
   bytes?: number;
 }

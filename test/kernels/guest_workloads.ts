@@ -1,6 +1,6 @@
 /** What is recorded in each kernel: programs that count and time their own calls, and tasks whose owners are known. */
 import { execFileSync } from 'node:child_process';
-import { mkdirSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import type { TimedCall } from './guest_calls.ts';
 import { FAMILIES } from './guest_truth.ts';
@@ -27,6 +27,8 @@ export const ORDER = ['dd', 'if=/dev/zero', 'of=/tmp/copy', 'bs=512', 'count=3',
 export interface Workloads {
   writes: TimedCall[];
   syncs: TimedCall[];
+  /** Reads that a disk has ended, some of them with an error in a part. Undefined without such a disk. */
+  failing: { device: string; reads: number } | undefined;
 }
 
 function sh(script: string): string {
@@ -67,11 +69,24 @@ function runLabelledTasks(): void {
     wait`);
 }
 
+const SCHEDULER = '/sys/block/vda/queue/scheduler';
+/** A kernel for clouds has no disks whose reads fail. */
+const SCSI_DEBUG = '/sys/bus/pseudo/drivers/scsi_debug';
+
+/** What may order the disk's requests: `[none] mq-deadline`. */
+export function schedulers(): string[] {
+  return readFileSync(SCHEDULER, 'utf8').replace(/[[\]]/g, '').trim().split(/\s+/);
+}
+
 /** /dev/vda has nothing on it, /dev/vdb an ext4. */
 export function runWorkloads(): Workloads {
   labelled('calls', `${PROGRAMS}/write_family ${CALLS} ${TASKS} ${TASKS} /tmp/calls`);
   const writes = timedCalls(labelled('clock', `${PROGRAMS}/bracketed_writes`));
-  labelled('block', `dd if=/dev/zero of=/dev/vda bs=4k count=${REQUESTS} oflag=direct status=none`);
+  for (const scheduler of schedulers()) {
+    writeFileSync(SCHEDULER, scheduler);
+    labelled(`block-${scheduler}`, `dd if=/dev/zero of=/dev/vda bs=4k count=${REQUESTS} oflag=direct status=none`);
+  }
+  const failing = existsSync(SCSI_DEBUG) ? sh(`/usr/bin/python3 ${join(import.meta.dirname, 'failing_reads.py')}`) : '';
   for (const [name, words] of Object.entries(FAMILIES)) {
     execFileSync(join(PROGRAMS, 'lineage'), [`/tmp/truth-${name}`, ...words]);
   }
@@ -84,5 +99,6 @@ export function runWorkloads(): Workloads {
   sh('sync -f /tmp/disk');
   const syncs = timedCalls(labelled('syncs', `${PROGRAMS}/sync_family /tmp/disk/synced`));
   execFileSync(KREPLAY, ['exec', '--transaction', 'order-1', '--service', 'shop', '--', ...ORDER]);
-  return { writes, syncs };
+  const [device, reads] = failing.trim().split(' ');
+  return { writes, syncs, failing: device && reads ? { device, reads: Number(reads) } : undefined };
 }
