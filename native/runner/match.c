@@ -39,7 +39,7 @@ bool matcher_make(struct matcher *matcher, const struct streams *streams, enum m
 	    .used = calloc(streams->plan->header->event_count / 64 + 1ul, sizeof(*matcher->used)),
 	    .pool_ordinals = calloc(streams->stream_count + 1ul, sizeof(*matcher->pool_ordinals)),
 	};
-	return matcher->slots && matcher->used && matcher->pool_ordinals;
+	return matcher->slots && matcher->used && matcher->pool_ordinals && syncs_make(&matcher->syncs, streams);
 }
 
 void matcher_free(struct matcher *matcher)
@@ -47,6 +47,7 @@ void matcher_free(struct matcher *matcher)
 	free(matcher->slots);
 	free(matcher->used);
 	free(matcher->pool_ordinals);
+	syncs_free(&matcher->syncs);
 	table_clear(&matcher->slot_by_thread);
 }
 
@@ -249,6 +250,17 @@ static uint32_t align(const struct matcher *matcher, uint32_t index, uint32_t si
 	return best;
 }
 
+/* The sync that followed, in the incident, what is synced here; as align(). */
+static uint32_t sync_of_writes(struct matcher *matcher, uint32_t index, uint32_t size)
+{
+	const struct slot *slot = &matcher->streams->slots[index];
+	const uint32_t at = syncs_next(&matcher->syncs, slot->group);
+
+	if (at == NONE)
+		return align(matcher, index, size);
+	return at < matcher->slots[index].low || is_used(matcher, slot->first + at) ? slot->count : at;
+}
+
 static void remember(struct matcher *matcher, struct match_slot *state, bool is_matched)
 {
 	state->matched_bits = state->matched_bits << 1 | is_matched;
@@ -259,20 +271,28 @@ static void remember(struct matcher *matcher, struct match_slot *state, bool is_
 	matcher->switched_count++;
 }
 
-static struct match in_slot(struct matcher *matcher, uint32_t index, uint32_t size)
+static uint32_t find_event(struct matcher *matcher, uint32_t index, const struct observed *call)
+{
+	if (matcher->mode == MODE_ORDINAL)
+		return matcher->slots[index].low;
+	return call->is_sync ? sync_of_writes(matcher, index, call->size) : align(matcher, index, call->size);
+}
+
+static struct match in_slot(struct matcher *matcher, uint32_t index, const struct observed *call)
 {
 	const struct slot *slot = &matcher->streams->slots[index];
 	struct match_slot *state = &matcher->slots[index];
 
 	if (matcher->mode == MODE_DIST || state->is_switched || state->low == slot->count)
-		return from_distribution(matcher, slot->stream, index, state->calls++, size);
+		return from_distribution(matcher, slot->stream, index, state->calls++, call->size);
 	const uint32_t head = state->low;
-	const uint32_t at = matcher->mode == MODE_ORDINAL ? head : align(matcher, index, size);
+	const uint32_t at = find_event(matcher, index, call);
 	state->calls++;
 	remember(matcher, state, at < slot->count);
 	if (at == slot->count)
 		return extra(matcher, index);
-	const bool is_same_size = event_at(matcher, slot->first + at)->size == size;
+	const bool is_same_size = event_at(matcher, slot->first + at)->size == call->size;
+	syncs_expect(&matcher->syncs, slot->group, matcher->streams->order[slot->first + at]);
 	return use(matcher, index, at, at != head ? HOW_WINDOW : is_same_size ? HOW_EXACT : HOW_SIZE);
 }
 
@@ -300,7 +320,7 @@ struct match matcher_match(struct matcher *matcher, const struct observed *call)
 		return elsewhere(matcher, call);
 	const uint32_t binding = binding_of(matcher, call);
 	if (!(binding & POOLED))
-		return in_slot(matcher, binding, call->size);
+		return in_slot(matcher, binding, call);
 	const uint32_t stream = binding & ~POOLED;
 	return from_distribution(matcher, stream, NONE, matcher->pool_ordinals[stream]++, call->size);
 }

@@ -14,6 +14,7 @@
 #include "classes.h"
 #include "options.h"
 #include "streams.h"
+#include "syncs.h"
 
 struct match_slot;
 
@@ -25,6 +26,7 @@ struct matcher {
 	uint64_t *used;          /* a bit for each place in order */
 	uint64_t *pool_ordinals; /* by stream: calls of threads that got no slot */
 	struct table slot_by_thread;
+	struct syncs syncs;
 	struct classes *classes; /* NULL: calls to files that the plan does not have get nothing */
 	uint32_t used_count;
 	uint32_t switched_count; /* slots that fell back to the distribution */

@@ -3,7 +3,7 @@ import { compileC } from './run.ts';
 
 const PARTS = [
   ...['plan.c', 'failure.c', 'keys.c', 'table.c', 'streams.c', 'size_pools.c', 'classes.c', 'match.c', 'stalls.c'],
-  ...['heap.c', 'lateness.c'],
+  ...['syncs.c', 'heap.c', 'lateness.c'],
 ];
 const SANITIZED = ['-g', '-fsanitize=address,undefined', '-fno-sanitize-recover=all'];
 

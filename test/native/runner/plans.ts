@@ -1,5 +1,5 @@
 /** Plans of a few lines, written by what writes those of `kreplay run`. */
-import { OPS, type Op, type PathKind, SIZE_UNKNOWN } from '../../../daemon/run/format/plan_file.ts';
+import { OPS, type Op, type PathKind, SIZE_UNKNOWN, STREAM_FLAGS } from '../../../daemon/run/format/plan_file.ts';
 import { encodePlan } from '../../../daemon/run/plan/encode.ts';
 
 export interface PlannedCall {
@@ -17,6 +17,8 @@ export interface PlannedThread {
   pathKind?: PathKind;
   comm?: string;
   tid?: number;
+  /** Its calls and those of other threads on the file did not overlap. */
+  isInOrder?: boolean;
   calls: readonly PlannedCall[];
 }
 
@@ -29,8 +31,9 @@ export function planOf(threads: readonly PlannedThread[], seed = 1n, flags = 0):
   return encodePlan({
     seed,
     flags,
-    streams: threads.map(({ op = 'write', path, pathKind = 'regular', comm = 'build' }, i) => ({
+    streams: threads.map(({ op = 'write', path, pathKind = 'regular', comm = 'build', isInOrder }, i) => ({
       ...{ op, path, pathKind, comm, service: '', firstSlot: i, slotCount: 1 },
+      flags: isInOrder ? STREAM_FLAGS.in_order : 0,
     })),
     slots: {
       tid: threads.map(({ tid }, i) => tid ?? 1000 + i),
