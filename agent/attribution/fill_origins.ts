@@ -141,6 +141,9 @@ export const fillOrigins: Filler = ({ columns }, decoded, { contexts, processes,
         if (charged === 0) continue;
         first!.services[i] = charged;
         setOwner(row, 0, SOURCE_ORIGIN, QUALITY_AMBIGUOUS);
+      } else if (rowContexts[row] !== 0 && flagsOf(words, record, originCount) & CONTEXT_FLAGS.ORIGIN_AMBIGUOUS) {
+        // The task that queues it made a part of a large folio dirty, and others may have too.
+        rowQualities[row] = QUALITY_AMBIGUOUS;
       }
       if (isWhole && shares.services.every((service, at) => at >= shares.count || service === shares.services[0]))
         rowServices[row] = first!.services[i]!;
@@ -148,11 +151,17 @@ export const fillOrigins: Filler = ({ columns }, decoded, { contexts, processes,
   };
 };
 
-/** The least sure of its slots. */
-function qualityOf(words: Uint32Array, record: number, originCount: number): number {
+/** Flags that any of its slots has. */
+function flagsOf(words: Uint32Array, record: number, originCount: number): number {
   let flags = 0;
   for (let slot = 0; slot < originCount; slot++)
     flags |= words[(record + ORIGINS_OFFSET + slot * ORIGIN_SIZE + ORIGIN_OFFSETS.flags) >>> 2]!;
+  return flags;
+}
+
+/** The least sure of its slots. */
+function qualityOf(words: Uint32Array, record: number, originCount: number): number {
+  const flags = flagsOf(words, record, originCount);
   if (flags & CONTEXT_FLAGS.ORIGIN_AMBIGUOUS) return QUALITY_AMBIGUOUS;
   return flags & INHERITED_FLAGS ? QUALITY_INHERITED : QUALITY_EXACT;
 }

@@ -103,6 +103,14 @@ test('an owner that made only a part of a large folio dirty is ambiguous', () =>
   expect(attribution.owner()).toBe('order-1 origin ambiguous dd');
 });
 
+test('an owner that made only a part of a large folio dirty is ambiguous when it syncs that itself, too', () => {
+  const part = origin(ORDER_1, DD, 8192, CONTEXT_FLAGS.ORIGIN_AMBIGUOUS);
+  attribution.resolve([request([part])]);
+  expect(attribution.owner()).toBe('order-1 marker ambiguous dd');
+  attribution.resolve([request([origin(ORDER_1, DD), { ...part, process_id: CP }])]);
+  expect(attribution.owner()).toBe('order-1 marker ambiguous dd');
+});
+
 test('a service that a marker names wins over the process, for each owner', () => {
   attribution.resolve([request([origin(NAMED, DD), origin(ORDER_2, CP)])]);
   expect(slots()).toEqual(['shop order-3 4096', 'cp order-2 4096']);

@@ -13,14 +13,20 @@ import { blocksOf } from './extents.ts';
 
 const SCRIPTS = temporaryFolder();
 
-/** FILE FIRST STEP COUNT: blocks of 4096 bytes, each by a call of its own. */
+/**
+ * FILE FIRST STEP COUNT [COMMAND]: blocks of 4096 bytes, each by a call of its own; after that another command, and the
+ * sync of what both wrote.
+ */
 const WRITER = script(
   'writer.py',
   `
-import os, sys
-path, first, step, count = sys.argv[1], *map(int, sys.argv[2:])
+import os, subprocess, sys
+path, first, step, count = sys.argv[1], *map(int, sys.argv[2:5])
 file = os.open(path, os.O_WRONLY | os.O_CREAT)
 for i in range(count): os.pwrite(file, b'x' * 4096, (first + i * step) * 4096)
+if len(sys.argv) > 5:
+    subprocess.run(sys.argv[5], shell=True, check=True)
+    os.fsync(file)
 `,
 );
 
@@ -66,9 +72,12 @@ function script(name: string, text: string): string {
   return path;
 }
 
+const labelled = (transaction: string, command: string) =>
+  `printf "KREPLAY1 txn=${transaction}" > /dev/null; exec ${command}`;
+
 /** A command as a process of its own, under a label. */
 function as(transaction: string, command: string): void {
-  bash(`printf 'KREPLAY1 txn=${transaction}' > /dev/null; exec ${command}`);
+  bash(labelled(transaction, command));
 }
 
 interface Case {
@@ -83,8 +92,16 @@ interface Case {
   expected: Partial<Account>;
 }
 
-/** Two writers of neighbouring blocks of one file, whose pages are there already, many to a folio. */
-function neighbours(fileSystem: string, filled: 'written' | 'read', expected: Case['expected']): Case {
+/**
+ * Two writers of neighbouring blocks of one file, whose pages are there already, many to a folio. The last to write
+ * leaves the write-back to the kernel, or one of both syncs it.
+ */
+function neighbours(
+  fileSystem: string,
+  filled: 'written' | 'read',
+  expected: Case['expected'],
+  syncer?: 'A' | 'B',
+): Case {
   const [FIRST, COUNT] = [256, 32];
   const isTheirs = (block: number) => block >= FIRST && block < FIRST + 2 * COUNT;
   return {
@@ -98,8 +115,11 @@ function neighbours(fileSystem: string, filled: 'written' | 'read', expected: Ca
       }
     },
     run(folder) {
-      as('A', `python3 ${WRITER} ${folder}/t ${FIRST} 2 ${COUNT}`);
-      as('B', `python3 ${WRITER} ${folder}/t ${FIRST + 1} 2 ${COUNT}`);
+      const a = `python3 ${WRITER} ${folder}/t ${FIRST} 2 ${COUNT}`;
+      const b = `python3 ${WRITER} ${folder}/t ${FIRST + 1} 2 ${COUNT}`;
+      if (syncer === 'A') return as('A', `${a} '${labelled('B', b)}'`);
+      as('A', a);
+      as('B', syncer === 'B' ? `${b} true` : b);
     },
     owners: { t: (block) => (isTheirs(block) ? (block % 2 === 0 ? 'A' : 'B') : undefined) },
     expected,
@@ -111,6 +131,10 @@ const CASES: Readonly<Record<string, Case>> = {
   'ext4, folios of a file that was read ahead': neighbours('ext4', 'read', { shared: 64 }),
   'XFS, folios of a file that was written in large pieces': neighbours('xfs', 'written', {}),
   'XFS, folios of a file that was read ahead': neighbours('xfs', 'read', {}),
+  'XFS, folios that the first writer syncs': neighbours('xfs', 'written', {}, 'A'),
+  'XFS, folios that the second writer syncs': neighbours('xfs', 'written', {}, 'B'),
+  'ext4, folios that the first writer syncs': neighbours('ext4', 'written', { shared: 64 }, 'A'),
+  'ext4, folios that the second writer syncs': neighbours('ext4', 'written', { shared: 64 }, 'B'),
   'btrfs, folios of a file that was written in large pieces': neighbours('btrfs', 'written', {}),
   'btrfs, folios of a file that was read ahead': neighbours('btrfs', 'read', {}),
   'an encrypted file that another one syncs': {
