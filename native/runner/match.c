@@ -13,6 +13,11 @@
 #define COST_MAX 1.0
 /* An extra call is taken to be like those this near. */
 #define NEAR 16
+/* Sizes this near are the same where they vary from run to run: they hold numbers that are drawn or counted. */
+#define NEAR_SIZE_LOG2 0.2
+/* Sizes vary where fewer of the last calls had exactly that of their event. */
+#define EXACT_SHARE_MIN 0.75
+#define EXACT_CALLS_MIN 8
 /* A thread that matches fewer of its last calls does something else than was recorded. */
 #define HISTORY 64
 #define HISTORY_MATCHED_MIN (HISTORY / 2)
@@ -27,6 +32,7 @@ struct match_slot {
 	uint32_t used_beyond; /* used ones behind it: calls that passed it over */
 	uint64_t calls;
 	uint64_t matched_bits; /* of the last HISTORY calls, the newest lowest */
+	uint64_t exact_bits;   /* the same: had the size of their event */
 };
 
 bool matcher_make(struct matcher *matcher, const struct streams *streams, enum mode mode, uint64_t seed)
@@ -218,26 +224,37 @@ static struct match use(struct matcher *matcher, uint32_t index, uint32_t at, ui
 	};
 }
 
-static double size_cost(uint32_t planned, uint32_t observed)
+static double size_cost(uint32_t planned, uint32_t observed, bool varies)
 {
 	if (planned == observed)
 		return 0;
 	if (planned == SIZE_UNKNOWN || observed == SIZE_UNKNOWN)
 		return COST_OTHER_SIZE;
-	return COST_OTHER_SIZE + fabs(log2((planned + 1.0) / (observed + 1.0)));
+	const double difference = fabs(log2((planned + 1.0) / (observed + 1.0)));
+
+	return varies && difference < NEAR_SIZE_LOG2 ? 0 : COST_OTHER_SIZE + difference;
+}
+
+static bool has_varying_sizes(const struct match_slot *state)
+{
+	const uint64_t calls = state->calls < HISTORY ? state->calls : HISTORY;
+
+	return calls >= EXACT_CALLS_MIN && __builtin_popcountll(state->exact_bits) < EXACT_SHARE_MIN * calls;
 }
 
 /* The place in the slot of the best match; its count: none is good enough. */
 static uint32_t align(const struct matcher *matcher, uint32_t index, uint32_t size)
 {
 	const struct slot *slot = &matcher->streams->slots[index];
+	const bool varies = has_varying_sizes(&matcher->slots[index]);
 	double best_cost = COST_MAX;
 	uint32_t best = slot->count, skipped = 0;
 
 	for (uint32_t at = matcher->slots[index].low; at < slot->count && skipped < WINDOW; at++) {
 		if (is_used(matcher, slot->first + at))
 			continue;
-		const double cost = COST_SKIPPED * skipped + size_cost(event_at(matcher, slot->first + at)->size, size);
+		const double cost =
+		    COST_SKIPPED * skipped + size_cost(event_at(matcher, slot->first + at)->size, size, varies);
 		if (cost < best_cost) {
 			best_cost = cost;
 			best = at;
@@ -251,13 +268,13 @@ static uint32_t align(const struct matcher *matcher, uint32_t index, uint32_t si
 }
 
 /* The sync that followed, in the incident, what is synced here; as align(). */
-static uint32_t sync_of_writes(struct matcher *matcher, uint32_t index, uint32_t size)
+static uint32_t sync_of_writes(struct matcher *matcher, uint32_t index, const struct observed *call)
 {
 	const struct slot *slot = &matcher->streams->slots[index];
-	const uint32_t at = syncs_next(&matcher->syncs, slot->group);
+	const uint32_t at = syncs_next(&matcher->syncs, slot->group, call->tid);
 
 	if (at == NONE)
-		return align(matcher, index, size);
+		return align(matcher, index, call->size);
 	return at < matcher->slots[index].low || is_used(matcher, slot->first + at) ? slot->count : at;
 }
 
@@ -275,7 +292,7 @@ static uint32_t find_event(struct matcher *matcher, uint32_t index, const struct
 {
 	if (matcher->mode == MODE_ORDINAL)
 		return matcher->slots[index].low;
-	return call->is_sync ? sync_of_writes(matcher, index, call->size) : align(matcher, index, call->size);
+	return call->is_sync ? sync_of_writes(matcher, index, call) : align(matcher, index, call->size);
 }
 
 static struct match in_slot(struct matcher *matcher, uint32_t index, const struct observed *call)
@@ -287,12 +304,13 @@ static struct match in_slot(struct matcher *matcher, uint32_t index, const struc
 		return from_distribution(matcher, slot->stream, index, state->calls++, call->size);
 	const uint32_t head = state->low;
 	const uint32_t at = find_event(matcher, index, call);
+	const bool is_same_size = at < slot->count && event_at(matcher, slot->first + at)->size == call->size;
 	state->calls++;
+	state->exact_bits = state->exact_bits << 1 | is_same_size;
 	remember(matcher, state, at < slot->count);
 	if (at == slot->count)
 		return extra(matcher, index);
-	const bool is_same_size = event_at(matcher, slot->first + at)->size == call->size;
-	syncs_expect(&matcher->syncs, slot->group, matcher->streams->order[slot->first + at]);
+	syncs_expect(&matcher->syncs, slot->group, call->tid, matcher->streams->order[slot->first + at]);
 	return use(matcher, index, at, at != head ? HOW_WINDOW : is_same_size ? HOW_EXACT : HOW_SIZE);
 }
 

@@ -3,12 +3,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Syncs to come of one file: of writes by several threads, that sync one after the other. */
+/* Threads that write to one file before they sync it. */
 #define EXPECTED_MAX 16
 
+struct expected_sync {
+	uint32_t place;
+	uint32_t tid; /* that wrote */
+};
+
+/* Of one file, the oldest first. */
 struct expected_syncs {
-	uint32_t places[EXPECTED_MAX]; /* a ring */
-	uint32_t first, count;
+	struct expected_sync syncs[EXPECTED_MAX];
+	uint32_t count;
 };
 
 bool syncs_make(struct syncs *syncs, const struct streams *streams)
@@ -53,7 +59,7 @@ static uint32_t first_after(const struct streams *streams, const struct slot *sl
 	return low;
 }
 
-void syncs_expect(struct syncs *syncs, uint32_t group, uint32_t event)
+void syncs_expect(struct syncs *syncs, uint32_t group, uint32_t tid, uint32_t event)
 {
 	const struct streams *streams = syncs->streams;
 	const uint32_t of_syncs = syncs->group_of_syncs[group];
@@ -66,25 +72,31 @@ void syncs_expect(struct syncs *syncs, uint32_t group, uint32_t event)
 
 	if (place == slot->count)
 		return;
-	/* One sync is of all that was written before it. */
-	if (expected->count > 0 && expected->places[(expected->first + expected->count - 1) % EXPECTED_MAX] == place)
-		return;
-	if (expected->count == EXPECTED_MAX) {
-		expected->first = (expected->first + 1) % EXPECTED_MAX;
-		expected->count--;
-	}
-	expected->places[(expected->first + expected->count++) % EXPECTED_MAX] = place;
+	if (expected->count == EXPECTED_MAX)
+		memmove(expected->syncs, expected->syncs + 1, --expected->count * sizeof(*expected->syncs));
+	expected->syncs[expected->count++] = (struct expected_sync){place, tid};
 }
 
-uint32_t syncs_next(struct syncs *syncs, uint32_t group)
+static bool has_written(const struct expected_syncs *expected, uint32_t tid)
+{
+	for (uint32_t i = 0; i < expected->count; i++)
+		if (expected->syncs[i].tid == tid)
+			return true;
+	return false;
+}
+
+uint32_t syncs_next(struct syncs *syncs, uint32_t group, uint32_t tid)
 {
 	struct expected_syncs *expected = &syncs->expected[group];
+	const bool is_writer = has_written(expected, tid);
+	uint32_t place = NONE, left = 0;
 
-	if (expected->count == 0)
-		return NONE;
-	const uint32_t place = expected->places[expected->first];
-
-	expected->first = (expected->first + 1) % EXPECTED_MAX;
-	expected->count--;
+	for (uint32_t i = 0; i < expected->count; i++) {
+		if (is_writer && expected->syncs[i].tid != tid)
+			expected->syncs[left++] = expected->syncs[i];
+		else if (place == NONE)
+			place = expected->syncs[i].place;
+	}
+	expected->count = left;
 	return place;
 }

@@ -27,12 +27,13 @@ bool syncs_make(struct syncs *syncs, const struct streams *streams);
 void syncs_free(struct syncs *syncs);
 
 /* A write of that group was the plan's event: the sync that followed it in the incident is to come. */
-void syncs_expect(struct syncs *syncs, uint32_t group, uint32_t event);
+void syncs_expect(struct syncs *syncs, uint32_t group, uint32_t tid, uint32_t event);
 
 /*
- * The place in its slot of the sync that is to come next; NONE: nothing of the plan was written since the last one. It
- * may be used already, where the build syncs more often than production did.
+ * The place in its slot of the sync that a thread now makes: of the oldest write of its own since its last sync, or of
+ * any thread when it wrote none itself. NONE: nothing of the plan was written since. The place may be used already,
+ * where the build syncs more often than production did.
  */
-uint32_t syncs_next(struct syncs *syncs, uint32_t group);
+uint32_t syncs_next(struct syncs *syncs, uint32_t group, uint32_t tid);
 
 #endif
