@@ -21,7 +21,10 @@ struct page_walk {
 	/* The task that queues it: what it writes by direct I/O is its own. */
 	struct event_origin queuer;
 	struct event_origin unknown;
+	/* Of files, and of what a file system keeps for itself. */
 	__u32 unknown_bytes;
+	__u32 metadata_bytes;
+	__u32 device;
 	/* A kernel thread, or a task that frees memory, writes what is not its own. */
 	bool is_kernel;
 	bool is_direct;
@@ -55,6 +58,9 @@ __noinline int add_origin(struct bio_owner *to, const struct event_origin *added
 		if (is_same_owner(origin, added)) {
 			origin->bytes += bytes;
 			origin->flags |= added->flags & ORIGIN_AMBIGUOUS;
+			/* A label that others set holds until they take it away: the last write decides. */
+			if (added->time_ns > origin->time_ns)
+				origin->time_ns = added->time_ns;
 			return 0;
 		}
 	}
@@ -62,33 +68,62 @@ __noinline int add_origin(struct bio_owner *to, const struct event_origin *added
 	return 0;
 }
 
-/* Whose page of a file it is, while it waits for its write-back and until that is over; NULL when nobody knows. */
-static __always_inline struct dirtier *dirtier_of(__u64 *page, __u64 folio, __u64 mapping)
-{
-	struct dirtier *dirtier = bpf_map_lookup_elem(&dirty_pages, page);
+/* A page of a bio. */
+struct bio_page {
+	__u64 page;
+	__u64 folio;
+	__u64 mapping;
+	__u64 index;
+};
 
-	if (dirtier && dirtier->mapping == mapping)
-		return dirtier;
-	dirtier = bpf_map_lookup_elem(&queued_pages, page);
-	if (dirtier && dirtier->mapping == mapping)
-		return dirtier;
+static __always_inline bool is_dirtier_of(const struct dirtier *dirtier, const struct bio_page *at, __u64 index)
+{
+	return dirtier && dirtier->mapping == at->mapping && dirtier->index == index;
+}
+
+/*
+ * Who made a page of a file dirty that waits for its write-back; NULL when nobody knows. Sets `key` to that of the
+ * entry. What is queued already counts only for another disk of a mirror: on the same one it is an earlier write-back's.
+ */
+static __always_inline struct dirtier *dirtier_of(const struct bio_page *at, __u32 device, __u64 *key)
+{
+	struct dirtier *dirtier, *of_folio;
+
+	*key = at->page;
+	dirtier = bpf_map_lookup_elem(&dirty_pages, key);
+	if (!is_dirtier_of(dirtier, at, at->index)) {
+		dirtier = bpf_map_lookup_elem(&queued_pages, key);
+		if (!is_dirtier_of(dirtier, at, at->index) || dirtier->device == device)
+			dirtier = NULL;
+	}
 	/* A page of a large folio. */
-	folio |= 1;
-	dirtier = bpf_map_lookup_elem(&dirty_pages, &folio);
-	return dirtier && dirtier->mapping == mapping ? dirtier : NULL;
+	*key = at->folio | 1;
+	of_folio = bpf_map_lookup_elem(&dirty_pages, key);
+	if (of_folio && is_dirtier_of(of_folio, at, at->index - (at->page - at->folio) / bpf_core_type_size(struct page)) &&
+	    (!dirtier || of_folio->origin.time_ns > dirtier->origin.time_ns))
+		return of_folio;
+	*key = at->page;
+	return dirtier;
 }
 
 /* A page whose write-back is queued waits no longer, and must not take the place of one that does. */
-static __always_inline void count_queued(struct dirtier *dirtier, __u64 *page, __u32 bytes)
+static __always_inline void count_queued(struct dirtier *dirtier, __u64 *key, __u32 bytes, __u32 device)
 {
 	dirtier->queued_bytes += bytes;
-	if (dirtier->origin.flags & ORIGIN_AMBIGUOUS || dirtier->queued_bytes != PAGE_SIZE)
+	/* Of a large folio only some pages may be dirty. */
+	if (*key & 1 || dirtier->queued_bytes < PAGE_SIZE)
 		return;
-	bpf_map_update_elem(&queued_pages, page, dirtier, BPF_ANY);
-	bpf_map_delete_elem(&dirty_pages, page);
+	dirtier->device = device;
+	bpf_map_update_elem(&queued_pages, key, dirtier, BPF_ANY);
+	if (!dirtier->is_dirty_again) {
+		bpf_map_delete_elem(&dirty_pages, key);
+		return;
+	}
+	dirtier->queued_bytes = 0;
+	dirtier->is_dirty_again = 0;
 }
 
-static __always_inline void add_dirtiers(struct page_walk *walk, struct dirtier *dirtier, __u64 *page, __u32 bytes)
+static __always_inline void add_dirtiers(struct page_walk *walk, struct dirtier *dirtier, __u64 *key, __u32 bytes)
 {
 	struct event_origin *second;
 
@@ -98,43 +133,60 @@ static __always_inline void add_dirtiers(struct page_walk *walk, struct dirtier 
 	}
 	/* How much of it is whose is not known. */
 	add_origin(&walk->owner, &dirtier->origin, 0);
-	second = dirtier->count == 2 ? bpf_map_lookup_elem(&dirty_with, page) : NULL;
+	second = dirtier->count == 2 ? bpf_map_lookup_elem(&dirty_with, key) : NULL;
 	if (second)
 		add_origin(&walk->owner, second, 0);
 	else
 		walk->owner.has_others = 1;
 }
 
+/* Whether it is a process's own memory, or shared memory: no page that a file system writes back is. */
+static __always_inline bool is_memory(__u64 mapping, __u64 flags)
+{
+	return mapping & PAGE_MAPPING_ANON || has_page_flag(flags, PG_swapbacked);
+}
+
 /*
- * Adds a page of the bio to the shares of its owners. A page of a file may be the memory that direct I/O writes from,
- * as shared memory is: then it is not under write-back, and its owner is the task that queues it. What submit_bh()
- * writes of a file system's own blocks is not under write-back either; of those nobody is known.
+ * Adds a page of the bio to the shares of its owners. Direct I/O is the task's that queues it, and may be out of a page
+ * of a file that somebody else made dirty: that is not under write-back. All else that is not under write-back is what
+ * a file system keeps for itself, such as its log, whichever task it is that writes it.
  */
 static __always_inline void add_page(struct page_walk *walk, __u64 page, __u32 bytes)
 {
-	__u64 folio = folio_of((struct page *)page), flags = page_flags(folio);
-	__u64 mapping = (__u64)BPF_CORE_READ((struct page *)folio, mapping);
-	bool is_written_back = has_page_flag(flags, PG_writeback), is_bounced = false;
+	__u64 folio = folio_of((struct page *)page), flags = page_flags(folio), key;
+	struct bio_page at = {.page = page, .folio = folio};
+	bool is_written_back = has_page_flag(flags, PG_writeback);
 	struct dirtier *dirtier = NULL;
 
-	if (!walk->is_direct && !mapping && has_page_flag(flags, PG_private)) {
+	at.mapping = (__u64)BPF_CORE_READ((struct page *)folio, mapping);
+	if (walk->is_direct || (!walk->is_kernel && is_memory(at.mapping, flags))) {
+		if (walk->is_kernel)
+			walk->unknown_bytes += bytes;
+		else
+			add_origin(&walk->owner, &walk->queuer, bytes);
+		return;
+	}
+	if (!at.mapping && has_page_flag(flags, PG_private)) {
 		/* fs/crypto/crypto.c: the encrypted copy of a page, or of its folio, that it points to. */
 		page = BPF_CORE_READ((struct page *)page, private);
 		folio = folio_of((struct page *)page);
-		mapping = (__u64)BPF_CORE_READ((struct page *)folio, mapping);
+		at = (struct bio_page){page, folio, (__u64)BPF_CORE_READ((struct page *)folio, mapping), 0};
 		is_written_back = has_page_flag(page_flags(folio), PG_writeback);
-		is_bounced = true;
 	}
-	if (!walk->is_direct && mapping && !(mapping & PAGE_MAPPING_FLAGS))
-		dirtier = dirtier_of(&page, folio, mapping);
-	if (dirtier && (is_written_back || walk->is_kernel)) {
-		add_dirtiers(walk, dirtier, &page, bytes);
-		count_queued(dirtier, &page, bytes);
-	} else if (dirtier || is_written_back || is_bounced || walk->is_kernel) {
+	if (!is_written_back) {
+		walk->metadata_bytes += bytes;
+		return;
+	}
+	if (at.mapping && !(at.mapping & PAGE_MAPPING_FLAGS)) {
+		at.index = page_index(page, folio);
+		dirtier = dirtier_of(&at, walk->device, &key);
+	}
+	if (!dirtier) {
 		walk->unknown_bytes += bytes;
-	} else {
-		add_origin(&walk->owner, &walk->queuer, bytes);
+		return;
 	}
+	add_dirtiers(walk, dirtier, &key, bytes);
+	count_queued(dirtier, &key, bytes, walk->device);
 }
 
 /* Takes the next page of the walk; 0 at the end. In the map, not in registers: see copy_variable(). */
@@ -169,7 +221,7 @@ __noinline int walk_page(void)
 static __always_inline void add_journal_owners(struct page_walk *walk, struct journal_owners *owners)
 {
 	if (owners->count == 1 && !owners->others) {
-		add_origin(&walk->owner, &owners->owners[0], walk->unknown_bytes);
+		add_origin(&walk->owner, &owners->owners[0], walk->metadata_bytes);
 		return;
 	}
 	/* How much of it is whose is not known. */
@@ -203,8 +255,10 @@ static __always_inline void find_origins(struct page_walk *walk, struct bio *bio
 		       BPF_CORE_READ(bio, bi_iter.bi_idx) * bpf_core_type_size(struct bio_vec);
 	walk->done = bytes_done_in_vector(bio);
 	walk->unknown_bytes = 0;
+	walk->metadata_bytes = 0;
+	walk->device = BPF_CORE_READ(bio, bi_bdev, bd_dev);
 	walk->is_kernel = task->flags & (PF_KTHREAD | PF_MEMALLOC);
-	walk->is_direct = !walk->is_kernel && is_direct_bio(bio);
+	walk->is_direct = is_direct_bio(bio);
 	__builtin_memset(&walk->unknown, 0, sizeof(walk->unknown));
 	if (task->flags & PF_KTHREAD)
 		walk->unknown.process_id = walk->owner.queuer.process_id;
@@ -217,9 +271,11 @@ static __always_inline void find_origins(struct page_walk *walk, struct bio *bio
 
 		owners = bpf_map_lookup_elem(&journal_owners, &key);
 	}
-	if (owners && owners->count && (walk->unknown_bytes || !walk->owner.origin_count))
+	if (owners && owners->count && (walk->metadata_bytes || !walk->owner.origin_count))
 		add_journal_owners(walk, owners);
-	else if (walk->unknown_bytes || !walk->owner.origin_count)
+	else
+		walk->unknown_bytes += walk->metadata_bytes;
+	if (walk->unknown_bytes || !walk->owner.origin_count)
 		add_origin(&walk->owner, &walk->unknown, walk->unknown_bytes);
 }
 

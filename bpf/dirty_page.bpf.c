@@ -5,16 +5,36 @@
  *   writeback_dirty_folio   a clean folio becomes dirty; large folios of many pages as one
  *   block_dirty_buffer      each write to a block, of file systems with buffer heads (ext4): it names the page of a
  *                           large folio, and a second writer before the write-back
+ *
+ * Where the kernel does not show each write to a page, others may have written to it after the one who made it dirty:
+ * on file systems without buffer heads (XFS, btrfs), and through a map of the file.
  */
 #include "origin.bpf.h"
+
+/* What is about to become dirty by a write to one of its blocks; a task that is moved between both leaves none. */
+struct block_write {
+	__u64 folio;
+	__u64 tid;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct block_write);
+} block_writes SEC(".maps");
 
 /* Another writer to a page that is dirty already: how much of it is whose is not known. */
 static __always_inline void add_dirtier(struct dirtier *known, __u64 key, const struct event_origin *origin)
 {
 	struct event_origin *second;
 
-	if (is_same_owner(&known->origin, origin))
+	if (is_same_owner(&known->origin, origin)) {
+		/* A label that others set holds until they take it away: what was written last decides. */
+		known->origin.time_ns = origin->time_ns;
+		known->origin.flags |= origin->flags;
 		return;
+	}
 	if (known->count == 1) {
 		/* Without room for the second one the page is of more than are known. */
 		known->count = bpf_map_update_elem(&dirty_with, &key, origin, BPF_ANY) ? DIRTIERS_MAX : 2;
@@ -32,19 +52,44 @@ static __always_inline void forget_dirtier(__u64 key)
 	bpf_map_delete_elem(&queued_pages, &key);
 }
 
-/* The current task writes to a page. `is_clean`: it was the first to, since it was written back. */
-static __always_inline int remember_dirtier(__u64 key, __u64 mapping, __u32 flags, bool is_clean)
-{
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct dirtier dirtier = {.mapping = mapping, .count = 1}, *known = NULL;
-	struct task_state *state = NULL;
+/* The pages that a write is about. */
+struct written {
+	/* Of dirty_pages. */
+	__u64 key;
+	__u64 mapping;
+	__u64 index;
+	__u32 flags;
+	/* Nobody wrote to it since its last write-back began. */
+	bool is_clean;
+	bool is_written_back;
+};
 
-	if (!is_clean) {
+/* Whether the task stores to a map of the file: such a page is writable from then on, by all that have it mapped. */
+static __always_inline bool is_in_page_fault(struct task_struct *task)
+{
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+
+	return regs && regs->orig_ax == ~0ul;
+}
+
+static __always_inline int remember_dirtier(const struct written *written)
+{
+	struct dirtier dirtier = {.mapping = written->mapping, .index = written->index, .count = 1}, *known = NULL;
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct task_state *state = NULL;
+	__u64 key = written->key;
+
+	if (!written->is_clean || written->is_written_back) {
 		known = bpf_map_lookup_elem(&dirty_pages, &key);
+		if (known && (known->mapping != written->mapping || known->index != written->index))
+			known = NULL;
 		/* Nobody knows who wrote before: its folio's owner, if any, stands for it. */
-		if (!known || known->mapping != mapping)
+		if (!known && !written->is_clean)
 			return 0;
 	}
+	/* Its write-back, whose data this may still become, is not queued yet. */
+	if (known && written->is_written_back)
+		known->is_dirty_again = 1;
 	/* What the kernel itself changes, a file system's own blocks, is nobody's. */
 	if (!(task->flags & PF_KTHREAD))
 		state = new_state_of(task);
@@ -56,21 +101,57 @@ static __always_inline int remember_dirtier(__u64 key, __u64 mapping, __u32 flag
 		return 0;
 	}
 	origin_of(&dirtier.origin, task, state);
-	if (known) {
+	dirtier.origin.flags |= written->flags;
+	if (is_in_page_fault(task))
+		dirtier.origin.flags |= ORIGIN_AMBIGUOUS;
+	if (known)
 		add_dirtier(known, key, &dirtier.origin);
-		return 0;
-	}
-	dirtier.origin.flags |= flags;
-	bpf_map_update_elem(&dirty_pages, &key, &dirtier, BPF_ANY);
+	else
+		bpf_map_update_elem(&dirty_pages, &key, &dirtier, BPF_ANY);
 	return 0;
+}
+
+static __always_inline struct block_write *block_write(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&block_writes, &zero);
+}
+
+/* Whether buffer_dirtied() has just seen the write by which it becomes dirty. */
+static __always_inline bool is_by_block(__u64 folio)
+{
+	struct block_write *last = block_write();
+	bool is_last = last && last->folio == folio && last->tid == (__u32)bpf_get_current_pid_tgid();
+
+	if (last)
+		last->folio = 0;
+	return is_last;
 }
 
 static __always_inline int folio_becomes_dirty(__u64 folio, __u64 mapping)
 {
-	/* Of a large folio it is not known which of its pages, nor who writes to the others from now on. */
-	if (has_page_flag(page_flags(folio), PG_head))
-		return remember_dirtier(folio | 1, mapping, ORIGIN_AMBIGUOUS, true);
-	return remember_dirtier(folio, mapping, 0, true);
+	__u64 flags = page_flags(folio);
+	struct written written = {
+	    .key = folio,
+	    .mapping = mapping,
+	    .index = folio_index(folio),
+	    .is_clean = true,
+	    .is_written_back = has_page_flag(flags, PG_writeback),
+	};
+	bool by_block = is_by_block(folio);
+
+	if (has_page_flag(flags, PG_head)) {
+		written.key |= 1;
+		/* Its pages are remembered one by one. */
+		if (by_block) {
+			forget_dirtier(written.key);
+			return 0;
+		}
+	}
+	if (!by_block)
+		written.flags = ORIGIN_AMBIGUOUS;
+	return remember_dirtier(&written);
 }
 
 SEC("tp_btf/writeback_dirty_folio")
@@ -86,26 +167,50 @@ int BPF_PROG(page_dirtied, void *page, void *mapping)
 	return folio_becomes_dirty(address_of(page), address_of(mapping));
 }
 
+static __always_inline void announce_block_write(__u64 folio)
+{
+	struct block_write *next = block_write();
+
+	if (!next)
+		return;
+	next->folio = folio;
+	next->tid = (__u32)bpf_get_current_pid_tgid();
+}
+
 SEC("tp_btf/block_dirty_buffer")
 int BPF_PROG(buffer_dirtied, struct buffer_head *buffer)
 {
 	__u64 folio = buffer_folio(buffer), flags = page_flags(folio), page = folio, size;
-	__u64 mapping = (__u64)BPF_CORE_READ((struct page *)folio, mapping);
-	bool is_clean = !(buffer->b_state & BH_DIRTY);
+	struct written written = {
+	    .mapping = (__u64)BPF_CORE_READ((struct page *)folio, mapping),
+	    .is_clean = !(buffer->b_state & BH_DIRTY),
+	    .is_written_back = has_page_flag(flags, PG_writeback),
+	};
 
 	if (!has_page_flag(flags, PG_head)) {
 		/* The first write to a page makes its folio dirty next, in folio_dirtied. */
-		if (!has_page_flag(flags, PG_dirty))
+		if (!has_page_flag(flags, PG_dirty)) {
+			announce_block_write(folio);
 			return 0;
-		return remember_dirtier(page, mapping, 0, false);
+		}
+		written.is_clean = false;
+	} else {
+		size = large_folio_size(folio);
+		if (!size)
+			return 0;
+		if (!has_page_flag(flags, PG_dirty))
+			announce_block_write(folio);
+		/* Folios lie at multiples of their size, in memory and in the kernel's map of it. */
+		page += ((__u64)buffer->b_data & (size - 1)) / PAGE_SIZE * bpf_core_type_size(struct page);
+		/* Of several blocks in a page another one may be dirty. */
+		if (written.is_clean && buffer->b_size < PAGE_SIZE && has_page_flag(flags, PG_dirty)) {
+			if (bpf_map_lookup_elem(&dirty_pages, &page))
+				written.is_clean = false;
+			else
+				written.flags = ORIGIN_AMBIGUOUS;
+		}
 	}
-	size = large_folio_size(folio);
-	if (!size)
-		return 0;
-	/* Folios lie at multiples of their size, in memory and in the kernel's map of it. */
-	page += ((__u64)buffer->b_data & (size - 1)) / PAGE_SIZE * bpf_core_type_size(struct page);
-	/* Of several blocks in a page another one may be dirty. */
-	if (is_clean && buffer->b_size < PAGE_SIZE && bpf_map_lookup_elem(&dirty_pages, &page))
-		is_clean = false;
-	return remember_dirtier(page, mapping, 0, is_clean);
+	written.key = page;
+	written.index = page_index(page, folio);
+	return remember_dirtier(&written);
 }

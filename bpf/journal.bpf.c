@@ -77,12 +77,22 @@ int BPF_PROG(journal_handle_restart, __u32 device, __u32 transaction)
 	return join_transaction(device, transaction);
 }
 
-/* Joined before the transaction began: another file system had the device and was not unmounted in order. */
-static __always_inline bool is_older(struct journal_owners *owners, struct transaction_s *transaction)
+/* A handle begins a transaction and joins it at once, unless the journal has no room: later ones may be missing others. */
+#define FIRST_JOIN_NS_MAX 10000000ull
+
+/*
+ * Forgets those who joined before the transaction began: another file system had the device and was not unmounted in
+ * order. Where the first one joined long after it began, others had joined before the agent looked.
+ */
+static __always_inline void check_owners(struct journal_owners *owners, struct transaction_s *transaction, __u64 key)
 {
 	__u64 age_ns = bpf_ktime_get_ns() - BPF_CORE_READ(transaction, t_start_time);
+	__u64 joined_ns = bpf_ktime_get_boot_ns() - owners->first_ns;
 
-	return bpf_ktime_get_boot_ns() - owners->first_ns > age_ns;
+	if (joined_ns > age_ns)
+		bpf_map_delete_elem(&journal_owners, &key);
+	else if (age_ns - joined_ns > FIRST_JOIN_NS_MAX)
+		owners->others = 1;
 }
 
 SEC("tp_btf/jbd2_start_commit")
@@ -100,8 +110,8 @@ int BPF_PROG(journal_commit_start, struct journal_s *journal, struct transaction
 		return 0;
 	key = transaction_key(BPF_CORE_READ(journal, j_fs_dev, bd_dev), BPF_CORE_READ(transaction, t_tid));
 	owners = bpf_map_lookup_elem(&journal_owners, &key);
-	if (owners && is_older(owners, transaction))
-		bpf_map_delete_elem(&journal_owners, &key);
+	if (owners)
+		check_owners(owners, transaction, key);
 	if (state)
 		state->journal_transaction = key;
 	return 0;

@@ -139,6 +139,8 @@ struct request_queue {
 
 struct page {
 	struct address_space *mapping;
+	/* Of kernels without struct folio's: page_index(). */
+	unsigned long index;
 	/* A kernel has one of them: folio_of(). */
 	unsigned long compound_head;
 	unsigned long compound_info;
@@ -146,6 +148,7 @@ struct page {
 };
 
 struct folio {
+	unsigned long index;
 	unsigned long _flags_1;
 };
 
@@ -180,18 +183,19 @@ struct blkcg_gq {
 	struct blkcg *blkcg;
 };
 
+struct block_device {
+	__u32 bd_dev;
+};
+
 struct bio {
 	struct bio *bi_next;
+	struct block_device *bi_bdev;
 	unsigned int bi_opf;
 	unsigned short bi_flags;
 	struct bvec_iter bi_iter;
 	struct blkcg_gq *bi_blkg;
 	void *bi_private;
 	struct bio_vec *bi_io_vec;
-};
-
-struct block_device {
-	__u32 bd_dev;
 };
 
 struct transaction_s {
@@ -216,6 +220,7 @@ enum pageflags {
 	PG_dirty,
 	PG_head,
 	PG_private,
+	PG_swapbacked,
 	PG_writeback,
 };
 
@@ -232,12 +237,14 @@ enum pageflags {
 
 /*
  * include/linux/blk_types.h: BIO_PAGE_PINNED, and BIO_NO_PAGE_REF before a7e689dd1c06 (6.5). Both are set for direct
- * I/O alone: of a user's memory, or of an iterator's that holds the pages.
+ * I/O alone, but not for all of it: the former only for a user's memory, the latter only for an iterator over pages,
+ * such as io_uring's registered buffers.
  */
 #define BIO_DIRECT (1u << 0)
 
-/* include/linux/page-flags.h: PAGE_MAPPING_FLAGS, of what is no file's page. */
+/* include/linux/page-flags.h: PAGE_MAPPING_FLAGS, of what is no file's page, and PAGE_MAPPING_ANON. */
 #define PAGE_MAPPING_FLAGS 3
+#define PAGE_MAPPING_ANON 1
 
 /* arch/x86/include/asm/page_types.h */
 #define PAGE_SIZE 4096

@@ -180,6 +180,20 @@ static __always_inline __u64 large_folio_size(__u64 folio)
 	return (__u64)PAGE_SIZE << (BPF_CORE_READ(large, _flags_1) & 0x1f);
 }
 
+/* The place of a folio in its file, in pages. */
+static __always_inline __u64 folio_index(__u64 folio)
+{
+	if (bpf_core_field_exists(((struct folio *)folio)->index))
+		return BPF_CORE_READ((struct folio *)folio, index);
+	return BPF_CORE_READ((struct page *)folio, index);
+}
+
+/* The place in its file of a page of that folio. Folios lie in one piece in the kernel's map of memory. */
+static __always_inline __u64 page_index(__u64 page, __u64 folio)
+{
+	return folio_index(folio) + (page - folio) / bpf_core_type_size(struct page);
+}
+
 static __always_inline __u64 buffer_folio(struct buffer_head *buffer)
 {
 	if (bpf_core_field_exists(buffer->b_folio))

@@ -11,14 +11,19 @@
 #include "owner.bpf.h"
 #include "process.bpf.h"
 
-/* Who made a page dirty, and of what: a page that is used again for another file must not match. */
+/* Who made a page dirty, and of what: memory that is used again for another page of a file must not match. */
 struct dirtier {
 	struct event_origin origin;
 	__u64 mapping;
+	__u64 index;
 	/* Bytes of it whose write-back is queued. */
 	__u32 queued_bytes;
 	/* How many are known to have written to it, up to DIRTIERS_MAX; the second one is in dirty_with. */
 	__u32 count;
+	/* Where its write-back is queued. */
+	__u32 device;
+	/* It was written to while its write-back was under way and not yet queued. */
+	__u32 is_dirty_again;
 };
 
 #define DIRTIERS_MAX 3
@@ -34,7 +39,7 @@ struct dirty_page_map {
 	__type(value, struct dirtier);
 };
 
-/* Pages whose write-back is queued: a mirror writes them once for each of its disks. */
+/* Pages whose write-back is queued: a mirror writes them once more for each of its other disks. */
 struct queued_page_map {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 16384);

@@ -42,6 +42,8 @@ export interface Contexts {
   endAll(timeNs: number): void;
   /** Who owns an event that started at `startNs` with these flags; undefined: nobody that we know. */
   ownerAt(contextId: number, flags: number, startNs: number): Owner | undefined;
+  /** The recording's number of what is common to spans of one transaction and trace; 0: it has no room for it. */
+  withoutSpan(ids: ContextIds): number;
   /** Fields of markers that were left out because they are malformed, since the start. */
   readonly badFieldCount: number;
   /**
@@ -154,6 +156,7 @@ export function createContexts(options: ContextsOptions): Contexts {
       if (owner.service && owner.serviceId < oldestIds.name) owner.serviceId = internName(owner.service);
       return (flags & BY_REFERENCE) !== 0 && startNs >= owner.endedNs ? undefined : owner;
     },
+    withoutSpan: (ids) => intern({ ...ids, spanId: null }),
     get badFieldCount() {
       return badFieldCount;
     },

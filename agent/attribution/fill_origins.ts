@@ -4,6 +4,7 @@ import { CONTEXT_FLAGS } from '../../bpf/schema/common.ts';
 import { ORIGIN_OFFSETS, ORIGIN_SIZE, ORIGIN_SLOTS, ORIGINS_MAX } from '../../bpf/schema/define.ts';
 import {
   type ContextIds,
+  type Contexts,
   INHERITED_FLAGS,
   QUALITY_AMBIGUOUS,
   QUALITY_EXACT,
@@ -31,13 +32,25 @@ interface Shares {
   contexts: (number | bigint)[];
   ids: (ContextIds | undefined)[];
   bytes: number[];
+  /** Some are of several spans, and name none of them. */
+  hasSpans: boolean;
 }
 
 /** The place of an owner among the shares; a new one when it is not there yet. */
-function placeOf(shares: Shares, service: number, context: number | bigint, ids: ContextIds | undefined): number {
+function placeOf(
+  shares: Shares,
+  contexts: Contexts,
+  service: number,
+  context: number | bigint,
+  ids: ContextIds | undefined,
+): number {
   for (let place = 0; place < shares.count; place++) {
     if (shares.services[place] !== service) continue;
-    if (shares.contexts[place] === context || isOneTransaction(shares.ids[place], ids)) return place;
+    if (shares.contexts[place] === context) return place;
+    if (!isOneTransaction(shares.ids[place], ids)) continue;
+    shares.contexts[place] = contexts.withoutSpan(ids!);
+    shares.hasSpans = true;
+    return place;
   }
   const place = shares.count++;
   shares.services[place] = service;
@@ -73,7 +86,7 @@ export const fillOrigins: Filler = ({ columns }, decoded, { contexts, processes,
     };
   });
   const [first] = slots;
-  const shares: Shares = { count: 0, services: [], contexts: [], ids: [], bytes: [] };
+  const shares: Shares = { count: 0, services: [], contexts: [], ids: [], bytes: [], hasSpans: false };
 
   function setOwner(row: number, context: number | bigint, source: number, quality: number): void {
     rowContexts[row] = context;
@@ -85,6 +98,7 @@ export const fillOrigins: Filler = ({ columns }, decoded, { contexts, processes,
   function collectShares(words: Uint32Array, record: number, slotCount: number): boolean {
     let isQueuers = false;
     shares.count = 0;
+    shares.hasSpans = false;
     for (let slot = 0; slot < slotCount; slot++) {
       const origin = record + ORIGINS_OFFSET + slot * ORIGIN_SIZE;
       if (isEmpty(words, origin)) continue;
@@ -93,7 +107,7 @@ export const fillOrigins: Filler = ({ columns }, decoded, { contexts, processes,
       const owner = contexts.ownerAt(u64At(words, origin + ORIGIN_OFFSETS.context_id), flags, timeNs);
       const process = processes.of(u64At(words, origin + ORIGIN_OFFSETS.process_id));
       const service = owner?.service && !process.isNamedByRule ? owner.serviceId : process.serviceId;
-      const place = placeOf(shares, service, owner ? owner.contextId : 0, owner?.ids);
+      const place = placeOf(shares, contexts, service, owner ? owner.contextId : 0, owner?.ids);
       shares.bytes[place]! += words[(origin + ORIGIN_OFFSETS.bytes) >>> 2]!;
       if (isSameOwner(words, record, origin)) isQueuers = true;
     }
@@ -101,9 +115,14 @@ export const fillOrigins: Filler = ({ columns }, decoded, { contexts, processes,
   }
 
   /** Writes what there is room for; the bytes of all others are named for nobody. */
-  function fillSlots(words: Uint32Array, record: number, i: number): void {
+  function fillSlots(words: Uint32Array, record: number, i: number, originCount: number): void {
+    const isWrite = words[(record + OPERATION_OFFSET) >>> 2] === BLOCK_OPERATIONS.write;
+    const requestBytes = words[(record + BYTES_OFFSET) >>> 2]!;
+    // Of pages that several processes wrote to, it is not known how much is whose: all is the only transaction's.
+    if (isWrite && shares.count === 1 && originCount <= ORIGIN_SLOTS) shares.bytes[0] = requestBytes;
     let named = 0;
-    for (const [place, slot] of slots.entries()) {
+    for (let place = 0; place < ORIGINS_MAX; place++) {
+      const slot = slots[place]!;
       const isUsed = place < shares.count;
       const bytes = isUsed ? shares.bytes[place]! : 0;
       slot.services[i] = isUsed ? shares.services[place]! : 0;
@@ -112,8 +131,7 @@ export const fillOrigins: Filler = ({ columns }, decoded, { contexts, processes,
       slot.bytes[2 * i + 1] = 0;
       named += bytes;
     }
-    const isWrite = words[(record + OPERATION_OFFSET) >>> 2] === BLOCK_OPERATIONS.write;
-    unnamedBytes[2 * i] = isWrite ? Math.max(0, words[(record + BYTES_OFFSET) >>> 2]! - named) : 0;
+    unnamedBytes[2 * i] = isWrite ? Math.max(0, requestBytes - named) : 0;
     unnamedBytes[2 * i + 1] = 0;
   }
 
@@ -124,7 +142,7 @@ export const fillOrigins: Filler = ({ columns }, decoded, { contexts, processes,
       while (recordOffsets[row] !== record) row++;
       const originCount = words[(record + ORIGIN_COUNT_OFFSET) >>> 2]!;
       const isQueuers = collectShares(words, record, Math.min(originCount, ORIGIN_SLOTS));
-      fillSlots(words, record, i);
+      fillSlots(words, record, i, originCount);
       if (originCount === 0) continue;
       const isWhole = originCount <= ORIGIN_SLOTS;
       const isShared =
@@ -141,9 +159,10 @@ export const fillOrigins: Filler = ({ columns }, decoded, { contexts, processes,
         if (charged === 0) continue;
         first!.services[i] = charged;
         setOwner(row, 0, SOURCE_ORIGIN, QUALITY_AMBIGUOUS);
-      } else if (rowContexts[row] !== 0 && flagsOf(words, record, originCount) & CONTEXT_FLAGS.ORIGIN_AMBIGUOUS) {
-        // The task that queues it made a part of a large folio dirty, and others may have too.
-        rowQualities[row] = QUALITY_AMBIGUOUS;
+      } else if (rowContexts[row] !== 0) {
+        if (shares.hasSpans) rowContexts[row] = first!.contexts[i]!;
+        // The task that queues it made pages dirty that others may have written to as well.
+        if (flagsOf(words, record, originCount) & CONTEXT_FLAGS.ORIGIN_AMBIGUOUS) rowQualities[row] = QUALITY_AMBIGUOUS;
       }
       if (isWhole && shares.services.every((service, at) => at >= shares.count || service === shares.services[0]))
         rowServices[row] = first!.services[i]!;

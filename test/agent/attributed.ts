@@ -35,7 +35,8 @@ export function createAttribution(wallOffsetNs = 0n) {
   const contexts = createContexts({
     oldestIds,
     internName: names.intern,
-    intern: ({ transactionId, traceId }) => transactions.intern(transactionId ?? traceId ?? ''),
+    intern: ({ transactionId, traceId, spanId }) =>
+      transactions.intern([transactionId ?? traceId ?? '', ...(spanId ? [spanId] : [])].join('/')),
     threadKeys: () => ['transaction.id'],
     trustsService: (uid) => uid === 0,
   });

@@ -80,6 +80,30 @@ test('processes and spans of one service and transaction are one owner, however 
   expect([slots(), unnamed()]).toEqual([['shop order-3 1600'], 0]);
 });
 
+test('spans of one transaction share a request, which names none of them, queued by one of them or not', () => {
+  attribution.marker(1024, 'txn=order-3 svc=shop span=00000000000000aa');
+  attribution.marker(1280, 'txn=order-3 svc=shop span=00000000000000bb');
+  const owners = [origin(1024, DD), origin(1280, DD)];
+  const values = { bytes: 8192, operation: BLOCK_OPERATIONS.write };
+  attribution.resolve([request([origin(1024, DD)], values)]);
+  expect(attribution.owner()).toBe('order-3/00000000000000aa marker exact shop');
+  attribution.resolve([request(owners, values)]);
+  expect(attribution.owner()).toBe('order-3 marker exact shop');
+  attribution.resolve([request(owners, { ...values, context_id: 0, process_id: CP })]);
+  expect(attribution.owner()).toBe('order-3 origin exact shop');
+  expect([slots(), unnamed()]).toEqual([['shop order-3 8192'], 0]);
+});
+
+test('a page that two processes of one transaction wrote to is all of that transaction', () => {
+  const values = { bytes: 4096, operation: BLOCK_OPERATIONS.write };
+  attribution.resolve([request([origin(NAMED, DD, 0), origin(NAMED, CP, 0)], values)]);
+  expect([slots(), unnamed()]).toEqual([['shop order-3 4096'], 0]);
+  attribution.resolve([
+    request([origin(NAMED, DD, 0), origin(NAMED, CP, 0)], { ...values, origin_count: ORIGIN_SLOTS + 1 }),
+  ]);
+  expect([slots(), unnamed()]).toEqual([['shop order-3 0'], 4096]);
+});
+
 test('bytes of more owners than are named are counted', () => {
   const ids = Array.from({ length: 6 }, (_, i) => 2048 + i);
   for (const id of ids) attribution.marker(id, `txn=t-${id}`);
