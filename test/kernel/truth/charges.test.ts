@@ -1,0 +1,240 @@
+/**
+ * No transaction is charged for more than it wrote: of what others wrote to the same pages, of what a file system keeps
+ * for itself, of a journal that others took part in. The programs know how much they wrote.
+ */
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { BlockIoEvent } from '../../../bpf/schema/api.ts';
+import { loopDevice } from '../loop_device.ts';
+import { bash, run } from '../programs.ts';
+import { record, removeFolders, temporaryFolder } from '../recorded_run.ts';
+
+const PAGE_BYTES = 4096;
+const PROGRAM = join(temporaryFolder(), 'program.py');
+
+/** What a labelled program does with the mounted folder. */
+const STEPS = `
+import mmap, os, sys, threading, time
+step, folder, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
+path = folder + '/f'
+
+def label(text):
+    null = os.open('/dev/null', os.O_WRONLY)
+    os.write(null, b'KREPLAY1 ' + text)
+    os.close(null)
+
+def open_file(flags=0):
+    return os.open(path, os.O_RDWR | os.O_CREAT | flags, 0o644)
+
+def write_pages():
+    file = open_file()
+    for page in range(count): os.pwrite(file, b'x' * 4096, page * 4096)
+
+def write_pages_and_sync():
+    write_pages()
+    os.fsync(open_file())
+
+def append():
+    os.write(open_file(os.O_APPEND), b'x' * count)
+
+def store():
+    file = open_file()
+    stores = mmap.mmap(file, count * 4096)
+    for page in range(count): stores[page * 4096] = 1
+    stores.flush()
+
+def stores_of_two():
+    file = open_file()
+    os.posix_fallocate(file, 0, count * 4096)
+    stores = mmap.mmap(file, count * 4096)
+    for name in (b'txn=one', b'txn=two'):
+        label(name)
+        for page in range(count): stores[page * 4096 + len(name)] = 1
+    label(b'end')
+
+def create():
+    for i in range(count): os.close(os.open(f'{folder}/{sys.argv[4]}{i}', os.O_WRONLY | os.O_CREAT))
+
+def make_folders():
+    for i in range(count): os.mkdir(f'{folder}/d{i}')
+
+def rename():
+    for i in range(count): os.rename(f'{folder}/a{i}', f'{folder}/b{i}')
+
+def write_and_sync():
+    file = os.open(folder + '/g', os.O_WRONLY | os.O_CREAT)
+    os.write(file, b'x' * count)
+    os.fsync(file)
+
+def after_the_end():
+    file = open_file()
+    labelled, ended = threading.Event(), threading.Event()
+    def work():
+        os.pwrite(file, b'x' * 4096, 0)
+        labelled.set()
+        ended.wait()
+        for page in range(1, count): os.pwrite(file, b'x' * 4096, page * 4096)
+    label(b'txn=A')
+    worker = threading.Thread(target=work)
+    worker.start()
+    labelled.wait()
+    label(b'end')
+    ended.set()
+    worker.join()
+
+globals()[step]()
+`;
+
+type Step = [transaction: string | undefined, step: string, count: number, name?: string];
+
+interface Case {
+  /** mkfs and its options. */
+  fileSystem: string;
+  mountOptions?: string;
+  /** Not recorded. */
+  before?: readonly Step[];
+  /** What is written before goes to the disk before it is recorded. */
+  isSynced?: boolean;
+  steps: readonly Step[];
+  /** What each wrote, in bytes. */
+  wrote: Readonly<Record<string, number>>;
+  /** Of the journal's requests, or of all others. */
+  of?: 'journal' | 'others';
+}
+
+const CASES: Readonly<Record<string, Case>> = {
+  'XFS: two append to one page': {
+    fileSystem: 'xfs',
+    steps: [
+      ['A', 'append', 100],
+      ['B', 'append', 100],
+    ],
+    wrote: { A: 0, B: 0 },
+  },
+  'btrfs: two append to one page': {
+    fileSystem: 'btrfs',
+    steps: [
+      ['A', 'append', 100],
+      ['B', 'append', 100],
+    ],
+    wrote: { A: 0, B: 0 },
+    of: 'others',
+  },
+  'ext4: two append to one page': {
+    fileSystem: 'ext4',
+    steps: [
+      ['A', 'append', 100],
+      ['B', 'append', 100],
+    ],
+    wrote: { A: 0, B: 0 },
+    of: 'others',
+  },
+  'two transactions of a process that stores to a map': {
+    fileSystem: 'ext4',
+    steps: [[undefined, 'stores_of_two', 16]],
+    wrote: { one: 0, two: 0 },
+    of: 'others',
+  },
+  'pages that were written back, and then changed through a map by another one': {
+    fileSystem: 'ext4',
+    mountOptions: 'nodelalloc',
+    before: [[undefined, 'write_pages', 256]],
+    isSynced: true,
+    steps: [
+      ['A', 'write_pages_and_sync', 256],
+      ['B', 'store', 256],
+    ],
+    wrote: { A: 256 * PAGE_BYTES, B: 256 * PAGE_BYTES },
+    of: 'others',
+  },
+  "XFS's log, written by the next one to sync": {
+    fileSystem: 'xfs',
+    steps: [
+      ['A', 'create', 300, 'a'],
+      ['B', 'write_and_sync', PAGE_BYTES],
+    ],
+    wrote: { A: 0, B: PAGE_BYTES },
+  },
+  "ext4's fast commits, written by the next one to sync": {
+    fileSystem: 'ext4 -O fast_commit',
+    before: [[undefined, 'create', 50, 'a']],
+    isSynced: true,
+    steps: [
+      ['A', 'rename', 50],
+      ['B', 'write_and_sync', PAGE_BYTES],
+    ],
+    wrote: { A: 0, B: PAGE_BYTES },
+    of: 'others',
+  },
+  'blocks of a journal that the next one to need its room writes': {
+    fileSystem: 'ext4 -J size=4',
+    steps: [
+      ['A', 'make_folders', 3000],
+      ['B', 'create', 20_000, 'b'],
+    ],
+    wrote: { A: 0, B: 0 },
+    of: 'others',
+  },
+  'a transaction of the journal that began before the agent looked': {
+    fileSystem: 'ext4',
+    mountOptions: 'commit=60',
+    before: [['A', 'create', 500, 'a']],
+    steps: [['B', 'create', 1, 'b']],
+    wrote: { A: 0, B: 0 },
+    of: 'journal',
+  },
+  "pages that a thread wrote after the end of its creator's transaction": {
+    fileSystem: 'ext4',
+    steps: [[undefined, 'after_the_end', 16]],
+    wrote: { A: PAGE_BYTES },
+    of: 'others',
+  },
+};
+
+beforeAll(() => writeFileSync(PROGRAM, STEPS));
+afterAll(removeFolders);
+
+function take([transaction, step, count, name = '']: Step, folder: string): void {
+  const label = transaction ? `printf 'KREPLAY1 txn=${transaction}' > /dev/null; ` : '';
+  bash(`${label}exec python3 ${PROGRAM} ${step} ${folder} ${count} ${name}`);
+}
+
+/** Bytes that are said to be a transaction's alone, without a doubt. */
+function charged(requests: readonly BlockIoEvent[], transaction: string): number {
+  return requests
+    .filter(({ attribution }) => attribution.quality !== 'ambiguous')
+    .flatMap(({ origins }) => origins.filter(({ transaction_id }) => transaction_id === transaction))
+    .reduce((sum, { bytes }) => sum + Number(bytes), 0);
+}
+
+test.each(Object.entries(CASES))(
+  '%s',
+  async (_name, { fileSystem, mountOptions = 'defaults', before = [], isSynced = false, steps, wrote, of }) => {
+    const device = loopDevice(512);
+    try {
+      const [type, ...options] = fileSystem.split(' ');
+      const quiet = type === 'ext4' ? ['-q', '-F', '-E', 'lazy_itable_init=0'] : ['-q', '-f'];
+      run(`mkfs.${type}`, [...quiet, ...options, device.path]);
+      run('mount', ['-o', mountOptions, device.path, device.mountPoint]);
+      for (const step of before) take(step, device.mountPoint);
+      if (isSynced) run('sync', ['-f', device.mountPoint]);
+      const recorded = await record(() => {
+        for (const step of steps) take(step, device.mountPoint);
+        run('sync', ['-f', device.mountPoint]);
+      });
+      const requests = recorded
+        .blockIos()
+        .filter((request) => request.device === device.name && request.operation === 'write')
+        .filter(({ comm }) => of === undefined || comm.startsWith('jbd2/') === (of === 'journal'));
+      expect(requests.length).toBeGreaterThan(0);
+      const over = Object.entries(wrote).map(([transaction, bytes]) => [
+        transaction,
+        Math.max(0, charged(requests, transaction) - bytes),
+      ]);
+      expect(over).toEqual(Object.keys(wrote).map((transaction) => [transaction, 0]));
+    } finally {
+      device.remove();
+    }
+  },
+  240_000,
+);
