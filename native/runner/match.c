@@ -38,8 +38,10 @@ bool matcher_make(struct matcher *matcher, const struct streams *streams, enum m
 	    .slots = calloc(streams->slot_count + 1ul, sizeof(*matcher->slots)),
 	    .used = calloc(streams->plan->header->event_count / 64 + 1ul, sizeof(*matcher->used)),
 	    .pool_ordinals = calloc(streams->stream_count + 1ul, sizeof(*matcher->pool_ordinals)),
+	    .returns = calloc(streams->group_count + 1ul, sizeof(*matcher->returns)),
 	};
-	return matcher->slots && matcher->used && matcher->pool_ordinals && syncs_make(&matcher->syncs, streams);
+	return matcher->slots && matcher->used && matcher->pool_ordinals && matcher->returns &&
+	       syncs_make(&matcher->syncs, streams);
 }
 
 void matcher_free(struct matcher *matcher)
@@ -47,6 +49,7 @@ void matcher_free(struct matcher *matcher)
 	free(matcher->slots);
 	free(matcher->used);
 	free(matcher->pool_ordinals);
+	free(matcher->returns);
 	syncs_free(&matcher->syncs);
 	table_clear(&matcher->slot_by_thread);
 }
@@ -118,7 +121,7 @@ static uint32_t stream_of_pool(const struct matcher *matcher, uint32_t group, co
 static uint32_t binding_of(struct matcher *matcher, const struct observed *call)
 {
 	const struct group *group = &matcher->streams->groups[call->group];
-	const uint32_t thread[2] = {call->group, call->tid};
+	const uint32_t thread[3] = {call->group, call->tid, matcher->returns[call->group]};
 
 	if (group->is_in_order)
 		return group->first_slot;
@@ -323,4 +326,22 @@ struct match matcher_match(struct matcher *matcher, const struct observed *call)
 		return in_slot(matcher, binding, call);
 	const uint32_t stream = binding & ~POOLED;
 	return from_distribution(matcher, stream, NONE, matcher->pool_ordinals[stream]++, call->size);
+}
+
+void matcher_give_back(struct matcher *matcher, uint32_t group)
+{
+	const struct group *of = &matcher->streams->groups[group];
+
+	for (uint32_t i = of->first_slot; i < of->first_slot + of->slot_count; i++) {
+		const struct slot *slot = &matcher->streams->slots[i];
+
+		for (uint32_t place = slot->first; place < slot->first + slot->count; place++) {
+			matcher->used_count -= is_used(matcher, place);
+			matcher->used[place / 64] &= ~(1ull << place % 64);
+		}
+		matcher->slots[i] = (struct match_slot){0};
+	}
+	while (syncs_next(&matcher->syncs, group) != NONE)
+		continue;
+	matcher->returns[group]++;
 }

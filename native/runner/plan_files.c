@@ -96,6 +96,7 @@ void plan_files_free(struct plan_files *files)
 	table_clear(&files->by_key);
 	table_clear(&files->by_pattern);
 	table_clear(&files->stood_for);
+	table_clear(&files->sharing);
 }
 
 /* Whether every rule with a path is about both or about neither: what a rule adds goes to no call that it is not about.
@@ -127,25 +128,26 @@ static uint32_t choose(const struct plan_files *files, const char *key)
 	return chosen;
 }
 
-const char *plan_files_find(struct plan_files *files, const char *key, bool *has_moved)
+struct plan_file_found plan_files_find(struct plan_files *files, const char *key)
 {
 	uint32_t index = find(&files->by_key, key);
 
 	if (index != NOT_IN_TABLE) {
 		struct plan_file *file = &files->files[index];
+		const bool has_moved = !file->is_named && file->is_stood_for;
 
-		if (!file->is_named && file->is_stood_for)
-			*has_moved = true;
 		file->is_named = true;
-		return file->key;
+		return (struct plan_file_found){file->key, false, has_moved};
 	}
 	index = find(&files->stood_for, key);
 	if (index == NOT_IN_TABLE || files->files[index].is_named) {
 		index = choose(files, key);
 		if (index == NONE)
-			return NULL;
+			return (struct plan_file_found){NULL, false, false};
+		if (files->files[index].is_stood_for)
+			put(&files->sharing, key, index);
 		files->files[index].is_stood_for = true;
 		put(&files->stood_for, key, index);
 	}
-	return files->files[index].key;
+	return (struct plan_file_found){files->files[index].key, true, false};
 }

@@ -46,6 +46,7 @@ struct place {
 	uint32_t group;     /* NONE: the plan does not have it */
 	uint32_t path_kind; /* PATH_KIND_*; NONE: nothing is open there */
 	bool is_guessed;    /* its file can not be seen: that of another call of such a thread */
+	bool stands_in;     /* its file has another name than the plan's */
 };
 
 /* A key of place_by_name: a file's name as /proc gives it, not ended by a zero, behind what else decides. */
@@ -54,21 +55,34 @@ struct seen {
 	char name[PATH_MAX];
 };
 
-/* The group of the plan's file that this one is, or stands for. */
-static uint32_t group_of_file(struct replay *replay, bool is_sync, const char *key)
+/* What other names have taken belongs to the file itself, and they may stand for it no longer. */
+static void give_back(struct replay *replay, const char *key)
 {
-	bool has_moved = false;
-	const char *in_plan = plan_files_find(&replay->files, key, &has_moved);
+	const uint32_t groups[] = {streams_group(replay->streams, false, key),
+				   streams_group(replay->streams, true, key)};
 
-	/* Names that are known may stand for the file no longer. */
-	if (has_moved)
-		table_clear(&replay->place_by_name);
-	return in_plan ? streams_group(replay->streams, is_sync, in_plan) : NONE;
+	for (unsigned i = 0; i < 2; i++)
+		if (groups[i] != NONE)
+			matcher_give_back(&replay->matcher, groups[i]);
+	table_clear(&replay->place_by_name);
+}
+
+/* The group of the plan's file that this one is, or stands for. */
+static uint32_t group_of_file(struct replay *replay, bool is_sync, const char *key, bool *stands_in)
+{
+	const struct plan_file_found found = plan_files_find(&replay->files, key);
+
+	if (found.has_moved)
+		give_back(replay, found.key);
+	atomic_store(&replay->uncovered[UNCOVERED_SHARED_NAME], replay->files.sharing.count);
+	*stands_in = found.stands_in;
+	return found.key ? streams_group(replay->streams, is_sync, found.key) : NONE;
 }
 
 static struct place place_of_path(struct replay *replay, bool is_sync, int fd, const char *path, uint32_t kind)
 {
 	char key[KEY_MAX];
+	bool stands_in = false;
 
 	if (fd <= STANDARD_FD_MAX && kind != PATH_KIND_REGULAR) {
 		kind = PATH_KIND_STD;
@@ -79,21 +93,26 @@ static struct place place_of_path(struct replay *replay, bool is_sync, int fd, c
 	}
 	uint32_t group = streams_group(replay->streams, is_sync, key);
 	if (kind == PATH_KIND_REGULAR || kind == PATH_KIND_DEVICE)
-		group = group_of_file(replay, is_sync, key);
-	return (struct place){group, kind, false};
+		group = group_of_file(replay, is_sync, key, &stands_in);
+	return (struct place){.group = group, .path_kind = kind, .stands_in = stands_in};
 }
 
 /* As place_by_name has it: that the plan does not have the file is known too. */
 static uint32_t number_of_place(struct place place)
 {
-	return place.group == NONE ? place.path_kind : PATH_KIND_COUNT + place.group;
+	return place.group == NONE ? place.path_kind : PATH_KIND_COUNT + (place.group << 1 | place.stands_in);
 }
 
 static struct place place_of_number(const struct streams *streams, uint32_t number)
 {
 	if (number < PATH_KIND_COUNT)
-		return (struct place){NONE, number, false};
-	return (struct place){number - PATH_KIND_COUNT, streams->groups[number - PATH_KIND_COUNT].path_kind, false};
+		return (struct place){.group = NONE, .path_kind = number};
+	const uint32_t group = (number - PATH_KIND_COUNT) >> 1;
+	return (struct place){
+	    .group = group,
+	    .path_kind = streams->groups[group].path_kind,
+	    .stands_in = (number - PATH_KIND_COUNT) & 1,
+	};
 }
 
 /* Whether a name that may stand for several files has stood for another one before. */
@@ -124,7 +143,7 @@ static struct place place_as_recorded(struct replay *replay, bool is_sync, int f
 		is_unsure = true;
 	}
 	if (place.group != NONE && is_unsure && is_unclear(replay, name, path))
-		return (struct place){NONE, kind, false};
+		return (struct place){.group = NONE, .path_kind = kind};
 	return place;
 }
 
@@ -155,7 +174,7 @@ static struct place find_place(struct replay *replay, const struct seccomp_notif
 	const bool has_fd = op_has_fd(op);
 	const uint64_t where = notif->data.args[0];
 	const int fd = has_fd ? (int)where : STANDARD_FD_MAX + 1;
-	struct place place = {NONE, PATH_KIND_UNKNOWN, false};
+	struct place place = {.group = NONE, .path_kind = PATH_KIND_UNKNOWN};
 	ssize_t bytes = -1;
 	struct seen seen;
 	char role[KEY_MAX];
@@ -164,7 +183,7 @@ static struct place find_place(struct replay *replay, const struct seccomp_notif
 		bytes = links_read(&replay->links, notif->pid, fd, now_ns, seen.name, sizeof(seen.name) - 1);
 		/* It is not open: the kernel says so. */
 		if (bytes < 0 && errno == ENOENT)
-			return (struct place){NONE, NONE, false};
+			return (struct place){.group = NONE, .path_kind = NONE};
 	} else if (op == OP_MSYNC) {
 		bytes = observe_mapped(notif->pid, where, seen.name, sizeof(seen.name) - 1);
 	}
@@ -272,10 +291,11 @@ static enum verdict act(struct replay *replay, const struct match *match, struct
 }
 
 static struct match match_of(struct replay *replay, const struct seccomp_notif *notif, const struct thread *thread,
-			     const struct report_call *record)
+			     struct report_call *record)
 {
 	const struct place place = find_place(replay, notif, thread->comm, record->op, record->received_ns);
 
+	record->flags = place.stands_in ? CALL_FLAG_STANDS_IN : 0;
 	if (replay->options->mode == MODE_STALL)
 		return stalls_match(&replay->stalls, place.group, record->received_ns);
 	struct match match = matcher_match(&replay->matcher, &(struct observed){

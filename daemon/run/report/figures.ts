@@ -5,6 +5,7 @@ import { CALL_FLAGS, HOWS, NONE } from '../format/report_file.ts';
 import type { Plan } from '../plan/compile.ts';
 import { type Deliveries, deliveriesOf, FATE_NUMBERS, type Fate, fateOf } from './fates.ts';
 import { type HowCounts, howsOf, isHeld } from './hows.ts';
+import { givenBack, type NameFigures, nameFigures, withoutEvents } from './names.ts';
 import { streamOfEvent } from './planned_streams.ts';
 import { ksDistance, quantile } from './quantiles.ts';
 import type { CallReport } from './read_report.ts';
@@ -53,12 +54,15 @@ export interface Figures {
   ks_distance: number | null;
   floor_ns: number;
   first_divergence_ns: number | null;
+  names: NameFigures;
   slowest: SlowEvent[];
   slowest_delivered: number;
   streams: StreamFigures[];
 }
 
-export function figuresOf(plan: Plan, calls: CallReport, said: Said, thresholdNs: number): Figures {
+export function figuresOf(plan: Plan, reported: CallReport, said: Said, thresholdNs: number): Figures {
+  const returned = givenBack(reported, said);
+  const calls = withoutEvents(reported, returned);
   const floorNs = said.calibrated?.floor_ns ?? FLOOR_NS_DEFAULT;
   const biasNs = said.calibrated?.bias_ns ?? 0;
   const deliveries = deliveriesOf(plan, calls);
@@ -73,6 +77,7 @@ export function figuresOf(plan: Plan, calls: CallReport, said: Said, thresholdNs
     ks_distance: ksAbove(Math.max(floorNs, thresholdNs), plan, calls, biasNs),
     floor_ns: floorNs,
     first_divergence_ns: firstDivergence(calls),
+    names: nameFigures(returned, said),
     slowest,
     slowest_delivered: slowest.filter(({ fate }) => fate === 'delivered').length,
     streams: streamFigures(plan, calls, said),

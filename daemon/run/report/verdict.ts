@@ -1,5 +1,6 @@
 /** Whether the incident was replayed, and whether that is what was asked for. */
 import type { Figures } from './figures.ts';
+import { nameReasons } from './names.ts';
 
 export const VERDICTS = ['replayed', 'partial', 'diverged', 'unsupported'] as const;
 export type Verdict = (typeof VERDICTS)[number];
@@ -32,6 +33,7 @@ export function judge(figures: Figures, mode: string): Judgement {
   if (!isSlowestThere) reasons.push(`${slowest_delivered} of the ${slowest.length} slowest events were delivered`);
   const isNoisy = tooNoisy(figures);
   if (isNoisy) reasons.push(isNoisy);
+  if (!isOfSums) reasons.push(...nameReasons(figures.names));
   if (reasons.length === 0) return { verdict: 'replayed', reasons };
   return { verdict: share >= PARTIAL_SHARE ? 'partial' : 'diverged', reasons };
 }

@@ -1,0 +1,51 @@
+/** Which file of the incident a file of the build is, felt by a real build under `kreplay run`. */
+import { join } from 'node:path';
+import { newFolder } from '../daemon/recorded.ts';
+import { inARow, make, SLOW, written } from './calls.ts';
+
+let folder = '';
+beforeEach(() => {
+  folder = newFolder();
+});
+const at = (name: string) => join(folder, name);
+
+describe('a name that stands for one of the incident', () => {
+  const incident = () => inARow([written(at('seg-1'), { duration: SLOW }), written(at('seg-1')), written(at('seg-2'))]);
+
+  test('gives its events back as soon as a file has that name, and the verdict says so', async () => {
+    const { felt, result } = await make(incident(), [
+      ['write', at('seg-9')],
+      ['write', at('seg-1')],
+      ['write', at('seg-1')],
+      ['write', at('seg-2')],
+    ]);
+    expect(felt).toEqual(['slow', 'slow', 'quick', 'quick']);
+    expect(result.verdict).toBe('partial');
+    expect(result.reasons).toEqual([
+      '1 calls were taken for those of files that were written by their own names only later',
+    ]);
+    expect(result.figures).toMatchObject({ matched_by_duration: 1, how: { exact: 3, extra: 1 } });
+  });
+
+  test('is no reason where no file has that name', async () => {
+    const { felt, result } = await make(incident(), [
+      ['write', at('seg-8')],
+      ['write', at('seg-8')],
+      ['write', at('seg-9')],
+    ]);
+    expect([felt, result.verdict, result.reasons]).toEqual([['slow', 'quick', 'quick'], 'replayed', []]);
+  });
+
+  test('with others than there are: they share the last one, and the verdict says so', async () => {
+    const { result } = await make(incident(), [
+      ['write', at('seg-7')],
+      ['write', at('seg-7')],
+      ['write', at('seg-8')],
+      ['write', at('seg-9')],
+    ]);
+    expect([result.verdict, result.reasons]).toEqual([
+      'partial',
+      ['1 files share what the incident has of another: there are more of such names than in the incident'],
+    ]);
+  });
+});
