@@ -30,7 +30,7 @@ export function inARow(calls: readonly RecordedCall[]): Row[] {
   });
 }
 
-/** `comm`: the command name from this call on. */
+/** `comm`: made by a thread of that name. */
 export type MadeCall = readonly [what: 'write' | 'fsync' | 'sync' | 'msync', file: string | number, comm?: string];
 
 export interface Made extends RealRun {

@@ -1,7 +1,8 @@
 /** Which file of the incident a file of the build is, felt by a real build under `kreplay run`. */
+import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { newFolder } from '../daemon/recorded.ts';
-import { inARow, make, SLOW, written } from './calls.ts';
+import { inARow, make, SLOW, synced, written } from './calls.ts';
 
 let folder = '';
 beforeEach(() => {
@@ -48,4 +49,31 @@ describe('a name that stands for one of the incident', () => {
       ['1 files share what the incident has of another: there are more of such names than in the incident'],
     ]);
   });
+});
+
+test('a folder that is synced', async () => {
+  mkdirSync(at('folder'));
+  const incident = inARow([synced(at('folder'), { fileKind: 'directory', duration: SLOW })]);
+  const { felt, result } = await make(incident, [['fsync', at('folder')]]);
+  expect([felt, result.verdict, result.figures!.how.exact]).toEqual([['slow'], 'replayed', 1]);
+});
+
+test('long names that begin alike are two, and one does not stand for the other', async () => {
+  const [alpha, beta] = ['alpha.log', 'beta.log'].map((name) => join(folder, `${'d'.repeat(200)}/`.repeat(3), name));
+  const incident = inARow([written(alpha!), written(beta!)]);
+  const rule = ['--fail', 'sys_write:path=*alpha.log:EIO'];
+  expect(
+    (
+      await make(
+        incident,
+        [
+          ['write', alpha!],
+          ['write', beta!],
+        ],
+        rule,
+      )
+    ).felt,
+  ).toEqual(['EIO', 'quick']);
+  const other = await make(inARow([written(alpha!)]), [['write', beta!]], rule);
+  expect([other.felt, other.result.figures!.how.no_stream]).toEqual([['quick'], 1]);
 });
