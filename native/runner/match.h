@@ -28,6 +28,7 @@ struct matcher {
 	struct table slot_by_thread;
 	uint32_t *returns; /* by group: how often its events were given back */
 	struct syncs syncs;
+	uint32_t own; /* stream of the call that is being matched, by its role; NONE: the plan has none */
 	struct classes *classes; /* NULL: calls to files that the plan does not have get nothing */
 	uint32_t used_count;
 	uint32_t switched_count; /* slots that fell back to the distribution */
@@ -41,7 +42,8 @@ struct observed {
 	uint32_t path_kind; /* PATH_KIND_*; NONE: it is no file */
 	uint32_t tid;
 	const char *comm;
-	uint32_t size; /* SIZE_UNKNOWN */
+	const char *role; /* key_of_comm() */
+	uint32_t size;    /* SIZE_UNKNOWN */
 };
 
 struct match {

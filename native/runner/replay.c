@@ -167,7 +167,7 @@ static struct place place_of_file(struct replay *replay, bool is_sync, int fd, s
 	return place;
 }
 
-static struct place find_place(struct replay *replay, const struct seccomp_notif *notif, const char *comm, unsigned op,
+static struct place find_place(struct replay *replay, const struct seccomp_notif *notif, const char *role, unsigned op,
 			       uint64_t now_ns)
 {
 	const bool is_sync = op_is_sync(op);
@@ -177,7 +177,6 @@ static struct place find_place(struct replay *replay, const struct seccomp_notif
 	struct place place = {.group = NONE, .path_kind = PATH_KIND_UNKNOWN};
 	ssize_t bytes = -1;
 	struct seen seen;
-	char role[KEY_MAX];
 
 	if (has_fd) {
 		bytes = links_read(&replay->links, notif->pid, fd, now_ns, seen.name, sizeof(seen.name) - 1);
@@ -194,8 +193,7 @@ static struct place find_place(struct replay *replay, const struct seccomp_notif
 		place.group = place_of_file(replay, is_sync, fd, &seen, 0).group;
 	if (place.group != NONE || bytes > 0)
 		return place;
-	key_of_comm(comm, role);
-	place.group = streams_group_of_role(replay->streams, is_sync, role);
+	place.group = streams_group_of_role(replay->streams, is_sync, has_fd, role);
 	place.is_guessed = true;
 	return place;
 }
@@ -293,7 +291,7 @@ static enum verdict act(struct replay *replay, const struct match *match, struct
 static struct match match_of(struct replay *replay, const struct seccomp_notif *notif, const struct thread *thread,
 			     struct report_call *record)
 {
-	const struct place place = find_place(replay, notif, thread->comm, record->op, record->received_ns);
+	const struct place place = find_place(replay, notif, thread->role, record->op, record->received_ns);
 
 	record->flags = place.stands_in ? CALL_FLAG_STANDS_IN : 0;
 	if (replay->options->mode == MODE_STALL)
@@ -304,6 +302,7 @@ static struct match match_of(struct replay *replay, const struct seccomp_notif *
 								 .path_kind = place.path_kind,
 								 .tid = notif->pid,
 								 .comm = thread->comm,
+								 .role = thread->role,
 								 .size = record->size,
 							     });
 	faults_fit(&replay->faults, &match, record->op);

@@ -98,7 +98,7 @@ test('targets are recorded durations, scaled, with extra latency and what rules 
   const { events } = planOf(incident, { speed: 2, extraLatencyNs: 1_000_000, inject });
   expect([...events.target_ns]).toEqual([16_000_000, 17_000_000]);
   expect([...events.offset_ns]).toEqual([0, 10_000_000]);
-  expect(Array.from(events.flags as Uint16Array)).toEqual([EVENT_FLAGS.ruled, EVENT_FLAGS.ruled]);
+  expect(Array.from(events.flags as Uint16Array)).toEqual([0, EVENT_FLAGS.ruled_by_thread]);
 });
 
 test('no call takes longer than an hour', () => {

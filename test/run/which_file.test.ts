@@ -77,3 +77,28 @@ test('long names that begin alike are two, and one does not stand for the other'
   const other = await make(inARow([written(alpha!)]), [['write', beta!]], rule);
   expect([other.felt, other.result.figures!.how.no_stream]).toEqual([['quick'], 1]);
 });
+
+describe('what a rule with a path adds is for calls on that path only', () => {
+  test('and not for those on files that the incident does not have', async () => {
+    const incident = inARow([...Array(20).fill(written(at('a'))), written(at('b'))]);
+    const options = ['--unknown', 'class', '--inject', `sys_write:path=${at('a')}:extra=300ms`];
+    const { felt, result } = await make(
+      incident,
+      [
+        ['write', at('c')],
+        ['write', at('a')],
+      ],
+      options,
+    );
+    expect([felt, result.figures!.how.class]).toEqual([['quick', 'slow'], 1]);
+  });
+
+  test('nor for a sync of the whole machine', async () => {
+    const rule = ['--inject', `sys_sync:path=${at('a')}:extra=300ms`];
+    const { result } = await make(inARow([synced(at('a'))]), [['sync', '']], rule);
+    expect(result.figures).toMatchObject({ injected_ns: 0, how: { no_stream: 1 } });
+    const requests = inARow([written(at('a')), { type: 'block_io', tid: 7, comm: 'python3', duration: SLOW }]);
+    expect((await make(requests, [['sync', '']])).felt).toEqual(['slow']);
+    expect((await make(requests, [['sync', '']], rule)).result.figures!.how.no_stream).toBe(1);
+  });
+});
