@@ -45,7 +45,8 @@ static uint32_t bytes_asked(const struct seccomp_notif *notif, unsigned op)
 struct place {
 	uint32_t group;     /* NONE: the plan does not have it */
 	uint32_t path_kind; /* PATH_KIND_*; NONE: nothing is open there */
-	bool is_guessed;    /* its file can not be seen: that of another call of such a thread */
+	bool is_unseen;     /* it has no file, or one that cannot be seen */
+	bool is_guessed;    /* so it is taken for another call of such a thread */
 	bool stands_in;     /* its file has another name than the plan's */
 };
 
@@ -125,7 +126,8 @@ static bool is_unclear(struct replay *replay, const char *name, const char *path
 		table_put(&replay->file_by_unsure_name, name, strlen(name), file);
 	if (known == NOT_IN_TABLE || known == file)
 		return false;
-	atomic_fetch_add(&replay->uncovered[UNCOVERED_UNCLEAR_NAME], 1);
+	table_put(&replay->unclear_files, path, strlen(path), file);
+	atomic_store(&replay->uncovered[UNCOVERED_UNCLEAR_NAME], replay->unclear_files.count);
 	return true;
 }
 
@@ -167,31 +169,55 @@ static struct place place_of_file(struct replay *replay, bool is_sync, int fd, s
 	return place;
 }
 
+/*
+ * Of what has no descriptor. Recorded msyncs have no file either, so any is one of them; only where there are none it is
+ * a sync of its mapping's file, as others were.
+ */
+static struct place place_without_fd(struct replay *replay, uint32_t tid, unsigned op, uint64_t address)
+{
+	const struct streams *streams = replay->streams;
+	struct place place = {
+	    .group = op == OP_MSYNC ? streams_group_of_msyncs(streams) : streams_group(streams, true, ""),
+	    .path_kind = PATH_KIND_UNKNOWN,
+	    .is_unseen = true,
+	};
+	struct seen seen;
+
+	if (place.group != NONE || op != OP_MSYNC)
+		return place;
+	const ssize_t bytes = observe_mapped(tid, address, seen.name, sizeof(seen.name) - 1);
+	if (bytes > 0)
+		return place_of_file(replay, true, STANDARD_FD_MAX + 1, &seen, bytes);
+	const uint32_t without_file = streams_group(streams, true, "");
+	if (without_file != NONE && streams->groups[without_file].all_flags & EVENT_FLAG_DERIVED)
+		place.group = without_file;
+	return place;
+}
+
+static struct place place_of_fd(struct replay *replay, const struct seccomp_notif *notif, bool is_sync, uint64_t now_ns)
+{
+	const int fd = notif->data.args[0];
+	struct seen seen;
+	const ssize_t bytes = links_read(&replay->links, notif->pid, fd, now_ns, seen.name, sizeof(seen.name) - 1);
+
+	if (bytes > 0)
+		return place_of_file(replay, is_sync, fd, &seen, bytes);
+	/* It is not open: the kernel says so. */
+	return (struct place){
+	    .group = NONE,
+	    .path_kind = bytes < 0 && errno == ENOENT ? NONE : PATH_KIND_UNKNOWN,
+	    .is_unseen = bytes >= 0 || errno != ENOENT,
+	};
+}
+
 static struct place find_place(struct replay *replay, const struct seccomp_notif *notif, const char *role, unsigned op,
 			       uint64_t now_ns)
 {
-	const bool is_sync = op_is_sync(op);
-	const bool has_fd = op_has_fd(op);
-	const uint64_t where = notif->data.args[0];
-	const int fd = has_fd ? (int)where : STANDARD_FD_MAX + 1;
-	struct place place = {.group = NONE, .path_kind = PATH_KIND_UNKNOWN};
-	ssize_t bytes = -1;
-	struct seen seen;
+	const bool has_fd = op_has_fd(op), is_sync = op_is_sync(op);
+	struct place place = has_fd ? place_of_fd(replay, notif, is_sync, now_ns)
+				    : place_without_fd(replay, notif->pid, op, notif->data.args[0]);
 
-	if (has_fd) {
-		bytes = links_read(&replay->links, notif->pid, fd, now_ns, seen.name, sizeof(seen.name) - 1);
-		/* It is not open: the kernel says so. */
-		if (bytes < 0 && errno == ENOENT)
-			return (struct place){.group = NONE, .path_kind = NONE};
-	} else if (op == OP_MSYNC) {
-		bytes = observe_mapped(notif->pid, where, seen.name, sizeof(seen.name) - 1);
-	}
-	if (bytes > 0)
-		place = place_of_file(replay, is_sync, fd, &seen, bytes);
-	/* Where no descriptor was given the recorder knew of no file. */
-	if (place.group == NONE && !has_fd)
-		place.group = place_of_file(replay, is_sync, fd, &seen, 0).group;
-	if (place.group != NONE || bytes > 0)
+	if (place.group != NONE || !place.is_unseen)
 		return place;
 	place.group = streams_group_of_role(replay->streams, is_sync, has_fd, role);
 	place.is_guessed = true;

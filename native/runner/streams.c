@@ -29,12 +29,25 @@ struct making {
 	uint32_t *filled; /* by slot */
 };
 
-uint32_t streams_group(const struct streams *streams, bool is_sync, const char *file_key)
+/* What groups are of, beside the file. */
+enum calls { WRITES, SYNCS, MSYNCS_WITHOUT_FILE };
+
+static uint32_t find_group(const struct streams *streams, enum calls calls, const char *file_key)
 {
-	struct named key = {.owner = is_sync};
+	struct named key = {.owner = calls};
 
 	strncpy(key.text, file_key, KEY_MAX - 1);
 	return table_get(&streams->group_by_key, &key, named_bytes(&key));
+}
+
+uint32_t streams_group(const struct streams *streams, bool is_sync, const char *file_key)
+{
+	return find_group(streams, is_sync ? SYNCS : WRITES, file_key);
+}
+
+uint32_t streams_group_of_msyncs(const struct streams *streams)
+{
+	return find_group(streams, MSYNCS_WITHOUT_FILE, "");
 }
 
 uint32_t streams_group_of_role(const struct streams *streams, bool is_sync, bool has_file, const char *role)
@@ -61,7 +74,10 @@ uint32_t streams_stream(const struct streams *streams, uint32_t group, const cha
 static uint32_t add_group(struct making *making, const struct plan_stream *of)
 {
 	struct streams *streams = making->streams;
-	struct named key = {.owner = op_is_sync(of->op)};
+	const bool is_of_a_file = *plan_string(streams->plan, of->path) != 0;
+	struct named key = {
+	    .owner = !op_is_sync(of->op) ? WRITES : of->op == OP_MSYNC && !is_of_a_file ? MSYNCS_WITHOUT_FILE : SYNCS,
+	};
 
 	key_of_file(of->path_kind, plan_string(streams->plan, of->path), key.text);
 	const uint32_t known = table_get(&streams->group_by_key, &key, named_bytes(&key));

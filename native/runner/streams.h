@@ -62,6 +62,8 @@ void streams_free(struct streams *streams);
 
 /* NONE: nothing of that kind is in the plan. */
 uint32_t streams_group(const struct streams *streams, bool is_sync, const char *file_key);
+/* Of the msyncs that were recorded: which mapping, and so which file, is not. */
+uint32_t streams_group_of_msyncs(const struct streams *streams);
 /*
  * Of the first stream with that role, for calls whose file can not be seen: none that a rule with a path is about. Those
  * that have none are like derived ones only, whose call was not recorded.

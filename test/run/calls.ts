@@ -1,7 +1,7 @@
 /** Incidents of a few calls in a row, and a build that makes calls in a row and says what became of each. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { newFolder, type Row, START, type SyncRow, type WriteRow } from '../daemon/recorded.ts';
+import { type BlockRow, newFolder, type Row, START, type SyncRow, type WriteRow } from '../daemon/recorded.ts';
 import { bundleOf, MS, type RealRun, run } from './incident.ts';
 
 const PROGRAM = join(import.meta.dirname, 'calls.py');
@@ -11,13 +11,13 @@ export const SLOW = 300n * MS;
 
 const OWNER = { tid: 7, comm: 'python3', fd: 5 };
 
-export type RecordedCall = Omit<WriteRow, 'at'> | Omit<SyncRow, 'at'>;
+export type RecordedCall = Omit<WriteRow, 'at'> | Omit<SyncRow, 'at'> | Omit<BlockRow, 'at'>;
 
-export function written(file: string, more: Partial<WriteRow> = {}): RecordedCall {
+export function written(file: string, more: Partial<WriteRow> = {}): Omit<WriteRow, 'at'> {
   return { ...OWNER, file, requested: 1n, ...more };
 }
 
-export function synced(file: string, more: Partial<SyncRow> = {}): RecordedCall {
+export function synced(file: string, more: Partial<SyncRow> = {}): Omit<SyncRow, 'at'> {
   return { ...OWNER, type: 'sys_sync', file, ...more };
 }
 

@@ -102,3 +102,56 @@ describe('what a rule with a path adds is for calls on that path only', () => {
     expect((await make(requests, [['sync', '']], rule)).result.figures!.how.no_stream).toBe(1);
   });
 });
+
+describe('syncs without a file', () => {
+  const { file: _, ...none } = synced('');
+
+  test('a sync of a descriptor that was not open is none that can be made again', async () => {
+    const incident = inARow([
+      { ...none, fd: 888, result: -9n },
+      { ...none, fd: -1, syscall: 'sync', duration: SLOW },
+      { ...none, fd: -1, syscall: 'sync' },
+      { ...none, fd: -1, syscall: 'sync' },
+    ]);
+    const calls = [
+      ['fsync', 888],
+      ['sync', ''],
+      ['sync', ''],
+      ['sync', ''],
+    ] as const;
+    const { felt, result } = await make(incident, calls);
+    expect([felt[0], felt[1]]).toEqual(['EBADF', 'slow']);
+    expect(result.figures).toMatchObject({ planned_events: 3, fates: { delivered: 3, missing: 0 } });
+    expect(result.incident.not_replayable).toMatchObject({ no_file: 1 });
+  });
+
+  test('msync is one of its own, whatever else is done to the file', async () => {
+    const incident = inARow([
+      { ...none, fd: -1, syscall: 'sync' },
+      synced(at('mapped'), { duration: SLOW }),
+      { ...none, fd: -1, syscall: 'msync' },
+    ]);
+    const { felt, result } = await make(incident, [
+      ['msync', at('mapped')],
+      ['fsync', at('mapped')],
+    ]);
+    expect([felt[1], result.figures!.how.exact]).toEqual(['slow', 2]);
+    expect(result.figures!.slowest[0]).toMatchObject({ op: 'fsync', fate: 'delivered' });
+  });
+});
+
+test('two files that the recording cannot tell from each other', async () => {
+  const incident = inARow([written(at('caf\ufffd'), { duration: SLOW }), synced(at('caf\ufffd'))]);
+  const [one, other] = [at('caf\udce9'), at('caf\udce8')];
+  const { result } = await make(incident, [
+    ['write', one],
+    ['write', other],
+    ['fsync', one],
+    ['fsync', other],
+  ]);
+  expect(result.figures!.names.unclear).toBe(1);
+  expect([result.verdict, result.reasons]).toEqual([
+    'partial',
+    ['the recording cannot tell the names of 1 files from others: not UTF-8, or in too many folders'],
+  ]);
+});

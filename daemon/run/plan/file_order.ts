@@ -33,6 +33,7 @@ const DELETED = / \(deleted\)$/;
 
 /** What the runner puts together, writes and syncs apart: sockets, pipes and anonymous files by their kind. */
 export function fileKeyOf({ op, pathKind, path }: IncidentStream): string {
+  if (op === 'msync' && path === '') return op;
   const file = pathKind === 'socket' || pathKind === 'pipe' || pathKind === 'anon' ? pathKind : path;
   return `${OPS[op] >= OPS.fsync} ${file.replace(DELETED, '')}`;
 }

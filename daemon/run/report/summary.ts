@@ -17,6 +17,7 @@ const LEFT_OUT: Record<keyof RunResult['incident']['not_replayable'], string> = 
   within_calls: 'requests within a recorded call, which has their time already',
   outside_calls: 'requests in no recorded call',
   standard_streams: 'writes to a terminal or log',
+  no_file: 'calls on descriptors of no known file',
 };
 
 export function summaryLines(result: RunResult): string[] {
