@@ -140,6 +140,28 @@ describe('syncs without a file', () => {
   });
 });
 
+test('errors that were asked for and not returned are counted, and no run with them is a replay', async () => {
+  const incident = inARow([
+    synced(at('a'), { syscall: 'fdatasync', result: -5n, duration: SLOW }),
+    written(at('b'), { result: -28n }),
+  ]);
+  const { felt, result, stderr } = await make(
+    incident,
+    [
+      ['fsync', at('a')],
+      ['write', at('b')],
+    ],
+    ['--replay-errors'],
+  );
+  expect(felt).toEqual(['slow', 'ENOSPC']);
+  expect(result.figures!.errors).toEqual({ planned: 2, returned: 1, withheld: 1, not_called: 0 });
+  expect([result.verdict, result.reasons]).toEqual([
+    'partial',
+    ['1 of 2 errors were returned: 1 were for another call or file'],
+  ]);
+  expect(stderr).toContain('kreplay run: 1 of 2 errors were returned: 1 were for another call or file\n');
+});
+
 test('two files that the recording cannot tell from each other', async () => {
   const incident = inARow([written(at('caf\ufffd'), { duration: SLOW }), synced(at('caf\ufffd'))]);
   const [one, other] = [at('caf\udce9'), at('caf\udce8')];

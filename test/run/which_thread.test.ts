@@ -1,7 +1,8 @@
 /** Which thread of the incident a thread of the build is, on files that several of them write. */
 import { join } from 'node:path';
-import { newFolder } from '../daemon/recorded.ts';
+import { newFolder, START } from '../daemon/recorded.ts';
 import { inARow, make, SLOW, written } from './calls.ts';
+import { MS } from './incident.ts';
 
 let log = '';
 beforeEach(() => {
@@ -52,4 +53,21 @@ test('what a rule for a name chose goes to no thread of another name', async () 
     ]);
     expect(slow.felt).toEqual(['quick', 'quick']);
   }
+});
+
+test('which of several threads alike a call is, is not known where their calls overlap, and the verdict says so', async () => {
+  const atOnce = (...durations: readonly bigint[]) =>
+    inARow(durations.map((duration, n) => by(`worker-${n}`, n + 1, { duration }))).map((row, n) => {
+      return { ...row, at: START + BigInt(n) * MS };
+    });
+  const build = calls('worker-0', 'worker-1');
+  const { felt, result, stderr } = await make(atOnce(SLOW, 10n * MS), build);
+  expect([felt, result.verdict]).toEqual([['slow', 'quick'], 'partial']);
+  expect(result.reasons).toEqual([
+    'whose 93.5% of what was planned are is not known: several threads alike call on one file at once',
+  ]);
+  expect(stderr).toContain('100% of 310ms planned went to the calls it belongs to, 93.5% perhaps to those of another');
+  // It does not matter where all take as long.
+  const even = await make(atOnce(SLOW, SLOW), build);
+  expect([even.felt, even.result.verdict, even.result.reasons]).toEqual([['slow', 'slow'], 'replayed', []]);
 });

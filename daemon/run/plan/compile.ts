@@ -126,6 +126,8 @@ function plannedEvents(
       seen[rule]!++;
       const { nth, errno, matches } = fail[rule]!;
       if (nth !== undefined && nth !== seen[rule]) continue;
+      // It has no error to return, and a rule for all does not ask for one.
+      if (nth === undefined && streams[stream]!.op === 'sync') continue;
       events.error[at] = errno;
       events.flags[at]! |= faultLimitsOf(matches);
     }
