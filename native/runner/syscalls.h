@@ -63,6 +63,11 @@ static inline bool op_has_fd(unsigned op)
 	return op != OP_MSYNC && op != OP_SYNC;
 }
 
+/* Programs for the x32 ABI make native calls with this bit in the number; arm64 has none. */
+#define X32_BIT 0x40000000
+extern const int X32_SYSCALLS[];
+extern const unsigned X32_SYSCALL_COUNT;
+
 /* OP_*, or -1. */
 int syscall_op(int number);
 /* Only for calls that the filter reports and that have no op. */
