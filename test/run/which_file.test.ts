@@ -79,6 +79,19 @@ test('long names that begin alike are two, and one does not stand for the other'
 });
 
 describe('what a rule with a path adds is for calls on that path only', () => {
+  test('and not for those on a name that was drawn, which else would stand for it', async () => {
+    const incident = inARow([written(at('seg-1'), { duration: SLOW })]);
+    const other = [['write', at('seg-2')]] as const;
+    for (const rule of [
+      ['--fail', 'sys_write:path=*/seg-1:EIO'],
+      ['--inject', 'sys_write:path=*/seg-1:extra=1ms'],
+    ]) {
+      const { felt, result } = await make(incident, other, rule);
+      expect([rule, felt, result.figures!.how.no_stream]).toEqual([rule, ['quick'], 1]);
+    }
+    expect((await make(incident, other, ['--fail', 'sys_write:path=*/seg-*:EIO'])).felt).toEqual(['EIO']);
+  });
+
   test('and not for those on files that the incident does not have', async () => {
     const incident = inARow([...Array(20).fill(written(at('a'))), written(at('b'))]);
     const options = ['--unknown', 'class', '--inject', `sys_write:path=${at('a')}:extra=300ms`];
