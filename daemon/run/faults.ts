@@ -2,7 +2,7 @@
 import { EVENT_FLAGS, OPS } from './format/plan_file.ts';
 import type { Plan } from './plan/compile.ts';
 import type { Incident } from './plan/incident.ts';
-import { isChosen, ownCallOf } from './plan/rules.ts';
+import { faultLimitsOf, isChosen } from './plan/rules.ts';
 import type { RecordedErrors } from './recorded_errors.ts';
 import type { ShortRule } from './short_rule.ts';
 
@@ -32,7 +32,7 @@ export function withFaults(plan: Plan, incident: Incident, { short, errors }: Fa
       const { nth, matches } = short[rule]!;
       seen[rule]!++;
       if (nth !== undefined && nth !== seen[rule]) continue;
-      events.flags[at]! |= EVENT_FLAGS.short_write | EVENT_FLAGS.ruled | ownCallOf(matches);
+      events.flags[at]! |= EVENT_FLAGS.short_write | faultLimitsOf(matches);
     }
     const errno = errors?.errnoOf(incident.tidOf(incident.lanes.secondOf(lane)), columns.startNs[call]!) ?? 0;
     // What a rule chose is what was asked for.

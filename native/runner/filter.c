@@ -1,5 +1,5 @@
 /*
- *   foreign arch? -- one of its write calls? -> report, to be counted;  else let it be
+ *   foreign arch, or x32? -- one of its write calls? -> report, to be counted;  else let it be
  *   planned call? -- fd > 2, or standard fds too?  -> report
  *   uncovered call? -> report, to be counted
  *   mmap of a file, writable and shared? -> report, to be counted
@@ -84,6 +84,16 @@ static void report_shared_mappings(struct filter *filter)
 	answer(filter, SECCOMP_RET_ALLOW);
 }
 
+static void report_x32(struct filter *filter)
+{
+	if (X32_SYSCALL_COUNT == 0)
+		return;
+	unless_skip(filter, BPF_JSET, X32_BIT, 2 * X32_SYSCALL_COUNT + 1);
+	for (unsigned i = 0; i < X32_SYSCALL_COUNT; i++)
+		report_number(filter, X32_BIT | X32_SYSCALLS[i]);
+	answer(filter, SECCOMP_RET_ALLOW);
+}
+
 /* The kernel refuses it, as there is this one: counted, so that the report can say why. */
 static void report_own_listeners(struct filter *filter)
 {
@@ -109,6 +119,8 @@ void filter_make(struct filter *filter, const struct filter_choice *choice)
 	answer(filter, SECCOMP_RET_ALLOW);
 
 	load(filter, offsetof(struct seccomp_data, nr));
+	if (choice->uncovered)
+		report_x32(filter);
 	for (unsigned i = 0; i < OP_COUNT; i++)
 		if (choice->op_mask & 1u << PLANNED_SYSCALLS[i].op)
 			report_planned(filter, &PLANNED_SYSCALLS[i], choice->standard_fds);

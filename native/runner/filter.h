@@ -6,7 +6,7 @@
 
 #include <linux/filter.h>
 
-#define FILTER_LENGTH_MAX 160
+#define FILTER_LENGTH_MAX 192
 
 struct filter_choice {
 	uint32_t op_mask;  /* 1 << OP_*: calls to report */

@@ -78,6 +78,11 @@ static void key_of_path(const char *path, char key[static KEY_MAX])
 			 (unsigned long long)hash_bytes(path + kept, bytes - kept));
 }
 
+bool key_may_be_cut(const char *key)
+{
+	return strlen(key) == KEY_MAX - 1;
+}
+
 void key_of_comm(const char *comm, char key[static KEY_MAX])
 {
 	make_key(comm, strlen(comm), key);

@@ -1,6 +1,7 @@
 #ifndef KREPLAY_RUNNER_KEYS_H
 #define KREPLAY_RUNNER_KEYS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -14,6 +15,8 @@ void key_of_comm(const char *comm, char key[static KEY_MAX]);
 uint32_t path_kind_of(const char *path);
 /* What calls are compared by: the path; of sockets, pipes and anonymous files only what they are. */
 void key_of_file(uint32_t path_kind, const char *path, char key[static KEY_MAX]);
+/* Whether it may be a part of a path only, with a hash of the rest. */
+bool key_may_be_cut(const char *key);
 
 uint64_t hash_bytes(const void *bytes, size_t count);
 /* Every input changes every bit. */

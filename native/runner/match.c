@@ -7,9 +7,10 @@
 #include "keys.h"
 
 #define WINDOW 48
-/* Of a match: what each event passed over costs, what another size costs, and what is too much. */
+/* Of a match: what each event passed over costs, what another size or role costs, and what is too much. */
 #define COST_SKIPPED 0.03
 #define COST_OTHER_SIZE 0.25
+#define COST_OTHER_ROLE 0.25
 #define COST_MAX 1.0
 /* An extra call is taken to be like those this near. */
 #define NEAR 16
@@ -44,8 +45,10 @@ bool matcher_make(struct matcher *matcher, const struct streams *streams, enum m
 	    .slots = calloc(streams->slot_count + 1ul, sizeof(*matcher->slots)),
 	    .used = calloc(streams->plan->header->event_count / 64 + 1ul, sizeof(*matcher->used)),
 	    .pool_ordinals = calloc(streams->stream_count + 1ul, sizeof(*matcher->pool_ordinals)),
+	    .returns = calloc(streams->group_count + 1ul, sizeof(*matcher->returns)),
 	};
-	return matcher->slots && matcher->used && matcher->pool_ordinals && syncs_make(&matcher->syncs, streams);
+	return matcher->slots && matcher->used && matcher->pool_ordinals && matcher->returns &&
+	       syncs_make(&matcher->syncs, streams);
 }
 
 void matcher_free(struct matcher *matcher)
@@ -53,6 +56,7 @@ void matcher_free(struct matcher *matcher)
 	free(matcher->slots);
 	free(matcher->used);
 	free(matcher->pool_ordinals);
+	free(matcher->returns);
 	syncs_free(&matcher->syncs);
 	table_clear(&matcher->slot_by_thread);
 }
@@ -70,23 +74,23 @@ static const struct plan_event *event_at(const struct matcher *matcher, uint32_t
 enum preference { SAME_COMM, SAME_ROLE, ANY_THREAD, PREFERENCE_COUNT };
 
 static bool is_preferred(const struct matcher *matcher, uint32_t index, enum preference preference,
-			 const struct observed *call, const char *role)
+			 const struct observed *call)
 {
 	const struct slot *slot = &matcher->streams->slots[index];
 
 	if (preference == SAME_COMM)
 		return strcmp(slot->comm, call->comm) == 0;
-	return preference == ANY_THREAD || strcmp(matcher->streams->streams[slot->stream].role, role) == 0;
+	return preference == ANY_THREAD || strcmp(matcher->streams->streams[slot->stream].role, call->role) == 0;
 }
 
-static uint32_t find_slot(struct matcher *matcher, const struct observed *call, const char *role)
+static uint32_t find_slot(struct matcher *matcher, const struct observed *call)
 {
 	const struct group *group = &matcher->streams->groups[call->group];
 	const uint32_t end = group->first_slot + group->slot_count;
 
 	for (enum preference preference = 0; preference < PREFERENCE_COUNT; preference++)
 		for (uint32_t i = group->first_slot; i < end; i++)
-			if (!matcher->slots[i].is_bound && is_preferred(matcher, i, preference, call, role))
+			if (!matcher->slots[i].is_bound && is_preferred(matcher, i, preference, call))
 				return i;
 	return NONE;
 }
@@ -124,7 +128,7 @@ static uint32_t stream_of_pool(const struct matcher *matcher, uint32_t group, co
 static uint32_t binding_of(struct matcher *matcher, const struct observed *call)
 {
 	const struct group *group = &matcher->streams->groups[call->group];
-	const uint32_t thread[2] = {call->group, call->tid};
+	const uint32_t thread[3] = {call->group, call->tid, matcher->returns[call->group]};
 
 	if (group->is_in_order)
 		return group->first_slot;
@@ -132,21 +136,39 @@ static uint32_t binding_of(struct matcher *matcher, const struct observed *call)
 
 	if (found != NOT_IN_TABLE && (found & POOLED || matcher->slots[found].tid == call->tid))
 		return found;
-	char role[KEY_MAX];
-	key_of_comm(call->comm, role);
-	found = find_slot(matcher, call, role);
+	found = find_slot(matcher, call);
 	if (found == NONE) {
 		unbind_ended(matcher, &matcher->streams->groups[call->group]);
-		found = find_slot(matcher, call, role);
+		found = find_slot(matcher, call);
 	}
 	if (found == NONE) {
-		found = POOLED | stream_of_pool(matcher, call->group, role);
+		found = POOLED | stream_of_pool(matcher, call->group, call->role);
 	} else {
 		matcher->slots[found].is_bound = true;
 		matcher->slots[found].tid = call->tid;
 	}
 	table_put(&matcher->slot_by_thread, thread, sizeof(thread), found);
 	return found;
+}
+
+/* Whether a rule chose it for threads of another role. */
+static bool is_for_others(const struct matcher *matcher, uint32_t event)
+{
+	const struct streams *streams = matcher->streams;
+
+	return streams->plan->events[event].flags & EVENT_FLAG_RULED_BY_THREAD &&
+	       streams->stream_of_event[event] != matcher->own;
+}
+
+/* A call that no event is of takes as long as one, if that is for its thread. */
+static struct match like(const struct matcher *matcher, uint32_t event, uint32_t stream, uint8_t how)
+{
+	return (struct match){
+	    .target_ns = is_for_others(matcher, event) ? 0 : matcher->streams->plan->events[event].target_ns,
+	    .stream = matcher->own != NONE ? matcher->own : stream,
+	    .event = NONE,
+	    .how = how,
+	};
 }
 
 /* Only the seed, the stream, the slot and the ordinal decide it. */
@@ -158,15 +180,11 @@ static uint64_t drawn_hash(const struct matcher *matcher, uint32_t stream, uint3
 static struct match from_distribution(const struct matcher *matcher, uint32_t stream, uint32_t slot, uint64_t ordinal,
 				      uint32_t size)
 {
-	const uint64_t hash = drawn_hash(matcher, stream, slot, ordinal);
-	const uint32_t event = size_pools_event(&matcher->streams->sizes, stream, size, hash);
+	const uint32_t drawn_of = matcher->own != NONE ? matcher->own : stream;
+	const uint64_t hash = drawn_hash(matcher, drawn_of, slot, ordinal);
 
-	return (struct match){
-	    .target_ns = matcher->streams->plan->events[event].target_ns,
-	    .stream = stream,
-	    .event = NONE,
-	    .how = HOW_DISTRIBUTION,
-	};
+	return like(matcher, size_pools_event(&matcher->streams->sizes, drawn_of, size, hash), stream,
+		    HOW_DISTRIBUTION);
 }
 
 /* Like the calls near where the slot is, so that a stall stays one. */
@@ -179,12 +197,7 @@ static struct match extra(const struct matcher *matcher, uint32_t index)
 	const uint32_t drawn =
 	    first + number_below(drawn_hash(matcher, slot->stream, index, state->calls), end - first);
 
-	return (struct match){
-	    .target_ns = event_at(matcher, slot->first + drawn)->target_ns,
-	    .stream = slot->stream,
-	    .event = NONE,
-	    .how = HOW_EXTRA,
-	};
+	return like(matcher, matcher->streams->order[slot->first + drawn], slot->stream, HOW_EXTRA);
 }
 
 static void advance(struct matcher *matcher, uint32_t index)
@@ -208,7 +221,8 @@ static struct match use(struct matcher *matcher, uint32_t index, uint32_t at, ui
 {
 	const struct slot *slot = &matcher->streams->slots[index];
 	const uint32_t place = slot->first + at;
-	const struct plan_event *event = event_at(matcher, place);
+	const uint32_t number = matcher->streams->order[place];
+	const struct plan_event *event = &matcher->streams->plan->events[number];
 
 	matcher->used[place / 64] |= 1ull << place % 64;
 	matcher->used_count++;
@@ -216,8 +230,8 @@ static struct match use(struct matcher *matcher, uint32_t index, uint32_t at, ui
 	advance(matcher, index);
 	return (struct match){
 	    .target_ns = event->target_ns,
-	    .stream = slot->stream,
-	    .event = matcher->streams->order[place],
+	    .stream = matcher->streams->stream_of_event[number],
+	    .event = number,
 	    .error = event->error,
 	    .is_short = event->flags & EVENT_FLAG_SHORT_WRITE,
 	    .how = how,
@@ -242,6 +256,15 @@ static bool has_varying_sizes(const struct match_slot *state)
 	return calls >= EXACT_CALLS_MIN && __builtin_popcountll(state->exact_bits) < EXACT_SHARE_MIN * calls;
 }
 
+static double role_cost(const struct matcher *matcher, uint32_t event)
+{
+	const bool is_same = matcher->own == NONE || matcher->streams->stream_of_event[event] == matcher->own;
+
+	if (is_for_others(matcher, event))
+		return COST_MAX;
+	return is_same ? 0 : COST_OTHER_ROLE;
+}
+
 /* The place in the slot of the best match; its count: none is good enough. */
 static uint32_t align(const struct matcher *matcher, uint32_t index, uint32_t size)
 {
@@ -253,8 +276,9 @@ static uint32_t align(const struct matcher *matcher, uint32_t index, uint32_t si
 	for (uint32_t at = matcher->slots[index].low; at < slot->count && skipped < WINDOW; at++) {
 		if (is_used(matcher, slot->first + at))
 			continue;
-		const double cost =
-		    COST_SKIPPED * skipped + size_cost(event_at(matcher, slot->first + at)->size, size, varies);
+		const double cost = COST_SKIPPED * skipped +
+				    size_cost(event_at(matcher, slot->first + at)->size, size, varies) +
+				    role_cost(matcher, matcher->streams->order[slot->first + at]);
 		if (cost < best_cost) {
 			best_cost = cost;
 			best = at;
@@ -303,7 +327,9 @@ static struct match in_slot(struct matcher *matcher, uint32_t index, const struc
 	if (matcher->mode == MODE_DIST || state->is_switched || state->low == slot->count)
 		return from_distribution(matcher, slot->stream, index, state->calls++, call->size);
 	const uint32_t head = state->low;
-	const uint32_t at = find_event(matcher, index, call);
+	uint32_t at = find_event(matcher, index, call);
+	if (at < slot->count && is_for_others(matcher, matcher->streams->order[slot->first + at]))
+		at = slot->count;
 	const bool is_same_size = at < slot->count && event_at(matcher, slot->first + at)->size == call->size;
 	state->calls++;
 	state->exact_bits = state->exact_bits << 1 | is_same_size;
@@ -318,12 +344,10 @@ static struct match in_slot(struct matcher *matcher, uint32_t index, const struc
 static struct match elsewhere(struct matcher *matcher, const struct observed *call)
 {
 	struct match match = {.stream = NONE, .event = NONE, .how = HOW_NO_STREAM};
-	char role[KEY_MAX];
 
 	if (!matcher->classes)
 		return match;
-	key_of_comm(call->comm, role);
-	const struct class_of class = {call->is_sync, call->path_kind, role};
+	const struct class_of class = {call->is_sync, call->path_kind, call->role};
 	const uint32_t event = classes_draw(matcher->classes, &class, call->size, matcher->seed);
 	if (event == NONE)
 		return match;
@@ -336,9 +360,30 @@ struct match matcher_match(struct matcher *matcher, const struct observed *call)
 {
 	if (call->group == NONE)
 		return elsewhere(matcher, call);
+	const struct group *group = &matcher->streams->groups[call->group];
+	matcher->own =
+	    group->has_roles ? streams_stream(matcher->streams, call->group, call->role) : group->first_stream;
 	const uint32_t binding = binding_of(matcher, call);
 	if (!(binding & POOLED))
 		return in_slot(matcher, binding, call);
 	const uint32_t stream = binding & ~POOLED;
 	return from_distribution(matcher, stream, NONE, matcher->pool_ordinals[stream]++, call->size);
+}
+
+void matcher_give_back(struct matcher *matcher, uint32_t group)
+{
+	const struct group *of = &matcher->streams->groups[group];
+
+	for (uint32_t i = of->first_slot; i < of->first_slot + of->slot_count; i++) {
+		const struct slot *slot = &matcher->streams->slots[i];
+
+		for (uint32_t place = slot->first; place < slot->first + slot->count; place++) {
+			matcher->used_count -= is_used(matcher, place);
+			matcher->used[place / 64] &= ~(1ull << place % 64);
+		}
+		matcher->slots[i] = (struct match_slot){0};
+	}
+	while (syncs_next(&matcher->syncs, group) != NONE)
+		continue;
+	matcher->returns[group]++;
 }

@@ -26,7 +26,9 @@ struct matcher {
 	uint64_t *used;          /* a bit for each place in order */
 	uint64_t *pool_ordinals; /* by stream: calls of threads that got no slot */
 	struct table slot_by_thread;
+	uint32_t *returns; /* by group: how often its events were given back */
 	struct syncs syncs;
+	uint32_t own; /* stream of the call that is being matched, by its role; NONE: the plan has none */
 	struct classes *classes; /* NULL: calls to files that the plan does not have get nothing */
 	uint32_t used_count;
 	uint32_t switched_count; /* slots that fell back to the distribution */
@@ -40,7 +42,8 @@ struct observed {
 	uint32_t path_kind; /* PATH_KIND_*; NONE: it is no file */
 	uint32_t tid;
 	const char *comm;
-	uint32_t size; /* SIZE_UNKNOWN */
+	const char *role; /* key_of_comm() */
+	uint32_t size;    /* SIZE_UNKNOWN */
 };
 
 struct match {
@@ -55,5 +58,7 @@ struct match {
 bool matcher_make(struct matcher *matcher, const struct streams *streams, enum mode mode, uint64_t seed);
 void matcher_free(struct matcher *matcher);
 struct match matcher_match(struct matcher *matcher, const struct observed *call);
+/* As if no call had been one of the group's: those that were taken for them are calls on another file. */
+void matcher_give_back(struct matcher *matcher, uint32_t group);
 
 #endif

@@ -16,9 +16,12 @@ static bool put(struct table *table, const char *text, uint32_t number)
 	return table_put(table, text, strlen(text), number);
 }
 
-static bool is_of_a_file(uint32_t path_kind)
+/* As calls here are looked up: by the path. The recording also knows of folders, which have no kind of their own. */
+static bool is_of_a_file(const struct plan *plan, const struct plan_stream *stream)
 {
-	return path_kind == PATH_KIND_REGULAR || path_kind == PATH_KIND_DEVICE;
+	if (stream->path_kind == PATH_KIND_UNKNOWN)
+		return *plan_string(plan, stream->path) == '/';
+	return stream->path_kind == PATH_KIND_REGULAR || stream->path_kind == PATH_KIND_DEVICE;
 }
 
 static uint64_t beginning_of(const struct plan *plan, const struct plan_stream *stream)
@@ -66,9 +69,13 @@ static bool link_patterns(struct plan_files *files)
 	for (uint32_t i = files->count; i-- > 0;) {
 		char pattern[KEY_MAX];
 
+		if (!put(&files->by_key, files->files[i].key, i))
+			return false;
+		if (key_may_be_cut(files->files[i].key))
+			continue;
 		pattern_of_path(files->files[i].key, pattern);
 		files->files[i].next = find(&files->by_pattern, pattern);
-		if (!put(&files->by_pattern, pattern, i) || !put(&files->by_key, files->files[i].key, i))
+		if (!put(&files->by_pattern, pattern, i))
 			return false;
 	}
 	return true;
@@ -83,7 +90,7 @@ bool plan_files_make(struct plan_files *files, const struct plan *plan, const st
 	if (!files->files)
 		return false;
 	for (uint32_t i = 0; i < plan->header->stream_count; i++)
-		if (is_of_a_file(plan->streams[i].path_kind) && !add(files, plan, &plan->streams[i]))
+		if (is_of_a_file(plan, &plan->streams[i]) && !add(files, plan, &plan->streams[i]))
 			return false;
 	return link_patterns(files);
 }
@@ -96,6 +103,7 @@ void plan_files_free(struct plan_files *files)
 	table_clear(&files->by_key);
 	table_clear(&files->by_pattern);
 	table_clear(&files->stood_for);
+	table_clear(&files->sharing);
 }
 
 /* Whether every rule with a path is about both or about neither: what a rule adds goes to no call that it is not about.
@@ -114,6 +122,9 @@ static uint32_t choose(const struct plan_files *files, const char *key)
 	char pattern[KEY_MAX];
 	uint32_t chosen = NONE;
 
+	/* Neither what a name has that is drawn nor which rules are about it shows in a part of it. */
+	if (key_may_be_cut(key))
+		return NONE;
 	pattern_of_path(key, pattern);
 	for (uint32_t i = find(&files->by_pattern, pattern); i != NONE; i = files->files[i].next) {
 		const struct plan_file *file = &files->files[i];
@@ -127,25 +138,26 @@ static uint32_t choose(const struct plan_files *files, const char *key)
 	return chosen;
 }
 
-const char *plan_files_find(struct plan_files *files, const char *key, bool *has_moved)
+struct plan_file_found plan_files_find(struct plan_files *files, const char *key)
 {
 	uint32_t index = find(&files->by_key, key);
 
 	if (index != NOT_IN_TABLE) {
 		struct plan_file *file = &files->files[index];
+		const bool has_moved = !file->is_named && file->is_stood_for;
 
-		if (!file->is_named && file->is_stood_for)
-			*has_moved = true;
 		file->is_named = true;
-		return file->key;
+		return (struct plan_file_found){file->key, false, has_moved};
 	}
 	index = find(&files->stood_for, key);
 	if (index == NOT_IN_TABLE || files->files[index].is_named) {
 		index = choose(files, key);
 		if (index == NONE)
-			return NULL;
+			return (struct plan_file_found){NULL, false, false};
+		if (files->files[index].is_stood_for)
+			put(&files->sharing, key, index);
 		files->files[index].is_stood_for = true;
 		put(&files->stood_for, key, index);
 	}
-	return files->files[index].key;
+	return (struct plan_file_found){files->files[index].key, true, false};
 }

@@ -2,7 +2,7 @@
  * Which file of the plan a file here is. One of the same name is that file. Any other name may have been drawn anew,
  * such as a temporary file's: it stands for a file of the plan whose name differs only in what is counted or drawn, and
  * which no file here is by its own name. Each file of the plan is stood for by one name, in the order in which both
- * were first used, as long as there are enough.
+ * were first used, as long as there are enough; the names beyond that share the last one.
  */
 #ifndef KREPLAY_RUNNER_PLAN_FILES_H
 #define KREPLAY_RUNNER_PLAN_FILES_H
@@ -22,6 +22,12 @@ struct plan_file {
 	bool is_stood_for;
 };
 
+struct plan_file_found {
+	const char *key; /* NULL: there is none */
+	bool stands_in;  /* the file here has another name */
+	bool has_moved;  /* a name that stood for this file no longer does: this is the first file here of its own name */
+};
+
 struct plan_files {
 	const struct options *options;
 	struct plan_file *files;
@@ -29,16 +35,14 @@ struct plan_files {
 	struct table by_key;
 	struct table by_pattern; /* the first one */
 	struct table stood_for;  /* by the key of a file here */
+	struct table sharing;    /* keys of files here that stand for a file which another one stands for as well */
 };
 
 /* False: no memory. */
 bool plan_files_make(struct plan_files *files, const struct plan *plan, const struct options *options);
 void plan_files_free(struct plan_files *files);
 
-/*
- * The key of the file of the plan that `key` is or stands for; NULL: there is none. Sets `has_moved` when a name that
- * stood for a file of the plan no longer does.
- */
-const char *plan_files_find(struct plan_files *files, const char *key, bool *has_moved);
+/* The file of the plan that `key` is or stands for. */
+struct plan_file_found plan_files_find(struct plan_files *files, const char *key);
 
 #endif

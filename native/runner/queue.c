@@ -1,6 +1,10 @@
 #include "queue.h"
 
+#include <fcntl.h>
 #include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "clock.h"
 
@@ -14,7 +18,26 @@
 
 void queue_init(struct queue *queue, int listener, uint64_t now_ns)
 {
-	*queue = (struct queue){.listener = listener, .began_ns = now_ns, .looked_ns = now_ns, .after_ns = now_ns};
+	*queue = (struct queue){
+	    .listener = listener,
+	    .began_ns = now_ns,
+	    .looked_ns = now_ns,
+	    .after_ns = now_ns,
+	    .schedstat = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC),
+	};
+}
+
+/* How long this thread was ready to run and had no CPU: the second number. */
+static uint64_t delay_ns(const struct queue *queue)
+{
+	char text[96];
+	const ssize_t bytes = queue->schedstat < 0 ? -1 : pread(queue->schedstat, text, sizeof(text) - 1, 0);
+
+	if (bytes <= 0)
+		return 0;
+	text[bytes] = 0;
+	const char *second = strchr(text, ' ');
+	return second ? strtoull(second, NULL, 10) : 0;
 }
 
 static uint64_t look_interval_ns(const struct queue *queue)
@@ -30,9 +53,16 @@ void queue_look(struct queue *queue, uint64_t now_ns)
 	if (now_ns - queue->looked_ns < look_interval_ns(queue))
 		return;
 	queue->looked_ns = now_ns;
+	queue->delay_ns = delay_ns(queue);
 	queue->is_backed_up = poll(&listener, 1, 0) > 0 && (listener.revents & POLLIN);
 	if (!queue->is_backed_up && now_ns > queue->after_ns)
 		queue->after_ns = now_ns;
+}
+
+/* To receive one that is there takes no longer than this: else it came while it was waited for. */
+static uint64_t there_until_ns(const struct queue *queue)
+{
+	return queue->asked_ns + look_interval_ns(queue);
 }
 
 uint64_t queue_waited(struct queue *queue, uint32_t tid, uint64_t received_ns)
@@ -42,10 +72,18 @@ uint64_t queue_waited(struct queue *queue, uint32_t tid, uint64_t received_ns)
 
 	if ((answer & ((1u << TID_BITS) - 1)) == tid && answered_ns > queue->after_ns)
 		queue->after_ns = answered_ns;
-	/* To receive one that is there takes no longer than this: else it came while it was waited for. */
-	const uint64_t there_ns = queue->asked_ns + look_interval_ns(queue);
+	const uint64_t there_ns = there_until_ns(queue);
 	const uint64_t until_ns = received_ns < there_ns ? received_ns : there_ns;
 	return until_ns > queue->after_ns ? until_ns - queue->after_ns : 0;
+}
+
+uint64_t queue_waited_for_cpu(const struct queue *queue, uint64_t waited_ns, uint64_t received_ns)
+{
+	if (received_ns <= there_until_ns(queue) || received_ns <= queue->after_ns)
+		return waited_ns;
+	const uint64_t most_ns = received_ns - queue->after_ns;
+	const uint64_t grown_ns = waited_ns + delay_ns(queue) - queue->delay_ns;
+	return grown_ns < most_ns ? grown_ns : most_ns;
 }
 
 void queue_answer(struct queue *queue, uint32_t tid, uint64_t now_ns)

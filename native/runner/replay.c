@@ -45,7 +45,9 @@ static uint32_t bytes_asked(const struct seccomp_notif *notif, unsigned op)
 struct place {
 	uint32_t group;     /* NONE: the plan does not have it */
 	uint32_t path_kind; /* PATH_KIND_*; NONE: nothing is open there */
-	bool is_guessed;    /* its file can not be seen: that of another call of such a thread */
+	bool is_unseen;     /* it has no file, or one that cannot be seen */
+	bool is_guessed;    /* so it is taken for another call of such a thread */
+	bool stands_in;     /* its file has another name than the plan's */
 };
 
 /* A key of place_by_name: a file's name as /proc gives it, not ended by a zero, behind what else decides. */
@@ -54,21 +56,34 @@ struct seen {
 	char name[PATH_MAX];
 };
 
-/* The group of the plan's file that this one is, or stands for. */
-static uint32_t group_of_file(struct replay *replay, bool is_sync, const char *key)
+/* What other names have taken belongs to the file itself, and they may stand for it no longer. */
+static void give_back(struct replay *replay, const char *key)
 {
-	bool has_moved = false;
-	const char *in_plan = plan_files_find(&replay->files, key, &has_moved);
+	const uint32_t groups[] = {streams_group(replay->streams, false, key),
+				   streams_group(replay->streams, true, key)};
 
-	/* Names that are known may stand for the file no longer. */
-	if (has_moved)
-		table_clear(&replay->place_by_name);
-	return in_plan ? streams_group(replay->streams, is_sync, in_plan) : NONE;
+	for (unsigned i = 0; i < 2; i++)
+		if (groups[i] != NONE)
+			matcher_give_back(&replay->matcher, groups[i]);
+	table_clear(&replay->place_by_name);
+}
+
+/* The group of the plan's file that this one is, or stands for. */
+static uint32_t group_of_file(struct replay *replay, bool is_sync, const char *key, bool *stands_in)
+{
+	const struct plan_file_found found = plan_files_find(&replay->files, key);
+
+	if (found.has_moved)
+		give_back(replay, found.key);
+	atomic_store(&replay->uncovered[UNCOVERED_SHARED_NAME], replay->files.sharing.count);
+	*stands_in = found.stands_in;
+	return found.key ? streams_group(replay->streams, is_sync, found.key) : NONE;
 }
 
 static struct place place_of_path(struct replay *replay, bool is_sync, int fd, const char *path, uint32_t kind)
 {
 	char key[KEY_MAX];
+	bool stands_in = false;
 
 	if (fd <= STANDARD_FD_MAX && kind != PATH_KIND_REGULAR) {
 		kind = PATH_KIND_STD;
@@ -79,21 +94,26 @@ static struct place place_of_path(struct replay *replay, bool is_sync, int fd, c
 	}
 	uint32_t group = streams_group(replay->streams, is_sync, key);
 	if (kind == PATH_KIND_REGULAR || kind == PATH_KIND_DEVICE)
-		group = group_of_file(replay, is_sync, key);
-	return (struct place){group, kind, false};
+		group = group_of_file(replay, is_sync, key, &stands_in);
+	return (struct place){.group = group, .path_kind = kind, .stands_in = stands_in};
 }
 
 /* As place_by_name has it: that the plan does not have the file is known too. */
 static uint32_t number_of_place(struct place place)
 {
-	return place.group == NONE ? place.path_kind : PATH_KIND_COUNT + place.group;
+	return place.group == NONE ? place.path_kind : PATH_KIND_COUNT + (place.group << 1 | place.stands_in);
 }
 
 static struct place place_of_number(const struct streams *streams, uint32_t number)
 {
 	if (number < PATH_KIND_COUNT)
-		return (struct place){NONE, number, false};
-	return (struct place){number - PATH_KIND_COUNT, streams->groups[number - PATH_KIND_COUNT].path_kind, false};
+		return (struct place){.group = NONE, .path_kind = number};
+	const uint32_t group = (number - PATH_KIND_COUNT) >> 1;
+	return (struct place){
+	    .group = group,
+	    .path_kind = streams->groups[group].path_kind,
+	    .stands_in = (number - PATH_KIND_COUNT) & 1,
+	};
 }
 
 /* Whether a name that may stand for several files has stood for another one before. */
@@ -106,7 +126,8 @@ static bool is_unclear(struct replay *replay, const char *name, const char *path
 		table_put(&replay->file_by_unsure_name, name, strlen(name), file);
 	if (known == NOT_IN_TABLE || known == file)
 		return false;
-	atomic_fetch_add(&replay->uncovered[UNCOVERED_UNCLEAR_NAME], 1);
+	table_put(&replay->unclear_files, path, strlen(path), file);
+	atomic_store(&replay->uncovered[UNCOVERED_UNCLEAR_NAME], replay->unclear_files.count);
 	return true;
 }
 
@@ -124,7 +145,7 @@ static struct place place_as_recorded(struct replay *replay, bool is_sync, int f
 		is_unsure = true;
 	}
 	if (place.group != NONE && is_unsure && is_unclear(replay, name, path))
-		return (struct place){NONE, kind, false};
+		return (struct place){.group = NONE, .path_kind = kind};
 	return place;
 }
 
@@ -148,35 +169,57 @@ static struct place place_of_file(struct replay *replay, bool is_sync, int fd, s
 	return place;
 }
 
-static struct place find_place(struct replay *replay, const struct seccomp_notif *notif, const char *comm, unsigned op,
+/*
+ * Of what has no descriptor. Recorded msyncs have no file either, so any is one of them; only where there are none it is
+ * a sync of its mapping's file, as others were.
+ */
+static struct place place_without_fd(struct replay *replay, uint32_t tid, unsigned op, uint64_t address)
+{
+	const struct streams *streams = replay->streams;
+	struct place place = {
+	    .group = op == OP_MSYNC ? streams_group_of_msyncs(streams) : streams_group(streams, true, ""),
+	    .path_kind = PATH_KIND_UNKNOWN,
+	    .is_unseen = true,
+	};
+	struct seen seen;
+
+	if (place.group != NONE || op != OP_MSYNC)
+		return place;
+	const ssize_t bytes = observe_mapped(tid, address, seen.name, sizeof(seen.name) - 1);
+	if (bytes > 0)
+		return place_of_file(replay, true, STANDARD_FD_MAX + 1, &seen, bytes);
+	const uint32_t without_file = streams_group(streams, true, "");
+	if (without_file != NONE && streams->groups[without_file].all_flags & EVENT_FLAG_DERIVED)
+		place.group = without_file;
+	return place;
+}
+
+static struct place place_of_fd(struct replay *replay, const struct seccomp_notif *notif, bool is_sync, uint64_t now_ns)
+{
+	const int fd = notif->data.args[0];
+	struct seen seen;
+	const ssize_t bytes = links_read(&replay->links, notif->pid, fd, now_ns, seen.name, sizeof(seen.name) - 1);
+
+	if (bytes > 0)
+		return place_of_file(replay, is_sync, fd, &seen, bytes);
+	/* It is not open: the kernel says so. */
+	return (struct place){
+	    .group = NONE,
+	    .path_kind = bytes < 0 && errno == ENOENT ? NONE : PATH_KIND_UNKNOWN,
+	    .is_unseen = bytes >= 0 || errno != ENOENT,
+	};
+}
+
+static struct place find_place(struct replay *replay, const struct seccomp_notif *notif, const char *role, unsigned op,
 			       uint64_t now_ns)
 {
-	const bool is_sync = op_is_sync(op);
-	const bool has_fd = op_has_fd(op);
-	const uint64_t where = notif->data.args[0];
-	const int fd = has_fd ? (int)where : STANDARD_FD_MAX + 1;
-	struct place place = {NONE, PATH_KIND_UNKNOWN, false};
-	ssize_t bytes = -1;
-	struct seen seen;
-	char role[KEY_MAX];
+	const bool has_fd = op_has_fd(op), is_sync = op_is_sync(op);
+	struct place place = has_fd ? place_of_fd(replay, notif, is_sync, now_ns)
+				    : place_without_fd(replay, notif->pid, op, notif->data.args[0]);
 
-	if (has_fd) {
-		bytes = links_read(&replay->links, notif->pid, fd, now_ns, seen.name, sizeof(seen.name) - 1);
-		/* It is not open: the kernel says so. */
-		if (bytes < 0 && errno == ENOENT)
-			return (struct place){NONE, NONE, false};
-	} else if (op == OP_MSYNC) {
-		bytes = observe_mapped(notif->pid, where, seen.name, sizeof(seen.name) - 1);
-	}
-	if (bytes > 0)
-		place = place_of_file(replay, is_sync, fd, &seen, bytes);
-	/* Where no descriptor was given the recorder knew of no file. */
-	if (place.group == NONE && !has_fd)
-		place.group = place_of_file(replay, is_sync, fd, &seen, 0).group;
-	if (place.group != NONE || bytes > 0)
+	if (place.group != NONE || !place.is_unseen)
 		return place;
-	key_of_comm(comm, role);
-	place.group = streams_group_of_role(replay->streams, is_sync, role);
+	place.group = streams_group_of_role(replay->streams, is_sync, has_fd, role);
 	place.is_guessed = true;
 	return place;
 }
@@ -272,10 +315,11 @@ static enum verdict act(struct replay *replay, const struct match *match, struct
 }
 
 static struct match match_of(struct replay *replay, const struct seccomp_notif *notif, const struct thread *thread,
-			     const struct report_call *record)
+			     struct report_call *record)
 {
-	const struct place place = find_place(replay, notif, thread->comm, record->op, record->received_ns);
+	const struct place place = find_place(replay, notif, thread->role, record->op, record->received_ns);
 
+	record->flags = place.stands_in ? CALL_FLAG_STANDS_IN : 0;
 	if (replay->options->mode == MODE_STALL)
 		return stalls_match(&replay->stalls, place.group, record->received_ns);
 	struct match match = matcher_match(&replay->matcher, &(struct observed){
@@ -284,6 +328,7 @@ static struct match match_of(struct replay *replay, const struct seccomp_notif *
 								 .path_kind = place.path_kind,
 								 .tid = notif->pid,
 								 .comm = thread->comm,
+								 .role = thread->role,
 								 .size = record->size,
 							     });
 	faults_fit(&replay->faults, &match, record->op);

@@ -189,9 +189,11 @@ static bool receive(struct server *server)
 	    .record.received_ns = clock_ns(),
 	    .record.tid = notif.pid,
 	};
-	const uint64_t queued_ns = queue_waited(&server->queue, notif.pid, call->record.received_ns);
-	call->record.queued_ns = queued_ns < UINT32_MAX ? queued_ns : UINT32_MAX;
+	uint64_t queued_ns = queue_waited(&server->queue, notif.pid, call->record.received_ns);
 	const enum verdict verdict = server->decide(server->context, &notif, call);
+	if (verdict != VERDICT_PASS)
+		queued_ns = queue_waited_for_cpu(&server->queue, queued_ns, call->record.received_ns);
+	call->record.queued_ns = queued_ns < UINT32_MAX ? queued_ns : UINT32_MAX;
 	server->totals.calls -= call->is_repeated;
 	switch (verdict) {
 	case VERDICT_PASS:

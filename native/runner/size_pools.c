@@ -16,7 +16,7 @@ static unsigned bucket_of(uint32_t size)
 
 /* A counting sort, pool by pool. */
 static void sort(struct size_pools *pools, const struct streams *streams, const uint32_t *pool_of_slot,
-		 uint32_t pool_count)
+		 uint32_t pool_count, uint16_t left_out)
 {
 	const struct plan_event *events = streams->plan->events;
 	uint32_t next = 0;
@@ -25,8 +25,11 @@ static void sort(struct size_pools *pools, const struct streams *streams, const 
 		const struct slot *slot = &streams->slots[i];
 		uint32_t *counts = pools->pools[pool_of_slot[i]].bucket_from;
 
-		for (uint32_t j = 0; j < slot->count; j++)
-			counts[bucket_of(events[streams->order[slot->first + j]].size)]++;
+		for (uint32_t j = 0; j < slot->count; j++) {
+			const struct plan_event *event = &events[streams->order[slot->first + j]];
+
+			counts[bucket_of(event->size)] += !(event->flags & left_out);
+		}
 	}
 	for (uint32_t i = 0; i < pool_count; i++) {
 		for (unsigned bucket = 0; bucket < SIZE_BUCKETS; bucket++) {
@@ -42,13 +45,15 @@ static void sort(struct size_pools *pools, const struct streams *streams, const 
 
 		for (uint32_t j = slot->count; j-- > 0;) {
 			const uint32_t event = streams->order[slot->first + j];
-			pools->events[--from[bucket_of(events[event].size)]] = event;
+
+			if (!(events[event].flags & left_out))
+				pools->events[--from[bucket_of(events[event].size)]] = event;
 		}
 	}
 }
 
 bool size_pools_make(struct size_pools *pools, const struct streams *streams, const uint32_t *pool_of_slot,
-		     uint32_t pool_count)
+		     uint32_t pool_count, uint16_t left_out)
 {
 	*pools = (struct size_pools){
 	    .events = calloc(streams->plan->header->event_count + 1ul, sizeof(*pools->events)),
@@ -56,7 +61,7 @@ bool size_pools_make(struct size_pools *pools, const struct streams *streams, co
 	};
 	if (!pools->events || !pools->pools)
 		return false;
-	sort(pools, streams, pool_of_slot, pool_count);
+	sort(pools, streams, pool_of_slot, pool_count, left_out);
 	return true;
 }
 
@@ -80,5 +85,7 @@ uint32_t size_pools_event(const struct size_pools *pools, uint32_t pool, uint32_
 		first = from[0];
 		end = from[SIZE_BUCKETS];
 	}
+	if (first == end)
+		return NONE;
 	return pools->events[first + number_below(number, end - first)];
 }

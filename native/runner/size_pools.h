@@ -19,12 +19,12 @@ struct size_pools {
 	struct size_pool *pools;
 };
 
-/* Of each slot the pool that its events are in. */
+/* Of each slot the pool that its events are in, but for those with one of the flags, EVENT_FLAG_*. */
 bool size_pools_make(struct size_pools *pools, const struct streams *streams, const uint32_t *pool_of_slot,
-		     uint32_t pool_count);
+		     uint32_t pool_count, uint16_t left_out);
 void size_pools_free(struct size_pools *pools);
 
-/* One of those about as large, if there are enough of them, else of all; `number` is any. The pool is not empty. */
+/* One of those about as large, if there are enough of them, else of all; `number` is any. NONE: the pool is empty. */
 uint32_t size_pools_event(const struct size_pools *pools, uint32_t pool, uint32_t size, uint64_t number);
 
 #endif

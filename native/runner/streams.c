@@ -24,33 +24,60 @@ static size_t named_bytes(const struct named *named)
 /* While putting together. */
 struct making {
 	struct streams *streams;
-	struct table stream_by_key, slot_by_key;
-	uint32_t *slot_of_plan_slot;
+	struct table slot_by_key;
+	uint32_t *slot_of_plan_slot, *stream_of_plan_slot;
 	uint32_t *filled; /* by slot */
 };
 
-uint32_t streams_group(const struct streams *streams, bool is_sync, const char *file_key)
+/* What groups are of, beside the file. */
+enum calls { WRITES, SYNCS, MSYNCS_WITHOUT_FILE };
+
+static uint32_t find_group(const struct streams *streams, enum calls calls, const char *file_key)
 {
-	struct named key = {.owner = is_sync};
+	struct named key = {.owner = calls};
 
 	strncpy(key.text, file_key, KEY_MAX - 1);
 	return table_get(&streams->group_by_key, &key, named_bytes(&key));
 }
 
-uint32_t streams_group_of_role(const struct streams *streams, bool is_sync, const char *role)
+uint32_t streams_group(const struct streams *streams, bool is_sync, const char *file_key)
+{
+	return find_group(streams, is_sync ? SYNCS : WRITES, file_key);
+}
+
+uint32_t streams_group_of_msyncs(const struct streams *streams)
+{
+	return find_group(streams, MSYNCS_WITHOUT_FILE, "");
+}
+
+uint32_t streams_group_of_role(const struct streams *streams, bool is_sync, bool has_file, const char *role)
 {
 	for (uint32_t i = 0; i < streams->stream_count; i++) {
 		const struct stream *stream = &streams->streams[i];
-		if (streams->groups[stream->group].is_sync == is_sync && strcmp(stream->role, role) == 0)
+		const struct group *group = &streams->groups[stream->group];
+
+		if (group->is_sync == is_sync && !(group->any_flags & EVENT_FLAG_RULED_BY_PATH) &&
+		    (has_file || group->all_flags & EVENT_FLAG_DERIVED) && strcmp(stream->role, role) == 0)
 			return stream->group;
 	}
 	return NONE;
 }
 
+uint32_t streams_stream(const struct streams *streams, uint32_t group, const char *role)
+{
+	struct named key = {.owner = group};
+
+	strncpy(key.text, role, KEY_MAX - 1);
+	return table_get(&streams->stream_by_key, &key, named_bytes(&key));
+}
+
 static uint32_t add_group(struct making *making, const struct plan_stream *of)
 {
 	struct streams *streams = making->streams;
-	struct named key = {.owner = op_is_sync(of->op)};
+	const bool is_of_a_file = *plan_string(streams->plan, of->path) != 0;
+	struct named key = {
+	    .owner = !op_is_sync(of->op) ? WRITES : of->op == OP_MSYNC && !is_of_a_file ? MSYNCS_WITHOUT_FILE : SYNCS,
+	};
 
 	key_of_file(of->path_kind, plan_string(streams->plan, of->path), key.text);
 	const uint32_t known = table_get(&streams->group_by_key, &key, named_bytes(&key));
@@ -64,6 +91,7 @@ static uint32_t add_group(struct making *making, const struct plan_stream *of)
 	    .file = strdup(key.text),
 	    .first_stream = NONE,
 	    .is_in_order = of->flags & STREAM_FLAG_IN_ORDER,
+	    .all_flags = UINT16_MAX,
 	};
 	if (!streams->groups[index].file || !table_put(&streams->group_by_key, &key, named_bytes(&key), index))
 		return NONE;
@@ -77,15 +105,17 @@ static uint32_t add_stream(struct making *making, uint32_t group, const char *co
 	struct named key = {.owner = group};
 
 	key_of_comm(comm, key.text);
-	const uint32_t known = table_get(&making->stream_by_key, &key, named_bytes(&key));
+	const uint32_t known = table_get(&streams->stream_by_key, &key, named_bytes(&key));
 	if (known != NOT_IN_TABLE)
 		return known;
 	const uint32_t index = streams->stream_count;
 	streams->streams[index] = (struct stream){.group = group, .role = strdup(key.text)};
-	if (!streams->streams[index].role || !table_put(&making->stream_by_key, &key, named_bytes(&key), index))
+	if (!streams->streams[index].role || !table_put(&streams->stream_by_key, &key, named_bytes(&key), index))
 		return NONE;
 	if (streams->groups[group].first_stream == NONE)
 		streams->groups[group].first_stream = index;
+	else
+		streams->groups[group].has_roles = true;
 	streams->stream_count++;
 	return index;
 }
@@ -141,6 +171,7 @@ static bool name_all(struct making *making)
 			const uint32_t group = add_group(making, from);
 			const uint32_t stream =
 			    group == NONE ? NONE : add_stream(making, group, plan_string(plan, slot->comm));
+			making->stream_of_plan_slot[j] = stream;
 			making->slot_of_plan_slot[j] = stream == NONE ? NONE : add_slot(making, stream, slot);
 			if (making->slot_of_plan_slot[j] == NONE)
 				return false;
@@ -160,6 +191,31 @@ static int by_offset(const void *left, const void *right)
 	return a_ns != b_ns ? (a_ns > b_ns) - (a_ns < b_ns) : (a > b) - (a < b);
 }
 
+static void note_flags(struct group *group, uint16_t flags)
+{
+	group->any_flags |= flags;
+	group->all_flags &= flags;
+	group->has_roles |= (flags & EVENT_FLAG_RULED_BY_THREAD) != 0;
+}
+
+static void place_events(struct making *making, uint32_t plan_slot)
+{
+	struct streams *streams = making->streams;
+	const struct plan_slot *from = &streams->plan->slots[plan_slot];
+	const uint32_t index = making->slot_of_plan_slot[plan_slot];
+
+	if (index == NONE)
+		return;
+	const struct slot *slot = &streams->slots[index];
+	for (uint32_t i = 0; i < from->event_count; i++) {
+		const uint32_t event = from->first_event + i;
+
+		streams->order[slot->first + making->filled[index]++] = event;
+		streams->stream_of_event[event] = making->stream_of_plan_slot[plan_slot];
+		note_flags(&streams->groups[slot->group], streams->plan->events[event].flags);
+	}
+}
+
 static void order_events(struct making *making)
 {
 	struct streams *streams = making->streams;
@@ -169,13 +225,8 @@ static void order_events(struct making *making)
 		streams->slots[i].first = next;
 		next += streams->slots[i].count;
 	}
-	for (uint32_t i = 0; i < streams->plan->header->slot_count; i++) {
-		const struct plan_slot *from = &streams->plan->slots[i];
-		const uint32_t slot = making->slot_of_plan_slot[i];
-
-		for (uint32_t j = 0; slot != NONE && j < from->event_count; j++)
-			streams->order[streams->slots[slot].first + making->filled[slot]++] = from->first_event + j;
-	}
+	for (uint32_t i = 0; i < streams->plan->header->slot_count; i++)
+		place_events(making, i);
 	sorted_events = streams->plan->events;
 	for (uint32_t i = 0; i < streams->slot_count; i++) {
 		const struct slot *slot = &streams->slots[i];
@@ -213,7 +264,7 @@ static bool order_sizes(struct streams *streams)
 		return false;
 	for (uint32_t i = 0; i < streams->slot_count; i++)
 		stream_of_slot[i] = streams->slots[i].stream;
-	const bool is_made = size_pools_make(&streams->sizes, streams, stream_of_slot, streams->stream_count);
+	const bool is_made = size_pools_make(&streams->sizes, streams, stream_of_slot, streams->stream_count, 0);
 	free(stream_of_slot);
 	return is_made;
 }
@@ -242,17 +293,19 @@ bool streams_make(struct streams *streams, const struct plan *plan)
 	    .streams = calloc(slots, sizeof(*streams->streams)),
 	    .slots = calloc(slots, sizeof(*streams->slots)),
 	    .order = calloc(events, sizeof(*streams->order)),
+	    .stream_of_event = calloc(events, sizeof(*streams->stream_of_event)),
 	};
 	making.slot_of_plan_slot = malloc(slots * sizeof(*making.slot_of_plan_slot));
-	bool is_made =
-	    streams->groups && streams->streams && streams->slots && streams->order && making.slot_of_plan_slot;
+	making.stream_of_plan_slot = malloc(slots * sizeof(*making.stream_of_plan_slot));
+	bool is_made = streams->groups && streams->streams && streams->slots && streams->order &&
+		       streams->stream_of_event && making.slot_of_plan_slot && making.stream_of_plan_slot;
 	if (is_made) {
 		memset(making.slot_of_plan_slot, 0xff, slots * sizeof(*making.slot_of_plan_slot));
 		is_made = make(&making);
 	}
-	table_clear(&making.stream_by_key);
 	table_clear(&making.slot_by_key);
 	free(making.slot_of_plan_slot);
+	free(making.stream_of_plan_slot);
 	free(making.filled);
 	return is_made;
 }
@@ -267,6 +320,8 @@ void streams_free(struct streams *streams)
 	free(streams->streams);
 	free(streams->slots);
 	free(streams->order);
+	free(streams->stream_of_event);
 	size_pools_free(&streams->sizes);
 	table_clear(&streams->group_by_key);
+	table_clear(&streams->stream_by_key);
 }

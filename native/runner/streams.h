@@ -25,6 +25,8 @@ struct group {
 	uint32_t first_slot, slot_count;
 	uint32_t first_stream;
 	bool is_in_order; /* one slot for all threads */
+	bool has_roles;   /* it matters which role a call's thread has: there are several, or a rule is about one */
+	uint16_t any_flags, all_flags; /* EVENT_FLAG_*: that one of its events has, that all have */
 };
 
 struct stream {
@@ -49,9 +51,10 @@ struct streams {
 	struct slot *slots;
 	uint32_t group_count, stream_count, slot_count;
 	uint32_t *order;         /* events by slot */
+	uint32_t *stream_of_event;
 	struct size_pools sizes; /* events by stream and size */
 	bool has_cut_paths;      /* of which only the last folders are known: .../d/e/f */
-	struct table group_by_key;
+	struct table group_by_key, stream_by_key;
 };
 
 bool streams_make(struct streams *streams, const struct plan *plan);
@@ -59,7 +62,14 @@ void streams_free(struct streams *streams);
 
 /* NONE: nothing of that kind is in the plan. */
 uint32_t streams_group(const struct streams *streams, bool is_sync, const char *file_key);
-/* Of the first stream with that role, for calls whose file can not be seen. */
-uint32_t streams_group_of_role(const struct streams *streams, bool is_sync, const char *role);
+/* Of the msyncs that were recorded: which mapping, and so which file, is not. */
+uint32_t streams_group_of_msyncs(const struct streams *streams);
+/*
+ * Of the first stream with that role, for calls whose file can not be seen: none that a rule with a path is about. Those
+ * that have none are like derived ones only, whose call was not recorded.
+ */
+uint32_t streams_group_of_role(const struct streams *streams, bool is_sync, bool has_file, const char *role);
+/* NONE: the group has none of that role. */
+uint32_t streams_stream(const struct streams *streams, uint32_t group, const char *role);
 
 #endif

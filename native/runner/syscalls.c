@@ -11,6 +11,7 @@ const char *const UNCOVERED_NAMES[UNCOVERED_COUNT] = {
     [UNCOVERED_MMAP] = "mmap",
     [UNCOVERED_SECCOMP_LISTENER] = "seccomp_listener",
     [UNCOVERED_UNCLEAR_NAME] = "unclear_name",
+    [UNCOVERED_SHARED_NAME] = "shared_name",
 };
 
 const struct planned_syscall PLANNED_SYSCALLS[OP_COUNT] = {
@@ -33,8 +34,13 @@ const unsigned UNCOVERED_SYSCALL_COUNT = sizeof(UNCOVERED_SYSCALLS) / sizeof(*UN
 /* arch/x86/entry/syscalls/syscall_32.tbl, and include/uapi/asm-generic of 32-bit arm. */
 #if defined(__x86_64__)
 const int COMPAT_SYSCALLS[] = {4, 36, 118, 144, 146, 148, 181, 314, 334, 344, 379};
+/* arch/x86/entry/syscalls/syscall_64.tbl: those with pointers in memory have numbers of their own, from 512 on. */
+const int X32_SYSCALLS[] = {1, 18, 26, 74, 75, 162, 277, 306, 516, 535, 547};
+const unsigned X32_SYSCALL_COUNT = sizeof(X32_SYSCALLS) / sizeof(*X32_SYSCALLS);
 #else
 const int COMPAT_SYSCALLS[] = {4, 36, 118, 144, 146, 148, 181, 341, 362, 373, 393};
+const int X32_SYSCALLS[] = {0};
+const unsigned X32_SYSCALL_COUNT = 0;
 #endif
 const unsigned COMPAT_SYSCALL_COUNT = sizeof(COMPAT_SYSCALLS) / sizeof(*COMPAT_SYSCALLS);
 
@@ -48,7 +54,7 @@ int syscall_op(int number)
 
 enum uncovered syscall_uncovered(uint32_t arch, int number)
 {
-	if (arch != NATIVE_ARCH)
+	if (arch != NATIVE_ARCH || number & X32_BIT)
 		return UNCOVERED_COMPAT;
 	if (number == SYS_seccomp)
 		return UNCOVERED_SECCOMP_LISTENER;

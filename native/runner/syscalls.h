@@ -28,6 +28,8 @@ enum uncovered {
 	UNCOVERED_SECCOMP_LISTENER,
 	/* Of files, not calls: the recording has one name for this and another one. */
 	UNCOVERED_UNCLEAR_NAME,
+	/* Of files too: they stand for a file of the plan that another one stands for as well. */
+	UNCOVERED_SHARED_NAME,
 	UNCOVERED_COUNT,
 };
 
@@ -60,6 +62,11 @@ static inline bool op_has_fd(unsigned op)
 {
 	return op != OP_MSYNC && op != OP_SYNC;
 }
+
+/* Programs for the x32 ABI make native calls with this bit in the number; arm64 has none. */
+#define X32_BIT 0x40000000
+extern const int X32_SYSCALLS[];
+extern const unsigned X32_SYSCALL_COUNT;
 
 /* OP_*, or -1. */
 int syscall_op(int number);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "clock.h"
+#include "keys.h"
 
 /* Threads rename themselves, and programs are replaced by exec. */
 #define COMM_KNOWN_FOR_NS (500 * NS_PER_MS)
@@ -36,11 +37,14 @@ struct thread *threads_get(struct threads *threads, uint32_t tid, uint64_t now_n
 	struct thread *thread = index == NOT_IN_TABLE ? add(threads, tid) : &threads->all[index];
 
 	if (thread && now_ns >= thread->comm_until_ns) {
-		char comm[COMM_MAX];
+		char comm[COMM_MAX], role[KEY_MAX];
 
 		thread->comm_until_ns = now_ns + COMM_KNOWN_FOR_NS;
-		if (observe_comm(tid, comm))
+		if (observe_comm(tid, comm)) {
 			memcpy(thread->comm, comm, sizeof(comm));
+			key_of_comm(comm, role);
+			memcpy(thread->role, role, sizeof(thread->role));
+		}
 		/* Its number may have come back in another process. */
 		thread->process = observe_process(tid);
 	}

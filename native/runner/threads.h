@@ -19,6 +19,7 @@ struct thread {
 	uint32_t process;
 	uint64_t comm_until_ns;
 	char comm[COMM_MAX];
+	char role[COMM_MAX]; /* key_of_comm(), which is no longer */
 	/* Its last call, which is held as long as the id says so. */
 	struct seccomp_data data;
 	struct call *call;

@@ -98,7 +98,7 @@ test('targets are recorded durations, scaled, with extra latency and what rules 
   const { events } = planOf(incident, { speed: 2, extraLatencyNs: 1_000_000, inject });
   expect([...events.target_ns]).toEqual([16_000_000, 17_000_000]);
   expect([...events.offset_ns]).toEqual([0, 10_000_000]);
-  expect(Array.from(events.flags as Uint16Array)).toEqual([EVENT_FLAGS.ruled, EVENT_FLAGS.ruled]);
+  expect(Array.from(events.flags as Uint16Array)).toEqual([0, EVENT_FLAGS.ruled_by_thread]);
 });
 
 test('no call takes longer than an hour', () => {
@@ -148,7 +148,14 @@ describe('block requests', () => {
       [30n, 1n],
     ]);
     expect(found.streams).toEqual([['/data/a', PATH_KINDS.regular, 'node']]);
-    expect(found.left).toEqual({ background: 0, reads: 0, within_calls: 0, outside_calls: 0, standard_streams: 0 });
+    expect(found.left).toEqual({
+      background: 0,
+      reads: 0,
+      within_calls: 0,
+      outside_calls: 0,
+      standard_streams: 0,
+      no_file: 0,
+    });
   });
 
   test("what nobody waited for is left out and counted: writeback, the journal's own, reads, requests within a write", () => {
@@ -162,7 +169,7 @@ describe('block requests', () => {
     const found = syncs(rows);
     expect([found.syncs, found.left]).toEqual([
       [],
-      { background: 2, reads: 1, within_calls: 1, outside_calls: 0, standard_streams: 0 },
+      { background: 2, reads: 1, within_calls: 1, outside_calls: 0, standard_streams: 0, no_file: 0 },
     ]);
   });
 
@@ -236,7 +243,14 @@ describe('recorded syncs', () => {
       [OPS.fsync, '/data/a', 90n, 0],
       [OPS.fdatasync, '/data/b', 3n, 0],
     ]);
-    expect(found.left).toEqual({ background: 0, reads: 0, within_calls: 3, outside_calls: 0, standard_streams: 0 });
+    expect(found.left).toEqual({
+      background: 0,
+      reads: 0,
+      within_calls: 3,
+      outside_calls: 0,
+      standard_streams: 0,
+      no_file: 0,
+    });
   });
 
   test('where they are recorded none are made of other requests of a thread', () => {

@@ -1,8 +1,9 @@
 /** `--inject` and `--fail`: what they choose, and what is wrong with those that can not be meant. */
+import { execFileSync } from 'node:child_process';
 import { constants } from 'node:os';
 import fc from 'fast-check';
 import type { IncidentStream } from '../../daemon/run/plan/incident.ts';
-import { isChosen, parseFailRule, parseInjectRule, RuleError } from '../../daemon/run/plan/rules.ts';
+import { isChosen, parseFailRule, parseInjectRule, pathPatternsOf, RuleError } from '../../daemon/run/plan/rules.ts';
 
 const WRITE: IncidentStream = {
   op: 'pwrite64',
@@ -125,4 +126,35 @@ test('a star stands for any text, also with others beside it', () => {
       },
     ),
   );
+});
+
+test.each([
+  ['path=/data/*.log', ['/data/*.log']],
+  ['path=/a?b[c]', ['/a\\?b\\[c]']],
+  ['path=/a\\*b', ['/a\\*b']],
+  ['path=/a\\:b', ['/a:b']],
+  ['path=/end\\', ['/end\\\\']],
+  ['path=/a:comm=b*', ['/a']],
+  ['comm=b', []],
+])('%s is for fnmatch(3) %j', (text, patterns) => {
+  expect(pathPatternsOf(parseInjectRule(`sys_write:extra=1ms:${text}`))).toEqual(patterns);
+});
+
+test('fnmatch(3) chooses the paths that the rule does', () => {
+  const path = fc
+    .array(fc.constantFrom('a', 'b', '/', '*', '?', '[', ']', '-', '!', '\\', '.'), { minLength: 1, maxLength: 6 })
+    .map((pieces) => pieces.join(''));
+  const cases = fc.sample(fc.tuple(path, path), 300).filter(([rule]) => !rule.endsWith('\\'));
+  const patterns = cases.map(([rule]) => pathPatternsOf(parseInjectRule(`sys_write:path=${rule}:extra=1ms`))[0]!);
+  const program = `
+import ctypes, json, sys
+libc = ctypes.CDLL(None)
+print(json.dumps([libc.fnmatch(p.encode(), t.encode(), 0) == 0 for p, t in json.load(sys.stdin)]))`;
+  const input = JSON.stringify(cases.flatMap(([rule, other], at) => [rule, other].map((text) => [patterns[at], text])));
+  const chosen = JSON.parse(execFileSync('python3', ['-c', program], { input, encoding: 'utf8' })) as boolean[];
+  const expected = cases.flatMap(([rule, other]) => {
+    const parsed = parseInjectRule(`sys_write:path=${rule}:extra=1ms`);
+    return [rule, other].map((text) => isChosen(parsed, { ...WRITE, path: text }));
+  });
+  expect(chosen).toEqual(expected);
 });

@@ -41,10 +41,12 @@ export const EVENT_FLAGS = {
   derived: 1,
   /** Only half of what the call asks for is to be written. */
   short_write: 2,
-  /** A rule chose the target or the error. */
-  ruled: 4,
+  /** A rule with a path chose its target or fault: it is for no call on another path. */
+  ruled_by_path: 4,
   /** Its error, or that it is short, is for the same system call only. */
   own_call: 8,
+  /** A rule with a command name or service did: it is for no thread of another role. */
+  ruled_by_thread: 16,
 } as const;
 
 export const STREAM_FLAGS = {

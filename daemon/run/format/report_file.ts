@@ -34,6 +34,8 @@ export type How = keyof typeof HOWS;
 export const CALL_FLAGS = {
   /** Less was written than was asked for, on purpose. */
   short_write: 1,
+  /** Its file has another name than the one of the incident that it was taken for. */
+  stands_in: 2,
 } as const;
 
 /** For `stream` and `event`. */

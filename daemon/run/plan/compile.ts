@@ -1,10 +1,10 @@
 /** From an incident to what each call of a build shall take. */
 
 import type { ColumnsOf } from '../format/layout.ts';
-import { EVENT_FLAGS, PLAN_FLAGS, type planEvent, STREAM_FLAGS } from '../format/plan_file.ts';
+import { PLAN_FLAGS, type planEvent, STREAM_FLAGS } from '../format/plan_file.ts';
 import { streamsInOrder } from './file_order.ts';
 import type { Incident, IncidentStream } from './incident.ts';
-import { type FailRule, type InjectRule, isChosen, ownCallOf } from './rules.ts';
+import { type FailRule, faultLimitsOf, type InjectRule, isChosen, limitsOf } from './rules.ts';
 
 /** A longer wait is none that a test is to go through. */
 export const TARGET_NS_MAX = 3_600_000_000_000;
@@ -116,18 +116,20 @@ function plannedEvents(
     const slot = slotOf[columns.lane[call]!]!;
     const stream = slots.stream[slot]!;
     const at = place[slot]!++;
-    const { factor, extraNs, isRuled } = injected[stream]!;
+    const { factor, extraNs, limits } = injected[stream]!;
     const targetNs = (columns.durationNs[call]! / speed) * factor + extraNs + extraLatencyNs;
     events.offset_ns[at] = Math.round(columns.startNs[call]! / speed);
     events.target_ns[at] = Math.min(Math.round(targetNs), TARGET_NS_MAX);
     events.size[at] = columns.size[call]!;
-    events.flags[at] = columns.flags[call]! | (isRuled ? EVENT_FLAGS.ruled : 0);
+    events.flags[at] = columns.flags[call]! | limits;
     for (const rule of failing[stream]!) {
       seen[rule]!++;
       const { nth, errno, matches } = fail[rule]!;
       if (nth !== undefined && nth !== seen[rule]) continue;
+      // It has no error to return, and a rule for all does not ask for one.
+      if (nth === undefined && streams[stream]!.op === 'sync') continue;
       events.error[at] = errno;
-      events.flags[at]! |= EVENT_FLAGS.ruled | ownCallOf(matches);
+      events.flags[at]! |= faultLimitsOf(matches);
     }
   }
   return events;
@@ -139,6 +141,6 @@ function latencyOf(rules: readonly InjectRule[], stream: IncidentStream) {
   return {
     factor: chosen.reduce((product, { factor }) => product * factor, 1),
     extraNs: chosen.reduce((sum, { extraNs }) => sum + extraNs, 0),
-    isRuled: chosen.length > 0,
+    limits: chosen.reduce((flags, { matches }) => flags | limitsOf(matches), 0),
   };
 }

@@ -12,8 +12,8 @@ const OVERLAPPING_SHARE_MAX = 0.02;
 export function streamsInOrder({ calls, lanes }: Incident, streams: readonly IncidentStream[]): Set<number> {
   const { columns, count } = calls;
   const files = new Map<string, number>();
-  const fileOf = streams.map(({ op, pathKind, path }) => {
-    const name = `${OPS[op] >= OPS.fsync} ${pathKind} ${path}`;
+  const fileOf = streams.map((stream) => {
+    const name = fileKeyOf(stream);
     return files.get(name) ?? files.set(name, files.size).size - 1;
   });
   const lastEndNs = new Float64Array(files.size);
@@ -27,6 +27,15 @@ export function streamsInOrder({ calls, lanes }: Incident, streams: readonly Inc
   }
   const isInOrder = (file: number) => overlapping[file]! <= callsOf[file]! * OVERLAPPING_SHARE_MAX;
   return new Set(fileOf.flatMap((file, stream) => (isInOrder(file) ? stream : [])));
+}
+
+const DELETED = / \(deleted\)$/;
+
+/** What the runner puts together, writes and syncs apart: sockets, pipes and anonymous files by their kind. */
+export function fileKeyOf({ op, pathKind, path }: IncidentStream): string {
+  if (op === 'msync' && path === '') return op;
+  const file = pathKind === 'socket' || pathKind === 'pipe' || pathKind === 'anon' ? pathKind : path;
+  return `${OPS[op] >= OPS.fsync} ${file.replace(DELETED, '')}`;
 }
 
 function byStart(startNs: ArrayLike<number>, count: number): Uint32Array {

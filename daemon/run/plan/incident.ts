@@ -49,7 +49,7 @@ export interface IncidentStream {
 export interface Incident {
   /** Events read, also those that can not be replayed. */
   readonly eventCount: number;
-  readonly notReplayable: Readonly<LeftOut & { standard_streams: number }>;
+  readonly notReplayable: Readonly<LeftOut & { standard_streams: number; no_file: number }>;
   /** Files on descriptors 0 to 2 are among them. */
   readonly usesStandardFds: boolean;
   readonly calls: Calls;
@@ -79,6 +79,7 @@ const KIND_OF_FILE: Readonly<Record<FileKind, PathKind>> = {
 };
 
 const STANDARD_FD_MAX = 2;
+const OPS_WITHOUT_FD: ReadonlySet<Op> = new Set(['sync', 'msync']);
 const OP_NAMES = Object.keys(OPS) as Op[];
 const KIND_NAMES = Object.keys(PATH_KINDS) as PathKind[];
 
@@ -93,7 +94,7 @@ export function newIncident(): IncidentBuilder {
   /** Streams of the last writes to a file: what a thread syncs next, or what another did that only syncs. */
   const lastOfThread = new Map<number, number>();
   const lastOfNode = new Map<number, number>();
-  let [eventCount, standardStreams, usesStandardFds] = [0, 0, false];
+  let [eventCount, standardStreams, noFile, usesStandardFds] = [0, 0, 0, false];
   let firstNs: bigint | undefined;
 
   function offsetOf(startNs: bigint): number {
@@ -139,6 +140,11 @@ export function newIncident(): IncidentBuilder {
         standardStreams++;
         return;
       }
+      // Of a descriptor that was not open, say: nothing here is known to be the same.
+      if (path === '' && !OPS_WITHOUT_FD.has(op)) {
+        noFile++;
+        return;
+      }
       usesStandardFds ||= isStandard;
       const owner = owners.numberOf(texts.numberOf(comm), texts.numberOf(service));
       const number = streamOf(op, KIND_OF_FILE[fileKind], path, owner);
@@ -169,7 +175,7 @@ export function newIncident(): IncidentBuilder {
       }
       return {
         eventCount,
-        notReplayable: { ...waits.leftOut, standard_streams: standardStreams },
+        notReplayable: { ...waits.leftOut, standard_streams: standardStreams, no_file: noFile },
         usesStandardFds,
         calls,
         lanes,

@@ -75,9 +75,15 @@ export function pathPatternsOf({ matches }: Pick<Choice, 'matches'>): string[] {
     .map(({ text }) => text.replace(/\\.|[?[]|\\$/gsu, (piece) => (piece.length > 1 ? piece : `\\${piece}`)));
 }
 
-/** Of an event that a rule chose: a rule that names a system call is about no other one. */
-export function ownCallOf(matches: Choice['matches']): number {
-  return matches.some(({ field }) => field === 'syscall') ? EVENT_FLAGS.own_call : 0;
+/** EVENT_FLAGS of an event that a rule chose: for which other calls it is not. */
+export function limitsOf(matches: Choice['matches']): number {
+  const names = (...fields: MatchField[]) => matches.some(({ field }) => fields.includes(field));
+  return (names('path') ? EVENT_FLAGS.ruled_by_path : 0) | (names('comm', 'service') ? EVENT_FLAGS.ruled_by_thread : 0);
+}
+
+/** With those of its error or short write: a rule that names a system call is about no other one. */
+export function faultLimitsOf(matches: Choice['matches']): number {
+  return limitsOf(matches) | (matches.some(({ field }) => field === 'syscall') ? EVENT_FLAGS.own_call : 0);
 }
 
 function choiceOf(text: string): { choice: Choice; rest: string[] } {

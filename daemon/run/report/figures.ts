@@ -3,8 +3,11 @@ import type { Said } from '../control_lines.ts';
 import { EVENT_FLAGS } from '../format/plan_file.ts';
 import { CALL_FLAGS, HOWS, NONE } from '../format/report_file.ts';
 import type { Plan } from '../plan/compile.ts';
+import { uncertainNs } from './alike.ts';
+import { type ErrorFigures, errorFigures } from './error_figures.ts';
 import { type Deliveries, deliveriesOf, FATE_NUMBERS, type Fate, fateOf } from './fates.ts';
 import { type HowCounts, howsOf, isHeld } from './hows.ts';
+import { givenBack, type NameFigures, nameFigures, withoutEvents } from './names.ts';
 import { streamOfEvent } from './planned_streams.ts';
 import { ksDistance, quantile } from './quantiles.ts';
 import type { CallReport } from './read_report.ts';
@@ -36,6 +39,8 @@ export interface Figures {
   considered_events: number;
   planned_ns: number;
   delivered_ns: number;
+  /** Of the delivered time: what may have gone to another of several threads that call on one file at once. */
+  uncertain_ns: number;
   /** Share of the planned time, and of the events, whose own calls got it; null when nothing was planned. */
   matched_by_duration: number | null;
   matched_by_count: number | null;
@@ -45,6 +50,7 @@ export interface Figures {
   injected_ns: number;
   /** Calls whose events say so, made short or whole after all: no regular file, one byte, or not permitted. */
   short_writes: { short: number; whole: number };
+  errors: ErrorFigures;
   /** Of calls that were made to wait: how much longer than planned the build felt them take. */
   late: { p50_ns: number | null; p99_ns: number | null; max_ns: number | null; calls: number };
   /** The same with what these calls may have waited before they were seen, where many come at once. */
@@ -53,26 +59,32 @@ export interface Figures {
   ks_distance: number | null;
   floor_ns: number;
   first_divergence_ns: number | null;
+  names: NameFigures;
   slowest: SlowEvent[];
   slowest_delivered: number;
   streams: StreamFigures[];
 }
 
-export function figuresOf(plan: Plan, calls: CallReport, said: Said, thresholdNs: number): Figures {
+export function figuresOf(plan: Plan, reported: CallReport, said: Said, thresholdNs: number): Figures {
+  const returned = givenBack(reported, said);
+  const calls = withoutEvents(reported, returned);
   const floorNs = said.calibrated?.floor_ns ?? FLOOR_NS_DEFAULT;
   const biasNs = said.calibrated?.bias_ns ?? 0;
   const deliveries = deliveriesOf(plan, calls);
   const slowest = slowestOf(plan, calls, deliveries, thresholdNs);
   return {
     ...planned(plan, deliveries, thresholdNs),
+    uncertain_ns: uncertainNs(plan, deliveries, thresholdNs),
     calls: calls.count,
     how: howsOf(calls),
     injected_ns: sum(calls, (at) => (isHeld(calls, at) ? calls.heldNs[at]! : 0)),
     short_writes: shortWrites(plan, calls),
+    errors: errorFigures(plan, reported),
     ...lateness(calls, floorNs, biasNs),
     ks_distance: ksAbove(Math.max(floorNs, thresholdNs), plan, calls, biasNs),
     floor_ns: floorNs,
     first_divergence_ns: firstDivergence(calls),
+    names: nameFigures(returned, said),
     slowest,
     slowest_delivered: slowest.filter(({ fate }) => fate === 'delivered').length,
     streams: streamFigures(plan, calls, said),

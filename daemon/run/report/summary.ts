@@ -1,6 +1,7 @@
 /** A run in a few lines, for people. */
 import { printable } from '../../../agent/output/printable.ts';
 import type { Repeated } from '../repeat.ts';
+import { errorsText } from './error_figures.ts';
 import type { Figures } from './figures.ts';
 import type { HowCounts } from './hows.ts';
 import { milliseconds, type RunResult } from './result.ts';
@@ -17,6 +18,7 @@ const LEFT_OUT: Record<keyof RunResult['incident']['not_replayable'], string> = 
   within_calls: 'requests within a recorded call, which has their time already',
   outside_calls: 'requests in no recorded call',
   standard_streams: 'writes to a terminal or log',
+  no_file: 'calls on descriptors of no known file',
 };
 
 export function summaryLines(result: RunResult): string[] {
@@ -37,6 +39,7 @@ export function summaryLines(result: RunResult): string[] {
 function uncoveredLine(what: string, count: number): string {
   if (what === 'unclear_name')
     return `not held: ${count} files whose names the recording cannot tell from another's: not UTF-8, or in too many folders`;
+  if (what === 'shared_name') return `in doubt: ${count} files of names that share one of the incident`;
   if (what !== 'seccomp_listener') return `not held: ${count} of ${what}`;
   const times = count === 1 ? 'once' : `${count} times`;
   return `the command asked ${times} for a seccomp listener of its own, which is not possible under kreplay run (EBUSY)`;
@@ -52,15 +55,17 @@ function repeatedLine({ settings: { seed } }: RunResult, { attempts, passes_ns, 
 }
 
 function faithfulness(figures: Figures, mode: string): string {
-  const { matched_by_duration, planned_ns, injected_ns, slowest, slowest_delivered } = figures;
+  const { matched_by_duration, planned_ns, uncertain_ns, injected_ns, slowest, slowest_delivered } = figures;
   if (MODES_OF_SUMS.includes(mode)) return `${inWords(injected_ns)} of waits where ${inWords(planned_ns)} were planned`;
   const share = matched_by_duration === null ? 'no wait was planned' : `${percent(matched_by_duration)} of`;
   const planned = matched_by_duration === null ? '' : ` ${inWords(planned_ns)} planned went to the calls it belongs to`;
-  return `${share}${planned}; ${slowest_delivered} of the ${slowest.length} slowest events delivered`;
+  const uncertain =
+    uncertain_ns > 0 ? `, ${percent(uncertain_ns / planned_ns)} perhaps to those of another thread` : '';
+  return `${share}${planned}${uncertain}; ${slowest_delivered} of the ${slowest.length} slowest events delivered`;
 }
 
 function figureLines(figures: Figures): string[] {
-  const { calls, how, fates, injected_ns, late, late_at_most, short_writes } = figures;
+  const { calls, how, fates, injected_ns, late, late_at_most, short_writes, errors } = figures;
   const lines = [
     `${calls} calls: ${howText(how)}; ${fates.missing} events were not called for; ${inWords(injected_ns)} injected`,
   ];
@@ -70,6 +75,7 @@ function figureLines(figures: Figures): string[] {
   const { short, whole } = short_writes;
   if (short + whole > 0)
     lines.push(`short writes: ${short}${whole > 0 ? `; ${whole} more could not be made short` : ''}`);
+  if (errors.planned > 0) lines.push(errorsText(errors) ?? `all of ${errors.planned} errors were returned`);
   const unmatched = figures.streams.filter((stream) => stream.calls === 0 && stream.recorded_events > 0);
   for (const { op_class, path, recorded_events } of unmatched.slice(0, UNMATCHED_STREAMS_MAX))
     lines.push(`never called: ${op_class} ${path} (${recorded_events} events)`);

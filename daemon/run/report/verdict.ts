@@ -1,5 +1,7 @@
 /** Whether the incident was replayed, and whether that is what was asked for. */
+import { errorsText } from './error_figures.ts';
 import type { Figures } from './figures.ts';
+import { nameReasons } from './names.ts';
 
 export const VERDICTS = ['replayed', 'partial', 'diverged', 'unsupported'] as const;
 export type Verdict = (typeof VERDICTS)[number];
@@ -32,6 +34,11 @@ export function judge(figures: Figures, mode: string): Judgement {
   if (!isSlowestThere) reasons.push(`${slowest_delivered} of the ${slowest.length} slowest events were delivered`);
   const isNoisy = tooNoisy(figures);
   if (isNoisy) reasons.push(isNoisy);
+  const uncertain = isOfSums ? 0 : figures.uncertain_ns / Math.max(figures.planned_ns, 1);
+  if (uncertain > 1 - REPLAYED_SHARE) reasons.push(uncertainText(uncertain));
+  const errors = errorsText(figures.errors);
+  if (errors) reasons.push(errors);
+  if (!isOfSums) reasons.push(...nameReasons(figures.names));
   if (reasons.length === 0) return { verdict: 'replayed', reasons };
   return { verdict: share >= PARTIAL_SHARE ? 'partial' : 'diverged', reasons };
 }
@@ -48,6 +55,10 @@ function tooNoisy({ late_at_most: { p99_ns }, slowest }: Figures): string | unde
   const microseconds = (ns: number) => `${Math.round(ns / 1000)} us`;
   const late = `1 % of the waits may have been late by ${microseconds(p99_ns)} or more`;
   return `the machine is too noisy: ${late}, which is over half of ${microseconds(least)}, one of the slowest events`;
+}
+
+function uncertainText(share: number): string {
+  return `whose ${percent(share)} of what was planned are is not known: several threads alike call on one file at once`;
 }
 
 export function percent(share: number): string {

@@ -57,7 +57,7 @@ static int match(const char *path, int mode, uint64_t seed, bool draws_by_class)
 	struct matcher matcher;
 	struct classes classes;
 	struct failure failure;
-	char line[LINE_MAX_BYTES], file[1024], comm[64], size[32];
+	char line[LINE_MAX_BYTES], file[1024], comm[64], role[KEY_MAX], size[32];
 	unsigned is_sync, tid;
 
 	if (!plan_open(&plan, path, &failure) || !streams_make(&streams, &plan) ||
@@ -70,6 +70,7 @@ static int match(const char *path, int mode, uint64_t seed, bool draws_by_class)
 			continue;
 		if (sscanf(line, "%1023s %u %u %63s %31s", file, &is_sync, &tid, comm, size) != 5)
 			return 2;
+		key_of_comm(comm, role);
 		const struct match found =
 		    matcher_match(&matcher, &(struct observed){
 						.group = streams_group(&streams, is_sync, file),
@@ -77,6 +78,7 @@ static int match(const char *path, int mode, uint64_t seed, bool draws_by_class)
 						.path_kind = path_kind_of(file),
 						.tid = tid,
 						.comm = comm,
+						.role = role,
 						.size = *size == '-' ? SIZE_UNKNOWN : (uint32_t)strtoul(size, NULL, 10),
 					    });
 		printf("%u %d %" PRIu64 "\n", found.how, (int)found.event, found.target_ns);

@@ -1,4 +1,5 @@
 /** How long calls waited before the helper saw them, beside the times that the program itself has taken. */
+import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { planOf } from './plans.ts';
 import { compileC, newFolder, readReport, removeFolder, run } from './run.ts';
@@ -76,4 +77,12 @@ test('calls that come one by one are seen at once, also after a pause', async ()
       0.5,
     ),
   ).toBeLessThan(MS / 10);
+});
+
+test('a call that came while the helper slept waits until the helper has a CPU, and that is reported', () => {
+  const driver = compileC('queue_driver', ['queue.c']);
+  const [inTruth, woken, forCpu] = execFileSync(driver, { encoding: 'utf8' }).split(' ').map(Number);
+  expect(inTruth).toBeGreaterThan(90 * MS);
+  expect(woken).toBeLessThan(MS);
+  expect(forCpu).toBeGreaterThan(inTruth! - 10 * MS);
 });

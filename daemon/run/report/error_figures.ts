@@ -1,0 +1,40 @@
+/** Whether the errors that were asked for, by rules or as recorded, were returned. */
+import { NONE } from '../format/report_file.ts';
+import type { Plan } from '../plan/compile.ts';
+import type { CallReport } from './read_report.ts';
+
+export interface ErrorFigures {
+  planned: number;
+  returned: number;
+  /** The calls that had their events cannot have the error: another system call, or one whose file is not seen. */
+  withheld: number;
+  /** No call had their events. */
+  not_called: number;
+}
+
+export function errorFigures({ events: { error }, eventCount }: Plan, calls: CallReport): ErrorFigures {
+  const [returned, called] = [new Set<number>(), new Set<number>()];
+  for (let at = 0; at < calls.count; at++) {
+    const event = calls.event[at]!;
+    if (event === NONE || error[event] === 0) continue;
+    called.add(event);
+    if (calls.error[at] === error[event]) returned.add(event);
+  }
+  let planned = 0;
+  for (let event = 0; event < eventCount; event++) if (error[event] !== 0) planned++;
+  return {
+    planned,
+    returned: returned.size,
+    withheld: called.size - returned.size,
+    not_called: planned - called.size,
+  };
+}
+
+/** Undefined: all were returned. */
+export function errorsText({ planned, returned, withheld, not_called }: ErrorFigures): string | undefined {
+  if (returned === planned) return undefined;
+  const why: string[] = [];
+  if (withheld > 0) why.push(`${withheld} were for another call or file`);
+  if (not_called > 0) why.push(`${not_called} had no call of their own`);
+  return `${returned} of ${planned} errors were returned: ${why.join(', ')}`;
+}

@@ -1,0 +1,64 @@
+/**
+ * What is not certain about the names of files. A name that the incident does not have stands for one that it has, until
+ * a file is written by that very name: what was taken for calls of that file before were calls of another one.
+ */
+import type { Said } from '../control_lines.ts';
+import { CALL_FLAGS, HOWS, NONE } from '../format/report_file.ts';
+import { isMatched } from './hows.ts';
+import type { CallReport } from './read_report.ts';
+
+export interface NameFigures {
+  /** Calls that were taken for those of a file that was written by its own name only later. */
+  given_back: number;
+  /** Files that share what the incident has of another: there are more of such names than in the incident. */
+  shared: number;
+  /** Files whose names the recording cannot tell from another's. */
+  unclear: number;
+}
+
+/** Which calls these are; their events were given back, and are those of other calls. */
+export function givenBack(calls: CallReport, { streams }: Said): Uint8Array {
+  const standsIn = (at: number) => (calls.flags[at]! & CALL_FLAGS.stands_in) !== 0;
+  const fileOf = (at: number) => streams.get(calls.stream[at]!)?.path;
+  const named = new Set<string>();
+  for (let at = 0; at < calls.count; at++) {
+    const file = standsIn(at) ? undefined : fileOf(at);
+    if (file !== undefined) named.add(file);
+  }
+  return Uint8Array.from(calls.flags, (_, at) => (standsIn(at) && named.has(fileOf(at) ?? '') ? 1 : 0));
+}
+
+/** Such a call has no event of its own. */
+export function withoutEvents(calls: CallReport, chosen: Uint8Array): CallReport {
+  if (!chosen.includes(1)) return calls;
+  const ofOther = (how: number) => (isMatched(how) && how !== HOWS.error_injected ? HOWS.extra : how);
+  return {
+    ...calls,
+    how: calls.how.map((how, at) => (chosen[at] ? ofOther(how) : how)),
+    event: calls.event.map((event, at) => (chosen[at] ? NONE : event)),
+  };
+}
+
+export function nameFigures(chosen: Uint8Array, { uncovered }: Said): NameFigures {
+  return {
+    given_back: chosen.reduce((sum, one) => sum + one, 0),
+    shared: uncovered.get('shared_name') ?? 0,
+    unclear: uncovered.get('unclear_name') ?? 0,
+  };
+}
+
+/** Why it is not known to be a replay, in words. */
+export function nameReasons({ given_back, shared, unclear }: NameFigures): string[] {
+  const reasons: string[] = [];
+  if (given_back > 0)
+    reasons.push(`${given_back} calls were taken for those of files that were written by their own names only later`);
+  if (shared > 0)
+    reasons.push(
+      `${shared} files share what the incident has of another: there are more of such names than in the incident`,
+    );
+  if (unclear > 0)
+    reasons.push(
+      `the recording cannot tell the names of ${unclear} files from others: not UTF-8, or in too many folders`,
+    );
+  return reasons;
+}
