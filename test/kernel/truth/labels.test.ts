@@ -1,7 +1,7 @@
 /** The owners of calls, where they are hard to see: each program writes to a file that is named after its transaction. */
-import { mkdirSync, readFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import { bash, compileProgram, run } from '../programs.ts';
+import { bash, compileProgram } from '../programs.ts';
 import { type Recorded, record, removeFolders, temporaryFolder } from '../recorded_run.ts';
 
 afterAll(removeFolders);
@@ -26,18 +26,56 @@ test('markers of 32-bit calls hold for 64-bit children', async () => {
   expect(ownersIn(recorded, folder)).toEqual({ before: ['before'], other: ['other'], nobody: [null] });
 });
 
-test('what the filter leaves out leaves no name of its files in the recording', async () => {
-  const folder = temporaryFolder();
-  const recorded = await record(() => {
-    const writes = `for size in 2 11 500 1023 1024 5000; do head -c $size /dev/zero > ${folder}/secret-$size; done`;
-    bash(writes);
-    run('python3', ['-c', `import os; os.writev(os.open('${folder}/secret-vector', 65), [b'x' * 40, b'y' * 40])`]);
-    bash(`printf 'KREPLAY1 txn=wanted' > /dev/null; echo x > ${folder}/wanted`);
-  }, ['--only-labelled']);
-  // The file as it is, without a reader of ours.
-  const bytes = readFileSync(join(recorded.dataFolder, 'recording.kreplay')).toString('latin1');
-  expect([bytes.includes(`${folder}/wanted`), bytes.includes('secret-')]).toEqual([true, false]);
-});
+/** The recording's bytes as they are, without a reader of ours. */
+function bytesOf({ dataFolder }: Recorded): string {
+  const names = readdirSync(dataFolder).filter((name) => name.startsWith('recording.kreplay'));
+  return names.map((name) => readFileSync(join(dataFolder, name)).toString('latin1')).join('');
+}
+
+interface LeftOut {
+  flags: readonly string[];
+  environment: string;
+  /** Writes to the file and is recorded. */
+  kept(file: string): string;
+}
+
+const LEFT_OUT: readonly LeftOut[] = [
+  {
+    flags: ['--only-labelled'],
+    environment: '',
+    kept: (file) => `printf 'KREPLAY1 txn=wanted' > /dev/null; echo x > ${file}`,
+  },
+  // The kernel side knows what service a process is only after its first writes, and never that of a short one.
+  {
+    flags: ['--except-service', 'secret'],
+    environment: 'OTEL_SERVICE_NAME=secret',
+    kept: (file) => `echo x > ${file}`,
+  },
+  // A write takes as long as the pipe is full.
+  {
+    flags: ['--min-duration', '1s'],
+    environment: '',
+    kept: (file) =>
+      `mkfifo ${file}; { sleep 2; cat > /dev/null; } < ${file} & head -c 300000 /dev/zero | dd of=${file} bs=300000 count=1 iflag=fullblock status=none; wait`,
+  },
+];
+
+test.each(LEFT_OUT)(
+  'what $flags leaves out leaves no name of its files in the recording',
+  async ({ flags, environment, kept }) => {
+    const folder = temporaryFolder();
+    const recorded = await record(() => {
+      const sizes = 'for size in 2 11 500 1023 1024 5000';
+      bash(`${sizes}; do ${environment} head -c $size /dev/zero > ${folder}/secret-$size; done`);
+      const vector = `import os; os.writev(os.open('${folder}/secret-vector', 65), [b'x' * 40, b'y' * 40])`;
+      bash(`${environment} python3 -c "${vector}"`);
+      bash(`${environment} dd if=/dev/zero of=${folder}/secret-synced bs=1k count=1 conv=fsync status=none`);
+      bash(kept(`${folder}/wanted`));
+    }, flags);
+    const bytes = bytesOf(recorded);
+    expect([bytes.includes(`${folder}/wanted`), bytes.includes('secret-')]).toEqual([true, false]);
+  },
+);
 
 const FLOODERS = 40;
 const JOBS = 60;
