@@ -113,6 +113,20 @@ struct signal_struct {
 	int nr_threads;
 };
 
+struct kuid {
+	__u32 val;
+};
+
+struct user_namespace {
+	struct user_namespace *parent;
+	int level;
+	struct kuid owner;
+};
+
+struct cred {
+	struct user_namespace *user_ns;
+};
+
 struct task_struct {
 	struct thread_info thread_info;
 	unsigned int flags;
