@@ -267,6 +267,8 @@ enum pageflags {
 #define NR32_WRITE 4
 #define NR32_WRITEV 146
 #define NR32_PWRITE64 181
+#define NR32_PWRITEV 334
+#define NR32_PWRITEV2 379
 
 /* arch/x86/entry/syscalls/syscall_64.tbl */
 #define NR_READ 0
