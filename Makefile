@@ -6,7 +6,7 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-builtin-rules
 Q := $(if $(V),,@)
 
-BPF_PROGRAMS := maps task program syscall http otel dirty_page journal bio block_io #
+BPF_PROGRAMS := maps budget task program syscall http otel dirty_page journal bio block_io #
 # One for kernels that have bpf_rdonly_cast(), one for those that do not: bpf/kernel_compat.bpf.h says why.
 BPF_VARIANTS := kreplay kreplay_cast #
 BPF_HEADERS := $(wildcard bpf/*.bpf.h) bpf/gen/events.h

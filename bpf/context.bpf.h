@@ -3,6 +3,7 @@
 #ifndef KREPLAY_CONTEXT_BPF_H
 #define KREPLAY_CONTEXT_BPF_H
 
+#include "budget.bpf.h"
 #include "kreplay.bpf.h"
 
 struct context_scratch {
@@ -65,6 +66,11 @@ static __always_inline __u64 define_context(struct task_struct *task, struct con
 	definition->scope = scope;
 	definition->outer_context_id = outer_context_id;
 	size &= MARKER_SIZE - 1;
+	/* With its end, which is never refused. */
+	if (!use_definitions(sizeof(*definition) + size + sizeof(struct context_end))) {
+		count_loss(CONTEXT_DEFINITION, LOSS_MARKER_FLOOD);
+		return CONTEXT_LOST;
+	}
 	if (bpf_ringbuf_output(&definitions, scratch, sizeof(*definition) + size, BPF_RB_NO_WAKEUP)) {
 		count_loss(CONTEXT_DEFINITION, LOSS_RING_FULL);
 		return CONTEXT_LOST;

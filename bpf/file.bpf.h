@@ -3,6 +3,7 @@
 #ifndef KREPLAY_FILE_BPF_H
 #define KREPLAY_FILE_BPF_H
 
+#include "budget.bpf.h"
 #include "kernel_compat.bpf.h"
 #include "kreplay.bpf.h"
 
@@ -16,7 +17,6 @@
 struct known_file {
 	__u64 file_id;
 	__u64 defined_ns;
-	/* Where markers go. */
 };
 
 struct {
@@ -145,7 +145,8 @@ static __always_inline __u64 define_file(struct file *file, const struct file_ke
 	if (size > PATH_SIZE + NAME_SIZE_MAX)
 		return 0;
 	definition->text_size = size;
-	if (bpf_ringbuf_output(&definitions, definition, sizeof(*definition) + size, BPF_RB_NO_WAKEUP)) {
+	if (!use_definitions(sizeof(*definition) + size) ||
+	    bpf_ringbuf_output(&definitions, definition, sizeof(*definition) + size, BPF_RB_NO_WAKEUP)) {
 		count_loss(FILE_DEFINITION, LOSS_RING_FULL);
 		return 0;
 	}

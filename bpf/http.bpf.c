@@ -30,7 +30,8 @@ struct {
 
 /*
  * Connections whose request is under way: thread group and descriptor -> the thread that has read it, and what it said.
- * A process that is killed leaves its own, and the next one that gets its number has nothing of them.
+ * At most one for each thread, which takes it along when it exits. Not one of those maps that forget: a request whose
+ * connection is forgotten would stay its thread's when another one answers it.
  */
 struct http_connection {
 	__u64 context_id;
@@ -40,7 +41,7 @@ struct http_connection {
 };
 
 struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 8192);
 	__type(key, __u64);
 	__type(value, struct http_connection);
@@ -153,20 +154,45 @@ static __always_inline bool is_proven(struct task_struct *task, struct task_stat
 
 static __always_inline void count_misfit(struct task_state *leader)
 {
-	/* It must not begin anew. */
 	if (leader->http_misfits < HTTP_MISFITS_MAX)
 		leader->http_misfits++;
+	if (leader->http_misfits >= HTTP_MISFITS_MAX)
+		leader->http_given_up = 1;
 	leader->http_proofs = 0;
+}
+
+/* The connection of the thread's last request, unless another thread has read one from it since. */
+static __always_inline void forget_connection(struct task_struct *task, struct task_state *state)
+{
+	__u64 key = connection_key(task, state->http_fd);
+	struct http_connection *connection = bpf_map_lookup_elem(&http_connections, &key);
+
+	if (connection && connection->tid == task->pid)
+		bpf_map_delete_elem(&http_connections, &key);
+}
+
+static __always_inline void keep_connection(struct task_struct *task, struct task_state *state)
+{
+	struct http_connection connection = {};
+	__u64 key = connection_key(task, state->http_fd);
+
+	connection.tid = task->pid;
+	connection.process_start_ns = task->group_leader->start_boottime;
+	connection.context_id = holds_request(state) ? state->context_id : 0;
+	if (!bpf_map_update_elem(&http_connections, &key, &connection, BPF_ANY) || !connection.context_id)
+		return;
+	/* An answer of another thread would not be noticed: the request is nobody's from the start. */
+	count_loss(CONTEXT_DEFINITION, LOSS_NO_MEMORY);
+	forget_request(state);
 }
 
 /* A call of is_read() has given `result` bytes; `argument`: its second. */
 __noinline int http_read(__u32 id, int fd, __u64 argument, __s64 result)
 {
-	struct http_connection connection = {};
 	struct task_state *state, *leader;
 	struct request_scratch *request;
 	struct task_struct *task = bpf_get_current_task_btf();
-	__u64 size = result, first = 0, key;
+	__u64 size = result, first = 0;
 	__u32 zero = 0;
 	const void *text;
 
@@ -191,10 +217,11 @@ __noinline int http_read(__u32 id, int fd, __u64 argument, __s64 result)
 	if (!leader->http_serves)
 		leader->http_serves = 1;
 	forget_request(state);
-	if (state->http_event_loop || leader->http_misfits >= HTTP_MISFITS_MAX)
+	if (state->http_event_loop || leader->http_given_up)
 		return 0;
 	if (state->http_open && state->http_fd != fd) {
 		count_misfit(leader);
+		forget_connection(task, state);
 	} else if (!state->http_open && !has_label(state)) {
 		if (state->context_flags & CONTEXT_INHERITED_THREAD || state->http_labelled)
 			/* Of the thread that made this one, or of the request before. */
@@ -210,11 +237,7 @@ __noinline int http_read(__u32 id, int fd, __u64 argument, __s64 result)
 	/* What looks like a request may be the rest of one. */
 	state->http_fd = fd;
 	state->http_open = 1;
-	connection.tid = task->pid;
-	connection.process_start_ns = task->group_leader->start_boottime;
-	connection.context_id = holds_request(state) ? state->context_id : 0;
-	key = connection_key(task, fd);
-	bpf_map_update_elem(&http_connections, &key, &connection, BPF_ANY);
+	keep_connection(task, state);
 	return 0;
 }
 
@@ -258,7 +281,7 @@ static __always_inline void end_connection(struct task_struct *task, struct task
 			end_context(connection->context_id, bpf_ktime_get_boot_ns());
 		count_misfit(leader);
 		if (is_answered)
-			leader->http_misfits = HTTP_MISFITS_MAX;
+			leader->http_given_up = 1;
 	}
 	bpf_map_delete_elem(&http_connections, &key);
 }
@@ -280,6 +303,17 @@ __noinline int http_answer_or_wait(__u32 id, int fd)
 		end_request(task, state, id != NR_CLOSE);
 	else
 		end_connection(task, state, fd, id != NR_CLOSE);
+	return 0;
+}
+
+/* Of a thread that exits within a request. */
+__noinline int http_task_exit(void)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct task_state *state = state_of(task);
+
+	if (state && state->http_open)
+		forget_connection(task, state);
 	return 0;
 }
 

@@ -9,6 +9,7 @@
 /* http.bpf.c */
 int http_read(__u32 id, int fd, __u64 argument, __s64 result);
 int http_answer_or_wait(__u32 id, int fd);
+int http_task_exit(void);
 
 static __always_inline bool is_read(__u32 id)
 {

@@ -113,6 +113,20 @@ struct signal_struct {
 	int nr_threads;
 };
 
+struct kuid {
+	__u32 val;
+};
+
+struct user_namespace {
+	struct user_namespace *parent;
+	int level;
+	struct kuid owner;
+};
+
+struct cred {
+	struct user_namespace *user_ns;
+};
+
 struct task_struct {
 	struct thread_info thread_info;
 	unsigned int flags;
@@ -260,6 +274,8 @@ enum pageflags {
 #define NR32_WRITE 4
 #define NR32_WRITEV 146
 #define NR32_PWRITE64 181
+#define NR32_PWRITEV 334
+#define NR32_PWRITEV2 379
 
 /* arch/x86/entry/syscalls/syscall_64.tbl */
 #define NR_READ 0

@@ -65,7 +65,10 @@ struct task_state {
 	/* On the group leader: how often requests were not served by one thread, one after the other; and how many
 	 * were, as far as that is counted. */
 	__u8 http_misfits;
-	__u16 http_proofs;
+	__u8 http_proofs;
+	/* On the group leader: there were HTTP_MISFITS_MAX. Only ever set, so that threads which count at the same time
+	 * cannot take it back. */
+	__u8 http_given_up;
 
 	/* Of a journal's thread: the transaction that it commits, see journal.bpf.c. */
 	__u64 journal_transaction;
@@ -190,7 +193,7 @@ static __always_inline bool is_http_misfit(struct task_struct *task, struct task
 {
 	struct task_state *leader = leader_state_of(task, state);
 
-	return leader && leader->http_misfits >= HTTP_MISFITS_MAX;
+	return leader && leader->http_given_up;
 }
 
 /* What a marker, a request or the environment of its program has said of a task. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* The maps and variables that several hooks share, defined once. */
 #include "bio.bpf.h"
+#include "budget.bpf.h"
 #include "context.bpf.h"
 #include "filter.bpf.h"
 #include "owner.bpf.h"
@@ -22,6 +23,7 @@ struct loss_map losses SEC(".maps");
 struct id_map next_ids SEC(".maps");
 struct event_ring_map events SEC(".maps");
 struct definition_ring_map definitions SEC(".maps");
+struct definition_use_map definition_uses SEC(".maps");
 struct dirty_page_map dirty_pages SEC(".maps");
 struct queued_page_map queued_pages SEC(".maps");
 struct dirty_with_map dirty_with SEC(".maps");

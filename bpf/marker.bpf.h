@@ -15,8 +15,6 @@
 #define MARKER_END 0x646e6520ull
 #define MARKER_END_MASK 0xffffffffull
 #define MARKER_SIZE_MIN 9
-/* Of one user in a window; the ring has 4 MiB. */
-#define MARKER_BYTES_MAX (1 << 20)
 
 static __always_inline __u64 define_marker(struct task_struct *task, const void *text, __u32 size, bool process,
 					   __u64 outer_context_id, __u64 now_ns)
@@ -43,46 +41,6 @@ static __always_inline bool is_end(__u64 rest)
 	return (rest & MARKER_END_MASK) == MARKER_END && (!next || next == '\n');
 }
 
-/* What a user has said in a window of 2^27 ns, some 134 ms. */
-struct marker_use {
-	__u32 window;
-	__u32 bytes;
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 1024);
-	__type(key, __u32);
-	__type(value, struct marker_use);
-} marker_uses SEC(".maps");
-
-/*
- * A user that floods the definition ring would push out what others say, however many threads it has. Between two looks
- * of the agent at the ring lie two windows, so that one user fills less than half of it.
- */
-static __always_inline bool is_flood(__u32 size, __u64 now_ns)
-{
-	__u32 uid = bpf_get_current_uid_gid(), window = now_ns >> 27;
-	struct marker_use first = {.window = window}, *use = bpf_map_lookup_elem(&marker_uses, &uid);
-
-	if (!use) {
-		bpf_map_update_elem(&marker_uses, &uid, &first, BPF_NOEXIST);
-		use = bpf_map_lookup_elem(&marker_uses, &uid);
-		if (!use)
-			return false;
-	}
-	if (use->window != window) {
-		use->window = window;
-		use->bytes = 0;
-	}
-	if (use->bytes < MARKER_BYTES_MAX) {
-		__sync_fetch_and_add(&use->bytes, size + sizeof(struct context_definition));
-		return false;
-	}
-	count_loss(CONTEXT_DEFINITION, LOSS_MARKER_FLOOD);
-	return true;
-}
-
 /* Only called for text that begins with the magic and goes to /dev/null. */
 static __always_inline void apply_marker(struct task_struct *task, struct task_state *state, const void *text,
 					 __u32 size, __u64 now_ns)
@@ -104,9 +62,7 @@ static __always_inline void apply_marker(struct task_struct *task, struct task_s
 		outer_id = state->context_id;
 	else if (leader)
 		outer_id = leader->process_context_id;
-	if (!is_end(rest) && is_flood(size, now_ns))
-		id = CONTEXT_LOST;
-	else if (!is_end(rest))
+	if (!is_end(rest))
 		id = define_marker(task, text, size, process, outer_id, now_ns);
 	if (!process) {
 		state->http_labelled = state->http_open;

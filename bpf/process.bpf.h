@@ -3,6 +3,7 @@
 #ifndef KREPLAY_PROCESS_BPF_H
 #define KREPLAY_PROCESS_BPF_H
 
+#include "budget.bpf.h"
 #include "kreplay.bpf.h"
 
 #define PROCESS_AGE_MAX_NS 60000000000ull
@@ -47,6 +48,14 @@ static __always_inline __u64 program_id_of(struct task_struct *task, struct task
 	return state->program_id;
 }
 
+static __always_inline bool has_room_for_process(void)
+{
+	if (use_definitions(sizeof(struct process_definition)))
+		return true;
+	count_loss(PROCESS_DEFINITION, LOSS_RING_FULL);
+	return false;
+}
+
 static __noinline void define_process(struct task_state *state, __u64 now_ns)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -54,7 +63,7 @@ static __noinline void define_process(struct task_state *state, __u64 now_ns)
 	__u64 program_id = kernel_thread ? 0 : program_id_of(task, state);
 	struct process_definition *definition = NULL;
 
-	if (program_id || kernel_thread)
+	if ((program_id || kernel_thread) && has_room_for_process())
 		definition = reserve(definitions, PROCESS_DEFINITION, struct process_definition);
 	if (!definition) {
 		/* The next event tries again. */

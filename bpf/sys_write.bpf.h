@@ -90,20 +90,23 @@ struct user_iovec32 {
 
 static __always_inline bool is_write32(__u32 id)
 {
-	return id == NR32_WRITE || id == NR32_WRITEV || id == NR32_PWRITE64;
+	return id == NR32_WRITE || id == NR32_PWRITE64 || id == NR32_WRITEV || id == NR32_PWRITEV ||
+	       id == NR32_PWRITEV2;
+}
+
+static __always_inline bool is_compat(struct task_struct *task)
+{
+	return task->thread_info.status & TS_COMPAT;
 }
 
 /* 32-bit calls are not recorded, but the label that one sets or takes away holds for 64-bit children as well. */
-static __always_inline void mark_by_write32(struct pt_regs *regs, __u32 id)
+static __always_inline void mark_by_write32(struct task_struct *task, struct pt_regs *regs, __u32 id)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
 	__u64 text = (__u32)regs->cx, size = (__u32)regs->dx, now_ns;
 	struct user_iovec32 first = {};
 	struct task_state *state;
 
-	if (!(task->thread_info.status & TS_COMPAT) || task->tgid == agent_tgid)
-		return;
-	if (id == NR32_WRITEV && size) {
+	if (id != NR32_WRITE && id != NR32_PWRITE64 && size) {
 		bool is_unreadable = bpf_probe_read_user(&first, sizeof(first), (void *)text);
 
 		text = is_unreadable ? 0 : first.base;
@@ -119,6 +122,21 @@ static __always_inline void mark_by_write32(struct pt_regs *regs, __u32 id)
 		return;
 	barrier_var(size);
 	apply_marker(task, state, (const void *)text, size, now_ns);
+}
+
+static __always_inline void begin_write32(struct pt_regs *regs, __u32 id)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct task_state *state;
+
+	if (!is_compat(task) || task->tgid == agent_tgid)
+		return;
+	if (programs_are_preempted) {
+		state = new_state_of(task);
+		if (state)
+			state->write_seen = 1;
+	}
+	mark_by_write32(task, regs, id);
 }
 
 /*
@@ -155,6 +173,17 @@ static __always_inline bool was_seen_to_begin(struct task_state *state)
 	if (seen)
 		state->write_seen = 0;
 	return seen;
+}
+
+/* As catch_up_marker(); nothing else is known of such a call. */
+static __always_inline void end_write32(struct pt_regs *regs, __u32 id, long result)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+
+	if (!is_compat(task) || task->tgid == agent_tgid)
+		return;
+	if (!was_seen_to_begin(state_of(task)) && result >= 0)
+		mark_by_write32(task, regs, id);
 }
 
 static __always_inline void end_write(struct pt_regs *regs, __u32 id, long result)

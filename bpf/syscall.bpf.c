@@ -18,6 +18,8 @@ int BPF_PROG(call_exit, struct pt_regs *regs, long result)
 		end_write(regs, id, result);
 	else if (is_sync(id))
 		end_sync(result);
+	else if (programs_are_preempted && is_write32(id))
+		end_write32(regs, id, result);
 	else if (http_layer && is_read(id) && result > 0)
 		http_read(id, regs->di, regs->si, result);
 	return 0;
@@ -32,7 +34,7 @@ int BPF_PROG(call_enter, struct pt_regs *regs, long id)
 	else if (is_sync(id))
 		begin_sync(regs, id);
 	else if (is_write32(id))
-		mark_by_write32(regs, id);
+		begin_write32(regs, id);
 	if (http_layer && is_answer_or_wait(id))
 		http_answer_or_wait(id, regs->di);
 	return 0;

@@ -6,6 +6,7 @@
  * io_uring's workers.
  */
 #include "context.bpf.h"
+#include "http.bpf.h"
 
 SEC("tp_btf/task_newtask")
 int BPF_PROG(task_new, struct task_struct *child, unsigned long clone_flags)
@@ -48,6 +49,8 @@ int BPF_PROG(task_exit, struct task_struct *task)
 {
 	struct task_state *state = state_of(task);
 
+	if (http_layer)
+		http_task_exit();
 	if (state && is_own_context(state->context_id, state->context_flags))
 		end_context(state->context_id, bpf_ktime_get_boot_ns());
 	return 0;

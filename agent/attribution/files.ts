@@ -5,6 +5,8 @@ import { createReferenceTable } from './reference_table.ts';
 
 /** The kernel side defines a file that is in use anew each second, which also renews its number in the recording. */
 const FILES_MAX = 1 << 15;
+/** Names that no kept event has referred to. Those beyond it, the oldest first, are forgotten: such a file is not known. */
+const UNUSED_CHARACTERS_MAX = 1 << 24;
 
 /** include/uapi/linux/magic.h */
 const SOCKFS_MAGIC = 0x534f434b;
@@ -36,14 +38,54 @@ export interface Files {
   of(fileId: number): number;
 }
 
+/** A file goes into the recording with the first event that is kept of it: what a filter leaves out leaves no name. */
 export function createFiles(intern: (path: string, kind: FileKind) => number): Files {
   const files = createReferenceTable<number>(FILES_MAX);
+  const unused = createUnusedFiles();
   return {
     define(definition, names) {
-      const { path, kind } = describeFile(definition, names);
-      files.set(definition.file_id, intern(path, kind));
+      unused.add(definition.file_id, describeFile(definition, names));
     },
-    of: (fileId) => files.get(fileId) ?? 0,
+    of(fileId) {
+      const number = files.get(fileId);
+      if (number !== undefined) return number;
+      const file = unused.take(fileId);
+      if (!file) return 0;
+      const interned = intern(file.path, file.kind);
+      files.set(fileId, interned);
+      return interned;
+    },
+  };
+}
+
+interface DescribedFile {
+  path: string;
+  kind: FileKind;
+}
+
+function createUnusedFiles() {
+  const files = new Map<number, DescribedFile>();
+  let characters = 0;
+
+  function take(fileId: number): DescribedFile | undefined {
+    const file = files.get(fileId);
+    if (file) {
+      files.delete(fileId);
+      characters -= file.path.length;
+    }
+    return file;
+  }
+
+  return {
+    take,
+    add(fileId: number, file: DescribedFile): void {
+      files.set(fileId, file);
+      characters += file.path.length;
+      for (const oldest of files.keys()) {
+        if (files.size <= FILES_MAX && characters <= UNUSED_CHARACTERS_MAX) return;
+        take(oldest);
+      }
+    },
   };
 }
 
@@ -51,7 +93,7 @@ export function createFiles(intern: (path: string, kind: FileKind) => number): F
 export function describeFile(
   { inode, filesystem, mode, flags }: FileDefinition,
   names: readonly string[],
-): { path: string; kind: FileKind } {
+): DescribedFile {
   if (filesystem === SOCKFS_MAGIC) return { path: `socket:[${inode}]`, kind: 'socket' };
   if (filesystem === PIPEFS_MAGIC) return { path: `pipe:[${inode}]`, kind: 'pipe' };
   if (filesystem === ANON_INODE_FS_MAGIC) return { path: `anon_inode:${names[0] ?? ''}`, kind: 'anonymous' };

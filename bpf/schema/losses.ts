@@ -14,7 +14,7 @@ export const LOSS_CAUSES = {
   definition_lost: 'an owner, a process or a file could not be described: events say that it is unknown',
   marker_unreadable:
     'a line for /dev/null could not be read where the program keeps it, and may have been a marker: nobody owns what followed',
-  marker_flood: 'one user set more than 1 MiB of markers in 134 ms: nobody owns what followed',
+  marker_flood: "one user's markers took more than a user's share of the definition ring: nobody owns what followed",
   program_busy: 'the program was running on that CPU already, and the kernel skipped it',
   bad_record: 'a record had an unknown type or a wrong size',
   store_failed: 'the recording could not be written',

@@ -45,3 +45,25 @@ test('a definition is found by its number, and an unknown number is file 0', () 
   expect(files.of(768)).toBe(0);
   expect(files.of(0)).toBe(0);
 });
+
+test('only what is asked for goes into the recording, once', () => {
+  const interned: string[] = [];
+  const files = createFiles((path) => interned.push(path));
+  for (const [at, name] of ['left-out', 'kept', 'neither'].entries()) {
+    files.define(definition({ file_id: at + 1 }), [name]);
+  }
+  expect([files.of(2), files.of(2)]).toEqual([1, 1]);
+  expect(interned).toEqual(['/kept']);
+});
+
+test('files that no event is kept of do not fill the memory, and the latest are known', () => {
+  const interned: string[] = [];
+  const files = createFiles((path) => interned.push(path));
+  const FILES = 40_000;
+  for (let id = 1; id <= FILES; id++) files.define(definition({ file_id: id }), [`name-${id}`]);
+  expect([files.of(1), files.of(FILES)]).toEqual([0, 1]);
+  expect(interned).toEqual([`/name-${FILES}`]);
+  for (let id = 1; id <= FILES; id++) files.define(definition({ file_id: FILES + id }), ['x'.repeat(4000)]);
+  expect(files.of(2 * FILES - 4500)).toBe(0);
+  expect(files.of(2 * FILES - 4000)).toBe(2);
+});

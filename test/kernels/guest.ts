@@ -12,6 +12,7 @@ import {
   checkEndToEnd,
   checkFailing,
   checkLabels,
+  checkLabelsOf32Bits,
   checkOwners,
   checkRequests,
   checkSyncs,
@@ -143,6 +144,7 @@ async function recorded(): Promise<void> {
   await check('failing reads', () => checkFailing(query, workloads, missing));
   await check('owners', () => checkOwners(query, missing));
   await check('labels', () => checkLabels(query, missing));
+  await check('labels of 32-bit calls', () => checkLabelsOf32Bits(query, missing));
   await check('write-back', () => checkWriteBack(query));
   await check('end to end', () => checkEndToEnd(query, missing));
   const ids = async () => (await query('transaction_id=calls')).events.map(({ event_id }) => event_id);

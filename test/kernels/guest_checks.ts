@@ -7,6 +7,8 @@ import type { Event, Query } from './guest_query.ts';
 import { ownersOf } from './guest_truth.ts';
 import {
   CALLS,
+  CALLS_OF_32_BITS,
+  FOLDER_OF_32_BITS,
   LABELLED_FOLDER,
   LABELLED_TASKS,
   LABELS,
@@ -141,6 +143,24 @@ export async function checkLabels(query: Query, missing: Missing): Promise<strin
   if (note === '') same('labels that are not right', others, { none: 0, wrong: 0 });
   if (others.wrong > writes * WRONG_SHARE_MAX) throw new Error(`${others.wrong} of ${writes} have another's label`);
   return `${writes} writes between labels: ${right} right, ${others.wrong} wrong, ${others.none} without${note}`;
+}
+
+/** Labels that 32-bit calls set and take away: the files are named after their owners, or after the end of those. */
+export async function checkLabelsOf32Bits(query: Query, missing: Missing): Promise<string> {
+  const { events } = await query('event_type=sys_write&comm=sh');
+  const owners: [string, string | null][] = CALLS_OF_32_BITS.flatMap((call) => [
+    [call, call],
+    [`after-${call}`, null],
+  ]);
+  const seen = owners.map(([name]) => events.filter(({ file }) => file === FOLDER_OF_32_BITS + name));
+  const note = missing.noted(seen.filter((of) => of.length === 0).length);
+  const wrong = owners.filter(([, owner], i) => seen[i]!.some(({ transaction_id }) => transaction_id !== owner));
+  same(
+    'wrong owners',
+    wrong.map(([name]) => name),
+    [],
+  );
+  return `${owners.length} writes after 32-bit calls${note}`;
 }
 
 export async function checkWriteBack(query: Query): Promise<string> {

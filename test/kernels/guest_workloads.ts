@@ -24,6 +24,10 @@ export const UNLABELLED = 'none-';
 /** Three writes and an fsync: what is recorded, and what `kreplay run` holds later. */
 export const ORDER = ['dd', 'if=/dev/zero', 'of=/tmp/copy', 'bs=512', 'count=3', 'conv=fsync', 'status=none'];
 
+/** What markers_of_32_bits makes; a program of test/kernel/truth. */
+export const FOLDER_OF_32_BITS = '/tmp/of-32-bits/';
+export const CALLS_OF_32_BITS = ['write', 'writev', 'pwrite64', 'pwritev', 'pwritev2'] as const;
+
 export interface Workloads {
   writes: TimedCall[];
   syncs: TimedCall[];
@@ -91,6 +95,8 @@ export function runWorkloads(): Workloads {
     execFileSync(join(PROGRAMS, 'lineage'), [`/tmp/truth-${name}`, ...words]);
   }
   runLabelledTasks();
+  mkdirSync(FOLDER_OF_32_BITS);
+  labelled('before', `${PROGRAMS}/markers_of_32_bits ${FOLDER_OF_32_BITS}`);
   mkdirSync('/tmp/disk');
   sh('mount /dev/vdb /tmp/disk');
   for (const name of ['back-a', 'back-b']) {

@@ -150,6 +150,7 @@ async function main(names: readonly string[]): Promise<void> {
     return;
   }
   for (const program of PROGRAM_NAMES) compileProgram(program);
+  compileProgram('truth/markers_of_32_bits', [], 'markers_of_32_bits');
   const wanted = KERNELS.filter(({ name }) => names.length === 0 || names.includes(name));
   const outcomes: Outcome[] = [];
   const left = [...wanted];

@@ -1,0 +1,95 @@
+/**
+ * Requests under way are remembered by their connection, to notice that another thread answers one. A request that
+ * cannot be remembered is nobody's, and what an exiting thread leaves makes room.
+ */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { BpfObject, btfTypeExists } from 'libbpf-ts';
+import { findCgroups } from '../../agent/attribution/cgroups.ts';
+import { CONTEXT_OFFSET, u64At } from '../../agent/attribution/fill.ts';
+import { applyLayers, layerStates } from '../../agent/capture/layers.ts';
+import { createLossCounters } from '../../agent/capture/loss_counters.ts';
+import { createDecoder } from '../../bpf/schema/decoder.ts';
+import { ROOT } from './programs.ts';
+
+/** The first reads a request and does not answer it; the second does the same meanwhile; the third after its end. */
+const PROGRAM = `
+import os, socket, sys
+TRACEPARENT = "traceparent: 00-" + "4b" * 16 + "-" + "7a" * 8 + "-01"
+REQUEST = ("GET / HTTP/1.1\\r\\nHost: somewhere\\r\\n" + TRACEPARENT + "\\r\\n\\r\\n").encode()
+def child(size, wait=None):
+    client, server = socket.socketpair()
+    began, begin = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        client.send(REQUEST)
+        server.recv(4096)
+        os.write(null, b"x" * size)
+        os.write(begin, b".")
+        if wait: os.read(wait, 1)
+        os._exit(0)
+    os.read(began, 1)
+    return pid
+null = os.open("/dev/null", os.O_WRONLY)
+print("ready", flush=True)
+sys.stdin.readline()
+wait, end = os.pipe()
+first = child(2001, wait)
+os.waitpid(child(2002), 0)
+os.write(end, b".")
+os.waitpid(first, 0)
+os.waitpid(child(2003), 0)
+`;
+
+const FOREVER_NS = 2n ** 62n;
+
+function watch(object: BpfObject, pid: number): void {
+  const key = new Uint8Array(Uint32Array.of(pid).buffer);
+  object.map('http_processes').set(key, new Uint8Array(BigUint64Array.of(FOREVER_NS).buffer));
+}
+
+/** Whether the write of so many bytes has a context. */
+function ownedBySize(object: BpfObject): Record<number, boolean> {
+  const ring = object.ring('events');
+  const buffer = new Uint8Array(ring.sizeBytes);
+  const words = new Uint32Array(buffer.buffer);
+  const filled = ring.drain(buffer);
+  const decoder = createDecoder();
+  const owned: Record<number, boolean> = {};
+  for (let at = 0; at < filled; ) {
+    at = decoder.decode(buffer, at, filled, () => true);
+    const { block, typeRecordOffsets } = decoder.decoded;
+    const requested = block.columns.get('sys_write.bytes_requested')! as BigUint64Array;
+    for (let i = 0; i < block.typeCounts[1]!; i++) {
+      const size = Number(requested[i]);
+      if (size > 2000 && size < 2010) owned[size] = u64At(words, typeRecordOffsets[1]![i]! + CONTEXT_OFFSET) !== 0;
+    }
+  }
+  return owned;
+}
+
+test("a request whose connection cannot be remembered is nobody's, and is counted", async () => {
+  const variant = btfTypeExists('bpf_rdonly_cast') ? 'kreplay_cast' : 'kreplay';
+  const object = BpfObject.open(join(ROOT, `build/bpf/${variant}.bpf.o`));
+  try {
+    object.setReadOnly('agent_tgid', process.pid);
+    applyLayers(object, layerStates([], findCgroups().hierarchy));
+    object.setMaxEntries('http_connections', 1);
+    object.load();
+    object.attach();
+    const losses = createLossCounters(object.map('losses'));
+    const program = spawn('/usr/bin/python3', ['-c', PROGRAM], { stdio: ['pipe', 'pipe', 'inherit'] });
+    const ended = once(program, 'exit');
+    await once(program.stdout, 'data');
+    watch(object, program.pid!);
+    program.stdin.end('go\n');
+    expect((await ended)[0]).toBe(0);
+    object.detach();
+    expect(ownedBySize(object)).toEqual({ 2001: true, 2002: false, 2003: true });
+    expect(losses.take().losses).toEqual([{ cause: 'definition_lost', eventType: null, count: 1 }]);
+    expect([...object.map('http_connections').keys()]).toEqual([]);
+  } finally {
+    object.close();
+  }
+});
