@@ -58,8 +58,11 @@ export interface WriterThread extends Omit<RecordingWriter, 'flush' | 'close'> {
   freeRows(): number;
   /** How long the thread has not answered what it was given; 0 when it has. */
   waitingMs(): number;
-  /** Commits everything. Rejects when that can not be done. Gives what is left behind of a file that lost its name. */
-  close(): Promise<LeftBehind | undefined>;
+  /**
+   * Commits everything: `completeNs` as for `flush`. Rejects when that can not be done. Gives what is left behind of a file
+   * that lost its name.
+   */
+  close(completeNs?: bigint): Promise<LeftBehind | undefined>;
 }
 
 export async function openWriterThread(options: WriterThreadOptions): Promise<WriterThread> {
@@ -152,12 +155,12 @@ function writerOf(worker: Worker, gatherer: Gatherer, options: WriterThreadOptio
     if (broken) throw broken;
   }
 
-  async function writeAll(): Promise<void> {
+  async function writeAll(untilNs: bigint): Promise<void> {
     await settle();
     sealAll = true;
     for (let tries = LAST_TRIES; tries > 0; tries--) {
       triedMs = 0;
-      flush();
+      flush(untilNs);
       await settle();
       if (!trouble) return;
     }
@@ -185,14 +188,14 @@ function writerOf(worker: Worker, gatherer: Gatherer, options: WriterThreadOptio
       const taken = gatherer.append(block, 0);
       if (taken < block.rowCount) gatherer.drop(block, taken);
     },
-    async close() {
+    async close(untilNs = nowNs()) {
       if (isClosed) return undefined;
       isClosed = true;
       let endedNs: bigint | undefined;
       let left: LeftBehind | undefined;
       try {
-        await writeAll();
-        endedNs = nowNs();
+        await writeAll(untilNs);
+        endedNs = untilNs;
       } finally {
         if (!broken) left = await closeThread(endedNs);
         await worker.terminate();

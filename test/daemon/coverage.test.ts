@@ -220,9 +220,11 @@ describe('a transaction that may have gone on, or begun earlier, unseen', () => 
     setEnd(recordingPath(folder), { alive_ns: START + S, ended: 0n });
     const other = recordingPath(recordedOn('other', [{ ...row, duration: 10n }]));
     setEnd(other, { alive_ns: START + 30n * S });
-    const open =
-      source === 'live' ? ([folder, [other]] as const) : ([undefined, [recordingPath(folder), other]] as const);
-    const daemon = await servedHere(openRecordingStore(...open));
+    const store =
+      source === 'live'
+        ? openRecordingStore(folder, [other])
+        : openRecordingStore(undefined, [recordingPath(folder), other]);
+    const daemon = await servedHere(store);
     daemon.setNow(START + 50n * S);
     const cause = source === 'live' ? 'agent_killed' : 'agent_stopped';
     expect(await gapsOfTx(daemon)).toEqual(inEachAnswer(cause));

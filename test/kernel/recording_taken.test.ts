@@ -125,6 +125,18 @@ test('a session that has been read plays to its end when its recording is gone, 
   expect(ask('/api/replay/sessions', '--json', '{"transaction_id":"order-1"}').code).toBe('transaction_not_found');
 }, 60_000);
 
+test('an agent that is told to read its filter again while it begins a new recording goes on', async () => {
+  await expectRecorded('before SIGHUP');
+  log = '';
+  removeAll();
+  const hangups = setInterval(() => agent.process.kill('SIGHUP'), 5);
+  await until(() => /are lost/.test(log));
+  await sleep(1000);
+  clearInterval(hangups);
+  expect([agent.process.exitCode, agent.process.signalCode]).toEqual([null, null]);
+  await expectRecorded('after SIGHUP');
+}, 60_000);
+
 function removeAll(): void {
   for (const name of readdirSync(folder).filter((file) => file.startsWith('recording.kreplay')))
     rmSync(join(folder, name));
