@@ -42,7 +42,7 @@ const TURN_AT_BYTES = 512 << 10;
 /** One turn surely takes so much of the ring, if there is as much. */
 const TURN_BYTES_MIN = 960 << 10;
 const FLUSH_AFTER_MS = 100;
-/** The recording's files may be removed, replaced or moved. */
+/** The recording's files may be removed, replaced or moved. The writer notices when they are overwritten. */
 const FILES_LOOK_MS = 2000;
 /** A program that is interrupted goes on long before that. */
 const UNFINISHED_RECORD_MS = 1000;
@@ -124,7 +124,9 @@ async function recordAll(options: AgentOptions, filter: CurrentFilter): Promise<
 
 function goneText(path: string, left: LeftBehind | undefined): string {
   if (!left) return `the files beside ${path} were removed while it was recorded into: it is opened again`;
-  const { place, events } = left;
+  const { place, events, isOverwritten } = left;
+  if (isOverwritten)
+    return `${path} was overwritten while it was recorded into: the ${events} events that this agent wrote are lost`;
   return place === undefined
     ? `${path} was removed while it was recorded into: the ${events} events that it held are lost`
     : `${path} was replaced or moved while it was recorded into: the ${events} events that it held are in ${place}`;
@@ -301,6 +303,7 @@ async function record(parts: Parts, signal: AbortSignal): Promise<void> {
       filesSeenMs = nowMs;
       if (!files.areThere()) break;
     }
+    if (writer.isOverwritten()) break;
     // Before the look: what ended by then is among the bytes that it finds, however long this is held up in between.
     const lookedNs = clock.nowNs();
     const pendingBytes = probes.pendingBytes();
