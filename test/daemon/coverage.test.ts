@@ -1,4 +1,6 @@
 /** An answer says what the recording is missing in its window, and nothing of other windows. */
+import { readFileSync } from 'node:fs';
+import { dirname } from 'node:path';
 import Database from 'better-sqlite3';
 import { openRecordingStore } from '../../daemon/store/recording_store.ts';
 import { kreplay } from './command_line.ts';
@@ -149,7 +151,7 @@ test('a_transaction_that_ended_long_before_its_agent_is_whole_but_for_losses_in_
 });
 
 /** Sets when a recording's agent was last known to work, and whether it ended. */
-function setEnd(path: string, values: { created_ns?: bigint; alive_ns?: bigint; ended?: bigint }): void {
+function setEnd(path: string, values: Record<string, bigint>): void {
   const database = new Database(path);
   const set = database.prepare('UPDATE meta SET value = CAST(? AS INTEGER) WHERE key = ?');
   for (const [key, value] of Object.entries(values)) set.run(value, key);
@@ -245,6 +247,31 @@ describe('a transaction that may have gone on, or begun earlier, unseen', () => 
       expect(coverage).toMatchObject({ complete: true, nodes: [{ node: NODE }] });
     }
   });
+});
+
+const BOOT_ID = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
+
+test.each([
+  ['closed', 1n, BOOT_ID],
+  ['killed', 0n, BOOT_ID],
+  ['closed before this boot', 1n, 'another'],
+])('an agent that was %s before the clock was set back has not recorded since', async (_, ended, bootId) => {
+  const path = recordingPath(recorded([{ at: START }]));
+  const nowNs = BigInt(Date.now()) * 1_000_000n;
+  // It ended a minute ago, when the clock was an hour ahead.
+  const minuteAgoNs = process.hrtime.bigint() - 60n * S;
+  setEnd(path, { created_ns: START, alive_ns: nowNs + 3540n * S, ended, alive_monotonic_ns: minuteAgoNs });
+  const database = new Database(path);
+  database.prepare("UPDATE meta SET value = ? WHERE key = 'alive_boot_id'").run(bootId);
+  database.close();
+  const daemon = await servedHere(dirname(path));
+  daemon.setNow(nowNs);
+  const { gaps, recorded_until } = (await daemon.get('/api/events?from=-5m')).json.coverage;
+  expect(gaps).toMatchObject([{ cause: ended === 1n ? 'agent_stopped' : 'agent_killed' }]);
+  const agoNs = (ns: number) => Number(nowNs) - ns;
+  expect(agoNs(gaps[0].to)).toBeLessThan(1e9);
+  if (bootId === BOOT_ID) expect(Math.abs(agoNs(gaps[0].from) - 60e9)).toBeLessThan(5e9);
+  expect(agoNs(recorded_until)).toBeGreaterThan(50e9);
 });
 
 test.each(['transactions', 'stats', 'events'])(
