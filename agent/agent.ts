@@ -42,7 +42,7 @@ const TURN_AT_BYTES = 512 << 10;
 /** One turn surely takes so much of the ring, if there is as much. */
 const TURN_BYTES_MIN = 960 << 10;
 const FLUSH_AFTER_MS = 100;
-/** The recording's files may be removed, replaced or moved. */
+/** The recording's files may be removed, replaced or moved. The writer notices when they are overwritten. */
 const FILES_LOOK_MS = 2000;
 /** A program that is interrupted goes on long before that. */
 const UNFINISHED_RECORD_MS = 1000;
@@ -66,7 +66,7 @@ export interface AgentOptions {
   httpServices?: readonly string[] | undefined;
   /** Layers of attribution that are not wanted. */
   without?: readonly LayerName[] | undefined;
-  /** What is recorded. */
+  /** What is recorded at first. */
   filter: FilterSettings;
   /** At every SIGHUP: what is recorded from now on. Throws AgentError and ConfigError. */
   reread(): FilterSettings;
@@ -88,12 +88,31 @@ export interface AgentTotals {
   badMarkerFields: number;
 }
 
+/** The filter that was read last: a recording that takes the place of another one goes by it as well. */
+interface CurrentFilter {
+  settings: FilterSettings;
+  /** Undefined before a recording has begun and after it has ended. */
+  recorder: Recorder | undefined;
+}
+
 /** Records until `signal` aborts: into a new file whenever the one that it records into is taken away. */
 export async function runAgent(options: AgentOptions): Promise<AgentTotals> {
+  const filter: CurrentFilter = { settings: options.filter, recorder: undefined };
+  // For good: without a listener, SIGHUP ends the process.
+  const onHangUp = () => reload(filter, options);
+  process.on('SIGHUP', onHangUp);
+  try {
+    return await recordAll(options, filter);
+  } finally {
+    process.off('SIGHUP', onHangUp);
+  }
+}
+
+async function recordAll(options: AgentOptions, filter: CurrentFilter): Promise<AgentTotals> {
   const totals = { events: 0, lost: 0, badMarkerFields: 0 };
   let left: LeftBehind | undefined;
   do {
-    const run = await recordInto(options, left);
+    const run = await recordInto(options, filter, left);
     totals.events += run.totals.events;
     totals.lost += run.totals.lost;
     totals.badMarkerFields += run.totals.badMarkerFields;
@@ -105,7 +124,9 @@ export async function runAgent(options: AgentOptions): Promise<AgentTotals> {
 
 function goneText(path: string, left: LeftBehind | undefined): string {
   if (!left) return `the files beside ${path} were removed while it was recorded into: it is opened again`;
-  const { place, events } = left;
+  const { place, events, isOverwritten } = left;
+  if (isOverwritten)
+    return `${path} was overwritten while it was recorded into: the ${events} events that this agent wrote are lost`;
   return place === undefined
     ? `${path} was removed while it was recorded into: the ${events} events that it held are lost`
     : `${path} was replaced or moved while it was recorded into: the ${events} events that it held are in ${place}`;
@@ -118,7 +139,11 @@ interface Run {
 }
 
 /** Until `signal` aborts, or the recording's files are not where they were. */
-async function recordInto(options: AgentOptions, leftBefore: LeftBehind | undefined): Promise<Run> {
+async function recordInto(
+  options: AgentOptions,
+  filter: CurrentFilter,
+  leftBefore: LeftBehind | undefined,
+): Promise<Run> {
   const { dataFolder, onReady, log } = options;
   const path = recordingPath(dataFolder);
   // The writer locks it for good; here only so that a second agent learns of the first before it attaches anything.
@@ -126,13 +151,13 @@ async function recordInto(options: AgentOptions, leftBefore: LeftBehind | undefi
   const clock = createWallClock();
   const cgroups = findCgroups();
   const probes = openProbes({
-    settings: options.filter,
+    settings: filter.settings,
     agentPid: process.pid,
     cgroupHierarchy: cgroups.hierarchy,
     without: [...(options.without ?? []), ...(options.httpServices?.length ? [] : (['http'] as const))],
     eventRingBytes: options.ringBytes,
   });
-  const attachedNs = clock.nowNs();
+  const loop: Loop = { lookedMs: performance.now(), completeNs: clock.nowNs() };
   const node = options.node ?? hostname();
   const counts = createCounts(node);
   const lossLog = createLossLog(log, () => performance.now());
@@ -143,9 +168,6 @@ async function recordInto(options: AgentOptions, leftBefore: LeftBehind | undefi
   const onTrouble = (problem: RecordingError | undefined) => {
     failure = problem?.message ?? null;
   };
-  /** Undefined before and after recording: a SIGHUP that comes during the last commit is ignored. */
-  let reloadFilter: (() => void) | undefined;
-  const onHangUp = () => reloadFilter?.();
   let endWatch = () => {};
   let totals: AgentTotals;
   let left: LeftBehind | undefined;
@@ -156,27 +178,25 @@ async function recordInto(options: AgentOptions, leftBefore: LeftBehind | undefi
       counts.report({ ringBytes: probes.eventRingBytes, pendingBytes: probes.events.pendingBytes(), failure });
     socket = openReportSocket(path, report, (message) => log.warn(message));
     const recorder = recorderFor(options, { probes, writer, clock, cgroups });
-    recorder.setFilter(options.filter);
-    reloadFilter = () => reload(recorder, options);
-    process.on('SIGHUP', onHangUp);
+    recorder.setFilter(filter.settings);
+    filter.recorder = recorder;
     onReady({ attached: probes.attached, layers: probes.layers, recording: path });
-    const loop = { lookedMs: performance.now() };
+    loop.lookedMs = performance.now();
     const { manager } = options;
     manager.ready(`recording to ${path}`);
     endWatch = manager.watch(
       (patienceMs) => performance.now() - loop.lookedMs < patienceMs && writer!.waitingMs() < patienceMs,
     );
-    await record({ recorder, probes, writer, clock, counts, attachedNs, loop, files: ownFiles(path) }, options.signal);
+    await record({ recorder, probes, writer, clock, counts, loop, files: ownFiles(path) }, options.signal);
     if (options.signal.aborted) manager.stopping();
     totals = { events: recorder.eventCount, lost: recorder.lossCount, badMarkerFields: recorder.badMarkerFieldCount };
   } finally {
-    reloadFilter = undefined;
+    filter.recorder = undefined;
     endWatch();
     socket?.close();
     probes.close();
-    left = await writer?.close();
+    left = await writer?.close(loop.completeNs);
     lossLog.close();
-    process.off('SIGHUP', onHangUp);
   }
   return { totals, left };
 }
@@ -236,17 +256,26 @@ async function openRecording(
 }
 
 /** A filter that is wrong changes nothing. */
-function reload(recorder: Recorder, { reread, log }: AgentOptions): void {
+function reload(filter: CurrentFilter, { reread, log, signal }: AgentOptions): void {
+  if (signal.aborted) return;
   try {
     const settings = reread();
     // What was captured before is judged by the filter that there was.
-    recorder.turn();
-    recorder.setFilter(settings);
+    filter.recorder?.turn();
+    filter.recorder?.setFilter(settings);
+    filter.settings = settings;
     log.info('the filter was read again');
   } catch (error) {
     if (!(error instanceof AgentError || error instanceof ConfigError)) throw error;
     log.error({ reason: error.message }, 'the filter stays as it is');
   }
+}
+
+interface Loop {
+  /** When it last looked what there is. */
+  lookedMs: number;
+  /** What ended before was taken out of the ring. */
+  completeNs: bigint;
 }
 
 interface Parts {
@@ -255,20 +284,16 @@ interface Parts {
   writer: WriterThread;
   clock: WallClock;
   counts: AgentCounts;
-  attachedNs: bigint;
-  /** When it last looked what there is. */
-  loop: { lookedMs: number };
+  loop: Loop;
   files: OwnFiles;
 }
 
 async function record(parts: Parts, signal: AbortSignal): Promise<void> {
-  const { recorder, probes, writer, clock, counts, attachedNs, loop, files } = parts;
+  const { recorder, probes, writer, clock, counts, loop, files } = parts;
   let filesSeenMs = performance.now();
   let turnedMs = 0;
   let flushedMs = 0;
   let hasRoom = true;
-  /** What ended before was taken out of the ring. */
-  let completeNs = attachedNs;
   /** What has yet to be taken out of the ring of what was in it at an earlier look. */
   let waiting: { lookedNs: bigint; bytes: number } | undefined;
   while (!signal.aborted) {
@@ -278,6 +303,7 @@ async function record(parts: Parts, signal: AbortSignal): Promise<void> {
       filesSeenMs = nowMs;
       if (!files.areThere()) break;
     }
+    if (writer.isOverwritten()) break;
     // Before the look: what ended by then is among the bytes that it finds, however long this is held up in between.
     const lookedNs = clock.nowNs();
     const pendingBytes = probes.pendingBytes();
@@ -289,29 +315,34 @@ async function record(parts: Parts, signal: AbortSignal): Promise<void> {
       if (!waiting) waiting = { lookedNs, bytes: pendingBytes };
       if (hasRoom) waiting.bytes -= TURN_BYTES_MIN;
       if (waiting.bytes <= 0) {
-        completeNs = waiting.lookedNs;
+        loop.completeNs = waiting.lookedNs;
         waiting = undefined;
       }
       if (nowMs - flushedMs >= FLUSH_AFTER_MS) {
         flushedMs = nowMs;
-        writer.flush(completeNs);
+        writer.flush(loop.completeNs);
       }
     }
     if (!hasRoom) await sleep(ROOM_LOOK_MS);
     else if (probes.pendingBytes() < TURN_AT_BYTES) await sleep(pendingBytes > 0 ? LOOK_MS : IDLE_LOOK_MS);
     else await setImmediate();
   }
+  const detachedNs = clock.nowNs();
   probes.detach();
-  await drainAll();
+  if (await drainAll()) loop.completeNs = detachedNs;
 
-  /** Nothing is added any more, but a program that was interrupted may have yet to end a record, and hides those behind. */
-  async function drainAll(): Promise<void> {
+  /**
+   * Nothing is added any more, but a program that was interrupted may have yet to end a record, and hides those behind:
+   * false when it does so for too long.
+   */
+  async function drainAll(): Promise<boolean> {
     let drainedMs = performance.now();
     for (;;) {
       const drained = recorder.turn();
       if (drained !== 0) drainedMs = performance.now();
-      else if (probes.pendingBytes() === 0 || performance.now() - drainedMs >= UNFINISHED_RECORD_MS) return;
-      writer.flush();
+      else if (probes.pendingBytes() === 0) return true;
+      else if (performance.now() - drainedMs >= UNFINISHED_RECORD_MS) return false;
+      writer.flush(loop.completeNs);
       await sleep(drained === undefined ? ROOM_LOOK_MS : 0);
     }
   }

@@ -54,7 +54,7 @@ export interface Recorder {
 
 export interface RecorderOptions {
   probes: Probes;
-  writer: Omit<WriterThread, 'flush' | 'close'>;
+  writer: Omit<WriterThread, 'flush' | 'isOverwritten' | 'close'>;
   clock: WallClock;
   cgroups: CgroupSource;
   serviceRules?: readonly ServiceRule[] | undefined;

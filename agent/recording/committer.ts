@@ -6,7 +6,8 @@ import type { BlockRange } from './codec/encode_segment.ts';
 import { columnPlaces, openForWriting } from './create.ts';
 import { withRecordingErrors } from './errors.ts';
 import { lockRecording } from './lock.ts';
-import { identityOf, ownFiles, placeOf } from './own_files.ts';
+import { identityOf, makeOwnFile, ownFiles, placeOf } from './own_files.ts';
+import { openRawId } from './raw_id.ts';
 import { openRetention, type RetentionLimits, type RetentionState } from './retention.ts';
 import { segmentWriter } from './segment_writer.ts';
 import { noteWriter } from './side_notes_table.ts';
@@ -17,6 +18,8 @@ import { markAlive, markEnded, noteInterruption } from './uninterrupted.ts';
 const HELD = `
 SELECT (SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'created_ns'), coalesce(sum(event_count), 0)
 FROM segment`;
+
+const RECORDING_ID = "SELECT value FROM meta WHERE key = 'recording_id'";
 
 export interface CommitterOptions {
   path: string;
@@ -31,6 +34,8 @@ export interface CommitterOptions {
 
 export interface Committer {
   readonly opened: OpenedRecording;
+  /** Whether another recording was copied over the file: what is committed would damage that one. */
+  isOverwritten(): boolean;
   /** When it throws, nothing of the batch was written. */
   commit(batch: Batch): void;
   /** Removes a little of what is too old or too much. */
@@ -42,13 +47,14 @@ export interface Committer {
   close(endedNs?: bigint): LeftBehind | undefined;
 }
 
-/** A recording that was removed, replaced or moved while it was written. */
+/** A recording that was removed, replaced, moved or overwritten while it was written. */
 export interface LeftBehind {
   fromNs: bigint;
-  /** Events that it held. */
+  /** Events that it held; of one that was overwritten, those of its last writer. */
   events: number;
   /** Where it is now; undefined when it is gone. */
   place: string | undefined;
+  isOverwritten: boolean;
 }
 
 /** `blocks` are what a batch's slots mean. */
@@ -86,12 +92,31 @@ function committerOf(
   const retain = retention && openRetention(database, path, retention, dictionaries.nextIds);
   const identity = identityOf(path);
   const files = ownFiles(path);
+  const recordingId = database.prepare<[], string>(RECORDING_ID).pluck().get()!;
+  const rawId = openRawId(path);
+  const isOverwritten = () => rawId.isOther(recordingId);
+  let events = 0;
   let closed = false;
 
   function leftBehind(): LeftBehind | undefined {
     if (identity === undefined || identityOf(path) === identity) return undefined;
-    const [fromNs, events] = database.prepare<[], [bigint, bigint]>(HELD).raw().safeIntegers().get()!;
-    return { fromNs, events: Number(events), place: placeOf(identity) };
+    const [fromNs, held] = database.prepare<[], [bigint, bigint]>(HELD).raw().safeIntegers().get()!;
+    return { fromNs, events: Number(held), place: placeOf(identity), isOverwritten: false };
+  }
+
+  function end(endedNs: bigint | undefined): LeftBehind | undefined {
+    if (isOverwritten()) {
+      makeOwnFile(path);
+      return { fromNs: startNs, events, place: undefined, isOverwritten: true };
+    }
+    const left = leftBehind();
+    if (endedNs !== undefined) markEnded(database, endedNs);
+    // So that a user who may not create the log's files can still read; fails while a reader has it open.
+    database.pragma('busy_timeout = 0');
+    // A log without its name would be lost; one that has it would be taken for that of the file which is there now.
+    if (!files.areThere()) database.pragma('wal_checkpoint(TRUNCATE)');
+    else tryLeaveWal(database);
+    return left;
   }
 
   const write = database.transaction((batch: Batch) => {
@@ -110,24 +135,20 @@ function committerOf(
 
   return {
     opened: { nextNumber: segments.nextNumber(), ...dictionaries.read() },
-    commit: (batch) => withRecordingErrors(path, () => write.immediate(batch)),
+    isOverwritten,
+    commit(batch) {
+      withRecordingErrors(path, () => write.immediate(batch));
+      for (const { unwritten } of batch.rows) events += unwritten.to - unwritten.from;
+    },
     retain: (nowNs) => (retain ? withRecordingErrors(path, () => retain(nowNs)) : 'done'),
     close(endedNs) {
       if (closed) return undefined;
       closed = true;
       try {
-        return withRecordingErrors(path, () => {
-          const left = leftBehind();
-          if (endedNs !== undefined) markEnded(database, endedNs);
-          // So that a user who may not create the log's files can still read; fails while a reader has it open.
-          database.pragma('busy_timeout = 0');
-          // A log without its name would be lost; one that has it would be taken for that of the file which is there now.
-          if (!files.areThere()) database.pragma('wal_checkpoint(TRUNCATE)');
-          else tryLeaveWal(database);
-          return left;
-        });
+        return withRecordingErrors(path, () => end(endedNs));
       } finally {
         database.close();
+        rawId.close();
         unlock();
       }
     },

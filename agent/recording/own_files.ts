@@ -1,5 +1,5 @@
 /** Whether a recording's files still have their names: others may remove, replace or move what is open here. */
-import { readdirSync, readlinkSync, statSync } from 'node:fs';
+import { constants, copyFileSync, readdirSync, readlinkSync, renameSync, rmSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
 export interface OwnFiles {
@@ -34,4 +34,15 @@ export function placeOf(identity: string): string | undefined {
     }
   }
   return undefined;
+}
+
+/**
+ * For a file that was overwritten in place: what it has now gets a file of its own and no log, so that a connection which
+ * is still open to the old one writes nothing into it.
+ */
+export function makeOwnFile(path: string): void {
+  const copy = `${path}.overwritten`;
+  copyFileSync(path, copy, constants.COPYFILE_FICLONE);
+  renameSync(copy, path);
+  for (const log of ['-wal', '-shm']) rmSync(`${path}${log}`, { force: true });
 }

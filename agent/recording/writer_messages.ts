@@ -38,6 +38,8 @@ export type FromWriterThread =
   | { kind: 'not_opened'; failure: FailureMessage }
   | { kind: 'written'; seconds: number }
   | { kind: 'failed'; failure: FailureMessage }
+  /** Nothing was written: another recording has been copied over the file. */
+  | { kind: 'overwritten' }
   /** Retention can not keep the limit; without a reason: because of what must be kept. */
   | { kind: 'not_retained'; reason: string | undefined }
   | { kind: 'closed'; left: LeftBehind | undefined; failure: FailureMessage | undefined };

@@ -56,10 +56,15 @@ export interface WriterThread extends Omit<RecordingWriter, 'flush' | 'close'> {
   flush(completeNs?: bigint): void;
   /** Rows that can be appended. While the file can not be written there is always room: what is too much is counted. */
   freeRows(): number;
+  /** Whether another recording was copied over the file: nothing is written any more. */
+  isOverwritten(): boolean;
   /** How long the thread has not answered what it was given; 0 when it has. */
   waitingMs(): number;
-  /** Commits everything. Rejects when that can not be done. Gives what is left behind of a file that lost its name. */
-  close(): Promise<LeftBehind | undefined>;
+  /**
+   * Commits everything: `completeNs` as for `flush`. Rejects when that can not be done. Gives what is left behind of a file
+   * that lost its name.
+   */
+  close(completeNs?: bigint): Promise<LeftBehind | undefined>;
 }
 
 export async function openWriterThread(options: WriterThreadOptions): Promise<WriterThread> {
@@ -92,6 +97,7 @@ function writerOf(worker: Worker, gatherer: Gatherer, options: WriterThreadOptio
   let completeNs: bigint | undefined;
   /** A bug in the thread; whoever uses the writer gets it. */
   let broken: unknown;
+  let isOverwritten = false;
   let isClosed = false;
   let settled = () => {};
   const closed = Promise.withResolvers<Pick<ClosedMessage, 'left' | 'failure'>>();
@@ -104,16 +110,20 @@ function writerOf(worker: Worker, gatherer: Gatherer, options: WriterThreadOptio
   worker.on('message', (message: FromWriterThread) => {
     if (message.kind === 'not_retained') onNotRetained?.(message.reason);
     else if (message.kind === 'closed') closed.resolve(message);
-    else if (message.kind === 'written' || message.kind === 'failed') answered(message);
+    else if (message.kind === 'written' || message.kind === 'failed' || message.kind === 'overwritten')
+      answered(message);
   });
 
-  function answered(message: Extract<FromWriterThread, { kind: 'written' | 'failed' }>): void {
+  function answered(message: Extract<FromWriterThread, { kind: 'written' | 'failed' | 'overwritten' }>): void {
     const batch = underWay!;
     underWay = undefined;
     if (message.kind === 'written') {
       gatherer.committed();
       onCommitted?.({ batch, seconds: message.seconds });
       setTrouble(undefined);
+    } else if (message.kind === 'overwritten') {
+      gatherer.failed();
+      isOverwritten = true;
     } else {
       gatherer.failed();
       const { failure } = message;
@@ -133,6 +143,7 @@ function writerOf(worker: Worker, gatherer: Gatherer, options: WriterThreadOptio
   function flush(untilNs?: bigint): void {
     completeNs = untilNs;
     if (broken) throw broken;
+    if (isOverwritten) return;
     if (underWay) {
       flushWanted = true;
       return;
@@ -152,12 +163,12 @@ function writerOf(worker: Worker, gatherer: Gatherer, options: WriterThreadOptio
     if (broken) throw broken;
   }
 
-  async function writeAll(): Promise<void> {
+  async function writeAll(untilNs: bigint): Promise<void> {
     await settle();
     sealAll = true;
     for (let tries = LAST_TRIES; tries > 0; tries--) {
       triedMs = 0;
-      flush();
+      flush(untilNs);
       await settle();
       if (!trouble) return;
     }
@@ -179,20 +190,21 @@ function writerOf(worker: Worker, gatherer: Gatherer, options: WriterThreadOptio
     recordLoss: gatherer.addLoss,
     recordClock: gatherer.addClockStep,
     flush,
+    isOverwritten: () => isOverwritten,
     waitingMs: () => (underWay ? performance.now() - triedMs : 0),
-    freeRows: () => (trouble ? Number.POSITIVE_INFINITY : gatherer.freeRows()),
+    freeRows: () => (trouble || isOverwritten ? Number.POSITIVE_INFINITY : gatherer.freeRows()),
     append(block: Block) {
       const taken = gatherer.append(block, 0);
       if (taken < block.rowCount) gatherer.drop(block, taken);
     },
-    async close() {
+    async close(untilNs = nowNs()) {
       if (isClosed) return undefined;
       isClosed = true;
       let endedNs: bigint | undefined;
       let left: LeftBehind | undefined;
       try {
-        await writeAll();
-        endedNs = nowNs();
+        await writeAll(untilNs);
+        endedNs = untilNs;
       } finally {
         if (!broken) left = await closeThread(endedNs);
         await worker.terminate();

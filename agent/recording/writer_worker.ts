@@ -46,6 +46,10 @@ function open(): Committer | undefined {
 function write(writer: Committer, message: Extract<ToWriterThread, { kind: 'write' }>): void {
   const batch = batchOf(message);
   last = batch;
+  if (writer.isOverwritten()) {
+    send({ kind: 'overwritten' });
+    return;
+  }
   const startMs = performance.now();
   try {
     writer.commit(batch);

@@ -25,7 +25,7 @@ export const LOSS_CAUSES = {
   not_written_yet:
     'the agent has not written yet what happened then: it does within a second, unless it is held up, stopped, or its disk is full',
   recording_removed:
-    'the recording was removed, replaced or moved while an agent recorded into it: what that file held is not here',
+    'the recording was removed, replaced, overwritten or moved while an agent recorded into it: what that file held is not here',
   retention: 'removed because of their age or the size of the recording',
   damaged: 'a part of the recording can not be read',
 } as const;

@@ -7,7 +7,7 @@ import { statsQuerySchema } from '../query/stats_query.ts';
 import { transactionsQuerySchema } from '../query/transactions_query.ts';
 import { eventsSchema } from '../routes/events.ts';
 import { statsSchema } from '../routes/stats.ts';
-import { transactionSchema, transactionsSchema } from '../routes/transactions.ts';
+import { transactionsSchema, wholeTransactionSchema } from '../routes/transactions.ts';
 import type { Endpoint } from './endpoint.ts';
 import { dateTime, timestampNs } from './values.ts';
 
@@ -118,7 +118,7 @@ export const EVENT_ENDPOINTS: readonly Endpoint[] = [
     summary: 'One transaction',
     curl: '"$api/api/transactions/$transaction"',
     pathParameters: transactionId,
-    success: { status: 200, description: 'The transaction.', content: { 'application/json': transactionSchema } },
+    success: { status: 200, description: 'The transaction.', content: { 'application/json': wholeTransactionSchema } },
     errors: ['invalid_parameter', 'transaction_not_found'],
   },
   {

@@ -1,6 +1,5 @@
 import { type Request, type Response, Router } from 'express';
 import { z } from 'zod';
-import { wholeEndOf } from '../../agent/recording/transactions.ts';
 import { apiEventSchema } from '../../bpf/schema/api.ts';
 import { nextPiece } from '../access/pace.ts';
 import type { Scan, ScanGate } from '../access/scan_gate.ts';
@@ -9,15 +8,16 @@ import { openEventStream } from '../event_stream.ts';
 import { parseQuery } from '../input.ts';
 import { sendJson, stringify } from '../json.ts';
 import { isOpen, sendNdjson, sendPieces } from '../ndjson.ts';
-import { coverageIn, coverageSchema, spansFor, type Window } from '../query/coverage.ts';
+import { coverageSchema, spansFor } from '../query/coverage.ts';
 import { encodeCursor } from '../query/cursor.ts';
 import { type EventQuery, parseEventQuery } from '../query/event_query.ts';
 import { noParameters } from '../query/parameters.ts';
 import { parseTailQuery, type TailQuery } from '../query/tail_query.ts';
+import { coverageFor } from '../query/transaction_coverage.ts';
 import { rowCutter } from '../store/block_rows.ts';
 import { keyOf } from '../store/event.ts';
 import { jsonPieces } from '../store/event_json.ts';
-import type { EventKey, NodeSpan, ScannedBlock, ScanRequest, Store } from '../store/store.ts';
+import type { EventKey, ScannedBlock, ScanRequest, Store } from '../store/store.ts';
 import type { Tails } from '../tail/tails.ts';
 
 const LOST = 'Kreplay-Lost';
@@ -85,7 +85,7 @@ async function sendPage(res: Response, store: Store, query: EventQuery, turn: Sc
   // After the scan: what can not be read is found by reading it.
   const rest = stringify({
     next_cursor: nextCursor,
-    coverage: coverageIn(store, spans, windowOf(store, spans, query)),
+    coverage: coverageFor(store, spans, query),
   });
   const events = pieces.filter(({ length }) => length > 0);
   // The last comma.
@@ -117,10 +117,10 @@ function* shownOf(blocks: Iterable<ScannedBlock>, page: Page): Generator<Scanned
 async function sendStream(req: Request, res: Response, store: Store, query: EventQuery, turn: Scan): Promise<void> {
   const spans = spansFor(store, query.filter.nodes, query.nowNs);
   const known = () => {
-    const { complete, lost } = coverageIn(store, spans, windowOf(store, spans, query));
+    const { complete, lost } = coverageFor(store, spans, query);
     return { [LOST]: lost.toString(), [COMPLETE]: complete.toString() };
   };
-  const { recorded_until } = coverageIn(store, spans, windowOf(store, spans, query));
+  const { recorded_until } = coverageFor(store, spans, query);
   if (recorded_until !== null) res.set(RECORDED_UNTIL, recorded_until.toString());
   // Lines are events and nothing else, so what is missing is said ahead of them, and again when it is all known.
   res.set(known());
@@ -136,28 +136,6 @@ function sendTail(req: Request, res: Response, tails: Tails, query: TailQuery): 
   const sink = openEventStream(res);
   if (req.method === 'HEAD') sink.end();
   else tail.join(sink);
-}
-
-/** Beyond its last event: an agent that was there for so long would have seen more of the transaction. */
-const WENT_ON_NS_MAX = 1_000_000_000n;
-
-/** The window of the query; of one transaction that has ended, its own time. */
-function windowOf(store: Store, spans: readonly NodeSpan[], { filter, nowNs }: EventQuery): Window {
-  const { fromNs, toNs, nodes, transactionId } = filter;
-  const asked = { fromNs, toNs, nodes, nowNs };
-  const transaction = transactionId === undefined ? undefined : store.transaction(transactionId);
-  if (!transaction) return asked;
-  const endNs = wholeEndOf(transaction) + 1n;
-  const recordedUntilNs = spans.reduce((last, span) => (span.toNs > last ? span.toNs : last), 0n);
-  // Nobody knows whether it went on after the agent had stopped.
-  if (recordedUntilNs < endNs + WENT_ON_NS_MAX) return asked;
-  const firstNs = transaction.firstTimestampNs;
-  return {
-    fromNs: fromNs !== undefined && fromNs > firstNs ? fromNs : firstNs,
-    toNs: toNs !== undefined && toNs < endNs ? toNs : endNs,
-    nodes: nodes ?? transaction.nodes,
-    nowNs,
-  };
 }
 
 function scanOf({ filter, order, after }: EventQuery): ScanRequest {

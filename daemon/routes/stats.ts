@@ -8,10 +8,11 @@ import type { Scan, ScanGate } from '../access/scan_gate.ts';
 import { methodNotAllowed } from '../errors.ts';
 import { sendJson } from '../json.ts';
 import { isOpen } from '../ndjson.ts';
-import { coverageIn, coverageSchema, spansFor } from '../query/coverage.ts';
+import { coverageSchema, spansFor } from '../query/coverage.ts';
 import { DIMENSION_NAMES } from '../query/dimensions.ts';
 import { createStats, STATS_ROWS_MAX, type Stats, statsColumns } from '../query/stats.ts';
 import { parseStatsQuery, type StatsQuery } from '../query/stats_query.ts';
+import { coverageFor } from '../query/transaction_coverage.ts';
 import type { Store } from '../store/store.ts';
 
 const quantile = (description: string) => int64().nullable().meta({ description });
@@ -60,13 +61,12 @@ export function statsRoutes({ store, now, scanGate }: Options): Router {
     .get(async (req, res) => {
       const nowNs = now();
       const query = parseStatsQuery(req.query as never, nowNs);
-      const { fromNs, toNs, nodes } = query.filter;
       const turn = await scanGate.enter(res);
-      const spans = spansFor(store, nodes, nowNs);
+      const spans = spansFor(store, query.filter.nodes, nowNs);
       const found = await statsFor(res, store, query, turn);
       if (!found) return;
       // After the scan: what can not be read is found by reading it.
-      const coverage = coverageIn(store, spans, { fromNs, toNs, nodes, nowNs });
+      const coverage = coverageFor(store, spans, { filter: query.filter, nowNs });
       sendJson(res, 200, { ...found, coverage } satisfies z.input<typeof statsSchema>);
     })
     .all(methodNotAllowed('GET', 'HEAD'));

@@ -9,6 +9,7 @@ import { sendJson } from '../json.ts';
 import { isOpen } from '../ndjson.ts';
 import { coverageIn, coverageSchema, spansFor } from '../query/coverage.ts';
 import { noParameters } from '../query/parameters.ts';
+import { coverageOfTransaction } from '../query/transaction_coverage.ts';
 import { parseTransactionsQuery, type TransactionsQuery } from '../query/transactions_query.ts';
 import type { NodeSpan, Store, TransactionPage, TransactionSummary } from '../store/store.ts';
 import { takingTurns } from '../turns.ts';
@@ -40,6 +41,8 @@ export const transactionSchema = z
     pinned: told(z.boolean(), 'whether retention keeps it'),
   })
   .meta({ id: 'Transaction', description: 'what the recordings hold of one transaction' });
+
+export const wholeTransactionSchema = transactionSchema.extend({ coverage: coverageSchema });
 
 export const transactionsSchema = z.object({
   transactions: z.array(transactionSchema),
@@ -73,9 +76,14 @@ export function transactionRoutes({ store, now, scanGate }: Options): Router {
     .get((req, res) => {
       parseQuery(req.query, noParameters);
       const id = req.params.transaction_id;
+      const nowNs = now();
+      const spans = spansFor(store, undefined, nowNs);
       const transaction = store.transaction(id);
       if (!transaction) throw new Problem('transaction_not_found', `no events of transaction ${id} are recorded`);
-      sendJson(res, 200, viewOf(transaction, store.pins(id).length > 0));
+      sendJson(res, 200, {
+        ...viewOf(transaction, store.pins(id).length > 0),
+        coverage: coverageOfTransaction(store, spans, transaction, { nowNs }),
+      } satisfies z.input<typeof wholeTransactionSchema>);
     })
     .all(methodNotAllowed('GET', 'HEAD'));
   return router;

@@ -1,5 +1,6 @@
 /** The open recordings: whichever files are served just now, each opened once and anew when another takes its place. */
 import { RecordingError } from '../../agent/recording/errors.ts';
+import { openRawId, type RawId } from '../../agent/recording/raw_id.ts';
 import { openReader, type RecordingReader } from '../../agent/recording/reader.ts';
 import { withFailuresOf } from './failures.ts';
 import { namedFile, nothingServed, type Places, type ServedFile, servedFiles } from './served_files.ts';
@@ -18,7 +19,11 @@ interface RecordingFiles {
   close(): void;
 }
 
-interface Entry extends OpenRecording {
+interface Opened extends OpenRecording {
+  readonly rawId: RawId;
+}
+
+interface Entry extends Opened {
   users: number;
   retired: boolean;
 }
@@ -53,7 +58,7 @@ export function recordingFiles(places: Places): RecordingFiles {
   function retire(entry: Entry): void {
     byPath.delete(entry.file.path);
     entry.retired = true;
-    if (entry.users === 0) entry.reader.close();
+    if (entry.users === 0) close(entry);
   }
 
   return {
@@ -61,7 +66,7 @@ export function recordingFiles(places: Places): RecordingFiles {
     release(recordings) {
       for (const entry of recordings as readonly Entry[]) {
         entry.users--;
-        if (entry.retired && entry.users === 0) entry.reader.close();
+        if (entry.retired && entry.users === 0) close(entry);
       }
     },
     close() {
@@ -70,18 +75,22 @@ export function recordingFiles(places: Places): RecordingFiles {
   };
 }
 
+function close({ reader, rawId }: Opened): void {
+  reader.close();
+  rawId.close();
+}
+
 /** One that cannot be read is opened again, so that what is wrong with it is said. */
-function isWhatItWas({ file, reader }: OpenRecording): boolean {
-  if (file.source !== 'live') return true;
+function isWhatItWas({ reader, rawId, recordingId }: Opened): boolean {
   try {
-    return !reader.isReplaced();
+    return !reader.isReplaced() && !rawId.isOther(recordingId);
   } catch {
     return false;
   }
 }
 
 /** Undefined for a file that an agent is only now making into a recording. */
-function open(file: ServedFile): OpenRecording | undefined {
+function open(file: ServedFile): Opened | undefined {
   try {
     return withFailuresOf(file, () => opened(file));
   } catch (error) {
@@ -91,14 +100,28 @@ function open(file: ServedFile): OpenRecording | undefined {
   }
 }
 
-function opened(file: ServedFile): OpenRecording {
+function opened(file: ServedFile): Opened {
   const { path, isFile, source } = file;
   if (!isFile) throw new RecordingError('not_a_recording', `${path} is not a file: only --data takes a folder`);
   const reader = openReader(path, { isForeign: source !== 'live' });
-  return { reader, recordingId: reader.recordingId, node: reader.node, file };
+  const { recordingId, node } = reader;
+  let rawId: RawId | undefined;
+  try {
+    rawId = openRawId(path);
+    if (rawId.isOther(recordingId)) throw new RecordingError('recording_corrupt', overwritten(path));
+    return { reader, rawId, recordingId, node, file };
+  } catch (error) {
+    reader.close();
+    rawId?.close();
+    throw error;
+  }
+}
+
+function overwritten(path: string): string {
+  return `${path} was overwritten in place, and ${path}-wal is of what was there: an agent that is at work removes it soon; else remove it`;
 }
 
 /** Throws what is wrong with the first that can not be read. */
 export function checkRecordings(paths: readonly string[]): void {
-  for (const file of paths.map(namedFile)) withFailuresOf(file, () => opened(file)).reader.close();
+  for (const file of paths.map(namedFile)) close(withFailuresOf(file, () => opened(file)));
 }

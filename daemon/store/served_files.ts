@@ -2,10 +2,11 @@
 import { type BigIntStats, lstatSync, readdirSync, statSync } from 'node:fs';
 import { join, normalize } from 'node:path';
 import { RecordingError } from '../../agent/recording/errors.ts';
+import { isRecorded } from '../../agent/recording/lock.ts';
 
 export interface ServedFile {
   readonly path: string;
-  /** Of the file that has this path now, and of its log. */
+  /** Of the file that has this path now, and of its log or, when nobody writes it, its content. */
   readonly identity: string;
   readonly isFile: boolean;
   /** How it came to be served: it was named, an agent records into it, or it was put into the folder of imports. */
@@ -70,14 +71,13 @@ function fileAt(path: string, source: ServedFile['source']): ServedFile | undefi
 }
 
 function servedAs(source: ServedFile['source'], path: string, stats: BigIntStats | undefined): ServedFile | undefined {
-  return stats && { path, identity: `${stats.dev}:${stats.ino}${logOf(path, source)}`, isFile: stats.isFile(), source };
-}
-
-/** A reader would go on with a log that was removed, and an agent that notices it begins another one. */
-function logOf(path: string, source: ServedFile['source']): string {
-  if (source !== 'live') return '';
-  const stats = statsOf(`${path}-wal`);
-  return stats ? `:${stats.ino}` : '';
+  if (!stats) return undefined;
+  const { dev, ino, size, mtimeNs, ctimeNs } = stats;
+  // A reader would go on with a log that was removed, and an agent that notices it begins another one.
+  const log = source === 'imported' ? undefined : statsOf(`${path}-wal`);
+  const isWritten = log && (source === 'live' || isRecorded(path) !== false);
+  const content = isWritten ? log.ino : `${size}:${mtimeNs}:${ctimeNs}`;
+  return { path, identity: `${dev}:${ino}:${content}`, isFile: stats.isFile(), source };
 }
 
 function statsOf(path: string): BigIntStats | undefined {

@@ -25,7 +25,7 @@ export function writtenSpan({ file, reader }: OpenRecording): WrittenSpan | unde
   const read = () => withFailuresOf(file, () => reader.recordedSpan());
   const span = read();
   if (!span) return undefined;
-  if (file.source !== 'live') return { ...told(span, span.end), isWholeFile: true };
+  if (file.source !== 'live') return { ...span, isWholeFile: true };
   if (span.end === 'closed') return told(span, 'closed');
   if (isRecorded(file.path) !== false) return told(span, 'open');
   // It may have ended, and another one may have begun, since the file was read.
@@ -40,13 +40,28 @@ export function isSilent({ toNs, unwrittenNs }: Pick<WrittenSpan, 'toNs' | 'unwr
 
 function told({ fromNs, toNs, committed }: RecordedSpan, end: WrittenSpan['end']): WrittenSpan {
   const isHere = end === 'open' && committed !== undefined && committed.bootId === bootId();
+  const hasEnded = end === 'closed' || end === 'killed';
   return {
     fromNs,
-    toNs,
+    toNs: hasEnded ? endBy(toNs, committed) : toNs,
     end,
     isWholeFile: false,
     ...(isHere && { unwrittenNs: process.hrtime.bigint() - committed.monotonicNs }),
   };
+}
+
+/**
+ * When an agent ended, by the clock as it is: when the clock was set back since, the agent has recorded nothing of the
+ * time that the clock says again. That it ended before this boot is all that is known of a former one.
+ */
+function endBy(toNs: bigint, committed: RecordedSpan['committed']): bigint {
+  const monotonicNs = process.hrtime.bigint();
+  // It has whole milliseconds.
+  const nowNs = BigInt(Date.now() + 1) * 1_000_000n;
+  const isThisBoot = committed?.bootId === bootId();
+  if (!isThisBoot && toNs <= nowNs) return toNs;
+  const endedNs = nowNs - (isThisBoot ? monotonicNs - committed.monotonicNs : monotonicNs);
+  return endedNs < toNs ? endedNs : toNs;
 }
 
 let knownBootId: string | undefined;

@@ -1,8 +1,10 @@
 /** An answer says what the recording is missing in its window, and nothing of other windows. */
+import { readFileSync } from 'node:fs';
+import { dirname } from 'node:path';
 import Database from 'better-sqlite3';
 import { openRecordingStore } from '../../daemon/store/recording_store.ts';
 import { kreplay } from './command_line.ts';
-import { NODE, newFolder, newWriter, recorded, recordedOn, recordingPath, START } from './recorded.ts';
+import { NODE, newFolder, newWriter, type Row, recorded, recordedOn, recordingPath, START } from './recorded.ts';
 import { type Served, serve, served as servedHere } from './served.ts';
 
 const S = 1_000_000_000n;
@@ -146,6 +148,130 @@ test('a_transaction_that_ended_long_before_its_agent_is_whole_but_for_losses_in_
   expect(await coverageOf('lossy')).toMatchObject({ complete: false, lost: 7, gaps: [{ cause: 'ring_full' }] });
   // Its last event ended as its agent did.
   expect((await coverageOf('cut')).gaps.map(({ cause }: { cause: string }) => cause)).toContain('agent_stopped');
+});
+
+/** Sets when a recording's agent was last known to work, and whether it ended. */
+function setEnd(path: string, values: Record<string, bigint>): void {
+  const database = new Database(path);
+  const set = database.prepare('UPDATE meta SET value = CAST(? AS INTEGER) WHERE key = ?');
+  for (const [key, value] of Object.entries(values)) set.run(value, key);
+  database.close();
+}
+
+const DETAILS = ['/api/events?transaction_id=tx', '/api/stats?transaction_id=tx', '/api/transactions/tx'];
+
+/** What each answer about the transaction `tx` is missing. */
+async function gapsOfTx(daemon: Served, paths = DETAILS): Promise<string[][]> {
+  const answers = await Promise.all(paths.map((path) => daemon.get(path)));
+  return answers.map(({ json }) => json.coverage.gaps.map(({ cause }: { cause: string }) => cause));
+}
+
+const inEachAnswer = (...causes: string[]) => DETAILS.map(() => causes);
+
+describe('a transaction that may have gone on, or begun earlier, unseen', () => {
+  const row = { at: START, duration: S, transaction: 'tx' };
+
+  async function restarted(killedNs: bigint, startedNs: bigint, rows: readonly Row[] = [row]): Promise<Served> {
+    const folder = recorded(rows);
+    setEnd(recordingPath(folder), { alive_ns: killedNs, ended: 0n });
+    const writer = newWriter(folder, NODE, startedNs);
+    writer.close();
+    setEnd(recordingPath(folder), { alive_ns: START + 30n * S });
+    const daemon = await servedHere(folder);
+    daemon.setNow(START + 50n * S);
+    return daemon;
+  }
+
+  test('its agent was killed within a second of its end, and started again', async () => {
+    const daemon = await restarted(START + 2n * S - 1n, START + 5n * S);
+    expect(await gapsOfTx(daemon)).toEqual(inEachAnswer('agent_killed'));
+    // The gap is longer than the window.
+    expect(await gapsOf(daemon, `transaction_id=tx&from=${START + 3n * S}&to=${START + 4n * S}`)).toHaveLength(1);
+    expect(await gapsOf(daemon, `transaction_id=tx&to=${START + S}`)).toEqual([]);
+    expect(await gapsOf(daemon, `transaction_id=tx&from=${START + 6n * S}`)).toEqual([]);
+  });
+
+  test('its agent was there for a second more, and was killed later', async () => {
+    const daemon = await restarted(START + 2n * S, START + 5n * S);
+    expect(await gapsOfTx(daemon)).toEqual(inEachAnswer());
+    for (const window of ['', `&from=${START}`, `&to=${START + 40n * S}`, `&from=${START + 3n * S}`])
+      expect(await gapsOf(daemon, `transaction_id=tx${window}`)).toEqual([]);
+  });
+
+  test('its first event came within a second of a gap', async () => {
+    const rows = [{ at: START }, { ...row, at: START + 5n * S }];
+    expect(await gapsOfTx(await restarted(START + S, START + 4n * S + 1n, rows))).toEqual(inEachAnswer('agent_killed'));
+    expect(await gapsOfTx(await restarted(START + S, START + 4n * S, rows))).toEqual(inEachAnswer());
+  });
+
+  test.each([0n, S - 1n])('events were lost %d ns after its last one', async (after) => {
+    const fromNs = START + S + after;
+    const loss = { cause: 'ring_full', eventType: null, fromNs, toNs: fromNs + S, count: 7 } as const;
+    const later = { ...loss, fromNs: fromNs + 5n * S, toNs: fromNs + 6n * S };
+    const folder = recorded([row], (writer) => [loss, later].forEach(writer.recordLoss));
+    setEnd(recordingPath(folder), { alive_ns: START + 30n * S });
+    const daemon = await servedHere(folder);
+    daemon.setNow(START + 50n * S);
+    // Two seconds later it had surely ended.
+    expect(await gapsOfTx(daemon)).toEqual(inEachAnswer('ring_full'));
+    for (const path of DETAILS.slice(0, 2)) expect((await daemon.get(path)).json.coverage.lost).toBe(7);
+  });
+
+  test.each(['live', 'named'])('another node goes on after the %s one was killed', async (source) => {
+    const folder = recorded([row]);
+    setEnd(recordingPath(folder), { alive_ns: START + S, ended: 0n });
+    const other = recordingPath(recordedOn('other', [{ ...row, duration: 10n }]));
+    setEnd(other, { alive_ns: START + 30n * S });
+    const store =
+      source === 'live'
+        ? openRecordingStore(folder, [other])
+        : openRecordingStore(undefined, [recordingPath(folder), other]);
+    const daemon = await servedHere(store);
+    daemon.setNow(START + 50n * S);
+    const cause = source === 'live' ? 'agent_killed' : 'agent_stopped';
+    expect(await gapsOfTx(daemon)).toEqual(inEachAnswer(cause));
+    expect(await gapsOf(daemon, 'transaction_id=tx&node=other')).toEqual([]);
+    expect(await gapsOf(daemon, `transaction_id=tx&node=${NODE}`)).toEqual([[S, 50n * S, cause]]);
+  });
+
+  test('a node that has nothing of it was recorded at another time', async () => {
+    const folder = recorded([{ ...row, at: START + 5n * S }]);
+    setEnd(recordingPath(folder), { alive_ns: START + 30n * S });
+    const other = recordingPath(recordedOn('other', [{ at: START + 20n * S }]));
+    setEnd(other, { created_ns: START + 20n * S, alive_ns: START + 21n * S });
+    const daemon = await servedHere(openRecordingStore(folder, [other]));
+    daemon.setNow(START + 50n * S);
+    expect(await gapsOfTx(daemon)).toEqual(inEachAnswer());
+    for (const window of [`from=${START}`, `from=${START + 5n * S}&to=${START + 9n * S}`]) {
+      const { coverage } = (await daemon.get(`/api/events?transaction_id=tx&${window}`)).json;
+      expect(coverage).toMatchObject({ complete: true, nodes: [{ node: NODE }] });
+    }
+  });
+});
+
+const BOOT_ID = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
+
+test.each([
+  ['closed', 1n, BOOT_ID],
+  ['killed', 0n, BOOT_ID],
+  ['closed before this boot', 1n, 'another'],
+])('an agent that was %s before the clock was set back has not recorded since', async (_, ended, bootId) => {
+  const path = recordingPath(recorded([{ at: START }]));
+  const nowNs = BigInt(Date.now()) * 1_000_000n;
+  // It ended a minute ago, when the clock was an hour ahead.
+  const minuteAgoNs = process.hrtime.bigint() - 60n * S;
+  setEnd(path, { created_ns: START, alive_ns: nowNs + 3540n * S, ended, alive_monotonic_ns: minuteAgoNs });
+  const database = new Database(path);
+  database.prepare("UPDATE meta SET value = ? WHERE key = 'alive_boot_id'").run(bootId);
+  database.close();
+  const daemon = await servedHere(dirname(path));
+  daemon.setNow(nowNs);
+  const { gaps, recorded_until } = (await daemon.get('/api/events?from=-5m')).json.coverage;
+  expect(gaps).toMatchObject([{ cause: ended === 1n ? 'agent_stopped' : 'agent_killed' }]);
+  const agoNs = (ns: number) => Number(nowNs) - ns;
+  expect(agoNs(gaps[0].to)).toBeLessThan(1e9);
+  if (bootId === BOOT_ID) expect(Math.abs(agoNs(gaps[0].from) - 60e9)).toBeLessThan(5e9);
+  expect(agoNs(recorded_until)).toBeGreaterThan(50e9);
 });
 
 test.each(['transactions', 'stats', 'events'])(

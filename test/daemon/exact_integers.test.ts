@@ -154,8 +154,8 @@ test('transactions', async () => {
   expect(await listed('min_duration_ms=9223372036854.775807')).toBe(longestTransaction());
   const { json } = await served.get('/api/transactions?sort=slowest&limit=1');
   expect(await listed(`sort=slowest&limit=1&cursor=${json.next_cursor}`)).toBe(tx());
-  expect(await textOf('/api/transactions/tx')).toBe(tx());
-  expect(await textOf('/api/transactions/longest')).toBe(longestTransaction());
+  expect(await textOf('/api/transactions/tx')).toContain(`${tx().slice(0, -1)},"coverage":{`);
+  expect(await textOf('/api/transactions/longest')).toContain(`${longestTransaction().slice(0, -1)},"coverage":{`);
 });
 
 test('sums', async () => {

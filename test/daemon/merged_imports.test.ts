@@ -171,3 +171,38 @@ test('what_retention_removed_is_told_once_by_copies', async () => {
   const daemon = await served(data);
   expect((await daemon.get('/api/events')).json.coverage).toMatchObject({ lost: 9, gaps: [{ lost: 9 }] });
 });
+
+/** A recording of one event, whose service and node have this name, and its recording id. */
+function recordingOf(name: string): { path: string; recordingId: string } {
+  const path = recordingPath(recordedOn(name, [{ at: START, service: name, transaction: name }]));
+  const database = new Database(path, { readonly: true });
+  const recordingId = database.prepare("SELECT value FROM meta WHERE key = 'recording_id'").pluck().get() as string;
+  database.close();
+  return { path, recordingId };
+}
+
+test.each(['imported', 'named', 'live'])(
+  'a recording that is %s and overwritten in place is read anew',
+  async (source) => {
+    const data = newFolder();
+    mkdirSync(join(data, 'imported'));
+    const path = source === 'imported' ? join(data, 'imported', 'it.kreplay') : recordingPath(data);
+    const [first, second] = [recordingOf('first'), recordingOf('other')];
+    copyFileSync(first.path, path);
+    const daemon = await served(source === 'named' ? openRecordingStore(undefined, [path]) : data);
+    const found = async () => {
+      const { events } = (await daemon.get('/api/events')).json;
+      const { transactions } = (await daemon.get('/api/transactions')).json;
+      const ids = transactions.map(({ transaction_id }: { transaction_id: string }) => transaction_id);
+      const { recordings } = (await daemon.get('/readyz')).json;
+      return [
+        ...events.map(({ node, service_name }: Record<string, string>) => [node, service_name]),
+        ids,
+        recordings[0].recording_id,
+      ];
+    };
+    expect(await found()).toEqual([['first', 'first'], ['first'], first.recordingId]);
+    copyFileSync(second.path, path);
+    expect(await found()).toEqual([['other', 'other'], ['other'], second.recordingId]);
+  },
+);

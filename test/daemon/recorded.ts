@@ -80,11 +80,11 @@ export function recordingPath(folder: string): string {
   return join(folder, 'recording.kreplay');
 }
 
-export function newWriter(folder: string, node = NODE): RecordingWriter {
+export function newWriter(folder: string, node = NODE, nowNs = START): RecordingWriter {
   const origin = { node, bootId: 'boot', machineId: 'machine' };
   // As every agent does: a recording without a limit is none that an agent records into.
   const retention = { bytes: 1 << 30 };
-  return openWriter({ path: recordingPath(folder), ...origin, nowNs: () => START, retention });
+  return openWriter({ path: recordingPath(folder), ...origin, nowNs: () => nowNs, retention });
 }
 
 /** A folder with a finished recording of these rows, appended in this order. */

@@ -5,9 +5,11 @@ import { chmodSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, expect, test } from '@jest/globals';
+import { openReader } from '../../agent/recording/reader.ts';
 import { AS_NOBODY } from '../unprivileged.ts';
+import { isTold, missingNumbers, recordedNumbers, startNumberedWrites } from './numbered_writes.ts';
 import { ROOT } from './programs.ts';
-import { removeFolders, temporaryFolder } from './recorded_run.ts';
+import { removeFolders, startAgent, temporaryFolder } from './recorded_run.ts';
 
 /** Shares of the time from the start of the process until it records. */
 const MOMENTS = [0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 1];
@@ -121,4 +123,21 @@ test('SIGHUP during its end is no error, and does not end it before the last com
     ]).toEqual(['', true]);
     expect(eventsAsNobody() - before).toBeGreaterThanOrEqual(500);
   }
+});
+
+test('what is written during its last drain is not among the time that it says it recorded', async () => {
+  const ownFolder = temporaryFolder();
+  const agent = await startAgent(ownFolder);
+  const load = startNumberedWrites(ownFolder, 300);
+  await sleep(500);
+  await agent.stop();
+  const began = await load.stop();
+  const { numbers, losses } = recordedNumbers(load, ownFolder);
+  const reader = openReader(join(ownFolder, 'recording.kreplay'));
+  const { toNs, end } = reader.recordedSpan()!;
+  reader.close();
+  const missing = missingNumbers(began, numbers).filter((number) => !isTold(losses, began, number));
+  // A write has ended when the next one begins.
+  const said = missing.filter((number) => began[number] !== undefined && began[number] <= toNs);
+  expect([end, numbers.length > 1000, missing.length > 0, said]).toEqual(['closed', true, true, []]);
 });

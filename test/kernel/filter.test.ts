@@ -1,7 +1,7 @@
 /** Only what is asked for is recorded, markers count all the same, and a filter changes while the agent runs. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { writeFileSync } from 'node:fs';
+import { readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isTold, missingNumbers, recordedNumbers, startNumberedWrites } from './numbered_writes.ts';
@@ -147,4 +147,22 @@ test('what the old filter and the new one both want is recorded all the while', 
   const { numbers, losses } = recordedNumbers(load, dataFolder);
   expect(numbers.length).toBeGreaterThan(1000);
   expect(missingNumbers(began, numbers).filter((number) => !isTold(losses, began, number))).toEqual([]);
+});
+
+test('a filter that was read again holds for the recording that takes the place of a removed one', async () => {
+  const file = join(folder, 'filter.json');
+  writeFileSync(file, '{}');
+  const dataFolder = join(folder, 'data');
+  const agent = await startAgent(dataFolder, ['--filter-file', file]);
+  writeFileSync(file, '{"except_comms": ["echo"]}');
+  expect(await reload(agent)).toContain('the filter was read again');
+  const begunAnew = new Promise<void>((resolve) => agent.process.once('message', () => resolve()));
+  for (const name of readdirSync(dataFolder).filter((one) => one.startsWith('recording.kreplay')))
+    rmSync(join(dataFolder, name));
+  await begunAnew;
+  bash(`/bin/echo x > ${folder}/unwanted; echo x > ${folder}/wanted`);
+  await agent.stop();
+  const files = readRecording(dataFolder).writes();
+  const written = files.filter(({ file }) => file?.startsWith(`${folder}/`)).map(({ file }) => basename(file!));
+  expect(written.filter((name) => name !== 'filter.json')).toEqual(['wanted']);
 });

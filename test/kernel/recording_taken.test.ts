@@ -1,9 +1,9 @@
-// The recording is removed, replaced or moved while an agent and a daemon work with it: both notice it, say it, and go on
+// The recording is removed, replaced, overwritten or moved while an agent and a daemon work with it: both notice it, say it, and go on
 // with what is there then.
 import { type ChildProcess, execFileSync, fork } from 'node:child_process';
 import { once } from 'node:events';
-import { appendFileSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
-import { join } from 'node:path';
+import { appendFileSync, copyFileSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
+import { basename, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { ROOT } from './programs.ts';
@@ -125,6 +125,37 @@ test('a session that has been read plays to its end when its recording is gone, 
   expect(ask('/api/replay/sessions', '--json', '{"transaction_id":"order-1"}').code).toBe('transaction_not_found');
 }, 60_000);
 
+test('a recording that another one is copied over goes on as that one, and neither has the names of the other', async () => {
+  const other = await otherRecording();
+  const id = verified(other).recording_id;
+  await expectRecorded('before it is overwritten');
+  log = '';
+  const begunAnew = once(agent.process, 'message');
+  copyFileSync(other, join(folder, 'recording.kreplay'));
+  await until(() => /was overwritten while it was recorded into: the \d+ events .* are lost/.test(log));
+  await begunAnew;
+  await expectRecorded('after it is overwritten');
+  expect(recordingId()).toBe(id);
+  const { events } = ask(`/api/events?pid=${process.pid}`);
+  const files = events.map(({ file }: { file: string }) => file).filter((file: string) => file.startsWith(written));
+  expect([...new Set(files.map((file: string) => basename(file)))]).toEqual(['other', 'after it is overwritten']);
+  expect(verified(join(folder, 'recording.kreplay'))).toMatchObject({ recording_id: id, state: 'whole' });
+  const { gaps } = ask('/api/events?from=-1h&limit=1').coverage;
+  expect(gaps.map(({ cause }: { cause: string }) => cause)).toContain('recording_removed');
+}, 120_000);
+
+test('an agent that is told to read its filter again while it begins a new recording goes on', async () => {
+  await expectRecorded('before SIGHUP');
+  log = '';
+  removeAll();
+  const hangups = setInterval(() => agent.process.kill('SIGHUP'), 5);
+  await until(() => /are lost/.test(log));
+  await sleep(1000);
+  clearInterval(hangups);
+  expect([agent.process.exitCode, agent.process.signalCode]).toEqual([null, null]);
+  await expectRecorded('after SIGHUP');
+}, 60_000);
+
 function removeAll(): void {
   for (const name of readdirSync(folder).filter((file) => file.startsWith('recording.kreplay')))
     rmSync(join(folder, name));
@@ -132,13 +163,23 @@ function removeAll(): void {
 
 /** By a recording of another agent that has ended. */
 async function replace(): Promise<void> {
+  renameSync(await otherRecording(), join(folder, 'recording.kreplay'));
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: what `kreplay verify` says
+function verified(path: string): any {
+  const args = [join(ROOT, 'kreplay.ts'), 'verify', path, '--output', 'json'];
+  return JSON.parse(execFileSync(process.execPath, args, { encoding: 'utf8' })).recordings[0];
+}
+
+async function otherRecording(): Promise<string> {
   const other = temporaryFolder();
   // One at a time records a host's folder, but several may record the host.
   const its = await startAgent(other);
   appendFileSync(join(written, 'other'), 'x');
   await its.stop();
   expect(readRecording(other).events().length).toBeGreaterThan(0);
-  renameSync(join(other, 'recording.kreplay'), join(folder, 'recording.kreplay'));
+  return join(other, 'recording.kreplay');
 }
 
 function moveFolder(): void {

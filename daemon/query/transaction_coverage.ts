@@ -1,0 +1,75 @@
+/**
+ * What the recording is missing of one transaction: the gaps that may hide a part of it. A transaction that was quiet for
+ * a second, on all of its nodes and with nothing missing, has ended; what is missing later is not missing of it:
+ *
+ *   events           [ ==  = === ]
+ *   gaps     [-]  [--]             [--]  [--]         [--]
+ *          another        all three may hide a part      another
+ */
+
+import { wholeEndOf } from '../../agent/recording/transactions.ts';
+import type { EventFilter, NodeSpan, Store, TransactionSummary } from '../store/store.ts';
+import { type Coverage, coverageIn, type Window } from './coverage.ts';
+
+/** A transaction that goes on has an event in such a time. */
+const QUIET_NS = 1_000_000_000n;
+
+/** For an answer about events: what it is missing, of its transaction if it is about one. */
+export function coverageFor(
+  store: Store,
+  spans: readonly NodeSpan[],
+  { filter, nowNs }: { filter: EventFilter; nowNs: bigint },
+): Coverage {
+  const { fromNs, toNs, nodes, transactionId } = filter;
+  const window = { fromNs, toNs, nodes, nowNs };
+  const transaction = transactionId === undefined ? undefined : store.transaction(transactionId);
+  return transaction ? coverageOfTransaction(store, spans, transaction, window) : coverageIn(store, spans, window);
+}
+
+export function coverageOfTransaction(
+  store: Store,
+  spans: readonly NodeSpan[],
+  transaction: TransactionSummary,
+  window: Window,
+): Coverage {
+  const own = { ...window, nodes: window.nodes ?? transaction.nodes };
+  const ownSpans = spans.filter(({ node }) => own.nodes.includes(node)).map(cutSpan);
+  const { fromNs, toNs } = reachOf(store, ownSpans, transaction, own);
+  const coverage = coverageIn(store, ownSpans, own);
+  const gaps = coverage.gaps.filter((gap) => gap.from < toNs && gap.to > fromNs);
+  return { ...coverage, complete: gaps.length === 0, lost: gaps.reduce((sum, gap) => sum + gap.lost, 0), gaps };
+}
+
+/** A copy that was made while an agent was at work may have cut the transaction, unlike one that says where it ends. */
+function cutSpan(span: NodeSpan): NodeSpan {
+  return span.end === 'unsaid' ? { ...span, isWholeFile: false } : span;
+}
+
+/** From when to when a gap may hide a part of the transaction: up to a quiet time at either end. */
+function reachOf(
+  store: Store,
+  spans: readonly NodeSpan[],
+  transaction: TransactionSummary,
+  asked: Window,
+): { fromNs: bigint; toNs: bigint } {
+  let fromNs = transaction.firstTimestampNs - QUIET_NS;
+  let toNs = wholeEndOf(transaction) + QUIET_NS;
+  // The window may begin, or end, within a gap.
+  const { gaps } = coverageIn(store, spans, {
+    ...asked,
+    ...(asked.fromNs !== undefined && { fromNs: min(asked.fromNs, max(fromNs, 0n)) }),
+    ...(asked.toNs !== undefined && { toNs: max(asked.toNs, toNs) }),
+  });
+  for (const gap of gaps) if (gap.from < toNs && gap.to > fromNs) toNs = max(toNs, gap.to + QUIET_NS);
+  const byEnd = gaps.toSorted((a, b) => (a.to > b.to ? -1 : a.to < b.to ? 1 : 0));
+  for (const gap of byEnd) if (gap.from < toNs && gap.to > fromNs) fromNs = min(fromNs, gap.from - QUIET_NS);
+  return { fromNs, toNs };
+}
+
+function min(a: bigint, b: bigint): bigint {
+  return a < b ? a : b;
+}
+
+function max(a: bigint, b: bigint): bigint {
+  return a > b ? a : b;
+}
