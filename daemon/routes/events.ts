@@ -4,6 +4,7 @@ import { wholeEndOf } from '../../agent/recording/transactions.ts';
 import { apiEventSchema } from '../../bpf/schema/api.ts';
 import { nextPiece } from '../access/pace.ts';
 import type { Scan, ScanGate } from '../access/scan_gate.ts';
+import type { StreamRoom } from '../access/stream_room.ts';
 import { methodNotAllowed, Problem } from '../errors.ts';
 import { openEventStream } from '../event_stream.ts';
 import { parseQuery } from '../input.ts';
@@ -37,10 +38,11 @@ interface Options {
   store: Store;
   now: () => bigint;
   scanGate: ScanGate;
+  streamRoom: StreamRoom;
   tails: Tails;
 }
 
-export function eventRoutes({ store, now, scanGate, tails }: Options): Router {
+export function eventRoutes({ store, now, scanGate, streamRoom, tails }: Options): Router {
   const router = Router();
   router
     .route('/')
@@ -48,7 +50,8 @@ export function eventRoutes({ store, now, scanGate, tails }: Options): Router {
       res.vary('Accept');
       const mediaType = req.accepts(MEDIA_TYPES);
       if (!mediaType) throw new Problem('not_acceptable', `events come as ${MEDIA_TYPES.join(' or ')}`);
-      if (mediaType === EVENT_STREAM) return sendTail(req, res, tails, parseTailQuery(req.query as never, now()));
+      if (mediaType === EVENT_STREAM)
+        return sendTail(req, res, { tails, streamRoom }, parseTailQuery(req.query as never, now()));
       const query = parseEventQuery(req.query as never, now());
       const turn = await scanGate.enter(res);
       // The first piece opens the scan.
@@ -131,8 +134,14 @@ async function sendStream(req: Request, res: Response, store: Store, query: Even
   await sendNdjson(res, turn.stream(jsonPieces(scan, '\n')), known);
 }
 
-function sendTail(req: Request, res: Response, tails: Tails, query: TailQuery): void {
+function sendTail(
+  req: Request,
+  res: Response,
+  { tails, streamRoom }: Pick<Options, 'tails' | 'streamRoom'>,
+  query: TailQuery,
+): void {
   const tail = tails.begin({ ...query, lastEventId: req.get('Last-Event-ID') });
+  streamRoom.enter(res, 'tail_limit');
   const sink = openEventStream(res);
   if (req.method === 'HEAD') sink.end();
   else tail.join(sink);

@@ -1,6 +1,7 @@
 /** Replay sessions over HTTP. */
 import { type Request, type RequestHandler, type Response, Router } from 'express';
 import type { ScanGate } from '../access/scan_gate.ts';
+import type { StreamRoom } from '../access/stream_room.ts';
 import { methodNotAllowed, Problem } from '../errors.ts';
 import { openEventStream } from '../event_stream.ts';
 import { parseBody, parseQuery } from '../input.ts';
@@ -21,7 +22,7 @@ import type { Session } from '../replay/session.ts';
 import type { Sessions } from '../replay/sessions.ts';
 
 /** `sessions` outlives the router: who made it closes it. */
-export function replayRoutes(sessions: Sessions, scanGate: ScanGate): Router {
+export function replayRoutes(sessions: Sessions, scanGate: ScanGate, streamRoom: StreamRoom): Router {
   const router = Router();
   const listedOf = (req: Request) => sessions.get(String(req.params.id));
   const sessionOf = (req: Request) => sessions.open(String(req.params.id));
@@ -109,7 +110,7 @@ export function replayRoutes(sessions: Sessions, scanGate: ScanGate): Router {
       openEventStream(res);
       res.end();
     })
-    .get(async (req, res) => joinStream(await sessionOf(req), req, res))
+    .get(async (req, res) => joinStream(await sessionOf(req), streamRoom, req, res))
     .all(methodNotAllowed('GET', 'HEAD'));
   return router;
 }
@@ -139,7 +140,7 @@ async function* linesOf(pages: AsyncIterable<string[]>): AsyncGenerator<Buffer, 
   for await (const page of pages) yield Buffer.from(page.map((json) => `${json}\n`).join(''));
 }
 
-function joinStream(session: Session, req: Request, res: Response): void {
+function joinStream(session: Session, streamRoom: StreamRoom, req: Request, res: Response): void {
   const lastId = lastEventId(session, req.get('Last-Event-ID'));
   // A stopped session has no more to tell to one who knows all; 204 keeps a browser from asking again and again.
   if (session.state === 'stopped' && lastId !== null && session.stream.toldAll(lastId)) {
@@ -147,6 +148,7 @@ function joinStream(session: Session, req: Request, res: Response): void {
     return;
   }
   session.stream.checkRoom();
+  streamRoom.enter(res, 'session_limit');
   session.stream.join(openEventStream(res), lastId);
 }
 
