@@ -73,7 +73,7 @@ test('viewers and tails share the limit, and one that leaves makes room', async 
   expect([...(await viewAll(paths))]).toEqual([['200', STREAMS_MAX]]);
   const stream = { headers: { accept: 'text/event-stream' }, signal: AbortSignal.timeout(10_000) };
   const refused = await fetch(`${url}/api/events`, stream);
-  expect([refused.status, (await refused.json()).code]).toEqual([429, 'tail_limit']);
+  expect([refused.status, ((await refused.json()) as { code: string }).code]).toEqual([429, 'tail_limit']);
   sockets.shift()!.destroy();
   let status = 0;
   while (status !== 200) ({ status } = await fetch(`${url}/api/events`, stream));
