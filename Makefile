@@ -14,7 +14,7 @@ BPF_HEADERS := $(wildcard bpf/*.bpf.h) bpf/gen/events.h
 BPF_CFLAGS = -target bpf $(if $(findstring journal,$<),-mcpu=v3) -D__TARGET_ARCH_x86 -g -O2 -Wall -Wextra -Werror -Wno-unused-parameter \
 	-I/usr/include/x86_64-linux-gnu -Ibpf -fdebug-prefix-map=$(CURDIR)=.
 # Beside libbpf-ts, which has a Makefile of its own.
-ADDONS := columns notify thread
+ADDONS := columns notify socket thread
 ADDON_CXXFLAGS = -std=c++20 -O3 -fPIC -fvisibility=hidden -fno-exceptions -Wall -Wextra -DNAPI_VERSION=9 \
 	-DNAPI_DISABLE_CPP_EXCEPTIONS -DNODE_API_SWALLOW_UNTHROWABLE_EXCEPTIONS -DNODE_GYP_MODULE_NAME=$* \
 	-isystem node_modules/node-addon-api -isystem node_modules/node-api-headers/include

@@ -47,6 +47,8 @@ export const ERRORS = {
 export type ErrorCode = keyof typeof ERRORS;
 
 const RETRY_AFTER_S = '2';
+/** Other sessions end or are paused, and the next daemon has kept sessions again. */
+const PASSING: ReadonlySet<ErrorCode> = new Set(['shutting_down', 'replay_capacity']);
 
 /** What is wrong with one input: `parameter` of the query or path, `pointer` (RFC 6901) into the body. */
 export type InputError = ({ parameter: string } | { pointer: string }) & { message: string };
@@ -109,8 +111,7 @@ export function problemHandler(log: Logger): ErrorRequestHandler {
     // Half an answer can't become another one: cutting the connection tells the client that it is not whole.
     if (res.headersSent) cut(res);
     else {
-      // The next daemon has kept sessions again.
-      if (problem?.code === 'shutting_down') res.set('Retry-After', RETRY_AFTER_S);
+      if (problem && PASSING.has(problem.code)) res.set('Retry-After', RETRY_AFTER_S);
       sendProblem(res, problem ?? new Problem('internal', 'the daemon failed to answer; its log says more'));
     }
   };

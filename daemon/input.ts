@@ -3,9 +3,8 @@ import { type Request, type RequestHandler, raw } from 'express';
 import { z } from 'zod';
 import { documented } from './contract/documented.ts';
 import { type InputError, Problem, pointerTo } from './errors.ts';
-import { parseJson } from './json.ts';
 import { closeAfter } from './linger.ts';
-import { checkNames } from './strict_json.ts';
+import { parseStrictly } from './strict_json.ts';
 
 const BODY_BYTES_MAX = 64 * 1024;
 
@@ -77,8 +76,7 @@ function parseValue<Schema extends z.ZodType>(value: unknown, schema: Schema): z
 function jsonOf(bytes: Buffer): unknown {
   try {
     const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
-    checkNames(text);
-    return parseJson(text);
+    return parseStrictly(text);
   } catch (error) {
     if (error instanceof Problem) throw error;
     throw new Problem('malformed_json', `the body is not JSON: ${(error as Error).message}`);

@@ -43,7 +43,14 @@ function isExactly(value: number, source: string): boolean {
   const [mantissa = '', exponent = '0'] = source.toLowerCase().split('e');
   const [whole = '', fraction = ''] = mantissa.split('.');
   // Trailing zeros move into the exponent, so that 1.000 and 1000e-3 need no fraction.
-  const digits = (whole + fraction).replace(/0+$/, '');
+  const digits = withoutLastZeros(whole + fraction);
   const scale = Number(exponent) - fraction.length + (whole + fraction).length - digits.length;
   return value === 0 ? !/[1-9]/.test(digits) : scale >= 0;
+}
+
+/** A pattern that ends in `0+$` would begin anew at each of the zeros. */
+function withoutLastZeros(digits: string): string {
+  let end = digits.length;
+  while (digits[end - 1] === '0') end--;
+  return digits.slice(0, end);
 }

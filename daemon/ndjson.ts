@@ -32,13 +32,27 @@ export async function sendNdjson(
   res.end();
 }
 
-/** A whole that is known already. Each piece can be forgotten when it is with the kernel. */
-export async function sendPieces(res: Response, pieces: Uint8Array[]): Promise<void> {
-  const bytes = pieces.reduce((sum, { length }) => sum + length, 0);
-  res.status(200).set('Content-Length', String(bytes));
-  if (bytes <= AT_ONCE_BYTES_MAX) return void res.end(Buffer.concat(pieces));
+/**
+ * A whole that is known already. Each piece can be forgotten when it is with the kernel; `onLeft` is called with how many
+ * bytes have not been written yet.
+ */
+export async function sendPieces(
+  res: Response,
+  pieces: Uint8Array[],
+  onLeft: (bytes: number) => void = () => {},
+): Promise<void> {
+  let left = pieces.reduce((sum, { length }) => sum + length, 0);
+  res.status(200).set('Content-Length', String(left));
+  if (left <= AT_ONCE_BYTES_MAX) {
+    res.end(Buffer.concat(pieces));
+    return onLeft(0);
+  }
   pieces.reverse();
-  for (let piece = pieces.pop(); piece && isOpen(res); piece = pieces.pop()) await written(res, piece);
+  for (let piece = pieces.pop(); piece && isOpen(res); piece = pieces.pop()) {
+    left -= piece.length;
+    onLeft(left);
+    await written(res, piece);
+  }
   res.end();
 }
 

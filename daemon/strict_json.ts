@@ -3,10 +3,9 @@
  * `__proto__`, which is lost on the way to the schema, and a depth that ends the stack of what reads it.
  */
 import { Problem, pointerTo } from './errors.ts';
+import { parseJson } from './json.ts';
 
 const DEPTH_MAX = 64;
-/** Strings with their escapes, and what structures are made of. */
-const TOKENS = /"(?:[^"\\]|\\.)*"|[{}[\],]/gs;
 
 interface Level {
   /** Of an object; null in an array. */
@@ -16,19 +15,39 @@ interface Level {
   at: string | number;
 }
 
-/** Throws a Problem; what is no JSON at all is left to the parser. */
-export function checkNames(text: string): void {
+/** Throws a Problem, or a SyntaxError where the text is no JSON at all. Integers stay exact. */
+export function parseStrictly(text: string): unknown {
+  // First, and without a reviver, which would go down the levels on the stack: from here on all strings end.
+  JSON.parse(text);
+  checkNames(text);
+  return parseJson(text);
+}
+
+/** Goes once through a text that is JSON. */
+function checkNames(text: string): void {
   const levels: Level[] = [];
-  for (const [token] of text.matchAll(TOKENS)) {
+  for (let at = 0; at < text.length; ) {
+    const end = text[at] === '"' ? stringEnd(text, at) : at + 1;
     const level = levels.at(-1);
-    if (token === '{' || token === '[') {
-      if (levels.length === DEPTH_MAX)
-        throw new Problem('malformed_json', `the body is nested deeper than ${DEPTH_MAX} levels`);
-      levels.push(token === '{' ? { names: new Set(), isName: true, at: '' } : { names: null, isName: false, at: 0 });
-    } else if (token === '}' || token === ']') levels.pop();
-    else if (token === ',') goOn(level);
-    else if (level?.names && level.isName) checkName(level, level.names, token, levels);
+    if (text[at] === '"' && level?.names && level.isName) checkName(level, level.names, text.slice(at, end), levels);
+    else if (text[at] === ',') goOn(level);
+    else if (text[at] === '{' || text[at] === '[') goDown(levels, text[at] === '{');
+    else if (text[at] === '}' || text[at] === ']') levels.pop();
+    at = end;
   }
+}
+
+/** After the closing quote. */
+function stringEnd(text: string, start: number): number {
+  let at = start + 1;
+  while (text[at] !== '"') at += text[at] === '\\' ? 2 : 1;
+  return at + 1;
+}
+
+function goDown(levels: Level[], isObject: boolean): void {
+  if (levels.length === DEPTH_MAX)
+    throw new Problem('malformed_json', `the body is nested deeper than ${DEPTH_MAX} levels`);
+  levels.push(isObject ? { names: new Set(), isName: true, at: '' } : { names: null, isName: false, at: 0 });
 }
 
 function goOn(level: Level | undefined): void {
@@ -37,22 +56,14 @@ function goOn(level: Level | undefined): void {
 }
 
 function checkName(level: Level, names: Set<string>, token: string, levels: readonly Level[]): void {
-  const name = nameOf(token);
-  if (name === undefined) return;
+  const name = JSON.parse(token) as string;
   level.at = name;
   level.isName = false;
-  const pointer = pointerTo(levels.map(({ at }) => at as string));
-  const refuse = (message: string) =>
-    new Problem('invalid_body', `${pointer.slice(1)}: ${message}`, [{ pointer, message }]);
+  const refuse = (message: string) => {
+    const pointer = pointerTo(levels.map(({ at }) => at));
+    return new Problem('invalid_body', `${pointer.slice(1)}: ${message}`, [{ pointer, message }]);
+  };
   if (names.has(name)) throw refuse('is given twice');
   if (name === '__proto__') throw refuse('unknown field');
   names.add(name);
-}
-
-function nameOf(token: string): string | undefined {
-  try {
-    return JSON.parse(token) as string;
-  } catch {
-    return undefined;
-  }
 }

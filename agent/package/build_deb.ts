@@ -22,7 +22,7 @@ const HOME = 'usr/lib/kreplay';
 const DOC = 'usr/share/doc/kreplay';
 const UNITS = ['kreplay-agent.service', 'kreplay-daemon.service'];
 const CONFIG = 'etc/kreplay/kreplay.toml';
-const ADDONS = ['build/columns.node', 'build/notify.node', 'build/pages.so', 'build/thread.node'];
+const ADDONS = ['build/columns.node', 'build/notify.node', 'build/pages.so', 'build/socket.node', 'build/thread.node'];
 
 /** One thread: with more, xz makes other bytes. The level is where time and size are both small. */
 const COMPRESSION = ['-Zxz', '-z3', '--threads-max=1'];

@@ -3,7 +3,7 @@
  * it: of those that wait for their client, the one that has waited longest makes room for a new one.
  *
  *   waiting   c1 c4 c2        c1 goes first; a connection comes here when it opens and when its answer is done
- *   working      c3 c5        closed for room only when the client has not read for long
+ *   working      c3 c5        closed for room only when the client has read next to nothing for long
  *   kept         c6           when all others work: for /healthz, /readyz and /metrics alone
  */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
@@ -15,7 +15,7 @@ import type { Unsent } from './unsent.ts';
 /** Why the daemon closes a connection by itself. */
 export const CLOSE_REASONS = {
   made_room: 'it waited for its client, and a new one came',
-  not_read: 'its client took nothing of its answer, and others wanted the room',
+  not_read: 'its client took next to nothing of its answer, and others wanted the room',
   turned_away: 'all others were at work',
   client_limit: 'its address has its share',
   timeout: 'slow request or handshake',
@@ -33,7 +33,7 @@ export interface ConnectionLimits {
   /** So many more, each for one answer that costs nothing; none when left out. */
   keptMax?: number;
   /** Which answers are not read. */
-  unsent?: Pick<Unsent, 'watch' | 'closeStalled'>;
+  unsent?: Pick<Unsent, 'watch' | 'stalled' | 'close'>;
   onClosed: (reason: CloseReason) => void;
 }
 
@@ -59,12 +59,14 @@ export function limitConnections(
   const open = new Map<Socket | string, Connection>();
   const perClient = new Map<string, number>();
   const waiting = new Set<Connection>();
+  let keptCount = 0;
 
   function forget(connection: Connection): void {
     waiting.delete(connection);
     // The same address and port may have come again.
     if (open.get(connection.key) !== connection) return;
     open.delete(connection.key);
+    if (connection.isKept) keptCount--;
     const left = perClient.get(connection.client)! - 1;
     if (left > 0) perClient.set(connection.client, left);
     else perClient.delete(connection.client);
@@ -78,27 +80,39 @@ export function limitConnections(
       onClosed(reason);
       return true;
     }
-    return unsent?.closeStalled((res) => closesForRoom(res, mayGo)) === true;
+    const connectionOf = ({ req }: ServerResponse) => open.get(keyOf(req.socket));
+    const stalled = unsent?.stalled((res) => {
+      const connection = connectionOf(res);
+      return connection !== undefined && mayGo(connection);
+    });
+    if (!stalled) return false;
+    // At once: the one that room is made for is counted before this one is told to be closed.
+    forget(connectionOf(stalled)!);
+    unsent!.close(stalled);
+    return true;
   }
 
-  function closesForRoom({ req }: ServerResponse, mayGo: (connection: Connection) => boolean): boolean {
-    const connection = open.get(keyOf(req.socket));
-    return connection !== undefined && mayGo(connection);
+  const areAllTaken = () => open.size - keptCount >= connectionsMax;
+
+  /** Why there is no room; closes another connection for it if it may. */
+  function findRoom(socket: Socket, client: string): 'client_limit' | 'turned_away' | 'kept' | undefined {
+    const ownFull = !isLocalClient(socket.remoteAddress) && (perClient.get(client) ?? 0) >= perClientMax;
+    if (ownFull && !makeRoom('client_limit', (other) => other.client === client)) return 'client_limit';
+    if (!areAllTaken() || makeRoom('made_room', ({ isKept }) => !isKept)) return undefined;
+    return keptCount < keptMax || makeRoom('made_room', ({ isKept }) => isKept) ? 'kept' : 'turned_away';
   }
 
   server.on('connection', (socket: Socket) => {
     const client = clientOf(socket.remoteAddress);
-    const connection: Connection = { key: keyOf(socket), socket, client, answers: new Set(), isKept: false };
-    const ownFull = !isLocalClient(socket.remoteAddress) && (perClient.get(client) ?? 0) >= perClientMax;
-    const isFull = ownFull || open.size >= connectionsMax;
-    const hasRoom =
-      !isFull || makeRoom(ownFull ? 'client_limit' : 'made_room', (other) => !ownFull || other.client === client);
-    connection.isKept = !hasRoom || open.size >= connectionsMax;
-    if (!hasRoom && (ownFull || open.size >= connectionsMax + keptMax)) {
-      onClosed(ownFull ? 'client_limit' : 'turned_away');
+    const refused = findRoom(socket, client);
+    if (refused === 'client_limit' || refused === 'turned_away') {
+      onClosed(refused);
       return void socket.destroy();
     }
+    const isKept = refused === 'kept';
+    const connection: Connection = { key: keyOf(socket), socket, client, answers: new Set(), isKept };
     open.set(connection.key, connection);
+    if (isKept) keptCount++;
     perClient.set(client, (perClient.get(client) ?? 0) + 1);
     waiting.add(connection);
     socket.once('close', () => forget(connection));

@@ -11,6 +11,8 @@ const WAITING_PER_SCAN = 4;
 const WAIT_MS_MAX_DEFAULT = 2_000;
 const LOOK_INTERVAL_MS = 100;
 const RETRY_AFTER_S = 2;
+/** Of an answer that is given as a whole: one that can be continued ends early, with the place where it goes on. */
+export const WHOLE_BYTES_MAX = 8 * 1024 * 1024;
 const NO_MEMORY = 'answers that their clients do not read hold all the memory there is for them: try again';
 
 export interface Scan {
@@ -18,6 +20,8 @@ export interface Scan {
   whole<Piece>(pieces: Iterable<Piece>): Generator<Piece, void>;
   /** Pieces of a stream: throws when nothing was found for too long. Time that the reader takes does not count. */
   stream<Piece extends { length: number }>(pieces: Iterable<Piece>): Generator<Piece, void>;
+  /** The answer has so many bytes at hand that are still to be written; they count for what all have together. */
+  gathered(bytes: number): void;
 }
 
 export interface ScanGate {
@@ -31,7 +35,7 @@ interface Options {
   /** How long a query waits for its turn. */
   waitMsMax?: number;
   /** The memory that long answers have together; without end when left out. */
-  unsent?: Pick<Unsent, 'hold' | 'makeRoom'> | undefined;
+  unsent?: Pick<Unsent, 'hold' | 'gather' | 'makeRoom'> | undefined;
   nowMs: () => number;
 }
 
@@ -136,6 +140,7 @@ export function createScanGate({
       return {
         whole: (pieces) => within(res, beganMs, pieces, () => false),
         stream: (pieces) => within(res, beganMs, pieces, (piece) => piece.length > 0),
+        gathered: (bytes) => unsent?.gather(res, bytes),
       };
     },
   };

@@ -122,7 +122,13 @@ function answer({ description, content = {}, headers = {} }: Answer) {
 }
 
 /** Those that another try may not meet. */
-const PASSING: ReadonlySet<ErrorCode> = new Set(['busy', 'query_timeout', 'too_many_attempts']);
+const PASSING: ReadonlySet<ErrorCode> = new Set([
+  'busy',
+  'query_timeout',
+  'too_many_attempts',
+  'shutting_down',
+  'replay_capacity',
+]);
 
 const RETRY_AFTER = { 'Retry-After': { description: 'seconds', schema: { type: 'integer' as const } } };
 

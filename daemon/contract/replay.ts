@@ -180,7 +180,7 @@ function command(name: string, summary: string, body: z.ZodType, answer: z.ZodTy
     pathParameters: sessionId,
     body,
     success: { status: 200, description: 'The session as it is now.', content: { 'application/json': answer } },
-    errors: [...COMMAND_ERRORS, 'event_not_found'],
+    errors: [...COMMAND_ERRORS, 'event_not_found', 'busy'],
   };
 }
 
@@ -282,7 +282,14 @@ export const REPLAY_ENDPOINTS: readonly Endpoint[] = [
       description: 'Events in the order of the replay; as NDJSON each on a line of its own.',
       content: { 'application/json': timelineSchema, 'application/x-ndjson': 'an event on each line' },
     },
-    errors: ['invalid_parameter', 'not_acceptable', 'session_not_found', 'shutting_down', 'transaction_not_found'],
+    errors: [
+      'invalid_parameter',
+      'not_acceptable',
+      'session_not_found',
+      'shutting_down',
+      'transaction_not_found',
+      'busy',
+    ],
   },
   {
     method: 'post',
@@ -297,7 +304,7 @@ export const REPLAY_ENDPOINTS: readonly Endpoint[] = [
       description: 'How long it would take, and what would be too late.',
       content: { 'application/json': whatIfSchema },
     },
-    errors: [...BODY_ERRORS, 'transaction_not_found', 'shutting_down'],
+    errors: [...BODY_ERRORS, 'transaction_not_found', 'shutting_down', 'busy'],
   },
   {
     method: 'get',

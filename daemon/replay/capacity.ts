@@ -1,22 +1,41 @@
 /** What playing sessions ask of the daemon together. */
 import { Problem } from '../errors.ts';
+import type { KeptSession } from './kept/kept_session.ts';
 import type { Outline } from './plan/plan.ts';
-import type { Session } from './session.ts';
 import type { SessionChange } from './session_options.ts';
 import type { SessionSettings } from './session_view.ts';
+import type { State } from './transitions.ts';
 
 const NS_PER_SECOND = 1e9;
+/** What a round costs beside its events, as so many of them: its state is told, and its first page is read again. */
+const ROUND_EVENTS = 100;
 
 /** Events that a session plays in a second. Of one that does not begin again: at most all that it has. */
 export function eventsPerSecond(outline: Outline, settings: SessionSettings, change: SessionChange = {}): number {
-  const { eventCount, recordedDurationNs, survey } = outline;
+  const { eventCount } = outline;
   const { speedFactor = settings.speedFactor, loop = settings.loop } = change;
-  const wholeNs = Math.max(survey?.endNs ?? recordedDurationNs, 1);
-  const rate = (eventCount / wholeNs) * NS_PER_SECOND * speedFactor;
-  return loop ? rate : Math.min(rate, eventCount);
+  const roundsPerSecond = (NS_PER_SECOND / shortestNs(outline, settings, change)) * speedFactor;
+  return loop ? (eventCount + ROUND_EVENTS) * roundsPerSecond : Math.min(eventCount * roundsPerSecond, eventCount);
 }
 
-type Playing = ReadonlyMap<string, { session: Pick<Session, 'state' | 'kept'> | undefined }>;
+/** How long it takes, or the least that it can take where events are or will be laid out anew. */
+function shortestNs(outline: Outline, { maxGapNs, extraLatencyNs }: SessionSettings, change: SessionChange): number {
+  const { eventCount, recordedDurationNs, survey, latency } = outline;
+  const isFaster = (change.extraLatencyNs ?? extraLatencyNs) < extraLatencyNs;
+  if (survey && latency.length === 1 && !isFaster) return Math.max(survey.endNs, 1);
+  const mostLatencyNs = Math.max(...latency.map((each) => each.extraLatencyNs));
+  const withoutLatencyNs = survey ? survey.endNs - eventCount * mostLatencyNs : 0;
+  return Math.max(withoutLatencyNs, maxGapNs === null ? recordedDurationNs : 0, 1);
+}
+
+export interface PlayingSession {
+  readonly state: State;
+  /** What it is about to be changed to. */
+  readonly coming: SessionChange | undefined;
+  kept(): Pick<KeptSession, 'outline' | 'settings'>;
+}
+
+type Playing = ReadonlyMap<string, { session: PlayingSession | undefined }>;
 
 /**
  * Throws `replay_capacity` when all would play more together than `max`. One that plays alone may play as fast as it
@@ -26,10 +45,10 @@ export function admit(held: Playing, sessionId: string, max: number, change?: Se
   let [others, own, wanted] = [0, 0, 0];
   for (const [id, { session }] of held) {
     if (!session || (id !== sessionId && session.state !== 'playing')) continue;
-    const { outline, settings, state } = session.kept();
-    if (id !== sessionId) others += eventsPerSecond(outline, settings);
-    else wanted = eventsPerSecond(outline, settings, change);
-    if (id === sessionId && state === 'playing') own = eventsPerSecond(outline, settings);
+    const { outline, settings } = session.kept();
+    const now = session.state === 'playing' ? eventsPerSecond(outline, settings) : 0;
+    if (id !== sessionId) others += Math.max(now, eventsPerSecond(outline, settings, session.coming));
+    else [own, wanted] = [now, eventsPerSecond(outline, settings, change)];
   }
   if (others === 0 || wanted <= own || others + wanted <= max) return;
   const [asked, playing] = [wanted, others].map((rate) => Math.ceil(rate).toLocaleString('en'));

@@ -88,7 +88,9 @@ export const TIMELINE_LIMIT_DEFAULT = 1000;
 export const timelineParameters = z.strictObject({
   event_index: integer(0, INDEX_MAX).meta({ description: 'where it begins, 0 unless given' }).optional(),
   limit: integer(1, TIMELINE_LIMIT_MAX)
-    .meta({ description: `events of an answer, ${TIMELINE_LIMIT_DEFAULT} unless given; as NDJSON all` })
+    .meta({
+      description: `events of an answer at most, ${TIMELINE_LIMIT_DEFAULT} unless given, and as NDJSON all; one of 8 MiB ends earlier: next_event_index tells whether there are more`,
+    })
     .optional(),
 });
 

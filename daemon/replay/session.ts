@@ -1,5 +1,4 @@
 /** A session: one transaction, its clock, and what the commands make of them. */
-import { Problem } from '../errors.ts';
 import { stringify } from '../json.ts';
 import { takingTurns } from '../turns.ts';
 import { createClock, type ReplayClock } from './clock.ts';
@@ -11,7 +10,7 @@ import { createLateness, type Lateness } from './lateness.ts';
 import type { Plan } from './plan/planner.ts';
 import { steppedJson } from './replayed_event.ts';
 import type { Alarm } from './scheduler.ts';
-import type { SessionChange, SessionOptions } from './session_options.ts';
+import { closedProblem, type SessionChange, type SessionOptions } from './session_options.ts';
 import { type SessionSettings, type SessionView, viewOf } from './session_view.ts';
 import { createStream, type EndReason, overBy, type SessionStream } from './stream.ts';
 import type { SeekTarget } from './target.ts';
@@ -21,6 +20,9 @@ import { createWindow, type Window } from './window.ts';
 
 /** Ids of frames that a session has each time it is opened: more than it ever comes to. */
 const LIFE_IDS = 2 ** 40;
+/** A million events are gone through in a third of that. */
+const MEASURED_NS_MAX = 1_000_000_000n;
+
 export class Session {
   readonly stream: SessionStream;
   #options: SessionOptions;
@@ -29,8 +31,7 @@ export class Session {
   #window: Window;
   #clock: ReplayClock;
   #alarm: Alarm;
-  /** Commands that have to wait for the plan come one after the other. */
-  #inTurn = takingTurns();
+  #takeTurn = takingTurns();
   #lateness: Lateness;
   #state: State = 'ready';
   /** Projected index of the next event. */
@@ -42,7 +43,11 @@ export class Session {
   #rounds = 0;
   /** Events from here on are being laid out anew. */
   #playableEnd = Infinity;
-  #isClosed = false;
+  /** Null until it is closed. */
+  #closed: EndReason | null = null;
+  #coming: SessionChange | undefined;
+  /** Called when it is known how long it takes. */
+  #onMeasured = () => {};
   /** How long it takes was known when the state was told last. */
   #isWholeTold: boolean;
   #failure: string | null = null;
@@ -78,6 +83,11 @@ export class Session {
 
   get state(): State {
     return this.#state;
+  }
+
+  /** What it is about to be changed to. */
+  get coming(): SessionChange | undefined {
+    return this.#coming;
   }
 
   get eventCount(): number {
@@ -139,6 +149,7 @@ export class Session {
       this.#window.moveTo(this.#next);
       // Before the clock runs, as is the state's frame: the first event is due as it starts.
       await this.#window.ready(this.#next);
+      await this.#measured();
       const state = this.#enters('play');
       this.#options.admit?.();
       this.#enter(state);
@@ -208,9 +219,18 @@ export class Session {
   change({ extraLatencyNs, speedFactor, loop }: SessionChange): Promise<void> {
     return this.#inTurn(async () => {
       this.#enters('change');
-      if (this.#state === 'playing') this.#options.admit?.({ speedFactor, loop });
-      if (extraLatencyNs !== undefined && extraLatencyNs !== this.#settings.extraLatencyNs)
-        await this.#changeLatency(extraLatencyNs);
+      const isPlaying = this.#state === 'playing';
+      const change = { speedFactor, extraLatencyNs, loop };
+      if (isPlaying) await this.#measured(change);
+      if (isPlaying) this.#options.admit?.(change);
+      // Until it is so, others are admitted beside what it will play.
+      this.#coming = change;
+      try {
+        if (extraLatencyNs !== undefined && extraLatencyNs !== this.#settings.extraLatencyNs)
+          await this.#changeLatency(extraLatencyNs);
+      } finally {
+        this.#coming = undefined;
+      }
       const state = this.#enters('change');
       if (speedFactor !== undefined) {
         this.#settings = { ...this.#settings, speedFactor };
@@ -225,8 +245,24 @@ export class Session {
     });
   }
 
+  /** Where it matters whether there is room, waits for a while until it is known how long it takes. */
+  async #measured(change?: SessionChange): Promise<void> {
+    if (this.#plan.outline.survey) return;
+    try {
+      this.#options.admit?.(change);
+    } catch {
+      const patience = this.#options.scheduler.alarm(() => this.#onMeasured());
+      await new Promise<void>((resolve) => {
+        this.#onMeasured = resolve;
+        patience.set(this.#options.now() + MEASURED_NS_MAX);
+      });
+      patience.clear();
+    }
+  }
+
   /** More is known of the plan. */
   outlined(): void {
+    if (this.#plan.outline.survey) this.#onMeasured();
     if (this.#clock.running && !this.#isStarving) this.#awaitNext();
     // How long it takes, which no command tells: most are answered before. Behind its end a stopped one tells nothing.
     if (!this.#isWholeTold && this.#plan.outline.survey && this.#state !== 'stopped') this.#tell();
@@ -234,15 +270,25 @@ export class Session {
   }
 
   close(reason: EndReason): void {
-    this.#isClosed = true;
+    this.#closed = reason;
     this.#halt();
     this.#plan.close();
     this.stream.close(reason);
   }
 
+  /** Commands that have to wait for the plan come one after the other. */
+  async #inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
+    try {
+      return await this.#takeTurn(work);
+    } catch (error) {
+      // Its plan was closed under it.
+      throw this.#closed ? closedProblem(this.#closed) : error;
+    }
+  }
+
   /** The state that a command leads to; a Problem when it is refused. */
   #enters(command: Command): State {
-    if (this.#isClosed) throw new Problem('session_not_found', 'the session has ended');
+    if (this.#closed) throw closedProblem(this.#closed);
     return transition(this.#state, command);
   }
 
@@ -332,7 +378,7 @@ export class Session {
       if (this.#state !== 'playing' || this.#clock.running) return;
       await this.#rewind();
       await this.#window.ready(0);
-      if (this.#state !== 'playing' || this.#isClosed) return;
+      if (this.#state !== 'playing' || this.#closed) return;
       this.#enter('playing');
       this.#clock.play();
       this.#awaitNext();

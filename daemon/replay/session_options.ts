@@ -1,10 +1,12 @@
 /** What a session is made with, and what can be changed of it. */
+import { Problem } from '../errors.ts';
 import type { SteadyNow } from './clock.ts';
 import type { KeptTotal } from './frames.ts';
 import type { LatencyChange } from './plan/merge.ts';
 import type { PlanRequest } from './plan/plan.ts';
 import type { Scheduler } from './scheduler.ts';
 import type { SessionSettings } from './session_view.ts';
+import type { EndReason } from './stream.ts';
 
 /** What a PATCH changes. */
 export interface SessionChange {
@@ -33,4 +35,11 @@ export interface SessionOptions {
 export function planRequestOf(settings: SessionSettings, latency: readonly LatencyChange[]): PlanRequest {
   const { transactionId, timeoutNs, maxGapNs, clockOffsetsNs } = settings;
   return { transactionId, latency, maxGapNs, clockOffsetsNs, timeoutNs: timeoutNs === null ? null : Number(timeoutNs) };
+}
+
+/** Why a session that is closed takes no commands. With the daemon it ends for now only: the next one has it again. */
+export function closedProblem(reason: EndReason): Problem {
+  return reason === 'shutdown'
+    ? new Problem('shutting_down', 'the daemon is shutting down')
+    : new Problem('session_not_found', 'the session has ended');
 }

@@ -23,7 +23,7 @@ import { openSession, reopenSession } from './open_session.ts';
 import type { Planner } from './plan/planner.ts';
 import { createScheduler } from './scheduler.ts';
 import type { Session } from './session.ts';
-import type { SessionChange } from './session_options.ts';
+import { closedProblem, type SessionChange } from './session_options.ts';
 import type { EndReason } from './stream.ts';
 import { nodeTimers, type Timers, timerWaiter } from './waiting.ts';
 
@@ -105,6 +105,11 @@ export function createSessions(options: SessionsOptions): Sessions {
     admit: (change?: SessionChange) => admit(held, sessionId, replayRateMax, change),
   });
 
+  /** The planner ends before those who wait for it. */
+  function orShutdown(error: unknown): never {
+    throw closing ? shuttingDown() : error;
+  }
+
   async function openNew(request: CreateRequest): Promise<Session> {
     const sessionId = randomUUID();
     const settings = {
@@ -116,7 +121,7 @@ export function createSessions(options: SessionsOptions): Sessions {
       clockOffsetsNs: request.clock_offsets_ns,
       loop: request.loop,
     };
-    const session = await openSession({ ...surroundingsOf(sessionId), sessionId, settings }, planner);
+    const session = await openSession({ ...surroundingsOf(sessionId), sessionId, settings }, planner).catch(orShutdown);
     if (closing) {
       session.close('shutdown');
       throw shuttingDown();
@@ -129,10 +134,10 @@ export function createSessions(options: SessionsOptions): Sessions {
   async function openAgain(sessionId: string, entry: Held): Promise<Session> {
     const session = await reopenSession(surroundingsOf(sessionId), planner, entry.kept).catch((error) => {
       if (error instanceof Problem && error.code === 'transaction_not_found') throw notRecorded(entry);
-      throw error;
+      return orShutdown(error);
     });
     if (held.get(sessionId) !== entry || closing) {
-      session.close('deleted');
+      session.close(closing ? 'shutdown' : 'deleted');
       throw closing ? shuttingDown() : notFound(sessionId);
     }
     entry.session = session;
@@ -216,7 +221,7 @@ export function createSessions(options: SessionsOptions): Sessions {
       return entry.opening;
     },
     saved: async () => keeper?.saved(),
-    whatIf: planner.whatIf,
+    whatIf: (request) => planner.whatIf(request).catch(orShutdown),
     list: () => Array.from(held.values(), listed),
     async remove(sessionId) {
       find(sessionId);
@@ -241,9 +246,7 @@ function idleSpans(idleMs: number): [idleNs: bigint, sweepNs: bigint] {
   return [idleNs, idleNs > SWEEP_NS_MAX ? SWEEP_NS_MAX : idleNs < SWEEP_NS_MIN ? SWEEP_NS_MIN : idleNs];
 }
 
-function shuttingDown(): Problem {
-  return new Problem('shutting_down', 'the daemon is shutting down');
-}
+const shuttingDown = () => closedProblem('shutdown');
 
 function notFound(sessionId: string): Problem {
   return new Problem('session_not_found', `there is no session ${sessionId}`);

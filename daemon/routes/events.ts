@@ -2,7 +2,8 @@ import { type Request, type Response, Router } from 'express';
 import { z } from 'zod';
 import { apiEventSchema } from '../../bpf/schema/api.ts';
 import { nextPiece } from '../access/pace.ts';
-import type { Scan, ScanGate } from '../access/scan_gate.ts';
+import { type Scan, type ScanGate, WHOLE_BYTES_MAX } from '../access/scan_gate.ts';
+import type { StreamRoom } from '../access/stream_room.ts';
 import { methodNotAllowed, Problem } from '../errors.ts';
 import { openEventStream } from '../event_stream.ts';
 import { parseQuery } from '../input.ts';
@@ -26,6 +27,8 @@ const COMPLETE = 'Kreplay-Complete';
 const RECORDED_UNTIL = 'Kreplay-Recorded-Until';
 const EVENT_STREAM = 'text/event-stream';
 const MEDIA_TYPES = ['application/json', 'application/x-ndjson', EVENT_STREAM];
+/** Rows that are written before the bytes of a page are looked at again. */
+const PART_ROWS = 256;
 
 export const eventsSchema = z.object({
   events: z.array(apiEventSchema),
@@ -37,10 +40,11 @@ interface Options {
   store: Store;
   now: () => bigint;
   scanGate: ScanGate;
+  streamRoom: StreamRoom;
   tails: Tails;
 }
 
-export function eventRoutes({ store, now, scanGate, tails }: Options): Router {
+export function eventRoutes({ store, now, scanGate, streamRoom, tails }: Options): Router {
   const router = Router();
   router
     .route('/')
@@ -48,7 +52,8 @@ export function eventRoutes({ store, now, scanGate, tails }: Options): Router {
       res.vary('Accept');
       const mediaType = req.accepts(MEDIA_TYPES);
       if (!mediaType) throw new Problem('not_acceptable', `events come as ${MEDIA_TYPES.join(' or ')}`);
-      if (mediaType === EVENT_STREAM) return sendTail(req, res, tails, parseTailQuery(req.query as never, now()));
+      if (mediaType === EVENT_STREAM)
+        return sendTail(req, res, { tails, streamRoom }, parseTailQuery(req.query as never, now()));
       const query = parseEventQuery(req.query as never, now());
       const turn = await scanGate.enter(res);
       // The first piece opens the scan.
@@ -70,13 +75,15 @@ export function eventRoutes({ store, now, scanGate, tails }: Options): Router {
 }
 
 async function sendPage(res: Response, store: Store, query: EventQuery, turn: Scan): Promise<void> {
-  const page: Page = { left: query.limit, last: undefined, hasMore: false };
+  const page: Page = { left: query.limit, bytes: 0, last: undefined, hasMore: false };
   const spans = spansFor(store, query.filter.nodes, query.nowNs);
   // One more than asked for tells whether there is a next page.
   const scan = store.scan({ ...scanOf(query), limit: query.limit + 1 });
   const pieces: Uint8Array[] = [];
   for (const piece of turn.whole(jsonPieces(shownOf(scan, page), ','))) {
     pieces.push(Buffer.from(piece));
+    page.bytes += piece.length;
+    turn.gathered(page.bytes);
     await nextPiece();
     if (!isOpen(res)) return;
   }
@@ -93,24 +100,35 @@ async function sendPage(res: Response, store: Store, query: EventQuery, turn: Sc
   if (lastPiece) events.push(lastPiece.subarray(0, -1));
   res.type('application/json');
   // Not awaited: nothing here may keep what is sent.
-  return sendPieces(res, [Buffer.from('{"events":['), ...events, Buffer.from(`],${rest.slice(1)}`)]);
+  return sendPieces(res, [Buffer.from('{"events":['), ...events, Buffer.from(`],${rest.slice(1)}`)], turn.gathered);
 }
 
 interface Page {
   left: number;
+  /** Written so far. */
+  bytes: number;
   last: EventKey | undefined;
   hasMore: boolean;
 }
 
-/** The rows that go onto the page. */
+/** The rows that go onto the page: as many as were asked for, or as there is room for. */
 function* shownOf(blocks: Iterable<ScannedBlock>, page: Page): Generator<ScannedBlock> {
   for (const scanned of blocks) {
     const { block, dictionary } = scanned;
     const shown = Math.min(page.left, block.rowCount);
     if (shown < block.rowCount) page.hasMore = true;
     page.left -= shown;
-    if (shown > 0) page.last = keyOf(block, shown - 1, dictionary.recordingId);
-    yield { ...scanned, block: rowCutter(block)(0, shown) };
+    const cut = rowCutter(block);
+    if (shown === 0) yield { ...scanned, block: cut(0, 0) };
+    for (let from = 0; from < shown; from += PART_ROWS) {
+      if (page.bytes >= WHOLE_BYTES_MAX) {
+        page.hasMore = true;
+        return;
+      }
+      const to = Math.min(from + PART_ROWS, shown);
+      page.last = keyOf(block, to - 1, dictionary.recordingId);
+      yield { ...scanned, block: cut(from, to), nextAtHand: to < shown || scanned.nextAtHand === true };
+    }
   }
 }
 
@@ -131,8 +149,14 @@ async function sendStream(req: Request, res: Response, store: Store, query: Even
   await sendNdjson(res, turn.stream(jsonPieces(scan, '\n')), known);
 }
 
-function sendTail(req: Request, res: Response, tails: Tails, query: TailQuery): void {
+function sendTail(
+  req: Request,
+  res: Response,
+  { tails, streamRoom }: Pick<Options, 'tails' | 'streamRoom'>,
+  query: TailQuery,
+): void {
   const tail = tails.begin({ ...query, lastEventId: req.get('Last-Event-ID') });
+  streamRoom.enter(res, 'tail_limit');
   const sink = openEventStream(res);
   if (req.method === 'HEAD') sink.end();
   else tail.join(sink);

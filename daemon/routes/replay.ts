@@ -1,6 +1,7 @@
 /** Replay sessions over HTTP. */
 import { type Request, type RequestHandler, type Response, Router } from 'express';
-import type { ScanGate } from '../access/scan_gate.ts';
+import { type ScanGate, WHOLE_BYTES_MAX } from '../access/scan_gate.ts';
+import type { StreamRoom } from '../access/stream_room.ts';
 import { methodNotAllowed, Problem } from '../errors.ts';
 import { openEventStream } from '../event_stream.ts';
 import { parseBody, parseQuery } from '../input.ts';
@@ -20,8 +21,11 @@ import {
 import type { Session } from '../replay/session.ts';
 import type { Sessions } from '../replay/sessions.ts';
 
+/** A step of more takes its turn with the queries: its answer is as large as theirs. */
+const STEP_EVENTS_AT_ONCE = 256;
+
 /** `sessions` outlives the router: who made it closes it. */
-export function replayRoutes(sessions: Sessions, scanGate: ScanGate): Router {
+export function replayRoutes(sessions: Sessions, scanGate: ScanGate, streamRoom: StreamRoom): Router {
   const router = Router();
   const listedOf = (req: Request) => sessions.get(String(req.params.id));
   const sessionOf = (req: Request) => sessions.open(String(req.params.id));
@@ -66,12 +70,12 @@ export function replayRoutes(sessions: Sessions, scanGate: ScanGate): Router {
     })
     .all(methodNotAllowed('GET', 'HEAD', 'PATCH', 'DELETE'));
 
-  const command = (name: string, act: (session: Session, req: Request) => Promise<string>) =>
+  const command = (name: string, act: (session: Session, req: Request, res: Response) => Promise<string>) =>
     router
       .route(`/:id/${name}`)
       .all(plain)
       .post(async (req, res) => {
-        const answer = await act(await sessionOf(req), req);
+        const answer = await act(await sessionOf(req), req, res);
         // What was answered is there after any end of the daemon.
         await sessions.saved();
         res.status(200).type('application/json').send(answer);
@@ -90,8 +94,9 @@ export function replayRoutes(sessions: Sessions, scanGate: ScanGate): Router {
     await session.seek(parseBody(req, seekRequest));
     return stringify(session.view());
   });
-  command('step', async (session, req) => {
+  command('step', async (session, req, res) => {
     const { count } = parseBody(req, stepRequest);
+    if (count > STEP_EVENTS_AT_ONCE) await scanGate.enter(res);
     const events = await session.step(count);
     return `{"session":${stringify(session.view())},"events":[${events.join(',')}]}`;
   });
@@ -109,7 +114,7 @@ export function replayRoutes(sessions: Sessions, scanGate: ScanGate): Router {
       openEventStream(res);
       res.end();
     })
-    .get(async (req, res) => joinStream(await sessionOf(req), req, res))
+    .get(async (req, res) => joinStream(await sessionOf(req), streamRoom, req, res))
     .all(methodNotAllowed('GET', 'HEAD'));
   return router;
 }
@@ -119,27 +124,35 @@ async function sendTimeline(session: Session, scanGate: ScanGate, req: Request, 
   const mediaType = req.accepts(['application/json', 'application/x-ndjson']);
   if (!mediaType) throw new Problem('not_acceptable', 'a time line comes as application/json or application/x-ndjson');
   const { event_index: index = 0, limit } = parseQuery(req.query, timelineParameters);
-  await scanGate.enter(res);
+  const turn = await scanGate.enter(res);
   if (mediaType === 'application/x-ndjson') {
     if (req.method === 'HEAD') res.type(mediaType).end();
     else await sendNdjson(res, linesOf(session.timeline(index, limit ?? Number.POSITIVE_INFINITY)));
     return;
   }
   const events: string[] = [];
-  for await (const page of session.timeline(index, limit ?? TIMELINE_LIMIT_DEFAULT)) events.push(...page);
+  let bytes = 0;
+  for await (const page of session.timeline(index, limit ?? TIMELINE_LIMIT_DEFAULT)) {
+    events.push(...page);
+    for (const json of page) bytes += json.length;
+    turn.gathered(bytes);
+    if (bytes >= WHOLE_BYTES_MAX) break;
+  }
   const nextIndex = index + events.length;
   const next = nextIndex < session.eventCount ? nextIndex : null;
   res
     .status(200)
     .type(mediaType)
     .send(`{"events":[${events.join(',')}],"next_event_index":${next}}`);
+  // What is not sent yet is counted with the answer itself.
+  turn.gathered(0);
 }
 
 async function* linesOf(pages: AsyncIterable<string[]>): AsyncGenerator<Buffer, void> {
   for await (const page of pages) yield Buffer.from(page.map((json) => `${json}\n`).join(''));
 }
 
-function joinStream(session: Session, req: Request, res: Response): void {
+function joinStream(session: Session, streamRoom: StreamRoom, req: Request, res: Response): void {
   const lastId = lastEventId(session, req.get('Last-Event-ID'));
   // A stopped session has no more to tell to one who knows all; 204 keeps a browser from asking again and again.
   if (session.state === 'stopped' && lastId !== null && session.stream.toldAll(lastId)) {
@@ -147,6 +160,7 @@ function joinStream(session: Session, req: Request, res: Response): void {
     return;
   }
   session.stream.checkRoom();
+  streamRoom.enter(res, 'session_limit');
   session.stream.join(openEventStream(res), lastId);
 }
 

@@ -92,3 +92,45 @@ test('a_recording_that_grows_gives_no_event_twice_and_skips_none', async () => {
   writer.close();
   await growing.close();
 });
+
+describe('where events are large', () => {
+  const PAGE_BYTES = 8 * 1024 * 1024;
+  const EVENTS = 5000;
+  const LONG = `/${'long/'.repeat(800)}name`;
+  let large: Served;
+  beforeAll(async () => {
+    large = await serve(
+      recorded(
+        Array.from({ length: EVENTS }, (_, i): Row => ({ at: START + BigInt(i), transaction: 'tx', file: LONG })),
+      ),
+    );
+  });
+  afterAll(() => large.close());
+
+  test.each(['asc', 'desc'])('a page ends early, and nothing is left out: %s', async (order) => {
+    const lines = await large.lines(`/api/events?order=${order}`);
+    const first = await large.get(`/api/events?order=${order}&limit=10000`);
+    expect(first.text.length).toBeLessThan(PAGE_BYTES * 1.5);
+    expect(first.json.events.length).toBeGreaterThan(1000);
+    expect(first.json.next_cursor).not.toBeNull();
+    expect(await allPages(large, `order=${order}&limit=10000`)).toEqual(lines);
+  });
+
+  test('a time line ends early as well', async () => {
+    const headers = { 'content-type': 'application/json' };
+    const body = '{"transaction_id":"tx"}';
+    const created = await large.get('/api/replay/sessions', { method: 'POST', headers, body });
+    const timeline = `${created.headers.location}/timeline?limit=10000`;
+    const ids: string[] = [];
+    let parts = 0;
+    for (let next = 0; next !== null; parts++) {
+      const { json, text } = await large.get(`${timeline}&event_index=${next}`);
+      expect(text.length).toBeLessThan(PAGE_BYTES * 1.75);
+      ids.push(...json.events.map((event: { event_id: string }) => event.event_id));
+      next = json.next_event_index;
+    }
+    expect(parts).toBeGreaterThan(1);
+    expect(new Set(ids).size).toBe(EVENTS);
+    expect(ids).toHaveLength(EVENTS);
+  });
+});

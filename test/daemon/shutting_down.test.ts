@@ -21,3 +21,24 @@ test('sessions_are_not_missing_but_unavailable_for_now', async () => {
   for (const ask of asked) await expect(async () => ask()).rejects.toMatchObject({ code: 'shutting_down' });
   store.close();
 });
+
+test('commands_that_are_under_way_are_unavailable_as_well', async () => {
+  const store = openRecordingStore(recorded([{ at: START, transaction: 'tx' }]));
+  const sessions = createSessions({ planner: createPlanner(store), now: () => START });
+  const session = await sessions.create(createRequest.parse({ transaction_id: 'tx' }));
+  const gone = await sessions.create(createRequest.parse({ transaction_id: 'tx' }));
+  const answers = [session.seek({ event_index: 0n }), session.play(), session.step(1), session.change({ loop: true })];
+  const lost = gone.play();
+  const [making, asking] = [
+    sessions.create(createRequest.parse({ transaction_id: 'tx' })),
+    sessions.open(session.view().session_id).then((same) => same.play()),
+  ];
+  const outcomes = Promise.allSettled([lost, ...answers, making, asking]);
+  const removed = sessions.remove(gone.view().session_id);
+  await sessions.close();
+  const codes = (await outcomes).map((outcome) => (outcome.status === 'rejected' ? outcome.reason.code : 'done'));
+  expect(codes).toEqual(['session_not_found', ...Array<string>(6).fill('shutting_down')]);
+  await removed;
+  expect(() => session.pause()).toThrow(expect.objectContaining({ code: 'shutting_down' }));
+  store.close();
+});

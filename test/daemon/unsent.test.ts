@@ -1,46 +1,192 @@
-/** Clients that stop to read, at a server with little room: one that takes nothing makes room, one that reads does not. */
+/** Clients that stop to read, at a server with little room: the slowest makes room, and one that reads does not. */
 import { once } from 'node:events';
-import { createServer } from 'node:http';
+import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { limitConnections } from '../../daemon/access/connections.ts';
-import { createUnsent } from '../../daemon/access/unsent.ts';
+import { type LimitedConnections, limitConnections } from '../../daemon/access/connections.ts';
+import { createUnsent, type Unsent } from '../../daemon/access/unsent.ts';
+import { newFolder } from './recorded.ts';
 
 const STALLED_MS = 2500;
+const LARGE_BYTES = 64 * 1024 * 1024;
+const GET = 'GET / HTTP/1.1\r\nHost: localhost\r\n\r\n';
+const answerLarge: RequestListener = (_req, res) => void res.end(Buffer.alloc(LARGE_BYTES));
 
-test('the_one_that_takes_nothing_makes_room_and_the_one_that_reads_slowly_stays', async () => {
+const servers: Server[] = [];
+const sockets: Socket[] = [];
+afterEach(() => {
+  for (const socket of sockets.splice(0)) socket.destroy();
+  for (const server of servers.splice(0)) {
+    server.close();
+    server.closeAllConnections();
+  }
+});
+
+interface Small {
+  unsent: Unsent;
+  connections: LimitedConnections;
+  closed: string[];
+  /** A client that has asked, and reads nothing. */
+  ask(text?: string): Promise<Socket>;
+  /** One that reads so many bytes at a time and no more, until it is let go. */
+  trickle(bytes: number, everyMs: number): Promise<{ socket: Socket; letGo(): void }>;
+}
+
+interface Options {
+  answer?: RequestListener;
+  connectionsMax?: number;
+  keptMax?: number;
+  bytesMax?: number;
+  takenBytesMin?: number;
+  path?: string;
+  giveBack?: () => void;
+}
+
+async function small({ answer = answerLarge, path, connectionsMax = 2, keptMax = 0, ...options }: Options = {}) {
   const closed: string[] = [];
-  const unsent = createUnsent({ stalledMs: STALLED_MS, onClosed: () => closed.push('not_read') });
-  const server = createServer((_req, res) => void res.end(Buffer.alloc(64 * 1024 * 1024)));
-  const limits = { connectionsMax: 2, perClientMax: 2, unsent, onClosed: (reason: string) => void closed.push(reason) };
-  limitConnections(server, limits);
-  server.listen(0, '127.0.0.1');
+  const unsent = createUnsent({ stalledMs: STALLED_MS, onClosed: () => closed.push('not_read'), ...options });
+  const server = createServer(answer);
+  servers.push(server);
+  const onClosed = (reason: string) => void closed.push(reason);
+  const connections = limitConnections(server, { connectionsMax, perClientMax: 2, keptMax, unsent, onClosed });
+  server.listen(path ? { path } : { host: '127.0.0.1', port: 0 });
   await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  const open = async (): Promise<Socket> => {
-    const socket = connect(port, '127.0.0.1').on('error', () => {});
+  const place = path ? { path } : { host: '127.0.0.1', port: (server.address() as AddressInfo).port };
+  const opened = async (socket: Socket, text: string) => {
+    sockets.push(socket.on('error', () => {}));
     await once(socket, 'connect');
-    socket.write('GET / HTTP/1.1\r\nHost: localhost\r\n\r\n');
+    socket.write(text);
     return socket;
   };
-  const slow = await open();
+  return {
+    unsent,
+    connections,
+    closed,
+    ask: (text = GET) => opened(connect(place), text),
+    async trickle(bytes, everyMs) {
+      let isFree = false;
+      const onread = { buffer: Buffer.alloc(bytes), callback: () => isFree };
+      const socket = await opened(connect({ ...place, onread }), GET);
+      const timer = setInterval(() => socket.resume(), everyMs);
+      socket.once('close', () => clearInterval(timer));
+      const letGo = () => {
+        isFree = true;
+      };
+      return { socket, letGo };
+    },
+  } satisfies Small;
+}
+
+/** So many bytes 20 times a second. */
+function readAtPace(socket: Socket, bytes: number): void {
+  const timer = setInterval(() => socket.read(bytes), 50);
+  socket.once('close', () => clearInterval(timer));
+}
+
+test('the_one_that_takes_nothing_makes_room_and_the_one_that_reads_slowly_stays', async () => {
+  const { unsent, closed, ask } = await small();
+  const slow = await ask();
   // Before the other one: by age it would be the first to go.
-  const reading = setInterval(() => slow.read(400_000), 50);
-  const stalled = await open();
-  const isOpen = () => unsent.bytes > 0;
+  readAtPace(slow, 400_000);
+  const stalled = await ask();
   await sleep(500);
-  expect(isOpen()).toBe(true);
+  expect(unsent.bytes).toBeGreaterThan(0);
   // Nobody has waited for long.
-  await once((await open()).resume(), 'close');
+  await once((await ask()).resume(), 'close');
   expect(closed).toEqual(['turned_away']);
   await sleep(STALLED_MS + 2000);
-  const served = await open();
-  await once(served, 'data');
+  const served = await ask();
+  await once(served, 'readable');
   expect(closed).toEqual(['turned_away', 'not_read']);
   await once(stalled.resume(), 'close');
   expect(slow.closed).toBe(false);
-  clearInterval(reading);
-  for (const socket of [slow, served]) socket.destroy();
-  server.close();
-  server.closeAllConnections();
+}, 30_000);
+
+test('one_that_takes_a_little_now_and_then_goes_after_those_that_take_nothing', async () => {
+  const { closed, ask, trickle } = await small({ connectionsMax: 3, takenBytesMin: 512 * 1024 });
+  const reading = await ask();
+  readAtPace(reading, 200_000);
+  // 60 KB a second; the kernel is told of each 64 KB that it has read.
+  const little = await trickle(6_000, 100);
+  const stalled = await ask();
+  await sleep(STALLED_MS + 3000);
+  await once(await ask(), 'readable');
+  await once(stalled.resume(), 'close');
+  expect([little.socket.closed, closed]).toEqual([false, ['not_read']]);
+  await once(await ask(), 'readable');
+  little.letGo();
+  await once(little.socket, 'close');
+  expect(closed).toEqual(['not_read', 'not_read']);
+  await once((await ask()).resume(), 'close');
+  expect([reading.closed, closed]).toEqual([false, ['not_read', 'not_read', 'turned_away']]);
+}, 30_000);
+
+test('one_that_reads_slowly_from_a_unix_socket_stays', async () => {
+  const path = join(newFolder(), 'socket');
+  const { unsent, trickle } = await small({ path, takenBytesMin: 8 * 1024 });
+  // 20 KB a second: what the kernel holds lasts for ten of them.
+  await trickle(2_000, 100);
+  for (let seconds = 0; seconds < 8; seconds++) {
+    await sleep(1000);
+    expect(unsent.stalled()).toBeUndefined();
+  }
+}, 30_000);
+
+test('answers_behind_one_that_does_not_end_are_closed_with_their_connection', async () => {
+  let asked = 0;
+  const answer: RequestListener = (_req, res) => {
+    if (asked++ === 0) res.flushHeaders();
+    else res.end(Buffer.alloc(LARGE_BYTES));
+  };
+  const { unsent, closed, ask } = await small({ answer, bytesMax: LARGE_BYTES });
+  const client = await ask(GET + GET);
+  await once(client, 'readable');
+  await sleep(STALLED_MS + 2000);
+  expect(unsent.bytes).toBeGreaterThanOrEqual(LARGE_BYTES);
+  expect(unsent.makeRoom()).toBe(true);
+  expect(closed).toEqual(['not_read']);
+  await once(client.resume(), 'close');
+  expect(unsent.bytes).toBe(0);
+}, 30_000);
+
+test('the_connection_that_room_was_made_for_is_served_like_any_other', async () => {
+  const kept: boolean[] = [];
+  let isKept = (_req: IncomingMessage) => false;
+  const answer: RequestListener = (req, res) => {
+    kept.push(isKept(req));
+    res.end(Buffer.alloc(LARGE_BYTES));
+  };
+  const { connections, closed, ask } = await small({ answer, connectionsMax: 1, keptMax: 1 });
+  isKept = connections.isKept;
+  await ask();
+  await sleep(STALLED_MS + 2000);
+  await once(await ask(), 'readable');
+  expect([kept, closed]).toEqual([[false, false], ['not_read']]);
+  // Now it is taken again, and nothing may be closed: one more is kept for what is always answered, and then none.
+  await once(await ask(), 'readable');
+  await once((await ask()).resume(), 'close');
+  expect([kept, closed]).toEqual([
+    [false, false, true],
+    ['not_read', 'turned_away'],
+  ]);
+}, 30_000);
+
+test('memory_is_given_back_while_a_stream_is_open', async () => {
+  let given = 0;
+  let asked = 0;
+  const answer: RequestListener = (req, res) => {
+    if (asked++ === 0) res.flushHeaders();
+    else answerLarge(req, res as never);
+  };
+  const { ask } = await small({ answer, giveBack: () => given++ });
+  const stream = await ask();
+  await once(stream, 'readable');
+  const large = await ask();
+  await sleep(3000);
+  expect(given).toBe(0);
+  large.destroy();
+  await sleep(5000);
+  expect(given).toBe(1);
+  expect(stream.closed).toBe(false);
 }, 30_000);

@@ -70,7 +70,7 @@ test('sessions that would play more than all may together are refused, and stay 
   expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'rejected']);
   const { reason } = results[2] as PromiseRejectedResult;
   expect(reason).toMatchObject({ code: 'replay_capacity' });
-  expect(reason.message).toMatch(/100,100 events a second, and others play 200,200; all together may play 250,000/);
+  expect(reason.message).toMatch(/110,100 events a second, and others play 220,200; all together may play 250,000/);
   expect(third.state).toBe('ready');
   // At its own end after a thousand events, whatever its speed.
   await once.play();
@@ -85,6 +85,51 @@ test('sessions that would play more than all may together are refused, and stay 
   await third.change({ speedFactor: 1000 });
   expect(third.view()).toMatchObject({ state: 'playing', speed_factor: 1000 });
 });
+
+test('less latency is a faster loop, and is refused like a higher speed', async () => {
+  // 1001 events in a second, or in 1001.
+  const store = opening(openRecordingStore(recorded(rowsOf(1001, MS).map((row) => ({ ...row, tid: 1 })))));
+  const { sessions } = newSessions(store, { replayRateMax: 150_000 });
+  const fast = await create(sessions, { speed_factor: 100, loop: true });
+  const delayed = await create(sessions, { speed_factor: 100, loop: true, extra_latency_ns: 1_000_000_000n });
+  await Promise.all([fast.play(), delayed.play()]);
+  await expect(delayed.change({ extraLatencyNs: 0 })).rejects.toMatchObject({ code: 'replay_capacity' });
+  expect(delayed.view()).toMatchObject({ state: 'playing', extra_latency_ns: 1_000_000_000n });
+  await delayed.change({ extraLatencyNs: 0, speedFactor: 1 });
+  // Its next round has no latency any more: it would take a second, not a thousand.
+  await expect(delayed.change({ speedFactor: 100 })).rejects.toMatchObject({ code: 'replay_capacity' });
+});
+
+test('changes that are under way at the same time are counted together', async () => {
+  const store = opening(openRecordingStore(recorded(rowsOf(1001, MS))));
+  const { sessions } = newSessions(store, { replayRateMax: 150_000 });
+  const both = [await create(sessions, { loop: true }), await create(sessions, { loop: true })];
+  await Promise.all(both.map((session) => session.play()));
+  const changes = both.map((session) => session.change({ speedFactor: 100, extraLatencyNs: 1 }));
+  const results = await Promise.allSettled(changes);
+  expect(results.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected']);
+});
+
+test('a round counts for more than its events', async () => {
+  const store = opening(openRecordingStore(recorded(rowsOf(2, MS))));
+  const { sessions } = newSessions(store, { replayRateMax: 200_000 });
+  const both = [await create(sessions, { loop: true }), await create(sessions, { loop: true })];
+  // A thousand rounds a second each, of two events.
+  await both[0]!.play();
+  await expect(both[1]!.play()).rejects.toMatchObject({ code: 'replay_capacity' });
+});
+
+test('one that has not been gone through yet is measured before it is refused', async () => {
+  // In a second as recorded, in 70 as it is played.
+  const store = opening(openRecordingStore(recorded(rowsOf(70_000, 14_000n).map((row) => ({ ...row, tid: 1 })))));
+  const { sessions } = newSessions(store, { replayRateMax: 50_000 });
+  const delayed = { loop: true, extra_latency_ns: 1_000_000 };
+  const [first, second] = [await create(sessions, delayed), await create(sessions, delayed)];
+  expect(second.view().replay_duration_ns).toBeNull();
+  await first.play();
+  await second.play();
+  expect(second.state).toBe('playing');
+}, 20_000);
 
 test('an idle session is ended, one that plays or is watched is not', async () => {
   expect(DEFAULT_LIMITS).toEqual({ sessionsMax: 1000, replayRateMax: 200_000, idleMs: 24 * 3_600_000 });

@@ -55,6 +55,8 @@ export interface RemoteSession {
 }
 
 const SESSIONS_PATH = '/api/replay/sessions';
+/** The session is there, or will be with the next daemon. */
+const PASSING: ReadonlySet<string | undefined> = new Set(['busy', 'shutting_down']);
 /** Some 9 s in all: a daemon that is started again is back by then. */
 export const RECONNECT_ATTEMPTS = 8;
 const RECONNECT_FIRST_MS = 100;
@@ -120,7 +122,7 @@ async function* framesOf(url: string, path: string, signal: AbortSignal): AsyncG
       if (!finished) throw new CommandError('the stream broke off');
     } catch (error) {
       if (signal.aborted) return;
-      if (error instanceof RefusedError) throw lostSession(error);
+      if (error instanceof RefusedError && !PASSING.has(error.code)) throw lostSession(error);
       if (++attempt > RECONNECT_ATTEMPTS) throw new CommandError((error as Error).message, EXIT.sessionLost);
       yield { kind: 'lost', attempt, cause: (error as Error).message };
       const waitMs = Math.min(RECONNECT_FIRST_MS * 2 ** (attempt - 1), RECONNECT_MAX_MS);

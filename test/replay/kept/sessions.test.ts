@@ -287,6 +287,18 @@ test('events that came or went since: the same moment of the transaction is its 
   expect((await second.sessions.open(idOf(finished))).view()).toMatchObject({ state: 'finished', event_index: 52 });
 });
 
+test('what comes back counts for what all may play together', async () => {
+  const folder = recorded(rowsOf());
+  const first = await live(folder);
+  const looping = { loop: true, speed_factor: 100 };
+  const ids = [idOf(await create(first.sessions, looping)), idOf(await create(first.sessions, looping))];
+  await first.end();
+  const { sessions } = await live(folder, { replayRateMax: 300_000 });
+  await (await sessions.open(ids[0]!)).play();
+  await (await create(sessions)).play();
+  await expect((await sessions.open(ids[1]!)).play()).rejects.toMatchObject({ code: 'replay_capacity' });
+});
+
 test('time without a daemon counts as idle, and who comes back is not over the limit but fills it', async () => {
   const folder = recorded(rowsOf());
   const first = await live(folder);

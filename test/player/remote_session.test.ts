@@ -1,0 +1,42 @@
+/** A stream that is refused for now is asked for again; the session is still there. */
+import { createServer, request } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { createRemoteSession } from '../../daemon/commands/player/remote_session.ts';
+import { recorded, START } from '../daemon/recorded.ts';
+import { served } from '../daemon/served.ts';
+
+test.each(['busy', 'shutting_down'])(
+  '%s is no end of a session',
+  async (code) => {
+    const daemon = await served(recorded([{ at: START, transaction: 'tx' }]));
+    let refused = 0;
+    // Before the daemon, as when all its connections are at work.
+    const proxy = createServer((req, res) => {
+      if (req.url!.endsWith('/events') && refused++ < 2) {
+        res.writeHead(503, { 'content-type': 'application/problem+json', 'retry-after': '1' });
+        res.end(JSON.stringify({ code, detail: 'try again' }));
+        return;
+      }
+      const { method, headers, url: path } = req;
+      const onward = request({ port: daemon.port, host: '127.0.0.1', path, method, headers }, (answer) => {
+        res.writeHead(answer.statusCode!, answer.headers);
+        answer.on('error', () => res.destroy()).pipe(res);
+      });
+      req.pipe(onward.on('error', () => res.destroy()));
+    });
+    await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve));
+    const session = await createRemoteSession(`http://127.0.0.1:${(proxy.address() as AddressInfo).port}`, {
+      transaction_id: 'tx',
+    });
+    const kinds: string[] = [];
+    for await (const frame of session.frames()) {
+      kinds.push(frame.kind);
+      if (frame.kind === 'state') break;
+    }
+    expect(kinds).toEqual(['lost', 'lost', 'state']);
+    session.close();
+    proxy.close();
+    proxy.closeAllConnections();
+  },
+  20_000,
+);
