@@ -383,7 +383,6 @@ void matcher_give_back(struct matcher *matcher, uint32_t group)
 		}
 		matcher->slots[i] = (struct match_slot){0};
 	}
-	while (syncs_next(&matcher->syncs, group) != NONE)
-		continue;
+	syncs_forget(&matcher->syncs, group);
 	matcher->returns[group]++;
 }

@@ -100,3 +100,8 @@ uint32_t syncs_next(struct syncs *syncs, uint32_t group, uint32_t tid)
 	expected->count = left;
 	return place;
 }
+
+void syncs_forget(struct syncs *syncs, uint32_t group)
+{
+	syncs->expected[group].count = 0;
+}

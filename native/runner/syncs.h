@@ -36,4 +36,7 @@ void syncs_expect(struct syncs *syncs, uint32_t group, uint32_t tid, uint32_t ev
  */
 uint32_t syncs_next(struct syncs *syncs, uint32_t group, uint32_t tid);
 
+/* What is expected of a group of syncs was expected of another file. */
+void syncs_forget(struct syncs *syncs, uint32_t group);
+
 #endif
