@@ -103,7 +103,8 @@ export const fillOrigins: Filler = ({ columns }, decoded, { contexts, processes,
   /** Writes what there is room for; the bytes of all others are named for nobody. */
   function fillSlots(words: Uint32Array, record: number, i: number): void {
     let named = 0;
-    for (const [place, slot] of slots.entries()) {
+    for (let place = 0; place < slots.length; place++) {
+      const slot = slots[place]!;
       const isUsed = place < shares.count;
       const bytes = isUsed ? shares.bytes[place]! : 0;
       slot.services[i] = isUsed ? shares.services[place]! : 0;
