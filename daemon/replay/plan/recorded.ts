@@ -94,8 +94,7 @@ export function readRecorded(
   /** What it gave beyond the end of the last page. */
   let rest: { scanned: ScannedBlock; row: number } | undefined;
   let firstTimestampNs = 0n;
-  let known = 0;
-  let isWhole = false;
+  let [known, isWhole] = [0, false];
 
   function placeOfRecording(id: string): number {
     const place = recordingIds.indexOf(id);
