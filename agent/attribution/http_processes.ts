@@ -5,15 +5,13 @@ import { isGoProgram } from './go_program.ts';
 import { programOfProcess } from './proc_program.ts';
 import type { Program } from './programs.ts';
 import { serviceNameOf } from './service_name/service_name.ts';
+import { START_ROUNDING_NS } from './start_time.ts';
 
 /** Every service. */
 export const ANY_SERVICE = '*';
 
 /** Event loops: a thread of theirs serves many requests at once. */
 const EVENT_LOOPS = new Set(['node', 'nodejs', 'bun', 'deno']);
-
-/** A double does not hold every nanosecond behind 104 days. */
-const ROUNDING_NS = 1024;
 
 export interface HttpProcesses {
   /** A process that started at `startNs` was defined. */
@@ -35,7 +33,7 @@ export function createHttpProcesses(watch: WatchProcess, services: readonly stri
 
   return {
     consider(pid, startNs, service, executable) {
-      if (isServedByThreads(pid, service, executable)) watch(pid, startNs + ROUNDING_NS);
+      if (isServedByThreads(pid, service, executable)) watch(pid, startNs + START_ROUNDING_NS);
     },
     considerAll(cgroups, nowNs) {
       for (const pid of processIds()) {

@@ -6,6 +6,7 @@ import { BpfError, type BpfMap, BpfObject, btfTypeExists, type RingReader } from
 import { CGROUP_HIERARCHIES, type CgroupHierarchy } from '../attribution/cgroups.ts';
 import type { WatchProcess } from '../attribution/http_processes.ts';
 import type { ThreadLocal } from '../attribution/otel/thread_local.ts';
+import { START_ROUNDING_NS } from '../attribution/start_time.ts';
 import { AgentError } from '../errors.ts';
 import { createKernelFilter, type KernelFilter } from '../filter/kernel_filter.ts';
 import type { FilterSettings } from '../filter/settings.ts';
@@ -148,16 +149,13 @@ function watchRequestsIn(map: BpfMap): WatchProcess {
   };
 }
 
-/** A double does not hold every nanosecond behind 104 days. */
-const ROUNDING_NS = 1024n;
-
 type WatchThreads = (pid: number, startNs: number, place: ThreadLocal) => void;
 
 /** Thread group -> where its threads publish: bpf/owner.bpf.h. */
 function watchThreadsIn(map: BpfMap, inUse: BpfMap): WatchThreads {
   return (pid, startNs, place) => {
     const moduleId = place.mode === 'static' ? 0 : place.moduleId;
-    const value = BigInt64Array.of(BigInt(startNs) + ROUNDING_NS, BigInt(place.offset), BigInt(moduleId));
+    const value = BigInt64Array.of(BigInt(startNs) + BigInt(START_ROUNDING_NS), BigInt(place.offset), BigInt(moduleId));
     map.set(new Uint8Array(Uint32Array.of(pid).buffer), new Uint8Array(value.buffer));
     inUse.set(new Uint8Array(Uint32Array.of(0).buffer), new Uint8Array(Uint32Array.of(1).buffer));
   };

@@ -19,6 +19,7 @@ import { createPrograms } from '../attribution/programs.ts';
 import { createResolver } from '../attribution/resolve.ts';
 import type { ServiceRule } from '../attribution/service_name/rules.ts';
 import { serviceOfCgroup } from '../attribution/service_name/service_name.ts';
+import { START_ROUNDING_NS } from '../attribution/start_time.ts';
 import { asksForProcesses, type ProcessFacts, wantsProcess, wantsService } from '../filter/process_filter.ts';
 import type { FilterSettings } from '../filter/settings.ts';
 import type { WriterThread } from '../recording/writer_thread.ts';
@@ -180,9 +181,6 @@ interface Wanted {
 
 /** A look at all bios that wait takes some 10 ms. */
 const ROOM_EVERY_NS = 60e9;
-
-/** A double does not hold every nanosecond behind 104 days. */
-const START_ROUNDING_NS = 1024;
 
 /** What events refer to. */
 function createTables({ probes, writer, clock, ...options }: RecorderOptions, wanted: Wanted) {

@@ -25,7 +25,9 @@ INSERT INTO transaction_summary (
 ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (transaction_key) DO UPDATE SET
   first_timestamp_ns = min(first_timestamp_ns, excluded.first_timestamp_ns),
-  last_end_ns = max(last_end_ns, excluded.last_end_ns),
+  last_end_ns = max(
+    last_end_ns, excluded.last_end_ns, iif(written_back_count IS NULL, excluded.written_back_end_ns, 0)
+  ),
   event_count = event_count + excluded.event_count,
   error_count = error_count + excluded.error_count,
   slowest_number = iif(${IS_NEW_SLOWER}, excluded.slowest_number, slowest_number),

@@ -141,12 +141,11 @@ function hasOwn({ writtenBack, eventCount }: Pick<TransactionSummary, 'writtenBa
   return writtenBack === null || eventCount > writtenBack.count;
 }
 
-/** When the own events of all parts ended; `firstNs` when none has any. */
+/** When the own events of all parts ended, or all events where a part does not tell them apart; at least `firstNs`. */
 export function lastEndOf(parts: readonly Ends[], firstNs: bigint): bigint {
-  return parts
-    .filter(hasOwn)
-    .map(({ lastEndNs }) => lastEndNs)
-    .reduce((a, b) => (b > a ? b : a), firstNs);
+  const isDivided = parts.every(({ writtenBack }) => writtenBack !== null);
+  const ends = isDivided ? parts.filter(hasOwn).map(({ lastEndNs }) => lastEndNs) : parts.map(wholeEndOf);
+  return ends.reduce((a, b) => (b > a ? b : a), firstNs);
 }
 
 export function slowerOf<T extends TransactionSummary>(a: T, b: T): T {

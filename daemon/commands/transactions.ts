@@ -2,7 +2,7 @@
 import { Command, Option } from 'commander';
 import { csvLine } from '../export/csv.ts';
 import { parseJson, stringify } from '../json.ts';
-import { transactionSchema } from '../routes/transactions.ts';
+import { transactionSchema, writtenBackSchema } from '../routes/transactions.ts';
 import { callDaemon, readText } from './connection.ts';
 import { type ShownCoverage, warnOf } from './coverage_warning.ts';
 import { formatDuration, formatTime } from './display.ts';
@@ -27,10 +27,18 @@ interface Options extends PlaceOptions {
   output: 'table' | 'csv' | 'ndjson' | 'json';
 }
 
+interface WrittenBack {
+  count: number;
+  bytes: number | bigint;
+  last_end_ns: number | bigint | null;
+}
+
 interface Transaction {
   transaction_id: string;
   first_timestamp_ns: number | bigint;
+  last_end_ns: number | bigint;
   duration_ns: number | bigint;
+  written_back: WrittenBack | null;
   event_count: number;
   error_count: number;
   services: string[];
@@ -47,6 +55,7 @@ const COLUMNS: readonly TableColumn<Transaction>[] = [
   { heading: 'DURATION', cell: ({ duration_ns }) => formatDuration(BigInt(duration_ns)), align: 'right' },
   { heading: 'EVENTS', cell: ({ event_count }) => event_count.toString(), align: 'right' },
   { heading: 'ERRORS', cell: ({ error_count }) => error_count.toString(), align: 'right' },
+  { heading: 'WRITTEN BACK', cell: writtenBackText, align: 'right' },
   { heading: 'TRANSACTION', cell: ({ transaction_id }) => transaction_id },
   { heading: 'SERVICES', cell: ({ services }) => services.join(', ') },
 ];
@@ -70,9 +79,20 @@ export function transactionsCommand(): Command {
   return withPlace(command).action((options: Options) => atPlace(options, (url) => listTransactions(url, options)));
 }
 
+/** How many bytes, and until when after the last of its own events. */
+function writtenBackText({ written_back, last_end_ns }: Transaction): string {
+  if (!written_back) return 'not told apart';
+  const { count, bytes, last_end_ns: backEndNs } = written_back;
+  if (count === 0 || backEndNs === null) return '-';
+  const laterNs = BigInt(backEndNs) - BigInt(last_end_ns);
+  return `${bytes} bytes, until ${laterNs > 0n ? `${formatDuration(laterNs)} later` : 'then'}`;
+}
+
 async function listTransactions(url: string, options: Options): Promise<void> {
   const { transactions, coverage } = await transactionsOf(url, options);
   if (coverage) warnOf(coverage);
+  const undivided = transactions.filter(({ written_back }) => written_back === null).length;
+  if (undivided > 0) process.stderr.write(`kreplay: warning: ${undividedText(undivided)}\n`);
   await print(OUTPUTS[options.output](transactions));
 }
 
@@ -83,12 +103,29 @@ const OUTPUTS: Readonly<Record<Options['output'], (transactions: readonly Transa
   json: (transactions) => `${stringify({ transactions })}\n`,
 };
 
+function undividedText(count: number): string {
+  return `of ${count} of these transactions, durations include what was written back later: a recording of an older version does not tell it apart`;
+}
+
+interface CsvColumn {
+  name: string;
+  value: (transaction: Transaction) => unknown;
+}
+
+/** As the API has them; an object is a column for each of its fields. */
+const CSV_COLUMNS: readonly CsvColumn[] = Object.keys(transactionSchema.shape).flatMap((name) => {
+  if (name !== 'written_back') return [{ name, value: (transaction) => transaction[name as keyof Transaction] }];
+  return Object.keys(writtenBackSchema.shape).map((field) => ({
+    name: `${name}_${field}`,
+    value: ({ written_back }) => written_back?.[field as keyof WrittenBack] ?? null,
+  }));
+});
+
 /** Lists as JSON: a name may have a comma. */
 function csvOf(transactions: readonly Transaction[]): string {
-  const names = Object.keys(transactionSchema.shape);
   const cell = (value: unknown) => (Array.isArray(value) || typeof value === 'boolean' ? stringify(value) : value);
-  const rows = transactions.map((transaction) => names.map((name) => cell(transaction[name as keyof Transaction])));
-  return [names, ...rows].map(csvLine).join('');
+  const rows = transactions.map((transaction) => CSV_COLUMNS.map(({ value }) => cell(value(transaction))));
+  return [CSV_COLUMNS.map(({ name }) => name), ...rows].map(csvLine).join('');
 }
 
 async function transactionsOf(url: string, options: Options) {

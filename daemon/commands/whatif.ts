@@ -34,7 +34,7 @@ interface Answer {
   extra_latency_ns: Integer;
   timeout_ns: Integer | null;
   event_count: number;
-  written_back_count: number;
+  written_back_count: number | null;
   affected_count: number;
   duration_ns: Integer;
   replay_duration_ns: Integer;
@@ -98,7 +98,11 @@ function textOf(answer: Answer): string {
     `${printable(transaction_id)}: ${exact(extra_latency_ns)} more for ${affected_count} of ${event_count} events`,
     `recorded ${ns(duration_ns)}, projected ${ns(replay_duration_ns)}: ${ns(added)} longer`,
   ];
-  if (answer.written_back_count > 0)
+  if (answer.written_back_count === null)
+    lines.push(
+      'warning: a recording of an older version does not tell apart what was written back later: all is its time',
+    );
+  else if (answer.written_back_count > 0)
     lines.push(`${answer.written_back_count} of the events carry its data to disk for it: nobody waited for them`);
   if (answer.timeout_ns === null) return `${lines.join('\n')}\n`;
   return `${[...lines, ...timeoutLines(answer, BigInt(answer.timeout_ns))].join('\n')}\n${lateTable(answer)}`;

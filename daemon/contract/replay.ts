@@ -51,7 +51,7 @@ export const sessionSchema = z
       'with the extra latency, before speed; null until all events have been looked at',
     ).nullable(),
     replay_end_ns: durationNs(
-      'where its last event ends, which may carry data to disk long after its own; null likewise',
+      'where its last event ends, which may carry data to disk long after its own; replay_duration_ns where a recording of an older version does not tell them apart; null likewise',
     ).nullable(),
     event_index: count('of the next event; the event count when none is left'),
     event_count: count('events of the transaction'),
@@ -125,8 +125,8 @@ const whatIfSchema = z.object({
   clock: clockSchema,
   event_count: count('events of the transaction'),
   written_back_count: count(
-    'events of them that carry its data to disk for it, mostly later: no duration has them, and none is late',
-  ),
+    'events of them that carry its data to disk for it, mostly later: no duration has them, and none is late; null where a recording of an older version does not tell them apart, and all are its own',
+  ).nullable(),
   affected_count: count('events that get the latency'),
   duration_ns: durationNs('of its own events, as recorded'),
   replay_duration_ns: durationNs('likewise, with the extra latency'),

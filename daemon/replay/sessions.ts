@@ -25,7 +25,7 @@ import { createScheduler } from './scheduler.ts';
 import type { Session } from './session.ts';
 import { closedProblem, type SessionChange } from './session_options.ts';
 import type { EndReason } from './stream.ts';
-import { nodeTimers, type Timers, timerWaiter } from './waiting.ts';
+import { createNodeTimers, type Timers, timerWaiter } from './waiting.ts';
 
 export interface SessionLimits {
   sessionsMax: number;
@@ -84,7 +84,8 @@ export interface Sessions {
 }
 
 export function createSessions(options: SessionsOptions): Sessions {
-  const { planner, now, steadyNow = process.hrtime.bigint, timers = nodeTimers, onPlayed, state, log } = options;
+  const { planner, now, steadyNow = process.hrtime.bigint, onPlayed, state, log } = options;
+  const timers = options.timers ?? createNodeTimers();
   const { sessionsMax, replayRateMax, idleMs } = { ...DEFAULT_LIMITS, ...options.limits };
   const [idleNs, sweepNs] = idleSpans(idleMs);
   const scheduler = createScheduler(steadyNow, timerWaiter(steadyNow, timers));

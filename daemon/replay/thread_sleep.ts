@@ -15,31 +15,41 @@ const AWAKE_SHARE_MAX = 0.15;
 const LONGER_MS = 0.00075;
 const SHORTER_MS = 0.00025;
 
-/** Nobody ever writes to it or wakes it up. */
-const cell = new Int32Array(new SharedArrayBuffer(4));
-let awakeMs = AWAKE_MS_MAX / 2;
-let isPrompt = false;
-
-/** Blocks the thread for about so long. */
-export function sleep(durationNs: number): void {
-  if (!isPrompt) wakePromptly();
-  isPrompt = true;
-  Atomics.wait(cell, 0, 0, durationNs / 1e6);
+export interface ThreadSleeper {
+  /** Blocks the thread for about so long. */
+  sleep(durationNs: number): void;
+  /** Blocks the thread until so long has just gone by, the last of it awake. */
+  hold(durationNs: number): void;
 }
 
-/** Blocks the thread until so long has just gone by, the last of it awake. */
-export function hold(durationNs: number): void {
-  const durationMs = durationNs / 1e6;
-  const startMs = performance.now();
-  const endMs = startMs + durationMs;
-  const sleepMs = durationMs - Math.min(awakeMs, durationMs * AWAKE_SHARE_MAX);
-  sleep(sleepMs * 1e6);
-  learn(performance.now() - startMs - sleepMs);
-  // Its numbers are no objects, those of hrtime are: a loop of them would keep the garbage collector busy.
-  while (performance.now() < endMs);
-}
+/** For the thread that calls; the first sleep makes it one that wakes up promptly. */
+export function createThreadSleeper(): ThreadSleeper {
+  /** Nobody ever writes to it or wakes it up. */
+  const cell = new Int32Array(new SharedArrayBuffer(4));
+  let awakeMs = AWAKE_MS_MAX / 2;
+  let isPrompt = false;
 
-function learn(overMs: number): void {
-  if (overMs <= awakeMs) awakeMs -= Math.min(SHORTER_MS, awakeMs);
-  else if (overMs <= AWAKE_MS_MAX) awakeMs += LONGER_MS;
+  function sleep(durationNs: number): void {
+    if (!isPrompt) wakePromptly();
+    isPrompt = true;
+    Atomics.wait(cell, 0, 0, durationNs / 1e6);
+  }
+
+  function hold(durationNs: number): void {
+    const durationMs = durationNs / 1e6;
+    const startMs = performance.now();
+    const endMs = startMs + durationMs;
+    const sleepMs = durationMs - Math.min(awakeMs, durationMs * AWAKE_SHARE_MAX);
+    sleep(sleepMs * 1e6);
+    learn(performance.now() - startMs - sleepMs);
+    // Its numbers are no objects, those of hrtime are: a loop of them would keep the garbage collector busy.
+    while (performance.now() < endMs);
+  }
+
+  function learn(overMs: number): void {
+    if (overMs <= awakeMs) awakeMs -= Math.min(SHORTER_MS, awakeMs);
+    else if (overMs <= AWAKE_MS_MAX) awakeMs += LONGER_MS;
+  }
+
+  return { sleep, hold };
 }

@@ -1,6 +1,6 @@
 /** Waiting for a moment of the steady clock. How is this file's business alone. */
 import type { SteadyNow } from './clock.ts';
-import { hold, sleep } from './thread_sleep.ts';
+import { createThreadSleeper, type ThreadSleeper } from './thread_sleep.ts';
 
 export interface Waiter {
   /** Calls `wake` once, at `dueNs` or as soon after as it can, never before. Forgets what it waited for before. */
@@ -9,25 +9,22 @@ export interface Waiter {
 }
 
 /** Node's own, or a simulated clock's. */
-export interface Timers {
+export interface Timers extends ThreadSleeper {
   setTimeout(callback: () => void, delayMs: number): unknown;
   clearTimeout(timer: unknown): void;
   setImmediate(callback: () => void): unknown;
   clearImmediate(turn: unknown): void;
-  /** Blocks for about so long: nothing else runs. */
-  sleep(durationNs: number): void;
-  /** Blocks until so long has just gone by. */
-  hold(durationNs: number): void;
 }
 
-export const nodeTimers: Timers = {
-  setTimeout: (callback, delayMs) => setTimeout(callback, delayMs),
-  clearTimeout: (timer) => clearTimeout(timer as NodeJS.Timeout),
-  setImmediate: (callback) => setImmediate(callback),
-  clearImmediate: (turn) => clearImmediate(turn as NodeJS.Immediate),
-  sleep,
-  hold,
-};
+export function createNodeTimers(): Timers {
+  return {
+    setTimeout: (callback, delayMs) => setTimeout(callback, delayMs),
+    clearTimeout: (timer) => clearTimeout(timer as NodeJS.Timeout),
+    setImmediate: (callback) => setImmediate(callback),
+    clearImmediate: (turn) => clearImmediate(turn as NodeJS.Immediate),
+    ...createThreadSleeper(),
+  };
+}
 
 /**
  * A timer fires up to a millisecond late even on an idle machine, so it only brings us near. The rest is slept in the

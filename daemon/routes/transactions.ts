@@ -16,7 +16,7 @@ import { takingTurns } from '../turns.ts';
 
 const integer = (description: string) => int64().meta({ description });
 
-const writtenBackSchema = z.object({
+export const writtenBackSchema = z.object({
   count: told(z.int().nonnegative(), 'block requests that carried some of its data'),
   bytes: integer('of its data in them'),
   last_end_ns: told(int64().nullable(), 'when the last of them ended; null when there are none'),

@@ -1,16 +1,29 @@
 /** Which events of a transaction its caller waited for. */
 import { isWrittenBack } from '../../agent/recording/owner_columns.ts';
 import { column } from './column.ts';
-import type { ScannedBlock } from './store.ts';
+import type { ScannedBlock, Store } from './store.ts';
 
 /** Columns that a scan has to read for it. */
 export const OWN_EVENT_COLUMNS = ['context', 'context_source'] as const;
 
 /**
+ * Whether a transaction's events are divided into its own and those that were written back. An older recording does not
+ * divide them: then all of them are its time, in every answer.
+ */
+export function isDivided(store: Store, transactionId: string): boolean {
+  return store.transaction(transactionId)?.writtenBack !== null;
+}
+
+/**
  * Returns a test for the rows of a block: whether the transaction's own threads did what the event says. The others of
  * its events carry data that it wrote earlier, which is its work but takes none of its time.
  */
-export function ownEventTest({ block, dictionary }: ScannedBlock, transactionId: string): (row: number) => boolean {
+export function ownEventTest(
+  { block, dictionary }: ScannedBlock,
+  transactionId: string,
+  divided: boolean,
+): (row: number) => boolean {
+  if (!divided) return () => true;
   const [contexts, sources] = [column(block, 'context'), column(block, 'context_source')];
   const known = new Map<number, boolean>();
   return (row) => {

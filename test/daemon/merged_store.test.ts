@@ -234,7 +234,7 @@ test('a_recording_of_another_node_than_asked_for_is_not_read', () => {
   const store = storeOn(good!, bad!);
   expect(readEvents(store, ALL)).toHaveLength(2);
   const database = new Database(bad!);
-  database.exec("UPDATE segment SET min_timestamp_ns = -5");
+  database.exec('UPDATE segment SET min_timestamp_ns = -5');
   database.close();
   const causes = () => store.losses(undefined, undefined).map(({ cause }) => cause);
   expect(readEvents(store, { ...ALL, filter: { nodes: ['good'] } })).toHaveLength(1);

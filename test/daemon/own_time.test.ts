@@ -3,7 +3,7 @@ import { copyFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { kreplay } from './command_line.ts';
 import { newFolder, type Row, recorded, START } from './recorded.ts';
-import { type Served, serve } from './served.ts';
+import { type Served, serve, served } from './served.ts';
 
 const MS = 1_000_000n;
 const SESSIONS = '/api/replay/sessions';
@@ -109,3 +109,27 @@ test.each([1, 2])('a recording of format %i says that it does not tell it apart'
     expect([written_back, duration_ns > 0]).toEqual([null, true]);
   await one.close();
 });
+
+test.each([1, 2])(
+  'where version %d does not tell it apart, every answer has the time of all events',
+  async (version) => {
+    const sample = join(import.meta.dirname, `../recording/samples/version_${version}.kreplay`);
+    const folder = newFolder();
+    copyFileSync(sample, join(folder, 'recording.kreplay'));
+    const one = await served(folder);
+    const post = async (path: string, body: object) => {
+      const sent = { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) };
+      return (await one.get(path, sent)).json;
+    };
+    const { transactions } = (await one.get('/api/transactions?limit=1000')).json;
+    expect(transactions.length).toBeGreaterThan(10);
+    for (const { transaction_id, duration_ns, written_back } of transactions) {
+      const whatIf = await post('/api/replay/whatif', { transaction_id });
+      const session = await post(SESSIONS, { transaction_id });
+      expect([written_back, whatIf.written_back_count]).toEqual([null, null]);
+      expect([whatIf.duration_ns, session.duration_ns, session.replay_duration_ns, session.replay_end_ns]).toEqual(
+        Array(4).fill(duration_ns),
+      );
+    }
+  },
+);

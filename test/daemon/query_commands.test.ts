@@ -1,9 +1,12 @@
 /** `kreplay transactions`, `services`, `stats` and `tail`, asked of a daemon and of a file. */
+import { copyFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { kreplay, start } from './command_line.ts';
 import { appendRows, newFolder, newWriter, type Row, recorded, recordingPath, START } from './recorded.ts';
 import { type Served, serve } from './served.ts';
 
 const SECOND = 1_000_000_000n;
+const SAMPLES = join(import.meta.dirname, '../recording/samples');
 
 const rows: Row[] = Array.from({ length: 60 }, (_, i) => ({
   at: START - 600n * SECOND + BigInt(i) * SECOND,
@@ -39,18 +42,19 @@ describe.each(PLACES)('of %s', (_, place) => {
   test('transactions as a table', async () => {
     const { stdout } = await ask('transactions', '--limit', '2', '--output', 'table');
     const [heading, ...lines] = stdout.trim().split('\n');
-    expect(heading).toMatch(/^BEGAN +DURATION +EVENTS +ERRORS +TRANSACTION +SERVICES$/);
+    expect(heading).toMatch(/^BEGAN +DURATION +EVENTS +ERRORS +WRITTEN BACK +TRANSACTION +SERVICES$/);
     expect(lines.map((line) => /order-\d/.exec(line)![0])).toEqual(['order-5', 'order-4']);
   });
 
   test('transactions as CSV', async () => {
     const { stdout } = await ask('transactions', '--limit', '1', '--sort', 'slowest', '--output', 'csv');
-    const [heading, line, end] = stdout.split('\r\n');
-    expect(heading).toMatch(/^transaction_id,trace_id,.*,services,nodes,pinned$/);
-    expect([line, end]).toEqual([
-      expect.stringMatching(/^order-5,,\d+,.*,"\[""db""\]","\[""test-node""\]",false$/),
-      '',
-    ]);
+    const [firstNs, endNs] = [rows[5]!.at, rows[59]!.at + rows[59]!.duration!];
+    const [, eventId] = /,10,10,([\w-]+),/.exec(stdout)!;
+    expect(stdout).toBe(
+      'transaction_id,trace_id,first_timestamp_ns,last_end_ns,duration_ns,written_back_count,written_back_bytes,' +
+        'written_back_last_end_ns,event_count,error_count,slowest_event_id,services,nodes,pinned\r\n' +
+        `order-5,,${firstNs},${endNs},${endNs - firstNs},0,0,,10,10,${eventId},"[""db""]","[""test-node""]",false\r\n`,
+    );
   });
 
   test('services', async () => {
@@ -121,4 +125,31 @@ test('a followed table has one heading, and a daemon that ends is told', async (
   expect([code, stdout.match(/TRANSACTION/g)]).toEqual([1, ['TRANSACTION']]);
   expect(stderr).toMatch(/^kreplay: the daemon.+\n$/);
   writer.close();
+});
+
+describe('what was written back', () => {
+  const row = { at: START, transaction: 'order-1' };
+  const back = { at: START + SECOND, type: 'block_io' as const, source: 'none' as const };
+  const origins = [{ transaction: 'order-1', bytes: 4096n }];
+
+  test('is in the table, and in columns of its own in CSV', async () => {
+    const place = ['--recording', recordingPath(recorded([row, { ...back, origins }]))];
+    const table = await kreplay('transactions', ...place, '--output', 'table');
+    expect(table.stdout).toMatch(/ 4096 bytes, until 1\.000s later {2}order-1 /);
+    const csv = await kreplay('transactions', ...place, '--output', 'csv');
+    expect(csv.stdout).toContain(`,1000,1,4096,${START + SECOND + 1000n},2,`);
+  });
+
+  test.each(['version_1', 'version_2'])('is not told apart in a recording of %s, and that is said', async (sample) => {
+    const path = recordingPath(newFolder());
+    copyFileSync(join(SAMPLES, `${sample}.kreplay`), path);
+    const place = ['--recording', path];
+    const table = await kreplay('transactions', ...place, '--output', 'table');
+    expect(table.stdout).toMatch(/ not told apart /);
+    const warning = /kreplay: warning: of \d+ of these transactions, durations include what was written back later/;
+    expect(table.stderr).toMatch(warning);
+    const csv = await kreplay('transactions', ...place, '--output', 'csv');
+    expect(csv.stderr).toMatch(warning);
+    expect(csv.stdout).toMatch(/^[^\r]*\r\n([^,]*,){5},,,/);
+  });
 });

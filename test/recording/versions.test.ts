@@ -147,3 +147,22 @@ test('a reader that was open before the file was brought up to date follows it',
   reader.close();
   writer.close();
 });
+
+test.each([1, 2] as const)('a transaction of version %p that goes on has the last end of all its events', (version) => {
+  takeSample(version);
+  const writer = openWriter({ path, node: 'node-1', bootId: 'b', machineId: 'm', nowNs: () => START_NS });
+  const context = writer.contextId({ transactionId: 'order-1', traceId: null, spanId: null });
+  const own = { context, context_source: 1, context_quality: 1 };
+  const [ownNs, backNs] = [START_NS + 60_000_000_000n, START_NS + 90_000_000_000n];
+  writer.append(
+    blockOf([
+      { event_type: 'sys_write', timestamp_ns: ownNs, duration_ns: 5n, ...own },
+      { event_type: 'block_io', timestamp_ns: backNs, duration_ns: 7n, 'block_io.origins_0_context': context },
+    ]),
+  );
+  writer.close();
+  const reader = openReader(path);
+  const { lastEndNs, writtenBack } = reader.transaction('order-1')!;
+  reader.close();
+  expect([lastEndNs, writtenBack]).toEqual([backNs + 7n, null]);
+});

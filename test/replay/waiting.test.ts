@@ -1,5 +1,5 @@
 /** Waiting on a simulated clock, where each way to let time pass is written down; and holding the real thread. */
-import { hold } from '../../daemon/replay/thread_sleep.ts';
+import { createThreadSleeper } from '../../daemon/replay/thread_sleep.ts';
 import { type Timers, timerWaiter } from '../../daemon/replay/waiting.ts';
 import { createSimulatedClock } from './simulated_clock.ts';
 
@@ -99,9 +99,10 @@ test('a new deadline takes the place of the old one, and a cancelled one does no
 });
 
 test('a hold is never too short, whatever the machine does meanwhile', () => {
+  const sleeper = createThreadSleeper();
   for (let durationNs = 0; durationNs < 200_000; durationNs += 997) {
     const startNs = process.hrtime.bigint();
-    hold(durationNs);
+    sleeper.hold(durationNs);
     // Milliseconds as doubles: the last digits of a nanosecond are lost.
     expect(Number(process.hrtime.bigint() - startNs)).toBeGreaterThanOrEqual(durationNs - 10);
   }

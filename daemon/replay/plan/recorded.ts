@@ -7,7 +7,7 @@
 import { formatEventId, parseEventId } from '../../../agent/recording/event_id.ts';
 import { Problem } from '../../errors.ts';
 import { bigColumn, column } from '../../store/column.ts';
-import { OWN_EVENT_COLUMNS, ownEventTest } from '../../store/own_events.ts';
+import { isDivided, OWN_EVENT_COLUMNS, ownEventTest } from '../../store/own_events.ts';
 import type { EventKey, ScannedBlock, Store } from '../../store/store.ts';
 import type { PageCache } from './page_cache.ts';
 import { newThreads, type Thread } from './threads.ts';
@@ -87,14 +87,14 @@ export function readRecorded(
   const threads = newThreads();
   const marks: PageMark[] = [];
   const owner = {};
+  const divided = isDivided(store, transactionId);
   /** Looking into the cache for every event would take longer than all else. */
   const recent: ({ number: number; page: RecordedPage } | undefined)[] = new Array(RECENT_PAGES).fill(undefined);
   const finding = store.scan({ filter: { transactionId }, order: 'asc', columns: COLUMNS });
   /** What it gave beyond the end of the last page. */
   let rest: { scanned: ScannedBlock; row: number } | undefined;
   let firstTimestampNs = 0n;
-  let known = 0;
-  let isWhole = false;
+  let [known, isWhole] = [0, false];
 
   function placeOfRecording(id: string): number {
     const place = recordingIds.indexOf(id);
@@ -110,7 +110,7 @@ export function readRecorded(
     const timestamps = bigColumn(block, 'timestamp_ns');
     const durations = bigColumn(block, 'duration_ns');
     const tids = column(block, 'tid');
-    const isOwn = ownEventTest(scanned, transactionId);
+    const isOwn = ownEventTest(scanned, transactionId, divided);
     const numberOf = threads.ofNode(node);
     const place = placeOfRecording(recordingId);
     let row = from;

@@ -11,7 +11,7 @@ import type { ApiEvent } from '../../../bpf/schema/api.ts';
 import { EVENTS } from '../../../bpf/schema/index.ts';
 import { Problem } from '../../errors.ts';
 import { bigColumn, column } from '../../store/column.ts';
-import { OWN_EVENT_COLUMNS, ownEventTest } from '../../store/own_events.ts';
+import { isDivided, OWN_EVENT_COLUMNS, ownEventTest } from '../../store/own_events.ts';
 import type { Dictionary, EventFilter, ScannedBlock, Store } from '../../store/store.ts';
 import { type ClockOffsets, checkNodes, clockShifts, clocksOf, type ReplayedClock } from './clock_offsets.ts';
 
@@ -43,8 +43,11 @@ export interface ProjectedEvent {
 export interface WhatIf {
   clocks: ReplayedClock[];
   eventCount: number;
-  /** Events of them that nobody waits for: they are never late, and part of no duration. */
-  writtenBackCount: number;
+  /**
+   * Events of them that nobody waits for: they are never late, and part of no duration. Null where a recording does not
+   * tell them apart.
+   */
+  writtenBackCount: number | null;
   /** Events that get the latency. */
   affectedCount: number;
   /** Without latency. */
@@ -73,6 +76,7 @@ export function* whatIf(store: Store, request: WhatIfRequest): Generator<void, W
   const late: Candidate[] = [];
   checkNodes(clockOffsetsNs, store);
   const nodes = store.transaction(transactionId)?.nodes ?? store.nodes();
+  const divided = isDivided(store, transactionId);
   const origins = originsOf(store, transactionId, nodes, clockOffsetsNs);
   let [eventCount, writtenBackCount, affectedCount, afterTimeoutCount] = [0, 0, 0, 0];
   let [recordedDurationNs, durationNs] = [0n, 0n];
@@ -84,7 +88,7 @@ export function* whatIf(store: Store, request: WhatIfRequest): Generator<void, W
     const { block, dictionary } = scanned;
     const [timestamps, durations] = [bigColumn(block, 'timestamp_ns'), bigColumn(block, 'duration_ns')];
     const [tids, eventTypes] = [column(block, 'tid'), column(block, 'event_type')];
-    const isOwn = ownEventTest(scanned, transactionId);
+    const isOwn = ownEventTest(scanned, transactionId, divided);
     const isOfService = serviceCheck(only.services, dictionary, column(block, 'service'));
     const isOfNode = !only.nodes || only.nodes.includes(dictionary.node);
     const threads = added.get(dictionary.node) ?? new Map<number, bigint>();
@@ -134,7 +138,7 @@ export function* whatIf(store: Store, request: WhatIfRequest): Generator<void, W
     return event ? [{ event, offsetNs: startNs, durationNs: lengthNs }] : [];
   });
   const clocks = clocksOf(store, clockOffsetsNs, nodes, [firstNs, lastEndNs]);
-  const counts = { eventCount, writtenBackCount, affectedCount, afterTimeoutCount };
+  const counts = { eventCount, writtenBackCount: divided ? writtenBackCount : null, affectedCount, afterTimeoutCount };
   return { clocks, ...counts, recordedDurationNs, durationNs, afterTimeout, smallestLatencyNs };
 }
 
