@@ -58,8 +58,11 @@ beforeEach(() => {
 afterEach(() => disk.remove());
 afterAll(removeFolders);
 
-/** Which request waited, or how many goroutines; and how long. */
-const feltIn = (text: string) => text.trim().split(' ').map(Number) as [number, number];
+/** Which request waited, or how many goroutines; how long; and which request of each, where there are several. */
+function feltIn(text: string): [number, number, string?] {
+  const [waited, ms, requests] = text.trim().split(' ');
+  return requests === undefined ? [Number(waited), Number(ms)] : [Number(waited), Number(ms), requests];
+}
 
 test.each(Object.entries(BUILDS))(
   '%s',
@@ -83,6 +86,7 @@ test.each(Object.entries(BUILDS))(
       expect([verdict, reasons]).toEqual(['replayed', reasons]);
       expect(Math.abs(felt[0] - expected)).toBeLessThanOrEqual(within);
       expect(felt[1]).toBeGreaterThan(FELT_MS_MIN);
+      expect(felt[2]).toBe(feltIn(incident)[2]);
       runs++;
     }
   },
