@@ -1,7 +1,7 @@
 /*
  * Between the look at /proc and the signal a process ends, and its number comes back as that of another one of the same
- * parent. Prints `kept` or `killed`, and whether a process that is still the same gets the signal. Needs a PID namespace
- * that nobody else uses: what goes wrong here reaches no one else.
+ * parent. Prints `kept` or `killed`, and whether a process that is still the same gets the signal. Needs a PID
+ * namespace of its own: what goes wrong here reaches no process outside.
  */
 #include <sched.h>
 #include <stdint.h>
