@@ -276,9 +276,9 @@ static uint32_t align(const struct matcher *matcher, uint32_t index, uint32_t si
 	for (uint32_t at = matcher->slots[index].low; at < slot->count && skipped < WINDOW; at++) {
 		if (is_used(matcher, slot->first + at))
 			continue;
-		const double cost = COST_SKIPPED * skipped +
-				    size_cost(event_at(matcher, slot->first + at)->size, size, varies) +
-				    role_cost(matcher, matcher->streams->order[slot->first + at]);
+		const uint32_t event = matcher->streams->order[slot->first + at];
+		const double cost = COST_SKIPPED * skipped + role_cost(matcher, event) +
+				    size_cost(matcher->streams->plan->events[event].size, size, varies);
 		if (cost < best_cost) {
 			best_cost = cost;
 			best = at;

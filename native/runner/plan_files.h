@@ -25,7 +25,7 @@ struct plan_file {
 struct plan_file_found {
 	const char *key; /* NULL: there is none */
 	bool stands_in;  /* the file here has another name */
-	bool has_moved;  /* a name that stood for this file no longer does: this is the first file here of its own name */
+	bool has_moved;  /* this is the first of its own name, and another that stood for it no longer does */
 };
 
 struct plan_files {

@@ -170,8 +170,8 @@ static struct place place_of_file(struct replay *replay, bool is_sync, int fd, s
 }
 
 /*
- * Of what has no descriptor. Recorded msyncs have no file either, so any is one of them; only where there are none it is
- * a sync of its mapping's file, as others were.
+ * For a call without a descriptor. Recorded msyncs have no file, so any msync is one of them; only where there are none
+ * is it a sync of its mapping's file, as others were.
  */
 static struct place place_without_fd(struct replay *replay, uint32_t tid, unsigned op, uint64_t address)
 {
@@ -194,7 +194,8 @@ static struct place place_without_fd(struct replay *replay, uint32_t tid, unsign
 	return place;
 }
 
-static struct place place_of_fd(struct replay *replay, const struct seccomp_notif *notif, bool is_sync, uint64_t now_ns)
+static struct place place_of_fd(struct replay *replay, const struct seccomp_notif *notif, bool is_sync,
+				uint64_t now_ns)
 {
 	const int fd = notif->data.args[0];
 	struct seen seen;

@@ -32,7 +32,7 @@ struct replay {
 	struct plan_files files;
 	struct table place_by_name;       /* of files, as seen */
 	struct table file_by_unsure_name; /* a hash of the whole name, by one as recorded */
-	struct table unclear_files;       /* by their whole names: those that are not the one that a name is taken for */
+	struct table unclear_files;       /* by whole names: those that are not what a name is taken for */
 	_Atomic bool is_passing;          /* everything, unseen */
 	_Atomic uint64_t uncovered[UNCOVERED_COUNT];
 };

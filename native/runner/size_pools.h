@@ -19,7 +19,7 @@ struct size_pools {
 	struct size_pool *pools;
 };
 
-/* Of each slot the pool that its events are in, but for those with one of the flags, EVENT_FLAG_*. */
+/* `pool_of_slot` says which pool a slot's events are in; those with one of the flags, EVENT_FLAG_*, are in none. */
 bool size_pools_make(struct size_pools *pools, const struct streams *streams, const uint32_t *pool_of_slot,
 		     uint32_t pool_count, uint16_t left_out);
 void size_pools_free(struct size_pools *pools);

@@ -62,11 +62,11 @@ void streams_free(struct streams *streams);
 
 /* NONE: nothing of that kind is in the plan. */
 uint32_t streams_group(const struct streams *streams, bool is_sync, const char *file_key);
-/* Of the msyncs that were recorded: which mapping, and so which file, is not. */
+/* The group of recorded msyncs, for which the mapping, and so the file, was not recorded. */
 uint32_t streams_group_of_msyncs(const struct streams *streams);
 /*
- * Of the first stream with that role, for calls whose file can not be seen: none that a rule with a path is about. Those
- * that have none are like derived ones only, whose call was not recorded.
+ * The group of the first stream with that role, for calls whose file cannot be seen: none that a rule with a path is
+ * about. A call that has no file is taken for a derived one only, whose own call was not recorded.
  */
 uint32_t streams_group_of_role(const struct streams *streams, bool is_sync, bool has_file, const char *role);
 /* NONE: the group has none of that role. */

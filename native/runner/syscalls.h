@@ -28,7 +28,7 @@ enum uncovered {
 	UNCOVERED_SECCOMP_LISTENER,
 	/* Of files, not calls: the recording has one name for this and another one. */
 	UNCOVERED_UNCLEAR_NAME,
-	/* Of files too: they stand for a file of the plan that another one stands for as well. */
+	/* Files too: they stand for a file of the plan that another one stands for as well. */
 	UNCOVERED_SHARED_NAME,
 	UNCOVERED_COUNT,
 };

@@ -56,10 +56,14 @@ beforeEach(() => {
 afterEach(() => disk.remove());
 afterAll(removeFolders);
 
-/** Which request waited, or how many goroutines; how long; how many syncs of its own the program made before. */
+/**
+ * Which request waited, or how many goroutines, and how long; beside it how many syncs of its own the program made before,
+ * or which request of each goroutine waited.
+ */
 function feltIn(text: string) {
-  const [which = 0, waitedMs = 0, ownSyncs = 0] = text.trim().split(' ').map(Number);
-  return { which, waitedMs, ownSyncs };
+  const [which, waitedMs, beside = ''] = text.trim().split(' ');
+  const ownSyncs = Number(/^syncs=(\d+)$/.exec(beside)?.[1] ?? 0);
+  return { which: Number(which), waitedMs: Number(waitedMs), ownSyncs, requests: ownSyncs ? '' : beside };
 }
 
 test.each(Object.entries(BUILDS))(
@@ -87,6 +91,7 @@ test.each(Object.entries(BUILDS))(
       const within = Math.abs(felt.ownSyncs - incident.ownSyncs);
       expect(Math.abs(felt.which - expected)).toBeLessThanOrEqual(within);
       expect(felt.waitedMs).toBeGreaterThan(FELT_MS_MIN);
+      expect(felt.requests).toBe(incident.requests);
       runs++;
     }
   },

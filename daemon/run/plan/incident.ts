@@ -140,7 +140,7 @@ export function newIncident(): IncidentBuilder {
         standardStreams++;
         return;
       }
-      // Of a descriptor that was not open, say: nothing here is known to be the same.
+      // Its descriptor was not open, say: no call of a build is known to be the same.
       if (path === '' && !OPS_WITHOUT_FD.has(op)) {
         noFile++;
         return;

@@ -30,7 +30,7 @@ export function uncertainNs(plan: Plan, { fate }: Deliveries, thresholdNs: numbe
   return uncertain;
 }
 
-/** Of the plan: those of several threads of one role that call on one file, not one after the other. */
+/** Slots of the plan: those of several threads of one role that call on one file, not one after the other. */
 function slotsAlike({ slots, streams }: Plan): number[][] {
   const found = Map.groupBy(slots.stream.keys(), (slot) => roleOnFile(streams[slots.stream[slot]!]!));
   found.delete('');

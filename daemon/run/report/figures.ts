@@ -39,7 +39,7 @@ export interface Figures {
   considered_events: number;
   planned_ns: number;
   delivered_ns: number;
-  /** Of the delivered time: what may have gone to another of several threads that call on one file at once. */
+  /** The part of the delivered time that may have gone to another of several threads that call on one file at once. */
   uncertain_ns: number;
   /** Share of the planned time, and of the events, whose own calls got it; null when nothing was planned. */
   matched_by_duration: number | null;

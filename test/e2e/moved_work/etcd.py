@@ -69,6 +69,6 @@ for number in range(60):
     start = time.monotonic()
     put(number)
     worst = max(worst, (time.monotonic() - start, number))
-print(worst[1], int(worst[0] * 1000), synced_before)
+print(worst[1], int(worst[0] * 1000), f"syncs={synced_before}")
 server.terminate()
 server.wait()

@@ -1,11 +1,14 @@
 // FOLDER [record]: 16 goroutines that write to a file each, and one that computes. Prints how many of them waited long,
-// and how many milliseconds the longest did. While it is recorded, the file system stands still once.
+// how many milliseconds the longest did, and which request of each took longest, such as 21,17. While it is recorded, the
+// file system stands still once.
 package main
 
 import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 )
@@ -22,6 +25,7 @@ func main() {
 	}()
 	var wait sync.WaitGroup
 	felt := make([]time.Duration, 16)
+	longest := make([]string, 16)
 	for g := range felt {
 		wait.Add(1)
 		go func(g int) {
@@ -33,6 +37,7 @@ func main() {
 				log.Sync()
 				if took := time.Since(start); took > felt[g] {
 					felt[g] = took
+					longest[g] = strconv.Itoa(i)
 				}
 				if g == 0 && i == 20 && isRecorded {
 					exec.Command("fsfreeze", "--freeze", folder).Run()
@@ -52,5 +57,5 @@ func main() {
 			worst = took
 		}
 	}
-	fmt.Println(count, worst.Milliseconds())
+	fmt.Println(count, worst.Milliseconds(), strings.Join(longest, ","))
 }

@@ -1,6 +1,6 @@
 /*
- * A receiver sleeps, and while a thread of a higher class has its CPU, a call comes. Prints for how long the call waited
- * in truth, and the two bounds.
+ * A receiver sleeps, and while a thread of a higher class has its CPU, a call comes. Prints for how long the call
+ * waited in truth, and the two bounds.
  */
 #include <inttypes.h>
 #include <pthread.h>

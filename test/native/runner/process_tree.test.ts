@@ -1,0 +1,8 @@
+/** Processes that outlive a run are ended, and no others. */
+import { execFileSync } from 'node:child_process';
+import { compileC } from './run.ts';
+
+test('a number that came back after the look at /proc is not signalled, one that did not is', () => {
+  const words = ['--pid', '--fork', '--mount-proc', compileC('tree_driver')];
+  expect(execFileSync('unshare', words, { encoding: 'utf8' })).toBe('kept killed\n');
+});

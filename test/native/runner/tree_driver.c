@@ -1,0 +1,70 @@
+/*
+ * Between the look at /proc and the signal a process ends, and its number comes back as that of another one of the same
+ * parent. Prints `kept` or `killed`, and whether a process that is still the same gets the signal. Needs a PID
+ * namespace of its own: what goes wrong here reaches no process outside.
+ */
+#include <sched.h>
+#include <stdint.h>
+
+#include "process_tree.c"
+
+#include <linux/sched.h>
+#include <sys/wait.h>
+
+static pid_t start(pid_t wanted)
+{
+	struct clone_args arguments = {
+	    .exit_signal = SIGCHLD,
+	    .set_tid = wanted > 0 ? (uintptr_t)&wanted : 0,
+	    .set_tid_size = wanted > 0,
+	};
+	const pid_t pid = syscall(SYS_clone3, &arguments, sizeof(arguments));
+
+	if (pid == 0)
+		for (;;)
+			pause();
+	/* Negative numbers are whole groups of processes for kill(2). */
+	if (pid <= 0 || (wanted > 0 && pid != wanted)) {
+		perror("clone3");
+		exit(1);
+	}
+	return pid;
+}
+
+static const char *fate_after(pid_t pid, const struct processes *seen)
+{
+	int status;
+
+	for (size_t i = 0; i < seen->count; i++)
+		if (seen->all[i].pid == pid && seen->all[i].is_inside)
+			signal_one(&seen->all[i], getpid(), SIGTERM);
+	usleep(200000);
+	const bool is_killed = waitpid(pid, &status, WNOHANG) == pid;
+	if (!is_killed) {
+		kill(pid, SIGKILL);
+		waitpid(pid, &status, 0);
+	}
+	return is_killed ? "killed" : "kept";
+}
+
+int main(void)
+{
+	/* The first of its namespace, or nothing is done. */
+	if (getpid() != 1) {
+		fputs("not in a PID namespace of its own\n", stderr);
+		return 1;
+	}
+	pid_t pid = start(0);
+	struct processes seen = descendants(getpid());
+
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	/* Starts are told in hundredths of a second. */
+	usleep(50000);
+	start(pid);
+	printf("%s ", fate_after(pid, &seen));
+	pid = start(0);
+	seen = descendants(getpid());
+	puts(fate_after(pid, &seen));
+	return 0;
+}
