@@ -99,7 +99,7 @@ function loadProbes({ agentPid, cgroupHierarchy, without = [], settings, ...size
       processes: object.map('filter_processes'),
     });
     if (settings) filter.apply(settings);
-    const attached = object.attach();
+    const attached = attachAll(object);
     const events = object.ring('events');
     const definitions = object.ring('definitions');
     return {
@@ -122,6 +122,14 @@ function loadProbes({ agentPid, cgroupHierarchy, without = [], settings, ...size
     object.close();
     throw error;
   }
+}
+
+/** All that were loaded: without one of them what is recorded would be wrong or lack what nothing counts. */
+function attachAll(object: BpfObject): string[] {
+  const attached = object.attach();
+  const others = object.programs.filter(({ autoload, attached }) => autoload && !attached);
+  if (others.length === 0) return attached;
+  throw new AgentError(`the BPF programs ${others.map(({ name }) => name).join(', ')} could not be attached`);
 }
 
 const PAGE_BYTES = 4096;

@@ -2,6 +2,7 @@
 
 #include <bpf/bpf.h>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 
 namespace
@@ -26,7 +27,9 @@ size_t value_bytes(const bpf_map *map)
 	const size_t value_size = bpf_map__value_size(map);
 	if (!is_per_cpu(map))
 		return value_size;
-	return ((value_size + 7) & ~size_t(7)) * libbpf_num_possible_cpus();
+	const int cpus = libbpf_num_possible_cpus();
+	/* No buffer has that size, so none is taken: map_open() says why. */
+	return cpus < 0 ? SIZE_MAX : ((value_size + 7) & ~size_t(7)) * cpus;
 }
 
 } // namespace
@@ -35,7 +38,12 @@ size_t value_bytes(const bpf_map *map)
 Napi::Value NativeObject::map_open(const Napi::CallbackInfo &info)
 {
 	REQUIRE_CREATED_MAP(0, index, map);
-	return Napi::Number::New(info.Env(), value_bytes(map));
+	const size_t bytes = value_bytes(map);
+	if (bytes == SIZE_MAX) {
+		throw_bpf(info.Env(), "libbpf_num_possible_cpus", libbpf_num_possible_cpus());
+		return info.Env().Undefined();
+	}
+	return Napi::Number::New(info.Env(), bytes);
 }
 
 /* (map: index, key: Uint8Array, value: Uint8Array): whether value was filled */

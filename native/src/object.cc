@@ -1,12 +1,11 @@
 #include "object.h"
 
-#include <malloc.h>
 #include "libbpf_log.h"
 #include "type_information.h"
 
 #include <cerrno>
-#include <fstream>
-#include <iterator>
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 Napi::Function NativeObject::define(Napi::Env env)
@@ -45,10 +44,61 @@ Napi::Function NativeObject::define(Napi::Env env)
 namespace
 {
 
-std::string content_of(const std::string &path)
+/* Objects take some hundred KiB. */
+constexpr off_t kFileBytesMax = 256 << 20;
+
+/* Returns 0 or what is wrong with the file, as errno. */
+int check_file(int fd, off_t *size)
 {
-	std::ifstream stream(path, std::ios::binary);
-	return std::string(std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>());
+	struct stat status;
+	if (fstat(fd, &status) < 0)
+		return errno;
+	if (S_ISDIR(status.st_mode))
+		return EISDIR;
+	if (!S_ISREG(status.st_mode))
+		return EINVAL;
+	*size = status.st_size;
+	return status.st_size > kFileBytesMax ? EFBIG : 0;
+}
+
+/* Up to the end of the file, should that come earlier by now. */
+int read_whole(int fd, off_t size, std::string *content)
+{
+	size_t filled = 0;
+	content->resize(size);
+	while (filled < content->size()) {
+		const ssize_t count = read(fd, content->data() + filled, content->size() - filled);
+		if (count < 0 && errno == EINTR)
+			continue;
+		if (count < 0)
+			return errno;
+		if (count == 0)
+			break;
+		filled += count;
+	}
+	content->resize(filled);
+	return 0;
+}
+
+/* Never waits: not for a pipe's other end either. */
+int read_file(const std::string &path, std::string *content)
+{
+	off_t size = 0;
+	const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0)
+		return errno;
+	int error = check_file(fd, &size);
+	if (error == 0)
+		error = read_whole(fd, size, content);
+	close(fd);
+	return error;
+}
+
+/* As bpf_object__open_file() calls an object: by its file, up to the first dot. */
+std::string name_of(const std::string &path)
+{
+	const std::string file = path.substr(path.rfind('/') + 1);
+	return file.substr(0, file.find('.'));
 }
 
 /* Throws what libbpf would throw, did it look. */
@@ -70,25 +120,30 @@ NativeObject::NativeObject(const Napi::CallbackInfo &info) : Napi::ObjectWrap<Na
 		throw_type(info.Env(), "Expected 'file' to be a string or a Uint8Array");
 		return;
 	}
-	const std::string name = info[1].As<Napi::String>().Utf8Value();
+	std::string name = info[1].As<Napi::String>().Utf8Value();
+	std::string content;
+	Bytes bytes = {};
+	if (file.IsString()) {
+		const std::string path = file.As<Napi::String>().Utf8Value();
+		if (const int error = read_file(path, &content)) {
+			throw_bpf(info.Env(), "open", error);
+			return;
+		}
+		bytes = {reinterpret_cast<uint8_t *>(content.data()), content.size()};
+		if (name.empty())
+			name = name_of(path);
+	} else {
+		bytes = as_bytes(file);
+	}
 	LIBBPF_OPTS(bpf_object_open_opts, options, .object_name = name.empty() ? nullptr : name.c_str(),
 		    .kernel_log_level = info[2].As<Napi::Number>().Uint32Value());
 	LibbpfLog log;
-	if (file.IsString()) {
-		const std::string path = file.As<Napi::String>().Utf8Value();
-		/* A file that can not be read is told by libbpf. */
-		const std::string content = content_of(path);
-		if (has_fault(info.Env(), reinterpret_cast<const uint8_t *>(content.data()), content.size()))
-			return;
-		object_.reset(bpf_object__open_file(path.c_str(), &options));
-	} else {
-		const Bytes bytes = as_bytes(file);
-		if (has_fault(info.Env(), bytes.data, bytes.size))
-			return;
-		object_.reset(bpf_object__open_mem(bytes.data, bytes.size, &options));
-	}
+	if (has_fault(info.Env(), bytes.data, bytes.size))
+		return;
+	/* The bytes that were checked: the path may lead elsewhere by now. */
+	object_.reset(bpf_object__open_mem(bytes.data, bytes.size, &options));
 	if (object_ == nullptr) {
-		throw_bpf(info.Env(), file.IsString() ? "bpf_object__open_file" : "bpf_object__open_mem", errno, &log);
+		throw_bpf(info.Env(), "bpf_object__open_mem", errno, &log);
 		return;
 	}
 	bpf_map *map;
@@ -206,8 +261,6 @@ Napi::Value NativeObject::load(const Napi::CallbackInfo &info)
 	REQUIRE_BEFORE_LOAD();
 	LibbpfLog log;
 	const int error = bpf_object__load(object_.get());
-	/* It has parsed the kernel's BTF and freed it again; without this the process keeps those pages. */
-	malloc_trim(0);
 	/* libbpf refuses a second try after a failure, so does kFailed. */
 	state_ = error < 0 ? State::kFailed : State::kLoaded;
 	if (error < 0)

@@ -66,8 +66,9 @@ Napi::Value NativeObject::attach_all(const Napi::CallbackInfo &info)
 			continue;
 		LibbpfLog log;
 		LinkPointer link(bpf_program__attach(program));
-		/* libbpf's word for: this section name doesn't say what to attach to. */
-		if (link == nullptr && errno == EOPNOTSUPP)
+		/* libbpf's word for: this section name doesn't say what to attach to. Of a refusal by the kernel, which
+		 * may have the same number, it tells more. */
+		if (link == nullptr && errno == EOPNOTSUPP && log.messages().empty())
 			continue;
 		if (link == nullptr) {
 			throw_bpf(info.Env(), "bpf_program__attach", errno, &log, bpf_program__name(program));

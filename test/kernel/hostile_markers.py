@@ -26,6 +26,9 @@ log = os.open(sys.argv[1] + ".log", os.O_WRONLY | os.O_CREAT, 0o600)
 closed = os.dup(null)
 os.close(closed)
 
+# Before the pages below: a later one would be put where one is not there.
+vector = libc.mmap(None, PAGE, 3, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, -1, 0)
+
 # Two pages, of which the second is not there.
 pages = libc.mmap(None, 2 * PAGE, 3, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, -1, 0)
 libc.munmap(pages + PAGE, PAGE)
@@ -49,6 +52,12 @@ def write_untouched(text):
     return libc.write(null, at + PAGE, len(text))
 
 
+def write_by_untouched_vector():
+    """No page is there until something is stored in it, and the vector is empty then."""
+    libc.madvise(vector, PAGE, mmap.MADV_DONTNEED)
+    return libc.writev(null, ctypes.c_void_p(vector), 1)
+
+
 def write_all(fd, parts):
     for part in parts:
         os.write(fd, part)
@@ -66,6 +75,8 @@ WAYS = {
     "of a page that is not there": lambda parts: libc.write(null, pages + PAGE, len(parts[0])),
     "of a page that nothing has touched": lambda parts: write_untouched(parts[0]),
     "of address 0": lambda parts: libc.write(null, 0, len(parts[0])),
+    "by a vector that nothing has touched": lambda parts: write_by_untouched_vector(),
+    "by a vector at address 0": lambda parts: libc.writev(null, None, 1),
     "across a page that is not there": lambda parts: write_across(parts[0], parts[1]),
 }
 

@@ -149,6 +149,7 @@ test('what may be a line and can not be read says nothing, and is counted', asyn
   const text = 'KREPLAY1 txn=across-the-page\n';
   const cuts = [1, 7, 8, 9, 10, 12, 13, 14, 16, 17, text.length - 1];
   const unread = ['of a page that is not there', 'of a page that nothing has touched', 'of address 0'];
+  unread.push('by a vector that nothing has touched', 'by a vector at address 0');
   const steps = [
     ...unread.map((how) => written(text, null, how)),
     ...cuts.map((at) => ({

@@ -114,6 +114,43 @@ static void *work(void *argument)
 	return NULL;
 }
 
+#ifdef SAME_NUMBER
+static int number;
+
+/* Publishes a context and leaves it behind; every other one publishes none. */
+static void *write_one(void *argument)
+{
+	static struct record record = {.trace = {[0] = 0xb0, [15] = 1}, .span = {[7] = 1}, .valid = 1};
+	int thread = (int)(long)argument;
+
+	if (number && number != gettid())
+		return (void *)1;
+	number = gettid();
+	if (thread % 2 == 0)
+		*(void *volatile *)address() = &record;
+	write_line(thread % 2 == 0 ? "published" : "none");
+	return NULL;
+}
+
+/* One thread after the other, each with the number of the first. */
+static int succeed_each_other(void)
+{
+	for (int thread = 0, tries = 0; thread < THREADS && tries < 2000; tries++) {
+		FILE *last = fopen("/proc/sys/kernel/ns_last_pid", "w");
+		pthread_t started;
+		void *is_other = NULL;
+
+		if (number)
+			fprintf(last, "%d", number - 1);
+		fclose(last);
+		pthread_create(&started, NULL, write_one, (void *)(long)thread);
+		pthread_join(started, &is_other);
+		thread += !is_other;
+	}
+	return 0;
+}
+#endif
+
 int main(int argc, char **argv)
 {
 	pthread_t threads[THREADS];
@@ -132,6 +169,9 @@ int main(int argc, char **argv)
 	write_line("started");
 	if (!fgets(line, sizeof(line), stdin))
 		return 1;
+#ifdef SAME_NUMBER
+	return succeed_each_other();
+#endif
 	for (long i = 0; i < THREADS; i++)
 		pthread_create(&threads[i], NULL, work, (void *)i);
 	for (int i = 0; i < THREADS; i++)

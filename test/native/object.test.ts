@@ -1,6 +1,6 @@
 /* What a BpfObject does with the kernel: variables, attach, test runs, iterators, statistics, refusals. */
-import { spawnSync } from 'node:child_process';
-import { closeSync, existsSync, ftruncateSync, openSync, readFileSync } from 'node:fs';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { closeSync, existsSync, ftruncateSync, openSync, readFileSync, rmSync } from 'node:fs';
 import { BpfObject, type VariableValue } from 'libbpf-ts';
 import { asNobodyWith } from '../unprivileged.ts';
 import { compileBpf, root, thrownBy, u32, u64 } from './compile.ts';
@@ -267,6 +267,57 @@ test('what is no BPF object is refused with the reason', () => {
   expect(thrownBy(() => BpfObject.open(new Uint8Array(0))).code).toBe('EINVAL');
   expect(thrownBy(() => BpfObject.open(new Uint8Array(4096))).code).toMatch(/^ERR_BPF_FORMAT|ERR_LIBELF$/);
   expect(thrownBy(() => BpfObject.open(undefined as unknown as string)).code).toBe('ERR_INVALID_ARG_TYPE');
+});
+
+test('what is no file of a sensible size is refused at once', () => {
+  const [pipe, large] = [`${root}/build/test/pipe-${process.pid}`, `${root}/build/test/large-${process.pid}`];
+  execFileSync('mkfifo', [pipe]);
+  execFileSync('truncate', ['-s', '1G', large]);
+  try {
+    const codes = ['/dev/zero', pipe, root, large].map((path) => thrownBy(() => BpfObject.open(path)).code);
+    expect(codes).toEqual(['EINVAL', 'EINVAL', 'EISDIR', 'EFBIG']);
+  } finally {
+    for (const path of [pipe, large]) rmSync(path);
+  }
+});
+
+test('an object is called by its file', () => {
+  expect(object.maps.some(({ name }) => name === 'hooks.rodata')).toBe(true);
+});
+
+/** A module in another process of this Node, started by a command. */
+function runBy(command: readonly string[], source: string): string {
+  const [file, ...args] = [...command, process.execPath, '--input-type=module', '-e', source];
+  const { stdout, stderr } = spawnSync(file!, args, { cwd: root, encoding: 'utf8' });
+  return stdout + stderr;
+}
+
+const TELL_CODE = (work: string) => `
+  import { BpfObject } from 'libbpf-ts';
+  const object = BpfObject.open(${JSON.stringify(file)});
+  object.load();
+  try { console.log(${work}); } catch ({ code, program, syscall }) { console.log(code, program ?? '', syscall); }`;
+
+test('what the kernel refuses as not supported is not taken for a section that says not what to attach to', () => {
+  // bpf(BPF_RAW_TRACEPOINT_OPEN) and bpf(BPF_LINK_CREATE) give EOPNOTSUPP in what this starts.
+  const refusing = `
+import ctypes, os, struct, sys
+LOAD, EQUAL, RETURN = 0x20, 0x15, 0x06
+steps = [(LOAD, 0, 0, 0), (EQUAL, 0, 4, 321), (LOAD, 0, 0, 16), (EQUAL, 1, 0, 17), (EQUAL, 0, 1, 28),
+         (RETURN, 0, 0, 0x50000 + 95), (RETURN, 0, 0, 0x7fff0000)]
+filter = ctypes.create_string_buffer(b''.join(struct.pack('HBBI', *step) for step in steps))
+libc = ctypes.CDLL(None)
+assert not libc.prctl(38, 1, 0, 0, 0)
+assert not libc.prctl(22, 2, struct.pack('HxxxxxxQ', len(steps), ctypes.addressof(filter)), 0, 0)
+os.execv(sys.argv[1], sys.argv[1:])`;
+  const told = runBy(['/usr/bin/python3', '-c', refusing], TELL_CODE('object.attach()'));
+  expect(told).toBe('EOPNOTSUPP on_sys_enter bpf_program__attach\n');
+});
+
+test('where the number of CPUs is not to be had, a map of values for each has none', () => {
+  const hidden = 'mount -t tmpfs -o size=4k tmpfs /sys/devices/system/cpu; exec "$@"';
+  const told = runBy(['unshare', '--mount', 'sh', '-ec', hidden, 'sh'], TELL_CODE("object.map('counts').valueBytes"));
+  expect(told).toBe('ENOENT  libbpf_num_possible_cpus\n');
 });
 
 test('a file cut short at any byte is refused', () => {

@@ -1,0 +1,55 @@
+/**
+ * Calls whose entry the kernel skipped, as it may where programs are preempted: what they wrote is not recorded, but a
+ * label that they set or took away is. A call that was denied comes to its return without an entry too, and sets none.
+ */
+import { join } from 'node:path';
+import { BpfObject, btfTypeExists } from 'libbpf-ts';
+import { findCgroups } from '../../../agent/attribution/cgroups.ts';
+import { applyLayers, layerStates } from '../../../agent/capture/layers.ts';
+import { ROOT, run } from '../programs.ts';
+
+/** seccomp gives EPERM to all writes to one descriptor. */
+const PROGRAM = `
+import ctypes, os, struct
+LOAD, EQUAL, RETURN = 0x20, 0x15, 0x06
+DENIED = 99
+steps = [(LOAD, 0, 0, 0), (EQUAL, 0, 3, 1), (LOAD, 0, 0, 16), (EQUAL, 0, 1, DENIED),
+         (RETURN, 0, 0, 0x50001), (RETURN, 0, 0, 0x7fff0000)]
+filter = ctypes.create_string_buffer(b''.join(struct.pack('HBBI', *step) for step in steps))
+libc = ctypes.CDLL(None)
+null = os.open('/dev/null', os.O_WRONLY)
+os.dup2(null, DENIED)
+assert not libc.prctl(38, 1, 0, 0, 0)
+assert not libc.prctl(22, 2, struct.pack('HxxxxxxQ', len(steps), ctypes.addressof(filter)), 0, 0)
+os.write(null, b'KREPLAY1 txn=caught-up')
+try:
+    os.write(DENIED, b'KREPLAY1 txn=denied')
+    raise SystemExit('it was not denied')
+except PermissionError:
+    pass
+os.writev(null, [b'KREPLAY1 txn=by-vector'])
+`;
+
+const canPreempt = btfTypeExists('bpf_rdonly_cast') && btfTypeExists('bpf_preempt_disable');
+if (!canPreempt) console.warn('skipped: this kernel has no bpf_preempt_disable()');
+
+(canPreempt ? test : test.skip)('a marker whose entry was skipped counts, and one that was denied does not', () => {
+  const object = BpfObject.open(join(ROOT, 'build/bpf/kreplay_cast.bpf.o'));
+  try {
+    object.setReadOnly('agent_tgid', process.pid);
+    applyLayers(object, layerStates([], findCgroups().hierarchy));
+    object.setReadOnly('programs_are_preempted', true);
+    object.load();
+    for (const { name, autoload } of object.programs) if (autoload && name !== 'call_enter') object.attach(name);
+    // Not as an argument: those are among the definitions.
+    run('/usr/bin/python3', ['-'], { input: PROGRAM });
+    object.detach();
+    const definitions = object.ring('definitions');
+    const buffer = new Uint8Array(definitions.sizeBytes);
+    const text = Buffer.from(buffer.subarray(0, definitions.drain(buffer))).toString('latin1');
+    const said = ['caught-up', 'denied', 'by-vector'].filter((name) => text.includes(`KREPLAY1 txn=${name}`));
+    expect(said).toEqual(['caught-up', 'by-vector']);
+  } finally {
+    object.close();
+  }
+});
