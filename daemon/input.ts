@@ -1,4 +1,5 @@
 /** Requests become typed values here, or a 400 that names what is wrong. */
+import { MIMEType } from 'node:util';
 import { type Request, type RequestHandler, raw } from 'express';
 import { z } from 'zod';
 import { documented } from './contract/documented.ts';
@@ -52,8 +53,6 @@ export function int64(min: bigint, max: bigint) {
   });
 }
 
-const CHARSET = /;\s*charset\s*=\s*"?([^\s;"]*)/i;
-
 /** The body after `readBody`. An empty one is `{}`: every field of a command may be left out. */
 export function parseBody<Schema extends z.ZodType>(req: Request, schema: Schema): z.output<Schema> {
   const bytes: unknown = req.body;
@@ -61,10 +60,18 @@ export function parseBody<Schema extends z.ZodType>(req: Request, schema: Schema
   // A form or text/plain can be sent by any web page without asking; JSON can not.
   if (!empty && !req.is('json'))
     throw new Problem('unsupported_media_type', 'the body must be JSON: send Content-Type: application/json');
-  const charset = CHARSET.exec(req.headers['content-type'] ?? '')?.[1];
-  if (!empty && charset !== undefined && !/^utf-?8$/i.test(charset))
+  if (!empty && !/^utf-?8$/i.test(charsetOf(req.headers['content-type']!)))
     throw new Problem('unsupported_media_type', 'the body must be in UTF-8');
   return parseValue(empty ? {} : jsonOf(bytes), schema);
+}
+
+/** JSON is in UTF-8 unless it says otherwise. */
+function charsetOf(contentType: string): string {
+  try {
+    return new MIMEType(contentType).params.get('charset') ?? 'utf-8';
+  } catch {
+    throw new Problem('unsupported_media_type', 'Content-Type can not be read: send application/json');
+  }
 }
 
 function parseValue<Schema extends z.ZodType>(value: unknown, schema: Schema): z.output<Schema> {

@@ -49,7 +49,7 @@ export const derivedFields = {
   node: told(z.string(), 'host that recorded it'),
   error: told(
     z.string().nullable(),
-    'name of the errno when result is negative, such as "ENOSPC", or null; "EINTR" also for -512 to -516, with which the kernel says that it makes the call again after a signal',
+    'name of the errno when result is negative, such as "ENOSPC", or null; "EINTR" also for -512, -513, -514 and -516, with which the kernel says that it makes the call again after a signal',
   ),
 };
 

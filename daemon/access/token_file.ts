@@ -43,6 +43,19 @@ export function isTokenName(text: string): boolean {
 
 /** Throws a TokenFileError for a file that is not there, that others may read or change, or that is no list of tokens. */
 export function readTokenFile(path: string): StoredToken[] {
+  return readTokens(path, isOwnOrRoots);
+}
+
+/** The same to look at: root may see what another user's daemon reads. */
+export function viewTokenFile(path: string): StoredToken[] {
+  return readTokens(path, (uid) => process.geteuid!() === 0 || isOwnOrRoots(uid));
+}
+
+function isOwnOrRoots(uid: number): boolean {
+  return uid === 0 || uid === process.geteuid!();
+}
+
+function readTokens(path: string, isOwner: (uid: number) => boolean): StoredToken[] {
   let fd: number;
   try {
     // Opening a pipe would wait for its other end.
@@ -51,7 +64,7 @@ export function readTokenFile(path: string): StoredToken[] {
     throw fileError(path, error);
   }
   try {
-    checkFile(path, fd);
+    checkFile(path, fd, isOwner);
     return parseTokens(path, readFileSync(fd, 'utf8'));
   } catch (error) {
     throw fileError(path, error);
@@ -61,12 +74,12 @@ export function readTokenFile(path: string): StoredToken[] {
 }
 
 /** Of the opened file: another one under the name can not slip in between. */
-function checkFile(path: string, fd: number): void {
+function checkFile(path: string, fd: number, isOwner: (uid: number) => boolean): void {
   const { mode, uid, size } = fstatSync(fd);
-  const user = process.geteuid!();
   if ((mode & constants.S_IFMT) !== constants.S_IFREG) throw new TokenFileError(`${path} is not a file`);
   if ((mode & 0o077) !== 0) throw new TokenFileError(`${path} is open to other users: \`chmod 600 ${path}\` closes it`);
-  if (user !== 0 && uid !== 0 && uid !== user) throw new TokenFileError(`${path} belongs to another user`);
+  // Root could read it, but its owner would say who may ask.
+  if (!isOwner(uid)) throw new TokenFileError(`${path} belongs to another user`);
   if (size > BYTES_MAX) throw new TokenFileError(`${path} is too large for a list of tokens`);
 }
 
@@ -106,7 +119,7 @@ export function changeTokenFile(path: string, change: (tokens: readonly StoredTo
   }
   let renamed = false;
   try {
-    const tokens = change(before ? readTokenFile(target) : []);
+    const tokens = change(before ? viewTokenFile(target) : []);
     if (tokens.length > TOKENS_MAX) throw new TokenFileError(`${path} is full: ${TOKENS_MAX} tokens are the most`);
     // Root may change the file of the daemon's user, who has to read it still.
     if (before && before.uid !== process.geteuid!()) fchownSync(fd, before.uid, before.gid);

@@ -11,8 +11,10 @@ import { limitTime } from './time_limit.ts';
 
 const TIMEOUT_NS_DEFAULT = 60_000_000_000n;
 
-/** Rows that are printed at once, and aligned in a table. */
+/** Rows that are aligned in a table, and between two looks at the reader. */
 const ROWS = 256;
+/** Rows of a table wait so long for others to be aligned with. */
+const ALIGN_MS_MAX = 100;
 
 const HELP = `
 Tables: events, ${EVENT_TYPES.join(', ')}, transactions, losses, clock.
@@ -53,7 +55,14 @@ async function ask(query: string, options: Options): Promise<void> {
     try {
       const printer = rowPrinter(options.format, answer.columns);
       await printed(printer.head());
-      for (const rows of limit.within(grouped(answer.rows))) await printed(printer.rows(rows));
+      // The next row may never come: what was found is printed before it is asked for.
+      const found = limit.within(answer.rows);
+      let count = 0;
+      for (const rows of options.format === 'table' ? grouped(found) : single(found)) {
+        await print(printer.rows(rows));
+        count += rows.length;
+        if (options.format === 'table' || count % ROWS === 0) await setImmediate();
+      }
       await printed(printer.tail());
     } finally {
       answer.close();
@@ -61,13 +70,19 @@ async function ask(query: string, options: Options): Promise<void> {
   }).finally(limit.end);
 }
 
+function* single(rows: Iterable<SqlValue[]>): Generator<SqlValue[][]> {
+  for (const row of rows) yield [row];
+}
+
 function* grouped(rows: Iterable<SqlValue[]>): Generator<SqlValue[][]> {
   let group: SqlValue[][] = [];
+  let beganMs = performance.now();
   for (const row of rows) {
     group.push(row);
-    if (group.length < ROWS) continue;
+    if (group.length < ROWS && performance.now() - beganMs < ALIGN_MS_MAX) continue;
     yield group;
     group = [];
+    beganMs = performance.now();
   }
   if (group.length > 0) yield group;
 }

@@ -1,17 +1,20 @@
 /** Ends a command whose work is one call into SQLite, which nothing in its own thread could interrupt. */
 import { Worker } from 'node:worker_threads';
 
-/** SQLite keeps the command's thread to itself, so the clock runs in another one. */
+/** The clock is looked at so often while an item is waited for. */
+const LOOKS = 20;
+
+/** SQLite keeps the command's thread to itself, so the clock runs in another one. Odd: an item is waited for. */
 const WATCH = `
-const { parentPort, workerData: { ms, line } } = require('node:worker_threads');
-let timer;
-parentPort.on('message', (isAtWork) => {
-  clearTimeout(timer);
-  if (isAtWork) timer = setTimeout(() => {
-    require('node:fs').writeSync(2, line);
-    process.kill(process.pid, 'SIGTERM');
-  }, ms);
-});`;
+const { workerData: { ms, line, steps, looks } } = require('node:worker_threads');
+let [seen, sinceMs] = [-1, 0];
+setInterval(() => {
+  const step = Atomics.load(steps, 0);
+  if (step !== seen) [seen, sinceMs] = [step, performance.now()];
+  if (step % 2 === 0 || performance.now() - sinceMs < ms) return;
+  require('node:fs').writeSync(2, line);
+  process.kill(process.pid, 'SIGTERM');
+}, Math.max(ms / looks, 1));`;
 
 export interface TimeLimit {
   /** Each item may take so long; what is done with it does not count. */
@@ -21,16 +24,18 @@ export interface TimeLimit {
 
 /** Ends the process with this line on standard error when an item is not there after `ms`. */
 export function limitTime(ms: number, line: string): TimeLimit {
-  const watch = new Worker(WATCH, { eval: true, workerData: { ms, line } });
+  const steps = new Int32Array(new SharedArrayBuffer(4));
+  const watch = new Worker(WATCH, { eval: true, workerData: { ms, line, steps, looks: LOOKS } });
+  const step = () => void Atomics.add(steps, 0, 1);
   return {
     *within(items) {
-      watch.postMessage(true);
+      step();
       for (const item of items) {
-        watch.postMessage(false);
+        step();
         yield item;
-        watch.postMessage(true);
+        step();
       }
-      watch.postMessage(false);
+      step();
     },
     end: () => void watch.terminate(),
   };

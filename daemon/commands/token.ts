@@ -1,7 +1,7 @@
 /** `kreplay token`: who may ask a daemon. */
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { hashOf, newSecret, SCOPES, type Scope } from '../access/token.ts';
-import { changeTokenFile, isTokenName, NAME_RULE, readTokenFile, type StoredToken } from '../access/token_file.ts';
+import { changeTokenFile, isTokenName, NAME_RULE, type StoredToken, viewTokenFile } from '../access/token_file.ts';
 import { stringify } from '../json.ts';
 import { CommandError } from './command_error.ts';
 import { duration, list } from './option_values.ts';
@@ -77,7 +77,7 @@ function isExpired({ expires_at }: StoredToken): boolean {
 }
 
 function listTokens({ tokens: path, output }: { tokens: string; output: 'table' | 'json' }): void {
-  const tokens = readTokenFile(path);
+  const tokens = viewTokenFile(path);
   const shown = tokens.map(({ sha256: _hash, ...told }, i) => ({ ...told, expired: isExpired(tokens[i]!) }));
   process.stdout.write(output === 'table' ? newTable(COLUMNS).lines(tokens) : `${stringify({ tokens: shown })}\n`);
 }

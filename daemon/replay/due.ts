@@ -1,6 +1,7 @@
 /** The events of a session that are to be sent now. At 10 000 of them a second, nothing here is made that needs not be. */
 import type { ReplayClock } from './clock.ts';
 import type { WrittenText } from './frames.ts';
+import type { Outline } from './plan/plan.ts';
 import { REPLAY_BYTES_MAX, writeReplay } from './replayed_event.ts';
 import type { Window } from './window.ts';
 
@@ -60,4 +61,15 @@ export function firstToMove(window: Window, clock: ReplayClock, next: number, no
   for (let startNs = window.startNs(index); startNs !== undefined; startNs = window.startNs(++index))
     if (clock.dueAt(startNs) > nowNs + CHANGE_AHEAD_NS) break;
   return index;
+}
+
+/** Nothing is left to be emitted from an index on. */
+export function isPlayedOut(window: Window, { survey, eventCount }: Outline, next: number): boolean {
+  return window.isEnd(next) || (survey !== null && next >= eventCount);
+}
+
+/** Where the next event starts, or all is over; undefined while that is not known. */
+export function boundOf(window: Window, outline: Outline, next: number): number | undefined {
+  const endNs = () => (isPlayedOut(window, outline, next) ? outline.survey?.endNs : undefined);
+  return window.startNs(next) ?? endNs();
 }

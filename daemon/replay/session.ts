@@ -1,16 +1,16 @@
 /** A session: one transaction, its clock, and what the commands make of them. */
 import { stringify } from '../json.ts';
-import { takingTurns } from '../turns.ts';
 import { createClock, type ReplayClock } from './clock.ts';
-import { dueUntil, firstToMove, toldNow } from './due.ts';
+import { boundOf, dueUntil, firstToMove, isPlayedOut, toldNow } from './due.ts';
 import { placeAgain } from './kept/come_back.ts';
 import type { KeptSession } from './kept/kept_session.ts';
 import type { SessionPlace } from './kept/state_file.ts';
 import { createLateness, type Lateness } from './lateness.ts';
+import { createMeasure, type Measure } from './measure.ts';
 import type { Plan } from './plan/planner.ts';
 import { steppedJson } from './replayed_event.ts';
 import type { Alarm } from './scheduler.ts';
-import { closedProblem, type SessionChange, type SessionOptions } from './session_options.ts';
+import { closedProblem, type SessionChange, type SessionOptions, turnsUntilClosed } from './session_options.ts';
 import { type SessionSettings, type SessionView, viewOf } from './session_view.ts';
 import { createStream, type EndReason, overBy, type SessionStream } from './stream.ts';
 import type { SeekTarget } from './target.ts';
@@ -20,18 +20,18 @@ import { createWindow, type Window } from './window.ts';
 
 /** Ids of frames that a session has each time it is opened: more than it ever comes to. */
 const LIFE_IDS = 2 ** 40;
-/** A million events are gone through in a third of that. */
-const MEASURED_NS_MAX = 1_000_000_000n;
-
 export class Session {
   readonly stream: SessionStream;
+  /** What it is about to be changed to. */
+  coming: SessionChange | undefined;
   #options: SessionOptions;
   #settings: SessionSettings;
   #plan: Plan;
   #window: Window;
   #clock: ReplayClock;
   #alarm: Alarm;
-  #takeTurn = takingTurns();
+  /** Commands that have to wait for the plan come one after the other. */
+  #inTurn = turnsUntilClosed(() => this.#closed);
   #lateness: Lateness;
   #state: State = 'ready';
   /** Projected index of the next event. */
@@ -45,9 +45,7 @@ export class Session {
   #playableEnd = Infinity;
   /** Null until it is closed. */
   #closed: EndReason | null = null;
-  #coming: SessionChange | undefined;
-  /** Called when it is known how long it takes. */
-  #onMeasured = () => {};
+  #measure: Measure;
   /** How long it takes was known when the state was told last. */
   #isWholeTold: boolean;
   #failure: string | null = null;
@@ -71,6 +69,7 @@ export class Session {
     });
     this.#clock = createClock(now, settings.speedFactor);
     this.#lateness = createLateness(options.onPlayed);
+    this.#measure = createMeasure(scheduler, options);
     this.#alarm = scheduler.alarm(() => this.#ring());
     this.#createdAt = this.#updatedAt = wallTime();
     this.stream = createStream({
@@ -85,41 +84,28 @@ export class Session {
     return this.#state;
   }
 
-  /** What it is about to be changed to. */
-  get coming(): SessionChange | undefined {
-    return this.#coming;
-  }
-
   get eventCount(): number {
     return this.#plan.outline.eventCount;
   }
 
   /** Never past an event that has not been played, so that nothing is lost when it is paused just there. */
   get positionNs(): number {
-    const reachedNs = Number(this.#clock.positionNs());
-    return Math.min(reachedNs, this.#boundNs());
+    const boundNs = boundOf(this.#window, this.#plan.outline, this.#next) ?? this.#passedNs;
+    return Math.min(Number(this.#clock.positionNs()), boundNs);
   }
 
   view(): SessionView {
-    return viewOf(this.kept(), {
-      lateness: this.#lateness.summary(),
-      starvations: this.#starvations,
-      lastEventId: this.stream.lastId,
-    });
+    const [lateness, starvations] = [this.#lateness.summary(), this.#starvations];
+    return viewOf(this.kept(), { lateness, starvations, lastEventId: this.stream.lastId });
   }
 
   /** All that it takes to make it again as it is now. */
   kept(): KeptSession {
     return {
       ...this.place(),
-      settings: this.#settings,
-      state: this.#state,
-      outline: this.#plan.outline,
-      rounds: this.#rounds,
-      failure: this.#failure,
-      life: this.#options.life ?? 0,
-      createdAt: this.#createdAt,
-      updatedAt: this.#updatedAt,
+      ...{ settings: this.#settings, state: this.#state, outline: this.#plan.outline },
+      ...{ rounds: this.#rounds, failure: this.#failure, life: this.#options.life ?? 0 },
+      ...{ createdAt: this.#createdAt, updatedAt: this.#updatedAt },
     };
   }
 
@@ -149,7 +135,7 @@ export class Session {
       this.#window.moveTo(this.#next);
       // Before the clock runs, as is the state's frame: the first event is due as it starts.
       await this.#window.ready(this.#next);
-      await this.#measured();
+      await this.#measure.beforeAdmission(this.#plan.outline.survey !== null);
       const state = this.#enters('play');
       this.#options.admit?.();
       this.#enter(state);
@@ -171,14 +157,17 @@ export class Session {
       const place = await this.#plan.place(target);
       // What is no longer recorded is found out before anything has moved.
       if (place) await this.#plan.page(place.index, 1);
-      const state = this.#enters('seek');
+      this.#enters('seek');
       if (!place) return this.#finish();
+      // The clock stands still until the state's frame is out, as when it begins to play.
+      this.#halt();
       // The plan may be another one now.
       this.#window.forget(0);
       this.#moveTo(place.positionNs, place.index);
+      if (this.#state === 'playing') await this.#window.ready(place.index).catch((error) => this.#fail(error));
+      const state = this.#enters('seek');
       this.#enter(state);
       if (state !== 'playing') return;
-      // It may have stood still for a loop to begin again.
       this.#clock.play();
       this.#awaitNext();
     });
@@ -221,15 +210,15 @@ export class Session {
       this.#enters('change');
       const isPlaying = this.#state === 'playing';
       const change = { speedFactor, extraLatencyNs, loop };
-      if (isPlaying) await this.#measured(change);
+      if (isPlaying) await this.#measure.beforeAdmission(this.#plan.outline.survey !== null, change);
       if (isPlaying) this.#options.admit?.(change);
       // Until it is so, others are admitted beside what it will play.
-      this.#coming = change;
+      this.coming = change;
       try {
         if (extraLatencyNs !== undefined && extraLatencyNs !== this.#settings.extraLatencyNs)
           await this.#changeLatency(extraLatencyNs);
       } finally {
-        this.#coming = undefined;
+        this.coming = undefined;
       }
       const state = this.#enters('change');
       if (speedFactor !== undefined) {
@@ -245,24 +234,9 @@ export class Session {
     });
   }
 
-  /** Where it matters whether there is room, waits for a while until it is known how long it takes. */
-  async #measured(change?: SessionChange): Promise<void> {
-    if (this.#plan.outline.survey) return;
-    try {
-      this.#options.admit?.(change);
-    } catch {
-      const patience = this.#options.scheduler.alarm(() => this.#onMeasured());
-      await new Promise<void>((resolve) => {
-        this.#onMeasured = resolve;
-        patience.set(this.#options.now() + MEASURED_NS_MAX);
-      });
-      patience.clear();
-    }
-  }
-
   /** More is known of the plan. */
   outlined(): void {
-    if (this.#plan.outline.survey) this.#onMeasured();
+    if (this.#plan.outline.survey) this.#measure.known();
     if (this.#clock.running && !this.#isStarving) this.#awaitNext();
     // How long it takes, which no command tells: most are answered before. Behind its end a stopped one tells nothing.
     if (!this.#isWholeTold && this.#plan.outline.survey && this.#state !== 'stopped') this.#tell();
@@ -274,16 +248,6 @@ export class Session {
     this.#halt();
     this.#plan.close();
     this.stream.close(reason);
-  }
-
-  /** Commands that have to wait for the plan come one after the other. */
-  async #inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
-    try {
-      return await this.#takeTurn(work);
-    } catch (error) {
-      // Its plan was closed under it.
-      throw this.#closed ? closedProblem(this.#closed) : error;
-    }
   }
 
   /** The state that a command leads to; a Problem when it is refused. */
@@ -303,18 +267,6 @@ export class Session {
     this.#isWholeTold = this.#plan.outline.survey !== null;
     this.stream.publish('state', stringify(this.view()));
     this.stream.flush();
-  }
-
-  #boundNs(): number {
-    const startNs = this.#window.startNs(this.#next);
-    if (startNs !== undefined) return startNs;
-    const { survey } = this.#plan.outline;
-    return this.#isPlayedOut() && survey ? survey.endNs : this.#passedNs;
-  }
-
-  /** Nothing is left to be emitted. */
-  #isPlayedOut(): boolean {
-    return this.#window.isEnd(this.#next) || (this.#plan.outline.survey !== null && this.#next >= this.eventCount);
   }
 
   #moveTo(positionNs: number, index: number): void {
@@ -426,13 +378,14 @@ export class Session {
       return;
     }
     const { survey } = this.#plan.outline;
+    const isOver = isPlayedOut(this.#window, this.#plan.outline, this.#next);
     // Until the survey is done, `outlined` calls again.
-    if (this.#isPlayedOut() && survey) {
+    if (isOver && survey) {
       const dueNs = this.#clock.dueAt(survey.endNs);
       if (dueNs > this.#options.now()) this.#alarm.set(dueNs);
       else if (this.#settings.loop) this.#beginAgain();
       else this.#finish();
-    } else if (!this.#isPlayedOut()) this.#isStarving = true;
+    } else if (!isOver) this.#isStarving = true;
   }
 
   /** More events are at hand. */

@@ -1,5 +1,6 @@
 /** What a session is made with, and what can be changed of it. */
 import { Problem } from '../errors.ts';
+import { takingTurns } from '../turns.ts';
 import type { SteadyNow } from './clock.ts';
 import type { KeptTotal } from './frames.ts';
 import type { LatencyChange } from './plan/merge.ts';
@@ -42,4 +43,17 @@ export function closedProblem(reason: EndReason): Problem {
   return reason === 'shutdown'
     ? new Problem('shutting_down', 'the daemon is shutting down')
     : new Problem('session_not_found', 'the session has ended');
+}
+
+/** Work of a session, one piece after the other. What fails after it was closed fails for that. */
+export function turnsUntilClosed(closed: () => EndReason | null): ReturnType<typeof takingTurns> {
+  const inTurn = takingTurns();
+  return async (work) => {
+    try {
+      return await inTurn(work);
+    } catch (error) {
+      const reason = closed();
+      throw reason ? closedProblem(reason) : error;
+    }
+  };
 }

@@ -106,8 +106,8 @@ export function createSessions(options: SessionsOptions): Sessions {
     admit: (change?: SessionChange) => admit(held, sessionId, replayRateMax, change),
   });
 
-  /** The planner ends before those who wait for it. */
   function orShutdown(error: unknown): never {
+    // The planner ends before those who wait for it.
     throw closing ? shuttingDown() : error;
   }
 

@@ -19,6 +19,15 @@ test.each(['application/json', 'application/json; charset=utf-8', 'Application/J
   expect((await post('{"transaction_id":"tx"}', { 'content-type': type })).status).toBe(201);
 });
 
+test.each([
+  ['application/json; x="; charset=utf-8"; charset=utf-16', 415],
+  ['application/json; x="; charset=utf-16"; charset=utf-8', 201],
+  ['application/json; charset="UTF-8"', 201],
+  ['application/json;charset=utf-16', 415],
+])('%s: %i', async (type, status) => {
+  expect((await post('{"transaction_id":"tx"}', { 'content-type': type })).status).toBe(status);
+});
+
 test('a_compressed_body_is_read_and_its_limit_is_what_it_unpacks_to', async () => {
   const headers = { 'content-type': 'application/json', 'content-encoding': 'gzip' };
   expect((await post(gzipSync('{"transaction_id":"tx"}'), headers)).status).toBe(201);

@@ -25,3 +25,12 @@ test('one_that_is_done_in_time_is_answered', async () => {
   );
   expect([code, stdout]).toEqual([0, '{"c":1}\n']);
 });
+
+test.each(['ndjson', 'csv'])('rows that were found before are printed: %s', async (format) => {
+  const folder = recorded([{ at: START, transaction: 'tx' }]);
+  const query = 'with recursive n(i) as (select 1 union all select i + 1 from n) select i from n where i <= 3';
+  const { code, stdout, stderr } = await kreplay('sql', query, '--data', folder, '--timeout', '1s', '--format', format);
+  expect(code).not.toBe(0);
+  expect(stdout).toBe(format === 'csv' ? 'i\r\n1\r\n2\r\n3\r\n' : '{"i":1}\n{"i":2}\n{"i":3}\n');
+  expect(stderr).toMatch(/no rows after 1 s/);
+});

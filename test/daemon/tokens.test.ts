@@ -3,6 +3,7 @@
 import { once } from 'node:events';
 import {
   chmodSync,
+  chownSync,
   existsSync,
   mkdirSync,
   readFileSync,
@@ -253,6 +254,7 @@ describe('a file that can not be used', () => {
     ['too much', () => writeFileSync(path, ' '.repeat(2 ** 20 + 1)), /too large/],
     ['others may read it', () => chmodSync(path, 0o640), /chmod 600/],
     ['others may write it', () => chmodSync(path, 0o602), /chmod 600/],
+    ['another user owns it', () => chownSync(path, 65_534, 65_534), /belongs to another user$/],
     ['it is gone', () => rmSync(path), /there is no .*kreplay token create/],
     ['a folder', () => inItsPlace(mkdirSync), /is not a file$/],
     ['links to itself', () => inItsPlace((at) => symlinkSync(at, at)), /ELOOP$/],

@@ -126,6 +126,24 @@ test('what it takes to send the state makes the first event no later', async () 
   expect(Number(first!.data.replay.lateness_ns)).toBeLessThan(20_000);
 });
 
+test('nor the first after a seek', async () => {
+  const { session, clock } = await newSession();
+  const { frames } = watch(session);
+  await session.play();
+  await clock.pass(MS / 2n);
+  const slow = newSink();
+  const { writeBytes } = slow.sink;
+  slow.sink.writeBytes = (bytes, fill) => {
+    clock.stall(2n * MS);
+    return writeBytes.call(slow.sink, bytes, fill);
+  };
+  session.stream.join(slow.sink, null);
+  await session.seek({ event_index: 5n });
+  await clock.pass(MS / 2n);
+  const first = frames().find(({ event, data }) => event === 'event' && data.replay.index === 5);
+  expect(Number(first!.data.replay.lateness_ns)).toBeLessThan(20_000);
+});
+
 test('a stall makes events late, by as much as is reported, and shifts no later deadline', async () => {
   const { session, clock } = await newSession();
   const { frames } = watch(session);
