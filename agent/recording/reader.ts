@@ -1,5 +1,5 @@
 /** Reads a recording, also while a writer adds to it. */
-import { existsSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import type Database from 'better-sqlite3';
 import type { NumberedBlock } from '../../bpf/schema/block.ts';
 import { COLUMNS } from '../../bpf/schema/columns.ts';
@@ -106,9 +106,7 @@ export interface RecordingReader
 
 /** `isForeign`: somebody else may have made it, so that all its tables are looked through once. */
 export function openReader(path: string, { isForeign = false } = {}): RecordingReader {
-  if (!existsSync(path)) {
-    throw new RecordingError('recording_missing', `there is no file ${path}: give the path of a recording`);
-  }
+  checkFiles(path);
   let database: Database.Database | undefined;
   try {
     database = openDatabase(path, { readonly: true, timeout: BUSY_TIMEOUT_MS });
@@ -120,6 +118,24 @@ export function openReader(path: string, { isForeign = false } = {}): RecordingR
   } catch (error) {
     database?.close();
     throw toRecordingError(error, path);
+  }
+}
+
+/** Opening a pipe or a device would wait for a process at its other end. */
+function checkFiles(path: string): void {
+  if (isRegular(path) === undefined)
+    throw new RecordingError('recording_missing', `there is no file ${path}: give the path of a recording`);
+  for (const name of [path, ...['-wal', '-shm', '-journal'].map((end) => path + end)])
+    if (isRegular(name) === false)
+      throw new RecordingError('not_a_recording', `${name} is not a regular file: give the path of a recording`);
+}
+
+/** Undefined when there is none that this user may look at. */
+function isRegular(path: string): boolean | undefined {
+  try {
+    return statSync(path, { throwIfNoEntry: false })?.isFile();
+  } catch {
+    return undefined;
   }
 }
 

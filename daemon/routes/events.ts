@@ -145,6 +145,8 @@ const WENT_ON_NS_MAX = 1_000_000_000n;
 function windowOf(store: Store, spans: readonly NodeSpan[], { filter, nowNs }: EventQuery): Window {
   const { fromNs, toNs, nodes, transactionId } = filter;
   const asked = { fromNs, toNs, nodes, nowNs };
+  // It may have gone on in a file that cannot be read.
+  if (store.unreadable(nodes).length > 0) return asked;
   const transaction = transactionId === undefined ? undefined : store.transaction(transactionId);
   if (!transaction) return asked;
   const endNs = wholeEndOf(transaction) + 1n;

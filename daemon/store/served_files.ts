@@ -10,6 +10,10 @@ export interface ServedFile {
   readonly isFile: boolean;
   /** How it came to be served: it was named, an agent records into it, or it was put into the folder of imports. */
   readonly source: 'named' | 'live' | 'imported';
+  /** A stranger may have made it: only what an agent records into a data folder is its own. */
+  readonly isForeign: boolean;
+  /** Changes when an import is written to. */
+  readonly stamp: string;
 }
 
 export interface Places {
@@ -43,7 +47,8 @@ export function namedFile(name: string): ServedFile {
 }
 
 function foundIn(data: string): ServedFile[] {
-  if (statsOf(data)?.isFile()) return [fileAt(normalize(data), 'live')].filter((file) => file !== undefined);
+  const stats = statsOf(data);
+  if (stats && !stats.isDirectory()) return [{ ...servedAs('live', normalize(data), stats), isForeign: true }];
   const live = fileAt(join(data, 'recording.kreplay'), 'live');
   const imported = importedPaths(join(data, 'imported')).map(importedFile);
   return [live, ...imported].filter((file) => file !== undefined);
@@ -62,15 +67,24 @@ function importedPaths(folder: string): string[] {
 /** A link that leads nowhere is there as well, and is no file. */
 function importedFile(path: string): ServedFile | undefined {
   const link = () => readable(path, () => lstatSync(path, { bigint: true, throwIfNoEntry: false }));
-  return servedAs('imported', path, statsOf(path) ?? link());
+  const stats = statsOf(path) ?? link();
+  return stats && servedAs('imported', path, stats);
 }
 
 function fileAt(path: string, source: ServedFile['source']): ServedFile | undefined {
-  return servedAs(source, path, statsOf(path));
+  const stats = statsOf(path);
+  return stats && servedAs(source, path, stats);
 }
 
-function servedAs(source: ServedFile['source'], path: string, stats: BigIntStats | undefined): ServedFile | undefined {
-  return stats && { path, identity: `${stats.dev}:${stats.ino}${logOf(path, source)}`, isFile: stats.isFile(), source };
+function servedAs(source: ServedFile['source'], path: string, stats: BigIntStats): ServedFile {
+  return {
+    path,
+    identity: `${stats.dev}:${stats.ino}${logOf(path, source)}`,
+    isFile: stats.isFile(),
+    source,
+    isForeign: source !== 'live',
+    stamp: `${stats.dev}:${stats.ino}:${stats.size}:${stats.mtimeNs}:${stats.ctimeNs}`,
+  };
 }
 
 /** A reader would go on with a log that was removed, and an agent that notices it begins another one. */
