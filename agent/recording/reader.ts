@@ -7,7 +7,7 @@ import { type ArrivalReader, openArrivals } from './arrivals.ts';
 import { SEGMENT_ROWS_MAX } from './codec/encode_segment.ts';
 import { STORED_COLUMNS } from './codec/pieces.ts';
 import { type DamageNotes, damageNotes } from './damage_notes.ts';
-import { hasChecksums, openDatabase } from './database.ts';
+import { damagedFrame, hasChecksums, openDatabase } from './database.ts';
 import { corrupt, RecordingError, toRecordingError, withRecordingErrors } from './errors.ts';
 import { type EventFilter, resolveFilter } from './event_filter.ts';
 import { checkFormat, FORMAT_VERSION, fromStoredMax } from './format.ts';
@@ -104,8 +104,11 @@ export interface RecordingReader
   close(): void;
 }
 
-/** `isForeign`: somebody else may have made it, so that all its tables are looked through once. */
-export function openReader(path: string, { isForeign = false } = {}): RecordingReader {
+/**
+ * `isForeign`: somebody else may have made it, so that all its tables are looked through once. `isDamaged`: a writer has
+ * found that it is.
+ */
+export function openReader(path: string, { isForeign = false, isDamaged = false } = {}): RecordingReader {
   checkFiles(path);
   let database: Database.Database | undefined;
   try {
@@ -114,7 +117,7 @@ export function openReader(path: string, { isForeign = false } = {}): RecordingR
     const version = checkFormat(database, path);
     if (isForeign) checkSizes(database);
     readOlder(database, version);
-    return readerOf(database, path, version);
+    return readerOf(database, path, version, isDamaged);
   } catch (error) {
     database?.close();
     throw toRecordingError(error, path);
@@ -152,7 +155,7 @@ function readOrigin(database: Database.Database) {
   return { recordingId, node, bootId, machineId, createdNs };
 }
 
-function readerOf(database: Database.Database, path: string, version: number): RecordingReader {
+function readerOf(database: Database.Database, path: string, version: number, isDamaged: boolean): RecordingReader {
   const origin = readOrigin(database);
   const { recordingId, node } = origin;
   const currentId = database.prepare<[], string>(RECORDING_ID_NOW).pluck();
@@ -179,9 +182,11 @@ function readerOf(database: Database.Database, path: string, version: number): R
 
   const lookup = openLookup(database);
   const damage = damageNotes();
+  if (isDamaged) damage.addFailure();
   const guarded = guardOf(path, damage, followWriter);
   const index = openSegmentIndex(database, damage.addEntry);
   if (!hasChecksums(database) && !hasSoundIndexes(database)) damage.addEntry();
+  if (damagedFrame(database) !== undefined) damage.addEntry();
   const source: ScanSource = {
     index,
     open(meta) {
