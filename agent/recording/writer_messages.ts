@@ -38,6 +38,8 @@ export type FromWriterThread =
   | { kind: 'not_opened'; failure: FailureMessage }
   | { kind: 'written'; seconds: number }
   | { kind: 'failed'; failure: FailureMessage }
+  /** Retention came upon a part that can not be read: nothing would ever be removed again. */
+  | { kind: 'damaged'; failure: FailureMessage }
   /** Retention can not keep the limit; without a reason: because of what must be kept. */
   | { kind: 'not_retained'; reason: string | undefined }
   | { kind: 'closed'; left: LeftBehind | undefined; failure: FailureMessage | undefined };

@@ -58,7 +58,9 @@ export interface WriterThread extends Omit<RecordingWriter, 'flush' | 'close'> {
   freeRows(): number;
   /** How long the thread has not answered what it was given; 0 when it has. */
   waitingMs(): number;
-  /** Commits everything. Rejects when that can not be done. Gives what is left behind of a file that lost its name. */
+  /** Why nothing can be written to this file ever again. */
+  damage(): RecordingError | undefined;
+  /** Commits everything, unless the file is damaged. Rejects when that can not be done. Gives what is left behind of a file that lost its name. */
   close(): Promise<LeftBehind | undefined>;
 }
 
@@ -88,6 +90,8 @@ function writerOf(worker: Worker, gatherer: Gatherer, options: WriterThreadOptio
   let flushWanted = false;
   let sealAll = false;
   let trouble: RecordingError | undefined;
+  /** Trying again would not help. */
+  let damage: RecordingError | undefined;
   let triedMs = 0;
   let completeNs: bigint | undefined;
   /** A bug in the thread; whoever uses the writer gets it. */
@@ -102,7 +106,8 @@ function writerOf(worker: Worker, gatherer: Gatherer, options: WriterThreadOptio
     closed.resolve({ left: undefined, failure: undefined });
   });
   worker.on('message', (message: FromWriterThread) => {
-    if (message.kind === 'not_retained') onNotRetained?.(message.reason);
+    if (message.kind === 'damaged') setDamage(message.failure);
+    else if (message.kind === 'not_retained') onNotRetained?.(message.reason);
     else if (message.kind === 'closed') closed.resolve(message);
     else if (message.kind === 'written' || message.kind === 'failed') answered(message);
   });
@@ -113,15 +118,21 @@ function writerOf(worker: Worker, gatherer: Gatherer, options: WriterThreadOptio
     if (message.kind === 'written') {
       gatherer.committed();
       onCommitted?.({ batch, seconds: message.seconds });
-      setTrouble(undefined);
+      if (!damage) setTrouble(undefined);
     } else {
       gatherer.failed();
       const { failure } = message;
-      if (failure.code) setTrouble(new RecordingError(failure.code, failure.message));
+      if (failure.code === 'recording_corrupt') setDamage(failure);
+      else if (failure.code) setTrouble(new RecordingError(failure.code, failure.message));
       else broken = brokenBy(failure);
     }
     settled();
     if (flushWanted && !trouble && !broken) flush(completeNs);
+  }
+
+  function setDamage({ message }: FailureMessage): void {
+    damage ??= new RecordingError('recording_corrupt', message);
+    setTrouble(damage);
   }
 
   function setTrouble(next: RecordingError | undefined): void {
@@ -133,6 +144,7 @@ function writerOf(worker: Worker, gatherer: Gatherer, options: WriterThreadOptio
   function flush(untilNs?: bigint): void {
     completeNs = untilNs;
     if (broken) throw broken;
+    if (damage) return;
     if (underWay) {
       flushWanted = true;
       return;
@@ -154,12 +166,13 @@ function writerOf(worker: Worker, gatherer: Gatherer, options: WriterThreadOptio
 
   async function writeAll(): Promise<void> {
     await settle();
+    if (damage) return;
     sealAll = true;
     for (let tries = LAST_TRIES; tries > 0; tries--) {
       triedMs = 0;
       flush();
       await settle();
-      if (!trouble) return;
+      if (!trouble || damage) return;
     }
     throw trouble;
   }
@@ -167,7 +180,7 @@ function writerOf(worker: Worker, gatherer: Gatherer, options: WriterThreadOptio
   async function closeThread(endedNs: bigint | undefined): Promise<LeftBehind | undefined> {
     send(worker, { kind: 'close', endedNs });
     const { left, failure } = await closed.promise;
-    if (failure) throw errorOf(failure);
+    if (failure && !damage) throw errorOf(failure);
     return left;
   }
 
@@ -179,6 +192,7 @@ function writerOf(worker: Worker, gatherer: Gatherer, options: WriterThreadOptio
     recordLoss: gatherer.addLoss,
     recordClock: gatherer.addClockStep,
     flush,
+    damage: () => damage,
     waitingMs: () => (underWay ? performance.now() - triedMs : 0),
     freeRows: () => (trouble ? Number.POSITIVE_INFINITY : gatherer.freeRows()),
     append(block: Block) {
@@ -192,7 +206,7 @@ function writerOf(worker: Worker, gatherer: Gatherer, options: WriterThreadOptio
       let left: LeftBehind | undefined;
       try {
         await writeAll();
-        endedNs = nowNs();
+        if (!damage) endedNs = nowNs();
       } finally {
         if (!broken) left = await closeThread(endedNs);
         await worker.terminate();

@@ -1,6 +1,8 @@
 /** The open recordings: whichever files are served just now, each opened once and anew when another takes its place. */
+import { basename } from 'node:path';
 import { RecordingError } from '../../agent/recording/errors.ts';
 import { openReader, type RecordingReader } from '../../agent/recording/reader.ts';
+import { isSetAside } from '../../agent/recording/set_aside.ts';
 import { withFailuresOf } from './failures.ts';
 import { namedFile, nothingServed, type Places, type ServedFile, servedFiles } from './served_files.ts';
 
@@ -146,7 +148,7 @@ function open(file: ServedFile): OpenRecording | undefined {
 function opened(file: ServedFile): OpenRecording {
   const { path, isFile, isForeign } = file;
   if (!isFile) throw new RecordingError('not_a_recording', `${path} is not a file: only --data takes a folder`);
-  const reader = openReader(path, { isForeign });
+  const reader = openReader(path, { isForeign, isDamaged: isSetAside(basename(path)) });
   return { reader, recordingId: reader.recordingId, node: reader.node, file };
 }
 

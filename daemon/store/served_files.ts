@@ -2,6 +2,7 @@
 import { type BigIntStats, lstatSync, readdirSync, statSync } from 'node:fs';
 import { join, normalize } from 'node:path';
 import { RecordingError } from '../../agent/recording/errors.ts';
+import { isSetAside } from '../../agent/recording/set_aside.ts';
 
 export interface ServedFile {
   readonly path: string;
@@ -51,17 +52,22 @@ function foundIn(data: string): ServedFile[] {
   if (stats && !stats.isDirectory()) return [{ ...servedAs('live', normalize(data), stats), isForeign: true }];
   const live = fileAt(join(data, 'recording.kreplay'), 'live');
   const imported = importedPaths(join(data, 'imported')).map(importedFile);
-  return [live, ...imported].filter((file) => file !== undefined);
+  const damaged = namesIn(data)
+    .filter(isSetAside)
+    .map((name) => importedFile(join(data, name)));
+  return [live, ...imported, ...damaged].filter((file) => file !== undefined);
 }
 
 /** In an order that stays. A name that begins with a dot is of a file that is still being written. */
 function importedPaths(folder: string): string[] {
-  if (!statsOf(folder)) return [];
-  const names = readable(folder, () => readdirSync(folder));
-  return names
+  return namesIn(folder)
     .filter((name) => name.endsWith('.kreplay') && !name.startsWith('.'))
-    .sort()
     .map((name) => join(folder, name));
+}
+
+function namesIn(folder: string): string[] {
+  if (!statsOf(folder)) return [];
+  return readable(folder, () => readdirSync(folder)).sort();
 }
 
 /** A link that leads nowhere is there as well, and is no file. */
