@@ -14,16 +14,18 @@ import { createWallClock, type WallClock } from './capture/wall_clock.ts';
 import { ConfigError } from './config/errors.ts';
 import { AgentError } from './errors.ts';
 import type { FilterSettings } from './filter/settings.ts';
+import { goneText, type Interrupted, leaveDamaged } from './interrupted.ts';
 import { type AgentCounts, createCounts } from './metrics/counts.ts';
 import { createLossLog, type LossLog } from './metrics/loss_log.ts';
 import { openReportSocket, type ReportSocket } from './metrics/socket.ts';
 import type { ServiceManager } from './output/service_manager.ts';
 import type { LeftBehind } from './recording/committer.ts';
-import type { RecordingError } from './recording/errors.ts';
+import { RecordingError } from './recording/errors.ts';
 import { lockRecording } from './recording/lock.ts';
 import { type OwnFiles, ownFiles } from './recording/own_files.ts';
 import { openWriterThread, type WriterThread } from './recording/writer_thread.ts';
 import { type RetentionFlags, retentionLimits } from './retention_options.ts';
+import { noteUpgrade } from './upgrade_notice.ts';
 
 /**
  * A look at how full the rings are costs next to nothing and comes often, because a burst of 2 M writes a second fills
@@ -44,6 +46,8 @@ const TURN_BYTES_MIN = 960 << 10;
 const FLUSH_AFTER_MS = 100;
 /** The recording's files may be removed, replaced or moved. The writer notices when they are overwritten. */
 const FILES_LOOK_MS = 2000;
+/** A recording that is damaged sooner after the last one was is no accident. */
+const SET_ASIDE_AGAIN_MS = 60_000;
 /** A program that is interrupted goes on long before that. */
 const UNFINISHED_RECORD_MS = 1000;
 
@@ -95,7 +99,7 @@ interface CurrentFilter {
   recorder: Recorder | undefined;
 }
 
-/** Records until `signal` aborts: into a new file whenever the one that it records into is taken away. */
+/** Records until `signal` aborts: into a new file whenever the one that it records into is taken away, or damaged. */
 export async function runAgent(options: AgentOptions): Promise<AgentTotals> {
   const filter: CurrentFilter = { settings: options.filter, recorder: undefined };
   // For good: without a listener, SIGHUP ends the process.
@@ -110,39 +114,52 @@ export async function runAgent(options: AgentOptions): Promise<AgentTotals> {
 
 async function recordAll(options: AgentOptions, filter: CurrentFilter): Promise<AgentTotals> {
   const totals = { events: 0, lost: 0, badMarkerFields: 0 };
-  let left: LeftBehind | undefined;
+  let left: Interrupted | undefined;
+  let asideMs = Number.NEGATIVE_INFINITY;
   do {
-    const run = await recordInto(options, filter, left);
+    const run = await recordUntilDamaged(options, filter, left);
+    if (run.damage) {
+      // A disk that damages whatever is written to it is not to be filled with new recordings.
+      if (performance.now() - asideMs < SET_ASIDE_AGAIN_MS) throw run.damage;
+      asideMs = performance.now();
+      left = leaveDamaged(recordingPath(options.dataFolder), run.damage, options.log);
+      continue;
+    }
     totals.events += run.totals.events;
     totals.lost += run.totals.lost;
     totals.badMarkerFields += run.totals.badMarkerFields;
     left = run.left;
-    if (left || !options.signal.aborted) options.log.error(goneText(recordingPath(options.dataFolder), left));
+    if (run.left || !options.signal.aborted) options.log.error(goneText(recordingPath(options.dataFolder), run.left));
   } while (!options.signal.aborted);
   return totals;
 }
 
-function goneText(path: string, left: LeftBehind | undefined): string {
-  if (!left) return `the files beside ${path} were removed while it was recorded into: it is opened again`;
-  const { place, events, isOverwritten } = left;
-  if (isOverwritten)
-    return `${path} was overwritten while it was recorded into: the ${events} events that this agent wrote are lost`;
-  return place === undefined
-    ? `${path} was removed while it was recorded into: the ${events} events that it held are lost`
-    : `${path} was replaced or moved while it was recorded into: the ${events} events that it held are in ${place}`;
+async function recordUntilDamaged(
+  options: AgentOptions,
+  filter: CurrentFilter,
+  before: Interrupted | undefined,
+): Promise<Run> {
+  try {
+    return await recordInto(options, filter, before);
+  } catch (error) {
+    if (!(error instanceof RecordingError) || error.code !== 'recording_corrupt') throw error;
+    return { totals: { events: 0, lost: 0, badMarkerFields: 0 }, left: undefined, damage: error };
+  }
 }
 
 interface Run {
   totals: AgentTotals;
   /** The file that was recorded into, when it is not where it was. */
   left: LeftBehind | undefined;
+  /** Why nothing can be written to the file any more. */
+  damage?: RecordingError | undefined;
 }
 
 /** Until `signal` aborts, or the recording's files are not where they were. */
 async function recordInto(
   options: AgentOptions,
   filter: CurrentFilter,
-  leftBefore: LeftBehind | undefined,
+  leftBefore: Interrupted | undefined,
 ): Promise<Run> {
   const { dataFolder, onReady, log } = options;
   const path = recordingPath(dataFolder);
@@ -198,7 +215,7 @@ async function recordInto(
     left = await writer?.close(loop.completeNs);
     lossLog.close();
   }
-  return { totals, left };
+  return { totals, left, damage: writer.damage() };
 }
 
 function recorderFor(
@@ -221,7 +238,7 @@ interface Opening {
   clock: WallClock;
   counts: AgentCounts;
   lossLog: LossLog;
-  leftBefore: LeftBehind | undefined;
+  leftBefore: Interrupted | undefined;
   onTrouble(problem: RecordingError | undefined): void;
 }
 
@@ -229,6 +246,7 @@ async function openRecording(
   { dataFolder, retention, log }: AgentOptions,
   { path, node, clock, counts, lossLog, leftBefore, onTrouble }: Opening,
 ): Promise<WriterThread> {
+  const onUpgraded = noteUpgrade(path, log);
   const writer = await openWriterThread({
     path,
     node,
@@ -247,10 +265,11 @@ async function openRecording(
       lossLog.committed(commit.batch.losses);
     },
   });
+  onUpgraded();
   if (leftBefore) {
-    const { fromNs, place, events } = leftBefore;
+    const { fromNs, place, events, cause = 'recording_removed' } = leftBefore;
     const count = place === undefined ? events : 0;
-    writer.recordLoss({ cause: 'recording_removed', eventType: null, count, fromNs, toNs: clock.nowNs() });
+    writer.recordLoss({ cause, eventType: null, count, fromNs, toNs: clock.nowNs() });
   }
   return writer;
 }
@@ -303,7 +322,7 @@ async function record(parts: Parts, signal: AbortSignal): Promise<void> {
       filesSeenMs = nowMs;
       if (!files.areThere()) break;
     }
-    if (writer.isOverwritten()) break;
+    if (writer.isOverwritten() || writer.damage()) break;
     // Before the look: what ended by then is among the bytes that it finds, however long this is held up in between.
     const lookedNs = clock.nowNs();
     const pendingBytes = probes.pendingBytes();

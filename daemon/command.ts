@@ -58,7 +58,9 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
   const { allowed, scanGate, listening, started } = openAccess(options.access, log, unsent);
   const { path: statePath, reason } = statePlace(options.state, places.data);
   const state = statePath === null ? undefined : await openState(statePath);
-  const store = openRecordingStore(places.data, places.recordings);
+  const store = openRecordingStore(places.data, places.recordings, ({ path, error }) =>
+    log.error({ file: path, reason: error.message }, 'an imported file cannot be read: the others are served'),
+  );
   const planner = createPlannerThread(places);
   const sessions = createSessions({ planner, now, limits, onPlayed: metrics.played, state, log });
   const tails = createTails({ store, now, log });

@@ -5,6 +5,7 @@
 import type Database from 'better-sqlite3';
 import type { NumberedBlock } from '../../bpf/schema/block.ts';
 import { COLUMNS } from '../../bpf/schema/columns.ts';
+import { knownCause } from '../../bpf/schema/losses.ts';
 import { type EventFilter, resolveFilter } from './event_filter.ts';
 import { toStored } from './format.ts';
 import { gather } from './gather.ts';
@@ -165,7 +166,7 @@ export function openArrivals(
         lossId: Number(id),
         fromNs,
         toNs,
-        cause,
+        cause: knownCause(cause),
         eventType,
         count: Number(count),
       })),

@@ -40,14 +40,24 @@ export const batchStart = (contextId: string) => `((${contextId} - 1) >> ${PLACE
 /** SQL: the context that a key stands for. */
 export const CONTEXT_OF_KEY = `((key >> ${BATCH_SHIFT} << ${PLACE_BITS}) + (key & ${PLACE_MASK}) + 1)`;
 
-const findContexts = (column: 'transaction_id' | 'trace_id') => `
-WITH RECURSIVE batches (batch) AS (
+/** The batches that have keys, each found by one look at the index. */
+const BATCHES = `
+batches (batch) AS (
   SELECT min(key) >> ${BATCH_SHIFT} FROM context_hash
   UNION ALL
   SELECT (SELECT min(key) >> ${BATCH_SHIFT} FROM context_hash WHERE key >= (batch + 1) << ${BATCH_SHIFT})
   FROM batches
   WHERE batch >= 0 AND batch < ${BATCH_MAX}
-),
+)`;
+
+const COUNT_BATCHES = `
+WITH RECURSIVE ${BATCHES}
+SELECT count(batch) FROM (SELECT batch FROM batches LIMIT ?)`;
+
+const LAST_BATCH = `SELECT coalesce(max(key) >> ${BATCH_SHIFT}, -1) FROM context_hash`;
+
+const findContexts = (column: 'transaction_id' | 'trace_id') => `
+WITH RECURSIVE ${BATCHES},
 starts (start) AS (
   SELECT (batch << ${BATCH_SHIFT}) | (:hash << ${PLACE_BITS}) FROM batches WHERE batch IS NOT NULL
 )
@@ -114,6 +124,13 @@ export function hashWriter(database: Database.Database): HashWriter {
       }
     },
   };
+}
+
+/** How many batches have keys, as far as `most`, and the number of the last one; -1 without any. */
+export function batchesOf(database: Database.Database, most: number): { batches: number; lastBatch: number } {
+  const count = database.prepare<[number], number>(COUNT_BATCHES).pluck();
+  const last = database.prepare<[], number>(LAST_BATCH).pluck();
+  return { batches: count.get(most)!, lastBatch: last.get()! };
 }
 
 export interface FoundContext {

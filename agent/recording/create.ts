@@ -3,8 +3,8 @@ import { randomBytes } from 'node:crypto';
 import type Database from 'better-sqlite3';
 import type { Column } from '../../bpf/schema/columns.ts';
 import { pieceOf, STORED_COLUMNS } from './codec/pieces.ts';
-import { openDatabase, setChecksums } from './database.ts';
-import { RecordingError, toRecordingError } from './errors.ts';
+import { damagedFrame, damagedLog, openDatabase, setChecksums } from './database.ts';
+import { corrupt, RecordingError, toRecordingError } from './errors.ts';
 import { APPLICATION_ID, CREATE_TABLES, checkFormat, FORMAT_VERSION, isBlank, PAGE_BYTES } from './format.ts';
 import { upgradeOlder } from './older_versions.ts';
 
@@ -36,6 +36,9 @@ export function openForWriting(path: string, origin: RecordingOrigin): Database.
     database = openDatabase(path, { timeout: BUSY_TIMEOUT_MS });
     const blank = isBlank(database);
     const version = blank ? FORMAT_VERSION : checkFormat(database, path);
+    const frame = damagedFrame(database);
+    // What is written next would take the place of what cannot be read, and come upon pages that are older than others.
+    if (frame !== undefined) throw corrupt(damagedLog(frame));
     database.pragma(`page_size = ${PAGE_BYTES}`);
     // The next line writes the first page.
     if (blank) setChecksums(database);

@@ -55,3 +55,15 @@ export function copyTo(database: Database.Database, path: string): void {
 export function damagedPages(database: Database.Database, most: number): number[] {
   return JSON.parse(database.prepare<[number], string>('SELECT damaged_pages(?)').pluck().get(most)!);
 }
+
+/**
+ * The frame of the write-ahead log that keeps commits from being read which stand behind it; undefined when all can be
+ * read. To be asked after something was read.
+ */
+export function damagedFrame(database: Database.Database): number | undefined {
+  return database.prepare<[], number | null>('SELECT damaged_frame()').pluck().get() ?? undefined;
+}
+
+export function damagedLog(frame: number): string {
+  return `its write-ahead log is damaged: commits from frame ${frame} on cannot be read`;
+}

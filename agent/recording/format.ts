@@ -1,6 +1,6 @@
 /** The tables of a recording: what the writer creates and the reader expects. FORMAT.md tells the whole. */
 import type Database from 'better-sqlite3';
-import { hasChecksums } from './database.ts';
+import { damagedFrame, damagedLog, hasChecksums } from './database.ts';
 import { corrupt, RecordingError } from './errors.ts';
 import { schemaCheck } from './schema_check.ts';
 
@@ -194,10 +194,16 @@ export function fromStoredMax(value: bigint): bigint {
   return value === I64_MAX ? U64_MAX : value;
 }
 
-/** A database without tables: its creator has not come to them yet, or was killed before. */
+/**
+ * A database without tables: its creator has not come to them yet, or was killed before. They may also stand in a log
+ * that cannot be read: then this throws.
+ */
 export function isBlank(database: Database.Database): boolean {
   const tables = database.prepare<[], number>('SELECT count(*) FROM sqlite_schema').pluck().get();
-  return tables === 0 && database.pragma('application_id', { simple: true }) === 0;
+  const isEmpty = tables === 0 && database.pragma('application_id', { simple: true }) === 0;
+  const frame = isEmpty ? damagedFrame(database) : undefined;
+  if (frame !== undefined) throw corrupt(damagedLog(frame));
+  return isEmpty;
 }
 
 /** The version of the open database; throws unless it is a recording of one that this program knows. */

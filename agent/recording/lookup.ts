@@ -82,7 +82,7 @@ export function openLookup(database: Database.Database): Lookup {
   const name = cached(database.prepare<[number], string>(NAME).pluck());
   const file = cached(database.prepare<[number], RecordedFile>(FILE));
   const context = cached(database.prepare<[number], ContextText>(CONTEXT));
-  const read = { name, file, context };
+  const known = { name: orDamaged(name), file: orDamaged(file), context: orDamaged(context) };
   /** Ids of the block that were read, in the slot of their lowest bits: most of them many times. */
   const seen = {
     name: new Uint32Array(SEEN_SLOTS),
@@ -94,7 +94,7 @@ export function openLookup(database: Database.Database): Lookup {
       for (const slots of Object.values(seen)) slots.fill(0);
       for (const { column, kind } of REFERENCES) {
         const ids = block.columns.get(column.name) as Uint32Array | undefined;
-        if (ids) readEach(ids, columnLength(block, column), seen[kind], read[kind]);
+        if (ids) readEach(ids, columnLength(block, column), seen[kind], known[kind]);
       }
     },
     name: (id) => name(id) ?? '',
@@ -105,6 +105,13 @@ export function openLookup(database: Database.Database): Lookup {
     contextsOfTransaction: (id) => ofTransaction(id).map((row) => row.context_id),
     transactionKeys: (id) => [...new Set(ofTransaction(id).map((row) => row.transaction_key))],
     contextsOfTrace: (id) => ofTrace(id).map((row) => row.context_id),
+  };
+}
+
+/** What an event names is written with it, and stays for as long as the event does. */
+function orDamaged(entryOf: (id: number) => unknown): (id: number) => void {
+  return (id) => {
+    if (id !== 0 && entryOf(id) === undefined) throw corrupt('an event names what is not there');
   };
 }
 

@@ -81,8 +81,9 @@ export function forgetOlder(database: Database.Database, version: number): void 
 }
 
 /**
- * In two steps, each of which is done or not when the writer is killed. The second one writes every page again, which
- * takes as much space as the file has. What both leave is what a new file begins with.
+ * In two steps, each of which is done or not when the writer is killed. The second one writes every page again: into a
+ * file in SQLite's temporary folder, and from there into the log and the database, which takes twice the space that the
+ * file has. What both leave is what a new file begins with.
  */
 export function upgradeOlder(database: Database.Database, version: number): void {
   if (version === 1) database.transaction(toVersion2).immediate(database);

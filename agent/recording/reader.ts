@@ -1,5 +1,5 @@
 /** Reads a recording, also while a writer adds to it. */
-import { existsSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import type Database from 'better-sqlite3';
 import type { NumberedBlock } from '../../bpf/schema/block.ts';
 import { COLUMNS } from '../../bpf/schema/columns.ts';
@@ -7,7 +7,7 @@ import { type ArrivalReader, openArrivals } from './arrivals.ts';
 import { SEGMENT_ROWS_MAX } from './codec/encode_segment.ts';
 import { STORED_COLUMNS } from './codec/pieces.ts';
 import { type DamageNotes, damageNotes } from './damage_notes.ts';
-import { hasChecksums, openDatabase } from './database.ts';
+import { damagedFrame, hasChecksums, openDatabase } from './database.ts';
 import { corrupt, RecordingError, toRecordingError, withRecordingErrors } from './errors.ts';
 import { type EventFilter, resolveFilter } from './event_filter.ts';
 import { checkFormat, FORMAT_VERSION, fromStoredMax } from './format.ts';
@@ -104,11 +104,12 @@ export interface RecordingReader
   close(): void;
 }
 
-/** `isForeign`: somebody else may have made it, so that all its tables are looked through once. */
-export function openReader(path: string, { isForeign = false } = {}): RecordingReader {
-  if (!existsSync(path)) {
-    throw new RecordingError('recording_missing', `there is no file ${path}: give the path of a recording`);
-  }
+/**
+ * `isForeign`: somebody else may have made it, so that all its tables are looked through once. `isDamaged`: a writer has
+ * found that it is.
+ */
+export function openReader(path: string, { isForeign = false, isDamaged = false } = {}): RecordingReader {
+  checkFiles(path);
   let database: Database.Database | undefined;
   try {
     database = openDatabase(path, { readonly: true, timeout: BUSY_TIMEOUT_MS });
@@ -116,10 +117,28 @@ export function openReader(path: string, { isForeign = false } = {}): RecordingR
     const version = checkFormat(database, path);
     if (isForeign) checkSizes(database);
     readOlder(database, version);
-    return readerOf(database, path, version);
+    return readerOf(database, path, version, isDamaged);
   } catch (error) {
     database?.close();
     throw toRecordingError(error, path);
+  }
+}
+
+/** Opening a pipe or a device would wait for a process at its other end. */
+function checkFiles(path: string): void {
+  if (isRegular(path) === undefined)
+    throw new RecordingError('recording_missing', `there is no file ${path}: give the path of a recording`);
+  for (const name of [path, ...['-wal', '-shm', '-journal'].map((end) => path + end)])
+    if (isRegular(name) === false)
+      throw new RecordingError('not_a_recording', `${name} is not a regular file: give the path of a recording`);
+}
+
+/** Undefined when there is none that this user may look at. */
+function isRegular(path: string): boolean | undefined {
+  try {
+    return statSync(path, { throwIfNoEntry: false })?.isFile();
+  } catch {
+    return undefined;
   }
 }
 
@@ -136,7 +155,7 @@ function readOrigin(database: Database.Database) {
   return { recordingId, node, bootId, machineId, createdNs };
 }
 
-function readerOf(database: Database.Database, path: string, version: number): RecordingReader {
+function readerOf(database: Database.Database, path: string, version: number, isDamaged: boolean): RecordingReader {
   const origin = readOrigin(database);
   const { recordingId, node } = origin;
   const currentId = database.prepare<[], string>(RECORDING_ID_NOW).pluck();
@@ -163,9 +182,11 @@ function readerOf(database: Database.Database, path: string, version: number): R
 
   const lookup = openLookup(database);
   const damage = damageNotes();
+  if (isDamaged) damage.addFailure();
   const guarded = guardOf(path, damage, followWriter);
   const index = openSegmentIndex(database, damage.addEntry);
   if (!hasChecksums(database) && !hasSoundIndexes(database)) damage.addEntry();
+  if (damagedFrame(database) !== undefined) damage.addEntry();
   const source: ScanSource = {
     index,
     open(meta) {

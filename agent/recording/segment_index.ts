@@ -10,6 +10,9 @@ import { type SegmentBytes, SegmentGone } from './segment.ts';
 /** Segments read ahead of a scan. */
 const WINDOW_SEGMENTS = 64;
 
+/** Contexts asked for at once: a transaction may have more than fit into one list. */
+const CONTEXTS_A_QUERY = 65_536;
+
 const COLUMNS = `
   segment.first_number, sealed, event_count, coalesce(end_number, segment.first_number + event_count),
   min_timestamp_ns, max_timestamp_ns, type_mask, services`;
@@ -179,11 +182,16 @@ export function openSegmentIndex(database: Database.Database, onDamagedEntry: ()
         () => salvage.inOrder(order, { afterNs, afterNumber }, { ...bounds, sealedEnd }),
       ).flatMap(metasOf),
     sealedWithContexts(contexts, sealedEnd, bounds) {
-      const wanted = { sealedEnd, contexts: JSON.stringify([...contexts]) };
-      return salvaged(
-        () => withContexts!.all({ ...bounds, ...wanted }),
-        () => salvage.withContexts(wanted, { ...bounds, sealedEnd }),
-      ).flatMap(metasOf);
+      const found = new Map<bigint, Row>();
+      for (const part of partsOf(contexts)) {
+        const wanted = { sealedEnd, contexts: JSON.stringify(part) };
+        const some = salvaged(
+          () => withContexts!.all({ ...bounds, ...wanted }),
+          () => salvage.withContexts(wanted, { ...bounds, sealedEnd }),
+        );
+        for (const row of some) found.set(row[0], row);
+      }
+      return [...found.values()].flatMap(metasOf);
     },
     tail: (sealedEnd, endNumber, bounds) => tail!.all({ ...bounds, sealedEnd, end: endNumber }).flatMap(metasOf),
     arrived: (from, endNumber, bounds, limit) =>
@@ -209,6 +217,16 @@ export function openSegmentIndex(database: Database.Database, onDamagedEntry: ()
       return found;
     },
   };
+}
+
+function* partsOf(ids: Iterable<number>): Generator<number[]> {
+  let part: number[] = [];
+  for (const id of ids) {
+    if (part.push(id) < CONTEXTS_A_QUERY) continue;
+    yield part;
+    part = [];
+  }
+  if (part.length > 0) yield part;
 }
 
 function salvaged<T>(read: () => T, otherwise: () => T): T {

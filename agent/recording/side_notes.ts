@@ -9,6 +9,9 @@ const PENDING_LOSSES_MAX = 1024;
 /** Clock steps that wait; of more, the oldest are forgotten. */
 const PENDING_CLOCK_STEPS_MAX = 1024;
 
+/** Where nobody can count, the time is the loss. */
+const UNCOUNTED: readonly LossCause[] = ['recording_removed', 'recording_damaged'];
+
 export interface Loss {
   cause: LossCause;
   /** Null when it is not known what was lost. */
@@ -45,7 +48,7 @@ export function createSideNotes(): SideNotes {
   let takenSteps = 0;
   return {
     addLoss(loss) {
-      if (loss.count === 0) return;
+      if (loss.count === 0 && !UNCOUNTED.includes(loss.cause)) return;
       const { cause, eventType } = loss;
       const same = losses
         .slice(takenLosses)

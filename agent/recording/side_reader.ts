@@ -1,8 +1,10 @@
 /** Losses and clock steps of a recording. */
 import type Database from 'better-sqlite3';
+import { knownCause } from '../../bpf/schema/losses.ts';
 import { corrupt } from './errors.ts';
 import { toStored, U64_MAX } from './format.ts';
 import type { ClockStep, Loss } from './side_notes.ts';
+import { WORD_MAX } from './sizes.ts';
 
 const LOSSES = `
 SELECT from_ns, to_ns, cause, event_type, count
@@ -17,9 +19,6 @@ export interface SideReader {
   losses(fromNs?: bigint, toNs?: bigint): Loss[];
   clockSteps(): ClockStep[];
 }
-
-/** Of a cause, an event type, a kind. */
-const WORD_MAX = 64;
 
 function areCounts(values: readonly unknown[]): boolean {
   return values.every((value) => typeof value === 'bigint' && value >= 0n);
@@ -40,7 +39,7 @@ export function openSideReader(database: Database.Database): SideReader {
         const [from, to, cause, eventType, count] = row;
         if (!areCounts([from, to, count]) || !isText(cause) || (eventType !== null && !isText(eventType)))
           throw corrupt('its list of losses is none');
-        return { fromNs: from, toNs: to, cause, eventType, count: Number(count) };
+        return { fromNs: from, toNs: to, cause: knownCause(cause), eventType, count: Number(count) };
       }),
     clockSteps: () =>
       steps.all().map(([bootNs, offsetNs, kind, suspendedNs]) => {

@@ -1,6 +1,6 @@
 /** Reads all of a recording, and says which parts of it are damaged. Nothing is changed. */
 import type Database from 'better-sqlite3';
-import { damagedPages, hasChecksums, openDatabase } from './database.ts';
+import { damagedFrame, damagedLog, damagedPages, hasChecksums, openDatabase } from './database.ts';
 import { type RecordingError, toRecordingError } from './errors.ts';
 import { openReader, type RecordingReader } from './reader.ts';
 import { isDamage } from './salvage.ts';
@@ -80,6 +80,8 @@ function verified(database: Database.Database, reader: RecordingReader, path: st
   checkSizes(database);
   const damagedParts = [...damagedTables(database), ...damagedIndexes(database)];
   problems.push(...structureProblems(database));
+  const frame = damagedFrame(database);
+  if (frame !== undefined) problems.push(damagedLog(frame));
   // The rest is asked for again where a part is known to be damaged: what it says is in it.
   const events = tried(() => countEvents(reader)) ?? 0;
   tried(() => void reader.clockSteps());

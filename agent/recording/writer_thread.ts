@@ -60,9 +60,11 @@ export interface WriterThread extends Omit<RecordingWriter, 'flush' | 'close'> {
   isOverwritten(): boolean;
   /** How long the thread has not answered what it was given; 0 when it has. */
   waitingMs(): number;
+  /** Why nothing can be written to this file ever again. */
+  damage(): RecordingError | undefined;
   /**
-   * Commits everything: `completeNs` as for `flush`. Rejects when that can not be done. Gives what is left behind of a file
-   * that lost its name.
+   * Commits everything, unless the file is damaged: `completeNs` as for `flush`. Rejects when that can not be done. Gives
+   * what is left behind of a file that lost its name.
    */
   close(completeNs?: bigint): Promise<LeftBehind | undefined>;
 }
@@ -93,6 +95,8 @@ function writerOf(worker: Worker, gatherer: Gatherer, options: WriterThreadOptio
   let flushWanted = false;
   let sealAll = false;
   let trouble: RecordingError | undefined;
+  /** Trying again would not help. */
+  let damage: RecordingError | undefined;
   let triedMs = 0;
   let completeNs: bigint | undefined;
   /** A bug in the thread; whoever uses the writer gets it. */
@@ -108,7 +112,8 @@ function writerOf(worker: Worker, gatherer: Gatherer, options: WriterThreadOptio
     closed.resolve({ left: undefined, failure: undefined });
   });
   worker.on('message', (message: FromWriterThread) => {
-    if (message.kind === 'not_retained') onNotRetained?.(message.reason);
+    if (message.kind === 'damaged') setDamage(message.failure);
+    else if (message.kind === 'not_retained') onNotRetained?.(message.reason);
     else if (message.kind === 'closed') closed.resolve(message);
     else if (message.kind === 'written' || message.kind === 'failed' || message.kind === 'overwritten')
       answered(message);
@@ -120,18 +125,24 @@ function writerOf(worker: Worker, gatherer: Gatherer, options: WriterThreadOptio
     if (message.kind === 'written') {
       gatherer.committed();
       onCommitted?.({ batch, seconds: message.seconds });
-      setTrouble(undefined);
+      if (!damage) setTrouble(undefined);
     } else if (message.kind === 'overwritten') {
       gatherer.failed();
       isOverwritten = true;
     } else {
       gatherer.failed();
       const { failure } = message;
-      if (failure.code) setTrouble(new RecordingError(failure.code, failure.message));
+      if (failure.code === 'recording_corrupt') setDamage(failure);
+      else if (failure.code) setTrouble(new RecordingError(failure.code, failure.message));
       else broken = brokenBy(failure);
     }
     settled();
     if (flushWanted && !trouble && !broken) flush(completeNs);
+  }
+
+  function setDamage({ message }: FailureMessage): void {
+    damage ??= new RecordingError('recording_corrupt', message);
+    setTrouble(damage);
   }
 
   function setTrouble(next: RecordingError | undefined): void {
@@ -143,7 +154,7 @@ function writerOf(worker: Worker, gatherer: Gatherer, options: WriterThreadOptio
   function flush(untilNs?: bigint): void {
     completeNs = untilNs;
     if (broken) throw broken;
-    if (isOverwritten) return;
+    if (isOverwritten || damage) return;
     if (underWay) {
       flushWanted = true;
       return;
@@ -165,12 +176,13 @@ function writerOf(worker: Worker, gatherer: Gatherer, options: WriterThreadOptio
 
   async function writeAll(untilNs: bigint): Promise<void> {
     await settle();
+    if (damage) return;
     sealAll = true;
     for (let tries = LAST_TRIES; tries > 0; tries--) {
       triedMs = 0;
       flush(untilNs);
       await settle();
-      if (!trouble) return;
+      if (!trouble || damage) return;
     }
     throw trouble;
   }
@@ -178,7 +190,7 @@ function writerOf(worker: Worker, gatherer: Gatherer, options: WriterThreadOptio
   async function closeThread(endedNs: bigint | undefined): Promise<LeftBehind | undefined> {
     send(worker, { kind: 'close', endedNs });
     const { left, failure } = await closed.promise;
-    if (failure) throw errorOf(failure);
+    if (failure && !damage) throw errorOf(failure);
     return left;
   }
 
@@ -191,6 +203,7 @@ function writerOf(worker: Worker, gatherer: Gatherer, options: WriterThreadOptio
     recordClock: gatherer.addClockStep,
     flush,
     isOverwritten: () => isOverwritten,
+    damage: () => damage,
     waitingMs: () => (underWay ? performance.now() - triedMs : 0),
     freeRows: () => (trouble || isOverwritten ? Number.POSITIVE_INFINITY : gatherer.freeRows()),
     append(block: Block) {
@@ -204,7 +217,7 @@ function writerOf(worker: Worker, gatherer: Gatherer, options: WriterThreadOptio
       let left: LeftBehind | undefined;
       try {
         await writeAll(untilNs);
-        endedNs = untilNs;
+        if (!damage) endedNs = untilNs;
       } finally {
         if (!broken) left = await closeThread(endedNs);
         await worker.terminate();

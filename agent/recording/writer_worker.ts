@@ -71,6 +71,10 @@ function retainLater(writer: Committer): void {
       else if (state === 'stuck') send({ kind: 'not_retained', reason: undefined });
     } catch (error) {
       if (!(error instanceof RecordingError)) throw error;
+      if (error.code === 'recording_corrupt') {
+        send({ kind: 'damaged', failure: failureOf(error) });
+        return;
+      }
       // Another process may hold the file for a moment, and on a full disk commits fail too, and say so.
       const passes = error.code === 'recording_busy' || error.code === 'recording_full';
       if (!passes) send({ kind: 'not_retained', reason: error.message });

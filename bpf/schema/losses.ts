@@ -26,11 +26,20 @@ export const LOSS_CAUSES = {
     'the agent has not written yet what happened then: it does within a second, unless it is held up, stopped, or its disk is full',
   recording_removed:
     'the recording was removed, replaced, overwritten or moved while an agent recorded into it: what that file held is not here',
+  recording_damaged:
+    'the recording was damaged: the agent has set it aside under another name and begun a new one; what it had not written yet is missing',
   retention: 'removed because of their age or the size of the recording',
   damaged: 'a part of the recording can not be read',
+  unreadable: 'a file in the folder of imports cannot be read: what it holds is not here',
+  unknown: 'the recording gives a reason that this kreplay does not know',
 } as const;
 
 export type LossCause = keyof typeof LOSS_CAUSES;
+
+/** Another version may have noted a cause that this one does not know, and a stranger any word. */
+export function knownCause(cause: string): LossCause {
+  return Object.hasOwn(LOSS_CAUSES, cause) ? (cause as LossCause) : 'unknown';
+}
 
 /** What can be done against it; null where nothing can, or where it is no fault. */
 export const LOSS_CURES: Readonly<Record<LossCause, string | null>> = {
@@ -48,8 +57,11 @@ export const LOSS_CURES: Readonly<Record<LossCause, string | null>> = {
   not_recorded_yet: null,
   not_written_yet: null,
   recording_removed: 'keep others away from the folder of --data; --retain-bytes and --retain-age remove what is old',
+  recording_damaged: 'check the disk: the log says where the damaged recording is',
   retention: null,
   damaged: null,
+  unreadable: 'import the file again, or take it out of the folder: /readyz says which one it is, and why',
+  unknown: null,
 };
 
 /** Word for each kernel number, by index. */

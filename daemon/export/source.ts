@@ -34,7 +34,7 @@ export function openSource(data: string, isNamed = true): Source {
     throw new ExportError(
       `there is no recording at ${path}: ${isNamed ? 'give the path of one' : 'start the agent, it creates it'}`,
     );
-  const reader = openReader(path);
+  const reader = openReader(path, { isForeign: !isFolder });
   const { recordingId, node } = reader.info();
   const dictionary = { recordingId, node, name: reader.name, file: reader.file, context: reader.context };
   return {

@@ -75,7 +75,7 @@ export function createMetrics(): Metrics {
   async function collect({ store, sessions, now, data }: MetricSources): Promise<string> {
     const answer = data === undefined ? undefined : await askAgent(agentSocketIn(data));
     agent.set(answer === 'silent' ? undefined : answer);
-    recordings.set(statesOf(store), now(), answer);
+    recordings.set(statesOf(store), now(), answer, store.unreadable().length);
     replay.set(sessions);
     http.set();
     return registry.metrics();

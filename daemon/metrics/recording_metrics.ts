@@ -9,6 +9,10 @@ export function recordingMetrics(registry: Registry) {
   const gauge = (name: string, help: string, ...labelNames: string[]) =>
     new Gauge({ name, help, labelNames, registers: [registry] });
   const ready = gauge('kreplay_ready', '1 when every recording that is served can be read, as /readyz says it.');
+  const unreadable = gauge(
+    'kreplay_unreadable_imports',
+    'Imported files that cannot be read, and that the others are served without; /readyz names them.',
+  );
   const ofFiles = (name: string, help: string) => gauge(`kreplay_recording_${name}`, help, 'node', 'source');
   const size = ofFiles('size_bytes', 'Recordings with their logs.');
   const limit = ofFiles('limit_bytes', 'What --retain-bytes lets a recording take; not there without a limit.');
@@ -30,7 +34,13 @@ export function recordingMetrics(registry: Registry) {
 
   return {
     /** Undefined: they can not be read. */
-    set(states: readonly RecordingState[] | undefined, nowNs: bigint, answer?: AgentReport | 'silent'): void {
+    set(
+      states: readonly RecordingState[] | undefined,
+      nowNs: bigint,
+      answer?: AgentReport | 'silent',
+      unreadableCount = 0,
+    ): void {
+      unreadable.set(unreadableCount);
       for (const metric of ofRecordings) metric.reset();
       ready.set(states ? 1 : 0);
       const groups = Map.groupBy(states ?? [], ({ node, source }) => JSON.stringify([node, source]));

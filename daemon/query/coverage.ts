@@ -4,18 +4,26 @@ import { int64 } from '../../bpf/schema/api.ts';
 import type { Loss, NodeSpan, Store } from '../store/store.ts';
 import { unrecorded } from './unrecorded.ts';
 
+/** Of one answer. Of more, those that are near each other are told as one, which is longer and misses as many events. */
+const GAPS_MAX = 1000;
+const APART_NS_MIN = 1_000_000n;
+/** Named in one answer. */
+const UNREADABLE_MAX = 100;
+
 export const coverageSchema = z
   .object({
     complete: z.boolean().meta({ description: 'whether nothing is missing in the window, up to recorded_until' }),
     lost: z.int().nonnegative().meta({ description: 'events that are missing, as far as they could be counted' }),
-    gaps: z.array(
-      z.object({
-        from: int64().meta({ description: 'nanoseconds since the epoch' }),
-        to: int64().meta({ description: 'nanoseconds since the epoch' }),
-        lost: z.int().nonnegative().meta({ description: '0 when nobody could count' }),
-        cause: z.string().meta({ description: 'why events are missing, such as ring_full or agent_stopped' }),
-      }),
-    ),
+    gaps: z
+      .array(
+        z.object({
+          from: int64().meta({ description: 'nanoseconds since the epoch' }),
+          to: int64().meta({ description: 'nanoseconds since the epoch' }),
+          lost: z.int().nonnegative().meta({ description: '0 when nobody could count' }),
+          cause: z.string().meta({ description: 'why events are missing, such as ring_full or agent_stopped' }),
+        }),
+      )
+      .meta({ description: `at most about ${GAPS_MAX}: of more, those that are near each other are told as one` }),
     recorded_until: int64().nullable().meta({
       description:
         'nanoseconds since the epoch: what happened by then on all nodes of the query is in the recordings, or in gaps; without `to` the window ends there; null when a node has no recording',
@@ -23,6 +31,10 @@ export const coverageSchema = z
     nodes: z
       .array(z.object({ node: z.string(), recorded_until: int64() }))
       .meta({ description: 'recorded_until of each node' }),
+    unreadable: z.array(z.string()).optional().meta({
+      description:
+        'only when there are some: imported files that cannot be read, whose events may be missing; /readyz says why',
+    }),
   })
   .meta({ description: 'what the recording is missing in the window of the query' });
 
@@ -44,23 +56,42 @@ export function spansFor(store: Store, nodes: readonly string[] | undefined, now
 /** `spans`: read before the events were: what was committed meanwhile may not be among them. */
 export function coverageIn(store: Store, spans: readonly NodeSpan[], window: Window): Coverage {
   const { fromNs, toNs, nodes } = window;
-  return coverageOf(store.losses(fromNs, toNs, nodes), spans, window);
+  const coverage = coverageOf(store.losses(fromNs, toNs, nodes), spans, window);
+  const unreadable = store.unreadable(nodes).map(({ path }) => path);
+  return unreadable.length > 0 ? { ...coverage, unreadable: unreadable.slice(0, UNREADABLE_MAX) } : coverage;
 }
 
 const byStart = (a: Loss, b: Loss) => (a.fromNs < b.fromNs ? -1 : a.fromNs > b.fromNs ? 1 : 0);
 
+type Gap = Coverage['gaps'][number];
+
 export function coverageOf(losses: readonly Loss[], spans: readonly NodeSpan[], window: Window): Coverage {
-  const gaps: Coverage['gaps'] = [];
-  for (const { fromNs, toNs, lost, cause } of [...losses, ...unrecorded(spans, window)].sort(byStart)) {
-    const open = gaps.findLast((gap) => gap.cause === cause);
-    // An agent under load notes a loss at every drain: gaps that touch are one.
-    if (open && fromNs <= open.to) {
-      open.to = toNs > open.to ? toNs : open.to;
-      open.lost += lost;
-    } else gaps.push({ from: fromNs, to: toNs, lost, cause });
-  }
+  const all = [...losses, ...unrecorded(spans, window)].sort(byStart);
+  // An agent under load notes a loss at every drain: gaps that touch are one.
+  let gaps = joined(
+    all.map(({ fromNs, toNs, lost, cause }) => ({ from: fromNs, to: toNs, lost, cause })),
+    0n,
+  );
+  for (let apartNs = APART_NS_MIN; gaps.length > GAPS_MAX; apartNs *= 4n) gaps = joined(gaps, apartNs);
   const lost = losses.reduce((sum, loss) => sum + loss.lost, 0);
   return { complete: gaps.length === 0, lost, gaps, ...recordedUntil(spans, window.nodes) };
+}
+
+/** Gaps of one cause that are at most so far apart are one; `gaps` are in the order of their starts, and stay so. */
+function joined(gaps: readonly Gap[], apartNs: bigint): Gap[] {
+  const joint: Gap[] = [];
+  const lastOf = new Map<string, Gap>();
+  for (const gap of gaps) {
+    const open = lastOf.get(gap.cause);
+    if (open && gap.from <= open.to + apartNs) {
+      if (gap.to > open.to) open.to = gap.to;
+      open.lost += gap.lost;
+    } else {
+      lastOf.set(gap.cause, gap);
+      joint.push(gap);
+    }
+  }
+  return joint;
 }
 
 function recordedUntil(spans: readonly NodeSpan[], asked: readonly string[] = []) {

@@ -44,6 +44,15 @@ export const readyResponse = z
         }),
       }),
     ),
+    unreadable: z
+      .array(
+        z.strictObject({
+          file: z.string(),
+          code: z.string().meta({ description: 'as of a problem' }),
+          reason: z.string(),
+        }),
+      )
+      .meta({ description: 'files in the folder of imports that the others are served without' }),
     sessions: z.strictObject({
       kept: z.boolean().meta({ description: 'whether replay sessions outlive the daemon' }),
       failure: z
@@ -53,7 +62,8 @@ export const readyResponse = z
     }),
   })
   .meta({
-    description: 'Every recording that is served can be read. Otherwise the answer is a problem with status 503.',
+    description:
+      'Every recording that is served can be read, but for imports that are unreadable. Otherwise the answer is a problem with status 503.',
   });
 
 export interface HealthOptions {
@@ -82,7 +92,8 @@ export function healthRoutes({ store, sessions, now, data }: HealthOptions): Rou
       const nowNs = now();
       // Who is not recorded can still be asked about: a stopped agent does not make the daemon useless.
       const recordings = store.recordingStates().map((state) => readiness(state, nowNs, answer));
-      sendJson(res, 200, { status: 'ready', recordings, sessions: sessions.keeping } satisfies z.infer<
+      const unreadable = store.unreadable().map(({ path, ...why }) => ({ file: path, ...why }));
+      sendJson(res, 200, { status: 'ready', recordings, unreadable, sessions: sessions.keeping } satisfies z.infer<
         typeof readyResponse
       >);
     })

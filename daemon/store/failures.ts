@@ -3,12 +3,19 @@ import { RecordingError } from '../../agent/recording/errors.ts';
 import { Problem } from '../errors.ts';
 import type { ServedFile } from './served_files.ts';
 
-/** Says which file it was, and what lets the others be served without it. */
-export function failureOf({ path, source }: ServedFile, error: unknown): unknown {
-  if (!(error instanceof RecordingError)) return error;
-  const where = error.message.includes(path) ? '' : `${path}: `;
-  const wayOut = source === 'imported' ? '; the others are served once it is out of that folder' : '';
-  return new RecordingError(error.code, `${where}${error.message}${wayOut}`, error);
+/** Of which file it is. */
+export class FileError extends RecordingError {
+  readonly file: ServedFile;
+
+  constructor(file: ServedFile, error: RecordingError) {
+    const where = error.message.includes(file.path) ? '' : `${file.path}: `;
+    super(error.code, `${where}${error.message}`, error);
+    this.file = file;
+  }
+}
+
+export function failureOf(file: ServedFile, error: unknown): unknown {
+  return error instanceof RecordingError && !(error instanceof FileError) ? new FileError(file, error) : error;
 }
 
 export function withFailuresOf<Result>(file: ServedFile, work: () => Result): Result {

@@ -6,11 +6,7 @@ import type { Loss } from './store.ts';
 
 type RecordedLoss = ReturnType<RecordingReader['losses']>[number];
 
-export function lossesIn(
-  recordings: readonly OpenRecording[],
-  fromNs: bigint | undefined,
-  toNs: bigint | undefined,
-): Loss[] {
+export function lossesIn(recordings: readonly OpenRecording[], fromNs: bigint, toNs: bigint): Loss[] {
   const lossesOf = ({ file, reader }: OpenRecording) => withFailuresOf(file, () => reader.losses(fromNs, toNs));
   return [...Map.groupBy(recordings, ({ recordingId }) => recordingId).values()]
     .flatMap((copies) => copies.map(lossesOf).reduce(united))

@@ -1,7 +1,9 @@
 /** The open recordings: whichever files are served just now, each opened once and anew when another takes its place. */
+import { basename } from 'node:path';
 import { RecordingError } from '../../agent/recording/errors.ts';
 import { openRawId, type RawId } from '../../agent/recording/raw_id.ts';
 import { openReader, type RecordingReader } from '../../agent/recording/reader.ts';
+import { isSetAside } from '../../agent/recording/set_aside.ts';
 import { withFailuresOf } from './failures.ts';
 import { namedFile, nothingServed, type Places, type ServedFile, servedFiles } from './served_files.ts';
 
@@ -12,12 +14,29 @@ export interface OpenRecording {
   readonly file: ServedFile;
 }
 
+/** An import that the others are served without. */
+export interface UnreadableImport {
+  readonly path: string;
+  readonly error: RecordingError;
+  /** The node that it is of, when it could be read before. */
+  readonly node: string | undefined;
+}
+
 interface RecordingFiles {
-  /** At least one, or it throws. They stay open until they are released, also when other files take their places. */
+  /**
+   * At least one, or it throws. They stay open until they are released, also when other files take their places. An
+   * import that cannot be read is left out, and is then among `unreadable`.
+   */
   acquire(): readonly OpenRecording[];
   release(recordings: readonly OpenRecording[]): void;
+  /** Leaves an import out that turned out to be unreadable, until its file changes. False for all other recordings. */
+  leaveOut(file: ServedFile, error: RecordingError): boolean;
+  /** As of the last `acquire`. */
+  unreadable(): UnreadableImport[];
   close(): void;
 }
+
+export type OnUnreadable = (found: UnreadableImport) => void;
 
 interface Opened extends OpenRecording {
   readonly rawId: RawId;
@@ -28,17 +47,24 @@ interface Entry extends Opened {
   retired: boolean;
 }
 
-export function recordingFiles(places: Places): RecordingFiles {
+interface LeftOut extends UnreadableImport {
+  stamp: string;
+}
+
+/** What another look at the same bytes finds again. */
+const LASTING: readonly string[] = ['not_a_recording', 'unsupported_format', 'recording_corrupt'];
+
+export function recordingFiles(places: Places, onUnreadable: OnUnreadable = () => {}): RecordingFiles {
   const byPath = new Map<string, Entry>();
+  const leftOut = new Map<string, LeftOut>();
 
   function acquire(): Entry[] {
-    const served = new Set(
-      servedFiles(places)
-        .map(current)
-        .filter((entry) => entry !== undefined),
-    );
+    const files = servedFiles(places);
+    const served = new Set(files.map(current).filter((entry) => entry !== undefined));
+    const paths = new Set(files.map(({ path }) => path));
+    for (const path of leftOut.keys()) if (!paths.has(path)) leftOut.delete(path);
     for (const entry of byPath.values()) if (!served.has(entry)) retire(entry);
-    if (served.size === 0) throw nothingServed(places);
+    if (served.size === 0) throw leftOut.values().next().value?.error ?? nothingServed(places);
     for (const entry of served) entry.users++;
     return [...served];
   }
@@ -47,15 +73,41 @@ export function recordingFiles(places: Places): RecordingFiles {
     const known = byPath.get(file.path);
     // While the old file is open its inode can't be given to the new one.
     if (known?.file.identity === file.identity && isWhatItWas(known)) return known;
-    const opened = open(file);
+    const out = leftOut.get(file.path);
+    if (out && out.stamp === file.stamp && LASTING.includes(out.error.code)) return undefined;
+    const opened = openOrLeaveOut(file);
     if (known) retire(known);
     if (!opened) return undefined;
+    leftOut.delete(file.path);
     const entry = { ...opened, users: 0, retired: false };
     byPath.set(file.path, entry);
     return entry;
   }
 
+  function openOrLeaveOut(file: ServedFile): OpenRecording | undefined {
+    try {
+      return open(file);
+    } catch (error) {
+      if (error instanceof RecordingError && leaveOut(file, error)) return undefined;
+      throw error;
+    }
+  }
+
+  function leaveOut(file: ServedFile, error: RecordingError): boolean {
+    const { path, source, stamp } = file;
+    if (source !== 'imported') return false;
+    const known = byPath.get(path);
+    const before = leftOut.get(path);
+    const isSame = before?.stamp === stamp && before.error.code === error.code;
+    const out = { path, error, stamp, node: known?.node ?? (isSame ? before.node : undefined) };
+    leftOut.set(path, out);
+    if (known) retire(known);
+    if (!isSame) onUnreadable(out);
+    return true;
+  }
+
   function retire(entry: Entry): void {
+    if (entry.retired) return;
     byPath.delete(entry.file.path);
     entry.retired = true;
     if (entry.users === 0) close(entry);
@@ -69,6 +121,8 @@ export function recordingFiles(places: Places): RecordingFiles {
         if (entry.retired && entry.users === 0) close(entry);
       }
     },
+    leaveOut,
+    unreadable: () => [...leftOut.values()],
     close() {
       for (const entry of byPath.values()) retire(entry);
     },
@@ -101,9 +155,9 @@ function open(file: ServedFile): Opened | undefined {
 }
 
 function opened(file: ServedFile): Opened {
-  const { path, isFile, source } = file;
+  const { path, isFile, isForeign } = file;
   if (!isFile) throw new RecordingError('not_a_recording', `${path} is not a file: only --data takes a folder`);
-  const reader = openReader(path, { isForeign: source !== 'live' });
+  const reader = openReader(path, { isForeign, isDamaged: isSetAside(basename(path)) });
   const { recordingId, node } = reader;
   let rawId: RawId | undefined;
   try {

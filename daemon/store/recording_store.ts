@@ -1,10 +1,11 @@
 /** The store on recordings: one, or several as one time line. */
 import { RecordingError } from '../../agent/recording/errors.ts';
 import { parseEventId } from '../../agent/recording/event_id.ts';
+import { U64_MAX } from '../../agent/recording/format.ts';
 import type { ApiEvent } from '../../bpf/schema/api.ts';
 import { arrivedIn, extentsOf, lossesSince, removedFrom } from './arrived.ts';
 import { eventsOf } from './event.ts';
-import { storeError, withFailuresOf, withStoreErrors } from './failures.ts';
+import { FileError, storeError, withFailuresOf, withStoreErrors } from './failures.ts';
 import { clocksIn } from './merged_clocks.ts';
 import { lossesIn } from './merged_losses.ts';
 import { mergedNames } from './merged_names.ts';
@@ -13,7 +14,7 @@ import { mergeScans } from './merged_scan.ts';
 import { spansIn } from './merged_spans.ts';
 import { transactionIn } from './merged_transaction.ts';
 import { createTransactionLists } from './merged_transactions.ts';
-import { type OpenRecording, recordingFiles } from './recording_files.ts';
+import { type OnUnreadable, type OpenRecording, recordingFiles } from './recording_files.ts';
 import { dictionaryOf, scanRecording } from './recording_scan.ts';
 import { recordingState } from './recording_state.ts';
 import type { ScannedBlock, ScanRequest, Store } from './store.ts';
@@ -21,19 +22,44 @@ import type { ScannedBlock, ScanRequest, Store } from './store.ts';
 type Open = readonly OpenRecording[];
 
 /** `data` and `recordings`: see `Places`. Nothing is opened before it is asked for. */
-export function openRecordingStore(data: string | undefined, recordings: readonly string[] = []): Store {
-  const files = recordingFiles({ data, recordings });
+export function openRecordingStore(
+  data: string | undefined,
+  recordings: readonly string[] = [],
+  onUnreadable?: OnUnreadable,
+): Store {
+  const files = recordingFiles({ data, recordings }, onUnreadable);
   const lists = createTransactionLists();
+  const isLeftOut = (error: unknown) => error instanceof FileError && files.leaveOut(error.file, error);
   /** Runs with the recordings that are there now. */
+  const readOnce = <Result>(work: (open: Open) => Result): Result => {
+    const open = files.acquire();
+    try {
+      return work(open);
+    } finally {
+      files.release(open);
+    }
+  };
+  /** The same, again when an import turns out to be unreadable: without it. */
   const read = <Result>(work: (open: Open) => Result): Result =>
     withStoreErrors(() => {
-      const open = files.acquire();
-      try {
-        return work(open);
-      } finally {
-        files.release(open);
+      for (;;) {
+        try {
+          return readOnce(work);
+        } catch (error) {
+          if (!isLeftOut(error)) throw error;
+        }
       }
     });
+  /** What is not found may be in a file that cannot be read. */
+  const find = <Result>(work: (open: Open) => Result | undefined): Result | undefined =>
+    withStoreErrors(() => {
+      const found = readOnce(work);
+      const [unreadable] = files.unreadable();
+      if (found === undefined && unreadable) throw unreadable.error;
+      return found;
+    });
+  const unreadable = (nodes: readonly string[] | undefined) =>
+    files.unreadable().filter(({ node }) => node === undefined || !nodes || nodes.includes(node));
   return {
     info: () =>
       read((open) => {
@@ -41,10 +67,12 @@ export function openRecordingStore(data: string | undefined, recordings: readonl
         return { recordings: [...byId.values()] };
       }),
     recordingStates: () => read((open) => open.map(recordingState)),
+    unreadable: (nodes) =>
+      unreadable(nodes).map(({ path, error: { code, message } }) => ({ path, code, reason: message })),
     *scan(request) {
       const open = withStoreErrors(() => files.acquire());
       try {
-        yield* scan(ofNodes(open, request.filter.nodes), request);
+        yield* scan(ofNodes(open, request.filter.nodes), request, isLeftOut);
       } catch (error) {
         throw storeError(error);
       } finally {
@@ -55,25 +83,31 @@ export function openRecordingStore(data: string | undefined, recordings: readonl
     arrivals: (request) => read((open) => arrivedIn(open, request)),
     removed: (recordingId, from, end) => read((open) => removedFrom(open, recordingId, from, end)),
     lossesAfter: (recordingId, lossId) => read((open) => lossesSince(open, recordingId, lossId)),
-    event: (eventId) => read((open) => eventIn(open, eventId)),
-    transaction: (transactionId) => read((open) => transactionIn(open, transactionId)),
+    event: (eventId) => find((open) => eventIn(open, eventId)),
+    transaction: (transactionId) => find((open) => transactionIn(open, transactionId)),
     *transactions(request) {
-      const open = withStoreErrors(() => files.acquire());
-      try {
-        return yield* lists.list(open, request);
-      } catch (error) {
-        throw storeError(error);
-      } finally {
-        files.release(open);
+      for (;;) {
+        const open = withStoreErrors(() => files.acquire());
+        try {
+          return yield* lists.list(open, request);
+        } catch (error) {
+          if (!isLeftOut(error)) throw storeError(error);
+        } finally {
+          files.release(open);
+        }
       }
     },
-    pin: (request) => read((open) => pinIn(open, request)),
+    pin: (request) => find((open) => pinIn(open, request)),
     unpin: (transactionId) => read((open) => unpinIn(open, transactionId)),
     pins: (transactionId) => read((open) => pinsIn(open, transactionId)),
     services: () =>
       read((open) => mergedNames(open.flatMap(({ file, reader }) => withFailuresOf(file, () => reader.services())))),
     nodes: () => read((open) => mergedNames(open.map(({ node }) => node))),
-    losses: (fromNs, toNs, nodes) => read((open) => lossesIn(ofNodes(open, nodes), fromNs, toNs)),
+    losses(fromNs = 0n, toNs = U64_MAX, nodes = undefined) {
+      const losses = read((open) => lossesIn(ofNodes(open, nodes), fromNs, toNs));
+      const gaps = unreadable(nodes).slice(0, 1);
+      return [...losses, ...gaps.map(() => ({ fromNs, toNs, lost: 0, cause: 'unreadable' }))];
+    },
     clocks: (nodes, fromNs, toNs) => read((open) => clocksIn(open, nodes, fromNs, toNs)),
     spans: (nodes) => read((open) => spansIn(ofNodes(open, nodes))),
     close: () => files.close(),
@@ -84,13 +118,22 @@ function ofNodes(open: Open, nodes: readonly string[] | undefined): Open {
   return nodes ? open.filter(({ node }) => nodes.includes(node)) : open;
 }
 
-function scan(open: Open, request: ScanRequest): Generator<ScannedBlock, void> {
+/** `isLeftOut`: what can be read of the others goes on. */
+function scan(open: Open, request: ScanRequest, isLeftOut: (error: unknown) => boolean): Generator<ScannedBlock, void> {
   const scans = open.map((recording) => ({
     recordingId: recording.recordingId,
-    blocks: scanRecording(recording, request),
+    blocks: untilUnreadable(scanRecording(recording, request), isLeftOut),
   }));
   const [only] = scans;
   return only && scans.length === 1 ? only.blocks : mergeScans(scans, request);
+}
+
+function* untilUnreadable<Block>(blocks: Iterable<Block>, isLeftOut: (error: unknown) => boolean): Generator<Block> {
+  try {
+    yield* blocks;
+  } catch (error) {
+    if (!isLeftOut(error)) throw error;
+  }
 }
 
 function eventIn(open: Open, eventId: string): ApiEvent | undefined {

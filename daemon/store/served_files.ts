@@ -3,6 +3,7 @@ import { type BigIntStats, lstatSync, readdirSync, statSync } from 'node:fs';
 import { join, normalize } from 'node:path';
 import { RecordingError } from '../../agent/recording/errors.ts';
 import { isRecorded } from '../../agent/recording/lock.ts';
+import { isSetAside } from '../../agent/recording/set_aside.ts';
 
 export interface ServedFile {
   readonly path: string;
@@ -11,6 +12,10 @@ export interface ServedFile {
   readonly isFile: boolean;
   /** How it came to be served: it was named, an agent records into it, or it was put into the folder of imports. */
   readonly source: 'named' | 'live' | 'imported';
+  /** A stranger may have made it: only what an agent records into a data folder is its own. */
+  readonly isForeign: boolean;
+  /** Changes when an import is written to. */
+  readonly stamp: string;
 }
 
 export interface Places {
@@ -44,40 +49,54 @@ export function namedFile(name: string): ServedFile {
 }
 
 function foundIn(data: string): ServedFile[] {
-  if (statsOf(data)?.isFile()) return [fileAt(normalize(data), 'live')].filter((file) => file !== undefined);
+  const stats = statsOf(data);
+  if (stats && !stats.isDirectory()) return [{ ...servedAs('live', normalize(data), stats), isForeign: true }];
   const live = fileAt(join(data, 'recording.kreplay'), 'live');
   const imported = importedPaths(join(data, 'imported')).map(importedFile);
-  return [live, ...imported].filter((file) => file !== undefined);
+  const damaged = namesIn(data)
+    .filter(isSetAside)
+    .map((name) => importedFile(join(data, name)));
+  return [live, ...imported, ...damaged].filter((file) => file !== undefined);
 }
 
 /** In an order that stays. A name that begins with a dot is of a file that is still being written. */
 function importedPaths(folder: string): string[] {
-  if (!statsOf(folder)) return [];
-  const names = readable(folder, () => readdirSync(folder));
-  return names
+  return namesIn(folder)
     .filter((name) => name.endsWith('.kreplay') && !name.startsWith('.'))
-    .sort()
     .map((name) => join(folder, name));
+}
+
+function namesIn(folder: string): string[] {
+  if (!statsOf(folder)) return [];
+  return readable(folder, () => readdirSync(folder)).sort();
 }
 
 /** A link that leads nowhere is there as well, and is no file. */
 function importedFile(path: string): ServedFile | undefined {
   const link = () => readable(path, () => lstatSync(path, { bigint: true, throwIfNoEntry: false }));
-  return servedAs('imported', path, statsOf(path) ?? link());
+  const stats = statsOf(path) ?? link();
+  return stats && servedAs('imported', path, stats);
 }
 
 function fileAt(path: string, source: ServedFile['source']): ServedFile | undefined {
-  return servedAs(source, path, statsOf(path));
+  const stats = statsOf(path);
+  return stats && servedAs(source, path, stats);
 }
 
-function servedAs(source: ServedFile['source'], path: string, stats: BigIntStats | undefined): ServedFile | undefined {
-  if (!stats) return undefined;
+function servedAs(source: ServedFile['source'], path: string, stats: BigIntStats): ServedFile {
   const { dev, ino, size, mtimeNs, ctimeNs } = stats;
   // A reader would go on with a log that was removed, and an agent that notices it begins another one.
   const log = source === 'imported' ? undefined : statsOf(`${path}-wal`);
   const isWritten = log && (source === 'live' || isRecorded(path) !== false);
   const content = isWritten ? log.ino : `${size}:${mtimeNs}:${ctimeNs}`;
-  return { path, identity: `${dev}:${ino}:${content}`, isFile: stats.isFile(), source };
+  return {
+    path,
+    identity: `${dev}:${ino}:${content}`,
+    isFile: stats.isFile(),
+    source,
+    isForeign: source !== 'live',
+    stamp: `${dev}:${ino}:${size}:${mtimeNs}:${ctimeNs}`,
+  };
 }
 
 function statsOf(path: string): BigIntStats | undefined {

@@ -187,6 +187,13 @@ export interface RecordingState {
   lost: { cause: string; eventType: string | null; count: number }[];
 }
 
+/** An import that the others are served without. */
+export interface UnreadableFile {
+  path: string;
+  code: string;
+  reason: string;
+}
+
 /**
  * Methods throw an error whose `code` is one of ERRORS when a recording can not be read: an answer without it would not
  * be whole.
@@ -195,6 +202,8 @@ export interface Store {
   info(): StoreInfo;
   /** Of each file: copies of a recording are told apart. */
   recordingStates(): RecordingState[];
+  /** What was found unreadable by now, and may be of these nodes, or all: `losses` has it too. */
+  unreadable(nodes?: readonly string[]): UnreadableFile[];
   /** Blocks in order, read as they are asked for. Each has rows of one recording; an empty one is a pause. */
   scan(request: ScanRequest): Generator<ScannedBlock, void>;
   /** Of the recordings of these nodes, or of all. */

@@ -10,6 +10,8 @@ enum {
 	HEADER_BYTES = 100,
 	CHANGE_COUNTER_AT = 24,
 	CHANGE_COUNTER_BYTES = 16,
+	PAGE_COUNT_AT = 28,
+	PAGE_COUNT_VALID_AT = 92,
 	READS_MAX = 4,
 	READ_AGAIN_AFTER_US = 500,
 	APPLICATION_ID = 0x6b72706c,
@@ -19,6 +21,14 @@ enum {
 static uint32_t big_endian(const uint8_t *bytes)
 {
 	return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
+}
+
+/* The count is of the change that it was written with; some programs write none. */
+void note_page_count(struct checked_file *database, const uint8_t *page)
+{
+	const bool is_valid = big_endian(page + CHANGE_COUNTER_AT) == big_endian(page + PAGE_COUNT_VALID_AT);
+
+	database->page_count = is_valid ? big_endian(page + PAGE_COUNT_AT) : 0;
 }
 
 /*
@@ -54,15 +64,18 @@ uint8_t *scratch_of(struct checked_file *file, uint32_t bytes)
 }
 
 /*
- * Whether the file ends within the page: SQLite would take the rest of it for zeros. One that is behind the end is a
- * page that is not written yet.
+ * Whether the file ends within a page, or before one that the database has: SQLite would take what is missing for zeros.
+ * It also asks for pages that it is only about to add.
  */
-static bool is_cut(struct checked_file *file, sqlite3_int64 at)
+static bool is_cut(struct checked_file *file, uint32_t number)
 {
+	const sqlite3_int64 at = (sqlite3_int64)(number - 1) * file->page_bytes;
 	sqlite3_file *real = real_file(file);
 	sqlite3_int64 bytes = 0;
 
-	return real->pMethods->xFileSize(real, &bytes) != SQLITE_OK || bytes > at;
+	if (real->pMethods->xFileSize(real, &bytes) != SQLITE_OK || bytes > at)
+		return true;
+	return bytes > 0 && number <= file->page_count;
 }
 
 /*
@@ -77,7 +90,7 @@ static int read_page(struct checked_file *file, uint8_t *page, uint32_t number)
 	for (int reads = 1;; reads++) {
 		const int error = real->pMethods->xRead(real, page, file->page_bytes, at);
 
-		if (error && !(error == SQLITE_IOERR_SHORT_READ && is_cut(file, at)))
+		if (error && !(error == SQLITE_IOERR_SHORT_READ && is_cut(file, number)))
 			return error;
 		if (!error && is_sound(page, file->page_bytes, number))
 			return SQLITE_OK;
@@ -133,6 +146,7 @@ static int database_read(sqlite3_file *base, void *buffer, int bytes, sqlite3_in
 		/* Before anything is locked SQLite reads the header alone, and then the page. */
 		if (!note_header(file, buffer) && bytes > HEADER_BYTES)
 			return SQLITE_IOERR_DATA;
+		note_page_count(file, buffer);
 		if (bytes == HEADER_BYTES)
 			return SQLITE_OK;
 	}
@@ -150,8 +164,10 @@ static int database_write(sqlite3_file *base, const void *buffer, int bytes, sql
 	sqlite3_file *real = real_file(file);
 	uint8_t *page;
 
-	if (at == 0 && bytes >= HEADER_BYTES)
+	if (at == 0 && bytes >= HEADER_BYTES) {
 		note_header(file, buffer);
+		note_page_count(file, buffer);
+	}
 	if (!file->sets)
 		return real->pMethods->xWrite(real, buffer, bytes, at);
 	if (!is_page_size(bytes) || at % bytes != 0)
@@ -165,7 +181,7 @@ static int database_write(sqlite3_file *base, const void *buffer, int bytes, sql
 	return real->pMethods->xWrite(real, page, bytes, at);
 }
 
-static int file_close(sqlite3_file *base)
+int file_close(sqlite3_file *base)
 {
 	struct checked_file *file = (struct checked_file *)base;
 	sqlite3_file *real = real_file(file);
@@ -267,9 +283,9 @@ static int file_shm_unmap(sqlite3_file *base, int delete)
 }
 
 /* Version 2 has no xFetch: pages in mapped memory would come without being read. */
-#define FILE_METHODS(read, write)                                                                                      \
+#define FILE_METHODS(close, read, write)                                                                               \
 	{                                                                                                              \
-		.iVersion = 2, .xClose = file_close, .xRead = read, .xWrite = write, .xTruncate = file_truncate,       \
+		.iVersion = 2, .xClose = close, .xRead = read, .xWrite = write, .xTruncate = file_truncate,       \
 		.xSync = file_sync, .xFileSize = file_size, .xLock = file_lock, .xUnlock = file_unlock,                \
 		.xCheckReservedLock = file_check_reserved_lock, .xFileControl = file_control,                          \
 		.xSectorSize = file_sector_size, .xDeviceCharacteristics = file_device_characteristics,                \
@@ -277,5 +293,5 @@ static int file_shm_unmap(sqlite3_file *base, int delete)
 		.xShmUnmap = file_shm_unmap,                                                                           \
 	}
 
-const sqlite3_io_methods database_methods = FILE_METHODS(database_read, database_write);
-const sqlite3_io_methods log_methods = FILE_METHODS(log_read, log_write);
+const sqlite3_io_methods database_methods = FILE_METHODS(file_close, database_read, database_write);
+const sqlite3_io_methods log_methods = FILE_METHODS(log_close, log_read, log_write);

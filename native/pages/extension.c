@@ -39,8 +39,11 @@ static int open_file(sqlite3_vfs *vfs, sqlite3_filename name, sqlite3_file *base
 	file->sets = !database && (flags & SQLITE_OPEN_CREATE) && copies_have_checksums;
 	error = real_vfs->xOpen(real_vfs, name, real_file(file), flags, flags_out);
 	/* SQLite closes what has methods, also after a failure. */
-	if (real_file(file)->pMethods)
-		base->pMethods = database ? &log_methods : &database_methods;
+	if (!real_file(file)->pMethods)
+		return error;
+	if (file->database)
+		file->database->log = file;
+	base->pMethods = database ? &log_methods : &database_methods;
 	return error;
 }
 
@@ -185,7 +188,7 @@ static int file_read(struct checked_file *file, uint8_t *page, sqlite3_int64 at)
 	return file->base.pMethods->xRead(&file->base, page, file->page_bytes, at);
 }
 
-/* damaged_pages(most): of the database file, a JSON list of the first ones. What a log has instead is not looked at. */
+/* damaged_pages(most): of the database file, a JSON list of the first ones. The log has damaged_frame(). */
 static void damaged_pages(sqlite3_context *context, int count, sqlite3_value **values)
 {
 	struct checked_file *file = main_file(context);
@@ -208,6 +211,21 @@ static void damaged_pages(sqlite3_context *context, int count, sqlite3_value **v
 	sqlite3_str_appendchar(list, 1, ']');
 	sqlite3_free(page);
 	sqlite3_result_text(context, sqlite3_str_finish(list), -1, sqlite3_free);
+}
+
+/* damaged_frame(): of the log, the first one that keeps commits from being read; NULL when there is none. */
+static void damaged_frame(sqlite3_context *context, int count, sqlite3_value **values)
+{
+	struct checked_file *file = main_file(context);
+	int64_t frame = 0;
+	int error;
+
+	(void)count, (void)values;
+	error = file ? unreadable_frame(file, &frame) : SQLITE_OK;
+	if (error)
+		sqlite3_result_error_code(context, error);
+	else if (frame > 0)
+		sqlite3_result_int64(context, frame);
 }
 
 static int registered;
@@ -235,6 +253,7 @@ __attribute__((visibility("default"))) int sqlite3_extension_init(sqlite3 *conne
 	    {"set_checksums", 0, set_checksums_of_file},
 	    {"set_checksums_of_copies", 1, set_checksums_of_copies},
 	    {"damaged_pages", 1, damaged_pages},
+	    {"damaged_frame", 0, damaged_frame},
 	    {"limit_length", 1, limit_length},
 	};
 	int error;

@@ -21,6 +21,10 @@ struct checked_file {
 	uint32_t page_bytes;
 	/* Of a log: its database; NULL of a database. */
 	struct checked_file *database;
+	/* Of a database: how many pages it has, as its first page said last; 0 while it is not known. */
+	uint32_t page_count;
+	/* Of a database: its log, while it is open. */
+	struct checked_file *log;
 	/* Of a log: the frame header that was written last, and where; -1 when its page has followed. */
 	int64_t header_at;
 	uint8_t header[24];
@@ -37,10 +41,20 @@ extern const sqlite3_io_methods database_methods, log_methods;
 
 /* Learns from page 1, or from its first 100 bytes; false when it denies what is known. */
 bool note_header(struct checked_file *database, const uint8_t *page);
+/* Learns from page 1, whole, how many pages there are. */
+void note_page_count(struct checked_file *database, const uint8_t *page);
 /* At least so many bytes; NULL when there is no memory. */
 uint8_t *scratch_of(struct checked_file *file, uint32_t bytes);
 
 int log_read(sqlite3_file *file, void *buffer, int bytes, sqlite3_int64 at);
 int log_write(sqlite3_file *file, const void *buffer, int bytes, sqlite3_int64 at);
+int log_close(sqlite3_file *file);
+int file_close(sqlite3_file *file);
+
+/*
+ * The first frame of the log, from 1, that keeps a commit from being read which stands behind it, or is that commit; 0
+ * when all commits can be read, or the log is not open. An SQLite error code is the result.
+ */
+int unreadable_frame(struct checked_file *database, int64_t *frame);
 
 #endif

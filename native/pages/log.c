@@ -10,6 +10,7 @@
 
 #include <endian.h>
 #include <string.h>
+#include <unistd.h>
 
 SQLITE_EXTENSION_INIT3
 
@@ -23,6 +24,15 @@ enum {
 	CHECKED_BYTES = 8,
 	/* The lowest bit of the first word: whether checksums take words as big-endian. */
 	BIG_ENDIAN_AT = 3,
+	MAGIC = 0x377f0682,
+	LOG_PAGE_BYTES_AT = 8,
+	LOG_SALTS_AT = 16,
+	FRAME_COMMIT_AT = 4,
+	FRAME_SALTS_AT = 8,
+	SALTS_BYTES = 8,
+	FRAMES_A_READ = 64,
+	LOOKS_MAX = 5,
+	LOOK_AGAIN_AFTER_US = 2000,
 };
 
 static uint32_t big_endian(const uint8_t *bytes)
@@ -111,6 +121,8 @@ static int write_frame(struct checked_file *log, const uint8_t *page, int bytes,
 		return error;
 	memcpy(frame + FRAME_HEADER_BYTES, page, bytes);
 	set_checksum(frame + FRAME_HEADER_BYTES, bytes, big_endian(frame));
+	if (big_endian(frame) == 1)
+		note_page_count(log->database, page);
 	if (!is_appended)
 		return real->pMethods->xWrite(real, frame + FRAME_HEADER_BYTES, bytes, frame_at + FRAME_HEADER_BYTES);
 	error = sums_before(log, frame_at, &sums, &is_big_endian);
@@ -180,6 +192,153 @@ int log_read(sqlite3_file *base, void *buffer, int bytes, sqlite3_int64 at)
 		sqlite3_log(SQLITE_IOERR_DATA, "page %u in the log does not match its checksum", big_endian(frame));
 		return SQLITE_IOERR_DATA;
 	}
+	if (big_endian(frame) == 1)
+		note_page_count(database, frame + FRAME_HEADER_BYTES);
 	memcpy(buffer, frame + offset, bytes);
 	return SQLITE_OK;
+}
+
+int log_close(sqlite3_file *base)
+{
+	struct checked_file *log = (struct checked_file *)base;
+
+	log->database->log = NULL;
+	return file_close(base);
+}
+
+/* How far a look at the log has come. */
+struct look {
+	uint8_t header[LOG_HEADER_BYTES];
+	bool is_big_endian;
+	/* Of the frames so far, which hang together. */
+	struct sums sums;
+	/* From 1; 0 while they all do. */
+	int64_t broken_frame;
+	/* Of the frames from there on to the next commit: whether one is not what a writer writes. */
+	bool is_changed;
+	/* From there on. */
+	uint32_t commits;
+};
+
+static bool has_sums(const uint8_t *stored, struct sums sums)
+{
+	return big_endian(stored) == sums.first && big_endian(stored + 4) == sums.second;
+}
+
+static bool is_header_sound(struct look *look)
+{
+	const uint8_t *header = look->header;
+
+	look->is_big_endian = header[BIG_ENDIAN_AT] & 1;
+	look->sums = add_words((struct sums){0}, header, LOG_CHECKSUM_AT, look->is_big_endian);
+	return (big_endian(header) & ~1u) == MAGIC && has_sums(header + LOG_CHECKSUM_AT, look->sums);
+}
+
+static bool hangs_together(struct look *look, const uint8_t *frame, uint32_t page_bytes)
+{
+	look->sums = add_words(look->sums, frame, CHECKED_BYTES, look->is_big_endian);
+	look->sums = add_words(look->sums, frame + FRAME_HEADER_BYTES, page_bytes, look->is_big_endian);
+	return has_sums(frame + FRAME_CHECKSUM_AT, look->sums);
+}
+
+/* A log that was begun again counts up the first salt and draws the second: a frame with one of them is of this log. */
+static void look_at_frame(struct look *look, const uint8_t *frame, uint32_t page_bytes, int64_t number, bool checks)
+{
+	const uint8_t *salts = frame + FRAME_SALTS_AT, *known = look->header + LOG_SALTS_AT;
+	const bool has_first = memcmp(salts, known, 4) == 0, has_second = memcmp(salts + 4, known + 4, 4) == 0;
+
+	if (!look->broken_frame && has_first && has_second && hangs_together(look, frame, page_bytes))
+		return;
+	if (!look->broken_frame)
+		look->broken_frame = number;
+	if (look->commits == 0 &&
+	    !(has_first && has_second && (!checks || is_sound(frame + FRAME_HEADER_BYTES, page_bytes, big_endian(frame)))))
+		look->is_changed = true;
+	if (big_endian(frame + FRAME_COMMIT_AT) != 0 && (has_first || has_second))
+		look->commits++;
+}
+
+/*
+ * Pages that change again before their transaction ends are written in place, and the frames' checksums only after the
+ * last frame, which says that it is a commit. A writer that is killed in between leaves one commit that does not count,
+ * and frames before it that are sound by themselves.
+ */
+static bool hides_commit(const struct look *look)
+{
+	return look->commits > 1 || (look->commits == 1 && look->is_changed);
+}
+
+static int look_at_frames(struct checked_file *log, struct look *look, uint8_t *frames, uint32_t page_bytes,
+			  int64_t bytes)
+{
+	const int64_t frame_size = FRAME_HEADER_BYTES + (int64_t)page_bytes;
+	const int64_t count = (bytes - LOG_HEADER_BYTES) / frame_size;
+
+	for (int64_t at = 0; at < count && !hides_commit(look); at += FRAMES_A_READ) {
+		const int64_t part = count - at < FRAMES_A_READ ? count - at : FRAMES_A_READ;
+		const int error = read_real(log, frames, part * frame_size, LOG_HEADER_BYTES + at * frame_size);
+
+		if (error)
+			return error == SQLITE_IOERR_SHORT_READ ? SQLITE_BUSY : error;
+		for (int64_t i = 0; i < part; i++)
+			look_at_frame(look, frames + i * frame_size, page_bytes, at + i + 1,
+				      log->database->checks);
+	}
+	return SQLITE_OK;
+}
+
+static int look_once(struct checked_file *log, int64_t *frame)
+{
+	sqlite3_file *real = real_file(log);
+	struct look look = {0};
+	uint8_t header[LOG_HEADER_BYTES], *frames;
+	sqlite3_int64 bytes = 0;
+	uint32_t page_bytes;
+	int error = real->pMethods->xFileSize(real, &bytes);
+
+	*frame = 0;
+	if (error || bytes <= LOG_HEADER_BYTES)
+		return error;
+	error = read_real(log, look.header, LOG_HEADER_BYTES, 0);
+	if (error)
+		return error;
+	if (!is_header_sound(&look)) {
+		*frame = 1;
+		return SQLITE_OK;
+	}
+	page_bytes = big_endian(look.header + LOG_PAGE_BYTES_AT);
+	if (!is_page_size(page_bytes))
+		return SQLITE_OK;
+	frames = sqlite3_malloc64(FRAMES_A_READ * (FRAME_HEADER_BYTES + (int64_t)page_bytes));
+	if (!frames)
+		return SQLITE_NOMEM;
+	error = look_at_frames(log, &look, frames, page_bytes, bytes);
+	sqlite3_free(frames);
+	if (!error)
+		error = read_real(log, header, LOG_HEADER_BYTES, 0);
+	/* A writer has shortened it, or begun it again, and the old frames are of no use to anybody. */
+	if (error == SQLITE_IOERR_SHORT_READ || (!error && memcmp(header, look.header, LOG_HEADER_BYTES) != 0))
+		return SQLITE_BUSY;
+	if (!error && hides_commit(&look))
+		*frame = look.broken_frame;
+	return error;
+}
+
+/*
+ * SQLite reads a log as far as its frames hang together, and takes what follows for the rest of a commit that was not
+ * written to its end. A commit behind that end was written, and there is damage before it. A writer that is at work may
+ * be writing just there: its frame is whole right afterwards.
+ */
+int unreadable_frame(struct checked_file *database, int64_t *frame)
+{
+	int error = SQLITE_OK;
+
+	*frame = 0;
+	for (int looks = 1; database->log && looks <= LOOKS_MAX; looks++) {
+		error = look_once(database->log, frame);
+		if (error != SQLITE_BUSY && (error || *frame == 0))
+			return error;
+		usleep(LOOK_AGAIN_AFTER_US);
+	}
+	return error == SQLITE_BUSY ? SQLITE_OK : error;
 }

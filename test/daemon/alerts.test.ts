@@ -196,6 +196,11 @@ const CASES: [name: string, series: Record<string, string>, alerts: string[]][] 
     { [`kreplay_recording_lost_events{${RECORDING}, cause="damaged"}`]: '4x15' },
     ['KreplayRecordingDamaged'],
   ],
+  [
+    'an import can not be read',
+    { 'kreplay_unreadable_imports{instance="i", job="kreplay"}': '0x5 1x10' },
+    ['KreplayImportUnreadable'],
+  ],
 ];
 
 test('every_rule_has_a_case_in_which_it_fires', () => {

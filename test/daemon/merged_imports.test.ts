@@ -2,6 +2,7 @@
 import {
   copyFileSync,
   mkdirSync,
+  readFileSync,
   renameSync,
   rmSync,
   symlinkSync,
@@ -11,6 +12,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
+import { PAGE_BYTES } from '../../agent/recording/format.ts';
 import { openRecordingStore } from '../../daemon/store/recording_store.ts';
 import { newFolder, recorded, recordedOn, recordingPath, START } from './recorded.ts';
 import { type Served, served } from './served.ts';
@@ -94,24 +96,69 @@ test.each<[string, string, (path: string) => void]>([
       database.close();
     },
   ],
-])('an_import_that_is_%s_fails_requests_with_its_name_until_it_is_gone', async (_what, code, change) => {
+])('the_others_are_served_beside_an_import_that_is_%s_and_every_answer_says_so', async (_what, code, change) => {
   const data = recorded([{ at: START }]);
-  const daemon = await served(data);
+  const told: string[] = [];
+  const daemon = await served(openRecordingStore(data, [], ({ path, error }) => told.push(`${path} ${error.code}`)));
   const path = importOf('a', 1, data);
   expect(await nodes(daemon)).toEqual(['a', 'test-node']);
   const bad = recordingPath(recordedOn('b', [{ at: START }]));
   change(bad);
   rmSync(path);
   renameSync(bad, path);
-  for (const route of ['/api/events', '/api/nodes', '/api/transactions/x', '/readyz']) {
-    const [status, told, detail] = await failure(daemon, route);
-    expect([route, status, told]).toEqual([route, 503, code]);
-    expect(detail).toContain(path);
-    expect(detail).toMatch(/the others are served once it is out of that folder/);
-    expect(detail).not.toMatch(/\n|node_modules|at \w+ \(/);
+  const gap = expect.objectContaining({ lost: 0, cause: 'unreadable' });
+  const damaged = { complete: false, unreadable: [path], gaps: [gap] };
+  for (const route of ['/api/events', '/api/transactions', '/api/stats']) {
+    const { status, json } = await daemon.get(route);
+    expect([route, status, json.coverage]).toEqual([route, 200, expect.objectContaining(damaged)]);
   }
+  expect(await nodes(daemon)).toEqual(['test-node']);
+  expect((await daemon.get('/api/nodes')).json.nodes).toEqual(['test-node']);
+  const ready = await daemon.get('/readyz');
+  expect(ready).toMatchObject({ status: 200, json: { unreadable: [{ file: path, code }] } });
+  expect(ready.json.unreadable[0].reason).not.toMatch(/\n|node_modules|at \w+ \(/);
+  expect((await daemon.get('/metrics')).text).toContain('kreplay_unreadable_imports 1');
+  // It may be in the file that cannot be read.
+  expect(await failure(daemon, '/api/transactions/x')).toEqual([503, code, expect.stringContaining(path)]);
+  expect(told).toEqual([`${path} ${code}`]);
   rmSync(path, { recursive: true });
   expect(await nodes(daemon)).toEqual(['test-node']);
+  expect((await daemon.get('/api/events')).json.coverage).toMatchObject({ complete: true, gaps: [] });
+  expect((await daemon.get('/readyz')).json.unreadable).toEqual([]);
+  expect((await failure(daemon, '/api/transactions/x'))[0]).toBe(404);
+});
+
+test('an_import_that_was_readable_is_missing_only_where_its_node_is_asked_for', async () => {
+  const data = recorded([{ at: START }]);
+  const path = importOf('a', 1, data);
+  const daemon = await served(data);
+  expect(await nodes(daemon)).toEqual(['a', 'test-node']);
+  writeFileSync(`${path}.new`, 'not a recording'.repeat(100));
+  renameSync(`${path}.new`, path);
+  const coverage = async (query: string) => (await daemon.get(`/api/events?${query}`)).json.coverage;
+  expect(await coverage('node=test-node')).toMatchObject({ complete: true, gaps: [] });
+  expect(await coverage('node=a')).toMatchObject({ complete: false, unreadable: [path] });
+});
+
+test('an_import_that_cannot_be_read_to_its_end_is_left_out', async () => {
+  const data = recorded([{ at: START }]);
+  const rows = Array.from({ length: 3000 }, (_, i) => ({ at: START + BigInt(i), transaction: `order-${i}` }));
+  const folder = recordedOn('a', rows);
+  mkdirSync(join(data, 'imported'));
+  const path = join(data, 'imported', 'a.kreplay');
+  renameSync(recordingPath(folder), path);
+  const daemon = await served(data);
+  expect((await daemon.get('/api/events?limit=5000')).json.events).toHaveLength(3001);
+  const database = new Database(path, { readonly: true });
+  const page = database.prepare("SELECT rootpage FROM sqlite_schema WHERE name = 'segment_context'").pluck().get();
+  database.close();
+  const bytes = readFileSync(path);
+  bytes[(Number(page) - 1) * PAGE_BYTES + 500]! ^= 1;
+  writeFileSync(`${path}.new`, bytes);
+  renameSync(`${path}.new`, path);
+  const { status, json } = await daemon.get('/api/events?transaction_id=order-7');
+  expect(status).toBe(200);
+  expect(json).toMatchObject({ events: [], coverage: { complete: false, unreadable: [path] } });
 });
 
 test('a_recording_that_was_named_has_to_stay', async () => {
@@ -148,9 +195,11 @@ test('a_link_that_leads_nowhere_is_no_import_that_is_left_out', async () => {
   const daemon = await served(data);
   expect(await nodes(daemon)).toEqual(['a', 'test-node']);
   renameSync(target, `${target}.away`);
-  const [status, code, detail] = await failure(daemon);
-  expect([status, code]).toEqual([503, 'not_a_recording']);
-  expect(detail).toContain(`${link} is not a file`);
+  expect(await nodes(daemon)).toEqual(['test-node']);
+  const { unreadable } = (await daemon.get('/readyz')).json;
+  expect(unreadable).toEqual([
+    { file: link, code: 'not_a_recording', reason: expect.stringContaining('is not a file') },
+  ]);
   renameSync(`${target}.away`, target);
   expect(await nodes(daemon)).toEqual(['a', 'test-node']);
 });

@@ -54,6 +54,7 @@ test('a_recording_that_comes_later_is_opened_by_itself', async () => {
   expect(await outcome(daemon)).toEqual([200, 1]);
   expect((await daemon.get('/readyz')).json).toEqual({
     status: 'ready',
+    unreadable: [],
     sessions: { kept: false, failure: null },
     recordings: [
       {

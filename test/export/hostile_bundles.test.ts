@@ -1,12 +1,48 @@
-/** Bundles are made by strangers: what no kreplay makes is refused at once, in words, by every command that reads it. */
-import { readFileSync, writeFileSync } from 'node:fs';
+/**
+ * Bundles are made by strangers: what no kreplay makes is refused at once, in words, by every command that reads it, and
+ * a daemon serves the others without it.
+ */
+import { execFileSync } from 'node:child_process';
+import { copyFileSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { RecordingError } from '../../agent/recording/errors.ts';
 import { PAGE_BYTES } from '../../agent/recording/format.ts';
-import { kreplay } from '../daemon/command_line.ts';
+import { isWhole, verifyRecording } from '../../agent/recording/verify.ts';
+import { type Ended, kreplay, startWith } from '../daemon/command_line.ts';
 import { newFolder, recorded, recordingPath, START } from '../daemon/recorded.ts';
 import { changeWith, readWith } from './exported.ts';
 
-const REFUSED = /^kreplay: .*(no kreplay makes|is damaged|any recording has)/;
-const REFUSED_MS_MAX = 10_000;
+const REFUSED = /^kreplay: .*(no kreplay makes|is damaged|any recording has|not a regular file)/;
+/** More than an ordinary import takes. */
+const MORE_CPU_MS_MAX = 1000;
+const REFUSED_MS_MAX = 15_000;
+const MORE_MEMORY_KIB_MAX = 100 * 1024;
+const ANSWERED_MS_MAX = 10_000;
+
+/** Writes what the process took at most, when it ends. */
+const MEASURE = `import { writeFileSync } from 'node:fs';
+process.on('exit', () => writeFileSync(process.env.MEASURED, JSON.stringify(process.resourceUsage())));`;
+
+interface Measured extends Ended {
+  ms: number;
+  cpuMs: number;
+  memoryKib: number;
+}
+
+async function measured(...args: string[]): Promise<Measured> {
+  const result = join(newFolder(), 'memory');
+  const hook = `--import=data:text/javascript,${encodeURIComponent(MEASURE)}`;
+  const startMs = performance.now();
+  const ended = await startWith({ NODE_OPTIONS: hook, MEASURED: result }, ...args).ended;
+  const ms = performance.now() - startMs;
+  const { maxRSS, userCPUTime, systemCPUTime } = JSON.parse(readFileSync(result, 'utf8'));
+  return { ...ended, ms, cpuMs: (userCPUTime + systemCPUTime) / 1e3, memoryKib: maxRSS };
+}
+
+/** Numbers from 0. */
+const numbers = (count: number) =>
+  `WITH RECURSIVE numbers (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM numbers WHERE i < ${count - 1})`;
 
 const TEXT = 'hex(zeroblob(1000000))';
 
@@ -28,23 +64,158 @@ const HOSTILE: Record<string, string> = {
   'a number that no event has': 'UPDATE segment SET first_number = 4611686018427387904',
   'more events than any segment has': 'UPDATE segment SET event_count = 9007199254740993',
   'an end that no recording has': "UPDATE meta SET value = 9223372036854775807 WHERE key = 'next_number'",
+  'shifted columns': `UPDATE column_name SET column_id = column_id + 1000;
+    UPDATE column_name SET column_id = column_id - 999`,
+  'a quarter of a million losses': `INSERT INTO loss (from_ns, to_ns, cause, count)
+    ${numbers(250_000)} SELECT ${START} + i * 10, ${START} + i * 10 + 5, 'cause ' || i, 1 FROM numbers`,
+  'hashes of contexts that are not there': `INSERT OR IGNORE INTO context_hash
+    ${numbers(524_288)} SELECT i << 44 FROM numbers`,
+  'hashes of contexts that are far apart': `INSERT OR IGNORE INTO context_hash
+    ${numbers(524_288)} SELECT i << 44 FROM numbers;
+    UPDATE context SET context_id = 4294967295 WHERE context_id = (SELECT max(context_id) FROM context)`,
   'negative losses': 'UPDATE loss SET count = -1',
 };
 
-test.each(Object.keys(HOSTILE))('%s', async (name) => {
+function bundle(): string {
   const loss = { cause: 'ring_full', eventType: null, count: 3, fromNs: START, toNs: START + 5n } as const;
   const rows = Array.from({ length: 50 }, (_, i) => ({ at: START + BigInt(i), transaction: `order-${i % 3}` }));
-  const path = recordingPath(recorded(rows, (writer) => writer.recordLoss(loss)));
-  changeWith(path, HOSTILE[name]!);
-  const startMs = performance.now();
-  const imported = await kreplay('import', path, '--data', newFolder());
-  expect(performance.now() - startMs).toBeLessThan(REFUSED_MS_MAX);
-  expect(imported).toMatchObject({ code: 1, stderr: expect.stringMatching(REFUSED) });
-  expect(imported.stderr).not.toMatch(/\n\s+at /);
-  const verified = await kreplay('verify', path);
-  expect(verified).toMatchObject({ code: 1, stdout: expect.stringMatching(/: (damaged|can not be read)/) });
-  expect(verified.stderr).toBe('');
+  return recordingPath(recorded(rows, (writer) => writer.recordLoss(loss)));
+}
+
+let ordinary: Measured;
+/** Has a good import, and gets the bad ones beside it. */
+let daemon: { url: string; imported: string; stop(): Promise<void> };
+
+beforeAll(async () => {
+  const data = newFolder();
+  ordinary = await measured('import', bundle(), '--data', data);
+  expect(ordinary.code).toBe(0);
+  const running = startWith({}, 'daemon', '--data', data, '--listen', '127.0.0.1:0');
+  const [, url] = /at (http\S+)/.exec(await running.printed(/at http\S+/))!;
+  daemon = {
+    url: url!,
+    imported: join(data, 'imported'),
+    async stop() {
+      running.child.kill();
+      await running.ended;
+    },
+  };
+}, 30_000);
+
+afterAll(() => daemon?.stop());
+
+/** In place of the last one. */
+function putBeside(path: string): void {
+  copyFileSync(path, join(daemon.imported, '.coming'));
+  renameSync(join(daemon.imported, '.coming'), join(daemon.imported, 'hostile.kreplay'));
+}
+
+function isFoundWhole(path: string): boolean {
+  try {
+    return isWhole(verifyRecording(path));
+  } catch (error) {
+    if (error instanceof RecordingError) return false;
+    throw error;
+  }
+}
+
+async function answer(path: string) {
+  const res = await fetch(`${daemon.url}${path}`, { signal: AbortSignal.timeout(ANSWERED_MS_MAX) });
+  return { status: res.status, json: (await res.json()) as never };
+}
+
+test.each(Object.keys(HOSTILE))(
+  '%s',
+  async (name) => {
+    const path = bundle();
+    changeWith(path, HOSTILE[name]!);
+    const imported = await measured('import', path, '--data', newFolder());
+    expect(imported).toMatchObject({ code: 1, stderr: expect.stringMatching(REFUSED) });
+    expect(imported.stderr).not.toMatch(/\n\s+at /);
+    expect(imported.ms).toBeLessThan(REFUSED_MS_MAX);
+    expect(imported.cpuMs - ordinary.cpuMs).toBeLessThan(MORE_CPU_MS_MAX);
+    expect(imported.memoryKib - ordinary.memoryKib).toBeLessThan(MORE_MEMORY_KIB_MAX);
+    expect(isFoundWhole(path)).toBe(false);
+    putBeside(path);
+    for (const route of ['/api/events?limit=1000', '/api/transactions']) {
+      const { status, json } = await answer(route);
+      expect([route, status, json]).toEqual([route, 200, expect.objectContaining({})]);
+      const { events, coverage } = json as { events?: object[]; coverage: { complete: boolean } };
+      if (events) expect(events.length).toBeGreaterThanOrEqual(50);
+      expect(coverage.complete).toBe(false);
+    }
+    expect(await answer('/readyz')).toMatchObject({ status: 200 });
+  },
+  30_000,
+);
+
+test('words that no kreplay gives as a cause are one, and many gaps are told as few', async () => {
+  const path = bundle();
+  changeWith(
+    path,
+    `INSERT INTO loss (from_ns, to_ns, cause, count)
+     ${numbers(90_000)} SELECT ${START} + i * 10000000, ${START} + i * 10000000 + 5, 'cause ' || i, 1 FROM numbers`,
+  );
+  putBeside(path);
+  const { status, json } = await answer('/api/events?limit=1');
+  const { coverage } = json as { coverage: { lost: number; gaps: { cause: string; lost: number }[] } };
+  expect(status).toBe(200);
+  expect(coverage.lost).toBe(90_006);
+  expect(coverage.gaps.length).toBeLessThanOrEqual(1000);
+  expect([...new Set(coverage.gaps.map(({ cause }) => cause))].sort()).toEqual(
+    expect.arrayContaining(['ring_full', 'unknown']),
+  );
+  expect(coverage.gaps.reduce((sum, gap) => sum + gap.lost, 0)).toBe(90_006);
 });
+
+describe('what is no regular file', () => {
+  const COMMANDS = [
+    ['import', '--data', newFolder()],
+    ['verify'],
+    ['export', '--transaction', 'order-1', '--recording'],
+    ['sql', 'SELECT 1', '--recording'],
+  ];
+
+  test.each(COMMANDS)(
+    'is refused by %s',
+    async (...command) => {
+      const folder = newFolder();
+      const pipe = join(folder, 'pipe.kreplay');
+      execFileSync('mkfifo', [pipe]);
+      const socket = join(folder, 'socket.kreplay');
+      const server = createServer().listen(socket);
+      for (const path of [pipe, socket, '/dev/null']) {
+        const { child, ended } = startWith({}, ...command, path);
+        const late = setTimeout(() => child.kill('SIGKILL'), 5000);
+        const { code, stdout, stderr } = await ended;
+        clearTimeout(late);
+        expect([path, code, stdout + stderr]).toEqual([path, 1, expect.stringContaining('is not a regular file')]);
+      }
+      server.close();
+    },
+    60_000,
+  );
+
+  test('hides no other import', async () => {
+    mkdirSync(daemon.imported, { recursive: true });
+    execFileSync('mkfifo', [join(daemon.imported, 'pipe.kreplay')]);
+    const { status, json } = await answer('/api/events?limit=1');
+    expect([status, json]).toEqual([200, expect.objectContaining({ events: [expect.anything()] })]);
+  });
+});
+
+test('a file that --data names is looked through like any other stranger’s', async () => {
+  const path = bundle();
+  changeWith(path, HOSTILE['a quarter of a million losses']!);
+  const running = startWith({}, 'daemon', '--data', path, '--listen', '127.0.0.1:0');
+  const [, url] = /at (http\S+)/.exec(await running.printed(/at http\S+/))!;
+  const res = await fetch(`${url}/api/events`, { signal: AbortSignal.timeout(ANSWERED_MS_MAX) });
+  expect([res.status, await res.json()]).toEqual([503, expect.objectContaining({ code: 'recording_corrupt' })]);
+  running.child.kill();
+  await running.ended;
+  const options = ['sql', 'SELECT count(*) FROM event', '--recording', path];
+  expect(await kreplay(...options)).toMatchObject({ code: 1, stderr: expect.stringMatching(REFUSED) });
+}, 30_000);
 
 test('a flipped bit is found, and where it is', async () => {
   const path = recordingPath(recorded([{ at: START, transaction: 'order-1' }]));

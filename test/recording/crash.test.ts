@@ -138,6 +138,8 @@ function look(path: string): Seen | undefined {
     const reader = openReader(path);
     const contents = contentsOf([...reader.scan({ columns: ['pid', 'tid', 'duration_ns', 'result'] })]);
     const losses = reader.losses();
+    // A commit that was not written to its end is none that was lost.
+    expect(reader.foundDamage().any).toBe(false);
     const firstNs = reader.info().firstTimestampNs ?? 0n;
     reader.close();
     return { contents, losses, firstNs };
@@ -187,6 +189,7 @@ async function readUntil(path: string, deadline: number): Promise<void> {
       if (performance.now() >= deadline) break;
       await setImmediate();
     }
+    expect(reader.foundDamage().any).toBe(false);
     reader.close();
   }
 }

@@ -1,0 +1,40 @@
+/** A recording of an older format is written anew before an agent records into it: said ahead, as it may take long. */
+import type { Logger } from 'pino';
+import { RecordingError } from './recording/errors.ts';
+import { FORMAT_VERSION } from './recording/format.ts';
+import { openReader } from './recording/reader.ts';
+
+const BYTES_A_MB = 1e6;
+
+/** Returns what is to be called when it is done. */
+export function noteUpgrade(path: string, log: Pick<Logger, 'info'>): () => void {
+  const older = olderRecording(path);
+  if (!older) return () => {};
+  const { version, sizeBytes } = older;
+  const startMs = performance.now();
+  const megabytes = Math.ceil(sizeBytes / BYTES_A_MB);
+  log.info(
+    { file: path, megabytes },
+    `${path} has format ${version}: all of its ${megabytes} MB are written anew in format ${FORMAT_VERSION} before recording begins`,
+  );
+  return () => {
+    const seconds = Math.round((performance.now() - startMs) / 1000);
+    log.info({ file: path, seconds }, `${path} has format ${FORMAT_VERSION} now, after ${seconds} s`);
+  };
+}
+
+function olderRecording(path: string): { version: number; sizeBytes: number } | undefined {
+  try {
+    const reader = openReader(path);
+    try {
+      const version = reader.formatVersion();
+      return version < FORMAT_VERSION ? { version, sizeBytes: reader.sizeBytes() } : undefined;
+    } finally {
+      reader.close();
+    }
+  } catch (error) {
+    // The writer opens it next, and reports what is wrong with it.
+    if (!(error instanceof RecordingError)) throw error;
+    return undefined;
+  }
+}
