@@ -1,0 +1,139 @@
+/**
+ * Whose the writes of an ext4 journal are: exactly one task's only when no other one took part in the transaction that
+ * is written. The kernel's own tracepoints, read by bpftrace, say who did.
+ */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { BlockIoEvent } from '../../../bpf/schema/api.ts';
+import { type LoopDevice, loopDevice } from '../loop_device.ts';
+import { bash, run } from '../programs.ts';
+import { record, removeFolders, temporaryFolder } from '../recorded_run.ts';
+
+const WATCH = `
+BEGIN { printf("watching\\n"); }
+tracepoint:jbd2:jbd2_handle_start { printf("joins %d %d %d\\n", args->dev, args->tid, pid); }
+tracepoint:jbd2:jbd2_handle_restart { printf("joins %d %d %d\\n", args->dev, args->tid, pid); }
+tracepoint:jbd2:jbd2_start_commit { printf("begins %d %d %llu\\n", args->dev, args->transaction, nsecs); }
+tracepoint:jbd2:jbd2_end_commit { printf("ends %d %d %llu\\n", args->dev, args->transaction, nsecs); }
+`;
+
+/** What the tasks of a case print first. */
+const LABELLED = `
+import ctypes, os, sys, time
+def label(name):
+    os.write(os.open('/dev/null', os.O_WRONLY), b'KREPLAY1 txn=' + name.encode())
+    print('task', name, os.getpid(), flush=True)
+`;
+
+/** For as long as its standard input is open, a change of an inode, and nothing else. */
+const TOUCH = `${LABELLED}
+import select
+label('touches')
+file = os.open(sys.argv[1] + '/touched', os.O_WRONLY | os.O_CREAT)
+while not select.select([sys.stdin], [], [], 0.01)[0]: os.utime(file)
+`;
+
+const FILL = `${LABELLED}
+label('fills')
+file = os.open(sys.argv[1] + '/filled', os.O_WRONLY | os.O_CREAT)
+for i in range(64): os.write(file, b'x' * (1 << 20))
+`;
+
+interface Transaction {
+  pids: Set<number>;
+  beganNs: bigint;
+  endedNs: bigint;
+}
+
+/** By number; of the file system on the device. */
+function transactionsIn(output: string, device: number): Map<string, Transaction> {
+  const found = new Map<string, Transaction>();
+  for (const [, what, on, number, value] of output.matchAll(/^(joins|begins|ends) (\d+) (\d+) (\d+)$/gm)) {
+    if (Number(on) !== device) continue;
+    const transaction = found.get(number!) ?? { pids: new Set(), beganNs: 0n, endedNs: 0n };
+    found.set(number!, transaction);
+    if (what === 'joins') transaction.pids.add(Number(value));
+    else transaction[what === 'begins' ? 'beganNs' : 'endedNs'] = BigInt(value!);
+  }
+  return found;
+}
+
+/** What the wall clock is ahead of the clock since boot, by which the tracer goes. */
+const bootedNs = () =>
+  BigInt(run('python3', ['-c', 'import time; print(time.clock_gettime_ns(0) - time.clock_gettime_ns(7))']).trim());
+
+interface Seen {
+  /** Transactions in which the task that touches and threads of the kernel took part. */
+  common: number;
+  /** Journal requests that name one task without a doubt, though another one took part as well. */
+  wrong: string[];
+  /** And those of a single task's transaction. */
+  right: number;
+}
+
+/** `work`: what is done beside a task that touches. */
+async function journalOf(disk: LoopDevice, work: string): Promise<Seen> {
+  const trace = join(temporaryFolder(), 'trace');
+  let tasks = '';
+  const offsetNs = bootedNs();
+  const recorded = await record(() => {
+    const touches = `exec 5> >(python3 -c "$TOUCH" $folder; touch $folder/ended); sleep 1`;
+    // Into a file: nobody reads a pipe meanwhile.
+    const watch = `bpftrace -B line -o ${trace} -e "$WATCH" & tracer=$!; until grep -q watching ${trace}; do sleep 0.1; done 2> /dev/null`;
+    const end = 'exec 5>&-; until [ -e $folder/ended ]; do sleep 0.1; done; sync -f $folder';
+    tasks = bash(`${watch}; ${touches}; ${work}; ${end}; kill $tracer; wait $tracer || true`, {
+      env: { ...process.env, WATCH, TOUCH, FILL, folder: disk.mountPoint },
+      timeout: 250_000,
+    });
+  });
+  const pids = new Map([...tasks.matchAll(/^task (\w+) (\d+)$/gm)].map(([, name, pid]) => [name!, Number(pid)]));
+  // MKDEV of a loop device, as the kernel keeps it.
+  const device = (7 << 20) | Number(disk.name.replace('loop', ''));
+  const transactions = [...transactionsIn(readFileSync(trace, 'utf8'), device).values()];
+  const isOf = (event: BlockIoEvent) => (transaction: Transaction) =>
+    event.timestamp_ns - offsetNs >= transaction.beganNs && event.timestamp_ns - offsetNs <= transaction.endedNs;
+  const seen: Seen = { common: 0, wrong: [], right: 0 };
+  const known = [...pids.values()];
+  const isCommon = ({ pids: joined }: Transaction) =>
+    joined.has(pids.get('touches')!) && [...joined].some((pid) => !known.includes(pid));
+  seen.common = transactions.filter(isCommon).length;
+  for (const event of recorded.blockIos()) {
+    const { comm, transaction_id: name, attribution } = event;
+    if (event.device !== disk.name || !comm.startsWith('jbd2/') || event.operation !== 'write') continue;
+    const transaction = transactions.find(isOf(event));
+    if (!transaction || name === null || attribution.quality !== 'exact') continue;
+    const others = [...transaction.pids].filter((pid) => pid !== pids.get(name));
+    if (others.length > 0) seen.wrong.push(`${event.bytes} bytes are ${name}'s, and ${others.length} others took part`);
+    else seen.right++;
+  }
+  return seen;
+}
+
+const DIRTY = ['dirty_expire_centisecs', 'dirty_writeback_centisecs'].map((name) => `/proc/sys/vm/${name}`);
+const before = DIRTY.map((file) => run('cat', [file]).trim());
+
+function setExpiry(values: readonly string[]): void {
+  for (const [i, file] of DIRTY.entries()) bash(`echo ${values[i]} > ${file}`);
+}
+
+afterAll(() => {
+  setExpiry(before);
+  removeFolders();
+});
+
+test('a task that only touched an inode does not own what kernel threads put into the same transaction', async () => {
+  const disk = loopDevice(256);
+  try {
+    run('mkfs.ext4', ['-q', disk.path]);
+    // A commit each second, so that a few are of both.
+    run('mount', ['-o', 'commit=1', disk.path, disk.mountPoint]);
+    setExpiry(['200', '50']);
+    const seen = await journalOf(disk, 'python3 -c "$FILL" $folder; sleep 8');
+    expect(seen.common).toBeGreaterThan(0);
+    expect(seen.wrong).toEqual([]);
+    expect(seen.right).toBeGreaterThan(0);
+  } finally {
+    setExpiry(before);
+    disk.remove();
+  }
+}, 300_000);
