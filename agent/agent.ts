@@ -1,7 +1,6 @@
 /** The agent's life: open the recording, attach, drain on a timer, flush, close. */
-import { accessSync, constants, mkdirSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
-import { join } from 'node:path';
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { findCgroups } from './attribution/cgroups.ts';
@@ -24,6 +23,7 @@ import { RecordingError } from './recording/errors.ts';
 import { lockRecording } from './recording/lock.ts';
 import { type OwnFiles, ownFiles } from './recording/own_files.ts';
 import { openWriterThread, type WriterThread } from './recording/writer_thread.ts';
+import { recordingPath } from './recording_path.ts';
 import { type RetentionFlags, retentionLimits } from './retention_options.ts';
 import { noteUpgrade } from './upgrade_notice.ts';
 
@@ -50,9 +50,6 @@ const FILES_LOOK_MS = 2000;
 const SET_ASIDE_AGAIN_MS = 60_000;
 /** A program that is interrupted goes on long before that. */
 const UNFINISHED_RECORD_MS = 1000;
-
-/** Where in the data folder the node's recording is. */
-export const RECORDING_FILE = 'recording.kreplay';
 
 const LIMIT_TOO_SMALL =
   'what must be kept (pinned transactions, the newest events and their names) takes more than --retain-bytes: unpin some with `kreplay unpin`, or raise the limit';
@@ -374,24 +371,6 @@ function once<Arguments extends unknown[]>(work: (...args: Arguments) => void): 
     if (!done) work(...args);
     done = true;
   };
-}
-
-function recordingPath(dataFolder: string): string {
-  try {
-    mkdirSync(dataFolder, { recursive: true });
-  } catch (error) {
-    throw new AgentError(
-      `${dataFolder} can not be made (${(error as Error).message}); give another folder with --data`,
-    );
-  }
-  try {
-    accessSync(dataFolder, constants.W_OK);
-  } catch (error) {
-    throw new AgentError(
-      `${dataFolder} can not be written (${(error as Error).message}); run the agent as its owner, or give another folder with --data`,
-    );
-  }
-  return join(dataFolder, RECORDING_FILE);
 }
 
 function idOf(path: string): string {

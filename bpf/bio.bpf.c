@@ -83,7 +83,8 @@ static __always_inline bool is_dirtier_of(const struct dirtier *dirtier, const s
 
 /*
  * Who made a page of a file dirty that waits for its write-back; NULL when nobody knows. Sets `key` to that of the
- * entry. What is queued already counts only for another disk of a mirror: on the same one it is an earlier write-back's.
+ * entry. What is queued already counts only for another disk of a mirror: on the same one it is an earlier
+ * write-back's.
  */
 static __always_inline struct dirtier *dirtier_of(const struct bio_page *at, __u32 device, __u64 *key)
 {
@@ -99,7 +100,8 @@ static __always_inline struct dirtier *dirtier_of(const struct bio_page *at, __u
 	/* A page of a large folio. */
 	*key = at->folio | 1;
 	of_folio = bpf_map_lookup_elem(&dirty_pages, key);
-	if (of_folio && is_dirtier_of(of_folio, at, at->index - (at->page - at->folio) / bpf_core_type_size(struct page)) &&
+	if (of_folio &&
+	    is_dirtier_of(of_folio, at, at->index - (at->page - at->folio) / bpf_core_type_size(struct page)) &&
 	    (!dirtier || of_folio->origin.time_ns > dirtier->origin.time_ns))
 		return of_folio;
 	*key = at->page;

@@ -77,7 +77,8 @@ int BPF_PROG(journal_handle_restart, __u32 device, __u32 transaction)
 	return join_transaction(device, transaction);
 }
 
-/* A handle begins a transaction and joins it at once, unless the journal has no room: later ones may be missing others. */
+/* A handle begins a transaction and joins it at once, unless the journal has no room: later ones may be missing others.
+ */
 #define FIRST_JOIN_NS_MAX 10000000ull
 
 /*

@@ -1,10 +1,10 @@
 /** Whether there is room for what is kept, and on what. */
 import { accessSync, constants, existsSync, readFileSync, realpathSync, statfsSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
-import { RECORDING_FILE } from '../agent.ts';
 import { formatBytes, threeDigits } from '../output/amounts.ts';
 import { openReader } from '../recording/reader.ts';
 import { RETAIN_BYTES_MIN } from '../recording/retention.ts';
+import { RECORDING_FILE } from '../recording_path.ts';
 import { type RetentionFlags, retentionLimits } from '../retention_options.ts';
 import type { Check } from './check.ts';
 

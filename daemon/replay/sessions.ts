@@ -85,10 +85,9 @@ export interface Sessions {
 
 export function createSessions(options: SessionsOptions): Sessions {
   const { planner, now, steadyNow = process.hrtime.bigint, onPlayed, state, log } = options;
-  const timers = options.timers ?? createNodeTimers();
   const { sessionsMax, replayRateMax, idleMs } = { ...DEFAULT_LIMITS, ...options.limits };
   const [idleNs, sweepNs] = idleSpans(idleMs);
-  const scheduler = createScheduler(steadyNow, timerWaiter(steadyNow, timers));
+  const scheduler = createScheduler(steadyNow, timerWaiter(steadyNow, options.timers ?? createNodeTimers()));
   const keptTotal = { bytes: 0 };
   const wallTime = () => new Date(Number(now() / NS_PER_MS)).toISOString();
 

@@ -84,7 +84,7 @@ export function recordingFiles(places: Places, onUnreadable: OnUnreadable = () =
     return entry;
   }
 
-  function openOrLeaveOut(file: ServedFile): OpenRecording | undefined {
+  function openOrLeaveOut(file: ServedFile): Opened | undefined {
     try {
       return open(file);
     } catch (error) {

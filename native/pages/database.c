@@ -64,8 +64,8 @@ uint8_t *scratch_of(struct checked_file *file, uint32_t bytes)
 }
 
 /*
- * Whether the file ends within a page, or before one that the database has: SQLite would take what is missing for zeros.
- * It also asks for pages that it is only about to add.
+ * Whether the file ends within a page, or before one that the database has: SQLite would take what is missing for
+ * zeros. It also asks for pages that it is only about to add.
  */
 static bool is_cut(struct checked_file *file, uint32_t number)
 {
@@ -285,7 +285,7 @@ static int file_shm_unmap(sqlite3_file *base, int delete)
 /* Version 2 has no xFetch: pages in mapped memory would come without being read. */
 #define FILE_METHODS(close, read, write)                                                                               \
 	{                                                                                                              \
-		.iVersion = 2, .xClose = close, .xRead = read, .xWrite = write, .xTruncate = file_truncate,       \
+		.iVersion = 2, .xClose = close, .xRead = read, .xWrite = write, .xTruncate = file_truncate,            \
 		.xSync = file_sync, .xFileSize = file_size, .xLock = file_lock, .xUnlock = file_unlock,                \
 		.xCheckReservedLock = file_check_reserved_lock, .xFileControl = file_control,                          \
 		.xSectorSize = file_sector_size, .xDeviceCharacteristics = file_device_characteristics,                \

@@ -251,8 +251,8 @@ static void look_at_frame(struct look *look, const uint8_t *frame, uint32_t page
 		return;
 	if (!look->broken_frame)
 		look->broken_frame = number;
-	if (look->commits == 0 &&
-	    !(has_first && has_second && (!checks || is_sound(frame + FRAME_HEADER_BYTES, page_bytes, big_endian(frame)))))
+	if (look->commits == 0 && !(has_first && has_second &&
+				    (!checks || is_sound(frame + FRAME_HEADER_BYTES, page_bytes, big_endian(frame)))))
 		look->is_changed = true;
 	if (big_endian(frame + FRAME_COMMIT_AT) != 0 && (has_first || has_second))
 		look->commits++;
@@ -281,8 +281,7 @@ static int look_at_frames(struct checked_file *log, struct look *look, uint8_t *
 		if (error)
 			return error == SQLITE_IOERR_SHORT_READ ? SQLITE_BUSY : error;
 		for (int64_t i = 0; i < part; i++)
-			look_at_frame(look, frames + i * frame_size, page_bytes, at + i + 1,
-				      log->database->checks);
+			look_at_frame(look, frames + i * frame_size, page_bytes, at + i + 1, log->database->checks);
 	}
 	return SQLITE_OK;
 }

@@ -47,8 +47,7 @@ static bool make_level(struct class_pools *pools, const struct streams *streams,
 	const uint32_t count = pools->number_by_class.count;
 	pools->drawn = calloc(count + 1ul, sizeof(*pools->drawn));
 	/* What a rule chose by a path is for no other file, what it chose by a thread for none of another role. */
-	const uint16_t left_out =
-	    EVENT_FLAG_RULED_BY_PATH | (level == CLASS_OF_ROLE ? 0 : EVENT_FLAG_RULED_BY_THREAD);
+	const uint16_t left_out = EVENT_FLAG_RULED_BY_PATH | (level == CLASS_OF_ROLE ? 0 : EVENT_FLAG_RULED_BY_THREAD);
 	return pools->drawn && size_pools_make(&pools->sizes, streams, number_of, count, left_out);
 }
 

@@ -28,7 +28,7 @@ struct matcher {
 	struct table slot_by_thread;
 	uint32_t *returns; /* by group: how often its events were given back */
 	struct syncs syncs;
-	uint32_t own; /* stream of the call that is being matched, by its role; NONE: the plan has none */
+	uint32_t own;            /* stream of the call that is being matched, by its role; NONE: the plan has none */
 	struct classes *classes; /* NULL: calls to files that the plan does not have get nothing */
 	uint32_t used_count;
 	uint32_t switched_count; /* slots that fell back to the distribution */

@@ -194,8 +194,7 @@ static struct place place_without_fd(struct replay *replay, uint32_t tid, unsign
 	return place;
 }
 
-static struct place place_of_fd(struct replay *replay, const struct seccomp_notif *notif, bool is_sync,
-				uint64_t now_ns)
+static struct place place_of_fd(struct replay *replay, const struct seccomp_notif *notif, bool is_sync, uint64_t now_ns)
 {
 	const int fd = notif->data.args[0];
 	struct seen seen;

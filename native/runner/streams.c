@@ -76,7 +76,9 @@ static uint32_t add_group(struct making *making, const struct plan_stream *of)
 	struct streams *streams = making->streams;
 	const bool is_of_a_file = *plan_string(streams->plan, of->path) != 0;
 	struct named key = {
-	    .owner = !op_is_sync(of->op) ? WRITES : of->op == OP_MSYNC && !is_of_a_file ? MSYNCS_WITHOUT_FILE : SYNCS,
+	    .owner = !op_is_sync(of->op)                   ? WRITES
+		     : of->op == OP_MSYNC && !is_of_a_file ? MSYNCS_WITHOUT_FILE
+							   : SYNCS,
 	};
 
 	key_of_file(of->path_kind, plan_string(streams->plan, of->path), key.text);

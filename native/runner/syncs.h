@@ -1,7 +1,7 @@
 /*
- * Which sync of the plan a sync of the build is, on files whose calls come one after the other. All syncs look alike, so
- * their order alone would shift all of them after one that is new: but each makes durable what was written before it,
- * and writes are known by their sizes.
+ * Which sync of the plan a sync of the build is, on files whose calls come one after the other. All syncs look alike,
+ * so their order alone would shift all of them after one that is new: but each makes durable what was written before
+ * it, and writes are known by their sizes.
  *
  *   plan    w1 s1  w2 s2  w3 s3
  *   build   w  s   w1 s   w2 s        the syncs of a new write, of w1 and of w2

@@ -10,8 +10,8 @@ namespace
 {
 
 /*
- * Bytes that the kernel holds until the other side has room for them, of a TCP or Unix socket; 0 of anything else. Those
- * of a Unix socket are with the memory around them.
+ * Bytes that the kernel holds until the other side has room for them, of a TCP or Unix socket; 0 of anything else.
+ * Those of a Unix socket are with the memory around them.
  */
 Napi::Value unsent_bytes(const Napi::CallbackInfo &info)
 {

@@ -32,6 +32,7 @@ function streamOf(...batches: readonly Uint8Array[]) {
       define: ({ context_id, time_ns, uid }, line) => told.push({ context_id, time_ns, uid, line }),
       end: (contextId, timeNs) => told.push({ ended: contextId, timeNs }),
       ownerAt: () => undefined,
+      withoutSpan: () => 0,
       badFieldCount: 0,
       endAll: () => undefined,
       takeLost: () => 0,

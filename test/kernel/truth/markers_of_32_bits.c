@@ -1,6 +1,6 @@
 /*
- * Writes marker lines with 32-bit system calls, as 32-bit programs do. FOLDER: then a shell, a 64-bit program, writes to
- * a file that is named after whom it works for by then. Without an argument it only makes a 32-bit call.
+ * Writes marker lines with 32-bit system calls, as 32-bit programs do. FOLDER: then a shell, a 64-bit program, writes
+ * to a file that is named after whom it works for by then. Without an argument it only makes a 32-bit call.
  */
 #include <fcntl.h>
 #include <stdint.h>

@@ -1,60 +1,21 @@
 /** Which recorded call a call of a build is, without any build: match.c, keys.c and plan.c, driven by lines. */
-import { execFileSync, spawnSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { HOWS } from '../../../daemon/run/format/report_file.ts';
-import { compileMatchDriver } from './match_driver.ts';
+import {
+  type Call,
+  drive,
+  driverPath,
+  endMatching,
+  inFolder,
+  type Matched,
+  match,
+  startMatching,
+} from './match_driver.ts';
 import { type PlannedThread, planOf } from './plans.ts';
-import { newFolder, removeFolder } from './run.ts';
 
-const MODES = { auto: 0, align: 1, ordinal: 2, dist: 3 } as const;
-
-let driver = '';
-let folder = '';
-beforeAll(() => {
-  driver = compileMatchDriver();
-  folder = newFolder();
-});
-afterAll(() => removeFolder(folder));
-
-interface Call {
-  file?: string;
-  isSync?: boolean;
-  tid?: number;
-  comm?: string;
-  size?: number | undefined;
-}
-
-const lineOf = ({ file = '/data/log', isSync = false, tid = 1, comm = 'db', size }: Call) =>
-  `${file} ${isSync ? 1 : 0} ${tid} ${comm} ${size ?? '-'}`;
-
-function drive(words: readonly string[], input: readonly string[]): string[] {
-  const output = execFileSync(driver, words, { input: input.map((line) => `${line}\n`).join(''), encoding: 'utf8' });
-  return output.split('\n').slice(0, -1);
-}
-
-interface Matched {
-  how: number;
-  event: number;
-  target: number;
-}
-
-function match(
-  threads: readonly PlannedThread[],
-  calls: readonly (Call | string)[],
-  mode: keyof typeof MODES = 'align',
-  seed = 1,
-  unknown: 'none' | 'class' = 'none',
-): Matched[] {
-  const plan = join(folder, 'plan');
-  writeFileSync(plan, planOf(threads));
-  const lines = calls.map((call) => (typeof call === 'string' ? call : lineOf(call)));
-  const words = ['match', plan, `${MODES[mode]}`, `${seed}`, ...(unknown === 'class' ? [unknown] : [])];
-  return drive(words, lines).map((line) => {
-    const [how, event, target] = line.split(' ').map(Number);
-    return { how: how!, event: event!, target: target! };
-  });
-}
+beforeAll(startMatching);
+afterAll(endMatching);
 
 /** Calls of these sizes, whose targets tell their places. */
 function thread(sizes: readonly number[], rest: Partial<PlannedThread> = {}): PlannedThread {
@@ -152,64 +113,6 @@ describe('align', () => {
 
   test('a size that is not known matches', () => {
     expect(eventsOf(match([thread([10, 20])], [{ size: undefined }, { size: 20 }]))).toEqual([0, 1]);
-  });
-});
-
-describe('syncs of a file whose calls come one after the other', () => {
-  const log = { path: '/data/log', comm: 'db', isInOrder: true };
-
-  /** One line of calls: a number is a write of that size, `s` a sync, `@2` by another thread. */
-  function planned(line: string): PlannedThread[] {
-    const calls = line.split(' ').map((call, i) => ({ call, offsetNs: i * 1000 }));
-    const of = (isSync: boolean) => calls.filter(({ call }) => (call === 's') === isSync);
-    return [
-      { ...log, calls: of(false).map(({ call, offsetNs }) => ({ size: Number(call), offsetNs })) },
-      { ...log, op: 'fdatasync', calls: of(true).map(({ offsetNs }) => ({ offsetNs })) },
-    ];
-  }
-
-  /** Places of the syncs that are made, among those of the plan. */
-  function syncsMatched(plan: string, line: string, mode: keyof typeof MODES = 'align'): number[] {
-    const writes = plan.split(' ').filter((call) => call !== 's').length;
-    const calls = line.split(' ');
-    const made = calls.map((call) => {
-      const [what, tid = 1] = call.split('@');
-      return { isSync: what === 's', size: what === 's' ? undefined : Number(what), tid: Number(tid) };
-    });
-    // Events of writes come first in the plan.
-    return match(planned(plan), made, mode)
-      .filter((_, i) => made[i]!.isSync)
-      .map(({ event }) => (event === -1 ? -1 : event - writes));
-  }
-
-  test.each([
-    ['the same', '1 s 2 s 3 s', '1 s 2 s 3 s', [0, 1, 2]],
-    ['a write of its own that is new', '10 s 2000 s 10 s', '999999 s 10 s 2000 s 10 s', [0, -1, 1, 2]],
-    ['two that were one', '300 s 120 s 184 s 184 s', '56 s 300 s 120 s 184 s 184 s', [0, -1, 1, 2, 3]],
-    ['one that is gone', '10 s 2000 s 30000 s 10 s', '10 s 30000 s 10 s', [0, 2, 3]],
-    ['several writes before each', '1 20 s 300 s 4000 s', '1 20 s 300 s 4000 s', [0, 1, 2]],
-    ['one more sync of the same writes', '1 s 20 s 300 s', '1 s s 20 s 300 s', [0, 1, -1, 2]],
-    ['two in a row, as in the incident', '1 s s 20 s s 300 s', '1 s s 20 s s 300 s', [0, 1, 2, 3, 4]],
-    ['writes of two threads before their syncs', '1 s 20 s 300 s', '1@1 20@2 s@2 s@1 300@1 s@1', [1, 0, 2]],
-    ['writes whose syncs other threads make', '1 s 20 s 300 s', '1@1 s@2 20@3 s@1 300@2 s@4', [0, 1, 2]],
-    ['one sync of what had one each', '1 s 20 s 300 s 4000 s', '1 20 s 300 s 4000 s', [0, 2, 3]],
-    ['the same by a thread that only syncs', '1 s 20 s 300 s 4000 s', '1 20 s@2 300 s@2 4000 s@2', [0, 2, 3]],
-    ['syncs without a write', 's s s', 's s s', [0, 1, 2]],
-    ['writes that all have other sizes', '1 s 1 s 1 s', '1000 s 1000 s 1000 s', [0, 1, 2]],
-  ])('%s', (_name, plan, made, expected) => expect(syncsMatched(plan, made)).toEqual(expected));
-
-  test('by their numbers, where that is wanted', () => {
-    expect(syncsMatched('10 s 2000 s 10 s', '999999 s 10 s 2000 s', 'ordinal')).toEqual([0, 1, 2]);
-  });
-
-  test('a hundred that are new shift none', () => {
-    const own = range(500).map((i) => `${100 + (i % 3)} s`);
-    const made = own.flatMap((call, i) => (i % 5 === 2 ? ['7000000 s', call] : [call]));
-    const matched = syncsMatched(own.join(' '), made.join(' '));
-    const ofOwn = matched.filter((_, i) => made[i] !== '7000000 s');
-    expect(ofOwn.filter((event, i) => event !== i && event !== -1)).toEqual([]);
-    // A new one takes that of the next write, which then is like its neighbours.
-    expect(ofOwn.filter((event) => event === -1).length).toBeLessThanOrEqual(100);
   });
 });
 
@@ -372,9 +275,9 @@ describe('the same seed', () => {
 
 describe('plans', () => {
   const check = (bytes: Buffer) => {
-    const path = join(folder, 'hostile');
+    const path = inFolder('hostile');
     writeFileSync(path, bytes);
-    const { status, stdout, stderr } = spawnSync(driver, ['plan', path], { encoding: 'utf8' });
+    const { status, stdout, stderr } = spawnSync(driverPath(), ['plan', path], { encoding: 'utf8' });
     return { status, stdout: stdout.replace(`plan ${path}: `, ''), stderr };
   };
   const plan = planOf([thread([1, 2, 3]), thread([4], { op: 'fsync', comm: 'http-3' })]);
@@ -407,8 +310,12 @@ describe('plans', () => {
   });
 
   test('that are no files are refused', () => {
-    expect(spawnSync(driver, ['plan', folder], { encoding: 'utf8' }).stdout).toContain('it is no regular file');
-    expect(spawnSync(driver, ['plan', '/nowhere'], { encoding: 'utf8' }).stdout).toContain('No such file or directory');
+    expect(spawnSync(driverPath(), ['plan', inFolder('.')], { encoding: 'utf8' }).stdout).toContain(
+      'it is no regular file',
+    );
+    expect(spawnSync(driverPath(), ['plan', '/nowhere'], { encoding: 'utf8' }).stdout).toContain(
+      'No such file or directory',
+    );
   });
 });
 

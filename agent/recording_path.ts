@@ -1,0 +1,26 @@
+/** Where an agent records. */
+import { accessSync, constants, mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { AgentError } from './errors.ts';
+
+/** Where in the data folder the node's recording is. */
+export const RECORDING_FILE = 'recording.kreplay';
+
+/** Makes the folder where it is missing. */
+export function recordingPath(dataFolder: string): string {
+  try {
+    mkdirSync(dataFolder, { recursive: true });
+  } catch (error) {
+    throw new AgentError(
+      `${dataFolder} can not be made (${(error as Error).message}); give another folder with --data`,
+    );
+  }
+  try {
+    accessSync(dataFolder, constants.W_OK);
+  } catch (error) {
+    throw new AgentError(
+      `${dataFolder} can not be written (${(error as Error).message}); run the agent as its owner, or give another folder with --data`,
+    );
+  }
+  return join(dataFolder, RECORDING_FILE);
+}
