@@ -1,0 +1,49 @@
+"""Clients of a daemon that ask for much at once and read it all, and one that wants small answers meanwhile. Prints JSON."""
+import json, multiprocessing, resource, socket, sys, threading, time
+
+port, count, path, accept = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4]
+SECONDS_MAX = 25
+resource.setrlimit(resource.RLIMIT_NOFILE, (8192, 8192))
+
+
+def ask(what, media_type="application/json"):
+    client = socket.create_connection(("127.0.0.1", port), timeout=SECONDS_MAX)
+    client.sendall(f"GET {what} HTTP/1.1\r\nHost: localhost\r\nAccept: {media_type}\r\nConnection: close\r\n\r\n".encode())
+    return client
+
+
+def read_all(statuses):
+    try:
+        with ask(path, accept) as client:
+            statuses.append(client.recv(64)[9:12].decode())
+            while client.recv(1 << 20):
+                pass
+    except OSError as error:
+        statuses.append(type(error).__name__)
+
+
+def heavy(results):
+    statuses = []
+    threads = [threading.Thread(target=read_all, args=(statuses,)) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    results.put(statuses)
+
+
+def small(what):
+    began = time.monotonic()
+    with ask(what) as client:
+        status = client.recv(64)[9:12].decode()
+    return [what, status, round(1000 * (time.monotonic() - began))]
+
+
+results = multiprocessing.Queue()
+load = multiprocessing.Process(target=heavy, args=(results,), daemon=True)
+load.start()
+answers, until = [], time.monotonic() + SECONDS_MAX
+while load.is_alive() and results.empty() and time.monotonic() < until:
+    answers += [small(what) for what in ("/healthz", "/api/nodes", "/metrics")]
+    time.sleep(0.05)
+print(json.dumps({"small": answers, "heavy": results.get(timeout=SECONDS_MAX)}))
