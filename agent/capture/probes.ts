@@ -133,9 +133,9 @@ function attachAll(object: BpfObject): string[] {
 }
 
 const PAGE_BYTES = 4096;
-/** 512 MiB; some 16 MB of maps. */
+/** 512 MiB; some 18 MB of maps. */
 const DIRTY_PAGES_MIN = 1 << 17;
-/** 4 GiB; some 130 MB. */
+/** 4 GiB; some 145 MB. */
 const DIRTY_PAGES_MAX = 1 << 20;
 /** The kernel begins to write back when a tenth of what is available is dirty: vm.dirty_background_ratio. */
 const DIRTY_SHARE = 20;
