@@ -22,6 +22,8 @@ export function coverageFor(
 ): Coverage {
   const { fromNs, toNs, nodes, transactionId } = filter;
   const window = { fromNs, toNs, nodes, nowNs };
+  // It may have gone on in a file that cannot be read, or be known to that alone.
+  if (store.unreadable(nodes).length > 0) return coverageIn(store, spans, window);
   const transaction = transactionId === undefined ? undefined : store.transaction(transactionId);
   return transaction ? coverageOfTransaction(store, spans, transaction, window) : coverageIn(store, spans, window);
 }
