@@ -164,7 +164,7 @@ test('damage anywhere: what is read is true, what is missing is told, or it is a
       writeFileSync(path, damaged);
       if (tryReading()) readable++;
     }),
-    { numRuns: 200 },
+    { numRuns: 400 },
   );
   expect(readable).toBeGreaterThan(20);
 });
