@@ -43,8 +43,15 @@ export function openRawId(path: string): RawId {
   }
 
   return {
-    // Twice: a page that is being written may be read in halves.
-    isOther: (recordingId) => differs(recordingId) && differs(recordingId),
+    isOther(recordingId) {
+      try {
+        // Twice: a page that is being written may be read in halves.
+        return differs(recordingId) && differs(recordingId);
+      } catch {
+        // A disk that cannot be read now says nothing of the file. Whatever is done to the file next reports the failure.
+        return false;
+      }
+    },
     close: () => closeSync(fd),
   };
 }

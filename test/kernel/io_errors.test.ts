@@ -1,7 +1,7 @@
 // System calls on the recording's files fail for a while: the agent goes on by itself, or ends with a clear error.
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync, truncateSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, expect, test } from '@jest/globals';
@@ -148,8 +148,6 @@ test.each<[string, RegExp, (path: string) => void]>([
     /has format version 99.* use the kreplay that wrote it/,
     (path) => change(path, 'PRAGMA user_version = 99'),
   ],
-  ['tables that are missing', /damaged.* move it away/, (path) => change(path, 'DROP TABLE segment')],
-  ['a file cut short', /is damaged.* move it away/, (path) => truncateSync(path, 4096)],
 ])('%s in the place of the recording is refused in one line and left as it is', async (_name, words, spoilFile) => {
   const dataFolder = temporaryFolder();
   await (await startAgent(dataFolder)).stop();
@@ -161,6 +159,24 @@ test.each<[string, RegExp, (path: string) => void]>([
   expect([status, stderr]).toEqual([1, expect.stringMatching(/^kreplay: [^\n]*\n$/)]);
   expect(stderr).toMatch(words);
   expect(contentOf(path).equals(before)).toBe(true);
+});
+
+test.each<[string, (path: string) => void]>([
+  ['tables that are missing', (path) => change(path, 'DROP TABLE segment')],
+  ['a file cut short', (path) => truncateSync(path, 4096)],
+])('%s in the place of the recording is set aside as it is, and a new recording begins', async (_name, spoilFile) => {
+  const dataFolder = temporaryFolder();
+  await (await startAgent(dataFolder)).stop();
+  const path = join(dataFolder, 'recording.kreplay');
+  spoilFile(path);
+  const before = contentOf(path);
+  const agent = await startAgent(dataFolder);
+  agents.push(agent);
+  await agent.stop();
+  const [aside, ...others] = readdirSync(dataFolder).filter((name) => /^recording\.damaged-.*\.kreplay$/.test(name));
+  expect([typeof aside, others]).toEqual(['string', []]);
+  expect(contentOf(join(dataFolder, aside!)).equals(before)).toBe(true);
+  expect(contentOf(path).equals(before)).toBe(false);
 });
 
 test('a second agent on the same folder is refused at once, and the first goes on', async () => {
