@@ -85,10 +85,9 @@ static bool is_cut(struct checked_file *file, uint32_t number)
 static int read_page(struct checked_file *file, uint8_t *page, uint32_t number)
 {
 	const sqlite3_int64 at = (sqlite3_int64)(number - 1) * file->page_bytes;
-	sqlite3_file *real = real_file(file);
 
 	for (int reads = 1;; reads++) {
-		const int error = real->pMethods->xRead(real, page, file->page_bytes, at);
+		const int error = read_real(file, page, file->page_bytes, at);
 
 		if (error && !(error == SQLITE_IOERR_SHORT_READ && is_cut(file, number)))
 			return error;
@@ -131,10 +130,9 @@ static int read_part(struct checked_file *file, uint8_t *buffer, int bytes, sqli
 static int database_read(sqlite3_file *base, void *buffer, int bytes, sqlite3_int64 at)
 {
 	struct checked_file *file = (struct checked_file *)base;
-	sqlite3_file *real = real_file(file);
 
 	if (at == 0 && bytes >= HEADER_BYTES) {
-		const int error = real->pMethods->xRead(real, buffer, bytes, at);
+		const int error = read_real(file, buffer, bytes, at);
 
 		if (error == SQLITE_IOERR_SHORT_READ && bytes > HEADER_BYTES)
 			note_header(file, buffer);
@@ -152,7 +150,7 @@ static int database_read(sqlite3_file *base, void *buffer, int bytes, sqlite3_in
 	}
 	/* It only tells SQLite whether its cache is of today. */
 	if (!file->checks || (at == CHANGE_COUNTER_AT && bytes == CHANGE_COUNTER_BYTES))
-		return real->pMethods->xRead(real, buffer, bytes, at);
+		return read_real(file, buffer, bytes, at);
 	if ((uint32_t)bytes == file->page_bytes && at % bytes == 0)
 		return read_page(file, buffer, at / bytes + 1);
 	return read_part(file, buffer, bytes, at);

@@ -37,6 +37,18 @@ static inline sqlite3_file *real_file(struct checked_file *file)
 	return (sqlite3_file *)(file + 1);
 }
 
+/*
+ * SQLite takes a read that fails with EIO for a broken file system, and then reports a damaged database, as if the file
+ * would stay so: SQLITE_IOERR_CORRUPTFS, since 3.35.
+ */
+static inline int read_real(struct checked_file *file, void *buffer, int bytes, int64_t at)
+{
+	sqlite3_file *real = real_file(file);
+	const int error = real->pMethods->xRead(real, buffer, bytes, at);
+
+	return error == SQLITE_IOERR_CORRUPTFS ? SQLITE_IOERR_READ : error;
+}
+
 extern const sqlite3_io_methods database_methods, log_methods;
 
 /* Learns from page 1, or from its first 100 bytes; false when it denies what is known. */

@@ -77,13 +77,6 @@ static int64_t offset_in_frame(const struct checked_file *log, int64_t at)
 	return at < LOG_HEADER_BYTES ? -1 : (at - LOG_HEADER_BYTES) % frame_bytes(log);
 }
 
-static int read_real(struct checked_file *log, void *buffer, int bytes, int64_t at)
-{
-	sqlite3_file *real = real_file(log);
-
-	return real->pMethods->xRead(real, buffer, bytes, at);
-}
-
 /* The checksum that a frame goes on from. */
 static int sums_before(struct checked_file *log, int64_t frame_at, struct sums *sums, bool *is_big_endian)
 {
