@@ -80,8 +80,8 @@ async function journalOf(disk: LoopDevice, work: string): Promise<Seen> {
   const offsetNs = bootedNs();
   const recorded = await record(() => {
     const touches = `exec 5> >(python3 -c "$TOUCH" $folder; touch $folder/ended); sleep 1`;
-    // Into a file: nobody reads a pipe meanwhile.
-    const watch = `bpftrace -B line -o ${trace} -e "$WATCH" & tracer=$!; until grep -q watching ${trace}; do sleep 0.1; done 2> /dev/null`;
+    // Into a file, as nobody reads a pipe meanwhile; with -o its lines would wait in a buffer.
+    const watch = `bpftrace -B line -e "$WATCH" > ${trace} & tracer=$!; until grep -q watching ${trace}; do sleep 0.1; done 2> /dev/null`;
     const end = 'exec 5>&-; until [ -e $folder/ended ]; do sleep 0.1; done; sync -f $folder';
     tasks = bash(`${watch}; ${touches}; ${work}; ${end}; kill $tracer; wait $tracer || true`, {
       env: { ...process.env, WATCH, TOUCH, FILL, folder: disk.mountPoint },
