@@ -147,12 +147,14 @@ export const fillOrigins: Filler = ({ columns }, decoded, { contexts, processes,
       const isWhole = originCount <= ORIGIN_SLOTS;
       const isShared =
         !isWhole || shares.contexts.some((context, at) => at < shares.count && context !== shares.contexts[0]);
+      const flags = flagsOf(words, record, originCount);
+      const isUnsure = (flags & CONTEXT_FLAGS.ORIGIN_AMBIGUOUS) !== 0;
       if (isShared) {
-        setOwner(row, 0, SOURCE_ORIGIN, QUALITY_SHARED);
+        setOwner(row, 0, SOURCE_ORIGIN, isUnsure ? QUALITY_AMBIGUOUS : QUALITY_SHARED);
       } else if (!isQueuers) {
         const context = first!.contexts[i]!;
         if (context === 0) setOwner(row, 0, SOURCE_NONE, QUALITY_NONE);
-        else setOwner(row, context, SOURCE_ORIGIN, qualityOf(words, record, originCount));
+        else setOwner(row, context, SOURCE_ORIGIN, qualityOf(flags));
       } else if (rowContexts[row] === 0 && processes.of(u64At(words, record + PROCESS_OFFSET)).isKernelThread) {
         // The block layer charges what a file's first writer began: a guess, of a service alone.
         const charged = cgroupServiceId(u64At(words, record + CGROUP_OFFSET));
@@ -162,7 +164,7 @@ export const fillOrigins: Filler = ({ columns }, decoded, { contexts, processes,
       } else if (rowContexts[row] !== 0) {
         if (shares.hasSpans) rowContexts[row] = first!.contexts[i]!;
         // The task that queues it made pages dirty that others may have written to as well.
-        if (flagsOf(words, record, originCount) & CONTEXT_FLAGS.ORIGIN_AMBIGUOUS) rowQualities[row] = QUALITY_AMBIGUOUS;
+        if (isUnsure) rowQualities[row] = QUALITY_AMBIGUOUS;
       }
       if (isWhole && shares.services.every((service, at) => at >= shares.count || service === shares.services[0]))
         rowServices[row] = first!.services[i]!;
@@ -173,14 +175,13 @@ export const fillOrigins: Filler = ({ columns }, decoded, { contexts, processes,
 /** Flags that any of its slots has. */
 function flagsOf(words: Uint32Array, record: number, originCount: number): number {
   let flags = 0;
-  for (let slot = 0; slot < originCount; slot++)
+  for (let slot = 0; slot < Math.min(originCount, ORIGIN_SLOTS); slot++)
     flags |= words[(record + ORIGINS_OFFSET + slot * ORIGIN_SIZE + ORIGIN_OFFSETS.flags) >>> 2]!;
   return flags;
 }
 
-/** The least sure of its slots. */
-function qualityOf(words: Uint32Array, record: number, originCount: number): number {
-  const flags = flagsOf(words, record, originCount);
+/** As sure as the least sure of its slots. */
+function qualityOf(flags: number): number {
   if (flags & CONTEXT_FLAGS.ORIGIN_AMBIGUOUS) return QUALITY_AMBIGUOUS;
   return flags & INHERITED_FLAGS ? QUALITY_INHERITED : QUALITY_EXACT;
 }

@@ -135,6 +135,15 @@ test('an owner that made only a part of a large folio dirty is ambiguous when it
   expect(attribution.owner()).toBe('order-1 marker ambiguous dd');
 });
 
+test('a request of several is ambiguous when one of them made only a part of a page dirty', () => {
+  const part = origin(ORDER_2, CP, 8192, CONTEXT_FLAGS.ORIGIN_AMBIGUOUS);
+  attribution.resolve([request([origin(ORDER_1, DD), part])]);
+  expect(attribution.owner()).toBe('- origin ambiguous dd');
+  expect(slots()).toEqual(['dd order-1 4096', 'cp order-2 8192']);
+  attribution.resolve([request([part, origin(0, DD)], { origin_count: ORIGIN_SLOTS + 1 })]);
+  expect(attribution.owner()).toBe('- origin ambiguous cp');
+});
+
 test('a service that a marker names wins over the process, for each owner', () => {
   attribution.resolve([request([origin(NAMED, DD), origin(ORDER_2, CP)])]);
   expect(slots()).toEqual(['shop order-3 4096', 'cp order-2 4096']);
