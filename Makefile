@@ -114,7 +114,7 @@ deb: build ## build the Debian package: build/kreplay_VERSION_amd64.deb
 gen: setup ## write the generated files again: bpf/gen/events.h, native/runner/gen/format.h, tables of README.md
 	node bpf/schema/generate.ts
 	node daemon/run/format/generate.ts
-	node daemon/readme.ts
+	node daemon/server/readme.ts
 
 docs: setup ## write native/API.md, the reference of libbpf-ts, again
 	$(Q)$(MAKE) --no-print-directory -C native docs
@@ -136,7 +136,7 @@ lint: build ## check format and style
 	biome check --error-on-warnings .
 	clang-format --dry-run --Werror $(C_SOURCES)
 	tsc -p test
-	node daemon/contract/write.ts build/openapi.json
+	node daemon/server/write_contract.ts build/openapi.json
 	REDOCLY_TELEMETRY=off REDOCLY_SUPPRESS_UPDATE_NOTICE=true redocly lint build/openapi.json
 
 format: setup ## put format and style right

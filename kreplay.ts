@@ -6,12 +6,13 @@ import { printable } from './agent/output/printable.ts';
 
 /** Loaded only when asked for: `kreplay exec` must not pay for the daemon. */
 const COMMANDS: Record<string, () => Promise<Command>> = {
-  up: async () => (await import('./agent/up.ts')).upCommand((await import('./daemon/options.ts')).withDaemonOptions),
-  demo: async () => (await import('./daemon/commands/demo.ts')).demoCommand(),
+  up: async () =>
+    (await import('./agent/up.ts')).upCommand((await import('./daemon/server/options.ts')).withDaemonOptions),
+  demo: async () => (await import('./daemon/cli/demo/demo.ts')).demoCommand(),
   agent: async () => (await import('./agent/command.ts')).agentCommand(),
-  daemon: async () => (await import('./daemon/command.ts')).daemonCommand(),
+  daemon: async () => (await import('./daemon/server/command.ts')).daemonCommand(),
   config: async () => {
-    const [agent, daemon] = await Promise.all([import('./agent/command.ts'), import('./daemon/options.ts')]);
+    const [agent, daemon] = await Promise.all([import('./agent/command.ts'), import('./daemon/server/options.ts')]);
     return (await import('./agent/config/command.ts')).configCommand({
       agent: agent.AGENT_SECTION,
       daemon: daemon.DAEMON_SECTION,
@@ -19,22 +20,22 @@ const COMMANDS: Record<string, () => Promise<Command>> = {
   },
   doctor: async () => (await import('./agent/doctor/command.ts')).doctorCommand(),
   exec: async () => (await import('./agent/exec.ts')).execCommand(),
-  events: async () => (await import('./daemon/commands/events.ts')).eventsCommand(),
-  tail: async () => (await import('./daemon/commands/tail.ts')).tailCommand(),
-  transactions: async () => (await import('./daemon/commands/transactions.ts')).transactionsCommand(),
-  services: async () => (await import('./daemon/commands/services.ts')).servicesCommand(),
-  stats: async () => (await import('./daemon/commands/stats.ts')).statsCommand(),
-  pin: async () => (await import('./daemon/commands/pin.ts')).pinCommand(),
-  unpin: async () => (await import('./daemon/commands/pin.ts')).unpinCommand(),
-  export: async () => (await import('./daemon/commands/export.ts')).exportCommand(),
-  import: async () => (await import('./daemon/commands/import.ts')).importCommand(),
-  verify: async () => (await import('./daemon/commands/verify.ts')).verifyCommand(),
-  sql: async () => (await import('./daemon/commands/sql.ts')).sqlCommand(),
-  token: async () => (await import('./daemon/commands/token.ts')).tokenCommand(),
-  replay: async () => (await import('./daemon/commands/replay.ts')).replayCommand(),
-  whatif: async () => (await import('./daemon/commands/whatif.ts')).whatIfCommand(),
-  diff: async () => (await import('./daemon/commands/diff.ts')).diffCommand(),
-  run: async () => (await import('./daemon/commands/run.ts')).runCommand(),
+  events: async () => (await import('./daemon/cli/commands/events.ts')).eventsCommand(),
+  tail: async () => (await import('./daemon/cli/commands/tail.ts')).tailCommand(),
+  transactions: async () => (await import('./daemon/cli/commands/transactions.ts')).transactionsCommand(),
+  services: async () => (await import('./daemon/cli/commands/services.ts')).servicesCommand(),
+  stats: async () => (await import('./daemon/cli/commands/stats.ts')).statsCommand(),
+  pin: async () => (await import('./daemon/cli/commands/pin.ts')).pinCommand(),
+  unpin: async () => (await import('./daemon/cli/commands/pin.ts')).unpinCommand(),
+  export: async () => (await import('./daemon/cli/commands/export.ts')).exportCommand(),
+  import: async () => (await import('./daemon/cli/commands/import.ts')).importCommand(),
+  verify: async () => (await import('./daemon/cli/commands/verify.ts')).verifyCommand(),
+  sql: async () => (await import('./daemon/cli/commands/sql.ts')).sqlCommand(),
+  token: async () => (await import('./daemon/cli/commands/token.ts')).tokenCommand(),
+  replay: async () => (await import('./daemon/cli/player/replay.ts')).replayCommand(),
+  whatif: async () => (await import('./daemon/cli/commands/whatif.ts')).whatIfCommand(),
+  diff: async () => (await import('./daemon/cli/commands/diff.ts')).diffCommand(),
+  run: async () => (await import('./daemon/cli/commands/run.ts')).runCommand(),
 };
 
 /** What `run` ends with is otherwise its command's. */

@@ -5,10 +5,10 @@ import { LAYERS, type LayerName, type LayerState, limitsOf } from './capture/lay
 import { type Configuration, DATA_DEFAULT, withConfigOption, withConfiguration } from './config/configuration.ts';
 import { declaredOf, Setting } from './config/setting.ts';
 import { integer, oneOf, textAs } from './config/values.ts';
-import { endingSignal } from './ending.ts';
 import { type FilterFlags, filterOf, withFilterOptions } from './filter/options.ts';
 import { type LogFlags, newLog, withLogOptions } from './output/log.ts';
-import { serviceManager } from './output/service_manager.ts';
+import { endingSignal } from './process/ending.ts';
+import { serviceManager } from './process/service_manager.ts';
 import { type RetentionFlags, withRetentionOptions } from './retention_options.ts';
 import { readServiceRules } from './service_rules.ts';
 

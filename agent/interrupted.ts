@@ -1,9 +1,9 @@
 /** Why an agent goes on in another file than before, and what it says of it. */
 import type { Logger } from 'pino';
 import type { LossCause } from '../bpf/schema/losses.ts';
-import type { LeftBehind } from './recording/committer.ts';
-import type { RecordingError } from './recording/errors.ts';
-import { setAside } from './recording/set_aside.ts';
+import type { RecordingError } from './recording/format/errors.ts';
+import type { LeftBehind } from './recording/write/committer.ts';
+import { setAside } from './recording/write/set_aside.ts';
 
 /** What interrupted the recording before, as the next one notes it. */
 export interface Interrupted extends LeftBehind {

@@ -1,7 +1,7 @@
 /** Where an agent records. */
 import { accessSync, constants, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { AgentError } from './errors.ts';
+import { AgentError } from './process/errors.ts';
 
 /** Where in the data folder the node's recording is. */
 export const RECORDING_FILE = 'recording.kreplay';

@@ -2,10 +2,10 @@
 import { statfsSync } from 'node:fs';
 import type { Command } from 'commander';
 import { z } from 'zod';
+import { parseDuration } from './config/duration.ts';
 import { Setting } from './config/setting.ts';
 import { textAs } from './config/values.ts';
-import { parseDuration } from './recording/duration.ts';
-import { RETAIN_BYTES_MIN, type RetentionLimits } from './recording/retention.ts';
+import { RETAIN_BYTES_MIN, type RetentionLimits } from './recording/retain/retention.ts';
 
 export interface RetentionFlags {
   retainBytes?: number;

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { cleanName } from './attribution/service_name/clean_name.ts';
 import { RULE_PATTERNS, type ServiceRule } from './attribution/service_name/rules.ts';
-import { AgentError } from './errors.ts';
+import { AgentError } from './process/errors.ts';
 
 /** JSON: a list such as `[{"service": "shop", "executable": "^java$", "arguments": "shop\\.jar"}]`. Throws AgentError. */
 export function readServiceRules(path: string): ServiceRule[] {

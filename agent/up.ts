@@ -6,10 +6,10 @@ import { Command } from 'commander';
 import { withAgentOptions } from './command.ts';
 import { withConfigOption, withConfiguration } from './config/configuration.ts';
 import { declaredOf } from './config/setting.ts';
-import { endingSignal } from './ending.ts';
 import { withLogOptions } from './output/log.ts';
-import { serviceManager } from './output/service_manager.ts';
 import { passedOn } from './passed_on.ts';
+import { endingSignal } from './process/ending.ts';
+import { serviceManager } from './process/service_manager.ts';
 
 /** A child that does not end by itself after this is killed; the recording stands that. */
 const END_TIMEOUT_MS = 10_000;

@@ -1,8 +1,8 @@
 /** A recording of an older format is written anew before an agent records into it: said ahead, as it may take long. */
 import type { Logger } from 'pino';
-import { RecordingError } from './recording/errors.ts';
-import { FORMAT_VERSION } from './recording/format.ts';
-import { openReader } from './recording/reader.ts';
+import { RecordingError } from './recording/format/errors.ts';
+import { FORMAT_VERSION } from './recording/format/schema.ts';
+import { openReader } from './recording/read/reader.ts';
 
 const BYTES_A_MB = 1e6;
 

@@ -1,6 +1,39 @@
 import { createRequire } from 'node:module';
 import { misuse } from './errors.ts';
-import type { MapInfo, ProgramInfo, ProgramStats } from './object.ts';
+
+export interface ProgramInfo {
+  readonly name: string;
+  /** ELF section, such as 'tp_btf/sys_enter'. */
+  readonly section: string;
+  /** `enum bpf_prog_type` */
+  readonly type: number;
+  /** Whether load() loads it. */
+  readonly autoload: boolean;
+  readonly attached: boolean;
+}
+
+export interface MapInfo {
+  readonly name: string;
+  /** `enum bpf_map_type` */
+  readonly type: number;
+  /** bytes */
+  readonly keySize: number;
+  /** bytes; of one CPU's value in a per-CPU map */
+  readonly valueSize: number;
+  /** entries; bytes for a ring buffer */
+  readonly maxEntries: number;
+}
+
+export interface ProgramStats {
+  readonly name: string;
+  /** The kernel's id of the program, as bpftool shows it. */
+  readonly id: number;
+  /** Runs, and nanoseconds in them, while statistics were on: setRunStats(), or sysctl kernel.bpf_stats_enabled. */
+  readonly runCount: bigint;
+  readonly runTimeNs: bigint;
+  /** Runs that the kernel skipped because the program was running on that CPU already. Counted always. */
+  readonly recursionMisses: bigint;
+}
 
 /** The C++ side. It checks every argument itself; the classes around it only give them shape. */
 export interface NativeObject {
@@ -57,11 +90,11 @@ interface Addon {
 }
 
 /** Make puts the addon beside the compiled JavaScript. */
-export const addon: Addon = loaded('./libbpf_ts.node');
+export const addon: Addon = loaded();
 
-function loaded(file: string): Addon {
+function loaded(): Addon {
   try {
-    return createRequire(import.meta.url)(file);
+    return createRequire(import.meta.url)('./libbpf_ts.node');
   } catch (error) {
     const { message } = error as Error;
     const needs =

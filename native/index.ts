@@ -1,3 +1,4 @@
+export type { MapInfo, ProgramInfo, ProgramStats } from './addon.ts';
 export { BpfError } from './errors.ts';
 export {
   btfEnumerator,
@@ -16,10 +17,7 @@ export {
 export { BpfMap } from './map.ts';
 export {
   BpfObject,
-  type MapInfo,
   type OpenOptions,
-  type ProgramInfo,
-  type ProgramStats,
   type TestRunOptions,
   type TestRunResult,
   type VariableInfo,

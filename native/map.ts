@@ -1,6 +1,5 @@
-import type { NativeObject } from './addon.ts';
+import type { MapInfo, NativeObject } from './addon.ts';
 import { refusing } from './errors.ts';
-import type { MapInfo } from './object.ts';
 
 /**
  * A map of a loaded object. Keys and values are bytes, of exactly the map's sizes; a per-CPU map's value is

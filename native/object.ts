@@ -1,4 +1,4 @@
-import { addon, type NativeObject } from './addon.ts';
+import { addon, type MapInfo, type NativeObject, type ProgramInfo, type ProgramStats } from './addon.ts';
 import { misuse, refusing } from './errors.ts';
 import { BpfMap } from './map.ts';
 import { RingReader } from './ring.ts';
@@ -11,46 +11,12 @@ export interface OpenOptions {
   logLevel?: number;
 }
 
-export interface ProgramInfo {
-  readonly name: string;
-  /** ELF section, such as 'tp_btf/sys_enter'. */
-  readonly section: string;
-  /** `enum bpf_prog_type` */
-  readonly type: number;
-  /** Whether load() loads it. */
-  readonly autoload: boolean;
-  readonly attached: boolean;
-}
-
-export interface MapInfo {
-  readonly name: string;
-  /** `enum bpf_map_type` */
-  readonly type: number;
-  /** bytes */
-  readonly keySize: number;
-  /** bytes; of one CPU's value in a per-CPU map */
-  readonly valueSize: number;
-  /** entries; bytes for a ring buffer */
-  readonly maxEntries: number;
-}
-
 export interface VariableInfo {
   readonly name: string;
   /** bytes */
   readonly size: number;
   /** What setReadOnly() accepts beside a Uint8Array of `size` bytes; 'bytes': nothing else. */
   readonly kind: 'unsigned' | 'signed' | 'boolean' | 'bytes';
-}
-
-export interface ProgramStats {
-  readonly name: string;
-  /** The kernel's id of the program, as bpftool shows it. */
-  readonly id: number;
-  /** Runs, and nanoseconds in them, while statistics were on: setRunStats(), or sysctl kernel.bpf_stats_enabled. */
-  readonly runCount: bigint;
-  readonly runTimeNs: bigint;
-  /** Runs that the kernel skipped because the program was running on that CPU already. Counted always. */
-  readonly recursionMisses: bigint;
 }
 
 export interface TestRunOptions {

@@ -7,9 +7,9 @@ import { CGROUP_HIERARCHIES, type CgroupHierarchy } from '../attribution/cgroups
 import type { WatchProcess } from '../attribution/http_processes.ts';
 import type { ThreadLocal } from '../attribution/otel/thread_local.ts';
 import { START_ROUNDING_NS } from '../attribution/start_time.ts';
-import { AgentError } from '../errors.ts';
 import { createKernelFilter, type KernelFilter } from '../filter/kernel_filter.ts';
 import type { FilterSettings } from '../filter/settings.ts';
+import { AgentError } from '../process/errors.ts';
 import { CAPTURE_CAPABILITIES, missingCapabilities } from './capabilities.ts';
 import { applyLayers, type LayerName, type LayerState, layerStates } from './layers.ts';
 import { missingFeatures, wrongTracepoints } from './requirements.ts';

@@ -5,7 +5,7 @@
  * keep their order; a move is told to the recording, and times already written never change.
  */
 import { readClocks } from 'libbpf-ts';
-import type { ClockStep } from '../recording/side_notes.ts';
+import type { ClockStep } from '../recording/format/losses.ts';
 
 /** A reading is good to some 100 ns; NTP slews by up to 500 us a second. */
 const NOISE_NS = 1000n;

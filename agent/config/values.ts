@@ -1,7 +1,7 @@
 /** What values of settings and options may be: zod schemas from the text that a user gives to what the command gets. */
 import { InvalidArgumentError } from 'commander';
 import { z } from 'zod';
-import { parseDuration } from '../recording/duration.ts';
+import { parseDuration } from './duration.ts';
 
 /** What `parse` makes of a text; where that is undefined, `message` says what it must be. */
 export function textAs<Value>(

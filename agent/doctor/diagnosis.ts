@@ -4,7 +4,7 @@ import { features } from 'libbpf-ts';
 import { type CgroupSource, findCgroups } from '../attribution/cgroups.ts';
 import { type LayerState, layerStates } from '../capture/layers.ts';
 import { BTF } from '../capture/probes.ts';
-import { AgentError } from '../errors.ts';
+import { AgentError } from '../process/errors.ts';
 import type { RetentionFlags } from '../retention_options.ts';
 import type { Check } from './check.ts';
 import { clock } from './clock.ts';

@@ -2,8 +2,8 @@
 import { accessSync, constants, existsSync, readFileSync, realpathSync, statfsSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { formatBytes, threeDigits } from '../output/amounts.ts';
-import { openReader } from '../recording/reader.ts';
-import { RETAIN_BYTES_MIN } from '../recording/retention.ts';
+import { openReader } from '../recording/read/reader.ts';
+import { RETAIN_BYTES_MIN } from '../recording/retain/retention.ts';
 import { RECORDING_FILE } from '../recording_path.ts';
 import { type RetentionFlags, retentionLimits } from '../retention_options.ts';
 import type { Check } from './check.ts';

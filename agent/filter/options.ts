@@ -2,9 +2,9 @@
 import type { Command } from 'commander';
 import { z } from 'zod';
 import { EVENTS } from '../../bpf/schema/index.ts';
+import { parseDuration } from '../config/duration.ts';
 import { Setting } from '../config/setting.ts';
 import { integer, oneOf } from '../config/values.ts';
-import { parseDuration } from '../recording/duration.ts';
 import { type FilterSettings, type FilterTexts, filterSettings, isPid, readFilterFile } from './settings.ts';
 
 export interface FilterFlags {

@@ -1,8 +1,8 @@
 /** What an operator wants recorded: by flags, by a file that can change while the agent runs, or both. */
 import { readFileSync } from 'node:fs';
 import { EVENTS, type EventType } from '../../bpf/schema/index.ts';
-import { AgentError } from '../errors.ts';
-import { parseDuration } from '../recording/duration.ts';
+import { parseDuration } from '../config/duration.ts';
+import { AgentError } from '../process/errors.ts';
 
 /** Lists: with `only` nothing else is recorded, `except` goes before it. */
 export const LISTS = ['pids', 'comms', 'services', 'cgroups'] as const;

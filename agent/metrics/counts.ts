@@ -1,7 +1,7 @@
 /** What the agent has done so far, counted when the recording has it: once a commit, never once an event. */
 import type { AgentReport } from '../../bpf/schema/agent_report.ts';
 import { EVENTS } from '../../bpf/schema/index.ts';
-import type { Committed } from '../recording/writer_thread.ts';
+import type { Committed } from '../recording/write/writer_thread.ts';
 import { createBuckets } from './buckets.ts';
 import { createPeak } from './peak.ts';
 

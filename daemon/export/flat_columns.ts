@@ -4,7 +4,7 @@ import { commonFields } from '../../bpf/schema/common.ts';
 import type { Fields } from '../../bpf/schema/define.ts';
 import { EVENTS } from '../../bpf/schema/index.ts';
 import type { Kind } from '../../bpf/schema/kinds.ts';
-import { stringify } from '../json.ts';
+import { stringify } from '../exact_json.ts';
 
 export type FlatValue = string | number | bigint | null;
 

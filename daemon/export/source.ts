@@ -1,7 +1,7 @@
 /** The recording that events are taken from: read directly, also while an agent writes it. */
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
-import { type EventFilter, openReader, type RecordingReader } from '../../agent/recording/reader.ts';
+import { type EventFilter, openReader, type RecordingReader } from '../../agent/recording/read/reader.ts';
 import type { Dictionary, ScannedBlock } from '../store/store.ts';
 import { ExportError, withReadErrors } from './errors.ts';
 

@@ -1,6 +1,6 @@
 /** Connections that the daemon closed by itself: what a client sees as a reset, and nobody else sees at all. */
 import { Counter, Gauge, type Registry } from '@prometheus-io/client';
-import { CLOSE_REASONS, type CloseReason } from '../access/connections.ts';
+import { CLOSE_REASONS, type CloseReason } from '../http/access/connections.ts';
 
 export function connectionMetrics(registry: Registry) {
   const closed = new Counter({

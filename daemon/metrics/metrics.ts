@@ -1,9 +1,9 @@
 /** What Prometheus scrapes, put together. Names and units follow its conventions; no label takes what a client sends. */
 import { collectDefaultMetrics, Registry } from '@prometheus-io/client';
 import type { RequestHandler } from 'express';
-import type { CloseReason } from '../access/connections.ts';
-import type { Sessions } from '../replay/sessions.ts';
-import type { EndedRequest } from '../request_log.ts';
+import type { CloseReason } from '../http/access/connections.ts';
+import type { EndedRequest } from '../http/request_log.ts';
+import type { Sessions } from '../replay/session/sessions.ts';
 import type { RecordingState, Store } from '../store/store.ts';
 import { agentMetrics } from './agent_metrics.ts';
 import { agentSocketIn, askAgent } from './agent_report.ts';

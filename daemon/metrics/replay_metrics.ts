@@ -1,6 +1,6 @@
 /** Replays: how many sessions, and how late their events are played. */
 import { Gauge, Histogram, type Registry } from '@prometheus-io/client';
-import type { Sessions } from '../replay/sessions.ts';
+import type { Sessions } from '../replay/session/sessions.ts';
 import { STATES } from '../replay/transitions.ts';
 
 const LATENESS_SECONDS = [0.00001, 0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 1];

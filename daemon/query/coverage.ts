@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { int64 } from '../../bpf/schema/api.ts';
 import type { Loss, NodeSpan, Store } from '../store/store.ts';
-import { unrecorded } from './unrecorded.ts';
+import { unrecorded, type Window } from './unrecorded.ts';
 
 /** Of one answer. Of more, those that are near each other are told as one, which is longer and misses as many events. */
 const GAPS_MAX = 1000;
@@ -39,14 +39,6 @@ export const coverageSchema = z
   .meta({ description: 'what the recording is missing in the window of the query' });
 
 export type Coverage = z.infer<typeof coverageSchema>;
-
-export interface Window {
-  fromNs?: bigint | undefined;
-  toNs?: bigint | undefined;
-  nodes?: readonly string[] | undefined;
-  /** Nothing later can have been recorded. */
-  nowNs: bigint;
-}
 
 export function spansFor(store: Store, nodes: readonly string[] | undefined, nowNs: bigint): NodeSpan[] {
   // Later pages leave out what was recorded after the first one.

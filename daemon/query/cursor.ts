@@ -6,9 +6,9 @@
  * `now` is the first page's, so that `from=-15m` is the same window on every page.
  */
 import { createHash } from 'node:crypto';
-import { Problem } from '../errors.ts';
-import type { Query } from '../input.ts';
+import { Problem } from '../problem.ts';
 import type { EventKey } from '../store/store.ts';
+import type { Query } from './query_string.ts';
 
 export interface Cursor {
   key: EventKey;

@@ -1,10 +1,10 @@
 /** `GET /api/events`: from the parameters of the URL to a scan. */
 import { z } from 'zod';
-import { parseQuery, type Query } from '../input.ts';
 import type { EventFilter, EventKey } from '../store/store.ts';
 import { decodeCursor, fingerprint } from './cursor.ts';
 import { CONDITION_LISTS, eventConditions, filterOf } from './event_conditions.ts';
 import * as parameter from './parameters.ts';
+import { parseQuery, type Query } from './query_string.ts';
 
 export const LIMIT_MAX = 10_000;
 const LIMIT_DEFAULT = 1000;

@@ -1,8 +1,8 @@
 /** Kinds of query parameter. Each is text until it is parsed here, and its message says what it takes. */
 import { z } from 'zod';
-import { parseMilliseconds } from '../../agent/recording/duration.ts';
+import { parseMilliseconds } from '../../agent/config/duration.ts';
 import { EVENT_TYPES, type EventType } from '../../bpf/schema/index.ts';
-import { documented } from '../contract/documented.ts';
+import { documented } from '../documented.ts';
 import { parseTime, timeMessage } from './time.ts';
 
 export const noParameters = z.strictObject({});

@@ -1,7 +1,7 @@
 /** What a request to pin a transaction looks like. */
 import { z } from 'zod';
-import { parseMilliseconds } from '../../agent/recording/duration.ts';
-import { documented } from '../contract/documented.ts';
+import { parseMilliseconds } from '../../agent/config/duration.ts';
+import { documented } from '../documented.ts';
 
 const BEFORE_MS_DEFAULT = 10_000;
 /** One day. */

@@ -1,9 +1,9 @@
 /** `GET /api/replay/sessions`: from the parameters of the URL to a part of the list. */
 import { z } from 'zod';
 import { told } from '../../bpf/schema/api.ts';
-import { parseQuery, type Query } from '../input.ts';
 import { decodeCursor, encodeCursor, fingerprint } from './cursor.ts';
 import * as parameter from './parameters.ts';
+import { parseQuery, type Query } from './query_string.ts';
 
 const LIMIT_MAX = 1000;
 

@@ -1,6 +1,6 @@
 /** Sums up a scan, bucket by bucket: events come in the order of time, so only one bucket is open. */
 import { wordsOf } from '../../agent/recording/words64.ts';
-import { Problem } from '../errors.ts';
+import { Problem } from '../problem.ts';
 import { bigColumn } from '../store/column.ts';
 import type { Dictionary, ScannedBlock } from '../store/store.ts';
 import { type DimensionName, type DimensionValue, dimension } from './dimensions.ts';

@@ -1,11 +1,11 @@
 /** `GET /api/stats`: from the parameters of the URL to what is counted. */
 import { z } from 'zod';
-import { parseDuration } from '../../agent/recording/duration.ts';
-import { parseQuery, type Query } from '../input.ts';
+import { parseDuration } from '../../agent/config/duration.ts';
 import type { EventFilter } from '../store/store.ts';
 import { DIMENSION_NAMES, type DimensionName } from './dimensions.ts';
 import { eventConditions, filterOf } from './event_conditions.ts';
 import * as parameter from './parameters.ts';
+import { parseQuery, type Query } from './query_string.ts';
 
 const DURATION_NS_MAX = 2n ** 63n - 1n;
 

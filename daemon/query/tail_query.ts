@@ -1,9 +1,9 @@
 /** `GET /api/events` as a live tail: the filters of a query, without what only an answer with an end can have. */
-import { Problem } from '../errors.ts';
-import { parseQuery, type Query } from '../input.ts';
+import { Problem } from '../problem.ts';
 import type { EventFilter } from '../store/store.ts';
 import { filterOf } from './event_conditions.ts';
 import { eventQuerySchema } from './event_query.ts';
+import { parseQuery, type Query } from './query_string.ts';
 
 const WITHOUT = { to: true, order: true, limit: true, cursor: true } as const;
 

@@ -1,5 +1,5 @@
 /** The three ways to write a point in time in a request. */
-import { parseDuration } from '../../agent/recording/duration.ts';
+import { parseDuration } from '../../agent/config/duration.ts';
 
 /** A point that stands, or a distance back from the time of the request. */
 export type TimeExpression = { atNs: bigint } | { backNs: bigint };

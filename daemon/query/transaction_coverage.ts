@@ -7,9 +7,10 @@
  *          another        all three may hide a part      another
  */
 
-import { wholeEndOf } from '../../agent/recording/transactions.ts';
+import { wholeEndOf } from '../../agent/recording/read/transactions.ts';
 import type { EventFilter, NodeSpan, Store, TransactionSummary } from '../store/store.ts';
-import { type Coverage, coverageIn, type Window } from './coverage.ts';
+import { type Coverage, coverageIn } from './coverage.ts';
+import type { Window } from './unrecorded.ts';
 
 /** A transaction that goes on has an event in such a time. */
 const QUIET_NS = 1_000_000_000n;

@@ -1,11 +1,11 @@
 /** `GET /api/transactions`: from the parameters of the URL to a list. */
 import { z } from 'zod';
 import { told } from '../../bpf/schema/api.ts';
-import { parseQuery, type Query } from '../input.ts';
 import type { TransactionsRequest } from '../store/store.ts';
 import { decodeCursor, encodeCursor, fingerprint } from './cursor.ts';
 import { defined } from './defined.ts';
 import * as parameter from './parameters.ts';
+import { parseQuery, type Query } from './query_string.ts';
 import { resolveWindow } from './window.ts';
 
 const LIMIT_MAX = 1000;

@@ -11,7 +11,14 @@
 import type { LossCause } from '../../bpf/schema/losses.ts';
 import type { Loss, NodeSpan } from '../store/store.ts';
 import { isSilent } from '../store/writer_state.ts';
-import type { Window } from './coverage.ts';
+
+export interface Window {
+  fromNs?: bigint | undefined;
+  toNs?: bigint | undefined;
+  nodes?: readonly string[] | undefined;
+  /** Nothing later can have been recorded. */
+  nowNs: bigint;
+}
 
 export function unrecorded(spans: readonly NodeSpan[], { fromNs, toNs, nodes = [], nowNs }: Window): Loss[] {
   const endNs = toNs !== undefined && toNs < nowNs ? toNs : nowNs;

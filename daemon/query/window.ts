@@ -1,5 +1,5 @@
 /** `from` and `to` of a query. */
-import { type InputError, Problem } from '../errors.ts';
+import { type InputError, Problem } from '../problem.ts';
 import { resolveTime, type TimeExpression } from './time.ts';
 
 export interface Window {

@@ -1,7 +1,7 @@
 /** What replay's requests look like. */
 import { z } from 'zod';
 import { EVENT_TYPES } from '../../bpf/schema/index.ts';
-import { int64 } from '../input.ts';
+import { int64 } from '../int64.ts';
 import { integer } from '../query/parameters.ts';
 import type { SeekTarget } from './target.ts';
 

@@ -1,5 +1,5 @@
 /** What a command does in each state; null where it is refused. The table of the API, as data. */
-import { Problem } from '../errors.ts';
+import { Problem } from '../problem.ts';
 
 export const STATES = ['ready', 'playing', 'paused', 'finished', 'stopped'] as const;
 export type State = (typeof STATES)[number];

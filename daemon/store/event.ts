@@ -1,6 +1,6 @@
 /** Rows of a block as the API gives them. */
 
-import { formatEventId } from '../../agent/recording/event_id.ts';
+import { formatEventId } from '../../agent/recording/format/event_id.ts';
 import type { ApiEvent } from '../../bpf/schema/api.ts';
 import { typeRows } from '../../bpf/schema/block.ts';
 import { eventById } from '../../bpf/schema/index.ts';

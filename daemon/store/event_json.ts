@@ -8,7 +8,7 @@ import type { NumberedBlock } from '../../bpf/schema/block.ts';
 import { typeRows } from '../../bpf/schema/block.ts';
 import { eventById } from '../../bpf/schema/index.ts';
 import { ATTRIBUTION_QUALITIES, ATTRIBUTION_SOURCES } from '../../bpf/schema/owner.ts';
-import { stringify } from '../json.ts';
+import { stringify } from '../exact_json.ts';
 import { type ByteText, CHUNK_BYTES, createByteText } from './byte_text.ts';
 import { bigColumn, column } from './column.ts';
 import { errorName } from './errno.ts';

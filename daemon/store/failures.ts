@@ -1,6 +1,6 @@
 /** What went wrong with one recording among several, as the API tells it. */
-import { RecordingError } from '../../agent/recording/errors.ts';
-import { Problem } from '../errors.ts';
+import { RecordingError } from '../../agent/recording/format/errors.ts';
+import { Problem } from '../problem.ts';
 import type { ServedFile } from './served_files.ts';
 
 /** Of which file it is. */

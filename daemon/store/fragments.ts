@@ -1,5 +1,5 @@
 /** Pieces of JSON that many events have in common, made once and kept by what they are made of. */
-import { stringify } from '../json.ts';
+import { stringify } from '../exact_json.ts';
 
 /** The fields of an object, for the middle of another one. */
 export function fieldsOf(values: object): string {

@@ -1,5 +1,5 @@
 /** What recordings tell of their nodes' wall clocks. */
-import type { ClockStep } from '../../agent/recording/side_notes.ts';
+import type { ClockStep } from '../../agent/recording/format/losses.ts';
 import { withFailuresOf } from './failures.ts';
 import type { OpenRecording } from './recording_files.ts';
 import type { NodeClock } from './store.ts';

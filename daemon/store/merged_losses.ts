@@ -1,5 +1,5 @@
 /** What several recordings miss. */
-import type { RecordingReader } from '../../agent/recording/reader.ts';
+import type { RecordingReader } from '../../agent/recording/read/reader.ts';
 import { withFailuresOf } from './failures.ts';
 import type { OpenRecording } from './recording_files.ts';
 import type { Loss } from './store.ts';

@@ -2,10 +2,10 @@
  * Pins in several recordings. Nothing is ever removed from an import, from a bundle, or from another file that no agent
  * records into, so none is made there.
  */
-import { RecordingError } from '../../agent/recording/errors.ts';
-import { FORMAT_VERSION } from '../../agent/recording/format.ts';
-import { pinTransaction, unpinTransaction } from '../../agent/recording/pins.ts';
-import { Problem } from '../errors.ts';
+import { RecordingError } from '../../agent/recording/format/errors.ts';
+import { FORMAT_VERSION } from '../../agent/recording/format/schema.ts';
+import { pinTransaction, unpinTransaction } from '../../agent/recording/retain/pins.ts';
+import { Problem } from '../problem.ts';
 import { failureOf, withFailuresOf } from './failures.ts';
 import type { OpenRecording } from './recording_files.ts';
 import type { ServedFile } from './served_files.ts';

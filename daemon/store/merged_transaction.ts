@@ -1,7 +1,7 @@
 /** What several recordings hold of one transaction. */
-import { formatEventId } from '../../agent/recording/event_id.ts';
-import type { RecordingReader } from '../../agent/recording/reader.ts';
-import { joinWrittenBack, lastEndOf, slowerOf } from '../../agent/recording/transactions.ts';
+import { formatEventId } from '../../agent/recording/format/event_id.ts';
+import type { RecordingReader } from '../../agent/recording/read/reader.ts';
+import { joinWrittenBack, lastEndOf, slowerOf } from '../../agent/recording/read/transactions.ts';
 import { withFailuresOf } from './failures.ts';
 import { mergedNames } from './merged_names.ts';
 import type { OpenRecording } from './recording_files.ts';

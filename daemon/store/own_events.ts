@@ -1,5 +1,5 @@
 /** Which events of a transaction its caller waited for. */
-import { isWrittenBack } from '../../agent/recording/owner_columns.ts';
+import { isWrittenBack } from '../../agent/recording/format/owner_columns.ts';
 import { column } from './column.ts';
 import type { ScannedBlock, Store } from './store.ts';
 

@@ -1,9 +1,9 @@
 /** The open recordings: whichever files are served just now, each opened once and anew when another takes its place. */
 import { basename } from 'node:path';
-import { RecordingError } from '../../agent/recording/errors.ts';
-import { openRawId, type RawId } from '../../agent/recording/raw_id.ts';
-import { openReader, type RecordingReader } from '../../agent/recording/reader.ts';
-import { isSetAside } from '../../agent/recording/set_aside.ts';
+import { RecordingError } from '../../agent/recording/format/errors.ts';
+import { openReader, type RecordingReader } from '../../agent/recording/read/reader.ts';
+import { openRawId, type RawId } from '../../agent/recording/write/raw_id.ts';
+import { isSetAside } from '../../agent/recording/write/set_aside.ts';
 import { withFailuresOf } from './failures.ts';
 import { namedFile, nothingServed, type Places, type ServedFile, servedFiles } from './served_files.ts';
 

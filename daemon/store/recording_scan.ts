@@ -1,6 +1,6 @@
 /** A scan of one recording: the store's keys and blocks on one side, the recording's on the other. */
-import { parseEventId } from '../../agent/recording/event_id.ts';
-import type { EventKey as RecordingKey } from '../../agent/recording/reader.ts';
+import { parseEventId } from '../../agent/recording/format/event_id.ts';
+import type { EventKey as RecordingKey } from '../../agent/recording/read/reader.ts';
 import { failureOf } from './failures.ts';
 import type { OpenRecording } from './recording_files.ts';
 import type { Dictionary, EventKey, ScannedBlock, ScanRequest } from './store.ts';

@@ -1,7 +1,7 @@
 /** The store on recordings: one, or several as one time line. */
-import { RecordingError } from '../../agent/recording/errors.ts';
-import { parseEventId } from '../../agent/recording/event_id.ts';
-import { U64_MAX } from '../../agent/recording/format.ts';
+import { RecordingError } from '../../agent/recording/format/errors.ts';
+import { parseEventId } from '../../agent/recording/format/event_id.ts';
+import { U64_MAX } from '../../agent/recording/format/schema.ts';
 import type { ApiEvent } from '../../bpf/schema/api.ts';
 import { arrivedIn, extentsOf, lossesSince, removedFrom } from './arrived.ts';
 import { eventsOf } from './event.ts';

@@ -1,9 +1,9 @@
 /** The files that are served, as they are just now: an agent may not have begun, imports come and go. */
 import { type BigIntStats, lstatSync, readdirSync, statSync } from 'node:fs';
 import { join, normalize } from 'node:path';
-import { RecordingError } from '../../agent/recording/errors.ts';
-import { isRecorded } from '../../agent/recording/lock.ts';
-import { isSetAside } from '../../agent/recording/set_aside.ts';
+import { RecordingError } from '../../agent/recording/format/errors.ts';
+import { isRecorded } from '../../agent/recording/write/lock.ts';
+import { isSetAside } from '../../agent/recording/write/set_aside.ts';
 
 export interface ServedFile {
   readonly path: string;

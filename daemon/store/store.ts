@@ -2,8 +2,8 @@
  * What the API and replay need of recorded events. Above this line nobody sees SQL; below it nobody sees an API
  * parameter. A fleet's database would be a second adaptor.
  */
-import type { EventFilter } from '../../agent/recording/event_filter.ts';
-import type { WrittenBack } from '../../agent/recording/transactions.ts';
+import type { EventFilter } from '../../agent/recording/read/event_filter.ts';
+import type { WrittenBack } from '../../agent/recording/read/transactions.ts';
 import type { ApiEvent } from '../../bpf/schema/api.ts';
 import type { NumberedBlock } from '../../bpf/schema/block.ts';
 import type { WrittenSpan } from './writer_state.ts';

@@ -1,6 +1,6 @@
 /** The best transactions of all: looks through the tables without reading a recording. */
 
-import { textHash53 } from '../../agent/recording/text_hash.ts';
+import { textHash53 } from '../../agent/recording/format/text_hash.ts';
 import type { OpenRecording } from './recording_files.ts';
 import type { TransactionKey, TransactionsRequest } from './store.ts';
 import { chainOf, isAlone, type TransactionGroups, tableOf } from './transaction_groups.ts';

@@ -10,7 +10,7 @@
  * Ids are compared by 53 bits of hash: that two of a million share one happens once in 18 000 such recordings, and then
  * they are listed as one.
  */
-import type { TransactionColumns } from '../../agent/recording/transaction_table.ts';
+import type { TransactionColumns } from '../../agent/recording/read/transaction_table.ts';
 
 const ROWS_A_STEP = 16_384;
 const NONE = -1;

@@ -1,7 +1,7 @@
 /** Whether somebody writes a recording just now: its own words, the lock, and how long ago it was written. */
 import { readFileSync } from 'node:fs';
-import { isRecorded } from '../../agent/recording/lock.ts';
-import type { RecordedSpan } from '../../agent/recording/recorded_span.ts';
+import type { RecordedSpan } from '../../agent/recording/read/recorded_span.ts';
+import { isRecorded } from '../../agent/recording/write/lock.ts';
 import { withFailuresOf } from './failures.ts';
 import type { OpenRecording } from './recording_files.ts';
 

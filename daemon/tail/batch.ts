@@ -2,9 +2,10 @@
  * What comes after a position, in this order: losses, late events as they arrived, then events in the total order up to
  * the horizon. Every frame has the position behind it as its id.
  */
-import { nextPiece } from '../access/pace.ts';
-import { formatFrame } from '../event_stream.ts';
-import { stringify } from '../json.ts';
+
+import { stringify } from '../exact_json.ts';
+import { nextPiece } from '../pace.ts';
+import { formatFrame } from '../sse.ts';
 import { createByteText } from '../store/byte_text.ts';
 import { keyOf } from '../store/event.ts';
 import { eventJson } from '../store/event_json.ts';

@@ -14,8 +14,8 @@
  *   for each recording: [recording id 8 bytes][number u64][loss id u32]
  */
 import { crc32 } from 'node:zlib';
-import { formatEventId, parseEventId } from '../../agent/recording/event_id.ts';
-import { Problem } from '../errors.ts';
+import { formatEventId, parseEventId } from '../../agent/recording/format/event_id.ts';
+import { Problem } from '../problem.ts';
 import type { EventKey, Extent } from '../store/store.ts';
 
 export interface Place {

@@ -3,9 +3,9 @@
  * nothing until it reads again. Tails with the same filter that are equally far share what is read for them.
  */
 import type { Logger } from 'pino';
-import { Problem } from '../errors.ts';
-import { formatFrame, HEARTBEAT, RETRY_MS, type Sink } from '../event_stream.ts';
-import { stringify } from '../json.ts';
+import { stringify } from '../exact_json.ts';
+import { Problem } from '../problem.ts';
+import { formatFrame, HEARTBEAT, RETRY_MS, type Sink } from '../sse.ts';
 import type { EventFilter, Store } from '../store/store.ts';
 import { type Batch, nextBatch } from './batch.ts';
 import { decodePosition, encodePosition, type Position, startOf } from './position.ts';

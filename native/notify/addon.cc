@@ -8,7 +8,7 @@
 
 /*
  * One datagram to a Unix socket, as sd_notify(3) sends it: Node has no Unix datagram sockets. What
- * agent/output/service_manager.ts declares.
+ * agent/process/service_manager.ts declares.
  */
 
 namespace

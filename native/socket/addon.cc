@@ -3,7 +3,7 @@
 #include <sys/ioctl.h>
 
 /*
- * What the kernel knows of a socket and Node does not ask for. What daemon/access/taken.ts declares.
+ * What the kernel knows of a socket and Node does not ask for. What daemon/http/access/taken.ts declares.
  */
 
 namespace

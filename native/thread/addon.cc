@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 /*
- * How the kernel schedules the thread that calls. What daemon/replay/thread_schedule.ts declares; nothing here takes a
+ * How the kernel schedules the thread that calls. What daemon/replay/clock/thread_schedule.ts declares; nothing here takes a
  * privilege, and what this kernel does not do is left as it was.
  */
 

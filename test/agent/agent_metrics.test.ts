@@ -10,7 +10,7 @@ import { createBuckets } from '../../agent/metrics/buckets.ts';
 import { createCounts } from '../../agent/metrics/counts.ts';
 import { createPeak } from '../../agent/metrics/peak.ts';
 import { openReportSocket } from '../../agent/metrics/socket.ts';
-import { openWriterThread } from '../../agent/recording/writer_thread.ts';
+import { openWriterThread } from '../../agent/recording/write/writer_thread.ts';
 import { blockOf, temporaryFolder } from '../recording/fixture.ts';
 
 const folder = temporaryFolder();

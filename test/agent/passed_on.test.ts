@@ -3,7 +3,7 @@ import { Command } from 'commander';
 import { withAgentOptions } from '../../agent/command.ts';
 import { withLogOptions } from '../../agent/output/log.ts';
 import { passedOn } from '../../agent/passed_on.ts';
-import { withDaemonOptions } from '../../daemon/options.ts';
+import { withDaemonOptions } from '../../daemon/server/options.ts';
 
 const ROOMS = { agent: withAgentOptions, daemon: withDaemonOptions, both: withLogOptions };
 

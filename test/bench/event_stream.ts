@@ -3,7 +3,7 @@
  * transactions of a hundred events each. A tenth are block requests, a hundredth take long, a thousandth are those of
  * one rare process, and twenty in the whole take half a minute.
  */
-import type { RecordingWriter } from '../../agent/recording/writer.ts';
+import type { RecordingWriter } from '../../agent/recording/write/writer.ts';
 import { type Block, newBlock } from '../../bpf/schema/block.ts';
 import { BLOCK_OPERATIONS, blockIo } from '../../bpf/schema/block_io.ts';
 import { ATTRIBUTION_QUALITIES, ATTRIBUTION_SOURCES } from '../../bpf/schema/owner.ts';

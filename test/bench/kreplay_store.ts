@@ -1,7 +1,7 @@
 /** kreplay's recording as a store of events. */
-import type { EventFilter } from '../../agent/recording/event_filter.ts';
-import { openReader, type ScanRequest } from '../../agent/recording/reader.ts';
-import { openWriter } from '../../agent/recording/writer.ts';
+import type { EventFilter } from '../../agent/recording/read/event_filter.ts';
+import { openReader, type ScanRequest } from '../../agent/recording/read/reader.ts';
+import { openWriter } from '../../agent/recording/write/writer.ts';
 import { ABSENT_PID, RARE, SLOWEST_NS } from './event_stream.ts';
 import type { RareFilter, StoreReads, StoreWriter } from './store_sides.ts';
 

@@ -1,5 +1,5 @@
 /** A recording of transactions whose events are evenly spaced. */
-import { openWriter } from '../../agent/recording/writer.ts';
+import { openWriter } from '../../agent/recording/write/writer.ts';
 import { newBlock } from '../../bpf/schema/block.ts';
 import { ATTRIBUTION_QUALITIES, ATTRIBUTION_SOURCES } from '../../bpf/schema/owner.ts';
 import { sysWrite, WRITE_SYSCALLS } from '../../bpf/schema/sys_write.ts';

@@ -1,5 +1,5 @@
 /** What of a load's writes is in a recording: counted from the file, not believed from what the agent says. */
-import { openReader } from '../../agent/recording/reader.ts';
+import { openReader } from '../../agent/recording/read/reader.ts';
 import { BenchError } from './bench.ts';
 
 export interface RecordedWrites {

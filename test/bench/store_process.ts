@@ -2,7 +2,7 @@
  * `node store_process.ts SIDE write|copy|read|stream '{"path", ...}'`: what one store of events costs, in a process of
  * its own, so that neither memory nor compiled code of another one is there. Prints one line of JSON.
  */
-import { openReader } from '../../agent/recording/reader.ts';
+import { openReader } from '../../agent/recording/read/reader.ts';
 import { endOf, eventStream, START_NS } from './event_stream.ts';
 import { meteredWriter, type StoreCost } from './metered_writer.ts';
 import { read } from './store_reads.ts';

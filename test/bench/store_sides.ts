@@ -1,5 +1,5 @@
 /** What a store of events does: kreplay's recording and its peer, each in its own way, for the same events. */
-import type { RecordingWriter } from '../../agent/recording/writer.ts';
+import type { RecordingWriter } from '../../agent/recording/write/writer.ts';
 import { openKreplayReads, openKreplayWriter } from './kreplay_store.ts';
 import { openRowReads, openRowWriter } from './row_store.ts';
 

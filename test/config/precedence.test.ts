@@ -8,7 +8,7 @@ import fc from 'fast-check';
 import { AGENT_SECTION } from '../../agent/command.ts';
 import { readConfiguration, type Sections } from '../../agent/config/configuration.ts';
 import { declaredOf, variableOf } from '../../agent/config/setting.ts';
-import { DAEMON_SECTION } from '../../daemon/options.ts';
+import { DAEMON_SECTION } from '../../daemon/server/options.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'kreplay-config-'));
 const file = join(folder, 'kreplay.toml');

@@ -3,10 +3,10 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { type Logger, pino } from 'pino';
-import type { AccessOptions } from '../../daemon/access/access.ts';
-import { createBearerCheck } from '../../daemon/access/bearer.ts';
-import { hashOf, newSecret, type Scope } from '../../daemon/access/token.ts';
-import { openTokens } from '../../daemon/access/tokens.ts';
+import type { AccessOptions } from '../../daemon/http/access/access.ts';
+import { createBearerCheck } from '../../daemon/http/access/bearer.ts';
+import { hashOf, newSecret, type Scope } from '../../daemon/http/access/token.ts';
+import { openTokens } from '../../daemon/http/access/tokens.ts';
 import { newFolder, recorded, START } from './recorded.ts';
 import { type Served, served } from './served.ts';
 

@@ -1,7 +1,7 @@
 /** Whom limits count together. */
 import fc from 'fast-check';
-import { clientOf, isLocalClient } from '../../daemon/access/client_address.ts';
-import { createFailureLimit } from '../../daemon/access/failure_limit.ts';
+import { clientOf, isLocalClient } from '../../daemon/http/access/client_address.ts';
+import { createFailureLimit } from '../../daemon/http/access/failure_limit.ts';
 
 test.each([
   ['10.1.2.3', '10.1.2.3'],

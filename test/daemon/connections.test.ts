@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { setImmediate as turn } from 'node:timers/promises';
-import { type CloseReason, limitConnections } from '../../daemon/access/connections.ts';
+import { type CloseReason, limitConnections } from '../../daemon/http/access/connections.ts';
 import { recorded, START } from './recorded.ts';
 import { type Served, serve } from './served.ts';
 

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { existsSync, writeFileSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
 import { join } from 'node:path';
-import { parseListen } from '../../daemon/listen_address.ts';
+import { parseListen } from '../../daemon/http/listen_address.ts';
 import { kreplay, type Running, start } from './command_line.ts';
 import { newFolder, recorded, START } from './recorded.ts';
 

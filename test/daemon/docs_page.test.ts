@@ -1,8 +1,8 @@
 /** `/docs` where it is read: a browser that reaches nothing but the daemon. */
 import express from 'express';
 import helmet from 'helmet';
-import { ENDPOINTS } from '../../daemon/contract/openapi.ts';
-import { close, listen } from '../../daemon/server.ts';
+import { ENDPOINTS } from '../../daemon/http/contract/openapi.ts';
+import { close, listen } from '../../daemon/server/server.ts';
 import { shown } from './browser.ts';
 import { start } from './command_line.ts';
 import { newFolder } from './recorded.ts';

@@ -4,7 +4,7 @@ import { BLOCK_OPERATIONS } from '../../bpf/schema/block_io.ts';
 import { COLUMNS } from '../../bpf/schema/columns.ts';
 import { EVENT_TYPES, eventById } from '../../bpf/schema/index.ts';
 import { WRITE_SYSCALLS } from '../../bpf/schema/sys_write.ts';
-import { stringify } from '../../daemon/json.ts';
+import { stringify } from '../../daemon/exact_json.ts';
 import { rowCutter } from '../../daemon/store/block_rows.ts';
 import { createByteText } from '../../daemon/store/byte_text.ts';
 import { eventsOf } from '../../daemon/store/event.ts';

@@ -1,6 +1,6 @@
 /** Each parameter of the query, then any combination of them against a plain filter over what was recorded. */
 import fc from 'fast-check';
-import { formatMilliseconds } from '../../agent/recording/duration.ts';
+import { formatMilliseconds } from '../../agent/config/duration.ts';
 import { type BlockRow, NODE, type Row, recorded, START, WHOLE, type WriteRow } from './recorded.ts';
 import { type Served, serve, served as servedHere } from './served.ts';
 

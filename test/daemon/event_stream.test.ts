@@ -2,7 +2,8 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import express from 'express';
-import { openEventStream, type Sink } from '../../daemon/event_stream.ts';
+import { openEventStream } from '../../daemon/http/event_stream.ts';
+import type { Sink } from '../../daemon/sse.ts';
 
 const closers: (() => void)[] = [];
 afterEach(() => {

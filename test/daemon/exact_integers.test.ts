@@ -2,7 +2,7 @@
  * Every answer that carries 64-bit integers, at 2^53 + 1, the first that a double does not hold, and at 2^63 - 1, the
  * largest: compared as bytes, since JSON.parse rounds what was wrong and what was right to the same.
  */
-import { openApiDocument } from '../../daemon/contract/openapi.ts';
+import { openApiDocument } from '../../daemon/http/contract/openapi.ts';
 import { NODE, newFolder, newWriter, type Row, recorded, START } from './recorded.ts';
 import { type Served, serve, served as servedHere } from './served.ts';
 import { tail } from './tailed.ts';

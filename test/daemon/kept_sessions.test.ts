@@ -6,7 +6,7 @@ import { readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { parseJson } from '../../daemon/json.ts';
+import { parseJson } from '../../daemon/exact_json.ts';
 import { newSmallDisk } from '../export/small_disk.ts';
 import { framesOf } from '../replay/frames.ts';
 import { kreplay, type Running, start } from './command_line.ts';

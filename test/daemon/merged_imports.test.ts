@@ -12,7 +12,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import { PAGE_BYTES } from '../../agent/recording/format.ts';
+import { PAGE_BYTES } from '../../agent/recording/format/schema.ts';
 import { openRecordingStore } from '../../daemon/store/recording_store.ts';
 import { newFolder, recorded, recordedOn, recordingPath, START } from './recorded.ts';
 import { type Served, served } from './served.ts';

@@ -1,7 +1,7 @@
 /** A transaction that went over two nodes, replayed over HTTP as the one time line that it was. */
 import { mkdirSync, renameSync, unlinkSync } from 'node:fs';
 import { join } from 'node:path';
-import { parseJson } from '../../daemon/json.ts';
+import { parseJson } from '../../daemon/exact_json.ts';
 import { CHUNK_EVENTS } from '../../daemon/replay/plan/bodies.ts';
 import { openRecordingStore } from '../../daemon/store/recording_store.ts';
 import { framesOf } from '../replay/frames.ts';

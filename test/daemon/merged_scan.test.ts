@@ -1,6 +1,6 @@
 /** Blocks of several recordings, made by hand, against a plain sort of all their events. */
 import fc from 'fast-check';
-import { formatEventId } from '../../agent/recording/event_id.ts';
+import { formatEventId } from '../../agent/recording/format/event_id.ts';
 import type { NumberedBlock } from '../../bpf/schema/block.ts';
 import { mergeScans, type RecordingScan } from '../../daemon/store/merged_scan.ts';
 import type { Dictionary, ScannedBlock } from '../../daemon/store/store.ts';

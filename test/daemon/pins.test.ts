@@ -2,8 +2,8 @@
 import { chmodSync, copyFileSync, mkdirSync, readFileSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import type { RetentionLimits } from '../../agent/recording/retention.ts';
-import { openWriter, type RecordingWriter } from '../../agent/recording/writer.ts';
+import type { RetentionLimits } from '../../agent/recording/retain/retention.ts';
+import { openWriter, type RecordingWriter } from '../../agent/recording/write/writer.ts';
 import { openRecordingStore } from '../../daemon/store/recording_store.ts';
 import { exported } from '../export/exported.ts';
 import { blockOf } from '../recording/fixture.ts';

@@ -5,7 +5,7 @@ import { chmodSync, chownSync } from 'node:fs';
 import { request } from 'node:http';
 import { resolve } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
-import { openReader } from '../../agent/recording/reader.ts';
+import { openReader } from '../../agent/recording/read/reader.ts';
 import { AS_NOBODY, NOBODY } from '../unprivileged.ts';
 import { appendRows, newFolder, newWriter, recorded, recordingPath, START } from './recorded.ts';
 

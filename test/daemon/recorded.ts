@@ -1,6 +1,6 @@
 /** Real recordings for tests: rows say only what matters to the test. */
 import { join } from 'node:path';
-import { openWriter, type RecordingWriter } from '../../agent/recording/writer.ts';
+import { openWriter, type RecordingWriter } from '../../agent/recording/write/writer.ts';
 import { BLOCK_OPERATIONS } from '../../bpf/schema/block_io.ts';
 import { ATTRIBUTION_QUALITIES, ATTRIBUTION_SOURCES, type FileKind } from '../../bpf/schema/owner.ts';
 import { SYNC_SYSCALLS } from '../../bpf/schema/sys_sync.ts';

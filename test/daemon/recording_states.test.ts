@@ -2,7 +2,7 @@
 import { copyFileSync, mkdirSync, readFileSync, renameSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import { FORMAT_VERSION } from '../../agent/recording/format.ts';
+import { FORMAT_VERSION } from '../../agent/recording/format/schema.ts';
 import { openRecordingStore } from '../../daemon/store/recording_store.ts';
 import type { Store } from '../../daemon/store/store.ts';
 import { SILENT_AFTER_NS } from '../../daemon/store/writer_state.ts';

@@ -3,9 +3,9 @@ import { once } from 'node:events';
 import { setImmediate as turn } from 'node:timers/promises';
 import express from 'express';
 import { pino } from 'pino';
-import { createScanGate } from '../../daemon/access/scan_gate.ts';
-import { problemHandler } from '../../daemon/errors.ts';
-import { close, listen } from '../../daemon/server.ts';
+import { createScanGate } from '../../daemon/http/access/scan_gate.ts';
+import { problemHandler } from '../../daemon/http/problem_handler.ts';
+import { close, listen } from '../../daemon/server/server.ts';
 import { type Row, recorded, START } from './recorded.ts';
 import { served } from './served.ts';
 

@@ -1,7 +1,7 @@
 /** Live streams that are never read and have nothing to send: a daemon with as many as it allows answers others. */
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
-import { STREAMS_MAX } from '../../daemon/access/stream_room.ts';
+import { STREAMS_MAX } from '../../daemon/http/access/stream_room.ts';
 import { type Running, start } from './command_line.ts';
 import { recorded, START } from './recorded.ts';
 

@@ -1,7 +1,7 @@
 /** Tails whose clients do not read, at a real daemon: it holds nothing for them, and tells them what they have missed. */
 import { readFileSync } from 'node:fs';
 import { request } from 'node:http';
-import { openWriter, type RecordingWriter } from '../../agent/recording/writer.ts';
+import { openWriter, type RecordingWriter } from '../../agent/recording/write/writer.ts';
 import { type Running, start } from './command_line.ts';
 import { appendRows, newFolder, recordingPath } from './recorded.ts';
 import { type Tailed, tailOf } from './tailed.ts';

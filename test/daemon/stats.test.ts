@@ -1,7 +1,7 @@
 /** Sums over events against plain sums over what was recorded: any filter, any bucket, any grouping, several nodes. */
 import fc from 'fast-check';
-import { parseDuration } from '../../agent/recording/duration.ts';
-import { parseJson } from '../../daemon/json.ts';
+import { parseDuration } from '../../agent/config/duration.ts';
+import { parseJson } from '../../daemon/exact_json.ts';
 import { openRecordingStore } from '../../daemon/store/recording_store.ts';
 import {
   type BlockRow,

@@ -4,7 +4,7 @@ import { PassThrough } from 'node:stream';
 import { setImmediate as turn } from 'node:timers/promises';
 import type { Response } from 'express';
 import { newBlock } from '../../bpf/schema/block.ts';
-import { sendNdjson } from '../../daemon/ndjson.ts';
+import { sendNdjson } from '../../daemon/http/ndjson.ts';
 import { openRecordingStore } from '../../daemon/store/recording_store.ts';
 import type { ScanRequest } from '../../daemon/store/store.ts';
 import { type Row, recorded, START } from './recorded.ts';

@@ -1,5 +1,5 @@
 /** Live tails over HTTP: events as a writer records them, in order, filtered, and resumed where they were left. */
-import type { RecordingWriter } from '../../agent/recording/writer.ts';
+import type { RecordingWriter } from '../../agent/recording/write/writer.ts';
 import { openRecordingStore } from '../../daemon/store/recording_store.ts';
 import { REORDER_NS, TAILS_MAX } from '../../daemon/tail/tails.ts';
 import { appendRows, newFolder, newWriter, type Row, recorded, START } from './recorded.ts';

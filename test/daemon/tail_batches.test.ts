@@ -4,8 +4,8 @@
  */
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { formatEventId } from '../../agent/recording/event_id.ts';
-import { openWriter } from '../../agent/recording/writer.ts';
+import { formatEventId } from '../../agent/recording/format/event_id.ts';
+import { openWriter } from '../../agent/recording/write/writer.ts';
 import { openRecordingStore } from '../../daemon/store/recording_store.ts';
 import type { Store } from '../../daemon/store/store.ts';
 import { type Batch, nextBatch } from '../../daemon/tail/batch.ts';

@@ -1,6 +1,6 @@
 /** Times of requests: whatever a client may write is read to the nanosecond or not at all. */
 import fc from 'fast-check';
-import { formatTime } from '../../daemon/commands/display.ts';
+import { formatTime } from '../../daemon/cli/print/display.ts';
 import { parseTime, resolveTime } from '../../daemon/query/time.ts';
 
 const NOW = 1_763_683_200_000_000_001n;

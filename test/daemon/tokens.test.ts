@@ -16,8 +16,8 @@ import {
 import { request } from 'node:http';
 import { join } from 'node:path';
 import { pino } from 'pino';
-import { hashOf, newSecret } from '../../daemon/access/token.ts';
-import { openTokens } from '../../daemon/access/tokens.ts';
+import { hashOf, newSecret } from '../../daemon/http/access/token.ts';
+import { openTokens } from '../../daemon/http/access/tokens.ts';
 import { kreplay, type Running, start, startWith } from './command_line.ts';
 import { newFolder, recorded, START } from './recorded.ts';
 

@@ -4,8 +4,8 @@ import { createServer, type IncomingMessage, type RequestListener, type Server }
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type LimitedConnections, limitConnections } from '../../daemon/access/connections.ts';
-import { createUnsent, type Unsent } from '../../daemon/access/unsent.ts';
+import { type LimitedConnections, limitConnections } from '../../daemon/http/access/connections.ts';
+import { createUnsent, type Unsent } from '../../daemon/http/access/unsent.ts';
 import { newFolder } from './recorded.ts';
 
 const STALLED_MS = 2500;

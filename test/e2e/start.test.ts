@@ -2,7 +2,7 @@
 import { chmodSync, chownSync, mkdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, expect, test } from '@jest/globals';
-import { openReader } from '../../agent/recording/reader.ts';
+import { openReader } from '../../agent/recording/read/reader.ts';
 import { newAuthority, newCertificate } from '../daemon/certificates.ts';
 import { AS_NOBODY, NOBODY } from '../unprivileged.ts';
 import { endAll, freePort, kreplay, start, temporaryFolder } from './kreplay.ts';

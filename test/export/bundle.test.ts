@@ -2,10 +2,10 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { PAGE_BYTES } from '../../agent/recording/format.ts';
-import { openReader } from '../../agent/recording/reader.ts';
-import { importRecording } from '../../daemon/export/imported.ts';
-import type { Selection } from '../../daemon/export/selection.ts';
+import { PAGE_BYTES } from '../../agent/recording/format/schema.ts';
+import { openReader } from '../../agent/recording/read/reader.ts';
+import { importRecording } from '../../daemon/export/incident/imported.ts';
+import type { Selection } from '../../daemon/export/incident/selection.ts';
 import { openRecordingStore } from '../../daemon/store/recording_store.ts';
 import { kreplay } from '../daemon/command_line.ts';
 import { appendRows, newFolder, newWriter, type Row, recorded, recordingPath, START } from '../daemon/recorded.ts';

@@ -2,10 +2,10 @@
 import { execFileSync } from 'node:child_process';
 import { watch } from 'node:fs';
 import { join } from 'node:path';
-import { openDatabase } from '../../agent/recording/database.ts';
-import { type ExportSummary, exportEvents } from '../../daemon/export/export.ts';
-import { FORMATS, type FormatName } from '../../daemon/export/format.ts';
-import type { Selection } from '../../daemon/export/selection.ts';
+import { openDatabase } from '../../agent/recording/format/database.ts';
+import { type ExportSummary, exportEvents } from '../../daemon/export/incident/export.ts';
+import { FORMATS, type FormatName } from '../../daemon/export/formats/format.ts';
+import type { Selection } from '../../daemon/export/incident/selection.ts';
 import { openSource } from '../../daemon/export/source.ts';
 import { eventsOf } from '../../daemon/store/event.ts';
 import { newFolder, type Row, START } from '../daemon/recorded.ts';

@@ -13,8 +13,8 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { openReader } from '../../agent/recording/reader.ts';
-import { importRecording } from '../../daemon/export/imported.ts';
+import { openReader } from '../../agent/recording/read/reader.ts';
+import { importRecording } from '../../daemon/export/incident/imported.ts';
 import { type Ended, kreplay, start } from '../daemon/command_line.ts';
 import {
   appendRows,

@@ -1,5 +1,5 @@
 /** Which events, losses and clock steps an export takes along. */
-import { clockStepsIn, lossesIn, type SelectionOptions, selectionOf } from '../../daemon/export/selection.ts';
+import { clockStepsIn, lossesIn, type SelectionOptions, selectionOf } from '../../daemon/export/incident/selection.ts';
 import { openSource, type Source } from '../../daemon/export/source.ts';
 import { eventsOf } from '../../daemon/store/event.ts';
 import { recorded, START } from '../daemon/recorded.ts';

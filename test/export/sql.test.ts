@@ -2,7 +2,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { openSource } from '../../daemon/export/source.ts';
-import { askSql } from '../../daemon/export/sql_query.ts';
+import { askSql } from '../../daemon/export/sql/sql_query.ts';
 import { kreplay, start } from '../daemon/command_line.ts';
 import { NODE, newFolder, type Row, recorded, recordingPath, START } from '../daemon/recorded.ts';
 import { I64_MAX, U64_MAX } from './exported.ts';

@@ -5,9 +5,9 @@
  */
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { setImmediate } from 'node:timers/promises';
-import { RecordingError } from '../../agent/recording/errors.ts';
-import { PAGE_BYTES } from '../../agent/recording/format.ts';
-import { isWhole, verifyRecording } from '../../agent/recording/verify.ts';
+import { RecordingError } from '../../agent/recording/format/errors.ts';
+import { PAGE_BYTES } from '../../agent/recording/format/schema.ts';
+import { isWhole, verifyRecording } from '../../agent/recording/read/verify.ts';
 import { appendRows, newFolder, newWriter, type Row, recordedOn, recordingPath, START } from '../daemon/recorded.ts';
 import { type Answer, type Served, serve } from '../daemon/served.ts';
 

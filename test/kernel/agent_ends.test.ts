@@ -5,7 +5,7 @@ import { chmodSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, expect, test } from '@jest/globals';
-import { openReader } from '../../agent/recording/reader.ts';
+import { openReader } from '../../agent/recording/read/reader.ts';
 import { AS_NOBODY } from '../unprivileged.ts';
 import { isTold, missingNumbers, recordedNumbers, startNumberedWrites } from './numbered_writes.ts';
 import { ROOT } from './programs.ts';
@@ -26,7 +26,7 @@ afterAll(() => {
 function eventsAsNobody(): number {
   const [command, ...args] = AS_NOBODY;
   const script = `
-    import { openReader } from '${join(ROOT, 'agent/recording/reader.ts')}';
+    import { openReader } from '${join(ROOT, 'agent/recording/read/reader.ts')}';
     console.log(openReader('${join(dataFolder, 'recording.kreplay')}').info().eventCount);`;
   const options = { encoding: 'utf8' as const };
   return Number(execFileSync(command, [...args, process.execPath, '--input-type=module', '-e', script], options));

@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { readClocks } from 'libbpf-ts';
 import type { ReadClocks } from '../../agent/capture/wall_clock.ts';
-import { openReader } from '../../agent/recording/reader.ts';
+import { openReader } from '../../agent/recording/read/reader.ts';
 import { rowsOf, temporaryFolder } from '../recording/fixture.ts';
 import { openRecorderParts } from './recorder_parts.ts';
 

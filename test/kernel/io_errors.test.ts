@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, expect, test } from '@jest/globals';
 import Database from 'better-sqlite3';
-import { PAGE_BYTES } from '../../agent/recording/format.ts';
+import { PAGE_BYTES } from '../../agent/recording/format/schema.ts';
 import { isTold, missingNumbers, recordedNumbers, startNumberedWrites } from './numbered_writes.ts';
 import { ROOT } from './programs.ts';
 import { type Agent, removeFolders, startAgent, temporaryFolder } from './recorded_run.ts';

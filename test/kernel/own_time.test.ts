@@ -5,7 +5,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { openReader } from '../../agent/recording/reader.ts';
+import { openReader } from '../../agent/recording/read/reader.ts';
 import { type LoopDevice, loopDevice } from './loop_device.ts';
 import { bash, run } from './programs.ts';
 import { record, removeFolders, temporaryFolder } from './recorded_run.ts';

@@ -4,7 +4,7 @@ import { findCgroups } from '../../agent/attribution/cgroups.ts';
 import { openProbes, type ProbesOptions } from '../../agent/capture/probes.ts';
 import { createRecorder } from '../../agent/capture/recorder.ts';
 import { createWallClock, type ReadClocks } from '../../agent/capture/wall_clock.ts';
-import { openWriter } from '../../agent/recording/writer.ts';
+import { openWriter } from '../../agent/recording/write/writer.ts';
 
 export function openRecorderParts(
   path: string,

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, expect, test } from '@jest/globals';
 import Database from 'better-sqlite3';
-import { PAGE_BYTES } from '../../agent/recording/format.ts';
+import { PAGE_BYTES } from '../../agent/recording/format/schema.ts';
 import { coverageIn, spansFor } from '../../daemon/query/coverage.ts';
 import { openRecordingStore } from '../../daemon/store/recording_store.ts';
 import { removeFolders, startAgent, temporaryFolder } from './recorded_run.ts';

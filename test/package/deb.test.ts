@@ -19,7 +19,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import Database from 'better-sqlite3';
-import { FORMAT_VERSION } from '../../agent/recording/format.ts';
+import { FORMAT_VERSION } from '../../agent/recording/format/schema.ts';
 import { freePort } from '../e2e/kreplay.ts';
 import { type DebianRoot, newDebianRoot } from './debian_root.ts';
 import { listenForNotifications } from './notifications.ts';

@@ -1,7 +1,7 @@
 /** Conditions of `--break`: what they match, and what is told of those that can not be meant. */
 import fc from 'fast-check';
-import { parseCondition } from '../../daemon/commands/player/condition.ts';
-import type { PlayedEvent } from '../../daemon/commands/player/remote_session.ts';
+import { parseCondition } from '../../daemon/cli/player/condition.ts';
+import type { PlayedEvent } from '../../daemon/cli/player/remote_session.ts';
 import { playedOf } from './fixture.ts';
 
 const WRITE = playedOf(7, { duration_ns: 50_000_001n, error: 'ENOSPC', result: -28n, file: '/data/a b&c' } as never);

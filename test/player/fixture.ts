@@ -1,7 +1,7 @@
 /** A player's state made by hand: two threads on one node, events a millisecond apart. */
 
-import { newPlayer, type Player } from '../../daemon/commands/player/player_state.ts';
-import type { PlayedEvent, ReplaySession } from '../../daemon/commands/player/remote_session.ts';
+import { newPlayer, type Player } from '../../daemon/cli/player/player_state.ts';
+import type { PlayedEvent, ReplaySession } from '../../daemon/cli/player/remote_session.ts';
 import { START } from '../daemon/recorded.ts';
 
 const MS = 1_000_000;

@@ -1,7 +1,7 @@
 /** What each key asks for in each state. */
 import fc from 'fast-check';
-import { type Action, actionFor, type Key, type Place } from '../../daemon/commands/player/keys.ts';
-import type { SessionRequest } from '../../daemon/commands/player/remote_session.ts';
+import { type Action, actionFor, type Key, type Place } from '../../daemon/cli/player/keys.ts';
+import type { SessionRequest } from '../../daemon/cli/player/remote_session.ts';
 import {
   changeRequest,
   EXTRA_LATENCY_NS_MAX,

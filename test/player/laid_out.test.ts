@@ -1,6 +1,6 @@
 /** Which frames of a session tell that its time line is another one: frames in turn, and a yes or no to each. */
-import { newLayoutWatch } from '../../daemon/commands/player/laid_out.ts';
-import type { ReplaySession, SessionFrame } from '../../daemon/commands/player/remote_session.ts';
+import { newLayoutWatch } from '../../daemon/cli/player/laid_out.ts';
+import type { ReplaySession, SessionFrame } from '../../daemon/cli/player/remote_session.ts';
 import { playedOf, sessionOf } from './fixture.ts';
 
 const state = (more: Partial<ReplaySession>): SessionFrame => ({ kind: 'state', session: sessionOf(more) });

@@ -1,7 +1,7 @@
 /** A stream that is refused for now is asked for again; the session is still there. */
 import { createServer, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { createRemoteSession } from '../../daemon/commands/player/remote_session.ts';
+import { createRemoteSession } from '../../daemon/cli/player/remote_session.ts';
 import { recorded, START } from '../daemon/recorded.ts';
 import { served } from '../daemon/served.ts';
 

@@ -1,9 +1,9 @@
 /** What the player's screen shows, as a function of its state. */
 import fc from 'fast-check';
-import { ASCII, UNICODE, viewAt } from '../../daemon/commands/player/lanes.ts';
-import { positionNs } from '../../daemon/commands/player/player_state.ts';
-import { renderScreen, type Size, zoomed } from '../../daemon/commands/player/screen.ts';
-import { type Line, toAnsi, width } from '../../daemon/commands/player/styled_text.ts';
+import { ASCII, UNICODE, viewAt } from '../../daemon/cli/player/lanes.ts';
+import { positionNs } from '../../daemon/cli/player/player_state.ts';
+import { renderScreen, type Size, zoomed } from '../../daemon/cli/player/screen.ts';
+import { type Line, toAnsi, width } from '../../daemon/cli/player/styled_text.ts';
 import { playedOf, playerBehind, sessionOf } from './fixture.ts';
 
 const textOf = (lines: readonly Line[]) => lines.map((line) => toAnsi(line, false));

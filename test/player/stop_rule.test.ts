@@ -1,6 +1,6 @@
 /** Which event `--until-event` means, also when a latency that was changed on the way has changed the order. */
-import type { RemoteSession } from '../../daemon/commands/player/remote_session.ts';
-import { stopRule } from '../../daemon/commands/player/stop_rule.ts';
+import type { RemoteSession } from '../../daemon/cli/player/remote_session.ts';
+import { stopRule } from '../../daemon/cli/player/stop_rule.ts';
 import { playedOf, sessionOf } from './fixture.ts';
 
 /** At the start it has every event where `playedOf` has it. */

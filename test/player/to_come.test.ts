@@ -2,9 +2,9 @@
 import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { Player } from '../../daemon/commands/player/player_state.ts';
-import { newToCome, type ToCome } from '../../daemon/commands/player/to_come.ts';
-import { stringify } from '../../daemon/json.ts';
+import type { Player } from '../../daemon/cli/player/player_state.ts';
+import { newToCome, type ToCome } from '../../daemon/cli/player/to_come.ts';
+import { stringify } from '../../daemon/exact_json.ts';
 import { playedOf, playerBehind } from './fixture.ts';
 
 const MS = 1_000_000;

@@ -5,8 +5,8 @@ import { copyFileSync, readFileSync, renameSync, rmSync, truncateSync, writeFile
 import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import Database from 'better-sqlite3';
-import { openReader } from '../../agent/recording/reader.ts';
-import type { RecordingWriter } from '../../agent/recording/writer.ts';
+import { openReader } from '../../agent/recording/read/reader.ts';
+import type { RecordingWriter } from '../../agent/recording/write/writer.ts';
 import { blockOf, numbersOf, type Row, START_NS, temporaryFolder, testWriter } from './fixture.ts';
 
 const folder = temporaryFolder();
@@ -32,7 +32,7 @@ function append(writer: RecordingWriter, count: number, from = 0): void {
 
 /** Reads a block, waits for a line on standard input, reads the rest, and all again; prints what came of it. */
 const READER = `
-import { openReader } from '${join(import.meta.dirname, '../../agent/recording/reader.ts')}';
+import { openReader } from '${join(import.meta.dirname, '../../agent/recording/read/reader.ts')}';
 const outcome = { rows: [], untrue: 0, code: null };
 try {
   const reader = openReader('${path}');
@@ -145,7 +145,7 @@ test('a recording whose next number was lost has all its events, and new ones do
 
 test('a file that is being created has no events, or is not there yet, and is never anything else', async () => {
   const script = `
-    import { openWriter } from '${join(import.meta.dirname, '../../agent/recording/writer.ts')}';
+    import { openWriter } from '${join(import.meta.dirname, '../../agent/recording/write/writer.ts')}';
     for (let i = 0; i < ${CREATED}; i++) {
       const path = '${folder.path}/created-' + i;
       openWriter({ path, node: '', bootId: '', machineId: '', nowNs: () => 0n }).close();

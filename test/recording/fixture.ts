@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { openWriter, type RecordingWriter } from '../../agent/recording/writer.ts';
+import { openWriter, type RecordingWriter } from '../../agent/recording/write/writer.ts';
 import { type Block, type NumberedBlock, newBlock, typeRows } from '../../bpf/schema/block.ts';
 import { COLUMNS } from '../../bpf/schema/columns.ts';
 import { EVENTS, type EventType, eventById } from '../../bpf/schema/index.ts';

@@ -7,7 +7,7 @@ import { randomFillSync } from 'node:crypto';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import Database from 'better-sqlite3';
-import { openWriterThread } from '../../agent/recording/writer_thread.ts';
+import { openWriterThread } from '../../agent/recording/write/writer_thread.ts';
 import { newBlock } from '../../bpf/schema/block.ts';
 import { blockIo } from '../../bpf/schema/block_io.ts';
 import { sysWrite } from '../../bpf/schema/sys_write.ts';

@@ -6,9 +6,9 @@ import { copyFileSync, existsSync, readFileSync, rmSync, writeFileSync } from 'n
 import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import fc from 'fast-check';
-import { PAGE_BYTES } from '../../agent/recording/format.ts';
-import { openReader, type RecordingReader } from '../../agent/recording/reader.ts';
-import type { RecordingWriter } from '../../agent/recording/writer.ts';
+import { PAGE_BYTES } from '../../agent/recording/format/schema.ts';
+import { openReader, type RecordingReader } from '../../agent/recording/read/reader.ts';
+import type { RecordingWriter } from '../../agent/recording/write/writer.ts';
 import { type NumberedBlock, typeRows } from '../../bpf/schema/block.ts';
 import { blockOf, type Row, START_NS, temporaryFolder, testWriter } from './fixture.ts';
 

@@ -1,10 +1,10 @@
 /** The write-ahead log of a recording whose agent was killed: a cut end is no damage, and anything else is. */
 import { copyFileSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { openDatabase } from '../../agent/recording/database.ts';
-import { PAGE_BYTES } from '../../agent/recording/format.ts';
-import { openReader, type RecordingReader } from '../../agent/recording/reader.ts';
-import { isWhole, verifyRecording } from '../../agent/recording/verify.ts';
+import { openDatabase } from '../../agent/recording/format/database.ts';
+import { PAGE_BYTES } from '../../agent/recording/format/schema.ts';
+import { openReader, type RecordingReader } from '../../agent/recording/read/reader.ts';
+import { isWhole, verifyRecording } from '../../agent/recording/read/verify.ts';
 import { appendRows, newFolder, newWriter, recorded, recordingPath, START } from '../daemon/recorded.ts';
 
 /** The last frame is among them. */

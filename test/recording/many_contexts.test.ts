@@ -1,6 +1,6 @@
 /** A transaction may have more contexts than fit into one list that SQLite takes. */
-import { openDatabase } from '../../agent/recording/database.ts';
-import { openSegmentIndex } from '../../agent/recording/segment_index.ts';
+import { openDatabase } from '../../agent/recording/format/database.ts';
+import { openSegmentIndex } from '../../agent/recording/read/segment_index.ts';
 import { recorded, recordingPath, START } from '../daemon/recorded.ts';
 
 test('two million contexts find their segments', () => {

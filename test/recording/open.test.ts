@@ -4,9 +4,9 @@ import { chmodSync, copyFileSync, mkdirSync, readFileSync, truncateSync, writeFi
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import fc from 'fast-check';
-import { FORMAT_VERSION } from '../../agent/recording/format.ts';
-import { openReader } from '../../agent/recording/reader.ts';
-import type { Loss } from '../../agent/recording/side_notes.ts';
+import { FORMAT_VERSION } from '../../agent/recording/format/schema.ts';
+import { openReader } from '../../agent/recording/read/reader.ts';
+import type { Loss } from '../../agent/recording/format/losses.ts';
 import type { NumberedBlock } from '../../bpf/schema/block.ts';
 import { AS_NOBODY } from '../unprivileged.ts';
 import { blockOf, type Row, rowsOf, START_NS, temporaryFolder, testWriter } from './fixture.ts';
@@ -88,7 +88,7 @@ test('a folder that does not exist, or may not be written', () => {
   mkdirSync(closed);
   chmodSync(closed, 0o555);
   chmodSync(folder.path, 0o755);
-  const script = `import { openWriter } from '${join(import.meta.dirname, '../../agent/recording/writer.ts')}';
+  const script = `import { openWriter } from '${join(import.meta.dirname, '../../agent/recording/write/writer.ts')}';
     try { openWriter({ path: '${closed}/recording.kreplay', node: '', bootId: '', machineId: '', nowNs: () => 0n }); }
     catch (error) { console.log(error.code); }`;
   const [command, ...args] = [...AS_NOBODY, process.execPath, '--input-type=module', '-e', script] as const;

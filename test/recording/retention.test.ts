@@ -2,11 +2,11 @@
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import { IDS_IN_USE_MAX } from '../../agent/recording/dictionary.ts';
-import { pinTransaction, unpinTransaction } from '../../agent/recording/pins.ts';
-import { openReader } from '../../agent/recording/reader.ts';
-import type { RetentionLimits } from '../../agent/recording/retention.ts';
-import { openWriter, type RecordingWriter } from '../../agent/recording/writer.ts';
+import { IDS_IN_USE_MAX } from '../../agent/recording/format/ids.ts';
+import { pinTransaction, unpinTransaction } from '../../agent/recording/retain/pins.ts';
+import { openReader } from '../../agent/recording/read/reader.ts';
+import type { RetentionLimits } from '../../agent/recording/retain/retention.ts';
+import { openWriter, type RecordingWriter } from '../../agent/recording/write/writer.ts';
 import { blockOf, numbersOf, type Row, rowsOf, START_NS, temporaryFolder } from './fixture.ts';
 
 const LIMIT = 8 << 20;

@@ -1,7 +1,7 @@
 /** Retention between the pieces of an answer: rows keep their names or are gone, and never belong to somebody else. */
 import { join } from 'node:path';
-import { openReader } from '../../agent/recording/reader.ts';
-import { openWriter } from '../../agent/recording/writer.ts';
+import { openReader } from '../../agent/recording/read/reader.ts';
+import { openWriter } from '../../agent/recording/write/writer.ts';
 import { blockOf, type Row, rowsOf, START_NS, temporaryFolder } from './fixture.ts';
 
 const folder = temporaryFolder();

@@ -2,8 +2,8 @@
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, expect, test } from '@jest/globals';
-import { openReader } from '../../agent/recording/reader.ts';
-import { openWriter } from '../../agent/recording/writer.ts';
+import { openReader } from '../../agent/recording/read/reader.ts';
+import { openWriter } from '../../agent/recording/write/writer.ts';
 import { temporaryFolder } from './fixture.ts';
 
 const folder = temporaryFolder();

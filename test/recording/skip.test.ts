@@ -1,7 +1,7 @@
 /** A segment that can not match is not decoded: here all others are damaged, and touching them would be told. */
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import { openReader, type ScanRequest } from '../../agent/recording/reader.ts';
+import { openReader, type ScanRequest } from '../../agent/recording/read/reader.ts';
 import { blockOf, numbersOf, type Row, START_NS, temporaryFolder, testWriter } from './fixture.ts';
 
 const ROWS = 600;

@@ -2,9 +2,9 @@
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import fc from 'fast-check';
-import { IDS_IN_USE_MAX } from '../../agent/recording/dictionary.ts';
-import { openReader, type RecordingReader } from '../../agent/recording/reader.ts';
-import type { RecordingWriter } from '../../agent/recording/writer.ts';
+import { IDS_IN_USE_MAX } from '../../agent/recording/format/ids.ts';
+import { openReader, type RecordingReader } from '../../agent/recording/read/reader.ts';
+import type { RecordingWriter } from '../../agent/recording/write/writer.ts';
 import { newBlock } from '../../bpf/schema/block.ts';
 import { sysWrite } from '../../bpf/schema/sys_write.ts';
 import { START_NS, temporaryFolder, testWriter } from './fixture.ts';

@@ -6,9 +6,9 @@
 import { copyFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import { FORMAT_VERSION } from '../../agent/recording/format.ts';
-import { openReader } from '../../agent/recording/reader.ts';
-import { openWriter } from '../../agent/recording/writer.ts';
+import { FORMAT_VERSION } from '../../agent/recording/format/schema.ts';
+import { openReader } from '../../agent/recording/read/reader.ts';
+import { openWriter } from '../../agent/recording/write/writer.ts';
 import { blockOf, numbersOf, type Row, rowsOf, START_NS, temporaryFolder } from './fixture.ts';
 
 const EVENTS = { 1: 660, 2: 1580 } as const;

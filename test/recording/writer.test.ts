@@ -3,11 +3,11 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import { BATCH_SIZE } from '../../agent/recording/context_hash.ts';
-import { formatEventId, parseEventId } from '../../agent/recording/event_id.ts';
-import { SEAL_AFTER_NS, SEAL_ROWS_MIN } from '../../agent/recording/gatherer.ts';
-import { openReader } from '../../agent/recording/reader.ts';
-import { WAITING_SEGMENTS_MAX } from '../../agent/recording/writer.ts';
+import { BATCH_SIZE } from '../../agent/recording/format/context_hash.ts';
+import { formatEventId, parseEventId } from '../../agent/recording/format/event_id.ts';
+import { SEAL_AFTER_NS, SEAL_ROWS_MIN } from '../../agent/recording/write/event_buffer.ts';
+import { openReader } from '../../agent/recording/read/reader.ts';
+import { WAITING_SEGMENTS_MAX } from '../../agent/recording/write/writer.ts';
 import { AS_NOBODY } from '../unprivileged.ts';
 import { blockOf, numbersOf, type Row, rowsOf, START_NS, temporaryFolder, testWriter } from './fixture.ts';
 
@@ -225,7 +225,7 @@ test('a closed recording has no log beside it, so a user who may only read can o
   writer.close();
   expect(() => statSync(`${path}-wal`)).toThrow();
   execFileSync('chmod', ['a+rx', folder.path]);
-  const script = `import { openReader } from '${join(import.meta.dirname, '../../agent/recording/reader.ts')}';
+  const script = `import { openReader } from '${join(import.meta.dirname, '../../agent/recording/read/reader.ts')}';
     console.log(openReader('${path}').info().eventCount);`;
   if (process.getuid!() !== 0) return console.warn('skipped: changing the user needs root');
   const [command, ...args] = [...AS_NOBODY, process.execPath, '--input-type=module', '-e', script] as const;

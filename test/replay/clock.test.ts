@@ -1,6 +1,6 @@
 /** The clock by itself, on a time that the test holds: position and deadlines are exact, whatever was done to it. */
 import fc from 'fast-check';
-import { createClock } from '../../daemon/replay/clock.ts';
+import { createClock } from '../../daemon/replay/clock/clock.ts';
 
 const S = 1_000_000_000n;
 

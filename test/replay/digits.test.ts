@@ -1,6 +1,6 @@
 /** Numbers as text in a buffer: what `String` gives, and nothing beside it is touched. */
 import fc from 'fast-check';
-import { DIGITS_MAX, writeBigDigits, writeDigits } from '../../daemon/replay/digits.ts';
+import { DIGITS_MAX, writeBigDigits, writeDigits } from '../../daemon/replay/session/digits.ts';
 
 /** Around the powers of ten is where a digit could be lost. */
 const EDGES = Array.from({ length: 16 }, (_, power) => 10 ** power).flatMap((power) => [power - 1, power, power + 1]);

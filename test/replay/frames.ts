@@ -1,6 +1,6 @@
 /** Reads a stream the way a client does. */
 import { createParser } from 'eventsource-parser';
-import { parseJson, stringify } from '../../daemon/json.ts';
+import { parseJson, stringify } from '../../daemon/exact_json.ts';
 
 export interface Frame {
   event: string;

@@ -1,6 +1,6 @@
 /** The summary against sorting all values. */
 import fc from 'fast-check';
-import { createLateness, LATE_NS } from '../../daemon/replay/lateness.ts';
+import { createLateness, LATE_NS } from '../../daemon/replay/clock/lateness.ts';
 
 test('nothing measured is all zero', () => {
   expect(createLateness().summary()).toEqual({ p50_ns: 0, p99_ns: 0, max_ns: 0n, late_events: 0 });

@@ -1,8 +1,8 @@
 /** Deadlines on a simulated clock: every alarm rings once, never early, in order, however many there are. */
 import fc from 'fast-check';
-import { createHeap } from '../../daemon/replay/heap.ts';
-import { createScheduler } from '../../daemon/replay/scheduler.ts';
-import { timerWaiter } from '../../daemon/replay/waiting.ts';
+import { createHeap } from '../../daemon/replay/clock/heap.ts';
+import { createScheduler } from '../../daemon/replay/clock/scheduler.ts';
+import { timerWaiter } from '../../daemon/replay/clock/waiting.ts';
 import { createSimulatedClock } from './simulated_clock.ts';
 
 const MS = 1_000_000n;

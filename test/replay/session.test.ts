@@ -1,7 +1,7 @@
 /** One session on a simulated clock: what is emitted, when, and where it stands afterwards. */
 import fc from 'fast-check';
 import { CHUNK_EVENTS } from '../../daemon/replay/plan/bodies.ts';
-import type { Session } from '../../daemon/replay/session.ts';
+import type { Session } from '../../daemon/replay/session/session.ts';
 import type { Store } from '../../daemon/store/store.ts';
 import { FIRST_NS, MS, newSession, newSink, type PlannedEvent, TEN_EVENTS } from './fixture.ts';
 import { type Frame, framesOf } from './frames.ts';

@@ -1,6 +1,6 @@
 /** Every command in every state, once and twice, with what comes of it; the table of the API. */
-import type { Problem } from '../../daemon/errors.ts';
-import type { Session } from '../../daemon/replay/session.ts';
+import type { Problem } from '../../daemon/problem.ts';
+import type { Session } from '../../daemon/replay/session/session.ts';
 import { STATES, type State } from '../../daemon/replay/transitions.ts';
 import { MS, newSession } from './fixture.ts';
 

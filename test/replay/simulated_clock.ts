@@ -1,6 +1,6 @@
 /** Time that only passes when a test says so, with the timers that go by it. */
 import { setImmediate as breathe } from 'node:timers/promises';
-import type { Timers } from '../../daemon/replay/waiting.ts';
+import type { Timers } from '../../daemon/replay/clock/waiting.ts';
 
 /** What a turn of the event loop costs. */
 const TURN_NS = 5_000n;

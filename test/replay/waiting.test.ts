@@ -1,6 +1,6 @@
 /** Waiting on a simulated clock, where each way to let time pass is written down; and holding the real thread. */
-import { createThreadSleeper } from '../../daemon/replay/thread_sleep.ts';
-import { type Timers, timerWaiter } from '../../daemon/replay/waiting.ts';
+import { createThreadSleeper } from '../../daemon/replay/clock/thread_sleep.ts';
+import { type Timers, timerWaiter } from '../../daemon/replay/clock/waiting.ts';
 import { createSimulatedClock } from './simulated_clock.ts';
 
 const MS = 1_000_000n;

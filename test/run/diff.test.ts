@@ -1,7 +1,7 @@
 /** `kreplay diff`: two runs, and a run beside its incident. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { stringify } from '../../daemon/json.ts';
+import { stringify } from '../../daemon/exact_json.ts';
 import { difference, parseReport } from '../../daemon/run/report/diff.ts';
 import { kreplay } from '../daemon/command_line.ts';
 import { newFolder, START } from '../daemon/recorded.ts';

@@ -1,6 +1,6 @@
 /** From recorded events to the plan, beside a plan made the simple way. */
 import fc from 'fast-check';
-import { stringify } from '../../daemon/json.ts';
+import { stringify } from '../../daemon/exact_json.ts';
 import { EVENT_FLAGS, OPS, PATH_KINDS, PLAN_FLAGS, SIZE_UNKNOWN } from '../../daemon/run/format/plan_file.ts';
 import { encodePlan } from '../../daemon/run/plan/encode.ts';
 import { addLine } from '../../daemon/run/plan/from_lines.ts';

@@ -1,7 +1,7 @@
 /** The search for the smallest latency at which a command fails, with commands that are only a rule. */
 import fc from 'fast-check';
-import { type LatencyRange, RESOLUTION_NS, repeatRun } from '../../daemon/run/repeat.ts';
-import type { Run } from '../../daemon/run/replay_run.ts';
+import { type LatencyRange, RESOLUTION_NS, repeatRun } from '../../daemon/run/execution/repeat.ts';
+import type { Run } from '../../daemon/run/execution/replay_run.ts';
 
 /** A run that ends with this code; undefined: it could not be started. */
 function ranWith(code: number | undefined, extraNs = 0): Run {

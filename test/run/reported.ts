@@ -4,7 +4,7 @@ import { writeRecord } from '../../daemon/run/format/layout.ts';
 import { OPS, type Op } from '../../daemon/run/format/plan_file.ts';
 import { HOWS, type How, NONE, REPORT_MAGIC, reportCall, reportHeader } from '../../daemon/run/format/report_file.ts';
 import type { Incident } from '../../daemon/run/plan/incident.ts';
-import { newRecordedErrors } from '../../daemon/run/recorded_errors.ts';
+import { newRecordedErrors } from '../../daemon/run/plan/recorded_errors.ts';
 import { figuresOf } from '../../daemon/run/report/figures.ts';
 import { readReport } from '../../daemon/run/report/read_report.ts';
 import { type RunResult, resultOf } from '../../daemon/run/report/result.ts';

@@ -1,6 +1,6 @@
 // The judge of a soak: it finds what is missing and not told, what is told and not missing, and what grows.
 import { describe, expect, test } from '@jest/globals';
-import type { Loss } from '../../agent/recording/side_notes.ts';
+import type { Loss } from '../../agent/recording/format/losses.ts';
 import { accountOf, type Batch } from './account.ts';
 import { growthsOf, type Sample } from './samples.ts';
 

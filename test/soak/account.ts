@@ -6,7 +6,7 @@
  *   missing             ....  ...              ................           .
  *                 exactly 7, not 6 or 8     any number, it says so        untold: wrong
  */
-import type { Loss } from '../../agent/recording/side_notes.ts';
+import type { Loss } from '../../agent/recording/format/losses.ts';
 
 /** Writes that follow each other, numbered from `first`. */
 export interface Batch {

@@ -1,7 +1,7 @@
 /** `make soak`: runs one for SOAK_MINUTES, prints what came of it, and leaves it in build/soak/report.json. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { stringify } from '../../daemon/json.ts';
+import { stringify } from '../../daemon/exact_json.ts';
 import { megabytes, tableText } from '../bench/table.ts';
 import { type SoakReport, soak } from './soak.ts';
 

@@ -2,7 +2,7 @@
 import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Loss } from '../../agent/recording/side_notes.ts';
+import type { Loss } from '../../agent/recording/format/losses.ts';
 
 const SOURCE = join(import.meta.dirname, 'set_clock.c');
 /** Retention goes by this clock: it must not remove what no look has seen. */

@@ -6,7 +6,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Loss } from '../../agent/recording/side_notes.ts';
+import type { Loss } from '../../agent/recording/format/losses.ts';
 import { freePort, temporaryFolder } from '../e2e/kreplay.ts';
 import { FILE_SYSTEMS } from '../kernel/small_disk.ts';
 import { type Account, accountOf } from './account.ts';

@@ -5,7 +5,7 @@
 import type { ColumnArray } from '../../../bpf/schema/block.ts';
 import type { Encoding, Storage } from '../../../bpf/schema/kinds.ts';
 import { nativeColumns } from '../../../bpf/schema/native_columns.ts';
-import { corrupt } from '../errors.ts';
+import { corrupt } from '../format/errors.ts';
 
 const CONSTANT = 0x10;
 const WIDTH_MASK = 0x0f;

@@ -3,7 +3,7 @@ import { crc32 } from 'node:zlib';
 import { type ColumnArray, newColumnArray } from '../../../bpf/schema/block.ts';
 import type { Column } from '../../../bpf/schema/columns.ts';
 import { eventById } from '../../../bpf/schema/index.ts';
-import { corrupt } from '../errors.ts';
+import { corrupt } from '../format/errors.ts';
 import { absentValues } from './absent.ts';
 import { decodeColumn, decompressFrame, pickValues } from './column_bytes.ts';
 import { ENTRY_HEAD_BYTES, GROUP_BYTES_MAX, GROUP_HEAD_BYTES, HEAD_BYTES, SEGMENT_ROWS_MAX } from './encode_segment.ts';

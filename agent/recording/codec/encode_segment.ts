@@ -12,9 +12,9 @@ import { crc32 } from 'node:zlib';
 import type { Block } from '../../../bpf/schema/block.ts';
 import type { Column } from '../../../bpf/schema/columns.ts';
 import { EVENTS } from '../../../bpf/schema/index.ts';
+import { STORED_COLUMNS } from '../format/pieces.ts';
 import { absentValue } from './absent.ts';
 import { compressFrame, encodeColumn, encodedBytesMax, repeatsByte, STORAGE_WIDTH } from './column_bytes.ts';
-import { STORED_COLUMNS } from './pieces.ts';
 
 /** Rows of a segment at most; also the longest block that a scan gives. */
 export const SEGMENT_ROWS_MAX = 4096;

@@ -2,8 +2,8 @@
  * Writes what has changed of sessions, many changes at a time: while one lot is being written the next one gathers. A
  * lot that can not be written stays and is tried again; meanwhile sessions go on as if nothing were kept.
  */
-import type { SteadyNow } from '../clock.ts';
-import type { Alarm } from '../scheduler.ts';
+import type { SteadyNow } from '../clock/clock.ts';
+import type { Alarm } from '../clock/scheduler.ts';
 import { type KeptRow, storedRow } from './kept_session.ts';
 import type { StoredPlace } from './state_file.ts';
 import type { KeptState } from './state_thread.ts';

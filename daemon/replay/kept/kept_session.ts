@@ -1,7 +1,7 @@
 /** What is kept of a session over the daemon's end, and how it is written. */
 import { z } from 'zod';
-import { int64 } from '../../input.ts';
-import { parseJson, stringify } from '../../json.ts';
+import { parseJson, stringify } from '../../exact_json.ts';
+import { int64 } from '../../int64.ts';
 import { SPEED_FACTOR_MAX, SPEED_FACTOR_MIN } from '../contract.ts';
 import { STATES } from '../transitions.ts';
 import type { SessionPlace, StoredSession } from './state_file.ts';

@@ -2,7 +2,7 @@
  * Events as JSON, ready to be sent, read in chunks of neighbours. Threads that have drifted apart read from different
  * chunks, so several are kept.
  */
-import { Problem } from '../../errors.ts';
+import { Problem } from '../../problem.ts';
 import { createByteText } from '../../store/byte_text.ts';
 import { keyOf } from '../../store/event.ts';
 import { eventJson } from '../../store/event_json.ts';

@@ -2,7 +2,7 @@
  * Clocks of several nodes brought onto one time line. A recording knows when its own node's clock was set, but not how
  * far that clock was from another node's: offsets come from who knows them.
  */
-import { Problem, pointerTo } from '../../errors.ts';
+import { Problem, pointerTo } from '../../problem.ts';
 import type { NodeClock, Store } from '../../store/store.ts';
 
 /** By node: what is added to its times, nanoseconds. */

@@ -14,7 +14,7 @@
  * A thread is a lane: a place in the recorded order and what has been added to it. Lanes drift apart, so each reads on
  * from where it is; a front goes ahead of all and finds the threads that have not had an event yet.
  */
-import { createHeap, type HeapItem } from '../heap.ts';
+import { createHeap, type HeapItem } from '../clock/heap.ts';
 import type { Recorded, RecordedPage } from './recorded.ts';
 
 /** From an event on, in projected order. */

@@ -1,5 +1,5 @@
 /** Where a seek goes in a plan. */
-import { Problem } from '../../errors.ts';
+import { Problem } from '../../problem.ts';
 import type { Store } from '../../store/store.ts';
 import type { SeekTarget } from '../target.ts';
 import { type Recorded, SPAN_NS_MAX } from './recorded.ts';

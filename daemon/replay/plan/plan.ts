@@ -1,6 +1,6 @@
 /** What a session plays, from the recording to the bytes that are sent, made where nobody waits for the clock. */
-import { wholeEndOf } from '../../../agent/recording/transactions.ts';
-import { Problem } from '../../errors.ts';
+import { wholeEndOf } from '../../../agent/recording/read/transactions.ts';
+import { Problem } from '../../problem.ts';
 import type { Store } from '../../store/store.ts';
 import type { SeekTarget } from '../target.ts';
 import { type Chunk, createBodies } from './bodies.ts';

@@ -3,7 +3,7 @@
  * for comes in between.
  */
 import { setImmediate as breathe } from 'node:timers/promises';
-import { Problem } from '../../errors.ts';
+import { Problem } from '../../problem.ts';
 import type { Store } from '../../store/store.ts';
 import type { SeekTarget } from '../target.ts';
 import type { Chunk } from './bodies.ts';

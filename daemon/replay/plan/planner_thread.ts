@@ -1,7 +1,7 @@
 /** Plans made in a thread of their own. */
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
-import { Problem } from '../../errors.ts';
+import { Problem } from '../../problem.ts';
 import type { Places } from '../../store/served_files.ts';
 import type { Place } from './places.ts';
 import type { Outline, PlanPage } from './plan.ts';

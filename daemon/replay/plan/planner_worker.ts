@@ -1,8 +1,8 @@
 /** The thread that makes plans: it reads recordings and writes JSON, so that the clock's thread does neither. */
 import { parentPort, workerData } from 'node:worker_threads';
-import { ERRORS, type ErrorCode, Problem } from '../../errors.ts';
+import { ERRORS, type ErrorCode, Problem } from '../../problem.ts';
 import { openRecordingStore } from '../../store/recording_store.ts';
-import { giveWay } from '../thread_schedule.ts';
+import { giveWay } from '../clock/thread_schedule.ts';
 import { createPlanner, type Plan } from './planner.ts';
 import type {
   FromPlanner,

@@ -4,8 +4,8 @@
  *
  * It is a snapshot: what is recorded later does not join it, and what retention has removed since is an error.
  */
-import { formatEventId, parseEventId } from '../../../agent/recording/event_id.ts';
-import { Problem } from '../../errors.ts';
+import { formatEventId, parseEventId } from '../../../agent/recording/format/event_id.ts';
+import { Problem } from '../../problem.ts';
 import { bigColumn, column } from '../../store/column.ts';
 import { isDivided, OWN_EVENT_COLUMNS, ownEventTest } from '../../store/own_events.ts';
 import type { EventKey, ScannedBlock, Store } from '../../store/store.ts';

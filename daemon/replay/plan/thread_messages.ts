@@ -1,5 +1,5 @@
 /** What the daemon's main thread and the one that makes plans say to each other. */
-import type { ErrorCode, InputError } from '../../errors.ts';
+import type { ErrorCode, InputError } from '../../problem.ts';
 import type { Places } from '../../store/served_files.ts';
 import type { SeekTarget } from '../target.ts';
 import type { Place } from './places.ts';

@@ -6,10 +6,10 @@
  *
  * The smallest latency with which an event would end behind the deadline follows from the same line.
  */
-import { formatEventId } from '../../../agent/recording/event_id.ts';
+import { formatEventId } from '../../../agent/recording/format/event_id.ts';
 import type { ApiEvent } from '../../../bpf/schema/api.ts';
 import { EVENTS } from '../../../bpf/schema/index.ts';
-import { Problem } from '../../errors.ts';
+import { Problem } from '../../problem.ts';
 import { bigColumn, column } from '../../store/column.ts';
 import { isDivided, OWN_EVENT_COLUMNS, ownEventTest } from '../../store/own_events.ts';
 import type { Dictionary, EventFilter, ScannedBlock, Store } from '../../store/store.ts';

@@ -9,7 +9,7 @@
  * Parts are between colons; a backslash takes the meaning from the character behind it.
  */
 import { constants } from 'node:os';
-import { parseDuration } from '../../../agent/recording/duration.ts';
+import { parseDuration } from '../../../agent/config/duration.ts';
 import { EVENT_TYPES, type EventType } from '../../../bpf/schema/index.ts';
 import { EVENT_FLAGS, OPS } from '../format/plan_file.ts';
 import type { IncidentStream } from './incident.ts';

@@ -1,13 +1,27 @@
 /** All that is known of a run: what `--report` writes, and what every other form of it is made from. */
-import { formatMilliseconds } from '../../../agent/recording/duration.ts';
+import { formatMilliseconds } from '../../../agent/config/duration.ts';
 import type { Said } from '../control_lines.ts';
 import type { Incident } from '../plan/incident.ts';
-import type { RecordedErrors } from '../recorded_errors.ts';
-import type { Repeated } from '../repeat.ts';
+import type { RecordedErrors } from '../plan/recorded_errors.ts';
 import type { Figures } from './figures.ts';
 import { checkGates, type GateResult, type Gates, type Judgement } from './verdict.ts';
 
 export const RESULT_VERSION = 1;
+
+export interface Attempt {
+  seed: bigint;
+  extra_latency_ns: number;
+  /** Null when the command was not started. */
+  code: number | null;
+  verdict: RunResult['verdict'];
+}
+
+export interface Repeated {
+  attempts: Attempt[];
+  /** The largest latency known to pass, and the smallest known to fail: null when there is none. */
+  passes_ns: number | null;
+  fails_ns: number | null;
+}
 
 export interface RunSettings {
   transaction_id: string;

@@ -1,10 +1,9 @@
 /** A run in a few lines, for people. */
 import { printable } from '../../../agent/output/printable.ts';
-import type { Repeated } from '../repeat.ts';
 import { errorsText } from './error_figures.ts';
 import type { Figures } from './figures.ts';
 import type { HowCounts } from './hows.ts';
-import { milliseconds, type RunResult } from './result.ts';
+import { milliseconds, type Repeated, type RunResult } from './result.ts';
 import { MODES_OF_SUMS, percent } from './verdict.ts';
 
 const UNMATCHED_STREAMS_MAX = 3;

@@ -1,0 +1,116 @@
+/**
+ * Which processes publish OpenTelemetry's contexts. Nothing tells when one begins to: each is looked at some times after
+ * it was first seen, a few processes in a turn, and those that publish again and again.
+ */
+
+import { type ProcessContext, readProcessContext } from './otel/process_context.ts';
+import { createThreadLocalResolver, type ThreadLocal } from './otel/thread_local.ts';
+import { isStartOf } from './proc_program.ts';
+import { createReferenceTable } from './reference_table.ts';
+import { cleanName } from './service_name/clean_name.ts';
+
+const PROCESSES_MAX = 8192;
+/** After it was first seen: a program loads its libraries first, and a runtime starts. */
+const LOOK_AFTER_MS = [1000, 5000, 30_000];
+/** It may publish more, and under another name. */
+const LOOK_AGAIN_MS = 60_000;
+/** A look takes a fifth of a millisecond, of a hostile process a hundred. */
+const LOOKS_A_TURN = 4;
+const TURN_MS_MAX = 5;
+
+export interface Publishers {
+  /** A process that started at `startNs`, CLOCK_BOOTTIME, was seen. */
+  consider(pid: number, startNs: number): void;
+  /** Looks at those whose time has come. */
+  look(nowMs: number): void;
+  /** Names of the attributes in the records of its threads, by index. */
+  threadKeys(pid: number): readonly string[];
+  /** What it says that its service is called. */
+  serviceOf(pid: number, startNs: number): string | undefined;
+}
+
+export interface PublishersOptions {
+  /** Has the records of its threads read. */
+  watch(pid: number, startNs: number, place: ThreadLocal): void;
+  onService(pid: number, startNs: number, service: string): void;
+}
+
+interface Seen {
+  startNs: number;
+  looks: number;
+  dueMs: number;
+  context: ProcessContext | undefined;
+  isWatched: boolean;
+}
+
+export function createPublishers({ watch, onService }: PublishersOptions): Publishers {
+  const seen = createReferenceTable<Seen>(PROCESSES_MAX);
+  const waiting = new Set<number>();
+  const resolver = createThreadLocalResolver();
+
+  function lookAt(pid: number, process: Seen, nowMs: number): void {
+    process.looks++;
+    const { value: context, reason } = readProcessContext(pid);
+    if (reason === 'gone' || !isStillThere(pid, process.startNs)) {
+      waiting.delete(pid);
+      return;
+    }
+    if (context) take(pid, process, context);
+    const after = LOOK_AFTER_MS[process.looks];
+    if (process.context) process.dueMs = nowMs + LOOK_AGAIN_MS;
+    else if (after !== undefined) process.dueMs = nowMs + after;
+    else waiting.delete(pid);
+  }
+
+  function take(pid: number, process: Seen, context: ProcessContext): void {
+    const before = serviceIn(process.context);
+    process.context = context;
+    const service = serviceIn(context);
+    if (service !== undefined && service !== before) onService(pid, process.startNs, service);
+    if (process.isWatched || !context.threadKeys) return;
+    const place = resolver.resolve(pid).value;
+    if (!place) return;
+    watch(pid, process.startNs, place);
+    process.isWatched = true;
+  }
+
+  return {
+    consider(pid, startNs) {
+      if (seen.get(pid)?.startNs === startNs || waiting.size >= PROCESSES_MAX) return;
+      const dueMs = performance.now() + LOOK_AFTER_MS[0]!;
+      seen.set(pid, { startNs, looks: 0, dueMs, context: undefined, isWatched: false });
+      // Behind those that wait already.
+      waiting.delete(pid);
+      waiting.add(pid);
+    },
+    look(nowMs) {
+      let looks = 0;
+      for (const pid of waiting) {
+        const process = seen.get(pid);
+        if (!process) waiting.delete(pid);
+        else if (process.dueMs <= nowMs) {
+          lookAt(pid, process, nowMs);
+          if (++looks === LOOKS_A_TURN || performance.now() - nowMs > TURN_MS_MAX) return;
+        }
+      }
+    },
+    threadKeys: (pid) => seen.get(pid)?.context?.threadKeys ?? [],
+    serviceOf(pid, startNs) {
+      const process = seen.get(pid);
+      return process?.startNs === startNs ? serviceIn(process.context) : undefined;
+    },
+  };
+}
+
+function serviceIn(context: ProcessContext | undefined): string | undefined {
+  const name = context?.resource.get('service.name');
+  return typeof name === 'string' ? cleanName(name.trim()) || undefined : undefined;
+}
+
+function isStillThere(pid: number, startNs: number): boolean {
+  try {
+    return isStartOf(pid, startNs);
+  } catch {
+    return false;
+  }
+}

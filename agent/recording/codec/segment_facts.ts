@@ -1,0 +1,54 @@
+/** What a segment's row says of its events, so that a query can skip it. */
+import type { Block } from '../../../bpf/schema/block.ts';
+import { EVENTS } from '../../../bpf/schema/index.ts';
+import { OWNERS, type OwnerColumns } from '../format/owner_columns.ts';
+import { toStored } from '../format/schema.ts';
+import { extremes } from '../words64.ts';
+import type { BlockRange } from './encode_segment.ts';
+
+/** Bits of an SQLite integer without its sign. */
+const TYPE_ID_MAX = 62;
+
+export interface SegmentFacts {
+  minTimestampNs: bigint;
+  maxTimestampNs: bigint;
+  maxDurationNs: bigint;
+  typeMask: bigint;
+  /** Name ids of all owners and origins. */
+  services: Uint32Array;
+}
+
+export function typeMask(typeIds: readonly number[]): bigint {
+  return typeIds.reduce((mask, id) => mask | (1n << BigInt(Math.min(id, TYPE_ID_MAX))), 0n);
+}
+
+export function segmentFacts(block: Block, range: BlockRange): SegmentFacts {
+  const time = extremes(block.columns.get('timestamp_ns')! as BigUint64Array, range.from, range.to);
+  const duration = extremes(block.columns.get('duration_ns')! as BigUint64Array, range.from, range.to);
+  const types = EVENTS.map((event) => event.id).filter((id) => range.typeTo[id]! > range.typeFrom[id]!);
+  return {
+    minTimestampNs: toStored(time.min),
+    maxTimestampNs: toStored(time.max),
+    maxDurationNs: toStored(duration.max),
+    typeMask: typeMask(types),
+    services: Uint32Array.from(distinct(block, range, 'service')),
+  };
+}
+
+/** Ids other than 0 that occur in the rows, as owner or as origin. */
+export function distinct(block: Block, range: BlockRange, kind: keyof Omit<OwnerColumns, 'eventType'>): number[] {
+  const ids = new Set<number>();
+  for (const owner of OWNERS) {
+    const values = block.columns.get(owner[kind].name)! as Uint32Array;
+    const from = owner.eventType === 0 ? range.from : range.typeFrom[owner.eventType]!;
+    const to = owner.eventType === 0 ? range.to : range.typeTo[owner.eventType]!;
+    let last = 0;
+    for (let row = from; row < to; row++) {
+      const id = values[row]!;
+      if (id === last) continue;
+      last = id;
+      if (id !== 0) ids.add(id);
+    }
+  }
+  return [...ids].sort((a, b) => a - b);
+}

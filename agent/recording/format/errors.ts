@@ -1,0 +1,74 @@
+/** What can go wrong with a recording: stable codes, and messages that say what to do next. */
+export type RecordingErrorCode =
+  | 'recording_missing'
+  | 'not_a_recording'
+  | 'unsupported_format'
+  | 'recording_locked'
+  | 'recording_not_writable'
+  | 'recording_not_readable'
+  | 'recording_corrupt'
+  | 'recording_full'
+  | 'recording_busy'
+  | 'recording_io_error'
+  | 'pins_full';
+
+export class RecordingError extends Error {
+  readonly code: RecordingErrorCode;
+
+  constructor(code: RecordingErrorCode, message: string, cause?: unknown) {
+    super(message, cause === undefined ? undefined : { cause });
+    this.name = 'RecordingError';
+    this.code = code;
+  }
+}
+
+export function corrupt(what: string, cause?: unknown): RecordingError {
+  return new RecordingError(
+    'recording_corrupt',
+    `the recording is damaged: ${what}; restore it from a copy, or move it away and start the agent again`,
+    cause,
+  );
+}
+
+/** SQLite's primary result codes; extended ones begin with the same words. */
+const BY_SQLITE_CODE: readonly [prefix: string, code: RecordingErrorCode, advice: string][] = [
+  ['SQLITE_FULL', 'recording_full', 'no space is left on the device: free some, or move the data folder'],
+  ['SQLITE_BUSY', 'recording_busy', 'another process holds the file: try again'],
+  ['SQLITE_LOCKED', 'recording_busy', 'another connection holds the file: try again'],
+  ['SQLITE_READONLY', 'recording_not_writable', 'the file is read-only for this user: check owner and mode'],
+  ['SQLITE_PERM', 'recording_not_writable', 'permission denied: check owner and mode'],
+  ['SQLITE_CANTOPEN', 'recording_not_readable', 'it can not be opened: check that this user may read the folder'],
+  ['SQLITE_NOTADB', 'not_a_recording', 'it is not a kreplay recording: give the path of a recording.kreplay file'],
+  ['SQLITE_CORRUPT', 'recording_corrupt', 'it is damaged: restore it from a copy, or move it away'],
+  ['SQLITE_CONSTRAINT', 'recording_corrupt', 'its tables are damaged: restore it from a copy, or move it away'],
+  ['SQLITE_ERROR', 'recording_corrupt', 'its tables are damaged: restore it from a copy, or move it away'],
+  [
+    'SQLITE_IOERR_DATA',
+    'recording_corrupt',
+    'a page does not match its checksum: restore it from a copy, or move it away',
+  ],
+  ['SQLITE_TOOBIG', 'recording_corrupt', 'a text or blob is longer than any recording has: do not trust it'],
+  ['SQLITE_IOERR', 'recording_io_error', 'reading or writing failed: check the disk and the kernel log'],
+];
+
+/** Gives SQLite's failures a code of ours; other errors stay what they are. */
+export function toRecordingError(error: unknown, path: string): unknown {
+  const sqliteCode = (error as { code?: unknown }).code;
+  if (error instanceof RecordingError || typeof sqliteCode !== 'string') return error;
+  const known = BY_SQLITE_CODE.find(([prefix]) => sqliteCode.startsWith(prefix));
+  if (!known) return error;
+  const [, code, advice] = known;
+  return new RecordingError(code, `${path}: ${advice} (${sqliteCode}: ${(error as Error).message})`, error);
+}
+
+export function withRecordingErrors<T>(path: string, work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    throw toRecordingError(error, path);
+  }
+}
+
+export class SegmentGone extends Error {
+  override readonly name = 'SegmentGone';
+}

@@ -1,0 +1,108 @@
+/** Older formats: read through views that add what they lack, and changed into the current one by a writer. */
+import type Database from 'better-sqlite3';
+import { COLUMNS } from '../../../bpf/schema/columns.ts';
+import { hasChecksums, setChecksums } from './database.ts';
+import { pieceOf } from './pieces.ts';
+
+const SEGMENT_IDS = ['name_from', 'file_from', 'context_from', 'name_end', 'file_end', 'context_end'];
+
+type Views = Readonly<Record<string, string>>;
+
+/** Its summaries do not tell own events and write-back apart. */
+const UNDIVIDED = 'NULL AS written_back_count, 0 AS written_back_bytes, 0 AS written_back_end_ns';
+
+const VERSION_2: Views = {
+  transaction_summary: `SELECT *, ${UNDIVIDED} FROM main.transaction_summary`,
+};
+
+const VERSION_1: Views = {
+  column_name: 'SELECT *, 0 AS piece FROM main.column_name',
+  segment: `SELECT *, NULL AS end_number, ${SEGMENT_IDS.map((name) => `0 AS ${name}`).join(', ')} FROM main.segment`,
+  segment_piece: "SELECT 0 AS piece_key, x'' AS data WHERE false",
+  transaction_summary: `
+SELECT summary.*, 0 AS last_number, transaction_id, trace_id, ${UNDIVIDED}
+FROM main.transaction_summary AS summary JOIN main.context ON context_id = summary.transaction_key`,
+  pin: "SELECT '' AS transaction_id, 0 AS from_ns, 0 AS to_ns, 0 AS pinned_ns WHERE false",
+  // It has other hashes: contexts are compared one by one.
+  context_hash: 'SELECT 0 AS key WHERE false',
+  clock: 'SELECT *, 0 AS suspended_ns FROM main.clock',
+};
+
+/** Views of one connection; the file stays as it is. Names of views hide those of tables. */
+const VIEWS: readonly Views[] = [{}, VERSION_1, VERSION_2];
+
+/** Of version 1. A summary without its number would be the first to go. */
+const TO_VERSION_2 = `
+ALTER TABLE column_name ADD COLUMN piece INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE segment ADD COLUMN end_number INTEGER;
+${SEGMENT_IDS.map((name) => `ALTER TABLE segment ADD COLUMN ${name} INTEGER NOT NULL DEFAULT 0;`).join('\n')}
+ALTER TABLE transaction_summary ADD COLUMN last_number INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE transaction_summary ADD COLUMN transaction_id TEXT NOT NULL DEFAULT '';
+ALTER TABLE transaction_summary ADD COLUMN trace_id TEXT;
+UPDATE transaction_summary SET
+  last_number = (SELECT coalesce(max(first_number + event_count), 0) FROM segment),
+  (transaction_id, trace_id) = (
+    SELECT coalesce(transaction_id, ''), trace_id FROM context WHERE context_id = transaction_key
+  )
+WHERE EXISTS (SELECT 1 FROM context WHERE context_id = transaction_key);
+ALTER TABLE clock ADD COLUMN suspended_ns INTEGER NOT NULL DEFAULT 0;
+DROP TABLE context_hash;
+CREATE TABLE context_hash (
+  key INTEGER PRIMARY KEY
+) STRICT;
+CREATE TABLE segment_piece (
+  piece_key INTEGER PRIMARY KEY,
+  data BLOB NOT NULL
+) STRICT;
+CREATE TABLE pin (
+  transaction_id TEXT PRIMARY KEY,
+  from_ns INTEGER NOT NULL,
+  to_ns INTEGER NOT NULL,
+  pinned_ns INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+`;
+
+const TO_VERSION_3 = `
+ALTER TABLE transaction_summary ADD COLUMN written_back_count INTEGER;
+ALTER TABLE transaction_summary ADD COLUMN written_back_bytes INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE transaction_summary ADD COLUMN written_back_end_ns INTEGER NOT NULL DEFAULT 0;
+`;
+
+/** `version`: of the file, up to the current one. */
+export function readOlder(database: Database.Database, version: number): void {
+  for (const [name, select] of Object.entries(VIEWS[version] ?? {})) {
+    database.exec(`CREATE TEMP VIEW ${name} AS ${select}`);
+  }
+}
+
+/** To be called when a writer has changed the file into the current version. */
+export function forgetOlder(database: Database.Database, version: number): void {
+  for (const name of Object.keys(VIEWS[version] ?? {})) database.exec(`DROP VIEW temp.${name}`);
+}
+
+/**
+ * In two steps, each of which is done or not when the writer is killed. The second one writes every page again: into a
+ * file in SQLite's temporary folder, and from there into the log and the database, which takes twice the space that the
+ * file has. What both leave is what a new file begins with.
+ */
+export function upgradeOlder(database: Database.Database, version: number): void {
+  if (version === 1) database.transaction(toVersion2).immediate(database);
+  if (!hasChecksums(database)) {
+    setChecksums(database);
+    database.pragma('auto_vacuum = INCREMENTAL');
+    database.exec('VACUUM');
+  }
+  database.transaction(toVersion3).immediate(database);
+}
+
+function toVersion2(database: Database.Database): void {
+  database.exec(TO_VERSION_2);
+  const setPiece = database.prepare('UPDATE column_name SET piece = ? WHERE name = ?');
+  for (const column of COLUMNS) setPiece.run(pieceOf(column), column.name);
+  database.pragma('user_version = 2');
+}
+
+function toVersion3(database: Database.Database): void {
+  database.exec(TO_VERSION_3);
+  database.pragma('user_version = 3');
+}

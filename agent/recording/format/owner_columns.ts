@@ -1,0 +1,40 @@
+/** Which columns hold the contexts and services that an event belongs to: its own, and those of its origins. */
+import { COLUMNS, type Column } from '../../../bpf/schema/columns.ts';
+import { ATTRIBUTION_SOURCES } from '../../../bpf/schema/owner.ts';
+
+const ORIGIN_SOURCE = ATTRIBUTION_SOURCES.indexOf('origin');
+
+export interface OwnerColumns {
+  /** 0: the event's own. */
+  eventType: number;
+  context: Column;
+  service: Column;
+}
+
+function columnNamed(name: string): Column {
+  const column = COLUMNS.find((candidate) => candidate.name === name);
+  if (!column) throw new Error(`the schema has no column ${name}`);
+  return column;
+}
+
+export const OWN: OwnerColumns = { eventType: 0, context: columnNamed('context'), service: columnNamed('service') };
+
+/** One for each slot of each event type that has origins. */
+export const ORIGINS: readonly (OwnerColumns & { bytes: Column })[] = COLUMNS.filter(
+  (column) => column.source === 'origins' && column.name.endsWith('_context'),
+).map((context) => ({
+  eventType: context.eventType,
+  context,
+  service: columnNamed(context.name.replace(/_context$/, '_service')),
+  bytes: columnNamed(context.name.replace(/_context$/, '_bytes')),
+}));
+
+/**
+ * Whether the event of a row carries data that its owner wrote earlier: work of the transaction, but no time of its
+ * caller, as other threads do it, mostly seconds later. `source`: of the column `context_source`.
+ */
+export function isWrittenBack(source: number): boolean {
+  return source === ORIGIN_SOURCE;
+}
+
+export const OWNERS: readonly OwnerColumns[] = [OWN, ...ORIGINS];

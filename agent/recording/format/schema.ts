@@ -1,0 +1,237 @@
+/** The tables of a recording: what the writer creates and the reader expects. FORMAT.md tells the whole. */
+import type Database from 'better-sqlite3';
+import { damagedFrame, damagedLog, hasChecksums } from './database.ts';
+import { corrupt, RecordingError } from './errors.ts';
+import { schemaCheck } from './schema_check.ts';
+
+/** "krpl" in ASCII: what `file` and SQLite's own tools see. */
+export const APPLICATION_ID = 0x6b72706c;
+export const FORMAT_VERSION = 3;
+
+/** The oldest version that is still read, and brought up to date by a writer. */
+const FORMAT_VERSION_MIN = 1;
+
+/**
+ * Small pages: a flush on a quiet host changes the last page of a handful of tables, whatever it adds to them, and the
+ * write-ahead log takes whole pages. Half of this would save a sixth of that, and cost a fifth more on a busy host.
+ */
+export const PAGE_BYTES = 1024;
+
+export const CREATE_TABLES = `
+CREATE TABLE meta (
+  key TEXT PRIMARY KEY,
+  value ANY NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- Names of the columns inside segments, and the piece that each is in.
+CREATE TABLE column_name (
+  column_id INTEGER PRIMARY KEY,
+  name TEXT NOT NULL UNIQUE,
+  storage TEXT NOT NULL,
+  piece INTEGER NOT NULL
+) STRICT;
+
+-- Dictionaries: ids begin at 1, 0 stands for none. A text may have several ids.
+CREATE TABLE name (
+  name_id INTEGER PRIMARY KEY,
+  text TEXT NOT NULL
+) STRICT;
+
+-- Filters by service and command.
+CREATE INDEX name_by_text ON name (text);
+
+-- The names that are services.
+CREATE TABLE service (
+  name_id INTEGER PRIMARY KEY
+) STRICT;
+
+CREATE TABLE file (
+  file_id INTEGER PRIMARY KEY,
+  path TEXT NOT NULL,
+  kind TEXT NOT NULL
+) STRICT;
+
+-- transaction_key: the first context_id of the same transaction, 0 when it has none.
+CREATE TABLE context (
+  context_id INTEGER PRIMARY KEY,
+  transaction_key INTEGER NOT NULL,
+  transaction_id TEXT,
+  trace_id TEXT,
+  span_id TEXT
+) STRICT;
+
+-- Contexts by transaction_id and trace_id: context_hash.ts says what a key is.
+CREATE TABLE context_hash (
+  key INTEGER PRIMARY KEY
+) STRICT;
+
+-- Events by arrival, first_number and the event_count - 1 that follow; end_number is there when numbers are missing in
+-- between: it is behind the last one. sealed = 0: a part, merged with others soon.
+-- Everything that lets a query skip a segment stands before the blobs, so that skipping does not read them.
+-- name_from ... context_end: the dictionary ids that came next when its first event was gathered, and after its last one.
+-- data: all columns, or empty when they are in pieces.
+CREATE TABLE segment (
+  first_number INTEGER PRIMARY KEY,
+  sealed INTEGER NOT NULL,
+  event_count INTEGER NOT NULL,
+  min_timestamp_ns INTEGER NOT NULL,
+  max_timestamp_ns INTEGER NOT NULL,
+  max_duration_ns INTEGER NOT NULL,
+  type_mask INTEGER NOT NULL,
+  end_number INTEGER,
+  name_from INTEGER NOT NULL,
+  file_from INTEGER NOT NULL,
+  context_from INTEGER NOT NULL,
+  name_end INTEGER NOT NULL,
+  file_end INTEGER NOT NULL,
+  context_end INTEGER NOT NULL,
+  services BLOB NOT NULL,
+  data BLOB NOT NULL
+) STRICT;
+
+-- piece_key: first_number * 256 + piece, see codec/pieces.ts.
+CREATE TABLE segment_piece (
+  piece_key INTEGER PRIMARY KEY,
+  data BLOB NOT NULL
+) STRICT;
+
+-- Scans in ascending and descending order. Parts are few: they stay out, and a flush does not touch these pages.
+CREATE INDEX segment_by_start ON segment (min_timestamp_ns, first_number) WHERE sealed = 1;
+CREATE INDEX segment_by_end ON segment (max_timestamp_ns, first_number) WHERE sealed = 1;
+
+-- How far a segment can reach into the time of others: where a scan of a window has to begin.
+CREATE INDEX segment_by_span ON segment (max_timestamp_ns - min_timestamp_ns) WHERE sealed = 1;
+
+-- Sealed segments that hold a context, as owner or as origin.
+CREATE TABLE segment_context (
+  context_id INTEGER NOT NULL,
+  first_number INTEGER NOT NULL,
+  PRIMARY KEY (context_id, first_number)
+) STRICT, WITHOUT ROWID;
+
+-- services: name ids, as u32. last_number: of the event that arrived last. trace_id: of the first context.
+-- last_end_ns, slowest_*: of its own events, which its caller waited for; 0 and any when it has none. written_back_*: the
+-- requests that carried its data later. written_back_count is null where they were not told apart.
+CREATE TABLE transaction_summary (
+  transaction_key INTEGER PRIMARY KEY,
+  first_timestamp_ns INTEGER NOT NULL,
+  last_end_ns INTEGER NOT NULL,
+  event_count INTEGER NOT NULL,
+  error_count INTEGER NOT NULL,
+  slowest_duration_ns INTEGER NOT NULL,
+  slowest_number INTEGER NOT NULL,
+  last_number INTEGER NOT NULL,
+  transaction_id TEXT NOT NULL,
+  trace_id TEXT,
+  services BLOB NOT NULL,
+  written_back_count INTEGER,
+  written_back_bytes INTEGER NOT NULL,
+  written_back_end_ns INTEGER NOT NULL
+) STRICT;
+
+-- Transactions that retention keeps, with all events of the node from from_ns to to_ns, the transaction's first event.
+CREATE TABLE pin (
+  transaction_id TEXT PRIMARY KEY,
+  from_ns INTEGER NOT NULL,
+  to_ns INTEGER NOT NULL,
+  pinned_ns INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE loss (
+  loss_id INTEGER PRIMARY KEY,
+  from_ns INTEGER NOT NULL,
+  to_ns INTEGER NOT NULL,
+  cause TEXT NOT NULL,
+  event_type TEXT,
+  count INTEGER NOT NULL
+) STRICT;
+
+-- wall clock = boot clock + offset, from boot_ns on. suspended_ns: how long the node slept before that.
+CREATE TABLE clock (
+  clock_id INTEGER PRIMARY KEY,
+  boot_ns INTEGER NOT NULL,
+  offset_ns INTEGER NOT NULL,
+  kind TEXT NOT NULL,
+  suspended_ns INTEGER NOT NULL
+) STRICT;
+`;
+
+/** Of version 1 alone. */
+const OLDER_TABLES = `
+CREATE TABLE context_hash (
+  batch INTEGER NOT NULL,
+  hash INTEGER NOT NULL,
+  context_id INTEGER NOT NULL,
+  PRIMARY KEY (batch, hash, context_id)
+) STRICT, WITHOUT ROWID;
+`;
+
+const schema = schemaCheck(CREATE_TABLES + OLDER_TABLES);
+
+const I64_MAX = 2n ** 63n - 1n;
+export const U64_MAX = 2n ** 64n - 1n;
+
+/** Name ids in a blob. */
+export function packIds(ids: Uint32Array): Buffer {
+  return Buffer.from(ids.buffer, ids.byteOffset, ids.byteLength);
+}
+
+export function unpackIds(blob: Buffer): Uint32Array {
+  if (!Buffer.isBuffer(blob)) throw corrupt('a list of names is none');
+  // A copy: the buffer's own memory needs not be aligned to four bytes.
+  const ids = new Uint32Array(blob.length >>> 2);
+  new Uint8Array(ids.buffer).set(blob.subarray(0, ids.byteLength));
+  return ids;
+}
+
+/** SQLite has no unsigned integers: what does not fit counts as the largest, which keeps comparisons right. */
+export function toStored(value: bigint): bigint {
+  return value > I64_MAX ? I64_MAX : value < 0n ? 0n : value;
+}
+
+/** Upper bounds: the largest stored value may stand for anything above it. */
+export function fromStoredMax(value: bigint): bigint {
+  return value === I64_MAX ? U64_MAX : value;
+}
+
+/**
+ * A database without tables: its creator has not come to them yet, or was killed before. They may also stand in a log
+ * that cannot be read: then this throws.
+ */
+export function isBlank(database: Database.Database): boolean {
+  const tables = database.prepare<[], number>('SELECT count(*) FROM sqlite_schema').pluck().get();
+  const isEmpty = tables === 0 && database.pragma('application_id', { simple: true }) === 0;
+  const frame = isEmpty ? damagedFrame(database) : undefined;
+  if (frame !== undefined) throw corrupt(damagedLog(frame));
+  return isEmpty;
+}
+
+/** The version of the open database; throws unless it is a recording of one that this program knows. */
+export function checkFormat(database: Database.Database, path: string): number {
+  if (isBlank(database)) {
+    throw new RecordingError('recording_missing', `${path} is empty: start the agent, it creates the recording`);
+  }
+  if (database.pragma('application_id', { simple: true }) !== APPLICATION_ID) {
+    throw new RecordingError('not_a_recording', `${path} is not a kreplay recording: give the path of one`);
+  }
+  const version = Number(database.pragma('user_version', { simple: true }));
+  if (version < FORMAT_VERSION_MIN || version > FORMAT_VERSION) {
+    throw new RecordingError(
+      'unsupported_format',
+      `${path} has format version ${version}, this kreplay reads ${FORMAT_VERSION_MIN} to ${FORMAT_VERSION}: use the kreplay that wrote it, or a newer one`,
+    );
+  }
+  const foreign = schema.foreign(database);
+  if (foreign !== undefined) {
+    throw new RecordingError('not_a_recording', `${path} has a ${foreign}, which no kreplay makes: do not trust it`);
+  }
+  if (version === FORMAT_VERSION && !hasChecksums(database)) throw corrupt('its pages have lost their checksums');
+  return version;
+}
+
+/** Behind the last number. In a bundle the last segment does not need to hold it. */
+export const END_NUMBER = `
+SELECT max(
+  coalesce(CAST((SELECT value FROM meta WHERE key = 'next_number') AS INTEGER), 0),
+  coalesce((SELECT coalesce(end_number, first_number + event_count) FROM segment ORDER BY first_number DESC LIMIT 1), 0)
+)`;

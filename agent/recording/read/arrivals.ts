@@ -1,0 +1,174 @@
+/**
+ * Events in the order in which they were recorded, for readers that follow the writer: a number that was given is never
+ * given again, so "all below this one" says exactly what such a reader knows.
+ */
+import type Database from 'better-sqlite3';
+import type { NumberedBlock } from '../../../bpf/schema/block.ts';
+import { COLUMNS } from '../../../bpf/schema/columns.ts';
+import { knownCause } from '../../../bpf/schema/losses.ts';
+import type { Loss } from '../format/losses.ts';
+import { toStored } from '../format/schema.ts';
+import { gather } from './assemble_block.ts';
+import { type EventFilter, resolveFilter } from './event_filter.ts';
+import type { Lookup } from './lookup.ts';
+import { matchingRows } from './match.ts';
+import { readableBlock, type SegmentRun } from './readable_block.ts';
+import type { ScanSource } from './scan.ts';
+import { type Segment, UnreadableSegment } from './segment.ts';
+import type { SegmentMeta } from './segment_index.ts';
+
+/** Segments opened for one block; then it is given, even an empty one. */
+const OPENED_A_BLOCK_MAX = 16;
+
+const LAST_LOSS = 'SELECT coalesce(max(loss_id), 0) FROM loss';
+
+/** Of numbers [from, end), those whose events are there. */
+const STORED = `
+SELECT coalesce(sum(
+  min(coalesce(end_number, first_number + event_count), :end) - max(first_number, :from)
+), 0)
+FROM segment
+WHERE first_number >= coalesce((SELECT max(first_number) FROM segment WHERE first_number <= :from), 0)
+  AND first_number < :end AND coalesce(end_number, first_number + event_count) > :from`;
+
+/** Behind the last of numbers [from, end) whose events are gone. */
+const REMOVED_END = `
+SELECT max(first_number)
+FROM (
+  SELECT first_number, lag(end_number, 1, :from) OVER (ORDER BY first_number) AS before
+  FROM (
+    SELECT first_number, coalesce(end_number, first_number + event_count) AS end_number
+    FROM segment
+    WHERE first_number >= coalesce((SELECT max(first_number) FROM segment WHERE first_number <= :from), 0)
+  )
+  WHERE end_number > :from
+  UNION ALL
+  SELECT :end, coalesce(max(coalesce(end_number, first_number + event_count)), 0) FROM segment
+)
+WHERE first_number > before AND first_number <= :end`;
+
+const LOSSES_AFTER = `
+SELECT loss_id, from_ns, to_ns, cause, event_type, count
+FROM loss
+WHERE loss_id > ?
+ORDER BY loss_id`;
+
+const LAST_REMOVED_NS = "SELECT to_ns FROM loss WHERE cause = 'retention'";
+
+export interface ArrivalRequest {
+  filter: EventFilter;
+  /** Numbers [from, end). */
+  from: number;
+  end: number;
+  rowsMax: number;
+}
+
+export interface Arrived {
+  block: NumberedBlock;
+  /** What comes next; `end` when that was all. */
+  next: number;
+}
+
+export interface NotedLoss extends Loss {
+  lossId: number;
+}
+
+export interface ArrivalReader {
+  /** Behind the last number and the last note of a loss. */
+  extent(): { end: number; lossId: number };
+  /** Undefined when nothing there can match. */
+  arrivals(request: ArrivalRequest): Arrived | undefined;
+  /**
+   * Of the numbers [from, end), how many retention has removed, the number behind the last of them, and the start of the
+   * last event that it has.
+   */
+  removed(from: number, end: number): { count: number; next: number; toNs: bigint };
+  lossesAfter(lossId: number): NotedLoss[];
+}
+
+type LossRow = [bigint, bigint, bigint, Loss['cause'], Loss['eventType'], bigint];
+
+/** `node`: whose recording it is. */
+export function openArrivals(
+  database: Database.Database,
+  source: ScanSource,
+  lookup: Lookup,
+  node: string,
+): ArrivalReader {
+  const lastLoss = database.prepare<[], number>(LAST_LOSS).pluck();
+  const stored = database.prepare<[object], number>(STORED).pluck();
+  const removedEnd = database.prepare<[object], number | null>(REMOVED_END).pluck();
+  const losses = database.prepare<[number], LossRow>(LOSSES_AFTER).raw().safeIntegers();
+  const lastRemovedNs = database.prepare<[], bigint>(LAST_REMOVED_NS).pluck().safeIntegers();
+
+  function open(meta: SegmentMeta): Segment | undefined {
+    try {
+      return source.open(meta);
+    } catch (error) {
+      leaveOut(error);
+      return undefined;
+    }
+  }
+
+  function rowsOf(segment: Segment, filter: ReturnType<typeof resolveFilter> & {}, from: number, end: number) {
+    const rows = matchingRows(segment, filter, end);
+    const first = rows.findIndex((row) => segment.numberAt(row) >= from);
+    return first < 0 ? rows.subarray(0, 0) : rows.subarray(first);
+  }
+
+  function read({ filter, from, end, rowsMax }: ArrivalRequest): Arrived | undefined {
+    const resolved = resolveFilter(filter, lookup, node);
+    if (!resolved) return undefined;
+    const bounds = {
+      firstNs: toStored(resolved.firstNs),
+      lastNs: toStored(resolved.lastNs),
+      typeMask: resolved.typeMask,
+      minDurationNs: toStored(resolved.minDurationNs),
+    };
+    const runs: SegmentRun[] = [];
+    let left = rowsMax;
+    let next = end;
+    const metas = source.index.arrived(from, end, bounds, OPENED_A_BLOCK_MAX);
+    for (const meta of metas) {
+      const segment = open(meta);
+      const rows = segment ? rowsOf(segment, resolved, from, end).subarray(0, left) : undefined;
+      if (segment && rows && rows.length > 0) runs.push({ segment, rows });
+      left -= rows?.length ?? 0;
+      if (left > 0) continue;
+      next = segment!.numberAt(rows!.at(-1)!) + 1;
+      break;
+    }
+    if (left > 0 && metas.length === OPENED_A_BLOCK_MAX) next = Math.min(end, metas.at(-1)!.endNumber);
+    const block = readableBlock(runs, {
+      gather: (some) => gather(some, COLUMNS, () => {}),
+      onBlock: source.onBlock,
+      leaveOut,
+    });
+    return { block, next };
+  }
+
+  function leaveOut(error: unknown): SegmentMeta {
+    if (!(error instanceof UnreadableSegment)) throw error;
+    if (error.damage) source.onDamaged(error.meta);
+    return error.meta;
+  }
+
+  return {
+    extent: () => ({ end: source.index.ends().end, lossId: lastLoss.get()! }),
+    arrivals: (request) => source.inTransaction(() => read(request)),
+    removed(from, end) {
+      const count = from < end ? end - from - stored.get({ from, end })! : 0;
+      const next = count > 0 ? (removedEnd.get({ from, end }) ?? end) : from;
+      return { count, next, toNs: lastRemovedNs.get() ?? 0n };
+    },
+    lossesAfter: (lossId) =>
+      losses.all(lossId).map(([id, fromNs, toNs, cause, eventType, count]) => ({
+        lossId: Number(id),
+        fromNs,
+        toNs,
+        cause: knownCause(cause),
+        eventType,
+        count: Number(count),
+      })),
+  };
+}

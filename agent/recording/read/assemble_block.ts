@@ -1,0 +1,124 @@
+/** Makes a block from rows of several segments: segment by segment, so that few of them are decoded at a time. */
+import { type NumberedBlock, newBlock, newColumnArray } from '../../../bpf/schema/block.ts';
+import { COLUMNS, type Column } from '../../../bpf/schema/columns.ts';
+import { wordsOf } from '../words64.ts';
+import type { Segment } from './segment.ts';
+
+/** What rows are taken from. */
+export type RowSource = Pick<Segment, 'copy' | 'numberAt' | 'eventTypes' | 'typeRowCount' | 'places'>;
+
+/** Neighbouring rows of the result that come from one segment. */
+export interface Run<Source extends RowSource = Segment> {
+  segment: Source;
+  rows: Uint32Array;
+}
+
+/** Where a segment's rows go: row `rows[i]` becomes row `targets[i]`, and `typeTargets[i]` in its type's own columns. */
+interface Share {
+  count: number;
+  rows: Uint32Array;
+  targets: Uint32Array;
+  typeTargets: Uint32Array;
+}
+
+/** Always there, whatever was asked for: without them a block can not be read or continued from. */
+const ALWAYS = ['event_type', 'timestamp_ns'];
+
+export function wantedColumns(names: readonly string[] | 'all'): readonly Column[] {
+  if (names === 'all') return COLUMNS;
+  const unknown = names.find((name) => !COLUMNS.some((column) => column.name === name));
+  if (unknown !== undefined) throw new Error(`there is no column ${unknown}`);
+  return COLUMNS.filter(({ name }) => ALWAYS.includes(name) || names.includes(name));
+}
+
+/** `using` is told of each segment before it is decoded. */
+export function gather<Source extends RowSource>(
+  runs: readonly Run<Source>[],
+  columns: readonly Column[],
+  using: (segment: Source) => void,
+): NumberedBlock {
+  const rowCount = runs.reduce((sum, { rows }) => sum + rows.length, 0);
+  const block: NumberedBlock = { ...newBlock(0, []), rowCount, numbers: numbersOf(runs, rowCount) };
+  const shares = shareOut(runs, block.typeCounts, using);
+  for (const { name, storage, eventType } of columns) {
+    const length = eventType === 0 ? rowCount : block.typeCounts[eventType]!;
+    block.columns.set(name, newColumnArray(storage, length));
+  }
+  for (const [segment, share] of shares) {
+    using(segment);
+    copySegment(segment, share, columns, block);
+  }
+  return block;
+}
+
+/** Counts the rows of each type on the way. */
+function shareOut<Source extends RowSource>(
+  runs: readonly Run<Source>[],
+  typeCounts: Uint32Array,
+  using: (segment: Source) => void,
+): Map<Source, Share> {
+  const sizes = new Map<Source, number>();
+  for (const { segment, rows } of runs) sizes.set(segment, (sizes.get(segment) ?? 0) + rows.length);
+  const shares = new Map<Source, Share>();
+  for (const [segment, size] of sizes) {
+    const [rows, targets, typeTargets] = [new Uint32Array(size), new Uint32Array(size), new Uint32Array(size)];
+    shares.set(segment, { count: 0, rows, targets, typeTargets });
+  }
+  let target = 0;
+  for (const { segment, rows } of runs) {
+    using(segment);
+    const types = segment.eventTypes();
+    const share = shares.get(segment)!;
+    for (let i = 0; i < rows.length; i++) {
+      const at = share.count++;
+      share.rows[at] = rows[i]!;
+      share.targets[at] = target++;
+      share.typeTargets[at] = typeCounts[types[rows[i]!]!]!++;
+    }
+  }
+  return shares;
+}
+
+function copySegment(segment: RowSource, share: Share, columns: readonly Column[], block: NumberedBlock): void {
+  const byType = new Map<number, { from: Uint32Array; to: Uint32Array }>();
+  byType.set(0, { from: share.rows, to: share.targets });
+  for (const column of columns) {
+    const { name, eventType } = column;
+    if (eventType !== 0 && segment.typeRowCount(eventType) === 0) continue;
+    let places = byType.get(eventType);
+    if (!places) {
+      places = placesOfType(segment, share, eventType);
+      byType.set(eventType, places);
+    }
+    if (places.from.length > 0) segment.copy(column, places.from, block.columns.get(name)!, places.to);
+  }
+}
+
+function placesOfType(segment: RowSource, share: Share, eventType: number): { from: Uint32Array; to: Uint32Array } {
+  const types = segment.eventTypes();
+  const places = segment.places();
+  const from = new Uint32Array(share.count);
+  const to = new Uint32Array(share.count);
+  let count = 0;
+  for (let i = 0; i < share.count; i++) {
+    const row = share.rows[i]!;
+    if (types[row] !== eventType) continue;
+    from[count] = places[row]!;
+    to[count++] = share.typeTargets[i]!;
+  }
+  return { from: from.subarray(0, count), to: to.subarray(0, count) };
+}
+
+function numbersOf(runs: readonly Run<RowSource>[], rowCount: number): BigUint64Array {
+  const numbers = new BigUint64Array(rowCount);
+  const pairs = wordsOf(numbers);
+  let i = 0;
+  for (const { segment, rows } of runs) {
+    for (const row of rows) {
+      const number = segment.numberAt(row);
+      pairs[i++] = number >>> 0;
+      pairs[i++] = Math.floor(number / 2 ** 32);
+    }
+  }
+  return numbers;
+}

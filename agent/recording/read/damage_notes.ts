@@ -1,0 +1,48 @@
+/** What a reader found damaged and left out, told as losses with every answer that it touches. */
+
+import type { Loss } from '../format/losses.ts';
+import { U64_MAX } from '../format/schema.ts';
+import type { SegmentMeta } from './segment_index.ts';
+
+export interface DamageNotes {
+  /** A segment whose columns can not be read. */
+  add(meta: SegmentMeta): void;
+  /** An entry of which not even the time is known. */
+  addEntry(): void;
+  /** Something was asked for and could not be answered. */
+  addFailure(): void;
+  has(meta: SegmentMeta): boolean;
+  losses(fromNs?: bigint, toNs?: bigint): Loss[];
+  /** Whether anything was found, also what no answer is missing. */
+  any(): boolean;
+}
+
+export function damageNotes(): DamageNotes {
+  const segments = new Map<number, SegmentMeta>();
+  let entries = false;
+  let failures = false;
+  const loss = (count: number, fromNs: bigint, toNs: bigint): Loss => ({
+    cause: 'damaged',
+    eventType: null,
+    count,
+    fromNs,
+    toNs,
+  });
+  return {
+    add: (meta) => void segments.set(meta.firstNumber, meta),
+    addEntry: () => {
+      entries = true;
+    },
+    addFailure: () => {
+      failures = true;
+    },
+    any: () => failures || entries || segments.size > 0,
+    has: ({ firstNumber }) => segments.has(firstNumber),
+    losses: (fromNs = 0n, toNs = U64_MAX) => [
+      ...(entries ? [loss(0, fromNs, toNs)] : []),
+      ...[...segments.values()]
+        .filter(({ minNs, maxNs }) => minNs < toNs && maxNs >= fromNs)
+        .map(({ minNs, maxNs, eventCount }) => loss(eventCount, minNs, maxNs)),
+    ],
+  };
+}

@@ -1,0 +1,78 @@
+/** What a scan looks for, and its form for this recording: texts became ids, bounds became numbers that fit. */
+import { EVENTS, type EventType } from '../../../bpf/schema/index.ts';
+import { typeMask } from '../codec/segment_facts.ts';
+import { U64_MAX } from '../format/schema.ts';
+import type { Lookup } from './lookup.ts';
+
+/** Everything that is given must hold. Owner filters match the event's own owner or any of its origins. */
+export interface EventFilter {
+  transactionId?: string;
+  traceId?: string;
+  services?: readonly string[];
+  nodes?: readonly string[];
+  eventTypes?: readonly EventType[];
+  /** Half-open: [fromNs, toNs) of the start. */
+  fromNs?: bigint;
+  toNs?: bigint;
+  /** Inclusive. */
+  minDurationNs?: bigint;
+  maxDurationNs?: bigint;
+  pid?: number;
+  comm?: string;
+  /** Whether the result is negative. */
+  failed?: boolean;
+}
+
+export interface ResolvedFilter {
+  eventTypes: ReadonlySet<number>;
+  typeMask: bigint;
+  /** Inclusive. */
+  firstNs: bigint;
+  lastNs: bigint;
+  minDurationNs: bigint;
+  maxDurationNs: bigint;
+  /** Each set must contain a context of the event. */
+  contexts: readonly ReadonlySet<number>[];
+  services: ReadonlySet<number> | undefined;
+  pid: number | undefined;
+  comms: ReadonlySet<number> | undefined;
+  failed: boolean | undefined;
+}
+
+/** Undefined when nothing in this recording can match. */
+export function resolveFilter(filter: EventFilter, lookup: Lookup, node: string): ResolvedFilter | undefined {
+  const ids = EVENTS.filter(({ name }) => !filter.eventTypes || filter.eventTypes.includes(name)).map(({ id }) => id);
+  const contexts: ReadonlySet<number>[] = [];
+  if (filter.transactionId !== undefined) contexts.push(new Set(lookup.contextsOfTransaction(filter.transactionId)));
+  if (filter.traceId !== undefined) contexts.push(new Set(lookup.contextsOfTrace(filter.traceId)));
+  const services = filter.services && new Set(filter.services.flatMap(lookup.nameIds));
+  const comms = filter.comm === undefined ? undefined : new Set(lookup.nameIds(filter.comm));
+  const resolved: ResolvedFilter = {
+    eventTypes: new Set(ids),
+    typeMask: typeMask(ids),
+    firstNs: atLeastZero(filter.fromNs ?? 0n),
+    lastNs: atMost((filter.toNs ?? U64_MAX + 1n) - 1n),
+    minDurationNs: atLeastZero(filter.minDurationNs ?? 0n),
+    maxDurationNs: atMost(filter.maxDurationNs ?? U64_MAX),
+    contexts,
+    services,
+    pid: filter.pid,
+    comms,
+    failed: filter.failed,
+  };
+  const impossible =
+    (filter.nodes && !filter.nodes.includes(node)) ||
+    ids.length === 0 ||
+    resolved.firstNs > resolved.lastNs ||
+    resolved.minDurationNs > resolved.maxDurationNs ||
+    [...contexts, services, comms].some((set) => set?.size === 0);
+  return impossible ? undefined : resolved;
+}
+
+function atLeastZero(value: bigint): bigint {
+  return value < 0n ? 0n : value;
+}
+
+function atMost(value: bigint): bigint {
+  return value > U64_MAX ? U64_MAX : value;
+}

@@ -1,0 +1,135 @@
+/** The reader's dictionaries. Entries never change, so what was read once is kept; missing ones are looked for again. */
+import type Database from 'better-sqlite3';
+import { type Block, columnLength } from '../../../bpf/schema/block.ts';
+import { COLUMNS, type Column } from '../../../bpf/schema/columns.ts';
+import type { Source } from '../../../bpf/schema/kinds.ts';
+import type { FileKind } from '../../../bpf/schema/owner.ts';
+import { contextFinder } from '../format/context_hash.ts';
+import { corrupt } from '../format/errors.ts';
+import type { ContextText } from '../format/ids.ts';
+import { RecentMap } from '../recent_map.ts';
+import { TEXT_MAX } from './sizes.ts';
+
+const CACHED_MAX = 65_536;
+
+const NAME = 'SELECT text FROM name WHERE name_id = ?';
+const NAME_IDS = 'SELECT name_id FROM name WHERE text = ?';
+const FILE = 'SELECT path, kind FROM file WHERE file_id = ?';
+const CONTEXT = `
+SELECT transaction_id AS transactionId, trace_id AS traceId, span_id AS spanId
+FROM context
+WHERE context_id = ?`;
+const SERVICES = 'SELECT DISTINCT text FROM service JOIN name USING (name_id) ORDER BY text';
+
+export interface RecordedFile {
+  path: string;
+  kind: FileKind;
+}
+
+export interface Lookup {
+  /** Empty for 0. */
+  name(id: number): string;
+  /** Undefined for 0. */
+  file(id: number): RecordedFile | undefined;
+  context(id: number): ContextText;
+  nameIds(text: string): number[];
+  services(): string[];
+  contextsOfTransaction(id: string): number[];
+  transactionKeys(id: string): number[];
+  contextsOfTrace(id: string): number[];
+  /** Reads now what the ids of a block stand for, so that it is known later. */
+  remember(block: Block): void;
+}
+
+/** What ids of a column with such a source stand for. */
+const KINDS: Readonly<Partial<Record<Source, 'name' | 'file' | 'context'>>> = {
+  text: 'name',
+  process: 'name',
+  context: 'context',
+  file: 'file',
+};
+
+const REFERENCES = COLUMNS.flatMap((column) => {
+  const kind = kindOf(column);
+  return kind ? [{ column, kind }] : [];
+});
+
+/** A power of two. */
+const SEEN_SLOTS = 1024;
+
+function readEach(ids: Uint32Array, length: number, seen: Uint32Array, read: (id: number) => unknown): void {
+  for (let i = 0; i < length; i++) {
+    const id = ids[i]!;
+    if (seen[id & (SEEN_SLOTS - 1)] === id) continue;
+    seen[id & (SEEN_SLOTS - 1)] = id;
+    read(id);
+  }
+}
+
+function kindOf({ name, source, storage }: Column): 'name' | 'file' | 'context' | undefined {
+  if (source !== 'origins') return storage === 'u32' ? KINDS[source] : undefined;
+  if (name.endsWith('_context')) return 'context';
+  return name.endsWith('_service') ? 'name' : undefined;
+}
+
+const NO_CONTEXT: ContextText = { transactionId: null, traceId: null, spanId: null };
+
+export function openLookup(database: Database.Database): Lookup {
+  const nameIds = database.prepare<[string], number>(NAME_IDS).pluck();
+  const services = database.prepare<[], string>(SERVICES).pluck();
+  const ofTransaction = contextFinder(database, 'transaction_id');
+  const ofTrace = contextFinder(database, 'trace_id');
+  const name = cached(database.prepare<[number], string>(NAME).pluck());
+  const file = cached(database.prepare<[number], RecordedFile>(FILE));
+  const context = cached(database.prepare<[number], ContextText>(CONTEXT));
+  const known = { name: orDamaged(name), file: orDamaged(file), context: orDamaged(context) };
+  /** Ids of the block that were read, in the slot of their lowest bits: most of them many times. */
+  const seen = {
+    name: new Uint32Array(SEEN_SLOTS),
+    file: new Uint32Array(SEEN_SLOTS),
+    context: new Uint32Array(SEEN_SLOTS),
+  };
+  return {
+    remember(block) {
+      for (const slots of Object.values(seen)) slots.fill(0);
+      for (const { column, kind } of REFERENCES) {
+        const ids = block.columns.get(column.name) as Uint32Array | undefined;
+        if (ids) readEach(ids, columnLength(block, column), seen[kind], known[kind]);
+      }
+    },
+    name: (id) => name(id) ?? '',
+    file,
+    context: (id) => context(id) ?? NO_CONTEXT,
+    nameIds: (text) => nameIds.all(text),
+    services: () => services.all(),
+    contextsOfTransaction: (id) => ofTransaction(id).map((row) => row.context_id),
+    transactionKeys: (id) => [...new Set(ofTransaction(id).map((row) => row.transaction_key))],
+    contextsOfTrace: (id) => ofTrace(id).map((row) => row.context_id),
+  };
+}
+
+/** What an event names is written with it, and stays for as long as the event does. */
+function orDamaged(entryOf: (id: number) => unknown): (id: number) => void {
+  return (id) => {
+    if (id !== 0 && entryOf(id) === undefined) throw corrupt('an event names what is not there');
+  };
+}
+
+/** Texts, which may be missing of a context. */
+function isEntry(entry: unknown): boolean {
+  const texts = typeof entry === 'object' && entry !== null ? Object.values(entry) : [entry];
+  return texts.every((text) => text === null || (typeof text === 'string' && text.length <= TEXT_MAX));
+}
+
+function cached<Entry>(statement: Database.Statement<[number], Entry>): (id: number) => Entry | undefined {
+  const known = new RecentMap<number, Entry>(CACHED_MAX);
+  return (id) => {
+    if (id === 0) return undefined;
+    const hit = known.get(id);
+    if (hit !== undefined) return hit;
+    const entry = statement.get(id);
+    if (entry !== undefined && !isEntry(entry)) throw corrupt('a name in it is none');
+    if (entry !== undefined) known.set(id, entry);
+    return entry;
+  };
+}

@@ -1,0 +1,51 @@
+/** Losses and clock steps of a recording. */
+import type Database from 'better-sqlite3';
+import { knownCause } from '../../../bpf/schema/losses.ts';
+import { corrupt } from '../format/errors.ts';
+import type { ClockStep, Loss } from '../format/losses.ts';
+import { toStored, U64_MAX } from '../format/schema.ts';
+import { WORD_MAX } from './sizes.ts';
+
+const LOSSES = `
+SELECT from_ns, to_ns, cause, event_type, count
+FROM loss
+WHERE from_ns < :toNs AND to_ns >= :fromNs
+ORDER BY loss_id`;
+
+const CLOCK_STEPS = 'SELECT boot_ns, offset_ns, kind, suspended_ns FROM clock ORDER BY clock_id';
+
+export interface SideReader {
+  /** Losses that touch [fromNs, toNs). */
+  losses(fromNs?: bigint, toNs?: bigint): Loss[];
+  clockSteps(): ClockStep[];
+}
+
+function areCounts(values: readonly unknown[]): boolean {
+  return values.every((value) => typeof value === 'bigint' && value >= 0n);
+}
+
+function isText(value: unknown): boolean {
+  return typeof value === 'string' && value.length <= WORD_MAX;
+}
+
+type LossRow = [bigint, bigint, Loss['cause'], Loss['eventType'], bigint];
+
+export function openSideReader(database: Database.Database): SideReader {
+  const losses = database.prepare<[object], LossRow>(LOSSES).raw().safeIntegers();
+  const steps = database.prepare<[], [bigint, bigint, ClockStep['kind'], bigint]>(CLOCK_STEPS).raw().safeIntegers();
+  return {
+    losses: (fromNs = 0n, toNs = U64_MAX) =>
+      losses.all({ fromNs: toStored(fromNs), toNs: toStored(toNs) }).map((row) => {
+        const [from, to, cause, eventType, count] = row;
+        if (!areCounts([from, to, count]) || !isText(cause) || (eventType !== null && !isText(eventType)))
+          throw corrupt('its list of losses is none');
+        return { fromNs: from, toNs: to, cause: knownCause(cause), eventType, count: Number(count) };
+      }),
+    clockSteps: () =>
+      steps.all().map(([bootNs, offsetNs, kind, suspendedNs]) => {
+        if (!areCounts([bootNs, suspendedNs]) || typeof offsetNs !== 'bigint' || !isText(kind))
+          throw corrupt('its list of clock steps is none');
+        return { bootNs, offsetNs, kind, suspendedNs };
+      }),
+  };
+}

@@ -1,0 +1,376 @@
+/** Reads a recording, also while a writer adds to it. */
+import { statSync } from 'node:fs';
+import type Database from 'better-sqlite3';
+import type { NumberedBlock } from '../../../bpf/schema/block.ts';
+import { COLUMNS } from '../../../bpf/schema/columns.ts';
+import { SEGMENT_ROWS_MAX } from '../codec/encode_segment.ts';
+import { damagedFrame, hasChecksums, openDatabase } from '../format/database.ts';
+import { corrupt, RecordingError, toRecordingError, withRecordingErrors } from '../format/errors.ts';
+import type { Loss } from '../format/losses.ts';
+import { forgetOlder, readOlder } from '../format/older_versions.ts';
+import { STORED_COLUMNS } from '../format/pieces.ts';
+import { checkFormat, FORMAT_VERSION, fromStoredMax } from '../format/schema.ts';
+import { type ArrivalReader, openArrivals } from './arrivals.ts';
+import { gather, wantedColumns } from './assemble_block.ts';
+import { type DamageNotes, damageNotes } from './damage_notes.ts';
+import { type EventFilter, resolveFilter } from './event_filter.ts';
+import { type Lookup, openLookup } from './lookup.ts';
+import { openSideReader, type SideReader } from './loss_reader.ts';
+import { openPinReader, type PinReader } from './pin_reader.ts';
+import { readTransactions } from './read_transaction.ts';
+import { openRecordedSpan, type RecordedSpanReader } from './recorded_span.ts';
+import { isDamage } from './salvage.ts';
+import { type EventKey, type ScanSource, scanBlocks } from './scan.ts';
+import { type ColumnLocations, openSegment, type Segment, UnreadableSegment, withUnreadable } from './segment.ts';
+import { openSegmentIndex, type SegmentMeta } from './segment_index.ts';
+import { checkSizes, TEXT_MAX } from './sizes.ts';
+import { openStateReader, type StateReader } from './state_reader.ts';
+import { openTransactionIndex, type TransactionIndex } from './transaction_index.ts';
+import { openTransactions, type Transactions } from './transactions.ts';
+
+const META = "SELECT key, value FROM meta WHERE key IN ('recording_id', 'node', 'boot_id', 'machine_id', 'created_ns')";
+
+const RECORDING_ID_NOW = "SELECT value FROM meta WHERE key = 'recording_id'";
+
+const RETAIN_BYTES = "SELECT value FROM meta WHERE key = 'retain_bytes'";
+
+/** It becomes a part of file names. */
+const RECORDING_ID = /^[0-9a-f]{16}$/;
+
+const EXTENT = `
+SELECT min(min_timestamp_ns), max(max_timestamp_ns), coalesce(sum(event_count), 0)
+FROM segment`;
+
+const COLUMN_NAMES = 'SELECT name, column_id, storage, piece FROM column_name';
+
+const SEGMENT_INDEXES = [
+  ['segment_by_start', 'min_timestamp_ns'],
+  ['segment_by_end', 'max_timestamp_ns'],
+] as const;
+
+/** How long to wait for a writer that creates or closes the file. */
+const BUSY_TIMEOUT_MS = 2000;
+
+/** A lookup by text asks each batch of hashes: the upper pages of these stay, also of large recordings. */
+const CACHE_KIBIBYTES = 16_384;
+
+export interface RecordingInfo {
+  recordingId: string;
+  node: string;
+  bootId: string;
+  machineId: string;
+  formatVersion: number;
+  createdNs: bigint;
+  /** Limit of the last agent; null in what no agent records into, such as a bundle. */
+  retainBytes: number | null;
+  /** Starts of the first and the last event; null while there is none. */
+  firstTimestampNs: bigint | null;
+  lastTimestampNs: bigint | null;
+  eventCount: number;
+}
+
+export interface ScanRequest {
+  filter?: EventFilter;
+  order?: 'asc' | 'desc';
+  /** Only events that come after this one in the order. */
+  after?: EventKey;
+  limit?: number;
+  /** 4096 unless told. */
+  blockRowsMax?: number;
+  /** `event_type` and `timestamp_ns` are always there. */
+  columns?: readonly string[] | 'all';
+}
+
+export interface RecordingReader
+  extends Pick<Lookup, 'name' | 'file' | 'context' | 'services'>,
+    ArrivalReader,
+    PinReader,
+    RecordedSpanReader,
+    SideReader,
+    StateReader,
+    Transactions {
+  readonly recordingId: string;
+  readonly node: string;
+  readonly transactionIndex: TransactionIndex;
+  info(): RecordingInfo;
+  formatVersion(): number;
+  /** What was found damaged so far, not what the file itself says of its source. */
+  foundDamage(): { any: boolean; losses: Loss[] };
+  scan(request: ScanRequest): Generator<NumberedBlock>;
+  event(number: bigint): NumberedBlock | undefined;
+  nodes(): string[];
+  /** Whether this is another recording than it was: a log that lay beside it belonged to another file. */
+  isReplaced(): boolean;
+  close(): void;
+}
+
+/**
+ * `isForeign`: somebody else may have made it, so that all its tables are looked through once. `isDamaged`: a writer has
+ * found that it is.
+ */
+export function openReader(path: string, { isForeign = false, isDamaged = false } = {}): RecordingReader {
+  checkFiles(path);
+  let database: Database.Database | undefined;
+  try {
+    database = openDatabase(path, { readonly: true, timeout: BUSY_TIMEOUT_MS });
+    database.pragma(`cache_size = -${CACHE_KIBIBYTES}`);
+    const version = checkFormat(database, path);
+    if (isForeign) checkSizes(database);
+    readOlder(database, version);
+    return readerOf(database, path, version, isDamaged);
+  } catch (error) {
+    database?.close();
+    throw toRecordingError(error, path);
+  }
+}
+
+/** Opening a pipe or a device would wait for a process at its other end. */
+function checkFiles(path: string): void {
+  if (isRegular(path) === undefined)
+    throw new RecordingError('recording_missing', `there is no file ${path}: give the path of a recording`);
+  for (const name of [path, ...['-wal', '-shm', '-journal'].map((end) => path + end)])
+    if (isRegular(name) === false)
+      throw new RecordingError('not_a_recording', `${name} is not a regular file: give the path of a recording`);
+}
+
+/** Undefined when there is none that this user may look at. */
+function isRegular(path: string): boolean | undefined {
+  try {
+    return statSync(path, { throwIfNoEntry: false })?.isFile();
+  } catch {
+    return undefined;
+  }
+}
+
+/** Which recording it is, and where and when it was begun. */
+function readOrigin(database: Database.Database) {
+  const meta = new Map(database.prepare<[], [string, string | bigint]>(META).raw().safeIntegers().all());
+  const recordingId = String(meta.get('recording_id'));
+  if (!RECORDING_ID.test(recordingId)) throw corrupt('its recording id is none');
+  const node = String(meta.get('node'));
+  if (node.length > TEXT_MAX) throw corrupt('the name of its node is none');
+  const createdNs = meta.get('created_ns') ?? 0n;
+  if (typeof createdNs !== 'bigint' || createdNs < 0n) throw corrupt('the time at which it was begun is none');
+  const [bootId, machineId] = [String(meta.get('boot_id')), String(meta.get('machine_id'))];
+  return { recordingId, node, bootId, machineId, createdNs };
+}
+
+function readerOf(database: Database.Database, path: string, version: number, isDamaged: boolean): RecordingReader {
+  const origin = readOrigin(database);
+  const { recordingId, node } = origin;
+  const currentId = database.prepare<[], string>(RECORDING_ID_NOW).pluck();
+  const retainBytes = database.prepare<[], number>(RETAIN_BYTES).pluck();
+  const extent = database.prepare<[], [bigint | null, bigint | null, bigint]>(EXTENT).raw().safeIntegers();
+  const dataVersion = database.prepare<[], number>('PRAGMA data_version').pluck();
+  const lastColumn = database.prepare<[], number>('SELECT max(column_id) FROM column_name').pluck();
+  let formatVersion = version;
+  let locations = readColumnLocations(database, path);
+  let seenVersion = dataVersion.get()!;
+
+  /** A newer agent may have brought the file up to date, or added columns. */
+  function followWriter(): void {
+    const current = dataVersion.get()!;
+    if (current === seenVersion) return;
+    seenVersion = current;
+    if (formatVersion < FORMAT_VERSION && checkFormat(database, path) === FORMAT_VERSION) {
+      forgetOlder(database, formatVersion);
+      formatVersion = FORMAT_VERSION;
+      locations = readColumnLocations(database, path);
+    }
+    if (lastColumn.get() !== locations.lastId) locations = readColumnLocations(database, path);
+  }
+
+  const lookup = openLookup(database);
+  const damage = damageNotes();
+  if (isDamaged) damage.addFailure();
+  const guarded = guardOf(path, damage, followWriter);
+  const index = openSegmentIndex(database, damage.addEntry);
+  if (!hasChecksums(database) && !hasSoundIndexes(database)) damage.addEntry();
+  if (damagedFrame(database) !== undefined) damage.addEntry();
+  const source: ScanSource = {
+    index,
+    open(meta) {
+      if (damage.has(meta)) return undefined;
+      const bytes = withUnreadable(meta, () => index.bytes(meta));
+      return bytes && openSegment(meta, bytes, locations);
+    },
+    onDamaged: damage.add,
+    onBlock: lookup.remember,
+    inTransaction: guarded(readTransactions(database)) as ScanSource['inTransaction'],
+    dataVersion: () => dataVersion.get()!,
+  };
+  const guard = <Methods extends object>(methods: Methods): Methods =>
+    Object.fromEntries(Object.entries(methods).map(([name, method]) => [name, guarded(method)])) as Methods;
+
+  const transactionIndex = openTransactionIndex({ database, lookup, inTransaction: source.inTransaction });
+  const side = openSideReader(database);
+  const state = openStateReader(database, path);
+  /** Asked for several times an event and mostly known: no agent changes what an id stands for, so nothing is followed. */
+  const entryOf = <Entry>(find: (id: number) => Entry) => {
+    return (id: number) => withRecordingErrors(path, () => find(id));
+  };
+  const entries = { name: entryOf(lookup.name), file: entryOf(lookup.file), context: entryOf(lookup.context) };
+
+  const guardedReader = guard({
+    ...side,
+    losses: (fromNs, toNs) => [...known(() => side.losses(fromNs, toNs), damage), ...damage.losses(fromNs, toNs)],
+    ...state,
+    lossTotals() {
+      const totals = known(state.lossTotals, damage);
+      const damaged = damage.losses().map(({ cause, eventType, count }) => ({ cause, eventType, count }));
+      if (damaged.length === 0 && damage.any()) damaged.push({ cause: 'damaged', eventType: null, count: 0 });
+      return [...totals, ...damaged];
+    },
+    ...openTransactions(database, lookup),
+    ...openPinReader(database),
+    ...openRecordedSpan(database),
+    ...openArrivals(database, source, lookup, node),
+    services: lookup.services,
+    formatVersion: () => formatVersion,
+    foundDamage: () => ({ any: damage.any(), losses: damage.losses() }),
+    nodes: () => [node],
+    isReplaced: () => currentId.get() !== recordingId,
+    info() {
+      const [first, last, count] = extent.get()!;
+      if ([first, last, count].some((value) => (value ?? 0n) < 0n)) throw corrupt('times of its events are none');
+      return {
+        ...origin,
+        formatVersion,
+        retainBytes: Number(retainBytes.get()) || null,
+        firstTimestampNs: first,
+        lastTimestampNs: last === null ? null : fromStoredMax(last),
+        eventCount: Number(count),
+      };
+    },
+    scan({
+      filter = {},
+      order = 'asc',
+      after,
+      limit = Number.POSITIVE_INFINITY,
+      blockRowsMax = SEGMENT_ROWS_MAX,
+      columns = 'all',
+    }) {
+      const resolved = resolveFilter(filter, lookup, node);
+      const wanted = wantedColumns(columns);
+      if (!resolved) return none();
+      return scanBlocks(source, { filter: resolved, order, after, limit, blockRowsMax, columns: wanted });
+    },
+    event: (number) =>
+      source.inTransaction(() => {
+        if (number < 0n || number > BigInt(Number.MAX_SAFE_INTEGER)) return undefined;
+        for (const meta of index.around(Number(number))) {
+          if (damage.has(meta)) throw corrupt('the segment of this event can not be read');
+          const event = eventOf(source, meta, Number(number));
+          if (event) return event;
+        }
+        return undefined;
+      }),
+    close() {
+      database.close();
+    },
+  } satisfies Omit<RecordingReader, keyof typeof entries | 'recordingId' | 'node' | 'transactionIndex'>);
+  return { recordingId, node, ...guardedReader, ...entries, transactionIndex };
+}
+
+function guardOf(path: string, damage: DamageNotes, before: () => void) {
+  return <Arguments extends unknown[], Result>(work: (...args: Arguments) => Result) =>
+    (...args: Arguments): Result => {
+      try {
+        before();
+        return work(...args);
+      } catch (error) {
+        const known = asDamage(error);
+        if (isDamage(known)) damage.addFailure();
+        throw toRecordingError(known, path);
+      }
+    };
+}
+
+/** Values of a file that somebody has made may be of types that no table of ours has. */
+function asDamage(error: unknown): unknown {
+  const isOfValues = error instanceof TypeError || error instanceof RangeError || error instanceof SyntaxError;
+  return isOfValues ? corrupt('it has values that no recording has', error) : error;
+}
+
+/** What is not known of losses is a gap in every answer. */
+function known<Noted>(losses: () => Noted[], damage: DamageNotes): Noted[] {
+  try {
+    return losses();
+  } catch (error) {
+    if (!isDamage(error)) throw error;
+    damage.addEntry();
+    return [];
+  }
+}
+
+/** Segments are found through indexes: one that an index has lost would be missing without a word. */
+function hasSoundIndexes(database: Database.Database): boolean {
+  return SEGMENT_INDEXES.every(([index, column]) => {
+    const lost = database.prepare(`
+SELECT 1
+FROM main.segment AS entry NOT INDEXED
+WHERE sealed = 1 AND NOT EXISTS (
+  SELECT 1 FROM main.segment INDEXED BY ${index}
+  WHERE sealed = 1 AND ${column} = entry.${column} AND first_number = entry.first_number
+)
+LIMIT 1`);
+    return lost.get() === undefined;
+  });
+}
+
+function eventOf(source: ScanSource, meta: SegmentMeta, number: number): NumberedBlock | undefined {
+  try {
+    const segment = source.open(meta);
+    const row = segment && rowOf(segment, number);
+    if (!segment || row === undefined) return undefined;
+    const block = gather([{ segment, rows: Uint32Array.of(row) }], COLUMNS, () => {});
+    source.onBlock(block);
+    return block;
+  } catch (error) {
+    if (!(error instanceof UnreadableSegment)) throw error;
+    if (error.damage) throw error.damage;
+    return undefined;
+  }
+}
+
+/** Binary search: numbers grow with the rows. */
+function rowOf({ rowCount, numberAt }: Segment, number: number): number | undefined {
+  let low = 0;
+  let high = rowCount - 1;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (numberAt(middle) < number) low = middle + 1;
+    else high = middle;
+  }
+  return numberAt(low) === number ? low : undefined;
+}
+
+/** Where this file keeps the columns that this program knows. */
+function readColumnLocations(database: Database.Database, path: string): ColumnLocations & { lastId: number } {
+  const ids = new Map<string, number>();
+  const pieces = new Map<string, number>();
+  let lastId = 0;
+  // A column that the list has lost would read as one that the file never had.
+  const check = database.prepare<[], string>("PRAGMA main.integrity_check('column_name')").pluck();
+  if (check.get() !== 'ok') throw corrupt('its list of columns can not be read');
+  const rows = database.prepare<[], [string, number, string, number]>(COLUMN_NAMES).raw();
+  for (const [name, id, storage, piece] of rows.iterate()) {
+    lastId = Math.max(lastId, id);
+    const column = STORED_COLUMNS.find((candidate) => candidate.name === name);
+    if (!column) continue;
+    if (column.storage !== storage) {
+      const message = `${path} keeps ${name} as ${storage}, this kreplay as ${column.storage}: use the one that wrote it`;
+      throw new RecordingError('unsupported_format', message);
+    }
+    ids.set(name, id);
+    pieces.set(name, piece);
+  }
+  if (!ids.has('event_type')) {
+    throw new RecordingError('recording_missing', `${path} is just being created: try again in a moment`);
+  }
+  return { ids, pieces, lastId };
+}
+
+function* none(): Generator<NumberedBlock> {}
+
+export type { EventFilter, EventKey };

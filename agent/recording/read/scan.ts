@@ -1,0 +1,225 @@
+/**
+ * Merges segments into blocks in the total order (timestamp, number). Segments overlap in time, because events are
+ * stored as they end and ordered as they start: a row may be given as soon as no unopened segment can begin before it.
+ *
+ * A scan gives what was recorded when it began. Each block is made within one read transaction, and none is open while
+ * the consumer holds a block: that would keep the writer from ever shortening its log.
+ */
+import type { NumberedBlock } from '../../../bpf/schema/block.ts';
+import type { Column } from '../../../bpf/schema/columns.ts';
+import { gather } from './assemble_block.ts';
+import type { ResolvedFilter } from './event_filter.ts';
+import { matchingRows } from './match.ts';
+import { readableBlock, type SegmentRun } from './readable_block.ts';
+import { type Plan, planScan } from './scan_plan.ts';
+import { decodedSegments, type Segment, UnreadableSegment } from './segment.ts';
+import type { SegmentIndex, SegmentMeta } from './segment_index.ts';
+import { sortRows } from './sorted_rows.ts';
+
+/** Segments opened for one block: then it is given, even an empty one, so that the consumer can see to other things. */
+const OPENED_A_BLOCK_MAX = 32;
+
+export interface EventKey {
+  timestampNs: bigint;
+  number: bigint;
+}
+
+export interface ScanSource {
+  index: SegmentIndex;
+  /** Undefined when retention has removed it. */
+  open(meta: SegmentMeta): Segment | undefined;
+  /** A segment that the scan had to leave out. */
+  onDamaged(meta: SegmentMeta): void;
+  /** Of every block, in its read transaction: what its ids stand for may be gone afterwards. */
+  onBlock(block: NumberedBlock): void;
+  /** Runs in a read transaction. */
+  inTransaction<T>(work: () => T): T;
+  /** Changes whenever another connection has committed. */
+  dataVersion(): number;
+}
+
+export interface ScanOptions {
+  filter: ResolvedFilter;
+  order: 'asc' | 'desc';
+  after: EventKey | undefined;
+  limit: number;
+  blockRowsMax: number;
+  columns: readonly Column[];
+}
+
+/** An open segment: its matching rows in the scan's order, and how many were given. */
+interface Cursor {
+  segment: Segment;
+  rows: Uint32Array;
+  timestamps: BigUint64Array;
+  position: number;
+}
+
+/** Blocks may be empty: the consumer is to look after its other work then, and come back. */
+export function* scanBlocks(source: ScanSource, options: ScanOptions): Generator<NumberedBlock> {
+  let merge: Merge | undefined;
+  for (let left = options.limit; left > 0; ) {
+    const block = source.inTransaction(() => {
+      merge ??= new Merge(source, options);
+      return merge.next(Math.min(left, options.blockRowsMax));
+    });
+    if (!block) return;
+    left -= block.rowCount;
+    yield block;
+  }
+}
+
+class Merge {
+  readonly #source: ScanSource;
+  readonly #options: ScanOptions;
+  readonly #plan: Plan;
+  readonly #decoded = decodedSegments();
+  #cursors: Cursor[] = [];
+  #last: EventKey | undefined;
+  #opened = 0;
+  #dataVersion: number;
+
+  constructor(source: ScanSource, options: ScanOptions) {
+    this.#source = source;
+    this.#options = options;
+    this.#last = options.after;
+    this.#dataVersion = source.dataVersion();
+    const { filter, order, after } = options;
+    this.#plan = planScan({ index: source.index, filter, order, startNs: after?.timestampNs });
+  }
+
+  next(rowsMax: number): NumberedBlock | undefined {
+    this.#followWriter();
+    const runs: SegmentRun[] = [];
+    const openedMax = this.#opened + OPENED_A_BLOCK_MAX;
+    let paused = false;
+    for (let left = rowsMax; left > 0; ) {
+      paused = !this.#openReachable(openedMax);
+      if (paused) break;
+      const cursor = this.#nearest(undefined);
+      if (!cursor) break;
+      const count = Math.min(left, this.#countBeforeOthers(cursor));
+      const rows = cursor.rows.subarray(cursor.position, cursor.position + count);
+      runs.push({ segment: cursor.segment, rows });
+      cursor.position += count;
+      left -= count;
+      this.#last = keyAt(cursor, cursor.position - 1);
+      if (cursor.position === cursor.rows.length) this.#cursors = this.#cursors.filter((other) => other !== cursor);
+    }
+    if (runs.length === 0 && !paused) return undefined;
+    return readableBlock(runs, {
+      gather: (some) => gather(some, this.#options.columns, this.#decoded.use),
+      onBlock: this.#source.onBlock,
+      leaveOut: (error) => this.#leaveOut(error),
+    });
+  }
+
+  /** Throws what is not about a single segment. */
+  #leaveOut(error: unknown): SegmentMeta {
+    if (!(error instanceof UnreadableSegment)) throw error;
+    const { meta, damage } = error;
+    if (damage) this.#source.onDamaged(meta);
+    this.#cursors = this.#cursors.filter(({ segment }) => segment.firstNumber !== meta.firstNumber);
+    return meta;
+  }
+
+  /** Parts may have been merged since the last block. */
+  #followWriter(): void {
+    const dataVersion = this.#source.dataVersion();
+    if (dataVersion === this.#dataVersion) return;
+    this.#dataVersion = dataVersion;
+    const changedFrom = this.#plan.refresh() ?? Number.POSITIVE_INFINITY;
+    // Retention may have removed others, and with them the names that their rows refer to.
+    this.#cursors = this.#cursors.filter(
+      ({ segment: { firstNumber } }) => firstNumber < changedFrom && this.#source.index.exists(firstNumber),
+    );
+  }
+
+  /**
+   * Opens segments until the nearest row comes before everything in those that are not open; false when that would
+   * open more than `openedMax`.
+   */
+  #openReachable(openedMax: number): boolean {
+    for (let next = this.#plan.peek(); next; next = this.#plan.peek()) {
+      const nearest = this.#nearest(undefined);
+      if (nearest && this.#isBefore(keyAt(nearest, nearest.position), this.#edge(next))) return true;
+      if (this.#opened === openedMax) return false;
+      this.#opened++;
+      this.#plan.take();
+      try {
+        this.#open(next);
+      } catch (error) {
+        this.#leaveOut(error);
+      }
+    }
+    return true;
+  }
+
+  #open(meta: SegmentMeta): void {
+    const segment = this.#source.open(meta);
+    if (!segment) return;
+    this.#decoded.use(segment);
+    const rows = matchingRows(segment, this.#options.filter, this.#plan.end);
+    const timestamps = sortRows(segment, rows, this.#options.order === 'desc');
+    const cursor = { segment, rows, timestamps, position: 0 };
+    if (this.#last) cursor.position = this.#countUntil(cursor, this.#last);
+    if (cursor.position < rows.length) this.#cursors.push(cursor);
+  }
+
+  #nearest(except: Cursor | undefined): Cursor | undefined {
+    let nearest: Cursor | undefined;
+    for (const cursor of this.#cursors) {
+      if (cursor === except) continue;
+      if (!nearest || this.#isBefore(keyAt(cursor, cursor.position), keyAt(nearest, nearest.position)))
+        nearest = cursor;
+    }
+    return nearest;
+  }
+
+  /** Rows of the nearest cursor that come before those of all other segments, open or not. */
+  #countBeforeOthers(cursor: Cursor): number {
+    const other = this.#nearest(cursor);
+    const unopened = this.#plan.peek();
+    let stop = other && keyAt(other, other.position);
+    const edge = unopened && this.#edge(unopened);
+    if (edge && (!stop || this.#isBefore(edge, stop))) stop = edge;
+    if (!stop) return cursor.rows.length - cursor.position;
+    return this.#countUntil(cursor, stop);
+  }
+
+  /** Rows from the cursor's position on that do not come after `key`: steps that double, then a binary search. */
+  #countUntil(cursor: Cursor, key: EventKey): number {
+    const length = cursor.rows.length;
+    const notAfter = (at: number) => !this.#isBefore(key, keyAt(cursor, at));
+    let low = cursor.position;
+    let step = 1;
+    while (low + step <= length && notAfter(low + step - 1)) {
+      low += step;
+      step *= 2;
+    }
+    let high = Math.min(length, low + step - 1);
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if (notAfter(middle)) low = middle + 1;
+      else high = middle;
+    }
+    return low - cursor.position;
+  }
+
+  /** A key before every event of the segment. */
+  #edge({ minNs, maxNs }: SegmentMeta): EventKey {
+    return this.#options.order === 'asc'
+      ? { timestampNs: minNs, number: -1n }
+      : { timestampNs: maxNs, number: 2n ** 64n };
+  }
+
+  #isBefore(a: EventKey, b: EventKey): boolean {
+    const [first, second] = this.#options.order === 'asc' ? [a, b] : [b, a];
+    if (first.timestampNs !== second.timestampNs) return first.timestampNs < second.timestampNs;
+    return first.number < second.number;
+  }
+}
+
+function keyAt({ segment, rows, timestamps }: Cursor, at: number): EventKey {
+  return { timestampNs: timestamps[at]!, number: BigInt(segment.numberAt(rows[at]!)) };
+}

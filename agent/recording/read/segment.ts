@@ -1,0 +1,195 @@
+/** A segment as a scan holds it: columns are decoded when asked for, and may be dropped and decoded again. */
+import { type ColumnArray, newColumnArray } from '../../../bpf/schema/block.ts';
+import { COLUMNS, type Column } from '../../../bpf/schema/columns.ts';
+import { absentValues } from '../codec/absent.ts';
+import { openSegmentData, type SegmentData } from '../codec/decode_segment.ts';
+import { corrupt, RecordingError, SegmentGone, toRecordingError } from '../format/errors.ts';
+import { NUMBER, pieceSeed } from '../format/pieces.ts';
+import { scatter } from './scatter.ts';
+import type { SegmentBytes, SegmentMeta } from './segment_index.ts';
+
+/** Segments of a scan whose decoded columns are kept, about 0.5 MB each; of the others only the stored bytes are. */
+const DECODED_SEGMENTS_MAX = 16;
+
+/** Of so many values one: below it, picking single values is cheaper than decoding the column. */
+const FEW_FACTOR = 8;
+
+const EVENT_TYPE = COLUMNS.find(({ name }) => name === 'event_type')!;
+
+export interface Segment {
+  readonly firstNumber: number;
+  readonly rowCount: number;
+  column(column: Column): ColumnArray;
+  /** The same; undefined when all its values are the one that an absent column has. */
+  storedColumn(column: Column): ColumnArray | undefined;
+  /** `target[to[i]] = column[from[i]]`; of few values, without decoding the others. */
+  copy(column: Column, from: Uint32Array, target: ColumnArray, to: Uint32Array): void;
+  /** Number of the event in a row. */
+  numberAt(row: number): number;
+  /** What its entry says without looking at the rows. */
+  readonly meta: SegmentMeta;
+  eventTypes(): Uint8Array;
+  typeRowCount(eventType: number): number;
+  /** For each row its place in its type's own columns. */
+  places(): Uint32Array;
+  /** The way back: rows of an event type. */
+  rowsOfType(eventType: number): Uint32Array;
+  dropDecoded(): void;
+}
+
+/** Where columns are in the file. */
+export interface ColumnLocations {
+  ids: ReadonlyMap<string, number>;
+  /** By name; of a column that the file does not have, nothing. */
+  pieces: ReadonlyMap<string, number>;
+}
+
+export function openSegment(meta: SegmentMeta, bytes: SegmentBytes, locations: ColumnLocations): Segment {
+  const { firstNumber, eventCount } = meta;
+  const columns = new Map<string, ColumnArray>();
+  const sources = new Map<number, SegmentData>();
+  let typePlaces: TypePlaces | undefined;
+
+  const guarded = <T>(work: () => T): T => withUnreadable(meta, work);
+
+  function source(piece: number): SegmentData {
+    let source = sources.get(piece);
+    if (!source) {
+      source = openSource(piece);
+      if (source.rowCount !== eventCount) throw corrupt('a segment does not have the rows that its entry says');
+      sources.set(piece, source);
+    }
+    return source;
+  }
+
+  function openSource(piece: number): SegmentData {
+    if (bytes.whole) return openSegmentData(bytes.whole, locations.ids);
+    return openSegmentData(bytes.piece(piece), locations.ids, pieceSeed(firstNumber, piece));
+  }
+
+  /** Where the column is; undefined when the file does not have it. */
+  function sourceOf(column: Column): SegmentData | undefined {
+    const piece = bytes.whole ? 0 : locations.pieces.get(column.name);
+    if (piece === undefined) return undefined;
+    const found = source(piece);
+    if (found.typeRowCount(column.eventType) !== typeRowCount(column.eventType)) {
+      throw corrupt('event types and their columns differ in number');
+    }
+    return found;
+  }
+
+  function decode(column: Column): ColumnArray {
+    const length = typeRowCount(column.eventType);
+    if (length === 0) return newColumnArray(column.storage, 0);
+    return sourceOf(column)?.column(column) ?? absentValues(column, length);
+  }
+
+  function copy(column: Column, from: Uint32Array, target: ColumnArray, to: Uint32Array): void {
+    const isFew = from.length * FEW_FACTOR < typeRowCount(column.eventType);
+    const picked = isFew && !columns.has(column.name) && sourceOf(column)?.pick(column, from, target, to);
+    if (!picked) scatter(decoded(column), from, target, to);
+  }
+
+  function decoded(column: Column): ColumnArray {
+    let values = columns.get(column.name);
+    if (!values) {
+      values = decode(column);
+      columns.set(column.name, values);
+    }
+    return values;
+  }
+
+  function typeRowCount(eventType: number): number {
+    if (eventType === 0) return eventCount;
+    return placesOfTypes().counts[eventType]!;
+  }
+
+  function placesOfTypes(): TypePlaces {
+    typePlaces ??= placesOf(decoded(EVENT_TYPE) as Uint8Array);
+    return typePlaces;
+  }
+
+  const segment: Segment = {
+    firstNumber,
+    rowCount: eventCount,
+    meta,
+    column: (column) => guarded(() => decoded(column)),
+    storedColumn: (column) => guarded(() => (sourceOf(column)?.has(column) ? decoded(column) : undefined)),
+    copy: (column, from, target, to) => guarded(() => copy(column, from, target, to)),
+    numberAt(row) {
+      if (meta.endNumber === firstNumber + eventCount) return firstNumber + row;
+      return Number((segment.column(NUMBER) as BigUint64Array)[row]);
+    },
+    eventTypes: () => segment.column(EVENT_TYPE) as Uint8Array,
+    typeRowCount: (eventType) => guarded(() => typeRowCount(eventType)),
+    places: () => guarded(placesOfTypes).places,
+    rowsOfType: (eventType) => rowsOf(segment.eventTypes(), eventType, segment.typeRowCount(eventType)),
+    dropDecoded() {
+      columns.clear();
+      sources.clear();
+      typePlaces = undefined;
+    },
+  };
+  return segment;
+}
+
+/** What a scan leaves out and tells of. */
+export class UnreadableSegment extends Error {
+  override readonly name = 'UnreadableSegment';
+  readonly meta: SegmentMeta;
+  /** Undefined when retention has removed it: that is told elsewhere. */
+  readonly damage: RecordingError | undefined;
+
+  constructor(meta: SegmentMeta, damage: RecordingError | undefined) {
+    super(damage?.message, { cause: damage });
+    this.meta = meta;
+    this.damage = damage;
+  }
+}
+
+/** Bytes that are damaged are one segment's trouble, not the file's. */
+export function withUnreadable<T>(meta: SegmentMeta, work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    const known = toRecordingError(error, 'a segment');
+    if (known instanceof SegmentGone) throw new UnreadableSegment(meta, undefined);
+    if (known instanceof RecordingError && known.code === 'recording_corrupt') throw new UnreadableSegment(meta, known);
+    throw error;
+  }
+}
+
+interface TypePlaces {
+  /** Rows of each event type. */
+  counts: Uint32Array;
+  places: Uint32Array;
+}
+
+function placesOf(types: Uint8Array): TypePlaces {
+  const counts = new Uint32Array(256);
+  const places = new Uint32Array(types.length);
+  for (let row = 0; row < types.length; row++) places[row] = counts[types[row]!]!++;
+  return { counts, places };
+}
+
+function rowsOf(types: Uint8Array, eventType: number, count: number): Uint32Array {
+  const rows = new Uint32Array(count);
+  let found = 0;
+  for (let row = 0; row < types.length; row++) if (types[row] === eventType) rows[found++] = row;
+  return rows;
+}
+
+/** Keeps the columns of the segments that were used last. */
+export function decodedSegments(): { use(segment: Segment): void } {
+  const recent = new Set<Segment>();
+  return {
+    use(segment) {
+      recent.delete(segment);
+      recent.add(segment);
+      if (recent.size <= DECODED_SEGMENTS_MAX) return;
+      const oldest = recent.values().next().value!;
+      recent.delete(oldest);
+      oldest.dropDecoded();
+    },
+  };
+}

@@ -1,0 +1,174 @@
+/** Summaries of transactions, as the writer keeps them. */
+import type Database from 'better-sqlite3';
+import { corrupt } from '../format/errors.ts';
+import { unpackIds } from '../format/schema.ts';
+import type { Lookup } from './lookup.ts';
+import { TEXT_MAX } from './sizes.ts';
+
+const SUMMARY_COLUMNS = `
+  transaction_key, transaction_id, trace_id, first_timestamp_ns, last_end_ns, event_count, error_count,
+  slowest_duration_ns, slowest_number, services, written_back_count, written_back_bytes, written_back_end_ns`;
+
+const SUMMARY = `SELECT ${SUMMARY_COLUMNS} FROM transaction_summary WHERE transaction_key = ?`;
+
+const NEWEST = `
+SELECT ${SUMMARY_COLUMNS}
+FROM transaction_summary
+WHERE transaction_key < :before
+ORDER BY transaction_key DESC
+LIMIT :limit`;
+
+export interface TransactionSummary {
+  /** Order of first appearance; where a list continues. */
+  key: number;
+  transactionId: string;
+  /** Of the first context that the transaction was seen with. */
+  traceId: string | null;
+  /** The start of the first of all events: what is written back was written before. */
+  firstTimestampNs: bigint;
+  /** The last end of its own events; `firstTimestampNs` when it has none. */
+  lastEndNs: bigint;
+  /** Null where it is not told apart: `lastEndNs` is then that of all events. */
+  writtenBack: WrittenBack | null;
+  eventCount: number;
+  errorCount: number;
+  /** The longest of its own events; of what was written back when it has none. */
+  slowestDurationNs: bigint;
+  slowestNumber: bigint;
+  services: string[];
+}
+
+/** The requests that carried a transaction's data, other than its own. */
+export interface WrittenBack {
+  count: number;
+  bytes: bigint;
+  /** 0n when there are none. */
+  lastEndNs: bigint;
+}
+
+export interface TransactionsRequest {
+  limit: number;
+  /** Only those that appeared before the one with this key. */
+  beforeKey?: number;
+}
+
+export interface Transactions {
+  transaction(id: string): TransactionSummary | undefined;
+  /** Of the same by the keys of its summaries. */
+  transactionOfKeys(keys: readonly number[]): TransactionSummary | undefined;
+  /** Newest first, by first appearance. */
+  transactions(request: TransactionsRequest): TransactionSummary[];
+}
+
+type Row = [
+  bigint,
+  string,
+  string | null,
+  ...[bigint, bigint, bigint, bigint, bigint, bigint],
+  Buffer,
+  bigint | null,
+  bigint,
+  bigint,
+];
+
+const SERVICES_AT = 9;
+
+export function openTransactions(database: Database.Database, lookup: Lookup): Transactions {
+  const summary = database.prepare<[number], Row>(SUMMARY).raw().safeIntegers();
+  const newest = database.prepare<[object], Row>(NEWEST).raw().safeIntegers();
+
+  function summaryOf(row: Row): TransactionSummary {
+    const [key, transactionId, traceId, first, end, events, errors, slowest, slowestNumber, services] = row;
+    const [writtenCount, writtenBytes, writtenEnd] = row.slice(SERVICES_AT + 1) as [bigint | null, bigint, bigint];
+    const written = [writtenCount ?? 0n, writtenBytes, writtenEnd];
+    const numbers = [key, first, end, events, errors, slowest, slowestNumber, ...written];
+    if (!numbers.every((value) => typeof value === 'bigint' && value >= 0n) || typeof transactionId !== 'string')
+      throw corrupt('a summary of a transaction is none');
+    if (services.length > TEXT_MAX) throw corrupt('a transaction has more services than any has');
+    // Of a service that was renamed by age, the old number may be gone.
+    const names = Array.from(unpackIds(services), lookup.name).filter((name) => name !== '');
+    return {
+      key: Number(key),
+      transactionId,
+      traceId,
+      firstTimestampNs: first,
+      lastEndNs: end > first ? end : first,
+      writtenBack:
+        writtenCount === null ? null : { count: Number(writtenCount), bytes: writtenBytes, lastEndNs: writtenEnd },
+      eventCount: Number(events),
+      errorCount: Number(errors),
+      slowestDurationNs: slowest,
+      slowestNumber,
+      services: [...new Set(names)].sort(),
+    };
+  }
+
+  function transactionOfKeys(keys: readonly number[]): TransactionSummary | undefined {
+    const rows = keys.map((key) => summary.get(key));
+    const known = rows.filter((row) => row !== undefined).map(summaryOf);
+    return known.length === 0 ? undefined : known.reduce(joined);
+  }
+
+  return {
+    // Several keys when the writer had forgotten the transaction and met it again.
+    transaction: (id) => transactionOfKeys(lookup.transactionKeys(id)),
+    transactionOfKeys,
+    transactions: ({ limit, beforeKey = Number.MAX_SAFE_INTEGER }) =>
+      newest.all({ limit, before: beforeKey }).map(summaryOf),
+  };
+}
+
+function joined(a: TransactionSummary, b: TransactionSummary): TransactionSummary {
+  const slower = slowerOf(a, b);
+  const firstTimestampNs = a.firstTimestampNs < b.firstTimestampNs ? a.firstTimestampNs : b.firstTimestampNs;
+  return {
+    ...a,
+    firstTimestampNs,
+    lastEndNs: lastEndOf([a, b], firstTimestampNs),
+    writtenBack: joinWrittenBack([a, b]),
+    eventCount: a.eventCount + b.eventCount,
+    errorCount: a.errorCount + b.errorCount,
+    slowestDurationNs: slower.slowestDurationNs,
+    slowestNumber: slower.slowestNumber,
+    services: [...new Set([...a.services, ...b.services])].sort(),
+  };
+}
+
+type Ends = Pick<TransactionSummary, 'lastEndNs' | 'writtenBack' | 'eventCount'>;
+
+/** Whether it has events that are not write-back. */
+function hasOwn({ writtenBack, eventCount }: Pick<TransactionSummary, 'writtenBack' | 'eventCount'>): boolean {
+  return writtenBack === null || eventCount > writtenBack.count;
+}
+
+/** When the own events of all parts ended, or all events where a part does not tell them apart; at least `firstNs`. */
+export function lastEndOf(parts: readonly Ends[], firstNs: bigint): bigint {
+  const isDivided = parts.every(({ writtenBack }) => writtenBack !== null);
+  const ends = isDivided ? parts.filter(hasOwn).map(({ lastEndNs }) => lastEndNs) : parts.map(wholeEndOf);
+  return ends.reduce((a, b) => (b > a ? b : a), firstNs);
+}
+
+export function slowerOf<T extends TransactionSummary>(a: T, b: T): T {
+  if (hasOwn(a) !== hasOwn(b)) return hasOwn(a) ? a : b;
+  return b.slowestDurationNs > a.slowestDurationNs ? b : a;
+}
+
+/** Null as soon as a part does not tell it apart. */
+export function joinWrittenBack(parts: readonly Pick<TransactionSummary, 'writtenBack'>[]): WrittenBack | null {
+  let joined: WrittenBack = { count: 0, bytes: 0n, lastEndNs: 0n };
+  for (const { writtenBack } of parts) {
+    if (!writtenBack) return null;
+    const { count, bytes, lastEndNs } = writtenBack;
+    joined = {
+      count: joined.count + count,
+      bytes: joined.bytes + bytes,
+      lastEndNs: lastEndNs > joined.lastEndNs ? lastEndNs : joined.lastEndNs,
+    };
+  }
+  return joined;
+}
+
+/** When the last of all its events ended. */
+export function wholeEndOf({ lastEndNs, writtenBack }: Pick<TransactionSummary, 'lastEndNs' | 'writtenBack'>): bigint {
+  return writtenBack && writtenBack.lastEndNs > lastEndNs ? writtenBack.lastEndNs : lastEndNs;
+}

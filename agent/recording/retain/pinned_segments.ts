@@ -1,0 +1,76 @@
+/** Which segments the pins of a recording keep, and which dictionary ids those may refer to. */
+import type Database from 'better-sqlite3';
+import { contextFinder } from '../format/context_hash.ts';
+import { IDS_IN_USE_MAX } from '../format/ids.ts';
+
+const PINS = 'SELECT transaction_id AS transactionId, from_ns AS fromNs, to_ns AS toNs FROM pin';
+
+const WITH_CONTEXT = 'SELECT first_number FROM segment_context WHERE context_id = ?';
+
+/** What came before: no segment that reaches into the window ends later than the longest one could. */
+const BEFORE = `
+SELECT first_number
+FROM segment
+WHERE sealed = 1 AND max_timestamp_ns >= :fromNs AND min_timestamp_ns <= :toNs
+  AND max_timestamp_ns <= :toNs + (
+    SELECT coalesce(max(max_timestamp_ns - min_timestamp_ns), 0) FROM segment WHERE sealed = 1
+  )`;
+
+const IDS = `
+SELECT name_from AS nameFrom, name_end AS nameEnd, file_from AS fileFrom, file_end AS fileEnd
+FROM segment
+WHERE first_number = ?`;
+
+/** Ids `[from, end)`. */
+export interface IdRange {
+  from: number;
+  end: number;
+}
+
+export interface Pinned {
+  /** First numbers. */
+  segments: ReadonlySet<number>;
+  /** Transactions that are pinned, by key. */
+  transactionKeys: ReadonlySet<number>;
+  /** In order, without overlaps. */
+  names: readonly IdRange[];
+  files: readonly IdRange[];
+}
+
+/** The segments that hold a pinned transaction, or what the node did right before it. */
+export function pinnedSegments(database: Database.Database): Pinned {
+  const segments = new Set<number>();
+  const transactionKeys = new Set<number>();
+  const pins = database.prepare<[], { transactionId: string; fromNs: bigint; toNs: bigint }>(PINS).safeIntegers().all();
+  if (pins.length === 0) return { segments, transactionKeys, names: [], files: [] };
+  const contextsOf = contextFinder(database, 'transaction_id');
+  const withContext = database.prepare<[number], number>(WITH_CONTEXT).pluck();
+  const before = database.prepare<[object], number>(BEFORE).pluck();
+  for (const { transactionId, fromNs, toNs } of pins) {
+    for (const { context_id, transaction_key } of contextsOf(transactionId)) {
+      transactionKeys.add(transaction_key);
+      for (const firstNumber of withContext.all(context_id)) segments.add(firstNumber);
+    }
+    for (const firstNumber of before.all({ fromNs, toNs })) segments.add(firstNumber);
+  }
+  return { segments, transactionKeys, ...idsOf(database, segments) };
+}
+
+function idsOf(database: Database.Database, segments: ReadonlySet<number>): Pick<Pinned, 'names' | 'files'> {
+  const ids = database.prepare<[number], { nameFrom: number; nameEnd: number; fileFrom: number; fileEnd: number }>(IDS);
+  const rows = [...segments].map((firstNumber) => ids.get(firstNumber)).filter((row) => row !== undefined);
+  return {
+    names: merged(rows.map(({ nameFrom, nameEnd }) => ({ from: nameFrom - IDS_IN_USE_MAX, end: nameEnd }))),
+    files: merged(rows.map(({ fileFrom, fileEnd }) => ({ from: fileFrom - IDS_IN_USE_MAX, end: fileEnd }))),
+  };
+}
+
+function merged(ranges: readonly IdRange[]): IdRange[] {
+  const result: IdRange[] = [];
+  for (const { from, end } of ranges.toSorted((a, b) => a.from - b.from)) {
+    const last = result.at(-1);
+    if (last && from <= last.end) last.end = Math.max(last.end, end);
+    else result.push({ from, end });
+  }
+  return result;
+}

@@ -1,0 +1,113 @@
+/**
+ * Pins a transaction: retention then keeps it, and what the node did right before it. Written by whoever serves the
+ * recording, beside the agent that writes it: a pin is one short transaction.
+ */
+import type Database from 'better-sqlite3';
+import { contextFinder } from '../format/context_hash.ts';
+import { openDatabase } from '../format/database.ts';
+import { RecordingError, withRecordingErrors } from '../format/errors.ts';
+import { PIECES_MAX } from '../format/pieces.ts';
+import { checkFormat, FORMAT_VERSION, toStored } from '../format/schema.ts';
+import { pinnedSegments } from './pinned_segments.ts';
+
+/** How long to wait for the agent's commit. Whoever serves the recording waits too. */
+const BUSY_TIMEOUT_MS = 500;
+
+/** Of the recording's limit, what pins may take: the rest is for what happens next. */
+const PINNED_SHARE_MAX = 0.5;
+
+const PIN = `
+INSERT INTO pin (transaction_id, from_ns, to_ns, pinned_ns) VALUES (:transactionId, :fromNs, :toNs, :pinnedNs)
+ON CONFLICT (transaction_id) DO UPDATE SET from_ns = min(from_ns, excluded.from_ns)
+RETURNING from_ns`;
+
+const UNPIN = 'DELETE FROM pin WHERE transaction_id = ?';
+
+const FIRST_EVENT = `
+SELECT min(first_timestamp_ns)
+FROM transaction_summary
+WHERE transaction_key IN (SELECT value FROM json_each(?))`;
+
+const LIMIT = "SELECT value FROM meta WHERE key = 'retain_bytes'";
+
+const BYTES = `
+SELECT
+  (SELECT coalesce(sum(length(data)), 0) FROM segment WHERE first_number = :first)
+  + (
+    SELECT coalesce(sum(length(data)), 0) FROM segment_piece
+    WHERE piece_key >= :first * ${PIECES_MAX} AND piece_key < (:first + 1) * ${PIECES_MAX}
+  )`;
+
+export interface PinRequest {
+  transactionId: string;
+  /** How much of what came before the transaction's first event is kept too. */
+  beforeNs: bigint;
+  nowNs: bigint;
+}
+
+export interface Pinned {
+  /** Start of what is kept, nanoseconds since the epoch. */
+  fromNs: bigint;
+  /** What all pins of the recording keep. */
+  pinnedBytes: number;
+}
+
+/**
+ * Undefined when the recording does not know the transaction. Again: it stays pinned, with the longer time before.
+ * @throws RecordingError recording_not_writable, recording_busy, pins_full ...
+ */
+export function pinTransaction(path: string, { transactionId, beforeNs, nowNs }: PinRequest): Pinned | undefined {
+  return writing(path, (database) => {
+    const firstNs = firstEventOf(database, transactionId);
+    if (firstNs === undefined) return undefined;
+    const pin = database.prepare<[object], bigint>(PIN).pluck().safeIntegers();
+    const times = { fromNs: toStored(firstNs - beforeNs), toNs: firstNs, pinnedNs: toStored(nowNs) };
+    const fromNs = pin.get({ transactionId, ...times })!;
+    const pinnedBytes = bytesOf(database, pinnedSegments(database).segments);
+    const limit = database.prepare<[], number>(LIMIT).pluck().get();
+    if (limit !== undefined && pinnedBytes > limit * PINNED_SHARE_MAX) throw pinsFull(pinnedBytes, limit);
+    return { fromNs, pinnedBytes };
+  });
+}
+
+/** Whether it was pinned. */
+export function unpinTransaction(path: string, transactionId: string): boolean {
+  return writing(path, (database) => database.prepare(UNPIN).run(transactionId).changes > 0);
+}
+
+function writing<T>(path: string, work: (database: Database.Database) => T): T {
+  return withRecordingErrors(path, () => {
+    const database = openDatabase(path, { fileMustExist: true, timeout: BUSY_TIMEOUT_MS });
+    try {
+      if (checkFormat(database, path) !== FORMAT_VERSION) {
+        throw new RecordingError(
+          'unsupported_format',
+          `${path} is of an older format: start the agent once, it updates it`,
+        );
+      }
+      return database.transaction(() => work(database)).immediate();
+    } finally {
+      database.close();
+    }
+  });
+}
+
+function firstEventOf(database: Database.Database, transactionId: string): bigint | undefined {
+  const contexts = contextFinder(database, 'transaction_id')(transactionId);
+  const keys = JSON.stringify([...new Set(contexts.map(({ transaction_key }) => transaction_key))]);
+  const first = database.prepare<[string], bigint | null>(FIRST_EVENT).pluck().safeIntegers().get(keys);
+  return first ?? undefined;
+}
+
+function bytesOf(database: Database.Database, segments: ReadonlySet<number>): number {
+  const bytes = database.prepare<[object], number>(BYTES).pluck();
+  return [...segments].reduce((sum, first) => sum + bytes.get({ first })!, 0);
+}
+
+function pinsFull(pinnedBytes: number, limit: number): RecordingError {
+  const mebibytes = (bytes: number) => `${Math.ceil(bytes / 2 ** 20)} MiB`;
+  return new RecordingError(
+    'pins_full',
+    `pinned transactions would take ${mebibytes(pinnedBytes)} of the recording's ${mebibytes(limit)}, at most half is allowed: unpin others, export them, pin less of what came before, or raise --retain-bytes`,
+  );
+}

@@ -1,0 +1,163 @@
+/**
+ * Removes what no event refers to any more. An id is used while few newer ones exist, so the oldest segment that is kept
+ * tells which ids are too old for it and for all that came after; see dictionary.ts. Goes upwards through the ids, a
+ * bounded way at each call, and leaves those that pinned segments may refer to.
+ */
+import type Database from 'better-sqlite3';
+import { batchStart, CONTEXT_OF_KEY } from '../format/context_hash.ts';
+import type { NextIds } from '../format/ids.ts';
+import { IDS_IN_USE_MAX } from '../format/ids.ts';
+import type { IdRange, Pinned } from './pinned_segments.ts';
+
+/** Of each kind, at a call. More than so many do not come with the segments that one step removes. */
+const IDS_A_CALL = 20_000;
+
+/** Summaries looked at in one go, and how long a call goes on with it. */
+const SUMMARIES_AT_ONCE = 1000n;
+const SUMMARIES_BUDGET_MS = 10;
+
+const PRUNE_CONTEXTS = [
+  `
+DELETE FROM segment_context
+WHERE context_id >= :from AND context_id < :end
+  AND NOT EXISTS (SELECT 1 FROM segment WHERE segment.first_number = segment_context.first_number)`,
+  `
+DELETE FROM context
+WHERE context_id >= :from AND context_id < :end
+  AND NOT EXISTS (SELECT 1 FROM segment_context WHERE segment_context.context_id = context.context_id)`,
+];
+
+/** Batch by batch. */
+const PRUNE_HASHES = `
+DELETE FROM context_hash
+WHERE key >= ${batchStart(':from')} AND key < ${batchStart(':end')}
+  AND NOT EXISTS (SELECT 1 FROM context WHERE context.context_id = ${CONTEXT_OF_KEY})`;
+
+/** A transaction whose events are gone; in pinned segments there may be some of one that is not pinned itself. */
+const PRUNE_SUMMARIES = `
+DELETE FROM transaction_summary
+WHERE transaction_key > :after AND transaction_key <= :upTo AND last_number < :oldest
+  AND transaction_key NOT IN (SELECT value FROM json_each(:pinned))
+  AND NOT EXISTS (
+    SELECT 1 FROM segment_context JOIN segment USING (first_number) WHERE segment_context.context_id = transaction_key
+  )`;
+
+const NEXT_SUMMARIES = `
+SELECT max(transaction_key) AS upTo, coalesce(sum(last_number < :oldest), 0) AS old
+FROM (
+  SELECT transaction_key, last_number FROM transaction_summary WHERE transaction_key > :after
+  ORDER BY transaction_key LIMIT ${SUMMARIES_AT_ONCE}
+)`;
+
+/** What else was lost then is not of interest, except to someone who looks at pinned events. */
+const PRUNE_NOTES = [
+  `
+DELETE FROM loss
+WHERE to_ns < :minNs AND cause <> 'retention' AND NOT EXISTS (SELECT 1 FROM pin)`,
+  // The offset that was in force then is kept.
+  `
+DELETE FROM clock
+WHERE clock_id < (SELECT max(clock_id) FROM clock WHERE boot_ns + offset_ns <= :minNs) AND NOT EXISTS (SELECT 1 FROM pin)`,
+];
+
+/** The oldest events that are kept, apart from pinned ones. */
+export interface OldestKept {
+  number: bigint;
+  minNs: bigint;
+  /** Dictionary ids that came next when they were gathered. */
+  ids: NextIds;
+}
+
+export interface Pruning {
+  /** To be called when segments were removed. Its own transaction. */
+  prune(oldest: OldestKept, pinned: Pinned): void;
+  /** To be called when pins have changed: what they kept may go now. */
+  restart(): void;
+}
+
+export function openPruning(database: Database.Database): Pruning {
+  const contexts = PRUNE_CONTEXTS.map((sql) => database.prepare(sql));
+  const hashes = database.prepare(PRUNE_HASHES);
+  const summaries = database.prepare(PRUNE_SUMMARIES);
+  const nextSummaries = database.prepare<[object], { upTo: bigint | null; old: bigint }>(NEXT_SUMMARIES).safeIntegers();
+  const ranges = (table: string, id: string) => database.prepare(`DELETE FROM ${table} WHERE ${id} >= ? AND ${id} < ?`);
+  const [names, services, files] = [ranges('name', 'name_id'), ranges('service', 'name_id'), ranges('file', 'file_id')];
+  const notes = PRUNE_NOTES.map((sql) => database.prepare(sql));
+
+  const smallest = (table: string, id: string) =>
+    database.prepare<[], number>(`SELECT coalesce(min(${id}), 1) FROM ${table}`).pluck();
+  const [smallestName, smallestFile, smallestContext] = [
+    smallest('name', 'name_id'),
+    smallest('file', 'file_id'),
+    smallest('segment_context', 'context_id'),
+  ];
+  /** Ids below were looked at. */
+  const done: NextIds = { name: 1, file: 1, context: 1 };
+  restart();
+  let summariesAfter = 0n;
+
+  function restart(): void {
+    done.name = smallestName!.get()!;
+    done.file = smallestFile!.get()!;
+    done.context = smallestContext!.get()!;
+  }
+
+  /** The ids that one call may remove; undefined when there are none. */
+  function nextIds(kind: keyof NextIds, keptFrom: number): IdRange | undefined {
+    const from = done[kind];
+    const end = Math.min(keptFrom - IDS_IN_USE_MAX, from + IDS_A_CALL);
+    if (end <= from) return undefined;
+    done[kind] = end;
+    return { from, end };
+  }
+
+  function pruneSummaries(oldest: bigint, pinned: string): void {
+    const until = performance.now() + SUMMARIES_BUDGET_MS;
+    do {
+      const { upTo, old } = nextSummaries.get({ after: summariesAfter, oldest })!;
+      if (upTo === null || old === 0n) {
+        // Transactions that began later have newer events, nearly all of them.
+        summariesAfter = 0n;
+        return;
+      }
+      summaries.run({ after: summariesAfter, upTo, oldest, pinned });
+      summariesAfter = upTo;
+    } while (performance.now() < until);
+  }
+
+  const prune = database.transaction(({ number, minNs, ids }: OldestKept, pinned: Pinned) => {
+    pruneSummaries(number, JSON.stringify([...pinned.transactionKeys]));
+    const context = nextIds('context', ids.context);
+    if (context) {
+      for (const statement of contexts) statement.run(context);
+      hashes.run(context);
+    }
+    const name = nextIds('name', ids.name);
+    for (const { from, end } of name ? without(name, pinned.names) : []) {
+      names.run(from, end);
+      services.run(from, end);
+    }
+    const file = nextIds('file', ids.file);
+    for (const { from, end } of file ? without(file, pinned.files) : []) files.run(from, end);
+    for (const statement of notes) statement.run({ minNs });
+  });
+
+  return {
+    prune: (oldest, pinned) => prune.immediate(oldest, pinned),
+    restart,
+  };
+}
+
+/** The parts of a range that are in none of the others, which are in order. */
+function without({ from, end }: IdRange, others: readonly IdRange[]): IdRange[] {
+  const left: IdRange[] = [];
+  let start = from;
+  for (const other of others) {
+    if (other.end <= start) continue;
+    if (other.from >= end) break;
+    if (other.from > start) left.push({ from: start, end: other.from });
+    start = other.end;
+  }
+  if (start < end) left.push({ from: start, end });
+  return left;
+}

@@ -1,0 +1,211 @@
+/**
+ * Keeps a recording within its limits: whole segments go, oldest first, a few at a time, so that nobody waits for it.
+ * Space that they leave is used again; what the file has too much is given back in small steps, never by copying it.
+ * Pinned segments stay. What nothing refers to any more goes too.
+ */
+import { statSync } from 'node:fs';
+import type Database from 'better-sqlite3';
+import type { NextIds } from '../format/ids.ts';
+import { PIECES_MAX } from '../format/pieces.ts';
+import { END_NUMBER, toStored } from '../format/schema.ts';
+import { type Pinned, pinnedSegments } from './pinned_segments.ts';
+import { type OldestKept, openPruning } from './pruning.ts';
+
+export interface RetentionLimits {
+  /** Of the file and its log. */
+  bytes?: number;
+  /** Of events, by their end. */
+  ageNs?: bigint;
+}
+
+/** A smaller recording would hold little but its own tables. */
+export const RETAIN_BYTES_MIN = 64 << 20;
+
+/** Segments that one step removes, and pages that it gives back to the file system. */
+const SEGMENTS_A_STEP = 16;
+const PAGES_A_STEP = 512;
+
+/** Of the limit, kept free, so that the file needs not grow between two steps. */
+const FREE_SHARE = 0.02;
+/** Of the limit, for the write-ahead log, which has a fixed size otherwise. */
+const LOG_SHARE = 1 / 32;
+/** Page and frame header. */
+const FRAME_OVERHEAD_BYTES = 24;
+
+/** The newest segments do not go because of the size: what is too much is then not theirs. */
+const SEGMENTS_MIN = 16;
+
+/** New segments of a pinned transaction are far from the oldest ones: it is enough to look for them now and then. */
+const PINS_EVERY_NS = 10_000_000_000n;
+
+const SET_LIMIT = `
+INSERT INTO meta VALUES ('retain_bytes', CAST(? AS INTEGER)) ON CONFLICT (key) DO UPDATE SET value = excluded.value`;
+
+/** By number: `+` keeps SQLite from the indexes by time, which it would have to sort. */
+const OLDEST = `
+SELECT
+  first_number AS firstNumber, event_count AS eventCount, coalesce(end_number, first_number + event_count) AS endNumber,
+  min_timestamp_ns AS minNs, max_timestamp_ns AS maxNs, max_duration_ns AS maxDurationNs,
+  name_from AS nameFrom, file_from AS fileFrom, context_from AS contextFrom
+FROM segment
+WHERE +sealed = 1 AND first_number >= ?
+ORDER BY first_number
+LIMIT 1`;
+
+const NEWEST = `
+SELECT first_number FROM segment WHERE +sealed = 1 ORDER BY first_number DESC LIMIT 1 OFFSET ${SEGMENTS_MIN - 1}`;
+
+const DELETE_SEGMENT = 'DELETE FROM segment WHERE first_number = ?';
+const DELETE_PIECES = `
+DELETE FROM segment_piece
+WHERE piece_key >= :first * ${PIECES_MAX} AND piece_key < (:first + 1) * ${PIECES_MAX}`;
+
+const REMOVED = "SELECT loss_id FROM loss WHERE cause = 'retention'";
+const ADD_REMOVED = "INSERT INTO loss (from_ns, to_ns, cause, event_type, count) VALUES (?, ?, 'retention', NULL, 0)";
+const WIDEN_REMOVED = `
+UPDATE loss SET from_ns = min(from_ns, :minNs), to_ns = max(to_ns, :maxNs), count = count + :eventCount
+WHERE loss_id = :lossId`;
+
+/** `stuck`: what must be kept takes more than the limit. */
+export type RetentionState = 'done' | 'more' | 'stuck';
+
+interface OldSegment {
+  firstNumber: bigint;
+  eventCount: bigint;
+  endNumber: bigint;
+  minNs: bigint;
+  maxNs: bigint;
+  maxDurationNs: bigint;
+  nameFrom: bigint;
+  fileFrom: bigint;
+  contextFrom: bigint;
+}
+
+/** Gives a function that makes one step; `nextIds` are the dictionaries', as far as written. */
+export function openRetention(
+  database: Database.Database,
+  path: string,
+  { bytes = Number.POSITIVE_INFINITY, ageNs }: RetentionLimits,
+  nextIds: () => NextIds,
+): (nowNs: bigint) => RetentionState {
+  const pageBytes = database.pragma('page_size', { simple: true }) as number;
+  const logBytesMax = limitLog(database, bytes, pageBytes);
+  const pageCount = database.prepare<[], number>('PRAGMA page_count').pluck();
+  const freePages = database.prepare<[], number>('PRAGMA freelist_count').pluck();
+  const dataVersion = database.prepare<[], number>('PRAGMA data_version').pluck();
+  const oldest = database.prepare<[bigint], OldSegment>(OLDEST).safeIntegers();
+  const newest = database.prepare<[], bigint>(NEWEST).pluck().safeIntegers();
+  const endNumber = database.prepare<[], bigint>(END_NUMBER).pluck().safeIntegers();
+  const deleteSegment = database.prepare(DELETE_SEGMENT);
+  const deletePieces = database.prepare(DELETE_PIECES);
+  const removed = database.prepare<[], number>(REMOVED).pluck();
+  const addRemoved = database.prepare(ADD_REMOVED);
+  const widenRemoved = database.prepare(WIDEN_REMOVED);
+  const pruning = openPruning(database);
+
+  let pinned: Pinned = { segments: new Set(), transactionKeys: new Set(), names: [], files: [] };
+  let pinsVersion: number | undefined;
+  let pinsNs = 0n;
+  /** Segments from here on are not in `pinned`, whatever they hold. */
+  let pinsEnd = 0n;
+  /** Segments before are pinned. */
+  let from = 0n;
+
+  function lookAtPins(nowNs: bigint): void {
+    const version = dataVersion.get()!;
+    const since = nowNs - pinsNs;
+    if (version === pinsVersion && since >= 0n && since < PINS_EVERY_NS) return;
+    if (version !== pinsVersion) pruning.restart();
+    pinsVersion = version;
+    pinsNs = nowNs;
+    pinsEnd = endNumber.get()!;
+    pinned = pinnedSegments(database);
+    from = 0n;
+  }
+
+  /** The oldest that is not pinned. */
+  function next(): OldSegment | undefined {
+    for (let segment = oldest.get(from); segment; segment = oldest.get(from)) {
+      if (segment.firstNumber >= pinsEnd) {
+        pinsEnd = endNumber.get()!;
+        pinned = pinnedSegments(database);
+      }
+      if (!pinned.segments.has(Number(segment.firstNumber))) return segment;
+      from = segment.endNumber;
+    }
+    return undefined;
+  }
+
+  const logBytes = () => statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0;
+  // A log that a reader holds up does not get smaller by removing events.
+  const usedBytes = () => (pageCount.get()! - freePages.get()!) * pageBytes + Math.min(logBytes(), logBytesMax);
+  const isTooMuch = () => usedBytes() > bytes * (1 - FREE_SHARE);
+  const isTooOld = ({ maxNs, maxDurationNs }: OldSegment, nowNs: bigint) =>
+    ageNs !== undefined && maxNs + maxDurationNs < nowNs - ageNs;
+
+  const removeSome = database.transaction((nowNs: bigint): RetentionState => {
+    // Inside: whoever was told that something is pinned can rely on it.
+    lookAtPins(nowNs);
+    const keptFrom = newest.get() ?? 0n;
+    for (let left = SEGMENTS_A_STEP; left > 0; left--) {
+      const segment = next();
+      if (!segment) return isTooMuch() ? 'stuck' : 'done';
+      if (!isTooOld(segment, nowNs)) {
+        if (!isTooMuch()) return 'done';
+        if (segment.firstNumber >= keptFrom) return 'stuck';
+      }
+      remove(segment);
+    }
+    return 'more';
+  });
+
+  function remove({ firstNumber, eventCount, minNs, maxNs }: OldSegment): void {
+    deleteSegment.run(firstNumber);
+    deletePieces.run({ first: firstNumber });
+    const lossId = removed.get() ?? Number(addRemoved.run(minNs, maxNs).lastInsertRowid);
+    widenRemoved.run({ minNs, maxNs, eventCount, lossId });
+  }
+
+  function oldestKept(nowNs: bigint): OldestKept {
+    const segment = next();
+    if (!segment) return { number: endNumber.get()!, minNs: toStored(nowNs), ids: nextIds() };
+    const { firstNumber, minNs, nameFrom, fileFrom, contextFrom } = segment;
+    const ids = { name: Number(nameFrom), file: Number(fileFrom), context: Number(contextFrom) };
+    return { number: firstNumber, minNs, ids };
+  }
+
+  function needsStep(nowNs: bigint): boolean {
+    if (isTooMuch()) return true;
+    const segment = ageNs === undefined ? undefined : oldest.get(from);
+    return segment !== undefined && isTooOld(segment, nowNs);
+  }
+
+  return (nowNs) => {
+    let state: RetentionState = 'done';
+    if (needsStep(nowNs)) {
+      state = removeSome.immediate(toStored(nowNs));
+      pruning.prune(oldestKept(nowNs), pinned);
+    }
+    const tooManyPages = Math.ceil(
+      (pageCount.get()! * pageBytes + Math.min(logBytes(), logBytesMax) - bytes) / pageBytes,
+    );
+    const spare = Math.min(tooManyPages, freePages.get()!, PAGES_A_STEP);
+    // A recording from before version 2 can not shrink: the pragma then does nothing.
+    if (spare > 0) database.pragma(`incremental_vacuum(${spare})`);
+    return state === 'done' && spare === PAGES_A_STEP ? 'more' : state;
+  };
+}
+
+/** Bytes that the write-ahead log takes, unless a reader holds it up. */
+function limitLog(database: Database.Database, bytes: number, pageBytes: number): number {
+  const frameBytes = pageBytes + FRAME_OVERHEAD_BYTES;
+  const current = database.pragma('wal_autocheckpoint', { simple: true }) as number;
+  const pages = Math.max(1, Math.min(current, Math.floor((bytes * LOG_SHARE) / frameBytes)));
+  // A commit may be larger than what begins a checkpoint.
+  const logBytesMax = 2 * pages * frameBytes;
+  database.pragma(`wal_autocheckpoint = ${pages}`);
+  database.pragma(`journal_size_limit = ${logBytesMax}`);
+  if (Number.isFinite(bytes)) database.prepare(SET_LIMIT).run(bytes);
+  else database.prepare("DELETE FROM meta WHERE key = 'retain_bytes'").run();
+  return logBytesMax;
+}

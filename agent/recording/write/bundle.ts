@@ -1,0 +1,98 @@
+/**
+ * Writes a recording that holds chosen events of another one and keeps their numbers, so that event ids stay what they
+ * are. Numbers are then missing in between, and segments say them row by row.
+ */
+import { type Block, type NumberedBlock, typeRows } from '../../../bpf/schema/block.ts';
+import { COLUMNS } from '../../../bpf/schema/columns.ts';
+import { SEGMENT_ROWS_MAX } from '../codec/encode_segment.ts';
+import { withRecordingErrors } from '../format/errors.ts';
+import { IDS_IN_USE_MAX } from '../format/ids.ts';
+import type { ClockStep, Loss } from '../format/losses.ts';
+import { NUMBER } from '../format/pieces.ts';
+import { gather, type RowSource } from '../read/assemble_block.ts';
+import { scatter } from '../read/scatter.ts';
+import { columnPlaces, openForWriting, type RecordingOrigin } from './create.ts';
+import { createDictionaries, type Dictionaries } from './dictionaries.ts';
+import { noteWriter } from './loss_tables.ts';
+import { segmentWriter, wholeRange } from './segment_writer.ts';
+import { openStoredDictionaries } from './stored_dictionaries.ts';
+import { summaryWriter } from './transaction_summaries.ts';
+
+export interface BundleOptions extends RecordingOrigin {
+  /** Of a new file. */
+  path: string;
+  recordingId: string;
+}
+
+export interface BundleWriter extends Pick<Dictionaries, 'nameId' | 'fileId' | 'contextId'> {
+  /**
+   * Adds events whose dictionary ids are the bundle's. No number may be given twice.
+   * @throws RecordingError recording_full, recording_io_error ...; the file is of no use then
+   */
+  append(block: NumberedBlock): void;
+  recordLoss(loss: Loss): void;
+  recordClock(step: ClockStep): void;
+  close(): void;
+}
+
+export function createBundle({ path, ...origin }: BundleOptions): BundleWriter {
+  const database = openForWriting(path, origin);
+  const stored = openStoredDictionaries(database);
+  const dictionaries = createDictionaries({ nextNumber: 0, ...stored.read() }, IDS_IN_USE_MAX);
+  const segments = segmentWriter(database, columnPlaces(database));
+  const writeSummaries = summaryWriter(database, stored.transactionOf);
+  const notes = noteWriter(database);
+  const guarded = <T>(work: () => T): T => withRecordingErrors(path, work);
+
+  const write = database.transaction((block: Block, numbers: BigUint64Array) => {
+    stored.write(dictionaries.take());
+    const range = wholeRange(block);
+    const firstNumber = Number(numbers[0]);
+    writeSummaries(block, range, (row) => Number(numbers[row]));
+    const ids = stored.nextIds();
+    const endNumber = Number(numbers.at(-1)) + 1;
+    segments.writeSealed({ block, range, firstNumber, endNumber, idsFrom: ids, idsEnd: ids });
+  });
+
+  return {
+    nameId: dictionaries.nameId,
+    fileId: dictionaries.fileId,
+    contextId: dictionaries.contextId,
+    append(block) {
+      for (let from = 0; from < block.rowCount; from += SEGMENT_ROWS_MAX) {
+        const sorted = inOrderOfNumbers(block, from, Math.min(block.rowCount, from + SEGMENT_ROWS_MAX));
+        sorted.columns.set(NUMBER.name, sorted.numbers);
+        guarded(() => write.immediate(sorted, sorted.numbers));
+        dictionaries.committed();
+      }
+    },
+    recordLoss: (loss) => guarded(() => notes.addLoss(loss)),
+    recordClock: (step) => guarded(() => notes.addClockStep(step)),
+    close() {
+      try {
+        guarded(() => database.pragma('journal_mode = DELETE'));
+      } finally {
+        database.close();
+      }
+    },
+  };
+}
+
+function inOrderOfNumbers(block: NumberedBlock, from: number, to: number): NumberedBlock {
+  const { numbers } = block;
+  const rows = Uint32Array.from({ length: to - from }, (_, i) => from + i);
+  rows.sort((a, b) => (numbers[a]! < numbers[b]! ? -1 : 1));
+  return gather([{ segment: sourceOf(block), rows }], COLUMNS, () => {});
+}
+
+/** A block as if it had been read from a segment. */
+function sourceOf(block: NumberedBlock): RowSource {
+  const types = block.columns.get('event_type')! as Uint8Array;
+  return {
+    copy: ({ name }, from, target, to) => scatter(block.columns.get(name)!, from, target, to),
+    numberAt: (row) => Number(block.numbers[row]),
+    eventTypes: () => types,
+    typeRowCount: (eventType) => (eventType === 0 ? block.rowCount : block.typeCounts[eventType]!),
+    places: () => typeRows(block),
+  };
+}

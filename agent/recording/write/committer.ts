@@ -1,0 +1,170 @@
+/** The half of a writer that owns the database: writes batches, each in one transaction. */
+import type Database from 'better-sqlite3';
+import type { Block } from '../../../bpf/schema/block.ts';
+import type { BlockRange } from '../codec/encode_segment.ts';
+import { withRecordingErrors } from '../format/errors.ts';
+import { openRetention, type RetentionLimits, type RetentionState } from '../retain/retention.ts';
+import type { Batch, OpenedRecording } from './batch.ts';
+import { columnPlaces, openForWriting } from './create.ts';
+import { markAlive, markEnded, noteInterruption } from './gaps.ts';
+import { lockRecording } from './lock.ts';
+import { noteWriter } from './loss_tables.ts';
+import { identityOf, makeOwnFile, ownFiles, placeOf } from './own_files.ts';
+import { openRawId } from './raw_id.ts';
+import { segmentWriter } from './segment_writer.ts';
+import { openStoredDictionaries } from './stored_dictionaries.ts';
+import { summaryWriter } from './transaction_summaries.ts';
+
+const HELD = `
+SELECT (SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'created_ns'), coalesce(sum(event_count), 0)
+FROM segment`;
+
+const RECORDING_ID = "SELECT value FROM meta WHERE key = 'recording_id'";
+
+export interface CommitterOptions {
+  path: string;
+  node: string;
+  bootId: string;
+  machineId: string;
+  /** Wall clock at the start, nanoseconds since the epoch. */
+  startNs: bigint;
+  /** Everything is kept without them. */
+  retention?: RetentionLimits;
+}
+
+export interface Committer {
+  readonly opened: OpenedRecording;
+  /** Whether another recording was copied over the file: what is committed would damage that one. */
+  isOverwritten(): boolean;
+  /** When it throws, nothing of the batch was written. */
+  commit(batch: Batch): void;
+  /** Removes a little of what is too old or too much. */
+  retain(nowNs: bigint): RetentionState;
+  /**
+   * Without a time something is missing at the end: the next writer tells of it as of a writer that was killed. Returns
+   * what is left behind when the file does not have its name any more.
+   */
+  close(endedNs?: bigint): LeftBehind | undefined;
+}
+
+/** A recording that was removed, replaced, moved or overwritten while it was written. */
+export interface LeftBehind {
+  fromNs: bigint;
+  /** Events that it held; of one that was overwritten, those of its last writer. */
+  events: number;
+  /** Where it is now; undefined when it is gone. */
+  place: string | undefined;
+  isOverwritten: boolean;
+}
+
+/** `blocks` are what a batch's slots mean. */
+export function openCommitter(options: CommitterOptions, blocks: readonly Block[]): Committer {
+  const { path } = options;
+  const lock = lockRecording(path);
+  try {
+    const { startNs, retention, ...origin } = options;
+    const database = openForWriting(path, { ...origin, createdNs: startNs });
+    try {
+      return withRecordingErrors(path, () => committerOf(database, options, blocks, lock.close));
+    } catch (error) {
+      database.close();
+      throw error;
+    }
+  } catch (error) {
+    lock.close();
+    throw error;
+  }
+}
+
+function committerOf(
+  database: Database.Database,
+  { path, startNs, bootId, retention }: CommitterOptions,
+  blocks: readonly Block[],
+  unlock: () => void,
+): Committer {
+  const dictionaries = openStoredDictionaries(database);
+  const segments = segmentWriter(database, columnPlaces(database));
+  segments.sealLeftParts(dictionaries.nextIds());
+  noteInterruption(database, startNs, bootId);
+  const writeSummaries = summaryWriter(database, dictionaries.transactionOf);
+  const notes = noteWriter(database);
+  const alive = markAlive(database);
+  const retain = retention && openRetention(database, path, retention, dictionaries.nextIds);
+  const identity = identityOf(path);
+  const files = ownFiles(path);
+  const recordingId = database.prepare<[], string>(RECORDING_ID).pluck().get()!;
+  const rawId = openRawId(path);
+  const isOverwritten = () => rawId.isOther(recordingId);
+  let events = 0;
+  let closed = false;
+
+  function leftBehind(): LeftBehind | undefined {
+    if (identity === undefined || identityOf(path) === identity) return undefined;
+    const [fromNs, held] = database.prepare<[], [bigint, bigint]>(HELD).raw().safeIntegers().get()!;
+    return { fromNs, events: Number(held), place: placeOf(identity), isOverwritten: false };
+  }
+
+  function end(endedNs: bigint | undefined): LeftBehind | undefined {
+    if (isOverwritten()) {
+      makeOwnFile(path);
+      return { fromNs: startNs, events, place: undefined, isOverwritten: true };
+    }
+    const left = leftBehind();
+    if (endedNs !== undefined) markEnded(database, endedNs);
+    // So that a user who may not create the log's files can still read; fails while a reader has it open.
+    database.pragma('busy_timeout = 0');
+    // A log without its name would be lost; one that has it would be taken for that of the file which is there now.
+    if (!files.areThere()) database.pragma('wal_checkpoint(TRUNCATE)');
+    else tryLeaveWal(database);
+    return left;
+  }
+
+  const write = database.transaction((batch: Batch) => {
+    dictionaries.write(batch);
+    batch.losses.forEach(notes.addLoss);
+    batch.clockSteps.forEach(notes.addClockStep);
+    for (const { slot, firstNumber, unwritten, seal, idsFrom, idsEnd } of batch.rows) {
+      const block = blocks[slot]!;
+      if (unwritten.to > unwritten.from) writeSummaries(block, unwritten, (row) => firstNumber + row);
+      const ids = { idsFrom, idsEnd };
+      if (seal) segments.writeSealed({ block, range: fromStart(unwritten), firstNumber, ...ids });
+      else segments.writePart({ block, range: unwritten, firstNumber: firstNumber + unwritten.from, ...ids });
+    }
+    alive(batch.nowNs);
+  });
+
+  return {
+    opened: { nextNumber: segments.nextNumber(), ...dictionaries.read() },
+    isOverwritten,
+    commit(batch) {
+      withRecordingErrors(path, () => write.immediate(batch));
+      for (const { unwritten } of batch.rows) events += unwritten.to - unwritten.from;
+    },
+    retain: (nowNs) => (retain ? withRecordingErrors(path, () => retain(nowNs)) : 'done'),
+    close(endedNs) {
+      if (closed) return undefined;
+      closed = true;
+      try {
+        return withRecordingErrors(path, () => end(endedNs));
+      } finally {
+        database.close();
+        rawId.close();
+        unlock();
+      }
+    },
+  };
+}
+
+/** All rows of the block up to the range's end. */
+function fromStart({ to, typeFrom, typeTo }: BlockRange): BlockRange {
+  return { from: 0, to, typeFrom: new Uint32Array(typeFrom.length), typeTo };
+}
+
+function tryLeaveWal(database: Database.Database): void {
+  try {
+    // MEMORY is DELETE to whoever opens the file next, without the journal that would keep readers out after a kill.
+    database.pragma('journal_mode = MEMORY');
+  } catch (error) {
+    if (!String((error as { code?: unknown }).code).startsWith('SQLITE_BUSY')) throw error;
+  }
+}

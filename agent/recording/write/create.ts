@@ -1,0 +1,118 @@
+/** Opens the file for the writer: creates it, or checks that it is one of ours. */
+import { randomBytes } from 'node:crypto';
+import type Database from 'better-sqlite3';
+import type { Column } from '../../../bpf/schema/columns.ts';
+import { damagedFrame, damagedLog, openDatabase, setChecksums } from '../format/database.ts';
+import { corrupt, RecordingError, toRecordingError } from '../format/errors.ts';
+import { upgradeOlder } from '../format/older_versions.ts';
+import { pieceOf, STORED_COLUMNS } from '../format/pieces.ts';
+import { APPLICATION_ID, CREATE_TABLES, checkFormat, FORMAT_VERSION, isBlank, PAGE_BYTES } from '../format/schema.ts';
+
+/** A log of 4 MB: the pages that every flush changes are then copied to the main file once in many flushes. */
+const CHECKPOINT_PAGES = 4000;
+
+/** Enough for what one commit touches: a writer reads little back. */
+const CACHE_KIBIBYTES = 2048;
+
+/** A reader may hold a lock for the moment in which it recovers a log. */
+const BUSY_TIMEOUT_MS = 1000;
+
+const ADD_META = 'INSERT INTO meta VALUES (?, ?)';
+const ADD_COLUMN = 'INSERT INTO column_name (name, storage, piece) VALUES (?, ?, ?)';
+const COLUMN_PLACES = 'SELECT name, column_id, piece FROM column_name ORDER BY column_id';
+
+export interface RecordingOrigin {
+  /** Random unless told. */
+  recordingId?: string;
+  node: string;
+  bootId: string;
+  machineId: string;
+  createdNs: bigint;
+}
+
+export function openForWriting(path: string, origin: RecordingOrigin): Database.Database {
+  let database: Database.Database | undefined;
+  try {
+    database = openDatabase(path, { timeout: BUSY_TIMEOUT_MS });
+    const blank = isBlank(database);
+    const version = blank ? FORMAT_VERSION : checkFormat(database, path);
+    const frame = damagedFrame(database);
+    // What is written next would take the place of what cannot be read, and come upon pages that are older than others.
+    if (frame !== undefined) throw corrupt(damagedLog(frame));
+    database.pragma(`page_size = ${PAGE_BYTES}`);
+    // The next line writes the first page.
+    if (blank) setChecksums(database);
+    // So that space which retention has freed can be given back, a little at a time.
+    if (blank) database.pragma('auto_vacuum = INCREMENTAL');
+    // Killed with a journal on disk, it would leave a file that only a writer can open: see committer.ts.
+    if (!isWal(database)) database.pragma('journal_mode = MEMORY');
+    database.pragma('journal_mode = WAL');
+    database.pragma('synchronous = NORMAL');
+    database.pragma(`cache_size = -${CACHE_KIBIBYTES}`);
+    database.pragma(`wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
+    if (blank) create(database, origin);
+    else if (version < FORMAT_VERSION) upgradeOlder(database, version);
+    return database;
+  } catch (error) {
+    database?.close();
+    throw openError(error, path);
+  }
+}
+
+function isWal(database: Database.Database): boolean {
+  return database.pragma('journal_mode', { simple: true }) === 'wal';
+}
+
+function openError(error: unknown, path: string): unknown {
+  const known = toRecordingError(error, path);
+  if ((known as { code?: unknown }).code !== 'recording_not_readable') return known;
+  const message = `${path} can not be written: check owner and mode of the file and its folder`;
+  return new RecordingError('recording_not_writable', message, error);
+}
+
+function create(database: Database.Database, origin: RecordingOrigin): void {
+  const { recordingId = randomBytes(8).toString('hex'), node, bootId, machineId, createdNs } = origin;
+  database.transaction(() => {
+    database.exec(CREATE_TABLES);
+    const add = database.prepare(ADD_META);
+    add.run('recording_id', recordingId);
+    add.run('node', node);
+    add.run('boot_id', bootId);
+    add.run('machine_id', machineId);
+    add.run('created_ns', createdNs);
+    add.run('next_number', 0n);
+    // Together with the tables: a reader must never see the one without the other.
+    addColumns(database, STORED_COLUMNS);
+    database.pragma(`application_id = ${APPLICATION_ID}`);
+    database.pragma(`user_version = ${FORMAT_VERSION}`);
+  })();
+}
+
+export interface ColumnPlaces {
+  /** Id of each column in this file. */
+  ids: ReadonlyMap<string, number>;
+  /** Columns of each piece of a sealed segment. */
+  pieces: ReadonlyMap<number, readonly Column[]>;
+}
+
+/** Where a file keeps its columns; those that it does not know yet are added. */
+export function columnPlaces(database: Database.Database): ColumnPlaces {
+  const read = database.prepare<[], [string, number, number]>(COLUMN_PLACES).raw();
+  const known = new Set(read.all().map(([name]) => name));
+  const missing = STORED_COLUMNS.filter(({ name }) => !known.has(name));
+  if (missing.length > 0) database.transaction(() => addColumns(database, missing))();
+  const ids = new Map<string, number>();
+  const pieces = new Map<number, Column[]>();
+  for (const [name, id, piece] of read.all()) {
+    const column = STORED_COLUMNS.find((candidate) => candidate.name === name);
+    if (!column) continue;
+    ids.set(name, id);
+    pieces.set(piece, [...(pieces.get(piece) ?? []), column]);
+  }
+  return { ids, pieces };
+}
+
+function addColumns(database: Database.Database, columns: readonly Column[]): void {
+  const add = database.prepare(ADD_COLUMN);
+  for (const column of columns) add.run(column.name, column.storage, pieceOf(column));
+}

@@ -1,0 +1,87 @@
+/** The gathering half's dictionaries: names, files and contexts. */
+import type { FileKind } from '../../../bpf/schema/owner.ts';
+import type { ContextText, NextIds } from '../format/ids.ts';
+import { IDS_IN_USE_MAX } from '../format/ids.ts';
+import { RecentMap } from '../recent_map.ts';
+import type { Batch, ContextRow, FileRow, OpenedRecording } from './batch.ts';
+import { Dictionary } from './dictionary.ts';
+
+/** For an agent: mostly a context is used once, and its text is long. */
+export const CONTEXTS_KNOWN_MAX = 8192;
+
+/** Ids below these must not be given to events any more: whoever keeps one asks for it again. */
+export interface OldestIds {
+  name: number;
+  context: number;
+}
+
+export interface Dictionaries {
+  /** Changes as ids are given. */
+  readonly oldestIds: Readonly<OldestIds>;
+  /** 0 for an empty text. */
+  nameId(text: string): number;
+  fileId(path: string, kind: FileKind): number;
+  contextId(context: ContextText): number;
+  nextIds(): NextIds;
+  take(): Pick<Batch, 'names' | 'files' | 'contexts'>;
+  committed(): void;
+}
+
+const fileKey = (path: string, kind: string) => `${kind}\n${path}`;
+/** The lengths, so that two contexts never have one key. */
+const contextKey = (transactionId: string | null, traceId: string | null, spanId: string | null) =>
+  `${traceId?.length}.${spanId?.length} ${traceId}${spanId}${transactionId === null ? '' : `/${transactionId}`}`;
+
+/** `contextsKnownMax`: contexts that get the same id again. */
+export function createDictionaries(opened: OpenedRecording, contextsKnownMax = CONTEXTS_KNOWN_MAX): Dictionaries {
+  const names = new Dictionary<string>(opened.lastNameId);
+  const files = new Dictionary<FileRow>(opened.lastFileId);
+  const contexts = new Dictionary<ContextRow>(opened.lastContextId, contextsKnownMax);
+  const transactionKeys = new RecentMap<string, number>(IDS_IN_USE_MAX);
+
+  for (const { id, entry } of opened.names) names.remember(entry, id);
+  for (const { id, entry } of opened.files) files.remember(fileKey(...entry), id);
+  for (const { id, entry } of opened.contexts) {
+    const [transactionKey, transactionId, traceId, spanId] = entry;
+    contexts.remember(contextKey(transactionId, traceId, spanId), id);
+    if (transactionId !== null) transactionKeys.set(transactionId, transactionKey);
+  }
+
+  function addContext(key: string, context: ContextText, transactionKey: number): number {
+    const { transactionId, traceId, spanId } = context;
+    const id = contexts.add(key, [transactionKey, transactionId, traceId, spanId]);
+    oldestIds.context = contexts.oldestUsable;
+    if (id !== 0 && transactionId !== null) transactionKeys.set(transactionId, transactionKey);
+    return id;
+  }
+
+  const oldestIds: OldestIds = { name: names.oldestUsable, context: contexts.oldestUsable };
+
+  function addName(text: string): number {
+    const id = names.add(text, text);
+    oldestIds.name = names.oldestUsable;
+    return id;
+  }
+
+  return {
+    oldestIds,
+    nameId: (text) => (text === '' ? 0 : (names.find(text) ?? addName(text))),
+    fileId(path, kind) {
+      const key = fileKey(path, kind);
+      return files.find(key) ?? files.add(key, [path, kind]);
+    },
+    contextId(context) {
+      const { transactionId, traceId, spanId } = context;
+      if (transactionId === null && traceId === null && spanId === null) return 0;
+      const key = contextKey(transactionId, traceId, spanId);
+      // Looked up also for a known context: what is used must not be forgotten.
+      const transactionKey = transactionId === null ? 0 : (transactionKeys.get(transactionId) ?? contexts.nextId);
+      return contexts.find(key) ?? addContext(key, context, transactionKey);
+    },
+    nextIds: () => ({ name: names.nextId, file: files.nextId, context: contexts.nextId }),
+    take: () => ({ names: names.take(), files: files.take(), contexts: contexts.take() }),
+    committed() {
+      for (const dictionary of [names, files, contexts]) dictionary.committed();
+    },
+  };
+}

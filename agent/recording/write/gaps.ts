@@ -1,0 +1,88 @@
+/** Whether recording went on: what lies between one writer and the next is a gap, and the recording says so. */
+import type Database from 'better-sqlite3';
+import type { LossCause } from '../../../bpf/schema/losses.ts';
+import { toStored } from '../format/schema.ts';
+import { noteWriter } from './loss_tables.ts';
+
+const OR_REPLACE = 'ON CONFLICT (key) DO UPDATE SET value = excluded.value';
+const SET = `INSERT INTO meta VALUES (?, CAST(? AS INTEGER)) ${OR_REPLACE}`;
+const SET_TEXT = `INSERT INTO meta VALUES (?, ?) ${OR_REPLACE}`;
+
+/** Until when a writer is known to have been recording, nanoseconds since the epoch. */
+const ALIVE = 'alive_ns';
+/** The same moment by a clock that nobody sets: CLOCK_MONOTONIC of this boot. */
+const ALIVE_MONOTONIC = 'alive_monotonic_ns';
+const ALIVE_BOOT = 'alive_boot_id';
+/** 1 when the last writer closed the recording, 0 while one has it open, or after it was killed. */
+const ENDED = 'ended';
+
+/** Written with a flush at most so often: it changes a page that a flush would not touch. */
+const ALIVE_EVERY_NS = 200_000_000n;
+
+/** A writer begins: tells what happened since the last one. Its own transaction. */
+export function noteInterruption(database: Database.Database, nowNs: bigint, bootId: string): void {
+  const value = database.prepare<[string], bigint | string>('SELECT value FROM meta WHERE key = ?').pluck();
+  value.safeIntegers();
+  const integer = (key: string) => value.get(key) as bigint | undefined;
+  database.transaction(() => {
+    const aliveNs = integer(ALIVE);
+    if (aliveNs !== undefined) {
+      const cause: LossCause = integer(ENDED) === 1n ? 'agent_stopped' : 'agent_killed';
+      const monotonicNs = value.get(ALIVE_BOOT) === bootId ? integer(ALIVE_MONOTONIC) : undefined;
+      const lastedNs = monotonicNs === undefined ? 0n : process.hrtime.bigint() - monotonicNs;
+      const { addLoss } = noteWriter(database);
+      for (const gap of gapsOf(aliveNs, nowNs, lastedNs)) addLoss({ cause, eventType: null, count: 0, ...gap });
+    }
+    const set = database.prepare(SET_TEXT);
+    set.run(ALIVE_BOOT, bootId);
+    noteAlive(database, nowNs, 0);
+  })();
+}
+
+/**
+ * The clock may have been set back meanwhile, by whom and when nobody saw: then what is missing was in part by the clock
+ * as it was, and in part by the clock as it is.
+ *
+ * ```
+ * as it was            alive |-- lasted --|
+ * as it is     |-- lasted --| now
+ * ```
+ */
+function gapsOf(aliveNs: bigint, nowNs: bigint, lastedNs: bigint): { fromNs: bigint; toNs: bigint }[] {
+  const before = { fromNs: aliveNs, toNs: aliveNs + lastedNs };
+  const after = { fromNs: nowNs - lastedNs, toNs: nowNs };
+  if (nowNs < aliveNs) return lastedNs === 0n ? [before] : [after, before];
+  return [{ fromNs: min(before.fromNs, after.fromNs), toNs: max(before.toNs, after.toNs) }];
+}
+
+function min(a: bigint, b: bigint): bigint {
+  return a < b ? a : b;
+}
+
+function max(a: bigint, b: bigint): bigint {
+  return a > b ? a : b;
+}
+
+/** Gives what a commit calls, inside its transaction. */
+export function markAlive(database: Database.Database): (nowNs: bigint) => void {
+  const set = database.prepare(SET);
+  let aliveNs = 0n;
+  return (nowNs) => {
+    const since = nowNs - aliveNs;
+    if (since >= 0n && since < ALIVE_EVERY_NS) return;
+    aliveNs = nowNs;
+    set.run(ALIVE, toStored(nowNs));
+    set.run(ALIVE_MONOTONIC, process.hrtime.bigint());
+  };
+}
+
+export function markEnded(database: Database.Database, nowNs: bigint): void {
+  database.transaction(() => noteAlive(database, nowNs, 1))();
+}
+
+function noteAlive(database: Database.Database, nowNs: bigint, ended: 0 | 1): void {
+  const set = database.prepare(SET);
+  set.run(ALIVE, toStored(nowNs));
+  set.run(ALIVE_MONOTONIC, process.hrtime.bigint());
+  set.run(ENDED, ended);
+}

@@ -1,0 +1,64 @@
+/**
+ * One writer a recording. SQLite's own lock on a second, empty file: the kernel lets go of it when the holder dies in
+ * whatever way, and readers of the recording are not in its way.
+ */
+import { existsSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import Database from 'better-sqlite3';
+import { RecordingError, toRecordingError } from '../format/errors.ts';
+
+export interface RecordingLock {
+  close(): void;
+}
+
+/** A reader that looks whether the lock is held has it for microseconds. */
+const LOOK_TIMEOUT_MS = 250;
+
+/** Whether an agent of this machine records to `path`; undefined where that cannot be found out. */
+export function isRecorded(path: string): boolean | undefined {
+  const lockPath = lockOf(path);
+  if (!existsSync(lockPath)) return false;
+  let database: Database.Database | undefined;
+  try {
+    database = new Database(lockPath, { readonly: true, timeout: 0 });
+    database.prepare('SELECT 1 FROM sqlite_schema').get();
+    return false;
+  } catch (error) {
+    return String((error as { code?: unknown }).code).startsWith('SQLITE_BUSY') || undefined;
+  } finally {
+    database?.close();
+  }
+}
+
+function lockOf(path: string): string {
+  return join(dirname(path), 'recording.lock');
+}
+
+export function lockRecording(path: string): RecordingLock {
+  const lockPath = lockOf(path);
+  let database: Database.Database | undefined;
+  try {
+    database = new Database(lockPath, { timeout: LOOK_TIMEOUT_MS });
+    database.exec('BEGIN EXCLUSIVE');
+    const held = database;
+    return { close: () => held.close() };
+  } catch (error) {
+    database?.close();
+    throw lockError(error, path, lockPath);
+  }
+}
+
+function lockError(error: unknown, path: string, lockPath: string): unknown {
+  const sqliteCode = String((error as { code?: unknown }).code);
+  if (sqliteCode.startsWith('SQLITE_BUSY')) {
+    const message = `another agent records to ${path}: stop it, or give this one another data folder`;
+    return new RecordingError('recording_locked', message, error);
+  }
+  // better-sqlite3 checks the folder itself, with an error that has no code.
+  const unwritable = error instanceof TypeError || /^SQLITE_(CANTOPEN|READONLY|PERM)/.test(sqliteCode);
+  if (unwritable) {
+    const message = `${dirname(path)} can not be written: create it, or run the agent as its owner`;
+    return new RecordingError('recording_not_writable', message, error);
+  }
+  return toRecordingError(error, lockPath);
+}

@@ -1,0 +1,23 @@
+/** Losses and clock steps in the file. */
+import type Database from 'better-sqlite3';
+import type { ClockStep, Loss } from '../format/losses.ts';
+import { toStored } from '../format/schema.ts';
+
+const ADD_LOSS = 'INSERT INTO loss (from_ns, to_ns, cause, event_type, count) VALUES (?, ?, ?, ?, ?)';
+const ADD_CLOCK_STEP = 'INSERT INTO clock (boot_ns, offset_ns, kind, suspended_ns) VALUES (?, ?, ?, ?)';
+
+export interface NoteWriter {
+  addLoss(loss: Loss): void;
+  addClockStep(step: ClockStep): void;
+}
+
+export function noteWriter(database: Database.Database): NoteWriter {
+  const addLoss = database.prepare(ADD_LOSS);
+  const addClockStep = database.prepare(ADD_CLOCK_STEP);
+  return {
+    addLoss: ({ fromNs, toNs, cause, eventType, count }) =>
+      void addLoss.run(toStored(fromNs), toStored(toNs), cause, eventType, count),
+    addClockStep: ({ bootNs, offsetNs, kind, suspendedNs }) =>
+      void addClockStep.run(bootNs, offsetNs, kind, suspendedNs),
+  };
+}

@@ -1,0 +1,217 @@
+/** Writes rows of a block as a part or as a sealed segment; runs inside the commit's transaction. */
+import type Database from 'better-sqlite3';
+import { type Block, newBlock } from '../../../bpf/schema/block.ts';
+import { COLUMNS } from '../../../bpf/schema/columns.ts';
+import { openSegmentData } from '../codec/decode_segment.ts';
+import { type BlockRange, SEGMENT_ROWS_MAX, segmentEncoder } from '../codec/encode_segment.ts';
+import { distinct, segmentFacts } from '../codec/segment_facts.ts';
+import { RecordingError } from '../format/errors.ts';
+import type { NextIds } from '../format/ids.ts';
+import type { Loss } from '../format/losses.ts';
+import { PIECES_MAX, pieceSeed } from '../format/pieces.ts';
+import { END_NUMBER, packIds } from '../format/schema.ts';
+import type { ColumnPlaces } from './create.ts';
+import { noteWriter } from './loss_tables.ts';
+import { copyRows, newOpenRows, type OpenRows } from './open_rows.ts';
+
+/** Below this a segment is read whole anyway, and pieces would only waste the ends of pages. */
+const PIECES_ROWS_MIN = 1024;
+
+const ADD_SEGMENT = `
+INSERT INTO segment (
+  first_number, sealed, event_count, min_timestamp_ns, max_timestamp_ns, max_duration_ns, type_mask, end_number,
+  name_from, file_from, context_from, name_end, file_end, context_end, services, data
+) VALUES (
+  :firstNumber, :sealed, :eventCount, :minTimestampNs, :maxTimestampNs, :maxDurationNs, :typeMask, :endNumber,
+  :nameFrom, :fileFrom, :contextFrom, :nameEnd, :fileEnd, :contextEnd, :services, :data
+)`;
+
+const ADD_PIECE = `
+INSERT INTO segment_piece VALUES (CAST(? AS INTEGER) * ${PIECES_MAX} + CAST(? AS INTEGER), ?)`;
+
+const DELETE_PARTS = 'DELETE FROM segment WHERE sealed = 0 AND first_number >= :from AND first_number < :to';
+
+const ADD_SERVICE = 'INSERT OR IGNORE INTO service VALUES (?)';
+
+const ADD_CONTEXTS = 'INSERT INTO segment_context SELECT value, ? FROM json_each(?)';
+
+/** Kept so that a number is not used twice even when retention has removed the last segment. */
+const SET_NEXT_NUMBER = "UPDATE meta SET value = max(value, CAST(? AS INTEGER)) WHERE key = 'next_number'";
+
+const PARTS = `
+SELECT first_number AS firstNumber, event_count AS eventCount, min_timestamp_ns AS minNs, max_timestamp_ns AS maxNs, data
+FROM segment
+WHERE sealed = 0
+ORDER BY first_number`;
+
+const DELETE_PART = 'DELETE FROM segment WHERE sealed = 0 AND first_number = ?';
+
+const NO_DATA = Buffer.alloc(0);
+
+/** Rows of a block that are written as one entry. */
+export interface SegmentRows {
+  block: Block;
+  range: BlockRange;
+  /** Number of the first row of the range. */
+  firstNumber: number;
+  /** Behind the last number; where it is not given, numbers follow each other. */
+  endNumber?: number;
+  /** See RowsToWrite. */
+  idsFrom: NextIds;
+  idsEnd: NextIds;
+}
+
+export interface SegmentWriter {
+  writePart(rows: SegmentRows): void;
+  /** Takes the place of the parts that hold some of the rows. */
+  writeSealed(rows: SegmentRows): void;
+  nextNumber(): number;
+  /** Seals what a writer left that did not close. Its own transaction. */
+  sealLeftParts(nextIds: NextIds): void;
+}
+
+export function segmentWriter(database: Database.Database, { ids, pieces }: ColumnPlaces): SegmentWriter {
+  const encodeAll = segmentEncoder(ids);
+  const pieceEncoders = [...pieces].map(([piece, columns]) => ({
+    piece,
+    eventTypes: new Set(columns.map(({ eventType }) => eventType)),
+    encode: segmentEncoder(ids, columns),
+  }));
+  const addSegment = database.prepare(ADD_SEGMENT);
+  const addPiece = database.prepare(ADD_PIECE);
+  const deleteParts = database.prepare(DELETE_PARTS);
+  const addService = database.prepare(ADD_SERVICE);
+  const addContexts = database.prepare(ADD_CONTEXTS);
+  const setNextNumber = database.prepare(SET_NEXT_NUMBER);
+  const nextNumber = database.prepare<[], number>(END_NUMBER).pluck();
+  const parts = database.prepare<[], Part>(PARTS).safeIntegers();
+  const deletePart = database.prepare(DELETE_PART);
+  const notes = noteWriter(database);
+
+  function add(rows: SegmentRows, sealed: 0 | 1, data: Buffer): void {
+    const { block, range, firstNumber, endNumber, idsFrom, idsEnd } = rows;
+    const facts = segmentFacts(block, range);
+    for (const nameId of facts.services) addService.run(nameId);
+    const eventCount = range.to - range.from;
+    addSegment.run({
+      ...facts,
+      services: packIds(facts.services),
+      nameFrom: idsFrom.name,
+      fileFrom: idsFrom.file,
+      contextFrom: idsFrom.context,
+      nameEnd: idsEnd.name,
+      fileEnd: idsEnd.file,
+      contextEnd: idsEnd.context,
+      firstNumber,
+      sealed,
+      eventCount,
+      endNumber: endNumber === undefined || endNumber === firstNumber + eventCount ? null : endNumber,
+      data,
+    });
+  }
+
+  function writeSealed(rows: SegmentRows): void {
+    const { block, range, firstNumber } = rows;
+    const end = rows.endNumber ?? firstNumber + range.to - range.from;
+    deleteParts.run({ from: firstNumber, to: end });
+    if (range.to - range.from < PIECES_ROWS_MIN) add(rows, 1, encodeAll(block, range));
+    else {
+      add(rows, 1, NO_DATA);
+      for (const { piece, eventTypes, encode } of pieceEncoders) {
+        if (![...eventTypes].some((type) => hasRows(range, type))) continue;
+        addPiece.run(firstNumber, piece, encode(block, range, pieceSeed(firstNumber, piece)));
+      }
+    }
+    const contexts = distinct(block, range, 'context');
+    if (contexts.length > 0) addContexts.run(firstNumber, JSON.stringify(contexts));
+    setNextNumber.run(end);
+  }
+
+  return {
+    writePart: (rows) => add(rows, 0, encodeAll(rows.block, rows.range)),
+    writeSealed,
+    nextNumber: () => nextNumber.get()!,
+    sealLeftParts: database.transaction((nextIds: NextIds) => {
+      let gathered: LeftRows | undefined;
+      const sealGathered = () => {
+        if (gathered) writeSealed(sealedRows(gathered, nextIds));
+        gathered = undefined;
+      };
+      for (const part of parts.all()) {
+        const block = readableBlock(part, ids);
+        if (!block) {
+          deletePart.run(part.firstNumber);
+          notes.addLoss(lossOf(part));
+          continue;
+        }
+        const end = gathered && gathered.firstNumber + gathered.rows.block.rowCount;
+        // One before may be missing.
+        const firstNumber = Number(part.firstNumber);
+        if (end !== firstNumber || !fits(gathered!.rows, block)) sealGathered();
+        gathered ??= { rows: newOpenRows(0), firstNumber };
+        copyRows(gathered.rows, block, wholeRange(block));
+      }
+      sealGathered();
+    }),
+  };
+}
+
+interface Part {
+  firstNumber: bigint;
+  eventCount: bigint;
+  minNs: bigint;
+  maxNs: bigint;
+  data: Buffer;
+}
+
+/** Parts whose numbers follow each other. */
+interface LeftRows {
+  rows: OpenRows;
+  firstNumber: number;
+}
+
+function fits({ block }: OpenRows, { rowCount }: Block): boolean {
+  return block.rowCount + rowCount <= SEGMENT_ROWS_MAX;
+}
+
+/** Which ids they use is not known any more. */
+function sealedRows({ rows, firstNumber }: LeftRows, idsEnd: NextIds): SegmentRows {
+  const { block } = rows;
+  return { block, range: wholeRange(block), firstNumber, idsFrom: { name: 0, file: 0, context: 0 }, idsEnd };
+}
+
+/** Its entry may be damaged too, and then hold anything. */
+function lossOf({ eventCount, minNs, maxNs }: Part): Loss {
+  const integer = (value: unknown) => (typeof value === 'bigint' ? value : 0n);
+  const [fromNs, toNs] = [integer(minNs), integer(maxNs)];
+  return { cause: 'damaged', eventType: null, count: Number(integer(eventCount)), fromNs, toNs };
+}
+
+/** Undefined when it is damaged. */
+function readableBlock({ data, eventCount }: Part, columnIds: ReadonlyMap<string, number>): Block | undefined {
+  try {
+    const block = decodeAll(data, columnIds);
+    return block.rowCount === Number(eventCount) ? block : undefined;
+  } catch (error) {
+    if (error instanceof RecordingError && error.code === 'recording_corrupt') return undefined;
+    throw error;
+  }
+}
+
+function hasRows({ from, to, typeFrom, typeTo }: BlockRange, eventType: number): boolean {
+  return eventType === 0 ? to > from : typeTo[eventType]! > typeFrom[eventType]!;
+}
+
+/** All rows of a block. */
+export function wholeRange({ rowCount, typeCounts }: Block): BlockRange {
+  return { from: 0, to: rowCount, typeFrom: new Uint32Array(typeCounts.length), typeTo: typeCounts };
+}
+
+function decodeAll(data: Buffer, columnIds: ReadonlyMap<string, number>): Block {
+  const segment = openSegmentData(data, columnIds);
+  const block = newBlock(0, []);
+  block.rowCount = segment.rowCount;
+  for (let type = 1; type < block.typeCounts.length; type++) block.typeCounts[type] = segment.typeRowCount(type);
+  for (const column of COLUMNS) block.columns.set(column.name, segment.column(column));
+  return block;
+}

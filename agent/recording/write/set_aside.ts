@@ -1,0 +1,62 @@
+/** A recording that can not be written on: it gets another name, under which it can still be read, and a new one begins. */
+import { existsSync, renameSync, rmSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import { RecordingError } from '../format/errors.ts';
+import { openReader } from '../read/reader.ts';
+import { lockRecording } from './lock.ts';
+
+/** What was set aside. */
+export interface SetAside {
+  place: string;
+  /** Until when it is known to have been written; 0 when even that can not be read. */
+  writtenUntilNs: bigint;
+}
+
+const NAME = /^(.*)\.damaged-\d{8}T\d{6}Z(?:-\d+)?\.kreplay$/;
+
+/** Whether a file has the name of one that was set aside, in the folder that an agent records into. */
+export function isSetAside(name: string): boolean {
+  return NAME.test(name);
+}
+
+/** `path`: of a recording that no writer has open. */
+export function setAside(path: string, nowMs: number): SetAside {
+  const lock = lockRecording(path);
+  try {
+    const place = freePlace(path, nowMs);
+    // The log first: beside the next recording it would be taken for that one's.
+    if (existsSync(`${path}-wal`)) renameSync(`${path}-wal`, `${place}-wal`);
+    renameSync(path, place);
+    rmSync(`${path}-shm`, { force: true });
+    return { place, writtenUntilNs: writtenUntilNs(place) };
+  } catch (error) {
+    if (error instanceof RecordingError) throw error;
+    const message = `${path} is damaged and can not be set aside (${(error as Error).message}): move it away`;
+    throw new RecordingError('recording_corrupt', message, error);
+  } finally {
+    lock.close();
+  }
+}
+
+function freePlace(path: string, nowMs: number): string {
+  const time = new Date(nowMs).toISOString().replace(/\.\d+/, '').replaceAll(/[-:]/g, '');
+  const stem = join(dirname(path), `${basename(path, '.kreplay')}.damaged-${time}`);
+  for (let i = 1; ; i++) {
+    const place = i === 1 ? `${stem}.kreplay` : `${stem}-${i}.kreplay`;
+    if (!existsSync(place) && !existsSync(`${place}-wal`)) return place;
+  }
+}
+
+function writtenUntilNs(place: string): bigint {
+  try {
+    const reader = openReader(place);
+    try {
+      return reader.recordedSpan()?.toNs ?? 0n;
+    } finally {
+      reader.close();
+    }
+  } catch (error) {
+    if (!(error instanceof RecordingError)) throw error;
+    return 0n;
+  }
+}

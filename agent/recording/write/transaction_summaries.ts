@@ -1,0 +1,271 @@
+/**
+ * Adds what a flush brings to each transaction's row. An event counts for every transaction that owns a part of it; for
+ * one whose data was only written back by it, it takes none of the transaction's time.
+ */
+import type Database from 'better-sqlite3';
+import type { Block } from '../../../bpf/schema/block.ts';
+import type { Column } from '../../../bpf/schema/columns.ts';
+import type { BlockRange } from '../codec/encode_segment.ts';
+import { isWrittenBack, ORIGINS, OWN } from '../format/owner_columns.ts';
+import { packIds, toStored, unpackIds } from '../format/schema.ts';
+import { RecentMap } from '../recent_map.ts';
+import { wordsOf, wordsToBigint } from '../words64.ts';
+import type { ContextTransaction, StoredDictionaries } from './stored_dictionaries.ts';
+
+/** An own event comes before all that were written back. */
+const [NEW_HAS_OWN, OLD_HAS_OWN] = ['excluded', 'transaction_summary'].map(
+  (row) => `(${row}.event_count > coalesce(${row}.written_back_count, 0))`,
+);
+const IS_NEW_SLOWER = `(${NEW_HAS_OWN}, excluded.slowest_duration_ns) > (${OLD_HAS_OWN}, transaction_summary.slowest_duration_ns)`;
+
+const ADD_SUMMARY = `
+INSERT INTO transaction_summary (
+  transaction_key, first_timestamp_ns, last_end_ns, event_count, error_count, slowest_duration_ns, slowest_number,
+  last_number, transaction_id, trace_id, services, written_back_count, written_back_bytes, written_back_end_ns
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (transaction_key) DO UPDATE SET
+  first_timestamp_ns = min(first_timestamp_ns, excluded.first_timestamp_ns),
+  last_end_ns = max(
+    last_end_ns, excluded.last_end_ns, iif(written_back_count IS NULL, excluded.written_back_end_ns, 0)
+  ),
+  event_count = event_count + excluded.event_count,
+  error_count = error_count + excluded.error_count,
+  slowest_number = iif(${IS_NEW_SLOWER}, excluded.slowest_number, slowest_number),
+  slowest_duration_ns = iif(${IS_NEW_SLOWER}, excluded.slowest_duration_ns, slowest_duration_ns),
+  last_number = max(last_number, excluded.last_number),
+  services = excluded.services,
+  written_back_count = written_back_count + excluded.written_back_count,
+  written_back_bytes = written_back_bytes + excluded.written_back_bytes,
+  written_back_end_ns = max(written_back_end_ns, excluded.written_back_end_ns)`;
+
+/** Transactions whose services need not be read back; those that go on are among the last. */
+const WRITTEN_MAX = 4096;
+
+/** Services that are the only one of a transaction, as most are. */
+const SINGLE_MAX = 1024;
+
+const NO_SERVICES = Buffer.alloc(0);
+
+const SERVICES = 'SELECT services FROM transaction_summary WHERE transaction_key = ?';
+
+const LAST_KEY = 'SELECT coalesce(max(transaction_key), 0) FROM transaction_summary';
+
+/** The latest end of some events, 64 bits in two words. */
+interface End {
+  low: number;
+  high: number;
+}
+
+interface Summary {
+  transaction: ContextTransaction;
+  eventCount: number;
+  errorCount: number;
+  /** Rows of the earliest and of the slowest event. */
+  firstRow: number;
+  slowestRow: number;
+  ownEnd: End;
+  writtenBackCount: number;
+  writtenBackBytes: number;
+  writtenBackEnd: End;
+  lastRow: number;
+  /** Whether `lastRow` is written back; then its bytes are added up. */
+  isLastWrittenBack: boolean;
+  lastService: number;
+  services: number[];
+}
+
+type TransactionOf = StoredDictionaries['transactionOf'];
+
+/** Gives a function that writes the summaries of a range; it runs inside the flush's transaction. */
+export function summaryWriter(
+  database: Database.Database,
+  transactionOf: TransactionOf,
+): (block: Block, range: BlockRange, numberAt: (row: number) => number) => void {
+  const addSummary = database.prepare(ADD_SUMMARY);
+  const lastStoredKey = database.prepare<[], number>(LAST_KEY).pluck();
+  const storedServices = database.prepare<[number], Buffer>(SERVICES).pluck();
+  /** Services of the transactions that were written last, as they are stored. */
+  const written = new RecentMap<number, Buffer>(WRITTEN_MAX);
+  const single = new RecentMap<number, Buffer>(SINGLE_MAX);
+  /** Keys grow: those above have no row yet. */
+  let lastKey = lastStoredKey.get()!;
+
+  function storedBefore(transactionKey: number): Buffer {
+    if (transactionKey > lastKey) return NO_SERVICES;
+    return written.get(transactionKey) ?? storedServices.get(transactionKey) ?? NO_SERVICES;
+  }
+
+  function packed(services: readonly number[]): Buffer {
+    const [only] = services;
+    if (services.length !== 1) return packIds(Uint32Array.from(services));
+    const known = single.get(only!);
+    if (known) return known;
+    const bytes = packIds(Uint32Array.of(only!));
+    single.set(only!, bytes);
+    return bytes;
+  }
+
+  function servicesOf(transactionKey: number, found: readonly number[]): Buffer {
+    let all = storedBefore(transactionKey);
+    lastKey = Math.max(lastKey, transactionKey);
+    if (all.length === 0) all = packed(found);
+    else {
+      const ids = [...unpackIds(all)];
+      const added = found.filter((id) => !ids.includes(id));
+      if (added.length > 0) all = packed([...ids, ...added]);
+    }
+    written.set(transactionKey, all);
+    return all;
+  }
+
+  return (block, range, numberAt) => {
+    const timestamp = block.columns.get('timestamp_ns')! as BigUint64Array;
+    const duration = block.columns.get('duration_ns')! as BigUint64Array;
+    for (const [transactionKey, summary] of summarize(block, range, transactionOf)) {
+      addSummary.run(
+        transactionKey,
+        toStored(timestamp[summary.firstRow]!),
+        toStored(wordsToBigint(summary.ownEnd.low, summary.ownEnd.high)),
+        summary.eventCount,
+        summary.errorCount,
+        toStored(duration[summary.slowestRow]!),
+        numberAt(summary.slowestRow),
+        numberAt(summary.lastRow),
+        summary.transaction.transactionId,
+        summary.transaction.traceId,
+        servicesOf(transactionKey, summary.services),
+        summary.writtenBackCount,
+        summary.writtenBackBytes,
+        toStored(wordsToBigint(summary.writtenBackEnd.low, summary.writtenBackEnd.high)),
+      );
+    }
+  };
+}
+
+/** The columns that a pass over the rows reads, and what it has found so far. */
+interface Pass {
+  timestamp: Uint32Array;
+  duration: Uint32Array;
+  result: Uint32Array;
+  summaries: Map<number, Summary>;
+  transactionOf: TransactionOf;
+  /** Far smaller than what `transactionOf` searches; null: no transaction. */
+  byContext: Map<number, Summary | null>;
+  /** Neighbouring rows mostly have the same owner. */
+  lastContext: number;
+  lastSummary: Summary | null;
+}
+
+function summarize(block: Block, range: BlockRange, transactionOf: TransactionOf): Map<number, Summary> {
+  const ids = ({ name }: Column) => block.columns.get(name)! as Uint32Array;
+  const words = (name: string) => wordsOf(block.columns.get(name)! as BigUint64Array);
+  const pass: Pass = {
+    timestamp: words('timestamp_ns'),
+    duration: words('duration_ns'),
+    result: words('result'),
+    summaries: new Map(),
+    transactionOf,
+    byContext: new Map(),
+    lastContext: 0,
+    lastSummary: null,
+  };
+  const eventType = block.columns.get('event_type')! as Uint8Array;
+  const sources = block.columns.get('context_source')! as Uint8Array;
+  const [ownContext, ownService] = [ids(OWN.context), ids(OWN.service)];
+  const originsByType = Array.from(block.typeCounts, (_, type) =>
+    ORIGINS.filter((origin) => origin.eventType === type).map(({ context, service, bytes }) => ({
+      contexts: ids(context),
+      services: ids(service),
+      bytes: words(bytes.name),
+    })),
+  );
+  const place = range.typeFrom.slice();
+  for (let row = range.from; row < range.to; row++) {
+    const type = eventType[row]!;
+    const at = place[type]!++;
+    addOwner(pass, row, ownContext[row]!, ownService[row]!, isWrittenBack(sources[row]!));
+    const origins = originsByType[type]!;
+    for (let slot = 0; slot < origins.length; slot++) {
+      const { contexts, services, bytes } = origins[slot]!;
+      if (contexts[at] !== 0) addOwner(pass, row, contexts[at]!, services[at]!, true, bytes[2 * at]!);
+    }
+  }
+  return pass.summaries;
+}
+
+/** `bytes`: that a request carries of it. */
+function addOwner(pass: Pass, row: number, context: number, service: number, isBack: boolean, bytes = 0): void {
+  if (context === 0) return;
+  if (context !== pass.lastContext) {
+    const known = pass.byContext.get(context);
+    pass.lastSummary = known === undefined ? addContext(pass, row, context) : known;
+    pass.lastContext = context;
+  }
+  const summary = pass.lastSummary;
+  if (summary === null) return;
+  if (service !== 0 && service !== summary.lastService) {
+    if (!summary.services.includes(service)) summary.services.push(service);
+    summary.lastService = service;
+  }
+  // An owner of several parts of a request owns one event.
+  if (summary.lastRow !== row) addRow(pass, summary, row, isBack);
+  if (summary.isLastWrittenBack) summary.writtenBackBytes += bytes;
+}
+
+function addContext(pass: Pass, row: number, context: number): Summary | null {
+  const transaction = pass.transactionOf(context);
+  const known = transaction ? pass.summaries.get(transaction.transactionKey) : null;
+  const summary = known === undefined ? newSummary(row, transaction!) : known;
+  if (summary) pass.summaries.set(summary.transaction.transactionKey, summary);
+  pass.byContext.set(context, summary);
+  return summary;
+}
+
+function newSummary(row: number, transaction: ContextTransaction): Summary {
+  return {
+    transaction,
+    eventCount: 0,
+    errorCount: 0,
+    firstRow: row,
+    slowestRow: row,
+    ownEnd: { low: 0, high: 0 },
+    writtenBackCount: 0,
+    writtenBackBytes: 0,
+    writtenBackEnd: { low: 0, high: 0 },
+    lastRow: -1,
+    isLastWrittenBack: false,
+    lastService: 0,
+    services: [],
+  };
+}
+
+function addRow(pass: Pass, summary: Summary, row: number, isBack: boolean): void {
+  const { timestamp, duration, result } = pass;
+  const hasOwn = summary.eventCount > summary.writtenBackCount;
+  summary.lastRow = row;
+  summary.isLastWrittenBack = isBack;
+  summary.eventCount++;
+  if (result[row * 2 + 1]! >>> 31 === 1) summary.errorCount++;
+  if (isLess(timestamp, row, summary.firstRow)) summary.firstRow = row;
+  // An own event is slower than any that was written back.
+  const isSlower = isBack === hasOwn ? !isBack : isLess(duration, summary.slowestRow, row);
+  if (isSlower) summary.slowestRow = row;
+  if (isBack) summary.writtenBackCount++;
+  extend(isBack ? summary.writtenBackEnd : summary.ownEnd, pass, row);
+}
+
+/** Extends the end to that of the row, if the row ends later. */
+function extend(end: End, { timestamp, duration }: Pass, row: number): void {
+  const sum = timestamp[row * 2]! + duration[row * 2]!;
+  const low = sum >>> 0;
+  const high = timestamp[row * 2 + 1]! + duration[row * 2 + 1]! + (sum > 0xffffffff ? 1 : 0);
+  if (high < end.high || (high === end.high && low <= end.low)) return;
+  end.low = low;
+  end.high = high;
+}
+
+function isLess(words: Uint32Array, a: number, b: number): boolean {
+  const highA = words[a * 2 + 1]!;
+  const highB = words[b * 2 + 1]!;
+  return highA < highB || (highA === highB && words[a * 2]! < words[b * 2]!);
+}

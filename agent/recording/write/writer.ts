@@ -1,0 +1,91 @@
+/** Writes a recording from the thread that it is called in: for tools and tests. An agent uses writer_thread.ts. */
+import { type Block, newBlock } from '../../../bpf/schema/block.ts';
+import { SEGMENT_ROWS_MAX } from '../codec/encode_segment.ts';
+import { toRecordingError } from '../format/errors.ts';
+import type { ClockStep, Loss } from '../format/losses.ts';
+import type { RetentionLimits } from '../retain/retention.ts';
+import { openCommitter } from './committer.ts';
+import type { Dictionaries } from './dictionaries.ts';
+import { createGatherer } from './event_buffer.ts';
+
+/** Segments that wait in memory while the file can not be written; further events are counted as lost. */
+export const WAITING_SEGMENTS_MAX = 16;
+
+export interface WriterOptions {
+  path: string;
+  node: string;
+  bootId: string;
+  machineId: string;
+  /** Wall clock, nanoseconds since the epoch. */
+  nowNs: () => bigint;
+  retention?: RetentionLimits;
+}
+
+export interface RecordingWriter extends Pick<Dictionaries, 'nameId' | 'fileId' | 'contextId' | 'oldestIds'> {
+  /** Copies the rows. Never throws for a full disk: the next `flush` tells. */
+  append(block: Block): void;
+  /** Commits what was gathered. When it throws, everything is kept for the next try. */
+  flush(): void;
+  recordLoss(loss: Loss): void;
+  recordClock(step: ClockStep): void;
+  close(): void;
+}
+
+export function openWriter({ nowNs, ...options }: WriterOptions): RecordingWriter {
+  const { path } = options;
+  const blocks = Array.from({ length: WAITING_SEGMENTS_MAX }, () => newBlock(SEGMENT_ROWS_MAX));
+  const committer = openCommitter({ ...options, startNs: nowNs() }, blocks);
+  const gatherer = createGatherer(committer.opened, blocks, nowNs);
+  let closed = false;
+
+  function flush(sealAll = false): void {
+    const batch = gatherer.take({ sealAll });
+    if (!batch) return;
+    try {
+      committer.commit(batch);
+    } catch (error) {
+      gatherer.failed();
+      throw error;
+    }
+    gatherer.committed();
+    committer.retain(nowNs());
+  }
+
+  /** The caller learns of a failure from its own flush; here it only must not lose the rest of a block. */
+  function tryFlush(): void {
+    try {
+      flush();
+    } catch (error) {
+      if ((toRecordingError(error, path) as { code?: unknown }).code === undefined) throw error;
+    }
+  }
+
+  return {
+    oldestIds: gatherer.oldestIds,
+    nameId: gatherer.nameId,
+    fileId: gatherer.fileId,
+    contextId: gatherer.contextId,
+    append(block) {
+      let from = gatherer.append(block, 0);
+      while (from < block.rowCount) {
+        tryFlush();
+        if (gatherer.freeRows() === 0) return gatherer.drop(block, from);
+        from = gatherer.append(block, from);
+      }
+    },
+    flush: () => flush(),
+    recordLoss: gatherer.addLoss,
+    recordClock: gatherer.addClockStep,
+    close() {
+      if (closed) return;
+      closed = true;
+      let endedNs: bigint | undefined;
+      try {
+        flush(true);
+        endedNs = nowNs();
+      } finally {
+        committer.close(endedNs);
+      }
+    },
+  };
+}

@@ -1,0 +1,240 @@
+/**
+ * Writes a recording from a thread of its own, so that neither compressing nor a slow disk holds up the one that
+ * drains the kernel's rings.
+ *
+ *   this thread    append -> blocks --batch--> ................... written --> blocks are free again
+ *   its thread                          encode, compress, commit, retain
+ */
+import { once } from 'node:events';
+import { extname } from 'node:path';
+import { Worker } from 'node:worker_threads';
+import { type Block, blockBytes, blockOver } from '../../../bpf/schema/block.ts';
+import { SEGMENT_ROWS_MAX } from '../codec/encode_segment.ts';
+import { RecordingError } from '../format/errors.ts';
+import type { Batch, OpenedRecording } from './batch.ts';
+import type { LeftBehind } from './committer.ts';
+import { createGatherer, type Gatherer } from './event_buffer.ts';
+import type { RecordingWriter, WriterOptions } from './writer.ts';
+import {
+  type FailureMessage,
+  type FromWriterThread,
+  type ToWriterThread,
+  toMessage,
+  type WriterThreadData,
+} from './writer_messages.ts';
+
+/** Blocks of 4096 events that gather or wait: at 300,000 events/s the disk may stand still for 0.4 s. */
+const BLOCKS = 32;
+
+/** A file that can not be written is tried again so often. */
+const RETRY_MS = 500;
+
+/** At the end a file that can not be written is tried so often. */
+const LAST_TRIES = 3;
+
+type ClosedMessage = Extract<FromWriterThread, { kind: 'closed' }>;
+
+export interface WriterThreadOptions extends WriterOptions {
+  /** Whether the file can be written just now changed; undefined: it can again. */
+  onTrouble(problem: RecordingError | undefined): void;
+  /** Retention can not keep the limit; without a reason: because of what must be kept. */
+  onNotRetained?(reason: string | undefined): void;
+  onCommitted?(commit: Committed): void;
+}
+
+export interface Committed {
+  batch: Batch;
+  /** What the commit took. */
+  seconds: number;
+}
+
+export interface WriterThread extends Omit<RecordingWriter, 'flush' | 'close'> {
+  /**
+   * Begins to commit what was gathered, as soon as the commit before has ended. `completeNs`: until then nothing is
+   * missing; when this process is killed, the gap begins there. Now, unless told.
+   */
+  flush(completeNs?: bigint): void;
+  /** Rows that can be appended. While the file can not be written there is always room: what is too much is counted. */
+  freeRows(): number;
+  /** Whether another recording was copied over the file: nothing is written any more. */
+  isOverwritten(): boolean;
+  /** How long the thread has not answered what it was given; 0 when it has. */
+  waitingMs(): number;
+  /** Why nothing can be written to this file ever again. */
+  damage(): RecordingError | undefined;
+  /**
+   * Commits everything, unless the file is damaged: `completeNs` as for `flush`. Rejects when that can not be done. Gives
+   * what is left behind of a file that lost its name.
+   */
+  close(completeNs?: bigint): Promise<LeftBehind | undefined>;
+}
+
+export async function openWriterThread(options: WriterThreadOptions): Promise<WriterThread> {
+  const { nowNs, onTrouble, onNotRetained, onCommitted, ...rest } = options;
+  const memory = Array.from({ length: BLOCKS }, () => new SharedArrayBuffer(blockBytes(SEGMENT_ROWS_MAX)));
+  const workerData: WriterThreadData = { ...rest, startNs: nowNs(), blocks: memory };
+  // Compiled it has another name.
+  const worker = new Worker(new URL(`./writer_worker${extname(import.meta.filename)}`, import.meta.url), {
+    workerData,
+  });
+  const opened = await openedBy(worker);
+  const blocks = memory.map((shared) => blockOver(shared, SEGMENT_ROWS_MAX));
+  return writerOf(worker, createGatherer(opened, blocks, nowNs), options);
+}
+
+async function openedBy(worker: Worker): Promise<OpenedRecording> {
+  const [message] = (await once(worker, 'message')) as [FromWriterThread];
+  if (message.kind === 'opened') return message.opened;
+  await worker.terminate();
+  throw errorOf((message as Extract<FromWriterThread, { kind: 'not_opened' }>).failure);
+}
+
+function writerOf(worker: Worker, gatherer: Gatherer, options: WriterThreadOptions): WriterThread {
+  const { nowNs, onTrouble, onNotRetained, onCommitted } = options;
+  let underWay: Batch | undefined;
+  let flushWanted = false;
+  let sealAll = false;
+  let trouble: RecordingError | undefined;
+  /** Trying again would not help. */
+  let damage: RecordingError | undefined;
+  let triedMs = 0;
+  let completeNs: bigint | undefined;
+  /** A bug in the thread; whoever uses the writer gets it. */
+  let broken: unknown;
+  let isOverwritten = false;
+  let isClosed = false;
+  let settled = () => {};
+  const closed = Promise.withResolvers<Pick<ClosedMessage, 'left' | 'failure'>>();
+
+  worker.on('error', (error) => {
+    broken = error;
+    settled();
+    closed.resolve({ left: undefined, failure: undefined });
+  });
+  worker.on('message', (message: FromWriterThread) => {
+    if (message.kind === 'damaged') setDamage(message.failure);
+    else if (message.kind === 'not_retained') onNotRetained?.(message.reason);
+    else if (message.kind === 'closed') closed.resolve(message);
+    else if (message.kind === 'written' || message.kind === 'failed' || message.kind === 'overwritten')
+      answered(message);
+  });
+
+  function answered(message: Extract<FromWriterThread, { kind: 'written' | 'failed' | 'overwritten' }>): void {
+    const batch = underWay!;
+    underWay = undefined;
+    if (message.kind === 'written') {
+      gatherer.committed();
+      onCommitted?.({ batch, seconds: message.seconds });
+      if (!damage) setTrouble(undefined);
+    } else if (message.kind === 'overwritten') {
+      gatherer.failed();
+      isOverwritten = true;
+    } else {
+      gatherer.failed();
+      const { failure } = message;
+      if (failure.code === 'recording_corrupt') setDamage(failure);
+      else if (failure.code) setTrouble(new RecordingError(failure.code, failure.message));
+      else broken = brokenBy(failure);
+    }
+    settled();
+    if (flushWanted && !trouble && !broken) flush(completeNs);
+  }
+
+  function setDamage({ message }: FailureMessage): void {
+    damage ??= new RecordingError('recording_corrupt', message);
+    setTrouble(damage);
+  }
+
+  function setTrouble(next: RecordingError | undefined): void {
+    const changed = next?.code !== trouble?.code;
+    trouble = next;
+    if (changed) onTrouble(next);
+  }
+
+  function flush(untilNs?: bigint): void {
+    completeNs = untilNs;
+    if (broken) throw broken;
+    if (isOverwritten || damage) return;
+    if (underWay) {
+      flushWanted = true;
+      return;
+    }
+    if (trouble && performance.now() - triedMs < RETRY_MS) return;
+    flushWanted = false;
+    const batch = gatherer.take({ sealAll });
+    if (!batch) return;
+    underWay = batch;
+    triedMs = performance.now();
+    send(worker, toMessage({ ...batch, nowNs: completeNs ?? batch.nowNs }));
+  }
+
+  /** Until nothing is under way. */
+  async function settle(): Promise<void> {
+    while (underWay && !broken) await new Promise<void>((resolve) => (settled = resolve));
+    if (broken) throw broken;
+  }
+
+  async function writeAll(untilNs: bigint): Promise<void> {
+    await settle();
+    if (damage) return;
+    sealAll = true;
+    for (let tries = LAST_TRIES; tries > 0; tries--) {
+      triedMs = 0;
+      flush(untilNs);
+      await settle();
+      if (!trouble || damage) return;
+    }
+    throw trouble;
+  }
+
+  async function closeThread(endedNs: bigint | undefined): Promise<LeftBehind | undefined> {
+    send(worker, { kind: 'close', endedNs });
+    const { left, failure } = await closed.promise;
+    if (failure && !damage) throw errorOf(failure);
+    return left;
+  }
+
+  return {
+    oldestIds: gatherer.oldestIds,
+    nameId: gatherer.nameId,
+    fileId: gatherer.fileId,
+    contextId: gatherer.contextId,
+    recordLoss: gatherer.addLoss,
+    recordClock: gatherer.addClockStep,
+    flush,
+    isOverwritten: () => isOverwritten,
+    damage: () => damage,
+    waitingMs: () => (underWay ? performance.now() - triedMs : 0),
+    freeRows: () => (trouble || isOverwritten ? Number.POSITIVE_INFINITY : gatherer.freeRows()),
+    append(block: Block) {
+      const taken = gatherer.append(block, 0);
+      if (taken < block.rowCount) gatherer.drop(block, taken);
+    },
+    async close(untilNs = nowNs()) {
+      if (isClosed) return undefined;
+      isClosed = true;
+      let endedNs: bigint | undefined;
+      let left: LeftBehind | undefined;
+      try {
+        await writeAll(untilNs);
+        if (!damage) endedNs = untilNs;
+      } finally {
+        if (!broken) left = await closeThread(endedNs);
+        await worker.terminate();
+      }
+      return left;
+    },
+  };
+}
+
+function send(worker: Worker, message: ToWriterThread): void {
+  worker.postMessage(message);
+}
+
+function errorOf(failure: FailureMessage): Error {
+  return failure.code ? new RecordingError(failure.code, failure.message) : brokenBy(failure);
+}
+
+function brokenBy({ message }: FailureMessage): Error {
+  return new Error(`the writer's thread failed: ${message}`);
+}

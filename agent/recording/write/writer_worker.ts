@@ -1,0 +1,105 @@
+/** The thread that owns the database: started by writer_thread.ts. */
+import { parentPort, workerData } from 'node:worker_threads';
+import { blockOver } from '../../../bpf/schema/block.ts';
+import { SEGMENT_ROWS_MAX } from '../codec/encode_segment.ts';
+import { RecordingError } from '../format/errors.ts';
+import type { Batch } from './batch.ts';
+import { type Committer, type LeftBehind, openCommitter } from './committer.ts';
+import {
+  batchOf,
+  type FailureMessage,
+  type FromWriterThread,
+  type ToWriterThread,
+  type WriterThreadData,
+} from './writer_messages.ts';
+
+const port = parentPort!;
+const { blocks: memory, ...options } = workerData as WriterThreadData;
+const blocks = memory.map((shared) => blockOver(shared, SEGMENT_ROWS_MAX));
+
+let retaining: NodeJS.Immediate | undefined;
+/**
+ * Its wall clock is recent: a quiet writer sends a batch now and then. It is kept whole because V8 drops the code that it
+ * made for objects of some shape as soon as a collection finds none of them, and compiling again costs 20 ms.
+ */
+let last: Batch | undefined;
+
+const committer = open();
+if (committer) {
+  send({ kind: 'opened', opened: committer.opened });
+  port.on('message', (message: ToWriterThread) => {
+    if (message.kind === 'write') write(committer, message);
+    else close(committer, message.endedNs);
+  });
+  retainLater(committer);
+}
+
+function open(): Committer | undefined {
+  try {
+    return openCommitter(options, blocks);
+  } catch (error) {
+    send({ kind: 'not_opened', failure: failureOf(error) });
+    return undefined;
+  }
+}
+
+function write(writer: Committer, message: Extract<ToWriterThread, { kind: 'write' }>): void {
+  const batch = batchOf(message);
+  last = batch;
+  if (writer.isOverwritten()) {
+    send({ kind: 'overwritten' });
+    return;
+  }
+  const startMs = performance.now();
+  try {
+    writer.commit(batch);
+    send({ kind: 'written', seconds: (performance.now() - startMs) / 1e3 });
+  } catch (error) {
+    send({ kind: 'failed', failure: failureOf(error) });
+    return;
+  }
+  retainLater(writer);
+}
+
+/** Between batches, a step at a time: they come first. */
+function retainLater(writer: Committer): void {
+  retaining ??= setImmediate(() => {
+    retaining = undefined;
+    try {
+      const state = writer.retain(last?.nowNs ?? options.startNs);
+      if (state === 'more') retainLater(writer);
+      else if (state === 'stuck') send({ kind: 'not_retained', reason: undefined });
+    } catch (error) {
+      if (!(error instanceof RecordingError)) throw error;
+      if (error.code === 'recording_corrupt') {
+        send({ kind: 'damaged', failure: failureOf(error) });
+        return;
+      }
+      // Another process may hold the file for a moment, and on a full disk commits fail too, and say so.
+      const passes = error.code === 'recording_busy' || error.code === 'recording_full';
+      if (!passes) send({ kind: 'not_retained', reason: error.message });
+    }
+  });
+}
+
+function close(writer: Committer, endedNs: bigint | undefined): void {
+  clearImmediate(retaining);
+  let failure: FailureMessage | undefined;
+  let left: LeftBehind | undefined;
+  try {
+    left = writer.close(endedNs);
+  } catch (error) {
+    failure = failureOf(error);
+  }
+  send({ kind: 'closed', left, failure });
+  port.close();
+}
+
+function failureOf(error: unknown): FailureMessage {
+  if (error instanceof RecordingError) return { code: error.code, message: error.message };
+  return { code: undefined, message: error instanceof Error ? (error.stack ?? error.message) : String(error) };
+}
+
+function send(message: FromWriterThread): void {
+  port.postMessage(message);
+}

@@ -1,0 +1,134 @@
+/** The client's side of the daemon's HTTP: over TCP or a unix socket. */
+import { once } from 'node:events';
+import { type IncomingMessage, request } from 'node:http';
+import { request as tlsRequest } from 'node:https';
+import { parseJson, stringify } from '../../exact_json.ts';
+import { CommandError, RefusedError } from './command_error.ts';
+import { credentialsOf } from './credentials.ts';
+
+export const DEFAULT_URL = 'http://127.0.0.1:7467';
+
+export interface DaemonRequest {
+  method?: string;
+  /** Path and query. */
+  path: string;
+  accept?: string;
+  body?: unknown;
+  headers?: Record<string, string>;
+  /** Ends the request and its answer. */
+  signal?: AbortSignal;
+}
+
+type Place = { socketPath: string } | { host: string; port: number; tls: boolean };
+
+/** Where `--url` points; undefined when it is none that the daemon could listen on. */
+export function parseDaemonUrl(text: string): Place | undefined {
+  if (text.startsWith('unix:')) return text.length > 5 ? { socketPath: text.slice(5) } : undefined;
+  const url = URL.parse(text);
+  if (url?.protocol !== 'http:' && url?.protocol !== 'https:') return undefined;
+  if (url.pathname !== '/' || url.search || url.hash || url.username || url.password) return undefined;
+  const tls = url.protocol === 'https:';
+  return { host: url.hostname.replace(/^\[|\]$/g, ''), port: Number(url.port || (tls ? 443 : 80)), tls };
+}
+
+/** An answer of 2xx with its body still to be read; everything else is a CommandError. */
+export async function callDaemon(url: string, call: DaemonRequest): Promise<IncomingMessage> {
+  const place = parseDaemonUrl(url);
+  if (!place)
+    throw new CommandError(`--url or KREPLAY_URL ${url}: must be http://HOST:PORT, https://HOST:PORT or unix:/path`);
+  const { method = 'GET', path, accept = 'application/json', body, headers, signal } = call;
+  const { authorization, tls } = credentialsOf(process.env);
+  const send = 'tls' in place && place.tls ? tlsRequest : request;
+  const sent = send({
+    ...place,
+    ...(send === tlsRequest && tls()),
+    ...(signal && { signal }),
+    method,
+    path,
+    headers: {
+      accept,
+      ...authorization,
+      ...(body !== undefined && { 'content-type': 'application/json' }),
+      ...headers,
+    },
+  });
+  sent.end(body === undefined ? undefined : stringify(body));
+  let res: IncomingMessage;
+  try {
+    [res] = (await once(sent, 'response')) as [IncomingMessage];
+  } catch (error) {
+    throw unreachable(url, error as NodeJS.ErrnoException);
+  }
+  // A reset in mid-answer raises an error on the request as well as on the answer, whose reader reports it.
+  sent.on('error', () => {});
+  const { statusCode = 0 } = res;
+  if (statusCode >= 200 && statusCode < 300) return res;
+  throw await refusal(res, statusCode);
+}
+
+export async function readText(res: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  try {
+    for await (const chunk of res) chunks.push(chunk);
+  } catch (error) {
+    throw brokenOff(error as Error);
+  }
+  return Buffer.concat(chunks).toString('utf8');
+}
+
+/** The body as JSON, integers exact: bigints where a double would round. */
+export async function readJson(res: IncomingMessage): Promise<unknown> {
+  return parseJson(await readText(res));
+}
+
+/** Lines without their ends. Leaving the loop early closes the connection. */
+export async function* readLines(res: IncomingMessage): AsyncGenerator<string, void> {
+  let rest = '';
+  res.setEncoding('utf8');
+  try {
+    for await (const chunk of res) {
+      const lines = (rest + chunk).split('\n');
+      rest = lines.pop()!;
+      yield* lines;
+    }
+  } catch (error) {
+    throw brokenOff(error as Error);
+  }
+  if (rest !== '') yield rest;
+}
+
+/** `reason`: of OpenSSL, whose message also says where in its sources. */
+function unreachable(url: string, error: NodeJS.ErrnoException & { reason?: string }): CommandError {
+  switch (error.code) {
+    case 'ECONNREFUSED':
+    case 'ENOENT':
+      return new CommandError(
+        `no daemon at ${url}: start one with \`kreplay daemon\`, or say where it is with --url or KREPLAY_URL`,
+      );
+    case 'ECONNRESET':
+      return new CommandError(
+        `the daemon at ${url} closed the connection: it may want https://, or another KREPLAY_CLIENT_CERT`,
+      );
+    case 'ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED':
+      return new CommandError(
+        `the daemon at ${url} wants a certificate: set KREPLAY_CLIENT_CERT and KREPLAY_CLIENT_KEY`,
+      );
+    default:
+      return new CommandError(`can not reach the daemon at ${url}: ${error.reason ?? error.message}`);
+  }
+}
+
+function brokenOff(error: Error): CommandError {
+  return new CommandError(`the daemon's answer broke off: ${error.message}; what there is of it is not all`);
+}
+
+async function refusal(res: IncomingMessage, status: number): Promise<RefusedError> {
+  const text = await readText(res);
+  if (res.headers['content-type']?.startsWith('application/problem+json')) {
+    const { code, detail } = parseJson(text) as { code?: unknown; detail?: unknown };
+    const hint = code === 'unauthorized' ? '; the commands take it from KREPLAY_TOKEN' : '';
+    if (typeof code === 'string' && typeof detail === 'string')
+      return new RefusedError(`${detail}${hint} (${code})`, code);
+  }
+  return new RefusedError(`unexpected answer, status ${status}: is this a kreplay daemon?`);
+}

@@ -1,0 +1,43 @@
+/** Missing events are said on stderr, so that no pipeline takes an incomplete answer for a complete one. */
+
+import { printable } from '../../../agent/output/printable.ts';
+import { LOSS_CAUSES, type LossCause } from '../../../bpf/schema/losses.ts';
+import { formatTime } from '../print/display.ts';
+import { callDaemon, readJson } from './connection.ts';
+
+const GAPS_SHOWN_MAX = 5;
+
+interface Gap {
+  from: number | bigint;
+  to: number | bigint;
+  lost: number | bigint;
+  cause: string;
+}
+
+/** As far as it is shown here. */
+export interface ShownCoverage {
+  complete: boolean;
+  lost: number | bigint;
+  gaps: Gap[];
+}
+
+/** For an answer that does not say itself why it is not complete. */
+export async function warnOfLosses(url: string, query: URLSearchParams): Promise<void> {
+  const res = await callDaemon(url, { path: `/api/events?${new URLSearchParams([...query, ['limit', '1']])}` });
+  warnOf(((await readJson(res)) as { coverage: ShownCoverage }).coverage);
+}
+
+/** Says what is missing, and why; nothing when all is there. */
+export function warnOf({ complete, lost, gaps }: ShownCoverage): void {
+  if (complete) return;
+  const what = BigInt(lost) === 0n ? 'may be missing events' : `is missing ${lost} events`;
+  process.stderr.write(`kreplay: warning: the recording ${what} in this window\n`);
+  for (const gap of gaps.slice(0, GAPS_SHOWN_MAX)) {
+    const reason = Object.hasOwn(LOSS_CAUSES, gap.cause) ? LOSS_CAUSES[gap.cause as LossCause] : gap.cause;
+    const [from, to] = [formatTime(BigInt(gap.from)), formatTime(BigInt(gap.to))];
+    const count = BigInt(gap.lost) === 0n ? '' : `${gap.lost} `;
+    process.stderr.write(`kreplay:   ${count}from ${from} to ${to}: ${printable(reason)}\n`);
+  }
+  const rest = gaps.length - GAPS_SHOWN_MAX;
+  if (rest > 0) process.stderr.write(`kreplay:   and ${rest} more gaps\n`);
+}

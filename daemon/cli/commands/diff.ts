@@ -1,0 +1,84 @@
+/** `kreplay diff`: what a run did differently. */
+import { readFileSync } from 'node:fs';
+import { Command, InvalidArgumentError, Option } from 'commander';
+import { stringify } from '../../exact_json.ts';
+import { type Difference, difference, exceeded, parseReport, type StreamChange } from '../../run/report/diff.ts';
+import { inWords } from '../../run/report/summary.ts';
+import { CommandError } from '../client/command_error.ts';
+import { newTable, type TableColumn } from '../print/table.ts';
+
+const EXCEEDED = 3;
+
+interface Options {
+  maxSlower?: number;
+  sameCalls: boolean;
+  output: 'table' | 'json';
+}
+
+export function diffCommand(): Command {
+  return new Command('diff')
+    .description('compare two runs, or a run with its incident: durations by path, new and vanished calls')
+    .argument('<before>', 'what kreplay run --report has written; alone it is compared with its incident')
+    .argument('[after]', 'the report of another run')
+    .option(
+      '--max-slower <percent>',
+      `exit with ${EXCEEDED} when all calls together take so much longer, such as 10%`,
+      percent,
+    )
+    .option('--same-calls', `exit with ${EXCEEDED} when paths are new or have vanished`, false)
+    .addOption(
+      new Option('--output <format>', 'how to say it')
+        .choices(['table', 'json'])
+        .default(process.stdout.isTTY ? 'table' : 'json', 'table on a terminal, else json'),
+    )
+    .action(diff);
+}
+
+function diff(first: string, second: string | undefined, options: Options): void {
+  const [one, other] = [first, second].map((path) => (path === undefined ? undefined : read(path)));
+  const found = other ? difference(other, one) : difference(one!);
+  const limits = exceeded(found, { maxSlower: options.maxSlower, sameCalls: options.sameCalls });
+  process.stdout.write(options.output === 'json' ? `${stringify({ ...found, exceeded: limits })}\n` : textOf(found));
+  for (const limit of limits) process.stderr.write(`kreplay diff: ${limit}\n`);
+  if (limits.length > 0) process.exitCode = EXCEEDED;
+}
+
+function read(path: string) {
+  let text: string;
+  try {
+    text = readFileSync(path, 'utf8');
+  } catch (error) {
+    throw new CommandError(`${path} can not be read: ${(error as Error).message}`);
+  }
+  return parseReport(text, path);
+}
+
+function textOf(found: Difference): string {
+  const took = (ns: number | null) => (ns === null ? '?' : inWords(ns));
+  const columns: TableColumn<StreamChange>[] = [
+    { heading: 'CALLS', cell: ({ op_class, path }) => `${op_class} ${path}` },
+    { heading: 'THREADS', cell: ({ role }) => role },
+    { heading: 'BEFORE', cell: ({ calls }) => `${calls[0]}`, align: 'right' },
+    { heading: 'AFTER', cell: ({ calls }) => `${calls[1]}`, align: 'right' },
+    { heading: 'TOOK', cell: ({ took_ns }) => took(took_ns[0]), align: 'right' },
+    { heading: 'NOW', cell: ({ took_ns }) => took(took_ns[1]), align: 'right' },
+    { heading: '', cell: ({ change }) => (change === 'same' ? '' : change) },
+  ];
+  const { calls, took_ns, ended, first_divergence_ns: divergence } = found;
+  const lines = [`${calls[0]} calls took ${inWords(took_ns[0])}, now ${calls[1]} take ${inWords(took_ns[1])}`];
+  const [before, after] = ended;
+  if (before && after)
+    lines.push(
+      `the command ended with ${before.code} after ${inWords(before.duration_ns)}, now with ${after.code} after ${inWords(after.duration_ns)}`,
+    );
+  lines.push(
+    divergence === null ? 'no call was one too many' : `the first call too many was at ${inWords(divergence)}`,
+  );
+  return `${newTable(columns).lines(found.streams)}\n${lines.join('\n')}\n`;
+}
+
+function percent(value: string): number {
+  const [, number] = /^(\d{1,6}(?:\.\d{1,3})?)%?$/.exec(value) ?? [];
+  if (number === undefined) throw new InvalidArgumentError('must be a percentage, such as 10%');
+  return Number(number) / 100;
+}

@@ -1,0 +1,60 @@
+/** `kreplay events`: the query API at a terminal. */
+import { Command, Option } from 'commander';
+import { LIMIT_MAX } from '../../query/event_query.ts';
+import { callDaemon, readLines } from '../client/connection.ts';
+import { warnOfLosses } from '../client/coverage_warning.ts';
+import { type EventFilters, filterParameters, queryOf, withEventFilters } from '../options/event_filters.ts';
+import { positiveInteger } from '../options/option_values.ts';
+import { atPlace, type PlaceOptions, withPlace } from '../options/place.ts';
+import { OUTPUTS, type Output, PRINTERS } from '../print/event_printers.ts';
+
+const TABLE_LIMIT_DEFAULT = 100;
+
+interface Options extends EventFilters, PlaceOptions {
+  order: string;
+  limit?: number;
+  output: Output;
+}
+
+export function eventsCommand(): Command {
+  const command = new Command('events').description('list recorded events');
+  return withPlace(withEventFilters(command))
+    .addOption(new Option('--order <order>', 'by time').choices(['asc', 'desc']).default('asc'))
+    .option(
+      '--limit <count>',
+      `at most so many (default: ${TABLE_LIMIT_DEFAULT} in a table, else all)`,
+      positiveInteger,
+    )
+    .addOption(
+      new Option('--output <format>', 'ndjson is one event a line, json one document')
+        .choices(OUTPUTS)
+        .default(process.stdout.isTTY ? 'table' : 'ndjson', 'table on a terminal, else ndjson'),
+    )
+    .action((options: Options) => atPlace(options, (url) => listEvents(url, options)));
+}
+
+async function listEvents(url: string, options: Options): Promise<void> {
+  const { output } = options;
+  const limit = options.limit ?? (output === 'table' ? TABLE_LIMIT_DEFAULT : Number.POSITIVE_INFINITY);
+  const query = queryOf({ ...filterParameters(options), order: options.order });
+  // One more than is shown tells whether there are more. Beyond the daemon's limit, leaving the stream ends it.
+  const asked = new URLSearchParams(limit < LIMIT_MAX ? [...query, ['limit', `${limit + 1}`]] : query);
+  const res = await callDaemon(url, { path: `/api/events?${asked}`, accept: 'application/x-ndjson' });
+  if (res.headers['kreplay-complete'] === 'false') await warnOfLosses(url, query);
+  let more = false;
+  await PRINTERS[output](
+    firstOf(readLines(res), limit, () => {
+      more = true;
+    }),
+  );
+  if (more && output === 'table') process.stderr.write(`kreplay: there are more than these ${limit}: see --limit\n`);
+}
+
+async function* firstOf(lines: AsyncIterable<string>, limit: number, onMore: () => void): AsyncGenerator<string, void> {
+  let count = 0;
+  for await (const line of lines) {
+    if (count === limit) return onMore();
+    count++;
+    yield line;
+  }
+}

@@ -1,0 +1,132 @@
+/** `kreplay export`: events of a recording as a file, for other people and other tools. */
+import { Command, InvalidArgumentError, Option } from 'commander';
+import { EVENT_TYPES, type EventType } from '../../../bpf/schema/index.ts';
+import { stringify } from '../../exact_json.ts';
+import { ExportError } from '../../export/errors.ts';
+import { FORMATS, type Format, type FormatName } from '../../export/formats/format.ts';
+import { type ExportSummary, exportEvents, STANDARD_OUTPUT } from '../../export/incident/export.ts';
+import { newProgress } from '../../export/incident/progress.ts';
+import { selectionOf } from '../../export/incident/selection.ts';
+import type { TimeExpression } from '../../query/time.ts';
+import { duration, list, time } from '../options/option_values.ts';
+import { type RecordingOptions, withRecordingOptions, withSource } from '../options/recording_options.ts';
+
+interface Options extends RecordingOptions {
+  transaction?: string;
+  context?: bigint;
+  from?: TimeExpression;
+  to?: TimeExpression;
+  service?: string[];
+  eventType?: EventType[];
+  format: FormatName;
+  output?: string;
+  force: boolean;
+  redact: boolean;
+  summary: 'text' | 'json';
+}
+
+export function exportCommand(): Command {
+  const command = new Command('export')
+    .description('take recorded events elsewhere: a bundle that kreplay opens like any recording, or another format')
+    .option('--transaction <id>', 'events of one transaction')
+    .option(
+      '--context <duration>',
+      'with --transaction: everything from so long before it to so long after it',
+      duration,
+    )
+    .option('--from <time>', 'start of a window, included: 2026-11-20T10:00:00Z, nanoseconds, or -15m', time)
+    .option('--to <time>', 'its end, not included', time)
+    .option('--service <names>', 'only of these services; comma-separated or given again', list)
+    .option('--type, --event-type <types>', `only these: ${EVENT_TYPES.join(', ')}; likewise a list`, eventTypes);
+  return withRecordingOptions(command)
+    .addOption(new Option('--format <format>', 'what to write').choices(Object.keys(FORMATS)).default('bundle'))
+    .option('--output <path>', `where to; - is standard output (default: ${defaultOutputs()})`)
+    .option('--force', 'replace the file if it is there', false)
+    .option('--redact', 'put pseudonyms for names, paths and ids; numbers and times stay', false)
+    .addOption(
+      new Option('--summary <format>', 'how to say what was written').choices(['text', 'json']).default('text'),
+    )
+    .action(runExport);
+}
+
+function defaultOutputs(): string {
+  return Object.entries(FORMATS)
+    .filter(([, { defaultOutput }]) => defaultOutput !== STANDARD_OUTPUT)
+    .map(([, { defaultOutput }]) => defaultOutput)
+    .join(', ');
+}
+
+function eventTypes(value: string, before: string[] = []): string[] {
+  const types = list(value, before);
+  const unknown = types.find((type) => !(EVENT_TYPES as readonly string[]).includes(type));
+  if (unknown !== undefined) throw new InvalidArgumentError(`known are: ${EVENT_TYPES.join(', ')}`);
+  return types;
+}
+
+async function runExport(options: Options, command: Command): Promise<void> {
+  const { format: name, transaction, context, from, to, force, redact } = options;
+  const format: Format = FORMATS[name];
+  const output = options.output ?? format.defaultOutput;
+  refuseMeaningless(options, output, format, command);
+  const progress = newProgress(process.stderr, () => performance.now());
+  const summary = await withSource(options, (source) =>
+    exportEvents({
+      source,
+      selection: selectionOf(
+        source,
+        {
+          transactionId: transaction,
+          contextNs: context ?? 0n,
+          from,
+          to,
+          services: options.service,
+          eventTypes: options.eventType,
+        },
+        BigInt(Date.now()) * 1_000_000n,
+      ),
+      format,
+      output,
+      force,
+      redact,
+      signal: endingSignal(),
+      onProgress: ({ events, bytes }) => progress.tell(() => `${events} events, ${megabytes(bytes)}`),
+    }),
+  ).finally(progress.clear);
+  const stream = output === STANDARD_OUTPUT ? process.stderr : process.stdout;
+  stream.write(options.summary === 'json' ? jsonSummary(options, output, summary) : textSummary(output, summary));
+}
+
+/** Wrong usage; nothing was opened yet. */
+function refuseMeaningless(options: Options, output: string, format: Format, command: Command): void {
+  const { transaction, from, to, context } = options;
+  const windowed = from !== undefined || to !== undefined;
+  if (transaction === undefined && !windowed) command.error('error: give --transaction, or --from and --to');
+  if (transaction !== undefined && windowed) command.error('error: --transaction has its own window: give --context');
+  if (context !== undefined && transaction === undefined) command.error('error: --context belongs to --transaction');
+  if (output !== STANDARD_OUTPUT) return;
+  if (format.kind === 'file') command.error(`error: --format ${options.format} is a file: give --output a path`);
+  if (format.binary && process.stdout.isTTY)
+    throw new ExportError('this format is not for a terminal: give --output a path, or a pipe');
+}
+
+/** Handled, so that a file that is not whole does not stay. */
+function endingSignal(): AbortSignal {
+  const ending = new AbortController();
+  for (const name of ['SIGINT', 'SIGTERM']) process.once(name, () => ending.abort());
+  return ending.signal;
+}
+
+function megabytes(bytes: number): string {
+  return `${(bytes / 1e6).toFixed(1)} MB`;
+}
+
+function textSummary(output: string, { events, bytes, lost, gaps }: ExportSummary): string {
+  const target = output === STANDARD_OUTPUT ? '' : ` to ${output}`;
+  const count = lost === 0 ? 'an unknown number of' : lost;
+  const missing = gaps === 0 ? '' : `; the recording is missing ${count} events in this window`;
+  return `kreplay export: ${events} events, ${bytes} bytes${target}${missing}\n`;
+}
+
+function jsonSummary({ format, redact: redacted }: Options, output: string, summary: ExportSummary): string {
+  return `${stringify({ format, output, redacted, ...summary })}\n`;
+}

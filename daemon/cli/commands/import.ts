@@ -1,0 +1,52 @@
+/** `kreplay import`: recordings of other hosts and incident bundles, for the daemon on this data folder to serve. */
+import { Command } from 'commander';
+import { withDataFolder } from '../../../agent/config/configuration.ts';
+import { printable } from '../../../agent/output/printable.ts';
+import type { RecordingInfo } from '../../../agent/recording/read/reader.ts';
+import { importRecording, type ListedImport, listImported } from '../../export/incident/imported.ts';
+import { formatTime } from '../print/display.ts';
+import { newTable, type TableColumn } from '../print/table.ts';
+
+interface Options {
+  data: string;
+  list: boolean;
+}
+
+export function importCommand(): Command {
+  const command = new Command('import')
+    .description('add recordings and bundles to a data folder, for its daemon to serve beside its own')
+    .argument('[files...]', 'recordings; copied, and left as they are');
+  return withDataFolder(command, 'where to; created when it is not there')
+    .option('--list', 'list what was imported', false)
+    .action(runImport);
+}
+
+function runImport(files: readonly string[], { data, list }: Options, command: Command): void {
+  if (list === files.length > 0) command.error('error: give recordings to import, or --list');
+  if (list) process.stdout.write(listing(data));
+  for (const file of files) {
+    const { path, info, known } = importRecording(file, data);
+    const told = known ? `is there already, as ${path}` : `imported as ${path}`;
+    const what = printable(`${file} ${told}: ${info.eventCount} events of ${info.node}`);
+    process.stdout.write(`kreplay import: ${what}\n`);
+  }
+}
+
+const NONE = '-';
+
+const COLUMNS: readonly TableColumn<ListedImport>[] = [
+  { heading: 'NODE', cell: told(({ node }) => node) },
+  { heading: 'EVENTS', cell: told(({ eventCount }) => eventCount.toString()), align: 'right' },
+  { heading: 'FIRST', cell: told(({ firstTimestampNs: ns }) => (ns === null ? NONE : formatTime(ns))) },
+  { heading: 'LAST', cell: told(({ lastTimestampNs: ns }) => (ns === null ? NONE : formatTime(ns))) },
+  { heading: 'FILE', cell: ({ path }) => path },
+  { heading: 'ERROR', cell: ({ info }) => (info instanceof Error ? info.message : '') },
+];
+
+function told(text: (info: RecordingInfo) => string): (entry: ListedImport) => string {
+  return ({ info }) => (info instanceof Error ? NONE : text(info));
+}
+
+function listing(data: string): string {
+  return newTable(COLUMNS).lines(listImported(data));
+}

@@ -1,0 +1,97 @@
+/** `kreplay pin`, `kreplay unpin`: what retention keeps. */
+import { Command, InvalidArgumentError, Option } from 'commander';
+import { formatMilliseconds, parseDuration } from '../../../agent/config/duration.ts';
+import { printable } from '../../../agent/output/printable.ts';
+import { parseJson, stringify } from '../../exact_json.ts';
+import { BEFORE_NS_MAX } from '../../query/pin_request.ts';
+import { callDaemon, readJson, readText } from '../client/connection.ts';
+import { urlOption } from '../options/option_values.ts';
+import { formatTime } from '../print/display.ts';
+import { newTable, type TableColumn } from '../print/table.ts';
+
+interface Options {
+  list: boolean;
+  before?: bigint;
+  url: string;
+  output: 'text' | 'ndjson';
+}
+
+interface Pinned {
+  /** Null when nothing is removed from the recordings that hold the transaction. */
+  from: number | bigint | null;
+  nodes: string[];
+}
+
+interface Pin {
+  transaction_id: string;
+  from: number | bigint;
+  pinned_at: string;
+  node: string;
+}
+
+export function pinCommand(): Command {
+  return withUrl(new Command('pin'))
+    .description('keep a transaction, and what happened right before it, when old events are removed')
+    .argument('[transaction]', 'its id', transactionId)
+    .option('--before <duration>', 'how much of what came before, such as 0s, 1m30s (default: 10s)', before)
+    .addOption(new Option('--list', 'list what is pinned').default(false).conflicts('before'))
+    .addOption(
+      new Option('--output <format>', 'ndjson is one pin a line')
+        .choices(['text', 'ndjson'])
+        .default(process.stdout.isTTY ? 'text' : 'ndjson', 'text on a terminal, else ndjson'),
+    )
+    .action(async (id: string | undefined, options: Options, command: Command) => {
+      if (options.list === (id !== undefined)) command.error('error: give a transaction to pin, or --list');
+      process.stdout.write(id === undefined ? await listed(options) : await pinned(id, options));
+    });
+}
+
+export function unpinCommand(): Command {
+  return withUrl(new Command('unpin'))
+    .description('let a pinned transaction be removed when its time comes')
+    .argument('<transaction>', 'its id', transactionId)
+    .action(async (id: string, { url }: Pick<Options, 'url'>) => {
+      await readText(await callDaemon(url, { method: 'DELETE', path: pathOf(id) }));
+      process.stdout.write(`${printable(id)} is no longer pinned\n`);
+    });
+}
+
+function withUrl(command: Command): Command {
+  return command.addOption(urlOption());
+}
+
+async function pinned(id: string, { before: beforeNs, url, output }: Options): Promise<string> {
+  const body = beforeNs === undefined ? {} : { before_ms: Number(formatMilliseconds(beforeNs)) };
+  const text = await readText(await callDaemon(url, { method: 'POST', path: pathOf(id), body }));
+  if (output === 'ndjson') return `${text}\n`;
+  const { from, nodes } = parseJson(text) as Pinned;
+  if (from === null) return `${printable(id)} is only in imports and bundles: nothing is ever removed from those\n`;
+  return `${printable(id)} is pinned on ${printable(nodes.join(', '))}: events from ${formatTime(BigInt(from))} on are kept\n`;
+}
+
+const COLUMNS: readonly TableColumn<Pin>[] = [
+  { heading: 'TRANSACTION', cell: ({ transaction_id }) => transaction_id },
+  { heading: 'NODE', cell: ({ node }) => node },
+  { heading: 'KEPT FROM', cell: ({ from }) => formatTime(BigInt(from)) },
+  { heading: 'PINNED AT', cell: ({ pinned_at }) => pinned_at },
+];
+
+async function listed({ url, output }: Options): Promise<string> {
+  const { pins } = (await readJson(await callDaemon(url, { path: '/api/pins' }))) as { pins: Pin[] };
+  return output === 'text' ? newTable(COLUMNS).lines(pins) : pins.map((pin) => `${stringify(pin)}\n`).join('');
+}
+
+function pathOf(id: string): string {
+  return `/api/transactions/${encodeURIComponent(id)}/pin`;
+}
+
+function transactionId(value: string): string {
+  if (value === '') throw new InvalidArgumentError('must not be empty');
+  return value;
+}
+
+function before(value: string): bigint {
+  const ns = parseDuration(value);
+  if (ns !== undefined && ns <= BEFORE_NS_MAX) return ns;
+  throw new InvalidArgumentError('must be a duration with its unit, such as 0s, 500ms or 1m30s, and at most 24h');
+}

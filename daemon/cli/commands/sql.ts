@@ -1,0 +1,94 @@
+/** `kreplay sql`: any question to a recording. */
+import { setImmediate } from 'node:timers/promises';
+import { Command, Option } from 'commander';
+import { EVENT_TYPES } from '../../../bpf/schema/index.ts';
+import { askSql, type SqlValue } from '../../export/sql/sql_query.ts';
+import { duration } from '../options/option_values.ts';
+import { type RecordingOptions, withRecordingOptions, withSource } from '../options/recording_options.ts';
+import { ROW_FORMATS, type RowFormat, rowPrinter } from '../print/row_printers.ts';
+import { print } from '../print/standard_output.ts';
+import { limitTime } from '../print/time_limit.ts';
+
+const TIMEOUT_NS_DEFAULT = 60_000_000_000n;
+
+/** Rows that are aligned in a table, and between two looks at the reader. */
+const ROWS = 256;
+/** Rows of a table wait so long for others to be aligned with. */
+const ALIGN_MS_MAX = 100;
+
+const HELP = `
+Tables: events, ${EVENT_TYPES.join(', ')}, transactions, losses, clock.
+Conditions on these columns of the event tables find events without reading all others:
+  of_transaction, of_service, and since, until (2026-11-20T10:00:00Z, nanoseconds, or '-15m')
+
+  kreplay sql "select comm, sum(result) from sys_write where since = '-15m' group by comm"
+  kreplay sql "select * from events('order-1')"`;
+
+interface Options extends RecordingOptions {
+  format: RowFormat;
+  /** Nanoseconds. */
+  timeout: bigint;
+}
+
+export function sqlCommand(): Command {
+  const command = new Command('sql').description('ask a recording in SQL').argument('<query>', 'SELECT ...');
+  return withRecordingOptions(command)
+    .addOption(
+      new Option('--format <format>', 'how to print the rows')
+        .choices(ROW_FORMATS)
+        .default(process.stdout.isTTY ? 'table' : 'ndjson', 'table on a terminal, else ndjson'),
+    )
+    .addOption(
+      new Option('--timeout <duration>', 'ends the query when its next rows take longer')
+        .argParser(duration)
+        .default(TIMEOUT_NS_DEFAULT, '60s'),
+    )
+    .addHelpText('after', HELP)
+    .action(ask);
+}
+
+async function ask(query: string, options: Options): Promise<void> {
+  const ms = Number(options.timeout) / 1e6;
+  const limit = limitTime(ms, `kreplay: sql: no rows after ${ms / 1000} s: ask for less, or give --timeout\n`);
+  await withSource(options, async (source) => {
+    const answer = askSql(source, query, BigInt(Date.now()) * 1_000_000n);
+    try {
+      const printer = rowPrinter(options.format, answer.columns);
+      await printed(printer.head());
+      // The next row may never come: what was found is printed before it is asked for.
+      const found = limit.within(answer.rows);
+      let count = 0;
+      for (const rows of options.format === 'table' ? grouped(found) : single(found)) {
+        await print(printer.rows(rows));
+        count += rows.length;
+        if (options.format === 'table' || count % ROWS === 0) await setImmediate();
+      }
+      await printed(printer.tail());
+    } finally {
+      answer.close();
+    }
+  }).finally(limit.end);
+}
+
+function* single(rows: Iterable<SqlValue[]>): Generator<SqlValue[][]> {
+  for (const row of rows) yield [row];
+}
+
+function* grouped(rows: Iterable<SqlValue[]>): Generator<SqlValue[][]> {
+  let group: SqlValue[][] = [];
+  let beganMs = performance.now();
+  for (const row of rows) {
+    group.push(row);
+    if (group.length < ROWS && performance.now() - beganMs < ALIGN_MS_MAX) continue;
+    yield group;
+    group = [];
+    beganMs = performance.now();
+  }
+  if (group.length > 0) yield group;
+}
+
+async function printed(text: string): Promise<void> {
+  await print(text);
+  // That the reader has gone is heard in between.
+  await setImmediate();
+}

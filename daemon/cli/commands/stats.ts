@@ -1,0 +1,117 @@
+/** `kreplay stats`: sums over events, by time and group. */
+import { Command, Option } from 'commander';
+import { parseJson, stringify } from '../../exact_json.ts';
+import { csvLine } from '../../export/formats/csv.ts';
+import { DIMENSION_NAMES } from '../../query/dimensions.ts';
+import { callDaemon, readText } from '../client/connection.ts';
+import { type ShownCoverage, warnOf } from '../client/coverage_warning.ts';
+import { type EventFilters, filterParameters, queryOf, withEventFilters } from '../options/event_filters.ts';
+import { list } from '../options/option_values.ts';
+import { atPlace, type PlaceOptions, withPlace } from '../options/place.ts';
+import { formatDuration, formatTime } from '../print/display.ts';
+import { print } from '../print/standard_output.ts';
+import { newTable, type TableColumn } from '../print/table.ts';
+
+interface Options extends EventFilters, PlaceOptions {
+  bucket?: string;
+  groupBy?: string[];
+  output: 'table' | 'csv' | 'ndjson' | 'json';
+}
+
+type Integer = number | bigint;
+
+interface Sums {
+  count: number;
+  error_count: number;
+  bytes: Integer;
+  duration_ns: Record<'p50' | 'p90' | 'p99' | 'max', Integer | null>;
+}
+
+interface Row extends Sums {
+  bucket_start_ns: Integer | null;
+  group: Record<string, string | number | null>;
+}
+
+interface Answer {
+  stats: Row[];
+  total: Sums;
+  coverage: ShownCoverage;
+}
+
+const NONE = '-';
+const BARS = '▁▂▃▄▅▆▇█';
+
+export function statsCommand(): Command {
+  const command = new Command('stats').description('count events, their bytes, errors and durations');
+  return withPlace(withEventFilters(command))
+    .option('--bucket <duration>', 'rows for each so long a time, such as 10s or 1m')
+    .option('--group-by <names>', `rows for each; a list of ${DIMENSION_NAMES.join(', ')}`, list)
+    .addOption(
+      new Option('--output <format>', 'ndjson is one row a line, json one document')
+        .choices(['table', 'csv', 'ndjson', 'json'])
+        .default(process.stdout.isTTY ? 'table' : 'ndjson', 'table on a terminal, else ndjson'),
+    )
+    .action((options: Options) => atPlace(options, (url) => sumUp(url, options)));
+}
+
+async function sumUp(url: string, options: Options): Promise<void> {
+  const { bucket, groupBy } = options;
+  const query = queryOf({ ...filterParameters(options), bucket, group_by: groupBy?.join() });
+  const text = await readText(await callDaemon(url, { path: `/api/stats?${query}` }));
+  const { stats, coverage } = parseJson(text) as Answer;
+  warnOf(coverage);
+  await print(OUTPUTS[options.output](stats, text));
+}
+
+const OUTPUTS: Readonly<Record<Options['output'], (stats: readonly Row[], text: string) => string>> = {
+  table: tableOf,
+  csv: csvOf,
+  ndjson: (stats) => stats.map((row) => `${stringify(row)}\n`).join(''),
+  json: (_, text) => `${text}\n`,
+};
+
+const duration = (ns: Integer | null) => (ns === null ? NONE : formatDuration(BigInt(ns)));
+
+function tableOf(stats: readonly Row[]): string {
+  const most = Math.max(1, ...stats.map(({ count }) => count));
+  const hasBuckets = stats.some(({ bucket_start_ns }) => bucket_start_ns !== null);
+  const columns: TableColumn<Row>[] = [
+    ...(hasBuckets
+      ? [{ heading: 'FROM', cell: ({ bucket_start_ns: at }: Row) => (at === null ? NONE : formatTime(BigInt(at))) }]
+      : []),
+    ...Object.keys(stats[0]?.group ?? {}).map((name) => ({
+      heading: name.toUpperCase(),
+      cell: ({ group }: Row) => String(group[name] ?? NONE),
+    })),
+    { heading: 'EVENTS', cell: ({ count }) => count.toString(), align: 'right' },
+    { heading: '', cell: ({ count }) => BARS[Math.floor((count / most) * (BARS.length - 1))]! },
+    { heading: 'ERRORS', cell: ({ error_count }) => error_count.toString(), align: 'right' },
+    { heading: 'BYTES', cell: ({ bytes }) => bytes.toString(), align: 'right' },
+    { heading: 'P50', cell: ({ duration_ns }) => duration(duration_ns.p50), align: 'right' },
+    { heading: 'P99', cell: ({ duration_ns }) => duration(duration_ns.p99), align: 'right' },
+    { heading: 'MAX', cell: ({ duration_ns }) => duration(duration_ns.max), align: 'right' },
+  ];
+  return newTable(columns).lines(stats);
+}
+
+function csvOf(stats: readonly Row[]): string {
+  const names = Object.keys(stats[0]?.group ?? {});
+  const heading = [
+    'bucket_start_ns',
+    ...names,
+    'count',
+    'error_count',
+    'bytes',
+    'p50_ns',
+    'p90_ns',
+    'p99_ns',
+    'max_ns',
+  ];
+  const rows = stats.map(
+    ({ bucket_start_ns, group, count, error_count, bytes, duration_ns: { p50, p90, p99, max } }) => [
+      ...[bucket_start_ns, ...names.map((name) => group[name])],
+      ...[count, error_count, bytes, p50, p90, p99, max],
+    ],
+  );
+  return [heading, ...rows].map(csvLine).join('');
+}

@@ -1,0 +1,75 @@
+/** `kreplay tail`: events as they are recorded. */
+import { Command, Option } from 'commander';
+import { createParser } from 'eventsource-parser';
+import type { ApiEvent } from '../../../bpf/schema/api.ts';
+import { parseJson } from '../../exact_json.ts';
+import { CommandError } from '../client/command_error.ts';
+import { callDaemon } from '../client/connection.ts';
+import { type EventFilters, filterParameters, queryOf, withEventFilters } from '../options/event_filters.ts';
+import { urlOption } from '../options/option_values.ts';
+import { EVENT_COLUMNS } from '../print/event_table.ts';
+import { print } from '../print/standard_output.ts';
+import { newTable } from '../print/table.ts';
+
+interface Options extends EventFilters {
+  url: string;
+  output: 'table' | 'ndjson';
+}
+
+interface LostFrame {
+  lost: number | bigint;
+  cause: string;
+  node: string;
+}
+
+export function tailCommand(): Command {
+  const command = new Command('tail').description('follow events as they are recorded, until Ctrl-C');
+  return withEventFilters(command, { to: false })
+    .addOption(urlOption())
+    .addOption(
+      new Option('--output <format>', 'ndjson is one event a line')
+        .choices(['table', 'ndjson'])
+        .default(process.stdout.isTTY ? 'table' : 'ndjson', 'table on a terminal, else ndjson'),
+    )
+    .action(follow);
+}
+
+async function follow(options: Options): Promise<void> {
+  const path = `/api/events?${queryOf(filterParameters(options))}`;
+  const res = await callDaemon(options.url, { path, accept: 'text/event-stream' });
+  let isEnded = false;
+  for (const name of ['SIGINT', 'SIGTERM'] as const) {
+    process.once(name, () => {
+      isEnded = true;
+      res.destroy();
+    });
+  }
+  res.setEncoding('utf8');
+  const table = newTable(EVENT_COLUMNS);
+  const textOf = (lines: readonly string[]) =>
+    options.output === 'table'
+      ? table.lines(lines.map((line) => parseJson(line) as ApiEvent))
+      : lines.map((line) => `${line}\n`).join('');
+  let waiting: string[] = [];
+  const parser = createParser({
+    onEvent({ event, data }) {
+      if (event === 'event') waiting.push(data);
+      else if (event === 'lost') warn(parseJson(data) as LostFrame);
+    },
+  });
+  try {
+    for await (const chunk of res) {
+      parser.feed(chunk);
+      const lines = waiting;
+      waiting = [];
+      if (lines.length > 0) await print(textOf(lines));
+    }
+  } catch (error) {
+    if (!isEnded) throw new CommandError(`the daemon's answer broke off: ${(error as Error).message}`);
+  }
+  if (!isEnded) throw new CommandError('the daemon has ended; events go on being recorded without it');
+}
+
+function warn({ lost, cause, node }: LostFrame): void {
+  process.stderr.write(`kreplay: warning: ${lost} events of ${node} are missing: ${cause}\n`);
+}

@@ -1,0 +1,118 @@
+/** `kreplay token`: who may ask a daemon. */
+import { Command, InvalidArgumentError, Option } from 'commander';
+import { stringify } from '../../exact_json.ts';
+import { hashOf, newSecret, SCOPES, type Scope } from '../../http/access/token.ts';
+import {
+  changeTokenFile,
+  isTokenName,
+  NAME_RULE,
+  type StoredToken,
+  viewTokenFile,
+} from '../../http/access/token_file.ts';
+import { CommandError } from '../client/command_error.ts';
+import { duration, list } from '../options/option_values.ts';
+import { newTable, type TableColumn } from '../print/table.ts';
+
+interface CreateOptions {
+  name: string;
+  scope: Scope[];
+  expires?: number;
+  tokens: string;
+}
+
+export function tokenCommand(): Command {
+  const command = new Command('token')
+    .summary('make, list and take away access tokens')
+    .description('make, list and take away the tokens that a daemon asks for');
+  withFile(command.command('create'))
+    .description('add a token to the file and print its secret, which is kept nowhere')
+    .requiredOption('--name <name>', 'whose it is', tokenName)
+    .requiredOption('--scope <scopes>', `${SCOPES.join(', ')}: comma-separated or given again`, scopes)
+    .option('--expires <duration>', 'after which it opens nothing, such as 12h, 30d (default: never)', lifetime)
+    .action(create);
+  withFile(command.command('list'))
+    .description('names, scopes and times; no secrets')
+    .addOption(
+      new Option('--output <format>', 'how to print them')
+        .choices(['table', 'json'])
+        .default(process.stdout.isTTY ? 'table' : 'json', 'table on a terminal, else json'),
+    )
+    .action(listTokens);
+  withFile(command.command('revoke'))
+    .description('take a token away; a running daemon refuses it from then on')
+    .argument('<name>', 'its name')
+    .action(revoke);
+  return command;
+}
+
+function withFile(command: Command): Command {
+  return command.requiredOption('--tokens <file>', 'the file that the daemon is given with --tokens');
+}
+
+function create({ name, scope, expires: lifetimeMs, tokens: path }: CreateOptions): void {
+  const secret = newSecret();
+  const nowMs = Date.now();
+  changeTokenFile(path, (tokens) => {
+    if (tokens.some((token) => token.name === name))
+      throw new CommandError(`there is a token ${name} already: revoke it, or choose another name`);
+    return [
+      ...tokens,
+      {
+        name,
+        sha256: hashOf(secret).toString('hex'),
+        scopes: [...new Set(scope)],
+        created_at: new Date(nowMs).toISOString(),
+        expires_at: lifetimeMs === undefined ? null : new Date(nowMs + lifetimeMs).toISOString(),
+      },
+    ];
+  });
+  process.stdout.write(`${secret}\n`);
+  process.stderr.write('kreplay: this is the only time that the secret is shown: keep it, in KREPLAY_TOKEN for one\n');
+}
+
+const COLUMNS: readonly TableColumn<StoredToken>[] = [
+  { heading: 'NAME', cell: ({ name }) => name },
+  { heading: 'SCOPES', cell: ({ scopes }) => scopes.join(' ') },
+  { heading: 'CREATED', cell: ({ created_at }) => created_at },
+  { heading: 'EXPIRES', cell: ({ expires_at }) => expires_at ?? 'never' },
+  { heading: '', cell: (token) => (isExpired(token) ? 'expired' : '') },
+];
+
+function isExpired({ expires_at }: StoredToken): boolean {
+  return expires_at !== null && Date.parse(expires_at) <= Date.now();
+}
+
+function listTokens({ tokens: path, output }: { tokens: string; output: 'table' | 'json' }): void {
+  const tokens = viewTokenFile(path);
+  const shown = tokens.map(({ sha256: _hash, ...told }, i) => ({ ...told, expired: isExpired(tokens[i]!) }));
+  process.stdout.write(output === 'table' ? newTable(COLUMNS).lines(tokens) : `${stringify({ tokens: shown })}\n`);
+}
+
+function revoke(name: string, { tokens: path }: { tokens: string }): void {
+  changeTokenFile(path, (tokens) => {
+    if (!tokens.some((token) => token.name === name))
+      throw new CommandError(`there is no token of this name in ${path}`);
+    return tokens.filter((token) => token.name !== name);
+  });
+  process.stdout.write(`${name} is revoked\n`);
+}
+
+function tokenName(value: string): string {
+  if (isTokenName(value)) return value;
+  throw new InvalidArgumentError(`must be ${NAME_RULE}`);
+}
+
+function scopes(value: string, before: string[] = []): string[] {
+  const given = list(value, before);
+  if (given.every((scope) => (SCOPES as readonly string[]).includes(scope))) return given;
+  throw new InvalidArgumentError(`known are: ${SCOPES.join(', ')}`);
+}
+
+/** Longer is never: no clock goes that far. */
+const LIFETIME_MS_MAX = 100 * 365 * 86_400_000;
+
+function lifetime(value: string): number {
+  const ms = Number(duration(value) / 1_000_000n);
+  if (ms > 0 && ms <= LIFETIME_MS_MAX) return ms;
+  throw new InvalidArgumentError('must be a duration above 0 with its unit, such as 12h or 30d, and at most 100 years');
+}

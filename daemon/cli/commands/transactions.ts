@@ -1,0 +1,148 @@
+/** `kreplay transactions`: what there is to replay. */
+import { Command, Option } from 'commander';
+import { parseJson, stringify } from '../../exact_json.ts';
+import { csvLine } from '../../export/formats/csv.ts';
+import { transactionSchema, writtenBackSchema } from '../../http/routes/transactions.ts';
+import { callDaemon, readText } from '../client/connection.ts';
+import { type ShownCoverage, warnOf } from '../client/coverage_warning.ts';
+import { queryOf } from '../options/event_filters.ts';
+import { list, milliseconds, positiveInteger, timeText } from '../options/option_values.ts';
+import { atPlace, type PlaceOptions, withPlace } from '../options/place.ts';
+import { formatDuration, formatTime } from '../print/display.ts';
+import { print } from '../print/standard_output.ts';
+import { newTable, type TableColumn } from '../print/table.ts';
+
+const LIMIT_DEFAULT = 20;
+const PAGE_MAX = 1000;
+
+interface Options extends PlaceOptions {
+  service?: string[];
+  node?: string[];
+  from?: string;
+  to?: string;
+  minDuration?: string;
+  hasError?: true;
+  sort: string;
+  limit: number;
+  output: 'table' | 'csv' | 'ndjson' | 'json';
+}
+
+interface WrittenBack {
+  count: number;
+  bytes: number | bigint;
+  last_end_ns: number | bigint | null;
+}
+
+interface Transaction {
+  transaction_id: string;
+  first_timestamp_ns: number | bigint;
+  last_end_ns: number | bigint;
+  duration_ns: number | bigint;
+  written_back: WrittenBack | null;
+  event_count: number;
+  error_count: number;
+  services: string[];
+}
+
+interface Page {
+  transactions: Transaction[];
+  next_cursor: string | null;
+  coverage: ShownCoverage;
+}
+
+const COLUMNS: readonly TableColumn<Transaction>[] = [
+  { heading: 'BEGAN', cell: ({ first_timestamp_ns }) => formatTime(BigInt(first_timestamp_ns)) },
+  { heading: 'DURATION', cell: ({ duration_ns }) => formatDuration(BigInt(duration_ns)), align: 'right' },
+  { heading: 'EVENTS', cell: ({ event_count }) => event_count.toString(), align: 'right' },
+  { heading: 'ERRORS', cell: ({ error_count }) => error_count.toString(), align: 'right' },
+  { heading: 'WRITTEN BACK', cell: writtenBackText, align: 'right' },
+  { heading: 'TRANSACTION', cell: ({ transaction_id }) => transaction_id },
+  { heading: 'SERVICES', cell: ({ services }) => services.join(', ') },
+];
+
+export function transactionsCommand(): Command {
+  const command = new Command('transactions')
+    .description('list transactions: the latest, or the slowest')
+    .option('--service <names>', 'in which it took part; comma-separated or given again: any of them', list)
+    .option('--node <names>', 'host that recorded some of it; likewise a list', list)
+    .option('--from <time>', 'began at or after it: 2026-11-20T10:00:00Z, nanoseconds, or -15m', timeText)
+    .option('--to <time>', 'began before it', timeText)
+    .option('--min-duration <duration>', 'such as 50us, 2ms, 1.5s', milliseconds)
+    .option('--has-error', 'only those with an event that failed')
+    .addOption(new Option('--sort <order>', 'what comes first').choices(['recent', 'slowest']).default('recent'))
+    .option('--limit <count>', 'at most so many', positiveInteger, LIMIT_DEFAULT)
+    .addOption(
+      new Option('--output <format>', 'ndjson is one transaction a line, json one document')
+        .choices(['table', 'csv', 'ndjson', 'json'])
+        .default(process.stdout.isTTY ? 'table' : 'ndjson', 'table on a terminal, else ndjson'),
+    );
+  return withPlace(command).action((options: Options) => atPlace(options, (url) => listTransactions(url, options)));
+}
+
+/** How many bytes, and until when after the last of its own events. */
+function writtenBackText({ written_back, last_end_ns }: Transaction): string {
+  if (!written_back) return 'not told apart';
+  const { count, bytes, last_end_ns: backEndNs } = written_back;
+  if (count === 0 || backEndNs === null) return '-';
+  const laterNs = BigInt(backEndNs) - BigInt(last_end_ns);
+  return `${bytes} bytes, until ${laterNs > 0n ? `${formatDuration(laterNs)} later` : 'then'}`;
+}
+
+async function listTransactions(url: string, options: Options): Promise<void> {
+  const { transactions, coverage } = await transactionsOf(url, options);
+  if (coverage) warnOf(coverage);
+  const undivided = transactions.filter(({ written_back }) => written_back === null).length;
+  if (undivided > 0) process.stderr.write(`kreplay: warning: ${undividedText(undivided)}\n`);
+  await print(OUTPUTS[options.output](transactions));
+}
+
+const OUTPUTS: Readonly<Record<Options['output'], (transactions: readonly Transaction[]) => string>> = {
+  table: (transactions) => newTable(COLUMNS).lines(transactions),
+  csv: csvOf,
+  ndjson: (transactions) => transactions.map((transaction) => `${stringify(transaction)}\n`).join(''),
+  json: (transactions) => `${stringify({ transactions })}\n`,
+};
+
+function undividedText(count: number): string {
+  return `of ${count} of these transactions, durations include what was written back later: a recording of an older version does not tell it apart`;
+}
+
+interface CsvColumn {
+  name: string;
+  value: (transaction: Transaction) => unknown;
+}
+
+/** As the API has them; an object is a column for each of its fields. */
+const CSV_COLUMNS: readonly CsvColumn[] = Object.keys(transactionSchema.shape).flatMap((name) => {
+  if (name !== 'written_back') return [{ name, value: (transaction) => transaction[name as keyof Transaction] }];
+  return Object.keys(writtenBackSchema.shape).map((field) => ({
+    name: `${name}_${field}`,
+    value: ({ written_back }) => written_back?.[field as keyof WrittenBack] ?? null,
+  }));
+});
+
+/** Lists as JSON: a name may have a comma. */
+function csvOf(transactions: readonly Transaction[]): string {
+  const cell = (value: unknown) => (Array.isArray(value) || typeof value === 'boolean' ? stringify(value) : value);
+  const rows = transactions.map((transaction) => CSV_COLUMNS.map(({ value }) => cell(value(transaction))));
+  return [CSV_COLUMNS.map(({ name }) => name), ...rows].map(csvLine).join('');
+}
+
+async function transactionsOf(url: string, options: Options) {
+  const { service, node, from, to, minDuration, hasError, sort, limit } = options;
+  const filters = { service: service?.join(), node: node?.join(), from, to, min_duration_ms: minDuration };
+  const transactions: Transaction[] = [];
+  let coverage: ShownCoverage | undefined;
+  // The limit is a part of what a cursor is for: all pages are of one size.
+  const parameters = { ...filters, has_error: hasError && 'true', sort, limit: `${Math.min(limit, PAGE_MAX)}` };
+  for (let cursor: string | undefined; ; ) {
+    const res = await callDaemon(url, { path: `/api/transactions?${queryOf({ ...parameters, cursor })}` });
+    const page = parseJson(await readText(res)) as Page;
+    transactions.push(...page.transactions);
+    // The coverage of the first page holds for all: the window stays the same.
+    coverage ??= page.coverage;
+    if (page.next_cursor === null || transactions.length >= limit) break;
+    cursor = page.next_cursor;
+  }
+  return { transactions: transactions.slice(0, limit), coverage };
+}

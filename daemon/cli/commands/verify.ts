@@ -1,0 +1,107 @@
+/** `kreplay verify`: whether recordings are whole, and what is lost of those that are not. */
+import { statSync } from 'node:fs';
+import { Command, Option } from 'commander';
+import { printable } from '../../../agent/output/printable.ts';
+import { RecordingError } from '../../../agent/recording/format/errors.ts';
+import { isWhole, type LostTime, type Verified, verifyRecording } from '../../../agent/recording/read/verify.ts';
+import { stringify } from '../../exact_json.ts';
+import { nothingServed, servedFiles } from '../../store/served_files.ts';
+import { formatTime } from '../print/display.ts';
+import { print } from '../print/standard_output.ts';
+
+const HELP = `
+Reads all of it, also while an agent records, and changes nothing.
+Exit status: 0 when all are whole, 1 when one is damaged or can not be read.`;
+
+interface Options {
+  output: 'text' | 'json';
+}
+
+type Outcome = { path: string } & ({ verified: Verified } | { error: RecordingError });
+
+export function verifyCommand(): Command {
+  return new Command('verify')
+    .description('say whether recordings are whole')
+    .argument('<files...>', 'recordings, bundles, or data folders with all that is in them')
+    .addOption(new Option('--output <format>', 'how to say it').choices(['text', 'json']).default('text'))
+    .addHelpText('after', HELP)
+    .action(runVerify);
+}
+
+async function runVerify(given: readonly string[], { output }: Options): Promise<void> {
+  const outcomes: Outcome[] = [];
+  for (const path of given.flatMap(recordingsIn)) {
+    const outcome = outcomeOf(path);
+    outcomes.push(outcome);
+    if (output === 'text') await print(textOf(outcome));
+  }
+  if (output === 'json') await print(`${stringify({ recordings: outcomes.map(jsonOf) })}\n`);
+  if (!outcomes.every(isGood)) process.exitCode = 1;
+}
+
+function recordingsIn(path: string): string[] {
+  if (!statSync(path, { throwIfNoEntry: false })?.isDirectory()) return [path];
+  const files = servedFiles({ data: path, recordings: [] });
+  if (files.length === 0) throw nothingServed({ data: path, recordings: [] });
+  return files.map((file) => file.path);
+}
+
+function outcomeOf(path: string): Outcome {
+  try {
+    return { path, verified: verifyRecording(path) };
+  } catch (error) {
+    if (!(error instanceof RecordingError)) throw error;
+    return { path, error };
+  }
+}
+
+function isGood(outcome: Outcome): boolean {
+  return 'verified' in outcome && isWhole(outcome.verified);
+}
+
+function textOf(outcome: Outcome): string {
+  if ('error' in outcome) return lines(outcome.path, ['can not be read', outcome.error.message]);
+  const { verified } = outcome;
+  const { events, pages, damagedPages, damagedParts, problems, lost } = verified;
+  const what = `${events} events of ${verified.node}, format ${verified.formatVersion}, ${pages} pages`;
+  if (!isWhole(verified)) {
+    const told = [`damaged: ${what} could be read`];
+    if (damagedPages.length > 0) told.push(`pages that do not match their checksums: ${damagedPages.join(', ')}`);
+    if (damagedParts.length > 0) told.push(`parts that can not be read to their ends: ${damagedParts.join(', ')}`);
+    told.push(...problems, ...lost.map(lostText));
+    if (damagedParts.length + problems.length + lost.length === 0) told.push('nothing is lost: no part uses them');
+    return lines(outcome.path, told);
+  }
+  const limit = verified.hasChecksums ? '' : '; its format has checksums of event columns alone';
+  return lines(outcome.path, [`whole: ${what}${limit}`]);
+}
+
+function lostText({ fromNs, toNs, events }: LostTime): string {
+  if (events === 0) return 'an unknown number of events is lost, at unknown times';
+  return `up to ${events} events are lost from ${formatTime(fromNs)} to ${formatTime(toNs)}`;
+}
+
+function lines(path: string, [first, ...more]: readonly string[]): string {
+  return [`${path}: ${first}`, ...more.map((text) => `  ${text}`)].map((text) => `${printable(text)}\n`).join('');
+}
+
+function jsonOf(outcome: Outcome): object {
+  const { path } = outcome;
+  if ('error' in outcome)
+    return { path, state: 'unreadable', code: outcome.error.code, message: outcome.error.message };
+  const { verified } = outcome;
+  return {
+    path,
+    state: isWhole(verified) ? 'whole' : 'damaged',
+    recording_id: verified.recordingId,
+    node: verified.node,
+    format_version: verified.formatVersion,
+    checksums: verified.hasChecksums,
+    events: verified.events,
+    pages: verified.pages,
+    damaged_pages: verified.damagedPages,
+    damaged_parts: verified.damagedParts,
+    problems: verified.problems,
+    lost: verified.lost.map(({ fromNs, toNs, events }) => ({ from_ns: fromNs, to_ns: toNs, events })),
+  };
+}

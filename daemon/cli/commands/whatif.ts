@@ -1,0 +1,149 @@
+/** `kreplay whatif`: what extra latency would do to a transaction, found without playing it. */
+
+import { Command, InvalidArgumentError, Option } from 'commander';
+import { formatMilliseconds } from '../../../agent/config/duration.ts';
+import { printable } from '../../../agent/output/printable.ts';
+import type { ApiEvent } from '../../../bpf/schema/api.ts';
+import { parseJson } from '../../exact_json.ts';
+import { callDaemon, readText } from '../client/connection.ts';
+import { wholeNumber } from '../options/option_values.ts';
+import { atPlace, type PlaceOptions, withPlace } from '../options/place.ts';
+import { type ProjectionOptions, projectionOf, withProjection } from '../options/projection_options.ts';
+import { what } from '../player/played_text.ts';
+import { formatDuration } from '../print/display.ts';
+import { newTable, type TableColumn } from '../print/table.ts';
+
+const LIMIT_DEFAULT = 20;
+const TIMES_OUT = 3;
+const ONLY_FIELDS = ['event_type', 'service', 'node'] as const;
+
+type Only = Partial<Record<(typeof ONLY_FIELDS)[number], string[]>>;
+type Integer = number | bigint;
+
+interface Options extends ProjectionOptions, PlaceOptions {
+  only?: Only;
+  limit: number;
+  failIfTimeout?: true;
+  output: 'table' | 'json';
+}
+
+type LateEvent = ApiEvent & { replay_offset_ns: Integer; replay_duration_ns: Integer };
+
+interface Answer {
+  transaction_id: string;
+  extra_latency_ns: Integer;
+  timeout_ns: Integer | null;
+  event_count: number;
+  written_back_count: number | null;
+  affected_count: number;
+  duration_ns: Integer;
+  replay_duration_ns: Integer;
+  times_out: boolean;
+  after_timeout_count: number;
+  smallest_latency_ns: Integer | null;
+  after_timeout: LateEvent[];
+}
+
+export function whatIfCommand(): Command {
+  const command = new Command('whatif')
+    .description('tell what extra latency would do to a transaction, without playing it')
+    .argument('<transaction>', 'its id');
+  return withPlace(
+    withProjection(command, 'added to every event that --only names', 'a caller with this deadline: who is too late?'),
+  )
+    .option('--only <field=value,...>', `only these get the latency; fields ${ONLY_FIELDS.join(', ')}`, only)
+    .option('--limit <count>', 'show at most so many events that are too late', wholeNumber, LIMIT_DEFAULT)
+    .option('--fail-if-timeout', `exit with ${TIMES_OUT} when an event is too late`)
+    .addOption(
+      new Option('--output <format>', 'json is what the API answers')
+        .choices(['table', 'json'])
+        .default(process.stdout.isTTY ? 'table' : 'json', 'table on a terminal, else json'),
+    )
+    .addHelpText(
+      'after',
+      `
+--only event_type=sys_write,service=db,service=shop: the writes of either service.
+
+Exit codes:
+  0  it was told
+  1  it could not be told
+  2  wrong usage
+  ${TIMES_OUT}  with --fail-if-timeout: an event would end after the timeout
+`,
+    )
+    .action((transactionId: string, options: Options, self: Command) => {
+      if (options.failIfTimeout && options.timeout === undefined)
+        self.error('error: --fail-if-timeout needs a --timeout');
+      return atPlace(options, (url) => tell(url, transactionId, options));
+    });
+}
+
+async function tell(url: string, transactionId: string, options: Options): Promise<void> {
+  const { only, limit, output } = options;
+  const body = { transaction_id: transactionId, ...projectionOf(options), ...(only && { only }), limit };
+  const text = await readText(await callDaemon(url, { method: 'POST', path: '/api/replay/whatif', body }));
+  const answer = parseJson(text) as Answer;
+  process.stdout.write(output === 'json' ? `${text}\n` : textOf(answer));
+  if (options.failIfTimeout && answer.times_out) process.exitCode = TIMES_OUT;
+}
+
+const ns = (value: Integer) => formatDuration(BigInt(value));
+/** To be pasted into an option, where cut digits would make a difference. */
+const exact = (value: Integer) => `${formatMilliseconds(BigInt(value))}ms`;
+
+function textOf(answer: Answer): string {
+  const { transaction_id, event_count, affected_count, extra_latency_ns, duration_ns, replay_duration_ns } = answer;
+  const added = BigInt(replay_duration_ns) - BigInt(duration_ns);
+  const lines = [
+    `${printable(transaction_id)}: ${exact(extra_latency_ns)} more for ${affected_count} of ${event_count} events`,
+    `recorded ${ns(duration_ns)}, projected ${ns(replay_duration_ns)}: ${ns(added)} longer`,
+  ];
+  if (answer.written_back_count === null)
+    lines.push(
+      'warning: a recording of an older version does not tell apart what was written back later: all is its time',
+    );
+  else if (answer.written_back_count > 0)
+    lines.push(`${answer.written_back_count} of the events carry its data to disk for it: nobody waited for them`);
+  if (answer.timeout_ns === null) return `${lines.join('\n')}\n`;
+  return `${[...lines, ...timeoutLines(answer, BigInt(answer.timeout_ns))].join('\n')}\n${lateTable(answer)}`;
+}
+
+function timeoutLines({ after_timeout_count: count, smallest_latency_ns: smallest }: Answer, timeoutNs: bigint) {
+  const events = count === 1 ? '1 event ends' : `${count} events end`;
+  const outcome = count === 0 ? 'kept' : `not kept, ${events} after it`;
+  return [`timeout ${ns(timeoutNs)}: ${outcome}`, `smallest extra latency that times out: ${smallestText(smallest)}`];
+}
+
+function smallestText(smallest: Integer | null): string {
+  if (smallest === null) return 'none, no event gets any';
+  return BigInt(smallest) === 0n ? '0ms, it did when it was recorded' : exact(smallest);
+}
+
+function lateTable({ after_timeout: late, after_timeout_count: count, timeout_ns }: Answer): string {
+  if (count === 0) return '';
+  const past = (event: LateEvent) =>
+    ns(BigInt(event.replay_offset_ns) + BigInt(event.replay_duration_ns) - BigInt(timeout_ns!));
+  const columns: TableColumn<LateEvent>[] = [
+    { heading: 'OFFSET', cell: (event) => `+${ns(event.replay_offset_ns)}`, align: 'right' },
+    { heading: 'DURATION', cell: (event) => ns(event.replay_duration_ns), align: 'right' },
+    { heading: 'TOO LATE BY', cell: past, align: 'right' },
+    { heading: 'TYPE', cell: (event) => event.event_type },
+    { heading: 'WHAT', cell: what },
+    { heading: 'THREAD', cell: ({ tid, comm, node }) => `${tid} ${comm} ${node}` },
+  ];
+  const rest = count - late.length;
+  const more = rest > 0 ? `and ${rest} more; --limit shows more of them\n` : '';
+  return `\n${late.length > 0 ? newTable(columns).lines(late) : ''}${more}`;
+}
+
+function only(value: string, before: Only = {}): Only {
+  const wanted = { ...before };
+  for (const pair of value.split(',')) {
+    const [, name, text] = /^([^=]+)=(.+)$/.exec(pair) ?? [];
+    const field = ONLY_FIELDS.find((known) => known === name);
+    if (!field || text === undefined)
+      throw new InvalidArgumentError(`must be FIELD=VALUE, comma-separated; the fields are ${ONLY_FIELDS.join(', ')}`);
+    wanted[field] = [...(wanted[field] ?? []), text];
+  }
+  return wanted;
+}

@@ -1,0 +1,46 @@
+/** An agent of the demo's own: a process, as it is everywhere else. */
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { CommandError } from '../client/command_error.ts';
+import { programName } from './program_name.ts';
+
+/** One that does not end by itself after this is killed; the recording stands that. */
+const END_TIMEOUT_MS = 10_000;
+
+export interface AgentProcess {
+  /** Resolves when it is gone. */
+  end(): Promise<void>;
+}
+
+/** Resolves when everything is attached. It records what carries a label, and nothing else of this host. */
+export async function startAgent(dataFolder: string): Promise<AgentProcess> {
+  // A group of its own: Ctrl-C reaches only us. When we are killed, it ends by itself.
+  const child = fork(process.argv[1]!, ['agent', `--data=${dataFolder}`, '--only-labelled'], {
+    detached: true,
+    stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
+  });
+  let complaints = '';
+  const gather = (text: string) => {
+    complaints += text;
+  };
+  child.stderr!.setEncoding('utf8').on('data', gather);
+  const ended = once(child, 'close');
+  const isReady = await Promise.race([once(child, 'message').then(() => true), ended.then(() => false)]);
+  if (!isReady) throw new CommandError(whyNot(complaints));
+  child.stderr!.off('data', gather).pipe(process.stderr, { end: false });
+  return {
+    async end() {
+      const timer = setTimeout(() => child.kill('SIGKILL'), END_TIMEOUT_MS);
+      child.kill('SIGTERM');
+      await ended;
+      clearTimeout(timer);
+    },
+  };
+}
+
+function whyNot(complaints: string): string {
+  const why = complaints.trim().replace(/^kreplay: /, '') || 'it did not say why';
+  const doctor = `\`${programName()} doctor\` says what this host lacks`;
+  const next = process.getuid!() === 0 ? doctor : `try \`sudo ${programName()} demo\`; ${doctor}`;
+  return `the demo's agent can not record: ${why}; ${next}`;
+}

@@ -1,0 +1,61 @@
+/** The options that choose events: the same for every command that asks for some. */
+import { type Command, Option } from 'commander';
+import { EVENT_TYPES } from '../../../bpf/schema/index.ts';
+import { list, milliseconds, positiveInteger, timeText } from './option_values.ts';
+
+export interface EventFilters {
+  transaction?: string;
+  trace?: string;
+  service?: string[];
+  node?: string[];
+  type?: string[];
+  from?: string;
+  to?: string;
+  minDuration?: string;
+  maxDuration?: string;
+  pid?: number;
+  comm?: string;
+  failed?: true;
+}
+
+/** `to`: not of a live tail. */
+export function withEventFilters(command: Command, { to = true } = {}): Command {
+  command
+    .option('--transaction <id>', 'events of one transaction')
+    .option('--trace <id>', 'W3C trace id, 32 hex digits')
+    .option('--service <names>', 'service; comma-separated or given again: any of them', list)
+    .option('--node <names>', 'host that recorded it; likewise a list', list)
+    .option('--type <types>', `${EVENT_TYPES.join(', ')}; likewise a list`, list)
+    .option('--from <time>', 'start of the window, included: 2026-11-20T10:00:00Z, nanoseconds, or -15m', timeText);
+  if (to) command.addOption(new Option('--to <time>', 'end of the window, not included').argParser(timeText));
+  return command
+    .option('--min-duration <duration>', 'such as 50us, 2ms, 1.5s', milliseconds)
+    .option('--max-duration <duration>', 'likewise', milliseconds)
+    .option('--pid <pid>', 'process id', positiveInteger)
+    .option('--comm <name>', 'command name of the thread')
+    .option('--failed', 'only what ended with an error');
+}
+
+export function filterParameters(filters: EventFilters): Record<string, string | undefined> {
+  return {
+    transaction_id: filters.transaction,
+    trace_id: filters.trace,
+    service: filters.service?.join(),
+    node: filters.node?.join(),
+    event_type: filters.type?.join(),
+    from: filters.from,
+    to: filters.to,
+    min_duration_ms: filters.minDuration,
+    max_duration_ms: filters.maxDuration,
+    pid: filters.pid?.toString(),
+    comm: filters.comm,
+    failed: filters.failed && 'true',
+  };
+}
+
+/** Without those that were not given. */
+export function queryOf(parameters: Readonly<Record<string, string | undefined>>): URLSearchParams {
+  return new URLSearchParams(
+    Object.entries(parameters).filter((entry): entry is [string, string] => entry[1] !== undefined),
+  );
+}

@@ -1,0 +1,52 @@
+/** What options take; a value that can not be meant is wrong usage, told before anything is asked of the daemon. */
+import { InvalidArgumentError, Option } from 'commander';
+import { formatMilliseconds } from '../../../agent/config/duration.ts';
+import { DURATION, POSITIVE_INTEGER, parserOf } from '../../../agent/config/values.ts';
+import { parseTime, TIME_FORMATS, type TimeExpression } from '../../query/time.ts';
+import { DEFAULT_URL, parseDaemonUrl } from '../client/connection.ts';
+
+/** Comma-separated, and the option may be given again. */
+export function list(value: string, before: string[] = []): string[] {
+  return [...before, ...value.split(',')];
+}
+
+export function time(value: string): TimeExpression {
+  const expression = parseTime(value);
+  if (!expression) throw new InvalidArgumentError(TIME_FORMATS);
+  return expression;
+}
+
+/** As it was given: the daemon's clock resolves it. */
+export function timeText(value: string): string {
+  time(value);
+  return value;
+}
+
+export const duration = parserOf(DURATION);
+
+/** A duration with its unit, as the API's decimal milliseconds. */
+export function milliseconds(value: string): string {
+  return formatMilliseconds(duration(value));
+}
+
+export const positiveInteger = parserOf(POSITIVE_INTEGER);
+
+export function wholeNumber(value: string): number {
+  return value === '0' ? 0 : positiveInteger(value);
+}
+
+function daemonUrl(value: string): string {
+  if (!parseDaemonUrl(value))
+    throw new InvalidArgumentError('must be http://HOST:PORT, https://HOST:PORT or unix:/path');
+  return value;
+}
+
+/**
+ * `--url`, for every command that asks a daemon. KREPLAY_URL is its default and no value that is given: a command that
+ * reads a file instead may have it in its environment.
+ */
+export function urlOption(): Option {
+  const option = new Option('--url <url>', 'where the daemon is: http://HOST:PORT, https://HOST:PORT or unix:/path');
+  const url = process.env.KREPLAY_URL || DEFAULT_URL;
+  return option.argParser(daemonUrl).default(url, `KREPLAY_URL, else "${DEFAULT_URL}"`);
+}

@@ -1,0 +1,33 @@
+/** What commands that read a recording by themselves have in common. */
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import { withDataFolder } from '../../../agent/config/configuration.ts';
+import { openSource, type Source } from '../../export/source.ts';
+
+export interface RecordingOptions {
+  data: string;
+  recording?: string;
+}
+
+export function withRecordingOptions(command: Command): Command {
+  return withDataFolder(command, 'folder that an agent records into').addOption(
+    new Option('--recording <file>', 'a recording, instead of the one in --data').conflicts('data').argParser(oneFile),
+  );
+}
+
+/** `kreplay daemon` takes several: that only the last one is read would go unnoticed. */
+function oneFile(value: string, before: string | undefined): string {
+  if (before !== undefined) throw new InvalidArgumentError('only one can be read: give it once');
+  return value;
+}
+
+export async function withSource<Result>(
+  { data, recording }: RecordingOptions,
+  work: (source: Source) => Promise<Result>,
+): Promise<Result> {
+  const source = openSource(recording ?? data, recording !== undefined);
+  try {
+    return await work(source);
+  } finally {
+    source.close();
+  }
+}

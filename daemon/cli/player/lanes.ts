@@ -1,0 +1,154 @@
+/**
+ * A lane for each thread, all on one scale:
+ *
+ *                     +10.000ms          v                    +14.000ms
+ *   node-a/101 node    ====  x==========  ---     -
+ *   node-a/102 node          !           --------
+ *
+ * Left of the place (v) is what has been played, right of it what is to come.
+ */
+import { formatDuration } from '../print/display.ts';
+import { fitText, type Line, type Span, type Style, span, width } from './styled_text.ts';
+import type { Mark, Thread } from './time_line.ts';
+
+export interface Glyphs {
+  played: string;
+  toCome: string;
+  failed: string;
+  afterTimeout: string;
+  place: string;
+  line: string;
+  states: Readonly<Record<'ready' | 'playing' | 'paused' | 'finished' | 'stopped', string>>;
+}
+
+export const UNICODE: Glyphs = {
+  ...{ played: '█', toCome: '░', failed: '×', afterTimeout: '!', place: '▼', line: '│' },
+  states: { ready: '■', playing: '▶', paused: '‖', finished: '■', stopped: '■' },
+};
+
+export const ASCII: Glyphs = {
+  ...{ played: '=', toCome: '-', failed: 'x', afterTimeout: '!', place: 'v', line: '|' },
+  states: { ready: '#', playing: '>', paused: '|', finished: '#', stopped: '#' },
+};
+
+export interface View {
+  fromNs: number;
+  toNs: number;
+  columns: number;
+}
+
+/** Beyond it a column would be less than a nanosecond of any replay. */
+export const ZOOM_MAX = 40;
+
+/** The part of the replay around the place: all of it halved until a lane has about two columns for each event. */
+export function viewAt(
+  placeNs: number,
+  replay: { durationNs: number; eventsOfThread: number; zoom: number },
+  columns: number,
+): View {
+  const durationNs = Math.max(replay.durationNs, 1);
+  const crowded = Math.max(0, Math.ceil(Math.log2((2 * replay.eventsOfThread) / columns)));
+  const halvings = Math.min(Math.max(crowded + replay.zoom, 0), ZOOM_MAX);
+  const spanNs = Math.max(durationNs / 2 ** halvings, columns);
+  if (spanNs >= durationNs) return { fromNs: 0, toNs: Math.max(durationNs, columns), columns };
+  // By whole columns, or bars would change their length as they move.
+  const columnNs = spanNs / columns;
+  const middleNs = Math.floor((placeNs - spanNs / 2) / columnNs) * columnNs;
+  const fromNs = Math.min(Math.max(middleNs, 0), durationNs - spanNs);
+  return { fromNs, toNs: fromNs + spanNs, columns };
+}
+
+/** Also outside of the view. */
+export function columnOf({ fromNs, toNs, columns }: View, ns: number): number {
+  return Math.floor(((ns - fromNs) / (toNs - fromNs)) * columns);
+}
+
+export function axisLine(view: View, placeNs: number, labelWidth: number, glyphs: Glyphs): Line {
+  const place = Math.min(Math.max(columnOf(view, placeNs), 0), view.columns - 1);
+  const from = `+${formatDuration(BigInt(Math.round(view.fromNs)))}`;
+  const to = `+${formatDuration(BigInt(Math.round(view.toNs)))}`;
+  const gap = view.columns - from.length - to.length;
+  const cells = [...(gap > 0 ? from + ' '.repeat(gap) + to : ' '.repeat(view.columns))];
+  cells[place] = glyphs.place;
+  return [
+    span(' '.repeat(labelWidth) + cells.slice(0, place).join(''), 'dim'),
+    span(glyphs.place, 'cyan'),
+    span(cells.slice(place + 1).join(''), 'dim'),
+  ];
+}
+
+/** At most `rows`; those with something to show in the view come before others, and the order is always the same. */
+export function laneLines(
+  threads: readonly Thread[],
+  marks: Iterable<Mark>,
+  layout: { view: View; placeNs: number; rows: number; labelWidth: number; glyphs: Glyphs },
+): Line[] {
+  const { view, placeNs, rows, labelWidth, glyphs } = layout;
+  if (rows <= 0) return [];
+  const lanes: (Cell[] | undefined)[] = [];
+  const place = columnOf(view, placeNs);
+  for (const mark of marks) draw(lanes, mark, view);
+  const shown = shownThreads(threads, lanes, rows);
+  const lines: Line[] = shown.map((at) => [
+    span(fitText(labelOf(threads[at]!), labelWidth - 1)),
+    span(' '),
+    ...laneSpans(lanes[at] ?? [], place, view.columns, glyphs),
+  ]);
+  const hidden = threads.length - shown.length;
+  return hidden > 0 ? [...lines, [span(`and ${hidden} more threads`, 'dim')]] : lines;
+}
+
+export function labelWidthFor(threads: readonly Thread[], columns: number): number {
+  const widest = Math.max(0, ...threads.map((thread) => width(labelOf(thread))));
+  return Math.min(widest + 1, Math.max(Math.floor(columns / 4), 1));
+}
+
+function labelOf({ node, tid, comm }: Thread): string {
+  return span(`${tid} ${comm} ${node}`).text;
+}
+
+function shownThreads(threads: readonly Thread[], lanes: readonly (Cell[] | undefined)[], rows: number): number[] {
+  const all = threads.map((_, at) => at);
+  if (all.length <= rows) return all;
+  // One row tells how many are left out.
+  const busy = all.filter((at) => lanes[at]);
+  const idle = all.filter((at) => !lanes[at]);
+  return [...busy, ...idle].slice(0, rows - 1).sort((a, b) => a - b);
+}
+
+type Cell = 'bar' | 'after_timeout' | 'failed';
+const RANK: Readonly<Record<Cell, number>> = { bar: 0, after_timeout: 1, failed: 2 };
+
+function draw(lanes: (Cell[] | undefined)[], mark: Mark, view: View): void {
+  const first = columnOf(view, mark.startNs);
+  const last = columnOf(view, mark.startNs + mark.durationNs);
+  if (last < 0 || first >= view.columns) return;
+  lanes[mark.thread] ??= [];
+  const lane = lanes[mark.thread]!;
+  // At its start it says what became of it; where that is out of sight, at the first column that is not.
+  const told: Cell = mark.failed ? 'failed' : mark.afterTimeout ? 'after_timeout' : 'bar';
+  const start = Math.max(first, 0);
+  for (let column = start; column <= Math.min(last, view.columns - 1); column++) {
+    const cell = column === start ? told : 'bar';
+    const before = lane[column];
+    if (before === undefined || RANK[cell] > RANK[before]) lane[column] = cell;
+  }
+}
+
+function laneSpans(lane: readonly Cell[], place: number, columns: number, glyphs: Glyphs): Span[] {
+  const spans: { text: string; style?: Style | undefined }[] = [];
+  for (let column = 0; column < columns; column++) {
+    const [text, style] = glyphAt(lane[column], column - place, glyphs);
+    const last = spans.at(-1);
+    if (last && last.style === style) last.text += text;
+    else spans.push({ text, style });
+  }
+  return spans;
+}
+
+function glyphAt(cell: Cell | undefined, fromPlace: number, glyphs: Glyphs): [string, Style | undefined] {
+  if (cell === 'failed') return [glyphs.failed, 'red'];
+  if (cell === 'after_timeout') return [glyphs.afterTimeout, 'yellow'];
+  if (cell === 'bar') return fromPlace <= 0 ? [glyphs.played, 'green'] : [glyphs.toCome, 'dim'];
+  return fromPlace === 0 ? [glyphs.line, 'cyan'] : [' ', undefined];
+}

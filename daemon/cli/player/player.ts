@@ -1,0 +1,227 @@
+/** The player on a terminal: keys become requests to the session, its frames become a screen. */
+import { parseJson } from '../../exact_json.ts';
+import { STEP_EVENTS_MAX } from '../../replay/contract.ts';
+import { CommandError, RefusedError } from '../client/command_error.ts';
+import { callDaemon, readText } from '../client/connection.ts';
+import { endOnSignals } from './ending.ts';
+import { EXIT } from './exit_codes.ts';
+import { type Action, actionFor, type Key } from './keys.ts';
+import { newLayoutWatch } from './laid_out.ts';
+import { ASCII, UNICODE } from './lanes.ts';
+import { summaryLine } from './played_text.ts';
+import { newPlayer, type Player, positionNs } from './player_state.ts';
+import { endError, RECONNECT_ATTEMPTS, type RemoteSession, type SessionFrame } from './remote_session.ts';
+import { renderScreen, zoomed } from './screen.ts';
+import type { Stop, StopRule } from './stop_rule.ts';
+import { toAnsi } from './styled_text.ts';
+import { openTerminal, writesUnicode } from './terminal.ts';
+import { newToCome, type ToCome } from './to_come.ts';
+
+const PAINT_INTERVAL_MS = 40;
+/** Of a key that is held down, what the daemon has not got to yet is not piled up. */
+const WAITING_REQUESTS_MAX = 4;
+
+const now = () => performance.now();
+
+/** Until it is left; returns the exit code, or throws a CommandError when the session ended before that. */
+export async function playOnScreen(remote: RemoteSession, stopAt: StopRule): Promise<number> {
+  const player = newPlayer(remote.created, now());
+  const left = Promise.withResolvers<number>();
+  const reading = new AbortController();
+  const queue = newQueue((message) => {
+    player.state.message = message;
+  });
+  const ending = endOnSignals(() => left.resolve(EXIT.interrupted));
+  const hands = { remote, queue, leave: left.resolve, columns: () => terminal.size.columns };
+  const terminal = openTerminal({
+    onKey: (key) => act(player, key, hands),
+    onResize: () => paint(),
+    onGone: () => left.resolve(EXIT.interrupted),
+  });
+  const glyphs = writesUnicode(process.env) ? UNICODE : ASCII;
+  function paint(): void {
+    const lines = renderScreen(player.state, terminal.size, now(), glyphs);
+    terminal.paint(lines.map((line) => toAnsi(line, terminal.hasColours)));
+  }
+  const painting = setInterval(paint, PAINT_INTERVAL_MS);
+  try {
+    const toCome = newToCome(player, remote, { signal: reading.signal, onFailure: left.reject });
+    follow(player, remote, { queue, stopAt, toCome }).then((error) => left.reject(error), left.reject);
+    toCome.read();
+    readTitle(player, remote, reading.signal).catch(left.reject);
+    return await left.promise;
+  } finally {
+    clearInterval(painting);
+    reading.abort();
+    remote.close();
+    terminal.close();
+    const view = await lastView(player, remote);
+    if (!terminal.isGone) process.stderr.write(`${summaryLine(view)}\n`);
+    ending.release();
+  }
+}
+
+/** What a replay that was left half-way came to; as far as it is known where the daemon does not say. */
+async function lastView({ state }: Player, remote: RemoteSession) {
+  if (state.session.state === 'finished') return state.session;
+  try {
+    return await remote.send({ command: 'stop' });
+  } catch {
+    return { ...state.session, state: 'stopped' as const, lateness: state.lateness };
+  }
+}
+
+interface Hands {
+  remote: RemoteSession;
+  queue: Queue;
+  leave: (exitCode: number) => void;
+  columns: () => number;
+}
+
+function act({ state, showAnswer }: Player, key: Key, { remote, queue, leave, columns }: Hands): void {
+  const action = (): Action | null => {
+    const { session } = state;
+    const placeNs = BigInt(Math.floor(positionNs(state, now())));
+    return actionFor(key, { session, positionNs: placeNs, durationNs: state.endNs });
+  };
+  const kind = action()?.kind;
+  state.message = '';
+  if (kind === 'quit') leave(EXIT.played);
+  else if (kind === 'interrupt') leave(EXIT.interrupted);
+  else if (kind === 'help') state.helpShown = !state.helpShown;
+  else if (kind === 'zoom in') state.zoom = zoomed(state, 1, columns());
+  else if (kind === 'zoom out') state.zoom = zoomed(state, -1, columns());
+  else
+    queue.add(async () => {
+      // Not earlier: the requests before it change what the key means.
+      const asked = action();
+      if (asked?.kind === 'send') showAnswer(await remote.send(asked.request), now());
+    });
+}
+
+interface Following {
+  queue: Queue;
+  stopAt: StopRule;
+  toCome: ToCome;
+}
+
+/** Shows what the session sends; returns why there is no more of it. */
+async function follow(player: Player, remote: RemoteSession, following: Following): Promise<CommandError> {
+  const { queue, stopAt, toCome } = following;
+  const { state } = player;
+  const isLaidOutAnew = newLayoutWatch(remote.created);
+  let begun = false;
+  let stopping = false;
+
+  async function stopBehind(stop: Stop): Promise<void> {
+    try {
+      await halt(player, remote, stop);
+      state.message = `paused behind ${stop.text}`;
+    } finally {
+      stopping = false;
+    }
+  }
+
+  function show(frame: SessionFrame): CommandError | null {
+    state.lastFrameId = frame.id ?? state.lastFrameId;
+    if (frame.kind === 'state') player.showSession(frame.session, now());
+    else if (frame.kind === 'gap' && frame.missed === null) state.message = 'the daemon was started again';
+    else if (frame.kind === 'gap') state.message = `missed ${frame.missed} frames, too slow to read them`;
+    else if (frame.kind === 'lost')
+      state.message = `${frame.cause}; trying again, ${frame.attempt} of ${RECONNECT_ATTEMPTS}`;
+    else if (frame.kind === 'event') {
+      player.showEvent(frame.played, now());
+      const stop = state.session.state === 'playing' && !stopping ? stopAt(frame.played) : null;
+      stopping ||= stop !== null;
+      if (stop) queue.first(() => stopBehind(stop));
+    } else return endError(frame.reason, state.session);
+    return null;
+  }
+
+  let lost = false;
+  for await (const frame of remote.frames()) {
+    if (lost && frame.kind !== 'lost') state.message = '';
+    lost = frame.kind === 'lost';
+    const error = show(frame);
+    if (error) return error;
+    if (isLaidOutAnew(frame)) toCome.readAgain();
+    // Not before the stream is there: the first event is due at once.
+    if (!begun && frame.kind === 'state') {
+      begun = true;
+      queue.add(async () => player.showAnswer(await remote.send({ command: 'play' }), now()));
+    }
+  }
+  // Closed by us: whoever waits has left already.
+  return new CommandError('the replay was left', EXIT.interrupted);
+}
+
+/** The daemon may be some events ahead of what was shown, or at its end. */
+async function halt(player: Player, remote: RemoteSession, { index }: Stop): Promise<void> {
+  const next = index + 1;
+  let reached = player.state.session.event_count;
+  try {
+    const paused = await remote.send({ command: 'pause' });
+    player.showAnswer(paused, now());
+    reached = paused.event_index;
+  } catch (error) {
+    if (!(error instanceof RefusedError) || error.code !== 'invalid_transition') throw error;
+  }
+  // A seek would lay out anew what had its latency changed on the way, and the index would be another event's.
+  while (reached > next) {
+    const stepped = await remote.send({ step: Math.max(next - reached, -STEP_EVENTS_MAX) });
+    player.showAnswer(stepped, now());
+    reached = stepped.event_index;
+  }
+}
+
+/** Who took part. */
+async function readTitle({ state }: Player, { url }: RemoteSession, signal: AbortSignal): Promise<void> {
+  try {
+    const path = `/api/transactions/${encodeURIComponent(state.session.transaction_id)}`;
+    const text = await readText(await callDaemon(url, { path, signal }));
+    const found = parseJson(text) as { services: string[]; nodes: string[]; first_timestamp_ns: number | bigint };
+    state.services = found.services;
+    state.nodes = found.nodes;
+    state.firstTimestampNs = BigInt(found.first_timestamp_ns);
+  } catch (error) {
+    if (!(error instanceof CommandError)) throw error;
+    // The replay goes on without.
+    if (!signal.aborted) state.message = error.message;
+  }
+}
+
+interface Queue {
+  /** Dropped when too many wait already. */
+  add(request: () => Promise<void>): void;
+  /** In front of those that wait. */
+  first(request: () => Promise<void>): void;
+}
+
+/** One request at a time, in the order of the keys. What fails is told, and the next has its turn. */
+function newQueue(tell: (message: string) => void): Queue {
+  const waiting: (() => Promise<void>)[] = [];
+  let busy = false;
+  async function work(): Promise<void> {
+    if (busy) return;
+    busy = true;
+    for (let request = waiting.shift(); request; request = waiting.shift()) {
+      try {
+        await request();
+      } catch (error) {
+        tell((error as Error).message);
+      }
+    }
+    busy = false;
+  }
+  return {
+    add(request) {
+      if (waiting.length >= WAITING_REQUESTS_MAX) return;
+      waiting.push(request);
+      void work();
+    },
+    first(request) {
+      waiting.unshift(request);
+      void work();
+    },
+  };
+}

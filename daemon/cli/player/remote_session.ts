@@ -1,0 +1,182 @@
+/** A replay session at the daemon, as its client has it: commands, and frames over connections that may break. */
+import type { IncomingMessage } from 'node:http';
+import { setTimeout as delay } from 'node:timers/promises';
+import { createParser, type EventSourceMessage } from 'eventsource-parser';
+import type { ApiEvent } from '../../../bpf/schema/api.ts';
+import { parseJson, stringify } from '../../exact_json.ts';
+import type { ReplayedEvent } from '../../replay/session/replayed_event.ts';
+import type { SessionView } from '../../replay/session/session_view.ts';
+import type { EndReason } from '../../replay/session/stream.ts';
+import { CommandError, RefusedError } from '../client/command_error.ts';
+import { callDaemon, readJson, readText } from '../client/connection.ts';
+import { EXIT } from './exit_codes.ts';
+
+/** As read from JSON: 64-bit integers are numbers where a double holds them. */
+type Read<T> = { [Key in keyof T]: bigint extends T[Key] ? T[Key] | number : T[Key] };
+export type ReplaySession = Omit<Read<SessionView>, 'lateness'> & { lateness: Read<SessionView['lateness']> };
+export type PlayedEvent = ApiEvent & { replay: Read<ReplayedEvent> };
+
+export type SeekTarget = { position_ns: bigint } | { event_index: number } | { event_id: string };
+
+export type SessionRequest =
+  | { command: 'play' | 'pause' | 'stop' }
+  | { seek: SeekTarget }
+  | { step: number }
+  | { change: { speed_factor: number } | { extra_latency_ns: bigint } };
+
+/** `id` grows from frame to frame. */
+export type SessionFrame = { id?: number } & (
+  | { kind: 'state'; session: ReplaySession }
+  /** `json` is the event as the daemon wrote it: no number is rounded in between. */
+  | { kind: 'event'; played: PlayedEvent; json: string }
+  /** Null: the daemon was started again, and the session goes on from where the next state says. */
+  | { kind: 'gap'; missed: number | null }
+  | { kind: 'end'; reason: EndReason }
+  /** The connection broke; it is tried again. */
+  | { kind: 'lost'; attempt: number; cause: string }
+);
+
+export interface RemoteSession {
+  readonly url: string;
+  /** As it was made. */
+  readonly created: ReplaySession;
+  /** The session after it. Throws a RefusedError, or a CommandError when the daemon can not be reached. */
+  send(request: SessionRequest): Promise<ReplaySession>;
+  /**
+   * From the state at the call on, until the session is over or `close` is called. A session that has finished is not
+   * over: it can be played again. What came while a connection was broken is not lost, and nothing comes twice, unless
+   * the daemon was started again: it goes back by what was not yet kept, about a second at most.
+   */
+  frames(): AsyncGenerator<SessionFrame, void>;
+  /** Ends `frames`. */
+  close(): void;
+  /** Takes it off the daemon; that it is gone already, or can not be reached, is no error. */
+  remove(): Promise<void>;
+}
+
+const SESSIONS_PATH = '/api/replay/sessions';
+/** The session is there, or will be with the next daemon. */
+const PASSING: ReadonlySet<string | undefined> = new Set(['busy', 'shutting_down']);
+/** Some 9 s in all: a daemon that is started again is back by then. */
+export const RECONNECT_ATTEMPTS = 8;
+const RECONNECT_FIRST_MS = 100;
+/** A command is answered at once, or the network has swallowed it. */
+const ANSWER_MS_MAX = 10_000;
+const RECONNECT_MAX_MS = 2000;
+
+export async function createRemoteSession(url: string, body: object): Promise<RemoteSession> {
+  const created = (await readJson(
+    await callDaemon(url, { method: 'POST', path: SESSIONS_PATH, body }),
+  )) as ReplaySession;
+  const path = `${SESSIONS_PATH}/${created.session_id}`;
+  const closing = new AbortController();
+  return {
+    url,
+    created,
+    async send(request) {
+      const { method, at, body: sent } = callOf(request);
+      const signal = AbortSignal.timeout(ANSWER_MS_MAX);
+      const answer = await readJson(await callDaemon(url, { method, path: path + at, body: sent, signal }));
+      return 'step' in request ? (answer as { session: ReplaySession }).session : (answer as ReplaySession);
+    },
+    frames: () => framesOf(url, `${path}/events`, closing.signal),
+    close: () => closing.abort(),
+    async remove() {
+      try {
+        // Read to the end: an answer left unread keeps its connection, and so this process, alive for seconds.
+        await readText(await callDaemon(url, { method: 'DELETE', path, signal: AbortSignal.timeout(ANSWER_MS_MAX) }));
+      } catch (error) {
+        if (!(error instanceof CommandError)) throw error;
+      }
+    },
+  };
+}
+
+function callOf(request: SessionRequest): { method: string; at: string; body: object } {
+  if ('command' in request) return { method: 'POST', at: `/${request.command}`, body: {} };
+  if ('seek' in request) return { method: 'POST', at: '/seek', body: request.seek };
+  if ('step' in request) return { method: 'POST', at: '/step', body: { count: request.step } };
+  return { method: 'PATCH', at: '', body: request.change };
+}
+
+async function* framesOf(url: string, path: string, signal: AbortSignal): AsyncGenerator<SessionFrame, void> {
+  let lastId: string | undefined;
+  let attempt = 0;
+  while (!signal.aborted) {
+    try {
+      const headers = lastId === undefined ? {} : { 'last-event-id': lastId };
+      const stream = await callDaemon(url, { path, accept: 'text/event-stream', headers, signal });
+      let finished = false;
+      for await (const message of messagesOf(stream)) {
+        attempt = 0;
+        lastId = message.id ?? lastId;
+        for (const frame of framesIn(message)) {
+          // Its sessions may come back with it.
+          if (frame.kind === 'end' && frame.reason === 'shutdown') throw new CommandError('the daemon has ended');
+          yield { ...frame, ...(message.id && { id: Number(message.id) }) };
+          if (frame.kind !== 'end') continue;
+          if (frame.reason !== 'finished') return;
+          finished = true;
+        }
+      }
+      if (!finished) throw new CommandError('the stream broke off');
+    } catch (error) {
+      if (signal.aborted) return;
+      if (error instanceof RefusedError && !PASSING.has(error.code)) throw lostSession(error);
+      if (++attempt > RECONNECT_ATTEMPTS) throw new CommandError((error as Error).message, EXIT.sessionLost);
+      yield { kind: 'lost', attempt, cause: (error as Error).message };
+      const waitMs = Math.min(RECONNECT_FIRST_MS * 2 ** (attempt - 1), RECONNECT_MAX_MS);
+      await delay(waitMs, undefined, { signal }).catch(() => {});
+    }
+  }
+}
+
+function lostSession(error: RefusedError): CommandError {
+  const gone = error.code === 'session_not_found';
+  const message = gone ? 'the session is gone: it was deleted, or the daemon was started again' : error.message;
+  return new CommandError(message, EXIT.sessionLost);
+}
+
+function framesIn({ event, data }: EventSourceMessage): SessionFrame[] {
+  switch (event) {
+    case 'state':
+      return [{ kind: 'state', session: parseJson(data) as ReplaySession }];
+    case 'event':
+      return [{ kind: 'event', played: parseJson(data) as PlayedEvent, json: data }];
+    case 'events':
+      // 64-bit integers are read exactly, so that they are written again as they were.
+      return (parseJson(data) as PlayedEvent[]).map((played) => ({ kind: 'event', played, json: stringify(played) }));
+    case 'gap':
+      return [{ kind: 'gap', missed: (parseJson(data) as { missed: number | null }).missed }];
+    case 'end':
+      return [{ kind: 'end', reason: (parseJson(data) as { reason: EndReason }).reason }];
+    default:
+      return [];
+  }
+}
+
+async function* messagesOf(stream: IncomingMessage): AsyncGenerator<EventSourceMessage, void> {
+  let parsed: EventSourceMessage[] = [];
+  const parser = createParser({ onEvent: (message) => parsed.push(message) });
+  stream.setEncoding('utf8');
+  for await (const chunk of stream) {
+    parser.feed(chunk);
+    const ready = parsed;
+    parsed = [];
+    yield* ready;
+  }
+}
+
+/** Why a session that its client did not end is over; null when it played to its end. */
+export function endError(reason: EndReason, { failure }: ReplaySession): CommandError | null {
+  const causes: Record<EndReason, string | null> = {
+    finished: null,
+    stopped: 'the session was stopped by another client',
+    failed: `the replay was cut short: ${failure}`,
+    deleted: 'the session was deleted by another client',
+    expired: 'the daemon ended the session: nobody used it for too long',
+    shutdown: 'the daemon has ended',
+  };
+  const cause = causes[reason];
+  return cause === null ? null : new CommandError(cause, EXIT.sessionLost);
+}

@@ -1,0 +1,91 @@
+/** `kreplay replay`: plays a transaction at a terminal, or into a pipeline. */
+import { Command, InvalidArgumentError, Option } from 'commander';
+import { SPEED_FACTOR_MAX, SPEED_FACTOR_MIN } from '../../replay/contract.ts';
+import { CommandError } from '../client/command_error.ts';
+import { urlOption } from '../options/option_values.ts';
+import { type ProjectionOptions, projectionOf, withProjection } from '../options/projection_options.ts';
+import { type Condition, parseCondition } from './condition.ts';
+import { EXIT_HELP } from './exit_codes.ts';
+import { KEYS_HELP } from './keys.ts';
+import { printReplay } from './lines.ts';
+import { playOnScreen } from './player.ts';
+import { createRemoteSession } from './remote_session.ts';
+import { isEventPlace, stopRule } from './stop_rule.ts';
+import { hasScreen } from './terminal.ts';
+
+interface Options extends ProjectionOptions {
+  speed: number;
+  untilEvent?: string;
+  break?: Condition;
+  url: string;
+  output: 'player' | 'text' | 'ndjson';
+}
+
+export function replayCommand(): Command {
+  const command = new Command('replay')
+    .description('replay a transaction on the clock: a player on a terminal, else event by event')
+    .argument('<transaction>', 'its id')
+    .option('--speed <factor>', '2 is twice as fast, 0.5 half as fast', speedFactor, 1);
+  return withProjection(
+    command,
+    'added to every event',
+    'tell what a caller with this deadline would not have waited for',
+  )
+    .option('--until-event <event>', 'stop right behind it: an event id, or its index in the replay from 0', eventPlace)
+    .option(
+      '--break <condition>',
+      "stop right behind an event that matches, such as 'duration_ms>50 && error!=null'",
+      breakIf,
+    )
+    .addOption(urlOption())
+    .addOption(
+      new Option('--output <format>', 'text and ndjson are one event a line')
+        .choices(['player', 'text', 'ndjson'])
+        .default(defaultOutput(), 'player on a terminal, else ndjson'),
+    )
+    .addHelpText('after', `\n${KEYS_HELP}\n${EXIT_HELP}`)
+    .action(replay);
+}
+
+function defaultOutput(): Options['output'] {
+  if (hasScreen()) return 'player';
+  return process.stdout.isTTY ? 'text' : 'ndjson';
+}
+
+async function replay(transactionId: string, options: Options): Promise<void> {
+  const { output } = options;
+  if (output === 'player' && !hasScreen()) throw new CommandError('the player needs a terminal; see --output');
+  const session = await createRemoteSession(options.url, {
+    transaction_id: transactionId,
+    speed_factor: options.speed,
+    ...projectionOf(options),
+  });
+  try {
+    const stopAt = await stopRule(session, options);
+    process.exitCode = await (output === 'player'
+      ? playOnScreen(session, stopAt)
+      : printReplay(session, stopAt, output));
+  } finally {
+    // Without it the daemon would keep the session for a day.
+    await session.remove();
+  }
+}
+
+function speedFactor(value: string): number {
+  const factor = /^\d+(\.\d+)?$/.test(value) ? Number(value) : Number.NaN;
+  if (factor >= SPEED_FACTOR_MIN && factor <= SPEED_FACTOR_MAX) return factor;
+  throw new InvalidArgumentError(`must be a number from ${SPEED_FACTOR_MIN} to ${SPEED_FACTOR_MAX}`);
+}
+
+function eventPlace(value: string): string {
+  if (isEventPlace(value)) return value;
+  throw new InvalidArgumentError('must be an event id, or an index from 0');
+}
+
+function breakIf(value: string): Condition {
+  try {
+    return parseCondition(value);
+  } catch (error) {
+    throw new InvalidArgumentError((error as Error).message);
+  }
+}

@@ -1,0 +1,175 @@
+/** The player's screen: lines for a state, a size and a moment. Nothing here talks to anybody. */
+import { formatDuration, formatTime } from '../print/display.ts';
+import { KEYS } from './keys.ts';
+import { axisLine, type Glyphs, labelWidthFor, laneLines, type View, viewAt } from './lanes.ts';
+import { bytes, latenessText, remarks, what } from './played_text.ts';
+import { type Played, type PlayerState, positionNs } from './player_state.ts';
+import { cut, fitText, type Line, type Style, span, width } from './styled_text.ts';
+import type { Mark } from './time_line.ts';
+
+export interface Size {
+  columns: number;
+  rows: number;
+}
+
+/** At most as many lines as there are rows, none wider than there are columns. */
+export function renderScreen(state: PlayerState, { columns, rows }: Size, nowMs: number, glyphs: Glyphs): Line[] {
+  const placeNs = positionNs(state, nowMs);
+  const bottom = bottomLines(state, columns);
+  // The first of them stay longest as the terminal gets lower.
+  const wanted: Record<string, Line[]> = {
+    status: [statusLine(state, glyphs)],
+    progress: [progressLine(state, placeNs, columns, glyphs)],
+    bottom,
+    place: [placeLine(state, placeNs)],
+    title: [titleLine(state)],
+    lateness: [[span(latenessText(state.lateness))]],
+  };
+  let left = rows;
+  const parts: Record<string, Line[]> = {};
+  for (const [name, lines] of Object.entries(wanted)) {
+    parts[name] = lines.slice(0, left);
+    left -= parts[name].length;
+  }
+  const laneRows = Math.min(state.threads.list.length + 1, Math.max(Math.ceil(left / 2), left - state.recent.length));
+  const lanes = left > 1 ? laneArea(state, placeNs, columns, laneRows, glyphs) : [];
+  const events = eventLines(state.recent, left - lanes.length, columns);
+  const blank: Line[] = Array.from({ length: Math.max(left - lanes.length - events.length, 0) }, () => []);
+  const order = [parts.title, parts.status, lanes, parts.progress, parts.place, parts.lateness, events, blank];
+  return [...order, parts.bottom].flatMap((lines) => lines!.map((line) => cut(line, columns)));
+}
+
+function titleLine({ session, services, nodes }: PlayerState): Line {
+  const list = (name: string, values: readonly string[]) =>
+    values.length > 0 ? [span(`  ${name} `, 'dim'), span(values.join(', '))] : [];
+  return [span(session.transaction_id, 'bold'), ...list('services', services), ...list('nodes', nodes)];
+}
+
+const STATE_STYLES: Readonly<Partial<Record<PlayerState['session']['state'], Style>>> = {
+  playing: 'green',
+  paused: 'yellow',
+};
+
+function statusLine({ session }: PlayerState, glyphs: Glyphs): Line {
+  const { state, speed_factor, event_index, event_count, extra_latency_ns, timeout_ns, times_out } = session;
+  const verdict = times_out === null ? '' : times_out ? ': not kept' : ': kept';
+  const timeout = timeout_ns === null ? '' : `  timeout ${ns(timeout_ns)}${verdict}`;
+  return [
+    span(`${glyphs.states[state]} ${state}`, STATE_STYLES[state] ?? 'bold'),
+    span(`  speed ${speed_factor}`),
+    span(`  event ${event_index}/${event_count}`),
+    span(BigInt(extra_latency_ns) > 0n ? `  latency +${ns(extra_latency_ns)}` : ''),
+    span(timeout, times_out ? 'yellow' : undefined),
+  ];
+}
+
+function laneArea(state: PlayerState, placeNs: number, columns: number, rows: number, glyphs: Glyphs): Line[] {
+  const threads = state.threads.list;
+  const labelWidth = labelWidthFor(threads, columns);
+  const view = viewOf(state, placeNs, columns, state.zoom);
+  const layout = { view, placeNs, rows: rows - 1, labelWidth, glyphs };
+  return [axisLine(view, placeNs, labelWidth, glyphs), ...laneLines(threads, marksOf(state), layout)];
+}
+
+/** The axis is that of the duration, until what was written back after it is played. */
+function viewOf(
+  { session, durationNs, endNs, threads }: PlayerState,
+  placeNs: number,
+  columns: number,
+  zoom: number,
+): View {
+  const eventsOfThread = session.event_count / Math.max(threads.list.length, 1);
+  const shownNs = placeNs <= Number(durationNs) ? durationNs : endNs;
+  const replay = { durationNs: Number(shownNs), eventsOfThread, zoom };
+  return viewAt(placeNs, replay, Math.max(columns - labelWidthFor(threads.list, columns), 1));
+}
+
+/** The zoom one step closer or further; as it was where that would show the same. */
+export function zoomed(state: PlayerState, by: 1 | -1, columns: number): number {
+  const shownNs = (zoom: number) => {
+    const { fromNs, toNs } = viewOf(state, 0, columns, zoom);
+    return toNs - fromNs;
+  };
+  return shownNs(state.zoom + by) === shownNs(state.zoom) ? state.zoom : state.zoom + by;
+}
+
+/** After a seek, what was played before it may have another place than when it was: what has been read knows. */
+function* marksOf({ ahead, recent }: PlayerState): Generator<Mark> {
+  yield* ahead;
+  for (const { event, mark } of recent) if (event.replay.index >= ahead.length) yield mark;
+}
+
+function progressLine(state: PlayerState, placeNs: number, columns: number, glyphs: Glyphs): Line {
+  const durationNs = Number(state.durationNs);
+  const later = state.endNs > state.durationNs ? `, written back until ${ns(state.endNs)}` : '';
+  const text = ` ${ns(Math.floor(placeNs))} of ${ns(state.durationNs)}${later}`;
+  const barColumns = columns - text.length;
+  if (barColumns < 4) return [span(text.trim())];
+  const filled = placeNs >= durationNs ? barColumns : Math.floor((barColumns * placeNs) / durationNs);
+  return [
+    span(glyphs.played.repeat(filled), 'green'),
+    span(glyphs.toCome.repeat(barColumns - filled), 'dim'),
+    span(text),
+  ];
+}
+
+/** The recorded time of day, and how long it takes at this speed. */
+function placeLine(state: PlayerState, placeNs: number): Line {
+  const { speed_factor } = state.session;
+  const passed = ns(Math.floor(placeNs / speed_factor));
+  const whole = ns(Math.floor(Number(state.endNs) / speed_factor));
+  return [span(`recorded ${formatTime(recordedTimeNs(state, placeNs))}`), span(`  wall time ${passed} of ${whole}`)];
+}
+
+/**
+ * With extra latency no moment of the replay is one of the recording; that of the event before it is the nearest. What a
+ * latency has moved stays where it is when that is taken away.
+ */
+function recordedTimeNs({ session, recent, firstTimestampNs }: PlayerState, placeNs: number): bigint {
+  const before = recent.at(-1)?.event;
+  const beforeNs = BigInt(before?.timestamp_ns ?? firstTimestampNs);
+  const isMoved = beforeNs - firstTimestampNs !== BigInt(before?.replay.offset_ns ?? 0);
+  if (isMoved || BigInt(session.extra_latency_ns) > 0n) return beforeNs;
+  return firstTimestampNs + BigInt(Math.floor(placeNs));
+}
+
+/** Columns of an event's line beside those of what was done; enough for an error. */
+const EVENT_COLUMNS = 69;
+const WHAT_COLUMNS_MIN = 16;
+
+function eventLines(recent: readonly Played[], rows: number, columns: number): Line[] {
+  const whatColumns = Math.max(columns - EVENT_COLUMNS, WHAT_COLUMNS_MIN);
+  return (rows > 0 ? recent.slice(-rows) : []).map(({ event }) => {
+    const { replay } = event;
+    const remark = remarks(event);
+    const style = event.error !== null ? 'red' : replay.after_timeout ? 'yellow' : undefined;
+    return [
+      span(`${replay.index}`.padStart(6), 'dim'),
+      span(`+${ns(replay.offset_ns)}`.padStart(12)),
+      span(ns(replay.duration_ns).padStart(11)),
+      span(`  ${event.tid}`.padEnd(9), 'dim'),
+      span(fitText(span(what(event)).text, whatColumns)),
+      span(bytes(event).padStart(9)),
+      span(remark && `  ${remark}`, style),
+    ];
+  });
+}
+
+function bottomLines({ message, helpShown }: PlayerState, columns: number): Line[] {
+  if (message !== '') return [[span(message, 'yellow')]];
+  return helpShown ? keyLines(columns) : [[span('? keys', 'dim')]];
+}
+
+function keyLines(columns: number): Line[] {
+  const lines: string[] = [];
+  for (const key of KEYS) {
+    const last = lines.at(-1);
+    if (last !== undefined && width(last) + 2 + key.length <= columns) lines[lines.length - 1] = `${last}  ${key}`;
+    else lines.push(key);
+  }
+  return lines.map((line) => [span(line, 'dim')]);
+}
+
+function ns(value: number | bigint): string {
+  return formatDuration(BigInt(value));
+}

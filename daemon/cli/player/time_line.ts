@@ -1,0 +1,89 @@
+/** Threads and when they were busy: what the lanes are drawn from. Only for drawing, so plain numbers do. */
+import type { ApiEvent } from '../../../bpf/schema/api.ts';
+import { parseJson } from '../../exact_json.ts';
+import { callDaemon, readLines } from '../client/connection.ts';
+import type { PlayedEvent, ReplaySession } from './remote_session.ts';
+
+export interface Thread {
+  node: string;
+  tid: number;
+  /** What it was called last. */
+  comm: string;
+}
+
+export interface Mark {
+  /** Place in the list of threads. */
+  thread: number;
+  /** On the replay's own time line. */
+  startNs: number;
+  durationNs: number;
+  failed: boolean;
+  afterTimeout: boolean;
+}
+
+/** Read ahead of the replay; of a longer transaction, what comes behind them is drawn as it is played. */
+export const MARKS_AHEAD_MAX = 20_000;
+
+/** As the session's time line has it. */
+type ScheduledEvent = ApiEvent & {
+  replay_offset_ns: number | bigint;
+  replay_duration_ns: number | bigint;
+  after_timeout: boolean;
+};
+
+export interface Threads {
+  readonly list: Thread[];
+  placeOf(event: Pick<ApiEvent, 'node' | 'tid' | 'comm'>): number;
+}
+
+export function newThreads(): Threads {
+  const list: Thread[] = [];
+  const places = new Map<string, number>();
+  return {
+    list,
+    placeOf({ node, tid, comm }) {
+      const key = `${tid} ${node}`;
+      const place = places.get(key) ?? list.push({ node, tid, comm }) - 1;
+      places.set(key, place);
+      list[place]!.comm = comm;
+      return place;
+    },
+  };
+}
+
+export function markOf(threads: Threads, { replay, ...event }: PlayedEvent): Mark {
+  return {
+    thread: threads.placeOf(event as ApiEvent),
+    startNs: Number(replay.offset_ns),
+    durationNs: Number(replay.duration_ns),
+    failed: event.error !== null,
+    afterTimeout: replay.after_timeout,
+  };
+}
+
+/** Calls `onMark` for the session's events as they are laid out now, from the first on, until that is all or enough. */
+export async function readAhead(
+  url: string,
+  session: ReplaySession,
+  threads: Threads,
+  signal: AbortSignal,
+  onMark: (mark: Mark, index: number) => void,
+): Promise<void> {
+  const path = `/api/replay/sessions/${session.session_id}/timeline`;
+  const lines = readLines(await callDaemon(url, { path, accept: 'application/x-ndjson', signal }));
+  let index = 0;
+  for await (const line of lines) {
+    const { replay_offset_ns, replay_duration_ns, after_timeout, ...event } = parseJson(line) as ScheduledEvent;
+    const mark = {
+      thread: threads.placeOf(event as ApiEvent),
+      startNs: Number(replay_offset_ns),
+      durationNs: Number(replay_duration_ns),
+      failed: event.error !== null,
+      afterTimeout: after_timeout,
+    };
+    // Lines that came before the end of the connection.
+    if (signal.aborted) return;
+    onMark(mark, index);
+    if (++index === MARKS_AHEAD_MAX) return;
+  }
+}

@@ -1,0 +1,57 @@
+/** The daemon's lines, one event each, as the user wants to see them. */
+import type { ApiEvent } from '../../../bpf/schema/api.ts';
+import { parseJson } from '../../exact_json.ts';
+import { csvEvents, csvHead } from '../../export/formats/csv.ts';
+import { EVENT_COLUMNS } from './event_table.ts';
+import { print } from './standard_output.ts';
+import { newTable } from './table.ts';
+
+export const OUTPUTS = ['table', 'csv', 'ndjson', 'json'] as const;
+export type Output = (typeof OUTPUTS)[number];
+
+/** Prints all lines that it is given. */
+export type Printer = (lines: AsyncIterable<string>) => Promise<void>;
+
+/** Rows that are aligned and printed together. */
+const TABLE_ROWS = 100;
+
+/** Lines that are written at once. */
+const LINES = 256;
+
+export const PRINTERS: Readonly<Record<Output, Printer>> = {
+  async table(lines) {
+    const table = newTable(EVENT_COLUMNS);
+    for await (const some of grouped(lines, TABLE_ROWS)) await print(table.lines(some.map(eventOf)));
+  },
+  async csv(lines) {
+    await print(csvHead());
+    for await (const some of grouped(lines, LINES)) await print(csvEvents(some.map(eventOf)));
+  },
+  /** As the server wrote them: nothing in between could round a number. */
+  async ndjson(lines) {
+    for await (const some of grouped(lines, LINES)) await print(`${some.join('\n')}\n`);
+  },
+  async json(lines) {
+    let separator = '{"events":[\n';
+    for await (const some of grouped(lines, LINES)) {
+      await print(separator + some.join(',\n'));
+      separator = ',\n';
+    }
+    await print(separator.startsWith('{') ? '{"events":[]}\n' : '\n]}\n');
+  },
+};
+
+function eventOf(line: string): ApiEvent {
+  return parseJson(line) as ApiEvent;
+}
+
+async function* grouped(lines: AsyncIterable<string>, size: number): AsyncGenerator<string[], void> {
+  let group: string[] = [];
+  for await (const line of lines) {
+    group.push(line);
+    if (group.length < size) continue;
+    yield group;
+    group = [];
+  }
+  if (group.length > 0) yield group;
+}

@@ -1,0 +1,24 @@
+import type { ApiEvent } from '../../../bpf/schema/api.ts';
+import { formatDuration, formatTime } from './display.ts';
+import type { TableColumn } from './table.ts';
+
+const NONE = '-';
+
+export const EVENT_COLUMNS: readonly TableColumn<ApiEvent>[] = [
+  { heading: 'TIME', cell: (event) => formatTime(BigInt(event.timestamp_ns)) },
+  { heading: 'DURATION', cell: (event) => formatDuration(BigInt(event.duration_ns)), align: 'right' },
+  { heading: 'TYPE', cell: (event) => event.event_type },
+  { heading: 'SERVICE', cell: (event) => event.service_name || NONE },
+  { heading: 'TRANSACTION', cell: (event) => event.transaction_id ?? NONE },
+  { heading: 'PID', cell: (event) => event.pid.toString(), align: 'right' },
+  { heading: 'COMM', cell: (event) => event.comm },
+  { heading: 'OPERATION', cell: (event) => (event.event_type === 'block_io' ? event.operation : event.syscall) },
+  { heading: 'BYTES', cell: bytesOf, align: 'right' },
+  { heading: 'FILE/DEVICE', cell: (event) => (event.event_type === 'block_io' ? event.device : event.file) ?? NONE },
+  { heading: 'ERROR', cell: (event) => event.error ?? '' },
+];
+
+export function bytesOf(event: ApiEvent): string {
+  if (event.event_type === 'block_io') return event.bytes.toString();
+  return event.event_type === 'sys_sync' || BigInt(event.result) < 0n ? NONE : event.result.toString();
+}

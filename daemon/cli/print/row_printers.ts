@@ -1,0 +1,74 @@
+/** Rows of a query, as the user wants to see them. */
+
+import { stringify } from '../../exact_json.ts';
+import { csvLine } from '../../export/formats/csv.ts';
+import type { SqlValue } from '../../export/sql/sql_query.ts';
+import { newTable } from './table.ts';
+
+export const ROW_FORMATS = ['table', 'json', 'csv', 'ndjson'] as const;
+export type RowFormat = (typeof ROW_FORMATS)[number];
+
+type Row = readonly SqlValue[];
+
+export interface RowPrinter {
+  head(): string;
+  rows(rows: readonly Row[]): string;
+  tail(): string;
+}
+
+export function rowPrinter(format: RowFormat, columns: readonly string[]): RowPrinter {
+  switch (format) {
+    case 'table':
+      return tablePrinter(columns);
+    case 'csv':
+      return {
+        head: () => csvLine(columns),
+        rows: (rows) => rows.map((row) => csvLine(row.map(printed))).join(''),
+        tail: () => '',
+      };
+    case 'ndjson':
+      return {
+        head: () => '',
+        rows: (rows) => rows.map((row) => `${objectOf(columns, row)}\n`).join(''),
+        tail: () => '',
+      };
+    case 'json':
+      return jsonPrinter(columns);
+  }
+}
+
+function tablePrinter(columns: readonly string[]): RowPrinter {
+  const table = newTable<Row>(
+    columns.map((heading, i) => ({ heading, cell: (row) => String(printed(row[i]!) ?? '') })),
+  );
+  // Where there was no row, the headings come at the end.
+  return { head: () => '', rows: (rows) => table.lines(rows), tail: () => table.lines([]) };
+}
+
+function jsonPrinter(columns: readonly string[]): RowPrinter {
+  let separator = '\n';
+  return {
+    head: () => '[',
+    rows(rows) {
+      const text = separator + rows.map((row) => objectOf(columns, row)).join(',\n');
+      separator = ',\n';
+      return text;
+    },
+    tail: () => '\n]\n',
+  };
+}
+
+/** Member by member: a query may give two columns one name, and both are to be seen. */
+function objectOf(columns: readonly string[], row: Row): string {
+  return `{${columns.map((name, i) => `${JSON.stringify(name)}:${stringify(inJson(row[i]!))}`).join(',')}}`;
+}
+
+/** JSON has no infinity. */
+function inJson(value: SqlValue): string | number | bigint | null {
+  return typeof value === 'number' && !Number.isFinite(value) ? String(value) : printed(value);
+}
+
+/** Bytes as SQLite writes them. */
+function printed(value: SqlValue): string | number | bigint | null {
+  return Buffer.isBuffer(value) ? `x'${value.toString('hex')}'` : value;
+}

@@ -1,0 +1,37 @@
+/** Columns under headings, printed as the rows come. */
+import { printable } from '../../../agent/output/printable.ts';
+
+export interface TableColumn<Row> {
+  heading: string;
+  cell: (row: Row) => string;
+  align?: 'right';
+}
+
+export interface Table<Row> {
+  /** Text to print for these rows. One that is wider than those before widens its column from there on. */
+  lines(rows: readonly Row[]): string;
+}
+
+export function newTable<Row>(columns: readonly TableColumn<Row>[]): Table<Row> {
+  const widths = columns.map(({ heading }) => heading.length);
+  let headed = false;
+
+  function line(cells: readonly string[]): string {
+    const padded = cells.map((cell, i) =>
+      columns[i]!.align === 'right' ? cell.padStart(widths[i]!) : cell.padEnd(widths[i]!),
+    );
+    return `${padded.join('  ').trimEnd()}\n`;
+  }
+
+  return {
+    lines(rows) {
+      const cells = rows.map((row) => columns.map(({ cell }) => printable(cell(row))));
+      widths.forEach((width, i) => {
+        widths[i] = Math.max(width, ...cells.map((row) => row[i]!.length));
+      });
+      const heading = headed ? '' : line(columns.map((column) => column.heading));
+      headed = true;
+      return heading + cells.map(line).join('');
+    },
+  };
+}

@@ -1,0 +1,35 @@
+/** What events can leave as. */
+
+import type { Encoder, EventWriter, Surroundings } from '../encoder.ts';
+import { perfettoEncoder } from '../perfetto/trace.ts';
+import { bundleWriter } from './bundle.ts';
+import { csvEncoder } from './csv.ts';
+import { ndjsonEncoder } from './ndjson.ts';
+import { sqliteWriter } from './sqlite.ts';
+
+interface StreamFormat {
+  readonly kind: 'stream';
+  readonly binary: boolean;
+  /** `-`: standard output. */
+  readonly defaultOutput: string;
+  encoder(surroundings: Surroundings): Encoder;
+}
+
+interface FileFormat {
+  readonly kind: 'file';
+  readonly defaultOutput: string;
+  /** `path`: an empty file. */
+  writer(path: string, surroundings: Surroundings): EventWriter;
+}
+
+export const FORMATS = {
+  bundle: { kind: 'file', defaultOutput: 'incident.kreplay', writer: bundleWriter },
+  ndjson: { kind: 'stream', binary: false, defaultOutput: '-', encoder: ndjsonEncoder },
+  csv: { kind: 'stream', binary: false, defaultOutput: '-', encoder: csvEncoder },
+  sqlite: { kind: 'file', defaultOutput: 'incident.sqlite', writer: sqliteWriter },
+  perfetto: { kind: 'stream', binary: true, defaultOutput: 'incident.pftrace', encoder: perfettoEncoder },
+} as const satisfies Record<string, StreamFormat | FileFormat>;
+
+export type FormatName = keyof typeof FORMATS;
+
+export type Format = StreamFormat | FileFormat;

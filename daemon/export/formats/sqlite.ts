@@ -1,0 +1,84 @@
+/**
+ * A plain database for those who like rows. `events` has a column for every field of every type, and a view for each
+ * type has only its own: the same tables as `kreplay sql`.
+ *
+ * Integers are exact. SQLite's are signed: an unsigned field has no declared type, which lets a value above 2^63 - 1
+ * stand there as text instead of rounding it to a REAL.
+ */
+import { statSync } from 'node:fs';
+import Database from 'better-sqlite3';
+import { EVENT_TYPES } from '../../../bpf/schema/index.ts';
+import { eventPieces } from '../../store/event.ts';
+import type { EventWriter, Surroundings } from '../encoder.ts';
+import { columnsOfType, EVENT_COLUMNS, type FlatType, type FlatValue } from '../flat_columns.ts';
+
+const DECLARED = { text: 'TEXT', integer: 'INTEGER', unsigned: '' } as const satisfies Record<FlatType, string>;
+
+const I64_MAX = 2n ** 63n - 1n;
+
+const BESIDE_EVENTS = `
+CREATE TABLE losses (
+  from_ns,
+  to_ns,
+  cause TEXT NOT NULL,
+  event_type TEXT,
+  lost INTEGER NOT NULL
+);
+
+-- Wall clock = boot clock + offset, from boot_ns on.
+CREATE TABLE clock (
+  boot_ns INTEGER NOT NULL,
+  offset_ns INTEGER NOT NULL,
+  kind TEXT NOT NULL,
+  suspended_ns INTEGER NOT NULL
+);`;
+
+const INDEXES = `
+-- Windows of time.
+CREATE INDEX events_by_time ON events (timestamp_ns);
+
+-- One transaction's events in order.
+CREATE INDEX events_by_transaction ON events (transaction_id, timestamp_ns);`;
+
+export function sqliteWriter(path: string, { losses, clockSteps }: Surroundings): EventWriter {
+  const database = new Database(path);
+  // Nobody sees the file before it is whole, so it needs no journal.
+  database.pragma('journal_mode = OFF');
+  database.pragma('synchronous = OFF');
+  database.exec(`BEGIN; ${createEvents()} ${BESIDE_EVENTS}`);
+  const addEvent = database.prepare(`INSERT INTO events VALUES (${EVENT_COLUMNS.map(() => '?').join(', ')})`);
+  const addLoss = database.prepare('INSERT INTO losses VALUES (?, ?, ?, ?, ?)');
+  const addStep = database.prepare('INSERT INTO clock VALUES (?, ?, ?, ?)');
+  return {
+    write(scanned) {
+      for (const events of eventPieces(scanned)) {
+        for (const event of events) addEvent.run(EVENT_COLUMNS.map((column) => storable(column.value(event))));
+      }
+    },
+    finish() {
+      for (const { fromNs, toNs, cause, eventType, count } of losses())
+        addLoss.run(storable(fromNs), storable(toNs), cause, eventType, count);
+      for (const { bootNs, offsetNs, kind, suspendedNs } of clockSteps)
+        addStep.run(bootNs, offsetNs, kind, suspendedNs);
+      database.exec(`${INDEXES} ${EVENT_TYPES.map(createView).join('\n')} COMMIT`);
+    },
+    close: () => void database.close(),
+    bytes: () => statSync(path).size,
+  };
+}
+
+/** What SQLite has no integer for goes as text; a JavaScript number would become a REAL. */
+export function storable(value: FlatValue): string | bigint | null {
+  if (typeof value === 'number') return BigInt(value);
+  return typeof value === 'bigint' && value > I64_MAX ? value.toString() : value;
+}
+
+function createEvents(): string {
+  const columns = EVENT_COLUMNS.map(({ name, type }) => `"${name}" ${DECLARED[type]}`.trim());
+  return `CREATE TABLE events (\n  ${columns.join(',\n  ')}\n);`;
+}
+
+function createView(eventType: string): string {
+  const names = columnsOfType(eventType).map(({ name }) => `"${name}"`);
+  return `CREATE VIEW ${eventType} AS\nSELECT ${names.join(', ')}\nFROM events\nWHERE event_type = '${eventType}';`;
+}

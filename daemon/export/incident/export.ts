@@ -1,0 +1,111 @@
+/** Takes events out of a recording: scan, redact, write, and only then show the file. */
+import { dirname } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
+import type { Dictionary, ScannedBlock } from '../../store/store.ts';
+import type { EventWriter, Surroundings } from '../encoder.ts';
+import { ExportError, Interrupted, toWriteError } from '../errors.ts';
+import type { Format } from '../formats/format.ts';
+import { newHiddenFile, refuseTaken } from '../new_file.ts';
+import { fileOutput, standardOutput } from '../output.ts';
+import type { Loss, Source } from '../source.ts';
+import { newRedaction, type Redaction } from './redaction.ts';
+import { clockStepsIn, lossesIn, type Selection } from './selection.ts';
+import { streamWriter } from './stream_writer.ts';
+
+export const STANDARD_OUTPUT = '-';
+
+export interface ExportOptions {
+  source: Source;
+  selection: Selection;
+  format: Format;
+  /** A path, or `-`. */
+  output: string;
+  force: boolean;
+  redact: boolean;
+  /** Ends it early, and leaves nothing behind. */
+  signal: AbortSignal;
+  onProgress(done: { events: number; bytes: number }): void;
+}
+
+export interface ExportSummary {
+  events: number;
+  bytes: number;
+  /** Events that the recording is missing in the window. */
+  lost: number;
+  /** Losses that touch the window; of some it is not known how many events they took. */
+  gaps: number;
+}
+
+export async function exportEvents(options: ExportOptions): Promise<ExportSummary> {
+  if (options.output === STANDARD_OUTPUT) return writeEvents(options, STANDARD_OUTPUT);
+  refuseTaken(options.output, options);
+  const file = newHiddenFile(dirname(options.output), options.output);
+  try {
+    const summary = await writeEvents(options, file.path);
+    file.show(options.output, options);
+    return summary;
+  } catch (error) {
+    throw toWriteError(error, options.output);
+  } finally {
+    file.discard();
+  }
+}
+
+async function writeEvents(options: ExportOptions, path: string): Promise<ExportSummary> {
+  const { source, selection, signal, onProgress } = options;
+  const losses = () => lossesIn(source, selection.window);
+  const clockSteps = clockStepsIn(source, selection.window);
+  const { createdNs } = source.reader.info();
+  const { dictionary, blocks } = chosenBlocks(options);
+  let writer: EventWriter | undefined;
+  let events = 0;
+  try {
+    for (const scanned of blocks) {
+      if (signal.aborted) throw new Interrupted();
+      // A block without events is a scan that looks further.
+      if (scanned.block.rowCount > 0) {
+        const firstNs = (scanned.block.columns.get('timestamp_ns') as BigUint64Array)[0]!;
+        writer ??= writerFor(options, path, { dictionary, createdNs, firstNs, losses, clockSteps });
+        await writer.write(scanned);
+        events += scanned.block.rowCount;
+        onProgress({ events, bytes: writer.bytes() });
+      }
+      // Signals are heard in between.
+      await setImmediate();
+    }
+    if (!writer) throw nothingToExport(source, losses());
+    await writer.finish();
+  } finally {
+    writer?.close();
+  }
+  const counts = losses().map(({ count }) => count);
+  return { events, bytes: writer.bytes(), lost: counts.reduce((sum, count) => sum + count, 0), gaps: counts.length };
+}
+
+function nothingToExport({ path }: Source, losses: readonly Loss[]): ExportError {
+  const isDamaged = losses.some(({ cause }) => cause === 'damaged');
+  if (isDamaged) return new ExportError(`${path}: it is damaged, its events can not be read: nothing was exported`);
+  return new ExportError(`${path} has no such events: nothing was exported`);
+}
+
+interface Chosen {
+  dictionary: Dictionary;
+  blocks: Iterable<ScannedBlock>;
+}
+
+function chosenBlocks({ source, selection, redact }: ExportOptions): Chosen {
+  const blocks = source.scan(selection.filter);
+  if (!redact) return { dictionary: source.dictionary, blocks };
+  const redaction = newRedaction(source.dictionary);
+  return { dictionary: redaction.dictionary, blocks: redacted(blocks, redaction) };
+}
+
+function* redacted(blocks: Iterable<ScannedBlock>, { redact }: Redaction): Generator<ScannedBlock, void> {
+  for (const scanned of blocks) yield redact(scanned);
+}
+
+function writerFor({ format, output, signal }: ExportOptions, path: string, surroundings: Surroundings): EventWriter {
+  if (format.kind === 'file') return format.writer(path, surroundings);
+  const target = path === STANDARD_OUTPUT ? standardOutput(signal) : fileOutput(path, output);
+  return streamWriter(target, format.encoder(surroundings));
+}

@@ -1,0 +1,170 @@
+/** Recordings that were put into a data folder: each checked whole, copied, and named by what it holds. */
+import { createHash } from 'node:crypto';
+import {
+  closeSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readSync,
+  rmSync,
+  statSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { copyTo, openDatabase } from '../../../agent/recording/format/database.ts';
+import {
+  corrupt,
+  RecordingError,
+  toRecordingError,
+  withRecordingErrors,
+} from '../../../agent/recording/format/errors.ts';
+import { openReader, type RecordingInfo } from '../../../agent/recording/read/reader.ts';
+import { checkSizes } from '../../../agent/recording/read/sizes.ts';
+import { toWriteError, withReadErrors, withWriteErrors } from '../errors.ts';
+import { newHiddenFile, newHiddenFolder, removeAbandoned } from '../new_file.ts';
+
+const HASH_DIGITS = 12;
+const HASH_CHUNK_BYTES = 1 << 20;
+
+const UNKNOWN_TYPES = 'it has event types that this kreplay does not know: use a newer one';
+
+interface Imported {
+  path: string;
+  info: RecordingInfo;
+  /** It was there already. */
+  known: boolean;
+}
+
+export interface ListedImport {
+  path: string;
+  /** Or what is wrong with it. */
+  info: RecordingInfo | RecordingError;
+}
+
+/** Afterwards `data` has it, whole; the file itself stays as it is. */
+export function importRecording(file: string, data: string): Imported {
+  const folder = join(data, 'imported');
+  withWriteErrors(folder, () => mkdirSync(folder, { recursive: true }));
+  const source = withinReach(file, folder);
+  const copy = newHiddenFile(folder, folder);
+  try {
+    copyDatabase(source.path, copy.path, folder);
+    const info = checked(copy.path, file);
+    const path = join(folder, `${info.recordingId}-${contentHash(copy.path)}.kreplay`);
+    const known = existsSync(path);
+    // Whoever imports the same file at the same time makes the same one.
+    if (!known) copy.show(path, { force: true });
+    return { path, info, known };
+  } finally {
+    copy.discard();
+    source.discard();
+  }
+}
+
+export function listImported(data: string): ListedImport[] {
+  const folder = join(data, 'imported');
+  const found = withReadErrors(folder, () => (statSync(folder, { throwIfNoEntry: false }) ? readdirSync(folder) : []));
+  removeAbandoned(folder);
+  const names = found.filter((name) => name.endsWith('.kreplay') && !name.startsWith('.'));
+  return names.sort().map((name) => listed(join(folder, name)));
+}
+
+function listed(path: string): ListedImport {
+  try {
+    return { path, info: infoOf(path) };
+  } catch (error) {
+    if (!(error instanceof RecordingError)) throw error;
+    return { path, info: error };
+  }
+}
+
+function infoOf(path: string): RecordingInfo {
+  const reader = openReader(path);
+  try {
+    return reader.info();
+  } finally {
+    reader.close();
+  }
+}
+
+/**
+ * SQLite puts an index beside a write-ahead log before it reads one. When the recording of a killed host lies where that
+ * is not possible, both are read from a copy; where the index is there, a writer may be too, and a copy might be torn.
+ */
+function withinReach(file: string, folder: string): { path: string; discard(): void } {
+  withReadErrors(file, () => statSync(file, { throwIfNoEntry: false }));
+  try {
+    infoOf(file);
+    return { path: file, discard() {} };
+  } catch (error) {
+    const { code } = error as { code?: unknown };
+    const unindexed = existsSync(`${file}-wal`) && !existsSync(`${file}-shm`);
+    if (!unindexed || (code !== 'recording_not_readable' && code !== 'recording_not_writable')) throw error;
+  }
+  const scratch = withWriteErrors(folder, () => newHiddenFolder(folder));
+  const discard = () => rmSync(scratch, { recursive: true, force: true });
+  try {
+    const path = join(scratch, 'recording.kreplay');
+    for (const end of ['', '-wal']) copyFileSync(file + end, path + end);
+    return { path, discard };
+  } catch (error) {
+    discard();
+    throw toWriteError(error, folder);
+  }
+}
+
+/** What VACUUM INTO says of the file that it reads; anything else is of the one that it writes. */
+const OF_SOURCE = /^SQLITE_(CORRUPT|NOTADB|BUSY|TOOBIG|IOERR_DATA|IOERR_READ|IOERR_SHORT_READ|IOERR_CORRUPTFS)/;
+
+/** With what stands in the log, and without what was removed from the file. */
+function copyDatabase(from: string, to: string, folder: string): void {
+  const database = withRecordingErrors(from, () => openDatabase(from, { readonly: true }));
+  try {
+    checkSizes(database);
+    copyTo(database, to);
+  } catch (error) {
+    const ofSource = OF_SOURCE.test((error as { code?: string }).code ?? '');
+    const known = ofSource || error instanceof RecordingError ? error : toWriteError(error, folder);
+    throw known === error ? toRecordingError(error, from) : known;
+  } finally {
+    database.close();
+  }
+}
+
+/** Decodes every segment of the copy at `path`. */
+function checked(path: string, name: string): RecordingInfo {
+  const reader = openReader(path);
+  try {
+    const info = reader.info();
+    let events = 0;
+    for (const block of reader.scan({})) events += block.rowCount;
+    reader.clockSteps();
+    reader.recordedSpan();
+    while (!reader.transactionIndex.step());
+    // What was found damaged is a loss from then on.
+    reader.losses();
+    const isDamaged = reader.foundDamage().any;
+    if (events === info.eventCount && !isDamaged) return info;
+    if (!isDamaged) throw new RecordingError('unsupported_format', UNKNOWN_TYPES);
+    throw corrupt(`only ${events} of its ${info.eventCount} events can be read`);
+  } catch (error) {
+    if (!(error instanceof RecordingError)) throw error;
+    throw new RecordingError(error.code, `${name} was not imported: ${error.message}`, error);
+  } finally {
+    reader.close();
+  }
+}
+
+function contentHash(path: string): string {
+  const hash = createHash('sha256');
+  const chunk = Buffer.alloc(HASH_CHUNK_BYTES);
+  const descriptor = openSync(path, 'r');
+  try {
+    for (let size = readSync(descriptor, chunk); size > 0; size = readSync(descriptor, chunk))
+      hash.update(chunk.subarray(0, size));
+  } finally {
+    closeSync(descriptor);
+  }
+  return hash.digest('hex').slice(0, HASH_DIGITS);
+}

@@ -1,0 +1,70 @@
+/** Which events leave, and which stretch of time is answered for: losses and clock steps come along with it. */
+import { wholeEndOf } from '../../../agent/recording/read/transactions.ts';
+import type { EventType } from '../../../bpf/schema/index.ts';
+import { resolveTime, type TimeExpression } from '../../query/time.ts';
+import type { EventFilter } from '../../store/store.ts';
+import { clockSpans } from '../clock_spans.ts';
+import { ExportError } from '../errors.ts';
+import type { ClockStep, Loss, Source } from '../source.ts';
+
+export interface SelectionOptions {
+  transactionId?: string | undefined;
+  /** With more than 0: everything from so long before the transaction to so long after it, whoever did it. */
+  contextNs: bigint;
+  from?: TimeExpression | undefined;
+  to?: TimeExpression | undefined;
+  services?: readonly string[] | undefined;
+  eventTypes?: readonly EventType[] | undefined;
+}
+
+export interface Selection {
+  readonly filter: EventFilter;
+  /** `[fromNs, toNs)`, as far as it is bounded. */
+  readonly window: Window;
+}
+
+export interface Window {
+  readonly fromNs?: bigint;
+  readonly toNs?: bigint;
+}
+
+export function selectionOf(source: Source, options: SelectionOptions, nowNs: bigint): Selection {
+  const { services, eventTypes, transactionId } = options;
+  const narrowed = { ...(services && { services }), ...(eventTypes && { eventTypes }) };
+  if (transactionId === undefined) {
+    const window = windowOf(options, nowNs);
+    return { filter: { ...window, ...narrowed }, window };
+  }
+  const window = transactionWindow(source, transactionId, options.contextNs);
+  const chosen = options.contextNs > 0n ? window : { transactionId };
+  return { filter: { ...chosen, ...narrowed }, window };
+}
+
+function windowOf({ from, to }: SelectionOptions, nowNs: bigint): Window {
+  const fromNs = from && resolveTime(from, nowNs);
+  const toNs = to && resolveTime(to, nowNs);
+  if (fromNs !== undefined && toNs !== undefined && fromNs >= toNs)
+    throw new ExportError('--from must be earlier than --to');
+  return { ...(fromNs !== undefined && { fromNs }), ...(toNs !== undefined && { toNs }) };
+}
+
+function transactionWindow(source: Source, transactionId: string, contextNs: bigint): Window {
+  const transaction = source.reader.transaction(transactionId);
+  if (!transaction)
+    throw new ExportError(`${source.path} has no transaction ${transactionId}: check the id, or name its --recording`);
+  const { firstTimestampNs } = transaction;
+  const fromNs = firstTimestampNs > contextNs ? firstTimestampNs - contextNs : 0n;
+  return { fromNs, toNs: wholeEndOf(transaction) + contextNs + 1n };
+}
+
+export function lossesIn({ reader }: Source, { fromNs, toNs }: Window): Loss[] {
+  return reader.losses(fromNs, toNs);
+}
+
+/** Those that were in force at a time within. */
+export function clockStepsIn({ reader }: Source, { fromNs = 0n, toNs }: Window): ClockStep[] {
+  return clockSpans(reader.clockSteps())
+    .filter((span) => toNs === undefined || span.fromNs < toNs)
+    .filter((span) => span.toNs === undefined || span.toNs > fromNs)
+    .map(({ step }) => step);
+}

@@ -1,0 +1,53 @@
+/** Runs one question in SQL on a recording. */
+import Database from 'better-sqlite3';
+import { ExportError } from '../errors.ts';
+import type { Source } from '../source.ts';
+import { defineTables } from './sql_tables.ts';
+
+export type SqlValue = string | number | bigint | Buffer | null;
+
+interface SqlAnswer {
+  readonly columns: readonly string[];
+  readonly rows: Iterable<SqlValue[]>;
+  close(): void;
+}
+
+/**
+ * What may stand in front of a question, and how it may begin. Nothing else even reaches SQLite: ATTACH and VACUUM
+ * write files, and a PRAGMA acts while it is only being compiled.
+ */
+const QUESTION =
+  /^(?:\s|--[^\n]*\n|\/\*(?:[^*]|\*(?!\/))*\*\/)*(?:explain\s+(?:query\s+plan\s+)?)?(?:select|with|values)\b/i;
+
+export function askSql(source: Source, sql: string, nowNs: bigint): SqlAnswer {
+  if (!QUESTION.test(sql)) throw new ExportError('sql: a query must begin with SELECT, WITH, VALUES or EXPLAIN');
+  const database = new Database(':memory:');
+  try {
+    database.defaultSafeIntegers(true);
+    defineTables(database, source, sql, nowNs);
+    const statement = database.prepare<[], SqlValue[]>(sql).raw();
+    if (!statement.readonly) throw new ExportError('sql: only queries: a recording does not change');
+    return {
+      columns: statement.columns().map(({ name }) => name),
+      rows: rowsOf(statement.iterate()),
+      close: () => void database.close(),
+    };
+  } catch (error) {
+    database.close();
+    throw inWords(error);
+  }
+}
+
+function* rowsOf(rows: IterableIterator<SqlValue[]>): Generator<SqlValue[]> {
+  try {
+    yield* rows;
+  } catch (error) {
+    throw inWords(error);
+  }
+}
+
+/** A mistake in the query, or in what it does to the rows: better-sqlite3's own checks throw RangeError and TypeError. */
+function inWords(error: unknown): unknown {
+  const { name, message } = error as Error;
+  return ['SqliteError', 'RangeError', 'TypeError'].includes(name) ? new ExportError(`sql: ${message}`) : error;
+}

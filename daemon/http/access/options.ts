@@ -1,0 +1,78 @@
+/** The options of `kreplay daemon` that say who may ask, and how much. */
+import type { Command } from 'commander';
+import { z } from 'zod';
+import { Setting } from '../../../agent/config/setting.ts';
+import { DURATION, POSITIVE_INTEGER } from '../../../agent/config/values.ts';
+import type { ListenAddress } from '../listen_address.ts';
+import { isOrigin } from './cors.ts';
+import { QUERY_TIMEOUT_MS_DEFAULT, SCANS_MAX_DEFAULT } from './scan_gate.ts';
+
+export interface AccessFlags {
+  tokens?: string;
+  tlsCert?: string;
+  tlsKey?: string;
+  tlsClientCa?: string;
+  insecureHttp?: true;
+  corsOrigin?: string[];
+  maxScans: number;
+  queryTimeout: number;
+}
+
+/** The longest that a timer can be set to. */
+const TIMEOUT_MS_MAX = 2 ** 31 - 1;
+const TIMEOUT_RANGE = 'must be at least 1ms, and at most 24d';
+
+const TIMEOUT_MS = DURATION.transform((ns) => Number(ns) / 1e6).pipe(
+  z.number().min(1, TIMEOUT_RANGE).max(TIMEOUT_MS_MAX, TIMEOUT_RANGE),
+);
+
+const ORIGIN = z.string().refine(isOrigin, 'must be as browsers send it: https://HOST or http://HOST:PORT, no path');
+
+export function withAccessOptions(command: Command): Command {
+  return command
+    .addOption(
+      new Setting(
+        '--tokens <file>',
+        'tokens that clients have to show: see `kreplay token`; read again when it changes',
+      ),
+    )
+    .addOption(
+      new Setting(
+        '--tls-cert <file>',
+        'serve HTTPS with this certificate chain (PEM); read again on SIGHUP, as are the next two',
+      ),
+    )
+    .addOption(new Setting('--tls-key <file>', 'its key (PEM)'))
+    .addOption(new Setting('--tls-client-ca <file>', 'serve only clients with a certificate of this CA (PEM)'))
+    .addOption(
+      new Setting(
+        '--insecure-http',
+        'beyond this machine without TLS: something else, such as a proxy, has to hide the tokens',
+      ),
+    )
+    .addOption(
+      new Setting(
+        '--cors-origin <origin...>',
+        'sites whose pages may use the daemon, such as https://grafana.example',
+      ).takes(ORIGIN),
+    )
+    .addOption(
+      new Setting('--max-scans <count>', 'queries that run at once; others wait, for 2 s at most')
+        .takes(POSITIVE_INTEGER)
+        .default(SCANS_MAX_DEFAULT),
+    )
+    .addOption(
+      new Setting('--query-timeout <duration>', 'for a page of events, or until the next one of a stream')
+        .takes(TIMEOUT_MS)
+        .default(QUERY_TIMEOUT_MS_DEFAULT, `${QUERY_TIMEOUT_MS_DEFAULT / 1000}s`),
+    );
+}
+
+/** Wrong usage that no option shows by itself. */
+export function meaningless(flags: AccessFlags & { listen: ListenAddress }): string | undefined {
+  const { listen, tlsCert, tlsKey, tlsClientCa } = flags;
+  if ((tlsCert === undefined) !== (tlsKey === undefined)) return '--tls-cert and --tls-key go together';
+  if (tlsClientCa !== undefined && tlsCert === undefined) return '--tls-client-ca needs --tls-cert and --tls-key';
+  if (tlsCert !== undefined && 'path' in listen) return '--tls-cert is for HOST:PORT, not for a unix socket';
+  return undefined;
+}

@@ -1,0 +1,147 @@
+/** What a query may cost: so many scans at once, and so much time until one has something to say. */
+import type { Response } from 'express';
+import { Problem } from '../../problem.ts';
+import type { Unsent } from './unsent.ts';
+
+export const SCANS_MAX_DEFAULT = 16;
+export const QUERY_TIMEOUT_MS_DEFAULT = 30_000;
+
+/** For each scan that may run. Those behind would wait longer than anybody wants to. */
+const WAITING_PER_SCAN = 4;
+const WAIT_MS_MAX_DEFAULT = 2_000;
+const LOOK_INTERVAL_MS = 100;
+const RETRY_AFTER_S = 2;
+/** Of an answer that is given as a whole: one that can be continued ends early, with the place where it goes on. */
+export const WHOLE_BYTES_MAX = 8 * 1024 * 1024;
+const NO_MEMORY = 'answers that their clients do not read hold all the memory there is for them: try again';
+
+export interface Scan {
+  /** Pieces of an answer that is given as a whole: throws when they take too long together, since the turn came. */
+  whole<Piece>(pieces: Iterable<Piece>): Generator<Piece, void>;
+  /** Pieces of a stream: throws when nothing was found for too long. Time that the reader takes does not count. */
+  stream<Piece extends { length: number }>(pieces: Iterable<Piece>): Generator<Piece, void>;
+  /** The answer has so many bytes at hand that are still to be written; they count for what all have together. */
+  gathered(bytes: number): void;
+}
+
+export interface ScanGate {
+  /** Waits its turn, for a short while; a Problem when it does not come. The turn ends with the answer. */
+  enter(res: Response): Promise<Scan>;
+}
+
+interface Options {
+  scansMax?: number;
+  queryTimeoutMs?: number;
+  /** How long a query waits for its turn. */
+  waitMsMax?: number;
+  /** The memory that long answers have together; without end when left out. */
+  unsent?: Pick<Unsent, 'hold' | 'gather' | 'makeRoom'> | undefined;
+  nowMs: () => number;
+}
+
+export function createScanGate({
+  scansMax = SCANS_MAX_DEFAULT,
+  queryTimeoutMs = QUERY_TIMEOUT_MS_DEFAULT,
+  waitMsMax = WAIT_MS_MAX_DEFAULT,
+  unsent,
+  nowMs,
+}: Options): ScanGate {
+  const running = new Set<Response>();
+  const waiting = new Set<() => void>();
+  let looking: NodeJS.Timeout | undefined;
+
+  /** One whose reader is behind does nothing: it holds up nobody. */
+  function areEnough(): boolean {
+    let count = 0;
+    for (const res of running) if (!res.writableNeedDrain && ++count >= scansMax) return true;
+    return false;
+  }
+  const isFull = () => areEnough() || unsent?.makeRoom() === false;
+
+  function leave(res: Response): void {
+    if (!running.delete(res)) return;
+    wakeNext();
+  }
+
+  /** Those that came first, as long as there is room: to look for each of them would take longer than a scan. */
+  function wakeNext(): void {
+    for (const wake of waiting) {
+      if (isFull()) return;
+      wake();
+    }
+  }
+
+  function look(): void {
+    wakeNext();
+    if (waiting.size > 0) return;
+    clearInterval(looking);
+    looking = undefined;
+  }
+
+  function takeTurn(res: Response): void {
+    running.add(res);
+    unsent?.hold(res);
+    res.once('close', () => leave(res));
+  }
+
+  function turn(res: Response): Promise<boolean> {
+    return new Promise((resolve) => {
+      const settle = (mine: boolean) => {
+        clearTimeout(timer);
+        waiting.delete(wake);
+        res.off('close', giveUp);
+        if (mine) takeTurn(res);
+        resolve(mine);
+      };
+      const wake = () => settle(true);
+      const giveUp = () => settle(false);
+      const timer = setTimeout(() => settle(!isFull()), waitMsMax);
+      res.once('close', giveUp);
+      waiting.add(wake);
+      // A reader that falls behind tells nobody.
+      looking ??= setInterval(look, LOOK_INTERVAL_MS);
+    });
+  }
+
+  function refuse(res: Response, code: 'busy' | 'query_timeout', detail: string): never {
+    if (!res.headersSent) res.set('Retry-After', String(RETRY_AFTER_S));
+    throw new Problem(code, detail);
+  }
+
+  function* within<Piece>(
+    res: Response,
+    beganMs: number,
+    pieces: Iterable<Piece>,
+    isRenewed: (piece: Piece) => boolean,
+  ) {
+    let startMs = beganMs;
+    try {
+      for (const piece of pieces) {
+        if (nowMs() - startMs > queryTimeoutMs)
+          refuse(res, 'query_timeout', `not done after ${queryTimeoutMs} ms: ask for less, or for a shorter window`);
+        yield piece;
+        if (isRenewed(piece)) startMs = nowMs();
+      }
+    } finally {
+      leave(res);
+    }
+  }
+
+  return {
+    async enter(res) {
+      // Those that wait come first.
+      wakeNext();
+      // Its client has gone: it would never close again.
+      if (res.closed) refuse(res, 'busy', 'nobody waits for the answer');
+      if (waiting.size === 0 && !isFull()) takeTurn(res);
+      else if (waiting.size >= scansMax * WAITING_PER_SCAN || !(await turn(res)))
+        refuse(res, 'busy', areEnough() ? `${scansMax} queries are running already: try again` : NO_MEMORY);
+      const beganMs = nowMs();
+      return {
+        whole: (pieces) => within(res, beganMs, pieces, () => false),
+        stream: (pieces) => within(res, beganMs, pieces, (piece) => piece.length > 0),
+        gathered: (bytes) => unsent?.gather(res, bytes),
+      };
+    },
+  };
+}

@@ -1,0 +1,75 @@
+/** Bodies of requests become typed values here, or a problem that names what is wrong. */
+import { MIMEType } from 'node:util';
+import { type Request, type RequestHandler, raw } from 'express';
+import type { z } from 'zod';
+import { invalid } from '../invalid_input.ts';
+import { Problem, pointerTo } from '../problem.ts';
+import { closeAfter } from './linger.ts';
+import { parseStrictly } from './strict_json.ts';
+
+const BODY_BYTES_MAX = 64 * 1024;
+
+const readBytes = raw({ type: () => true, limit: BODY_BYTES_MAX });
+
+/**
+ * Reads the body as bytes; `parseBody` makes sense of them, because body-parser's JSON rounds integers. One that is too
+ * large is refused as soon as that is known, where body-parser would read all of it first.
+ */
+export const readBody: RequestHandler = (req, res, next) => {
+  let isSettled = false;
+  let bytes = 0;
+  function settle(error?: unknown): void {
+    if (isSettled) return;
+    isSettled = true;
+    req.off('data', count);
+    next(error);
+  }
+  function refuse(): void {
+    closeAfter(req, res);
+    settle(new Problem('body_too_large', `the body is larger than ${BODY_BYTES_MAX} bytes`));
+  }
+  function count(chunk: Buffer): void {
+    bytes += chunk.length;
+    if (bytes > BODY_BYTES_MAX) refuse();
+  }
+  if (Number(req.headers['content-length'] ?? 0) > BODY_BYTES_MAX) return refuse();
+  readBytes(req, res, settle);
+  if (!isSettled) req.on('data', count);
+};
+
+/** The body after `readBody`. An empty one is `{}`: every field of a command may be left out. */
+export function parseBody<Schema extends z.ZodType>(req: Request, schema: Schema): z.output<Schema> {
+  const bytes: unknown = req.body;
+  const empty = !Buffer.isBuffer(bytes) || bytes.length === 0;
+  // A form or text/plain can be sent by any web page without asking; JSON can not.
+  if (!empty && !req.is('json'))
+    throw new Problem('unsupported_media_type', 'the body must be JSON: send Content-Type: application/json');
+  if (!empty && !/^utf-?8$/i.test(charsetOf(req.headers['content-type']!)))
+    throw new Problem('unsupported_media_type', 'the body must be in UTF-8');
+  return parseValue(empty ? {} : jsonOf(bytes), schema);
+}
+
+/** JSON is in UTF-8 unless it says otherwise. */
+function charsetOf(contentType: string): string {
+  try {
+    return new MIMEType(contentType).params.get('charset') ?? 'utf-8';
+  } catch {
+    throw new Problem('unsupported_media_type', 'Content-Type can not be read: send application/json');
+  }
+}
+
+function parseValue<Schema extends z.ZodType>(value: unknown, schema: Schema): z.output<Schema> {
+  const result = schema.safeParse(value);
+  if (result.success) return result.data;
+  throw invalid('invalid_body', result.error, 'field', (path) => ({ pointer: pointerTo(path) }));
+}
+
+function jsonOf(bytes: Buffer): unknown {
+  try {
+    const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+    return parseStrictly(text);
+  } catch (error) {
+    if (error instanceof Problem) throw error;
+    throw new Problem('malformed_json', `the body is not JSON: ${(error as Error).message}`);
+  }
+}

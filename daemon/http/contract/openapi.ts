@@ -1,0 +1,147 @@
+/** The API as an OpenAPI document, made from the schemas that validate requests. */
+import { readFileSync } from 'node:fs';
+import type { z } from 'zod';
+import { createDocument, type ZodOpenApiOperationObject, type ZodOpenApiResponsesObject } from 'zod-openapi';
+import { ERRORS, type ErrorCode } from '../../problem.ts';
+import { DAEMON_ENDPOINTS } from './daemon.ts';
+import { type Answer, type Endpoint, TAGS } from './endpoint.ts';
+import { EVENT_ENDPOINTS } from './events.ts';
+import { NAME_ENDPOINTS } from './names.ts';
+import { problemSchema } from './problem.ts';
+import { REPLAY_ENDPOINTS } from './replay.ts';
+
+export const ENDPOINTS: readonly Endpoint[] = [
+  ...EVENT_ENDPOINTS,
+  ...NAME_ENDPOINTS,
+  ...REPLAY_ENDPOINTS,
+  ...DAEMON_ENDPOINTS,
+];
+
+/** What any request can meet. */
+export const COMMON_ERRORS: readonly ErrorCode[] = [
+  'malformed_request',
+  'unauthorized',
+  'forbidden',
+  'forbidden_host',
+  'too_many_attempts',
+  'internal',
+];
+
+/** What any request that reads a recording can meet. */
+const RECORDING_ERRORS: readonly ErrorCode[] = [
+  'recording_missing',
+  'not_a_recording',
+  'unsupported_format',
+  'recording_corrupt',
+  'recording_unavailable',
+];
+
+const READS_NO_RECORDING: ReadonlySet<string> = new Set([
+  '/',
+  '/healthz',
+  '/metrics',
+  '/api/event-types',
+  '/openapi.json',
+  '/docs',
+]);
+
+const { version } = JSON.parse(readFileSync(new URL(import.meta.resolve('#package')), 'utf8')) as { version: string };
+
+/** All codes that a request to it can be answered with. */
+export function errorsOf({ path, errors = [] }: Endpoint): ErrorCode[] {
+  return [...COMMON_ERRORS, ...errors, ...(READS_NO_RECORDING.has(path) ? [] : RECORDING_ERRORS)];
+}
+
+export function openApiDocument(): ReturnType<typeof createDocument> {
+  const paths: Record<string, Record<string, ZodOpenApiOperationObject>> = {};
+  for (const endpoint of ENDPOINTS)
+    paths[endpoint.path] = { ...paths[endpoint.path], [endpoint.method]: operation(endpoint) };
+  return createDocument(
+    {
+      openapi: '3.1.0',
+      info: {
+        title: 'kreplay',
+        version,
+        description:
+          'Recorded kernel events, and replay. 64-bit integers are exact JSON integers: read them with a parser that keeps them.',
+        license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+      },
+      servers: [{ url: '/', description: 'the daemon that gave this document' }],
+      tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
+      // Nothing where the daemon has no tokens and serves its own machine.
+      security: [{}, { token: [] }],
+      components: { securitySchemes: { token: { type: 'http', scheme: 'bearer', description: 'of `kreplay token`' } } },
+      paths,
+    },
+    { override: describeBigint },
+  );
+}
+
+/** Zod has no JSON schema of a bigint. */
+function describeBigint({ jsonSchema, zodSchema }: { jsonSchema: object; zodSchema: z.core.$ZodType }): void {
+  if (zodSchema._zod.def.type === 'bigint') Object.assign(jsonSchema, { type: 'integer', format: 'int64' });
+}
+
+function operation(endpoint: Endpoint): ZodOpenApiOperationObject {
+  const { operationId, tag, summary, description, pathParameters, query, headers, body, success } = endpoint;
+  return {
+    operationId,
+    tags: [tag],
+    summary,
+    ...(description !== undefined && { description }),
+    requestParams: {
+      ...(pathParameters && { path: pathParameters }),
+      ...(query && { query }),
+      ...(headers && { header: headers }),
+    },
+    ...(body && { requestBody: { content: { 'application/json': { schema: body } } } }),
+    responses: { [success.status]: answer(success), ...problems(errorsOf(endpoint)) },
+  };
+}
+
+function answer({ description, content = {}, headers = {} }: Answer) {
+  return {
+    description,
+    ...(Object.keys(content).length > 0 && {
+      content: Object.fromEntries(
+        Object.entries(content).map(([type, schema]) => [
+          type,
+          { schema: typeof schema === 'string' ? { type: 'string' as const, description: schema } : schema },
+        ]),
+      ),
+    }),
+    ...(Object.keys(headers).length > 0 && {
+      headers: Object.fromEntries(
+        Object.entries(headers).map(([name, meaning]) => [
+          name,
+          { description: meaning, schema: { type: 'string' as const } },
+        ]),
+      ),
+    }),
+  };
+}
+
+/** Those that another try may not meet. */
+const PASSING: ReadonlySet<ErrorCode> = new Set([
+  'busy',
+  'query_timeout',
+  'too_many_attempts',
+  'shutting_down',
+  'replay_capacity',
+]);
+
+const RETRY_AFTER = { 'Retry-After': { description: 'seconds', schema: { type: 'integer' as const } } };
+
+function problems(codes: readonly ErrorCode[]): ZodOpenApiResponsesObject {
+  const byStatus = Map.groupBy(codes, (code) => ERRORS[code].status);
+  return Object.fromEntries(
+    [...byStatus].map(([status, ofStatus]) => [
+      status,
+      {
+        description: ofStatus.map((code) => `\`${code}\``).join(', '),
+        ...(ofStatus.some((code) => PASSING.has(code)) && { headers: RETRY_AFTER }),
+        content: { 'application/problem+json': { schema: problemSchema } },
+      },
+    ]),
+  );
+}

@@ -1,0 +1,68 @@
+/** A long answer, line by line, at the pace of whoever reads it. */
+
+import type { Response } from 'express';
+import { nextPiece } from '../pace.ts';
+
+const AT_ONCE_BYTES_MAX = 128 * 1024;
+
+/** Whether this connection still has a reader. */
+export function isOpen(res: Response): boolean {
+  return !res.destroyed && !res.closed;
+}
+
+/**
+ * Asks for a piece when the last but one is with the kernel, so that it may lie in the same memory, and for none after
+ * the client has gone. Pieces should be short: between them the event loop serves others.
+ */
+export async function sendNdjson(
+  res: Response,
+  pieces: Iterable<Uint8Array> | AsyncIterable<Uint8Array>,
+  trailers: () => Record<string, string> = () => ({}),
+): Promise<void> {
+  res.status(200).type('application/x-ndjson');
+  res.flushHeaders();
+  let sending = Promise.resolve();
+  for await (const piece of pieces) {
+    await sending;
+    if (piece.length > 0) sending = written(res, piece);
+    await nextPiece();
+    if (!isOpen(res)) return;
+  }
+  res.addTrailers(trailers());
+  res.end();
+}
+
+/**
+ * A whole that is known already. Each piece can be forgotten when it is with the kernel; `onLeft` is called with how many
+ * bytes have not been written yet.
+ */
+export async function sendPieces(
+  res: Response,
+  pieces: Uint8Array[],
+  onLeft: (bytes: number) => void = () => {},
+): Promise<void> {
+  let left = pieces.reduce((sum, { length }) => sum + length, 0);
+  res.status(200).set('Content-Length', String(left));
+  if (left <= AT_ONCE_BYTES_MAX) {
+    res.end(Buffer.concat(pieces));
+    return onLeft(0);
+  }
+  pieces.reverse();
+  for (let piece = pieces.pop(); piece && isOpen(res); piece = pieces.pop()) {
+    left -= piece.length;
+    onLeft(left);
+    await written(res, piece);
+  }
+  res.end();
+}
+
+/** Resolves when the bytes are not needed any more. */
+async function written(res: Response, bytes: Uint8Array): Promise<void> {
+  if (!isOpen(res)) return;
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const done = () => resolve();
+  res.once('close', done);
+  res.write(bytes, done);
+  await promise;
+  res.off('close', done);
+}

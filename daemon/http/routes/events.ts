@@ -1,0 +1,169 @@
+import { type Request, type Response, Router } from 'express';
+import { z } from 'zod';
+import { apiEventSchema } from '../../../bpf/schema/api.ts';
+import { stringify } from '../../exact_json.ts';
+import { nextPiece } from '../../pace.ts';
+import { Problem } from '../../problem.ts';
+import { coverageSchema, spansFor } from '../../query/coverage.ts';
+import { encodeCursor } from '../../query/cursor.ts';
+import { type EventQuery, parseEventQuery } from '../../query/event_query.ts';
+import { noParameters } from '../../query/parameters.ts';
+import { parseQuery } from '../../query/query_string.ts';
+import { parseTailQuery, type TailQuery } from '../../query/tail_query.ts';
+import { coverageFor } from '../../query/transaction_coverage.ts';
+import { rowCutter } from '../../store/block_rows.ts';
+import { keyOf } from '../../store/event.ts';
+import { jsonPieces } from '../../store/event_json.ts';
+import type { EventKey, ScannedBlock, ScanRequest, Store } from '../../store/store.ts';
+import type { Tails } from '../../tail/tails.ts';
+import { type Scan, type ScanGate, WHOLE_BYTES_MAX } from '../access/scan_gate.ts';
+import type { StreamRoom } from '../access/stream_room.ts';
+import { openEventStream } from '../event_stream.ts';
+import { isOpen, sendNdjson, sendPieces } from '../ndjson.ts';
+import { methodNotAllowed } from '../problem_handler.ts';
+import { sendJson } from '../send_json.ts';
+
+const LOST = 'Kreplay-Lost';
+const COMPLETE = 'Kreplay-Complete';
+/** Until when all nodes of the query are recorded: it stays what it is while events are sent. */
+const RECORDED_UNTIL = 'Kreplay-Recorded-Until';
+const EVENT_STREAM = 'text/event-stream';
+const MEDIA_TYPES = ['application/json', 'application/x-ndjson', EVENT_STREAM];
+/** Rows that are written before the bytes of a page are looked at again. */
+const PART_ROWS = 256;
+
+export const eventsSchema = z.object({
+  events: z.array(apiEventSchema),
+  next_cursor: z.string().nullable().meta({ description: 'where the next page begins; null on the last one' }),
+  coverage: coverageSchema,
+});
+
+interface Options {
+  store: Store;
+  now: () => bigint;
+  scanGate: ScanGate;
+  streamRoom: StreamRoom;
+  tails: Tails;
+}
+
+export function eventRoutes({ store, now, scanGate, streamRoom, tails }: Options): Router {
+  const router = Router();
+  router
+    .route('/')
+    .get(async (req, res) => {
+      res.vary('Accept');
+      const mediaType = req.accepts(MEDIA_TYPES);
+      if (!mediaType) throw new Problem('not_acceptable', `events come as ${MEDIA_TYPES.join(' or ')}`);
+      if (mediaType === EVENT_STREAM)
+        return sendTail(req, res, { tails, streamRoom }, parseTailQuery(req.query as never, now()));
+      const query = parseEventQuery(req.query as never, now());
+      const turn = await scanGate.enter(res);
+      // The first piece opens the scan.
+      await nextPiece();
+      if (mediaType === 'application/json') await sendPage(res, store, query, turn);
+      else await sendStream(req, res, store, query, turn);
+    })
+    .all(methodNotAllowed('GET', 'HEAD'));
+  router
+    .route('/:event_id')
+    .get((req, res) => {
+      parseQuery(req.query, noParameters);
+      const event = store.event(req.params.event_id);
+      if (!event) throw new Problem('event_not_found', `no event ${req.params.event_id} is recorded`);
+      sendJson(res, 200, event);
+    })
+    .all(methodNotAllowed('GET', 'HEAD'));
+  return router;
+}
+
+async function sendPage(res: Response, store: Store, query: EventQuery, turn: Scan): Promise<void> {
+  const page: Page = { left: query.limit, bytes: 0, last: undefined, hasMore: false };
+  const spans = spansFor(store, query.filter.nodes, query.nowNs);
+  // One more than asked for tells whether there is a next page.
+  const scan = store.scan({ ...scanOf(query), limit: query.limit + 1 });
+  const pieces: Uint8Array[] = [];
+  for (const piece of turn.whole(jsonPieces(shownOf(scan, page), ','))) {
+    pieces.push(Buffer.from(piece));
+    page.bytes += piece.length;
+    turn.gathered(page.bytes);
+    await nextPiece();
+    if (!isOpen(res)) return;
+  }
+  const { last, hasMore } = page;
+  const nextCursor = hasMore && last ? encodeCursor({ key: last, nowNs: query.nowNs }, query.fingerprint) : null;
+  // After the scan: what can not be read is found by reading it.
+  const rest = stringify({
+    next_cursor: nextCursor,
+    coverage: coverageFor(store, spans, query),
+  });
+  const events = pieces.filter(({ length }) => length > 0);
+  // The last comma.
+  const lastPiece = events.pop();
+  if (lastPiece) events.push(lastPiece.subarray(0, -1));
+  res.type('application/json');
+  // Not awaited: nothing here may keep what is sent.
+  return sendPieces(res, [Buffer.from('{"events":['), ...events, Buffer.from(`],${rest.slice(1)}`)], turn.gathered);
+}
+
+interface Page {
+  left: number;
+  /** Written so far. */
+  bytes: number;
+  last: EventKey | undefined;
+  hasMore: boolean;
+}
+
+/** The rows that go onto the page: as many as were asked for, or as there is room for. */
+function* shownOf(blocks: Iterable<ScannedBlock>, page: Page): Generator<ScannedBlock> {
+  for (const scanned of blocks) {
+    const { block, dictionary } = scanned;
+    const shown = Math.min(page.left, block.rowCount);
+    if (shown < block.rowCount) page.hasMore = true;
+    page.left -= shown;
+    const cut = rowCutter(block);
+    if (shown === 0) yield { ...scanned, block: cut(0, 0) };
+    for (let from = 0; from < shown; from += PART_ROWS) {
+      if (page.bytes >= WHOLE_BYTES_MAX) {
+        page.hasMore = true;
+        return;
+      }
+      const to = Math.min(from + PART_ROWS, shown);
+      page.last = keyOf(block, to - 1, dictionary.recordingId);
+      yield { ...scanned, block: cut(from, to), nextAtHand: to < shown || scanned.nextAtHand === true };
+    }
+  }
+}
+
+async function sendStream(req: Request, res: Response, store: Store, query: EventQuery, turn: Scan): Promise<void> {
+  const spans = spansFor(store, query.filter.nodes, query.nowNs);
+  const known = () => {
+    const { complete, lost } = coverageFor(store, spans, query);
+    return { [LOST]: lost.toString(), [COMPLETE]: complete.toString() };
+  };
+  const { recorded_until } = coverageFor(store, spans, query);
+  if (recorded_until !== null) res.set(RECORDED_UNTIL, recorded_until.toString());
+  // Lines are events and nothing else, so what is missing is said ahead of them, and again when it is all known.
+  res.set(known());
+  if (req.method === 'HEAD') return void res.type('application/x-ndjson').end();
+  // HTTP/1.0 has no trailers.
+  if (req.httpVersionMinor > 0) res.set('Trailer', [LOST, COMPLETE]);
+  const scan = store.scan({ ...scanOf(query), ...(query.limited && { limit: query.limit }) });
+  await sendNdjson(res, turn.stream(jsonPieces(scan, '\n')), known);
+}
+
+function sendTail(
+  req: Request,
+  res: Response,
+  { tails, streamRoom }: Pick<Options, 'tails' | 'streamRoom'>,
+  query: TailQuery,
+): void {
+  const tail = tails.begin({ ...query, lastEventId: req.get('Last-Event-ID') });
+  streamRoom.enter(res, 'tail_limit');
+  const sink = openEventStream(res);
+  if (req.method === 'HEAD') sink.end();
+  else tail.join(sink);
+}
+
+function scanOf({ filter, order, after }: EventQuery): ScanRequest {
+  return { filter, order, ...(after && { after }) };
+}

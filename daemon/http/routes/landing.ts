@@ -1,0 +1,34 @@
+import { Router } from 'express';
+import { noParameters } from '../../query/parameters.ts';
+import { parseQuery } from '../../query/query_string.ts';
+import { methodNotAllowed } from '../problem_handler.ts';
+import { sendJson } from '../send_json.ts';
+
+/** Where a person who types the address into a browser goes on from. */
+const LINKS = {
+  events: '/api/events',
+  transactions: '/api/transactions',
+  stats: '/api/stats',
+  event_types: '/api/event-types',
+  services: '/api/services',
+  nodes: '/api/nodes',
+  pins: '/api/pins',
+  replay_sessions: '/api/replay/sessions',
+  health: '/healthz',
+  ready: '/readyz',
+  openapi: '/openapi.json',
+  docs: '/docs',
+  metrics: '/metrics',
+};
+
+export function landingPage(): Router {
+  const router = Router();
+  router
+    .route('/')
+    .get((req, res) => {
+      parseQuery(req.query, noParameters);
+      sendJson(res, 200, { name: 'kreplay', links: LINKS });
+    })
+    .all(methodNotAllowed('GET', 'HEAD'));
+  return router;
+}

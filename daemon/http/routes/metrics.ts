@@ -1,0 +1,25 @@
+import { Router } from 'express';
+import { z } from 'zod';
+import type { MetricSources, Metrics } from '../../metrics/metrics.ts';
+import { noParameters } from '../../query/parameters.ts';
+import { parseQuery } from '../../query/query_string.ts';
+import { methodNotAllowed } from '../problem_handler.ts';
+
+export const metricsQuery = noParameters;
+
+export const metricsResponse = z
+  .string()
+  .meta({ description: 'The text format of Prometheus, version 0.0.4; the README has a table of the metrics.' });
+
+export function metricsRoutes(metrics: Metrics, sources: MetricSources): Router {
+  const router = Router();
+  router
+    .route('/metrics')
+    .get(async (req, res) => {
+      parseQuery(req.query, metricsQuery);
+      const text = await metrics.text(sources);
+      res.set('Content-Type', metrics.contentType).send(text);
+    })
+    .all(methodNotAllowed('GET', 'HEAD'));
+  return router;
+}

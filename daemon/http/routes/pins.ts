@@ -1,0 +1,71 @@
+/** Transactions that retention keeps. */
+import { type Request, type RequestHandler, Router } from 'express';
+import { Problem } from '../../problem.ts';
+import { noParameters } from '../../query/parameters.ts';
+import { pinRequest } from '../../query/pin_request.ts';
+import { parseQuery } from '../../query/query_string.ts';
+import type { Pin, Store } from '../../store/store.ts';
+import { parseBody } from '../body.ts';
+import { methodNotAllowed } from '../problem_handler.ts';
+import { sendJson } from '../send_json.ts';
+
+const NS_PER_MS = 1_000_000n;
+
+interface Options {
+  store: Store;
+  now: () => bigint;
+}
+
+export function pinRoutes({ store, now }: Options): Router {
+  const router = Router();
+  /** Query parameters would be silently without effect. */
+  const plain: RequestHandler = (req, _res, next) => {
+    parseQuery(req.query, noParameters);
+    next();
+  };
+  const idOf = (req: Request) => String(req.params.transaction_id);
+
+  router
+    .route('/pins')
+    .get(plain, (_req, res) => {
+      const pins = store.pins().map((pin) => ({
+        transaction_id: pin.transactionId,
+        from: pin.fromNs,
+        pinned_at: wallTime(pin.pinnedNs),
+        node: pin.node,
+      }));
+      sendJson(res, 200, { pins });
+    })
+    .all(methodNotAllowed('GET', 'HEAD'));
+
+  router
+    .route('/transactions/:transaction_id/pin')
+    .post(plain, (req, res) => {
+      const transactionId = idOf(req);
+      const { before_ms: beforeNs } = parseBody(req, pinRequest);
+      const pins = store.pin({ transactionId, beforeNs, nowNs: now() });
+      if (!pins) throw new Problem('transaction_not_found', `no events of transaction ${transactionId} are recorded`);
+      sendJson(res, 200, pinnedView(transactionId, pins));
+    })
+    .delete(plain, (req, res) => {
+      const transactionId = idOf(req);
+      if (!store.unpin(transactionId)) throw new Problem('not_pinned', `transaction ${transactionId} is not pinned`);
+      res.status(204).end();
+    })
+    .all(methodNotAllowed('POST', 'DELETE'));
+  return router;
+}
+
+function pinnedView(transactionId: string, pins: readonly Pin[]) {
+  const [oldest] = pins;
+  return {
+    transaction_id: transactionId,
+    from: pins.reduce<bigint | null>((from, { fromNs }) => (from === null || fromNs < from ? fromNs : from), null),
+    pinned_at: oldest ? wallTime(oldest.pinnedNs) : null,
+    nodes: [...new Set(pins.map(({ node }) => node))].sort(),
+  };
+}
+
+function wallTime(ns: bigint): string {
+  return new Date(Number(ns / NS_PER_MS)).toISOString();
+}

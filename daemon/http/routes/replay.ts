@@ -1,0 +1,176 @@
+/** Replay sessions over HTTP. */
+import { type Request, type RequestHandler, type Response, Router } from 'express';
+import { stringify } from '../../exact_json.ts';
+import { Problem } from '../../problem.ts';
+import { noParameters } from '../../query/parameters.ts';
+import { parseQuery } from '../../query/query_string.ts';
+import { sessionsPage } from '../../query/sessions_query.ts';
+import {
+  changeRequest,
+  createRequest,
+  noFields,
+  seekRequest,
+  stepRequest,
+  TIMELINE_LIMIT_DEFAULT,
+  timelineParameters,
+} from '../../replay/contract.ts';
+import type { Session } from '../../replay/session/session.ts';
+import type { Sessions } from '../../replay/session/sessions.ts';
+import { type ScanGate, WHOLE_BYTES_MAX } from '../access/scan_gate.ts';
+import type { StreamRoom } from '../access/stream_room.ts';
+import { parseBody } from '../body.ts';
+import { openEventStream } from '../event_stream.ts';
+import { sendNdjson } from '../ndjson.ts';
+import { methodNotAllowed } from '../problem_handler.ts';
+import { sendJson } from '../send_json.ts';
+
+/** A step of more takes its turn with the queries: its answer is as large as theirs. */
+const STEP_EVENTS_AT_ONCE = 256;
+
+/** `sessions` outlives the router: who made it closes it. */
+export function replayRoutes(sessions: Sessions, scanGate: ScanGate, streamRoom: StreamRoom): Router {
+  const router = Router();
+  const listedOf = (req: Request) => sessions.get(String(req.params.id));
+  const sessionOf = (req: Request) => sessions.open(String(req.params.id));
+  /** Query parameters would be silently without effect. */
+  const plain: RequestHandler = (req, _res, next) => {
+    parseQuery(req.query, noParameters);
+    next();
+  };
+
+  router
+    .route('/')
+    .post(plain, async (req, res) => {
+      const request = parseBody(req, createRequest);
+      // All events of the transaction are read.
+      await scanGate.enter(res);
+      const session = await sessions.create(request);
+      const view = session.view();
+      res.location(`${req.baseUrl}/${view.session_id}`);
+      sendJson(res, 201, view);
+    })
+    .get((req, res) => {
+      const views = sessions.list().map((session) => session.view());
+      sendJson(res, 200, sessionsPage(req.query as never, views));
+    })
+    .all(methodNotAllowed('GET', 'HEAD', 'POST'));
+
+  router
+    .route('/:id')
+    .all(plain)
+    .get((req, res) => sendJson(res, 200, listedOf(req).view()))
+    .delete(async (req, res) => {
+      await sessions.remove(req.params.id);
+      res.status(204).end();
+    })
+    .patch(async (req, res) => {
+      const session = await sessionOf(req);
+      const { speed_factor: speedFactor, extra_latency_ns: addedNs, loop } = parseBody(req, changeRequest);
+      await session.change({ speedFactor, loop, extraLatencyNs: addedNs === undefined ? undefined : Number(addedNs) });
+      const view = session.view();
+      await sessions.saved();
+      sendJson(res, 200, view);
+    })
+    .all(methodNotAllowed('GET', 'HEAD', 'PATCH', 'DELETE'));
+
+  const command = (name: string, act: (session: Session, req: Request, res: Response) => Promise<string>) =>
+    router
+      .route(`/:id/${name}`)
+      .all(plain)
+      .post(async (req, res) => {
+        const answer = await act(await sessionOf(req), req, res);
+        // What was answered is there after any end of the daemon.
+        await sessions.saved();
+        res.status(200).type('application/json').send(answer);
+      })
+      .all(methodNotAllowed('POST'));
+  const bare = (name: 'play' | 'pause' | 'stop') =>
+    command(name, async (session, req) => {
+      parseBody(req, noFields);
+      await session[name]();
+      return stringify(session.view());
+    });
+  bare('play');
+  bare('pause');
+  bare('stop');
+  command('seek', async (session, req) => {
+    await session.seek(parseBody(req, seekRequest));
+    return stringify(session.view());
+  });
+  command('step', async (session, req, res) => {
+    const { count } = parseBody(req, stepRequest);
+    if (count > STEP_EVENTS_AT_ONCE) await scanGate.enter(res);
+    const events = await session.step(count);
+    return `{"session":${stringify(session.view())},"events":[${events.join(',')}]}`;
+  });
+
+  router
+    .route('/:id/timeline')
+    .get(async (req, res) => sendTimeline(await sessionOf(req), scanGate, req, res))
+    .all(methodNotAllowed('GET', 'HEAD'));
+
+  router
+    .route('/:id/events')
+    .all(plain)
+    .head((req, res) => {
+      listedOf(req);
+      openEventStream(res);
+      res.end();
+    })
+    .get(async (req, res) => joinStream(await sessionOf(req), streamRoom, req, res))
+    .all(methodNotAllowed('GET', 'HEAD'));
+  return router;
+}
+
+async function sendTimeline(session: Session, scanGate: ScanGate, req: Request, res: Response): Promise<void> {
+  res.vary('Accept');
+  const mediaType = req.accepts(['application/json', 'application/x-ndjson']);
+  if (!mediaType) throw new Problem('not_acceptable', 'a time line comes as application/json or application/x-ndjson');
+  const { event_index: index = 0, limit } = parseQuery(req.query, timelineParameters);
+  const turn = await scanGate.enter(res);
+  if (mediaType === 'application/x-ndjson') {
+    if (req.method === 'HEAD') res.type(mediaType).end();
+    else await sendNdjson(res, linesOf(session.timeline(index, limit ?? Number.POSITIVE_INFINITY)));
+    return;
+  }
+  const events: string[] = [];
+  let bytes = 0;
+  for await (const page of session.timeline(index, limit ?? TIMELINE_LIMIT_DEFAULT)) {
+    events.push(...page);
+    for (const json of page) bytes += json.length;
+    turn.gathered(bytes);
+    if (bytes >= WHOLE_BYTES_MAX) break;
+  }
+  const nextIndex = index + events.length;
+  const next = nextIndex < session.eventCount ? nextIndex : null;
+  res
+    .status(200)
+    .type(mediaType)
+    .send(`{"events":[${events.join(',')}],"next_event_index":${next}}`);
+  // What is not sent yet is counted with the answer itself.
+  turn.gathered(0);
+}
+
+async function* linesOf(pages: AsyncIterable<string[]>): AsyncGenerator<Buffer, void> {
+  for await (const page of pages) yield Buffer.from(page.map((json) => `${json}\n`).join(''));
+}
+
+function joinStream(session: Session, streamRoom: StreamRoom, req: Request, res: Response): void {
+  const lastId = lastEventId(session, req.get('Last-Event-ID'));
+  // A stopped session has no more to tell to one who knows all; 204 keeps a browser from asking again and again.
+  if (session.state === 'stopped' && lastId !== null && session.stream.toldAll(lastId)) {
+    res.status(204).end();
+    return;
+  }
+  session.stream.checkRoom();
+  streamRoom.enter(res, 'session_limit');
+  session.stream.join(openEventStream(res), lastId);
+}
+
+function lastEventId(session: Session, header: string | undefined): number | null {
+  if (header === undefined || header === '') return null;
+  const id = /^\d+$/.test(header) ? Number(header) : Number.NaN;
+  if (session.stream.knows(id)) return id;
+  const message = `${JSON.stringify(header)} is not an id of this session's stream`;
+  throw new Problem('invalid_parameter', `Last-Event-ID: ${message}`, [{ parameter: 'Last-Event-ID', message }]);
+}

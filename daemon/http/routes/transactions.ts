@@ -1,0 +1,147 @@
+import { type Response, Router } from 'express';
+import { z } from 'zod';
+import { int64, told } from '../../../bpf/schema/api.ts';
+import { nextPiece } from '../../pace.ts';
+import { Problem } from '../../problem.ts';
+import { coverageIn, coverageSchema, spansFor } from '../../query/coverage.ts';
+import { noParameters } from '../../query/parameters.ts';
+import { parseQuery } from '../../query/query_string.ts';
+import { coverageOfTransaction } from '../../query/transaction_coverage.ts';
+import { parseTransactionsQuery, type TransactionsQuery } from '../../query/transactions_query.ts';
+import type { NodeSpan, Store, TransactionPage, TransactionSummary } from '../../store/store.ts';
+import { takingTurns } from '../../turns.ts';
+import type { Scan, ScanGate } from '../access/scan_gate.ts';
+import { isOpen } from '../ndjson.ts';
+import { methodNotAllowed } from '../problem_handler.ts';
+import { sendJson } from '../send_json.ts';
+
+const integer = (description: string) => int64().meta({ description });
+
+export const writtenBackSchema = z.object({
+  count: told(z.int().nonnegative(), 'block requests that carried some of its data'),
+  bytes: integer('of its data in them'),
+  last_end_ns: told(int64().nullable(), 'when the last of them ended; null when there are none'),
+});
+
+export const transactionSchema = z
+  .object({
+    transaction_id: z.string(),
+    trace_id: told(z.string().nullable(), 'W3C trace id, when one is known'),
+    first_timestamp_ns: integer('start of its first event, nanoseconds since the epoch'),
+    last_end_ns: integer('when the last of its own events ended, which its caller waited for'),
+    duration_ns: integer('between these two'),
+    written_back: told(
+      writtenBackSchema.nullable(),
+      'its data as others wrote it to disk, mostly after its end; null where a recording does not tell it apart, and the duration is that of all events',
+    ),
+    event_count: told(z.int().positive(), 'events recorded, also those that retention has removed since'),
+    error_count: told(z.int().nonnegative(), 'events of them that failed'),
+    slowest_event_id: z.string(),
+    services: told(z.array(z.string()), 'that took part'),
+    nodes: told(z.array(z.string()), 'that took part'),
+    pinned: told(z.boolean(), 'whether retention keeps it'),
+  })
+  .meta({ id: 'Transaction', description: 'what the recordings hold of one transaction' });
+
+export const wholeTransactionSchema = transactionSchema.extend({ coverage: coverageSchema });
+
+export const transactionsSchema = z.object({
+  transactions: z.array(transactionSchema),
+  next_cursor: told(z.string().nullable(), 'where the next page begins; null on the last one'),
+  coverage: coverageSchema,
+});
+
+interface Options {
+  store: Store;
+  now: () => bigint;
+  scanGate: ScanGate;
+}
+
+export function transactionRoutes({ store, now, scanGate }: Options): Router {
+  const router = Router();
+  const turns = takingTurns();
+  router
+    .route('/')
+    .get(async (req, res) => {
+      const query = parseTransactionsQuery(req.query as never, now());
+      const turn = await scanGate.enter(res);
+      await turns(async () => {
+        const spans = spansFor(store, query.request.filter.nodes, query.nowNs);
+        const page = await pageFor(res, store, query, turn);
+        if (page) sendPage(res, store, query, page, spans);
+      });
+    })
+    .all(methodNotAllowed('GET', 'HEAD'));
+  router
+    .route('/:transaction_id')
+    .get((req, res) => {
+      parseQuery(req.query, noParameters);
+      const id = req.params.transaction_id;
+      const nowNs = now();
+      const spans = spansFor(store, undefined, nowNs);
+      const transaction = store.transaction(id);
+      if (!transaction) throw new Problem('transaction_not_found', `no events of transaction ${id} are recorded`);
+      sendJson(res, 200, {
+        ...viewOf(transaction, store.pins(id).length > 0),
+        coverage: coverageOfTransaction(store, spans, transaction, { nowNs }),
+      } satisfies z.input<typeof wholeTransactionSchema>);
+    })
+    .all(methodNotAllowed('GET', 'HEAD'));
+  return router;
+}
+
+/** Undefined when nobody waits for it any more. */
+async function pageFor(
+  res: Response,
+  store: Store,
+  { request }: TransactionsQuery,
+  turn: Scan,
+): Promise<TransactionPage | undefined> {
+  let page: TransactionPage | undefined;
+  const steps = function* () {
+    page = yield* store.transactions(request);
+  };
+  for (const _step of turn.whole(steps())) {
+    await nextPiece();
+    if (!isOpen(res)) return undefined;
+  }
+  return page;
+}
+
+function sendPage(
+  res: Response,
+  store: Store,
+  { request, nowNs, cursorOf }: TransactionsQuery,
+  page: TransactionPage,
+  spans: readonly NodeSpan[],
+) {
+  const { fromNs, toNs, nodes } = request.filter;
+  const pinned = new Set(store.pins().map(({ transactionId }) => transactionId));
+  sendJson(res, 200, {
+    transactions: page.transactions.map((transaction) => viewOf(transaction, pinned.has(transaction.transactionId))),
+    next_cursor: page.next && cursorOf(page.next),
+    coverage: coverageIn(store, spans, { fromNs, toNs, nodes, nowNs }),
+  } satisfies z.input<typeof transactionsSchema>);
+}
+
+function viewOf(transaction: TransactionSummary, pinned: boolean): z.input<typeof transactionSchema> {
+  const { writtenBack } = transaction;
+  return {
+    transaction_id: transaction.transactionId,
+    trace_id: transaction.traceId,
+    first_timestamp_ns: transaction.firstTimestampNs,
+    last_end_ns: transaction.lastEndNs,
+    duration_ns: transaction.lastEndNs - transaction.firstTimestampNs,
+    written_back: writtenBack && {
+      count: writtenBack.count,
+      bytes: writtenBack.bytes,
+      last_end_ns: writtenBack.count > 0 ? writtenBack.lastEndNs : null,
+    },
+    event_count: transaction.eventCount,
+    error_count: transaction.errorCount,
+    slowest_event_id: transaction.slowestEventId,
+    services: transaction.services,
+    nodes: transaction.nodes,
+    pinned,
+  };
+}

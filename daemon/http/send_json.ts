@@ -1,0 +1,7 @@
+/** An answer in JSON. */
+import type { Response } from 'express';
+import { stringify } from '../exact_json.ts';
+
+export function sendJson(res: Response, status: number, value: unknown, type = 'application/json'): void {
+  res.status(status).type(type).send(stringify(value));
+}

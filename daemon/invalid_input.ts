@@ -1,0 +1,25 @@
+/** What a schema refuses becomes a problem that names each place. */
+import type { z } from 'zod';
+import { type InputError, Problem } from './problem.ts';
+
+export function invalid(
+  code: 'invalid_body' | 'invalid_parameter',
+  { issues }: z.ZodError,
+  noun: 'field' | 'parameter',
+  place: (path: readonly PropertyKey[]) => { pointer: string } | { parameter: string },
+): Problem {
+  const errors: InputError[] = issues.flatMap((issue) =>
+    issue.code === 'unrecognized_keys'
+      ? issue.keys.map((key) => ({ ...place([...issue.path, key]), message: `unknown ${noun}` }))
+      : [{ ...place(issue.path), message: messageOf(issue) }],
+  );
+  const sentences = errors.map((error) => {
+    const name = 'pointer' in error ? error.pointer.slice(1) : error.parameter;
+    return name ? `${name}: ${error.message}` : error.message;
+  });
+  return new Problem(code, sentences.join('; '), errors);
+}
+
+function messageOf(issue: z.core.$ZodIssue): string {
+  return issue.code === 'invalid_type' && issue.message.endsWith('received undefined') ? 'is required' : issue.message;
+}

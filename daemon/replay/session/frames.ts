@@ -1,0 +1,201 @@
+/**
+ * Server-sent events: what a session has to tell, numbered, and the last of it kept for those who lost their connection
+ * or read slowly. The numbers are the play sequence; they only ever grow.
+ */
+import { BEFORE_ID, BEFORE_JSON, FRAME_END, frameStart } from '../../sse.ts';
+import { DIGITS_MAX, writeDigits } from './digits.ts';
+
+/** `events`: several that fell due together, as a list. */
+export type FrameKind = (typeof FRAME_KINDS)[number];
+const FRAME_KINDS = ['event', 'events', 'state', 'gap', 'end'] as const;
+
+/** Frames kept of one session. */
+export const KEPT_FRAMES_MAX = 16_384;
+export const KEPT_BYTES_MAX = 16 * 1024 * 1024;
+/** Of all sessions together; a session that goes beyond drops its own oldest. */
+export const KEPT_BYTES_TOTAL_MAX = 256 * 1024 * 1024;
+
+export interface KeptTotal {
+  bytes: number;
+}
+
+/** Text that writes itself into the log: no string is made of it for the garbage collector. */
+export interface WrittenText {
+  bytesMax: number;
+  /** Gives where it ends. Called once, before `append` returns. */
+  write(to: Buffer, at: number): number;
+}
+
+export interface FrameLog {
+  /** The base of the ids before the first. */
+  readonly lastId: number;
+  /** The oldest that is kept; `lastId + 1` when none is. */
+  readonly firstId: number;
+  /** `events`: how many it tells of. */
+  append(kind: FrameKind, json: string | WrittenText, events?: number): void;
+  /**
+   * The last of the frames from `id` on that are as long together as `bytesMax`, or a little longer: at least one. Only
+   * for ids from `firstId` to `lastId`.
+   */
+  lastOf(id: number, bytesMax: number): number;
+  /** How many bytes frames are that `lastOf` has found. */
+  bytesOf(id: number, lastId: number): number;
+  /** They as bytes, to a place in a buffer. */
+  copy(id: number, lastId: number, to: Buffer, at: number): void;
+  /** Events that were told of up to a frame; only for ids from `firstId - 1` to `lastId`. */
+  eventsThrough(id: number): number;
+  clear(): void;
+}
+
+/** A buffer for each frame would be 10 000 objects a second that grow old before they go. */
+const SLAB_BYTES = 256 * 1024;
+const SLAB_FRAMES = 1024;
+/** The first: most sessions tell little. */
+const FIRST_SLAB_BYTES = 16 * 1024;
+const FIRST_SLAB_FRAMES = 64;
+const HEADS = new Map(FRAME_KINDS.map((kind) => [kind, Buffer.from(frameStart(kind) + BEFORE_ID)]));
+const MIDDLE = Buffer.from(BEFORE_JSON);
+const END = Buffer.from(FRAME_END);
+
+/** Frames one after the other. */
+interface Slab {
+  firstId: number;
+  count: number;
+  bytes: Buffer;
+  /** Where each ends. */
+  ends: Uint32Array;
+  /** Events told of up to each, with those of all frames before it. */
+  eventsThrough: Float64Array;
+}
+
+/** `idBase`: ids begin behind it. */
+export function createFrameLog(total: KeptTotal, idBase = 0): FrameLog {
+  const slabs: Slab[] = [];
+  let spare: Slab | undefined;
+  let firstId = idBase + 1;
+  let lastId = idBase;
+  let keptBytes = 0;
+  let eventsDropped = 0;
+  let eventsAppended = 0;
+
+  function slabOf(id: number): Slab {
+    // It is among the newest, nearly always.
+    let at = slabs.length - 1;
+    while (slabs[at]!.firstId > id) at--;
+    return slabs[at]!;
+  }
+
+  /** The last one, if there is room in it. */
+  function slabFor(bytesMax: number): Slab {
+    const last = slabs.at(-1);
+    if (last && last.count < last.ends.length && bytesMax <= last.bytes.length - endOf(last)) return last;
+    const slab = newSlabFor(bytesMax);
+    slab.firstId = lastId + 1;
+    slab.count = 0;
+    slabs.push(slab);
+    return slab;
+  }
+
+  function newSlabFor(bytesMax: number): Slab {
+    if (bytesMax > SLAB_BYTES) return newSlab(bytesMax, 1);
+    if (slabs.length === 0 && bytesMax <= FIRST_SLAB_BYTES) return newSlab(FIRST_SLAB_BYTES, FIRST_SLAB_FRAMES);
+    const slab = spare ?? newSlab(SLAB_BYTES, SLAB_FRAMES);
+    spare = undefined;
+    return slab;
+  }
+
+  function add(bytes: number): void {
+    keptBytes += bytes;
+    total.bytes += bytes;
+  }
+
+  function dropOldest(): void {
+    const slab = slabs[0]!;
+    const at = firstId - slab.firstId;
+    add(startOf(slab, at) - slab.ends[at]!);
+    eventsDropped = slab.eventsThrough[at]!;
+    firstId++;
+    if (at + 1 < slab.count) return;
+    slabs.shift();
+    if (slab.bytes.length === SLAB_BYTES) spare = slab;
+  }
+
+  function tooMuch(): boolean {
+    const frames = lastId + 1 - firstId;
+    return frames > KEPT_FRAMES_MAX || keptBytes > KEPT_BYTES_MAX || total.bytes > KEPT_BYTES_TOTAL_MAX;
+  }
+
+  return {
+    get lastId() {
+      return lastId;
+    },
+    get firstId() {
+      return firstId;
+    },
+    append(kind, json, events = 0) {
+      const head = HEADS.get(kind)!;
+      const jsonBytesMax = typeof json === 'string' ? Buffer.byteLength(json) : json.bytesMax;
+      const slab = slabFor(head.length + DIGITS_MAX + MIDDLE.length + jsonBytesMax + END.length);
+      const start = endOf(slab);
+      const { bytes: to } = slab;
+      let end = copy(MIDDLE, to, writeDigits(to, copy(head, to, start), lastId + 1));
+      end = typeof json === 'string' ? end + to.write(json, end) : json.write(to, end);
+      end = copy(END, to, end);
+      const bytes = end - start;
+      eventsAppended += events;
+      slab.ends[slab.count] = end;
+      slab.eventsThrough[slab.count] = eventsAppended;
+      slab.count++;
+      lastId++;
+      add(bytes);
+      // The newest stays: it has not been sent to anybody yet.
+      while (firstId < lastId && tooMuch()) dropOldest();
+    },
+    lastOf(id, bytesMax) {
+      const slab = slabOf(id);
+      let last = id - slab.firstId;
+      const start = startOf(slab, last);
+      while (last + 1 < slab.count && slab.ends[last]! - start < bytesMax) last++;
+      return slab.firstId + last;
+    },
+    bytesOf(id, last) {
+      const slab = slabOf(id);
+      return slab.ends[last - slab.firstId]! - startOf(slab, id - slab.firstId);
+    },
+    copy(id, last, to, at) {
+      const slab = slabOf(id);
+      slab.bytes.copy(to, at, startOf(slab, id - slab.firstId), slab.ends[last - slab.firstId]);
+    },
+    eventsThrough(id) {
+      if (id < firstId) return eventsDropped;
+      const slab = slabOf(id);
+      return slab.eventsThrough[id - slab.firstId]!;
+    },
+    clear() {
+      while (firstId <= lastId) dropOldest();
+      spare = undefined;
+    },
+  };
+}
+
+/** Gives where it ends. */
+function copy(from: Buffer, to: Buffer, at: number): number {
+  to.set(from, at);
+  return at + from.length;
+}
+
+function newSlab(bytes: number, frames: number): Slab {
+  return {
+    ...{ firstId: 0, count: 0, bytes: Buffer.allocUnsafeSlow(bytes) },
+    ends: new Uint32Array(frames),
+    eventsThrough: new Float64Array(frames),
+  };
+}
+
+function startOf({ ends }: Slab, at: number): number {
+  return at === 0 ? 0 : ends[at - 1]!;
+}
+
+function endOf(slab: Slab): number {
+  return startOf(slab, slab.count);
+}

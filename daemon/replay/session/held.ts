@@ -1,0 +1,68 @@
+/** A session that the daemon has: open, or as it was kept. */
+import { Problem } from '../../problem.ts';
+import type { SteadyNow } from '../clock/clock.ts';
+import type { KeptRow, KeptSession } from '../kept/kept_session.ts';
+import type { Planner } from '../plan/planner.ts';
+import type { State } from '../transitions.ts';
+import type { Session } from './session.ts';
+import { NOT_PLAYED, type SessionView, viewOf } from './session_view.ts';
+
+export interface Held {
+  /** Undefined until somebody uses it. */
+  session: Session | undefined;
+  /** As it was found, or made. */
+  kept: KeptSession;
+  /** Why it can not be opened. */
+  failure: string | null;
+  opening: Promise<Session> | undefined;
+  usedAtNs: bigint;
+}
+
+/** A session that may not have been used since the daemon began. */
+export interface ListedSession {
+  readonly state: State;
+  view(): SessionView;
+}
+
+/** The wall clock, nanoseconds since the epoch, and one that is never set. */
+export interface Clocks {
+  now: () => bigint;
+  steadyNow: SteadyNow;
+}
+
+const NS_PER_MS = 1_000_000n;
+
+/** One that was playing is paused. */
+export function heldAgain({ session, usedAtMs }: KeptRow, { now, steadyNow }: Clocks): Held {
+  const kept: KeptSession = { ...session, state: session.state === 'playing' ? 'paused' : session.state };
+  const unusedNs = now() - BigInt(usedAtMs) * NS_PER_MS;
+  // The wall clock may have been set back.
+  const usedAtNs = steadyNow() - (unusedNs > 0n ? unusedNs : 0n);
+  return { session: undefined, kept, failure: null, opening: undefined, usedAtNs };
+}
+
+/** Wall clock. */
+export function usedAtMs({ usedAtNs }: Held, { now, steadyNow }: Clocks): number {
+  return Number((now() - (steadyNow() - usedAtNs)) / NS_PER_MS);
+}
+
+export function listed({ session, kept, failure }: Held): ListedSession {
+  if (session) return session;
+  return { state: kept.state, view: () => viewOf({ ...kept, failure: kept.failure ?? failure }, NOT_PLAYED) };
+}
+
+/** Says it of those that nobody may ever use again, without opening each. */
+export async function findUnrecorded(found: Held[], planner: Planner, isClosing: () => boolean): Promise<void> {
+  const byTransaction = Map.groupBy(found, ({ kept }) => kept.settings.transactionId);
+  for (const [transactionId, entries] of byTransaction) {
+    // A recording that can not be read now may be there when it is needed.
+    const isRecorded = await planner.has(transactionId).catch(() => true);
+    if (isClosing()) return;
+    if (!isRecorded) for (const entry of entries) notRecorded(entry);
+  }
+}
+
+export function notRecorded(entry: Held): Problem {
+  entry.failure = `no event of transaction ${entry.kept.settings.transactionId} is recorded any more`;
+  return new Problem('transaction_not_found', entry.failure);
+}

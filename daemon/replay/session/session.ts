@@ -1,0 +1,399 @@
+/** A session: one transaction, its clock, and what the commands make of them. */
+import { stringify } from '../../exact_json.ts';
+import { createClock, type ReplayClock } from '../clock/clock.ts';
+import { createLateness, type Lateness } from '../clock/lateness.ts';
+import type { Alarm } from '../clock/scheduler.ts';
+import { placeAgain } from '../kept/come_back.ts';
+import type { KeptSession } from '../kept/kept_session.ts';
+import type { SessionPlace } from '../kept/state_file.ts';
+import type { Plan } from '../plan/planner.ts';
+import type { SeekTarget } from '../target.ts';
+import { type Command, type State, transition } from '../transitions.ts';
+import { boundOf, dueUntil, firstToMove, isPlayedOut, toldNow } from './due.ts';
+import { createMeasure, type Measure } from './measure.ts';
+import { steppedJson } from './replayed_event.ts';
+import { closedProblem, type SessionChange, type SessionOptions, turnsUntilClosed } from './session_options.ts';
+import { type SessionSettings, type SessionView, viewOf } from './session_view.ts';
+import { createStream, type EndReason, overBy, type SessionStream } from './stream.ts';
+import { timelineOf } from './timeline.ts';
+import { createWindow, type Window } from './window.ts';
+
+/** Ids of frames that a session has each time it is opened: more than it ever comes to. */
+const LIFE_IDS = 2 ** 40;
+export class Session {
+  readonly stream: SessionStream;
+  /** What it is about to be changed to. */
+  coming: SessionChange | undefined;
+  #options: SessionOptions;
+  #settings: SessionSettings;
+  #plan: Plan;
+  #window: Window;
+  #clock: ReplayClock;
+  #alarm: Alarm;
+  /** Commands that have to wait for the plan come one after the other. */
+  #inTurn = turnsUntilClosed(() => this.#closed);
+  #lateness: Lateness;
+  #state: State = 'ready';
+  /** Projected index of the next event. */
+  #next = 0;
+  /** Start of the event before it. */
+  #passedNs = 0;
+  #isStarving = false;
+  #starvations = 0;
+  #rounds = 0;
+  /** Events from here on are being laid out anew. */
+  #playableEnd = Infinity;
+  /** Null until it is closed. */
+  #closed: EndReason | null = null;
+  #measure: Measure;
+  /** How long it takes was known when the state was told last. */
+  #isWholeTold: boolean;
+  #failure: string | null = null;
+  #createdAt: string;
+  #updatedAt: string;
+
+  constructor(options: SessionOptions, plan: Plan) {
+    const { now, settings, scheduler, wallTime, keptTotal } = options;
+    this.#options = options;
+    this.#settings = settings;
+    this.#plan = plan;
+    this.#isWholeTold = plan.outline.survey !== null;
+    this.#window = createWindow({
+      plan,
+      speedFactor: () => this.#settings.speedFactor,
+      onPage: () => this.#fed(),
+      onFailure: (error) => {
+        // Who waits for a command is told by that.
+        if (this.#clock.running) this.#fail(error);
+      },
+    });
+    this.#clock = createClock(now, settings.speedFactor);
+    this.#lateness = createLateness(options.onPlayed);
+    this.#measure = createMeasure(scheduler, options);
+    this.#alarm = scheduler.alarm(() => this.#ring());
+    this.#createdAt = this.#updatedAt = wallTime();
+    this.stream = createStream({
+      describe: () => stringify(this.view()),
+      over: () => overBy(this.#state, this.#failure),
+      keptTotal,
+      idBase: (options.life ?? 0) * LIFE_IDS,
+    });
+  }
+
+  get state(): State {
+    return this.#state;
+  }
+
+  get eventCount(): number {
+    return this.#plan.outline.eventCount;
+  }
+
+  /** Never past an event that has not been played, so that nothing is lost when it is paused just there. */
+  get positionNs(): number {
+    const boundNs = boundOf(this.#window, this.#plan.outline, this.#next) ?? this.#passedNs;
+    return Math.min(Number(this.#clock.positionNs()), boundNs);
+  }
+
+  view(): SessionView {
+    const [lateness, starvations] = [this.#lateness.summary(), this.#starvations];
+    return viewOf(this.kept(), { lateness, starvations, lastEventId: this.stream.lastId });
+  }
+
+  /** All that it takes to make it again as it is now. */
+  kept(): KeptSession {
+    return {
+      ...this.place(),
+      ...{ settings: this.#settings, state: this.#state, outline: this.#plan.outline },
+      ...{ rounds: this.#rounds, failure: this.#failure, life: this.#options.life ?? 0 },
+      ...{ createdAt: this.#createdAt, updatedAt: this.#updatedAt },
+    };
+  }
+
+  place(): SessionPlace {
+    return { sessionId: this.#options.sessionId, eventIndex: this.#next, positionNs: this.positionNs };
+  }
+
+  /** Takes up what was kept of it. Only before anything else. */
+  async comeBack(kept: KeptSession): Promise<void> {
+    this.#isWholeTold = true; // Nobody is told of it half-way.
+    this.#rounds = kept.rounds;
+    this.#failure = kept.failure;
+    this.#createdAt = kept.createdAt;
+    this.#updatedAt = kept.updatedAt;
+    this.#state = kept.state === 'playing' ? 'paused' : kept.state;
+    const place = await placeAgain(kept, this.#plan);
+    if (place) this.#moveTo(place.positionNs, place.index);
+    else this.#moveToEnd();
+    if (!place && this.#state !== 'stopped') this.#state = 'finished';
+    this.#isWholeTold = this.#plan.outline.survey !== null;
+  }
+
+  play(): Promise<void> {
+    return this.#inTurn(async () => {
+      if (this.#enters('play') === this.#state) return;
+      if (this.#state === 'finished') await this.#rewind();
+      this.#window.moveTo(this.#next);
+      // Before the clock runs, as is the state's frame: the first event is due as it starts.
+      await this.#window.ready(this.#next);
+      await this.#measure.beforeAdmission(this.#plan.outline.survey !== null);
+      const state = this.#enters('play');
+      this.#options.admit?.();
+      this.#enter(state);
+      this.#clock.play();
+      this.#awaitNext();
+    });
+  }
+
+  pause(): void {
+    const state = this.#enters('pause');
+    if (this.#state === 'paused') return;
+    this.#halt();
+    this.#enter(state);
+  }
+
+  seek(target: SeekTarget): Promise<void> {
+    return this.#inTurn(async () => {
+      this.#enters('seek');
+      const place = await this.#plan.place(target);
+      // What is no longer recorded is found out before anything has moved.
+      if (place) await this.#plan.page(place.index, 1);
+      this.#enters('seek');
+      if (!place) return this.#finish();
+      // The clock stands still until the state's frame is out, as when it begins to play.
+      this.#halt();
+      // The plan may be another one now.
+      this.#window.forget(0);
+      this.#moveTo(place.positionNs, place.index);
+      if (this.#state === 'playing') await this.#window.ready(place.index).catch((error) => this.#fail(error));
+      const state = this.#enters('seek');
+      this.#enter(state);
+      if (state !== 'playing') return;
+      this.#clock.play();
+      this.#awaitNext();
+    });
+  }
+
+  /** Emits `count` events now, whatever their time, and gives them as JSON; a negative count moves back by as many. */
+  step(count: number): Promise<string[]> {
+    const command = count > 0 ? 'step' : 'step_back';
+    return this.#inTurn(async () => {
+      this.#enters(command);
+      // All of them are read before the first is emitted: a step is done whole or not at all.
+      const from = count > 0 ? this.#next : Math.max(this.#next + count, 0);
+      const page = await this.#plan.page(from, Math.max(count, 1));
+      const state = this.#enters(command);
+      const events = count > 0 ? steppedJson(page, this.#options.now(), this.#settings.timeoutNs) : [];
+      for (const json of events) this.stream.publish('event', json, 1);
+      const [target, at] = [from + events.length, Math.max(events.length - 1, 0)];
+      if (target !== this.#next) this.#moveTo(page.startNs[at]!, target);
+      this.#enter(state);
+      return events;
+    });
+  }
+
+  /** The schedule as it is now: events as JSON objects, in pages, from an index on. */
+  timeline(index: number, limit: number): AsyncGenerator<string[], void> {
+    return timelineOf(this.#plan, { index, limit }, this.#settings.timeoutNs);
+  }
+
+  stop(): void {
+    const state = this.#enters('stop');
+    if (this.#state === 'stopped') return;
+    this.#halt();
+    this.#enter(state);
+    this.stream.end('stopped');
+  }
+
+  /** In any state but stopped; the place stays. */
+  change({ extraLatencyNs, speedFactor, loop }: SessionChange): Promise<void> {
+    return this.#inTurn(async () => {
+      this.#enters('change');
+      const isPlaying = this.#state === 'playing';
+      const change = { speedFactor, extraLatencyNs, loop };
+      if (isPlaying) await this.#measure.beforeAdmission(this.#plan.outline.survey !== null, change);
+      if (isPlaying) this.#options.admit?.(change);
+      // Until it is so, others are admitted beside what it will play.
+      this.coming = change;
+      try {
+        if (extraLatencyNs !== undefined && extraLatencyNs !== this.#settings.extraLatencyNs)
+          await this.#changeLatency(extraLatencyNs);
+      } finally {
+        this.coming = undefined;
+      }
+      const state = this.#enters('change');
+      if (speedFactor !== undefined) {
+        this.#settings = { ...this.#settings, speedFactor };
+        const positionNs = this.positionNs;
+        this.#clock.setSpeed(speedFactor);
+        // An event that is overdue is due now: at another speed it would be late by another time.
+        this.#clock.jump(BigInt(positionNs));
+      }
+      if (loop !== undefined) this.#settings = { ...this.#settings, loop };
+      this.#enter(state);
+      if (this.#clock.running) this.#awaitNext();
+    });
+  }
+
+  /** More is known of the plan. */
+  outlined(): void {
+    if (this.#plan.outline.survey) this.#measure.known();
+    if (this.#clock.running && !this.#isStarving) this.#awaitNext();
+    // How long it takes, which no command tells: most are answered before. Behind its end a stopped one tells nothing.
+    if (!this.#isWholeTold && this.#plan.outline.survey && this.#state !== 'stopped') this.#tell();
+    this.#options.onChange?.();
+  }
+
+  close(reason: EndReason): void {
+    this.#closed = reason;
+    this.#halt();
+    this.#plan.close();
+    this.stream.close(reason);
+  }
+
+  /** The state that a command leads to; a Problem when it is refused. */
+  #enters(command: Command): State {
+    if (this.#closed) throw closedProblem(this.#closed);
+    return transition(this.#state, command);
+  }
+
+  #enter(state: State): void {
+    this.#state = state;
+    this.#updatedAt = this.#options.wallTime();
+    this.#tell();
+    this.#options.onChange?.();
+  }
+
+  #tell(): void {
+    this.#isWholeTold = this.#plan.outline.survey !== null;
+    this.stream.publish('state', stringify(this.view()));
+    this.stream.flush();
+  }
+
+  #moveTo(positionNs: number, index: number): void {
+    this.#clock.jump(BigInt(positionNs));
+    this.#next = index;
+    this.#passedNs = positionNs;
+    this.#isStarving = false;
+    this.#window.moveTo(index);
+  }
+
+  /** Needs the survey. */
+  #moveToEnd(): void {
+    const { eventCount, survey } = this.#plan.outline;
+    this.#moveTo(survey!.endNs, eventCount);
+  }
+
+  async #rewind(): Promise<void> {
+    const start = await this.#plan.place({ event_index: 0n });
+    this.#window.forget(0);
+    this.#moveTo(start!.positionNs, start!.index);
+    this.#lateness.reset();
+  }
+
+  async #changeLatency(extraLatencyNs: number): Promise<void> {
+    const from = firstToMove(this.#window, this.#clock, this.#next, this.#options.now());
+    // What comes then is not played as it was laid out before, however long the plan takes.
+    this.#playableEnd = from;
+    try {
+      await this.#plan.changeLatency(from, extraLatencyNs);
+      this.#window.forget(from);
+    } finally {
+      this.#playableEnd = Infinity;
+      if (this.#clock.running) this.#awaitNext();
+    }
+    this.#settings = { ...this.#settings, extraLatencyNs };
+    this.#window.moveTo(this.#next);
+  }
+
+  #halt(): void {
+    const positionNs = this.positionNs;
+    this.#alarm.clear();
+    this.#isStarving = false;
+    this.#clock.pause();
+    this.#clock.jump(BigInt(positionNs));
+  }
+
+  #finish(): void {
+    const first = this.#state !== 'finished';
+    this.#halt();
+    this.#moveToEnd();
+    this.#enter('finished');
+    if (first) this.stream.end('finished');
+  }
+
+  /** The end of a round. */
+  #beginAgain(): void {
+    this.#rounds++;
+    this.#halt();
+    this.#inTurn(async () => {
+      // A seek that had its turn before has taken it elsewhere.
+      if (this.#state !== 'playing' || this.#clock.running) return;
+      await this.#rewind();
+      await this.#window.ready(0);
+      if (this.#state !== 'playing' || this.#closed) return;
+      this.#enter('playing');
+      this.#clock.play();
+      this.#awaitNext();
+    }).catch((error) => this.#fail(error));
+  }
+
+  /** Nobody asked for it, so nobody gets the error but the session itself. */
+  #fail(error: unknown): void {
+    if (this.#state === 'stopped') return;
+    this.#failure = error instanceof Error ? error.message : String(error);
+    this.#halt();
+    this.#enter('stopped');
+    this.stream.end('failed');
+  }
+
+  #ring(): void {
+    try {
+      this.#emitDue();
+      this.stream.flush();
+      this.#awaitNext();
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  #emitDue(): void {
+    const [window, clock, first] = [this.#window, this.#clock, this.#next];
+    const end = dueUntil(window, clock, first, this.#playableEnd, this.#options.now());
+    if (end === first) return;
+    const sentNs = this.#options.now();
+    const told = toldNow(window, clock, [first, end], sentNs, this.#settings.timeoutNs);
+    this.stream.publish(end - first === 1 ? 'event' : 'events', told, end - first);
+    for (let at = first; at < end; at++) this.#lateness.record(sentNs - clock.dueAt(window.startNs(at)!));
+    this.#passedNs = window.startNs(end - 1)!;
+    this.#next = end;
+    this.#window.moveTo(this.#next);
+  }
+
+  #awaitNext(): void {
+    if (this.#next >= this.#playableEnd) return;
+    const startNs = this.#window.startNs(this.#next);
+    if (startNs !== undefined) {
+      this.#isStarving = false;
+      this.#alarm.set(this.#clock.dueAt(startNs));
+      return;
+    }
+    const { survey } = this.#plan.outline;
+    const isOver = isPlayedOut(this.#window, this.#plan.outline, this.#next);
+    // Until the survey is done, `outlined` calls again.
+    if (isOver && survey) {
+      const dueNs = this.#clock.dueAt(survey.endNs);
+      if (dueNs > this.#options.now()) this.#alarm.set(dueNs);
+      else if (this.#settings.loop) this.#beginAgain();
+      else this.#finish();
+    } else if (!isOver) this.#isStarving = true;
+  }
+
+  /** More events are at hand. */
+  #fed(): void {
+    if (!this.#clock.running) return;
+    const startNs = this.#isStarving ? this.#window.startNs(this.#next) : undefined;
+    if (startNs !== undefined && this.#clock.dueAt(startNs) <= this.#options.now()) this.#starvations++;
+    this.#isStarving = false;
+    this.#awaitNext();
+  }
+}

@@ -1,0 +1,90 @@
+/** A session as the API gives it, whether it is open or only kept. */
+
+import type { LatenessSummary } from '../clock/lateness.ts';
+import type { KeptSession } from '../kept/kept_session.ts';
+import { type ClockView, clockView } from '../plan/clock_offsets.ts';
+import type { State } from '../transitions.ts';
+
+/** What can be set when it is made, and read back to make it again. */
+export type SessionSettings = KeptSession['settings'];
+
+export interface SessionView {
+  session_id: string;
+  transaction_id: string;
+  speed_factor: number;
+  extra_latency_ns: bigint;
+  timeout_ns: bigint | null;
+  max_gap_ns: bigint | null;
+  /** Of each node. */
+  clock: ClockView[];
+  loop: boolean;
+  state: State;
+  position_ns: bigint;
+  duration_ns: bigint;
+  /** Null until all events have been gone through. */
+  replay_duration_ns: bigint | null;
+  /** Where the last event ends, of its own or written back. */
+  replay_end_ns: bigint | null;
+  /** Of the next event; the event count when none is left. */
+  event_index: number;
+  event_count: number;
+  /** Null until it is known. */
+  times_out: boolean | null;
+  timeout_event_id: string | null;
+  /** How often it came to its end and began again. */
+  rounds: number;
+  lateness: LatenessSummary;
+  /** How often an event was due before it had been read. */
+  starvations: number;
+  /** Why the daemon stopped it by itself, or can not open it again. */
+  failure: string | null;
+  /** Of the newest frame of its stream before this. */
+  last_event_id: number;
+  created_at: string;
+  updated_at: string;
+}
+
+/** How it was played, since the daemon began. */
+export interface Played {
+  lateness: LatenessSummary;
+  starvations: number;
+  /** Of the newest frame of its stream. */
+  lastEventId: number;
+}
+
+export const NOT_PLAYED: Played = {
+  lateness: { p50_ns: 0, p99_ns: 0, max_ns: 0n, late_events: 0 },
+  starvations: 0,
+  lastEventId: 0,
+};
+
+export function viewOf(session: KeptSession, { lateness, starvations, lastEventId }: Played): SessionView {
+  const { transactionId, speedFactor, extraLatencyNs, timeoutNs, maxGapNs, loop } = session.settings;
+  const { eventCount, recordedDurationNs, survey, clocks } = session.outline;
+  return {
+    session_id: session.sessionId,
+    transaction_id: transactionId,
+    speed_factor: speedFactor,
+    extra_latency_ns: BigInt(extraLatencyNs),
+    timeout_ns: timeoutNs,
+    max_gap_ns: maxGapNs === null ? null : BigInt(maxGapNs),
+    clock: clocks.map(clockView),
+    loop,
+    state: session.state,
+    position_ns: BigInt(session.positionNs),
+    duration_ns: BigInt(recordedDurationNs),
+    replay_duration_ns: survey && BigInt(survey.durationNs),
+    replay_end_ns: survey && BigInt(survey.endNs),
+    event_index: session.eventIndex,
+    event_count: eventCount,
+    times_out: survey ? survey.timeoutEventId !== null : timeoutNs === null ? false : null,
+    timeout_event_id: survey?.timeoutEventId ?? null,
+    rounds: session.rounds,
+    lateness,
+    starvations,
+    failure: session.failure,
+    last_event_id: lastEventId,
+    created_at: session.createdAt,
+    updated_at: session.updatedAt,
+  };
+}

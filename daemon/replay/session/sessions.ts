@@ -1,0 +1,258 @@
+/** All replay sessions of the daemon: made, found, counted, kept, and ended when nobody cares for them any more. */
+import { randomUUID } from 'node:crypto';
+import type { Logger } from 'pino';
+import { Problem } from '../../problem.ts';
+import type { SteadyNow } from '../clock/clock.ts';
+import { createScheduler } from '../clock/scheduler.ts';
+import { createNodeTimers, type Timers, timerWaiter } from '../clock/waiting.ts';
+import type { CreateRequest } from '../contract.ts';
+import { createKeeper } from '../kept/keeper.ts';
+import type { KeptRow } from '../kept/kept_session.ts';
+import type { StoredPlace } from '../kept/state_file.ts';
+import type { KeptState } from '../kept/state_thread.ts';
+import type { Planner } from '../plan/planner.ts';
+import { admit } from './capacity.ts';
+import {
+  type Clocks,
+  findUnrecorded,
+  type Held,
+  heldAgain,
+  type ListedSession,
+  listed,
+  notRecorded,
+  usedAtMs,
+} from './held.ts';
+import { openSession, reopenSession } from './open_session.ts';
+import type { Session } from './session.ts';
+import { closedProblem, type SessionChange } from './session_options.ts';
+import type { EndReason } from './stream.ts';
+
+export interface SessionLimits {
+  sessionsMax: number;
+  /** Events a second that all sessions play together. */
+  replayRateMax: number;
+  /** A session without commands, viewers or play for so long is ended. */
+  idleMs: number;
+}
+
+export const DEFAULT_LIMITS: SessionLimits = { sessionsMax: 1000, replayRateMax: 200_000, idleMs: 24 * 3_600_000 };
+
+const NS_PER_MS = 1_000_000n;
+const SWEEP_NS_MAX = 60_000n * NS_PER_MS;
+const SWEEP_NS_MIN = 1_000n * NS_PER_MS;
+const HEARTBEAT_NS = 15_000n * NS_PER_MS;
+
+export interface SessionsOptions {
+  planner: Planner;
+  /** Wall clock, nanoseconds since the epoch. */
+  now: () => bigint;
+  steadyNow?: SteadyNow;
+  timers?: Timers;
+  limits?: Partial<SessionLimits>;
+  /** Called for every event that is played in its time. */
+  onPlayed?: ((latenessNs: bigint) => void) | undefined;
+  /** Where sessions are kept over the daemon's end, with those that are; left out, they end with it. */
+  state?: KeptState | undefined;
+  log?: Pick<Logger, 'info' | 'error'> | undefined;
+}
+
+/** Whether sessions outlive the daemon. */
+export interface Keeping {
+  kept: boolean;
+  /** Why changes can not be written just now. */
+  failure: string | null;
+}
+
+export interface Sessions {
+  /** Resolves when it is kept. */
+  create(request: CreateRequest): Promise<Session>;
+  /** Counts as use; throws `session_not_found`. */
+  get(sessionId: string): ListedSession;
+  /** The same, ready for commands. Rejects also when its transaction is not recorded any more. */
+  open(sessionId: string): Promise<Session>;
+  /** Resolves when all that was changed before is kept, or can not be: `keeping` says so. */
+  saved(): Promise<void>;
+  /** The oldest first. */
+  list(): ListedSession[];
+  /** Resolves when nothing is kept of it. */
+  remove(sessionId: string): Promise<void>;
+  /** What a session would come to, without one. */
+  whatIf: Planner['whatIf'];
+  readonly keeping: Keeping;
+  /** Ends every stream at once; resolves when all is kept. */
+  close(): Promise<void>;
+}
+
+export function createSessions(options: SessionsOptions): Sessions {
+  const { planner, now, steadyNow = process.hrtime.bigint, onPlayed, state, log } = options;
+  const { sessionsMax, replayRateMax, idleMs } = { ...DEFAULT_LIMITS, ...options.limits };
+  const [idleNs, sweepNs] = idleSpans(idleMs);
+  const scheduler = createScheduler(steadyNow, timerWaiter(steadyNow, options.timers ?? createNodeTimers()));
+  const keptTotal = { bytes: 0 };
+  const wallTime = () => new Date(Number(now() / NS_PER_MS)).toISOString();
+
+  const clocks: Clocks = { now, steadyNow };
+  const held = new Map<string, Held>();
+  const keeper =
+    state &&
+    createKeeper({ state, rowOf, playing, now: steadyNow, alarm: scheduler.alarm, onFailure: (why) => tell(log, why) });
+  let beingMade = 0;
+  let closing: Promise<void> | undefined;
+
+  const surroundingsOf = (sessionId: string) => ({
+    ...{ now: steadyNow, wallTime, scheduler, keptTotal, onPlayed },
+    onChange: () => keeper?.changed(sessionId),
+    admit: (change?: SessionChange) => admit(held, sessionId, replayRateMax, change),
+  });
+
+  function orShutdown(error: unknown): never {
+    // The planner ends before those who wait for it.
+    throw closing ? shuttingDown() : error;
+  }
+
+  async function openNew(request: CreateRequest): Promise<Session> {
+    const sessionId = randomUUID();
+    const settings = {
+      transactionId: request.transaction_id,
+      speedFactor: request.speed_factor,
+      extraLatencyNs: Number(request.extra_latency_ns),
+      timeoutNs: request.timeout_ns,
+      maxGapNs: request.max_gap_ns,
+      clockOffsetsNs: request.clock_offsets_ns,
+      loop: request.loop,
+    };
+    const session = await openSession({ ...surroundingsOf(sessionId), sessionId, settings }, planner).catch(orShutdown);
+    if (closing) {
+      session.close('shutdown');
+      throw shuttingDown();
+    }
+    hold(sessionId, { session, kept: session.kept(), failure: null, opening: undefined, usedAtNs: steadyNow() });
+    keeper?.changed(sessionId);
+    return session;
+  }
+
+  async function openAgain(sessionId: string, entry: Held): Promise<Session> {
+    const session = await reopenSession(surroundingsOf(sessionId), planner, entry.kept).catch((error) => {
+      if (error instanceof Problem && error.code === 'transaction_not_found') throw notRecorded(entry);
+      return orShutdown(error);
+    });
+    if (held.get(sessionId) !== entry || closing) {
+      session.close(closing ? 'shutdown' : 'deleted');
+      throw closing ? shuttingDown() : notFound(sessionId);
+    }
+    entry.session = session;
+    entry.failure = null;
+    // Before it says anything: the ids of its frames must not be given again by the next daemon.
+    keeper?.changed(sessionId);
+    await keeper?.saved();
+    return session;
+  }
+
+  function hold(sessionId: string, entry: Held): void {
+    if (held.size === 0) {
+      sweep.set(steadyNow() + sweepNs);
+      heartbeat.set(steadyNow() + HEARTBEAT_NS);
+    }
+    held.set(sessionId, entry);
+  }
+
+  const sweep = scheduler.alarm(() => {
+    const nowNs = steadyNow();
+    for (const [sessionId, entry] of held) {
+      const { session, usedAtNs } = entry;
+      if (session && (session.state === 'playing' || session.stream.viewerCount > 0)) entry.usedAtNs = nowNs;
+      else if (nowNs - usedAtNs >= idleNs) end(sessionId, 'expired');
+      if (nowNs - entry.usedAtNs < sweepNs) keeper?.changed(sessionId);
+    }
+    if (held.size > 0) sweep.set(nowNs + sweepNs);
+  });
+
+  const heartbeat = scheduler.alarm(() => {
+    for (const { session } of held.values()) session?.stream.heartbeat();
+    if (held.size > 0) heartbeat.set(steadyNow() + HEARTBEAT_NS);
+  });
+
+  function find(sessionId: string): Held {
+    if (closing) throw shuttingDown();
+    const found = held.get(sessionId);
+    if (!found) throw notFound(sessionId);
+    found.usedAtNs = steadyNow();
+    return found;
+  }
+
+  function end(sessionId: string, reason: EndReason): void {
+    const { session } = held.get(sessionId)!;
+    held.delete(sessionId);
+    session?.close(reason);
+    keeper?.changed(sessionId);
+  }
+
+  function rowOf(sessionId: string): KeptRow | undefined {
+    const entry = held.get(sessionId);
+    return entry && { session: entry.session?.kept() ?? entry.kept, usedAtMs: usedAtMs(entry, clocks) };
+  }
+
+  function playing(): StoredPlace[] {
+    return [...held.values()].flatMap((entry) =>
+      entry.session?.state === 'playing' ? { ...entry.session.place(), usedAtMs: usedAtMs(entry, clocks) } : [],
+    );
+  }
+
+  for (const row of state?.rows ?? []) hold(row.session.sessionId, heldAgain(row, clocks));
+  void findUnrecorded([...held.values()], planner, () => closing !== undefined);
+
+  return {
+    async create(request) {
+      if (closing) throw shuttingDown();
+      if (held.size + beingMade >= sessionsMax)
+        throw new Problem('session_limit', `there are ${sessionsMax} sessions already; delete one first`);
+      beingMade++;
+      const session = await openNew(request).finally(() => beingMade--);
+      await keeper?.saved();
+      return session;
+    },
+    get: (sessionId) => listed(find(sessionId)),
+    async open(sessionId) {
+      const entry = find(sessionId);
+      if (entry.session) return entry.session;
+      entry.opening ??= openAgain(sessionId, entry).finally(() => {
+        entry.opening = undefined;
+      });
+      return entry.opening;
+    },
+    saved: async () => keeper?.saved(),
+    whatIf: (request) => planner.whatIf(request).catch(orShutdown),
+    list: () => Array.from(held.values(), listed),
+    async remove(sessionId) {
+      find(sessionId);
+      end(sessionId, 'deleted');
+      await keeper?.saved();
+    },
+    get keeping() {
+      return { kept: keeper !== undefined, failure: keeper?.failure ?? null };
+    },
+    close() {
+      closing ??= Promise.resolve(keeper?.close());
+      for (const { session } of held.values()) session?.close('shutdown');
+      scheduler.close();
+      return closing;
+    },
+  };
+}
+
+/** After how long an unused session ends, and how often they are looked at. */
+function idleSpans(idleMs: number): [idleNs: bigint, sweepNs: bigint] {
+  const idleNs = BigInt(Math.round(idleMs * 1e6));
+  return [idleNs, idleNs > SWEEP_NS_MAX ? SWEEP_NS_MAX : idleNs < SWEEP_NS_MIN ? SWEEP_NS_MIN : idleNs];
+}
+
+const shuttingDown = () => closedProblem('shutdown');
+
+function notFound(sessionId: string): Problem {
+  return new Problem('session_not_found', `there is no session ${sessionId}`);
+}
+
+function tell(log: SessionsOptions['log'], failure: string | null): void {
+  if (failure === null) log?.info('changes of sessions are kept again');
+  else log?.error({ reason: failure }, 'changes of sessions can not be kept; they would be lost with the daemon');
+}

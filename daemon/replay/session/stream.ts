@@ -1,0 +1,179 @@
+/**
+ * One session's frames to any number of viewers. A viewer is a place in the frame log, not a queue of its own:
+ *
+ *   log      41 42 43 44 45 46        newest: 46
+ *   viewers     ^slow      ^          what a slow one has not got yet waits in the log; once the log has dropped it,
+ *                                     the viewer gets a `gap` frame that says how many it missed
+ *
+ * so a viewer that does not read costs nothing but its socket's buffer, and delays nobody.
+ */
+import { Problem } from '../../problem.ts';
+import { formatFrame, HEARTBEAT, RETRY_MS, type Sink } from '../../sse.ts';
+import type { State } from '../transitions.ts';
+import { createFrameLog, type FrameLog, type KeptTotal, type WrittenText } from './frames.ts';
+
+/** Why a stream is over. After `finished` the session can play again, and a viewer that comes back sees it. */
+export type EndReason = 'finished' | 'stopped' | 'failed' | 'deleted' | 'expired' | 'shutdown';
+
+/** Why there is nothing to come for now; null while there is. */
+export function overBy(state: State, failure: string | null): EndReason | null {
+  if (failure !== null) return 'failed';
+  return state === 'finished' || state === 'stopped' ? state : null;
+}
+
+export const VIEWERS_MAX = 256;
+/** Handed to a socket at once. */
+const WRITE_BYTES_MAX = 64 * 1024;
+
+interface Viewer {
+  sink: Sink;
+  /** The id of the last frame it was given. */
+  lastId: number;
+  /** Events told of up to it; null when that is not known any more. */
+  events: number | null;
+  /** Its socket is full. */
+  blocked: boolean;
+}
+
+export interface StreamOptions {
+  /** The session as JSON. */
+  describe: () => string;
+  /** Why there is nothing to come for now; null while there is. */
+  over: () => EndReason | null;
+  keptTotal: KeptTotal;
+  /** Ids begin behind it; up to it they are of streams that were before. */
+  idBase?: number;
+}
+
+export interface SessionStream {
+  readonly viewerCount: number;
+  /** Of the newest frame; 0 before the first. */
+  readonly lastId: number;
+  /** Kept for `flush`. */
+  publish(kind: 'event' | 'events' | 'state', json: string | WrittenText, events?: number): void;
+  /** Tells that nothing comes for now, and lets the viewers go. */
+  end(reason: EndReason): void;
+  flush(): void;
+  /** Throws a Problem when there are viewers enough. */
+  checkRoom(): void;
+  /** `lastId`: what the viewer says it got last. */
+  join(sink: Sink, lastId: number | null): void;
+  /** Whether an id can be one of this session's. */
+  knows(id: number): boolean;
+  toldAll(id: number): boolean;
+  heartbeat(): void;
+  close(reason: EndReason): void;
+}
+
+export function createStream({ describe, over, keptTotal, idBase = 0 }: StreamOptions): SessionStream {
+  const log = createFrameLog(keptTotal, idBase);
+  const viewers = new Set<Viewer>();
+  /** The id of the last `end` frame. */
+  let endedAt = 0;
+
+  function leave(viewer: Viewer): void {
+    viewers.delete(viewer);
+    viewer.sink.end();
+  }
+
+  function write(viewer: Viewer, frames: string): void {
+    viewer.blocked = !viewer.sink.write(frames);
+  }
+
+  function flushTo(viewer: Viewer): void {
+    while (!viewer.blocked && viewer.lastId < log.lastId) viewer.blocked = !writeNext(log, viewer, describe);
+    // Told all of it, to the end. One that comes back after that is not flushed to: it waits for another run.
+    if (viewer.lastId === endedAt && endedAt === log.lastId) leave(viewer);
+  }
+
+  function flush(): void {
+    for (const viewer of viewers) flushTo(viewer);
+  }
+
+  function end(reason: EndReason): void {
+    log.append('end', JSON.stringify({ reason }));
+    endedAt = log.lastId;
+    flush();
+  }
+
+  return {
+    get viewerCount() {
+      return viewers.size;
+    },
+    get lastId() {
+      return log.lastId;
+    },
+    publish: log.append,
+    end,
+    flush,
+    knows: (id) => Number.isSafeInteger(id) && id >= 0 && id <= log.lastId,
+    toldAll: (id) => id === log.lastId,
+    checkRoom() {
+      if (viewers.size < VIEWERS_MAX) return;
+      throw new Problem('session_limit', `the session has ${VIEWERS_MAX} viewers already`);
+    },
+    join(sink, saidId) {
+      // What came between is not known any more; how things are now is. 0 asks for all that is kept.
+      const isFromBefore = saidId !== null && saidId > 0 && saidId < idBase;
+      const lastId = isFromBefore ? null : saidId === 0 ? idBase : saidId;
+      const from = lastId ?? log.lastId;
+      const events = from >= log.firstId - 1 ? log.eventsThrough(from) : null;
+      const viewer: Viewer = { sink, lastId: from, events, blocked: false };
+      viewers.add(viewer);
+      sink.on('close', () => viewers.delete(viewer));
+      // A write may meet a connection that is just gone; `close` follows.
+      sink.on('error', () => {});
+      sink.on('drain', () => {
+        viewer.blocked = false;
+        if (viewers.has(viewer)) flushTo(viewer);
+      });
+      const gap = isFromBefore ? formatFrame('gap', JSON.stringify(unknownGap(saidId, log.lastId)), log.lastId) : '';
+      write(
+        viewer,
+        `retry: ${RETRY_MS}\n\n${gap}${lastId === null ? formatFrame('state', describe(), log.lastId) : ''}`,
+      );
+      const reason = over();
+      if (lastId === null && reason) {
+        write(viewer, formatFrame('end', JSON.stringify({ reason })));
+        leave(viewer);
+      } else if (viewer.lastId < log.lastId) flushTo(viewer);
+    },
+    heartbeat() {
+      for (const viewer of viewers) if (!viewer.blocked) write(viewer, HEARTBEAT);
+    },
+    close(reason) {
+      if (viewers.size > 0) end(reason);
+      for (const viewer of viewers) {
+        // Its socket is full: waiting for it to read could take for ever.
+        if (viewer.blocked) viewer.sink.destroy();
+        else viewer.sink.end();
+      }
+      viewers.clear();
+      log.clear();
+    },
+  };
+}
+
+function unknownGap(saidId: number, lastId: number) {
+  return { missed: null, first_id: saidId + 1, last_id: lastId };
+}
+
+/** As many of the viewer's next frames as go into one write, or a word about those that are gone. */
+function writeNext(log: FrameLog, viewer: Viewer, describe: () => string): boolean {
+  const firstId = viewer.lastId + 1;
+  if (firstId < log.firstId) return viewer.sink.write(gapBefore(log, viewer, describe));
+  const lastId = log.lastOf(firstId, WRITE_BYTES_MAX);
+  viewer.lastId = lastId;
+  viewer.events = log.eventsThrough(lastId);
+  return viewer.sink.writeBytes(log.bytesOf(firstId, lastId), (to, at) => log.copy(firstId, lastId, to, at));
+}
+
+function gapBefore(log: FrameLog, viewer: Viewer, describe: () => string): string {
+  const { lastId, events } = viewer;
+  viewer.lastId = log.firstId - 1;
+  viewer.events = log.eventsThrough(viewer.lastId);
+  const missed = { missed: viewer.lastId - lastId, missed_events: events === null ? null : viewer.events - events };
+  const gap = { ...missed, first_id: lastId + 1, last_id: viewer.lastId };
+  // What it missed may have been a change of state: here is how things are now.
+  return formatFrame('gap', JSON.stringify(gap), viewer.lastId) + formatFrame('state', describe());
+}

@@ -1,0 +1,21 @@
+/** The whole schedule of a session, without playing it. */
+import type { Plan } from '../plan/planner.ts';
+import { scheduledJson } from './replayed_event.ts';
+
+/** Read at once. */
+const PAGE_EVENTS = 1024;
+
+/** Events as JSON objects, in pages. */
+export async function* timelineOf(
+  plan: Pick<Plan, 'page'>,
+  { index, limit }: { index: number; limit: number },
+  timeoutNs: bigint | null,
+): AsyncGenerator<string[], void> {
+  for (let [from, left] = [index, limit]; left > 0; ) {
+    const page = await plan.page(from, Math.min(left, PAGE_EVENTS));
+    yield scheduledJson(page, timeoutNs);
+    if (page.isLast) return;
+    from += page.count;
+    left -= page.count;
+  }
+}

@@ -1,0 +1,54 @@
+/** What goes wrong in a plan on purpose, beyond `--fail`: writes that are short, and calls that failed in production. */
+import { EVENT_FLAGS, OPS } from '../format/plan_file.ts';
+import type { Plan } from '../plan/compile.ts';
+import type { Incident } from '../plan/incident.ts';
+import type { RecordedErrors } from '../plan/recorded_errors.ts';
+import { faultLimitsOf, isChosen } from '../plan/rules.ts';
+import type { ShortRule } from '../plan/short_rule.ts';
+
+export interface Faults {
+  short: readonly ShortRule[];
+  /** Undefined: what failed then is made now. */
+  errors: RecordedErrors | undefined;
+}
+
+export function withFaults(plan: Plan, incident: Incident, { short, errors }: Faults): Plan {
+  if (short.length === 0 && !errors?.count) return plan;
+  const events = {
+    ...plan.events,
+    error: Uint16Array.from(plan.events.error),
+    flags: Uint16Array.from(plan.events.flags),
+  };
+  const { columns, count } = incident.calls;
+  const places = eventsOfCalls(plan, incident);
+  const shortening = plan.streams.map((stream) =>
+    short.flatMap((rule, at) => (OPS[stream.op] < OPS.fsync && isChosen(rule, stream) ? [at] : [])),
+  );
+  const seen = short.map(() => 0);
+  for (let call = 0; call < count; call++) {
+    const at = places[call]!;
+    const lane = columns.lane[call]!;
+    for (const rule of shortening[incident.lanes.firstOf(lane)]!) {
+      const { nth, matches } = short[rule]!;
+      seen[rule]!++;
+      if (nth !== undefined && nth !== seen[rule]) continue;
+      events.flags[at]! |= EVENT_FLAGS.short_write | faultLimitsOf(matches);
+    }
+    const errno = errors?.errnoOf(incident.tidOf(incident.lanes.secondOf(lane)), columns.startNs[call]!) ?? 0;
+    // What a rule chose is what was asked for.
+    if (events.error[at] !== 0 || errno === 0) continue;
+    events.error[at] = errno;
+    events.flags[at]! |= EVENT_FLAGS.own_call;
+  }
+  return { ...plan, events };
+}
+
+/** By call: its event in the plan. Slots of a stream are its lanes in order, and events of a slot its calls in order. */
+function eventsOfCalls({ streams, slots }: Plan, { calls: { columns, count }, lanes }: Incident): Uint32Array {
+  const nextSlot = streams.map(({ firstSlot }) => firstSlot);
+  const slotOf = Uint32Array.from({ length: lanes.count }, (_, lane) => nextSlot[lanes.firstOf(lane)]!++);
+  const nextEvent = slots.firstEvent.slice();
+  const places = new Uint32Array(count);
+  for (let call = 0; call < count; call++) places[call] = nextEvent[slotOf[columns.lane[call]!]!]!++;
+  return places;
+}

@@ -1,0 +1,49 @@
+/** Files that a run leaves. Whether they can be written is found out before the command is started. */
+import { lstatSync, writeFileSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { toWriteError } from '../../export/errors.ts';
+import { newHiddenFile } from '../../export/new_file.ts';
+import { RunError } from '../errors.ts';
+
+export interface OutputFile {
+  write(text: string): void;
+  /** Nothing happens after `write`. */
+  discard(): void;
+}
+
+export function openOutput(path: string): OutputFile {
+  return withRunErrors(path, () => (isRegularOrNone(path) ? newFile(path) : existing(path)));
+}
+
+/** Appears whole or not at all. */
+function newFile(path: string): OutputFile {
+  const hidden = newHiddenFile(dirname(path), path);
+  return {
+    write(text) {
+      withRunErrors(path, () => {
+        writeFileSync(hidden.path, text);
+        hidden.show(path, { force: true });
+      });
+    },
+    discard: hidden.discard,
+  };
+}
+
+/** Such as /dev/stdout or a named pipe: nothing may take its place. */
+function existing(path: string): OutputFile {
+  return { write: (text) => withRunErrors(path, () => writeFileSync(path, text)), discard: () => {} };
+}
+
+function isRegularOrNone(path: string): boolean {
+  return lstatSync(path, { throwIfNoEntry: false })?.isFile() ?? true;
+}
+
+function withRunErrors<Result>(path: string, work: () => Result): Result {
+  try {
+    return work();
+  } catch (error) {
+    const told = toWriteError(error, path);
+    if (told instanceof Error && told.name === 'ExportError') throw new RunError(told.message);
+    throw error;
+  }
+}

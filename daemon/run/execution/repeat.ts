@@ -1,0 +1,74 @@
+/**
+ * The same run again and again: with other seeds, or with extra latencies that close in on the smallest one at which
+ * the command fails.
+ *
+ *   low |--------- passes ---------|..?..|----- fails -----| high
+ */
+import type { Attempt, Repeated } from '../report/result.ts';
+import type { Run } from './replay_run.ts';
+
+export interface LatencyRange {
+  lowNs: number;
+  highNs: number;
+}
+
+export interface RepeatedRun {
+  repeated: Repeated;
+  /** The one to look at: the one that failed with the smallest latency, or the first that failed, or the last. */
+  run: Run;
+}
+
+/** Nobody needs to know it better; what is left is what its digits say. */
+export const RESOLUTION_NS = 1000;
+
+type StartRun = (seed: bigint, extraNs: number) => Promise<Run>;
+
+interface RepeatOptions {
+  times: number;
+  seed: bigint;
+  extraNs: number;
+  range: LatencyRange | undefined;
+  onAttempt: (attempt: Attempt, number: number) => void;
+}
+
+export async function repeatRun(start: StartRun, options: RepeatOptions): Promise<RepeatedRun> {
+  const { times, seed, extraNs, range, onAttempt } = options;
+  const attempts: Attempt[] = [];
+  const state: Pick<Repeated, 'passes_ns' | 'fails_ns'> = { passes_ns: null, fails_ns: null };
+  let shown: Run | undefined;
+  for (let number = 0; number < times; number++) {
+    const latencyNs = range ? nextLatency(range, state) : extraNs;
+    if (latencyNs === undefined) break;
+    const oneSeed = range ? seed : nextSeed(seed, number);
+    const run = await start(oneSeed, latencyNs);
+    const { ended, verdict } = run.result;
+    attempts.push({ seed: oneSeed, extra_latency_ns: latencyNs, code: ended?.code ?? null, verdict });
+    onAttempt(attempts.at(-1)!, number);
+    const isFailing = run.exitCode !== 0;
+    if (!ended) return { repeated: { attempts, ...state }, run };
+    if (isFailing) state.fails_ns = Math.min(latencyNs, state.fails_ns ?? latencyNs);
+    else state.passes_ns = Math.max(latencyNs, state.passes_ns ?? latencyNs);
+    const isBetter = isFailing && (shown?.exitCode === 0 || range !== undefined);
+    if (!shown || isBetter || (!isFailing && shown.exitCode === 0)) shown = run;
+  }
+  return { repeated: { attempts, ...state }, run: shown! };
+}
+
+/** The ends first, then the middle of what is not known; undefined when that is all there is to know. */
+export function nextLatency(
+  { lowNs, highNs }: LatencyRange,
+  { passes_ns, fails_ns }: Pick<Repeated, 'passes_ns' | 'fails_ns'>,
+): number | undefined {
+  if (fails_ns === null) return passes_ns === null ? highNs : undefined;
+  if (passes_ns === null) return fails_ns > lowNs ? lowNs : undefined;
+  if (fails_ns - passes_ns <= RESOLUTION_NS) return undefined;
+  const middle = (passes_ns + fails_ns) / 2;
+  const rounded = Math.round(middle / RESOLUTION_NS) * RESOLUTION_NS;
+  return rounded > passes_ns && rounded < fails_ns ? rounded : Math.round(middle);
+}
+
+const SEEDS = 2n ** 64n;
+
+function nextSeed(seed: bigint, number: number): bigint {
+  return (seed + BigInt(number)) % SEEDS;
+}

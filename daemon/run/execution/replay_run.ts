@@ -1,0 +1,109 @@
+/** One run: plan, helper, report, verdict. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { toWriteError } from '../../export/errors.ts';
+import { nothingSaid } from '../control_lines.ts';
+import { EXIT, RunError } from '../errors.ts';
+import { compilePlan, type Plan } from '../plan/compile.ts';
+import { encodePlan } from '../plan/encode.ts';
+import type { Incident } from '../plan/incident.ts';
+import type { RecordedErrors } from '../plan/recorded_errors.ts';
+import { type FailRule, type InjectRule, pathPatternsOf } from '../plan/rules.ts';
+import type { ShortRule } from '../plan/short_rule.ts';
+import { figuresOf } from '../report/figures.ts';
+import { loadReport } from '../report/load_report.ts';
+import { type CallReport, emptyReport } from '../report/read_report.ts';
+import { type RunResult, type RunSettings, resultOf } from '../report/result.ts';
+import { type Gates, type Judgement, judge } from '../report/verdict.ts';
+import { withFaults } from './faults.ts';
+import { obstacle, type RunnerEnd, runCommand } from './runner_process.ts';
+
+export interface RunRequest {
+  incident: Incident;
+  errors: RecordedErrors;
+  settings: RunSettings;
+  inject: readonly InjectRule[];
+  fail: readonly FailRule[];
+  short: readonly ShortRule[];
+  gates: Gates;
+  ioUring: string;
+  onDeath: string;
+  environment: NodeJS.ProcessEnv;
+}
+
+export interface Run {
+  result: RunResult;
+  plan: Plan;
+  calls: CallReport;
+  /** What `kreplay run` ends with. */
+  exitCode: number;
+}
+
+export async function replayRun(request: RunRequest): Promise<Run> {
+  const { incident, errors, settings, inject, fail, short } = request;
+  const { seed, speed, extra_latency_ns, replay_errors } = settings;
+  const compiled = compilePlan(incident, { seed, speed, extraLatencyNs: extra_latency_ns, inject, fail });
+  const plan = withFaults(compiled, incident, { short, errors: replay_errors ? errors : undefined });
+  const reason = plan.eventCount === 0 ? 'nothing in it can be replayed' : obstacle({ makesShort: short.length > 0 });
+  if (reason !== undefined) {
+    return notRun(request, plan, { verdict: 'unsupported', reasons: [reason] }, EXIT.notReplayable);
+  }
+  const folder = mkdtempSync(join(tmpdir(), 'kreplay-run-'));
+  try {
+    return await planned(request, plan, folder);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+async function planned(request: RunRequest, plan: Plan, folder: string): Promise<Run> {
+  const { incident, errors, settings, gates, ioUring, onDeath, environment } = request;
+  const { mode, seed, unknown, threshold_ns, map, command } = settings;
+  const [planPath, reportPath] = [join(folder, 'plan'), join(folder, 'report')];
+  writePlan(planPath, encodePlan(plan));
+  const startedAt = new Date().toISOString();
+  const runner = { planPath, reportPath, mode, seed, unknown, thresholdNs: threshold_ns, ioUring, onDeath };
+  const rulePaths = [...request.inject, ...request.fail, ...request.short].flatMap(pathPatternsOf);
+  const end = await runCommand({ ...runner, maps: map, rulePaths: [...new Set(rulePaths)], command, environment });
+  const failure = failureOf(end);
+  if (failure) return notRun(request, plan, { verdict: 'failed', reasons: [failure.reason] }, failure.exitCode);
+  const { calls, leftOut } = loadReport(reportPath, plan.eventCount);
+  const figures = figuresOf(plan, calls, end.said, threshold_ns);
+  const judgement = judge(figures, mode);
+  if (leftOut > 0) judgement.reasons.push(`${leftOut} calls at the end were not looked at`);
+  const ended = { code: end.code, duration_ns: end.said.ended!.duration_ns, started_at: startedAt };
+  const result = resultOf({ judgement, settings, incident, errors, ended, figures, said: end.said, gates });
+  return { result, plan, calls, exitCode: exitCodeOf(result, end.code, gates.expectExit !== undefined) };
+}
+
+function writePlan(path: string, bytes: Buffer): void {
+  try {
+    writeFileSync(path, bytes, { mode: 0o600 });
+  } catch (error) {
+    throw new RunError((toWriteError(error, path) as Error).message);
+  }
+}
+
+/** When it was the helper that ended, and not the command. */
+function failureOf({ code, signal, said }: RunnerEnd): { reason: string; exitCode: number } | undefined {
+  const isOurs = code === EXIT.failed || code === EXIT.canNotRun || code === EXIT.notFound;
+  const exitCode = isOurs ? code : EXIT.failed;
+  if (said.failed) return { reason: said.failed.reason, exitCode };
+  if (signal !== null)
+    return { reason: `the runner was ended by ${signal}, and the command with it`, exitCode: EXIT.failed };
+  if (said.ended) return undefined;
+  return { reason: 'the runner ended without saying what it did', exitCode };
+}
+
+function notRun(request: RunRequest, plan: Plan, judgement: Judgement, exitCode: number): Run {
+  const { incident, errors, settings, gates } = request;
+  const parts = { judgement, settings, incident, errors, ended: null, figures: null, said: nothingSaid(), gates };
+  return { result: resultOf(parts), plan, calls: emptyReport(), exitCode };
+}
+
+/** The command's own, unless it passed and a gate did not. */
+function exitCodeOf({ gates }: RunResult, code: number, isExitExpected: boolean): number {
+  if (!isExitExpected && code !== 0) return code;
+  return gates.every(({ met }) => met) ? 0 : EXIT.gateNotMet;
+}

@@ -1,0 +1,150 @@
+/** The helper, `build/kreplay-runner`, as a process: it starts the command and makes its calls wait. */
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { constants } from 'node:os';
+import { createInterface } from 'node:readline';
+import type { Duplex } from 'node:stream';
+import { hear, nothingSaid, type Said } from '../control_lines.ts';
+import { EXIT, RunError } from '../errors.ts';
+
+export interface RunnerRequest {
+  planPath: string;
+  reportPath: string;
+  mode: string;
+  seed: bigint;
+  unknown: string;
+  thresholdNs: number;
+  ioUring: string;
+  onDeath: string;
+  maps: readonly string[];
+  /** Paths that rules are about, for fnmatch(3). */
+  rulePaths: readonly string[];
+  command: readonly string[];
+  environment: NodeJS.ProcessEnv;
+}
+
+export interface RunnerEnd {
+  /** As a shell has it: 128 and more for a signal. */
+  code: number;
+  /** Of the helper itself, when a signal ended it. */
+  signal: NodeJS.Signals | null;
+  said: Said;
+}
+
+const CONTROL_FD = 3;
+const PROBE_TIMEOUT_MS = 10_000;
+
+/** Whoever ends us means the command. */
+const PASSED_ON = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const;
+
+function runnerPath(): string {
+  const path = createRequire(import.meta.url).resolve('#runner');
+  if (!existsSync(path)) throw new RunError(`there is no ${path}: run make build`);
+  return path;
+}
+
+/** What keeps this machine from replaying as asked; undefined when nothing does. */
+export function obstacle({ makesShort }: { makesShort: boolean }): string | undefined {
+  const { status, error, stdout, stderr, signal } = spawnSync(runnerPath(), ['--probe'], {
+    encoding: 'utf8',
+    timeout: PROBE_TIMEOUT_MS,
+  });
+  if (status === 0) return makesShort ? obstacleToShort(stdout) : undefined;
+  if (status !== EXIT.notReplayable)
+    throw new RunError(`the runner could not look at this machine: ${error?.message ?? (stderr.trim() || signal)}`);
+  return probed(stdout).reason ?? (stderr.trim() || 'no seccomp listener can be installed');
+}
+
+/** A write that is made in place of the command needs its open file, and must not be made again by the kernel. */
+function obstacleToShort(text: string): string | undefined {
+  const { pidfd_getfd, wait_killable } = probed(text);
+  if (pidfd_getfd === true && wait_killable === true) return undefined;
+  const lacking = pidfd_getfd === true ? 'a kernel from 5.19 on' : 'pidfd_getfd(2), which is not permitted here';
+  return `--short needs ${lacking}`;
+}
+
+interface Probed {
+  reason?: string;
+  pidfd_getfd?: boolean;
+  wait_killable?: boolean;
+}
+
+function probed(text: string): Probed {
+  try {
+    return JSON.parse(text) as Probed;
+  } catch {
+    return {};
+  }
+}
+
+/** The command has our standard input and outputs. */
+export async function runCommand(request: RunnerRequest): Promise<RunnerEnd> {
+  const {
+    planPath,
+    reportPath,
+    mode,
+    seed,
+    unknown,
+    thresholdNs,
+    ioUring,
+    onDeath,
+    maps,
+    rulePaths,
+    command,
+    environment,
+  } = request;
+  const options: [string, string][] = [
+    ['--plan', planPath],
+    ['--report', reportPath],
+    ['--control-fd', `${CONTROL_FD}`],
+    ['--mode', mode],
+    ['--seed', `${seed}`],
+    ['--unknown', unknown],
+    ['--threshold-ns', `${thresholdNs}`],
+    ['--io-uring', ioUring],
+    ['--on-death', onDeath],
+    ...maps.map((map): [string, string] => ['--map', map]),
+    ...rulePaths.map((pattern): [string, string] => ['--rule-path', pattern]),
+  ];
+  const child = spawn(runnerPath(), [...options.flat(), '--', ...command], {
+    stdio: ['inherit', 'inherit', 'inherit', 'pipe'],
+    env: environment,
+  });
+  const said = nothingSaid();
+  const stopPassing = passSignals(child);
+  try {
+    const onLine = (line: string) => hear(said, line);
+    const [end] = await Promise.all([endOf(child), listen(child.stdio[CONTROL_FD] as Duplex, onLine)]);
+    return { ...end, said };
+  } finally {
+    stopPassing();
+  }
+}
+
+async function endOf(child: ChildProcess) {
+  type End = Pick<RunnerEnd, 'code' | 'signal'>;
+  const { promise, resolve, reject } = Promise.withResolvers<End>();
+  child.once('error', (error) => reject(new RunError(`the runner can not be started: ${error.message}`)));
+  child.once('exit', (code, signal) => resolve({ code: code ?? 128 + constants.signals[signal!], signal }));
+  return promise;
+}
+
+async function listen(control: Duplex, onLine: (line: string) => void): Promise<void> {
+  // A helper that was killed resets it: what it has said stays.
+  control.on('error', () => {});
+  const { promise, resolve } = Promise.withResolvers<void>();
+  createInterface({ input: control })
+    .on('line', onLine)
+    .on('error', () => {})
+    .once('close', resolve);
+  return promise;
+}
+
+function passSignals(child: ChildProcess): () => void {
+  const pass = (signal: NodeJS.Signals) => void child.kill(signal);
+  for (const signal of PASSED_ON) process.on(signal, pass);
+  return () => {
+    for (const signal of PASSED_ON) process.off(signal, pass);
+  };
+}

@@ -1,0 +1,66 @@
+/**
+ * Calls that failed in production, known by their threads and starts. They are few, so that none but them is looked at
+ * closely.
+ */
+import { constants } from 'node:os';
+import { blockIo } from '../../../bpf/schema/block_io.ts';
+import { bigColumn, column } from '../../store/column.ts';
+import type { ScannedBlock } from '../../store/store.ts';
+
+export interface RecordedErrors {
+  readonly count: number;
+  /** 0: that call did not fail. `offsetNs`: from the first event of the incident. */
+  errnoOf(tid: number, offsetNs: number): number;
+}
+
+export interface ErrorCollector extends RecordedErrors {
+  /** In recorded order, like the incident itself. */
+  addBlock(block: ScannedBlock): void;
+  /** One of a daemon's events, as JSON. */
+  addLine(line: string): void;
+}
+
+/** What the kernel restarts by itself has numbers that no program ever sees. */
+const ERRNOS: ReadonlySet<number> = new Set(Object.values(constants.errno));
+
+/** A double would round it; inside of a JSON text a quote has a backslash in front, so these are the fields. */
+const TIMESTAMP = /[{,]"timestamp_ns":(\d{1,20})[,}]/;
+const FAILED = /[{,]"result":-(\d{1,4})[,}]/;
+
+export function newRecordedErrors(): ErrorCollector {
+  const errors = new Map<string, number>();
+  let firstNs: bigint | undefined;
+  const keyOf = (tid: number, offsetNs: number) => `${tid} ${offsetNs}`;
+
+  function add(tid: number, startNs: bigint, errno: number): void {
+    if (ERRNOS.has(errno)) errors.set(keyOf(tid, Number(startNs - firstNs!)), errno);
+  }
+
+  return {
+    get count() {
+      return errors.size;
+    },
+    errnoOf: (tid, offsetNs) => errors.get(keyOf(tid, offsetNs)) ?? 0,
+    addBlock({ block }) {
+      const types = column(block, 'event_type');
+      const tids = column(block, 'tid');
+      const starts = bigColumn(block, 'timestamp_ns');
+      const results = bigColumn(block, 'result');
+      if (block.rowCount > 0) firstNs ??= starts[0]!;
+      for (let row = 0; row < block.rowCount; row++) {
+        // A request is no call: one that failed because of it has an event of its own.
+        if (results[row]! >= 0n || types[row] === blockIo.id) continue;
+        add(tids[row]!, starts[row]!, Number(-results[row]!));
+      }
+    },
+    addLine(line) {
+      const failed = FAILED.exec(line);
+      if (!failed && firstNs !== undefined) return;
+      const startNs = BigInt(TIMESTAMP.exec(line)![1]!);
+      firstNs ??= startNs;
+      if (!failed) return;
+      const { event_type, tid } = JSON.parse(line) as { event_type: string; tid: number };
+      if (event_type !== blockIo.name) add(tid, startNs, Number(failed[1]));
+    },
+  };
+}

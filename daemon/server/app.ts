@@ -1,0 +1,96 @@
+/** The HTTP surface, put together. It never listens and reads no clock of its own, so a test can hold all of it. */
+import express from 'express';
+import helmet from 'helmet';
+import type { Logger } from 'pino';
+import { type AccessOptions, access } from '../http/access/access.ts';
+import { createScanGate, type ScanGate } from '../http/access/scan_gate.ts';
+import { createStreamRoom } from '../http/access/stream_room.ts';
+import { readBody } from '../http/body.ts';
+import { notFoundHandler, problemHandler, refuseEmptyName } from '../http/problem_handler.ts';
+import { requestId } from '../http/request_id.ts';
+import { mountedAt, requestLog } from '../http/request_log.ts';
+import { eventRoutes } from '../http/routes/events.ts';
+import { healthRoutes } from '../http/routes/health.ts';
+import { landingPage } from '../http/routes/landing.ts';
+import { metricsRoutes } from '../http/routes/metrics.ts';
+import { nameRoutes } from '../http/routes/names.ts';
+import { pinRoutes } from '../http/routes/pins.ts';
+import { replayRoutes } from '../http/routes/replay.ts';
+import { statsRoutes } from '../http/routes/stats.ts';
+import { transactionRoutes } from '../http/routes/transactions.ts';
+import { whatIfRoutes } from '../http/routes/what_if.ts';
+import { createMetrics, type Metrics } from '../metrics/metrics.ts';
+import { queryOf } from '../query/query_string.ts';
+import type { Sessions } from '../replay/session/sessions.ts';
+import type { Store } from '../store/store.ts';
+import type { Tails } from '../tail/tails.ts';
+import { documentRoutes } from './document_route.ts';
+
+export interface AppOptions {
+  store: Store;
+  sessions: Sessions;
+  tails: Tails;
+  /** Wall clock, nanoseconds since the epoch. */
+  now: () => bigint;
+  log: Logger;
+  /** Programs on this machine, without a token, when left out. */
+  allowed?: AccessOptions;
+  scanGate?: ScanGate;
+  /** Where `sessions` count what they play; unless told, what they play is not counted. */
+  metrics?: Metrics | undefined;
+  /** What is served by --data: its agent is asked for its numbers. */
+  data?: string | undefined;
+  /** Requests that take longer are logged. */
+  slowMs?: number | undefined;
+}
+
+export const SLOW_MS_DEFAULT = 1000;
+
+export function buildApp(options: AppOptions): express.Express {
+  const { store, sessions, tails, now, log, metrics = createMetrics(), data, slowMs = SLOW_MS_DEFAULT } = options;
+  const { allowed = {}, scanGate = createScanGate({ nowMs: () => performance.now() }) } = options;
+  const app = express();
+  app.set('query parser', queryOf);
+  app.set('case sensitive routing', true);
+  // An answer is never cached, so a hash of it serves nobody.
+  app.set('etag', false);
+  app.disable('x-powered-by');
+
+  app.use(requestId, requestLog({ log, slowMs, onEnd: metrics.requestEnded }), metrics.watchStreams);
+  app.use(securityHeaders(), access(allowed), readBody, refuseEmptyName);
+  app.use(landingPage());
+  app.use(documentRoutes());
+  app.use(healthRoutes({ store, sessions, now, data }));
+  app.use(metricsRoutes(metrics, { store, sessions, now, data }));
+  const streamRoom = createStreamRoom();
+  const mount = (path: string, router: express.Router) => app.use(path, mountedAt(path), router);
+  mount('/api/events', eventRoutes({ store, now, scanGate, streamRoom, tails }));
+  mount('/api/transactions', transactionRoutes({ store, now, scanGate }));
+  mount('/api/replay/sessions', replayRoutes(sessions, scanGate, streamRoom));
+  mount('/api/replay/whatif', whatIfRoutes(sessions, scanGate));
+  mount('/api', pinRoutes({ store, now }));
+  mount('/api', statsRoutes({ store, now, scanGate }));
+  mount('/api', nameRoutes(store));
+  app.use(notFoundHandler);
+  app.use(problemHandler(log));
+  return app;
+}
+
+function securityHeaders(): express.RequestHandler[] {
+  const headersOver = (tls: boolean) =>
+    helmet({
+      // Over plain HTTP both would make a browser look for a TLS port that is not there.
+      strictTransportSecurity: tls && { includeSubDomains: false },
+      contentSecurityPolicy: { directives: { 'upgrade-insecure-requests': tls ? [] : null } },
+      // The Perfetto page has to keep the handle of the window that opened it.
+      crossOriginOpenerPolicy: false,
+    });
+  const [overTls, plain] = [headersOver(true), headersOver(false)];
+  return [
+    (req, res, next) => (req.secure ? overTls : plain)(req, res, next),
+    (_req, res, next) => {
+      res.set('Cache-Control', 'no-store');
+      next();
+    },
+  ];
+}

@@ -1,0 +1,139 @@
+/** `kreplay daemon`: serves what agents record. */
+import { Command } from 'commander';
+import type { Logger } from 'pino';
+import {
+  type Configuration,
+  DATA_DEFAULT,
+  withConfigOption,
+  withConfiguration,
+} from '../../agent/config/configuration.ts';
+import { ConfigError } from '../../agent/config/errors.ts';
+import { declaredOf } from '../../agent/config/setting.ts';
+import { type LogFlags, newLog } from '../../agent/output/log.ts';
+import { type ServiceManager, serviceManager } from '../../agent/process/service_manager.ts';
+import type { AccessFlags } from '../http/access/options.ts';
+import { createUnsent } from '../http/access/unsent.ts';
+import type { ListenAddress } from '../http/listen_address.ts';
+import { createMetrics } from '../metrics/metrics.ts';
+import { type StateChoice, statePlace } from '../replay/kept/state_path.ts';
+import { openState } from '../replay/kept/state_thread.ts';
+import { createPlannerThread } from '../replay/plan/planner_thread.ts';
+import { createSessions, type SessionLimits } from '../replay/session/sessions.ts';
+import { checkRecordings } from '../store/recording_files.ts';
+import { openRecordingStore } from '../store/recording_store.ts';
+import type { Places } from '../store/served_files.ts';
+import { createTails } from '../tail/tails.ts';
+import { buildApp } from './app.ts';
+import { openAccess } from './open_access.ts';
+import { type DaemonFlags, withDaemonCommandOptions } from './options.ts';
+import { close, listen } from './server.ts';
+
+export interface DaemonOptions {
+  /** What is served. */
+  places: Places;
+  listen: ListenAddress;
+  access: AccessFlags;
+  /** Where sessions are kept. */
+  state?: StateChoice;
+  limits?: Partial<SessionLimits>;
+  /** Ends the daemon. */
+  signal: AbortSignal;
+  log: Logger;
+  /** Requests that take longer are logged. */
+  slowMs?: number | undefined;
+  /** Called with the address that clients use, once connections are accepted. */
+  onListening: (address: string) => void;
+  /** Told when it listens, and for as long as its event loop turns. */
+  manager?: ServiceManager;
+}
+
+/** Runs until the signal; a start that can not work is an error that says why in one line. */
+export async function runDaemon(options: DaemonOptions): Promise<void> {
+  const { places, listen: address, limits = {}, signal, log, slowMs, onListening, manager } = options;
+  const now = () => BigInt(Date.now()) * 1_000_000n;
+  checkRecordings(places.recordings);
+  const metrics = createMetrics();
+  const unsent = createUnsent({ onClosed: () => metrics.connectionClosed('not_read') });
+  metrics.watchUnsent(unsent);
+  const { allowed, scanGate, listening, started } = openAccess(options.access, log, unsent);
+  const { path: statePath, reason } = statePlace(options.state, places.data);
+  const state = statePath === null ? undefined : await openState(statePath);
+  const store = openRecordingStore(places.data, places.recordings, ({ path, error }) =>
+    log.error({ file: path, reason: error.message }, 'an imported file cannot be read: the others are served'),
+  );
+  const planner = createPlannerThread(places);
+  const sessions = createSessions({ planner, now, limits, onPlayed: metrics.played, state, log });
+  const tails = createTails({ store, now, log });
+  let stop = () => {};
+  try {
+    const app = buildApp({ store, sessions, tails, now, log, metrics, data: places.data, slowMs, allowed, scanGate });
+    const [server, url] = await listen(app, address, { ...listening, onClosed: metrics.connectionClosed });
+    stop = started(server);
+    onListening(url);
+    manager?.ready(`serving at ${url}`);
+    manager?.watch(() => true);
+    if (!state) log.info({ reason }, 'replay sessions end with the daemon; --state keeps them');
+    else if (state.rows.length > 0) log.info({ sessions: state.rows.length }, 'replay sessions are there again');
+    if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
+    manager?.stopping();
+    // First: these end the streams, which nothing else would.
+    tails.close();
+    void sessions.close();
+    await close(server);
+  } finally {
+    stop();
+    await sessions.close();
+    await planner.close();
+    store.close();
+  }
+}
+
+export function daemonCommand(): Command {
+  const command = new Command('daemon').description('serve recorded events and replay them');
+  const configuration = withConfiguration(command);
+  withConfigOption(withDaemonCommandOptions(command));
+  configuration.declare('daemon', declaredOf(command));
+  return command.action((flags: Flags) => serve(flags, configuration));
+}
+
+interface Flags extends DaemonFlags, LogFlags {
+  data?: string;
+}
+
+async function serve(flags: Flags, configuration: Configuration): Promise<void> {
+  const { data: given, recording: recordings = [], listen, sessionsMax, replayRateMax } = flags;
+  const ending = new AbortController();
+  // `disconnect`: the `kreplay up` that started this process is gone. Waiting for it must not keep the process alive.
+  for (const name of ['SIGINT', 'SIGTERM', 'disconnect']) process.once(name, () => ending.abort());
+  process.channel?.unref();
+  const data = given ?? (recordings.length === 0 ? DATA_DEFAULT : undefined);
+  const onListening = (url: string) => {
+    const served = [data, ...recordings].filter((place) => place !== undefined);
+    process.stdout.write(`kreplay daemon: serving ${served.join(', ')} at ${url}\n`);
+    process.send?.(url);
+  };
+  const log = newLog('kreplay-daemon', flags, process.stderr);
+  process.on('SIGHUP', () => rereadLogLevel(configuration, log));
+  const slowMs = Number(flags.logSlowerThan) / 1e6;
+  const { signal } = ending;
+  const idleMs = Number(flags.sessionIdle) / 1e6;
+  const served = { places: { data, recordings }, listen, access: flags };
+  const state = flags.state === true ? undefined : flags.state;
+  const manager = serviceManager();
+  await runDaemon({
+    ...served,
+    state,
+    limits: { sessionsMax, replayRateMax, idleMs },
+    ...{ signal, log, slowMs, onListening, manager },
+  });
+}
+
+/** A configuration that is wrong changes nothing. */
+function rereadLogLevel(configuration: Configuration, log: Logger): void {
+  try {
+    log.level = configuration.reread<Flags>(log).logLevel;
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    log.error({ reason: error.message }, 'the configuration stays as it is');
+  }
+}

@@ -1,0 +1,62 @@
+/** The API's own description: as a document, and as a page that loads nothing from elsewhere. */
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { Router } from 'express';
+import { stringify } from '../exact_json.ts';
+import { openApiDocument } from '../http/contract/openapi.ts';
+import { methodNotAllowed } from '../http/problem_handler.ts';
+import { noParameters } from '../query/parameters.ts';
+import { parseQuery } from '../query/query_string.ts';
+
+const PAGE = `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<title>kreplay API</title>
+<link rel="stylesheet" href="/docs/swagger-ui.css">
+</head>
+<body>
+<main id="api"></main>
+<script src="/docs/swagger-ui-bundle.js"></script>
+<script src="/docs/show.js"></script>
+</body>
+</html>
+`;
+
+/** `validatorUrl`: the page would show the document to a server of the page's makers. */
+const SHOW = `SwaggerUIBundle({ url: '/openapi.json', dom_id: '#api', validatorUrl: null });
+`;
+
+const packaged = (name: string) => () => readFileSync(fileURLToPath(import.meta.resolve(`swagger-ui-dist/${name}`)));
+
+interface File {
+  type: string;
+  read: () => string | Buffer;
+}
+
+const FILES: Readonly<Record<string, File>> = {
+  '/docs': { type: 'html', read: () => PAGE },
+  '/docs/show.js': { type: 'js', read: () => SHOW },
+  '/docs/swagger-ui.css': { type: 'css', read: packaged('swagger-ui.css') },
+  '/docs/swagger-ui-bundle.js': { type: 'js', read: packaged('swagger-ui-bundle.js') },
+};
+
+export function documentRoutes(): Router {
+  const router = Router();
+  const serve = (path: string, { type, read }: File) => {
+    // A mebibyte and a half that hardly anybody asks for is not held from the start.
+    let body: string | Buffer | undefined;
+    router
+      .route(path)
+      .get((req, res) => {
+        parseQuery(req.query, noParameters);
+        body ??= read();
+        res.type(type).send(body);
+      })
+      .all(methodNotAllowed('GET', 'HEAD'));
+  };
+  serve('/openapi.json', { type: 'application/json', read: () => stringify(openApiDocument()) });
+  for (const [path, file] of Object.entries(FILES)) serve(path, file);
+  return router;
+}

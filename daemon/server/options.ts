@@ -1,0 +1,74 @@
+/** The options of a daemon, for it and for `kreplay up`. */
+import type { Command } from 'commander';
+import { DATA_DEFAULT } from '../../agent/config/configuration.ts';
+import { Setting } from '../../agent/config/setting.ts';
+import { DURATION, POSITIVE_INTEGER, textAs } from '../../agent/config/values.ts';
+import { withLogOptions } from '../../agent/output/log.ts';
+import { type AccessFlags, meaningless, withAccessOptions } from '../http/access/options.ts';
+import { type ListenAddress, parseListen } from '../http/listen_address.ts';
+import { DEFAULT_LIMITS } from '../replay/session/sessions.ts';
+
+export interface DaemonFlags extends AccessFlags {
+  recording?: string[];
+  listen: ListenAddress;
+  logSlowerThan: bigint;
+  /** Commander has true where nothing was given. */
+  state: string | boolean;
+  sessionsMax: number;
+  replayRateMax: number;
+  sessionIdle: bigint;
+}
+
+const LISTEN_ADDRESS = textAs(parseListen, 'must be HOST:PORT, [IPV6]:PORT or unix:/path');
+
+/** All but `--data` and what an agent takes as well. */
+export function withDaemonOptions(command: Command): Command {
+  command
+    .addOption(new Setting('--recording <file...>', 'recording to serve; several are one time line'))
+    .addOption(
+      new Setting('--listen <address>', 'HOST:PORT (beyond this machine: with --tokens and TLS), or unix:/path')
+        .takes(LISTEN_ADDRESS)
+        .defaultText('127.0.0.1:7467'),
+    )
+    .addOption(
+      new Setting('--state <file>', 'where replay sessions are kept (default: sessions.sqlite in the data folder)'),
+    )
+    .addOption(new Setting('--no-state', 'replay sessions end with the daemon'))
+    .addOption(
+      new Setting('--sessions-max <count>', 'replay sessions at most')
+        .takes(POSITIVE_INTEGER)
+        .default(DEFAULT_LIMITS.sessionsMax),
+    )
+    .addOption(
+      new Setting('--replay-rate-max <count>', 'events a second that all replay sessions play together at most')
+        .takes(POSITIVE_INTEGER)
+        .default(DEFAULT_LIMITS.replayRateMax),
+    )
+    .addOption(
+      new Setting('--session-idle <duration>', 'a replay session that is not used for so long is ended')
+        .takes(DURATION)
+        .defaultText(`${DEFAULT_LIMITS.idleMs / 3_600_000}h`),
+    )
+    .addOption(
+      new Setting('--log-slower-than <duration>', 'requests that take longer are logged')
+        .takes(DURATION)
+        .defaultText('1s'),
+    )
+    .hook('preAction', (_command, asked) => {
+      const wrong = meaningless(asked.opts<DaemonFlags>());
+      if (wrong) asked.error(`error: ${wrong}`);
+    });
+  return withAccessOptions(command);
+}
+
+/** All that a daemon is configured with. */
+export function withDaemonCommandOptions(command: Command): Command {
+  const data = `folder that the agent records into, or a recording (default: "${DATA_DEFAULT}", none with --recording)`;
+  return withLogOptions(withDaemonOptions(command.addOption(new Setting('--data <path>', data).shared())));
+}
+
+/** For `kreplay config`. */
+export const DAEMON_SECTION = {
+  declare: withDaemonCommandOptions,
+  check: (flags: Record<string, unknown>) => meaningless(flags as unknown as DaemonFlags),
+};

@@ -1,0 +1,192 @@
+/** The listening socket: where, with which limits, and how it ends. */
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { lstatSync, rmSync } from 'node:fs';
+import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
+import { connect } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { type SecureContextOptions, TLSSocket } from 'node:tls';
+import { type CloseReason, limitConnections } from '../http/access/connections.ts';
+import { howToMakeToken } from '../http/access/token_file.ts';
+import { createUnsent, type Unsent } from '../http/access/unsent.ts';
+import { isLocalAddress, type ListenAddress, ListenError, showAddress } from '../http/listen_address.ts';
+import { Problem, problemBody } from '../problem.ts';
+
+const HEADERS_TIMEOUT_MS = 10_000;
+const REQUEST_TIMEOUT_MS = 30_000;
+const KEEP_ALIVE_TIMEOUT_MS = 5_000;
+const HEADERS_MAX = 100;
+const CONNECTIONS_MAX = 1024;
+const CONNECTIONS_PER_CLIENT_MAX = 256;
+/** Kept for programs that watch the daemon, when all others are at work. */
+const KEPT_MAX = 32;
+const ANSWERED_ALWAYS = new Set(['/healthz', '/readyz', '/metrics']);
+
+const LIMITS = {
+  headersTimeout: HEADERS_TIMEOUT_MS,
+  requestTimeout: REQUEST_TIMEOUT_MS,
+  // How often the two are looked at; Node would every 30 s.
+  connectionsCheckingInterval: 1_000,
+};
+
+/** What a stream in flight gets to end by itself at the end of the daemon. */
+const CLOSE_GRACE_MS = 500;
+
+export interface ListenOptions {
+  tls?: SecureContextOptions | undefined;
+  /** Whether clients have to show a token. */
+  tokens?: boolean;
+  /** Tokens over plain HTTP, beyond this machine. */
+  insecureHttp?: boolean;
+  /** Told of each connection that is closed for what its client does, or for want of room. */
+  onClosed?: (reason: CloseReason) => void;
+  /** What clients have not read; shared with the queries. */
+  unsent?: Unsent | undefined;
+}
+
+/** Resolves with the address that clients use, when connections are accepted. */
+export async function listen(
+  handler: RequestListener,
+  address: ListenAddress,
+  options: ListenOptions = {},
+): Promise<[Server, string]> {
+  const { tls, onClosed = () => {}, unsent = createUnsent({ onClosed: () => onClosed('not_read') }) } = options;
+  const scheme = tls ? 'https' : 'http';
+  const where = showAddress(address, scheme);
+  refuseOpenAddress(address, where, options);
+  const server = tls
+    ? createTlsServer(
+        { ...LIMITS, handshakeTimeout: HEADERS_TIMEOUT_MS, ...tls, requestCert: tls.ca !== undefined },
+        answer,
+      )
+    : createServer(LIMITS, answer);
+  server.keepAliveTimeout = KEEP_ALIVE_TIMEOUT_MS;
+  server.maxHeadersCount = HEADERS_MAX;
+  const limits = { connectionsMax: CONNECTIONS_MAX, perClientMax: CONNECTIONS_PER_CLIENT_MAX, keptMax: KEPT_MAX };
+  const connections = limitConnections(server, { ...limits, unsent, onClosed });
+  // Node would refuse what it does not know in words of its own.
+  server.on('checkExpectation', (req, res) => server.emit('request', req, res));
+  server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
+    const reason = reasonOf(error, socket);
+    if (reason) onClosed(reason);
+    answerUnreadable(error, socket);
+  });
+
+  function answer(req: IncomingMessage, res: ServerResponse): void {
+    if (!connections.isKept(req)) return void handler(req, res);
+    // The next request would find its connection taken from those that watch.
+    res.shouldKeepAlive = false;
+    if (ANSWERED_ALWAYS.has(req.url!.split('?')[0]!)) handler(req, res);
+    else refuseForNow(res);
+  }
+
+  if ('path' in address) await removeDeadSocket(address.path);
+  try {
+    server.listen(address);
+    await once(server, 'listening');
+  } catch (error) {
+    throw listenError(address, where, error as NodeJS.ErrnoException);
+  }
+  const bound = server.address();
+  const port = typeof bound === 'object' ? bound?.port : undefined;
+  return [server, showAddress('path' in address ? address : { host: address.host, port: port! }, scheme)];
+}
+
+export async function close(server: Server): Promise<void> {
+  const closed = once(server, 'close');
+  server.close();
+  const timer = setTimeout(() => server.closeAllConnections(), CLOSE_GRACE_MS);
+  await closed;
+  clearTimeout(timer);
+}
+
+/** Whoever can reach it could read what this host does: it needs tokens, and tokens need a connection that hides them. */
+function refuseOpenAddress(address: ListenAddress, where: string, { tls, tokens, insecureHttp }: ListenOptions): void {
+  if (isLocalAddress(address)) return;
+  if (!tokens)
+    throw new ListenError(
+      `refusing to listen on ${where} without tokens: use 127.0.0.1, [::1] or unix:/path, or give --tokens FILE: ${howToMakeToken()}`,
+    );
+  if (!tls && !insecureHttp)
+    throw new ListenError(
+      `refusing to listen on ${where}: tokens would go over the network for all to read; give --tls-cert and --tls-key, or --insecure-http if something else hides them`,
+    );
+}
+
+function listenError(address: ListenAddress, where: string, error: NodeJS.ErrnoException): ListenError {
+  switch (error.code) {
+    case 'EADDRINUSE': {
+      const what = 'path' in address ? 'the socket' : `port ${address.port}`;
+      const choose = 'path' in address ? 'unix:/another/path' : `127.0.0.1:${address.port + 1}`;
+      return new ListenError(
+        `${what} is taken (${where}): stop what listens there, or choose another with --listen ${choose}`,
+      );
+    }
+    case 'EACCES':
+      return new ListenError(`no permission to listen on ${where}: choose another with --listen`);
+    default:
+      return new ListenError(`can not listen on ${where}: ${error.message}`);
+  }
+}
+
+/** A daemon that was killed leaves its socket file behind; one that lives answers on it. */
+async function removeDeadSocket(path: string): Promise<void> {
+  // Connecting to a plain file is refused as well.
+  if (!lstatSync(path, { throwIfNoEntry: false })?.isSocket()) return;
+  const socket = connect(path);
+  try {
+    await once(socket, 'connect');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ECONNREFUSED') rmSync(path);
+  } finally {
+    socket.destroy();
+  }
+}
+
+/** Undefined when it was the client who closed. */
+function reasonOf({ code = '' }: NodeJS.ErrnoException, socket: Duplex): CloseReason | undefined {
+  if (/TIMEOUT$/.test(code)) return 'timeout';
+  if (code === 'HPE_HEADER_OVERFLOW') return 'header_too_large';
+  if (/^(HPE|ERR_HTTP)_/.test(code)) return 'malformed';
+  // A certificate of another CA shows as a connection that was reset, by us.
+  const isRefused = socket instanceof TLSSocket && socket.authorizationError;
+  return isRefused || /^ERR_(SSL|TLS)_/.test(code) ? 'tls' : undefined;
+}
+
+const UNREADABLE: Readonly<Record<string, [status: number, reason: string]>> = {
+  HPE_HEADER_OVERFLOW: [431, 'Request Header Fields Too Large'],
+  ERR_HTTP_REQUEST_TIMEOUT: [408, 'Request Timeout'],
+};
+
+function refuseForNow(res: ServerResponse): void {
+  const problem = new Problem('busy', 'all connections are at work: try again');
+  res.writeHead(503, {
+    'Content-Type': 'application/problem+json; charset=utf-8',
+    'X-Request-Id': randomUUID(),
+    'Retry-After': '2',
+    Connection: 'close',
+  });
+  res.end(JSON.stringify(problemBody(problem)));
+}
+
+/** What never became a request passes by Express; it gets the same kind of answer. */
+function answerUnreadable(error: NodeJS.ErrnoException, socket: Duplex): void {
+  // Anything but HTTP's own errors is one of the connection: there is nobody to answer, or TLS failed.
+  if (!socket.writable || !/^(HPE|ERR_HTTP)_/.test(error.code ?? '')) return void socket.destroy();
+  const [status, reason] = UNREADABLE[error.code ?? ''] ?? [400, 'Bad Request'];
+  const code = 'malformed_request';
+  const detail = 'this is not a request in HTTP that the daemon can read';
+  const body = JSON.stringify({ type: `urn:kreplay:error:${code}`, title: reason, status, detail, code });
+  socket.end(
+    [
+      `HTTP/1.1 ${status} ${reason}`,
+      'Content-Type: application/problem+json; charset=utf-8',
+      `Content-Length: ${Buffer.byteLength(body)}`,
+      `X-Request-Id: ${randomUUID()}`,
+      'Connection: close',
+      '',
+      body,
+    ].join('\r\n'),
+  );
+}

@@ -1,0 +1,6 @@
+/** `node daemon/server/write_contract.ts FILE`: the document of the API, for tools. */
+import { writeFileSync } from 'node:fs';
+import { stringify } from '../exact_json.ts';
+import { openApiDocument } from '../http/contract/openapi.ts';
+
+writeFileSync(process.argv[2]!, stringify(openApiDocument()));

@@ -1,0 +1,158 @@
+/** How files are named, which parts of the language are not used, and how long a file gets. */
+import { execFileSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import {
+  CODE,
+  FILES,
+  isIn,
+  type Node,
+  PARSED,
+  places,
+  ROOT,
+  read,
+  SCRIPTS,
+  type Source,
+  TYPESCRIPT,
+} from './source_tree.ts';
+
+describe('names', () => {
+  test('no file and no folder is named for nothing', () => {
+    const nothing = /^(utils?|helpers?|common|tools?|misc|shared|lib)$/;
+    const named = FILES.flatMap((file) => file.split('/').map((part) => ({ file, name: part.split('.')[0]! })));
+    const wrong = named.filter(({ name }) => nothing.test(name)).map(({ file }) => file);
+    expect(wrong).toEqual(['bpf/schema/common.ts']);
+  });
+
+  test('files and folders are named in snake_case', () => {
+    const paths = FILES.filter((file) => CODE.includes(file)).flatMap((file) => file.split('/'));
+    expect(paths.filter((part) => !/^[a-z0-9_]+(\.[a-z0-9_]+)*$/.test(part))).toEqual([]);
+  });
+
+  test('the top level holds what the project is made of, and nothing else', () => {
+    const allowed = new Set([
+      ...['package.json', 'package-lock.json', 'tsconfig.json', 'jest.config.js', 'biome.json', '.clang-format'],
+      ...['.gitignore', '.ci', 'agent', 'daemon', 'native', 'bpf', 'test', 'Makefile'],
+      ...['README.md', 'LICENSE', 'CHANGELOG.md', 'kreplay.ts'],
+    ]);
+    const tracked = trackedFiles().map((file) => file.split('/')[0]!);
+    expect(tracked.filter((name) => !allowed.has(name))).toEqual([]);
+  });
+});
+
+/** Those that git knows; in a tree without it, those that are not built. */
+function trackedFiles(): string[] {
+  if (!existsSync(join(ROOT, '.git'))) return FILES;
+  // The tests run as root, on a tree that may be someone else's.
+  const list = execFileSync('git', ['-c', 'safe.directory=*', 'ls-files', '-z'], { cwd: ROOT, encoding: 'utf8' });
+  return list.split('\0').filter((file) => file !== '');
+}
+
+describe('language', () => {
+  const kind = (type: string) => (node: Node) => node.type === type;
+
+  test('no enum, no namespace', () => {
+    expect(places(TYPESCRIPT, kind('TsEnumDeclaration'))).toEqual([]);
+    expect(places(TYPESCRIPT, (node) => node.type === 'TsModuleDeclaration' && node.declare !== true)).toEqual([]);
+  });
+
+  test('no any, but in a test that says why', () => {
+    const unexplained = (node: Node, { lines, lineOf }: Source) =>
+      kind('TsKeywordType')(node) &&
+      node.kind === 'any' &&
+      !lines[lineOf(node.span.start) - 2]!.includes('noExplicitAny: ');
+    const [tests, others] = [true, false].map((inTest) => TYPESCRIPT.filter((file) => isIn(file, 'test') === inTest));
+    expect(places(tests!, unexplained)).toEqual([]);
+    expect(places(others!, (node) => kind('TsKeywordType')(node) && node.kind === 'any')).toEqual([]);
+  });
+
+  test('no default export, but where a tool asks for one', () => {
+    const found = places(SCRIPTS, (node) => /^ExportDefault/.test(node.type)).map((place) => place.split(':')[0]);
+    expect(found).toEqual(['jest.config.js', 'test/closing_line.js']);
+  });
+
+  test('no test runs alone, and none is skipped without a condition', () => {
+    const marked = (node: Node, mark: RegExp) =>
+      kind('MemberExpression')(node) &&
+      mark.test(String((node.property as Node).value)) &&
+      /^(test|it|describe)$/.test(String((node.object as Node).value));
+    expect(places(SCRIPTS, (node) => marked(node, /^only$/))).toEqual([]);
+    const unconditional = (node: Node, { nodes }: Source) =>
+      marked(node, /^(skip|todo)$/) &&
+      !nodes.some((other) => kind('ConditionalExpression')(other) && other.alternate === node);
+    expect(places(SCRIPTS, unconditional)).toEqual([]);
+  });
+
+  test('nothing is left to do', () => {
+    const left = /\b(T[O]DO|F[I]XME|X[X]X|H[A]CK)\b/;
+    const files = [...FILES, 'Makefile', '.ci/run', 'README.md', 'CHANGELOG.md'];
+    const found = files.flatMap((file) =>
+      read(file)
+        .split('\n')
+        .flatMap((line, i) => (left.test(line) ? [`${file}:${i + 1}`] : [])),
+    );
+    expect(found).toEqual([]);
+  });
+});
+
+describe('length', () => {
+  const FILE_LINES_MAX = 400;
+  const FUNCTION_LINES_MAX = 70;
+  /** Each of them has to be longer. */
+  const LONG_FILES: readonly string[] = [];
+
+  test(`no file is longer than ${FILE_LINES_MAX} lines, but those that are named here`, () => {
+    const long = CODE.filter((file) => read(file).split('\n').length - 1 > FILE_LINES_MAX);
+    expect(long).toEqual(LONG_FILES);
+  });
+
+  /** Without the functions inside: a factory is as long as what it does itself, and each of those is measured too. */
+  test(`no function is longer than ${FUNCTION_LINES_MAX} lines`, () => {
+    const long = TYPESCRIPT.filter((file) => !file.endsWith('.test.ts')).flatMap((file) => {
+      const { nodes, lines, lineOf } = PARSED.get(file)!;
+      const spans = nodes
+        .filter(({ type }) => FUNCTION_TYPES.has(type))
+        .map(({ span }) => ({ from: lineOf(span.start), to: lineOf(span.end - 1) }));
+      return spans
+        .filter((span) => ownLines(span, spans) > FUNCTION_LINES_MAX)
+        .map(({ from }) => `${file}: ${lines[from - 1]}`);
+    });
+    const longInC = CODE.filter((file) => /\.(c|h|cc)$/.test(file)).flatMap((file) =>
+      longBlocks(file, FUNCTION_LINES_MAX),
+    );
+    expect([...long, ...longInC]).toEqual([]);
+  });
+});
+
+const FUNCTION_TYPES = new Set([
+  'FunctionDeclaration',
+  'FunctionExpression',
+  'ArrowFunctionExpression',
+  'ClassMethod',
+  'MethodProperty',
+]);
+
+interface Span {
+  from: number;
+  to: number;
+}
+
+function ownLines(span: Span, others: readonly Span[]): number {
+  const inner = new Set<number>();
+  for (const { from, to } of others) {
+    if (from < span.from || to > span.to || (from === span.from && to === span.to)) continue;
+    for (let line = from + 1; line < to; line++) inner.add(line);
+  }
+  return span.to - span.from + 1 - inner.size;
+}
+
+/** C functions: their opening and their closing brace are the first character of a line. */
+function longBlocks(file: string, linesMax: number): string[] {
+  let from = 0;
+  return read(file)
+    .split('\n')
+    .flatMap((line, i, lines) => {
+      if (line === '{') from = i;
+      return line === '}' && from > 0 && i - from + 1 > linesMax ? [`${file}: ${lines[from - 1]}`] : [];
+    });
+}

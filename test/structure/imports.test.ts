@@ -1,0 +1,165 @@
+/** Which file may import which, and that none imports itself by way of others. */
+import { dirname } from 'node:path';
+import { ANYTHING, importsOf, isIn, SCRIPTS, TYPESCRIPT } from './source_tree.ts';
+
+/**
+ * Folder or file -> what its files may import: folders and files of this tree, packages, all of `node:`. The longest
+ * match counts.
+ */
+const WALLS: Record<string, readonly string[]> = {
+  'kreplay.ts': ['agent', 'daemon', 'commander', 'node:'],
+  'bpf/schema': ['bpf/schema'],
+  'bpf/schema/api.ts': ['bpf/schema', 'zod'],
+  'bpf/schema/native_columns.ts': ['bpf/schema', '#columns', 'node:'],
+  'bpf/schema/generate.ts': ['bpf/schema', 'node:'],
+  native: ['native', 'node:'],
+  agent: ['agent', 'bpf/schema', 'libbpf-ts', 'commander', 'pino', 'zod', 'node:'],
+  'agent/config': [
+    'agent/config',
+    'agent/config/duration.ts',
+    'commander',
+    'pino',
+    'toml-eslint-parser',
+    'zod',
+    'node:',
+  ],
+  'agent/process': ['agent/process', 'node:'],
+  'agent/process/service_manager.ts': ['#notify', 'node:'],
+  'agent/output': ['agent/output', 'agent/config', 'commander', 'pino', 'node:'],
+  'agent/package': [
+    'agent/package',
+    'agent/config',
+    'kreplay.ts',
+    '@cyclonedx/cyclonedx-library',
+    'commander',
+    'node:',
+  ],
+  'agent/attribution': ['agent/attribution', 'bpf/schema', 'node:'],
+  'agent/mark': ['agent/mark', 'agent/attribution/marker.ts', 'node:'],
+  'agent/recording': ['agent/recording', 'bpf/schema', 'better-sqlite3', 'node:'],
+  daemon: [
+    ...['daemon', 'bpf/schema', 'agent/config', 'agent/recording', 'agent/output', 'agent/process'],
+    ...['@prometheus-io/client', 'commander', 'eventsource-parser', 'express', 'helmet', 'pino', 'zod', 'zod-openapi'],
+    'node:',
+  ],
+  'daemon/cli/player': [
+    ...['daemon', 'bpf/schema', 'agent/config', 'agent/recording', 'agent/output'],
+    ...['commander', 'eventsource-parser', 'string-width', 'zod', 'node:'],
+  ],
+  'daemon/export': ['daemon', 'bpf/schema', 'agent/recording', 'better-sqlite3', 'node:'],
+  'daemon/run': ['daemon', 'bpf/schema', 'agent/config', 'agent/recording', 'agent/output', 'zod', 'node:'],
+  'daemon/run/format': ['daemon/run/format', 'node:'],
+  'daemon/replay/kept': ['daemon', 'better-sqlite3', 'zod', 'node:'],
+  'daemon/http/access/taken.ts': ['#socket', 'node:'],
+  'daemon/replay/clock/clock.ts': [],
+  'daemon/replay/clock/thread_schedule.ts': ['#thread', 'node:'],
+  test: [ANYTHING],
+  'test/closing_line.js': [],
+  'jest.config.js': [],
+};
+
+const CORE = ['store', 'query', 'tail', 'replay', 'export', 'run'].map((room) => `daemon/${room}`);
+
+/** Beyond the walls: within a room, these may not import those. */
+const CLOSED: readonly (readonly [from: string, to: string])[] = [
+  // The core of the daemon knows neither HTTP nor the command line.
+  ...CORE.flatMap((room) => ['daemon/http', 'daemon/cli', 'daemon/server'].map((other) => [room, other] as const)),
+  ['daemon/http', 'daemon/cli'],
+  ['daemon/http', 'daemon/server'],
+  ['daemon/server', 'daemon/cli'],
+  ['daemon/store', 'daemon/query'],
+  ['daemon/store', 'daemon/replay'],
+  ['daemon/store', 'daemon/tail'],
+  ['daemon/query', 'daemon/replay'],
+  ['daemon/tail', 'daemon/replay'],
+  ['daemon/run/plan', 'daemon/run/report'],
+  ['daemon/replay', 'daemon/run'],
+  ['agent/attribution', 'agent/capture'],
+  ['agent/recording/read', 'agent/recording/write'],
+  ['agent/recording/read', 'agent/recording/retain'],
+  ['agent/recording/retain', 'agent/recording/write'],
+  // It would bring zod into the agent's second thread: 14 MB.
+  ['agent', 'bpf/schema/api.ts'],
+];
+
+function allowedFor(file: string): readonly string[] | undefined {
+  const places = Object.keys(WALLS).filter((place) => isIn(file, place));
+  const longest = places.sort((a, b) => b.length - a.length)[0];
+  return longest === undefined ? undefined : WALLS[longest];
+}
+
+/** A way from each name back to itself, of those that have one. */
+function cyclesIn(arrows: ReadonlyMap<string, readonly string[]>): string[] {
+  const settled = new Set<string>();
+  const found: string[] = [];
+  function walk(name: string, way: readonly string[]): void {
+    if (way.includes(name)) found.push([...way.slice(way.indexOf(name)), name].join(' > '));
+    if (settled.has(name) || way.includes(name)) return;
+    for (const next of arrows.get(name) ?? []) walk(next, [...way, name]);
+    settled.add(name);
+  }
+  for (const name of arrows.keys()) walk(name, []);
+  return found;
+}
+
+describe('walls', () => {
+  test('a file imports only what its room may', () => {
+    const wrong = SCRIPTS.flatMap((file) =>
+      importsOf(file)
+        .filter((imported) => !allowedFor(file)?.some((place) => isIn(imported, place)))
+        .map((imported) => `${file} imports ${imported}`),
+    );
+    expect(wrong).toEqual([]);
+  });
+
+  test('closed doors inside a room are closed', () => {
+    const wrong = SCRIPTS.flatMap((file) =>
+      CLOSED.filter(([from]) => isIn(file, from)).flatMap(([, to]) =>
+        importsOf(file)
+          .filter((imported) => isIn(imported, to))
+          .map((imported) => `${file} imports ${imported}`),
+      ),
+    );
+    expect(wrong).toEqual([]);
+  });
+
+  test('only the front door imports both rooms', () => {
+    const both = SCRIPTS.filter((file) => {
+      const imported = importsOf(file);
+      const isOpen = (other: string) =>
+        ['agent/config', 'agent/recording', 'agent/output', 'agent/process'].some((room) => isIn(other, room));
+      const fromAgent = imported.some((other) => isIn(other, 'agent') && !isOpen(other));
+      return !isIn(file, 'test') && fromAgent && imported.some((other) => isIn(other, 'daemon'));
+    });
+    expect(both).toEqual(['kreplay.ts']);
+  });
+
+  test('no file imports itself by way of others, and no folder does', () => {
+    const sources = TYPESCRIPT.filter((file) => !isIn(file, 'test'));
+    const imported = new Map(sources.map((file) => [file, importsOf(file).filter((other) => sources.includes(other))]));
+    expect(cyclesIn(imported)).toEqual([]);
+    const folders = new Map<string, string[]>();
+    for (const [file, others] of imported) {
+      const folder = dirname(file);
+      const outside = others.map((other) => dirname(other)).filter((other) => other !== folder);
+      folders.set(folder, [...(folders.get(folder) ?? []), ...outside]);
+    }
+    expect(cyclesIn(folders)).toEqual([]);
+  });
+
+  test('every wall stands before something', () => {
+    const files = [...SCRIPTS, ...SCRIPTS.flatMap(importsOf)];
+    const named = new Set([...Object.keys(WALLS), ...Object.values(WALLS).flat(), ...CLOSED.flat()]);
+    expect([...named].filter((place) => !files.some((file) => isIn(file, place)))).toEqual([]);
+  });
+
+  test('imports are seen in statements, calls and types, and the nearest wall counts', () => {
+    expect(importsOf('kreplay.ts')).toContain('daemon/server/command.ts');
+    expect(importsOf('agent/up.ts')).toEqual(expect.arrayContaining(['agent/command.ts', 'node:child_process']));
+    expect(importsOf('bpf/schema/docs.ts')).toContain('bpf/schema/kinds.ts');
+    expect(allowedFor('agent/recording/write/writer.ts')).not.toContain('agent');
+    expect(isIn('daemonic/x.ts', 'daemon')).toBe(false);
+    const round = { a: ['b'], b: ['c', 'd'], c: ['d'], d: ['b'], e: ['a'] };
+    expect(cyclesIn(new Map(Object.entries(round)))).toEqual(['b > c > d > b']);
+  });
+});

@@ -1,0 +1,31 @@
+/** Everything which belongs to an event type or an error code is there, and generated text is what the code gives. */
+import { basename } from 'node:path';
+import { EVENTS } from '../../bpf/schema/index.ts';
+import { freshReadme } from '../../daemon/server/readme.ts';
+import { FILES, read } from './source_tree.ts';
+
+describe('one home for each fact', () => {
+  test.each(EVENTS.map(({ name }) => name))('%s has a hook, a kernel test and a row in the README', (name) => {
+    const hook = FILES.find((file) => [`bpf/${name}.bpf.c`, `bpf/${name}.bpf.h`].includes(file));
+    expect(hook && read(hook)).toContain(`EVENT_${name.toUpperCase()}`);
+    const kernelTests = FILES.filter((file) => /^test\/kernel\/.*\.test\.ts$/.test(file));
+    expect(kernelTests.filter((file) => (file + read(file)).includes(name))).not.toEqual([]);
+    expect(read('README.md')).toContain(`**\`${name}\`**`);
+  });
+
+  test('every BPF program file is linked into the object', () => {
+    const programs = /^BPF_PROGRAMS := (.*) #$/m.exec(read('Makefile'))![1]!.split(' ');
+    const files = FILES.filter((file) => /^bpf\/\w+\.bpf\.c$/.test(file)).map((file) => basename(file, '.bpf.c'));
+    expect(programs.toSorted()).toEqual(files);
+  });
+
+  test('the tables of README.md are what the code gives now; `make gen` writes them', () => {
+    expect(freshReadme(read('README.md'))).toBe(read('README.md'));
+  });
+
+  test('the lock file names no registry: whoever installs has one', () => {
+    const { packages } = JSON.parse(read('package-lock.json')) as { packages: Record<string, { resolved?: string }> };
+    const resolved = Object.entries(packages).filter(([, { resolved }]) => resolved !== undefined);
+    expect(resolved).toEqual([['node_modules/libbpf-ts', { resolved: 'native', link: true }]]);
+  });
+});
