@@ -1,44 +1,12 @@
 /** What the recording is missing in a window, in the words of the API. */
-import { z } from 'zod';
-import { int64 } from '../../bpf/schema/api.ts';
 import type { Loss, NodeSpan, Store } from '../store/store.ts';
+import { type Coverage, GAPS_MAX } from './coverage_schema.ts';
 import { unrecorded, type Window } from './unrecorded.ts';
 
-/** Of one answer. Of more, those that are near each other are told as one, which is longer and misses as many events. */
-const GAPS_MAX = 1000;
+/** Gaps so near each other are one where there are too many. */
 const APART_NS_MIN = 1_000_000n;
 /** Named in one answer. */
 const UNREADABLE_MAX = 100;
-
-export const coverageSchema = z
-  .object({
-    complete: z.boolean().meta({ description: 'whether nothing is missing in the window, up to recorded_until' }),
-    lost: z.int().nonnegative().meta({ description: 'events that are missing, as far as they could be counted' }),
-    gaps: z
-      .array(
-        z.object({
-          from: int64().meta({ description: 'nanoseconds since the epoch' }),
-          to: int64().meta({ description: 'nanoseconds since the epoch' }),
-          lost: z.int().nonnegative().meta({ description: '0 when nobody could count' }),
-          cause: z.string().meta({ description: 'why events are missing, such as ring_full or agent_stopped' }),
-        }),
-      )
-      .meta({ description: `at most about ${GAPS_MAX}: of more, those that are near each other are told as one` }),
-    recorded_until: int64().nullable().meta({
-      description:
-        'nanoseconds since the epoch: what happened by then on all nodes of the query is in the recordings, or in gaps; without `to` the window ends there; null when a node has no recording',
-    }),
-    nodes: z
-      .array(z.object({ node: z.string(), recorded_until: int64() }))
-      .meta({ description: 'recorded_until of each node' }),
-    unreadable: z.array(z.string()).optional().meta({
-      description:
-        'only when there are some: imported files that cannot be read, whose events may be missing; /readyz says why',
-    }),
-  })
-  .meta({ description: 'what the recording is missing in the window of the query' });
-
-export type Coverage = z.infer<typeof coverageSchema>;
 
 export function spansFor(store: Store, nodes: readonly string[] | undefined, nowNs: bigint): NodeSpan[] {
   // Later pages leave out what was recorded after the first one.

@@ -9,7 +9,8 @@
 
 import { wholeEndOf } from '../../agent/recording/read/transactions.ts';
 import type { EventFilter, NodeSpan, Store, TransactionSummary } from '../store/store.ts';
-import { type Coverage, coverageIn } from './coverage.ts';
+import { coverageIn } from './coverage.ts';
+import type { Coverage } from './coverage_schema.ts';
 import type { Window } from './unrecorded.ts';
 
 /** A transaction that goes on has an event in such a time. */

@@ -2,7 +2,7 @@
 import { Command, Option } from 'commander';
 import { parseJson, stringify } from '../../exact_json.ts';
 import { csvLine } from '../../export/formats/csv.ts';
-import { transactionSchema, writtenBackSchema } from '../../http/routes/transactions.ts';
+import { transactionSchema, writtenBackSchema } from '../../http/contract/transactions.ts';
 import { callDaemon, readText } from '../client/connection.ts';
 import { type ShownCoverage, warnOf } from '../client/coverage_warning.ts';
 import { queryOf } from '../options/event_filters.ts';

@@ -1,6 +1,6 @@
 /** The daemon itself, as a document of the API tells of it. */
 import { z } from 'zod';
-import { healthResponse, readyResponse } from '../routes/health.ts';
+import { healthResponse, readyResponse } from './answers.ts';
 import type { Endpoint } from './endpoint.ts';
 
 export const DAEMON_ENDPOINTS: readonly Endpoint[] = [

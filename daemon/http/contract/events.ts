@@ -5,10 +5,9 @@ import { eventQuerySchema } from '../../query/event_query.ts';
 import { pinRequest } from '../../query/pin_request.ts';
 import { statsQuerySchema } from '../../query/stats_query.ts';
 import { transactionsQuerySchema } from '../../query/transactions_query.ts';
-import { eventsSchema } from '../routes/events.ts';
-import { statsSchema } from '../routes/stats.ts';
-import { transactionsSchema, wholeTransactionSchema } from '../routes/transactions.ts';
+import { eventsSchema, statsSchema } from './answers.ts';
 import type { Endpoint } from './endpoint.ts';
+import { transactionsSchema, wholeTransactionSchema } from './transactions.ts';
 import { dateTime, timestampNs } from './values.ts';
 
 const transactionId = z.object({

@@ -1,10 +1,8 @@
 import { type Request, type Response, Router } from 'express';
-import { z } from 'zod';
-import { apiEventSchema } from '../../../bpf/schema/api.ts';
 import { stringify } from '../../exact_json.ts';
 import { nextPiece } from '../../pace.ts';
 import { Problem } from '../../problem.ts';
-import { coverageSchema, spansFor } from '../../query/coverage.ts';
+import { spansFor } from '../../query/coverage.ts';
 import { encodeCursor } from '../../query/cursor.ts';
 import { type EventQuery, parseEventQuery } from '../../query/event_query.ts';
 import { noParameters } from '../../query/parameters.ts';
@@ -31,12 +29,6 @@ const EVENT_STREAM = 'text/event-stream';
 const MEDIA_TYPES = ['application/json', 'application/x-ndjson', EVENT_STREAM];
 /** Rows that are written before the bytes of a page are looked at again. */
 const PART_ROWS = 256;
-
-export const eventsSchema = z.object({
-  events: z.array(apiEventSchema),
-  next_cursor: z.string().nullable().meta({ description: 'where the next page begins; null on the last one' }),
-  coverage: coverageSchema,
-});
 
 interface Options {
   store: Store;

@@ -1,13 +1,14 @@
 /** For whoever restarts and routes: is the daemon alive, and can what it serves be read. */
 import { Router } from 'express';
-import { z } from 'zod';
+import type { z } from 'zod';
 import type { AgentReport } from '../../../bpf/schema/agent_report.ts';
 import { agentSocketIn, askAgent } from '../../metrics/agent_report.ts';
-import { AGENT_STATES, agentOf } from '../../metrics/recording_agent.ts';
+import { agentOf } from '../../metrics/recording_agent.ts';
 import { noParameters } from '../../query/parameters.ts';
 import { parseQuery } from '../../query/query_string.ts';
 import type { Sessions } from '../../replay/session/sessions.ts';
 import type { RecordingState, Store } from '../../store/store.ts';
+import type { healthResponse, readyResponse } from '../contract/answers.ts';
 import { methodNotAllowed } from '../problem_handler.ts';
 import { sendJson } from '../send_json.ts';
 
@@ -16,55 +17,6 @@ const NS_PER_MS = 1_000_000n;
 const AGENT_PATIENCE_MS = 500;
 
 export const healthQuery = noParameters;
-
-export const healthResponse = z
-  .strictObject({ status: z.literal('ok') })
-  .meta({ description: 'The daemon answers; it says nothing of the recording.' });
-
-export const readyResponse = z
-  .strictObject({
-    status: z.literal('ready'),
-    recordings: z.array(
-      z.strictObject({
-        recording_id: z.string().meta({ description: '16 hex digits' }),
-        node: z.string().meta({ description: 'host that recorded it' }),
-        source: z.enum(['live', 'imported', 'named']).meta({ description: 'from --data, its imports, or --recording' }),
-        damaged: z
-          .boolean()
-          .meta({ description: 'parts of it were found that can not be read; answers leave them out' }),
-        agent: z.strictObject({
-          state: z.enum(AGENT_STATES).meta({
-            description:
-              'recording; failing: it is there and cannot write; stopped: it has ended; killed: it did not end, and is gone; silent: it is there and writes nothing; none: no agent ever wrote it',
-          }),
-          alive_at: z
-            .string()
-            .nullable()
-            .meta({ description: 'RFC 3339: until then an agent is known to have recorded' }),
-        }),
-      }),
-    ),
-    unreadable: z
-      .array(
-        z.strictObject({
-          file: z.string(),
-          code: z.string().meta({ description: 'as of a problem' }),
-          reason: z.string(),
-        }),
-      )
-      .meta({ description: 'files in the folder of imports that the others are served without' }),
-    sessions: z.strictObject({
-      kept: z.boolean().meta({ description: 'whether replay sessions outlive the daemon' }),
-      failure: z
-        .string()
-        .nullable()
-        .meta({ description: 'why changes of theirs can not be written just now; they are tried again' }),
-    }),
-  })
-  .meta({
-    description:
-      'Every recording that is served can be read, but for imports that are unreadable. Otherwise the answer is a problem with status 503.',
-  });
 
 export interface HealthOptions {
   store: Store;

@@ -1,0 +1,40 @@
+/** Transactions as the API answers them. */
+import { z } from 'zod';
+import { int64, told } from '../../../bpf/schema/api.ts';
+import { coverageSchema } from '../../query/coverage_schema.ts';
+
+const integer = (description: string) => int64().meta({ description });
+
+export const writtenBackSchema = z.object({
+  count: told(z.int().nonnegative(), 'block requests that carried some of its data'),
+  bytes: integer('of its data in them'),
+  last_end_ns: told(int64().nullable(), 'when the last of them ended; null when there are none'),
+});
+
+export const transactionSchema = z
+  .object({
+    transaction_id: z.string(),
+    trace_id: told(z.string().nullable(), 'W3C trace id, when one is known'),
+    first_timestamp_ns: integer('start of its first event, nanoseconds since the epoch'),
+    last_end_ns: integer('when the last of its own events ended, which its caller waited for'),
+    duration_ns: integer('between these two'),
+    written_back: told(
+      writtenBackSchema.nullable(),
+      'its data as others wrote it to disk, mostly after its end; null where a recording does not tell it apart, and the duration is that of all events',
+    ),
+    event_count: told(z.int().positive(), 'events recorded, also those that retention has removed since'),
+    error_count: told(z.int().nonnegative(), 'events of them that failed'),
+    slowest_event_id: z.string(),
+    services: told(z.array(z.string()), 'that took part'),
+    nodes: told(z.array(z.string()), 'that took part'),
+    pinned: told(z.boolean(), 'whether retention keeps it'),
+  })
+  .meta({ id: 'Transaction', description: 'what the recordings hold of one transaction' });
+
+export const wholeTransactionSchema = transactionSchema.extend({ coverage: coverageSchema });
+
+export const transactionsSchema = z.object({
+  transactions: z.array(transactionSchema),
+  next_cursor: told(z.string().nullable(), 'where the next page begins; null on the last one'),
+  coverage: coverageSchema,
+});
