@@ -57,7 +57,7 @@ const LIMIT_TOO_SMALL =
 export interface AgentOptions {
   dataFolder: string;
   node?: string | undefined;
-  /** Size of the event ring, a power of two; what it can not hold between two drains is lost, and counted. */
+  /** Size of the event ring, a power of two; what it cannot hold between two drains is lost, and counted. */
   ringBytes?: number | undefined;
   /** Whether any user may name the service of its own events, not only root and the agent's user. */
   trustAllServices?: boolean | undefined;
@@ -256,7 +256,7 @@ async function openRecording(
       if (problem) log.error(problem.message);
       else log.info(`${path} can be written again, recording goes on`);
     },
-    onNotRetained: once((reason) => log.warn(reason ? `older events can not be removed: ${reason}` : LIMIT_TOO_SMALL)),
+    onNotRetained: once((reason) => log.warn(reason ? `older events cannot be removed: ${reason}` : LIMIT_TOO_SMALL)),
     onCommitted(commit) {
       counts.committed(commit);
       lossLog.committed(commit.batch.losses);

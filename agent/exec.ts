@@ -20,7 +20,7 @@ export function execCommand(): Command {
       notEmpty,
     )
     .argument('<command...>', 'what to run, behind --')
-    .addHelpText('after', '\nExit code: that of the command; 2 for wrong usage, 126 or 127 when it can not be run.')
+    .addHelpText('after', '\nExit code: that of the command; 2 for wrong usage, 126 or 127 when it cannot be run.')
     .action(printMarker);
 }
 

@@ -11,15 +11,13 @@ export function recordingPath(dataFolder: string): string {
   try {
     mkdirSync(dataFolder, { recursive: true });
   } catch (error) {
-    throw new AgentError(
-      `${dataFolder} can not be made (${(error as Error).message}); give another folder with --data`,
-    );
+    throw new AgentError(`${dataFolder} cannot be made (${(error as Error).message}); give another folder with --data`);
   }
   try {
     accessSync(dataFolder, constants.W_OK);
   } catch (error) {
     throw new AgentError(
-      `${dataFolder} can not be written (${(error as Error).message}); run the agent as its owner, or give another folder with --data`,
+      `${dataFolder} cannot be written (${(error as Error).message}); run the agent as its owner, or give another folder with --data`,
     );
   }
   return join(dataFolder, RECORDING_FILE);

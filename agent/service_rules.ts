@@ -10,7 +10,7 @@ export function readServiceRules(path: string): ServiceRule[] {
   try {
     rules = JSON.parse(readFileSync(path, 'utf8'));
   } catch (error) {
-    throw new AgentError(`the service rules ${path} can not be read: ${(error as Error).message}`);
+    throw new AgentError(`the service rules ${path} cannot be read: ${(error as Error).message}`);
   }
   if (!Array.isArray(rules)) throw new AgentError(`${path} holds no list of rules`);
   return rules.map((rule: unknown, i) => {

@@ -49,7 +49,7 @@ static __always_inline void set_context(struct task_state *state, __u64 context_
 	state->context_flags = 0;
 }
 
-/* Sends what the scratch holds with a new id, and gives that; CONTEXT_LOST when it can not be stored. */
+/* Sends what the scratch holds with a new id, and gives that; CONTEXT_LOST when it cannot be stored. */
 static __always_inline __u64 define_context(struct task_struct *task, struct context_scratch *scratch, __u32 size,
 					    __u32 scope, __u64 outer_context_id, __u64 now_ns)
 {

@@ -36,7 +36,7 @@ extern void *bpf_rdonly_cast(const void *pointer, __u32 type_id) __ksym;
  */
 extern const volatile bool programs_are_preempted;
 #ifdef WITH_RDONLY_CAST
-/* maps.bpf.c: bpftool 7.1 can not link two objects that name the same kfunc. Hidden ones are verified at each call. */
+/* maps.bpf.c: bpftool 7.1 cannot link two objects that name the same kfunc. Hidden ones are verified at each call. */
 __hidden int disable_preemption(void);
 __hidden int enable_preemption(void);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * OpenTelemetry's thread context (OTEP 4947): a thread-local variable points to a record of the span that the thread
- * works for. Read by the thread itself, in its own system call, so that it can not be half written.
+ * works for. Read by the thread itself, in its own system call, so that it cannot be half written.
  */
 #include "context.bpf.h"
 #include "owner.bpf.h"

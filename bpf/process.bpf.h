@@ -23,7 +23,7 @@ static __always_inline __u64 cgroup_id_of(struct task_struct *task)
 		index = bpf_core_enum_value(enum cgroup_subsys_id, memory_cgrp_id);
 	else
 		index = bpf_core_enum_value(enum cgroup_subsys_id, pids_cgrp_id);
-	/* An index that is not a constant can not be relocated. */
+	/* An index that is not a constant cannot be relocated. */
 	states = (void *)BPF_CORE_READ(task, cgroups) + bpf_core_field_offset(struct css_set, subsys);
 	bpf_probe_read_kernel(&state, sizeof(state), states + index);
 	return BPF_CORE_READ(state, cgroup, kn, id);

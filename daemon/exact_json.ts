@@ -24,7 +24,7 @@ const INTEGER = /^-?\d+$/;
 function exactNumber(field: string, value: number, source: string): number | bigint {
   if (INTEGER.test(source)) return Number.isSafeInteger(value) ? value : BigInt(source);
   if (Number.isInteger(value) && !isExactly(value, source)) {
-    const message = `${source} can not be read exactly; write an integer without fraction or exponent`;
+    const message = `${source} cannot be read exactly; write an integer without fraction or exponent`;
     throw new Problem('invalid_body', `${field}: ${message}`, [{ pointer: `/${field}`, message }]);
   }
   if (!Number.isFinite(value))

@@ -35,8 +35,8 @@ export const ERRORS = {
   not_a_recording: { status: 503, title: 'Not a recording' },
   unsupported_format: { status: 503, title: 'Recording of another version' },
   recording_corrupt: { status: 503, title: 'Recording is damaged' },
-  recording_not_writable: { status: 503, title: 'Recording can not be written' },
-  recording_unavailable: { status: 503, title: 'Recording can not be used' },
+  recording_not_writable: { status: 503, title: 'Recording cannot be written' },
+  recording_unavailable: { status: 503, title: 'Recording cannot be used' },
 } as const satisfies Record<string, { status: number; title: string }>;
 
 export type ErrorCode = keyof typeof ERRORS;

@@ -99,6 +99,6 @@ function loaded(): Addon {
     const { message } = error as Error;
     const needs =
       'Linux on x86-64, glibc 2.36 or later, libelf.so.1 and libz.so.1 (Debian: apt install libelf1 zlib1g)';
-    throw misuse(Error, 'ERR_ADDON', `libbpf-ts can not load its addon, which needs ${needs}: ${message}`);
+    throw misuse(Error, 'ERR_ADDON', `libbpf-ts cannot load its addon, which needs ${needs}: ${message}`);
   }
 }

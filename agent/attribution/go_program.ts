@@ -20,7 +20,7 @@ const SEGMENTS_MAX = 64;
 const PT_LOAD = 1;
 const PF_W = 2;
 
-/** Undefined: there is no telling, as its file can not be read. */
+/** Undefined: there is no telling, as its file cannot be read. */
 export function isGoProgram(pid: number): boolean | undefined {
   let file: number | undefined;
   try {

@@ -198,7 +198,7 @@ function checkTracepoints(): void {
 
 function unfit(problems: readonly string[]): AgentError {
   return new AgentError(
-    `this kernel can not be recorded, it has ${problems.join(', ')}: boot Linux 5.15 or later; \`kreplay doctor\` says more`,
+    `this kernel cannot be recorded, it has ${problems.join(', ')}: boot Linux 5.15 or later; \`kreplay doctor\` says more`,
   );
 }
 

@@ -40,7 +40,7 @@ const BUFFER_ROWS_MAX = Math.floor(BUFFER_BYTES / Math.min(...EVENTS.map(({ size
 export interface Recorder {
   /**
    * Moves what the rings hold into the recording's open part. Gives the bytes that the event ring held; undefined while
-   * the writer has no room: the ring keeps the events, and counts what it can not keep.
+   * the writer has no room: the ring keeps the events, and counts what it cannot keep.
    */
   turn(): number | undefined;
   /** What is recorded from now on. */

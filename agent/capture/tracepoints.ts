@@ -28,7 +28,7 @@ export const REQUIRED_TRACEPOINTS: readonly Tracepoint[] = [
 
 export const moduleTypes = (module: string) => `/sys/kernel/btf/${module}`;
 
-/** Why each can not be attached to; undefined where it can. One reading of the kernel's types takes 8 ms. */
+/** Why each cannot be attached to; undefined where it can. One reading of the kernel's types takes 8 ms. */
 export function tracepointProblems(tracepoints: readonly Tracepoint[]): (string | undefined)[] {
   const counts = btfFuncProtoArgCounts(tracepoints.map(({ name }) => `btf_trace_${name}`));
   return tracepoints.map((tracepoint, i) => {

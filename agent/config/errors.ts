@@ -1,4 +1,4 @@
-/** A configuration that can not be used: each line of the message says where, what and what instead. */
+/** A configuration that cannot be used: each line of the message says where, what and what instead. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
   /** Wrong usage; a service that ends with it is not to be started again. */

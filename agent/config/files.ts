@@ -30,7 +30,7 @@ function read(path: string, mayBeMissing: boolean): ConfigFile | undefined {
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     if (code === 'ENOENT' && mayBeMissing) return undefined;
-    throw new ConfigError(`the configuration ${path} can not be read: ${message}`);
+    throw new ConfigError(`the configuration ${path} cannot be read: ${message}`);
   }
 }
 
@@ -42,6 +42,6 @@ function tomlFilesIn(folder: string): string[] {
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     if (code === 'ENOENT') return [];
-    throw new ConfigError(`the configuration folder ${folder} can not be read: ${message}`);
+    throw new ConfigError(`the configuration folder ${folder} cannot be read: ${message}`);
   }
 }

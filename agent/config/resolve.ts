@@ -26,7 +26,7 @@ export interface Sources {
   entries: readonly Entry[];
 }
 
-/** Of one section. `problems` get what can not be used, as lines for the user. */
+/** Of one section. `problems` get what cannot be used, as lines for the user. */
 export function resolve(
   section: SectionName,
   declared: readonly Declared[],

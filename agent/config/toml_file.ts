@@ -32,7 +32,7 @@ export function showPlace({ path, line, column }: Place): string {
   return `${path}:${line}:${column}`;
 }
 
-/** What is wrong with the file as TOML is one problem: what comes behind it can not be trusted. */
+/** What is wrong with the file as TOML is one problem: what comes behind it cannot be trusted. */
 export function readEntries(path: string, text: string): { entries: Entry[]; problems: Problem[] } {
   try {
     const { body } = parseTOML(text).body[0];

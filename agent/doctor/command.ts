@@ -14,7 +14,7 @@ interface DoctorFlags extends RetentionFlags {
   output: 'text' | 'json';
 }
 
-/** As automake has it for a test that can not run here. */
+/** As automake has it for a test that cannot run here. */
 const NOT_HERE = 77;
 
 const SAMPLE_SECONDS_MAX = 3600;

@@ -29,7 +29,7 @@ export function disk({ dataFolder, retention, eventsPerSecond }: DiskOptions): C
   const folder = existingPart(resolve(dataFolder));
   if (!isWritable(folder)) {
     const advice = 'run it as its owner, or give another folder with --data';
-    return { name, state: 'failed', text: `${folder} can not be written`, advice };
+    return { name, state: 'failed', text: `${folder} cannot be written`, advice };
   }
   const { bavail, bsize } = statfsSync(folder);
   const freeBytes = bavail * bsize;

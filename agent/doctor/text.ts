@@ -18,7 +18,7 @@ export function asText({ ok, checks, layers }: Diagnosis, width = Number.POSITIV
     const indent = ' '.repeat(marks + names + 4);
     return [`${mark.padEnd(marks)}  ${name.padEnd(names)}  ${first}`, ...rest.map((line) => indent + line)];
   });
-  const verdict = ok ? 'This host can be recorded: kreplay up' : 'This host can not be recorded as it is.';
+  const verdict = ok ? 'This host can be recorded: kreplay up' : 'This host cannot be recorded as it is.';
   return `${[...lines, verdict].join('\n')}\n`;
 }
 

@@ -62,7 +62,7 @@ function listOf(texts: FilterTexts, name: ListName): List {
 }
 
 function wrong(key: string, value: string, expected: string): AgentError {
-  return new AgentError(`the filter's ${key} can not be ${JSON.stringify(value)}: give ${expected}`);
+  return new AgentError(`the filter's ${key} cannot be ${JSON.stringify(value)}: give ${expected}`);
 }
 
 /** JSON: an object of the keys above. What it says goes before the flags. Throws AgentError. */
@@ -85,7 +85,7 @@ function readJson(path: string): unknown {
   try {
     return JSON.parse(readFileSync(path, 'utf8'));
   } catch (error) {
-    throw new AgentError(`the filter file ${path} can not be read: ${(error as Error).message}`);
+    throw new AgentError(`the filter file ${path} cannot be read: ${(error as Error).message}`);
   }
 }
 

@@ -4,7 +4,7 @@
  *   import { transaction } from 'kreplay/mark';
  *   await transaction('order-8812', async () => { ... });
  *
- * With or without an agent; one that can not write its markers runs the program all the same.
+ * With or without an agent; one that cannot write its markers runs the program all the same.
  *
  * What it labels is what the thread itself asks of the kernel, in a transaction's callbacks and behind its `await`s:
  * `fs.writeSync()`, `appendFileSync()`, a response that is sent, processes that are started, `better-sqlite3`.

@@ -1,6 +1,6 @@
 /**
  * What a field means, once: how the kernel lays it out (`c`), how the recording keeps it (`columns`) and what the API
- * says of it (`api`). A field has a kind, never a C type of its own, so the three can not disagree.
+ * says of it (`api`). A field has a kind, never a C type of its own, so the three cannot disagree.
  */
 
 /** How one column's values lie in memory and on disk; the numbers are bits. */

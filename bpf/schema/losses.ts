@@ -29,7 +29,7 @@ export const LOSS_CAUSES = {
   recording_damaged:
     'the recording was damaged: the agent has set it aside under another name and begun a new one; what it had not written yet is missing',
   retention: 'removed because of their age or the size of the recording',
-  damaged: 'a part of the recording can not be read',
+  damaged: 'a part of the recording cannot be read',
   unreadable: 'a file in the folder of imports cannot be read: what it holds is not here',
   unknown: 'the recording gives a reason that this kreplay does not know',
 } as const;

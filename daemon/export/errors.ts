@@ -23,7 +23,7 @@ export function toWriteError(error: unknown, path: string): unknown {
   if (error instanceof ExportError || typeof code !== 'string') return error;
   const because = (advice: string) => new ExportError(`${path}: ${advice} (${message})`, { cause: error });
   if (NO_SPACE.test(code)) return because('no space is left on the device: free some, or write elsewhere');
-  if (NOT_WRITABLE.test(code)) return because('it can not be written: check owner and mode of its folder');
+  if (NOT_WRITABLE.test(code)) return because('it cannot be written: check owner and mode of its folder');
   if (code === 'ENOENT' || code === 'ENOTDIR') return because('its folder does not exist: create it');
   if (code === 'EEXIST') return because('something else has this name: move it away');
   if (IO_FAILED.test(code)) return because('writing failed: check the disk and the kernel log');
@@ -37,7 +37,7 @@ export function withReadErrors<Result>(path: string, work: () => Result): Result
   } catch (error) {
     const { code, message } = error as { code?: unknown; message?: string };
     if (code !== 'EACCES' && code !== 'EPERM' && code !== 'ENOTDIR' && code !== 'ELOOP') throw error;
-    const advice = 'it can not be reached: check the path, and owner and mode of the folders in it';
+    const advice = 'it cannot be reached: check the path, and owner and mode of the folders in it';
     throw new ExportError(`${path}: ${advice} (${message})`, { cause: error });
   }
 }

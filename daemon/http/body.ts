@@ -41,7 +41,7 @@ export const readBody: RequestHandler = (req, res, next) => {
 export function parseBody<Schema extends z.ZodType>(req: Request, schema: Schema): z.output<Schema> {
   const bytes: unknown = req.body;
   const empty = !Buffer.isBuffer(bytes) || bytes.length === 0;
-  // A form or text/plain can be sent by any web page without asking; JSON can not.
+  // A form or text/plain can be sent by any web page without asking; JSON cannot.
   if (!empty && !req.is('json'))
     throw new Problem('unsupported_media_type', 'the body must be JSON: send Content-Type: application/json');
   if (!empty && !/^utf-?8$/i.test(charsetOf(req.headers['content-type']!)))
@@ -54,7 +54,7 @@ function charsetOf(contentType: string): string {
   try {
     return new MIMEType(contentType).params.get('charset') ?? 'utf-8';
   } catch {
-    throw new Problem('unsupported_media_type', 'Content-Type can not be read: send application/json');
+    throw new Problem('unsupported_media_type', 'Content-Type cannot be read: send application/json');
   }
 }
 

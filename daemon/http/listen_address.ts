@@ -3,7 +3,7 @@ import { isIP } from 'node:net';
 
 export type ListenAddress = { host: string; port: number } | { path: string };
 
-/** A start that can not work; the message is the one line that the user sees. */
+/** A start that cannot work; the message is the one line that the user sees. */
 export class ListenError extends Error {
   override readonly name = 'ListenError';
 }

@@ -103,7 +103,7 @@ function isOurs({ name }: MetricDescription): boolean {
   return name.startsWith('kreplay_');
 }
 
-/** A recording that can not be read is a metric too, and hides none of the others. */
+/** A recording that cannot be read is a metric too, and hides none of the others. */
 function statesOf(store: Store): RecordingState[] | undefined {
   try {
     return store.recordingStates();

@@ -33,7 +33,7 @@ export function recordingMetrics(registry: Registry) {
   const ofRecordings = [size, limit, events, oldest, newest, lost, recording, alive];
 
   return {
-    /** Undefined: they can not be read. */
+    /** Undefined: they cannot be read. */
     set(
       states: readonly RecordingState[] | undefined,
       nowNs: bigint,

@@ -20,7 +20,7 @@ export function replayMetrics(registry: Registry) {
   });
   const kept = new Gauge({
     name: 'kreplay_replay_sessions_kept',
-    help: '1 when changes of sessions are written where they outlive the daemon, 0 when they can not be; not there without such a file.',
+    help: '1 when changes of sessions are written where they outlive the daemon, 0 when they cannot be; not there without such a file.',
     registers: [registry],
   });
   return {

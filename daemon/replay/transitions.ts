@@ -21,5 +21,5 @@ const NAMES: Partial<Record<Command, string>> = { step_back: 'step' };
 export function transition(state: State, command: Command): State {
   const next = TRANSITIONS[command][state];
   if (next) return next;
-  throw new Problem('invalid_transition', `a session that is ${state} can not ${NAMES[command] ?? command}`);
+  throw new Problem('invalid_transition', `a session that is ${state} cannot ${NAMES[command] ?? command}`);
 }

@@ -1,6 +1,6 @@
 /** What `kreplay run` ends with, for scripts; otherwise with what the command ended with. */
 export const EXIT = {
-  /** The incident can not be replayed here. Never a pass, and never the command's fault. */
+  /** The incident cannot be replayed here. Never a pass, and never the command's fault. */
   notReplayable: 69,
   gateNotMet: 124,
   failed: 125,

@@ -47,7 +47,7 @@ export interface DaemonOptions {
   manager?: ServiceManager;
 }
 
-/** Runs until the signal; a start that can not work is an error that says why in one line. */
+/** Runs until the signal; a start that cannot work is an error that says why in one line. */
 export async function runDaemon(options: DaemonOptions): Promise<void> {
   const { places, listen: address, limits = {}, signal, log, slowMs, onListening, manager } = options;
   const now = () => BigInt(Date.now()) * 1_000_000n;

@@ -126,7 +126,7 @@ function listenError(address: ListenAddress, where: string, error: NodeJS.ErrnoE
     case 'EACCES':
       return new ListenError(`no permission to listen on ${where}: choose another with --listen`);
     default:
-      return new ListenError(`can not listen on ${where}: ${error.message}`);
+      return new ListenError(`cannot listen on ${where}: ${error.message}`);
   }
 }
 

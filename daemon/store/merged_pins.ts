@@ -86,7 +86,7 @@ function pinsOf({ file, reader, node }: OpenRecording, transactionId: string | u
     .map((pin) => ({ ...pin, node }));
 }
 
-/** That it can be read is known already: what can not be opened is the log or the folder, for writing. */
+/** That it can be read is known already: what cannot be opened is the log or the folder, for writing. */
 const NOT_WRITABLE: readonly string[] = ['recording_not_writable', 'recording_not_readable'];
 
 function withWriteErrors<Result>(file: ServedFile, work: () => Result): Result {
@@ -98,7 +98,7 @@ function withWriteErrors<Result>(file: ServedFile, work: () => Result): Result {
     if (!NOT_WRITABLE.includes(error.code)) throw failureOf(file, error);
     throw new Problem(
       'recording_not_writable',
-      `${file.path} can not be written by the daemon's user: run the daemon as the user that the agent runs as`,
+      `${file.path} cannot be written by the daemon's user: run the daemon as the user that the agent runs as`,
     );
   }
 }

@@ -175,7 +175,7 @@ function overwritten(path: string): string {
   return `${path} was overwritten in place, and ${path}-wal is of what was there: an agent that is at work removes it soon; else remove it`;
 }
 
-/** Throws what is wrong with the first that can not be read. */
+/** Throws what is wrong with the first that cannot be read. */
 export function checkRecordings(paths: readonly string[]): void {
   for (const file of paths.map(namedFile)) close(withFailuresOf(file, () => opened(file)));
 }

@@ -195,7 +195,7 @@ export interface UnreadableFile {
 }
 
 /**
- * Methods throw an error whose `code` is one of ERRORS when a recording can not be read: an answer without it would not
+ * Methods throw an error whose `code` is one of ERRORS when a recording cannot be read: an answer without it would not
  * be whole.
  */
 export interface Store {

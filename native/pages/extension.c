@@ -154,7 +154,7 @@ static void set_checksums_of_file(sqlite3_context *context, int count, sqlite3_v
 
 	(void)count, (void)values;
 	if (!file || sqlite3_file_control(connection, "main", SQLITE_FCNTL_RESERVE_BYTES, &reserved)) {
-		sqlite3_result_error(context, "this database can not have checksums", -1);
+		sqlite3_result_error(context, "this database cannot have checksums", -1);
 		return;
 	}
 	file->sets = true;

@@ -153,7 +153,7 @@ static bool serve(struct calibration *calibration, struct shared *shared, uint64
 	free(server);
 	links_close(&served.links);
 	if (receive_errno)
-		return fail(failure, "calls can not be received: %s", strerror(receive_errno));
+		return fail(failure, "calls cannot be received: %s", strerror(receive_errno));
 	return status == 0 || fail(failure, "calibration ended with status %d", status);
 }
 

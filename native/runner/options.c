@@ -34,7 +34,7 @@ const char OPTIONS_HELP[] =
     "  --help\n"
     "\n"
     "Exit code: the command's, 128+n if signal n ended it; 125 if this program failed, 126 if the\n"
-    "command can not be run, 127 if there is none of that name.\n";
+    "command cannot be run, 127 if there is none of that name.\n";
 
 #define LINGER_NS (5 * NS_PER_S)
 

@@ -4,7 +4,7 @@
 #include "call.h"
 
 /*
- * Writes half of what the call asks for to the borrowed file, and makes that its answer. A call that can not be made
+ * Writes half of what the call asks for to the borrowed file, and makes that its answer. A call that cannot be made
  * here as the kernel would make it for the build stays without one: it then happens, whole.
  */
 void short_write(int listener, int file, struct call *call);

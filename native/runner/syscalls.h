@@ -16,7 +16,7 @@
 #error "kreplay-runner knows x86-64 and arm64"
 #endif
 
-/* Writing that the plan can not cover, only count. */
+/* Writing that the plan cannot cover, only count. */
 enum uncovered {
 	UNCOVERED_IO_URING,
 	UNCOVERED_IO_SUBMIT,

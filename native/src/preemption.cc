@@ -13,7 +13,7 @@
 
 /*
  * The kernel keeps a program on its CPU: by disabling preemption around a tracepoint, or else (from 7.0 on) by
- * disabling only migration, which its task tells. The count of the former can not be read where the kernel keeps no
+ * disabling only migration, which its task tells. The count of the former cannot be read where the kernel keeps no
  * names of its variables (CONFIG_KALLSYMS_ALL).
  */
 namespace

@@ -1,4 +1,4 @@
-/** What an operator may ask to record, by flags and in a file, and what is said when that can not be. */
+/** What an operator may ask to record, by flags and in a file, and what is said when that cannot be. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -55,22 +55,22 @@ test('flags and the file say the same, and the file goes first', () => {
 });
 
 test.each([
-  ['{', /can not be read/],
+  ['{', /cannot be read/],
   ['[]', /holds no object/],
   ['{"service": ["a"]}', /service is .*one of the keys only_labelled/],
   ['{"services": "a"}', /services is "a": give a list of texts/],
   ['{"pids": ["1"]}', /pids is .*a list of numbers/],
-  ['{"pids": [0]}', /pids can not be "0": give the number of a process/],
-  ['{"min_duration": "2"}', /min_duration can not be "2": give a duration/],
+  ['{"pids": [0]}', /pids cannot be "0": give the number of a process/],
+  ['{"min_duration": "2"}', /min_duration cannot be "2": give a duration/],
   ['{"min_duration": 2}', /min_duration is 2/],
   ['{"only_labelled": "yes"}', /true or false/],
-  ['{"event_types": ["read"]}', /event_types can not be "read": give one of sys_write, block_io, sys_sync/],
+  ['{"event_types": ["read"]}', /event_types cannot be "read": give one of sys_write, block_io, sys_sync/],
 ])('the file %s is refused', (text, message) => {
   expect(() => fromFile(text)).toThrow(message);
 });
 
 test('a file that is not there is refused', () => {
-  expect(() => fromFlags('--filter-file', join(folder, 'none'))).toThrow(/filter file .* can not be read/);
+  expect(() => fromFlags('--filter-file', join(folder, 'none'))).toThrow(/filter file .* cannot be read/);
 });
 
 test.each<[FilterTexts, string, string | undefined, boolean]>([

@@ -38,7 +38,7 @@ test('of a process that is gone, and of a kernel thread, there is no telling', (
 });
 
 /** It may be a Go program, whose requests would be taken for those of a thread. */
-test("requests of another user's process that can not be looked at are not read", () => {
+test("requests of another user's process that cannot be looked at are not read", () => {
   const source = `
     import { createHttpProcesses } from './build/js/agent/attribution/http_processes.js';
     const watched = [];

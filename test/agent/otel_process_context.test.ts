@@ -44,7 +44,7 @@ describe('a publisher', () => {
       const { pid } = await start(publisher, ['named', 'once']);
       expect(readProcessContext(pid).value?.resource.get('service.name')).toBe('0');
     } catch (error) {
-      // CONFIG_ANON_VMA_NAME is not set: it can not be found, and says so.
+      // CONFIG_ANON_VMA_NAME is not set: it cannot be found, and says so.
       expect((error as Error).message).toContain('ended before it was ready');
       expect(statusOf(publisher, ['named', 'once'])).toBe(3);
     }

@@ -20,7 +20,7 @@ test.each<[string, object]>([
   ['00400000-00401000 r--p 00000000 00:00 0                          [heap]', { path: '[heap]' }],
 ])('%s', (line, fields) => expect(parseMaps(`${line}\n`)).toEqual([expect.objectContaining(fields)]));
 
-test('a path can not pass for another line', () => {
+test('a path cannot pass for another line', () => {
   const forged = '00600000-00601000 rw-p 00000000 00:00 0 [anon:OTEL_CTX]';
   for (const separator of ['\r', '\u2028', '\x85', '\v', '\f']) {
     const path = Buffer.from(`/x${separator}${forged}`).toString('latin1');

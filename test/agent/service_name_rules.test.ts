@@ -33,7 +33,7 @@ test.each([
 });
 
 test.each([
-  ['[', /can not be read/],
+  ['[', /cannot be read/],
   ['{}', /holds no list/],
   ['[1]', /rule 1: give an object/],
   ['[{"service": "a", "executable": "x"}, {"executable": "x"}]', /rule 2: its service is missing/],

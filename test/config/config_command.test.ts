@@ -48,7 +48,7 @@ test('validate looks at the files that are named, and at what does not go togeth
 test('a file that is named must be there', () => {
   const { status, stderr } = kreplay(['agent', '--config', join(folder, 'none.toml')]);
   expect(status).toBe(2);
-  expect(stderr).toContain('none.toml can not be read: ENOENT');
+  expect(stderr).toContain('none.toml cannot be read: ENOENT');
 });
 
 test('print says of each value where it is from; its text is a file that says the same', () => {

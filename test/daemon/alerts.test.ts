@@ -187,7 +187,7 @@ const CASES: [name: string, series: Record<string, string>, alerts: string[]][] 
     ['KreplayRecordingOverLimit'],
   ],
   [
-    'sessions can not be kept',
+    'sessions cannot be kept',
     { 'kreplay_replay_sessions_kept{instance="i", job="kreplay"}': '1x5 0x10' },
     ['KreplaySessionsNotKept'],
   ],
@@ -197,7 +197,7 @@ const CASES: [name: string, series: Record<string, string>, alerts: string[]][] 
     ['KreplayRecordingDamaged'],
   ],
   [
-    'an import can not be read',
+    'an import cannot be read',
     { 'kreplay_unreadable_imports{instance="i", job="kreplay"}': '0x5 1x10' },
     ['KreplayImportUnreadable'],
   ],

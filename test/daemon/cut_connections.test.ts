@@ -44,7 +44,7 @@ describe.each([
     const daemon = await cutting(cut);
     const { code, stderr } = await kreplay(...command.split(' '), '--url', daemon.url);
     daemon.close();
-    expect(stderr).toMatch(/^kreplay: .*(broke off|closed the connection|can not reach|cannot reach)/m);
+    expect(stderr).toMatch(/^kreplay: .*(broke off|closed the connection|cannot reach|cannot reach)/m);
     expect(stderr).not.toMatch(/^\s+at /m);
     expect(code).not.toBe(0);
   });

@@ -120,7 +120,7 @@ describe('answers under way when it ends', () => {
   test.each([
     ['1.0', 'ECONNRESET'],
     ['1.1', undefined],
-  ])('events in HTTP/%s are cut so that they can not be taken for all', async (version, code) => {
+  ])('events in HTTP/%s are cut so that they cannot be taken for all', async (version, code) => {
     const { child, ended, url } = await daemon('--data', folder, '--listen', '127.0.0.1:0');
     const socket = connect(Number(new URL(url).port), '127.0.0.1');
     let failure: NodeJS.ErrnoException | undefined;

@@ -253,7 +253,7 @@ asRoot('on a full disk sessions go on, everybody is told, and with space they ar
     json: { state: 'playing' },
   });
   expect(await keeping()).toEqual({ kept: true, failure: expect.stringContaining('full') });
-  expect(await one.logged(/can not be kept/)).toContain('full');
+  expect(await one.logged(/cannot be kept/)).toContain('full');
 
   rmSync(join(disk, 'filling'));
   const paused = await ask(url, `${SESSIONS}/${id}/pause`, 'POST', {});

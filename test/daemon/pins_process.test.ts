@@ -96,7 +96,7 @@ asRoot('a daemon that may only read', () => {
     const answer = await ask('POST', '/api/transactions/tx/pin');
     expect(answer).toMatchObject(refused);
     expect(answer.detail).toBe(
-      `${path} can not be written by the daemon's user: run the daemon as the user that the agent runs as`,
+      `${path} cannot be written by the daemon's user: run the daemon as the user that the agent runs as`,
     );
     expect(await ask('POST', '/api/transactions/none/pin')).toMatchObject({ code: 'transaction_not_found' });
     const unpinned = before.length > 0 ? refused : { status: 404, code: 'not_pinned' };

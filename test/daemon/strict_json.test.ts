@@ -1,7 +1,7 @@
 /** What JSON.parse lets pass and a request must not have, against plain objects; and bodies that are made to be slow. */
 import fc from 'fast-check';
-import { Problem } from '../../daemon/problem.ts';
 import { parseStrictly } from '../../daemon/http/strict_json.ts';
+import { Problem } from '../../daemon/problem.ts';
 import { recorded, START } from './recorded.ts';
 import { served } from './served.ts';
 

@@ -72,7 +72,7 @@ test('it_serves_https_with_hsts_and_the_commands_use_it', async () => {
   const { code, stdout } = await startWith({ KREPLAY_CA: authority.cert }, 'events', '--url', url.origin).ended;
   expect([code, stdout.split('\n').length - 1]).toEqual([0, 1]);
   const distrusting = await kreplay('events', '--url', url.origin);
-  expect([distrusting.code, distrusting.stderr]).toEqual([1, expect.stringMatching(/^kreplay: can not reach .*\n$/)]);
+  expect([distrusting.code, distrusting.stderr]).toEqual([1, expect.stringMatching(/^kreplay: cannot reach .*\n$/)]);
 });
 
 test('versions_before_1_2_and_plain_http_are_not_spoken', async () => {
@@ -156,7 +156,7 @@ test('clients_that_never_finish_their_handshake_do_not_hold_up_the_end', async (
   expect((await ended).code).toBe(0);
 });
 
-describe('a start that can not work', () => {
+describe('a start that cannot work', () => {
   test.each([
     ['a certificate alone', () => ['--tls-cert', own.cert], 2],
     ['a key alone', () => ['--tls-key', own.key], 2],

@@ -223,7 +223,7 @@ const token = {
 };
 const fileOf = (...tokens: object[]) => JSON.stringify({ version: 1, tokens });
 
-describe('a file that can not be used', () => {
+describe('a file that cannot be used', () => {
   const secret = newSecret();
   const good = fileOf({ ...token, sha256: hashOf(secret).toString('hex') });
 

@@ -82,7 +82,7 @@ test('without privileges it says which are missing, and what each layer does wit
   expect(stdout).toMatch(/NO +programs +the kernel refused .*EPERM/);
   expect(stdout).toMatch(/\? +map memory +the programs are not loaded/);
   expect(stdout).toMatch(/on +otel .*not other users' processes: CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH missing/);
-  expect(stdout).toContain('This host can not be recorded as it is.');
+  expect(stdout).toContain('This host cannot be recorded as it is.');
 });
 
 test('without BTF it says how the kernel has to be built', () => {
@@ -100,7 +100,7 @@ test("in a pid namespace of its own it asks for the host's", () => {
 });
 
 describe('the disk', () => {
-  test('a full one can not be recorded to', () => {
+  test('a full one cannot be recorded to', () => {
     const small = FILE_SYSTEMS.ext4(32);
     try {
       small.fill();
@@ -129,11 +129,11 @@ describe('the disk', () => {
     }
   });
 
-  test('a folder of somebody else can not be recorded to', () => {
+  test('a folder of somebody else cannot be recorded to', () => {
     const closed = join(folder.path, 'closed');
     mkdirSync(closed);
     chmodSync(folder.path, 0o755);
-    expect(doctor(AS_NOBODY, '--data', closed).stdout).toMatch(/NO +disk .*can not be written; run it as its owner/);
+    expect(doctor(AS_NOBODY, '--data', closed).stdout).toMatch(/NO +disk .*cannot be written; run it as its owner/);
   });
 });
 

@@ -1,4 +1,4 @@
-// What can not start says why in one line and what to do about it; what has started ends cleanly, however it is told.
+// What cannot start says why in one line and what to do about it; what has started ends cleanly, however it is told.
 import { chmodSync, chownSync, mkdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, expect, test } from '@jest/globals';
@@ -19,7 +19,7 @@ function inFolder(name: string): string {
   return join(folder.path, name);
 }
 
-/** Runs `kreplay up` that can not start: its complaint, which has to be one line. */
+/** Runs `kreplay up` that cannot start: its complaint, which has to be one line. */
 async function complaintOf(args: readonly string[], command: readonly string[] = []): Promise<string> {
   const listen = args.includes('--listen') ? [] : ['--listen', `127.0.0.1:${await freePort()}`];
   const running = start(['up', ...args, ...listen], command);
@@ -30,11 +30,11 @@ async function complaintOf(args: readonly string[], command: readonly string[] =
   return lines[0]!;
 }
 
-test('a folder that can not be made or written', async () => {
+test('a folder that cannot be made or written', async () => {
   writeFileSync(inFolder('file'), '');
   expect(await complaintOf(['--data', inFolder('file')])).toContain('--data');
   mkdirSync(inFolder('roots'));
-  expect(await complaintOf(['--data', inFolder('roots')], AS_NOBODY)).toContain('can not be written');
+  expect(await complaintOf(['--data', inFolder('roots')], AS_NOBODY)).toContain('cannot be written');
 });
 
 test('a user who may not load BPF programs', async () => {

@@ -90,7 +90,7 @@ test('every event is counted, and nothing else', async () => {
 test('what an agent that hangs loses is counted by cause', async () => {
   agent.process.kill('SIGSTOP');
   write(BURST_WRITES);
-  // It can not answer, and nobody waits for it for long.
+  // It cannot answer, and nobody waits for it for long.
   expect(total(await scrape(), 'kreplay_agent_up')).toBe(0);
   agent.process.kill('SIGCONT');
   const all = ({ recorded, lost }: Numbers) => recorded.sys_write! + lost;

@@ -1,9 +1,9 @@
 /** What other programs read from text exports, and that nothing is lost on the way there and back. */
 import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
-import { csvLine } from '../../daemon/export/formats/csv.ts';
-import { EVENT_COLUMNS } from '../../daemon/export/flat_columns.ts';
 import { parseJson } from '../../daemon/exact_json.ts';
+import { EVENT_COLUMNS } from '../../daemon/export/flat_columns.ts';
+import { csvLine } from '../../daemon/export/formats/csv.ts';
 import { type Row, recorded, START } from '../daemon/recorded.ts';
 import { serve } from '../daemon/served.ts';
 import { CORNER_ROWS, exported, I64_MAX, readWith, recordedEvents, U64_MAX } from './exported.ts';

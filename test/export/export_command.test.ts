@@ -102,7 +102,7 @@ test.each([
   expect(readdirSync(place)).toEqual([]);
 });
 
-test('options that can not be meant are wrong usage', async () => {
+test('options that cannot be meant are wrong usage', async () => {
   const wrong = [
     [],
     ['--transaction', 'order-1', '--from', '0'],

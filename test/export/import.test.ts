@@ -209,11 +209,11 @@ test('folders that are out of reach are told in one line', async () => {
   ]) {
     const { code, stdout, stderr } = await asNobody(data, ...args);
     expect([args[0], code, stdout]).toEqual([args[0], 1, '']);
-    expect(stderr).toMatch(/^kreplay: .*: it can not be reached: check the path, .*\(EACCES.*\)\n$/);
+    expect(stderr).toMatch(/^kreplay: .*: it cannot be reached: check the path, .*\(EACCES.*\)\n$/);
   }
 });
 
-describe('what can not be imported is told, and leaves nothing', () => {
+describe('what cannot be imported is told, and leaves nothing', () => {
   async function refused(file: string, data = newFolder()): Promise<string> {
     const { code, stdout, stderr } = await kreplay('import', file, '--data', data);
     expect([code, stdout, existsSync(join(data, 'imported')) ? imports(data) : []]).toEqual([1, '', []]);

@@ -1,9 +1,9 @@
 /** A redacted export has nothing left of any text, whatever the format, and keeps what is no text. */
 import { readFileSync } from 'node:fs';
 import { newBlock } from '../../bpf/schema/block.ts';
+import { parseJson } from '../../daemon/exact_json.ts';
 import { FORMATS, type FormatName } from '../../daemon/export/formats/format.ts';
 import { newRedaction } from '../../daemon/export/incident/redaction.ts';
-import { parseJson } from '../../daemon/exact_json.ts';
 import type { Dictionary } from '../../daemon/store/store.ts';
 import { NODE, type Row, recorded, START } from '../daemon/recorded.ts';
 import { exported, recordedEvents, SPAN, TRACE } from './exported.ts';

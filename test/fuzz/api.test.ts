@@ -156,7 +156,7 @@ function assemble(place: Place, parameters: readonly Parameter[], schema: JsonSc
   return { ...place, target: query.length > 0 ? `${target}?${query.join('&')}` : target, sent, culprit: made.culprit };
 }
 
-/** Half a surrogate pair can not be sent. */
+/** Half a surrogate pair cannot be sent. */
 const wellFormed = (text: string) => text.toWellFormed();
 
 function bodyOf(schema: JsonSchema, { body, culprit, json }: Made): string {

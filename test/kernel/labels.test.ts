@@ -101,7 +101,7 @@ for i in range(150000): os.write(null, b"KREPLAY1 txn=f%d" % i)' & done; wait`);
   expect([...causes].filter((cause) => !others.includes(cause))).toEqual(['marker_flood']);
 });
 
-test('a line for /dev/null that can not be read may be a marker: nobody owns what follows', async () => {
+test('a line for /dev/null that cannot be read may be a marker: nobody owns what follows', async () => {
   // A page that was never touched is not there, and /dev/null does not ask for it.
   const recorded = await record(() => {
     run('python3', [

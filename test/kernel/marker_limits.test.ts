@@ -145,7 +145,7 @@ test('lines that are written in other ways, cut, and elsewhere', async () => {
   expect(elsewhere).toHaveLength(1);
 });
 
-test('what may be a line and can not be read says nothing, and is counted', async () => {
+test('what may be a line and cannot be read says nothing, and is counted', async () => {
   const text = 'KREPLAY1 txn=across-the-page\n';
   const cuts = [1, 7, 8, 9, 10, 12, 13, 14, 16, 17, text.length - 1];
   const unread = ['of a page that is not there', 'of a page that nothing has touched', 'of address 0'];

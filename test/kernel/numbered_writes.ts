@@ -4,8 +4,8 @@ import { once } from 'node:events';
 import { closeSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll } from '@jest/globals';
-import { openReader } from '../../agent/recording/read/reader.ts';
 import type { Loss } from '../../agent/recording/format/losses.ts';
+import { openReader } from '../../agent/recording/read/reader.ts';
 import { compileProgram } from './programs.ts';
 
 /** The first file that the program opens. */

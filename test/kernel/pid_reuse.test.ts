@@ -27,8 +27,7 @@ import { readRecording, removeFolders, startAgent, temporaryFolder } from './rec
 
 const LAST_NUMBER = '/proc/sys/kernel/ns_last_pid';
 const canChoose = existsSync(LAST_NUMBER);
-if (!canChoose)
-  console.warn(`skipped: this kernel has no ${LAST_NUMBER}, so the number of a process can not be chosen`);
+if (!canChoose) console.warn(`skipped: this kernel has no ${LAST_NUMBER}, so the number of a process cannot be chosen`);
 const whenChosen = canChoose ? describe : describe.skip;
 
 const TRACEPARENT = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01';

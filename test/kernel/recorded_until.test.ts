@@ -1,4 +1,4 @@
-// An answer says until when it is whole, and an agent that is gone, stopped or can not write is told at once: asked by
+// An answer says until when it is whole, and an agent that is gone, stopped or cannot write is told at once: asked by
 // curl, of a real daemon and a real agent.
 import { type ChildProcess, execFileSync, fork } from 'node:child_process';
 import { once } from 'node:events';

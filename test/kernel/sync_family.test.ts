@@ -2,8 +2,8 @@
 // around it, and as often as bpftrace counts it in the same run.
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { openReader } from '../../agent/recording/read/reader.ts';
 import type { Loss } from '../../agent/recording/format/losses.ts';
+import { openReader } from '../../agent/recording/read/reader.ts';
 import { RECORDING_FILE } from '../../agent/recording_path.ts';
 import type { SysSyncEvent } from '../../bpf/schema/api.ts';
 import { SYNC_SYSCALLS } from '../../bpf/schema/sys_sync.ts';

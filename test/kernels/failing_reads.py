@@ -2,7 +2,7 @@
 A read of two bios, the first of which fails: where the kernel lets each bio fail for itself, such a request ends in
 parts. Prints the disk and how many reads it has ended meanwhile.
 
-The disk is that of scsi_debug, which can not read from sector 0x1234 on when it is told so. It takes one command at a
+The disk is that of scsi_debug, which cannot read from sector 0x1234 on when it is told so. It takes one command at a
 time and a second for each: so the two bios wait, and the scheduler merges them.
 """
 import mmap

@@ -171,7 +171,7 @@ async function refused(): Promise<void> {
     child.stderr.setEncoding('utf8').on('data', (text: string) => (said += text));
     const [status] = (await once(child, 'close')) as [number];
     same('exit status', status, 1);
-    if (!/^kreplay: this kernel can not be recorded, it has .*\n$/.test(said)) throw new Error(said);
+    if (!/^kreplay: this kernel cannot be recorded, it has .*\n$/.test(said)) throw new Error(said);
     return said.trim();
   });
   await check('doctor', () => {

@@ -1,6 +1,6 @@
 /**
  * `make test-kernels [KERNELS="6.1 newest"]`: boots each kernel in QEMU, runs guest.ts in it, and ends with a table.
- * What can not be tested here is said, with the reason.
+ * What cannot be tested here is said, with the reason.
  */
 import { execFile, execFileSync } from 'node:child_process';
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
@@ -102,7 +102,7 @@ async function outcomeOf(kernel: Kernel): Promise<Outcome> {
     try {
       version = await versionOf(kernel);
     } catch (error) {
-      return { ...none, reason: `${SKIPPED}: it can not be fetched (${words(error)})` };
+      return { ...none, reason: `${SKIPPED}: it cannot be fetched (${words(error)})` };
     }
   }
   return test(kernel, version);

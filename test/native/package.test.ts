@@ -88,7 +88,7 @@ test('without the libraries that it needs it says which', () => {
     cwd: folder,
     encoding: 'utf8',
   });
-  expect([status, stderr]).toEqual([1, expect.stringMatching(/can not load its addon.*libelf\.so\.1.*ERR_ADDON/s)]);
+  expect([status, stderr]).toEqual([1, expect.stringMatching(/cannot load its addon.*libelf\.so\.1.*ERR_ADDON/s)]);
 });
 
 test('API.md is what the sources say now; `make docs` writes it', () => {

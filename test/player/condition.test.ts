@@ -1,4 +1,4 @@
-/** Conditions of `--break`: what they match, and what is told of those that can not be meant. */
+/** Conditions of `--break`: what they match, and what is told of those that cannot be meant. */
 import fc from 'fast-check';
 import { parseCondition } from '../../daemon/cli/player/condition.ts';
 import type { PlayedEvent } from '../../daemon/cli/player/remote_session.ts';
@@ -57,12 +57,12 @@ test.each([
   ['duration_ms>0.0000001', /a number of milliseconds/],
   ['pid=null', /pid is never null/],
   ['queue_ns>null', /nothing is more or less than null/],
-  ['', /can not be read from "" on/],
-  ['duration_ms', /can not be read/],
-  ['duration_ms==50', /can not be read/],
-  ['duration_ms>50 &&', /can not be read from "" on/],
-  ['duration_ms>50 || pid=1', /can not be read from "duration_ms>50 \|\| pid=1" on/],
-  ['duration_ms>50 && && pid=1', /can not be read from " && pid=1" on/],
+  ['', /cannot be read from "" on/],
+  ['duration_ms', /cannot be read/],
+  ['duration_ms==50', /cannot be read/],
+  ['duration_ms>50 &&', /cannot be read from "" on/],
+  ['duration_ms>50 || pid=1', /cannot be read from "duration_ms>50 \|\| pid=1" on/],
+  ['duration_ms>50 && && pid=1', /cannot be read from " && pid=1" on/],
   ['file="\\x"', /no JSON string/],
 ])('%p is refused', (text, message) => {
   expect(() => parseCondition(text)).toThrow(message);

@@ -1,8 +1,8 @@
 /** A bundle: chosen events of another recording with their own numbers, in any order, and nothing else. */
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { createBundle } from '../../agent/recording/write/bundle.ts';
 import { openReader } from '../../agent/recording/read/reader.ts';
+import { createBundle } from '../../agent/recording/write/bundle.ts';
 import type { NumberedBlock } from '../../bpf/schema/block.ts';
 import { blockOf, type Row, rowsOf, START_NS, temporaryFolder } from './fixture.ts';
 

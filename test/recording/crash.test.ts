@@ -9,8 +9,8 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
 import Database from 'better-sqlite3';
-import { openReader } from '../../agent/recording/read/reader.ts';
 import type { Loss } from '../../agent/recording/format/losses.ts';
+import { openReader } from '../../agent/recording/read/reader.ts';
 import type { NumberedBlock } from '../../bpf/schema/block.ts';
 import { temporaryFolder } from './fixture.ts';
 

@@ -17,7 +17,7 @@ afterAll(() => folder.remove());
 const ROWS = 20_000;
 const REPLACED_ROWS = 30;
 const CREATED = 100;
-/** What a reader may find there: a number of events, or why it can not read. */
+/** What a reader may find there: a number of events, or why it cannot read. */
 const YOUNG: ReadonlySet<unknown> = new Set([0, 'recording_missing', 'recording_busy', 'recording_not_readable']);
 const READ_MS_MAX = 10_000;
 

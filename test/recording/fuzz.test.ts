@@ -111,7 +111,7 @@ function untrue(block: NumberedBlock): unknown[] {
 
 const CODED = { code: expect.stringMatching(/^(recording_|not_a_|unsupported_)/) };
 
-/** Numbers of the events that can be read, in both orders and one by one; undefined when the file can not be. */
+/** Numbers of the events that can be read, in both orders and one by one; undefined when the file cannot be. */
 function readable(): Set<number> | undefined {
   let reader: RecordingReader | undefined;
   try {

@@ -4,9 +4,9 @@ import { chmodSync, copyFileSync, mkdirSync, readFileSync, truncateSync, writeFi
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import fc from 'fast-check';
+import type { Loss } from '../../agent/recording/format/losses.ts';
 import { FORMAT_VERSION } from '../../agent/recording/format/schema.ts';
 import { openReader } from '../../agent/recording/read/reader.ts';
-import type { Loss } from '../../agent/recording/format/losses.ts';
 import type { NumberedBlock } from '../../bpf/schema/block.ts';
 import { AS_NOBODY } from '../unprivileged.ts';
 import { blockOf, type Row, rowsOf, START_NS, temporaryFolder, testWriter } from './fixture.ts';
@@ -122,7 +122,7 @@ function expectTruth(blocks: readonly NumberedBlock[], losses: readonly Loss[]):
   });
   expect(untrue).toEqual([]);
   const lost = losses.reduce((sum, { count }) => sum + count, 0);
-  // An entry that can not be read does not say how many events it had.
+  // An entry that cannot be read does not say how many events it had.
   const unknown = losses.some(({ cause, count }) => cause === 'damaged' && count === 0);
   if (!unknown) expect(rows.length + lost).toBeGreaterThanOrEqual(ROWS);
   expect(new Set(rows.map(({ number }) => number)).size).toBe(rows.length);

@@ -2,8 +2,8 @@
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import { pinTransaction } from '../../agent/recording/retain/pins.ts';
 import { openReader } from '../../agent/recording/read/reader.ts';
+import { pinTransaction } from '../../agent/recording/retain/pins.ts';
 import type { RetentionLimits } from '../../agent/recording/retain/retention.ts';
 import { openWriter, type RecordingWriter } from '../../agent/recording/write/writer.ts';
 import type { Block } from '../../bpf/schema/block.ts';

@@ -4,8 +4,8 @@
  */
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { SEAL_AFTER_NS } from '../../agent/recording/write/event_buffer.ts';
 import { openReader, type ScanRequest } from '../../agent/recording/read/reader.ts';
+import { SEAL_AFTER_NS } from '../../agent/recording/write/event_buffer.ts';
 import type { EventType } from '../../bpf/schema/index.ts';
 import { blockOf, numbersOf, type Row, rowsOf, START_NS, temporaryFolder, testWriter } from './fixture.ts';
 

@@ -1,4 +1,4 @@
-/** A segment that can not match is not decoded: here all others are damaged, and touching them would be told. */
+/** A segment that cannot match is not decoded: here all others are damaged, and touching them would be told. */
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { openReader, type ScanRequest } from '../../agent/recording/read/reader.ts';

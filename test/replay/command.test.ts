@@ -201,7 +201,7 @@ test('a connection that breaks again and again loses nothing and repeats nothing
   expect(code).toBe(0);
 });
 
-test('a daemon that can not be reached any more is said, after some tries', async () => {
+test('a daemon that cannot be reached any more is said, after some tries', async () => {
   const { url, cut, close } = await cable();
   const { child, done } = start('slow', '--url', url);
   await once(child.stdout, 'data');

@@ -1,12 +1,12 @@
 /** Sessions of real recordings, and time that the test holds. */
 import type { ServerResponse } from 'node:http';
 import { Writable } from 'node:stream';
-import type { Sink } from '../../daemon/sse.ts';
-import { openSession } from '../../daemon/replay/session/open_session.ts';
-import { createPlanner, type Planner } from '../../daemon/replay/plan/planner.ts';
 import { createScheduler } from '../../daemon/replay/clock/scheduler.ts';
-import type { SessionSettings } from '../../daemon/replay/session/session_view.ts';
 import { timerWaiter } from '../../daemon/replay/clock/waiting.ts';
+import { createPlanner, type Planner } from '../../daemon/replay/plan/planner.ts';
+import { openSession } from '../../daemon/replay/session/open_session.ts';
+import type { SessionSettings } from '../../daemon/replay/session/session_view.ts';
+import type { Sink } from '../../daemon/sse.ts';
 import { keyOf } from '../../daemon/store/event.ts';
 import { openRecordingStore } from '../../daemon/store/recording_store.ts';
 import type { Store } from '../../daemon/store/store.ts';

@@ -8,7 +8,7 @@ import { type Frame, framesOf } from './frames.ts';
 
 const NS_MAX = 10n ** 18n;
 
-/** A recording whose events can not be read any more from some moment on. */
+/** A recording whose events cannot be read any more from some moment on. */
 function breakable() {
   let isBroken = false;
   return {

@@ -2,7 +2,12 @@
 import { createRequest } from '../../daemon/replay/contract.ts';
 import { createPlanner } from '../../daemon/replay/plan/planner.ts';
 import type { Session } from '../../daemon/replay/session/session.ts';
-import { createSessions, DEFAULT_LIMITS, type SessionLimits, type Sessions } from '../../daemon/replay/session/sessions.ts';
+import {
+  createSessions,
+  DEFAULT_LIMITS,
+  type SessionLimits,
+  type Sessions,
+} from '../../daemon/replay/session/sessions.ts';
 import { openRecordingStore } from '../../daemon/store/recording_store.ts';
 import type { Store } from '../../daemon/store/store.ts';
 import { appendRows, newFolder, newWriter, type Row, recorded, START } from '../daemon/recorded.ts';

@@ -4,11 +4,16 @@ import { get } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import express, { type Response } from 'express';
 import fc from 'fast-check';
-import { openEventStream } from '../../daemon/http/event_stream.ts';
-import { formatFrame } from '../../daemon/sse.ts';
 import { stringify } from '../../daemon/exact_json.ts';
-import { createFrameLog, type FrameLog, KEPT_FRAMES_MAX, type WrittenText } from '../../daemon/replay/session/frames.ts';
+import { openEventStream } from '../../daemon/http/event_stream.ts';
+import {
+  createFrameLog,
+  type FrameLog,
+  KEPT_FRAMES_MAX,
+  type WrittenText,
+} from '../../daemon/replay/session/frames.ts';
 import { createStream, type EndReason, VIEWERS_MAX } from '../../daemon/replay/session/stream.ts';
+import { formatFrame } from '../../daemon/sse.ts';
 import { MS, newSession, newSink } from './fixture.ts';
 import { framesOf } from './frames.ts';
 

@@ -110,5 +110,5 @@ test.each([
 
 test('a file that is not there', async () => {
   const { code, stderr } = await kreplay('diff', '/nowhere/report.json');
-  expect([code, stderr]).toEqual([1, expect.stringContaining('/nowhere/report.json can not be read')]);
+  expect([code, stderr]).toEqual([1, expect.stringContaining('/nowhere/report.json cannot be read')]);
 });

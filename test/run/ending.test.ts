@@ -80,7 +80,7 @@ test('when the runner is killed it is our failure, not one of the command', asyn
 test.each([
   ['/nowhere/command', 127],
   ['/etc/passwd', 126],
-])('%s can not be run', async (command, expected) => {
+])('%s cannot be run', async (command, expected) => {
   const { code, stderr } = await kreplay('run', '--bundle', bundle, '--transaction', TRANSACTION, '--', command);
   const [told, ...more] = stderr.split('\n');
   expect([code, told, more]).toEqual([expected, expect.stringMatching(`^kreplay run: failed: ${command}: `), ['']]);

@@ -8,8 +8,8 @@ import fc from 'fast-check';
 import { openSource } from '../../daemon/export/source.ts';
 import { withFaults } from '../../daemon/run/execution/faults.ts';
 import { EVENT_FLAGS } from '../../daemon/run/format/plan_file.ts';
-import { RuleError } from '../../daemon/run/plan/rules.ts';
 import { newRecordedErrors } from '../../daemon/run/plan/recorded_errors.ts';
+import { RuleError } from '../../daemon/run/plan/rules.ts';
 import { parseShortRule } from '../../daemon/run/plan/short_rule.ts';
 import { kreplay } from '../daemon/command_line.ts';
 import { newFolder, type Row, recorded, START } from '../daemon/recorded.ts';
@@ -167,7 +167,7 @@ print(os.write(file, b'z'), os.lseek(file, 0, os.SEEK_CUR), os.pread(file, 99, 0
     expect(stderr).toContain('short writes: 0; 3 more could not be made short');
   });
 
-  test('where they can not be made the command does not run', async () => {
+  test('where they cannot be made the command does not run', async () => {
     const old = compileC('old_kernel');
     const bundle = bundleOf(writesTo(file, LENGTHS));
     const options = ['run', '--bundle', bundle, '--transaction', TRANSACTION, '--short', 'sys_write'];

@@ -89,7 +89,7 @@ describe('JUnit', () => {
     expect(command![1]).toBe('passed');
   });
 
-  test('what can not be replayed is an error, and the command was skipped', () => {
+  test('what cannot be replayed is an error, and the command was skipped', () => {
     const { result } = ran(incident, []);
     const cases = casesOf({ ...result, verdict: 'unsupported', reasons: ['no listener'], ended: null, figures: null });
     expect(cases).toEqual([
@@ -98,7 +98,7 @@ describe('JUnit', () => {
     ]);
   });
 
-  test('any text is read as it was written, but for what XML can not have', () => {
+  test('any text is read as it was written, but for what XML cannot have', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), (text) => {
         const settings = { command: [text], transaction_id: text };

@@ -1,4 +1,4 @@
-/** `kreplay run` where it can not begin: clear words, a code of its own, and the command does not run. */
+/** `kreplay run` where it cannot begin: clear words, a code of its own, and the command does not run. */
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
@@ -121,7 +121,7 @@ test('a command without -- in front is refused', async () => {
   expect([code, stderr]).toEqual([125, expect.stringContaining('put -- in front of the command')]);
 });
 
-test('where a report can not be written is found out before the command is run, and nothing is left', async () => {
+test('where a report cannot be written is found out before the command is run, and nothing is left', async () => {
   const there = newFolder();
   const files = ['--report', join(there, 'a.json'), '--junit', '/nowhere/a.xml'];
   const { code, stderr } = await refused(...of(TRANSACTION), ...files);

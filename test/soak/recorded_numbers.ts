@@ -1,7 +1,7 @@
 /** Which writes of the load have been seen in a recording that forgets its oldest events all the time. */
 
-import { openReader } from '../../agent/recording/read/reader.ts';
 import type { Loss } from '../../agent/recording/format/losses.ts';
+import { openReader } from '../../agent/recording/read/reader.ts';
 
 /** The first file that the load opens. */
 const FD = 3;

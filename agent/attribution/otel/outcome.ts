@@ -3,7 +3,7 @@ export type Outcome<Value, Reason extends string> =
   | { readonly value: Value; readonly reason?: undefined }
   | { readonly value: undefined; readonly reason: Reason };
 
-/** Why a process can not be looked at. */
+/** Why a process cannot be looked at. */
 export type ProcessReason = 'gone' | 'not_permitted' | 'too_large';
 
 export function found<Value>(value: Value): { readonly value: Value } {

@@ -156,7 +156,7 @@ export function decodeProcessContext(payload: Uint8Array): Omit<ProcessContext, 
   return isWell ? { resource, attributes, threadKeys: threadKeysIn(attributes) } : undefined;
 }
 
-/** OTEP 4947. One unusable name makes the whole map unusable: it can not be told which index it was meant for. */
+/** OTEP 4947. One unusable name makes the whole map unusable: it cannot be told which index it was meant for. */
 function threadKeysIn(attributes: Attributes): readonly string[] | undefined {
   if (!THREAD_SCHEMAS.includes(attributes.get('threadlocal.schema_version') ?? null)) return undefined;
   const keys = attributes.get('threadlocal.attribute_key_map') ?? [];

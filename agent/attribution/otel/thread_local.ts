@@ -18,7 +18,7 @@ export type ThreadLocalReason =
   | ProcessReason
   /** No program or library in it has the variable; one that is loaded later may. */
   | 'not_exported'
-  /** There are files that can not be read, or not without risk to wait for them, and no other has it. */
+  /** There are files that cannot be read, or not without risk to wait for them, and no other has it. */
   | 'unreadable'
   /** The dynamic linker is still at work: try again. */
   | 'not_bound'

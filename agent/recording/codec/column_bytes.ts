@@ -57,5 +57,5 @@ export const compressFrame = nativeColumns.compressFrame;
 
 /** Fills `output`. */
 export function decompressFrame(frame: Uint8Array, output: Uint8Array): void {
-  if (!nativeColumns.decompressFrame(frame, output)) throw corrupt('a group of columns can not be decompressed');
+  if (!nativeColumns.decompressFrame(frame, output)) throw corrupt('a group of columns cannot be decompressed');
 }

@@ -19,7 +19,7 @@ import { compressFrame, encodeColumn, encodedBytesMax, repeatsByte, STORAGE_WIDT
 /** Rows of a segment at most; also the longest block that a scan gives. */
 export const SEGMENT_ROWS_MAX = 4096;
 
-/** A group can not honestly be larger: what a reader allocates is bounded by it. */
+/** A group cannot honestly be larger: what a reader allocates is bounded by it. */
 export const GROUP_BYTES_MAX = SEGMENT_ROWS_MAX * 8 * 128;
 
 export const HEAD_BYTES = 8;

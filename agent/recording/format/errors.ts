@@ -37,7 +37,7 @@ const BY_SQLITE_CODE: readonly [prefix: string, code: RecordingErrorCode, advice
   ['SQLITE_LOCKED', 'recording_busy', 'another connection holds the file: try again'],
   ['SQLITE_READONLY', 'recording_not_writable', 'the file is read-only for this user: check owner and mode'],
   ['SQLITE_PERM', 'recording_not_writable', 'permission denied: check owner and mode'],
-  ['SQLITE_CANTOPEN', 'recording_not_readable', 'it can not be opened: check that this user may read the folder'],
+  ['SQLITE_CANTOPEN', 'recording_not_readable', 'it cannot be opened: check that this user may read the folder'],
   ['SQLITE_NOTADB', 'not_a_recording', 'it is not a kreplay recording: give the path of a recording.kreplay file'],
   ['SQLITE_CORRUPT', 'recording_corrupt', 'it is damaged: restore it from a copy, or move it away'],
   ['SQLITE_CONSTRAINT', 'recording_corrupt', 'its tables are damaged: restore it from a copy, or move it away'],

@@ -21,7 +21,7 @@ interface Share {
   typeTargets: Uint32Array;
 }
 
-/** Always there, whatever was asked for: without them a block can not be read or continued from. */
+/** Always there, whatever was asked for: without them a block cannot be read or continued from. */
 const ALWAYS = ['event_type', 'timestamp_ns'];
 
 export function wantedColumns(names: readonly string[] | 'all'): readonly Column[] {

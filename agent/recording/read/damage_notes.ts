@@ -5,7 +5,7 @@ import { U64_MAX } from '../format/schema.ts';
 import type { SegmentMeta } from './segment_index.ts';
 
 export interface DamageNotes {
-  /** A segment whose columns can not be read. */
+  /** A segment whose columns cannot be read. */
   add(meta: SegmentMeta): void;
   /** An entry of which not even the time is known. */
   addEntry(): void;

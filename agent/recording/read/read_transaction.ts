@@ -3,7 +3,7 @@ import type Database from 'better-sqlite3';
 import { corrupt } from '../format/errors.ts';
 
 /**
- * SQLite ends the transaction when a page can not be read. What could be read beside it is still of one moment, unless
+ * SQLite ends the transaction when a page cannot be read. What could be read beside it is still of one moment, unless
  * a writer has committed meanwhile.
  */
 export function readTransactions(database: Database.Database): <T>(work: () => T) => T {

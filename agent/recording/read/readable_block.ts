@@ -1,4 +1,4 @@
-/** A block of rows that can be read, with the names that they refer to; segments that can not be are left out. */
+/** A block of rows that can be read, with the names that they refer to; segments that cannot be are left out. */
 import type { NumberedBlock } from '../../../bpf/schema/block.ts';
 import type { Run } from './assemble_block.ts';
 import { type Segment, UnreadableSegment, withUnreadable } from './segment.ts';
@@ -30,7 +30,7 @@ export function readableBlock(runs: readonly SegmentRun[], steps: BlockSteps): N
   }
 }
 
-/** The first segment whose names can not be read, or what was wrong with all of them. */
+/** The first segment whose names cannot be read, or what was wrong with all of them. */
 function unreadable(runs: readonly SegmentRun[], { gather, onBlock }: BlockSteps, error: unknown): unknown {
   for (const run of runs) {
     try {

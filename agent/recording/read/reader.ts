@@ -259,7 +259,7 @@ function readerOf(database: Database.Database, path: string, version: number, is
       source.inTransaction(() => {
         if (number < 0n || number > BigInt(Number.MAX_SAFE_INTEGER)) return undefined;
         for (const meta of index.around(Number(number))) {
-          if (damage.has(meta)) throw corrupt('the segment of this event can not be read');
+          if (damage.has(meta)) throw corrupt('the segment of this event cannot be read');
           const event = eventOf(source, meta, Number(number));
           if (event) return event;
         }
@@ -352,7 +352,7 @@ function readColumnLocations(database: Database.Database, path: string): ColumnL
   let lastId = 0;
   // A column that the list has lost would read as one that the file never had.
   const check = database.prepare<[], string>("PRAGMA main.integrity_check('column_name')").pluck();
-  if (check.get() !== 'ok') throw corrupt('its list of columns can not be read');
+  if (check.get() !== 'ok') throw corrupt('its list of columns cannot be read');
   const rows = database.prepare<[], [string, number, string, number]>(COLUMN_NAMES).raw();
   for (const [name, id, storage, piece] of rows.iterate()) {
     lastId = Math.max(lastId, id);

@@ -1,5 +1,5 @@
 /**
- * Entries of segments where a page of their table can not be read: they are found through an index, which has their
+ * Entries of segments where a page of their table cannot be read: they are found through an index, which has their
  * times and numbers, and read one by one. Only files whose pages have checksums come here.
  */
 import type Database from 'better-sqlite3';

@@ -137,7 +137,7 @@ export interface SegmentIndex {
 
 type Row = [bigint, bigint, bigint, bigint, bigint, bigint, bigint, Buffer];
 
-/** `onDamagedEntry` is told of entries whose own values can not be; they are left out. */
+/** `onDamagedEntry` is told of entries whose own values cannot be; they are left out. */
 export function openSegmentIndex(database: Database.Database, onDamagedEntry: () => void): SegmentIndex {
   const rows = (sql: string) => database.prepare<[object], Row>(sql).raw().safeIntegers();
   const [ascending, descending, withContexts, tail] = [ASCENDING, DESCENDING, WITH_CONTEXTS, TAIL].map(rows);
@@ -152,7 +152,7 @@ export function openSegmentIndex(database: Database.Database, onDamagedEntry: ()
   const salvage = openSalvage(database, rows(ENTRY), onDamagedEntry);
   let hasMissingNumbers: boolean | undefined;
   const around = database.prepare<[number], Row>(AROUND).raw().safeIntegers();
-  /** When it can not be known, there may be some. */
+  /** When it cannot be known, there may be some. */
   function canMissNumbers(): boolean {
     hasMissingNumbers ??= salvaged(
       () => missingNumbers.get() === 1,

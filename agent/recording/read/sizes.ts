@@ -37,7 +37,7 @@ const WHOLE_TABLES = ['meta', 'column_name', 'service', 'pin', 'loss', 'clock'];
  */
 const SPARSE_BATCHES_MAX = 4096;
 
-/** What is behind a page that can not be read is not read later either. */
+/** What is behind a page that cannot be read is not read later either. */
 function unlessDamaged(look: () => unknown): unknown {
   try {
     return look();

@@ -102,7 +102,7 @@ export function openTransactionIndex({ database, lookup, inTransaction }: Indexe
   }
 
   function put(row: Row): void {
-    if (!isSound(row)) throw corrupt('a summary of a transaction can not be read');
+    if (!isSound(row)) throw corrupt('a summary of a transaction cannot be read');
     const [key, transactionId, first, end, events, hasError, services] = row;
     table.put({
       key: Number(key),

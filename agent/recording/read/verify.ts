@@ -38,7 +38,7 @@ export interface Verified {
   pages: number;
   /** Page numbers, the first ones. */
   damagedPages: number[];
-  /** Tables and indexes that can not be read to their ends. */
+  /** Tables and indexes that cannot be read to their ends. */
   damagedParts: string[];
   /** What SQLite says of its structure, or what else could not be read. */
   problems: string[];

@@ -66,7 +66,7 @@ function isWal(database: Database.Database): boolean {
 function openError(error: unknown, path: string): unknown {
   const known = toRecordingError(error, path);
   if ((known as { code?: unknown }).code !== 'recording_not_readable') return known;
-  const message = `${path} can not be written: check owner and mode of the file and its folder`;
+  const message = `${path} cannot be written: check owner and mode of the file and its folder`;
   return new RecordingError('recording_not_writable', message, error);
 }
 

@@ -31,7 +31,7 @@ export interface Gatherer
     Pick<SideNotes, 'addLoss' | 'addClockStep'> {
   /** Copies the rows from `fromRow` on as far as there is room; gives the first that had none, or the block's end. */
   append(block: Block, fromRow: number): number;
-  /** Counts the rows from `fromRow` on as lost because the file can not be written. */
+  /** Counts the rows from `fromRow` on as lost because the file cannot be written. */
   drop(block: Block, fromRow: number): void;
   /** Rows for which there is room. */
   freeRows(): number;
@@ -120,7 +120,7 @@ export function createGatherer(opened: OpenedRecording, blocks: readonly Block[]
     },
     freeRows: () => free.length * SEGMENT_ROWS_MAX + (open ? SEGMENT_ROWS_MAX - open.block.rowCount : 0),
     take({ sealAll = false } = {}) {
-      // While the file can not be written, room is precious: only full blocks are closed.
+      // While the file cannot be written, room is precious: only full blocks are closed.
       const mayClose = sealAll || (!hasFailed && open !== undefined && mustSeal(open));
       if (open && open.block.rowCount > 0 && mayClose) closeOpen();
       const idsEnd = dictionaries.nextIds();

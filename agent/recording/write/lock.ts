@@ -57,7 +57,7 @@ function lockError(error: unknown, path: string, lockPath: string): unknown {
   // better-sqlite3 checks the folder itself, with an error that has no code.
   const unwritable = error instanceof TypeError || /^SQLITE_(CANTOPEN|READONLY|PERM)/.test(sqliteCode);
   if (unwritable) {
-    const message = `${dirname(path)} can not be written: create it, or run the agent as its owner`;
+    const message = `${dirname(path)} cannot be written: create it, or run the agent as its owner`;
     return new RecordingError('recording_not_writable', message, error);
   }
   return toRecordingError(error, lockPath);

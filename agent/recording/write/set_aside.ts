@@ -1,4 +1,4 @@
-/** A recording that can not be written on: it gets another name, under which it can still be read, and a new one begins. */
+/** A recording that cannot be written on: it gets another name, under which it can still be read, and a new one begins. */
 import { existsSync, renameSync, rmSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { RecordingError } from '../format/errors.ts';
@@ -8,7 +8,7 @@ import { lockRecording } from './lock.ts';
 /** What was set aside. */
 export interface SetAside {
   place: string;
-  /** Until when it is known to have been written; 0 when even that can not be read. */
+  /** Until when it is known to have been written; 0 when even that cannot be read. */
   writtenUntilNs: bigint;
 }
 
@@ -31,7 +31,7 @@ export function setAside(path: string, nowMs: number): SetAside {
     return { place, writtenUntilNs: writtenUntilNs(place) };
   } catch (error) {
     if (error instanceof RecordingError) throw error;
-    const message = `${path} is damaged and can not be set aside (${(error as Error).message}): move it away`;
+    const message = `${path} is damaged and cannot be set aside (${(error as Error).message}): move it away`;
     throw new RecordingError('recording_corrupt', message, error);
   } finally {
     lock.close();

@@ -8,7 +8,7 @@ import { openCommitter } from './committer.ts';
 import type { Dictionaries } from './dictionaries.ts';
 import { createGatherer } from './event_buffer.ts';
 
-/** Segments that wait in memory while the file can not be written; further events are counted as lost. */
+/** Segments that wait in memory while the file cannot be written; further events are counted as lost. */
 export const WAITING_SEGMENTS_MAX = 16;
 
 export interface WriterOptions {

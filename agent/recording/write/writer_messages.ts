@@ -41,8 +41,8 @@ export type FromWriterThread =
   | { kind: 'failed'; failure: FailureMessage }
   /** Nothing was written: another recording has been copied over the file. */
   | { kind: 'overwritten' }
-  /** Retention came upon a part that can not be read: nothing would ever be removed again. */
+  /** Retention came upon a part that cannot be read: nothing would ever be removed again. */
   | { kind: 'damaged'; failure: FailureMessage }
-  /** Retention can not keep the limit; without a reason: because of what must be kept. */
+  /** Retention cannot keep the limit; without a reason: because of what must be kept. */
   | { kind: 'not_retained'; reason: string | undefined }
   | { kind: 'closed'; left: LeftBehind | undefined; failure: FailureMessage | undefined };

@@ -26,10 +26,10 @@ import {
 /** Blocks of 4096 events that gather or wait: at 300,000 events/s the disk may stand still for 0.4 s. */
 const BLOCKS = 32;
 
-/** A file that can not be written is tried again so often. */
+/** A file that cannot be written is tried again so often. */
 const RETRY_MS = 500;
 
-/** At the end a file that can not be written is tried so often. */
+/** At the end a file that cannot be written is tried so often. */
 const LAST_TRIES = 3;
 
 type ClosedMessage = Extract<FromWriterThread, { kind: 'closed' }>;
@@ -37,7 +37,7 @@ type ClosedMessage = Extract<FromWriterThread, { kind: 'closed' }>;
 export interface WriterThreadOptions extends WriterOptions {
   /** Whether the file can be written just now changed; undefined: it can again. */
   onTrouble(problem: RecordingError | undefined): void;
-  /** Retention can not keep the limit; without a reason: because of what must be kept. */
+  /** Retention cannot keep the limit; without a reason: because of what must be kept. */
   onNotRetained?(reason: string | undefined): void;
   onCommitted?(commit: Committed): void;
 }
@@ -54,7 +54,7 @@ export interface WriterThread extends Omit<RecordingWriter, 'flush' | 'close'> {
    * missing; when this process is killed, the gap begins there. Now, unless told.
    */
   flush(completeNs?: bigint): void;
-  /** Rows that can be appended. While the file can not be written there is always room: what is too much is counted. */
+  /** Rows that can be appended. While the file cannot be written there is always room: what is too much is counted. */
   freeRows(): number;
   /** Whether another recording was copied over the file: nothing is written any more. */
   isOverwritten(): boolean;
@@ -63,7 +63,7 @@ export interface WriterThread extends Omit<RecordingWriter, 'flush' | 'close'> {
   /** Why nothing can be written to this file ever again. */
   damage(): RecordingError | undefined;
   /**
-   * Commits everything, unless the file is damaged: `completeNs` as for `flush`. Rejects when that can not be done. Gives
+   * Commits everything, unless the file is damaged: `completeNs` as for `flush`. Rejects when that cannot be done. Gives
    * what is left behind of a file that lost its name.
    */
   close(completeNs?: bigint): Promise<LeftBehind | undefined>;

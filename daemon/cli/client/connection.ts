@@ -114,7 +114,7 @@ function unreachable(url: string, error: NodeJS.ErrnoException & { reason?: stri
         `the daemon at ${url} wants a certificate: set KREPLAY_CLIENT_CERT and KREPLAY_CLIENT_KEY`,
       );
     default:
-      return new CommandError(`can not reach the daemon at ${url}: ${error.reason ?? error.message}`);
+      return new CommandError(`cannot reach the daemon at ${url}: ${error.reason ?? error.message}`);
   }
 }
 

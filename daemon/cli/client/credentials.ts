@@ -19,7 +19,7 @@ export function credentialsOf(environment: NodeJS.ProcessEnv): Credentials {
     try {
       return readFileSync(path);
     } catch (error) {
-      throw new CommandError(`can not read ${name} ${path}: ${(error as NodeJS.ErrnoException).code}`);
+      throw new CommandError(`cannot read ${name} ${path}: ${(error as NodeJS.ErrnoException).code}`);
     }
   };
   return {

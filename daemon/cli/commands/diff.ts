@@ -48,7 +48,7 @@ function read(path: string) {
   try {
     text = readFileSync(path, 'utf8');
   } catch (error) {
-    throw new CommandError(`${path} can not be read: ${(error as Error).message}`);
+    throw new CommandError(`${path} cannot be read: ${(error as Error).message}`);
   }
   return parseReport(text, path);
 }

@@ -64,10 +64,10 @@ Where a recording has no syncs, block requests become them: block_io chooses the
 
 Exit codes:
   that of the command, when none of these is meant
-  ${EXIT.notReplayable}   the incident can not be replayed here: the command was not run
+  ${EXIT.notReplayable}   the incident cannot be replayed here: the command was not run
   ${EXIT.gateNotMet}  the command did not fail, but --require, --max-duration or --expect-exit is not met
   ${EXIT.failed}  kreplay itself failed, or wrong usage
-  ${EXIT.canNotRun}  the command can not be run
+  ${EXIT.canNotRun}  the command cannot be run
   ${EXIT.notFound}  there is no such command
 `;
 
@@ -111,7 +111,7 @@ export function runCommand(): Command {
     );
   return withRepetition(withGates(withFaults(command)))
     .addOption(
-      new Option('--io-uring <how>', 'it can not be held: deny makes programs write without it')
+      new Option('--io-uring <how>', 'it cannot be held: deny makes programs write without it')
         .choices(['deny', 'ignore'])
         .default('deny'),
     )

@@ -19,7 +19,7 @@ export interface ReadIncident {
   errors: RecordedErrors;
 }
 
-/** What can not be read is our failure, not the command's. */
+/** What cannot be read is our failure, not the command's. */
 const READ_ERRORS = new Set(['RecordingError', 'ExportError', 'CommandError']);
 
 export async function readIncident(place: IncidentPlace): Promise<ReadIncident> {

@@ -11,7 +11,7 @@ import { print } from '../print/standard_output.ts';
 
 const HELP = `
 Reads all of it, also while an agent records, and changes nothing.
-Exit status: 0 when all are whole, 1 when one is damaged or can not be read.`;
+Exit status: 0 when all are whole, 1 when one is damaged or cannot be read.`;
 
 interface Options {
   output: 'text' | 'json';
@@ -60,14 +60,14 @@ function isGood(outcome: Outcome): boolean {
 }
 
 function textOf(outcome: Outcome): string {
-  if ('error' in outcome) return lines(outcome.path, ['can not be read', outcome.error.message]);
+  if ('error' in outcome) return lines(outcome.path, ['cannot be read', outcome.error.message]);
   const { verified } = outcome;
   const { events, pages, damagedPages, damagedParts, problems, lost } = verified;
   const what = `${events} events of ${verified.node}, format ${verified.formatVersion}, ${pages} pages`;
   if (!isWhole(verified)) {
     const told = [`damaged: ${what} could be read`];
     if (damagedPages.length > 0) told.push(`pages that do not match their checksums: ${damagedPages.join(', ')}`);
-    if (damagedParts.length > 0) told.push(`parts that can not be read to their ends: ${damagedParts.join(', ')}`);
+    if (damagedParts.length > 0) told.push(`parts that cannot be read to their ends: ${damagedParts.join(', ')}`);
     told.push(...problems, ...lost.map(lostText));
     if (damagedParts.length + problems.length + lost.length === 0) told.push('nothing is lost: no part uses them');
     return lines(outcome.path, told);

@@ -42,5 +42,5 @@ function whyNot(complaints: string): string {
   const why = complaints.trim().replace(/^kreplay: /, '') || 'it did not say why';
   const doctor = `\`${programName()} doctor\` says what this host lacks`;
   const next = process.getuid!() === 0 ? doctor : `try \`sudo ${programName()} demo\`; ${doctor}`;
-  return `the demo's agent can not record: ${why}; ${next}`;
+  return `the demo's agent cannot record: ${why}; ${next}`;
 }

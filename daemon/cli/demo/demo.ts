@@ -33,7 +33,7 @@ It writes 130 MiB to a disk, records only what carries a label, and removes what
 
 Exit codes:
   0  it was shown
-  1  this host can not be recorded, or the disk is full; the message says what to do
+  1  this host cannot be recorded, or the disk is full; the message says what to do
   2  wrong usage
 `,
     )

@@ -1,4 +1,4 @@
-/** What options take; a value that can not be meant is wrong usage, told before anything is asked of the daemon. */
+/** What options take; a value that cannot be meant is wrong usage, told before anything is asked of the daemon. */
 import { InvalidArgumentError, Option } from 'commander';
 import { formatMilliseconds } from '../../../agent/config/duration.ts';
 import { DURATION, POSITIVE_INTEGER, parserOf } from '../../../agent/config/values.ts';

@@ -44,7 +44,7 @@ export async function atPlace<Result>(
     onListening: listening.resolve,
   });
   try {
-    // A daemon that can not start ends with the reason.
+    // A daemon that cannot start ends with the reason.
     const at = await Promise.race([listening.promise, daemon]);
     return await work(at ?? url);
   } finally {

@@ -43,7 +43,7 @@ export function parseCondition(text: string): Condition {
     const match = TERM.exec(text);
     if (!match)
       throw new Error(
-        `can not be read from ${JSON.stringify(text.slice(at))} on: conditions are FIELD=VALUE, with = != > >= < <=, and && between them`,
+        `cannot be read from ${JSON.stringify(text.slice(at))} on: conditions are FIELD=VALUE, with = != > >= < <=, and && between them`,
       );
     const [, name = '', operator, value = '', joint] = match;
     tests.push(newTest(fields, name, operator as Operator, value));

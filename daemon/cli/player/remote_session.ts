@@ -40,7 +40,7 @@ export interface RemoteSession {
   readonly url: string;
   /** As it was made. */
   readonly created: ReplaySession;
-  /** The session after it. Throws a RefusedError, or a CommandError when the daemon can not be reached. */
+  /** The session after it. Throws a RefusedError, or a CommandError when the daemon cannot be reached. */
   send(request: SessionRequest): Promise<ReplaySession>;
   /**
    * From the state at the call on, until the session is over or `close` is called. A session that has finished is not
@@ -50,7 +50,7 @@ export interface RemoteSession {
   frames(): AsyncGenerator<SessionFrame, void>;
   /** Ends `frames`. */
   close(): void;
-  /** Takes it off the daemon; that it is gone already, or can not be reached, is no error. */
+  /** Takes it off the daemon; that it is gone already, or cannot be reached, is no error. */
   remove(): Promise<void>;
 }
 

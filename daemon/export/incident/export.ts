@@ -84,7 +84,7 @@ async function writeEvents(options: ExportOptions, path: string): Promise<Export
 
 function nothingToExport({ path }: Source, losses: readonly Loss[]): ExportError {
   const isDamaged = losses.some(({ cause }) => cause === 'damaged');
-  if (isDamaged) return new ExportError(`${path}: it is damaged, its events can not be read: nothing was exported`);
+  if (isDamaged) return new ExportError(`${path}: it is damaged, its events cannot be read: nothing was exported`);
   return new ExportError(`${path} has no such events: nothing was exported`);
 }
 

@@ -1,5 +1,5 @@
 /**
- * Pseudonyms for every text of a recording, before any format sees it: a format can not leak what it never had.
+ * Pseudonyms for every text of a recording, before any format sees it: a format cannot leak what it never had.
  * Numbers stay: times, sizes, results, process and thread ids, inodes of sockets and pipes.
  */
 import { randomBytes } from 'node:crypto';

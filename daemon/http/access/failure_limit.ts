@@ -1,5 +1,5 @@
 /**
- * Wrong tokens of one client: a few at once, then one at a time. It keeps the log short, not the secret: that can not be
+ * Wrong tokens of one client: a few at once, then one at a time. It keeps the log short, not the secret: that cannot be
  * guessed. So a right token always opens, and nobody can lock out others behind the same address.
  */
 const BURST = 10;

@@ -22,7 +22,7 @@ export function readTls({ cert, key, clientCa }: TlsFiles): SecureContextOptions
     createSecureContext(options);
   } catch (error) {
     const files = [cert, key, clientCa].filter((file) => file !== undefined).join(', ');
-    throw new ListenError(`can not use ${files} for TLS: ${(error as NodeJS.ErrnoException).code}`);
+    throw new ListenError(`cannot use ${files} for TLS: ${(error as NodeJS.ErrnoException).code}`);
   }
   return options;
 }
@@ -33,7 +33,7 @@ function readPem(option: string, path: string): Buffer {
   try {
     pem = readFileSync(path);
   } catch (error) {
-    throw new ListenError(`can not read ${option} ${path}: ${(error as NodeJS.ErrnoException).code}`);
+    throw new ListenError(`cannot read ${option} ${path}: ${(error as NodeJS.ErrnoException).code}`);
   }
   if (!pem.includes('-----BEGIN ')) throw new ListenError(`${option} ${path} is not PEM`);
   return pem;

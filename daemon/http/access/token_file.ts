@@ -73,7 +73,7 @@ function readTokens(path: string, isOwner: (uid: number) => boolean): StoredToke
   }
 }
 
-/** Of the opened file: another one under the name can not slip in between. */
+/** Of the opened file: another one under the name cannot slip in between. */
 function checkFile(path: string, fd: number, isOwner: (uid: number) => boolean): void {
   const { mode, uid, size } = fstatSync(fd);
   if ((mode & constants.S_IFMT) !== constants.S_IFREG) throw new TokenFileError(`${path} is not a file`);
@@ -145,5 +145,5 @@ function fileError(path: string, error: unknown): Error {
   const { code } = error as NodeJS.ErrnoException;
   if (code === undefined) return error as Error;
   if (code === 'ENOENT') return new TokenFileError(`there is no ${path}: ${howToMakeToken(path)}`);
-  return new TokenFileError(`can not use ${path}: ${code}`);
+  return new TokenFileError(`cannot use ${path}: ${code}`);
 }

@@ -28,7 +28,7 @@ interface Options {
   log: Logger;
 }
 
-/** Throws a TokenFileError; later a file that can not be used is a line in the log and changes nothing. */
+/** Throws a TokenFileError; later a file that cannot be used is a line in the log and changes nothing. */
 export function openTokens({ path, nowMs, log }: Options): Tokens {
   let seen = stateOf(path);
   let tokens = readTokenFile(path).map(tokenOf);
@@ -42,7 +42,7 @@ export function openTokens({ path, nowMs, log }: Options): Tokens {
       log.info({ tokens: path, count: tokens.length }, 'tokens were read again');
     } catch (error) {
       if (!(error instanceof TokenFileError)) throw error;
-      log.error({ tokens: path, reason: error.message }, 'tokens stay as they were: the file can not be used');
+      log.error({ tokens: path, reason: error.message }, 'tokens stay as they were: the file cannot be used');
     }
   }
 

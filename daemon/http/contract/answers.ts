@@ -59,7 +59,7 @@ export const readyResponse = z
         source: z.enum(['live', 'imported', 'named']).meta({ description: 'from --data, its imports, or --recording' }),
         damaged: z
           .boolean()
-          .meta({ description: 'parts of it were found that can not be read; answers leave them out' }),
+          .meta({ description: 'parts of it were found that cannot be read; answers leave them out' }),
         agent: z.strictObject({
           state: z.enum(AGENT_STATES).meta({
             description:
@@ -86,7 +86,7 @@ export const readyResponse = z
       failure: z
         .string()
         .nullable()
-        .meta({ description: 'why changes of theirs can not be written just now; they are tried again' }),
+        .meta({ description: 'why changes of theirs cannot be written just now; they are tried again' }),
     }),
   })
   .meta({

@@ -73,7 +73,7 @@ export const sessionSchema = z
     failure: z
       .string()
       .nullable()
-      .meta({ description: 'why the daemon stopped it by itself, or can not play it any more' }),
+      .meta({ description: 'why the daemon stopped it by itself, or cannot play it any more' }),
     last_event_id: count('of the newest frame of its stream before this: `Last-Event-ID` to read on from here'),
     created_at: dateTime('when it was made'),
     updated_at: dateTime('when it was changed last'),

@@ -83,7 +83,7 @@ async function sendPage(res: Response, store: Store, query: EventQuery, turn: Sc
   }
   const { last, hasMore } = page;
   const nextCursor = hasMore && last ? encodeCursor({ key: last, nowNs: query.nowNs }, query.fingerprint) : null;
-  // After the scan: what can not be read is found by reading it.
+  // After the scan: what cannot be read is found by reading it.
   const rest = stringify({
     next_cursor: nextCursor,
     coverage: coverageFor(store, spans, query),

@@ -31,7 +31,7 @@ export function statsRoutes({ store, now, scanGate }: Options): Router {
       const spans = spansFor(store, query.filter.nodes, nowNs);
       const found = await statsFor(res, store, query, turn);
       if (!found) return;
-      // After the scan: what can not be read is found by reading it.
+      // After the scan: what cannot be read is found by reading it.
       const coverage = coverageFor(store, spans, { filter: query.filter, nowNs });
       sendJson(res, 200, { ...found, coverage } satisfies z.input<typeof statsSchema>);
     })

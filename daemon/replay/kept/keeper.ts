@@ -1,6 +1,6 @@
 /**
  * Writes what has changed of sessions, many changes at a time: while one lot is being written the next one gathers. A
- * lot that can not be written stays and is tried again; meanwhile sessions go on as if nothing were kept.
+ * lot that cannot be written stays and is tried again; meanwhile sessions go on as if nothing were kept.
  */
 import type { SteadyNow } from '../clock/clock.ts';
 import type { Alarm } from '../clock/scheduler.ts';
@@ -14,7 +14,7 @@ const SAVE_NS = 1_000_000_000n;
 export interface Keeper {
   /** Something of the session has changed, or it is gone. It is written within a second. */
   changed(sessionId: string): void;
-  /** Writes; resolves when all that was told before is written, or can not be. */
+  /** Writes; resolves when all that was told before is written, or cannot be. */
   saved(): Promise<void>;
   /** Why the last lot could not be written; null when it was. */
   readonly failure: string | null;

@@ -12,7 +12,7 @@ const VERSION = 1;
 /** For a daemon that takes the place of another one that is just ending. */
 const LOCKED_MS_MAX = 1000;
 
-/** A start that can not work; the message is the one line that the user sees. */
+/** A start that cannot work; the message is the one line that the user sees. */
 export class StateFileError extends Error {
   override readonly name = 'StateFileError';
 }
@@ -83,7 +83,7 @@ function prepare(database: Database.Database, path: string): void {
   if (faults !== 'ok') throw damaged(path, String(faults).split('\n').at(-1)!);
   database.pragma('journal_mode = WAL');
   database.pragma('synchronous = NORMAL');
-  // Also where nothing is new: the lock is taken by the first that writes, and a file that can not be written is told.
+  // Also where nothing is new: the lock is taken by the first that writes, and a file that cannot be written is told.
   database.transaction(() => {
     database.pragma(`application_id = ${APPLICATION_ID}`);
     database.pragma(`user_version = ${VERSION}`);
@@ -144,5 +144,5 @@ function stateFileError(error: unknown, path: string): unknown {
   if (/^SQLITE_FULL|^ENOSPC/.test(code))
     return new StateFileError(`no space is left for ${path}: free some, or give another file with --state`);
   const advice = 'check its folder, owner and mode, or give another file with --state, or --no-state';
-  return new StateFileError(`${path} can not be used (${message}): ${advice}`);
+  return new StateFileError(`${path} cannot be used (${message}): ${advice}`);
 }

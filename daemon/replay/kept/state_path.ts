@@ -27,6 +27,6 @@ function whyNotIn(data: string | undefined): string | null {
     accessSync(data, constants.W_OK);
     return null;
   } catch (error) {
-    return `${data} can not be written (${(error as NodeJS.ErrnoException).code})`;
+    return `${data} cannot be written (${(error as NodeJS.ErrnoException).code})`;
   }
 }

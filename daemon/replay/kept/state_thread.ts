@@ -32,7 +32,7 @@ export async function openState(path: string): Promise<KeptState> {
   const worker = new Worker(file, { workerData: path });
   const [opened] = (await once(worker, 'message')) as [FromState];
   if (opened.kind !== 'opened')
-    throw new StateFileError(opened.kind === 'refused' ? opened.message : `${path} can not be used`);
+    throw new StateFileError(opened.kind === 'refused' ? opened.message : `${path} cannot be used`);
 
   const asked: PromiseWithResolvers<void>[] = [];
   let ended: Error | undefined;
@@ -75,6 +75,6 @@ function readRow(row: StoredSession, path: string): KeptRow {
   try {
     return keptRow(row);
   } catch {
-    throw damaged(path, `session ${row.sessionId} can not be read`);
+    throw damaged(path, `session ${row.sessionId} cannot be read`);
   }
 }

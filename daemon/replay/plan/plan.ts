@@ -85,7 +85,7 @@ export interface PlanSizes {
 const SLICE_MS = 1;
 const SLICE_EVENTS = 32;
 
-/** Throws a Problem when the transaction is not there, or can not be played. */
+/** Throws a Problem when the transaction is not there, or cannot be played. */
 export function openPlan(
   store: Store,
   request: PlanRequest,

@@ -32,7 +32,7 @@ export interface Plan {
 }
 
 export interface Planner {
-  /** `onOutline`: more is known. Rejects with a Problem when the transaction can not be played. */
+  /** `onOutline`: more is known. Rejects with a Problem when the transaction cannot be played. */
   open(request: PlanRequest, onOutline: () => void): Promise<Plan>;
   /** Whether any event of a transaction is recorded. */
   has(transactionId: string): Promise<boolean>;

@@ -12,7 +12,7 @@ export interface Held {
   session: Session | undefined;
   /** As it was found, or made. */
   kept: KeptSession;
-  /** Why it can not be opened. */
+  /** Why it cannot be opened. */
   failure: string | null;
   opening: Promise<Session> | undefined;
   usedAtNs: bigint;
@@ -55,7 +55,7 @@ export function listed({ session, kept, failure }: Held): ListedSession {
 export async function findUnrecorded(found: Held[], planner: Planner, isClosing: () => boolean): Promise<void> {
   const byTransaction = Map.groupBy(found, ({ kept }) => kept.settings.transactionId);
   for (const [transactionId, entries] of byTransaction) {
-    // A recording that can not be read now may be there when it is needed.
+    // A recording that cannot be read now may be there when it is needed.
     const isRecorded = await planner.has(transactionId).catch(() => true);
     if (isClosing()) return;
     if (!isRecorded) for (const entry of entries) notRecorded(entry);

@@ -5,7 +5,7 @@ import type { Planner } from '../plan/planner.ts';
 import { Session } from './session.ts';
 import { planRequestOf, type SessionOptions } from './session_options.ts';
 
-/** Rejects with a Problem when the transaction can not be played. */
+/** Rejects with a Problem when the transaction cannot be played. */
 export async function openSession(options: SessionOptions, planner: Planner): Promise<Session> {
   return opened(options, planner, [{ fromIndex: 0, extraLatencyNs: options.settings.extraLatencyNs }]);
 }

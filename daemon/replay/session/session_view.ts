@@ -36,7 +36,7 @@ export interface SessionView {
   lateness: LatenessSummary;
   /** How often an event was due before it had been read. */
   starvations: number;
-  /** Why the daemon stopped it by itself, or can not open it again. */
+  /** Why the daemon stopped it by itself, or cannot open it again. */
   failure: string | null;
   /** Of the newest frame of its stream before this. */
   last_event_id: number;

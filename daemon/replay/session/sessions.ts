@@ -59,7 +59,7 @@ export interface SessionsOptions {
 /** Whether sessions outlive the daemon. */
 export interface Keeping {
   kept: boolean;
-  /** Why changes can not be written just now. */
+  /** Why changes cannot be written just now. */
   failure: string | null;
 }
 
@@ -70,7 +70,7 @@ export interface Sessions {
   get(sessionId: string): ListedSession;
   /** The same, ready for commands. Rejects also when its transaction is not recorded any more. */
   open(sessionId: string): Promise<Session>;
-  /** Resolves when all that was changed before is kept, or can not be: `keeping` says so. */
+  /** Resolves when all that was changed before is kept, or cannot be: `keeping` says so. */
   saved(): Promise<void>;
   /** The oldest first. */
   list(): ListedSession[];
@@ -254,5 +254,5 @@ function notFound(sessionId: string): Problem {
 
 function tell(log: SessionsOptions['log'], failure: string | null): void {
   if (failure === null) log?.info('changes of sessions are kept again');
-  else log?.error({ reason: failure }, 'changes of sessions can not be kept; they would be lost with the daemon');
+  else log?.error({ reason: failure }, 'changes of sessions cannot be kept; they would be lost with the daemon');
 }

@@ -48,7 +48,7 @@ export interface WindowOptions {
   speedFactor: () => number;
   /** More is at hand. */
   onPage: () => void;
-  /** It can not be read. */
+  /** It cannot be read. */
   onFailure: (error: unknown) => void;
 }
 

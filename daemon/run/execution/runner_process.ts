@@ -125,7 +125,7 @@ export async function runCommand(request: RunnerRequest): Promise<RunnerEnd> {
 async function endOf(child: ChildProcess) {
   type End = Pick<RunnerEnd, 'code' | 'signal'>;
   const { promise, resolve, reject } = Promise.withResolvers<End>();
-  child.once('error', (error) => reject(new RunError(`the runner can not be started: ${error.message}`)));
+  child.once('error', (error) => reject(new RunError(`the runner cannot be started: ${error.message}`)));
   child.once('exit', (code, signal) => resolve({ code: code ?? 128 + constants.signals[signal!], signal }));
   return promise;
 }

@@ -47,7 +47,7 @@ export interface IncidentStream {
 }
 
 export interface Incident {
-  /** Events read, also those that can not be replayed. */
+  /** Events read, also those that cannot be replayed. */
   readonly eventCount: number;
   readonly notReplayable: Readonly<LeftOut & { standard_streams: number; no_file: number }>;
   /** Files on descriptors 0 to 2 are among them. */

@@ -74,5 +74,5 @@ export function emptyReport(): CallReport {
 }
 
 function unreadable(why: string): RunError {
-  return new RunError(`the runner's report can not be read: ${why}`);
+  return new RunError(`the runner's report cannot be read: ${why}`);
 }

@@ -55,7 +55,7 @@ describe('a static build', () => {
     const calls = [{ targetNs: DELAY_NS }];
     const plan = planOf(ALL_OPS.map((op) => ({ op, path: file, tid: 7, calls })));
     const { stdout, line } = await run(folder, { plan, command: [build, 'family', file, '1', '64'] });
-    // The last, msync, can not be made here: what the others took to sync came off its wait.
+    // The last, msync, cannot be made here: what the others took to sync came off its wait.
     expectDelayed(numbersIn(stdout).slice(0, 8), 8);
     expect(line('uncovered')).toEqual({ kind: 'uncovered', what: 'mmap', count: 1 });
     const { calls: report } = readReport(join(folder, 'report'));

@@ -51,7 +51,7 @@ describe('exit codes', () => {
     expect([ended.code, ended.line('ended')?.signal]).toEqual([139, 'SIGSEGV']);
   });
 
-  test('127 for a command that is not there, 126 for one that can not be run', async () => {
+  test('127 for a command that is not there, 126 for one that cannot be run', async () => {
     const absent = await run(folder, { plan: quick(), command: ['/nowhere/build'] });
     expect(absent.code).toBe(127);
     expect(absent.line('failed')).toEqual({ kind: 'failed', reason: '/nowhere/build: No such file or directory' });
@@ -68,7 +68,7 @@ describe('exit codes', () => {
     expect([status, stderr]).toEqual([127, 'kreplay-runner: /nowhere/build: No such file or directory\n']);
   });
 
-  test('125 with a reason for what this program can not do', async () => {
+  test('125 with a reason for what this program cannot do', async () => {
     const plan = join(folder, 'plan');
     writeFileSync(plan, 'no plan at all');
     const damaged = await run(folder, { plan, command: ['touch', file] });
@@ -112,9 +112,9 @@ describe('exit codes', () => {
 });
 
 /** As the kernel would, if it gave out no more calls to answer. */
-describe('calls that can not be received', () => {
+describe('calls that cannot be received', () => {
   test.each([
-    ['from the start', 1, /^calls can not be received: Input\/output error$/],
+    ['from the start', 1, /^calls cannot be received: Input\/output error$/],
     ['later', 400, /^calls of the command can no longer be received: Input\/output error; it was ended$/],
   ])('%s: the run fails, and nothing is left', async (_, from, reason) => {
     const command = [build, 'write_on', file, '1000'];
@@ -142,7 +142,7 @@ describe('builds that do odd things', () => {
     expect(line('uncovered')).toEqual({ kind: 'uncovered', what: 'seccomp_listener', count: 1 });
   });
 
-  test('a run within a run says why it can not be', async () => {
+  test('a run within a run says why it cannot be', async () => {
     const { plan, report } = { plan: join(folder, 'inner'), report: join(folder, 'inner-report') };
     writeFileSync(plan, quick());
     const inner = [RUNNER];

@@ -250,7 +250,7 @@ test('a transaction that is not recorded any more: said in the list, refused for
   expect((await live(folder)).sessions.list()).toEqual([]);
 });
 
-test('a recording that can not be read just now costs no session', async () => {
+test('a recording that cannot be read just now costs no session', async () => {
   const folder = recorded(rowsOf());
   const first = await live(folder);
   const session = await create(first.sessions);

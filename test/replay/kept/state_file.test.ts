@@ -140,8 +140,8 @@ test('what lies there and is something else is left as it is', () => {
 
   const folder = newPath();
   mkdirSync(folder);
-  expect(refusal(folder)).toEqual(refused(/can not be used.*--state/));
-  expect(refusal(join(newFolder(), 'missing', 'file'))).toEqual(refused(/can not be used.*check its folder/));
+  expect(refusal(folder)).toEqual(refused(/cannot be used.*--state/));
+  expect(refusal(join(newFolder(), 'missing', 'file'))).toEqual(refused(/cannot be used.*check its folder/));
 });
 
 test('a file of a newer kreplay is not touched', () => {
@@ -170,7 +170,7 @@ test('damage is told: bytes that changed, and a row that nobody wrote', async ()
   const database = new Database(path);
   database.exec(`UPDATE session SET facts = '{"state":"playing"}' WHERE session_id = '7'`);
   database.close();
-  await expect(openState(path)).rejects.toMatchObject(refused(/is damaged \(session 7 can not be read\)/));
+  await expect(openState(path)).rejects.toMatchObject(refused(/is damaged \(session 7 cannot be read\)/));
 });
 
 const asRoot = process.getuid?.() === 0 ? test : test.skip;
