@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { Command } from 'commander';
 import { printable } from './agent/output/printable.ts';
+import { UserError } from './agent/process/errors.ts';
 
 /** Loaded only when asked for: `kreplay exec` must not pay for the daemon. */
 const COMMANDS: Record<string, () => Promise<Command>> = {
@@ -41,20 +42,6 @@ const COMMANDS: Record<string, () => Promise<Command>> = {
 /** What `run` ends with is otherwise its command's. */
 const usageError = (name: string | undefined) => (name === 'run' ? 125 : 2);
 
-/** Errors whose message is all that the user needs; anything else is a bug and keeps its stack. */
-const EXPECTED_ERRORS = new Set([
-  'AgentError',
-  'RecordingError',
-  'ConfigError',
-  'ListenError',
-  'TokenFileError',
-  'StateFileError',
-  'CommandError',
-  'ExportError',
-  'Interrupted',
-  'RunError',
-]);
-
 export function version(): string {
   return JSON.parse(readFileSync(createRequire(import.meta.url).resolve('#package'), 'utf8')).version;
 }
@@ -77,11 +64,11 @@ async function main(args: readonly string[]): Promise<void> {
   try {
     await program.parseAsync(args, { from: 'user' });
   } catch (error) {
-    if (!(error instanceof Error) || !EXPECTED_ERRORS.has(error.name)) throw error;
+    if (!(error instanceof UserError)) throw error;
     tell(error.message);
     // What was ended early does not wait for a reader of what it has written.
     if (error.name === 'Interrupted') process.exit(1);
-    process.exitCode = 'exitCode' in error ? Number(error.exitCode) : 1;
+    process.exitCode = error.exitCode;
   }
 }
 

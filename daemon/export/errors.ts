@@ -1,11 +1,12 @@
 /** What can go wrong while events leave or enter: one line that says what to do next, and exit code 1. */
+import { UserError } from '../../agent/process/errors.ts';
 
-export class ExportError extends Error {
+export class ExportError extends UserError {
   override readonly name = 'ExportError';
 }
 
 /** Whoever started it ended it early. */
-export class Interrupted extends Error {
+export class Interrupted extends UserError {
   override readonly name = 'Interrupted';
 
   constructor() {

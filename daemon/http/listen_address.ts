@@ -1,10 +1,12 @@
 /** Where the daemon listens, and who can reach it there. */
+
 import { isIP } from 'node:net';
+import { UserError } from '../../agent/process/errors.ts';
 
 export type ListenAddress = { host: string; port: number } | { path: string };
 
 /** A start that cannot work; the message is the one line that the user sees. */
-export class ListenError extends Error {
+export class ListenError extends UserError {
   override readonly name = 'ListenError';
 }
 

@@ -1,4 +1,6 @@
 /** What `kreplay run` ends with, for scripts; otherwise with what the command ended with. */
+import { UserError } from '../../agent/process/errors.ts';
+
 export const EXIT = {
   /** The incident cannot be replayed here. Never a pass, and never the command's fault. */
   notReplayable: 69,
@@ -9,9 +11,9 @@ export const EXIT = {
 } as const;
 
 /** Ends a run; the message is the one line that the user sees. */
-export class RunError extends Error {
+export class RunError extends UserError {
   override readonly name = 'RunError';
-  readonly exitCode: number;
+  override readonly exitCode: number;
 
   constructor(message: string, exitCode: number = EXIT.failed) {
     super(message);

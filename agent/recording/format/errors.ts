@@ -1,4 +1,6 @@
 /** What can go wrong with a recording: stable codes, and messages that say what to do next. */
+import { UserError } from '../../process/errors.ts';
+
 export type RecordingErrorCode =
   | 'recording_missing'
   | 'not_a_recording'
@@ -12,7 +14,7 @@ export type RecordingErrorCode =
   | 'recording_io_error'
   | 'pins_full';
 
-export class RecordingError extends Error {
+export class RecordingError extends UserError {
   readonly code: RecordingErrorCode;
 
   constructor(code: RecordingErrorCode, message: string, cause?: unknown) {

@@ -1,7 +1,9 @@
+import { UserError } from '../../../agent/process/errors.ts';
+
 /** Ends a command; the message is the one line that the user sees. */
-export class CommandError extends Error {
+export class CommandError extends UserError {
   override readonly name = 'CommandError';
-  readonly exitCode: number;
+  override readonly exitCode: number;
 
   constructor(message: string, exitCode = 1) {
     super(message);

@@ -1,4 +1,5 @@
 /** The file of tokens: names, hashes, scopes. No message of this file quotes its contents. */
+
 import {
   closeSync,
   constants,
@@ -14,10 +15,11 @@ import {
   writeSync,
 } from 'node:fs';
 import { z } from 'zod';
+import { UserError } from '../../../agent/process/errors.ts';
 import { SCOPES } from './token.ts';
 
 /** What can be wrong with the file; the message is the one line that the user sees. */
-export class TokenFileError extends Error {
+export class TokenFileError extends UserError {
   override readonly name = 'TokenFileError';
 }
 

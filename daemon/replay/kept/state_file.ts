@@ -3,8 +3,10 @@
  * killed. It is not synced each time: a power failure may take what the kernel had not yet written, some 30 s, never
  * more than that.
  */
+
 import { closeSync, constants, openSync } from 'node:fs';
 import Database from 'better-sqlite3';
+import { UserError } from '../../../agent/process/errors.ts';
 
 /** "KRse". */
 const APPLICATION_ID = 0x4b52_7365;
@@ -13,7 +15,7 @@ const VERSION = 1;
 const LOCKED_MS_MAX = 1000;
 
 /** A start that cannot work; the message is the one line that the user sees. */
-export class StateFileError extends Error {
+export class StateFileError extends UserError {
   override readonly name = 'StateFileError';
 }
 
