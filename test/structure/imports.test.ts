@@ -16,6 +16,7 @@ const WALLS: Record<string, readonly string[]> = {
   agent: ['agent', 'bpf/schema', 'libbpf-ts', 'commander', 'pino', 'zod', 'node:'],
   'agent/config': [
     'agent/config',
+    'agent/process',
     'agent/config/duration.ts',
     'commander',
     'pino',
