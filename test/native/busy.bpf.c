@@ -2,9 +2,9 @@
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 
-/* About a second in all, should nobody say so. */
+/* About ten seconds in all, should nobody say so. */
 #define INNER_TURNS (1 << 20)
-#define OUTER_TURNS 100
+#define OUTER_TURNS 1000
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);

@@ -1,4 +1,5 @@
 /** All sessions of a daemon on a real recording and a simulated clock: limits, ends, and what is read of the recording. */
+import { setTimeout as sleep } from 'node:timers/promises';
 import { createRequest } from '../../daemon/replay/contract.ts';
 import { createPlanner } from '../../daemon/replay/plan/planner.ts';
 import type { Session } from '../../daemon/replay/session/session.ts';
@@ -129,7 +130,9 @@ test('one that has not been gone through yet is measured before it is refused', 
   const store = opening(openRecordingStore(recorded(rowsOf(70_000, 14_000n).map((row) => ({ ...row, tid: 1 })))));
   const { sessions } = newSessions(store, { replayRateMax: 50_000 });
   const delayed = { loop: true, extra_latency_ns: 1_000_000 };
-  const [first, second] = [await create(sessions, delayed), await create(sessions, delayed)];
+  const first = await create(sessions, delayed);
+  while (first.view().replay_duration_ns === null) await sleep(5);
+  const second = await create(sessions, delayed);
   expect(second.view().replay_duration_ns).toBeNull();
   await first.play();
   await second.play();

@@ -65,7 +65,9 @@ const WALLS: Record<string, readonly string[]> = {
   'daemon/replay/clock/thread_schedule.ts': ['#thread', 'node:'],
   test: [ANYTHING],
   'test/closing_line.js': [],
-  'jest.config.js': [],
+  'test/environment.js': ['jest-environment-node'],
+  'test/side_by_side.js': ['jest-runner'],
+  'jest.config.js': ['node:'],
 };
 
 const CORE = ['store', 'query', 'tail', 'replay', 'export', 'run'].map((room) => `daemon/${room}`);
