@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 /*
- * How the kernel schedules the thread that calls. What daemon/replay/clock/thread_schedule.ts declares; nothing here takes a
- * privilege, and what this kernel does not do is left as it was.
+ * How the kernel schedules the thread that calls. What daemon/replay/clock/thread_schedule.ts declares; nothing here
+ * takes a privilege, and what this kernel does not do is left as it was.
  */
 
 namespace
