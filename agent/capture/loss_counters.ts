@@ -10,7 +10,7 @@ import {
   type LossCause,
 } from '../../bpf/schema/losses.ts';
 
-export interface Loss {
+export interface LossCount {
   cause: LossCause;
   /** Null: of any type, or of a definition, which leaves events with an unknown owner, process or file. */
   eventType: EventType | null;
@@ -19,7 +19,7 @@ export interface Loss {
 
 export interface LossCounters {
   /** What was lost since the last call; mostly nothing. */
-  take(): { losses: Loss[]; contextEndsLost: boolean };
+  take(): { losses: LossCount[]; contextEndsLost: boolean };
 }
 
 export function createLossCounters(map: BpfMap): LossCounters {
@@ -31,7 +31,7 @@ export function createLossCounters(map: BpfMap): LossCounters {
   return {
     take() {
       map.get(key, raw);
-      const losses: Loss[] = [];
+      const losses: LossCount[] = [];
       let contextEndsLost = false;
       for (let i = 0; i < counters.length; i++) {
         const total = words[2 * i]! + words[2 * i + 1]! * 2 ** 32;

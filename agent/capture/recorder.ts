@@ -24,7 +24,7 @@ import { asksForProcesses, type ProcessFacts, wantsProcess, wantsService } from 
 import type { FilterSettings } from '../filter/settings.ts';
 import type { WriterThread } from '../recording/write/writer_thread.ts';
 import { createDefinitionStream } from './definition_stream.ts';
-import { createLossCounters, type Loss } from './loss_counters.ts';
+import { createLossCounters, type LossCount } from './loss_counters.ts';
 import type { Probes } from './probes.ts';
 import { forgetLongGone } from './waiting_bios.ts';
 import type { WallClock } from './wall_clock.ts';
@@ -112,7 +112,7 @@ export function createRecorder(options: RecorderOptions): Recorder {
   }
 
   /** Where the kernel has skipped the programs of a request, its bios would take their room for good. */
-  function makeRoomForBios(losses: readonly Loss[]): Loss[] {
+  function makeRoomForBios(losses: readonly LossCount[]): LossCount[] {
     const isFull = losses.some(({ cause, eventType }) => cause === 'no_memory' && eventType === 'block_io');
     if (!isFull || lookedBootNs < nextRoomBootNs) return [];
     nextRoomBootNs = lookedBootNs + ROOM_EVERY_NS;
@@ -120,7 +120,7 @@ export function createRecorder(options: RecorderOptions): Recorder {
     return count > 0 ? [{ cause: 'end_missed', eventType: 'block_io', count }] : [];
   }
 
-  function takeOwnLosses(): Loss[] {
+  function takeOwnLosses(): LossCount[] {
     return anyones([
       ['bad_record', decoder.takeBadRecords()],
       ['definition_lost', definitions.takeBadRecords() + contexts.takeLost()],
@@ -168,7 +168,7 @@ export function createRecorder(options: RecorderOptions): Recorder {
 }
 
 /** Losses of which the type of event is not known. */
-function anyones(counts: readonly [LossCause, number][]): Loss[] {
+function anyones(counts: readonly [LossCause, number][]): LossCount[] {
   return counts.filter(([, count]) => count > 0).map(([cause, count]) => ({ cause, eventType: null, count }));
 }
 

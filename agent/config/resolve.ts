@@ -1,13 +1,13 @@
 /** What each setting is and who says so: flag, then environment, then files, then what is built in. */
 import { z } from 'zod';
 import { type Declared, type RawValue, type SectionName, variableOf } from './setting.ts';
-import { type Entry, type Place, type Problem, showPlace, type TomlValue } from './toml_file.ts';
+import { type Entry, type Problem, type SourceLocation, showPlace, type TomlValue } from './toml_file.ts';
 import { messageOf, textAs } from './values.ts';
 
 export type Origin =
   | { from: 'flag' }
   | { from: 'environment'; name: string }
-  | ({ from: 'file' } & Place)
+  | ({ from: 'file' } & SourceLocation)
   | { from: 'default' };
 
 export interface Resolved {

@@ -1,7 +1,7 @@
 /** A configuration file as a list of what it says, each with its place. */
 import { type AST, ParseError, parseTOML } from 'toml-eslint-parser';
 
-export interface Place {
+export interface SourceLocation {
   path: string;
   /** Both from 1. */
   line: number;
@@ -12,23 +12,23 @@ export interface Place {
 export type TomlValue =
   | { kind: 'boolean'; value: boolean }
   | { kind: 'text' | 'number' | 'date'; value: string }
-  | { kind: 'list'; items: { value: TomlValue; place: Place }[] };
+  | { kind: 'list'; items: { value: TomlValue; place: SourceLocation }[] };
 
 export interface Entry {
   /** `['agent', 'ring-size']` */
   keys: readonly string[];
-  place: Place;
+  place: SourceLocation;
   /** Undefined: a table, which may be empty. */
   value: TomlValue | undefined;
-  valuePlace: Place;
+  valuePlace: SourceLocation;
 }
 
 export interface Problem {
-  place: Place;
+  place: SourceLocation;
   message: string;
 }
 
-export function showPlace({ path, line, column }: Place): string {
+export function showPlace({ path, line, column }: SourceLocation): string {
   return `${path}:${line}:${column}`;
 }
 
@@ -77,6 +77,6 @@ function tomlValueOf(path: string, node: AST.TOMLContentNode): TomlValue | undef
   return { kind: 'date', value: node.datetime };
 }
 
-function placeOf(path: string, { loc }: AST.TOMLNode): Place {
+function placeOf(path: string, { loc }: AST.TOMLNode): SourceLocation {
   return { path, line: loc.start.line, column: loc.start.column + 1 };
 }

@@ -1,7 +1,7 @@
 /** What the recording is missing in a window, in the words of the API. */
-import type { Loss, NodeSpan, Store } from '../store/store.ts';
+import type { NodeLoss, NodeSpan, Store } from '../store/store.ts';
 import { type Coverage, GAPS_MAX } from './coverage_schema.ts';
-import { unrecorded, type Window } from './unrecorded.ts';
+import { type CoverageQuery, unrecorded } from './unrecorded.ts';
 
 /** Gaps so near each other are one where there are too many. */
 const APART_NS_MIN = 1_000_000n;
@@ -14,18 +14,18 @@ export function spansFor(store: Store, nodes: readonly string[] | undefined, now
 }
 
 /** `spans`: read before the events were: what was committed meanwhile may not be among them. */
-export function coverageIn(store: Store, spans: readonly NodeSpan[], window: Window): Coverage {
+export function coverageIn(store: Store, spans: readonly NodeSpan[], window: CoverageQuery): Coverage {
   const { fromNs, toNs, nodes } = window;
   const coverage = coverageOf(store.losses(fromNs, toNs, nodes), spans, window);
   const unreadable = store.unreadable(nodes).map(({ path }) => path);
   return unreadable.length > 0 ? { ...coverage, unreadable: unreadable.slice(0, UNREADABLE_MAX) } : coverage;
 }
 
-const byStart = (a: Loss, b: Loss) => (a.fromNs < b.fromNs ? -1 : a.fromNs > b.fromNs ? 1 : 0);
+const byStart = (a: NodeLoss, b: NodeLoss) => (a.fromNs < b.fromNs ? -1 : a.fromNs > b.fromNs ? 1 : 0);
 
 type Gap = Coverage['gaps'][number];
 
-export function coverageOf(losses: readonly Loss[], spans: readonly NodeSpan[], window: Window): Coverage {
+export function coverageOf(losses: readonly NodeLoss[], spans: readonly NodeSpan[], window: CoverageQuery): Coverage {
   const all = [...losses, ...unrecorded(spans, window)].sort(byStart);
   // An agent under load notes a loss at every drain: gaps that touch are one.
   let gaps = joined(

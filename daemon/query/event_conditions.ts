@@ -4,7 +4,7 @@ import { told } from '../../bpf/schema/api.ts';
 import type { EventFilter } from '../store/store.ts';
 import { defined } from './defined.ts';
 import * as parameter from './parameters.ts';
-import { resolveWindow, reversed } from './window.ts';
+import { resolveTimeRange, reversed } from './time_range.ts';
 
 export const CONDITION_LISTS = ['event_type', 'service', 'node'];
 
@@ -35,7 +35,7 @@ export function filterOf(given: Conditions, nowNs: bigint): EventFilter {
     services: given.service,
     nodes: given.node,
     eventTypes: given.event_type,
-    ...resolveWindow(given, nowNs),
+    ...resolveTimeRange(given, nowNs),
     minDurationNs,
     maxDurationNs,
     pid: given.pid,

@@ -11,7 +11,7 @@ import { wholeEndOf } from '../../agent/recording/read/transactions.ts';
 import type { EventFilter, NodeSpan, Store, TransactionSummary } from '../store/store.ts';
 import { coverageIn } from './coverage.ts';
 import type { Coverage } from './coverage_schema.ts';
-import type { Window } from './unrecorded.ts';
+import type { CoverageQuery } from './unrecorded.ts';
 
 /** A transaction that goes on has an event in such a time. */
 const QUIET_NS = 1_000_000_000n;
@@ -34,7 +34,7 @@ export function coverageOfTransaction(
   store: Store,
   spans: readonly NodeSpan[],
   transaction: TransactionSummary,
-  window: Window,
+  window: CoverageQuery,
 ): Coverage {
   const own = { ...window, nodes: window.nodes ?? transaction.nodes };
   const ownSpans = spans.filter(({ node }) => own.nodes.includes(node)).map(cutSpan);
@@ -54,7 +54,7 @@ function reachOf(
   store: Store,
   spans: readonly NodeSpan[],
   transaction: TransactionSummary,
-  asked: Window,
+  asked: CoverageQuery,
 ): { fromNs: bigint; toNs: bigint } {
   let fromNs = transaction.firstTimestampNs - QUIET_NS;
   let toNs = wholeEndOf(transaction) + QUIET_NS;

@@ -6,7 +6,7 @@ import { decodeCursor, encodeCursor, fingerprint } from './cursor.ts';
 import { defined } from './defined.ts';
 import * as parameter from './parameters.ts';
 import { parseQuery, type Query } from './query_string.ts';
-import { resolveWindow } from './window.ts';
+import { resolveTimeRange } from './time_range.ts';
 
 const LIMIT_MAX = 1000;
 const LIMIT_DEFAULT = 100;
@@ -46,7 +46,7 @@ export function parseTransactionsQuery(query: Query, nowNs: bigint): Transaction
   const filter = defined({
     services: given.service,
     nodes: given.node,
-    ...resolveWindow(given, queryNowNs),
+    ...resolveTimeRange(given, queryNowNs),
     minDurationNs: given.min_duration_ms,
     hasError: given.has_error,
   });

@@ -9,10 +9,10 @@
  * recorded, and its answer says until when that is. Nor is what comes after the end of a file that was named or imported.
  */
 import type { LossCause } from '../../bpf/schema/losses.ts';
-import type { Loss, NodeSpan } from '../store/store.ts';
+import type { NodeLoss, NodeSpan } from '../store/store.ts';
 import { isSilent } from '../store/writer_state.ts';
 
-export interface Window {
+export interface CoverageQuery {
   fromNs?: bigint | undefined;
   toNs?: bigint | undefined;
   nodes?: readonly string[] | undefined;
@@ -20,7 +20,7 @@ export interface Window {
   nowNs: bigint;
 }
 
-export function unrecorded(spans: readonly NodeSpan[], { fromNs, toNs, nodes = [], nowNs }: Window): Loss[] {
+export function unrecorded(spans: readonly NodeSpan[], { fromNs, toNs, nodes = [], nowNs }: CoverageQuery): NodeLoss[] {
   const endNs = toNs !== undefined && toNs < nowNs ? toNs : nowNs;
   const asked = { fromNs, endNs, nowNs, asksUntil: toNs !== undefined };
   const byNode = Map.groupBy(spans, ({ node }) => node);
@@ -35,14 +35,14 @@ const AFTER: Readonly<Record<NodeSpan['end'], LossCause>> = {
   unsaid: 'agent_stopped',
 };
 
-interface Asked extends Pick<Window, 'fromNs' | 'nowNs'> {
+interface Asked extends Pick<CoverageQuery, 'fromNs' | 'nowNs'> {
   endNs: bigint;
   /** Whether the query has an end of its own. */
   asksUntil: boolean;
 }
 
-function gapsOf(spans: readonly NodeSpan[], { fromNs, endNs, nowNs, asksUntil }: Asked): Loss[] {
-  const gaps: Loss[] = [];
+function gapsOf(spans: readonly NodeSpan[], { fromNs, endNs, nowNs, asksUntil }: Asked): NodeLoss[] {
+  const gaps: NodeLoss[] = [];
   let cause: LossCause = 'not_recorded_yet';
   let goesOn = false;
   // A query without a start asks for all that was recorded, not for the time before.
@@ -62,6 +62,6 @@ function gapsOf(spans: readonly NodeSpan[], { fromNs, endNs, nowNs, asksUntil }:
   return gaps;
 }
 
-function add(gaps: Loss[], fromNs: bigint, toNs: bigint, cause: LossCause): void {
+function add(gaps: NodeLoss[], fromNs: bigint, toNs: bigint, cause: LossCause): void {
   if (fromNs < toNs) gaps.push({ fromNs, toNs, lost: 0, cause });
 }

@@ -21,7 +21,7 @@ import { createPlannerThread } from '../replay/plan/planner_thread.ts';
 import { createSessions, type SessionLimits } from '../replay/session/sessions.ts';
 import { checkRecordings } from '../store/recording_files.ts';
 import { openRecordingStore } from '../store/recording_store.ts';
-import type { Places } from '../store/served_files.ts';
+import type { ServedPaths } from '../store/served_files.ts';
 import { createTails } from '../tail/tails.ts';
 import { buildApp } from './app.ts';
 import { openAccess } from './open_access.ts';
@@ -30,7 +30,7 @@ import { close, listen } from './server.ts';
 
 export interface DaemonOptions {
   /** What is served. */
-  places: Places;
+  places: ServedPaths;
   listen: ListenAddress;
   access: AccessFlags;
   /** Where sessions are kept. */

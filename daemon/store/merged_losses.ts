@@ -2,11 +2,11 @@
 import type { RecordingReader } from '../../agent/recording/read/reader.ts';
 import { withFailuresOf } from './failures.ts';
 import type { OpenRecording } from './recording_files.ts';
-import type { Loss } from './store.ts';
+import type { NodeLoss } from './store.ts';
 
 type RecordedLoss = ReturnType<RecordingReader['losses']>[number];
 
-export function lossesIn(recordings: readonly OpenRecording[], fromNs: bigint, toNs: bigint): Loss[] {
+export function lossesIn(recordings: readonly OpenRecording[], fromNs: bigint, toNs: bigint): NodeLoss[] {
   const lossesOf = ({ file, reader }: OpenRecording) => withFailuresOf(file, () => reader.losses(fromNs, toNs));
   return [...Map.groupBy(recordings, ({ recordingId }) => recordingId).values()]
     .flatMap((copies) => copies.map(lossesOf).reduce(united))

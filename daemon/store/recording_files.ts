@@ -5,7 +5,7 @@ import { openReader, type RecordingReader } from '../../agent/recording/read/rea
 import { openRawId, type RawId } from '../../agent/recording/write/raw_id.ts';
 import { isSetAside } from '../../agent/recording/write/set_aside.ts';
 import { withFailuresOf } from './failures.ts';
-import { namedFile, nothingServed, type Places, type ServedFile, servedFiles } from './served_files.ts';
+import { namedFile, nothingServed, type ServedFile, type ServedPaths, servedFiles } from './served_files.ts';
 
 export interface OpenRecording {
   readonly reader: RecordingReader;
@@ -54,7 +54,7 @@ interface LeftOut extends UnreadableImport {
 /** What another look at the same bytes finds again. */
 const LASTING: readonly string[] = ['not_a_recording', 'unsupported_format', 'recording_corrupt'];
 
-export function recordingFiles(places: Places, onUnreadable: OnUnreadable = () => {}): RecordingFiles {
+export function recordingFiles(places: ServedPaths, onUnreadable: OnUnreadable = () => {}): RecordingFiles {
   const byPath = new Map<string, Entry>();
   const leftOut = new Map<string, LeftOut>();
 

@@ -18,7 +18,7 @@ export interface ServedFile {
   readonly stamp: string;
 }
 
-export interface Places {
+export interface ServedPaths {
   /** A folder that an agent records into, or a recording. */
   data: string | undefined;
   /** Recordings that have to be there. */
@@ -26,14 +26,14 @@ export interface Places {
 }
 
 /** Each path once; the recording of the data folder is first. */
-export function servedFiles({ data, recordings }: Places): ServedFile[] {
+export function servedFiles({ data, recordings }: ServedPaths): ServedFile[] {
   const found = data === undefined ? [] : foundIn(data);
   const files = [...found, ...recordings.map(namedFile)];
   return [...new Map(files.map((file) => [file.path, file])).values()];
 }
 
 /** What to say when nothing is there. */
-export function nothingServed({ data = '.' }: Places): RecordingError {
+export function nothingServed({ data = '.' }: ServedPaths): RecordingError {
   const path = join(data, 'recording.kreplay');
   return new RecordingError(
     'recording_missing',

@@ -49,7 +49,7 @@ export interface ScannedBlock {
 }
 
 /** Events that are missing, somewhere from `fromNs` to `toNs`. */
-export interface Loss {
+export interface NodeLoss {
   fromNs: bigint;
   toNs: bigint;
   lost: number;
@@ -95,7 +95,7 @@ export interface Arrived {
   next: number;
 }
 
-export interface NumberedLoss extends Loss {
+export interface NumberedNodeLoss extends NodeLoss {
   lossId: number;
 }
 
@@ -215,7 +215,7 @@ export interface Store {
    * start it has removed events.
    */
   removed(recordingId: string, from: number, end: number): { count: number; next: number; toNs: bigint };
-  lossesAfter(recordingId: string, lossId: number): NumberedLoss[];
+  lossesAfter(recordingId: string, lossId: number): NumberedNodeLoss[];
   event(eventId: string): ApiEvent | undefined;
   transaction(transactionId: string): TransactionSummary | undefined;
   /** Yields to let others work. One list at a time: the next may begin when this has ended. */
@@ -232,7 +232,7 @@ export interface Store {
   services(): string[];
   nodes(): string[];
   /** Losses of these nodes, or of all, that touch `[fromNs, toNs)`; without a bound, on that side all. */
-  losses(fromNs: bigint | undefined, toNs: bigint | undefined, nodes?: readonly string[]): Loss[];
+  losses(fromNs: bigint | undefined, toNs: bigint | undefined, nodes?: readonly string[]): NodeLoss[];
   /** When these nodes, or all, were recorded; the losses within are not left out. */
   spans(nodes?: readonly string[]): NodeSpan[];
   /** Of each of these nodes, in `[fromNs, toNs)`. */

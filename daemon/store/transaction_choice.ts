@@ -24,17 +24,17 @@ interface Known {
   hasError: boolean;
 }
 
-interface Place {
+interface RankedTransaction {
   value: bigint;
   hash: number;
 }
 
 /** The largest value first; those of one value in an order that stays. */
-function isBefore(a: Place, b: Place): boolean {
+function isBefore(a: RankedTransaction, b: RankedTransaction): boolean {
   return a.value > b.value || (a.value === b.value && a.hash < b.hash);
 }
 
-function placeOf({ value, transactionId }: TransactionKey): Place {
+function placeOf({ value, transactionId }: TransactionKey): RankedTransaction {
   return { value, hash: textHash53(transactionId) };
 }
 
@@ -47,7 +47,7 @@ export function* chooseTransactions(
   const start = after && placeOf(after);
   const isOwned = ownerTest(open, groups, filter);
   let chosen: Chosen[] = [];
-  let last: Place | undefined;
+  let last: RankedTransaction | undefined;
 
   function keepBest(): void {
     chosen.sort((a, b) => (isBefore(a, b) ? -1 : 1));

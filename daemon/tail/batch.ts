@@ -10,7 +10,7 @@ import { createByteText } from '../store/byte_text.ts';
 import { keyOf } from '../store/event.ts';
 import { eventJson } from '../store/event_json.ts';
 import type { EventFilter, EventKey, Extent, ScannedBlock, Store } from '../store/store.ts';
-import { encodePosition, endOfTime, isAfter, type Place, type Position } from './position.ts';
+import { encodePosition, endOfTime, isAfter, type Position, type RecordingPosition } from './position.ts';
 
 /** Rows that one batch looks at; a client whose socket is full holds no more than they make. */
 const BATCH_ROWS = 1024;
@@ -57,7 +57,7 @@ export async function nextBatch(request: BatchRequest, signal: AbortSignal): Pro
 interface Draft {
   readonly fromNs: bigint;
   key: EventKey;
-  readonly places: Map<string, Place>;
+  readonly places: Map<string, RecordingPosition>;
   text: string;
 }
 
@@ -66,7 +66,7 @@ function batchOf({ text, ...position }: Draft, complete: boolean): Batch {
 }
 
 /** A recording that was not there before is new from its first event on; an import has nothing new. */
-function placesFor(known: Position['places'], extents: readonly Extent[]): Map<string, Place> {
+function placesFor(known: Position['places'], extents: readonly Extent[]): Map<string, RecordingPosition> {
   const places = new Map([...known].map(([id, place]) => [id, { ...place }]));
   for (const { recordingId, end, lossId, isImport } of extents) {
     if (places.has(recordingId)) continue;
@@ -144,7 +144,7 @@ async function addOrdered(
 }
 
 /** What no filter lets through is never given; a while later it is known to be in the past. */
-function passWaiting(place: Place, horizonNs: bigint, nowNs: bigint): void {
+function passWaiting(place: RecordingPosition, horizonNs: bigint, nowNs: bigint): void {
   const { waiting } = place;
   if (waiting && waiting.beforeNs > horizonNs) return;
   if (waiting) place.given = Math.max(place.given, waiting.number);

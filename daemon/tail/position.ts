@@ -18,7 +18,7 @@ import { formatEventId, parseEventId } from '../../agent/recording/format/event_
 import { Problem } from '../problem.ts';
 import type { EventKey, Extent } from '../store/store.ts';
 
-export interface Place {
+export interface RecordingPosition {
   /** Events with numbers below were met: given, or waiting for their turn. */
   number: number;
   /** About as far as they were given; what retention removes behind it is lost to this tail. */
@@ -34,7 +34,7 @@ export interface Position {
   readonly fromNs: bigint;
   readonly key: EventKey;
   /** By recording id. */
-  readonly places: ReadonlyMap<string, Place>;
+  readonly places: ReadonlyMap<string, RecordingPosition>;
 }
 
 /** Behind every event of one time. */
@@ -60,7 +60,7 @@ export function startOf(extents: readonly Extent[], horizonNs: bigint, since: bi
     { number: end, given: fromNs === undefined ? end : 0, lossId },
   ]);
   const key = endOfTime(fromNs === undefined ? horizonNs : fromNs > 0n ? fromNs - 1n : 0n);
-  return { fromNs: fromNs ?? 0n, key, places: new Map(places as [string, Place][]) };
+  return { fromNs: fromNs ?? 0n, key, places: new Map(places as [string, RecordingPosition][]) };
 }
 
 const VERSION = 1;
@@ -99,7 +99,7 @@ export function decodePosition(text: string): Position {
   if (!ours) throw refused();
   const recordingOfKey = bytes.toString('hex', KEY_RECORDING, KEY_NUMBER);
   const numberOfKey = bytes.readBigUInt64BE(KEY_NUMBER);
-  const places = new Map<string, Place>();
+  const places = new Map<string, RecordingPosition>();
   for (let at: number = PLACES; at < bytes.length; at += PLACE_BYTES) {
     const id = bytes.toString('hex', at, at + 8);
     const number = Number(bytes.readBigUInt64BE(at + 8));

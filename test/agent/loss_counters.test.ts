@@ -1,6 +1,6 @@
 /** The kernel's counters, which only grow, as losses since the last look. */
 import type { BpfMap } from 'libbpf-ts';
-import { createLossCounters, type Loss } from '../../agent/capture/loss_counters.ts';
+import { createLossCounters, type LossCount } from '../../agent/capture/loss_counters.ts';
 import { contextDefinition, contextEnd, DEFINITIONS } from '../../bpf/schema/definitions.ts';
 import { EVENTS } from '../../bpf/schema/index.ts';
 import { KERNEL_LOSS_CAUSES, LOSS_CAUSES_MAX, LOSS_TYPES_MAX } from '../../bpf/schema/losses.ts';
@@ -46,7 +46,7 @@ test('types and causes are told apart', () => {
   lose(blockIo.id, LOSS_END_MISSED, 6n);
   lose(sysWrite.id, LOSS_NO_MEMORY, 1n);
   lose(sysWrite.id, LOSS_RING_FULL, 2n);
-  expect(take()).toEqual<Loss[]>([
+  expect(take()).toEqual<LossCount[]>([
     { cause: 'ring_full', eventType: 'sys_write', count: 2 },
     { cause: 'no_memory', eventType: 'sys_write', count: 1 },
     { cause: 'no_memory', eventType: 'block_io', count: 3 },

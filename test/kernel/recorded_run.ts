@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ApiEvent, BlockIoEvent, SysWriteEvent } from '../../bpf/schema/api.ts';
 import { openRecordingStore } from '../../daemon/store/recording_store.ts';
-import type { EventFilter, Loss } from '../../daemon/store/store.ts';
+import type { EventFilter, NodeLoss } from '../../daemon/store/store.ts';
 import { readEvents } from '../daemon/read_events.ts';
 import { ROOT } from './programs.ts';
 
@@ -24,7 +24,7 @@ export interface Recorded {
   events(filter?: EventFilter): ApiEvent[];
   writes(filter?: EventFilter): SysWriteEvent[];
   blockIos(filter?: EventFilter): BlockIoEvent[];
-  losses(): Loss[];
+  losses(): NodeLoss[];
 }
 
 const folders: string[] = [];

@@ -1,6 +1,6 @@
 /** What each key asks for in each state. */
 import fc from 'fast-check';
-import { type Action, actionFor, type Key, type Place } from '../../daemon/cli/player/keys.ts';
+import { type Action, actionFor, type Key, type KeyContext } from '../../daemon/cli/player/keys.ts';
 import type { SessionRequest } from '../../daemon/cli/player/remote_session.ts';
 import {
   changeRequest,
@@ -12,7 +12,7 @@ import { type Command, STATES, type State, TRANSITIONS } from '../../daemon/repl
 
 const MS = 1_000_000n;
 
-function place(state: State, more: Partial<Place['session']> = {}, positionNs = 50n * MS): Place {
+function place(state: State, more: Partial<KeyContext['session']> = {}, positionNs = 50n * MS): KeyContext {
   const event_index = state === 'finished' ? 100 : 50;
   return {
     session: { state, speed_factor: 1, extra_latency_ns: 0, event_index, event_count: 100, ...more },
@@ -26,7 +26,7 @@ const latencyOf = (extra_latency_ns: number | bigint) => place('playing', { extr
 const changeTo = (extra_latency_ns: bigint) => ({ change: { extra_latency_ns } });
 const request = (action: Action | null) => (action?.kind === 'send' ? action.request : action);
 
-test.each<[string, Key, Place, SessionRequest | null]>([
+test.each<[string, Key, KeyContext, SessionRequest | null]>([
   ['space pauses', key('space'), place('playing'), { command: 'pause' }],
   ['space plays on', key('space'), place('paused'), { command: 'play' }],
   ['space plays again', key('space'), place('finished'), { command: 'play' }],

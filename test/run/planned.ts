@@ -2,7 +2,7 @@
 import { openSource } from '../../daemon/export/source.ts';
 import { readRecord } from '../../daemon/run/format/layout.ts';
 import { planEvent, planHeader, planSlot, planStream } from '../../daemon/run/format/plan_file.ts';
-import { compilePlan, type Plan, type PlanOptions } from '../../daemon/run/plan/compile.ts';
+import { compilePlan, type DelayPlan, type PlanOptions } from '../../daemon/run/plan/compile.ts';
 import { addBlock } from '../../daemon/run/plan/from_blocks.ts';
 import { type Incident, newIncident } from '../../daemon/run/plan/incident.ts';
 import { type Row, recorded } from '../daemon/recorded.ts';
@@ -23,7 +23,7 @@ export function incidentIn(folder: string): Incident {
   return incident.finish();
 }
 
-export function planOf(incident: Incident, options: Partial<PlanOptions> = {}): Plan {
+export function planOf(incident: Incident, options: Partial<PlanOptions> = {}): DelayPlan {
   return compilePlan(incident, { ...DEFAULTS, ...options });
 }
 

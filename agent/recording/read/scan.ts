@@ -11,7 +11,7 @@ import { gather } from './assemble_block.ts';
 import type { ResolvedFilter } from './event_filter.ts';
 import { matchingRows } from './match.ts';
 import { readableBlock, type SegmentRun } from './readable_block.ts';
-import { type Plan, planScan } from './scan_plan.ts';
+import { planScan, type ScanPlan } from './scan_plan.ts';
 import { decodedSegments, type Segment, UnreadableSegment } from './segment.ts';
 import type { SegmentIndex, SegmentMeta } from './segment_index.ts';
 import { sortRows } from './sorted_rows.ts';
@@ -72,7 +72,7 @@ export function* scanBlocks(source: ScanSource, options: ScanOptions): Generator
 class Merge {
   readonly #source: ScanSource;
   readonly #options: ScanOptions;
-  readonly #plan: Plan;
+  readonly #plan: ScanPlan;
   readonly #decoded = decodedSegments();
   #cursors: Cursor[] = [];
   #last: EventKey | undefined;

@@ -12,7 +12,7 @@ import { toStored } from '../format/schema.ts';
 import type { ResolvedFilter } from './event_filter.ts';
 import type { SegmentBounds, SegmentIndex, SegmentMeta } from './segment_index.ts';
 
-export interface Plan {
+export interface ScanPlan {
   /** Numbers of this scan are below. */
   readonly end: number;
   /** The nearest segment that was not taken. */
@@ -33,7 +33,7 @@ export interface PlanOptions {
   startNs: bigint | undefined;
 }
 
-export function planScan({ index, filter, order, startNs }: PlanOptions): Plan {
+export function planScan({ index, filter, order, startNs }: PlanOptions): ScanPlan {
   const ascending = order === 'asc';
   const { end, sealedEnd } = index.ends();
   let tailStart = sealedEnd;

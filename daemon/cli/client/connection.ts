@@ -19,10 +19,10 @@ export interface DaemonRequest {
   signal?: AbortSignal;
 }
 
-type Place = { socketPath: string } | { host: string; port: number; tls: boolean };
+type Endpoint = { socketPath: string } | { host: string; port: number; tls: boolean };
 
 /** Where `--url` points; undefined when it is none that the daemon could listen on. */
-export function parseDaemonUrl(text: string): Place | undefined {
+export function parseDaemonUrl(text: string): Endpoint | undefined {
   if (text.startsWith('unix:')) return text.length > 5 ? { socketPath: text.slice(5) } : undefined;
   const url = URL.parse(text);
   if (url?.protocol !== 'http:' && url?.protocol !== 'https:') return undefined;

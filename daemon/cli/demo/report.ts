@@ -56,7 +56,7 @@ function slowSpot(calls: readonly Call[], share: (ns: bigint) => string): string
   return `${share(sumOf(own))} of the time went into ${printable(basename(file))}: ${parts}.`;
 }
 
-export interface Place {
+export interface NextStepOptions {
   /** How kreplay is called here. */
   program: string;
   /** `--url ...` or `--recording ...`, or nothing where the default will do. */
@@ -76,7 +76,7 @@ function timeoutOf({ transaction: { duration_ns } }: Recorded): string {
   return `${(BigInt(duration_ns) * 2n) / MILLISECOND_NS + 1n}ms`;
 }
 
-export function nextSteps(recorded: Recorded, { program, asked, run, script }: Place): string {
+export function nextSteps(recorded: Recorded, { program, asked, run, script }: NextStepOptions): string {
   const of = (...words: string[]) => `  ${[program, ...words].filter((word) => word !== '').join(' ')}\n`;
   return [
     'what it did, call by call:\n',

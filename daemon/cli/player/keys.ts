@@ -14,7 +14,7 @@ export type Action =
   | { kind: 'send'; request: SessionRequest }
   | { kind: 'zoom in' | 'zoom out' | 'help' | 'quit' | 'interrupt' };
 
-export interface Place {
+export interface KeyContext {
   session: Pick<ReplaySession, 'state' | 'speed_factor' | 'extra_latency_ns' | 'event_index' | 'event_count'>;
   /** Now. */
   positionNs: bigint;
@@ -54,7 +54,7 @@ const FAR_SEEK_DIVISOR = 10n;
 /** Beside 0, the first step of extra latency. */
 const LATENCY_NS_MIN = 100_000n;
 
-export function actionFor(key: Key, place: Place): Action | null {
+export function actionFor(key: Key, place: KeyContext): Action | null {
   const name = key.name ?? key.sequence;
   if (key.ctrl) return name === 'c' ? { kind: 'interrupt' } : null;
   if (name === 'q') return { kind: 'quit' };
@@ -64,7 +64,7 @@ export function actionFor(key: Key, place: Place): Action | null {
   return request && { kind: 'send', request };
 }
 
-function requestFor(key: Key, place: Place): SessionRequest | null {
+function requestFor(key: Key, place: KeyContext): SessionRequest | null {
   const { session, durationNs } = place;
   switch (key.name ?? key.sequence) {
     case 'space':
@@ -95,7 +95,7 @@ function requestFor(key: Key, place: Place): SessionRequest | null {
   }
 }
 
-function arrow(direction: 1 | -1, { shift }: Key, place: Place): SessionRequest | null {
+function arrow(direction: 1 | -1, { shift }: Key, place: KeyContext): SessionRequest | null {
   const { session, durationNs } = place;
   if (session.state === 'playing') {
     const ns = durationNs / (shift ? FAR_SEEK_DIVISOR : SEEK_DIVISOR);
@@ -107,19 +107,19 @@ function arrow(direction: 1 | -1, { shift }: Key, place: Place): SessionRequest 
   return { step: direction * (shift ? STEPS_WITH_SHIFT : 1) };
 }
 
-function seekBy(ns: bigint, { positionNs, durationNs }: Place): SessionRequest {
+function seekBy(ns: bigint, { positionNs, durationNs }: KeyContext): SessionRequest {
   const wanted = positionNs + ns;
   const clamped = wanted < 0n ? 0n : wanted > durationNs ? durationNs : wanted;
   return { seek: { position_ns: clamped } };
 }
 
-function speed(factor: number, { session }: Place): SessionRequest | null {
+function speed(factor: number, { session }: KeyContext): SessionRequest | null {
   const speed_factor = Math.min(Math.max(factor, SPEED_FACTOR_MIN), SPEED_FACTOR_MAX);
   return speed_factor === session.speed_factor ? null : { change: { speed_factor } };
 }
 
 /** To the next step in that direction, also from between two of them. */
-function latency(direction: 1 | -1, { session }: Place): SessionRequest | null {
+function latency(direction: 1 | -1, { session }: KeyContext): SessionRequest | null {
   const nowNs = BigInt(session.extra_latency_ns);
   const steps = latencyStepsNs();
   const step = direction > 0 ? steps.find((ns) => ns > nowNs) : steps.findLast((ns) => ns < nowNs);

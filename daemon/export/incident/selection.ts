@@ -2,6 +2,7 @@
 import { wholeEndOf } from '../../../agent/recording/read/transactions.ts';
 import type { EventType } from '../../../bpf/schema/index.ts';
 import { resolveTime, type TimeExpression } from '../../query/time.ts';
+import type { TimeRange } from '../../query/time_range.ts';
 import type { EventFilter } from '../../store/store.ts';
 import { clockSpans } from '../clock_spans.ts';
 import { ExportError } from '../errors.ts';
@@ -20,12 +21,7 @@ export interface SelectionOptions {
 export interface Selection {
   readonly filter: EventFilter;
   /** `[fromNs, toNs)`, as far as it is bounded. */
-  readonly window: Window;
-}
-
-export interface Window {
-  readonly fromNs?: bigint;
-  readonly toNs?: bigint;
+  readonly window: TimeRange;
 }
 
 export function selectionOf(source: Source, options: SelectionOptions, nowNs: bigint): Selection {
@@ -40,7 +36,7 @@ export function selectionOf(source: Source, options: SelectionOptions, nowNs: bi
   return { filter: { ...chosen, ...narrowed }, window };
 }
 
-function windowOf({ from, to }: SelectionOptions, nowNs: bigint): Window {
+function windowOf({ from, to }: SelectionOptions, nowNs: bigint): TimeRange {
   const fromNs = from && resolveTime(from, nowNs);
   const toNs = to && resolveTime(to, nowNs);
   if (fromNs !== undefined && toNs !== undefined && fromNs >= toNs)
@@ -48,7 +44,7 @@ function windowOf({ from, to }: SelectionOptions, nowNs: bigint): Window {
   return { ...(fromNs !== undefined && { fromNs }), ...(toNs !== undefined && { toNs }) };
 }
 
-function transactionWindow(source: Source, transactionId: string, contextNs: bigint): Window {
+function transactionWindow(source: Source, transactionId: string, contextNs: bigint): TimeRange {
   const transaction = source.reader.transaction(transactionId);
   if (!transaction)
     throw new ExportError(`${source.path} has no transaction ${transactionId}: check the id, or name its --recording`);
@@ -57,12 +53,12 @@ function transactionWindow(source: Source, transactionId: string, contextNs: big
   return { fromNs, toNs: wholeEndOf(transaction) + contextNs + 1n };
 }
 
-export function lossesIn({ reader }: Source, { fromNs, toNs }: Window): Loss[] {
+export function lossesIn({ reader }: Source, { fromNs, toNs }: TimeRange): Loss[] {
   return reader.losses(fromNs, toNs);
 }
 
 /** Those that were in force at a time within. */
-export function clockStepsIn({ reader }: Source, { fromNs = 0n, toNs }: Window): ClockStep[] {
+export function clockStepsIn({ reader }: Source, { fromNs = 0n, toNs }: TimeRange): ClockStep[] {
   return clockSpans(reader.clockSteps())
     .filter((span) => toNs === undefined || span.fromNs < toNs)
     .filter((span) => span.toNs === undefined || span.toNs > fromNs)

@@ -1,14 +1,14 @@
 /** Where a session that was kept goes on. */
-import type { Place } from '../plan/places.ts';
+import type { SeekResult } from '../plan/places.ts';
 import type { Outline } from '../plan/plan.ts';
-import type { Plan } from '../plan/planner.ts';
+import type { ReplayPlan } from '../plan/planner.ts';
 import type { KeptSession } from './kept_session.ts';
 
 /** Behind all that can be played. */
 const END_NS = 2n ** 63n - 1n;
 
 /** Null: at the end. */
-export async function placeAgain(kept: KeptSession, plan: Plan): Promise<Place | null> {
+export async function placeAgain(kept: KeptSession, plan: ReplayPlan): Promise<SeekResult | null> {
   const { state, eventIndex, positionNs, outline } = kept;
   if (isOfSameEvents(outline, plan.outline)) return { positionNs, index: eventIndex };
   // Events have come or gone since: at the same moment the next event may have another index.

@@ -5,7 +5,7 @@ import type { SeekTarget } from '../target.ts';
 import { type Recorded, SPAN_NS_MAX } from './recorded.ts';
 import type { Schedule } from './schedule.ts';
 
-export interface Place {
+export interface SeekResult {
   positionNs: number;
   /** Projected index of the next event; the event count when none is left. */
   index: number;
@@ -21,7 +21,7 @@ export interface Surveyed {
 }
 
 /** Null: past the end. Before the start is the start. */
-export function placeIn(plan: Surveyed, target: SeekTarget): Place | null {
+export function placeIn(plan: Surveyed, target: SeekTarget): SeekResult | null {
   if ('position_ns' in target) return atPosition(plan, clamped(target.position_ns));
   if ('timestamp_ns' in target) return atTimestamp(plan, clamped(target.timestamp_ns - plan.recorded.firstTimestampNs));
   if ('event_index' in target) return atIndex(plan, clamped(target.event_index));
@@ -33,7 +33,7 @@ function clamped(value: bigint): number {
   return Math.min(Math.max(Number(value), -1), SPAN_NS_MAX);
 }
 
-function atPosition({ schedule, eventCount }: Surveyed, positionNs: number): Place | null {
+function atPosition({ schedule, eventCount }: Surveyed, positionNs: number): SeekResult | null {
   if (positionNs <= 0) return { positionNs: 0, index: 0 };
   const { endNs } = schedule.survey!;
   const index = schedule.indexAtPosition(positionNs);
@@ -42,13 +42,13 @@ function atPosition({ schedule, eventCount }: Surveyed, positionNs: number): Pla
   return isLeft ? { positionNs, index } : null;
 }
 
-function atIndex(plan: Surveyed, index: number): Place | null {
+function atIndex(plan: Surveyed, index: number): SeekResult | null {
   const clampedIndex = Math.max(index, 0);
   if (clampedIndex >= plan.eventCount) return null;
   return { positionNs: startAt(plan, clampedIndex), index: clampedIndex };
 }
 
-function atEvent(plan: Surveyed, eventId: string): Place | null {
+function atEvent(plan: Surveyed, eventId: string): SeekResult | null {
   const event = plan.store.event(eventId);
   const index = event && plan.recorded.indexOf(event);
   if (index === undefined) throw new Problem('event_not_found', `the session has no event ${eventId}`);
@@ -59,7 +59,7 @@ function atEvent(plan: Surveyed, eventId: string): Place | null {
  * A moment as events tell it, each by the clock of its own node: the next event is the first recorded at or after it.
  * The wait for it is as long as recorded, unless something else has come in between.
  */
-function atTimestamp(plan: Surveyed, recordedNs: number): Place | null {
+function atTimestamp(plan: Surveyed, recordedNs: number): SeekResult | null {
   const { recorded, schedule, eventCount, recordedSpanNs } = plan;
   if (recordedNs < 0) return { positionNs: 0, index: 0 };
   const wanted = recorded.indexAtOffset(recordedNs);

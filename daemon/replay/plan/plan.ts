@@ -7,7 +7,7 @@ import { type Chunk, createBodies } from './bodies.ts';
 import { type ClockOffsets, checkNodes, clockShifts, clocksOf, type ReplayedClock } from './clock_offsets.ts';
 import type { LatencyChange } from './merge.ts';
 import type { PageCache } from './page_cache.ts';
-import { type Place, placeIn } from './places.ts';
+import { placeIn, type SeekResult } from './places.ts';
 import { type RecordedPage, readRecorded, SPAN_NS_MAX } from './recorded.ts';
 import { createSchedule, type Schedule } from './schedule.ts';
 
@@ -59,7 +59,7 @@ export interface PlanWork {
   advance(): boolean;
   page(index: number, limit: number): PlanPage;
   /** Null: past the end. Before the start is the start. Only when all events have been gone through. */
-  place(target: SeekTarget): Place | null;
+  place(target: SeekTarget): SeekResult | null;
   /** From an event on. */
   changeLatency(fromIndex: number, extraLatencyNs: number): void;
   /**

@@ -8,7 +8,7 @@ import type { Store } from '../../store/store.ts';
 import type { SeekTarget } from '../target.ts';
 import type { Chunk } from './bodies.ts';
 import { createPageCache } from './page_cache.ts';
-import type { Place } from './places.ts';
+import type { SeekResult } from './places.ts';
 import { type Outline, openPlan, type PlanCaches, type PlanPage, type PlanRequest, type PlanWork } from './plan.ts';
 import type { RecordedPage } from './recorded.ts';
 import { type WhatIf, type WhatIfRequest, whatIf } from './what_if.ts';
@@ -20,12 +20,12 @@ const BODY_CHUNKS_MAX = 128;
 /** A plan of no more is gone through before it is given: that takes a few milliseconds. */
 const WHOLE_AT_ONCE_EVENTS = 65_536;
 
-export interface Plan {
+export interface ReplayPlan {
   /** The newest. */
   readonly outline: Outline;
   page(index: number, limit: number): Promise<PlanPage>;
   /** Null: past the end. Lays all events out anew, with the latency that was set last. */
-  place(target: SeekTarget): Promise<Place | null>;
+  place(target: SeekTarget): Promise<SeekResult | null>;
   /** From an event on; what comes before keeps its place. */
   changeLatency(fromIndex: number, extraLatencyNs: number): Promise<void>;
   close(): void;
@@ -33,7 +33,7 @@ export interface Plan {
 
 export interface Planner {
   /** `onOutline`: more is known. Rejects with a Problem when the transaction cannot be played. */
-  open(request: PlanRequest, onOutline: () => void): Promise<Plan>;
+  open(request: PlanRequest, onOutline: () => void): Promise<ReplayPlan>;
   /** Whether any event of a transaction is recorded. */
   has(transactionId: string): Promise<boolean>;
   /** Rejects with a Problem when no event of the transaction is recorded. */
@@ -102,7 +102,7 @@ export function createPlanner(store: Store): Planner {
   };
 }
 
-interface Planned extends Plan {
+interface Planned extends ReplayPlan {
   /** Some of its events are still to be gone through. */
   readonly isAtWork: boolean;
   advance(): void;

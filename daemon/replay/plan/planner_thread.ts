@@ -2,10 +2,10 @@
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { Problem } from '../../problem.ts';
-import type { Places } from '../../store/served_files.ts';
-import type { Place } from './places.ts';
+import type { ServedPaths } from '../../store/served_files.ts';
+import type { SeekResult } from './places.ts';
 import type { Outline, PlanPage } from './plan.ts';
-import type { Plan, Planner } from './planner.ts';
+import type { Planner, ReplayPlan } from './planner.ts';
 import type { FromPlanner, PlannerAnswer, PlannerFailure, Question, ToPlanner } from './thread_messages.ts';
 import type { WhatIf } from './what_if.ts';
 
@@ -27,7 +27,7 @@ interface Thread {
   asked: Map<number, Asked>;
 }
 
-export function createPlannerThread(places: Places): Planner {
+export function createPlannerThread(places: ServedPaths): Planner {
   // At once: loading it takes longer than a session's start may.
   let thread: Thread | undefined = begin();
   let lastId = 0;
@@ -106,7 +106,7 @@ function told({ opened, asked }: Thread, message: FromPlanner): void {
 
 type Ask = (of: Thread, question: Question) => Promise<PlannerAnswer>;
 
-function planIn(of: Thread, plan: number, opened: Opened, ask: Ask): Plan {
+function planIn(of: Thread, plan: number, opened: Opened, ask: Ask): ReplayPlan {
   return {
     get outline() {
       return opened.outline!;
@@ -117,7 +117,7 @@ function planIn(of: Thread, plan: number, opened: Opened, ask: Ask): Plan {
       const { buffer, byteOffset, byteLength } = page.bytes;
       return { ...page, bytes: Buffer.from(buffer, byteOffset, byteLength) };
     },
-    place: (target) => ask(of, { plan, kind: 'place', target }) as Promise<Place | null>,
+    place: (target) => ask(of, { plan, kind: 'place', target }) as Promise<SeekResult | null>,
     async changeLatency(fromIndex, extraLatencyNs) {
       await ask(of, { plan, kind: 'change_latency', fromIndex, extraLatencyNs });
     },

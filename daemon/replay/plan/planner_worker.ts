@@ -3,7 +3,7 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { ERRORS, type ErrorCode, Problem } from '../../problem.ts';
 import { openRecordingStore } from '../../store/recording_store.ts';
 import { giveWay } from '../clock/thread_schedule.ts';
-import { createPlanner, type Plan } from './planner.ts';
+import { createPlanner, type ReplayPlan } from './planner.ts';
 import type {
   FromPlanner,
   PlannerAnswer,
@@ -18,7 +18,7 @@ giveWay();
 const port = parentPort!;
 const { data, recordings } = workerData as PlannerThreadData;
 const planner = createPlanner(openRecordingStore(data, recordings));
-const plans = new Map<number, Plan>();
+const plans = new Map<number, ReplayPlan>();
 
 port.on('message', ({ id, question }: ToPlanner) => {
   answerTo(question).then(

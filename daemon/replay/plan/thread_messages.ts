@@ -1,12 +1,12 @@
 /** What the daemon's main thread and the one that makes plans say to each other. */
 import type { ErrorCode, InputError } from '../../problem.ts';
-import type { Places } from '../../store/served_files.ts';
+import type { ServedPaths } from '../../store/served_files.ts';
 import type { SeekTarget } from '../target.ts';
-import type { Place } from './places.ts';
+import type { SeekResult } from './places.ts';
 import type { Outline, PlanPage, PlanRequest } from './plan.ts';
 import type { WhatIf, WhatIfRequest } from './what_if.ts';
 
-export type PlannerThreadData = Places;
+export type PlannerThreadData = ServedPaths;
 
 /** Plans are numbered by who asks for them. */
 export type PlanQuestion = { plan: number } & (
@@ -22,7 +22,7 @@ export type Question =
   | { kind: 'has'; transactionId: string }
   | { kind: 'what_if'; request: WhatIfRequest };
 
-export type PlannerAnswer = PlanPage | Place | WhatIf | boolean | null;
+export type PlannerAnswer = PlanPage | SeekResult | WhatIf | boolean | null;
 
 /** Each question has one answer. */
 export type ToPlanner = { id: number; question: Question };

@@ -1,15 +1,15 @@
 /** The events of a session that are to be sent now. At 10 000 of them a second, nothing here is made that needs not be. */
 import type { ReplayClock } from '../clock/clock.ts';
 import type { Outline } from '../plan/plan.ts';
+import type { EventBuffer } from './event_buffer.ts';
 import type { WrittenText } from './frames.ts';
 import { REPLAY_BYTES_MAX, writeReplay } from './replayed_event.ts';
-import type { Window } from './window.ts';
 
 /** Emitted in one turn of the event loop; then sockets and other sessions have theirs. */
 export const BURST_EVENTS_MAX = 256;
 
 /** Where those end that are due, from an index on, as far as they are at hand, up to another. */
-export function dueUntil(window: Window, clock: ReplayClock, next: number, end: number, nowNs: bigint): number {
+export function dueUntil(window: EventBuffer, clock: ReplayClock, next: number, end: number, nowNs: bigint): number {
   const last = Math.min(end, next + BURST_EVENTS_MAX);
   for (let index = next; index < last; index++) {
     const startNs = window.startNs(index);
@@ -20,7 +20,7 @@ export function dueUntil(window: Window, clock: ReplayClock, next: number, end: 
 
 /** Events from an index up to another that are sent now, as JSON: one by itself, several as a list. */
 export function toldNow(
-  window: Window,
+  window: EventBuffer,
   clock: ReplayClock,
   [first, end]: readonly [number, number],
   sentNs: bigint,
@@ -55,7 +55,7 @@ const LIST_BYTES = 2;
 const CHANGE_AHEAD_NS = 20_000_000n;
 
 /** The first event from an index on that a change of latency moves: any that is to come, unless the clock is running. */
-export function firstToMove(window: Window, clock: ReplayClock, next: number, nowNs: bigint): number {
+export function firstToMove(window: EventBuffer, clock: ReplayClock, next: number, nowNs: bigint): number {
   let index = next;
   if (!clock.running) return index;
   for (let startNs = window.startNs(index); startNs !== undefined; startNs = window.startNs(++index))
@@ -64,12 +64,12 @@ export function firstToMove(window: Window, clock: ReplayClock, next: number, no
 }
 
 /** Nothing is left to be emitted from an index on. */
-export function isPlayedOut(window: Window, { survey, eventCount }: Outline, next: number): boolean {
+export function isPlayedOut(window: EventBuffer, { survey, eventCount }: Outline, next: number): boolean {
   return window.isEnd(next) || (survey !== null && next >= eventCount);
 }
 
 /** Where the next event starts, or all is over; undefined while that is not known. */
-export function boundOf(window: Window, outline: Outline, next: number): number | undefined {
+export function boundOf(window: EventBuffer, outline: Outline, next: number): number | undefined {
   const endNs = () => (isPlayedOut(window, outline, next) ? outline.survey?.endNs : undefined);
   return window.startNs(next) ?? endNs();
 }

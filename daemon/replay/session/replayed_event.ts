@@ -2,7 +2,7 @@
 
 import type { PlanPage } from '../plan/plan.ts';
 import { DIGITS_MAX, writeBigDigits, writeDigits } from './digits.ts';
-import { jsonBytes, openJson, writeJson } from './window.ts';
+import { jsonBytes, openJson, writeJson } from './event_buffer.ts';
 
 /** As the API gives it, beside the event's own fields. */
 export interface ReplayedEvent {

@@ -6,17 +6,17 @@ import type { Alarm } from '../clock/scheduler.ts';
 import { placeAgain } from '../kept/come_back.ts';
 import type { KeptSession } from '../kept/kept_session.ts';
 import type { SessionPlace } from '../kept/state_file.ts';
-import type { Plan } from '../plan/planner.ts';
+import type { ReplayPlan } from '../plan/planner.ts';
 import type { SeekTarget } from '../target.ts';
 import { type Command, type State, transition } from '../transitions.ts';
 import { boundOf, dueUntil, firstToMove, isPlayedOut, toldNow } from './due.ts';
+import { createEventBuffer, type EventBuffer } from './event_buffer.ts';
 import { createMeasure, type Measure } from './measure.ts';
 import { steppedJson } from './replayed_event.ts';
 import { closedProblem, type SessionChange, type SessionOptions, turnsUntilClosed } from './session_options.ts';
 import { type SessionSettings, type SessionView, viewOf } from './session_view.ts';
 import { createStream, type EndReason, overBy, type SessionStream } from './stream.ts';
 import { timelineOf } from './timeline.ts';
-import { createWindow, type Window } from './window.ts';
 
 /** Ids of frames that a session has each time it is opened: more than it ever comes to. */
 const LIFE_IDS = 2 ** 40;
@@ -26,8 +26,8 @@ export class Session {
   coming: SessionChange | undefined;
   #options: SessionOptions;
   #settings: SessionSettings;
-  #plan: Plan;
-  #window: Window;
+  #plan: ReplayPlan;
+  #window: EventBuffer;
   #clock: ReplayClock;
   #alarm: Alarm;
   /** Commands that have to wait for the plan come one after the other. */
@@ -52,13 +52,13 @@ export class Session {
   #createdAt: string;
   #updatedAt: string;
 
-  constructor(options: SessionOptions, plan: Plan) {
+  constructor(options: SessionOptions, plan: ReplayPlan) {
     const { now, settings, scheduler, wallTime, keptTotal } = options;
     this.#options = options;
     this.#settings = settings;
     this.#plan = plan;
     this.#isWholeTold = plan.outline.survey !== null;
-    this.#window = createWindow({
+    this.#window = createEventBuffer({
       plan,
       speedFactor: () => this.#settings.speedFactor,
       onPage: () => this.#fed(),

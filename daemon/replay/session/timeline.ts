@@ -1,5 +1,5 @@
 /** The whole schedule of a session, without playing it. */
-import type { Plan } from '../plan/planner.ts';
+import type { ReplayPlan } from '../plan/planner.ts';
 import { scheduledJson } from './replayed_event.ts';
 
 /** Read at once. */
@@ -7,7 +7,7 @@ const PAGE_EVENTS = 1024;
 
 /** Events as JSON objects, in pages. */
 export async function* timelineOf(
-  plan: Pick<Plan, 'page'>,
+  plan: Pick<ReplayPlan, 'page'>,
   { index, limit }: { index: number; limit: number },
   timeoutNs: bigint | null,
 ): AsyncGenerator<string[], void> {

@@ -1,6 +1,6 @@
 /** What goes wrong in a plan on purpose, beyond `--fail`: writes that are short, and calls that failed in production. */
 import { EVENT_FLAGS, OPS } from '../format/plan_file.ts';
-import type { Plan } from '../plan/compile.ts';
+import type { DelayPlan } from '../plan/compile.ts';
 import type { Incident } from '../plan/incident.ts';
 import type { RecordedErrors } from '../plan/recorded_errors.ts';
 import { faultLimitsOf, isChosen } from '../plan/rules.ts';
@@ -12,7 +12,7 @@ export interface Faults {
   errors: RecordedErrors | undefined;
 }
 
-export function withFaults(plan: Plan, incident: Incident, { short, errors }: Faults): Plan {
+export function withFaults(plan: DelayPlan, incident: Incident, { short, errors }: Faults): DelayPlan {
   if (short.length === 0 && !errors?.count) return plan;
   const events = {
     ...plan.events,
@@ -44,7 +44,7 @@ export function withFaults(plan: Plan, incident: Incident, { short, errors }: Fa
 }
 
 /** By call: its event in the plan. Slots of a stream are its lanes in order, and events of a slot its calls in order. */
-function eventsOfCalls({ streams, slots }: Plan, { calls: { columns, count }, lanes }: Incident): Uint32Array {
+function eventsOfCalls({ streams, slots }: DelayPlan, { calls: { columns, count }, lanes }: Incident): Uint32Array {
   const nextSlot = streams.map(({ firstSlot }) => firstSlot);
   const slotOf = Uint32Array.from({ length: lanes.count }, (_, lane) => nextSlot[lanes.firstOf(lane)]!++);
   const nextEvent = slots.firstEvent.slice();

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { toWriteError } from '../../export/errors.ts';
 import { nothingSaid } from '../control_lines.ts';
 import { EXIT, RunError } from '../errors.ts';
-import { compilePlan, type Plan } from '../plan/compile.ts';
+import { compilePlan, type DelayPlan } from '../plan/compile.ts';
 import { encodePlan } from '../plan/encode.ts';
 import type { Incident } from '../plan/incident.ts';
 import type { RecordedErrors } from '../plan/recorded_errors.ts';
@@ -34,7 +34,7 @@ export interface RunRequest {
 
 export interface Run {
   result: RunResult;
-  plan: Plan;
+  plan: DelayPlan;
   calls: CallReport;
   /** What `kreplay run` ends with. */
   exitCode: number;
@@ -57,7 +57,7 @@ export async function replayRun(request: RunRequest): Promise<Run> {
   }
 }
 
-async function planned(request: RunRequest, plan: Plan, folder: string): Promise<Run> {
+async function planned(request: RunRequest, plan: DelayPlan, folder: string): Promise<Run> {
   const { incident, errors, settings, gates, ioUring, onDeath, environment } = request;
   const { mode, seed, unknown, threshold_ns, map, command } = settings;
   const [planPath, reportPath] = [join(folder, 'plan'), join(folder, 'report')];
@@ -96,7 +96,7 @@ function failureOf({ code, signal, said }: RunnerEnd): { reason: string; exitCod
   return { reason: 'the runner ended without saying what it did', exitCode };
 }
 
-function notRun(request: RunRequest, plan: Plan, judgement: Judgement, exitCode: number): Run {
+function notRun(request: RunRequest, plan: DelayPlan, judgement: Judgement, exitCode: number): Run {
   const { incident, errors, settings, gates } = request;
   const parts = { judgement, settings, incident, errors, ended: null, figures: null, said: nothingSaid(), gates };
   return { result: resultOf(parts), plan, calls: emptyReport(), exitCode };

@@ -34,7 +34,7 @@ export interface Slots {
 
 type EventColumns = ColumnsOf<(typeof planEvent)['fields']>;
 
-export interface Plan {
+export interface DelayPlan {
   seed: bigint;
   flags: number;
   streams: PlannedStream[];
@@ -44,7 +44,7 @@ export interface Plan {
   eventCount: number;
 }
 
-export function compilePlan(incident: Incident, options: PlanOptions): Plan {
+export function compilePlan(incident: Incident, options: PlanOptions): DelayPlan {
   const { calls, lanes } = incident;
   const slotOf = slotsOfLanes(incident);
   const slotCount = lanes.count;
@@ -100,7 +100,7 @@ function plannedEvents(
   slotOf: Uint32Array,
   slots: Slots,
   { speed, extraLatencyNs, inject, fail }: PlanOptions,
-): Plan['events'] {
+): DelayPlan['events'] {
   const place = slots.firstEvent.slice();
   const injected = streams.map((stream) => latencyOf(inject, stream));
   const failing = streams.map((stream) => fail.flatMap((rule, at) => (isChosen(rule, stream) ? [at] : [])));

@@ -1,9 +1,9 @@
 /** The plan as the bytes of its file. */
 import { writeColumns, writeRecord } from '../format/layout.ts';
 import { OPS, PATH_KINDS, PLAN_MAGIC, planEvent, planHeader, planSlot, planStream } from '../format/plan_file.ts';
-import type { Plan } from './compile.ts';
+import type { DelayPlan } from './compile.ts';
 
-export function encodePlan({ seed, flags, streams, slots, events, eventCount }: Plan): Buffer {
+export function encodePlan({ seed, flags, streams, slots, events, eventCount }: DelayPlan): Buffer {
   const strings = newStrings();
   const texts = streams.map(({ path, comm, service }) => [path, comm, service].map(strings.offsetOf));
   const slotCount = slots.tid.length;

@@ -4,7 +4,7 @@
  * apart. A call that got an event of such a thread may not be the one that it belongs to.
  */
 import { STREAM_FLAGS } from '../format/plan_file.ts';
-import type { Plan, PlannedStream } from '../plan/compile.ts';
+import type { DelayPlan, PlannedStream } from '../plan/compile.ts';
 import { fileKeyOf } from '../plan/file_order.ts';
 import { type Deliveries, FATE_NUMBERS } from './fates.ts';
 
@@ -14,7 +14,7 @@ const DIGITS = /\d+/g;
  * How much of what was delivered may have gone to another call: what an event has beyond the shortest of those that it
  * may have been taken for.
  */
-export function uncertainNs(plan: Plan, { fate }: Deliveries, thresholdNs: number): number {
+export function uncertainNs(plan: DelayPlan, { fate }: Deliveries, thresholdNs: number): number {
   const { slots, events } = plan;
   let uncertain = 0;
   for (const alike of slotsAlike(plan)) {
@@ -31,7 +31,7 @@ export function uncertainNs(plan: Plan, { fate }: Deliveries, thresholdNs: numbe
 }
 
 /** Slots of the plan: those of several threads of one role that call on one file, not one after the other. */
-function slotsAlike({ slots, streams }: Plan): number[][] {
+function slotsAlike({ slots, streams }: DelayPlan): number[][] {
   const found = Map.groupBy(slots.stream.keys(), (slot) => roleOnFile(streams[slots.stream[slot]!]!));
   found.delete('');
   return [...found.values()].filter((alike) => new Set(alike.map((slot) => slots.tid[slot]!)).size > 1);

@@ -1,6 +1,6 @@
 /** Whether the errors that were asked for, by rules or as recorded, were returned. */
 import { NONE } from '../format/report_file.ts';
-import type { Plan } from '../plan/compile.ts';
+import type { DelayPlan } from '../plan/compile.ts';
 import type { CallReport } from './read_report.ts';
 
 export interface ErrorFigures {
@@ -12,7 +12,7 @@ export interface ErrorFigures {
   not_called: number;
 }
 
-export function errorFigures({ events: { error }, eventCount }: Plan, calls: CallReport): ErrorFigures {
+export function errorFigures({ events: { error }, eventCount }: DelayPlan, calls: CallReport): ErrorFigures {
   const [returned, called] = [new Set<number>(), new Set<number>()];
   for (let at = 0; at < calls.count; at++) {
     const event = calls.event[at]!;

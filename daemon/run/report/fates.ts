@@ -8,7 +8,7 @@
 
 import { OPS } from '../format/plan_file.ts';
 import { NONE } from '../format/report_file.ts';
-import type { Plan } from '../plan/compile.ts';
+import type { DelayPlan } from '../plan/compile.ts';
 import { isMatched } from './hows.ts';
 import { streamOfEvent } from './planned_streams.ts';
 import type { CallReport } from './read_report.ts';
@@ -29,7 +29,7 @@ export function fateOf(number: number): Fate {
   return FATES[number]!;
 }
 
-export function deliveriesOf(plan: Plan, calls: CallReport): Deliveries {
+export function deliveriesOf(plan: DelayPlan, calls: CallReport): Deliveries {
   const deliveries = { fate: new Uint8Array(plan.eventCount), call: new Uint32Array(plan.eventCount) };
   for (let at = 0; at < calls.count; at++) {
     const event = calls.event[at]!;
@@ -42,7 +42,7 @@ export function deliveriesOf(plan: Plan, calls: CallReport): Deliveries {
 }
 
 /** The longest that is missing goes to the longest wait that is nobody's, and so on. */
-function displace(plan: Plan, calls: CallReport, { fate, call }: Deliveries, isSync: boolean): void {
+function displace(plan: DelayPlan, calls: CallReport, { fate, call }: Deliveries, isSync: boolean): void {
   const isOfClass = (op: number) => op >= OPS.fsync === isSync;
   const { target_ns } = plan.events;
   const ops = plan.streams.map(({ op }) => OPS[op]);

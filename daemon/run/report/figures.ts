@@ -2,7 +2,7 @@
 import type { Said } from '../control_lines.ts';
 import { EVENT_FLAGS } from '../format/plan_file.ts';
 import { CALL_FLAGS, HOWS, NONE } from '../format/report_file.ts';
-import type { Plan } from '../plan/compile.ts';
+import type { DelayPlan } from '../plan/compile.ts';
 import { uncertainNs } from './alike.ts';
 import { type ErrorFigures, errorFigures } from './error_figures.ts';
 import { type Deliveries, deliveriesOf, FATE_NUMBERS, type Fate, fateOf } from './fates.ts';
@@ -65,7 +65,7 @@ export interface Figures {
   streams: StreamFigures[];
 }
 
-export function figuresOf(plan: Plan, reported: CallReport, said: Said, thresholdNs: number): Figures {
+export function figuresOf(plan: DelayPlan, reported: CallReport, said: Said, thresholdNs: number): Figures {
   const returned = givenBack(reported, said);
   const calls = withoutEvents(reported, returned);
   const floorNs = said.calibrated?.floor_ns ?? FLOOR_NS_DEFAULT;
@@ -91,7 +91,7 @@ export function figuresOf(plan: Plan, reported: CallReport, said: Said, threshol
   };
 }
 
-function planned({ events: { target_ns }, eventCount }: Plan, { fate }: Deliveries, thresholdNs: number) {
+function planned({ events: { target_ns }, eventCount }: DelayPlan, { fate }: Deliveries, thresholdNs: number) {
   const counts = [0, 0, 0];
   let [considered, plannedNs, deliveredNs] = [0, 0, 0];
   for (let event = 0; event < eventCount; event++) {
@@ -113,7 +113,7 @@ function planned({ events: { target_ns }, eventCount }: Plan, { fate }: Deliveri
   };
 }
 
-function shortWrites({ events: { flags, error } }: Plan, calls: CallReport): Figures['short_writes'] {
+function shortWrites({ events: { flags, error } }: DelayPlan, calls: CallReport): Figures['short_writes'] {
   const counts = { short: 0, whole: 0 };
   for (let at = 0; at < calls.count; at++) {
     const event = calls.event[at]!;
@@ -151,13 +151,13 @@ function spread(values: Float64Array): Figures['late_at_most'] {
   return { p50_ns, p99_ns, max_ns };
 }
 
-function ksAbove(leastNs: number, { events }: Plan, calls: CallReport, biasNs: number): number | null {
+function ksAbove(leastNs: number, { events }: DelayPlan, calls: CallReport, biasNs: number): number | null {
   const targets = events.target_ns.filter((ns) => ns >= leastNs).sort();
   const felt = heldCalls(calls, leastNs).map((at) => feltNs(calls, at, biasNs));
   return ksDistance(targets, felt.sort());
 }
 
-function slowestOf(plan: Plan, calls: CallReport, deliveries: Deliveries, thresholdNs: number): SlowEvent[] {
+function slowestOf(plan: DelayPlan, calls: CallReport, deliveries: Deliveries, thresholdNs: number): SlowEvent[] {
   const { target_ns, offset_ns } = plan.events;
   const order: number[] = [];
   for (let event = 0; event < plan.eventCount; event++) {

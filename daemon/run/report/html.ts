@@ -1,5 +1,5 @@
 /** A run as one page: no script, nothing from the network. */
-import type { Plan } from '../plan/compile.ts';
+import type { DelayPlan } from '../plan/compile.ts';
 import type { Figures } from './figures.ts';
 import { escaped } from './markup.ts';
 import type { CallReport } from './read_report.ts';
@@ -24,7 +24,7 @@ code { background: #f3f4f6; }
 
 const POLICY = "default-src 'none'; style-src 'unsafe-inline'";
 
-export function htmlOf(result: RunResult, plan: Plan, calls: CallReport): string {
+export function htmlOf(result: RunResult, plan: DelayPlan, calls: CallReport): string {
   const { settings, verdict, figures } = result;
   const title = escaped(`kreplay run: ${settings.transaction_id}: ${verdict}`);
   return `<!doctype html>

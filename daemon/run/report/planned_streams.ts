@@ -1,7 +1,7 @@
 /** Which recorded stream an event is of, and what each was to take. */
-import type { Plan } from '../plan/compile.ts';
+import type { DelayPlan } from '../plan/compile.ts';
 
-export function streamOfEvent({ slots }: Plan, event: number): number {
+export function streamOfEvent({ slots }: DelayPlan, event: number): number {
   let [low, high] = [0, slots.tid.length];
   while (high - low > 1) {
     const middle = (low + high) >>> 1;
@@ -12,7 +12,7 @@ export function streamOfEvent({ slots }: Plan, event: number): number {
 }
 
 /** By stream of the plan. */
-export function plannedOfStreams({ slots, streams, events }: Plan): Float64Array {
+export function plannedOfStreams({ slots, streams, events }: DelayPlan): Float64Array {
   const planned = new Float64Array(streams.length);
   for (const [slot, stream] of slots.stream.entries()) {
     const first = slots.firstEvent[slot]!;

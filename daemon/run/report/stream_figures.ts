@@ -1,7 +1,7 @@
 /** What the calls of each path did. Paths, as the helper merges them: `/data/wal/seg-#.log`. */
 import type { Said } from '../control_lines.ts';
 import { NONE } from '../format/report_file.ts';
-import type { Plan } from '../plan/compile.ts';
+import type { DelayPlan } from '../plan/compile.ts';
 import { HOW_OF, type HowCounts, isHeld, isMatched, noHows } from './hows.ts';
 import { plannedOfStreams, streamOfEvent } from './planned_streams.ts';
 import type { CallReport } from './read_report.ts';
@@ -30,7 +30,7 @@ interface Gathered extends StreamFigures {
   unmatchedFromNs: number;
 }
 
-export function streamFigures(plan: Plan, calls: CallReport, said: Said): StreamFigures[] {
+export function streamFigures(plan: DelayPlan, calls: CallReport, said: Said): StreamFigures[] {
   const gathered = new Map<number, Gathered>();
   for (const [number, { op_class, path, role, recorded_events }] of said.streams)
     gathered.set(number, {
@@ -52,7 +52,7 @@ export function streamFigures(plan: Plan, calls: CallReport, said: Said): Stream
     .sort((one, other) => other.injected_ns - one.injected_ns || other.calls - one.calls);
 }
 
-function gather(figures: Gathered, plan: Plan, calls: CallReport, at: number): void {
+function gather(figures: Gathered, plan: DelayPlan, calls: CallReport, at: number): void {
   const [how, event] = [calls.how[at]!, calls.event[at]!];
   figures.calls++;
   figures.how[HOW_OF.get(how)!]++;

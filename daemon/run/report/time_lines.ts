@@ -2,7 +2,7 @@
  * The incident and the run over each other, as SVG: one lane a path, the incident's calls above, the run's below, on one
  * scale of time.
  */
-import type { Plan } from '../plan/compile.ts';
+import type { DelayPlan } from '../plan/compile.ts';
 import { isMatched } from './hows.ts';
 import { escaped } from './markup.ts';
 import { streamOfEvent } from './planned_streams.ts';
@@ -25,7 +25,7 @@ interface Lane {
   totalNs: number;
 }
 
-export function timeLines(plan: Plan, calls: CallReport): string {
+export function timeLines(plan: DelayPlan, calls: CallReport): string {
   const endNs = Math.max(endOfPlan(plan), endOfRun(calls), 1);
   const lanes = lanesOf(plan, calls, endNs);
   const shown = lanes.toSorted((one, other) => other.totalNs - one.totalNs).slice(0, LANES_MAX);
@@ -41,7 +41,7 @@ export function timeLines(plan: Plan, calls: CallReport): string {
 }
 
 /** Lanes are the helper's streams; recorded streams that no call came to are lanes of their own. */
-function lanesOf(plan: Plan, calls: CallReport, endNs: number): Lane[] {
+function lanesOf(plan: DelayPlan, calls: CallReport, endNs: number): Lane[] {
   const laneOfStream = new Map<number, Lane>();
   const laneOfMerged = new Map<number, Lane>();
   const lanes: Lane[] = [];
@@ -113,7 +113,7 @@ function ticks(endNs: number, height: number): string[] {
   });
 }
 
-function endOfPlan({ events, eventCount }: Plan): number {
+function endOfPlan({ events, eventCount }: DelayPlan): number {
   let end = 0;
   for (let event = 0; event < eventCount; event++)
     end = Math.max(end, events.offset_ns[event]! + events.target_ns[event]!);

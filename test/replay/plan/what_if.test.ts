@@ -1,6 +1,6 @@
 /** What a latency would do, against a plan with that latency. */
 import fc from 'fast-check';
-import { createPlanner, type Plan } from '../../../daemon/replay/plan/planner.ts';
+import { createPlanner, type ReplayPlan } from '../../../daemon/replay/plan/planner.ts';
 import type { WhatIfRequest } from '../../../daemon/replay/plan/what_if.ts';
 import { openRecordingStore } from '../../../daemon/store/recording_store.ts';
 import type { Store } from '../../../daemon/store/store.ts';
@@ -108,7 +108,7 @@ test('it says what a session with that latency would come to', async () => {
   );
 });
 
-async function eventsOf(plan: Plan) {
+async function eventsOf(plan: ReplayPlan) {
   const { count, bytes, ends, startNs, durationNs } = await plan.page(0, 100);
   return Array.from({ length: count }, (_, at) => {
     const text = Buffer.from(bytes).toString('utf8', ends[at - 1] ?? 0, ends[at]);

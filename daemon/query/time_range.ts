@@ -1,20 +1,21 @@
 /** `from` and `to` of a query. */
 import { type InputError, Problem } from '../problem.ts';
+import { defined } from './defined.ts';
 import { resolveTime, type TimeExpression } from './time.ts';
 
-export interface Window {
-  fromNs: bigint | undefined;
-  toNs: bigint | undefined;
+export interface TimeRange {
+  readonly fromNs?: bigint;
+  readonly toNs?: bigint;
 }
 
-export function resolveWindow(
+export function resolveTimeRange(
   { from, to }: { from?: TimeExpression | undefined; to?: TimeExpression | undefined },
   nowNs: bigint,
-): Window {
+): TimeRange {
   const fromNs = from && resolveTime(from, nowNs);
   const toNs = to && resolveTime(to, nowNs);
   if (fromNs !== undefined && toNs !== undefined && fromNs > toNs) throw reversed('from', 'to', 'later than');
-  return { fromNs, toNs };
+  return defined({ fromNs, toNs });
 }
 
 export function reversed(low: string, high: string, relation: string): Problem {

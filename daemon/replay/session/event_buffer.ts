@@ -6,7 +6,7 @@
  */
 
 import type { PlanPage } from '../plan/plan.ts';
-import type { Plan } from '../plan/planner.ts';
+import type { ReplayPlan } from '../plan/planner.ts';
 
 /** A page should last so long: a slow session holds little, a fast one asks seldom. */
 const PAGE_NS = 50e6;
@@ -20,7 +20,7 @@ const AHEAD_NS = 400e6;
 /** 2 MB. */
 const AHEAD_EVENTS_MAX = 4096;
 
-export interface Window {
+export interface EventBuffer {
   /** From the first event's start; undefined when it is not at hand. */
   startNs(index: number): number | undefined;
   /** With what was added. Only of an event at hand, like all that follows. */
@@ -42,8 +42,8 @@ export interface Window {
   forget(fromIndex: number): void;
 }
 
-export interface WindowOptions {
-  plan: Pick<Plan, 'page'>;
+export interface EventBufferOptions {
+  plan: Pick<ReplayPlan, 'page'>;
   /** 2 is twice as fast as it was. */
   speedFactor: () => number;
   /** More is at hand. */
@@ -52,7 +52,7 @@ export interface WindowOptions {
   onFailure: (error: unknown) => void;
 }
 
-export function createWindow({ plan, speedFactor, onPage, onFailure }: WindowOptions): Window {
+export function createEventBuffer({ plan, speedFactor, onPage, onFailure }: EventBufferOptions): EventBuffer {
   let pages: PlanPage[] = [];
   let place = 0;
   /** What was asked for before belongs to another plan, or to another place. */
