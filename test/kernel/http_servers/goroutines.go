@@ -1,4 +1,4 @@
-// A goroutine for each connection: net/http.
+// An HTTP server with a goroutine for each connection: net/http.
 //
 //	goroutines FOLDER     # prints its port, ends with its standard input
 package main
