@@ -63,7 +63,7 @@ test('behind hundreds of variables and long ones they are still found, or asked 
   const { of } = await recordScripts({
     many: { env: { ...many(240), OTEL_SERVICE_NAME: 'last' }, script: '/bin/echo x > $out' },
     long: { env: { A: 'x'.repeat(5000), OTEL_SERVICE_NAME: 'behind' }, script: '/bin/echo x > $out' },
-    // Its third kilobyte looks like a variable of its own.
+    // The kernel side reads 1023 bytes at a time: the second piece looks like a variable of its own.
     forged: { env: { A: `${'x'.repeat(1021)}OTEL_SERVICE_NAME=forged` }, script: '/bin/echo x > $out' },
     tooMany: { env: { ...many(300), OTEL_SERVICE_NAME: 'beyond' }, script: lived },
   });

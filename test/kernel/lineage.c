@@ -1,19 +1,19 @@
 /*
  * Executes the steps in its arguments. The first argument is a file to write to, and the others are
-  *
-  *   mark TEXT       write "KREPLAY1 TEXT" to /dev/null
-  *   say N           write N bytes to the file
-  *   post K, wait K  signal event K, wait for it
-  *   fork { ... }    a child does what is in the braces; likewise with vfork, spawn (posix_spawn) and thread
-  *   exec { ... }    the next program of this process does what is in the braces
-  *   join            wait for the threads and children that this thread has started; implied at the end of braces
-  *   number N        the next child or thread gets this pid, which has to be free
-  *   set NAME=VALUE  set a variable of the environment
-  *   live N          sleep for N milliseconds
-  *   setsid          begin a new session
-  *   leave, die      end this thread, this process
-  *   orphaned        wait until the process that was started first has ended
-  *   alone           wait until the thread that left has ended
+ *
+ *   mark TEXT       write "KREPLAY1 TEXT" to /dev/null
+ *   say N           write N bytes to the file
+ *   post K, wait K  signal event K, wait for it
+ *   fork { ... }    a child does what is in the braces; likewise with vfork, spawn (posix_spawn) and thread
+ *   exec { ... }    the next program of this process does what is in the braces
+ *   join            wait for the threads and children that this thread has started; implied at the end of braces
+ *   number N        the next child or thread gets this pid, which has to be free
+ *   set NAME=VALUE  set a variable of the environment
+ *   live N          sleep for N milliseconds
+ *   setsid          begin a new session
+ *   leave, die      end this thread, this process
+ *   orphaned        wait until the process that was started first has ended
+ *   alone           wait until the thread that left has ended
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
