@@ -70,7 +70,7 @@ export function start(args: readonly string[], command: readonly string[] = []):
 
 const started: ChildProcess[] = [];
 
-/** To be called in afterAll(): a test that fails half-way must leave nothing running. */
+/** Tests call it in afterAll(): a test that fails half-way must leave nothing running. */
 export function endAll(): void {
   for (const child of started) if (child.exitCode === null) child.kill('SIGKILL');
 }

@@ -1,4 +1,4 @@
-/** What each capability is for: without it the agent refuses to start or reports what is missing; the rest works. */
+/** The purpose of each capability: without it the agent refuses to start or reports what is missing; the rest works. */
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { rmSync } from 'node:fs';

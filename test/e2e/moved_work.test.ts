@@ -43,7 +43,7 @@ const BUILDS: Readonly<Record<string, Build>> = {
     expected: SLOW_REQUEST,
   },
   Node: { command: () => ['node', join(SOURCES, 'one_log.mjs')], expected: SLOW_REQUEST },
-  // What etcd logs while it starts reaches the log in a different number of writes in each run.
+  // etcd's start reaches the log in a different number of writes in each run.
   etcd: { command: () => ['python3', join(SOURCES, 'etcd.py')], expected: SLOW_REQUEST },
 };
 

@@ -110,7 +110,7 @@ export async function startServer({ folder, data }: Cluster, front: readonly str
 
 const started: { server: ChildProcess; ended: Promise<unknown> }[] = [];
 
-/** To be called in afterEach(): a test that fails half-way must leave nothing running. */
+/** Tests call it in afterEach(): a test that fails half-way must leave nothing running. */
 export async function endServers(): Promise<void> {
   for (const { server, ended } of started.splice(0)) {
     server.kill('SIGQUIT');

@@ -24,7 +24,7 @@ const ATTEMPTS_MAX = 3;
 const earlyLoad = (name: string): Load => ({ name, concurrency: 16, requests: 32 });
 
 export interface Server {
-  /** Also the name of its service. */
+  /** The server's service has this name too. */
   name: string;
   command: readonly [string, ...string[]];
 }
@@ -43,8 +43,8 @@ export interface RequestShape {
   /** The request is cut in two before this text: the second part is sent a moment later. */
   cutBefore?: string;
   /**
-   * What follows: the next request on the same connection, when this one is answered (`keep`) or together with this one
-   * (`pipeline`); or one on another connection, when this one is answered (`close`) or given up (`reset`).
+   * How the next request follows: on the same connection, when this one is answered (`keep`) or together with this one
+   * (`pipeline`); or on another connection, when this one is answered (`close`) or given up (`reset`).
    */
   ending?: 'keep' | 'pipeline' | 'close' | 'reset';
 }

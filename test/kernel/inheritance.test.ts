@@ -29,11 +29,11 @@ import { removeFolders } from './recorded_run.ts';
 const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736';
 const TRACEPARENT = `00-${TRACE}-00f067aa0ba902b7-01`;
 
-/** What sets the label: a marker of the creating thread, one of its process, or the environment of its program. */
+/** The source of the label: a marker of the creating thread, one of its process, or the environment of its program. */
 const HOLDERS = ['marker', 'default', 'environment'] as const;
 type Holder = (typeof HOLDERS)[number];
 
-/** What becomes of the label between the descendant's first write and its second one. */
+/** The fate of the label between the descendant's first write and its second one. */
 const FATES = ['held', 'replaced', 'ended', 'exited'] as const;
 type Fate = (typeof FATES)[number];
 

@@ -32,7 +32,7 @@ function recordedIn(path: string) {
   return { times: rows.map(({ timestamp_ns }) => timestamp_ns as bigint), losses };
 }
 
-/** What a recorder reports if its ring overflows at the `held`-th reading of a clock in a turn. */
+/** Lets a recorder's ring overflow at the `held`-th reading of a clock in a turn, and returns what it recorded. */
 function heldUpAt(held: number, side: 'before' | 'after') {
   const path = join(folder.path, 'recording.kreplay');
   let readings = Number.NEGATIVE_INFINITY;

@@ -1,4 +1,4 @@
-// What the recorder could not keep is counted to the last event, and reported with every answer that it affects.
+// Events that the recorder could not keep are counted to the last one, and reported with every answer that lacks them.
 import { afterAll, expect, test } from '@jest/globals';
 import { bash } from './programs.ts';
 import { readRecording, record, removeFolders, startAgent, temporaryFolder } from './recorded_run.ts';

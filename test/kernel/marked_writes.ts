@@ -3,7 +3,7 @@
  * recording shows which write is whose. It is run in a folder where `kreplay` and `express` are installed.
  *
  *   node marked_writes.ts transactions FOLDER CONCURRENCY
- *   node marked_writes.ts server FOLDER                       # prints its port, ends with its standard input
+ *   node marked_writes.ts server FOLDER                       # prints its port, exits at the end of its standard input
  */
 import { AsyncResource } from 'node:async_hooks';
 import { appendFileSync, closeSync, openSync, writeFileSync, writeSync } from 'node:fs';

@@ -171,7 +171,7 @@ function* randomNumbers(seed: number): Generator<number, never> {
   }
 }
 
-/** For each word of a line, the text that it names as a transaction, or null. */
+/** The text that each word of a line names as a transaction, or null. */
 function namedIn(text: Buffer): (string | null)[] {
   const words = text.toString('utf8').replace(/\n$/, '').split(' ');
   return words.map((word) => {

@@ -36,7 +36,7 @@ export function temporaryFolder(): string {
   return folder;
 }
 
-/** To be called in afterAll(). It would empty what is mounted in a folder: that has to be unmounted before. */
+/** Tests call it in afterAll(). It would empty what is mounted in a folder: that has to be unmounted before. */
 export function removeFolders(): void {
   const mounts = readFileSync('/proc/self/mounts', 'utf8');
   for (const folder of folders.splice(0)) {

@@ -9,7 +9,7 @@ const V2 = '/sys/fs/cgroup';
 
 export interface SlowDisk {
   folder: string;
-  /** To be put before a program and its arguments: the limit applies to that program only. */
+  /** Goes before a program and its arguments: the limit applies to that program only. */
   command: readonly string[];
   remove(): void;
 }

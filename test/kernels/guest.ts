@@ -115,7 +115,7 @@ function checkLockdown(): string {
 
 /** These settings limit what may be done without capabilities. */
 const SYSCTLS = { unprivileged_bpf_disabled: '1', perf_event_paranoid: '3' };
-/** Where ext4 is a module, attaching to its journal's tracepoints takes CAP_SYS_ADMIN. */
+/** If ext4 is a module, attaching to its journal's tracepoints takes CAP_SYS_ADMIN. */
 const JOURNAL_MODULE = '/sys/kernel/btf/jbd2';
 
 /** The agent has no capabilities but CAP_BPF and CAP_PERFMON, and the daemon has none. */

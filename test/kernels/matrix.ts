@@ -5,7 +5,7 @@ export interface Kernel {
   expected: 'recorded' | 'refused';
   /** Archive, suite and package of Debian. A kernel without a source is tested if it is in the cache. */
   source?: readonly [archive: string, suite: string, kernelPackage: string];
-  /** Why there is no source. */
+  /** The reason why there is no source. */
   without?: string;
 }
 

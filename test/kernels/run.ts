@@ -33,7 +33,7 @@ interface Outcome {
   version: string;
   checks: Check[];
   seconds: number;
-  /** Why there are no checks, or not all. */
+  /** The reason why checks are missing. */
   reason?: string;
 }
 

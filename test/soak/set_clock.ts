@@ -17,7 +17,7 @@ export interface ClockSpan {
 }
 
 export interface SetClock {
-  /** To be put before a command that is to have this clock. */
+  /** Goes before a command that is to have this clock. */
   command: readonly string[];
   spans: readonly ClockSpan[];
   /** Sets it ahead of the machine's own clock or behind it, by up to 2.5 s. */

@@ -69,7 +69,7 @@ export function places(files: readonly string[], wanted: (node: Node, source: So
   });
 }
 
-/** What a file imports: a file of this tree by its path, a package or `node:` module by its name. */
+/** The imports of a file: a file of this tree by its path, a package or `node:` module by its name. */
 export function importsOf(file: string): string[] {
   const texts = PARSED.get(file)!.nodes.flatMap((node) => {
     if (/^(Import|Export(All|Named))Declaration$/.test(node.type)) return node.source ? [node.source as Node] : [];

@@ -1,7 +1,7 @@
 """
 An HTTP server on an event loop: asyncio.
 
-  coroutines.py FOLDER MODE     # prints its port, ends with its standard input
+  coroutines.py FOLDER MODE     # prints its port, exits at the end of its standard input
 
 MODE: `streams`; `mark`, streams whose handlers label the thread, once; `callbacks`, a protocol: the loop itself calls
 the code that writes the lines, so a request may be read and another one's timer end in the same turn; `busy`, the same,

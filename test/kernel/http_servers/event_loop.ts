@@ -1,7 +1,7 @@
 /**
  * An HTTP server on an event loop: `node:http`.
  *
- *   node event_loop.ts FOLDER MODE     # prints its port, ends with its standard input
+ *   node event_loop.ts FOLDER MODE     # prints its port, exits at the end of its standard input
  *
  * MODE: `sync`; `pool`, threads of libuv write.
  */

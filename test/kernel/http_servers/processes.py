@@ -1,7 +1,7 @@
 """
 An HTTP server of processes that serve one connection at a time.
 
-  processes.py FOLDER MODE     # prints its port, ends with its standard input
+  processes.py FOLDER MODE     # prints its port, exits at the end of its standard input
 
 MODE: `prefork`, four processes that are forked in advance; `fork`, one for each connection.
 """

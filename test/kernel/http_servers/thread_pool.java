@@ -1,7 +1,7 @@
 /**
  * An HTTP server with sixteen threads for all connections: com.sun.net.httpserver.
  *
- *   java thread_pool.java FOLDER MODE     # prints its port, ends with its standard input
+ *   java thread_pool.java FOLDER MODE     # prints its port, exits at the end of its standard input
  *
  * MODE: `plain`; `later`, the handler answers at once, and any of the threads writes the second line after the wait;
  * `async`, that thread answers as well.

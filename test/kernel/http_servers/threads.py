@@ -1,7 +1,7 @@
 """
 An HTTP server with a thread for each connection.
 
-  threads.py FOLDER MODE     # prints its port, ends with its standard input
+  threads.py FOLDER MODE     # prints its port, exits at the end of its standard input
 
 MODE: `plain`; `mark`, the handler first labels its thread with the trace; `label`, with a transaction, if the request
 has a user agent; `fork`, a child process writes the lines; `pool`, threads that all handlers share write them;

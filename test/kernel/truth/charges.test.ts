@@ -93,7 +93,7 @@ interface Case {
   mountOptions?: string;
   /** These steps are not recorded. */
   before?: readonly Step[];
-  /** What the steps before wrote is synced to the disk before the recording begins. */
+  /** The data of the steps before is synced to the disk before the recording begins. */
   isSynced?: boolean;
   steps: readonly Step[];
   /** How many bytes each transaction wrote. */

@@ -1,4 +1,4 @@
-/** Where a file's blocks lie on its disk, as the file system itself reports (FIEMAP, by filefrag). */
+/** The location of a file's blocks on its disk, as the file system itself reports (FIEMAP, by filefrag). */
 import { run } from '../programs.ts';
 
 export const BLOCK_BYTES = 4096;

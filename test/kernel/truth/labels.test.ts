@@ -88,7 +88,7 @@ test.each(LEFT_OUT)(
 const JOBS = 60;
 const AS_NOBODY = 'os.setgid(65534); os.setuid(65534)';
 
-/** What an unprivileged user may do, for some seconds: `going_on()` says whether it continues. */
+/** Programs of an unprivileged user that run for some seconds: `going_on()` says whether they continue. */
 const FLOODS: Readonly<Record<string, (folder: string) => string>> = {
   'markers from many processes': () => `
 ${AS_NOBODY}
