@@ -145,7 +145,7 @@ export async function checkLabels(query: Query, missing: Missing): Promise<strin
   return `${writes} writes between labels: ${right} right, ${others.wrong} wrong, ${others.none} without${note}`;
 }
 
-/** Checks labels that 32-bit calls set and take away: each file is named after its owner, or after the label that ended. */
+/** Checks labels that 32-bit calls set and remove: each file is named after its owner, or after the label that ended. */
 export async function checkLabelsOf32Bits(query: Query, missing: Missing): Promise<string> {
   const { events } = await query('event_type=sys_write&comm=sh');
   const owners: [string, string | null][] = CALLS_OF_32_BITS.flatMap((call) => [
