@@ -1,5 +1,5 @@
-// `kreplay demo` as somebody runs it who has just built it: what it shows is what happened, the commands that it names
-// work, and nothing of it stays.
+// Runs `kreplay demo` as a new user does after the build: what it shows is what happened, the commands that it names
+// work, and it leaves nothing behind.
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
@@ -8,7 +8,7 @@ import { AS_NOBODY } from '../unprivileged.ts';
 import { endAll, KREPLAY, kreplay, runCommand, start, temporaryFolder } from './kreplay.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
-/** Others may test on this machine at the same time. */
+/** Other tests may run on this machine at the same time. */
 jest.setTimeout(180_000);
 
 const COMMANDS = ['events', 'whatif', 'run'];
@@ -20,7 +20,7 @@ afterAll(() => {
   folder.remove();
 });
 
-/** The commands that it names, as a shell in the project's folder takes them. */
+/** The commands that the demo prints, for a shell in the project's folder. */
 function namedCommands(output: string): string[] {
   return output.split('\n').filter((line) => /^ {2}\S*kreplay /.test(line));
 }
@@ -29,7 +29,7 @@ function inShell(command: string) {
   return execFileSync('sh', ['-c', command.replace(/^ *\S+/, KREPLAY)], { cwd: ROOT, encoding: 'utf8', stdio: 'pipe' });
 }
 
-/** Of the line that says where the time went. */
+/** Parses the line that says where the time went. */
 function slowSpot(output: string): { share: number; file: string; writes: number } {
   const [, share, file, writes] = /^(\d+)% of the time went into (\S+): (\d+) writes/m.exec(output)!;
   return { share: Number(share), file: file!, writes: Number(writes) };
@@ -51,7 +51,7 @@ test('it shows the slow spot, its commands work while it serves, and Ctrl-C leav
   expect(events()).toContain('backup.tar');
   expect(whatIf!()).toMatch(/^order-1: 2ms more for \d+ of \d+ events\n/);
   expect(run!()).toBe('');
-  // Running it again under its own delays was no second order.
+  // Running the order again under its own delays must not be recorded as a second order.
   expect(events().match(/"event_type":"sys_sync"/g)?.length).toBeLessThanOrEqual(3);
 
   const url = /Or look at (\S+)/.exec(demo.output())![1]!;
@@ -72,7 +72,7 @@ test('with --no-serve it ends by itself; --data keeps the recording, without the
   for (const command of namedCommands(stdout)) expect(command).toContain("a folder'\\''s name");
   for (const command of namedCommands(stdout)) inShell(command);
 
-  // What is in a folder already is never the demo's to remove.
+  // The demo never removes files that were in the folder before it.
   const again = kreplay(['demo', '--no-serve', '--data', kept]);
   expect([again.status, again.stderr]).toEqual([
     1,

@@ -1,4 +1,4 @@
-/** `kreplay doctor`: what it finds here is true, and whatever is taken from it is named, with what to do. */
+/** `kreplay doctor`: what it finds on this host is true, and it names each missing requirement and the remedy. */
 import { spawn, spawnSync } from 'node:child_process';
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-// `kreplay exec` must be invisible to the command: what it reads, prints, is sent and ends with passes through.
+// `kreplay exec` must be invisible to the command: input, output, signals and exit status pass through unchanged.
 import { execFileSync } from 'node:child_process';
 import { expect, test } from '@jest/globals';
 import { KREPLAY, kreplay, start } from './kreplay.ts';

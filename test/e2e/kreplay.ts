@@ -1,4 +1,4 @@
-/** The built program, run as its user runs it. `make test` builds it first. */
+/** Runs the built program as a user does. `make test` builds it first. */
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -31,9 +31,9 @@ export interface Running {
   process: ChildProcess;
   output(): string;
   complaints(): string;
-  /** Resolves when the output has the text. */
+  /** Resolves when standard output contains the text. */
   says(text: string): Promise<void>;
-  /** Likewise for standard error. */
+  /** Resolves when standard error matches the words. */
   complains(words: RegExp): Promise<void>;
   ended: Promise<{ status: number | null; signal: NodeJS.Signals | null }>;
 }
@@ -70,7 +70,7 @@ export function start(args: readonly string[], command: readonly string[] = []):
 
 const started: ChildProcess[] = [];
 
-/** For afterAll(): a test that failed half-way must leave nothing running. */
+/** Tests call it in afterAll(): a test that fails half-way must leave nothing running. */
 export function endAll(): void {
   for (const child of started) if (child.exitCode === null) child.kill('SIGKILL');
 }
@@ -85,7 +85,7 @@ export async function freePort(): Promise<number> {
 }
 
 export function temporaryFolder(): { path: string; remove(): void } {
-  // On a disk, not on a tmpfs: block requests are wanted.
+  // The folder has to be on a disk, not on a tmpfs: the tests look for block requests.
   const path = mkdtempSync(join(tmpdir(), 'kreplay-e2e-'));
   return { path, remove: () => rmSync(path, { recursive: true, force: true }) };
 }

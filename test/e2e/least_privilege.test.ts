@@ -1,4 +1,4 @@
-/** What each capability is for: whatever is taken away is refused, or missing and told, and all the rest works. */
+/** The purpose of each capability: without it the agent refuses to start or reports what is missing; the rest works. */
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { rmSync } from 'node:fs';
@@ -25,7 +25,7 @@ afterEach(() => {
 });
 afterAll(folder.remove);
 
-/** As root. */
+/** Runs a command as root. */
 function program(command: readonly string[], env: NodeJS.ProcessEnv = process.env): ChildProcess {
   const [file, ...args] = command;
   const child = spawn(file!, args, { stdio: ['pipe', 'pipe', 'inherit'], env });
@@ -94,7 +94,7 @@ test('a program that ran before the agent is named all the same', async () => {
   expect(written.map(({ service_name }) => service_name)).toEqual(['early-shop']);
 });
 
-/** More variables than the kernel side reads: the rest is asked of /proc. */
+/** More variables than the kernel side reads: the agent reads the rest from /proc. */
 const MANY = Object.fromEntries(Array.from({ length: 300 }, (_, i) => [`A${i}`, 'x']));
 
 test.each<[string[], string]>([
@@ -109,13 +109,13 @@ test.each<[string[], string]>([
     OTEL_SERVICE_NAME: 'late-shop',
   });
   await sleep(1000);
-  // Its first writes may be of the test's own process, before it is a shell.
+  // Before its exec, the forked copy of the test's own process may write under the same pid.
   const written = (await agent.finish()).writes().filter(({ pid, file }) => pid === shell.pid && file === '/dev/null');
   expect(written.map(({ service_name }) => service_name)).toEqual([service]);
   expect(agent.output().includes("environment (not other users' environments")).toBe(service === 'dash');
 });
 
-/** A process is looked at a second after it was first seen, when the agent has its turn. */
+/** The agent inspects a process one second after it first saw it, once its loop gets to it. */
 const LOOKED_AT_MS = 4000;
 
 test.each<[string[], string, boolean]>([
@@ -159,10 +159,10 @@ server.serve_forever()
 `;
 const TRACE = '0af7651916cd43dd8448eb211c80319c';
 
-/** The first request comes before the server has written anything. */
+/** The first request arrives before the server has written anything. */
 async function askTwice(server: ChildProcess, port: number): Promise<void> {
   for (let i = 0; i < 2; i++) {
-    await sleep(500); // Until the agent has looked at it.
+    await sleep(500); // Gives the agent time to inspect the server.
     const headers = { traceparent: `00-${TRACE}-b7ad6b7169203331-01`, connection: 'close' };
     await fetch(`http://127.0.0.1:${port}/`, { headers });
   }

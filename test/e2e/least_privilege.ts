@@ -1,4 +1,4 @@
-/** An agent, a daemon and a runner of a user who may do only what is named. */
+/** Starts an agent as an unprivileged user that has only the given capabilities. */
 import { chownSync } from 'node:fs';
 import { type Recorded, readRecording } from '../kernel/recorded_run.ts';
 import { asNobodyWith, NOBODY } from '../unprivileged.ts';
@@ -17,11 +17,11 @@ export function folderOfNobody(): OwnedFolder {
 
 export interface LimitedAgent extends Running {
   folder: OwnedFolder;
-  /** Ends it as Ctrl-C does, and gives what it recorded. */
+  /** Ends it as Ctrl-C does, and returns what it recorded. */
   finish(): Promise<Recorded>;
 }
 
-/** Resolves when it records. `capabilities` as setpriv(1) writes them. */
+/** Resolves when the agent records. `capabilities` are spelled as in setpriv(1). */
 export async function startLimitedAgent(
   capabilities: readonly string[],
   flags: readonly string[] = [],

@@ -1,4 +1,4 @@
-// The main job as a new user does it: up, a labelled command, its events over HTTP, a replay of them.
+// The main job as a new user does it: start `up`, run a labelled command, query its events over HTTP, replay them.
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -15,13 +15,13 @@ const file = join(data, 'f');
 let url: string;
 let up: Running;
 let bracket: { before: bigint; after: bigint };
-/** Of the transaction: beside the writes and their requests, reads of program pages that were not in memory. */
+/** Events of the transaction: writes, their requests, and reads of program pages that were not in memory. */
 let total: number;
 
-/** All that a busy host does in the test's time. */
+/** Large enough for all that a busy host does during the test. */
 const ANSWER_BYTES_MAX = 1 << 28;
 
-/** As curl gives it: the bytes of the body. */
+/** The body of the response, as curl prints it. */
 function curl(path: string, ...args: string[]): string {
   const options = { encoding: 'utf8', maxBuffer: ANSWER_BYTES_MAX } as const;
   return execFileSync('curl', ['--silent', '--show-error', ...args, `${url}${path}`], options);
@@ -31,7 +31,7 @@ function eventsOf(query: string): Record<string, never>[] {
   return JSON.parse(curl(`/api/events?${query}`)).events;
 }
 
-/** Looks again until the events are there: they can be queried 250 ms after their end. */
+/** Polls until the events are there: an event can be queried 250 ms after its end. */
 async function untilRecorded(query: string, count: number): Promise<void> {
   const deadline = performance.now() + 10_000;
   while (eventsOf(query).length < count && performance.now() < deadline) {
@@ -66,7 +66,7 @@ test('up says what is attached, where it records, and what to try next', () => {
   expect(up.complaints()).toBe('');
 });
 
-/** What a process was started with: Node, its flags, the script, the command. */
+/** The command line of a process: Node, its flags, the script, the command. */
 function wordsOf(pid: number | string): string[] {
   return readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');
 }
@@ -204,7 +204,7 @@ test('a session is made, played, sought, paused and stopped over HTTP', () => {
 });
 
 test('neither the agent nor the daemon is among the recorded', () => {
-  // The daemon has answered many requests by now, and the agent has written many parts.
+  // The daemon has answered many requests by this point, and the agent has written many parts.
   const written = eventsOf('event_type=sys_write&limit=10000').map(({ file: path }) => String(path));
   expect(written.filter((path) => path.startsWith(join(data, 'recording')))).toEqual([]);
   const pids = execFileSync('pgrep', ['-f', `kreplay.js (up|agent|daemon) .*--data[= ]${data}`], { encoding: 'utf8' });

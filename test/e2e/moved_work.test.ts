@@ -1,6 +1,6 @@
 /**
- * A build that is the incident's own is replayed, though its work moves between threads: the request that waited in the
- * incident waits in each run, by the build's own account and not by the runner's.
+ * Replays an incident to the same program that it was recorded from, although its work moves between threads: the
+ * request that waited in the incident waits in each run, as measured by the program itself and not by the runner.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -11,9 +11,9 @@ import { kreplay } from './kreplay.ts';
 
 const RUNS = Number(process.env.RUNS ?? 3);
 const ATTEMPTS_MAX = 3;
-/** The file system stands still for 300 ms. */
+/** The file system is frozen for 300 ms. */
 const FELT_MS_MIN = 250;
-/** The request to one log that waits; else how many goroutines wait. */
+/** Index of the one request to a log that waits; with a file per goroutine, the number of goroutines that wait. */
 const [SLOW_REQUEST, GOROUTINES] = [31, 16];
 
 const SOURCES = join(import.meta.dirname, 'moved_work');
@@ -43,7 +43,7 @@ const BUILDS: Readonly<Record<string, Build>> = {
     expected: SLOW_REQUEST,
   },
   Node: { command: () => ['node', join(SOURCES, 'one_log.mjs')], expected: SLOW_REQUEST },
-  // What it writes while it starts differs from run to run, in how many pieces it goes to the log.
+  // etcd's start reaches the log in a different number of writes in each run.
   etcd: { command: () => ['python3', join(SOURCES, 'etcd.py')], expected: SLOW_REQUEST },
 };
 
@@ -57,8 +57,8 @@ afterEach(() => disk.remove());
 afterAll(removeFolders);
 
 /**
- * Which request waited, or how many goroutines, and how long; beside it how many syncs of its own the program made before,
- * or which request of each goroutine waited.
+ * Parses a program's output: which request waited, or how many goroutines did, and how long; then the number of syncs
+ * that the program itself made before the requests, or which request of each goroutine waited.
  */
 function feltIn(text: string) {
   const [which, waitedMs, beside = ''] = text.trim().split(' ');
@@ -83,11 +83,11 @@ test.each(Object.entries(BUILDS))(
       const options = ['run', '--bundle', recording, '--transaction', 'order', '--report', report];
       const felt = feltIn(kreplay([...options, '--', ...words]).stdout);
       const { verdict, reasons } = JSON.parse(readFileSync(report, 'utf8'));
-      // A machine that is too noisy is said to be: such a run says nothing.
+      // The report says if the machine is too noisy: such a run proves nothing.
       if (verdict !== 'replayed' && JSON.stringify(reasons).includes('noisy') && attempts < RUNS + ATTEMPTS_MAX)
         continue;
       expect([verdict, reasons]).toEqual(['replayed', reasons]);
-      // One more sync at its start may look as that of a request.
+      // Each additional sync at the start may be taken for one of a request and shift the index.
       const within = Math.abs(felt.ownSyncs - incident.ownSyncs);
       expect(Math.abs(felt.which - expected)).toBeLessThanOrEqual(within);
       expect(felt.waitedMs).toBeGreaterThan(FELT_MS_MIN);

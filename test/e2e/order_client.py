@@ -1,6 +1,6 @@
-"""Stores orders in FOLDER/orders.log, each by another thread while the caller waits TIMEOUT seconds at the most.
+"""Stores orders in FOLDER/orders.log, each by another thread while the caller waits at most TIMEOUT seconds.
 
-Prints for each order how long it took, in seconds, by the client's own clock; exit code 1 when a caller gave up.
+Prints how many seconds each order took, by the client's own clock; the exit code is 1 if a caller gave up.
 """
 
 import concurrent.futures

@@ -1,14 +1,14 @@
-/** Who owns what was recorded, where a busy machine may have cost some of it. */
+/** Checks the owners of recorded events, allowing for events that a busy machine loses. */
 import type { ApiEvent } from '../../bpf/schema/api.ts';
 import type { Recorded } from '../kernel/recorded_run.ts';
 
-/** The kernel may not show an event's end, and others may fill the rings; the agent counts both. */
+/** Losses that the agent counts: the kernel may not show an event's end, and other processes may fill the rings. */
 export const lostOf = (recorded: Recorded) => recorded.losses().reduce((sum, { lost }) => sum + lost, 0);
 
-/** A missed end costs one event, and anything else maybe a label: then nobody may own what is somebody's. */
+/** Whether no label can be lost: a missed end costs one event only, any other loss may leave events without owner. */
 export const knowsOwners = (recorded: Recorded) => recorded.losses().every(({ cause }) => cause === 'end_missed');
 
-/** Each of the owners has some of the events, and nobody else has. `service transaction quality`, in order. */
+/** Expects that exactly these owners have events. `owners` contains `service transaction quality`, sorted. */
 export function expectOwners(recorded: Recorded, events: readonly ApiEvent[], owners: readonly string[]): void {
   const found = new Set(
     (knowsOwners(recorded) ? events : events.filter(isKnown)).map(({ service_name, transaction_id, attribution }) =>

@@ -1,7 +1,7 @@
 /**
- * PostgreSQL under transactions that its sessions name themselves: `COPY ... TO '/dev/null'` makes the backend write a
- * marker. The truth is the server's own log. A backend writes each message with one call, so among what was recorded
- * of it the messages tell which statement its other writes belong to, without a clock.
+ * PostgreSQL under transactions that its sessions label themselves: `COPY ... TO '/dev/null'` makes the backend write a
+ * marker. The truth is the server's own log. A backend writes each message with one call, so the recorded messages
+ * show, without a clock, which statement its other writes belong to.
  */
 import type { SysWriteEvent } from '../../bpf/schema/api.ts';
 import { type Recorded, record, removeFolders } from '../kernel/recorded_run.ts';
@@ -55,7 +55,7 @@ afterAll(() => {
   removeFolders();
 });
 
-/** Whom a backend works for behind a message; undefined: this one does not change it. */
+/** The transaction of a backend after a message, null for none. Undefined: the message does not change it. */
 function ownerBehind({ text }: Message): string | null | undefined {
   const [, client, i] = /KREPLAY1 txn=pg-' \|\| (\d+) \|\| '-' \|\| (\d+)\)/.exec(text) ?? [];
   if (client) return `pg-${client}-${i}`;
@@ -64,13 +64,13 @@ function ownerBehind({ text }: Message): string | null | undefined {
 
 interface Judged {
   event: SysWriteEvent;
-  /** More than one while the statement runs that changes it. */
+  /** It has two entries while the statement that changes the owner runs. */
   owners: readonly (string | null)[];
 }
 
 /**
- * A process's writes, but for its messages, each with whom it was made for. `first`: before it said so itself.
- * Undefined: the recording lacks one of its messages, and what is between them is not known.
+ * Pairs each write of a process, except its messages, with its possible owners. `first` is the owner before the process
+ * sets one itself. Undefined: the recording lacks one of the messages, and what is between them cannot be judged.
  */
 function judge(
   writes: readonly SysWriteEvent[],
@@ -85,7 +85,7 @@ function judge(
   return writes.flatMap((event) => {
     if (event.file !== log) return [{ event, owners }];
     const now = ownerBehind(messages[next++]!);
-    // The next message is that the statement has ended.
+    // Either owner is possible until the next message, which reports the end of the statement.
     owners = now === undefined ? [owners.at(-1)!] : [owners.at(-1)!, now];
     return [];
   });
@@ -93,9 +93,9 @@ function judge(
 
 interface Tally {
   right: number;
-  /** Of nobody, and that is so. */
+  /** Events that have no owner, rightly. */
   nobody: number;
-  /** Of nobody, although it is of somebody. */
+  /** Events that have no owner, although they should have one. */
   none: number;
   wrong: number;
 }
@@ -117,14 +117,14 @@ const MARKED = /KREPLAY1 txn=pg-/;
 
 const runScript = (server: Server) => server.pgbench(SCRIPT, CLIENTS, TRANSACTIONS);
 
-/** The processes of the server that are nobody's session, and have something to write. */
+/** The processes of the server that are not sessions and have something to write. */
 function writersOf(server: Server): Set<number> {
   const types = "'checkpointer', 'background writer', 'walwriter'";
   const pids = server.psql(`SELECT pid FROM pg_stat_activity WHERE backend_type IN (${types})`);
   return new Set(pids.trim().split('\n').map(Number));
 }
 
-/** Of the cluster's own processes: this host may run other servers. */
+/** Writes of the cluster's own processes: this host may run other servers. */
 function writesOf(recorded: Recorded): SysWriteEvent[] {
   const writes = recorded.writes({ comm: 'postgres' });
   const isOurs = ({ file }: SysWriteEvent) => file?.startsWith(`${cluster.folder}/`) === true;
@@ -139,7 +139,7 @@ function sessionsOf(log: string): [pid: number, messages: Message[]][] {
   return sessions;
 }
 
-/** Nothing of a session is another's, and nothing of one that says whose it is is nobody's. */
+/** No write of a session has another's label, and none of a session that sets its own label lacks it. */
 function expectSessionsRight(recorded: Recorded, log: string, first: string | null): void {
   const writes = Map.groupBy(writesOf(recorded), ({ pid }) => pid);
   const sessions = sessionsOf(log).map(([pid, messages]) => judge(writes.get(pid) ?? [], messages, log, first));
@@ -167,7 +167,7 @@ whenInstalled('PostgreSQL', () => {
     });
     expectSessionsRight(recorded, server.log, 'pg-server');
     const byOthers = writesOf(recorded).filter(({ pid }) => writers.has(pid));
-    // Titles such as "postgres: checkpointer" are written over the arguments.
+    // Titles such as "postgres: checkpointer" overwrite the arguments.
     expectOwners(recorded, byOthers, ['postgres pg-server inherited']);
   });
 
@@ -195,7 +195,7 @@ whenInstalled('PostgreSQL', () => {
     });
     const writes = writesOf(recorded);
     expect(writes.some((event) => isIn('pg_wal', event))).toBe(true);
-    // The first process holds the label.
+    // The first process holds the label itself.
     expectOwners(recorded, writes, ['shop-db pg-whole exact', 'shop-db pg-whole inherited']);
   });
 });

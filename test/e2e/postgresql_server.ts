@@ -1,4 +1,4 @@
-/** A PostgreSQL server of our own, and what it says itself of whom each of its backends works for. */
+/** A PostgreSQL server for the tests, and its log, which says what each of its backends works for. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { run } from '../kernel/programs.ts';
 
-/** Where Debian puts each version's programs; the newest. */
+/** Debian has a folder per version with its programs; this is the newest. */
 function programFolder(): string | undefined {
   const versions = existsSync(VERSIONS) ? run('ls', ['-v', VERSIONS]).trim().split('\n') : [];
   return versions
@@ -20,13 +20,13 @@ const NEEDED = ['initdb', 'postgres', 'pgbench', 'psql', 'pg_isready'];
 export const PROGRAMS = programFolder();
 export const isInstalled = PROGRAMS !== undefined;
 
-// None of the caller's variables, of which some name a service.
+// The caller's environment is dropped: some of its variables name a service.
 const AS_POSTGRES = ['setpriv', '--reuid=postgres', '--regid=postgres', '--init-groups', '--reset-env'];
 const READY_MS_MAX = 30_000;
-/** A clone below a closed folder such as /root is out of that user's reach. */
+/** That user cannot reach a clone below a closed folder such as /root. */
 const OPEN_FOLDER = '/';
 
-/** Backends write dirty pages out themselves when there are so few; everything that they do goes into the log. */
+/** Backends write dirty pages themselves when there are so few buffers; everything that they do is logged. */
 const SETTINGS = {
   listen_addresses: '',
   fsync: 'on',
@@ -45,10 +45,10 @@ export interface Cluster {
 }
 
 export interface Server {
-  /** Its messages; of this run only. */
+  /** Path of the file with the messages of this run. */
   log: string;
   psql(sql: string): string;
-  /** Runs each client's transactions; `:client_id` and `:i`, which counts from 1, are in the script. */
+  /** Runs each client's transactions; the script can use `:client_id` and `:i`, which counts from 1. */
   pgbench(script: string, clients: number, transactions: number): void;
   stop(): Promise<void>;
 }
@@ -68,7 +68,7 @@ function asPostgres(program: string, args: readonly string[]): string {
   });
 }
 
-/** `front`: of the command line, such as `kreplay exec ... --`. */
+/** `front` is the beginning of the command line, such as `kreplay exec ... --`. */
 export async function startServer({ folder, data }: Cluster, front: readonly string[]): Promise<Server> {
   const settings = Object.entries(SETTINGS).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
   const [file, ...args] = [
@@ -110,7 +110,7 @@ export async function startServer({ folder, data }: Cluster, front: readonly str
 
 const started: { server: ChildProcess; ended: Promise<unknown> }[] = [];
 
-/** For afterEach(): a test that failed half-way must leave nothing running. */
+/** Tests call it in afterEach(): a test that fails half-way must leave nothing running. */
 export async function endServers(): Promise<void> {
   for (const { server, ended } of started.splice(0)) {
     server.kill('SIGQUIT');
@@ -132,7 +132,7 @@ export interface Message {
   text: string;
 }
 
-/** Each process's messages, in the order that it wrote them in; each is one write. */
+/** Each process's messages in the order in which it wrote them; each message is one write. */
 export function messagesOf(log: string): Map<number, Message[]> {
   const messages = readFileSync(log, 'utf8').split(/^(?=@\d+@)/m);
   return messages.reduce((byProcess, text) => {

@@ -1,6 +1,6 @@
 /**
- * Redis that syncs its append-only file behind every command, on a disk that a labelled neighbour writes to as well. The
- * truth is what Redis says of its file, the file itself, and where the file system has put it.
+ * Redis that syncs its append-only file after every command, on a disk that a labelled neighbour writes to as well. The
+ * truth is what Redis reports about its file, the file itself, and where the file system has put it.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -50,7 +50,7 @@ async function startServer(label: readonly string[]): Promise<void> {
     ...{ appendonly: 'yes', appendfsync: 'always', 'auto-aof-rewrite-percentage': '0' },
   };
   const args = Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value]);
-  // Of other variables some name a service.
+  // The other variables are dropped: some of them name a service.
   const env = { PATH: process.env.PATH };
   server = spawn(KREPLAY, ['exec', ...label, '--', 'redis-server', ...args], { stdio: 'ignore', env });
   ended = once(server, 'exit');
@@ -76,7 +76,7 @@ async function stopServer(signal: NodeJS.Signals): Promise<void> {
   server = undefined;
 }
 
-/** Four clients at a time set values of a kilobyte. Values of redis-benchmark's own may look like the neighbour's. */
+/** Four clients at a time set values of a kilobyte. redis-benchmark's default values may look like the neighbour's. */
 function setValues(): void {
   const load = ['-n', COMMANDS, '-c', 4, '-r', 1000, '-q'].map(String);
   run('redis-benchmark', ['-s', socket(), ...load, 'SET', 'key:__rand_int__', 'v'.repeat(1000)]);
@@ -86,7 +86,7 @@ const WRITER = join(import.meta.dirname, '../kernel/patterned_writes.py');
 
 const neighbourFile = () => join(disk.mountPoint, 'neighbour');
 
-/** Its blocks are its own from the start: none was another's that has removed a file. */
+/** Its blocks are allocated before the test: none can come from a removed file of another owner. */
 function makeNeighbourFile(): void {
   run('dd', [
     'if=/dev/zero',
@@ -98,13 +98,13 @@ function makeNeighbourFile(): void {
   ]);
 }
 
-/** Blocks that say whose they are, each synced. */
+/** Writes blocks that contain their owner, and syncs each. */
 function startNeighbour(): Promise<unknown> {
   const args = [neighbourFile(), 'neighbour', 'fsync', '0', String(NEIGHBOUR_BLOCKS), '1'];
   return once(spawn('python3', [WRITER, ...args], { stdio: 'ignore' }), 'exit');
 }
 
-/** What Redis says of itself. */
+/** The fields of one section of Redis's INFO. */
 function factsOf(section: string): Map<string, string> {
   const lines = redis('INFO', section).split('\r\n');
   return new Map(lines.filter((line) => line.includes(':')).map((line) => line.split(':', 2) as [string, string]));
@@ -115,7 +115,7 @@ interface Extent {
   end: bigint;
 }
 
-/** Where on the disk a file is, in sectors. */
+/** Extents of a file on the disk, in sectors. */
 function extentsOf(file: string): Extent[] {
   const rows = run('filefrag', ['-e', '-b512', file]).matchAll(/^ *\d+: +\d+\.\. *\d+: +(\d+)\.\. *(\d+):/gm);
   return [...rows].map(([, first, last]) => ({ first: BigInt(first!), end: BigInt(last!) + 1n }));
@@ -189,7 +189,7 @@ whenInstalled('Redis', () => {
     const writes = recorded.writes().filter(({ file }) => file?.startsWith(`${disk.mountPoint}/`));
     const byServer = writes.filter((event) => event.pid === pid);
     const byChild = writes.filter((event) => event.pid !== pid);
-    // Debian's redis-server is a link to another of Redis's programs. The title has the socket's path in it.
+    // Debian's redis-server is a link to another of Redis's programs. The process title contains the socket's path.
     const service = basename(realpathSync('/usr/bin/redis-server'));
     expectOwners(recorded, byServer, [`${service} redis-rewrite exact`]);
     expectOwners(recorded, byChild, [`${service} redis-rewrite inherited`]);

@@ -1,6 +1,6 @@
 /**
- * Programs that nobody here wrote are recorded, and run again under what was recorded: with 5 ms more for each write and
- * each wait for the disk. Their results are as ever, and nearly all of the time goes to the calls that it belongs to.
+ * Third-party programs are recorded, and run again under what was recorded, with 5 ms more for each write and each wait
+ * for the disk. Their results stay the same, and nearly all of the time goes to the calls that it belongs to.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -15,17 +15,17 @@ const ROWS = 13;
 const SQL = Array.from({ length: ROWS }, (_, row) => `insert into t values (${row});`).join(' ');
 
 interface Program {
-  /** In the folder that is $0. */
+  /** A shell script; its folder is $0. */
   script: string;
-  /** What it leaves, to be the same both times. */
+  /** A shell script that prints what the program left: it has to be the same both times. */
   result: string;
-  /** Calls that have to be held at the least. */
+  /** Minimum number of calls that have to be delayed. */
   calls: number;
-  /** Share of the planned time that its own calls get. */
+  /** Minimum share of the planned time that its own calls get. */
   share: number;
 }
 
-/** A daemon: it outlives the command that starts it, and is held as well. */
+/** Redis becomes a daemon: it outlives the command that starts it, and is delayed as well. */
 const REDIS = `
 cd $0
 redis-server --port 0 --unixsocket s --dir $0 --save '' --appendonly yes --appendfsync always --logfile $0/log \
@@ -55,7 +55,7 @@ const PROGRAMS: Record<string, Program> = {
     ].join('\n'),
     result: 'cd $0 && git log --format=%s,%T && git fsck --strict 2>&1',
     calls: 20,
-    // Names of its files are random, or come from the time.
+    // The names of its files are random, or derived from the time.
     share: 0.4,
   },
   redis: {

@@ -1,6 +1,7 @@
 /**
- * PostgreSQL, from initdb over pgbench to its end, of a user without rights: recorded, and run again under an incident
- * in which each write of its log takes 10 ms more. Its rows are as ever, and pgbench feels it in each transaction.
+ * PostgreSQL as an unprivileged user, from initdb through pgbench to its shutdown: recorded, and run again under an
+ * incident in which each write of its log takes 10 ms more. Its rows stay the same, and pgbench sees it in each
+ * transaction.
  */
 import { execFileSync } from 'node:child_process';
 import { chmodSync, readFileSync } from 'node:fs';
@@ -16,10 +17,10 @@ const whenInstalled = isInstalled ? test : test.skip;
 
 const TRANSACTIONS = 10;
 const EXTRA_MS = 10;
-/** What the runner takes off a wait for its own wake-up, and more. */
+/** More than the runner takes off a wait for its own wake-up. */
 const EARLY_MS = 1;
 
-/** In the folder that is $0. */
+/** A shell script; its folder is $0. */
 const SCRIPT = `
 PATH=${PROGRAMS}:$PATH
 cd $0
@@ -45,7 +46,7 @@ afterAll(() => {
   removeFolders();
 });
 
-/** Microseconds of each transaction, by pgbench's clock. */
+/** How many microseconds each transaction took, by pgbench's clock. */
 function tookMicroseconds(place: string): number[] {
   const [file] = execFileSync('sh', ['-c', `ls ${place}/took.*`], { encoding: 'utf8' })
     .trim()
@@ -57,14 +58,14 @@ function tookMicroseconds(place: string): number[] {
 whenInstalled(
   'PostgreSQL',
   async () => {
-    // The same folder both times: where it is is part of what is recorded.
+    // Both runs use the same folder: its path is part of what is recorded.
     const place = join(folder.path, 'place');
     const anew = () => execFileSync('sh', ['-ec', `rm -rf ${place}; mkdir ${place}; chown ${NOBODY} ${place}`]);
     const script = ['bash', '-ec', SCRIPT, place];
     anew();
     const recorded = await record(() => {
       execFileSync(AS_NOBODY[0], [...AS_NOBODY.slice(1), KREPLAY, 'exec', '--transaction', 'pg', '--', ...script], {
-        // From a pipe bash would read the settings of whoever runs the test.
+        // With a pipe as its input, bash would read the startup files of the user who runs the test.
         stdio: ['ignore', 'pipe', 'inherit'],
       });
     });

@@ -1,6 +1,6 @@
-// A client gives up after 200 ms. It passes on a calm machine, failed when its disk was slow, fails in the same way when
-// that incident is replayed to it, and passes there with a longer timeout. How long its orders take is what its own
-// clock says.
+// A client gives up after 200 ms. It passes on a calm machine, failed when its disk was slow, fails in the same way
+// when that incident is replayed, and passes the replay with a longer timeout. The client's own clock measures how long
+// its orders take.
 import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
@@ -14,7 +14,7 @@ const WRITES_PER_SECOND = 4;
 const TIMEOUT = '0.2';
 const LONGER_TIMEOUT = '5';
 const ORDERS = 6;
-/** Beside the sync, an order takes a write and a switch of threads; the machine may be busy. */
+/** Besides the sync, an order takes a write and a switch of threads; the machine may be busy. */
 const NOISE_SECONDS = 0.1;
 
 let disk: SlowDisk;
@@ -25,7 +25,7 @@ let incident: Finished;
 const client = (timeout: string) => ['python3', join(import.meta.dirname, 'order_client.py'), disk.folder, timeout];
 const secondsOf = ({ stdout }: Finished) => stdout.trim().split('\n').map(Number);
 
-/** Each begins with an empty log, as the incident did. */
+/** Each run begins with an empty log, as the incident did. */
 function fresh(): void {
   rmSync(join(disk.folder, 'orders.log'), { force: true });
 }

@@ -1,4 +1,4 @@
-// What cannot start says why in one line and what to do about it; what has started ends cleanly, however it is told.
+// A command that cannot start says in one line why, and what to do; a running one ends cleanly, however it is ended.
 import { chmodSync, chownSync, mkdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, expect, test } from '@jest/globals';
@@ -19,7 +19,7 @@ function inFolder(name: string): string {
   return join(folder.path, name);
 }
 
-/** Runs `kreplay up` that cannot start: its complaint, which has to be one line. */
+/** Runs a `kreplay up` that cannot start, and returns its complaint, which has to be one line. */
 async function complaintOf(args: readonly string[], command: readonly string[] = []): Promise<string> {
   const listen = args.includes('--listen') ? [] : ['--listen', `127.0.0.1:${await freePort()}`];
   const running = start(['up', ...args, ...listen], command);
@@ -44,7 +44,7 @@ test('a user who may not load BPF programs', async () => {
 });
 
 test('a kernel without BTF', async () => {
-  // A mount namespace in which the file is not there is such a kernel, as far as anybody can see.
+  // A mount namespace that hides the file looks like such a kernel to every program.
   const hide = 'mount -t tmpfs tmpfs /sys/kernel/btf && exec "$@"';
   const complaint = await complaintOf(['--data', inFolder('btf')], ['unshare', '--mount', 'sh', '-c', hide, 'sh']);
   expect(complaint).toContain('CONFIG_DEBUG_INFO_BTF');
@@ -71,7 +71,7 @@ test('up gives its daemon what a daemon takes, and passes SIGHUP to both', async
   const access = ['--tokens', tokens, '--tls-cert', cert, '--tls-key', key];
   const up = start(['up', '--data', inFolder('served'), '--filter-file', filter, '--listen', '127.0.0.1:0', ...access]);
   await up.says('kreplay daemon: serving');
-  // The agent may be about to start still.
+  // The agent may not have started yet.
   up.process.kill('SIGHUP');
   await up.says('Try next');
   const url = / at (https:\S+)\n/.exec(up.output())![1]!;
@@ -112,7 +112,7 @@ test('when up is killed, its agent and daemon end by themselves and the recordin
   await up.says('Try next');
   expect(statSync(state).mode & 0o777).toBe(0o600);
   up.process.kill('SIGKILL');
-  // `close`: the children hold the pipes until they end.
+  // `close` comes after the children have ended: they hold the pipes until then.
   await up.ended;
   const reader = openReader(join(data, 'recording.kreplay'));
   expect(reader.info().eventCount).toBeGreaterThan(0);
@@ -123,6 +123,6 @@ test.each([[], ['up'], ['agent'], ['daemon'], ['exec'], ['events'], ['replay']])
   const { status, stdout, stderr } = kreplay([...args, '--help']);
   expect([status, stderr]).toEqual([0, '']);
   expect(stdout).toContain('Usage: kreplay');
-  // One screen; `up` takes what an agent and a daemon take.
+  // The help fits on one screen, except that `up` takes the options of an agent and a daemon.
   expect(stdout.trimEnd().split('\n').length).toBeLessThanOrEqual(args[0] === 'up' ? 90 : 50);
 });

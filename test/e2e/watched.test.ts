@@ -1,5 +1,5 @@
-// A real agent and a daemon, watched from the start of the agent to its end and its next start: what /metrics says is
-// what the API says, also of what was lost.
+// Watches a real agent and a daemon from the start of the agent to its end and its next start: /metrics agrees with the
+// API, also about what was lost.
 import { execFileSync } from 'node:child_process';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { type Sample, samplesOf, total, valuesOf } from '../daemon/scraped.ts';
@@ -7,7 +7,7 @@ import { AS_NOBODY } from '../unprivileged.ts';
 import { endAll, freePort, type Running, start, temporaryFolder } from './kreplay.ts';
 
 const WRITES = 997;
-/** Far more than a ring of 1 MiB holds. */
+/** Far more than fit into a ring of 1 MiB. */
 const BURST_WRITES = 60_000;
 const NODE = 'watched';
 
@@ -17,7 +17,7 @@ let url: string;
 let agent: Running;
 
 async function startAgent(): Promise<Running> {
-  // Of one command and type only, so that the numbers stand still between two looks.
+  // Only one command and one event type are recorded, so that the numbers do not change between two readings.
   const only = ['--comm', 'dd', '--event-type', 'sys_write'];
   const running = start(['agent', '--data', data, '--node', NODE, '--ring-size', '1', ...only]);
   await running.says('recording to');
@@ -63,7 +63,7 @@ async function fromApi(): Promise<Numbers> {
   return { recorded: { sys_write: await count('sys_write'), block_io: await count('block_io') }, lost: coverage.lost };
 }
 
-/** Looks again until it is so, or long has not been. */
+/** Polls until the condition holds, for 20 s at most. */
 async function until(isSo: () => Promise<boolean>): Promise<void> {
   const deadline = performance.now() + 20_000;
   while (!(await isSo()) && performance.now() < deadline) await new Promise((resolve) => setTimeout(resolve, 100));
@@ -90,7 +90,7 @@ test('every event is counted, and nothing else', async () => {
 test('what an agent that hangs loses is counted by cause', async () => {
   agent.process.kill('SIGSTOP');
   write(BURST_WRITES);
-  // It cannot answer, and nobody waits for it for long.
+  // A stopped agent cannot answer, and the daemon does not wait for it for long.
   expect(total(await scrape(), 'kreplay_agent_up')).toBe(0);
   agent.process.kill('SIGCONT');
   const all = ({ recorded, lost }: Numbers) => recorded.sys_write! + lost;

@@ -1,6 +1,6 @@
 /**
- * Requests made from the API's own document, allowed ones and hostile ones: none fails inside, every answer is as the
- * document says, and a refusal names what it refuses. `make fuzz` runs a hundred thousand.
+ * Requests generated from the API's own document, allowed ones and hostile ones: none causes an internal error, every
+ * answer conforms to the document, and a refusal names what it refuses. `make fuzz` runs a hundred thousand.
  */
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import fc, { type Arbitrary } from 'fast-check';
@@ -9,7 +9,7 @@ import { type Answer, type Sent, type Served, serve } from '../daemon/served.ts'
 import { allowed, hostileJson, hostileText, type JsonSchema } from './arbitrary.ts';
 
 const RUNS = Number(process.env.KREPLAY_FUZZ_RUNS ?? 3000);
-/** Long ones are not tests any more, and take as long as they take. */
+/** The limit grows with the number of runs. */
 const TIMEOUT_MS = RUNS * 100 + 60_000;
 
 interface Parameter {
@@ -27,12 +27,12 @@ interface Operation {
 
 interface Request {
   method: string;
-  /** As in the document. */
+  /** Path template, as in the document. */
   path: string;
   operation: Operation;
   target: string;
   sent: Sent;
-  /** What is hostile: none, or a parameter or a field of the body. */
+  /** The hostile part: a parameter, a field of the body, or '' for the body; 'none' may add an unknown parameter. */
   culprit: string | undefined;
 }
 
@@ -77,7 +77,7 @@ function row(i: number) {
   };
 }
 
-/** Of what exists, by the name of the parameter or field. */
+/** Values that exist in the recording, by the name of the parameter or field. */
 function known(name: string): Arbitrary<unknown> | undefined {
   if (name === 'transaction_id') return fc.constantFrom('order-1', 'order-2');
   if (name === 'event_id') return fc.nat({ max: eventIds.length - 1 }).map((i) => eventIds[i]);
@@ -141,7 +141,7 @@ function assemble(place: Place, parameters: readonly Parameter[], schema: JsonSc
   for (const { in: where, name } of parameters) {
     const value = made.culprit === name ? made.text : made.values[name];
     if (where === 'path') target = target.replace(`{${name}}`, encodeURIComponent(wellFormed(String(value))) || '%20');
-    // A header holds no more than this.
+    // A header value can contain only these characters.
     else if (where === 'header' && value !== undefined) headers[name] = String(value).replace(/[^\x20-\x7e]/g, '?');
     else if (where === 'query')
       for (const one of [value].flat().filter((item) => item !== undefined))
@@ -168,7 +168,7 @@ function bodyOf(schema: JsonSchema, { body, culprit, json }: Made): string {
   return `{${texts.join(',')}}`;
 }
 
-/** What is wrong with an answer. */
+/** Returns a function that lists what is wrong with an answer. */
 function checker(document: object): typeof answerProblems {
   const ajv = new Ajv2020({ strict: false, validateFormats: false });
   ajv.addSchema(document, 'api');
@@ -208,7 +208,7 @@ test(
         seen.set(key, (seen.get(key) ?? 0) + 1);
         expect(answerProblems(request, answer)).toEqual([]);
         const { operationId } = request.operation;
-        // Or there would soon be as many as there may be.
+        // Otherwise the limit on sessions would soon be reached.
         if (answer.status === 201) await app.get(answer.headers.location!, { method: 'DELETE' });
         if (answer.status < 300 && ['deleteSession', 'stopSession'].includes(operationId)) await renewSession();
       }),
@@ -219,7 +219,7 @@ test(
   TIMEOUT_MS,
 );
 
-/** A stream that has no end is left when it has begun. */
+/** An endless stream is closed when it has begun. */
 async function ask({ target, sent, operation }: Request): Promise<Answer> {
   if (!operation.responses[200]?.content?.['text/event-stream']) return app.get(target, sent);
   const res = await app.open(target, sent);

@@ -1,4 +1,4 @@
-/** Values for a JSON schema of the API's document: those that it allows, and those that somebody sends who means harm. */
+/** Values for a JSON schema of the API's document: those that it allows, and those that an attacker might send. */
 import fc, { type Arbitrary } from 'fast-check';
 
 export interface JsonSchema {
@@ -87,7 +87,7 @@ const HOSTILE_TEXTS = [
   ...['a'.repeat(10_000), '\u202e', '\ud800', '[]', '{}', 'a,,b', ','],
 ];
 
-/** Text of a parameter. */
+/** Text for a parameter. */
 export const hostileText: Arbitrary<string> = fc.oneof(
   fc.constantFrom(...HOSTILE_TEXTS),
   fc.string({ unit: 'binary', maxLength: 60 }),
@@ -95,7 +95,7 @@ export const hostileText: Arbitrary<string> = fc.oneof(
   fc.double().map(String),
 );
 
-/** JSON of a field, as text: a number may be one that no double holds. */
+/** JSON for a field, as text: it can contain numbers that no double represents. */
 export const hostileJson: Arbitrary<string> = fc.oneof(
   fc.json({ maxDepth: 3 }),
   fc.bigInt().map(String),

@@ -1,7 +1,7 @@
 /**
- * Damage anywhere in a recording, behind a daemon: flipped bits, zeroed sectors, swapped and repeated pages, a cut. Each
- * answer is compared with that of the undamaged file: it is the same, or it says that something is damaged and has
- * nothing that is not true, or it is refused. `make fuzz` makes ten thousand of them and prints the account.
+ * Damages a recording at any place while a daemon serves it: flipped bits, zeroed sectors, swapped and repeated pages,
+ * a cut. Each answer is compared with that of the undamaged file: it is the same, or it reports damage and contains
+ * nothing untrue, or it is refused. `make fuzz` makes ten thousand damaged files and prints the account.
  */
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { setImmediate } from 'node:timers/promises';
@@ -20,7 +20,7 @@ const path = recordingPath(folder);
 let served: Served;
 let whole: Buffer;
 
-/** Some go to one long segment, the others to short ones, so that all tables have several pages. */
+/** Some rows go to one long segment, the others to short ones, so that all tables have several pages. */
 function row(i: number): Row {
   const transaction = `order-${Math.floor(i / 12)}`;
   const owner = i % 7 === 0 ? {} : { transaction, trace: String(i % 40).padStart(32, 'a'), span: `${i}` };
@@ -61,7 +61,7 @@ beforeAll(async () => {
 
 afterAll(() => served.close());
 
-/** In place of the one that the daemon has open. */
+/** Replaces the file that the daemon has open. */
 function put(bytes: Buffer): void {
   writeFileSync(`${path}.new`, bytes);
   renameSync(`${path}.new`, path);
@@ -106,19 +106,19 @@ const isSame = (element: unknown, other: unknown) => JSON.stringify(element) ===
 
 const COUNTS = /count|bytes|sum|total/;
 
-/** Every element of a list is one of the undamaged file's; what is counted over fewer events is no larger than it was. */
+/** Every element of a list is in the undamaged file's list; a count over fewer events is not larger than over all. */
 function areTrue(answer: Record<string, unknown>, truth: Record<string, unknown>): boolean {
   return Object.entries(answer).every(([name, value]) => {
     const known = truth[name];
     if (name === 'next_cursor' || isSame(value, known)) return true;
-    // A summary is stored whole; only what is summed for the answer may be of fewer events.
+    // A summary is stored whole; only what is summed for the answer may cover fewer events.
     const isTrue = name === 'stats' ? isPartOf : isSame;
     if (!Array.isArray(value) || !Array.isArray(known)) return isPartOf(value, known, name);
     return value.every((element) => known.some((other) => isTrue(element, other)));
   });
 }
 
-/** Numbers that are no counts, such as percentiles, may be anything over fewer events. */
+/** Numbers that are not counts, such as percentiles, can have any value over fewer events. */
 function isPartOf(element: unknown, other: unknown, of = ''): boolean {
   if (isSame(element, other)) return true;
   // Without events there is no percentile.
@@ -159,7 +159,7 @@ const DAMAGES: Record<string, Damage> = {
   cut: (bytes, at) => bytes.subarray(0, at),
 };
 
-/** How many of each kind of damage; most are single bits, one in every page before a second one in any. */
+/** Share of each kind of damage; most are single bits, one in every page before a second one in any. */
 const SHARES: Record<string, number> = {
   flipped: 0.7,
   'flipped ten times': 0.06,
@@ -170,7 +170,7 @@ const SHARES: Record<string, number> = {
   cut: 0.02,
 };
 
-/** The same each time: of a linear congruential generator. */
+/** A linear congruential generator with a fixed seed: each run makes the same damage. */
 function numbers(seed: number): () => number {
   let state = seed;
   return () => {
@@ -179,7 +179,7 @@ function numbers(seed: number): () => number {
   };
 }
 
-/** So that every page has its turn before one has its second. */
+/** A stride that visits every page once before it visits one a second time. */
 function coprimeTo(count: number): number {
   const divisor = (a: number, b: number): number => (b === 0 ? a : divisor(b, a % b));
   let stride = 7;
@@ -236,7 +236,7 @@ describe('a damaged recording', () => {
       );
       const isDamaged = !bytes.equals(whole);
       count(isDamaged ? (worst ?? 'harmless') : 'no damage');
-      // What no answer needs is still found by whoever looks for it.
+      // Damage that affects no answer is still found by a verification of the file.
       if (isDamaged && !worst && isFoundWhole()) failures.push({ at, size, question: 'verify' });
       const anyTold = worst === 'told' || worst === 'refused';
       if (anyTold && !(await isToldWhenAsked())) failures.push({ at, size, question: '/readyz' });

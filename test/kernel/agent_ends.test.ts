@@ -1,4 +1,4 @@
-// An agent that is told to end at any instant, also while it starts, leaves one file that anybody can read.
+// An agent that is asked to end at any instant, even while it starts, leaves one file that every user can read.
 import { type ChildProcess, execFileSync, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
@@ -51,7 +51,7 @@ function runAgent(): RunningAgent {
   return {
     ready: once(agent, 'message'),
     async end(signal) {
-      // Before it listens a signal ends it at once, and it has nothing to clean.
+      // Before the agent handles signals, a signal ends it at once, and there is nothing to clean up.
       agent.kill(signal);
       const toldMs = performance.now();
       const [code, endedBy] = await ended;
@@ -61,7 +61,7 @@ function runAgent(): RunningAgent {
   };
 }
 
-/** The files that an agent left, the lock aside. */
+/** The files that an agent left, except the lock. */
 const filesLeft = () => readdirSync(dataFolder).filter((file) => file !== 'recording.lock');
 
 test.each(['SIGINT', 'SIGTERM'] as const)('%s at any instant leaves one clean file', async (signal) => {
@@ -116,7 +116,7 @@ test('SIGHUP during its end is no error, and does not end it before the last com
     agent.kill('SIGINT');
     const hangups = setInterval(() => agent.kill('SIGHUP'), 1);
     const [code, signal] = await ended.finally(() => clearInterval(hangups));
-    // Node stops to listen to signals before its process is gone; by then everything is committed.
+    // Node stops listening to signals before its process is gone; everything is committed by then.
     expect([
       complaints.replaceAll(/^{.*"the filter was read again"}\n/gm, ''),
       code === 0 || signal === 'SIGHUP',

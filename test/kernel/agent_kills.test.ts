@@ -1,5 +1,5 @@
-// An agent that is killed at random instants under load: what could be queried before stays, what is missing is told.
-// KILLS=200 kills it more often and says what came of it.
+// Kills an agent at random instants under load: what could be queried before stays, and what is missing is reported.
+// KILLS=200 kills it more often and prints the result.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, expect, test } from '@jest/globals';
 import { isTold, missingNumbers, recordedNumbers, startNumberedWrites } from './numbered_writes.ts';
@@ -65,7 +65,7 @@ test('an agent that is killed leaves all that could be queried, and tells what i
   expect(sums.unwritten_ms_max).toBeLessThan(UNWRITTEN_MS_MAX);
 }, 3_600_000);
 
-/** How long before the kill the first write was made that went missing with it; the agent was recording since `startNs`. */
+/** How long before the kill the first of the lost writes began; the agent has been recording since `startNs`. */
 function unwrittenMs(missing: readonly number[], began: readonly bigint[], startNs: bigint, killNs: bigint): number {
   const firstNs = missing.map((number) => began[number - 1]!).find((ns) => ns >= startNs);
   return firstNs === undefined || firstNs > killNs ? 0 : Number(killNs - firstNs) / 1e6;

@@ -1,4 +1,4 @@
-// Requests to a disk of our own must be recorded to the last one, with the program that queued them as their owner.
+// Every request to a disk of our own must be recorded, with the program that queued it as its owner.
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { BlockIoEvent } from '../../bpf/schema/api.ts';
@@ -19,23 +19,23 @@ afterAll(() => {
   removeFolders();
 });
 
-/** Behind a marker, so that the events of exactly this run can be asked for. */
+/** Runs the command after a marker, so that the events of exactly this run can be queried. */
 function labelled(transaction: string, command: string): string {
   return bash(`echo 'KREPLAY1 txn=${transaction}' >/dev/null; ${command} 2>&1`);
 }
 
-/** A program's own pages may come from another disk meanwhile. */
+/** A program's own pages may be read from another disk meanwhile. */
 function onDisk({ device }: BlockIoEvent): boolean {
   return device === disk.name;
 }
 
-/** The disk's own count; Documentation/block/stat.rst. */
+/** The disk's own count, see Documentation/block/stat.rst. */
 function writesEnded(): { requests: number; bytes: bigint } {
   const fields = readFileSync(`/sys/block/${disk.name}/stat`, 'utf8').trim().split(/\s+/);
   return { requests: Number(fields[4]), bytes: BigInt(fields[6]!) * 512n };
 }
 
-/** As the kernel keeps it: MKDEV(major, minor). */
+/** The number as the kernel keeps it: MKDEV(major, minor). */
 function deviceNumber(): number {
   const [major, minor] = readFileSync(`/sys/block/${disk.name}/dev`, 'utf8').trim().split(':').map(Number);
   return (major! << 20) | minor!;
@@ -127,14 +127,14 @@ test('a commit of the journal lasts until the flush behind it, as bpftrace sees 
     const [{ duration_ns, queue_ns, result, bytes }] = requests as [BlockIoEvent];
     expect(result).toBe(bytes);
     const issuedToEndNs = Number(duration_ns - queue_ns!);
-    // Two programs on one tracepoint: a little apart, while the flush alone takes many times that.
+    // Two programs at one tracepoint read the clock slightly apart, while the flush alone takes many times that.
     expect(Math.abs(issuedToEndNs - last[sector]!)).toBeLessThan(last[sector]! * 0.2);
   }
 });
 
 test('a request with bios of two owners is shared, and names both; one whose end is missed is counted', async () => {
   const blocks = 1024;
-  // Whether two meet in the scheduler is luck in any one round.
+  // Whether two requests meet in the scheduler is luck in any one round.
   const rounds = 31;
   const written = 2n * BigInt(rounds * blocks) * 4096n;
   const program = compileProgram('neighbour_writes');
@@ -153,7 +153,7 @@ test('a request with bios of two owners is shared, and names both; one whose end
       writeNeighbours(rounds);
       after = writesEnded();
       untilNs = wallClockNs();
-      // That an end was missed is found when the kernel uses the request again.
+      // A missed end is found when the kernel uses the request again.
       writeNeighbours(2);
     });
     const counted = (request: BlockIoEvent) => onDisk(request) && request.timestamp_ns < untilNs;
@@ -162,7 +162,7 @@ test('a request with bios of two owners is shared, and names both; one whose end
     expect(after.bytes - before.bytes).toBe(written);
     expect(requests.length).toBeLessThanOrEqual(after.requests - before.requests);
     expect(requests.length + lost).toBeGreaterThanOrEqual(after.requests - before.requests);
-    // On a busy machine the kernel may skip a program, or not show an end: then the bytes are not all there.
+    // On a busy machine the kernel may skip a program, or not show an end: then some bytes are missing.
     if (lost > 0) continue;
     expect(bytesOf(requests)).toBe(written);
     for (const { origins, bytes } of requests) expect(bytesOf(origins)).toBe(bytes);
@@ -174,7 +174,7 @@ test('a request with bios of two owners is shared, and names both; one whose end
     expect(transaction_id).toBeNull();
     expect(new Set(origins.map((origin) => origin.transaction_id))).toEqual(new Set(['even', 'odd']));
   }
-  // Each of the two finds it; none of its bytes is counted for the other.
+  // Each of the two transactions finds a shared request; none of its bytes is counted for the other one.
   const origins = even.flatMap((request) => request.origins);
   expect(bytesOf(origins.filter((origin) => origin.transaction_id === 'even'))).toBe(written / 2n);
 });

@@ -1,6 +1,6 @@
 /*
- * Writes into a pipe that a child empties slowly, and takes the wall clock around each call: prints, when all is done,
- * `before after result` for each, in nanoseconds since the epoch.
+ * Writes into a pipe that a child empties slowly, and reads the wall clock before and after each call. At the end it
+ * prints `before after result` for each call, in nanoseconds since the epoch.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-/** The wall clock is set while a real agent's parts record: what was written keeps its time, what follows has the new one. */
+/** The wall clock is set while a real agent's parts record: past events keep their time, later ones have the new. */
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { readClocks } from 'libbpf-ts';
@@ -16,14 +16,14 @@ afterAll(() => folder.remove());
 function setUp() {
   const path = join(folder.path, 'recording.kreplay');
   const set = { byNs: 0n, sleptNs: 0n };
-  // The kernel's own clocks, and what somebody has set the wall clock by since.
+  // Reads the kernel's own clocks, and shifts them as if the wall clock had been set or the machine suspended.
   const read: ReadClocks = (into) => {
     readClocks(into);
     into[0]! += set.byNs;
     into[3]! -= set.sleptNs;
   };
   const { clock, writer, recorder, remove } = openRecorderParts(path, read, { eventRingBytes: 1 << 20 });
-  /** Starts of the writes that a child makes now, as they are recorded; and the wall clock around them. */
+  /** Recorded start times of the writes of a child, and the wall clock before and after them. */
   function write(transaction: string) {
     recorder.turn();
     const from = clock.nowNs();
@@ -69,7 +69,7 @@ test('steps forwards and backwards, and a suspend', () => {
   const [start, forwards, backwards, slept] = steps();
   expect([start, forwards, backwards, slept].map((step) => step?.kind)).toEqual(['start', 'step', 'step', 'suspend']);
   const movedNs = [forwards!.offsetNs - start!.offsetNs, backwards!.offsetNs - forwards!.offsetNs];
-  // To the millisecond: the machine's own clock may be corrected meanwhile.
+  // Compared to the millisecond: the machine's own clock may be corrected meanwhile.
   expect(movedNs.map((ns) => Number(ns) / 1e6)).toEqual([
     expect.closeTo(Number(HOUR_NS) / 1e6, 0),
     expect.closeTo(Number(-2n * HOUR_NS) / 1e6, 0),

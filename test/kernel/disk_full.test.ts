@@ -1,4 +1,4 @@
-// A disk that is full before the agent starts, while it records, and when it ends.
+// The disk is full before the agent starts, while it records, or when it ends.
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -10,7 +10,7 @@ import { FILE_SYSTEMS, type SmallDisk } from './small_disk.ts';
 
 const DISK_MIB = 24;
 const WRITES_PER_MS = 120;
-/** More than what gathers in memory meanwhile: 160,000 events. */
+/** Long enough for more events than memory can hold meanwhile: 160,000. */
 const FULL_MS = 4000;
 const PATIENCE_MS = 20_000;
 const END_MS_MAX = 8000;
@@ -32,7 +32,7 @@ function newDisk(fileSystem: keyof typeof FILE_SYSTEMS): SmallDisk {
 
 interface Watched extends Agent {
   complaints(): string[];
-  /** Lines of its log that say what is lost. */
+  /** Lines of its log that report losses. */
   toldLosses(): string[];
 }
 
@@ -93,7 +93,7 @@ describe.each(Object.keys(FILE_SYSTEMS) as (keyof typeof FILE_SYSTEMS)[])('a ful
     if (process.env.FAULTS) process.stderr.write(`${JSON.stringify(sums)}\n`);
     expect(missing.length).toBeGreaterThan(1000);
     expect(lostCount).toBeGreaterThanOrEqual(missing.length);
-    // Others on this machine write too.
+    // Other processes on this machine write too.
     expect(lostCount).toBeLessThan(missing.length * 1.2);
   });
 

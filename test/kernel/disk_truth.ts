@@ -1,22 +1,22 @@
-/** Whose each byte on a disk is, read from the disk itself, beside what was recorded of the requests that wrote it. */
+/** Compares the owner of each block, as the disk itself shows it, with the recorded owner of its request. */
 import { closeSync, openSync, readSync } from 'node:fs';
 import type { BlockIoEvent } from '../../bpf/schema/api.ts';
 
 const SECTOR_BYTES = 512n;
 const BLOCK_BYTES = 4096;
 
-/** Blocks of 4096 bytes, of requests that wrote what patterned_writes.py or fio marked with a transaction. */
+/** Counts blocks of 4096 bytes that patterned_writes.py or fio marked with a transaction. */
 export interface TruthTable {
-  /** Of the one owner that the request has. */
+  /** The block's owner is the request's only owner. */
   right: number;
-  /** Of one of several that share the request, all of them named. */
+  /** The block's owner is one of several that share the request, all of them named. */
   shared: number;
   none: number;
-  /** Of somebody whom the request does not name, while it names another. */
+  /** The request names an owner, but not the block's. */
   wrong: number;
 }
 
-/** What a request carried; of a sector that was written again, its last. */
+/** Judges the blocks that the requests carried; only the last request that wrote a block is judged for it. */
 export function truthOf(devicePath: string, requests: readonly BlockIoEvent[]): TruthTable {
   const table: TruthTable = { right: 0, shared: 0, none: 0, wrong: 0 };
   const device = openSync(devicePath, 'r');
@@ -40,7 +40,7 @@ function verdict({ transaction_id, origins }: BlockIoEvent, transaction: string)
   if (transaction_id !== null) return transaction_id === transaction ? 'right' : 'wrong';
   const named = origins.map((origin) => origin.transaction_id).filter((id) => id !== null);
   if (named.includes(transaction)) return 'shared';
-  // Of more than four owners the others are not named.
+  // A request names four owners at most; if there are more, the others are missing from it.
   return named.length === 0 || named.length === 4 ? 'none' : 'wrong';
 }
 

@@ -1,4 +1,4 @@
-/** What a program was started with, as the kernel read it: services and traces of processes that live for a moment. */
+/** Services and traces from a program's environment, as the kernel reads it: for processes that live for a moment. */
 import { spawn, spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -13,7 +13,7 @@ const SECRET = 'tr0ub4dor-and-3';
 
 afterAll(removeFolders);
 
-/** Runs each script by its name; `$out` is the file that tells its writes. */
+/** Runs each script by its name; `$out` is the file that identifies its writes. */
 async function recordScripts(
   scripts: Readonly<Record<string, { env?: Readonly<Record<string, string>>; script: string }>>,
 ): Promise<{ recorded: Recorded; of(name: string): SysWriteEvent }> {
@@ -47,7 +47,7 @@ test('a service is what the environment of its program says', async () => {
     long: { env: { OTEL_RESOURCE_ATTRIBUTES: long }, script: '/bin/echo x > $out' },
     ci: { env: { CI_JOB_NAME: 'unit tests' }, script: '/bin/echo x > $out' },
     none: { script: '/bin/echo x > $out' },
-    // The writer is gone long before anybody could look into /proc.
+    // The writer exits long before the agent could look into /proc.
     builtin: { env: { OTEL_SERVICE_NAME: 'orders' }, script: '(echo x > $out)' },
     similar: { env: { OTEL_SERVICE_NAMES: 'no', xOTEL_SERVICE_NAME: 'no' }, script: '/bin/echo x > $out' },
   });
@@ -63,7 +63,7 @@ test('behind hundreds of variables and long ones they are still found, or asked 
   const { of } = await recordScripts({
     many: { env: { ...many(240), OTEL_SERVICE_NAME: 'last' }, script: '/bin/echo x > $out' },
     long: { env: { A: 'x'.repeat(5000), OTEL_SERVICE_NAME: 'behind' }, script: '/bin/echo x > $out' },
-    // Its third kilobyte looks like a variable of its own.
+    // The kernel side reads 1023 bytes at a time: the second piece looks like a variable of its own.
     forged: { env: { A: `${'x'.repeat(1021)}OTEL_SERVICE_NAME=forged` }, script: '/bin/echo x > $out' },
     tooMany: { env: { ...many(300), OTEL_SERVICE_NAME: 'beyond' }, script: lived },
   });
@@ -119,7 +119,7 @@ test('a trace that there was no room for when its program began is taken when th
   const out = join(temporaryFolder(), 'out');
   const count = () => (existsSync(out) ? statSync(out).size : 0);
   agent.process.kill('SIGSTOP');
-  // A user may fill some 7 MiB a second; the agent is to read 4 MiB when it is awake again.
+  // A single user can fill some 7 MiB a second; the agent has 4 MiB to read when it is awake again.
   const line = 'x'.repeat(900);
   const flood = `
 import os, time

@@ -1,4 +1,4 @@
-// A write names its file as /proc/PID/fd does at that moment.
+// A write has the name of its file that /proc/PID/fd shows at that moment.
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { bash, run } from './programs.ts';
@@ -8,10 +8,10 @@ const folder = temporaryFolder();
 const deep = join(folder, ...Array.from({ length: 40 }, (_, i) => `level-${i}`));
 
 let recorded: Recorded;
-/** What the script itself found in /proc/self/fd, by the size that it wrote. */
+/** The names that the script itself found in /proc/self/fd, by the size that it wrote. */
 let expected: Map<number, string>;
 
-// Python, because it can make every kind of file; each write's size tells which one it is.
+// Python can make every kind of file; each write's size identifies its file.
 const SCRIPT = `
 import os, socket, sys
 folder, deep = sys.argv[1:]

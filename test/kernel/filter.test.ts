@@ -1,4 +1,4 @@
-/** Only what is asked for is recorded, markers count all the same, and a filter changes while the agent runs. */
+/** Only what the filter asks for is recorded, markers count all the same, and it can change while the agent runs. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, rmSync, writeFileSync } from 'node:fs';
@@ -16,7 +16,7 @@ beforeEach(() => {
 
 afterAll(removeFolders);
 
-/** Each writes a line to a file of its name: a shell, a program, one that is slow, a service, a labelled shell. */
+/** Each command writes to its own file: a shell, a program, a service, a renamed shell, a labelled one, a slow one. */
 const WORKLOAD = `
   cd "$folder"
   echo x > shell
@@ -58,7 +58,7 @@ test.each<[string[], string[]]>([
   expect(await recordedWith(...flags)).toEqual(names);
 });
 
-/** A process of its own number writes `own` after `agent started`; then one that gets the same number writes `other`. */
+/** A process writes `own` after the agent has started; then another one, with the same pid, writes `other`. */
 async function recordedOfOneNumber(flag: string): Promise<string[]> {
   const options = {
     env: { ...process.env, folder },
@@ -95,7 +95,7 @@ test('short events are left out', async () => {
   expect(recorded.events()).toEqual([]);
 });
 
-/** Waits for what the agent says. */
+/** Makes the agent read its filter file again, and returns what it logs. */
 async function reload(agent: Agent): Promise<string> {
   const said = new Promise<string>((resolve) => agent.process.stderr!.once('data', (text) => resolve(String(text))));
   agent.process.kill('SIGHUP');

@@ -1,7 +1,7 @@
-"""Writes what may or may not be marker lines: FILE, and on standard input a list of steps as JSON.
+"""Writes lines that may or may not be markers: FILE, and on standard input a list of steps as JSON.
 
-Each step first says that its base is the transaction, then writes its parts in its own way, and then as many bytes
-to FILE as its number is: whose these are shows what became of the parts.
+Each step first marks its base as the transaction, then writes its parts in its own way, and then writes as many bytes
+to FILE as its number is: the owner of that write shows what became of the parts.
 """
 
 import ctypes
@@ -26,23 +26,23 @@ log = os.open(sys.argv[1] + ".log", os.O_WRONLY | os.O_CREAT, 0o600)
 closed = os.dup(null)
 os.close(closed)
 
-# Before the pages below: a later one would be put where one is not there.
+# Mapped before the pages below: a later mapping would fill the gap in them.
 vector = libc.mmap(None, PAGE, 3, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, -1, 0)
 
-# Two pages, of which the second is not there.
+# Two pages, of which the second is unmapped.
 pages = libc.mmap(None, 2 * PAGE, 3, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, -1, 0)
 libc.munmap(pages + PAGE, PAGE)
 
 
 def write_across(first, rest):
-    """The first part ends with the page."""
+    """Writes two parts, of which the first ends with the page."""
     at = pages + PAGE - len(first)
     ctypes.memmove(at, first, len(first))
     return libc.write(null, at, len(first) + len(rest))
 
 
 def write_untouched(text):
-    """From a file's page that is not in memory, nor read ahead with its neighbour."""
+    """Writes from a file's page that is not in memory, and is not read ahead with its neighbour."""
     path = sys.argv[1] + ".text"
     with open(path, "wb") as file:
         file.write(bytes(PAGE) + text)
@@ -53,7 +53,7 @@ def write_untouched(text):
 
 
 def write_by_untouched_vector():
-    """No page is there until something is stored in it, and the vector is empty then."""
+    """Writes by a vector whose page is absent until something is stored in it; the vector is empty then."""
     libc.madvise(vector, PAGE, mmap.MADV_DONTNEED)
     return libc.writev(null, ctypes.c_void_p(vector), 1)
 

@@ -1,5 +1,5 @@
-// The trace of an HTTP request goes to what its thread does for it, and never to what is done for another one: servers of
-// many kinds tell themselves which request each of their writes is for.
+// The trace of an HTTP request goes to what its thread does for it, and never to what is done for another one: servers
+// of many kinds report themselves which request each of their writes is for.
 import { execFileSync } from 'node:child_process';
 import { copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,7 +10,7 @@ import { removeFolders, temporaryFolder } from './recorded_run.ts';
 
 const CONCURRENCIES = [1, 2, 16];
 const REQUESTS = 160;
-/** Where each of them takes a process of its own, or only the first ones matter. */
+/** Used where each request takes its own process, or only the first requests matter. */
 const FEW_REQUESTS = 64;
 
 const PYTHON = '/usr/bin/python3';
@@ -37,7 +37,7 @@ const node = (mode: string, program = process.execPath): Server => ({
 });
 const go = (program: string): Server => ({ name: 'go', command: [program, 'FOLDER'] });
 
-/** Runs only where this program of this Debian package is. */
+/** Runs a test only if this program is installed, which this Debian package contains. */
 function where(program: string, debianPackage: string) {
   if (!existsSync(program)) console.warn(`skipped: ${program} is missing, of the Debian package ${debianPackage}`);
   return existsSync(program) ? test : test.skip;
@@ -59,7 +59,7 @@ function loadsOf({ shape = () => ({}), requests = REQUESTS, concurrencies = CONC
 const scoreNamed = (server: Server, loads: readonly Load[], flags: readonly string[] = []) =>
   scoreServer(server, loads, { flags: ['--http-services', server.name, ...flags] });
 
-/** What comes out when every write of these loads has this verdict. */
+/** The scores if every write of these loads has this verdict. */
 function every(verdict: keyof Score, loads: readonly Load[], ...attributions: string[]): Record<string, Scores> {
   const scores = loads.map(({ name, requests }) => {
     const score: Score = { right: 0, none: 0, wrong: 0, missing: 0, [verdict]: requests };
@@ -68,7 +68,7 @@ function every(verdict: keyof Score, loads: readonly Load[], ...attributions: st
   return Object.fromEntries(scores);
 }
 
-/** What is not as it should be in any case: writes that were another request's, or that were not recorded. */
+/** Faults in any case: writes with another request's trace, and writes that were not recorded. */
 function faults(scores: Readonly<Record<string, Scores>>): string[] {
   return Object.entries(scores).flatMap(([name, { before, after }]) => {
     const [wrong, missing] = [before.wrong + after.wrong, before.missing + after.missing];
@@ -202,12 +202,12 @@ describe('a thread that serves many requests at once gives none the trace of ano
     writeFileSync(goWithoutSections, withoutSections(readFileSync(goProgram)), { mode: 0o755 });
   }, 120_000);
 
-  /** As a packer leaves it: Elf64_Ehdr's e_shoff, e_shnum and e_shstrndx are 0. */
+  /** Makes an ELF file look as a packer leaves it: Elf64_Ehdr's e_shoff, e_shnum and e_shstrndx are 0. */
   function withoutSections(elf: Buffer): Buffer {
     return elf.fill(0, 0x28, 0x30).fill(0, 0x3c, 0x40);
   }
 
-  /** Each with a new process, as one that was found out is not looked at again. */
+  /** Starts a new process for each load: the agent does not look again at one that it found unsuitable. */
   async function faultsOf(server: Server, options: LoadOptions = {}): Promise<string[]> {
     const found: string[] = [];
     for (const load of loadsOf(options)) found.push(...faults(await scoreNamed(server, [load])));
@@ -246,7 +246,7 @@ describe('a thread that serves many requests at once gives none the trace of ano
 
 const FOREIGN = 'traceparent: 00-11111111111111111111111111111111-2222222222222222-01\r\n\r\n';
 
-/** Behind a request with the header on the same connection. */
+/** Each is sent after a request with the header on the same connection. */
 const ODD: Record<string, RequestShape> = {
   'one without the header': { traced: false },
   'a short one without the header': { traced: false, bare: true },

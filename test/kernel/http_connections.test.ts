@@ -1,6 +1,6 @@
 /**
- * Requests under way are remembered by their connection, to notice that another thread answers one. A request that
- * cannot be remembered is nobody's, and what an exiting thread leaves makes room.
+ * Requests under way are stored by their connection, to notice that another thread answers one. A request that cannot
+ * be stored has no owner, and the entry of an exiting thread is freed.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -13,7 +13,7 @@ import { createLossCounters } from '../../agent/capture/loss_counters.ts';
 import { createDecoder } from '../../bpf/schema/decoder.ts';
 import { ROOT } from './programs.ts';
 
-/** The first reads a request and does not answer it; the second does the same meanwhile; the third after its end. */
+/** The first child leaves a request unanswered; so does the second one meanwhile, and the third one after its end. */
 const PROGRAM = `
 import os, socket, sys
 TRACEPARENT = "traceparent: 00-" + "4b" * 16 + "-" + "7a" * 8 + "-01"
@@ -49,7 +49,7 @@ function watch(object: BpfObject, pid: number): void {
   object.map('http_processes').set(key, new Uint8Array(BigUint64Array.of(FOREVER_NS).buffer));
 }
 
-/** Whether the write of so many bytes has a context. */
+/** Whether the write of each size has a context. */
 function ownedBySize(object: BpfObject): Record<number, boolean> {
   const ring = object.ring('events');
   const buffer = new Uint8Array(ring.sizeBytes);

@@ -1,4 +1,4 @@
-/** The kernel gives the number of a process again that ended within a request: the next one has nothing of that. */
+/** The kernel reuses the pid of a process that ended within a request: its next owner inherits nothing of that. */
 import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
@@ -27,7 +27,7 @@ test('an open request of a process that has ended does not count against the nex
     });
     const ended = once(program, 'exit');
     await once(program.stdout, 'data');
-    // With its first write the agent knows the process.
+    // The agent knows the process once its first write is recorded.
     await untilRecorded(dataFolder);
     program.stdin.end();
     expect((await ended)[0]).toBe(0);

@@ -1,8 +1,8 @@
 /**
- * How often the recorded trace of a write is that of the request which it was done for.
+ * Measures how often the recorded trace of a write is that of the request that it was done for.
  *
- * A server writes two lines for each request, `before` and `after` a wait, into a file of the request's own, with the
- * trace that it took from the request's header: so every recorded write tells itself whose it is.
+ * A server writes two lines for each request, `before` and `after` a wait, into the request's own file, with the trace
+ * that it took from the request's header: so every recorded write shows its request.
  */
 import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -15,41 +15,41 @@ import type { SysWriteEvent } from '../../bpf/schema/api.ts';
 import { readRecording, startAgent, temporaryFolder } from './recorded_run.ts';
 
 const WAIT_MAX_MS = 20;
-/** A request that is sent in two parts: between them, so that the server reads them one by one. */
+/** Time between the two parts of a divided request, so that the server reads them one by one. */
 const PART_AFTER_MS = 5;
 const LOOK_MS = 5;
 const LOOKS_MAX = 2000;
 const ATTEMPTS_MAX = 3;
-/** What a server serves before its writes are scored: its threads are there then, and it has proven what they do. */
+/** Requests before those whose writes are scored: the server's threads exist then, and have shown what they do. */
 const earlyLoad = (name: string): Load => ({ name, concurrency: 16, requests: 32 });
 
 export interface Server {
-  /** Also the name of its service. */
+  /** The server's service has this name too. */
   name: string;
   command: readonly [string, ...string[]];
 }
 
 export interface RequestShape {
-  /** Without the header, its writes are nobody's. */
+  /** If false, the request has no header and its writes have no owner. */
   traced?: boolean;
   method?: string;
-  /** Between the two lines. */
+  /** Time between the two lines. */
   waitMs?: number;
-  /** Of a cookie in front of the header. */
+  /** Size of a cookie before the header. */
   cookieBytes?: number;
   body?: string;
-  /** Nothing but the line of the request, a host, and what is asked for here. */
+  /** The request has nothing but its first line, a host, and what the other fields here ask for. */
   bare?: boolean;
-  /** Where it is cut in two: the second part is sent a moment later. */
+  /** The request is cut in two before this text: the second part is sent a moment later. */
   cutBefore?: string;
   /**
-   * What comes next: the next request on the same connection when this one is answered (`keep`) or together with this
-   * one (`pipeline`); or on another connection, when this one is answered (`close`) or given up (`reset`).
+   * How the next request follows: on the same connection, when this one is answered (`keep`) or together with this one
+   * (`pipeline`); or on another connection, when this one is answered (`close`) or given up (`reset`).
    */
   ending?: 'keep' | 'pipeline' | 'close' | 'reset';
 }
 
-/** Requests in a row on each of some connections at a time. */
+/** Requests that are sent one after another on each of several connections. */
 export interface Load {
   name: string;
   concurrency: number;
@@ -61,7 +61,7 @@ export interface Score {
   right: number;
   none: number;
   wrong: number;
-  /** Not recorded. */
+  /** Writes that were not recorded. */
   missing: number;
 }
 
@@ -69,13 +69,13 @@ export interface Score {
 export interface Scores {
   before: Score;
   after: Score;
-  /** Source and quality of those that have a trace. */
+  /** Source and quality of the writes that have a trace. */
   attributions: string[];
 }
 
 export interface RunOptions {
   flags?: readonly string[];
-  /** The server has served before the agent comes. */
+  /** The server has served requests before the agent starts. */
   serverFirst?: boolean;
 }
 
@@ -84,12 +84,12 @@ interface Request {
   trace: string | null;
   span: string | null;
   text: string;
-  /** What the server writes. */
+  /** The lines that the server writes. */
   lines: readonly [before: string, after: string];
   shape: RequestShape;
 }
 
-/** Gives the scores of each load by its name. */
+/** Returns the scores of each load by its name. */
 export async function scoreServer(
   server: Server,
   loads: readonly Load[],
@@ -101,7 +101,7 @@ export async function scoreServer(
       const requests = loads.map(requestsOf);
       await runLoads(server, loads, requests, folder, options);
       const recorded = readRecording(folder);
-      // Somebody else on this host has flooded the agent with names: then it knows of none, and says so.
+      // Another process on this host has flooded the agent with names: it has lost some definitions, and reports that.
       if (recorded.losses().some(({ cause }) => cause === 'definition_lost') && attempt < ATTEMPTS_MAX) continue;
       const writes = Map.groupBy(recorded.writes({ services: [server.name] }), ({ file }) => file);
       const scores = loads.map(
@@ -143,7 +143,7 @@ async function runLoads(
   } else {
     await withAgent(folder, flags, () =>
       withServer(server, written, async (port) => {
-        // With the write of its port the agent knows the process.
+        // The agent knows the process once the write of its port is recorded.
         await until(() => readRecording(folder).writes({ services: [server.name] }).length > 0);
         await sendEarly('early', port);
         await sendAll(port);
@@ -245,18 +245,18 @@ async function send({ concurrency }: Load, requests: readonly Request[], port: n
     connection.close();
   };
   await Promise.all(Array.from({ length: concurrency }, client));
-  // Those that were given up are still at it.
+  // The server still works on requests that the client gave up.
   await until(() => requests.every(({ path, lines }) => readFileSync(written + path, 'latin1') === lines.join('')));
 }
 
 interface Connection {
   write(text: string): void;
-  /** So many of them. */
+  /** Resolves when this number of answers has arrived. */
   answers(count: number): Promise<void>;
   close(reset?: boolean): void;
 }
 
-/** To a server whose answers have no body. */
+/** Connects to a server whose answers have no body. */
 async function openConnection(port: number): Promise<Connection> {
   const socket = connect({ port, host: '127.0.0.1', noDelay: true });
   let text = '';
@@ -300,7 +300,7 @@ function scoreRequests(
 
 function verdict(write: SysWriteEvent | undefined, { trace, span }: Request): keyof Score {
   if (!write) return 'missing';
-  // Without a header nobody's is right. A marker names no span.
+  // Without a header, no trace is right. A marker names no span.
   if (write.trace_id === trace && (write.span_id ?? span) === span) return 'right';
   return write.trace_id === null ? 'none' : 'wrong';
 }

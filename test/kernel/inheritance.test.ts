@@ -1,6 +1,6 @@
 /**
- * Whose a task's events are, by how it came to be and by what became of the one that said whose it is. What a process
- * was forked with is a copy and stays; a thread only has what its creator said while that one still means it.
+ * The owner of a task's events, by how the task was created and by what became of the task that set the label. A forked
+ * process has a copy, which stays; a thread has its creator's label only while the creator holds it.
  */
 import {
   alone,
@@ -29,11 +29,11 @@ import { removeFolders } from './recorded_run.ts';
 const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736';
 const TRACEPARENT = `00-${TRACE}-00f067aa0ba902b7-01`;
 
-/** Who says whose it is: a marker of the creating thread, one of its process, or the environment of its program. */
+/** The source of the label: a marker of the creating thread, one of its process, or the environment of its program. */
 const HOLDERS = ['marker', 'default', 'environment'] as const;
 type Holder = (typeof HOLDERS)[number];
 
-/** What becomes of that between the descendant's first write and its second one. */
+/** The fate of the label between the descendant's first write and its second one. */
 const FATES = ['held', 'replaced', 'ended', 'exited'] as const;
 type Fate = (typeof FATES)[number];
 
@@ -43,9 +43,9 @@ const second = (holder: Holder) => (isDefault(holder) ? 'proc txn=b@' : 'txn=b@'
 const end = (holder: Holder) => (isDefault(holder) ? 'proc end' : 'end');
 
 interface Way {
-  /** The family in which `does` is the descendant; `creator` comes before and behind what makes it. */
+  /** The family in which `does` is the descendant; `creator` has the steps before and after its creation. */
   family(creator: { before: Words; after: Words }, does: Words): Words;
-  /** Threads of the creator's process end with it: only the thread that said it leaves. */
+  /** Threads of the creator's process would end with it, so only the thread that set the label leaves. */
   exit: 'die' | 'leave';
 }
 
@@ -61,7 +61,7 @@ const COPIED: Readonly<Record<string, Way>> = {
   'child of a child': child((does) => fork(fork(does))),
 };
 
-/** They find the same environment, but not through their creator. */
+/** They find the same environment, but do not inherit it from their creator. */
 const EXECUTED: Readonly<Record<string, Way>> = {
   'fork and exec': child((does) => fork(exec(does))),
   posix_spawn: child((does) => spawned(does)),
@@ -101,7 +101,7 @@ function lineage(way: Way, holder: Holder, fate: Fate): Family {
   return holder === 'environment' ? { does, environment: { TRACEPARENT } } : { does };
 }
 
-/** bash: `$$` is the shell itself in its children too. */
+/** In bash, `$$` is the shell itself in its children too. */
 const SHELLS: Readonly<Record<string, (does: string) => string>> = {
   subshell: (does) => `(${does}) &`,
   'part of a pipeline': (does) => `{ ${does}; } | cat &`,
@@ -141,7 +141,7 @@ function ofExecuted(holder: Holder): readonly [string, string] {
 
 function ofLent(holder: Holder, fate: Fate): readonly [string, string] {
   const before = { marker: 'a inherited inherited', default: 'a marker exact', environment: 'trace env exact' }[holder];
-  // A default is the process's own: it is there without the thread that set it, and a new one is every thread's.
+  // A default belongs to the process: it outlives the thread that set it, and a new one applies to every thread.
   if (fate === 'held' || (isDefault(holder) && fate === 'exited')) return [before, before];
   if (fate === 'replaced' && holder === 'default') return [before, 'b marker exact'];
   if (fate === 'replaced' && holder === 'environment') return [before, 'b trace marker exact'];
@@ -187,7 +187,7 @@ describe('by how a task came to be, who said it, and what became of that', () =>
 
 const threadOf = (does: Words): Words => [...mark('txn=a@'), ...thread(does)];
 
-/** What a family's writes of 1, 2, ... bytes are to be owned by. */
+/** Families, and the expected owners of their writes of 1, 2, ... bytes. */
 const SINGLE: Readonly<Record<string, { family: Family; owners: readonly string[] }>> = {
   'a child and a thread that say whose they are say it of themselves': {
     family: {
@@ -254,7 +254,7 @@ const SINGLE: Readonly<Record<string, { family: Family; owners: readonly string[
   },
 };
 
-/** Who has it of one that had it of another: when that one no longer means it, it is theirs or nobody's. */
+/** Heirs of a task that borrows its label from its creator: when that one drops it, they keep it or have no owner. */
 const OF_LENT: Readonly<Record<string, (does: Words) => Words>> = {
   'fork of a thread': (does) => thread(fork(does)),
   'fork and exec of a thread': (does) => thread(fork(exec(does))),

@@ -1,4 +1,4 @@
-// System calls on the recording's files fail for a while: the agent goes on by itself, or ends with a clear error.
+// System calls on the recording's files fail for a while: the agent recovers by itself, or ends with a clear error.
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
@@ -28,7 +28,7 @@ interface Spoiling {
   stop(): Promise<void>;
 }
 
-/** Lets strace spoil calls on the recording and its log; says how many it spoiled, and ends. */
+/** Makes strace inject errors into calls on the recording and its log; counts those injected. */
 async function spoil(agent: Agent, inject: string): Promise<Spoiling> {
   const recording = join(agent.dataFolder, 'recording.kreplay');
   const list = join(temporaryFolder(), 'calls');

@@ -11,12 +11,12 @@ const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736';
 
 afterAll(removeFolders);
 
-/** Each line of what a script writes to `out` is one event whose size tells which line it was. */
+/** Each line that a script writes to `out` is one event whose size identifies the line. */
 function script(lines: string): void {
   bash(`out=${out}; say() { printf '%*s' "$1" '' >>"$out"; }; mark() { echo "KREPLAY1 $*" >/dev/null; }\n${lines}`);
 }
 
-/** Owner of the write of so many bytes. */
+/** Owner of the write of this size. */
 function ownerOf(recorded: Recorded, bytes: number) {
   const writes = recorded.writes().filter((event) => event.file === out && event.result === BigInt(bytes));
   expect(writes).toHaveLength(1);
@@ -91,18 +91,18 @@ null = os.open("/dev/null", os.O_WRONLY)
 for i in range(150000): os.write(null, b"KREPLAY1 txn=f%d" % i)' & done; wait`);
     script('for size in $(seq 301 320); do mark txn=after; say $size; sleep 0.1; done');
   });
-  // What is described while the ring is full is not known; what is known is right, and soon all is again.
+  // Labels that are defined while the ring is full are lost; the others are right, and soon none is lost.
   const sizes = recorded.writes({ comm: 'bash' }).filter(({ result }) => result > 300n && result <= 320n);
   expect(new Set(sizes.map(({ transaction_id }) => transaction_id ?? 'after'))).toEqual(new Set(['after']));
   expect(ownerOf(recorded, 320)).toBe('after marker exact');
-  // What the flood itself lost; a busy kernel may have skipped the program of some call's end besides.
+  // The flood has its own loss; besides, a busy kernel may have skipped the program at some call's end.
   const others = ['definition_lost', 'end_missed'];
   const causes = new Set(recorded.losses().map(({ cause }) => cause));
   expect([...causes].filter((cause) => !others.includes(cause))).toEqual(['marker_flood']);
 });
 
 test('a line for /dev/null that cannot be read may be a marker: nobody owns what follows', async () => {
-  // A page that was never touched is not there, and /dev/null does not ask for it.
+  // A page that was never touched is not present, and /dev/null does not read it.
   const recorded = await record(() => {
     run('python3', [
       '-c',
@@ -165,7 +165,7 @@ test('all fields of a marker are taken, and what is malformed is left out', asyn
   expect(ids(5)).toEqual(ids(4));
   expect(ids(6)).toEqual(ids(4));
   expect(ids(7)[0]).toBe('0'.repeat(950));
-  // Longer than a marker may be: not one, so the one before it stands.
+  // A line longer than a marker may be is not one, so the marker before it stands.
   expect(ids(8)).toEqual(ids(7));
   expect(recorded.events({ traceId: TRACE }).length).toBeGreaterThan(0);
   const writes = recorded.writes();

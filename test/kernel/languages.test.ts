@@ -1,5 +1,5 @@
 // The marker line of every language in the documentation labels what its program writes, and nothing else. The programs
-// in languages/ say it in the very words of the documentation.
+// in languages/ contain the lines of the documentation verbatim.
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
@@ -13,12 +13,12 @@ const DOCUMENTATION = readFileSync(join(ROOT, 'README.md'), 'utf8');
 const folder = temporaryFolder();
 
 interface Language {
-  /** As the documentation's code blocks name it. */
+  /** Name that the documentation's code blocks have. */
   name: string;
   extension: string;
-  /** What has to be on the path. */
+  /** The program that has to be on the path. */
   needs: string;
-  /** Takes the source file, unless it is compiled; `needs` when it is not given. */
+  /** The program that takes the source file, unless it is compiled; `needs` by default. */
   runs?: string;
   compile?: (source: string, program: string) => void;
 }
@@ -61,13 +61,13 @@ for (const { name, needs } of LANGUAGES.filter((each) => !INSTALLED.includes(eac
   console.warn(`skipped: ${name} (needs ${needs})`);
 }
 
-/** Stands for a test that needs the language. */
+/** The function that declares a test for the language: it skips it if the language is not installed. */
 const testOf = (language: Language) => (INSTALLED.includes(language) ? test : test.skip);
 
 const sourceOf = (stem: string, { extension }: Language) => join(SOURCES, `${stem}.${extension}`);
 const outputOf = (stem: string, { name }: Language) => join(folder, `${stem}.${name}.out`);
 
-/** How to run a program, when it is compiled. */
+/** The command that runs a program, which is compiled first if it needs to be. */
 function commandOf(stem: string, language: Language): [string, ...string[]] {
   const source = sourceOf(stem, language);
   if (!language.compile) return [language.runs ?? language.needs, source, outputOf(stem, language)];
@@ -77,10 +77,10 @@ function commandOf(stem: string, language: Language): [string, ...string[]] {
 }
 
 const POOLS = LANGUAGES.filter((language) => existsSync(sourceOf('pool', language)));
-/** Sizes of pool.*: what each task of a hundred pairs writes, with a marker of its own and without. */
+/** Sizes in pool.*: each task of a hundred pairs writes that many bytes plus its number, with a marker or without. */
 const [MARKED, UNMARKED, PAIRS] = [1000, 2000, 100];
 
-/** A script, and the label that it has behind its second marker. */
+/** A script, and the label that it has after its second marker. */
 const TRAPS: Record<string, [script: string, label: string | null]> = {
   'an echo that is a program': [
     `echo "KREPLAY1 txn=before" >/dev/null
@@ -132,7 +132,7 @@ beforeAll(async () => {
 
 afterAll(removeFolders);
 
-/** `owners`: of the writes of so many bytes. Other sizes are not looked at. */
+/** `owners` maps the sizes of writes to their owners. Other sizes are not looked at. */
 function score(output: string, owners: ReadonlyMap<number, string | null>) {
   const counts = { right: 0, none: 0, wrong: 0 };
   for (const { transaction_id, result } of writesTo(output)) {

@@ -1,16 +1,16 @@
 /*
- * Does what its arguments say. The first is a file to write to, and the others are
+ * Executes the steps in its arguments. The first argument is a file to write to, and the others are
  *
  *   mark TEXT       write "KREPLAY1 TEXT" to /dev/null
  *   say N           write N bytes to the file
- *   post K, wait K  tell, or be told, that one has come so far
- *   fork { ... }    a child does what is in the braces; so with vfork, spawn (posix_spawn) and thread
- *   exec { ... }    the next program of this process does
- *   join            wait for the threads and children that this thread has started; done at the end of braces anyway
- *   number N        the next child or thread has this number; nobody may have it now
- *   set NAME=VALUE  in the environment
- *   live N          N milliseconds more
- *   setsid
+ *   post K, wait K  signal event K, wait for it
+ *   fork { ... }    a child does what is in the braces; likewise with vfork, spawn (posix_spawn) and thread
+ *   exec { ... }    the next program of this process does what is in the braces
+ *   join            wait for the threads and children that this thread has started; implied at the end of braces
+ *   number N        the next child or thread gets this pid, which has to be free
+ *   set NAME=VALUE  set a variable of the environment
+ *   live N          sleep for N milliseconds
+ *   setsid          begin a new session
  *   leave, die      end this thread, this process
  *   orphaned        wait until the process that was started first has ended
  *   alone           wait until the thread that left has ended
@@ -32,10 +32,10 @@
 #define WORDS_MAX 1024
 #define THREADS_MAX 8
 #define NUMBER_TRIES_MAX 300
-/* Descriptors that are the same in every program. */
+/* These descriptors are the same in every program. */
 #define OUT_FD 30
 #define FIRST_READ_FD 31
-/* Only the process that was started first has this one: when it ends, the other end is told. */
+/* Only the process that was started first has this one: when it ends, the other end reads the end of the file. */
 #define FIRST_WRITE_FD 32
 #define POST_FD 33
 
@@ -49,7 +49,7 @@ struct words {
 struct crew {
 	pthread_t threads[THREADS_MAX];
 	int thread_count;
-	/* For the next one; 0: any. */
+	/* Pid of the next child or thread; 0: any. */
 	int number;
 };
 
@@ -91,7 +91,7 @@ static void mark(const char *text)
 	close(null);
 }
 
-/* The kernel gives the number behind it to the next task, if nobody else is faster. */
+/* The next task gets the pid after ns_last_pid, unless another process is faster. */
 static void ask_for_number(int number)
 {
 	int last = open("/proc/sys/kernel/ns_last_pid", O_WRONLY | O_CLOEXEC);
@@ -170,7 +170,7 @@ static void start_child(struct crew *crew, struct words words)
 	_exit(0);
 }
 
-/* The caller stops until it has ended. */
+/* The caller is suspended until the child has ended. */
 static __attribute__((noinline)) void start_vforked(struct words words)
 {
 	pid_t child = vfork();
@@ -263,7 +263,7 @@ static void step(struct crew *crew, const char *word)
 		must(0, word);
 }
 
-/* 0 when the word is none that has an argument. */
+/* Returns 0 if the word is not a step with an argument. */
 static int step_with(struct crew *crew, const char *word, char *argument)
 {
 	uint64_t count = 1;
@@ -287,7 +287,7 @@ static int step_with(struct crew *crew, const char *word, char *argument)
 	return 1;
 }
 
-/* What is between the first word, a brace, and the one that belongs to it. */
+/* Returns the words between the first one, which is a brace, and the brace that closes it. */
 static struct words between_braces(struct words words)
 {
 	int depth = 1, end = 1;
@@ -325,7 +325,7 @@ static void open_descriptors(void)
 	int ends[2], out = open(out_path, O_WRONLY | O_CREAT | O_APPEND, 0600);
 
 	must(out >= 0 && dup2(out, OUT_FD) == OUT_FD && !close(out), out_path);
-	/* Else they are those of the program before. */
+	/* After an exec they are still open, and are those of the program before. */
 	if (fcntl(FIRST_READ_FD, F_GETFD) >= 0)
 		return;
 	must(!pipe(ends) && dup2(ends[0], FIRST_READ_FD) >= 0, "pipe");

@@ -1,4 +1,4 @@
-/** Families of tasks that write and say whose they are: lineage.c from here, and what was recorded of each. */
+/** Families of tasks that write and label themselves: runs lineage.c, and reads what was recorded of each family. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { rmSync } from 'node:fs';
@@ -7,10 +7,10 @@ import type { SysWriteEvent } from '../../bpf/schema/api.ts';
 import { compileProgram } from './programs.ts';
 import { type Recorded, record, temporaryFolder } from './recorded_run.ts';
 
-/** What lineage.c is to do. */
+/** Steps for lineage.c. */
 export type Words = readonly string[];
 
-/** In braces: done by another task. */
+/** Another task executes the steps in braces. */
 const by =
   (how: string) =>
   (...body: readonly Words[]): Words => [how, '{', ...body.flat(), '}'];
@@ -20,7 +20,7 @@ export const vfork = by('vfork');
 export const spawned = by('spawn');
 export const thread = by('thread');
 export const exec = by('exec');
-/** `@` is the family's own name: no two families have a transaction in common. */
+/** `@` stands for the family's own name: no two families have a transaction in common. */
 export const mark = (text: string): Words => ['mark', text];
 export const say = (bytes: number): Words => ['say', String(bytes)];
 export const post = (number = 0): Words => ['post', String(number)];
@@ -36,21 +36,21 @@ export const orphaned: Words = ['orphaned'];
 export const alone: Words = ['alone'];
 
 export interface Family {
-  /** Of lineage.c; or a script for bash, which finds the file in `$out`. */
+  /** Steps for lineage.c; or a script for bash, which finds the file in `$out`. */
   does: Words | string;
   environment?: Readonly<Record<string, string>>;
 }
 
 export interface Families {
   recorded: Recorded;
-  /** The one write of so many bytes. */
+  /** The only write of this size. */
   writeOf(name: string, bytes: number): SysWriteEvent;
-  /** Whose that is: transaction, whether it has a trace, source, quality. */
+  /** Its owner: transaction, whether it has a trace, source, quality. */
   ownerOf(name: string, bytes: number): string;
   remove(): void;
 }
 
-/** As a file's name and in a marker, which takes no blanks. */
+/** The form of a name for files and for markers, which take no blanks. */
 const idOf = (name: string) => name.replace(/\W+/g, '_');
 
 const AT_ONCE = 4;
@@ -62,14 +62,14 @@ export async function recordFamilies(families: Readonly<Record<string, Family>>)
 }
 
 export interface StartedFamilies {
-  /** Resolves when all have ended. */
+  /** Resolves when all families have ended. */
   run(families: Readonly<Record<string, Family>>, atOnce?: number): Promise<void>;
-  /** What one writes to. */
+  /** The file that a family writes to. */
   fileOf(name: string): string;
   families(recorded: Recorded): Families;
 }
 
-/** For a test that has an agent of its own. */
+/** For a test that starts its own agent. */
 export function startFamilies(): StartedFamilies {
   const program = compileProgram('lineage');
   const folder = temporaryFolder();
@@ -86,7 +86,7 @@ export function startFamilies(): StartedFamilies {
     });
     let said = '';
     for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text) => (said += text));
-    // Not 'exit': who outlives the first process has these open as well.
+    // Not 'exit': processes that outlive the first one have these pipes open as well.
     const [code] = await once(child, 'close');
     if (code !== 0 || said !== '') throw new Error(`${name} ended with ${code}: ${said}`);
   }

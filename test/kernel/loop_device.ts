@@ -1,4 +1,4 @@
-/** A disk of our own: nothing else writes to it, so its requests can be counted. */
+/** A disk for one test: nothing else writes to it, so its requests can be counted. */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { run } from './programs.ts';

@@ -1,6 +1,6 @@
 /**
- * What is lost is told in a time that it belongs to. An agent can be held up between any two instructions: stopped, or
- * without a CPU. Here it is at every reading of a clock, just before or just after it; and the clock is set.
+ * A loss is reported for a time range that contains it. An agent can be delayed between any two instructions: stopped,
+ * or without a CPU. Here it is delayed at every reading of a clock, just before or just after it; and the clock is set.
  */
 import { join } from 'node:path';
 import { afterAll, expect, test } from '@jest/globals';
@@ -14,16 +14,16 @@ const folder = temporaryFolder();
 afterAll(() => folder.remove());
 
 const RING_BYTES = 1 << 16;
-/** Twice what the ring holds, and more. */
+/** More than twice what the ring holds. */
 const WRITES = 2000;
-/** More than a turn has. */
+/** More than one turn makes. */
 const READINGS_MAX = 20;
 
 function overflowTheRing(): void {
   bash(`dd if=/dev/zero of=/dev/null bs=1 count=${WRITES} status=none`);
 }
 
-/** When dd's writes began that were recorded, in this order; and the losses by a full ring. */
+/** Start times of dd's recorded writes, in recorded order; and the losses by a full ring. */
 function recordedIn(path: string) {
   const reader = openReader(path);
   const rows = [...reader.scan({ filter: { comm: 'dd' } })].flatMap(rowsOf);
@@ -32,7 +32,7 @@ function recordedIn(path: string) {
   return { times: rows.map(({ timestamp_ns }) => timestamp_ns as bigint), losses };
 }
 
-/** What a recorder tells when its ring overflows at the `held`-th reading of a clock in a turn. */
+/** Lets a recorder's ring overflow at the `held`-th reading of a clock in a turn, and returns what it recorded. */
 function heldUpAt(held: number, side: 'before' | 'after') {
   const path = join(folder.path, 'recording.kreplay');
   let readings = Number.NEGATIVE_INFINITY;
@@ -71,7 +71,7 @@ test.each(['before', 'after'] as const)('held up just %s any reading of a clock'
     const lost = losses.reduce((sum, { count }) => sum + count, 0);
     expect(lost).toBeGreaterThanOrEqual(WRITES - times.length);
     expect(times.length).toBeLessThan(WRITES);
-    // dd's last writes are lost, all that come after the last that the ring held.
+    // dd's last writes are lost: all that come after the last one that the ring held.
     const overflowNs = times.filter((time) => time > fromNs && time < toNs).at(-1)!;
     const told = losses.map((loss) => loss.fromNs <= overflowNs && loss.toNs > overflowNs);
     expect({ held, told }).toEqual({ held, told: expect.arrayContaining([true]) });
@@ -103,6 +103,6 @@ test.each([
   expect(losses).toHaveLength(1);
   const { fromNs, toNs, count } = losses[0]!;
   expect(count).toBeGreaterThanOrEqual(WRITES - times.length);
-  // The last that the ring held, by the clock as it is now set.
+  // The last write that the ring held has a time by the clock's new setting.
   expect([fromNs < times.at(-1)!, times.at(-1)! < toNs, toNs - fromNs < HOUR_NS]).toEqual([true, true, true]);
 });

@@ -1,4 +1,4 @@
-// What the recorder could not keep is counted to the last event, and told with every answer that it touches.
+// Events that the recorder could not keep are counted to the last one, and reported with every answer that lacks them.
 import { afterAll, expect, test } from '@jest/globals';
 import { bash } from './programs.ts';
 import { readRecording, record, removeFolders, startAgent, temporaryFolder } from './recorded_run.ts';
@@ -7,7 +7,7 @@ afterAll(removeFolders);
 
 const WRITES = 49_999;
 
-/** dd's own writes to its output; the few that it prints go elsewhere. */
+/** dd writes this often to its output; the few lines that it prints go elsewhere. */
 function writeMany(): void {
   bash(`dd if=/dev/zero of=/dev/null bs=1 count=${WRITES} status=none`);
 }
@@ -19,7 +19,7 @@ test('a ring that overflows loses events and counts each of them', async () => {
   agent.process.stderr!.on('data', (text: string) => {
     log += text;
   });
-  // Stopped, it drains nothing: 1 MiB holds some 10 000 events.
+  // A stopped agent drains nothing: 1 MiB holds some 10 000 events.
   agent.process.kill('SIGSTOP');
   writeMany();
   agent.process.kill('SIGCONT');
@@ -30,7 +30,7 @@ test('a ring that overflows loses events and counts each of them', async () => {
   const lostCount = lost.reduce((sum, loss) => sum + loss.lost, 0);
   expect(own.length).toBeGreaterThan(1000);
   expect(lostCount).toBeGreaterThanOrEqual(WRITES - own.length);
-  // Others on this machine write meanwhile; they may lose some too.
+  // Other processes on this machine write meanwhile; they may lose some too.
   expect(own.length + lostCount).toBeLessThan(WRITES * 1.2);
   for (const { fromNs, toNs } of lost) expect(fromNs).toBeLessThan(toNs);
   const said = log
@@ -38,7 +38,7 @@ test('a ring that overflows loses events and counts each of them', async () => {
     .filter((line) => line.includes('"cause":"ring_full"'))
     .map((line) => JSON.parse(line) as { level: number; events: number; msg: string });
   expect(said.reduce((sum, { events }) => sum + events, 0)).toBe(lostCount);
-  // At once, and what came after it at the end.
+  // The first loss is logged at once, the rest at the end.
   expect(said.length).toBeLessThanOrEqual(2);
   expect(said[0]!.msg).toMatch(/^\d+ events lost: the agent did not drain .*; give the agent a larger --ring-size/);
 });
@@ -53,7 +53,7 @@ test('an agent that is killed leaves a recording of all that it had flushed', as
   const dataFolder = temporaryFolder();
   const agent = await startAgent(dataFolder);
   writeMany();
-  // What an event query sees is flushed: 250 ms after its end at the latest.
+  // An event that a query sees is flushed: that is 250 ms after its end at the latest.
   const recorded = readRecording(dataFolder);
   const deadline = performance.now() + 10_000;
   const count = () => recorded.writes({ comm: 'dd' }).filter(({ file }) => file === '/dev/null').length;

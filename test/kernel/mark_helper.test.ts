@@ -1,4 +1,4 @@
-// What a Node program writes in a transaction of `kreplay/mark` is recorded as that transaction's, and never another's.
+// Writes of a Node program in a transaction of `kreplay/mark` are recorded as that transaction's, and never another's.
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { copyFileSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -10,13 +10,13 @@ import { ROOT } from './programs.ts';
 import { type Recorded, record, removeFolders, temporaryFolder } from './recorded_run.ts';
 
 const CONCURRENCIES = [1, 2, 16];
-/** What marked_writes.ts does. */
+/** The numbers that marked_writes.ts uses. */
 const TRANSACTIONS = 48;
 const SYNC_WRITES = 10;
 const INNER_WRITES = 5;
 const REQUESTS = 60;
 const REQUEST_WRITES = 3;
-/** An answer has so many bytes more than its request's number. */
+/** An answer has this many bytes plus its request's number. */
 const ANSWER_BYTES_MIN = 10_000;
 
 const folder = temporaryFolder();
@@ -24,7 +24,7 @@ const program = join(folder, 'marked_writes.ts');
 let recorded: Recorded;
 let serverPid: number;
 
-/** As a user has it: the package in node_modules, the program beside it. */
+/** Installs the package as a user has it: in node_modules, with the program beside it. */
 function install(): void {
   mkdirSync(join(folder, 'node_modules'));
   symlinkSync(ROOT, join(folder, 'node_modules/kreplay'));
@@ -95,7 +95,7 @@ function writesIn(name: string, wanted: RegExp): SysWriteEvent[] {
   return recorded.writes().filter(({ file }) => file?.startsWith(`${path}/`) && wanted.test(basename(file)));
 }
 
-/** `owner`: of a write, by what it is. */
+/** `owner` returns the right owner of a write. */
 function score(writes: readonly SysWriteEvent[], owner: (write: SysWriteEvent) => string | null) {
   const counts = { right: 0, none: 0, wrong: 0 };
   for (const write of writes) {

@@ -3,7 +3,7 @@
  * recording shows which write is whose. It is run in a folder where `kreplay` and `express` are installed.
  *
  *   node marked_writes.ts transactions FOLDER CONCURRENCY
- *   node marked_writes.ts server FOLDER                       # prints its port, ends with its standard input
+ *   node marked_writes.ts server FOLDER                       # prints its port, exits at the end of its standard input
  */
 import { AsyncResource } from 'node:async_hooks';
 import { appendFileSync, closeSync, openSync, writeFileSync, writeSync } from 'node:fs';
@@ -16,10 +16,10 @@ import { expressMiddleware, transaction } from 'kreplay/mark';
 
 const [mode, folder, concurrency] = process.argv.slice(2) as [string, string, string?];
 
-/** In all, not for each. */
+/** Number of transactions in all, not of each worker. */
 const TRANSACTIONS = 48;
 
-/** Ten synchronous writes to the file of this name, and five to that of the transaction inside. */
+/** Makes ten synchronous writes to the file of this name, and five to that of the transaction inside. */
 async function writeEverywhere(name: string): Promise<void> {
   const fd = openSync(join(folder, name), 'a');
   const say = () => writeSync(fd, `${name}\n`);
@@ -56,12 +56,12 @@ async function writeEverywhere(name: string): Promise<void> {
   closeSync(fd);
 }
 
-/** Written by a pool thread: nobody's, or right. */
+/** A pool thread makes this write: it has no owner, or the right one. */
 async function writeAsynchronously(name: string): Promise<void> {
   await appendFile(join(folder, `${name}-async`), `${name}\n`);
 }
 
-/** Of transactions, but called by nobody's timer. */
+/** Functions that are bound to transactions, but called by a timer that belongs to none. */
 const bound: (() => void)[] = [];
 
 async function carryOut(name: string): Promise<void> {
@@ -83,7 +83,7 @@ async function transactions(workers: number): Promise<void> {
   clearInterval(nobody);
 }
 
-/** Three synchronous writes for each request; the bytes of its answer tell which one it was. */
+/** Makes three synchronous writes for each request; the size of the answer identifies the request. */
 function server(): void {
   const app = express();
   app.use(expressMiddleware());

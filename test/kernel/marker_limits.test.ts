@@ -1,6 +1,6 @@
 /**
- * What is almost a marker line, and lines that nobody would write in earnest. Whatever they are, they say what they say
- * or nothing: no event may be of somebody whom the line before it does not name.
+ * Lines that are almost markers, and lines that no program would write in earnest. Each has exactly its own meaning or
+ * none: no event may have an owner that the line before it does not name.
  */
 import { join } from 'node:path';
 import type { SysWriteEvent } from '../../bpf/schema/api.ts';
@@ -17,18 +17,18 @@ type Part = string | Buffer;
 
 interface Step {
   parts: readonly Part[];
-  /** As hostile_markers.py calls it. */
+  /** One of the ways of writing in hostile_markers.py. */
   how: string;
-  /** What they say: a transaction, or nobody. Undefined: nothing, so what was said before stands. */
+  /** The transaction that they set, null for none. Undefined: they set nothing, so what was set before stands. */
   said: string | null | undefined;
 }
 
 const written = (text: Part, said: Step['said'], how = 'write'): Step => ({ parts: [text], how, said });
-/** A line that is one, but for its length. */
+/** A line that is a marker, except for its length. */
 const line = (text: Part, said: Step['said']): Step =>
   written(Buffer.concat([Buffer.from('KREPLAY1 '), Buffer.from(text as string)]), said);
 
-/** Runs the steps, and gives what was recorded of the write behind each. */
+/** Runs the steps, and returns what was recorded of the write after each. */
 async function recordSteps(steps: readonly Step[]): Promise<{ recorded: Recorded; writes: SysWriteEvent[] }> {
   const out = join(folder, `out-${performance.now()}`);
   const input = steps.map(({ parts, how }, i) => {
@@ -69,7 +69,7 @@ test('lines of all lengths about the shortest and the longest', async () => {
     ...[1024, 1025].map((size) => line(`txn=${id(size - 1)}\n`, undefined)),
     line(`txn=${accented}\n`, accented),
     line(`txn=${escaped}\n`, '€'.repeat(112)),
-    // The longest, and the shortest behind it: nothing of it is left.
+    // The longest line, and the shortest after it: nothing of the longest may be left.
     line(`txn=${id(1023)}`, id(1023)),
     line('txn=i', 'i'),
   ]);
@@ -127,7 +127,7 @@ test('lines that are written in other ways, cut, and elsewhere', async () => {
     ...['writev', 'pwrite64', 'pwritev', 'pwritev2'].map((how) => written(text, 'a', how)),
     { how: 'writev', parts: [text, '', ''], said: 'a' },
     ...['to /dev/zero', 'to a file', 'to a closed descriptor'].map((how) => written(text, undefined, how)),
-    // Only the front of a line: it names nobody, or is none.
+    // Only the beginning of a line: it names no transaction, or is no marker.
     ...['KREPLAY1 txn', 'KREPLAY1 tx', 'KREPLAY1 '].map((front) => written(front, null)),
     ...['KREPLAY1', 'KREP', 'K'].map((front) => written(front, undefined)),
     { how: 'write', parts: ['KREPLAY1 ', 'txn=a\n'], said: null },
@@ -140,7 +140,7 @@ test('lines that are written in other ways, cut, and elsewhere', async () => {
       written(other, undefined),
     ),
   ]);
-  // What is no marker is a write like any other.
+  // A line that is no marker is a write like any other.
   const elsewhere = recorded.writes().filter(({ file, result }) => file === '/dev/zero' && result === 15n);
   expect(elsewhere).toHaveLength(1);
 });
@@ -163,7 +163,7 @@ test('what may be a line and cannot be read says nothing, and is counted', async
   expect(lost.reduce((sum, loss) => sum + loss.lost, 0)).toBeGreaterThanOrEqual(steps.length);
 });
 
-/** Park and Miller's, so that a failure comes again. */
+/** Park and Miller's generator, so that a failure can be repeated. */
 function* randomNumbers(seed: number): Generator<number, never> {
   for (let state = seed; ; ) {
     state = (state * 48271) % 2147483647;
@@ -171,7 +171,7 @@ function* randomNumbers(seed: number): Generator<number, never> {
   }
 }
 
-/** Every text that one of a line's fields may stand for. */
+/** The text that each word of a line names as a transaction, or null. */
 function namedIn(text: Buffer): (string | null)[] {
   const words = text.toString('utf8').replace(/\n$/, '').split(' ');
   return words.map((word) => {
@@ -237,7 +237,7 @@ else:
         if i % 1000 == 0: os.write(out, b"." * (i // 1000 + 1))
 `;
   const recorded = await record(() => {
-    // The one ends when the other closes its end of the pipe.
+    // The slow program ends when the fast one closes its end of the pipe.
     run('bash', ['-c', '(python3 -c "$0" fast; sleep 0.5) | python3 -c "$0" slow', programs], { timeout: 100_000 });
   });
   const tally = (file: string, transactionOf: (event: SysWriteEvent) => string) => {

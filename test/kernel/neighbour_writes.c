@@ -1,6 +1,7 @@
 /*
- * Queues COUNT direct 4 KiB writes of DEVICE's blocks FIRST, FIRST + 2, ... at once. Two of these, with FIRST 0 and 1,
- * queue neighbours, which the I/O scheduler merges into requests of both. Ends with 1 unless every block was written.
+ * Queues COUNT direct 4 KiB writes to DEVICE's blocks FIRST, FIRST + 2, ... at once. Two of these programs, with FIRST
+ * 0 and 1, queue neighbours, which the I/O scheduler merges into requests of both. The exit status is 1 unless every
+ * block was written.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -39,7 +40,7 @@ int main(int argc, char **argv)
 		blocks[i].aio_offset = (first + 2ll * i) * BLOCK;
 		list[i] = &blocks[i];
 	}
-	/* The kernel takes back what ended programs had a little later. */
+	/* The kernel frees the contexts of ended programs a little later: until then io_setup() may return EAGAIN. */
 	while (syscall(SYS_io_setup, count, &context))
 		if (errno != EAGAIN)
 			return 1;

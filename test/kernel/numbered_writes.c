@@ -1,7 +1,7 @@
 /*
- * Writes to /dev/null, each told from all others by its size: 1, 2, 3, and so on. As many a millisecond as the first
- * argument says (0: as fast as it goes), until it is told to end (SIGTERM) or has made as many as the second says.
- * Then it prints when each began, nanoseconds since the epoch, one a line.
+ * Writes to /dev/null, each identified by its size: 1, 2, 3, and so on. The first argument is the number of writes a
+ * millisecond (0: as fast as possible). It ends at SIGTERM, or after the number of writes in the second argument. Then
+ * it prints when each write began, in nanoseconds since the epoch, one a line.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -36,14 +36,14 @@ int main(int argc, char **argv)
 	long a_pause = argc > 1 ? atol(argv[1]) : 0;
 	long most = argc > 2 ? atol(argv[2]) : WRITES_MAX;
 	int null = open("/dev/null", O_WRONLY);
-	/* /dev/null takes any size, and reads nothing. */
+	/* /dev/null accepts any size, and reads nothing. */
 	char *buffer = mmap(NULL, WRITES_MAX, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	uint64_t *began = malloc(most * sizeof(*began));
 	long count = 0;
 
 	if (null < 0 || buffer == MAP_FAILED || !began || most > WRITES_MAX)
 		return 1;
-	/* What is as long as a marker has to be in memory to be seen as none. */
+	/* A text of a marker's length has to be in memory, so that the recorder sees that it is none. */
 	(void)*(volatile char *)buffer;
 	signal(SIGTERM, end);
 	while (!ending && count < most) {

@@ -1,4 +1,4 @@
-/** A load that knows its own writes: each can be found in a recording, and what is missing has a time. */
+/** A load that lists its own writes: each can be found in a recording, and each missing one has a known time. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, openSync, readFileSync } from 'node:fs';
@@ -8,7 +8,7 @@ import type { Loss } from '../../agent/recording/format/losses.ts';
 import { openReader } from '../../agent/recording/read/reader.ts';
 import { compileProgram } from './programs.ts';
 
-/** The first file that the program opens. */
+/** Descriptor of the first file that the program opens. */
 const FD = 3;
 
 const started: ChildProcess[] = [];
@@ -18,11 +18,11 @@ afterAll(() => {
 
 export interface NumberedWrites {
   pid: number;
-  /** Ends it and gives when each write began: of number 1 at index 0. */
+  /** Ends it and returns when each write began: that of number 1 is at index 0. */
   stop(): Promise<bigint[]>;
 }
 
-/** `perMs` 0: as many as the machine makes, but not more than `most`. */
+/** If `perMs` is 0, it makes as many as the machine can, but not more than `most`. */
 export function startNumberedWrites(folder: string, perMs: number, most = 8_000_000): NumberedWrites {
   const list = join(folder, 'began');
   const output = openSync(list, 'w');
@@ -44,12 +44,12 @@ export function startNumberedWrites(folder: string, perMs: number, most = 8_000_
 }
 
 export interface RecordedNumbers {
-  /** In the order of their time. */
+  /** The numbers in the order of their time. */
   numbers: number[];
   losses: Loss[];
 }
 
-/** Those of the load that are in the recording and began at `fromNs` or later. */
+/** Writes of the load that are in the recording and began at `fromNs` or later. */
 export function recordedNumbers({ pid }: NumberedWrites, dataFolder: string, fromNs = 0n): RecordedNumbers {
   const reader = openReader(join(dataFolder, 'recording.kreplay'));
   try {

@@ -1,6 +1,6 @@
 /**
- * Whose data the disk gets: each block says who wrote it, and is read back from the disk. Whatever the kernel does on
- * the way, no block may be charged to somebody else.
+ * The owner of data on the disk: each block names its writer, and is read back from the disk. Whatever the kernel does
+ * on the way, no block may be charged to another transaction.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -27,12 +27,12 @@ afterAll(removeFolders);
 
 interface Scenario {
   recorded: Recorded;
-  /** To the disk, in the order of their ends. */
+  /** Requests to the disk, in the order of their ends. */
   writes: BlockIoEvent[];
   truth: TruthTable;
 }
 
-/** `workload` on a fresh file system of the disk, everything written back before the end. */
+/** Runs `workload` on a fresh file system of the disk, and writes everything back before the recording ends. */
 async function onFresh(
   workload: () => void | Promise<void>,
   { type = 'ext4', flags = [] }: { type?: string; flags?: string[] } = {},
@@ -52,18 +52,18 @@ async function onFresh(
   return { recorded, writes, truth: truthOf(disk.path, writes) };
 }
 
-/** A writer as its own process; `file` in the file system. */
+/** The command of a writer, which is its own process; `file` is in the file system. */
 function writer(file: string, transaction: string, how: string, { first = 0, count = 256, step = 1 } = {}): string {
   return ['python3', WRITER, join(disk.mountPoint, file), transaction, how, first, count, step].join(' ');
 }
 
-/** Four hundred processes on a busy host. */
+/** Time limit of four hundred processes on a busy host. */
 const SLOW_MS = 180_000;
 
-/** A busy host's kernel hides the ends of some requests in a burst. */
+/** On a busy host, the kernel hides the ends of some requests in a burst. */
 const RIGHT_SHARE_MIN = 0.9;
 
-/** Nothing is wrong, and all is right but for requests whose end the kernel did not show: these are counted. */
+/** Nothing is wrong, and all is right except for requests whose end the kernel did not show: these are counted. */
 function expectRight({ truth, recorded }: Scenario, blocks: number): void {
   const { right, ...others } = truth;
   expect(others).toEqual({ shared: 0, none: 0, wrong: 0 });
@@ -77,7 +77,7 @@ function expectCount(found: number, blocks: number, recorded: Recorded): void {
 
 test.each([
   ['ext4', 'exact'],
-  // They do not show who writes to a page that is dirty already.
+  // XFS and btrfs do not show which task writes to a page that is dirty already.
   ['xfs', 'ambiguous'],
   ['btrfs', 'ambiguous'],
 ])('%s: direct, synced by the writer, synced by another, and mapped', async (type, quality) => {
@@ -101,7 +101,7 @@ test.each([
   }
 });
 
-/** Until `work` is over. */
+/** Sets the values until `work` is over. */
 async function withSysctl(values: Readonly<Record<string, string>>, work: () => Promise<void>): Promise<void> {
   const before = Object.keys(values).map((name) => [name, readFileSync(`/proc/sys/${name}`, 'utf8')] as const);
   for (const [name, value] of Object.entries(values)) writeFileSync(`/proc/sys/${name}`, value);
@@ -168,11 +168,11 @@ test('the journal of one writer names it, and nobody else', async () => {
   const journal = journalOf(scenario.writes);
   const named = journal.filter(({ origins }) => origins.some(({ transaction_id }) => transaction_id === 'journal'));
   expect(bytesOf(named)).toBeGreaterThan(200 * 4096);
-  // What remains: mounting's and sync's own transactions.
+  // The rest belongs to mounting's and sync's own transactions.
   expect(bytesOf(named) / bytesOf(journal)).toBeGreaterThan(0.95);
   for (const { transaction_id, attribution, origins, bytes, unnamed_bytes } of named) {
     expect(origins.filter(({ transaction_id: other }) => other !== null && other !== 'journal')).toEqual([]);
-    // A kernel thread that allocates blocks does so for data of anybody's.
+    // A kernel thread that allocates blocks does so for data of any transaction.
     if (transaction_id === null) expect([attribution.quality, unnamed_bytes]).toEqual(['shared', bytes]);
     else expect(transaction_id).toBe('journal');
   }
@@ -219,7 +219,7 @@ function bytesOf(requests: readonly BlockIoEvent[]): number {
 }
 
 test('requests of megabytes are of their writer to the last page', async () => {
-  // Most disks take larger ones than a loop device does.
+  // Most disks accept larger requests than a loop device does.
   const file = join(folder, 'large');
   const recorded = await record(() => {
     bash(`echo 'KREPLAY1 txn=large' >/dev/null; exec dd if=/dev/zero of=${file} bs=1M count=32 status=none`);
@@ -233,6 +233,6 @@ test('requests of megabytes are of their writer to the last page', async () => {
   // On a busy machine the kernel may not show the end of a request.
   if (recorded.losses().length > 0) return;
   expect(bytes).toBeGreaterThanOrEqual(32 << 20);
-  // What the file system writes for it as well.
+  // The bytes include what the file system writes for the file.
   expect(bytes).toBeLessThan(33 << 20);
 });

@@ -1,4 +1,4 @@
-/** Threads that say what they work for as OpenTelemetry does: read in the kernel, from wherever the variable is. */
+/** Threads that publish their context as OpenTelemetry does: the kernel side reads it from wherever the variable is. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { basename } from 'node:path';
@@ -9,7 +9,7 @@ import { record, removeFolders, temporaryFolder } from './recorded_run.ts';
 
 const THREADS = 8;
 const SPANS = 50;
-/** A process is looked at a second after it was first seen, when the agent has its turn. */
+/** The agent inspects a process one second after it first saw it, once its loop gets to it. */
 const LOOKED_AT_MS = 2500;
 
 afterAll(removeFolders);

@@ -1,8 +1,8 @@
 /*
- * A program whose threads say what they work for in OpenTelemetry's own way: FOLDER, and the library that has the
- * thread-local variable or none. It publishes a process context, waits until it may begin (a line on its standard
- * input), and then each of its threads writes lines, of a trace of its own each: to FOLDER/TRACE by the trace that the
- * thread publishes, to FOLDER/none while it publishes none.
+ * A program whose threads publish their contexts in OpenTelemetry's own way. Its arguments are FOLDER, and the library
+ * that has the thread-local variable, if any. It publishes a process context and waits for a line on its standard
+ * input. Then each of its threads writes lines, under traces of its own: to FOLDER/TRACE while it publishes that trace,
+ * to FOLDER/none while it publishes none.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -117,7 +117,7 @@ static void *work(void *argument)
 #ifdef SAME_NUMBER
 static int number;
 
-/* Publishes a context and leaves it behind; every other one publishes none. */
+/* Publishes a context and leaves it in place; every other thread publishes none. */
 static void *write_one(void *argument)
 {
 	static struct record record = {.trace = {[0] = 0xb0, [15] = 1}, .span = {[7] = 1}, .valid = 1};
@@ -132,7 +132,7 @@ static void *write_one(void *argument)
 	return NULL;
 }
 
-/* One thread after the other, each with the number of the first. */
+/* Runs one thread after the other, each with the tid of the first. */
 static int succeed_each_other(void)
 {
 	for (int thread = 0, tries = 0; thread < THREADS && tries < 2000; tries++) {
@@ -163,7 +163,7 @@ int main(int argc, char **argv)
 	(void)argc;
 	address = own_context;
 #endif
-	/* Binds it. */
+	/* The first access binds the variable. */
 	address();
 	publish_process();
 	write_line("started");

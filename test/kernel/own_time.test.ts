@@ -1,6 +1,6 @@
 /**
  * The duration of a transaction by the caller's own clock: a program that writes to the page cache and ends is done in
- * milliseconds, and its data is written to the disk seconds later by threads of the kernel.
+ * milliseconds, and threads of the kernel write its data to the disk seconds later.
  */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -13,7 +13,7 @@ import { record, removeFolders, temporaryFolder } from './recorded_run.ts';
 const LATER_MS = 2000;
 const BYTES = 3 << 20;
 
-/** Prints its first and last moment on the clock of CLOCK_REALTIME, in nanoseconds. */
+/** Prints how long it took by CLOCK_REALTIME, in nanoseconds. */
 const PROGRAM = `
 import os, sys, time
 mark = os.open('/dev/null', os.O_WRONLY)
@@ -64,7 +64,7 @@ test('it is no longer than the caller waited, and what was written later is give
   const { writtenBack, firstTimestampNs } = cached!;
   const lossless = reader.losses().length === 0;
   reader.close();
-  // Its pages, and what of the file system's own it changed.
+  // The bytes are its pages, and what it changed of the file system's own data.
   if (lossless) expect(Number(writtenBack!.bytes)).toBeGreaterThanOrEqual(BYTES);
   expect(Number(writtenBack!.bytes)).toBeLessThan(BYTES * 1.1);
   expect(writtenBack!.lastEndNs - firstTimestampNs).toBeGreaterThan(BigInt(LATER_MS) * 1_000_000n);

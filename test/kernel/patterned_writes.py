@@ -1,4 +1,4 @@
-"""Writes blocks that say whose they are: FILE TRANSACTION HOW FIRST COUNT STEP; HOW is write, fsync, direct or mmap."""
+"""Writes blocks that name their owner: FILE TRANSACTION HOW FIRST COUNT STEP; HOW is write, fsync, direct or mmap."""
 
 import mmap
 import os
@@ -13,7 +13,7 @@ marker = os.open("/dev/null", os.O_WRONLY)
 os.write(marker, f"KREPLAY1 txn={transaction}\n".encode())
 
 pattern = f"<{transaction}>".encode()
-# Anonymous memory begins on a page, as O_DIRECT asks for.
+# Anonymous memory begins on a page, as O_DIRECT requires.
 block = mmap.mmap(-1, BLOCK)
 block.write((pattern * BLOCK)[:BLOCK])
 

@@ -1,6 +1,6 @@
 /**
- * The kernel gives the numbers of processes and threads again. Whoever gets one has nothing of the one that had it:
- * no transaction, no service, no program; whether the agent has read of the dead one by then or not.
+ * The kernel reuses the numbers of processes and threads. A task has nothing of the dead one that had its number: no
+ * transaction, no service, no program; whether the agent has read about the dead one by then or not.
  */
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -33,9 +33,9 @@ const whenChosen = canChoose ? describe : describe.skip;
 const TRACEPARENT = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01';
 const ROUNDS = 41;
 const ATTEMPTS_MAX = 5;
-/** An agent that is awake has read everything by then. */
+/** A running agent has read everything after this time. */
 const READ_MS = 400;
-/** What /proc counts the starts of processes in. */
+/** The unit in which /proc counts the starts of processes. */
 const TICK_MS = 10;
 
 const freeNumbers = (function* () {
@@ -44,12 +44,12 @@ const freeNumbers = (function* () {
   }
 })();
 
-/** One after another, all with the same number. */
+/** Tasks one after another, all with the same number. */
 function heirs(number: number, ...tasks: readonly Words[]): Words {
   return tasks.flatMap((task) => [...numbered(number), ...task, ...joined]);
 }
 
-/** Whom the writes of 1, 2, ... bytes belong to. */
+/** Tasks, and the expected owners of their writes of 1, 2, ... bytes. */
 const CONTEXTS: Readonly<Record<string, { does: (number: number) => Words; owners: readonly string[] }>> = {
   'process after process': {
     does: (number) =>
@@ -109,7 +109,7 @@ const services = (number: number) =>
   );
 const SERVICES_OF = ['old', 'new', 'lineage', 'newest', 'lineage'];
 
-/** Odd ones have a transaction and a service, even ones have none; of all numbers there is one. */
+/** Processes with one number: every other one, from the first, has a transaction and a service; the rest have none. */
 const many = (number: number) =>
   heirs(
     number,
@@ -118,10 +118,10 @@ const many = (number: number) =>
     ),
   );
 
-/** More than the kernel side looks at: of such a process the agent asks /proc. */
+/** More variables than the kernel side reads: the agent asks /proc about such a process. */
 const MANY_VARIABLES = Object.fromEntries(Array.from({ length: 300 }, (_, i) => [`V${i}`, 'x']));
 
-/** Somebody else's process may get a number first, and keep it: then with another one. */
+/** Tries another number if an unrelated process gets the first one, and keeps it. */
 async function withNumber<T>(work: (number: number) => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {
@@ -132,7 +132,7 @@ async function withNumber<T>(work: (number: number) => Promise<T>): Promise<T> {
   }
 }
 
-/** A process that has ended when /proc is asked of it, and one that has its number and is there. */
+/** Runs a process that has ended when the agent asks /proc about it, and one with its number that is still there. */
 async function runAskedOf(started: StartedFamilies, number: number, readMs: number, wake: () => void) {
   const [dead, living] = [`dead ${number}`, `living ${number}`];
   const family = (name: string, ...does: readonly Words[]): Family => ({
@@ -197,7 +197,7 @@ whenChosen.each([
 
   test.each(Object.entries(CONTEXTS))('%s', (name, { owners: expected }) => {
     expect(owners(name, expected.length)).toEqual(expected);
-    // They did have the same number: fewer of them than tasks.
+    // They did have the same number: there are fewer numbers than tasks.
     expect(numberCount(name, expected.length)).toBeLessThan(expected.length);
   });
 
@@ -217,7 +217,7 @@ whenChosen.each([
   test('/proc is not believed about another process of the same number', () => {
     const [dead, living] = ['dead', 'living'].map((name) => families.writeOf(names[name]!, 1));
     expect(dead!.pid).toBe(living!.pid);
-    // Gone before it could be asked, or asked in time.
+    // It had ended before the agent could ask, or the agent asked in time.
     expect(['lineage', 'dead']).toContain(dead!.service_name);
     expect(['lineage', 'living']).toContain(living!.service_name);
   });

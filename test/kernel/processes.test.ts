@@ -11,7 +11,7 @@ const ROUNDS = 101;
 afterAll(removeFolders);
 
 test('a process that execs belongs to its new program at once, over any number of execs', async () => {
-  // The second exec often gets the memory of the first program back: nothing may be told by addresses.
+  // The second exec often reuses the memory of the first program: addresses identify nothing.
   const recorded = await record(() => {
     bash(`for round in $(seq ${ROUNDS}); do
       (printf 1 >>${out}; exec env dd if=/dev/zero bs=2 count=1 status=none >>${out})

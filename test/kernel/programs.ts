@@ -6,7 +6,7 @@ import { join, resolve } from 'node:path';
 export const ROOT = resolve(import.meta.dirname, '../..');
 const BUILD = join(ROOT, 'build/test');
 
-/** Compiles test/kernel/NAME.c and gives the path of the program; `options`: in a build of its own, `as`. */
+/** Compiles test/kernel/NAME.c and returns the path of the program; a build with other `options` is called `as`. */
 export function compileProgram(name: string, options: readonly string[] = [], as = name): string {
   mkdirSync(BUILD, { recursive: true });
   const program = join(BUILD, as);
@@ -25,7 +25,7 @@ export function compileProgram(name: string, options: readonly string[] = [], as
   return program;
 }
 
-/** Runs a command to its end and gives its standard output. */
+/** Runs a command to its end and returns its standard output. */
 export function run(
   file: string,
   args: readonly string[],
@@ -38,12 +38,12 @@ export function bash(script: string, options: Partial<ExecFileSyncOptionsWithStr
   return run('bash', ['-c', script], options);
 }
 
-/** The wall clock by another program: nanoseconds since the epoch. */
+/** The wall clock as another program reads it: nanoseconds since the epoch. */
 export function wallClockNs(): bigint {
   return BigInt(run('date', ['+%s%N']).trim());
 }
 
-/** Runs `workload` while bpftrace watches, and gives what its END block and maps printed. */
+/** Runs `workload` while bpftrace watches, and returns what its END block and maps printed. */
 export async function watchedByBpftrace(script: string, workload: () => void): Promise<string> {
   if (!existsSync('/sys/kernel/tracing/events')) run('mount', ['-t', 'tracefs', 'tracefs', '/sys/kernel/tracing']);
   const tracer = spawn('bpftrace', ['-e', `BEGIN { printf("watching\\n"); } ${script}`]);

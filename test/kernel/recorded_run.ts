@@ -1,4 +1,4 @@
-/** Runs a workload while a real agent records, and gives what it recorded. */
+/** Runs a workload while a real agent records, and returns what it recorded. */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -29,14 +29,14 @@ export interface Recorded {
 
 const folders: string[] = [];
 
-/** Until removeFolders(). */
+/** The folder exists until removeFolders(). */
 export function temporaryFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'kreplay-kernel-'));
   folders.push(folder);
   return folder;
 }
 
-/** For afterAll(). What is mounted in one would be emptied with it: that has to be unmounted before. */
+/** Tests call it in afterAll(). It would empty what is mounted in a folder: that has to be unmounted before. */
 export function removeFolders(): void {
   const mounts = readFileSync('/proc/self/mounts', 'utf8');
   for (const folder of folders.splice(0)) {
@@ -96,7 +96,7 @@ export function readRecording(dataFolder: string): Recorded {
   };
 }
 
-/** Records `workload` from attach to a clean end. */
+/** Records `workload` from attaching the programs to a clean end. */
 export async function record(
   workload: () => void | Promise<void>,
   flags: readonly string[] = [],

@@ -1,5 +1,5 @@
-// An answer says until when it is whole, and an agent that is gone, stopped or cannot write is told at once: asked by
-// curl, of a real daemon and a real agent.
+// An answer says until when it is complete, and reports at once an agent that is gone, stopped or cannot write: curl
+// asks a real daemon with a real agent.
 import { type ChildProcess, execFileSync, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { appendFileSync } from 'node:fs';
@@ -10,7 +10,7 @@ import { ROOT, wallClockNs } from './programs.ts';
 import { type Agent, removeFolders, startAgent, temporaryFolder } from './recorded_run.ts';
 import { FILE_SYSTEMS, type SmallDisk } from './small_disk.ts';
 
-/** Quiet hosts are watched for so long; QUIET_S=300 watches them longer. */
+/** How long quiet hosts are watched; QUIET_S=300 watches them longer. */
 const QUIET_S = Number(process.env.QUIET_S ?? 12);
 const S = 1_000_000_000n;
 const PATIENCE_MS = 10_000;
@@ -64,7 +64,7 @@ function coverageOf(pair: Pair, query = ''): Coverage {
 
 const stateOf = (pair: Pair): string => JSON.parse(ask(pair, '/readyz')).recordings[0].agent.state;
 
-/** Writes, and gives the window in which it wrote. */
+/** Writes, and returns the window in which it wrote. */
 function write(file: string): { fromNs: bigint; toNs: bigint } {
   const fromNs = wallClockNs();
   appendFileSync(file, 'x');
@@ -79,7 +79,7 @@ async function until(holds: () => boolean, patienceMs = PATIENCE_MS): Promise<vo
   expect(holds()).toBe(true);
 }
 
-/** Just made, and soon after it is in the recording. */
+/** Expects that a write that was just made is in the recording soon. */
 async function expectWholeSoon(pair: Pair, window: { fromNs: bigint; toNs: bigint }): Promise<void> {
   const { complete, gaps, recorded_until } = coverageOf(pair, within(window));
   if (!complete) expect(gaps.map(({ cause }) => cause)).toEqual(['not_written_yet']);
@@ -106,7 +106,7 @@ test.each([
     while (performance.now() - startMs < QUIET_S * 1000) {
       const { complete, gaps, recorded_until } = coverageOf(pair, `&from=${startNs - S}`);
       const nowNs = wallClockNs();
-      // No `to`: whole until then, and no alarm because of the last moment.
+      // Without `to` the answer is complete until then, and the last moment raises no alarm.
       const alarms = gaps.filter(({ cause }) => cause === 'not_written_yet' || cause.startsWith('agent_'));
       expect([alarms, complete || gaps.length > 0]).toEqual([[], true]);
       expect(recorded_until).toBeGreaterThanOrEqual(furthestNs);
@@ -167,7 +167,7 @@ test('a disk that is full is told at once', async () => {
   await expectWholeSoon(pair, write(join(folder, 'written')));
   disk.fill();
   let window = write(join(folder, 'written'));
-  // Until the space that the log has left is used up.
+  // Writes until the space that the log has left is used up.
   const logged = once(pair.agent.process.stderr!, 'data');
   const load = setInterval(() => write(join(folder, 'written')), 1);
   await logged;

@@ -1,4 +1,4 @@
-/** A real agent's parts in this process, with a clock of the test's. */
+/** A real agent's parts in this process, with a clock that the test provides. */
 import { rmSync } from 'node:fs';
 import { findCgroups } from '../../agent/attribution/cgroups.ts';
 import { openProbes, type ProbesOptions } from '../../agent/capture/probes.ts';

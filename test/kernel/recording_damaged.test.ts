@@ -1,4 +1,4 @@
-// A page of the recording is damaged: the agent goes on in a new one, and what the old one still holds is served.
+// A page of the recording is damaged: the agent continues in a new one, and what the old one still holds is served.
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';

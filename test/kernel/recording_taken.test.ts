@@ -1,5 +1,5 @@
-// The recording is removed, replaced, overwritten or moved while an agent and a daemon work with it: both notice it, say it, and go on
-// with what is there then.
+// The recording is removed, replaced, overwritten or moved while an agent and a daemon work with it: both notice and
+// report it, and continue with what is there then.
 import { type ChildProcess, execFileSync, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { appendFileSync, copyFileSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
@@ -10,7 +10,7 @@ import { ROOT } from './programs.ts';
 import { type Agent, readRecording, removeFolders, startAgent, temporaryFolder } from './recorded_run.ts';
 
 const PATIENCE_MS = 10_000;
-/** An agent that begins anew loads its probes, which a busy machine takes its time for. */
+/** An agent that begins a new recording loads its probes, which takes long on a busy machine. */
 const BEGIN_PATIENCE_MS = 40_000;
 
 const processes: ChildProcess[] = [];
@@ -62,7 +62,7 @@ async function until(holds: () => boolean, patienceMs = PATIENCE_MS): Promise<vo
   expect(holds()).toBe(true);
 }
 
-/** Whether what is written now can be queried soon: an event of this process on a file of its own. */
+/** Expects that an event of this process on a file of its own can be queried soon. */
 async function expectRecorded(name: string): Promise<void> {
   const file = join(written, name);
   const isThere = () => {
@@ -74,7 +74,7 @@ async function expectRecorded(name: string): Promise<void> {
   await until(isThere, BEGIN_PATIENCE_MS);
 }
 
-/** Of a transaction that is recorded, and long enough to be played in parts. */
+/** Starts a session of a transaction that is recorded, and long enough to be played in parts. */
 async function startSession(): Promise<string> {
   const writes = `for i in $(seq 20); do echo x >> ${join(written, 'session')}; sleep 0.01; done`;
   execFileSync('sh', ['-c', `printf 'KREPLAY1 txn=order-1' > /dev/null; ${writes}`]);
@@ -100,7 +100,7 @@ test.each([
     expect(performance.now() - startMs).toBeLessThan(PATIENCE_MS);
     await expectRecorded(`after ${name}`);
     if (name !== 'without its log') expect(recordingId()).not.toBe(before);
-    // Each holds as many files as before: sockets of curl come and go.
+    // Each holds as many files as before, except for sockets of curl, which come and go.
     await until(() => filesOf(agent.process) <= agentFiles + 1 && filesOf(daemon) <= daemonFiles + 1);
     const { coverage } = ask('/api/events?from=-1h&to=-0s&limit=1');
     expect(coverage.complete).toBe(false);
@@ -163,7 +163,7 @@ function removeAll(): void {
     rmSync(join(folder, name));
 }
 
-/** By a recording of another agent that has ended. */
+/** Replaces it by a recording of another agent, which has ended. */
 async function replace(): Promise<void> {
   renameSync(await otherRecording(), join(folder, 'recording.kreplay'));
 }
@@ -176,7 +176,7 @@ function verified(path: string): any {
 
 async function otherRecording(): Promise<string> {
   const other = temporaryFolder();
-  // One at a time records a host's folder, but several may record the host.
+  // Only one agent at a time records into a folder, but several may record the host.
   const its = await startAgent(other);
   appendFileSync(join(written, 'other'), 'x');
   await its.stop();

@@ -1,4 +1,4 @@
-/** More requests at a time than the kernel side remembers: those that it does not record are counted, to the last one. */
+/** More concurrent requests than the kernel side can store: those that it does not record are counted, every one. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { readClocks } from 'libbpf-ts';
@@ -8,7 +8,7 @@ import { readRecording, removeFolders, temporaryFolder } from './recorded_run.ts
 import { openRecorderParts } from './recorder_parts.ts';
 
 const IN_FLIGHT_MAX = 64;
-/** A loop device takes 128 at a time. */
+/** A loop device takes 128 requests at a time. */
 const DEPTH = 128;
 const REQUESTS = 10_007;
 const ELEVEN_MINUTES_NS = 660_000_000_000n;
@@ -24,7 +24,7 @@ afterAll(() => {
   removeFolders();
 });
 
-/** Reads and writes that the disk has ended: Documentation/block/stat.rst. */
+/** Reads and writes that the disk has ended, see Documentation/block/stat.rst. */
 function ended(): number {
   const fields = readFileSync(`/sys/block/${disk.name}/stat`, 'utf8').trim().split(/\s+/).map(Number);
   return fields[0]! + fields[4]!;
@@ -41,7 +41,7 @@ function write(depth: number, requests: number): number {
 
 type Parts = ReturnType<typeof openRecorderParts>;
 
-/** What came of the disk's requests in a recording of its own. */
+/** Records `work`, and returns what became of the disk's requests. */
 function recorded(work: (parts: Parts) => number) {
   const dataFolder = temporaryFolder();
   const parts = openRecorderParts(join(dataFolder, 'recording.kreplay'), readClocks, {

@@ -1,4 +1,4 @@
-/** A disk that gives programs few writes a second, as an overbooked one in a cloud does. */
+/** A disk that allows few writes a second, as an overbooked one in a cloud does. */
 import { existsSync, mkdirSync, rmdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type LoopDevice, loopDevice } from './loop_device.ts';
@@ -9,7 +9,7 @@ const V2 = '/sys/fs/cgroup';
 
 export interface SlowDisk {
   folder: string;
-  /** To be put before a program and its arguments: they feel it. Others do not. */
+  /** Goes before a program and its arguments: the limit applies to that program only. */
   command: readonly string[];
   remove(): void;
 }

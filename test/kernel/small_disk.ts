@@ -1,4 +1,4 @@
-/** A small file system of our own, to be full when a test needs it. */
+/** A small file system of our own, which a test can fill. */
 import { spawnSync } from 'node:child_process';
 import { rmSync, statfsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -8,7 +8,7 @@ import { temporaryFolder } from './recorded_run.ts';
 
 export interface SmallDisk {
   path: string;
-  /** Takes all the space that is left. */
+  /** Uses up all the space that is left. */
   fill(): void;
   free(): void;
   remove(): void;
@@ -37,7 +37,7 @@ function smallDisk(path: string, remove: () => void): SmallDisk {
   return {
     path,
     fill() {
-      // dd ends when there is no space; the file system may then still give back what it had reserved.
+      // dd ends when there is no space; the file system may release space that it had reserved after that.
       for (let tries = 10; tries > 0 && statfsSync(path).bavail > 0; tries--) {
         spawnSync('dd', ['if=/dev/zero', `of=${filling}`, 'bs=4k', 'oflag=append', 'conv=notrunc,fsync']);
       }

@@ -1,6 +1,7 @@
 /*
- * Calls of each of the sync family in two threads, on FILE, and takes the wall clock around each: prints, when all is
- * done, `thread syscall before after result`, in nanoseconds since the epoch; the result as the kernel returns it.
+ * Makes calls of each of the sync family in two threads, on FILE, and reads the wall clock before and after each. At
+ * the end it prints `thread syscall before after result` for each, in nanoseconds since the epoch; the result is what
+ * the kernel returned.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -52,7 +53,7 @@ static void call(struct thread *thread, const char *name, long number, long a, l
 		call->result = -errno;
 }
 
-/* Something to sync, and a call of each in every third, seventh ... turn. */
+/* Each turn makes something to sync; some calls are made in every turn, others in some turns only. */
 static void *calls(void *argument)
 {
 	struct thread *thread = argument;

@@ -1,5 +1,5 @@
-// Every call that waits for a disk must be recorded, in its thread's order, within the time that the program itself took
-// around it, and as often as bpftrace counts it in the same run.
+// Every call that waits for a disk must be recorded, in its thread's order, within the time that the program itself
+// measured around it, and as often as bpftrace counts it in the same run.
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { Loss } from '../../agent/recording/format/losses.ts';
@@ -70,7 +70,7 @@ test.each(SYSCALLS)('%s is recorded as often as the program made it, and as bpft
 });
 
 test('each has its result, and lies within the time that the program took around it', () => {
-  // The clocks are read a microsecond apart at the most: that is what the offset's noise may come to.
+  // The clocks are read a microsecond apart at the most: the offset may be wrong by that much.
   const noiseNs = 2_000n;
   for (const [tid, own] of Map.groupBy(calls, (call) => call.tid)) {
     const events = syncs.filter((event) => event.tid === tid);

@@ -1,4 +1,4 @@
-/* Threads that write, with markers before and after they begin. Each write's size tells which one it is. */
+/* Threads that write, with markers before and after they begin. The size of each write identifies it. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
@@ -99,7 +99,7 @@ static void *blocked_writer(void *unused)
 	static char text[8192];
 
 	(void)unused;
-	/* The pipe is full: this waits until somebody reads. */
+	/* The pipe is full: this call waits for a reader. */
 	if (write(pipe_ends[1], text, sizeof(text)) != sizeof(text))
 		_exit(1);
 	return NULL;

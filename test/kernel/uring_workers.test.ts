@@ -1,6 +1,6 @@
 /**
- * What the kernel's own threads write for a program through io_uring. They are made under one transaction and kept for
- * the next ones: of those they write for nobody rather than for the first.
+ * Writes that the kernel's own threads make for a program through io_uring. The threads are created under one
+ * transaction and kept for the next ones: the writes of those may have no owner, but not the first one.
  */
 import { join } from 'node:path';
 import { truthOf } from './disk_truth.ts';
@@ -30,7 +30,7 @@ function truth(recorded: Recorded) {
   );
 }
 
-/** On a busy machine the kernel may not show the end of a request. */
+/** Lost events: on a busy machine the kernel may not show the end of a request. */
 const lostOf = (recorded: Recorded) => recorded.losses().reduce((sum, { lost }) => sum + lost, 0);
 
 const program = () => compileProgram('uring_writes');

@@ -1,7 +1,7 @@
 /*
- * Writes blocks that say whose they are through io_uring: FILE HOW TRANSACTION... HOW is worker, whose writes are all
- * made by the kernel's worker threads, or poller, where a kernel thread takes the requests from the ring. A transaction
- * called nobody is none: what was said before is ended.
+ * Writes blocks that contain their owner through io_uring: FILE HOW TRANSACTION... HOW is worker, where the kernel's
+ * worker threads make all writes, or poller, where a kernel thread takes the requests from the ring. A transaction
+ * called nobody is none: it ends the label before it.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -72,7 +72,7 @@ static void submit_write(int file, const char *block, off_t offset, int by_worke
 	__atomic_store_n(ring.submit_tail, tail + 1, __ATOMIC_RELEASE);
 }
 
-/* Waits until so many are done. */
+/* Waits until this many writes are done. */
 static void complete_writes(unsigned count)
 {
 	unsigned flags = IORING_ENTER_GETEVENTS | IORING_ENTER_SQ_WAKEUP, submit = count;
@@ -115,7 +115,7 @@ int main(int argc, char **argv)
 	mark(argv[3]);
 	open_ring(by_poller);
 	for (int i = 3; i < argc; i++) {
-		/* The threads that work for the ring were made under the first. */
+		/* The threads that work for the ring were created under the first transaction. */
 		if (i > 3)
 			mark(argv[i]);
 		for (int block = 0; block < BLOCKS; block++) {

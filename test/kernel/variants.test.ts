@@ -40,7 +40,7 @@ test.each(['kreplay', 'kreplay_cast'])('%s captures writes and block requests', 
     }
     expect(writes).toBeGreaterThanOrEqual(WRITES);
     expect(requests).toBeGreaterThanOrEqual(WRITES);
-    // Every file that was written to was described: the loop device among them.
+    // Every file that was written to has a definition, the loop device among them.
     const definitions = object.ring('definitions');
     const text = new Uint8Array(definitions.sizeBytes);
     const described = Buffer.from(text.subarray(0, definitions.drain(text))).toString('latin1');

@@ -1,4 +1,4 @@
-/* A known workload: COUNT calls of each of the write family, in each of THREADS threads of each of PROCESSES. */
+/* A known workload: makes COUNT calls of each of the write family, in each of THREADS threads of each of PROCESSES. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
@@ -31,7 +31,7 @@ static void *calls(void *unused)
 		check(write(fd, data, 7), 7);
 		check(pwrite(fd, data, 11, 0), 11);
 		check(writev(fd, parts, 2), 3);
-		/* More parts than are read in one go: 1 + 2 + ... + 11. */
+		/* This has more parts than are read in one go: 1 + 2 + ... + 11. */
 		check(pwritev(fd, parts, 11, 0), 66);
 		check(syscall(SYS_pwritev2, fd, parts, 3, 0, 0, 0), 6);
 	}

@@ -1,5 +1,5 @@
-// A known number of writes through each call of the family must be recorded to the last one, with the values that
-// the program passed, and as bpftrace counts them in the same run. Counts are primes: no other factor hides in them.
+// A known number of writes through each call of the family must be recorded to the last one, with the values that the
+// program passed, and as bpftrace counts them in the same run. Counts are primes: no other factor hides in them.
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { SysWriteEvent } from '../../bpf/schema/api.ts';
@@ -97,7 +97,7 @@ test('start and duration agree with the clock that the program took around each 
   const writes = recorded.writes({ comm: 'bracketed_write' }).filter(({ file_kind }) => file_kind === 'pipe');
   const calls = writes.filter(({ bytes_requested }) => bytes_requested === 8192n);
   expect(calls).toHaveLength(brackets.length);
-  // The clocks are read a microsecond apart at the most: that is what the offset's noise may come to.
+  // The clocks are read a microsecond apart at the most: the offset may be wrong by that much.
   const noiseNs = 2_000n;
   calls.forEach(({ timestamp_ns, duration_ns, result }, i) => {
     const [before, after, returned] = brackets[i]!;

@@ -1,7 +1,7 @@
 #!/bin/bash
 # boot.sh KERNEL_FOLDER SECONDS DISK... -- COMMAND ...: runs a command as root in another kernel, on this host's files;
-# what it changes is dropped. Its output is ours, and so is its exit status; 124: out of time, 125: the guest died.
-# KERNEL_FOLDER is one that fetch.sh made. The disks are /dev/vda, /dev/vdb ... there.
+# its changes are dropped. Its output and its exit status are passed on; 124: out of time, 125: the guest died.
+# fetch.sh makes the KERNEL_FOLDER. The disks are /dev/vda, /dev/vdb ... in the guest.
 set -euo pipefail
 here=$(dirname "$(readlink -f "$0")")
 kernel=$1 seconds=$2 disks=()
@@ -39,7 +39,7 @@ install -m 755 "$here/guest_init.sh" "$out/initrd/init"
 	echo 'echo o >/proc/sysrq-trigger; sleep 60'
 } >"$out/run"
 
-# QEMU's own up to 7.2, or else the one written in Rust.
+# QEMU up to 7.2 has its own virtiofsd; the later one is written in Rust.
 virtiofsd=/usr/lib/qemu/virtiofsd share=(-o sandbox=chroot -o source=/ -o cache=always)
 if [ ! -x "$virtiofsd" ]; then
 	virtiofsd=/usr/libexec/virtiofsd share=(--sandbox chroot --shared-dir / --cache always)

@@ -1,9 +1,9 @@
 """
-A read of two bios, the first of which fails: where the kernel lets each bio fail for itself, such a request ends in
-parts. Prints the disk and how many reads it has ended meanwhile.
+Makes a read of two bios, the first of which fails: where the kernel lets each bio fail for itself, such a request ends
+in parts. Prints the disk and how many reads it has ended meanwhile.
 
-The disk is that of scsi_debug, which cannot read from sector 0x1234 on when it is told so. It takes one command at a
-time and a second for each: so the two bios wait, and the scheduler merges them.
+The disk is that of scsi_debug, which cannot read from sector 0x1234 on when its options say so. It takes one command at
+a time and a second for each: so the two bios wait, and the scheduler merges them.
 """
 import mmap
 import os
@@ -46,7 +46,7 @@ busy = threading.Thread(target=read, args=(0, 4096))
 second = threading.Thread(target=read, args=(4664, 32768))
 busy.start()
 time.sleep(WAIT_S)
-# Read-ahead may fail without another attempt, an ordinary read not.
+# Read-ahead may fail without another attempt, an ordinary read may not.
 os.posix_fadvise(buffered, 4656 * SECTOR, 4096, os.POSIX_FADV_WILLNEED)
 time.sleep(WAIT_S)
 second.start()

@@ -1,14 +1,14 @@
 #!/bin/bash
-# fetch.sh FOLDER NAME ARCHIVE SUITE PACKAGE: brings FOLDER/NAME/{vmlinux,modules/*.ko,version} up to date with the
-# kernel that a Debian package is or depends on. apt verifies it; nothing is installed, and no list of this host's
-# changes. Prints the version; what was fetched before is used when there is no network.
+# fetch.sh FOLDER NAME ARCHIVE SUITE PACKAGE: updates FOLDER/NAME/{vmlinux,modules/*.ko,version} to the kernel that a
+# Debian package contains or depends on. apt verifies it; nothing is installed, and no package list of this host
+# changes. Prints the version; without a network, it uses what it fetched before.
 set -euo pipefail
 name=$2 archive=$3 suite=$4 package=$5
 mkdir -p "$1"
 cache=$(cd "$1" && pwd)
 state=$cache/apt/$suite
 MODULES="virtio_pci virtiofs overlay virtio_blk ext4"
-# Not in the kernels that Debian makes for clouds: a disk whose reads fail, and what orders a disk's requests.
+# Debian's kernels for clouds lack these: a disk whose reads fail, and an I/O scheduler.
 OPTIONAL_MODULES="sd_mod scsi_debug mq-deadline"
 LIST_MINUTES=600
 
@@ -37,7 +37,7 @@ if [ -z "$(find "$state/updated" -mmin -$LIST_MINUTES 2>/dev/null)" ]; then
 	fi
 fi
 
-# What package $1 depends on, as far as it matches $2.
+# Prints the packages that package $1 depends on and whose names match $2.
 depends() {
 	apt-cache show --no-all-versions "$1" | sed -n 's/^Depends: //p' | tr ',|' '\n\n' | awk -v wanted="$2" '$1 ~ wanted {print $1}'
 }
@@ -53,7 +53,7 @@ if [ "$(cat "$cache/$name/wanted" 2>/dev/null)" = "$wanted" ]; then
 	echo "$version"
 	exit 0
 fi
-# Since 7.0 the image is empty, and what it had is in these.
+# Since 7.0 the image is empty, and these packages have its content.
 mapfile -t packages < <(depends "$image" '^linux-(base|binary|modules)-[0-9]')
 case "${packages[*]}" in *linux-modules-*) ;; *) packages=("$image") ;; esac
 work=$(mktemp -d "$cache/work.XXXXXX")
@@ -65,8 +65,8 @@ image=$work/root/boot/vmlinuz-$version
 [ -e "$image" ] || image=$work/root/lib/modules/$version/vmlinuz
 mkdir -p "$work/out/modules"
 
-# The ELF file in a bzImage: setup_sects, payload_offset and payload_length of Documentation/arch/x86/boot.rst, and four
-# bytes of its size behind it.
+# A bzImage contains the ELF file, compressed: setup_sects, payload_offset and payload_length are described in
+# Documentation/arch/x86/boot.rst. Four bytes with its size follow it.
 number() { od -An -v -t"$2" -j"$1" -N"${2#u}" "$image" | tr -d ' '; }
 dd if="$image" of="$work/payload" bs=1M iflag=skip_bytes,count_bytes status=none \
 	skip=$((($(number 497 u1) + 1) * 512 + $(number 584 u4))) count=$(($(number 588 u4) - 4))
@@ -83,7 +83,7 @@ esac
 $unpack -dc <"$work/payload" >"$work/out/vmlinux"
 
 /sbin/depmod -b "$work/root" "$version"
-# In the order in which they need each other; what is built in has none.
+# Modules are listed in the order in which they need each other; one that is built in has no file.
 for module in $MODULES; do
 	/sbin/modprobe -d "$work/root" -S "$version" --show-depends "$module"
 done >"$work/needed"

@@ -1,6 +1,6 @@
 /**
- * What runs in each kernel, as root: a recorder of a user with two capabilities records known workloads, and whatever it
- * says of them over HTTP is compared with what they did. Prints a line of JSON for each check.
+ * Runs in each kernel, as root: a recorder of a user with two capabilities records known workloads, and what it reports
+ * about them over HTTP is compared with what they did. Prints a line of JSON for each check.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -30,14 +30,14 @@ const DATA = '/tmp/data';
 const PORT = 7467;
 const NOT_HERE = 77;
 
-/** Given by run.ts. */
+/** run.ts passes this argument. */
 const [expected] = process.argv.slice(2) as ['recorded' | 'refused'];
 
 interface Result {
   check: string;
   ok: boolean;
   text: string;
-  /** Since the one before. */
+  /** Seconds since the previous result. */
   seconds: number;
 }
 
@@ -50,7 +50,7 @@ function tell(check: string, ok: boolean, text: string): void {
   process.stdout.write(`${JSON.stringify(result)}\n`);
 }
 
-/** `work` gives what it saw, or throws. */
+/** `work` returns what it saw, or throws. */
 async function check(name: string, work: () => string | Promise<string>): Promise<void> {
   try {
     tell(name, true, await work());
@@ -104,7 +104,7 @@ function checkDoctor(): string {
 
 const LOCKDOWN = '/sys/kernel/security/lockdown';
 
-/** For good, until the kernel ends. */
+/** Locks the kernel down, which lasts until it ends. */
 function checkLockdown(): string {
   writeFileSync(LOCKDOWN, 'confidentiality');
   const [status, diagnosis] = doctor();
@@ -113,12 +113,12 @@ function checkLockdown(): string {
   return 'locked down, it is refused';
 }
 
-/** They rule what may be done without capabilities. */
+/** These settings limit what may be done without capabilities. */
 const SYSCTLS = { unprivileged_bpf_disabled: '1', perf_event_paranoid: '3' };
-/** Where ext4 is a module, attaching to its journal's tracepoints takes CAP_SYS_ADMIN. */
+/** If ext4 is a module, attaching to its journal's tracepoints takes CAP_SYS_ADMIN. */
 const JOURNAL_MODULE = '/sys/kernel/btf/jbd2';
 
-/** CAP_BPF and CAP_PERFMON are all that the agent has, and the daemon has none. */
+/** The agent has no capabilities but CAP_BPF and CAP_PERFMON, and the daemon has none. */
 async function recorded(): Promise<void> {
   mkdirSync(DATA);
   chownSync(DATA, NOBODY, NOBODY);

@@ -1,7 +1,7 @@
-/** Puts the recorded calls of a program beside those that it timed itself. */
+/** Compares the recorded calls of a program with those that it timed itself. */
 import type { Event } from './guest_query.ts';
 
-/** By the program's own clock, which is the wall clock: nanoseconds since the epoch. */
+/** Times are by the program's own clock, which is the wall clock: nanoseconds since the epoch. */
 export interface TimedCall {
   tid?: number;
   syscall?: string;
@@ -10,7 +10,7 @@ export interface TimedCall {
   result: number;
 }
 
-/** The agent measures the wall clock's distance from the kernel's, as well as an emulated CPU reads clocks. */
+/** The agent measures the wall clock's offset from the kernel's clock as precisely as an emulated CPU reads clocks. */
 const CLOCK_TOLERANCE_NS = 2e6;
 
 function isOf(event: Event, { syscall, before, after, result }: TimedCall): boolean {
@@ -21,8 +21,8 @@ function isOf(event: Event, { syscall, before, after, result }: TimedCall): bool
 }
 
 /**
- * Calls of one thread of which there is no event; both in their order.
- * @throws Error of an event that is no call, by its place, result or time
+ * Counts the calls of one thread that have no event; both lists are in their order.
+ * @throws Error if an event is not one of the calls, by its place, result or time
  */
 function missingOfThread(events: readonly Event[], calls: readonly TimedCall[]): number {
   let next = 0;
@@ -39,7 +39,7 @@ function missingOfThread(events: readonly Event[], calls: readonly TimedCall[]):
   return calls.length - events.length;
 }
 
-/** How many of these calls have no event. */
+/** Counts the calls that have no event. */
 export function missingCalls(events: readonly Event[], calls: readonly TimedCall[]): number {
   const isKnown = calls[0]?.tid !== undefined;
   const threads = Map.groupBy(calls, ({ tid }) => tid);

@@ -1,6 +1,6 @@
 /**
- * Whether what the daemon tells of the workloads is what they did. Each gives what it saw, or throws. Nothing here is
- * about how long anything takes.
+ * Checks that the daemon reports of the workloads what they did. Each check returns what it saw, or throws. None of
+ * them is about how long anything takes.
  */
 import { missingCalls } from './guest_calls.ts';
 import type { Event, Query } from './guest_query.ts';
@@ -25,18 +25,18 @@ export function same(what: string, seen: unknown, wanted: unknown): void {
   if (a !== b) throw new Error(`${what}: ${a}, not ${b}`);
 }
 
-/** Of calls that have no event: from Linux 7.0 on there may be some, and then the recording says so. */
+/** Calls that have no event: from Linux 7.0 on there may be some, and then the recording says so. */
 export interface Missing {
-  /** For a line of text: empty, or how many. */
+  /** A note for a line of text: empty, or how many are missing. */
   noted(count: number): string;
-  /** @throws Error of more than the recording says */
+  /** @throws Error if more are missing than the recording says */
   compare(query: Query): Promise<string>;
 }
 
-/** What programs of ours are in the way of others that do the same. */
+/** Causes of losses when one of our programs keeps another one from running. */
 const BUSY = ['program_busy', 'end_missed'];
 
-/** `mayBe`: whether tasks may be preempted in a program here. */
+/** `mayBe`: whether tasks may be preempted in a program on this kernel. */
 export function missingWhere(mayBe: boolean): Missing {
   let missing = 0;
   return {
@@ -46,7 +46,7 @@ export function missingWhere(mayBe: boolean): Missing {
       return count > 0 ? `, but ${count}` : '';
     },
     async compare(query) {
-      // The losses of all that was recorded, not of one transaction's time.
+      // These are the losses of the whole recording, not of one transaction's time.
       const { lost, gaps } = (await query('event_type=sys_write')).coverage;
       const busy = gaps.filter(({ cause }) => BUSY.includes(cause)).reduce((sum, gap) => sum + gap.lost, 0);
       same('lost for other reasons', lost - busy, 0);
@@ -91,7 +91,7 @@ export async function checkSyncs(query: Query, { syncs }: Workloads, missing: Mi
   return `${syncs.length} calls of ${kinds} kinds, an event each, with its result and within its time${note}`;
 }
 
-/** A request's completion may come in another's program: then it is not recorded. */
+/** A request's completion may come while a program handles another one: then it is not recorded. */
 export async function checkRequests(query: Query, missing: Missing): Promise<string> {
   const notes: string[] = [];
   for (const scheduler of schedulers()) {
@@ -105,9 +105,9 @@ export async function checkRequests(query: Query, missing: Missing): Promise<str
   return `${REQUESTS} direct writes, a request each, by scheduler: ${notes.join('; ')}`;
 }
 
-/** include/uapi/asm-generic/errno.h: ENODATA, what a block that cannot be read is. */
+/** ENODATA of include/uapi/asm-generic/errno.h: the error of a block that cannot be read. */
 const ENODATA = -61;
-/** What failing_reads.py reads at once; the first of its two bios cannot be read. */
+/** failing_reads.py reads these bytes at once; the first of their two bios cannot be read. */
 const [FAILING_SECTOR, FAILING_BYTES] = [4656, 36_864];
 
 export async function checkFailing(query: Query, { failing }: Workloads, missing: Missing): Promise<string> {
@@ -125,7 +125,7 @@ export async function checkOwners(query: Query, missing: Missing): Promise<strin
   return `${owned.tasks} tasks, each with its owner or none${missing.noted(owned.missing)}`;
 }
 
-/** Of a label that is set or taken away in a run that the kernel skips twice nothing is known. */
+/** A label that is set or taken away is missed if the kernel skips both program runs of the call. */
 const WRONG_SHARE_MAX = 0.005;
 
 export async function checkLabels(query: Query, missing: Missing): Promise<string> {
@@ -145,7 +145,7 @@ export async function checkLabels(query: Query, missing: Missing): Promise<strin
   return `${writes} writes between labels: ${right} right, ${others.wrong} wrong, ${others.none} without${note}`;
 }
 
-/** Labels that 32-bit calls set and take away: the files are named after their owners, or after the end of those. */
+/** Checks labels that 32-bit calls set and remove: each file is named after its owner, or after the label that ended. */
 export async function checkLabelsOf32Bits(query: Query, missing: Missing): Promise<string> {
   const { events } = await query('event_type=sys_write&comm=sh');
   const owners: [string, string | null][] = CALLS_OF_32_BITS.flatMap((call) => [

@@ -1,5 +1,5 @@
 #!/bin/busybox sh
-# The guest's first process: modules, the host's file system below one of its own, and then what boot.sh left to be run.
+# The guest's first process: loads modules, mounts an overlay over the host's files, and runs the script of boot.sh.
 b=/bin/busybox
 $b mount -t proc proc /proc
 $b mount -t sysfs sys /sys
@@ -21,7 +21,7 @@ $b mount -t virtiofs hostfs /host || die "no virtiofs"
 $b mount -t tmpfs -o size=60% rw /rw
 $b mkdir /rw/upper /rw/work
 $b mount -t overlay -o lowerdir=/host,upperdir=/rw/upper,workdir=/rw/work root $root || die "no overlay"
-# The only folder of the host that the guest writes to.
+# The guest writes to no other folder of the host.
 $b mkdir -p "$root$out"
 $b mount -o bind "/host$out" "$root$out" || die "no $out"
 for folder in proc sys dev; do $b mount -o move /$folder $root/$folder; done

@@ -1,4 +1,4 @@
-/** A long-running command of ours, and what it says. */
+/** Starts a long-running command and collects its output. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 
@@ -8,7 +8,7 @@ export interface Part {
   ended: Promise<[status: number | null]>;
 }
 
-/** Resolves when it has said so. */
+/** Resolves when the output contains `words`. */
 export async function startPart(command: readonly string[], words: string): Promise<Part> {
   const [file, ...args] = command;
   const child = spawn(file!, args, { stdio: ['ignore', 'pipe', 'pipe'] });

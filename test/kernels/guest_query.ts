@@ -1,8 +1,8 @@
-/** Asks the daemon for events. */
+/** Queries the daemon for events. */
 import { get } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** Of the event's fields those that are looked at. Times are as near as a double comes, a quarter of a microsecond. */
+/** The fields of an event that the checks read. Times are rounded to doubles: to a quarter of a microsecond. */
 export interface Event {
   event_id: string;
   event_type: string;
@@ -32,7 +32,7 @@ export interface Answer {
 export type Query = (parameters: string) => Promise<Answer>;
 
 const LIMIT = 10_000;
-/** An event can be asked for 250 ms after its end; a kernel that is emulated takes longer. */
+/** An event can be queried 250 ms after its end; an emulated kernel takes longer. */
 const SETTLED_MS = 1500;
 
 export function queryOf(port: number): Query {

@@ -1,4 +1,4 @@
-/** Families of tasks whose owners are known: words of test/kernel/lineage.c. Each write has a size of its own. */
+/** Families of tasks whose owners are known, in words of test/kernel/lineage.c. Each write has a size of its own. */
 import type { Event } from './guest_query.ts';
 
 export const FAMILIES: Readonly<Record<string, readonly string[]>> = {
@@ -33,7 +33,7 @@ export const FAMILIES: Readonly<Record<string, readonly string[]>> = {
 
 const NOBODY = 'nobody';
 
-/** Bytes of a write -> its transaction. */
+/** Maps the bytes of a write to its transaction. */
 const OWNERS: Readonly<Record<number, string>> = {
   ...{ 101: 'own', 103: 'forked', 107: 'spawned', 109: 'executed', 113: 'thread', 127: 'daemon', 149: 'process' },
   ...{ 131: NOBODY, 137: NOBODY, 139: NOBODY, 151: 'one', 157: 'two' },
@@ -42,12 +42,12 @@ const OWNERS: Readonly<Record<number, string>> = {
 export interface Owned {
   /** `the write of 101 bytes: forked, not own` */
   wrong: string[];
-  /** Writes of which there is no event. */
+  /** Number of writes that have no event. */
   missing: number;
   tasks: number;
 }
 
-/** `events`: all writes that were recorded. */
+/** `events` contains all writes that were recorded. */
 export function ownersOf(events: readonly Event[]): Owned {
   const said = events.filter(({ file }) => file?.startsWith('/tmp/truth-'));
   const tasks = Object.entries(OWNERS).map(([bytes, owner]) => {

@@ -1,4 +1,4 @@
-/** What is recorded in each kernel: programs that count and time their own calls, and tasks whose owners are known. */
+/** The workloads in each kernel: programs that count and time their own calls, and tasks whose owners are known. */
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -9,7 +9,7 @@ const ROOT = resolve(import.meta.dirname, '../..');
 const PROGRAMS = join(ROOT, 'build/test');
 export const KREPLAY = join(ROOT, 'build/kreplay');
 
-/** Each program of test/kernel that run.ts has to compile. */
+/** The programs of test/kernel that run.ts has to compile. */
 export const PROGRAM_NAMES = ['write_family', 'bracketed_writes', 'sync_family', 'lineage'] as const;
 
 export const CALLS = 53;
@@ -19,19 +19,19 @@ export const WRITTEN_BACK_BYTES = 64 * 4096;
 export const LABELLED_TASKS = ['a', 'b', 'c', 'd'] as const;
 export const LABELS = 53;
 export const LABELLED_FOLDER = '/tmp/labelled/';
-/** In the name of a file that a task without a label writes. */
+/** Prefix of the names of files that are written without a label. */
 export const UNLABELLED = 'none-';
-/** Three writes and an fsync: what is recorded, and what `kreplay run` holds later. */
+/** Makes three writes and an fsync, which are recorded, and which `kreplay run` delays later. */
 export const ORDER = ['dd', 'if=/dev/zero', 'of=/tmp/copy', 'bs=512', 'count=3', 'conv=fsync', 'status=none'];
 
-/** What markers_of_32_bits makes; a program of test/kernel/truth. */
+/** The folder and the calls of markers_of_32_bits, a program of test/kernel/truth. */
 export const FOLDER_OF_32_BITS = '/tmp/of-32-bits/';
 export const CALLS_OF_32_BITS = ['write', 'writev', 'pwrite64', 'pwritev', 'pwritev2'] as const;
 
 export interface Workloads {
   writes: TimedCall[];
   syncs: TimedCall[];
-  /** Reads that a disk has ended, some of them with an error in a part. Undefined without such a disk. */
+  /** Reads that a disk has ended, some of them with an error in a part. Undefined if there is no such disk. */
   failing: { device: string; reads: number } | undefined;
 }
 
@@ -39,12 +39,12 @@ function sh(script: string): string {
   return execFileSync('bash', ['-c', script], { encoding: 'utf8' });
 }
 
-/** In a process of its own. */
+/** Runs the command as its own process, under a label. */
 function labelled(transaction: string, command: string): string {
   return sh(`echo KREPLAY1 txn=${transaction} > /dev/null; exec ${command}`);
 }
 
-/** `[thread syscall] before after result` in each line. */
+/** Parses lines of `[thread syscall] before after result`. */
 function timedCalls(output: string): TimedCall[] {
   return output
     .trim()
@@ -57,7 +57,7 @@ function timedCalls(output: string): TimedCall[] {
     });
 }
 
-/** Tasks in each other's way, each with one label after the other, which the name of the file that it writes tells. */
+/** Runs concurrent tasks, each under one label after another; each file that they write has its label in its name. */
 function runLabelledTasks(): void {
   mkdirSync(LABELLED_FOLDER);
   sh(`cd ${LABELLED_FOLDER}
@@ -77,12 +77,12 @@ const SCHEDULER = '/sys/block/vda/queue/scheduler';
 /** A kernel for clouds has no disks whose reads fail. */
 const SCSI_DEBUG = '/sys/bus/pseudo/drivers/scsi_debug';
 
-/** What may order the disk's requests: `[none] mq-deadline`. */
+/** The I/O schedulers that the disk can have, listed as `[none] mq-deadline`. */
 export function schedulers(): string[] {
   return readFileSync(SCHEDULER, 'utf8').replace(/[[\]]/g, '').trim().split(/\s+/);
 }
 
-/** /dev/vda has nothing on it, /dev/vdb an ext4. */
+/** Needs an empty disk at /dev/vda, and an ext4 at /dev/vdb. */
 export function runWorkloads(): Workloads {
   labelled('calls', `${PROGRAMS}/write_family ${CALLS} ${TASKS} ${TASKS} /tmp/calls`);
   const writes = timedCalls(labelled('clock', `${PROGRAMS}/bracketed_writes`));

@@ -1,11 +1,11 @@
-/** The kernels that are claimed, and where each comes from. */
+/** The kernels that are claimed to work or to be refused, and where each comes from. */
 
 export interface Kernel {
   name: string;
   expected: 'recorded' | 'refused';
-  /** Archive, suite and package of Debian. Without one it is tested when it lies in the cache. */
+  /** Archive, suite and package of Debian. A kernel without a source is tested if it is in the cache. */
   source?: readonly [archive: string, suite: string, kernelPackage: string];
-  /** Why there is no source. */
+  /** The reason why there is no source. */
   without?: string;
 }
 
@@ -20,7 +20,7 @@ export const KERNELS: readonly Kernel[] = [
     expected: 'recorded',
     without: 'Debian has none; put one at ~/.cache/kreplay/kernels/5.15/{vmlinux,modules/*.ko}',
   },
-  // Not the cloud's: these have ext4 and its journal in modules, disks that fail and order requests.
+  // These are not cloud kernels: they have ext4 and its journal in modules, disks that fail, and I/O schedulers.
   { name: '6.1', expected: 'recorded', source: ['debian-security', 'bookworm-security', 'linux-image-amd64'] },
   { name: '6.12', expected: 'recorded', source: ['debian-security', 'bookworm-security', 'linux-image-6.12-amd64'] },
   { name: 'newest', expected: 'recorded', source: ['debian', 'trixie-backports', 'linux-image-cloud-amd64'] },

@@ -1,6 +1,6 @@
 /**
- * `make test-kernels [KERNELS="6.1 newest"]`: boots each kernel in QEMU, runs guest.ts in it, and ends with a table.
- * What cannot be tested here is said, with the reason.
+ * `make test-kernels [KERNELS="6.1 newest"]`: boots each kernel in QEMU, runs guest.ts in it, and ends with a table. It
+ * says which kernels cannot be tested here, and why.
  */
 import { execFile, execFileSync } from 'node:child_process';
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
@@ -14,10 +14,10 @@ import { KERNELS, type Kernel } from './matrix.ts';
 const run = promisify(execFile);
 
 const CACHE = join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'kreplay/kernels');
-/** On a busy machine, without virtualisation. */
+/** Time limit on a busy machine, without virtualisation. */
 const SECONDS_MAX = 480;
 const DISK_MIB = 64;
-/** Each has two processors of its own, and is emulated. */
+/** Kernels that run at a time: each has two processors, and is emulated. */
 const AT_ONCE = 2;
 const SKIPPED = 'not tested';
 
@@ -33,11 +33,11 @@ interface Outcome {
   version: string;
   checks: Check[];
   seconds: number;
-  /** Why there are no checks, or not all. */
+  /** The reason why checks are missing. */
   reason?: string;
 }
 
-/** Of QEMU up to 7.2, and the one that took its place. */
+/** The one of QEMU up to 7.2, and its successor. */
 const FILE_SERVERS = ['/usr/lib/qemu/virtiofsd', '/usr/libexec/virtiofsd'];
 const NEEDED = ['/usr/bin/qemu-system-x86_64', '/bin/busybox', '/sbin/mkfs.ext4', '/sbin/depmod', '/usr/bin/lz4'];
 

@@ -1,7 +1,7 @@
 /**
  * The package in a Debian that systemd has booted: what it starts, restarts and stops there, and what becomes of a
- * service that hangs or is configured wrongly. The daemon runs behind all that its unit closes. The agent refuses a
- * container with processes of its own: so much of its unit is seen here.
+ * service that hangs or is misconfigured. The daemon runs under all restrictions of its unit. The agent refuses a
+ * container with processes of its own, so no more of its unit is tested here.
  */
 import { chmodSync, copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -24,7 +24,7 @@ beforeAll(async () => {
   debian = await bootDebian();
   repack(deb, '0.0.9', join(debian.path, 'opt/older.deb'));
   copyFileSync(deb, join(debian.path, 'opt/kreplay.deb'));
-  // So that this does not take as long as there.
+  // These limits are shorter than those of the unit, to save time.
   const patience = join(debian.path, 'etc/systemd/system/kreplay-daemon.service.d');
   mkdirSync(patience, { recursive: true });
   writeFileSync(join(patience, 'patience.conf'), '[Service]\nWatchdogSec=3\nRestartSec=0.1\n');
@@ -65,7 +65,7 @@ test("the daemon may read the agent's recording, and nothing more", () => {
   const recording = '/var/lib/kreplay/recording.kreplay';
   copyFileSync(SAMPLE, join(debian.path, recording));
   chmodSync(join(debian.path, recording), 0o640);
-  // As agents leave it; the one that wrote this was older.
+  // Agents leave a recording in this mode; the one that wrote the sample was older.
   const database = new Database(join(debian.path, recording));
   database.pragma('journal_mode = DELETE');
   database.close();
@@ -86,7 +86,7 @@ test('a reload is heard', async () => {
   done('systemctl', 'reload', 'kreplay-daemon');
   while (!journalOf('kreplay-daemon').includes('these are read at the next start settings=["sessions-max"]'))
     await sleep(100);
-  // With its priority: journalctl -p shows it.
+  // The message has its priority: journalctl -p shows it.
   const warnings = done('journalctl', '--unit', 'kreplay-daemon', '--priority', 'warning', '--output', 'cat');
   expect(warnings.split('\n')).toContain(
     'the configuration has changed; these are read at the next start settings=["sessions-max"]',

@@ -1,6 +1,6 @@
 /**
- * The Debian package, built by its script, and what it does to a Debian that is new each time: installed, upgraded,
- * removed, purged. What is installed records real events of this kernel.
+ * The Debian package, as its script builds it, and what it does to a fresh Debian: installed, upgraded, removed and
+ * purged. The installed programs record real events of this kernel.
  */
 import { type ChildProcess, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -68,7 +68,7 @@ function install(file: string): void {
   done('dpkg', '--install', '/tmp/kreplay.deb');
 }
 
-/** Where nobody else listens. */
+/** Sets a port at which no other process listens. */
 function configure(): void {
   const path = join(debian.path, 'etc/kreplay/kreplay.d/10-port.toml');
   writeFileSync(path, `[daemon]\nlisten = "127.0.0.1:${port}"\n`);
@@ -139,7 +139,7 @@ test('installed, it has all that it says, and `kreplay up` records', async () =>
   expect(needsOf('kreplay')).toMatch(/express@.*libbpf-ts@/);
   expect(needsOf('express')).toContain('body-parser@');
   expect(done('zcat', '/usr/share/doc/kreplay/third-party-licences.gz')).toContain('express');
-  // The pinned Node, of its own.
+  // The package has its own Node, of the pinned version.
   expect(done('/usr/lib/kreplay/node_modules/.bin/node', '--version').trim()).toBe(process.version);
 
   const up = debian.start('kreplay', 'up', '--data', '/srv/data', '--no-state');
@@ -179,7 +179,7 @@ test('the services run as their units say; the daemon answers on when the agent 
   expect(daemon.status).toBe(`READY=1 STATUS=serving at http://127.0.0.1:${port}`);
   const load = debian.start('sh', '-c', 'while :; do dd if=/dev/zero of=/srv/f bs=512 count=2000 status=none; done');
   running.push(load);
-  // What nobody but root may read of a process takes the capabilities of the unit.
+  // Only root may read this process's environment: the agent needs the capabilities of the unit for that.
   const secret = debian.start(
     'env',
     'OTEL_SERVICE_NAME=shop',

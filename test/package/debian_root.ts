@@ -1,4 +1,4 @@
-/** A Debian 12 in a folder, as new each time: what packages do to it is seen, and gone with it. */
+/** A fresh Debian 12 in a folder: what packages do to it can be seen, and is gone with it. */
 import { execFileSync, type SpawnSyncReturns, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs';
@@ -6,15 +6,15 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** Outside of the project: hundreds of MB that are the same for all. */
+/** It is outside of the project: hundreds of MB that are the same for every clone. */
 const BASES = '/var/cache/kreplay-test';
 
-/** What the package depends on, so that no network is needed later. */
+/** The package depends on these, which are installed first, so that no network is needed later. */
 const PACKAGES = ['libelf1', 'zlib1g', 'libstdc++6', 'init-system-helpers'];
 const WITHOUT_SYSTEMD = ['systemd-standalone-sysusers', 'systemd-standalone-tmpfiles'];
 const WITH_SYSTEMD = ['systemd', 'systemd-sysv'];
 
-/** Of the caller's, only what a login there would have. */
+/** The environment that a login there has; the caller's is not passed on. */
 const ENVIRONMENT = { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C.UTF-8' };
 
 interface Root {
@@ -46,10 +46,10 @@ export interface BootedDebian extends Root {
   remove(): Promise<void>;
 }
 
-/** With systemd as its first process. It has processes and a network of its own. */
+/** Boots it with systemd as its first process. It has processes and a network of its own. */
 export async function bootDebian(): Promise<BootedDebian> {
   const { path, remove } = newCopy('bookworm-systemd', WITH_SYSTEMD);
-  // Where no systemd runs that could be asked for a unit.
+  // Without a running systemd there is none that could be asked for a unit.
   const unit = existsSync('/run/systemd/system') ? [] : ['--keep-unit'];
   const place = ['--directory', path, '--machine', `kreplay-${process.pid}`, '--register=no', ...unit];
   const args = [...place, '--boot', '--private-network', '--console=pipe'];
@@ -95,7 +95,7 @@ function newCopy(name: string, packages: readonly string[]): { path: string; rem
   return {
     path,
     remove() {
-      // What a killed shell had started may have yet to end.
+      // Processes that a killed shell had started may not have ended yet.
       execFileSync('umount', ['--recursive', '--lazy', path]);
       rmSync(folder, { recursive: true, force: true });
     },
@@ -105,7 +105,7 @@ function newCopy(name: string, packages: readonly string[]): { path: string; rem
 function makeBase(base: string, packages: readonly string[]): void {
   mkdirSync(dirname(base), { recursive: true });
   const folder = mkdtempSync(`${base}-`);
-  // It says what failed in its log only.
+  // debootstrap reports what failed in its log only.
   const args = ['--variant=minbase', `--include=${packages.join(',')}`, 'bookworm', folder, mirror()];
   const made = spawnSync('debootstrap', args, { encoding: 'utf8' });
   if (made.status !== 0) throw new Error(`debootstrap: ${made.stdout}${made.stderr}`);
@@ -113,7 +113,7 @@ function makeBase(base: string, packages: readonly string[]): void {
   renameSync(folder, base);
 }
 
-/** Where this host gets its packages. */
+/** The mirror from which this host gets its packages. */
 function mirror(): string {
   const files = ['/etc/apt/sources.list.d/debian.sources', '/etc/apt/sources.list'].filter((file) => existsSync(file));
   const text = files.map((file) => readFileSync(file, 'utf8')).join('\n');

@@ -1,4 +1,4 @@
-// Man pages and completions say what the commands are, in a form that man and the shells take.
+// Man pages and completions describe the commands as they are, in a form that man and the shells accept.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -106,7 +106,7 @@ describe('completions', () => {
   });
 
   test.each(ASKED)('zsh: %s', (line, expected) => {
-    // A shell in a terminal of its own, as somebody who types there sees it.
+    // A shell in a terminal of its own shows what a user who types there sees.
     const script = `
       zmodload zsh/zpty
       zpty shell zsh -f -i

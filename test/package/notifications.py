@@ -1,4 +1,4 @@
-# Prints each datagram that comes to a socket, as a line: what a service manager is told.
+# Prints each datagram that arrives at a socket, as a line: the messages that a service manager gets.
 import os
 import socket
 import sys

@@ -1,4 +1,4 @@
-/** A service manager as far as a service sees one: a socket that it is told things by. */
+/** A service manager as far as a service sees one: a socket that receives its messages. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
@@ -9,12 +9,12 @@ export interface Notifications {
   lines(): string[];
   /** Resolves with the first line that matches. */
   told(pattern: RegExp): Promise<string>;
-  /** How many of them in so long. */
+  /** Counts the matching lines that arrive within this time. */
   countIn(ms: number, pattern: RegExp): Promise<number>;
   close(): void;
 }
 
-/** Node has no Unix datagram sockets. */
+/** A Python program listens, since Node has no Unix datagram sockets. */
 export async function listenForNotifications(path: string): Promise<Notifications> {
   const child: ChildProcess = spawn('python3', [join(import.meta.dirname, 'notifications.py'), path], {
     stdio: ['ignore', 'pipe', 'inherit'],

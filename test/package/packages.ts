@@ -1,4 +1,4 @@
-/** The package as its script builds it, and one that is said to be older. */
+/** The package as its script builds it, and one that claims to be older. */
 import { execFileSync } from 'node:child_process';
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -7,7 +7,7 @@ export const PROJECT = resolve(import.meta.dirname, '../..');
 
 export interface BuildOptions {
   environment?: NodeJS.ProcessEnv;
-  /** That starts the script. */
+  /** A command that starts the script. */
   command?: readonly string[];
 }
 
@@ -17,12 +17,12 @@ export function buildPackage(output: string, { environment = {}, command = [] }:
   execFileSync(file!, args, { env: { ...process.env, ...environment }, stdio: ['ignore', 'ignore', 'inherit'] });
 }
 
-/** Its files and its control files, in a folder that is new. */
+/** Extracts its files and its control files to a new folder. */
 export function unpack(deb: string, folder: string): void {
   execFileSync('dpkg-deb', ['--raw-extract', deb, folder]);
 }
 
-/** The same files, of another version. */
+/** Builds a package with the same files, and another version. */
 export function repack(deb: string, version: string, output: string): void {
   const folder = `${output}.files`;
   unpack(deb, folder);

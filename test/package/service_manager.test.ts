@@ -1,4 +1,4 @@
-// What a service manager is told: when agent and daemon are ready, that they work, and nothing when they hang.
+// Agent and daemon notify a service manager when they are ready and while they work, and do not when they hang.
 import { execFileSync, spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -9,7 +9,7 @@ import { listenForNotifications, type Notifications } from './notifications.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'kreplay-service-'));
 const disk = join(folder, 'disk');
-/** Of a disk on which nothing can be written for a while. */
+/** Whether the disk is frozen, so that nothing can be written to it. */
 let isFrozen = false;
 const opened: Notifications[] = [];
 
@@ -39,9 +39,9 @@ test('the agent is ready when it records, and silent while its writer hangs', as
   const { manager, running } = await managed('agent', ['agent', '--data', join(disk, 'data')]);
   expect(await manager.told(/^READY=1/)).toBe(`READY=1 STATUS=recording to ${disk}/data/recording.kreplay`);
   expect(running.output()).toContain('recording to');
-  // Twice as often as the timeout asks for, at least.
+  // Messages come at least twice as often as the timeout asks for.
   expect(await manager.countIn(2 * WATCHDOG_MS, /^WATCHDOG=1$/)).toBeGreaterThanOrEqual(4);
-  // What the writer's thread writes now waits in the kernel; the other thread goes on.
+  // The writer's thread waits in the kernel when it writes; the other thread continues.
   isFrozen = true;
   execFileSync('fsfreeze', ['--freeze', disk]);
   await new Promise((resolve) => setTimeout(resolve, 3 * WATCHDOG_MS));

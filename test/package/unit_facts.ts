@@ -4,7 +4,7 @@ import { join } from 'node:path';
 
 const DEBIAN = join(import.meta.dirname, '../../agent/package/debian');
 
-/** By key; of a key that is there again the last one. */
+/** Settings by key; if a key is repeated, the last one counts. */
 export function unitFacts(unit: string): Record<string, string> {
   const lines = readFileSync(join(DEBIAN, unit), 'utf8').split('\n');
   return Object.fromEntries(
@@ -14,7 +14,7 @@ export function unitFacts(unit: string): Record<string, string> {
   );
 }
 
-/** The command that starts it as the unit says: user, groups, capabilities, mask of new files. */
+/** The command that starts it as the unit says: with its user, groups, capabilities and mask of new files. */
 export function commandOf(unit: string, state: string): string[] {
   const { User: user, Group: group, AmbientCapabilities = '', UMask: umask, ExecStart } = unitFacts(unit);
   const capabilities = AmbientCapabilities.toLowerCase()

@@ -1,4 +1,4 @@
-// The units, as systemd reads them: nothing in them is wrong, and what they leave open is little.
+// systemd finds nothing wrong in the units, and what they leave open is little.
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -16,12 +16,12 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 describe.each(['kreplay-agent.service', 'kreplay-daemon.service'])('%s', (unit) => {
   test('systemd understands all of it', () => {
-    // With a command that is there: the package brings ours.
+    // The command has to exist: ours comes with the package.
     const path = join(folder, unit);
     const text = readFileSync(join(DEBIAN, unit), 'utf8').replace('/usr/bin/kreplay', '/bin/true');
     writeFileSync(path, text.replace(/^Documentation=.*\n/m, ''));
     const { stderr } = spawnSync('systemd-analyze', ['verify', '--recursive-errors=no', path], { encoding: 'utf8' });
-    // Before 254 it waits as long each time; the unit says so.
+    // systemd before 254 waits for the same time before each restart; the unit says so.
     const newer = /Unknown key '?(RestartSteps|RestartMaxDelaySec)/;
     expect(stderr.split('\n').filter((line) => line.includes(unit) && !newer.test(line))).toEqual([]);
   });

@@ -1,4 +1,4 @@
-// The judge of a soak: it finds what is missing and not told, what is told and not missing, and what grows.
+// The judge of a soak finds what is missing and not reported, what is reported and not missing, and what grows.
 import { describe, expect, test } from '@jest/globals';
 import type { Loss } from '../../agent/recording/format/losses.ts';
 import { accountOf, type Batch } from './account.ts';
@@ -7,7 +7,7 @@ import { growthsOf, type Sample } from './samples.ts';
 const MS = 1_000_000n;
 const COUNT = 10;
 
-/** Ten writes at every 10 ms. */
+/** Ten writes are made every 10 ms. */
 const BATCHES: Batch[] = Array.from({ length: 20 }, (_, i) => ({
   first: 1 + i * COUNT,
   count: COUNT,
@@ -27,7 +27,7 @@ function loss(
 
 const ringFull = (count: number, fromMs: number, toMs: number) => loss('ring_full', count, fromMs, toMs, 'sys_write');
 
-/** All but those. */
+/** The account of a recording that has all writes except `missing`. */
 function account(missing: readonly number[], ...losses: Loss[]) {
   const { made, recorded, counted, uncounted, untold, wrong } = accountOf(
     BATCHES,

@@ -1,5 +1,5 @@
 /**
- * Whether every event that was made is recorded or told to be lost. What the recording says of its losses and what is
+ * Checks that every event that was made is recorded or reported as lost. The losses in the recording and what is
  * missing of the load are laid over one time line; where they touch they belong together:
  *
  *   losses        |--- ring_full: 7 ---|    |---- agent_killed ----|
@@ -16,7 +16,7 @@ export interface Batch {
   endedNs: bigint;
 }
 
-/** What is removed was recorded before; the others are of what is said of an event, and not of one that is missing. */
+/** Retention removes events that were recorded; the others are losses of what describes an event, not of events. */
 const OF_NO_EVENT: ReadonlySet<string> = new Set([
   'retention',
   'not_recorded_yet',
@@ -24,24 +24,24 @@ const OF_NO_EVENT: ReadonlySet<string> = new Set([
   'marker_unreadable',
   'marker_flood',
 ]);
-/** Nobody knows how many were lost then. */
+/** The number of events that were lost by these causes is unknown. */
 const UNCOUNTED: ReadonlySet<string> = new Set(['agent_killed', 'agent_stopped']);
-/** The times of a batch and of a loss are of two clocks that are read one after the other. */
+/** The times of a batch and of a loss are from two clocks that are read one after the other. */
 const SLACK_NS = 1_000_000n;
 
 export interface Account {
   made: number;
   recorded: number;
-  /** Lost, and counted to the last one. */
+  /** Lost events that are counted to the last one. */
   counted: number;
-  /** Missing while no agent recorded, or not yet written by one that was killed. */
+  /** Events that are missing while no agent recorded, or were not yet written by one that was killed. */
   uncounted: number;
-  /** Missing, and told by nothing. */
+  /** Missing events that no loss covers. */
   untold: number;
-  /** Times in which something is missing, or told to be. */
+  /** Number of time spans in which something is missing, or reported as missing. */
   windows: number;
   byCause: Record<string, number>;
-  /** Where what is told is not what is missing. */
+  /** Time spans in which what is reported is not what is missing. */
   wrong: { fromNs: bigint; toNs: bigint; missing: number; told: number; causes: string[] }[];
 }
 
@@ -50,7 +50,7 @@ interface Window {
   toNs: bigint;
   missing: number;
   told: number;
-  /** Told without a type: may be of anybody's events. */
+  /** Losses that are reported without a type: they may be other processes' events. */
   anyones: number;
   causes: Set<string>;
 }

@@ -1,9 +1,9 @@
-/** Clients of a daemon that is killed now and then: some that ask all the time, and some that hardly read. */
+/** Clients of a daemon that is killed now and then: some that query all the time, and some that hardly read. */
 import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** A slow one reads a chunk of some 64 KiB, and then nothing for so long. */
+/** A slow client reads a chunk of some 64 KiB, and then nothing for this time. */
 const SLOW_READ_MS = 500;
 const ASK_EVERY_MS = 500;
 const COME_BACK_MS = 300;
@@ -22,23 +22,23 @@ const SLOW_STREAMS = [
   { path: '/api/events?from=-1m&min_duration_ms=0.0001', accept: 'application/x-ndjson' },
 ];
 
-/** What a connection to a daemon that is killed, or not there, ends with; and one that we leave. */
+/** Errors of connections to a daemon that is killed or not there, and of those that we abort. */
 const GONE: ReadonlySet<string> = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ABORT_ERR']);
 
 export interface ClientCounts {
   answers: number;
-  /** It had too much to do, or nothing to read from, and said so (503). */
+  /** Answers with status 503: the daemon had too much to do, or nothing to read from. */
   busy: number;
   /** Connections that broke, or were refused. */
   broken: number;
   slow_bytes: number;
-  /** Any other answer. */
+  /** All other answers. */
   wrong: string[];
 }
 
 export interface Clients {
   counts: ClientCounts;
-  /** Resolves when all have gone. */
+  /** Resolves when all clients have gone. */
   leave(): Promise<void>;
 }
 

@@ -1,4 +1,4 @@
-/** What happens to a recorder in a soak; one at a time, each until it is over. */
+/** Incidents that a recorder goes through in a soak; one at a time, each until it is over. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { SmallDisk } from '../kernel/small_disk.ts';
 import { killAgent, type Part } from './recorder.ts';
@@ -8,13 +8,13 @@ export interface Scene {
   agent: Part;
   daemon: Part;
   disk: SmallDisk;
-  /** The agent's. */
+  /** The agent's clock. */
   clock: SetClock;
   random(): number;
 }
 
 const FULL_MS = 3000;
-/** What the ring takes is full before that, at the pace of the load. */
+/** At the pace of the load, the ring is full before that. */
 const STALL_MS = 6000;
 /** The agent reads its clock at each turn. */
 const SET_MS = 500;
@@ -48,7 +48,7 @@ export const INCIDENTS = {
     disk.fill();
     await sleep(FULL_MS);
     disk.free();
-    // It may have found room in its own file all the time.
+    // The agent may have found room in its own file all the time.
     await until(() => count(agent, WRITABLE_AGAIN) === count(agent, FULL), 'the agent to write again');
   },
   async full_disk_and_kill({ agent, disk }: Scene) {
@@ -71,7 +71,7 @@ export const INCIDENTS = {
 
 export type Incident = keyof typeof INCIDENTS;
 
-/** Those that leave the processes alive, so that what they take can be judged. */
+/** Incidents that leave the processes alive, so that the resources that they take can be judged. */
 export const SURVIVED: readonly Incident[] = ['reload', 'full_disk', 'stall', 'set_clock'];
 
 function count({ running }: Part, words: RegExp): number {

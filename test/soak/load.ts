@@ -1,4 +1,4 @@
-/** The load of a soak: a program that numbers its writes, and says when it made which. */
+/** The load of a soak: a program that numbers its writes, and lists when it made which. */
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
@@ -6,15 +6,15 @@ import { join } from 'node:path';
 import type { Batch } from './account.ts';
 
 const SOURCE = join(import.meta.dirname, 'paced_writes.c');
-/** Its command name, which no other soak on this machine has: the agent records by it. */
+/** The program's command name, which no other soak on this machine has: the agent filters by it. */
 export const PROGRAM = `paced_${process.pid}`;
 const WORDS = 3;
 
 export interface Load {
   pid: number;
-  /** Ends it and gives what it wrote, one batch a millisecond. */
+  /** Ends it and returns what it wrote, one batch a millisecond. */
   stop(): Promise<Batch[]>;
-  /** Whatever it is doing. */
+  /** Ends it at once, whatever it is doing. */
   kill(): void;
 }
 

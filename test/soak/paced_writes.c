@@ -1,8 +1,8 @@
 /*
- * Writes to /dev/null, each told from all others by its size: 1, 2, 3, and so on. As many a millisecond as the second
- * argument says, by absolute deadlines: what it was held up for it makes good. For each millisecond the file of the
- * first argument gets, until SIGTERM, the number of its first write and when the first began and the last ended,
- * nanoseconds since the epoch. It is mapped: keeping that list makes no call.
+ * Writes to /dev/null, each identified by its size: 1, 2, 3, and so on. The second argument is the number of writes a
+ * millisecond. They have absolute deadlines, so that the program catches up after a delay. Until SIGTERM, it adds an
+ * entry for each millisecond to the file of the first argument: the number of its first write, and when the first one
+ * began and the last one ended, in nanoseconds since the epoch. The file is mapped: keeping that list makes no call.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -39,11 +39,11 @@ static uint64_t now_ns(void)
 
 int main(int argc, char **argv)
 {
-	/* First of all: what it writes to is descriptor 3. */
+	/* It is opened first: the writes go to descriptor 3. */
 	int null = open("/dev/null", O_WRONLY);
 	long a_millisecond = argc == 3 ? atol(argv[2]) : 0;
 	int list = argc == 3 ? open(argv[1], O_RDWR | O_CREAT | O_TRUNC, 0600) : -1;
-	/* Never read: /dev/null takes any size. */
+	/* It is never read: /dev/null accepts any size. */
 	char *buffer = mmap(NULL, NUMBER_MAX, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	struct batch *batches;
 	struct timespec deadline;

@@ -1,4 +1,4 @@
-/** Mulberry32: a run can be made again from its seed. */
+/** Mulberry32: a run can be repeated from its seed. */
 export function randomNumbers(seed: number): () => number {
   let state = seed >>> 0;
   return () => {

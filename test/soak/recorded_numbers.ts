@@ -1,19 +1,19 @@
-/** Which writes of the load have been seen in a recording that forgets its oldest events all the time. */
+/** Keeps track of the load's writes that have been seen in a recording, which drops its oldest events all the time. */
 
 import type { Loss } from '../../agent/recording/format/losses.ts';
 import { openReader } from '../../agent/recording/read/reader.ts';
 
-/** The first file that the load opens. */
+/** Descriptor of the first file that the load opens. */
 const FD = 3;
 const GROWTH = 1 << 22;
 
 export interface SeenNumbers {
-  /** Looks at what began at `fromNs` or later. Retention must not have removed what no look has seen. */
+  /** Reads what began at `fromNs` or later. Retention must not have removed events that no look has seen. */
   look(fromNs: bigint): void;
   has(number: number): boolean;
   /** Every loss that any look has found. */
   losses(): Loss[];
-  /** Of all looks: writes that were there twice. */
+  /** Number of writes that one look found twice, summed over all looks. */
   readonly duplicates: number;
 }
 

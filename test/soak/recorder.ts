@@ -5,7 +5,7 @@ import { type Running, start } from '../e2e/kreplay.ts';
 import { bpfMaps } from './samples.ts';
 
 const BPFTOOL = '/usr/sbin/bpftool';
-/** The kernel frees what a dead process held a moment later. */
+/** The kernel frees the resources of a dead process a moment later. */
 const FREED_MS_MAX = 10_000;
 
 export interface Part {
@@ -16,7 +16,7 @@ export interface Part {
   running(): Running;
 }
 
-/** `args` of kreplay, behind `command`; it is there when it `says` so. */
+/** Starts kreplay with `args`, after `command` on its command line; it is ready when its output `says` so. */
 export async function startPart(args: readonly string[], says: string, command: readonly string[] = []): Promise<Part> {
   let current = start(args, command);
   await current.says(says);
@@ -36,7 +36,7 @@ export async function startPart(args: readonly string[], says: string, command: 
   };
 }
 
-/** Kills an agent; an error when the kernel keeps maps of it. */
+/** Kills an agent; throws if the kernel keeps maps of it. */
 export async function killAgent(agent: Part): Promise<void> {
   const held = bpfMaps(agent.pid);
   await agent.kill();

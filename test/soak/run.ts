@@ -1,4 +1,4 @@
-/** `make soak`: runs one for SOAK_MINUTES, prints what came of it, and leaves it in build/soak/report.json. */
+/** `make soak`: runs a soak for SOAK_MINUTES, prints its result, and leaves it in build/soak/report.json. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { stringify } from '../../daemon/exact_json.ts';
@@ -7,7 +7,7 @@ import { type SoakReport, soak } from './soak.ts';
 
 const FOLDER = resolve(import.meta.dirname, '../../build/soak');
 const MINUTES_DEFAULT = 20;
-/** Each kind of incident happens in that time. */
+/** Time enough for each kind of incident. */
 const MINUTES_MIN = 1;
 
 const minutes = Number(process.env.SOAK_MINUTES || MINUTES_DEFAULT);

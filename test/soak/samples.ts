@@ -1,4 +1,4 @@
-/** What a soak's processes and file take, second by second, and whether that grows. */
+/** Measures what a soak's processes and file take, second by second, and whether that grows. */
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -14,7 +14,7 @@ export interface Sample {
 
 export type Measure = Exclude<keyof Sample, 'at_ms'>;
 
-/** Undefined while one of them is not there. */
+/** Undefined while one of the processes is not there. */
 export function sampleOf(agentPid: number, daemonPid: number, dataFolder: string): Sample | undefined {
   try {
     return {
@@ -35,7 +35,7 @@ export function sampleOf(agentPid: number, daemonPid: number, dataFolder: string
 
 function residentBytes(pid: number): number {
   const kilobytes = /^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'));
-  // A process that has ended, and that nobody has waited for, has none.
+  // A process that has ended, and has not been waited for, has no VmRSS.
   if (!kilobytes) throw Object.assign(new Error('it has ended'), { code: 'ESRCH' });
   return Number(kilobytes[1]) * 1024;
 }
@@ -48,7 +48,7 @@ export function bpfMaps(pid: number): number[] {
       const id = /^map_id:\s+(\d+)$/m.exec(readFileSync(join(folder, fd), 'utf8'));
       return id ? [Number(id[1])] : [];
     } catch {
-      // Closed meanwhile.
+      // It was closed meanwhile.
       return [];
     }
   });
@@ -59,13 +59,13 @@ function recordingBytes(dataFolder: string): number {
   return files.reduce((sum, name) => sum + statSync(join(dataFolder, name)).size, 0);
 }
 
-/** More than this, over the time that is judged, is growth. What is not a whole number of things is noisy. */
+/** Growth beyond this, over the time that is judged, is too much. Sizes in bytes are noisy, counts are not. */
 const TOLERATED: Record<Measure, number> = {
   agent_rss_bytes: 24 << 20,
   agent_fds: 1,
   agent_bpf_maps: 0.5,
   daemon_rss_bytes: 48 << 20,
-  // Connections of clients that come and go.
+  // Connections of clients come and go.
   daemon_fds: 8,
   recording_bytes: 4 << 20,
 };
@@ -73,13 +73,13 @@ const TOLERATED: Record<Measure, number> = {
 export interface Growth {
   measure: Measure;
   median: number;
-  /** By the slope of a line through all samples, over the time from the first to the last. */
+  /** The slope of a line through all samples, times the time from the first to the last. */
   growth: number;
   tolerated: number;
   flat: boolean;
 }
 
-/** Until then heaps still grow to what they need, and code is still compiled. */
+/** Before this age heaps still grow to what they need, and code is still compiled. */
 const YOUNG_MS = 300_000;
 
 export function growthsOf(samples: readonly Sample[]): Growth[] {
@@ -93,7 +93,7 @@ export function growthsOf(samples: readonly Sample[]): Growth[] {
   });
 }
 
-/** Least squares. */
+/** The slope of the least-squares line. */
 export function slopeOf(xs: readonly number[], ys: readonly number[]): number {
   const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
   const [x, y] = [mean(xs), mean(ys)];

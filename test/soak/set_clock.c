@@ -1,6 +1,6 @@
 /*
- * Preloaded: the wall clock of one process is off by what the mapped file SET_CLOCK says, in nanoseconds. The machine's
- * own clock is everybody's.
+ * Preloaded into one process, it shifts that process's wall clock by the nanoseconds in the mapped file SET_CLOCK. The
+ * machine's own clock is shared by all processes, so it is not set.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -1,4 +1,4 @@
-// A process whose clock is set, and times that it tells, as the machine has them.
+// A process whose clock is set, and the conversion of the times that it reports to the machine's clock.
 import { execFileSync } from 'node:child_process';
 import { afterAll, expect, test } from '@jest/globals';
 import fc from 'fast-check';
@@ -38,7 +38,7 @@ test('what it tells of a time was then, by the machine’s clock', () => {
           fromNs += lasts;
           return span;
         });
-        // Told by the clock as it is in one of them, and begun before that was set, it may be.
+        // The loss is reported by the clock of one span, and may have begun before that span.
         const span = spans[pick % spans.length]!;
         const toNs = span.fromNs + BigInt(Math.floor(Number(span.lasts) * share));
         const real = { fromNs: toNs - lossNs, toNs };

@@ -1,26 +1,26 @@
-/** The wall clock of one process, to be set. */
+/** A wall clock for one process, which a test can set. */
 import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Loss } from '../../agent/recording/format/losses.ts';
 
 const SOURCE = join(import.meta.dirname, 'set_clock.c');
-/** Retention goes by this clock: it must not remove what no look has seen. */
+/** Retention uses this clock: it must not remove what no look has seen. */
 const OFF_BY_MAX_NS = 2_500_000_000;
-/** When a loss is told, the process may not have read the clock again since it was set. */
+/** When a loss is reported, the process may not have read the clock again since it was set. */
 const NOTICED_WITHIN_NS = 1_000_000_000n;
 
-/** From `fromNs` on, by the machine's own clock, the process's was off by so much. */
+/** From `fromNs` on, by the machine's own clock, the process's clock was off by `offByNs`. */
 export interface ClockSpan {
   fromNs: bigint;
   offByNs: bigint;
 }
 
 export interface SetClock {
-  /** In front of a command that is to have this clock. */
+  /** Goes before a command that is to have this clock. */
   command: readonly string[];
   spans: readonly ClockSpan[];
-  /** Ahead of the machine's own or behind it, by up to 2.5 s. */
+  /** Sets it ahead of the machine's own clock or behind it, by up to 2.5 s. */
   set(random: () => number): void;
 }
 
@@ -42,12 +42,12 @@ export function newSetClock(folder: string): SetClock {
   };
 }
 
-/** The machine's own, nanoseconds since the epoch. */
+/** The machine's own clock, in nanoseconds since the epoch. */
 export function wallClockNs(): bigint {
   return BigInt(Date.now()) * 1_000_000n;
 }
 
-/** When that was by the machine's own clock: at most, for a time of the process's may be of two spans. */
+/** The loss by the machine's own clock, with its widest range: a time of the process may belong to two spans. */
 export function onTheMachinesClock(loss: Loss, spans: readonly ClockSpan[]): Loss {
   const times = spans.flatMap(({ fromNs: beganNs, offByNs }, i) => {
     const endedNs = spans[i + 1]?.fromNs;

@@ -1,4 +1,4 @@
-// The short form of `make soak`: every kind of incident once or more, and every event accounted for.
+// The short form of `make soak`: every kind of incident happens once or more, and every event is accounted for.
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -18,7 +18,7 @@ test(
       env: { ...process.env, SOAK_MINUTES: String(SECONDS / 60) },
       timeout: TIMEOUT_MS,
     });
-    // The seed is in it.
+    // The output contains the seed.
     expect([stdout + stderr, status]).toEqual([expect.stringMatching(/All is accounted for\.\n/), 0]);
     const report = JSON.parse(readFileSync(join(ROOT, 'build/soak/report.json'), 'utf8')) as SoakReport;
     const { made, recorded, counted, uncounted, untold } = report.account;

@@ -1,7 +1,7 @@
 /**
- * A recorder under a steady load, to which things happen: first anything, agent and daemon being killed included; then
- * only what they survive, so that it can be judged what they take as they grow old. The wall clock that is set is the
- * agent's own view of it: the machine's is everybody's.
+ * A recorder under a steady load goes through incidents: at first of all kinds, killing the agent and the daemon
+ * included; then only of those kinds that they survive, so that the resources that they take as they grow old can be
+ * judged. Only the agent's view of the wall clock is set: all processes share the machine's own.
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -20,14 +20,14 @@ import { type Growth, growthsOf, type Sample, sampleOf } from './samples.ts';
 import { newSetClock, onTheMachinesClock, wallClockNs } from './set_clock.ts';
 
 const WRITES_PER_MS = 50;
-/** Old events go all the time, and the file stays as it is. */
+/** Old events are removed all the time, and the file keeps its size. */
 const RETENTION = ['--retain-age', '30s', '--retain-bytes', '64MiB'];
 const DISK_MIB = 128;
 const LOOK_EVERY_MS = 2000;
-/** What begins is recorded by then, whatever happens: agents start, disks are full and clocks are off, for less. */
+/** Any event is recorded within this time: starting agents, full disks and wrong clocks delay it by less. */
 const RECORDED_WITHIN_NS = 18_000_000_000n;
 const SAMPLE_EVERY_MS = 1000;
-/** Of the time without kills: caches fill, and code is compiled. */
+/** Share of the time without kills that is not judged: caches fill, and code is compiled. */
 const WARM_UP = 0.3;
 const PAUSE_SHARE = 1 / 100;
 
@@ -35,7 +35,7 @@ export interface SoakOptions {
   seconds: number;
   seed: number;
   onProgress(text: string): void;
-  /** Ends it early, without a report. */
+  /** Ends the soak early, without a report. */
   signal: AbortSignal;
 }
 
@@ -43,7 +43,7 @@ export interface SoakReport {
   seed: number;
   seconds: number;
   writes_per_second: number;
-  /** When each began, nanoseconds since the epoch. */
+  /** When each incident began, in nanoseconds since the epoch. */
   incidents: { incident: Incident; at_ns: bigint }[];
   account: Account;
   losses: Loss[];
@@ -51,7 +51,7 @@ export interface SoakReport {
   clients: ClientCounts;
   growth: Growth[];
   samples: Sample[];
-  /** In words, what is not as it should be. */
+  /** Descriptions of what is not as it should be. */
   failures: string[];
 }
 
@@ -135,7 +135,7 @@ function look(seen: SeenNumbers): void {
   seen.look(wallClockNs() - RECORDED_WITHIN_NS);
 }
 
-/** `work` that fails ends it with its error. */
+/** An error of `work` ends it. */
 async function every(ms: number, signal: AbortSignal, work: () => void): Promise<void> {
   while (!signal.aborted) {
     work();
@@ -153,7 +153,7 @@ interface Half {
   onProgress: SoakOptions['onProgress'];
 }
 
-/** Each kind once, in any order, and again until the time is over; with pauses of any length in between. */
+/** Makes each kind once, in any order, and again until the time is over; with pauses of any length in between. */
 async function makeIncidents({ scene, seconds, pauseMs, kinds, random, incidents, onProgress }: Half): Promise<void> {
   const deadline = performance.now() + seconds * 1000;
   let next = shuffled(kinds, random);

@@ -1,4 +1,4 @@
-/** How files are named, which parts of the language are not used, and how long a file gets. */
+/** How files are named, which parts of the language are not used, and how long files and functions may be. */
 import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -40,10 +40,10 @@ describe('names', () => {
   });
 });
 
-/** Those that git knows; in a tree without it, those that are not built. */
+/** The files that git tracks; in a tree without git, those that are not built. */
 function trackedFiles(): string[] {
   if (!existsSync(join(ROOT, '.git'))) return FILES;
-  // The tests run as root, on a tree that may be someone else's.
+  // The tests run as root, on a tree that may belong to another user.
   const list = execFileSync('git', ['-c', 'safe.directory=*', 'ls-files', '-z'], { cwd: ROOT, encoding: 'utf8' });
   return list.split('\0').filter((file) => file !== '');
 }
@@ -98,7 +98,7 @@ describe('language', () => {
 describe('length', () => {
   const FILE_LINES_MAX = 400;
   const FUNCTION_LINES_MAX = 70;
-  /** Each of them has to be longer. */
+  /** Each of these files has to be longer. */
   const LONG_FILES: readonly string[] = [];
 
   test(`no file is longer than ${FILE_LINES_MAX} lines, but those that are named here`, () => {
@@ -106,7 +106,7 @@ describe('length', () => {
     expect(long).toEqual(LONG_FILES);
   });
 
-  /** Without the functions inside: a factory is as long as what it does itself, and each of those is measured too. */
+  /** Inner functions are measured by themselves: a factory is only as long as its own code. */
   test(`no function is longer than ${FUNCTION_LINES_MAX} lines`, () => {
     const long = TYPESCRIPT.filter((file) => !file.endsWith('.test.ts')).flatMap((file) => {
       const { nodes, lines, lineOf } = PARSED.get(file)!;
@@ -146,7 +146,7 @@ function ownLines(span: Span, others: readonly Span[]): number {
   return span.to - span.from + 1 - inner.size;
 }
 
-/** C functions: their opening and their closing brace are the first character of a line. */
+/** Finds long C functions: their opening and their closing brace are the first character of a line. */
 function longBlocks(file: string, linesMax: number): string[] {
   let from = 0;
   return read(file)

@@ -1,10 +1,10 @@
-/** Which file may import which, and that none imports itself by way of others. */
+/** Which file may import which, and that no file imports itself through others. */
 import { dirname } from 'node:path';
 import { ANYTHING, importsOf, isIn, SCRIPTS, TYPESCRIPT } from './source_tree.ts';
 
 /**
- * Folder or file -> what its files may import: folders and files of this tree, packages, all of `node:`. The longest
- * match counts.
+ * Maps a folder or file to what its files may import: folders and files of this tree, packages, all of `node:`. The
+ * longest match counts.
  */
 const WALLS: Record<string, readonly string[]> = {
   'kreplay.ts': ['agent', 'daemon', 'commander', 'node:'],
@@ -72,9 +72,9 @@ const WALLS: Record<string, readonly string[]> = {
 
 const CORE = ['store', 'query', 'tail', 'replay', 'export', 'run'].map((room) => `daemon/${room}`);
 
-/** Beyond the walls: within a room, these may not import those. */
+/** Restrictions within the walls: files in `from` may not import files in `to`. */
 const CLOSED: readonly (readonly [from: string, to: string])[] = [
-  // The core of the daemon knows neither HTTP nor the command line.
+  // The core of the daemon depends neither on HTTP nor on the command line.
   ...CORE.flatMap((room) => ['daemon/http', 'daemon/cli', 'daemon/server'].map((other) => [room, other] as const)),
   ['daemon/http', 'daemon/cli'],
   ['daemon/http', 'daemon/server'],
@@ -90,7 +90,7 @@ const CLOSED: readonly (readonly [from: string, to: string])[] = [
   ['agent/recording/read', 'agent/recording/write'],
   ['agent/recording/read', 'agent/recording/retain'],
   ['agent/recording/retain', 'agent/recording/write'],
-  // It would bring zod into the agent's second thread: 14 MB.
+  // api.ts would bring zod into the agent's second thread: 14 MB.
   ['agent', 'bpf/schema/api.ts'],
 ];
 
@@ -100,7 +100,7 @@ function allowedFor(file: string): readonly string[] | undefined {
   return longest === undefined ? undefined : WALLS[longest];
 }
 
-/** A way from each name back to itself, of those that have one. */
+/** A path from each name back to itself, for the names that have one. */
 function cyclesIn(arrows: ReadonlyMap<string, readonly string[]>): string[] {
   const settled = new Set<string>();
   const found: string[] = [];

@@ -1,4 +1,4 @@
-/** Everything which belongs to an event type or an error code is there, and generated text is what the code gives. */
+/** Each event type has its hook, its kernel test and its documentation, and generated text matches the code. */
 import { basename } from 'node:path';
 import { EVENTS } from '../../bpf/schema/index.ts';
 import { freshReadme } from '../../daemon/server/readme.ts';

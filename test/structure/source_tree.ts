@@ -1,4 +1,4 @@
-/** The files of this tree, parsed and not run: what they consist of, and what they import. */
+/** The files of this tree, parsed and not run: their syntax nodes and their imports. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 import { parseSync } from '@swc/core';
@@ -32,11 +32,11 @@ export interface Node {
 export interface Source {
   nodes: Node[];
   lines: string[];
-  /** From 1. */
+  /** Line numbers start at 1. */
   lineOf(offset: number): number;
 }
 
-/** Spans are bytes from a base of the parser's choice: the semicolon in front tells which. */
+/** Spans are byte offsets from a base of the parser's choice, which the span of the semicolon in front shows. */
 function parse(file: string): Source {
   const text = read(file);
   const bytes = Buffer.from(`;${text}`);
@@ -69,7 +69,7 @@ export function places(files: readonly string[], wanted: (node: Node, source: So
   });
 }
 
-/** What a file imports: a file of this tree by its path, a package or `node:` module by its name. */
+/** The imports of a file: a file of this tree by its path, a package or `node:` module by its name. */
 export function importsOf(file: string): string[] {
   const texts = PARSED.get(file)!.nodes.flatMap((node) => {
     if (/^(Import|Export(All|Named))Declaration$/.test(node.type)) return node.source ? [node.source as Node] : [];

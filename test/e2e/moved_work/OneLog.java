@@ -5,7 +5,7 @@ import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.util.concurrent.Executors;
 
-/** FOLDER [record]: as one_log.go, each request on a thread of a pool. */
+/** FOLDER [record]: does what one_log.go does, with each request on a thread of a pool. */
 public class OneLog {
     public static void main(String[] words) throws Exception {
         String folder = words[0];

@@ -1,6 +1,6 @@
 """
-FOLDER [record]: as one_log.go, each request a put to an etcd that begins with no data. Prints also how often it had synced
-its log before the first put: it elects itself, and may have to try again.
+FOLDER [record]: does what one_log.go does, with each request a put to an etcd that begins with no data. Also prints how
+often etcd had synced its log before the first put: it elects itself, and may need several attempts.
 """
 
 import base64
@@ -30,7 +30,7 @@ if is_recorded:
 server = subprocess.Popen(
     ["etcd", "--data-dir", data, "--logger", "zap", "--log-outputs", "/dev/null"]
     + ["--listen-client-urls", client, "--advertise-client-urls", client]
-    # Commits of its database wait for the same disk, at moments of their own.
+    # Commits of etcd's database wait for the same disk at unrelated times: put them off.
     + ["--backend-batch-interval", "1h", "--backend-batch-limit", "1000000"]
     + ["--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", f"default={peer}"],
     stdout=subprocess.DEVNULL,
@@ -44,7 +44,7 @@ def put(number):
 
 
 def is_ready():
-    """Whether its cluster has decided on a version: the last record of its own in the log, before those of puts."""
+    """Whether its cluster has decided on a version: etcd logs that last, before the records of puts."""
     try:
         with urllib.request.urlopen(f"{client}/version", timeout=1) as answer:
             return json.load(answer)["etcdcluster"] != "not_decided"

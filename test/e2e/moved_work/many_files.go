@@ -1,6 +1,6 @@
-// FOLDER [record]: 16 goroutines that write to a file each, and one that computes. Prints how many of them waited long,
-// how many milliseconds the longest did, and which request of each took longest, such as 21,17. While it is recorded, the
-// file system stands still once.
+// FOLDER [record]: 16 goroutines write to a file each, and another one computes. Prints how many of them waited long,
+// how many milliseconds the longest wait took, and which request of each took longest, such as 21,17. When it is
+// recorded, the file system is frozen once.
 package main
 
 import (

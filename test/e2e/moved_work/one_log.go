@@ -1,5 +1,5 @@
-// FOLDER [record]: 60 requests to one log, one after another, each by a goroutine of its own. Prints which took longest,
-// and how many milliseconds. While it is recorded, the file system stands still at one of them.
+// FOLDER [record]: makes 60 requests to one log, one after another, each in its own goroutine. Prints which took
+// longest, and how many milliseconds. When it is recorded, the file system is frozen during one of them.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// FOLDER [record]: as one_log.go, each request on a thread of libuv's pool.
+// FOLDER [record]: does what one_log.go does, with each request on a thread of libuv's pool.
 import { execFileSync, spawn } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { open } from 'node:fs/promises';

@@ -1,4 +1,4 @@
-"""FOLDER [record]: as one_log.go, each request on any of three threads."""
+"""FOLDER [record]: does what one_log.go does, with each request on any of three threads."""
 
 import os
 import random

@@ -1,11 +1,11 @@
 """
-An event loop: asyncio.
+An HTTP server on an event loop: asyncio.
 
-  coroutines.py FOLDER MODE     # prints its port, ends with its standard input
+  coroutines.py FOLDER MODE     # prints its port, exits at the end of its standard input
 
 MODE: `streams`; `mark`, streams whose handlers label the thread, once; `callbacks`, a protocol: the loop itself calls
-what writes the lines, so a request may be read and another one's timer end in the same turn; `busy`, the same, but the
-loop is held up behind each answer, so they do.
+the code that writes the lines, so a request may be read and another one's timer end in the same turn; `busy`, the same,
+but the loop is held up after each answer, so that this happens.
 """
 import asyncio
 import os
@@ -24,7 +24,7 @@ def write_line(path, line):
 
 
 def parse(head):
-    """Path, milliseconds, trace."""
+    """Returns the path, the milliseconds and the trace."""
     first, *lines = head.decode().split("\r\n")
     path, _, wait = first.split(" ")[1].partition("?")
     traces = [line.split("-")[1] for line in lines if line.startswith("traceparent:")]

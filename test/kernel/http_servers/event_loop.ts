@@ -1,9 +1,9 @@
 /**
- * An event loop: `node:http`.
+ * An HTTP server on an event loop: `node:http`.
  *
- *   node event_loop.ts FOLDER MODE     # prints its port, ends with its standard input
+ *   node event_loop.ts FOLDER MODE     # prints its port, exits at the end of its standard input
  *
- * MODE: `sync`, or `pool`: threads of libuv write.
+ * MODE: `sync`; `pool`, threads of libuv write.
  */
 import { appendFileSync, writeSync } from 'node:fs';
 import { appendFile } from 'node:fs/promises';

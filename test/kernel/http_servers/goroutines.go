@@ -1,6 +1,6 @@
-// A goroutine for each connection: net/http.
+// An HTTP server with a goroutine for each connection: net/http.
 //
-//	goroutines FOLDER     # prints its port, ends with its standard input
+//	goroutines FOLDER     # prints its port, exits at the end of its standard input
 package main
 
 import (

@@ -1,9 +1,9 @@
 """
-Processes that serve one connection at a time.
+An HTTP server of processes that serve one connection at a time.
 
-  processes.py FOLDER MODE     # prints its port, ends with its standard input
+  processes.py FOLDER MODE     # prints its port, exits at the end of its standard input
 
-MODE: `prefork`, four that are there before; `fork`, one for each connection.
+MODE: `prefork`, four processes that are forked in advance; `fork`, one for each connection.
 """
 import http.server
 import os

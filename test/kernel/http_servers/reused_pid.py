@@ -1,11 +1,11 @@
 """
-Two processes, one after the other, with the same number. The first ends while a request is under way. The second serves
-a request, then another thread of it writes to a file with the descriptor of that connection, and then it serves a second
-request.
+Two processes, one after the other, with the same pid. The first ends while a request is under way. The second serves
+a request, then another of its threads writes to a file that has the descriptor of the first process's connection, and
+then it serves a second request.
 
   reused_pid.py FOLDER FIRST_TRACE SECOND_TRACE     # prints a line, begins when its standard input ends
 
-The second process writes what it does into FOLDER/served: a line of `first` or `second` for each request.
+The second process writes a line to FOLDER/served for each request: `first` or `second`.
 """
 import os
 import socket
@@ -60,7 +60,7 @@ def serve_two():
     thread = threading.Thread(target=log)
     thread.start()
     thread.join()
-    # A process of one thread again, also for the kernel.
+    # Waits until the process has one thread again, also for the kernel.
     while len(os.listdir("/proc/self/task")) > 1:
         time.sleep(0.001)
     serve(second_trace, "second\n")

@@ -1,10 +1,10 @@
 """
-Threads, one after the other, with the same number. The first reads a request and ends without an answer; the second
-does something else, then serves a request of its own, and then does something else again.
+Threads, one after the other, with the same tid. The first reads a request and ends without an answer; the second does
+unrelated work, then serves a request of its own, and then does unrelated work again.
 
   reused_tid.py FOLDER FIRST_TRACE SECOND_TRACE     # prints a line, begins when its standard input ends
 
-Each line goes to a file of its own in FOLDER: `first`, `between`, `second`, `after`.
+Each line goes to its own file in FOLDER: `first`, `between`, `second`, `after`.
 """
 import os
 import socket
@@ -55,7 +55,7 @@ def go_on():
 
 
 def thread(work, number=None):
-    """Returns its number once it has ended, for the kernel as well."""
+    """Returns the thread's tid once it has ended, for the kernel as well."""
     for _ in range(NUMBER_ATTEMPTS):
         if number:
             with open("/proc/sys/kernel/ns_last_pid", "w") as last:

@@ -1,9 +1,9 @@
 /**
- * Sixteen threads for all connections: com.sun.net.httpserver.
+ * An HTTP server with sixteen threads for all connections: com.sun.net.httpserver.
  *
- *   java thread_pool.java FOLDER MODE     # prints its port, ends with its standard input
+ *   java thread_pool.java FOLDER MODE     # prints its port, exits at the end of its standard input
  *
- * MODE: `plain`; `later`, the handler answers at once, and any of the threads writes the second line when it is time;
+ * MODE: `plain`; `later`, the handler answers at once, and any of the threads writes the second line after the wait;
  * `async`, that thread answers as well.
  */
 import com.sun.net.httpserver.HttpExchange;

@@ -1,11 +1,11 @@
 """
-A thread for each connection.
+An HTTP server with a thread for each connection.
 
-  threads.py FOLDER MODE     # prints its port, ends with its standard input
+  threads.py FOLDER MODE     # prints its port, exits at the end of its standard input
 
-MODE: `plain`; `mark`, the handler first labels its thread with the trace; `label`, with a transaction, when the
-request has a user agent; `fork`, a child process writes the lines; `pool`, threads that all handlers share do;
-`forked`, `executed`, processes do that are made when all others are at work, and serve all handlers.
+MODE: `plain`; `mark`, the handler first labels its thread with the trace; `label`, with a transaction, if the request
+has a user agent; `fork`, a child process writes the lines; `pool`, threads that all handlers share write them;
+`forked`, `executed`, processes write them that are made when all others are busy, and that serve all handlers.
 """
 import concurrent.futures
 import http.server
@@ -67,7 +67,7 @@ def say(path, line):
     if mode == "fork":
         subprocess.run(["/bin/sh", "-c", 'printf "%s\\n" "$1" >>"$2"', "sh", line, path], check=True)
     elif "/early-" in path:
-        # The threads and processes that work for all are made in a request whose trace is known.
+        # The threads and processes that serve all handlers have to be created in a request whose trace is known.
         write_line(path, line)
     elif mode in ("forked", "executed"):
         have_written(path, line)
@@ -115,6 +115,6 @@ server = Server(("127.0.0.1", 0), Handler)
 threading.Thread(target=server.serve_forever, daemon=True).start()
 print(server.server_port, flush=True)
 sys.stdin.read()
-# Each has the pipes of those before it, so none sees an end.
+# Each helper holds the pipes of the helpers before it, so none of them sees the end of its input.
 for pid in forked:
     os.kill(pid, signal.SIGKILL)

@@ -8,7 +8,7 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 
-/** Tasks on the threads of a pool. The size of a write tells which task made it. */
+/** Runs tasks on the threads of a pool. The size of a write identifies its task. */
 class Pool {
     static FileOutputStream out;
 

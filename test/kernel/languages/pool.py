@@ -1,4 +1,4 @@
-"""Tasks on the threads of a pool. The size of a write tells which task made it."""
+"""Runs tasks on the threads of a pool. The size of a write identifies its task."""
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path

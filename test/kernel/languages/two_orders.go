@@ -1,4 +1,4 @@
-// Two orders, and something that is of neither.
+// Writes for two orders, and once for neither.
 package main
 
 import (
@@ -12,7 +12,7 @@ func work(order string, text string, out *os.File) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	os.WriteFile("/dev/null", []byte("KREPLAY1 txn="+order+"\n"), 0)
-	// Without the lock, it would go on on any thread.
+	// Without the lock, the goroutine might continue on any thread.
 	time.Sleep(5 * time.Millisecond)
 	out.WriteString(text)
 	os.WriteFile("/dev/null", []byte("KREPLAY1 end\n"), 0)

@@ -3,7 +3,7 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 
-/** Two orders, and something that is of neither. */
+/** Writes for two orders, and once for neither. */
 class TwoOrders {
     static FileOutputStream out;
 

@@ -1,5 +1,5 @@
 <?php
-// Two orders, and something that is of neither.
+// Writes for two orders, and once for neither.
 $out = fopen($argv[1], 'a');
 
 function work($order, $text)

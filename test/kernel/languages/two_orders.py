@@ -1,4 +1,4 @@
-"""Two orders, and something that is of neither."""
+"""Writes for two orders, and once for neither."""
 import sys
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-//! Two orders, and something that is of neither.
+//! Writes for two orders, and once for neither.
 use std::fs::File;
 use std::io::Write;
 

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Two orders, and something that is of neither.
+# Writes for two orders, and once for neither.
 set -eu
 
 work() {

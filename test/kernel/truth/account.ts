@@ -1,4 +1,4 @@
-/** What was recorded of each block that was written, beside whose it was by the programs' own account. */
+/** Compares what was recorded of each written block with its owner by the programs' own account. */
 import type { BlockIoEvent } from '../../../bpf/schema/api.ts';
 import { BLOCK_BYTES } from './extents.ts';
 
@@ -6,23 +6,23 @@ const SECTORS = BLOCK_BYTES / 512;
 
 /** Counts of blocks. */
 export interface Account {
-  /** Their request has one owner, theirs. */
+  /** The block's request has one owner, which is the block's. */
   right: number;
-  /** Their request names their owner as one of several. */
+  /** The block's request names its owner as one of several. */
   shared: number;
-  /** The answer says that it may be another's. */
+  /** The answer says that the owner may be another one. */
   ambiguous: number;
-  /** The answer says that it does not know. */
+  /** The answer says that the owner is unknown. */
   unknown: number;
-  /** Charged to somebody else, without a doubt. */
+  /** The block is charged to another owner, without a doubt. */
   wrong: number;
-  /** No request that wrote them is recorded. */
+  /** No request that wrote the block is recorded. */
   unseen: number;
 }
 
 export const NOTHING: Account = { right: 0, shared: 0, ambiguous: 0, unknown: 0, wrong: 0, unseen: 0 };
 
-/** `owners`: by block of the device. The requests in the order of their ends: the last one to write a block counts. */
+/** `owners` maps blocks of the device. `requests` are in the order of their ends: the last to write a block counts. */
 export function accountOf(owners: ReadonlyMap<number, string>, requests: readonly BlockIoEvent[]): Account {
   const last = new Map<number, BlockIoEvent>();
   for (const request of requests) for (const block of blocksIn(request)) last.set(block, request);
@@ -49,12 +49,12 @@ export function* blocksIn({ sector, bytes }: BlockIoEvent): Generator<number> {
   for (let at = 0; at < Number(bytes) / BLOCK_BYTES; at++) yield first + at;
 }
 
-/** Bytes that requests charge to a transaction beyond those of its blocks in them, where they are sure of it. */
+/** Bytes that requests charge to a transaction, without a doubt, beyond those of its own blocks in them. */
 export function overcharged(owners: ReadonlyMap<number, string>, requests: readonly BlockIoEvent[]): number {
   let sum = 0;
   for (const request of requests) {
     const blocks = [...blocksIn(request)].map((block) => owners.get(block));
-    // Anything may be true of blocks that nobody accounts for.
+    // A request with a block whose owner is not in the account cannot be judged.
     if (request.attribution.quality === 'ambiguous' || blocks.includes(undefined)) continue;
     for (const { transaction_id, bytes } of request.origins) {
       if (transaction_id === null) continue;

@@ -1,6 +1,6 @@
 /**
- * No transaction is charged for more than it wrote: of what others wrote to the same pages, of what a file system keeps
- * for itself, of a journal that others took part in. The programs know how much they wrote.
+ * No transaction is charged for more than it wrote: not for what others wrote to the same pages, not for what a file
+ * system keeps for itself, not for a journal that others took part in. The programs know how much they wrote.
  */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -12,7 +12,7 @@ import { record, removeFolders, temporaryFolder } from '../recorded_run.ts';
 const PAGE_BYTES = 4096;
 const PROGRAM = join(temporaryFolder(), 'program.py');
 
-/** What a labelled program does with the mounted folder. */
+/** The steps that labelled programs take in the mounted folder. */
 const STEPS = `
 import mmap, os, sys, threading, time
 step, folder, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
@@ -88,17 +88,17 @@ globals()[step]()
 type Step = [transaction: string | undefined, step: string, count: number, name?: string];
 
 interface Case {
-  /** mkfs and its options. */
+  /** The type for mkfs, and its options. */
   fileSystem: string;
   mountOptions?: string;
-  /** Not recorded. */
+  /** These steps are not recorded. */
   before?: readonly Step[];
-  /** What is written before goes to the disk before it is recorded. */
+  /** The data of the steps before is synced to the disk before the recording begins. */
   isSynced?: boolean;
   steps: readonly Step[];
-  /** What each wrote, in bytes. */
+  /** How many bytes each transaction wrote. */
   wrote: Readonly<Record<string, number>>;
-  /** Of the journal's requests, or of all others. */
+  /** Judges only the journal's requests, or all others; all of them by default. */
   of?: 'journal' | 'others';
 }
 
@@ -199,7 +199,7 @@ function take([transaction, step, count, name = '']: Step, folder: string): void
   bash(`${label}exec python3 ${PROGRAM} ${step} ${folder} ${count} ${name}`);
 }
 
-/** Bytes that are said to be a transaction's alone, without a doubt. */
+/** Bytes that are reported as a transaction's alone, without a doubt. */
 function charged(requests: readonly BlockIoEvent[], transaction: string): number {
   return requests
     .filter(({ attribution }) => attribution.quality !== 'ambiguous')

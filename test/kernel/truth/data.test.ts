@@ -1,6 +1,6 @@
 /**
  * The owners of data on the disk, where the kernel makes them hard to see. Each case has a few programs that know what
- * they wrote, the file system's own word for where it lies, and what was recorded of the requests that wrote there.
+ * they wrote, the file system's own report of where it lies, and what was recorded of the requests that wrote there.
  */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -14,8 +14,8 @@ import { blocksOf } from './extents.ts';
 const SCRIPTS = temporaryFolder();
 
 /**
- * FILE FIRST STEP COUNT [COMMAND]: blocks of 4096 bytes, each by a call of its own; after that another command, and the
- * sync of what both wrote.
+ * FILE FIRST STEP COUNT [COMMAND]: writes blocks of 4096 bytes, each by its own call; then runs the command, if there
+ * is one, and syncs what both wrote.
  */
 const WRITER = script(
   'writer.py',
@@ -30,7 +30,7 @@ if len(sys.argv) > 5:
 `,
 );
 
-/** FROM TO: makes FROM dirty through a map that it holds, and writes TO directly from such a map. */
+/** store FROM: makes FROM dirty through a mapping. load FROM TO: writes TO directly from a mapping of FROM. */
 const MAPPED = script(
   'mapped.py',
   `
@@ -50,7 +50,7 @@ else:
 `,
 );
 
-/** MOUNTPOINT: makes its folder \`e\` an encrypted one, with a key of its own. */
+/** MOUNTPOINT: makes a folder `e` in it that is encrypted, with its own key. */
 const ENCRYPT = script(
   'encrypt.py',
   `
@@ -75,16 +75,16 @@ function script(name: string, text: string): string {
 const labelled = (transaction: string, command: string) =>
   `printf "KREPLAY1 txn=${transaction}" > /dev/null; exec ${command}`;
 
-/** A command as a process of its own, under a label. */
+/** Runs a command as its own process, under a label. */
 function as(transaction: string, command: string): void {
   bash(labelled(transaction, command));
 }
 
 interface Case {
-  /** mkfs and its options. */
+  /** The type for mkfs, and its options. */
   fileSystem: string;
   sizeMiB?: number;
-  /** Before anything is recorded. */
+  /** Runs before anything is recorded. */
   prepare?(folder: string): void;
   run(folder: string): void;
   /** The owner of each block, by file. */
@@ -93,8 +93,8 @@ interface Case {
 }
 
 /**
- * Two writers of neighbouring blocks of one file, whose pages are there already, many to a folio. The last to write
- * leaves the write-back to the kernel, or one of both syncs it.
+ * Two writers of neighbouring blocks of one file, whose pages are in memory already, many to a folio. The last writer
+ * leaves the write-back to the kernel, or one of the two syncs the file.
  */
 function neighbours(
   fileSystem: string,

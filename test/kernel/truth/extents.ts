@@ -1,9 +1,9 @@
-/** Where a file's blocks lie on its disk, as the file system itself says (FIEMAP, by filefrag). */
+/** The location of a file's blocks on its disk, as the file system itself reports (FIEMAP, by filefrag). */
 import { run } from '../programs.ts';
 
 export const BLOCK_BYTES = 4096;
 
-/** Returns the block of the file by the block of the device. */
+/** Maps each block of the device that the file has to its block of the file. */
 export function blocksOf(file: string): Map<number, number> {
   const blocks = new Map<number, number>();
   for (const line of run('filefrag', ['-b4096', '-v', file]).split('\n')) {

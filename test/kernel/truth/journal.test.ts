@@ -1,6 +1,6 @@
 /**
- * Whose the writes of an ext4 journal are: exactly one task's only when no other one took part in the transaction that
- * is written. The kernel's own tracepoints, read by bpftrace, say who did.
+ * The owners of the writes of an ext4 journal: one task is the exact owner only if no other one took part in the
+ * transaction that is written. The kernel's own tracepoints, read by bpftrace, show which tasks did.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,7 +9,7 @@ import { type LoopDevice, loopDevice } from '../loop_device.ts';
 import { bash, run } from '../programs.ts';
 import { record, removeFolders, temporaryFolder } from '../recorded_run.ts';
 
-/** Of loop devices: what it prints goes to the host's own journal, and would be printed again. */
+/** Only loop devices: what the tracer prints goes to the host's own journal, and would be printed again. */
 const ON_LOOP = '/(args->dev >> 20) == 7/';
 const WATCH = `
 BEGIN { printf("watching\\n"); }
@@ -19,7 +19,7 @@ tracepoint:jbd2:jbd2_start_commit ${ON_LOOP} { printf("begins %d %d %llu\\n", ar
 tracepoint:jbd2:jbd2_end_commit ${ON_LOOP} { printf("ends %d %d %llu\\n", args->dev, args->transaction, nsecs); }
 `;
 
-/** What the tasks of a case print first. */
+/** The tasks of a case print this first. */
 const LABELLED = `
 import ctypes, os, sys, time
 def label(name):
@@ -27,7 +27,7 @@ def label(name):
     print('task', name, os.getpid(), flush=True)
 `;
 
-/** For as long as its standard input is open, a change of an inode, and nothing else. */
+/** Changes an inode, and nothing else, for as long as its standard input is open. */
 const TOUCH = `${LABELLED}
 import select
 label('touches')
@@ -47,7 +47,7 @@ interface Transaction {
   endedNs: bigint;
 }
 
-/** By number; of the file system on the device. */
+/** Transactions of the file system on the device, by number. */
 function transactionsIn(output: string, device: number): Map<string, Transaction> {
   const found = new Map<string, Transaction>();
   for (const [, what, on, number, value] of output.matchAll(/^(joins|begins|ends) (\d+) (\d+) (\d+)$/gm)) {
@@ -60,27 +60,27 @@ function transactionsIn(output: string, device: number): Map<string, Transaction
   return found;
 }
 
-/** What the wall clock is ahead of the clock since boot, by which the tracer goes. */
+/** How far the wall clock is ahead of the clock since boot, which the tracer uses. */
 const bootedNs = () =>
   BigInt(run('python3', ['-c', 'import time; print(time.clock_gettime_ns(0) - time.clock_gettime_ns(7))']).trim());
 
 interface Seen {
-  /** Transactions in which the task that touches and threads of the kernel took part. */
+  /** Transactions in which both the task that touches and threads of the kernel took part. */
   common: number;
   /** Journal requests that name one task without a doubt, though another one took part as well. */
   wrong: string[];
-  /** And those of a single task's transaction. */
+  /** Journal requests that name the only task of a transaction. */
   right: number;
 }
 
-/** `work`: what is done beside a task that touches. */
+/** `work` is done beside a task that touches. */
 async function journalOf(disk: LoopDevice, work: string): Promise<Seen> {
   const trace = join(temporaryFolder(), 'trace');
   let tasks = '';
   const offsetNs = bootedNs();
   const recorded = await record(() => {
     const touches = `exec 5> >(python3 -c "$TOUCH" $folder; touch $folder/ended); sleep 1`;
-    // Into a file, as nobody reads a pipe meanwhile; with -o its lines would wait in a buffer.
+    // The output goes to a file, as no process reads a pipe meanwhile; with -o its lines would wait in a buffer.
     const watch = `bpftrace -B line -e "$WATCH" > ${trace} & tracer=$!; until grep -q watching ${trace}; do sleep 0.1; done 2> /dev/null`;
     const end = 'exec 5>&-; until [ -e $folder/ended ]; do sleep 0.1; done; sync -f $folder';
     tasks = bash(`${watch}; ${touches}; ${work}; ${end}; kill $tracer; wait $tracer || true`, {
@@ -89,7 +89,7 @@ async function journalOf(disk: LoopDevice, work: string): Promise<Seen> {
     });
   });
   const pids = new Map([...tasks.matchAll(/^task (\w+) (\d+)$/gm)].map(([, name, pid]) => [name!, Number(pid)]));
-  // MKDEV of a loop device, as the kernel keeps it.
+  // This is MKDEV of a loop device, as the kernel keeps it.
   const device = (7 << 20) | Number(disk.name.replace('loop', ''));
   const transactions = [...transactionsIn(readFileSync(trace, 'utf8'), device).values()];
   const isOf = (event: BlockIoEvent) => (transaction: Transaction) =>
@@ -127,7 +127,7 @@ test('a task that only touched an inode does not own what kernel threads put int
   const disk = loopDevice(256);
   try {
     run('mkfs.ext4', ['-q', disk.path]);
-    // A commit each second, so that a few are of both.
+    // A commit each second makes a few transactions that both take part in.
     run('mount', ['-o', 'commit=1', disk.path, disk.mountPoint]);
     setExpiry(['200', '50']);
     const seen = await journalOf(disk, 'python3 -c "$FILL" $folder; sleep 8');

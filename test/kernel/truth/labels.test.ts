@@ -1,4 +1,4 @@
-/** The owners of calls, where they are hard to see: each program writes to a file that is named after its transaction. */
+/** The owners of calls, where they are hard to see: each program writes to a file named after its transaction. */
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
@@ -34,7 +34,7 @@ if (!has32Bits) console.warn('skipped: this kernel has no 32-bit calls; `make te
   expect(ownersIn(recorded, folder)).toEqual({ before: ['before'], ...Object.fromEntries(expected) });
 });
 
-/** The recording's bytes as they are, without a reader of ours. */
+/** The recording's bytes as they are, without our reader. */
 function bytesOf({ dataFolder }: Recorded): string {
   const names = readdirSync(dataFolder).filter((name) => name.startsWith('recording.kreplay'));
   return names.map((name) => readFileSync(join(dataFolder, name)).toString('latin1')).join('');
@@ -43,7 +43,7 @@ function bytesOf({ dataFolder }: Recorded): string {
 interface LeftOut {
   flags: readonly string[];
   environment: string;
-  /** Writes to the file and is recorded. */
+  /** A script that writes to the file and is recorded. */
   kept(file: string): string;
 }
 
@@ -53,7 +53,7 @@ const LEFT_OUT: readonly LeftOut[] = [
     environment: '',
     kept: (file) => `printf 'KREPLAY1 txn=wanted' > /dev/null; echo x > ${file}`,
   },
-  // The kernel side knows what service a process is only after its first writes, and never that of a short one.
+  // The kernel side knows the service of a process only after its first writes, and never that of a short one.
   {
     flags: ['--except-service', 'secret'],
     environment: 'OTEL_SERVICE_NAME=secret',
@@ -88,7 +88,7 @@ test.each(LEFT_OUT)(
 const JOBS = 60;
 const AS_NOBODY = 'os.setgid(65534); os.setuid(65534)';
 
-/** What an unprivileged user may do, for some seconds: `until()` says whether it goes on. */
+/** Programs of an unprivileged user that run for some seconds: `going_on()` says whether they continue. */
 const FLOODS: Readonly<Record<string, (folder: string) => string>> = {
   'markers from many processes': () => `
 ${AS_NOBODY}
@@ -164,7 +164,7 @@ ${flood(folder)}`;
     const owners = ownersIn(recorded, join(folder, 'jobs'));
     expect(Object.entries(owners).filter(([name, [owner]]) => owner !== name)).toEqual([]);
     expect(jobs.filter(({ file, service_name }) => file === null || service_name !== 'bash')).toEqual([]);
-    // More events than the agent can take on two CPUs: what it did not take, of the flood or of others, is counted.
+    // The agent cannot take all events on two CPUs: what it did not take, of the flood or of others, is counted.
     const lost = recorded.losses().reduce((sum, { lost: count }) => sum + count, 0);
     expect(lost).toBeGreaterThan(JOBS - Object.keys(owners).length);
     expect(Object.keys(owners).length).toBeGreaterThan(JOBS / 2);

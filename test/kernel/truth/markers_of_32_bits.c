@@ -1,6 +1,7 @@
 /*
- * Writes marker lines with 32-bit system calls, as 32-bit programs do. FOLDER: then a shell, a 64-bit program, writes
- * to a file that is named after whom it works for by then. Without an argument it only makes a 32-bit call.
+ * Writes marker lines with 32-bit system calls, as 32-bit programs do. With the argument FOLDER, a shell, which is a
+ * 64-bit program, writes after each of them to a file that is named after the expected owner. Without an argument it
+ * only makes a 32-bit call.
  */
 #include <fcntl.h>
 #include <stdint.h>
@@ -11,7 +12,7 @@
 
 #define NR32_GETPID 20
 
-/* What a 32-bit call points to has to be below 4 GiB. */
+/* The pointers of a 32-bit call have to be below 4 GiB. */
 struct low_memory {
 	char text[256];
 	struct {
@@ -27,7 +28,7 @@ static const struct {
     {"write", 4, 0}, {"writev", 146, 1}, {"pwrite64", 181, 0}, {"pwritev", 334, 1}, {"pwritev2", 379, 1},
 };
 
-/* The sixth argument, pwritev2's flags, is in the frame pointer. */
+/* The sixth argument, pwritev2's flags, is passed in the frame pointer. */
 static long call32(int number, int fd, const void *what, long size)
 {
 	register long flags __asm__("r12") = 0;

@@ -1,6 +1,6 @@
 /**
- * A thread that has the number of one that ended has nothing of that: no request that the other one read, and no context
- * that it published. For labels see ../pid_reuse.test.ts.
+ * A thread with the number of one that ended has nothing of that one: no request that it read, and no context that it
+ * published. For labels see ../pid_reuse.test.ts.
  */
 import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -13,7 +13,7 @@ import { type Recorded, readRecording, record, removeFolders, temporaryFolder } 
 
 const SERVICE = 'reused-numbers';
 const LOOK_MS = 10;
-/** A process is looked at a second after it was first seen, when the agent has its turn. */
+/** The agent inspects a process one second after it first saw it, once its loop gets to it. */
 const LOOKED_AT_MS = 2500;
 
 afterAll(removeFolders);
@@ -22,7 +22,7 @@ const canChoose = existsSync('/proc/sys/kernel/ns_last_pid');
 if (!canChoose) console.warn('skipped: the number of a thread cannot be chosen in this kernel');
 const whenChosen = canChoose ? test : test.skip;
 
-/** Starts a program, which then goes on when the agent knows it. */
+/** Starts a program, which continues once the agent knows it. */
 async function startKnown(command: readonly string[], dataFolder: string): Promise<void> {
   const [file, ...args] = command;
   const program = spawn(file!, args, {

@@ -1,6 +1,6 @@
 /**
  * Calls whose entry the kernel skipped, as it may where programs are preempted: what they wrote is not recorded, but a
- * label that they set or took away is. A call that was denied comes to its return without an entry too, and sets none.
+ * label that they set or took away counts. A call that was denied returns without an entry too, and sets no label.
  */
 import { join } from 'node:path';
 import { BpfObject, btfTypeExists } from 'libbpf-ts';
@@ -8,7 +8,7 @@ import { findCgroups } from '../../../agent/attribution/cgroups.ts';
 import { applyLayers, layerStates } from '../../../agent/capture/layers.ts';
 import { ROOT, run } from '../programs.ts';
 
-/** seccomp gives EPERM to all writes to one descriptor. */
+/** seccomp makes all writes to one descriptor fail with EPERM. */
 const PROGRAM = `
 import ctypes, os, struct
 LOAD, EQUAL, RETURN = 0x20, 0x15, 0x06
@@ -41,7 +41,7 @@ if (!canPreempt) console.warn('skipped: this kernel has no bpf_preempt_disable()
     object.setReadOnly('programs_are_preempted', true);
     object.load();
     for (const { name, autoload } of object.programs) if (autoload && name !== 'call_enter') object.attach(name);
-    // Not as an argument: those are among the definitions.
+    // The program is not passed as an argument: arguments are among the definitions.
     run('/usr/bin/python3', ['-'], { input: PROGRAM });
     object.detach();
     const definitions = object.ring('definitions');
