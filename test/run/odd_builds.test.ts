@@ -87,7 +87,7 @@ test('Ctrl-C at a terminal ends the command, and kreplay says how', async () => 
   const command = [process.execPath, join(ROOT, 'kreplay.ts'), 'run', ...incident, '--', 'cat'];
   const shown = execFileSync('python3', [terminal, 'typed\\n|\\x03', ...command], {
     encoding: 'utf8',
-    env: { ...process.env, MARK: word, TMPDIR: temporary },
+    env: { ...process.env, MARK: word, TMPDIR: temporary, QUIET_S: '4' },
   });
   expect(shown).toMatch(/typed\r\ntyped\r\n/);
   expect(shown).toContain('kreplay run: the command ended with 130');

@@ -1,7 +1,8 @@
 """Types at an interactive shell, on a terminal of its own, which runs a command; prints what the screen shows."""
 import os, pty, select, sys, time
 
-QUIET_S = 0.7
+# How long a screen stays as it is before it counts as finished; a command that starts slowly needs more.
+QUIET_S = float(os.environ.get('QUIET_S', '0.7'))
 GIVE_UP_S = 20
 
 
