@@ -1,4 +1,4 @@
-/** Something the operator can put right: said in one line, with what to do, and no stack. */
+/** An error that the operator can fix: reported in one line, with what to do, and without a stack. */
 export class AgentError extends Error {
   override readonly name = 'AgentError';
 }
