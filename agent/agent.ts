@@ -33,7 +33,7 @@ import { noteUpgrade } from './upgrade_notice.ts';
  * within 250 ms of its end.
  */
 const LOOK_MS = 40;
-/** Poll interval after a poll that found the rings empty: they can hold what arrives until the next one. */
+/** Poll interval after a poll that found the rings empty: they have room for what arrives until the next one. */
 const IDLE_LOOK_MS = 60;
 const TURN_AFTER_MS = 160;
 /** Poll interval while the writer has no room, which it regains soon. */
@@ -41,7 +41,7 @@ const ROOM_LOOK_MS = 5;
 /** Clock and losses are checked this often even if no events arrive. */
 const IDLE_TURN_AFTER_MS = 1000;
 const TURN_AT_BYTES = 512 << 10;
-/** One turn takes at least this much out of the rings, if they hold that much. */
+/** Minimum that one turn takes out of the rings, if they contain that much. */
 const TURN_BYTES_MIN = 960 << 10;
 const FLUSH_AFTER_MS = 100;
 /** The recording's files may be removed, replaced or moved. The writer itself notices when they are overwritten. */
@@ -366,7 +366,7 @@ async function record(parts: Parts, signal: AbortSignal): Promise<void> {
   }
 }
 
-/** For messages that may occur repeatedly: only the first call has an effect. */
+/** Makes a function of which only the first call has an effect, for messages that would repeat. */
 function once<Arguments extends unknown[]>(work: (...args: Arguments) => void): (...args: Arguments) => void {
   let done = false;
   return (...args) => {

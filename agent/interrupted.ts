@@ -5,7 +5,7 @@ import type { RecordingError } from './recording/format/errors.ts';
 import type { LeftBehind } from './recording/write/committer.ts';
 import { setAside } from './recording/write/set_aside.ts';
 
-/** What interrupted the previous recording, as noted in the next one. */
+/** The interruption of the previous recording, as the next one notes it. */
 export interface Interrupted extends LeftBehind {
   cause?: LossCause;
 }

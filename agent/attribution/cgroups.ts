@@ -23,10 +23,7 @@ export interface CgroupSource {
   root: string;
 }
 
-/**
- * Chooses the hierarchy that tells most about processes here: v2 if it is the only one, otherwise one of v1's
- * controllers.
- */
+/** Chooses the most informative hierarchy: v2 if it is the only one, otherwise one of v1's controllers. */
 export function findCgroups(
   mountPoint = '/sys/fs/cgroup',
   own = readFileSync('/proc/self/cgroup', 'utf8'),

@@ -52,7 +52,7 @@ const EITHER_OF: readonly LayerName[] = ['dirty_page'];
 
 const OF_OTHER_USERS: readonly Capability[] = ['CAP_SYS_PTRACE', 'CAP_DAC_READ_SEARCH'];
 
-/** What a layer reads in /proc in addition to the programs' records, and the capabilities that it takes. */
+/** Data that a layer reads in /proc in addition to the programs' records, and the capabilities that this takes. */
 const PARTS: Partial<Record<LayerName, readonly { part: string; takes: readonly Capability[] }[]>> = {
   otel: [
     { part: "other users' processes", takes: OF_OTHER_USERS },

@@ -47,7 +47,7 @@ export interface ProbesOptions {
   cgroupHierarchy: CgroupHierarchy;
   /** Attribution layers to disable. */
   without?: readonly LayerName[] | undefined;
-  /** What is recorded; by default everything. */
+  /** The filter to start with; without one, everything is recorded. */
   settings?: FilterSettings;
   /** Size in bytes, a power of two. */
   eventRingBytes?: number | undefined;

@@ -15,7 +15,7 @@ export type TomlValue =
   | { kind: 'list'; items: { value: TomlValue; place: Place }[] };
 
 export interface Entry {
-  /** For example `['agent', 'ring-size']`. */
+  /** Such as `['agent', 'ring-size']`. */
   keys: readonly string[];
   place: Place;
   /** Undefined for a table, which may be empty. */

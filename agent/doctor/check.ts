@@ -11,7 +11,7 @@ export interface Check {
   state: CheckState;
   /** The finding, for people. */
   text: string;
-  /** What to do about it. */
+  /** The remedy, if there is one. */
   advice?: string;
   /** The finding, for programs. */
   facts?: Readonly<Record<string, string | number | boolean | readonly string[]>>;

@@ -118,7 +118,7 @@ function fileSystemOf(folder: string): string {
 
 interface Recorded {
   bytes: number;
-  /** Undefined if there are too few events to tell. */
+  /** Undefined if there are too few events for an average. */
   eventBytes: number | undefined;
 }
 

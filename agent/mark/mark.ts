@@ -11,7 +11,8 @@
  *
  * It does not label everything:
  * - Asynchronous file work (`fs.promises`, `fs.writeFile()`, file streams) runs on libuv's pool threads, where the
- *   transaction is unknown: these writes have none. What libuv sends by itself, when a socket was full, has none either.
+ *   transaction is unknown: these writes have none. Data that libuv sends by itself, when a socket was full, has none
+ *   either.
  * - A library that calls back in the context that opened its connection, and not in its caller's, assigns the callback
  *   to the wrong one, here as for everything that builds on AsyncLocalStorage. `await` is not affected.
  * - A thread has one label: a program that also writes marker lines by itself, on the same thread, conflicts with this.
@@ -82,7 +83,7 @@ export function expressMiddleware({ header = HEADER }: RequestOptions = {}) {
     runRequest(ofThread(), name, request, response, next);
 }
 
-/** The same for Koa. What Koa sends after all middleware is done is outside the transaction. */
+/** Does the same for Koa. What Koa sends after all middleware is done is outside the transaction. */
 export function koaMiddleware({ header = HEADER }: RequestOptions = {}) {
   const name = header.toLowerCase();
   return <T>({ req, res }: { req: IncomingMessage; res: ServerResponse }, next: () => T): T =>

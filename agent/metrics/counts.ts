@@ -5,7 +5,7 @@ import type { Committed } from '../recording/write/writer_thread.ts';
 import { createBuckets } from './buckets.ts';
 import { createPeak } from './peak.ts';
 
-/** Bounds from what an idle disk takes to what fills up the writer's blocks. */
+/** Bounds from the duration on an idle disk to one that fills up the writer's blocks. */
 const COMMIT_SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
 
 export interface AgentCounts {

@@ -11,7 +11,7 @@ const FORMATS = ['text', 'json', 'journal'] as const;
 
 export interface LogFlags {
   logLevel: string;
-  /** By default text at a terminal, for the journal if that reads it, JSON elsewhere. */
+  /** Format of the log. Default: text at a terminal, for the journal if that reads it, JSON elsewhere. */
   logFormat?: (typeof FORMATS)[number];
 }
 

@@ -30,7 +30,7 @@ const NOT_NEEDED = new Set(['node-addon-api', 'node-api-headers', '@scarf/scarf'
 const NO_RUNTIME_FILE =
   /\.(map|[cm]?ts|md|markdown|gypi?|html|flow)$|(^|\/)(bin\.js|inc-version\.sh)$|(^|\/)(tests?|benchmarks?|examples?|docs|\.github|\.husky|\.vscode)\/|(^|\/)(\.[a-z]+rc(\.[a-z]+)?|\.nycrc|\.npmignore|\.eslintrc.*|\.editorconfig|\.gitattributes|\.travis\.yml|tsconfig.*\.json)$/;
 
-/** For some packages, the only files that run here. */
+/** The only files of some packages that run here. */
 const RUNTIME_FILES: Readonly<Record<string, RegExp>> = {
   'better-sqlite3': /^(package\.json|LICENSE|lib\/.*|prebuilds\/linux-x64\.node)$/,
   'libbpf-ts': /^(package\.json|build\/[^/]+\.(js|node))$/,

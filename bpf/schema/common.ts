@@ -14,7 +14,7 @@ export const CONTEXT_FLAGS = {
   CONTEXT_HTTP: 16,
   /** The trace that the thread itself publishes in OpenTelemetry's thread context. */
   CONTEXT_OTEL: 32,
-  /** For an origin: it dirtied a part of the pages that it stands for, and others may have, too. */
+  /** Set for an origin that dirtied a part of the pages that it stands for, where others may have, too. */
   ORIGIN_AMBIGUOUS: 64,
 } as const;
 

@@ -55,7 +55,7 @@ export interface Kind<Api extends keyof ApiTypes = keyof ApiTypes, Label extends
   /** Empty for a field that only the agent reads. */
   readonly columns: readonly ColumnSpec[];
   readonly api: Api;
-  /** For enumerations: the number in the record -> the word in the API. */
+  /** Enumerations map the number in the record to the word in the API. */
   readonly labels?: ReadonlyMap<number, Label>;
   /** The value that stands for "unknown"; the API returns null. */
   readonly unknown?: bigint;

@@ -36,8 +36,8 @@ export interface Elf {
   readonly isExecutable: boolean;
   readonly tls: TlsSegment | undefined;
   /**
-   * What to add to the file's addresses, given where its code is mapped; undefined if that mapping is no part of its
-   * code.
+   * Load bias, to be added to the file's addresses, given where its code is mapped; undefined if that mapping is no part
+   * of its code.
    */
   loadBias(start: number, fileOffset: number): number | undefined;
   /** Finds a thread-local variable that the file defines for others to use. */

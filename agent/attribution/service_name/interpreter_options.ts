@@ -1,7 +1,7 @@
 /** Options of interpreters, as far as they decide which argument is the script. */
 
 /**
- * What follows an option:
+ * Kinds of what follows an option:
  *   value   a value, attached or as the next argument
  *   next    a value as the next argument, whatever is attached
  *   rest    a value that can only be attached, or none
