@@ -1,11 +1,11 @@
-/** The front door: one binary, a subcommand each from the room that it belongs to. */
+/** Entry point: one binary whose subcommands come from the folders that implement them. */
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { Command } from 'commander';
 import { printable } from './agent/output/printable.ts';
 import { UserError } from './agent/process/errors.ts';
 
-/** Loaded only when asked for: `kreplay exec` must not pay for the daemon. */
+/** Each command is loaded only when it is called: `kreplay exec` must not pay for the daemon. */
 const COMMANDS: Record<string, () => Promise<Command>> = {
   up: async () =>
     (await import('./agent/up.ts')).upCommand((await import('./daemon/server/options.ts')).withDaemonOptions),
@@ -39,7 +39,7 @@ const COMMANDS: Record<string, () => Promise<Command>> = {
   run: async () => (await import('./daemon/cli/commands/run.ts')).runCommand(),
 };
 
-/** What `run` ends with is otherwise its command's. */
+/** Exit code for wrong usage. Other exit codes of `run` are its command's. */
 const usageError = (name: string | undefined) => (name === 'run' ? 125 : 2);
 
 export function version(): string {
@@ -50,9 +50,10 @@ async function main(args: readonly string[]): Promise<void> {
   const asked = COMMANDS[args[0] ?? ''];
   const loaders = asked ? [asked] : Object.values(COMMANDS);
   const program = newProgram().exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : usageError(args[0])));
-  // `| head` closes our output when it has enough: that is success. A command that has to clean up listens to the signal.
+  // `| head` closes standard output when it has enough, which is success. A command that must clean up listens to the
+  // signal.
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-    // EIO: a terminal that hung up.
+    // EIO comes from a terminal that hung up.
     if (error.code === 'EPIPE' || error.code === 'EIO') {
       if (!process.emit('SIGPIPE', 'SIGPIPE')) process.exit(0);
       return;
@@ -66,7 +67,7 @@ async function main(args: readonly string[]): Promise<void> {
   } catch (error) {
     if (!(error instanceof UserError)) throw error;
     tell(error.message);
-    // What was ended early does not wait for a reader of what it has written.
+    // A command that was ended early does not wait for a reader of its output.
     if (error.name === 'Interrupted') process.exit(1);
     process.exitCode = error.exitCode;
   }
@@ -80,14 +81,14 @@ async function addCommands(program: Command, loaders: readonly (() => Promise<Co
   }
 }
 
-/** Wrong usage says where the right one is. */
+/** Makes wrong usage point to the help. */
 function pointToHelp(command: Command): Command {
   const names: string[] = [];
   for (let one: Command | null = command; one; one = one.parent) names.unshift(one.name());
   return command.showHelpAfterError(`See ${names.join(' ')} --help`);
 }
 
-/** All that there is, for who describes it. */
+/** The program with all commands, for code that describes it. */
 export async function wholeProgram(): Promise<Command> {
   const program = newProgram();
   await addCommands(program, Object.values(COMMANDS));
@@ -99,7 +100,7 @@ function newProgram(): Command {
   return pointToHelp(program.version(version(), '--version'));
 }
 
-/** Messages quote files, and those may be anyone's. */
+/** Messages quote files, which anyone may have written. */
 function tell(message: string): void {
   process.stderr.write(`kreplay: ${message.split('\n').map(printable).join('\n')}\n`);
 }

@@ -1,4 +1,4 @@
-/** The agent's life: open the recording, attach, drain on a timer, flush, close. */
+/** The agent's life cycle: opens the recording, attaches the probes, drains them on a timer, flushes and closes. */
 import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
@@ -28,27 +28,27 @@ import { type RetentionFlags, retentionLimits } from './retention_options.ts';
 import { noteUpgrade } from './upgrade_notice.ts';
 
 /**
- * A look at how full the rings are costs next to nothing and comes often, because a burst of 2 M writes a second fills
- * 16 MiB in 80 ms. What a look finds is worth a turn when it is much, or old: an event can be queried within
- * 250 ms of its end.
+ * How often the rings' fill level is polled. A poll costs next to nothing, and a burst of 2 M writes a second fills 16
+ * MiB in 80 ms. A poll leads to a turn if much is pending or the last turn is long ago: an event must be queryable
+ * within 250 ms of its end.
  */
 const LOOK_MS = 40;
-/** When the last look found nothing: the ring still takes what comes until the next one. */
+/** Poll interval after a poll that found the rings empty: they have room for what arrives until the next one. */
 const IDLE_LOOK_MS = 60;
 const TURN_AFTER_MS = 160;
-/** When the writer has no room, it soon will. */
+/** Poll interval while the writer has no room, which it regains soon. */
 const ROOM_LOOK_MS = 5;
-/** Clock and losses are looked after even when no event comes. */
+/** Clock and losses are checked this often even if no events arrive. */
 const IDLE_TURN_AFTER_MS = 1000;
 const TURN_AT_BYTES = 512 << 10;
-/** One turn surely takes so much of the ring, if there is as much. */
+/** Minimum that one turn takes out of the rings, if they contain that much. */
 const TURN_BYTES_MIN = 960 << 10;
 const FLUSH_AFTER_MS = 100;
-/** The recording's files may be removed, replaced or moved. The writer notices when they are overwritten. */
+/** The recording's files may be removed, replaced or moved. The writer itself notices when they are overwritten. */
 const FILES_LOOK_MS = 2000;
-/** A recording that is damaged sooner after the last one was is no accident. */
+/** If a new recording is damaged within this time of the last one, it is no accident, and the agent ends. */
 const SET_ASIDE_AGAIN_MS = 60_000;
-/** A program that is interrupted goes on long before that. */
+/** How long to wait for an unfinished record: an interrupted BPF program resumes long before that. */
 const UNFINISHED_RECORD_MS = 1000;
 
 const LIMIT_TOO_SMALL =
@@ -57,49 +57,49 @@ const LIMIT_TOO_SMALL =
 export interface AgentOptions {
   dataFolder: string;
   node?: string | undefined;
-  /** Size of the event ring, a power of two; what it cannot hold between two drains is lost, and counted. */
+  /** Size of the event ring, a power of two. Events that do not fit between two drains are lost, and counted. */
   ringBytes?: number | undefined;
   /** Whether any user may name the service of its own events, not only root and the agent's user. */
   trustAllServices?: boolean | undefined;
-  /** Names that go before those that a host tells of itself. */
+  /** Names that take precedence over those derived from the host. */
   serviceRules?: readonly ServiceRule[] | undefined;
-  /** Services whose HTTP/1 requests are looked at for a `traceparent`; `*`: all. */
+  /** Services whose HTTP/1 requests are searched for a `traceparent`; `*` means all. */
   httpServices?: readonly string[] | undefined;
-  /** Layers of attribution that are not wanted. */
+  /** Attribution layers to disable. */
   without?: readonly LayerName[] | undefined;
-  /** What is recorded at first. */
+  /** The filter to start with. */
   filter: FilterSettings;
-  /** At every SIGHUP: what is recorded from now on. Throws AgentError and ConfigError. */
+  /** Called at every SIGHUP; returns the filter to use from then on. Throws AgentError and ConfigError. */
   reread(): FilterSettings;
-  /** What is kept. */
+  /** How much of the recording is kept. */
   retention: RetentionFlags;
   signal: AbortSignal;
   /** Called once, when everything is attached. */
   onReady(info: { attached: readonly string[]; layers: readonly LayerState[]; recording: string }): void;
-  /** Told when this agent records, and for as long as it works. */
+  /** Notified when this agent records, and watches it for as long as it works. */
   manager: ServiceManager;
-  /** Told of failures that recording goes on after. */
+  /** Receives failures that do not stop the recording. */
   log: Logger;
 }
 
 export interface AgentTotals {
   events: number;
   lost: number;
-  /** Fields of marker lines that were malformed and left out. */
+  /** Number of marker-line fields that were malformed and left out. */
   badMarkerFields: number;
 }
 
-/** The filter that was read last: a recording that takes the place of another one goes by it as well. */
+/** The filter that was read last. A recording that replaces another one uses it as well. */
 interface CurrentFilter {
   settings: FilterSettings;
   /** Undefined before a recording has begun and after it has ended. */
   recorder: Recorder | undefined;
 }
 
-/** Records until `signal` aborts: into a new file whenever the one that it records into is taken away, or damaged. */
+/** Records until `signal` aborts; starts a new file whenever the current one is removed or damaged. */
 export async function runAgent(options: AgentOptions): Promise<AgentTotals> {
   const filter: CurrentFilter = { settings: options.filter, recorder: undefined };
-  // For good: without a listener, SIGHUP ends the process.
+  // The handler stays for the whole run: without a listener, SIGHUP ends the process.
   const onHangUp = () => reload(filter, options);
   process.on('SIGHUP', onHangUp);
   try {
@@ -116,7 +116,7 @@ async function recordAll(options: AgentOptions, filter: CurrentFilter): Promise<
   do {
     const run = await recordUntilDamaged(options, filter, left);
     if (run.damage) {
-      // A disk that damages whatever is written to it is not to be filled with new recordings.
+      // A disk that damages everything written to it must not be filled with new recordings.
       if (performance.now() - asideMs < SET_ASIDE_AGAIN_MS) throw run.damage;
       asideMs = performance.now();
       left = leaveDamaged(recordingPath(options.dataFolder), run.damage, options.log);
@@ -146,13 +146,13 @@ async function recordUntilDamaged(
 
 interface Run {
   totals: AgentTotals;
-  /** The file that was recorded into, when it is not where it was. */
+  /** The recorded file, if it is no longer at its path. */
   left: LeftBehind | undefined;
-  /** Why nothing can be written to the file any more. */
+  /** Why nothing more can be written to the file. */
   damage?: RecordingError | undefined;
 }
 
-/** Until `signal` aborts, or the recording's files are not where they were. */
+/** Records until `signal` aborts or the recording's files are no longer in place. */
 async function recordInto(
   options: AgentOptions,
   filter: CurrentFilter,
@@ -160,7 +160,7 @@ async function recordInto(
 ): Promise<Run> {
   const { dataFolder, onReady, log } = options;
   const path = recordingPath(dataFolder);
-  // The writer locks it for good; here only so that a second agent learns of the first before it attaches anything.
+  // The writer takes the lock for good. This one only makes a second agent fail before it attaches anything.
   lockRecording(path).close();
   const clock = createWallClock();
   const cgroups = findCgroups();
@@ -177,7 +177,7 @@ async function recordInto(
   const lossLog = createLossLog(log, () => performance.now());
   let writer: WriterThread | undefined;
   let socket: ReportSocket | undefined;
-  /** Why the recording cannot be written just now. */
+  /** Why the recording cannot be written at the moment. */
   let failure: string | null = null;
   const onTrouble = (problem: RecordingError | undefined) => {
     failure = problem?.message ?? null;
@@ -186,7 +186,8 @@ async function recordInto(
   let totals: AgentTotals;
   let left: LeftBehind | undefined;
   try {
-    // After the probes, so that the gap since the last agent ends when events are captured; until then the ring keeps them.
+    // The probes come first: the gap since the last agent ends when events are captured, and the ring keeps them
+    // meanwhile.
     writer = await openRecording(options, { path, node, clock, counts, lossLog, leftBefore, onTrouble });
     const report = () =>
       counts.report({ ringBytes: probes.eventRingBytes, pendingBytes: probes.events.pendingBytes(), failure });
@@ -271,12 +272,12 @@ async function openRecording(
   return writer;
 }
 
-/** A filter that is wrong changes nothing. */
+/** An invalid filter changes nothing. */
 function reload(filter: CurrentFilter, { reread, log, signal }: AgentOptions): void {
   if (signal.aborted) return;
   try {
     const settings = reread();
-    // What was captured before is judged by the filter that there was.
+    // Events captured so far are judged by the old filter.
     filter.recorder?.turn();
     filter.recorder?.setFilter(settings);
     filter.settings = settings;
@@ -288,9 +289,9 @@ function reload(filter: CurrentFilter, { reread, log, signal }: AgentOptions): v
 }
 
 interface Loop {
-  /** When it last looked what there is. */
+  /** When the loop last polled the rings. */
   lookedMs: number;
-  /** What ended before was taken out of the ring. */
+  /** All events that ended before this time have been taken out of the ring. */
   completeNs: bigint;
 }
 
@@ -310,7 +311,7 @@ async function record(parts: Parts, signal: AbortSignal): Promise<void> {
   let turnedMs = 0;
   let flushedMs = 0;
   let hasRoom = true;
-  /** What has yet to be taken out of the ring of what was in it at an earlier look. */
+  /** Bytes found in the rings by an earlier poll that have yet to be taken out. */
   let waiting: { lookedNs: bigint; bytes: number } | undefined;
   while (!signal.aborted) {
     const nowMs = performance.now();
@@ -320,7 +321,8 @@ async function record(parts: Parts, signal: AbortSignal): Promise<void> {
       if (!files.areThere()) break;
     }
     if (writer.isOverwritten() || writer.damage()) break;
-    // Before the look: what ended by then is among the bytes that it finds, however long this is held up in between.
+    // Read before the poll: what ended by then is among the bytes that it finds, however long this loop is delayed in
+    // between.
     const lookedNs = clock.nowNs();
     const pendingBytes = probes.pendingBytes();
     counts.seeRing(probes.events.pendingBytes());
@@ -348,8 +350,8 @@ async function record(parts: Parts, signal: AbortSignal): Promise<void> {
   if (await drainAll()) loop.completeNs = detachedNs;
 
   /**
-   * Nothing is added any more, but a program that was interrupted may have yet to end a record, and hides those behind:
-   * false when it does so for too long.
+   * Drains what is left. No program adds events any more, but an interrupted one may still have to finish a record,
+   * which hides all later ones. Returns false if that takes too long.
    */
   async function drainAll(): Promise<boolean> {
     let drainedMs = performance.now();
@@ -364,7 +366,7 @@ async function record(parts: Parts, signal: AbortSignal): Promise<void> {
   }
 }
 
-/** For what may be told again and again. */
+/** Makes a function of which only the first call has an effect, for messages that would repeat. */
 function once<Arguments extends unknown[]>(work: (...args: Arguments) => void): (...args: Arguments) => void {
   let done = false;
   return (...args) => {

@@ -23,7 +23,7 @@ interface AgentFlags extends RetentionFlags, FilterFlags, LogFlags {
 }
 
 const RING_MIB_DEFAULT = 16;
-/** The kernel rounds nothing: a ring is a power of two of pages, below 4 GiB. */
+/** A ring must be a power of two of pages, below 4 GiB: the kernel does not round the size. */
 const RING_MIB_MAX = 2048;
 
 const RING_MEBIBYTES = integer(
@@ -47,7 +47,7 @@ function withAgentCommandOptions(command: Command): Command {
   return withLogOptions(withAgentOptions(command));
 }
 
-/** For `kreplay config`. */
+/** Used by `kreplay config`. */
 export const AGENT_SECTION = {
   declare: withAgentCommandOptions,
   check(flags: Record<string, unknown>): undefined {

@@ -2,8 +2,8 @@
  * `kreplay exec`: runs a command under a label.
  *
  * This part checks the labels and prints the marker line; the launcher (agent/launcher.sh) writes it to /dev/null and
- * becomes the command. Not Node: it sets every signal's disposition at start, ignores SIGPIPE, and what it becomes
- * would inherit that.
+ * becomes the command. Node cannot become the command: it sets every signal's disposition at start and ignores SIGPIPE,
+ * and the command would inherit that.
  */
 import { Command, InvalidArgumentError } from 'commander';
 import { formatMarker, isTraceId } from './attribution/marker.ts';
@@ -43,7 +43,7 @@ interface ExecFlags {
 
 function printMarker(words: readonly string[], { transaction, trace, service }: ExecFlags, command: Command): void {
   if (!transaction && !trace && !service) command.error('error: give --transaction, --trace or --service');
-  // The launcher finds the command behind the first `--`, so there has to be one.
+  // The launcher finds the command after the first `--`, so there must be one.
   if (process.argv.indexOf('--') !== process.argv.length - words.length - 1) {
     command.error('error: put -- in front of the command: kreplay exec --transaction ID -- COMMAND');
   }

@@ -1,11 +1,11 @@
-/** Why an agent goes on in another file than before, and what it says of it. */
+/** Reports why an agent continues in another file than before. */
 import type { Logger } from 'pino';
 import type { LossCause } from '../bpf/schema/losses.ts';
 import type { RecordingError } from './recording/format/errors.ts';
 import type { LeftBehind } from './recording/write/committer.ts';
 import { setAside } from './recording/write/set_aside.ts';
 
-/** What interrupted the recording before, as the next one notes it. */
+/** The interruption of the previous recording, as the next one notes it. */
 export interface Interrupted extends LeftBehind {
   cause?: LossCause;
 }

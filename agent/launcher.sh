@@ -9,21 +9,21 @@ if [ ! -x "$node" ] || [ ! -f "$script" ]; then
 	exit 1
 fi
 
-# Hot loops here are over typed arrays: V8's middle compiler runs them several times slower than its last one, and it
-# takes seconds until that has its turn.
+# Hot loops here are over typed arrays: code of V8's middle compiler runs them several times slower than that of its
+# last one, which takes over only after seconds.
 case ${1-} in
 exec) ;;
 agent | up)
-	# Recording makes much short-lived memory: what V8 and malloc would keep of it for later grows to 100 MB.
+	# Recording allocates much short-lived memory: what V8 and malloc would keep of it for later grows to 100 MB.
 	export MALLOC_MMAP_THRESHOLD_=65536 MALLOC_TRIM_THRESHOLD_=131072
-	# Concurrent marking that begins as the process ends hangs Node 24.21 for ever: in a third of all runs that only say
-	# how they are used.
+	# Concurrent marking that begins as the process ends hangs Node 24.21 forever, in a third of all runs that only print
+	# their usage.
 	exec "$node" --no-maglev --optimize-for-size --heap-growing-percent=20 --max-semi-space-size=4 \
 		--no-parallel-scavenge --no-concurrent-marking "$script" "$@"
 	;;
 daemon)
-	# The same in agent/up.ts. V8's threads, as many as four, would have both CPUs of a small machine for up to 3 ms when
-	# an event of a replay is due.
+	# agent/up.ts has the same flags. V8's threads, as many as four, would occupy both CPUs of a small machine for up to 3
+	# ms when an event of a replay is due.
 	exec "$node" --no-maglev --v8-pool-size=1 --no-parallel-scavenge "$script" "$@"
 	;;
 *)
@@ -31,7 +31,7 @@ daemon)
 	;;
 esac
 
-# agent/exec.ts says why it is this shell that becomes the command.
+# agent/exec.ts explains why it is this shell that becomes the command.
 text=$("$node" "$script" "$@")
 case $text in
 KREPLAY1\ *) ;;

@@ -1,4 +1,4 @@
-/** `--retain-bytes` and `--retain-age`: what the node's recording keeps. */
+/** `--retain-bytes` and `--retain-age`: how much the node's recording keeps. */
 import { statfsSync } from 'node:fs';
 import type { Command } from 'commander';
 import { z } from 'zod';
@@ -52,7 +52,7 @@ export function withRetentionOptions(command: Command): Command {
     );
 }
 
-/** `500MB`, `20GiB`, `8388608`; undefined for anything else. */
+/** Parses `500MB`, `20GiB`, `8388608`; undefined for anything else. */
 export function parseBytes(text: string): number | undefined {
   const [, digits, unit = 'B'] = /^(\d{1,15}(?:\.\d{1,6})?)\s?([KMGT]?i?B)?$/.exec(text) ?? [];
   const factor = UNIT_BYTES[unit];
@@ -61,7 +61,7 @@ export function parseBytes(text: string): number | undefined {
   return Number.isSafeInteger(bytes) ? bytes : undefined;
 }
 
-/** What the flags ask for, on the disk that `folder` is on. */
+/** The limits that the flags set, on the disk that `folder` is on. */
 export function retentionLimits(
   { retainBytes, retainAge }: RetentionFlags,
   folder: string,

@@ -1,10 +1,12 @@
-/** `--service-rules`: a file of names for services. */
+/** Reads `--service-rules`: a file of names for services. */
 import { readFileSync } from 'node:fs';
 import { cleanName } from './attribution/service_name/clean_name.ts';
 import { RULE_PATTERNS, type ServiceRule } from './attribution/service_name/rules.ts';
 import { AgentError } from './process/errors.ts';
 
-/** JSON: a list such as `[{"service": "shop", "executable": "^java$", "arguments": "shop\\.jar"}]`. Throws AgentError. */
+/**
+ * Reads a list such as `[{"service": "shop", "executable": "^java$", "arguments": "shop\\.jar"}]`. Throws AgentError.
+ */
 export function readServiceRules(path: string): ServiceRule[] {
   let rules: unknown;
   try {

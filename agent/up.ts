@@ -1,4 +1,4 @@
-/** `kreplay up`: an agent and a daemon over one data folder, each in a process of its own. */
+/** `kreplay up`: runs an agent and a daemon over one data folder, each in a process of its own. */
 import { type ChildProcess, fork, type StdioOptions } from 'node:child_process';
 import { existsSync, realpathSync } from 'node:fs';
 import { basename, dirname, join, relative } from 'node:path';
@@ -11,7 +11,7 @@ import { passedOn } from './passed_on.ts';
 import { endingSignal } from './process/ending.ts';
 import { serviceManager } from './process/service_manager.ts';
 
-/** A child that does not end by itself after this is killed; the recording stands that. */
+/** A child that has not ended after this time is killed, which the recording survives. */
 const END_TIMEOUT_MS = 10_000;
 
 interface UpFlags {
@@ -19,7 +19,7 @@ interface UpFlags {
   tokens?: string;
 }
 
-/** `withDaemonOptions`: declares what the daemon takes, but for the folder and its log. */
+/** `withDaemonOptions` declares the daemon's options, except for the folder and the log. */
 export function upCommand(withDaemonOptions: (command: Command) => Command): Command {
   const command = new Command('up').description('record this host and serve what is recorded, until Ctrl-C');
   const configuration = withConfiguration(command);
@@ -29,7 +29,7 @@ export function upCommand(withDaemonOptions: (command: Command) => Command): Com
   const agents = declaredOf(command);
   const forDaemon = passedOn(command.optionsGroup('Daemon:'), withDaemonOptions);
   const daemons = declaredOf(command).slice(agents.length);
-  // The agent's folder is what the daemon serves, so its section has the last word.
+  // The daemon serves the agent's folder, so the agent's section takes precedence.
   const folder = agents.filter(({ setting }) => setting.key === 'data');
   configuration.declare('daemon', [...both, ...folder, ...daemons]).declare('agent', agents);
   return command.action((flags: UpFlags) =>
@@ -40,17 +40,17 @@ export function upCommand(withDaemonOptions: (command: Command) => Command): Com
   );
 }
 
-/** Node's own, as the launcher gives them to a daemon; those that it gives us keep an agent small. */
+/** Flags for Node, as the launcher passes them to a daemon; those of this process keep an agent small. */
 const DAEMON_FLAGS = ['--no-maglev', '--v8-pool-size=1', '--no-parallel-scavenge'];
 
 async function up({ data, tokens }: UpFlags, args: Record<'agent' | 'daemon', string[]>): Promise<void> {
-  // What it starts is not the service that this one may be.
+  // The manager's variables are removed here: child processes are not the service that this one may be.
   const manager = serviceManager();
   const signal = endingSignal();
   const agent = start(args.agent, process.execArgv);
   const parts = [agent];
   process.on('SIGHUP', () => {
-    // It would end one that does not listen for it yet.
+    // SIGHUP would end a process that does not listen for it yet.
     for (const { ready, child } of parts) void ready.then(() => child.kill('SIGHUP'));
   });
   let ended = Promise.race([aborted(signal), agent.ended]);
@@ -70,20 +70,20 @@ async function up({ data, tokens }: UpFlags, args: Record<'agent' | 'daemon', st
   }
   await ended;
   manager.stopping();
-  // Only the signal is a reason to end. A part that ended by itself has said why on stderr.
+  // Only the signal is a reason to end. A part that ended by itself has reported why on stderr.
   if (!signal.aborted) process.exitCode = 1;
   await Promise.all(parts.map(({ child }) => end(child)));
 }
 
 interface Part {
   child: ChildProcess;
-  /** With what it says of itself. */
+  /** Resolves with the part's first message. */
   ready: Promise<string>;
   ended: Promise<void>;
 }
 
 function start(args: readonly string[], execArgv: string[]): Part {
-  // A group of its own: Ctrl-C reaches only us, and we end the two in order.
+  // The child has a process group of its own: Ctrl-C reaches only this process, which ends the two in order.
   const stdio: StdioOptions = ['ignore', 'inherit', 'inherit', 'ipc'];
   const child = fork(process.argv[1]!, args, { detached: true, stdio, execArgv });
   return {
@@ -91,7 +91,7 @@ function start(args: readonly string[], execArgv: string[]): Part {
     ready: new Promise((resolve) => child.once('message', (message) => resolve(String(message)))),
     ended: new Promise((resolve) => {
       child.once('exit', (_code, signal) => {
-        // One that ends with an exit code has said why.
+        // A part that ends with an exit code has reported why.
         if (signal && !child.killed) process.stderr.write(`kreplay: the ${args[0]} was ended by ${signal}\n`);
         resolve();
       });
@@ -118,7 +118,7 @@ function end(child: ChildProcess): Promise<void> {
 
 const INSTALLED = '/usr/bin/kreplay';
 
-/** As it is called from here: by its name where it is installed, else by where it was built. */
+/** The command as it can be called here: by its name if it is installed, otherwise by the path where it was built. */
 function ownName(): string {
   const launcher = join(dirname(process.argv[1]!), '../kreplay');
   const isInstalled = existsSync(INSTALLED) && realpathSync(INSTALLED) === launcher;

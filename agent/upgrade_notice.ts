@@ -1,4 +1,6 @@
-/** A recording of an older format is written anew before an agent records into it: said ahead, as it may take long. */
+/**
+ * Announces that a recording of an older format is rewritten before an agent records into it, as this may take long.
+ */
 import type { Logger } from 'pino';
 import { RecordingError } from './recording/format/errors.ts';
 import { FORMAT_VERSION } from './recording/format/schema.ts';
@@ -6,7 +8,7 @@ import { openReader } from './recording/read/reader.ts';
 
 const BYTES_A_MB = 1e6;
 
-/** Returns what is to be called when it is done. */
+/** Returns a function to be called when the upgrade is done. */
 export function noteUpgrade(path: string, log: Pick<Logger, 'info'>): () => void {
   const older = olderRecording(path);
   if (!older) return () => {};

@@ -1,9 +1,9 @@
-/** Cgroups: from the number that the kernel knows one by to its path, which says who runs in it. */
+/** Cgroups: resolves the id that the kernel uses to a path, which shows what runs in the cgroup. */
 import { readdirSync, readFileSync, statfsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { createReferenceTable } from './reference_table.ts';
 
-/** In the order of bpf/kreplay.bpf.h, `enum cgroup_hierarchy`. */
+/** The order matches `enum cgroup_hierarchy` in bpf/kreplay.bpf.h. */
 export const CGROUP_HIERARCHIES = ['v2', 'v1_memory', 'v1_pids'] as const;
 
 export type CgroupHierarchy = (typeof CGROUP_HIERARCHIES)[number];
@@ -12,18 +12,18 @@ export type CgroupHierarchy = (typeof CGROUP_HIERARCHIES)[number];
 const CGROUP2_SUPER_MAGIC = 0x63677270;
 
 const CGROUPS_MAX = 4096;
-/** Folders that one search looks at. */
+/** Number of folders that one search visits at most. */
 const SEARCHED_MAX = 20_000;
-/** A search may find nothing, and the next process may be of the same cgroup. */
+/** Minimum interval between searches: one may find nothing, and the next process may be in the same cgroup. */
 const SEARCH_EVERY_MS = 1000;
 
 export interface CgroupSource {
   hierarchy: CgroupHierarchy;
-  /** Where it is mounted. */
+  /** Mount point of the hierarchy. */
   root: string;
 }
 
-/** The hierarchy that says most of processes here: v2 where it is the only one, otherwise one of v1's controllers. */
+/** Chooses the most informative hierarchy: v2 if it is the only one, otherwise one of v1's controllers. */
 export function findCgroups(
   mountPoint = '/sys/fs/cgroup',
   own = readFileSync('/proc/self/cgroup', 'utf8'),
@@ -38,7 +38,7 @@ export function findCgroups(
 }
 
 export interface Cgroups {
-  /** Inside the hierarchy: `/system.slice/nginx.service`. Undefined when it is not known. */
+  /** Path inside the hierarchy, such as `/system.slice/nginx.service`; undefined if it is unknown. */
   pathOf(cgroupId: number, pid: number): string | undefined;
   pathOfProcess(pid: number): string | undefined;
 }
@@ -60,13 +60,16 @@ export function createCgroups({ hierarchy, root }: CgroupSource): Cgroups {
     }
   }
 
-  /** It may be in another one by now. */
+  /** Checks the path's inode, as the process may have moved to another cgroup. */
   function askProcess(cgroupId: number, pid: number): string | undefined {
     const path = pathOfProcess(pid);
     return path !== undefined && isAt(path, cgroupId) ? path : undefined;
   }
 
-  /** For a process that is gone. To the end: who asks for another cgroup may not search again so soon. */
+  /**
+   * Finds the cgroup of a process that is gone. Visits all folders even after a hit and caches their paths: the next
+   * query, for another cgroup, may come too soon for a new search.
+   */
   function search(cgroupId: number): string | undefined {
     if (performance.now() - searchedMs < SEARCH_EVERY_MS) return undefined;
     searchedMs = performance.now();
@@ -95,7 +98,7 @@ export function createCgroups({ hierarchy, root }: CgroupSource): Cgroups {
   };
 }
 
-/** The path of a controller's hierarchy in /proc/PID/cgroup; v2 is the one without controllers. cgroups(7). */
+/** Path of a controller's hierarchy in /proc/PID/cgroup. The hierarchy of v2 lists no controllers: cgroups(7). */
 function pathIn(lines: string, controller: string): string | undefined {
   for (const line of lines.split('\n')) {
     const [, controllers, path] = /^\d+:([^:]*):(.*)$/.exec(line) ?? [];

@@ -1,4 +1,4 @@
-/** Contexts: what a marker, a program's environment or a request said, for as long as it holds. */
+/** Contexts: what a marker, a program's environment or a request announced, for as long as it is valid. */
 import { CONTEXT_FLAGS, CONTEXT_LOST } from '../../bpf/schema/common.ts';
 import { CONTEXT_SCOPES } from '../../bpf/schema/definitions.ts';
 import { ATTRIBUTION_QUALITIES, ATTRIBUTION_SOURCES } from '../../bpf/schema/owner.ts';
@@ -14,50 +14,52 @@ export interface ContextDefinition {
   pid: number;
   uid: number;
   scope: number;
-  /** What held without it; 0: nothing. */
+  /** The context that applies without this one; 0: none. */
   outer_context_id: number;
 }
 
 export type ContextIds = Pick<Marker, 'transactionId' | 'traceId' | 'spanId'>;
 type Said = ContextIds & Pick<Marker, 'service'>;
 
-/** What an event's owner is, as numbers that go into the columns. */
+/** An event's owner, as numbers that go into the columns. */
 export interface Owner {
-  /** Undefined when it named only a service, or nothing that could be understood. */
+  /** Undefined when the context named only a service, or nothing that could be parsed. */
   ids: ContextIds | undefined;
-  /** The recording's number of transaction, trace and span; 0: none. */
+  /** The recording's id of transaction, trace and span; 0: none. */
   contextId: number;
-  /** Set when the marker named a service and was trusted to; and the recording's number of it, otherwise 0. */
+  /** The service that a trusted marker named, and its id in the recording; null and 0 otherwise. */
   service: string | null;
   serviceId: number;
-  /** CLOCK_BOOTTIME at which the setter let go of it. */
+  /** CLOCK_BOOTTIME at which its setter ended it. */
   endedNs: number;
 }
 
 export interface Contexts {
-  /** `text`: the marker's line, a W3C traceparent, or the bytes of a thread's record as Latin-1. */
+  /** `text` is the marker's line, a W3C traceparent, or the bytes of a thread's record as Latin-1. */
   define(definition: ContextDefinition, text: string): void;
   end(contextId: number, timeNs: number): void;
-  /** Some contexts ended after `timeNs`, and which is not known: any of them may have. */
+  /** Some contexts ended after `timeNs`. Since it is unknown which, all of them count as ended then. */
   endAll(timeNs: number): void;
-  /** Who owns an event that started at `startNs` with these flags; undefined: nobody that we know. */
+  /** Owner of an event that started at `startNs` with these flags; undefined if it is unknown. */
   ownerAt(contextId: number, flags: number, startNs: number): Owner | undefined;
-  /** The recording's number of what is common to spans of one transaction and trace; 0: it has no room for it. */
+  /**
+   * The recording's id of what spans of one transaction and trace have in common; 0: the recording has no room for it.
+   */
   withoutSpan(ids: ContextIds): number;
-  /** Fields of markers that were left out because they are malformed, since the start. */
+  /** Number of malformed marker fields that were left out since the start. */
   readonly badFieldCount: number;
   /**
-   * Since the last call: contexts that the recording had no room for, and references to those that had to be forgotten.
-   * Their events say that nobody owns them.
+   * Number of contexts since the last call that the recording had no room for, plus references to contexts that had to
+   * be forgotten. The events concerned have no owner.
    */
   takeLost(): number;
 }
 
 export interface ContextsOptions {
-  /** Gives the recording's number of a context. */
+  /** Returns the recording's id of a context. */
   intern(ids: ContextIds): number;
   internName(text: string): number;
-  /** Of these numbers; a smaller one is asked for again. */
+  /** The oldest ids still in use: intern again before writing a smaller one. */
   oldestIds: { readonly context: number; readonly name: number };
   /** Names of the attributes in the records of a process's threads. */
   threadKeys(pid: number): readonly string[];
@@ -81,8 +83,9 @@ export const QUALITY_SHARED = ATTRIBUTION_QUALITIES.indexOf('shared');
 export const INHERITED_FLAGS = CONTEXT_FLAGS.CONTEXT_INHERITED_PROCESS | CONTEXT_FLAGS.CONTEXT_INHERITED_THREAD;
 
 /**
- * Only right until the end of the context: a pool's thread keeps what created it for ever, a process made in a request
- * may outlive that, and a thread may have left its request to another one that answers it.
+ * Contexts with these flags are valid only until they end: a pool's thread keeps its creator's context forever, a
+ * process made in a request may outlive the request, and a thread may have passed its request to another one that
+ * answers it.
  */
 export const BY_REFERENCE = CONTEXT_FLAGS.CONTEXT_INHERITED_THREAD | CONTEXT_FLAGS.CONTEXT_HTTP;
 
@@ -115,7 +118,7 @@ export function createContexts(options: ContextsOptions): Contexts {
     const marker = parseMarker(text);
     if (!marker) return undefined;
     badFieldCount += marker.badFields;
-    // A transaction within the trace that it has anyway.
+    // The marker names a transaction within the trace that applies anyway.
     return outer && marker.traceId === null
       ? { ...marker, traceId: outer.traceId, spanId: marker.spanId ?? outer.spanId }
       : marker;
@@ -144,7 +147,7 @@ export function createContexts(options: ContextsOptions): Contexts {
       if (contextId === 0) return undefined;
       const owner = contexts.get(contextId);
       if (!owner) {
-        // What is held by reference has mostly ended long ago.
+        // Contexts held by reference have mostly ended long ago, so a missing one is no loss.
         if (contextId !== CONTEXT_LOST && (flags & BY_REFERENCE) === 0) lost++;
         return undefined;
       }

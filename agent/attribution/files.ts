@@ -1,11 +1,13 @@
-/** Files: the path and the kind behind the number that events carry. */
+/** Files: resolves the id that events carry to a path and a kind. */
 import { FILE_FLAGS } from '../../bpf/schema/definitions.ts';
 import type { FileKind } from '../../bpf/schema/owner.ts';
 import { createReferenceTable } from './reference_table.ts';
 
-/** The kernel side defines a file that is in use anew each second, which also renews its number in the recording. */
+/** The kernel side defines a file that is in use again every second, which also renews its id in the recording. */
 const FILES_MAX = 1 << 15;
-/** Names that no kept event has referred to. Those beyond it, the oldest first, are forgotten: such a file is not known. */
+/**
+ * Limit for names that no kept event has referred to. Beyond it, the oldest are forgotten, and their files are unknown.
+ */
 const UNUSED_CHARACTERS_MAX = 1 << 24;
 
 /** include/uapi/linux/magic.h */
@@ -32,13 +34,15 @@ export interface FileDefinition {
 }
 
 export interface Files {
-  /** `names`: the path's names, leaf first. */
+  /** `names` are the names in the path, leaf first. */
   define(definition: FileDefinition, names: readonly string[]): void;
-  /** The recording's number of the file; 0: not known. */
+  /** The recording's id of the file; 0: unknown. */
   of(fileId: number): number;
 }
 
-/** A file goes into the recording with the first event that is kept of it: what a filter leaves out leaves no name. */
+/**
+ * A file enters the recording with its first kept event, so a file whose events are all filtered out leaves no name.
+ */
 export function createFiles(intern: (path: string, kind: FileKind) => number): Files {
   const files = createReferenceTable<number>(FILES_MAX);
   const unused = createUnusedFiles();
@@ -89,7 +93,7 @@ function createUnusedFiles() {
   };
 }
 
-/** Named as /proc/PID/fd does. */
+/** Names a file as /proc/PID/fd does. */
 export function describeFile(
   { inode, filesystem, mode, flags }: FileDefinition,
   names: readonly string[],

@@ -1,4 +1,4 @@
-/** One loop for each source of a reference column. */
+/** Fills the columns that hold references, with one loop per source. */
 import type { ColumnArray } from '../../bpf/schema/block.ts';
 import { CONTEXT_FLAGS } from '../../bpf/schema/common.ts';
 import { type DecodedBlock, type ReferenceField, recordOffset } from '../../bpf/schema/decoder.ts';
@@ -24,11 +24,11 @@ export interface Tables {
   contexts: Contexts;
   processes: Processes;
   files: Files;
-  /** The service that runs in a cgroup, as the recording's number; 0: it is not one's own. */
+  /** The recording's id of the service that runs in a cgroup; 0: the cgroup is not a service's own. */
   cgroupServiceId(cgroupId: number): number;
   internName(text: string): number;
   oldestIds: { readonly name: number };
-  /** What CLOCK_BOOTTIME lacks to the wall clock: low and high word of the nanoseconds. */
+  /** Offset of the wall clock from CLOCK_BOOTTIME: low and high word of the nanoseconds. */
   wallOffset: Uint32Array;
 }
 
@@ -38,7 +38,7 @@ export type Filler = (field: ReferenceField, decoded: DecodedBlock, tables: Tabl
 
 const WORD = 2 ** 32;
 
-/** Ids and boot times are below 2^53. */
+/** Reads an id or a boot time, which is below 2^53. */
 export function u64At(words: Uint32Array, offset: number): number {
   const at = offset >>> 2;
   return words[at]! + words[at + 1]! * WORD;
@@ -76,12 +76,15 @@ export const fillTexts: Filler = ({ layout, columns }, { block }, { internName, 
   };
 };
 
-/** Whether the 64-bit ids at two words are the same. Neighbours mostly refer to one thing, which is then looked up once. */
+/**
+ * Whether the 64-bit ids at two words are equal. Neighbours mostly refer to the same thing, which is then looked up
+ * once.
+ */
 function isSame(words: Uint32Array, at: number, other: number): boolean {
   return words[at] === words[other] && words[at + 1] === words[other + 1];
 }
 
-/** A column of what a reference stands for. */
+/** Fills a column with the ids that references resolve to. */
 function fillReferences(find: (tables: Tables, id: number) => number): Filler {
   return ({ layout, columns }, { block }, tables) => {
     const values = block.columns.get(columns[0]!.name)!;
@@ -108,7 +111,10 @@ export function sourceOf(flags: number): number {
   return flags & INHERITED_FLAGS ? SOURCE_INHERITED : SOURCE_MARKER;
 }
 
-/** Runs after fillServices: a context that names a service wins over the process, unless an operator named that. */
+/**
+ * Runs after fillServices: a service named by a context overrides that of the process, unless an operator's rule gave
+ * it.
+ */
 export const fillOwners: Filler = ({ layout, columns }, { block }, { contexts, processes }) => {
   const [ids, sources, qualities] = columns.map(({ name }) => block.columns.get(name)!) as [
     ColumnArray,
@@ -124,7 +130,7 @@ export const fillOwners: Filler = ({ layout, columns }, { block }, { contexts, p
       const record = offsets[i]!;
       const at = (record + layout.offset) >>> 2;
       const flags = words[(record + FLAGS_OFFSET) >>> 2]!;
-      // Only what is held by reference depends on the time.
+      // Only contexts held by reference depend on the time.
       const asBefore = flags === lastFlags && (flags & BY_REFERENCE) === 0;
       if (lastAt < 0 || !asBefore || !isSame(words, at, lastAt)) {
         owner = contexts.ownerAt(u64At(words, at << 2), flags, u64At(words, record + TIMESTAMP_OFFSET));

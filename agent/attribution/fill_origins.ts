@@ -1,4 +1,4 @@
-/** Whose data a block request carries: one slot an owner. */
+/** Fills in whose data a block request carries: one slot per owner. */
 import { BLOCK_OPERATIONS, blockIo } from '../../bpf/schema/block_io.ts';
 import { CONTEXT_FLAGS } from '../../bpf/schema/common.ts';
 import { ORIGIN_OFFSETS, ORIGIN_SIZE, ORIGIN_SLOTS, ORIGINS_MAX } from '../../bpf/schema/define.ts';
@@ -25,18 +25,18 @@ const BYTES_OFFSET = blockIoOffset('bytes');
 const OPERATION_OFFSET = blockIoOffset('operation');
 const ORIGINS_OFFSET = blockIoOffset('origins');
 
-/** Owners of the request that is being filled in: those of a record's slots that are one (service, transaction) are one. */
+/** Owners of the current request. Slots of a record with the same service and transaction are one owner. */
 interface Shares {
   count: number;
   services: number[];
   contexts: (number | bigint)[];
   ids: (ContextIds | undefined)[];
   bytes: number[];
-  /** Some are of several spans, and name none of them. */
+  /** Whether an owner combines several spans and so names none of them. */
   hasSpans: boolean;
 }
 
-/** The place of an owner among the shares; a new one when it is not there yet. */
+/** Index of an owner among the shares; it is added if missing. */
 function placeOf(
   shares: Shares,
   contexts: Contexts,
@@ -60,15 +60,15 @@ function placeOf(
   return place;
 }
 
-/** Spans of one transaction within one trace: the API shows origins by transaction. */
+/** Whether both are spans of one transaction within one trace: the API shows origins by transaction. */
 function isOneTransaction(a: ContextIds | undefined, b: ContextIds | undefined): boolean {
   if (!a?.transactionId || !b) return false;
   return a.transactionId === b.transactionId && a.traceId === b.traceId;
 }
 
 /**
- * Runs last: whose data a request carries goes before who queued it. One owner is the event's; several have it shared,
- * and it is nobody's.
+ * Runs last: the owners of a request's data take precedence over the task that queued it. A single owner becomes the
+ * event's owner; with several, the event is shared and has no owner.
  */
 export const fillOrigins: Filler = ({ columns }, decoded, { contexts, processes, cgroupServiceId }) => {
   const { block, recordOffsets } = decoded;
@@ -114,11 +114,12 @@ export const fillOrigins: Filler = ({ columns }, decoded, { contexts, processes,
     return isQueuers;
   }
 
-  /** Writes what there is room for; the bytes of all others are named for nobody. */
+  /** Writes as many owners as fit; the bytes of all others count as unnamed. */
   function fillSlots(words: Uint32Array, record: number, i: number, originCount: number): void {
     const isWrite = words[(record + OPERATION_OFFSET) >>> 2] === BLOCK_OPERATIONS.write;
     const requestBytes = words[(record + BYTES_OFFSET) >>> 2]!;
-    // Of pages that several processes wrote to, it is not known how much is whose: all is the only transaction's.
+    // How much each process wrote to a common page is unknown, but with a single transaction all of it is that
+    // transaction's.
     if (isWrite && shares.count === 1 && originCount <= ORIGIN_SLOTS) shares.bytes[0] = requestBytes;
     let named = 0;
     for (let place = 0; place < ORIGINS_MAX; place++) {
@@ -156,14 +157,14 @@ export const fillOrigins: Filler = ({ columns }, decoded, { contexts, processes,
         if (context === 0) setOwner(row, 0, SOURCE_NONE, QUALITY_NONE);
         else setOwner(row, context, SOURCE_ORIGIN, qualityOf(flags));
       } else if (rowContexts[row] === 0 && processes.of(u64At(words, record + PROCESS_OFFSET)).isKernelThread) {
-        // The block layer charges what a file's first writer began: a guess, of a service alone.
+        // The block layer charges the cgroup of the file's first writer: a guess, and only at the service.
         const charged = cgroupServiceId(u64At(words, record + CGROUP_OFFSET));
         if (charged === 0) continue;
         first!.services[i] = charged;
         setOwner(row, 0, SOURCE_ORIGIN, QUALITY_AMBIGUOUS);
       } else if (rowContexts[row] !== 0) {
         if (shares.hasSpans) rowContexts[row] = first!.contexts[i]!;
-        // The task that queues it made pages dirty that others may have written to as well.
+        // The task that queued the request dirtied pages that others may have written to as well.
         if (isUnsure) rowQualities[row] = QUALITY_AMBIGUOUS;
       }
       if (isWhole && shares.services.every((service, at) => at >= shares.count || service === shares.services[0]))
@@ -172,7 +173,7 @@ export const fillOrigins: Filler = ({ columns }, decoded, { contexts, processes,
   };
 };
 
-/** Flags that any of its slots has. */
+/** Returns the flags that any of the slots has. */
 function flagsOf(words: Uint32Array, record: number, originCount: number): number {
   let flags = 0;
   for (let slot = 0; slot < Math.min(originCount, ORIGIN_SLOTS); slot++)
@@ -180,13 +181,13 @@ function flagsOf(words: Uint32Array, record: number, originCount: number): numbe
   return flags;
 }
 
-/** As sure as the least sure of its slots. */
+/** The quality is that of the least certain slot. */
 function qualityOf(flags: number): number {
   if (flags & CONTEXT_FLAGS.ORIGIN_AMBIGUOUS) return QUALITY_AMBIGUOUS;
   return flags & INHERITED_FLAGS ? QUALITY_INHERITED : QUALITY_EXACT;
 }
 
-/** A slot that is not used, of a request that has other owners than those in its slots. */
+/** Whether a slot is unused: the request may have owners beyond those in its slots. */
 function isEmpty(words: Uint32Array, origin: number): boolean {
   const { context_id, process_id, bytes } = ORIGIN_OFFSETS;
   const at = (offset: number) => words[(origin + offset) >>> 2]!;

@@ -1,17 +1,21 @@
-/** Whether a process runs a Go program: its goroutines move between threads, whatever those read. */
+/**
+ * Detects Go programs: their goroutines move between threads, so a thread does not stay with the request that it read.
+ */
 import { closeSync, openSync, readSync } from 'node:fs';
 
-/** ELF64: Elf64_Ehdr and Elf64_Shdr, elf(5). */
+/** Sizes and offsets in ELF64 files (Elf64_Ehdr and Elf64_Shdr): elf(5). */
 const HEADER_BYTES = 64;
 const MAGIC = 0x464c457f;
 const SECTIONS_MAX = 256;
 const SECTION_BYTES = 64;
 const NAMES_BYTES_MAX = 1 << 16;
 
-/** Where the linker puts the versions of what it linked; stripping leaves it. cmd/link, debug/buildinfo. */
+/**
+ * The section where the linker puts the versions of what it linked; stripping keeps it. See cmd/link, debug/buildinfo.
+ */
 const GO_SECTION = '.go.buildinfo';
 
-/** What it begins with, near the start of what the program may write to: debug/buildinfo. */
+/** Start of that section's contents, which are near the start of the program's writable data: debug/buildinfo. */
 const GO_MAGIC = Buffer.from('\xff Go buildinf:', 'latin1');
 const DATA_BYTES_MAX = 1 << 20;
 
@@ -20,14 +24,14 @@ const SEGMENTS_MAX = 64;
 const PT_LOAD = 1;
 const PF_W = 2;
 
-/** Undefined: there is no telling, as its file cannot be read. */
+/** Returns undefined if the program's file cannot be read. */
 export function isGoProgram(pid: number): boolean | undefined {
   let file: number | undefined;
   try {
     file = openSync(`/proc/${pid}/exe`, 'r');
     return sectionNames(file).includes(GO_SECTION) || dataBegins(file).includes(GO_MAGIC);
   } catch {
-    return undefined; // It is gone, it is another user's, or no file of this kind.
+    return undefined; // The process is gone or another user's, or the file is of another kind.
   } finally {
     if (file !== undefined) closeSync(file);
   }
@@ -46,7 +50,7 @@ function sectionNames(file: number): string[] {
     .split('\0');
 }
 
-/** Of the first segment that can be written. */
+/** Start of the first writable segment. */
 function dataBegins(file: number): Buffer {
   const header = bytesAt(file, 0, HEADER_BYTES);
   const count = Math.min(header.readUInt16LE(0x38), SEGMENTS_MAX);

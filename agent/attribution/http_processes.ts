@@ -1,4 +1,7 @@
-/** Of which processes the kernel side reads requests: those of named services whose threads serve one at a time. */
+/**
+ * Chooses the processes whose requests the kernel side reads: those of named services whose threads serve one request
+ * at a time.
+ */
 import { readdirSync } from 'node:fs';
 import type { Cgroups } from './cgroups.ts';
 import { isGoProgram } from './go_program.ts';
@@ -7,20 +10,20 @@ import type { Program } from './programs.ts';
 import { serviceNameOf } from './service_name/service_name.ts';
 import { START_ROUNDING_NS } from './start_time.ts';
 
-/** Every service. */
+/** Matches every service. */
 export const ANY_SERVICE = '*';
 
-/** Event loops: a thread of theirs serves many requests at once. */
+/** Event loops: one of their threads serves many requests at once. */
 const EVENT_LOOPS = new Set(['node', 'nodejs', 'bun', 'deno']);
 
 export interface HttpProcesses {
-  /** A process that started at `startNs` was defined. */
+  /** Called when a process that started at `startNs` has been defined. */
   consider(pid: number, startNs: number, service: string, executable: string): void;
-  /** Looks at the processes that were there before; `nowNs`: CLOCK_BOOTTIME. */
+  /** Checks the processes that run already; `nowNs` is CLOCK_BOOTTIME. */
   considerAll(cgroups: Cgroups, nowNs: number): void;
 }
 
-/** Has the requests of a process read that had started by a time, CLOCK_BOOTTIME. */
+/** Requests that the kernel side read a process's requests, if the process started by this time (CLOCK_BOOTTIME). */
 export type WatchProcess = (pid: number, startedByNs: number) => void;
 
 export function createHttpProcesses(watch: WatchProcess, services: readonly string[]): HttpProcesses {

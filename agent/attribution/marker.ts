@@ -6,7 +6,7 @@
  */
 const MAGIC = 'KREPLAY1';
 
-/** The whole line, its LF included, as the kernel side accepts it in one write. */
+/** Largest line, LF included, that the kernel side accepts in one write. */
 export const MARKER_BYTES_MAX = 1023;
 
 export interface Marker {
@@ -28,7 +28,7 @@ export function isTraceId(text: string): boolean {
   return traceIdPattern.test(text);
 }
 
-/** Undefined when it is malformed. */
+/** Returns undefined if the value is malformed. */
 export function parseTraceParent(value: string): { traceId: string; spanId: string } | undefined {
   const [, traceId, spanId] = traceParentPattern.exec(value) ?? [];
   return isTraceId(traceId ?? '') && spanIdPattern.test(spanId ?? '')
@@ -36,7 +36,7 @@ export function parseTraceParent(value: string): { traceId: string; spanId: stri
     : undefined;
 }
 
-/** Null when the line is no marker. The last of a repeated key wins; unknown keys are ignored. */
+/** Returns null if the line is no marker. The last of a repeated key wins; unknown keys are ignored. */
 export function parseMarker(line: string): Marker | null {
   const marker: Marker = { transactionId: null, traceId: null, spanId: null, service: null, badFields: 0 };
   const words = line.replace(/\n$/, '').split(' ');
@@ -68,10 +68,10 @@ function applyField(marker: Marker, field: string): void {
   }
 }
 
-/** Mostly: nothing that is forbidden, nothing to decode. */
+/** The usual case: nothing forbidden and nothing to decode. */
 const PLAIN = /^[\x21-\x24\x26-\x7e]*$/;
 
-/** What the grammar forbids in a value: control characters and space. */
+/** The grammar forbids control characters and space in a value. */
 const FORBIDDEN = /[^\u0021-\u007e\u0080-\u{10ffff}]/u;
 
 function decodeValue(value: string): string | null {
@@ -90,7 +90,7 @@ export interface MarkerFields {
   service?: string | undefined;
 }
 
-/** The line, LF included, that sets these. Throws RangeError when it is longer than one write may be. */
+/** Returns the line, LF included, that sets these fields. Throws RangeError if it is longer than one write may be. */
 export function formatMarker(fields: MarkerFields): string {
   const words = [MAGIC];
   if (fields.transactionId !== undefined) words.push(`txn=${encodeValue(fields.transactionId)}`);

@@ -1,16 +1,16 @@
-/** A program as /proc tells of it, for a process whose definition does not say enough. */
+/** Reads a program from /proc, for a process whose definition is incomplete. */
 import { readFileSync, readlinkSync } from 'node:fs';
 import { basename } from 'node:path';
 import { ARGUMENTS_SIZE } from '../../bpf/schema/definitions.ts';
 import { type Program, parseEnvironment, strings } from './programs.ts';
 
-/** USER_HZ: what /proc counts times in, whatever the kernel does; sysconf(3). */
+/** USER_HZ: the unit of times in /proc, whatever the kernel's own clock rate; sysconf(3). */
 const NS_PER_TICK = 1e7;
 
-/** Behind the command, which may hold blanks and brackets; proc_pid_stat(5), starttime. */
+/** Index of starttime after the command, which may contain blanks and brackets: proc_pid_stat(5). */
 const START_FIELD = 19;
 
-/** Undefined when it is gone, or the number is another's than the process's that started at `startNs`. */
+/** Returns undefined if the process is gone, or `pid` is not the process that started at `startNs`. */
 export function programOfProcess(pid: number, startNs?: number): Program | undefined {
   try {
     const program: Program = {
@@ -19,7 +19,7 @@ export function programOfProcess(pid: number, startNs?: number): Program | undef
       environment: parseEnvironment(readFileSync(`/proc/${pid}/environ`, 'utf8')),
       environmentCut: false,
     };
-    // Last, so that it was this process all the while.
+    // Checked last, so that it was this process all the while.
     return startNs === undefined || isStartOf(pid, startNs) ? program : undefined;
   } catch {
     return undefined;
@@ -31,7 +31,7 @@ export function isStartOf(pid: number, startNs: number): boolean {
   return startTicks(pid) === Math.floor(startNs / NS_PER_TICK);
 }
 
-/** When it started, CLOCK_BOOTTIME, to ten milliseconds. Throws when there is no such process. */
+/** Start time of a process (CLOCK_BOOTTIME), to ten milliseconds. Throws when there is no such process. */
 export function startOfProcess(pid: number): number {
   return startTicks(pid) * NS_PER_TICK;
 }

@@ -1,4 +1,4 @@
-/** Processes: which service one belongs to, and whether it is one of ours. */
+/** Processes: which service one belongs to, and whether it is one of the recorder's own. */
 import { readFileSync, readlinkSync, statSync } from 'node:fs';
 import { basename } from 'node:path';
 import type { Cgroups } from './cgroups.ts';
@@ -22,12 +22,12 @@ export interface ProcessDefinition {
 
 export interface Process {
   service: string;
-  /** The recording's number of the service name. */
+  /** The recording's id of the service name. */
   serviceId: number;
   /** The agent's and the daemon's own events are not recorded. */
   own: boolean;
   isKernelThread: boolean;
-  /** By its service and cgroup: otherwise only what a label says of its events counts. */
+  /** Whether the filter wants its service and cgroup. If an event is labelled, its label decides instead. */
   isWanted: boolean;
   cgroupPath: string | undefined;
   isNamedByRule: boolean;
@@ -37,9 +37,9 @@ export interface Process {
 
 export interface Processes {
   define(definition: ProcessDefinition): void;
-  /** What is wanted has changed. */
+  /** Called when the filter has changed. */
   reconsider(): void;
-  /** A process has begun to say what its service is called. */
+  /** Called when a process has started to publish a service name. */
   rename(pid: number, startNs: number, service: string): void;
   /** Never fails: a process whose definition was lost is of an unknown service. */
   of(processId: number): Process;
@@ -47,22 +47,22 @@ export interface Processes {
 
 export interface ProcessesOptions {
   programs: Pick<Programs, 'of'>;
-  /** Asked for what the definition of its program does not say. */
+  /** Supplies what the definition of a process's program lacks. */
   programOfProcess(pid: number, startNs: number): Program | undefined;
   cgroups: Cgroups;
   intern(serviceName: string): number;
-  /** Of these numbers; a smaller one is asked for again. */
+  /** The oldest ids still in use: intern again before writing a smaller one. */
   oldestIds: { readonly name: number };
   isOwn(pid: number, uid: number): boolean;
-  /** Whether the events of a process are recorded; all are, unless told. */
+  /** Whether the events of a process are recorded; by default all are. */
   wants?(process: { service: string; cgroupPath: string | undefined }): boolean;
-  /** Of a process whose events are not. */
+  /** Called for a process whose events are not recorded. */
   onUnwanted?(pid: number, startNs: number): void;
-  /** Names that an operator gives, which go before anything else. */
+  /** Names given by an operator, which take precedence over any others. */
   rules?: readonly ServiceRule[] | undefined;
-  /** What it publishes itself. */
+  /** The service name that the process itself publishes. */
   publishedService?(pid: number, startNs: number): string | undefined;
-  /** Of every process but the kernel's threads, once its service is known. */
+  /** Called for every process but the kernel's threads, once its service is known. */
   onDefined?(definition: ProcessDefinition, service: string, executable: string): void;
 }
 
@@ -156,12 +156,12 @@ export function createProcesses(options: ProcessesOptions): Processes {
   };
 }
 
-/** The commands whose own events would only tell about the recorder. */
+/** Commands whose own events would only describe the recorder. */
 const OWN_COMMANDS = new Set(['agent', 'daemon', 'up']);
 
 /**
  * Recognises the recorder's other processes: the same Node running the same script, as root or as the agent's user, so
- * that no other user can hide a program by calling it like this.
+ * that no other user can hide a program by giving it this name.
  */
 export function createOwnProcessCheck(script: string, ownUid: number): (pid: number, uid: number) => boolean {
   const executable = statSync(process.execPath);
@@ -173,12 +173,12 @@ export function createOwnProcessCheck(script: string, ownUid: number): (pid: num
       const args = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');
       const at = args.findIndex((argument) => basename(argument) === basename(script));
       if (at < 0 || !OWN_COMMANDS.has(args[at + 1] ?? '')) return false;
-      // Behind anything but Node's options it is an argument of another script.
+      // After anything but Node's options, it is an argument of another script.
       if (!args.slice(1, at).every((argument) => argument.startsWith('-'))) return false;
       const path = args[at]!.startsWith('/') ? args[at]! : `${readlinkSync(`/proc/${pid}/cwd`)}/${args[at]}`;
       return statSync(path).ino === statSync(script).ino;
     } catch {
-      return false; // It is gone: a short-lived process is none of ours.
+      return false; // The process is gone; a short-lived process is not one of the recorder's.
     }
   };
 }

@@ -1,4 +1,4 @@
-/** Programs: what their processes were started with, as the kernel read it at exec. */
+/** Programs: the arguments and environment that processes were started with, as the kernel side read them at exec. */
 import { PROGRAM_FLAGS } from '../../bpf/schema/definitions.ts';
 import { ENVIRONMENT_NAMES, type EnvironmentName } from '../../bpf/schema/environment_names.ts';
 import { createReferenceTable } from './reference_table.ts';
@@ -12,18 +12,18 @@ export interface ProgramDefinition {
 }
 
 export interface Program {
-  /** File name, without its folder. */
+  /** File name without its folder. */
   executable: string;
   args: readonly string[];
   environment: ReadonlyMap<EnvironmentName, string>;
-  /** A variable that is asked for may be missing although it is set. */
+  /** Whether a variable that is looked up may be missing although it is set. */
   environmentCut: boolean;
 }
 
 export interface Programs {
-  /** `args`, `environment`: texts that each end with a NUL, the last of `args` maybe cut. */
+  /** `args` and `environment` are texts that each end with a NUL; the last of `args` may be cut. */
   define(definition: ProgramDefinition, args: string, environment: string): void;
-  /** Undefined when its definition was lost or is forgotten. */
+  /** Undefined when its definition was lost or has been forgotten. */
   of(programId: number): Program | undefined;
 }
 
@@ -42,7 +42,7 @@ export function createPrograms(): Programs {
   };
 }
 
-/** Only the variables that are asked for; of one that is set twice the first, as getenv(3) does. */
+/** Returns only the variables that are looked up; if one is set twice, the first counts, as in getenv(3). */
 export function parseEnvironment(text: string): Map<EnvironmentName, string> {
   const environment = new Map<EnvironmentName, string>();
   for (const variable of strings(text)) {
@@ -53,7 +53,7 @@ export function parseEnvironment(text: string): Map<EnvironmentName, string> {
   return environment;
 }
 
-/** Texts that each end with a NUL, but for the last one, which may have lost it. */
+/** Splits texts that each end with a NUL, except the last one, which may have lost it. */
 export function strings(text: string): string[] {
   const found = text.split('\0');
   if (found.at(-1) === '') found.pop();

@@ -1,6 +1,7 @@
 /**
- * Which processes publish OpenTelemetry's contexts. Nothing tells when one begins to: each is looked at some times after
- * it was first seen, a few processes in a turn, and those that publish again and again.
+ * Finds the processes that publish OpenTelemetry's contexts. Nothing announces when a process starts to: each is
+ * checked several times after it was first seen, a few processes per turn, and those that publish are checked
+ * periodically.
  */
 
 import { type ProcessContext, readProcessContext } from './otel/process_context.ts';
@@ -10,27 +11,27 @@ import { createReferenceTable } from './reference_table.ts';
 import { cleanName } from './service_name/clean_name.ts';
 
 const PROCESSES_MAX = 8192;
-/** After it was first seen: a program loads its libraries first, and a runtime starts. */
+/** Delays before the first, second and third check: a program first loads its libraries, and a runtime starts. */
 const LOOK_AFTER_MS = [1000, 5000, 30_000];
-/** It may publish more, and under another name. */
+/** A process that publishes may publish more, and under another name. */
 const LOOK_AGAIN_MS = 60_000;
-/** A look takes a fifth of a millisecond, of a hostile process a hundred. */
+/** Limit per turn: a check takes a fifth of a millisecond, of a hostile process a hundred. */
 const LOOKS_A_TURN = 4;
 const TURN_MS_MAX = 5;
 
 export interface Publishers {
-  /** A process that started at `startNs`, CLOCK_BOOTTIME, was seen. */
+  /** Called when a process that started at `startNs` (CLOCK_BOOTTIME) was seen. */
   consider(pid: number, startNs: number): void;
-  /** Looks at those whose time has come. */
+  /** Checks those that are due. */
   look(nowMs: number): void;
   /** Names of the attributes in the records of its threads, by index. */
   threadKeys(pid: number): readonly string[];
-  /** What it says that its service is called. */
+  /** The service name that the process publishes. */
   serviceOf(pid: number, startNs: number): string | undefined;
 }
 
 export interface PublishersOptions {
-  /** Has the records of its threads read. */
+  /** Has the records of the process's threads read. */
   watch(pid: number, startNs: number, place: ThreadLocal): void;
   onService(pid: number, startNs: number, service: string): void;
 }
@@ -79,7 +80,7 @@ export function createPublishers({ watch, onService }: PublishersOptions): Publi
       if (seen.get(pid)?.startNs === startNs || waiting.size >= PROCESSES_MAX) return;
       const dueMs = performance.now() + LOOK_AFTER_MS[0]!;
       seen.set(pid, { startNs, looks: 0, dueMs, context: undefined, isWatched: false });
-      // Behind those that wait already.
+      // It goes after those that wait already.
       waiting.delete(pid);
       waiting.add(pid);
     },

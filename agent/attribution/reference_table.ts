@@ -1,6 +1,6 @@
 /**
- * Definitions by the number that events carry. Bounded: when full, half of it goes, the longest unused first. An event
- * that still refers to one of those is of unknown owner, file or process, never of a wrong one.
+ * Definitions by the id that events carry. The table is bounded: when full, it drops the least recently used half. An
+ * event that still refers to one of those has an unknown owner, file or process, never a wrong one.
  */
 export interface ReferenceTable<T> {
   set(id: number, value: T): void;
@@ -9,10 +9,10 @@ export interface ReferenceTable<T> {
   readonly size: number;
 }
 
-/** Entries that are found without searching all: the events of a moment refer to few. A power of two. */
+/** Entries of the cache in front of the map: events of one moment refer to few definitions. A power of two. */
 const SLOTS = 1024;
 
-/** An id is a count in its high bits and a CPU in the low 12, see new_id() in kreplay.bpf.h; the CPUs count alike. */
+/** An id is a count in its high bits and a CPU in the low 12, see new_id() in kreplay.bpf.h; all CPUs count alike. */
 function slotOf(id: number): number {
   const low = id | 0;
   return ((low >>> 12) + (low & 0xfff) * 509) & (SLOTS - 1);
@@ -37,7 +37,7 @@ export function createReferenceTable<T>(capacity: number): ReferenceTable<T> {
     slotEntries.fill(undefined);
   }
 
-  /** An id that is not there is remembered too. */
+  /** Missing ids are cached, too. */
   function keep(id: number, entry: Entry<T> | undefined): void {
     const slot = slotOf(id);
     slotIds[slot] = id;

@@ -20,7 +20,7 @@ import {
 } from './fill.ts';
 import { blockIoOffset, fillOrigins, ORIGIN_COUNT_OFFSET } from './fill_origins.ts';
 
-/** In the order that they run in. */
+/** The fillers run in this order. */
 const FILLERS = new Map<Source, Filler>([
   ['boot_time', fillTimes],
   ['text', fillTexts],
@@ -33,11 +33,11 @@ const FILLERS = new Map<Source, Filler>([
 const FIRST_ORIGIN_OFFSET = blockIoOffset('origins') + ORIGIN_OFFSETS.process_id;
 
 export interface Resolver {
-  /** To be called when all definitions that the records refer to have been read. */
+  /** Must be called after all definitions that the records refer to have been read. */
   resolve(words: Uint32Array): void;
-  /** Whether the record at `offset` is of one of the recorder's own processes, or carries what only that wrote. */
+  /** Whether the record is of one of the recorder's own processes, or carries data that only such a process wrote. */
   isOwn(words: Uint32Array, offset: number): boolean;
-  /** Whether the record is of a process or a labelled service that is wanted, or carries what such a process wrote. */
+  /** Whether the record is of a wanted process or labelled service, or carries data that a wanted process wrote. */
   isWanted(words: Uint32Array, offset: number, wantsService: (service: string) => boolean): boolean;
 }
 
@@ -74,7 +74,7 @@ export function createResolver(decoded: DecodedBlock, tables: Tables): Resolver 
     isOwn(words, offset) {
       const isProcessOwn = (at: number) => tables.processes.of(u64At(words, at)).own;
       if (isProcessOwn(offset + PROCESS_OFFSET)) return true;
-      // What the kernel writes back of our own files.
+      // The kernel writes back the recorder's own files.
       const isBlockIo = (words[offset >>> 2]! & 0xffff) === blockIo.id;
       return (
         isBlockIo && words[(offset + ORIGIN_COUNT_OFFSET) >>> 2] === 1 && isProcessOwn(offset + FIRST_ORIGIN_OFFSET)

@@ -1,14 +1,14 @@
-/** Fixed-size texts of records -> the recording's numbers, without making a string for one that was seen before. */
+/** Maps fixed-size texts of records to the recording's ids, without making a string of one that was seen before. */
 import { readText } from '../../bpf/schema/record_reader.ts';
 
 const SLOTS = 1024;
 
 export interface TextCache {
-  /** Number of the NUL-padded text at byte `offset`. */
+  /** Id of the NUL-padded text at byte `offset`. */
   idAt(words: Uint32Array, offset: number): number;
 }
 
-/** Direct-mapped: a collision only costs the string. */
+/** The cache is direct-mapped: a collision only costs making the string. */
 export function createTextCache(
   size: number,
   intern: (text: string) => number,
@@ -16,7 +16,7 @@ export function createTextCache(
 ): TextCache {
   const width = size >>> 2;
   const keys = new Uint32Array(SLOTS * width);
-  /** 0: an empty slot, or a text that the recording could not take just then; those too old are asked for again. */
+  /** 0 marks an empty slot, or a text that the recording had no room for; ids below the oldest are interned again. */
   const ids = new Uint32Array(SLOTS);
   /** Neighbours mostly have the same text. */
   let lastSlot = 0;

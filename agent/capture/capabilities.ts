@@ -1,7 +1,7 @@
-/** What this process may do: capabilities(7). */
+/** Checks the capabilities of this process: capabilities(7). */
 import { readFileSync } from 'node:fs';
 
-/** Bits, of include/uapi/linux/capability.h; those that the agent has a use for. */
+/** Bit numbers in include/uapi/linux/capability.h, for the capabilities that the agent uses. */
 const BITS = {
   CAP_DAC_READ_SEARCH: 2n,
   CAP_SYS_PTRACE: 19n,
@@ -14,13 +14,13 @@ const BITS = {
 
 export type Capability = keyof typeof BITS;
 
-/** To load and attach the programs. */
+/** Needed to load and attach the programs. */
 export const CAPTURE_CAPABILITIES: readonly Capability[] = ['CAP_BPF', 'CAP_PERFMON'];
 
-/** It was split, and still does for what was taken out of it. */
+/** CAP_SYS_ADMIN still grants these three, which were split out of it in Linux 5.8 and 5.9. */
 const OF_SYS_ADMIN: readonly Capability[] = ['CAP_BPF', 'CAP_PERFMON', 'CAP_CHECKPOINT_RESTORE'];
 
-/** Those of `wanted` that are not in effect. */
+/** Returns those of `wanted` that are not in effect. */
 export function missingCapabilities(
   wanted: readonly Capability[],
   status = readFileSync('/proc/self/status', 'utf8'),

@@ -1,4 +1,4 @@
-/** The definition ring's records, given to the tables that they define. */
+/** Reads the definition ring's records and passes them to the tables that they define. */
 import type { RingReader } from 'libbpf-ts';
 import { FRAME_HEADER_SIZE } from '../../bpf/schema/decoder.ts';
 import {
@@ -27,13 +27,16 @@ const readContextEnd = recordReader(contextEnd);
 const readProcess = recordReader(processDefinition);
 const readProgram = recordReader(programDefinition);
 const readFile = recordReader(fileDefinition);
-/** What every definition begins with: its type and the size of its text. */
+/** Every definition starts with its type and the size of its text. */
 const HEAD_SIZE = 8;
 
 export interface DefinitionStream {
-  /** Reads what the ring holds now; what comes meanwhile has its turn later, or a flood of it would never end. */
+  /**
+   * Reads what the ring holds at this moment and leaves later records for the next call: a flood of them would never
+   * end.
+   */
   drain(): void;
-  /** Records of an unknown type or a wrong size since the last call. */
+  /** Number of records of an unknown type or a wrong size since the last call. */
   takeBadRecords(): number;
 }
 
@@ -60,7 +63,7 @@ export function createDefinitionStream(
     const type = size < HEAD_SIZE ? 0 : view.getUint16(offset, true);
     const fixedSize = SIZES.get(type);
     const textSize = size < HEAD_SIZE ? 0 : view.getUint32(offset + 4, true);
-    // The kernel rounds nothing up here: what it wrote is the record and its text, to the byte.
+    // The kernel side adds no padding here: a record and its text have exactly the size of the frame.
     if (fixedSize === undefined || textSize > TEXT_BYTES_MAX || fixedSize + textSize !== size) {
       badRecords++;
       return;
@@ -96,7 +99,7 @@ export function createDefinitionStream(
         for (let at = 0; at < filled; ) {
           const size = view.getUint32(at, true);
           if (size > filled - at - FRAME_HEADER_SIZE) {
-            // No frame at all, so nothing says where the next one begins.
+            // This is not a frame, so it is unknown where the next one starts.
             badRecords++;
             break;
           }

@@ -1,4 +1,4 @@
-/** Ways of learning whose an event is: each can be switched off, and says when this kernel has it not. */
+/** Attribution layers: ways to learn whose an event is. Each can be disabled, and reports why this kernel lacks it. */
 import { type BpfObject, btfEnumerator, tracepointsArePreempted } from 'libbpf-ts';
 import type { CgroupHierarchy } from '../attribution/cgroups.ts';
 import { type Capability, missingCapabilities } from './capabilities.ts';
@@ -21,7 +21,7 @@ export interface LayerState {
   on: boolean;
   /** Why it is off. */
   reason?: string;
-  /** What of it is not to be had, for want of capabilities. */
+  /** Parts of the layer that are unavailable for lack of capabilities. */
   without?: readonly Part[];
 }
 
@@ -30,7 +30,7 @@ interface Part {
   missing: readonly Capability[];
 }
 
-/** Programs of which a kernel has the tracepoint, or has another one for the same. */
+/** Programs whose tracepoint a kernel may lack, or have under another name. */
 const OPTIONAL_PROGRAMS: readonly { layer: LayerName; program: string; tracepoint: Tracepoint }[] = [
   { layer: 'http', program: 'http_process_new', tracepoint: { name: 'task_newtask', reads: 2 } },
   { layer: 'http', program: 'http_process_exec', tracepoint: { name: 'sched_process_exec', reads: 1 } },
@@ -47,12 +47,12 @@ function ofJournal(name: string): Tracepoint {
   return { name, module: 'jbd2', reads: 2 };
 }
 
-/** One of these programs is enough for the layer; of any other it takes all. */
+/** Layers that need only one of their programs; any other layer needs all. */
 const EITHER_OF: readonly LayerName[] = ['dirty_page'];
 
 const OF_OTHER_USERS: readonly Capability[] = ['CAP_SYS_PTRACE', 'CAP_DAC_READ_SEARCH'];
 
-/** What a layer reads in /proc beside what the programs tell, and what that takes. */
+/** Data that a layer reads in /proc in addition to the programs' records, and the capabilities that this takes. */
 const PARTS: Partial<Record<LayerName, readonly { part: string; takes: readonly Capability[] }[]>> = {
   otel: [
     { part: "other users' processes", takes: OF_OTHER_USERS },
@@ -72,7 +72,7 @@ function missingParts(layer: LayerName): Part[] {
     .filter(({ missing }) => missing.length > 0);
 }
 
-/** For a line of text: `not other users' processes: CAP_SYS_PTRACE missing`. */
+/** Returns lines such as `not other users' processes: CAP_SYS_PTRACE missing`. */
 export function limitsOf({ without = [] }: LayerState): string[] {
   return without.map(({ part, missing }) => `not ${part}: ${missing.join(' and ')} missing`);
 }
@@ -105,13 +105,13 @@ export function layerStates(without: readonly LayerName[], hierarchy: CgroupHier
   });
 }
 
-/** include/linux/blk-mq.h before 5f89154e8e9e (Linux 6.11), where RQF_FLUSH_SEQ is a macro. */
+/** Bit in include/linux/blk-mq.h before 5f89154e8e9e (Linux 6.11), where RQF_FLUSH_SEQ is a macro. */
 const FLUSH_SEQUENCE_BIT = 4;
 
-/** Before the object is loaded. */
+/** Must be called before the object is loaded. */
 export function applyLayers(object: BpfObject, layers: readonly LayerState[]): void {
   const isOn = (name: LayerName) => layers.some((layer) => layer.name === name && layer.on);
-  // Where there is no telling: at worst the kernel refuses the programs, and nothing wrong is recorded.
+  // If it cannot be determined, assume true: at worst the kernel refuses the programs, and nothing wrong is recorded.
   object.setReadOnly('programs_are_preempted', tracepointsArePreempted() ?? true);
   object.setReadOnly('flush_sequence_flag', 1 << (btfEnumerator('__RQF_FLUSH_SEQ') ?? FLUSH_SEQUENCE_BIT));
   object.setReadOnly('marker_layer', isOn('marker'));

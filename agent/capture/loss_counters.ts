@@ -1,4 +1,4 @@
-/** The kernel's loss counters, as what was lost since the last look. */
+/** Reads the kernel's loss counters and reports what was lost since the last call. */
 import type { BpfMap } from 'libbpf-ts';
 import { contextEnd } from '../../bpf/schema/definitions.ts';
 import { EVENTS, type EventType } from '../../bpf/schema/index.ts';
@@ -12,13 +12,13 @@ import {
 
 export interface LossCount {
   cause: LossCause;
-  /** Null: of any type, or of a definition, which leaves events with an unknown owner, process or file. */
+  /** Null for an unknown type, or for a definition, whose loss leaves events with an unknown owner, process or file. */
   eventType: EventType | null;
   count: number;
 }
 
 export interface LossCounters {
-  /** What was lost since the last call; mostly nothing. */
+  /** Returns what was lost since the last call, usually nothing. */
   take(): { losses: LossCount[]; contextEndsLost: boolean };
 }
 

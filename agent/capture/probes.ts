@@ -1,4 +1,4 @@
-/** The BPF object: loaded and attached, or one clear line why not. */
+/** Loads and attaches the BPF object, or explains in one clear line why it cannot. */
 import { existsSync, readlinkSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { totalmem } from 'node:os';
@@ -20,12 +20,12 @@ export interface Probes {
   readonly events: RingReader;
   readonly definitions: RingReader;
   readonly losses: BpfMap;
-  /** Bios that wait for the issue of their request: `bio_owners` of bpf/bio.bpf.h. */
+  /** Bios that wait for their request to be issued: `bio_owners` of bpf/bio.bpf.h. */
   readonly waitingBios: BpfMap;
   readonly filter: KernelFilter;
-  /** Undefined when no records of threads are read. */
+  /** Undefined if no records of threads are read. */
   readonly watchThreads: WatchThreads | undefined;
-  /** Undefined when no requests are read. */
+  /** Undefined if no requests are read. */
   readonly watchRequests: WatchProcess | undefined;
   readonly eventRingBytes: number;
   /** Bytes that wait in both rings. */
@@ -33,29 +33,29 @@ export interface Probes {
   /** Names of the attached programs. */
   readonly attached: readonly string[];
   readonly layers: readonly LayerState[];
-  /** Runs that the kernel skipped because the same program was running on that CPU, over all programs. */
+  /** Number of runs that the kernel skipped because the same program was running on that CPU, over all programs. */
   recursionMisses(): bigint;
-  /** No event is captured any more; the rings stay. */
+  /** Stops capturing events; the rings stay. */
   detach(): void;
   close(): void;
 }
 
 export interface ProbesOptions {
-  /** Never recorded: the agent itself. */
+  /** Process id of the agent itself, which is never recorded. */
   agentPid: number;
-  /** That processes are told the cgroup of. */
+  /** Hierarchy whose cgroups are reported for processes. */
   cgroupHierarchy: CgroupHierarchy;
-  /** Layers of attribution that are not wanted. */
+  /** Attribution layers to disable. */
   without?: readonly LayerName[] | undefined;
-  /** What is recorded: everything, unless told. */
+  /** The filter to start with; without one, everything is recorded. */
   settings?: FilterSettings;
-  /** Bytes; a power of two. */
+  /** Size in bytes, a power of two. */
   eventRingBytes?: number | undefined;
-  /** Bios that may wait for the device at a time, and requests that it may have. */
+  /** Number of bios that may wait for the device at a time, and of requests that it may have. */
   requestsInFlightMax?: number | undefined;
 }
 
-/** The verifier gives up when a signal comes, and libbpf tries again by itself only five times. */
+/** The verifier gives up when a signal arrives, and libbpf retries only five times by itself. */
 const LOAD_ATTEMPTS = 5;
 
 export function openProbes(options: ProbesOptions): Probes {
@@ -124,7 +124,10 @@ function loadProbes({ agentPid, cgroupHierarchy, without = [], settings, ...size
   }
 }
 
-/** All that were loaded: without one of them what is recorded would be wrong or lack what nothing counts. */
+/**
+ * All loaded programs must attach: without one of them, the recording would be wrong or lack events that nothing
+ * counts.
+ */
 function attachAll(object: BpfObject): string[] {
   const attached = object.attach();
   const others = object.programs.filter(({ autoload, attached }) => autoload && !attached);
@@ -133,20 +136,20 @@ function attachAll(object: BpfObject): string[] {
 }
 
 const PAGE_BYTES = 4096;
-/** 512 MiB; some 18 MB of maps. */
+/** 512 MiB of pages; the maps take some 18 MB. */
 const DIRTY_PAGES_MIN = 1 << 17;
-/** 4 GiB; some 145 MB. */
+/** 4 GiB of pages; the maps take some 145 MB. */
 const DIRTY_PAGES_MAX = 1 << 20;
-/** The kernel begins to write back when a tenth of what is available is dirty: vm.dirty_background_ratio. */
+/** The kernel begins to write back when a tenth of the available memory is dirty: vm.dirty_background_ratio. */
 const DIRTY_SHARE = 20;
 
-/** Pages that may wait for their write-back at a time, each with its owner. */
+/** Number of pages that may wait for write-back at a time, each with its owner. */
 function dirtyPagesMax(): number {
   const pages = Math.floor(totalmem() / PAGE_BYTES / DIRTY_SHARE);
   return Math.min(DIRTY_PAGES_MAX, Math.max(DIRTY_PAGES_MIN, pages));
 }
 
-/** Thread group -> the time that it had started by: bpf/http.bpf.c. */
+/** Maps a thread group to the time by which it had started: bpf/http.bpf.c. */
 function watchRequestsIn(map: BpfMap): WatchProcess {
   const key = new Uint32Array(1);
   const value = new BigUint64Array(1);
@@ -159,7 +162,7 @@ function watchRequestsIn(map: BpfMap): WatchProcess {
 
 type WatchThreads = (pid: number, startNs: number, place: ThreadLocal) => void;
 
-/** Thread group -> where its threads publish: bpf/owner.bpf.h. */
+/** Maps a thread group to where its threads publish: bpf/owner.bpf.h. */
 function watchThreadsIn(map: BpfMap, inUse: BpfMap): WatchThreads {
   return (pid, startNs, place) => {
     const moduleId = place.mode === 'static' ? 0 : place.moduleId;
@@ -169,7 +172,7 @@ function watchThreadsIn(map: BpfMap, inUse: BpfMap): WatchThreads {
   };
 }
 
-/** The variant for this kernel, where package.json's imports say that the build left it. */
+/** Path of the variant for this kernel, found by the imports in package.json. */
 function bpfObjectPath(): string {
   const variant = btfTypeExists('bpf_rdonly_cast') ? 'kreplay_cast' : 'kreplay';
   try {
@@ -179,7 +182,7 @@ function bpfObjectPath(): string {
   }
 }
 
-/** include/linux/proc_ns.h: PROC_PID_INIT_INO */
+/** PROC_PID_INIT_INO in include/linux/proc_ns.h. */
 export const ROOT_PID_NAMESPACE = 'pid:[4026531836]';
 
 function checkHost(): void {
@@ -202,7 +205,7 @@ function unfit(problems: readonly string[]): AgentError {
   );
 }
 
-/** Errors that say nothing about the kernel: what ran out, and what to do. */
+/** Errors that say nothing about the kernel: the resource that ran out, and what to do. */
 const SHORTAGES: Readonly<Record<string, string>> = {
   EMFILE: 'this process may not open more files; raise its limit (ulimit -n, LimitNOFILE= of the unit) to 256 or more',
   ENFILE: 'the host has no more open files to give; raise the sysctl fs.file-max',
@@ -212,7 +215,7 @@ const SHORTAGES: Readonly<Record<string, string>> = {
 function explained(error: unknown): unknown {
   if (!(error instanceof BpfError)) return error;
   const program = error.program ? ` (program ${error.program})` : '';
-  // EACCES is also what the verifier says, and then with its reasons.
+  // The verifier also fails with EACCES, but then it provides a log.
   if (error.code === 'EPERM' || (error.code === 'EACCES' && !error.verifierLog)) {
     return new AgentError(
       `the kernel refused to load the BPF programs${program} (${error.code}): ${reasonOfRefusal()}`,

@@ -30,26 +30,26 @@ import { forgetLongGone } from './waiting_bios.ts';
 import type { WallClock } from './wall_clock.ts';
 
 /**
- * About 10,000 events: at most this much is copied out in one go before definitions are read again. It fits the
- * processor's caches, and a turn takes some milliseconds.
+ * Size of the buffer, enough for about 10,000 events: at most this much is copied out before definitions are read
+ * again. It fits the processor's caches, and a turn takes some milliseconds.
  */
 const BUFFER_BYTES = 1 << 20;
-/** At most so many events are in it. */
+/** The most events that the buffer can hold. */
 const BUFFER_ROWS_MAX = Math.floor(BUFFER_BYTES / Math.min(...EVENTS.map(({ size }) => size)));
 
 export interface Recorder {
   /**
-   * Moves what the rings hold into the recording's open part. Gives the bytes that the event ring held; undefined while
-   * the writer has no room: the ring keeps the events, and counts what it cannot keep.
+   * Moves the contents of the rings into the recording's open part. Returns the number of bytes taken out of the event
+   * ring, or undefined while the writer has no room: the ring keeps the events, and counts those that it cannot keep.
    */
   turn(): number | undefined;
-  /** What is recorded from now on. */
+  /** Sets what is recorded from now on. */
   setFilter(settings: FilterSettings): void;
-  /** Events recorded since the start. */
+  /** Number of events recorded since the start. */
   readonly eventCount: number;
-  /** Events and definitions lost since the start. */
+  /** Number of events and definitions lost since the start. */
   readonly lossCount: number;
-  /** Malformed fields of marker lines since the start. */
+  /** Number of malformed fields of marker lines since the start. */
   readonly badMarkerFieldCount: number;
 }
 
@@ -59,7 +59,7 @@ export interface RecorderOptions {
   clock: WallClock;
   cgroups: CgroupSource;
   serviceRules?: readonly ServiceRule[] | undefined;
-  /** Whose requests are read. */
+  /** Services whose requests are read. */
   httpServices?: readonly string[] | undefined;
   isOwnProcess(pid: number, uid: number): boolean;
   trustsService(uid: number): boolean;
@@ -93,11 +93,11 @@ export function createRecorder(options: RecorderOptions): Recorder {
   let lossCount = 0;
 
   /**
-   * Before owners are resolved: a context whose end was lost must not be believed any longer.
+   * Must run before owners are resolved: a context whose end was lost must not be trusted any longer.
    *
-   * What a look counts was lost after the clock was read before the last one, and before it is read after this one: the
-   * agent can be held up between any two of them. In the boot clock, which nobody sets: the events that were not lost
-   * get their wall time from it as well (test/kernel/loss_times.test.ts).
+   * The losses that a call counts happened after the previous call read the clock and before this one reads it last:
+   * the agent can be delayed between any two steps. The times are taken from the boot clock, which cannot be set: the
+   * events that were not lost get their wall time from it as well (test/kernel/loss_times.test.ts).
    */
   function takeKernelLosses() {
     const from = lookedBootNs;
@@ -111,7 +111,7 @@ export function createRecorder(options: RecorderOptions): Recorder {
     return { counts, fromNs: clock.wallNs(from), toNs: clock.wallNs(clock.bootNs()) };
   }
 
-  /** Where the kernel has skipped the programs of a request, its bios would take their room for good. */
+  /** If the kernel skipped the programs that handle a request, its bios would occupy the map forever. */
   function makeRoomForBios(losses: readonly LossCount[]): LossCount[] {
     const isFull = losses.some(({ cause, eventType }) => cause === 'no_memory' && eventType === 'block_io');
     if (!isFull || lookedBootNs < nextRoomBootNs) return [];
@@ -167,22 +167,22 @@ export function createRecorder(options: RecorderOptions): Recorder {
   };
 }
 
-/** Losses of which the type of event is not known. */
+/** Losses whose event type is unknown. */
 function anyones(counts: readonly [LossCause, number][]): LossCount[] {
   return counts.filter(([, count]) => count > 0).map(([cause, count]) => ({ cause, eventType: null, count }));
 }
 
 interface Wanted {
-  /** Whether anything is not. */
+  /** Whether anything is not wanted. */
   asks: boolean;
   service(service: string): boolean;
   process(process: ProcessFacts): boolean;
 }
 
-/** A look at all bios that wait takes some 10 ms. */
+/** Minimum interval between searches for such bios: visiting all of them takes some 10 ms. */
 const ROOM_EVERY_NS = 60e9;
 
-/** What events refer to. */
+/** Creates the tables that events refer to. */
 function createTables({ probes, writer, clock, ...options }: RecorderOptions, wanted: Wanted) {
   const { oldestIds, nameId } = writer;
   const { watchThreads, watchRequests } = probes;

@@ -1,8 +1,10 @@
-/** What a kernel must have for anything to be recorded. All of it is tried, none told by a version. */
+/**
+ * Checks what a kernel must have for anything to be recorded. Each feature is probed; none is inferred from a version.
+ */
 import { type Features, features } from 'libbpf-ts';
 import { REQUIRED_TRACEPOINTS, tracepointProblems } from './tracepoints.ts';
 
-/** With the Linux that brought each, which vendors add to older ones. */
+/** Each feature with the Linux version that introduced it; vendors backport them. */
 const REQUIRED_FEATURES: Partial<Record<keyof Features, string>> = {
   ringbuf: 'ring buffers (Linux 5.8)',
   bootTime: 'bpf_ktime_get_boot_ns() (5.8)',
@@ -14,7 +16,7 @@ const REQUIRED_FEATURES: Partial<Record<keyof Features, string>> = {
 };
 
 /**
- * What is missing; empty: nothing.
+ * Returns the names of missing features.
  * @throws BpfError EPERM without CAP_BPF; without CAP_PERFMON more seems missing than is
  */
 export function missingFeatures(): string[] {
@@ -23,7 +25,10 @@ export function missingFeatures(): string[] {
   return wanted.filter(([feature]) => !found[feature]).map(([, name]) => name);
 }
 
-/** `no tracepoint ...`, `a tracepoint ... with ...`. A program reads arguments by position: others would be wrong data. */
+/**
+ * Returns `no tracepoint ...` or `a tracepoint ... with ...`. Programs read arguments by position, so others would be
+ * wrong data.
+ */
 export function wrongTracepoints(): string[] {
   return tracepointProblems(REQUIRED_TRACEPOINTS).filter((problem) => problem !== undefined);
 }

@@ -1,18 +1,20 @@
-/** Tracepoints that the programs are attached to. What this kernel has of them is asked of its types. */
+/** Tracepoints that the programs attach to, looked up in this kernel's type information. */
 import { existsSync } from 'node:fs';
 import { btfFuncProtoArgCounts } from 'libbpf-ts';
 
 export interface Tracepoint {
   name: string;
-  /** The module that has it where the kernel itself does not. */
+  /** The module that defines it where the kernel itself does not. */
   module?: string;
-  /** Arguments that are read, by position. */
+  /** Number of arguments that are read, by position. */
   reads: number;
-  /** Kernels that give more have something else in front: block layer before 5.11, a54895fa057c. */
+  /**
+   * Whether more arguments are wrong: such kernels pass something else first (block layer before 5.11, a54895fa057c).
+   */
   noMore?: boolean;
 }
 
-/** Without any of these nothing is recorded. */
+/** Recording is impossible without any of these. */
 export const REQUIRED_TRACEPOINTS: readonly Tracepoint[] = [
   { name: 'sys_enter', reads: 2 },
   { name: 'sys_exit', reads: 2 },
@@ -28,7 +30,7 @@ export const REQUIRED_TRACEPOINTS: readonly Tracepoint[] = [
 
 export const moduleTypes = (module: string) => `/sys/kernel/btf/${module}`;
 
-/** Why each cannot be attached to; undefined where it can. One reading of the kernel's types takes 8 ms. */
+/** Returns why each cannot be attached to, or undefined if it can. Reading the kernel's types once takes 8 ms. */
 export function tracepointProblems(tracepoints: readonly Tracepoint[]): (string | undefined)[] {
   const counts = btfFuncProtoArgCounts(tracepoints.map(({ name }) => `btf_trace_${name}`));
   return tracepoints.map((tracepoint, i) => {
@@ -40,7 +42,7 @@ export function tracepointProblems(tracepoints: readonly Tracepoint[]): (string 
   });
 }
 
-/** Whether it is the kernel's own: anybody who may attach may attach to it. */
+/** Whether it is the kernel's own, so that attaching to it takes no capability beyond those for any program. */
 export function isOfKernel(tracepoint: string): boolean {
   return btfFuncProtoArgCounts([`btf_trace_${tracepoint}`])[0] !== undefined;
 }

@@ -1,14 +1,14 @@
-/** Bios that wait for the issue of their request, as the kernel side remembers them: `bio_owners` of bpf/bio.bpf.h. */
+/** Bios that wait for their request to be issued, as the kernel side remembers them: `bio_owners` of bpf/bio.bpf.h. */
 import type { BpfMap } from 'libbpf-ts';
 
-/** A disk that answers nothing for so long is taken out of use: the kernel gives a request 30 s by default. */
+/** A disk that does not answer for so long is taken out of use: the kernel's default timeout of a request is 30 s. */
 const WAIT_MAX_NS = 600e9;
 
 /**
- * Forgets those that were queued long ago, to make room: the kernel has skipped the programs that would have done so.
+ * Forgets bios that were queued long ago, to make room: the kernel skipped the programs that would have removed them.
  *
  * @param nowNs CLOCK_BOOTTIME
- * @returns how many
+ * @returns number of forgotten bios
  */
 export function forgetLongGone(bioOwners: BpfMap, nowNs: number): number {
   const value = new Uint8Array(bioOwners.info.valueSize);

@@ -1,33 +1,33 @@
 /**
- * Wall clock of kernel times: CLOCK_BOOTTIME + an offset that is measured again and again.
+ * Converts kernel times to wall-clock times: CLOCK_BOOTTIME + an offset that is measured repeatedly.
  *
- * The offset in use moves only when the measured one leaves it by more than the measurement's noise, so that events
- * keep their order; a move is told to the recording, and times already written never change.
+ * The offset in use changes only when the measured one differs by more than the measurement's noise, so that events
+ * keep their order. Each change is recorded, and times already written never change.
  */
 import { readClocks } from 'libbpf-ts';
 import type { ClockStep } from '../recording/format/losses.ts';
 
-/** A reading is good to some 100 ns; NTP slews by up to 500 us a second. */
+/** A measurement is accurate to some 100 ns; NTP slews by up to 500 us a second. */
 const NOISE_NS = 1000n;
-/** A larger move is a step: someone set the clock. */
+/** A larger change is a step: the clock was set. */
 const STEP_NS = 1_000_000n;
 
 /**
- * CLOCK_MONOTONIC stands still while the node sleeps, CLOCK_BOOTTIME does not. The two are read one after the other, and
- * on a busy node the reader may have to wait in between.
+ * CLOCK_MONOTONIC stops while the node sleeps, CLOCK_BOOTTIME does not. The two are read one after the other, and on a
+ * busy node the reader may be delayed in between.
  */
 const SUSPEND_NS = 500_000_000n;
 
 export interface WallClock {
-  /** The offset in use: low and high word of a 64-bit integer. */
+  /** The offset in use, as low and high word of a 64-bit integer. */
   readonly offsetWords: Uint32Array;
-  /** Measures; gives the change when the offset moved, or the node has slept. */
+  /** Measures the offset; returns the change if it moved or the node has slept. */
   measure(): ClockStep | undefined;
   /** The wall clock now, nanoseconds since the epoch. */
   nowNs(): bigint;
-  /** CLOCK_BOOTTIME now, as records have it. */
+  /** CLOCK_BOOTTIME now, as in records. */
   bootNs(): number;
-  /** The wall clock at a time of CLOCK_BOOTTIME, by the offset in use: as events have it. */
+  /** The wall clock at a time of CLOCK_BOOTTIME, by the offset in use, as in events. */
   wallNs(bootNs: number): bigint;
 }
 

@@ -1,4 +1,4 @@
-/** `kreplay config`: whether a configuration is right, and what it comes to. */
+/** `kreplay config`: checks a configuration and prints the resulting settings. */
 import { Command, Option } from 'commander';
 import { type ReadConfiguration, readConfiguration, type Sections, withConfigOption } from './configuration.ts';
 import { ConfigError } from './errors.ts';
@@ -9,7 +9,7 @@ import { showPlace } from './toml_file.ts';
 export interface SectionCommand {
   /** Adds the command's options. */
   declare: (command: Command) => Command;
-  /** What only shows when all are known; throws, or says it. */
+  /** Checks what can only be checked when all settings are known; throws or returns the problem. */
   check: (flags: Record<string, unknown>) => string | undefined;
 }
 
@@ -41,7 +41,7 @@ export function configCommand(commands: SectionCommands): Command {
   return command.addCommand(withConfigOption(validate)).addCommand(withConfigOption(print));
 }
 
-/** Both sections, as the commands declare them. */
+/** Declares both sections, as the commands do. */
 export function sectionsOf(commands: SectionCommands): Sections {
   const declared = (name: SectionName) => declaredOf(commands[name].declare(new Command(name)));
   return new Map((Object.keys(commands) as SectionName[]).map((name) => [name, declared(name)]));
@@ -60,7 +60,7 @@ function checkEach(commands: SectionCommands, { sections }: ReadConfiguration): 
   if (problems.length > 0) throw new ConfigError(problems.join('\n'));
 }
 
-/** Files that are named may be wrong too: that is told by an error. */
+/** Files named in the configuration may be wrong too, which is reported by an exception. */
 function checked({ check }: SectionCommand, flags: Record<string, unknown>): string | undefined {
   try {
     return check(flags);
@@ -87,7 +87,7 @@ function lineOf(resolved: Resolved, withOrigin: boolean): string {
 function tomlOf(raw: RawValue, isInteger: boolean): string {
   if (typeof raw === 'boolean') return String(raw);
   if (typeof raw === 'object') return `[${raw.map((item) => tomlOf(item, isInteger)).join(', ')}]`;
-  // A basic string of TOML is one of JSON, but for DEL, which has to be escaped.
+  // A basic string of TOML is one of JSON, except for DEL, which must be escaped.
   return isInteger ? raw : JSON.stringify(raw).replaceAll('\x7f', '\\u007f');
 }
 

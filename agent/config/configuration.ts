@@ -1,4 +1,4 @@
-/** The configuration of a command: what its settings are when it starts, and again at SIGHUP. */
+/** The configuration of a command: its settings at start, and again at SIGHUP. */
 import type { Command } from 'commander';
 import type { Logger } from 'pino';
 import { ConfigError } from './errors.ts';
@@ -9,28 +9,31 @@ import { type Entry, readEntries, showPlace } from './toml_file.ts';
 import { unknownKeys } from './unknown_keys.ts';
 import { unknownVariables } from './unknown_variables.ts';
 
-/** Where an agent records unless it is configured otherwise. */
+/** Folder that an agent records into by default. */
 export const DATA_DEFAULT = './data';
 
 export type Sections = ReadonlyMap<SectionName, readonly Declared[]>;
 
-/** The variable that names the file, as `--config` does. */
+/** Environment variable that names the file, like `--config`. */
 export const CONFIG_VARIABLE = 'KREPLAY_CONFIG';
 
 export interface Configuration {
   /** Where two sections set an option of the same name, the last one counts. */
   declare(section: SectionName, declared: readonly Declared[]): Configuration;
-  /** Reads the files again: the flags as they are to be from now on. Logs what takes a restart. Throws ConfigError. */
+  /**
+   * Reads the files again and returns the flags to use from now on. Logs changes that need a restart. Throws
+   * ConfigError.
+   */
   reread<Flags>(log: Logger): Flags;
 }
 
 export interface ReadConfiguration {
-  /** That were read. */
+  /** Paths of the files that were read. */
   paths: string[];
   sections: Map<SectionName, Resolved[]>;
 }
 
-/** Throws a ConfigError with everything that is wrong. */
+/** Throws a ConfigError that lists everything that is wrong. */
 export function readConfiguration(
   sections: Sections,
   { file, flags, environment }: { file: string | undefined } & Omit<Sources, 'entries'>,
@@ -41,7 +44,7 @@ export function readConfiguration(
   const resolved = new Map<SectionName, Resolved[]>();
   for (const [section, declared] of sections)
     resolved.set(section, resolve(section, declared, { flags, environment, entries }, problems));
-  // A shared key that is wrong is so for each section.
+  // A wrong shared key is reported once, although it is wrong in each section.
   if (problems.length > 0) throw new ConfigError([...new Set(problems)].join('\n'));
   return { paths: files.map(({ path }) => path), sections: resolved };
 }
@@ -59,8 +62,8 @@ export function withConfigOption(command: Command): Command {
 }
 
 /**
- * For commands that read what an agent records: `--data`, and where it is not given what the agent is configured with.
- * Nothing else of the configuration concerns them, so nothing else of it can be wrong for them.
+ * Adds `--data` to commands that read an agent's recordings; its default is the folder in the agent's configuration. No
+ * other setting concerns these commands, so no other one can make them fail.
  */
 export function withDataFolder(command: Command, description: string): Command {
   const setting = new Setting('--data <folder>', description).default(
@@ -68,7 +71,7 @@ export function withDataFolder(command: Command, description: string): Command {
     `the agent's, else "${DATA_DEFAULT}"`,
   );
   command.addOption(setting.shared()).hook('preAction', (_command, asked) => {
-    // A recording may be given instead.
+    // `--recording` may be given instead.
     if (asked.getOptionValueSource('data') !== 'default' || asked.getOptionValue('recording') !== undefined) return;
     const { entries } = entriesOf(readConfigFiles(process.env[CONFIG_VARIABLE] || undefined));
     const problems: string[] = [];
@@ -80,7 +83,7 @@ export function withDataFolder(command: Command, description: string): Command {
   return command;
 }
 
-/** To be called before the command gets hooks that look at its options. */
+/** Must be called before the command gets hooks that look at its options. */
 export function withConfiguration(command: Command): Configuration {
   const sections = new Map<SectionName, readonly Declared[]>();
   const flags = new Map<string, unknown>();

@@ -1,4 +1,4 @@
-/** Durations that people write, exact to the nanosecond: no float ever holds one. */
+/** Durations in text form, exact to the nanosecond: no floating point is involved. */
 
 const UNIT_NS: Readonly<Record<string, bigint>> = {
   ns: 1n,
@@ -11,14 +11,14 @@ const UNIT_NS: Readonly<Record<string, bigint>> = {
   d: 86_400_000_000_000n,
 };
 
-/** Enough for any 64-bit number of nanoseconds; more digits only cost time. */
+/** Enough for any 64-bit number of nanoseconds; more digits would only cost time. */
 const DURATION_CHARACTERS_MAX = 64;
 const PART = /(\d+(?:\.\d+)?)(ns|us|µs|ms|s|m|h|d)/y;
 
-/** `0`, which needs no unit. */
+/** Zero needs no unit. */
 const ZERO = /^0+$/;
 
-/** `1h30m`, `2ms`, `1.5s` in nanoseconds; undefined for anything else, a fraction of a nanosecond included. */
+/** Parses `1h30m`, `2ms`, `1.5s` to nanoseconds; undefined for anything else, including a fraction of a nanosecond. */
 export function parseDuration(text: string): bigint | undefined {
   if (text === '' || text.length > DURATION_CHARACTERS_MAX) return undefined;
   if (ZERO.test(text)) return 0n;
@@ -34,13 +34,13 @@ export function parseDuration(text: string): bigint | undefined {
   return total;
 }
 
-/** Decimal milliseconds (`0.05`) in nanoseconds; undefined when it is none or finer than a nanosecond. */
+/** Parses decimal milliseconds (`0.05`) to nanoseconds; undefined if it is no decimal or finer than a nanosecond. */
 export function parseMilliseconds(text: string): bigint | undefined {
   const decimal = text.length <= DURATION_CHARACTERS_MAX && /^\d+(\.\d+)?$/.test(text);
   return decimal ? scaledDecimal(text, UNIT_NS.ms!) : undefined;
 }
 
-/** Nanoseconds as decimal milliseconds; the way back from `parseMilliseconds`. */
+/** Formats nanoseconds as decimal milliseconds: the inverse of `parseMilliseconds`. */
 export function formatMilliseconds(ns: bigint): string {
   const fraction = (ns % 1_000_000n).toString().padStart(6, '0').replace(/0+$/, '');
   return `${ns / 1_000_000n}${fraction && `.${fraction}`}`;

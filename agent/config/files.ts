@@ -1,4 +1,4 @@
-/** Which files say how kreplay runs. */
+/** Finds and reads the configuration files. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ConfigError } from './errors.ts';
@@ -13,8 +13,8 @@ export interface ConfigFile {
 }
 
 /**
- * `X.toml`, then `X.d/*.toml` in the order of their names: later ones go before earlier ones. A file that was named must
- * be there; the usual one need not.
+ * Reads `X.toml`, then `X.d/*.toml` in the order of their names; later files override earlier ones. A file given by the
+ * user must exist, the default one need not.
  */
 export function readConfigFiles(named: string | undefined): ConfigFile[] {
   const path = named ?? CONFIG_DEFAULT;

@@ -1,6 +1,6 @@
-/** "Did you mean": the name that somebody meant who wrote another. */
+/** "Did you mean": finds the known name closest to a misspelt one. */
 
-/** Of the letters of a name, so many may be wrong. */
+/** The share of a name's letters that may be wrong. */
 const WRONG_SHARE = 0.4;
 
 export function nearest(
@@ -19,7 +19,7 @@ function plain(name: string): string {
   return name.toLowerCase().replaceAll('_', '-');
 }
 
-/** Letters that are put in, left out or changed, or change places with their neighbour. */
+/** Edit distance: letters inserted, deleted, replaced, or swapped with their neighbour. */
 function editsBetween(a: string, b: string): number {
   let beforeLast: number[] = [];
   let last = Array.from({ length: b.length + 1 }, (_, j) => j);

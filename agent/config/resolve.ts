@@ -1,4 +1,4 @@
-/** What each setting is and who says so: flag, then environment, then files, then what is built in. */
+/** Determines the value and origin of each setting: flag, then environment, then files, then default. */
 import { z } from 'zod';
 import { type Declared, type RawValue, type SectionName, variableOf } from './setting.ts';
 import { type Entry, type Problem, type SourceLocation, showPlace, type TomlValue } from './toml_file.ts';
@@ -12,21 +12,21 @@ export type Origin =
 
 export interface Resolved {
   declared: Declared;
-  /** As the command wants it. */
+  /** Value of the type that the command expects. */
   value: unknown;
-  /** Undefined: not set, and nothing is built in. */
+  /** Undefined if it is not set and has no default. */
   raw: RawValue | undefined;
   origin: Origin;
 }
 
 export interface Sources {
-  /** By attribute name: what the command line says. */
+  /** Values from the command line, by attribute name. */
   flags: ReadonlyMap<string, unknown>;
   environment: NodeJS.ProcessEnv;
   entries: readonly Entry[];
 }
 
-/** Of one section. `problems` get what cannot be used, as lines for the user. */
+/** Resolves the settings of one section. Adds unusable ones to `problems`, as lines for the user. */
 export function resolve(
   section: SectionName,
   declared: readonly Declared[],
@@ -46,7 +46,7 @@ export function resolve(
 
 type Given = Pick<Resolved, 'value' | 'raw' | 'origin'>;
 
-/** An empty variable says nothing: a file of variables has them. */
+/** Empty variables are ignored, as files of variables contain them. */
 function givenBy(
   environment: NodeJS.ProcessEnv,
   section: SectionName,
@@ -77,7 +77,7 @@ const SWITCH = z.stringbool({
 
 const JSON_LIST = textAs(parseJson, 'it begins with [ but is no list in JSON, such as ["a","b"]');
 
-/** `true`, `16`, `a,b`, or a list in JSON for names that have a comma. */
+/** The text is `true`, `16`, `a,b`, or a list in JSON for names that contain a comma. */
 function rawOfText(text: string, { setting, negatable }: Declared): RawValue | { wrong: string } {
   const isSwitch = setting.isBoolean() || (negatable && text === 'false');
   if (!isSwitch && !setting.isList) return text;
@@ -102,7 +102,7 @@ function parse({ setting }: Declared, raw: RawValue): { value: unknown } | { wro
   return success ? { value: data } : { wrong: messageOf(error) };
 }
 
-/** What the files say for this section, by key: its own keys go before shared ones, later files before earlier ones. */
+/** Returns what the files set for this section, by key: its own keys override shared ones, later files earlier ones. */
 function writtenIn(
   section: SectionName,
   declared: readonly Declared[],
@@ -131,7 +131,7 @@ function givenIn({ keys, value, place, valuePlace }: Entry, declared: Declared):
   return { value: parsed.value, raw, origin: { from: 'file', ...place } };
 }
 
-/** Undefined: of another type. */
+/** Returns undefined for a value of another type. */
 function rawOf(value: TomlValue, { setting, negatable }: Declared): RawValue | undefined {
   if (value.kind === 'boolean') {
     return setting.isBoolean() || (negatable && !value.value) ? value.value : undefined;

@@ -1,25 +1,27 @@
 /**
- * An option of a command that runs for long, declared once: it is a flag, a variable of the environment and a key of the
+ * An option of a long-running command, declared once: it is a flag, an environment variable and a key of the
  * configuration file. Help, man pages and shell completions come from the same object.
  */
 import { type Command, Option } from 'commander';
 import { z } from 'zod';
 import { isInteger, parserOf } from './values.ts';
 
-/** What a section of the file may be; each is the command that it configures. */
+/** Sections of the file; each is named after the command that it configures. */
 export const SECTIONS = ['agent', 'daemon'] as const;
 
 export type SectionName = (typeof SECTIONS)[number];
 
-/** As it is written in a file, or was given as text. */
+/** Value as it is written in a file, or was given as text. */
 export type RawValue = boolean | string | readonly string[];
 
 export class Setting extends Option {
-  /** What it may be, of a list each item: from the text of a flag to what the command gets. Switches have none. */
+  /**
+   * Schema for the value, or for each item of a list: from a flag's text to the command's value. Switches have none.
+   */
   schema: z.ZodType<unknown, string> = z.string();
-  /** Also a key outside of the sections, for all commands. */
+  /** Whether it is also a key outside the sections, for all commands. */
   isShared = false;
-  /** Takes effect at SIGHUP. */
+  /** Whether it takes effect at SIGHUP. */
   isReloaded = false;
 
   takes(schema: z.ZodType<unknown, string>): this {
@@ -41,12 +43,12 @@ export class Setting extends Option {
     return this;
   }
 
-  /** The text is read as one that a user gives. */
+  /** Sets the default, parsed like a text that a user gives. */
   defaultText(text: string): this {
     return this.default(this.schema.parse(text), text);
   }
 
-  /** In a file, without the dashes of its flag. */
+  /** Its key in a file: the flag without its dashes. */
   get key(): string {
     return this.long!.replace(/^--(no-)?/, '');
   }
@@ -55,12 +57,12 @@ export class Setting extends Option {
     return this.variadic;
   }
 
-  /** Its values are numbers: a file must not put them into quotes. */
+  /** Whether its values are numbers, which must not be quoted in a file. */
   get isInteger(): boolean {
     return isInteger(this.schema);
   }
 
-  /** What it is when nobody says anything, as text; undefined: it depends, or is not there. */
+  /** The default value as text; undefined if it depends on other things or does not exist. */
   get defaultRaw(): RawValue | undefined {
     if (this.defaultValue === undefined) return undefined;
     return typeof this.defaultValue === 'boolean'
@@ -69,12 +71,15 @@ export class Setting extends Option {
   }
 }
 
-/** `KREPLAY_AGENT_RING_SIZE`; of a shared one also `KREPLAY_DATA`. */
+/**
+ * Environment variable such as `KREPLAY_AGENT_RING_SIZE`; a shared setting also has one without section,
+ * `KREPLAY_DATA`.
+ */
 export function variableOf(setting: Setting, section?: SectionName): string {
   return ['kreplay', ...(section ? [section] : []), setting.key].join('_').replaceAll('-', '_').toUpperCase();
 }
 
-/** A setting, and whether it can be switched off: `--state FILE` and `--no-state` are one. */
+/** A setting, and whether it can be switched off: `--state FILE` and `--no-state` are one setting. */
 export interface Declared {
   setting: Setting;
   negatable: boolean;

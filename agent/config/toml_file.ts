@@ -1,24 +1,24 @@
-/** A configuration file as a list of what it says, each with its place. */
+/** Reads a configuration file as a list of entries, each with its place. */
 import { type AST, ParseError, parseTOML } from 'toml-eslint-parser';
 
 export interface SourceLocation {
   path: string;
-  /** Both from 1. */
+  /** Lines and columns start at 1. */
   line: number;
   column: number;
 }
 
-/** A value of TOML: texts and numbers as they are written, for the parser that a flag has too. */
+/** A TOML value. Texts and numbers stay as written, for the same parser that a flag has. */
 export type TomlValue =
   | { kind: 'boolean'; value: boolean }
   | { kind: 'text' | 'number' | 'date'; value: string }
   | { kind: 'list'; items: { value: TomlValue; place: SourceLocation }[] };
 
 export interface Entry {
-  /** `['agent', 'ring-size']` */
+  /** Such as `['agent', 'ring-size']`. */
   keys: readonly string[];
   place: SourceLocation;
-  /** Undefined: a table, which may be empty. */
+  /** Undefined for a table, which may be empty. */
   value: TomlValue | undefined;
   valuePlace: SourceLocation;
 }
@@ -32,7 +32,7 @@ export function showPlace({ path, line, column }: SourceLocation): string {
   return `${path}:${line}:${column}`;
 }
 
-/** What is wrong with the file as TOML is one problem: what comes behind it cannot be trusted. */
+/** A syntax error is reported as the only problem, as what follows it cannot be trusted. */
 export function readEntries(path: string, text: string): { entries: Entry[]; problems: Problem[] } {
   try {
     const { body } = parseTOML(text).body[0];
@@ -47,7 +47,7 @@ export function readEntries(path: string, text: string): { entries: Entry[]; pro
 function entriesOf(path: string, node: AST.TOMLTable | AST.TOMLKeyValue, above: readonly string[] = []): Entry[] {
   const place = placeOf(path, node.key);
   if (node.type === 'TOMLTable') {
-    // Of `[[a]]` the number of the table is one of its keys: nothing here is such a list.
+    // For `[[a]]`, the number of the table is one of its keys; no setting is such a list.
     const keys = node.resolvedKey.map(String);
     const table: Entry = { keys, place, value: undefined, valuePlace: place };
     return [table, ...node.body.flatMap((inner) => entriesOf(path, inner, keys))];
@@ -64,7 +64,7 @@ function tomlValueOf(path: string, node: AST.TOMLContentNode): TomlValue | undef
   if (node.type === 'TOMLInlineTable') return undefined;
   if (node.type === 'TOMLArray') {
     const items = node.elements.map((item) => ({ value: tomlValueOf(path, item), place: placeOf(path, item) }));
-    // A table in a list is as wrong as any other value that is no text.
+    // A table in a list is as wrong as any other value that is not a text.
     return {
       kind: 'list',
       items: items.map(({ value, place }) => ({ value: value ?? { kind: 'list', items: [] }, place })),

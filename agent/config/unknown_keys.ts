@@ -1,9 +1,9 @@
-/** What a file says that nobody asks for: a key that is misspelt must not be passed over. */
+/** Reports unknown keys in a file: a misspelt key must not be ignored. */
 import { nearest } from './nearest.ts';
 import { type Declared, SECTIONS, type SectionName } from './setting.ts';
 import { type Entry, showPlace } from './toml_file.ts';
 
-/** Lines for the user. A section that is not of `sections` is another command's. */
+/** Returns lines for the user. A section that is not in `sections` belongs to another command. */
 export function unknownKeys(
   entries: readonly Entry[],
   sections: ReadonlyMap<SectionName, readonly Declared[]>,
@@ -11,7 +11,7 @@ export function unknownKeys(
   const told = new Set<string>();
   return entries.flatMap((entry) => {
     const problem = problemOf(entry, sections);
-    // Of an unknown table once, not for each of its keys.
+    // An unknown table is reported once, not for each of its keys.
     const key = `${entry.place.path} ${entry.keys.slice(0, isSection(entry.keys[0]) ? 2 : 1).join('.')}`;
     if (problem === undefined || told.has(key)) return [];
     told.add(key);

@@ -1,14 +1,14 @@
-/** Variables of the environment that are a misspelt setting: they must not be passed over. */
+/** Reports environment variables that look like a misspelt setting: they must not be ignored. */
 import { nearest } from './nearest.ts';
 import { type Declared, type SectionName, variableOf } from './setting.ts';
 
 /**
- * So many letters may be wrong. Others have a right to such names: Kubernetes tells pods of a service "kreplay-agent" in
- * KREPLAY_AGENT_SERVICE_HOST, KREPLAY_AGENT_PORT and more.
+ * Number of letters that may be wrong. Other software may use similar names: Kubernetes passes a service
+ * "kreplay-agent" to pods in KREPLAY_AGENT_SERVICE_HOST, KREPLAY_AGENT_PORT and more.
  */
 const WRONG_LETTERS_MAX = 2;
 
-/** Lines for the user. */
+/** Returns lines for the user. */
 export function unknownVariables(
   environment: NodeJS.ProcessEnv,
   sections: ReadonlyMap<SectionName, readonly Declared[]>,

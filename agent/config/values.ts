@@ -1,9 +1,9 @@
-/** What values of settings and options may be: zod schemas from the text that a user gives to what the command gets. */
+/** Value types of settings and options: zod schemas from the user's text to the command's value. */
 import { InvalidArgumentError } from 'commander';
 import { z } from 'zod';
 import { parseDuration } from './duration.ts';
 
-/** What `parse` makes of a text; where that is undefined, `message` says what it must be. */
+/** Schema that applies `parse` to a text; if that returns undefined, `message` says what the text must be. */
 export function textAs<Value>(
   parse: (text: string) => Value | undefined,
   message: string,
@@ -20,7 +20,7 @@ export function oneOf<const Names extends readonly string[]>(names: Names) {
   return z.enum(names, { error: `Allowed choices are ${names.join(', ')}.` });
 }
 
-/** Marks what a file has as a number, not as a text in quotes. */
+/** Marks a value that is a number in a file, not a quoted text. */
 export function integer<Schema extends z.ZodType>(schema: Schema): Schema {
   return schema.meta({ type: 'integer' });
 }
@@ -29,14 +29,14 @@ export function isInteger(schema: z.ZodType): boolean {
   return schema.meta()?.type === 'integer';
 }
 
-/** In nanoseconds. */
+/** Duration in nanoseconds. */
 export const DURATION = textAs(parseDuration, 'must be a duration with its unit, such as 50us, 2ms or 1.5s');
 
 export const POSITIVE_INTEGER = integer(
   textAs((text) => (/^[1-9]\d{0,9}$/.test(text) ? Number(text) : undefined), 'must be a whole number above 0'),
 );
 
-/** For an option of commander. */
+/** Returns a parser for an option of commander. */
 export function parserOf<Value>(schema: z.ZodType<Value, string>): (text: string) => Value {
   return (text) => {
     const { success, data, error } = schema.safeParse(text);
@@ -45,7 +45,7 @@ export function parserOf<Value>(schema: z.ZodType<Value, string>): (text: string
   };
 }
 
-/** The first thing that is wrong. */
+/** Returns the message of the first issue. */
 export function messageOf({ issues }: z.ZodError): string {
   return issues[0]!.message;
 }

@@ -1,15 +1,18 @@
-/** One thing that was looked at. */
+/** The result of one check. */
 
-/** `failed`: nothing is recorded like this. `warning`: less than could be. `unknown`: what came before is in the way. */
+/**
+ * `failed`: recording is impossible. `warning`: less is recorded than could be. `unknown`: an earlier failure prevents
+ * the check.
+ */
 export type CheckState = 'ok' | 'warning' | 'failed' | 'unknown';
 
 export interface Check {
   name: string;
   state: CheckState;
-  /** What was found. */
+  /** The finding, for people. */
   text: string;
-  /** What to do. */
+  /** The remedy, if there is one. */
   advice?: string;
-  /** What was found, for programs. */
+  /** The finding, for programs. */
   facts?: Readonly<Record<string, string | number | boolean | readonly string[]>>;
 }

@@ -1,4 +1,4 @@
-/** Whether the times of this host's events can be put beside another's. */
+/** Checks whether the times of this host's events can be compared with another host's. */
 import { type ClockState, clockState } from 'libbpf-ts';
 import type { Check } from './check.ts';
 

@@ -1,4 +1,4 @@
-/** `kreplay doctor`: whether this host can be recorded, what it lacks, and how owners are learned here. */
+/** `kreplay doctor`: reports whether this host can be recorded, what it lacks, and how owners are determined here. */
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { AGENT_SECTION, withRingSize } from '../command.ts';
 import { DATA_DEFAULT, withConfigOption, withConfiguration } from '../config/configuration.ts';
@@ -14,7 +14,7 @@ interface DoctorFlags extends RetentionFlags {
   output: 'text' | 'json';
 }
 
-/** As automake has it for a test that cannot run here. */
+/** Exit status that automake defines for a test that cannot run here. */
 const NOT_HERE = 77;
 
 const SAMPLE_SECONDS_MAX = 3600;
@@ -30,7 +30,7 @@ export function doctorCommand(): Command {
     .summary('say whether this host can be recorded')
     .description('say whether this host can be recorded, what it lacks, and how the owner of an event is learned here')
     .option('--data <folder>', 'folder that would be recorded into', DATA_DEFAULT);
-  // What the agent would do here: as it is configured.
+  // The host is diagnosed for the agent as it is configured.
   const configuration = withConfiguration(command);
   configuration.declare('agent', declaredOf(AGENT_SECTION.declare(new Command())));
   withRingSize(command)

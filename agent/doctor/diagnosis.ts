@@ -1,4 +1,4 @@
-/** Looks at everything that recording needs of a host, in the order in which one thing is in another's way. */
+/** Checks everything that recording needs of a host, ordered so that a failure comes before those that it causes. */
 import { existsSync } from 'node:fs';
 import { features } from 'libbpf-ts';
 import { type CgroupSource, findCgroups } from '../attribution/cgroups.ts';

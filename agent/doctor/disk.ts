@@ -1,4 +1,4 @@
-/** Whether there is room for what is kept, and on what. */
+/** Checks whether the disk has room for what is kept, and whether its file system is fit for a recording. */
 import { accessSync, constants, existsSync, readFileSync, realpathSync, statfsSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { formatBytes, threeDigits } from '../output/amounts.ts';
@@ -8,7 +8,7 @@ import { RECORDING_FILE } from '../recording_path.ts';
 import { type RetentionFlags, retentionLimits } from '../retention_options.ts';
 import type { Check } from './check.ts';
 
-/** A busy write load; what a recording's own events take is taken when there are some. */
+/** Size of an event under a busy write load. The recording's own average replaces it once there are enough events. */
 const EVENT_BYTES = 11;
 const EVENTS_MIN = 100_000;
 const SECONDS_A_DAY = 86_400;
@@ -20,7 +20,7 @@ const REMOTE = /^(nfs|cifs|smb|ceph|fuse|9p|virtiofs|afs|lustre|gpfs|beegfs)/;
 export interface DiskOptions {
   dataFolder: string;
   retention: RetentionFlags;
-  /** Undefined: not known. */
+  /** Undefined if it is unknown. */
   eventsPerSecond: number | undefined;
 }
 
@@ -79,13 +79,13 @@ function problemOf(freeBytes: number, wantedBytes: number, type: string): Pick<C
   return undefined;
 }
 
-/** Days, or more than anybody asks for. */
+/** Formats a number of days; from 1000 on, the exact one does not matter. */
 function lasting(days: number): string {
   if (days >= 1000) return 'years';
   return days >= 2 ? `${threeDigits(days)} days` : `${threeDigits(days * 24)} hours`;
 }
 
-/** The agent makes the rest. */
+/** Deepest existing folder: the agent creates the rest. */
 function existingPart(folder: string): string {
   return existsSync(folder) ? realpathSync(folder) : existingPart(dirname(folder));
 }
@@ -99,7 +99,7 @@ function isWritable(folder: string): boolean {
   }
 }
 
-/** Of the last mount whose device the folder is on. proc(5): ... MAJOR:MINOR ROOT MOUNT_POINT ... - TYPE SOURCE OPTIONS */
+/** Mount point and type of a mount. proc(5): ... MAJOR:MINOR ROOT MOUNT_POINT ... - TYPE SOURCE OPTIONS */
 const MOUNT = /^\d+ \d+ \S+ \S+ (\S+) .*? - (\S+) /;
 
 function fileSystemOf(folder: string): string {
@@ -110,7 +110,7 @@ function fileSystemOf(folder: string): string {
     if (point === undefined || type === undefined) continue;
     const path = point.replace(/\\(\d{3})/g, (_, octal) => String.fromCharCode(Number.parseInt(octal, 8)));
     const isAbove = folder === path || folder.startsWith(path === '/' ? '/' : `${path}/`);
-    // A later one hides an earlier one of the same place.
+    // A later mount hides an earlier one at the same place.
     if (isAbove && path.length >= length) [found, length] = [type, path.length];
   }
   return found;
@@ -118,7 +118,7 @@ function fileSystemOf(folder: string): string {
 
 interface Recorded {
   bytes: number;
-  /** Undefined when there are too few to tell. */
+  /** Undefined if there are too few events for an average. */
   eventBytes: number | undefined;
 }
 

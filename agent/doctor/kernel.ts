@@ -1,4 +1,4 @@
-/** What the kernel is, and whether it has what the programs need. */
+/** Checks which kernel this is, and whether it has what the programs need. */
 import { existsSync, readlinkSync } from 'node:fs';
 import { release } from 'node:os';
 import { BpfError } from 'libbpf-ts';

@@ -1,19 +1,19 @@
-/** What the kernel says of the maps that this process holds: bpf_map_show_fdinfo(). */
+/** Reads how much memory this process's maps take, as bpf_map_show_fdinfo() reports it. */
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 
-/** Kernel memory of maps. */
+/** Kernel memory taken by maps. */
 export interface MapsTaken {
   bytes: number;
-  /** False: it is more, by what the kernel does not count. */
+  /** False if the maps take more, because the kernel does not count everything. */
   isAll: boolean;
 }
 
-/** BPF_MAP_TYPE_RINGBUF of include/uapi/linux/bpf.h. */
+/** BPF_MAP_TYPE_RINGBUF in include/uapi/linux/bpf.h. */
 const RING = 27;
 
 /**
- * Before 6.4 a kernel reckons keys and values only, of which a ring has none; after that it counts what is allocated.
- * Undefined: it says nothing.
+ * Before 6.4 a kernel counts keys and values only, of which a ring has none; later ones count what is allocated.
+ * Returns undefined if the kernel reports nothing.
  */
 export function memoryOfMaps(fdinfos: readonly string[]): MapsTaken | undefined {
   let taken: MapsTaken | undefined;
@@ -36,7 +36,7 @@ export function memoryOfOwnMaps(): MapsTaken | undefined {
       if (!readlinkSync(`/proc/self/fd/${fd}`).endsWith('bpf-map')) continue;
       fdinfos.push(readFileSync(`/proc/self/fdinfo/${fd}`, 'utf8'));
     } catch {
-      // The one that the folder was read by.
+      // This is the descriptor that the folder was read through.
     }
   }
   return memoryOfMaps(fdinfos);

@@ -1,4 +1,4 @@
-/** Whether the maps fit into what this process may have of the kernel's memory. */
+/** Checks whether the maps fit into the kernel memory that this process may have. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type CgroupSource, createCgroups } from '../attribution/cgroups.ts';
@@ -8,16 +8,16 @@ import type { Check } from './check.ts';
 import type { MapsTaken } from './map_fds.ts';
 
 export interface MapMemory {
-  /** Undefined: not told. */
+  /** Undefined if it is unknown. */
   maps: MapsTaken | undefined;
-  /** Charged to the cgroup, since 5.11; else to RLIMIT_MEMLOCK. */
+  /** Whether the maps are charged to the cgroup, as since 5.11; otherwise RLIMIT_MEMLOCK limits them. */
   isCharged: boolean;
-  /** Undefined: there is none. */
+  /** Undefined if there is no limit. */
   limitBytes: number | undefined;
   mayRaiseLimit: boolean;
 }
 
-/** What an agent takes beside its maps. */
+/** Memory that an agent takes in addition to its maps. */
 const AGENT_BYTES = 128 << 20;
 
 export function mapMemory({ maps, isCharged, limitBytes, mayRaiseLimit }: MapMemory): Check {
@@ -58,7 +58,10 @@ export function memoryLimit(
   };
 }
 
-/** A cgroup's own limit, or the smallest above it. v1 writes a number that no machine has where there is none. */
+/**
+ * The limit is the smallest of the cgroup's own and those above it. Where there is none, v1 writes a number that no
+ * machine has.
+ */
 const NO_LIMIT_FROM = 2 ** 60;
 
 function cgroupLimit(cgroups: CgroupSource): number | undefined {
@@ -74,7 +77,7 @@ function cgroupLimit(cgroups: CgroupSource): number | undefined {
 function numberIn(path: string): number {
   try {
     const value = Number(readFileSync(path, 'utf8'));
-    return Number.isNaN(value) ? Number.POSITIVE_INFINITY : value; // `max`
+    return Number.isNaN(value) ? Number.POSITIVE_INFINITY : value; // The limit is `max`.
   } catch {
     return Number.POSITIVE_INFINITY;
   }

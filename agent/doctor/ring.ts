@@ -1,16 +1,16 @@
-/** How large the ring should be: by a sample of this host's events, or by what a running agent has seen. */
+/** Checks the size of the ring, by a sample of this host's events or by what a running agent has seen. */
 import type { AgentReport } from '../../bpf/schema/agent_report.ts';
 import { formatBytes, threeDigits } from '../output/amounts.ts';
 import type { Check } from './check.ts';
 import type { Sample } from './trial.ts';
 
 const MEBIBYTE = 1 << 20;
-/** The agent may be kept from draining for so long by others that want the CPU, or a slow disk. */
+/** The agent may be kept from draining for this long by other processes that want the CPU, or by a slow disk. */
 const STALL_SECONDS = 2;
-/** Of a ring that an agent uses: more comes in the next burst. */
+/** A running agent's ring should stay emptier than this, as the next burst may be larger. */
 const FULL_SHARE = 0.5;
 
-/** The power of two that is wanted by `--ring-size`. */
+/** The power of two to pass to `--ring-size`. */
 function ringMebibytes(bytes: number): number {
   return 2 ** Math.max(0, Math.ceil(Math.log2(bytes / MEBIBYTE)));
 }

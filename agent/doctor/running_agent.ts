@@ -1,4 +1,4 @@
-/** What the agent that records into a folder just now tells of itself. */
+/** Asks the agent that records into a folder for its report. */
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { AGENT_SOCKET, type AgentReport } from '../../bpf/schema/agent_report.ts';
@@ -6,7 +6,7 @@ import { AGENT_SOCKET, type AgentReport } from '../../bpf/schema/agent_report.ts
 const ANSWER_TIMEOUT_MS = 1000;
 const ANSWER_BYTES_MAX = 1 << 16;
 
-/** Undefined when there is none, or none that answers. */
+/** Returns undefined if there is no agent, or none that answers. */
 export async function askAgent(dataFolder: string): Promise<AgentReport | undefined> {
   const socket = connect(join(dataFolder, AGENT_SOCKET));
   const timer = setTimeout(() => socket.destroy(new Error('no answer')), ANSWER_TIMEOUT_MS);

@@ -1,4 +1,4 @@
-/** What this process may do, and what stands against it beside that. */
+/** Checks what this process may do, and what else may prevent it from recording. */
 import { readFileSync } from 'node:fs';
 import { CAPTURE_CAPABILITIES, missingCapabilities } from '../capture/capabilities.ts';
 import type { Check } from './check.ts';
@@ -32,7 +32,7 @@ export function lockdown(path = LOCKDOWN): Check {
   };
 }
 
-/** They rule what one may do without capabilities: nothing that the agent does. */
+/** These restrict processes without capabilities, and nothing that the agent does. */
 const SYSCTLS = ['kernel.unprivileged_bpf_disabled', 'kernel.perf_event_paranoid'] as const;
 
 export function sysctls(): Check {

@@ -1,4 +1,4 @@
-/** A diagnosis as a table. */
+/** Formats a diagnosis as a table. */
 import { LAYERS, type LayerState, limitsOf } from '../capture/layers.ts';
 import { printable } from '../output/printable.ts';
 import type { Check, CheckState } from './check.ts';
@@ -8,7 +8,7 @@ const MARKS: Record<CheckState, string> = { ok: 'ok', warning: 'warn', failed: '
 
 type Row = readonly [mark: string, name: string, text: string];
 
-/** `width`: of the terminal; without one nothing is broken into lines. */
+/** `width` is the terminal's; without one, lines are not wrapped. */
 export function asText({ ok, checks, layers }: Diagnosis, width = Number.POSITIVE_INFINITY): string {
   const rows: Row[] = [...checks.map(rowOf), ...layers.map(layerRow)];
   const marks = Math.max(...rows.map(([mark]) => mark.length));

@@ -1,4 +1,4 @@
-/** Captures for a moment, and records nothing: whether it works here, what it takes, and how much there is. */
+/** Captures briefly without recording: shows whether it works here, what it takes, and how many events there are. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { FRAME_HEADER_BYTES, type RingReader } from 'libbpf-ts';
 import type { CgroupHierarchy } from '../attribution/cgroups.ts';
@@ -9,13 +9,13 @@ export interface Sample {
   seconds: number;
   events: number;
   bytes: number;
-  /** Of the busiest window. */
+  /** Rate in the busiest window. */
   peakBytesPerSecond: number;
 }
 
 export interface Trial {
   attached: readonly string[];
-  /** Undefined when the kernel does not say. */
+  /** Undefined when the kernel does not report it. */
   maps: MapsTaken | undefined;
   ringBytes: number;
   sample: Sample;
@@ -24,7 +24,7 @@ export interface Trial {
 const WINDOW_MS = 50;
 const BUFFER_BYTES = 1 << 20;
 
-/** @throws AgentError when it does not work here */
+/** @throws AgentError when capturing does not work here */
 export async function tryCapture(
   cgroupHierarchy: CgroupHierarchy,
   options: { ringBytes: number; sampleMs: number },
@@ -54,7 +54,7 @@ export async function tryCapture(
   }
 }
 
-/** Takes what is in the ring; of what comes meanwhile no more than twice as much, so that it ends. */
+/** Counts what is in the ring, and at most as much again of what arrives meanwhile, so that it ends. */
 function count(ring: RingReader, buffer: Uint8Array): { events: number; bytes: number } {
   const view = new DataView(buffer.buffer);
   const bytesMax = 2 * ring.pendingBytes();

@@ -1,4 +1,4 @@
-/** The part of a filter that the kernel side applies, before an event costs anything: bpf/filter.bpf.h. */
+/** The part of a filter that the kernel side applies before an event costs anything: bpf/filter.bpf.h. */
 import { type BpfMap, readClocks } from 'libbpf-ts';
 import { FILTER_FLAGS, FILTER_VERDICTS } from '../../bpf/schema/filter.ts';
 import { EVENTS } from '../../bpf/schema/index.ts';
@@ -9,17 +9,17 @@ export interface FilterMaps {
   settings: BpfMap;
   pids: BpfMap;
   comms: BpfMap;
-  /** Processes whose unlabelled events are not wanted: thread group -> CLOCK_BOOTTIME that it had started by. */
+  /** Processes whose unlabelled events are not wanted: thread group -> CLOCK_BOOTTIME by which it had started. */
   processes: BpfMap;
 }
 
 export interface KernelFilter {
   /**
-   * Programs go on running: for a moment they see some lists of the old and some of the new filter. What both want is
-   * recorded all the time.
+   * Changes the filter while programs run: for a moment they see some lists of the old and some of the new filter. What
+   * both want is recorded throughout.
    */
   apply(settings: FilterSettings): void;
-  /** Of a process whose events would be left out anyway. */
+  /** Drops the unlabelled events of a process early; they would be left out anyway. */
   dropProcess(pid: number, startedByNs: number): void;
 }
 
@@ -27,7 +27,7 @@ const COMM_BYTES = 16;
 
 const pidKey = (pid: string | number) => new Uint8Array(Uint32Array.of(Number(pid)).buffer);
 
-/** As the kernel cuts it. */
+/** Cuts the name as the kernel does. */
 function commKey(comm: string): Uint8Array {
   const key = new Uint8Array(COMM_BYTES);
   key.set(Buffer.from(comm).subarray(0, COMM_BYTES - 1));
@@ -55,8 +55,8 @@ export function createKernelFilter(maps: FilterMaps): KernelFilter {
 type EncodeItem = (item: string, verdict: number) => Uint8Array;
 
 /**
- * `struct filter_pid`. A number stands for the process that had it when the list first named it: a filter that is read
- * again does not take the next process for it.
+ * Encodes `struct filter_pid`. A pid stands for the process that had it when the list first named it: a filter that is
+ * read again does not apply to the next process with this pid.
  */
 function createPidValues(): (list: List) => EncodeItem {
   const clocks = new BigInt64Array(4);
@@ -74,7 +74,7 @@ function createPidValues(): (list: List) => EncodeItem {
   };
 }
 
-/** Gives what takes away the items that the list does not have. */
+/** Adds the list's items to the map; returns a function that removes all others. */
 function add(map: BpfMap, { only, except }: List, keyOf: (item: string) => Uint8Array, encode: EncodeItem): () => void {
   const encoded = (list: ReadonlySet<string>, verdict: number) =>
     [...list].map((item) => ({ key: keyOf(item), value: encode(item, verdict) }));
@@ -84,13 +84,13 @@ function add(map: BpfMap, { only, except }: List, keyOf: (item: string) => Uint8
   const removeRest = () => {
     for (const key of rest.splice(0)) map.delete(key);
   };
-  // No room for both: for a moment what they both want is left out.
+  // The map has no room for both lists: for a moment, even what both want is left out.
   if (listed.size + rest.length > map.info.maxEntries) removeRest();
   for (const { key, value } of items) map.set(key, value);
   return removeRest;
 }
 
-/** `struct filter_settings`. */
+/** Encodes `struct filter_settings`. */
 function settingsValue(settings: FilterSettings): Uint8Array {
   const { minDurationNs, eventTypes, pids, comms, onlyLabelled } = settings;
   const typesOff = EVENTS.filter(({ name }) => !eventTypes.has(name)).reduce((mask, { id }) => mask | (1 << id), 0);

@@ -1,4 +1,4 @@
-/** `--only-labelled`, `--service` and the like: what an agent records. */
+/** `--only-labelled`, `--service` and the like: options for what an agent records. */
 import type { Command } from 'commander';
 import { z } from 'zod';
 import { EVENTS } from '../../bpf/schema/index.ts';
@@ -29,7 +29,7 @@ const LISTS = {
   pid: ['pids', 'processes'],
 } as const;
 
-/** As they are in a file of filters, which has the same. */
+/** The text stays as it is, since a filter file has the same texts. */
 const DURATION_TEXT = z
   .string()
   .refine((text) => parseDuration(text) !== undefined, 'It must be a duration such as 500us or 2ms.');

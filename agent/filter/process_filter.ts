@@ -1,4 +1,4 @@
-/** Whether a process's events are recorded, by its service and its cgroup. */
+/** Decides by service and cgroup whether a process's events are recorded. */
 import type { FilterSettings, List } from './settings.ts';
 
 export interface ProcessFacts {
@@ -14,7 +14,7 @@ export function wantsService({ services }: FilterSettings, service: string): boo
   return passes(services, (name) => name === service);
 }
 
-/** Whether any process can fail: otherwise nobody needs to ask. */
+/** Whether any process can be rejected: otherwise none needs to be checked. */
 export function asksForProcesses({ services, cgroups }: FilterSettings): boolean {
   return [services, cgroups].some(({ only, except }) => only.size > 0 || except.size > 0);
 }
@@ -23,7 +23,7 @@ function passes({ only, except }: List, matches: (item: string) => boolean): boo
   return ![...except].some(matches) && (only.size === 0 || [...only].some(matches));
 }
 
-/** In the cgroup or in one below it. */
+/** Whether `path` is the cgroup or below it. */
 function isInside(path: string | undefined, cgroup: string): boolean {
   const folder = cgroup.replace(/\/*$/, '/');
   return path !== undefined && `${path.replace(/\/*$/, '/')}`.startsWith(folder);

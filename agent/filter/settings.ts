@@ -1,10 +1,12 @@
-/** What an operator wants recorded: by flags, by a file that can change while the agent runs, or both. */
+/**
+ * Filter settings: what an operator wants recorded, by flags, by a file that can change while the agent runs, or both.
+ */
 import { readFileSync } from 'node:fs';
 import { EVENTS, type EventType } from '../../bpf/schema/index.ts';
 import { parseDuration } from '../config/duration.ts';
 import { AgentError } from '../process/errors.ts';
 
-/** Lists: with `only` nothing else is recorded, `except` goes before it. */
+/** Lists of a filter. If `only` has items, nothing else is recorded; `except` takes precedence over it. */
 export const LISTS = ['pids', 'comms', 'services', 'cgroups'] as const;
 
 export type ListName = (typeof LISTS)[number];
@@ -20,7 +22,7 @@ export interface FilterSettings extends Readonly<Record<ListName, List>> {
   eventTypes: ReadonlySet<EventType>;
 }
 
-/** The keys of the file, and of the flags. */
+/** Keys of the filter file, which the flags are translated to. */
 export interface FilterTexts {
   only_labelled?: boolean;
   min_duration?: string;
@@ -37,7 +39,7 @@ export interface FilterTexts {
 
 const LIST_KEYS: ReadonlySet<string> = new Set(['event_types', ...LISTS, ...LISTS.map((name) => `except_${name}`)]);
 
-/** Throws AgentError: it says what to write instead. */
+/** Throws an AgentError that says what to write instead. */
 export function filterSettings(texts: FilterTexts): FilterSettings {
   const known = EVENTS.map(({ name }) => name);
   for (const name of texts.event_types ?? []) {
@@ -65,7 +67,7 @@ function wrong(key: string, value: string, expected: string): AgentError {
   return new AgentError(`the filter's ${key} cannot be ${JSON.stringify(value)}: give ${expected}`);
 }
 
-/** JSON: an object of the keys above. What it says goes before the flags. Throws AgentError. */
+/** Reads a JSON object with the keys above. They override the flags. Throws AgentError. */
 export function readFilterFile(path: string): FilterTexts {
   const read = readJson(path);
   if (typeof read !== 'object' || read === null || Array.isArray(read)) throw new AgentError(`${path} holds no object`);
@@ -89,7 +91,7 @@ function readJson(path: string): unknown {
   }
 }
 
-/** Undefined when it is right. */
+/** Returns undefined if the value is right. */
 function expectedOf(key: string, value: unknown): string | undefined {
   if (key === 'only_labelled') return typeof value === 'boolean' ? undefined : 'true or false';
   if (key === 'min_duration') return typeof value === 'string' ? undefined : 'a text such as "2ms"';

@@ -1,24 +1,26 @@
 /**
- * `kreplay/mark`: tells the kernel which transaction this thread works for, so that a recording can name it.
+ * `kreplay/mark` reports to the kernel which transaction this thread works for, so that a recording can name it.
  *
  *   import { transaction } from 'kreplay/mark';
  *   await transaction('order-8812', async () => { ... });
  *
- * With or without an agent; one that cannot write its markers runs the program all the same.
+ * It works with or without an agent. If its markers cannot be written, the program runs all the same.
  *
- * What it labels is what the thread itself asks of the kernel, in a transaction's callbacks and behind its `await`s:
+ * It labels what the thread itself asks of the kernel, in a transaction's callbacks and after its `await`s:
  * `fs.writeSync()`, `appendFileSync()`, a response that is sent, processes that are started, `better-sqlite3`.
  *
- * What it does not label:
- * - Asynchronous file work (`fs.promises`, `fs.writeFile()`, file streams) runs on libuv's pool threads, where nobody
- *   knows the transaction: these writes have none. What libuv sends by itself, when a socket was full, has none either.
- * - A library that calls back in the context of whoever opened its connection, and not of whoever asked, gives the
- *   callback to the wrong one, here as for everything that builds on AsyncLocalStorage. `await` is not affected.
- * - A thread has one label: a program that also writes marker lines by itself, on the same thread, is at odds with this.
- *   What `kreplay exec` gave to the process ends with the first transaction.
+ * It does not label everything:
+ * - Asynchronous file work (`fs.promises`, `fs.writeFile()`, file streams) runs on libuv's pool threads, where the
+ *   transaction is unknown: these writes have none. Data that libuv sends by itself, when a socket was full, has none
+ *   either.
+ * - A library that calls back in the context that opened its connection, and not in its caller's, assigns the callback
+ *   to the wrong one, here as for everything that builds on AsyncLocalStorage. `await` is not affected.
+ * - A thread has one label: a program that also writes marker lines by itself, on the same thread, conflicts with this.
+ *   The label that `kreplay exec` gave to the process ends with the first transaction.
  *
- * While a transaction is open, every callback of the thread takes some 0.3 us more. One that belongs to a transaction,
- * or a row of promises' jobs that do, also writes two lines to /dev/null, some 1 us each; without one, nothing is hooked.
+ * While a transaction is open, every callback of the thread takes some 0.3 us more. A callback that belongs to a
+ * transaction, or a row of promise jobs that do, also writes two lines to /dev/null, some 1 us each; while none is
+ * open, nothing is hooked.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { formatMarker, isTraceId } from '../attribution/marker.ts';
@@ -27,22 +29,22 @@ import { runRequest } from './requests.ts';
 import { carryOut, createTransactions, type Transactions } from './transactions.ts';
 
 export interface TransactionOptions {
-  /** W3C trace id, 32 hex digits; one that is malformed is left out. */
+  /** W3C trace id, 32 hex digits; a malformed one is left out. */
   traceId?: string | undefined;
-  /** Believed of root and of the agent's user; of everyone with `kreplay agent --trust-services`. */
+  /** Accepted from root and the agent's user; from every user with `kreplay agent --trust-services`. */
   service?: string | undefined;
 }
 
 /**
- * Runs `fn` in a transaction and gives what it gives.
+ * Runs `fn` in a transaction and returns its result.
  *
- * The transaction is over when `fn` returns or, when it returns a promise, when that settles: what is given is then a
- * promise of the same outcome. Callbacks that come later belong to the transaction around it, or to none: a function
- * that ends by a callback has to be made to return a promise. Inside another transaction, this one counts, and the
- * other one again behind it.
+ * The transaction ends when `fn` returns or, if it returns a promise, when that settles: the result is then a promise
+ * of the same outcome. Later callbacks belong to the enclosing transaction, or to none: a function that ends by a
+ * callback has to be made to return a promise. Inside another transaction, this one counts; after it, the other one
+ * again.
  *
- * Throws a RangeError for an id that is empty or too long: some 900 bytes, of which every blank, `%` and control
- * character takes three, fit beside trace and service.
+ * Throws a RangeError for an id that is empty or too long: some 900 bytes fit beside trace and service, of which every
+ * blank, `%` and control character takes three.
  */
 export function transaction<T>(id: string, fn: () => PromiseLike<T>, options?: TransactionOptions): Promise<T>;
 export function transaction<T>(id: string, fn: () => T, options?: TransactionOptions): T;
@@ -61,19 +63,19 @@ function lineOf(id: string, { traceId, service }: TransactionOptions): string {
 }
 
 export interface RequestOptions {
-  /** Names the transaction; x-transaction-id unless told. */
+  /** Header that names the transaction; x-transaction-id by default. */
   header?: string | undefined;
 }
 
 const HEADER = 'x-transaction-id';
 
 /**
- * For Express, Connect and their like, in front of what it is to label: runs the rest of a request in the transaction
- * that its header names, with the trace of its W3C `traceparent`; without either it does nothing, and what is too long
- * or malformed counts as not there. The transaction is over when the response is closed: work that goes on then, or in
- * a library's callback of another context, needs a `transaction()` of its own.
+ * Middleware for Express, Connect and the like, to be placed in front of what it is to label. Runs the rest of a
+ * request in the transaction that its header names, with the trace of its W3C `traceparent`; without either it does
+ * nothing, and values that are too long or malformed are ignored. The transaction ends when the response is closed:
+ * work that goes on then, or in a library's callback of another context, needs a `transaction()` of its own.
  *
- * Whoever sends a request chooses these headers: take them from those you trust.
+ * Clients choose these headers: take them only from clients that you trust.
  */
 export function expressMiddleware({ header = HEADER }: RequestOptions = {}) {
   const name = header.toLowerCase();
@@ -81,7 +83,7 @@ export function expressMiddleware({ header = HEADER }: RequestOptions = {}) {
     runRequest(ofThread(), name, request, response, next);
 }
 
-/** The same for Koa. What Koa sends when all middleware is done is sent outside of the transaction. */
+/** Does the same for Koa. What Koa sends after all middleware is done is outside the transaction. */
 export function koaMiddleware({ header = HEADER }: RequestOptions = {}) {
   const name = header.toLowerCase();
   return <T>({ req, res }: { req: IncomingMessage; res: ServerResponse }, next: () => T): T =>

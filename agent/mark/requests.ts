@@ -1,9 +1,9 @@
-/** HTTP requests as transactions. */
+/** Runs HTTP requests as transactions. */
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { formatMarker, type MarkerFields, parseMarker } from '../attribution/marker.ts';
 import type { Transactions } from './transactions.ts';
 
-/** Runs the rest of a request, until its response is closed, in the transaction that its headers name, if they do. */
+/** Runs the rest of a request, until its response is closed, in the transaction that its headers name, if any. */
 export function runRequest<T>(
   transactions: Transactions,
   header: string,
@@ -18,7 +18,7 @@ export function runRequest<T>(
     response.once('close', transaction.close);
     return transaction.run(next);
   }
-  // Whoever asked is gone, and no other close will come.
+  // The client is gone, and the response will not emit another close.
   try {
     return transaction.run(next);
   } finally {
@@ -30,7 +30,7 @@ export function runRequest<T>(
 export function markerOf(headers: IncomingHttpHeaders, header: string): string | undefined {
   const named = headers[header];
   const traceId = traceIdOf(headers.traceparent);
-  // What is too long comes from the network: as if it were not there.
+  // Values come from the network: one that is too long is ignored.
   return lineOf({ transactionId: typeof named === 'string' ? named : '', traceId }) ?? lineOf({ traceId });
 }
 
@@ -43,7 +43,7 @@ function lineOf({ transactionId, traceId }: MarkerFields): string | undefined {
   }
 }
 
-/** Of a W3C traceparent. */
+/** Trace id in a W3C traceparent. */
 function traceIdOf(header: unknown): string | undefined {
   if (typeof header !== 'string' || header.includes(' ')) return undefined;
   return parseMarker(`KREPLAY1 tp=${header}`)?.traceId ?? undefined;

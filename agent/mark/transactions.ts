@@ -1,13 +1,13 @@
 /**
- * Which transaction the thread works for, told to the kernel at every change.
+ * Tracks which transaction the thread works for, and reports every change to the kernel.
  *
- *                    callback of A        callback of nobody
+ *                    callback of A        callback of none
  *   hook             before    after      before       after
  *   marker written   A         end        -            -
  *
- * AsyncLocalStorage knows whose a callback is, await's continuations included, but tells nobody that it changed; a hook
- * on every callback does. Behind a callback the thread gets back what it had in front of it: libuv itself writes as
- * well, the rest of a response for instance, and that is nobody's.
+ * AsyncLocalStorage knows which transaction a callback belongs to, await's continuations included, but does not
+ * announce changes; a hook on every callback does. After a callback, the thread returns to the transaction before it:
+ * libuv itself writes as well, the rest of a response for instance, and that belongs to none.
  */
 import { AsyncLocalStorage, AsyncResource, createHook, executionAsyncResource } from 'node:async_hooks';
 import type { MarkerOutput } from './marker_output.ts';
@@ -17,7 +17,7 @@ const END = 'KREPLAY1 end\n';
 export interface Transaction {
   /** Runs `fn`, and whatever it starts, in the transaction. */
   run<T>(fn: () => T): T;
-  /** What still runs in it belongs to the transaction around it, from its next callback on. */
+  /** Ends the transaction: what still runs in it belongs to the enclosing one from its next callback on. */
   close(): void;
 }
 
@@ -35,27 +35,27 @@ interface Owner extends Transaction {
 interface Scope {
   asyncId: number;
   kind: 'promise' | 'sweep' | 'other';
-  /** Who had the thread when it began. */
+  /** The transaction that the thread worked for when it began. */
   outside: Owner | undefined;
 }
 
-/** A thread needs one of them: it has one label. */
+/** A thread needs exactly one of them, as it has one label. */
 export function createTransactions(write: MarkerOutput): Transactions {
   const storage = new AsyncLocalStorage<Owner>();
   const hook = createHook({ before: harmless(enter), after: harmless(leave) });
-  /** Callbacks that run now, each inside the one before. */
+  /** Callbacks that are running, each inside the one before. */
   const scopes: Scope[] = [];
   let openCount = 0;
   let running: Owner | undefined;
-  /** Undefined: a marker could not be written. */
+  /** The line in effect; undefined if a marker could not be written. */
   let shown: string | undefined = END;
   let looking = false;
-  /** The job that gives the thread back, and to whom. */
+  /** The job that gives the thread back, and the transaction that gets it. */
   let sweep: Promise<void> | undefined;
   let sweepsTo: Owner | undefined;
-  /** Scopes that were not of `sweepsTo`. */
+  /** Number of scopes that did not belong to `sweepsTo`. */
   let ownedCount = 0;
-  /** Whether there can be no callback around that began before the hook was on. */
+  /** Whether no enclosing callback can have begun before the hook was enabled. */
   let seesAll = false;
   const nowhere = new AsyncResource('kreplay.mark');
 
@@ -69,7 +69,7 @@ export function createTransactions(write: MarkerOutput): Transactions {
     return stillOpen(storage.getStore());
   }
 
-  /** What throws in a hook ends the process. */
+  /** An exception in a hook would end the process. */
   function harmless(listener: (asyncId: number) => void): (asyncId: number) => void {
     return (asyncId) => {
       if (looking) return;
@@ -91,8 +91,8 @@ export function createTransactions(write: MarkerOutput): Transactions {
   }
 
   /**
-   * Runs `fn` in the context of a resource, and its hooks are none of ours. runInAsyncScope() tells the hooks first and
-   * changes the context then: in a hook the old one is still in place.
+   * Runs `fn` in the context of a resource and ignores the hooks that this calls. runInAsyncScope() calls the hooks
+   * first and changes the context then: in a hook, the old one is still in place.
    */
   function aside<T>(resource: AsyncResource, fn: () => T): T {
     looking = true;
@@ -104,8 +104,8 @@ export function createTransactions(write: MarkerOutput): Transactions {
   }
 
   function leave(asyncId: number): void {
-    // One that is not there began before the hook was on, when the thread was nobody's. Those above it are left of an
-    // exception that crossed native code, which tells no hook.
+    // A scope that is not found began before the hook was enabled, when the thread belonged to no transaction. Those
+    // above it are left over from an exception that crossed native code, which calls no hook.
     const index = scopes.findLastIndex((scope) => scope.asyncId === asyncId);
     const scope = scopes[index];
     scopes.length = Math.max(index, 0);
@@ -116,8 +116,8 @@ export function createTransactions(write: MarkerOutput): Transactions {
   }
 
   /**
-   * Promises' jobs come in rows, each with hooks of its own: the thread is given back behind the last one, and not
-   * between two of the same transaction. That is a job as well: Node leaves JavaScript when none is left.
+   * Promise jobs come in rows, each with hooks of its own: the thread is given back after the last one, and not between
+   * two of the same transaction. Giving it back is a job as well: Node leaves JavaScript when none is left.
    */
   function giveBackLater(owner: Owner | undefined): void {
     if (sweep || running === owner) return;
@@ -125,7 +125,10 @@ export function createTransactions(write: MarkerOutput): Transactions {
     scheduleSweep();
   }
 
-  /** In a context of its own: for a second copy of the package it is nobody's job, or both would go on for ever. */
+  /**
+   * Runs in a context of its own, which for a second copy of the package belongs to none: otherwise both would go on
+   * forever.
+   */
   function scheduleSweep(): void {
     const count = ownedCount;
     sweep = aside(nowhere, () =>
@@ -149,7 +152,7 @@ export function createTransactions(write: MarkerOutput): Transactions {
 
   function open(line: string): Transaction {
     const around = current();
-    // A chain of transactions, each begun in the one before, keeps only those that are open.
+    // In a chain of transactions, each begun in the one before, only those that are open are kept.
     if (around) around.around = stillOpen(around.around);
     const owner: Owner = {
       line,
@@ -169,7 +172,7 @@ export function createTransactions(write: MarkerOutput): Transactions {
         if (!owner.open) return;
         owner.open = false;
         if (--openCount > 0) return;
-        // Not in a hook: there Node (24) forgets to take its own hook from the promises.
+        // This must not run in a hook: there Node (24) forgets to remove its own hook from the promises.
         hook.disable();
         scopes.length = 0;
         show(undefined);
@@ -188,7 +191,7 @@ function stillOpen(owner: Owner | undefined): Owner | undefined {
   return each;
 }
 
-/** Runs `fn` in a transaction that is over with it: when it returns, or when the promise that it gives settles. */
+/** Runs `fn` in a transaction that ends when it returns, or when the promise that it returns settles. */
 export function carryOut({ run, close }: Transaction, fn: () => unknown): unknown {
   let outcome: unknown;
   try {
@@ -202,7 +205,7 @@ export function carryOut({ run, close }: Transaction, fn: () => unknown): unknow
   return outcome;
 }
 
-/** Some that have a then() begin to work when it is called: that is to happen inside the transaction. */
+/** Some thenables start to work when then() is called, which must happen inside the transaction. */
 function settling(given: unknown): unknown {
   const thenable = given !== null && typeof given === 'object' && 'then' in given && typeof given.then === 'function';
   return thenable ? Promise.resolve(given) : given;

@@ -1,8 +1,8 @@
-/** A histogram of durations: fixed buckets, so that it costs the same however long the agent runs. */
+/** A histogram of durations with fixed buckets: its cost does not depend on how long the agent runs. */
 
 export interface Buckets {
   readonly boundsSeconds: readonly number[];
-  /** One a bound, and one for what is longer. */
+  /** One count per bound, and one for longer durations. */
   readonly counts: readonly number[];
   readonly sumSeconds: number;
   add(seconds: number): void;

@@ -1,16 +1,16 @@
-/** What the agent has done so far, counted when the recording has it: once a commit, never once an event. */
+/** Counts what the agent has recorded and lost so far: once per commit, never once per event. */
 import type { AgentReport } from '../../bpf/schema/agent_report.ts';
 import { EVENTS } from '../../bpf/schema/index.ts';
 import type { Committed } from '../recording/write/writer_thread.ts';
 import { createBuckets } from './buckets.ts';
 import { createPeak } from './peak.ts';
 
-/** From what an idle disk takes to what makes the writer's blocks run full. */
+/** Bounds from the duration on an idle disk to one that fills up the writer's blocks. */
 const COMMIT_SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
 
 export interface AgentCounts {
   committed(commit: Committed): void;
-  /** What waits in the event ring at a look. */
+  /** Notes how many bytes wait in the event ring at a poll. */
   seeRing(pendingBytes: number): void;
   report(now: { ringBytes: number; pendingBytes: number; failure: string | null }): AgentReport;
 }

@@ -1,12 +1,12 @@
-/** What is lost is logged with its cause and its cure: at once, and then once a minute for as long as it goes on. */
+/** Logs losses with their cause and remedy: at once, and then once a minute for as long as they go on. */
 import { LOSS_CAUSES, LOSS_CURES, type LossCause } from '../../bpf/schema/losses.ts';
 
 export const LOSSES_EVERY_MS = 60_000;
 
 export interface LossLog {
-  /** What a commit noted, also when that is nothing. */
+  /** Called with the losses that a commit noted, even if there are none. */
   committed(losses: readonly { cause: LossCause; count: number }[]): void;
-  /** What has not been logged yet. */
+  /** Logs what has not been logged yet. */
   close(): void;
 }
 

@@ -1,10 +1,10 @@
-/** The most that was seen lately: what comes and goes between two scrapes. */
+/** The highest recent value: also shows what comes and goes between two scrapes. */
 
 const WINDOW_MS = 60_000;
 
 export interface Peak {
   see(value: number): void;
-  /** Of the window that goes on and of the one before it. */
+  /** Peak of the current window and the one before it. */
   value(): number;
 }
 

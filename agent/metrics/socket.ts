@@ -1,13 +1,13 @@
-/** The agent's socket: says how the agent is, and takes nothing. Nobody pays for it while nobody asks. */
+/** The agent's socket: reports the agent's state and takes no input. It costs nothing until a client asks. */
 import { chmodSync, lstatSync, rmSync, statSync } from 'node:fs';
 import { createServer, type Socket } from 'node:net';
 import { dirname, join } from 'node:path';
 import { AGENT_SOCKET, type AgentReport } from '../../bpf/schema/agent_report.ts';
 
 const CONNECTIONS_MAX = 16;
-/** An asker that does not read is let go. */
+/** A client that does not read is disconnected after this time. */
 const ASKER_TIMEOUT_MS = 2000;
-/** Of a file's mode. */
+/** Read permissions in a file's mode. */
 const READ_BITS = 0o444;
 
 export interface ReportSocket {
@@ -15,8 +15,8 @@ export interface ReportSocket {
 }
 
 /**
- * Whoever may read the recording may ask. `onProblem`: there is no socket; recording needs none. To be called by who
- * holds the recording's lock: a socket that is there is then of an agent that was killed.
+ * Every user who may read the recording may ask. `onProblem` is called when there is no socket, which recording does
+ * not need. The caller must hold the recording's lock, so that an existing socket is that of an agent that was killed.
  */
 export function openReportSocket(
   recording: string,
@@ -26,7 +26,7 @@ export function openReportSocket(
   const path = join(dirname(recording), AGENT_SOCKET);
   let open = true;
   const server = createServer((socket) => {
-    // It may have been accepted just before the close, and the agent has nothing to tell of any more.
+    // The connection may have been accepted just before the close, and the agent has nothing to report any more.
     if (open) answer(socket, report);
     else socket.destroy();
   });
@@ -34,7 +34,7 @@ export function openReportSocket(
   server.on('error', (error) => onProblem(`nobody can ask this agent for its numbers: ${error.message}`));
   server.on('listening', () => {
     const { mode } = statSync(recording);
-    // To connect takes the right to write.
+    // Connecting requires write permission.
     chmodSync(path, 0o600 | ((mode & READ_BITS) >> 1));
   });
   if (lstatSync(path, { throwIfNoEntry: false })?.isSocket()) rmSync(path);
@@ -53,6 +53,6 @@ function answer(socket: Socket, report: () => AgentReport): void {
   socket.setTimeout(ASKER_TIMEOUT_MS, () => socket.destroy());
   socket.unref();
   socket.end(JSON.stringify(report()));
-  // What it says is not read, however much it is.
+  // Input is not read, however much it is.
   socket.destroySoon();
 }

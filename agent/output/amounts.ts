@@ -1,8 +1,8 @@
-/** Amounts as people read them. */
+/** Formats amounts for people. */
 
 const BYTE_UNITS = ['B', 'kB', 'MB', 'GB', 'TB', 'PB'];
 
-/** Three digits, in the units that disks are sold by: `16.8 MB`. */
+/** Formats a size with three digits, in the units that disks are sold by: `16.8 MB`. */
 export function formatBytes(bytes: number): string {
   const power = bytes < 1000 ? 0 : Math.min(Math.floor(Math.log10(bytes) / 3), BYTE_UNITS.length - 1);
   return `${threeDigits(bytes / 1000 ** power)} ${BYTE_UNITS[power]}`;

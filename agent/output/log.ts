@@ -1,4 +1,4 @@
-/** What the agent and the daemon log while they run. What a command says at its start and its end is not of the log. */
+/** The log of the running agent and daemon. What a command prints at its start and its end is not part of it. */
 import { fstatSync } from 'node:fs';
 import type { Command } from 'commander';
 import { type Logger, type LoggerOptions, pino, stdTimeFunctions } from 'pino';
@@ -11,7 +11,7 @@ const FORMATS = ['text', 'json', 'journal'] as const;
 
 export interface LogFlags {
   logLevel: string;
-  /** Text at a terminal, for the journal when it reads this, JSON elsewhere, unless told. */
+  /** Format of the log. Default: text at a terminal, for the journal if that reads it, JSON elsewhere. */
   logFormat?: (typeof FORMATS)[number];
 }
 
@@ -28,8 +28,8 @@ export function withLogOptions(command: Command): Command {
 }
 
 /**
- * JSON for machines; `time name level message key=value` for a person; for journald, which knows time and name, the level
- * as sd-daemon(3) has it.
+ * The formats are JSON for machines, `time name level message key=value` for people, and for journald, which adds time
+ * and name itself, the level as in sd-daemon(3).
  */
 export function newLog(name: string, { logLevel, logFormat }: LogFlags, output: NodeJS.WriteStream): Logger {
   const options: LoggerOptions = { name, level: logLevel, timestamp: stdTimeFunctions.isoTime };
@@ -44,13 +44,13 @@ function formatFor(output: NodeJS.WriteStream): LogFlags['logFormat'] {
   const { fd } = output as unknown as { fd?: number };
   if (fd === undefined || !process.env.JOURNAL_STREAM) return 'json';
   const { dev, ino } = fstatSync(fd);
-  // Inherited by whoever redirects this elsewhere.
+  // The variable is inherited even if the output is redirected elsewhere.
   return process.env.JOURNAL_STREAM === `${dev}:${ino}` ? 'journal' : 'json';
 }
 
 const LABELS = new Map(Object.entries(pino.levels.labels).map(([value, label]) => [Number(value), label]));
 
-/** sd-daemon(3), by pino's names. */
+/** Priorities of sd-daemon(3) by pino's names. */
 const PRIORITIES: Readonly<Record<string, number>> = { error: 3, warn: 4, info: 6, debug: 7, trace: 7 };
 
 function forJournal(line: string): string {

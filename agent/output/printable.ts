@@ -1,9 +1,9 @@
-/** Names come from whoever was recorded: a control character in one must not reach the terminal. */
+/** Names come from the recorded programs: a control character in one must not reach the terminal. */
 export function printable(text: string): string {
   return text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (character) => `\\u{${character.codePointAt(0)!.toString(16)}}`);
 }
 
-/** Of whole lines. Escaped as JSON has it, so that JSON stays what it is. */
+/** Escapes control characters in whole lines, with JSON's escapes, so that JSON stays valid. */
 export function harmless(lines: string): string {
   return lines.replace(/(?!\r?\n)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (character) =>
     character.replace(/./gs, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`),

@@ -1,6 +1,6 @@
 /**
- * `make deb`: everything that a host needs in one Debian package, its own Node included. From one commit it is the same
- * to the byte, whenever and wherever on Debian 12 it is built.
+ * `make deb`: builds one Debian package with everything that a host needs, its own Node included. A commit always
+ * yields the same bytes, whenever and wherever on Debian 12 it is built.
  */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -24,10 +24,10 @@ const UNITS = ['kreplay-agent.service', 'kreplay-daemon.service'];
 const CONFIG = 'etc/kreplay/kreplay.toml';
 const ADDONS = ['build/columns.node', 'build/notify.node', 'build/pages.so', 'build/socket.node', 'build/thread.node'];
 
-/** One thread: with more, xz makes other bytes. The level is where time and size are both small. */
+/** xz writes different bytes with more than one thread. The level is where time and size are both small. */
 const COMPRESSION = ['-Zxz', '-z3', '--threads-max=1'];
 
-/** libelf: of another name since Debian 13, which provides this one. */
+/** libelf has another name since Debian 13, which provides this one. */
 const DEPENDS = [
   ...['libc6 (>= 2.36)', 'libelf1', 'libgcc-s1 (>= 3.4)', 'libstdc++6 (>= 12)', 'zlib1g (>= 1:1.2.0)'],
   ...['init-system-helpers (>= 1.52)', 'systemd | systemd-standalone-sysusers | systemd-sysusers'],
@@ -36,9 +36,9 @@ const DEPENDS = [
 
 export interface DebOptions {
   version: string;
-  /** What all files are said to be from. */
+  /** Modification time of all files in the package. */
   epoch_s: number;
-  /** Where to stage it. */
+  /** Folder to stage the package in. */
   folder: string;
   output: string;
 }
@@ -57,7 +57,7 @@ export async function buildDeb({ version, epoch_s, folder, output }: DebOptions)
   });
 }
 
-/** As it lies in the project, so that every path in it is the same. */
+/** Copies the program in the project's layout, so that every path in it is the same. */
 function program(tree: Tree): void {
   const { name, version, license, type, exports, imports } = JSON.parse(
     readFileSync(join(PROJECT, 'package.json'), 'utf8'),
@@ -116,7 +116,7 @@ async function describe(tree: Tree, version: string, epoch_s: number): Promise<v
     tree.copy(join(PROJECT, 'daemon/metrics', name), `${DOC}/examples/${name}`);
 }
 
-/** Places that the README names, where they are in the package. */
+/** Places that the README names, and where they are in the package. */
 const SHIPPED_PLACES: Readonly<Record<string, string>> = {
   '/path/to/kreplay/daemon/metrics/alerts.yml': `/${DOC}/examples/alerts.yml`,
   '(agent/recording/FORMAT.md)': '(FORMAT.md)',
@@ -170,7 +170,7 @@ function control(tree: Tree, version: string): void {
   for (const name of ['postinst', 'prerm', 'postrm']) tree.copy(join(DEBIAN, name), `DEBIAN/${name}`, 0o755);
 }
 
-/** Of the last commit, unless the variable says it. */
+/** Time of the last commit, unless the variable sets it. */
 function sourceEpoch_s(): number {
   const { SOURCE_DATE_EPOCH } = process.env;
   if (SOURCE_DATE_EPOCH) return Number(SOURCE_DATE_EPOCH);

@@ -1,31 +1,33 @@
-/** Every command with its arguments and options, as commander has them: for man pages and shell completions. */
+/**
+ * Describes every command with its arguments and options, as commander has them: for man pages and shell completions.
+ */
 import type { Command, Option } from 'commander';
 
 export interface CommandFacts {
-  /** `['config', 'print']` */
+  /** Such as `['config', 'print']`. */
   path: readonly string[];
   description: string;
-  /** As usage shows them. */
+  /** Arguments as the usage shows them. */
   usage: string;
   options: readonly OptionFacts[];
   commands: readonly CommandFacts[];
 }
 
 export interface OptionFacts {
-  /** As help shows them, such as `-n, --node <name>`. */
+  /** Flags as the help shows them, such as `-n, --node <name>`. */
   flags: string;
   long: string;
   description: string;
-  /** With choices and default, as help has it. */
+  /** Description with choices and default, as in the help. */
   help: string;
   takesValue: boolean;
   isList: boolean;
   choices: readonly string[];
-  /** What a value is, such as `file`; undefined without one. */
+  /** Name of the value, such as `file`; undefined without one. */
   argument: string | undefined;
 }
 
-/** Of the command and all below it. */
+/** Describes the command and all below it. */
 export function factsOf(command: Command, above: readonly string[] = []): CommandFacts {
   const help = command.createHelp();
   return {

@@ -1,16 +1,18 @@
-/** Debian's libraries that are linked into our own binaries. */
+/** Debian's libraries that are linked into kreplay's own binaries. */
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 
 export interface CompiledIn {
-  /** The Debian package. */
+  /** Name of the Debian package. */
   name: string;
   version: string;
-  /** Its licences, as Debian tells them. */
+  /** Its licences, from Debian's copyright file. */
   copyright: string;
 }
 
-/** libbpf in libbpf_ts.node, zstd in columns.node, xxHash in pages.so, glibc in the runner, libstdc++ in all addons. */
+/**
+ * libbpf is in libbpf_ts.node, zstd in columns.node, xxHash in pages.so, glibc in the runner, libstdc++ in all addons.
+ */
 const PACKAGES = ['libbpf-dev', 'libzstd-dev', 'libxxhash-dev', 'libc6-dev', 'libstdc++-12-dev'];
 
 export function compiledIn(): CompiledIn[] {

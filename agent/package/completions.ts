@@ -1,7 +1,7 @@
-/** Shell completions, written from the commands' own declarations: nothing is started while somebody types. */
+/** Writes shell completions from the commands' own declarations, so that completing does not start kreplay. */
 import { type CommandFacts, everyCommand, type OptionFacts } from './command_tree.ts';
 
-/** Arguments of options that are places in the file system. */
+/** Arguments of options that are paths. */
 const FILE_ARGUMENTS = new Set(['file', 'files', 'path', 'paths', 'folder']);
 
 const BANNER = '# Made from the commands by agent/package/completions.ts.';
@@ -18,12 +18,12 @@ function longs(options: readonly OptionFacts[]): string[] {
   return options.map(({ long }) => long);
 }
 
-/** `kreplay config print` is `config print`, as the case statements below have it. */
+/** Path as the case statements below have it: `config print` for `kreplay config print`. */
 function pathOf({ path }: CommandFacts): string {
   return path.join(' ');
 }
 
-/** In single quotes, as all three shells read them. */
+/** Quotes a text in single quotes, as all three shells read them. */
 function quoted(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`;
 }

@@ -1,11 +1,11 @@
-/** What the package says of the commands: man pages and completions. */
+/** Makes the package's documentation of the commands: man pages and completions. */
 import { wholeProgram } from '../../kreplay.ts';
 import type { SectionName } from '../config/setting.ts';
 import { factsOf } from './command_tree.ts';
 import { bashCompletion, fishCompletion, zshCompletion } from './completions.ts';
 import { commandPage, configurationPage, type PageFacts } from './man_pages.ts';
 
-/** By their place below `/`. */
+/** Returns the documents by their path below `/`. */
 export async function documents(facts: PageFacts): Promise<Map<string, string>> {
   const program = await wholeProgram();
   const root = factsOf(program);

@@ -1,4 +1,4 @@
-/** `/usr/share/doc/kreplay/copyright`: our licence, and those of everything that comes along. */
+/** Writes `/usr/share/doc/kreplay/copyright`: kreplay's licence, and those of everything that is shipped with it. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { CompiledIn } from './compiled_in.ts';
@@ -42,7 +42,7 @@ function thirdParties(shipped: readonly ShippedPackage[]): ShippedPackage[] {
   return shipped.filter(({ name }) => name !== 'libbpf-ts');
 }
 
-/** Some have none: then whom package.json names, and the licence's name above, is all that there is. */
+/** Some have no such file: then the author in package.json, and the licence's name above, are all there is. */
 function textOf(project: string, { from }: ShippedPackage): string {
   const folder = join(project, from);
   const files = readdirSync(folder).filter((name) => /^(licen[cs]e|notice|copying)/i.test(name));

@@ -1,4 +1,6 @@
-/** kreplay(1) and kreplay.toml(5), written from the commands' own declarations. In man(7), which every man reads. */
+/**
+ * Writes kreplay(1) and kreplay.toml(5) from the commands' own declarations, in man(7), which every man program reads.
+ */
 
 import type { Command } from 'commander';
 import { CONFIG_DEFAULT } from '../config/files.ts';
@@ -8,7 +10,7 @@ import { type CommandFacts, everyCommand, type OptionFacts } from './command_tre
 
 export interface PageFacts {
   version: string;
-  /** `2026-11-22` */
+  /** Such as `2026-11-22`. */
   date: string;
 }
 
@@ -55,7 +57,7 @@ function filesPart(): string[] {
   ].flatMap(([path, text]) => ['.TP', `.I ${path}`, line(text!)]);
 }
 
-/** `sections`: each with a command that has its options. */
+/** `sections` has for each section a command with its options. */
 export function configurationPage(sections: ReadonlyMap<SectionName, Command>, { version, date }: PageFacts): string {
   const declared = [...sections].map(([name, command]) => [name, declaredOf(command)] as const);
   return [
@@ -123,7 +125,7 @@ function sentence(text: string): string {
   return whole[0]!.toUpperCase() + whole.slice(1);
 }
 
-/** Text as troff reads it: nothing in it is a request or an escape. */
+/** Escapes text for troff: nothing in it is a request or an escape. */
 function line(text: string): string {
   const escaped = text.replaceAll('\\', '\\e').replaceAll('-', '\\-').replaceAll(/\s+/g, ' ');
   return /^[.']/.test(escaped) ? `\\&${escaped}` : escaped;

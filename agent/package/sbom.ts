@@ -1,4 +1,4 @@
-/** What is in the package, for who looks for components with known holes: CycloneDX. */
+/** Lists the package's components in CycloneDX, for tools that look for known vulnerabilities. */
 import { createHash } from 'node:crypto';
 import { Enums, Models, Serialize, SPDX, Spec } from '@cyclonedx/cyclonedx-library';
 import type { CompiledIn } from './compiled_in.ts';
@@ -10,7 +10,7 @@ export interface Described {
   license: string;
 }
 
-/** The same for the same package. */
+/** The result is the same for the same package. */
 export function sbom(
   own: Described,
   shipped: readonly ShippedPackage[],
@@ -58,7 +58,7 @@ function debianUrl(name: string, version: string): string {
   return `pkg:deb/debian/${encodeURIComponent(name)}@${encodeURIComponent(version)}`;
 }
 
-/** RFC 9562, version 8: the bits are ours to choose. */
+/** UUID version 8 of RFC 9562, whose bits the application may choose. */
 function uuidOf(text: string): string {
   const hex = createHash('sha256').update(text).digest('hex');
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-a${hex.slice(17, 20)}-${hex.slice(20, 32)}`;

@@ -1,4 +1,4 @@
-/** The npm packages that a running kreplay needs, and which of their files. */
+/** Selects the npm packages that a running kreplay needs, and their files. */
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -6,11 +6,11 @@ export interface ShippedPackage {
   name: string;
   version: string;
   license: string;
-  /** Where it is, below the project's folder. */
+  /** Path below the project's folder. */
   from: string;
-  /** Where it goes, below the installed folder. */
+  /** Path below the installed folder. */
   to: string;
-  /** The packages that it needs, by where they go. */
+  /** The packages that it needs, by their `to`. */
   needs: string[];
 }
 
@@ -23,14 +23,14 @@ interface LockEntry {
   dependencies?: Record<string, string>;
 }
 
-/** Headers that addons are compiled with, and a script that counts installations. */
+/** These are headers that addons are compiled with, and a script that counts installations. */
 const NOT_NEEDED = new Set(['node-addon-api', 'node-api-headers', '@scarf/scarf']);
 
-/** Of any package: sources of what is compiled, types, documents, tests. */
+/** Files that no package needs at run time: sources of what is compiled, types, documents, tests. */
 const NO_RUNTIME_FILE =
   /\.(map|[cm]?ts|md|markdown|gypi?|html|flow)$|(^|\/)(bin\.js|inc-version\.sh)$|(^|\/)(tests?|benchmarks?|examples?|docs|\.github|\.husky|\.vscode)\/|(^|\/)(\.[a-z]+rc(\.[a-z]+)?|\.nycrc|\.npmignore|\.eslintrc.*|\.editorconfig|\.gitattributes|\.travis\.yml|tsconfig.*\.json)$/;
 
-/** Of some packages: the part that runs here. */
+/** The only files of some packages that run here. */
 const RUNTIME_FILES: Readonly<Record<string, RegExp>> = {
   'better-sqlite3': /^(package\.json|LICENSE|lib\/.*|prebuilds\/linux-x64\.node)$/,
   'libbpf-ts': /^(package\.json|build\/[^/]+\.(js|node))$/,
@@ -55,7 +55,7 @@ export function shippedPackages(project: string): ShippedPackage[] {
     .filter(({ name, from }) => !NOT_NEEDED.has(name) && isInstalled(project, from));
 }
 
-/** As Node looks for it: in the package's own folder, then in those that it is in. */
+/** Resolves a name as Node does: in the package's own folder, then in those that it is in. */
 function foundFrom(path: string, name: string, packages: Record<string, LockEntry>): string | undefined {
   for (let folder = path; ; folder = folder.slice(0, Math.max(folder.lastIndexOf('/node_modules/'), 0))) {
     const found = `${folder && `${folder}/`}node_modules/${name}`;
@@ -68,12 +68,12 @@ function nameOf(path: string): string {
   return path.slice(path.lastIndexOf('node_modules/') + 'node_modules/'.length);
 }
 
-/** Optional ones need not be. */
+/** Optional packages need not be installed. */
 function isInstalled(project: string, from: string): boolean {
   return existsSync(join(project, from, 'package.json'));
 }
 
-/** `file`: its path in the package. */
+/** `file` is its path in the package. */
 export function isShipped({ name }: ShippedPackage, file: string): boolean {
   const own = RUNTIME_FILES[name];
   if (/^licen[cs]e/i.test(file)) return true;

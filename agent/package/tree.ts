@@ -1,4 +1,4 @@
-/** The files of a package, staged in a folder: modes and times that are the same each time. */
+/** Stages the files of a package in a folder, with modes and times that are always the same. */
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import {
@@ -20,7 +20,7 @@ export interface Tree {
   copy(from: string, path: string, mode?: number): void;
   link(target: string, path: string): void;
   folder(path: string): void;
-  /** Without what only a debugger reads. */
+  /** Removes what only a debugger reads. */
   strip(path: string): void;
 }
 
@@ -46,7 +46,7 @@ export function newTree(root: string): Tree {
   };
 }
 
-/** Every path in `folder`, folders before what is in them. */
+/** Yields every path in `folder`, folders before what is in them. */
 export function* pathsIn(folder: string, below = ''): Generator<string> {
   for (const { name, ...entry } of entriesOf(join(folder, below))) {
     const path = join(below, name);
@@ -65,7 +65,7 @@ function entriesOf(folder: string): { name: string; isFolder: boolean }[] {
     .sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-/** After all else: what is written into a folder changes its time. */
+/** Must be called last: writing into a folder changes its time. */
 export function settle({ root }: Tree, epoch_s: number): void {
   const paths = [...pathsIn(root)];
   for (const path of paths) if (lstatSync(join(root, path)).isDirectory()) chmodSync(join(root, path), 0o755);
@@ -73,7 +73,7 @@ export function settle({ root }: Tree, epoch_s: number): void {
   for (const path of [...paths.reverse(), '.']) lutimesSync(join(root, path), epoch_s, epoch_s);
 }
 
-/** Of each file, as md5sum(1) prints it: what dpkg --verify compares with. */
+/** Sums of all files as md5sum(1) prints them, for dpkg --verify. */
 export function md5sums(tree: Tree): string {
   return filesIn(tree.root)
     .filter((path) => lstatSync(join(tree.root, path)).isFile())
@@ -86,7 +86,7 @@ export function md5sums(tree: Tree): string {
     .join('');
 }
 
-/** As `Installed-Size` counts: each file rounded up, anything else as one. */
+/** Size as `Installed-Size` counts it: each file rounded up, anything else as one. */
 export function sizeKiB({ root }: Tree): number {
   return [...pathsIn(root)].reduce((sum, path) => {
     const facts = lstatSync(join(root, path));

@@ -1,4 +1,4 @@
-/** One signal for every way in which a long-running command is told to end. */
+/** One signal for all ways in which a long-running command is asked to end. */
 
 /** Aborts at SIGINT, at SIGTERM, and when the `kreplay up` that started this process is gone. */
 export function endingSignal(): AbortSignal {
@@ -7,7 +7,7 @@ export function endingSignal(): AbortSignal {
   process.once('SIGINT', end);
   process.once('SIGTERM', end);
   process.once('disconnect', end);
-  // Listening for it must not keep a process alive that has nothing else to do.
+  // The listener must not keep a process alive that has nothing else to do.
   process.channel?.unref();
   return ending.signal;
 }

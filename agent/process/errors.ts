@@ -1,10 +1,10 @@
-/** Errors whose message is all that a user needs: commands print it and end. Any other error is a bug and keeps its stack. */
+/** Errors whose message is all that a user needs: commands print it and exit. Any other error is a bug and keeps its stack. */
 export class UserError extends Error {
-  /** What the process ends with. */
+  /** Exit code of the process. */
   readonly exitCode: number = 1;
 }
 
-/** The agent cannot start or go on. */
+/** An error that the operator can fix: reported in one line, with what to do, and without a stack. */
 export class AgentError extends UserError {
   override readonly name = 'AgentError';
 }

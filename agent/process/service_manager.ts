@@ -1,7 +1,7 @@
-/** What the service manager that started this process is told: sd_notify(3). Without one nothing is done. */
+/** Notifies the service manager that started this process: sd_notify(3). Without one, it does nothing. */
 import { createRequire } from 'node:module';
 
-/** native/notify */
+/** The addon native/notify. */
 interface NativeNotify {
   send(socket: string, text: string): boolean;
 }
@@ -10,16 +10,16 @@ export interface ServiceManager {
   ready(status: string): void;
   stopping(): void;
   /**
-   * Tells that this process works, as often as the manager wants to hear it, for as long as its event loop turns and
-   * `works` says so; `patienceMs` is how long the manager waits for it. Gives what ends that.
+   * Reports that this process works, as often as the manager requires, for as long as its event loop turns and `works`
+   * returns true; `patienceMs` is the manager's timeout. Returns a function that ends the reports.
    */
   watch(works: (patienceMs: number) => boolean): () => void;
 }
 
-/** More than one may be late before the manager's patience ends. */
+/** More than one report may be late before the manager's timeout ends. */
 const PINGS_A_TIMEOUT = 4;
 
-/** Takes the variables away: what this process starts is not the service. */
+/** Removes the variables from the environment: processes started by this one are not the service. */
 export function serviceManager(environment: NodeJS.ProcessEnv = process.env): ServiceManager {
   const { NOTIFY_SOCKET: socket, WATCHDOG_USEC: usec, WATCHDOG_PID: pid } = environment;
   for (const name of ['NOTIFY_SOCKET', 'WATCHDOG_USEC', 'WATCHDOG_PID']) delete environment[name];

@@ -1,31 +1,31 @@
-/** What an agent tells of itself to whoever connects to its socket: one JSON object, and the connection ends. */
+/** The report that an agent sends to every client of its socket: one JSON object, after which the connection ends. */
 
-/** In the data folder, beside the recording. */
+/** Name of the socket in the data folder, beside the recording. */
 export const AGENT_SOCKET = 'agent.sock';
 
 export interface AgentReport {
   node: string;
-  /** Since the epoch. Every count below began at 0 then. */
+  /** Seconds since the epoch. Every count below started at 0 then. */
   start_time_seconds: number;
   /** CPU time of all threads. */
   cpu_seconds: number;
   resident_bytes: number;
-  /** Why the recording cannot be written just now; it is tried again. Agents of before do not say. */
+  /** Why the recording cannot be written at the moment; it is tried again. Older agents do not report it. */
   failure?: string | null | undefined;
   ring: {
     size_bytes: number;
-    /** Waiting just now. */
+    /** Bytes that wait at the moment. */
     pending_bytes: number;
-    /** The most that waited within the last minute, or two. */
+    /** The most bytes that waited within the last minute or two. */
     peak_bytes: number;
   };
-  /** Events that are in the recording, by type. */
+  /** Number of events in the recording, by type. */
   recorded: Record<string, number>;
-  /** What the recording notes as lost; the type is null when it is not known. */
+  /** Losses that the recording notes; the type is null if it is unknown. */
   lost: { cause: string; event_type: string | null; count: number }[];
-  /** How long commits took. */
+  /** Durations of commits. */
   commits: {
-    /** Upper bounds of the buckets; one more bucket takes what is longer. */
+    /** Upper bounds of the buckets; one more bucket counts longer durations. */
     bounds_seconds: number[];
     counts: number[];
     sum_seconds: number;

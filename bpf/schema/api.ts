@@ -1,4 +1,4 @@
-/** The API side of the contract: what one event looks like in JSON. */
+/** The API side of the contract: the form of an event in JSON. */
 import { z } from 'zod';
 import { blockIo } from './block_io.ts';
 import type { commonFields } from './common.ts';
@@ -12,7 +12,7 @@ import { sysWrite } from './sys_write.ts';
 /** A 64-bit integer: a bigint here, an exact JSON integer on the wire. */
 export const int64 = () => z.bigint().meta({ type: 'integer', format: 'int64' });
 
-/** The schema with what the API's document says of it. */
+/** Adds the description for the API's document to a schema. */
 export const told = <Schema extends z.ZodType>(schema: Schema, description: string) => schema.meta({ description });
 
 const originSchema = z.object({
@@ -38,7 +38,7 @@ export const attributionSchema = z.object({
   quality: z.enum(ATTRIBUTION_QUALITIES),
 });
 
-/** What stands in every event beside the fields of its record. */
+/** Fields that every event has in addition to those of its record. */
 export const derivedFields = {
   event_id: told(z.string(), 'opaque, unique across nodes, stable for ever'),
   service_name: told(z.string(), 'service that the event belongs to'),
@@ -53,7 +53,7 @@ export const derivedFields = {
   ),
 };
 
-/** The name a field has in the API. */
+/** The field's name in the API. */
 export function apiName(fieldName: string, field: Fields[string]): string {
   return field.kind.columnName ?? fieldName;
 }
@@ -95,5 +95,5 @@ export type SysSyncEvent = Common & { event_type: 'sys_sync' } & OfFile &
   Omit<OwnFields<typeof sysSync.fields>, 'file_id'>;
 export type BlockIoEvent = Common & { event_type: 'block_io' } & OwnFields<typeof blockIo.fields>;
 
-/** An event as the API gives it; 64-bit integers are bigints here and exact JSON integers on the wire. */
+/** An event as the API returns it; 64-bit integers are bigints here and exact JSON integers on the wire. */
 export type ApiEvent = SysWriteEvent | BlockIoEvent | SysSyncEvent;

@@ -1,9 +1,9 @@
 /**
- * Events as columns: what the decoder fills, the recording stores and a scan returns.
+ * Events as columns: the decoder fills them, the recording stores them and a scan returns them.
  *
- *   event_type   1  1  2  1          common columns: one value a row
+ *   event_type   1  1  2  1          common columns: one value per row
  *   pid          7  7  9  7
- *   sys_write.fd 3  4     3          a type's own columns: one value a row of that type, without gaps
+ *   sys_write.fd 3  4     3          a type's own columns: one value per row of that type, without gaps
  *   block_io.sector    8
  */
 import { COLUMNS, type Column } from './columns.ts';
@@ -23,9 +23,9 @@ const ARRAYS = {
 
 export interface Block {
   rowCount: number;
-  /** Rows of each event type, by its id. */
+  /** Number of rows of each event type, by its id. */
   typeCounts: Uint32Array;
-  /** Arrays may be longer than the rows in use. A scan leaves out columns that were not asked for. */
+  /** Arrays may be longer than the rows in use. A scan leaves out columns that were not requested. */
   columns: Map<string, ColumnArray>;
 }
 
@@ -48,17 +48,17 @@ export function newBlock(capacity: number, columns: readonly Column[] = COLUMNS)
   };
 }
 
-/** Bytes that all columns of a block of this capacity take, each aligned for its values. */
+/** Number of bytes that all columns of a block of this capacity take, each aligned for its values. */
 export function blockBytes(capacity: number): number {
   return COLUMNS.reduce((sum, { storage }) => sum + columnBytes(storage, capacity), 0);
 }
 
-/** A block whose columns lie in `memory`, so that two threads can see them. */
+/** Returns a block whose columns lie in `memory`, so that two threads can see them. */
 export function blockOver(memory: SharedArrayBuffer, capacity: number): Block {
   const columns = new Map<string, ColumnArray>();
   let offset = 0;
   for (const { name, storage } of COLUMNS) {
-    // What is read of a column is copied or encoded at once; nobody is handed memory that another thread changes.
+    // Values read from a column are copied or encoded at once; no caller gets memory that another thread changes.
     columns.set(name, new ARRAYS[storage](memory as unknown as ArrayBuffer, offset, capacity));
     offset += columnBytes(storage, capacity);
   }
@@ -69,12 +69,12 @@ function columnBytes(storage: Storage, capacity: number): number {
   return Math.ceil((capacity * ARRAYS[storage].BYTES_PER_ELEMENT) / 8) * 8;
 }
 
-/** Values in use of a column: all rows for a common one, the rows of its type otherwise. */
+/** Number of values in use in a column: all rows for a common one, the rows of its type otherwise. */
 export function columnLength(block: Block, column: Column): number {
   return column.eventType === 0 ? block.rowCount : block.typeCounts[column.eventType]!;
 }
 
-/** For each row its place in its type's own columns. */
+/** Returns for each row its index in its type's own columns. */
 export function typeRows(block: Block): Uint32Array {
   const eventType = block.columns.get('event_type')! as Uint8Array;
   const next = new Uint32Array(TYPE_COUNTS);

@@ -1,4 +1,4 @@
-/** The C side of the contract: `bpf/gen/events.h`. */
+/** Generates the C side of the contract: `bpf/gen/events.h`. */
 import { BLOCK_OPERATIONS } from './block_io.ts';
 import { CONTEXT_FLAGS, CONTEXT_LOST } from './common.ts';
 import { ORIGIN_OFFSETS, ORIGIN_SIZE, type RecordDefinition } from './define.ts';

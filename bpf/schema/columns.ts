@@ -5,14 +5,16 @@ import { EVENTS } from './index.ts';
 import type { Encoding, Source, Storage } from './kinds.ts';
 
 export interface Column {
-  /** Unique over all event types: `duration_ns`, `sys_write.fd`. Stored in the file, so it never changes meaning. */
+  /**
+   * Unique over all event types: `duration_ns`, `sys_write.fd`. It is stored in the file, so it never changes meaning.
+   */
   readonly name: string;
   readonly storage: Storage;
   readonly encoding: Encoding;
   readonly source: Source;
-  /** 0: every event has it. Otherwise only the events of this type. */
+  /** Id of the only event type that has it; 0 means that every event does. */
   readonly eventType: number;
-  /** The record's field and its place there. */
+  /** The record's field, and the index of this column among that field's columns. */
   readonly field: string;
   readonly slot: number;
 }

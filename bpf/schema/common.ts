@@ -1,10 +1,10 @@
 import { boot_time, context, internal, process, s64, text, u16, u32, u64 } from './kinds.ts';
 
-/** `flags` of an event: how its context reached the task. Bits, because a fork of a thread carries both. */
+/** `flags` of an event: how its context reached the task. They are bits, because a fork of a thread has both. */
 export const CONTEXT_FLAGS = {
   /** Copied to a forked process from its parent. */
   CONTEXT_INHERITED_PROCESS: 1,
-  /** Seen by a thread through the one that created it: only valid while the setter still holds it. */
+  /** Seen by a thread through the one that created it: valid only while the setter still holds it. */
   CONTEXT_INHERITED_THREAD: 2,
   /** The process's default (`KREPLAY1 proc ...`), not the thread's own. */
   CONTEXT_PROCESS_DEFAULT: 4,
@@ -12,16 +12,16 @@ export const CONTEXT_FLAGS = {
   CONTEXT_ENVIRONMENT: 8,
   /** The trace of the HTTP request that the thread read last. */
   CONTEXT_HTTP: 16,
-  /** The trace that the thread itself says it works for, in OpenTelemetry's thread context. */
+  /** The trace that the thread itself publishes in OpenTelemetry's thread context. */
   CONTEXT_OTEL: 32,
-  /** Of an origin: it made a part of the pages dirty that it stands for, and others may have too. */
+  /** Set for an origin that dirtied a part of the pages that it stands for, where others may have, too. */
   ORIGIN_AMBIGUOUS: 64,
 } as const;
 
-/** In `context_id`: a definition that could not be stored. The owner is unknown, never the previous one. */
+/** `context_id` of a definition that could not be stored. The owner is unknown, never the previous one. */
 export const CONTEXT_LOST = 1;
 
-/** What every event begins with. */
+/** Every event starts with these fields. */
 export const commonFields = {
   event_type: internal('__u16', 'what the record is'),
   cpu: u16('CPU that the event ended on'),

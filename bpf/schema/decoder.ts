@@ -1,8 +1,8 @@
 /**
- * Framed records -> columns. Works column by column, so each loop touches one field of one width: no object, closure
- * or BigInt is made for an event.
+ * Decodes framed records into columns. Works column by column, so that each loop touches one field of one width: no
+ * object, closure or BigInt is made per event.
  *
- * A frame is {u32 payload size, u32 zero, payload, padding to 8}: what `RingReader.drain()` of libbpf-ts fills in.
+ * A frame is {u32 payload size, u32 zero, payload, padding to 8}, as `RingReader.drain()` of libbpf-ts writes it.
  */
 import { type Block, newBlock } from './block.ts';
 import { COLUMNS, type Column } from './columns.ts';
@@ -13,12 +13,12 @@ import { nativeColumns } from './native_columns.ts';
 
 export const FRAME_HEADER_SIZE = 8;
 
-/** Rows that one block takes. */
+/** The most rows that one block takes. */
 export const BLOCK_ROWS_MAX = 4096;
 
-/** A field whose column is filled by whoever can resolve it: times, texts and references. */
+/** A field whose column the decoder leaves to the resolver: times, texts and references. */
 export interface ReferenceField {
-  /** 0: of every event. */
+  /** 0 for a field of every event. */
   readonly eventType: number;
   readonly layout: FieldLayout;
   readonly columns: readonly Column[];
@@ -28,21 +28,21 @@ export interface DecodedBlock {
   readonly block: Block;
   /** Byte offset of each row's record in the buffer. */
   readonly recordOffsets: Uint32Array;
-  /** The same for the rows of one type, by event type id. */
+  /** Byte offsets of the records of one type, by event type id. */
   readonly typeRecordOffsets: readonly Uint32Array[];
 }
 
-/** Says whether the record at `offset` is to be kept. */
+/** Returns whether the record at `offset` is to be kept. */
 export type Accept = (words: Uint32Array, offset: number) => boolean;
 
 export interface Decoder {
   readonly decoded: DecodedBlock;
   /**
-   * Fills the block from the frames in `buffer[start, end)` and returns where it stopped: at `end`, or earlier when the
+   * Fills the block from the frames in `buffer[start, end)` and returns where it stopped: at `end`, or earlier if the
    * block was full. Plain values are in their columns then; reference fields are not.
    */
   decode(buffer: Uint8Array, start: number, end: number, accept: Accept): number;
-  /** Records of an unknown type or a wrong size since the last call. */
+  /** Number of records of an unknown type or a wrong size since the last call. */
   takeBadRecords(): number;
 }
 
@@ -103,7 +103,7 @@ export function createDecoder(): Decoder {
         const size = words[at >>> 2]!;
         const offset = at + FRAME_HEADER_SIZE;
         if (size > end - offset) {
-          // No frame at all, so nothing says where the next one begins.
+          // This is not a frame, so it is unknown where the next one starts.
           badRecords++;
           at = end;
           break;
@@ -134,7 +134,7 @@ export function createDecoder(): Decoder {
   };
 }
 
-/** Where a field that every event has lies in its record. */
+/** Offset in the record of a field that every event has. */
 export function recordOffset(field: keyof typeof commonFields): number {
   return EVENTS[0].layout.find(({ name }) => name === field)!.offset;
 }

@@ -2,10 +2,10 @@ import { type ApiTypes, type CType, type Field, type Kind, ORIGIN_SLOTS, ORIGINS
 
 export type Fields = Readonly<Record<string, Field>>;
 
-/** One record as the kernel writes it: fields in the order of their bytes. */
+/** One record as the kernel side writes it: fields in the order of their bytes. */
 export interface RecordDefinition<F extends Fields = Fields> {
   readonly name: string;
-  /** First two bytes of every record. Never reused for another meaning. */
+  /** The first two bytes of every record. An id is never reused for another meaning. */
   readonly id: number;
   readonly doc: string;
   readonly fields: F;
@@ -32,8 +32,8 @@ const C_SIZE: Record<CType, number> = {
 };
 
 /**
- * Lays the fields out as C does and refuses holes: a hole is memory that a program may forget to zero, and stale
- * kernel memory must never reach user space.
+ * Lays the fields out as C does and rejects holes: a hole is memory that a program may forget to zero, and stale kernel
+ * memory must never reach user space.
  */
 export function defineRecord<const F extends Fields>(
   name: string,
@@ -55,14 +55,14 @@ export function defineRecord<const F extends Fields>(
   return { name, id, doc, fields, layout, size: offset };
 }
 
-/** Bytes of `struct event_origin`, and where its members lie. */
+/** Size of `struct event_origin` in bytes, and the offsets of its members. */
 export const ORIGIN_SIZE = C_SIZE['struct event_origin'];
 export const ORIGIN_OFFSETS = { context_id: 0, process_id: 8, time_ns: 16, bytes: 24, flags: 28 } as const;
 export { ORIGIN_SLOTS, ORIGINS_MAX };
 
 type ApiValue<K extends Kind> = K extends Kind<'label', infer Label> ? Label : ApiTypes[K['api']];
 
-/** What a field is called in the API and has there, inferred from the definition. */
+/** Names and types of the fields in the API, inferred from the definition. */
 export type ApiOf<F extends Fields> = {
   [K in keyof F as F[K]['kind']['api'] extends 'none' ? never : K]: ApiValue<F[K]['kind']>;
 };

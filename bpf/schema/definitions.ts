@@ -1,6 +1,6 @@
 /**
- * Dictionary records: sent once through the definition ring when something is first seen; events carry the number.
- * Two rings have no order between them, so the agent resolves references when it writes a batch out.
+ * Dictionary records: sent once through the definition ring when something is first seen; events carry the id. Records
+ * of two rings have no order between them, so the agent resolves references when it writes a batch out.
  */
 import { defineRecord } from './define.ts';
 import { internal, text, u32, u64 } from './kinds.ts';
@@ -9,10 +9,10 @@ import { internal, text, u32, u64 } from './kinds.ts';
 export const MARKER_SIZE = 1024;
 export const PATH_SIZE = 4096;
 
-/** Longest record of OpenTelemetry's thread context that is taken: what the proposal recommends not to exceed. */
+/** Longest accepted record of OpenTelemetry's thread context: the proposal recommends not to exceed this. */
 export const THREAD_RECORD_SIZE = 640;
 
-/** Arguments that a program's definition carries at most, and those together with environment variables; bytes. */
+/** Limits in bytes for a program's definition: its arguments, and those together with environment variables. */
 export const ARGUMENTS_SIZE = 1024;
 export const PROGRAM_TEXT_SIZE = 4096;
 
@@ -31,11 +31,11 @@ export const CONTEXT_SCOPES = {
   SCOPE_ENVIRONMENT: 2,
   /** The value of the header `traceparent` of a request that the thread has read. */
   SCOPE_HTTP: 3,
-  /** The record of OpenTelemetry's thread context (OTEP 4947), as it is. */
+  /** The record of OpenTelemetry's thread context (OTEP 4947), unchanged. */
   SCOPE_OTEL: 4,
 } as const;
 
-/** Behind it its text; `context_id` is new, and the task holds it from `time_ns` on. */
+/** The text follows the record. `context_id` is new, and the task holds it from `time_ns` on. */
 export const contextDefinition = defineRecord('context_definition', 64, 'a task has a new context', {
   ...head,
   context_id: u64('number that events carry'),
@@ -47,7 +47,7 @@ export const contextDefinition = defineRecord('context_definition', 64, 'a task 
   outer_context_id: u64('what held without it: a marker without a trace goes on with its trace'),
 });
 
-/** A task let go of its context: replaced, ended by a marker, or the task exited. */
+/** A task no longer holds its context: it was replaced, ended by a marker, or the task exited. */
 export const contextEnd = defineRecord('context_end', 65, 'a context lost its setter', {
   ...head,
   context_id: u64('the number that ended'),
@@ -67,13 +67,13 @@ export const processDefinition = defineRecord('process_definition', 66, 'a task 
 });
 
 export const PROGRAM_FLAGS = {
-  /** A variable was longer than there is room for, there were too many to look at, or they were not there yet. */
+  /** A variable was longer than there is room for, there were too many to search, or they were not there yet. */
   PROGRAM_ENVIRONMENT_CUT: 1,
 } as const;
 
 /**
- * What an exec started; its forks run the same. The text behind it: the arguments, each with a NUL, cut where the room
- * ends; then `NAME=value` and a NUL for each of ENVIRONMENT_NAMES that is set.
+ * The program that an exec started; its forks run the same. The text after the record has the arguments, each with a
+ * NUL, cut where the room ends; then `NAME=value` and a NUL for each of ENVIRONMENT_NAMES that is set.
  */
 export const programDefinition = defineRecord('program_definition', 68, 'a program was started or first seen', {
   ...head,
@@ -83,7 +83,7 @@ export const programDefinition = defineRecord('program_definition', 68, 'a progr
   executable: text(64, 'file name of the program, without its folder'),
 });
 
-/** The text behind it holds the path's names, leaf first, each with a NUL. */
+/** The text after the record has the path's names, leaf first, each with a NUL. */
 export const fileDefinition = defineRecord('file_definition', 67, 'a file was first written to', {
   ...head,
   file_id: u64('number that events carry'),
@@ -94,9 +94,9 @@ export const fileDefinition = defineRecord('file_definition', 67, 'a file was fi
 });
 
 export const FILE_FLAGS = {
-  /** No name leads to it any more. */
+  /** The file has no name any more. */
   FILE_DELETED: 1,
-  /** Deeper or longer than a definition holds: the front is missing. */
+  /** The path is deeper or longer than a definition can hold: its front is missing. */
   FILE_TRUNCATED: 2,
 } as const;
 

@@ -1,4 +1,4 @@
-/** The event tables of the README. */
+/** Generates the event tables of the README. */
 import { apiName, derivedFields } from './api.ts';
 import { commonFields } from './common.ts';
 import { EVENTS } from './index.ts';

@@ -1,6 +1,6 @@
 /**
- * The only environment variables that are read. Every other one stays where it is: the environment is where programs
- * keep their passwords. The kernel side compares whole names, so no other variable ever reaches the agent.
+ * The only environment variables that are read. All others are left alone, because programs keep their passwords in the
+ * environment. The kernel side compares whole names, so no other variable ever reaches the agent.
  */
 export const ENVIRONMENT_NAMES = [
   'OTEL_SERVICE_NAME',
@@ -14,5 +14,5 @@ export const ENVIRONMENT_NAMES = [
 
 export type EnvironmentName = (typeof ENVIRONMENT_NAMES)[number];
 
-/** Longest name with its `=`, in words of eight bytes. */
+/** Maximum length of a name with its `=`, in words of eight bytes. */
 export const ENVIRONMENT_NAME_WORDS = 4;

@@ -1,18 +1,20 @@
-/** What the agent tells the kernel side of its filter: `struct filter_settings` of bpf/filter.bpf.h. */
+/** Filter flags that the agent passes to the kernel side: `struct filter_settings` of bpf/filter.bpf.h. */
 export const FILTER_FLAGS = {
-  /** Some processes are listed by number; only those on the list, but for the exceptions. */
+  /**
+   * Processes are listed by pid. With FILTER_ONLY_PIDS, only those on the list are recorded, except for the exceptions.
+   */
   FILTER_PIDS: 1,
   FILTER_ONLY_PIDS: 2,
-  /** The same of command names. */
+  /** The same for command names. */
   FILTER_COMMS: 4,
   FILTER_ONLY_COMMS: 8,
-  /** Only events that have an owner. */
+  /** Only events that have an owner are recorded. */
   FILTER_ONLY_LABELLED: 16,
-  /** Some processes are known whose service or cgroup is not wanted. */
+  /** There may be processes whose service or cgroup is not wanted. */
   FILTER_PROCESSES: 32,
 } as const;
 
-/** What a list says of an item. */
+/** A list's verdict on an item. */
 export const FILTER_VERDICTS = {
   FILTER_ONLY: 1,
   FILTER_EXCEPT: 2,

@@ -2,7 +2,7 @@ import { blockIo } from './block_io.ts';
 import { sysSync } from './sys_sync.ts';
 import { sysWrite } from './sys_write.ts';
 
-/** Every event type there is. Everything that knows an event type iterates over this or infers from it. */
+/** All event types. Code that depends on the event type iterates over this list or infers its types from it. */
 export const EVENTS = [sysWrite, blockIo, sysSync] as const;
 
 export type EventDefinition = (typeof EVENTS)[number];

@@ -1,12 +1,12 @@
 /**
- * What a field means, once: how the kernel lays it out (`c`), how the recording keeps it (`columns`) and what the API
- * says of it (`api`). A field has a kind, never a C type of its own, so the three cannot disagree.
+ * Defines the meaning of a field once: how the kernel side lays it out (`c`), how the recording stores it (`columns`)
+ * and how the API presents it (`api`). A field has a kind, never a C type of its own, so the three cannot disagree.
  */
 
-/** How one column's values lie in memory and on disk; the numbers are bits. */
+/** Type of a column's values in memory and on disk; the numbers are bits. */
 export type Storage = 'u8' | 'u16' | 'u32' | 'i32' | 'u64' | 'i64';
 
-/** `delta`: neighbours are close (times), so the recording keeps differences. */
+/** `delta`: neighbouring values are close (times), so the recording stores differences. */
 export type Encoding = 'plain' | 'delta';
 
 export type CType = '__u8' | '__u16' | '__u32' | '__s32' | '__u64' | '__s64' | 'char' | 'struct event_origin';
@@ -29,8 +29,8 @@ export interface Origin {
 }
 
 /**
- * What a value is in the API; api.ts has the schemas. Words, because the agent, which needs none of them, would pay 14 MB
- * of memory a thread for zod.
+ * Types of values in the API; api.ts has the schemas. Kinds refer to them by name, because the agent, which needs no
+ * schemas, would pay 14 MB of memory per thread for zod.
  */
 export interface ApiTypes {
   natural: number;
@@ -42,7 +42,7 @@ export interface ApiTypes {
   /** One of the kind's labels. */
   label: string;
   origins: Origin[];
-  /** Not in the API. */
+  /** The field is not in the API. */
   none: never;
 }
 
@@ -50,14 +50,14 @@ export interface Kind<Api extends keyof ApiTypes = keyof ApiTypes, Label extends
   readonly name: string;
   readonly c: { readonly type: CType; readonly count: number };
   readonly source: Source;
-  /** When the column is called otherwise than the field: a reference becomes what it refers to. */
+  /** Set if the column's name differs from the field's: a reference becomes what it refers to. */
   readonly columnName?: string;
   /** Empty for a field that only the agent reads. */
   readonly columns: readonly ColumnSpec[];
   readonly api: Api;
-  /** Enumerations: the number in the record -> the word in the API. */
+  /** Enumerations map the number in the record to the word in the API. */
   readonly labels?: ReadonlyMap<number, Label>;
-  /** The value that stands for "not known"; the API says null. */
+  /** The value that stands for "unknown"; the API returns null. */
   readonly unknown?: bigint;
 }
 
@@ -82,19 +82,19 @@ export const s32 = (doc: string) => ({ doc, kind: scalar('s32', '__s32', value('
 export const u64 = (doc: string) => ({ doc, kind: scalar('u64', '__u64', value('u64'), 'int64') });
 export const s64 = (doc: string) => ({ doc, kind: scalar('s64', '__s64', value('i64'), 'int64') });
 
-/** A number the kernel could not always learn: all ones in the record, null in the API. */
+/** A number that the kernel side could not always determine: all ones in the record, null in the API. */
 export const optional_u64 = (doc: string) => ({
   doc,
   kind: { ...scalar('optional_u64', '__u64', value('u64'), 'int64_or_null'), unknown: MAX_U64 },
 });
 
-/** Nanoseconds of CLOCK_BOOTTIME in the record; the recording and the API give the wall clock. */
+/** Nanoseconds of CLOCK_BOOTTIME in the record; wall-clock time in the recording and the API. */
 export const boot_time = (doc: string) => ({
   doc,
   kind: { ...scalar('boot_time', '__u64', value('u64', 'delta'), 'int64'), source: 'boot_time' as const },
 });
 
-/** NUL-padded text, kept as a dictionary id. */
+/** NUL-padded text, stored as a dictionary id. */
 export const text = (size: number, doc: string) => ({
   doc,
   kind: {
@@ -117,7 +117,7 @@ export function label<const Labels extends Record<string, number>>(labels: Label
   };
 }
 
-/** Reference to a context definition: who caused the event. `attribution` says how that was learned. */
+/** Reference to a context definition: the owner that caused the event. `attribution` shows how that was determined. */
 export const context = (doc: string) => ({
   doc,
   kind: {
@@ -134,7 +134,7 @@ export const context = (doc: string) => ({
   },
 });
 
-/** Reference to a process definition; the recording keeps the service name that the agent learned for it. */
+/** Reference to a process definition; the recording stores the service name that the agent determined for it. */
 export const process = (doc: string) => ({
   doc,
   kind: {
@@ -160,16 +160,16 @@ export const file = (doc: string) => ({
   },
 });
 
-/** Only for the agent: no column, not in the API. */
+/** A field for the agent only: it has no column and is not in the API. */
 export const internal = (type: '__u16' | '__u32' | '__u64', doc: string) => ({
   doc,
   kind: { name: 'internal', c: { type, count: 1 }, source: 'value' as const, columns: [], api: 'none' as const },
 });
 
-/** At most this many owners of one request are named, as (service, transaction). */
+/** Maximum number of owners, as (service, transaction), that are named for one request. */
 export const ORIGINS_MAX = 4;
 
-/** At most this many (process, context) of one request are in a record: the agent finds those that are one owner. */
+/** Maximum number of (process, context) pairs in one request's record: the agent merges those that are one owner. */
 export const ORIGIN_SLOTS = 16;
 
 const originColumns = Array.from({ length: ORIGINS_MAX }, (_, slot) => [
@@ -178,7 +178,7 @@ const originColumns = Array.from({ length: ORIGINS_MAX }, (_, slot) => [
   { suffix: `_${slot}_bytes`, storage: 'u64', encoding: 'plain' },
 ]).flat() as ColumnSpec[];
 
-/** Whose data a request carries, one slot an owner. */
+/** Owners of the data that a request carries, one slot per owner. */
 export const origins = (doc: string) => ({
   doc,
   kind: {

@@ -1,4 +1,7 @@
-/** Why events or definitions are missing. The kernel counts by cause and record type; the agent adds its own. */
+/**
+ * Why events or definitions are missing. The kernel side counts by cause and record type; the agent adds causes of its
+ * own.
+ */
 export const KERNEL_LOSS_CAUSES = {
   LOSS_RING_FULL: 0,
   LOSS_NO_MEMORY: 1,
@@ -36,12 +39,12 @@ export const LOSS_CAUSES = {
 
 export type LossCause = keyof typeof LOSS_CAUSES;
 
-/** Another version may have noted a cause that this one does not know, and a stranger any word. */
+/** Another version may have noted a cause that is unknown here, and other software any word. */
 export function knownCause(cause: string): LossCause {
   return Object.hasOwn(LOSS_CAUSES, cause) ? (cause as LossCause) : 'unknown';
 }
 
-/** What can be done against it; null where nothing can, or where it is no fault. */
+/** Remedy for each cause; null if there is none, or if it is no fault. */
 export const LOSS_CURES: Readonly<Record<LossCause, string | null>> = {
   ring_full: 'give the agent a larger --ring-size, or record less with --service, --event-type or --min-duration',
   no_memory: 'free memory, or record less with --service or --event-type',
@@ -64,7 +67,7 @@ export const LOSS_CURES: Readonly<Record<LossCause, string | null>> = {
   unknown: null,
 };
 
-/** Word for each kernel number, by index. */
+/** Names of the kernel side's causes, indexed by their numbers. */
 export const KERNEL_LOSS_WORDS: readonly LossCause[] = [
   'ring_full',
   'no_memory',
@@ -73,6 +76,6 @@ export const KERNEL_LOSS_WORDS: readonly LossCause[] = [
   'marker_flood',
 ];
 
-/** The counters are one array value: `[record type][cause]`, both of this many rows. */
+/** The counters are one array value, `[record type][cause]`, with these dimensions. */
 export const LOSS_TYPES_MAX = 128;
 export const LOSS_CAUSES_MAX = 8;

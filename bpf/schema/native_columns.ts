@@ -1,14 +1,14 @@
 /**
- * Loops over columns in C++ (native/columns): V8 takes several times as long, and its compiler has its turn only after
- * seconds. Wrong arguments throw; damaged bytes are an answer.
+ * Loops over columns in C++ (native/columns): V8 takes several times as long, and its optimizing compiler takes over
+ * only after seconds. Wrong arguments throw; damaged bytes are reported by the return value.
  */
 import { createRequire } from 'node:module';
 import type { ColumnArray } from './block.ts';
 
 export interface NativeColumns {
   /**
-   * `columns[f][i]` = the field at `fieldOffsets[f]` of the record at `offsets[i]`, for the first `count` records; a wider
-   * field loses its high bytes.
+   * Sets `columns[f][i]` to the field at `fieldOffsets[f]` of the record at `offsets[i]`, for the first `count`
+   * records; a wider field loses its high bytes.
    */
   gatherFields(
     records: Uint8Array,
@@ -17,13 +17,15 @@ export interface NativeColumns {
     fieldOffsets: Uint32Array,
     columns: readonly ColumnArray[],
   ): void;
-  /** `target[at ...] = source[from, to)` of arrays of one kind; one may be memory that threads share. */
+  /** Copies `source[from, to)` to `target[at ...]`, arrays of one kind; one may be memory that threads share. */
   copyValues(source: ColumnArray, from: number, to: number, target: ColumnArray, at: number): void;
-  /** Writes `values` (at least one) to `output` at `offset`; returns the offset behind it. `delta`: for 8 bytes only. */
+  /**
+   * Writes `values` (at least one) to `output` at `offset`; returns the offset past them. `delta` is for 8 bytes only.
+   */
   encodeColumn(values: ColumnArray, delta: boolean, output: Uint8Array, offset: number): number;
-  /** Fills `values`; false unless the bytes are those of so many. */
+  /** Fills `values`; returns false unless the bytes encode exactly that many. */
   decodeColumn(encoded: Uint8Array, values: ColumnArray): boolean;
-  /** See agent/recording/codec/column_bytes.ts; undefined when the bytes are not those of `count` values. */
+  /** See agent/recording/codec/column_bytes.ts. Returns undefined if the bytes do not encode `count` values. */
   pickValues(
     encoded: Uint8Array,
     count: number,
@@ -31,9 +33,9 @@ export interface NativeColumns {
     target: ColumnArray,
     targets: Uint32Array,
   ): boolean | undefined;
-  /** Writes a zstd frame to `output` at `offset`; returns its bytes, 0 when there is no room for it. */
+  /** Writes a zstd frame to `output` at `offset`; returns its size in bytes, or 0 if there is no room for it. */
   compressFrame(input: Uint8Array, output: Uint8Array, offset: number): number;
-  /** Fills `output`; false unless the input is one frame of so many bytes. */
+  /** Fills `output`; returns false unless the input is one frame of exactly that many bytes. */
   decompressFrame(input: Uint8Array, output: Uint8Array): boolean;
 }
 

@@ -1,11 +1,11 @@
-/** How an event's owner was learned and how sure that is. Stored as the index: append only. */
+/** How an event's owner was determined and how certain that is. Stored as the index: append only. */
 export const ATTRIBUTION_SOURCES = ['none', 'marker', 'inherited', 'env', 'otel', 'http', 'origin'] as const;
 export const ATTRIBUTION_QUALITIES = ['none', 'exact', 'inherited', 'shared', 'ambiguous'] as const;
 
 export type AttributionSource = (typeof ATTRIBUTION_SOURCES)[number];
 export type AttributionQuality = (typeof ATTRIBUTION_QUALITIES)[number];
 
-/** What a file is. Stored as the word. */
+/** Kind of a file. Stored as the word. */
 export const FILE_KINDS = [
   'regular',
   'directory',

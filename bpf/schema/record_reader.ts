@@ -6,11 +6,12 @@ type NumberOrText<F extends Fields> = {
 };
 
 /**
- * Gives a function that reads a record. It gives the same object every time: besides making no garbage, that keeps V8
- * from dropping, and compiling again, the code made for objects of this shape whenever a collection finds none of them.
+ * Returns a function that reads a record. It returns the same object every time: besides making no garbage, that keeps
+ * V8 from dropping the code made for objects of this shape, and compiling it again, whenever a collection finds none of
+ * them.
  *
- * Every u64 of a definition is an id, a time or an inode, all below 2^53 (ids by construction, CLOCK_BOOTTIME for
- * 104 days): larger ones lose their low bits, which only times do, by at most a few nanoseconds.
+ * Every u64 of a definition is an id, a time or an inode, all below 2^53 (ids by construction, CLOCK_BOOTTIME for 104
+ * days). Larger ones lose their low bits, which only happens to times, by at most a few nanoseconds.
  */
 export function recordReader<F extends Fields>(
   definition: RecordDefinition<F>,
@@ -39,10 +40,10 @@ function readNumber(view: DataView, at: number, size: number): number {
   return view.getUint16(at, true);
 }
 
-/** A name may begin with U+FEFF: it is a character like any other. */
+/** A name may start with U+FEFF, which is a character like any other. */
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
-/** Text up to the first NUL or the end of its room. */
+/** Returns the text up to the first NUL or the end of its field. */
 export function readText(view: DataView, offset: number, size: number): string {
   const bytes = new Uint8Array(view.buffer, view.byteOffset + offset, size);
   const end = bytes.indexOf(0);

@@ -2,7 +2,7 @@ import { commonFields } from './common.ts';
 import { defineRecord } from './define.ts';
 import { file, label, s32 } from './kinds.ts';
 
-/** Numbers of arch/x86/entry/syscalls/syscall_64.tbl. */
+/** System call numbers in arch/x86/entry/syscalls/syscall_64.tbl. */
 export const SYNC_SYSCALLS = {
   msync: 26,
   fsync: 74,

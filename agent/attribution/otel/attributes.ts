@@ -1,14 +1,16 @@
-/** Attributes as OpenTelemetry's protocol buffers carry them: opentelemetry/proto/common/v1/common.proto. */
+/** Decodes attributes in OpenTelemetry's protocol buffers: opentelemetry/proto/common/v1/common.proto. */
 import { type FieldValue, type MessageFields, readMessage, readString } from './protobuf.ts';
 
-/** Null: nothing, or what nobody asks for here: bytes, lists of keys and values, texts that are too long. */
+/**
+ * Null stands for no value, or one that is not needed here: bytes, lists of keys and values, texts that are too long.
+ */
 export type AttributeValue = string | boolean | bigint | number | null | readonly AttributeValue[];
 export type Attributes = ReadonlyMap<string, AttributeValue>;
 
-/** Of one list of attributes, and of one array. The key map of threads has at most as many: its indexes are bytes. */
+/** Limit for a list of attributes and for an array. The key map of threads is no larger: its indexes are bytes. */
 export const VALUES_MAX = 256;
 const KEY_BYTES_MAX = 256;
-/** What the reference publisher allows itself. */
+/** The reference publisher has the same limit. */
 const TEXT_BYTES_MAX = 4096;
 const ARRAY_DEPTH_MAX = 4;
 
@@ -19,7 +21,10 @@ const KEY_VALUE: MessageFields = new Map([
   [VALUE, 'bytes'],
 ]);
 
-/** Adds what a KeyValue message says to `attributes`, unless it goes beyond a limit. False: it is malformed. */
+/**
+ * Adds the attribute in a KeyValue message to `attributes`, unless it exceeds a limit. Returns false if it is
+ * malformed.
+ */
 export function readAttribute(message: Uint8Array, attributes: Map<string, AttributeValue>): boolean {
   let key: Uint8Array | undefined;
   let value: AttributeValue | undefined;
@@ -60,7 +65,7 @@ const ANY_VALUE: MessageFields = new Map([
   [BYTES, 'bytes'],
 ]);
 
-/** The last one of its fields counts, whichever it is. Undefined: malformed. */
+/** The last of its fields counts, whichever it is. Returns undefined if the message is malformed. */
 function readValue(message: Uint8Array, depth: number): AttributeValue | undefined {
   let value: AttributeValue | undefined = null;
   const isWell = readMessage(message, ANY_VALUE, (field, content) => {

@@ -1,10 +1,10 @@
 /**
- * What has to be known of a 64-bit x86 ELF file: how it is loaded, its thread-local storage, one dynamic symbol, and the
- * relocations of thread-local variables. Nothing in the file is believed: whatever is out of bounds is not there.
+ * Reads from a 64-bit x86 ELF file how it is loaded, its thread-local storage, one dynamic symbol, and the relocations
+ * of thread-local variables. Nothing in the file is trusted: whatever is out of bounds counts as missing.
  */
 import { lookUpGnuHash, lookUpSysvHash, type ReadAddress } from './elf_hash.ts';
 
-/** Exactly so many bytes, or undefined. */
+/** Returns exactly `size` bytes, or undefined. */
 export type ReadAt = (offset: number, size: number) => DataView | undefined;
 
 export interface TlsSegment {
@@ -14,30 +14,33 @@ export interface TlsSegment {
 }
 
 export interface TlsSymbol {
-  /** Its offset in the module's block. */
+  /** Offset of the variable in the module's block. */
   readonly value: number;
   readonly size: number;
 }
 
-/** Of the dynamic linker's three ways to tell where a variable is. */
+/** The dynamic linker's three ways to locate a variable. */
 export type TlsRelocationKind = 'module' | 'offset' | 'descriptor';
 
 export interface TlsRelocation {
   readonly kind: TlsRelocationKind;
-  /** Of the slot that the dynamic linker fills in, as the file counts. */
+  /** File address of the slot that the dynamic linker fills in. */
   readonly address: number;
-  /** Undefined: the module itself. */
+  /** Undefined means the module itself. */
   readonly symbol: string | undefined;
   readonly addend: number;
 }
 
 export interface Elf {
-  /** Says of itself that it is a program, not a library. */
+  /** Whether the file declares itself a program, not a library. */
   readonly isExecutable: boolean;
   readonly tls: TlsSegment | undefined;
-  /** What to add to the file's addresses, from where its code is mapped; undefined: that is no part of its code. */
+  /**
+   * Load bias, to be added to the file's addresses, given where its code is mapped; undefined if that mapping is no part
+   * of its code.
+   */
   loadBias(start: number, fileOffset: number): number | undefined;
-  /** A thread-local variable that it defines for others to use. */
+  /** Finds a thread-local variable that the file defines for others to use. */
   exportedTlsSymbol(name: string): TlsSymbol | undefined;
   tlsRelocations(): Generator<TlsRelocation, void>;
 }
@@ -82,7 +85,7 @@ const RELA_SIZE = 24;
 const RELAS_PER_READ = 2048;
 const TLS_RELOCATIONS_MAX = 1024;
 const KIND_BY_TYPE = new Map<number, TlsRelocationKind>([
-  [16, 'module'], // R_X86_64_DTPMOD64; the word behind the slot is the offset in the module's block.
+  [16, 'module'], // R_X86_64_DTPMOD64; the word after the slot is the offset in the module's block.
   [18, 'offset'], // R_X86_64_TPOFF64
   [36, 'descriptor'], // R_X86_64_TLSDESC
 ]);
@@ -94,7 +97,7 @@ interface Segment extends TlsSegment {
   readonly fileSize: number;
 }
 
-/** Infinity for what is beyond all files and addresses, and so out of every bound. */
+/** Returns Infinity for a value beyond all files and addresses, which is therefore out of every bound. */
 export function readU64(view: DataView, at: number): number {
   const value = view.getUint32(at, true) + view.getUint32(at + 4, true) * 2 ** 32;
   return Number.isSafeInteger(value) ? value : Number.POSITIVE_INFINITY;
@@ -105,7 +108,7 @@ export function readI64(view: DataView, at: number): number {
   return Number.isSafeInteger(value) ? value : Number.POSITIVE_INFINITY;
 }
 
-/** Undefined: not such a file. */
+/** Returns undefined if it is no such file. */
 export function readElf(read: ReadAt): Elf | undefined {
   const header = read(0, HEADER_SIZE);
   if (!header || !isElf(header)) return undefined;
@@ -168,7 +171,7 @@ function readSegments(read: ReadAt, header: DataView): Segment[] {
   });
 }
 
-/** By tag; the last one of each, none of those that are read here may be repeated. */
+/** Entries by tag. The last of each counts, as none of those read here may be repeated. */
 function readDynamic(read: ReadAt, segments: readonly Segment[]): Map<number, number> {
   const entries = new Map<number, number>();
   const segment = segments.find(({ type }) => type === PT_DYNAMIC);
@@ -199,11 +202,11 @@ function exportedTlsSymbol(read: ReadAddress, dynamic: Dynamic, name: string): T
   return { value: readU64(symbol, 8), size: readU64(symbol, 16) };
 }
 
-/** Undefined for a longer one than anybody looks for. */
+/** Returns undefined if the name is longer than any that is looked up. */
 function symbolName(read: ReadAddress, dynamic: Dynamic, index: number): string | undefined {
   const nameAt = read((dynamic.get(DT_SYMTAB) ?? Number.NaN) + index * SYMBOL_SIZE, 4)?.getUint32(0, true);
   const address = (dynamic.get(DT_STRTAB) ?? Number.NaN) + (nameAt ?? Number.NaN);
-  // Bytewise at the very end of a segment only.
+  // The smaller sizes are only needed at the very end of a segment.
   for (const size of [NAME_BYTES_MAX, 32, 16, 8]) {
     const view = read(address, size);
     if (!view) continue;
@@ -217,7 +220,7 @@ function symbolName(read: ReadAddress, dynamic: Dynamic, index: number): string 
 function* tlsRelocations(read: ReadAddress, dynamic: Dynamic): Generator<TlsRelocation, void> {
   let left = TLS_RELOCATIONS_MAX;
   const tables: [from: number, size: number | undefined, skipped: number][] = [
-    // The first ones only move addresses, and are most of them all.
+    // The first DT_RELACOUNT relocations only adjust addresses, and are the bulk of the table.
     [dynamic.get(DT_RELA) ?? 0, dynamic.get(DT_RELASZ), dynamic.get(DT_RELACOUNT) ?? 0],
     [dynamic.get(DT_JMPREL) ?? 0, dynamic.get(DT_PLTRELSZ), 0],
   ];

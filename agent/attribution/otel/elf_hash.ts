@@ -1,9 +1,11 @@
-/** The hash tables by which the dynamic linker finds a symbol: index of the one that is `isNamed`, or undefined. */
+/**
+ * Looks up a symbol in the dynamic linker's hash tables: returns the index of the one that is `isNamed`, or undefined.
+ */
 
-/** Exactly so many bytes at an address of the loaded file, or undefined. */
+/** Returns exactly `size` bytes at an address of the loaded file, or undefined. */
 export type ReadAddress = (address: number, size: number) => DataView | undefined;
 
-/** A chain of a sound table has a few. */
+/** A chain of a valid table has only a few entries. */
 const CHAIN_MAX = 1024;
 
 /**

@@ -1,17 +1,17 @@
 /**
- * Which files can be read without waiting for another machine or another user's program. A library on an NFS server
- * that is down, or in a FUSE file system whose server does not answer on purpose, must not stop the recorder.
+ * Finds out which files can be read without waiting for another machine or another user's program. A library on an NFS
+ * server that is down, or in a FUSE file system whose server does not answer on purpose, must not stop the recorder.
  */
 import { readFileSync } from 'node:fs';
 
 const WAITING_FILE_SYSTEM = /^(fuse|nfs|cifs|smb|ceph|afs|9p|lustre|beegfs|gpfs|orangefs|coda|autofs|ncpfs|pvfs)/;
 
-/** Memory without a file, and the kernel's own file system of memfds (first of all to be mounted: mnt_init()). */
+/** Anonymous memory, and the kernel's own file system of memfds (the first to be mounted: mnt_init()). */
 const MEMORY_DEVICES = ['00:00', '00:01'];
 
 /**
- * Gives a function that tells of a device, as /proc/PID/maps writes it. Only those count that are mounted where the
- * agent or init sees it: any user may mount in a namespace of his own, and numbers of unmounted devices are used again.
+ * Returns a check for a device as /proc/PID/maps writes it. Only devices mounted where the agent or init sees them
+ * count: any user may mount in a namespace of their own, and numbers of unmounted devices are reused.
  */
 export function createDeviceCheck(readMounts: () => string = readHostMounts): (device: string) => boolean {
   let local: ReadonlySet<string> | undefined;
@@ -23,7 +23,7 @@ export function createDeviceCheck(readMounts: () => string = readHostMounts): (d
 }
 
 function readHostMounts(): string {
-  // With an agent in a container, only init sees the host's.
+  // If the agent runs in a container, only init sees the host's mounts.
   return ['self', '1'].map(readMountsOf).join('\n');
 }
 

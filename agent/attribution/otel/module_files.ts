@@ -1,15 +1,17 @@
-/** The files of mapped programs and libraries, opened by their mappings: whatever has become of their paths. */
+/**
+ * Opens the files of mapped programs and libraries by their mappings, so it does not matter what became of their paths.
+ */
 import { type BigIntStats, closeSync, constants, fstatSync, openSync, readSync, statSync } from 'node:fs';
 import { type Elf, type ReadAt, readElf } from './elf.ts';
 import { type Mapping, reasonOf } from './process_maps.ts';
 
-/** Files that do not have what was asked for. The libraries of a host are some hundred. */
+/** Limit for remembered files that lack what was looked for. The libraries of a host number some hundred. */
 const NEGATIVES_MAX = 1 << 14;
 
-/** What a read costs beside its bytes, in bytes: many small ones take time, too. */
+/** Cost of a read in addition to its bytes, in bytes: many small reads take time, too. */
 const READ_COST_BYTES = 512;
 
-/** Of one process; the bytes that may still be read. Negative: they were not enough. */
+/** Bytes that may still be read for one process. A negative number means that they were not enough. */
 export interface Budget {
   bytes: number;
 }
@@ -18,8 +20,8 @@ export type FileProblem = 'not_permitted' | 'unreadable';
 
 export interface ModuleFiles {
   /**
-   * What `examine` makes of the file behind a mapping. Undefined is remembered for the file as it is now, and is the
-   * answer from then on: always ask the same question.
+   * Applies `examine` to the file behind a mapping. If the result is undefined, this is remembered for the file in its
+   * present state, so callers must always pass the same question.
    */
   examine<Result extends object | string>(
     pid: number,
@@ -33,7 +35,7 @@ export function createModuleFiles(): ModuleFiles {
   const negatives = new Set<string>();
 
   function remember(identity: string): void {
-    // The oldest goes.
+    // Evict the oldest.
     if (negatives.size >= NEGATIVES_MAX) negatives.delete(negatives.values().next().value!);
     negatives.add(identity);
   }
@@ -45,7 +47,7 @@ export function createModuleFiles(): ModuleFiles {
       try {
         const stat = statSync(path, { bigint: true });
         const identity = identityOf(stat);
-        // Opening a device may do anything.
+        // Opening a device may have any side effect.
         if ((Number(stat.mode) & constants.S_IFMT) !== constants.S_IFREG || negatives.has(identity)) return undefined;
         file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
         if (identityOf(fstatSync(file, { bigint: true })) !== identity) return 'unreadable';
@@ -54,7 +56,7 @@ export function createModuleFiles(): ModuleFiles {
         if (result === undefined && budget.bytes >= 0) remember(identity);
         return result;
       } catch (error) {
-        // Else it was unmapped since, or is gone with the process.
+        // Otherwise, the file has been unmapped or the process is gone.
         return reasonOf(error) === 'not_permitted' ? 'not_permitted' : 'unreadable';
       } finally {
         if (file !== undefined) closeSync(file);

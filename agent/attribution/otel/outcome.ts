@@ -1,9 +1,9 @@
-/** What was asked for, or why it is not to be had: other processes end, hide and lie, which is no error of this one. */
+/** A value, or the reason why it is unavailable: other processes end, hide and lie, which is no error of this one. */
 export type Outcome<Value, Reason extends string> =
   | { readonly value: Value; readonly reason?: undefined }
   | { readonly value: undefined; readonly reason: Reason };
 
-/** Why a process cannot be looked at. */
+/** Why a process cannot be inspected. */
 export type ProcessReason = 'gone' | 'not_permitted' | 'too_large';
 
 export function found<Value>(value: Value): { readonly value: Value } {

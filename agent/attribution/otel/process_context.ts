@@ -1,12 +1,12 @@
 /**
- * What a process says of itself, by OpenTelemetry's process context (OTEP 4719, version 2): a mapping that is found by
- * its name holds a header, which points to a message (opentelemetry/proto/processcontext/v1development).
+ * Reads what a process publishes about itself in OpenTelemetry's process context (OTEP 4719, version 2): a mapping that
+ * is found by its name holds a header, which points to a message (opentelemetry/proto/processcontext/v1development).
  *
  *   0           8         12        16                24        32
  *   "OTEL_CTX"  version   payload   time of           payload
  *               u32       size u32  publication u64   pointer
  *
- * The time is 0 while the publisher changes the rest, and another one afterwards.
+ * The time is 0 while the publisher changes the rest, and differs afterwards.
  */
 import { type Attributes, type AttributeValue, readAttribute } from './attributes.ts';
 import { createDeviceCheck } from './local_devices.ts';
@@ -18,25 +18,25 @@ import { type MessageFields, readMessage } from './protobuf.ts';
 export interface ProcessContext {
   /** CLOCK_BOOTTIME of the publisher; differs after every change. */
   publishedAtNs: bigint;
-  /** `service.name` and others. */
+  /** Attributes such as `service.name`. */
   resource: Attributes;
-  /** What is meant for readers such as this one, and is not of the resource. */
+  /** Attributes that are meant for readers such as this one and are not part of the resource. */
   attributes: Attributes;
-  /** Names of the attributes in records of threads, by index; undefined: threads publish none that can be read. */
+  /** Names of the attributes in thread records, by index; undefined if threads publish none that can be read. */
   threadKeys: readonly string[] | undefined;
 }
 
 export type ProcessContextReason =
   | ProcessReason
   | 'not_published'
-  /** Its publisher changed it each time: try again. */
+  /** The publisher changed it during each attempt: try again. */
   | 'updating'
   | 'unsupported_version'
-  /** Its payload is not where the header says, or too large, or behind a file system that may make wait. */
+  /** The payload is not where the header says, too large, or in a file system that may block. */
   | 'unreadable'
   | 'malformed';
 
-/** Of a memfd, of a memfd that also got a name, and of memory that got a name. */
+/** Mapping names: of a memfd, of a memfd that also got a name, and of memory that got a name. */
 const NAMES = ['/memfd:OTEL_CTX (deleted)', '/memfd:OTEL_CTX', '[anon_shmem:OTEL_CTX]', '[anon:OTEL_CTX]'];
 const MAPPINGS_MAX = 4;
 const ATTEMPTS_MAX = 8;
@@ -48,16 +48,18 @@ const VERSION_AT = 8;
 const SIZE_AT = 12;
 const PUBLISHED_AT = 16;
 const POINTER_AT = 24;
-/** As in OpenTelemetry's own reader. */
+/** The limit of OpenTelemetry's own reader. */
 export const PAYLOAD_BYTES_MAX = 1 << 16;
 
-/** The second is to become the first's name. Others, such as Go's and Node's, are not about a thread-local variable. */
+/**
+ * The second is the name that the first is to get. Others, such as Go's and Node's, do not use a thread-local variable.
+ */
 const THREAD_SCHEMAS: readonly AttributeValue[] = ['tlsdesc_v1_dev', 'tls_v1'];
 
 export function readProcessContext(pid: number): Outcome<ProcessContext, ProcessContextReason> {
   const maps = readMaps(pid);
   if (maps.value === undefined) return maps;
-  // Mostly there is none, and nothing more to do.
+  // Usually there is none, which saves the rest.
   if (!maps.value.includes(SIGNATURE)) return missing('not_published');
   const mappings = parseMaps(maps.value);
   const published = mappings.filter(isPublished).slice(0, MAPPINGS_MAX);
@@ -75,7 +77,7 @@ function isPublished({ start, end, executable, path }: Mapping): boolean {
   return !executable && end - start >= HEADER_BYTES && NAMES.includes(path);
 }
 
-/** There should be one; another one may be about to be published. */
+/** There should be only one, but another one may be about to be published. */
 function readFirst(memory: ProcessMemory, mappings: readonly Mapping[]): Outcome<ProcessContext, ProcessContextReason> {
   let outcome: Outcome<ProcessContext, ProcessContextReason> = missing('not_published');
   for (const { start } of mappings) {
@@ -102,8 +104,8 @@ export function readAt(memory: ProcessMemory, address: number): Outcome<ProcessC
 }
 
 /**
- * The time is read by itself before the header and behind the payload: within one read, nothing says in which order
- * the kernel copies the words.
+ * The time is read separately before the header and after the payload: within one read, the order in which the kernel
+ * copies the words is unspecified.
  */
 function readSnapshot(memory: ProcessMemory, address: number): Outcome<Snapshot, ProcessContextReason> {
   const before = readTime(memory, address);
@@ -144,7 +146,7 @@ const PROCESS_CONTEXT: MessageFields = new Map([
 const RESOURCE_ATTRIBUTE = 1;
 const RESOURCE_MESSAGE: MessageFields = new Map([[RESOURCE_ATTRIBUTE, 'bytes']]);
 
-/** Undefined: malformed. */
+/** Returns undefined if the payload is malformed. */
 export function decodeProcessContext(payload: Uint8Array): Omit<ProcessContext, 'publishedAtNs'> | undefined {
   const resource = new Map<string, AttributeValue>();
   const attributes = new Map<string, AttributeValue>();
@@ -156,7 +158,7 @@ export function decodeProcessContext(payload: Uint8Array): Omit<ProcessContext, 
   return isWell ? { resource, attributes, threadKeys: threadKeysIn(attributes) } : undefined;
 }
 
-/** OTEP 4947. One unusable name makes the whole map unusable: it cannot be told which index it was meant for. */
+/** OTEP 4947. One unusable name makes the whole map unusable: it is unknown which index it was meant for. */
 function threadKeysIn(attributes: Attributes): readonly string[] | undefined {
   if (!THREAD_SCHEMAS.includes(attributes.get('threadlocal.schema_version') ?? null)) return undefined;
   const keys = attributes.get('threadlocal.attribute_key_map') ?? [];

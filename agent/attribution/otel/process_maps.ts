@@ -1,8 +1,8 @@
-/** What is mapped in a process: /proc/PID/maps. */
+/** Reads the mappings of a process from /proc/PID/maps. */
 import { closeSync, openSync, readSync } from 'node:fs';
 import { found, missing, type Outcome, type ProcessReason } from './outcome.ts';
 
-/** Some 40,000 lines. A process may have 65,530 mappings, and paths of 4096 bytes in each. */
+/** Enough for some 40,000 lines. A process may have 65,530 mappings, with paths of 4096 bytes in each. */
 const MAPS_BYTES_MAX = 4 << 20;
 const CHUNK_BYTES = 1 << 16;
 
@@ -10,16 +10,16 @@ export interface Mapping {
   readonly start: number;
   readonly end: number;
   readonly executable: boolean;
-  /** Where in the file it begins. */
+  /** Offset in the file at which the mapping starts. */
   readonly offset: number;
   /** Major and minor number in hexadecimal digits, as in `fd:00`. */
   readonly device: string;
   readonly inode: string;
-  /** Latin-1 of whatever bytes it has; names such as `[heap]` are the kernel's. */
+  /** Path as Latin-1, since it may be any bytes; names such as `[heap]` are the kernel's. */
   readonly path: string;
 }
 
-/** Latin-1, so that no byte of a path is lost. */
+/** Returns Latin-1, so that no byte of a path is lost. */
 export function readMaps(pid: number): Outcome<string, ProcessReason> {
   try {
     const file = openSync(`/proc/${pid}/maps`, 'r');
@@ -33,7 +33,7 @@ export function readMaps(pid: number): Outcome<string, ProcessReason> {
   }
 }
 
-/** The file has no size to ask for, and the kernel gives a page of it at a time. */
+/** The file reports no size, and the kernel returns one page of it at a time. */
 function readAll(file: number): Outcome<string, ProcessReason> {
   const chunk = Buffer.allocUnsafe(CHUNK_BYTES);
   const parts: string[] = [];
@@ -53,7 +53,10 @@ export function reasonOf(error: unknown): ProcessReason {
 
 const LINE = /^([0-9a-f]+)-([0-9a-f]+) ..(.). ([0-9a-f]+) ([0-9a-f]+:[0-9a-f]+) (\d+) *(.*)$/s;
 
-/** In the order of their addresses. A path may hold any byte but the line feed, which the kernel escapes. */
+/**
+ * Mappings are in the order of their addresses. A path may contain any byte but the line feed, which the kernel
+ * escapes.
+ */
 export function parseMaps(maps: string): Mapping[] {
   const mappings: Mapping[] = [];
   for (const line of maps.split('\n')) {
@@ -69,7 +72,7 @@ export function parseMaps(maps: string): Mapping[] {
       inode: inode!,
       path: path!,
     };
-    // The kernel's own pages at the very top are above what a number counts.
+    // Addresses of the kernel's own pages at the very top exceed the safe integers.
     if (Number.isSafeInteger(mapping.end)) mappings.push(mapping);
   }
   return mappings;

@@ -1,10 +1,10 @@
-/** Reads another process's memory, and only what is there without waiting for anybody. */
+/** Reads another process's memory, but only parts that are available without waiting for another machine or program. */
 import { closeSync, openSync, readSync } from 'node:fs';
 import { found, missing, type Outcome, type ProcessReason } from './outcome.ts';
 import { type Mapping, reasonOf } from './process_maps.ts';
 
 export interface ProcessMemory {
-  /** Fills `into`, or gives false. What the process writes meanwhile may be in it, or not. */
+  /** Fills `into` or returns false. Concurrent writes of the process may or may not be included. */
   read(address: number, into: Uint8Array): boolean;
   close(): void;
 }
@@ -26,7 +26,7 @@ export function openProcessMemory(
       try {
         return readSync(file, into, 0, into.length, address) === into.length;
       } catch {
-        return false; // Unmapped since, or a page that the file behind it no longer has.
+        return false; // The memory has been unmapped, or the file behind it no longer has this page.
       }
     },
     close: () => closeSync(file),

@@ -1,17 +1,17 @@
-/** The protocol buffers wire format, read strictly: https://protobuf.dev/programming-guides/encoding */
+/** Reads the protocol buffers wire format strictly: https://protobuf.dev/programming-guides/encoding */
 
 export type WireType = 'varint' | 'fixed64' | 'bytes' | 'fixed32';
 
-/** By their numbers. 3 and 4 are groups, which none of the messages that are read here ever had. */
+/** Wire types by number. 3 and 4 are groups, which none of the messages that are read here ever had. */
 const WIRE_TYPES: readonly (WireType | undefined)[] = ['varint', 'fixed64', 'bytes', undefined, undefined, 'fixed32'];
 
-/** The fields that a message may have which are asked for, each with its type. */
+/** The fields of a message to read, each with its type. */
 export type MessageFields = ReadonlyMap<number, WireType>;
 
-/** A varint, which is a bigint when it is long, or the bytes of a field of any other type, within the message's. */
+/** A varint (a bigint if it is long), or the bytes of a field of any other type, as a part of the message's. */
 export type FieldValue = number | bigint | Uint8Array;
 
-/** So many bytes of seven bits each are exact in a number. */
+/** This many bytes of seven bits each are exact in a number. */
 const NUMBER_BYTES_MAX = 7;
 const VARINT_BYTES_MAX = 10;
 const U64_LIMIT = 1n << 64n;
@@ -19,8 +19,8 @@ const U64_LIMIT = 1n << 64n;
 const TAG_LIMIT = 2 ** 32;
 
 /**
- * Calls `onField` for each of the fields that are asked for, in their order in the message. False: the bytes are no such
- * message, or `onField` said so.
+ * Calls `onField` for each of `fields`, in the order of the message. Returns false if the bytes are no such message or
+ * `onField` returned false.
  */
 export function readMessage(
   message: Uint8Array,
@@ -77,7 +77,7 @@ export function readMessage(
   return true;
 }
 
-/** Strings of proto3 are UTF-8, without exception. */
+/** Strings of proto3 are always UTF-8. */
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 export function readString(bytes: Uint8Array): string | undefined {

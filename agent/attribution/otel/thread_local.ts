@@ -1,4 +1,6 @@
-/** Finds the thread-local variable of OpenTelemetry's thread context (OTEP 4947) in a process, whoever has it there. */
+/**
+ * Finds the thread-local variable of OpenTelemetry's thread context (OTEP 4947) in a process, whichever module has it.
+ */
 import { readlinkSync } from 'node:fs';
 import type { Elf } from './elf.ts';
 import { createDeviceCheck } from './local_devices.ts';
@@ -11,18 +13,18 @@ import { accessBySlots, programBlockDistance, type ThreadLocal, type ThreadLocal
 export type { ThreadLocal } from './tls_access.ts';
 
 export const THREAD_CONTEXT_SYMBOL = 'otel_thread_ctx_v1';
-/** It is a pointer. */
+/** The variable is a pointer. */
 const SYMBOL_SIZE = 8;
 
 export type ThreadLocalReason =
   | ProcessReason
-  /** No program or library in it has the variable; one that is loaded later may. */
+  /** No program or library in the process has the variable; one that is loaded later may. */
   | 'not_exported'
-  /** There are files that cannot be read, or not without risk to wait for them, and no other has it. */
+  /** Some files cannot be read, or not without risking to block, and no other file has the variable. */
   | 'unreadable'
   /** The dynamic linker is still at work: try again. */
   | 'not_bound'
-  /** It is there, but nothing tells where, or the C library keeps its vectors in a way of its own. */
+  /** The variable exists, but its location is not recorded, or the C library has thread vectors of another layout. */
   | 'unsupported';
 
 export interface ThreadLocalResolver {
@@ -30,9 +32,9 @@ export interface ThreadLocalResolver {
   resolve(pid: number): Outcome<ThreadLocal, ThreadLocalReason>;
 }
 
-/** A browser or a .NET process has some hundred. */
+/** Limit on modules: a browser or a .NET process has some hundred. */
 const MODULES_MAX = 1024;
-/** Of all files of a process; of one without thread-local variables, some 3000 are read. */
+/** Limit for all files of a process; a file without thread-local variables costs some 3000. */
 const BYTES_MAX = 16 << 20;
 
 /** A file that is mapped into the process, with code in it. */
@@ -49,7 +51,7 @@ interface Search {
   readonly isLocal: (device: string) => boolean;
 }
 
-/** Keeps which files do not have the variable. */
+/** The resolver remembers which files do not have the variable. */
 export function createThreadLocalResolver(): ThreadLocalResolver {
   const definers = createModuleFiles();
   const users = createModuleFiles();
@@ -57,7 +59,7 @@ export function createThreadLocalResolver(): ThreadLocalResolver {
     resolve(pid) {
       const maps = readMaps(pid);
       if (maps.value === undefined) return maps;
-      // A kernel thread, which has no memory to open.
+      // This is a kernel thread, which has no memory to open.
       if (maps.value === '') return missing('not_exported');
       const mappings = parseMaps(maps.value);
       const isLocal = createDeviceCheck();
@@ -86,7 +88,10 @@ function executableOf(pid: number): string | undefined {
   }
 }
 
-/** One a file, the program first, of which any mapping does: its code may have been moved to larger pages. */
+/**
+ * Returns one mapping per file, the program first. For the program any mapping will do: its code may have been moved to
+ * larger pages.
+ */
 function modulesIn(mappings: readonly Mapping[], executable: string | undefined): Module[] {
   const libraries = new Map<string, Module>();
   const programs = new Map<string, Module>();
@@ -103,7 +108,9 @@ function modulesIn(mappings: readonly Mapping[], executable: string | undefined)
 
 type Settled = ThreadLocalAccess | FileProblem | 'not_exported';
 
-/** The first one, in the dynamic linker's order of search as far as mappings tell it. */
+/**
+ * The first module that has the variable counts, in the dynamic linker's search order as far as the mappings show it.
+ */
 function accessByDefiners(files: ModuleFiles, { pid, modules, memory, budget, isLocal }: Search): Settled {
   let settled: Settled = 'not_exported';
   for (const module of modules) {
@@ -112,13 +119,13 @@ function accessByDefiners(files: ModuleFiles, { pid, modules, memory, budget, is
       : 'unreadable';
     if (typeof access === 'object') return access;
     if (access !== undefined) settled = access;
-    // Nobody else's variable is the one that this module's code uses.
+    // This module's code uses no other module's variable.
     if (access === 'not_bound' || access === 'not_told') return access;
   }
   return settled;
 }
 
-/** Undefined: the module does not have the variable. */
+/** Returns undefined if the module does not have the variable. */
 function accessIn(elf: Elf, { mapping, isProgram }: Module, memory: ProcessMemory): ThreadLocalAccess | undefined {
   const symbol = elf.exportedTlsSymbol(THREAD_CONTEXT_SYMBOL);
   if (!symbol || !elf.tls || symbol.size !== SYMBOL_SIZE || symbol.value + SYMBOL_SIZE > elf.tls.memorySize) {
@@ -133,7 +140,7 @@ function accessIn(elf: Elf, { mapping, isProgram }: Module, memory: ProcessMemor
   return accessBySlots(elf, THREAD_CONTEXT_SYMBOL, symbol.value, bias, memory.read);
 }
 
-/** For a library that has the variable and no code that uses it: where others look for it. */
+/** Handles a library that has the variable but no code that uses it: looks where other modules expect the variable. */
 function accessByUsers(files: ModuleFiles, { pid, modules, memory, budget, isLocal }: Search): Settled {
   let settled: Settled = 'not_told';
   for (const { mapping } of modules) {
@@ -150,10 +157,10 @@ function accessByUsers(files: ModuleFiles, { pid, modules, memory, budget, isLoc
   return settled;
 }
 
-/** Debian 11 and older have the version in the name. */
+/** Debian 11 and older have the version in the file name. */
 const GLIBC_LINKER = /\/ld-(linux-x86-64\.so\.2|2\.\d+\.so)( \(deleted\))?$/;
 
-/** Only glibc's vectors have entries of 16 bytes: musl's, read like this, would give the pointers of another module. */
+/** Only glibc's vectors have entries of 16 bytes: musl's, read like this, would yield pointers of another module. */
 function supported(settled: Settled, modules: readonly Module[]): Outcome<ThreadLocal, ThreadLocalReason> {
   if (settled === 'not_told') return missing('unsupported');
   if (typeof settled === 'string') return missing(settled);

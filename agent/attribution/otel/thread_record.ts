@@ -1,5 +1,5 @@
 /**
- * What a thread says it works for, by OpenTelemetry's thread context (OTEP 4947):
+ * Decodes what a thread publishes about its work in OpenTelemetry's thread context (OTEP 4947):
  *
  *   0         16       24      25           26          28
  *   trace id  span id  valid   trace flags  bytes of    attributes: key index u8, length u8, UTF-8
@@ -7,15 +7,17 @@
  */
 
 export interface ThreadRecord {
-  /** Lower-case hex; null, both of them, when the thread works for no span. */
+  /** Lower-case hex; both are null when the thread works for no span. */
   traceId: string | null;
   spanId: string | null;
   attributes: ReadonlyMap<string, string>;
-  /** An attribute was left out whose name is not among the keys: read the process context again, it has got new ones. */
+  /**
+   * Whether an attribute was left out for lack of its name: the process context has new keys and must be read again.
+   */
   hasUnknownKey: boolean;
 }
 
-/** The attribute that kreplay takes for the transaction id. */
+/** The attribute that kreplay uses as the transaction id. */
 export const TRANSACTION_ATTRIBUTE = 'transaction.id';
 
 const SPAN_AT = 16;
@@ -24,15 +26,15 @@ const SIZE_AT = 26;
 export const THREAD_RECORD_HEAD_BYTES = 28;
 
 /**
- * `record`: as much of it as was read. Undefined: the thread has none, or was changing it. `keys`: `threadKeys` of its
- * process context.
+ * `record` is as much of the record as was read, `keys` the `threadKeys` of its process context. Returns undefined if
+ * the thread has no record or was changing it.
  */
 export function decodeThreadRecord(record: Uint8Array, keys: readonly string[]): ThreadRecord | undefined {
   if (record.length < THREAD_RECORD_HEAD_BYTES || record[VALID_AT] !== 1) return undefined;
   const bytes = Buffer.from(record.buffer, record.byteOffset, record.length);
   const traceId = idAt(bytes, 0, SPAN_AT);
   const spanId = idAt(bytes, SPAN_AT, VALID_AT);
-  // Either both are set or none is.
+  // Either both are set or neither is.
   const hasSpan = traceId !== null && spanId !== null;
   const end = THREAD_RECORD_HEAD_BYTES + bytes.readUInt16LE(SIZE_AT);
   return {
@@ -49,7 +51,7 @@ function idAt(bytes: Buffer, from: number, to: number): string | null {
 
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-/** Ends where an attribute is not there as a whole. The last of a repeated key counts, even if it is unusable. */
+/** Stops at an incomplete attribute. The last of a repeated key counts, even if it is unusable. */
 function decodeAttributes(bytes: Buffer, keys: readonly string[]): Pick<ThreadRecord, 'attributes' | 'hasUnknownKey'> {
   const attributes = new Map<string, string>();
   let hasUnknownKey = false;
@@ -68,6 +70,6 @@ function setAttribute(attributes: Map<string, string>, key: string, value: Uint8
   try {
     attributes.set(key, decoder.decode(value));
   } catch {
-    attributes.delete(key); // No UTF-8, so no text at all.
+    attributes.delete(key); // The value is not UTF-8, so it is no text.
   }
 }

@@ -1,45 +1,48 @@
 /**
- * Where a thread-local variable is, for every thread of a process: at a fixed distance from the thread pointer, or in
- * the block that the thread's vector (dtv) has for the module. x86-64, whose blocks lie below the thread pointer.
+ * Locates a thread-local variable for every thread of a process: at a fixed distance from the thread pointer, or in the
+ * block that the thread's vector (dtv) has for the module. Covers x86-64, whose blocks lie below the thread pointer.
  *
- * A program knows the distance when it is linked. For a library only the dynamic linker knows, and writes it where the
- * code looks for it: in the slots of the library's relocations (Ulrich Drepper, ELF Handling For Thread-Local Storage;
- * Alexandre Oliva, Thread-Local Storage Descriptors for IA32 and AMD64/EM64T).
+ * In a program, the distance is fixed when it is linked. In a library, only the dynamic linker knows it, and writes it
+ * where the code looks for it: in the slots of the library's relocations (Ulrich Drepper, ELF Handling For Thread-Local
+ * Storage; Alexandre Oliva, Thread-Local Storage Descriptors for IA32 and AMD64/EM64T).
  */
 import { type Elf, readI64, readU64, type TlsRelocationKind, type TlsSegment } from './elf.ts';
 
 export type ThreadLocal =
-  /** At the thread pointer + `offset`, which is negative. */
+  /** The variable is at the thread pointer + `offset`, which is negative. */
   | { readonly mode: 'static'; readonly offset: number }
-  /** In the block of that module, once the thread has one. */
+  /** The variable is in the block of that module, once the thread has one. */
   | { readonly mode: 'dynamic'; readonly moduleId: number; readonly offset: number };
 
 export type ThreadLocalAccess =
   | ThreadLocal
-  /** The dynamic linker has not been there yet. */
+  /** The dynamic linker has not filled in the slot yet. */
   | 'not_bound'
-  /** Nothing in the module tells. */
+  /** No slot in the module locates the variable. */
   | 'not_told';
 
-/** Fills `into` with what is at an address of the process, or gives false. */
+/** Fills `into` with the contents of an address of the process, or returns false. */
 export type ReadMemory = (address: number, into: Uint8Array) => boolean;
 
-/** What no program has; a slot that was not filled in yet may hold anything. */
+/** No program's block is larger. A slot that has not been filled in may contain anything. */
 const DISTANCE_MAX = 2 ** 31;
 const MODULES_MAX = 2 ** 16;
 const SLOTS_MAX = 64;
 
-/** From the thread pointer down to the beginning of the program's own block. Undefined: no such block can be. */
+/**
+ * Distance from the thread pointer down to the start of the program's own block; undefined if no such block is
+ * possible.
+ */
 export function programBlockDistance({ address, memorySize, alignment }: TlsSegment): number | undefined {
-  // A segment that begins askew keeps its place within the alignment.
+  // A segment with an unaligned start keeps its place within the alignment.
   const unit = Math.max(alignment, 1);
   const distance = memorySize + ((unit - ((address + memorySize) % unit)) % unit);
   return distance < DISTANCE_MAX ? distance : undefined;
 }
 
 /**
- * By the slots of one module for `name`. `own`: the variable's offset in this module's block; undefined when another
- * module has the variable and this one uses it.
+ * Reads the slots of one module for `name`. `own` is the variable's offset in this module's block; undefined when
+ * another module has the variable and this one uses it.
  */
 export function accessBySlots(
   elf: Elf,
@@ -60,13 +63,13 @@ export function accessBySlots(
 }
 
 interface SlotMeaning {
-  /** Offset in the module's block, when the file tells which one the slot is for. */
+  /** Offset in the module's block that the slot is for, if the file specifies it. */
   blockOffset: number | undefined;
-  /** From what the slot is for to the variable. */
+  /** Distance from the slot's target to the variable. */
   further: number;
 }
 
-/** A slot is for a symbol, wherever that is found, or for the module's own block; and so much further in both. */
+/** A slot is for a symbol, wherever that is found, or for the module's own block; in both cases, plus the addend. */
 function slotMeaning(symbol: string | undefined, addend: number, own: number | undefined): SlotMeaning {
   if (symbol !== undefined) return { blockOffset: undefined, further: -addend };
   return { blockOffset: addend, further: own! - addend };
@@ -84,7 +87,7 @@ function readSlot(
   if (kind === 'module') return moduleIn(slot, meaning);
   const argument = readI64(slot, 8);
   if (argument < 0) return staticAt(argument + meaning.further);
-  // Before it is bound, it may be a pointer to the relocation, whose second word is no offset.
+  // An unbound slot may contain a pointer to the relocation, whose second word is no offset.
   if (!read(argument, new Uint8Array(slot.buffer))) return undefined;
   return meaning.blockOffset === undefined || readU64(slot, 8) === meaning.blockOffset
     ? moduleIn(slot, meaning)
@@ -95,7 +98,7 @@ function staticAt(offset: number): ThreadLocal | undefined {
   return offset < 0 && offset > -DISTANCE_MAX ? { mode: 'static', offset } : undefined;
 }
 
-/** The module's number and the offset in its block. Of a slot for the module itself the second word may be unused. */
+/** Module id and offset in its block. The second word of a slot for the module itself may be unused. */
 function moduleIn(pair: DataView, { blockOffset, further }: SlotMeaning): ThreadLocal | undefined {
   const moduleId = readU64(pair, 0);
   const offset = (blockOffset ?? readU64(pair, 8)) + further;

@@ -1,5 +1,6 @@
 /**
- * What a cgroup's path says about who runs in it. The hierarchies of v1, v2 and both mixed name their folders alike:
+ * Derives from a cgroup's path which container or unit runs in it. The hierarchies of v1, v2 and both mixed name their
+ * folders alike:
  *
  *   /docker/ID                                               Docker, cgroupfs driver
  *   /system.slice/docker-ID.scope                            Docker, systemd driver
@@ -12,18 +13,18 @@
 import { cleanName } from './clean_name.ts';
 
 export interface CgroupPath {
-  /** 64 hex digits; of LXC, which has no ids, the container's name. */
+  /** 64 hex digits; for LXC, which has no ids, the container's name. */
   containerId?: string;
   podUid?: string;
-  /** With `.service`. */
+  /** Name of the unit, with `.service`. */
   unit?: string;
 }
 
-/** The prefixes are listed because there are others: `crio-conmon-ID.scope` holds the container's monitor. */
+/** The prefixes are listed because others exist: `crio-conmon-ID.scope` holds the container's monitor. */
 const CONTAINER =
   /^(?:(?:docker|containerd|cri-containerd|nerdctl|crio|libpod|libpod-payload)-)?([0-9a-f]{64})(?:\.scope)?$/;
 
-/** What runc leaves when it is given a systemd path without the systemd driver: `SLICE:PREFIX:ID`. */
+/** Folder name that runc creates when it gets a systemd path without the systemd driver: `SLICE:PREFIX:ID`. */
 const CONTAINER_AFTER_SLICE = /:([0-9a-f]{64})$/;
 
 /** A static pod's uid is a hash without dashes. */
@@ -33,10 +34,10 @@ const LXC_PAYLOAD = /^lxc\.payload\.(.+)$/;
 
 const UNIT = /.\.service$/;
 
-/** Units in there belong to a user's desktop or shell and come and go with it. */
+/** Units below these belong to a user's desktop or shell and come and go with it. */
 const LOGIN_SESSION = /^(?:user\.slice|user@.*\.service|session-.*\.scope)$/;
 
-/** Behind the path of a folder that was removed under a process: cgroups(7), /proc/PID/cgroup. */
+/** Suffix of the path of a folder that was removed under a process: cgroups(7), /proc/PID/cgroup. */
 const REMOVED = / \(deleted\)$/;
 
 /** The innermost of each kind counts. */
@@ -60,7 +61,10 @@ function containerIdOf(folder: string): string {
   return (CONTAINER.exec(folder) ?? CONTAINER_AFTER_SLICE.exec(folder) ?? LXC_PAYLOAD.exec(folder))?.[1] ?? '';
 }
 
-/** systemd.unit(5), "String Escaping for Inclusion in Unit Names", and the _ before what could be a cgroup's own file. */
+/**
+ * Undoes systemd.unit(5), "String Escaping for Inclusion in Unit Names", and the _ before names that could be a
+ * cgroup's own files.
+ */
 function unescapeUnit(folder: string): string {
   return folder
     .replace(/^_/, '')

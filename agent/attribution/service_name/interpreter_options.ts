@@ -1,22 +1,24 @@
-/** The options of interpreters, as far as they decide which argument is the script. */
+/** Options of interpreters, as far as they decide which argument is the script. */
 
 /**
- * What follows an option:
+ * Kinds of what follows an option:
  *   value   a value, attached or as the next argument
  *   next    a value as the next argument, whatever is attached
  *   rest    a value that can only be attached, or none
- *   code    what runs is no file: code, standard input
- *   module  the name of the module that runs
- *   script  the script, other than by itself
+ *   code    code or standard input: no file is run
+ *   module  the name of the module that is run
+ *   script  the script, which otherwise stands alone
  */
 export type Following = 'value' | 'next' | 'rest' | 'code' | 'module' | 'script';
 
 export interface Interpreter {
   /** File names of the programs. */
   executable: RegExp;
-  /** By letter or by whole long name; one that is not here stands alone. */
+  /** Options by letter or by whole long name; one that is not listed takes no value. */
   options: ReadonlyMap<string, Following>;
-  /** A shell: `+x` is an option too, and a dash by itself ends them instead of meaning standard input. */
+  /**
+   * Whether it is a shell: `+x` is an option too, and a lone dash ends the options instead of meaning standard input.
+   */
   isShell?: boolean;
 }
 
@@ -31,7 +33,8 @@ export const INTERPRETERS: readonly Interpreter[] = [
     options: following({ value: 'W X --check-hash-based-pycs', code: 'c', module: 'm' }),
   },
   {
-    // Those of Node 24 that take a value, and --loader of those before; V8's own only have attached ones.
+    // These are the options of Node 24 that take a value, and --loader of older ones; V8's own options only have
+    // attached values.
     executable: /^node(js)?$/,
     options: following({
       code: 'e p --eval --print --run',

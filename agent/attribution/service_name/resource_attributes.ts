@@ -1,19 +1,19 @@
 /**
- * OTEL_RESOURCE_ATTRIBUTES, as the OpenTelemetry resource SDK reads it (specification, "Specifying resource information
- * via an environment variable"): W3C Baggage without the metadata behind semicolons.
+ * Parses OTEL_RESOURCE_ATTRIBUTES as the OpenTelemetry resource SDK does (specification, "Specifying resource
+ * information via an environment variable"): W3C Baggage without the metadata after semicolons.
  *
  *   attributes = [ pair *("," pair) ]      pair = key "=" value, both percent-encoded, blanks around them
  */
 
 /**
- * Null when any part is malformed: the specification discards the whole variable then, so the program itself does not
- * have these attributes either. The last of a repeated key wins.
+ * Returns null when any part is malformed: the specification then discards the whole variable, so the program itself
+ * does not have these attributes either. The last of a repeated key wins.
  */
 export function parseResourceAttributes(text: string): Map<string, string> | null {
   const attributes = new Map<string, string>();
   if (text.trim() === '') return attributes;
   for (const pair of text.split(',')) {
-    // Baggage allows more equals signs in a value, and SDKs take them though the specification wants them encoded.
+    // Baggage allows more equals signs in a value, and SDKs accept them although the specification wants them encoded.
     const separator = pair.indexOf('=');
     const key = separator < 0 ? '' : decode(pair.slice(0, separator));
     const value = decode(pair.slice(separator + 1));
@@ -27,6 +27,6 @@ function decode(text: string): string | null {
   try {
     return decodeURIComponent(text.trim());
   } catch {
-    return null; // A percent sign by itself, or bytes that are no UTF-8.
+    return null; // There is a percent sign by itself, or bytes that are not UTF-8.
   }
 }

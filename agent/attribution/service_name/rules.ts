@@ -1,12 +1,12 @@
-/** Names that an operator gives to services: what they say goes before everything that a host tells of itself. */
-/** All that a rule names must match, as regular expressions that may match a part. */
+/** Names that an operator gives to services: they take precedence over everything derived from the host. */
+/** A rule applies if all of its patterns match; they are regular expressions that may match a part of the text. */
 export interface ServiceRule {
   service: string;
-  /** File name of the program. */
+  /** Matches the file name of the program. */
   executable?: RegExp;
-  /** Its arguments, with a blank between them. */
+  /** Matches the arguments, joined by blanks. */
   arguments?: RegExp;
-  /** Path of its cgroup, which holds a container's id and a unit's name. */
+  /** Matches the path of the cgroup, which contains a container's id and a unit's name. */
   cgroup?: RegExp;
 }
 

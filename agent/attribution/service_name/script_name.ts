@@ -1,4 +1,4 @@
-/** The script or jar behind an interpreter: what runs, where the executable only says in which language. */
+/** Finds the script or jar that an interpreter runs, since the executable only shows the language. */
 import { basename } from 'node:path';
 import { cleanName } from './clean_name.ts';
 import { type Following, INTERPRETERS, type Interpreter } from './interpreter_options.ts';
@@ -6,7 +6,7 @@ import { javaProgramOf } from './java_program.ts';
 
 const EXTENSION = /(?<=.)\.(py|js|mjs|cjs|ts|rb|pl|php|sh)$/;
 
-/** `args`: argv, the program's own name first. Undefined: no interpreter, or no file that it runs. */
+/** `args` is argv, the program's own name first. Returns undefined for no interpreter, or one that runs no file. */
 export function scriptNameOf(executable: string, args: readonly string[]): string | undefined {
   const name = executable === 'java' ? javaProgramOf(args) : interpretedNameOf(executable, args);
   return cleanName(name ?? '') || undefined;
@@ -49,7 +49,7 @@ interface Option {
   attached: string;
 }
 
-/** `--name`, `--name=value`, or letters of which the first that takes a value has the rest. */
+/** Parses `--name`, `--name=value`, or letters, of which the first that takes a value is followed by it. */
 function* optionsIn(argument: string, options: Interpreter['options']): Generator<Option> {
   if (argument.startsWith('--')) {
     const [name = '', attached = ''] = argument.split(/=(.*)/s);

@@ -1,4 +1,4 @@
-/** Which service a process belongs to, from what is known of it without asking it. */
+/** Determines which service a process belongs to, from what is known without asking the process. */
 
 import type { EnvironmentName } from '../../../bpf/schema/environment_names.ts';
 import { parseCgroupPath } from './cgroup_path.ts';
@@ -7,14 +7,14 @@ import { parseResourceAttributes } from './resource_attributes.ts';
 import { scriptNameOf } from './script_name.ts';
 
 export interface ProcessFacts {
-  /** File name of the program; empty when it is not known. */
+  /** File name of the program; empty if it is unknown. */
   executable: string;
   isKernelThread: boolean;
-  /** argv, the program's own name first; maybe empty or cut short. */
+  /** argv, the program's own name first; may be empty or cut short. */
   args: readonly string[];
-  /** Those of ENVIRONMENT_NAMES that are set. */
+  /** The variables of ENVIRONMENT_NAMES that are set. */
   environment: ReadonlyMap<string, string>;
-  /** Inside the hierarchy: `/system.slice/nginx.service`. */
+  /** Path inside the hierarchy, such as `/system.slice/nginx.service`. */
   cgroupPath: string | undefined;
 }
 
@@ -37,10 +37,10 @@ export interface ServiceName {
 /** GitLab, GitHub Actions, Jenkins, Buildkite. */
 const CI_JOB_NAMES: readonly EnvironmentName[] = ['CI_JOB_NAME', 'GITHUB_JOB', 'JOB_NAME', 'BUILDKITE_LABEL'];
 
-/** As many digits as container tools show. */
+/** Container tools show this many digits. */
 const SHORT_ID_LENGTH = 12;
 
-/** Never fails, whatever a program made of its arguments and its environment. */
+/** Never fails, whatever a program did to its arguments and its environment. */
 export function serviceNameOf(facts: ProcessFacts): ServiceName {
   if (facts.isKernelThread) return { name: 'kernel', source: 'kernel' };
   for (const [source, text] of candidatesOf(facts)) {
@@ -50,7 +50,7 @@ export function serviceNameOf(facts: ProcessFacts): ServiceName {
   return { name: 'unknown', source: 'unknown' };
 }
 
-/** The most deliberate first: what someone called the service, then who runs it, then what runs. */
+/** Yields the most deliberate name first: an explicit service name, then what runs the program, then the program. */
 function* candidatesOf({
   executable,
   args,
@@ -67,7 +67,7 @@ function* candidatesOf({
   yield ['executable', executable];
 }
 
-/** Who runs in a cgroup, when it is one's own: a container or a unit. */
+/** Name of the container or unit that has a cgroup to itself; undefined for other cgroups. */
 export function serviceOfCgroup(path: string): string | undefined {
   for (const [, text] of cgroupCandidates(path)) {
     const name = cleanName(text ?? '');
@@ -82,7 +82,7 @@ function* cgroupCandidates(path: string): Generator<[source: ServiceSource, name
   yield ['systemd_unit', unit?.replace(/\.service$/, '')];
 }
 
-/** A container of LXC has a name in place of an id. */
+/** An LXC container has a name in place of an id. */
 function shortIdOf(containerId: string): string {
   return /^[0-9a-f]{64}$/.test(containerId) ? containerId.slice(0, SHORT_ID_LENGTH) : containerId;
 }
