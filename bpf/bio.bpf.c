@@ -1,31 +1,35 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Bios as they are queued: by whom, and whose data they carry.
+ * Records, for each bio that is queued, which task queues it and which tasks own its data.
  *
- * Not block_bio_queue: bios are split and merged after it, and half of the bytes of large I/O had no match.
+ * The hooks are not on block_bio_queue: bios are split and merged after it, so half of the bytes of large I/O have no
+ * match there.
  */
 #include "bio.bpf.h"
 #include "filter.bpf.h"
 #include "kernel_compat.bpf.h"
 
-/* Pages of a bio that are looked at. A request takes 4 MiB by default in Linux 6.18 (BLK_DEF_MAX_SECTORS_CAP). */
+/*
+ * Maximum number of pages of a bio that are looked at. A request takes 4 MiB by default in Linux 6.18
+ * (BLK_DEF_MAX_SECTORS_CAP).
+ */
 #define PAGE_WALK_MAX 2048
 
-/* A walk over the pages of a bio that is being queued. */
+/* State of a walk over the pages of a bio that is being queued. */
 struct page_walk {
 	struct bio_owner owner;
-	/* The vector that it is in, bytes done of that, and bytes left of the bio. */
+	/* Address of the current vector, bytes of it already walked, and bytes of the bio still to walk. */
 	__u64 vector;
 	__u32 done;
 	__u32 left;
-	/* The task that queues it: what it writes by direct I/O is its own. */
+	/* The task that queues the bio: data that it writes by direct I/O is its own. */
 	struct event_origin queuer;
 	struct event_origin unknown;
-	/* Of files, and of what a file system keeps for itself. */
+	/* Bytes of file data with an unknown owner, and bytes of the file system's own metadata. */
 	__u32 unknown_bytes;
 	__u32 metadata_bytes;
 	__u32 device;
-	/* A kernel thread, or a task that frees memory, writes what is not its own. */
+	/* The task is a kernel thread or reclaims memory: it writes data that is not its own. */
 	bool is_kernel;
 	bool is_direct;
 	__u16 reserved;
@@ -38,7 +42,7 @@ struct {
 	__type(value, struct page_walk);
 } page_walks SEC(".maps");
 
-/* Adds bytes to an owner's share. A global function is verified once, not at each of its calls. */
+/* Adds bytes to an owner's share. It is a global function, which is verified once, not at each of its calls. */
 __noinline int add_origin(struct bio_owner *to, const struct event_origin *added, __u32 bytes)
 {
 	if (!to || !added)
@@ -46,7 +50,7 @@ __noinline int add_origin(struct bio_owner *to, const struct event_origin *added
 	for (__u32 slot = 0; slot < ORIGIN_SLOTS; slot++) {
 		struct event_origin *origin;
 
-		/* Clang would go on with a sum that the verifier has lost the bounds of. */
+		/* Without this, clang continues with a sum whose bounds the verifier has lost. */
 		barrier_var(slot);
 		origin = &to->origins[slot & (ORIGIN_SLOTS - 1)];
 		if (slot >= to->origin_count) {
@@ -58,7 +62,10 @@ __noinline int add_origin(struct bio_owner *to, const struct event_origin *added
 		if (is_same_owner(origin, added)) {
 			origin->bytes += bytes;
 			origin->flags |= added->flags & ORIGIN_AMBIGUOUS;
-			/* A label that others set holds until they take it away: the last write decides. */
+			/*
+			 * A label that another thread set is valid until that thread removes it: the time of the last
+			 * write decides.
+			 */
 			if (added->time_ns > origin->time_ns)
 				origin->time_ns = added->time_ns;
 			return 0;
@@ -82,9 +89,9 @@ static __always_inline bool is_dirtier_of(const struct dirtier *dirtier, const s
 }
 
 /*
- * Who made a page of a file dirty that waits for its write-back; NULL when nobody knows. Sets `key` to that of the
- * entry. What is queued already counts only for another disk of a mirror: on the same one it is an earlier
- * write-back's.
+ * Returns the dirtier of a file's page that waits for write-back, or NULL if it is unknown, and sets `key` to the key
+ * of its entry. An entry in queued_pages counts only for another disk of a mirror: on the same disk, it belongs to an
+ * earlier write-back.
  */
 static __always_inline struct dirtier *dirtier_of(const struct bio_page *at, __u32 device, __u64 *key)
 {
@@ -97,7 +104,7 @@ static __always_inline struct dirtier *dirtier_of(const struct bio_page *at, __u
 		if (!is_dirtier_of(dirtier, at, at->index) || dirtier->device == device)
 			dirtier = NULL;
 	}
-	/* A page of a large folio. */
+	/* The page may belong to a large folio that became dirty as a whole. */
 	*key = at->folio | 1;
 	of_folio = bpf_map_lookup_elem(&dirty_pages, key);
 	if (of_folio &&
@@ -108,11 +115,11 @@ static __always_inline struct dirtier *dirtier_of(const struct bio_page *at, __u
 	return dirtier;
 }
 
-/* A page whose write-back is queued waits no longer, and must not take the place of one that does. */
+/* Moves a page whose write-back is queued out of dirty_pages, where it must not take the place of a page that waits. */
 static __always_inline void count_queued(struct dirtier *dirtier, __u64 *key, __u32 bytes, __u32 device)
 {
 	dirtier->queued_bytes += bytes;
-	/* Of a large folio only some pages may be dirty. */
+	/* The entry of a large folio stays: perhaps only some of its pages are dirty. */
 	if (*key & 1 || dirtier->queued_bytes < PAGE_SIZE)
 		return;
 	dirtier->device = device;
@@ -133,7 +140,7 @@ static __always_inline void add_dirtiers(struct page_walk *walk, struct dirtier 
 		add_origin(&walk->owner, &dirtier->origin, bytes);
 		return;
 	}
-	/* How much of it is whose is not known. */
+	/* It is unknown how many of the bytes belong to which owner. */
 	add_origin(&walk->owner, &dirtier->origin, 0);
 	second = dirtier->count == 2 ? bpf_map_lookup_elem(&dirty_with, key) : NULL;
 	if (second)
@@ -142,16 +149,16 @@ static __always_inline void add_dirtiers(struct page_walk *walk, struct dirtier 
 		walk->owner.has_others = 1;
 }
 
-/* Whether it is a process's own memory, or shared memory: no page that a file system writes back is. */
+/* Returns whether the page is anonymous or shared memory, which a file system never writes back. */
 static __always_inline bool is_memory(__u64 mapping, __u64 flags)
 {
 	return mapping & PAGE_MAPPING_ANON || has_page_flag(flags, PG_swapbacked);
 }
 
 /*
- * Adds a page of the bio to the shares of its owners. Direct I/O is the task's that queues it, and may be out of a page
- * of a file that somebody else made dirty: that is not under write-back. All else that is not under write-back is what
- * a file system keeps for itself, such as its log, whichever task it is that writes it.
+ * Adds a page of the bio to the shares of its owners. Direct I/O belongs to the task that queues it, even if its buffer
+ * is a page of a file that another task made dirty: that page is not under write-back. Any other page that is not under
+ * write-back is the file system's own metadata, such as its log, whichever task writes it.
  */
 static __always_inline void add_page(struct page_walk *walk, __u64 page, __u32 bytes)
 {
@@ -169,7 +176,7 @@ static __always_inline void add_page(struct page_walk *walk, __u64 page, __u32 b
 		return;
 	}
 	if (!at.mapping && has_page_flag(flags, PG_private)) {
-		/* fs/crypto/crypto.c: the encrypted copy of a page, or of its folio, that it points to. */
+		/* This is an encrypted copy, which points to the original page or its folio: fs/crypto/crypto.c. */
 		page = BPF_CORE_READ((struct page *)page, private);
 		folio = folio_of((struct page *)page);
 		at = (struct bio_page){page, folio, (__u64)BPF_CORE_READ((struct page *)folio, mapping), 0};
@@ -191,7 +198,10 @@ static __always_inline void add_page(struct page_walk *walk, __u64 page, __u32 b
 	count_queued(dirtier, &key, bytes, walk->device);
 }
 
-/* Takes the next page of the walk; 0 at the end. In the map, not in registers: see copy_variable(). */
+/*
+ * Processes the next page of the walk; returns 0 at the end. The state is in the map, not in registers: see
+ * copy_variable().
+ */
 __noinline int walk_page(void)
 {
 	__u32 zero = 0, length, at, bytes;
@@ -226,7 +236,7 @@ static __always_inline void add_journal_owners(struct page_walk *walk, struct jo
 		add_origin(&walk->owner, &owners->owners[0], walk->metadata_bytes);
 		return;
 	}
-	/* How much of it is whose is not known. */
+	/* It is unknown how many of the bytes belong to which owner. */
 	for (__u32 slot = 0; slot < ORIGIN_SLOTS && slot < owners->count; slot++)
 		add_origin(&walk->owner, &owners->owners[slot], 0);
 	if (owners->others || owners->count > ORIGIN_SLOTS)
@@ -234,8 +244,8 @@ static __always_inline void add_journal_owners(struct page_walk *walk, struct jo
 }
 
 /*
- * Whether its memory is what direct I/O writes from. A bio that was split off does not say so itself: bio_split() hands
- * it the vectors of the one that is left, which bio_chain() made its private data.
+ * Returns whether the bio is direct I/O. A bio that was split off does not have the flag itself: bio_split() gives it
+ * the vectors of the remaining bio, which bio_chain() made its private data.
  */
 static __always_inline bool is_direct_bio(struct bio *bio)
 {
@@ -247,7 +257,7 @@ static __always_inline bool is_direct_bio(struct bio *bio)
 	return left && vectors == BPF_CORE_READ(left, bi_io_vec) && BPF_CORE_READ(left, bi_flags) & BIO_DIRECT;
 }
 
-/* Whose data a bio writes. */
+/* Finds the owners of the data that a bio writes. */
 static __always_inline void find_origins(struct page_walk *walk, struct bio *bio, struct task_struct *task,
 					 struct task_state *state)
 {
@@ -296,7 +306,7 @@ static __always_inline void describe_queuer(struct bio_queuer *queuer, struct bi
 	copy_comm(queuer->comm, task);
 }
 
-/* By the task that queues it, and by whose data it carries. */
+/* Applies the filter to the task that queues the bio and to the owners of its data. */
 static __always_inline bool is_wanted_bio(const struct filter_settings *filter, struct task_struct *task,
 					  const struct bio_owner *owner)
 {

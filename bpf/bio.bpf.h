@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What is remembered of a bio from its queueing to the issue of its request. */
+/* State kept per bio from its queueing until its request is issued. */
 #ifndef KREPLAY_BIO_BPF_H
 #define KREPLAY_BIO_BPF_H
 
@@ -15,20 +15,20 @@ struct bio_owner {
 		__u32 flags;
 		__u32 pid;
 		__u32 tid;
-		/* By the filter, when it was queued. */
+		/* The filter's decision when the bio was queued. */
 		__u32 is_wanted;
 		char comm[16];
 	} queuer;
-	/* Slots in use. */
+	/* Number of slots in use. */
 	__u32 origin_count;
-	/* There are more owners, or some that are not known. */
+	/* There are more owners than slots, or some are unknown. */
 	__u32 has_others;
 	struct event_origin origins[ORIGIN_SLOTS];
 };
 
 /*
- * Bios that wait for the issue of their request. Not an LRU map: that would drop the owner of one that still waits,
- * and nothing would count it.
+ * Bios that wait for the issue of their request. This is not an LRU map, which would drop the owner of a bio that still
+ * waits without counting it.
  */
 struct bio_owner_map {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -39,7 +39,7 @@ struct bio_owner_map {
 
 extern struct bio_owner_map bio_owners SEC(".maps");
 
-/* Adds bytes to an owner's share: bio.bpf.c. */
+/* Adds bytes to an owner's share. Defined in bio.bpf.c. */
 int add_origin(struct bio_owner *to, const struct event_origin *added, __u32 bytes);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Block requests, one record at completion.
+ * Records block requests, one record each, at completion.
  *
- *   block_getrq, block_bio_*merge   in the task that queued the bio   bio -> who, when: bio.bpf.c
- *   block_rq_issue                  the device gets the request       request -> who (all its bios), when
+ *   block_getrq, block_bio_*merge   in the task that queued the bio   bio -> owners, time: bio.bpf.c
+ *   block_rq_issue                  the device gets the request       request -> owners of all its bios, time
  *   block_rq_complete               in whatever task is interrupted   the record
  */
 #include "bio.bpf.h"
@@ -11,24 +11,27 @@
 #include "kernel_compat.bpf.h"
 
 #define BIO_WALK_MAX 256
-/* Bios after those, of a request of the largest size in blocks of 4096 bytes: only forgotten. */
+/*
+ * Number of further bios whose entries are only deleted: enough for a request of the largest size in blocks of 4096
+ * bytes.
+ */
 #define BIO_FORGET_MAX 1024
 
 enum request_stage {
-	/* Its entry could not be deleted: a program that is interrupted may hold the map's lock. */
+	/* The request has ended, but its entry could not be deleted: an interrupted program may hold the map's lock. */
 	REQUEST_ENDED,
 	REQUEST_ISSUED,
-	/* Its data is written, the flush behind it is not. */
+	/* Its data is written, but the flush after it is not complete. */
 	REQUEST_FLUSHING,
 };
 
-/* A request from its issue to its end. */
+/* State of a request from its issue to its end. */
 struct request_state {
 	struct bio_owner owner;
 	__u64 issued_ns;
 	__u64 sector;
 	__u64 bytes;
-	/* Whether they were transferred or failed. */
+	/* Bytes that were transferred or that failed. */
 	__u64 bytes_ended;
 	__u64 bytes_done;
 	__s32 error;
@@ -37,7 +40,7 @@ struct request_state {
 	__u32 reserved;
 };
 
-/* Not an LRU map, for the reason that bio_owners is none. */
+/* This is not an LRU map, for the same reason as bio_owners. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 16384);
@@ -45,7 +48,7 @@ struct {
 	__type(value, struct request_state);
 } request_states SEC(".maps");
 
-/* A program does not run inside itself on one CPU, so each has its scratch to itself. */
+/* A program never runs nested on one CPU, so each program has a slot of its own. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 2);
@@ -55,7 +58,7 @@ struct {
 
 enum { SCRATCH_ISSUE, SCRATCH_COMPLETE };
 
-/* Adds one bio's owners. The task that queued the earliest bio stands for the request. */
+/* Adds one bio's owners. The task that queued the earliest bio represents the request. */
 static __always_inline void add_bio(struct bio_owner *request, struct bio_owner *owner)
 {
 	__u32 is_wanted = request->queuer.is_wanted | owner->queuer.is_wanted;
@@ -68,7 +71,7 @@ static __always_inline void add_bio(struct bio_owner *request, struct bio_owner 
 	request->has_others |= owner->has_others;
 }
 
-/* Gathers the owners of all bios of a request; false when none is known. */
+/* Gathers the owners of all bios of a request; returns false if none is known. */
 static __always_inline bool gather_owners(struct request_state *request, struct request *rq)
 {
 	struct bio *bio = rq->bio;
@@ -132,14 +135,14 @@ static __always_inline void emit(struct request_state *request, struct request *
 	event->operation = request->operation;
 	event->origin_count = request->owner.has_others ? ORIGIN_SLOTS + 1 : request->owner.origin_count;
 	event->cgroup_id = request->owner.queuer.cgroup_id;
-	event->unnamed_bytes = UNKNOWN_U64; /* The agent knows who is one owner. */
+	event->unnamed_bytes = UNKNOWN_U64; /* The agent computes it: it can tell which origins are the same owner. */
 	__builtin_memcpy(event->origins, request->owner.origins, sizeof(event->origins));
 	__builtin_memset(event->device, 0, sizeof(event->device));
 	bpf_probe_read_kernel_str(event->device, sizeof(event->device), BPF_CORE_READ(rq, q, disk)->disk_name);
 	submit(event);
 }
 
-/* Whether it is this request that completes, or one that was used again behind our back. */
+/* Returns whether the completed request is the remembered one, and not a later one that reuses the same structure. */
 static __always_inline bool is_of(const struct request_state *request, struct request *rq, unsigned int bytes)
 {
 	if (request->stage == REQUEST_FLUSHING)
@@ -149,9 +152,9 @@ static __always_inline bool is_of(const struct request_state *request, struct re
 }
 
 /*
- * Linux 6.18 (a guest with two CPUs) was seen to end requests without running any program of the tracepoint, nor
- * counting that as a miss: bursts of up to 128, 200 of a million under heavy load; perf's samples lack the same ones,
- * its counters do not. Such a request must not lend its owner to the next one at its place.
+ * Linux 6.18 (a guest with two CPUs) was observed to end requests without running any program of the tracepoint and
+ * without counting a miss: in bursts of up to 128, and 200 of a million under heavy load. perf's samples lack the same
+ * requests; its counters do not. Such a request must not pass its owner on to the next request at the same address.
  */
 static __always_inline void forget_unended(struct request_state *request)
 {
@@ -159,7 +162,7 @@ static __always_inline void forget_unended(struct request_state *request)
 	count_loss(EVENT_BLOCK_IO, LOSS_END_MISSED);
 }
 
-/* blk_update_request() goes on after a part that failed: a request of several bios may end in parts. */
+/* A request of several bios may end in parts: blk_update_request() continues after a part that failed. */
 static __always_inline void add_completion(struct request_state *request, int error, unsigned int bytes)
 {
 	request->bytes_ended += bytes;
@@ -181,7 +184,9 @@ int BPF_PROG(block_complete, struct request *rq, int status, unsigned int bytes)
 	if (request && request->stage != REQUEST_ENDED && !is_of(request, rq, bytes))
 		forget_unended(request);
 	if (!request || request->stage == REQUEST_ENDED) {
-		/* A flush without data is carried out by a request of the block layer's own, and never issued itself.
+		/*
+		 * A flush without data is never issued itself: the block layer carries it out with a request of its
+		 * own.
 		 */
 		request = bpf_map_lookup_elem(&request_scratch, &slot);
 		if (request && gather_owners(request, rq)) {
@@ -193,7 +198,7 @@ int BPF_PROG(block_complete, struct request *rq, int status, unsigned int bytes)
 	add_completion(request, block_error(status), bytes);
 	if (!whole)
 		return 0;
-	/* The caller waits for the flush behind a FUA write, and hears of its failure. */
+	/* The caller also waits for the flush after a FUA write, and gets its error. */
 	if (request->stage == REQUEST_ISSUED && in_flush_sequence(rq)) {
 		request->stage = REQUEST_FLUSHING;
 		return 0;
@@ -205,11 +210,11 @@ int BPF_PROG(block_complete, struct request *rq, int status, unsigned int bytes)
 }
 
 /*
- * A driver that requeues a request issues it again: by then its bios have no owner any more, and the first issue
- * stands. One that took in another bio meanwhile is that bio's, and the first issue counts as unended. A request
- * without bios of ours (the flush machinery's own, passthrough) is not remembered.
+ * A driver that requeues a request issues it again: its bios then have no entries left, and the first issue counts. If
+ * another bio was merged into it in the meantime, the request is attributed to that bio, and the first issue is counted
+ * as a missed end. A request without recorded bios (the flush machinery's own, passthrough) is not remembered.
  *
- * Behind block_complete, and so attached after it: what is remembered must not miss its end.
+ * This program is placed after block_complete, and so attached after it: a remembered request must not miss its end.
  */
 SEC("tp_btf/block_rq_issue")
 int BPF_PROG(block_issue, struct request *rq)

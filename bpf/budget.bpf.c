@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 #include "budget.bpf.h"
 
-/* include/linux/bpf.h: what the ring buffer puts before a record. */
+/* Size of the header that the ring buffer puts before each record: include/linux/bpf.h. */
 #define RECORD_HEADER_SIZE 8
-/* create_user_ns(), kernel/user_namespace.c: the kernel nests no more than 33. */
+/* The kernel nests at most 33 user namespaces: create_user_ns(), kernel/user_namespace.c. */
 #define NAMESPACES_MAX 34
 
 /*
- * The user whom a task is counted for, as a number. A user namespace gives its creator user ids of its own, tens of
- * thousands with /etc/subuid: those count for the user who made the outermost one. What root makes is mostly a
- * container, which must not use up root's share: it has one of its own, and its number is an address, above all ids.
+ * Returns the user whose share a task's records count against, as a number. A user namespace gives its creator user ids
+ * of its own, tens of thousands with /etc/subuid: all of these count against the user that created the outermost
+ * namespace. A namespace that root created is usually a container, which must not use up root's share: it has its own,
+ * and its number is the address of the namespace, which is larger than any user id.
  */
 static __always_inline __u64 user_of(struct task_struct *task)
 {
@@ -28,9 +29,9 @@ static __always_inline __u64 user_of(struct task_struct *task)
 }
 
 /*
- * Takes room in the definition ring for a record of the current task's user; 0: the user has taken too much. The count
- * begins anew once the agent has read all that was in the ring when it last began, so it needs no clock: an agent that
- * is held up gives a user no more room.
+ * Charges a record to the share of the current task's user; returns 0 if the user has used it up. The count restarts
+ * from 0 once the agent has read everything that was in the ring at the last restart. So it needs no clock, and a
+ * delayed agent gives a user no additional room.
  */
 __noinline int use_definitions(__u32 size)
 {

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * How much of the definition ring one user may take: a user who fills it would take the owners, services and file names
- * from all others.
+ * Limits how much of the definition ring one user may take: a user that fills the ring would cost all other users the
+ * owners, services and file names of their events.
  */
 #ifndef KREPLAY_BUDGET_BPF_H
 #define KREPLAY_BUDGET_BPF_H
 
 #include "kreplay.bpf.h"
 
-/* Between two looks of the agent, see use_definitions(): a user then never has more than half of the ring's 4 MiB. */
+/*
+ * Limit between two restarts of the count, see use_definitions(): a user never has more than half of the ring's 4 MiB.
+ */
 #define USER_DEFINITION_BYTES_MAX (1 << 20)
 
 struct definition_use {
-	/* Where the ring's producer was when the bytes were last counted from 0. */
+	/* Position of the ring's producer when the count of bytes last restarted from 0. */
 	__u64 since;
 	__u64 bytes;
 };
@@ -26,7 +28,7 @@ struct definition_use_map {
 
 extern struct definition_use_map definition_uses SEC(".maps");
 
-/* budget.bpf.c */
+/* Defined in budget.bpf.c. */
 int use_definitions(__u32 size);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* A recorded system call, from its entry to its return: a task is in one at a time. */
+/* Tracks a recorded system call from its entry to its return. A task is in one call at a time. */
 #ifndef KREPLAY_CALL_BPF_H
 #define KREPLAY_CALL_BPF_H
 
@@ -8,12 +8,12 @@
 #include "owner.bpf.h"
 #include "process.bpf.h"
 
-/* What is remembered of the task that makes the call, or NULL: then it is not recorded. */
+/* Returns the state of the task that makes the call, or NULL if the call is not recorded. */
 static __always_inline struct task_state *begin_call(struct task_struct *task, __u32 event_type)
 {
 	struct task_state *state;
 
-	/* A 32-bit program's numbers mean other calls. */
+	/* The call numbers of a 32-bit program mean other calls. */
 	if (task->tgid == agent_tgid || task->thread_info.status & TS_COMPAT)
 		return NULL;
 	state = new_state_of(task);
@@ -21,7 +21,7 @@ static __always_inline struct task_state *begin_call(struct task_struct *task, _
 		count_loss(event_type, LOSS_NO_MEMORY);
 		return NULL;
 	}
-	/* The call before has ended, and the kernel did not run call_exit: see forget_unended(). */
+	/* The previous call has ended, but the kernel did not run call_exit: see forget_unended(). */
 	if (state->start_ns)
 		count_loss(state->call_type, LOSS_END_MISSED);
 	state->start_ns = bpf_ktime_get_boot_ns();
@@ -29,14 +29,14 @@ static __always_inline struct task_state *begin_call(struct task_struct *task, _
 	return state;
 }
 
-/* Whether the filter wants the call, and whose it is. */
+/* Returns whether the filter wants the call, and sets its owner. */
 static __always_inline bool is_wanted_call(struct task_struct *task, struct task_state *state, struct owner *owner)
 {
 	struct filter_settings *settings = filter();
 
 	if (!settings || !has_type(settings, state->call_type) || !is_wanted_task(settings, task))
 		return false;
-	/* First: what a program was started with may be its context. */
+	/* This comes before owner_of(), because the environment of a program may define its context. */
 	process_id_of(task, state, state->start_ns);
 	*owner = owner_of(task, state);
 	return is_wanted_owner(settings, task, owner->context_id);
@@ -50,7 +50,7 @@ static __always_inline void keep_call(struct task_state *state, __u32 syscall, _
 	state->syscall = syscall;
 }
 
-/* Takes the call from the task: how long it took, or UNKNOWN_U64 when it is not recorded. */
+/* Ends the task's call and returns its duration, or UNKNOWN_U64 if the call is not recorded. */
 static __always_inline __u64 end_call(struct task_state *state, __u64 *start_ns)
 {
 	struct filter_settings *settings;
@@ -63,7 +63,7 @@ static __always_inline __u64 end_call(struct task_state *state, __u64 *start_ns)
 	return settings && duration_ns < settings->min_duration_ns ? UNKNOWN_U64 : duration_ns;
 }
 
-/* The fields of every call, in a record that was reserved. */
+/* Fills in the fields that all calls have in common, in a reserved record. */
 #define fill_call(event, type, task, state, began_ns, took_ns, returned)                                               \
 	({                                                                                                             \
 		(event)->event_type = type;                                                                            \

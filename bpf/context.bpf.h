@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The context that a task holds: ended when it is replaced or its setter exits. */
+/*
+ * Defines, sets and ends the context that a task holds. It ends when it is replaced or when the task that set it exits.
+ */
 #ifndef KREPLAY_CONTEXT_BPF_H
 #define KREPLAY_CONTEXT_BPF_H
 
@@ -11,7 +13,7 @@ struct context_scratch {
 	char text[MARKER_SIZE];
 };
 
-/* Its users run with preemption off and never in an interrupt. */
+/* The programs that use it run with preemption off and never in an interrupt. */
 struct context_scratch_map {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
@@ -21,7 +23,7 @@ struct context_scratch_map {
 
 extern struct context_scratch_map context_scratch SEC(".maps");
 
-/* Tells the agent that nobody holds the context any more: what inherited it by reference loses it. */
+/* Announces to the agent that a context has ended: tasks that inherited it by reference lose it. */
 static __always_inline void end_context(__u64 context_id, __u64 now_ns)
 {
 	struct context_end *end = reserve(definitions, CONTEXT_END, struct context_end);
@@ -49,7 +51,7 @@ static __always_inline void set_context(struct task_state *state, __u64 context_
 	state->context_flags = 0;
 }
 
-/* Sends what the scratch holds with a new id, and gives that; CONTEXT_LOST when it cannot be stored. */
+/* Emits the context in the scratch with a new id and returns that id, or CONTEXT_LOST if it cannot be stored. */
 static __always_inline __u64 define_context(struct task_struct *task, struct context_scratch *scratch, __u32 size,
 					    __u32 scope, __u64 outer_context_id, __u64 now_ns)
 {
@@ -66,7 +68,7 @@ static __always_inline __u64 define_context(struct task_struct *task, struct con
 	definition->scope = scope;
 	definition->outer_context_id = outer_context_id;
 	size &= MARKER_SIZE - 1;
-	/* With its end, which is never refused. */
+	/* The charge includes the record of the context's end, which is never refused. */
 	if (!use_definitions(sizeof(*definition) + size + sizeof(struct context_end))) {
 		count_loss(CONTEXT_DEFINITION, LOSS_MARKER_FLOOD);
 		return CONTEXT_LOST;

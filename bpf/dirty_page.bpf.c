@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Who made a page of a file dirty: its write-back happens later, in another task.
+ * Records which task made a page of a file dirty, because its write-back happens later, in another task.
  *
- *   writeback_dirty_folio   a clean folio becomes dirty; large folios of many pages as one
- *   block_dirty_buffer      each write to a block, of file systems with buffer heads (ext4): it names the page of a
- *                           large folio, and a second writer before the write-back
+ *   writeback_dirty_folio   a clean folio becomes dirty; a large folio of many pages as one
+ *   block_dirty_buffer      each write to a block, on file systems with buffer heads (ext4): it identifies the page of
+ *                           a large folio, and a second writer before the write-back
  *
- * Where the kernel does not show each write to a page, others may have written to it after the one who made it dirty:
- * on file systems without buffer heads (XFS, btrfs), and through a map of the file.
+ * Where the kernel does not show each write to a page, other tasks may have written to it after the one that made it
+ * dirty: on file systems without buffer heads (XFS, btrfs), and through a mapping of the file.
  */
 #include "origin.bpf.h"
 
-/* What is about to become dirty by a write to one of its blocks; a task that is moved between both leaves none. */
+/*
+ * The folio that is about to become dirty by a write to one of its blocks. A task that moves to another CPU between the
+ * two tracepoints does not find its entry.
+ */
 struct block_write {
 	__u64 folio;
 	__u64 tid;
@@ -24,19 +27,22 @@ struct {
 	__type(value, struct block_write);
 } block_writes SEC(".maps");
 
-/* Another writer to a page that is dirty already: how much of it is whose is not known. */
+/* Adds another writer to a page that is already dirty: it is unknown how much of the page belongs to which writer. */
 static __always_inline void add_dirtier(struct dirtier *known, __u64 key, const struct event_origin *origin)
 {
 	struct event_origin *second;
 
 	if (is_same_owner(&known->origin, origin)) {
-		/* A label that others set holds until they take it away: what was written last decides. */
+		/*
+		 * A label that another thread set is valid until that thread removes it: the time of the last write
+		 * decides.
+		 */
 		known->origin.time_ns = origin->time_ns;
 		known->origin.flags |= origin->flags;
 		return;
 	}
 	if (known->count == 1) {
-		/* Without room for the second one the page is of more than are known. */
+		/* Without room for the second writer, the page counts as having more writers than are known. */
 		known->count = bpf_map_update_elem(&dirty_with, &key, origin, BPF_ANY) ? DIRTIERS_MAX : 2;
 		return;
 	}
@@ -52,19 +58,19 @@ static __always_inline void forget_dirtier(__u64 key)
 	bpf_map_delete_elem(&queued_pages, &key);
 }
 
-/* The pages that a write is about. */
+/* The page or large folio that a write changes. */
 struct written {
-	/* Of dirty_pages. */
+	/* Key in dirty_pages. */
 	__u64 key;
 	__u64 mapping;
 	__u64 index;
 	__u32 flags;
-	/* Nobody wrote to it since its last write-back began. */
+	/* No task has written to it since its last write-back began. */
 	bool is_clean;
 	bool is_written_back;
 };
 
-/* Whether the task stores to a map of the file: such a page is writable from then on, by all that have it mapped. */
+/* Returns whether the task stores to a mapping of the file: the page is then writable for all processes that map it. */
 static __always_inline bool is_in_page_fault(struct task_struct *task)
 {
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
@@ -83,14 +89,14 @@ static __always_inline int remember_dirtier(const struct written *written)
 		known = bpf_map_lookup_elem(&dirty_pages, &key);
 		if (known && (known->mapping != written->mapping || known->index != written->index))
 			known = NULL;
-		/* Nobody knows who wrote before: its folio's owner, if any, stands for it. */
+		/* The earlier writer is unknown: the owner of the folio, if any, represents it. */
 		if (!known && !written->is_clean)
 			return 0;
 	}
-	/* Its write-back, whose data this may still become, is not queued yet. */
+	/* The write-back is not queued yet, and its data may still include this write. */
 	if (known && written->is_written_back)
 		known->is_dirty_again = 1;
-	/* What the kernel itself changes, a file system's own blocks, is nobody's. */
+	/* Changes by the kernel itself, to a file system's own blocks, have no owner. */
 	if (!(task->flags & PF_KTHREAD))
 		state = new_state_of(task);
 	if (!state) {
@@ -118,7 +124,7 @@ static __always_inline struct block_write *block_write(void)
 	return bpf_map_lookup_elem(&block_writes, &zero);
 }
 
-/* Whether buffer_dirtied() has just seen the write by which it becomes dirty. */
+/* Returns whether buffer_dirtied() has just seen the write that makes the folio dirty. */
 static __always_inline bool is_by_block(__u64 folio)
 {
 	struct block_write *last = block_write();
@@ -143,7 +149,7 @@ static __always_inline int folio_becomes_dirty(__u64 folio, __u64 mapping)
 
 	if (has_page_flag(flags, PG_head)) {
 		written.key |= 1;
-		/* Its pages are remembered one by one. */
+		/* The pages of this folio are recorded one by one. */
 		if (by_block) {
 			forget_dirtier(written.key);
 			return 0;
@@ -160,7 +166,7 @@ int BPF_PROG(folio_dirtied, void *folio, void *mapping)
 	return folio_becomes_dirty(address_of(folio), address_of(mapping));
 }
 
-/* Until 203a31516616 (5.18). */
+/* Kernels before 203a31516616 (5.18) have this tracepoint instead. */
 SEC("tp_btf/writeback_dirty_page")
 int BPF_PROG(page_dirtied, void *page, void *mapping)
 {
@@ -188,7 +194,7 @@ int BPF_PROG(buffer_dirtied, struct buffer_head *buffer)
 	};
 
 	if (!has_page_flag(flags, PG_head)) {
-		/* The first write to a page makes its folio dirty next, in folio_dirtied. */
+		/* The first write to a page makes its folio dirty next: folio_dirtied records it. */
 		if (!has_page_flag(flags, PG_dirty)) {
 			announce_block_write(folio);
 			return 0;
@@ -200,9 +206,9 @@ int BPF_PROG(buffer_dirtied, struct buffer_head *buffer)
 			return 0;
 		if (!has_page_flag(flags, PG_dirty))
 			announce_block_write(folio);
-		/* Folios lie at multiples of their size, in memory and in the kernel's map of it. */
+		/* Folios are aligned to their size, in memory and in the kernel's mapping of it. */
 		page += ((__u64)buffer->b_data & (size - 1)) / PAGE_SIZE * bpf_core_type_size(struct page);
-		/* Of several blocks in a page another one may be dirty. */
+		/* Another block of the same page may be dirty. */
 		if (written.is_clean && buffer->b_size < PAGE_SIZE && has_page_flag(flags, PG_dirty)) {
 			if (bpf_map_lookup_elem(&dirty_pages, &page))
 				written.is_clean = false;

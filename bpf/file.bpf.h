@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Which file a descriptor means: a number in the event, its path once through the definition ring. */
+/*
+ * Identifies the file behind a descriptor: an event has its number, and its path is sent once through the definition
+ * ring.
+ */
 #ifndef KREPLAY_FILE_BPF_H
 #define KREPLAY_FILE_BPF_H
 
@@ -9,9 +12,9 @@
 
 #define PATH_DEPTH_MAX 64
 #define NAME_SIZE_MAX 256
-/* No name leads to the file any more. */
+/* Bit of a key's name hash: the file has no name left. */
 #define NAME_UNLINKED (1ull << 63)
-/* A path is walked again after this long: renaming a folder further up changes none of the file's own keys. */
+/* A path is walked again after this time: renaming a directory further up does not change the file's key. */
 #define PATH_AGE_MAX_NS 1000000000ull
 
 struct known_file {
@@ -37,7 +40,7 @@ struct file_scratch {
 	char path[PATH_SIZE + NAME_SIZE_MAX];
 };
 
-/* Only sys_enter uses it, which runs with preemption off and never in an interrupt. */
+/* Only the program at sys_enter uses it, which runs with preemption off and never in an interrupt. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
@@ -45,7 +48,7 @@ struct {
 	__type(value, struct file_scratch);
 } file_scratch SEC(".maps");
 
-/* MKDEV(1, 3), as the kernel keeps it. */
+/* MKDEV(1, 3) in the kernel's internal encoding. */
 #define DEV_NULL (1u << 20 | 3)
 
 /* The open file behind a descriptor, or NULL. */
@@ -64,11 +67,11 @@ static __always_inline bool is_dev_null(struct file *file)
 }
 
 /*
- * Writes the names from the leaf up to the root of the mount namespace, each with its NUL: the agent turns them
- * round. bpf_d_path() is not allowed in tracepoint programs.
+ * Writes the names from the leaf up to the root of the mount namespace, each with its NUL; the agent reverses their
+ * order. bpf_d_path() is not allowed in tracepoint programs.
  *
- * The walk's state lives in the map, not in registers: the verifier then sees every turn begin alike, and prunes
- * (in registers: over a million instructions, refused).
+ * The state of the walk is in the map, not in registers: the verifier then sees each iteration begin in the same state,
+ * and prunes. In registers, it exceeds a million instructions and is refused.
  */
 static __always_inline void walk_path(struct file_scratch *scratch)
 {
@@ -80,7 +83,10 @@ static __always_inline void walk_path(struct file_scratch *scratch)
 		long copied;
 		__u32 size;
 
-		/* Else clang enters the first turn in the middle, which verifiers before 6.5 call a back-edge. */
+		/*
+		 * Without this, clang enters the first iteration in the middle, which verifiers before 6.5 reject as a
+		 * back-edge.
+		 */
 		barrier();
 		dentry = walk->dentry;
 		mount = walk->mount;
@@ -104,7 +110,7 @@ static __always_inline void walk_path(struct file_scratch *scratch)
 			break;
 		walk->size = size + copied;
 		parent = BPF_CORE_READ(dentry, d_parent);
-		/* memfd and the like hang below no root. */
+		/* A memfd and similar files are below no root. */
 		if (parent == dentry)
 			return;
 		walk->dentry = parent;
@@ -112,7 +118,7 @@ static __always_inline void walk_path(struct file_scratch *scratch)
 	scratch->definition.flags |= FILE_TRUNCATED;
 }
 
-/* 0 when the definition was lost: the next write tries again. */
+/* Returns the id of a new definition, or 0 if it was lost: the next write then tries again. */
 static __always_inline __u64 define_file(struct file *file, const struct file_key *key)
 {
 	struct file_definition *definition;
@@ -160,9 +166,9 @@ static __always_inline bool same_file(const struct file_key *a, const struct fil
 }
 
 /*
- * The key holds what a path depends on near the file: the leaf's name, its folder and that one's name, as folders are
- * renamed when they are complete. The inode number distinguishes sockets and pipes whose structures were freed and used
- * again at the same address.
+ * The key contains what a path depends on near the file: its name, its directory and the name of that, because
+ * directories are renamed when they are complete. The inode number distinguishes sockets and pipes whose structures
+ * were freed and reused at the same address.
  */
 static __always_inline void read_file_key(struct file *file, struct file_key *key)
 {
@@ -177,13 +183,13 @@ static __always_inline void read_file_key(struct file *file, struct file_key *ke
 	key->name_hash = READ(struct dentry, dentry, d_name.hash_len);
 	key->name_hash += READ(struct dentry, parent, d_name.hash_len) * 31;
 	key->name_hash &= ~NAME_UNLINKED;
-	/* As d_unlinked() tells. */
+	/* This is the condition of d_unlinked(). */
 	if (!READ(struct dentry, dentry, d_hash.pprev))
 		key->name_hash |= NAME_UNLINKED;
 	key->inode = READ(struct inode, inode, i_ino);
 }
 
-/* Makes the file the one that the task last wrote to. */
+/* Makes the file the task's current one, and defines it if it is new or its path may be outdated. */
 static __always_inline void look_up_file(struct file *file, struct task_state *state, __u64 now_ns)
 {
 	struct known_file *known, defined = {.defined_ns = now_ns};

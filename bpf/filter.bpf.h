@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What is recorded at all. The agent changes it while the programs run: agent/filter/kernel_filter.ts. */
+/*
+ * Decides which events are recorded at all. The agent changes the settings while the programs run:
+ * agent/filter/kernel_filter.ts.
+ */
 #ifndef KREPLAY_FILTER_BPF_H
 #define KREPLAY_FILTER_BPF_H
 
@@ -7,7 +10,7 @@
 
 struct filter_settings {
 	__u64 min_duration_ns;
-	/* A bit for each type that is not wanted. */
+	/* One bit for each event type that is not wanted. */
 	__u32 event_types_off;
 	/* FILTER_* bits. */
 	__u32 flags;
@@ -20,7 +23,7 @@ struct filter_settings_map {
 	__type(value, struct filter_settings);
 };
 
-/* A process on the list: the one that had started by then, and not the next one that gets its number. */
+/* A process on the list. It had started by this time, unlike a later process that reuses its number. */
 struct filter_pid {
 	__u64 started_by_ns;
 	__u8 verdict;
@@ -55,7 +58,7 @@ struct filter_process_map {
 extern struct filter_settings_map filter_settings SEC(".maps");
 extern struct filter_pid_map filter_pids SEC(".maps");
 extern struct filter_comm_map filter_comms SEC(".maps");
-/* Processes whose unlabelled events are not wanted, and when each had started by. */
+/* Processes whose unlabelled events are not wanted, and the time by which each had started. */
 extern struct filter_process_map filter_processes SEC(".maps");
 
 static __always_inline struct filter_settings *filter(void)
@@ -98,7 +101,10 @@ static __always_inline bool is_wanted_task(const struct filter_settings *filter,
 	return true;
 }
 
-/* An event of nobody, of a process whose service or cgroup is not wanted, or of nobody at all when only others are. */
+/*
+ * An event with a context is always wanted. Without one, it is not wanted if only labelled events are, or if the
+ * service or cgroup of its process is not.
+ */
 static __always_inline bool is_wanted_owner(const struct filter_settings *filter, struct task_struct *task,
 					    __u64 context_id)
 {

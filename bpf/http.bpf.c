@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The W3C traceparent of HTTP/1 requests, of processes that the agent was told of: what a thread does after it has read
- * a request is of that request's trace.
+ * Assigns the work of a thread to the trace of the HTTP/1 request (W3C traceparent) that it has read, in the processes
+ * that the agent selected.
  *
- * Only true of a thread that serves one request at a time, and until it has answered. No owner is better than a wrong
- * one:
+ * This is correct only for a thread that serves one request at a time, and until it has answered. No owner is better
+ * than a wrong one:
  *
- * proof: a process of several threads has first to answer some requests, each by the thread that has read it
- * misfit: a request is read from another connection before the one before is answered, or another thread answers it
- * epoll: a thread that waits for many connections is an event loop, and never looked at again
- * answer: what comes behind it is nobody's
- * children: what a child process does is the request's until that is answered, or until the child reads from a pipe or
- *   socket that it was given, as one does that works for many requests
+ * proof: a process of several threads first has to answer some requests, each by the thread that has read it
+ * misfit: a request is read from another connection before the previous one is answered, or another thread answers it
+ * epoll: a thread that waits for many connections is an event loop, and is never looked at again
+ * answer: work after the answer has no owner
+ * children: the work of a child process belongs to the request until that is answered, or until the child reads from a
+ *   pipe or socket that it was given, like a process that works for many requests
  */
 #include "context.bpf.h"
 #include "http.bpf.h"
@@ -20,7 +20,10 @@
 #define REQUEST_BYTES_MIN 60
 #define PROOFS_MIN 16
 
-/* Processes that are looked at: thread group -> CLOCK_BOOTTIME that it had started by, or it is another one. */
+/*
+ * The selected processes: thread group -> CLOCK_BOOTTIME by which it had started. A process that started later has
+ * reused the id.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 4096);
@@ -29,9 +32,9 @@ struct {
 } http_processes SEC(".maps");
 
 /*
- * Connections whose request is under way: thread group and descriptor -> the thread that has read it, and what it said.
- * At most one for each thread, which takes it along when it exits. Not one of those maps that forget: a request whose
- * connection is forgotten would stay its thread's when another one answers it.
+ * Connections with a request in progress: thread group and descriptor -> the thread that has read the request, and its
+ * context. Each thread has at most one entry, which is deleted when it exits. This is not an LRU map: if an entry were
+ * dropped, the request would stay with its thread after another thread has answered it.
  */
 struct http_connection {
 	__u64 context_id;
@@ -52,7 +55,7 @@ static __always_inline __u64 connection_key(struct task_struct *task, int fd)
 	return (__u64)task->tgid << 32 | (__u32)fd;
 }
 
-/* Becomes 1 when a process is made within a request. */
+/* Set to 1 when a process is created during a request. */
 __u32 http_children_used = 0;
 
 static __always_inline bool holds_request(struct task_state *state)
@@ -66,7 +69,9 @@ static __always_inline void forget_request(struct task_state *state)
 		set_context(state, 0, bpf_ktime_get_boot_ns());
 }
 
-/* A label of the thread's own goes before what it reads, unless that ended with the request before. */
+/*
+ * A thread's own label takes precedence over a request that it reads, unless the label ended with the previous request.
+ */
 static __always_inline bool has_label(struct task_state *state)
 {
 	return is_own_context(state->context_id, state->context_flags) && !(state->context_flags & CONTEXT_HTTP) &&
@@ -87,7 +92,7 @@ static __always_inline void begin_request(struct task_struct *task, struct task_
 	state->context_flags = CONTEXT_HTTP;
 }
 
-/* Where the call put what it read, and how much of that lies there. */
+/* Returns where the call stored the data that it read, and limits `size` to the part that is there. */
 static __always_inline const void *read_buffer(__u32 id, __u64 argument, __u64 *size)
 {
 	struct {
@@ -97,7 +102,7 @@ static __always_inline const void *read_buffer(__u32 id, __u64 argument, __u64 *
 
 	if (id == NR_READ || id == NR_RECVFROM)
 		return (const void *)argument;
-	/* struct msghdr, include/linux/socket.h: name, its size, then the vector. */
+	/* struct msghdr, include/linux/socket.h, contains the name, its size, then the vector. */
 	if (id == NR_RECVMSG && bpf_probe_read_user(&vector, sizeof(vector), (void *)(argument + 16)))
 		return NULL;
 	if (bpf_probe_read_user(&part, sizeof(part), (void *)vector))
@@ -131,8 +136,9 @@ static __always_inline __u32 type_of(struct file *file)
 }
 
 /*
- * Whether another request may speak through it: any socket, and a pipe that the process was given. One that it has made
- * since was opened with its own credentials, which no other process has: copy_creds(), kernel/cred.c.
+ * Returns whether another request may arrive through the file: any socket, and a pipe that the process was given. A
+ * pipe that the process has created itself has the process's own credentials, which no other process has: copy_creds(),
+ * kernel/cred.c.
  */
 static __always_inline bool may_bring_work(struct task_struct *task, struct file *file)
 {
@@ -146,7 +152,7 @@ static __always_inline bool is_request_child(struct task_state *state)
 	return state->context_flags & CONTEXT_HTTP && state->context_flags & CONTEXT_INHERITED_PROCESS;
 }
 
-/* Only here are requests served by one thread, one after the other. */
+/* Returns whether the process serves each request by one thread, one after the other. */
 static __always_inline bool is_proven(struct task_struct *task, struct task_state *leader)
 {
 	return leader->http_proofs >= PROOFS_MIN || task->signal->nr_threads == 1;
@@ -161,7 +167,7 @@ static __always_inline void count_misfit(struct task_state *leader)
 	leader->http_proofs = 0;
 }
 
-/* The connection of the thread's last request, unless another thread has read one from it since. */
+/* Deletes the connection of the thread's last request, unless another thread has read a request from it since. */
 static __always_inline void forget_connection(struct task_struct *task, struct task_state *state)
 {
 	__u64 key = connection_key(task, state->http_fd);
@@ -181,12 +187,12 @@ static __always_inline void keep_connection(struct task_struct *task, struct tas
 	connection.context_id = holds_request(state) ? state->context_id : 0;
 	if (!bpf_map_update_elem(&http_connections, &key, &connection, BPF_ANY) || !connection.context_id)
 		return;
-	/* An answer of another thread would not be noticed: the request is nobody's from the start. */
+	/* An answer by another thread would go unnoticed, so the request gets no owner at all. */
 	count_loss(CONTEXT_DEFINITION, LOSS_NO_MEMORY);
 	forget_request(state);
 }
 
-/* A call of is_read() has given `result` bytes; `argument`: its second. */
+/* Handles a call of is_read() that has returned `result` bytes; `argument` is its second argument. */
 __noinline int http_read(__u32 id, int fd, __u64 argument, __s64 result)
 {
 	struct task_state *state, *leader;
@@ -224,7 +230,7 @@ __noinline int http_read(__u32 id, int fd, __u64 argument, __s64 result)
 		forget_connection(task, state);
 	} else if (!state->http_open && !has_label(state)) {
 		if (state->context_flags & CONTEXT_INHERITED_THREAD || state->http_labelled)
-			/* Of the thread that made this one, or of the request before. */
+			/* The context belongs to the thread that created this one, or to the previous request. */
 			set_context(state, 0, bpf_ktime_get_boot_ns());
 		state->http_labelled = 0;
 		request->size = size < WINDOW_SIZE ? size : WINDOW_SIZE;
@@ -234,7 +240,7 @@ __noinline int http_read(__u32 id, int fd, __u64 argument, __s64 result)
 		    find_traceparent(request))
 			begin_request(task, state, request);
 	}
-	/* What looks like a request may be the rest of one. */
+	/* Data that looks like another request on the same connection may be the rest of the first one. */
 	state->http_fd = fd;
 	state->http_open = 1;
 	keep_connection(task, state);
@@ -251,7 +257,7 @@ static __always_inline void enter_event_loop(struct task_struct *task)
 	state->http_event_loop = 1;
 }
 
-/* The thread that has read a request answers it or gives it up. */
+/* The thread that has read a request answers it or closes its connection. */
 static __always_inline void end_request(struct task_struct *task, struct task_state *state, bool is_answered)
 {
 	struct task_state *leader = leader_state_of(task, state);
@@ -264,7 +270,10 @@ static __always_inline void end_request(struct task_struct *task, struct task_st
 		leader->http_proofs++;
 }
 
-/* Another thread does: the one that has read it went on to work for others, nobody knows when. */
+/*
+ * Another thread answers a request or closes its connection: the thread that has read it began other work at an unknown
+ * time.
+ */
 static __always_inline void end_connection(struct task_struct *task, struct task_state *state, int fd, bool is_answered)
 {
 	struct task_state *leader = leader_state_of(task, state);
@@ -286,7 +295,9 @@ static __always_inline void end_connection(struct task_struct *task, struct task
 	bpf_map_delete_elem(&http_connections, &key);
 }
 
-/* A call of is_answer_or_wait(). Behind what records it: the answer itself is the request's. */
+/*
+ * Handles a call of is_answer_or_wait(). It runs after the call is recorded: the answer itself belongs to the request.
+ */
 __noinline int http_answer_or_wait(__u32 id, int fd)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -306,7 +317,7 @@ __noinline int http_answer_or_wait(__u32 id, int fd)
 	return 0;
 }
 
-/* Of a thread that exits within a request. */
+/* Handles a thread that exits during a request. */
 __noinline int http_task_exit(void)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -317,7 +328,7 @@ __noinline int http_task_exit(void)
 	return 0;
 }
 
-/* A forked process serves as the one does that it comes from. */
+/* A forked process serves requests as its parent does. */
 SEC("tp_btf/task_newtask")
 int BPF_PROG(http_process_new, struct task_struct *child, unsigned long clone_flags)
 {
@@ -336,7 +347,7 @@ int BPF_PROG(http_process_new, struct task_struct *child, unsigned long clone_fl
 	return 0;
 }
 
-/* What it runs from now on the agent has to name first. */
+/* The agent has to select the process again for the program that it now executes. */
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(http_process_exec, struct task_struct *task)
 {

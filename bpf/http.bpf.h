@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What requests are learned from. Called by the programs of all calls: one of its own would cost each call 70 ns more.
+/*
+ * Tracks HTTP requests. The programs of all calls call these functions: a separate program would cost each call 70 ns
+ * more.
  */
 #ifndef KREPLAY_HTTP_BPF_H
 #define KREPLAY_HTTP_BPF_H
 
 #include "kreplay.bpf.h"
 
-/* http.bpf.c */
+/* Defined in http.bpf.c. */
 int http_read(__u32 id, int fd, __u64 argument, __s64 result);
 int http_answer_or_wait(__u32 id, int fd);
 int http_task_exit(void);
@@ -27,7 +29,7 @@ static __always_inline bool is_answer(__u32 id)
 	       id == NR_SENDFILE;
 }
 
-/* Or what gives a connection up. */
+/* The call may answer a request, wait for many connections, or close a connection. */
 static __always_inline bool is_answer_or_wait(__u32 id)
 {
 	return is_answer(id) || is_epoll(id) || id == NR_CLOSE;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Where in the first bytes of an HTTP/1 request its traceparent is. */
+/* Finds the traceparent header in the first bytes of an HTTP/1 request. */
 #ifndef KREPLAY_HTTP_HEADER_BPF_H
 #define KREPLAY_HTTP_HEADER_BPF_H
 
@@ -11,7 +11,7 @@
 struct request_scratch {
 	char text[WINDOW_SIZE + TRACEPARENT_SIZE + 9];
 	__u32 size;
-	/* Where the header's value is. */
+	/* Offset of the header's value. */
 	__u32 value_at;
 };
 
@@ -22,7 +22,7 @@ struct {
 	__type(value, struct request_scratch);
 } http_scratch SEC(".maps");
 
-/* As little-endian numbers, in lower case. */
+/* Texts as little-endian numbers, in lower case. */
 #define LOWER_CASE 0x2020202020202020ull
 #define TRACEPAR 0x7261706563617274ull
 #define RACEPARE 0x6572617065636172ull
@@ -43,7 +43,7 @@ static __always_inline bool is_method(__u64 text)
 	       first == 0x454c4544 /* "DELE" */ || first == 0x43544150 /* "PATC" */ || first == 0x4954504f /* "OPTI" */;
 }
 
-/* Whether the header's name is at this place of the request, and where its value begins. */
+/* Returns whether the header's name is at this offset of the request, and notes where its value begins. */
 __noinline int is_traceparent(__u32 at)
 {
 	__u32 zero = 0;
@@ -52,7 +52,7 @@ __noinline int is_traceparent(__u32 at)
 
 	if (!scratch || !at)
 		return 0;
-	/* The line feed before it. */
+	/* The name has to follow a line feed. */
 	at = (at - 1) & (WINDOW_SIZE - 1);
 	barrier_var(at);
 	text = &scratch->text[at & (WINDOW_SIZE - 1)];
@@ -63,19 +63,19 @@ __noinline int is_traceparent(__u32 at)
 	return 1;
 }
 
-/* Whether the headers end in one of the first four places. */
+/* Returns whether the end of the headers begins at one of the first four bytes. */
 static __always_inline bool ends_headers(__u64 text)
 {
 	__u64 returns = text ^ CARRIAGE_RETURNS;
 
-	/* Mostly there is none: a byte of zero is found by its borrow. */
+	/* Usually the text has no carriage return: a zero byte is detected by its borrow. */
 	if (!((returns - LOW_BITS) & ~returns & HIGH_BITS))
 		return false;
 	return (__u32)text == HEADERS_END || (__u32)(text >> 8) == HEADERS_END || (__u32)(text >> 16) == HEADERS_END ||
 	       (__u32)(text >> 24) == HEADERS_END;
 }
 
-/* Every fourth place is enough: one of four pieces of the name begins there. */
+/* Checking every fourth offset is enough: one of four pieces of the name begins there. */
 static __always_inline bool find_traceparent(struct request_scratch *scratch)
 {
 	scratch->value_at = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Who took part in a transaction of an ext4 journal, which the journal's own thread writes for all of them. XFS and
- * btrfs write their logs in the task that calls fsync.
+ * Records which tasks took part in a transaction of an ext4 journal, which the journal's own thread writes for all of
+ * them. XFS and btrfs write their logs in the task that calls fsync.
  */
 #include "origin.bpf.h"
 
@@ -10,7 +10,7 @@ static __always_inline __u64 transaction_key(__u32 device, __u32 transaction)
 	return (__u64)device << 32 | transaction;
 }
 
-/* What a transaction begins with: nobody. Too large for the stack. */
+/* The owners of a new transaction: none. It is too large for the stack. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -35,7 +35,7 @@ static __always_inline struct journal_owners *owners_of(__u64 key)
 	return owners;
 }
 
-/* The current task takes part in the transaction. */
+/* Adds the current task to the owners of the transaction. */
 static __always_inline int join_transaction(__u32 device, __u32 transaction)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -47,7 +47,10 @@ static __always_inline int join_transaction(__u32 device, __u32 transaction)
 
 	if (!owners)
 		return 0;
-	/* Workers allocate blocks and convert extents for those whose data they write, who need not be in it. */
+	/*
+	 * Kernel workers allocate blocks and convert extents for the tasks whose data they write, which need not have
+	 * joined.
+	 */
 	if (!(task->flags & PF_KTHREAD))
 		state = new_state_of(task);
 	if (!state) {
@@ -70,20 +73,23 @@ int BPF_PROG(journal_handle_start, __u32 device, __u32 transaction)
 	return join_transaction(device, transaction);
 }
 
-/* A handle that needs more room goes on in the next transaction, without a start. */
+/* A handle that needs more room continues in the next transaction, without a start event. */
 SEC("tp_btf/jbd2_handle_restart")
 int BPF_PROG(journal_handle_restart, __u32 device, __u32 transaction)
 {
 	return join_transaction(device, transaction);
 }
 
-/* A handle begins a transaction and joins it at once, unless the journal has no room: later ones may be missing others.
+/*
+ * A handle that begins a transaction joins it at once, unless the journal has no room. If the first known join is later
+ * than this, earlier ones may be missing.
  */
 #define FIRST_JOIN_NS_MAX 10000000ull
 
 /*
- * Forgets those who joined before the transaction began: another file system had the device and was not unmounted in
- * order. Where the first one joined long after it began, others had joined before the agent looked.
+ * Deletes owners that joined before the transaction began: they belong to another file system on the device, which was
+ * not unmounted properly. If the first one joined long after the transaction began, others had joined before the agent
+ * was attached.
  */
 static __always_inline void check_owners(struct journal_owners *owners, struct transaction_s *transaction, __u64 key)
 {
@@ -104,7 +110,7 @@ int BPF_PROG(journal_commit_start, struct journal_s *journal, struct transaction
 	__u64 key;
 
 	/*
-	 * Where jbd2 is a module, the verifier takes any argument of its tracepoints for one that may be NULL: commit
+	 * If jbd2 is a module, the verifier assumes that any argument of its tracepoints may be NULL: commit
 	 * 838a10bd2ebf ("bpf: Augment raw_tp arguments with PTR_MAYBE_NULL"), Linux 6.13 and 6.12.y.
 	 */
 	if (!journal || !transaction)
@@ -118,7 +124,7 @@ int BPF_PROG(journal_commit_start, struct journal_s *journal, struct transaction
 	return 0;
 }
 
-/* Numbers of transactions come again when a file system is made again on the device: none stays here. */
+/* Transaction numbers repeat when a new file system is created on the device, so no entry may stay. */
 SEC("tp_btf/jbd2_end_commit")
 int BPF_PROG(journal_commit_end, struct journal_s *journal, struct transaction_s *transaction)
 {

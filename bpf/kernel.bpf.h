@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The kernel's structures, as far as the hooks look into them. Offsets are not these: `preserve_access_index` has
- * libbpf put the running kernel's own in, from its BTF, at load.
+ * Declares the kernel's structures, as far as the hooks read them. The offsets here do not matter: because of
+ * `preserve_access_index`, libbpf inserts those of the running kernel at load, from its BTF.
  */
 #ifndef KREPLAY_KERNEL_BPF_H
 #define KREPLAY_KERNEL_BPF_H
@@ -153,9 +153,9 @@ struct request_queue {
 
 struct page {
 	struct address_space *mapping;
-	/* Of kernels without struct folio's: page_index(). */
+	/* Used on kernels whose struct folio has no index: see folio_index(). */
 	unsigned long index;
-	/* A kernel has one of them: folio_of(). */
+	/* A kernel has one of these two: see folio_of(). */
 	unsigned long compound_head;
 	unsigned long compound_info;
 	unsigned long private;
@@ -168,7 +168,7 @@ struct folio {
 
 struct buffer_head {
 	unsigned long b_state;
-	/* A kernel has one of them or both: buffer_folio(). */
+	/* A kernel has one of these two or both: see buffer_folio(). */
 	struct page *b_page;
 	struct folio *b_folio;
 	__u64 b_size;
@@ -184,7 +184,7 @@ struct bio_vec {
 struct bvec_iter {
 	unsigned int bi_size;
 	unsigned int bi_idx;
-	/* A kernel has one of them: bytes_done_in_vector(). */
+	/* A kernel has one of these two: see bytes_done_in_vector(). */
 	unsigned int bi_bvec_done;
 	unsigned int bi_offset;
 };
@@ -250,13 +250,16 @@ enum pageflags {
 #define BH_DIRTY (1ul << 1)
 
 /*
- * include/linux/blk_types.h: BIO_PAGE_PINNED, and BIO_NO_PAGE_REF before a7e689dd1c06 (6.5). Both are set for direct
- * I/O alone, but not for all of it: the former only for a user's memory, the latter only for an iterator over pages,
- * such as io_uring's registered buffers.
+ * include/linux/blk_types.h: this bit is BIO_PAGE_PINNED, and BIO_NO_PAGE_REF before a7e689dd1c06 (6.5). Both are set
+ * only for direct I/O, but not for all of it: the former only for user memory, the latter only for an iterator over
+ * pages, such as io_uring's registered buffers.
  */
 #define BIO_DIRECT (1u << 0)
 
-/* include/linux/page-flags.h: PAGE_MAPPING_FLAGS, of what is no file's page, and PAGE_MAPPING_ANON. */
+/*
+ * include/linux/page-flags.h: PAGE_MAPPING_FLAGS is set on pages that belong to no file, PAGE_MAPPING_ANON on anonymous
+ * ones.
+ */
 #define PAGE_MAPPING_FLAGS 3
 #define PAGE_MAPPING_ANON 1
 

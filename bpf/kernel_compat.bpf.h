@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Where kernels differ, and the commit that made them. */
+/* Hides the differences between kernels, and names the commits that introduced them. */
 #ifndef KREPLAY_KERNEL_COMPAT_BPF_H
 #define KREPLAY_KERNEL_COMPAT_BPF_H
 
@@ -7,15 +7,15 @@
 #include "gen/events.h"
 
 /*
- * Reads a field behind a pointer that the verifier does not know the type of. bpf_rdonly_cast() (a35b9af4ec2c, 6.2)
- * makes it a typed pointer, whose loads are plain instructions; a helper call for each costs a write 250 ns more on a
- * CPU with all mitigations. An object that names a kfunc does not load where that is missing, so there are two.
+ * Reads a field behind a pointer whose type the verifier does not know. bpf_rdonly_cast() (a35b9af4ec2c, 6.2) makes it
+ * a typed pointer, whose loads are plain instructions; a helper call for each costs a write 250 ns more on a CPU with
+ * all mitigations. An object that names a kfunc does not load on a kernel without it, so there are two objects.
  */
 #ifdef WITH_RDONLY_CAST
 extern void *bpf_rdonly_cast(const void *pointer, __u32 type_id) __ksym;
 #define typed(type, pointer) ((type *)bpf_rdonly_cast(pointer, bpf_core_type_id_kernel(type)))
 #define READ(type, pointer, field) (typed(type, pointer)->field)
-/* struct path begins with a pointer, as does what is read here. */
+/* struct path begins with a pointer, like the data that is read here. */
 #define READ_POINTER(address) ((void *)typed(struct path, address)->mnt)
 #else
 #define READ(type, pointer, field) BPF_CORE_READ((type *)(pointer), field)
@@ -28,15 +28,18 @@ extern void *bpf_rdonly_cast(const void *pointer, __u32 type_id) __ksym;
 #endif
 
 /*
- * From 7.0 on a tracepoint's program may be preempted, and another one of ours would write to the same CPU's scratch:
- * so preemption is off in them, where the agent has seen that it may be (tracepointsArePreempted() of libbpf-ts). The
- * kernel still skips a program's runs on a CPU while a task waits for it inside that program, as bpf_preempt_enable()
- * itself may have it do: program_busy. Kernels before 6.15 refuse global functions with preemption off, and need it
- * not.
+ * From 7.0 on, a tracepoint's program may be preempted, and another of these programs would then write to the same
+ * CPU's scratch. So the programs disable preemption if the agent has found that they may be preempted
+ * (tracepointsArePreempted() of libbpf-ts). The kernel still skips a program's runs on a CPU while a task waits for
+ * that CPU inside the program, which bpf_preempt_enable() itself may cause: such runs are counted as program_busy.
+ * Kernels before 6.15 refuse global functions with preemption off, but need no such protection.
  */
 extern const volatile bool programs_are_preempted;
 #ifdef WITH_RDONLY_CAST
-/* maps.bpf.c: bpftool 7.1 cannot link two objects that name the same kfunc. Hidden ones are verified at each call. */
+/*
+ * Defined in maps.bpf.c: bpftool 7.1 cannot link two objects that name the same kfunc. Hidden functions are verified at
+ * each call.
+ */
 __hidden int disable_preemption(void);
 __hidden int enable_preemption(void);
 
@@ -64,21 +67,24 @@ __hidden int enable_preemption(void);
 #endif
 
 /*
- * RQF_FLUSH_SEQ. The agent looks it up before load: its bit is a macro's, then an enumerator's (5f89154e8e9e, 6.11),
- * and that enum has no name in 6.12, so that CO-RE does not find it.
+ * RQF_FLUSH_SEQ. The agent looks it up before load: its bit is a macro before 5f89154e8e9e (6.11) and an enumerator
+ * after it, and that enum has no name in 6.12, so CO-RE does not find it.
  */
 extern const volatile __u32 flush_sequence_flag;
 
-/* Whether the flush machinery has the request: it completes once with its data, and again when the cache is flushed. */
+/*
+ * Returns whether the request is in a flush sequence: it completes once with its data, and again when the cache is
+ * flushed.
+ */
 static __always_inline bool in_flush_sequence(struct request *rq)
 {
 	return rq->rq_flags & flush_sequence_flag;
 }
 
 /*
- * block_rq_complete gives an errno on older kernels and a blk_status_t on newer ones. The numbers are those of
- * blk_errors[] in block/blk-core.c, up to where they moved between kernels; the rest is EIO. An errno is negative and
- * passes through.
+ * block_rq_complete passes an errno on older kernels and a blk_status_t on newer ones. The numbers are those of
+ * blk_errors[] in block/blk-core.c, up to the first one that differs between kernels; all others become EIO. An errno
+ * is negative and is returned unchanged.
  */
 static __always_inline int block_error(int status)
 {
@@ -108,7 +114,7 @@ static __always_inline int block_error(int status)
 	}
 }
 
-/* Low eight bits of cmd_flags: enum req_op in include/linux/blk_types.h. Nothing but a flush writes no bytes. */
+/* The low eight bits of cmd_flags are an enum req_op, include/linux/blk_types.h. Only a flush writes no bytes. */
 static __always_inline __u32 block_operation(__u32 cmd_flags, __u32 bytes)
 {
 	switch (cmd_flags & 0xff) {
@@ -125,7 +131,10 @@ static __always_inline __u32 block_operation(__u32 cmd_flags, __u32 bytes)
 	}
 }
 
-/* Bytes of a bio's first vector that are no longer its own. The field has another name from 7.3 on. */
+/*
+ * Number of bytes at the beginning of a bio's first vector that do not belong to the bio. The field has another name
+ * from 7.3 on.
+ */
 static __always_inline __u32 bytes_done_in_vector(struct bio *bio)
 {
 	if (bpf_core_field_exists(bio->bi_iter.bi_offset))
@@ -134,8 +143,8 @@ static __always_inline __u32 bytes_done_in_vector(struct bio *bio)
 }
 
 /*
- * The first page of those that a page is one of. The others point to it, and say so in bit 0; in 7.3 they may have a
- * mask for their own address instead, which is above every page as a first page's address never is.
+ * Returns the first page of the folio that a page belongs to. The other pages point to it, with bit 0 set. In 7.3, they
+ * may have a mask for their own address instead, which is above every page, unlike the address of a first page.
  */
 static __always_inline __u64 folio_of(struct page *page)
 {
@@ -150,7 +159,7 @@ static __always_inline __u64 folio_of(struct page *page)
 	return head < own ? head - 1 : own & head;
 }
 
-/* A pointer as a number that may be calculated with: the verifier forbids that for pointers of a known type. */
+/* Returns a pointer as a number, because the verifier forbids arithmetic on pointers of a known type. */
 static __always_inline __u64 address_of(const void *pointer)
 {
 	__u64 address = 0;
@@ -159,7 +168,7 @@ static __always_inline __u64 address_of(const void *pointer)
 	return address;
 }
 
-/* The flags come first in a page, as a number, or in a struct from 53fbef56e07d (6.18) on. */
+/* The flags are the first field of a page: a number, or a struct from 53fbef56e07d (6.18) on. */
 static __always_inline __u64 page_flags(__u64 page)
 {
 	__u64 flags = 0;
@@ -170,7 +179,7 @@ static __always_inline __u64 page_flags(__u64 page)
 
 #define has_page_flag(flags, flag) (!!((flags)&1ull << bpf_core_enum_value(enum pageflags, flag)))
 
-/* Bytes of a folio of several pages; 0 where its order is not where it is from ebc1baf5c9b4 (6.6) on. */
+/* Size of a large folio in bytes; 0 on kernels before ebc1baf5c9b4 (6.6), which keep its order elsewhere. */
 static __always_inline __u64 large_folio_size(__u64 folio)
 {
 	struct folio *large = (struct folio *)folio;
@@ -180,7 +189,7 @@ static __always_inline __u64 large_folio_size(__u64 folio)
 	return (__u64)PAGE_SIZE << (BPF_CORE_READ(large, _flags_1) & 0x1f);
 }
 
-/* The place of a folio in its file, in pages. */
+/* Offset of a folio in its file, in pages. */
 static __always_inline __u64 folio_index(__u64 folio)
 {
 	if (bpf_core_field_exists(((struct folio *)folio)->index))
@@ -188,7 +197,9 @@ static __always_inline __u64 folio_index(__u64 folio)
 	return BPF_CORE_READ((struct page *)folio, index);
 }
 
-/* The place in its file of a page of that folio. Folios lie in one piece in the kernel's map of memory. */
+/*
+ * Offset in its file of a page of that folio, in pages. The pages of a folio are contiguous in the kernel's memory map.
+ */
 static __always_inline __u64 page_index(__u64 page, __u64 folio)
 {
 	return folio_index(folio) + (page - folio) / bpf_core_type_size(struct page);

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What the hooks share: maps, ids, and the only two ways to emit a record. */
+/* Declarations that all hooks share: maps, ids, loss counters, and reserve() and submit(), which emit a record. */
 #ifndef KREPLAY_BPF_H
 #define KREPLAY_BPF_H
 
 #include "kernel_compat.bpf.h"
 #include "gen/events.h"
 
-/* In a field of kind optional_u64: not known. */
+/* Value of an optional_u64 field that is not known. */
 #define UNKNOWN_U64 (~0ull)
 
-/* Set by the agent before load. */
+/* Thread group of the agent, whose own calls are not recorded. The agent sets it before load. */
 extern const volatile __u32 agent_tgid;
 
-/* Which hierarchy a process's cgroup is told of; set by the agent before load. */
+/* The cgroup hierarchy that process definitions refer to. The agent sets it before load. */
 enum cgroup_hierarchy { CGROUP_V2, CGROUP_V1_MEMORY, CGROUP_V1_PIDS };
 extern const volatile __u32 cgroup_hierarchy;
 
-/* Ways of learning whose an event is that are on: agent/capture/layers.ts. */
+/* The attribution layers that are enabled: see agent/capture/layers.ts. */
 extern const volatile bool marker_layer;
 extern const volatile bool environment_layer;
 extern const volatile bool dirty_page_layer;
@@ -24,25 +24,27 @@ extern const volatile bool block_cgroup_layer;
 extern const volatile bool http_layer;
 extern const volatile bool otel_layer;
 
-/* Becomes 1 at the first context of a whole process: until then no event needs to look at its group leader. */
+/* Set to 1 when the first process-wide context is defined: until then, no event needs to look at its group leader. */
 extern __u32 process_contexts_used;
 
-/* What is remembered of a task, freed with it. */
+/* State kept per task, freed with it. */
 struct task_state {
-	/* Context of the thread, and of the process on its group leader. */
+	/* Context of the thread; on the group leader, also the context of the whole process. */
 	__u64 context_id;
 	__u64 process_context_id;
 	__u32 context_flags;
 	__u32 process_context_flags;
 
-	/* Definitions in force, and which of the task's execs they describe. */
+	/*
+	 * Ids of the current process and program definitions, and the task's exec (self_exec_id) that each describes.
+	 */
 	__u64 process_id;
 	__u64 process_defined_ns;
 	__u64 program_id;
 	__u32 process_exec_id;
 	__u32 program_exec_id;
 
-	/* The recorded call that is under way, see call.bpf.h; start_ns is 0 when none is. */
+	/* The recorded call in progress, see call.bpf.h; start_ns is 0 if there is none. */
 	__u64 start_ns;
 	__u64 bytes_requested;
 	__u64 call_context_id;
@@ -51,29 +53,36 @@ struct task_state {
 	__s32 fd;
 	/* EVENT_* */
 	__u16 call_type;
-	/* On the group leader: the process reads requests. A byte of its own, as any of its threads sets it. */
+	/*
+	 * On the group leader: the process reads HTTP requests. It is a whole byte, because any of its threads may set
+	 * it.
+	 */
 	__u8 http_serves;
-	/* Only where programs may be preempted: the write that is under way was seen to begin. */
+	/* Used only where programs may be preempted: the beginning of the write in progress was seen. */
 	__u8 write_seen;
 
-	/* The connection whose request is under way, see http.bpf.c. */
+	/* Descriptor of the connection whose request is in progress, see http.bpf.c. */
 	__s32 http_fd;
 	__u8 http_open : 1;
 	__u8 http_event_loop : 1;
-	/* The thread's label was set while a request was under way. */
+	/* The thread's label was set while a request was in progress. */
 	__u8 http_labelled : 1;
-	/* On the group leader: how often requests were not served by one thread, one after the other; and how many
-	 * were, as far as that is counted. */
+	/*
+	 * On the group leader: the number of requests that were not served by one thread, one after the other, up to
+	 * HTTP_MISFITS_MAX; and the number that were since the last misfit, up to PROOFS_MIN.
+	 */
 	__u8 http_misfits;
 	__u8 http_proofs;
-	/* On the group leader: there were HTTP_MISFITS_MAX. Only ever set, so that threads which count at the same time
-	 * cannot take it back. */
+	/*
+	 * On the group leader: HTTP_MISFITS_MAX was reached, or a thread answered another thread's request. It is never
+	 * cleared, so that threads that count at the same time cannot undo it.
+	 */
 	__u8 http_given_up;
 
-	/* Of a journal's thread: the transaction that it commits, see journal.bpf.c. */
+	/* On a journal's thread: key of the transaction that it commits, see journal.bpf.c. */
 	__u64 journal_transaction;
 
-	/* The file of the last call: most tasks write to one at a time. */
+	/* The file of the last call, as a cache: most tasks write to one file at a time. */
 	__u64 file_id;
 	__u64 file_defined_ns;
 	struct file_key {
@@ -82,8 +91,8 @@ struct task_state {
 };
 
 /*
- * The allocator of Linux 6.6 and later has four such objects ready on each CPU at first, but only one when they take
- * more than 256 bytes: with what the kernel adds.
+ * The BPF allocator of Linux 6.6 and later initially has four such objects ready on each CPU, but only one if they take
+ * more than 256 bytes, including the 80 bytes that the kernel adds.
  */
 _Static_assert(sizeof(struct task_state) + 80 <= 256, "task_state");
 
@@ -134,8 +143,8 @@ static __always_inline void count_loss(__u32 record_type, __u32 cause)
 }
 
 /*
- * Room for a record, or NULL with the loss counted. Submit with submit(): a wake-up per record costs 12 to 18 us, so
- * the agent drains on a timer instead.
+ * Reserves room for a record; if there is none, it counts the loss and returns NULL. submit() does not wake the agent:
+ * a wake-up per record costs 12 to 18 us, so the agent drains the ring on a timer instead.
  */
 #define reserve(ring, record_type, type)                                                                               \
 	({                                                                                                             \
@@ -147,7 +156,10 @@ static __always_inline void count_loss(__u32 record_type, __u32 cause)
 
 #define submit(record) bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP)
 
-/* Unique among contexts, processes and files of a run; below 2^53; never 0 or CONTEXT_LOST. */
+/*
+ * Returns an id that is unique among the contexts, processes and files of a run, below 2^53, and never 0 or
+ * CONTEXT_LOST.
+ */
 static __always_inline __u64 new_id(void)
 {
 	__u32 zero = 0;
@@ -173,20 +185,25 @@ static __always_inline struct task_state *leader_state_of(struct task_struct *ta
 	return task->pid == task->tgid ? state : state_of(task->group_leader);
 }
 
-/* Loads instead of bpf_get_current_comm(): a helper call costs 25 ns on a CPU with all mitigations. */
+/*
+ * Copies with plain loads instead of bpf_get_current_comm(): a helper call costs 25 ns on a CPU with all mitigations.
+ */
 static __always_inline void copy_comm(char *comm, struct task_struct *task)
 {
 	((__u64 *)comm)[0] = *(__u64 *)&task->comm[0];
 	((__u64 *)comm)[1] = *(__u64 *)&task->comm[8];
 }
 
-/* Whose an event is. */
+/* The context that an event belongs to, and how that is known (CONTEXT_* flags). */
 struct owner {
 	__u64 context_id;
 	__u32 flags;
 };
 
-/* A process whose requests were so often not served by one thread, one after the other, gives no trace to any. */
+/*
+ * After this many requests that were not served by one thread, one after the other, the requests of a process give no
+ * trace to any thread.
+ */
 #define HTTP_MISFITS_MAX 3
 
 static __always_inline bool is_http_misfit(struct task_struct *task, struct task_state *state)
@@ -196,7 +213,7 @@ static __always_inline bool is_http_misfit(struct task_struct *task, struct task
 	return leader && leader->http_given_up;
 }
 
-/* What a marker, a request or the environment of its program has said of a task. */
+/* Returns the context that a marker, an HTTP request or the environment of its program gives a task. */
 static __always_inline struct owner own_or_process_context(struct task_struct *task, struct task_state *state)
 {
 	struct owner owner = {state->context_id, state->context_flags};

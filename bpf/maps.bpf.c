@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The maps and variables that several hooks share, defined once. */
+/* Defines the maps and variables that several hooks share. */
 #include "bio.bpf.h"
 #include "budget.bpf.h"
 #include "context.bpf.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Marker lines: `KREPLAY1 txn=order-8812` written to /dev/null names the transaction of what the thread does next.
- * The kernel side only sees that a line is one and whom it is for; the agent parses it.
+ * Recognizes marker lines: `KREPLAY1 txn=order-8812` written to /dev/null names the transaction that the thread works
+ * for next. The kernel side only detects a marker and its scope; the agent parses it.
  */
 #ifndef KREPLAY_MARKER_BPF_H
 #define KREPLAY_MARKER_BPF_H
@@ -33,7 +33,7 @@ static __always_inline __u64 define_marker(struct task_struct *task, const void 
 	return define_context(task, scratch, size, process ? SCOPE_PROCESS : SCOPE_THREAD, outer_context_id, now_ns);
 }
 
-/* " end", and then nothing or a line feed. */
+/* Returns whether the text is " end", followed by nothing or by a line feed. */
 static __always_inline bool is_end(__u64 rest)
 {
 	char next = rest >> 32;
@@ -41,7 +41,7 @@ static __always_inline bool is_end(__u64 rest)
 	return (rest & MARKER_END_MASK) == MARKER_END && (!next || next == '\n');
 }
 
-/* Only called for text that begins with the magic and goes to /dev/null. */
+/* This is called only for text that begins with the magic and goes to /dev/null. */
 static __always_inline void apply_marker(struct task_struct *task, struct task_state *state, const void *text,
 					 __u32 size, __u64 now_ns)
 {
@@ -72,7 +72,7 @@ static __always_inline void apply_marker(struct task_struct *task, struct task_s
 	process_contexts_used = 1;
 	if (!leader)
 		return;
-	/* Nobody holds a process's default by reference, so its end need not be told. */
+	/* No task holds a process's default by reference, so its end need not be announced. */
 	leader->process_context_id = id;
 	leader->process_context_flags = 0;
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Whose data a block request carries: of write-back not the task that queues it, but those that wrote.
+ * Identifies the owners of the data that a block request carries: for write-back, these are not the task that queues
+ * it, but the tasks that wrote.
  *
- *   a page   who made it dirty       dirty_page.bpf.c
- *   journal  who took part in it     journal.bpf.c
+ *   a page    the tasks that made it dirty     dirty_page.bpf.c
+ *   journal   the tasks that took part in it   journal.bpf.c
  */
 #ifndef KREPLAY_ORIGIN_BPF_H
 #define KREPLAY_ORIGIN_BPF_H
@@ -11,26 +12,29 @@
 #include "owner.bpf.h"
 #include "process.bpf.h"
 
-/* Who made a page dirty, and of what: memory that is used again for another page of a file must not match. */
+/*
+ * The task that made a page dirty, and the page's place in its file: memory that is reused for another page of a file
+ * must not match.
+ */
 struct dirtier {
 	struct event_origin origin;
 	__u64 mapping;
 	__u64 index;
-	/* Bytes of it whose write-back is queued. */
+	/* Number of its bytes whose write-back is queued. */
 	__u32 queued_bytes;
-	/* How many are known to have written to it, up to DIRTIERS_MAX; the second one is in dirty_with. */
+	/* Number of owners known to have written to it, up to DIRTIERS_MAX; the second one is in dirty_with. */
 	__u32 count;
-	/* Where its write-back is queued. */
+	/* Device on which its write-back is queued. */
 	__u32 device;
-	/* It was written to while its write-back was under way and not yet queued. */
+	/* It was written to while its write-back was in progress and not yet queued. */
 	__u32 is_dirty_again;
 };
 
 #define DIRTIERS_MAX 3
 
 /*
- * A page, or a folio of several pages by its address | 1. Pages that wait for their write-back; the agent makes room
- * for a part of the host's memory.
+ * Pages that wait for their write-back. The key is the address of a page, or that of a large folio | 1. The agent sizes
+ * the map for a part of the host's memory.
  */
 struct dirty_page_map {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
@@ -39,7 +43,7 @@ struct dirty_page_map {
 	__type(value, struct dirtier);
 };
 
-/* Pages whose write-back is queued: a mirror writes them once more for each of its other disks. */
+/* Pages whose write-back is queued: a mirror writes them again for each of its other disks. */
 struct queued_page_map {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 16384);
@@ -47,7 +51,7 @@ struct queued_page_map {
 	__type(value, struct dirtier);
 };
 
-/* The second that wrote to a page before its write-back. */
+/* The second owner that wrote to a page before its write-back. */
 struct dirty_with_map {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 16384);
@@ -55,11 +59,11 @@ struct dirty_with_map {
 	__type(value, struct event_origin);
 };
 
-/* Who took part in a journal's transaction; the count goes on when there are more than slots. */
+/* Owners that took part in a journal's transaction; the count continues past the number of slots. */
 struct journal_owners {
 	__u64 first_ns;
 	__u32 count;
-	/* Kernel threads took part, for those whose data they write. */
+	/* Kernel threads took part, on behalf of the tasks whose data they write. */
 	__u32 others;
 	struct event_origin owners[ORIGIN_SLOTS];
 };
@@ -76,7 +80,7 @@ extern struct queued_page_map queued_pages SEC(".maps");
 extern struct dirty_with_map dirty_with SEC(".maps");
 extern struct journal_owners_map journal_owners SEC(".maps");
 
-/* What the task does now, as an origin. */
+/* Describes the current work of the task as an origin. */
 static __always_inline void origin_of(struct event_origin *origin, struct task_struct *task, struct task_state *state)
 {
 	struct owner owner;

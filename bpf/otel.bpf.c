@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * OpenTelemetry's thread context (OTEP 4947): a thread-local variable points to a record of the span that the thread
- * works for. Read by the thread itself, in its own system call, so that it cannot be half written.
+ * Reads OpenTelemetry's thread context (OTEP 4947): a thread-local variable points to a record of the span that the
+ * thread works for. The record is read in a system call of the thread itself, so it cannot be half written.
  */
 #include "context.bpf.h"
 #include "owner.bpf.h"
 
-/* Trace 16, span 8, valid 1, flags 1, bytes of attributes 2. */
+/* The head contains the trace (16 bytes), the span (8), valid (1), flags (1) and the size of the attributes (2). */
 #define HEAD_SIZE 28
 #define HEAD_VALID 3
 
@@ -15,14 +15,17 @@ static __always_inline bool read_user_word(__u64 *word, __u64 address)
 	return !bpf_probe_read_user(word, sizeof(*word), (void *)address);
 }
 
-/* The address of the thread's variable, or 0: glibc has not made its block yet. */
+/* Returns the address of the thread's variable, or 0 if glibc has not allocated its block yet. */
 static __always_inline __u64 variable_address(struct task_struct *task, const struct otel_process *process)
 {
 	__u64 thread_pointer = task->thread.fsbase, vector = 0, last = 0, block = 0;
 
 	if (!process->module)
 		return thread_pointer + process->offset;
-	/* tcbhead_t and dtv_t of sysdeps/x86_64/nptl/tls.h; before the vector's first entry is its length. */
+	/*
+	 * The layout is that of tcbhead_t and dtv_t, sysdeps/x86_64/nptl/tls.h; the vector's length precedes its first
+	 * entry.
+	 */
 	if (!read_user_word(&vector, thread_pointer + 8) || !read_user_word(&last, vector - 16) ||
 	    process->module > last || !read_user_word(&block, vector + 16 * process->module))
 		return 0;
@@ -40,7 +43,7 @@ static __always_inline bool is_same_record(const struct otel_thread *a, const st
 	return !difference;
 }
 
-/* Defines the current thread's record, unless it is the one that it had; 0: it has none. */
+/* Defines the current thread's record as a context, unless it is unchanged; returns 0 if the thread has none. */
 __noinline int read_thread_record(__u64 outer_id)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -72,7 +75,7 @@ __noinline int read_thread_record(__u64 outer_id)
 	if (bpf_probe_read_user(scratch->text, size, (void *)record))
 		return 0;
 	now.context_id = define_context(task, scratch, size, SCOPE_OTEL, outer_id, bpf_ktime_get_boot_ns());
-	/* When it could not be stored the next event tries again. */
+	/* If it could not be stored, the next event tries again. */
 	if (now.context_id == CONTEXT_LOST)
 		now.context_id = 0;
 	*thread = now;

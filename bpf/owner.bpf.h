@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The context that an event of the current task has now. */
+/* Determines the context that an event of the current task belongs to. */
 #ifndef KREPLAY_OWNER_BPF_H
 #define KREPLAY_OWNER_BPF_H
 
 #include "kreplay.bpf.h"
 
-/* Where the threads of a process publish their context: thread group -> place. Filled by the agent. */
+/* Location where the threads of a process publish their context, by thread group. The agent fills in the map. */
 struct otel_process {
-	/* CLOCK_BOOTTIME that it had started by, or it is another one. */
+	/* CLOCK_BOOTTIME by which the process had started. A process that started later has reused the id. */
 	__u64 started_ns;
-	/* Of the variable: from the thread pointer, or in the thread's block of a module. */
+	/* Offset of the variable from the thread pointer, or in the thread's block of a module. */
 	__s64 offset;
-	/* Number of the module; 0: from the thread pointer. */
+	/* Number of the module; 0 if the offset is from the thread pointer. */
 	__u64 module;
 };
 
@@ -22,7 +22,7 @@ struct otel_process_map {
 	__type(value, struct otel_process);
 };
 
-/* Not 0 when there are such processes: asked at every event, where an array costs nothing beside a hash map. */
+/* Not 0 if there are such processes. It is read at every event: an array costs nothing compared with a hash map. */
 struct otel_in_use_map {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -33,7 +33,10 @@ struct otel_in_use_map {
 #define RECORD_WORDS 4
 #define ATTRIBUTE_WORDS 8
 
-/* The context that a thread's record was defined as, and what it said: its head and the first of its attributes. */
+/*
+ * The context that a thread's record was defined as, and the record's content: its head and the first of its
+ * attributes.
+ */
 struct otel_thread {
 	__u64 context_id;
 	__u64 outer_id;
@@ -52,7 +55,7 @@ extern struct otel_process_map otel_processes SEC(".maps");
 extern struct otel_in_use_map otel_in_use SEC(".maps");
 extern struct otel_thread_map otel_threads SEC(".maps");
 
-/* otel.bpf.c */
+/* Defined in otel.bpf.c. */
 int read_thread_record(__u64 outer_id);
 
 static __always_inline bool publishes_threads(struct task_struct *task)
@@ -72,7 +75,7 @@ static __always_inline struct owner owner_of(struct task_struct *task, struct ta
 
 	if (!publishes_threads(task))
 		return owner;
-	/* What a thread has by reference may end while this goes on. */
+	/* A context that the thread has by reference may end before this one does. */
 	if (!read_thread_record(owner.flags & (CONTEXT_INHERITED_THREAD | CONTEXT_HTTP) ? 0 : owner.context_id))
 		return owner;
 	thread = bpf_task_storage_get(&otel_threads, task, 0, 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Which process a task is of: defined at the task's first event in a program. */
+/* Identifies the process of a task, which is defined at the task's first event in a program. */
 #ifndef KREPLAY_PROCESS_BPF_H
 #define KREPLAY_PROCESS_BPF_H
 
@@ -8,10 +8,10 @@
 
 #define PROCESS_AGE_MAX_NS 60000000000ull
 
-/* program.bpf.c */
+/* Defined in program.bpf.c. */
 int define_program(void);
 
-/* The inode number of the cgroup's folder. bpf_get_current_cgroup_id() knows of v2 only. */
+/* Inode number of the cgroup's directory. bpf_get_current_cgroup_id() supports v2 only. */
 static __always_inline __u64 cgroup_id_of(struct task_struct *task)
 {
 	struct cgroup_subsys_state **states, *state = NULL;
@@ -23,13 +23,13 @@ static __always_inline __u64 cgroup_id_of(struct task_struct *task)
 		index = bpf_core_enum_value(enum cgroup_subsys_id, memory_cgrp_id);
 	else
 		index = bpf_core_enum_value(enum cgroup_subsys_id, pids_cgrp_id);
-	/* An index that is not a constant cannot be relocated. */
+	/* CO-RE cannot relocate an index that is not a constant. */
 	states = (void *)BPF_CORE_READ(task, cgroups) + bpf_core_field_offset(struct css_set, subsys);
 	bpf_probe_read_kernel(&state, sizeof(state), states + index);
 	return BPF_CORE_READ(state, cgroup, kn, id);
 }
 
-/* The program that the process runs; 0: its definition was lost. */
+/* The program that the process runs; 0 if its definition was lost. */
 static __always_inline __u64 program_id_of(struct task_struct *task, struct task_state *state)
 {
 	struct task_state *leader;
@@ -86,8 +86,8 @@ static __noinline void define_process(struct task_state *state, __u64 now_ns)
 }
 
 /*
- * One definition a task, and a new one each minute: the agent forgets what was not used for long. The kernel counts a
- * task's execs, so a new program is told without having seen its exec.
+ * Each task has one definition, and a new one each minute, because the agent drops definitions that were not used for
+ * long. The kernel counts a task's execs, so a new program is detected even if its exec was not seen.
  */
 static __always_inline __u64 process_id_of(struct task_struct *task, struct task_state *state, __u64 now_ns)
 {

@@ -1,26 +1,28 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What a process was started with: its arguments, and the few environment variables that name a service or a trace.
+ * Records the arguments of a process, and the few of its environment variables that name a service or a trace.
  *
- * Read at exec: a short process is gone before the agent could ask /proc, and a long one may write its title over its
- * arguments. A program that was there before the agent is read at its first event.
+ * They are read at exec: a short-lived process is gone before the agent could read /proc, and a long-lived one may
+ * write its title over its arguments. A program that was started before the agent is read at its first event.
  */
 #include "context.bpf.h"
 #include "process.bpf.h"
 
 #define ENVIRONMENT_STRINGS_MAX 256
-/* Longer variables are not taken. A power of two. */
+/* Longer variables are left out. The size has to be a power of two. */
 #define STRING_SIZE 1024
 #define TRACEPARENT_SIZE_MAX 128
 
 struct program_scratch {
 	struct program_definition definition;
 	char text[PROGRAM_TEXT_SIZE + STRING_SIZE];
-	/* The environment's next string, and its end; whether the next one is the rest of a long one. */
+	/*
+	 * Address of the environment's next string, and of its end; whether the next string is the rest of a long one.
+	 */
 	__u64 address;
 	__u64 end;
 	__u32 continued;
-	/* Bytes of the text so far, and where the value of TRACEPARENT is in it. */
+	/* Size of the text so far, and where the value of TRACEPARENT is in it. */
 	__u32 size;
 	__u32 traceparent_at;
 	__u32 traceparent_size;
@@ -39,7 +41,10 @@ struct environment_words {
 	__u64 words[ENVIRONMENT_NAME_WORDS];
 };
 
-/* Index of the name that a string begins with, or -1. A global function is verified once, not for each string. */
+/*
+ * Returns the index of the name that a string begins with, or -1. It is a global function, which is verified once, not
+ * for each string.
+ */
 __noinline int environment_name_of(const struct environment_words *text)
 {
 	if (!text)
@@ -59,8 +64,8 @@ __noinline int environment_name_of(const struct environment_words *text)
 }
 
 /*
- * Appends the next variable to the text when it is asked for; 0 at the end. Like all that changes from one turn to the
- * next, its place is in the map: in registers it would have the verifier walk a million instructions.
+ * Appends the next variable to the text if its name is in the table; returns 0 at the end. Like all state that changes
+ * between iterations, the position is in the map: in registers, it would make the verifier walk a million instructions.
  */
 __noinline int copy_variable(void)
 {
@@ -111,7 +116,9 @@ static __always_inline void copy_environment(struct program_scratch *scratch, st
 		scratch->definition.flags = PROGRAM_ENVIRONMENT_CUT;
 }
 
-/* The trace that a program was started with is its processes' default, as long as no marker says otherwise. */
+/*
+ * Makes the trace that a program was started with its process's default context, unless a marker has set another one.
+ */
 static __always_inline void set_environment_context(struct task_struct *task, struct task_state *leader,
 						    struct program_scratch *program, __u64 now_ns)
 {
@@ -133,7 +140,7 @@ static __always_inline void set_environment_context(struct task_struct *task, st
 	leader->process_context_id = define_context(task, scratch, size, SCOPE_ENVIRONMENT, 0, now_ns);
 }
 
-/* Tells the agent of the current task's program, and remembers that on its group leader. */
+/* Defines the current task's program for the agent, and stores the definition's id on the group leader. */
 __noinline int define_program(void)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -145,7 +152,7 @@ __noinline int define_program(void)
 	__u32 zero = 0;
 
 	scratch = bpf_map_lookup_elem(&program_scratch, &zero);
-	/* A process that exits has let go of it. */
+	/* An exiting process has already released its memory. */
 	if (!mm)
 		return 0;
 	if (!scratch || !leader) {
@@ -158,8 +165,7 @@ __noinline int define_program(void)
 	definition->program_id = new_id();
 	bpf_probe_read_kernel_str(definition->executable, sizeof(definition->executable),
 				  BPF_CORE_READ(mm, exe_file, f_path.dentry, d_name.name));
-	/* What an exec reads from a disk comes before its arguments are in place: create_elf_tables(), fs/binfmt_elf.c.
-	 */
+	/* Disk reads of an exec happen before its arguments are in place: create_elf_tables(), fs/binfmt_elf.c. */
 	size = mm->env_end ? mm->arg_end - mm->arg_start : 0;
 	if (size > ARGUMENTS_SIZE)
 		size = ARGUMENTS_SIZE;
@@ -182,7 +188,7 @@ __noinline int define_program(void)
 	leader->program_exec_id = task->self_exec_id;
 	if (mm->env_end)
 		set_environment_context(task, leader, scratch, bpf_ktime_get_boot_ns());
-	/* When the trace could not be stored the next event tries again. */
+	/* If the trace could not be stored, the next event tries again. */
 	if (leader->process_context_id == CONTEXT_LOST && leader->process_context_flags & CONTEXT_ENVIRONMENT)
 		leader->program_id = 0;
 	return 0;
@@ -196,12 +202,12 @@ int BPF_PROG(process_exec, struct task_struct *task)
 	if (task->tgid == agent_tgid)
 		return 0;
 	define_program();
-	/* What was defined during the exec does not know the program's arguments. */
+	/* A definition that was made during the exec lacks the program's arguments. */
 	state = state_of(task);
 	if (!state)
 		return 0;
 	state->process_id = 0;
-	/* So that the agent can say before its first request whether requests are looked at. */
+	/* The agent needs the process before its first request, to decide whether its requests are looked at. */
 	if (http_layer)
 		process_id_of(task, state, bpf_ktime_get_boot_ns());
 	return 0;

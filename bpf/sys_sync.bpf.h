@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Calls that wait until data is on the disk, one record at the return of the call. */
+/* Records calls that wait until data is on the disk, one record at the return of each call. */
 #ifndef KREPLAY_SYS_SYNC_BPF_H
 #define KREPLAY_SYS_SYNC_BPF_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The write family, one record at the return of the call. */
+/* Records the calls of the write family, one record at the return of each call. */
 #ifndef KREPLAY_SYS_WRITE_BPF_H
 #define KREPLAY_SYS_WRITE_BPF_H
 
@@ -18,7 +18,7 @@ static __always_inline bool is_write(__u32 id)
 	return id == NR_WRITE || id == NR_PWRITE64 || id == NR_WRITEV || id == NR_PWRITEV || id == NR_PWRITEV2;
 }
 
-/* Not inlined: the verifier then walks its turns once, not once for every path to the call. */
+/* This is not inlined, so that the verifier walks its loop once, not once for every path to the call. */
 __noinline __u64 iovec_bytes(__u64 iov, __u64 count)
 {
 	struct user_iovec part[IOV_STEP];
@@ -31,7 +31,7 @@ __noinline __u64 iovec_bytes(__u64 iov, __u64 count)
 
 		if (size > sizeof(part))
 			size = sizeof(part);
-		/* Clang counts in another register than the one that older verifiers see compared. */
+		/* Without this, clang uses another register than the one that older verifiers see compared. */
 		barrier_var(size);
 		if (size > sizeof(part))
 			return UNKNOWN_U64;
@@ -58,13 +58,13 @@ static __always_inline bool is_marker(struct file *file, struct task_state *stat
 		return false;
 	if (!bpf_probe_read_user(&magic, sizeof(magic), text))
 		return magic == MARKER_MAGIC;
-	/* A page that is not there yet, and that /dev/null never asks for: it may be one. */
+	/* The text may be a marker in a page that is not present, and /dev/null never faults it in. */
 	count_loss(CONTEXT_DEFINITION, LOSS_MARKER_UNREADABLE);
 	set_context(state, CONTEXT_LOST, now_ns);
 	return false;
 }
 
-/* What a write begins with: its one text, or the first part of its vector. */
+/* Finds the first text of a write: its buffer, or the first part of its vector. */
 static __always_inline void first_text(struct pt_regs *regs, __u32 id, const void **text, __u64 *size)
 {
 	struct user_iovec first = {};
@@ -74,7 +74,7 @@ static __always_inline void first_text(struct pt_regs *regs, __u32 id, const voi
 	if (id == NR_WRITE || id == NR_PWRITE64)
 		return;
 	if (*size && bpf_probe_read_user(&first, sizeof(first), *text)) {
-		/* It may be one: what cannot be read of the vector cannot be read of the text either. */
+		/* It may be a marker: if the vector cannot be read, the text cannot be read either. */
 		*text = NULL;
 		*size = MARKER_SIZE_MIN;
 		return;
@@ -83,7 +83,7 @@ static __always_inline void first_text(struct pt_regs *regs, __u32 id, const voi
 	*size = first.size;
 }
 
-/* Of a 32-bit program, or a 64-bit one that makes 32-bit calls. */
+/* struct iovec of a 32-bit program, or of a 64-bit one that makes 32-bit calls. */
 struct user_iovec32 {
 	__u32 base, size;
 };
@@ -99,7 +99,7 @@ static __always_inline bool is_compat(struct task_struct *task)
 	return task->thread_info.status & TS_COMPAT;
 }
 
-/* 32-bit calls are not recorded, but the label that one sets or takes away holds for 64-bit children as well. */
+/* 32-bit calls are not recorded, but a label that such a call sets or removes holds for 64-bit children as well. */
 static __always_inline void mark_by_write32(struct task_struct *task, struct pt_regs *regs, __u32 id)
 {
 	__u64 text = (__u32)regs->cx, size = (__u32)regs->dx, now_ns;
@@ -140,9 +140,9 @@ static __always_inline void begin_write32(struct pt_regs *regs, __u32 id)
 }
 
 /*
- * The kernel skipped the run at the call's entry, as a task that was preempted in that program held it: see
- * kernel_compat.bpf.h. What the call wrote is not recorded, but if it was a marker the thread would have a label that
- * it took away, and it has done nothing since.
+ * The kernel skipped the program at the call's entry, because another task was preempted inside it: see
+ * kernel_compat.bpf.h. The write is not recorded, but a marker still has to be applied: otherwise the thread would keep
+ * a label that it has removed. It has done nothing since, so applying it at the exit is early enough.
  */
 static __always_inline void catch_up_marker(struct task_struct *task, struct pt_regs *regs, __u32 id, long result)
 {
@@ -175,7 +175,7 @@ static __always_inline bool was_seen_to_begin(struct task_state *state)
 	return seen;
 }
 
-/* As catch_up_marker(); nothing else is known of such a call. */
+/* Does the same as catch_up_marker(); nothing else is known of such a call. */
 static __always_inline void end_write32(struct pt_regs *regs, __u32 id, long result)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -230,10 +230,12 @@ static __always_inline void begin_write(struct pt_regs *regs, __u32 id)
 	first_text(regs, id, &text, &size);
 	is_wanted = is_wanted_call(task, state, &owner);
 	file = file_of(task, regs->di);
-	/* A marker counts for others too: what it labels may be wanted. */
+	/* A marker is applied even if the filter does not want the call: the work that it labels may be wanted. */
 	if (is_marker_size(size) && is_marker(file, state, text, state->start_ns)) {
-		/* Clang would leave out later masks for what it knows of the size; verifiers before 6.3 have forgotten
-		 * it. */
+		/*
+		 * Without this, clang omits later masks because of what it knows of the size; verifiers before 6.3 have
+		 * lost those bounds.
+		 */
 		barrier_var(size);
 		apply_marker(task, state, text, size, state->start_ns);
 		is_wanted = false;
@@ -242,7 +244,7 @@ static __always_inline void begin_write(struct pt_regs *regs, __u32 id)
 		state->start_ns = 0;
 		return;
 	}
-	/* Only for what is recorded: the file's name goes into the recording. */
+	/* This is done only for a recorded call, because the file's name goes into the recording. */
 	look_up_file(file, state, state->start_ns);
 	keep_call(state, id, regs->di, &owner);
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Contexts follow the task: to a thread by reference, to a forked process by copy; and a fork runs the same program.
+ * Passes contexts on to new tasks: to a thread by reference, to a forked process by copy. A forked process also runs
+ * the same program.
  *
- * task_newtask and not sched_process_fork: its clone_flags tell threads from processes, and it also fires for
- * io_uring's workers.
+ * The hook is task_newtask, not sched_process_fork: its clone_flags distinguish threads from processes, and it also
+ * fires for io_uring's workers.
  */
 #include "context.bpf.h"
 #include "http.bpf.h"
@@ -16,12 +17,12 @@ int BPF_PROG(task_new, struct task_struct *child, unsigned long clone_flags)
 	bool thread = clone_flags & CLONE_THREAD;
 	__u32 inherited = thread ? CONTEXT_INHERITED_THREAD : CONTEXT_INHERITED_PROCESS;
 
-	/* What belongs to the process a thread finds on its leader; a new process takes it along. */
+	/* A thread finds the state of its process on the group leader; a new process gets a copy of it. */
 	if (thread)
 		leader = NULL;
 	else if (parent->pid != parent->tgid)
 		leader = state_of(parent->group_leader);
-	/* A thread that is made in a request mostly works for others afterwards. */
+	/* A thread that is created during a request mostly works for other requests afterwards. */
 	if (from && thread && from->context_flags & CONTEXT_HTTP)
 		from = NULL;
 	if (!(from && from->context_id) && !(leader && (leader->process_context_id || leader->program_id)))

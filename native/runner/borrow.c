@@ -13,7 +13,7 @@
 #ifndef SYS_pidfd_getfd
 #define SYS_pidfd_getfd 438
 #endif
-/* From 6.9 on (64bef697d33b): of a thread, and so of its own table of files. */
+/* From 6.9 on (64bef697d33b), a pidfd can refer to a thread, and so to the thread's own table of files. */
 #ifndef PIDFD_THREAD
 #define PIDFD_THREAD O_EXCL
 #endif
@@ -28,7 +28,9 @@ int borrow_file(pid_t tid, int fd)
 	int thread = syscall(SYS_pidfd_open, tid, PIDFD_THREAD);
 	const bool is_of_leader = thread < 0 && errno == EINVAL;
 
-	/* Asked for now: a number that was seen before may have come back in another process. */
+	/*
+	 * The process is looked up only here: a number that was seen earlier may have been reused by another process.
+	 */
 	if (is_of_leader)
 		thread = syscall(SYS_pidfd_open, observe_process(tid), 0);
 	if (thread < 0)

@@ -4,11 +4,12 @@
 #include <sys/types.h>
 
 /*
- * An open file of a thread, as a descriptor of ours: the same open file description, so that its position moves for
- * both, and an error of the disk is reported once. -1: it is not open, or we may not have it.
+ * Duplicates an open file of a thread into this process. Both descriptors refer to the same open file description, so
+ * the position moves for both, and an error of the disk is reported once. Returns -1 if the file is not open or access
+ * is denied.
  *
- * The thread has to be stopped in a call all the while. Only when that call is still valid after this (notify_is_valid)
- * was the thread not one that got the number in between.
+ * The thread has to be stopped in a call the whole time. The number may have been reused by another thread unless that
+ * call is still valid afterwards (notify_is_valid).
  */
 int borrow_file(pid_t tid, int fd);
 

@@ -22,7 +22,7 @@
 
 #define CALLS_OF_EACH 50
 #define HELD_NS (200 * NS_PER_US)
-/* More than this is noise of the machine, not what a reply costs. */
+/* A larger bias is noise of the machine, not the cost of a reply. */
 #define BIAS_NS_MAX (50 * NS_PER_US)
 #define LOOK_EVERY_MS 1
 #define START_WITHIN_NS (10 * NS_PER_S)
@@ -50,13 +50,16 @@ struct served {
 	struct links links;
 };
 
-/* The first half passes, the second is held. */
+/* The first half of the calls passes, the second half is held. */
 static enum verdict decide(void *context, const struct seccomp_notif *notif, struct call *call)
 {
 	struct served *served = context;
 	char name[PATH_MAX];
 
-	/* As for a call of the build whose file is not known yet: a large part of what its floor is. */
+	/*
+	 * Reading the link is included in the floor, because it is a large part of the cost of a call whose file is not
+	 * known yet.
+	 */
 	links_read(&served->links, notif->pid, notif->data.args[0], call->record.received_ns, name, sizeof(name));
 	if (served->count++ < CALLS_OF_EACH)
 		return VERDICT_PASS;
@@ -99,7 +102,7 @@ static bool can_borrow_fds(pid_t child)
 {
 	const int process = syscall(SYS_pidfd_open, child, 0);
 	const int file = process < 0 ? -1 : (int)syscall(SYS_pidfd_getfd, process, STDIN_FILENO, 0);
-	/* Allowed, also if there is no such fd. */
+	/* It is also allowed if there is no such fd. */
 	const bool is_allowed = process >= 0 && (file >= 0 || errno == EBADF);
 
 	if (file >= 0)
@@ -188,7 +191,7 @@ static bool measure_calls(struct calibration *calibration, struct shared *shared
 	return is_measured;
 }
 
-/* What threads are and do is read from there. */
+/* The runner reads the state of threads from /proc, so that has to be of its own PID namespace. */
 static bool is_proc_ours(void)
 {
 	char self[16] = "";
@@ -209,7 +212,7 @@ bool calibrate(struct calibration *calibration, uint64_t spin_ns, const struct c
 		return fail(failure, "/proc is missing, or of another PID namespace: mount this one's");
 	if (measured == MAP_FAILED || !shared)
 		return fail(failure, "no memory");
-	/* Standard fds are not behind the filter. */
+	/* The filter does not report calls on the standard fds, so the file needs a higher number. */
 	const int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
 	measured->file = fcntl(null, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
 	close(null);

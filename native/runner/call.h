@@ -10,19 +10,19 @@
 
 #define NOT_IN_HEAP UINT32_MAX
 
-/* One call of the build, from its notification to the reply. */
+/* A call of the build, from its notification to the reply. */
 struct call {
-	_Atomic uint64_t id; /* 0 as soon as its reply was sent, or could not be */
+	_Atomic uint64_t id; /* 0 as soon as its reply was sent, or failed to be sent */
 	uint64_t deadline_ns;
 	uint32_t heap_index;
 	uint32_t outstanding_index;
 	struct report_call record;
 	bool is_recorded;
 	bool is_repeated; /* the thread was interrupted, and makes the same call again */
-	bool is_answered; /* with `value` and `error`, instead of letting it happen */
+	bool is_answered; /* with `value` and `error`, instead of letting the call happen */
 	int64_t value;
 	int error;
-	/* Of one that is made here. */
+	/* Arguments of a call that the runner makes itself. */
 	uint64_t arguments[6];
 	struct call *next;
 };

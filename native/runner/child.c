@@ -19,12 +19,12 @@ pid_t clone_with_fds(void)
 
 _Noreturn void child_main(struct shared *shared, const struct child_work *work, pid_t parent)
 {
-	/* Its own group, so that all of it can be signalled and nothing else is. */
+	/* The child gets its own process group, so that exactly the command's processes can be signalled. */
 	setpgid(0, 0);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
 		_exit(EXIT_RUNNER_FAILED);
-	/* SIGTTOU is still blocked. */
+	/* This is safe because SIGTTOU is still blocked. */
 	if (work->takes_terminal)
 		tcsetpgrp(STDIN_FILENO, getpid());
 
@@ -35,7 +35,7 @@ _Noreturn void child_main(struct shared *shared, const struct child_work *work, 
 		_exit(EXIT_RUNNER_FAILED);
 	}
 	shared_announce(shared, STAGE_LISTENING);
-	/* Else its first call would wait for a thread to start. */
+	/* Without this wait, the first call would wait for the runner's thread to start. */
 	shared_await_stage(shared, STAGE_LISTENING, SERVED_WITHIN_NS);
 	if (work->run) {
 		work->run(work->run_context);

@@ -8,21 +8,21 @@
 #include "filter.h"
 #include "shared_page.h"
 
-/* What runs behind the filter. */
+/* The work of a process behind the filter: a command or a function. */
 struct child_work {
 	struct filter *filter;
-	char **command; /* or */
+	char **command; /* used if `run` is NULL */
 	void (*run)(void *run_context);
 	void *run_context;
-	sigset_t signal_mask; /* that this program was started with, and so the command is */
+	sigset_t signal_mask; /* the mask of this program at its start, which the command gets */
 	struct sigaction on_pipe;
-	bool takes_terminal; /* the foreground of the terminal that is fd 0 */
+	bool takes_terminal; /* becomes the foreground of the terminal on fd 0 */
 };
 
-/* fork(), but with one table of fds. */
+/* Works like fork(), but both processes share one table of fds. */
 pid_t clone_with_fds(void);
 
-/* In a process of its own, whose parent is `parent`. */
+/* Runs the work in the calling process, a child of `parent`. */
 _Noreturn void child_main(struct shared *shared, const struct child_work *work, pid_t parent);
 
 #endif

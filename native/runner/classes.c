@@ -46,7 +46,10 @@ static bool make_level(struct class_pools *pools, const struct streams *streams,
 	}
 	const uint32_t count = pools->number_by_class.count;
 	pools->drawn = calloc(count + 1ul, sizeof(*pools->drawn));
-	/* What a rule chose by a path is for no other file, what it chose by a thread for none of another role. */
+	/*
+	 * An event that a rule chose by its path applies to no other file, and one chosen by its thread to no other
+	 * role.
+	 */
 	const uint16_t left_out = EVENT_FLAG_RULED_BY_PATH | (level == CLASS_OF_ROLE ? 0 : EVENT_FLAG_RULED_BY_THREAD);
 	return pools->drawn && size_pools_make(&pools->sizes, streams, number_of, count, left_out);
 }
@@ -82,7 +85,7 @@ uint32_t classes_draw(struct classes *classes, const struct class_of *call, uint
 
 		if (number == NOT_IN_TABLE)
 			continue;
-		/* No stream has the number NONE: what is drawn of them is drawn apart from this. */
+		/* No stream has the number NONE, so these draws are independent of those from streams. */
 		const uint64_t where = (uint64_t)NONE << 32 | (number * CLASS_LEVELS + level);
 		const uint64_t hash = hash_numbers(seed, where, pools->drawn[number]++);
 		const uint32_t event = size_pools_event(&pools->sizes, number, size, hash);

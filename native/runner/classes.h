@@ -1,6 +1,7 @@
 /*
- * Calls of one kind to files of one kind. What goes to a file that the plan does not have, such as one whose name is
- * drawn anew each time, is taken to be like these: by threads of its role, or by any where none has that role.
+ * Classes of calls: those of one kind to files of one kind. A call to a file that the plan does not have, such as one
+ * with a new random name in each run, is treated like the calls of its class: those by threads of its role, or by any
+ * thread if none has that role.
  */
 #ifndef KREPLAY_RUNNER_CLASSES_H
 #define KREPLAY_RUNNER_CLASSES_H
@@ -20,14 +21,14 @@ struct classes {
 	struct class_pools {
 		struct table number_by_class;
 		struct size_pools sizes;
-		uint64_t *drawn; /* times, by number */
+		uint64_t *drawn; /* how often, by class number */
 	} levels[CLASS_LEVELS];
 };
 
 bool classes_make(struct classes *classes, const struct streams *streams);
 void classes_free(struct classes *classes);
 
-/* An event about as large, the seed decides which. NONE: there are none of that kind. */
+/* Draws an event of about this size; the seed decides which. Returns NONE if there are none of that class. */
 uint32_t classes_draw(struct classes *classes, const struct class_of *call, uint32_t size, uint64_t seed);
 
 #endif

@@ -176,7 +176,7 @@ enum control_command control_read(struct control *control, short events)
 	}
 	if (!control->is_socket || !(events & (POLLIN | POLLHUP)))
 		return COMMAND_NONE;
-	/* A byte each: commands are rare, and the rest of the line stays for the next call. */
+	/* Reads byte by byte: commands are rare, and the rest of the input stays in the channel for the next call. */
 	for (char byte;;) {
 		const ssize_t got = read(control->fd, &byte, 1);
 

@@ -7,7 +7,10 @@
 
 enum control_command { COMMAND_NONE, COMMAND_PASSTHROUGH, COMMAND_RESUME, COMMAND_STOP };
 
-/* JSON lines to whoever started this program, one-word lines from there. Nothing here waits for the other side. */
+/*
+ * The control channel: JSON lines to the program that started this one, and one-word lines from it. No function waits
+ * for the other side, except control_drain().
+ */
 struct control {
 	int fd; /* -1: none */
 	bool is_closed;
@@ -20,7 +23,7 @@ struct control {
 
 void control_open(struct control *control, int fd);
 
-/* A line is begun, gets its members, and is ended. */
+/* Builds a line: control_begin(), then its members, then control_end(). */
 void control_begin(struct control *control, const char *kind);
 void control_text(struct control *control, const char *name, const char *value); /* NULL: null */
 void control_number(struct control *control, const char *name, int64_t value);
@@ -29,14 +32,14 @@ void control_object(struct control *control, const char *name);
 void control_object_end(struct control *control);
 void control_end(struct control *control);
 
-/* What poll(2) is to look for. */
+/* Returns the events that poll(2) is to wait for. */
 short control_events(const struct control *control);
 void control_write(struct control *control);
-/* Waits, but for no more than the time. */
+/* Writes all pending output, waiting at most for the given time. */
 void control_drain(struct control *control, int timeout_ms);
-/* Whether somebody got all that was said. */
+/* Returns whether the other side has received all output. */
 bool control_has_told(const struct control *control);
-/* The next command that came; is_closed says that nobody is there any more. */
+/* Returns the next command that arrived. If the other side is gone, is_closed is set. */
 enum control_command control_read(struct control *control, short events);
 
 #endif

@@ -3,12 +3,12 @@
 
 #include <stdbool.h>
 
-/* Why something could not be done, in words for the person who started the run. */
+/* The reason for a failure, in words for the person who started the run. */
 struct failure {
 	char text[512];
 };
 
-/* Always false, so that it can be returned. */
+/* Always returns false, so that callers can return its result. */
 __attribute__((format(printf, 2, 3))) bool fail(struct failure *failure, const char *format, ...);
 
 #endif

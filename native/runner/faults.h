@@ -7,7 +7,7 @@
 #include "match.h"
 #include "plan.h"
 
-/* Which calls may have the errors of events, and be made short like them. */
+/* Decides which calls may get the errors of events, or be made short like them. */
 struct faults {
 	const struct plan *plan;
 	uint8_t *op_of_event; /* OP_* */
@@ -16,8 +16,8 @@ struct faults {
 bool faults_make(struct faults *faults, const struct plan *plan);
 
 /*
- * Leaves a match the faults that its call can have. Calls match by what they are for, fdatasync(2) where fsync(2) was
- * recorded, but an error may be one that only the recorded call can have. sync(2) has none.
+ * Removes the faults from a match that its call cannot have. Calls are matched by their purpose, so an fdatasync(2) may
+ * match a recorded fsync(2), but some errors are only possible for the recorded call. sync(2) cannot fail.
  */
 void faults_fit(const struct faults *faults, struct match *match, unsigned op);
 

@@ -3,12 +3,12 @@
 #include <string.h>
 #include <unistd.h>
 
-/* pos, flags, mnt_id, ino: a line each, in this order. What follows depends on the kind of file. */
+/* The file has the lines pos, flags, mnt_id and ino in this order. The lines after them depend on the kind of file. */
 #define LINE_OF_INODE 3
 #define INODE "ino:\t"
 #define TEXT_BYTES_MAX (FDINFO_BYTES_MAX + 32)
 
-/* Behind the line of the position; NULL: there is none. */
+/* Returns the text after the line of the position, or NULL if there is none. */
 static const char *read_text(int file, char text[static TEXT_BYTES_MAX], size_t *bytes)
 {
 	const ssize_t all = pread(file, text, TEXT_BYTES_MAX, 0);

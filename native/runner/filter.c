@@ -1,10 +1,12 @@
 /*
- *   foreign arch, or x32? -- one of its write calls? -> report, to be counted;  else let it be
+ * Builds the seccomp filter, which decides as follows:
+ *
+ *   foreign arch, or x32? -- one of its write calls? -> report, to be counted;  else allow
  *   planned call? -- fd > 2, or standard fds too?  -> report
  *   uncovered call? -> report, to be counted
  *   mmap of a file, writable and shared? -> report, to be counted
  *   seccomp for a listener? -> report, to be counted
- *   let it be
+ *   allow
  */
 #include "filter.h"
 
@@ -35,7 +37,7 @@ static void load(struct filter *filter, unsigned offset)
 	add(filter, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offset));
 }
 
-/* Goes on behind the next `skipped` instructions unless the test holds. */
+/* Skips the next `skipped` instructions unless the test holds. */
 static void unless_skip(struct filter *filter, unsigned test, uint32_t value, unsigned skipped)
 {
 	add(filter, (struct sock_filter)BPF_JUMP(BPF_JMP | test | BPF_K, value, 0, skipped));
@@ -52,7 +54,7 @@ static void report_number(struct filter *filter, int number)
 	answer(filter, SECCOMP_RET_USER_NOTIF);
 }
 
-/* The low half of an argument: little-endian. */
+/* Offset of the low half of an argument: the machine is little-endian. */
 static unsigned argument(unsigned index)
 {
 	return offsetof(struct seccomp_data, args) + 8 * index;
@@ -94,7 +96,7 @@ static void report_x32(struct filter *filter)
 	answer(filter, SECCOMP_RET_ALLOW);
 }
 
-/* The kernel refuses it, as there is this one: counted, so that the report can say why. */
+/* The kernel refuses a second listener, so it is only counted, and the report can give the reason. */
 static void report_own_listeners(struct filter *filter)
 {
 	unless_skip(filter, BPF_JEQ, SYS_seccomp, 6);

@@ -11,7 +11,7 @@
 struct filter_choice {
 	uint32_t op_mask;  /* 1 << OP_*: calls to report */
 	bool standard_fds; /* also those on fds 0 to 2 */
-	bool uncovered;    /* also those that are only counted */
+	bool uncovered;    /* also calls that are only counted */
 };
 
 struct filter {
@@ -22,8 +22,9 @@ struct filter {
 void filter_make(struct filter *filter, const struct filter_choice *choice);
 
 /*
- * For the calling thread and what it starts. The listener's fd, or -1. Without CAP_SYS_ADMIN the kernel wants
- * PR_SET_NO_NEW_PRIVS; it is set only then, so that a privileged build can go on to use su.
+ * Installs the filter for the calling thread and its descendants. Returns the listener's fd, or -1. Without
+ * CAP_SYS_ADMIN, the kernel requires PR_SET_NO_NEW_PRIVS. It is set only in that case, so that a privileged build can
+ * still use su.
  */
 int filter_install(struct filter *filter, bool *wait_killable);
 

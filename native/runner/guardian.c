@@ -1,7 +1,7 @@
 /*
- * A listener that nobody holds makes every call behind it fail with ENOSYS, which would look like a bug of the build.
- * So a second process holds it: it shares the table of fds, and as the parent and subreaper of the command it can find
- * whatever that left behind, also when the runner was killed.
+ * The guardian, a second process that holds the listener: if no process held it, every call behind it would fail with
+ * ENOSYS, which would look like a bug of the build. It shares the table of fds, and as the parent and subreaper of the
+ * command it finds all processes that the command left, even after the runner was killed.
  */
 #include "guardian.h"
 
@@ -31,7 +31,7 @@ static void tell_runner(int news_fd)
 		return;
 }
 
-/* False: no children are left. */
+/* Returns false if no children are left. */
 static bool reap(struct shared *shared, int news_fd)
 {
 	for (;;) {
@@ -53,7 +53,10 @@ static bool reap(struct shared *shared, int news_fd)
 	}
 }
 
-/* Once the command was reaped its number is free, and another process may have made it its group. */
+/*
+ * Returns the command's process group, or 0. After the command was reaped, its number is free, and another process may
+ * have it as its group.
+ */
 static pid_t group_of_command(const struct shared *shared)
 {
 	return atomic_load(&shared->command_ended) ? 0 : shared->command;
@@ -70,14 +73,14 @@ static void signal_wanted(struct shared *shared)
 
 static void kill_all(struct shared *shared, int news_fd)
 {
-	/* Orphans become children of this process as their parents end, so this comes to an end. */
+	/* The loop ends because orphans become children of this process as their parents exit. */
 	while (reap(shared, news_fd)) {
 		process_tree_signal(getpid(), group_of_command(shared), SIGKILL);
 		poll(NULL, 0, REAP_EVERY_MS);
 	}
 }
 
-/* What the runner held or was about to, and everything that comes. */
+/* Lets all calls pass: the one being received, those that the runner held, and all that arrive later. */
 static void let_pass(struct shared *shared, int news_fd)
 {
 	struct seccomp_notif notif;

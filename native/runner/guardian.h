@@ -9,16 +9,17 @@
 
 struct guardian_work {
 	struct child_work *child;
-	int news_fd; /* eventfd: something in the page changed */
+	int news_fd; /* eventfd: the shared page has changed */
 	bool pass_on_death;
 };
 
 /*
- * The guardian's pid, or -1. It ends when nothing that the command started is left. All signals have to be blocked.
+ * Starts the guardian and returns its pid, or -1. It exits when no process that the command started is left. The caller
+ * has to block all signals.
  */
 pid_t guardian_start(struct shared *shared, const struct guardian_work *work);
 
-/* To everything that the command started and that still runs. */
+/* Signals every process that the command started and that still runs. */
 void guardian_signal(struct shared *shared, pid_t guardian, int signal);
 
 #endif

@@ -6,19 +6,19 @@
 
 #include "call.h"
 
-/* Calls, that with the earliest deadline first. Each knows its place, so that any can be taken out. */
+/* A heap of calls with the earliest deadline first. Each call has its index in it, so that any call can be removed. */
 struct heap {
 	struct call **calls;
 	uint32_t count;
 	uint32_t room;
 };
 
-/* False: no memory. */
+/* Returns false if there is no memory. */
 bool heap_push(struct heap *heap, struct call *call);
 void heap_remove(struct heap *heap, struct call *call);
-/* NULL: empty. */
+/* Returns NULL if the heap is empty. */
 struct call *heap_first(const struct heap *heap);
-/* How many are due before then; counts no further than `most`. */
+/* Returns how many calls are due before that time, but at most `most`. */
 uint32_t heap_due_before(const struct heap *heap, uint64_t time_ns, uint32_t most);
 void heap_free(struct heap *heap);
 

@@ -4,11 +4,14 @@
 
 #include "clock.h"
 
-/* Calls further apart are not in a row: what asking costs does not matter then. */
+/* Calls further apart are not consecutive: the cost of reading the name does not matter then. */
 #define IN_A_ROW_NS NS_PER_MS
-/* Much longer: else asking whether it is still the same adds to asking for the name. */
+/*
+ * Names are valid for much longer than that: otherwise, the check that the file is the same would only add to the cost
+ * of reading the name.
+ */
 #define NAME_AGE_MAX_NS (10 * NS_PER_MS)
-/* To watch a file costs as much as asking for its name ten times. */
+/* Watching a file costs as much as reading its name ten times. */
 #define BEFORE_WATCH_MIN 16
 #define BEFORE_WATCH_MAX 1024
 
@@ -43,7 +46,7 @@ void kept_name_watched(struct kept_name *kept, const struct watched *file)
 		kept->before_watch = BEFORE_WATCH_MAX;
 }
 
-/* Longer each time that it was not worth it: where descriptors soon stand for something else. */
+/* Doubles the number each time that a watch was not worth it, because descriptors soon refer to another file. */
 static uint32_t next_before_watch(const struct kept_name *kept)
 {
 	if (kept->calls > kept->before_watch)
@@ -51,7 +54,7 @@ static uint32_t next_before_watch(const struct kept_name *kept)
 	return kept->before_watch < BEFORE_WATCH_MAX ? kept->before_watch * 2 : BEFORE_WATCH_MAX;
 }
 
-/* Whether it is in a row. */
+/* Returns whether the call is consecutive. */
 static bool note_call(struct kept_name *kept, uint64_t now_ns)
 {
 	const bool is_next = now_ns - kept->asked_ns < IN_A_ROW_NS;

@@ -26,7 +26,7 @@ static size_t uuid_length(const char *text)
 	return isxdigit((unsigned char)text[at]) ? 0 : at;
 }
 
-/* Of the number, hex number or uuid that begins here; 0: none does. */
+/* Returns the length of the number, hex number or uuid that begins here, or 0 if none does. */
 static size_t drawn_length(const char *text, bool follows_hex)
 {
 	size_t digits = 0, hex = 0, uuid;
@@ -62,7 +62,10 @@ void pattern_of_path(const char *path, char pattern[static KEY_MAX])
 	make_key(path, strlen(path), pattern);
 }
 
-/* A file that is deleted while it is open keeps its name. A name that is too long ends in a hash of its rest. */
+/*
+ * The key omits the mark of a deleted file, because a file that is deleted while open keeps its name. A name that is
+ * too long ends in a hash of its rest.
+ */
 static void key_of_path(const char *path, char key[static KEY_MAX])
 {
 	const size_t deleted = strlen(DELETED), hash_digits = 16;
@@ -119,7 +122,7 @@ void key_of_file(uint32_t path_kind, const char *path, char key[static KEY_MAX])
 		strcpy(key, "anon");
 		break;
 	case PATH_KIND_STD:
-		/* std:1 and std:2 differ in what the number means, not in what it counts. */
+		/* std:1 and std:2 stay distinct: the number has a meaning, and is not a counter. */
 		snprintf(key, KEY_MAX, "%s", path);
 		break;
 	default:
@@ -127,7 +130,7 @@ void key_of_file(uint32_t path_kind, const char *path, char key[static KEY_MAX])
 	}
 }
 
-/* The end of splitmix64. */
+/* This is the finalizer of splitmix64. */
 static uint64_t mix(uint64_t value)
 {
 	value = (value ^ value >> 30) * 0xbf58476d1ce4e5b9ull;
@@ -135,7 +138,7 @@ static uint64_t mix(uint64_t value)
 	return value ^ value >> 31;
 }
 
-/* Eight at a time, for names of files are long. The multiplier is that of MurmurHash64A. */
+/* Hashes eight bytes at a time, because file names are long. The multiplier is that of MurmurHash64A. */
 uint64_t hash_bytes(const void *bytes, size_t count)
 {
 	const uint64_t step = 0xc6a4a7935bd1e995ull;

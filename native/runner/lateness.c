@@ -6,7 +6,7 @@ static unsigned bucket_of(uint64_t ns)
 		return ns;
 	const unsigned doubling = 63 - __builtin_clzll(ns);
 
-	/* The four bits below the highest. */
+	/* The position within a doubling is given by the four bits below the highest. */
 	return (doubling - 3) * LATENESS_PER_DOUBLING + (ns >> (doubling - 4)) % LATENESS_PER_DOUBLING;
 }
 

@@ -3,7 +3,7 @@
 
 #include <stdint.h>
 
-/* Buckets grow by a sixteenth, so a percentile is at most 6 % too high. */
+/* The buckets grow by a sixteenth, so a percentile is at most 6 % too high. */
 #define LATENESS_PER_DOUBLING 16
 #define LATENESS_BUCKETS (64 * LATENESS_PER_DOUBLING)
 
@@ -14,7 +14,7 @@ struct lateness {
 };
 
 void lateness_add(struct lateness *lateness, uint64_t ns);
-/* 0 if nothing was added. */
+/* Returns 0 if nothing was added. */
 uint64_t lateness_percentile(const struct lateness *lateness, unsigned percent);
 
 #endif

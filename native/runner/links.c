@@ -7,12 +7,15 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* Two for each that is kept; three quarters are for what else the runner opens. */
+/* A cached link takes two fds, so three quarters are left for the runner's other files. */
 #define SHARE_OF_FDS 8
-/* With fewer to keep, what it takes to keep names is better left to others. */
+/* With fewer links, the resources for caching names are better left to others. */
 #define KEEPS_NAMES_FROM 16
 
-/* Of one thread; odd, while there is room for a power of two: so all places can be those of one thread. */
+/*
+ * Distance between the places of one thread's fds. It is odd and the number of places is a power of two, so one thread
+ * can use all places.
+ */
 #define FDS_APART 61u
 
 void links_init(struct links *links, bool keeps_names)
@@ -51,7 +54,7 @@ static void keep(struct links *links, struct kept_link *kept, uint32_t tid, int 
 	kept_name_init(&kept->name);
 }
 
-/* Threads of a pool have numbers in a row, and the same few fds. */
+/* The threads of a pool have consecutive numbers and the same few fds. */
 static struct kept_link *place_of(struct links *links, uint32_t tid, int fd)
 {
 	return links->room ? &links->kept[(tid + fd * FDS_APART) % links->room] : NULL;

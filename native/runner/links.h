@@ -9,21 +9,22 @@
 #include "kept_name.h"
 #include "renames.h"
 
-/* A power of two. */
+/* This has to be a power of two. */
 #define LINKS_MAX 256
 
-/* tid 0: none. */
+/* tid is 0 in an unused entry. */
 struct kept_link {
 	uint32_t tid;
 	int fd;
-	int link; /* NOT_OPEN: only read once yet */
+	int link; /* NOT_OPEN: it was read only once so far */
 	struct kept_name name;
 };
 
 /*
- * /proc/TID/fd/FD of the build, those that are read again held open: no path is walked then, which is 1.3 us instead of
- * 2.4. What is read is what the fd stands for now: proc_fd_link() looks it up in the thread each time (fs/proc/fd.c),
- * and of a thread that has ended, whoever has its number now, there is nothing to read.
+ * Reads the links /proc/TID/fd/FD of the build, and holds open those that are read repeatedly: without a path walk,
+ * reading takes 1.3 us instead of 2.4. A link always shows the current file of the fd: proc_fd_link() looks it up in
+ * the thread each time (fs/proc/fd.c). The link of a thread that has ended cannot be read, even if its number was
+ * reused.
  */
 struct links {
 	struct kept_link kept[LINKS_MAX];
@@ -31,11 +32,13 @@ struct links {
 	struct renames renames;
 };
 
-/* One that keeps names has a thread, and can't be closed. */
+/* Initializes the cache. With `keeps_names` it has a thread, and cannot be closed. */
 void links_init(struct links *links, bool keeps_names);
 void links_close(struct links *links);
 
-/* As readlink(2) of the link, or a name that is kept (kept_name.h). Always on the same thread. */
+/*
+ * Returns the result of readlink(2) for the link, or a cached name (kept_name.h). The caller is always the same thread.
+ */
 ssize_t links_read(struct links *links, uint32_t tid, int fd, uint64_t now_ns, char *text, size_t text_bytes);
 
 #endif

@@ -1,4 +1,4 @@
-/* kreplay-runner: makes the calls of a command take as long as a plan says. --help tells how it is used. */
+/* kreplay-runner makes the calls of a command take as long as a plan says. --help describes its usage. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -7,7 +7,10 @@
 #include "options.h"
 #include "run.h"
 
-/* Whoever has none of these has none behind us either; but nothing that is opened here may take their places. */
+/*
+ * Opens the standard fds that are missing, so that no file opened here gets their numbers. They are closed on exec, so
+ * the command does not have them either.
+ */
 static void fill_standard_fds(void)
 {
 	while (true) {

@@ -29,7 +29,7 @@ static int sync_file(int file, const struct call *call)
 	}
 }
 
-/* A step towards each value: a median that forgets, without keeping any. */
+/* Moves the median a step towards each value: it adapts over time and needs no stored values. */
 static void learn(struct makers *makers, uint64_t took_ns)
 {
 	pthread_mutex_lock(&makers->lock);
@@ -43,7 +43,7 @@ static void learn(struct makers *makers, uint64_t took_ns)
 	pthread_mutex_unlock(&makers->lock);
 }
 
-/* The caller makes the call after the wait: what that takes, as far as is known, comes off the wait. */
+/* The build makes the call itself after the wait, so the call's expected duration is subtracted from the wait. */
 static void expect(struct makers *makers, struct call *call)
 {
 	pthread_mutex_lock(&makers->lock);
@@ -54,7 +54,7 @@ static void expect(struct makers *makers, struct call *call)
 
 static void make_sync(struct makers *makers, struct call *call, int file)
 {
-	/* Its thread may have ended in between, and another one have its number. */
+	/* The thread may have ended in between, and another one may have its number. */
 	if (file < 0 || !notify_is_valid(makers->server->listener, call->id)) {
 		expect(makers, call);
 		return;
@@ -88,7 +88,7 @@ static void *maker_main(void *argument)
 	sigset_t all;
 
 	prctl(PR_SET_NAME, "kreplay-make");
-	/* SIGXFSZ too, of our own limit on files: the write fails all the same. */
+	/* This includes SIGXFSZ, from this process's own file size limit: the write fails in any case. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_BLOCK, &all, NULL);
 	pthread_mutex_lock(&makers->lock);

@@ -13,8 +13,8 @@ struct server;
 
 /*
  * Threads that make calls in place of the build, on its own open files, and answer them when their time is over. A sync
- * that is to take as long as planned has to be made first, to know how much of that is left; and a write can only be
- * made short by who makes it.
+ * that is to take as long as planned has to be made first, to find how much of that time is left. A write can be made
+ * short only by the process that makes it.
  */
 struct makers {
 	struct server *server;
@@ -25,7 +25,7 @@ struct makers {
 	unsigned idle;
 	unsigned count;
 	bool is_stopping;
-	uint64_t median_ns; /* of syncs made here, about */
+	uint64_t median_ns; /* approximate median duration of syncs made here */
 	pthread_t threads[MAKERS_MAX];
 };
 

@@ -7,19 +7,19 @@
 #include "keys.h"
 
 #define WINDOW 48
-/* Of a match: what each event passed over costs, what another size or role costs, and what is too much. */
+/* Costs of a match: for each event passed over, for another size, for another role, and the limit that rejects it. */
 #define COST_SKIPPED 0.03
 #define COST_OTHER_SIZE 0.25
 #define COST_OTHER_ROLE 0.25
 #define COST_MAX 1.0
-/* An extra call is taken to be like those this near. */
+/* An extra call is treated like the calls within this distance. */
 #define NEAR 16
-/* Sizes this near are the same where they vary from run to run: they hold numbers that are drawn or counted. */
+/* Sizes that differ by less are equal if they vary from run to run because they include random or counted numbers. */
 #define NEAR_SIZE_LOG2 0.2
-/* Sizes vary where fewer of the last calls had exactly that of their event. */
+/* Sizes vary if a smaller share of the last calls had exactly the size of its event. */
 #define EXACT_SHARE_MIN 0.75
 #define EXACT_CALLS_MIN 8
-/* A thread that matches fewer of its last calls does something else than was recorded. */
+/* A thread with fewer matches among its last calls does something else than was recorded. */
 #define HISTORY 64
 #define HISTORY_MATCHED_MIN (HISTORY / 2)
 #define ENDED_LOOKED_FOR_MAX 64
@@ -29,11 +29,11 @@ struct match_slot {
 	bool is_bound;
 	bool is_switched;
 	uint32_t tid;
-	uint32_t low;         /* the first unused */
-	uint32_t used_beyond; /* used ones behind it: calls that passed it over */
+	uint32_t low;         /* the first unused place */
+	uint32_t used_beyond; /* used places after it: calls that passed it over */
 	uint64_t calls;
-	uint64_t matched_bits; /* of the last HISTORY calls, the newest lowest */
-	uint64_t exact_bits;   /* the same: had the size of their event */
+	uint64_t matched_bits; /* the last HISTORY calls, the newest in the lowest bit */
+	uint64_t exact_bits;   /* the same, for calls that had the size of their event */
 };
 
 bool matcher_make(struct matcher *matcher, const struct streams *streams, enum mode mode, uint64_t seed)
@@ -95,7 +95,10 @@ static uint32_t find_slot(struct matcher *matcher, const struct observed *call)
 	return NONE;
 }
 
-/* Short processes that follow one another are recorded as many threads, or are many here: go on where one ended. */
+/*
+ * Frees the slots of ended threads. Successive short processes are many threads in the recording or here, so a new
+ * thread continues where an ended one stopped.
+ */
 static void unbind_ended(struct matcher *matcher, const struct group *group)
 {
 	uint32_t looked_for = 0;
@@ -124,7 +127,7 @@ static uint32_t stream_of_pool(const struct matcher *matcher, uint32_t group, co
 	return of->first_stream;
 }
 
-/* A slot, or POOLED and a stream. */
+/* Returns a slot, or POOLED and a stream. */
 static uint32_t binding_of(struct matcher *matcher, const struct observed *call)
 {
 	const struct group *group = &matcher->streams->groups[call->group];
@@ -151,7 +154,7 @@ static uint32_t binding_of(struct matcher *matcher, const struct observed *call)
 	return found;
 }
 
-/* Whether a rule chose it for threads of another role. */
+/* Returns whether a rule chose the event for threads of another role. */
 static bool is_for_others(const struct matcher *matcher, uint32_t event)
 {
 	const struct streams *streams = matcher->streams;
@@ -160,7 +163,7 @@ static bool is_for_others(const struct matcher *matcher, uint32_t event)
 	       streams->stream_of_event[event] != matcher->own;
 }
 
-/* A call that no event is of takes as long as one, if that is for its thread. */
+/* A call without an event of its own takes as long as this event, if that applies to its thread. */
 static struct match like(const struct matcher *matcher, uint32_t event, uint32_t stream, uint8_t how)
 {
 	return (struct match){
@@ -171,7 +174,7 @@ static struct match like(const struct matcher *matcher, uint32_t event, uint32_t
 	};
 }
 
-/* Only the seed, the stream, the slot and the ordinal decide it. */
+/* The hash depends only on the seed, the stream, the slot and the ordinal. */
 static uint64_t drawn_hash(const struct matcher *matcher, uint32_t stream, uint32_t slot, uint64_t ordinal)
 {
 	return hash_numbers(matcher->seed, (uint64_t)stream << 32 | slot, ordinal);
@@ -187,7 +190,7 @@ static struct match from_distribution(const struct matcher *matcher, uint32_t st
 		    HOW_DISTRIBUTION);
 }
 
-/* Like the calls near where the slot is, so that a stall stays one. */
+/* Draws from the calls near the slot's current place, so that a stall remains one. */
 static struct match extra(const struct matcher *matcher, uint32_t index)
 {
 	const struct slot *slot = &matcher->streams->slots[index];
@@ -210,7 +213,7 @@ static void advance(struct matcher *matcher, uint32_t index)
 			state->low++;
 			state->used_beyond--;
 		}
-		/* As many calls passed it over as the window is long: it will not come any more. */
+		/* As many calls have passed it over as the window is long, so it will not come. */
 		if (state->low == slot->count || state->used_beyond < WINDOW)
 			return;
 		state->low++;
@@ -265,7 +268,7 @@ static double role_cost(const struct matcher *matcher, uint32_t event)
 	return is_same ? 0 : COST_OTHER_ROLE;
 }
 
-/* The place in the slot of the best match; its count: none is good enough. */
+/* Returns the place in the slot of the best match, or the slot's count if none is good enough. */
 static uint32_t align(const struct matcher *matcher, uint32_t index, uint32_t size)
 {
 	const struct slot *slot = &matcher->streams->slots[index];
@@ -284,14 +287,14 @@ static uint32_t align(const struct matcher *matcher, uint32_t index, uint32_t si
 			best = at;
 		}
 		skipped++;
-		/* Even one of the same size would cost more. */
+		/* From here on, even an event of the same size would cost more. */
 		if (COST_SKIPPED * skipped >= best_cost)
 			break;
 	}
 	return best;
 }
 
-/* The sync that followed, in the incident, what is synced here; as align(). */
+/* Returns the place of the sync that followed these writes in the incident, in the same form as align(). */
 static uint32_t sync_of_writes(struct matcher *matcher, uint32_t index, const struct observed *call)
 {
 	const struct slot *slot = &matcher->streams->slots[index];
@@ -340,7 +343,7 @@ static struct match in_slot(struct matcher *matcher, uint32_t index, const struc
 	return use(matcher, index, at, at != head ? HOW_WINDOW : is_same_size ? HOW_EXACT : HOW_SIZE);
 }
 
-/* To a file that the plan does not have. */
+/* Matches a call to a file that the plan does not have. */
 static struct match elsewhere(struct matcher *matcher, const struct observed *call)
 {
 	struct match match = {.stream = NONE, .event = NONE, .how = HOW_NO_STREAM};

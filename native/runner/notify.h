@@ -9,18 +9,24 @@
 /* seccomp(2) has no wrapper in libc. */
 long seccomp(unsigned operation, unsigned flags, void *argument);
 
-/* 1: received; 0: nobody waits any more; -1: errno says why. */
+/*
+ * Returns 1 if a call was received, 0 if there was none after all (its thread is gone, or a signal came), and -1 with
+ * errno set on failure.
+ */
 int notify_receive(int listener, struct seccomp_notif *notif);
 
-/* Lets the call happen. False: the thread has ended or was interrupted. */
+/* Lets the call happen. Returns false if the thread has ended or was interrupted. */
 bool notify_continue(int listener, uint64_t id);
 
-/* Answers the call instead of letting it happen: `value`, or -`error` if that is not 0. */
+/* Answers the call instead of letting it happen: with `value`, or with -`error` if that is not 0. */
 bool notify_answer(int listener, uint64_t id, int64_t value, int error);
 
 bool notify_is_valid(int listener, uint64_t id);
 
-/* From 6.6 on; without it a reply to a sleeping thread costs a wake-up of another CPU, 60 to 110 us. */
+/*
+ * Makes wake-ups synchronous, from 6.6 on; without it, a reply to a sleeping thread costs a wake-up of another CPU, 60
+ * to 110 us.
+ */
 bool notify_wake_synchronously(int listener);
 
 #endif

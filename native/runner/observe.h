@@ -10,10 +10,13 @@
 
 #define COMM_MAX 64
 
-/* What /proc tells about a thread. Of a program that may not be looked at: false, 0, SIZE_UNKNOWN. */
+/*
+ * Reads a thread's state from /proc. For a program that may not be inspected, the functions return false, 0 or
+ * SIZE_UNKNOWN.
+ */
 bool observe_comm(uint32_t tid, char comm[static COMM_MAX]);
 uint32_t observe_process(uint32_t tid);
-/* The path of what is mapped at an address of it, and its bytes, as from readlink(2). */
+/* Gets the path of the file mapped at an address of the thread. Returns its length, as readlink(2) does. */
 ssize_t observe_mapped(uint32_t tid, uint64_t address, char *text, size_t text_bytes);
 bool observe_has_ended(uint32_t tid);
 bool observe_iovec(uint32_t tid, uint64_t iovec, uint64_t count, struct iovec parts[static IOV_MAX]);

@@ -87,7 +87,7 @@ static bool parse_number(const char *name, const char *text, uint64_t max, uint6
 	return true;
 }
 
-/* Where the word stands in the list. */
+/* Finds the index of the word in the list. */
 static bool parse_word(const char *name, const char *text, const char *const *words, unsigned *index,
 		       struct failure *failure)
 {
@@ -198,7 +198,7 @@ bool options_parse(int count, char **words, struct options *options, struct fail
 	};
 	opterr = 0;
 	for (;;) {
-		/* The + stops at the command: what follows belongs to it. */
+		/* The + stops the parsing at the command, whose arguments belong to it. */
 		const int option = getopt_long(count, words, "+", LONG_OPTIONS, NULL);
 
 		if (option < 0)

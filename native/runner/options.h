@@ -13,7 +13,7 @@
 
 enum mode { MODE_AUTO, MODE_ALIGN, MODE_ORDINAL, MODE_DIST, MODE_STALL };
 
-/* A path prefix here, and what it was in production. */
+/* A path prefix on this machine, and its counterpart in production. */
 struct path_map {
 	const char *from;
 	size_t from_bytes;
@@ -37,7 +37,7 @@ struct options {
 	uint64_t linger_ns;
 	struct path_map maps[PATH_MAPS_MAX];
 	size_t map_count;
-	const char *rule_paths[RULE_PATHS_MAX]; /* for fnmatch(): the paths that rules are about */
+	const char *rule_paths[RULE_PATHS_MAX]; /* patterns for fnmatch(): the paths that rules refer to */
 	size_t rule_path_count;
 	char **command; /* NULL-terminated */
 };

@@ -5,7 +5,7 @@
 
 #include "options.h"
 
-/* What a path here was in production. */
+/* Translates a path on this machine to its counterpart in production. */
 void path_in_production(const char *here, const struct options *options, char *path, size_t path_bytes);
 
 #endif

@@ -9,7 +9,10 @@
 
 #define MAGIC_VERSION_SHIFT 56
 
-/* `count` structs of `size` bytes lie inside the file, aligned. None of the products overflows: 32 bits times 32. */
+/*
+ * Returns whether `count` structs of `size` bytes lie inside the file, aligned. The products cannot overflow: they are
+ * 32 bits times 32.
+ */
 static bool lies_inside(const struct plan *plan, uint64_t at, uint64_t count, uint64_t size)
 {
 	return at % 8 == 0 && at >= sizeof(struct plan_header) && at <= plan->bytes && count * size <= plan->bytes - at;
@@ -53,8 +56,8 @@ static bool is_range(uint32_t first, uint32_t count, uint32_t all)
 }
 
 /*
- * Sums are checked too: streams that share slots, or slots that share events, would make a small file need as much
- * memory as it likes.
+ * The sums are checked as well: if streams shared slots, or slots shared events, a small file could require any amount
+ * of memory.
  */
 static bool check_tables(const struct plan *plan, struct failure *failure)
 {

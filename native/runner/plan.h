@@ -7,7 +7,7 @@
 #include "failure.h"
 #include "gen/format.h"
 
-/* A plan file in memory, all of whose places were checked. */
+/* A plan file in memory, whose offsets and counts were all checked. */
 struct plan {
 	const struct plan_header *header;
 	const struct plan_stream *streams;
@@ -18,7 +18,7 @@ struct plan {
 };
 
 bool plan_open(struct plan *plan, const char *path, struct failure *failure);
-/* Of bytes that stay where they are, aligned to 8. */
+/* Checks a plan in memory. The bytes have to be aligned to 8 and stay valid. */
 bool plan_check(struct plan *plan, const void *bytes, size_t count, struct failure *failure);
 void plan_close(struct plan *plan);
 

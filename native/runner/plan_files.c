@@ -16,7 +16,10 @@ static bool put(struct table *table, const char *text, uint32_t number)
 	return table_put(table, text, strlen(text), number);
 }
 
-/* As calls here are looked up: by the path. The recording also knows of folders, which have no kind of their own. */
+/*
+ * Uses the same condition as the look-up of calls: the path. The recording also contains directories, which have no
+ * kind of their own.
+ */
 static bool is_of_a_file(const struct plan *plan, const struct plan_stream *stream)
 {
 	if (stream->path_kind == PATH_KIND_UNKNOWN)
@@ -62,7 +65,7 @@ static int by_beginning(const void *left, const void *right)
 	return strcmp(a->key, b->key);
 }
 
-/* From the last to the first, so that each is put in front of those that begin later. */
+/* Goes from the last to the first, so that each file is inserted before those that begin later. */
 static bool link_patterns(struct plan_files *files)
 {
 	qsort(files->files, files->count, sizeof(*files->files), by_beginning);
@@ -106,7 +109,9 @@ void plan_files_free(struct plan_files *files)
 	table_clear(&files->sharing);
 }
 
-/* Whether every rule with a path is about both or about neither: what a rule adds goes to no call that it is not about.
+/*
+ * Returns whether every rule with a path matches both or neither: a rule's delay must not reach a call that it does not
+ * match.
  */
 static bool has_same_rules(const struct options *options, const char *a, const char *b)
 {
@@ -116,13 +121,13 @@ static bool has_same_rules(const struct options *options, const char *a, const c
 	return true;
 }
 
-/* A file that none stands for yet, else the last that another name stands for: more files are used here. */
+/* Prefers a file that no name stands for yet; otherwise takes the last one, because more files are used here. */
 static uint32_t choose(const struct plan_files *files, const char *key)
 {
 	char pattern[KEY_MAX];
 	uint32_t chosen = NONE;
 
-	/* Neither what a name has that is drawn nor which rules are about it shows in a part of it. */
+	/* A truncated name may lack its random parts, and rules cannot be matched against it. */
 	if (key_may_be_cut(key))
 		return NONE;
 	pattern_of_path(key, pattern);

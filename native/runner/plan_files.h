@@ -1,8 +1,8 @@
 /*
- * Which file of the plan a file here is. One of the same name is that file. Any other name may have been drawn anew,
- * such as a temporary file's: it stands for a file of the plan whose name differs only in what is counted or drawn, and
- * which no file here is by its own name. Each file of the plan is stood for by one name, in the order in which both
- * were first used, as long as there are enough; the names beyond that share the last one.
+ * Maps a file on this machine to a file of the plan. A file with the same name is that file. Any other name may have
+ * been generated for this run, such as a temporary file's: it stands for a file of the plan whose name differs only in
+ * numbers or random parts, and that no file here has as its own name. One name stands for each file of the plan, in the
+ * order in which both were first used, as long as there are enough; the names beyond that share the last file.
  */
 #ifndef KREPLAY_RUNNER_PLAN_FILES_H
 #define KREPLAY_RUNNER_PLAN_FILES_H
@@ -17,7 +17,7 @@
 struct plan_file {
 	char *key;
 	uint64_t begins_ns;
-	uint32_t next; /* with the same pattern, by their beginnings; NONE */
+	uint32_t next; /* next with the same pattern, by beginning; NONE */
 	bool is_named; /* a file here has its name */
 	bool is_stood_for;
 };
@@ -25,7 +25,7 @@ struct plan_file {
 struct plan_file_found {
 	const char *key; /* NULL: there is none */
 	bool stands_in;  /* the file here has another name */
-	bool has_moved;  /* this is the first of its own name, and another that stood for it no longer does */
+	bool has_moved;  /* this is the first use of its own name, and another name stood for it until then */
 };
 
 struct plan_files {
@@ -33,16 +33,16 @@ struct plan_files {
 	struct plan_file *files;
 	uint32_t count;
 	struct table by_key;
-	struct table by_pattern; /* the first one */
+	struct table by_pattern; /* the first file of each pattern */
 	struct table stood_for;  /* by the key of a file here */
-	struct table sharing;    /* keys of files here that stand for a file which another one stands for as well */
+	struct table sharing;    /* keys of files here that share their file of the plan with another */
 };
 
-/* False: no memory. */
+/* Returns false if there is no memory. */
 bool plan_files_make(struct plan_files *files, const struct plan *plan, const struct options *options);
 void plan_files_free(struct plan_files *files);
 
-/* The file of the plan that `key` is or stands for. */
+/* Returns the file of the plan that `key` is or stands for. */
 struct plan_file_found plan_files_find(struct plan_files *files, const char *key);
 
 #endif

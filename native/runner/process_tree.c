@@ -16,7 +16,7 @@ struct process {
 	pid_t pid;
 	pid_t parent;
 	pid_t group;
-	uint64_t started; /* in ticks since the machine's start */
+	uint64_t started; /* in ticks since the boot */
 	bool is_ended;
 	bool is_inside;
 };
@@ -41,7 +41,7 @@ static bool read_process(pid_t pid, struct process *process)
 	if (bytes <= 0)
 		return false;
 	text[bytes] = 0;
-	/* Behind the command name, which may have parentheses of its own. */
+	/* Fields are parsed after the command name, which may contain parentheses. */
 	const char *rest = strrchr(text, ')');
 	*process = (struct process){.pid = pid};
 	/* The start is the 22nd field, the name the second. */
@@ -106,8 +106,8 @@ static struct processes descendants(pid_t root)
 }
 
 /*
- * The number may be another process's by now. What is open cannot be: so it is compared after that. A process whose
- * parent has ended is a child of `root`.
+ * Returns whether the number still belongs to the same process. The caller opens the number before this comparison, so
+ * the opened process cannot change after it. A process whose parent has ended is a child of `root`.
  */
 static bool is_still(const struct process *process, pid_t root)
 {
@@ -126,7 +126,7 @@ static void signal_one(const struct process *process, pid_t root, int signal)
 		if (opened >= 0)
 			syscall(SYS_pidfd_send_signal, opened, signal, NULL, 0);
 		else
-			kill(process->pid, signal); /* it may not be opened here */
+			kill(process->pid, signal); /* it cannot be opened here */
 	}
 	if (opened >= 0)
 		close(opened);

@@ -4,12 +4,12 @@
 #include <sys/types.h>
 
 /*
- * To the process group, unless it is 0, and to every other descendant of `root`, those in other groups and sessions
- * too. The group has to be one whose number is not free: that of a process that was not reaped yet.
+ * Signals the process group, unless it is 0, and every other descendant of `root`, including those in other groups and
+ * sessions. The group's number must not be free: it has to be that of a process that was not reaped yet.
  */
 void process_tree_signal(pid_t root, pid_t group, int signal);
 
-/* How many descendants `root` has. */
+/* Returns how many descendants `root` has. */
 unsigned process_tree_count(pid_t root);
 
 #endif

@@ -8,11 +8,13 @@
 
 #include "clock.h"
 
-/* To look costs a tenth of an answer; where many calls wait or are held, more than one: the kernel walks a list. */
+/*
+ * A look costs a tenth of an answer, and more than an answer if many calls wait or are held: the kernel walks a list.
+ */
 #define LOOK_EVERY_NS (20 * NS_PER_US)
 #define LOOK_AGAIN_NS (200 * NS_PER_US)
 
-/* Of an answer: the time in units of 1024 ns, rounded down, and the thread. PID_MAX_LIMIT is 2^22. */
+/* Format of an answer: the time in units of 1024 ns, rounded down, and the thread. PID_MAX_LIMIT is 2^22. */
 #define TID_BITS 22
 #define TIME_SHIFT 10
 
@@ -27,7 +29,7 @@ void queue_init(struct queue *queue, int listener, uint64_t now_ns)
 	};
 }
 
-/* How long this thread was ready to run and had no CPU: the second number. */
+/* Returns how long this thread was ready to run without a CPU: the second number of the file. */
 static uint64_t delay_ns(const struct queue *queue)
 {
 	char text[96];
@@ -59,7 +61,7 @@ void queue_look(struct queue *queue, uint64_t now_ns)
 		queue->after_ns = now_ns;
 }
 
-/* To receive one that is there takes no longer than this: else it came while it was waited for. */
+/* Receiving a call that is already queued takes no longer than this; otherwise, it arrived during the wait. */
 static uint64_t there_until_ns(const struct queue *queue)
 {
 	return queue->asked_ns + look_interval_ns(queue);

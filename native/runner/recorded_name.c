@@ -6,7 +6,7 @@
 #define REPLACEMENT "\xef\xbf\xbd"
 #define CUT "..."
 
-/* The bytes of a character that may follow the first one, and the range of the second. */
+/* Returns how many bytes of a character may follow the first one, and the range of the second byte. */
 static size_t following(uint8_t first, uint8_t *least, uint8_t *most)
 {
 	*least = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;
@@ -18,7 +18,7 @@ static size_t following(uint8_t first, uint8_t *least, uint8_t *most)
 	return first >= 0xf0 && first <= 0xf4 ? 3 : 0;
 }
 
-/* How many bytes are a character, or what could have become one: for that there is a single replacement. */
+/* Returns the length of a character, or of a truncated one, which gets a single replacement character. */
 static size_t take(const uint8_t *bytes, bool *is_whole)
 {
 	uint8_t least, most;

@@ -5,15 +5,18 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Three bytes for each that is not UTF-8. */
+/* Each byte that is not UTF-8 becomes three. */
 #define RECORDED_NAME_MAX (3 * PATH_MAX)
 
-/* How a recording has a path: bytes that are not UTF-8 are U+FFFD there. False: it is as it was. */
+/*
+ * Converts a path to its form in a recording, where bytes that are not UTF-8 are U+FFFD. Returns false if it is
+ * unchanged.
+ */
 bool recorded_name(const char *path, char name[static RECORDED_NAME_MAX]);
 
 /*
- * Of a path with many folders a recording has the last ones, ".../d/e/f", as many as there was room for. Makes the next
- * shorter such name of it, in place; begins with the whole path. False: there is none.
+ * A recording has only the last directories of a long path, ".../d/e/f", as many as there was room for. This replaces
+ * the name, at first the whole path, by the next shorter such name; it returns false if there is none.
  */
 bool recorded_name_shorten(char name[static RECORDED_NAME_MAX]);
 

@@ -28,7 +28,7 @@ static bool tell_this_thread(int inotify)
 	       fcntl(inotify, F_SETOWN_EX, &owner) == 0 && fcntl(inotify, F_SETFL, O_ASYNC | O_NONBLOCK) == 0;
 }
 
-/* The inode is the same before and after: it is that of the file that is watched. */
+/* The inode is compared before and after, so it is that of the watched file. */
 static bool watch(int inotify, struct watched *file)
 {
 	char path[48];
@@ -42,7 +42,7 @@ static bool watch(int inotify, struct watched *file)
 	return file->watch != NOT_WATCHED && fdinfo_is_still(file->info, &file->told);
 }
 
-/* To the end of the process: there is no telling when a file system answers. */
+/* The thread runs to the end of the process: a file system may take any time to answer. */
 static void *watcher_main(void *argument)
 {
 	struct renames *renames = argument;
@@ -124,7 +124,7 @@ bool renames_take_watched(struct renames *renames, struct watched *file)
 
 bool renames_next(struct renames *renames, struct rename *rename)
 {
-	/* No longer than this: of a file itself no name is told. */
+	/* The struct is long enough: events of a watched file itself contain no name. */
 	struct inotify_event event;
 
 	if (read(renames->inotify, &event, sizeof(event)) != sizeof(event))

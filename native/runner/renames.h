@@ -15,55 +15,61 @@
 struct watched {
 	uint32_t tid;
 	int fd;
-	int watch;          /* as rename.watch */
+	int watch;          /* see rename.watch */
 	int info;           /* /proc/TID/fdinfo/FD */
-	struct fdinfo told; /* of the file that is watched */
+	struct fdinfo told; /* content for the watched file */
 };
 
 /*
- * Which of some files were renamed: inotify(7), which sends a signal to the thread that asked. It is pending before the
- * rename returns, so that thread can't receive a later call without having taken it, and as long as none comes there is
- * nothing to ask. While a file is watched its inode number is no other file's, but a watch holds neither the file
- * system nor the room of a deleted file: it ends with them, which is told too.
+ * Detects renames of some files with inotify(7), which signals the thread that requested the watch. The signal is
+ * pending before the rename returns, so that thread cannot receive a later call without having taken the signal, and
+ * needs no check as long as none arrives. While a file is watched, no other file can get its inode number. A watch
+ * keeps neither the file system nor the space of a deleted file in use: it ends with them, which is reported too.
  *
- * Nothing is told of a folder that is renamed above the file, nor of what other machines do to it.
+ * Renames of a directory above the file, and changes by other machines, are not reported.
  *
- * A thread of its own begins watches: the kernel asks the file system for leave, and that may be the build itself
- * (FUSE), which would wait for us.
+ * A separate thread adds watches: the kernel asks the file system for permission, and that may be the build itself
+ * (FUSE), which would wait for the runner.
  *
- * One at a time: a signal handler is given nothing of its own.
+ * There can be only one such object, because a signal handler has no context argument.
  */
 struct renames {
 	enum { NOT_STARTED, NONE_TO_HAVE, IDLE, ASKED, ANSWERED } _Atomic state;
 	int inotify; /* NOT_OPEN */
 	sem_t asked;
-	struct watched file; /* asked for, and the answer */
-	bool has_any_ended;  /* a watch, since this was asked for: maybe it was its own */
+	struct watched file; /* the request, and its result */
+	bool has_any_ended;  /* a watch ended since the request: it may be the requested one */
 };
 
-/* Not wanted: no file can be watched. */
+/* If it is not wanted, no file can be watched. */
 void renames_init(struct renames *renames, bool is_wanted);
 
-/* Always on the one thread that is to be told. False: not now. The answer comes by renames_take_watched(). */
+/*
+ * Requests a watch, always on the one thread that is to be signalled. Returns false if that is not possible at present.
+ * renames_take_watched() returns the result.
+ */
 bool renames_watch(struct renames *renames, uint32_t tid, int fd);
 void renames_unwatch(const struct renames *renames, struct watched *file);
 
-/* Whether anything was answered or happened since this was last asked: then both that follow are to be. */
+/*
+ * Returns whether there was a result or an event since the last check: the caller then has to call both functions
+ * below.
+ */
 bool renames_any(void);
 
-/* False: nothing was answered. NOT_WATCHED: this file can't be. */
+/* Returns false if there is no result. The watch is NOT_WATCHED if this file cannot be watched. */
 bool renames_take_watched(struct renames *renames, struct watched *file);
 
 struct rename {
-	int watch; /* NOT_WATCHED: maybe any of them, as some of what happened was lost */
+	int watch; /* NOT_WATCHED: possibly any of them, because events were lost */
 	/*
-	 * The watch has: its file is gone, or renames_unwatch() was called for another descriptor of this file, which
-	 * has the same watch.
+	 * The watch has ended: its file is gone, or renames_unwatch() was called for another descriptor of the file,
+	 * which shares the watch.
 	 */
 	bool has_ended;
 };
 
-/* False: there are no more. */
+/* Returns false if there are no more. */
 bool renames_next(struct renames *renames, struct rename *rename);
 
 #endif

@@ -14,7 +14,9 @@
 
 #define NAMES_KNOWN_MAX 4096
 #define STANDARD_FD_MAX 2
-/* On a machine that was busy while it was calibrated, what may be held is not left out for that. */
+/*
+ * Limits the floor, so that a machine that was busy during the calibration does not leave out calls that can be held.
+ */
 #define FLOOR_NS_MAX (20 * NS_PER_US)
 
 static enum verdict count_uncovered(struct replay *replay, const struct seccomp_notif *notif, struct call *call)
@@ -22,7 +24,7 @@ static enum verdict count_uncovered(struct replay *replay, const struct seccomp_
 	const enum uncovered what = syscall_uncovered(notif->data.arch, notif->data.nr);
 
 	atomic_fetch_add(&replay->uncovered[what], 1);
-	/* Programs then write otherwise: all of them have to, on kernels without it. */
+	/* Programs then use other calls to write, as they have to on kernels without io_uring. */
 	if (what == UNCOVERED_IO_URING && replay->options->deny_io_uring) {
 		call->is_answered = true;
 		call->error = ENOSYS;
@@ -41,22 +43,22 @@ static uint32_t bytes_asked(const struct seccomp_notif *notif, unsigned op)
 	return observe_iovec_bytes(notif->pid, arguments[1], arguments[2]);
 }
 
-/* What a call is for. */
+/* The target of a call. */
 struct place {
-	uint32_t group;     /* NONE: the plan does not have it */
-	uint32_t path_kind; /* PATH_KIND_*; NONE: nothing is open there */
+	uint32_t group;     /* NONE: it is not in the plan */
+	uint32_t path_kind; /* PATH_KIND_*; NONE: the descriptor is not open */
 	bool is_unseen;     /* it has no file, or one that cannot be seen */
-	bool is_guessed;    /* so it is taken for another call of such a thread */
+	bool is_guessed;    /* so the group is that of another call of such a thread */
 	bool stands_in;     /* its file has another name than the plan's */
 };
 
-/* A key of place_by_name: a file's name as /proc gives it, not ended by a zero, behind what else decides. */
+/* A key of place_by_name: a file's name from /proc, without a terminating zero, after the other parts of the key. */
 struct seen {
 	char before[2];
 	char name[PATH_MAX];
 };
 
-/* What other names have taken belongs to the file itself, and they may stand for it no longer. */
+/* Returns to a file the events that other names have taken: they may not stand for it any longer. */
 static void give_back(struct replay *replay, const char *key)
 {
 	const uint32_t groups[] = {streams_group(replay->streams, false, key),
@@ -68,7 +70,7 @@ static void give_back(struct replay *replay, const char *key)
 	table_clear(&replay->place_by_name);
 }
 
-/* The group of the plan's file that this one is, or stands for. */
+/* Returns the group of the plan's file that this file is, or stands for. */
 static uint32_t group_of_file(struct replay *replay, bool is_sync, const char *key, bool *stands_in)
 {
 	const struct plan_file_found found = plan_files_find(&replay->files, key);
@@ -87,7 +89,7 @@ static struct place place_of_path(struct replay *replay, bool is_sync, int fd, c
 
 	if (fd <= STANDARD_FD_MAX && kind != PATH_KIND_REGULAR) {
 		kind = PATH_KIND_STD;
-		/* What a build prints is not what the incident was about, unless it was recorded as such. */
+		/* The output of a build is not what the incident was about, unless it was recorded as such. */
 		snprintf(key, sizeof(key), "std:%d", fd);
 	} else {
 		key_of_file(kind, path, key);
@@ -98,7 +100,7 @@ static struct place place_of_path(struct replay *replay, bool is_sync, int fd, c
 	return (struct place){.group = group, .path_kind = kind, .stands_in = stands_in};
 }
 
-/* As place_by_name has it: that the plan does not have the file is known too. */
+/* Encodes a place for place_by_name, including that the file is not in the plan. */
 static uint32_t number_of_place(struct place place)
 {
 	return place.group == NONE ? place.path_kind : PATH_KIND_COUNT + (place.group << 1 | place.stands_in);
@@ -116,7 +118,7 @@ static struct place place_of_number(const struct streams *streams, uint32_t numb
 	};
 }
 
-/* Whether a name that may stand for several files has stood for another one before. */
+/* Returns whether a name that may stand for several files has already stood for another one. */
 static bool is_unclear(struct replay *replay, const char *name, const char *path)
 {
 	const uint32_t file = hash_bytes(path, strlen(path)) & INT32_MAX;
@@ -131,7 +133,7 @@ static bool is_unclear(struct replay *replay, const char *name, const char *path
 	return true;
 }
 
-/* By its name as recordings have it, which may not be whole. */
+/* Finds the place of a file by its recorded name, which may be incomplete. */
 static struct place place_as_recorded(struct replay *replay, bool is_sync, int fd, const char *path)
 {
 	const uint32_t kind = path_kind_of(path);
@@ -149,7 +151,7 @@ static struct place place_as_recorded(struct replay *replay, bool is_sync, int f
 	return place;
 }
 
-/* Through what is known of names: where they were in production, their keys and looking these up cost more. */
+/* Caches places by name, because mapping the path to production, computing its keys and looking them up cost more. */
 static struct place place_of_file(struct replay *replay, bool is_sync, int fd, struct seen *seen, size_t name_bytes)
 {
 	char path[PATH_MAX];
@@ -170,8 +172,8 @@ static struct place place_of_file(struct replay *replay, bool is_sync, int fd, s
 }
 
 /*
- * For a call without a descriptor. Recorded msyncs have no file, so any msync is one of them; only where there are none
- * is it a sync of its mapping's file, as others were.
+ * Finds the place of a call without a descriptor. Recorded msyncs have no file, so any msync is one of them. Only if
+ * there are none is it a sync of its mapping's file, like other syncs.
  */
 static struct place place_without_fd(struct replay *replay, uint32_t tid, unsigned op, uint64_t address)
 {
@@ -202,7 +204,7 @@ static struct place place_of_fd(struct replay *replay, const struct seccomp_noti
 
 	if (bytes > 0)
 		return place_of_file(replay, is_sync, fd, &seen, bytes);
-	/* It is not open: the kernel says so. */
+	/* ENOENT means that the descriptor is not open: the call fails in the kernel. */
 	return (struct place){
 	    .group = NONE,
 	    .path_kind = bytes < 0 && errno == ENOENT ? NONE : PATH_KIND_UNKNOWN,
@@ -225,8 +227,9 @@ static struct place find_place(struct replay *replay, const struct seccomp_notif
 }
 
 /*
- * Without WAIT_KILLABLE_RECV a signal ends the wait, and the kernel makes the call again: with a new wait each time it
- * would never come to an end where signals come faster. So it goes on with the old one.
+ * Continues the wait of a call that a signal interrupted. Without WAIT_KILLABLE_RECV, the kernel makes the call again
+ * after a signal. If each repetition began a new wait, the call would never end when signals arrive faster than the
+ * wait.
  */
 static bool go_on(struct replay *replay, struct thread *thread, const struct seccomp_data *data, struct call *call)
 {
@@ -250,11 +253,12 @@ static bool go_on(struct replay *replay, struct thread *thread, const struct sec
 }
 
 /*
- * The signal came when its time was just over: it was recorded then, and has its answer.
+ * Returns whether the call repeats one that a signal interrupted just after its time was over: it was recorded then,
+ * and has its answer.
  *
- * With WAIT_KILLABLE_RECV, kernels before 6.18 and 6.12.52 may repeat a call too: where a signal meets a reply that is
- * sent within a microsecond. Nothing tells that from a loop which writes the same again, so it counts as another call;
- * aligning takes it for an extra one.
+ * With WAIT_KILLABLE_RECV, kernels before 6.18 and 6.12.52 may repeat a call too, if a signal coincides with a reply
+ * within a microsecond. This cannot be distinguished from a loop that writes the same again, so it counts as another
+ * call, which alignment treats as an extra one.
  */
 static bool was_over(struct replay *replay, const struct thread *thread, const struct seccomp_data *data,
 		     struct call *call)
@@ -270,8 +274,9 @@ static bool was_over(struct replay *replay, const struct thread *thread, const s
 }
 
 /*
- * One that is made here must not be made again: where signals end waits the kernel would, and the guardian would when
- * it lets calls pass. An error wins: nothing is written then.
+ * Returns whether the call is to be made short. A call that the runner makes must not be made again: the kernel would
+ * do so if signals end waits, and the guardian would when it lets calls pass. An error takes precedence, because
+ * nothing is written then.
  */
 static bool is_made_short(const struct replay *replay, const struct match *match)
 {
@@ -332,7 +337,7 @@ static struct match match_of(struct replay *replay, const struct seccomp_notif *
 								 .size = record->size,
 							     });
 	faults_fit(&replay->faults, &match, record->op);
-	/* A wait may be another file's, an error not. */
+	/* A guessed place is good enough for a wait, but not for an error. */
 	if (place.is_guessed)
 		match.error = match.is_short = 0;
 	return match;

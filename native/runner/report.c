@@ -41,7 +41,7 @@ bool report_start(struct report *report, const struct report_header *header, str
 	       fail(failure, "report: %s", strerror(errno));
 }
 
-/* With the lock. */
+/* The caller holds the lock. */
 static bool has_room(struct report *report)
 {
 	if (report->waiting_count < report->waiting_room)

@@ -8,17 +8,17 @@
 #include "failure.h"
 #include "gen/format.h"
 
-/* 64 MB that a disk which stands still may keep waiting; what comes then is counted, not kept. */
+/* Limit of 64 MB for records that wait for a stalled disk; further ones are only counted. */
 #define REPORT_CALLS_WAITING_MAX (1u << 20)
 
-/* Threads append to memory, and only report_flush() waits for the disk. */
+/* The report file. Threads append to memory, and only report_flush() waits for the disk. */
 struct report {
 	int file; /* -1: none is wanted */
 	pthread_mutex_t lock;
 	struct report_call *waiting, *writing;
 	uint32_t waiting_count, waiting_room, writing_room;
 	uint64_t lost_count;
-	int write_errno; /* of the first failure; nothing is written after it */
+	int write_errno; /* error of the first failure; nothing is written after it */
 };
 
 bool report_open(struct report *report, const char *path, struct failure *failure);

@@ -28,11 +28,11 @@ uint64_t run_spin_ns(const struct options *options)
 {
 	if (options->spin_ns != SPIN_CHOSEN_BY_CPUS)
 		return options->spin_ns;
-	/* On the only one it would keep the build from running. */
+	/* On a single CPU, spinning would keep the build from running. */
 	return sysconf(_SC_NPROCESSORS_ONLN) >= 2 ? SPIN_NS : 0;
 }
 
-/* Once: whoever reads the control channel tells people what it says. */
+/* Reports the failure once: if it is read from the control channel, its reader shows it to the user. */
 static int end_failed(struct run *run, int code)
 {
 	run_line_failed(&run->control, run->failure.text);
@@ -82,7 +82,7 @@ static bool start(struct run *run)
 	run->child.filter = &filter;
 	run->child.command = run->options->command;
 	run->child.takes_terminal = run->has_terminal = terminal_is_ours();
-	/* Should the guardian be killed, its orphans come here. */
+	/* If the guardian is killed, its orphans become children of this process. */
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	run->guardian = guardian_start(run->shared, &work);
 	if (run->guardian < 0)
@@ -123,7 +123,7 @@ static bool prepare(struct run *run)
 	return report_start(&run->report, &header, &run->failure);
 }
 
-/* When nothing of the command is left. */
+/* Ends the run after all processes of the command have ended. */
 static int end(struct run *run, uint64_t stolen_ns)
 {
 	const struct shared *shared = run->shared;

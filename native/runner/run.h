@@ -5,13 +5,13 @@
 
 #include "options.h"
 
-/* Runs the command; the exit code. */
+/* Runs the command and returns the exit code. */
 int run_command(const struct options *options);
 
-/* --probe; the exit code. */
+/* Runs --probe and returns the exit code. */
 int run_probe(void);
 
-/* In the middle of a wait when the time of a call is nearly over. */
+/* Returns how long to busy-wait at the end of a call's wait. */
 uint64_t run_spin_ns(const struct options *options);
 
 #endif

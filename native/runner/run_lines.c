@@ -70,7 +70,7 @@ void run_line_ended(struct control *control, const struct run *run, uint64_t sto
 	control_number(control, "exit_code", run_exit_code(status));
 	if (WIFSIGNALED(status)) {
 		const char *name = sigabbrev_np(WTERMSIG(status));
-		/* Those of real time have no names. */
+		/* Real-time signals have no names. */
 		snprintf(signal, sizeof(signal), name ? "SIG%s" : "%s", name ? name : "SIGRT");
 	}
 	control_text(control, "signal", WIFSIGNALED(status) ? signal : NULL);

@@ -3,7 +3,7 @@
 
 #include "run_state.h"
 
-/* What is told on the control channel. */
+/* The lines of the control channel. */
 void run_line_calibrated(struct control *control, const struct calibration *calibration);
 void run_line_started(struct control *control, pid_t pid);
 void run_line_stream(struct control *control, const struct streams *streams, uint32_t index);
@@ -11,7 +11,7 @@ void run_line_uncovered(struct control *control, struct replay *replay);
 void run_line_ended(struct control *control, const struct run *run, uint64_t stolen_ns);
 void run_line_failed(struct control *control, const char *reason);
 
-/* As a shell has it: 128 and more for a signal. */
+/* Returns the exit code as a shell does: 128 plus the signal's number for a signal. */
 int run_exit_code(int status);
 
 #endif

@@ -17,7 +17,7 @@
 #include "shared_page.h"
 #include "streams.h"
 
-/* All that one run has. */
+/* The whole state of one run. */
 struct run {
 	const struct options *options;
 	struct failure failure;
@@ -35,10 +35,10 @@ struct run {
 	int news_fd;
 	bool has_terminal;
 
-	bool is_over;             /* nothing of the command is left */
-	bool is_ending_noted;     /* its own end was seen, others may linger */
+	bool is_over;             /* all processes of the command have ended */
+	bool is_ending_noted;     /* the command itself has ended, others may linger */
 	uint64_t linger_until_ns; /* 0: they need not end yet */
-	uint64_t kill_at_ns;      /* 0: nobody was asked to end */
+	uint64_t kill_at_ns;      /* 0: no process was asked to end */
 	unsigned outlived;        /* processes that had to be ended after the command */
 };
 

@@ -14,14 +14,14 @@
 #include "clock.h"
 #include "notify.h"
 
-/* Where replies wake no one synchronously, going to sleep between two calls of a thread costs more than this. */
+/* If replies do not wake synchronously, going to sleep between two calls of a thread costs more than this. */
 #define POLL_FOR_NS (30 * NS_PER_US)
 
-/* Of receiving, in a row: it may be a passing one, and else nothing will come any more. */
+/* Limit of consecutive failures to receive: the cause may be temporary; after so many, no call will arrive. */
 #define FAILURES_MAX 100
 #define AFTER_FAILURE_MS 1
 
-/* Takes the receiver out of its wait; all other threads block it. */
+/* Interrupts the receiver's wait; all other threads block it. */
 #define SIGNAL_STOP SIGUSR1
 #define STOP_AGAIN_NS NS_PER_MS
 
@@ -42,7 +42,7 @@ static struct call *take_free(struct server *server)
 	return call;
 }
 
-/* Released: the guardian, after this process was killed, sees these in the order in which they were stored. */
+/* The stores have release order, so that the guardian sees them in order after this process was killed. */
 static void set_outstanding(struct server *server, const struct call *call, uint64_t id)
 {
 	atomic_store_explicit(&server->shared->outstanding[call->outstanding_index], id, memory_order_release);
@@ -98,7 +98,7 @@ bool server_take_interrupted(struct server *server, uint32_t tid, struct call *c
 	return is_taken;
 }
 
-/* Before the reply: behind it the thread's next call may already be recorded. */
+/* Records the end of a call before its reply: after that, the thread's next call may already be recorded. */
 static void record_end(struct server *server, struct call *call)
 {
 	call->record.replied_ns = clock_ns();
@@ -122,7 +122,7 @@ void server_finish(struct server *server, struct call *call)
 	give_back(server, call, false);
 }
 
-/* Kept for the next: what is not held takes no lock. */
+/* Keeps the call for the next one, so that a call that is not held takes no lock. */
 static void pass(struct server *server, struct call *call)
 {
 	reply(server, call);
@@ -148,7 +148,7 @@ static void on_due(void *context, struct call *call)
 	server_finish(context, call);
 }
 
-/* 0: nobody was waiting, or it is time to stop. */
+/* An `error` of 0 means that no thread was waiting, or that it is time to stop. */
 static void note_failure(struct server *server, int error)
 {
 	server->failures = error ? server->failures + 1 : 0;
@@ -158,7 +158,7 @@ static void note_failure(struct server *server, int error)
 		poll(NULL, 0, AFTER_FAILURE_MS);
 }
 
-/* Blocks. False: there was none, or it is time to stop. */
+/* Receives and processes one call; blocks. Returns false if there was none, or if it is time to stop. */
 static bool receive(struct server *server)
 {
 	struct shared *shared = server->shared;
@@ -209,7 +209,7 @@ static bool receive(struct server *server)
 	return true;
 }
 
-/* Whether there is one; if not after a while, sleeping is what costs less. */
+/* Waits briefly for a call: if none arrives, sleeping costs less. */
 static void spin_for_call(struct server *server)
 {
 	struct pollfd listener = {.fd = server->listener, .events = POLLIN};
@@ -227,8 +227,9 @@ static bool is_anyone_behind(const struct server *server)
 }
 
 /*
- * The C library registers every thread (rseq(2)), and the kernel tells it its CPU at each switch to it then: 0.1 us of
- * an answer, and nothing here asks for it. Where this is refused, it goes on.
+ * Unregisters this thread's rseq. The C library registers every thread (rseq(2)), and the kernel then writes the CPU's
+ * number to it at each switch: 0.1 us of an answer, for a value that is not used here. If the kernel refuses, nothing
+ * changes.
  */
 static void leave_rseq(void)
 {
@@ -237,8 +238,8 @@ static void leave_rseq(void)
 }
 
 /*
- * Does not ask first whether there is a call: that would be a tenth of what an answer costs. Before 6.11 receiving from
- * a listener that nobody is behind blocks until a signal comes.
+ * Receives without a poll() before it, which would cost a tenth of an answer. Before 6.11, receiving from a listener
+ * that no process is behind blocks until a signal arrives.
  */
 static void *receiver_main(void *argument)
 {
@@ -297,7 +298,7 @@ bool server_start(struct server *server, struct shared *shared, uint64_t spin_ns
 	return errno == 0 || fail(failure, "no thread for calls: %s", strerror(errno));
 }
 
-/* A signal that comes before it blocks ends nothing: again, until it is gone. */
+/* A signal that arrives before the receiver blocks has no effect, so it is repeated until the thread has ended. */
 static void stop_receiver(struct server *server)
 {
 	struct timespec until;

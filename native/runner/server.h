@@ -18,10 +18,10 @@
 #include "queue.h"
 #include "timers.h"
 
-/* What becomes of a call. */
+/* The decision on a call. */
 enum verdict {
 	VERDICT_PASS, /* let it happen now */
-	VERDICT_HOLD, /* until its deadline */
+	VERDICT_HOLD, /* hold it until its deadline */
 	VERDICT_MAKE, /* make it here, then hold it until its deadline, if there is one */
 };
 
@@ -33,7 +33,7 @@ struct totals {
 	struct lateness lateness;
 };
 
-/* A call whose reply came too late: a signal had ended its wait. The kernel may make it again. */
+/* A call whose reply came too late, because a signal had ended its wait. The kernel may make it again. */
 struct interrupted {
 	uint32_t tid; /* 0: none */
 	bool is_answered;
@@ -43,7 +43,7 @@ struct interrupted {
 
 #define INTERRUPTED_MAX 64
 
-/* Receives the calls behind one listener and answers them, with two threads and those for syncs. */
+/* Receives the calls behind one listener and answers them, with two threads and the makers' threads. */
 struct server {
 	int listener;
 	bool wakes_synchronously;
@@ -53,36 +53,39 @@ struct server {
 	struct queue queue;
 	struct report *report;
 
-	/* On the receiving thread. Fills in the call's record, deadline and answer. */
+	/* Runs on the receiving thread; fills in the call's record, deadline and answer. */
 	enum verdict (*decide)(void *context, const struct seccomp_notif *notif, struct call *call);
 	void *context;
-	struct call *spare; /* of that thread; NULL: none */
-	unsigned failures;  /* to receive one, in a row */
+	struct call *spare; /* unused call of the receiving thread; NULL: none */
+	unsigned failures;  /* consecutive failures to receive a call */
 	/* 0, or how long before its planned end a call is to be answered. */
 	uint64_t bias_ns;
 
-	pthread_mutex_t lock; /* of what follows */
+	pthread_mutex_t lock; /* protects the following members */
 	struct call *calls;
 	struct call *free_calls;
 	struct totals totals;
-	struct interrupted interrupted[INTERRUPTED_MAX]; /* the latest, round and round */
+	struct interrupted interrupted[INTERRUPTED_MAX]; /* a ring of the latest ones */
 	_Atomic uint32_t interrupted_count;
 
 	pthread_t receiver;
 	_Atomic bool is_stopping;
-	_Atomic int receive_errno; /* 0, or why no call can be received any more */
+	_Atomic int receive_errno; /* 0, or the error after which no call can be received */
 	struct sigaction on_stop_before;
 };
 
 bool server_start(struct server *server, struct shared *shared, uint64_t spin_ns, struct failure *failure);
 void server_stop(struct server *server);
 
-/* To be called once when the deadline is near or there is none any more; holds the call until then. */
+/* Holds the call until its deadline, if it has one, and then answers it. It is called once per call. */
 void server_hold(struct server *server, struct call *call);
 void server_finish(struct server *server, struct call *call);
-/* Whether the thread's last call was interrupted when its time was over; if so, gives the new one the same answer. */
+/*
+ * Returns whether the thread's last call was interrupted when its time was over; if so, gives the new one the same
+ * answer.
+ */
 bool server_take_interrupted(struct server *server, uint32_t tid, struct call *call);
-/* Its thread was interrupted and waits for it no more. */
+/* Releases a call whose thread was interrupted and does not wait for it. */
 void server_forget(struct server *server, struct call *call);
 
 #endif

@@ -27,7 +27,7 @@ void shared_free(struct shared *shared)
 void shared_announce(struct shared *shared, enum stage stage)
 {
 	atomic_store(&shared->stage, stage);
-	/* Not an eventfd: its write would be held by the filter that was just installed. */
+	/* This is not an eventfd, whose write would be held by the filter that was just installed. */
 	syscall(SYS_futex, &shared->stage, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 

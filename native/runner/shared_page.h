@@ -1,10 +1,12 @@
 /*
+ * The memory page through which the processes of a run communicate:
+ *
  *   kreplay-runner            waits for the command's calls and answers them
  *     guardian                parent of the command, and of its orphans; outlives the runner if that is killed
  *       command ...
  *
- * All three have one table of fds until the command's exec: the listener is in it as soon as the filter is installed,
- * without a message that the filter itself could stop. This page is what they tell one another.
+ * All three share one table of fds until the command's exec: the listener is in it as soon as the filter is installed,
+ * without a message that the filter itself could stop.
  */
 #ifndef KREPLAY_RUNNER_SHARED_PAGE_H
 #define KREPLAY_RUNNER_SHARED_PAGE_H
@@ -16,7 +18,10 @@
 
 #include <linux/seccomp.h>
 
-/* Calls held at once. Beyond 1000 each answer takes the kernel noticeably longer: it walks a list of them. */
+/*
+ * Maximum number of calls held at once. Beyond 1000, each answer takes the kernel noticeably longer: it walks a list of
+ * them.
+ */
 #define OUTSTANDING_MAX 16384
 
 enum stage { STAGE_STARTING, STAGE_LISTENING, STAGE_NO_FILTER, STAGE_SERVING };
@@ -35,7 +40,7 @@ struct shared {
 	_Atomic bool command_stopped;
 	_Atomic uint64_t signals_wanted; /* 1 << signal, for the whole tree */
 
-	/* Received straight into this page: a runner that is killed in between has taken no call with it. */
+	/* Calls are received directly into this page, so that no call is lost if the runner is killed in between. */
 	struct seccomp_notif received;
 	_Atomic uint64_t outstanding[OUTSTANDING_MAX]; /* ids of held calls; 0: free */
 };
@@ -44,7 +49,7 @@ struct shared *shared_new(void);
 void shared_free(struct shared *shared);
 
 void shared_announce(struct shared *shared, enum stage stage);
-/* Until it is past that stage. False: not within the time. */
+/* Waits until the run is past that stage. Returns false on a timeout. */
 bool shared_await_stage(struct shared *shared, enum stage stage, uint64_t timeout_ns);
 
 #endif

@@ -15,10 +15,10 @@
 #define BYTES_MAX (16u << 20)
 #define AT_POSITION (-1)
 
-/* What a write asks for, in the form that all of the family have in common. */
+/* The arguments of a write, in a form that the whole family has in common. */
 struct asked {
 	uint64_t bytes;
-	int64_t offset; /* AT_POSITION: where the file is */
+	int64_t offset; /* AT_POSITION: at the file's position */
 	int flags;
 	struct iovec parts[IOV_MAX];
 	size_t part_count;
@@ -46,11 +46,14 @@ static bool read_asked(const struct call *call, struct asked *asked)
 			return false;
 		asked->bytes += asked->parts[i].iov_len;
 	}
-	/* Only pwritev2 may be asked to write where the file is. */
+	/* Only pwritev2 may be asked to write at the file's position. */
 	return asked->offset >= 0 || !has_offset || (op == OP_PWRITEV2 && asked->offset == AT_POSITION);
 }
 
-/* A pipe or socket could make us wait for whom we do not know, and a limit of the build's is not ours. */
+/*
+ * A pipe or socket could block the runner for an unknown time, and a file size limit of the build does not apply to the
+ * runner.
+ */
 static bool may_be_made_here(int file, const struct call *call)
 {
 	struct stat stat;
@@ -62,7 +65,7 @@ static bool may_be_made_here(int file, const struct call *call)
 
 static void *copy_of(const struct call *call, struct asked *asked, size_t bytes)
 {
-	/* Pages: O_DIRECT needs them to begin at a multiple of a sector. */
+	/* The copy is page-aligned, because O_DIRECT needs buffers that begin at a multiple of a sector. */
 	void *copy = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	const struct iovec here = {copy, bytes};
 
@@ -84,13 +87,13 @@ void short_write(int listener, int file, struct call *call)
 	void *copy = copy_of(call, &asked, bytes);
 	if (!copy)
 		return;
-	/* Its thread may have ended in between, and another one have its number. */
+	/* The thread may have ended in between, and another one may have its number. */
 	if (notify_is_valid(listener, call->id)) {
 		const struct iovec half = {copy, bytes};
 		const uint64_t from_ns = clock_ns();
 		const ssize_t written = syscall(SYS_pwritev2, file, &half, 1, asked.offset, 0, asked.flags);
 
-		/* An error is the kernel's to give, with the signal that may belong to it. */
+		/* Errors are left to the kernel, together with a signal that may accompany them. */
 		if (written > 0) {
 			call->record.native_ns = clock_ns() - from_ns;
 			call->record.flags |= CALL_FLAG_SHORT_WRITE;

@@ -4,8 +4,8 @@
 #include "call.h"
 
 /*
- * Writes half of what the call asks for to the borrowed file, and makes that its answer. A call that cannot be made
- * here as the kernel would make it for the build stays without one: it then happens, whole.
+ * Writes half of the call's data to the borrowed file, and makes that the call's answer. If the runner cannot make the
+ * call exactly as the kernel would for the build, the call stays unanswered and then happens, whole.
  */
 void short_write(int listener, int file, struct call *call);
 

@@ -17,13 +17,13 @@ int signals_take(struct child_work *child)
 		sigaddset(&heard, PASSED_ON[i]);
 	sigaddset(&heard, SIGCHLD);
 	blocked = heard;
-	/* From a command that is in the foreground in our place. */
+	/* SIGTTOU arrives while the command is in the foreground instead of this program. */
 	sigaddset(&blocked, SIGTTOU);
-	/* Of the guardian, which starts with this mask. */
+	/* The guardian uses these, and starts with this mask. */
 	sigaddset(&blocked, SIGUSR1);
 	sigaddset(&blocked, SIGUSR2);
 	sigprocmask(SIG_BLOCK, &blocked, &child->signal_mask);
-	/* Ignored ones would be reaped before their status is asked for. */
+	/* If SIGCHLD were ignored, children would be reaped before their status is read. */
 	sigaction(SIGCHLD, &by_default, NULL);
 	sigaction(SIGPIPE, &ignore, &child->on_pipe);
 	return signalfd(-1, &heard, SFD_CLOEXEC | SFD_NONBLOCK);

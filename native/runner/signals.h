@@ -4,12 +4,12 @@
 #include "child.h"
 
 /*
- * Blocks them all, and gives a signalfd of those that are for the command, and SIGCHLD. What was set before goes into
- * `child`, which is to start with it.
+ * Blocks the signals that the runner and the guardian handle, and returns a signalfd of those meant for the command,
+ * and SIGCHLD. The previous mask and action go into `child`, which is to start with them.
  */
 int signals_take(struct child_work *child);
 
-/* 0: none has come. */
+/* Returns the next signal, or 0 if none has arrived. */
 int signals_next(int signal_fd);
 
 #endif

@@ -14,7 +14,7 @@ static unsigned bucket_of(uint32_t size)
 	return size == 0 ? 0 : 31 - __builtin_clz(size);
 }
 
-/* A counting sort, pool by pool. */
+/* This is a counting sort, pool by pool. */
 static void sort(struct size_pools *pools, const struct streams *streams, const uint32_t *pool_of_slot,
 		 uint32_t pool_count, uint16_t left_out)
 {
@@ -38,7 +38,7 @@ static void sort(struct size_pools *pools, const struct streams *streams, const 
 		}
 		pools->pools[i].bucket_from[SIZE_BUCKETS] = next;
 	}
-	/* Each bucket is filled from its end, and its counter arrives at its beginning. */
+	/* Each bucket is filled from its end, so that its counter arrives at its beginning. */
 	for (uint32_t i = streams->slot_count; i-- > 0;) {
 		const struct slot *slot = &streams->slots[i];
 		uint32_t *from = pools->pools[pool_of_slot[i]].bucket_from;

@@ -1,11 +1,11 @@
-/* The plan's events in pools, each by size: how long something takes that is about as large. */
+/* The plan's events in pools, each sorted by size, to find the duration of an event of about the same size. */
 #ifndef KREPLAY_RUNNER_SIZE_POOLS_H
 #define KREPLAY_RUNNER_SIZE_POOLS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* log2 of the size, and one for unknown sizes. */
+/* There is a bucket for each log2 of the size, and one for unknown sizes. */
 #define SIZE_BUCKETS 33
 
 struct streams;
@@ -19,12 +19,18 @@ struct size_pools {
 	struct size_pool *pools;
 };
 
-/* `pool_of_slot` says which pool a slot's events are in; those with one of the flags, EVENT_FLAG_*, are in none. */
+/*
+ * `pool_of_slot` gives the pool of each slot's events; events with one of the flags `left_out`, EVENT_FLAG_*, are in
+ * none.
+ */
 bool size_pools_make(struct size_pools *pools, const struct streams *streams, const uint32_t *pool_of_slot,
 		     uint32_t pool_count, uint16_t left_out);
 void size_pools_free(struct size_pools *pools);
 
-/* One of those about as large, if there are enough of them, else of all; `number` is any. NONE: the pool is empty. */
+/*
+ * Returns an event of about this size, if there are enough of them, otherwise one of all; `number` can be any. Returns
+ * NONE if the pool is empty.
+ */
 uint32_t size_pools_event(const struct size_pools *pools, uint32_t pool, uint32_t size, uint64_t number);
 
 #endif

@@ -88,7 +88,7 @@ struct match stalls_match(struct stalls *stalls, uint32_t group, uint64_t now_ns
 		stalls->began_ns = now_ns;
 	}
 	const uint64_t at_ns = now_ns - stalls->began_ns;
-	/* Behind the last that had started. */
+	/* The search ends after the last event that had started. */
 	uint32_t low = stalls->first[group], high = stalls->first[group + 1];
 	while (low < high) {
 		const uint32_t middle = low + (high - low) / 2;

@@ -12,7 +12,7 @@ uint64_t steal_ns(void)
 
 	if (!file)
 		return 0;
-	/* user nice system idle iowait irq softirq steal */
+	/* The columns are user nice system idle iowait irq softirq steal. */
 	if (fscanf(file, "cpu %*u %*u %*u %*u %*u %*u %*u %llu", &ticks) != 1)
 		ticks = 0;
 	fclose(file);

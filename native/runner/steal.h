@@ -3,7 +3,7 @@
 
 #include <stdint.h>
 
-/* CPU time that the hypervisor gave to others since the machine started; 0 where that is not told. */
+/* Returns the CPU time that the hypervisor gave to others since the machine started; 0 if it is not reported. */
 uint64_t steal_ns(void);
 
 #endif

@@ -6,7 +6,7 @@
 #include "keys.h"
 #include "syscalls.h"
 
-/* A text and the number of what it belongs to, as the key of a table. */
+/* A key of a table: a text and the number of its owner. */
 struct named {
 	uint32_t owner;
 	uint32_t number;
@@ -21,7 +21,7 @@ static size_t named_bytes(const struct named *named)
 /* No thread has this number: PID_MAX_LIMIT is 1 << 22. */
 #define ANY_THREAD_OF_GROUP UINT32_MAX
 
-/* While putting together. */
+/* State used only while the streams are built. */
 struct making {
 	struct streams *streams;
 	struct table slot_by_key;
@@ -29,7 +29,7 @@ struct making {
 	uint32_t *filled; /* by slot */
 };
 
-/* What groups are of, beside the file. */
+/* The kinds of calls that groups consist of, in addition to the file. */
 enum calls { WRITES, SYNCS, MSYNCS_WITHOUT_FILE };
 
 static uint32_t find_group(const struct streams *streams, enum calls calls, const char *file_key)
@@ -182,7 +182,7 @@ static bool name_all(struct making *making)
 	return true;
 }
 
-/* qsort() takes no context. Plans are made on one thread. */
+/* This is global because qsort() takes no context. Plans are loaded on one thread. */
 static const struct plan_event *sorted_events;
 
 static int by_offset(const void *left, const void *right)
@@ -285,7 +285,7 @@ static bool make(struct making *making)
 
 bool streams_make(struct streams *streams, const struct plan *plan)
 {
-	/* As many as the plan has are enough for all. */
+	/* The plan's number of slots is enough for each of these arrays. */
 	const size_t slots = plan->header->slot_count + 1ul, events = plan->header->event_count + 1ul;
 	struct making making = {.streams = streams};
 

@@ -1,12 +1,12 @@
 /*
- * The plan's streams, with those that only differ in what is counted or drawn put together:
+ * The plan's streams, merged where they differ only in numbers or random parts of names:
  *
  *   group   op class and file          writes to /data/wal/seg-1.log
  *     stream  + role                     by http-#
  *       slot    + recorded thread          http-1, thread 4711   order[first] ... order[first + count - 1]
  *
- * A slot's events are in the order in which its thread made them. Where the calls on a file did not overlap, whichever
- * thread made them, their order in the file is what counts: the group has one slot for all threads.
+ * A slot's events are in the order in which its thread made them. If the calls on a file did not overlap, whichever
+ * thread made them, their order in the file counts: the group has one slot for all threads.
  */
 #ifndef KREPLAY_RUNNER_STREAMS_H
 #define KREPLAY_RUNNER_STREAMS_H
@@ -25,8 +25,8 @@ struct group {
 	uint32_t first_slot, slot_count;
 	uint32_t first_stream;
 	bool is_in_order; /* one slot for all threads */
-	bool has_roles;   /* it matters which role a call's thread has: there are several, or a rule is about one */
-	uint16_t any_flags, all_flags; /* EVENT_FLAG_*: that one of its events has, that all have */
+	bool has_roles;   /* the role of a call's thread matters: there are several, or a rule refers to one */
+	uint16_t any_flags, all_flags; /* EVENT_FLAG_* of any of its events, and of all */
 };
 
 struct stream {
@@ -41,7 +41,7 @@ struct slot {
 	const char *comm;
 	uint32_t first, count; /* places in order */
 	uint64_t begins_ns;
-	uint32_t plan_slots; /* that it was put together of */
+	uint32_t plan_slots; /* how many of the plan's slots it consists of */
 };
 
 struct streams {
@@ -53,23 +53,23 @@ struct streams {
 	uint32_t *order; /* events by slot */
 	uint32_t *stream_of_event;
 	struct size_pools sizes; /* events by stream and size */
-	bool has_cut_paths;      /* of which only the last folders are known: .../d/e/f */
+	bool has_cut_paths;      /* of some paths, only the last directories are known: .../d/e/f */
 	struct table group_by_key, stream_by_key;
 };
 
 bool streams_make(struct streams *streams, const struct plan *plan);
 void streams_free(struct streams *streams);
 
-/* NONE: nothing of that kind is in the plan. */
+/* Returns NONE if the plan contains nothing of that kind. */
 uint32_t streams_group(const struct streams *streams, bool is_sync, const char *file_key);
-/* The group of recorded msyncs, for which the mapping, and so the file, was not recorded. */
+/* Returns the group of recorded msyncs without a file: their mapping, and so the file, was not recorded. */
 uint32_t streams_group_of_msyncs(const struct streams *streams);
 /*
- * The group of the first stream with that role, for calls whose file cannot be seen: none that a rule with a path is
- * about. A call that has no file is taken for a derived one only, whose own call was not recorded.
+ * Returns the group of the first stream with that role, for calls whose file cannot be seen; groups that a rule with a
+ * path refers to are left out. A call that has no file matches only a derived one, whose own call was not recorded.
  */
 uint32_t streams_group_of_role(const struct streams *streams, bool is_sync, bool has_file, const char *role);
-/* NONE: the group has none of that role. */
+/* Returns NONE if the group has none of that role. */
 uint32_t streams_stream(const struct streams *streams, uint32_t group, const char *role);
 
 #endif

@@ -15,27 +15,27 @@
 
 #define KILL_AFTER_NS (5 * NS_PER_S)
 #define KILL_AGAIN_NS NS_PER_S
-/* How long a call may be in memory only, in which a runner that is killed takes it along. */
+/* Limit of the time that a record is only in memory, where it is lost if the runner is killed. */
 #define FLUSH_EVERY_MS 50
 #define REAP_EVERY_MS 2
 
 static void ask_to_end(struct run *run, int signal)
 {
 	guardian_signal(run->shared, run->guardian, signal);
-	/* A stopped process would not hear of it. */
+	/* A stopped process would not handle the signal. */
 	guardian_signal(run->shared, run->guardian, SIGCONT);
 	if (run->kill_at_ns == 0)
 		run->kill_at_ns = clock_ns() + KILL_AFTER_NS;
 }
 
-/* Nobody is interested any more. */
+/* Ends the run, because its result is not wanted. */
 static void stop(struct run *run)
 {
 	replay_pass(&run->replay, true);
 	ask_to_end(run, SIGTERM);
 }
 
-/* The guardian was killed, and the command with it: the others are ours now. */
+/* If the guardian is killed, so is the command: the remaining processes are then children of this one. */
 static void kill_orphans(void)
 {
 	while (waitpid(-1, NULL, WNOHANG) >= 0) {
@@ -114,7 +114,7 @@ static void watch_the_clock(struct run *run)
 	}
 }
 
-/* Its calls would wait for ever. */
+/* Kills the command if its calls cannot be received, because they would wait forever. */
 static void look_after_receiver(struct run *run)
 {
 	const int error = atomic_load(&run->server.receive_errno);
@@ -134,7 +134,7 @@ void supervise(struct run *run)
 	    {.fd = run->control.fd},
 	};
 
-	/* It may have ended before its signal could be seen. */
+	/* The guardian may have ended before its signal could be seen. */
 	look_after_guardian(run);
 	while (!run->is_over) {
 		sources[2].events = control_events(&run->control);

@@ -3,10 +3,10 @@
 
 #include "run_state.h"
 
-/* Until the command and everything that it started has ended. */
+/* Runs until the command and all processes that it started have ended. */
 void supervise(struct run *run);
 
-/* Ends all of it at once. */
+/* Kills all of them at once. */
 void supervise_kill(struct run *run);
 
 #endif

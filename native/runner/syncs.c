@@ -3,15 +3,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Threads that write to one file before they sync it. */
+/* Limit of matched writes to one file that wait for a sync. */
 #define EXPECTED_MAX 16
 
 struct expected_sync {
 	uint32_t place;
-	uint32_t tid; /* that wrote */
+	uint32_t tid; /* the writer */
 };
 
-/* Of one file, the oldest first. */
+/* Expected syncs of one file, the oldest first. */
 struct expected_syncs {
 	struct expected_sync syncs[EXPECTED_MAX];
 	uint32_t count;
@@ -43,7 +43,7 @@ void syncs_free(struct syncs *syncs)
 	free(syncs->expected);
 }
 
-/* The place of the first event of the slot that begins after that time; its count: there is none. */
+/* Returns the place of the slot's first event that begins after that time, or the slot's count if there is none. */
 static uint32_t first_after(const struct streams *streams, const struct slot *slot, uint64_t offset_ns)
 {
 	uint32_t low = 0, high = slot->count;

@@ -31,10 +31,10 @@ const struct uncovered_syscall UNCOVERED_SYSCALLS[] = {
 };
 const unsigned UNCOVERED_SYSCALL_COUNT = sizeof(UNCOVERED_SYSCALLS) / sizeof(*UNCOVERED_SYSCALLS);
 
-/* arch/x86/entry/syscalls/syscall_32.tbl, and include/uapi/asm-generic of 32-bit arm. */
+/* The numbers are from arch/x86/entry/syscalls/syscall_32.tbl, and include/uapi/asm-generic for 32-bit arm. */
 #if defined(__x86_64__)
 const int COMPAT_SYSCALLS[] = {4, 36, 118, 144, 146, 148, 181, 314, 334, 344, 379};
-/* arch/x86/entry/syscalls/syscall_64.tbl: those with pointers in memory have numbers of their own, from 512 on. */
+/* arch/x86/entry/syscalls/syscall_64.tbl: calls with pointers in memory have their own numbers, from 512 on. */
 const int X32_SYSCALLS[] = {1, 18, 26, 74, 75, 162, 277, 306, 516, 535, 547};
 const unsigned X32_SYSCALL_COUNT = sizeof(X32_SYSCALLS) / sizeof(*X32_SYSCALLS);
 #else

@@ -16,7 +16,7 @@
 #error "kreplay-runner knows x86-64 and arm64"
 #endif
 
-/* Writing that the plan cannot cover, only count. */
+/* Ways of writing that the plan cannot cover, but only count. */
 enum uncovered {
 	UNCOVERED_IO_URING,
 	UNCOVERED_IO_SUBMIT,
@@ -24,11 +24,11 @@ enum uncovered {
 	UNCOVERED_SPLICE,
 	UNCOVERED_COMPAT,
 	UNCOVERED_MMAP,
-	/* A listener of the command's own: there can be one only, and this is its. */
+	/* The command installs its own listener: there can be only one, and this program has it. */
 	UNCOVERED_SECCOMP_LISTENER,
-	/* Of files, not calls: the recording has one name for this and another one. */
+	/* Counts files, not calls: the recording has one name for this file and another one. */
 	UNCOVERED_UNCLEAR_NAME,
-	/* Files too: they stand for a file of the plan that another one stands for as well. */
+	/* Counts files that stand for the same file of the plan as another file does. */
 	UNCOVERED_SHARED_NAME,
 	UNCOVERED_COUNT,
 };
@@ -48,7 +48,7 @@ struct uncovered_syscall {
 extern const struct planned_syscall PLANNED_SYSCALLS[OP_COUNT];
 extern const struct uncovered_syscall UNCOVERED_SYSCALLS[];
 extern const unsigned UNCOVERED_SYSCALL_COUNT;
-/* The write and sync family of the other architecture whose programs run here. */
+/* The write and sync calls of the other architecture whose programs run here. */
 extern const int COMPAT_SYSCALLS[];
 extern const unsigned COMPAT_SYSCALL_COUNT;
 
@@ -57,7 +57,7 @@ static inline bool op_is_sync(unsigned op)
 	return op >= OP_FSYNC;
 }
 
-/* Whether the first argument is a descriptor. */
+/* Returns whether the first argument is a descriptor. */
 static inline bool op_has_fd(unsigned op)
 {
 	return op != OP_MSYNC && op != OP_SYNC;
@@ -68,9 +68,9 @@ static inline bool op_has_fd(unsigned op)
 extern const int X32_SYSCALLS[];
 extern const unsigned X32_SYSCALL_COUNT;
 
-/* OP_*, or -1. */
+/* Returns an OP_*, or -1. */
 int syscall_op(int number);
-/* Only for calls that the filter reports and that have no op. */
+/* This is only for calls that the filter reports and that have no op. */
 enum uncovered syscall_uncovered(uint32_t arch, int number);
 
 #endif

@@ -12,7 +12,7 @@ struct table_entry {
 	uint64_t hash;
 };
 
-/* That of the key, or the free one where it would be. */
+/* Returns the key's entry, or the free one where it would be. */
 static struct table_entry *find(const struct table *table, uint64_t hash, const void *key, size_t key_bytes)
 {
 	for (uint32_t at = hash;; at++) {
@@ -51,7 +51,7 @@ static bool grow(struct table *table)
 
 bool table_put(struct table *table, const void *key, size_t key_bytes, uint32_t value)
 {
-	/* Half empty, so that a search is short. */
+	/* The table stays half empty, so that a search is short. */
 	if (table->count * 2 >= table->room && !grow(table))
 		return false;
 	const uint64_t hash = hash_bytes(key, key_bytes);

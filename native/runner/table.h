@@ -7,7 +7,7 @@
 
 #define NOT_IN_TABLE UINT32_MAX
 
-/* From bytes to a number. */
+/* A hash table from bytes to a number. */
 struct table {
 	struct table_entry *entries;
 	uint32_t room; /* a power of two */
@@ -15,7 +15,7 @@ struct table {
 };
 
 uint32_t table_get(const struct table *table, const void *key, size_t key_bytes);
-/* False: no memory. Replaces the number of a key that is there. */
+/* Adds a key, or replaces its number. Returns false if there is no memory. */
 bool table_put(struct table *table, const void *key, size_t key_bytes, uint32_t value);
 void table_clear(struct table *table);
 

@@ -6,7 +6,7 @@
 #include "clock.h"
 #include "keys.h"
 
-/* Threads rename themselves, and programs are replaced by exec. */
+/* Names are read again after this time: threads rename themselves, and exec replaces programs. */
 #define COMM_KNOWN_FOR_NS (500 * NS_PER_MS)
 
 static struct thread *add(struct threads *threads, uint32_t tid)
@@ -45,7 +45,7 @@ struct thread *threads_get(struct threads *threads, uint32_t tid, uint64_t now_n
 			key_of_comm(comm, role);
 			memcpy(thread->role, role, sizeof(thread->role));
 		}
-		/* Its number may have come back in another process. */
+		/* The thread's number may have been reused by another process. */
 		thread->process = observe_process(tid);
 	}
 	return thread;

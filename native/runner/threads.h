@@ -10,17 +10,17 @@
 #include "observe.h"
 #include "table.h"
 
-/* Ended threads among them: all are forgotten when there are this many. */
+/* Limit that includes ended threads: all threads are dropped when it is reached. */
 #define THREADS_MAX 65536
 
-/* A thread of the build, as far as was looked. */
+/* Cached state of a thread of the build. */
 struct thread {
 	uint32_t tid;
 	uint32_t process;
 	uint64_t comm_until_ns;
 	char comm[COMM_MAX];
-	char role[COMM_MAX]; /* key_of_comm(), which is no longer */
-	/* Its last call, which is held as long as the id says so. */
+	char role[COMM_MAX]; /* key_of_comm(), which is never longer */
+	/* The thread's last call, which is held as long as its id is unchanged. */
 	struct seccomp_data data;
 	struct call *call;
 	uint64_t call_id;
@@ -32,10 +32,10 @@ struct threads {
 	struct table index_by_tid;
 };
 
-/* NULL: no memory. */
+/* Returns NULL if there is no memory. */
 struct thread *threads_get(struct threads *threads, uint32_t tid, uint64_t now_ns);
 
-/* Whether a call is that which was interrupted, made again. */
+/* Returns whether a call repeats the one that was interrupted. */
 bool thread_repeats(const struct thread *thread, const struct seccomp_data *data);
 
 #endif

@@ -5,7 +5,7 @@
 
 #include "clock.h"
 
-/* Spinning for more would burn a CPU that the build needs. */
+/* Spinning for more calls would burn a CPU that the build needs. */
 #define SPIN_FOR_AT_MOST 2
 
 static void spin_until(struct timers *timers, uint64_t deadline_ns, uint32_t version)
@@ -18,7 +18,7 @@ static void spin_until(struct timers *timers, uint64_t deadline_ns, uint32_t ver
 #endif
 }
 
-/* With the lock. Returns when something is to be looked at again. */
+/* Waits for the deadline, or for a change of the heap. The caller holds the lock. */
 static void wait_for(struct timers *timers, uint64_t deadline_ns, uint64_t now)
 {
 	const uint64_t spin_ns =
@@ -41,7 +41,10 @@ static void *timers_main(void *argument)
 {
 	struct timers *timers = argument;
 
-	/* Of this thread only: the build would inherit it, and sleep more exactly than in production. */
+	/*
+	 * The slack is set only for this thread: the build would inherit it, and its sleeps would be more exact than in
+	 * production.
+	 */
 	prctl(PR_SET_TIMERSLACK, 1);
 	prctl(PR_SET_NAME, "kreplay-timers");
 	pthread_mutex_lock(&timers->lock);
@@ -81,7 +84,7 @@ bool timers_start(struct timers *timers, uint64_t spin_ns, void (*due)(void *con
 	return errno == 0;
 }
 
-/* With the lock. */
+/* The caller holds the lock. */
 static void changed(struct timers *timers)
 {
 	atomic_fetch_add(&timers->version, 1);
