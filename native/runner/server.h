@@ -58,8 +58,6 @@ struct server {
 	void *context;
 	struct call *spare; /* unused call of the receiving thread; NULL: none */
 	unsigned failures;  /* consecutive failures to receive a call */
-	/* 0, or how long before its planned end a call is to be answered. */
-	uint64_t bias_ns;
 
 	pthread_mutex_t lock; /* protects the following members */
 	struct call *calls;
