@@ -111,10 +111,10 @@ build/kreplay-runner: $(wildcard native/runner/*.[ch] native/runner/gen/*.h) Mak
 deb: build ## build the Debian package: build/kreplay_VERSION_amd64.deb
 	node agent/package/build_deb.ts
 
-gen: setup ## write the generated files again: bpf/gen/events.h, native/runner/gen/format.h, tables of README.md
+gen: setup ## write the generated files again: bpf/gen/events.h, native/runner/gen/format.h, tables of the pages
 	node bpf/schema/generate.ts
 	node daemon/run/format/generate.ts
-	node daemon/server/readme.ts
+	node daemon/server/generated_pages.ts
 
 docs: setup ## write native/API.md, the reference of libbpf-ts, again
 	$(Q)$(MAKE) --no-print-directory -C native docs

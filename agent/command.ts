@@ -70,7 +70,7 @@ export function withAgentOptions(command: Command): Command {
     .addOption(
       new Setting(
         '--service-rules <path>',
-        'names of services by executable, arguments or cgroup, in JSON: see README',
+        'names of services by executable, arguments or cgroup, in JSON: see agent/docs/label.md',
       ),
     )
     .addOption(

@@ -12,6 +12,7 @@ import { version as projectVersion } from '../../kreplay.ts';
 import { compiledIn } from './compiled_in.ts';
 import { documents } from './documents.ts';
 import { licenceTexts, ownLicence } from './licences.ts';
+import { DOC, shippedPages } from './pages.ts';
 import { sbom } from './sbom.ts';
 import { isShipped, shippedPackages } from './shipped_packages.ts';
 import { filesIn, md5sums, newTree, settle, sizeKiB, type Tree } from './tree.ts';
@@ -19,7 +20,6 @@ import { filesIn, md5sums, newTree, settle, sizeKiB, type Tree } from './tree.ts
 const PROJECT = join(import.meta.dirname, '../..');
 const DEBIAN = join(import.meta.dirname, 'debian');
 const HOME = 'usr/lib/kreplay';
-const DOC = 'usr/share/doc/kreplay';
 const UNITS = ['kreplay-agent.service', 'kreplay-daemon.service'];
 const CONFIG = 'etc/kreplay/kreplay.toml';
 const ADDONS = ['build/columns.node', 'build/notify.node', 'build/pages.so', 'build/socket.node', 'build/thread.node'];
@@ -110,22 +110,9 @@ async function describe(tree: Tree, version: string, epoch_s: number): Promise<v
   tree.write(`${DOC}/third-party-licences.gz`, gzipSync(licenceTexts(PROJECT, shipped, libraries), { level: 9 }));
   tree.write(`${DOC}/sbom.cdx.json`, sbom(ownDescription(version), shipped, libraries, epoch_s));
   tree.write(`${DOC}/changelog.gz`, gzipSync(changelog(version, epoch_s), { level: 9 }));
-  tree.write(`${DOC}/README.md`, shippedReadme(readFileSync(join(PROJECT, 'README.md'), 'utf8')));
-  tree.copy(join(PROJECT, 'agent/recording/FORMAT.md'), `${DOC}/FORMAT.md`);
+  for (const [path, text] of shippedPages(PROJECT)) tree.write(`${DOC}/${path}`, text);
   for (const name of ['alerts.yml', 'grafana_dashboard.json'])
     tree.copy(join(PROJECT, 'daemon/metrics', name), `${DOC}/examples/${name}`);
-}
-
-/** Places that the README names, and where they are in the package. */
-const SHIPPED_PLACES: Readonly<Record<string, string>> = {
-  '/path/to/kreplay/daemon/metrics/alerts.yml': `/${DOC}/examples/alerts.yml`,
-  '(agent/recording/FORMAT.md)': '(FORMAT.md)',
-  '(daemon/metrics/alerts.yml)': '(examples/alerts.yml)',
-  '(daemon/metrics/grafana_dashboard.json)': '(examples/grafana_dashboard.json)',
-};
-
-export function shippedReadme(text: string): string {
-  return Object.entries(SHIPPED_PLACES).reduce((shipped, [place, where]) => shipped.replaceAll(place, where), text);
 }
 
 function changelog(version: string, epoch_s: number): string {

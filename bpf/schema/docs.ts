@@ -1,8 +1,9 @@
-/** Generates the event tables of the README. */
+/** The tables of agent/docs/events.md: fields of events, and causes of losses. */
 import { apiName, derivedFields } from './api.ts';
 import { commonFields } from './common.ts';
 import { EVENTS } from './index.ts';
 import type { Field } from './kinds.ts';
+import { LOSS_CAUSES, LOSS_CURES, type LossCause } from './losses.ts';
 import { FILE_KINDS } from './owner.ts';
 
 function derivedRows(): [string, string][] {
@@ -34,6 +35,13 @@ export function eventTables(): string {
     return `**\`${event.name}\`**: ${event.doc}\n\n${table(rows(specific))}`;
   });
   return [`**Every event**\n\n${table([...derivedRows(), ...rows(commonFields)])}`, ...own].join('\n\n');
+}
+
+export function lossTable(): string {
+  const rows = Object.entries(LOSS_CAUSES).map(
+    ([cause, meaning]) => `| \`${cause}\` | ${meaning} | ${LOSS_CURES[cause as LossCause] ?? ''} |`,
+  );
+  return ['| cause | meaning | cure |', '|---|---|---|', ...rows].join('\n');
 }
 
 /** Puts `body` between `<!-- generated:NAME -->` and `<!-- /generated:NAME -->`. */

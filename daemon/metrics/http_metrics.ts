@@ -22,7 +22,7 @@ export function httpMetrics(registry: Registry) {
   });
   const problems = new Counter({
     name: 'kreplay_http_problems_total',
-    help: 'Answers that were an error, by its code: see Errors.',
+    help: 'Answers that were an error, by the code of its problem document.',
     labelNames: ['code'],
     registers: [registry],
   });

@@ -36,7 +36,7 @@ export interface MetricSources {
   data: string | undefined;
 }
 
-/** What the README says of a metric. */
+/** A row of the table of metrics in daemon/docs/operate.md. */
 export interface MetricDescription {
   name: string;
   help: string;

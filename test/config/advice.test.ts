@@ -1,4 +1,4 @@
-/** Advice in help, errors, logs, alerts and the README names options that exist, and of the command that has them. */
+/** Advice in help, errors, logs, alerts and pages names options that exist, and of the command that has them. */
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
@@ -6,10 +6,10 @@ import type { Command } from 'commander';
 import { wholeProgram } from '../../kreplay.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
-const TEXTS = ['{agent,daemon,bpf/schema}/**/*.{ts,yml}', 'README.md', 'CHANGELOG.md'];
+const TEXTS = ['{agent,daemon,bpf/schema}/**/*.{ts,yml}', '{README,CHANGELOG}.md', '{agent,bpf,daemon,test}/**/*.md'];
 /** Options of other programs, which these start, read or build. */
 const ABOUT_OTHERS =
-  /^agent\/(attribution\/service_name|package)\/|^agent\/up\.ts|daemon\/(run\/runner_process|replay\/thread_schedule)\.ts/;
+  /^agent\/(attribution\/service_name|package)\/|^agent\/up\.ts|daemon\/(run\/execution\/runner_process|replay\/clock\/thread_schedule)\.ts/;
 /** Of curl, useradd and setpriv. */
 const OF_OTHERS =
   '--json --max-time --expose-gc --system --reuid --regid --clear-groups --inh-caps --ambient-caps --bounding-set'.split(

@@ -59,9 +59,9 @@ test('each kind of error is of some endpoint, or meets requests that reach none'
 });
 
 test('each error that the sources name is in the table, and each in the table is named', () => {
-  const table = readFileSync(join(import.meta.dirname, '../../README.md'), 'utf8');
-  const inReadme = [...table.matchAll(/^\| `(\w+)` \| \d{3} \|/gm)].map(([, code]) => code!);
-  expect(inReadme).toEqual(Object.keys(ERRORS));
+  const table = readFileSync(join(import.meta.dirname, '../../daemon/docs/api.md'), 'utf8');
+  const inPage = [...table.matchAll(/^\| `(\w+)` \| \d{3} \|/gm)].map(([, code]) => code!);
+  expect(inPage).toEqual(Object.keys(ERRORS));
 });
 
 test('64-bit integers are integers of that format', () => {

@@ -8,7 +8,7 @@ import { bash, ROOT, run } from './programs.ts';
 import { type Recorded, record, removeFolders, temporaryFolder } from './recorded_run.ts';
 
 const SOURCES = join(import.meta.dirname, 'languages');
-const DOCUMENTATION = readFileSync(join(ROOT, 'README.md'), 'utf8');
+const DOCUMENTATION = readFileSync(join(ROOT, 'agent/docs/label.md'), 'utf8');
 
 const folder = temporaryFolder();
 

@@ -1,12 +1,13 @@
 // Man pages and completions describe the commands as they are, in a form that man and the shells accept.
 import { execFileSync, spawnSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { shippedReadme } from '../../agent/package/build_deb.ts';
 import { documents } from '../../agent/package/documents.ts';
+import { shippedPages } from '../../agent/package/pages.ts';
 import { kreplay } from '../e2e/kreplay.ts';
+import { brokenLinks } from '../structure/page_links.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'kreplay-documents-'));
 const files = new Map<string, string>();
@@ -58,11 +59,13 @@ test('kreplay.toml(5) has every key that `kreplay config print` has', () => {
   expect(text).toContain('Default: 127.0.0.1:7467.');
 });
 
-test('the links of the shipped README lead to files of the package', () => {
-  const readme = shippedReadme(readFileSync(join(import.meta.dirname, '../../README.md'), 'utf8'));
-  const targets = [...readme.matchAll(/\]\((?!#|https?:)([^)]+)\)/g)].map(([, target]) => target!);
-  expect([...new Set(targets)].sort()).toEqual(['FORMAT.md', 'examples/alerts.yml', 'examples/grafana_dashboard.json']);
-  expect(readme).not.toContain('/path/to/');
+test('the package has every page, and each of their links leads to a file of the package', () => {
+  const pages = shippedPages(join(import.meta.dirname, '../..'));
+  for (const name of ['README.md', 'agent/docs/install.md', 'agent/recording/FORMAT.md', 'daemon/docs/ci.md'])
+    expect([...pages.keys()]).toContain(name);
+  const examples = ['examples/alerts.yml', 'examples/grafana_dashboard.json'];
+  expect(brokenLinks(pages, (path) => examples.includes(path))).toEqual([]);
+  expect([...pages.values()].filter((text) => text.includes('/path/to/'))).toEqual([]);
 });
 
 const ASKED = [

@@ -1,5 +1,5 @@
 /**
- * The README's jobs for CIs, as their runners run them: a user without rights, no terminal, no standard input, and in
+ * The CI jobs of daemon/docs/ci.md, as their runners run them: a user without rights, no terminal, no standard input, and in
  * containers a user namespace. What their other steps keep has to be there then.
  */
 import { execFileSync, spawnSync } from 'node:child_process';
@@ -10,7 +10,7 @@ import { AS_NOBODY, NOBODY } from '../unprivileged.ts';
 import { bundleOf, writesTo } from './incident.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
-const [, CHAPTER = ''] = readFileSync(join(ROOT, 'README.md'), 'utf8').split('**In a CI**');
+const [, CHAPTER = ''] = readFileSync(join(ROOT, 'daemon/docs/ci.md'), 'utf8').split('## In a CI job');
 
 interface GitHub {
   jobs: Record<string, { steps: { run?: string; with?: { path?: string } }[] }>;
@@ -53,7 +53,7 @@ function gitLabJob(): Job {
   return { shell, script: script.join('\n'), failed: 1, kept, environment: { GITLAB_CI: 'true' } };
 }
 
-/** A working copy that has the incident, and whose tests are what they are in the README. */
+/** A working copy that has the incident, and whose tests are what they are on the page. */
 function workingCopy(writes: number): string {
   const folder = newFolder();
   chmodSync(folder, 0o755);

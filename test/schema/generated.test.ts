@@ -1,6 +1,6 @@
 /**
- * What is generated from the schema: the C header is fresh and says what a compiler makes of it, and the README's
- * tables name the fields that the API has.
+ * What is generated from the schema: the C header is fresh and says what a compiler makes of it, and the
+ * tables of agent/docs/events.md name the fields that the API has.
  */
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -10,7 +10,7 @@ import { apiEventSchema } from '../../bpf/schema/api.ts';
 import { cHeader } from '../../bpf/schema/c_header.ts';
 import { ORIGIN_OFFSETS, ORIGIN_SIZE } from '../../bpf/schema/define.ts';
 import { DEFINITIONS } from '../../bpf/schema/definitions.ts';
-import { eventTables, replaceGenerated } from '../../bpf/schema/docs.ts';
+import { eventTables, lossTable, replaceGenerated } from '../../bpf/schema/docs.ts';
 import { EVENTS } from '../../bpf/schema/index.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
@@ -142,7 +142,7 @@ describe('replaceGenerated', () => {
   });
 });
 
-test('the event tables of README.md are what the schema gives now; `make gen` writes them', () => {
-  const readme = readFileSync(join(ROOT, 'README.md'), 'utf8');
-  expect(replaceGenerated(readme, 'events', eventTables())).toBe(readme);
+test('the tables of agent/docs/events.md are what the schema gives now; `make gen` writes them', () => {
+  const page = readFileSync(join(ROOT, 'agent/docs/events.md'), 'utf8');
+  expect(replaceGenerated(replaceGenerated(page, 'events', eventTables()), 'losses', lossTable())).toBe(page);
 });

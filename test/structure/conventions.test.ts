@@ -96,6 +96,10 @@ describe('language', () => {
 });
 
 describe('length', () => {
+  test('README.md has at most 200 lines: what is longer has a page in its room', () => {
+    expect(read('README.md').split('\n').length - 1).toBeLessThanOrEqual(200);
+  });
+
   const FILE_LINES_MAX = 400;
   const FUNCTION_LINES_MAX = 70;
   /** Each of these files has to be longer. */

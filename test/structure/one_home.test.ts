@@ -1,17 +1,20 @@
 /** Each event type has its hook, its kernel test and its documentation, and generated text matches the code. */
 import { basename } from 'node:path';
 import { EVENTS } from '../../bpf/schema/index.ts';
-import { freshReadme } from '../../daemon/server/readme.ts';
+import { freshPage, GENERATED_PAGES } from '../../daemon/server/generated_pages.ts';
 import { FILES, read } from './source_tree.ts';
 
 describe('one home for each fact', () => {
-  test.each(EVENTS.map(({ name }) => name))('%s has a hook, a kernel test and a row in the README', (name) => {
-    const hook = FILES.find((file) => [`bpf/${name}.bpf.c`, `bpf/${name}.bpf.h`].includes(file));
-    expect(hook && read(hook)).toContain(`EVENT_${name.toUpperCase()}`);
-    const kernelTests = FILES.filter((file) => /^test\/kernel\/.*\.test\.ts$/.test(file));
-    expect(kernelTests.filter((file) => (file + read(file)).includes(name))).not.toEqual([]);
-    expect(read('README.md')).toContain(`**\`${name}\`**`);
-  });
+  test.each(EVENTS.map(({ name }) => name))(
+    '%s has a hook, a kernel test and a table in agent/docs/events.md',
+    (name) => {
+      const hook = FILES.find((file) => [`bpf/${name}.bpf.c`, `bpf/${name}.bpf.h`].includes(file));
+      expect(hook && read(hook)).toContain(`EVENT_${name.toUpperCase()}`);
+      const kernelTests = FILES.filter((file) => /^test\/kernel\/.*\.test\.ts$/.test(file));
+      expect(kernelTests.filter((file) => (file + read(file)).includes(name))).not.toEqual([]);
+      expect(read('agent/docs/events.md')).toContain(`**\`${name}\`**`);
+    },
+  );
 
   test('every BPF program file is linked into the object', () => {
     const programs = /^BPF_PROGRAMS := (.*) #$/m.exec(read('Makefile'))![1]!.split(' ');
@@ -19,8 +22,13 @@ describe('one home for each fact', () => {
     expect(programs.toSorted()).toEqual(files);
   });
 
-  test('the tables of README.md are what the code gives now; `make gen` writes them', () => {
-    expect(freshReadme(read('README.md'))).toBe(read('README.md'));
+  test.each(GENERATED_PAGES)('the tables of %s are what the code gives now; `make gen` writes them', (page) => {
+    expect(freshPage(page, read(page))).toBe(read(page));
+  });
+
+  test('the client of daemon/docs/ci.md is the one that the tests run', () => {
+    const [, client] = /```python\n(.*?)```/s.exec(read('daemon/docs/ci.md'))!;
+    expect(client).toBe(read('test/e2e/order_client.py'));
   });
 
   test('the lock file names no registry: whoever installs has one', () => {

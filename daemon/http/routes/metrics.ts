@@ -7,9 +7,9 @@ import { methodNotAllowed } from '../problem_handler.ts';
 
 export const metricsQuery = noParameters;
 
-export const metricsResponse = z
-  .string()
-  .meta({ description: 'The text format of Prometheus, version 0.0.4; the README has a table of the metrics.' });
+export const metricsResponse = z.string().meta({
+  description: 'The text format of Prometheus, version 0.0.4; daemon/docs/operate.md has a table of the metrics.',
+});
 
 export function metricsRoutes(metrics: Metrics, sources: MetricSources): Router {
   const router = Router();

@@ -1,4 +1,4 @@
-/** The README's way to each endpoint works as it stands there. */
+/** The command of daemon/docs/api.md for each endpoint works as it stands there. */
 import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -6,8 +6,8 @@ import { promisify } from 'node:util';
 import { recorded, START } from './recorded.ts';
 import { serve } from './served.ts';
 
-const README = readFileSync(join(import.meta.dirname, '../../README.md'), 'utf8');
-const [, CHAPTER = ''] = README.split('### Every endpoint');
+const PAGE = readFileSync(join(import.meta.dirname, '../../daemon/docs/api.md'), 'utf8');
+const [, CHAPTER = ''] = PAGE.split('## Endpoints');
 const [, SET_UP = ''] = /```sh\n(.*?)```/s.exec(CHAPTER) ?? [];
 const ROW = /^\| `(?<endpoint>[A-Z]+ [^`]+)` \| [^|]+ \| `(?<curl>[^`]+)` \|$/gm;
 const EXAMPLES = [...CHAPTER.matchAll(ROW)].map(({ groups }) => [groups!.endpoint!, groups!.curl!] as const);

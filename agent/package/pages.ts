@@ -1,0 +1,26 @@
+/** The pages as the package ships them: below its folder of documents, each under its path in the tree. */
+import { globSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+/** Below `/`. */
+export const DOC = 'usr/share/doc/kreplay';
+
+const PAGES = ['README.md', '{agent,bpf,daemon,native,test}/**/*.md'];
+const BUILT = /(^|\/)(build|node_modules)(\/|$)/;
+
+/** Files that the package has at another place than the tree, as the pages name them. */
+const SHIPPED_PLACES: Readonly<Record<string, string>> = {
+  '/path/to/kreplay/daemon/metrics/alerts.yml': `/${DOC}/examples/alerts.yml`,
+  '(../metrics/alerts.yml)': '(../../examples/alerts.yml)',
+  '(../metrics/grafana_dashboard.json)': '(../../examples/grafana_dashboard.json)',
+};
+
+/** Path below `DOC` -> text. */
+export function shippedPages(project: string): Map<string, string> {
+  const paths = globSync(PAGES, { cwd: project, exclude: (path) => BUILT.test(path) }).sort();
+  return new Map(paths.map((path) => [path, shippedPage(readFileSync(join(project, path), 'utf8'))]));
+}
+
+function shippedPage(text: string): string {
+  return Object.entries(SHIPPED_PLACES).reduce((shipped, [place, where]) => shipped.replaceAll(place, where), text);
+}

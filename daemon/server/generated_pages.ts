@@ -1,0 +1,50 @@
+/** `make gen`: the tables of the pages, written from the code that they describe. */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { eventTables, lossTable, replaceGenerated } from '../../bpf/schema/docs.ts';
+import { ENDPOINTS } from '../http/contract/openapi.ts';
+import { createMetrics } from '../metrics/metrics.ts';
+import { ERRORS } from '../problem.ts';
+
+function errorTable(): string {
+  const rows = Object.entries(ERRORS).map(([code, { status, title }]) => `| \`${code}\` | ${status} | ${title} |`);
+  return ['| code | status | title |', '|---|---|---|', ...rows].join('\n');
+}
+
+function endpointTable(): string {
+  const rows = ENDPOINTS.map(
+    ({ method, path, summary, curl }) => `| \`${method.toUpperCase()} ${path}\` | ${summary} | \`curl -s ${curl}\` |`,
+  );
+  return ['| endpoint | answer | command |', '|---|---|---|', ...rows].join('\n');
+}
+
+function metricTable(): string {
+  const rows = createMetrics()
+    .described()
+    .map(
+      ({ name, help, labelNames }) =>
+        `| \`${name}\` | ${labelNames.map((label) => `\`${label}\``).join(', ')} | ${help} |`,
+    );
+  return ['| metric | labels | meaning |', '|---|---|---|', ...rows].join('\n');
+}
+
+/** Page -> name of each generated part -> its text. */
+const GENERATED: Readonly<Record<string, Readonly<Record<string, () => string>>>> = {
+  'agent/docs/events.md': { events: eventTables, losses: lossTable },
+  'daemon/docs/api.md': { endpoints: endpointTable, errors: errorTable },
+  'daemon/docs/operate.md': { metrics: metricTable },
+};
+
+export const GENERATED_PAGES: readonly string[] = Object.keys(GENERATED);
+
+/** The text of a page with its generated parts as the code gives them. */
+export function freshPage(page: string, text: string): string {
+  const parts = Object.entries(GENERATED[page] ?? {});
+  return parts.reduce((fresh, [part, table]) => replaceGenerated(fresh, part, table()), text);
+}
+
+if (import.meta.main) {
+  for (const page of GENERATED_PAGES) {
+    const path = new URL(`../../${page}`, import.meta.url);
+    writeFileSync(path, freshPage(page, readFileSync(path, 'utf8')));
+  }
+}
