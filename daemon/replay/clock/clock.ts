@@ -3,9 +3,9 @@
  *
  *   position(now) = reference position + rate * (now - reference time)
  *
- * The pair (reference position, reference time) is set again whenever anything changes and never in between, so errors do
- * not accumulate. All values are BigInt and the rate is the decimal fraction that the caller wrote (0.1 is 1/10, not the
- * nearest double): every result is within 1 ns of the exact one after any span of time. Setting the pair loses less
+ * The pair (reference position, reference time) is set again whenever anything changes and never in between, so errors
+ * do not accumulate. All values are BigInt and the rate is the decimal fraction that the caller wrote (0.1 is 1/10, not
+ * the nearest double): every result is within 1 ns of the exact one after any span of time. Setting the pair loses less
  * than 1 ns.
  */
 export type SteadyNow = () => bigint;

@@ -28,11 +28,13 @@ interface Entry extends HeapItem {
 export function createScheduler(now: SteadyNow, waiter: Waiter): Scheduler {
   const pending = createHeap<Entry>((a, b) => a.dueNs < b.dueNs);
   /**
-   * The alarms of this round, which may last several turns. It is not a Set: constant deletion from a Set leaves its old
-   * tables to the garbage collector.
+   * The alarms of this round, which may last several turns. It is not a Set: constant deletion from a Set leaves its
+   * old tables to the garbage collector.
    */
   const round: (Entry | undefined)[] = [];
-  /** Index of the next alarm in this round, and the end of the round. Entries past the end are left from a longer one. */
+  /**
+   * Index of the next alarm in this round, and the end of the round. Entries past the end are left from a longer one.
+   */
   let next = 0;
   let end = 0;
   let inTurn = false;

@@ -2,15 +2,16 @@
 import { wakePromptly } from './thread_schedule.ts';
 
 /**
- * Upper limit of the part of a hold that is spun instead of slept, because a thread wakes up some time after its timeout.
- * The actual part is adapted to the measured wake-up latency so that three of four sleeps end in time. A sleep that
- * overruns by more than this limit waits for a CPU that other threads use, which waking up earlier would not change.
+ * Upper limit of the part of a hold that is spun instead of slept, because a thread wakes up some time after its
+ * timeout. The actual part is adapted to the measured wake-up latency so that three of four sleeps end in time. A sleep
+ * that overruns by more than this limit waits for a CPU that other threads use, which waking up earlier would not
+ * change.
  */
 const AWAKE_MS_MAX = 0.04;
 /**
- * Upper limit of the spun share of a hold. A thread that takes more than its share of a CPU waits for the others when it
- * wakes up: without this limit 10,000 events/s were 2 us late at the 50th percentile and 800 at the 99th, with it 27 and
- * 400.
+ * Upper limit of the spun share of a hold. A thread that takes more than its share of a CPU waits for the others when
+ * it wakes up: without this limit 10,000 events/s were 2 us late at the 50th percentile and 800 at the 99th, with it 27
+ * and 400.
  */
 const AWAKE_SHARE_MAX = 0.15;
 const LONGER_MS = 0.00075;

@@ -27,10 +27,11 @@ export function createNodeTimers(): Timers {
 }
 
 /**
- * A timer fires up to a millisecond late even on an idle machine, so it only covers the coarse part of a wait. The rest is
- * slept in the thread itself, in slices between which the event loop serves sockets, and the very end is spun. Lateness
- * in us, p50 / p99, and share of a CPU, for deadlines 0.05 to 10 ms apart, on a machine whose two cores had other load
- * too; all but the turns at real-time priority, so that the method itself is measured (medians of three runs):
+ * A timer fires up to a millisecond late even on an idle machine, so it only covers the coarse part of a wait. The rest
+ * is slept in the thread itself, in slices between which the event loop serves sockets, and the very end is spun.
+ * Lateness in us, p50 / p99, and share of a CPU, for deadlines 0.05 to 10 ms apart, on a machine whose two cores had
+ * other load too; all but the turns at real-time priority, so that the method itself is measured (medians of three
+ * runs):
  *
  *                               20,000/s           10,000/s           1000/s             100/s
  *   timer alone              526/1205    6 %    521/1048   5 %    517/1055   5 %    594/1089     1 %
@@ -42,7 +43,8 @@ export function createNodeTimers(): Timers {
  *   clock_nanosleep in C      18/267   35 %      17/41    15 %     24/63     2 %     40/119    0.3 %
  *
  * A worker costs less where deadlines are far apart, where all of these cost little, and twice as much where they are
- * close; it takes another thread and 10 MB. A request waits 0.1 to 0.3 ms longer for its answer while a deadline is near.
+ * close; it takes another thread and 10 MB. A request waits 0.1 to 0.3 ms longer for its answer while a deadline is
+ * near.
  */
 const FINAL_APPROACH_NS = 600_000;
 const SLICE_NS_MAX = 200_000;

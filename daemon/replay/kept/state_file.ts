@@ -1,7 +1,7 @@
 /**
- * The file that sessions are kept in: a SQLite database with a row for each. Written data survives a kill of the daemon.
- * Writes are not synced: a power failure may lose data that the kernel has not yet written back, some 30 s, never
- * more than that.
+ * The file that sessions are kept in: a SQLite database with a row for each. Written data survives a kill of the
+ * daemon. Writes are not synced: a power failure may lose data that the kernel has not yet written back, some 30 s,
+ * never more than that.
  */
 import { closeSync, constants, openSync } from 'node:fs';
 import Database from 'better-sqlite3';

@@ -1,6 +1,6 @@
 /**
- * Accesses the state file in a thread of its own, so that a hanging disk or a WAL checkpoint never delays a session that
- * is playing.
+ * Accesses the state file in a thread of its own, so that a hanging disk or a WAL checkpoint never delays a session
+ * that is playing.
  */
 import { once } from 'node:events';
 import { extname } from 'node:path';

@@ -38,8 +38,8 @@ export interface PlayingSession {
 type Playing = ReadonlyMap<string, { session: PlayingSession | undefined }>;
 
 /**
- * Throws `replay_capacity` when all sessions together would play more events per second than `max`. A session that plays
- * alone has no limit, as it delays no other; and a change to a lower rate is always admitted.
+ * Throws `replay_capacity` when all sessions together would play more events per second than `max`. A session that
+ * plays alone has no limit, as it delays no other; and a change to a lower rate is always admitted.
  */
 export function admit(held: Playing, sessionId: string, max: number, change?: SessionChange): void {
   let [others, own, wanted] = [0, 0, 0];

@@ -1,4 +1,6 @@
-/** Selects and formats the events of a session that are due. Hot path at 10 000 events a second: it allocates little. */
+/**
+ * Selects and formats the events of a session that are due. Hot path at 10 000 events a second: it allocates little.
+ */
 import type { ReplayClock } from '../clock/clock.ts';
 import type { Outline } from '../plan/plan.ts';
 import type { WrittenText } from './frames.ts';

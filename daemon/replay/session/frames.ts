@@ -34,8 +34,8 @@ export interface FrameLog {
   /** `events` is the number of events in the frame. */
   append(kind: FrameKind, json: string | WrittenText, events?: number): void;
   /**
-   * It returns the last id of a run of frames that starts at `id` and has `bytesMax` bytes or a little more: at least one
-   * frame. `id` must be from `firstId` to `lastId`.
+   * It returns the last id of a run of frames that starts at `id` and has `bytesMax` bytes or a little more: at least
+   * one frame. `id` must be from `firstId` to `lastId`.
    */
   lastOf(id: number, bytesMax: number): number;
   /** The length in bytes of a run of frames that `lastOf` has found. */
