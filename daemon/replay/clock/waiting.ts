@@ -1,4 +1,4 @@
-/** Waits for a time of the steady clock; only this file knows by which means. */
+/** Waits for a time of the steady clock. The method is private to this file. */
 import type { SteadyNow } from './clock.ts';
 import { createThreadSleeper, type ThreadSleeper } from './thread_sleep.ts';
 
