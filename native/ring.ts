@@ -48,7 +48,7 @@ export class RingReader {
     return this.#native.ringPending(this.#index);
   }
 
-  /** Unmaps the ring; its records stay in the map. It has no effect again or after the object's close(). */
+  /** Unmaps the ring; its records stay in the map. A further call, or one after the object's close(), has no effect. */
   close(): void {
     if (this.#closed) return;
     this.#closed = true;

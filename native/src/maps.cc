@@ -21,7 +21,7 @@ bool is_per_cpu(const bpf_map *map)
 	}
 }
 
-/* The bytes that bpf(2) reads or writes for one value; in a per-CPU map more than value_size. */
+/* The bytes that bpf(2) reads or writes for one value, which differs from value_size where each CPU has its own. */
 size_t value_bytes(const bpf_map *map)
 {
 	const size_t value_size = bpf_map__value_size(map);

@@ -48,7 +48,7 @@ int load(const char *tracepoint, int field_offset, int map)
 	const auto call = [](int32_t helper) { return bpf_insn{BPF_JMP | BPF_CALL, 0, 0, 0, helper}; };
 	const std::array program = {
 	    call(BPF_FUNC_get_current_pid_tgid),
-	    /* In another thread it jumps to the end. */
+	    /* Another thread jumps to the end. */
 	    bpf_insn{BPF_JMP32 | BPF_JNE | BPF_K, 0, 0, 6, int32_t(gettid())},
 	    call(BPF_FUNC_get_current_task_btf),
 	    bpf_insn{BPF_LDX | BPF_MEM | BPF_H, 2, 0, int16_t(field_offset), 0},

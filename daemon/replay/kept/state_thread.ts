@@ -20,7 +20,7 @@ export type FromState =
 export interface KeptState {
   /** The rows found when the file was opened, oldest first. */
   readonly rows: readonly KeptRow[];
-  /** Rejects when the changes could not be written; then none of them is. */
+  /** Rejects when the changes could not be written; none of them is written then. */
   write(changes: StateChanges): Promise<void>;
   close(): Promise<void>;
 }

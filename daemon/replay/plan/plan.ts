@@ -20,12 +20,12 @@ export interface PlanRequest {
   clockOffsetsNs: ClockOffsets;
 }
 
-/** What is known of a plan so far. */
+/** The facts known about a plan so far. */
 export interface Outline {
-  /** From the recording's index, until all events have been processed. */
+  /** The count in the recording's index, until all events have been processed. */
   eventCount: number;
   firstTimestampNs: bigint;
-  /** From the first start to the last end of an own event; by unaligned clocks until all events have been processed. */
+  /** First start to last end of an own event, as recorded; by unaligned clocks until all events have been processed. */
   recordedDurationNs: number;
   /** The latency changes of the current layout: a plan that is opened with them is the same. */
   latency: readonly LatencyChange[];
@@ -58,7 +58,7 @@ export interface PlanWork {
   /** Processes some more events; returns false when nothing is left to be done. */
   advance(): boolean;
   page(index: number, limit: number): PlanPage;
-  /** As `placeIn`. All events must have been processed. */
+  /** Works like `placeIn`. All events must have been processed. */
   place(target: SeekTarget): Place | null;
   /** Changes the latency from an event on. */
   changeLatency(fromIndex: number, extraLatencyNs: number): void;

@@ -27,9 +27,9 @@ const READERS_MAX = 4;
 /** The facts that are known after the survey of all events. */
 export interface Survey {
   eventCount: number;
-  /** From the first start to the last end of an event of its own, which its caller waited for. */
+  /** The span from the first start to the last end of an own event, which its caller waited for. */
   durationNs: number;
-  /** From the first start to the last end of all. */
+  /** The span from the first start to the last end of all events. */
   endNs: number;
   /** The duration without latency and with all gaps. */
   recordedDurationNs: number;

@@ -8,7 +8,7 @@ export interface Thread {
 export interface Threads {
   /** The threads by number. */
   readonly list: readonly Thread[];
-  /** By thread number: the pages that have events of the thread, ascending. */
+  /** The pages that have events of a thread, ascending, by thread number. */
   readonly pages: readonly number[][];
   /** It returns a function that numbers a node's threads. */
   ofNode(node: string): (tid: number) => number;
