@@ -248,7 +248,7 @@ export function createMerge(recorded: Recorded, settings: MergeSettings, from: M
   };
 }
 
-/** The first of the ascending numbers that is larger. */
+/** The first of the ascending `numbers` that is larger than `number`. */
 function pageBehind(numbers: readonly number[], number: number): number | undefined {
   let low = 0;
   let high = numbers.length;
