@@ -37,7 +37,7 @@ export function createNodeTimers(): Timers {
  *   timer alone              526/1205    6 %    521/1048   5 %    517/1055   5 %    594/1089     1 %
  *   0.3 ms of turns                -  100 %           -  100 %      1/110   62 %      6/176     10 %
  *   slices, none awake        16/54    38 %      19/58    21 %     19/89    12 %     30/1122     3 %
- *   slices, the end awake    0.2/284   40 %     0.3/24    23 %    1.2/52    11 %      6/353      3 %   <- see thread_sleep.ts
+ *   slices, the end awake    0.2/284   40 %     0.3/24    23 %    1.2/52    11 %      6/353      3 % <- thread_sleep.ts
  *   Atomics.wait, worker      21/45    54 %      23/58    29 %     58/654    6 %    105/324      1 %
  *   worker, 60 us awake      0.1/-     96 %     0.1/4     64 %    0.3/48     7 %    105/247      2 %
  *   clock_nanosleep in C      18/267   35 %      17/41    15 %     24/63     2 %     40/119    0.3 %
