@@ -18,7 +18,7 @@ export interface MapInfo {
   readonly type: number;
   /** bytes */
   readonly keySize: number;
-  /** bytes; of one CPU's value in a per-CPU map */
+  /** bytes; in a per-CPU map, of one CPU's value */
   readonly valueSize: number;
   /** entries; bytes for a ring buffer */
   readonly maxEntries: number;
@@ -26,16 +26,18 @@ export interface MapInfo {
 
 export interface ProgramStats {
   readonly name: string;
-  /** The kernel's id of the program, as bpftool shows it. */
+  /** The kernel's id of the program, which bpftool shows. */
   readonly id: number;
-  /** Runs, and nanoseconds in them, while statistics were on: setRunStats(), or sysctl kernel.bpf_stats_enabled. */
+  /**
+   * Runs, and nanoseconds spent in them, while statistics were on: setRunStats() or sysctl kernel.bpf_stats_enabled.
+   */
   readonly runCount: bigint;
   readonly runTimeNs: bigint;
-  /** Runs that the kernel skipped because the program was running on that CPU already. Counted always. */
+  /** Runs that the kernel skipped because the program was already running on that CPU. It always counts these. */
   readonly recursionMisses: bigint;
 }
 
-/** The C++ side. It checks every argument itself; the classes around it only give them shape. */
+/** The C++ side. It checks every argument itself; the TypeScript classes only wrap it. */
 export interface NativeObject {
   close(): void;
   programs(): ProgramInfo[];
@@ -89,7 +91,7 @@ interface Addon {
   tracepointsArePreempted(): boolean | undefined;
 }
 
-/** Make puts the addon beside the compiled JavaScript. */
+/** The Makefile puts the addon beside the compiled JavaScript. */
 export const addon: Addon = loaded();
 
 function loaded(): Addon {

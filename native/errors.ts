@@ -9,23 +9,23 @@ interface Refusal {
 }
 
 /**
- * The kernel or libbpf refused. Misuse of this package throws a plain Error, TypeError or RangeError instead, with a
- * `code` that starts with `ERR_` (README.md lists them). Compare `code`, not the class: a test runner may load
+ * The kernel or libbpf refused a request. Misuse of this package throws a plain Error, TypeError or RangeError instead,
+ * with a `code` that starts with `ERR_` (README.md lists them). Compare `code`, not the class: a test runner may load
  * this module more than once.
  */
 export class BpfError extends Error {
   override readonly name = 'BpfError';
   /** 'EPERM', 'EINVAL', ...; for libbpf's own failures 'ERR_BPF_FORMAT', 'ERR_BPF_RELOC', ... */
   readonly code: string;
-  /** The positive errno value; from 4000 for libbpf's own. */
+  /** The positive errno value; libbpf's own errors start at 4000. */
   readonly errno: number;
   /** The libbpf function that failed. */
   readonly syscall: string;
-  /** The BPF program that it happened to, if it was one. */
+  /** The BPF program that failed, if the error concerns one. */
   declare readonly program?: string;
-  /** The end (at most 64 KiB) of what the verifier said, if it was the verifier. */
+  /** The end (at most 64 KiB) of the verifier's log, if the verifier refused the program. */
   declare readonly verifierLog?: string;
-  /** The end (at most 16 KiB) of what libbpf itself said. */
+  /** The end (at most 16 KiB) of libbpf's own messages. */
   declare readonly log?: string;
 
   /** @internal */
@@ -40,7 +40,7 @@ export class BpfError extends Error {
   }
 }
 
-/** Runs a call into the addon; what the kernel refused comes out as a BpfError. */
+/** Runs a call into the addon and converts a refusal by the kernel or libbpf into a BpfError. */
 export function refusing<T>(call: () => T): T {
   try {
     return call();
@@ -53,7 +53,7 @@ function isRefusal(error: unknown): error is Refusal {
   return typeof error === 'object' && error !== null && 'syscall' in error;
 }
 
-/** An error of misuse, worded and coded as the addon does it. */
+/** Creates an error of misuse in the same form as the addon's. */
 export function misuse(ErrorClass: new (message: string) => Error, code: string, message: string): Error {
   return Object.assign(new ErrorClass(message), { code });
 }

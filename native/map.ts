@@ -9,7 +9,7 @@ export class BpfMap {
   readonly #native: NativeObject;
   readonly #index: number;
   readonly info: MapInfo;
-  /** Bytes of a value as get() gives and set() takes it. */
+  /** Bytes of a value for get() and set(). */
   readonly valueBytes: number;
 
   /** @internal Made by BpfObject.map(). */
@@ -30,21 +30,21 @@ export class BpfMap {
     refusing(() => this.#native.mapSet(this.#index, key, value, flags));
   }
 
-  /** Whether the key was there. An array's entries can't be deleted: BpfError EINVAL. */
+  /** It returns whether the key was there. An array's entries cannot be deleted: BpfError EINVAL. */
   delete(key: Uint8Array): boolean {
     return refusing(() => this.#native.mapDelete(this.#index, key));
   }
 
   /**
-   * The keys, as they were at the call. While the kernel deletes others at the same time, some may come twice or
-   * be left out.
+   * The keys at the time of the call. While the kernel deletes others at the same time, some may occur twice or be
+   * missing.
    */
   keys(): Iterable<Uint8Array> {
     const keys = refusing(() => this.#native.mapKeys(this.#index));
     return split(keys, this.info.keySize);
   }
 
-  /** The keys of keys() that still have a value, with it. */
+  /** The keys of keys() that still have a value, each with its value. */
   entries(): Iterable<[key: Uint8Array, value: Uint8Array]> {
     return withValues(this, this.keys());
   }

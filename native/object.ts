@@ -7,7 +7,7 @@ import { encodeVariable, type VariableValue } from './variable.ts';
 export interface OpenOptions {
   /** Name of the object, which prefixes the names of its global-data maps. Default: from the file name. */
   name?: string;
-  /** Level of the verifier's log: 1 each instruction, 2 with states, 4 only statistics. Default: 1, on failure only. */
+  /** Level of the verifier's log: 1 instructions, 2 also states, 4 only statistics. Default: 1, on failure only. */
   logLevel?: number;
 }
 
@@ -15,35 +15,35 @@ export interface VariableInfo {
   readonly name: string;
   /** bytes */
   readonly size: number;
-  /** What setReadOnly() accepts beside a Uint8Array of `size` bytes; 'bytes': nothing else. */
+  /** The type that setReadOnly() accepts besides a Uint8Array of `size` bytes; 'bytes' means none. */
   readonly kind: 'unsigned' | 'signed' | 'boolean' | 'bytes';
 }
 
 export interface TestRunOptions {
-  /** Packet, for program types that take one. */
+  /** The packet, for program types that take one. */
   dataIn?: Uint8Array;
-  /** Where the packet goes afterwards. */
+  /** The buffer for the packet after the run. */
   dataOut?: Uint8Array;
-  /** Context. A `SEC("syscall")` program writes its changes back into this. */
+  /** The context. A `SEC("syscall")` program writes its changes back into this. */
   ctxIn?: Uint8Array;
-  /** Runs; only for types that take a packet. */
+  /** The number of runs; only for types that take a packet. */
   repeat?: number;
 }
 
 export interface TestRunResult {
   /** u32 */
   readonly returnValue: number;
-  /** Mean of the runs, where the kernel measures it; else 0. */
+  /** Mean of the runs, where the kernel measures it; otherwise 0. */
   readonly durationNs: number;
-  /** Bytes of the packet afterwards; more than `dataOut` holds if that was too small. */
+  /** Bytes of the packet after the run; more than the length of `dataOut` if that was too small. */
   readonly dataOutBytes: number;
 }
 
 /**
  * A BPF object file: open it, set it up, load() it, attach() it, close() it.
  *
- * All that the kernel holds for it goes away with close(), which also runs when the worker or the process ends, and
- * when the object is collected. Maps and rings taken from it throw ERR_CLOSED afterwards.
+ * close() releases all its kernel resources; this also happens when the worker or the process ends, and when the object
+ * is garbage-collected. After that, maps and rings taken from it throw ERR_CLOSED.
  */
 export class BpfObject {
   readonly #native: NativeObject;
@@ -53,8 +53,8 @@ export class BpfObject {
   }
 
   /**
-   * Reads an ELF file, or the bytes of one. Needs no privileges and touches nothing in the kernel.
-   * @throws BpfError ENOENT, EACCES: the file; ERR_BPF_FORMAT, ERR_LIBELF: it is no BPF object
+   * Reads an ELF file, or the bytes of one. It requires no privileges and changes nothing in the kernel.
+   * @throws BpfError ENOENT, EACCES: the file; ERR_BPF_FORMAT, ERR_LIBELF: it is not a BPF object
    */
   static open(file: string | Uint8Array, options: OpenOptions = {}): BpfObject {
     return new BpfObject(refusing(() => new addon.NativeObject(file, options.name ?? '', options.logLevel ?? 0)));
@@ -74,8 +74,8 @@ export class BpfObject {
   }
 
   /**
-   * Sets a `const volatile` global, before load(): the verifier then sees a constant, and drops the branches that
-   * it rules out.
+   * Sets a `const volatile` global, before load(): the verifier then sees a constant, and removes the branches that it
+   * makes unreachable.
    * @throws ERR_NOT_FOUND; ERR_OUT_OF_RANGE: the value does not fit the variable's size and sign
    */
   setReadOnly(variable: string, value: VariableValue): void {
@@ -86,32 +86,34 @@ export class BpfObject {
     this.#native.setVariable(variable, encodeVariable(info, value));
   }
 
-  /** Whether load() loads this program; before load(). */
+  /** Sets whether load() loads this program; before load(). */
   setAutoload(program: string, on: boolean): void {
     refusing(() => this.#native.setAutoload(program, on));
   }
 
-  /** Whether load() creates this map; before load(). */
+  /** Sets whether load() creates this map; before load(). */
   setAutocreate(map: string, on: boolean): void {
     refusing(() => this.#native.setAutocreate(map, on));
   }
 
-  /** Size of a map; before load(). A ring buffer's is in bytes; libbpf rounds it up to a power of two pages. */
+  /**
+   * Sets the size of a map; before load(). A ring buffer's is in bytes; libbpf rounds it up to a power of two pages.
+   */
   setMaxEntries(map: string, count: number): void {
     refusing(() => this.#native.setMaxEntries(map, count));
   }
 
   /**
    * Creates the maps and loads the programs. After a failure the object can only be closed.
-   * @throws BpfError with `program` and, if it was the verifier, `verifierLog`
+   * @throws BpfError with `program` and, if the verifier refused it, `verifierLog`
    */
   load(): void {
     refusing(() => this.#native.load());
   }
 
   /**
-   * Attaches one program, or all that are loaded and whose section name says to what (iterators excepted). Gives the
-   * names of those that were not attached before. If one of all fails, none that this call attached stays attached.
+   * Attaches one program, or all that are loaded and whose section name specifies the target (except iterators). It
+   * returns the names of those that were not attached before. If one of all fails, the call detaches those it attached.
    * @throws BpfError with `program`
    */
   attach(program?: string): string[] {
@@ -119,13 +121,13 @@ export class BpfObject {
     return refusing(() => this.#native.attach(program)) ? [program] : [];
   }
 
-  /** Detaches one program or all; the ones that are not attached stay so. */
+  /** Detaches one program or all; it ignores those that are not attached. */
   detach(program?: string): void {
     if (program === undefined) this.#native.detachAll();
     else this.#native.detach(program);
   }
 
-  /** After load(). @throws ERR_NOT_FOUND, ERR_NOT_LOADED */
+  /** Returns a map by name; after load(). @throws ERR_NOT_FOUND, ERR_NOT_LOADED */
   map(name: string): BpfMap {
     const index = this.#mapIndex(name);
     return new BpfMap(this.#native, index);
@@ -153,25 +155,25 @@ export class BpfObject {
     return { returnValue, durationNs, dataOutBytes };
   }
 
-  /** Runs a `SEC("iter/...")` program over all its objects: what it wrote to the seq file (at most 256 MiB). */
+  /** Runs a `SEC("iter/...")` program over all its objects; returns its output to the seq file (at most 256 MiB). */
   iterate(program: string): Uint8Array {
     return refusing(() => this.#native.iterate(program));
   }
 
-  /** Of the loaded programs. */
+  /** Statistics of the loaded programs. */
   programStats(): readonly ProgramStats[] {
     return refusing(() => this.#native.programStats());
   }
 
   /**
-   * Has the kernel count and time the runs of all its BPF programs (some 20 ns each), until switched off or closed.
+   * Makes the kernel count and time the runs of all its BPF programs (some 20 ns each), until switched off or closed.
    * @throws BpfError EPERM without CAP_SYS_ADMIN
    */
   setRunStats(on: boolean): void {
     refusing(() => this.#native.setRunStats(on));
   }
 
-  /** Detaches, unmaps, unloads. Again: nothing. */
+  /** Detaches, unmaps and unloads. Further calls have no effect. */
   close(): void {
     this.#native.close();
   }

@@ -1,11 +1,11 @@
 import type { NativeObject } from './addon.ts';
 import { misuse } from './errors.ts';
 
-/** Bytes in front of a frame's payload: u32 little-endian length of the payload, u32 zero. */
+/** Bytes before a frame's payload: u32 little-endian length of the payload, u32 zero. */
 export const FRAME_HEADER_BYTES = 8;
 
 /**
- * Reads a ring buffer in batches: one call copies as many records as the buffer holds, and calls no JavaScript.
+ * Reads a ring buffer in batches: one call copies as many records as fit into the buffer, and calls no JavaScript.
  *
  *     | u32 length | u32 0 | payload: length bytes | zeros up to a multiple of 8 | u32 length | ...
  *
@@ -26,12 +26,12 @@ export class RingReader {
   }
 
   /**
-   * Moves committed records out of the ring into `buffer`, as frames, oldest first; gives the bytes filled. It stops,
-   * leaving the rest for the next call, when it meets
-   *  - the end of what was in the ring when it began,
+   * Moves committed records from the ring into `buffer`, as frames, oldest first; returns the number of bytes filled.
+   * It stops, and leaves the rest for the next call, at
+   *  - the end of the records that were in the ring when it started,
    *  - a record that a program has reserved and not yet submitted or discarded,
-   *  - a record whose frame does not fit into what is left of the buffer.
-   * Discarded records are skipped. Bytes behind the filled ones are left as they were.
+   *  - a record whose frame does not fit into the rest of the buffer.
+   * It skips discarded records. Bytes after the filled ones do not change.
    * @throws ERR_RECORD_TOO_LARGE (RangeError): the next record does not fit the whole buffer; it stays in the ring
    * @throws ERR_CLOSED
    */
@@ -40,13 +40,15 @@ export class RingReader {
     return this.#native.ringDrain(this.#index, buffer);
   }
 
-  /** Bytes between consumer and producer: records not drained yet, with headers, busy and discarded ones too. */
+  /**
+   * Bytes between consumer and producer: all records not drained yet, with headers, including busy and discarded ones.
+   */
   pendingBytes(): number {
     if (this.#closed) throw closedError();
     return this.#native.ringPending(this.#index);
   }
 
-  /** Unmaps the ring; its records stay in the map. Again, or after the object's close(): nothing. */
+  /** Unmaps the ring; its records stay in the map. A further call, or one after the object's close(), has no effect. */
   close(): void {
     if (this.#closed) return;
     this.#closed = true;

@@ -3,7 +3,9 @@ import { misuse } from './errors.ts';
 
 export type VariableValue = number | bigint | boolean | Uint8Array;
 
-/** The little-endian bytes of a value, if the variable can hold it. The addon checks the size of bytes. */
+/**
+ * The little-endian bytes of a value; throws if the variable cannot represent it. The addon checks a Uint8Array's size.
+ */
 export function encodeVariable(variable: NativeVariable, value: VariableValue): Uint8Array {
   if (typeof value === 'object') return value;
   const { name, size, kind } = variable;

@@ -1,4 +1,4 @@
-/** What replay's requests look like. */
+/** Schemas of the replay API's requests. */
 import { z } from 'zod';
 import { EVENT_TYPES } from '../../bpf/schema/index.ts';
 import { int64 } from '../int64.ts';
@@ -45,7 +45,7 @@ export const createRequest = z.strictObject({
 });
 export type CreateRequest = z.output<typeof createRequest>;
 
-/** What can be changed while it plays. */
+/** The settings that a client can change while the session plays. */
 export const changeRequest = z
   .strictObject({
     speed_factor: speedFactor.optional(),
@@ -54,7 +54,7 @@ export const changeRequest = z
   })
   .refine((fields) => Object.keys(fields).length > 0, 'at least one of speed_factor, extra_latency_ns, loop is needed');
 
-/** play, pause and stop take nothing. */
+/** The body of play, pause and stop, which take no fields. */
 export const noFields = z.strictObject({});
 
 const anyInt64 = int64(-MAX_INT64 - 1n, MAX_INT64);
@@ -79,12 +79,12 @@ export const stepRequest = z.strictObject({
     .default(1),
 });
 
-/** Digits of an index that is never reached. */
+/** An upper bound that no event index reaches. */
 const INDEX_MAX = 9_999_999_999;
 const TIMELINE_LIMIT_MAX = 10_000;
 export const TIMELINE_LIMIT_DEFAULT = 1000;
 
-/** Of a whole schedule, a part. */
+/** The part of the schedule that a timeline request asks for. */
 export const timelineParameters = z.strictObject({
   event_index: integer(0, INDEX_MAX).meta({ description: 'where it begins, 0 unless given' }).optional(),
   limit: integer(1, TIMELINE_LIMIT_MAX)

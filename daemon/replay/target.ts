@@ -1,4 +1,4 @@
-/** Where a seek goes: exactly one of them. */
+/** The target of a seek, in exactly one of these forms. */
 export type SeekTarget =
   | { position_ns: bigint }
   | { timestamp_ns: bigint }

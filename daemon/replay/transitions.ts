@@ -1,4 +1,4 @@
-/** What a command does in each state; null where it is refused. The table of the API, as data. */
+/** The state machine of a session: the state that each command leads to, or null where it is refused. */
 import { Problem } from '../problem.ts';
 
 export const STATES = ['ready', 'playing', 'paused', 'finished', 'stopped'] as const;
@@ -17,7 +17,7 @@ export type Command = keyof typeof TRANSITIONS;
 
 const NAMES: Partial<Record<Command, string>> = { step_back: 'step' };
 
-/** The state to come, or a 409 that names state and command. */
+/** It returns the next state, or throws a Problem (HTTP 409) that names the state and the command. */
 export function transition(state: State, command: Command): State {
   const next = TRANSITIONS[command][state];
   if (next) return next;

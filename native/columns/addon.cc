@@ -8,8 +8,8 @@
 #include <vector>
 
 /*
- * What bpf/schema/native_columns.ts declares. Arguments are checked here: a wrong one is a bug of the caller and
- * throws, damaged bytes are not.
+ * The functions that bpf/schema/native_columns.ts declares. Arguments are checked here: a wrong one is a bug of the
+ * caller and throws; damaged bytes are reported by the return value.
  *
  *   gather.cc   fields of records -> values      columns.cc   values <-> planes      frames.cc   bytes <-> zstd frames
  */
@@ -17,7 +17,7 @@
 namespace
 {
 
-/* An array's memory, which may be shared with another thread. */
+/* The memory of a typed array, which may be shared with another thread. */
 struct Array {
 	napi_typedarray_type type;
 	uint8_t *data;
@@ -112,7 +112,7 @@ Napi::Value gather(const Napi::CallbackInfo &info)
 	return info.Env().Undefined();
 }
 
-/* (values, delta, output: Uint8Array, offset) -> offset behind */
+/* (values, delta, output: Uint8Array, offset) -> offset of the end */
 Napi::Value encode(const Napi::CallbackInfo &info)
 {
 	Values values;
@@ -126,7 +126,7 @@ Napi::Value encode(const Napi::CallbackInfo &info)
 	return Napi::Number::New(info.Env(), static_cast<double>(offset + bytes));
 }
 
-/* (encoded: Uint8Array, values) -> whether the bytes are those of so many values */
+/* (encoded: Uint8Array, values) -> whether the bytes encode exactly as many values */
 Napi::Value decode(const Napi::CallbackInfo &info)
 {
 	Array encoded;
@@ -142,7 +142,7 @@ bool all_below(const Array &indexes, size_t end)
 	return std::all_of(first, first + indexes.length, [end](uint32_t index) { return index < end; });
 }
 
-/* (encoded: Uint8Array, count, rows: Uint32Array, target, targets: Uint32Array) -> picked?; undefined: damaged */
+/* (encoded: Uint8Array, count, rows: Uint32Array, target, targets: Uint32Array) -> picked?; undefined if damaged */
 Napi::Value pick(const Napi::CallbackInfo &info)
 {
 	Array encoded, rows, targets;
@@ -160,7 +160,7 @@ Napi::Value pick(const Napi::CallbackInfo &info)
 	return Napi::Boolean::New(info.Env(), picked == Picked::yes);
 }
 
-/* (input: Uint8Array, output: Uint8Array, offset) -> bytes written there, 0: there is no room */
+/* (input: Uint8Array, output: Uint8Array, offset) -> bytes written there, 0 if there is no room */
 Napi::Value compress(const Napi::CallbackInfo &info)
 {
 	Array input, output;

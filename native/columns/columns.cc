@@ -14,10 +14,10 @@ constexpr uint8_t kWidthMask = 0x0f;
 constexpr size_t kBaseBytes = 8;
 constexpr size_t kHeadBytes = 2;
 
-/* The loops below are short and over plain arrays: on processors that have it they run on 32 bytes at a time. */
+/* The loops below are short and over plain arrays: with AVX2 they process 32 bytes at a time. */
 #define VECTORIZED __attribute__((target_clones("avx2", "default"), noinline))
 
-/* All bits that differ between any two of the values are among those of `differ`; `used` are all that are set. */
+/* `differ` has every bit that differs between any two of the values; `used` has every bit that is set in any. */
 struct Bits {
 	uint64_t used;
 	uint64_t differ;
@@ -93,7 +93,7 @@ template <typename Word> size_t encode(const Word *values, size_t count, bool de
 	size_t bytes = kHeadBytes;
 	if constexpr (sizeof(Word) == 8) {
 		if (delta) {
-			/* Kept from call to call. */
+			/* The buffer is kept between calls. */
 			static thread_local std::vector<uint64_t> differences;
 			differences.resize(std::max(differences.size(), count));
 			const uint64_t used = to_delta(values, count, differences.data());
@@ -111,13 +111,13 @@ template <typename Word> size_t encode(const Word *values, size_t count, bool de
 
 struct Shape {
 	bool constant, delta;
-	/* Planes that are there. */
+	/* The planes that are present. */
 	uint8_t mask;
-	/* Where the value, or the planes, begin. */
+	/* The offset of the value, or of the first plane. */
 	size_t start;
 };
 
-/* False unless the bytes are those of so many values. */
+/* Returns false unless the bytes encode exactly `count` values. */
 bool read_shape(const Bytes &encoded, size_t width, size_t count, Shape &shape)
 {
 	if (encoded.size < 1 || (encoded.data[0] & kWidthMask) != width)

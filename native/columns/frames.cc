@@ -45,7 +45,7 @@ bool decompress_frame(const uint8_t *input, size_t input_bytes, uint8_t *output,
 {
 	if (!decompressor)
 		decompressor.reset(ZSTD_createDCtx());
-	/* The library also takes several frames, skippable ones and those of its first versions. */
+	/* The library also accepts several frames, skippable frames and the formats of its first versions. */
 	if (!decompressor || !is_frame(input, input_bytes))
 		return false;
 	return ZSTD_decompressDCtx(decompressor.get(), output, bytes, input, input_bytes) == bytes;

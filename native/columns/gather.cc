@@ -6,7 +6,7 @@
 namespace
 {
 
-/* Records of so many stay in the first cache while field after field is taken from them. */
+/* This many records stay in the L1 cache while one field after the other is read from them. */
 constexpr size_t kRecordsAtOnce = 128;
 
 template <typename Word>

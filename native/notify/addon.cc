@@ -7,14 +7,15 @@
 #include <unistd.h>
 
 /*
- * One datagram to a Unix socket, as sd_notify(3) sends it: Node has no Unix datagram sockets. What
- * agent/process/service_manager.ts declares.
+ * Sends one datagram to a Unix socket, as sd_notify(3) does: Node has no Unix datagram sockets.
+ * agent/process/service_manager.ts declares the function.
  */
 
 namespace
 {
 
-/* Whether it was taken. Never waits: a manager that does not read must not hold up the event loop. */
+/* Returns whether the datagram was sent. It never blocks: a manager that does not read must not block the event loop.
+ */
 Napi::Value send(const Napi::CallbackInfo &info)
 {
 	const std::string path = info[0].As<Napi::String>();
@@ -24,7 +25,7 @@ Napi::Value send(const Napi::CallbackInfo &info)
 		return Napi::Boolean::New(info.Env(), false);
 	address.sun_family = AF_UNIX;
 	memcpy(address.sun_path, path.data(), path.size());
-	/* An abstract name begins with a 0 and has no other end than its length. */
+	/* An abstract name starts with a NUL byte and has no terminator: its length delimits it. */
 	if (path[0] == '@')
 		address.sun_path[0] = '\0';
 	const socklen_t size = offsetof(sockaddr_un, sun_path) + path.size() + (path[0] == '@' ? 0 : 1);

@@ -10,7 +10,7 @@ bool is_page_size(int64_t bytes)
 	return bytes >= PAGE_BYTES_MIN && bytes <= PAGE_BYTES_MAX && (bytes & (bytes - 1)) == 0;
 }
 
-/* The number is part of it: a page is only right in its place. */
+/* The page number is part of the checksum: it detects a page that is in the wrong place. */
 static uint64_t checksum_of(const uint8_t *page, uint32_t bytes, uint32_t number)
 {
 	return XXH64(page, bytes - CHECKSUM_BYTES, number);

@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What a guarded page ends with: the XXH64 of all that comes before, seeded with the page's number, little-endian. */
+/* A guarded page ends with the XXH64 of the bytes before it, seeded with the page's number, little-endian. */
 enum {
 	CHECKSUM_BYTES = 8,
 	PAGE_BYTES_MIN = 512,

@@ -1,4 +1,5 @@
-/* Reads and writes of the database file: pages are checked as they come, and get their checksums as they go. */
+/* Reads and writes of the database file: verifies the checksum of each page read, and sets that of each page written.
+ */
 #include "file.h"
 
 #include <string.h>
@@ -23,7 +24,7 @@ static uint32_t big_endian(const uint8_t *bytes)
 	return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
 }
 
-/* The count is of the change that it was written with; some programs write none. */
+/* The page count is valid only for the change counter that it was written with; some programs do not write it. */
 void note_page_count(struct checked_file *database, const uint8_t *page)
 {
 	const bool is_valid = big_endian(page + CHANGE_COUNTER_AT) == big_endian(page + PAGE_COUNT_VALID_AT);
@@ -32,8 +33,8 @@ void note_page_count(struct checked_file *database, const uint8_t *page)
 }
 
 /*
- * Offsets are those of SQLite's file format, 1.3. A recording of format 3 is always guarded: otherwise one flipped bit
- * in the byte that says so would take all checksums away.
+ * The offsets are from SQLite's file format, section 1.3. A recording of format 3 must have checksums: otherwise one
+ * flipped bit in the byte that indicates them would disable all verification.
  */
 bool note_header(struct checked_file *database, const uint8_t *page)
 {
@@ -64,8 +65,8 @@ uint8_t *scratch_of(struct checked_file *file, uint32_t bytes)
 }
 
 /*
- * Whether the file ends within a page, or before one that the database has: SQLite would take what is missing for
- * zeros. It also asks for pages that it is only about to add.
+ * Whether the file ends within a page, or before a page that the database has: SQLite would read the missing bytes as
+ * zeros. A page past the page count is not cut: SQLite also reads pages that it is about to add.
  */
 static bool is_cut(struct checked_file *file, uint32_t number)
 {
@@ -79,8 +80,8 @@ static bool is_cut(struct checked_file *file, uint32_t number)
 }
 
 /*
- * A page that another process is writing at this moment may come in parts where nothing locks it: the first page is
- * read before SQLite knows whether there is a log. It is whole right afterwards; a damaged one stays what it is.
+ * Without a lock, a page that another process is writing may be torn: SQLite reads the first page before it knows
+ * whether there is a log. Such a page is whole shortly afterwards, while a damaged one stays damaged: it is read again.
  */
 static int read_page(struct checked_file *file, uint8_t *page, uint32_t number)
 {
@@ -101,7 +102,7 @@ static int read_page(struct checked_file *file, uint8_t *page, uint32_t number)
 	return SQLITE_IOERR_DATA;
 }
 
-/* What SQLite reads of blobs that span pages is less than a page. */
+/* Reads less than a page, or across pages, which SQLite does for blobs on overflow pages. */
 static int read_part(struct checked_file *file, uint8_t *buffer, int bytes, sqlite3_int64 at)
 {
 	uint8_t *page = scratch_of(file, file->page_bytes);
@@ -136,19 +137,19 @@ static int database_read(sqlite3_file *base, void *buffer, int bytes, sqlite3_in
 
 		if (error == SQLITE_IOERR_SHORT_READ && bytes > HEADER_BYTES)
 			note_header(file, buffer);
-		/* Of a file that was empty a moment ago SQLite asks for a page of another size, and then again. */
+		/* For a file that was empty a moment ago SQLite reads a page of another size, and then reads again. */
 		if (error == SQLITE_IOERR_SHORT_READ && file->checks && (uint32_t)bytes == file->page_bytes)
 			return SQLITE_IOERR_DATA;
 		if (error)
 			return error;
-		/* Before anything is locked SQLite reads the header alone, and then the page. */
+		/* SQLite reads the header alone, before it locks the file, and the page afterwards. */
 		if (!note_header(file, buffer) && bytes > HEADER_BYTES)
 			return SQLITE_IOERR_DATA;
 		note_page_count(file, buffer);
 		if (bytes == HEADER_BYTES)
 			return SQLITE_OK;
 	}
-	/* It only tells SQLite whether its cache is of today. */
+	/* The change counter only shows SQLite whether its cache is current. */
 	if (!file->checks || (at == CHANGE_COUNTER_AT && bytes == CHANGE_COUNTER_BYTES))
 		return read_real(file, buffer, bytes, at);
 	if ((uint32_t)bytes == file->page_bytes && at % bytes == 0)
@@ -280,7 +281,7 @@ static int file_shm_unmap(sqlite3_file *base, int delete)
 	return real->pMethods->xShmUnmap(real, delete);
 }
 
-/* Version 2 has no xFetch: pages in mapped memory would come without being read. */
+/* Version 2 has no xFetch, which would return pages of mapped memory without a read and thus unverified. */
 #define FILE_METHODS(close, read, write)                                                                               \
 	{                                                                                                              \
 		.iVersion = 2, .xClose = close, .xRead = read, .xWrite = write, .xTruncate = file_truncate,            \

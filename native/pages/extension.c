@@ -1,8 +1,8 @@
 /*
- * An SQLite extension that gives every page of a recording a checksum: a VFS over the one that is there, and becomes
- * the default one of the process. Files without room for checksums, and all others, pass through it as they are.
+ * An SQLite extension that gives every page of a recording a checksum: a VFS on top of the default one, which becomes
+ * the new default of the process. Databases without room for checksums, and all other files, pass through unchanged.
  *
- * It is for connections of one process and all its threads; SQLite keeps it loaded.
+ * It serves all connections and threads of the process; SQLite keeps it loaded.
  */
 #include "file.h"
 
@@ -11,15 +11,15 @@
 
 SQLITE_EXTENSION_INIT1
 
-/* The page there is never written: SQLite locks its bytes. */
+/* The page at this offset is never written: SQLite uses its bytes for locks. */
 #define LOCK_BYTES_AT 0x40000000
 
-/* More than a statement of ours has that makes a table. */
+/* More than the length of any of kreplay's CREATE TABLE statements. */
 #define SCHEMA_LENGTH_MAX 16384
 
 static sqlite3_vfs *real_vfs;
 
-/* Pages of a copy that VACUUM makes may be written before the first one, which says that they have checksums. */
+/* VACUUM may write other pages of a copy before the first one, which indicates the checksums. */
 static _Thread_local bool copies_have_checksums;
 
 static int open_file(sqlite3_vfs *vfs, sqlite3_filename name, sqlite3_file *base, int flags, int *flags_out)
@@ -38,7 +38,7 @@ static int open_file(sqlite3_vfs *vfs, sqlite3_filename name, sqlite3_file *base
 	file->database = (struct checked_file *)database;
 	file->sets = !database && (flags & SQLITE_OPEN_CREATE) && copies_have_checksums;
 	error = real_vfs->xOpen(real_vfs, name, real_file(file), flags, flags_out);
-	/* SQLite closes what has methods, also after a failure. */
+	/* SQLite closes a file that has methods, even after a failure. */
 	if (!real_file(file)->pMethods)
 		return error;
 	if (file->database)
@@ -145,7 +145,7 @@ static struct checked_file *main_file(sqlite3_context *context)
 	return file && file->pMethods == &database_methods ? (struct checked_file *)file : NULL;
 }
 
-/* set_checksums(): of a file without pages, or before a VACUUM, which writes all pages again. */
+/* set_checksums(): enables checksums in a file without pages, or before a VACUUM, which writes all pages again. */
 static void set_checksums_of_file(sqlite3_context *context, int count, sqlite3_value **values)
 {
 	sqlite3 *connection = sqlite3_context_db_handle(context);
@@ -160,7 +160,7 @@ static void set_checksums_of_file(sqlite3_context *context, int count, sqlite3_v
 	file->sets = true;
 }
 
-/* checksums(): whether the pages of the file have them. */
+/* checksums(): whether the pages of the file have checksums. */
 static void has_checksums(sqlite3_context *context, int count, sqlite3_value **values)
 {
 	const struct checked_file *file = main_file(context);
@@ -169,14 +169,14 @@ static void has_checksums(sqlite3_context *context, int count, sqlite3_value **v
 	sqlite3_result_int(context, file && file->checks);
 }
 
-/* set_checksums_of_copies(whether): of what this thread is about to write with VACUUM INTO. */
+/* set_checksums_of_copies(whether): sets whether the copies that this thread writes with VACUUM INTO have checksums. */
 static void set_checksums_of_copies(sqlite3_context *context, int count, sqlite3_value **values)
 {
 	(void)context, (void)count;
 	copies_have_checksums = sqlite3_value_int(values[0]);
 }
 
-/* limit_length(bytes): of any text, blob or row of this connection. */
+/* limit_length(bytes): limits the length of any text, blob or row of this connection. */
 static void limit_length(sqlite3_context *context, int count, sqlite3_value **values)
 {
 	(void)count;
@@ -188,7 +188,7 @@ static int file_read(struct checked_file *file, uint8_t *page, sqlite3_int64 at)
 	return file->base.pMethods->xRead(&file->base, page, file->page_bytes, at);
 }
 
-/* damaged_pages(most): of the database file, a JSON list of the first ones. The log has damaged_frame(). */
+/* damaged_pages(most): the first damaged pages of the database file as a JSON list. damaged_frame() checks the log. */
 static void damaged_pages(sqlite3_context *context, int count, sqlite3_value **values)
 {
 	struct checked_file *file = main_file(context);
@@ -213,7 +213,7 @@ static void damaged_pages(sqlite3_context *context, int count, sqlite3_value **v
 	sqlite3_result_text(context, sqlite3_str_finish(list), -1, sqlite3_free);
 }
 
-/* damaged_frame(): of the log, the first one that keeps commits from being read; NULL when there is none. */
+/* damaged_frame(): the first frame of the log that makes commits unreadable; NULL when there is none. */
 static void damaged_frame(sqlite3_context *context, int count, sqlite3_value **values)
 {
 	struct checked_file *file = main_file(context);
@@ -241,7 +241,7 @@ static void register_vfs(void)
 __attribute__((visibility("default"))) int sqlite3_extension_init(sqlite3 *connection, char **message,
 								  const sqlite3_api_routines *routines)
 {
-	/* Not for the SQL of a file that somebody else has made. */
+	/* SQLITE_DIRECTONLY: the SQL in the schema of an untrusted file must not call these functions. */
 	const int flags = SQLITE_UTF8 | SQLITE_DIRECTONLY;
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	static const struct {
@@ -260,7 +260,7 @@ __attribute__((visibility("default"))) int sqlite3_extension_init(sqlite3 *conne
 
 	(void)message;
 	SQLITE_EXTENSION_INIT2(routines);
-	/* For the schema, which SQLite reads and parses with the first statement. */
+	/* This limits the schema, which SQLite reads and parses with the first statement. */
 	sqlite3_limit(connection, SQLITE_LIMIT_LENGTH, SCHEMA_LENGTH_MAX);
 	pthread_once(&once, register_vfs);
 	error = registered;

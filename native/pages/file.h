@@ -7,25 +7,25 @@
 #include <stddef.h>
 
 /*
- * A database file or its write-ahead log, as SQLite sees it. The file of the real VFS lies right behind.
+ * A database file or its write-ahead log, as SQLite sees it. The file object of the real VFS follows it in memory.
  *
- * SQLite gives a connection to one thread at a time, and each connection has files of its own.
+ * It needs no locks: SQLite lets one thread at a time use a connection, and each connection has its own files.
  */
 struct checked_file {
 	sqlite3_file base;
-	/* Pages that are read end with checksums. */
+	/* Pages have checksums, which are verified on reading. */
 	bool checks;
-	/* Pages that are written get them; also while the file is only becoming one that has them. */
+	/* Pages get checksums on writing; this is also set while the file is being converted to have them. */
 	bool sets;
-	/* 0 while it is not known. */
+	/* Page size; 0 while it is not known. */
 	uint32_t page_bytes;
-	/* Of a log: its database; NULL of a database. */
+	/* For a log, its database; NULL for a database. */
 	struct checked_file *database;
-	/* Of a database: how many pages it has, as its first page said last; 0 while it is not known. */
+	/* For a database, the page count from the first page last read or written; 0 while it is not known. */
 	uint32_t page_count;
-	/* Of a database: its log, while it is open. */
+	/* For a database, its log while that is open. */
 	struct checked_file *log;
-	/* Of a log: the frame header that was written last, and where; -1 when its page has followed. */
+	/* For a log, the last written frame header and its offset; -1 once its page has been written. */
 	int64_t header_at;
 	uint8_t header[24];
 	uint8_t *scratch;
@@ -38,8 +38,8 @@ static inline sqlite3_file *real_file(struct checked_file *file)
 }
 
 /*
- * SQLite takes a read that fails with EIO for a broken file system, and then reports a damaged database, as if the file
- * would stay so: SQLITE_IOERR_CORRUPTFS, since 3.35.
+ * Since 3.35 SQLite takes a read that fails with EIO for a corrupt file system (SQLITE_IOERR_CORRUPTFS), and reports a
+ * damaged database, which implies permanent damage. Such a read is reported as a read error instead.
  */
 static inline int read_real(struct checked_file *file, void *buffer, int bytes, int64_t at)
 {
@@ -51,11 +51,11 @@ static inline int read_real(struct checked_file *file, void *buffer, int bytes, 
 
 extern const sqlite3_io_methods database_methods, log_methods;
 
-/* Learns from page 1, or from its first 100 bytes; false when it denies what is known. */
+/* Updates the state from page 1, or from its first 100 bytes; returns false when they contradict the known state. */
 bool note_header(struct checked_file *database, const uint8_t *page);
-/* Learns from page 1, whole, how many pages there are. */
+/* Updates the page count from page 1. */
 void note_page_count(struct checked_file *database, const uint8_t *page);
-/* At least so many bytes; NULL when there is no memory. */
+/* Returns a buffer of at least `bytes` bytes; NULL when there is no memory. */
 uint8_t *scratch_of(struct checked_file *file, uint32_t bytes);
 
 int log_read(sqlite3_file *file, void *buffer, int bytes, sqlite3_int64 at);
@@ -64,8 +64,8 @@ int log_close(sqlite3_file *file);
 int file_close(sqlite3_file *file);
 
 /*
- * The first frame of the log, from 1, that keeps a commit from being read which stands behind it, or is that commit; 0
- * when all commits can be read, or the log is not open. An SQLite error code is the result.
+ * Finds the first frame of the log, from 1, that makes a commit at or after it unreadable; 0 when all commits can be
+ * read, or the log is not open. The result is an SQLite error code.
  */
 int unreadable_frame(struct checked_file *database, int64_t *frame);
 

@@ -1,10 +1,11 @@
 /*
- * Reads and writes of the write-ahead log: a header, then frames of a header and a page each.
+ * Reads and writes of the write-ahead log, which is a header and then frames of a header and a page each.
  *
- * Pages get their checksums here, not when they are copied into the database: any SQLite may do that. A frame has a
- * checksum of SQLite's over the page and all frames before it, which SQLite has made when the page comes here. So it is
- * made again, from the one in the frame before. SQLite's own goes on in memory and is never compared with the file: it
- * looks at checksums when it recovers a log, and then at those in the file alone.
+ * Pages get their checksums here, not when they are copied into the database: any SQLite may do that. A frame has
+ * SQLite's own checksum over the page and all frames before it, which SQLite computes before it writes the page. As the
+ * page changes here, that checksum is computed again, from the one in the previous frame. SQLite continues its own in
+ * memory and never compares it with the file: it verifies checksums only when it recovers a log, and then uses only the
+ * file.
  */
 #include "file.h"
 
@@ -17,12 +18,12 @@ SQLITE_EXTENSION_INIT3
 enum {
 	LOG_HEADER_BYTES = 32,
 	FRAME_HEADER_BYTES = 24,
-	/* Of the header of the log, and of that of a frame. */
+	/* Offsets of SQLite's checksum in the header of the log, and in that of a frame. */
 	LOG_CHECKSUM_AT = 24,
 	FRAME_CHECKSUM_AT = 16,
-	/* What of a frame's header is part of its checksum. */
+	/* The part of a frame's header that its checksum covers. */
 	CHECKED_BYTES = 8,
-	/* The lowest bit of the first word: whether checksums take words as big-endian. */
+	/* The byte whose lowest bit indicates that checksums read words as big-endian. */
 	BIG_ENDIAN_AT = 3,
 	MAGIC = 0x377f0682,
 	LOG_PAGE_BYTES_AT = 8,
@@ -53,7 +54,7 @@ struct sums {
 	uint32_t first, second;
 };
 
-/* SQLite's file format, 4.2. */
+/* The checksum algorithm of SQLite's file format, section 4.2. */
 static struct sums add_words(struct sums sums, const uint8_t *bytes, uint32_t count, bool is_big_endian)
 {
 	for (uint32_t at = 0; at < count; at += 8) {
@@ -71,13 +72,13 @@ static int64_t frame_bytes(const struct checked_file *log)
 	return FRAME_HEADER_BYTES + (int64_t)log->database->page_bytes;
 }
 
-/* Where in its frame a byte of the log is; -1 in the header. */
+/* The offset of a byte of the log in its frame; -1 in the header. */
 static int64_t offset_in_frame(const struct checked_file *log, int64_t at)
 {
 	return at < LOG_HEADER_BYTES ? -1 : (at - LOG_HEADER_BYTES) % frame_bytes(log);
 }
 
-/* The checksum that a frame goes on from. */
+/* Reads the checksum that precedes a frame, from which its own continues. */
 static int sums_before(struct checked_file *log, int64_t frame_at, struct sums *sums, bool *is_big_endian)
 {
 	uint8_t header[LOG_HEADER_BYTES], *stored = header + LOG_CHECKSUM_AT;
@@ -109,7 +110,7 @@ static int write_frame(struct checked_file *log, const uint8_t *page, int bytes,
 		return SQLITE_IOERR_NOMEM;
 	log->header_at = -1;
 	memcpy(frame, log->header, FRAME_HEADER_BYTES);
-	/* A page that changes again before its transaction ends; SQLite then writes all headers from there on again. */
+	/* The page changes again before its transaction ends; SQLite later writes all headers from there on again. */
 	if (!is_appended && (error = read_real(log, frame, FRAME_HEADER_BYTES, frame_at)))
 		return error;
 	memcpy(frame + FRAME_HEADER_BYTES, page, bytes);
@@ -159,7 +160,7 @@ int log_read(sqlite3_file *base, void *buffer, int bytes, sqlite3_int64 at)
 	int64_t offset;
 	int error;
 
-	/* The page that says that pages are guarded may be in the log alone. */
+	/* Page 1, which indicates that pages are guarded, may exist only in the log. */
 	if (!database->checks) {
 		error = read_real(log, buffer, bytes, at);
 		if (error || !is_page_size(bytes))
@@ -170,7 +171,7 @@ int log_read(sqlite3_file *base, void *buffer, int bytes, sqlite3_int64 at)
 			return SQLITE_OK;
 	}
 	offset = offset_in_frame(log, at);
-	/* Anything else is read to be compared with its checksum by SQLite. */
+	/* Reads that include headers are for recovery, in which SQLite itself verifies the frame checksums. */
 	if (offset < FRAME_HEADER_BYTES)
 		return read_real(log, buffer, bytes, at);
 	if (offset + bytes > frame_bytes(log))
@@ -199,17 +200,17 @@ int log_close(sqlite3_file *base)
 	return file_close(base);
 }
 
-/* How far a look at the log has come. */
+/* The state of one pass over the log. */
 struct look {
 	uint8_t header[LOG_HEADER_BYTES];
 	bool is_big_endian;
-	/* Of the frames so far, which hang together. */
+	/* Checksum of the frames so far, whose chain is intact. */
 	struct sums sums;
-	/* From 1; 0 while they all do. */
+	/* The first frame that breaks the chain, from 1; 0 while it is intact. */
 	int64_t broken_frame;
-	/* Of the frames from there on to the next commit: whether one is not what a writer writes. */
+	/* Whether a frame from there to the next commit is damaged, rather than left by an interrupted writer. */
 	bool is_changed;
-	/* From there on. */
+	/* Number of commits from there on. */
 	uint32_t commits;
 };
 
@@ -234,7 +235,7 @@ static bool hangs_together(struct look *look, const uint8_t *frame, uint32_t pag
 	return has_sums(frame + FRAME_CHECKSUM_AT, look->sums);
 }
 
-/* A log that was begun again counts up the first salt and draws the second: a frame with one of them is of this log. */
+/* A restart of the log increments the first salt and randomizes the second: a frame with either belongs to this log. */
 static void look_at_frame(struct look *look, const uint8_t *frame, uint32_t page_bytes, int64_t number, bool checks)
 {
 	const uint8_t *salts = frame + FRAME_SALTS_AT, *known = look->header + LOG_SALTS_AT;
@@ -253,8 +254,8 @@ static void look_at_frame(struct look *look, const uint8_t *frame, uint32_t page
 
 /*
  * Pages that change again before their transaction ends are written in place, and the frames' checksums only after the
- * last frame, which says that it is a commit. A writer that is killed in between leaves one commit that does not count,
- * and frames before it that are sound by themselves.
+ * last frame, which is marked as a commit. A writer that is killed in between leaves one commit that is not valid,
+ * after frames that are each sound by themselves: that is no damage.
  */
 static bool hides_commit(const struct look *look)
 {
@@ -308,7 +309,7 @@ static int look_once(struct checked_file *log, int64_t *frame)
 	sqlite3_free(frames);
 	if (!error)
 		error = read_real(log, header, LOG_HEADER_BYTES, 0);
-	/* A writer has shortened it, or begun it again, and the old frames are of no use to anybody. */
+	/* A writer has truncated or restarted the log, so the old frames are obsolete. */
 	if (error == SQLITE_IOERR_SHORT_READ || (!error && memcmp(header, look.header, LOG_HEADER_BYTES) != 0))
 		return SQLITE_BUSY;
 	if (!error && hides_commit(&look))
@@ -317,9 +318,9 @@ static int look_once(struct checked_file *log, int64_t *frame)
 }
 
 /*
- * SQLite reads a log as far as its frames hang together, and takes what follows for the rest of a commit that was not
- * written to its end. A commit behind that end was written, and there is damage before it. A writer that is at work may
- * be writing just there: its frame is whole right afterwards.
+ * SQLite reads a log as far as its checksum chain is intact, and takes the rest for an incomplete commit. If a complete
+ * commit follows that point, the log is damaged before it. An active writer may be writing just there, but its frame is
+ * whole shortly afterwards: the log is checked again.
  */
 int unreadable_frame(struct checked_file *database, int64_t *frame)
 {

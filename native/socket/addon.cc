@@ -3,15 +3,15 @@
 #include <sys/ioctl.h>
 
 /*
- * What the kernel knows of a socket and Node does not ask for. What daemon/http/access/taken.ts declares.
+ * Queries the kernel for socket state that Node does not expose. daemon/http/access/taken.ts declares the function.
  */
 
 namespace
 {
 
 /*
- * Bytes that the kernel holds until the other side has room for them, of a TCP or Unix socket; 0 of anything else.
- * Those of a Unix socket are with the memory around them.
+ * Bytes of a TCP or Unix socket that the kernel queues until the peer has room for them; 0 for any other descriptor.
+ * For a Unix socket the count includes the overhead of the buffers.
  */
 Napi::Value unsent_bytes(const Napi::CallbackInfo &info)
 {

@@ -5,9 +5,11 @@
 #include <napi.h>
 
 /*
+ * Registers the addon's functions. The sources:
+ *
  * object.cc      open, configure, load, close          programs.cc  attach, run, read, measure
  * variables.cc   const volatile globals                maps.cc      get, set, delete, keys
- * rings.cc       ring buffers, over ring_reader.cc (no Node in there)
+ * rings.cc       ring buffers, over ring_reader.cc (which is independent of Node)
  * kernel.h       clock.cc, features.cc, kernel_btf.cc, preemption.cc
  * errors.cc, require.h, libbpf_log.cc
  */

@@ -22,9 +22,10 @@ int64_t now_ns(clockid_t clock)
 /*
  * (into: BigInt64Array of 3 or 4): [realtime, boottime, uncertainty, monotonic]
  *
- *   boot a --- realtime --- boot b       realtime was read somewhere between a and b, so the offset
- *   realtime - (a + b) / 2 is wrong by at most (b - a) / 2. An interrupt between them widens it: take the
- * best of 5.
+ *   boot a --- realtime --- boot b
+ *
+ * realtime is read between a and b, so the offset realtime - (a + b) / 2 is wrong by at most (b - a) / 2. An interrupt
+ * between the reads increases that bound: take the best of 5.
  */
 Napi::Value read_clocks(const Napi::CallbackInfo &info)
 {
@@ -50,7 +51,7 @@ Napi::Value read_clocks(const Napi::CallbackInfo &info)
 	return info.Env().Undefined();
 }
 
-/* () */
+/* (): the kernel's state of the wall clock */
 Napi::Value clock_state(const Napi::CallbackInfo &info)
 {
 	timex state = {};

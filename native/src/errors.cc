@@ -8,7 +8,7 @@
 namespace
 {
 
-/* The kernel's own ENOTSUPP leaks to user space from bpf(2), and no C library knows it. */
+/* The kernel's internal ENOTSUPP leaks to user space from bpf(2), and C libraries have no name for it. */
 constexpr int kKernelEnotsupp = 524;
 
 std::string error_name(int error)
@@ -42,7 +42,7 @@ std::string error_text(int error)
 	return text;
 }
 
-/* The first thing libbpf said is the cause; later lines only say what failed because of it. */
+/* The first line of libbpf's messages is the cause; later lines only report consequences. */
 std::string first_line(const std::string &text)
 {
 	return text.substr(0, text.find('\n'));

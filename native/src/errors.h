@@ -10,18 +10,18 @@ class LibbpfLog;
  * by realms that each have their own Error.
  */
 
-/* A call in the wrong state, or about a thing that isn't there. */
+/* Throws for a call in the wrong state, or for something that does not exist. */
 void throw_code(Napi::Env env, const char *code, const std::string &message);
-/* RangeError ERR_OUT_OF_RANGE and TypeError ERR_INVALID_ARG_TYPE. */
+/* Throw RangeError (ERR_OUT_OF_RANGE) and TypeError (ERR_INVALID_ARG_TYPE). */
 void throw_range(Napi::Env env, const char *code, const std::string &message);
 void throw_type(Napi::Env env, const std::string &message);
 
 /*
- * The kernel or libbpf refused: `code`, `errno` and `syscall` (index.ts makes a BpfError of it). error:
- * positive errno value, or one of libbpf's from 4000. program: the one it happened to, or empty.
+ * Throws a refusal by the kernel or libbpf with `code`, `errno` and `syscall` (errors.ts makes a BpfError of it).
+ * error: an errno value, or one of libbpf's, which start at 4000. program: the one that failed, or empty.
  */
 void throw_bpf(Napi::Env env, const char *function, int error, const LibbpfLog *log = nullptr,
 	       const std::string &program = "");
 
-/* Likewise ERR_BPF_FORMAT, of what is not even given to libbpf. */
+/* Throws ERR_BPF_FORMAT in the same form, for a file that is rejected before libbpf reads it. */
 void throw_malformed(Napi::Env env, const char *function, const std::string &fault);

@@ -36,8 +36,8 @@ constexpr bpf_insn kFetchAndAdd[] = {
 };
 
 /*
- * libbpf 1.1 probes tracing with fentry, which some kernels refuse while tp_btf works, and no helpers of it at all.
- * Tried here: a tp_btf program, on a tracepoint that every kernel with BTF has.
+ * libbpf 1.1 probes tracing with fentry, which some kernels refuse while tp_btf works, and cannot probe its helpers.
+ * This loads a tp_btf program for a tracepoint that every kernel with BTF has.
  */
 bool tracing_loads(const bpf_insn *program, size_t count, std::string *log = nullptr)
 {
@@ -60,7 +60,9 @@ bool tracing_loads(const bpf_insn *program, size_t count, std::string *log = nul
 	return fd >= 0;
 }
 
-/* Called without its arguments it is refused either way, for one of two reasons. */
+/*
+ * The call has no arguments, so the verifier refuses it in any case: only its message shows whether the helper exists.
+ */
 bool tracing_has_helper(enum bpf_func_id id)
 {
 	const bpf_insn program[] = {{BPF_JMP | BPF_CALL, 0, 0, 0, id}, kReturnZero, kExit};
@@ -72,7 +74,7 @@ bool tracing_has_helper(enum bpf_func_id id)
 	return known && !log.empty();
 }
 
-/* Without CAP_SYS_ADMIN nobody may look for them. */
+/* Searching for module types requires CAP_SYS_ADMIN. */
 bool modules_have_types()
 {
 	uint32_t id = 0;
@@ -84,7 +86,7 @@ bool modules_have_types()
 Napi::Value features(const Napi::CallbackInfo &info)
 {
 	const Napi::Env env = info.Env();
-	/* libbpf's probes answer "unsupported" to who may not ask. An LRU map always needs CAP_BPF: try one
+	/* libbpf's probes report "unsupported" to an unprivileged caller. An LRU map always needs CAP_BPF: try one
 	 * first. */
 	const int fd = bpf_map_create(BPF_MAP_TYPE_LRU_HASH, "probe", 4, 4, 1, nullptr);
 	if (fd < 0 && errno == EPERM) {
@@ -119,7 +121,7 @@ Napi::Value features(const Napi::CallbackInfo &info)
 	result.Set("tracingTaskStorage", boolean(tracing_has_helper(BPF_FUNC_task_storage_get)));
 	result.Set("tracingCurrentTask", boolean(tracing_has_helper(BPF_FUNC_get_current_task_btf)));
 	result.Set("fetchAndAdd", boolean(tracing_loads(kFetchAndAdd, std::size(kFetchAndAdd))));
-	/* What libbpf tells it by: bpf_ktime_get_coarse_ns() came with it. */
+	/* The same test as in libbpf: bpf_ktime_get_coarse_ns() appeared in the same kernel version. */
 	result.Set("memcgAccounting", helper(BPF_PROG_TYPE_SOCKET_FILTER, BPF_FUNC_ktime_get_coarse_ns));
 	result.Set("moduleTypes", boolean(modules_have_types()));
 	result.Set("libbpf", libbpf_version_string());

@@ -2,7 +2,7 @@
 
 #include <napi.h>
 
-/* What can be asked without an object. Each is a plain function of the addon. */
+/* Queries of the kernel that need no BPF object. Each is a plain function of the addon. */
 
 /* clock.cc */
 Napi::Value read_clocks(const Napi::CallbackInfo &info);

@@ -33,7 +33,7 @@ int member_offset(const btf *types, const btf_type *composite, const std::string
 namespace
 {
 
-/* The type of a member, looking into the anonymous structs and unions that C looks into. */
+/* The type of a member; searches anonymous structs and unions as C does. */
 const btf_type *member_type(const btf *types, const btf_type *composite, const std::string &name)
 {
 	const btf_member *member = btf_members(composite);
@@ -65,7 +65,7 @@ bool field_exists(const btf *types, const btf_type *type, const std::string &pat
 
 } // namespace
 
-/* (type: string, path: string; empty: only whether the type exists) */
+/* (type: string, path: string): whether the field exists; with an empty path, whether the type exists */
 Napi::Value btf_field_exists(const Napi::CallbackInfo &info)
 {
 	REQUIRE_STRING(0, type);
@@ -84,7 +84,7 @@ Napi::Value btf_field_exists(const Napi::CallbackInfo &info)
 namespace
 {
 
-/* The value of an enumerator of any enum, named or not; false when there is none of this name. */
+/* Finds the value of an enumerator in any enum, named or not; false when there is none of this name. */
 bool enumerator_value(const btf *types, const std::string &name, int64_t *value)
 {
 	for (uint32_t id = 1; id < btf__type_cnt(types); id++) {
@@ -104,7 +104,7 @@ bool enumerator_value(const btf *types, const std::string &name, int64_t *value)
 
 } // namespace
 
-/* (name: string): its value; undefined: no such */
+/* (name: string): its value; undefined if it does not exist */
 Napi::Value btf_enumerator(const Napi::CallbackInfo &info)
 {
 	REQUIRE_STRING(0, name);
@@ -118,7 +118,7 @@ Napi::Value btf_enumerator(const Napi::CallbackInfo &info)
 namespace
 {
 
-/* -1: there is no function, and no typedef of one, of this name. */
+/* Returns -1 if neither a function nor a typedef of one has this name. */
 int argument_count(const btf *types, const char *name)
 {
 	int id = btf__find_by_name_kind(types, name, BTF_KIND_TYPEDEF);
@@ -134,7 +134,7 @@ int argument_count(const btf *types, const char *name)
 
 } // namespace
 
-/* (names: string[], module: string, or empty): parameters of each; -1: no such */
+/* (names: string[], module: string, or empty): number of parameters of each; -1 if it does not exist */
 Napi::Value btf_argument_counts(const Napi::CallbackInfo &info)
 {
 	REQUIRE_STRINGS(0, names);

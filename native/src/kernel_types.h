@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-/* kernel_btf.cc: the kernel's type information. */
+/* Access to the kernel's type information (BTF), implemented in kernel_btf.cc. */
 
 struct BtfDeleter {
 	void operator()(btf *types) const
@@ -13,13 +13,13 @@ struct BtfDeleter {
 	}
 };
 
-/* Without modifiers and typedefs. */
+/* The type without modifiers and typedefs. */
 const btf_type *resolve(const btf *types, uint32_t type_id);
 
-/* In bytes, looking into anonymous structs and unions as C does; -1: no such member. */
+/* Offset of a member in bytes; searches anonymous structs and unions as C does. -1: there is no such member. */
 int member_offset(const btf *types, const btf_type *composite, const std::string &name);
 
-/* Some megabytes that are wanted a few times at start: read each time rather than kept. */
+/* BTF takes some megabytes and is needed a few times at start: it is read each time rather than kept. */
 #define REQUIRE_KERNEL_BTF(types)                                                                                      \
 	const std::unique_ptr<btf, BtfDeleter> types##_owner(btf__load_vmlinux_btf());                                 \
 	const btf *types = types##_owner.get();                                                                        \

@@ -12,7 +12,7 @@ constexpr size_t kMessagesBytesMax = 16 * 1024;
 
 thread_local LibbpfLog *current = nullptr;
 
-/* The end of a log is the part that says why. Cut at a line. */
+/* Keeps the end of a log, which has the reason; it is cut at a line. */
 std::string tail(std::string text, size_t bytes_max)
 {
 	if (text.size() <= bytes_max)
@@ -38,7 +38,7 @@ int print(enum libbpf_print_level level, const char *format, va_list args)
 	return 0;
 }
 
-/* libbpf starts each message with this, and what it says of a program goes on with: prog 'NAME': */
+/* libbpf starts each message with this; a message about a program continues with: prog 'NAME': */
 constexpr char kSpeaker[] = "libbpf: ";
 
 std::string blamed_program(const std::string &text)

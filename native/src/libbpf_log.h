@@ -3,9 +3,9 @@
 #include <string>
 
 /*
- * What libbpf says on this thread while one of these lives. libbpf's print callback is one for the process,
- * and worker threads load at the same time: so it writes to the capture of its own thread, and drops the
- * rest.
+ * Captures libbpf's messages on this thread during the object's lifetime. libbpf has one print callback per process,
+ * and worker threads load at the same time: so the callback writes to the capture of its own thread, and drops messages
+ * of a thread without one.
  */
 class LibbpfLog
 {
@@ -15,10 +15,10 @@ class LibbpfLog
 	LibbpfLog(const LibbpfLog &) = delete;
 	LibbpfLog &operator=(const LibbpfLog &) = delete;
 
-	/* Call once per process or more often; nothing is printed to stderr afterwards. */
+	/* Must be called at least once per process; after that nothing is printed to stderr. */
 	static void install();
 
-	/* The kernel verifier's log of the program that failed; empty when it wasn't the verifier. */
+	/* The kernel verifier's log of the program that failed; empty when the failure was another one. */
 	const std::string &verifier_log() const
 	{
 		return verifier_log_;

@@ -21,14 +21,14 @@ bool is_per_cpu(const bpf_map *map)
 	}
 }
 
-/* What bpf(2) reads or writes for one value, which is not the map's value_size where each CPU has its own. */
+/* The bytes that bpf(2) reads or writes for one value, which differs from value_size where each CPU has its own. */
 size_t value_bytes(const bpf_map *map)
 {
 	const size_t value_size = bpf_map__value_size(map);
 	if (!is_per_cpu(map))
 		return value_size;
 	const int cpus = libbpf_num_possible_cpus();
-	/* No buffer has that size, so none is taken: map_open() says why. */
+	/* No buffer has this size, so every one is refused; map_open() reports the error. */
 	return cpus < 0 ? SIZE_MAX : ((value_size + 7) & ~size_t(7)) * cpus;
 }
 
@@ -89,9 +89,9 @@ Napi::Value NativeObject::map_delete(const Napi::CallbackInfo &info)
 }
 
 /*
- * (map: index): all keys, one after the other. Taken at once, because bpf_map_get_next_key() starts over when
- * the key that it is given has gone: a caller who deletes while it walks would otherwise go round in circles.
- * For the same reason max_entries bounds the walk.
+ * (map: index): all keys, concatenated. They are read at once, because bpf_map_get_next_key() starts over when the
+ * given key has been deleted: a caller that deletes during an iteration would otherwise never finish. For the same
+ * reason max_entries bounds the loop.
  */
 Napi::Value NativeObject::map_keys(const Napi::CallbackInfo &info)
 {

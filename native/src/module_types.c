@@ -2,9 +2,9 @@
 #include <errno.h>
 
 /*
- * libbpf looks through the types of all modules for what the kernel itself does not have, which takes CAP_SYS_ADMIN;
- * libbpf 1.1 gives up on the whole object without it, though the object may well do without. The linker puts this in
- * the place of the original: who may not ask sees no modules.
+ * libbpf searches the types of all modules for those that the kernel itself does not have, which requires
+ * CAP_SYS_ADMIN; without it libbpf 1.1 fails to load the object, even if the object does not need module types. The
+ * linker replaces the original by this wrapper: an unprivileged process sees no modules.
  */
 int __real_bpf_btf_get_next_id(__u32 start_id, __u32 *next_id);
 

@@ -44,10 +44,10 @@ Napi::Function NativeObject::define(Napi::Env env)
 namespace
 {
 
-/* Objects take some hundred KiB. */
+/* Limit of the file size; usual objects have some hundred KiB. */
 constexpr off_t kFileBytesMax = 256 << 20;
 
-/* Returns 0 or what is wrong with the file, as errno. */
+/* Returns 0, or an errno value for an unsuitable file. */
 int check_file(int fd, off_t *size)
 {
 	struct stat status;
@@ -61,7 +61,7 @@ int check_file(int fd, off_t *size)
 	return status.st_size > kFileBytesMax ? EFBIG : 0;
 }
 
-/* Up to the end of the file, should that come earlier by now. */
+/* Reads `size` bytes, or fewer if the file has been truncated meanwhile. */
 int read_whole(int fd, off_t size, std::string *content)
 {
 	size_t filled = 0;
@@ -80,7 +80,7 @@ int read_whole(int fd, off_t size, std::string *content)
 	return 0;
 }
 
-/* Never waits: not for a pipe's other end either. */
+/* Never blocks, not even in open() for the other end of a pipe. */
 int read_file(const std::string &path, std::string *content)
 {
 	off_t size = 0;
@@ -94,14 +94,14 @@ int read_file(const std::string &path, std::string *content)
 	return error;
 }
 
-/* As bpf_object__open_file() calls an object: by its file, up to the first dot. */
+/* The name that bpf_object__open_file() gives an object: the file name up to the first dot. */
 std::string name_of(const std::string &path)
 {
 	const std::string file = path.substr(path.rfind('/') + 1);
 	return file.substr(0, file.find('.'));
 }
 
-/* Throws what libbpf would throw, did it look. */
+/* Throws the error of malformed type information, which libbpf 1.1 does not check for. */
 bool has_fault(Napi::Env env, const uint8_t *file, size_t size)
 {
 	const std::string fault = type_information_fault(file, size);
@@ -112,7 +112,7 @@ bool has_fault(Napi::Env env, const uint8_t *file, size_t size)
 
 } // namespace
 
-/* (file: string | Uint8Array, name: string, logLevel: number); an empty name leaves the choice to libbpf. */
+/* (file: string | Uint8Array, name: string, logLevel: number); an empty name selects the default name. */
 NativeObject::NativeObject(const Napi::CallbackInfo &info) : Napi::ObjectWrap<NativeObject>(info)
 {
 	const Napi::Value file = info[0];
@@ -140,7 +140,7 @@ NativeObject::NativeObject(const Napi::CallbackInfo &info) : Napi::ObjectWrap<Na
 	LibbpfLog log;
 	if (has_fault(info.Env(), bytes.data, bytes.size))
 		return;
-	/* The bytes that were checked: the path may lead elsewhere by now. */
+	/* It opens the checked bytes, not the path: that may name another file by now. */
 	object_.reset(bpf_object__open_mem(bytes.data, bytes.size, &options));
 	if (object_ == nullptr) {
 		throw_bpf(info.Env(), "bpf_object__open_mem", errno, &log);
@@ -153,9 +153,8 @@ NativeObject::NativeObject(const Napi::CallbackInfo &info) : Napi::ObjectWrap<Na
 }
 
 /*
- * Node runs the finalizers of all wrapped objects when an environment ends, worker.terminate() included, so
- * this needs no cleanup hook of its own. Where process.exit() skips them, the kernel closes the file
- * descriptors.
+ * Node runs the finalizers of all wrapped objects when an environment ends, including worker.terminate(), so this needs
+ * no cleanup hook of its own. Where process.exit() skips them, the kernel closes the file descriptors.
  */
 NativeObject::~NativeObject()
 {
@@ -261,7 +260,7 @@ Napi::Value NativeObject::load(const Napi::CallbackInfo &info)
 	REQUIRE_BEFORE_LOAD();
 	LibbpfLog log;
 	const int error = bpf_object__load(object_.get());
-	/* libbpf refuses a second try after a failure, so does kFailed. */
+	/* libbpf refuses a second try after a failure, and so does kFailed. */
 	state_ = error < 0 ? State::kFailed : State::kLoaded;
 	if (error < 0)
 		throw_bpf(info.Env(), "bpf_object__load", error, &log);

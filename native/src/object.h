@@ -27,8 +27,8 @@ using ObjectPointer = std::unique_ptr<bpf_object, ObjectDeleter>;
 using LinkPointer = std::unique_ptr<bpf_link, LinkDeleter>;
 
 /*
- * All that lives and dies with one bpf_object: its links, its mapped rings. The handles that JavaScript holds
- * for maps and rings (map.ts, ring.ts) are an index into this, so that none of them can outlive it.
+ * Owns a bpf_object and all resources with the same lifetime: its links and its mapped rings. The handles that
+ * JavaScript has for maps and rings (map.ts, ring.ts) are an index into this, so that none of them can outlive it.
  *
  *   kOpen --load()--> kLoaded        any --close()--> kClosed
  *     \------fails--> kFailed
@@ -84,7 +84,7 @@ class NativeObject : public Napi::ObjectWrap<NativeObject>
 	ObjectPointer object_;
 	std::vector<bpf_map *> maps_;
 	std::map<const bpf_program *, LinkPointer> links_;
-	/* By map index; nullptr where no reader is open. */
+	/* Readers by map index; nullptr where no reader is open. */
 	std::vector<std::unique_ptr<RingReader>> rings_;
 	int run_stats_fd_ = -1;
 };
@@ -125,8 +125,8 @@ class NativeObject : public Napi::ObjectWrap<NativeObject>
 		return info.Env().Undefined();                                                                         \
 	}
 
-/* A map by its index in `maps`. JavaScript got the index from maps(), so a wrong one is a bug of this
- * package. */
+/* Finds a map by its index in `maps_`. JavaScript has the index from maps(), so a wrong one is a bug of this package.
+ */
 #define REQUIRE_CREATED_MAP(at, index, map)                                                                            \
 	REQUIRE_LOADED()                                                                                               \
 	REQUIRE_UINT32(at, index);                                                                                     \

@@ -12,9 +12,9 @@
 #include <unistd.h>
 
 /*
- * The kernel keeps a program on its CPU: by disabling preemption around a tracepoint, or else (from 7.0 on) by
- * disabling only migration, which its task tells. The count of the former cannot be read where the kernel keeps no
- * names of its variables (CONFIG_KALLSYMS_ALL).
+ * The kernel keeps a program on its CPU by disabling preemption around a tracepoint, or (since 7.0) by disabling only
+ * migration, which task_struct shows. The preemption count cannot be read where the kernel keeps no names of its
+ * variables (CONFIG_KALLSYMS_ALL).
  */
 namespace
 {
@@ -33,13 +33,13 @@ struct File {
 	}
 };
 
-/* What the program leaves in its map. */
+/* The program's result in its map. */
 struct Seen {
 	uint32_t ran;
 	uint32_t migration_disabled;
 };
 
-/* Loads for one tracepoint a program that looks only at this thread. An fd, or a negative errno value. */
+/* Loads a program for one tracepoint that acts only on this thread. Returns an fd, or a negative errno value. */
 int load(const char *tracepoint, int field_offset, int map)
 {
 	const int target = libbpf_find_vmlinux_btf_id(tracepoint, BPF_TRACE_RAW_TP);
@@ -48,7 +48,7 @@ int load(const char *tracepoint, int field_offset, int map)
 	const auto call = [](int32_t helper) { return bpf_insn{BPF_JMP | BPF_CALL, 0, 0, 0, helper}; };
 	const std::array program = {
 	    call(BPF_FUNC_get_current_pid_tgid),
-	    /* Not this thread: to the end. */
+	    /* Another thread jumps to the end. */
 	    bpf_insn{BPF_JMP32 | BPF_JNE | BPF_K, 0, 0, 6, int32_t(gettid())},
 	    call(BPF_FUNC_get_current_task_btf),
 	    bpf_insn{BPF_LDX | BPF_MEM | BPF_H, 2, 0, int16_t(field_offset), 0},
@@ -78,7 +78,7 @@ void call_the_kernel()
 	syscall(SYS_getppid);
 }
 
-/* Runs the program in a tracepoint that `reach` passes. 0, or a negative errno value. */
+/* Runs the program in a tracepoint that `reach` triggers. Returns 0, or a negative errno value. */
 int look(const char *tracepoint, void (*reach)(), int field_offset, Seen *seen)
 {
 	const File map(bpf_map_create(BPF_MAP_TYPE_ARRAY, "preemption", 4, sizeof(Seen), 1, nullptr));
@@ -99,13 +99,13 @@ int look(const char *tracepoint, void (*reach)(), int field_offset, Seen *seen)
 
 } // namespace
 
-/* (): whether another task may run on the CPU while a tp_btf program does; undefined if there is no telling */
+/* (): whether another task may run on the CPU while a tp_btf program does; undefined if this cannot be determined */
 Napi::Value tracepoints_are_preempted(const Napi::CallbackInfo &info)
 {
 	REQUIRE_KERNEL_BTF(types);
 	const int task = btf__find_by_name_kind(types, "task_struct", BTF_KIND_STRUCT);
 	const int offset = task < 0 ? -1 : member_offset(types, btf__type_by_id(types, task), "migration_disabled");
-	/* It has no other way than disabling preemption. */
+	/* A kernel without that field can only disable preemption. */
 	if (offset < 0)
 		return Napi::Boolean::New(info.Env(), false);
 	const struct {

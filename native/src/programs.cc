@@ -9,7 +9,7 @@
 namespace
 {
 
-/* Larger than any sane iterator's output; only there so that a runaway one can't take the process with it. */
+/* Larger than the output of any sane iterator; it keeps a runaway iterator from exhausting the process's memory. */
 constexpr size_t kIterateBytesMax = 256u << 20;
 constexpr size_t kIterateReadBytes = 64 * 1024;
 
@@ -25,8 +25,7 @@ int read_to_end(int fd, std::vector<uint8_t> *into)
 		into->resize(filled + (count > 0 ? count : 0));
 		if (count == 0)
 			return 0;
-		/* EAGAIN: bpf_seq_read() gives up the CPU after a million objects, and wants to be called
-		 * again. */
+		/* EAGAIN: bpf_seq_read() yields the CPU after a million objects, and must be called again. */
 		if (count < 0 && errno != EINTR && errno != EAGAIN)
 			return errno;
 	}
@@ -34,7 +33,7 @@ int read_to_end(int fd, std::vector<uint8_t> *into)
 
 } // namespace
 
-/* (program: string): whether it wasn't attached before */
+/* (program: string): whether it was not attached before */
 Napi::Value NativeObject::attach(const Napi::CallbackInfo &info)
 {
 	REQUIRE_LOADED_PROGRAM(0, program);
@@ -50,7 +49,7 @@ Napi::Value NativeObject::attach(const Napi::CallbackInfo &info)
 	return Napi::Boolean::New(info.Env(), true);
 }
 
-/* (): names of what was attached. All or nothing: if one fails, those that this call attached are let go. */
+/* (): names of the programs it attached. If one fails, those that this call attached are detached again. */
 Napi::Value NativeObject::attach_all(const Napi::CallbackInfo &info)
 {
 	REQUIRE_LOADED();
@@ -59,15 +58,15 @@ Napi::Value NativeObject::attach_all(const Napi::CallbackInfo &info)
 	bpf_program *program;
 	bpf_object__for_each_program(program, object_.get())
 	{
-		/* An iterator runs when it's read, iterate() does that. */
+		/* An iterator runs when it is read, which iterate() does. */
 		const bool is_iterator = bpf_program__expected_attach_type(program) == BPF_TRACE_ITER;
 		if (bpf_program__fd(program) < 0 || !bpf_program__autoattach(program) || is_iterator ||
 		    links_.count(program) != 0)
 			continue;
 		LibbpfLog log;
 		LinkPointer link(bpf_program__attach(program));
-		/* libbpf's word for: this section name doesn't say what to attach to. Of a refusal by the kernel, which
-		 * may have the same number, it tells more. */
+		/* libbpf returns this if the section name does not specify a target. For a refusal by the kernel, which
+		 * may have the same number, it also prints a message. */
 		if (link == nullptr && errno == EOPNOTSUPP && log.messages().empty())
 			continue;
 		if (link == nullptr) {
@@ -118,7 +117,7 @@ Napi::Value NativeObject::test_run(const Napi::CallbackInfo &info)
 	return result;
 }
 
-/* (program): all that the iterator wrote with bpf_seq_write() and bpf_seq_printf() */
+/* (program): the output that the iterator wrote with bpf_seq_write() and bpf_seq_printf() */
 Napi::Value NativeObject::iterate(const Napi::CallbackInfo &info)
 {
 	REQUIRE_LOADED_PROGRAM(0, program);
@@ -177,7 +176,7 @@ Napi::Value NativeObject::program_stats(const Napi::CallbackInfo &info)
 	return list;
 }
 
-/* (on: boolean). The kernel counts for as long as some such fd is open, or kernel.bpf_stats_enabled is 1. */
+/* (on: boolean). The kernel counts while such an fd is open, or kernel.bpf_stats_enabled is 1. */
 Napi::Value NativeObject::set_run_stats(const Napi::CallbackInfo &info)
 {
 	REQUIRE_NOT_CLOSED();

@@ -9,8 +9,8 @@
 #include <string>
 
 /*
- * Preconditions, at the top of each method, with one wording. Each of them throws and returns; each that
- * takes an argument declares a variable of the given name. They expect `info` in scope.
+ * Preconditions for the top of each method, with uniform messages. Each macro throws and returns if it fails; a macro
+ * for an argument declares a variable of the given name. They expect `info` in scope.
  */
 
 struct Bytes {

@@ -18,8 +18,8 @@ constexpr size_t kHeaderBytes = BPF_RINGBUF_HDR_SZ;
 constexpr uint32_t kLengthMask = ~(uint32_t(BPF_RINGBUF_BUSY_BIT) | uint32_t(BPF_RINGBUF_DISCARD_BIT));
 
 /*
- * BPF_F_RB_OVERWRITE (Linux 6.19, newer than the headers built against): the kernel then drops the oldest
- * records itself and keeps a third position. Read by today's rule, such a ring yields torn records.
+ * BPF_F_RB_OVERWRITE (Linux 6.19, newer than the headers built against): with this flag the kernel drops the oldest
+ * records itself and keeps a third position. Without regard to that position a reader would get torn records.
  */
 constexpr uint32_t kOverwriteFlag = 1u << 19;
 
@@ -28,14 +28,13 @@ size_t frame_bytes(uint32_t length)
 	return (kHeaderBytes + length + 7) & ~size_t(7);
 }
 
-/* The payload is at data[at] and on, and goes on at data[0] where the ring ends. */
+/* The payload starts at data[at], and continues at data[0] where the ring ends. */
 void write_frame(uint8_t *into, const uint8_t *data, size_t size, size_t at, uint32_t length, size_t frame)
 {
 	const uint64_t header = length;
 	const size_t before_end = std::min<size_t>(length, size - at);
-	/* The kernel doesn't clear the padding: what an older record left there must not leak out. The last 8
-	 * bytes are cleared first, so that one fixed-size store does it. For an empty record it's the header.
-	 */
+	/* The kernel does not clear the padding, and stale bytes of older records must not leak. The last 8 bytes are
+	 * cleared first, with one fixed-size store. For an empty record they are the header. */
 	memset(into + frame - 8, 0, 8);
 	memcpy(into, &header, sizeof(header));
 	memcpy(into + kHeaderBytes, data + at, before_end);
@@ -94,12 +93,12 @@ RingReader::~RingReader()
 
 /*
  * Memory order, from kernel/bpf/ringbuf.c:
- *  - __bpf_ringbuf_reserve() writes the header with BUSY set, then smp_store_release(&rb->producer_pos):
- * after our acquire load of it, every header below that position is there, though perhaps still BUSY;
+ *  - __bpf_ringbuf_reserve() writes the header with BUSY set, then smp_store_release(&rb->producer_pos): after our
+ *    acquire load of it, every header below that position is visible, though perhaps still BUSY;
  *  - bpf_ringbuf_commit() clears BUSY with xchg(): our acquire load of the length makes the payload visible;
- *  - __bpf_ringbuf_reserve() does smp_load_acquire(&rb->consumer_pos): our release store keeps the copies
- * before it, so that no producer writes over a record that is still being copied. Only this side writes the
- * consumer position, so reading it back needs no order.
+ *  - __bpf_ringbuf_reserve() does smp_load_acquire(&rb->consumer_pos): our release store orders the copies before it,
+ * so that no producer overwrites a record that is still being copied. Only this side writes the consumer position, so
+ * reading it back needs no ordering.
  */
 RingReader::Drained RingReader::drain(uint8_t *into, size_t capacity) noexcept
 {
@@ -111,7 +110,7 @@ RingReader::Drained RingReader::drain(uint8_t *into, size_t capacity) noexcept
 
 	while (position < producer) {
 		const size_t at = position & mask;
-		/* Records begin at multiples of 8 and the ring is one of 4096: a header never wraps. */
+		/* Records start at multiples of 8 and the ring size is a multiple of 4096: a header never wraps. */
 		const auto *record = reinterpret_cast<const uint32_t *>(data_ + at);
 		const uint32_t header = __atomic_load_n(record, __ATOMIC_ACQUIRE);
 		if (header & BPF_RINGBUF_BUSY_BIT)
@@ -141,7 +140,7 @@ RingReader::Drained RingReader::drain(uint8_t *into, size_t capacity) noexcept
 
 uint64_t RingReader::pending_bytes() const noexcept
 {
-	/* Consumer first: it never overtakes the producer, so the difference can't be negative. */
+	/* The consumer is read first: it never overtakes the producer, so the difference cannot be negative. */
 	const uint64_t consumer = __atomic_load_n(consumer_position_, __ATOMIC_ACQUIRE);
 	return __atomic_load_n(producer_position_, __ATOMIC_ACQUIRE) - consumer;
 }

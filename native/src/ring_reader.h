@@ -5,7 +5,7 @@
 #include <memory>
 
 /*
- * The consumer side of a BPF_MAP_TYPE_RINGBUF, over mmap. Knows nothing of Node.
+ * The consumer side of a BPF_MAP_TYPE_RINGBUF, over mmap. It is independent of Node.
  *
  * mmap of the map's fd, as kernel/bpf/ringbuf.c lays it out:
  *
@@ -14,10 +14,10 @@
  *   | position | position   | (size: power of two) | not mapped           |
  *     read/write  read-only ------------------------
  *
- * The kernel offers the data twice, so that records never wrap. It would count twice as this process's memory, while
- * drain() copies anyway and may as well do it in two halves.
+ * The kernel offers the data twice, so that records never wrap. The second mapping is not used: it would count twice as
+ * this process's memory, and drain() copies anyway, so it can copy a wrapped record in two halves.
  *
- * A record, and the frame that drain() makes of it (both take 8 + length rounded up to 8):
+ * A record, and the frame that drain() writes for it (both take 8 + length, rounded up to 8):
  *
  *   ring:   | u32 length, bit 31 BUSY, bit 30 DISCARD | u32 page offset | payload | stale bytes |
  *   frame:  | u32 length                              | u32 zero        | payload | zeros       |
@@ -28,9 +28,9 @@ class RingReader
 	struct Drained {
 		/* Bytes of frames written into the caller's buffer. */
 		size_t bytes;
-		/* Not 0: the first record needs a buffer of this size, nothing was written and it stays. */
+		/* If not 0, the first record needs a buffer of this size; nothing was written and the record stays. */
 		size_t required;
-		/* A length that cannot be: somebody else moves this ring's consumer position. */
+		/* A record has an impossible length: another reader moves this ring's consumer position. */
 		bool corrupt;
 	};
 

@@ -10,7 +10,8 @@ Napi::Value NativeObject::ring_open(const Napi::CallbackInfo &info)
 		return info.Env().Undefined();
 	}
 	if (rings_[index] != nullptr) {
-		/* Two readers would move one consumer position, and each would lose what the other reads. */
+		/* Two readers would share one consumer position, and each would lose the records that the other reads.
+		 */
 		throw_code(info.Env(), "ERR_RING_OPEN",
 			   std::string("Ring '") + bpf_map__name(map) + "' already has a reader");
 		return info.Env().Undefined();

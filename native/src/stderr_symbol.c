@@ -1,8 +1,8 @@
 #include <stdio.h>
 
 /*
- * Debian's libbpf.a is compiled for executables (PIE): it refers to stderr by a relocation that a shared
- * library can't hold. The Makefile renames that one symbol to this, which lies in the library itself.
+ * Debian's libbpf.a is compiled for executables (PIE): it refers to stderr by a relocation that a shared library cannot
+ * contain. The Makefile renames that symbol to this one, which is defined in the library itself.
  */
 FILE *libbpf_ts_stderr __attribute__((visibility("hidden")));
 

@@ -34,7 +34,7 @@ struct Span {
 		return true;
 	}
 
-	/* Whether a string begins and ends in here. */
+	/* Whether a string starts and ends within this span. */
 	bool has_text(size_t at) const
 	{
 		return at < size && std::memchr(data + at, 0, size - at) != nullptr;
@@ -44,7 +44,7 @@ struct Span {
 class Types
 {
       public:
-	/* What is wrong, or empty. */
+	/* Returns a description of the first fault, or an empty string. */
 	std::string check(Span section)
 	{
 		const std::string fault = split(section);
@@ -69,7 +69,7 @@ class Types
 		return BTF_INFO_KIND(head.info);
 	}
 
-	/* Bytes behind a type's head; negative: no such kind. */
+	/* Bytes after a type's head; negative for an unknown kind. */
 	static int64_t rest_bytes(const btf_type &head)
 	{
 		const int64_t count = BTF_INFO_VLEN(head.info);
@@ -199,7 +199,7 @@ class Types
 		return true;
 	}
 
-	/* The type that one of the items behind a type's head names. False: there are fewer. */
+	/* Finds the type of one of the items after a type's head. False if there are fewer items. */
 	template <typename Item> static bool part_in(const Type &type, size_t index, uint32_t Item::*of, uint32_t *part)
 	{
 		Item item;
@@ -209,7 +209,7 @@ class Types
 		return true;
 	}
 
-	/* What a value of a type is made of, one after the other: not what it only points to. False: nothing more. */
+	/* Finds the index-th type that a value contains, without those it only points to. False after the last. */
 	bool part_of(uint32_t id, size_t index, uint32_t *part) const
 	{
 		const Type &type = types_[id - 1];
@@ -234,9 +234,9 @@ class Types
 	}
 
 	/*
-	 * How many types deep a value of this one is, if that is not more than DEPTH_MAX. libbpf follows what types are
-	 * made of by calls of itself and without counting (btf__align_of()): it would never come to an end where one is
-	 * made of itself, and runs out of stack where there are very many in a row.
+	 * The nesting depth of a type, or a value above DEPTH_MAX. libbpf recurses into contained types without a limit
+	 * (btf__align_of()): it would never terminate for a type that contains itself, and overflows the stack for very
+	 * long chains.
 	 */
 	unsigned depth_of(uint32_t id, unsigned above)
 	{
@@ -266,7 +266,7 @@ class Types
 	/* The kernel refuses more than 32 (MAX_RESOLVE_DEPTH in kernel/bpf/btf.c). */
 	static constexpr unsigned DEPTH_MAX = 256;
 	std::vector<Type> types_;
-	std::vector<uint16_t> depths_; /* 0: not known yet */
+	std::vector<uint16_t> depths_; /* 0 if not computed yet */
 	Span texts_ = {nullptr, 0};
 };
 
@@ -277,7 +277,7 @@ std::string type_information_fault(const uint8_t *file, size_t size)
 	const Span whole = {file, size};
 	Elf64_Ehdr header;
 	Elf64_Shdr section, names;
-	/* Whatever is not such a file, libbpf refuses by itself. */
+	/* libbpf itself refuses a file that is not a 64-bit little-endian ELF file. */
 	if (!whole.read(0, &header) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
 	    header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != ELFDATA2LSB ||
 	    !whole.read(header.e_shoff, &section))

@@ -10,7 +10,7 @@ struct Variable {
 	std::string name;
 	uint8_t *data;
 	size_t size;
-	/* "unsigned", "signed", "boolean", or "bytes" for what is no number */
+	/* "unsigned", "signed", "boolean", or "bytes" for other types */
 	const char *kind;
 };
 
@@ -30,8 +30,7 @@ const char *kind_of(const btf *types, uint32_t type_id)
 	return "bytes";
 }
 
-/* A .rodata map's value type is a DATASEC that lists its variables; libbpf filled in their offsets at open.
- */
+/* A .rodata map's value type is a DATASEC that lists its variables; libbpf fills in their offsets at open. */
 void collect(const btf *types, bpf_map *map, std::vector<Variable> *variables)
 {
 	const char *name = bpf_map__name(map);
@@ -40,8 +39,7 @@ void collect(const btf *types, bpf_map *map, std::vector<Variable> *variables)
 	const btf_type *section = btf__type_by_id(types, bpf_map__btf_value_type_id(map));
 	if (strstr(name, ".rodata") == nullptr || initial == nullptr || section == nullptr || !btf_is_datasec(section))
 		return;
-	/* libbpf gives the pointer as const but keeps the page writable until load(): skeletons write to it.
-	 */
+	/* libbpf returns the pointer as const but keeps the page writable until load(): skeletons write to it. */
 	uint8_t *data = static_cast<uint8_t *>(const_cast<void *>(initial));
 	const btf_var_secinfo *entry = btf_var_secinfos(section);
 	for (int i = 0; i < btf_vlen(section); i++, entry++) {

@@ -5,14 +5,14 @@
 #include <unistd.h>
 
 /*
- * How the kernel schedules the thread that calls. What daemon/replay/clock/thread_schedule.ts declares; nothing here
- * takes a privilege, and what this kernel does not do is left as it was.
+ * Sets scheduling parameters of the calling thread. daemon/replay/clock/thread_schedule.ts declares the functions; none
+ * requires a privilege, and a parameter that the running kernel does not support stays unchanged.
  */
 
 namespace
 {
 
-/* struct sched_attr of linux/sched/types.h, whose header does not go together with glibc's sched.h. */
+/* struct sched_attr of linux/sched/types.h, a header that conflicts with glibc's sched.h. */
 struct Attributes {
 	uint32_t size;
 	uint32_t policy;
@@ -24,7 +24,7 @@ struct Attributes {
 	uint64_t period_ns;
 };
 
-/* Linux 6.12 (857b158dc5e8) takes it of a thread that has no deadline; others ignore it. */
+/* Linux accepts a slice for a thread without a deadline since 6.12 (857b158dc5e8); older kernels ignore it. */
 void set_time_slice(const Napi::CallbackInfo &info)
 {
 	Attributes attributes = {};

@@ -1,11 +1,11 @@
 /**
- * One equation:
+ * The replay clock is one equation:
  *
  *   position(now) = reference position + rate * (now - reference time)
  *
- * The pair (reference position, reference time) is taken anew whenever anything changes and never in between, so nothing
- * accumulates. All of it is BigInt and the rate is the decimal fraction that the caller wrote (0.1 is 1/10, not the
- * nearest double): every answer is within 1 ns of the true one after any span of time. Taking a new pair drops less
+ * The pair (reference position, reference time) is set again whenever anything changes and never in between, so errors
+ * do not accumulate. All values are BigInt and the rate is the decimal fraction that the caller wrote (0.1 is 1/10, not
+ * the nearest double): every result is within 1 ns of the exact one after any span of time. Setting the pair loses less
  * than 1 ns.
  */
 export type SteadyNow = () => bigint;
@@ -14,8 +14,8 @@ export interface ReplayClock {
   readonly running: boolean;
   positionNs(): bigint;
   /**
-   * When the clock gets to a position, on the steady clock. Only a running clock ever does. A whole number gives what the
-   * same BigInt does, with less work for the garbage collector.
+   * It returns when the clock reaches a position, as a time of the steady clock. It throws unless the clock is running.
+   * An integer number gives the same result as the BigInt, with less work for the garbage collector.
    */
   dueAt(positionNs: bigint | number): bigint;
   play(): void;
@@ -29,10 +29,10 @@ export function createClock(now: SteadyNow, speedFactor: number): ReplayClock {
   let rate = exactRate(speedFactor);
   let referencePositionNs = 0n;
   let referenceTimeNs = now();
-  /** The deadline that was asked for last: an event's is asked for several times. */
+  /** A cache of the last deadline: each event's deadline is requested several times. */
   let knownAtNs = Number.NaN;
   let knownDueNs = 0n;
-  /** The same as numbers, to reckon deadlines with. */
+  /** The reference position and the rate as doubles, for computing deadlines without BigInt. */
   let fast = { positionNs: 0, numerator: Number(rate.numerator), denominator: Number(rate.denominator) };
 
   const positionNs = () =>
@@ -88,7 +88,7 @@ interface Rate {
   denominator: bigint;
 }
 
-/** Speed factors are 0.001 to 1000: JavaScript writes none of them with an exponent. */
+/** Speed factors are 0.001 to 1000, a range in which JavaScript formats no number with an exponent. */
 function exactRate(speedFactor: number): Rate {
   const match = /^(\d+)(?:\.(\d+))?$/.exec(String(speedFactor));
   const [, whole = '', fraction = ''] = match ?? [];
@@ -97,13 +97,13 @@ function exactRate(speedFactor: number): Rate {
   return { numerator, denominator: 10n ** BigInt(fraction.length) };
 }
 
-/** Up, so that the clock has really got there at the deadline. BigInt division rounds towards zero. */
+/** It rounds up, so that the clock has reached the position at the deadline. BigInt division rounds towards zero. */
 function divideUp(dividend: bigint, divisor: bigint): bigint {
   const quotient = dividend / divisor;
   return dividend > 0n && quotient * divisor !== dividend ? quotient + 1n : quotient;
 }
 
-/** The same of whole numbers. Without its remainder the dividend is a multiple, and a double divides that exactly. */
+/** The same for integers. Dividend minus remainder is a multiple of the divisor, so the double division is exact. */
 function quotientUp(dividend: number, divisor: number): number {
   if (divisor === 1) return dividend;
   const remainder = dividend % divisor;

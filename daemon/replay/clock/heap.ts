@@ -1,6 +1,6 @@
-/** A binary min-heap whose items know their own place, so that any of them can be moved or taken out. */
+/** A binary min-heap whose items store their own slot, so that any of them can be moved or removed. */
 export interface HeapItem {
-  /** Kept by the heap; -1 outside of it. */
+  /** The heap maintains it; -1 while the item is not in the heap. */
   slot: number;
 }
 
@@ -9,7 +9,7 @@ export interface Heap<Item extends HeapItem> {
   peek(): Item | undefined;
   push(item: Item): void;
   remove(item: Item): void;
-  /** Restores the order after what the item is ordered by has changed. */
+  /** Restores the order after the item's sort key has changed. */
   moved(item: Item): void;
 }
 

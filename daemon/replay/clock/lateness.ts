@@ -1,9 +1,9 @@
-/** How late events really were: emission minus deadline on the steady clock, at the moment the frame is made. */
+/** Statistics of lateness: emission minus deadline on the steady clock, taken when the frame is made. */
 import { createHistogram, type RecordableHistogram } from 'node:perf_hooks';
 
-/** Later than this counts as late. */
+/** An event that is emitted more than this after its deadline counts as late. */
 export const LATE_NS = 1_000_000n;
-/** Within 1 %, up to an hour: 40 KB a session. */
+/** Precision of 1 % for values up to an hour; it takes 40 KB per session. */
 const HISTOGRAM = { lowest: 1, highest: 3_600_000_000_000, figures: 2 } as const;
 
 export interface LatenessSummary {
@@ -19,14 +19,14 @@ export interface Lateness {
   summary(): LatenessSummary;
 }
 
-/** `onRecord` is told of each. */
+/** It calls `onRecord` for each recorded value. */
 export function createLateness(onRecord?: (latenessNs: bigint) => void): Lateness {
-  /** Made at the first event: most sessions of a thousand are not playing. */
+  /** Created at the first event: of a thousand sessions most are not playing. */
   let histogram: RecordableHistogram | undefined;
   let maxNs = 0n;
   let lateEvents = 0;
 
-  /** The histogram answers with the end of a bucket, which may lie past the largest that there was. */
+  /** The histogram returns the upper end of a bucket, which may exceed the largest recorded value. */
   function percentile(percent: number): number {
     return histogram ? Math.min(histogram.percentile(percent), Number(maxNs)) : 0;
   }
@@ -34,7 +34,7 @@ export function createLateness(onRecord?: (latenessNs: bigint) => void): Latenes
   return {
     record(latenessNs) {
       histogram ??= createHistogram(HISTOGRAM);
-      // The histogram begins at 1.
+      // The histogram accepts no value below 1.
       histogram.record(Math.min(Math.max(Number(latenessNs), 1), HISTOGRAM.highest));
       if (latenessNs > maxNs) maxNs = latenessNs;
       if (latenessNs > LATE_NS) lateEvents++;

@@ -1,10 +1,10 @@
-/** The deadlines of all sessions in one heap, so that a thousand sessions cost one timer. */
+/** Keeps the deadlines of all sessions in one heap, so that a thousand sessions cost one timer. */
 import type { SteadyNow } from './clock.ts';
 import { createHeap, type HeapItem } from './heap.ts';
 import type { Waiter } from './waiting.ts';
 
 export interface Alarm {
-  /** Rings once at `dueNs`; takes the place of what was set before. */
+  /** Rings once at `dueNs`; replaces the earlier setting. */
   set(dueNs: bigint): void;
   clear(): void;
 }
@@ -15,21 +15,26 @@ export interface Scheduler {
   close(): void;
 }
 
-/** Alarms ring for so long in one turn of the event loop; then sockets have theirs. */
+/** Alarms ring for at most this long in one turn of the event loop, so that sockets are served in between. */
 const ROUND_NS_MAX = 500_000n;
 
 interface Entry extends HeapItem {
   dueNs: bigint;
   ring: () => void;
-  /** Taken out of the heap, and to ring in this round. */
+  /** Removed from the heap, and due to ring in this round. */
   isInRound: boolean;
 }
 
 export function createScheduler(now: SteadyNow, waiter: Waiter): Scheduler {
   const pending = createHeap<Entry>((a, b) => a.dueNs < b.dueNs);
-  /** May last several turns. Not a Set: one that is deleted from all the time leaves its old tables to the collector. */
+  /**
+   * The alarms of this round, which may last several turns. It is not a Set: constant deletion from a Set leaves its
+   * old tables to the garbage collector.
+   */
   const round: (Entry | undefined)[] = [];
-  /** Of the round: the next to ring, and where it ends. What is behind that is of a longer one before. */
+  /**
+   * Index of the next alarm in this round, and the end of the round. Entries past the end are left from a longer one.
+   */
   let next = 0;
   let end = 0;
   let inTurn = false;
@@ -38,7 +43,7 @@ export function createScheduler(now: SteadyNow, waiter: Waiter): Scheduler {
 
   function wait(): void {
     if (inTurn) return;
-    // What is left of a round has its turn before anything else that is due.
+    // The rest of a round rings before anything else that is due.
     const dueNs = next < end ? 0n : (pending.peek()?.dueNs ?? null);
     if (dueNs === awaitedNs) return;
     awaitedNs = dueNs;
@@ -53,7 +58,7 @@ export function createScheduler(now: SteadyNow, waiter: Waiter): Scheduler {
     if (next === end) beginRound(startNs);
     while (next < end) {
       const entry = round[next]!;
-      // Its session may go.
+      // The slot must not keep the session alive.
       round[next++] = undefined;
       if (!entry.isInRound) continue;
       entry.isInRound = false;
@@ -64,7 +69,7 @@ export function createScheduler(now: SteadyNow, waiter: Waiter): Scheduler {
     wait();
   }
 
-  /** One that sets itself to the past again is in the next round: after the others, and after the sockets. */
+  /** An alarm that sets itself to a past time rings in the next round: after the other alarms and the sockets. */
   function beginRound(nowNs: bigint): void {
     next = end = 0;
     for (let entry = pending.peek(); entry && entry.dueNs <= nowNs; entry = pending.peek()) {

@@ -1,30 +1,32 @@
-/** Sleeping in the thread itself: exact to microseconds, where timers of the event loop know only milliseconds. */
+/** Sleeps in the thread itself, exact to microseconds: timers of the event loop only have milliseconds. */
 import { wakePromptly } from './thread_schedule.ts';
 
 /**
- * How much of a hold is not slept: a thread wakes up some time after it asked to. The machine tells how long that takes
- * now: three of four sleeps are to be over in time. What takes longer than the limit waits for a CPU that others have, and
- * would if it was woken earlier.
+ * Upper limit of the part of a hold that is spun instead of slept, because a thread wakes up some time after its
+ * timeout. The actual part is adapted to the measured wake-up latency so that three of four sleeps end in time. A sleep
+ * that overruns by more than this limit waits for a CPU that other threads use, which waking up earlier would not
+ * change.
  */
 const AWAKE_MS_MAX = 0.04;
 /**
- * Of a hold. A thread that takes more than its share of a CPU waits for the others when it wakes up: without this limit
- * 10,000 events/s were 2 us late at the 50th percentile and 800 at the 99th, with it 27 and 400.
+ * Upper limit of the spun share of a hold. A thread that takes more than its share of a CPU waits for the others when
+ * it wakes up: without this limit 10,000 events/s were 2 us late at the 50th percentile and 800 at the 99th, with it 27
+ * and 400.
  */
 const AWAKE_SHARE_MAX = 0.15;
 const LONGER_MS = 0.00075;
 const SHORTER_MS = 0.00025;
 
 export interface ThreadSleeper {
-  /** Blocks the thread for about so long. */
+  /** Blocks the thread for about this long. */
   sleep(durationNs: number): void;
-  /** Blocks the thread until so long has just gone by, the last of it awake. */
+  /** Blocks the thread for exactly this long: it sleeps first and spins at the end. */
   hold(durationNs: number): void;
 }
 
-/** For the thread that calls; the first sleep makes it one that wakes up promptly. */
+/** It is for the calling thread; the first sleep sets that thread up to wake up promptly. */
 export function createThreadSleeper(): ThreadSleeper {
-  /** Nobody ever writes to it or wakes it up. */
+  /** No thread ever writes to it or notifies it, so a wait always times out. */
   const cell = new Int32Array(new SharedArrayBuffer(4));
   let awakeMs = AWAKE_MS_MAX / 2;
   let isPrompt = false;
@@ -42,7 +44,7 @@ export function createThreadSleeper(): ThreadSleeper {
     const sleepMs = durationMs - Math.min(awakeMs, durationMs * AWAKE_SHARE_MAX);
     sleep(sleepMs * 1e6);
     learn(performance.now() - startMs - sleepMs);
-    // Its numbers are no objects, those of hrtime are: a loop of them would keep the garbage collector busy.
+    // performance.now() returns numbers; those of hrtime are objects, which would keep the garbage collector busy here.
     while (performance.now() < endMs);
   }
 

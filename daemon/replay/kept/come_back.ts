@@ -1,17 +1,17 @@
-/** Where a session that was kept goes on. */
+/** Finds the position at which a kept session continues. */
 import type { SeekResult } from '../plan/places.ts';
 import type { Outline } from '../plan/plan.ts';
 import type { ReplayPlan } from '../plan/planner.ts';
 import type { KeptSession } from './kept_session.ts';
 
-/** Behind all that can be played. */
+/** A position past the end of any replay. */
 const END_NS = 2n ** 63n - 1n;
 
-/** Null: at the end. */
+/** It returns null when the session is at the end. */
 export async function placeAgain(kept: KeptSession, plan: ReplayPlan): Promise<SeekResult | null> {
   const { state, eventIndex, positionNs, outline } = kept;
   if (isOfSameEvents(outline, plan.outline)) return { positionNs, index: eventIndex };
-  // Events have come or gone since: at the same moment the next event may have another index.
+  // Events have been recorded or removed since: at the same time the next event may have another index.
   const momentNs = outline.firstTimestampNs + BigInt(positionNs) - plan.outline.firstTimestampNs;
   const wantedNs = state === 'finished' ? END_NS : positionNs === 0 ? 0n : momentNs;
   return plan.place({ position_ns: wantedNs });

@@ -1,6 +1,6 @@
 /**
- * Writes what has changed of sessions, many changes at a time: while one lot is being written the next one gathers. A
- * lot that cannot be written stays and is tried again; meanwhile sessions go on as if nothing were kept.
+ * Writes the changes of sessions in batches: while one batch is being written the next one is collected. A batch that
+ * cannot be written is kept and retried; meanwhile sessions continue unaffected.
  */
 import type { SteadyNow } from '../clock/clock.ts';
 import type { Alarm } from '../clock/scheduler.ts';
@@ -8,28 +8,28 @@ import { type KeptRow, storedRow } from './kept_session.ts';
 import type { StoredPlace } from './state_file.ts';
 import type { KeptState } from './state_thread.ts';
 
-/** How often it is written where sessions are that play, and what changed with nobody waiting for it. */
+/** Interval for writing the positions of playing sessions, and changes that no client waits for. */
 const SAVE_NS = 1_000_000_000n;
 
 export interface Keeper {
-  /** Something of the session has changed, or it is gone. It is written within a second. */
+  /** Reports that a session has changed or ended. It is written within a second. */
   changed(sessionId: string): void;
-  /** Writes; resolves when all that was told before is written, or cannot be. */
+  /** Writes; resolves when all earlier changes have been written, or the write has failed. */
   saved(): Promise<void>;
-  /** Why the last lot could not be written; null when it was. */
+  /** Why the last batch could not be written; null when it was written. */
   readonly failure: string | null;
   close(): Promise<void>;
 }
 
 export interface KeeperOptions {
   state: Pick<KeptState, 'write' | 'close'>;
-  /** The session as it is now; undefined when it is gone. */
+  /** The current row of a session; undefined when the session has ended. */
   rowOf: (sessionId: string) => KeptRow | undefined;
-  /** Where those are that play. */
+  /** The positions of all playing sessions. */
   playing: () => StoredPlace[];
   now: SteadyNow;
   alarm: (ring: () => void) => Alarm;
-  /** Told when it turns out that nothing can be written, and when it can again (null). */
+  /** Called when writing starts to fail, and with null when it works again. */
   onFailure: (failure: string | null) => void;
 }
 
@@ -37,7 +37,7 @@ export function createKeeper({ state, rowOf, playing, now, alarm, onFailure }: K
   let changed = new Set<string>();
   let failure: string | null = null;
   let writing: Promise<void> = Promise.resolve();
-  /** Begins when `writing` is done. */
+  /** The next write, which starts when `writing` is done. */
   let next: Promise<void> | undefined;
   let isTicking = false;
   let placesAreDue = false;

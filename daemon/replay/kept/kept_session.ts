@@ -1,4 +1,4 @@
-/** What is kept of a session over the daemon's end, and how it is written. */
+/** The data of a session that outlives the daemon, and its stored form. */
 import { z } from 'zod';
 import { parseJson, stringify } from '../../exact_json.ts';
 import { int64 } from '../../int64.ts';
@@ -15,7 +15,7 @@ const latency = z
   .min(1)
   .readonly();
 
-/** A field that comes later has a default, so that what was written before it can be read. */
+/** Any field added here needs a default, so that rows written without it can be read. */
 const facts = z.object({
   settings: z.object({
     transactionId: z.string(),
@@ -34,7 +34,7 @@ const facts = z.object({
     latency,
     survey: z
       .object({ durationNs: count, endNs: count.optional(), timeoutEventId: z.string().nullable() })
-      // Until it was told apart, the duration was that of all events.
+      // Rows written without endNs have the duration of all events in durationNs.
       .transform((survey) => ({ ...survey, endNs: survey.endNs ?? survey.durationNs }))
       .nullable(),
     clocks: z
@@ -50,7 +50,7 @@ const facts = z.object({
   }),
   rounds: count,
   failure: z.string().nullable(),
-  /** How often it was opened: a stream's ids begin anew each time, beyond all that were given before. */
+  /** How often it was opened again: each time the stream's ids start above all that were used before. */
   life: count,
   createdAt: z.iso.datetime(),
   updatedAt: z.iso.datetime(),
@@ -58,7 +58,7 @@ const facts = z.object({
 
 export type KeptSession = SessionPlace & z.output<typeof facts>;
 
-/** With when it was used last, wall clock. */
+/** A kept session and the time it was last used, by the wall clock. */
 export interface KeptRow {
   session: KeptSession;
   usedAtMs: number;
@@ -69,7 +69,7 @@ export function storedRow({ session, usedAtMs }: KeptRow): StoredSession {
   return { sessionId, eventIndex, positionNs, usedAtMs, facts: stringify(rest) };
 }
 
-/** Throws for what `storedRow` never gave. */
+/** Throws for a row that `storedRow` cannot have produced. */
 export function keptRow({ facts: text, usedAtMs, ...place }: StoredSession): KeptRow {
   return { session: { ...place, ...facts.parse(parseJson(text)) }, usedAtMs };
 }

@@ -1,7 +1,7 @@
 /**
- * The file that sessions are kept in: a SQLite database with a row each. What was written is there after the daemon was
- * killed. It is not synced each time: a power failure may take what the kernel had not yet written, some 30 s, never
- * more than that.
+ * The file that sessions are kept in: a SQLite database with a row for each. Written data survives a kill of the
+ * daemon. Writes are not synced: a power failure may lose data that the kernel has not yet written back, some 30 s,
+ * never more than that.
  */
 
 import { closeSync, constants, openSync } from 'node:fs';
@@ -11,15 +11,15 @@ import { UserError } from '../../../agent/process/errors.ts';
 /** "KRse". */
 const APPLICATION_ID = 0x4b52_7365;
 const VERSION = 1;
-/** For a daemon that takes the place of another one that is just ending. */
+/** Lock timeout, long enough for a predecessor that is just shutting down to release the file. */
 const LOCKED_MS_MAX = 1000;
 
-/** A start that cannot work; the message is the one line that the user sees. */
+/** The daemon cannot start with this file; the message is the one line that the user sees. */
 export class StateFileError extends UserError {
   override readonly name = 'StateFileError';
 }
 
-/** Where a session is. It changes all the time while it plays. */
+/** The position of a session, which changes constantly while it plays. */
 export interface SessionPlace {
   sessionId: string;
   eventIndex: number;
@@ -32,32 +32,32 @@ export interface StoredPlace extends SessionPlace {
 }
 
 export interface StoredSession extends StoredPlace {
-  /** All else of it. */
+  /** All other data of the session, as JSON. */
   facts: string;
 }
 
-/** What has changed since the last time. */
+/** The changes since the last write. */
 export interface StateChanges {
   sessions: readonly StoredSession[];
-  /** Of sessions that are there. */
+  /** New positions of sessions that are already stored. */
   places: readonly StoredPlace[];
-  /** By their ids. */
+  /** The ids of removed sessions. */
   removed: readonly string[];
 }
 
 export interface StateFile {
-  /** As they were found, the oldest first. */
+  /** The rows found when the file was opened, oldest first. */
   readonly rows: readonly StoredSession[];
-  /** All of it or, when it throws, nothing. */
+  /** Writes all changes or, when it throws, none. */
   write(changes: StateChanges): void;
   close(): void;
 }
 
-/** Throws a StateFileError that says what to do. No other daemon can open it meanwhile. */
+/** Throws a StateFileError that advises the user. No other daemon can open the file until it is closed. */
 export function openStateFile(path: string): StateFile {
   let database: Database.Database | undefined;
   try {
-    // SQLite would make it for all to read; its log gets the mode of the file.
+    // SQLite would create it world-readable; the WAL file takes over the mode of the database.
     closeSync(openSync(path, constants.O_RDWR | constants.O_CREAT, 0o600));
     database = new Database(path, { timeout: LOCKED_MS_MAX });
     prepare(database, path);
@@ -69,7 +69,7 @@ export function openStateFile(path: string): StateFile {
 }
 
 function prepare(database: Database.Database, path: string): void {
-  // Before the first access: with it there is no second file for memory that is shared, and nobody else gets in.
+  // Set before the first access, EXCLUSIVE avoids the shared-memory file (-shm) and keeps other processes out.
   database.pragma('locking_mode = EXCLUSIVE');
   const version = database.pragma('user_version', { simple: true }) as number;
   const tables = database.prepare<[], { count: number }>('SELECT count(*) AS count FROM sqlite_schema').get()!.count;
@@ -81,11 +81,11 @@ function prepare(database: Database.Database, path: string): void {
     throw new StateFileError(`${what}: use that one, or give another file with --state`);
   }
   const faults = database.pragma('quick_check(1)', { simple: true });
-  // The first line only names the database.
+  // The first line of the report only names the database.
   if (faults !== 'ok') throw damaged(path, String(faults).split('\n').at(-1)!);
   database.pragma('journal_mode = WAL');
   database.pragma('synchronous = NORMAL');
-  // Also where nothing is new: the lock is taken by the first that writes, and a file that cannot be written is told.
+  // This writes to an existing file too: the first write takes the lock, and shows whether the file is writable.
   database.transaction(() => {
     database.pragma(`application_id = ${APPLICATION_ID}`);
     database.pragma(`user_version = ${VERSION}`);

@@ -1,19 +1,19 @@
-/** Where sessions are kept. */
+/** Chooses the file that sessions are kept in. */
 import { accessSync, constants, statSync } from 'node:fs';
 import { join } from 'node:path';
 
 export const STATE_FILE = 'sessions.sqlite';
 
-/** What was asked for: a file, none (false), or the one beside the recording. */
+/** The user's choice: a file, none (false), or by default the one beside the recording. */
 export type StateChoice = string | false | undefined;
 
 export interface StatePlace {
   path: string | null;
-  /** Why there is none. */
+  /** Why there is no file; empty when there is one. */
   reason: string;
 }
 
-/** `data`: the folder that is served, or a recording. */
+/** `data` is the folder that is served, or a recording. */
 export function statePlace(choice: StateChoice, data: string | undefined): StatePlace {
   if (typeof choice === 'string') return { path: choice, reason: '' };
   const reason = choice === false ? '--no-state' : whyNotIn(data);

@@ -1,6 +1,6 @@
 /**
- * The state file in a thread of its own: a disk that hangs, or a log that is moved into the file, never holds up what is
- * being played.
+ * Accesses the state file in a thread of its own, so that a hanging disk or a WAL checkpoint never delays a session
+ * that is playing.
  */
 import { once } from 'node:events';
 import { extname } from 'node:path';
@@ -10,7 +10,7 @@ import { damaged, type StateChanges, StateFileError, type StoredSession } from '
 
 export type ToState = { kind: 'write'; changes: StateChanges } | { kind: 'close' };
 
-/** Answers come in the order of what was asked. */
+/** Answers come in the order of the requests. */
 export type FromState =
   | { kind: 'opened'; rows: readonly StoredSession[] }
   | { kind: 'refused'; message: string }
@@ -18,16 +18,16 @@ export type FromState =
   | { kind: 'failed'; message: string };
 
 export interface KeptState {
-  /** As they were found, the oldest first. */
+  /** The rows found when the file was opened, oldest first. */
   readonly rows: readonly KeptRow[];
-  /** Rejects when nothing of it could be written. */
+  /** Rejects when the changes could not be written; none of them is written then. */
   write(changes: StateChanges): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Rejects with a StateFileError that says what to do. */
+/** Rejects with a StateFileError that advises the user. */
 export async function openState(path: string): Promise<KeptState> {
-  // Compiled it has another name.
+  // The compiled file has another extension.
   const file = new URL(`./state_worker${extname(import.meta.filename)}`, import.meta.url);
   const worker = new Worker(file, { workerData: path });
   const [opened] = (await once(worker, 'message')) as [FromState];
@@ -36,7 +36,7 @@ export async function openState(path: string): Promise<KeptState> {
 
   const asked: PromiseWithResolvers<void>[] = [];
   let ended: Error | undefined;
-  // Not once(): that rejects at `error`, before anything waits for it, and an unhandled rejection ends the daemon.
+  // once() would reject on `error` before anything awaits it, and an unhandled rejection ends the daemon.
   const exited = new Promise<void>((resolve) => worker.once('exit', () => resolve()));
   function end(error: Error): void {
     ended ??= error;

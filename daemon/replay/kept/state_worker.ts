@@ -1,4 +1,4 @@
-/** The thread that has the state file open. */
+/** The worker thread that has the state file open. */
 import { parentPort, workerData } from 'node:worker_threads';
 import { openStateFile, type StateFile, StateFileError } from './state_file.ts';
 import type { FromState, ToState } from './state_thread.ts';

@@ -1,6 +1,6 @@
 /**
- * Events as JSON, ready to be sent, read in chunks of neighbours. Threads that have drifted apart read from different
- * chunks, so several are kept.
+ * Reads events as JSON, ready to be sent, in chunks of neighbours. Threads that have drifted apart read from different
+ * chunks, so several chunks are cached.
  */
 import { Problem } from '../../problem.ts';
 import { createByteText } from '../../store/byte_text.ts';
@@ -10,18 +10,18 @@ import type { Store } from '../../store/store.ts';
 import type { PageCache } from './page_cache.ts';
 import type { Recorded } from './recorded.ts';
 
-/** Events read at once: 4.5 us an event with 512 of them, 3.4 with 1024, 3.0 with 2048. Some 500 KB. */
+/** Events read at once: reading takes 4.5 us per event with 512, 3.4 with 1024, 3.0 with 2048. Some 500 KB. */
 export const CHUNK_EVENTS = 1024;
 
-/** Neighbours in recorded order. */
+/** A run of events in recorded order. */
 export interface Chunk {
   bytes: Buffer;
-  /** Where each ends. */
+  /** The end offset of each event. */
   ends: Uint32Array;
 }
 
 export interface Bodies {
-  /** One event's bytes, which are the cache's own. Throws a Problem when it is no longer recorded. */
+  /** It returns one event's bytes, which belong to the cache. Throws a Problem when it is not recorded any more. */
   read(recorded: number): Buffer;
   close(): void;
 }
@@ -30,7 +30,7 @@ export function createBodies(store: Store, transactionId: string, recorded: Reco
   const owner = {};
   const text = createByteText();
   const writerFor = eventJson(text);
-  /** A page of the recorded order is whole chunks. */
+  /** A page of the recorded order consists of whole chunks. */
   const chunkEvents = Math.min(CHUNK_EVENTS, recorded.pageEvents);
 
   function load(first: number): Chunk {
@@ -46,7 +46,7 @@ export function createBodies(store: Store, transactionId: string, recorded: Reco
         const write = writerFor(scanned);
         for (let row = 0; row < scanned.block.rowCount; row++) {
           after = keyOf(scanned.block, row, scanned.dictionary.recordingId);
-          // What came later is not part of the snapshot.
+          // Events recorded later are not part of the snapshot.
           if (found === count || after.event_id !== recorded.keyAt(first + found).event_id) continue;
           write(row);
           ends[found++] = text.length;

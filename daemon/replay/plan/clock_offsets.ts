@@ -1,22 +1,22 @@
 /**
- * Clocks of several nodes brought onto one time line. A recording knows when its own node's clock was set, but not how
- * far that clock was from another node's: offsets come from who knows them.
+ * Brings the clocks of several nodes onto one time line. A recording contains when its own node's clock was set, but
+ * not how far that clock was from another node's: the caller supplies these offsets.
  */
 import { Problem, pointerTo } from '../../problem.ts';
 import type { NodeClock, Store } from '../../store/store.ts';
 
-/** By node: what is added to its times, nanoseconds. */
+/** Maps a node to the nanoseconds that are added to its times. */
 export type ClockOffsets = Readonly<Record<string, number>>;
 
-/** A clock that a transaction's times come from. */
+/** The clock of a node that recorded events of the transaction. */
 export interface ReplayedClock extends NodeClock {
-  /** Added to its times. */
+  /** Offset that is added to its times. */
   offsetNs: number;
-  /** Who says so: the caller, or nobody. */
+  /** Origin of the offset: `override` from the caller, `none` if there is no offset. */
   source: 'override' | 'none';
 }
 
-/** As the API gives it. */
+/** A clock as the API returns it. */
 export interface ClockView {
   node: string;
   offset_ns: bigint;
@@ -28,7 +28,7 @@ export function clockView({ node, offsetNs, steppedNs, source }: ReplayedClock):
   return { node, offset_ns: BigInt(offsetNs), stepped_ns: steppedNs, source };
 }
 
-/** Throws a Problem for a node that nobody has recorded: a mistyped name would go unnoticed. */
+/** Throws a Problem for a node without recordings: a mistyped name would go unnoticed. */
 export function checkNodes(offsets: ClockOffsets, store: Store): void {
   const named = Object.keys(offsets);
   if (named.length === 0) return;
@@ -42,7 +42,7 @@ export function checkNodes(offsets: ClockOffsets, store: Store): void {
   if (errors.length > 0) throw new Problem('invalid_body', errors.map(({ message }) => message).join('; '), errors);
 }
 
-/** `nodes`: those of a transaction, which began and ended at these times. */
+/** The clocks of a transaction's nodes between its first and last timestamp. */
 export function clocksOf(
   store: Store,
   offsets: ClockOffsets,
@@ -56,7 +56,7 @@ export function clocksOf(
   }));
 }
 
-/** What is added to each node's times: all of it, less what is added to all, so that it is at least 0. */
+/** The shift of each node's times: its offset minus the smallest offset, so that it is at least 0. */
 export function clockShifts(offsets: ClockOffsets, nodes: readonly string[]): (node: string) => number {
   const leastNs = Math.min(...nodes.map((node) => offsetOf(offsets, node)));
   return (node) => offsetOf(offsets, node) - leastNs;

@@ -8,60 +8,60 @@
  *   projected  thread 1  |--a--==|   |-c-==|      c starts 1 == later, ends 2 == later
  *              thread 2      |-b-==|    |--d--==|
  *
- * Within a thread the order stays what it was, so the projected order is a merge of threads: by projected start, ties by
- * recorded order. At last, gaps in which no event is under way are cut down to the longest that is wanted.
+ * Within a thread the order does not change, so the projected order is a merge of threads: by projected start, ties by
+ * recorded order. Finally, gaps in which no event is under way are shortened to the longest that is allowed.
  *
- * A thread is a lane: a place in the recorded order and what has been added to it. Lanes drift apart, so each reads on
- * from where it is; a front goes ahead of all and finds the threads that have not had an event yet.
+ * A thread is a lane: a position in the recorded order and the latency added so far. Lanes drift apart, so each reads
+ * on from its own position; a front goes ahead of all and finds the threads that have not had an event yet.
  */
 import { createHeap, type HeapItem } from '../clock/heap.ts';
 import type { Recorded, RecordedPage } from './recorded.ts';
 
-/** From an event on, in projected order. */
+/** The extra latency that holds from an event on, in projected order. */
 export interface LatencyChange {
   fromIndex: number;
   extraLatencyNs: number;
 }
 
 export interface MergeSettings {
-  /** By index, the first from 0. */
+  /** Sorted by index; the first entry has index 0. */
   latency: readonly LatencyChange[];
-  /** Null: as they were. */
+  /** The longest gap; null leaves gaps as recorded. */
   maxGapNs: number | null;
-  /** What is added to the times of a node, so that all clocks are one; at least 0. */
+  /** The shift that aligns the clock of a node with the others; at least 0. */
   clockShiftNs: (node: string) => number;
 }
 
-/** Some neighbouring events of the projected order. */
+/** A run of events in projected order. */
 export interface ProjectedPage {
   first: number;
   count: number;
   /** Index in recorded order. */
   recorded: Uint32Array;
-  /** From the first event's start. */
+  /** Offset from the first event's start. */
   startNs: Float64Array;
-  /** With what was added to it. */
+  /** Duration including the extra latency. */
   durationNs: Float64Array;
   /** 1: its caller waited for it. */
   isOwn: Uint8Array;
 }
 
-/** Where a merge stands between two events: what it needs to go on from there. */
+/** The state of a merge between two events, from which it can be resumed. */
 export interface MergeState {
   index: number;
-  /** Threads of recorded events before it have been found. */
+  /** Recorded index up to which all threads have been found. */
   front: number;
-  /** Of the first event, before anything was taken off. */
+  /** Start of the first event; null before it is known. */
   originNs: number | null;
-  /** The latest end so far, before anything was taken off. */
+  /** The latest end so far, without gap shortening. */
   endNs: number;
-  /** The latest end of an own event so far, with what was taken off by then. */
+  /** The latest end of an own event so far, with the gaps shortened up to then. */
   ownEndNs: number;
-  /** Likewise as recorded. */
+  /** The latest end of an own event so far, as recorded. */
   recordedOwnEndNs: number;
-  /** Taken off by shortened gaps so far. */
+  /** Total time removed by shortened gaps so far. */
   cutNs: number;
-  /** Of each lane that is not just as a new one would be: thread, next recorded index or -1, nanoseconds added. */
+  /** For each lane that differs from a new one: thread, next recorded index or -1, nanoseconds added. */
   lanes: Float64Array;
 }
 
@@ -69,25 +69,25 @@ export const LANE_FIELDS = 3;
 
 export interface Merge {
   readonly index: number;
-  /** The latest end of the events given so far, from the first event's start. */
+  /** The latest end of the events returned so far, from the first event's start. */
   readonly endNs: number;
   /** The latest end of the transaction's own events, which its caller waited for; 0 when there are none. */
   readonly ownEndNs: number;
-  /** Likewise, as recorded: by one clock, without latency and with all gaps. */
+  /** The same as recorded: with aligned clocks, without latency and with all gaps. */
   readonly recordedOwnEndNs: number;
-  /** Makes a page of at most so many events; with none behind the last one. */
+  /** Returns a page of at most `limit` events; it is empty after the last event. */
   next(limit: number): ProjectedPage;
   state(): MergeState;
 }
 
 interface Lane extends HeapItem {
   thread: number;
-  /** Its next event; -1: behind the front. */
+  /** Recorded index of its next event; -1 while the front has not reached it. */
   recorded: number;
   startNs: number;
-  /** Of its node's clock. */
+  /** Shift of its node's clock. */
   clockShiftNs: number;
-  /** With the latency that has been added. */
+  /** The clock shift plus the latency added so far. */
   shiftNs: number;
 }
 
@@ -154,7 +154,7 @@ export function createMerge(recorded: Recorded, settings: MergeSettings, from: M
     return lane;
   }
 
-  /** Brings the front behind every recorded event that may be next. */
+  /** Moves the front past every recorded event that may be next. */
   function advanceFront(): void {
     for (;;) {
       if (!frontPage || front >= frontPage.first + frontPage.count || front < frontPage.first)
@@ -162,7 +162,7 @@ export function createMerge(recorded: Recorded, settings: MergeSettings, from: M
       if (!frontPage || front >= frontPage.first + frontPage.count) return;
       const row = front - frontPage.first;
       const nearest = heap.peek();
-      // With nothing added it would not start later than as recorded.
+      // Shifts are never negative: no event from the front on can start before its recorded start.
       if (nearest && nearest.startNs < frontPage.startNs[row]!) return;
       const lane = laneOf(frontPage.thread[row]!);
       if (lane.recorded < 0) enter(lane, front, frontPage);
@@ -170,7 +170,7 @@ export function createMerge(recorded: Recorded, settings: MergeSettings, from: M
     }
   }
 
-  /** To the lane's next event, if the front has come by it. */
+  /** Moves to the lane's next event, if the front has passed it. */
   function advance(lane: Lane, page: RecordedPage): void {
     const inPage = page.nextRow[lane.recorded - page.first]!;
     let next = inPage > 0 ? page.first + inPage : -1;
@@ -206,10 +206,10 @@ export function createMerge(recorded: Recorded, settings: MergeSettings, from: M
       if (isOwn && recordedEndNs > recordedOwnEndNs) recordedOwnEndNs = recordedEndNs;
       const startNs = lane.startNs - originNs;
       if (maxGapNs !== null && startNs - endNs > maxGapNs) cutNs += startNs - endNs - maxGapNs;
-      // The gap is gone: what comes next is not to find it again.
+      // The end moves past the gap, so that the next event does not shorten it again.
       if (startNs > endNs) endNs = startNs;
       if (startNs + durationNs > endNs) endNs = startNs + durationNs;
-      // Gaps behind this event take nothing off its end: they begin after all that is under way.
+      // Later gaps do not shorten this event: they begin after all events under way have ended.
       if (isOwn && startNs - cutNs + durationNs > ownEndNs) ownEndNs = startNs - cutNs + durationNs;
       const at = page.count++;
       page.isOwn[at] = isOwn ? 1 : 0;
@@ -248,7 +248,7 @@ export function createMerge(recorded: Recorded, settings: MergeSettings, from: M
   };
 }
 
-/** The first of the ascending numbers that is larger. */
+/** The first of the ascending `numbers` that is larger than `number`. */
 function pageBehind(numbers: readonly number[], number: number): number | undefined {
   let low = 0;
   let high = numbers.length;

@@ -1,14 +1,14 @@
-/** What was read last, of all plans together: the one used longest ago goes first. */
+/** An LRU cache of pages that all plans share. */
 
 export interface PageCache<Page> {
-  /** Of one owner; `make` reads it when it is not here. */
+  /** Returns a page of an owner; `make` reads it when it is not cached. */
   get(owner: object, number: number, make: () => Page): Page;
   forget(owner: object): void;
 }
 
 export function createPageCache<Page>(pagesMax: number): PageCache<Page> {
   const owners = new Map<object, Map<number, Entry<Page>>>();
-  /** The one used longest ago is the first. */
+  /** Entries in order of use; the least recently used is the first. */
   const byUse = new Set<Entry<Page>>();
 
   function drop(entry: Entry<Page>): void {

@@ -1,4 +1,4 @@
-/** Where a seek goes in a plan. */
+/** Resolves the target of a seek to a place in a plan. */
 import { Problem } from '../../problem.ts';
 import type { Store } from '../../store/store.ts';
 import type { SeekTarget } from '../target.ts';
@@ -11,7 +11,7 @@ export interface SeekResult {
   index: number;
 }
 
-/** A plan that has been gone through. */
+/** A plan whose survey is done. */
 export interface Surveyed {
   store: Pick<Store, 'event'>;
   recorded: Recorded;
@@ -20,7 +20,7 @@ export interface Surveyed {
   recordedSpanNs: number;
 }
 
-/** Null: past the end. Before the start is the start. */
+/** It returns null for a target past the end; a target before the start is the start. */
 export function placeIn(plan: Surveyed, target: SeekTarget): SeekResult | null {
   if ('position_ns' in target) return atPosition(plan, clamped(target.position_ns));
   if ('timestamp_ns' in target) return atTimestamp(plan, clamped(target.timestamp_ns - plan.recorded.firstTimestampNs));
@@ -28,7 +28,7 @@ export function placeIn(plan: Surveyed, target: SeekTarget): SeekResult | null {
   return atEvent(plan, target.event_id);
 }
 
-/** Places further out than any plan goes are all the same. */
+/** Clamps values beyond the range of any plan, which are all equivalent. */
 function clamped(value: bigint): number {
   return Math.min(Math.max(Number(value), -1), SPAN_NS_MAX);
 }
@@ -37,7 +37,7 @@ function atPosition({ schedule, eventCount }: Surveyed, positionNs: number): See
   if (positionNs <= 0) return { positionNs: 0, index: 0 };
   const { endNs } = schedule.survey!;
   const index = schedule.indexAtPosition(positionNs);
-  // On the very end nothing is left either, unless the last event is a moment there.
+  // At the very end no event is left, unless the last one has no duration and starts there.
   const isLeft = positionNs < endNs || (positionNs === endNs && index < eventCount);
   return isLeft ? { positionNs, index } : null;
 }
@@ -56,15 +56,15 @@ function atEvent(plan: Surveyed, eventId: string): SeekResult | null {
 }
 
 /**
- * A moment as events tell it, each by the clock of its own node: the next event is the first recorded at or after it.
- * The wait for it is as long as recorded, unless something else has come in between.
+ * Resolves a timestamp, which is compared with each event by the clock of the event's own node: the next event is the
+ * first recorded at or after it. The wait for that event is as long as recorded, unless another event lies in between.
  */
 function atTimestamp(plan: Surveyed, recordedNs: number): SeekResult | null {
   const { recorded, schedule, eventCount, recordedSpanNs } = plan;
   if (recordedNs < 0) return { positionNs: 0, index: 0 };
   const wanted = recorded.indexAtOffset(recordedNs);
   if (wanted === recorded.known) {
-    // In the last event, or after it.
+    // The timestamp is in the last event or after it.
     const beforeEndNs = recordedSpanNs - recordedNs;
     if (beforeEndNs <= 0) return null;
     const positionNs = schedule.survey!.endNs - beforeEndNs;

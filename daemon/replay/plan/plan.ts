@@ -1,4 +1,4 @@
-/** What a session plays, from the recording to the bytes that are sent, made where nobody waits for the clock. */
+/** The plan of a session: from the recording to the bytes that are sent. It runs outside the clock's thread. */
 import { wholeEndOf } from '../../../agent/recording/read/transactions.ts';
 import { Problem } from '../../problem.ts';
 import type { Store } from '../../store/store.ts';
@@ -13,58 +13,58 @@ import { createSchedule, type Schedule } from './schedule.ts';
 
 export interface PlanRequest {
   transactionId: string;
-  /** By index, the first from 0. */
+  /** Sorted by index; the first entry has index 0. */
   latency: readonly LatencyChange[];
   timeoutNs: number | null;
   maxGapNs: number | null;
   clockOffsetsNs: ClockOffsets;
 }
 
-/** What is known of a plan by now. */
+/** The facts known about a plan so far. */
 export interface Outline {
-  /** As the recording's index has it, until all events have been gone through. */
+  /** The count in the recording's index, until all events have been processed. */
   eventCount: number;
   firstTimestampNs: bigint;
-  /** From the first start to the last end of its own; as the nodes' clocks have it, until all have been gone through. */
+  /** First start to last end of an own event, as recorded; by unaligned clocks until all events have been processed. */
   recordedDurationNs: number;
-  /** As the events are laid out: a plan that is opened with it is the same. */
+  /** The latency changes of the current layout: a plan that is opened with them is the same. */
   latency: readonly LatencyChange[];
-  /** Null until all events have been gone through. */
+  /** Null until all events have been processed. */
   survey: { durationNs: number; endNs: number; timeoutEventId: string | null } | null;
-  /** Of each node. */
+  /** The clock of each node. */
   clocks: readonly ReplayedClock[];
 }
 
-/** Neighbouring events of the projected order. */
+/** A run of events in projected order. */
 export interface PlanPage {
   first: number;
   count: number;
-  /** Nothing comes behind it. */
+  /** Whether no event follows this page. */
   isLast: boolean;
-  /** From the first event's start. */
+  /** Offset from the first event's start. */
   startNs: Float64Array;
-  /** With what was added. */
+  /** Duration including the extra latency. */
   durationNs: Float64Array;
   /** 1: its caller waited for it. */
   isOwn: Uint8Array;
-  /** The events as JSON, and where each ends. */
+  /** The events as JSON, and the end offset of each. */
   bytes: Buffer;
   ends: Uint32Array;
 }
 
-/** A plan, made step by step: nothing in it waits. */
+/** A plan that is computed step by step; all its methods are synchronous. */
 export interface PlanWork {
   outline(): Outline;
-  /** Goes through some more events; false when nothing is left to be done. */
+  /** Processes some more events; returns false when nothing is left to be done. */
   advance(): boolean;
   page(index: number, limit: number): PlanPage;
-  /** Null: past the end. Before the start is the start. Only when all events have been gone through. */
+  /** Works like `placeIn`. All events must have been processed. */
   place(target: SeekTarget): SeekResult | null;
-  /** From an event on. */
+  /** Changes the latency from an event on. */
   changeLatency(fromIndex: number, extraLatencyNs: number): void;
   /**
-   * Begins to lay all events out with the latency that was set last; false when they are. The next `place` is one of
-   * the new layout, and the old one is gone.
+   * Starts a layout of all events with the latency that was set last; false when the layout has only that one. The next
+   * `place` returns a place in the new layout, which replaces the old one.
    */
   layOutAnew(): boolean;
   close(): void;
@@ -75,17 +75,17 @@ export interface PlanCaches {
   bodies: PageCache<Chunk>;
 }
 
-/** Left out: what is best for large transactions. */
+/** The defaults are best for large transactions. */
 export interface PlanSizes {
   pageEvents?: number;
   markEvents?: number;
 }
 
-/** Gone through at once, and between two looks at the clock. */
+/** The length of one `advance`, and the events that are processed between two checks of the time. */
 const SLICE_MS = 1;
 const SLICE_EVENTS = 32;
 
-/** Throws a Problem when the transaction is not there, or cannot be played. */
+/** Throws a Problem when the transaction is not recorded, or cannot be played. */
 export function openPlan(
   store: Store,
   request: PlanRequest,
@@ -96,13 +96,13 @@ export function openPlan(
   let { latency } = request;
   checkNodes(clockOffsetsNs, store);
   const recorded = readRecorded(store, transactionId, caches.recorded, pageEvents);
-  // After the snapshot was taken, so that it knows every node in there.
+  // This is read after the snapshot was taken, so that it contains every node of the snapshot.
   const summary = store.transaction(transactionId);
   const bodies = createBodies(store, transactionId, recorded, caches.bodies);
   const firstTimestampNs = recorded.firstTimestampNs;
   let eventCount = Math.max(summary?.eventCount ?? 0, recorded.known);
   const lastEndNs = summary ? wholeEndOf(summary) : firstTimestampNs;
-  /** The span of all events, by the nodes' own clocks. */
+  /** The span of all events by the nodes' own clocks. */
   const recordedSpanNs = Number(lastEndNs - firstTimestampNs);
   const ownSpanNs = Number((summary?.lastEndNs ?? firstTimestampNs) - firstTimestampNs);
   const nodes = summary?.nodes ?? store.nodes();
@@ -110,10 +110,10 @@ export function openPlan(
   const clocks = clocksOf(store, clockOffsetsNs, nodes, [firstTimestampNs, lastEndNs]);
   for (const { extraLatencyNs } of latency) checkSpan(extraLatencyNs);
   let schedule = laidOut(latency);
-  /** Laid out anew. */
+  /** The new layout while it is being computed. */
   let coming: Schedule | null = null;
 
-  /** The latency that was set last, for all events. */
+  /** The latency that was set last, applied to all events. */
   function uniform(): LatencyChange[] {
     return [{ ...latency.at(-1)!, fromIndex: 0 }];
   }
@@ -165,14 +165,14 @@ export function openPlan(
       length += piece.length;
       ends[at] = length;
     }
-    // Its own memory, which is given away.
+    // Memory of its own, not from the pool: it is transferred to another thread.
     const bytes = Buffer.allocUnsafeSlow(length);
     for (const [at, piece] of pieces.entries()) piece.copy(bytes, at === 0 ? 0 : ends[at - 1]);
     const isLast = count < limit || (schedule.survey !== null && first + count === eventCount);
     return { first, count, isLast, startNs, durationNs, isOwn, bytes, ends };
   }
 
-  // It is played from the start, most likely.
+  // A replay most likely starts with the first event, so its chunk is read ahead.
   bodies.read(0);
   return {
     outline,

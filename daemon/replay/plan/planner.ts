@@ -1,6 +1,6 @@
 /**
- * Plans of all sessions. Each is gone through once in the background, a slice at a time, in turn; what a session asks
- * for comes in between.
+ * The plans of all sessions. Each is processed once in the background, a slice at a time, in turn; requests of sessions
+ * are served in between.
  */
 import { setImmediate as breathe } from 'node:timers/promises';
 import { Problem } from '../../problem.ts';
@@ -13,26 +13,26 @@ import { type Outline, openPlan, type PlanCaches, type PlanPage, type PlanReques
 import type { RecordedPage } from './recorded.ts';
 import { type WhatIf, type WhatIfRequest, whatIf } from './what_if.ts';
 
-/** 17 MB. */
+/** Limit of cached pages of recorded events: 17 MB. */
 const RECORDED_PAGES_MAX = 128;
-/** Some 64 MB. Sessions beyond read their chunks again for each page. */
+/** Limit of cached chunks: some 64 MB. More sessions than that read their chunks again for each page. */
 const BODY_CHUNKS_MAX = 128;
-/** A plan of no more is gone through before it is given: that takes a few milliseconds. */
+/** A plan of up to this many events is processed before open() returns it, which takes a few milliseconds. */
 const WHOLE_AT_ONCE_EVENTS = 65_536;
 
 export interface ReplayPlan {
-  /** The newest. */
+  /** The latest outline. */
   readonly outline: Outline;
   page(index: number, limit: number): Promise<PlanPage>;
-  /** Null: past the end. Lays all events out anew, with the latency that was set last. */
+  /** Lays all events out again with the latency that was set last. It returns null for a target past the end. */
   place(target: SeekTarget): Promise<SeekResult | null>;
-  /** From an event on; what comes before keeps its place. */
+  /** Changes the latency from an event on; earlier events keep their place. */
   changeLatency(fromIndex: number, extraLatencyNs: number): Promise<void>;
   close(): void;
 }
 
 export interface Planner {
-  /** `onOutline`: more is known. Rejects with a Problem when the transaction cannot be played. */
+  /** Calls `onOutline` when the outline changes. Rejects with a Problem when the transaction cannot be played. */
   open(request: PlanRequest, onOutline: () => void): Promise<ReplayPlan>;
   /** Whether any event of a transaction is recorded. */
   has(transactionId: string): Promise<boolean>;
@@ -41,7 +41,7 @@ export interface Planner {
   close(): Promise<void>;
 }
 
-/** In this thread. */
+/** A planner that works in the calling thread. */
 export function createPlanner(store: Store): Planner {
   const caches: PlanCaches = {
     recorded: createPageCache<RecordedPage>(RECORDED_PAGES_MAX),
@@ -103,16 +103,16 @@ export function createPlanner(store: Store): Planner {
 }
 
 interface Planned extends ReplayPlan {
-  /** Some of its events are still to be gone through. */
+  /** Whether some of its events have not been processed yet. */
   readonly isAtWork: boolean;
   advance(): void;
-  /** Resolves when all events have been gone through. */
+  /** Resolves when all events have been processed. */
   whole(): Promise<void>;
 }
 
 interface Watched {
   onOutline: () => void;
-  /** There is something to go through. */
+  /** Called when there are events to process. */
   onWork: () => void;
   onClose: () => void;
 }
@@ -178,7 +178,7 @@ function newPlanned(work: PlanWork, { onOutline, onWork, onClose }: Watched): Pl
 
 function newPromise(): PromiseWithResolvers<void> {
   const made = Promise.withResolvers<void>();
-  // It may be that nobody waits for it.
+  // A rejection must not count as unhandled when no caller waits for it.
   made.promise.catch(() => {});
   return made;
 }

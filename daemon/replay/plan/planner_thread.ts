@@ -1,4 +1,4 @@
-/** Plans made in a thread of their own. */
+/** A planner that works in a thread of its own; this is the main thread's side. */
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { Problem } from '../../problem.ts';
@@ -21,20 +21,20 @@ interface Asked {
 
 interface Thread {
   worker: Worker;
-  /** Why it has ended. */
+  /** The error with which the thread has ended. */
   ended: unknown;
   opened: Map<number, Opened>;
   asked: Map<number, Asked>;
 }
 
 export function createPlannerThread(places: ServedPaths): Planner {
-  // At once: loading it takes longer than a session's start may.
+  // The thread starts at once: loading it takes longer than the start of a session may take.
   let thread: Thread | undefined = begin();
   let lastId = 0;
   let lastPlan = 0;
 
   function begin(): Thread {
-    // Compiled it has another name.
+    // The compiled file has another extension.
     const file = new URL(`./planner_worker${extname(import.meta.filename)}`, import.meta.url);
     const worker = new Worker(file, { workerData: places });
     const begun: Thread = { worker, ended: undefined, opened: new Map(), asked: new Map() };
@@ -113,7 +113,7 @@ function planIn(of: Thread, plan: number, opened: Opened, ask: Ask): ReplayPlan 
     },
     async page(index, limit) {
       const page = (await ask(of, { plan, kind: 'page', index, limit })) as PlanPage;
-      // A Buffer comes as a mere Uint8Array.
+      // A Buffer arrives as a plain Uint8Array.
       const { buffer, byteOffset, byteLength } = page.bytes;
       return { ...page, bytes: Buffer.from(buffer, byteOffset, byteLength) };
     },
@@ -123,7 +123,7 @@ function planIn(of: Thread, plan: number, opened: Opened, ask: Ask): ReplayPlan 
     },
     close() {
       of.opened.delete(plan);
-      // Nobody waits for it.
+      // No caller waits for the answer.
       ask(of, { plan, kind: 'close' }).catch(() => {});
     },
   };

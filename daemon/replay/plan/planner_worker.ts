@@ -1,4 +1,4 @@
-/** The thread that makes plans: it reads recordings and writes JSON, so that the clock's thread does neither. */
+/** The planner's worker thread: it reads recordings and writes JSON, so that the clock's thread does neither. */
 import { parentPort, workerData } from 'node:worker_threads';
 import { ERRORS, type ErrorCode, Problem } from '../../problem.ts';
 import { openRecordingStore } from '../../store/recording_store.ts';
@@ -13,7 +13,7 @@ import type {
   ToPlanner,
 } from './thread_messages.ts';
 
-// It reads ahead, and the clock's thread is to have a CPU whenever it wants one.
+// This thread reads ahead, while the clock's thread must get a CPU whenever it needs one.
 giveWay();
 const port = parentPort!;
 const { data, recordings } = workerData as PlannerThreadData;
@@ -58,7 +58,7 @@ async function answerTo(question: Question): Promise<PlannerAnswer> {
   }
 }
 
-/** Before the answer that it belongs to. */
+/** Sends the outline of a plan, always before the answer that it belongs to. */
 function tellOutline(number: number): void {
   const plan = plans.get(number);
   if (plan) send({ kind: 'outline', plan: number, outline: plan.outline });
@@ -68,7 +68,7 @@ function send(message: FromPlanner): void {
   port.postMessage(message, transferred(message));
 }
 
-/** A page's memory goes along, it is not copied. */
+/** The memory of a page is transferred, not copied. */
 function transferred(message: FromPlanner): ArrayBuffer[] {
   if (
     message.kind !== 'answer' ||

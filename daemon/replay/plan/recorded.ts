@@ -1,8 +1,8 @@
 /**
- * A transaction as it was recorded: what a replay needs to know of every event, in recorded order, read in pages. A page
- * is read again when it is not at hand any more, so a transaction of any size takes the same memory.
+ * A transaction as it was recorded: the fields of every event that a replay needs, in recorded order, read in pages. A
+ * page that has left the cache is read again, so a transaction of any size takes the same memory.
  *
- * It is a snapshot: what is recorded later does not join it, and what retention has removed since is an error.
+ * It is a snapshot: events recorded later do not join it, and reading events that retention has removed is an error.
  */
 import { formatEventId, parseEventId } from '../../../agent/recording/format/event_id.ts';
 import { Problem } from '../../problem.ts';
@@ -12,60 +12,60 @@ import type { EventKey, ScannedBlock, Store } from '../../store/store.ts';
 import type { PageCache } from './page_cache.ts';
 import { newThreads, type Thread } from './threads.ts';
 
-/** 139 KB. */
+/** Events of a page, which takes 139 KB. */
 export const PAGE_EVENTS = 4096;
 
 const RECENT_PAGES = 8;
 
-/** Decoding the others would cost forty times as much. */
+/** Only these columns are decoded: decoding the others would cost forty times as much. */
 const COLUMNS = ['timestamp_ns', 'duration_ns', 'tid', ...OWN_EVENT_COLUMNS];
 
-/** 104 days: up to here a double holds every nanosecond. */
+/** 104 days: up to this a double represents every nanosecond exactly. */
 export const SPAN_NS_MAX = Number.MAX_SAFE_INTEGER;
 
 export interface RecordedPage {
   /** Recorded index of its first event. */
   first: number;
   count: number;
-  /** From the first event's start, by the clock of the event's own node. */
+  /** Offset from the first event's start, by the clock of the event's own node. */
   startNs: Float64Array;
   durationNs: Float64Array;
-  /** Which thread, (node, tid), numbered from 0 in order of appearance. */
+  /** Number of the thread, (node, tid), from 0 in order of appearance. */
   thread: Uint32Array;
   /** 1: its caller waited for it; 0: it carries data that the transaction wrote earlier. */
   isOwn: Uint8Array;
   /** Row of the thread's next event in this page; 0 when there is none. */
   nextRow: Uint16Array;
-  /** By thread: row of its first event in this page. */
+  /** Maps a thread to the row of its first event in this page. */
   firstRow: Map<number, number>;
-  /** Place in `recordingIds`; together with the recording's number it makes the event id. */
+  /** Index in `recordingIds`; together with `numbers` it forms the event id. */
   recording: Uint16Array;
   numbers: BigUint64Array;
 }
 
 export interface Recorded {
-  /** Of each page but the last. */
+  /** Number of events in each page but the last. */
   readonly pageEvents: number;
   /** Nanoseconds since the epoch. */
   readonly firstTimestampNs: bigint;
-  /** Found so far, by number. */
+  /** The threads found so far, by number. */
   readonly threads: readonly Thread[];
-  /** Events of the pages read so far; of all, once `isWhole`. */
+  /** Number of events in the pages read so far; once `isWhole`, of all events. */
   readonly known: number;
   readonly isWhole: boolean;
-  /** Undefined behind the last one. Pages are found one after the other. */
+  /** It returns undefined past the last page. Pages are discovered in sequence. */
   page(number: number): RecordedPage | undefined;
   /** Numbers of the pages found so far that have events of a thread, ascending. */
   pagesOf(thread: number): readonly number[];
   keyAt(index: number): EventKey;
-  /** Undefined when it is not among those found so far. */
+  /** It returns undefined when the event is not among those found so far. */
   indexOf(event: EventKey): number | undefined;
-  /** The first of those found so far that started at or after an offset; `known` when there is none. */
+  /** Index of the first event found so far that started at or after an offset; `known` when there is none. */
   indexAtOffset(offsetNs: number): number;
   close(): void;
 }
 
-/** Where a page begins. */
+/** The boundaries of a page, which allow reading it again. */
 interface PageMark {
   /** The event before it. */
   after: EventKey | undefined;
@@ -75,7 +75,7 @@ interface PageMark {
   count: number;
 }
 
-/** Throws a Problem when no event of it is recorded. */
+/** Throws a Problem when no event of the transaction is recorded. */
 export function readRecorded(
   store: Store,
   transactionId: string,
@@ -88,10 +88,10 @@ export function readRecorded(
   const marks: PageMark[] = [];
   const owner = {};
   const divided = isDivided(store, transactionId);
-  /** Looking into the cache for every event would take longer than all else. */
+  /** The pages used last: a cache lookup for every event would take longer than all other work. */
   const recent: ({ number: number; page: RecordedPage } | undefined)[] = new Array(RECENT_PAGES).fill(undefined);
   const finding = store.scan({ filter: { transactionId }, order: 'asc', columns: COLUMNS });
-  /** What it gave beyond the end of the last page. */
+  /** Rows of the scan that did not fit into the last page. */
   let rest: { scanned: ScannedBlock; row: number } | undefined;
   let firstTimestampNs = 0n;
   let [known, isWhole] = [0, false];
@@ -101,7 +101,7 @@ export function readRecorded(
     return place < 0 ? recordingIds.push(id) - 1 : place;
   }
 
-  /** Adds rows `[from, rowCount)` as long as there is room; returns how far it got. */
+  /** Adds rows `[from, rowCount)` as long as there is room; returns the first row that it did not add. */
   function append(page: RecordedPage, scanned: ScannedBlock, from: number): number {
     const { block, dictionary } = scanned;
     if (block.rowCount === 0) return 0;
@@ -136,7 +136,7 @@ export function readRecorded(
     };
   }
 
-  /** The next one, for the first time. */
+  /** Reads the next page for the first time. */
   function discover(): RecordedPage | undefined {
     const after = marks.length > 0 ? keyAt(known - 1) : undefined;
     const page = emptyPage(known, pageEvents);
@@ -226,7 +226,7 @@ export function readRecorded(
       return undefined;
     },
     indexAtOffset(offsetNs) {
-      // Events of one moment may go over the end of a page.
+      // Events with the same start may span pages.
       const number = Math.max(lowerBound(marks.length, (at) => marks[at]!.firstStartNs >= offsetNs) - 1, 0);
       const { first, count, startNs } = page(number)!;
       return first + lowerBound(count, (row) => startNs[row]! >= offsetNs);
@@ -243,7 +243,7 @@ function tooLong(transactionId: string): Problem {
   return new Problem('invalid_body', message, [{ pointer: '/transaction_id', message }]);
 }
 
-/** Ties the events of each thread together. */
+/** Links the events of each thread. */
 function link({ count, thread, nextRow, firstRow }: RecordedPage): void {
   const lastRow = new Map<number, number>();
   for (let row = 0; row < count; row++) {
@@ -269,7 +269,7 @@ function emptyPage(first: number, length: number): RecordedPage {
   };
 }
 
-/** The first of `0 .. count` for which `holds`, which holds for all behind it; `count` when there is none. */
+/** The first of `0 .. count` for which `holds`, which must then hold for all later ones; `count` when there is none. */
 export function lowerBound(count: number, holds: (at: number) => boolean): number {
   let low = 0;
   let high = count;

@@ -1,6 +1,6 @@
 /**
- * When each event of a transaction is played. The projected order is gone through once, in slices, to learn how long it
- * takes and to leave marks on the way; from a mark any part of it is made again.
+ * Computes when each event of a transaction is played. The projected order is surveyed once, in slices, to learn its
+ * duration and to save marks on the way; from a mark any part of it can be computed again.
  */
 import {
   createMerge,
@@ -14,45 +14,45 @@ import {
 } from './merge.ts';
 import { lowerBound, type Recorded } from './recorded.ts';
 
-/** Events between two marks, at first. */
+/** Initial number of events between two marks. */
 const MARK_EVENTS = 4096;
-/** Numbers that the marks' lanes may have together: 16 MB. Beyond, every other mark is given up. */
+/** Limit of the numbers in the lanes of all marks: 16 MB. Above it, every other mark is dropped. */
 const MARK_NUMBERS_MAX = 2_000_000;
-/** Events made at once on the way to a place. */
+/** Events computed at once on the way to a place. */
 const STRIDE_EVENTS = 1024;
 
-/** Who plays it, who looks at all of it, and one more. */
+/** Readers kept: the session that plays, a client that lists the timeline, and spare ones. */
 const READERS_MAX = 4;
 
-/** What is known when all has been gone through. */
+/** The facts that are known after the survey of all events. */
 export interface Survey {
   eventCount: number;
-  /** From the first start to the last end of an event of its own, which its caller waited for. */
+  /** The span from the first start to the last end of an own event, which its caller waited for. */
   durationNs: number;
-  /** From the first start to the last end of all. */
+  /** The span from the first start to the last end of all events. */
   endNs: number;
-  /** As the duration, without latency and with all gaps. */
+  /** The duration without latency and with all gaps. */
   recordedDurationNs: number;
   /** The index of the first own event that ends after the timeout; null when all are in time. */
   timeoutIndex: number | null;
-  /** In recorded order. */
+  /** The same event's index in recorded order. */
   timeoutRecorded: number | null;
 }
 
 export interface Schedule {
-  /** Events gone through so far. */
+  /** Number of events surveyed so far. */
   readonly surveyed: number;
-  /** Null until all is gone through. */
+  /** Null until all events are surveyed. */
   readonly survey: Survey | null;
-  /** Goes through so many more. */
+  /** Surveys this many more events. */
   advance(events: number): void;
-  /** Any part, gone through or not. Parts that follow each other are the quickest. */
+  /** It returns any part, surveyed or not. Consecutive parts are the fastest. */
   page(index: number, limit: number): ProjectedPage;
-  /** The first event that starts at a position or behind it; the event count when there is none. Needs the survey. */
+  /** The first event that starts at or after a position; the event count when there is none. Needs the survey. */
   indexAtPosition(positionNs: number): number;
-  /** Where a recorded event is in projected order. Needs the survey. */
+  /** Index of a recorded event in projected order. Needs the survey. */
   indexOfRecorded(recorded: number): number;
-  /** From the event with this index on, everything takes so much longer; what comes before stays as it is. */
+  /** Changes the latency from the event with this index on; earlier events stay as they are. */
   changeLatency(change: LatencyChange): void;
 }
 
@@ -62,7 +62,7 @@ interface Mark extends MergeState {
 
 export interface ScheduleSettings extends MergeSettings {
   timeoutNs: number | null;
-  /** Events between two marks, at first. */
+  /** Initial number of events between two marks. */
   markEvents?: number;
 }
 
@@ -72,7 +72,7 @@ export function createSchedule(recorded: Recorded, given: ScheduleSettings): Sch
   let markEvents = given.markEvents ?? MARK_EVENTS;
   let markNumbers = 0;
   let surveying: Merge = createMerge(recorded, settings, START);
-  /** Readers that come back for what follows; the last one that came is the last. */
+  /** Readers that are likely to continue with the next part; the most recently used is the last. */
   let readers: Merge[] = [];
   let survey: Survey | null = null;
   let timeout: { index: number; recorded: number } | undefined;
@@ -112,7 +112,7 @@ export function createSchedule(recorded: Recorded, given: ScheduleSettings): Sch
     };
   }
 
-  /** The last mark for which `isBefore`, which holds for all before it. */
+  /** The last mark for which `isBefore`, which must hold for all earlier marks too. */
   function markBefore(isBefore: (mark: Mark) => boolean): MergeState {
     const behind = lowerBound(marks.length, (at) => !isBefore(marks[at]!));
     return marks[behind - 1] ?? START;
@@ -128,7 +128,7 @@ export function createSchedule(recorded: Recorded, given: ScheduleSettings): Sch
     return merge;
   }
 
-  /** Goes on from a state; gives the first event for which `isFound`. */
+  /** Resumes from a state and returns the index of the first event for which `isFound`. */
   function search(from: MergeState, isFound: (page: ProjectedPage, at: number) => boolean): number {
     const merge = createMerge(recorded, settings, from);
     for (;;) {
@@ -166,7 +166,7 @@ export function createSchedule(recorded: Recorded, given: ScheduleSettings): Sch
       marks = marks.filter(({ index }) => index <= change.fromIndex);
       markNumbers = marks.reduce((sum, { lanes }) => sum + lanes.length + LANE_FIELDS, 0);
       const from = marks.at(-1) ?? START;
-      // The last mark is made again with what comes next.
+      // The survey resumes at the last mark and will save it again.
       marks.pop();
       markNumbers -= from.lanes.length + LANE_FIELDS;
       surveying = createMerge(recorded, settings, from);

@@ -1,4 +1,4 @@
-/** What the daemon's main thread and the one that makes plans say to each other. */
+/** The messages between the daemon's main thread and the planner's thread. */
 import type { ErrorCode, InputError } from '../../problem.ts';
 import type { ServedPaths } from '../../store/served_files.ts';
 import type { SeekTarget } from '../target.ts';
@@ -8,7 +8,7 @@ import type { WhatIf, WhatIfRequest } from './what_if.ts';
 
 export type PlannerThreadData = ServedPaths;
 
-/** Plans are numbered by who asks for them. */
+/** The main thread numbers the plans. */
 export type PlanQuestion = { plan: number } & (
   | { kind: 'open'; request: PlanRequest }
   | { kind: 'page'; index: number; limit: number }
@@ -32,7 +32,7 @@ export type FromPlanner =
   | { kind: 'answer'; id: number; answer: PlannerAnswer }
   | { kind: 'failed'; id: number; failure: PlannerFailure };
 
-/** Without a code: one that nobody foresaw. */
+/** An error of the planner; without a code it is an unexpected one. */
 export interface PlannerFailure {
   code: ErrorCode | undefined;
   message: string;

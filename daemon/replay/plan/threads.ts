@@ -1,4 +1,4 @@
-/** Threads of a transaction, (node, tid), numbered from 0 in order of appearance. */
+/** Numbers the threads of a transaction, (node, tid), from 0 in order of appearance. */
 
 export interface Thread {
   node: string;
@@ -6,11 +6,11 @@ export interface Thread {
 }
 
 export interface Threads {
-  /** By number. */
+  /** The threads by number. */
   readonly list: readonly Thread[];
-  /** By number: pages that have events of it, ascending. */
+  /** The pages that have events of a thread, ascending, by thread number. */
   readonly pages: readonly number[][];
-  /** Gives the numbers of a node's threads. */
+  /** It returns a function that numbers a node's threads. */
   ofNode(node: string): (tid: number) => number;
 }
 

@@ -1,10 +1,10 @@
 /**
- * What extra latency would do to a transaction, without playing it. An event ends so much later as was added to it and
- * to those before it on its thread, so one look at each, in recorded order, is enough:
+ * Computes the effect of extra latency on a transaction without playing it. An event ends later by the latency added to
+ * it and to the earlier events of its thread, so one pass in recorded order is enough:
  *
  *   end(latency) = recorded end + latency * (events of its thread up to it that get the latency)
  *
- * The smallest latency with which an event would end behind the deadline follows from the same line.
+ * The smallest latency with which an event would end after the deadline follows from the same equation.
  */
 import { formatEventId } from '../../../agent/recording/format/event_id.ts';
 import type { ApiEvent } from '../../../bpf/schema/api.ts';
@@ -15,7 +15,7 @@ import { isDivided, OWN_EVENT_COLUMNS, ownEventTest } from '../../store/own_even
 import type { Dictionary, EventFilter, ScannedBlock, Store } from '../../store/store.ts';
 import { type ClockOffsets, checkNodes, clockShifts, clocksOf, type ReplayedClock } from './clock_offsets.ts';
 
-/** Which events get the latency: each that is given must fit. */
+/** Selects the events that get the latency: an event must match every list that is given. */
 export interface Only {
   eventTypes?: readonly string[] | undefined;
   services?: readonly string[] | undefined;
@@ -28,14 +28,14 @@ export interface WhatIfRequest {
   timeoutNs: bigint | null;
   clockOffsetsNs: ClockOffsets;
   only: Only;
-  /** At most so many of the events behind the deadline are given. */
+  /** The most events after the deadline that are returned. */
   limit: number;
 }
 
-/** An event, and when it would be. */
+/** An event and its projected time. */
 export interface ProjectedEvent {
   event: ApiEvent;
-  /** From the start of the transaction. */
+  /** Offset from the start of the transaction. */
   offsetNs: bigint;
   durationNs: bigint;
 }
@@ -44,19 +44,19 @@ export interface WhatIf {
   clocks: ReplayedClock[];
   eventCount: number;
   /**
-   * Events of them that nobody waits for: they are never late, and part of no duration. Null where a recording does not
-   * tell them apart.
+   * Number of events that no caller waits for: they are never late, and not part of a duration. Null where a recording
+   * does not distinguish them.
    */
   writtenBackCount: number | null;
-  /** Events that get the latency. */
+  /** Number of events that get the latency. */
   affectedCount: number;
-  /** Without latency. */
+  /** The duration without latency. */
   recordedDurationNs: bigint;
   durationNs: bigint;
   afterTimeoutCount: number;
-  /** Those that would start first. */
+  /** The first of them, by projected start. */
   afterTimeout: ProjectedEvent[];
-  /** The smallest latency with which an event would end behind the deadline; null when none is large enough. */
+  /** The smallest latency with which an event would end after the deadline; null when none is large enough. */
   smallestLatencyNs: bigint | null;
 }
 
@@ -68,7 +68,7 @@ interface Candidate {
 
 const COLUMNS = ['timestamp_ns', 'duration_ns', 'tid', 'service', ...OWN_EVENT_COLUMNS];
 
-/** Yields to let others work. Throws a Problem when no event of the transaction is recorded. */
+/** Yields so that other work can run. Throws a Problem when no event of the transaction is recorded. */
 export function* whatIf(store: Store, request: WhatIfRequest): Generator<void, WhatIf> {
   const { transactionId, extraLatencyNs, timeoutNs, clockOffsetsNs, only, limit } = request;
   const added = new Map<string, Map<number, bigint>>();
@@ -142,7 +142,7 @@ export function* whatIf(store: Store, request: WhatIfRequest): Generator<void, W
   return { clocks, ...counts, recordedDurationNs, durationNs, afterTimeout, smallestLatencyNs };
 }
 
-/** When the transaction began, by the clock of each node. */
+/** The start of the transaction by the clock of each node. */
 function originsOf(
   store: Store,
   transactionId: string,
@@ -167,7 +167,7 @@ function firstStart(store: Store, filter: EventFilter): bigint | undefined {
   return undefined;
 }
 
-/** By event type's number. */
+/** Whether each event type, by its number, is wanted. */
 function typesOf(names: readonly string[] | undefined): boolean[] {
   const wanted: boolean[] = [];
   for (const { id, name } of EVENTS) wanted[id] = !names || names.includes(name);
@@ -188,7 +188,7 @@ function serviceCheck(services: readonly string[] | undefined, dictionary: Dicti
   };
 }
 
-/** Keeps the list in the order of starts. */
+/** Inserts in order of start, and drops the last when the list exceeds the limit. */
 function insert(list: Candidate[], candidate: Candidate, limit: number): void {
   const place = list.findLastIndex(({ startNs }) => startNs <= candidate.startNs) + 1;
   list.splice(place, 0, candidate);

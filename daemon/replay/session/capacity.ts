@@ -1,4 +1,4 @@
-/** What playing sessions ask of the daemon together. */
+/** Admission control: limits the event rate of all playing sessions together. */
 import { Problem } from '../../problem.ts';
 import type { KeptSession } from '../kept/kept_session.ts';
 import type { Outline } from '../plan/plan.ts';
@@ -7,10 +7,10 @@ import type { SessionChange } from './session_options.ts';
 import type { SessionSettings } from './session_view.ts';
 
 const NS_PER_SECOND = 1e9;
-/** What a round costs beside its events, as so many of them: its state is told, and its first page is read again. */
+/** Cost of starting a round, expressed in events: a state frame is sent, and the first page is read again. */
 const ROUND_EVENTS = 100;
 
-/** Events that a session plays in a second. Of one that does not begin again: at most all that it has. */
+/** The events that a session plays per second; without looping, that is never more than its event count. */
 export function eventsPerSecond(outline: Outline, settings: SessionSettings, change: SessionChange = {}): number {
   const { eventCount } = outline;
   const { speedFactor = settings.speedFactor, loop = settings.loop } = change;
@@ -18,7 +18,7 @@ export function eventsPerSecond(outline: Outline, settings: SessionSettings, cha
   return loop ? (eventCount + ROUND_EVENTS) * roundsPerSecond : Math.min(eventCount * roundsPerSecond, eventCount);
 }
 
-/** How long it takes, or the least that it can take where events are or will be laid out anew. */
+/** The duration of the replay, or a lower bound of it while events are or will be laid out again. */
 function shortestNs(outline: Outline, { maxGapNs, extraLatencyNs }: SessionSettings, change: SessionChange): number {
   const { eventCount, recordedDurationNs, survey, latency } = outline;
   const isFaster = (change.extraLatencyNs ?? extraLatencyNs) < extraLatencyNs;
@@ -30,7 +30,7 @@ function shortestNs(outline: Outline, { maxGapNs, extraLatencyNs }: SessionSetti
 
 export interface PlayingSession {
   readonly state: State;
-  /** What it is about to be changed to. */
+  /** The change that is being applied. */
   readonly coming: SessionChange | undefined;
   kept(): Pick<KeptSession, 'outline' | 'settings'>;
 }
@@ -38,8 +38,8 @@ export interface PlayingSession {
 type Playing = ReadonlyMap<string, { session: PlayingSession | undefined }>;
 
 /**
- * Throws `replay_capacity` when all would play more together than `max`. One that plays alone may play as fast as it
- * can, as it holds up nobody else; and one that is to play slower than now always may.
+ * Throws `replay_capacity` when all sessions together would play more events per second than `max`. A session that
+ * plays alone has no limit, as it delays no other; and a change to a lower rate is always admitted.
  */
 export function admit(held: Playing, sessionId: string, max: number, change?: SessionChange): void {
   let [others, own, wanted] = [0, 0, 0];

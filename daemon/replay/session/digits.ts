@@ -1,19 +1,19 @@
-/** Decimal digits straight into a buffer: a string of each number would be work for the garbage collector. */
+/** Writes decimal digits directly into a buffer: a string per number would be work for the garbage collector. */
 
 const GROUP = 1_000_000_000;
 const GROUP_DIGITS = 9;
 const ZERO = 0x30;
-/** Of any 64-bit number. */
+/** The most digits that an unsigned 64-bit number has. */
 export const DIGITS_MAX = 20;
 
-/** A whole number from 0 to 2^53 - 1. Gives where it ends. */
+/** Writes an integer from 0 to 2^53 - 1 and returns the offset of its end. */
 export function writeDigits(to: Buffer, at: number, value: number): number {
   if (value < GROUP) return writeGroup(to, at, value, digitsOf(value));
   const low = value % GROUP;
   return writeGroup(to, writeDigits(to, at, (value - low) / GROUP), low, GROUP_DIGITS);
 }
 
-/** A whole number from 0 to 2^64 - 1. Gives where it ends. */
+/** Writes an integer from 0 to 2^64 - 1 and returns the offset of its end. */
 export function writeBigDigits(to: Buffer, at: number, value: bigint): number {
   const high = Number(value / BIG_GROUP);
   const low = Number(value % BIG_GROUP);
@@ -28,7 +28,7 @@ function digitsOf(value: number): number {
   return digits;
 }
 
-/** Below 10^9; with zeros in front. */
+/** Writes a value below 10^9, padded with leading zeros. */
 function writeGroup(to: Buffer, at: number, value: number, digits: number): number {
   let rest = value | 0;
   for (let place = at + digits - 1; place >= at; place--) {

@@ -1,14 +1,16 @@
-/** The events of a session that are to be sent now. At 10 000 of them a second, nothing here is made that needs not be. */
+/**
+ * Selects and formats the events of a session that are due. Hot path at 10 000 events a second: it allocates little.
+ */
 import type { ReplayClock } from '../clock/clock.ts';
 import type { Outline } from '../plan/plan.ts';
 import type { EventBuffer } from './event_buffer.ts';
 import type { WrittenText } from './frames.ts';
 import { REPLAY_BYTES_MAX, writeReplay } from './replayed_event.ts';
 
-/** Emitted in one turn of the event loop; then sockets and other sessions have theirs. */
+/** Events emitted in one turn of the event loop, so that sockets and other sessions are served in between. */
 export const BURST_EVENTS_MAX = 256;
 
-/** Where those end that are due, from an index on, as far as they are at hand, up to another. */
+/** It returns the end of the due events that start at `next`, limited by `end`, the burst and the loaded pages. */
 export function dueUntil(window: EventBuffer, clock: ReplayClock, next: number, end: number, nowNs: bigint): number {
   const last = Math.min(end, next + BURST_EVENTS_MAX);
   for (let index = next; index < last; index++) {
@@ -18,7 +20,7 @@ export function dueUntil(window: EventBuffer, clock: ReplayClock, next: number, 
   return last;
 }
 
-/** Events from an index up to another that are sent now, as JSON: one by itself, several as a list. */
+/** The events of a range that are sent now, as JSON: a single one as an object, several as an array. */
 export function toldNow(
   window: EventBuffer,
   clock: ReplayClock,
@@ -48,13 +50,13 @@ export function toldNow(
 }
 
 const [OPENING_BRACKET, CLOSING_BRACKET, COMMA] = Buffer.from('[],') as unknown as [number, number, number];
-/** The brackets; the commas are counted with the events. */
+/** The two brackets. A comma takes the place of the event's closing brace, so it is counted with the event. */
 const LIST_BYTES = 2;
 
-/** A change of latency holds for events that are due later than this: those before are on their way. */
+/** A change of latency applies to events that are due later than this from now; earlier ones keep their schedule. */
 const CHANGE_AHEAD_NS = 20_000_000n;
 
-/** The first event from an index on that a change of latency moves: any that is to come, unless the clock is running. */
+/** The first event that a change of latency moves. With a stopped clock that is the next event itself. */
 export function firstToMove(window: EventBuffer, clock: ReplayClock, next: number, nowNs: bigint): number {
   let index = next;
   if (!clock.running) return index;
@@ -63,12 +65,12 @@ export function firstToMove(window: EventBuffer, clock: ReplayClock, next: numbe
   return index;
 }
 
-/** Nothing is left to be emitted from an index on. */
+/** Whether no event is left to be emitted from an index on. */
 export function isPlayedOut(window: EventBuffer, { survey, eventCount }: Outline, next: number): boolean {
   return window.isEnd(next) || (survey !== null && next >= eventCount);
 }
 
-/** Where the next event starts, or all is over; undefined while that is not known. */
+/** The start of the next event or, after the last, the end of the replay; undefined while it is not known. */
 export function boundOf(window: EventBuffer, outline: Outline, next: number): number | undefined {
   const endNs = () => (isPlayedOut(window, outline, next) ? outline.survey?.endNs : undefined);
   return window.startNs(next) ?? endNs();

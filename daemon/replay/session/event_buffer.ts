@@ -1,5 +1,5 @@
 /**
- * The events that a session has at hand: some behind its place and those that come next, asked for ahead of their time.
+ * The events that a session has loaded: some before its position and those that follow, requested ahead of time.
  *
  *   plan     . . . . . . [ page ][ page ][ asked for ] . . . .
  *   session                  ^ next event
@@ -8,54 +8,54 @@
 import type { PlanPage } from '../plan/plan.ts';
 import type { ReplayPlan } from '../plan/planner.ts';
 
-/** A page should last so long: a slow session holds little, a fast one asks seldom. */
+/** Target duration of a page: a slow session holds few events, a fast one sends few requests. */
 const PAGE_NS = 50e6;
 const PAGE_EVENTS_MIN = 64;
-/** A larger one would be long in coming. */
+/** A larger page would take too long to arrive. */
 const PAGE_EVENTS_MAX = 512;
-/** Of the first page, before it is known how far apart events are. */
+/** Size of the first page, before the event rate is known. */
 const PAGE_EVENTS_FIRST = 256;
-/** What is at hand should last so long, while the thread that reads waits for a CPU. */
+/** Target duration of the loaded events, which must last while the planner's thread waits for a CPU. */
 const AHEAD_NS = 400e6;
-/** 2 MB. */
+/** Limit of the loaded events: 2 MB. */
 const AHEAD_EVENTS_MAX = 4096;
 
 export interface EventBuffer {
-  /** From the first event's start; undefined when it is not at hand. */
+  /** Offset from the first event's start; undefined when the event is not loaded. */
   startNs(index: number): number | undefined;
-  /** With what was added. Only of an event at hand, like all that follows. */
+  /** Duration including the extra latency. This and the following methods require that the event is loaded. */
   durationNs(index: number): number;
   isOwn(index: number): boolean;
-  /** How long the event is as JSON, without the brace at its end. */
+  /** Length in bytes of the event as JSON, without its closing brace. */
   jsonBytes(index: number): number;
-  /** The event as JSON, without the brace at its end, for more fields to follow. Gives where it ends. */
+  /** Writes the event as JSON without its closing brace, so that fields can follow. Returns the offset of the end. */
   writeJson(index: number, to: Buffer, at: number): number;
-  /** Nothing comes at this index or behind it; false while that is not known. */
+  /** Whether there is no event at this index or after it; false while that is not known. */
   isEnd(index: number): boolean;
-  /** Where the events at hand end. */
+  /** The index after the last loaded event. */
   readonly end: number;
-  /** Tells of the place: what is behind it goes, what comes after it is asked for. */
+  /** Sets the position: drops pages before it and requests events after it. */
   moveTo(index: number): void;
-  /** Resolves when the event is at hand, or known not to be there. */
+  /** Resolves when the event is loaded, or known not to exist. */
   ready(index: number): Promise<void>;
-  /** Forgets what is at this index and behind it: the plan has changed. */
+  /** Drops the events from this index on, because the plan has changed. */
   forget(fromIndex: number): void;
 }
 
 export interface EventBufferOptions {
   plan: Pick<ReplayPlan, 'page'>;
-  /** 2 is twice as fast as it was. */
+  /** The current speed; 2 is twice as fast as recorded. */
   speedFactor: () => number;
-  /** More is at hand. */
+  /** Called when a page has been loaded. */
   onPage: () => void;
-  /** It cannot be read. */
+  /** Called when a page cannot be read. */
   onFailure: (error: unknown) => void;
 }
 
 export function createEventBuffer({ plan, speedFactor, onPage, onFailure }: EventBufferOptions): EventBuffer {
   let pages: PlanPage[] = [];
   let place = 0;
-  /** What was asked for before belongs to another plan, or to another place. */
+  /** A page requested in an earlier epoch belongs to another plan or position, and is ignored. */
   let epoch = 0;
   let asked: Promise<void> | undefined;
   let failure: unknown;
@@ -64,12 +64,12 @@ export function createEventBuffer({ plan, speedFactor, onPage, onFailure }: Even
   const isWhole = () => pages.at(-1)?.isLast ?? false;
 
   function pageOf(index: number): PlanPage | undefined {
-    // A closure for each event would be work for the garbage collector.
+    // Hot path: pages.find() would allocate a closure per event.
     for (const page of pages) if (index >= page.first && index < page.first + page.count) return page;
     return undefined;
   }
 
-  /** How many last for so long, as far apart as those of the last page are. */
+  /** How many events fill a duration at the event rate of the last page. */
   function eventsIn(durationNs: number): number {
     const last = pages.at(-1);
     if (!last || last.count < 2) return PAGE_EVENTS_FIRST;
@@ -167,12 +167,12 @@ function jsonStart({ ends }: PlanPage, at: number): number {
   return at === 0 ? 0 : ends[at - 1]!;
 }
 
-/** How long an event of a page is as JSON, without the brace at its end. */
+/** Length in bytes of an event of a page as JSON, without its closing brace. */
 export function jsonBytes(page: PlanPage, at: number): number {
   return page.ends[at]! - 1 - jsonStart(page, at);
 }
 
-/** An event of a page as JSON, without the brace at its end. Gives where it ends. */
+/** Writes an event of a page as JSON without its closing brace; returns the offset of the end. */
 export function writeJson(page: PlanPage, at: number, to: Buffer, toAt: number): number {
   return toAt + page.bytes.copy(to, toAt, jsonStart(page, at), page.ends[at]! - 1);
 }

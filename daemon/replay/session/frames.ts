@@ -1,74 +1,74 @@
 /**
- * Server-sent events: what a session has to tell, numbered, and the last of it kept for those who lost their connection
- * or read slowly. The numbers are the play sequence; they only ever grow.
+ * The log of a session's server-sent events. Frames are numbered, and the latest are kept for viewers that lost their
+ * connection or read slowly. The numbers are the play sequence; they only ever grow.
  */
 import { BEFORE_ID, BEFORE_JSON, FRAME_END, frameStart } from '../../sse.ts';
 import { DIGITS_MAX, writeDigits } from './digits.ts';
 
-/** `events`: several that fell due together, as a list. */
+/** A frame of kind `events` carries several events that were due together, as an array. */
 export type FrameKind = (typeof FRAME_KINDS)[number];
 const FRAME_KINDS = ['event', 'events', 'state', 'gap', 'end'] as const;
 
-/** Frames kept of one session. */
+/** Limits of the frames kept for one session. */
 export const KEPT_FRAMES_MAX = 16_384;
 export const KEPT_BYTES_MAX = 16 * 1024 * 1024;
-/** Of all sessions together; a session that goes beyond drops its own oldest. */
+/** Limit for all sessions together; the session that exceeds it drops its own oldest frames. */
 export const KEPT_BYTES_TOTAL_MAX = 256 * 1024 * 1024;
 
 export interface KeptTotal {
   bytes: number;
 }
 
-/** Text that writes itself into the log: no string is made of it for the garbage collector. */
+/** Text that is written directly into the log, without creating a string for the garbage collector. */
 export interface WrittenText {
   bytesMax: number;
-  /** Gives where it ends. Called once, before `append` returns. */
+  /** Returns the offset of the end. It is called once, before `append` returns. */
   write(to: Buffer, at: number): number;
 }
 
 export interface FrameLog {
-  /** The base of the ids before the first. */
+  /** The id of the newest frame; `idBase` before the first. */
   readonly lastId: number;
-  /** The oldest that is kept; `lastId + 1` when none is. */
+  /** The id of the oldest kept frame; `lastId + 1` when none is kept. */
   readonly firstId: number;
-  /** `events`: how many it tells of. */
+  /** `events` is the number of events in the frame. */
   append(kind: FrameKind, json: string | WrittenText, events?: number): void;
   /**
-   * The last of the frames from `id` on that are as long together as `bytesMax`, or a little longer: at least one. Only
-   * for ids from `firstId` to `lastId`.
+   * It returns the last id of a run of frames that starts at `id` and has `bytesMax` bytes or a little more: at least
+   * one frame. `id` must be from `firstId` to `lastId`.
    */
   lastOf(id: number, bytesMax: number): number;
-  /** How many bytes frames are that `lastOf` has found. */
+  /** The length in bytes of a run of frames that `lastOf` has found. */
   bytesOf(id: number, lastId: number): number;
-  /** They as bytes, to a place in a buffer. */
+  /** Copies such a run into a buffer. */
   copy(id: number, lastId: number, to: Buffer, at: number): void;
-  /** Events that were told of up to a frame; only for ids from `firstId - 1` to `lastId`. */
+  /** The number of events in all frames up to this one; `id` must be from `firstId - 1` to `lastId`. */
   eventsThrough(id: number): number;
   clear(): void;
 }
 
-/** A buffer for each frame would be 10 000 objects a second that grow old before they go. */
+/** Frames share slabs: a buffer per frame would be 10 000 objects a second that live long enough to be promoted. */
 const SLAB_BYTES = 256 * 1024;
 const SLAB_FRAMES = 1024;
-/** The first: most sessions tell little. */
+/** The first slab is small, because most sessions send few frames. */
 const FIRST_SLAB_BYTES = 16 * 1024;
 const FIRST_SLAB_FRAMES = 64;
 const HEADS = new Map(FRAME_KINDS.map((kind) => [kind, Buffer.from(frameStart(kind) + BEFORE_ID)]));
 const MIDDLE = Buffer.from(BEFORE_JSON);
 const END = Buffer.from(FRAME_END);
 
-/** Frames one after the other. */
+/** A contiguous run of frames. */
 interface Slab {
   firstId: number;
   count: number;
   bytes: Buffer;
-  /** Where each ends. */
+  /** The end offset of each frame. */
   ends: Uint32Array;
-  /** Events told of up to each, with those of all frames before it. */
+  /** The number of events in all frames up to and including each. */
   eventsThrough: Float64Array;
 }
 
-/** `idBase`: ids begin behind it. */
+/** The first id is `idBase` + 1. */
 export function createFrameLog(total: KeptTotal, idBase = 0): FrameLog {
   const slabs: Slab[] = [];
   let spare: Slab | undefined;
@@ -79,13 +79,13 @@ export function createFrameLog(total: KeptTotal, idBase = 0): FrameLog {
   let eventsAppended = 0;
 
   function slabOf(id: number): Slab {
-    // It is among the newest, nearly always.
+    // The search starts at the newest slab, which nearly always has it.
     let at = slabs.length - 1;
     while (slabs[at]!.firstId > id) at--;
     return slabs[at]!;
   }
 
-  /** The last one, if there is room in it. */
+  /** The last slab if it has room, otherwise a new one. */
   function slabFor(bytesMax: number): Slab {
     const last = slabs.at(-1);
     if (last && last.count < last.ends.length && bytesMax <= last.bytes.length - endOf(last)) return last;
@@ -148,7 +148,7 @@ export function createFrameLog(total: KeptTotal, idBase = 0): FrameLog {
       slab.count++;
       lastId++;
       add(bytes);
-      // The newest stays: it has not been sent to anybody yet.
+      // The newest frame stays: it has not been sent to any viewer yet.
       while (firstId < lastId && tooMuch()) dropOldest();
     },
     lastOf(id, bytesMax) {
@@ -178,7 +178,7 @@ export function createFrameLog(total: KeptTotal, idBase = 0): FrameLog {
   };
 }
 
-/** Gives where it ends. */
+/** Returns the offset of the end. */
 function copy(from: Buffer, to: Buffer, at: number): number {
   to.set(from, at);
   return at + from.length;

@@ -1,4 +1,4 @@
-/** A session that the daemon has: open, or as it was kept. */
+/** The daemon's entry for a session, which is either open or only kept. */
 import { Problem } from '../../problem.ts';
 import type { SteadyNow } from '../clock/clock.ts';
 import type { KeptRow, KeptSession } from '../kept/kept_session.ts';
@@ -8,9 +8,9 @@ import type { Session } from './session.ts';
 import { NOT_PLAYED, type SessionView, viewOf } from './session_view.ts';
 
 export interface Held {
-  /** Undefined until somebody uses it. */
+  /** Undefined until a client uses it. */
   session: Session | undefined;
-  /** As it was found, or made. */
+  /** Its state when it was found in the state file, or created. */
   kept: KeptSession;
   /** Why it cannot be opened. */
   failure: string | null;
@@ -24,7 +24,7 @@ export interface ListedSession {
   view(): SessionView;
 }
 
-/** The wall clock, nanoseconds since the epoch, and one that is never set. */
+/** The wall clock in nanoseconds since the epoch, and a monotonic clock. */
 export interface Clocks {
   now: () => bigint;
   steadyNow: SteadyNow;
@@ -32,7 +32,7 @@ export interface Clocks {
 
 const NS_PER_MS = 1_000_000n;
 
-/** One that was playing is paused. */
+/** Restores an entry from its row. A session that was playing is paused. */
 export function heldAgain({ session, usedAtMs }: KeptRow, { now, steadyNow }: Clocks): Held {
   const kept: KeptSession = { ...session, state: session.state === 'playing' ? 'paused' : session.state };
   const unusedNs = now() - BigInt(usedAtMs) * NS_PER_MS;
@@ -41,7 +41,7 @@ export function heldAgain({ session, usedAtMs }: KeptRow, { now, steadyNow }: Cl
   return { session: undefined, kept, failure: null, opening: undefined, usedAtNs };
 }
 
-/** Wall clock. */
+/** When the session was last used, by the wall clock. */
 export function usedAtMs({ usedAtNs }: Held, { now, steadyNow }: Clocks): number {
   return Number((now() - (steadyNow() - usedAtNs)) / NS_PER_MS);
 }
@@ -51,11 +51,11 @@ export function listed({ session, kept, failure }: Held): ListedSession {
   return { state: kept.state, view: () => viewOf({ ...kept, failure: kept.failure ?? failure }, NOT_PLAYED) };
 }
 
-/** Says it of those that nobody may ever use again, without opening each. */
+/** Marks the sessions whose transaction is not recorded, without opening them: no client may ever use them again. */
 export async function findUnrecorded(found: Held[], planner: Planner, isClosing: () => boolean): Promise<void> {
   const byTransaction = Map.groupBy(found, ({ kept }) => kept.settings.transactionId);
   for (const [transactionId, entries] of byTransaction) {
-    // A recording that cannot be read now may be there when it is needed.
+    // A recording that cannot be read now may be readable when a client opens the session.
     const isRecorded = await planner.has(transactionId).catch(() => true);
     if (isClosing()) return;
     if (!isRecorded) for (const entry of entries) notRecorded(entry);

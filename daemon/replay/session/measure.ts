@@ -1,14 +1,14 @@
-/** How long a session takes is known when its plan has been gone through; whether there is room for it, only then. */
+/** Delays admission until the duration of a session is known, which takes one pass through its plan. */
 import type { Scheduler } from '../clock/scheduler.ts';
 import type { SessionChange, SessionOptions } from './session_options.ts';
 
-/** A million events are gone through in a third of that. */
+/** The longest wait for the duration. A plan of a million events is processed in a third of that. */
 const PATIENCE_NS = 1_000_000_000n;
 
 export interface Measure {
-  /** It is known from now on. */
+  /** Reports that the duration is known. */
   known(): void;
-  /** Where there may be no room, waits for a while until it is known. */
+  /** If the session might exceed the capacity, waits for a limited time until the duration is known. */
   beforeAdmission(isKnown: boolean, change?: SessionChange): Promise<void>;
 }
 

@@ -1,4 +1,4 @@
-/** A session for a transaction, made for the first time or again. */
+/** Opens a session for a transaction, new or from its kept state. */
 import type { KeptSession } from '../kept/kept_session.ts';
 import type { LatencyChange } from '../plan/merge.ts';
 import type { Planner } from '../plan/planner.ts';
@@ -10,7 +10,7 @@ export async function openSession(options: SessionOptions, planner: Planner): Pr
   return opened(options, planner, [{ fromIndex: 0, extraLatencyNs: options.settings.extraLatencyNs }]);
 }
 
-/** The same session again. One that was playing is paused. Rejects as `openSession` does. */
+/** Opens a kept session. If it was playing, it is paused. Rejects as `openSession` does. */
 export async function reopenSession(
   options: Omit<SessionOptions, 'sessionId' | 'settings'>,
   planner: Planner,

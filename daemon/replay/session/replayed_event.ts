@@ -1,18 +1,18 @@
-/** What a replay says of an event, and the JSON of both. */
+/** Writes the JSON of an event together with its replay fields. */
 
 import type { PlanPage } from '../plan/plan.ts';
 import { DIGITS_MAX, writeBigDigits, writeDigits } from './digits.ts';
 import { jsonBytes, openJson, writeJson } from './event_buffer.ts';
 
-/** As the API gives it, beside the event's own fields. */
+/** The replay fields of an event in the API, which follow the event's own fields. */
 export interface ReplayedEvent {
   index: number;
-  /** On the replay's own time line. */
+  /** Start on the replay's own time line. */
   offset_ns: number;
-  /** On the daemon's steady clock (CLOCK_MONOTONIC). */
+  /** Deadline on the daemon's steady clock (CLOCK_MONOTONIC). */
   due_ns: bigint;
   lateness_ns: bigint;
-  /** With what was added to it. */
+  /** Duration including the extra latency. */
   duration_ns: number;
   after_timeout: boolean;
 }
@@ -26,7 +26,7 @@ export interface Replayed {
   sentNs: bigint;
 }
 
-/** What follows the event's own fields, as far as it is always the same. */
+/** The constant parts of the replay fields. */
 const NAMES = {
   index: Buffer.from(',"replay":{"index":'),
   offset: Buffer.from(',"offset_ns":'),
@@ -37,10 +37,10 @@ const NAMES = {
   afterTimeout: Buffer.from(',"after_timeout":true}}'),
 } as const satisfies Record<string, Buffer>;
 
-/** More than what follows the event's own fields ever takes. */
+/** An upper bound of the length of the replay fields. */
 export const REPLAY_BYTES_MAX = Object.values(NAMES).reduce((sum, name) => sum + name.length + DIGITS_MAX, 0);
 
-/** What follows the event's own fields, to the brace at its end. Gives where that is. */
+/** Writes the replay fields and the event's closing brace; returns the offset of the end. */
 export function writeReplay(to: Buffer, at: number, replayed: Replayed, timeoutNs: bigint | null): number {
   const { index, startNs, durationNs, isOwn, dueNs, sentNs } = replayed;
   let end = writeDigits(to, writeName(to, at, NAMES.index), index);
@@ -60,7 +60,7 @@ function writeName(to: Buffer, at: number, name: Buffer): number {
   return at + name.length;
 }
 
-/** Events that are stepped over, each as JSON: due when they are asked for. */
+/** The events of a step, each as JSON. Their deadline is the time of the request. */
 export function steppedJson(page: PlanPage, nowNs: bigint, timeoutNs: bigint | null): string[] {
   return Array.from({ length: page.count }, (_, at) => {
     const json = Buffer.allocUnsafe(jsonBytes(page, at) + REPLAY_BYTES_MAX);
@@ -71,7 +71,7 @@ export function steppedJson(page: PlanPage, nowNs: bigint, timeoutNs: bigint | n
   });
 }
 
-/** A page of the schedule, each event as JSON. */
+/** The events of a page of the schedule, each as JSON. */
 export function scheduledJson(page: PlanPage, timeoutNs: bigint | null): string[] {
   return Array.from({ length: page.count }, (_, at) => {
     const [startNs, durationNs] = [page.startNs[at]!, page.durationNs[at]!];

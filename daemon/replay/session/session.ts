@@ -1,4 +1,4 @@
-/** A session: one transaction, its clock, and what the commands make of them. */
+/** A replay session: it plays one transaction by its clock, controlled by commands. */
 import { stringify } from '../../exact_json.ts';
 import { createClock, type ReplayClock } from '../clock/clock.ts';
 import { createLateness, type Lateness } from '../clock/lateness.ts';
@@ -18,11 +18,11 @@ import { type SessionSettings, type SessionView, viewOf } from './session_view.t
 import { createStream, type EndReason, overBy, type SessionStream } from './stream.ts';
 import { timelineOf } from './timeline.ts';
 
-/** Ids of frames that a session has each time it is opened: more than it ever comes to. */
+/** Range of frame ids reserved each time a session is opened: more than it ever uses. */
 const LIFE_IDS = 2 ** 40;
 export class Session {
   readonly stream: SessionStream;
-  /** What it is about to be changed to. */
+  /** The change that is being applied. */
   coming: SessionChange | undefined;
   #options: SessionOptions;
   #settings: SessionSettings;
@@ -30,23 +30,23 @@ export class Session {
   #window: EventBuffer;
   #clock: ReplayClock;
   #alarm: Alarm;
-  /** Commands that have to wait for the plan come one after the other. */
+  /** Serializes the commands that have to wait for the plan. */
   #inTurn = turnsUntilClosed(() => this.#closed);
   #lateness: Lateness;
   #state: State = 'ready';
   /** Projected index of the next event. */
   #next = 0;
-  /** Start of the event before it. */
+  /** Start of the event before the next one. */
   #passedNs = 0;
   #isStarving = false;
   #starvations = 0;
   #rounds = 0;
-  /** Events from here on are being laid out anew. */
+  /** Events from this index on are being laid out again, and are not played until that is done. */
   #playableEnd = Infinity;
   /** Null until it is closed. */
   #closed: EndReason | null = null;
   #measure: Measure;
-  /** How long it takes was known when the state was told last. */
+  /** Whether the last state frame contained the duration. */
   #isWholeTold: boolean;
   #failure: string | null = null;
   #createdAt: string;
@@ -63,7 +63,7 @@ export class Session {
       speedFactor: () => this.#settings.speedFactor,
       onPage: () => this.#fed(),
       onFailure: (error) => {
-        // Who waits for a command is told by that.
+        // A failure of a command is reported to the client by that command.
         if (this.#clock.running) this.#fail(error);
       },
     });
@@ -88,7 +88,7 @@ export class Session {
     return this.#plan.outline.eventCount;
   }
 
-  /** Never past an event that has not been played, so that nothing is lost when it is paused just there. */
+  /** The position is never past an unplayed event, so that a pause at that moment loses none. */
   get positionNs(): number {
     const boundNs = boundOf(this.#window, this.#plan.outline, this.#next) ?? this.#passedNs;
     return Math.min(Number(this.#clock.positionNs()), boundNs);
@@ -99,7 +99,7 @@ export class Session {
     return viewOf(this.kept(), { lateness, starvations, lastEventId: this.stream.lastId });
   }
 
-  /** All that it takes to make it again as it is now. */
+  /** The data that restores the session in its current state. */
   kept(): KeptSession {
     return {
       ...this.place(),
@@ -113,9 +113,9 @@ export class Session {
     return { sessionId: this.#options.sessionId, eventIndex: this.#next, positionNs: this.positionNs };
   }
 
-  /** Takes up what was kept of it. Only before anything else. */
+  /** Restores the kept state. It must come before any command. */
   async comeBack(kept: KeptSession): Promise<void> {
-    this.#isWholeTold = true; // Nobody is told of it half-way.
+    this.#isWholeTold = true; // No state frame is sent before the session is restored.
     this.#rounds = kept.rounds;
     this.#failure = kept.failure;
     this.#createdAt = kept.createdAt;
@@ -133,7 +133,7 @@ export class Session {
       if (this.#enters('play') === this.#state) return;
       if (this.#state === 'finished') await this.#rewind();
       this.#window.moveTo(this.#next);
-      // Before the clock runs, as is the state's frame: the first event is due as it starts.
+      // The event is loaded and the state frame sent before the clock runs: the first event is due at once.
       await this.#window.ready(this.#next);
       await this.#measure.beforeAdmission(this.#plan.outline.survey !== null);
       const state = this.#enters('play');
@@ -155,13 +155,13 @@ export class Session {
     return this.#inTurn(async () => {
       this.#enters('seek');
       const place = await this.#plan.place(target);
-      // What is no longer recorded is found out before anything has moved.
+      // An event that is not recorded any more must fail the seek before anything has moved.
       if (place) await this.#plan.page(place.index, 1);
       this.#enters('seek');
       if (!place) return this.#finish();
-      // The clock stands still until the state's frame is out, as when it begins to play.
+      // The clock stands still until the state frame is sent, as in play().
       this.#halt();
-      // The plan may be another one now.
+      // place() may have replaced the layout of the plan.
       this.#window.forget(0);
       this.#moveTo(place.positionNs, place.index);
       if (this.#state === 'playing') await this.#window.ready(place.index).catch((error) => this.#fail(error));
@@ -173,12 +173,12 @@ export class Session {
     });
   }
 
-  /** Emits `count` events now, whatever their time, and gives them as JSON; a negative count moves back by as many. */
+  /** Emits `count` events at once, whatever their time, and returns them as JSON; a negative count moves back. */
   step(count: number): Promise<string[]> {
     const command = count > 0 ? 'step' : 'step_back';
     return this.#inTurn(async () => {
       this.#enters(command);
-      // All of them are read before the first is emitted: a step is done whole or not at all.
+      // All events are loaded before the first is emitted: a step is done completely or not at all.
       const from = count > 0 ? this.#next : Math.max(this.#next + count, 0);
       const page = await this.#plan.page(from, Math.max(count, 1));
       const state = this.#enters(command);
@@ -191,7 +191,7 @@ export class Session {
     });
   }
 
-  /** The schedule as it is now: events as JSON objects, in pages, from an index on. */
+  /** The current schedule from an index on: pages of events as JSON objects. */
   timeline(index: number, limit: number): AsyncGenerator<string[], void> {
     return timelineOf(this.#plan, { index, limit }, this.#settings.timeoutNs);
   }
@@ -204,7 +204,7 @@ export class Session {
     this.stream.end('stopped');
   }
 
-  /** In any state but stopped; the place stays. */
+  /** Changes settings in any state but stopped; the position stays. */
   change({ extraLatencyNs, speedFactor, loop }: SessionChange): Promise<void> {
     return this.#inTurn(async () => {
       this.#enters('change');
@@ -212,7 +212,7 @@ export class Session {
       const change = { speedFactor, extraLatencyNs, loop };
       if (isPlaying) await this.#measure.beforeAdmission(this.#plan.outline.survey !== null, change);
       if (isPlaying) this.#options.admit?.(change);
-      // Until it is so, others are admitted beside what it will play.
+      // Until the change is applied, the admission of other sessions counts the rate after it.
       this.coming = change;
       try {
         if (extraLatencyNs !== undefined && extraLatencyNs !== this.#settings.extraLatencyNs)
@@ -225,7 +225,7 @@ export class Session {
         this.#settings = { ...this.#settings, speedFactor };
         const positionNs = this.positionNs;
         this.#clock.setSpeed(speedFactor);
-        // An event that is overdue is due now: at another speed it would be late by another time.
+        // An overdue event becomes due now: the new speed would otherwise change how late it is.
         this.#clock.jump(BigInt(positionNs));
       }
       if (loop !== undefined) this.#settings = { ...this.#settings, loop };
@@ -234,11 +234,12 @@ export class Session {
     });
   }
 
-  /** More is known of the plan. */
+  /** Called when the plan's outline has changed. */
   outlined(): void {
     if (this.#plan.outline.survey) this.#measure.known();
     if (this.#clock.running && !this.#isStarving) this.#awaitNext();
-    // How long it takes, which no command tells: most are answered before. Behind its end a stopped one tells nothing.
+    // Most commands are answered before the duration is known, so a state frame announces it. A stopped session sends
+    // no frame after its `end` frame.
     if (!this.#isWholeTold && this.#plan.outline.survey && this.#state !== 'stopped') this.#tell();
     this.#options.onChange?.();
   }
@@ -250,7 +251,7 @@ export class Session {
     this.stream.close(reason);
   }
 
-  /** The state that a command leads to; a Problem when it is refused. */
+  /** It returns the state that a command leads to; throws a Problem when the command is refused. */
   #enters(command: Command): State {
     if (this.#closed) throw closedProblem(this.#closed);
     return transition(this.#state, command);
@@ -277,7 +278,7 @@ export class Session {
     this.#window.moveTo(index);
   }
 
-  /** Needs the survey. */
+  /** The survey must be done. */
   #moveToEnd(): void {
     const { eventCount, survey } = this.#plan.outline;
     this.#moveTo(survey!.endNs, eventCount);
@@ -292,7 +293,7 @@ export class Session {
 
   async #changeLatency(extraLatencyNs: number): Promise<void> {
     const from = firstToMove(this.#window, this.#clock, this.#next, this.#options.now());
-    // What comes then is not played as it was laid out before, however long the plan takes.
+    // Events from here on must not be played with their old times, however long the plan takes.
     this.#playableEnd = from;
     try {
       await this.#plan.changeLatency(from, extraLatencyNs);
@@ -321,12 +322,12 @@ export class Session {
     if (first) this.stream.end('finished');
   }
 
-  /** The end of a round. */
+  /** Starts the next round of a looping session. */
   #beginAgain(): void {
     this.#rounds++;
     this.#halt();
     this.#inTurn(async () => {
-      // A seek that had its turn before has taken it elsewhere.
+      // A seek that ran before this has moved the session elsewhere.
       if (this.#state !== 'playing' || this.#clock.running) return;
       await this.#rewind();
       await this.#window.ready(0);
@@ -337,7 +338,7 @@ export class Session {
     }).catch((error) => this.#fail(error));
   }
 
-  /** Nobody asked for it, so nobody gets the error but the session itself. */
+  /** Stops the session after an error that belongs to no command: only the session can report it. */
   #fail(error: unknown): void {
     if (this.#state === 'stopped') return;
     this.#failure = error instanceof Error ? error.message : String(error);
@@ -379,7 +380,7 @@ export class Session {
     }
     const { survey } = this.#plan.outline;
     const isOver = isPlayedOut(this.#window, this.#plan.outline, this.#next);
-    // Until the survey is done, `outlined` calls again.
+    // If the survey is not done yet, `outlined` calls this again.
     if (isOver && survey) {
       const dueNs = this.#clock.dueAt(survey.endNs);
       if (dueNs > this.#options.now()) this.#alarm.set(dueNs);
@@ -388,7 +389,7 @@ export class Session {
     } else if (!isOver) this.#isStarving = true;
   }
 
-  /** More events are at hand. */
+  /** Called when more events are loaded. */
   #fed(): void {
     if (!this.#clock.running) return;
     const startNs = this.#isStarving ? this.#window.startNs(this.#next) : undefined;

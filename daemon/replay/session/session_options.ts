@@ -1,4 +1,4 @@
-/** What a session is made with, and what can be changed of it. */
+/** The options that a session is created with, and the changes that can be made to it. */
 import { Problem } from '../../problem.ts';
 import { takingTurns } from '../../turns.ts';
 import type { SteadyNow } from '../clock/clock.ts';
@@ -9,7 +9,7 @@ import type { KeptTotal } from './frames.ts';
 import type { SessionSettings } from './session_view.ts';
 import type { EndReason } from './stream.ts';
 
-/** What a PATCH changes. */
+/** The fields that a PATCH changes. */
 export interface SessionChange {
   speedFactor?: number | undefined;
   extraLatencyNs?: number | undefined;
@@ -20,16 +20,16 @@ export interface SessionOptions {
   sessionId: string;
   settings: SessionSettings;
   now: SteadyNow;
-  /** RFC 3339. */
+  /** The wall clock in RFC 3339 format. */
   wallTime: () => string;
   scheduler: Scheduler;
   keptTotal: KeptTotal;
   onPlayed?: ((latenessNs: bigint) => void) | undefined;
-  /** What is kept of it is another now, or more is known of it. Its place while it plays is not told. */
+  /** Called when the session's kept state has changed. The moving position of a playing session is not reported. */
   onChange?: (() => void) | undefined;
-  /** Throws a Problem when it would play more, once it is changed so, than there is room for beside the others. */
+  /** Throws a Problem when the session, after this change, would exceed the capacity that the other sessions leave. */
   admit?: ((change?: SessionChange) => void) | undefined;
-  /** How often it was opened before. */
+  /** How often the session was opened before. */
   life?: number;
 }
 
@@ -38,14 +38,14 @@ export function planRequestOf(settings: SessionSettings, latency: readonly Laten
   return { transactionId, latency, maxGapNs, clockOffsetsNs, timeoutNs: timeoutNs === null ? null : Number(timeoutNs) };
 }
 
-/** Why a session that is closed takes no commands. With the daemon it ends for now only: the next one has it again. */
+/** Why a closed session takes no commands. After a shutdown the next daemon has the session again. */
 export function closedProblem(reason: EndReason): Problem {
   return reason === 'shutdown'
     ? new Problem('shutting_down', 'the daemon is shutting down')
     : new Problem('session_not_found', 'the session has ended');
 }
 
-/** Work of a session, one piece after the other. What fails after it was closed fails for that. */
+/** Runs the work of a session one piece after the other. Work that fails after the session was closed reports that. */
 export function turnsUntilClosed(closed: () => EndReason | null): ReturnType<typeof takingTurns> {
   const inTurn = takingTurns();
   return async (work) => {

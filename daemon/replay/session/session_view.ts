@@ -1,11 +1,11 @@
-/** A session as the API gives it, whether it is open or only kept. */
+/** A session as the API returns it, whether it is open or only kept. */
 
 import type { LatenessSummary } from '../clock/lateness.ts';
 import type { KeptSession } from '../kept/kept_session.ts';
 import { type ClockView, clockView } from '../plan/clock_offsets.ts';
 import type { State } from '../transitions.ts';
 
-/** What can be set when it is made, and read back to make it again. */
+/** The settings of a session, which are also kept to restore it. */
 export type SessionSettings = KeptSession['settings'];
 
 export interface SessionView {
@@ -15,40 +15,40 @@ export interface SessionView {
   extra_latency_ns: bigint;
   timeout_ns: bigint | null;
   max_gap_ns: bigint | null;
-  /** Of each node. */
+  /** The clock of each node. */
   clock: ClockView[];
   loop: boolean;
   state: State;
   position_ns: bigint;
   duration_ns: bigint;
-  /** Null until all events have been gone through. */
+  /** Null until all events have been processed. */
   replay_duration_ns: bigint | null;
-  /** Where the last event ends, of its own or written back. */
+  /** The end of the last event, whether own or written back. */
   replay_end_ns: bigint | null;
-  /** Of the next event; the event count when none is left. */
+  /** Index of the next event; the event count when none is left. */
   event_index: number;
   event_count: number;
   /** Null until it is known. */
   times_out: boolean | null;
   timeout_event_id: string | null;
-  /** How often it came to its end and began again. */
+  /** How often the replay has started again after its end. */
   rounds: number;
   lateness: LatenessSummary;
-  /** How often an event was due before it had been read. */
+  /** How often an event was due before it had been loaded. */
   starvations: number;
-  /** Why the daemon stopped it by itself, or cannot open it again. */
+  /** Why the daemon stopped the session, or cannot open it again. */
   failure: string | null;
-  /** Of the newest frame of its stream before this. */
+  /** Id of the newest frame of its stream before this view. */
   last_event_id: number;
   created_at: string;
   updated_at: string;
 }
 
-/** How it was played, since the daemon began. */
+/** Playback statistics since the daemon started. */
 export interface Played {
   lateness: LatenessSummary;
   starvations: number;
-  /** Of the newest frame of its stream. */
+  /** Id of the newest frame of its stream. */
   lastEventId: number;
 }
 

@@ -1,4 +1,4 @@
-/** All replay sessions of the daemon: made, found, counted, kept, and ended when nobody cares for them any more. */
+/** All replay sessions of the daemon: it creates, finds, limits and keeps them, and ends those that are idle. */
 import { randomUUID } from 'node:crypto';
 import type { Logger } from 'pino';
 import { Problem } from '../../problem.ts';
@@ -29,9 +29,9 @@ import type { EndReason } from './stream.ts';
 
 export interface SessionLimits {
   sessionsMax: number;
-  /** Events a second that all sessions play together. */
+  /** Limit of the events per second that all sessions play together. */
   replayRateMax: number;
-  /** A session without commands, viewers or play for so long is ended. */
+  /** A session without commands, viewers or play for this long is ended. */
   idleMs: number;
 }
 
@@ -49,9 +49,9 @@ export interface SessionsOptions {
   steadyNow?: SteadyNow;
   timers?: Timers;
   limits?: Partial<SessionLimits>;
-  /** Called for every event that is played in its time. */
+  /** Called for every event that the clock plays; steps do not count. */
   onPlayed?: ((latenessNs: bigint) => void) | undefined;
-  /** Where sessions are kept over the daemon's end, with those that are; left out, they end with it. */
+  /** The state file that keeps sessions, with those it contains; without it sessions end with the daemon. */
   state?: KeptState | undefined;
   log?: Pick<Logger, 'info' | 'error'> | undefined;
 }
@@ -59,27 +59,27 @@ export interface SessionsOptions {
 /** Whether sessions outlive the daemon. */
 export interface Keeping {
   kept: boolean;
-  /** Why changes cannot be written just now. */
+  /** Why changes currently cannot be written; null when they can. */
   failure: string | null;
 }
 
 export interface Sessions {
-  /** Resolves when it is kept. */
+  /** Resolves when the session is kept. */
   create(request: CreateRequest): Promise<Session>;
-  /** Counts as use; throws `session_not_found`. */
+  /** The call counts as use; throws `session_not_found`. */
   get(sessionId: string): ListedSession;
-  /** The same, ready for commands. Rejects also when its transaction is not recorded any more. */
+  /** The same, ready for commands. It also rejects when the transaction is not recorded any more. */
   open(sessionId: string): Promise<Session>;
-  /** Resolves when all that was changed before is kept, or cannot be: `keeping` says so. */
+  /** Resolves when all earlier changes are kept or could not be written, which `keeping` shows. */
   saved(): Promise<void>;
-  /** The oldest first. */
+  /** All sessions, the oldest first. */
   list(): ListedSession[];
-  /** Resolves when nothing is kept of it. */
+  /** Resolves when the session is removed from the state file. */
   remove(sessionId: string): Promise<void>;
-  /** What a session would come to, without one. */
+  /** Computes the outcome of a session without creating one. */
   whatIf: Planner['whatIf'];
   readonly keeping: Keeping;
-  /** Ends every stream at once; resolves when all is kept. */
+  /** Ends every stream at once; resolves when all sessions are kept. */
   close(): Promise<void>;
 }
 
@@ -106,7 +106,7 @@ export function createSessions(options: SessionsOptions): Sessions {
   });
 
   function orShutdown(error: unknown): never {
-    // The planner ends before those who wait for it.
+    // The planner ends before the requests that wait for it, so its error is the shutdown.
     throw closing ? shuttingDown() : error;
   }
 
@@ -142,7 +142,7 @@ export function createSessions(options: SessionsOptions): Sessions {
     }
     entry.session = session;
     entry.failure = null;
-    // Before it says anything: the ids of its frames must not be given again by the next daemon.
+    // Saved before it sends any frame: the next daemon must not use the ids of its frames again.
     keeper?.changed(sessionId);
     await keeper?.saved();
     return session;
@@ -240,7 +240,7 @@ export function createSessions(options: SessionsOptions): Sessions {
   };
 }
 
-/** After how long an unused session ends, and how often they are looked at. */
+/** The idle time after which an unused session ends, and the interval of the check. */
 function idleSpans(idleMs: number): [idleNs: bigint, sweepNs: bigint] {
   const idleNs = BigInt(Math.round(idleMs * 1e6));
   return [idleNs, idleNs > SWEEP_NS_MAX ? SWEEP_NS_MAX : idleNs < SWEEP_NS_MIN ? SWEEP_NS_MIN : idleNs];

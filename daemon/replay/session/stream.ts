@@ -1,35 +1,35 @@
 /**
- * One session's frames to any number of viewers. A viewer is a place in the frame log, not a queue of its own:
+ * Sends one session's frames to any number of viewers. A viewer is a position in the frame log, not a queue of its own:
  *
  *   log      41 42 43 44 45 46        newest: 46
- *   viewers     ^slow      ^          what a slow one has not got yet waits in the log; once the log has dropped it,
- *                                     the viewer gets a `gap` frame that says how many it missed
+ *   viewers     ^slow      ^          frames that a slow viewer has not received wait in the log; once the log has
+ *                                     dropped them, the viewer gets a `gap` frame with the number it missed
  *
- * so a viewer that does not read costs nothing but its socket's buffer, and delays nobody.
+ * so a viewer that does not read costs only its socket's buffer, and delays no other.
  */
 import { Problem } from '../../problem.ts';
 import { formatFrame, HEARTBEAT, RETRY_MS, type Sink } from '../../sse.ts';
 import type { State } from '../transitions.ts';
 import { createFrameLog, type FrameLog, type KeptTotal, type WrittenText } from './frames.ts';
 
-/** Why a stream is over. After `finished` the session can play again, and a viewer that comes back sees it. */
+/** Why a stream is over. After `finished` the session can play again, and a viewer that reconnects receives it. */
 export type EndReason = 'finished' | 'stopped' | 'failed' | 'deleted' | 'expired' | 'shutdown';
 
-/** Why there is nothing to come for now; null while there is. */
+/** Why no more frames follow for now; null while frames may follow. */
 export function overBy(state: State, failure: string | null): EndReason | null {
   if (failure !== null) return 'failed';
   return state === 'finished' || state === 'stopped' ? state : null;
 }
 
 export const VIEWERS_MAX = 256;
-/** Handed to a socket at once. */
+/** Bytes that are written to a socket at once. */
 const WRITE_BYTES_MAX = 64 * 1024;
 
 interface Viewer {
   sink: Sink;
-  /** The id of the last frame it was given. */
+  /** The id of the last frame that was written to it. */
   lastId: number;
-  /** Events told of up to it; null when that is not known any more. */
+  /** The number of events up to that frame; null when the log has dropped it. */
   events: number | null;
   /** Its socket is full. */
   blocked: boolean;
@@ -38,25 +38,25 @@ interface Viewer {
 export interface StreamOptions {
   /** The session as JSON. */
   describe: () => string;
-  /** Why there is nothing to come for now; null while there is. */
+  /** Why no more frames follow for now; null while frames may follow. */
   over: () => EndReason | null;
   keptTotal: KeptTotal;
-  /** Ids begin behind it; up to it they are of streams that were before. */
+  /** The first id is `idBase` + 1; lower ids belong to earlier streams of the session. */
   idBase?: number;
 }
 
 export interface SessionStream {
   readonly viewerCount: number;
-  /** Of the newest frame; 0 before the first. */
+  /** Id of the newest frame; `idBase` before the first. */
   readonly lastId: number;
-  /** Kept for `flush`. */
+  /** Appends a frame to the log; `flush` sends it. */
   publish(kind: 'event' | 'events' | 'state', json: string | WrittenText, events?: number): void;
-  /** Tells that nothing comes for now, and lets the viewers go. */
+  /** Sends an `end` frame and ends the viewers' connections. */
   end(reason: EndReason): void;
   flush(): void;
-  /** Throws a Problem when there are viewers enough. */
+  /** Throws a Problem when there are VIEWERS_MAX viewers. */
   checkRoom(): void;
-  /** `lastId`: what the viewer says it got last. */
+  /** `lastId` is the last id that the viewer received, by its own account; null for none. */
   join(sink: Sink, lastId: number | null): void;
   /** Whether an id can be one of this session's. */
   knows(id: number): boolean;
@@ -82,7 +82,7 @@ export function createStream({ describe, over, keptTotal, idBase = 0 }: StreamOp
 
   function flushTo(viewer: Viewer): void {
     while (!viewer.blocked && viewer.lastId < log.lastId) viewer.blocked = !writeNext(log, viewer, describe);
-    // Told all of it, to the end. One that comes back after that is not flushed to: it waits for another run.
+    // This viewer has received everything up to the end. A viewer that joins after the end stays for the next run.
     if (viewer.lastId === endedAt && endedAt === log.lastId) leave(viewer);
   }
 
@@ -113,7 +113,8 @@ export function createStream({ describe, over, keptTotal, idBase = 0 }: StreamOp
       throw new Problem('session_limit', `the session has ${VIEWERS_MAX} viewers already`);
     },
     join(sink, saidId) {
-      // What came between is not known any more; how things are now is. 0 asks for all that is kept.
+      // Frames of an earlier stream are lost, so the viewer gets a gap and the current state. 0 asks for all kept
+      // frames.
       const isFromBefore = saidId !== null && saidId > 0 && saidId < idBase;
       const lastId = isFromBefore ? null : saidId === 0 ? idBase : saidId;
       const from = lastId ?? log.lastId;
@@ -121,7 +122,7 @@ export function createStream({ describe, over, keptTotal, idBase = 0 }: StreamOp
       const viewer: Viewer = { sink, lastId: from, events, blocked: false };
       viewers.add(viewer);
       sink.on('close', () => viewers.delete(viewer));
-      // A write may meet a connection that is just gone; `close` follows.
+      // A write may fail because the connection has just closed; `close` follows.
       sink.on('error', () => {});
       sink.on('drain', () => {
         viewer.blocked = false;
@@ -144,7 +145,7 @@ export function createStream({ describe, over, keptTotal, idBase = 0 }: StreamOp
     close(reason) {
       if (viewers.size > 0) end(reason);
       for (const viewer of viewers) {
-        // Its socket is full: waiting for it to read could take for ever.
+        // The socket is full: waiting for the viewer to read could take forever.
         if (viewer.blocked) viewer.sink.destroy();
         else viewer.sink.end();
       }
@@ -158,7 +159,7 @@ function unknownGap(saidId: number, lastId: number) {
   return { missed: null, first_id: saidId + 1, last_id: lastId };
 }
 
-/** As many of the viewer's next frames as go into one write, or a word about those that are gone. */
+/** Writes as many of the viewer's next frames as fit into one write, or a gap frame for those that were dropped. */
 function writeNext(log: FrameLog, viewer: Viewer, describe: () => string): boolean {
   const firstId = viewer.lastId + 1;
   if (firstId < log.firstId) return viewer.sink.write(gapBefore(log, viewer, describe));
@@ -174,6 +175,6 @@ function gapBefore(log: FrameLog, viewer: Viewer, describe: () => string): strin
   viewer.events = log.eventsThrough(viewer.lastId);
   const missed = { missed: viewer.lastId - lastId, missed_events: events === null ? null : viewer.events - events };
   const gap = { ...missed, first_id: lastId + 1, last_id: viewer.lastId };
-  // What it missed may have been a change of state: here is how things are now.
+  // The viewer may have missed a change of state, so the current state follows the gap.
   return formatFrame('gap', JSON.stringify(gap), viewer.lastId) + formatFrame('state', describe());
 }

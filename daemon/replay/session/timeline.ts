@@ -1,11 +1,11 @@
-/** The whole schedule of a session, without playing it. */
+/** Lists the schedule of a session without playing it. */
 import type { ReplayPlan } from '../plan/planner.ts';
 import { scheduledJson } from './replayed_event.ts';
 
-/** Read at once. */
+/** Events read at once. */
 const PAGE_EVENTS = 1024;
 
-/** Events as JSON objects, in pages. */
+/** It yields pages of events as JSON objects. */
 export async function* timelineOf(
   plan: Pick<ReplayPlan, 'page'>,
   { index, limit }: { index: number; limit: number },
