@@ -1,6 +1,6 @@
 /**
- * A tail's batches, without a network: whatever is written when, and wherever a client is cut off, it gets each event
- * once; and what retention removed before it was read is told.
+ * Tests a tail's batches without a network: whatever is written when, and wherever a client is cut off, it gets each
+ * event once; and events that retention removed before they were read are reported.
  */
 import { join } from 'node:path';
 import fc from 'fast-check';

@@ -1,4 +1,4 @@
-"""Clients of a daemon that send requests and do not read, and one that requests small answers meanwhile. Prints JSON."""
+"""Clients that send requests to a daemon and do not read, and one that requests small answers. Prints JSON."""
 import json, resource, socket, sys, time
 
 port, count, path, accept, pid = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4], sys.argv[5]

@@ -67,7 +67,7 @@ static void run_thread(void *(*work)(void *), const char *path)
 	pthread_t thread;
 	int failed;
 
-	/* What its number is next; of this namespace only. */
+	/* Sets the next thread id, in this namespace only. */
 	FILE *last = fopen("/proc/sys/kernel/ns_last_pid", "w");
 	if (!last || fprintf(last, "%d", TID - 1) < 0 || fclose(last) != 0)
 		fail("ns_last_pid");
@@ -96,7 +96,7 @@ int main(int words, char **word)
 		open_as(others);
 		text = "other";
 		run_thread(work, NULL);
-		/* Stays: a live process whose file it would be. */
+		/* It stays alive: a live process that the descriptor could wrongly be attributed to. */
 		close(turns[0]);
 		if (dup2(turns[1], STDOUT_FILENO) < 0 || write(STDOUT_FILENO, "", 1) != 1)
 			fail("turn");

@@ -1,4 +1,4 @@
-"""Types at an interactive shell, on a terminal of its own, which runs a command; prints what the screen shows."""
+"""Types at an interactive shell on a terminal of its own, which runs a command; prints what the screen shows."""
 import os, pty, select, sys, time
 
 QUIET_S = 0.7
