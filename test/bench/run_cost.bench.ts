@@ -25,15 +25,15 @@ export const unit = 'ns added to a planned write that is not to wait';
 
 const ROUNDS = 5;
 
-/** Whole batches for each of any number of threads. */
+/** Number of writes; gives whole batches for each thread at any number of threads. */
 const WRITES = 38_400;
-/** They would be over before the last of many threads has begun. */
+/** More of them without interception: fewer would end before the last of many threads has started. */
 const BARE_WRITES = 20 * WRITES;
 const UNPLANNED_CALLS = 1_000_000;
 
 const LENGTHS_NS = [50_000, 200_000, 1_000_000, 10_000_000];
 const WAITS_OF_EACH = 300;
-/** Fewer, of all lengths. */
+/** Fewer of each length, since a cycle has all lengths. */
 const WAITS_IN_TURN = 100;
 
 const PLANNED_EVENTS = 1_000_000;
@@ -110,7 +110,7 @@ async function measureWaits(
   });
 }
 
-/** A call that the runner did not see has not met its event either. */
+/** A call that the runner did not see was not matched to its event either. */
 function add(faithfulness: Faithfulness, planned: number, matched: number): void {
   faithfulness.planned += planned;
   faithfulness.matched += matched;

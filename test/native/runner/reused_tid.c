@@ -1,10 +1,10 @@
 /*
- * Descriptors whose number stands for two files, each time in a process of the same name:
+ * Makes one descriptor number stand for two files, each in a process of the same name:
  *
- *   reused   a thread of one process ends, and its number comes back as that of a thread of another process
- *   own      a thread has a table of files of its own
+ *   reused   a thread of one process ends, and its id comes back as that of a thread of another process
+ *   own      a thread has its own table of files
  *
- * Writes and syncs `mine` through the number after `others`. Needs a PID namespace that nobody else uses.
+ * Writes and syncs `mine` through the number after `others`. Needs a PID namespace without other processes.
  */
 #include <fcntl.h>
 #include <pthread.h>
