@@ -228,7 +228,7 @@ int main(int argc, char **argv)
 	qsort(batch_ns, batches, sizeof(*batch_ns), compare);
 	getrusage(RUSAGE_SELF, &usage);
 	user_ns = usage.ru_utime.tv_sec * 1e9 + usage.ru_utime.tv_usec * 1e3;
-	/* This line is a write of this process too; it is counted, because the recorded and the made writes must be equal. */
+	/* This line is a write of this process too; it is counted, since recorded and made writes must be equal. */
 	printf("{\"pid\": %d, \"calls\": %d, \"untimed_writes\": %d, \"median_ns\": %.1f, \"fastest_ns\": %.1f, "
 	       "\"user_ns\": %.0f}\n",
 	       getpid(), batches * call->batch, untimed_writes, batches ? batch_ns[batches / 2] / call->batch : 0,

@@ -19,7 +19,7 @@ const WATCHED_SECONDS = 5;
 export interface SessionOptions extends Pick<BenchContext, 'folder' | 'signal' | 'loadCpu'> {
   /** The load's program. */
   program: string;
-  /** Where the recording goes in the end; otherwise it is removed. */
+  /** Path to move the recording to; without it the recording is removed. */
   keepAs?: string;
 }
 

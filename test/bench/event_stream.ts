@@ -19,10 +19,10 @@ export const TRANSACTION_EVENTS = 100;
 const THREADS = 40;
 const SERVICES = ['shop', 'pay', 'stock', 'mail'];
 const FILES = 40;
-/** Two CPUs: what ends at nearly the same time arrives in any order. */
+/** On two CPUs, events that end at nearly the same time arrive in any order. */
 const JITTER_NS = 20_000;
 
-/** Of a thread's events; the others belong to nobody. */
+/** Share of a thread's events with an owner; the others have none. */
 const OWNED_SHARE = 0.85;
 const BLOCK_IO_SHARE = 0.1;
 const FAILED_SHARE = 0.01;
@@ -31,17 +31,17 @@ const ENOSPC = 28;
 const LONG_SHARE = 0.01;
 const LONG_NS_MAX = 50e6;
 const RARE_SHARE = 0.001;
-/** Of no event. */
+/** A pid that no event has. */
 export const ABSENT_PID = 9998;
 
 /** Filters that each match about four events in every segment of 4096. */
 export const RARE = { pid: 9999, service: 'audit', minDurationNs: 45_000_000n } as const;
 
-/** So long that whatever holds them reaches far into the time of others. */
+/** So long that a segment with one of these events extends far into the time range of others. */
 export const SLOWEST_NS = 30e9;
 export const SLOWEST_EVENTS = 20;
 
-/** So long that a segment with one of these events extends far into the time range of others. */
+/** The last transactions may be incomplete. */
 const UNFINISHED_TRANSACTIONS_MAX = 100;
 
 export interface EventStreamOptions {
@@ -61,7 +61,7 @@ export function transactionName(number: number): string {
   return `order-${number}`;
 }
 
-/** After START_NS; the start of the event is its duration earlier. */
+/** Nanoseconds from START_NS to the event's end; its start is its duration earlier. */
 export function endOf(event: number, eventsPerSecond: number): number {
   return Math.floor((event * 1e9) / eventsPerSecond);
 }

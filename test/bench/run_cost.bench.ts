@@ -1,6 +1,7 @@
 /**
- * What `kreplay run` costs the build that it runs, beside strace, and how exactly calls take what they shall, beside a
- * program that only sleeps. All by the build's own clock. Only strace is tied to a CPU.
+ * Measures what `kreplay run` costs the build that it runs, compared with strace, and how exactly calls take their
+ * planned time, compared with a program that only sleeps. All times are by the build's own clock. Only strace is pinned
+ * to a CPU.
  */
 import { join } from 'node:path';
 import type { BenchContext, BenchResult } from './bench.ts';

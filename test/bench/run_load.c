@@ -135,7 +135,7 @@ static void call_at_once(int threads, long calls)
 		if (i > 0 && pthread_create(&workers[i].thread, NULL, work, &workers[i]))
 			errx(1, "no thread");
 	}
-	/* The main thread is one of the workers: in other threads strace 6.1 stops at every call, whatever its filter. */
+	/* The main thread is a worker: in other threads strace 6.1 stops at every call, whatever its filter. */
 	work(&workers[0]);
 	for (int i = 0; i < threads; i++) {
 		if (i > 0)
