@@ -9,10 +9,10 @@ import { eventsBetween, recordedWrites } from './recorded_writes.ts';
 import { type Percentiles, sum } from './statistics.ts';
 import { LOAD_FOLDER, parseTransactionLoad, type TransactionLoad } from './transaction_load.ts';
 
-/** After this, work that is caused by the agent's start is done. */
+/** Time until the work that the agent's start causes is done. */
 const STARTED_MS = 10_000;
 const IDLE_MS = 10_000;
-/** After this, V8 has compiled the agent's code. */
+/** Time until V8 has compiled the agent's code. */
 const WARM_SECONDS = 2;
 const WATCHED_SECONDS = 5;
 
@@ -23,7 +23,7 @@ export interface SessionOptions extends Pick<BenchContext, 'folder' | 'signal' |
   keepAs?: string;
 }
 
-/** What the agent used during a span. */
+/** Resource usage of the agent during a span. */
 export interface Used extends Omit<Span, 'fromNs' | 'toNs'> {
   wallNs: number;
   /** Recorded events of all processes, since all of them contribute to the cost. */

@@ -17,7 +17,7 @@ interface Usage {
   rssBytes: number;
 }
 
-/** What the agent used during a span of time. */
+/** Resource usage of the agent during a span of time. */
 export interface Span {
   fromNs: bigint;
   toNs: bigint;

@@ -50,7 +50,7 @@ interface Measured {
 
 interface Drift {
   speed: number;
-  /** From the first deadline to the last, minus the value that follows from the recording and the speed. */
+  /** Time from the first deadline to the last, minus the time expected from the recording and the speed. */
   deadlineNs: number;
   /** Lateness of the last event. */
   latenessNs: number;

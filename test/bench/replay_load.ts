@@ -19,7 +19,7 @@ const moment = z.object({
 const viewResult = z.object({
   /** Lateness as the events report it. */
   lateness_ns: percentiles,
-  /** By the viewer's own clock: when it received the event, minus when that was due. */
+  /** Time from an event's deadline to its receipt, on the viewer's own clock. */
   received_ns: percentiles,
   sessions: z.array(z.object({ events: z.int(), first: moment, last: moment })),
 });

@@ -11,7 +11,7 @@ const MS = 1_000_000n;
 const SESSIONS = '/api/replay/sessions';
 const TRANSACTION = 'order-1';
 
-/** How far the clock of node-b is behind that of node-a. */
+/** Lag of the clock of node-b behind that of node-a. */
 const BEHIND_NS = 5n * MS;
 /** node-b answers each write of node-a after 1 ms. */
 const CAUSES = [0n, 10n * MS, 20n * MS].map((ns) => START + ns);

@@ -23,7 +23,7 @@ beforeAll(async () => {
 });
 afterAll(() => served.close());
 
-/** How far the recording goes: the same in all these answers. */
+/** The end of the recording: the same in all these answers. */
 const UNTIL = `,"recorded_until":${START},"nodes":[{"node":"${NODE}","recorded_until":${START}}]`;
 
 async function coverage(query: string): Promise<string> {

@@ -17,7 +17,7 @@ const HOUR_NS = 3_600_000_000_000n;
 
 let daemon: Running;
 let writer: RecordingWriter;
-/** How far the writer's clock is ahead of the real one; retention uses it. */
+/** Lead of the writer's clock over the real one; retention uses the writer's. */
 let aheadNs = 0n;
 /** Start time of the next event. */
 let nextNs = 0n;

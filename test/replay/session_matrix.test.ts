@@ -18,7 +18,7 @@ const COMMANDS: Record<string, Act> = {
   stop: (session) => session.stop(),
 };
 
-/** How to get from `ready` to each state. */
+/** Commands that lead from `ready` to each state. */
 const ROADS: Record<State, Act> = {
   ready: () => {},
   playing: (session) => session.play(),

@@ -28,7 +28,7 @@ function parsedYaml(text: string): unknown {
 const [GITHUB, GITLAB] = [...CHAPTER.matchAll(/```yaml\n(.*?)```/gs)].map(([, text]) => parsedYaml(text!));
 
 interface Job {
-  /** How the runner starts the text of the steps, which is in the file $1. */
+  /** Shell command by which the runner starts the text of the steps, which is in the file $1. */
   shell: string;
   script: string;
   /** Exit code of the steps if `make check` has failed. */

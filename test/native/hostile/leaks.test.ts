@@ -31,7 +31,7 @@ function roundsOf(rounds: number, body: string): string {
     }`;
 }
 
-/** What a process holds after the first fifth of `rounds` of `body`, and after all of them. */
+/** Resources that a process holds after the first fifth of `rounds` of `body`, and after all of them. */
 async function heldAfter(rounds: number, body: string): Promise<[before: Held, after: Held]> {
   const source = `
     import { readdirSync } from 'node:fs';
