@@ -1,4 +1,4 @@
-/** What an agent counts for those who ask, and the socket that it tells them on. */
+/** Tests an agent's counters, and the socket that it reports them on. */
 import { once } from 'node:events';
 import { chmodSync, existsSync, lstatSync, mkdirSync, writeFileSync } from 'node:fs';
 import { connect, createServer, type Socket } from 'node:net';
@@ -88,7 +88,7 @@ async function asked(path: string): Promise<string> {
   return text(connect(path));
 }
 
-/** Resolves when it can be asked. */
+/** Resolves when the socket accepts requests. */
 async function opened(recording: string) {
   const path = join(recording, '..', 'agent.sock');
   const socket = openReportSocket(recording, report, (message) => {

@@ -1,4 +1,4 @@
-/** Records through decoder and resolver with real tables, and the columns that come out. */
+/** Runs records through decoder and resolver with real tables, and gives access to the resulting columns. */
 import { type ContextDefinition, createContexts } from '../../agent/attribution/contexts.ts';
 import { createFiles } from '../../agent/attribution/files.ts';
 import { createProcesses, type ProcessDefinition } from '../../agent/attribution/processes.ts';
@@ -94,8 +94,8 @@ export function createAttribution(wallOffsetNs = 0n) {
   };
 }
 
-/** Events of this process are the recorder's own. */
+/** Pid of the recorder itself. */
 export const OWN_PID = 4242;
 
-/** What is written back for this cgroup is of the service `charged`. */
+/** Data written back for this cgroup is attributed to the service `charged`. */
 export const CHARGED_CGROUP = 88;

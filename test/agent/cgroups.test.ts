@@ -1,4 +1,4 @@
-/** From a cgroup's number to its path: asked of a process, or found in the hierarchy. */
+/** Tests how a cgroup id becomes a path: through a process, or by a search of the hierarchy. */
 import { mkdirSync, mkdtempSync, renameSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -19,7 +19,7 @@ test('a cgroup of a process that is gone is found by its number', () => {
   const cgroups = createCgroups({ hierarchy: 'v2', root });
   const { ino } = statSync(join(root, 'system.slice/nginx.service'));
   expect(cgroups.pathOf(ino, NOBODY)).toBe('/system.slice/nginx.service');
-  // Known by now.
+  // The path is cached, so it survives the rename.
   renameSync(join(root, 'system.slice'), join(root, 'moved'));
   expect(cgroups.pathOf(ino, NOBODY)).toBe('/system.slice/nginx.service');
 });

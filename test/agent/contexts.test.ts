@@ -1,4 +1,7 @@
-/** Who owns an event: as long as the setter holds a context, and for a forked copy beyond that; nobody is an answer. */
+/**
+ * Tests who owns an event: the setter's context as long as it is set, a forked copy also after that; an explicit
+ * "nobody" counts.
+ */
 import { createContexts } from '../../agent/attribution/contexts.ts';
 import { CONTEXT_FLAGS, CONTEXT_LOST } from '../../bpf/schema/common.ts';
 import { CONTEXT_SCOPES } from '../../bpf/schema/definitions.ts';
@@ -137,7 +140,7 @@ test('when it is not known which contexts ended, none is believed by reference a
   expect(transactionAt(256, CONTEXT_INHERITED_THREAD, 199)).toBe('order-1');
   expect(transactionAt(256, CONTEXT_INHERITED_THREAD, 200)).toBe('nobody');
   expect(transactionAt(512, CONTEXT_INHERITED_THREAD, 160)).toBe('nobody');
-  // A thread's own context, and a copy, do not hang on anybody's end.
+  // A thread's own context, and a copy, do not depend on the end of any other.
   expect(transactionAt(256, 0, 300)).toBe('order-1');
   expect(transactionAt(256, CONTEXT_INHERITED_PROCESS, 300)).toBe('order-1');
 });

@@ -1,4 +1,4 @@
-/** The ways on which Node comes back to a program: each calls `back` later, in the async context of who asked. */
+/** The ways in which Node resumes a program: each calls `back` later, in the async context of its caller. */
 import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { lookup } from 'node:dns';
@@ -18,7 +18,7 @@ type Continuation = (back: () => void) => unknown;
 
 const FILE = import.meta.filename;
 
-/** None that needs more than the event loop. */
+/** Continuations that need nothing but the event loop. */
 export const CONTINUATIONS: Record<string, Continuation> = {
   'at once': (back) => back(),
   'await of a value': async (back) => {
@@ -126,7 +126,7 @@ export const CONTINUATIONS: Record<string, Continuation> = {
   },
 };
 
-/** With sockets and processes. */
+/** Continuations that need sockets and processes. */
 export const SLOW_CONTINUATIONS: Record<string, Continuation> = {
   'http request': (back) => {
     const server = createServer((_, response) => response.end('text')).listen(0, '127.0.0.1', () => {

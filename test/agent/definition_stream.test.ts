@@ -1,4 +1,4 @@
-/** Definition records -> tables. What is well formed arrives whole; anything else is counted and never throws. */
+/** Tests definition records -> tables: well-formed ones arrive complete; anything else is counted and never throws. */
 import fc from 'fast-check';
 import type { RingReader } from 'libbpf-ts';
 import { createDefinitionStream } from '../../agent/capture/definition_stream.ts';
@@ -15,7 +15,7 @@ import {
 import { sysWrite } from '../../bpf/schema/sys_write.ts';
 import { framed, recordBytes } from '../schema/records.ts';
 
-/** A stream over batches that one drain() each gives, and what the tables were told. */
+/** A stream over batches, one per drain(), and the calls that the tables received. */
 function streamOf(...batches: readonly Uint8Array[]) {
   const told: unknown[] = [];
   const waiting = [...batches];

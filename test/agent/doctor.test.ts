@@ -1,4 +1,4 @@
-/** Checks of `kreplay doctor` where a whole host would have to be made to fail: given what they would have found. */
+/** Tests checks of `kreplay doctor` that would need a whole host to fail, on the input that they would get there. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

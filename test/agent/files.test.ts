@@ -1,4 +1,4 @@
-/** How files are called and what they are: as /proc/PID/fd says it. */
+/** Tests names and kinds of files, which must match /proc/PID/fd. */
 import { createFiles, describeFile, type FileDefinition } from '../../agent/attribution/files.ts';
 import { FILE_FLAGS } from '../../bpf/schema/definitions.ts';
 import type { FileKind } from '../../bpf/schema/owner.ts';

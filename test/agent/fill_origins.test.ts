@@ -1,4 +1,4 @@
-/** Whose data a block request carries: a request of one owner is that owner's, one of several is nobody's alone. */
+/** Tests attribution of block requests: a request of one owner belongs to it, one of several owners is shared. */
 import { BLOCK_OPERATIONS, blockIo } from '../../bpf/schema/block_io.ts';
 import { CONTEXT_FLAGS } from '../../bpf/schema/common.ts';
 import { ORIGIN_SLOTS, ORIGINS_MAX } from '../../bpf/schema/kinds.ts';
@@ -31,7 +31,7 @@ function request(owners: readonly Origin[], values: Values = {}): Uint8Array {
   return recordBytes(blockIo, { ...queued, origin_count: owners.length, origins: owners, ...values });
 }
 
-/** `service transaction bytes` of each slot in use, of the `place`th request. */
+/** `service transaction bytes` of each slot in use, of the request in row `place`. */
 function slots(place = 0): string[] {
   return Array.from({ length: ORIGINS_MAX }, (_, slot) => {
     const column = `block_io.origins_${slot}`;

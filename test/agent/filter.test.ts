@@ -1,4 +1,4 @@
-/** What an operator may ask to record, by flags and in a file, and what is said when that cannot be. */
+/** Tests the filters that an operator may set, by flags and in a file, and the errors for invalid ones. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

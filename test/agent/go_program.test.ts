@@ -1,4 +1,4 @@
-/** Go programs are told by what their linker leaves in them. */
+/** Tests that Go programs are recognized by a section that their linker writes. */
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -11,7 +11,7 @@ const folder = mkdtempSync(join(tmpdir(), 'kreplay-go-'));
 
 afterAll(() => rmSync(folder, { recursive: true }));
 
-/** A program that waits, with a section of this name. */
+/** Runs a program with a section of this name, and returns whether it is taken for a Go program. */
 async function isGoWith(section: string, gccOptions: readonly string[] = []): Promise<boolean | undefined> {
   const program = join(folder, 'program');
   const source = `#include <unistd.h>\n__attribute__((used, section("${section}"))) int info = 1;\nint main() { pause(); }\n`;
@@ -37,7 +37,9 @@ test('of a process that is gone, and of a kernel thread, there is no telling', (
   expect(isGoProgram(process.pid)).toBe(false);
 });
 
-/** It may be a Go program, whose requests would be taken for those of a thread. */
+/**
+ * It may be a Go program, whose goroutines change threads, so that requests would be attributed to the wrong thread.
+ */
 test("requests of another user's process that cannot be looked at are not read", () => {
   const source = `
     import { createHttpProcesses } from './build/js/agent/attribution/http_processes.js';

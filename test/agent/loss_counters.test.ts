@@ -1,4 +1,4 @@
-/** The kernel's counters, which only grow, as losses since the last look. */
+/** Tests the kernel's monotonic counters, read as losses since the last reading. */
 import type { BpfMap } from 'libbpf-ts';
 import { createLossCounters, type LossCount } from '../../agent/capture/loss_counters.ts';
 import { contextDefinition, contextEnd, DEFINITIONS } from '../../bpf/schema/definitions.ts';

@@ -1,4 +1,4 @@
-/** Losses are logged with cause and cure: at once, then once a minute, and none is left out. */
+/** Tests the log of losses, with cause and cure: at once, then once a minute, and none is left out. */
 import { expect, test } from '@jest/globals';
 import { createLossLog, LOSSES_EVERY_MS } from '../../agent/metrics/loss_log.ts';
 

@@ -1,4 +1,4 @@
-/** `kreplay/mark`: what a transaction gives back, what it refuses, and that it never stands in a program's way. */
+/** Tests `kreplay/mark`: what a transaction returns, what it refuses, and that it never disturbs the program. */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { closeSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -97,7 +97,7 @@ describe('where markers go', () => {
   const path = join(folder, 'markers');
   beforeEach(() => writeFileSync(path, ''));
 
-  /** Of this process, as others might close it. */
+  /** Descriptor of this process, so that a test can close it as other code might. */
   const fdOf = (file: string) =>
     readdirSync('/proc/self/fd').find((fd) => {
       try {
@@ -130,7 +130,7 @@ describe('where markers go', () => {
     const output = createMarkerOutput(join(folder, 'missing'));
     expect([output('a\n'), output('b\n')]).toEqual([false, false]);
     expect(readdirSync(folder)).not.toContain('missing');
-    // Nor is it looked for at every change.
+    // The path is not tried again at every change either.
     writeFileSync(join(folder, 'missing'), '');
     expect(output('c\n')).toBe(false);
   });

@@ -1,4 +1,4 @@
-/** What telling the kernel costs, when it begins and when it ends. */
+/** Tests the cost of markers, when they begin and when they end. */
 import { AsyncResource, executionAsyncId } from 'node:async_hooks';
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
@@ -41,7 +41,7 @@ test('a row of jobs of one promise behind the other is one change, whoever else 
   const { length } = witness.lines;
   await row();
   expect(witness.lines).toHaveLength(length);
-  // Each has its turn: a change at every job, and none more.
+  // The jobs take turns, so each is a change, and there are no further changes.
   await Promise.all([witness.within('a', row), witness.within('b', row), row()]);
   expect(witness.lines.length - length).toBeLessThanOrEqual(2 * 2 + 3 * 20 + 2);
 });
@@ -80,7 +80,7 @@ test('the thread is given back before Node goes on, to code without hooks for in
     ['unhandled rejection', end],
     ...['nextTick', 'setImmediate', 'setTimeout', 'queueMicrotask'].flatMap((name) => [
       [name, inside],
-      // A microtask is over when its exception is seen.
+      // A microtask is over before its exception is seen.
       ['uncaught exception', name === 'queueMicrotask' ? end : inside],
       ['behind it', inside],
     ]),
@@ -91,7 +91,8 @@ test('the thread is given back before Node goes on, to code without hooks for in
 });
 
 test('two that know nothing of each other end their work', async () => {
-  // As two copies of the package would be; were they to go on for ever, no timer would ever come.
+  // Two copies of the package behave like this; if each kept rescheduling because of the other, no timer would ever
+  // fire.
   const { transactions } = witness;
   const other = createTransactions(() => true);
   for (const [first, second] of [
@@ -107,7 +108,7 @@ test('two that know nothing of each other end their work', async () => {
 });
 
 test('without an open transaction nothing is hooked', async () => {
-  // A promise has an id when there is a hook.
+  // A promise has an id only if a hook is active.
   const hooked = async () => {
     await sleep(1);
     return executionAsyncId() !== 0;

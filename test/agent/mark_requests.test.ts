@@ -1,4 +1,4 @@
-/** Requests as transactions: what their headers name, whatever is in them, from the middleware to the response's end. */
+/** Tests requests as transactions: whatever their headers contain, from the middleware to the end of the response. */
 import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import { createServer, request as httpRequest, IncomingMessage, ServerResponse } from 'node:http';
@@ -15,7 +15,7 @@ import { createTransactions, type Transactions } from '../../agent/mark/transact
 const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736';
 const TRACEPARENT = `00-${TRACE}-00f067aa0ba902b7-01`;
 const HEADER = 'x-transaction-id';
-/** One byte more, and it does not fit into a marker. */
+/** Longest id that fits into a marker. */
 const LONGEST = 'a'.repeat(1023 - 'KREPLAY1 txn=\n'.length);
 
 describe('headers', () => {
@@ -76,7 +76,7 @@ beforeEach(() => {
   transactions = createTransactions((line) => lines.push(line) > 0);
 });
 
-/** An Express server that looks at whom it works for, at every step of a request. */
+/** An Express server that checks its current transaction at every step of a request. */
 function application() {
   const seen: Record<string, (string | null)[]> = {};
   const app = express();
@@ -171,7 +171,7 @@ test('a request that is broken off ends its transaction', async () => {
       await once(res, 'close');
       await null;
       looks.push(told());
-      // And what comes to it later still: nobody is there, but it runs.
+      // A handler that starts only after the disconnect still runs, without a transaction.
       const later = runRequest(transactions, HEADER, req, res, async () => {
         looks.push(told());
         await null;

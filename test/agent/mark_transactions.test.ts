@@ -1,6 +1,6 @@
 /**
- * What the kernel is told is always whose code runs: after every way on which Node comes back to a program, with other
- * transactions in between, and in code of nobody.
+ * Tests that the kernel always has the transaction whose code runs: after every way in which Node resumes a program,
+ * with other transactions in between, and in code without a transaction.
  */
 import { AsyncLocalStorage, AsyncResource } from 'node:async_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -17,7 +17,7 @@ beforeEach(() => {
 
 type Named = readonly [name: string, continuation: (back: () => void) => unknown];
 
-/** Looks in the callback itself and behind an await of it. */
+/** Checks in the callback itself and after an await of it. */
 async function walk(id: string | null, steps: readonly Named[]): Promise<void> {
   for (const [name, continuation] of steps) {
     await new Promise<void>((done) => {
@@ -51,7 +51,7 @@ describe.each([1, 2, 16])('%i at a time', (concurrency) => {
 interface Plan {
   steps: readonly Named[];
   inner: readonly Plan[];
-  /** Whether the inner ones run beside each other. */
+  /** Whether the inner ones run concurrently. */
   together: boolean;
 }
 
@@ -137,7 +137,7 @@ describe('a function that is called in another context than its own', () => {
         await released;
       }),
     );
-    // In a callback that began without a hook.
+    // The callback began without a hook.
     callAll(null);
     await witness.within('c', async () => {
       callAll('c');

@@ -1,4 +1,6 @@
-/** The marker line: every row of its grammar, what is dropped and counted, and that what was formatted is parsed back. */
+/**
+ * Tests the marker line: every row of its grammar, what is dropped and counted, and that formatted markers parse back.
+ */
 import fc from 'fast-check';
 import {
   formatMarker,
@@ -127,7 +129,7 @@ test('any text at all is parsed or refused, and ids that come out are well forme
 const hexDigit = fc.constantFrom(...'0123456789abcdef');
 const traceId = fc.string({ unit: hexDigit, minLength: 32, maxLength: 32 }).filter((id) => /[^0]/.test(id));
 
-/** Any Unicode text without lone surrogates, and often what has to be escaped. */
+/** Any Unicode text without lone surrogates, with many characters that need escaping. */
 function id(maxLength: number): fc.Arbitrary<string> {
   const unit = fc.oneof(
     fc.string({ unit: 'binary', minLength: 1, maxLength: 1 }),

@@ -1,9 +1,9 @@
-/** Numbers for texts, as the recording gives them, and the way back for the test's eyes. */
+/** Maps texts to ids as the recording does, and back. */
 export interface Names {
-  /** 0 for the empty text, as in a recording: unknown. */
+  /** Returns 0 for the empty text, which means unknown, as in a recording. */
   intern(text: string): number;
   text(id: number): string | null;
-  /** Every text gets a new number when it is asked for again; the old ones still say what they said. */
+  /** Makes every text get a new id when it is interned again; the old ids keep their texts. */
   forget(): void;
 }
 

@@ -1,6 +1,6 @@
 /**
- * ELF files as readelf sees them, and files of which bytes were changed: whatever they say, looking for the variable
- * ends, soon, and without an error.
+ * Tests ELF files against readelf, and ELF files with changed bytes: whatever they contain, the search for the variable
+ * terminates, soon, and without an error.
  */
 import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -47,7 +47,7 @@ describe('libraries of this machine', () => {
       const found = { value: Number.parseInt(value!, 16), size: Number(size) };
       expect({ symbol, ...elf.exportedTlsSymbol(symbol!) }).toEqual({ symbol, ...found });
     }
-    // A function, and what is nowhere.
+    // The first is a function, and the second is not exported.
     expect(elf.exportedTlsSymbol('malloc')).toBeUndefined();
     expect(elf.exportedTlsSymbol(THREAD_CONTEXT_SYMBOL)).toBeUndefined();
   });
@@ -71,7 +71,8 @@ describe('a block of a program', () => {
     [{ address: 0x3dc0, memorySize: 20, alignment: 8 }, 24],
     [{ address: 0x3dc0, memorySize: 100, alignment: 64 }, 128],
     [{ address: 0x3dc0, memorySize: 1, alignment: 0 }, 1],
-    // Its beginning keeps its place within the alignment: lld's getTlsTpOffset() and glibc's _dl_determine_tlsoffset().
+    // The block's address stays congruent modulo its alignment: lld's getTlsTpOffset() and glibc's
+    // _dl_determine_tlsoffset().
     [{ address: 0x1008, memorySize: 16, alignment: 64 }, 56],
     [{ address: 0x1008, memorySize: 60, alignment: 64 }, 120],
     [{ address: 0, memorySize: 2 ** 40, alignment: 8 }, undefined],
@@ -100,7 +101,7 @@ test.each([0, 1, 63])('the first %i bytes of a file are none', (size) => {
   expect(elfOf(library('gnu2', ['-mtls-dialect=gnu2']).subarray(0, size))).toBeUndefined();
 });
 
-/** All that is asked of a file. */
+/** Calls everything that reads from a file. */
 function lookThrough(bytes: Uint8Array, memory: (address: number) => number): void {
   const elf = elfOf(bytes);
   if (!elf) return;
@@ -126,7 +127,7 @@ describe.each<[string, readonly string[]]>([
   ['gnu', ['-mtls-dialect=gnu']],
   ['sysv', ['-Wl,--hash-style=sysv', '-ftls-model=initial-exec']],
 ])('a library with changed bytes: %s', (name, options) => {
-  /** Where the file says something: its headers, its tables, and the entries of its dynamic section. */
+  /** Offsets of bytes with a meaning: the headers, the tables, and the entries of the dynamic section. */
   function placesIn(bytes: Uint8Array): number[] {
     const view = new DataView(bytes.buffer, bytes.byteOffset);
     const places = Array.from({ length: 64 + 56 * view.getUint16(56, true) }, (_, i) => i);
@@ -173,7 +174,7 @@ test('chains without an end, and tables without end, are left soon', () => {
   const listing = execFileSync('readelf', ['-SW', path], { encoding: 'utf8' });
   const [, offset, size] = /\.hash +\w+ +[0-9a-f]+ ([0-9a-f]+) ([0-9a-f]+)/.exec(listing)!;
   const view = new DataView(bytes.buffer);
-  // Every bucket and every link leads to symbol 1, which is another one.
+  // Every bucket and every link points to symbol 1, which is not the one that is searched.
   for (let at = 8; at < Number.parseInt(size!, 16); at += 4) view.setUint32(Number.parseInt(offset!, 16) + at, 1, true);
   expect(elfOf(bytes)!.exportedTlsSymbol('x')).toBeUndefined();
 });

@@ -1,6 +1,6 @@
 /**
- * Process contexts of real publishers, read while they change, and messages that protoc encodes; then what is malformed,
- * torn, too large or made up, which gives a reason and never anything else.
+ * Tests process contexts of real publishers, read while they change, and messages that protoc encodes; then malformed,
+ * torn, oversized and forged ones, each of which must give a reason and nothing else.
  */
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -44,7 +44,7 @@ describe('a publisher', () => {
       const { pid } = await start(publisher, ['named', 'once']);
       expect(readProcessContext(pid).value?.resource.get('service.name')).toBe('0');
     } catch (error) {
-      // CONFIG_ANON_VMA_NAME is not set: it cannot be found, and says so.
+      // Without CONFIG_ANON_VMA_NAME the mapping cannot be found, and the publisher fails.
       expect((error as Error).message).toContain('ended before it was ready');
       expect(statusOf(publisher, ['named', 'once'])).toBe(3);
     }
@@ -70,7 +70,7 @@ describe('a publisher', () => {
     }
     await ended;
     expect(seen.size).toBeGreaterThan(20);
-    // At its end the process is gone, by and by.
+    // When the publisher ends, its process disappears step by step.
     expect([...reasons.keys()].filter((reason) => !/updating|gone|not_published|unreadable/.test(reason))).toEqual([]);
   });
 
@@ -130,7 +130,7 @@ test('a process of another user is not looked at without the right to', async ()
   expect(output.toString()).toBe('not_permitted not_permitted\n');
 });
 
-/** By protoc, from its text format. */
+/** Encodes a message with protoc, from its text format. */
 function encoded(text: string): Uint8Array {
   const proto = join(import.meta.dirname, 'otel/process_context.proto');
   return execFileSync('protoc', ['--encode=ProcessContext', `-I${join(proto, '..')}`, proto], { input: text });
@@ -333,12 +333,12 @@ describe('property', () => {
   });
 });
 
-/** A process's memory whose header and payload change between the reads, as a schedule says. */
+/** Simulates a process's memory whose header and payload change between the reads, by a schedule. */
 describe('the order of the reads', () => {
   const HEADER_AT = 0x1000;
   const contexts = [1, 2, 3].map((n) => encoded(`attributes { key: "n" value { string_value: "${'x'.repeat(n)}" } }`));
 
-  /** The publisher's steps, one of which is done before each read that `steps` names. */
+  /** Before the i-th read, the publisher does the next `steps[i]` steps of its updates. */
   function memoryOf(steps: readonly number[]) {
     const memory = Buffer.alloc(0x3000);
     let published = 0;

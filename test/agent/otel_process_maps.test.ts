@@ -1,4 +1,4 @@
-/** Mappings as the kernel writes them, with paths that try to be something else; and which of them may be read. */
+/** Tests mappings as the kernel prints them, with misleading paths; and which of them may be read. */
 import { readFileSync } from 'node:fs';
 import { createDeviceCheck } from '../../agent/attribution/otel/local_devices.ts';
 import { parseMaps, readMaps } from '../../agent/attribution/otel/process_maps.ts';

@@ -1,6 +1,6 @@
 /**
- * The thread-local variable of real programs, built in every way that a linker has: the address that is found is the
- * one that the thread prints, in its main thread and in others, and the pointer read there is the thread's record.
+ * Tests the thread-local variable of real programs, built in every way that a linker supports: the address found is the
+ * one that the thread prints, in the main thread and in others, and the pointer read there is the thread's record.
  */
 import { closeSync, copyFileSync, openSync, readSync, rmSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -48,14 +48,14 @@ class Memory {
   }
 }
 
-/** As the kernel side does it. */
+/** Computes the address as the kernel side does. */
 function addressIn(memory: Memory, threadPointer: number, access: ThreadLocal): number {
   if (access.mode === 'static') return threadPointer + access.offset;
   const vector = memory.u64(threadPointer + 8);
   return memory.u64(vector + 16 * access.moduleId) + access.offset;
 }
 
-/** What resolves, after it was compared with what every thread of the program says. */
+/** Resolves the variable, and compares it with the output of every thread of the program. */
 function verified({ pid, lines }: Running): ThreadLocal {
   const { value, reason } = createThreadLocalResolver().resolve(pid);
   expect(reason).toBeUndefined();

@@ -1,4 +1,4 @@
-/** Records of threads: what the layout says, what is cut or made up, and that what is encoded is decoded. */
+/** Tests records of threads: the layout, truncated and forged records, and that encoded ones decode to the same. */
 import fc from 'fast-check';
 import {
   decodeThreadRecord,

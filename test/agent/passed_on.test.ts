@@ -1,4 +1,4 @@
-/** What `kreplay up` is given reaches its agent and its daemon as it was written, each what it takes. */
+/** Tests that options of `kreplay up` reach its agent and its daemon verbatim, each the ones that it supports. */
 import { Command } from 'commander';
 import { withAgentOptions } from '../../agent/command.ts';
 import { withLogOptions } from '../../agent/output/log.ts';

@@ -1,4 +1,4 @@
-/** Services of processes, and which ones are the recorder's own: real programs are run to see who passes for one. */
+/** Tests services of processes, and which ones are the recorder's own, with real programs that try to pass for it. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -15,7 +15,7 @@ function createTables(isOwn: (pid: number, uid: number) => boolean = () => false
   const names = createNames();
   const oldestIds = { name: 1 };
   const programs = createPrograms();
-  /** What /proc would say of any process. */
+  /** /proc's answer for any process. */
   const proc: { program: Program | undefined } = { program: undefined };
   const processes = createProcesses({
     programs,
@@ -133,7 +133,7 @@ describe('own process', () => {
 
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-  /** Runs until the test is over; its arguments can be read when this resolves. */
+  /** Runs a program until the test is over; its arguments can be read when this resolves. */
   async function run(args: readonly string[], program = process.execPath): Promise<number> {
     const child = spawn(program, args, { cwd: join(folder, 'real'), stdio: ['pipe', 'ignore', 'ignore'] });
     children.push(child);

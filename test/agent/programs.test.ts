@@ -1,4 +1,6 @@
-/** What a program was started with: the variables that are asked for, and /proc's word where the kernel's is not enough. */
+/**
+ * Tests what a program was started with: the requested variables, and /proc where the kernel side's copy is incomplete.
+ */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';

@@ -1,8 +1,11 @@
-/** The table of definitions beside a plain model: whatever is set, read and pushed out, an id never gives another's value. */
+/**
+ * Tests the table of definitions against a plain model: whatever is set, read and evicted, an id never gives another's
+ * value.
+ */
 import fc from 'fast-check';
 import { createReferenceTable } from '../../agent/attribution/reference_table.ts';
 
-/** Ids in the order of their last use. When full, the older half goes. */
+/** Keeps ids in the order of their last use. When it is full, the older half is evicted. */
 function createModel(capacity: number) {
   let used: { id: number; value: string }[] = [];
   const take = (id: number) => {
@@ -27,7 +30,10 @@ function createModel(capacity: number) {
   };
 }
 
-/** As the kernel gives them: a count above a CPU. Counts that are 1024 apart meet where the last entries are kept. */
+/**
+ * Ids as the kernel side makes them: a count above a CPU. Counts that are 1024 apart collide in the cache of last
+ * entries.
+ */
 const ids = fc.oneof(
   fc.nat(12),
   fc.tuple(fc.nat(3), fc.nat(2), fc.nat(1)).map(([step, count, cpu]) => (step * 2 ** 38 + count * 1024) * 4096 + cpu),

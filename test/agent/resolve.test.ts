@@ -1,4 +1,7 @@
-/** Records -> columns that refer to something: times, texts, services, owners, files, in the order that makes them right. */
+/**
+ * Tests records -> columns with references: times, texts, services, owners and files, in the order that makes them
+ * right.
+ */
 import fc from 'fast-check';
 import { blockIo } from '../../bpf/schema/block_io.ts';
 import { CONTEXT_FLAGS, CONTEXT_LOST } from '../../bpf/schema/common.ts';

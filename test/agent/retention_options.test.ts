@@ -1,4 +1,4 @@
-/** Sizes that operators write, and what is kept when they write none. */
+/** Tests the sizes that operators may set, and the defaults. */
 import { statfsSync } from 'node:fs';
 import { parseBytes, retentionLimits } from '../../agent/retention_options.ts';
 

@@ -1,4 +1,7 @@
-/** Which service a process belongs to: the order of what is known of it, and that nothing it says breaks the rules. */
+/**
+ * Tests which service a process belongs to: the precedence of the sources, and that no input breaks the rules for
+ * names.
+ */
 import fc from 'fast-check';
 import { NAME_LENGTH_MAX } from '../../agent/attribution/service_name/clean_name.ts';
 import {
@@ -28,7 +31,7 @@ function serviceOf({ environment = {}, ...fields }: Given): ServiceName {
   });
 }
 
-/** From the first that counts to the last; each by itself, too. */
+/** Facts in order of precedence; each one is also tested alone. */
 const FACTS: [given: Given, service: ServiceName][] = [
   [{ isKernelThread: true }, { name: 'kernel', source: 'kernel' }],
   [{ environment: { OTEL_SERVICE_NAME: 'cart' } }, { name: 'cart', source: 'otel_service_name' }],

@@ -1,4 +1,4 @@
-/** What cgroup paths say: those that container runtimes, Kubernetes and systemd make, and any other text. */
+/** Tests names from cgroup paths: those that container runtimes, Kubernetes and systemd make, and any other text. */
 import fc from 'fast-check';
 import { type CgroupPath, parseCgroupPath } from '../../agent/attribution/service_name/cgroup_path.ts';
 import { NAME_LENGTH_MAX } from '../../agent/attribution/service_name/clean_name.ts';

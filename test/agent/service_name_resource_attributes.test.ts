@@ -1,4 +1,4 @@
-/** OTEL_RESOURCE_ATTRIBUTES: what is taken, and that one malformed part discards all of it. */
+/** Tests OTEL_RESOURCE_ATTRIBUTES: what is used, and that one malformed part discards all of it. */
 import fc from 'fast-check';
 import { parseResourceAttributes } from '../../agent/attribution/service_name/resource_attributes.ts';
 

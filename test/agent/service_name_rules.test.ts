@@ -1,4 +1,4 @@
-/** Rules that name services: the first that matches counts, and a wrong one is told with its place. */
+/** Tests rules that name services: the first match counts, and an invalid rule is reported with its place. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -1,9 +1,9 @@
-/** The script behind an interpreter: command lines as people write them, option by option, and any others. */
+/** Tests the script name in an interpreter's command line: real command lines, option by option, and any others. */
 import fc from 'fast-check';
 import { NAME_LENGTH_MAX } from '../../agent/attribution/service_name/clean_name.ts';
 import { scriptNameOf } from '../../agent/attribution/service_name/script_name.ts';
 
-/** By the blanks; the executable is the file name of the first word. */
+/** Splits the command line at blanks; the executable is the file name of the first word. */
 function scriptOf(commandLine: string): string | undefined {
   const args = commandLine.split(' ');
   return scriptNameOf(args[0]!.split('/').at(-1)!, args);

@@ -1,9 +1,9 @@
-/** The cache gives the number that plain decoding gives, also for texts that share a slot and for names that are odd. */
+/** Tests that the cache gives the same id as plain decoding, also for texts that share a slot and for odd names. */
 import fc from 'fast-check';
 import { createTextCache } from '../../agent/attribution/text_cache.ts';
 import { createNames } from './names.ts';
 
-/** More distinct texts than slots: most of them collide. */
+/** More distinct texts than slots, so that most of them collide. */
 const MANY = 3000;
 
 function wordsOf(texts: readonly Uint8Array[], size: number): Uint32Array {

@@ -1,4 +1,4 @@
-/** Tracepoints are named once for the programs and once for the check before they load: both say the same. */
+/** Tests that the tracepoints named in the programs equal those that are checked before the programs load. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { layerStates } from '../../agent/capture/layers.ts';

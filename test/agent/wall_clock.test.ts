@@ -1,4 +1,7 @@
-/** The wall clock of kernel times, on clocks that the test holds: noise moves nothing, everything else is told once. */
+/**
+ * Tests the wall clock for kernel times, on clocks of the test: noise changes nothing, any other change is reported
+ * once.
+ */
 import { createWallClock } from '../../agent/capture/wall_clock.ts';
 
 const OFFSET_NS = 1_763_683_200_000_000_000n;
@@ -11,7 +14,7 @@ function setUp() {
     into[1] = clocks.bootNs;
     into[3] = clocks.bootNs - clocks.sleptNs;
   });
-  /** What measuring says after the offset moved by so much. */
+  /** Moves the offset by `ns` and returns the kind of change that is measured. */
   const moveBy = (ns: bigint) => {
     clocks.offsetNs += ns;
     clocks.bootNs += 1000n;
@@ -81,7 +84,7 @@ test('a node that slept is told once, with or without a step of its clock', () =
   clocks.sleptNs += 2_000_000_000n;
   clocks.offsetNs += 7_000_000n;
   expect(clock.measure()).toMatchObject({ kind: 'step', suspendedNs: 2_000_000_000n });
-  // The reader was held up between the two clocks.
+  // The reader was preempted between reading the two clocks.
   clocks.sleptNs -= 30_000_000n;
   expect(clock.measure()).toBeUndefined();
 });

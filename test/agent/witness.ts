@@ -1,4 +1,6 @@
-/** Looks at whom the kernel takes this thread to work for: the markers are kept here instead of written. */
+/**
+ * Checks which transaction the kernel would attribute this thread to: markers are kept here instead of being written.
+ */
 import { parseMarker } from '../../agent/attribution/marker.ts';
 import type { MarkerOutput } from '../../agent/mark/marker_output.ts';
 import { createTransactions, type Transactions } from '../../agent/mark/transactions.ts';
@@ -14,7 +16,7 @@ export interface Witness {
   within<T>(id: string, fn: () => Promise<T>): Promise<T>;
 }
 
-/** `works` tells whether a marker can be written just now. */
+/** `works` returns whether a marker can be written at the moment. */
 export function createWitness(works: () => boolean = () => true): Witness {
   const lines: string[] = [];
   const write: MarkerOutput = (line) => works() && lines.push(line) > 0;

@@ -1,4 +1,4 @@
-/** What knowing whose an event is costs the traced: nanoseconds added to a call, all of attribution on. */
+/** Measures what attribution costs the traced process: nanoseconds added to a call, with all of attribution on. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { BenchContext, BenchResult } from './bench.ts';
@@ -34,13 +34,16 @@ const NAMES = Object.keys(CALLS) as Call[];
 const TRACERS = ['untraced', 'kreplay', 'kreplay, no requests read', 'bpftrace'] as const;
 type Tracer = (typeof TRACERS)[number];
 
-/** Of the agent; its default is to read no requests. */
+/** Options of the agent; by default it reads no requests. */
 const AGENT_OPTIONS: Partial<Record<Tracer, readonly string[]>> = {
   kreplay: ['--http-services', '*'],
   'kreplay, no requests read': [],
 };
 
-/** What bpftrace does for the same: a line each where kreplay records or looks, and only its programs elsewhere. */
+/**
+ * bpftrace's equivalent: it prints a line where kreplay records or inspects a call, and runs only its programs
+ * elsewhere.
+ */
 const PRINT_READS = printingScript(['recvfrom']);
 const SCRIPTS: Readonly<Record<Call, string>> = {
   write: printingScript(['write']),

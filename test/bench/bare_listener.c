@@ -1,6 +1,6 @@
 /*
- * The least that a seccomp listener can cost: lets each write to a descriptor above 2 go on at once, and knows nothing
- * about it.
+ * A lower bound for the cost of a seccomp listener: lets each write to a descriptor above 2 continue at once, without
+ * looking at it.
  *
  *   bare_listener COMMAND ARGUMENT...
  */
@@ -44,7 +44,7 @@ static int install(void)
 	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program);
 }
 
-/* Until nobody is behind it. */
+/* Answers calls until no process has the filter any more. */
 static void answer(int listener)
 {
 	for (;;) {
@@ -68,7 +68,7 @@ int main(int words, char **word)
 
 	if (words < 2 || listener == MAP_FAILED)
 		errx(2, "no command");
-	/* One table of descriptors: the listener is in both. */
+	/* The child shares the table of descriptors, so the listener is available in both. */
 	const pid_t child = syscall(SYS_clone, CLONE_FILES | SIGCHLD, NULL, NULL, NULL, NULL);
 	if (child == 0) {
 		const int installed = install();

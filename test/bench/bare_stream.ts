@@ -1,4 +1,4 @@
-/** `node bare_stream.ts SOCKET BYTES`: an Express server that sends so many bytes, in pieces of 64 KiB. */
+/** `node bare_stream.ts SOCKET BYTES`: an Express server that sends this many bytes in pieces of 64 KiB. */
 import { once } from 'node:events';
 import express from 'express';
 

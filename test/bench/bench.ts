@@ -1,42 +1,42 @@
-/** What a bench is: a file `NAME.bench.ts` in this folder that exports these names. */
+/** Defines a bench: a file `NAME.bench.ts` in this folder that exports these names. */
 
 export interface Bench {
-  /** What is measured, in a line. */
+  /** One line on what is measured. */
   summary: string;
-  /** Of the value and the anchors. */
+  /** Unit of the value and the anchors. */
   unit: string;
   run(context: BenchContext): Promise<BenchResult>;
 }
 
 export interface BenchContext {
-  /** Aborts at Ctrl-C; whatever a bench started ends with it. */
+  /** Aborts at Ctrl-C; everything that a bench started ends with it. */
   signal: AbortSignal;
-  /** Temporary, removed when all is done. */
+  /** A temporary folder, removed at the end. */
   folder: string;
-  /** Where programs that a bench compiles go, and recordings that take long to make; kept. */
+  /** Permanent folder for compiled programs, and for recordings that take long to make. */
   buildFolder: string;
-  /** CPU for the load. Everything else runs on the other ones. */
+  /** CPU for the load. Everything else runs on the others. */
   loadCpu: number;
-  /** What the user asked for instead of the bench's own; a bench without a use for one ignores it. */
+  /** Sizes that the user set in place of the bench's own; a bench ignores those that it has no use for. */
   sizes: Sizes;
-  /** Says what is going on, on a terminal. */
+  /** Shows progress, on a terminal only. */
   progress(text: string): void;
 }
 
 export interface Sizes {
-  /** Events of a made-up recording. */
+  /** Number of events of a synthetic recording. */
   events?: number;
   /** Length of a live load. */
   seconds?: number;
 }
 
 export interface BenchResult {
-  /** kreplay's. */
+  /** kreplay's value. */
   value: number;
-  /** The same of each peer. */
+  /** The same measurement of each peer. */
   anchors: Record<string, number>;
   targets: Target[];
-  /** Heading first. */
+  /** Rows of the table, the heading first. */
   table: string[][];
   /** Further facts for the JSON file. */
   details: Record<string, unknown>;

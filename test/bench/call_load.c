@@ -1,5 +1,5 @@
 /*
- * The load: one call, again and again, as fast as one CPU makes it. Prints one line of JSON.
+ * The load: repeats one call as fast as one CPU can make it. Prints one line of JSON.
  *
  *   call_load CALL CPU SECONDS FOLDER     # FOLDER: for a file of its own
  */
@@ -22,16 +22,16 @@
 #define READ_SIZE 512
 #define PAGE_SIZE 4096
 #define PAGES 1000
-/* Well under a timer tick: most batches then hold no interrupt, and the median none. */
+/* Well under a timer tick: most batches then contain no interrupt, and the median none. */
 #define BATCH_CALLS 1000
 #define BATCHES_MAX 1000000
-/* Behind a batch that defines a context with each call: an agent takes in some 100,000 a second. */
+/* Pause after a batch that defines a context with each call: an agent reads some 100,000 contexts a second. */
 #define BREATH_US 20000
 
 static int fd = -1;
 static char *pages;
 static const char *folder;
-/* sys_write events that this process makes beside those that are timed. */
+/* sys_write events of this process besides the timed ones. */
 static int untimed_writes = 1;
 
 static double now_ns(void)
@@ -74,7 +74,7 @@ static void get_parent(int call)
 	getppid();
 }
 
-/* A socket from which the same bytes can be read for ever. */
+/* Makes a socket from which the same bytes can be read forever, with MSG_PEEK. */
 static void fill_socket(const char *text)
 {
 	int pair[2];
@@ -113,7 +113,7 @@ static void read_once(int call)
 		err(1, "recv");
 }
 
-/* Nothing is sent, but the call is one that answers a request. */
+/* Sends no bytes, but the kernel side still sees a call that answers a request. */
 static void serve_once(int call)
 {
 	read_once(call);
@@ -228,7 +228,7 @@ int main(int argc, char **argv)
 	qsort(batch_ns, batches, sizeof(*batch_ns), compare);
 	getrusage(RUSAGE_SELF, &usage);
 	user_ns = usage.ru_utime.tv_sec * 1e9 + usage.ru_utime.tv_usec * 1e3;
-	/* This line is a write of this process too: counted, so that a recording of it must add up. */
+	/* This line is a write of this process too; it is counted, since recorded and made writes must be equal. */
 	printf("{\"pid\": %d, \"calls\": %d, \"untimed_writes\": %d, \"median_ns\": %.1f, \"fastest_ns\": %.1f, "
 	       "\"user_ns\": %.0f}\n",
 	       getpid(), batches * call->batch, untimed_writes, batches ? batch_ns[batches / 2] / call->batch : 0,

@@ -1,4 +1,4 @@
-/** The program that makes one call again and again: built, and run by itself or by a tool that traces it. */
+/** Builds and parses the program that repeats one call; it runs alone or under a tool that traces it. */
 import { join } from 'node:path';
 import { z } from 'zod';
 import type { BenchContext } from './bench.ts';
@@ -10,23 +10,23 @@ const result = z
   .object({
     pid: z.int(),
     calls: z.int(),
-    /** The others that the process makes, before and after the timed calls. */
+    /** Writes of the process besides the timed calls, before and after them. */
     untimed_writes: z.int(),
-    /** Nanoseconds a call, over batches. */
+    /** Nanoseconds per call, over batches. */
     median_ns: z.number(),
     fastest_ns: z.number(),
     /** User time of the process. */
     user_ns: z.number(),
   })
-  /** `writes`: all of the process, when the call is one. */
+  /** `writes` is the number of all writes of the process, if the call is a write. */
   .transform((load) => ({ ...load, writes: load.calls + load.untimed_writes }));
 
 export type CallLoad = z.infer<typeof result>;
 
-/** As in call_load.c. */
+/** The calls of call_load.c. */
 export type Call = 'write' | 'labelled_write' | 'getppid' | 'read' | 'serve' | 'serve_request' | 'dirty_page' | 'exec';
 
-/** Gives what runs the compiled program. */
+/** Compiles the program and returns a function that makes its command line. */
 export async function buildCallLoad({ buildFolder, folder, loadCpu, signal }: BenchContext) {
   const program = join(buildFolder, 'call_load');
   await run(['gcc', '-O2', '-Wall', '-Wextra', '-Werror', '-o', program, SOURCE], { signal });

@@ -1,4 +1,4 @@
-/** What perf and bpftrace take to keep the writes of the same load. */
+/** Measures what perf and bpftrace need to record the writes of the same load. */
 import { mkdtempSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { BenchContext } from './bench.ts';
@@ -9,17 +9,17 @@ import { LOAD_FOLDER, LOAD_SYSCALLS, parseTransactionLoad } from './transaction_
 export type PeerName = 'perf_record' | 'bpftrace';
 
 export interface PeerCost {
-  /** Marker lines too, which are writes like any others to them. */
+  /** Includes marker lines, which are ordinary writes to these tools. */
   made: number;
   recorded: number;
-  /** For each that it recorded, without what it takes to start and to end. */
+  /** Time per recorded write, without the tool's start and end. */
   userNs: number;
   systemNs: number;
   fileBytes: number;
 }
 
 interface PeerOptions extends Pick<BenchContext, 'folder' | 'signal' | 'loadCpu'> {
-  /** That of the load. */
+  /** The load's program. */
   program: string;
   rate: number;
   seconds: number;
@@ -39,14 +39,14 @@ export async function peerCost(name: PeerName, { rate, seconds, ...options }: Pe
 
 interface Peer {
   run: (options: PeerRun) => Promise<Ended>;
-  /** Calls of the processes that are in the file. */
+  /** Number of calls of these processes in the file. */
   count: (pids: readonly number[], output: string, signal: AbortSignal) => Promise<number>;
 }
 
 const PEERS: Readonly<Record<PeerName, Peer>> = {
   perf_record: {
     run: (options) => runPerf(LOAD_SYSCALLS, options),
-    // The load's parent, which prints one line, is followed too.
+    // perf also follows the load's parent, which prints one line.
     count: async (_pids, output, signal) => (await perfSamples(LOAD_SYSCALLS, output, signal)) - 1,
   },
   bpftrace: { run: (options) => runBpftrace(printingScript(LOAD_SYSCALLS), options), count: linesOf },

@@ -1,4 +1,4 @@
-/** A real agent that records a real load, from its start to its end. */
+/** Runs a real agent that records a real load, from its start to its end. */
 import { mkdtempSync, renameSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -9,32 +9,32 @@ import { eventsBetween, recordedWrites } from './recorded_writes.ts';
 import { type Percentiles, sum } from './statistics.ts';
 import { LOAD_FOLDER, parseTransactionLoad, type TransactionLoad } from './transaction_load.ts';
 
-/** What starting it leaves behind is done by then. */
+/** Time until the work that the agent's start causes is done. */
 const STARTED_MS = 10_000;
 const IDLE_MS = 10_000;
-/** The agent's code is compiled by then. */
+/** Time until V8 has compiled the agent's code. */
 const WARM_SECONDS = 2;
 const WATCHED_SECONDS = 5;
 
 export interface SessionOptions extends Pick<BenchContext, 'folder' | 'signal' | 'loadCpu'> {
-  /** That of the load. */
+  /** The load's program. */
   program: string;
-  /** Where the recording goes in the end; otherwise it is removed. */
+  /** Path to move the recording to; without it the recording is removed. */
   keepAs?: string;
 }
 
-/** What the agent used meanwhile. */
+/** Resource usage of the agent during a span. */
 export interface Used extends Omit<Span, 'fromNs' | 'toNs'> {
   wallNs: number;
-  /** Recorded of any process: every one of them has its share in the cost. */
+  /** Recorded events of all processes, since all of them contribute to the cost. */
   events: number;
 }
 
 export interface Kept {
-  /** Writes of the loads. */
+  /** Writes that the loads made. */
   made: number;
   recorded: number;
-  /** Those of them that were made under a label, and those that have an owner in the recording. */
+  /** Recorded writes that were made under a label, and those that have an owner in the recording. */
   labelled: number;
   owned: number;
   fileBytes: number;
@@ -46,7 +46,7 @@ export interface PacedSession extends Kept {
   steady: Used;
   loopDelay: Percentiles;
   countedTwiceBytes: number;
-  /** Events a second that the load came to. */
+  /** Events per second that the load reached. */
   rate: number;
 }
 
@@ -55,7 +55,7 @@ export interface BurstSession extends Kept {
   rate: number;
 }
 
-/** First nothing, then a load that goes on, then one during which the event loop is watched. */
+/** Idles, then runs a steady load, then a load during which the event loop is watched. */
 export function pacedSession(options: SessionOptions, rate: number, seconds: number): Promise<PacedSession> {
   return withAgent(options, async (agent, load) => {
     await sleep(STARTED_MS);
@@ -68,7 +68,7 @@ export function pacedSession(options: SessionOptions, rate: number, seconds: num
   });
 }
 
-/** An agent that has only just started meets as many events as one CPU can make. */
+/** An agent that has just started meets as many events as one CPU can make. */
 export function burstSession(options: SessionOptions, events: number): Promise<BurstSession> {
   return withAgent(options, async (agent, load) => {
     const { result, span } = await agent.during(() => load(events, 0));
@@ -106,7 +106,7 @@ async function withAgent<Name extends string, Facts extends object>(
     return { ...kept, ...facts, ...(Object.fromEntries(used) as Record<Name, Used>) };
   } finally {
     agent.stop();
-    // How it failed was told already.
+    // Its failure has already been reported.
     await agent.ended.catch(() => undefined);
     rmSync(loadFolder, { recursive: true });
     rmSync(dataFolder, { recursive: true });

@@ -1,7 +1,7 @@
 /**
- * A made-up host's events, the same ones at every call: forty threads of four services, all at once, carry out
- * transactions of a hundred events each. A tenth are block requests, a hundredth take long, a thousandth are those of
- * one rare process, and twenty in the whole take half a minute.
+ * Generates the events of a synthetic host, the same ones at every call: forty concurrent threads of four services
+ * carry out transactions of a hundred events each. A tenth are block requests, a hundredth take long, a thousandth
+ * belong to one rare process, and twenty of all events take half a minute.
  */
 import type { RecordingWriter } from '../../agent/recording/write/writer.ts';
 import { type Block, newBlock } from '../../bpf/schema/block.ts';
@@ -10,7 +10,7 @@ import { ATTRIBUTION_QUALITIES, ATTRIBUTION_SOURCES } from '../../bpf/schema/own
 import { sysWrite, WRITE_SYSCALLS } from '../../bpf/schema/sys_write.ts';
 import { setWords, streamColumns } from './stream_columns.ts';
 
-/** Its low word is 0: the words of a timestamp are those of the time since the start, plus this high one. */
+/** Its low word is 0: a timestamp consists of the words of the time since the start, plus this high word. */
 const START_HIGH = 0x1879_b3d7;
 export const START_NS = BigInt(START_HIGH) << 32n;
 
@@ -19,10 +19,10 @@ export const TRANSACTION_EVENTS = 100;
 const THREADS = 40;
 const SERVICES = ['shop', 'pay', 'stock', 'mail'];
 const FILES = 40;
-/** Two CPUs: what ends at nearly the same time arrives in any order. */
+/** On two CPUs, events that end at nearly the same time arrive in any order. */
 const JITTER_NS = 20_000;
 
-/** Of a thread's events; the others belong to nobody. */
+/** Share of a thread's events with an owner; the others have none. */
 const OWNED_SHARE = 0.85;
 const BLOCK_IO_SHARE = 0.1;
 const FAILED_SHARE = 0.01;
@@ -31,17 +31,17 @@ const ENOSPC = 28;
 const LONG_SHARE = 0.01;
 const LONG_NS_MAX = 50e6;
 const RARE_SHARE = 0.001;
-/** Of no event. */
+/** A pid that no event has. */
 export const ABSENT_PID = 9998;
 
 /** Filters that each match about four events in every segment of 4096. */
 export const RARE = { pid: 9999, service: 'audit', minDurationNs: 45_000_000n } as const;
 
-/** So long that whatever holds them reaches far into the time of others. */
+/** So long that a segment with one of these events extends far into the time range of others. */
 export const SLOWEST_NS = 30e9;
 export const SLOWEST_EVENTS = 20;
 
-/** The last ones may not be complete. */
+/** The last transactions may be incomplete. */
 const UNFINISHED_TRANSACTIONS_MAX = 100;
 
 export interface EventStreamOptions {
@@ -51,9 +51,9 @@ export interface EventStreamOptions {
 }
 
 export interface EventStream {
-  /** At most BLOCK_ROWS rows in a block that is filled again and again; undefined at the end. */
+  /** Fills at most BLOCK_ROWS rows of a block that is reused; undefined at the end. */
   next(rowsMax: number): Block | undefined;
-  /** Complete ones so far: `transactionName(0)` and on. */
+  /** Number of complete transactions so far: `transactionName(0)` and on. */
   readonly transactions: number;
 }
 
@@ -61,7 +61,7 @@ export function transactionName(number: number): string {
   return `order-${number}`;
 }
 
-/** After START_NS; the start of the event is its duration earlier. */
+/** Nanoseconds from START_NS to the event's end; its start is its duration earlier. */
 export function endOf(event: number, eventsPerSecond: number): number {
   return Math.floor((event * 1e9) / eventsPerSecond);
 }
@@ -91,7 +91,7 @@ export function eventStream({ events, eventsPerSecond, dictionary }: EventStream
   };
 }
 
-/** Evenly spread; none of them starts before the start. */
+/** Numbers of the slowest events, evenly spread; none of them starts before START_NS. */
 function slowestOf(events: number, eventsPerSecond: number): Set<number> {
   const first = Math.ceil((SLOWEST_NS / 1e9) * eventsPerSecond);
   const step = Math.floor((events - first) / SLOWEST_EVENTS);
@@ -99,7 +99,7 @@ function slowestOf(events: number, eventsPerSecond: number): Set<number> {
 }
 
 interface Threads {
-  /** Begun so far. */
+  /** Number of transactions begun so far. */
   readonly transactions: number;
   /** The context of a thread's next event. */
   nextContext(thread: number): number;
@@ -128,7 +128,7 @@ function threadsOf({ contextId }: EventStreamOptions['dictionary'], random: () =
   };
 }
 
-/** Gives a function that fills a row. `durationNs`: 0 for one like any other. */
+/** Returns a function that fills a row; a `durationNs` of 0 stands for a random one. */
 function rowFiller(
   block: Block,
   threads: Threads,
@@ -196,7 +196,7 @@ function rowFiller(
   }
 }
 
-/** The same sequence at every call, each from 0 to 1. Its period is longer than any stream. */
+/** The same sequence at every call, each number from 0 to 1. Its period is longer than any stream. */
 function randomNumbers(): () => number {
   let state = 7;
   return () => {

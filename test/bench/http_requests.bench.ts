@@ -1,4 +1,4 @@
-/** How many small requests a second a daemon answers, beside an Express server that only says hello. */
+/** Measures how many small requests a second a daemon answers, compared with an Express server that only says hello. */
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
@@ -30,7 +30,7 @@ const NAMES = Object.keys(ASKED) as Asked[];
 
 interface Measured {
   perSecond: number;
-  /** Of an answer, 99 of 100. */
+  /** 99th percentile of an answer's time. */
   p99Ms: number;
 }
 
@@ -90,7 +90,7 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-/** The client has the other CPU. */
+/** The client runs on the CPU that the server does not use. */
 async function load(url: string, { signal, loadCpu, sizes }: BenchContext): Promise<Measured> {
   const options = ['--threads', '1', '--connections', String(CONNECTIONS), '--latency'];
   const duration = ['--duration', `${sizes.seconds ?? SECONDS}s`];

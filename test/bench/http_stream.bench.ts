@@ -1,4 +1,7 @@
-/** How fast a daemon streams a whole recording as NDJSON, beside an Express server that only sends the same bytes. */
+/**
+ * Measures how fast a daemon streams a whole recording as NDJSON, compared with an Express server that sends the same
+ * bytes.
+ */
 import { join } from 'node:path';
 import { type BenchContext, BenchError, type BenchResult } from './bench.ts';
 import { largeStore } from './large_store.ts';
@@ -31,7 +34,7 @@ export async function run(context: BenchContext): Promise<BenchResult> {
   let bare: Running | undefined;
   try {
     await daemon.ready;
-    // Its length is that of the other's answer. The first one also warms the caches up.
+    // Its size is the length that the other server sends. The first answer also warms up the caches.
     const { bytes } = await read(daemonSocket, context);
     bare = start([...NODE, BARE_SERVER, bareSocket, String(bytes)], { signal, channel: true });
     await bare.ready;
@@ -67,7 +70,7 @@ export async function run(context: BenchContext): Promise<BenchResult> {
   };
 }
 
-/** The client has the other CPU. */
+/** The client runs on the CPU that the server does not use. */
 async function read(socketPath: string, { signal, loadCpu }: BenchContext): Promise<Answer> {
   const told = ['--write-out', '%{http_code} %{size_download} %{time_total}', '--output', '/dev/null'];
   const asked = ['--header', 'Accept: application/x-ndjson', 'http://localhost/api/events'];

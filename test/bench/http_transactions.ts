@@ -10,16 +10,16 @@ import { type Percentiles, percentilesOf } from './statistics.ts';
 import { scatteredPlaces } from './store_reads.ts';
 
 export interface HttpTransactionsOptions {
-  /** The recording. */
+  /** Path of the recording. */
   path: string;
-  /** Complete ones that are there. */
+  /** Number of complete transactions in it. */
   transactions: number;
   transactionsRead: number;
   folder: string;
   signal: AbortSignal;
 }
 
-/** Nanoseconds of a request, with as many before them that warm up. */
+/** Nanoseconds per request, after an equal number of requests to warm up. */
 export async function readOverHttp({ path, folder, signal, ...asked }: HttpTransactionsOptions): Promise<Percentiles> {
   const socketPath = join(folder, 'daemon.socket');
   const options = ['--data', path, '--listen', `unix:${socketPath}`, '--log-level', 'error'];

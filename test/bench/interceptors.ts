@@ -1,4 +1,7 @@
-/** What the load's calls go through: nothing, `kreplay run`'s runner with a plan, a listener that only answers, strace. */
+/**
+ * Defines what intercepts the load's calls: nothing, `kreplay run`'s runner with a plan, a listener that only answers,
+ * strace.
+ */
 import { join } from 'node:path';
 import { isMatched } from '../../daemon/run/report/hows.ts';
 import { loadReport } from '../../daemon/run/report/load_report.ts';
@@ -26,23 +29,23 @@ export interface Plan {
 }
 
 export interface Interceptors {
-  /** As a build runs: where the scheduler wants it, and what intercepts it too. */
+  /** Runs it as a build runs: the scheduler chooses the CPU of the load and of what intercepts it. */
   anywhere: Before;
   before(name: InterceptorName, plan: Plan): Before;
   plan(name: string, events: number, threads: number, durationsNs: readonly number[]): Plan;
-  /** Calls of the runner's last run that took what an event of their own says. */
+  /** Number of calls in the runner's last run that were matched to an event of their own. */
   matched(plan: Plan): number;
 }
 
-/** Counts calls: describing them would cost more. */
+/** strace only counts calls: describing them would cost more. */
 const STRACE = [
   ...['strace', '--follow-forks', '--seccomp-bpf', '--summary-only', '--output=/dev/null', '--trace=write'],
 ];
 
-/** Stops for each write and lets it go on, as long as no thread makes 65,535. */
+/** strace stops at each write and lets it continue; only the 65,535th write of a thread would be delayed. */
 const STRACE_PASSING = [...STRACE, '--inject=write:delay_enter=1:when=65535'];
 
-/** Arms a timer for each. */
+/** strace arms a timer for each write. */
 const STRACE_DELAY_0 = [...STRACE, '--inject=write:delay_enter=0'];
 
 export async function interceptors({ folder, buildFolder, loadCpu, signal }: BenchContext): Promise<Interceptors> {
@@ -51,7 +54,7 @@ export async function interceptors({ folder, buildFolder, loadCpu, signal }: Ben
   await run(['gcc', '-O2', '-Wall', '-Wextra', '-Werror', '-o', listener, source], { signal });
   const on = (cpus: readonly number[]) => ['taskset', '--cpu-list', cpus.join(',')];
   const anywhere = on([...allowedCpus(), loadCpu]);
-  // At its best: from CPU to CPU it wakes the other one up for each stop.
+  // This is strace at its best: across CPUs, each stop wakes up the other CPU.
   const onOne = on([loadCpu]);
   const reportPath = join(folder, 'report');
   const words: Readonly<Record<InterceptorName, (plan: Plan) => Before>> = {

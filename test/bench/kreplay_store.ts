@@ -1,4 +1,4 @@
-/** kreplay's recording as a store of events. */
+/** Adapts kreplay's recording to the interface of a store of events. */
 import type { EventFilter } from '../../agent/recording/read/event_filter.ts';
 import { openReader, type ScanRequest } from '../../agent/recording/read/reader.ts';
 import { openWriter } from '../../agent/recording/write/writer.ts';

@@ -1,4 +1,4 @@
-/** Large stores of made-up events, kept for the next time: they take minutes to write. */
+/** Makes large stores of synthetic events and keeps them for later runs: they take minutes to write. */
 import { createHash } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -16,7 +16,7 @@ interface Kept {
   cost: WriteCost;
 }
 
-/** Gives the one that was kept, or writes it. */
+/** Returns the kept store, or writes one. */
 export async function largeStore(
   side: SideName,
   shape: Omit<WriteRequest, 'path'>,
@@ -33,7 +33,7 @@ export async function largeStore(
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
   const cost = await runStore(side, 'write', request, signal);
-  // Last: without it the store is not whole.
+  // The facts are written last: without them the store counts as incomplete.
   writeFileSync(factsPath, `${JSON.stringify({ sources, request, cost } satisfies Kept, null, 2)}\n`);
   return { path, ...cost };
 }
@@ -50,7 +50,7 @@ const ROOT = join(import.meta.dirname, '../..');
 const FOLDERS = ['agent/recording', 'bpf/schema'];
 const FILES = ['event_stream.ts', 'stream_columns.ts', 'kreplay_store.ts', 'row_store.ts'];
 
-/** Of the code that writes: what another one wrote is not measured. */
+/** Hash of the code that writes: a store written by other code is not measured. */
 function sourcesHash(): string {
   const found = FOLDERS.flatMap((folder) =>
     readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })

@@ -1,4 +1,4 @@
-/** Where a bench runs: facts for its result, and which CPUs are whose. */
+/** Describes the machine a bench runs on: facts for its result, and which CPUs it may use. */
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { cpus, loadavg, release } from 'node:os';
@@ -9,11 +9,11 @@ export interface Machine {
   cpus: number;
 }
 
-/** What others do to the numbers. */
+/** Other activity on the machine that influences the numbers. */
 export interface Disturbance {
-  /** Runnable tasks, over the last minute. */
+  /** Load average over the last minute. */
   load_average: number;
-  /** BPF programs that others have attached to the kernel: each may slow every load down, the untraced one too. */
+  /** Attached BPF programs of others: each may slow down every load, including the untraced one. */
   tracing_programs: number;
 }
 

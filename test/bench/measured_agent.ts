@@ -1,4 +1,4 @@
-/** A real agent, `kreplay agent`, asked from time to time what it uses. */
+/** Runs a real agent, `kreplay agent`, and samples its resource usage. */
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { start } from './process.ts';
@@ -8,7 +8,7 @@ const PROBE = join(import.meta.dirname, 'agent_probe.js');
 const LAUNCHER = join(import.meta.dirname, '../../build/kreplay');
 
 const SAMPLE_MS = 500;
-/** What was recorded last is in the file by then. */
+/** Time until the last recorded events are in the file. */
 const SETTLE_MS = 500;
 
 interface Usage {
@@ -17,37 +17,37 @@ interface Usage {
   rssBytes: number;
 }
 
-/** What the agent used while something went on. */
+/** Resource usage of the agent during a span of time. */
 export interface Span {
   fromNs: bigint;
   toNs: bigint;
   userNs: number;
   systemNs: number;
-  /** As it went. */
+  /** RSS samples in order of time. */
   rssBytes: number[];
 }
 
 export interface MeasuredAgent {
   recording: string;
-  /** Gives what `work` gave and what the agent used from its beginning until it was recorded. */
+  /** Returns the result of `work`, and what the agent used from its beginning until it was recorded. */
   during<Result>(work: () => Promise<Result>): Promise<{ result: Result; span: Span }>;
-  /** How late its event loop was while `work` went on. Watching costs, so nothing else is measured then. */
+  /** Delay of its event loop during `work`. Watching has a cost, so nothing else is measured then. */
   loopDelay(work: () => Promise<unknown>): Promise<Percentiles>;
-  /** Of the RSS: pages of its rings, which the kernel maps twice. */
+  /** Part of the RSS that is counted twice: pages of its rings, which the kernel maps twice. */
   countedTwiceBytes(): Promise<number>;
-  /** What the kernel holds for its BPF maps. */
+  /** Memory that the kernel holds for its BPF maps. */
   mapBytes(): Promise<number>;
   stop(): void;
   ended: Promise<unknown>;
 }
 
-/** Gives an agent that records. */
+/** Starts an agent and returns it once it records. */
 export async function startAgent(
   folder: string,
   signal: AbortSignal,
   options: readonly string[] = [],
 ): Promise<MeasuredAgent> {
-  // As an operator starts it; the launcher sets what Node and malloc may keep.
+  // It starts as an operator would start it: the launcher sets the memory limits of Node and malloc.
   const command = ['env', `NODE_OPTIONS=--import=${PROBE}`, LAUNCHER, 'agent', '--data', folder, ...options];
   const agent = start(command, { signal, channel: true });
   const usage = () => agent.ask('usage') as Promise<Usage>;

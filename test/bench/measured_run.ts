@@ -1,4 +1,4 @@
-/** What run_cost measured, each round by itself. */
+/** Defines the measurements of run_cost, each round by itself. */
 import type { InterceptorName } from './interceptors.ts';
 import type { PlanCost } from './plan_process.ts';
 import type { Calls, Waits } from './run_load.ts';
@@ -6,29 +6,29 @@ import type { Calls, Waits } from './run_load.ts';
 export const THREADS = [1, 8, 64] as const;
 
 export interface CallCost {
-  /** By number of threads. */
+  /** Cost of writes by number of threads. */
   writes: Record<(typeof THREADS)[number], Calls>;
-  /** Each to another file than the one before: what is known of the file helps none. */
+  /** Each write is to another file than the one before, so that caching per file does not help. */
   writesElsewhere: Calls;
   unplanned: Calls;
 }
 
-/** Of all planned calls: those that took what their own event says. */
+/** Number of planned calls, and of those that were matched to their own event. */
 export interface Faithfulness {
   planned: number;
   matched: number;
 }
 
-/** Nanoseconds until the command is there. */
+/** Nanoseconds until the command has started. */
 export interface Starts {
   bare: number[];
   one_event: number[];
   many_events: number[];
-  /** With making the plan. */
+  /** Includes making the plan. */
   kreplay_run: number[];
 }
 
-/** In turn: a short wait comes after a long one, in which the CPUs have fallen asleep. */
+/** `in_turn`: a short wait follows a long one, in which the CPUs have gone idle. */
 export type WaitOrder = 'by_length' | 'in_turn';
 
 export interface RunCost {

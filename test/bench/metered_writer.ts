@@ -1,22 +1,22 @@
-/** A store's writer, and what its work takes of this process: making the events that it is given is not its work. */
+/** Measures what a store's writer costs this process, without the time for making the events. */
 import { readFileSync, statSync } from 'node:fs';
 import type { Block } from '../../bpf/schema/block.ts';
 import { SIDES, type SideName, type StoreWriter } from './store_sides.ts';
 
 export interface StoreCost {
   events: number;
-  /** For each event. */
+  /** User time per event. */
   userNs: number;
   systemNs: number;
-  /** Of the closed file. */
+  /** Size of the closed file. */
   fileBytes: number;
-  /** Handed to the kernel by any write call: logs, and pages that are written again. */
+  /** Bytes passed to write calls: includes logs, and pages that are written again. */
   writtenBytes: number;
 }
 
 export interface MeteredWriter {
   dictionary: StoreWriter;
-  /** Appends and commits. */
+  /** Appends the block and commits. */
   add(block: Block): void;
   close(): StoreCost;
 }

@@ -1,4 +1,4 @@
-/** A recording of transactions whose events are evenly spaced. */
+/** Writes a recording of transactions whose events are evenly spaced. */
 import { openWriter } from '../../agent/recording/write/writer.ts';
 import { newBlock } from '../../bpf/schema/block.ts';
 import { ATTRIBUTION_QUALITIES, ATTRIBUTION_SOURCES } from '../../bpf/schema/owner.ts';
@@ -9,11 +9,11 @@ export interface PacedTransaction {
   transactionId: string;
   events: number;
   periodNs: number;
-  /** That take turns; 1 by default. */
+  /** Number of threads that take turns; 1 by default. */
   threads?: number;
 }
 
-/** Its low word is 0, as `setWords` needs it. */
+/** Its low word is 0, as `setWords` requires. */
 const START_HIGH = 0x1879_b3d7;
 const START_NS = BigInt(START_HIGH) << 32n;
 const DURATION_NS = 5000;

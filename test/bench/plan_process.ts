@@ -1,6 +1,6 @@
 /**
- * `node plan_process.ts RECORDING TRANSACTION PLAN`: makes a plan as `kreplay run` does, in a process of its own, which
- * has compiled none of it before. Prints one line of JSON.
+ * `node plan_process.ts RECORDING TRANSACTION PLAN`: makes a plan as `kreplay run` does, in a process of its own, where
+ * none of that code is compiled yet. Prints one line of JSON.
  */
 import { writeFileSync } from 'node:fs';
 import { openSource } from '../../daemon/export/source.ts';
@@ -13,11 +13,11 @@ import { AS_RECORDED } from './planned_load.ts';
 export interface PlanCost {
   events: number;
   bytes: number;
-  /** From the recording to columns. */
+  /** Time from the recording to columns. */
   read_ns: number;
-  /** From columns to a plan. */
+  /** Time from columns to a plan. */
   compile_ns: number;
-  /** From a plan to the bytes of its file. */
+  /** Time from a plan to the bytes of its file. */
   encode_ns: number;
 }
 

@@ -1,4 +1,4 @@
-/** Plans of the calls that run_load.c makes, from an incident in which it made them. */
+/** Makes plans of the calls of run_load.c, from an incident in which it made them. */
 import { writeFileSync } from 'node:fs';
 import { compilePlan, type PlanOptions } from '../../daemon/run/plan/compile.ts';
 import { encodePlan } from '../../daemon/run/plan/encode.ts';
@@ -9,10 +9,10 @@ export const AS_RECORDED: PlanOptions = { seed: 1n, speed: 1, extraLatencyNs: 0,
 
 const FIRST_TID = 4000;
 const START_NS = 1_750_000_000_000_000_000n;
-/** Between two calls, beside what the first of them took. */
+/** Gap between the end of a call and the start of the next. */
 const GAP_NS = 1000n;
 
-/** Threads take turns; each call takes the next of the durations, again and again. */
+/** Threads take turns; each call takes the next of the durations, cyclically. */
 export function writeLoadPlan(path: string, count: number, threads: number, durationsNs: readonly number[]): void {
   writeFileSync(path, encodePlan(compilePlan(incidentOf(count, threads, durationsNs), AS_RECORDED)));
 }

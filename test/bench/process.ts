@@ -1,25 +1,25 @@
-/** Programs that a bench runs: each in a process group of its own, ended with the bench. */
+/** Runs the programs of a bench: each in a process group of its own, ended with the bench. */
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { BenchError } from './bench.ts';
 
-/** As agent/launcher.sh starts it. */
+/** Node with the options of agent/launcher.sh. */
 export const NODE = [process.execPath, '--no-maglev'] as const;
 
-/** As it is installed. */
+/** kreplay as it is installed. */
 export const KREPLAY = [join(import.meta.dirname, '../../build/kreplay')] as const;
 
-/** A program that does not end by itself after this is killed. */
+/** A program that has not ended this long after it was stopped is killed. */
 const END_TIMEOUT_MS = 10_000;
 
 /**
  * Runs a program and prints the user and system time of it and of the children that it waited for, in seconds, as the
- * last line of stderr. Node can only tell its own. Passes on SIGTERM by living until the program, in the same group,
- * has ended.
+ * last line of stderr. Node reports only its own. On SIGTERM it stays alive until the program, which gets the signal as
+ * a member of the same group, has ended.
  */
 const TIMED = ['bash', '-c', 'trap : INT TERM; TIMEFORMAT="%3U %3S"; time "$@"', 'bash'];
 
-/** Mounts tracefs in a mount namespace of the program's own, where it is not yet: nothing is left to unmount. */
+/** Mounts tracefs, if it is not mounted, in a mount namespace of the program's own: nothing is left to unmount. */
 const WITH_TRACEFS = [
   'unshare',
   '--mount',
@@ -36,18 +36,18 @@ export interface Ended {
 }
 
 export interface Running {
-  /** When the program has sent a message over its channel. */
+  /** Resolves when the program has sent a message over its channel. */
   ready: Promise<void>;
-  /** Rejects when it fails, or when the bench ends. */
+  /** Rejects when the program fails, or when the bench ends. */
   ended: Promise<Ended>;
-  /** Sends a message over the channel and gives the answer to it. One at a time. */
+  /** Sends a message over the channel and returns the answer. Only one question at a time. */
   ask(question: string): Promise<unknown>;
   stop(): void;
 }
 
 export interface StartOptions {
   signal: AbortSignal;
-  /** Gives the program a channel, whose loss also tells it that the bench is gone. */
+  /** Gives the program a channel; its end also notifies the program that the bench is gone. */
   channel?: boolean;
   /** Gives the program a tracefs. */
   tracefs?: boolean;
@@ -56,7 +56,7 @@ export interface StartOptions {
 export function start(program: readonly string[], { signal, channel, tracefs }: StartOptions): Running {
   signal.throwIfAborted();
   const [file, ...args] = [...TIMED, ...(tracefs ? WITH_TRACEFS : []), ...program] as [string, ...string[]];
-  // A group of its own: Ctrl-C reaches only us.
+  // A process group of its own: Ctrl-C reaches only the bench.
   const child = spawn(file, args, { detached: true, stdio: ['ignore', 'pipe', 'pipe', channel ? 'ipc' : 'ignore'] });
   let stdout = '';
   let stderr = '';
@@ -93,7 +93,7 @@ export function start(program: readonly string[], { signal, channel, tracefs }: 
       ended.then(() => reject(new BenchError(`${program[0]} ended before it answered`)), reject);
     });
   const ready = nextMessage().then(() => undefined);
-  // Whoever awaits one of the two may have given up on the other.
+  // A caller that awaits one of the two may have given up on the other.
   ready.catch(() => undefined);
   ended.catch(() => undefined);
   const ask = (question: string) => {

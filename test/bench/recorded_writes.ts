@@ -1,14 +1,14 @@
-/** What of a load's writes is in a recording: counted from the file, not believed from what the agent says. */
+/** Counts which of a load's writes are in a recording, from the file rather than from the agent's own report. */
 import { openReader } from '../../agent/recording/read/reader.ts';
 import { BenchError } from './bench.ts';
 
 export interface RecordedWrites {
   recorded: number;
-  /** Those that have an owner. */
+  /** Recorded writes that have an owner. */
   owned: number;
 }
 
-/** Throws when the recording lacks a write and does not say so, or holds one that was never made. */
+/** Throws if the recording lacks a write without reporting a loss, or contains one that was never made. */
 export function recordedWrites(path: string, pids: readonly number[], made: number): RecordedWrites {
   const reader = openReader(path);
   try {
@@ -24,7 +24,7 @@ export function recordedWrites(path: string, pids: readonly number[], made: numb
         if (context[row] !== 0) owned++;
       }
     }
-    // Losses have no owner: those of other processes count too, and a definition is not an event.
+    // Losses are not attributed: those of other processes count too. A lost definition is not a lost event.
     const losses = reader.losses().filter(({ cause }) => cause !== 'definition_lost');
     const lost = losses.reduce((sum, { count }) => sum + count, 0);
     if (recorded > made || recorded + lost < made) {
@@ -38,7 +38,7 @@ export function recordedWrites(path: string, pids: readonly number[], made: numb
   }
 }
 
-/** Events of any process that started in [fromNs, toNs). */
+/** Number of events of any process that started in [fromNs, toNs). */
 export function eventsBetween(path: string, fromNs: bigint, toNs: bigint): number {
   const reader = openReader(path);
   try {

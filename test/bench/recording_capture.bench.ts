@@ -1,4 +1,6 @@
-/** What it takes to record a busy service with owners: the agent's CPU time, memory, event loop and file, live. */
+/**
+ * Measures live what it takes to record a busy service with owners: the agent's CPU time, memory, event loop and file.
+ */
 import { join } from 'node:path';
 import type { BenchContext, BenchResult, Target } from './bench.ts';
 import { type PeerCost, type PeerName, peerCost } from './capture_peers.ts';
@@ -24,7 +26,7 @@ const HIGH_RATE = 300_000;
 const SECONDS = 10;
 const BURST_EVENTS = 1_000_000;
 const PEER_SECONDS = 5;
-/** Of the recording, written again as rows. */
+/** Most events of the recording that are copied into rows. */
 const COPIED_EVENTS_MAX = 500_000;
 
 const USER_NS_MAX = 500;
@@ -35,7 +37,7 @@ const LOOP_DELAY_NS_MAX = 20e6;
 const IDLE_RSS_BYTES_MAX = 100e6;
 const IDLE_CPU_MAX = 0.005;
 
-/** Of the pace asked for. */
+/** Share of the requested rate that the load must reach. */
 const REACHED_SHARE = 0.98;
 
 interface Measured {
@@ -82,7 +84,7 @@ export async function run(context: BenchContext): Promise<BenchResult> {
 
 const HEADING = ['', 'user ns an event', 'system', 'bytes', 'writes', 'lost', 'MB of memory'];
 
-/** All for one event. */
+/** Costs per event. */
 interface Costs {
   userNs: number;
   systemNs: number;
@@ -161,7 +163,7 @@ const ns = (value: number) => `${nanoseconds(value)} ns`;
 const ms = (value: number) => `${(value / 1e6).toFixed(1)} ms`;
 const mb = (value: number) => `${megabytes(value)} MB`;
 
-/** Said when one CPU could not make so many. */
+/** A remark for a load that one CPU could not make at the requested rate. */
 function paceOf({ rate }: PacedSession, asked: number): string {
   return rate < asked * REACHED_SHARE ? `the load only came to ${rate.toFixed(0)}/s` : '';
 }
@@ -170,7 +172,7 @@ function lostOf({ made, recorded }: Kept): number {
   return made - recorded;
 }
 
-/** From the first quarter to the last. */
+/** Relative growth from the first quarter to the last. */
 function growth(values: readonly number[]): number {
   const quarter = Math.ceil(values.length / 4);
   return median(values.slice(-quarter)) / median(values.slice(0, quarter)) - 1;

@@ -1,4 +1,4 @@
-/** What a large recording answers, and how fast: 5 M made-up events, or as many as `--events` says. */
+/** Measures queries on a large recording: 5 M synthetic events, or as many as `--events` says. */
 import { type BenchContext, BenchError, type BenchResult, type Target } from './bench.ts';
 import { readOverHttp } from './http_transactions.ts';
 import { largeStore } from './large_store.ts';
@@ -14,7 +14,7 @@ export const unit = 'ms';
 
 const EVENTS = 5_000_000;
 const EVENTS_MIN = 500_000;
-/** Rows take eight times the space and the time: a larger recording is measured alone. */
+/** Rows take eight times the space and the time: a larger recording is measured without its peer. */
 const ROW_EACH_EVENTS_MAX = EVENTS;
 const SHAPE = { eventsPerSecond: 10_000, eventsPerFlush: 4096 };
 const TRANSACTIONS_READ = 1000;
@@ -115,7 +115,7 @@ function targetsOf(kreplay: Measured, events: number): Target[] {
   ];
 }
 
-/** Medians of the memory at the beginning and at the end. */
+/** Medians of the memory in the first and the last quarter. */
 function rssQuarters({ rssBytes }: StreamCost): { first: number; last: number } {
   const quarter = Math.ceil(rssBytes.length / 4);
   return { first: median(rssBytes.slice(0, quarter)), last: median(rssBytes.slice(-quarter)) };

@@ -1,4 +1,4 @@
-/** What the recording costs and answers, beside SQLite with a row for each event: the same made-up events, no kernel. */
+/** Measures the recording against SQLite with a row for each event: the same synthetic events, no kernel. */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { type BenchContext, BenchError, type BenchResult, type Target } from './bench.ts';
@@ -15,12 +15,12 @@ export const unit = 'ns';
 
 const ROUNDS = 3;
 const EVENTS = 1_000_000;
-/** Enough for the longest ones and for the transactions that are read. */
+/** Enough for the slowest events and for the transactions that are read. */
 const EVENTS_MIN = 500_000;
 const TRANSACTIONS_READ = 200;
 /** The agent flushes six times a second. */
 const BUSY = { eventsPerSecond: 10_000, eventsPerFlush: 1600 };
-/** A minute of a host on which less happens. */
+/** A minute of a less busy host. */
 const QUIET = { events: 60_000, eventsPerSecond: 1000, eventsPerFlush: 160 };
 
 const FILE_BYTES_MAX = 12;

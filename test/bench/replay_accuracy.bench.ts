@@ -1,6 +1,7 @@
 /**
- * How late the daemon plays events, beside a program that only sleeps to the same deadlines. Viewers measure it once more
- * by when they have an event. The daemon has all CPUs, as it would have; the viewers and the other program one each.
+ * Measures how late the daemon plays events, compared with a program that only sleeps to the same deadlines. Viewers
+ * also measure when they receive each event. The daemon has all CPUs, as in production; the viewers and the other
+ * program have one each.
  */
 import { join } from 'node:path';
 import type { BenchContext, BenchResult, Target } from './bench.ts';
@@ -19,7 +20,7 @@ const SECONDS = 10;
 const ROUNDS = 3;
 const DRIFT_SECONDS = 20;
 
-/** Events a second of each session, and sessions at once. */
+/** Events per second of each session, and number of concurrent sessions. */
 const LOADS = {
   ten_thousand: { text: '10,000 events/s', eventsPerSecond: 10_000, sessions: 1 },
   thousand: { text: '1000 events/s', eventsPerSecond: 1000, sessions: 1 },
@@ -29,29 +30,29 @@ const LOADS = {
 type LoadName = keyof typeof LOADS;
 const LOAD_NAMES = Object.keys(LOADS) as LoadName[];
 
-/** Whatever the speed, so many events a second are played. */
+/** Events played per second, at any speed. */
 const DRIFT_EVENTS_PER_SECOND = 100;
 const DRIFT_SPEEDS = [0.1, 1, 10];
 
 const P50_OVER_SLEEP_NS_MAX = 10_000;
 const P99_OVER_SLEEP_MAX = 1.5;
 const MANY_P50_NS_MAX = 1_000_000;
-/** Far above what the machine does to one event, far below what any error in each of them would add up to. */
+/** Far above what the machine does to one event, far below the sum of any error that occurs at each of them. */
 const LAST_NS_MAX = 10_000_000;
 
 interface Measured {
-  /** As the events say; of a program that sleeps, as it measured. */
+  /** Lateness as the events report it, or as the sleeping program measured it. */
   lateness: Percentiles;
   received?: Percentiles;
-  /** Of one CPU. */
+  /** Share of one CPU. */
   cpuShare: number;
 }
 
 interface Drift {
   speed: number;
-  /** From the first deadline to the last, less what the recording and the speed make of it. */
+  /** Time from the first deadline to the last, minus the time expected from the recording and the speed. */
   deadlineNs: number;
-  /** The last event. */
+  /** Lateness of the last event. */
   latenessNs: number;
   receivedNs: number;
 }
@@ -77,7 +78,7 @@ export async function run(context: BenchContext): Promise<BenchResult> {
   const load = await buildReplayLoad(context);
   const daemon = await startReplayDaemon(path, folder, [...allowedCpus(), context.loadCpu], signal);
   try {
-    // What is compiled in its first seconds would be late.
+    // Code that is compiled in the first seconds would make events late.
     for (let warming = 0; warming < 2; warming++) await play(daemon, load, context, 'ten_thousand');
     const measured = await interleaved(['nanosleep', ...LOAD_NAMES], ROUNDS, (name, round) => {
       progress(`round ${round + 1} of ${ROUNDS}: ${name}`);
@@ -116,7 +117,7 @@ async function play(
   return { lateness: lateness_ns, received: received_ns, cpuShare };
 }
 
-/** All speeds at once. */
+/** Plays all speeds at once. */
 async function measureDrift(daemon: ReplayDaemon, load: ReplayLoad, { loadCpu }: BenchContext): Promise<Drift[]> {
   const ids: string[] = [];
   for (const speed of DRIFT_SPEEDS) ids.push(await daemon.create(`drift-${speed}`, speed));
@@ -206,7 +207,7 @@ function ofRounds(rounds: readonly Percentiles[]): Percentiles {
   };
 }
 
-/** Of nanoseconds; single ones matter here. */
+/** Keeps tenths, since single nanoseconds matter here. */
 function microseconds(value: number): string {
   return (value / 1e3).toFixed(1);
 }

@@ -1,4 +1,4 @@
-/** A daemon whose sessions a bench plays. */
+/** Runs a daemon whose sessions a bench plays. */
 import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
 import { join } from 'node:path';
@@ -8,15 +8,15 @@ import { KREPLAY, start } from './process.ts';
 
 export interface ReplayDaemon {
   socketPath: string;
-  /** Gives its id. */
+  /** Creates a session and returns its id. */
   create(transactionId: string, speedFactor?: number): Promise<string>;
   remove(sessionId: string): Promise<void>;
-  /** Of the daemon, since it started. */
+  /** CPU time of the daemon since it started. */
   cpuSeconds(): Promise<number>;
   stop(): Promise<void>;
 }
 
-/** On all of `cpus`, as it would run. */
+/** It runs on all of `cpus`, as in production. */
 export async function startReplayDaemon(
   path: string,
   folder: string,

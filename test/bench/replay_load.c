@@ -1,9 +1,9 @@
 /*
- * Both sides of a replay's accuracy, on one CPU. Prints one line of JSON.
+ * Measures both sides of a replay's accuracy on one CPU. Prints one line of JSON.
  *
  *   replay_load sleep CPU PERIOD_NS COUNT      # sleeps to deadlines: how late the kernel wakes a program
- *   replay_load view CPU SOCKET SESSION...     # plays sessions of the daemon at SOCKET and reads them to the end: how
- *                                              # late their events say that they are, and how late they get here
+ *   replay_load view CPU SOCKET SESSION...     # plays sessions of the daemon at SOCKET and reads them to the end: the
+ *                                              # lateness that their events report, and how late they arrive here
  */
 #define _GNU_SOURCE
 #include <err.h>
@@ -22,7 +22,7 @@
 
 #define SESSIONS_MAX 1000
 #define BUFFER_SIZE (1 << 19)
-/* The first deadline is this far ahead. */
+/* Time until the first deadline. */
 #define START_AFTER_NS 10000000
 
 struct moment {
@@ -32,7 +32,7 @@ struct moment {
 struct view {
 	const char *session;
 	int fd;
-	/* Has shown how the session is, which is what a viewer gets first. */
+	/* The session's state has arrived, which is the first thing a viewer gets. */
 	int joined;
 	int ended;
 	long events;
@@ -41,7 +41,7 @@ struct view {
 	char *buffer;
 };
 
-/* Of all sessions: how late each event says that it is, and how late it was here. */
+/* Times over all sessions: the lateness that each event reports, or how late it arrived here. */
 struct times {
 	int64_t *ns;
 	long count, room;
@@ -155,7 +155,7 @@ static void open_view(struct view *view, const char *path, const char *session)
 	send_all(view->fd, request);
 }
 
-/* One after the other on one connection, without waiting for the answers. */
+/* Pipelines the requests on one connection, without waiting for the answers. */
 static int play_all(const char *path, int count)
 {
 	int fd = connect_to(path);
@@ -208,7 +208,7 @@ static void take_line(struct view *view, const char *line, int64_t received_ns)
 		view->joined = 1;
 	if (strncmp(line, "data: ", 6) != 0)
 		return;
-	/* Events that fell due together come in one frame. */
+	/* Events that became due together arrive in one frame. */
 	for (replay = strstr(line, REPLAY); replay; replay = strstr(replay + 1, REPLAY))
 		take_event(view, replay, received_ns);
 }
@@ -259,7 +259,7 @@ static void discard(int fd)
 {
 	static char answers[BUFFER_SIZE];
 
-	/* The daemon closes it when all is answered and nothing more comes. */
+	/* The daemon closes the connection when it has answered everything. */
 	if (recv(fd, answers, sizeof(answers), MSG_DONTWAIT) == 0)
 		close(fd);
 }

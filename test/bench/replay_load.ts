@@ -1,4 +1,4 @@
-/** The program that sleeps to deadlines, and that plays and views sessions: built, and run. */
+/** Builds and runs the program that sleeps to deadlines, and that plays and views sessions. */
 import { join } from 'node:path';
 import { z } from 'zod';
 import type { BenchContext } from './bench.ts';
@@ -9,7 +9,7 @@ const SOURCE = join(import.meta.dirname, 'replay_load.c');
 const percentiles = z.object({ p50: z.number(), p99: z.number(), max: z.number() });
 const sleepResult = z.object({ lateness_ns: percentiles, cpu_ns: z.number(), elapsed_ns: z.number() });
 
-/** Of one event, on the steady clock. */
+/** Times of one event, on the monotonic clock. */
 const moment = z.object({
   offset_ns: z.number(),
   due_ns: z.number(),
@@ -17,9 +17,9 @@ const moment = z.object({
   received_ns: z.number(),
 });
 const viewResult = z.object({
-  /** As the events say. */
+  /** Lateness as the events report it. */
   lateness_ns: percentiles,
-  /** By the viewer's own clock: when it had the event, less when that was due. */
+  /** Time from an event's deadline to its receipt, on the viewer's own clock. */
   received_ns: percentiles,
   sessions: z.array(z.object({ events: z.int(), first: moment, last: moment })),
 });
@@ -29,7 +29,7 @@ export type ViewResult = z.infer<typeof viewResult>;
 
 export interface ReplayLoad {
   sleep(cpu: number, periodNs: number, count: number): Promise<SleepResult>;
-  /** Plays the sessions and gives what came of them, once all are at their ends. */
+  /** Plays the sessions and returns the measurements once all have ended. */
   view(cpu: number, socketPath: string, sessionIds: readonly string[]): Promise<ViewResult>;
 }
 

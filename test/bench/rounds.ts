@@ -1,4 +1,4 @@
-/** Interleaved rounds (A B C, A B C, ...): what changes on the machine meanwhile meets everyone alike. */
+/** Runs interleaved rounds (A B C, A B C, ...): changes on the machine then affect all alike. */
 
 export async function interleaved<Name extends string, Measured>(
   names: readonly Name[],

@@ -1,5 +1,5 @@
 /**
- * The recording's peer: SQLite as one would use it first. A row an event, every field an ordinary column,
+ * The recording's peer: SQLite used in the straightforward way. One row per event, every field an ordinary column,
  * indexes by time and by context, and dictionaries for texts as the recording has them.
  */
 import Database from 'better-sqlite3';
@@ -9,7 +9,7 @@ import { EVENTS, type EventDefinition } from '../../bpf/schema/index.ts';
 import { ABSENT_PID, RARE, SLOWEST_NS } from './event_stream.ts';
 import type { RareFilter, StoreReads, StoreWriter } from './store_sides.ts';
 
-/** A request of several owners would have a table for them: only the first has columns here, to the rows' advantage. */
+/** A request of several owners would need a table for them: only the first has columns here, in favour of the rows. */
 const ROW_COLUMNS = COLUMNS.filter(({ name }) => !/origins_[1-9]/.test(name));
 
 const CREATE_TABLES = `
@@ -74,7 +74,7 @@ export function openRowWriter(path: string): StoreWriter {
   };
 }
 
-/** Gives a function that inserts a block's rows of one type, each with the columns of that type only. */
+/** Returns a function that inserts a block's rows of one type, each with the columns of that type only. */
 function rowInserter(database: Database.Database, event: EventDefinition): (block: Block) => void {
   const columns = ROW_COLUMNS.filter(({ eventType }) => eventType === 0 || eventType === event.id);
   const names = columns.map(({ name }) => `"${name}"`).join(', ');
@@ -92,7 +92,7 @@ function rowInserter(database: Database.Database, event: EventDefinition): (bloc
   };
 }
 
-/** SQLite's integers are signed: what is not known, all ones, becomes -1. */
+/** SQLite's integers are signed: an unknown value, all ones, becomes -1. */
 function signed(values: ColumnArray): ColumnArray {
   if (!(values instanceof BigUint64Array)) return values;
   return new BigInt64Array(values.buffer, values.byteOffset, values.length);
@@ -104,7 +104,7 @@ FROM context JOIN event ON event.context = context.context_id AND event.context 
 WHERE transaction_id = ?
 ORDER BY timestamp_ns, event_number`;
 
-/** In the order of the table, which costs least. */
+/** Reads in the order of the table, which costs least. */
 const TWO_COLUMNS = 'SELECT pid, cpu FROM event';
 
 const LONGER = 'SELECT * FROM event WHERE duration_ns >= ?';

@@ -1,5 +1,5 @@
 /**
- * `node test/bench/run.ts [names] [--events N] [--seconds N]`: measures kreplay beside its peers. Numbers go to
+ * `node test/bench/run.ts [names] [--events N] [--seconds N]`: measures kreplay against its peers. Numbers go to
  * build/bench/NAME.json.
  */
 import { execFileSync } from 'node:child_process';
@@ -70,7 +70,7 @@ async function measureAll(benches: ReadonlyMap<string, Bench>, sizes: Sizes): Pr
   }
 }
 
-/** Takes this process, and so all that it starts, off one CPU: the load goes there by itself. */
+/** Takes this process, and so everything that it starts, off one CPU, which is left to the load. */
 function leaveOneCpu(): number {
   const cpus = allowedCpus();
   const loadCpu = cpus.pop()!;

@@ -1,6 +1,7 @@
 /**
- * What `kreplay run` costs the build that it runs, beside strace, and how exactly calls take what they shall, beside a
- * program that only sleeps. All by the build's own clock. Only strace is tied to a CPU.
+ * Measures what `kreplay run` costs the build that it runs, compared with strace, and how exactly calls take their
+ * planned time, compared with a program that only sleeps. All times are by the build's own clock. Only strace is pinned
+ * to a CPU.
  */
 import { join } from 'node:path';
 import type { BenchContext, BenchResult } from './bench.ts';
@@ -25,15 +26,15 @@ export const unit = 'ns added to a planned write that is not to wait';
 
 const ROUNDS = 5;
 
-/** Whole batches for each of any number of threads. */
+/** Number of writes; gives whole batches for each thread at any number of threads. */
 const WRITES = 38_400;
-/** They would be over before the last of many threads has begun. */
+/** More of them without interception: fewer would end before the last of many threads has started. */
 const BARE_WRITES = 20 * WRITES;
 const UNPLANNED_CALLS = 1_000_000;
 
 const LENGTHS_NS = [50_000, 200_000, 1_000_000, 10_000_000];
 const WAITS_OF_EACH = 300;
-/** Fewer, of all lengths. */
+/** Fewer of each length, since a cycle has all lengths. */
 const WAITS_IN_TURN = 100;
 
 const PLANNED_EVENTS = 1_000_000;
@@ -110,7 +111,7 @@ async function measureWaits(
   });
 }
 
-/** A call that the runner did not see has not met its event either. */
+/** A call that the runner did not see was not matched to its event either. */
 function add(faithfulness: Faithfulness, planned: number, matched: number): void {
   faithfulness.planned += planned;
   faithfulness.matched += matched;

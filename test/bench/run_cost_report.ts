@@ -1,4 +1,4 @@
-/** What run_cost measured: its goals, and its table. */
+/** Formats the measurements of run_cost: targets and table. */
 import type { BenchResult, Target } from './bench.ts';
 import { INTERCEPTORS, type InterceptorName } from './interceptors.ts';
 import { type RunCost, type Starts, THREADS, type WaitOrder } from './measured_run.ts';
@@ -152,7 +152,7 @@ function nsOf({ calls }: RunCost, name: InterceptorName, of: CallNs): number {
   return median(calls[name].map(of));
 }
 
-/** Against the bare calls of the same round. */
+/** Median over the rounds of the difference to the bare calls of the same round. */
 function addedNs({ calls }: RunCost, name: InterceptorName, of: CallNs): number {
   return median(calls[name].map((cost, round) => of(cost) - of(calls.bare[round]!)));
 }
@@ -201,12 +201,12 @@ function nanoseconds(value: number): string {
   return value.toFixed(0);
 }
 
-/** Of nanoseconds; single ones matter here. */
+/** Keeps tenths, since single nanoseconds matter here. */
 function microseconds(value: number): string {
   return (value / 1e3).toFixed(1);
 }
 
-/** Of nanoseconds. */
+/** Formats nanoseconds. */
 function milliseconds(value: number): string {
   return (value / 1e6).toFixed(0);
 }

@@ -1,8 +1,8 @@
 /*
- * A build under `kreplay run`, which measures by its own clock what its calls take. Prints one line of JSON.
+ * A build under `kreplay run` that measures by its own clock how long its calls take. Prints one line of JSON.
  *
- *   run_load clock                            # only when it got here
- *   run_load write|getppid THREADS CALLS      # THREADS make as many calls together, all at once
+ *   run_load clock                            # only the time at which it started
+ *   run_load write|getppid THREADS CALLS      # THREADS concurrently make this many calls together
  *   run_load write_elsewhere 1 CALLS          # each to another file than the one before, by the same descriptor
  *   run_load waits CYCLES LENGTH_NS...        # a write that is planned to take each length, and a sleep of that length
  */
@@ -21,7 +21,7 @@
 
 #define WRITE_SIZE 64
 #define THREADS_MAX 64
-/* Some 500 us of intercepted calls: most batches then hold no interrupt, and the median none. */
+/* Some 500 us of intercepted calls: most batches then contain no interrupt, and the median none. */
 #define BATCH_CALLS 100
 #define LENGTHS_MAX 8
 
@@ -32,9 +32,9 @@ struct worker {
 	int64_t start_ns, end_ns;
 };
 
-/* How far off waits of one length were. */
+/* Errors of the waits of one length. */
 struct errors {
-	int64_t *ns; /* either way */
+	int64_t *ns; /* absolute values */
 	int64_t earliest_ns;
 	long count;
 };
@@ -135,7 +135,7 @@ static void call_at_once(int threads, long calls)
 		if (i > 0 && pthread_create(&workers[i].thread, NULL, work, &workers[i]))
 			errx(1, "no thread");
 	}
-	/* This thread is one of them: in others strace 6.1 stops at every call, whatever its filter says. */
+	/* The main thread is a worker: in other threads strace 6.1 stops at every call, whatever its filter. */
 	work(&workers[0]);
 	for (int i = 0; i < threads; i++) {
 		if (i > 0)
@@ -181,7 +181,7 @@ static void wait_in_cycles(long cycles, int count, char **lengths)
 
 	if (cycles < 1 || count > LENGTHS_MAX)
 		errx(2, "no cycles, or more than %d lengths", LENGTHS_MAX);
-	/* The best that a program can have from a sleep: by default it may be 50 us longer. */
+	/* This makes sleeps as exact as they can be: by default a sleep may be 50 us longer. */
 	prctl(PR_SET_TIMERSLACK, 1);
 	for (int i = 0; i < count; i++) {
 		writes[i].ns = room_for(cycles, sizeof(int64_t));

@@ -1,4 +1,4 @@
-/** The program that `kreplay run` runs: built, and run by itself or behind what intercepts its calls. */
+/** Builds the program that `kreplay run` runs, and runs it alone or under what intercepts its calls. */
 import { join } from 'node:path';
 import { z } from 'zod';
 import type { BenchContext } from './bench.ts';
@@ -6,14 +6,17 @@ import { run } from './process.ts';
 
 const SOURCE = join(import.meta.dirname, 'run_load.c');
 
-/** As its threads are named, and the calls that they plan are made: run_load.c. */
+/** These three match run_load.c: name of its threads, file and size of the planned calls. */
 export const LOAD_COMM = 'run_load';
 export const LOAD_FILE = '/dev/null';
 export const WRITE_BYTES = 64;
 
-/** Nanoseconds a call are over batches, those from the first call to the last over all threads. */
+/**
+ * The median is in nanoseconds per call, over batches; `elapsed_ns` is from the first call to the last over all
+ * threads.
+ */
 const calls = z.object({ calls: z.int(), median_ns: z.number(), elapsed_ns: z.number() });
-/** How far from its length a wait was, either way; the earliest is below 0 if it was too short. */
+/** Absolute difference of a wait to its length; `earliest` is signed, and below 0 if a wait was too short. */
 const errors = z.object({ p50: z.number(), p99: z.number(), max: z.number(), earliest: z.number() });
 const waits = z.array(z.object({ length_ns: z.number(), write_ns: errors, sleep_ns: errors }));
 
@@ -23,13 +26,13 @@ export type Waits = z.infer<typeof waits>;
 
 export type LoadCall = 'write' | 'write_elsewhere' | 'getppid';
 
-/** The words in front of a command that make something run it. */
+/** Words to put in front of a command so that something else runs it. */
 export type Before = readonly string[];
 
 export interface RunLoad {
   call(before: Before, call: LoadCall, threads: number, count: number): Promise<Calls>;
   wait(before: Before, cycles: number, lengthsNs: readonly number[]): Promise<Waits>;
-  /** Nanoseconds until the command is there that `before` starts. */
+  /** Nanoseconds until the command that `before` runs has started. */
   start(before: Before): Promise<number>;
 }
 
@@ -40,7 +43,7 @@ export async function buildRunLoad({ buildFolder, signal }: BenchContext): Promi
     const { stdout } = await run([...before, program, ...args.map(String)], { signal });
     return JSON.parse(stdout);
   };
-  /** Takes over from the shell that asked for the time: nothing else is started in between. */
+  /** `exec` replaces the shell that printed the time: no other process is started in between. */
   const clocks = ['sh', '-c', '"$0" clock; exec "$@"', program];
   return {
     call: async (before, call, threads, count) => calls.parse(await told(before, call, threads, count)),

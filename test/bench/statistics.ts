@@ -1,4 +1,4 @@
-/** Of the values that a bench measured. */
+/** Statistics over the values that a bench measured. */
 
 export function median(values: readonly number[]): number {
   const sorted = values.toSorted((a, b) => a - b);

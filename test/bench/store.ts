@@ -1,4 +1,4 @@
-/** A store of events, written and read by processes of their own, and how what it costs is printed. */
+/** Runs the processes that write and read a store of events, and formats their costs. */
 import { join } from 'node:path';
 import type { StoreCost } from './metered_writer.ts';
 import { NODE, run } from './process.ts';

@@ -1,6 +1,6 @@
 /**
- * `node store_process.ts SIDE write|copy|read|stream '{"path", ...}'`: what one store of events costs, in a process of
- * its own, so that neither memory nor compiled code of another one is there. Prints one line of JSON.
+ * `node store_process.ts SIDE write|copy|read|stream '{"path", ...}'`: measures one store of events, in a process of
+ * its own that holds neither memory nor compiled code of another one. Prints one line of JSON.
  */
 import { openReader } from '../../agent/recording/read/reader.ts';
 import { endOf, eventStream, START_NS } from './event_stream.ts';
@@ -16,12 +16,12 @@ export interface WriteRequest {
 }
 
 export interface WriteCost extends StoreCost {
-  /** Complete ones. */
+  /** Number of complete transactions. */
   transactions: number;
 }
 
 export interface CopyRequest {
-  /** A recording. */
+  /** Path of a recording. */
   from: string;
   path: string;
   eventsMax: number;
@@ -34,9 +34,9 @@ export interface StreamRequest {
 }
 
 export interface StreamCost {
-  /** For each event. */
+  /** Wall time per event. */
   wallNs: number;
-  /** As it went. */
+  /** RSS samples in order of time. */
   rssBytes: number[];
 }
 
@@ -54,7 +54,7 @@ function write(side: SideName, { path, eventsPerFlush, ...shape }: WriteRequest)
   return { ...writer.close(), transactions: stream.transactions };
 }
 
-/** Events of a recording, written again by the other side. */
+/** Writes events of a recording again with the other side. */
 function copy(side: 'row_each', { from, path, eventsMax, eventsPerFlush }: CopyRequest): StoreCost {
   const reader = openReader(from);
   const writer = meteredWriter(side, path, () => 0n);

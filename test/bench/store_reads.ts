@@ -1,4 +1,4 @@
-/** What it takes to answer from a store of events, in wall time. */
+/** Measures queries on a store of events, in wall time. */
 import { endOf, SLOWEST_EVENTS, START_NS, TRANSACTION_EVENTS, transactionName } from './event_stream.ts';
 import { median, type Percentiles, percentilesOf } from './statistics.ts';
 import { type RareFilter, SIDES, type SideName } from './store_sides.ts';
@@ -7,14 +7,14 @@ export interface ReadRequest {
   path: string;
   events: number;
   eventsPerSecond: number;
-  /** Complete ones that are there, and how many of them to read. */
+  /** Number of complete transactions in the store, and how many of them to read. */
   transactions: number;
   transactionsRead: number;
 }
 
 export interface ReadCost {
   transactionNs: Percentiles;
-  /** For each event that is there. */
+  /** Wall time per event in the store. */
   rareEventsNs: Record<RareFilter, number>;
   twoColumnsNs: number;
   slowestNs: number;
@@ -29,7 +29,7 @@ const PAGES_READ = 50;
 const DEEP = 0.95;
 const WINDOWS_READ = 100;
 const WINDOW_NS = 100_000_000n;
-/** Over everything; the fastest counts. */
+/** Number of scans over everything; the fastest counts. */
 const SCANS = 2;
 
 const GOLDEN_RATIO = 0.6180339887;
@@ -74,14 +74,14 @@ const exactly =
   (found) =>
     found === count;
 
-/** As many again are made before: they compile the code and fill caches. */
+/** Runs twice as many and discards the first half, which compiles the code and fills caches. */
 function warmNs(count: number, work: (place: number) => number, expected: Expected): number[] {
   return scatteredPlaces(count * 2)
     .map((place) => timeNs(() => work(place), expected))
     .slice(count);
 }
 
-/** All over [0, 1), in no order. */
+/** Places spread over [0, 1), out of order. */
 export function scatteredPlaces(count: number): number[] {
   return Array.from({ length: count }, (_, i) => (i * GOLDEN_RATIO) % 1);
 }

@@ -1,4 +1,6 @@
-/** What a store of events does: kreplay's recording and its peer, each in its own way, for the same events. */
+/**
+ * Defines the operations of a store of events, which kreplay's recording and its peer each implement in their own way.
+ */
 import type { RecordingWriter } from '../../agent/recording/write/writer.ts';
 import { openKreplayReads, openKreplayWriter } from './kreplay_store.ts';
 import { openRowReads, openRowWriter } from './row_store.ts';
@@ -9,31 +11,31 @@ export interface StoreWriter extends Pick<RecordingWriter, 'nameId' | 'fileId' |
   close(): void;
 }
 
-/** Every method gives how many events it found, all columns of each. */
+/** Every method returns the number of events that it found, having read all columns of each. */
 export interface StoreReads {
-  /** In order of time. */
+  /** Finds the events of a transaction, in order of time. */
   transaction(id: string): number;
   rareEvents(by: RareFilter): number;
-  /** The few that take longest of all. */
+  /** Finds the few slowest events of all. */
   slowest(): number;
-  /** The first events that started at `fromNs` or later, in order of time, as a client gets them that pages. */
+  /** Finds the first events that started at `fromNs` or later, in order of time, as a paging client gets them. */
   page(fromNs: bigint, limit: number): number;
-  /** Of [fromNs, toNs), in order of time. */
+  /** Finds the events in [fromNs, toNs), in order of time. */
   window(fromNs: bigint, toNs: bigint): number;
-  /** The last events, from the newest on. */
+  /** Finds the last events, newest first. */
   latest(limit: number): number;
-  /** Two columns of every event. */
+  /** Reads two columns of every event. */
   twoColumns(): number;
-  /** In order of time; gives counts as it reads, and keeps no event. */
+  /** Reads everything in order of time; yields counts as it reads, and keeps no event. */
   everything(): Iterable<number>;
   close(): void;
 }
 
-/** Each matches about four in every 4096 events, and the last none. */
+/** Each filter matches about four in every 4096 events, and the last none. */
 export type RareFilter = 'duration' | 'pid' | 'service' | 'nothing';
 
 interface Side {
-  /** `nowNs`: the wall clock of what is written. */
+  /** `nowNs` is the wall clock for what is written. */
   openWriter(path: string, nowNs: () => bigint): StoreWriter;
   openReads(path: string): StoreReads;
 }

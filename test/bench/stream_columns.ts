@@ -1,4 +1,6 @@
-/** A block's columns as the made-up events fill them: 64-bit ones as pairs of words, so that a row makes no BigInt. */
+/**
+ * A block's columns as the synthetic events fill them: 64-bit ones as pairs of words, so that a row needs no BigInt.
+ */
 import type { Block } from '../../bpf/schema/block.ts';
 
 export type StreamColumns = ReturnType<typeof streamColumns>;
@@ -36,7 +38,7 @@ export function streamColumns({ columns }: Block) {
 
 const WORD = 2 ** 32;
 
-/** `value`: whole, from -2^53 to 2^53. */
+/** `value` is an integer from -2^53 to 2^53. */
 export function setWords(words: Uint32Array, row: number, value: number): void {
   const high = Math.floor(value / WORD);
   words[row * 2] = value - high * WORD;

@@ -1,7 +1,7 @@
-/** How a bench prints. */
+/** Formats the output of a bench. */
 import type { WriteStream } from 'node:tty';
 
-/** Columns of text: the first to the left, numbers to the right. */
+/** Columns of text: the first is left-aligned, the others right-aligned. */
 export function tableText(rows: readonly (readonly string[])[]): string {
   const widths = rows[0]!.map((_, column) => Math.max(...rows.map((row) => row[column]!.length)));
   const line = (row: readonly string[]) =>
@@ -9,7 +9,7 @@ export function tableText(rows: readonly (readonly string[])[]): string {
   return rows.map((row) => `  ${line(row).trimEnd()}\n`).join('');
 }
 
-/** One line that is written over, on a terminal only. */
+/** One line that is overwritten, on a terminal only. */
 export function progressLine(stream: WriteStream): (text: string) => void {
   return (text) => {
     if (stream.isTTY) stream.write(`\r\x1b[2K${text}`);
@@ -20,12 +20,12 @@ export function nanoseconds(value: number): string {
   return value.toFixed(0);
 }
 
-/** Of nanoseconds. */
+/** Formats nanoseconds. */
 export function microseconds(value: number): string {
   return (value / 1e3).toFixed(0);
 }
 
-/** Of bytes. */
+/** Formats bytes. */
 export function megabytes(value: number): string {
   return (value / 1e6).toFixed(0);
 }
@@ -36,6 +36,6 @@ export function twoDigits(value: number): string {
 
 export function percent(share: number): string {
   const value = share * 100;
-  // A loss of one in a million is still one.
+  // Small shares keep one significant digit, so that a loss of one in a million does not show as 0.
   return `${value !== 0 && Math.abs(value) < 0.1 ? value.toPrecision(1) : value.toFixed(value < 10 ? 1 : 0)} %`;
 }

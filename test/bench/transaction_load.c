@@ -1,6 +1,6 @@
 /*
  * The load of a busy service: processes and threads that carry out labelled transactions of about a hundred writes of
- * many sizes, to /dev/null and to files. Makes exactly EVENTS writes that are recorded (a marker line is not), RATE a
+ * many sizes, to /dev/null and to files. Makes exactly EVENTS writes that are recorded (a marker line is not), RATE per
  * second over all threads (0: as fast as one CPU can), and prints one line of JSON with what was made.
  */
 #define _GNU_SOURCE
@@ -27,16 +27,16 @@
 #define FILES 4
 #define WRITE_SIZE_MAX 4096
 #define PARTS_MAX 3
-/* Files stay small: every transaction begins at their start. */
+/* Files stay small, since every transaction begins at their start. */
 #define FILE_BLOCKS 100
 #define TRANSACTION_WRITES_MIN 60
 #define TRANSACTION_WRITES_SPREAD 81
-/* Writes of nobody between two transactions: 0 to 7. */
+/* Between two transactions are 0 to 7 writes without an owner. */
 #define PAUSE_WRITES_SPREAD 8
 
-/* Between two bursts of a thread; those of the threads are spread over it. */
+/* Period of a thread's bursts; the bursts of the threads are spread over it. */
 #define BURST_NS 1000000
-/* Every thread is ready by then. */
+/* Time until every thread is ready. */
 #define START_AFTER_NS 50000000
 
 struct worker {
@@ -50,7 +50,7 @@ struct worker {
 
 struct load {
 	const char *folder;
-	/* Of one thread. */
+	/* Rate of one thread. */
 	double events_per_ns;
 	int64_t start_ns;
 };
@@ -75,7 +75,7 @@ static void sleep_until(int64_t time_ns)
 		;
 }
 
-/* xorshift64*: the high half is good. */
+/* xorshift64*: the high half is of good quality. */
 static uint32_t next_random(struct worker *worker)
 {
 	worker->random ^= worker->random >> 12;
@@ -145,7 +145,7 @@ static void write_something(struct worker *worker)
 		err(1, "write");
 }
 
-/* Writes of the transaction are counted down to 0, then those of the pause below it. */
+/* The transaction's writes are counted down to 0 first, then those of the pause after it. */
 static void make_events(struct worker *worker, long count, int *left, int *pause)
 {
 	while (count-- > 0) {
@@ -175,7 +175,7 @@ static void *work(void *argument)
 	for (int64_t burst = 1; done < worker->events; burst++) {
 		long due = worker->events;
 
-		/* From the start, not from the last burst: a late one is made up for. */
+		/* Due times are relative to the start, so that a late burst is made up for. */
 		sleep_until(start_ns + (burst - 1) * BURST_NS);
 		if (load.events_per_ns > 0 && burst * BURST_NS * load.events_per_ns < due)
 			due = burst * BURST_NS * load.events_per_ns;

@@ -1,4 +1,4 @@
-/** The program that carries out labelled transactions: built, and run by itself or by a tool that traces it. */
+/** Builds the program that carries out labelled transactions; it runs alone or under a tool that traces it. */
 import { join } from 'node:path';
 import { z } from 'zod';
 import type { BenchContext } from './bench.ts';
@@ -6,20 +6,20 @@ import { run } from './process.ts';
 
 const SOURCE = join(import.meta.dirname, 'transaction_load.c');
 
-/** The calls that it makes. */
+/** The system calls that it makes. */
 export const LOAD_SYSCALLS = ['write', 'pwrite64', 'writev'] as const;
 
-/** Where its files begin: in memory, nothing of them reaches a disk. */
+/** Prefix of its folders: in memory, so that nothing reaches a disk. */
 export const LOAD_FOLDER = '/dev/shm/kreplay-bench-';
 
 const result = z.object({
   pids: z.array(z.int()),
-  /** Writes of these processes that are to be recorded, all that there are. */
+  /** Writes of these processes that must be recorded. */
   events: z.int(),
-  /** Those that were made under a label. */
+  /** Writes that were made under a label. */
   labelled: z.int(),
   transactions: z.int(),
-  /** Marker lines: more writes, which kreplay takes for what they say. */
+  /** Marker lines: further writes, which kreplay interprets instead of recording them. */
   markers: z.int(),
   elapsed_ns: z.int(),
   /** CPU time of the processes. */
@@ -29,7 +29,7 @@ const result = z.object({
 
 export type TransactionLoad = z.infer<typeof result>;
 
-/** Gives the compiled program. */
+/** Compiles the program and returns its path. */
 export async function buildTransactionLoad({ buildFolder, signal }: BenchContext): Promise<string> {
   const program = join(buildFolder, 'transaction_load');
   await run(['gcc', '-O2', '-Wall', '-Wextra', '-Werror', '-pthread', '-o', program, SOURCE], { signal });

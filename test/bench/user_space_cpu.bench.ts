@@ -1,4 +1,4 @@
-/** What recording costs in user space: CPU time for each recorded write, at the rate at which one CPU can write. */
+/** Measures what recording costs in user space: CPU time per recorded write, at the rate at which one CPU can write. */
 import type { BenchContext, BenchResult } from './bench.ts';
 import { buildCallLoad } from './call_load.ts';
 import { interleaved } from './rounds.ts';
@@ -22,7 +22,7 @@ export async function run(context: BenchContext): Promise<BenchResult> {
 
   const measured = await interleaved(NAMES, ROUNDS, async (name, round) => {
     progress(`round ${round + 1} of ${ROUNDS}: ${name}`);
-    // Without a load: what it takes to start and end, which is no event's.
+    // The run without a load measures the start and end of the tool, which no event causes.
     const idle = await traceFor(name, 0);
     const busy = await traceFor(name, LOAD_SECONDS);
     return { userNs: busy.userNs - idle.userNs, recorded: busy.recorded!, writes: busy.load.writes };

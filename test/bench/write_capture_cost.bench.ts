@@ -1,4 +1,4 @@
-/** What tracing costs the traced: nanoseconds added to a 64-byte write to /dev/null. */
+/** Measures what tracing costs the traced process: nanoseconds added to a 64-byte write to /dev/null. */
 import type { BenchContext, BenchResult } from './bench.ts';
 import { buildCallLoad } from './call_load.ts';
 import { interleaved } from './rounds.ts';
@@ -62,12 +62,12 @@ interface Lost {
   lost: number;
 }
 
-/** Against the untraced load of the same round. */
+/** Difference to the untraced load of the same round. */
 function addedNs(measured: Measured, name: Peer): number[] {
   return measured[name].map(({ load }, round) => load.median_ns - measured.untraced[round]!.load.median_ns);
 }
 
-/** Over all rounds; null for what records no single writes. */
+/** Writes and losses over all rounds; null for a tool that does not record single writes. */
 function lostWrites(loads: readonly TracedLoad[]): Lost | null {
   if (loads.some(({ recorded }) => recorded === null)) return null;
   const writes = sum(loads.map(({ load }) => load.writes));

@@ -1,6 +1,6 @@
 /**
- * kreplay and its peers, each run around the same load. Every one keeps what it records in a file of a temporary folder,
- * and `recorded` is counted from that file, not believed from what the tool says.
+ * Runs kreplay and its peers around the same load. Each keeps what it records in a file of a temporary folder, and
+ * `recorded` is counted from that file rather than from the tool's own report.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -11,7 +11,7 @@ import { recordedWrites } from './recorded_writes.ts';
 
 export interface TracedLoad {
   load: CallLoad;
-  /** Writes of the load that are in the file; null for what keeps no single ones. */
+  /** Writes of the load that are in the file; null for a tool that does not record single writes. */
   recorded: number | null;
   /** User time of the tool, from its start to its end. */
   userNs: number;
@@ -51,7 +51,7 @@ async function traceNothing({ load, signal }: TracerOptions): Promise<TracedLoad
   return { load: parseCallLoad(stdout), recorded: null, userNs: 0 };
 }
 
-/** The only call that the load makes. */
+/** The only system call that the load makes. */
 const SYSCALLS = ['write'];
 
 async function traceWithKreplay({ load, folder, signal }: TracerOptions): Promise<TracedLoad> {
@@ -77,8 +77,8 @@ async function traceWithBpftrace({ load, folder, signal }: TracerOptions): Promi
 }
 
 /**
- * Keeps no event, so no reader is woken up: the least that bpftrace can cost. Printing wakes its reader for every event
- * that finds it asleep, which on a virtual machine takes many times what the event itself does.
+ * Keeps no event, so no reader is woken up: the least that bpftrace can cost. Printing wakes up the reader for every
+ * event that finds it asleep, which on a virtual machine takes many times as long as the event itself.
  */
 const BPFTRACE_HISTOGRAM = `
 tracepoint:syscalls:sys_enter_write { @enter[tid] = nsecs; }

@@ -1,4 +1,4 @@
-/** Advice in help, errors, logs, alerts and pages names options that exist, and of the command that has them. */
+/** Tests that help, errors, logs, alerts and the README name only options that exist, each on a command that has it. */
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
@@ -7,10 +7,10 @@ import { wholeProgram } from '../../kreplay.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const TEXTS = ['{agent,daemon,bpf/schema}/**/*.{ts,yml}', '{README,CHANGELOG}.md', '{agent,bpf,daemon,test}/**/*.md'];
-/** Options of other programs, which these start, read or build. */
+/** Files that mention options of other programs, which they start, read or build. */
 const ABOUT_OTHERS =
   /^agent\/(attribution\/service_name|package)\/|^agent\/up\.ts|daemon\/(run\/execution\/runner_process|replay\/clock\/thread_schedule)\.ts/;
-/** Of curl, useradd and setpriv. */
+/** Options of curl, useradd and setpriv. */
 const OF_OTHERS =
   '--json --max-time --expose-gc --system --reuid --regid --clear-groups --inh-caps --ambient-caps --bounding-set'.split(
     ' ',
@@ -27,7 +27,7 @@ interface Line {
   text: string;
 }
 
-/** Without comments, which name options of nobody. */
+/** Lines of the texts without comments, whose options are not advice to users. */
 function lines(): Line[] {
   const files = TEXTS.flatMap((pattern) => globSync(pattern, { cwd: ROOT })).filter((file) => !ABOUT_OTHERS.test(file));
   return files.flatMap((file) =>
@@ -50,7 +50,7 @@ test('every command that a text writes with an option has it', async () => {
   const written = lines().flatMap(({ place, text }) =>
     commands.flatMap((command) => {
       const calls = text.matchAll(new RegExp(`kreplay ${command.name()}((?: [^\`'"|;]*)?) (--[a-z][a-z-]*[a-z])`, 'g'));
-      // What follows `--` is another command.
+      // The words after `--` are another command.
       return [...calls]
         .filter(([, between]) => !between!.includes(' -- '))
         .map(([, , name]) => ({ place, command, name: name! }));

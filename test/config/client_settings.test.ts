@@ -1,4 +1,7 @@
-/** What commands take from the configuration and the environment when no flag says it: the data folder, the daemon's URL. */
+/**
+ * Tests settings that commands take from the configuration and the environment if no flag is given: data folder, daemon
+ * URL.
+ */
 import { readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { wholeProgram } from '../../kreplay.ts';

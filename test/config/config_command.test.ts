@@ -1,4 +1,4 @@
-// `kreplay config`, and what the long-running commands make of their configuration: by running them.
+// Tests `kreplay config`, and how the long-running commands use their configuration, by running them.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-// Flag, then environment, then files, then what is built in: for any mix of them, and what is wrong is told with its place.
+// Tests flag, then environment, then files, then default: for any mix of them; errors name the place of the bad value.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -21,7 +21,7 @@ const SECTIONS: Sections = new Map([
   ['daemon', declaredOf(DAEMON_SECTION.declare(new Command()))],
 ]);
 
-/** Values that a setting can have, one for each place that may say it. */
+/** Values of each setting, one for each place that can set it. */
 const KINDS = {
   node: { texts: ['a', 'b"\\', 'c\u007f', 'd # e', 'f'], toml: JSON.stringify },
   'ring-size': { texts: ['1', '2', '4', '8', '32'], toml: (text: string) => text },

@@ -1,4 +1,4 @@
-/** Who is let in: tokens by scope and route, hostile credentials, pages of other sites. */
+/** Tests access control: tokens by scope and route, hostile credentials, and pages of other sites. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
@@ -132,7 +132,7 @@ test('scheme_names_are_read_in_any_case', async () => {
 
 test('hostile_credentials_open_nothing_and_break_nothing', async () => {
   const { served, clock } = await withTokens();
-  // What a client can send at all.
+  // Generates any header text that an HTTP client can send.
   const character = fc.integer({ min: 0x20, max: 0xff }).filter((code) => code !== 0x7f);
   const headerText = fc.string({ unit: character.map((code) => String.fromCharCode(code)) });
   const near = fc
@@ -173,7 +173,7 @@ test('wrong_tokens_are_answered_ten_at_once_and_then_one_every_six_seconds', asy
   expect(await wrong()).toEqual([429, 'too_many_attempts', '6']);
   clock.steadyMs += 5_000;
   expect(await wrong()).toEqual([429, 'too_many_attempts', '1']);
-  // Nobody is locked out by others at the same address, and asking without a token is no guess.
+  // A valid token at the same address is not locked out, and a request without a token is no guess.
   expect((await served.get('/api/events', { headers: bearer(reader) })).status).toBe(200);
   expect((await served.get('/api/events')).status).toBe(401);
   clock.steadyMs += 1_000;

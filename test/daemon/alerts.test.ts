@@ -1,4 +1,6 @@
-/** The alert rules and the dashboard: what they name is there, and the rules fire when they should and not before. */
+/**
+ * Tests the alert rules and the dashboard: they name existing metrics, and the rules fire when they should, not before.
+ */
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -11,7 +13,7 @@ import { served } from './served.ts';
 const ALERTS = join(import.meta.dirname, '../../daemon/metrics/alerts.yml');
 const DASHBOARD = join(import.meta.dirname, '../../daemon/metrics/grafana_dashboard.json');
 
-/** Of an agent that has recorded and lost. */
+/** Report of an agent that has recorded and lost events. */
 const REPORT = {
   node: 'n',
   start_time_seconds: 1,
@@ -28,7 +30,7 @@ async function scrapedText(): Promise<string> {
   const agent = createServer((socket) => socket.end(JSON.stringify(REPORT))).listen(join(folder, 'agent.sock'));
   await once(agent, 'listening');
   const one = await served(folder, { stateFile: join(folder, 'sessions.sqlite') });
-  // The second one counts the first.
+  // The second scrape counts the first.
   await one.get('/metrics');
   const { text } = await one.get('/metrics');
   agent.close();
@@ -52,7 +54,7 @@ function dashboardExpressions(): string[] {
 
 const KEYWORDS = new Set(['and', 'or', 'unless', 'bool', 'offset', 'node']);
 
-/** Metrics and labels that a PromQL expression names: in metrics that have a selector, behind them, and in lists. */
+/** Metrics and labels in a PromQL expression: in selectors, after metrics without one, and in label lists. */
 function namesIn(expression: string): { metrics: string[]; labels: string[] } {
   const bare = expression.replaceAll(/"(?:[^"\\]|\\.)*"/g, '""').replaceAll(/\[[^\]]*\]/g, '');
   const lists = [...bare.matchAll(/\b(?:by|without|on|ignoring)\s*\(([^)]*)\)/g)].map(([, list]) => list!);
@@ -66,7 +68,7 @@ function namesIn(expression: string): { metrics: string[]; labels: string[] } {
   return { metrics, labels: labels.map((label) => label.trim()) };
 }
 
-/** What Prometheus adds to every series, or makes by itself. */
+/** Metrics and labels that Prometheus adds to every series or produces itself. */
 const ADDED = { metrics: ['up'], labels: ['instance', 'job'] };
 
 test('names_are_found_in_promql', () => {
@@ -106,7 +108,7 @@ test('promtool_finds_nothing_wrong_with_rules_and_metrics', async () => {
 const AGENT = 'instance="i", job="kreplay", node="n"';
 const RECORDING = 'instance="i", job="kreplay", node="n", source="live"';
 
-/** Series a minute apart, and what fires at minute 15. */
+/** Series with one sample a minute, and the alerts that fire at minute 15. */
 const CASES: [name: string, series: Record<string, string>, alerts: string[]][] = [
   [
     'all is well',
@@ -211,13 +213,13 @@ test('every_rule_has_a_case_in_which_it_fires', () => {
 test.each(CASES)('%s', (name, series, alerts) => {
   const values = Object.entries(series).map(([one, text]) => ({ series: one, values: text }));
   const rules = [...readFileSync(ALERTS, 'utf8').matchAll(/- alert: (\w+)/g)].map(([, rule]) => rule!);
-  // How many of each fire; their labels and texts are not looked at.
+  // Only the number of firing alerts per rule is compared, not their labels and texts.
   const promql_expr_test = rules.map((rule) => ({
     expr: `count(ALERTS{alertname="${rule}", alertstate="firing"}) or vector(0)`,
     eval_time: '15m',
     exp_samples: [{ labels: '{}', value: alerts.includes(rule) ? 1 : 0 }],
   }));
-  // promtool reads YAML, and JSON is YAML.
+  // promtool reads YAML, and every JSON document is YAML.
   const file = join(newFolder(), 'test.json');
   const tests = [{ name, interval: '1m', input_series: values, promql_expr_test }];
   writeFileSync(file, JSON.stringify({ rule_files: [ALERTS], evaluation_interval: '1m', tests }));

@@ -1,4 +1,4 @@
-/** The command of daemon/docs/api.md for each endpoint works as it stands there. */
+/** Tests that the README's curl command for each endpoint works as written. */
 import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -12,7 +12,7 @@ const [, SET_UP = ''] = /```sh\n(.*?)```/s.exec(CHAPTER) ?? [];
 const ROW = /^\| `(?<endpoint>[A-Z]+ [^`]+)` \| [^|]+ \| `(?<curl>[^`]+)` \|$/gm;
 const EXAMPLES = [...CHAPTER.matchAll(ROW)].map(({ groups }) => [groups!.endpoint!, groups!.curl!] as const);
 
-/** What has to have been done. */
+/** Request that must be sent before another one can succeed. */
 const BEFORE: Readonly<Record<string, string>> = {
   'DELETE /api/transactions/{transaction_id}/pin': 'POST /api/transactions/{transaction_id}/pin',
   'POST /api/replay/sessions/{session_id}/pause': 'POST /api/replay/sessions/{session_id}/play',

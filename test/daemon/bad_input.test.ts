@@ -1,4 +1,7 @@
-/** Every way to ask wrongly: the status, the code, and the name of what is wrong. Never a 500, never a wider query. */
+/**
+ * Tests invalid requests: each gets the right status, the code and the name of the faulty parameter; never a 500, never
+ * a wider query.
+ */
 import { recorded, START } from './recorded.ts';
 import { type Served, serve } from './served.ts';
 

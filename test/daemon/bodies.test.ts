@@ -1,4 +1,4 @@
-/** Bodies of requests, on the one resource that takes them: refused by name, and no integer is rounded on the way in. */
+/** Tests request bodies on the one resource that takes them: errors name the field, and no integer is rounded. */
 import { gzipSync } from 'node:zlib';
 import { recorded, START } from './recorded.ts';
 import { type Served, serve } from './served.ts';

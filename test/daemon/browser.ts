@@ -1,4 +1,4 @@
-/** A page in Debian's Chromium, without a screen: what became of it, what it asked for, and what was refused to it. */
+/** Loads a page in Debian's headless Chromium and reports its final document, its requests and what was refused. */
 import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -7,17 +7,17 @@ import { newFolder } from './recorded.ts';
 
 const run = promisify(execFile);
 
-/** The browser's own calls home would only cost time: nothing but this machine has a name. */
+/** No host but this machine resolves: the browser's own background requests would only cost time. */
 const OFFLINE = ['--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1', '--disable-background-networking'];
-/** It stands still while the page waits for an answer. */
+/** Virtual time budget; virtual time stands still while the page waits for an answer. */
 const VIRTUAL_TIME_MS = 20_000;
 
 export interface Shown {
   /** The document as the page's scripts have left it. */
   dom: string;
-  /** Addresses that the page asked for, whether they could be reached or not. */
+  /** Addresses that the page requested, reachable or not. */
   requested: string[];
-  /** Lines of its console: what the content security policy refuses is an error there. */
+  /** Lines of its console; a violation of the content security policy is an error there. */
   console: string[];
 }
 
@@ -32,7 +32,7 @@ export async function shown(url: string): Promise<Shown> {
   const { stdout, stderr } = await run(
     '/usr/bin/chromium',
     [
-      // Root has no sandbox.
+      // Chromium's sandbox does not work as root.
       ...['--headless=new', '--no-sandbox', '--disable-gpu', '--no-first-run', ...OFFLINE],
       ...[`--user-data-dir=${join(folder, 'profile')}`, `--log-net-log=${log}`, '--enable-logging=stderr'],
       ...[`--virtual-time-budget=${VIRTUAL_TIME_MS}`, '--dump-dom', url],

@@ -1,4 +1,4 @@
-/** A CA and certificates of its, made by openssl as a user would. */
+/** Makes a CA and certificates signed by it with openssl, as a user would. */
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -20,7 +20,7 @@ export function newAuthority(folder: string, name = 'ca'): Certificate {
   return made;
 }
 
-/** For this machine, signed by `authority`. */
+/** Makes a certificate for this machine, signed by `authority`. */
 export function newCertificate(folder: string, name: string, authority: Certificate): Certificate {
   const made = { cert: join(folder, `${name}.pem`), key: join(folder, `${name}.key`) };
   const names = 'subjectAltName=IP:127.0.0.1,DNS:localhost';

@@ -1,4 +1,4 @@
-/** Whom limits count together. */
+/** Tests which addresses share a limit because they count as one client. */
 import fc from 'fast-check';
 import { clientOf, isLocalClient } from '../../daemon/http/access/client_address.ts';
 import { createFailureLimit } from '../../daemon/http/access/failure_limit.ts';

@@ -1,4 +1,7 @@
-/** Two nodes whose clocks differ by a known amount: a write on one causes one on the other, which seems to come first. */
+/**
+ * Tests two nodes whose clocks differ by a known amount, so that an effect on one seems to precede its cause on the
+ * other.
+ */
 import { openRecordingStore } from '../../daemon/store/recording_store.ts';
 import { kreplay } from './command_line.ts';
 import { type Row, recordedOn, recordingPath, START } from './recorded.ts';
@@ -8,13 +11,13 @@ const MS = 1_000_000n;
 const SESSIONS = '/api/replay/sessions';
 const TRANSACTION = 'order-1';
 
-/** Of node-b: so much behind node-a. */
+/** Lag of the clock of node-b behind that of node-a. */
 const BEHIND_NS = 5n * MS;
 /** node-b answers each write of node-a after 1 ms. */
 const CAUSES = [0n, 10n * MS, 20n * MS].map((ns) => START + ns);
 const rowAt = (at: bigint): Row => ({ at, duration: MS / 2n, transaction: TRANSACTION, tid: 7 });
 
-/** A minute before the first event. */
+/** Boot time: a minute before the first event. */
 const BOOT = START - 60_000n * MS;
 
 const step = (at: bigint, by: bigint) =>
@@ -24,7 +27,7 @@ let app: Served;
 beforeAll(async () => {
   const cause = recordedOn('node-a', CAUSES.map(rowAt), (writer) => {
     writer.recordClock({ ...step(START - 100n * MS, 0n), kind: 'start' });
-    // Before the transaction, and as it ran.
+    // The first step precedes the transaction; the other two happen while it runs.
     writer.recordClock(step(START - 50n * MS, 7n * MS));
     writer.recordClock(step(START + 5n * MS, 5n * MS));
     writer.recordClock(step(START + 6n * MS, 8n * MS));
@@ -50,7 +53,7 @@ async function create(more: object): Promise<Answer['json']> {
   return json;
 }
 
-/** Where and when each event is, as the whole schedule has it. */
+/** Node and replay offset of each event, from the session's timeline. */
 async function timelineOf({ session_id }: { session_id: string }): Promise<[string, number][]> {
   const { json } = await app.get(`${SESSIONS}/${session_id}/timeline`);
   return json.events.map(({ node, replay_offset_ns }: Record<string, unknown>) => [

@@ -1,4 +1,4 @@
-/** `kreplay ...` as a process of its own, from the sources. */
+/** Runs `kreplay ...` from the sources, in a process of its own. */
 import { type ChildProcess, type StdioOptions, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
@@ -16,7 +16,7 @@ export interface Running {
   child: ChildProcess;
   /** Resolves with the text so far when standard output matches. */
   printed(pattern: RegExp): Promise<string>;
-  /** Likewise for standard error. */
+  /** Resolves with the text so far when standard error matches. */
   logged(pattern: RegExp): Promise<string>;
   ended: Promise<Ended>;
 }
@@ -25,7 +25,7 @@ export function start(...args: string[]): Running {
   return startWith({}, ...args);
 }
 
-/** With these variables in its environment. */
+/** Starts it with these variables added to its environment. */
 export function startWith(environment: NodeJS.ProcessEnv, ...args: string[]): Running {
   const env = { ...process.env, ...environment };
   const child = spawn(process.execPath, [ENTRY, ...args], { stdio: ['ignore', 'pipe', 'pipe'], env });
@@ -51,7 +51,7 @@ export function startWith(environment: NodeJS.ProcessEnv, ...args: string[]): Ru
   };
 }
 
-/** At a terminal: all that it shows. */
+/** Runs it in a pseudo-terminal and returns everything that the terminal shows. */
 export async function atTerminal(...args: string[]): Promise<Omit<Ended, 'stderr'>> {
   const command = [process.execPath, ENTRY, ...args].map((arg) => `'${arg}'`).join(' ');
   const stdio: StdioOptions = ['ignore', 'pipe', 'inherit'];

@@ -1,4 +1,4 @@
-/** Clients that hold connections and say nothing, or too little, while another one wants an answer. */
+/** Tests clients that hold connections and send nothing, or too little, while another client wants an answer. */
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
@@ -7,7 +7,7 @@ import { type CloseReason, limitConnections } from '../../daemon/http/access/con
 import { recorded, START } from './recorded.ts';
 import { type Served, serve } from './served.ts';
 
-/** More than the daemon keeps. */
+/** More connections than the daemon keeps. */
 const CROWD = 1500;
 const HALF = 'GET /api/events HTTP/1.1\r\nHost: localhost\r\nX-Slow: ';
 const UNFINISHED =

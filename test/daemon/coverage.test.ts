@@ -1,4 +1,4 @@
-/** An answer says what the recording is missing in its window, and nothing of other windows. */
+/** Tests that an answer reports what its recording lacks in the window of the query, and nothing of other windows. */
 import { readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import Database from 'better-sqlite3';
@@ -23,7 +23,7 @@ beforeAll(async () => {
 });
 afterAll(() => served.close());
 
-/** How far the recording goes: the same in all these answers. */
+/** The end of the recording: the same in all these answers. */
 const UNTIL = `,"recorded_until":${START},"nodes":[{"node":"${NODE}","recorded_until":${START}}]`;
 
 async function coverage(query: string): Promise<string> {
@@ -78,7 +78,7 @@ test('an_agent_at_work_leaves_no_gap_and_a_silent_one_does', async () => {
   daemon.setNow(START + 4n * S);
   expect(await gapsOf(daemon, '')).toEqual([]);
   expect(await gapsOf(daemon, 'from=-4s')).toEqual([]);
-  // What is asked for reaches beyond what is committed.
+  // The requested window reaches past the last commit.
   expect(await gapsOf(daemon, 'from=-3s')).toEqual([[S, 4n * S, 'not_written_yet']]);
   expect(await gapsOf(daemon, 'to=-1s')).toEqual([[0n, 3n * S, 'not_written_yet']]);
   expect(await gapsOf(daemon, 'to=-4s')).toEqual([]);
@@ -146,7 +146,7 @@ test('a_transaction_that_ended_long_before_its_agent_is_whole_but_for_losses_in_
   const coverageOf = async (id: string) => (await daemon.get(`/api/events?transaction_id=${id}`)).json.coverage;
   expect(await coverageOf('whole')).toMatchObject({ complete: true, lost: 0, gaps: [] });
   expect(await coverageOf('lossy')).toMatchObject({ complete: false, lost: 7, gaps: [{ cause: 'ring_full' }] });
-  // Its last event ended as its agent did.
+  // Its last event ended at the moment its agent did.
   expect((await coverageOf('cut')).gaps.map(({ cause }: { cause: string }) => cause)).toContain('agent_stopped');
 });
 
@@ -160,7 +160,7 @@ function setEnd(path: string, values: Record<string, bigint>): void {
 
 const DETAILS = ['/api/events?transaction_id=tx', '/api/stats?transaction_id=tx', '/api/transactions/tx'];
 
-/** What each answer about the transaction `tx` is missing. */
+/** Causes of the gaps in each answer about the transaction `tx`. */
 async function gapsOfTx(daemon: Served, paths = DETAILS): Promise<string[][]> {
   const answers = await Promise.all(paths.map((path) => daemon.get(path)));
   return answers.map(({ json }) => json.coverage.gaps.map(({ cause }: { cause: string }) => cause));
@@ -185,7 +185,7 @@ describe('a transaction that may have gone on, or begun earlier, unseen', () => 
   test('its agent was killed within a second of its end, and started again', async () => {
     const daemon = await restarted(START + 2n * S - 1n, START + 5n * S);
     expect(await gapsOfTx(daemon)).toEqual(inEachAnswer('agent_killed'));
-    // The gap is longer than the window.
+    // The window lies inside the gap.
     expect(await gapsOf(daemon, `transaction_id=tx&from=${START + 3n * S}&to=${START + 4n * S}`)).toHaveLength(1);
     expect(await gapsOf(daemon, `transaction_id=tx&to=${START + S}`)).toEqual([]);
     expect(await gapsOf(daemon, `transaction_id=tx&from=${START + 6n * S}`)).toEqual([]);
@@ -212,7 +212,7 @@ describe('a transaction that may have gone on, or begun earlier, unseen', () => 
     setEnd(recordingPath(folder), { alive_ns: START + 30n * S });
     const daemon = await servedHere(folder);
     daemon.setNow(START + 50n * S);
-    // Two seconds later it had surely ended.
+    // The later loss does not count: after a second without events the transaction has ended.
     expect(await gapsOfTx(daemon)).toEqual(inEachAnswer('ring_full'));
     for (const path of DETAILS.slice(0, 2)) expect((await daemon.get(path)).json.coverage.lost).toBe(7);
   });
@@ -258,7 +258,7 @@ test.each([
 ])('an agent that was %s before the clock was set back has not recorded since', async (_, ended, bootId) => {
   const path = recordingPath(recorded([{ at: START }]));
   const nowNs = BigInt(Date.now()) * 1_000_000n;
-  // It ended a minute ago, when the clock was an hour ahead.
+  // The agent ended a minute ago, when the wall clock was an hour ahead.
   const minuteAgoNs = process.hrtime.bigint() - 60n * S;
   setEnd(path, { created_ns: START, alive_ns: nowNs + 3540n * S, ended, alive_monotonic_ns: minuteAgoNs });
   const database = new Database(path);

@@ -1,4 +1,4 @@
-/** A cursor comes back as it was given, or it is refused with the right code. */
+/** Tests that a cursor decodes to what was encoded, or is refused with the right code. */
 import fc from 'fast-check';
 import { type Cursor, decodeCursor, encodeCursor, fingerprint } from '../../daemon/query/cursor.ts';
 

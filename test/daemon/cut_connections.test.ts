@@ -1,4 +1,6 @@
-/** Commands whose daemon goes away in the middle of its answer, and commands that are ended in the middle of theirs. */
+/**
+ * Tests commands whose daemon goes away in the middle of its answer, and commands that are killed while they answer.
+ */
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
@@ -10,7 +12,7 @@ import { newFolder, type Row, recorded, recordingPath, START } from './recorded.
 
 const ENTRY = join(import.meta.dirname, '../../kreplay.ts');
 
-/** Answers every request with headers and the beginning of a body, then does this to the connection. */
+/** Answers every request with headers and the beginning of a body, then applies `cut` to the connection. */
 async function cutting(cut: (socket: Socket) => void): Promise<{ url: string; close: () => void }> {
   const server = createServer((socket) => {
     socket.on('error', () => {});

@@ -1,4 +1,4 @@
-/** `kreplay daemon` as a process: how it starts, refuses to start, and ends. */
+/** Tests `kreplay daemon` as a process: how it starts, refuses to start, and ends. */
 import { once } from 'node:events';
 import { existsSync, writeFileSync } from 'node:fs';
 import { connect, createServer } from 'node:net';

@@ -1,4 +1,4 @@
-/** `/docs` where it is read: a browser that reaches nothing but the daemon. */
+/** Tests that `/docs` works in a browser that can reach only the daemon. */
 import express from 'express';
 import helmet from 'helmet';
 import { ENDPOINTS } from '../../daemon/http/contract/openapi.ts';

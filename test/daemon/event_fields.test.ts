@@ -1,4 +1,4 @@
-/** What an event says of itself: byte for byte on the wire, and against the schema that describes it. */
+/** Tests the fields of an event: byte for byte on the wire, and against the schema that describes them. */
 import { apiEventSchema } from '../../bpf/schema/api.ts';
 import { ATTRIBUTION_QUALITIES, ATTRIBUTION_SOURCES } from '../../bpf/schema/owner.ts';
 import { WRITE_SYSCALLS } from '../../bpf/schema/sys_write.ts';
@@ -127,7 +127,7 @@ test('every_word_of_every_field_fits_the_schema', () => {
   const store = openRecordingStore(recorded([...owned, ...writes, ...blocks]));
   const events = readEvents(store, { filter: {}, order: 'asc', limit: 1000 });
   expect(events).toHaveLength(owned.length + writes.length + blocks.length);
-  // Strict: a field too many is as wrong as one too few.
+  // The schema is strict: an unknown field fails like a missing one.
   for (const event of events) expect(apiEventSchema.parse(event)).toEqual(event);
   store.close();
 });

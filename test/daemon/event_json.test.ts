@@ -1,4 +1,4 @@
-/** Rows as JSON text: byte by byte what the event itself gives. */
+/** Tests that rows written as JSON text equal the serialized event byte for byte. */
 import fc from 'fast-check';
 import { BLOCK_OPERATIONS } from '../../bpf/schema/block_io.ts';
 import { COLUMNS } from '../../bpf/schema/columns.ts';

@@ -1,4 +1,4 @@
-/** Each parameter of the query, then any combination of them against a plain filter over what was recorded. */
+/** Tests each query parameter, then random combinations of them against a plain filter over the recorded rows. */
 import fc from 'fast-check';
 import { formatMilliseconds } from '../../agent/config/duration.ts';
 import { type BlockRow, NODE, type Row, recorded, START, WHOLE, type WriteRow } from './recorded.ts';
@@ -47,7 +47,7 @@ async function ids(query: string): Promise<string[]> {
   return json.events.map((event: { event_id: string }) => event.event_id);
 }
 
-/** Recorded numbers are places in `rows`, because they were appended in this order. */
+/** Event numbers are indices of `rows`, because the rows were appended in this order. */
 function rowsOf(eventIds: readonly string[]): Row[] {
   return eventIds.map((id) => rows[Number.parseInt(id.slice(-16), 16)]!);
 }
@@ -252,14 +252,14 @@ test('pages_of_any_size_are_the_whole', async () => {
       const { min_duration_ms: min, max_duration_ms: max } = asked;
       fc.pre(min === undefined || max === undefined || min <= max);
       const expected = expectedNumbers(asked);
-      // A page for each single event only where there are few.
+      // Pages of a single event are requested only if there are few events.
       const limit = Math.max(size, Math.ceil(expected.length / 12));
       const found: string[] = [];
       for (let cursor = ''; cursor !== 'null'; ) {
         const { json } = await served.get(`/api/events?${urlOf(asked)}&limit=${limit}${cursor && `&cursor=${cursor}`}`);
         const page: { event_id: string }[] = json.events;
         cursor = String(json.next_cursor);
-        // Only the last page is not full, and an empty one follows no other.
+        // Only the last page may be partly filled, and it is empty only if there are no events at all.
         expect(cursor === 'null' ? page.length <= limit : page.length === limit).toBe(true);
         expect(page.length > 0 || found.length === 0).toBe(true);
         found.push(...page.map(({ event_id: id }) => id));

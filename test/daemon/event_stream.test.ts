@@ -1,4 +1,7 @@
-/** What goes to the socket itself is HTTP like any other answer: whole, in order, and told from one that is cut. */
+/**
+ * Tests that a stream written to the socket itself is valid HTTP: complete, in order, and distinguishable from one that
+ * was cut.
+ */
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import express from 'express';
@@ -10,7 +13,7 @@ afterEach(() => {
   for (const close of closers.splice(0)) close();
 });
 
-/** Answers /stream with what `tell` writes, and anything else with its path. */
+/** Serves what `tell` writes at /stream, and the request's path at any other address. */
 async function serving(tell: (sink: Sink) => void): Promise<number> {
   const app = express();
   app.get('/stream', (_req, res) => tell(openEventStream(res)));
@@ -21,7 +24,7 @@ async function serving(tell: (sink: Sink) => void): Promise<number> {
   return (server.address() as { port: number }).port;
 }
 
-/** All that comes for requests that are sent at once on one connection. */
+/** Everything received for requests that are sent at once on one connection. */
 async function answersTo(port: number, requests: string): Promise<string> {
   const socket = connect(port, '127.0.0.1');
   socket.write(requests);

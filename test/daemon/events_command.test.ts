@@ -1,4 +1,4 @@
-/** `kreplay events` as users and pipelines run it. */
+/** Tests `kreplay events` as users and pipelines run it. */
 
 import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';

@@ -1,6 +1,6 @@
 /**
- * Every answer that carries 64-bit integers, at 2^53 + 1, the first that a double does not hold, and at 2^63 - 1, the
- * largest: compared as bytes, since JSON.parse rounds what was wrong and what was right to the same.
+ * Tests every answer that carries 64-bit integers at 2^53 + 1, the first that a double does not hold, and at 2^63 - 1,
+ * the largest. Answers are compared as bytes, since JSON.parse rounds a wrong and a right number to the same double.
  */
 import { openApiDocument } from '../../daemon/http/contract/openapi.ts';
 import { NODE, newFolder, newWriter, type Row, recorded, START } from './recorded.ts';
@@ -19,18 +19,18 @@ const BLOCK: Row = {
   ...{ sector: SMALL, bytes: LARGE, queue: SMALL },
   origins: [{ transaction: 'tx', bytes: SMALL }],
 };
-/** Takes all the time there is. */
+/** Its duration is the longest that the format can hold. */
 const LONGEST: Row = { at: 0n, duration: LARGE, transaction: 'longest', result: SMALL };
 
 let served: Served;
-/** Of the events above, by number. */
+/** Ids of the events above, by event number. */
 let ids: string[];
 beforeAll(async () => {
   const folder = recorded([WRITE, BLOCK, LONGEST], (writer) =>
     writer.recordLoss({ cause: 'ring_full', eventType: 'sys_write', count: 1, fromNs: SMALL, toNs: LARGE }),
   );
   served = await serve(folder);
-  // Until then nothing that was recorded lies in the future.
+  // The clock is set so far ahead that no recorded event lies in the future.
   served.setNow(LARGE);
   const { json } = await served.get('/api/events?order=desc');
   const recordingId = json.events[0].event_id.slice(0, 16);
@@ -188,7 +188,7 @@ test('pins', async () => {
 
 test('replay', async () => {
   const hour = 3_600_000_000_000n;
-  // With an hour for each of two events it is as long as a session may be.
+  // With an hour of extra latency for each of two events, the session has the greatest length allowed.
   const span = 2n ** 53n - 1n - 2n * hour;
   const rows: Row[] = [
     { at: LARGE - span, duration: 1n, transaction: 'tx', result: LARGE },
@@ -206,7 +206,7 @@ test('replay', async () => {
   const path = `/api/replay/sessions/${JSON.parse(created).session_id}`;
   for (const position of [1n, span + hour])
     expect(await send(`${path}/seek`, `{"position_ns":${position}}`)).toContain(`"position_ns":${position},`);
-  // Later by the latency of the event before it.
+  // The event is moved by the extra latency of the event before it.
   expect(await send(`${path}/seek`, `{"timestamp_ns":${LARGE}}`)).toContain(`"position_ns":${span + hour},`);
   for (const at of [path, '/api/replay/sessions'])
     expect((await player.get(at)).text).toContain(`"position_ns":${span + hour},`);
@@ -218,7 +218,7 @@ test('replay', async () => {
   expect(stepped).toContain('"result":9007199254740993,');
   expect(stepped).toContain(`"replay":{"index":1,"offset_ns":${span + hour},`);
   await player.close();
-  // A double holds every nanosecond of 104 days.
+  // The limit is 104 days, because a double holds every nanosecond of a shorter session.
   expect(await post('/api/replay/sessions', '{"transaction_id":"tx"}')).toContain('104 days');
 });
 
@@ -231,7 +231,7 @@ interface Schema {
   [keyword: string]: unknown;
 }
 
-/** Every field of every schema in the document, wherever it stands. */
+/** Every field of every schema in the document, at any depth. */
 function* fieldsIn(part: unknown): Generator<[name: string, schema: Schema]> {
   if (typeof part !== 'object' || part === null) return;
   const { properties } = part as Schema;
@@ -243,7 +243,7 @@ test('the document calls them int64', () => {
   const is64 = ({ type, format, anyOf = [] }: Schema): boolean =>
     (type === 'integer' && format === 'int64') || anyOf.some(is64);
   const fields = [...fieldsIn(openApiDocument())];
-  // Quantiles of a replay's lateness are about so much.
+  // Quantiles of a replay's lateness are approximate and may be doubles.
   const others = ['p50_ns', 'p99_ns'];
   const timed = fields.filter(
     ([name, { type }]) => name.endsWith('_ns') && type !== 'object' && !others.includes(name),

@@ -1,4 +1,5 @@
-"""Clients of a daemon that ask for much at once and read it all, and one that wants small answers meanwhile. Prints JSON."""
+"""Clients that request large answers from a daemon at once and read them all, and one that requests small answers
+meanwhile. Prints JSON."""
 import json, multiprocessing, resource, socket, sys, threading, time
 
 port, count, path, accept = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4]

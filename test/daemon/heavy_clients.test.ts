@@ -1,4 +1,4 @@
-/** Hundreds of clients that ask for much at once, and read it: those that want little are answered meanwhile. */
+/** Tests hundreds of clients that request and read large answers: small requests are answered meanwhile. */
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -7,7 +7,7 @@ import { appendRows, newFolder, newWriter, START } from './recorded.ts';
 
 const EVENTS = 50_000;
 const CLIENTS = join(import.meta.dirname, 'heavy_clients.py');
-/** The machine has other work: so many of the small answers may take longer than the others must not. */
+/** Share of the small answers that may exceed the limit, since the machine has other work. */
 const LATE_SHARE_MAX = 0.05;
 
 let daemon: Running;
@@ -48,7 +48,7 @@ test.each([
   }
   expect(new Set(small.map(([, status]) => status))).toEqual(new Set(['200']));
   expect(heavy).toHaveLength(500);
-  // What there is no room for is refused, and can be asked for again.
+  // The daemon answers 503 where it has no room; the client may retry.
   expect(heavy.filter((status) => status !== '200' && status !== '503')).toEqual([]);
   expect(heavy).toContain('200');
   const late = small.filter(([, , ms]) => ms > 1000);

@@ -1,8 +1,11 @@
-/** A histogram's quantiles are those of the sorted values, to within what it promises; parts add up to the whole. */
+/**
+ * Tests that a histogram's quantiles match those of the sorted values within its error bound, and that parts add up to
+ * the whole.
+ */
 import fc from 'fast-check';
 import { addHistogram, type Histogram, maxOf, newHistogram, quantile, record } from '../../daemon/query/histogram.ts';
 
-/** Of every size: a uniform 64-bit number is nearly always a large one. */
+/** Numbers of every magnitude: a uniform 64-bit number is nearly always a large one. */
 const u64 = fc
   .tuple(fc.bigInt({ min: 0n, max: 2n ** 64n - 1n }), fc.integer({ min: 0, max: 63 }))
   .map(([value, shift]) => value >> BigInt(shift));

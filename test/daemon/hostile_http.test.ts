@@ -1,4 +1,4 @@
-/** Requests that no honest client sends: from web pages, with wrong methods and bodies, and not HTTP at all. */
+/** Tests requests that no honest client sends: from web pages, with wrong methods and bodies, and not HTTP at all. */
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { recorded, START } from './recorded.ts';
@@ -136,7 +136,7 @@ test('a_request_id_of_the_caller_is_kept_when_it_is_harmless', async () => {
 });
 
 async function raw(text: string): Promise<string> {
-  // What is too long is not read to its end: writing the rest of it fails.
+  // The daemon does not read an overlong request to its end, so writing the rest of it fails.
   const socket = connect(served.port, '127.0.0.1').on('error', () => {});
   await once(socket, 'connect');
   socket.write(text);
@@ -149,7 +149,7 @@ async function raw(text: string): Promise<string> {
 }
 
 test('a_path_of_10_MB_is_cut_short', async () => {
-  // Its end is never read, and then the answer may be lost on its way.
+  // The daemon never reads the end of the path, and the reset that follows may destroy the answer on its way.
   expect(await raw(`GET /${'x'.repeat(10_000_000)} HTTP/1.1\r\nHost: localhost\r\n\r\n`)).toMatch(
     /^(HTTP\/1.1 431 |$)/,
   );

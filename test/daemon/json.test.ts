@@ -1,4 +1,4 @@
-/** Integers through JSON, both ways, against their own decimal digits. */
+/** Tests integers through JSON, both ways, against their own decimal digits. */
 import fc from 'fast-check';
 import { parseJson, stringify } from '../../daemon/exact_json.ts';
 

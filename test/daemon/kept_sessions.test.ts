@@ -1,6 +1,6 @@
 /**
- * Sessions and the end of a daemon that is a process: killed at random moments while they are used, beside another
- * one, on a full disk. KILLS=100 kills more often.
+ * Tests that sessions survive the end of a daemon process: killed at random moments in use, next to another daemon, and
+ * on a full disk. KILLS=100 kills more often.
  */
 import { readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
@@ -54,13 +54,13 @@ async function ask(url: string, path: string, method = 'GET', body?: object) {
 
 const SESSIONS = '/api/replay/sessions';
 
-/** What its client knows of a session. */
+/** State of a session as its client knows it. */
 interface Known {
-  /** As the daemon acknowledged it. */
+  /** The session as the daemon last acknowledged it. */
   view: View;
-  /** A command that was not answered: it may have come to pass. */
+  /** A command that got no answer: it may have taken effect. */
   asked: string | undefined;
-  /** All that came of its stream in this daemon's life. */
+  /** Everything received from its event stream since this daemon started. */
   streamed: string;
   lastId: string | undefined;
 }
@@ -80,7 +80,7 @@ function randomCommand(): [name: string, method: string, body: object] {
   return kinds[random(kinds.length)]!;
 }
 
-/** Uses a session until the daemon is gone. */
+/** Sends random commands to a session until the daemon is gone. */
 async function use(url: string, known: Map<string, Known>, session: Known): Promise<void> {
   const { session_id: id } = session.view;
   for (;;) {
@@ -97,7 +97,7 @@ async function use(url: string, known: Map<string, Known>, session: Known): Prom
   }
 }
 
-/** Watches it, and uses it from then on. */
+/** Follows the session's event stream and sends it commands meanwhile. */
 async function follow(url: string, known: Map<string, Known>, session: Known): Promise<void> {
   const headers = session.lastId === undefined ? {} : { 'last-event-id': session.lastId };
   session.streamed = '';
@@ -111,7 +111,9 @@ async function follow(url: string, known: Map<string, Known>, session: Known): P
   }
 }
 
-/** Whether what came back is what was acknowledged; a command that was not answered counts or not. */
+/**
+ * Expects the restored session to equal the acknowledged one; an unanswered command may or may not have taken effect.
+ */
 function expectKept(found: View | undefined, { view, asked, streamed }: Known): void {
   const frames = framesOf(streamed);
   const last = frames.findLast(({ event }) => event === 'event')?.data.replay.index ?? -1;
@@ -169,7 +171,7 @@ test(`killed ${KILLS} times: what was acknowledged is there, playing ones are pa
   }
 }, 240_000);
 
-/** Anything else is a failure of the test. */
+/** Rethrows errors other than a lost connection (fetch throws TypeError): they fail the test. */
 function whenGone(error: unknown): void {
   if ((error as Error).name !== 'TypeError') throw error;
 }
@@ -245,7 +247,7 @@ asRoot('on a full disk sessions go on, everybody is told, and with space they ar
     const text = await (await fetch(`${url}/metrics`)).text();
     return valuesOf(samplesOf(text), 'kreplay_replay_sessions_kept');
   };
-  // The log has some room of its own.
+  // The log has some room of its own, so writes fail only after a while.
   for (let count = 0; (await metric())[0] === 1 && count < 1000; count++)
     expect((await ask(url, `${SESSIONS}/${id}/seek`, 'POST', { event_index: count })).status).toBe(200);
   expect(await ask(url, `${SESSIONS}/${id}/play`, 'POST', {})).toMatchObject({
@@ -274,7 +276,7 @@ test('limits are options', async () => {
   const first = await create();
   expect(await create()).toMatchObject({ status: 429, json: { code: 'session_limit' } });
   const path = `${SESSIONS}/${first.json!.session_id}`;
-  // Looking at the list is no use of a session.
+  // Requesting the list does not count as use of a session.
   while (((await ask(url, SESSIONS)).json as { sessions: unknown[] }).sessions.length > 0) await sleep(100);
   expect((await ask(url, path)).status).toBe(404);
   expect((await create()).status).toBe(201);
@@ -283,7 +285,7 @@ test('limits are options', async () => {
 test('a session outlives the connections that made, moved and watched it', async () => {
   const one = await served(recorded(rows(COUNT)));
   const list = async () => (await one.get(SESSIONS)).json.sessions as View[];
-  // Gone before the answer is there.
+  // The client disconnects before it gets the answer.
   const body = '{"transaction_id":"tx"}';
   const head = ['POST /api/replay/sessions HTTP/1.1', 'Host: localhost', 'Content-Type: application/json'];
   const asking = connect(one.port, '127.0.0.1');

@@ -1,11 +1,11 @@
-/** What a command loads before it does anything: those that ask a daemon are no server themselves. */
+/** Tests which modules a command loads: client commands load no server. */
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 
 const ROOT = join(import.meta.dirname, '../..');
 const OWN_MODULES_MAX = 60;
 
-/** Prints the address of each module on the way out. */
+/** Prints the address of each loaded module at exit. */
 const LISTING = `
 import { registerHooks } from 'node:module';
 import { writeSync } from 'node:fs';

@@ -1,4 +1,4 @@
-/** What the daemon logs: failures and slow requests, by route and id, and never what a client keeps secret. */
+/** Tests what the daemon logs: failures and slow requests, by route and id, and never a client's secrets. */
 import { kreplay, type Running, start } from './command_line.ts';
 import { newFolder, recorded, START } from './recorded.ts';
 
@@ -12,7 +12,7 @@ afterEach(async () => {
 
 const SECRET = 'hunter2';
 
-/** Lines that the daemon logs while it answers these. */
+/** Lines that the daemon logs while it answers requests for these paths. */
 async function logged(data: string, flags: readonly string[], paths: readonly string[]): Promise<string[]> {
   const one = start('daemon', '--data', data, '--listen', '127.0.0.1:0', ...flags);
   running.push(one);

@@ -1,4 +1,4 @@
-/** `kreplay daemon --recording`, given several times, as a process. */
+/** Tests a `kreplay daemon` process that is given `--recording` several times. */
 import { truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { kreplay, type Running, start } from './command_line.ts';

@@ -1,9 +1,9 @@
-/** Two nodes behind one daemon: filters, pages and streams go over both as over one. */
+/** Tests two nodes behind one daemon: filters, pages and streams cover both as if they were one. */
 import { openRecordingStore } from '../../daemon/store/recording_store.ts';
 import { appendRows, newWriter, type Row, recordedOn, recordingPath, START } from './recorded.ts';
 import { type Served, serve } from './served.ts';
 
-/** In turns of three, with some at one nanosecond on both. */
+/** Events in groups of three per node, some at the same nanosecond on both nodes. */
 const rowsFrom = (startNs: bigint): Row[] =>
   Array.from({ length: 60 }, (_, i) => ({
     at: startNs + BigInt(Math.floor(i / 3) * 4 + (i % 3)),
@@ -28,7 +28,7 @@ async function linesOf(folder: string, query: string): Promise<string[]> {
   return lines;
 }
 
-/** Time and id order lines: both have as many digits everywhere. */
+/** Lines sort by this text, the time and then the id: all have the same number of digits. */
 const placeOf = (line: string) => /"timestamp_ns":\d+/.exec(line)![0] + /"event_id":"[^"]+"/.exec(line)![0];
 
 test.each(['asc', 'desc'])('a_stream_has_the_lines_of_both_in_one_order_%s', async (order) => {

@@ -1,4 +1,4 @@
-/** A data folder's recording and what was imported beside it: files come and go, and none is missing in silence. */
+/** Tests a data folder's recording and the imports beside it: files come and go, and none is silently missing. */
 import {
   copyFileSync,
   mkdirSync,
@@ -17,7 +17,7 @@ import { openRecordingStore } from '../../daemon/store/recording_store.ts';
 import { newFolder, recorded, recordedOn, recordingPath, START } from './recorded.ts';
 import { type Served, served } from './served.ts';
 
-/** A recording of `events` events on a node of that name, moved in as an import does. */
+/** Writes a recording of `events` events on `node` and moves it to where an import would put it. */
 function importOf(node: string, events: number, data: string, name = `${node}.kreplay`): string {
   const folder = join(data, 'imported');
   mkdirSync(folder, { recursive: true });
@@ -66,7 +66,7 @@ test('imports_are_served_without_a_recording_of_this_host', async () => {
   expect(await failure(daemon)).toEqual([503, 'recording_missing', expect.stringMatching(/start the agent/)]);
   const path = importOf('a', 1, data);
   expect(await nodes(daemon)).toEqual(['a']);
-  // An agent has opened the file, and has not written to it yet.
+  // An agent has created the file but has not written to it yet.
   writeFileSync(recordingPath(data), '');
   expect(await nodes(daemon)).toEqual(['a']);
   renameSync(recordingPath(recorded([{ at: START }])), recordingPath(data));
@@ -118,7 +118,7 @@ test.each<[string, string, (path: string) => void]>([
   expect(ready).toMatchObject({ status: 200, json: { unreadable: [{ file: path, code }] } });
   expect(ready.json.unreadable[0].reason).not.toMatch(/\n|node_modules|at \w+ \(/);
   expect((await daemon.get('/metrics')).text).toContain('kreplay_unreadable_imports 1');
-  // It may be in the file that cannot be read.
+  // The transaction may be in the file that cannot be read.
   expect(await failure(daemon, '/api/transactions/x')).toEqual([503, code, expect.stringContaining(path)]);
   expect(told).toEqual([`${path} ${code}`]);
   rmSync(path, { recursive: true });
@@ -221,7 +221,7 @@ test('what_retention_removed_is_told_once_by_copies', async () => {
   expect((await daemon.get('/api/events')).json.coverage).toMatchObject({ lost: 9, gaps: [{ lost: 9 }] });
 });
 
-/** A recording of one event, whose service and node have this name, and its recording id. */
+/** A recording of one event with `name` as its service and node, and the recording's id. */
 function recordingOf(name: string): { path: string; recordingId: string } {
   const path = recordingPath(recordedOn(name, [{ at: START, service: name, transaction: name }]));
   const database = new Database(path, { readonly: true });

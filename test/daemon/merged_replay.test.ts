@@ -1,4 +1,4 @@
-/** A transaction that went over two nodes, replayed over HTTP as the one time line that it was. */
+/** Tests a transaction that spans two nodes: it is replayed over HTTP on one time line. */
 import { mkdirSync, renameSync, unlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseJson } from '../../daemon/exact_json.ts';
@@ -10,10 +10,10 @@ import { type Answer, type Served, serve } from './served.ts';
 
 const MS = 1_000_000n;
 const SESSIONS = '/api/replay/sessions';
-/** Of each node: more than a session reads ahead. */
+/** Number of events of each node: more than a session reads ahead. */
 const COUNT = 5 * CHUNK_EVENTS + 10;
 
-/** Both nodes have a thread 100, which are two threads. */
+/** The events of a node's thread 100; the thread 100 of the other node is a different thread. */
 const rowsFrom = (startNs: bigint): Row[] =>
   Array.from({ length: COUNT }, (_, i) => ({
     at: START + startNs + (BigInt(i) * MS) / 10n,
@@ -76,7 +76,7 @@ test('a_seek_finds_events_of_each_node_whose_numbers_are_the_same', async () => 
 test('extra_latency_moves_the_threads_of_each_node_by_themselves', async () => {
   const path = await create(served, { extra_latency_ns: Number(MS) });
   const { json } = await post(served, `${path}/step`, { count: 6 });
-  // Each node's second event waits for its own first only.
+  // Each node's second event waits only for the first event of the same node.
   expect(json.events.map(({ node, replay }: { node: string; replay: object }) => [node, replay])).toEqual(
     [0n, MS / 20n, MS + MS / 10n, MS + (3n * MS) / 20n, 2n * MS + MS / 5n, 2n * MS + MS / 4n].map((offset, i) => [
       i % 2 === 0 ? 'node-a' : 'node-b',
@@ -92,7 +92,7 @@ test('a_session_outlives_an_import_that_comes_and_one_that_goes_is_said', async 
   const imported = join(data, 'imported', 'b.kreplay');
   renameSync(recordingPath(recordedOn('node-b', rowsFrom(MS / 20n))), imported);
   const path = await create(one);
-  // Another import with as many events between the same two: not the same events.
+  // The other import has as many events at the same times, but they are not the same events.
   const other = join(data, 'imported', 'c.kreplay');
   renameSync(recordingPath(recordedOn('node-c', rowsFrom(MS / 20n))), other);
   const seen = await post(one, `${path}/step`, { count: 3 });

@@ -1,4 +1,4 @@
-/** Blocks of several recordings, made by hand, against a plain sort of all their events. */
+/** Tests the merged scan of hand-made blocks of several recordings against a plain sort of all their events. */
 import fc from 'fast-check';
 import { formatEventId } from '../../agent/recording/format/event_id.ts';
 import type { NumberedBlock } from '../../bpf/schema/block.ts';
@@ -16,7 +16,7 @@ interface Event {
 const idOf = (letter: string) => letter.repeat(16);
 
 function blockWith(events: readonly Event[]): NumberedBlock {
-  // A number in the common columns and in the type's own: both have to stay with their event.
+  // The number is both in a common column and in one of the type's own: both must stay with their event.
   const rows = events.map(({ timestamp, number, type }) => {
     const own = type === 'sys_write' ? { 'sys_write.fd': number } : { 'block_io.sector': number };
     return { event_type: type, timestamp_ns: timestamp, pid: number, ...own };
@@ -57,14 +57,14 @@ function compare(a: Event, b: Event): number {
   return idOfA! < idOfB! ? -1 : idOfA! > idOfB! ? 1 : 0;
 }
 
-/** Which events of a recording a file has, and in blocks of which sizes; 0 is a pause. */
+/** Which events of a recording a file has, and the sizes of its blocks; size 0 is an empty block. */
 const file = fc.record({
   has: fc.array(fc.boolean(), { minLength: 1, maxLength: 9 }),
   sizes: fc.array(fc.nat(6), { minLength: 1, maxLength: 4 }).filter((sizes) => sizes.some((size) => size > 0)),
 });
 
 const recording = fc.record({
-  // Few different times, so that ids have to decide.
+  // Few distinct times, so that ids decide the order.
   events: fc.array(fc.record({ timestamp: fc.bigInt(0n, 12n), isWrite: fc.boolean() }), { maxLength: 25 }),
   files: fc.array(file, { minLength: 1, maxLength: 3 }),
 });
@@ -125,7 +125,7 @@ test('a_block_is_as_long_as_the_other_recordings_let_it_be', () => {
     [7n, 8n],
     [9n],
   ]);
-  // Only before a block that has to be read is there something to wait for.
+  // The next block is not at hand only where it has to be read first.
   expect(runs.map(({ nextAtHand }) => nextAtHand)).toEqual([true, true, false, false]);
 });
 
@@ -164,6 +164,6 @@ test('of_each_recording_one_block_is_read_ahead_and_none_after_the_limit', () =>
     for (const { asked } of scans) expect(asked()).toBeLessThanOrEqual(Math.ceil(events / 3) + 1);
   }
   expect(events).toBe(20);
-  // The twentieth is the seventh of b: what a has next had to be known, what b and c have next had not.
+  // The twentieth event is the seventh of b: the merge had to read a's next event, but not those of b and c.
   expect(scans.map(({ asked }) => asked())).toEqual([8, 7, 7]);
 });

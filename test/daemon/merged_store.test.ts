@@ -1,4 +1,4 @@
-/** One store on several files: other nodes, copies of a recording, parts of one. */
+/** Tests one store over several files: other nodes, copies of a recording, and parts of one. */
 import { copyFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
@@ -40,7 +40,7 @@ const row: fc.Arbitrary<Row> = fc
     isWrite ? { ...common, file: `/data/${text}` } : { ...common, type: 'block_io', device: text },
   );
 
-/** A node that records in two goes; files of it are made in between and at the end. */
+/** A node that records twice; its file may be copied in between and at the end. */
 const node = fc.record({
   before: fc.array(row, { maxLength: 30 }),
   copied: fc.boolean(),
@@ -51,7 +51,7 @@ const node = fc.record({
 const request = fc.record({
   order: fc.constantFrom('asc' as const, 'desc' as const),
   limit: fc.nat(80),
-  /** Of an event, of a time between recordings, or none. */
+  /** Key of an event, a key between events, or none. */
   after: fc.option(fc.tuple(fc.nat(100), fc.constantFrom('event', 'first', 'last')), { nil: undefined }),
   pid: fc.option(fc.integer({ min: 1, max: 3 }), { nil: undefined }),
   nodes: fc.option(fc.subarray(['node-0', 'node-1', 'node-2']), { nil: undefined }),
@@ -106,7 +106,7 @@ type ScanAfter = NonNullable<ScanRequest['after']>;
 function keyAt(events: readonly ApiEvent[], index: number, kind: string): ScanAfter | undefined {
   const event = events[index % events.length];
   if (!event || kind === 'event') return event;
-  // Ids of no recording here: before and after all of one time.
+  // No recording has these ids: they sort before and after all events of one time.
   const id = (kind === 'first' ? '0' : 'f').repeat(16);
   return { timestamp_ns: event.timestamp_ns, event_id: `${id}-${id}` };
 }
@@ -207,7 +207,7 @@ test('an_event_is_found_in_whichever_file_has_it', () => {
 test('losses_of_all_nodes_are_told_those_of_a_copy_once', () => {
   const lose = (count: number) => (writer: ReturnType<typeof newWriter>) => {
     const note = { cause: 'ring_full', eventType: 'sys_write', fromNs: START, toNs: START + 1n } as const;
-    // The same twice in one recording are two.
+    // Two identical losses in one recording count twice.
     writer.recordLoss({ ...note, count });
     writer.recordLoss({ ...note, count });
   };

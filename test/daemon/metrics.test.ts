@@ -1,4 +1,4 @@
-/** /metrics: its numbers are those of the API, and nothing that is missing or broken takes the others away. */
+/** Tests /metrics: its numbers equal those of the API, and a missing or broken source does not hide the others. */
 import { once } from 'node:events';
 import { mkdirSync, renameSync, writeFileSync } from 'node:fs';
 import { connect, createServer, type Socket } from 'node:net';
@@ -120,14 +120,14 @@ test('sessions_streams_and_lateness', async () => {
   expect(total(samples, 'kreplay_replay_sessions', { state: 'ready' })).toBe(2);
 
   await one.get(`${path}/play`, { method: 'POST' });
-  // It ends with the play.
+  // The stream ends when playback does.
   stream.resume();
   await once(stream, 'end');
   samples = await scrape(one);
   expect(total(samples, 'kreplay_open_streams')).toBe(0);
   expect(total(samples, 'kreplay_replay_sessions', { state: 'finished' })).toBe(1);
   expect(total(samples, 'kreplay_replay_lateness_seconds_count')).toBe(23);
-  // How long a stream was open is no latency.
+  // The time that a stream stays open is not a request latency.
   expect(
     valuesOf(samples, 'kreplay_http_request_duration_seconds_count', { route: '/api/replay/sessions/:id/events' }),
   ).toEqual([]);

@@ -1,4 +1,4 @@
-/** The document of the API: it tells of every route and of none that is not there, and only of errors that there are. */
+/** Tests the OpenAPI document: it lists every route and no other, and only errors that exist. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Router } from 'express';
@@ -13,10 +13,10 @@ import { createTails } from '../../daemon/tail/tails.ts';
 import { newFolder, recorded, START } from './recorded.ts';
 import { served } from './served.ts';
 
-/** Of the page that shows the document. */
+/** Files of the page that shows the document. */
 const PAGE_FILES = ['/docs/show.js', '/docs/swagger-ui.css', '/docs/swagger-ui-bundle.js'];
 
-/** Paths as the routers were given them, below where they are mounted. */
+/** Paths as the routers declare them, relative to where they are mounted. */
 function routesOf(router: Router): string[] {
   return router.stack.flatMap((layer) => {
     if (layer.route) return [String(layer.route.path)];

@@ -1,4 +1,7 @@
-/** A transaction takes as long as its caller waited; its data is written back by others, seconds later. */
+/**
+ * Tests that a transaction's duration is how long its caller waited, though the kernel writes its data back seconds
+ * later.
+ */
 import { copyFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { kreplay } from './command_line.ts';
@@ -9,12 +12,12 @@ const MS = 1_000_000n;
 const SESSIONS = '/api/replay/sessions';
 const [OWN, OTHER] = ['quick', 'slow'].map((transaction) => ({ transaction, bytes: 4096n }));
 
-/** `quick` took 10 ms, and is written back from its 30th second to its 32nd; `slow` took 40 ms. */
+/** `quick` took 10 ms and is written back from its 30th second to its 32nd; `slow` took 40 ms. */
 const rows: Row[] = [
   { at: START, duration: 4n * MS, transaction: 'quick', tid: 1 },
   { at: START + 5n * MS, duration: 5n * MS, transaction: 'quick', tid: 1 },
   { at: START + 20n * MS, duration: 40n * MS, transaction: 'slow', tid: 2 },
-  // A thread of the kernel writes it: alone, and together with what another transaction wrote.
+  // A kernel thread writes it back: once alone, and once together with data of another transaction.
   written({ at: START + 30_000n * MS, transaction: 'quick', origins: [OWN!] }),
   written({ at: START + 31_000n * MS, duration: 1000n * MS, origins: [OTHER!, OWN!] }),
 ];
@@ -39,7 +42,7 @@ test('its duration is that of its own events, and what was written back is given
     event_count: 4,
     written_back: { count: 2, bytes: 8192, last_end_ns: Number(START + 32_000n * MS) },
   });
-  // The slowest thing that its caller waited for.
+  // The slowest event is the slowest one that its caller waited for.
   expect((await app.get(`/api/events/${json.slowest_event_id}`)).json).toMatchObject({ duration_ns: 5_000_000 });
 });
 
@@ -55,7 +58,7 @@ test('a deadline is missed by own events alone', async () => {
     (await posted('/api/replay/whatif', { transaction_id: 'quick', timeout_ns: timeout_ms * 1e6 })).json;
   expect(await ask(11)).toMatchObject({
     ...{ event_count: 4, written_back_count: 2, duration_ns: 10_000_000, replay_duration_ns: 10_000_000 },
-    // Two events of 10 ms in all, one after the other, and the deadline a millisecond later.
+    // The two events end 10 ms after the first began, one after the other, and the deadline is a millisecond later.
     ...{ times_out: false, after_timeout_count: 0, smallest_latency_ns: 500_001, after_timeout: [] },
   });
   expect(await ask(9)).toMatchObject({ times_out: true, after_timeout_count: 1, smallest_latency_ns: 0 });
@@ -70,7 +73,7 @@ test('a session says how long the transaction took, and plays on to what was wri
   const path = `${SESSIONS}/${made.session_id}`;
   const { json: timeline } = await app.get(`${path}/timeline`);
   expect(timeline.events.map((event: { after_timeout: boolean }) => event.after_timeout)).toEqual(Array(4).fill(false));
-  // After the duration there is something left to be played.
+  // There are events left to play after the transaction's duration.
   const { json: sought } = await posted(`${path}/seek`, { position_ns: 20_000_000 });
   expect(sought).toMatchObject({ position_ns: 20_000_000, event_index: 2 });
   const { json: stepped } = await posted(`${path}/step`, { count: 2 });

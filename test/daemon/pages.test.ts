@@ -1,9 +1,9 @@
-/** Pages by cursor: together exactly the unpaged answer, whatever their size and whatever happens meanwhile. */
+/** Tests that pages by cursor together equal the unpaged answer, at any page size and with writes in between. */
 import fc from 'fast-check';
 import { appendRows, newFolder, newWriter, type Row, recorded, START } from './recorded.ts';
 import { type Served, serve } from './served.ts';
 
-/** Many at one nanosecond: only the event id orders those. */
+/** Many events share a nanosecond: only the event id orders them. */
 const rows: Row[] = Array.from({ length: 97 }, (_, i) => ({
   at: START + BigInt(Math.floor(i / 10)),
   pid: 1 + (i % 2),
@@ -20,7 +20,7 @@ async function allPages(from: Served, query: string): Promise<string[]> {
   for (let cursor = ''; ; ) {
     const { status, text, json } = await from.get(`/api/events?${query}${cursor}`);
     expect(status).toBe(200);
-    // By the text between the braces, so that not one digit goes through a double.
+    // Events are split as text, so that no digit goes through a double.
     const events = /^\{"events":\[(.*)\],"next_cursor":/s.exec(text)![1]!;
     if (events) lines.push(...events.split(/(?<=\}),(?=\{"event_id")/));
     if (json.next_cursor === null) return lines;
@@ -85,7 +85,7 @@ test('a_recording_that_grows_gives_no_event_twice_and_skips_none', async () => {
   const numbersIn = (answer: typeof first) =>
     answer.json.events.map(({ event_id: id }: { event_id: string }) => Number.parseInt(id.slice(-16), 16));
   expect([...numbersIn(first), ...numbersIn(rest)]).toEqual(Array.from({ length: 40 }, (_, i) => i));
-  // Its place is on a page that was read already.
+  // The late event belongs on a page that was already read.
   appendRows(writer, [{ at: START, pid: 1 }]);
   const late = await growing.get(`/api/events?limit=20&cursor=${rest.json.next_cursor}`);
   expect(numbersIn(late)).toEqual(Array.from({ length: 20 }, (_, i) => 40 + i));

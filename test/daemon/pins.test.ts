@@ -1,4 +1,4 @@
-/** Pins over HTTP, on recordings that an agent writes to, has closed, or was killed over. */
+/** Tests pins over HTTP on recordings that an agent is writing, has closed, or left behind when it was killed. */
 import { chmodSync, copyFileSync, mkdirSync, readFileSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
@@ -292,7 +292,7 @@ describe('while the recording is at its limit', () => {
     return openWriter({ path: recordingPath(folder), ...origin, nowNs: () => clock.nowNs, retention });
   }
 
-  /** A second of events that no compressor makes smaller, each second a transaction. */
+  /** Writes one transaction a second, with incompressible events. */
   function writeSeconds(writer: RecordingWriter, count: number): void {
     const values = (name: string) => block.columns.get(name)!;
     const noisy = ['duration_ns', 'result', 'pid', 'tid', 'sys_write.bytes_requested', 'sys_write.fd'].map(

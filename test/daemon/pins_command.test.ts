@@ -1,4 +1,4 @@
-/** `kreplay pin` and `kreplay unpin` as users and scripts run them. */
+/** Tests `kreplay pin` and `kreplay unpin` as users and scripts run them. */
 import { mkdirSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { kreplay } from './command_line.ts';

@@ -1,4 +1,4 @@
-/** Pins by daemons that are processes of their own: beside a busy agent, and as a user who may only read. */
+/** Tests pins by daemon processes: next to a busy agent, and as a user with read access only. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, chownSync } from 'node:fs';
@@ -27,7 +27,7 @@ interface Answer {
   detail?: string;
 }
 
-/** Gives what sends it a request. */
+/** Starts a daemon and returns a function that sends it a request. */
 async function daemonOn(data: string, front: readonly string[] = [], ...more: string[]) {
   const served = ['daemon', '--data', data, ...more, '--listen', '127.0.0.1:0'];
   const [command, ...args] = [...front, process.execPath, ENTRY, ...served];
@@ -51,7 +51,7 @@ test('a_busy_agent_and_two_daemons_write_beside_each_other', async () => {
     writer,
     ids.map((transaction, i) => ({ at: START + BigInt(i), transaction })),
   );
-  // Only one of them can keep replay sessions there.
+  // Only one daemon can keep replay sessions in a data folder.
   const ask = await Promise.all([daemonOn(folder), daemonOn(folder, [], '--no-state')]);
   let flushes = 0;
   let asking = true;

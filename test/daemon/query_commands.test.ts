@@ -1,4 +1,4 @@
-/** `kreplay transactions`, `services`, `stats` and `tail`, asked of a daemon and of a file. */
+/** Tests `kreplay transactions`, `services`, `stats` and `tail` against a daemon and against a file. */
 import { copyFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { kreplay, start } from './command_line.ts';

@@ -1,9 +1,9 @@
-/** Events of a store, as objects. */
+/** Reads the events of a store as objects. */
 import type { ApiEvent } from '../../bpf/schema/api.ts';
 import { eventsOf } from '../../daemon/store/event.ts';
 import type { ScanRequest, Store } from '../../daemon/store/store.ts';
 
-/** At most `limit` events, in order. Holds nothing open afterwards. */
+/** Returns at most `limit` events, in order. Holds nothing open afterwards. */
 export function readEvents(store: Store, request: ScanRequest & { limit: number }): ApiEvent[] {
   const events: ApiEvent[] = [];
   for (const scanned of store.scan(request)) events.push(...eventsOf(scanned));

@@ -1,4 +1,4 @@
-/** Real recordings for tests: rows say only what matters to the test. */
+/** Makes real recordings for tests from rows that specify only what matters to the test. */
 import { join } from 'node:path';
 import { openWriter, type RecordingWriter } from '../../agent/recording/write/writer.ts';
 import { BLOCK_OPERATIONS } from '../../bpf/schema/block_io.ts';
@@ -58,7 +58,7 @@ export type Row = WriteRow | BlockRow | SyncRow;
 export const NODE = 'test-node';
 export const START = 1_763_683_200_000_000_000n;
 
-/** Coverage of an answer from a recording of these tests that misses nothing. */
+/** Coverage in an answer from a complete recording of these tests. */
 export const WHOLE = `{"complete":true,"lost":0,"gaps":[],"recorded_until":${START},"nodes":[{"node":"${NODE}","recorded_until":${START}}]}`;
 
 const UNKNOWN = 2n ** 64n - 1n;
@@ -69,7 +69,7 @@ afterAll(() => {
   for (const { remove } of folders) remove();
 });
 
-/** Gone after the tests of the file. */
+/** Returns a folder that is removed after the tests of the file. */
 export function newFolder(): string {
   const folder = temporaryFolder();
   folders.push(folder);
@@ -82,7 +82,7 @@ export function recordingPath(folder: string): string {
 
 export function newWriter(folder: string, node = NODE, nowNs = START): RecordingWriter {
   const origin = { node, bootId: 'boot', machineId: 'machine' };
-  // As every agent does: a recording without a limit is none that an agent records into.
+  // Every agent sets a limit: agents do not record into a recording without one.
   const retention = { bytes: 1 << 30 };
   return openWriter({ path: recordingPath(folder), ...origin, nowNs: () => nowNs, retention });
 }
@@ -101,7 +101,7 @@ export function recordedOn(node: string, rows: readonly Row[], more?: (writer: R
   return folder;
 }
 
-/** As flushes would bring them: at most `batch` rows a block. */
+/** Appends the rows as an agent's flushes would, in blocks of at most `batch` rows. */
 export function appendRows(writer: RecordingWriter, rows: readonly Row[], batch = 1000): void {
   for (let start = 0; start < rows.length; start += batch) {
     writer.append(blockOf(rows.slice(start, start + batch).map((row) => columnsOf(writer, row))));

@@ -1,4 +1,7 @@
-/** The file behind the daemon may be missing, foreign, of another version, damaged, replaced: each is said, none is fatal. */
+/**
+ * Tests a daemon whose file is missing, foreign, of another version, damaged or replaced: each is reported, none is
+ * fatal.
+ */
 import { copyFileSync, mkdirSync, readFileSync, renameSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
@@ -25,7 +28,7 @@ async function outcome({ get }: Served, path = '/api/events'): Promise<[number, 
 
 async function agentState({ get }: Served): Promise<unknown> {
   const { status, recordings } = (await get('/readyz')).json;
-  // Nobody records, and yet what was recorded can be asked for.
+  // The daemon is ready without an agent: what was recorded can be queried.
   expect(status).toBe('ready');
   const { state, alive_at } = recordings[0].agent;
   return [state, alive_at];
@@ -80,7 +83,7 @@ test('a_recording_that_was_replaced_is_opened_anew', async () => {
   const other = recorded([{ at: START + 1n }, { at: START + 2n }, { at: START + 3n }]);
   renameSync(recordingPath(other), recordingPath(folder));
   expect(await outcome(daemon)).toEqual([200, 3]);
-  // A cursor names a time and an id, so it still means the same place.
+  // A cursor contains a time and an id, so it still means the same place.
   const next = await daemon.get(`/api/events?limit=1&cursor=${json.next_cursor}`);
   expect([next.status, next.text.includes(`"timestamp_ns":${START + 1n},`)]).toEqual([200, true]);
   rmSync(recordingPath(folder));
@@ -122,7 +125,7 @@ test.each<[string, string, (path: string) => void]>([
   expect((await daemon.get('/healthz')).status).toBe(200);
 });
 
-/** Of the first segment, whichever table holds its columns. */
+/** Damages the first segment, whichever table holds its columns. */
 const flipBits = withDatabase((database) => {
   database.exec("UPDATE segment SET data = CAST('x' || substr(data, 2) AS BLOB) WHERE first_number = 0 AND data <> ''");
   database.exec("UPDATE segment_piece SET data = CAST('x' || substr(data, 2) AS BLOB) WHERE piece_key < 256");

@@ -1,4 +1,7 @@
-/** Requests that are refused before they are whole, or that two readers could understand differently, byte by byte. */
+/**
+ * Tests, byte by byte, requests that are refused before they are complete or that two parsers could understand
+ * differently.
+ */
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { recorded, START } from './recorded.ts';
@@ -12,7 +15,7 @@ afterAll(() => served.close());
 
 const HEAD = 'POST /api/replay/sessions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n';
 
-/** What comes back until the daemon closes, without having sent more than this. */
+/** Sends only this text and returns everything received until the daemon closes the connection. */
 async function sent(text: string): Promise<string> {
   const socket = connect(served.port, '127.0.0.1');
   let answer = '';

@@ -1,4 +1,4 @@
-/** What queries may cost: turns, and time. The clock is the test's. */
+/** Tests the limits on the cost of queries: turns and time. The test controls the clock. */
 import { once } from 'node:events';
 import { setImmediate as turn } from 'node:timers/promises';
 import express from 'express';
@@ -9,7 +9,7 @@ import { close, listen } from '../../daemon/server/server.ts';
 import { type Row, recorded, START } from './recorded.ts';
 import { served } from './served.ts';
 
-/** More than the buffers of a connection hold. */
+/** More events than the buffers of a connection hold. */
 const EVENTS = 60_013;
 const ndjson = { accept: 'application/x-ndjson' };
 
@@ -18,7 +18,7 @@ beforeAll(() => {
   folder = recorded(Array.from({ length: EVENTS }, (_, i): Row => ({ at: START + BigInt(i) })));
 });
 
-/** A clock that goes on by so much whenever it is read. */
+/** A clock that advances by `step` at each reading. */
 function stepping(step: number): () => number {
   let now = 0;
   return () => {
@@ -82,7 +82,7 @@ test('what_waits_behind_other_lists_has_its_time_from_the_start', async () => {
 });
 
 describe('turns', () => {
-  /** Each request holds its turn until the test ends it. */
+  /** Serves requests that each hold their turn until the test ends them. */
   async function gated(scansMax: number, waitMsMax?: number) {
     const gate = createScanGate({ scansMax, nowMs: () => 0, ...(waitMsMax !== undefined && { waitMsMax }) });
     const running: { name: string; end: () => void }[] = [];

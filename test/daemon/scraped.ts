@@ -1,4 +1,4 @@
-/** Metrics as Prometheus reads them: the text format, read by its rules. */
+/** Parses the Prometheus text exposition format by its rules. */
 
 export interface Sample {
   name: string;
@@ -10,7 +10,7 @@ const SAMPLE = /^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? (\S+)$/s;
 const LABEL = /([a-zA-Z_]\w*)="((?:[^"\\]|\\.)*)"(?:,|$)/gy;
 const ESCAPED: Record<string, string> = { '\\\\': '\\', '\\"': '"', '\\n': '\n' };
 
-/** Throws for a line that is none. */
+/** Throws for a line that is not a sample. */
 export function samplesOf(text: string): Sample[] {
   return text
     .split('\n')
@@ -31,7 +31,7 @@ function labelsOf(text: string): Record<string, string> {
   );
 }
 
-/** The values of the metric's samples that have these labels. */
+/** Values of the metric's samples that have these labels. */
 export function valuesOf(samples: readonly Sample[], name: string, labels: Record<string, string> = {}): number[] {
   return samples
     .filter((sample) => sample.name === name && Object.entries(labels).every(([key, is]) => sample.labels[key] === is))

@@ -1,4 +1,4 @@
-/** The app on a real socket, and requests that say exactly what goes over it. */
+/** Serves the app on a real socket, and sends requests with full control over what goes over it. */
 import { once } from 'node:events';
 import { type IncomingHttpHeaders, type IncomingMessage, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -18,7 +18,7 @@ export interface Answer {
   status: number;
   headers: IncomingHttpHeaders;
   text: string;
-  /** As JSON.parse reads it: use `text` where digits matter. */
+  /** The body as JSON.parse reads it: use `text` where digits matter. */
   // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape
   json: any;
 }
@@ -32,7 +32,7 @@ export interface Sent {
 export interface Served {
   port: number;
   url: string;
-  /** Moves the clock that relative times are relative to. */
+  /** Sets the clock that relative times refer to. */
   setNow(ns: bigint): void;
   open(path: string, sent?: Sent): Promise<IncomingMessage>;
   get(path: string, sent?: Sent): Promise<Answer>;
@@ -52,11 +52,11 @@ export async function served(data: string | Store, options?: Options): Promise<S
 }
 
 interface Options extends Pick<AppOptions, 'allowed' | 'scanGate'>, Pick<TailOptions, 'heartbeatEveryMs'> {
-  /** Where sessions are kept; nowhere unless told. */
+  /** File that keeps the sessions; without it they are not kept. */
   stateFile?: string;
 }
 
-/** `data`: as for the daemon, or a store that the test made. */
+/** `data` is a folder or file as for the daemon, or a store that the test made. */
 export async function serve(
   data: string | Store,
   { heartbeatEveryMs, stateFile, ...options }: Options = {},

@@ -1,4 +1,4 @@
-/** A daemon that ends: its sessions are there again with the next one, so no client may take them for gone. */
+/** Tests a daemon that ends: the next one restores its sessions, so it must not report them to clients as gone. */
 
 import { createRequest } from '../../daemon/replay/contract.ts';
 import { createPlanner } from '../../daemon/replay/plan/planner.ts';

@@ -1,4 +1,7 @@
-/** Live streams that are never read and have nothing to send: a daemon with as many as it allows answers others. */
+/**
+ * Tests live streams that are never read and have nothing to send: a daemon that holds as many as it allows answers
+ * others.
+ */
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { STREAMS_MAX } from '../../daemon/http/access/stream_room.ts';
@@ -45,7 +48,7 @@ async function answersInTime(): Promise<void> {
     expect([path, (await fetch(url + path, { signal: AbortSignal.timeout(5000) })).status]).toEqual([path, 200]);
 }
 
-/** Gives the path of its stream. */
+/** Creates a session and returns the path of its stream. */
 async function newSession(): Promise<string> {
   const created = await fetch(`${url}/api/replay/sessions`, {
     method: 'POST',

@@ -1,4 +1,6 @@
-/** Tails whose clients do not read, at a real daemon: it holds nothing for them, and tells them what they have missed. */
+/**
+ * Tests tails whose clients do not read, with a real daemon: it buffers nothing for them and reports what they missed.
+ */
 import { readFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { openWriter, type RecordingWriter } from '../../agent/recording/write/writer.ts';
@@ -9,15 +11,15 @@ import { type Tailed, tailOf } from './tailed.ts';
 const EVENTS = 100_003;
 const SLOW = 8;
 const ROUNDS = 4;
-/** Frames of so many events are at least so long. */
+/** Lower bound for the size of the frames of one round. */
 const FRAMES_BYTES = EVENTS * 500;
 const HOUR_NS = 3_600_000_000_000n;
 
 let daemon: Running;
 let writer: RecordingWriter;
-/** How far the writer's clock is ahead: retention goes by it. */
+/** Lead of the writer's clock over the real one; retention uses the writer's. */
 let aheadNs = 0n;
-/** Start of the next event. */
+/** Start time of the next event. */
 let nextNs = 0n;
 const nowNs = () => BigInt(Date.now()) * 1_000_000n;
 
@@ -51,7 +53,7 @@ function residentBytes(): number {
 async function record(): Promise<void> {
   for (let written = 0; written < EVENTS; written += 1000) {
     const now = nowNs();
-    // In the order of their starts: otherwise what is lost is counted from about where the client was.
+    // Starts must increase: otherwise losses are counted only from approximately where the client was.
     if (now > nextNs) nextNs = now;
     const rows = Array.from({ length: Math.min(1000, EVENTS - written) }, (_, i) => ({
       at: nextNs++,
@@ -64,7 +66,7 @@ async function record(): Promise<void> {
 
 test('memory stays flat, nobody waits for them, and they are told how much they have missed', async () => {
   const fast = await tail('');
-  // With a filter each, so that nothing is read for two of them at once.
+  // The filters differ, so that no read is shared between two of them.
   const slow = await Promise.all(Array.from({ length: SLOW }, (_, i) => tail(`min_duration_ms=0.00000${i + 1}`)));
   for (const { res } of slow) res.pause();
   const sizes: number[] = [];
@@ -74,10 +76,10 @@ test('memory stays flat, nobody waits for them, and they are told how much they 
     sizes.push(residentBytes());
   }
   if (process.env.SIZES) process.stderr.write(`${sizes.map((size) => size >> 20).join(' ')} MiB\n`);
-  // The first round grows the heap. What the others would take for each of the slow ones is this much.
+  // The first round grows the heap. FRAMES_BYTES per round is what buffering for a single slow client would cost.
   expect(sizes.at(-1)! - sizes[0]!).toBeLessThan((ROUNDS - 1) * FRAMES_BYTES);
 
-  // What retention removes meanwhile; the newest segments stay.
+  // With the clock two hours ahead, retention removes all but the newest segments.
   aheadNs = 2n * HOUR_NS;
   await record();
   const recordedCount = (ROUNDS + 1) * EVENTS;

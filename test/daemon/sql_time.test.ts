@@ -1,4 +1,4 @@
-/** `kreplay sql` with a question that has no end. */
+/** Tests `kreplay sql` with a query that never ends. */
 import { kreplay } from './command_line.ts';
 import { recorded, START } from './recorded.ts';
 

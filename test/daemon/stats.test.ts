@@ -1,4 +1,4 @@
-/** Sums over events against plain sums over what was recorded: any filter, any bucket, any grouping, several nodes. */
+/** Tests sums over events against plain sums over the rows: any filter, any bucket, any grouping, several nodes. */
 import fc from 'fast-check';
 import { parseDuration } from '../../agent/config/duration.ts';
 import { parseJson } from '../../daemon/exact_json.ts';
@@ -19,7 +19,7 @@ const MS = 1_000_000n;
 const SERVICES = ['shop', 'cart', 'naïve 服务'];
 const NODES = ['node-0', 'node-1'];
 
-/** Two nodes; what they have in common has other numbers in each recording. */
+/** Rows of two nodes; a string that both share has a different dictionary id in each recording. */
 const rows: { node: string; row: Row }[] = Array.from({ length: 500 }, (_, i) => {
   const common = {
     at: START + BigInt((i * 7919) % 250) * MS,
@@ -79,7 +79,7 @@ function summed(some: readonly Row[]) {
 
 type Sums = ReturnType<typeof summed>;
 
-/** Small numbers come without a loss as doubles. */
+/** Converts numbers to bigint first: small ones arrive as doubles, without loss. */
 function expectSums(found: Sums, expected: Sums): void {
   const { p50, p90, p99, max } = found.duration_ns;
   expect({

@@ -1,4 +1,4 @@
-/** Long answers: at the reader's pace, ended with the reader, and never in the way of other requests. */
+/** Tests long answers: they go at the reader's pace, end when the reader leaves, and do not block other requests. */
 import { once } from 'node:events';
 import { PassThrough } from 'node:stream';
 import { setImmediate as turn } from 'node:timers/promises';
@@ -45,7 +45,7 @@ test('a_reader_that_stops_holds_the_scan_and_one_that_leaves_ends_it', async () 
   const res = fakeResponse();
   const sent = sendNdjson(res, batches());
   for (let i = 0; i < 100; i++) await turn();
-  // The stream's buffer took one piece and said that it is full; the next one is made meanwhile.
+  // The stream's buffer accepted one piece and reported that it is full; the next piece is made meanwhile.
   expect(asked).toEqual([0, 1]);
   res.resume();
   while (asked.length < 3) await turn();
@@ -55,7 +55,7 @@ test('a_reader_that_stops_holds_the_scan_and_one_that_leaves_ends_it', async () 
   expect(ended).toBe(true);
 });
 
-/** As much of a response as a stream needs, with a buffer that nobody empties before `resume`. */
+/** As much of a response as a stream needs, with a buffer that is not drained before `resume`. */
 function fakeResponse(): Response & PassThrough {
   const res = new PassThrough({ highWaterMark: 1024 }) as unknown as Response & PassThrough;
   return Object.assign(res, { status: () => res, type: () => res, flushHeaders() {}, addTrailers() {} });
@@ -156,7 +156,7 @@ test('a_stream_that_fails_midway_is_cut_so_that_it_can_not_be_taken_for_whole', 
   };
   const failing = await serve({ ...store, scan });
   await expect(failing.lines('/api/events')).rejects.toMatchObject({ code: 'ECONNRESET' });
-  // A page is made before it is sent, so it can still say what is wrong.
+  // A page is made before it is sent, so it can still report the failure.
   const { status, json } = await failing.get('/api/events?limit=10000');
   expect([status, json.code, json.detail]).toEqual([503, 'recording_corrupt', 'damaged']);
   await failing.close();

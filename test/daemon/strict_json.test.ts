@@ -1,4 +1,7 @@
-/** What JSON.parse lets pass and a request must not have, against plain objects; and bodies that are made to be slow. */
+/**
+ * Tests what JSON.parse accepts and a request must not contain, against plain objects; and bodies made to be slow to
+ * parse.
+ */
 import fc from 'fast-check';
 import { parseStrictly } from '../../daemon/http/strict_json.ts';
 import { Problem } from '../../daemon/problem.ts';
@@ -9,7 +12,7 @@ const BODY_BYTES = 64 * 1024;
 const filled = (start: string, piece: string, end = '') =>
   start + piece.repeat(Math.floor((BODY_BYTES - start.length - end.length) / piece.length)) + end;
 
-/** As large as a body may be; each is the worst case of one way to read it. */
+/** Bodies of the greatest size allowed, each the worst case of one way to parse. */
 const SLOW: [name: string, body: string][] = [
   ['a string without an end, full of escaped quotes', filled('"', '\\"')],
   ['quotes', filled('', '"')],
@@ -32,7 +35,7 @@ test.each(SLOW)('%s: a body is refused in less than a second', async (_name, bod
   expect(performance.now() - startMs).toBeLessThan(1000);
 });
 
-/** The same text in JSON, each character as it is or escaped. */
+/** The same text in JSON, with random characters escaped. */
 const written = (text: string) =>
   fc.array(fc.boolean(), { minLength: text.length, maxLength: text.length }).map((escapes) => {
     const units = Array.from({ length: text.length }, (_, at) => {
@@ -46,7 +49,7 @@ const jsonText = text.chain(written);
 
 interface Made {
   json: string;
-  /** Has a name twice in one object, or `__proto__`. */
+  /** An object in it has a name twice, or has the name `__proto__`. */
   isBad: boolean;
 }
 

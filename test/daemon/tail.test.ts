@@ -1,4 +1,7 @@
-/** Live tails over HTTP: events as a writer records them, in order, filtered, and resumed where they were left. */
+/**
+ * Tests live tails over HTTP: events as a writer records them, in order, filtered, and resumed where the client
+ * stopped.
+ */
 import type { RecordingWriter } from '../../agent/recording/write/writer.ts';
 import { openRecordingStore } from '../../daemon/store/recording_store.ts';
 import { REORDER_NS, TAILS_MAX } from '../../daemon/tail/tails.ts';
@@ -18,7 +21,7 @@ beforeEach(async () => {
 afterEach(() => writer.close());
 
 const write = (...rows: Row[]) => appendRows(writer, rows);
-/** What began until then is due. */
+/** Advances the clock until events that started by then are due. */
 const due = (at: bigint) => daemon.setNow(START + at + REORDER_NS);
 const starts = (frames: readonly { data: { timestamp_ns: number | bigint } }[]) =>
   frames.map(({ data }) => BigInt(data.timestamp_ns) - START);
@@ -172,7 +175,7 @@ test('a_daemon_that_ends_says_so_and_where_to_go_on', async () => {
   due(2n);
   const back = await tail(daemon, '', { 'Last-Event-ID': busy.frames[1]!.id! });
   expect(starts(await back.until(1))).toEqual([2n]);
-  // One that got no event misses none of those that come before it is back.
+  // A client that got no event misses none that is recorded before it comes back.
   const late = await tail(daemon, '', { 'Last-Event-ID': quiet.frames[0]!.id! });
   expect(starts(await late.until(1))).toEqual([2n]);
 });

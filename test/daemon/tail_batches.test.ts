@@ -1,6 +1,6 @@
 /**
- * A tail's batches, without a network: whatever is written when, and wherever a client is cut off, it gets each event
- * once; and what retention removed before it was read is told.
+ * Tests a tail's batches without a network: whatever is written when, and wherever a client is cut off, it gets each
+ * event once; and events that retention removed before they were read are reported.
  */
 import { join } from 'node:path';
 import fc from 'fast-check';
@@ -17,7 +17,7 @@ import { appendRows, newFolder, newWriter, type Row, recordedOn, recordingPath, 
 const signal = new AbortController().signal;
 const FUTURE = START * 2n;
 
-/** Until nothing more is due. */
+/** Reads until no more events are due. */
 async function read(store: Store, position: Position, horizonNs: bigint, filter = {}) {
   let batch: Batch | undefined;
   let text = '';
@@ -55,7 +55,7 @@ test('positions_survive_their_encoding', () => {
   );
 });
 
-/** Starts of events, one list a flush, or how far the clock is when the tail looks. */
+/** Each step is a flush of events with these starts, or a read with the clock at `horizon`. */
 const steps = fc.array(
   fc.oneof(
     fc.record({ starts: fc.array(fc.nat(400), { minLength: 1, maxLength: 12 }), second: fc.boolean() }),
@@ -130,7 +130,7 @@ test('a_tail_that_is_far_behind_reads_in_short_batches', async () => {
 const BATCH_ROWS = 4096;
 const MINUTE_NS = 60_000_000_000n;
 
-/** Keeps five minutes. */
+/** Makes a writer whose retention keeps five minutes. */
 function newForgettingWriter() {
   const folder = newFolder();
   const clock = { nowNs: START };
@@ -192,7 +192,7 @@ test('what_retention_removed_before_it_was_read_is_told_and_the_count_adds_up', 
   expect(lost.map(({ data }) => data.cause)).toEqual(['retention']);
   expect(lost[0]!.data.lost).toBeGreaterThan(0);
   expect(idsOf(rest.frames)).toHaveLength(20 * BATCH_ROWS - lost[0]!.data.lost);
-  // A client that comes back with an old id is told the same.
+  // A client that comes back with an old id gets the same report.
   const again = await read(store, decodePosition(frames.at(-1)!.id!), clock.nowNs);
   const told = (all: readonly Frame[]) => all.map(({ data }) => [data.event_id, data.lost, data.to]);
   expect(told(again.frames)).toEqual(told(rest.frames));

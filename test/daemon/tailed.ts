@@ -9,10 +9,10 @@ import type { Served } from './served.ts';
 export interface Tailed {
   readonly frames: Frame[];
   readonly comments: string[];
-  /** Resolves when the frames are so many, or when what is asked holds. */
+  /** Resolves when there are that many frames, or when the condition holds. */
   until(wanted: number | ((frames: readonly Frame[]) => boolean)): Promise<Frame[]>;
   readonly res: IncomingMessage;
-  /** Resolves when the answer is over, with whether it was whole. */
+  /** Resolves when the answer is over, with whether it was complete. */
   ended: Promise<boolean>;
   /** Event ids in the order of their frames. */
   ids(): string[];

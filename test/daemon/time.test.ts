@@ -1,4 +1,4 @@
-/** Times of requests: whatever a client may write is read to the nanosecond or not at all. */
+/** Tests times in requests: each is read to the nanosecond or refused. */
 import fc from 'fast-check';
 import { formatTime } from '../../daemon/cli/print/display.ts';
 import { parseTime, resolveTime } from '../../daemon/query/time.ts';

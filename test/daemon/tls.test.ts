@@ -1,4 +1,4 @@
-/** HTTPS by a real daemon with real certificates: versions, client certificates, reload. */
+/** Tests HTTPS by a real daemon with real certificates: versions, client certificates, reload. */
 import { once } from 'node:events';
 import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { request as plainRequest } from 'node:http';
@@ -121,7 +121,7 @@ test('only_clients_with_a_certificate_of_the_ca_are_served', async () => {
   expect(await refused({}, url.origin.replace('https', 'http'))).toEqual([1, 2, expect.stringContaining('https://')]);
 
   const { text } = await get(new URL('/metrics', url), read(client));
-  // Without one twice, with one of another CA twice, and without TLS.
+  // Two connections had no certificate, two had one of another CA, and one had no TLS.
   expect(valuesOf(samplesOf(text), 'kreplay_connections_closed_total', { reason: 'tls' })).toEqual([5]);
 });
 
@@ -142,7 +142,7 @@ test('SIGHUP_takes_a_new_certificate_and_leaves_the_old_one_when_the_new_is_brok
   child.kill('SIGHUP');
   await logged(/certificates were read again/);
   expect(await certificateOf(url)).toBe('next');
-  // That clients need one of theirs stays so.
+  // The reload keeps the requirement of a client certificate.
   await expect(get(url)).rejects.toThrow();
   expect((await get(url, read(next))).status).toBe(200);
 });

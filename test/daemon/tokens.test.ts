@@ -1,4 +1,4 @@
-/** The file of tokens, and `kreplay token` beside a daemon that runs. */
+/** Tests the file of tokens, and `kreplay token` next to a running daemon. */
 
 import { once } from 'node:events';
 import {

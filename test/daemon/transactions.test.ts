@@ -1,4 +1,4 @@
-/** Lists of transactions against a plain summing up of what was recorded, over several files and while they grow. */
+/** Tests lists of transactions against a plain summary of the rows, over several files and while they grow. */
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import fc from 'fast-check';
@@ -69,7 +69,7 @@ function ownersOf(one: Row) {
   return [one, ...((one as BlockRow).origins ?? [])].filter(({ transaction }) => transaction !== undefined);
 }
 
-/** What the nodes' rows make of each transaction. */
+/** Summary of each transaction over the rows of all nodes. */
 function summedUp(rowsOfNodes: readonly (readonly Row[])[]): Listed[] {
   return IDS.flatMap((id) => {
     const own = rowsOfNodes.flatMap((rows, node) =>
@@ -129,7 +129,7 @@ function urlOf(asked: Asked): string {
   return parameters.toString();
 }
 
-/** Numbers as bigints where a double would round. */
+/** Numbers are bigints where a double would round. */
 async function pageOf(
   daemon: Served,
   parameters: string,
@@ -187,7 +187,7 @@ test('any_query_in_pages_of_any_size_is_a_filter_and_sort_of_all_transactions', 
           appendRows(writer, rows, 3);
           return { writer, path: recordingPath(folder) };
         });
-        // A copy of the time before the rest was recorded: it adds nothing.
+        // The copy lacks what is recorded later, and therefore adds nothing.
         const copy = join(newFolder(), 'copy.kreplay');
         new Database(writers[0]!.path).exec(`VACUUM INTO '${copy}'`).close();
         const daemon = await served(openRecordingStore(undefined, [copy, ...writers.map(({ path }) => path)]));
@@ -248,7 +248,7 @@ test('pages_go_on_after_new_transactions_retention_and_a_restart', async () => {
 
 test('what_goes_on_while_one_pages_is_missed_only_by_slowest_and_comes_twice_only_by_recent', async () => {
   const started = fc.array(fc.record({ at: fc.nat(20), duration: fc.nat(9) }), { minLength: 2, maxLength: 12 });
-  /** Between two pages: events of transactions that are there, some of them from before their start. */
+  /** Recorded between two pages: events of existing transactions, some from before their start. */
   const later = fc.array(fc.record({ of: fc.nat(11), at: fc.nat(40), duration: fc.nat(30) }), { maxLength: 3 });
   await fc.assert(
     fc.asyncProperty(

@@ -1,4 +1,4 @@
-/** Clients that ask for much and read nothing: others are answered, and the memory is bounded and given back. */
+/** Tests clients that request much and read nothing: others are answered, and memory is bounded and released. */
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -48,7 +48,7 @@ test.each([
   }
   expect(new Set([...first, ...then].map(([, status]) => status))).toEqual(new Set(['200']));
   for (const [, , ms] of first) expect(ms).toBeLessThan(1000);
-  // Half of them: the machine has other work.
+  // The median is compared, because the machine has other work.
   expect(then.map(([, , ms]) => ms).sort((a, b) => a - b)[Math.floor(then.length / 2)]).toBeLessThan(100);
   expect(most).toBeLessThan(500);
   expect(after - before).toBeLessThan(150);

@@ -1,4 +1,4 @@
-"""Clients of a daemon that ask and do not read, and one that wants small answers meanwhile. Prints JSON."""
+"""Clients that send requests to a daemon and do not read, and one that requests small answers. Prints JSON."""
 import json, resource, socket, sys, time
 
 port, count, path, accept, pid = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4], sys.argv[5]
@@ -27,7 +27,7 @@ def small(what):
 
 
 def watch(seconds):
-    """Asks again and again; returns what was answered, and the most memory seen."""
+    """Sends small requests repeatedly; returns the answers and the peak memory."""
     answers, most, until = [], 0, time.monotonic() + seconds
     while time.monotonic() < until:
         answers += [small(what) for what in ("/healthz", "/readyz", "/metrics", "/api/nodes")]

@@ -1,4 +1,7 @@
-/** Clients that stop to read, at a server with little room: the slowest makes room, and one that reads does not. */
+/**
+ * Tests clients that stop reading from a server with little room: the slowest is closed to make room, one that reads is
+ * not.
+ */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
@@ -27,9 +30,9 @@ interface Small {
   unsent: Unsent;
   connections: LimitedConnections;
   closed: string[];
-  /** A client that has asked, and reads nothing. */
+  /** Opens a client that sends a request and reads nothing. */
   ask(text?: string): Promise<Socket>;
-  /** One that reads so many bytes at a time and no more, until it is let go. */
+  /** Opens a client that reads this many bytes at a time, and no more, until it is let go. */
   trickle(bytes: number, everyMs: number): Promise<{ socket: Socket; letGo(): void }>;
 }
 
@@ -78,14 +81,17 @@ async function small({ answer = answerLarge, path, connectionsMax = 2, keptMax =
   } satisfies Small;
 }
 
-/** Until one may go for having read too little, plus a look at all others; on a busy machine that takes its time. */
+/**
+ * Waits until a client may be closed for having read too little, plus a check of all others; a busy machine needs
+ * longer.
+ */
 async function oneStalls(unsent: Unsent): Promise<void> {
   await sleep(STALLED_MS + 1000);
   while (!unsent.stalled()) await sleep(100);
   await sleep(1000);
 }
 
-/** So many bytes 20 times a second. */
+/** Reads this many bytes 20 times a second. */
 function readAtPace(socket: Socket, bytes: number): void {
   const timer = setInterval(() => socket.read(bytes), 50);
   socket.once('close', () => clearInterval(timer));
@@ -94,12 +100,12 @@ function readAtPace(socket: Socket, bytes: number): void {
 test('the_one_that_takes_nothing_makes_room_and_the_one_that_reads_slowly_stays', async () => {
   const { unsent, closed, ask } = await small();
   const slow = await ask();
-  // Before the other one: by age it would be the first to go.
+  // It connects first: by age it would be closed first.
   readAtPace(slow, 400_000);
   const stalled = await ask();
   await sleep(500);
   expect(unsent.bytes).toBeGreaterThan(0);
-  // Nobody has waited for long.
+  // No client has been stalled for long enough, so the new one is turned away.
   await once((await ask()).resume(), 'close');
   expect(closed).toEqual(['turned_away']);
   await oneStalls(unsent);
@@ -114,7 +120,7 @@ test('one_that_takes_a_little_now_and_then_goes_after_those_that_take_nothing', 
   const { unsent, closed, ask, trickle } = await small({ connectionsMax: 3, takenBytesMin: 512 * 1024 });
   const reading = await ask();
   readAtPace(reading, 200_000);
-  // 60 KB a second; the kernel is told of each 64 KB that it has read.
+  // It reads 60 KB a second, which the server's kernel learns in steps of 64 KB.
   const little = await trickle(6_000, 100);
   const stalled = await ask();
   await oneStalls(unsent);
@@ -132,7 +138,7 @@ test('one_that_takes_a_little_now_and_then_goes_after_those_that_take_nothing', 
 test('one_that_reads_slowly_from_a_unix_socket_stays', async () => {
   const path = join(newFolder(), 'socket');
   const { unsent, trickle } = await small({ path, takenBytesMin: 8 * 1024 });
-  // 20 KB a second: what the kernel holds lasts for ten of them.
+  // At 20 KB a second, the data that the kernel holds lasts for ten seconds.
   await trickle(2_000, 100);
   for (let seconds = 0; seconds < 8; seconds++) {
     await sleep(1000);
@@ -170,7 +176,8 @@ test('the_connection_that_room_was_made_for_is_served_like_any_other', async () 
   await oneStalls(unsent);
   await once(await ask(), 'readable');
   expect([kept, closed]).toEqual([[false, false], ['not_read']]);
-  // Now it is taken again, and nothing may be closed: one more is kept for what is always answered, and then none.
+  // The room is taken again and no connection may be closed: one more is kept for requests that are always answered,
+  // and the next is turned away.
   await once(await ask(), 'readable');
   await once((await ask()).resume(), 'close');
   expect([kept, closed]).toEqual([

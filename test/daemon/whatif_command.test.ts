@@ -1,4 +1,4 @@
-/** `kreplay whatif`, asked of a daemon and of a file; and the same played. */
+/** Tests `kreplay whatif` against a daemon and against a file, and the same replay played. */
 import { kreplay } from './command_line.ts';
 import { type Row, recorded, recordingPath, START } from './recorded.ts';
 import { type Served, serve } from './served.ts';

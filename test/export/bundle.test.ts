@@ -1,4 +1,4 @@
-/** Incident bundles: recordings like any other, with nothing in them but what was asked for. */
+/** Tests incident bundles: they are ordinary recordings, and contain only the selected events. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
@@ -14,7 +14,7 @@ import { CORNER_ROWS, changeWith, exported, readWith, recordedEvents } from './e
 
 const ORDER_1: Selection = { filter: { transactionId: 'order-1' }, window: {} };
 
-/** Of many transactions, in an arrival that is not the order of their starts. */
+/** Rows of many transactions that arrive in another order than that of their starts. */
 function manyRows(count: number): Row[] {
   return Array.from({ length: count }, (_, i): Row => {
     const common = {
@@ -106,7 +106,7 @@ test('the daemon answers from a bundle as from the recording', async () => {
   const { path } = await exported(data, 'bundle', { selection: ORDER_1 });
   const [whole, part] = [await serve(data), await serve(path)];
   const events = '/api/events?transaction_id=order-1&limit=10000';
-  // Until when a recording goes, and what it lacks after that, is its own.
+  // Its end time, and the gaps after it, differ between the two recordings.
   const eventsOf = (text: string) => text.slice(0, text.indexOf(',"next_cursor"'));
   const answers = await Promise.all([part, whole].map(async ({ get }) => eventsOf((await get(events)).text)));
   expect(answers[0]).toBe(answers[1]);

@@ -1,4 +1,4 @@
-/** What other programs read from text exports, and that nothing is lost on the way there and back. */
+/** Tests that other programs can read text exports, and that no information is lost on the way there and back. */
 import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { parseJson } from '../../daemon/exact_json.ts';
@@ -8,7 +8,7 @@ import { type Row, recorded, START } from '../daemon/recorded.ts';
 import { serve } from '../daemon/served.ts';
 import { CORNER_ROWS, exported, I64_MAX, readWith, recordedEvents, U64_MAX } from './exported.ts';
 
-/** Python's own reader, as rows of texts; newline='' lets a CRLF inside a field be. */
+/** Reads with Python's csv module, as rows of texts; newline='' keeps a CRLF inside a field. */
 const READ_CSV = `
 import csv, io, json, sys
 text = io.TextIOWrapper(sys.stdin.buffer, encoding='utf8', newline='')
@@ -18,13 +18,13 @@ function readCsv(text: string): string[][] {
   return JSON.parse(readWith('python3', ['-c', READ_CSV], text));
 }
 
-/** As the reader of a CSV would, who knows what each column is. */
+/** Converts a cell as a reader does that has the type of each column. */
 function meant(cell: string, type: string): unknown {
   if (type !== 'text') return cell === '' ? null : BigInt(cell);
   return /^'['=+\-@\t\r]/.test(cell) ? cell.slice(1) : cell;
 }
 
-/** The same of an event; a CSV does not tell an empty text from none. */
+/** The same values from an event; a CSV does not distinguish an empty text from none. */
 function flat(event: Record<string, unknown>): unknown[] {
   return EVENT_COLUMNS.map((column) => {
     const value = column.value(event as never);

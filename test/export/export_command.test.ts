@@ -1,4 +1,4 @@
-/** `kreplay export` as users and pipelines run it. */
+/** Tests `kreplay export` as users and pipelines run it. */
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import {
@@ -27,7 +27,7 @@ beforeAll(() => {
   });
 });
 
-/** Enough of them for an export to take a while. */
+/** So many that an export takes a while. */
 function manyRows(count: number): Row[] {
   return Array.from({ length: count }, (_, i) => ({ at: START + BigInt(i), file: `/srv/file-${(i * 7919) % 1000}` }));
 }
@@ -50,7 +50,7 @@ test('a stream goes to standard output, and what is said of it to the other', as
 
 test('a gap of unknown size is told too', async () => {
   const data = recorded(INCIDENT);
-  // What a writer notes of the time in which there was none.
+  // A writer records such a gap for the time without an agent.
   const gap = `INSERT INTO loss (from_ns, to_ns, cause, count) VALUES (${START}, ${START + 1n}, 'agent_killed', 0)`;
   changeWith(recordingPath(data), gap);
   const { path } = await exported(data, 'bundle');
@@ -124,7 +124,7 @@ test('a file that is no recording, and none at all', async () => {
   expect([other.code, other.stderr]).toEqual([1, expect.stringContaining('not a kreplay recording')]);
   const none = await kreplay('export', '--data', place, '--from', '0');
   expect([none.code, none.stderr]).toEqual([1, expect.stringContaining('start the agent, it creates it')]);
-  // A file that was named is not one that an agent would create.
+  // An agent would not create a file that was named explicitly.
   const file = join(place, 'none');
   const missing = await kreplay('export', '--recording', file, '--from', '0');
   expect(missing.stderr).toBe(`kreplay: there is no file ${file}: give the path of a recording\n`);
@@ -160,7 +160,7 @@ describe('an export that takes a while', () => {
     await ended;
     expect(existsSync(output)).toBe(false);
     expect(readdirSync(place)).not.toEqual([]);
-    // The next one takes away what it left.
+    // The next export removes what this one left.
     await kreplay(...args);
     expect(readdirSync(place)).toEqual(['events']);
   });
@@ -212,7 +212,7 @@ describe('an export that takes a while', () => {
   test('a person at a terminal sees how far it is, and then one line', async () => {
     const words = ['export', '--data', data, '--format', 'ndjson', '--from', '0'];
     const command = [process.execPath, ENTRY, ...words].map((word) => `'${word}'`).join(' ');
-    // Whoever reads it lets it wait: what is done soon needs no line.
+    // A slow reader: an export that is done soon shows no progress line.
     const slowly = `${command} | (sleep 2; cat >/dev/null)`;
     const child = spawn('script', ['-qec', slowly, '/dev/null'], { stdio: ['ignore', 'pipe', 'inherit'] });
     let shown = '';

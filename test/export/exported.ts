@@ -1,4 +1,4 @@
-/** Exports made in this process, and events that try every corner of a format. */
+/** Makes exports in this process, and events that test every corner of a format. */
 import { execFileSync } from 'node:child_process';
 import { watch } from 'node:fs';
 import { join } from 'node:path';
@@ -10,7 +10,7 @@ import { openSource } from '../../daemon/export/source.ts';
 import { eventsOf } from '../../daemon/store/event.ts';
 import { newFolder, type Row, START } from '../daemon/recorded.ts';
 
-/** Two transactions and what went on around them. */
+/** Two transactions, and events around them. */
 export const INCIDENT: readonly Row[] = [
   { at: START, service: 'cart', pid: 1 },
   { at: START + 1000n, duration: 500n, transaction: 'order-1', pid: 2 },
@@ -28,7 +28,7 @@ export interface Exported extends ExportSummary {
   path: string;
 }
 
-/** A file in a folder of its own, gone after the tests. */
+/** Exports to a file in a folder of its own, which is removed after the tests. */
 export async function exported(data: string, name: FormatName, options: Options = {}): Promise<Exported> {
   const path = join(newFolder(), `export.${name}`);
   const source = openSource(data);
@@ -49,7 +49,7 @@ export async function exported(data: string, name: FormatName, options: Options 
   }
 }
 
-/** What the API says of all events, in order. */
+/** All events as the API returns them, in order. */
 export function recordedEvents(data: string): Record<string, unknown>[] {
   const source = openSource(data);
   try {
@@ -59,7 +59,7 @@ export function recordedEvents(data: string): Record<string, unknown>[] {
   }
 }
 
-/** Resolves when something is put into the folder. */
+/** Resolves when a file is created in the folder. */
 export function appearing(folder: string): Promise<void> {
   return new Promise((resolve) => {
     const watcher = watch(folder, () => {
@@ -69,14 +69,14 @@ export function appearing(folder: string): Promise<void> {
   });
 }
 
-/** Changes a recording, with checksums: as kreplay's own writers do, and somebody who wishes it harm. */
+/** Changes a recording and its checksums: as kreplay's own writers do, or an attacker. */
 export function changeWith(path: string, sql: string): void {
   const database = openDatabase(path, {});
   database.exec(sql);
   database.close();
 }
 
-/** What another program makes of a file. */
+/** Output of another program that reads a file. */
 export function readWith(program: string, args: readonly string[], input?: string | Buffer): string {
   return execFileSync(program, args, { encoding: 'utf8', maxBuffer: 1 << 28, ...(input && { input }) });
 }
@@ -86,7 +86,10 @@ export const SPAN = 'b7ad6b7169203331';
 export const I64_MAX = 2n ** 63n - 1n;
 export const U64_MAX = 2n ** 64n - 1n;
 
-/** Every field of both types, with the largest values, texts that break naive writers, and nothing where that may be. */
+/**
+ * Rows with every field of both types: the largest values, texts that break naive writers, and missing values where
+ * allowed.
+ */
 export const CORNER_ROWS: readonly Row[] = [
   {
     at: START,

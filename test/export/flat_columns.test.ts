@@ -1,4 +1,4 @@
-/** Columns are derived from the schema: nothing of an event is left out, and nothing is named twice. */
+/** Tests that columns are derived from the schema: every field of an event has one, and no name occurs twice. */
 import { apiEventSchema } from '../../bpf/schema/api.ts';
 import { columnsOfType, EVENT_COLUMNS } from '../../daemon/export/flat_columns.ts';
 

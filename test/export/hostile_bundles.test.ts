@@ -1,6 +1,6 @@
 /**
- * Bundles are made by strangers: what no kreplay makes is refused at once, in words, by every command that reads it, and
- * a daemon serves the others without it.
+ * Tests bundles from untrusted sources: a file that no kreplay writes is refused at once, with a clear message, by
+ * every command that reads it, and a daemon serves the others without it.
  */
 import { execFileSync } from 'node:child_process';
 import { copyFileSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
@@ -14,13 +14,13 @@ import { newFolder, recorded, recordingPath, START } from '../daemon/recorded.ts
 import { changeWith, readWith } from './exported.ts';
 
 const REFUSED = /^kreplay: .*(no kreplay makes|is damaged|any recording has|not a regular file)/;
-/** More than an ordinary import takes. */
+/** The most CPU time that is allowed beyond that of an ordinary import. */
 const MORE_CPU_MS_MAX = 1000;
 const REFUSED_MS_MAX = 15_000;
 const MORE_MEMORY_KIB_MAX = 100 * 1024;
 const ANSWERED_MS_MAX = 10_000;
 
-/** Writes what the process took at most, when it ends. */
+/** Writes the process's resource usage when it exits. */
 const MEASURE = `import { writeFileSync } from 'node:fs';
 process.on('exit', () => writeFileSync(process.env.MEASURED, JSON.stringify(process.resourceUsage())));`;
 
@@ -40,7 +40,7 @@ async function measured(...args: string[]): Promise<Measured> {
   return { ...ended, ms, cpuMs: (userCPUTime + systemCPUTime) / 1e3, memoryKib: maxRSS };
 }
 
-/** Numbers from 0. */
+/** A table of the numbers from 0. */
 const numbers = (count: number) =>
   `WITH RECURSIVE numbers (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM numbers WHERE i < ${count - 1})`;
 
@@ -83,7 +83,7 @@ function bundle(): string {
 }
 
 let ordinary: Measured;
-/** Has a good import, and gets the bad ones beside it. */
+/** A daemon with a good import, which gets the bad ones beside it. */
 let daemon: { url: string; imported: string; stop(): Promise<void> };
 
 beforeAll(async () => {
@@ -104,7 +104,7 @@ beforeAll(async () => {
 
 afterAll(() => daemon?.stop());
 
-/** In place of the last one. */
+/** Replaces the previous bad import. */
 function putBeside(path: string): void {
   copyFileSync(path, join(daemon.imported, '.coming'));
   renameSync(join(daemon.imported, '.coming'), join(daemon.imported, 'hostile.kreplay'));

@@ -1,4 +1,4 @@
-/** `kreplay import`: whole recordings, each once, whatever state they come in. */
+/** Tests `kreplay import`: complete recordings, each only once, in any state. */
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import {
@@ -37,7 +37,7 @@ const ROWS: readonly Row[] = Array.from(
 
 const imports = (data: string) => readdirSync(join(data, 'imported')).sort();
 
-/** What a killed host leaves: the newest events stand in the log only. */
+/** Files as a killed host leaves them: the newest events are only in the log. */
 function unfinished(): { folder: string; path: string } {
   const live = newFolder();
   const writer = newWriter(live);
@@ -115,7 +115,7 @@ test('a recording is imported while an agent writes it, and again when there is 
   expect(imports(data)).toHaveLength(2);
 });
 
-/** As a user who may write only to `data`. */
+/** Runs a command as a user who may write only to `data`. */
 async function asNobody(data: string, ...args: string[]): Promise<Ended> {
   chownSync(data, NOBODY, NOBODY);
   const [command, ...front] = AS_NOBODY;

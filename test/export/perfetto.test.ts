@@ -1,16 +1,16 @@
-/** Traces as protoc reads them with Perfetto's own field numbers. */
+/** Tests traces as protoc reads them with Perfetto's own field numbers. */
 import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { newMessageWriter } from '../../daemon/export/perfetto/messages.ts';
 import { type Row, recorded, START } from '../daemon/recorded.ts';
 import { CORNER_ROWS, exported, I64_MAX, readWith, U64_MAX } from './exported.ts';
 
-/** A message in protoc's text format: every field's values in their order. */
+/** A message in protoc's text format: the values of every field in order. */
 interface Message {
   [field: string]: (Message | string)[];
 }
 
-/** `name { ... }` and `name: value` lines; texts are in C's escapes. */
+/** Parses lines of the forms `name { ... }` and `name: value`; texts have C escapes. */
 function parseText(text: string): Message {
   const root: Message = {};
   const open = [root];
@@ -65,7 +65,7 @@ interface Trace {
 function decoded(path: string): Trace {
   const args = ['--decode=perfetto.protos.Trace', '-I', import.meta.dirname, 'perfetto.proto'];
   const text = readWith('protoc', args, readFileSync(path));
-  // What the file does not describe would come by its number.
+  // A field that the .proto file does not describe would be printed by its number.
   expect(text).not.toMatch(/^ *\d+[:{ ]/m);
   const packets = all(parseText(text), 'packet');
   const names = (field: string) =>
@@ -182,7 +182,7 @@ test('a call lies on its thread, a request on its device, and what overlaps on a
   expect(requests.map((slice) => one(track(slice), 'name'))).toEqual(Array(3).fill('"block_io nvme0n1"'));
   const lanes = requests.map((slice) => slice.track);
   expect(lanes[0]).not.toBe(lanes[1]);
-  // It begins when the first one has ended.
+  // The third request begins when the first one has ended.
   expect(lanes[2]).toBe(lanes[0]);
 });
 
@@ -203,10 +203,10 @@ test('an event lies where the step of the clock that was in force puts it', asyn
   });
   const data = recorded(rows, (writer) => {
     writer.recordClock(clock(5n * S, -5n * S, 'start'));
-    // Set back by 3 s, 15 s after the boot; at 17 s forward by 88 s.
+    // The clock is set back by 3 s, 15 s after the boot, and forward by 88 s at 17 s.
     writer.recordClock(clock(15n * S, -8n * S, 'step'));
     writer.recordClock(clock(17n * S + 3n * S, 80n * S, 'step'));
-    // After a reboot.
+    // The node has rebooted.
     writer.recordClock(clock(2n * S, 102n * S, 'start'));
   });
   const { slices, readings } = decoded((await exported(data, 'perfetto')).path);

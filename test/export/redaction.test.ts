@@ -1,4 +1,4 @@
-/** A redacted export has nothing left of any text, whatever the format, and keeps what is no text. */
+/** Tests that a redacted export contains no recorded text, in any format, and keeps everything that is not text. */
 import { readFileSync } from 'node:fs';
 import { newBlock } from '../../bpf/schema/block.ts';
 import { parseJson } from '../../daemon/exact_json.ts';
@@ -39,7 +39,7 @@ const ROWS: readonly Row[] = [
   },
 ];
 
-/** Everything that someone chose, whole and in its parts. */
+/** All texts that users chose, whole and in parts. */
 const SECRETS = [
   ...['acme', 'order-', 'customer', 'ledger', 'secret', 'srv', 'kworker', 'flusher', 'nvme7'],
   ...[TRACE, TRACE_2, SPAN, NODE],
@@ -65,7 +65,7 @@ test.each(Object.keys(FORMATS) as FormatName[])('%s has none of the texts', asyn
   expect(search(readFileSync(path))).toEqual([]);
   expect(events).toBe(ROWS.length);
   const open = await exported(data, format);
-  // Other formats are not compressed, so a search that finds nothing means something.
+  // These formats are not compressed, so a search that finds nothing is conclusive.
   if (FORMATS[format].kind === 'stream') expect(search(readFileSync(open.path))).toContain('acme');
 });
 

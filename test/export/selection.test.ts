@@ -1,4 +1,4 @@
-/** Which events, losses and clock steps an export takes along. */
+/** Tests which events, losses and clock steps an export includes. */
 import { clockStepsIn, lossesIn, type SelectionOptions, selectionOf } from '../../daemon/export/incident/selection.ts';
 import { openSource, type Source } from '../../daemon/export/source.ts';
 import { eventsOf } from '../../daemon/store/event.ts';
@@ -13,7 +13,7 @@ beforeAll(() => {
     loss(START + 900n, 1);
     loss(START + 2150n, 2);
     loss(START + 8000n, 4);
-    // Set forward by 1 at 1100 and at 5000.
+    // The clock is set forward by 1 at 1100 and at 5000.
     for (const [i, wallNs] of [START - 500n, START + 1100n, START + 5000n].entries()) {
       const bootNs = wallNs - START + 1000n - BigInt(i);
       writer.recordClock({ bootNs, offsetNs: wallNs - bootNs, kind: 'step', suspendedNs: 0n });
@@ -67,7 +67,7 @@ test('after the clock was set back, a window takes both steps that had its times
   const step = (bootNs: bigint, offsetNs: bigint, kind: 'start' | 'step' = 'step') => ({
     ...{ bootNs, offsetNs: START + offsetNs, kind, suspendedNs: 0n },
   });
-  // 0 to 1000, then 400 to 900, then from 2000 on; then another agent.
+  // The clock shows 0 to 1000, then 400 to 900, then 2000 and later; then another agent starts.
   const all = [step(0n, 0n, 'start'), step(1000n, -600n), step(1500n, 500n), step(4000n, 500n, 'start')];
   const folder = recorded(INCIDENT, (writer) => all.forEach(writer.recordClock));
   const opened = openSource(folder);

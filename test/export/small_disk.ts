@@ -1,4 +1,4 @@
-/** A filesystem of a few hundred kilobytes, to be full when a test needs it; mounting takes root. */
+/** Makes a file system of a few hundred kilobytes that a test can fill; mounting needs root. */
 import { execFileSync } from 'node:child_process';
 import { temporaryFolder } from '../recording/fixture.ts';
 

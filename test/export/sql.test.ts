@@ -1,4 +1,4 @@
-/** `kreplay sql`: questions to a recording, and what is no question. */
+/** Tests `kreplay sql`: queries on a recording, and statements that it refuses. */
 import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { openSource } from '../../daemon/export/source.ts';
@@ -80,7 +80,7 @@ test.each([
 test('transactions, losses and clock steps are tables too', () => {
   const [newest, first] = ask('SELECT * FROM transactions');
   expect(newest!.slice(0, 7)).toEqual(['order-2', null, START + 1n, START + 1001n, 1000n, 1n, 1n]);
-  // Columns that came later are the last, so that others keep their places.
+  // Columns of newer formats come last, so that the others keep their positions.
   expect(newest!.slice(-3)).toEqual([0n, 0n, null]);
   expect([first![0], first![5], first![9]]).toEqual(['order-1', 2n, '["shop"]']);
   expect(ask('SELECT * FROM losses')).toEqual([[START, START + 9n, 'ring_full', null, 3n]]);

@@ -1,4 +1,4 @@
-/** The plain database, read by SQLite's own command line. */
+/** Tests the plain database with SQLite's own command line. */
 import { recorded, START } from '../daemon/recorded.ts';
 import { CORNER_ROWS, exported, I64_MAX, readWith, recordedEvents, U64_MAX } from './exported.ts';
 

@@ -1,8 +1,8 @@
-/* Reserves a record in one process's next syscall, and holds it until told to submit. */
+/* Reserves a record in the next syscall of one process, and holds it until user space releases it. */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 
-/* About ten seconds in all, should nobody say so. */
+/* Bounds the loop to about a second in all, in case user space never releases the record. */
 #define INNER_TURNS (1 << 20)
 #define OUTER_TURNS 1000
 

@@ -6,7 +6,9 @@ const sources = import.meta.dirname;
 export const root = resolve(sources, '../..');
 const objects = resolve(root, 'build/test');
 
-/** Compiles test/native/NAME.bpf.c and gives the path of the object. Jest's workers may do the same one at once. */
+/**
+ * Compiles test/native/NAME.bpf.c and returns the path of the object. Jest's workers may compile the same one at once.
+ */
 export function compileBpf(name: string): string {
   mkdirSync(objects, { recursive: true });
   const object = resolve(objects, `${name}.bpf.o`);
@@ -20,7 +22,7 @@ export function compileBpf(name: string): string {
   return object;
 }
 
-/** What `run` throws, to look at its code: classes differ between Jest's realms. */
+/** Returns what `run` throws, for checks by its code: Jest's realms have different Error classes. */
 export function thrownBy(run: () => unknown): { code?: string; message?: string; [key: string]: unknown } {
   try {
     run();

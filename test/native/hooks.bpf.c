@@ -1,4 +1,4 @@
-/* One of each: ways to attach, read-only variables, maps, an iterator. */
+/* One example of each: ways to attach, read-only variables, maps, an iterator. */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
@@ -57,7 +57,7 @@ int on_ftruncate(struct bpf_raw_tracepoint_args *ctx)
 	return 0;
 }
 
-/* Off by default: classic tracepoints need a mounted tracefs. */
+/* Not loaded by default: classic tracepoints need a mounted tracefs. */
 SEC("?tp/syscalls/sys_enter_ftruncate")
 int on_classic(void *ctx)
 {
@@ -66,7 +66,7 @@ int on_classic(void *ctx)
 	return 0;
 }
 
-/* Nothing says where to. */
+/* Its section does not name a tracepoint. */
 SEC("raw_tp")
 int unattachable(struct bpf_raw_tracepoint_args *ctx)
 {

@@ -1,4 +1,4 @@
-/* What can be asked of the running kernel without an object. */
+/* Tests the queries about the running kernel that need no object. */
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import {
@@ -59,7 +59,7 @@ test('types are found by name', () => {
 
 test('enumerators are found in enums with a name and without one', () => {
   expect(['PIDTYPE_TGID', 'MEMBLOCK_NONE', 'no_such_enumerator'].map(btfEnumerator)).toEqual([1, 0, undefined]);
-  // include/linux/blk_types.h: of an enum without a name
+  // Both enumerators belong to an anonymous enum in include/linux/blk_types.h.
   expect(btfEnumerator('BIO_PAGE_PINNED')).toBe(0);
   expect(btfEnumerator('BIO_CLONED')).toBe(1);
 });

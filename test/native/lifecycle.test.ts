@@ -1,6 +1,6 @@
 /*
- * Every method in every state of its object: what is allowed, and the code of what is not. Handles taken before
- * close() are called after it.
+ * Tests every method in every state of its object: what is allowed, and the error code of what is not. Handles taken
+ * before close() are called after it.
  */
 import { type BpfMap, BpfObject, type RingReader } from 'libbpf-ts';
 import { compileBpf, thrownBy, u32, u64 } from './compile.ts';
@@ -8,7 +8,7 @@ import { compileBpf, thrownBy, u32, u64 } from './compile.ts';
 const STATES = ['new', 'failed', 'loaded', 'attached', 'closed'] as const;
 type State = (typeof STATES)[number];
 
-/** A method, and per state 'ok' or the code it throws. */
+/** A method, and per state 'ok' or the code that it throws. */
 type Row = [method: string, call: (object: BpfObject) => unknown, ...Record<State, string>[]];
 
 const anywhere = { new: 'ok', failed: 'ok', loaded: 'ok', attached: 'ok', closed: 'ERR_CLOSED' };

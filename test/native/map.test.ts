@@ -1,4 +1,4 @@
-/* BpfMap: bytes in, bytes out, of exactly the map's sizes. */
+/* Tests BpfMap: bytes in and bytes out, of exactly the map's sizes. */
 import { type BpfMap, BpfObject, possibleCpus } from 'libbpf-ts';
 import { compileBpf, thrownBy, u32, u64 } from './compile.ts';
 

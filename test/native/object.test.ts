@@ -1,4 +1,4 @@
-/* What a BpfObject does with the kernel: variables, attach, test runs, iterators, statistics, refusals. */
+/* Tests a BpfObject against the kernel: variables, attach, test runs, iterators, statistics, refusals. */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { closeSync, existsSync, ftruncateSync, openSync, readFileSync, rmSync } from 'node:fs';
 import { BpfObject, type VariableValue } from 'libbpf-ts';
@@ -18,14 +18,14 @@ beforeEach(() => {
 
 afterEach(() => object.close());
 
-/** Causes exactly `times` ftruncate(2) calls of this process. */
+/** Makes exactly `times` ftruncate(2) calls. */
 function truncate(times: number): void {
   const fd = openSync(`${root}/build/test/truncated`, 'w');
   for (let i = 0; i < times; i++) ftruncateSync(fd, i);
   closeSync(fd);
 }
 
-/** A counter of the per-CPU map `counts`, summed up. */
+/** Sum over all CPUs of one counter of the per-CPU map `counts`. */
 function counted(index: number): number {
   const values = object.map('counts').get(u32(index))!;
   const view = new DataView(values.buffer);
@@ -285,7 +285,7 @@ test('an object is called by its file', () => {
   expect(object.maps.some(({ name }) => name === 'hooks.rodata')).toBe(true);
 });
 
-/** A module in another process of this Node, started by a command. */
+/** Runs a module in another process of this Node, with `command` in front. */
 function runBy(command: readonly string[], source: string): string {
   const [file, ...args] = [...command, process.execPath, '--input-type=module', '-e', source];
   const { stdout, stderr } = spawnSync(file!, args, { cwd: root, encoding: 'utf8' });
@@ -299,7 +299,7 @@ const TELL_CODE = (work: string) => `
   try { console.log(${work}); } catch ({ code, program, syscall }) { console.log(code, program ?? '', syscall); }`;
 
 test('what the kernel refuses as not supported is not taken for a section that says not what to attach to', () => {
-  // bpf(BPF_RAW_TRACEPOINT_OPEN) and bpf(BPF_LINK_CREATE) give EOPNOTSUPP in what this starts.
+  // In the process that this starts, bpf(BPF_RAW_TRACEPOINT_OPEN) and bpf(BPF_LINK_CREATE) return EOPNOTSUPP.
   const refusing = `
 import ctypes, os, struct, sys
 LOAD, EQUAL, RETURN = 0x20, 0x15, 0x06
@@ -321,7 +321,7 @@ test('where the number of CPUs is not to be had, a map of values for each has no
 });
 
 test('a file cut short at any byte is refused', () => {
-  /* Not so one with wrong bytes: libbpf trusts the type information inside, as README.md says under Limits. */
+  /* A file with wrong bytes may be accepted: libbpf trusts the type information inside (see README.md, Limits). */
   const bytes = readFileSync(file);
   for (let size = 0; size < bytes.length; size += 7) {
     expect(thrownBy(() => BpfObject.open(bytes.subarray(0, size)).close()).code).toBeDefined();

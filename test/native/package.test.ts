@@ -1,6 +1,6 @@
 /*
- * The package as a stranger gets it: what is in it, that it installs into an empty folder without a script, a compiler or
- * another package, and that the README's first example counts system calls there.
+ * Tests the package as a user gets it: its contents, that it installs into an empty folder without a script, a compiler
+ * or another package, and that the README's first example counts system calls there.
  */
 import { execFile, execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -13,7 +13,7 @@ import { root } from './compile.ts';
 const run = promisify(execFile);
 const PACKAGE = resolve(root, 'native');
 const README = readFileSync(join(PACKAGE, 'README.md'), 'utf8');
-/** Hardly anybody calls it. */
+/** A system call that other programs hardly ever make. */
 const GETSID = 124;
 const CALLS = 10_007;
 
@@ -70,7 +70,7 @@ test("the README's first example counts system calls", async () => {
   });
   const script = `import os\nfor _ in range(${CALLS}): os.getsid(0)`;
   let runs = 0;
-  // It needs a moment until it is attached, and then counts for a second.
+  // The program needs a moment until it is attached, and then counts for a second.
   for (; !isOver; runs++) await run('python3', ['-c', script]);
   await ended;
   const [, times] = new RegExp(`^system call ${GETSID}: (\\d+) times$`, 'm').exec(output)!;

@@ -79,7 +79,7 @@ static long emit_one(__u32 index, void *unused)
 	return 0;
 }
 
-/* `count` records of 100 bytes, for the benchmark. */
+/* Emits `count` records of 100 bytes, for the benchmark. */
 SEC("syscall")
 int emit_many(struct request *request)
 {

@@ -1,4 +1,4 @@
-/* The verifier accepts the first program and refuses the second; nobody knows the third's hook. */
+/* The verifier accepts the first program and refuses the second; the kernel does not have the hooks of the others. */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 

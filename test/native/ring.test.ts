@@ -1,6 +1,6 @@
 /*
- * RingReader against the kernel's ring buffer. A test-run program emits one record a call, so every count is exact;
- * a model of the ring predicts what each drain gives, byte for byte, and which records the kernel refuses.
+ * Tests RingReader against the kernel's ring buffer. A test-run program emits one record per call, so every count is
+ * exact; a model of the ring predicts the result of each drain, byte for byte, and which records the kernel refuses.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -33,7 +33,7 @@ beforeEach(() => {
 
 afterEach(() => object.close());
 
-/** Content that depends on the record's number, so that none can be taken for another, or for what lay there before. */
+/** Content that depends on the record's number, so that it differs from every other record and from stale memory. */
 function payload(size: number): Uint8Array {
   let state = ++emitted;
   return Uint8Array.from({ length: size }, () => {
@@ -42,7 +42,7 @@ function payload(size: number): Uint8Array {
   });
 }
 
-/** True if the kernel had room. */
+/** Returns true if the ring had room. */
 function emit(content: Uint8Array): boolean {
   const value = new Uint8Array(SCRATCH_BYTES).fill(0xee);
   value.set(content);
@@ -174,10 +174,10 @@ test('only Uint8Arrays are filled', () => {
 
 type Step = { kind: 'emit'; size: number } | { kind: 'discard' } | { kind: 'drain'; bytes: number };
 
-/** What the ring holds; `content` undefined: discarded. */
+/** A record in the ring; its `content` is undefined if it was discarded. */
 type Held = { bytes: number; content: Uint8Array | undefined };
 
-/** The contract of drain() on a list. Gives the frames, or how large a buffer is wanted. */
+/** Models the contract of drain() on a list. Returns the frames, or the buffer size needed. */
 function modelDrain(held: Held[], capacity: number): Uint8Array[] | number {
   const frames: Uint8Array[] = [];
   let left = capacity;

@@ -1,6 +1,6 @@
 /*
- * Ends that nobody prepared: the process exits, the worker is terminated, the object is forgotten. Afterwards the
- * kernel must have let go of everything. Each happens in a child process, which a crash would end with a signal.
+ * Tests ends without cleanup: the process exits, the worker is terminated, the object is garbage collected. Afterwards
+ * the kernel must have released everything. Each test uses a child process, so that a crash only ends the child.
  */
 import { execFile, spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -28,7 +28,7 @@ function reach(stage: (typeof STAGES)[number]): string {
     const id = ${stage === 'open' ? 0 : 'object.programStats()[0].id'};`;
 }
 
-/** Counts what this process holds of BPF: file descriptors and mappings. */
+/** Counts the BPF resources of this process: file descriptors and mappings. */
 const HELD = `
     const held = () =>
       readdirSync('/proc/self/fd').filter((fd) => {
@@ -39,7 +39,7 @@ function node(source: string, ...flags: string[]) {
   return run(process.execPath, [...flags, '--input-type=module', '-e', source], { cwd: root });
 }
 
-/** Whether the kernel forgets the program; it frees after a grace period, so ask more than once. */
+/** Whether the kernel has freed the program; it does so after a grace period, hence the retries. */
 function isGone(id: number): boolean {
   for (let turn = 0; turn < 200; turn++) {
     if (spawnSync('bpftool', ['prog', 'show', 'id', String(id)]).status !== 0) return true;

@@ -1,4 +1,4 @@
-/* Refers to what no kernel has, and does without it. */
+/* Refers weakly to a kfunc that no kernel has, and works without it. */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 

@@ -1,4 +1,4 @@
-/** Conditions of `--break`: what they match, and what is told of those that cannot be meant. */
+/** Tests conditions of `--break`: what they match, and the errors for conditions that make no sense. */
 import fc from 'fast-check';
 import { parseCondition } from '../../daemon/cli/player/condition.ts';
 import type { PlayedEvent } from '../../daemon/cli/player/remote_session.ts';

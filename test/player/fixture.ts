@@ -1,4 +1,4 @@
-/** A player's state made by hand: two threads on one node, events a millisecond apart. */
+/** Makes a player's state by hand: two threads on one node, events a millisecond apart. */
 
 import { newPlayer, type Player } from '../../daemon/cli/player/player_state.ts';
 import type { PlayedEvent, ReplaySession } from '../../daemon/cli/player/remote_session.ts';
@@ -65,7 +65,7 @@ export function playedOf(index: number, more: Partial<PlayedEvent> = {}, replay:
   } as unknown as PlayedEvent;
 }
 
-/** Paused behind these events. */
+/** A player that is paused after these events. */
 export function playerBehind(events: readonly PlayedEvent[], more: Partial<ReplaySession> = {}): Player {
   const player = newPlayer(sessionOf({ state: 'playing', ...more }), 0);
   Object.assign(player.state, { services: ['shop'], nodes: ['node-a'], firstTimestampNs: START });

@@ -1,4 +1,4 @@
-/** What each key asks for in each state. */
+/** Tests which action each key triggers in each state. */
 import fc from 'fast-check';
 import { type Action, actionFor, type Key, type KeyContext } from '../../daemon/cli/player/keys.ts';
 import type { SessionRequest } from '../../daemon/cli/player/remote_session.ts';

@@ -1,4 +1,7 @@
-/** Which frames of a session tell that its time line is another one: frames in turn, and a yes or no to each. */
+/**
+ * Tests which frames of a session announce that its time line has changed: a sequence of frames, and a yes or no for
+ * each.
+ */
 import { newLayoutWatch } from '../../daemon/cli/player/laid_out.ts';
 import type { ReplaySession, SessionFrame } from '../../daemon/cli/player/remote_session.ts';
 import { playedOf, sessionOf } from './fixture.ts';
@@ -9,7 +12,7 @@ const READY = state({ state: 'ready' });
 const PLAYING = state({ state: 'playing' });
 const ON_THE_WAY = { event_index: 5, extra_latency_ns: 100_000 };
 
-/** Those that it is laid out anew behind. */
+/** The frames after which the time line is laid out again. */
 function anew(...frames: SessionFrame[]): SessionFrame[] {
   return frames.filter(newLayoutWatch(sessionOf({ state: 'ready' })));
 }

@@ -1,4 +1,4 @@
-/** The player in a real terminal, against a daemon on a real socket that serves a real recording. */
+/** Tests the player in a real terminal, against a daemon on a real socket that serves a real recording. */
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -36,12 +36,12 @@ async function sessions() {
   return (await served.get('/api/replay/sessions')).json.sessions;
 }
 
-/** A terminal that hangs up does not wait for what ran in it. */
+/** Waits for the sessions to end: a terminal that hangs up does not wait for the processes in it. */
 async function noSessions(): Promise<void> {
   while ((await sessions()).length > 0) await delay(20);
 }
 
-/** So slow that it stays at the first events until it is told otherwise. */
+/** So slow that it stays at the first events until a key changes that. */
 const SLOW = '--speed 0.001';
 
 async function play(options = SLOW, environment: Record<string, string> = {}): Promise<Pane> {
@@ -117,7 +117,7 @@ test('l and L change the extra latency: what is to come moves, and it takes long
     body: '{"extra_latency_ns": 100000000}',
   });
   expect(laneIn(await pane.shows(reaching('3.360s', 'latency \\+100.000ms')))).toBe(laneIn(after));
-  // A seek gives all events the latency: it is as if it had been there from the start.
+  // A seek applies the latency to all events, as if it had been set from the start.
   await pane.press('Home');
   const anew = await pane.shows(reaching('3.440s', 'event 0/23'));
   const fresh = await play('--speed 0.001 --extra-latency 100ms');
@@ -133,12 +133,12 @@ async function toStart(pane: Pane): Promise<void> {
   await pane.shows(/event 0\/23/);
 }
 
-/** A replay that takes so long, the lane of its last event drawn to the very end of 100 columns. */
+/** A replay of this length, with the lane of its last event drawn to the very end of 100 columns. */
 function reaching(duration: string, status: string): RegExp {
   return new RegExp(`${status}.*\\n100 .{95}░\\n.* of ${duration}\\n`, 's');
 }
 
-/** Of the thread with the most events. */
+/** Lane of the thread with the most events. */
 const laneIn = (screen: string) => /^100 .*$/m.exec(screen)![0];
 
 test('what has finished plays again, and its events come', async () => {
@@ -204,7 +204,7 @@ test('Ctrl-C ends it', async () => {
   await noSessions();
 });
 
-/** Of the process in front of the terminal, which is not the shell. */
+/** Pid of the terminal's foreground process, which is not the shell. */
 async function processIn(pane: Pane): Promise<number> {
   return Number(execFileSync('pgrep', ['-P', await pane.value('pane_pid')], { encoding: 'utf8' }));
 }
@@ -219,7 +219,7 @@ test.each(['SIGTERM', 'SIGHUP'])('%s ends it, and the terminal is as before', as
 });
 
 test('a crash leaves the terminal as before, and its message on it', async () => {
-  // Blanks and double quotes would end it.
+  // Blanks and double quotes would end the option's value.
   const bomb = `data:text/javascript,process.on('SIGUSR2',()=>{throw(Error('boom'))})`;
   const pane = await play(SLOW, { NODE_OPTIONS: `--import=${bomb}` });
   await pane.shows(/event 1\/23/);

@@ -1,4 +1,4 @@
-/** A stream that is refused for now is asked for again; the session is still there. */
+/** Tests that a stream which is temporarily refused is requested again: the session still exists. */
 import { createServer, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createRemoteSession } from '../../daemon/cli/player/remote_session.ts';
@@ -10,7 +10,7 @@ test.each(['busy', 'shutting_down'])(
   async (code) => {
     const daemon = await served(recorded([{ at: START, transaction: 'tx' }]));
     let refused = 0;
-    // Before the daemon, as when all its connections are at work.
+    // A proxy in front of the daemon refuses the stream, as a daemon does that has no free connection.
     const proxy = createServer((req, res) => {
       if (req.url!.endsWith('/events') && refused++ < 2) {
         res.writeHead(503, { 'content-type': 'application/problem+json', 'retry-after': '1' });

@@ -1,4 +1,4 @@
-/** What the player's screen shows, as a function of its state. */
+/** Tests the player's screen as a function of its state. */
 import fc from 'fast-check';
 import { ASCII, UNICODE, viewAt } from '../../daemon/cli/player/lanes.ts';
 import { positionNs } from '../../daemon/cli/player/player_state.ts';
@@ -59,7 +59,7 @@ test('what is read ahead is drawn as to come', () => {
 
 test('what was played is drawn where it has been read to be, the rest where it was when it was played', () => {
   const { state } = playerBehind(FIVE);
-  // Laid out anew, with events three milliseconds apart; the last of them has not been read.
+  // The time line is laid out again with events three milliseconds apart; the last event has not been read.
   for (const { mark } of state.recent.slice(0, 4)) state.ahead.push({ ...mark, startNs: 3 * mark.startNs });
   const lanes = textOf(renderScreen(state, { columns: 35, rows: 14 }, 0, ASCII)).slice(3, 5);
   expect(lanes).toEqual(['100 app ==        =--   --         ', '101 app         ==|             -- ']);
@@ -168,7 +168,7 @@ test('zooming ends where it shows no more and no less, and comes back at once', 
     for (let press = 0; press < 100; press++) state.zoom = zoomed(state, by, 80);
     return state.zoom;
   });
-  // 10 ms on 65 columns, of a nanosecond each at the closest.
+  // The view is 10 ms on 65 columns, and at the closest a column is a nanosecond.
   expect(ends).toEqual([18, 0]);
   expect(zoomed(state, 1, 80)).toBe(1);
 });

@@ -1,9 +1,9 @@
-/** Which event `--until-event` means, also when a latency that was changed on the way has changed the order. */
+/** Tests which event `--until-event` means, also when a change of latency on the way has changed the order. */
 import type { RemoteSession } from '../../daemon/cli/player/remote_session.ts';
 import { stopRule } from '../../daemon/cli/player/stop_rule.ts';
 import { playedOf, sessionOf } from './fixture.ts';
 
-/** At the start it has every event where `playedOf` has it. */
+/** At the start each event has the index that `playedOf` gives it. */
 const remote = { created: sessionOf(), send: async () => sessionOf({ event_index: 4 }) } as unknown as RemoteSession;
 const moved = (index: number, to: number) => playedOf(index, {}, { index: to });
 

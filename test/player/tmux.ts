@@ -1,4 +1,4 @@
-/** A real terminal: a shell in a tmux of its own, with a screen that can be read and keys that can be pressed. */
+/** Runs a shell in a tmux server of its own: a real terminal with a readable screen and keys to press. */
 import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -6,20 +6,20 @@ import { promisify } from 'node:util';
 
 const run = promisify(execFile);
 const POLL_MS = 50;
-/** Then a test is not waited for, but told what there was to see. */
+/** After that many polls the wait fails, and the error shows the screen. */
 const POLLS_MAX = 700;
 
 export interface Pane {
-  /** Names as tmux has them: `Space`, `Right`, `C-c`. */
+  /** Keys have tmux's names: `Space`, `Right`, `C-c`. */
   press(...keys: string[]): Promise<void>;
-  /** A line for the shell. */
+  /** Types a line for the shell. */
   type(line: string): Promise<void>;
-  /** What is on the screen; with `styled`, also how it looks. */
+  /** Text of the screen; with `styled` also its attributes. */
   screen(styled?: boolean): Promise<string>;
   /** Waits until the screen matches. */
   shows(pattern: RegExp): Promise<string>;
   resize(columns: number, rows: number): Promise<void>;
-  /** `alternate_on` and the like. */
+  /** Value of a tmux variable such as `alternate_on`. */
   value(name: string): Promise<string>;
   /** Hangs up. */
   close(): Promise<void>;

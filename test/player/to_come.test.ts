@@ -1,4 +1,4 @@
-/** What is to come, read from a daemon that is made up: it answers when, and what, the test says. */
+/** Tests reading of future events, from a fake daemon that answers under the test's control. */
 import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -31,7 +31,7 @@ beforeEach(() => {
 });
 afterEach(() => ending.abort());
 
-/** The next request that came. */
+/** The next request that arrived. */
 async function nextAsked(): Promise<Asked> {
   if (asked.length === 0) await once(server, 'asked');
   return asked.shift()!;
@@ -44,7 +44,7 @@ function toComeOf(player: Player): ToCome {
   return newToCome(player, remote, { signal: ending.signal, onFailure });
 }
 
-/** Lines of a time line whose events are so far apart, from one index to another. */
+/** Lines of a time line whose events are `apartNs` apart, from one index to another. */
 function lines(apartNs: number, from: number, to: number): string {
   return Array.from({ length: to - from }, (_, at) => {
     const { replay, ...event } = playedOf(from + at);
@@ -73,7 +73,7 @@ test('what is read again takes the place of what was, a part at a time', async (
   res.write(lines(10 * MS, 0, 2));
   await until(() => player.state.ahead[1]?.startNs === 10 * MS);
   expect(starts(player)).toEqual([0, 10, 2, 3]);
-  // What is played meanwhile is where it was played.
+  // An event that is played meanwhile keeps the start at which it was played.
   player.showEvent(playedOf(3, {}, { offset_ns: 30 * MS }), 0);
   expect(starts(player)).toEqual([0, 10, 2, 30]);
   res.end(lines(10 * MS, 2, 4));

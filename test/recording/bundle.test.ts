@@ -1,4 +1,4 @@
-/** A bundle: chosen events of another recording with their own numbers, in any order, and nothing else. */
+/** Tests bundles: selected events of another recording under their own numbers, in any order, and nothing else. */
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { openReader } from '../../agent/recording/read/reader.ts';

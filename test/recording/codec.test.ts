@@ -1,4 +1,4 @@
-/** Columns and segments: what was encoded comes back, whatever the values; damaged bytes are an error, never a crash. */
+/** Tests columns and segments: encoding round-trips for any values; damaged bytes are an error, never a crash. */
 import { crc32 } from 'node:zlib';
 import fc from 'fast-check';
 import {
@@ -149,7 +149,7 @@ test('a segment that was damaged with a right checksum neither crashes nor asks 
   );
 });
 
-/** Cuts bytes off, or changes some; always differs from what it is given. */
+/** Cuts bytes off or changes some; the result always differs from the input. */
 function damage(): fc.Arbitrary<(bytes: Buffer) => Buffer> {
   const at = fc.double({ min: 0, max: 1, noNaN: true, maxExcluded: true });
   const cut = at.map((where) => (bytes: Buffer) => Buffer.from(bytes.subarray(0, Math.floor(where * bytes.length))));

@@ -1,7 +1,7 @@
 /**
- * A writer in another process, killed at random instants or read while it writes. Its recording is at its limit all the
- * time, so that removing, shrinking and checkpoints are under way too. KILLS=1000 kills it more often and says what
- * came of it.
+ * Tests a writer in another process that is killed at random instants, or read while it writes. Its recording is at its
+ * limit all the time, so that removal, shrinking and checkpoints also run. KILLS=1000 kills it more often and prints
+ * statistics.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -16,9 +16,9 @@ import { temporaryFolder } from './fixture.ts';
 
 const KILLS = Number(process.env.KILLS ?? 160);
 const CHECK_EVERY = 10;
-/** Less than an agent may be given: reached within the first rounds, and read in a moment. */
+/** Less than the smallest limit of an agent: reached within the first rounds, and fast to read. */
 const LIMIT_BYTES = 8 << 20;
-/** What a writer is doing when it is killed: for as long as this, at most. */
+/** The most time that a writer gets in each phase before it is killed. */
 const OPENING_MS = 60;
 const WRITING_MS = 200;
 const CLOSING_MS = 40;
@@ -35,10 +35,10 @@ interface Child {
   /** Lets it open the file. */
   go(): void;
   end(): void;
-  /** The number before which it said that all events are safe; -1 while it said nothing. */
+  /** The last reported number before which all events are safe; -1 if there was no report. */
   safeEnd(): number;
   firstFlush(): Promise<void>;
-  /** When it was, milliseconds since the epoch. */
+  /** Returns the time of the kill in milliseconds since the epoch. */
   kill(): Promise<number>;
 }
 
@@ -65,7 +65,7 @@ async function newWriter(path: string, run: number, bytes?: number): Promise<Chi
     end: () => void child.stdin!.write('end\n'),
     safeEnd: () => last,
     async firstFlush() {
-      // 0 is said when the file is there, and nothing in it yet.
+      // The writer reports 0 when the file exists but is still empty.
       while (last <= 0) await said();
     },
     async kill() {
@@ -78,14 +78,14 @@ async function newWriter(path: string, run: number, bytes?: number): Promise<Chi
 }
 
 interface Contents {
-  /** Of the first event that is there, and behind the last one. */
+  /** Number of the first event in the file, and the number after the last one. */
   first: number;
   end: number;
-  /** Owner of each number that is there: run, flush, row. */
+  /** Run, flush and row of the last event. */
   lastEvent: string;
 }
 
-/** Every number from the first to the last is there once, and so is every row of every flush. */
+/** Checks that every number from the first to the last exists once, and so does every row of every flush. */
 function contentsOf(blocks: readonly NumberedBlock[]): Contents | undefined {
   const count = blocks.reduce((sum, { rowCount }) => sum + rowCount, 0);
   if (count === 0) return undefined;
@@ -115,7 +115,7 @@ function contentsOf(blocks: readonly NumberedBlock[]): Contents | undefined {
   const first = numbers[0]!;
   expect([new Set(numbers).size, numbers.at(-1)]).toEqual([count, first + count - 1]);
   const broken = [...flushes.values()].filter(
-    // Retention takes whole segments, so of the oldest flush a part may be gone.
+    // Retention removes whole segments, so the oldest flush may have lost a part.
     (flush) => flush.first !== first && (flush.rows !== flush.wanted || flush.rowSum !== sumTo(flush.wanted)),
   );
   expect(broken).toEqual([]);
@@ -132,13 +132,13 @@ interface Seen {
   firstNs: bigint;
 }
 
-/** What a reader finds; undefined while there is no recording yet. */
+/** Contents as a reader finds them; undefined while there is no recording yet. */
 function look(path: string): Seen | undefined {
   try {
     const reader = openReader(path);
     const contents = contentsOf([...reader.scan({ columns: ['pid', 'tid', 'duration_ns', 'result'] })]);
     const losses = reader.losses();
-    // A commit that was not written to its end is none that was lost.
+    // An incomplete commit at the end of the log is not damage.
     expect(reader.foundDamage().any).toBe(false);
     const firstNs = reader.info().firstTimestampNs ?? 0n;
     reader.close();
@@ -149,7 +149,7 @@ function look(path: string): Seen | undefined {
   }
 }
 
-/** Whether the recording says that something is missing at that time, or has nothing from before it any more. */
+/** Whether the recording reports a gap at that time, or has no events older than it. */
 function isTold({ losses, firstNs }: Seen, killedMs: number): boolean {
   const ns = BigInt(killedMs) * 1_000_000n;
   const gaps = losses.filter(({ cause }) => cause === 'agent_killed' || cause === 'agent_stopped');
@@ -180,7 +180,7 @@ async function letRun(child: Child, path: string, moment: (typeof MOMENTS)[numbe
   await sleep(Math.random() * CLOSING_MS);
 }
 
-/** Reads beside the writer until it is time. */
+/** Reads next to the writer until the deadline. */
 async function readUntil(path: string, deadline: number): Promise<void> {
   while (performance.now() < deadline && !existsSync(path)) await sleep(1);
   while (performance.now() < deadline) {
@@ -199,7 +199,7 @@ test('a writer that is killed loses nothing that could be queried, and numbers d
   let before: Contents | undefined;
   let removed = 0;
   let told = 0;
-  /** Kills of writers after which none has opened the file yet. */
+  /** Times of kills after which no writer has opened the file yet. */
   let untold: number[] = [];
   let next = newWriter(path, 0, LIMIT_BYTES);
   for (let round = 0; round < KILLS; round++) {
@@ -244,7 +244,7 @@ test('a reader beside a writer sees whole flushes, each once', async () => {
     const blocks: NumberedBlock[] = [];
     for (const block of reader.scan({ order: seen % 2 === 0 ? 'asc' : 'desc' })) {
       blocks.push(block);
-      // Lets the writer commit in between, and what it says arrive.
+      // Lets the writer commit in between, and its reports arrive.
       await setImmediate();
     }
     const { first, end } = contentsOf(blocks)!;

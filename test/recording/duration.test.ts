@@ -1,4 +1,4 @@
-/** Durations and milliseconds against integer arithmetic on the same digits. */
+/** Tests durations and milliseconds against integer arithmetic on the same digits. */
 import fc from 'fast-check';
 import { formatMilliseconds, parseDuration, parseMilliseconds } from '../../agent/config/duration.ts';
 

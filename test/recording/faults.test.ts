@@ -1,4 +1,7 @@
-/** What happens to a recording while somebody has it open: each reader is a process of its own, so that its end is seen. */
+/**
+ * Tests changes to a recording while it is open for reading: each reader is a separate process, so that a crash is
+ * seen.
+ */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { copyFileSync, readFileSync, renameSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
@@ -17,7 +20,7 @@ afterAll(() => folder.remove());
 const ROWS = 20_000;
 const REPLACED_ROWS = 30;
 const CREATED = 100;
-/** What a reader may find there: a number of events, or why it cannot read. */
+/** Possible results for a reader of a new recording: a number of events, or the code of its failure. */
 const YOUNG: ReadonlySet<unknown> = new Set([0, 'recording_missing', 'recording_busy', 'recording_not_readable']);
 const READ_MS_MAX = 10_000;
 
@@ -30,7 +33,10 @@ function append(writer: RecordingWriter, count: number, from = 0): void {
   writer.flush();
 }
 
-/** Reads a block, waits for a line on standard input, reads the rest, and all again; prints what came of it. */
+/**
+ * Scans three times; the second scan stops after a block until a line comes on standard input. Prints the outcome as
+ * JSON.
+ */
 const READER = `
 import { openReader } from '${join(import.meta.dirname, '../../agent/recording/read/reader.ts')}';
 const outcome = { rows: [], untrue: 0, code: null };
@@ -58,7 +64,7 @@ try {
 console.log(JSON.stringify(outcome));`;
 
 interface Outcome {
-  /** Of each scan: the file changes during the second. */
+  /** Rows of each scan: the file changes during the second. */
   rows: number[];
   untrue: number;
   code: string | null;
@@ -97,7 +103,7 @@ const CHANGES: Record<string, () => void> = {
   'without the names of its log': () => ['-wal', '-shm'].map((end) => rmSync(path + end)),
 };
 
-/** Two writers on one recording are kept apart by the lock, which these changes do not respect: no writer is there. */
+/** No writer runs meanwhile: writers are kept apart by the lock, which these changes do not respect. */
 describe.each(['closed', 'killed'])('a recording that was %s', (state) => {
   beforeEach(() => {
     for (const file of [path, other].flatMap((one) => ['', '-wal', '-shm'].map((end) => one + end)))

@@ -1,4 +1,4 @@
-/** Blocks and recordings for tests: only the columns that matter are named, the rest are zero. */
+/** Makes blocks and recordings for tests: only the relevant columns are given, the rest are zero. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,7 +7,7 @@ import { type Block, type NumberedBlock, newBlock, typeRows } from '../../bpf/sc
 import { COLUMNS } from '../../bpf/schema/columns.ts';
 import { EVENTS, type EventType, eventById } from '../../bpf/schema/index.ts';
 
-/** Column name -> value; a type's own columns by their full name, such as `sys_write.fd`. */
+/** Column name -> value; a type's own columns have their full name, such as `sys_write.fd`. */
 export type Row = { event_type?: EventType } & { [column: string]: number | bigint | EventType | undefined };
 
 export function blockOf(rows: readonly Row[]): Block {
@@ -28,7 +28,7 @@ export function blockOf(rows: readonly Row[]): Block {
   return block;
 }
 
-/** What `blockOf` was given, with every column and the number. */
+/** The inverse of `blockOf`, with every column and the number. */
 export function rowsOf(block: NumberedBlock): Record<string, number | bigint | string>[] {
   const places = typeRows(block);
   const types = block.columns.get('event_type')! as Uint8Array;

@@ -1,7 +1,7 @@
 /**
- * A writer in its own process, for tests that kill it or read beside it: `node fixture_writer.ts PATH RUN [BYTES]`.
- * Told "go" on standard input it opens the file and flushes events without end, as fast as they are written; it says
- * behind which number a reader sees everything: those events are safe. Told "end" it closes.
+ * A writer in its own process, for tests that kill it or read next to it: `node fixture_writer.ts PATH RUN [BYTES]`. On
+ * "go" on standard input it opens the file and flushes events without end, as fast as they are written; it prints the
+ * number before which a reader sees all events: those are safe. On "end" it closes.
  */
 import { randomFillSync } from 'node:crypto';
 import { createInterface } from 'node:readline';
@@ -19,7 +19,7 @@ const FLUSH_EVERY_MS = 2;
 
 const SAFE_END = 'SELECT first_number + event_count FROM segment ORDER BY first_number DESC LIMIT 1';
 
-/** Columns that hardly compress: the file is soon at its limit. */
+/** Columns that hardly compress, so that the file soon reaches its limit. */
 const NOISE = [
   ...['sys_write.bytes_requested', 'sys_write.fd', 'block_io.sector', 'block_io.bytes', 'block_io.queue_ns'],
   ...[0, 1, 2, 3].map((origin) => `block_io.origins_${origin}_bytes`),
@@ -30,7 +30,10 @@ const types = block.columns.get('event_type')!;
 for (let row = 0; row < ROWS_MAX; row++) types[row] = row % BLOCK_IO_EVERY === 0 ? blockIo.id : sysWrite.id;
 for (const name of NOISE) randomFillSync(block.columns.get(name)!);
 
-/** Every flush is whole: each of its rows says which one it is, which row, and how many there are. */
+/**
+ * Every row of a flush contains its flush, its own index and the number of rows, so that a reader can check
+ * completeness.
+ */
 function fill(run: number, flush: number, rows: number, owner: { context: number; service: number }): void {
   const column = (name: string) => block.columns.get(name)!;
   const startNs = nowNs();

@@ -1,6 +1,7 @@
 /**
- * Damage of every kind to a recording of many segments, closed or left by a killed writer with its log: nothing crashes
- * or hangs, what is read is true and there once, and a writer that opens it makes nothing worse. FUZZ=5000 tries more.
+ * Tests damage of every kind to a recording of many segments, closed or left by a killed writer with its log: nothing
+ * crashes or hangs, rows that are read are correct and unique, and a writer that opens it loses nothing more. FUZZ=5000
+ * tries more.
  */
 import { copyFileSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -14,7 +15,7 @@ import { blockOf, type Row, START_NS, temporaryFolder, testWriter } from './fixt
 
 const RUNS = Number(process.env.FUZZ ?? 120);
 const CASES = Math.ceil(RUNS / 12);
-/** What takes longer hangs. */
+/** A case that takes longer counts as hanging. */
 const CASE_MS_MAX = 5000;
 
 const folder = temporaryFolder();
@@ -23,12 +24,12 @@ const killed = join(folder.path, 'killed.kreplay');
 const path = join(folder.path, 'copy.kreplay');
 afterAll(() => folder.remove());
 
-/** Rows of each flush: large ones become segments in pieces, the last ones stay parts. */
+/** Rows of each flush: large flushes become segments in pieces, the last ones stay parts. */
 const CHECKPOINTED = [4096, 1500, 700];
 const LOGGED = [4096, 30, 2000, 5, 60];
 const CHECKPOINTED_ROWS = 6296;
 const ROWS = 12_487;
-/** Of events that are added to a damaged recording. */
+/** Marks events that are added to a damaged recording. */
 const ADDED_CPU = 77;
 const FILES = ['', '-wal', '-shm'] as const;
 
@@ -39,13 +40,13 @@ interface Original {
   result: number;
 }
 
-/** The first half of MurmurHash3's finalizer: columns that hardly compress, so that most of the file is events. */
+/** The first half of MurmurHash3's finalizer: the columns hardly compress, so that most of the file is events. */
 function scrambled(value: number): number {
   const bits = Math.imul(value ^ (value >>> 16), 0x85ebca6b);
   return (bits ^ (bits >>> 13)) >>> 0;
 }
 
-/** What the event of that number was. */
+/** The event as it was written under that number. */
 function original(number: number): Original {
   return {
     pid: scrambled(number),
@@ -87,13 +88,13 @@ function restore(from: string): void {
   }
 }
 
-/** Rows of the block that are not what was written under their number. */
+/** Rows of the block that differ from what was written under their number. */
 function untrue(block: NumberedBlock): unknown[] {
   const types = block.columns.get('event_type')!;
   const places = typeRows(block);
   const wrong: unknown[] = [];
   for (let row = 0; row < block.rowCount; row++) {
-    // What a writer added later may have numbers that it could not know to be in use before.
+    // Events added later may reuse numbers that the writer could not know to be in use.
     if (block.columns.get('cpu')![row] === ADDED_CPU) continue;
     const number = Number(block.numbers[row]);
     const was = original(number);
@@ -111,7 +112,7 @@ function untrue(block: NumberedBlock): unknown[] {
 
 const CODED = { code: expect.stringMatching(/^(recording_|not_a_|unsupported_)/) };
 
-/** Numbers of the events that can be read, in both orders and one by one; undefined when the file cannot be. */
+/** Numbers of the events that can be read, in both orders and one by one; undefined if the file cannot be read. */
 function readable(): Set<number> | undefined {
   let reader: RecordingReader | undefined;
   try {
@@ -143,7 +144,7 @@ function readable(): Set<number> | undefined {
   }
 }
 
-/** A writer opens the damaged file, adds to it, closes; undefined when it refuses. */
+/** Lets a writer open the damaged file, add to it and close it; returns whether it accepted the file. */
 function writeMore(): boolean {
   let writer: RecordingWriter | undefined;
   try {
@@ -223,7 +224,7 @@ describe.each([
           count(`${state} ${kind} ${written ? 'written' : 'not written'}`);
           if (before) expect([...before].filter((number) => !after?.has(number)).slice(0, 2)).toEqual([]);
         }
-        // So that the time limit of the test is looked at between two cases.
+        // Yields, so that the time limit of the test is checked between two cases.
         await setImmediate();
       }),
       { numRuns: CASES, endOnFailure: true },
@@ -235,7 +236,7 @@ test.each(['-wal', '-shm'])('a recording that was killed, without its %s', (file
   restore(killed);
   rmSync(path + file);
   const before = readable()!;
-  // What was in the log alone is gone with it, and nobody can know.
+  // Events that were only in the log are lost with it, undetectably.
   expect(before.size).toBe(file === '-wal' ? CHECKPOINTED_ROWS : ROWS);
   expect(writeMore()).toBe(true);
   const after = readable()!;

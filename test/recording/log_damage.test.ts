@@ -1,4 +1,4 @@
-/** The write-ahead log of a recording whose agent was killed: a cut end is no damage, and anything else is. */
+/** Tests the write-ahead log of a recording whose agent was killed: a truncated end is not damage, anything else is. */
 import { copyFileSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { openDatabase } from '../../agent/recording/format/database.ts';
@@ -7,7 +7,7 @@ import { openReader, type RecordingReader } from '../../agent/recording/read/rea
 import { isWhole, verifyRecording } from '../../agent/recording/read/verify.ts';
 import { appendRows, newFolder, newWriter, recorded, recordingPath, START } from '../daemon/recorded.ts';
 
-/** The last frame is among them. */
+/** Step between the tested frames; the last frame is always among them. */
 const FRAMES_A_STEP = 5;
 const HEADER_BYTES = 32;
 const FRAME_BYTES = 24 + PAGE_BYTES;
@@ -16,7 +16,7 @@ const EVENTS = 1 + BATCHES * 40;
 
 let killed: string;
 
-/** As it lies there when its writer is killed: every batch is a commit in the log. */
+/** Makes a recording as a killed writer leaves it: every batch is a commit in the log. */
 beforeAll(() => {
   const folder = recorded([{ at: START }]);
   const writer = newWriter(folder);
@@ -50,7 +50,7 @@ interface Found {
   whole: boolean;
 }
 
-/** A recording that is refused as damaged is told as well. */
+/** A recording that is refused as damaged also counts as reported. */
 function found(path: string): Found {
   let reader: RecordingReader;
   try {
@@ -71,7 +71,7 @@ function found(path: string): Found {
 
 const frames = () => Math.floor((statSync(`${recordingPath(killed)}-wal`).size - HEADER_BYTES) / FRAME_BYTES);
 
-/** Frames that end a commit, from 0. */
+/** Indices of the frames that end a commit. */
 function commits(): number[] {
   const log = readFileSync(`${recordingPath(killed)}-wal`);
   const isCommit = (frame: number) => log.readUInt32BE(HEADER_BYTES + frame * FRAME_BYTES + 4) !== 0;
@@ -104,7 +104,7 @@ const FLIPS: readonly [name: string, offset: number][] = [
 ];
 
 test.each(FLIPS)('a flipped bit in the %s of any frame (byte %d) is told', (name, offset) => {
-  // A commit with another checksum than its frames is what a killed writer leaves, so the last one is no damage.
+  // A killed writer leaves a last commit whose checksum does not match its frames, so that is not damage.
   const end = ['checksum', 'size of the database'].includes(name) ? commits().at(-2)! : frames();
   for (let frame = (end - 1) % FRAMES_A_STEP; frame < end; frame += FRAMES_A_STEP) {
     const path = damagedCopy((log) => {
@@ -117,7 +117,7 @@ test.each(FLIPS)('a flipped bit in the %s of any frame (byte %d) is told', (name
 });
 
 test.each([0, 5, 20, 30])('a flipped bit in byte %d of the header of the log is told', (offset) => {
-  // The tables themselves are in the log, so the file is moved on to have them.
+  // The tables themselves are in the log, so a checkpoint copies them to the file first.
   const path = damagedCopy((log) => log);
   const database = openDatabase(path, {});
   database.pragma('wal_checkpoint(PASSIVE)');

@@ -1,4 +1,4 @@
-/** A transaction may have more contexts than fit into one list that SQLite takes. */
+/** Tests a transaction with more contexts than fit into one list that SQLite accepts. */
 import { openDatabase } from '../../agent/recording/format/database.ts';
 import { openSegmentIndex } from '../../agent/recording/read/segment_index.ts';
 import { recorded, recordingPath, START } from '../daemon/recorded.ts';

@@ -1,4 +1,4 @@
-/** Files that are missing, foreign, newer, damaged or out of reach: each has its code, and nothing crashes. */
+/** Tests files that are missing, foreign, newer, damaged or out of reach: each has its code, and nothing crashes. */
 import { execFileSync } from 'node:child_process';
 import { chmodSync, copyFileSync, mkdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -99,7 +99,7 @@ test('a folder that does not exist, or may not be written', () => {
 const ROWS = 2100;
 const CODED = { code: expect.stringMatching(/^(recording_|not_a_|unsupported_)/) };
 
-/** Reads all there is, in every way: what is given must be true, and what is missing must be told. */
+/** Reads everything in every way: all rows must be correct, and all missing ones must be reported. */
 function readEverything(): void {
   const reader = openReader(path);
   try {
@@ -122,7 +122,7 @@ function expectTruth(blocks: readonly NumberedBlock[], losses: readonly Loss[]):
   });
   expect(untrue).toEqual([]);
   const lost = losses.reduce((sum, { count }) => sum + count, 0);
-  // An entry that cannot be read does not say how many events it had.
+  // An unreadable entry does not reveal how many events it had.
   const unknown = losses.some(({ cause, count }) => cause === 'damaged' && count === 0);
   if (!unknown) expect(rows.length + lost).toBeGreaterThanOrEqual(ROWS);
   expect(new Set(rows.map(({ number }) => number)).size).toBe(rows.length);
@@ -133,7 +133,7 @@ function original(number: number) {
   return { pid: row, timestamp_ns: START_NS + BigInt(row * 977), event_type: row % 5 === 0 ? 'block_io' : 'sys_write' };
 }
 
-/** Whether it could be read at all. */
+/** Returns whether the file could be read at all. */
 function tryReading(): boolean {
   try {
     readEverything();

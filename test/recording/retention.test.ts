@@ -1,4 +1,7 @@
-/** Retention: the file keeps its limit, the oldest events go and are told, pinned ones and what came before them stay. */
+/**
+ * Tests retention: the file keeps its limit, the oldest events are removed and reported, pinned ones and their context
+ * stay.
+ */
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
@@ -32,7 +35,7 @@ function open(retention: RetentionLimits): RecordingWriter {
 
 const block = blockOf(Array.from({ length: BATCH_ROWS }, (): Row => ({})));
 
-/** One second of events, hard to compress, in 16 transactions of their own. */
+/** Writes one second of events, hard to compress, in 16 transactions of their own. */
 function writeBatch(writer: RecordingWriter): void {
   const batch = batches++;
   const ids = Array.from({ length: BATCH_ROWS >> 8 }, (_, i) => ({
@@ -61,14 +64,14 @@ function writeBatch(writer: RecordingWriter): void {
   writer.flush();
 }
 
-/** The finalizer of MurmurHash3: no compressor sees a pattern. */
+/** MurmurHash3's finalizer: it leaves no pattern for a compressor. */
 function scrambled(value: number): number {
   let bits = Math.imul(value ^ (value >>> 16), 0x85ebca6b);
   bits = Math.imul(bits ^ (bits >>> 13), 0xc2b2ae35);
   return (bits ^ (bits >>> 16)) >>> 0;
 }
 
-/** The file and its log. */
+/** Size of the file and its log. */
 const fileBytes = () => statSync(path).size + (statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0);
 
 function summary() {
@@ -103,7 +106,7 @@ test('the file keeps its limit, the oldest events go and are told', () => {
   expect(eventCount + removed[0]!.count).toBe(150 * BATCH_ROWS);
   expect(removed).toMatchObject([{ cause: 'retention', eventType: null, fromNs: START_NS }]);
   expect(removed[0]!.toNs).toBeLessThan(firstTimestampNs);
-  // Most of the room is used.
+  // Most of the space is used.
   expect(fileBytes()).toBeGreaterThan(LIMIT * 0.9);
   expect(eventsOf('tx-149-3')).toEqual({ count: 256, texts: ['/file/149/3,command-2'], known: 256 });
   writer.close();

@@ -1,4 +1,6 @@
-/** What retention must not do: remove what is still needed, or everything, for the sake of something else. */
+/**
+ * Tests the limits of retention: it must not remove anything still needed, nor everything, to satisfy another limit.
+ */
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';

@@ -1,4 +1,7 @@
-/** Retention between the pieces of an answer: rows keep their names or are gone, and never belong to somebody else. */
+/**
+ * Tests retention between the parts of an answer: rows keep their names or are gone, and never get another event's
+ * names.
+ */
 import { join } from 'node:path';
 import { openReader } from '../../agent/recording/read/reader.ts';
 import { openWriter } from '../../agent/recording/write/writer.ts';
@@ -16,7 +19,7 @@ test('events that were scanned before retention removed them keep their owners',
   const retention = { ageNs: 20n * SECOND_NS };
   const writer = openWriter({ path, node: 'n', bootId: 'b', machineId: 'm', nowNs: () => clock.nowNs, retention });
   let second = 0;
-  // As many new names as retention needs to forget the old ones.
+  // Adds as many new names as retention needs to forget the old ones.
   const writeSecond = () => {
     const rows = Array.from({ length: ROWS }, (_, i): Row => {
       const unique = `${second}-${i}`;
@@ -39,7 +42,7 @@ test('events that were scanned before retention removed them keep their owners',
   const scan = reader.scan({ blockRowsMax: 500 });
   let seen = 0;
   for (let block = scan.next(); !block.done; block = scan.next()) {
-    // Between making the block and reading its names.
+    // Retention runs after the block is made and before its names are read.
     if (seen === 0) for (let i = 0; i < 60; i++) writeSecond();
     for (const row of rowsOf(block.value)) {
       const unique = `${row.tid}-${row.pid}`;

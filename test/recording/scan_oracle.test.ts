@@ -1,6 +1,6 @@
 /**
- * Every filter, order, page and interleaving against a plain filter and sort over the rows. The recording is made of
- * parts and segments as a writer happens to leave them, and grows and is sealed while a scan is under way.
+ * Tests every filter, order, page and interleaving against a plain filter and sort over the rows. The recording has
+ * parts and segments as a writer happens to leave them, and grows and is sealed during a scan.
  */
 import { join } from 'node:path';
 import fc from 'fast-check';
@@ -53,13 +53,13 @@ const event: fc.Arbitrary<Event> = fc.record({
   origins: fc.array(owner, { maxLength: 4 }),
 });
 
-/** What happens after a batch was appended. */
+/** The events of a batch, and what happens after it was appended. */
 const step = fc.record({
   events: fc.array(event, { maxLength: 30 }),
   after: fc.constantFrom('flush', 'flush', 'flush', 'later', 'seal', 'reopen'),
 });
 
-/** Few conditions a request, or nothing would match. */
+/** Few conditions per request, since otherwise nothing would match. */
 const optional = <T>(value: fc.Arbitrary<T>) =>
   fc.oneof({ weight: 5, arbitrary: fc.constant(undefined) }, { weight: 1, arbitrary: value });
 const request: fc.Arbitrary<ScanRequest> = fc
@@ -92,7 +92,7 @@ function stripUndefined(value: object): object {
   );
 }
 
-/** Keeps one writer open; `events[number]` is what was recorded under a number. */
+/** Keeps one writer open; `events[number]` is the event that was recorded under that number. */
 function record(path: string) {
   const clock = { nowNs: START_NS };
   let writer = testWriter(path, clock);
@@ -243,7 +243,7 @@ test('a scan that pauses while its parts are sealed misses and doubles nothing',
         for (const each of before) recording.run(each);
         const atStart = [...recording.events];
         const reader = openReader(path);
-        // Blocks of one row, so that the writer comes in between at every row.
+        // Blocks of one row, so that the writer can interleave at every row.
         const numbers: number[] = [];
         const pending = [...during];
         const { limit = Infinity } = one;

@@ -1,4 +1,4 @@
-// The clock is set while no agent runs: the gap is told by the clock as it was, and by the clock as it is.
+// Tests a clock that is set while no agent runs: the gap is reported in the old clock's time and in the new one's.
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, expect, test } from '@jest/globals';
@@ -12,12 +12,12 @@ afterAll(() => folder.remove());
 const START = 1_700_000_000_000_000_000n;
 const HOUR_NS = 3_600_000_000_000n;
 const DOWN_MS = 50;
-/** At least as long was it down, and not much longer. */
+/** Bounds on how long no agent ran. */
 const downNs = { min: BigInt(DOWN_MS) * 1_000_000n, max: 10_000_000_000n };
 
 let recordings = 0;
 
-/** What is told of the time between a writer and one that begins `DOWN_MS` later, when the clock says `nowNs`. */
+/** Gaps reported between a writer and one that begins `DOWN_MS` later, when the clock shows `nowNs`. */
 async function gapsAfter(nowNs: bigint, nextBootId = 'boot') {
   const path = join(folder.path, `${recordings++}.kreplay`);
   const open = (now: bigint, bootId: string) =>

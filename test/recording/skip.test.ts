@@ -1,4 +1,7 @@
-/** A segment that cannot match is not decoded: here all others are damaged, and touching them would be told. */
+/**
+ * Tests that a segment that cannot match is not decoded: all others are damaged here, and decoding one would be
+ * reported.
+ */
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { openReader, type ScanRequest } from '../../agent/recording/read/reader.ts';

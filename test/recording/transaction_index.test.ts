@@ -1,4 +1,7 @@
-/** An index that follows a writer holds what one that is opened now reads: whatever was written, and whatever is gone. */
+/**
+ * Tests that an index that follows a writer equals one that is opened afresh: whatever was written, and whatever was
+ * removed.
+ */
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import fc from 'fast-check';
@@ -49,7 +52,7 @@ function write(events: readonly Written[]): void {
   writer.flush();
 }
 
-/** Every column of every row that is there, as a text. */
+/** Every column of every row that is not removed, as text. */
 function held({ transactionIndex: index }: RecordingReader) {
   while (!index.step());
   const columns = index.columns();
@@ -70,7 +73,7 @@ function held({ transactionIndex: index }: RecordingReader) {
 function expectUpToDate(): void {
   const fresh = openReader(path);
   const [found, expected] = [held(reader), held(fresh)];
-  // A matcher would look at each of very many.
+  // A matcher would take too long on this many rows.
   expect(found.find((row, i) => row !== expected[i])).toBeUndefined();
   expect(found.length).toBe(expected.length);
   fresh.close();
@@ -97,7 +100,7 @@ test('any_flushes', () => {
 
 test('transactions_that_go_on_after_very_many_others', () => {
   write([{ id: 'old', at: 500 }]);
-  // Known, but without an event until much later.
+  // The context is known, but has no event until much later.
   writer.contextId({ transactionId: 'quiet', traceId: null, spanId: null });
   const rounds = 8;
   for (let round = 0; round < rounds; round++) {
@@ -127,6 +130,6 @@ test('what_retention_has_removed_from_the_old_end', () => {
   expectUpToDate();
   write([{ id: 'another', at: 1 }]);
   expectUpToDate();
-  // Nothing is held for those that went.
+  // Removed transactions take no space.
   expect(reader.transactionIndex.columns().length).toBeLessThan(4902);
 });

@@ -1,6 +1,6 @@
 /**
- * Recordings of older formats are read for ever. Each of `samples` was written by the program of its time and left by a
- * writer that was killed: a sealed segment and parts. Version 1 has 600 events and 3 times 20, version 2 has 1500,
+ * Tests that recordings of older formats stay readable. Each of `samples` was written by a program of that version and
+ * left by a killed writer: a sealed segment and parts. Version 1 has 600 events and 3 times 20, version 2 has 1500,
  * which are in pieces, and 2 times 40.
  */
 import { copyFileSync, rmSync } from 'node:fs';
@@ -23,7 +23,7 @@ function takeSample(version: Version): void {
   copyFileSync(join(import.meta.dirname, `samples/version_${version}.kreplay`), path);
 }
 
-/** What the sample's writer was given as its `i`th event; name ids: 1 shop, 2 pay, 3 vda. */
+/** The sample's `i`th event as its writer got it; name ids: 1 shop, 2 pay, 3 vda. */
 function original(i: number): Row {
   const transaction = Math.floor(i / 50);
   const common: Row = {
@@ -31,7 +31,7 @@ function original(i: number): Row {
     timestamp_ns: START_NS + BigInt(i * 1009 - (i % 7) * 5000),
     duration_ns: BigInt((i * 7919) % 90_000) + (i === 77 ? 30_000_000_000n : 0n),
     cpu: i % 2,
-    // Two contexts a transaction: with and without a trace.
+    // Two contexts per transaction: with and without a trace.
     context: i % 5 === 0 ? 0 : contextOf(i, transaction),
     context_source: i % 5 === 0 ? 0 : 1,
     context_quality: 1,
@@ -65,7 +65,7 @@ function original(i: number): Row {
   };
 }
 
-/** Ids in the order in which the writer met them: the even event of a transaction comes first. */
+/** Ids in the order in which the writer first saw them: the even event of a transaction comes first. */
 function contextOf(i: number, transaction: number): number {
   return 1 + 2 * transaction + (i % 2);
 }
@@ -129,7 +129,7 @@ test.each([1, 2] as const)('a writer brings version %p up to date, keeps everyth
   reader.close();
   const database = new Database(path);
   expect(database.pragma('integrity_check', { simple: true })).toBe('ok');
-  // Nothing that was there is written again in pieces.
+  // Existing segments are not rewritten in pieces.
   expect(database.prepare('SELECT count(*) FROM segment WHERE length(data) = 0').pluck().get()).toBe(version);
   database.close();
 });

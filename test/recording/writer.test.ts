@@ -1,4 +1,4 @@
-/** What a writer promises: numbers, dictionaries, losses, one writer only, and no loss without a count. */
+/** Tests a writer's guarantees: numbers, dictionaries, losses, a single writer, and no loss without a count. */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-/** What the two threads of a writer tell each other arrives as it was sent. */
+/** Tests that messages between the two threads of a writer arrive as they were sent. */
 import fc from 'fast-check';
 import type { Batch, ContextRow } from '../../agent/recording/write/batch.ts';
 import { batchOf, type ToWriterThread, toMessage } from '../../agent/recording/write/writer_messages.ts';

@@ -1,4 +1,4 @@
-/** The clock by itself, on a time that the test holds: position and deadlines are exact, whatever was done to it. */
+/** Tests the clock alone, on simulated time: position and deadlines are exact after any sequence of operations. */
 import fc from 'fast-check';
 import { createClock } from '../../daemon/replay/clock/clock.ts';
 

@@ -1,4 +1,4 @@
-/** `kreplay replay` as a process, against a daemon on a real socket. */
+/** Tests `kreplay replay` as a process, against a daemon on a real socket. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
@@ -159,7 +159,7 @@ test.each<[string, string, string]>([
   expect(await sessionCount()).toBe(0);
 });
 
-/** Between the command and the daemon: a cable that can be cut. */
+/** A TCP proxy between the command and the daemon whose connections can be cut. */
 async function cable() {
   const sockets = new Set<Socket>();
   let plugged = true;

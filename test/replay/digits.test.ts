@@ -1,8 +1,8 @@
-/** Numbers as text in a buffer: what `String` gives, and nothing beside it is touched. */
+/** Tests numbers written as text into a buffer: they equal `String(...)`, and no other byte is touched. */
 import fc from 'fast-check';
 import { DIGITS_MAX, writeBigDigits, writeDigits } from '../../daemon/replay/session/digits.ts';
 
-/** Around the powers of ten is where a digit could be lost. */
+/** Around the powers of ten a digit could be lost. */
 const EDGES = Array.from({ length: 16 }, (_, power) => 10 ** power).flatMap((power) => [power - 1, power, power + 1]);
 const BEFORE = 3;
 

@@ -1,4 +1,4 @@
-/** Sessions of real recordings, and time that the test holds. */
+/** Makes sessions on real recordings, with simulated time. */
 import type { ServerResponse } from 'node:http';
 import { Writable } from 'node:stream';
 import { createScheduler } from '../../daemon/replay/clock/scheduler.ts';
@@ -23,13 +23,13 @@ export interface PlannedEvent {
   thread?: number;
 }
 
-/** Ten events a millisecond apart, the last 2 ms long, unless the test needs others. */
+/** Ten events a millisecond apart, the last 2 ms long; the default recording. */
 export const TEN_EVENTS: readonly PlannedEvent[] = Array.from({ length: 10 }, (_, index) => ({
   startNs: BigInt(index) * MS,
   durationNs: index === 9 ? 2n * MS : MS / 2n,
 }));
 
-/** The folder of each series of events: it is recorded once. */
+/** The folder of each series of events, which is recorded only once. */
 const folders = new Map<readonly PlannedEvent[], string>();
 
 function recordedOnce(planned: readonly PlannedEvent[]): string {
@@ -51,13 +51,13 @@ afterEach(() => {
 });
 
 export interface SessionSetting extends Partial<SessionSettings> {
-  /** What the session reads instead of the recording itself. */
+  /** Wraps the recording's store for the session. */
   through?: (store: Store) => Store;
   /** Awaited before the plan takes a change of latency. */
   beforeChange?: () => Promise<void>;
 }
 
-/** `planned` in recorded order; the first starts at 0. */
+/** `planned` is in recorded order; the first event starts at 0. */
 export async function newSession(planned: readonly PlannedEvent[] = TEN_EVENTS, setting: SessionSetting = {}) {
   const { through = (store) => store, beforeChange, ...settings } = setting;
   const store = through(openRecordingStore(recordedOnce(planned)));
@@ -80,7 +80,7 @@ export async function newSession(planned: readonly PlannedEvent[] = TEN_EVENTS, 
   return { session, clock, eventIds };
 }
 
-/** As one in a thread that has much else to do. */
+/** Delays changes of latency, as a planner thread does that has much else to do. */
 function slowToChange(planner: Planner, beforeChange: () => Promise<void>): Planner {
   return {
     ...planner,
@@ -110,7 +110,7 @@ const DEFAULTS: SessionSettings = {
   loop: false,
 };
 
-/** A viewer's end of a stream; `full` makes it one that does not read. */
+/** A viewer's end of a stream; `full` makes it a viewer that does not read. */
 export function newSink(full = false) {
   let text = '';
   let pending: (() => void) | undefined;

@@ -1,11 +1,11 @@
-/** Reads a stream the way a client does. */
+/** Reads a stream as a client does. */
 import { createParser } from 'eventsource-parser';
 import { parseJson, stringify } from '../../daemon/exact_json.ts';
 
 export interface Frame {
   event: string;
   id: string | undefined;
-  /** As it came. */
+  /** The data as received. */
   text: string;
   // biome-ignore lint/suspicious/noExplicitAny: a test looks into it as it likes
   data: any;
@@ -19,7 +19,7 @@ export function rawFramesOf(text: string): Frame[] {
   return frames;
 }
 
-/** Events that came together are given one by one. */
+/** Splits events that came in one frame into single ones. */
 export function framesOf(text: string): Frame[] {
   return rawFramesOf(text).flatMap((frame) =>
     frame.event === 'events'

@@ -1,4 +1,4 @@
-/** Replay over real HTTP, of a real recording, in real time. Nothing here has an upper bound on time. */
+/** Tests replay over real HTTP, of a real recording, in real time. No test has an upper bound on time. */
 import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { connect } from 'node:net';
@@ -41,7 +41,7 @@ async function create(more: object = {}): Promise<string> {
   return `${SESSIONS}/${json.session_id}`;
 }
 
-/** Until the daemon ends the stream, or `enough` says so. */
+/** Reads until the daemon ends the stream, or `enough` returns true. */
 async function collect(res: IncomingMessage, enough: (text: string) => boolean = () => false): Promise<Frame[]> {
   let text = '';
   res.setEncoding('utf8');
@@ -110,7 +110,7 @@ test('the stream plays every event once, in order, none before its time, and end
     'finished',
   ]);
   expect(frames.at(-1)).toMatchObject({ event: 'end', data: { reason: 'finished' } });
-  // Events that came together have one.
+  // Events that came in one frame share an id.
   const ids = [...new Set(frames.map(({ id }) => Number(id)))];
   expect(ids).toEqual(ids.map((_, index) => index));
 
@@ -220,11 +220,11 @@ test('a client that comes late gets all of it from the start, if it asks for tha
   const late = await served.open(`${path}/events`, { headers: { 'last-event-id': '0' } });
   const all = await collect(late);
   expect(indexesIn(all)).toEqual(ALL);
-  // The first viewer was told the state that it met besides.
+  // The first viewer also got the state at its arrival.
   expect(all).toEqual(seen.slice(1));
 });
 
-/** The first `count` frames or some more, all of the last id, and then the connection is cut. */
+/** Returns at least the first `count` frames, all those with the last id, and then cuts the connection. */
 async function collectSome(path: string, count: number, begin: () => Promise<unknown>): Promise<Frame[]> {
   const stream = await served.open(path);
   await begin();

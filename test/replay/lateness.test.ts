@@ -1,4 +1,4 @@
-/** The summary against sorting all values. */
+/** Tests the summary of lateness against sorting all values. */
 import fc from 'fast-check';
 import { createLateness, LATE_NS } from '../../daemon/replay/clock/lateness.ts';
 

@@ -1,4 +1,4 @@
-/** Deadlines on a simulated clock: every alarm rings once, never early, in order, however many there are. */
+/** Tests deadlines on a simulated clock: every alarm rings once, never early, in order, at any number of alarms. */
 import fc from 'fast-check';
 import { createHeap } from '../../daemon/replay/clock/heap.ts';
 import { createScheduler } from '../../daemon/replay/clock/scheduler.ts';
@@ -47,7 +47,7 @@ test('200 alarms that set themselves anew ring 50 times each, none early, none o
   clock.advance(2000n * MS);
   expect(rung).toHaveLength(200 * 50);
   expect(rung.every(({ dueNs, atNs }) => atNs >= dueNs)).toBe(true);
-  // A turn of the simulated loop is 5 us; no more than that and the timer's share may be lost.
+  // A turn of the simulated loop is 5 us; an alarm may be late by only that and the timer's share.
   expect(rung.every(({ dueNs, atNs }) => atNs - dueNs < 20_000n)).toBe(true);
   expect(rung).toEqual(rung.toSorted((a, b) => Number(a.atNs - b.atNs)));
 });
@@ -126,7 +126,7 @@ test('alarms that take long ring over several turns: all once, in order, before 
   const round = (name: string) => Array.from({ length: 10 }, (_, i) => `${name} ${i}`);
   expect(rung.slice(0, 10)).toEqual(round('first'));
   expect(rung.slice(10).toSorted()).toEqual(round('second'));
-  // 0.4 ms each: no more than two of them between two turns.
+  // Each alarm takes 0.4 ms: no more than two of them may ring between two turns.
   for (let i = 2; i < turnsAt.length; i++) expect(turnsAt[i]! > turnsAt[i - 2]!).toBe(true);
 });
 
@@ -143,7 +143,7 @@ test('what was left of a round can still be cleared, or closed', () => {
     const dueNs = clock.now();
     for (const alarm of alarms) alarm.set(dueNs);
     clock.timers.setImmediate(() => {
-      // In the turn in which the first has rung.
+      // This runs in the turn in which the first alarm has rung.
       if (end === 'close') scheduler.close();
       else for (const alarm of alarms.slice(1)) alarm.clear();
     });

@@ -1,4 +1,4 @@
-/** One session on a simulated clock: what is emitted, when, and where it stands afterwards. */
+/** Tests one session on a simulated clock: what it emits, when, and its position afterwards. */
 import fc from 'fast-check';
 import { CHUNK_EVENTS } from '../../daemon/replay/plan/bodies.ts';
 import type { Session } from '../../daemon/replay/session/session.ts';
@@ -8,7 +8,7 @@ import { type Frame, framesOf } from './frames.ts';
 
 const NS_MAX = 10n ** 18n;
 
-/** A recording whose events cannot be read any more from some moment on. */
+/** A recording whose events become unreadable at some moment. */
 function breakable() {
   let isBroken = false;
   return {
@@ -185,7 +185,7 @@ test('finished plays again from the start, with a lateness of its own', async ()
 
 describe('seek', () => {
   const LATENCY = 3n * MS;
-  /** Thread 1 starts between the first two events of thread 0. */
+  /** Thread 1 starts between the first two events of thread 0, once they are delayed. */
   const TWO_THREADS: PlannedEvent[] = [
     { startNs: 0n, durationNs: MS, thread: 0 },
     { startNs: 2n * MS, durationNs: MS, thread: 0 },
@@ -293,7 +293,7 @@ describe('step', () => {
 
   test('is done whole or not at all', async () => {
     const recording = breakable();
-    // More than are read at once.
+    // More events than are read at once.
     const many = Array.from({ length: CHUNK_EVENTS + 1000 }, (_, index) => ({ startNs: BigInt(index) * MS }));
     const { session } = await newSession(many, { through: recording.through });
     const { frames } = watch(session);

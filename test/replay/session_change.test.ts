@@ -1,4 +1,4 @@
-/** What changes while a session plays: its speed, its latency, its rounds. Each event comes once, at its own time. */
+/** Tests changes while a session plays: its speed, latency and rounds. Each event comes once, at its own time. */
 import fc from 'fast-check';
 import { MS, newSession, newSink, type PlannedEvent, TEN_EVENTS } from './fixture.ts';
 import { type Frame, framesOf } from './frames.ts';
@@ -297,7 +297,7 @@ test('a loop that is paused just as it begins again goes on from there', async (
 test('gaps are cut down to the longest that is wanted, busy times are left alone', async () => {
   const gapped: PlannedEvent[] = [
     { startNs: 0n, durationNs: 100n * MS, thread: 0 },
-    // Within the first one: no gap.
+    // It runs during the first event, so there is no gap.
     { startNs: 60n * MS, durationNs: MS, thread: 1 },
     { startNs: 1100n * MS, durationNs: MS, thread: 0 },
     { startNs: 1105n * MS, durationNs: MS, thread: 0 },

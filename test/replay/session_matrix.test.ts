@@ -1,4 +1,4 @@
-/** Every command in every state, once and twice, with what comes of it; the table of the API. */
+/** Tests every command in every state, once and twice, against the API's table of transitions. */
 import type { Problem } from '../../daemon/problem.ts';
 import type { Session } from '../../daemon/replay/session/session.ts';
 import { STATES, type State } from '../../daemon/replay/transitions.ts';
@@ -18,7 +18,7 @@ const COMMANDS: Record<string, Act> = {
   stop: (session) => session.stop(),
 };
 
-/** From `ready` to each state. */
+/** Commands that lead from `ready` to each state. */
 const ROADS: Record<State, Act> = {
   ready: () => {},
   playing: (session) => session.play(),
@@ -45,7 +45,7 @@ const TABLE: Record<string, Record<State, State | 409>> = {
 
 const CASES = Object.keys(COMMANDS).flatMap((command) => STATES.map((state) => [command, state] as const));
 
-/** Where the table takes the state, checked on the session. */
+/** Runs a command and checks the session's state against the table. */
 async function expectStep(session: Session, command: string): Promise<void> {
   const from = session.state;
   const expected = TABLE[command]![from];

@@ -1,4 +1,4 @@
-/** The list of sessions in pages, over HTTP. */
+/** Tests the list of sessions in pages, over HTTP. */
 import { recorded, START } from '../daemon/recorded.ts';
 import { type Served, serve } from '../daemon/served.ts';
 
@@ -28,7 +28,7 @@ test('the list comes in pages, each session once, whatever is made or deleted me
     const { sessions, next_cursor } = await list(`limit=2${cursor && `&cursor=${cursor}`}`);
     expect(sessions.length).toBeLessThanOrEqual(2);
     seen.push(...sessions.map(({ session_id }: { session_id: string }) => session_id));
-    // The last of the page: what comes next is found without it.
+    // The last session of the page is deleted: the next page must be found without it.
     if (page === 0) await served.get(`${SESSIONS}/${seen.at(-1)}`, { method: 'DELETE' });
     cursor = next_cursor;
   }

@@ -1,5 +1,11 @@
+<<<<<<< HEAD
 /** All sessions of a daemon on a real recording and a simulated clock: limits, ends, and what is read of the recording. */
 import { setTimeout as sleep } from 'node:timers/promises';
+=======
+/**
+ * Tests all sessions of a daemon on a real recording and a simulated clock: limits, ends, and reads of the recording.
+ */
+>>>>>>> words-test2
 import { createRequest } from '../../daemon/replay/contract.ts';
 import { createPlanner } from '../../daemon/replay/plan/planner.ts';
 import type { Session } from '../../daemon/replay/session/session.ts';
@@ -78,7 +84,7 @@ test('sessions that would play more than all may together are refused, and stay 
   expect(reason).toMatchObject({ code: 'replay_capacity' });
   expect(reason.message).toMatch(/110,100 events a second, and others play 220,200; all together may play 250,000/);
   expect(third.state).toBe('ready');
-  // At its own end after a thousand events, whatever its speed.
+  // A session without a loop ends after a thousand events, at any speed.
   await once.play();
   await expect(first.change({ speedFactor: 1000 })).rejects.toMatchObject({ code: 'replay_capacity' });
   expect(first.view()).toMatchObject({ state: 'playing', speed_factor: 100 });
@@ -87,13 +93,13 @@ test('sessions that would play more than all may together are refused, and stay 
   first.pause();
   second.pause();
   once.stop();
-  // Alone it may play as fast as it can.
+  // A session that plays alone may play at any speed.
   await third.change({ speedFactor: 1000 });
   expect(third.view()).toMatchObject({ state: 'playing', speed_factor: 1000 });
 });
 
 test('less latency is a faster loop, and is refused like a higher speed', async () => {
-  // 1001 events in a second, or in 1001.
+  // 1001 events in one second, or in 1001 seconds.
   const store = opening(openRecordingStore(recorded(rowsOf(1001, MS).map((row) => ({ ...row, tid: 1 })))));
   const { sessions } = newSessions(store, { replayRateMax: 150_000 });
   const fast = await create(sessions, { speed_factor: 100, loop: true });
@@ -102,7 +108,7 @@ test('less latency is a faster loop, and is refused like a higher speed', async 
   await expect(delayed.change({ extraLatencyNs: 0 })).rejects.toMatchObject({ code: 'replay_capacity' });
   expect(delayed.view()).toMatchObject({ state: 'playing', extra_latency_ns: 1_000_000_000n });
   await delayed.change({ extraLatencyNs: 0, speedFactor: 1 });
-  // Its next round has no latency any more: it would take a second, not a thousand.
+  // Its next round has no latency: it would take a second, not a thousand.
   await expect(delayed.change({ speedFactor: 100 })).rejects.toMatchObject({ code: 'replay_capacity' });
 });
 
@@ -126,7 +132,7 @@ test('a round counts for more than its events', async () => {
 });
 
 test('one that has not been gone through yet is measured before it is refused', async () => {
-  // In a second as recorded, in 70 as it is played.
+  // It takes a second as recorded, and 70 seconds as played.
   const store = opening(openRecordingStore(recorded(rowsOf(70_000, 14_000n).map((row) => ({ ...row, tid: 1 })))));
   const { sessions } = newSessions(store, { replayRateMax: 50_000 });
   const delayed = { loop: true, extra_latency_ns: 1_000_000 };

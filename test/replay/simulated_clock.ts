@@ -1,18 +1,18 @@
-/** Time that only passes when a test says so, with the timers that go by it. */
+/** Simulates time that passes only on a test's command, with timers that use it. */
 import { setImmediate as breathe } from 'node:timers/promises';
 import type { Timers } from '../../daemon/replay/clock/waiting.ts';
 
-/** What a turn of the event loop costs. */
+/** Time that a turn of the event loop takes. */
 const TURN_NS = 5_000n;
 
 export interface SimulatedClock {
   now: () => bigint;
   timers: Timers;
-  /** Lets time pass, and runs what falls due meanwhile. */
+  /** Lets time pass, and runs what becomes due meanwhile. */
   advance(ns: bigint): void;
-  /** The same, and whatever was begun meanwhile gets its turn in between. */
+  /** Like `advance`, but lets pending promises and I/O of the test proceed in between. */
   pass(ns: bigint): Promise<void>;
-  /** Time passes while nothing gets to run: the process was not scheduled. */
+  /** Lets time pass while nothing runs, as for a process that is not scheduled. */
   stall(ns: bigint): void;
 }
 
@@ -38,7 +38,7 @@ export function createSimulatedClock(startNs = 1_000_000_007n): SimulatedClock {
     return found;
   }
 
-  /** One step on the way to an end; false when that is reached. */
+  /** Advances by one step; returns false when `endNs` is reached. */
   function goOn(endNs: bigint): boolean {
     const [key, timeout] = earliest() ?? [];
     if (timeout && timeout.atNs <= nowNs) {

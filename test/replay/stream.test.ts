@@ -1,4 +1,4 @@
-/** Frames and viewers: nothing breaks a frame, nobody is skipped silently, and nobody waits for anybody. */
+/** Tests frames and viewers: nothing breaks a frame, no viewer is skipped silently, and no viewer waits for another. */
 import { once } from 'node:events';
 import { get } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -23,7 +23,7 @@ function newStream(over: () => EndReason | null = () => null) {
   const publish = (from: number, count: number, padding = 0) => {
     for (let n = from; n < from + count; n++) {
       stream.publish('event', JSON.stringify({ n, padding: 'x'.repeat(padding) }));
-      // As a session does it: not one by one.
+      // A session flushes frames in groups, not one by one.
       if (n % 32 === 0) stream.flush();
     }
     stream.flush();
@@ -64,12 +64,12 @@ test('the log keeps its newest frames, and room is given back', () => {
   expect(log.firstId).toBe(log.lastId + 1);
 });
 
-/** Text that writes itself, and asks for more room than it takes. */
+/** Text that writes itself, and asks for more room than it needs. */
 function written(json: string): WrittenText {
   return { bytesMax: 3 * json.length + 99, write: (to, at) => at + to.write(json, at) };
 }
 
-/** Frames from an id on, about so many bytes. */
+/** Frames from an id on, of about `bytesMax` bytes. */
 function runOf(log: FrameLog, id: number, bytesMax: number) {
   const lastId = log.lastOf(id, bytesMax);
   const bytes = Buffer.alloc(log.bytesOf(id, lastId));

@@ -1,11 +1,11 @@
-/** Waiting on a simulated clock, where each way to let time pass is written down; and holding the real thread. */
+/** Tests waiting on a simulated clock that logs each way of letting time pass; and holding the real thread. */
 import { createThreadSleeper } from '../../daemon/replay/clock/thread_sleep.ts';
 import { type Timers, timerWaiter } from '../../daemon/replay/clock/waiting.ts';
 import { createSimulatedClock } from './simulated_clock.ts';
 
 const MS = 1_000_000n;
 const HOUR = 3_600_000n * MS;
-/** A request that comes meanwhile waits no longer. */
+/** The longest that a request which arrives meanwhile may have to wait. */
 const BLOCKED_NS_MAX = 200_000;
 
 type Step = { by: 'timer' | 'turn' | 'sleep' | 'hold'; ns: number };
@@ -103,7 +103,7 @@ test('a hold is never too short, whatever the machine does meanwhile', () => {
   for (let durationNs = 0; durationNs < 200_000; durationNs += 997) {
     const startNs = process.hrtime.bigint();
     sleeper.hold(durationNs);
-    // Milliseconds as doubles: the last digits of a nanosecond are lost.
+    // Milliseconds are doubles, so the last digits of a nanosecond are lost.
     expect(Number(process.hrtime.bigint() - startNs)).toBeGreaterThanOrEqual(durationNs - 10);
   }
 });

@@ -1,6 +1,6 @@
-# FILE: makes the calls of a JSON list [[what, path or descriptor, command name?], ...] one after the other, and prints
-# for each `slow`, `quick`, or its error. Files are opened before the first one. Calls with a command name are made by a
-# thread of that name.
+# Usage: calls.py FILE. Makes the calls of a JSON list [[what, path or descriptor, command name?], ...] one after the
+# other, and prints `slow`, `quick` or the error for each. Files are opened before the first call. Calls with a command
+# name are made by a thread of that name.
 import ctypes
 import errno
 import json

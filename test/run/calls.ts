@@ -1,4 +1,7 @@
-/** Incidents of a few calls in a row, and a build that makes calls in a row and says what became of each. */
+/**
+ * Makes incidents of a few calls in sequence, and runs a build that makes calls in sequence and reports the result of
+ * each.
+ */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type BlockRow, newFolder, type Row, START, type SyncRow, type WriteRow } from '../daemon/recorded.ts';
@@ -6,7 +9,7 @@ import { bundleOf, MS, type RealRun, run } from './incident.ts';
 
 const PROGRAM = join(import.meta.dirname, 'calls.py');
 
-/** What takes so long is `slow`. */
+/** Duration that counts as `slow`. */
 export const SLOW = 300n * MS;
 
 const OWNER = { tid: 7, comm: 'python3', fd: 5 };
@@ -30,11 +33,11 @@ export function inARow(calls: readonly RecordedCall[]): Row[] {
   });
 }
 
-/** `comm`: made by a thread of that name. */
+/** A call with `comm` is made by a thread of that name. */
 export type MadeCall = readonly [what: 'write' | 'fsync' | 'sync' | 'msync', file: string | number, comm?: string];
 
 export interface Made extends RealRun {
-  /** `slow`, `quick`, or the error, of each call. */
+  /** The result of each call: `slow`, `quick`, or the error. */
   felt: string[];
 }
 

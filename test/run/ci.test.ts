@@ -1,6 +1,6 @@
 /**
- * The CI jobs of daemon/docs/ci.md, as their runners run them: a user without rights, no terminal, no standard input, and in
- * containers a user namespace. What their other steps keep has to be there then.
+ * Tests the README's CI jobs as their runners run them: an unprivileged user, no terminal, no standard input, and a
+ * user namespace in containers. The files that their other steps keep must exist afterwards.
  */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { chmodSync, chownSync, copyFileSync, globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -28,12 +28,12 @@ function parsedYaml(text: string): unknown {
 const [GITHUB, GITLAB] = [...CHAPTER.matchAll(/```yaml\n(.*?)```/gs)].map(([, text]) => parsedYaml(text!));
 
 interface Job {
-  /** How the runner starts the steps' text, which is in the file $1. */
+  /** Shell command by which the runner starts the text of the steps, which is in the file $1. */
   shell: string;
   script: string;
-  /** Of the steps, when `make check` has failed. */
+  /** Exit code of the steps if `make check` has failed. */
   failed: number;
-  /** Patterns of what the job keeps. */
+  /** Patterns of the files that the job keeps. */
   kept: string[];
   environment: Record<string, string>;
 }
@@ -49,11 +49,11 @@ function gitLabJob(): Job {
   const { script, artifacts } = (GITLAB as GitLab).incident!;
   const kept = [...artifacts.paths, artifacts.reports.junit];
   const shell = 'set -eo pipefail; set +o noclobber; : | eval "$(cat "$1")"';
-  // What bash makes of any failure within eval.
+  // bash returns 1 for any failure within eval.
   return { shell, script: script.join('\n'), failed: 1, kept, environment: { GITLAB_CI: 'true' } };
 }
 
-/** A working copy that has the incident, and whose tests are what they are on the page. */
+/** A working copy with the incident, and with the README's tests. */
 function workingCopy(writes: number): string {
   const folder = newFolder();
   chmodSync(folder, 0o755);
@@ -90,7 +90,7 @@ function runJob(folder: string, { shell, script, environment }: Job, container: 
   return spawnSync(AS_NOBODY[0], [...AS_NOBODY.slice(1), ...command], { encoding: 'utf8', input: '' });
 }
 
-/** Python's parser: the names of the cases, with how they ended. */
+/** Reads the report with Python's parser: names of the cases and how they ended. */
 function casesOf(path: string): string[] {
   const program = [
     'import sys, xml.etree.ElementTree as t',
@@ -120,7 +120,7 @@ describe.each([
     for (const pattern of job.kept) expect(globSync(pattern, { cwd: folder })).not.toEqual([]);
     expect(casesOf(join(folder, 'replay.xml'))).toEqual([
       'the command: make check',
-      // On a machine that is too noisy it is only partial.
+      // On a noisy machine the replay is only partial.
       expect.stringMatching(/^the incident is replayed(: skipped)?$/),
       '--require partial',
     ]);

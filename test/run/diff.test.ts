@@ -1,4 +1,4 @@
-/** `kreplay diff`: two runs, and a run beside its incident. */
+/** Tests `kreplay diff`: two runs, and a run against its incident. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { stringify } from '../../daemon/exact_json.ts';
@@ -13,7 +13,7 @@ const incident = incidentOf(
   [0, 1, 2].map((at) => ({ at: START + BigInt(at), duration: BigInt(MS), file: `/data/${'ab'[at % 2]}`, fd: 5 })),
 );
 
-/** Streams a and b of the incident, and c of nobody. */
+/** Streams a and b are of the incident, and c is not in it. */
 const said = saidOf(
   ...['a', 'b', 'c'].map((name, stream) => {
     const recorded_events = [2, 1, 0][stream];

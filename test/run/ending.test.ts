@@ -1,4 +1,4 @@
-/** However a run ends, nothing of it stays: no process, no file. */
+/** Tests that however a run ends, no process and no file of it remains. */
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
@@ -34,7 +34,7 @@ test.each([
   ['SIGHUP', 129],
 ] as const)('%s ends the command', async (signal, code) => {
   const word = marked();
-  // exec: dash drops a SIGINT that comes between its vfork() and the execve().
+  // exec is needed because dash drops a SIGINT that comes between its vfork() and the execve().
   const running = begin(word, 'echo started; exec sleep 600');
   await running.printed(/started/);
   running.child.kill(signal);
@@ -102,7 +102,7 @@ test('a run that failed is an error for the CI', async () => {
   expect(xml).toContain('<error message="failed: /nowhere/command: No such file or directory"');
 });
 
-/** A file system of its own of 64 KiB, which the report of some thousand calls does not fit into. */
+/** The report is on a file system of 64 KiB, too small for the report of some thousand calls. */
 test('a full disk for the report: the command does what it does, and then it is said', async () => {
   const script = [`mount -t tmpfs -o size=64k tmpfs ${temporary}`, `TMPDIR=${temporary} exec "$@"`].join('\n');
   const writes = 'i=0; while [ $i -lt 3000 ]; do echo x; i=$((i + 1)); done';
@@ -136,7 +136,7 @@ test('without rights, and with a daemon in between', async () => {
   expect([code, stdout, stderr]).toEqual([0, '65534\n', expect.stringContaining('kreplay run: ')]);
 });
 
-/** There can be one listener in a tree of processes: within a run another one is not possible, as in some containers. */
+/** A tree of processes can have only one listener: within a run another one is impossible, as in some containers. */
 test('where no call can be held the command does not run, and that is no pass', async () => {
   const options = ['--bundle', bundle, '--transaction', TRANSACTION];
   const inner = [process.execPath, ENTRY, 'run', ...options, '--', 'touch', join(temporary, 'witness')];

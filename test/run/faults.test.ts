@@ -1,4 +1,4 @@
-/** Short writes and recorded errors: which events of a plan they are, and that real programs get them. */
+/** Tests short writes and recorded errors: which events of a plan they apply to, and that real programs get them. */
 
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
@@ -26,7 +26,7 @@ beforeEach(() => {
   file = join(newFolder(), 'out');
 });
 
-/** Two threads in turns, each to a file of its own: `a` at 0 and 2, `b` at 1 and 3. */
+/** Two threads in turn, each with a file of its own: `a` at 0 and 2, `b` at 1 and 3. */
 const TURNS: Row[] = ['/a', '/b', '/a', '/b'].map((path, at) => {
   return { at: START + BigInt(at) * MS, tid: path === '/a' ? 7 : 8, file: path, requested: 64n, fd: 5 };
 });
@@ -37,7 +37,7 @@ function faulty(rows: readonly Row[], texts: readonly string[], replaysErrors = 
   const short = texts.map(parseShortRule);
   const { events } = withFaults(plan, incident, { short, errors: replaysErrors ? errorsOf(rows) : undefined });
   const places = Array.from({ length: plan.eventCount }, (_, at) => at);
-  // In recorded order: events of one thread follow one another in a plan.
+  // Sorts into recorded order: in a plan the events of one thread are contiguous.
   const order = places.sort((one, other) => events.offset_ns[one]! - events.offset_ns[other]!);
   return order.map((at) => [(events.flags[at]! & EVENT_FLAGS.short_write) !== 0, events.error[at]] as const);
 }
@@ -147,7 +147,7 @@ print(os.write(file, b'z'), os.lseek(file, 0, os.SEEK_CUR), os.pread(file, 99, 0
     });
     const { stdout, result } = await run(bundleOf(rows), ['--short', 'sys_write'], ['python3', '-c', program, file]);
     expect(stdout).toBe('3 4\n2 3 2\n1 8 abcghijz............AB........EFG.......KL\n');
-    // A single byte is all or nothing.
+    // A write of a single byte cannot be short.
     expect(result.figures!.short_writes).toEqual({ short: 5, whole: 1 });
   });
 
@@ -200,7 +200,7 @@ describe('an error is for no other kind of call', () => {
   const CALLS = { sync: 162, fsync: 74, fdatasync: 75, write: 1, writev: 20 };
   const EBADF = constants.errno.EBADF;
 
-  /** What each call returned, as the kernel's number or 0. */
+  /** The result of each call: the kernel's error number, or 0. */
   async function returned(rows: readonly Row[], options: readonly string[], words: string): Promise<string> {
     const program = `
 import ctypes, os, sys
@@ -234,7 +234,7 @@ for word in sys.argv[2].split():
       ['sync', undefined, 0],
     ]);
     expect(await returned(rows, ['--replay-errors'], 'fsync:888 sync:0 sync:0 sync:0')).toBe(`${EBADF} 0 0 0`);
-    // A rule for all syncs is none for one that has no error to return.
+    // A rule for all syncs does not apply to one that has no error to return.
     expect(await returned(rows, ['--fail', 'sys_sync:EIO'], 'fsync:888 sync:0 sync:0 sync:0')).toBe(`${EBADF} 0 0 0`);
   });
 

@@ -1,4 +1,4 @@
-/** On which files the order of the calls says which is which. */
+/** Tests on which files the order of the calls identifies them. */
 import type { FileKind } from '../../bpf/schema/owner.ts';
 import { STREAM_FLAGS } from '../../daemon/run/format/plan_file.ts';
 import { START } from '../daemon/recorded.ts';
@@ -12,7 +12,7 @@ interface Written {
   kind?: FileKind;
 }
 
-/** Whether each stream is in order; each call is of a thread of its own and takes 10 ms. */
+/** Whether each stream is in order; each call is made by a thread of its own and takes 10 ms. */
 function inOrder(calls: readonly Written[]): boolean[] {
   const rows = calls.map(({ file, at, kind = 'regular' }, tid) => {
     const own = { file, fileKind: kind, tid, comm: `worker-${tid}`, fd: 5, requested: 64n };

@@ -1,4 +1,6 @@
-/** Plan and report as structs: the C header is fresh and a C compiler agrees, and what is written is read again. */
+/**
+ * Tests plan and report as structs: the C header is up to date, a C compiler agrees, and written files read back equal.
+ */
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

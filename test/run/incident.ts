@@ -1,4 +1,4 @@
-/** Incidents for real runs: recordings of writes to a file that the run writes too. */
+/** Makes incidents for real runs: recordings of writes to a file that the run writes too. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { RunResult } from '../../daemon/run/report/result.ts';
@@ -8,7 +8,7 @@ import { TRANSACTION } from './planned.ts';
 
 export const MS = 1_000_000n;
 
-/** One write after the other, of one thread, that took so many milliseconds. */
+/** Sequential writes of one thread that took these numbers of milliseconds. */
 export function writesTo(file: string, milliseconds: readonly number[], more: Partial<WriteRow> = {}): Row[] {
   let at = START;
   return milliseconds.map((ms) => {
@@ -37,7 +37,7 @@ export interface RealRun extends Ended {
   result: RunResult;
 }
 
-/** `kreplay run` with its JSON report. */
+/** Runs `kreplay run` with its JSON report. */
 export async function run(bundle: string, options: readonly string[], command: readonly string[]): Promise<RealRun> {
   const report = join(newFolder(), 'report.json');
   const incident = ['--bundle', bundle, '--transaction', TRANSACTION];

@@ -1,7 +1,7 @@
-/** Whether anything of a run is still there. */
+/** Finds remains of a run. */
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** A word in their environment names the processes of a run, whatever they have become. */
+/** A word in their environment identifies the processes of a run, even after they have forked or called exec. */
 export function processesOf(word: string): string[] {
   return readdirSync('/proc').filter((pid) => {
     try {

@@ -1,4 +1,4 @@
-/** Builds that do odd things, and a disk that is full: clear words, the right exit code, and nothing stays behind. */
+/** Tests builds that do odd things, and a full disk: clear messages, the right exit code, and nothing left behind. */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -30,7 +30,7 @@ function begin(word: string, options: readonly string[], command: readonly strin
   return startWith({ TMPDIR: temporary, MARK: word }, 'run', ...incident, ...options, '--', ...command);
 }
 
-/** To its end, behind which nothing is left. */
+/** Runs to the end, and checks that nothing is left behind. */
 async function run(command: readonly string[], options: readonly string[] = []): Promise<Ended> {
   const word = marked();
   const ended = await begin(word, options, command).ended;
@@ -65,7 +65,7 @@ test('one that asks for a seccomp listener of its own is told why it gets none',
 });
 
 test('one that leaves a daemon behind: it may finish for some seconds, then it is ended', async () => {
-  // The daemon's time is not the command's.
+  // The daemon's time does not count as the command's.
   const { code, stderr } = await run([build, 'daemon', file], ['--max-duration', '3s']);
   expect([code, stderr]).toEqual([0, expect.stringContaining('--max-duration: met')]);
   expect(readFileSync(file).length).toBeGreaterThan(3);

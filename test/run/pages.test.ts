@@ -1,4 +1,4 @@
-/** A run as JUnit's XML and as a page: read by parsers that nobody here wrote, whatever names were recorded. */
+/** Tests a run as JUnit XML and as a page, with independent parsers and any recorded names. */
 import { execFileSync } from 'node:child_process';
 import fc from 'fast-check';
 import { htmlOf } from '../../daemon/run/report/html.ts';
@@ -24,7 +24,7 @@ const perfect: Call[] = Array.from({ length: 40 }, (_, event) => ({
   stream: event % 4,
 }));
 
-/** Python's parser, as most CIs' importers would see it: [tag, attributes, text, children]. */
+/** An element as Python's parser, like most CIs' importers, sees it: [tag, attributes, text, children]. */
 type Element = [string, Record<string, string>, string | null, Element[]];
 
 function parsedXml(xml: string): Element {

@@ -1,4 +1,4 @@
-/** From recorded events to the plan, beside a plan made the simple way. */
+/** Tests the path from recorded events to the plan against a plan made in a simple way. */
 import fc from 'fast-check';
 import { stringify } from '../../daemon/exact_json.ts';
 import { EVENT_FLAGS, OPS, PATH_KINDS, PLAN_FLAGS, SIZE_UNKNOWN } from '../../daemon/run/format/plan_file.ts';
@@ -36,7 +36,7 @@ const anyWrite = fc.record({
   fd: fc.constantFrom(1, 7),
 });
 
-/** As lists of texts and numbers, by search. */
+/** A plan as lists of texts and numbers, made by linear search. */
 function simplePlan(rows: readonly WriteRow[]) {
   const sorted = rows.filter(({ fd, fileKind }) => fd! > 2 || fileKind === 'regular');
   const keyOf = ({ syscall, file, fileKind, comm, service }: WriteRow) =>

@@ -1,4 +1,4 @@
-/** Plans of recorded rows, and plan files as they are read by who knows only their layout. */
+/** Makes plans of recorded rows, and reads plan files by their layout alone. */
 import { openSource } from '../../daemon/export/source.ts';
 import { readRecord } from '../../daemon/run/format/layout.ts';
 import { planEvent, planHeader, planSlot, planStream } from '../../daemon/run/format/plan_file.ts';

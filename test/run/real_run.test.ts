@@ -1,6 +1,6 @@
 /**
- * Programs that nobody here wrote, run under incidents: their results are as ever, and they feel the waits by their own
- * clocks. Waits are never shorter than planned by more than a little; how much longer they get is up to the machine.
+ * Tests existing programs under incidents: their results are unchanged, and they experience the waits by their own
+ * clocks. Waits are never shorter than planned by more than a little; how much longer they get depends on the machine.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,7 +9,7 @@ import { bundleOf, MS, run, writesTo } from './incident.ts';
 
 const LENGTHS = [20, 30, 5, 40, 25];
 const SUM_SECONDS = 0.12;
-/** What the runner subtracts for its own wake-up is at most this for each wait. */
+/** The most that the runner subtracts from each wait for its own wake-up. */
 const EARLY_SECONDS = 0.002;
 
 let file: string;
@@ -24,13 +24,13 @@ const dd = (to: string, count: number, ...more: string[]) => [
 
 const numbersIn = (text: string) => text.trim().split('\n').map(Number);
 
-/** Seconds, one for each write of the incident. */
+/** Expects one duration in seconds for each write of the incident. */
 function expectFelt(seconds: readonly number[]): void {
   expect(seconds).toHaveLength(LENGTHS.length);
   for (const [at, ms] of LENGTHS.entries()) expect(seconds[at]).toBeGreaterThan(ms / 1000 - EARLY_SECONDS);
 }
 
-/** As dd says: `..., 0.1207 s, ...`. */
+/** Reads the duration from dd's output: `..., 0.1207 s, ...`. */
 function secondsOf(stderr: string): number {
   return Number(/, ([\d.e-]+) s,/.exec(stderr)![1]);
 }
@@ -45,7 +45,7 @@ test('dd takes as long as its writes did in the incident', async () => {
 });
 
 test('a static program, busybox, takes as long as strace sees it take', async () => {
-  // No interpreter that could be told to load something into it.
+  // A static program has no interpreter that could load a library into it.
   expect(readFileSync('/usr/bin/busybox').subarray(0, 4096).includes('ld-linux')).toBe(false);
   const bundle = bundleOf(writesTo(file, LENGTHS, { comm: 'busybox' }));
   const trace = join(newFolder(), 'trace');
@@ -74,7 +74,7 @@ test('speed, extra latency and a threshold change the waits, and the sum is as p
   const bundle = bundleOf(writesTo(file, LENGTHS));
   const options = ['--speed', '2', '--extra-latency', '10ms', '--threshold', '20ms'];
   const { result } = await run(bundle, options, dd(file, 5));
-  // 20, 25, (12.5), 30, 22.5
+  // The waits in ms are 20, 25, (12.5), 30 and 22.5; the one in parentheses is below the threshold.
   expect(result.figures).toMatchObject({ considered_events: 4, planned_ns: 97_500_000, matched_by_duration: 1 });
   expect(result.figures!.injected_ns).toBeGreaterThan(97_500_000 - 4 * EARLY_SECONDS * 1e9);
 });
@@ -122,7 +122,7 @@ test('an error on purpose is what the program gets, at the write that the rule n
 });
 
 test('mode stall: what is written while the incident stalled waits for its end, in a build that writes otherwise', async () => {
-  // 300 ms in, a write of another size by another program takes 400 ms.
+  // 300 ms after the start, a write of another size by another program takes 400 ms.
   const [first, stall] = writesTo(file, [1, 400], { comm: 'server', requested: 100_000n });
   const bundle = bundleOf([first!, { ...stall!, at: first!.at + 300n * MS }]);
   const program = [
@@ -179,7 +179,7 @@ test.each([
   expect((await run(bundle, ['--expect-exit', '9'], command)).code).toBe(124);
 });
 
-/** What the whole is for: the test passes on a calm machine, and the incident shows that its timeout is too short. */
+/** The main use case: the test passes on a calm machine, and the incident shows that its timeout is too short. */
 test('a timeout that is too short for the incident, and one that is not', async () => {
   const program = join(newFolder(), 'client.py');
   const lines = [

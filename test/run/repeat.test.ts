@@ -1,9 +1,9 @@
-/** The search for the smallest latency at which a command fails, with commands that are only a rule. */
+/** Tests the search for the smallest latency at which a command fails, with simulated commands. */
 import fc from 'fast-check';
 import { type LatencyRange, RESOLUTION_NS, repeatRun } from '../../daemon/run/execution/repeat.ts';
 import type { Run } from '../../daemon/run/execution/replay_run.ts';
 
-/** A run that ends with this code; undefined: it could not be started. */
+/** A run that ends with this code; undefined means that it could not be started. */
 function ranWith(code: number | undefined, extraNs = 0): Run {
   const ended = code === undefined ? null : { code };
   const result = { ended, verdict: 'replayed', settings: { extra_latency_ns: extraNs } };

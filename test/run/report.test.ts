@@ -1,4 +1,4 @@
-/** What a run's report says of it, and what is made of reports that are not whole or not ours. */
+/** Tests a run's report, and how incomplete or foreign report files are handled. */
 import fc from 'fast-check';
 import { HOWS, NONE, reportCall, reportHeader } from '../../daemon/run/format/report_file.ts';
 import { ksDistance, quantile } from '../../daemon/run/report/quantiles.ts';
@@ -109,7 +109,7 @@ describe('figures', () => {
         const { figures } = ran(incident, [...calls, ...strangers]);
         const count = (fate: string) => fates.filter((one) => one === fate).length;
         const { delivered, displaced, missing } = figures.fates;
-        // An extra call may stand for a longer event than the one that it was taken from.
+        // An extra call may be counted for a longer event than the one that it was made from.
         expect([delivered, displaced + missing]).toEqual([count('own'), count('other') + count('none')]);
         expect(displaced).toBeLessThanOrEqual(count('other'));
         if (count('none') === 0) expect(missing).toBe(0);

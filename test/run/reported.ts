@@ -1,4 +1,4 @@
-/** Report files and what the helper says, made from what matters to a test. */
+/** Makes report files and the helper's messages, from what matters to a test. */
 import { hear, nothingSaid, type Said } from '../../daemon/run/control_lines.ts';
 import { writeRecord } from '../../daemon/run/format/layout.ts';
 import { OPS, type Op } from '../../daemon/run/format/plan_file.ts';
@@ -12,7 +12,7 @@ import { type Gates, judge } from '../../daemon/run/report/verdict.ts';
 import { planOf } from './planned.ts';
 
 export interface Call {
-  /** From the start of the command. */
+  /** Time since the start of the command. */
   at?: number;
   target?: number;
   held?: number;
@@ -21,7 +21,7 @@ export interface Call {
   event?: number;
   size?: number;
   op?: Op;
-  /** How long it may have waited before. */
+  /** Upper bound on its wait before it was received. */
   queued?: number;
 }
 
@@ -77,7 +77,7 @@ interface RunOptions {
   settings?: Partial<RunResult['settings']>;
 }
 
-/** As if the helper had answered these calls. */
+/** The result of a run in which the helper has answered these calls. */
 export function ran(incident: Incident, calls: readonly Call[], options: RunOptions = {}) {
   const { said = nothingSaid(), gates = {}, code = 0 } = options;
   const settings = { ...SETTINGS, ...options.settings };

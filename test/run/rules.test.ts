@@ -1,4 +1,4 @@
-/** `--inject` and `--fail`: what they choose, and what is wrong with those that cannot be meant. */
+/** Tests `--inject` and `--fail`: what they select, and the errors for rules that make no sense. */
 import { execFileSync } from 'node:child_process';
 import { constants } from 'node:os';
 import fc from 'fast-check';

@@ -1,4 +1,4 @@
-/** `kreplay run` where it cannot begin: clear words, a code of its own, and the command does not run. */
+/** Tests `kreplay run` where it cannot start: clear messages, a code of its own, and the command does not run. */
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
@@ -13,7 +13,7 @@ const folder = recorded([
 ]);
 const bundle = recordingPath(folder);
 
-/** A command that leaves a file if it was run. */
+/** Expects a refusal: the command, which would create a file, must not run. */
 async function refused(...options: string[]) {
   const witness = join(newFolder(), 'witness');
   const ended = await kreplay('run', ...options, '--', 'touch', witness);

@@ -1,4 +1,6 @@
-/** Which file of the incident a file of the build is, felt by a real build under `kreplay run`. */
+/**
+ * Tests which file of the incident a build's file is matched to, as a real build under `kreplay run` experiences it.
+ */
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { newFolder } from '../daemon/recorded.ts';

@@ -1,4 +1,4 @@
-/** Which thread of the incident a thread of the build is, on files that several of them write. */
+/** Tests which thread of the incident a build's thread is matched to, on files that several threads write. */
 import { join } from 'node:path';
 import { newFolder, START } from '../daemon/recorded.ts';
 import { inARow, make, SLOW, written } from './calls.ts';
@@ -67,7 +67,7 @@ test('which of several threads alike a call is, is not known where their calls o
     'whose 93.5% of what was planned are is not known: several threads alike call on one file at once',
   ]);
   expect(stderr).toContain('100% of 310ms planned went to the calls it belongs to, 93.5% perhaps to those of another');
-  // It does not matter where all take as long.
+  // The ambiguity does not matter if all take equally long.
   const even = await make(atOnce(SLOW, SLOW), build);
   expect([even.felt, even.result.verdict, even.result.reasons]).toEqual([['slow', 'slow'], 'replayed', []]);
 });

@@ -1,4 +1,4 @@
-/** The API's event: what its schema accepts and refuses, and the types that are inferred from it. */
+/** Tests the API's event: what its schema accepts and refuses, and the types that are inferred from it. */
 import { type ApiEvent, apiEventSchema, type BlockIoEvent, type SysWriteEvent } from '../../bpf/schema/api.ts';
 
 const common = {
@@ -77,7 +77,7 @@ test.each([
   expect(apiEventSchema.safeParse(event).success).toBe(false);
 });
 
-/** Never run: the compiler checks it. Each expected error that is none is an error. */
+/** Only the compiler checks this function; it never runs. An expected error that does not occur is an error. */
 export function typesAreInferred(event: ApiEvent): void {
   if (event.event_type === 'sys_write') {
     const file: string | null = event.file;
@@ -87,9 +87,9 @@ export function typesAreInferred(event: ApiEvent): void {
     const known: bigint = event.bytes_requested;
     // @ts-expect-error: the reference is the agent's; the API gives the path
     void event.file_id;
-    // @ts-expect-error: of the other type
+    // @ts-expect-error: belongs to the other type
     void event.sector;
-    // @ts-expect-error: no such word
+    // @ts-expect-error: not a value of the enum
     void (event.syscall === 'sendfile');
     void [file, requested, syscall, known];
     return;
@@ -97,7 +97,7 @@ export function typesAreInferred(event: ApiEvent): void {
   if (event.event_type === 'sys_sync') {
     const syscall: 'msync' | 'fsync' | 'fdatasync' | 'sync' | 'sync_file_range' | 'syncfs' = event.syscall;
     const file: string | null = event.file;
-    // @ts-expect-error: of the other type
+    // @ts-expect-error: belongs to the other type
     void event.bytes_requested;
     void [syscall, file];
     return;
@@ -106,7 +106,7 @@ export function typesAreInferred(event: ApiEvent): void {
   const owners: { service_name: string; transaction_id: string | null; bytes: bigint }[] = event.origins;
   // @ts-expect-error: only the agent reads it
   void event.origin_count;
-  // @ts-expect-error: of the other type
+  // @ts-expect-error: belongs to the other type
   void event.fd;
   // @ts-expect-error: 64 bits do not fit a number
   const narrow: number = event.duration_ns;

@@ -1,6 +1,6 @@
 /**
- * Frames -> columns. Records of every type with random values, the extremes among them, come back value by value over
- * several blocks; whatever else the buffer holds is counted, and nothing outside the frames is read.
+ * Tests frames -> columns. Records of every type with random values, including the extremes, come back value by value
+ * over several blocks; everything else in the buffer is counted, and nothing outside the frames is read.
  */
 import fc from 'fast-check';
 import type { Block } from '../../bpf/schema/block.ts';
@@ -56,7 +56,7 @@ function bytesOf({ event, values }: Sample): Uint8Array {
   return recordBytes(event, values as Values);
 }
 
-/** The frames at `start` of a buffer, with other bytes in front and behind. */
+/** The frames at `start` of a buffer, with other bytes before and after them. */
 function bufferOf(frames: Uint8Array, start = 0, behind = 0): Uint8Array {
   const buffer = new Uint8Array(start + frames.length + behind).fill(0xee);
   buffer.set(frames, start);
@@ -136,7 +136,7 @@ test('what does not fit one block continues in the next, in order', () => {
   );
 });
 
-/** Of many thousand rows: expect() would take a minute. */
+/** Compares rows without expect(), which would take a minute for many thousand rows. */
 function sameRow(a: Decoded['rows'][number], b: Decoded['rows'][number]): boolean {
   return a.type === b.type && Object.keys(b.values).every((name) => a.values[name] === b.values[name]);
 }

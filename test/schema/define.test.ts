@@ -1,4 +1,4 @@
-/** defineRecord: a layout that C would pad is refused, because a hole is memory that nobody zeroes. */
+/** Tests defineRecord: a layout that C would pad is refused, because padding is uninitialized memory. */
 import { defineRecord } from '../../bpf/schema/define.ts';
 import { internal, ORIGIN_SLOTS, origins, s32, s64, text, u16, u32, u64 } from '../../bpf/schema/kinds.ts';
 

@@ -1,6 +1,6 @@
 /**
- * What is generated from the schema: the C header is fresh and says what a compiler makes of it, and the
- * tables of agent/docs/events.md name the fields that the API has.
+ * Tests what is generated from the schema: the C header is up to date and matches what a compiler makes of it, and the
+ * README's tables name the API's fields.
  */
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -24,7 +24,7 @@ beforeAll(() => {
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** As the Makefile compiles the programs. */
+/** Compiles with the Makefile's flags for BPF programs. */
 function compile(source: string): string {
   const file = join(folder, 'layout.bpf.c');
   writeFileSync(file, source);
@@ -40,7 +40,7 @@ interface BtfStruct {
   members: { name: string; bits_offset: number }[];
 }
 
-/** Struct name -> its size and its members' byte offsets, as the object's BTF has them. */
+/** Struct name -> its size and its members' byte offsets, from the object's BTF. */
 function structsIn(object: string): Map<string, { size: number; offsets: Record<string, number> }> {
   const json = execFileSync('/usr/sbin/bpftool', ['-j', 'btf', 'dump', 'file', object], {
     encoding: 'utf8',
@@ -78,7 +78,7 @@ test('a field that C lays out elsewhere does not compile', () => {
   expect(() => compile('#include <linux/types.h>\n#include "events.h"\n')).toThrow('block_io.sector');
 });
 
-/** Types that no map holds are not in a BPF object's BTF; their layout is asserted by the header itself. */
+/** Types that no map holds are not in a BPF object's BTF; the header itself asserts their layout. */
 test.each(['context_definition', 'file_definition', 'event_origin'])(
   "the built BPF object has the schema's %s",
   (tag) => {
@@ -91,7 +91,7 @@ test.each(['context_definition', 'file_definition', 'event_origin'])(
   },
 );
 
-/** The tables' first column, by table title. */
+/** The first column of each table, by table title. */
 function tableRows(): Map<string, string[]> {
   const sections = eventTables().split(/^\*\*/m).slice(1);
   return new Map(

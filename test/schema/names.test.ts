@@ -1,6 +1,6 @@
 /**
- * Ids and names that are stored in recordings and sent to clients: each is unique, and none changes by accident. Whoever
- * adds a field adds a line here; a changed or removed line breaks recordings that exist.
+ * Pins the ids and names that are stored in recordings and sent to clients: each is unique, and none changes by
+ * accident. A new field needs a new line here; a changed or removed line breaks existing recordings.
  */
 import { newBlock, newColumnArray, typeRows } from '../../bpf/schema/block.ts';
 import { BLOCK_OPERATIONS } from '../../bpf/schema/block_io.ts';

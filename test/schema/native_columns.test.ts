@@ -1,4 +1,4 @@
-/** The loops in C++: right for every width and place, and never outside of the arrays that they are given. */
+/** Tests the C++ loops: correct for every width and place, and never outside the arrays that they are given. */
 import fc from 'fast-check';
 import { type ColumnArray, newColumnArray } from '../../bpf/schema/block.ts';
 import type { Storage } from '../../bpf/schema/kinds.ts';

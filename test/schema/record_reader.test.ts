@@ -1,4 +1,7 @@
-/** Definitions as objects: numbers up to 2^53 are exact, texts end at their first NUL or with their room. */
+/**
+ * Tests definitions as objects: numbers up to 2^53 are exact, and texts end at their first NUL or at the end of their
+ * field.
+ */
 import fc from 'fast-check';
 import { contextEnd, fileDefinition, programDefinition } from '../../bpf/schema/definitions.ts';
 import { readText, recordReader } from '../../bpf/schema/record_reader.ts';

@@ -1,4 +1,4 @@
-/** Records as the kernel lays them out, built from the schema: fields that are not named are zero. */
+/** Makes records as the kernel lays them out, from the schema: fields that are not given are zero. */
 import type { RecordDefinition } from '../../bpf/schema/define.ts';
 import { ORIGIN_OFFSETS, ORIGIN_SIZE } from '../../bpf/schema/define.ts';
 
@@ -53,7 +53,7 @@ function putOrigin(view: DataView, at: number, { context_id, process_id, time_ns
   view.setUint32(at + ORIGIN_OFFSETS.flags, flags ?? 0, true);
 }
 
-/** `{u32 size, u32 zero, payload, padding to 8}` each, as `RingReader.drain()` fills them in. */
+/** Frames of `{u32 size, u32 zero, payload, padding to 8}`, as `RingReader.drain()` writes them. */
 export function framed(records: readonly Uint8Array[]): Uint8Array {
   const sizes = records.map(({ length }) => 8 + Math.ceil(length / 8) * 8);
   const bytes = new Uint8Array(sizes.reduce((sum, size) => sum + size, 0));

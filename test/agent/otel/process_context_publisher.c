@@ -1,7 +1,7 @@
 /*
- * Publishes an OpenTelemetry process context: "memfd", "named" or "both" mappings; then, by the second argument,
+ * Publishes an OpenTelemetry process context in "memfd", "named" or "both" mappings; then, by the second argument,
  *   once    waits
- *   update  changes it again and again, from one size to another, for a second, and ends
+ *   update  changes it repeatedly, from one size to another, for a second, and ends
  *   fork    prints the pid of a child that publishes nothing, and waits
  *   break WHAT  makes one thing wrong with it, and waits
  * The n-th context consists of n % 61 + 1 attributes whose values are all "n".
@@ -53,7 +53,7 @@ static size_t add_string(char *to, char tag, const char *text, size_t size)
 	return size + 2;
 }
 
-/* Every length fits a byte but the resource's. */
+/* All lengths fit into one byte, except that of the resource. */
 static size_t encode(char *to, unsigned int n)
 {
 	char attributes[PAYLOAD_MAX], value[32], any[64], pair[128], name[32];
@@ -95,13 +95,13 @@ static int publish(const char *how)
 	header->published_ns = now_ns();
 	atomic_thread_fence(memory_order_seq_cst);
 	memcpy(header->signature, "OTEL_CTX", 8);
-	/* Kernels without CONFIG_ANON_VMA_NAME refuse. */
+	/* Kernels without CONFIG_ANON_VMA_NAME refuse it. */
 	if (strcmp(how, "memfd") && prctl(PR_SET_VMA, PR_SET_VMA_ANON_NAME, header, sizeof(*header), "OTEL_CTX"))
 		return strcmp(how, "named") ? 0 : 3;
 	return 0;
 }
 
-/* The payload before last is overwritten at once: who reads it too late finds another one, or nonsense. */
+/* Overwrites the payload before last at once, so that a late reader finds another payload or garbage. */
 static void update(unsigned int n)
 {
 	char *next = buffers[n % BUFFERS];

@@ -1,4 +1,4 @@
-/** Programs that publish OpenTelemetry contexts, compiled and run by the tests. */
+/** Compiles and runs programs that publish OpenTelemetry contexts. */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, renameSync } from 'node:fs';
@@ -6,7 +6,7 @@ import { join, resolve } from 'node:path';
 
 const BUILD = resolve(import.meta.dirname, '../../../build/test/otel');
 
-/** Compiles and links test/agent/otel/SOURCE.c into build/test/otel/NAME, and gives its path. */
+/** Compiles and links test/agent/otel/SOURCE.c into build/test/otel/NAME, and returns its path. */
 export function compile(name: string, sources: readonly string[], options: readonly string[] = []): string {
   mkdirSync(BUILD, { recursive: true });
   const file = join(BUILD, name);
@@ -19,14 +19,14 @@ export function compile(name: string, sources: readonly string[], options: reado
 
 export interface Running {
   pid: number;
-  /** What it printed before it was ready. */
+  /** Lines that it printed before it was ready. */
   lines: string[];
   child: ChildProcess;
 }
 
 const running: ChildProcess[] = [];
 
-/** Resolves when the program says that it is ready. */
+/** Resolves when the program reports that it is ready. */
 export async function start(program: string, args: readonly string[] = []): Promise<Running> {
   const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'inherit'] });
   running.push(child);
@@ -41,7 +41,7 @@ export async function start(program: string, args: readonly string[] = []): Prom
   throw new Error(`${program} ended before it was ready`);
 }
 
-/** For afterEach(). */
+/** Call it in afterEach(). */
 export async function stopAll(): Promise<void> {
   for (const child of running.splice(0)) {
     if (child.exitCode !== null || child.signalCode !== null) continue;

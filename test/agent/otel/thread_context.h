@@ -1,8 +1,8 @@
-/* A library, or a part of the program, that has OpenTelemetry's thread-local variable. */
+/* Interface of a library, or a part of the program, that has OpenTelemetry's thread-local variable. */
 #pragma once
 
 extern __thread void *otel_thread_ctx_v1;
 
-/* Of the thread that calls it. */
+/* Returns the address of the calling thread's variable. */
 typedef void **thread_context_address(void);
 thread_context_address thread_context;

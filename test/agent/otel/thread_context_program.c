@@ -1,6 +1,6 @@
 /*
- * Threads that publish a record each and tell where: "thread pointer, address of the variable, address of the record",
- * one line a thread, the main thread's first. The first argument is a library to load once the threads run, or none.
+ * Threads that each publish a record and print "thread pointer, address of the variable, address of the record", one
+ * line per thread, the main thread's first. The first argument is a library to load once the threads run, or none.
  */
 #define _GNU_SOURCE
 #include <asm/prctl.h>

@@ -1,4 +1,4 @@
-/* The variable, beside others: TLS_BYTES of them, aligned to TLS_ALIGN, so that its own offset is none of note. */
+/* The variable among others: TLS_BYTES of them, aligned to TLS_ALIGN, so that its own offset is not a special value. */
 #ifndef TLS_BYTES
 #define TLS_BYTES 20
 #endif

@@ -1,6 +1,6 @@
 /*
- * Object files that no compiler makes: whatever is in one, opening and loading it works or throws an error with a code.
- * Each runs in a child process, which a crash would end with a signal. `make fuzz` tries more of them.
+ * Tests object files that no compiler makes: whatever is in one, opening and loading it works or throws an error with a
+ * code. Each test uses a child process, so that a crash only ends the child. `make fuzz` tries more of them.
  */
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -10,10 +10,10 @@ import { compileBpf, root, thrownBy } from '../compile.ts';
 import { mutated, regionsOf } from './mutations.ts';
 
 const OPENED = Number(process.env.KREPLAY_FUZZ_RUNS ?? 4000);
-/** Each takes milliseconds. */
+/** Fewer objects are loaded than opened, because each load takes milliseconds. */
 const LOADED = Math.ceil(OPENED / 16);
 const TIMEOUT_MS = 3_600_000;
-/** linux/btf.h */
+/** The two constants below are from linux/btf.h. */
 const BTF_TYPE_BYTES = 12;
 const BTF_KIND_STRUCT = 4;
 const OBJECTS = ['hooks', 'records', 'busy'];
@@ -43,7 +43,7 @@ test.each(
     });
     const codes = JSON.parse(stdout) as Record<string, number>;
     expect(Object.values(codes).reduce((sum, times) => sum + times, 0)).toBe(count);
-    // Changes that nobody reads, and that everybody does.
+    // Some changes must be in bytes that nothing reads, others in bytes that every reader checks.
     expect(codes.none).toBeGreaterThan(count / 10);
     expect(codes.ERR_BPF_FORMAT).toBeGreaterThan(count / 20);
   },
@@ -51,14 +51,14 @@ test.each(
 );
 
 describe('type information that leads nowhere', () => {
-  /** In the file: the offset of what is `at` bytes behind the header of .BTF. */
+  /** Offset in the file of the first type, directly after the header of .BTF. */
   function typesOf(file: Uint8Array): number {
     const text = Buffer.from(file);
     const magic = Buffer.from([0x9f, 0xeb, 0x01, 0x00, 24, 0, 0, 0]);
     return text.indexOf(magic) + 24;
   }
 
-  /** Of pointers and what comes in front of the first struct: integers, arrays. */
+  /** Id and offset of the first struct; only pointers, integers, arrays and typedefs may precede it. */
   function firstStruct(view: DataView, types: number): { id: number; at: number } {
     const restBytes: Readonly<Record<number, number>> = { 1: 4, 2: 0, 3: 12, 8: 0 };
     for (let id = 1, at = types; ; id++) {

@@ -1,7 +1,7 @@
 /*
- * Ten thousand objects opened and closed, and hundreds loaded, attached and drained: the process takes no more memory,
- * file descriptors and mappings than after the first of them, and holds no map; and LeakSanitizer, which sees single
- * allocations, finds none of the addon's.
+ * Tests for leaks: after ten thousand objects opened and closed, and hundreds loaded, attached and drained, the process
+ * has no more memory, file descriptors and mappings than after the first of them, and holds no map. LeakSanitizer,
+ * which sees single allocations, must find none of the addon's.
  */
 import { execFile, execFileSync, spawnSync } from 'node:child_process';
 import { promisify } from 'node:util';
@@ -31,7 +31,7 @@ function roundsOf(rounds: number, body: string): string {
     }`;
 }
 
-/** What a process holds after `rounds` of `body`, and what it held after the first fifth of them. */
+/** Resources that a process holds after the first fifth of `rounds` of `body`, and after all of them. */
 async function heldAfter(rounds: number, body: string): Promise<[before: Held, after: Held]> {
   const source = `
     import { readdirSync } from 'node:fs';
@@ -84,20 +84,20 @@ test.each(ROUNDS)(
   'no allocation of the addon is left after %d objects are %s',
   (rounds, _what, body) => {
     const stderr = leaksAfter(rounds, body);
-    // Node leaves a few itself, which shows that they are looked for.
+    // Node itself leaks a few allocations, which shows that LeakSanitizer is active.
     expect(stderr).toContain('SUMMARY: LeakSanitizer');
     expect(stderr.split('\n\n').filter((leak) => leak.includes('libbpf_ts.node'))).toEqual([]);
   },
   120_000,
 );
 
-/** What LeakSanitizer says of a process that ends after `rounds` of `body`. */
+/** LeakSanitizer's report on a process that ends after `rounds` of `body`. */
 function leaksAfter(rounds: number, body: string): string {
   const sanitizer = execFileSync('gcc', ['-print-file-name=liblsan.so'], { encoding: 'utf8' }).trim();
   const { stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', roundsOf(rounds, body)], {
     cwd: root,
     encoding: 'utf8',
-    // libelf has no frame pointers.
+    // libelf is built without frame pointers, which the fast unwinder needs.
     env: { ...process.env, LD_PRELOAD: sanitizer, LSAN_OPTIONS: 'fast_unwind_on_malloc=0' },
     maxBuffer: 64 * MIB,
   });

@@ -1,4 +1,4 @@
-/** Object files as nobody's compiler makes them: real ones with some bytes changed, where it matters most often. */
+/** Makes object files that no compiler makes: real ones with some bytes changed, mostly where it matters most. */
 import fc from 'fast-check';
 
 interface Region {
@@ -8,7 +8,7 @@ interface Region {
 
 const SECTION_HEADER_BYTES = 64;
 
-/** Of a 64-bit little-endian ELF file: its header, the table of sections, and each section. */
+/** Regions of a 64-bit little-endian ELF file: its header, the section header table, and each section. */
 export function regionsOf(file: Uint8Array): Region[] {
   const view = new DataView(file.buffer, file.byteOffset, file.byteLength);
   const table = Number(view.getBigUint64(40, true));
@@ -21,10 +21,10 @@ export function regionsOf(file: Uint8Array): Region[] {
   return [{ from: 0, size: 64 }, { from: table, size: count * SECTION_HEADER_BYTES }, ...inFile];
 }
 
-/** Where lengths, offsets and ids turn bad. */
+/** Values at which lengths, offsets and ids are likely to become invalid. */
 const WORDS = [0, 1, 2, 3, 4, 8, 0x7f, 0xff, 0x100, 0xffff, 0x10000, 0x7fffffff, 0x80000000, 0xfffffff0, 0xffffffff];
 
-// Without a bias: the small numbers that it prefers are all in the file's header.
+// fast-check's bias prefers small numbers, which would all hit the file's header.
 const share = fc.noBias(fc.nat(2 ** 31 - 1)).map((part) => part / 2 ** 31);
 const change = fc.record({
   region: fc.noBias(fc.nat(0xffff)),
@@ -36,13 +36,13 @@ const change = fc.record({
 });
 const mutation = fc.record({
   changes: fc.array(change, { minLength: 1, maxLength: 6 }),
-  /** Cut off behind this share of the file. */
+  /** The file is cut off after this share of its length. */
   cut: fc.oneof({ weight: 29, arbitrary: fc.constant(null) }, { weight: 1, arbitrary: share }),
 });
 
 export type Mutation = typeof mutation extends fc.Arbitrary<infer Value> ? Value : never;
 
-/** The same for the same seed. */
+/** The same seed gives the same mutation. */
 export function mutationOf(seed: number): Mutation {
   return fc.sample(mutation, { seed, numRuns: 1 })[0]!;
 }

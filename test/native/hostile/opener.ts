@@ -1,12 +1,13 @@
 /**
- * Opens mutated object files, and loads those that open: FILE STATUS FROM TO, seeds. The status file says which seed is
- * at work, for whoever sees this process crash. What is thrown is counted by its code.
+ * Opens mutated object files, and loads those that open. Arguments: FILE STATUS FROM TO [load], where FROM and TO are
+ * seeds. The status file contains the current seed, so that the parent can report it after a crash. Errors are counted
+ * by code.
  */
 import { openSync, readFileSync, writeSync } from 'node:fs';
 import { BpfObject } from 'libbpf-ts';
 import { mutated, mutationOf, regionsOf } from './mutations.ts';
 
-/** The kernel gives a map whatever it asks for. */
+/** The kernel allocates as much as a map requests, so objects with larger maps are not loaded. */
 const MAPS_BYTES_MAX = 64 << 20;
 
 const [file, status, from, to, load] = process.argv.slice(2) as [string, string, string, string, string];
@@ -41,7 +42,7 @@ function codeOf(work: () => void): string {
     return 'none';
   } catch (error) {
     const { code, message } = error as { code?: string; message: string };
-    // Not one of ours.
+    // An error without a code is not one of the addon's.
     if (code === undefined) throw error;
     if (message === '') throw new Error(`an error without a message: ${code}`);
     return code;

@@ -1,6 +1,6 @@
 /*
- * Coverage-guided: libFuzzer with AddressSanitizer and UndefinedBehaviorSanitizer looks for type information that our
- * parser fails on, or lets pass though libbpf fails on it.
+ * Tests the parser of type information by coverage-guided fuzzing: libFuzzer with AddressSanitizer and
+ * UndefinedBehaviorSanitizer looks for input that our parser fails on, or accepts though libbpf fails on it.
  */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -10,18 +10,18 @@ import { regionsOf } from './mutations.ts';
 
 const OBJECTS = ['hooks', 'records', 'busy'];
 
-/** The suite tries the same ones each time; `make fuzz` others, and more. */
+/** The suite tries the same inputs each time; `make fuzz` tries others, and more. */
 const ASKED = process.env.KREPLAY_FUZZ_RUNS;
-/** Each takes some 10 us. */
+/** Each run takes some 10 us. */
 const RUNS = ASKED === undefined ? 200_000 : Number(ASKED) * 50;
 const SEED = ASKED === undefined ? 1 : 0;
 const TIMEOUT_MS = 3_600_000;
 const INPUT_BYTES_MAX = 65_536;
 
-/** linux/btf.h */
+/** The two constants below are from linux/btf.h. */
 const BTF_TYPE_BYTES = 12;
 const BTF_KIND_TYPEDEF = 8;
-/** Its magic number, version, no flags, and its length: that of .BTF.ext is longer. */
+/** Magic number, version, no flags, and the header's length; the header of .BTF.ext is longer. */
 const BTF_HEADER = Buffer.from([0x9f, 0xeb, 1, 0, 24, 0, 0, 0]);
 
 const build = join(root, 'build/test');
@@ -31,7 +31,7 @@ beforeAll(() => {
   fuzzer = compileFuzzer();
 });
 
-/** What it found, as it says it: the input is in there in base64, and in a file. */
+/** Runs the fuzzer and fails with its report, which contains the input in base64; the input is also in a file. */
 function expectNothingFound(...words: string[]): string {
   const { status, stderr } = spawnSync(fuzzer, ['-timeout=5', `-artifact_prefix=${build}/`, ...words], {
     encoding: 'utf8',
@@ -60,7 +60,7 @@ test('a hundred thousand types, each made of the next', () => {
   expectNothingFound(file);
 });
 
-/** The last is of void. */
+/** A chain of typedefs, the last one of void. */
 function rowOfTypedefs(count: number): Buffer {
   const types = Buffer.alloc(count * BTF_TYPE_BYTES);
   for (let i = 0; i < count; i++) {
@@ -87,7 +87,7 @@ function compileFuzzer(): string {
   return fuzzer;
 }
 
-/** Objects, and their type information by itself. */
+/** Writes whole objects, and their type information alone, as the fuzzer's seeds. */
 function writeSeeds(folder: string): void {
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder);

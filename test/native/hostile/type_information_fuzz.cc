@@ -1,9 +1,9 @@
 /*
- * libFuzzer's target for the parsing of type information that is ours: it reads nothing beside its bytes, comes to an
- * end, and what it finds no fault with is what libbpf can follow.
+ * libFuzzer's target for our parser of type information: it must read nothing outside its input, it must terminate, and
+ * libbpf must be able to follow whatever it accepts.
  *
- * An input is an object file, or else what its section .BTF would hold: most changes to a whole file spoil it before
- * anything looks at types.
+ * An input is an object file, or else the contents of a .BTF section: most changes to a whole file make it invalid
+ * before any types are parsed.
  */
 #include "../../../native/src/type_information.h"
 
@@ -19,7 +19,7 @@ namespace
 
 const char SECTION_NAMES[] = "\0.BTF\0.shstrtab";
 
-/* The header, the contents of both sections, their headers. */
+/* Layout: ELF header, contents of both sections, section headers. */
 std::vector<uint8_t> object_of(const uint8_t *types, size_t size)
 {
 	const size_t names_at = sizeof(Elf64_Ehdr) + size;
@@ -46,7 +46,7 @@ std::vector<uint8_t> object_of(const uint8_t *types, size_t size)
 	return file;
 }
 
-/* As libbpf does with those of an object. */
+/* Follows each type as libbpf does with those of an object. */
 void follow(const uint8_t *types, size_t size)
 {
 	btf *parsed = btf__new(types, size);

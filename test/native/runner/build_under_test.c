@@ -1,4 +1,7 @@
-/* What builds do, as the first argument says. Those that write print how long each call took, in ns, on a line each. */
+/*
+ * Simulates builds; the first argument selects one. Those that write print the duration of each call in ns, one per
+ * line.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -63,7 +66,7 @@ static int writes(void)
 	return 0;
 }
 
-/* One call of each of the family. */
+/* Makes one call of each system call that a plan covers. */
 static int family(void)
 {
 	const int file = open_file();
@@ -101,7 +104,7 @@ static void *write_all(void *argument)
 	return NULL;
 }
 
-/* `size` threads; prints what all took. */
+/* Writes from `size` threads at once; prints the duration of all together. */
 static int threads(void)
 {
 	pthread_t all[THREADS_MAX];
@@ -124,7 +127,7 @@ static void on_signal(int signal)
 	handled++;
 }
 
-/* With a signal every 2 ms. */
+/* Writes while a signal arrives every 2 ms. */
 static int restarted(void)
 {
 	const struct itimerval timer = {{0, 2000}, {0, 2000}};
@@ -161,7 +164,7 @@ static int own_filter(unsigned flags)
 	return writes();
 }
 
-/* A daemon in a session of its own, whose parent is gone, and that writes until it is told to end. */
+/* Becomes a daemon: in a session of its own, orphaned, and writing until it is killed. */
 static int become_daemon(void)
 {
 	if (fork() > 0)
@@ -190,7 +193,7 @@ _Noreturn static int ignore_term(void)
 		pause();
 }
 
-/* Counts what goes wrong: for a runner that is killed in the middle of it. */
+/* Counts failed writes; the runner is killed while it writes. */
 static int write_on(void)
 {
 	const int file = open_file();
@@ -219,7 +222,7 @@ static int show_fds(void)
 	return 0;
 }
 
-/* Refused io_uring, and what else a plan does not cover. */
+/* Makes calls that a plan does not cover; io_uring_setup must be refused. */
 static int uncovered(void)
 {
 	char parameters[120] = {0};
@@ -228,7 +231,7 @@ static int uncovered(void)
 	printf("%s\n", syscall(SYS_io_uring_setup, 4, parameters) < 0 ? strerrorname_np(errno) : "set up");
 	syscall(SYS_sendfile, file, file, NULL, 0);
 	syscall(SYS_copy_file_range, file, NULL, file, NULL, 0, 0);
-	/* As programs for the x32 ABI: kernels without it refuse them, after the filter has seen them. */
+	/* Calls of the x32 ABI: kernels without it refuse them, but only after the filter has seen them. */
 	syscall(X32 | SYS_write, file, bytes, 1);
 	syscall(X32 | SYS_fsync, file);
 	syscall(X32 | SYS_getpid);

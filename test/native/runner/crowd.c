@@ -1,4 +1,4 @@
-/* crowd FILE THREADS CALLS: all threads write at once; prints of each call its thread, and when it began and ended. */
+/* Usage: crowd FILE THREADS CALLS. All threads write at once; prints the thread, begin and end of each call. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdint.h>

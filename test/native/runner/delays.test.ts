@@ -1,6 +1,6 @@
 /**
- * That a build feels what the plan says, measured by the build's own clock. Delays are long and bounds are wide: a
- * call never takes less than planned, and how much more is the machine's affair.
+ * Tests that a build experiences what the plan specifies, measured by the build's own clock. Delays are long and bounds
+ * are wide: a call never takes less than planned, and how much more depends on the machine.
  */
 import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -11,7 +11,7 @@ import { compileC, newFolder, numbersIn, readReport, removeFolder, run } from '.
 
 const MS = 1_000_000;
 const DELAY_NS = 20 * MS;
-/** What calibration may take off a wait. */
+/** The most that calibration may subtract from a wait. */
 const EARLY_NS = 0.1 * MS;
 const LATE_NS = 1000 * MS;
 
@@ -55,7 +55,8 @@ describe('a static build', () => {
     const calls = [{ targetNs: DELAY_NS }];
     const plan = planOf(ALL_OPS.map((op) => ({ op, path: file, tid: 7, calls })));
     const { stdout, line } = await run(folder, { plan, command: [build, 'family', file, '1', '64'] });
-    // The last, msync, cannot be made here: what the others took to sync came off its wait.
+    // The helper cannot make the last call, msync, itself; the time that the other syncs took is subtracted from its
+    // wait.
     expectDelayed(numbersIn(stdout).slice(0, 8), 8);
     expect(line('uncovered')).toEqual({ kind: 'uncovered', what: 'mmap', count: 1 });
     const { calls: report } = readReport(join(folder, 'report'));
@@ -168,7 +169,7 @@ with f.ThreadPoolExecutor(4) as pool:
 });
 
 describe('files whose names differ in digits', () => {
-  /** Writes once to each file that is named, in their order, and prints how long each write took. */
+  /** Writes once to each named file, in order, and prints how long each write took. */
   const WRITER = `
 import os, sys, time
 for name in sys.argv[1:]:
@@ -213,7 +214,7 @@ for name in sys.argv[1:]:
     const rule = ['--rule-path', '*/data-1'];
     expect(await timesOf(plan, ['data-1', 'data-2'], rule)).toEqual(['errno 28', 'quick']);
     expect(await timesOf(plan, ['data-2'], rule)).toEqual(['quick']);
-    // A rule that is about both is about a name that was drawn as well.
+    // A rule that matches both paths also applies to a file that only stands for the recorded one.
     expect(await timesOf(plan, ['data-2'], ['--rule-path', '*/data-*'])).toEqual(['errno 28']);
   });
 });

@@ -1,8 +1,10 @@
-/** Which system calls the helper is told of, by their numbers: those of other ABIs cannot be made on every machine. */
+/**
+ * Tests which system calls the filter reports to the helper, by number: not every machine can make calls of other ABIs.
+ */
 import { execFileSync } from 'node:child_process';
 import { compileC } from './run.ts';
 
-/** By the names of the kernel's tables: arch/x86/entry/syscalls. */
+/** Numbers from the kernel's tables in arch/x86/entry/syscalls. */
 const NATIVE = {
   ...{ write: 1, pwrite64: 18, writev: 20, pwritev: 296, pwritev2: 328 },
   ...{ fsync: 74, fdatasync: 75, sync_file_range: 277, syncfs: 306, msync: 26, sync: 162 },

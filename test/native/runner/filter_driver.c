@@ -1,6 +1,7 @@
 /*
- * What the filter says of calls: lines of ARCH NUMBER FIRST_ARGUMENT, where ARCH is native or compat. Prints `seen` or
- * `let be`, and for what is seen and not planned as what it is counted. Classic BPF, as far as the filter uses it.
+ * Prints the filter's verdicts on calls read as lines of ARCH NUMBER FIRST_ARGUMENT, where ARCH is native or compat:
+ * `seen` or `let be`, and for a seen call that no plan covers the name it is counted under. Interprets the subset of
+ * classic BPF that the filter uses.
  */
 #include <stddef.h>
 #include <stdio.h>

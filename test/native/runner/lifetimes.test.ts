@@ -1,4 +1,4 @@
-/** How runs end: exit codes, signals, deaths of whoever takes part, and that no process is ever left behind. */
+/** Tests how runs end: exit codes, signals, deaths of any process involved, and that no process is ever left behind. */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -8,7 +8,7 @@ import { compileC, leftOf, newFolder, RUNNER, removeFolder, run, startRun } from
 
 const LONG_NS = 60_000_000_000;
 const POLL_MS = 20;
-/** A build that writes nothing for so long is held. */
+/** A build that writes nothing for this long is considered held. */
 const STILL_MS = 500;
 
 let build = '';
@@ -30,7 +30,7 @@ async function until(isSo: () => boolean): Promise<void> {
   while (!isSo()) await sleep(POLL_MS);
 }
 
-/** The guardian of a run: the helper's only child. */
+/** Returns the guardian of a run: the helper's only child. */
 function guardianOf(pid: number): number {
   return Number(execFileSync('pgrep', ['-P', `${pid}`], { encoding: 'utf8' }).trim());
 }
@@ -111,7 +111,7 @@ describe('exit codes', () => {
   });
 });
 
-/** As the kernel would, if it gave out no more calls to answer. */
+/** Simulates a kernel that stops delivering seccomp notifications. */
 describe('calls that cannot be received', () => {
   test.each([
     ['from the start', 1, /^calls cannot be received: Input\/output error$/],

@@ -1,6 +1,6 @@
 /**
- * Which file a call is for, whatever happened to its descriptor before. Each file of the plan has an error of its own,
- * which its writes get: what a build is told shows for what file it was taken.
+ * Tests which file a call is attributed to, whatever happened to its descriptor before. Each file of the plan has an
+ * error of its own, which writes to it get: the error that a build sees identifies the file.
  */
 import { writeFileSync } from 'node:fs';
 import { constants } from 'node:os';
@@ -32,7 +32,7 @@ libc = ctypes.CDLL(None)
 os.chdir(sys.argv[1])
 `;
 
-/** What the script says; a line that follows one like it is left out. */
+/** Lines that the script prints, without consecutive duplicates. */
 async function saidBy(script: string, before: readonly string[] = []): Promise<string[]> {
   const file = join(folder, 'build.py');
   writeFileSync(file, PRELUDE + script);
@@ -49,13 +49,13 @@ async function saidBy(script: string, before: readonly string[] = []): Promise<s
   return lines.filter((line, i) => line !== lines[i - 1]);
 }
 
-/** A name is kept only for calls in a row. */
+/** The helper caches a descriptor's file only for calls in a row, so both cases are tested. */
 const TIMES = [
   ['a few calls', '3'],
   ['many in a row', 'IN_A_ROW'],
 ] as const;
 
-/** In a user namespace that allows itself none. */
+/** Runs in a user namespace whose limit of inotify instances or watches is 0. */
 function withoutInotify(what: 'instances' | 'watches'): string[] {
   const script = `echo 0 > /proc/sys/user/max_inotify_${what}; exec "$@"`;
   return ['unshare', '--user', '--map-root-user', 'sh', '-ec', script, 'sh'];
@@ -251,7 +251,7 @@ os.write(1, f'{before - held >= 256} {free() == before}\\n'.encode())`,
   ).toEqual(['mounted/a:written', 'deleted:written', 'True True']);
 });
 
-/** A file system with one file, and attributes that the kernel asks for each time that it needs them. */
+/** A file system with one file, whose attributes the kernel requests each time that it needs them. */
 const FUSE = `
 import struct, threading
 def attributes(inode):

@@ -1,4 +1,4 @@
-/** Calls that the helper makes in place of the build, on the build's own open files and on no others. */
+/** Tests calls that the helper makes in place of the build: on the build's own open files and on no others. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { EVENT_FLAGS, OPS } from '../../../daemon/run/format/plan_file.ts';
@@ -45,14 +45,14 @@ describe.each([
       command: [program, how, others, mine],
     });
     expect([ended.code, ended.stderr]).toEqual([0, '']);
-    // There the kernel gives out the files of the process only.
+    // Before 6.9 there is no PIDFD_THREAD: the kernel hands out only the files of the process, not of a thread.
     const isMade = how === 'reused' || kernel === 'as it is';
     const ofOthers = how === 'reused' ? CALLS : 0;
     expect(readFileSync(others, 'latin1')).toBe('other'.repeat(ofOthers));
     expect(readFileSync(mine, 'latin1')).toBe((isMade ? 'mi' : 'mine').repeat(CALLS));
     const lines = readFileSync(trace, 'utf8').split('\n');
     const synced = (file: string) => lines.filter((line) => /fsync\(/.test(line) && line.includes(`<${file}>`)).length;
-    // The call itself, and that which was made for it.
+    // The trace has the build's own call and the one that the helper made for it.
     expect([synced(others), synced(mine)]).toEqual([2 * ofOthers, (isMade ? 2 : 1) * CALLS]);
     const { calls } = readReport(join(folder, 'report'));
     const made = calls.filter(({ op, native_ns }) => op === OPS.fsync && native_ns > 0n);

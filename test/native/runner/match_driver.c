@@ -1,5 +1,5 @@
 /*
- * The parts without system calls, driven by lines:
+ * Drives the parts of the runner that make no system calls:
  *   match_driver plan FILE             reads and checks it
  *   match_driver match FILE MODE SEED [class]
  *                                      calls on stdin: FILE_KEY is_sync TID COMM SIZE (or - for unknown);

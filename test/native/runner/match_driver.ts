@@ -1,4 +1,4 @@
-/** match_driver.c: the parts of the runner that decide, without any build and without system calls. */
+/** Runs match_driver.c: the decisions of the runner, without a build and without system calls. */
 import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -20,13 +20,13 @@ export const MODES = { auto: 0, align: 1, ordinal: 2, dist: 3 } as const;
 let driver = '';
 let folder = '';
 
-/** For beforeAll(). */
+/** Call it in beforeAll(). */
 export function startMatching(): void {
   driver = compileMatchDriver();
   folder = newFolder();
 }
 
-/** For afterAll(). */
+/** Call it in afterAll(). */
 export function endMatching(): void {
   removeFolder(folder);
 }

@@ -1,4 +1,6 @@
-/** Which recorded call a call of a build is, without any build: match.c, keys.c and plan.c, driven by lines. */
+/**
+ * Tests which recorded call a build's call is matched to, without a build: match.c, keys.c and plan.c, driven by lines.
+ */
 import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { HOWS } from '../../../daemon/run/format/report_file.ts';
@@ -17,7 +19,7 @@ import { type PlannedThread, planOf } from './plans.ts';
 beforeAll(startMatching);
 afterAll(endMatching);
 
-/** Calls of these sizes, whose targets tell their places. */
+/** A thread with calls of these sizes; the target of each is 1000 plus its index. */
 function thread(sizes: readonly number[], rest: Partial<PlannedThread> = {}): PlannedThread {
   const calls = sizes.map((size, i) => ({ size, targetNs: 1000 + i }));
   return { path: '/data/log', comm: 'db', calls, ...rest };

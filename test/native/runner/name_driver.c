@@ -1,4 +1,4 @@
-/* Names as recordings have them: hex in, hex out, one a line. */
+/* Converts names to the form that recordings have: hex in, hex out, one per line. */
 #include <stdio.h>
 
 #include "recorded_name.h"

@@ -1,4 +1,4 @@
-/** Files whose names a recording does not have as they are. */
+/** Tests files whose names a recording does not contain verbatim. */
 import { execFileSync } from 'node:child_process';
 import fc from 'fast-check';
 import { describeFile } from '../../../agent/attribution/files.ts';
@@ -54,7 +54,7 @@ test('two names that are one in the recording: the second is no file of it, and 
   expect(await felt([text(names[0]!)], names)).toEqual({ isHeld: [true, false, true], unclear: 1 });
 });
 
-/** As the agent has it, when the kernel side gives it this many names. */
+/** The path as the agent records it when the kernel side passes this many path components. */
 function cut(path: Buffer, names: number): string {
   const all = path.toString().slice(1).split('/').reverse().slice(0, names);
   return describeFile({ file_id: 1, inode: 1, filesystem: 1, mode: 0o100644, flags: FILE_FLAGS.FILE_TRUNCATED }, all)

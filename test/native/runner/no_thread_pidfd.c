@@ -1,4 +1,4 @@
-/* Runs a command as on a kernel before 6.9: pidfd_open(2) knows no PIDFD_THREAD. */
+/* Runs a command as on a kernel before 6.9, where pidfd_open(2) does not support PIDFD_THREAD. */
 #include <errno.h>
 #include <stddef.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /*
  * Runs a command as on a kernel before 5.19, in a container: no WAIT_KILLABLE_RECV, no SYNC_WAKE_UP, no pidfd_getfd. A
- * filter cannot give out fewer features, but it can refuse the calls that ask for them.
+ * filter cannot hide features, but it can refuse the calls that request them.
  */
 #include <errno.h>
 #include <stddef.h>

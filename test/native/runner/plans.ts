@@ -1,4 +1,4 @@
-/** Plans of a few lines, written by what writes those of `kreplay run`. */
+/** Makes small plans with the encoder that `kreplay run` uses. */
 import { OPS, type Op, type PathKind, SIZE_UNKNOWN, STREAM_FLAGS } from '../../../daemon/run/format/plan_file.ts';
 import { encodePlan } from '../../../daemon/run/plan/encode.ts';
 
@@ -7,7 +7,7 @@ export interface PlannedCall {
   size?: number;
   error?: number;
   offsetNs?: number;
-  /** EVENT_FLAGS. */
+  /** A combination of EVENT_FLAGS. */
   flags?: number;
 }
 
@@ -17,14 +17,14 @@ export interface PlannedThread {
   pathKind?: PathKind;
   comm?: string;
   tid?: number;
-  /** Its calls and those of other threads on the file did not overlap. */
+  /** True if its calls and those of other threads on the file did not overlap. */
   isInOrder?: boolean;
   calls: readonly PlannedCall[];
 }
 
 const GAP_NS = 1000;
 
-/** A stream with one slot each; calls follow one another in the order in which they are given. */
+/** Encodes one stream with one slot for each thread; calls follow one another in the given order. */
 export function planOf(threads: readonly PlannedThread[], seed = 1n, flags = 0): Buffer {
   const calls = threads.flatMap((thread) => [...thread.calls]);
   const firsts = threads.map((_, i) => threads.slice(0, i).reduce((sum, { calls }) => sum + calls.length, 0));

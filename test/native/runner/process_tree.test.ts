@@ -1,4 +1,4 @@
-/** Processes that outlive a run are ended, and no others. */
+/** Tests that processes that outlive a run are ended, and no others. */
 import { execFileSync } from 'node:child_process';
 import { compileC } from './run.ts';
 

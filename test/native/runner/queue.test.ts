@@ -1,4 +1,4 @@
-/** How long calls waited before the helper saw them, beside the times that the program itself has taken. */
+/** Tests how long calls are reported to have waited for the helper, against times that the program itself measured. */
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { planOf } from './plans.ts';
@@ -52,7 +52,7 @@ test.each([
 ])('%s threads: no less than they waited is reported', async (threads, calls) => {
   const all = await felt(threads, calls);
   expect(all.length).toBe(threads * calls);
-  // The program may lose its CPU between its clock and its call, and the helper on its way from the one to the other.
+  // The program and the helper may each lose their CPU between reading the clock and their call.
   const isBounded = all.filter(({ waitedNs, queuedNs }) => queuedNs + MS > waitedNs);
   expect(isBounded.length).toBeGreaterThan(all.length * 0.98);
   const [waited, queued] = [all.map(({ waitedNs }) => waitedNs), all.map(({ queuedNs }) => queuedNs)];

@@ -1,6 +1,6 @@
 /*
- * A receiver sleeps, and while a thread of a higher class has its CPU, a call comes. Prints for how long the call
- * waited in truth, and the two bounds.
+ * A call arrives while its receiver sleeps and a thread of a higher scheduling class occupies the receiver's CPU.
+ * Prints how long the call really waited, and the two bounds.
  */
 #include <inttypes.h>
 #include <pthread.h>
@@ -12,7 +12,7 @@
 #include "queue.h"
 
 #define BUSY_NS (100 * NS_PER_MS)
-/* The receiver sleeps by then. */
+/* Time until the receiver certainly sleeps. */
 #define BEFORE_US 500000
 #define TID 1000
 

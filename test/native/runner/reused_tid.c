@@ -1,10 +1,10 @@
 /*
- * Descriptors whose number stands for two files, each time in a process of the same name:
+ * Makes one descriptor number stand for two files, each in a process of the same name:
  *
- *   reused   a thread of one process ends, and its number comes back as that of a thread of another process
- *   own      a thread has a table of files of its own
+ *   reused   a thread of one process ends, and its id comes back as that of a thread of another process
+ *   own      a thread has its own table of files
  *
- * Writes and syncs `mine` through the number after `others`. Needs a PID namespace that nobody else uses.
+ * Writes and syncs `mine` through the number after `others`. Needs a PID namespace without other processes.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -67,7 +67,7 @@ static void run_thread(void *(*work)(void *), const char *path)
 	pthread_t thread;
 	int failed;
 
-	/* What its number is next; of this namespace only. */
+	/* Sets the next thread id, in this namespace only. */
 	FILE *last = fopen("/proc/sys/kernel/ns_last_pid", "w");
 	if (!last || fprintf(last, "%d", TID - 1) < 0 || fclose(last) != 0)
 		fail("ns_last_pid");
@@ -96,7 +96,7 @@ int main(int words, char **word)
 		open_as(others);
 		text = "other";
 		run_thread(work, NULL);
-		/* Stays: a live process whose file it would be. */
+		/* It stays alive: a live process that the descriptor could wrongly be attributed to. */
 		close(turns[0]);
 		if (dup2(turns[1], STDOUT_FILENO) < 0 || write(STDOUT_FILENO, "", 1) != 1)
 			fail("turn");

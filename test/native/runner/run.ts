@@ -1,4 +1,4 @@
-/** Starts the real helper with a plan, and looks at what it says and leaves behind. */
+/** Starts the real helper with a plan, and inspects its output and what it leaves behind. */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
@@ -25,7 +25,7 @@ const MARK = 'KREPLAY_RUNNER_TEST';
 const POLL_MS = 20;
 const GONE_WITHIN_MS = 15_000;
 
-/** Jest's workers may compile the same one at once. */
+/** Compiles a C program. Jest's workers may compile the same one at once. */
 export function compileC(
   name: string,
   sources: readonly string[] = [],
@@ -59,7 +59,7 @@ export interface Ended {
 export interface Run {
   child: ChildProcess;
   control: Duplex;
-  /** In the environment of all that it starts. */
+  /** Value of an environment variable of every process that it starts. */
   mark: string;
   hears(word: string): Promise<void>;
   ended: Promise<Ended>;
@@ -73,7 +73,7 @@ export interface RunOptions {
   report?: string;
 }
 
-/** A folder that everybody may write to. */
+/** A folder that every user may write to. */
 export function newFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'kreplay-runner-'));
   chmodSync(folder, 0o777);
@@ -139,7 +139,7 @@ export function numbersIn(text: string): number[] {
     .map(Number);
 }
 
-/** Processes of a run that are still there, by their command lines; waits for those that are about to end. */
+/** Command lines of a run's remaining processes; waits for those that are about to end. */
 export async function leftOf(mark: string): Promise<string[]> {
   const until = performance.now() + GONE_WITHIN_MS;
   for (;;) {
@@ -156,7 +156,7 @@ export function marked(mark: string): string[] {
       if (!readFileSync(`/proc/${pid}/environ`, 'latin1').includes(`${MARK}=${mark}`)) return [];
       return [`${pid} ${readFileSync(`/proc/${pid}/cmdline`, 'latin1').replaceAll('\0', ' ')}`];
     } catch {
-      return []; // ended in between
+      return []; // The process ended in between.
     }
   });
 }

@@ -1,4 +1,6 @@
-/** Mode stall: how long a call is held at a time, without any build and against a plain search of all events. */
+/**
+ * Tests mode stall: how long a call at a given time is held, without a build and against a plain search of all events.
+ */
 import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -8,7 +10,7 @@ import { compileMatchDriver } from './match_driver.ts';
 import { type PlannedThread, planOf } from './plans.ts';
 import { newFolder, removeFolder } from './run.ts';
 
-/** Of the clock, which may show anything. */
+/** Arbitrary clock value at the first call. */
 const BEGAN = 5_000_000;
 
 let driver = '';
@@ -25,7 +27,7 @@ interface Call {
   at: number;
 }
 
-/** Times are from the first call to something that was recorded. */
+/** Times of calls are relative to the first call of a recorded file. */
 function held(
   threads: readonly PlannedThread[],
   calls: readonly Call[],

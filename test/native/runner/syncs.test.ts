@@ -1,4 +1,6 @@
-/** Which recorded sync a sync of a build is, on a file whose calls come one after the other: syncs.c, driven by lines. */
+/**
+ * Tests which recorded sync a build's sync is matched to, on a file with sequential calls: syncs.c, driven by lines.
+ */
 import { endMatching, type MODES, match, startMatching } from './match_driver.ts';
 import type { PlannedThread } from './plans.ts';
 
@@ -10,7 +12,7 @@ const range = (count: number) => Array.from({ length: count }, (_, i) => i);
 describe('syncs of a file whose calls come one after the other', () => {
   const log = { path: '/data/log', comm: 'db', isInOrder: true };
 
-  /** One line of calls: a number is a write of that size, `s` a sync, `@2` by another thread. */
+  /** Parses a line of calls: a number is a write of that size, `s` a sync, and `@2` a call by thread 2. */
   function planned(line: string): PlannedThread[] {
     const calls = line.split(' ').map((call, i) => ({ call, offsetNs: i * 1000 }));
     const of = (isSync: boolean) => calls.filter(({ call }) => (call === 's') === isSync);
@@ -20,7 +22,7 @@ describe('syncs of a file whose calls come one after the other', () => {
     ];
   }
 
-  /** Places of the syncs that are made, among those of the plan. */
+  /** Index in the plan of each sync that is made, or -1. */
   function syncsMatched(plan: string, line: string, mode: keyof typeof MODES = 'align'): number[] {
     const writes = plan.split(' ').filter((call) => call !== 's').length;
     const calls = line.split(' ');
@@ -60,7 +62,7 @@ describe('syncs of a file whose calls come one after the other', () => {
     const matched = syncsMatched(own.join(' '), made.join(' '));
     const ofOwn = matched.filter((_, i) => made[i] !== '7000000 s');
     expect(ofOwn.filter((event, i) => event !== i && event !== -1)).toEqual([]);
-    // A new one takes that of the next write, which then is like its neighbours.
+    // A new sync may take the recorded one of the next write, which then looks like its neighbours.
     expect(ofOwn.filter((event) => event === -1).length).toBeLessThanOrEqual(100);
   });
 });

@@ -1,4 +1,4 @@
-"""Types at an interactive shell, on a terminal of its own, which runs a command; prints what the screen shows."""
+"""Types at an interactive shell on a terminal of its own, which runs a command; prints what the screen shows."""
 import os, pty, select, sys, time
 
 # How long a screen stays as it is before it counts as finished; a command that starts slowly needs more.

@@ -1,4 +1,4 @@
-/** On a terminal the command is in the foreground, as it would be without the helper before it. */
+/** Tests that on a terminal the command is in the foreground, as it would be without the helper in front of it. */
 import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -15,7 +15,7 @@ beforeAll(() => {
 });
 afterAll(() => removeFolder(folder));
 
-/** What the screen shows when these are typed, one after the other. */
+/** Returns what the screen shows when these are typed one after the other. */
 function screen(...typed: string[]): string {
   const words = [join(import.meta.dirname, 'terminal.py'), typed.join('|'), ...command];
   return execFileSync('python3', words, { encoding: 'utf8' });

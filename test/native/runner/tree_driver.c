@@ -1,7 +1,7 @@
 /*
- * Between the look at /proc and the signal a process ends, and its number comes back as that of another one of the same
- * parent. Prints `kept` or `killed`, and whether a process that is still the same gets the signal. Needs a PID
- * namespace of its own: what goes wrong here reaches no process outside.
+ * Between the scan of /proc and the signal, a process ends and its number comes back as that of another child of the
+ * same parent. Prints `kept` or `killed`, and whether a process that is still the same gets the signal. Needs a PID
+ * namespace of its own, so that a failure cannot affect processes outside.
  */
 #include <sched.h>
 #include <stdint.h>
@@ -23,7 +23,7 @@ static pid_t start(pid_t wanted)
 	if (pid == 0)
 		for (;;)
 			pause();
-	/* Negative numbers are whole groups of processes for kill(2). */
+	/* kill(2) takes negative numbers as process groups. */
 	if (pid <= 0 || (wanted > 0 && pid != wanted)) {
 		perror("clone3");
 		exit(1);
@@ -49,7 +49,7 @@ static const char *fate_after(pid_t pid, const struct processes *seen)
 
 int main(void)
 {
-	/* The first of its namespace, or nothing is done. */
+	/* Refuses to run unless it is the first process of its PID namespace. */
 	if (getpid() != 1) {
 		fputs("not in a PID namespace of its own\n", stderr);
 		return 1;
@@ -59,7 +59,7 @@ int main(void)
 
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
-	/* Starts are told in hundredths of a second. */
+	/* Start times in /proc have a resolution of hundredths of a second. */
 	usleep(50000);
 	start(pid);
 	printf("%s ", fate_after(pid, &seen));

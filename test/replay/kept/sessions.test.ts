@@ -1,4 +1,4 @@
-/** Sessions over the end of a daemon: each daemon here is its sessions on a real file, and time that the test holds. */
+/** Tests sessions across the end of a daemon: each daemon here is its sessions on a real file, with simulated time. */
 import { cpSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { createRequest } from '../../../daemon/replay/contract.ts';
@@ -20,7 +20,7 @@ const rowsOf = (count = COUNT): Row[] =>
 interface Life {
   sessions: Sessions;
   clock: ReturnType<typeof createSimulatedClock>;
-  /** Transactions that were looked at: opened for a session. */
+  /** Transactions whose plans were opened for a session. */
   openedPlans: string[];
   setWallTime(ns: bigint): void;
   end(): Promise<void>;
@@ -31,7 +31,7 @@ afterEach(async () => {
   for (const life of living) await life.end();
 });
 
-/** A daemon, from its start to its end. */
+/** Runs a daemon until `end`. */
 async function live(folder: string, limits: Partial<SessionLimits> = {}): Promise<Life> {
   const state = await openState(join(folder, 'sessions.sqlite'));
   const store = openRecordingStore(folder);
@@ -75,7 +75,7 @@ function watch(session: Session, lastId: number | null = null) {
   return { viewer, frames: () => framesOf(viewer.text) };
 }
 
-/** What stays the same; how late it was is counted anew, and its stream has other ids. */
+/** The part of a view that survives a restart; lateness is counted again from zero, and the stream has other ids. */
 function lasting(view: ReturnType<Session['view']>) {
   const { lateness: _lateness, starvations: _starvations, last_event_id: _id, ...rest } = view;
   return rest;
@@ -200,7 +200,7 @@ test('an id of an earlier life is answered with a gap of unknown size and the st
       .slice(2)
       .map(({ id }) => Number(id) - base),
   ).toEqual([1, 2, 3]);
-  // Of this life: as always.
+  // Ids of this daemon's life resume as usual.
   expect(watch(again, base + 2).frames()).toMatchObject([{ event: 'state', id: `${base + 3}` }]);
   expect(
     watch(again, base)
@@ -275,7 +275,7 @@ test('events that came or went since: the same moment of the transaction is its 
   await session.seek({ event_index: 20n });
   await finished.seek({ event_index: 50n });
   await first.end();
-  // Slow ones, recorded at their end.
+  // Slow events, which are recorded at their end.
   appendRows(writer, [
     { at: START - 5n * MS, transaction: TX },
     { at: START + 3n * MS + 1n, transaction: TX },

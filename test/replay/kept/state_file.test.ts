@@ -1,4 +1,4 @@
-/** The file that sessions are kept in: what goes in comes out, and whatever else may lie there is told apart. */
+/** Tests the file that sessions are kept in: data round-trips, and files of another kind are recognized. */
 import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
@@ -15,7 +15,7 @@ const int64 = fc.bigInt(-(2n ** 63n), 2n ** 63n - 1n);
 const instant = fc.date({ noInvalidDate: true, min: new Date(0), max: new Date('9999-01-01') });
 const latency = fc.array(fc.record({ fromIndex: count, extraLatencyNs: count }), { minLength: 1, maxLength: 5 });
 
-/** zod leaves this key out of what it reads, so none comes in. */
+/** zod drops this key from objects that it parses, so the input has none. */
 const node = fc.string().filter((name) => name !== '__proto__');
 
 const rowOf = fc.record({
@@ -120,7 +120,7 @@ test('it is for its owner alone, and so is its log', () => {
 
 test('a second one is told what to do', () => {
   const path = newPath();
-  // Locks are a process's; another connection of the same one is as good.
+  // Locks belong to a process here, but a second connection in the same one behaves like another process.
   open(path);
   expect(refusal(path)).toEqual(refused(/^another daemon keeps its sessions in .*: stop it, .*--state/));
 });

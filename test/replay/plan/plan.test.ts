@@ -1,4 +1,6 @@
-/** Plans of real recordings against a naive oracle, with pages so small that everything goes over their ends. */
+/**
+ * Tests plans of real recordings against a naive oracle, with pages so small that everything crosses their boundaries.
+ */
 import fc from 'fast-check';
 import type { Chunk } from '../../../daemon/replay/plan/bodies.ts';
 import { createPageCache } from '../../../daemon/replay/plan/page_cache.ts';
@@ -14,14 +16,14 @@ interface Planned {
   durationNs: number;
   thread: number;
   node: number;
-  /** Carries what the transaction wrote earlier: nobody waits for it. */
+  /** Writes back data of the transaction, so its caller does not wait for it. */
   isWrittenBack?: boolean;
 }
 
 interface Event {
   startNs: number;
   durationNs: number;
-  /** (node, tid) */
+  /** The pair (node, tid). */
   lane: string;
   isOwn: boolean;
   row: Row;
@@ -33,7 +35,7 @@ interface Projected {
   durationNs: number;
 }
 
-/** By node: what its clock is wrong by. */
+/** Offset to add to each node's clock. */
 type Offsets = readonly (number | undefined)[];
 
 interface Change {
@@ -41,7 +43,7 @@ interface Change {
   extraLatencyNs: number;
 }
 
-/** In recorded order: by time, then by recording, which is by node. */
+/** Events in recorded order: by time, then by recording, which is by node. */
 function eventsOf(planned: readonly Planned[]): Event[] {
   let startNs = 0;
   const events = planned.map(({ gapNs, durationNs, thread, node, isWrittenBack = false }, index) => {
@@ -51,7 +53,7 @@ function eventsOf(planned: readonly Planned[]): Event[] {
       duration: BigInt(durationNs),
       tid: 100 + thread,
       pid: node,
-      // Says which event it is.
+      // The event's index identifies it.
       cpu: index,
     };
     const row: Row = isWrittenBack ? { ...common, ...writtenBack(index) } : { ...common, transaction: TRANSACTION };
@@ -60,14 +62,14 @@ function eventsOf(planned: readonly Planned[]): Event[] {
   return events;
 }
 
-/** Alone in its request, or together with what others wrote. */
+/** Alone in its request, or together with data of another transaction. */
 function writtenBack(index: number): Pick<BlockRow, 'type' | 'source' | 'transaction' | 'origins'> {
   const [own, other] = [TRANSACTION, 'tx-2'].map((transaction) => ({ transaction, bytes: 4096n }));
   if (index % 2 === 0) return { type: 'block_io', source: 'origin', transaction: TRANSACTION, origins: [own!] };
   return { type: 'block_io', source: 'origin', origins: [other!, own!] };
 }
 
-/** Straight from the definition: of all threads the one whose next event starts first. */
+/** The definition of the order: take the thread whose next event starts first. */
 function oracle(
   events: readonly Event[],
   changes: readonly Change[],
@@ -118,7 +120,7 @@ const sizes = fc.record({ pageEvents: fc.integer({ min: 1, max: 8 }), markEvents
 
 interface Opened {
   work: PlanWork;
-  /** In the order of the recording: two nodes' events of one moment are in that of their recordings' ids. */
+  /** Events in the recording's order: two nodes' events of the same time are ordered by their recordings' ids. */
   events: Event[];
   close(): void;
 }
@@ -155,7 +157,7 @@ function goThrough(work: PlanWork): void {
   while (work.advance());
 }
 
-/** All events of a plan, read in pages of so many, with the events' own index as their JSON has it. */
+/** Reads all events of a plan, in pages of `limit`, with the index of each event from its JSON. */
 function read(work: PlanWork, from: number, limit: number): (Projected & { told: number })[] {
   const all: (Projected & { told: number })[] = [];
   for (;;) {
@@ -201,7 +203,7 @@ test('it is the time line that the definition gives, wherever one begins to read
         const { work, events } = opened;
         const order = oracle(events, [{ fromIndex: 0, extraLatencyNs: request.extraLatencyNs }], request);
         const start = Math.min(from, order.length);
-        // Before it has been gone through as well as after.
+        // The plan is correct both before and after it has been gone through.
         expectPlan(opened, 0, limit, order);
         goThrough(work);
         expectPlan(opened, start, limit, order);
@@ -278,7 +280,7 @@ test('a change of latency holds from one event on, and nothing is given twice or
         for (const { fromIndex, extraLatencyNs } of wanted.sort((a, b) => a.fromIndex - b.fromIndex)) {
           if (isGoneThrough) goThrough(work);
           const index = Math.min(fromIndex, events.length - 1);
-          // As a session does: up to here it has been played.
+          // A session has played up to here before it changes the latency.
           read(work, Math.max(index - 3, 0), 2);
           work.changeLatency(index, extraLatencyNs);
           changes.splice(changes.findLastIndex((change) => change.fromIndex < index) + 1);
@@ -291,11 +293,11 @@ test('a change of latency holds from one event on, and nothing is given twice or
 
         const { extraLatencyNs: _, ...settings } = request;
         const again = open(planned, { ...settings, latency: work.outline().latency }, planSizes);
-        // Recorded anew, events of one moment may be in another order.
+        // In another recording, events of the same time may be in another order.
         expectPlan(again, 0, 7, oracle(again.events, changes, request));
         again.close();
 
-        // A seek lays all out anew.
+        // A seek lays out the whole plan again.
         if (work.layOutAnew()) goThrough(work);
         work.place({ event_index: 0n });
         const { extraLatencyNs } = changes.at(-1)!;

@@ -1,4 +1,4 @@
-/** What a latency would do, against a plan with that latency. */
+/** Tests predictions about a latency against a plan with that latency. */
 import fc from 'fast-check';
 import { createPlanner, type ReplayPlan } from '../../../daemon/replay/plan/planner.ts';
 import type { WhatIfRequest } from '../../../daemon/replay/plan/what_if.ts';
@@ -60,7 +60,7 @@ const rowsOf = fc
     });
   });
 
-/** Of the nodes that there are. */
+/** The offset of node-b, if the recording has that node. */
 const offsetsFor = (rows: readonly NodeRow[], offsetNs: number) =>
   Object.fromEntries(rows.filter(({ node }) => node === 'node-b').map(() => ['node-b', offsetNs]));
 
