@@ -126,7 +126,7 @@ test: build ## set up, build and run every test (as root: they load BPF programs
 
 test-kernels: build ## boot other kernels in QEMU and record in each (as root); KERNELS="6.1 newest" for some
 	-@$(MAKE) --no-print-directory kernel-packages
-	$(Q)node --disable-warning=ExperimentalWarning test/kernels/run.ts $(KERNELS)
+	$(Q)node --disable-warning=ExperimentalWarning test/qemu/run.ts $(KERNELS)
 
 kernel-packages:
 	$(call need,$(KERNEL_PACKAGES))

@@ -1,11 +1,6 @@
-<<<<<<< HEAD
 /** All sessions of a daemon on a real recording and a simulated clock: limits, ends, and what is read of the recording. */
 import { setTimeout as sleep } from 'node:timers/promises';
-=======
-/**
- * Tests all sessions of a daemon on a real recording and a simulated clock: limits, ends, and reads of the recording.
- */
->>>>>>> words-test2
+
 import { createRequest } from '../../daemon/replay/contract.ts';
 import { createPlanner } from '../../daemon/replay/plan/planner.ts';
 import type { Session } from '../../daemon/replay/session/session.ts';
