@@ -17,7 +17,7 @@ export function noteUpgrade(path: string, log: Pick<Logger, 'info'>): () => void
   const megabytes = Math.ceil(sizeBytes / BYTES_A_MB);
   log.info(
     { file: path, megabytes },
-    `${path} has format ${version}: all of its ${megabytes} MB are written anew in format ${FORMAT_VERSION} before recording begins`,
+    `${path} has format ${version}: all of its ${megabytes} MB are rewritten in format ${FORMAT_VERSION} before recording begins`,
   );
   return () => {
     const seconds = Math.round((performance.now() - startMs) / 1000);

@@ -43,7 +43,7 @@ function isExactly(value: number, source: string): boolean {
   return value === 0 ? !/[1-9]/.test(digits) : scale >= 0;
 }
 
-/** A pattern that ends in `0+$` would begin anew at each of the zeros. */
+/** A pattern that ends in `0+$` would begin again at each of the zeros. */
 function withoutLastZeros(digits: string): string {
   let end = digits.length;
   while (digits[end - 1] === '0') end--;

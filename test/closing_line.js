@@ -3,7 +3,7 @@ export default class ClosingLine {
   onRunComplete(_contexts, { numPassedTests, numFailedTests, numPendingTests, numRuntimeErrorTestSuites }) {
     const failed = numFailedTests + numRuntimeErrorTestSuites;
     const line = `\n${numPassedTests} passed, ${failed} failed, ${numPendingTests} skipped\n`;
-    // Behind the summary, which jest prints when all reporters are done.
+    // It follows the summary, which jest prints when all reporters are done.
     process.on('exit', () => process.stdout.write(line));
   }
 }

@@ -12,7 +12,7 @@ import { writeSync } from 'node:fs';
 const urls = new Set();
 registerHooks({ load(url, context, next) { urls.add(url); return next(url, context); } });
 process.on('exit', () => {
-  // Of shared objects: an addon is no module.
+  // Addons are shared objects and no modules.
   for (const path of process.report.getReport().sharedObjects) urls.add('file://' + path);
   writeSync(3, [...urls].join('\\n'));
 });

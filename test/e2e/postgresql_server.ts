@@ -23,7 +23,7 @@ export const isInstalled = PROGRAMS !== undefined;
 // The caller's environment is dropped: some of its variables name a service.
 const AS_POSTGRES = ['setpriv', '--reuid=postgres', '--regid=postgres', '--init-groups', '--reset-env'];
 const READY_MS_MAX = 30_000;
-/** That user cannot reach a clone below a closed folder such as /root. */
+/** Such a user cannot reach a clone below a closed folder such as /root. */
 const OPEN_FOLDER = '/';
 
 /** Backends write dirty pages themselves when there are so few buffers; everything that they do is logged. */
