@@ -131,6 +131,9 @@ test-kernels: build ## boot other kernels in QEMU and record in each (as root); 
 kernel-packages:
 	$(call need,$(KERNEL_PACKAGES))
 
+check: build lint ## before a commit, in some minutes: format, style, types, and the tests that need neither root nor a kernel
+	$(Q)PATH="$(TEST_PATH)" npm test --silent -- --config test/quick.config.js
+
 lint: build ## check format and style
 	$(call need,$(LINT_PACKAGES))
 	biome check --error-on-warnings .
@@ -158,7 +161,7 @@ bench: build ## measure beside peers; results in build/bench
 clean: ## remove what was built and installed
 	rm -rf build native/build node_modules
 
-.PHONY: help run build setup packages bpf native deb gen docs test test-kernels kernel-packages lint format fuzz soak bench clean
+.PHONY: check help run build setup packages bpf native deb gen docs test test-kernels kernel-packages lint format fuzz soak bench clean
 
 # Installs the packages of $(1) that are missing, or names them exactly.
 define need
