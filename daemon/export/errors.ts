@@ -1,10 +1,10 @@
-/** What can go wrong while events leave or enter: one line that says what to do next, and exit code 1. */
+/** The errors of export and import: one line that says what to do next, and exit code 1. */
 
 export class ExportError extends Error {
   override readonly name = 'ExportError';
 }
 
-/** Whoever started it ended it early. */
+/** The caller ended the operation early. */
 export class Interrupted extends Error {
   override readonly name = 'Interrupted';
 
@@ -17,7 +17,7 @@ const NO_SPACE = /^(ENOSPC|EDQUOT|SQLITE_FULL)/;
 const NOT_WRITABLE = /^(EACCES|EPERM|EROFS|EISDIR|SQLITE_(CANTOPEN|READONLY|PERM))/;
 const IO_FAILED = /^(EIO|EFBIG|SQLITE_IOERR)/;
 
-/** A failure to write `path` in words; any other error stays what it is. */
+/** Describes a failure to write `path`; returns any other error unchanged. */
 export function toWriteError(error: unknown, path: string): unknown {
   const { code, message } = error as { code?: unknown; message?: string };
   if (error instanceof ExportError || typeof code !== 'string') return error;
@@ -30,7 +30,7 @@ export function toWriteError(error: unknown, path: string): unknown {
   return error;
 }
 
-/** For what is only looked at. */
+/** Describes failures at paths that are only read. */
 export function withReadErrors<Result>(path: string, work: () => Result): Result {
   try {
     return work();

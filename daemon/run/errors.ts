@@ -1,6 +1,6 @@
-/** What `kreplay run` ends with, for scripts; otherwise with what the command ended with. */
+/** Exit codes of `kreplay run`, for scripts; otherwise it ends with the command's own code. */
 export const EXIT = {
-  /** The incident cannot be replayed here. Never a pass, and never the command's fault. */
+  /** The incident cannot be replayed here. This is never a pass, and never the command's fault. */
   notReplayable: 69,
   gateNotMet: 124,
   failed: 125,

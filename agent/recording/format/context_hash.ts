@@ -3,8 +3,8 @@
  *
  *   key   batch 19 bits | hash 31 bits | place 13 bits       context = batch * 2^13 + place + 1
  *
- * Within a batch the keys are sorted by hash, so a lookup seeks once per batch. One index over all contexts would change
- * a page at a random place of the file for every context; a batch is appended.
+ * Within a batch the keys are sorted by hash, so a lookup seeks once per batch. One index over all contexts would
+ * change a page at a random place of the file for every context; a batch is appended.
  */
 import type Database from 'better-sqlite3';
 
