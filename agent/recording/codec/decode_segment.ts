@@ -63,7 +63,7 @@ export function openSegmentData(data: Buffer, columnIds: ReadonlyMap<string, num
 }
 
 function readGroups(data: Buffer, seed: number): { rowCount: number; groups: Map<number, Group> } {
-  // In a damaged row the value can have any SQLite type.
+  // The value in a damaged row can have any SQLite type.
   if (!Buffer.isBuffer(data)) throw corrupt('the data of a segment is none');
   if (data.length < HEAD_BYTES || data.readUInt32LE(0) !== crc32(data.subarray(4), seed)) {
     throw corrupt('the checksum of a segment is wrong');

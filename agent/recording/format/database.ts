@@ -13,7 +13,7 @@ const EXTENSION = createRequire(import.meta.url).resolve('#pages');
  */
 const LENGTH_MAX = 16 * 1024 * 1024;
 
-/** After this call SQLite opens all files of the process through the extension. */
+/** Once this was called, SQLite opens all files of the process through the extension. */
 function load(): void {
   const database = new Database(':memory:');
   database.loadExtension(EXTENSION);

@@ -32,7 +32,7 @@ export interface Segment {
   readonly meta: SegmentMeta;
   eventTypes(): Uint8Array;
   typeRowCount(eventType: number): number;
-  /** For each row, its index in its type's own columns. */
+  /** The index of each row in its type's own columns. */
   places(): Uint32Array;
   /** The inverse of `places`: the rows of an event type. */
   rowsOfType(eventType: number): Uint32Array;

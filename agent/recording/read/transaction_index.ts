@@ -147,7 +147,7 @@ export function openTransactionIndex({ database, lookup, inTransaction }: Indexe
     for (const row of found) put(row);
     if (found.length === ROWS_A_STEP) {
       const last = Number(found.at(-1)![0]);
-      // In a damaged file this might go on forever.
+      // A damaged file might make this go on forever.
       if (last <= reading.after) throw corrupt('its list of transactions is not in order');
       reading.after = last;
       return false;

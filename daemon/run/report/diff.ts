@@ -44,7 +44,7 @@ export interface StreamChange {
 }
 
 export interface Difference {
-  /** What the run is compared with: the incident itself, or an earlier run. */
+  /** The side that the run is compared with: the incident itself, or an earlier run. */
   beside: 'incident' | 'run';
   streams: StreamChange[];
   calls: readonly [before: number, after: number];

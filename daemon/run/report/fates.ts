@@ -1,7 +1,7 @@
 /**
  * Determines the fate of each event of the plan.
  *
- *   delivered  the call that it belongs to took so long
+ *   delivered  the call that it belongs to took this long
  *   displaced  another call did: one of the same class that the plan has no event for, and at least half as long
  *   missing    no call did
  */

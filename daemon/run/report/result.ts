@@ -28,7 +28,7 @@ export interface RunSettings {
   command: readonly string[];
   mode: string;
   seed: bigint;
-  /** What calls to files that are not in the incident get: `none`, or a duration of their `class`. */
+  /** Target of calls to files that are not in the incident: `none`, or a duration of their `class`. */
   unknown: string;
   speed: number;
   timeout_scale: number;

@@ -19,7 +19,7 @@ const LABEL_CHARACTERS_MAX = 44;
 
 interface Lane {
   label: string;
-  /** For each pixel, the longest wait that begins there. */
+  /** The longest wait that begins at each pixel. */
   planned: Float64Array;
   run: Float64Array;
   totalNs: number;
