@@ -40,7 +40,7 @@ export interface Verified {
   damagedPages: number[];
   /** Tables and indexes that cannot be read to their ends. */
   damagedParts: string[];
-  /** Errors of its structure that SQLite reports, and reasons why other parts could not be read. */
+  /** Errors in its structure that SQLite reports, and reasons why other parts could not be read. */
   problems: string[];
   lost: LostTime[];
 }

@@ -28,7 +28,7 @@ export interface CommitterOptions {
   machineId: string;
   /** Wall clock at the start, in nanoseconds since the epoch. */
   startNs: bigint;
-  /** Everything is kept without limits. */
+  /** If undefined, everything is kept. */
   retention?: RetentionLimits;
 }
 
@@ -114,8 +114,8 @@ function committerOf(
     // Leaving WAL mode allows reading by users who may not create the log's files; it fails while a reader has the file
     // open.
     database.pragma('busy_timeout = 0');
-    // If a file has moved, the log is emptied: without its name it would be lost, and with it SQLite would take it for
-    // the log of the file that is at this path.
+    // If a file was moved, replaced or removed, the log is emptied: without its name it would be lost, and with it
+    // SQLite would take it for the log of the file that is at this path.
     if (!files.areThere()) database.pragma('wal_checkpoint(TRUNCATE)');
     else tryLeaveWal(database);
     return left;

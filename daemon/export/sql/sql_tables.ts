@@ -119,8 +119,8 @@ function* transactionRows({ reader, dictionary }: Source): Generator<FlatValue[]
   for (;;) {
     const page = reader.transactions({ limit: TRANSACTIONS_AT_ONCE, beforeKey });
     for (const { key, transactionId } of page) {
-      // A transaction that the writer had forgotten and met again is listed twice; only its first place counts, for the
-      // whole.
+      // A transaction that the writer had forgotten and met again has several summaries; it is listed once, at its
+      // first place.
       const whole = reader.transaction(transactionId);
       if (whole?.key !== key) continue;
       yield [

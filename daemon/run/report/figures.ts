@@ -128,7 +128,7 @@ function shortWrites({ events: { flags, error } }: Plan, calls: CallReport): Fig
   return counts;
 }
 
-/** Returns the held calls that were to take `leastNs` or longer. */
+/** Returns the indexes of held calls that were to take `leastNs` or longer. */
 function heldCalls(calls: CallReport, leastNs: number): Float64Array {
   return filtered(calls, (at) => isHeld(calls, at) && calls.targetNs[at]! >= leastNs);
 }
