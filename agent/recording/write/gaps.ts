@@ -40,8 +40,8 @@ export function noteInterruption(database: Database.Database, nowNs: bigint, boo
 }
 
 /**
- * The clock may have been set back at an unknown time. The gap then lies partly in the time of the old clock, and partly
- * in that of the new one.
+ * The clock may have been set back at an unknown time. The gap then lies partly in the time of the old clock, and
+ * partly in that of the new one.
  *
  * ```
  * as it was            alive |-- lasted --|

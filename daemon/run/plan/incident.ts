@@ -92,7 +92,8 @@ export function newIncident(): IncidentBuilder {
   const calls = newCalls();
   const waits = newDiskWaits();
   /**
-   * Streams of the last writes to a file: by thread, what it syncs next; by node, what a thread syncs that only syncs.
+   * Streams of the last writes to a file, which a sync is assumed to be for: by thread, and by node for a thread that
+   * only syncs.
    */
   const lastOfThread = new Map<number, number>();
   const lastOfNode = new Map<number, number>();
