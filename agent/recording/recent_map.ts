@@ -1,4 +1,6 @@
-/** A map that forgets what was not used for long: two generations, the older one is dropped when the younger is full. */
+/**
+ * A map that forgets what was not used for long: of its two generations, the older is dropped when the younger is full.
+ */
 export class RecentMap<Key, Value> {
   readonly #generationSizeMax: number;
   #young = new Map<Key, Value>();

@@ -1,4 +1,4 @@
-/** 64-bit values as pairs of 32-bit words, low word first: comparing them makes no BigInt. */
+/** 64-bit values as pairs of 32-bit words, low word first: comparing them allocates no BigInt. */
 export function wordsOf(values: BigUint64Array | BigInt64Array): Uint32Array {
   return new Uint32Array(values.buffer, values.byteOffset, values.length * 2);
 }
@@ -7,7 +7,7 @@ export function wordsToBigint(low: number, high: number): bigint {
   return (BigInt(high) << 32n) | BigInt(low);
 }
 
-/** Smallest and largest of rows [from, to), which has at least one. */
+/** The smallest and the largest value of rows [from, to), which must not be empty. */
 export function extremes(values: BigUint64Array, from: number, to: number): { min: bigint; max: bigint } {
   const words = wordsOf(values);
   let min = from * 2;

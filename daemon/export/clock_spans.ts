@@ -1,14 +1,16 @@
-/** In which stretch of wall time each step of the clock was in force: after it was set back, they overlap. */
+/**
+ * Determines the span of wall time in which each clock step was in force; after the clock was set back, spans overlap.
+ */
 import type { ClockStep } from './source.ts';
 
 export interface ClockSpan {
   readonly step: ClockStep;
-  /** `[fromNs, toNs)`; undefined when its end is not known. */
+  /** The span `[fromNs, toNs)`; `toNs` is undefined when its end is unknown. */
   readonly fromNs: bigint;
   readonly toNs: bigint | undefined;
 }
 
-/** `steps`: all of a recording, as they came. */
+/** `steps` must be all steps of a recording, in recorded order. */
 export function clockSpans(steps: readonly ClockStep[]): ClockSpan[] {
   return steps.map((step, i) => ({ step, fromNs: wallNs(step, step.bootNs), toNs: endOf(step, steps[i + 1]) }));
 }
@@ -17,7 +19,7 @@ function endOf(step: ClockStep, next: ClockStep | undefined): bigint | undefined
   if (!next) return undefined;
   const endNs = wallNs(step, next.bootNs);
   if (next.kind !== 'start') return endNs;
-  // Another agent, perhaps after a reboot: its boot clock says nothing of this one.
+  // A start is that of another agent, perhaps after a reboot, so its boot clock is unrelated to this one.
   const nextNs = wallNs(next, next.bootNs);
   const laterNs = endNs > nextNs ? endNs : nextNs;
   return laterNs > wallNs(step, step.bootNs) ? laterNs : undefined;

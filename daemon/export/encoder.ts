@@ -1,33 +1,33 @@
-/** What a format is made of: it gets blocks of events and what surrounds them. */
+/** The interfaces of a format, which gets blocks of events and the data that surrounds them. */
 import type { Dictionary, ScannedBlock } from '../store/store.ts';
 import type { ClockStep, Loss } from './source.ts';
 
-/** What leaves with the events. */
+/** Data that is exported with the events. */
 export interface Surroundings {
   readonly dictionary: Dictionary;
   /** When the recording was begun. */
   readonly createdNs: bigint;
   /** Start of the first event. */
   readonly firstNs: bigint;
-  /** Asked for at the end: reading is how damage comes to light. */
+  /** Must be called at the end, because damage is found only by reading. */
   losses(): readonly Loss[];
   readonly clockSteps: readonly ClockStep[];
 }
 
-/** Gives the pieces of a stream. */
+/** Produces the pieces of a stream. */
 export interface Encoder {
   head(): string | Buffer;
-  /** Of blocks in order: short ones, so that a slow reader holds up little. */
+  /** Encodes blocks, which must come in order, as short pieces, so that a slow reader holds up little. */
   pieces(scanned: ScannedBlock): Iterable<string | Buffer>;
   tail(): string | Buffer;
 }
 
 export interface EventWriter {
-  /** In order. */
+  /** Blocks must be written in order. */
   write(scanned: ScannedBlock): Promise<void> | void;
-  /** Makes it whole. */
+  /** Completes the file. */
   finish(): Promise<void> | void;
-  /** Lets go of the file, whole or not. */
+  /** Closes the file, whether complete or not. */
   close(): void;
   bytes(): number;
 }

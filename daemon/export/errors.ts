@@ -1,11 +1,15 @@
+<<<<<<< HEAD
 /** What can go wrong while events leave or enter: one line that says what to do next, and exit code 1. */
 import { UserError } from '../../agent/process/errors.ts';
+=======
+/** The errors of export and import: one line that says what to do next, and exit code 1. */
+>>>>>>> words-recording
 
 export class ExportError extends UserError {
   override readonly name = 'ExportError';
 }
 
-/** Whoever started it ended it early. */
+/** The caller ended the operation early. */
 export class Interrupted extends UserError {
   override readonly name = 'Interrupted';
 
@@ -18,7 +22,7 @@ const NO_SPACE = /^(ENOSPC|EDQUOT|SQLITE_FULL)/;
 const NOT_WRITABLE = /^(EACCES|EPERM|EROFS|EISDIR|SQLITE_(CANTOPEN|READONLY|PERM))/;
 const IO_FAILED = /^(EIO|EFBIG|SQLITE_IOERR)/;
 
-/** A failure to write `path` in words; any other error stays what it is. */
+/** Describes a failure to write `path`; returns any other error unchanged. */
 export function toWriteError(error: unknown, path: string): unknown {
   const { code, message } = error as { code?: unknown; message?: string };
   if (error instanceof ExportError || typeof code !== 'string') return error;
@@ -31,7 +35,7 @@ export function toWriteError(error: unknown, path: string): unknown {
   return error;
 }
 
-/** For what is only looked at. */
+/** Describes failures at paths that are only read. */
 export function withReadErrors<Result>(path: string, work: () => Result): Result {
   try {
     return work();

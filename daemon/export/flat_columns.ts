@@ -1,4 +1,4 @@
-/** An event as one row: what every event has, then the fields of each type, derived from the schema. */
+/** An event as one row: the columns that every event has, then the fields of each type, derived from the schema. */
 import { type ApiEvent, apiName } from '../../bpf/schema/api.ts';
 import { commonFields } from '../../bpf/schema/common.ts';
 import type { Fields } from '../../bpf/schema/define.ts';
@@ -8,7 +8,7 @@ import { stringify } from '../exact_json.ts';
 
 export type FlatValue = string | number | bigint | null;
 
-/** `unsigned` may be more than SQLite's integers hold. */
+/** An `unsigned` value may be larger than SQLite's integers hold. */
 export type FlatType = 'text' | 'integer' | 'unsigned';
 
 export interface FlatColumn {
@@ -18,7 +18,7 @@ export interface FlatColumn {
   value(event: ApiEvent): FlatValue;
 }
 
-/** Of every event. */
+/** Columns that every event has. */
 const COMMON_COLUMNS: readonly FlatColumn[] = [
   plain('event_id', 'text'),
   plain('event_type', 'text'),
@@ -27,7 +27,7 @@ const COMMON_COLUMNS: readonly FlatColumn[] = [
   plain('node', 'text'),
 ];
 
-/** Of one event type, by its name, beside those of every event. */
+/** Further columns of each event type, by the type's name. */
 const OWN_COLUMNS: ReadonlyMap<string, readonly FlatColumn[]> = new Map(
   EVENTS.map(({ name, fields }) => [
     name,

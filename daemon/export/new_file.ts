@@ -1,6 +1,7 @@
 /**
- * A file that appears whole or not at all: written under a hidden name beside its place, then renamed. The name says
- * which process writes, so that what a killed one has left can be told from what is still being written.
+ * Makes files that appear whole or not at all: they are written under a hidden name in the same folder, then renamed.
+ * The name contains the writer's process id, so that files of a killed process can be told from those that are being
+ * written.
  */
 import { randomBytes } from 'node:crypto';
 import {
@@ -19,18 +20,18 @@ import { dirname, join } from 'node:path';
 import { ExportError, withWriteErrors } from './errors.ts';
 
 interface HiddenFile {
-  /** Where to write: an empty file that nobody else uses. */
+  /** Where to write: an empty file that no other process uses. */
   readonly path: string;
-  /** Gives it its name in the same folder, safe from a crash. */
+  /** Gives the file its name in the same folder; it then survives a crash. */
   show(target: string, options: { force: boolean }): void;
-  /** Removes what was written; after `show` it does nothing. */
+  /** Removes what was written; does nothing after `show`. */
   discard(): void;
 }
 
-/** What SQLite may leave beside a database that was not closed. */
+/** Suffixes of files that SQLite may leave beside a database that was not closed. */
 const COMPANIONS = ['-journal', '-wal', '-shm'];
 
-/** Filesystems without hard links. */
+/** Errors of file systems without hard links. */
 const NO_LINKS = ['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK'];
 
 const HIDDEN_NAME = /^\.kreplay-(\d+)-/;
@@ -39,7 +40,7 @@ function hiddenName(rest: string): string {
   return `.kreplay-${process.pid}-${rest}`;
 }
 
-/** `name`: what errors are to be about. */
+/** `name` is the file that error messages name. */
 export function newHiddenFile(folder: string, name: string): HiddenFile {
   removeAbandoned(folder);
   const path = join(folder, hiddenName(`${randomBytes(6).toString('hex')}.tmp`));
@@ -60,23 +61,23 @@ export function newHiddenFile(folder: string, name: string): HiddenFile {
   };
 }
 
-/** An empty folder, likewise. */
+/** Makes an empty folder with a hidden name. */
 export function newHiddenFolder(folder: string): string {
   return mkdtempSync(join(folder, hiddenName('')));
 }
 
-/** Removes what killed processes of this user have left there. What is in the way of that is no failure. */
+/** Removes what killed processes of this user have left in the folder. Failures are ignored. */
 export function removeAbandoned(folder: string): void {
   try {
     for (const name of readdirSync(folder)) {
       const pid = HIDDEN_NAME.exec(name)?.[1];
       if (pid === undefined || isAlive(Number(pid))) continue;
       const path = join(folder, name);
-      // In a folder that others may write to, the name proves nothing.
+      // In a folder that others may write to, the name proves nothing, so the owner is checked.
       if (lstatSync(path).uid === process.getuid!()) rmSync(path, { recursive: true, force: true });
     }
   } catch {
-    // The folder is missing, or not ours: whoever writes to it is told.
+    // The folder is missing, or belongs to another user: writing to it reports that.
   }
 }
 
@@ -89,16 +90,16 @@ function isAlive(pid: number): boolean {
   }
 }
 
-/** Refuses a target that is there, unless it is a file that may be replaced. */
+/** Refuses a target that exists, unless it is a file that may be replaced. */
 export function refuseTaken(target: string, { force }: { force: boolean }): void {
   const stats = withWriteErrors(target, () => lstatSync(target, { throwIfNoEntry: false }));
   if (!stats) return;
-  // Renaming over a device would remove it: as root, `--output /dev/null` must not.
+  // Renaming over a device would remove it, which must not happen to root with `--output /dev/null`.
   if (!stats.isFile() && !stats.isSymbolicLink()) throw new ExportError(`${target} is no file: give another --output`);
   if (!force) throw taken(target);
 }
 
-/** rename() replaces what is there; link() does not. */
+/** rename() replaces an existing target; link() does not. */
 function renameUnlessTaken(path: string, target: string): void {
   try {
     linkSync(path, target);

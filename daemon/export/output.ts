@@ -1,4 +1,4 @@
-/** Where a stream of events goes: a file, or standard output at the pace of whoever reads it. */
+/** Destinations of a stream of events: a file, or standard output at the pace of its reader. */
 import { once } from 'node:events';
 import { closeSync, openSync, writeSync } from 'node:fs';
 import { Interrupted, withWriteErrors } from './errors.ts';
@@ -9,14 +9,14 @@ export interface Output {
   close(): void;
 }
 
-/** `path` must be there; `name` is what the user calls it. */
+/** `path` must exist; `name` is the name that the user gave. */
 export function fileOutput(path: string, name: string): Output {
   const descriptor = withWriteErrors(name, () => openSync(path, 'r+'));
   let bytes = 0;
   return {
     async write(chunk) {
       const data = Buffer.from(chunk as string);
-      // A write to a full disk may take a part before the next one fails.
+      // A write to a full disk may write a part before the next one fails.
       for (let at = 0; at < data.length; ) at += withWriteErrors(name, () => writeSync(descriptor, data, at));
       bytes += data.length;
     },
@@ -25,7 +25,7 @@ export function fileOutput(path: string, name: string): Output {
   };
 }
 
-/** `signal`: ends the wait for whoever reads it. */
+/** `signal` ends the wait for the reader. */
 export function standardOutput(signal: AbortSignal): Output {
   let bytes = 0;
   return {

@@ -1,10 +1,10 @@
-/** A block whose texts, files and contexts go by the ids of another dictionary. */
+/** Converts a block to the ids that another dictionary has for its texts, files and contexts. */
 import { type ColumnArray, columnLength, type NumberedBlock } from '../../bpf/schema/block.ts';
 import { COLUMNS, type Column } from '../../bpf/schema/columns.ts';
 
-/** An id in one dictionary -> its id in the other; never called with 0, which is 0 everywhere. */
+/** Maps an id of one dictionary to its id in the other; never called with 0, which is 0 everywhere. */
 export interface IdMap {
-  /** `of`: the field that the text is of; `service` for every owner. */
+  /** `of` is the field that has the text; `service` for every owner. */
   name(id: number, of: string): number;
   file(id: number): number;
   context(id: number): number;
@@ -22,7 +22,7 @@ export function remapped(block: NumberedBlock, ids: IdMap): NumberedBlock {
   return { ...block, columns };
 }
 
-/** Undefined for a column that holds no ids. */
+/** Returns undefined for a column without ids. */
 function idMapOf({ source, slot, field }: Column, ids: IdMap): MapId | undefined {
   switch (source) {
     case 'text':
@@ -34,7 +34,7 @@ function idMapOf({ source, slot, field }: Column, ids: IdMap): MapId | undefined
     case 'context':
       return slot === 0 ? ids.context : undefined;
     case 'origins':
-      // Each origin takes three columns: its service, its context, its bytes.
+      // Each origin has three columns: its service, its context, its bytes.
       return [(id: number) => ids.name(id, 'service'), ids.context, undefined][slot % 3];
     case 'value':
     case 'boot_time':

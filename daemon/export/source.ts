@@ -1,4 +1,4 @@
-/** The recording that events are taken from: read directly, also while an agent writes it. */
+/** The recording that events are exported from; it is read directly, even while an agent writes it. */
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { type EventFilter, openReader, type RecordingReader } from '../../agent/recording/read/reader.ts';
@@ -12,12 +12,12 @@ export interface Source {
   readonly path: string;
   readonly reader: RecordingReader;
   readonly dictionary: Dictionary;
-  /** In the total order; a block may be empty. */
+  /** Scans in the total order; a block may be empty. */
   scan(filter: EventFilter): Generator<ScannedBlock, void>;
   close(): void;
 }
 
-/** `data`: a recording, or a folder that an agent records into. `isNamed`: it is meant to be there already. */
+/** `data` is a recording, or a folder that an agent records into. `isNamed` means that it should exist already. */
 export function openSource(data: string, isNamed = true): Source {
   const statsOf = (path: string) => withReadErrors(path, () => statSync(path, { throwIfNoEntry: false }));
   const stats = statsOf(data);

@@ -1,4 +1,4 @@
-/** What the helper says while it runs, a JSON text a line. */
+/** The messages of the helper while it runs, one JSON text per line. */
 import { z } from 'zod';
 
 const ns = z.number();
@@ -43,13 +43,13 @@ export const controlLineSchema = z.discriminatedUnion('kind', [
 export type ControlLine = z.infer<typeof controlLineSchema>;
 type LineOf<Kind extends ControlLine['kind']> = Extract<ControlLine, { kind: Kind }>;
 
-/** All that was said, the last word of each kind. */
+/** All messages so far; of each kind, the last one. */
 export interface Said {
   calibrated?: LineOf<'calibrated'>;
   started?: LineOf<'started'>;
   ended?: LineOf<'ended'>;
   failed?: LineOf<'failed'>;
-  /** By number. */
+  /** The streams by their numbers. */
   streams: Map<number, LineOf<'stream'>>;
   uncovered: Map<string, number>;
 }
@@ -58,7 +58,7 @@ export function nothingSaid(): Said {
   return { streams: new Map(), uncovered: new Map() };
 }
 
-/** A line that is not understood is one of a helper that says more: it is left out. */
+/** Adds a message. A line that does not parse is from a newer helper, and is ignored. */
 export function hear(said: Said, text: string): void {
   const line = understood(text);
   if (!line) return;

@@ -1,8 +1,12 @@
+<<<<<<< HEAD
 /** What `kreplay run` ends with, for scripts; otherwise with what the command ended with. */
 import { UserError } from '../../agent/process/errors.ts';
 
+=======
+/** Exit codes of `kreplay run`, for scripts; otherwise it ends with the command's own code. */
+>>>>>>> words-recording
 export const EXIT = {
-  /** The incident cannot be replayed here. Never a pass, and never the command's fault. */
+  /** The incident cannot be replayed here. This is never a pass, and never the command's fault. */
   notReplayable: 69,
   gateNotMet: 124,
   failed: 125,

@@ -1,6 +1,6 @@
 /**
- * Columns <-> bytes, and bytes <-> zstd frames; native/columns/columns.h has the form. Node's own zstd makes a context of
- * a megabyte for every call.
+ * Converts columns to bytes and bytes to zstd frames, and back; native/columns/columns.h documents the format. Node's
+ * own zstd is not used because it allocates a context of a megabyte for every call.
  */
 import type { ColumnArray } from '../../../bpf/schema/block.ts';
 import type { Encoding, Storage } from '../../../bpf/schema/kinds.ts';
@@ -14,12 +14,12 @@ const BASE_BYTES = 8;
 
 export const STORAGE_WIDTH: Record<Storage, number> = { u8: 1, u16: 2, u32: 4, i32: 4, u64: 8, i64: 8 };
 
-/** Bytes that `encodeColumn` writes at most; it wants that much room. */
+/** The most bytes that `encodeColumn` writes; `output` must have that much room. */
 export function encodedBytesMax(rows: number, width: number): number {
   return HEAD_BYTES + BASE_BYTES + rows * width;
 }
 
-/** Writes `values` (at least one) to `output` at `offset`; returns the offset behind it. */
+/** Writes `values` (at least one) to `output` at `offset`; returns the offset after them. */
 export function encodeColumn(values: ColumnArray, encoding: Encoding, output: Uint8Array, offset: number): number {
   const delta = encoding === 'delta' && values.BYTES_PER_ELEMENT === 8;
   return nativeColumns.encodeColumn(values, delta, output, offset);
@@ -34,12 +34,15 @@ export function repeatsByte(encoded: Uint8Array, offset: number, byte: number): 
   return true;
 }
 
-/** Fills `values` from exactly the bytes that `encodeColumn` wrote for so many. */
+/** Fills `values` from `encoded`, which must be exactly the bytes that `encodeColumn` wrote for that many values. */
 export function decodeColumn(encoded: Uint8Array, values: ColumnArray): void {
   if (!nativeColumns.decodeColumn(encoded, values)) throw corrupt('a column has a wrong form or size');
 }
 
-/** `target[targets[i]] = value[rows[i]]` of a column of `count` values; false when a value depends on those before it. */
+/**
+ * Sets `target[targets[i]]` to the value of row `rows[i]` in a column of `count` values; returns false when a value
+ * depends on those before it.
+ */
 export function pickValues(
   encoded: Uint8Array,
   count: number,
@@ -52,10 +55,10 @@ export function pickValues(
   return picked;
 }
 
-/** Writes a frame to `output` at `offset`; returns its bytes, 0 when there is no room for it. */
+/** Writes a frame to `output` at `offset`; returns its size, or 0 when there is no room for it. */
 export const compressFrame = nativeColumns.compressFrame;
 
-/** Fills `output`. */
+/** Fills `output` with the content of the frame. */
 export function decompressFrame(frame: Uint8Array, output: Uint8Array): void {
   if (!nativeColumns.decompressFrame(frame, output)) throw corrupt('a group of columns cannot be decompressed');
 }

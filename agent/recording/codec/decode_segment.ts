@@ -1,4 +1,4 @@
-/** Reads what encode_segment.ts wrote, column by column, and trusts none of its numbers. */
+/** Decodes what encode_segment.ts wrote, column by column, and validates every number in it. */
 import { crc32 } from 'node:zlib';
 import { type ColumnArray, newColumnArray } from '../../../bpf/schema/block.ts';
 import type { Column } from '../../../bpf/schema/columns.ts';
@@ -12,18 +12,21 @@ interface Group {
   rows: number;
   rawBytes: number;
   body: Buffer;
-  /** Column id -> its bytes; known once the group was decompressed. */
+  /** The bytes of each column by column id; set when the group is first decompressed. */
   columns?: Map<number, Uint8Array>;
 }
 
 export interface SegmentData {
   rowCount: number;
-  /** Rows of an event type; 0 for one that has no columns here. */
+  /** Number of rows of an event type; 0 for one that has no columns here. */
   typeRowCount(eventType: number): number;
   column(column: Column): ColumnArray;
-  /** Whether it is stored: otherwise all its values are the one of an absent column. */
+  /** Whether the column is stored; if not, all its values are the value of an absent column. */
   has(column: Column): boolean;
-  /** `target[to[i]] = column[from[i]]` without decoding the rest; false when the column's form does not allow that. */
+  /**
+   * Sets `target[to[i]]` to `column[from[i]]` without decoding the rest; returns false when the column is not stored or
+   * its form does not allow that.
+   */
   pick(column: Column, from: Uint32Array, target: ColumnArray, to: Uint32Array): boolean;
 }
 
@@ -60,7 +63,7 @@ export function openSegmentData(data: Buffer, columnIds: ReadonlyMap<string, num
 }
 
 function readGroups(data: Buffer, seed: number): { rowCount: number; groups: Map<number, Group> } {
-  // In a damaged row it can be anything that SQLite knows.
+  // The value in a damaged row can have any SQLite type.
   if (!Buffer.isBuffer(data)) throw corrupt('the data of a segment is none');
   if (data.length < HEAD_BYTES || data.readUInt32LE(0) !== crc32(data.subarray(4), seed)) {
     throw corrupt('the checksum of a segment is wrong');

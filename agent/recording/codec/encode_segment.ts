@@ -1,12 +1,12 @@
 /**
- * Columns of a segment in a blob, compressed by groups: the common columns, then each event type's own. A query
- * decompresses the groups and undoes the planes of the columns that it needs.
+ * Encodes the columns of a segment into a blob, compressed by groups: the common columns, then each event type's own.
+ * A query decompresses only the groups, and undoes only the planes of the columns, that it needs.
  *
  *   [crc32 of the rest u32, from a seed][rows u16][groups u16] [group head]... [group body]...
  *   group head   event type u16 (0: common), rows u16, body bytes u32, raw bytes u32 (0: the body is not compressed)
  *   raw body     for each column: id u16, bytes u32, and these bytes, see column_bytes.ts
  *
- * One zstd frame a column would compress no better and cost more.
+ * One zstd frame per column would compress no better and cost more.
  */
 import { crc32 } from 'node:zlib';
 import type { Block } from '../../../bpf/schema/block.ts';
@@ -16,20 +16,20 @@ import { STORED_COLUMNS } from '../format/pieces.ts';
 import { absentValue } from './absent.ts';
 import { compressFrame, encodeColumn, encodedBytesMax, repeatsByte, STORAGE_WIDTH } from './column_bytes.ts';
 
-/** Rows of a segment at most; also the longest block that a scan gives. */
+/** The most rows of a segment, and of a block that a scan returns. */
 export const SEGMENT_ROWS_MAX = 4096;
 
-/** A group cannot honestly be larger: what a reader allocates is bounded by it. */
+/** A valid group is never larger, which bounds what a reader allocates. */
 export const GROUP_BYTES_MAX = SEGMENT_ROWS_MAX * 8 * 128;
 
 export const HEAD_BYTES = 8;
 export const GROUP_HEAD_BYTES = 12;
 export const ENTRY_HEAD_BYTES = 6;
 
-/** Below this zstd gains nothing worth its call. */
+/** Below this size zstd saves too little to be worth the call. */
 const COMPRESS_BYTES_MIN = 128;
 
-/** Rows [from, to) of a block, for the common columns and for each event type's own. */
+/** Rows [from, to) of a block: of the common columns, and of each event type's own. */
 export interface BlockRange {
   from: number;
   to: number;
@@ -44,7 +44,7 @@ interface Group {
 
 const ABSENT_BYTE = new Map(STORED_COLUMNS.map((column) => [column.name, absentValue(column) === 0n ? 0 : 0xff]));
 
-/** Where all encoders of a thread work: the columns of a group, and the blob that they give. */
+/** Buffers that all encoders of a thread share: the raw columns of a group, and the resulting blob. */
 let work: { raw: Buffer; blob: Buffer } | undefined;
 
 function workMemory(): { raw: Buffer; blob: Buffer } {
@@ -56,8 +56,8 @@ function workMemory(): { raw: Buffer; blob: Buffer } {
 }
 
 /**
- * Gives a function that encodes some columns of a range of a block. The checksum begins with `seed`, so that a blob is
- * only right in its place. The blob is valid until the next one of this thread is encoded.
+ * Returns a function that encodes some columns of a range of a block. The checksum is seeded with `seed`, so that a
+ * blob is only valid in its place. The next encoding in this thread overwrites the returned blob.
  */
 export function segmentEncoder(
   columnIds: ReadonlyMap<string, number>,
@@ -102,13 +102,13 @@ function columnBytesMax({ storage }: Column): number {
   return encodedBytesMax(SEGMENT_ROWS_MAX, STORAGE_WIDTH[storage]) + ENTRY_HEAD_BYTES;
 }
 
-/** Bytes written; 0 when they would not be fewer. */
+/** Returns the number of bytes written; 0 when compression would not make them fewer. */
 function compress(raw: Uint8Array, output: Buffer, offset: number): number {
   if (raw.length < COMPRESS_BYTES_MIN) return 0;
   return compressFrame(raw, output.subarray(0, offset + raw.length - 1), offset);
 }
 
-/** Gives the bytes that it wrote to `raw`. */
+/** Returns the number of bytes that it wrote to `raw`. */
 function encodeGroup(
   { columns }: Group,
   block: Block,
@@ -123,7 +123,7 @@ function encodeGroup(
     if (!values) continue;
     const start = end + ENTRY_HEAD_BYTES;
     const next = encodeColumn(values.subarray(from, to), encoding, raw, start);
-    // What an absent column would read as needs not be stored.
+    // A column that equals an absent one need not be stored.
     if (repeatsByte(raw, start, ABSENT_BYTE.get(name)!)) continue;
     raw.writeUInt16LE(columnIds.get(name)!, end);
     raw.writeUInt32LE(next - start, end + 2);

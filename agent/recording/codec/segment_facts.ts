@@ -1,4 +1,4 @@
-/** What a segment's row says of its events, so that a query can skip it. */
+/** Summarizes the events of a segment for its row in the segment table, so that a query can skip it. */
 import type { Block } from '../../../bpf/schema/block.ts';
 import { EVENTS } from '../../../bpf/schema/index.ts';
 import { OWNERS, type OwnerColumns } from '../format/owner_columns.ts';
@@ -6,7 +6,7 @@ import { toStored } from '../format/schema.ts';
 import { extremes } from '../words64.ts';
 import type { BlockRange } from './encode_segment.ts';
 
-/** Bits of an SQLite integer without its sign. */
+/** The highest bit of an SQLite integer below its sign; event types with larger ids share it. */
 const TYPE_ID_MAX = 62;
 
 export interface SegmentFacts {
@@ -14,7 +14,7 @@ export interface SegmentFacts {
   maxTimestampNs: bigint;
   maxDurationNs: bigint;
   typeMask: bigint;
-  /** Name ids of all owners and origins. */
+  /** Name ids of the services of all owners and origins. */
   services: Uint32Array;
 }
 
@@ -35,7 +35,7 @@ export function segmentFacts(block: Block, range: BlockRange): SegmentFacts {
   };
 }
 
-/** Ids other than 0 that occur in the rows, as owner or as origin. */
+/** Sorted ids other than 0 that occur in the rows, as owner or as origin. */
 export function distinct(block: Block, range: BlockRange, kind: keyof Omit<OwnerColumns, 'eventType'>): number[] {
   const ids = new Set<number>();
   for (const owner of OWNERS) {

@@ -1,9 +1,9 @@
 /**
- * Finds contexts by transaction or trace: the hashes of their texts, as keys of a table that has nothing else.
+ * Index of contexts by transaction or trace: a table with one column, a key that contains the hash of the text.
  *
  *   key   batch 19 bits | hash 31 bits | place 13 bits       context = batch * 2^13 + place + 1
  *
- * Within a batch keys are in the order of hashes, so a lookup asks each batch once. One index over all contexts would
+ * Within a batch the keys are sorted by hash, so a lookup seeks once per batch. One index over all contexts would
  * change a page at a random place of the file for every context; a batch is appended.
  */
 import type Database from 'better-sqlite3';
@@ -11,11 +11,11 @@ import type Database from 'better-sqlite3';
 const PLACE_BITS = 13;
 const HASH_BITS = 31;
 const BATCH_SHIFT = HASH_BITS + PLACE_BITS;
-/** Of the context ids, which have 32 bits: a key is never negative. */
+/** The highest batch: context ids have 32 bits, so a key is never negative. */
 const BATCH_MAX = 2 ** (32 - PLACE_BITS) - 1;
 const PLACE_MASK = 2 ** PLACE_BITS - 1;
 
-/** Contexts behind the last batch are compared one by one. */
+/** Number of contexts in a batch. Contexts after the last complete batch are compared one by one. */
 export const BATCH_SIZE = 2 ** PLACE_BITS;
 
 const BATCH_CONTEXTS = `
@@ -24,23 +24,23 @@ FROM context
 WHERE context_id > :after AND context_id <= :after + ${BATCH_SIZE}
 ORDER BY context_id`;
 
-/** A batch in one statement: each value is a key without its batch, which a double holds exactly. */
+/** Writes a batch in one statement: each value is a key without its batch, which a double holds exactly. */
 const ADD_HASHES = `
 INSERT OR IGNORE INTO context_hash
 SELECT (:after >> ${PLACE_BITS} << ${BATCH_SHIFT}) | value
 FROM json_each(:hashes)`;
 
-/** Contexts up to this one have their hashes in the table. */
+/** The last context whose hashes are in the table; 0 without any. */
 const HASHED = "SELECT coalesce((SELECT value FROM meta WHERE key = 'hashed_contexts'), 0)";
 const SET_HASHED = "INSERT OR REPLACE INTO meta VALUES ('hashed_contexts', CAST(? AS INTEGER))";
 
-/** SQL: where the keys of the batch begin that an id is in. */
+/** SQL for the start of the keys of the batch that contains an id. */
 export const batchStart = (contextId: string) => `((${contextId} - 1) >> ${PLACE_BITS} << ${BATCH_SHIFT})`;
 
-/** SQL: the context that a key stands for. */
+/** SQL for the context that a key stands for. */
 export const CONTEXT_OF_KEY = `((key >> ${BATCH_SHIFT} << ${PLACE_BITS}) + (key & ${PLACE_MASK}) + 1)`;
 
-/** The batches that have keys, each found by one look at the index. */
+/** The batches that have keys; each is found with one seek in the index. */
 const BATCHES = `
 batches (batch) AS (
   SELECT min(key) >> ${BATCH_SHIFT} FROM context_hash
@@ -79,9 +79,9 @@ function textHash(text: string): number {
 }
 
 export interface HashWriter {
-  /** To be told of each context that is written, in the order of their ids. */
+  /** Must be called for each context that is written, in the order of their ids. */
   add(contextId: number, transactionId: string | null, traceId: string | null): void;
-  /** Writes the batches that are complete; inside the flush's transaction. */
+  /** Writes the complete batches; must be called inside the flush's transaction. */
   write(lastContextId: number): void;
 }
 
@@ -92,7 +92,7 @@ export function hashWriter(database: Database.Database): HashWriter {
   const setHashed = database.prepare(SET_HASHED);
   const batchContexts = database.prepare<[object], ContextTexts>(BATCH_CONTEXTS).raw();
   const addHashes = database.prepare(ADD_HASHES);
-  /** The contexts that have no hashes yet, as far as they were written one after the other. */
+  /** The latest contexts that have no hashes yet, as long as their ids are consecutive. */
   let recent: ContextTexts[] = [];
 
   function contextsAfter(after: number): readonly ContextTexts[] {
@@ -104,7 +104,7 @@ export function hashWriter(database: Database.Database): HashWriter {
 
   return {
     add(contextId, transactionId, traceId) {
-      // A commit that failed is tried again.
+      // A retry after a failed commit adds its contexts again, so the ids are not always consecutive.
       if (recent.length > 0 && contextId !== recent.at(-1)![0] + 1) recent = [];
       recent.push([contextId, transactionId, traceId]);
     },
@@ -117,7 +117,7 @@ export function hashWriter(database: Database.Database): HashWriter {
           if (transactionId !== null) hashes.push(textHash(transactionId) * BATCH_SIZE + place);
           if (traceId !== null) hashes.push(textHash(traceId) * BATCH_SIZE + place);
         }
-        // Sorted, so that each page is changed once; as doubles, which need no comparator.
+        // The keys are sorted so that each page is changed once, and as doubles because that needs no comparator.
         addHashes.run({ after, hashes: JSON.stringify(Array.from(Float64Array.from(hashes).sort())) });
         setHashed.run(after + BATCH_SIZE);
         recent = recent.filter(([contextId]) => contextId > after + BATCH_SIZE);
@@ -126,7 +126,10 @@ export function hashWriter(database: Database.Database): HashWriter {
   };
 }
 
-/** How many batches have keys, as far as `most`, and the number of the last one; -1 without any. */
+/**
+ * Returns the number of batches that have keys, counted up to `most`, and the number of the last one, or -1 without
+ * any.
+ */
 export function batchesOf(database: Database.Database, most: number): { batches: number; lastBatch: number } {
   const count = database.prepare<[number], number>(COUNT_BATCHES).pluck();
   const last = database.prepare<[], number>(LAST_BATCH).pluck();

@@ -1,6 +1,10 @@
+<<<<<<< HEAD
 /** What can go wrong with a recording: stable codes, and messages that say what to do next. */
 import { UserError } from '../../process/errors.ts';
 
+=======
+/** The errors of recordings: stable codes, and messages that say what to do next. */
+>>>>>>> words-recording
 export type RecordingErrorCode =
   | 'recording_missing'
   | 'not_a_recording'
@@ -32,7 +36,7 @@ export function corrupt(what: string, cause?: unknown): RecordingError {
   );
 }
 
-/** SQLite's primary result codes; extended ones begin with the same words. */
+/** Prefixes of SQLite's result codes, of which the first match counts; an extended code begins with its primary one. */
 const BY_SQLITE_CODE: readonly [prefix: string, code: RecordingErrorCode, advice: string][] = [
   ['SQLITE_FULL', 'recording_full', 'no space is left on the device: free some, or move the data folder'],
   ['SQLITE_BUSY', 'recording_busy', 'another process holds the file: try again'],
@@ -53,7 +57,7 @@ const BY_SQLITE_CODE: readonly [prefix: string, code: RecordingErrorCode, advice
   ['SQLITE_IOERR', 'recording_io_error', 'reading or writing failed: check the disk and the kernel log'],
 ];
 
-/** Gives SQLite's failures a code of ours; other errors stay what they are. */
+/** Converts SQLite's errors to a RecordingError; returns other errors unchanged. */
 export function toRecordingError(error: unknown, path: string): unknown {
   const sqliteCode = (error as { code?: unknown }).code;
   if (error instanceof RecordingError || typeof sqliteCode !== 'string') return error;

@@ -1,4 +1,7 @@
-/** `<recording id>-<number>`, both 16 hex digits: fixed width, so ids of one recording sort as their numbers do. */
+/**
+ * An event id is `<recording id>-<number>`, 16 hex digits each; the fixed width makes ids of one recording sort by
+ * number.
+ */
 const EVENT_ID = /^([0-9a-f]{16})-([0-9a-f]{16})$/;
 
 export function formatEventId(recordingId: string, number: bigint): string {

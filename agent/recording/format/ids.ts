@@ -1,12 +1,12 @@
-/** Ids of dictionaries: names, files and contexts, each with numbers of its own. */
+/** Ids of the dictionaries: names, files and contexts are numbered separately. */
 
 /**
- * An event never has an id that so many newer ones exist of: what is older gets another, as it does when it was
- * forgotten. Readers know that a text may have several ids, and retention knows which ids no kept segment can hold.
+ * An event never refers to an id that has this many newer ones: an older entry gets a new id, as one that was forgotten
+ * does. So a text may have several ids, and retention can tell which ids no kept segment refers to.
  */
 export const IDS_IN_USE_MAX = 32_768;
 
-/** Dictionary ids that come next. */
+/** The next id of each dictionary. */
 export interface NextIds {
   name: number;
   file: number;

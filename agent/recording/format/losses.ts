@@ -1,10 +1,10 @@
-/** What stands beside the events: losses, and steps of the clock. */
+/** Records that are kept beside the events: losses, and steps of the clock. */
 import type { EventType } from '../../../bpf/schema/index.ts';
 import type { LossCause } from '../../../bpf/schema/losses.ts';
 
 export interface Loss {
   cause: LossCause;
-  /** Null when it is not known what was lost. */
+  /** Null when the type of the lost events is unknown. */
   eventType: EventType | null;
   count: number;
   fromNs: bigint;
@@ -16,6 +16,6 @@ export interface ClockStep {
   /** Wall clock minus boot clock. */
   offsetNs: bigint;
   kind: 'start' | 'slew' | 'step' | 'suspend';
-  /** How long the node slept before this. */
+  /** How long the node slept before this step. */
   suspendedNs: bigint;
 }

@@ -1,4 +1,4 @@
-/** Older formats: read through views that add what they lack, and changed into the current one by a writer. */
+/** Support for older formats: a reader uses views that add what they lack, and a writer upgrades the file. */
 import type Database from 'better-sqlite3';
 import { COLUMNS } from '../../../bpf/schema/columns.ts';
 import { hasChecksums, setChecksums } from './database.ts';
@@ -8,7 +8,7 @@ const SEGMENT_IDS = ['name_from', 'file_from', 'context_from', 'name_end', 'file
 
 type Views = Readonly<Record<string, string>>;
 
-/** Its summaries do not tell own events and write-back apart. */
+/** Columns for summaries that do not separate own events from write-back. */
 const UNDIVIDED = 'NULL AS written_back_count, 0 AS written_back_bytes, 0 AS written_back_end_ns';
 
 const VERSION_2: Views = {
@@ -23,15 +23,20 @@ const VERSION_1: Views = {
 SELECT summary.*, 0 AS last_number, transaction_id, trace_id, ${UNDIVIDED}
 FROM main.transaction_summary AS summary JOIN main.context ON context_id = summary.transaction_key`,
   pin: "SELECT '' AS transaction_id, 0 AS from_ns, 0 AS to_ns, 0 AS pinned_ns WHERE false",
-  // It has other hashes: contexts are compared one by one.
+  // Version 1 has other hashes, so contexts are compared one by one.
   context_hash: 'SELECT 0 AS key WHERE false',
   clock: 'SELECT *, 0 AS suspended_ns FROM main.clock',
 };
 
-/** Views of one connection; the file stays as it is. Names of views hide those of tables. */
+/**
+ * Temporary views of a connection, by format version; they hide tables of the same names, and the file stays unchanged.
+ */
 const VIEWS: readonly Views[] = [{}, VERSION_1, VERSION_2];
 
-/** Of version 1. A summary without its number would be the first to go. */
+/**
+ * Changes version 1 into version 2. `last_number` is filled in because summaries without it would be the first to be
+ * removed.
+ */
 const TO_VERSION_2 = `
 ALTER TABLE column_name ADD COLUMN piece INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE segment ADD COLUMN end_number INTEGER;
@@ -68,22 +73,22 @@ ALTER TABLE transaction_summary ADD COLUMN written_back_bytes INTEGER NOT NULL D
 ALTER TABLE transaction_summary ADD COLUMN written_back_end_ns INTEGER NOT NULL DEFAULT 0;
 `;
 
-/** `version`: of the file, up to the current one. */
+/** Creates the views for a file of `version`, which is at most the current one. */
 export function readOlder(database: Database.Database, version: number): void {
   for (const [name, select] of Object.entries(VIEWS[version] ?? {})) {
     database.exec(`CREATE TEMP VIEW ${name} AS ${select}`);
   }
 }
 
-/** To be called when a writer has changed the file into the current version. */
+/** Drops the views; must be called once a writer has upgraded the file. */
 export function forgetOlder(database: Database.Database, version: number): void {
   for (const name of Object.keys(VIEWS[version] ?? {})) database.exec(`DROP VIEW temp.${name}`);
 }
 
 /**
- * In two steps, each of which is done or not when the writer is killed. The second one writes every page again: into a
- * file in SQLite's temporary folder, and from there into the log and the database, which takes twice the space that the
- * file has. What both leave is what a new file begins with.
+ * Upgrades in steps, each of which is atomic if the writer is killed. VACUUM rewrites every page: into a file in
+ * SQLite's temporary folder, and from there into the log and the database, which takes twice the file's size in
+ * additional space. The result has the layout of a new file.
  */
 export function upgradeOlder(database: Database.Database, version: number): void {
   if (version === 1) database.transaction(toVersion2).immediate(database);

@@ -1,11 +1,11 @@
-/** Which columns hold the contexts and services that an event belongs to: its own, and those of its origins. */
+/** The columns with the contexts and services that an event belongs to: its own, and those of its origins. */
 import { COLUMNS, type Column } from '../../../bpf/schema/columns.ts';
 import { ATTRIBUTION_SOURCES } from '../../../bpf/schema/owner.ts';
 
 const ORIGIN_SOURCE = ATTRIBUTION_SOURCES.indexOf('origin');
 
 export interface OwnerColumns {
-  /** 0: the event's own. */
+  /** 0 stands for the event's own context and service. */
   eventType: number;
   context: Column;
   service: Column;
@@ -19,7 +19,7 @@ function columnNamed(name: string): Column {
 
 export const OWN: OwnerColumns = { eventType: 0, context: columnNamed('context'), service: columnNamed('service') };
 
-/** One for each slot of each event type that has origins. */
+/** Columns of each origin slot of each event type that has origins. */
 export const ORIGINS: readonly (OwnerColumns & { bytes: Column })[] = COLUMNS.filter(
   (column) => column.source === 'origins' && column.name.endsWith('_context'),
 ).map((context) => ({
@@ -30,8 +30,8 @@ export const ORIGINS: readonly (OwnerColumns & { bytes: Column })[] = COLUMNS.fi
 }));
 
 /**
- * Whether the event of a row carries data that its owner wrote earlier: work of the transaction, but no time of its
- * caller, as other threads do it, mostly seconds later. `source`: of the column `context_source`.
+ * Whether the event of a row carries data that its owner wrote earlier. That is work of the transaction, but its caller
+ * does not wait for it: other threads do it, mostly seconds later. `source` is a value of the column `context_source`.
  */
 export function isWrittenBack(source: number): boolean {
   return source === ORIGIN_SOURCE;

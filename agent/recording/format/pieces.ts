@@ -1,10 +1,10 @@
 /**
- * A sealed segment of many rows is stored in pieces, so that a query reads and decompresses only those that hold the
- * columns it looks at. Columns that are asked for together, or are alike, share one.
+ * Assigns columns to pieces: a sealed segment of many rows is stored in pieces, so that a query reads and decompresses
+ * only those with the columns it needs. Columns that are used together, or are alike, share a piece.
  */
 import { COLUMNS, type Column } from '../../../bpf/schema/columns.ts';
 
-/** Number of the event in its recording. Only stored where numbers do not simply follow each other: in bundles. */
+/** Number of the event in its recording. It is stored only where numbers are not consecutive: in bundles. */
 export const NUMBER: Column = {
   name: 'number',
   storage: 'u64',
@@ -17,7 +17,7 @@ export const NUMBER: Column = {
 
 export const STORED_COLUMNS: readonly Column[] = [...COLUMNS, NUMBER];
 
-/** Pieces of common columns; all that are not named here are in the last one. */
+/** Pieces of common columns; those that are not listed are in the last one. */
 const COMMON: Readonly<Record<string, number>> = {
   event_type: 1,
   timestamp_ns: 1,
@@ -31,15 +31,18 @@ const COMMON: Readonly<Record<string, number>> = {
 };
 const COMMON_REST = 4;
 
-/** Each event type has two: what filters by owner look at, and the rest. */
+/** The first piece of event types. Each type has two: the columns that owner filters read, and the rest. */
 const FIRST_OWN = 8;
 
-/** Pieces of a segment are below: a piece's key in its table is `first_number * PIECES_MAX + piece`. */
+/**
+ * Exclusive upper bound of a segment's piece numbers: a piece's key in its table is `first_number * PIECES_MAX +
+ * piece`.
+ */
 export const PIECES_MAX = 256;
 
 /**
- * The piece that a writer of this version puts a new column into. A file says for itself where its columns are: this
- * may change for columns that a file does not have yet.
+ * The piece in which a writer of this version stores a new column. Each file records where its columns are, so this may
+ * change for columns that a file does not have yet.
  */
 export function pieceOf({ name, eventType, source }: Column): number {
   if (eventType === 0) return COMMON[name] ?? COMMON_REST;
@@ -48,7 +51,7 @@ export function pieceOf({ name, eventType, source }: Column): number {
   return source === 'origins' && !name.endsWith('_bytes') ? own : own + 1;
 }
 
-/** What the checksum of a piece begins with. */
+/** Seed of the checksum of a piece. */
 export function pieceSeed(firstNumber: number, piece: number): number {
   return (firstNumber % 2 ** 24) * PIECES_MAX + piece;
 }

@@ -1,19 +1,20 @@
-/** The tables of a recording: what the writer creates and the reader expects. FORMAT.md tells the whole. */
+/** The tables of a recording, which the writer creates and the reader expects. FORMAT.md documents the whole format. */
 import type Database from 'better-sqlite3';
 import { damagedFrame, damagedLog, hasChecksums } from './database.ts';
 import { corrupt, RecordingError } from './errors.ts';
 import { schemaCheck } from './schema_check.ts';
 
-/** "krpl" in ASCII: what `file` and SQLite's own tools see. */
+/** "krpl" in ASCII, which `file` and SQLite's own tools show. */
 export const APPLICATION_ID = 0x6b72706c;
 export const FORMAT_VERSION = 3;
 
-/** The oldest version that is still read, and brought up to date by a writer. */
+/** The oldest version that is still read, and that a writer upgrades. */
 const FORMAT_VERSION_MIN = 1;
 
 /**
- * Small pages: a flush on a quiet host changes the last page of a handful of tables, whatever it adds to them, and the
- * write-ahead log takes whole pages. Half of this would save a sixth of that, and cost a fifth more on a busy host.
+ * Pages are small because a flush on a quiet host changes the last page of a handful of tables, however little it adds,
+ * and the write-ahead log contains whole pages. Half this size would save a sixth of that, and cost a fifth more on a
+ * busy host.
  */
 export const PAGE_BYTES = 1024;
 
@@ -156,7 +157,7 @@ CREATE TABLE clock (
 ) STRICT;
 `;
 
-/** Of version 1 alone. */
+/** Tables that only version 1 has. */
 const OLDER_TABLES = `
 CREATE TABLE context_hash (
   batch INTEGER NOT NULL,
@@ -171,32 +172,34 @@ const schema = schemaCheck(CREATE_TABLES + OLDER_TABLES);
 const I64_MAX = 2n ** 63n - 1n;
 export const U64_MAX = 2n ** 64n - 1n;
 
-/** Name ids in a blob. */
+/** Packs name ids into a blob. */
 export function packIds(ids: Uint32Array): Buffer {
   return Buffer.from(ids.buffer, ids.byteOffset, ids.byteLength);
 }
 
 export function unpackIds(blob: Buffer): Uint32Array {
   if (!Buffer.isBuffer(blob)) throw corrupt('a list of names is none');
-  // A copy: the buffer's own memory needs not be aligned to four bytes.
+  // The ids are copied because the buffer's own memory need not be aligned to four bytes.
   const ids = new Uint32Array(blob.length >>> 2);
   new Uint8Array(ids.buffer).set(blob.subarray(0, ids.byteLength));
   return ids;
 }
 
-/** SQLite has no unsigned integers: what does not fit counts as the largest, which keeps comparisons right. */
+/**
+ * SQLite has no unsigned integers: a value that does not fit is stored as the largest, which keeps comparisons right.
+ */
 export function toStored(value: bigint): bigint {
   return value > I64_MAX ? I64_MAX : value < 0n ? 0n : value;
 }
 
-/** Upper bounds: the largest stored value may stand for anything above it. */
+/** Reads an upper bound: the largest stored value may stand for anything above it. */
 export function fromStoredMax(value: bigint): bigint {
   return value === I64_MAX ? U64_MAX : value;
 }
 
 /**
- * A database without tables: its creator has not come to them yet, or was killed before. They may also stand in a log
- * that cannot be read: then this throws.
+ * Whether the database has no tables: its creator has not created them yet, or was killed before. They may also be in a
+ * log that cannot be read, in which case this throws.
  */
 export function isBlank(database: Database.Database): boolean {
   const tables = database.prepare<[], number>('SELECT count(*) FROM sqlite_schema').pluck().get();
@@ -206,7 +209,9 @@ export function isBlank(database: Database.Database): boolean {
   return isEmpty;
 }
 
-/** The version of the open database; throws unless it is a recording of one that this program knows. */
+/**
+ * Returns the version of the open database; throws unless it is a recording of a version that this program supports.
+ */
 export function checkFormat(database: Database.Database, path: string): number {
   if (isBlank(database)) {
     throw new RecordingError('recording_missing', `${path} is empty: start the agent, it creates the recording`);
@@ -229,7 +234,7 @@ export function checkFormat(database: Database.Database, path: string): number {
   return version;
 }
 
-/** Behind the last number. In a bundle the last segment does not need to hold it. */
+/** SQL for the number after the last event. In a bundle the last segment need not contain that event. */
 export const END_NUMBER = `
 SELECT max(
   coalesce(CAST((SELECT value FROM meta WHERE key = 'next_number') AS INTEGER), 0),

@@ -1,10 +1,10 @@
 /**
- * Whether the tables of a file are those that kreplay makes. A recording may come from anyone, and SQLite runs what
- * stands in its schema: expressions of generated columns and indexes, checks, views.
+ * Checks that the tables of a file are those that kreplay makes. A recording may come from an untrusted source, and
+ * SQLite runs what its schema contains: expressions of generated columns and indexes, checks, views.
  */
 import type Database from 'better-sqlite3';
 
-/** No statement of ours is as long. */
+/** All statements of kreplay are shorter. */
 const SQL_MAX = 4096;
 const OBJECTS_MAX = 64;
 
@@ -14,7 +14,7 @@ FROM main.sqlite_schema
 LIMIT ${OBJECTS_MAX + 1}`;
 
 const TABLE = /^CREATE TABLE "?(\w+)"? \(([^()]*(?:\([\w, ]*\)[^()]*)?)\)\s*(STRICT(?:, WITHOUT ROWID)?)$/;
-/** Of columns that were added later. */
+/** The default values of columns that an upgrade added. */
 const DEFAULT_VALUE = / DEFAULT (?:-?\d+|'')/g;
 
 interface Shape {
@@ -23,11 +23,11 @@ interface Shape {
 }
 
 export interface SchemaCheck {
-  /** What is in the file and not of ours; undefined when all is well. */
+  /** Describes something in the file that kreplay does not make; undefined when there is nothing. */
   foreign(database: Database.Database): string | undefined;
 }
 
-/** `createTables`: statements of all versions; older files lack some of the columns. */
+/** `createTables` has the statements of all versions; older files lack some of the columns. */
 export function schemaCheck(createTables: string): SchemaCheck {
   const statements = createTables
     .replaceAll(/^\s*--.*$/gm, '')
@@ -62,7 +62,7 @@ export function schemaCheck(createTables: string): SchemaCheck {
 function tableOf(sql: string): ({ name: string } & Shape) | undefined {
   const [, name, body, options] = TABLE.exec(sql) ?? [];
   if (name === undefined || body === undefined || options === undefined) return undefined;
-  // The commas of a key are no commas between columns.
+  // Commas inside the parentheses of a key do not separate columns.
   const parts = body
     .split(/,(?![^(]*\))/)
     .map((part) => part.replaceAll(DEFAULT_VALUE, '').replaceAll(/\s+/g, ' ').trim());

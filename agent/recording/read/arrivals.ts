@@ -1,6 +1,6 @@
 /**
- * Events in the order in which they were recorded, for readers that follow the writer: a number that was given is never
- * given again, so "all below this one" says exactly what such a reader knows.
+ * Reads events in the order in which they were recorded, for readers that follow the writer. Numbers are never reused,
+ * so "all below this one" states exactly what such a reader has seen.
  */
 import type Database from 'better-sqlite3';
 import type { NumberedBlock } from '../../../bpf/schema/block.ts';
@@ -17,12 +17,12 @@ import type { ScanSource } from './scan.ts';
 import { type Segment, UnreadableSegment } from './segment.ts';
 import type { SegmentMeta } from './segment_index.ts';
 
-/** Segments opened for one block; then it is given, even an empty one. */
+/** The most segments opened for one block; the block is then returned, even when it is empty. */
 const OPENED_A_BLOCK_MAX = 16;
 
 const LAST_LOSS = 'SELECT coalesce(max(loss_id), 0) FROM loss';
 
-/** Of numbers [from, end), those whose events are there. */
+/** How many events with numbers in [from, end) are stored. */
 const STORED = `
 SELECT coalesce(sum(
   min(coalesce(end_number, first_number + event_count), :end) - max(first_number, :from)
@@ -31,7 +31,7 @@ FROM segment
 WHERE first_number >= coalesce((SELECT max(first_number) FROM segment WHERE first_number <= :from), 0)
   AND first_number < :end AND coalesce(end_number, first_number + event_count) > :from`;
 
-/** Behind the last of numbers [from, end) whose events are gone. */
+/** The number after the last event with a number in [from, end) that is gone. */
 const REMOVED_END = `
 SELECT max(first_number)
 FROM (
@@ -57,7 +57,7 @@ const LAST_REMOVED_NS = "SELECT to_ns FROM loss WHERE cause = 'retention'";
 
 export interface ArrivalRequest {
   filter: EventFilter;
-  /** Numbers [from, end). */
+  /** The numbers [from, end). */
   from: number;
   end: number;
   rowsMax: number;
@@ -65,7 +65,7 @@ export interface ArrivalRequest {
 
 export interface Arrived {
   block: NumberedBlock;
-  /** What comes next; `end` when that was all. */
+  /** The number to continue from; `end` when that was all. */
   next: number;
 }
 
@@ -74,13 +74,13 @@ export interface NotedLoss extends Loss {
 }
 
 export interface ArrivalReader {
-  /** Behind the last number and the last note of a loss. */
+  /** The number after the last event, and the id of the last loss. */
   extent(): { end: number; lossId: number };
-  /** Undefined when nothing there can match. */
+  /** Returns undefined when nothing in the recording can match. */
   arrivals(request: ArrivalRequest): Arrived | undefined;
   /**
-   * Of the numbers [from, end), how many retention has removed, the number behind the last of them, and the start of the
-   * last event that it has.
+   * Returns how many events with numbers in [from, end) retention has removed, the number after the last of them, and
+   * the start of the last event that retention has removed.
    */
   removed(from: number, end: number): { count: number; next: number; toNs: bigint };
   lossesAfter(lossId: number): NotedLoss[];
@@ -88,7 +88,7 @@ export interface ArrivalReader {
 
 type LossRow = [bigint, bigint, bigint, Loss['cause'], Loss['eventType'], bigint];
 
-/** `node`: whose recording it is. */
+/** `node` is the node that made the recording. */
 export function openArrivals(
   database: Database.Database,
   source: ScanSource,

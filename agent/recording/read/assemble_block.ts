@@ -1,19 +1,25 @@
-/** Makes a block from rows of several segments: segment by segment, so that few of them are decoded at a time. */
+/**
+ * Assembles a block from rows of several segments, one segment after the other, so that few of them are decoded at a
+ * time.
+ */
 import { type NumberedBlock, newBlock, newColumnArray } from '../../../bpf/schema/block.ts';
 import { COLUMNS, type Column } from '../../../bpf/schema/columns.ts';
 import { wordsOf } from '../words64.ts';
 import type { Segment } from './segment.ts';
 
-/** What rows are taken from. */
+/** The methods of a segment that rows are copied with. */
 export type RowSource = Pick<Segment, 'copy' | 'numberAt' | 'eventTypes' | 'typeRowCount' | 'places'>;
 
-/** Neighbouring rows of the result that come from one segment. */
+/** Consecutive rows of the result that come from one segment. */
 export interface Run<Source extends RowSource = Segment> {
   segment: Source;
   rows: Uint32Array;
 }
 
-/** Where a segment's rows go: row `rows[i]` becomes row `targets[i]`, and `typeTargets[i]` in its type's own columns. */
+/**
+ * Where a segment's rows go: row `rows[i]` becomes row `targets[i]`, and row `typeTargets[i]` of its type's own
+ * columns.
+ */
 interface Share {
   count: number;
   rows: Uint32Array;
@@ -21,7 +27,7 @@ interface Share {
   typeTargets: Uint32Array;
 }
 
-/** Always there, whatever was asked for: without them a block cannot be read or continued from. */
+/** Columns that are always included: without them a block cannot be read or continued from. */
 const ALWAYS = ['event_type', 'timestamp_ns'];
 
 export function wantedColumns(names: readonly string[] | 'all'): readonly Column[] {
@@ -31,7 +37,7 @@ export function wantedColumns(names: readonly string[] | 'all'): readonly Column
   return COLUMNS.filter(({ name }) => ALWAYS.includes(name) || names.includes(name));
 }
 
-/** `using` is told of each segment before it is decoded. */
+/** Copies the rows of `runs` into a block; calls `using` with each segment before it is decoded. */
 export function gather<Source extends RowSource>(
   runs: readonly Run<Source>[],
   columns: readonly Column[],
@@ -51,7 +57,7 @@ export function gather<Source extends RowSource>(
   return block;
 }
 
-/** Counts the rows of each type on the way. */
+/** Assigns target rows to each segment; also counts the rows of each type. */
 function shareOut<Source extends RowSource>(
   runs: readonly Run<Source>[],
   typeCounts: Uint32Array,

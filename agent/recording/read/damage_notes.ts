@@ -1,19 +1,19 @@
-/** What a reader found damaged and left out, told as losses with every answer that it touches. */
+/** Collects what a reader found damaged and left out, to be reported as losses with every answer that it affects. */
 
 import type { Loss } from '../format/losses.ts';
 import { U64_MAX } from '../format/schema.ts';
 import type { SegmentMeta } from './segment_index.ts';
 
 export interface DamageNotes {
-  /** A segment whose columns cannot be read. */
+  /** Adds a segment whose columns cannot be read. */
   add(meta: SegmentMeta): void;
-  /** An entry of which not even the time is known. */
+  /** Notes an entry of which not even the time is known. */
   addEntry(): void;
-  /** Something was asked for and could not be answered. */
+  /** Notes a request that could not be answered. */
   addFailure(): void;
   has(meta: SegmentMeta): boolean;
   losses(fromNs?: bigint, toNs?: bigint): Loss[];
-  /** Whether anything was found, also what no answer is missing. */
+  /** Whether any damage was found, even if no answer lacks anything. */
   any(): boolean;
 }
 

@@ -1,20 +1,20 @@
-/** What a scan looks for, and its form for this recording: texts became ids, bounds became numbers that fit. */
+/** The filter of a scan, and its resolved form for one recording: texts become ids, bounds become numbers that fit. */
 import { EVENTS, type EventType } from '../../../bpf/schema/index.ts';
 import { typeMask } from '../codec/segment_facts.ts';
 import { U64_MAX } from '../format/schema.ts';
 import type { Lookup } from './lookup.ts';
 
-/** Everything that is given must hold. Owner filters match the event's own owner or any of its origins. */
+/** All given conditions must hold. Owner filters match the event's own owner or any of its origins. */
 export interface EventFilter {
   transactionId?: string;
   traceId?: string;
   services?: readonly string[];
   nodes?: readonly string[];
   eventTypes?: readonly EventType[];
-  /** Half-open: [fromNs, toNs) of the start. */
+  /** Half-open range of the start: [fromNs, toNs). */
   fromNs?: bigint;
   toNs?: bigint;
-  /** Inclusive. */
+  /** Inclusive bounds of the duration. */
   minDurationNs?: bigint;
   maxDurationNs?: bigint;
   pid?: number;
@@ -26,12 +26,12 @@ export interface EventFilter {
 export interface ResolvedFilter {
   eventTypes: ReadonlySet<number>;
   typeMask: bigint;
-  /** Inclusive. */
+  /** Inclusive bounds of the start. */
   firstNs: bigint;
   lastNs: bigint;
   minDurationNs: bigint;
   maxDurationNs: bigint;
-  /** Each set must contain a context of the event. */
+  /** Each of these sets must contain a context of the event. */
   contexts: readonly ReadonlySet<number>[];
   services: ReadonlySet<number> | undefined;
   pid: number | undefined;
@@ -39,7 +39,7 @@ export interface ResolvedFilter {
   failed: boolean | undefined;
 }
 
-/** Undefined when nothing in this recording can match. */
+/** Returns undefined when nothing in this recording can match. */
 export function resolveFilter(filter: EventFilter, lookup: Lookup, node: string): ResolvedFilter | undefined {
   const ids = EVENTS.filter(({ name }) => !filter.eventTypes || filter.eventTypes.includes(name)).map(({ id }) => id);
   const contexts: ReadonlySet<number>[] = [];

@@ -1,4 +1,6 @@
-/** The reader's dictionaries. Entries never change, so what was read once is kept; missing ones are looked for again. */
+/**
+ * The reader's dictionaries. Entries never change, so those that were read are cached; missing ones are queried again.
+ */
 import type Database from 'better-sqlite3';
 import { type Block, columnLength } from '../../../bpf/schema/block.ts';
 import { COLUMNS, type Column } from '../../../bpf/schema/columns.ts';
@@ -27,9 +29,9 @@ export interface RecordedFile {
 }
 
 export interface Lookup {
-  /** Empty for 0. */
+  /** The text of a name; empty for 0. */
   name(id: number): string;
-  /** Undefined for 0. */
+  /** The file with an id; undefined for 0. */
   file(id: number): RecordedFile | undefined;
   context(id: number): ContextText;
   nameIds(text: string): number[];
@@ -37,11 +39,11 @@ export interface Lookup {
   contextsOfTransaction(id: string): number[];
   transactionKeys(id: string): number[];
   contextsOfTrace(id: string): number[];
-  /** Reads now what the ids of a block stand for, so that it is known later. */
+  /** Reads what the ids of a block refer to, so that it is available later. */
   remember(block: Block): void;
 }
 
-/** What ids of a column with such a source stand for. */
+/** The dictionary that the ids of a column with such a source refer to. */
 const KINDS: Readonly<Partial<Record<Source, 'name' | 'file' | 'context'>>> = {
   text: 'name',
   process: 'name',
@@ -54,7 +56,7 @@ const REFERENCES = COLUMNS.flatMap((column) => {
   return kind ? [{ column, kind }] : [];
 });
 
-/** A power of two. */
+/** Must be a power of two. */
 const SEEN_SLOTS = 1024;
 
 function readEach(ids: Uint32Array, length: number, seen: Uint32Array, read: (id: number) => unknown): void {
@@ -83,7 +85,7 @@ export function openLookup(database: Database.Database): Lookup {
   const file = cached(database.prepare<[number], RecordedFile>(FILE));
   const context = cached(database.prepare<[number], ContextText>(CONTEXT));
   const known = { name: orDamaged(name), file: orDamaged(file), context: orDamaged(context) };
-  /** Ids of the block that were read, in the slot of their lowest bits: most of them many times. */
+  /** Ids of the block that were already read, each in the slot of its lowest bits: most ids occur many times. */
   const seen = {
     name: new Uint32Array(SEEN_SLOTS),
     file: new Uint32Array(SEEN_SLOTS),
@@ -108,14 +110,14 @@ export function openLookup(database: Database.Database): Lookup {
   };
 }
 
-/** What an event names is written with it, and stays for as long as the event does. */
+/** An entry is written together with the event that refers to it, and stays as long as the event does. */
 function orDamaged(entryOf: (id: number) => unknown): (id: number) => void {
   return (id) => {
     if (id !== 0 && entryOf(id) === undefined) throw corrupt('an event names what is not there');
   };
 }
 
-/** Texts, which may be missing of a context. */
+/** Whether all values are texts; those of a context may also be null. */
 function isEntry(entry: unknown): boolean {
   const texts = typeof entry === 'object' && entry !== null ? Object.values(entry) : [entry];
   return texts.every((text) => text === null || (typeof text === 'string' && text.length <= TEXT_MAX));

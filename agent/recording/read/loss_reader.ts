@@ -1,4 +1,4 @@
-/** Losses and clock steps of a recording. */
+/** Reads the losses and clock steps of a recording. */
 import type Database from 'better-sqlite3';
 import { knownCause } from '../../../bpf/schema/losses.ts';
 import { corrupt } from '../format/errors.ts';
@@ -15,7 +15,7 @@ ORDER BY loss_id`;
 const CLOCK_STEPS = 'SELECT boot_ns, offset_ns, kind, suspended_ns FROM clock ORDER BY clock_id';
 
 export interface SideReader {
-  /** Losses that touch [fromNs, toNs). */
+  /** Losses that overlap [fromNs, toNs). */
   losses(fromNs?: bigint, toNs?: bigint): Loss[];
   clockSteps(): ClockStep[];
 }

@@ -1,4 +1,7 @@
-/** Which rows of a segment a filter takes. Each condition looks only at the rows that the ones before it left. */
+/**
+ * Selects the rows of a segment that match a filter. Each condition looks only at the rows that the ones before it
+ * kept.
+ */
 import { COLUMNS, type Column } from '../../../bpf/schema/columns.ts';
 import { ORIGINS, OWN, type OwnerColumns } from '../format/owner_columns.ts';
 import { U64_MAX } from '../format/schema.ts';
@@ -13,11 +16,11 @@ const RESULT = columnNamed('result');
 const PID = columnNamed('pid');
 const COMM = columnNamed('comm');
 
-/** Rows in arrival order; only those with a number below `endNumber`. */
+/** Matching rows in arrival order; only those with a number below `endNumber`. */
 export function matchingRows(segment: Segment, filter: ResolvedFilter, endNumber: number): Uint32Array {
   let rows = new Uint32Array(rowsBelow(segment, endNumber));
   for (let row = 0; row < rows.length; row++) rows[row] = row;
-  // Mostly all types are asked for, and most segments are wholly inside the time.
+  // Most scans want all types, and most segments are wholly inside the time.
   const { typeMask, minNs, maxNs } = segment.meta;
   if ((typeMask & ~filter.typeMask) !== 0n) rows = withType(rows, segment, filter.eventTypes);
   const isInside = minNs >= filter.firstNs && maxNs <= filter.lastNs;
@@ -97,14 +100,14 @@ function ownedBy(
   return rows.subarray(0, kept);
 }
 
-/** Marks the rows that have one of the ids: value `i` is that of row `rows[i]`, or of row `i`. */
+/** Marks the rows that have one of the ids: value `i` belongs to row `rows[i]`, or to row `i` without `rows`. */
 function markRows(
   values: Uint32Array,
   ids: ReadonlySet<number>,
   rows: Uint32Array | undefined,
   marks: Uint8Array,
 ): void {
-  // Neighbours mostly have the same owner.
+  // Neighbouring rows mostly have the same owner.
   let last = 0;
   let has = ids.has(0);
   for (let i = 0; i < values.length; i++) {

@@ -1,18 +1,18 @@
-/** The pins of a recording. */
+/** Reads the pins of a recording. */
 import type Database from 'better-sqlite3';
 
 const PINS = 'SELECT transaction_id, from_ns, pinned_ns FROM pin ORDER BY pinned_ns, transaction_id';
 
 export interface Pin {
   transactionId: string;
-  /** Start of what is kept, nanoseconds since the epoch. */
+  /** Start of the time that is kept, in nanoseconds since the epoch. */
   fromNs: bigint;
-  /** When it was pinned first. */
+  /** When the transaction was first pinned. */
   pinnedNs: bigint;
 }
 
 export interface PinReader {
-  /** The oldest first. */
+  /** All pins, the oldest first. */
   pins(): Pin[];
 }
 

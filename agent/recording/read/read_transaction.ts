@@ -1,10 +1,10 @@
-/** Reads of several statements as one: nothing of what a writer commits meanwhile is seen. */
+/** Runs several statements in one read transaction, so that they see nothing of what a writer commits meanwhile. */
 import type Database from 'better-sqlite3';
 import { corrupt } from '../format/errors.ts';
 
 /**
- * SQLite ends the transaction when a page cannot be read. What could be read beside it is still of one moment, unless
- * a writer has committed meanwhile.
+ * SQLite ends the transaction when a page cannot be read. Everything else that was read is still of one snapshot,
+ * unless a writer has committed meanwhile.
  */
 export function readTransactions(database: Database.Database): <T>(work: () => T) => T {
   const begin = database.prepare('BEGIN');

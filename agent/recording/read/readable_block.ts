@@ -1,4 +1,4 @@
-/** A block of rows that can be read, with the names that they refer to; segments that cannot be are left out. */
+/** Makes a block of the rows that can be read, with the names that they refer to; unreadable segments are left out. */
 import type { NumberedBlock } from '../../../bpf/schema/block.ts';
 import type { Run } from './assemble_block.ts';
 import { type Segment, UnreadableSegment, withUnreadable } from './segment.ts';
@@ -10,9 +10,9 @@ export interface SegmentRun extends Run {
 
 export interface BlockSteps {
   gather(runs: readonly SegmentRun[]): NumberedBlock;
-  /** Reads what the ids of the block stand for. */
+  /** Reads what the ids of the block refer to. */
   onBlock(block: NumberedBlock): void;
-  /** Throws what is not about a single segment. */
+  /** Returns the segment to leave out; rethrows an error that is not about a single segment. */
   leaveOut(error: unknown): SegmentMeta;
 }
 
@@ -30,7 +30,7 @@ export function readableBlock(runs: readonly SegmentRun[], steps: BlockSteps): N
   }
 }
 
-/** The first segment whose names cannot be read, or what was wrong with all of them. */
+/** Returns the error of the first segment whose names cannot be read; `error` itself when there is none. */
 function unreadable(runs: readonly SegmentRun[], { gather, onBlock }: BlockSteps, error: unknown): unknown {
   for (const run of runs) {
     try {

@@ -1,4 +1,4 @@
-/** Reads a recording, also while a writer adds to it. */
+/** Reads a recording, even while a writer appends to it. */
 import { statSync } from 'node:fs';
 import type Database from 'better-sqlite3';
 import type { NumberedBlock } from '../../../bpf/schema/block.ts';
@@ -34,7 +34,7 @@ const RECORDING_ID_NOW = "SELECT value FROM meta WHERE key = 'recording_id'";
 
 const RETAIN_BYTES = "SELECT value FROM meta WHERE key = 'retain_bytes'";
 
-/** It becomes a part of file names. */
+/** The recording id becomes a part of file names. */
 const RECORDING_ID = /^[0-9a-f]{16}$/;
 
 const EXTENT = `
@@ -48,10 +48,10 @@ const SEGMENT_INDEXES = [
   ['segment_by_end', 'max_timestamp_ns'],
 ] as const;
 
-/** How long to wait for a writer that creates or closes the file. */
+/** How long to wait for a writer that is creating or closing the file. */
 const BUSY_TIMEOUT_MS = 2000;
 
-/** A lookup by text asks each batch of hashes: the upper pages of these stay, also of large recordings. */
+/** A lookup by text seeks in each batch of hashes: the upper pages of these stay cached, even in large recordings. */
 const CACHE_KIBIBYTES = 16_384;
 
 export interface RecordingInfo {
@@ -61,9 +61,9 @@ export interface RecordingInfo {
   machineId: string;
   formatVersion: number;
   createdNs: bigint;
-  /** Limit of the last agent; null in what no agent records into, such as a bundle. */
+  /** Size limit of the last agent; null without one, as in a bundle. */
   retainBytes: number | null;
-  /** Starts of the first and the last event; null while there is none. */
+  /** Starts of the first and the last event; null when there is none. */
   firstTimestampNs: bigint | null;
   lastTimestampNs: bigint | null;
   eventCount: number;
@@ -72,12 +72,12 @@ export interface RecordingInfo {
 export interface ScanRequest {
   filter?: EventFilter;
   order?: 'asc' | 'desc';
-  /** Only events that come after this one in the order. */
+  /** Only events that come after this one in the scan's order are returned. */
   after?: EventKey;
   limit?: number;
-  /** 4096 unless told. */
+  /** The default is 4096. */
   blockRowsMax?: number;
-  /** `event_type` and `timestamp_ns` are always there. */
+  /** Columns to return; `event_type` and `timestamp_ns` are always included. */
   columns?: readonly string[] | 'all';
 }
 
@@ -94,19 +94,19 @@ export interface RecordingReader
   readonly transactionIndex: TransactionIndex;
   info(): RecordingInfo;
   formatVersion(): number;
-  /** What was found damaged so far, not what the file itself says of its source. */
+  /** Damage found in this file so far, without the damage of its source that the file itself reports. */
   foundDamage(): { any: boolean; losses: Loss[] };
   scan(request: ScanRequest): Generator<NumberedBlock>;
   event(number: bigint): NumberedBlock | undefined;
   nodes(): string[];
-  /** Whether this is another recording than it was: a log that lay beside it belonged to another file. */
+  /** Whether the recording's id has changed since it was opened: a log that lay beside it belonged to another file. */
   isReplaced(): boolean;
   close(): void;
 }
 
 /**
- * `isForeign`: somebody else may have made it, so that all its tables are looked through once. `isDamaged`: a writer has
- * found that it is.
+ * `isForeign`: the file may come from an untrusted source, so all its tables are checked once. `isDamaged`: a writer
+ * has found the recording damaged.
  */
 export function openReader(path: string, { isForeign = false, isDamaged = false } = {}): RecordingReader {
   checkFiles(path);
@@ -124,7 +124,7 @@ export function openReader(path: string, { isForeign = false, isDamaged = false 
   }
 }
 
-/** Opening a pipe or a device would wait for a process at its other end. */
+/** Only regular files are opened: opening a pipe or a device would wait for a process at its other end. */
 function checkFiles(path: string): void {
   if (isRegular(path) === undefined)
     throw new RecordingError('recording_missing', `there is no file ${path}: give the path of a recording`);
@@ -133,7 +133,7 @@ function checkFiles(path: string): void {
       throw new RecordingError('not_a_recording', `${name} is not a regular file: give the path of a recording`);
 }
 
-/** Undefined when there is none that this user may look at. */
+/** Returns undefined when there is no such file, or this user may not look at it. */
 function isRegular(path: string): boolean | undefined {
   try {
     return statSync(path, { throwIfNoEntry: false })?.isFile();
@@ -142,7 +142,7 @@ function isRegular(path: string): boolean | undefined {
   }
 }
 
-/** Which recording it is, and where and when it was begun. */
+/** Reads the recording's id, and where and when it was begun. */
 function readOrigin(database: Database.Database) {
   const meta = new Map(database.prepare<[], [string, string | bigint]>(META).raw().safeIntegers().all());
   const recordingId = String(meta.get('recording_id'));
@@ -167,7 +167,7 @@ function readerOf(database: Database.Database, path: string, version: number, is
   let locations = readColumnLocations(database, path);
   let seenVersion = dataVersion.get()!;
 
-  /** A newer agent may have brought the file up to date, or added columns. */
+  /** A newer agent may have upgraded the file or added columns. */
   function followWriter(): void {
     const current = dataVersion.get()!;
     if (current === seenVersion) return;
@@ -205,7 +205,10 @@ function readerOf(database: Database.Database, path: string, version: number, is
   const transactionIndex = openTransactionIndex({ database, lookup, inTransaction: source.inTransaction });
   const side = openSideReader(database);
   const state = openStateReader(database, path);
-  /** Asked for several times an event and mostly known: no agent changes what an id stands for, so nothing is followed. */
+  /**
+   * Called several times per event and mostly answered from the cache. No agent changes what an id refers to, so these
+   * do not follow the writer.
+   */
   const entryOf = <Entry>(find: (id: number) => Entry) => {
     return (id: number) => withRecordingErrors(path, () => find(id));
   };
@@ -286,13 +289,13 @@ function guardOf(path: string, damage: DamageNotes, before: () => void) {
     };
 }
 
-/** Values of a file that somebody has made may be of types that no table of ours has. */
+/** Values of a file that kreplay did not write may have types that its tables never contain. */
 function asDamage(error: unknown): unknown {
   const isOfValues = error instanceof TypeError || error instanceof RangeError || error instanceof SyntaxError;
   return isOfValues ? corrupt('it has values that no recording has', error) : error;
 }
 
-/** What is not known of losses is a gap in every answer. */
+/** When losses cannot be read, every answer may have a gap. */
 function known<Noted>(losses: () => Noted[], damage: DamageNotes): Noted[] {
   try {
     return losses();
@@ -303,7 +306,7 @@ function known<Noted>(losses: () => Noted[], damage: DamageNotes): Noted[] {
   }
 }
 
-/** Segments are found through indexes: one that an index has lost would be missing without a word. */
+/** Segments are found through indexes: one that is missing in an index would be left out silently. */
 function hasSoundIndexes(database: Database.Database): boolean {
   return SEGMENT_INDEXES.every(([index, column]) => {
     const lost = database.prepare(`
@@ -333,7 +336,7 @@ function eventOf(source: ScanSource, meta: SegmentMeta, number: number): Numbere
   }
 }
 
-/** Binary search: numbers grow with the rows. */
+/** A binary search: numbers grow with the rows. */
 function rowOf({ rowCount, numberAt }: Segment, number: number): number | undefined {
   let low = 0;
   let high = rowCount - 1;
@@ -345,12 +348,12 @@ function rowOf({ rowCount, numberAt }: Segment, number: number): number | undefi
   return numberAt(low) === number ? low : undefined;
 }
 
-/** Where this file keeps the columns that this program knows. */
+/** Reads where this file keeps the columns that this program knows. */
 function readColumnLocations(database: Database.Database, path: string): ColumnLocations & { lastId: number } {
   const ids = new Map<string, number>();
   const pieces = new Map<string, number>();
   let lastId = 0;
-  // A column that the list has lost would read as one that the file never had.
+  // A column that is missing in the list would read as one that the file never had.
   const check = database.prepare<[], string>("PRAGMA main.integrity_check('column_name')").pluck();
   if (check.get() !== 'ok') throw corrupt('its list of columns cannot be read');
   const rows = database.prepare<[], [string, number, string, number]>(COLUMN_NAMES).raw();

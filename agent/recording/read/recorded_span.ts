@@ -1,4 +1,4 @@
-/** From when to when a recording knows what happened; losses within that time stand in a table of their own. */
+/** The time that a recording covers; losses within it are in a table of their own. */
 import type Database from 'better-sqlite3';
 import { corrupt } from '../format/errors.ts';
 import { fromStoredMax } from '../format/schema.ts';
@@ -10,16 +10,16 @@ const FIRST_AND_LAST = 'SELECT min(min_timestamp_ns), max(max_timestamp_ns) FROM
 
 export interface RecordedSpan {
   fromNs: bigint;
-  /** Until when a writer is known to have been at work. */
+  /** The latest time at which a writer is known to have been at work. */
   toNs: bigint;
-  /** `unsaid`: a writer is at work, or it was killed, or this is a copy that was made meanwhile. */
+  /** `unsaid`: a writer is at work, or it was killed, or this is a copy that was made while it was at work. */
   end: 'closed' | 'unsaid';
-  /** When its writer last committed, by CLOCK_MONOTONIC of the boot with this id. */
+  /** When the recording's writer last committed, by CLOCK_MONOTONIC of the boot with this id. */
   committed?: { monotonicNs: bigint; bootId: string };
 }
 
 export interface RecordedSpanReader {
-  /** Undefined when nothing at all is known. */
+  /** Returns undefined when no time at all is known. */
   recordedSpan(): RecordedSpan | undefined;
 }
 
@@ -43,7 +43,7 @@ export function openRecordedSpan(database: Database.Database): RecordedSpanReade
           ...(isKnown && { committed: { monotonicNs, bootId } }),
         };
       }
-      // A bundle has chosen events, and tells nothing of the time around them.
+      // A bundle has selected events, and no information about the time around them.
       const [first, last] = firstAndLast.get()!;
       if (first === null || last === null) return undefined;
       return { fromNs: first, toNs: fromStoredMax(last), end: 'closed' };

@@ -1,6 +1,6 @@
 /**
- * Entries of segments where a page of their table cannot be read: they are found through an index, which has their
- * times and numbers, and read one by one. Only files whose pages have checksums come here.
+ * Reads segment entries when a page of their table cannot be read: they are found through an index, which has their
+ * times and numbers, and read one by one. This is used only for files whose pages have checksums.
  */
 import type Database from 'better-sqlite3';
 import { toRecordingError } from '../format/errors.ts';
@@ -27,12 +27,12 @@ LIMIT 64`;
 };
 
 export interface Salvage<Row> {
-  /** Of the keys that follow; none when there are no more. */
+  /** Readable entries of the keys that follow; none when there are no more. */
   inOrder(order: 'asc' | 'desc', after: { afterNs: bigint; afterNumber: number }, bounds: object): Row[];
   withContexts(wanted: { contexts: string; sealedEnd: number }, bounds: object): Row[];
 }
 
-/** `entry`: the one with `:firstNumber`, unless what is in `bounds` shows that it is of no interest. */
+/** `entry` selects the entry with `:firstNumber`, unless `bounds` exclude it. */
 export function openSalvage<Row>(
   database: Database.Database,
   entry: Database.Statement<[object], Row>,

@@ -1,9 +1,10 @@
 /**
  * Merges segments into blocks in the total order (timestamp, number). Segments overlap in time, because events are
- * stored as they end and ordered as they start: a row may be given as soon as no unopened segment can begin before it.
+ * stored as they end and ordered as they start: a row may be returned as soon as no unopened segment can begin before
+ * it.
  *
- * A scan gives what was recorded when it began. Each block is made within one read transaction, and none is open while
- * the consumer holds a block: that would keep the writer from ever shortening its log.
+ * A scan returns what was recorded when it began. Each block is made within one read transaction, and none is open
+ * while the consumer holds a block: that would keep the writer from ever shortening its log.
  */
 import type { NumberedBlock } from '../../../bpf/schema/block.ts';
 import type { Column } from '../../../bpf/schema/columns.ts';
@@ -16,7 +17,10 @@ import { decodedSegments, type Segment, UnreadableSegment } from './segment.ts';
 import type { SegmentIndex, SegmentMeta } from './segment_index.ts';
 import { sortRows } from './sorted_rows.ts';
 
-/** Segments opened for one block: then it is given, even an empty one, so that the consumer can see to other things. */
+/**
+ * The most segments opened for one block; the block is then returned, even when it is empty, so that the consumer can
+ * do other work.
+ */
 const OPENED_A_BLOCK_MAX = 32;
 
 export interface EventKey {
@@ -26,15 +30,15 @@ export interface EventKey {
 
 export interface ScanSource {
   index: SegmentIndex;
-  /** Undefined when retention has removed it. */
+  /** Returns undefined when retention has removed the segment, or when it is known to be damaged. */
   open(meta: SegmentMeta): Segment | undefined;
-  /** A segment that the scan had to leave out. */
+  /** Called for a damaged segment that the scan leaves out. */
   onDamaged(meta: SegmentMeta): void;
-  /** Of every block, in its read transaction: what its ids stand for may be gone afterwards. */
+  /** Called for every block in its read transaction: entries that its ids refer to may be gone afterwards. */
   onBlock(block: NumberedBlock): void;
-  /** Runs in a read transaction. */
+  /** Runs `work` in a read transaction. */
   inTransaction<T>(work: () => T): T;
-  /** Changes whenever another connection has committed. */
+  /** A number that changes whenever another connection has committed. */
   dataVersion(): number;
 }
 
@@ -47,7 +51,7 @@ export interface ScanOptions {
   columns: readonly Column[];
 }
 
-/** An open segment: its matching rows in the scan's order, and how many were given. */
+/** An open segment: its matching rows in the scan's order, and how many of them were returned. */
 interface Cursor {
   segment: Segment;
   rows: Uint32Array;
@@ -55,7 +59,7 @@ interface Cursor {
   position: number;
 }
 
-/** Blocks may be empty: the consumer is to look after its other work then, and come back. */
+/** Blocks may be empty: the consumer should then do its other work and continue. */
 export function* scanBlocks(source: ScanSource, options: ScanOptions): Generator<NumberedBlock> {
   let merge: Merge | undefined;
   for (let left = options.limit; left > 0; ) {
@@ -114,7 +118,7 @@ class Merge {
     });
   }
 
-  /** Throws what is not about a single segment. */
+  /** Leaves out the segment that the error is about; rethrows an error that is not about a single segment. */
   #leaveOut(error: unknown): SegmentMeta {
     if (!(error instanceof UnreadableSegment)) throw error;
     const { meta, damage } = error;
@@ -123,7 +127,7 @@ class Merge {
     return meta;
   }
 
-  /** Parts may have been merged since the last block. */
+  /** Lists the parts again, which may have been merged since the last block. */
   #followWriter(): void {
     const dataVersion = this.#source.dataVersion();
     if (dataVersion === this.#dataVersion) return;
@@ -136,8 +140,8 @@ class Merge {
   }
 
   /**
-   * Opens segments until the nearest row comes before everything in those that are not open; false when that would
-   * open more than `openedMax`.
+   * Opens segments until the nearest row comes before everything in those that are not open; returns false when that
+   * would open more than `openedMax`.
    */
   #openReachable(openedMax: number): boolean {
     for (let next = this.#plan.peek(); next; next = this.#plan.peek()) {
@@ -176,7 +180,7 @@ class Merge {
     return nearest;
   }
 
-  /** Rows of the nearest cursor that come before those of all other segments, open or not. */
+  /** Counts the rows of the nearest cursor that come before those of all other segments, open or not. */
   #countBeforeOthers(cursor: Cursor): number {
     const other = this.#nearest(cursor);
     const unopened = this.#plan.peek();
@@ -187,7 +191,10 @@ class Merge {
     return this.#countUntil(cursor, stop);
   }
 
-  /** Rows from the cursor's position on that do not come after `key`: steps that double, then a binary search. */
+  /**
+   * Counts the rows from the cursor's position on that do not come after `key`: with doubling steps, then a binary
+   * search.
+   */
   #countUntil(cursor: Cursor, key: EventKey): number {
     const length = cursor.rows.length;
     const notAfter = (at: number) => !this.#isBefore(key, keyAt(cursor, at));
@@ -206,7 +213,7 @@ class Merge {
     return low - cursor.position;
   }
 
-  /** A key before every event of the segment. */
+  /** Returns a key before every event of the segment, in the scan's order. */
   #edge({ minNs, maxNs }: SegmentMeta): EventKey {
     return this.#options.order === 'asc'
       ? { timestampNs: minNs, number: -1n }

@@ -4,8 +4,8 @@
  *   numbers   0 ............ sealedEnd ........ end ....>
  *             sealed for good | parts at start | later events, not in this scan
  *
- * Sealed segments never change, they only may be removed, so they are read in windows. The few parts may be merged at
- * any time into a segment that begins with the same number, so they are listed again when the file has changed.
+ * Sealed segments never change and can only be removed, so they are read in windows. The few parts may be merged at any
+ * time into a segment that begins with the same number, so they are listed again when the file has changed.
  */
 
 import { toStored } from '../format/schema.ts';
@@ -13,14 +13,14 @@ import type { ResolvedFilter } from './event_filter.ts';
 import type { SegmentBounds, SegmentIndex, SegmentMeta } from './segment_index.ts';
 
 export interface ScanPlan {
-  /** Numbers of this scan are below. */
+  /** All numbers of this scan are below it. */
   readonly end: number;
-  /** The nearest segment that was not taken. */
+  /** Returns the nearest segment that was not taken. */
   peek(): SegmentMeta | undefined;
   take(): void;
   /**
-   * Lists the tail again. Segments that begin at or after the returned number must be forgotten: the plan gives
-   * them again, perhaps merged. Undefined when nothing of this scan can have changed.
+   * Lists the tail again. Segments that begin at or after the returned number must be forgotten: the plan returns them
+   * again, perhaps merged. The result is undefined when nothing of this scan can have changed.
    */
   refresh(): number | undefined;
 }
@@ -29,7 +29,7 @@ export interface PlanOptions {
   index: SegmentIndex;
   filter: ResolvedFilter;
   order: 'asc' | 'desc';
-  /** Events before this time, in the scan's order, are not of interest. */
+  /** Events before this time, in the scan's order, are not wanted. */
   startNs: bigint | undefined;
 }
 
@@ -47,7 +47,7 @@ export function planScan({ index, filter, order, startNs }: PlanOptions): ScanPl
     filter.services === undefined || services.some((id) => filter.services!.has(id));
 
   const nextSealed = sealedSource({ index, filter, order, bounds, sealedEnd });
-  // Both sorted with the nearest last, where taking one is cheap.
+  // Both lists have the nearest segment last, where removing it is cheap.
   const furthestFirst = (segments: SegmentMeta[]) => segments.filter(ofInterest).sort((a, b) => nearestFirst(b, a));
   let sealed: SegmentMeta[] = [];
   let sealedLeft = true;
@@ -94,7 +94,7 @@ interface SealedOptions extends Omit<PlanOptions, 'startNs'> {
   sealedEnd: number;
 }
 
-/** Gives the sealed segments window by window, then undefined. */
+/** Returns the sealed segments window by window, then undefined. */
 function sealedSource({ index, filter, order, bounds, sealedEnd }: SealedOptions): () => SegmentMeta[] | undefined {
   const [contexts] = filter.contexts;
   if (contexts) {

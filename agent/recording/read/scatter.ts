@@ -2,7 +2,7 @@
 import type { ColumnArray } from '../../../bpf/schema/block.ts';
 import { wordsOf } from '../words64.ts';
 
-/** `target[to[i]] = source[from[i]]`. */
+/** Sets `target[to[i]]` to `source[from[i]]`. */
 export function scatter(source: ColumnArray, from: Uint32Array, target: ColumnArray, to: Uint32Array): void {
   if (isWide(source) && isWide(target)) scatterPairs(wordsOf(source), from, wordsOf(target), to);
   else scatterValues(source as Uint32Array, from, target as Uint32Array, to);

@@ -1,4 +1,4 @@
-/** A segment as a scan holds it: columns are decoded when asked for, and may be dropped and decoded again. */
+/** A segment as a scan holds it: columns are decoded on demand, and may be dropped and decoded again. */
 import { type ColumnArray, newColumnArray } from '../../../bpf/schema/block.ts';
 import { COLUMNS, type Column } from '../../../bpf/schema/columns.ts';
 import { absentValues } from '../codec/absent.ts';
@@ -8,10 +8,12 @@ import { NUMBER, pieceSeed } from '../format/pieces.ts';
 import { scatter } from './scatter.ts';
 import type { SegmentBytes, SegmentMeta } from './segment_index.ts';
 
-/** Segments of a scan whose decoded columns are kept, about 0.5 MB each; of the others only the stored bytes are. */
+/**
+ * Number of a scan's segments whose decoded columns are kept, about 0.5 MB each; the others keep only the stored bytes.
+ */
 const DECODED_SEGMENTS_MAX = 16;
 
-/** Of so many values one: below it, picking single values is cheaper than decoding the column. */
+/** If fewer than 1 in FEW_FACTOR values are wanted, picking them is cheaper than decoding the column. */
 const FEW_FACTOR = 8;
 
 const EVENT_TYPE = COLUMNS.find(({ name }) => name === 'event_type')!;
@@ -20,19 +22,19 @@ export interface Segment {
   readonly firstNumber: number;
   readonly rowCount: number;
   column(column: Column): ColumnArray;
-  /** The same; undefined when all its values are the one that an absent column has. */
+  /** Returns the same as `column`, but undefined when all values are the one of an absent column. */
   storedColumn(column: Column): ColumnArray | undefined;
-  /** `target[to[i]] = column[from[i]]`; of few values, without decoding the others. */
+  /** Sets `target[to[i]]` to `column[from[i]]`; a few values are copied without decoding the others. */
   copy(column: Column, from: Uint32Array, target: ColumnArray, to: Uint32Array): void;
   /** Number of the event in a row. */
   numberAt(row: number): number;
-  /** What its entry says without looking at the rows. */
+  /** The segment's entry in the table, which is known without reading the rows. */
   readonly meta: SegmentMeta;
   eventTypes(): Uint8Array;
   typeRowCount(eventType: number): number;
-  /** For each row its place in its type's own columns. */
+  /** The index of each row in its type's own columns. */
   places(): Uint32Array;
-  /** The way back: rows of an event type. */
+  /** The inverse of `places`: the rows of an event type. */
   rowsOfType(eventType: number): Uint32Array;
   dropDecoded(): void;
 }
@@ -40,7 +42,7 @@ export interface Segment {
 /** Where columns are in the file. */
 export interface ColumnLocations {
   ids: ReadonlyMap<string, number>;
-  /** By name; of a column that the file does not have, nothing. */
+  /** The piece of each column by name; columns that the file does not have are missing. */
   pieces: ReadonlyMap<string, number>;
 }
 
@@ -67,7 +69,7 @@ export function openSegment(meta: SegmentMeta, bytes: SegmentBytes, locations: C
     return openSegmentData(bytes.piece(piece), locations.ids, pieceSeed(firstNumber, piece));
   }
 
-  /** Where the column is; undefined when the file does not have it. */
+  /** The data with the column; undefined when the file does not have it. */
   function sourceOf(column: Column): SegmentData | undefined {
     const piece = bytes.whole ? 0 : locations.pieces.get(column.name);
     if (piece === undefined) return undefined;
@@ -133,11 +135,11 @@ export function openSegment(meta: SegmentMeta, bytes: SegmentBytes, locations: C
   return segment;
 }
 
-/** What a scan leaves out and tells of. */
+/** A segment that a scan leaves out and reports. */
 export class UnreadableSegment extends Error {
   override readonly name = 'UnreadableSegment';
   readonly meta: SegmentMeta;
-  /** Undefined when retention has removed it: that is told elsewhere. */
+  /** Undefined when retention has removed the segment, which is reported elsewhere. */
   readonly damage: RecordingError | undefined;
 
   constructor(meta: SegmentMeta, damage: RecordingError | undefined) {
@@ -147,7 +149,7 @@ export class UnreadableSegment extends Error {
   }
 }
 
-/** Bytes that are damaged are one segment's trouble, not the file's. */
+/** Damaged bytes make one segment unreadable, not the whole file. */
 export function withUnreadable<T>(meta: SegmentMeta, work: () => T): T {
   try {
     return work();
@@ -160,7 +162,7 @@ export function withUnreadable<T>(meta: SegmentMeta, work: () => T): T {
 }
 
 interface TypePlaces {
-  /** Rows of each event type. */
+  /** Number of rows of each event type. */
   counts: Uint32Array;
   places: Uint32Array;
 }
@@ -179,7 +181,7 @@ function rowsOf(types: Uint8Array, eventType: number, count: number): Uint32Arra
   return rows;
 }
 
-/** Keeps the columns of the segments that were used last. */
+/** Keeps the decoded columns of the most recently used segments. */
 export function decodedSegments(): { use(segment: Segment): void } {
   const recent = new Set<Segment>();
   return {

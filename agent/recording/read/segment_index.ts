@@ -1,4 +1,4 @@
-/** Questions to the segment table: which segments may hold what a scan looks for, without decoding any. */
+/** Queries of the segment table: which segments may contain what a scan looks for, without decoding any. */
 import type Database from 'better-sqlite3';
 import { SEGMENT_ROWS_MAX } from '../codec/encode_segment.ts';
 import { corrupt, SegmentGone } from '../format/errors.ts';
@@ -6,10 +6,10 @@ import { PIECES_MAX } from '../format/pieces.ts';
 import { END_NUMBER, fromStoredMax, unpackIds } from '../format/schema.ts';
 import { isDamage, openSalvage } from './salvage.ts';
 
-/** Segments read ahead of a scan. */
+/** Number of segments that are read ahead of a scan. */
 const WINDOW_SEGMENTS = 64;
 
-/** Contexts asked for at once: a transaction may have more than fit into one list. */
+/** The most contexts in one query: a transaction may have more than fit into one list. */
 const CONTEXTS_A_QUERY = 65_536;
 
 const COLUMNS = `
@@ -44,13 +44,13 @@ CROSS JOIN segment_context ON segment_context.context_id = wanted.value
 JOIN segment ON segment.first_number = segment_context.first_number
 WHERE sealed = 1 AND segment.first_number < :sealedEnd AND ${CAN_MATCH}`;
 
-/** Parts, and what they became since. */
+/** Parts, and the segments that they have become since. */
 const TAIL = `
 SELECT ${COLUMNS}
 FROM segment
 WHERE first_number >= :sealedEnd AND first_number < :end AND ${CAN_MATCH}`;
 
-/** By number, from the one that holds `:from` on. */
+/** Segments by number, starting with the one that holds `:from`. */
 const ARRIVED = `
 SELECT ${COLUMNS}
 FROM segment
@@ -69,7 +69,9 @@ SELECT coalesce(max(max_timestamp_ns - min_timestamp_ns), 0)
 FROM segment
 WHERE sealed = 1`;
 
-/** Parts come after all sealed segments, and there are few: backwards by number, never through an index by time. */
+/**
+ * Parts come after all sealed segments and are few, so this goes backwards by number, never through an index by time.
+ */
 const FIRST_PART = `
 SELECT first_number
 FROM segment
@@ -80,7 +82,7 @@ WHERE +sealed = 0 AND first_number > (
 ORDER BY first_number
 LIMIT 1`;
 const DATA = 'SELECT data FROM segment WHERE first_number = ? AND sealed = ? AND event_count = ?';
-/** Numbers come as doubles, and this one may be above what those hold exactly. */
+/** The casts are needed because numbers are bound as doubles, and this key may be above what those hold exactly. */
 const PIECE = `
 SELECT data FROM segment_piece WHERE piece_key = CAST(? AS INTEGER) * ${PIECES_MAX} + CAST(? AS INTEGER)`;
 const MISSING_NUMBERS = 'SELECT 1 FROM segment WHERE end_number IS NOT NULL LIMIT 1';
@@ -95,7 +97,7 @@ export interface SegmentMeta {
   firstNumber: number;
   sealed: boolean;
   eventCount: number;
-  /** Behind the last number; numbers are missing in between when it is not `firstNumber + eventCount`. */
+  /** The number after the last event; numbers are missing in between when it is not `firstNumber + eventCount`. */
   endNumber: number;
   typeMask: bigint;
   minNs: bigint;
@@ -103,14 +105,14 @@ export interface SegmentMeta {
   services: Uint32Array;
 }
 
-/** The bytes of a segment: all in one blob, or pieces that are read when they are needed. */
+/** The bytes of a segment: all in one blob, or in pieces that are read on demand. */
 export interface SegmentBytes {
   whole: Buffer | undefined;
   /** Throws SegmentGone when retention has removed the segment meanwhile. */
   piece(piece: number): Buffer;
 }
 
-/** What a segment must reach into to be of interest; stored values, see `toStored`. */
+/** Bounds that a segment must reach into to be of interest, as stored values (see `toStored`). */
 export interface SegmentBounds {
   firstNs: bigint;
   lastNs: bigint;
@@ -119,25 +121,27 @@ export interface SegmentBounds {
 }
 
 export interface SegmentIndex {
-  /** The number behind the last event, and up to which number segments are sealed for good. */
+  /** The number after the last event, and the number up to which segments are sealed for good. */
   ends(): { end: number; sealedEnd: number };
   longestSpanNs(): bigint;
   sealedAfter(order: 'asc' | 'desc', key: [bigint, number], sealedEnd: number, bounds: SegmentBounds): SegmentMeta[];
   sealedWithContexts(contexts: Iterable<number>, sealedEnd: number, bounds: SegmentBounds): SegmentMeta[];
   tail(sealedEnd: number, end: number, bounds: SegmentBounds): SegmentMeta[];
-  /** Those that hold numbers [from, end), in the order in which they arrived. */
+  /** Segments that contain numbers of [from, end), in the order in which they arrived. */
   arrived(from: number, end: number, bounds: SegmentBounds, limit: number): SegmentMeta[];
-  /** Whether retention has left it. */
+  /** Whether the segment still exists; retention may have removed it. */
   exists(firstNumber: number): boolean;
-  /** Undefined when retention has removed it. */
+  /** Returns undefined when retention has removed the segment. */
   bytes(segment: SegmentMeta): SegmentBytes | undefined;
-  /** Segments whose numbers go around this one: in a bundle there may be several, or the number may be missing. */
+  /**
+   * Segments whose range of numbers includes this one: in a bundle there may be several, or the number may be missing.
+   */
   around(number: number): SegmentMeta[];
 }
 
 type Row = [bigint, bigint, bigint, bigint, bigint, bigint, bigint, Buffer];
 
-/** `onDamagedEntry` is told of entries whose own values cannot be; they are left out. */
+/** Calls `onDamagedEntry` for each entry with impossible values; such entries are left out. */
 export function openSegmentIndex(database: Database.Database, onDamagedEntry: () => void): SegmentIndex {
   const rows = (sql: string) => database.prepare<[object], Row>(sql).raw().safeIntegers();
   const [ascending, descending, withContexts, tail] = [ASCENDING, DESCENDING, WITH_CONTEXTS, TAIL].map(rows);
@@ -152,7 +156,7 @@ export function openSegmentIndex(database: Database.Database, onDamagedEntry: ()
   const salvage = openSalvage(database, rows(ENTRY), onDamagedEntry);
   let hasMissingNumbers: boolean | undefined;
   const around = database.prepare<[number], Row>(AROUND).raw().safeIntegers();
-  /** When it cannot be known, there may be some. */
+  /** Returns true when numbers may be missing, also when that cannot be determined. */
   function canMissNumbers(): boolean {
     hasMissingNumbers ??= salvaged(
       () => missingNumbers.get() === 1,
@@ -170,7 +174,7 @@ export function openSegmentIndex(database: Database.Database, onDamagedEntry: ()
   return {
     ends() {
       const endNumber = end.get() ?? 0;
-      // No event has such a number: what claims it is not looked for, as doubles would miss some of it.
+      // No event has such a number, and doubles are not exact above it, so entries that claim it are not searched for.
       if (endNumber > Number.MAX_SAFE_INTEGER) onDamagedEntry();
       const sound = Math.min(endNumber, Number.MAX_SAFE_INTEGER);
       return { end: sound, sealedEnd: Math.min(firstPart.get() ?? sound, sound) };
@@ -243,7 +247,7 @@ function missing(segment: Buffer | undefined): never {
   throw new SegmentGone();
 }
 
-/** A damaged page may hold anything, whatever the table's declaration says. */
+/** A damaged page may contain values of any type, whatever the table declares. */
 function isSound([firstNumber, sealed, eventCount, endNumber, minNs, maxNs, typeMask, services]: Row): boolean {
   const integers = [firstNumber, sealed, eventCount, endNumber, minNs, maxNs, typeMask];
   return (

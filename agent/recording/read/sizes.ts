@@ -1,16 +1,19 @@
-/** What no recording exceeds. One that does comes from somebody else, and is refused before its values are read. */
+/**
+ * Limits that no recording of kreplay exceeds. A file that does comes from elsewhere, and is refused before its values
+ * are read.
+ */
 import type Database from 'better-sqlite3';
 import { BATCH_SIZE, batchesOf } from '../format/context_hash.ts';
 import { corrupt } from '../format/errors.ts';
 import { isDamage } from './salvage.ts';
 
-/** Of a name, a path, an identifier: 64 KiB. */
+/** The most bytes of a name, a path or an identifier: 64 KiB. */
 export const TEXT_MAX = 65_536;
 
-/** Of a cause, an event type, a kind. */
+/** The most bytes of a cause, an event type or a kind. */
 export const WORD_MAX = 64;
 
-/** Bytes of each column that has texts or blobs; of `meta` too, which has few rows. */
+/** The most bytes of a value in each column that has texts or blobs, also in `meta`, which has few rows. */
 const LIMITS: readonly (readonly [table: string, column: string, bytes: number])[] = [
   ['meta', 'value', TEXT_MAX],
   ['name', 'text', TEXT_MAX],
@@ -27,17 +30,20 @@ const LIMITS: readonly (readonly [table: string, column: string, bytes: number])
   ['segment_piece', 'data', 8 * 1024 * 1024],
 ];
 
-/** Of tables that are read as a whole. An agent that loses events at every drain notes so many losses in five hours. */
+/**
+ * The most rows of a table that is read as a whole. An agent that loses events at every drain writes this many losses
+ * in five hours.
+ */
 const ROWS_MAX = 100_000;
 const WHOLE_TABLES = ['meta', 'column_name', 'service', 'pin', 'loss', 'clock'];
 
 /**
- * A lookup by text asks each batch of hashes. Contexts are numbered without gaps, and those that pins have kept, long
- * after their neighbours went, are in few batches.
+ * A lookup by text seeks in each batch of hashes, so their number is limited. Contexts are numbered without gaps, and
+ * those that pins keep long after their neighbours have been removed are in few batches.
  */
 const SPARSE_BATCHES_MAX = 4096;
 
-/** What is behind a page that cannot be read is not read later either. */
+/** Values beyond a page that cannot be read are not read later either, so they need no check. */
 function unlessDamaged(look: () => unknown): unknown {
   try {
     return look();
@@ -47,10 +53,10 @@ function unlessDamaged(look: () => unknown): unknown {
   }
 }
 
-/** Lengths stand at the beginning of a row: what is long is not read. */
+/** Checks lengths, which are at the beginning of a row: values that are too long are not read. */
 export function checkSizes(database: Database.Database): void {
   const tables = new Set(database.prepare<[], string>('SELECT name FROM main.sqlite_schema').pluck().all());
-  // Version 1 has fewer.
+  // Version 1 has fewer tables.
   for (const [table, column, bytes] of LIMITS.filter(([name]) => tables.has(name))) {
     const tooLong = database.prepare<[number]>(`SELECT 1 FROM ${table} WHERE octet_length(${column}) > ? LIMIT 1`);
     const found = unlessDamaged(() => tooLong.get(bytes));

@@ -1,19 +1,21 @@
-/** A segment's matching rows in the order of a scan. */
+/** Sorts a segment's matching rows in the order of a scan. */
 import { COLUMNS } from '../../../bpf/schema/columns.ts';
 import { wordsOf } from '../words64.ts';
 import type { Segment } from './segment.ts';
 
 const TIMESTAMP = COLUMNS.find(({ name }) => name === 'timestamp_ns')!;
 
-/** Row numbers take 12 bits of a double's 53; times further apart than the rest can hold are sorted as BigInts. */
+/**
+ * Row numbers take 12 of a double's 53 bits; times that are further apart than the rest can hold are sorted as BigInts.
+ */
 const ROW_FACTOR = 4096;
 const SPAN_MAX = 2n ** 41n;
 const DISTANCE_MAX = Number(SPAN_MAX);
 
-/** Where a full sort becomes the cheaper one. */
+/** Number of shifts per row above which a full sort is cheaper. */
 const SHIFTS_A_ROW_MAX = 32;
 
-/** `rows` ordered by (timestamp, number), in place; their timestamps in the same order beside them. */
+/** Sorts `rows` by (timestamp, number) in place; returns their timestamps in the same order. */
 export function sortRows(segment: Segment, rows: Uint32Array, descending: boolean): BigUint64Array {
   if (rows.length === 0) return new BigUint64Array(0);
   const timestamp = segment.column(TIMESTAMP) as BigUint64Array;
@@ -33,7 +35,10 @@ export function sortRows(segment: Segment, rows: Uint32Array, descending: boolea
   return sorted;
 }
 
-/** (time since `min`, row) as one number. False, with the rows as they were, when a time is not as near as was said. */
+/**
+ * Sorts by (time since `min`, row) as one number. Returns false, with the rows unchanged, when a time is too far from
+ * `min`.
+ */
 function sortByDistance(rows: Uint32Array, timestamp: Uint32Array, min: bigint): boolean {
   const minLow = Number(min & 0xffffffffn);
   const minHigh = Number(min >> 32n);
@@ -44,13 +49,16 @@ function sortByDistance(rows: Uint32Array, timestamp: Uint32Array, min: bigint):
     if (distance < 0 || distance >= DISTANCE_MAX) return false;
     keys[i] = distance * ROW_FACTOR + row;
   }
-  // Without a comparator, which would be four times slower.
+  // A comparator would make it four times slower.
   if (!sortNearlySorted(keys)) keys.sort();
   for (let i = 0; i < keys.length; i++) rows[i] = keys[i]! % ROW_FACTOR;
   return true;
 }
 
-/** Insertion sort: few events end long after their neighbours. Gives up, with all keys still there, when many do. */
+/**
+ * An insertion sort, because few events end long after their neighbours. It gives up, with all keys still there, when
+ * many do.
+ */
 function sortNearlySorted(keys: Float64Array): boolean {
   let left = keys.length * SHIFTS_A_ROW_MAX;
   for (let i = 1; i < keys.length; i++) {

@@ -1,4 +1,4 @@
-/** How a recording is: whether somebody writes it, how large it is, and what it misses altogether. */
+/** The state of a recording: whether an agent has written it, how large it is, and what it is missing in total. */
 import { statSync } from 'node:fs';
 import type Database from 'better-sqlite3';
 import { EVENTS } from '../../../bpf/schema/index.ts';
@@ -7,7 +7,7 @@ import type { Loss } from '../format/losses.ts';
 
 const WRITTEN = "SELECT 1 FROM meta WHERE key = 'alive_ns'";
 const quoted = (words: readonly string[]) => words.map((word) => `'${word}'`).join();
-/** Words that are not known are one group: a stranger's file may have any number of them. */
+/** Unknown words are one group: a file from an untrusted source may have any number of them. */
 const LOST = `
 SELECT
   CASE WHEN cause IN (${quoted(Object.keys(LOSS_CAUSES))}) THEN cause ELSE 'unknown' END AS known_cause,
@@ -18,9 +18,9 @@ GROUP BY known_cause, known_type
 ORDER BY known_cause, known_type`;
 
 export interface StateReader {
-  /** Whether an agent has ever written it: none has written a bundle. */
+  /** Whether an agent has ever written it; false for a bundle. */
   isWritten(): boolean;
-  /** Of the file and its log. */
+  /** Size of the file and its log. */
   sizeBytes(): number;
   lossTotals(): LossTotal[];
 }

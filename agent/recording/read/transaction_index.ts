@@ -1,6 +1,6 @@
 /**
- * Keeps a table of a recording's transactions up to date, a little at each step. The whole file is read once; then only
- * what later events can have changed. An event names no context that is older than the `IDS_IN_USE_MAX` before it, so
+ * Keeps a table of a recording's transactions up to date, a little at each step. The whole file is read once; after
+ * that, only what later events can have changed. An event refers to none but the latest `IDS_IN_USE_MAX` contexts, so
  *
  *   contexts   0 ........ changedFrom ........ context_from of the first new segment ........ newest
  *              | only those whose newer        | read again
@@ -14,10 +14,10 @@ import { textHash53 } from '../format/text_hash.ts';
 import type { Lookup } from './lookup.ts';
 import { createTransactionTable, type TransactionColumns } from './transaction_table.ts';
 
-/** Read in a step: some milliseconds. */
+/** Number of rows read in a step, which takes some milliseconds. */
 const ROWS_A_STEP = 2048;
 
-/** As hex: to make a buffer of each blob would take longer than all the rest. */
+/** Services are read as hex: making a buffer of each blob would take longer than everything else. */
 const COLUMNS = `
   transaction_key, transaction_id, first_timestamp_ns, last_end_ns, event_count, error_count > 0, hex(services)`;
 
@@ -28,7 +28,7 @@ WHERE transaction_key > ?
 ORDER BY transaction_key
 LIMIT ${ROWS_A_STEP}`;
 
-/** Transactions that go on under a context of their own, though they began long ago. */
+/** Older transactions that continue under a newer context. */
 const CONTINUED = `
 SELECT ${COLUMNS}
 FROM transaction_summary
@@ -39,16 +39,16 @@ WHERE transaction_key IN (
 const CONTEXT_FROM = `
 SELECT context_from FROM segment WHERE first_number <= ? ORDER BY first_number DESC LIMIT 1`;
 
-/** Retention removes from this end. */
+/** Retention removes summaries from this end. */
 const OLDEST_KEYS = `
 SELECT transaction_key FROM transaction_summary ORDER BY transaction_key LIMIT ${ROWS_A_STEP}`;
 
-/** Of the context ids. */
+/** The largest context id. */
 const KEY_MAX = 2n ** 32n - 1n;
 
 type Row = [bigint, string, bigint, bigint, bigint, bigint, string];
 
-/** Of the rows behind a key, when events up to a number were there. */
+/** The key after which rows are still to be read, and the number up to which events were there when reading began. */
 interface Reading {
   after: number;
   end: number;
@@ -56,13 +56,16 @@ interface Reading {
 
 export interface TransactionIndex {
   columns(): TransactionColumns;
-  /** The same as long as the columns are. */
+  /** Stays the same as long as the columns do. */
   version(): number;
-  /** Services of each set, by its number. */
+  /** The services of each set, by its number. */
   serviceSets(): readonly (readonly string[])[];
-  /** Reads on; false when there is more to read before the columns are as the file was when the first step began. */
+  /**
+   * Continues to read; returns false while there is more to read before the columns are as the file was at the first
+   * step.
+   */
   step(): boolean;
-  /** A row whose transaction the file does not have any more. */
+  /** Marks a row whose transaction is gone from the file. */
   setGone(place: number): void;
 }
 
@@ -86,14 +89,14 @@ export function openTransactionIndex({ database, lookup, inTransaction }: Indexe
   let seenVersion: number | undefined;
   /** Events below this number are in the table. */
   let seenEnd = 0;
-  /** Not finished. */
+  /** The reading that is not finished. */
   let reading: Reading | undefined;
 
-  /** Few texts for all transactions. */
+  /** All transactions share a few sets of services. */
   function serviceSetOf(ids: string): number {
     let number = setNumbers.get(ids);
     if (number === undefined) {
-      // Of a service that was renamed by age, the old number may be gone.
+      // A service may have got a new id because of its age; its old one may be gone.
       const names = Array.from(unpackIds(Buffer.from(ids, 'hex')), lookup.name).filter((name) => name !== '');
       number = serviceSets.push([...new Set(names)].sort()) - 1;
       setNumbers.set(ids, number);
@@ -144,7 +147,7 @@ export function openTransactionIndex({ database, lookup, inTransaction }: Indexe
     for (const row of found) put(row);
     if (found.length === ROWS_A_STEP) {
       const last = Number(found.at(-1)![0]);
-      // In a damaged file this might go on for ever.
+      // A damaged file might make this go on forever.
       if (last <= reading.after) throw corrupt('its list of transactions is not in order');
       reading.after = last;
       return false;
@@ -163,7 +166,7 @@ export function openTransactionIndex({ database, lookup, inTransaction }: Indexe
   };
 }
 
-/** A damaged page may hold anything, whatever the table's declaration says. */
+/** A damaged page may contain values of any type, whatever the table declares. */
 function isSound([key, transactionId, first, end, events, hasError]: Row): boolean {
   return (
     [key, first, end, events, hasError].every((value) => typeof value === 'bigint' && value >= 0n) &&

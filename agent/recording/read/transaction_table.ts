@@ -1,21 +1,21 @@
 /**
- * Transactions in memory, as columns, in the order of their keys: what a list of them is filtered and sorted by. Some 50
- * bytes each, so that a recording of a million is looked through without reading it.
+ * Transactions in memory, as columns sorted by key, by which lists of them are filtered and sorted. A row takes some 50
+ * bytes, so that a recording with a million transactions is searched without reading it.
  */
 const ROWS_MIN = 1024;
-/** Rows that are gone are skipped until there are so many for each that is not. */
+/** Rows that are gone are skipped; once they exceed this share of the rows, they are removed. */
 const GONE_SHARE_MAX = 1 / 3;
 
 export interface TransactionRow {
   key: number;
-  /** Of its id: the same in every recording. */
+  /** Hash of the transaction's id: the same in every recording. */
   hash: number;
   firstNs: bigint;
   /** The last end of its own events; 0n when it has none. */
   endNs: bigint;
   eventCount: number;
   hasError: boolean;
-  /** Which services it has, as a number that is the same for the same services. */
+  /** Number of its set of services: the same for the same services. */
   serviceSet: number;
 }
 
@@ -28,7 +28,7 @@ export interface TransactionColumns {
   readonly eventCounts: Float64Array;
   readonly hasError: Uint8Array;
   readonly serviceSets: Uint32Array;
-  /** 1: retention has removed it. */
+  /** 1 when retention has removed the transaction. */
   readonly gone: Uint8Array;
 }
 
@@ -36,11 +36,11 @@ export interface TransactionTable {
   readonly columns: TransactionColumns;
   /** Changes whenever a row does. */
   readonly version: number;
-  /** Where the key is, or would be. */
+  /** Place of the key, or where it would be inserted. */
   placeOf(key: number): number;
-  /** Replaces the row of this key, or adds it: at the end at once, elsewhere by moving those behind it. */
+  /** Replaces the row of this key, or adds it: at the end directly, elsewhere by moving the rows after it. */
   put(row: TransactionRow): void;
-  /** Forgets the rows from this place on. */
+  /** Removes the rows from this place on. */
   truncate(length: number): void;
   setGone(place: number): void;
 }
@@ -141,7 +141,7 @@ function newColumns(rows: number): Growing {
   };
 }
 
-/** As if of one kind: values only move within their own array. */
+/** The arrays, typed as if they were of one kind: values only move within their own array. */
 function arraysOf({ length: _, ...arrays }: TransactionColumns): Float64Array[] {
   return Object.values(arrays) as unknown as Float64Array[];
 }

@@ -1,4 +1,4 @@
-/** Summaries of transactions, as the writer keeps them. */
+/** Reads the summaries of transactions that the writer keeps. */
 import type Database from 'better-sqlite3';
 import { corrupt } from '../format/errors.ts';
 import { unpackIds } from '../format/schema.ts';
@@ -19,26 +19,26 @@ ORDER BY transaction_key DESC
 LIMIT :limit`;
 
 export interface TransactionSummary {
-  /** Order of first appearance; where a list continues. */
+  /** Position in the order of first appearance, from which a list continues. */
   key: number;
   transactionId: string;
-  /** Of the first context that the transaction was seen with. */
+  /** Trace id of the first context that the transaction was seen with. */
   traceId: string | null;
-  /** The start of the first of all events: what is written back was written before. */
+  /** Start of the first of all events: write-back follows the write itself. */
   firstTimestampNs: bigint;
   /** The last end of its own events; `firstTimestampNs` when it has none. */
   lastEndNs: bigint;
-  /** Null where it is not told apart: `lastEndNs` is then that of all events. */
+  /** Null when write-back is not counted separately: `lastEndNs` is then that of all events. */
   writtenBack: WrittenBack | null;
   eventCount: number;
   errorCount: number;
-  /** The longest of its own events; of what was written back when it has none. */
+  /** The longest of its own events, or of the write-back when it has none. */
   slowestDurationNs: bigint;
   slowestNumber: bigint;
   services: string[];
 }
 
-/** The requests that carried a transaction's data, other than its own. */
+/** Requests that carried a transaction's data but are not its own events. */
 export interface WrittenBack {
   count: number;
   bytes: bigint;
@@ -48,15 +48,15 @@ export interface WrittenBack {
 
 export interface TransactionsRequest {
   limit: number;
-  /** Only those that appeared before the one with this key. */
+  /** Only transactions that appeared before the one with this key are returned. */
   beforeKey?: number;
 }
 
 export interface Transactions {
   transaction(id: string): TransactionSummary | undefined;
-  /** Of the same by the keys of its summaries. */
+  /** Returns the same for the keys of the transaction's summaries. */
   transactionOfKeys(keys: readonly number[]): TransactionSummary | undefined;
-  /** Newest first, by first appearance. */
+  /** Returns the newest first, by first appearance. */
   transactions(request: TransactionsRequest): TransactionSummary[];
 }
 
@@ -85,7 +85,7 @@ export function openTransactions(database: Database.Database, lookup: Lookup): T
     if (!numbers.every((value) => typeof value === 'bigint' && value >= 0n) || typeof transactionId !== 'string')
       throw corrupt('a summary of a transaction is none');
     if (services.length > TEXT_MAX) throw corrupt('a transaction has more services than any has');
-    // Of a service that was renamed by age, the old number may be gone.
+    // A service may have got a new id because of its age; its old one may be gone.
     const names = Array.from(unpackIds(services), lookup.name).filter((name) => name !== '');
     return {
       key: Number(key),
@@ -110,7 +110,7 @@ export function openTransactions(database: Database.Database, lookup: Lookup): T
   }
 
   return {
-    // Several keys when the writer had forgotten the transaction and met it again.
+    // There are several keys when the writer had forgotten the transaction and met it again.
     transaction: (id) => transactionOfKeys(lookup.transactionKeys(id)),
     transactionOfKeys,
     transactions: ({ limit, beforeKey = Number.MAX_SAFE_INTEGER }) =>
@@ -136,12 +136,12 @@ function joined(a: TransactionSummary, b: TransactionSummary): TransactionSummar
 
 type Ends = Pick<TransactionSummary, 'lastEndNs' | 'writtenBack' | 'eventCount'>;
 
-/** Whether it has events that are not write-back. */
+/** Whether the transaction has events that are not write-back. */
 function hasOwn({ writtenBack, eventCount }: Pick<TransactionSummary, 'writtenBack' | 'eventCount'>): boolean {
   return writtenBack === null || eventCount > writtenBack.count;
 }
 
-/** When the own events of all parts ended, or all events where a part does not tell them apart; at least `firstNs`. */
+/** When the own events of all parts ended, or all events if a part does not separate them; at least `firstNs`. */
 export function lastEndOf(parts: readonly Ends[], firstNs: bigint): bigint {
   const isDivided = parts.every(({ writtenBack }) => writtenBack !== null);
   const ends = isDivided ? parts.filter(hasOwn).map(({ lastEndNs }) => lastEndNs) : parts.map(wholeEndOf);
@@ -153,7 +153,7 @@ export function slowerOf<T extends TransactionSummary>(a: T, b: T): T {
   return b.slowestDurationNs > a.slowestDurationNs ? b : a;
 }
 
-/** Null as soon as a part does not tell it apart. */
+/** Returns null if a part does not count write-back separately. */
 export function joinWrittenBack(parts: readonly Pick<TransactionSummary, 'writtenBack'>[]): WrittenBack | null {
   let joined: WrittenBack = { count: 0, bytes: 0n, lastEndNs: 0n };
   for (const { writtenBack } of parts) {
@@ -168,7 +168,7 @@ export function joinWrittenBack(parts: readonly Pick<TransactionSummary, 'writte
   return joined;
 }
 
-/** When the last of all its events ended. */
+/** When the last of all events of the transaction ended. */
 export function wholeEndOf({ lastEndNs, writtenBack }: Pick<TransactionSummary, 'lastEndNs' | 'writtenBack'>): bigint {
   return writtenBack && writtenBack.lastEndNs > lastEndNs ? writtenBack.lastEndNs : lastEndNs;
 }

@@ -1,4 +1,4 @@
-/** Reads all of a recording, and says which parts of it are damaged. Nothing is changed. */
+/** Reads all of a recording, and reports which parts of it are damaged. The file is not changed. */
 import type Database from 'better-sqlite3';
 import { damagedFrame, damagedLog, damagedPages, hasChecksums, openDatabase } from '../format/database.ts';
 import { type RecordingError, toRecordingError } from '../format/errors.ts';
@@ -6,7 +6,7 @@ import { openReader, type RecordingReader } from './reader.ts';
 import { isDamage } from './salvage.ts';
 import { checkSizes } from './sizes.ts';
 
-/** Of each kind: a file that has more is as good as gone. */
+/** The most entries listed of each kind: a file that has more is as good as lost. */
 const LISTED_MAX = 100;
 
 const BUSY_TIMEOUT_MS = 2000;
@@ -17,13 +17,13 @@ SELECT name, tbl_name, sql
 FROM main.sqlite_schema
 WHERE type = 'index' AND sql IS NOT NULL
 ORDER BY name`;
-/** An index of part of a table can only be asked for that part. */
+/** The condition of a partial index, which a query must repeat to use the index. */
 const CONDITION = /\bWHERE\b.*$/s;
 
 export interface LostTime {
   fromNs: bigint;
   toNs: bigint;
-  /** 0: not known. */
+  /** 0 when the number is unknown. */
   events: number;
 }
 
@@ -31,21 +31,21 @@ export interface Verified {
   recordingId: string;
   node: string;
   formatVersion: number;
-  /** False of formats 1 and 2: there only columns of events are sure to be what they were. */
+  /** False for formats 1 and 2, where checksums guard only the columns of events. */
   hasChecksums: boolean;
-  /** That were read. */
+  /** Number of events that were read. */
   events: number;
   pages: number;
-  /** Page numbers, the first ones. */
+  /** Page numbers; only the first ones are listed. */
   damagedPages: number[];
   /** Tables and indexes that cannot be read to their ends. */
   damagedParts: string[];
-  /** What SQLite says of its structure, or what else could not be read. */
+  /** Errors in its structure that SQLite reports, and reasons why other parts could not be read. */
   problems: string[];
   lost: LostTime[];
 }
 
-/** @throws RecordingError what keeps it from being opened at all */
+/** @throws RecordingError when the file cannot be opened at all */
 export function verifyRecording(path: string): Verified {
   const reader = openReader(path);
   try {
@@ -82,7 +82,7 @@ function verified(database: Database.Database, reader: RecordingReader, path: st
   problems.push(...structureProblems(database));
   const frame = damagedFrame(database);
   if (frame !== undefined) problems.push(damagedLog(frame));
-  // The rest is asked for again where a part is known to be damaged: what it says is in it.
+  // Reading everything through the reader shows what the damage costs: further problems, and the losses that it found.
   const events = tried(() => countEvents(reader)) ?? 0;
   tried(() => void reader.clockSteps());
   tried(() => {
@@ -137,7 +137,7 @@ function canRead(database: Database.Database, query: string): boolean {
   }
 }
 
-/** SQLite looks at the order of keys, and for entries that an index lacks. */
+/** SQLite checks the order of keys, and whether an index lacks entries. */
 function structureProblems(database: Database.Database): string[] {
   try {
     const found = database.prepare<[], string>(`PRAGMA main.integrity_check(${LISTED_MAX})`).pluck().all();

@@ -1,4 +1,4 @@
-/** Which segments the pins of a recording keep, and which dictionary ids those may refer to. */
+/** Finds the segments that the pins of a recording keep, and the dictionary ids that those may refer to. */
 import type Database from 'better-sqlite3';
 import { contextFinder } from '../format/context_hash.ts';
 import { IDS_IN_USE_MAX } from '../format/ids.ts';
@@ -7,7 +7,7 @@ const PINS = 'SELECT transaction_id AS transactionId, from_ns AS fromNs, to_ns A
 
 const WITH_CONTEXT = 'SELECT first_number FROM segment_context WHERE context_id = ?';
 
-/** What came before: no segment that reaches into the window ends later than the longest one could. */
+/** Segments that overlap the time before a transaction; none of them ends later than the longest segment could. */
 const BEFORE = `
 SELECT first_number
 FROM segment
@@ -21,23 +21,23 @@ SELECT name_from AS nameFrom, name_end AS nameEnd, file_from AS fileFrom, file_e
 FROM segment
 WHERE first_number = ?`;
 
-/** Ids `[from, end)`. */
+/** The ids `[from, end)`. */
 export interface IdRange {
   from: number;
   end: number;
 }
 
 export interface Pinned {
-  /** First numbers. */
+  /** First numbers of the segments. */
   segments: ReadonlySet<number>;
-  /** Transactions that are pinned, by key. */
+  /** Keys of the pinned transactions. */
   transactionKeys: ReadonlySet<number>;
-  /** In order, without overlaps. */
+  /** Ranges in ascending order, without overlaps. */
   names: readonly IdRange[];
   files: readonly IdRange[];
 }
 
-/** The segments that hold a pinned transaction, or what the node did right before it. */
+/** Returns the segments that hold a pinned transaction, or what the node did right before it. */
 export function pinnedSegments(database: Database.Database): Pinned {
   const segments = new Set<number>();
   const transactionKeys = new Set<number>();

@@ -1,6 +1,6 @@
 /**
- * Pins a transaction: retention then keeps it, and what the node did right before it. Written by whoever serves the
- * recording, beside the agent that writes it: a pin is one short transaction.
+ * Pins a transaction: retention then keeps it, and what the node did right before it. A server of the recording writes
+ * pins while the agent writes events: a pin is one short transaction.
  */
 import type Database from 'better-sqlite3';
 import { contextFinder } from '../format/context_hash.ts';
@@ -10,10 +10,10 @@ import { PIECES_MAX } from '../format/pieces.ts';
 import { checkFormat, FORMAT_VERSION, toStored } from '../format/schema.ts';
 import { pinnedSegments } from './pinned_segments.ts';
 
-/** How long to wait for the agent's commit. Whoever serves the recording waits too. */
+/** How long to wait for the agent's commit. The server of the recording is blocked meanwhile. */
 const BUSY_TIMEOUT_MS = 500;
 
-/** Of the recording's limit, what pins may take: the rest is for what happens next. */
+/** Share of the recording's limit that pins may take: the rest is for what happens next. */
 const PINNED_SHARE_MAX = 0.5;
 
 const PIN = `
@@ -40,20 +40,21 @@ SELECT
 
 export interface PinRequest {
   transactionId: string;
-  /** How much of what came before the transaction's first event is kept too. */
+  /** How much time before the transaction's first event is kept too. */
   beforeNs: bigint;
   nowNs: bigint;
 }
 
 export interface Pinned {
-  /** Start of what is kept, nanoseconds since the epoch. */
+  /** Start of the time that is kept, in nanoseconds since the epoch. */
   fromNs: bigint;
-  /** What all pins of the recording keep. */
+  /** Bytes that all pins of the recording keep. */
   pinnedBytes: number;
 }
 
 /**
- * Undefined when the recording does not know the transaction. Again: it stays pinned, with the longer time before.
+ * Returns undefined when the recording does not contain the transaction. A transaction that is pinned again stays
+ * pinned, with the longer time before it.
  * @throws RecordingError recording_not_writable, recording_busy, pins_full ...
  */
 export function pinTransaction(path: string, { transactionId, beforeNs, nowNs }: PinRequest): Pinned | undefined {
@@ -70,7 +71,7 @@ export function pinTransaction(path: string, { transactionId, beforeNs, nowNs }:
   });
 }
 
-/** Whether it was pinned. */
+/** Returns whether the transaction was pinned. */
 export function unpinTransaction(path: string, transactionId: string): boolean {
   return writing(path, (database) => database.prepare(UNPIN).run(transactionId).changes > 0);
 }

@@ -1,7 +1,7 @@
 /**
- * Removes what no event refers to any more. An id is used while few newer ones exist, so the oldest segment that is kept
- * tells which ids are too old for it and for all that came after; see dictionary.ts. Goes upwards through the ids, a
- * bounded way at each call, and leaves those that pinned segments may refer to.
+ * Removes dictionary entries and summaries that no event refers to. Events refer only to recent ids, so the oldest
+ * segment that is kept shows which ids are too old for it and for all that came after; see dictionary.ts. Each call
+ * goes upwards through a limited number of ids, and leaves those that pinned segments may refer to.
  */
 import type Database from 'better-sqlite3';
 import { batchStart, CONTEXT_OF_KEY } from '../format/context_hash.ts';
@@ -9,10 +9,10 @@ import type { NextIds } from '../format/ids.ts';
 import { IDS_IN_USE_MAX } from '../format/ids.ts';
 import type { IdRange, Pinned } from './pinned_segments.ts';
 
-/** Of each kind, at a call. More than so many do not come with the segments that one step removes. */
+/** Number of ids of each kind in a call. The segments that one step removes do not bring more. */
 const IDS_A_CALL = 20_000;
 
-/** Summaries looked at in one go, and how long a call goes on with it. */
+/** Number of summaries checked at once, and how long a call continues to check them. */
 const SUMMARIES_AT_ONCE = 1000n;
 const SUMMARIES_BUDGET_MS = 10;
 
@@ -27,13 +27,13 @@ WHERE context_id >= :from AND context_id < :end
   AND NOT EXISTS (SELECT 1 FROM segment_context WHERE segment_context.context_id = context.context_id)`,
 ];
 
-/** Batch by batch. */
+/** Deletes the hashes of removed contexts, in whole batches. */
 const PRUNE_HASHES = `
 DELETE FROM context_hash
 WHERE key >= ${batchStart(':from')} AND key < ${batchStart(':end')}
   AND NOT EXISTS (SELECT 1 FROM context WHERE context.context_id = ${CONTEXT_OF_KEY})`;
 
-/** A transaction whose events are gone; in pinned segments there may be some of one that is not pinned itself. */
+/** Deletes transactions whose events are gone; pinned segments may contain events of one that is not pinned itself. */
 const PRUNE_SUMMARIES = `
 DELETE FROM transaction_summary
 WHERE transaction_key > :after AND transaction_key <= :upTo AND last_number < :oldest
@@ -49,12 +49,12 @@ FROM (
   ORDER BY transaction_key LIMIT ${SUMMARIES_AT_ONCE}
 )`;
 
-/** What else was lost then is not of interest, except to someone who looks at pinned events. */
+/** Older losses are of no interest, except beside pinned events. */
 const PRUNE_NOTES = [
   `
 DELETE FROM loss
 WHERE to_ns < :minNs AND cause <> 'retention' AND NOT EXISTS (SELECT 1 FROM pin)`,
-  // The offset that was in force then is kept.
+  // The offset that was in force at that time is kept.
   `
 DELETE FROM clock
 WHERE clock_id < (SELECT max(clock_id) FROM clock WHERE boot_ns + offset_ns <= :minNs) AND NOT EXISTS (SELECT 1 FROM pin)`,
@@ -64,14 +64,14 @@ WHERE clock_id < (SELECT max(clock_id) FROM clock WHERE boot_ns + offset_ns <= :
 export interface OldestKept {
   number: bigint;
   minNs: bigint;
-  /** Dictionary ids that came next when they were gathered. */
+  /** The next dictionary ids when these events were gathered. */
   ids: NextIds;
 }
 
 export interface Pruning {
-  /** To be called when segments were removed. Its own transaction. */
+  /** Must be called when segments were removed; runs in its own transaction. */
   prune(oldest: OldestKept, pinned: Pinned): void;
-  /** To be called when pins have changed: what they kept may go now. */
+  /** Must be called when pins have changed: what they kept may have become removable. */
   restart(): void;
 }
 
@@ -91,7 +91,7 @@ export function openPruning(database: Database.Database): Pruning {
     smallest('file', 'file_id'),
     smallest('segment_context', 'context_id'),
   ];
-  /** Ids below were looked at. */
+  /** Ids below these were checked. */
   const done: NextIds = { name: 1, file: 1, context: 1 };
   restart();
   let summariesAfter = 0n;
@@ -102,7 +102,7 @@ export function openPruning(database: Database.Database): Pruning {
     done.context = smallestContext!.get()!;
   }
 
-  /** The ids that one call may remove; undefined when there are none. */
+  /** Returns the ids that one call may remove; undefined when there are none. */
   function nextIds(kind: keyof NextIds, keptFrom: number): IdRange | undefined {
     const from = done[kind];
     const end = Math.min(keptFrom - IDS_IN_USE_MAX, from + IDS_A_CALL);
@@ -116,7 +116,7 @@ export function openPruning(database: Database.Database): Pruning {
     do {
       const { upTo, old } = nextSummaries.get({ after: summariesAfter, oldest })!;
       if (upTo === null || old === 0n) {
-        // Transactions that began later have newer events, nearly all of them.
+        // Nearly all transactions that began later have newer events.
         summariesAfter = 0n;
         return;
       }
@@ -148,7 +148,7 @@ export function openPruning(database: Database.Database): Pruning {
   };
 }
 
-/** The parts of a range that are in none of the others, which are in order. */
+/** Returns the parts of a range that are in none of the others, which are sorted. */
 function without({ from, end }: IdRange, others: readonly IdRange[]): IdRange[] {
   const left: IdRange[] = [];
   let start = from;

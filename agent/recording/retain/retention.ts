@@ -1,7 +1,7 @@
 /**
- * Keeps a recording within its limits: whole segments go, oldest first, a few at a time, so that nobody waits for it.
- * Space that they leave is used again; what the file has too much is given back in small steps, never by copying it.
- * Pinned segments stay. What nothing refers to any more goes too.
+ * Keeps a recording within its limits by removing whole segments, oldest first, a few at a time, so that nothing waits
+ * for it. The space that they leave is reused; excess space is returned to the file system in small steps, never by
+ * copying the file. Pinned segments stay. Entries that nothing refers to any more are removed too.
  */
 import { statSync } from 'node:fs';
 import type Database from 'better-sqlite3';
@@ -12,36 +12,36 @@ import { type Pinned, pinnedSegments } from './pinned_segments.ts';
 import { type OldestKept, openPruning } from './pruning.ts';
 
 export interface RetentionLimits {
-  /** Of the file and its log. */
+  /** Limit of the size of the file and its log. */
   bytes?: number;
-  /** Of events, by their end. */
+  /** Limit of the age of events, by their end. */
   ageNs?: bigint;
 }
 
-/** A smaller recording would hold little but its own tables. */
+/** A smaller recording would contain little but its own tables. */
 export const RETAIN_BYTES_MIN = 64 << 20;
 
-/** Segments that one step removes, and pages that it gives back to the file system. */
+/** Number of segments that one step removes, and of pages that it returns to the file system. */
 const SEGMENTS_A_STEP = 16;
 const PAGES_A_STEP = 512;
 
-/** Of the limit, kept free, so that the file needs not grow between two steps. */
+/** Share of the limit that is kept free, so that the file need not grow between two steps. */
 const FREE_SHARE = 0.02;
-/** Of the limit, for the write-ahead log, which has a fixed size otherwise. */
+/** The largest share of the limit for the write-ahead log, whose size is fixed otherwise. */
 const LOG_SHARE = 1 / 32;
-/** Page and frame header. */
+/** Size of the header of a frame in the log, which precedes the page. */
 const FRAME_OVERHEAD_BYTES = 24;
 
-/** The newest segments do not go because of the size: what is too much is then not theirs. */
+/** Number of newest segments that the size limit never removes: when only these are left, the excess is not theirs. */
 const SEGMENTS_MIN = 16;
 
-/** New segments of a pinned transaction are far from the oldest ones: it is enough to look for them now and then. */
+/** How often pins are looked up again: new segments of a pinned transaction are far from the oldest ones. */
 const PINS_EVERY_NS = 10_000_000_000n;
 
 const SET_LIMIT = `
 INSERT INTO meta VALUES ('retain_bytes', CAST(? AS INTEGER)) ON CONFLICT (key) DO UPDATE SET value = excluded.value`;
 
-/** By number: `+` keeps SQLite from the indexes by time, which it would have to sort. */
+/** This reads by number: `+` keeps SQLite from using the indexes by time, whose rows it would have to sort. */
 const OLDEST = `
 SELECT
   first_number AS firstNumber, event_count AS eventCount, coalesce(end_number, first_number + event_count) AS endNumber,
@@ -66,7 +66,7 @@ const WIDEN_REMOVED = `
 UPDATE loss SET from_ns = min(from_ns, :minNs), to_ns = max(to_ns, :maxNs), count = count + :eventCount
 WHERE loss_id = :lossId`;
 
-/** `stuck`: what must be kept takes more than the limit. */
+/** `stuck`: the segments that must be kept take more than the limit. */
 export type RetentionState = 'done' | 'more' | 'stuck';
 
 interface OldSegment {
@@ -81,7 +81,7 @@ interface OldSegment {
   contextFrom: bigint;
 }
 
-/** Gives a function that makes one step; `nextIds` are the dictionaries', as far as written. */
+/** Returns a function that makes one step; `nextIds` returns the next dictionary ids, as far as entries are written. */
 export function openRetention(
   database: Database.Database,
   path: string,
@@ -106,9 +106,9 @@ export function openRetention(
   let pinned: Pinned = { segments: new Set(), transactionKeys: new Set(), names: [], files: [] };
   let pinsVersion: number | undefined;
   let pinsNs = 0n;
-  /** Segments from here on are not in `pinned`, whatever they hold. */
+  /** Segments from this number on are not in `pinned`, even if a pin keeps them. */
   let pinsEnd = 0n;
-  /** Segments before are pinned. */
+  /** All segments before this number are pinned. */
   let from = 0n;
 
   function lookAtPins(nowNs: bigint): void {
@@ -123,7 +123,7 @@ export function openRetention(
     from = 0n;
   }
 
-  /** The oldest that is not pinned. */
+  /** Returns the oldest segment that is not pinned. */
   function next(): OldSegment | undefined {
     for (let segment = oldest.get(from); segment; segment = oldest.get(from)) {
       if (segment.firstNumber >= pinsEnd) {
@@ -137,14 +137,14 @@ export function openRetention(
   }
 
   const logBytes = () => statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0;
-  // A log that a reader holds up does not get smaller by removing events.
+  // Removing events does not shrink a log that a reader holds up, so at most its normal size counts.
   const usedBytes = () => (pageCount.get()! - freePages.get()!) * pageBytes + Math.min(logBytes(), logBytesMax);
   const isTooMuch = () => usedBytes() > bytes * (1 - FREE_SHARE);
   const isTooOld = ({ maxNs, maxDurationNs }: OldSegment, nowNs: bigint) =>
     ageNs !== undefined && maxNs + maxDurationNs < nowNs - ageNs;
 
   const removeSome = database.transaction((nowNs: bigint): RetentionState => {
-    // Inside: whoever was told that something is pinned can rely on it.
+    // Pins are read inside the transaction, so that a confirmed pin is always respected.
     lookAtPins(nowNs);
     const keptFrom = newest.get() ?? 0n;
     for (let left = SEGMENTS_A_STEP; left > 0; left--) {
@@ -196,12 +196,12 @@ export function openRetention(
   };
 }
 
-/** Bytes that the write-ahead log takes, unless a reader holds it up. */
+/** Limits the write-ahead log; returns the bytes that it takes unless a reader holds it up. */
 function limitLog(database: Database.Database, bytes: number, pageBytes: number): number {
   const frameBytes = pageBytes + FRAME_OVERHEAD_BYTES;
   const current = database.pragma('wal_autocheckpoint', { simple: true }) as number;
   const pages = Math.max(1, Math.min(current, Math.floor((bytes * LOG_SHARE) / frameBytes)));
-  // A commit may be larger than what begins a checkpoint.
+  // A commit may be larger than the size that triggers a checkpoint.
   const logBytesMax = 2 * pages * frameBytes;
   database.pragma(`wal_autocheckpoint = ${pages}`);
   database.pragma(`journal_size_limit = ${logBytesMax}`);

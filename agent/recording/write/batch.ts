@@ -1,6 +1,6 @@
 /**
- * What one commit writes. The half of a writer that gathers events makes it, the half that owns the database writes
- * it; they may be in two threads, so it is plain data, and events are named by the block that they are in.
+ * The content of one commit. The half of a writer that gathers events makes it, and the half that owns the database
+ * writes it. They may be in two threads, so a batch is plain data, and refers to events by the block that they are in.
  */
 import type { FileKind } from '../../../bpf/schema/owner.ts';
 import type { BlockRange } from '../codec/encode_segment.ts';
@@ -11,16 +11,16 @@ export interface RowsToWrite {
   slot: number;
   /** Number of the block's first row. */
   firstNumber: number;
-  /** When the block's first row was gathered, and now. */
+  /** The next dictionary ids when the block's first row was gathered, and when this batch was made. */
   idsFrom: NextIds;
   idsEnd: NextIds;
-  /** Rows that no part holds yet. */
+  /** Rows that no part contains yet. */
   unwritten: BlockRange;
-  /** Whether all rows of the block, [0, unwritten.to), become a sealed segment now. */
+  /** Whether all rows of the block, [0, unwritten.to), become a sealed segment. */
   seal: boolean;
 }
 
-/** New entries of a dictionary; their ids follow each other. */
+/** New entries of a dictionary, with consecutive ids. */
 export interface NewEntries<Entry> {
   firstId: number;
   entries: readonly Entry[];
@@ -29,7 +29,7 @@ export interface NewEntries<Entry> {
 /** Entries of a dictionary, with their ids. */
 export type StoredEntries<Entry> = readonly { id: number; entry: Entry }[];
 
-/** Lists, because properties with names cost several times as much on the way to another thread. */
+/** Rows are arrays, because objects with named properties cost several times as much to send to another thread. */
 export type FileRow = readonly [path: string, kind: FileKind];
 export type ContextRow = readonly [
   transactionKey: number,
@@ -39,18 +39,18 @@ export type ContextRow = readonly [
 ];
 
 export interface Batch {
-  /** Oldest first. */
+  /** Sorted from the oldest to the newest rows. */
   rows: readonly RowsToWrite[];
   names: NewEntries<string>;
   files: NewEntries<FileRow>;
   contexts: NewEntries<ContextRow>;
   losses: readonly Loss[];
   clockSteps: readonly ClockStep[];
-  /** Wall clock when it was made: the writer was alive. */
+  /** Wall clock when the batch was made, which shows that the writer was alive. */
   nowNs: bigint;
 }
 
-/** What a writer has to know of the file before it can gather. */
+/** State of the file that a writer needs before it can gather events. */
 export interface OpenedRecording {
   /** Number of the next event. */
   nextNumber: number;

@@ -1,6 +1,6 @@
 /**
- * Writes a recording that holds chosen events of another one and keeps their numbers, so that event ids stay what they
- * are. Numbers are then missing in between, and segments say them row by row.
+ * Writes a recording that contains selected events of another one and keeps their numbers, so that event ids stay the
+ * same. Numbers are then missing in between, and segments store them row by row.
  */
 import { type Block, type NumberedBlock, typeRows } from '../../../bpf/schema/block.ts';
 import { COLUMNS } from '../../../bpf/schema/columns.ts';
@@ -19,15 +19,15 @@ import { openStoredDictionaries } from './stored_dictionaries.ts';
 import { summaryWriter } from './transaction_summaries.ts';
 
 export interface BundleOptions extends RecordingOrigin {
-  /** Of a new file. */
+  /** Path of the new file. */
   path: string;
   recordingId: string;
 }
 
 export interface BundleWriter extends Pick<Dictionaries, 'nameId' | 'fileId' | 'contextId'> {
   /**
-   * Adds events whose dictionary ids are the bundle's. No number may be given twice.
-   * @throws RecordingError recording_full, recording_io_error ...; the file is of no use then
+   * Adds events whose dictionary ids are the bundle's. No number may be added twice.
+   * @throws RecordingError recording_full, recording_io_error ...; the file is unusable then
    */
   append(block: NumberedBlock): void;
   recordLoss(loss: Loss): void;
@@ -85,7 +85,7 @@ function inOrderOfNumbers(block: NumberedBlock, from: number, to: number): Numbe
   return gather([{ segment: sourceOf(block), rows }], COLUMNS, () => {});
 }
 
-/** A block as if it had been read from a segment. */
+/** Presents a block as a segment from which rows are copied. */
 function sourceOf(block: NumberedBlock): RowSource {
   const types = block.columns.get('event_type')! as Uint8Array;
   return {

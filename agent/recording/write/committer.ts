@@ -1,4 +1,4 @@
-/** The half of a writer that owns the database: writes batches, each in one transaction. */
+/** The half of a writer that owns the database: it writes batches, each in one transaction. */
 import type Database from 'better-sqlite3';
 import type { Block } from '../../../bpf/schema/block.ts';
 import type { BlockRange } from '../codec/encode_segment.ts';
@@ -26,23 +26,23 @@ export interface CommitterOptions {
   node: string;
   bootId: string;
   machineId: string;
-  /** Wall clock at the start, nanoseconds since the epoch. */
+  /** Wall clock at the start, in nanoseconds since the epoch. */
   startNs: bigint;
-  /** Everything is kept without them. */
+  /** If undefined, everything is kept. */
   retention?: RetentionLimits;
 }
 
 export interface Committer {
   readonly opened: OpenedRecording;
-  /** Whether another recording was copied over the file: what is committed would damage that one. */
+  /** Whether another recording was copied over the file: a commit would damage that one. */
   isOverwritten(): boolean;
   /** When it throws, nothing of the batch was written. */
   commit(batch: Batch): void;
-  /** Removes a little of what is too old or too much. */
+  /** Removes a few of the segments that exceed the limits of age or size. */
   retain(nowNs: bigint): RetentionState;
   /**
-   * Without a time something is missing at the end: the next writer tells of it as of a writer that was killed. Returns
-   * what is left behind when the file does not have its name any more.
+   * Closes the file. Without `endedNs` something is missing at the end: the next writer records it as after a writer
+   * that was killed. Returns what is left behind when the path does not refer to the file any more.
    */
   close(endedNs?: bigint): LeftBehind | undefined;
 }
@@ -50,14 +50,14 @@ export interface Committer {
 /** A recording that was removed, replaced, moved or overwritten while it was written. */
 export interface LeftBehind {
   fromNs: bigint;
-  /** Events that it held; of one that was overwritten, those of its last writer. */
+  /** Number of events that it held; for one that was overwritten, those of its last writer. */
   events: number;
-  /** Where it is now; undefined when it is gone. */
+  /** Its current path; undefined when it is gone. */
   place: string | undefined;
   isOverwritten: boolean;
 }
 
-/** `blocks` are what a batch's slots mean. */
+/** `blocks` are the blocks that a batch's slots refer to. */
 export function openCommitter(options: CommitterOptions, blocks: readonly Block[]): Committer {
   const { path } = options;
   const lock = lockRecording(path);
@@ -111,9 +111,11 @@ function committerOf(
     }
     const left = leftBehind();
     if (endedNs !== undefined) markEnded(database, endedNs);
-    // So that a user who may not create the log's files can still read; fails while a reader has it open.
+    // Leaving WAL mode allows reading by users who may not create the log's files; it fails while a reader has the file
+    // open.
     database.pragma('busy_timeout = 0');
-    // A log without its name would be lost; one that has it would be taken for that of the file which is there now.
+    // If a file was moved, replaced or removed, the log is emptied: without its name it would be lost, and with it
+    // SQLite would take it for the log of the file that is at this path.
     if (!files.areThere()) database.pragma('wal_checkpoint(TRUNCATE)');
     else tryLeaveWal(database);
     return left;
@@ -155,14 +157,14 @@ function committerOf(
   };
 }
 
-/** All rows of the block up to the range's end. */
+/** The range of all rows of the block up to the range's end. */
 function fromStart({ to, typeFrom, typeTo }: BlockRange): BlockRange {
   return { from: 0, to, typeFrom: new Uint32Array(typeFrom.length), typeTo };
 }
 
 function tryLeaveWal(database: Database.Database): void {
   try {
-    // MEMORY is DELETE to whoever opens the file next, without the journal that would keep readers out after a kill.
+    // For the next connection MEMORY is the same as DELETE, but leaves no journal that keeps readers out after a kill.
     database.pragma('journal_mode = MEMORY');
   } catch (error) {
     if (!String((error as { code?: unknown }).code).startsWith('SQLITE_BUSY')) throw error;

@@ -1,4 +1,4 @@
-/** Opens the file for the writer: creates it, or checks that it is one of ours. */
+/** Opens a recording for the writer: creates it, or checks that it is one of kreplay's. */
 import { randomBytes } from 'node:crypto';
 import type Database from 'better-sqlite3';
 import type { Column } from '../../../bpf/schema/columns.ts';
@@ -8,13 +8,13 @@ import { upgradeOlder } from '../format/older_versions.ts';
 import { pieceOf, STORED_COLUMNS } from '../format/pieces.ts';
 import { APPLICATION_ID, CREATE_TABLES, checkFormat, FORMAT_VERSION, isBlank, PAGE_BYTES } from '../format/schema.ts';
 
-/** A log of 4 MB: the pages that every flush changes are then copied to the main file once in many flushes. */
+/** With a log of 4 MB, pages that every flush changes are copied to the main file only once in many flushes. */
 const CHECKPOINT_PAGES = 4000;
 
-/** Enough for what one commit touches: a writer reads little back. */
+/** Enough for the pages of one commit: a writer reads little back. */
 const CACHE_KIBIBYTES = 2048;
 
-/** A reader may hold a lock for the moment in which it recovers a log. */
+/** A reader may hold a lock for a moment while it recovers a log. */
 const BUSY_TIMEOUT_MS = 1000;
 
 const ADD_META = 'INSERT INTO meta VALUES (?, ?)';
@@ -22,7 +22,7 @@ const ADD_COLUMN = 'INSERT INTO column_name (name, storage, piece) VALUES (?, ?,
 const COLUMN_PLACES = 'SELECT name, column_id, piece FROM column_name ORDER BY column_id';
 
 export interface RecordingOrigin {
-  /** Random unless told. */
+  /** Random by default. */
   recordingId?: string;
   node: string;
   bootId: string;
@@ -37,14 +37,14 @@ export function openForWriting(path: string, origin: RecordingOrigin): Database.
     const blank = isBlank(database);
     const version = blank ? FORMAT_VERSION : checkFormat(database, path);
     const frame = damagedFrame(database);
-    // What is written next would take the place of what cannot be read, and come upon pages that are older than others.
+    // New commits would replace those that cannot be read, and be based on pages of which some are older than others.
     if (frame !== undefined) throw corrupt(damagedLog(frame));
     database.pragma(`page_size = ${PAGE_BYTES}`);
-    // The next line writes the first page.
+    // This must come before the pragma below, which writes the first page.
     if (blank) setChecksums(database);
-    // So that space which retention has freed can be given back, a little at a time.
+    // Incremental auto-vacuum allows returning the space that retention has freed, a little at a time.
     if (blank) database.pragma('auto_vacuum = INCREMENTAL');
-    // Killed with a journal on disk, it would leave a file that only a writer can open: see committer.ts.
+    // A writer that is killed with a journal on disk leaves a file that only a writer can open: see committer.ts.
     if (!isWal(database)) database.pragma('journal_mode = MEMORY');
     database.pragma('journal_mode = WAL');
     database.pragma('synchronous = NORMAL');
@@ -81,7 +81,7 @@ function create(database: Database.Database, origin: RecordingOrigin): void {
     add.run('machine_id', machineId);
     add.run('created_ns', createdNs);
     add.run('next_number', 0n);
-    // Together with the tables: a reader must never see the one without the other.
+    // The columns are added together with the tables: a reader must never see one without the other.
     addColumns(database, STORED_COLUMNS);
     database.pragma(`application_id = ${APPLICATION_ID}`);
     database.pragma(`user_version = ${FORMAT_VERSION}`);
@@ -95,7 +95,7 @@ export interface ColumnPlaces {
   pieces: ReadonlyMap<number, readonly Column[]>;
 }
 
-/** Where a file keeps its columns; those that it does not know yet are added. */
+/** Reads where a file keeps its columns; columns that it does not have yet are added. */
 export function columnPlaces(database: Database.Database): ColumnPlaces {
   const read = database.prepare<[], [string, number, number]>(COLUMN_PLACES).raw();
   const known = new Set(read.all().map(([name]) => name));

@@ -1,4 +1,4 @@
-/** The gathering half's dictionaries: names, files and contexts. */
+/** The dictionaries of the half of a writer that gathers events: names, files and contexts. */
 import type { FileKind } from '../../../bpf/schema/owner.ts';
 import type { ContextText, NextIds } from '../format/ids.ts';
 import { IDS_IN_USE_MAX } from '../format/ids.ts';
@@ -6,19 +6,19 @@ import { RecentMap } from '../recent_map.ts';
 import type { Batch, ContextRow, FileRow, OpenedRecording } from './batch.ts';
 import { Dictionary } from './dictionary.ts';
 
-/** For an agent: mostly a context is used once, and its text is long. */
+/** Number of contexts that an agent remembers: most of them are used once, and their texts are long. */
 export const CONTEXTS_KNOWN_MAX = 8192;
 
-/** Ids below these must not be given to events any more: whoever keeps one asks for it again. */
+/** The oldest dictionary ids that events may still be given: intern again before using a smaller one. */
 export interface OldestIds {
   name: number;
   context: number;
 }
 
 export interface Dictionaries {
-  /** Changes as ids are given. */
+  /** These are updated as ids are assigned. */
   readonly oldestIds: Readonly<OldestIds>;
-  /** 0 for an empty text. */
+  /** Returns 0 for an empty text. */
   nameId(text: string): number;
   fileId(path: string, kind: FileKind): number;
   contextId(context: ContextText): number;
@@ -28,11 +28,11 @@ export interface Dictionaries {
 }
 
 const fileKey = (path: string, kind: string) => `${kind}\n${path}`;
-/** The lengths, so that two contexts never have one key. */
+/** The lengths ensure that two contexts never have the same key. */
 const contextKey = (transactionId: string | null, traceId: string | null, spanId: string | null) =>
   `${traceId?.length}.${spanId?.length} ${traceId}${spanId}${transactionId === null ? '' : `/${transactionId}`}`;
 
-/** `contextsKnownMax`: contexts that get the same id again. */
+/** `contextsKnownMax`: number of contexts that are remembered, and get the same id again. */
 export function createDictionaries(opened: OpenedRecording, contextsKnownMax = CONTEXTS_KNOWN_MAX): Dictionaries {
   const names = new Dictionary<string>(opened.lastNameId);
   const files = new Dictionary<FileRow>(opened.lastFileId);
@@ -74,7 +74,7 @@ export function createDictionaries(opened: OpenedRecording, contextsKnownMax = C
       const { transactionId, traceId, spanId } = context;
       if (transactionId === null && traceId === null && spanId === null) return 0;
       const key = contextKey(transactionId, traceId, spanId);
-      // Looked up also for a known context: what is used must not be forgotten.
+      // This lookup is done even for a known context: a transaction that is in use must not be forgotten.
       const transactionKey = transactionId === null ? 0 : (transactionKeys.get(transactionId) ?? contexts.nextId);
       return contexts.find(key) ?? addContext(key, context, transactionKey);
     },

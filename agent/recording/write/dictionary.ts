@@ -1,13 +1,16 @@
-/** Gives things small ids; new ones are written with the flush that first uses them. */
+/** Assigns small ids to entries; new ones are written with the flush that first uses them. */
 
 import { IDS_IN_USE_MAX } from '../format/ids.ts';
 import { RecentMap } from '../recent_map.ts';
 import type { NewEntries } from './batch.ts';
 
-/** Earlier than that, because events wait between getting their ids and being sealed with newer ones. */
+/**
+ * Ids are renewed earlier than necessary, because events wait between getting their ids and being sealed with newer
+ * ones.
+ */
 const RENEW_AFTER = IDS_IN_USE_MAX / 2;
 
-/** New entries that wait for a flush; further ones become id 0, unknown, while the disk is full. */
+/** The most new entries that wait for a flush; while the disk is full, further ones get id 0, unknown. */
 const PENDING_MAX = 65_536;
 
 export class Dictionary<Entry> {
@@ -16,7 +19,7 @@ export class Dictionary<Entry> {
   #takenCount = 0;
   #nextId: number;
 
-  /** `knownMax`: entries that are remembered; a forgotten one that comes back gets another id. */
+  /** `knownMax`: number of entries that are remembered; a forgotten one that comes back gets another id. */
   constructor(lastId: number, knownMax = IDS_IN_USE_MAX) {
     this.#nextId = lastId + 1;
     this.#known = new RecentMap(knownMax);
@@ -26,7 +29,7 @@ export class Dictionary<Entry> {
     return this.#nextId;
   }
 
-  /** Whoever keeps an id that is below asks for another one. */
+  /** Smaller ids must not be used any more: their entries need a new one. */
   get oldestUsable(): number {
     return Math.max(1, this.#nextId - RENEW_AFTER);
   }
@@ -40,7 +43,7 @@ export class Dictionary<Entry> {
     return id !== undefined && id >= this.oldestUsable ? id : undefined;
   }
 
-  /** The key's new id, or 0 when too many wait. */
+  /** Returns the new id of the key, or 0 when too many entries wait. */
   add(key: string, entry: Entry): number {
     if (this.#pending.length >= PENDING_MAX) return 0;
     const id = this.#nextId++;
@@ -49,7 +52,7 @@ export class Dictionary<Entry> {
     return id;
   }
 
-  /** Entries that are not committed; the next `committed` is about these. */
+  /** Returns the entries that are not committed; the next `committed` refers to these. */
   take(): NewEntries<Entry> {
     this.#takenCount = this.#pending.length;
     return { firstId: this.#nextId - this.#pending.length, entries: this.#pending.slice() };

@@ -4,7 +4,7 @@
  *   append -> [open block] --full, old or large--> [closed blocks] --committed--> free again
  *                  \--a flush writes its new rows as a part
  *
- * One batch is under way at a time; meanwhile events go on gathering behind it. When it fails, the next batch holds the
+ * One batch is under way at a time, and events continue to gather meanwhile. When it fails, the next batch contains the
  * same and what came since.
  */
 import type { Block } from '../../../bpf/schema/block.ts';
@@ -20,22 +20,22 @@ import { createSideNotes, type SideNotes } from './pending_losses.ts';
 /** Parts older than this are merged at the next flush. */
 export const SEAL_AFTER_NS = 5_000_000_000n;
 
-/** A flush of so many rows is sealed at once: writing them as a part first would write them twice. */
+/** A flush of at least this many rows is sealed at once: writing them as a part first would write them twice. */
 export const SEAL_ROWS_MIN = 512;
 
-/** A quiet recording says so often that nothing happened: answers are whole until then. */
+/** How often a quiet recording commits that nothing happened: answers are complete up to then. */
 const QUIET_BATCH_EVERY_NS = 1_000_000_000n;
 
 export interface Gatherer
   extends Pick<Dictionaries, 'nameId' | 'fileId' | 'contextId' | 'oldestIds'>,
     Pick<SideNotes, 'addLoss' | 'addClockStep'> {
-  /** Copies the rows from `fromRow` on as far as there is room; gives the first that had none, or the block's end. */
+  /** Copies the rows from `fromRow` on as far as there is room; returns the first that had none, or the block's end. */
   append(block: Block, fromRow: number): number;
   /** Counts the rows from `fromRow` on as lost because the file cannot be written. */
   drop(block: Block, fromRow: number): void;
-  /** Rows for which there is room. */
+  /** Number of rows for which there is room. */
   freeRows(): number;
-  /** Everything that waits; undefined when nothing does. Then comes `committed` or `failed`. */
+  /** Returns everything that waits; undefined when nothing does. The caller must then call `committed` or `failed`. */
   take(options?: { sealAll?: boolean }): Batch | undefined;
   committed(): void;
   failed(): void;
@@ -50,7 +50,7 @@ export function createGatherer(opened: OpenedRecording, blocks: readonly Block[]
   const dictionaries = createDictionaries(opened);
   const notes = createSideNotes();
   const free: OpenRows[] = blocks.map((block, slot) => newOpenRows(slot, block));
-  /** Oldest first. */
+  /** Closed blocks, the oldest first. */
   let closed: OpenRows[] = [];
   let open: OpenRows | undefined;
   let nextNumber = opened.nextNumber;
@@ -58,10 +58,10 @@ export function createGatherer(opened: OpenedRecording, blocks: readonly Block[]
   let hasFailed = false;
   let aliveNs = nowNs();
 
-  /** Where the next row goes; nothing when all blocks wait. */
+  /** Returns the block for the next row; undefined when all blocks wait. */
   function rowsWithRoom(): OpenRows | undefined {
     if (!open) {
-      // The one that was used last: the others' memory may never be needed.
+      // The block that was used last is taken first, so that the memory of others may never be needed.
       open = free.pop();
       if (open) reuse(open, nextNumber);
     }
@@ -120,7 +120,7 @@ export function createGatherer(opened: OpenedRecording, blocks: readonly Block[]
     },
     freeRows: () => free.length * SEGMENT_ROWS_MAX + (open ? SEGMENT_ROWS_MAX - open.block.rowCount : 0),
     take({ sealAll = false } = {}) {
-      // While the file cannot be written, room is precious: only full blocks are closed.
+      // While the file cannot be written, room is scarce: only full blocks are closed.
       const mayClose = sealAll || (!hasFailed && open !== undefined && mustSeal(open));
       if (open && open.block.rowCount > 0 && mayClose) closeOpen();
       const idsEnd = dictionaries.nextIds();

@@ -1,4 +1,4 @@
-/** Whether recording went on: what lies between one writer and the next is a gap, and the recording says so. */
+/** Records interruptions: the time between one writer and the next is a gap, which the recording reports. */
 import type Database from 'better-sqlite3';
 import type { LossCause } from '../../../bpf/schema/losses.ts';
 import { toStored } from '../format/schema.ts';
@@ -8,18 +8,18 @@ const OR_REPLACE = 'ON CONFLICT (key) DO UPDATE SET value = excluded.value';
 const SET = `INSERT INTO meta VALUES (?, CAST(? AS INTEGER)) ${OR_REPLACE}`;
 const SET_TEXT = `INSERT INTO meta VALUES (?, ?) ${OR_REPLACE}`;
 
-/** Until when a writer is known to have been recording, nanoseconds since the epoch. */
+/** The latest time at which a writer is known to have been recording, in nanoseconds since the epoch. */
 const ALIVE = 'alive_ns';
-/** The same moment by a clock that nobody sets: CLOCK_MONOTONIC of this boot. */
+/** The same moment by a clock that cannot be set: CLOCK_MONOTONIC of this boot. */
 const ALIVE_MONOTONIC = 'alive_monotonic_ns';
 const ALIVE_BOOT = 'alive_boot_id';
-/** 1 when the last writer closed the recording, 0 while one has it open, or after it was killed. */
+/** 1 when the last writer closed the recording; 0 while one has it open, or after it was killed. */
 const ENDED = 'ended';
 
-/** Written with a flush at most so often: it changes a page that a flush would not touch. */
+/** The time is written with a flush at most this often: it changes a page that a flush would not touch. */
 const ALIVE_EVERY_NS = 200_000_000n;
 
-/** A writer begins: tells what happened since the last one. Its own transaction. */
+/** Records at the start of a writer what happened since the last one, in its own transaction. */
 export function noteInterruption(database: Database.Database, nowNs: bigint, bootId: string): void {
   const value = database.prepare<[string], bigint | string>('SELECT value FROM meta WHERE key = ?').pluck();
   value.safeIntegers();
@@ -40,8 +40,8 @@ export function noteInterruption(database: Database.Database, nowNs: bigint, boo
 }
 
 /**
- * The clock may have been set back meanwhile, by whom and when nobody saw: then what is missing was in part by the clock
- * as it was, and in part by the clock as it is.
+ * The clock may have been set back at an unknown time. The gap then lies partly in the time of the old clock, and
+ * partly in that of the new one.
  *
  * ```
  * as it was            alive |-- lasted --|
@@ -63,7 +63,7 @@ function max(a: bigint, b: bigint): bigint {
   return a > b ? a : b;
 }
 
-/** Gives what a commit calls, inside its transaction. */
+/** Returns a function that a commit calls inside its transaction. */
 export function markAlive(database: Database.Database): (nowNs: bigint) => void {
   const set = database.prepare(SET);
   let aliveNs = 0n;

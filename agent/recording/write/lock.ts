@@ -1,6 +1,6 @@
 /**
- * One writer a recording. SQLite's own lock on a second, empty file: the kernel lets go of it when the holder dies in
- * whatever way, and readers of the recording are not in its way.
+ * Ensures one writer per recording, with SQLite's own lock on a second, empty file: the kernel releases it however the
+ * holder dies, and it does not block readers of the recording.
  */
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -11,10 +11,10 @@ export interface RecordingLock {
   close(): void;
 }
 
-/** A reader that looks whether the lock is held has it for microseconds. */
+/** A reader that checks whether the lock is held holds it for microseconds. */
 const LOOK_TIMEOUT_MS = 250;
 
-/** Whether an agent of this machine records to `path`; undefined where that cannot be found out. */
+/** Whether an agent on this machine records to `path`; undefined where that cannot be determined. */
 export function isRecorded(path: string): boolean | undefined {
   const lockPath = lockOf(path);
   if (!existsSync(lockPath)) return false;
@@ -54,7 +54,7 @@ function lockError(error: unknown, path: string, lockPath: string): unknown {
     const message = `another agent records to ${path}: stop it, or give this one another data folder`;
     return new RecordingError('recording_locked', message, error);
   }
-  // better-sqlite3 checks the folder itself, with an error that has no code.
+  // better-sqlite3 checks the folder itself, and throws an error that has no code.
   const unwritable = error instanceof TypeError || /^SQLITE_(CANTOPEN|READONLY|PERM)/.test(sqliteCode);
   if (unwritable) {
     const message = `${dirname(path)} cannot be written: create it, or run the agent as its owner`;

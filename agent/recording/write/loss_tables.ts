@@ -1,4 +1,4 @@
-/** Losses and clock steps in the file. */
+/** Writes losses and clock steps to the file. */
 import type Database from 'better-sqlite3';
 import type { ClockStep, Loss } from '../format/losses.ts';
 import { toStored } from '../format/schema.ts';

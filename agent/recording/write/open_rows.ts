@@ -1,4 +1,4 @@
-/** Rows that are not sealed yet, in arrival order: [0, writtenRows) already stand in parts, the rest only here. */
+/** Rows that are not sealed yet, in arrival order: [0, writtenRows) are already in parts, the rest is only here. */
 import { type Block, newBlock } from '../../../bpf/schema/block.ts';
 import { COLUMNS } from '../../../bpf/schema/columns.ts';
 import { nativeColumns } from '../../../bpf/schema/native_columns.ts';
@@ -7,11 +7,11 @@ import { type BlockRange, SEGMENT_ROWS_MAX } from '../codec/encode_segment.ts';
 import type { NextIds } from '../format/ids.ts';
 
 export interface OpenRows {
-  /** Which of the writer's blocks it is. */
+  /** Index of the block among the writer's blocks. */
   readonly slot: number;
   readonly block: Block;
   firstNumber: number;
-  /** Time of the first append, and dictionary ids that came next then. */
+  /** Time of the first append, and the next dictionary ids at that time. */
   openedNs: bigint;
   idsFrom: NextIds;
   writtenRows: number;
@@ -39,7 +39,7 @@ export function reuse(rows: OpenRows, firstNumber: number): void {
   rows.writtenTypeRows.fill(0);
 }
 
-/** Appends rows of another block, which must fit. Columns that it lacks become absent values. */
+/** Appends rows of another block, which must fit. Columns that it lacks get absent values. */
 export function copyRows(rows: OpenRows, source: Block, range: BlockRange): void {
   const { block } = rows;
   for (const column of COLUMNS) {
@@ -59,7 +59,7 @@ export function copyRows(rows: OpenRows, source: Block, range: BlockRange): void
   block.rowCount += range.to - range.from;
 }
 
-/** The range of a block's rows [from, to), whose type rows begin at `typeFrom`. */
+/** Returns the range of a block's rows [from, to), whose rows by type begin at `typeFrom`. */
 export function rangeOf(source: Block, from: number, to: number, typeFrom: Uint32Array): BlockRange {
   const eventType = source.columns.get('event_type')! as Uint8Array;
   const typeTo = typeFrom.slice();

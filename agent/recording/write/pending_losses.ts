@@ -3,23 +3,23 @@ import type { LossCause } from '../../../bpf/schema/losses.ts';
 import type { ClockStep, Loss } from '../format/losses.ts';
 import type { Batch } from './batch.ts';
 
-/** Losses that wait; further ones widen one that has the same cause and event type. */
+/** The most losses that wait; a further one widens a loss that has the same cause and event type. */
 const PENDING_LOSSES_MAX = 1024;
 
-/** Clock steps that wait; of more, the oldest are forgotten. */
+/** The most clock steps that wait; when there are more, the oldest are forgotten. */
 const PENDING_CLOCK_STEPS_MAX = 1024;
 
-/** Where nobody can count, the time is the loss. */
+/** Causes whose events cannot be counted: the loss is the time itself. */
 const UNCOUNTED: readonly LossCause[] = ['recording_removed', 'recording_damaged'];
 
 export interface SideNotes {
   addLoss(loss: Loss): void;
   addClockStep(step: ClockStep): void;
   pending(): boolean;
-  /** What is not committed; the next `committed` is about these, and they do not change any more. */
+  /** Returns what is not committed. The next `committed` refers to these notes, which do not change any more. */
   take(): Pick<Batch, 'losses' | 'clockSteps'>;
   committed(): void;
-  /** What was taken was not committed: it waits again. */
+  /** Must be called when the taken notes were not committed: they wait again. */
   failed(): void;
 }
 
@@ -35,7 +35,7 @@ export function createSideNotes(): SideNotes {
       const same = losses
         .slice(takenLosses)
         .findLast((other) => other.cause === cause && other.eventType === eventType);
-      // Dropping block after block is one loss that goes on.
+      // Dropping block after block is one continuing loss.
       if (!same || (losses.length < PENDING_LOSSES_MAX && cause !== 'store_failed')) losses.push({ ...loss });
       else widen(same, loss);
     },

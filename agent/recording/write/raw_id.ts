@@ -1,31 +1,31 @@
 /**
- * The recording id as a file has it, read past SQLite: who overwrites the file in place (`cp backup recording.kreplay`)
- * changes nothing of what its log has, and an open connection goes on with the log and with what it remembers.
+ * Reads the recording id from the file itself, not through SQLite. Overwriting the file in place (`cp backup
+ * recording.kreplay`) does not change its log, so an open connection continues with the log and its cache.
  */
 import { closeSync, openSync, readSync } from 'node:fs';
 import { RecordingError } from '../format/errors.ts';
 
 export interface RawId {
-  /** Whether the file has another recording's id, or none any more. */
+  /** Whether the file has another recording's id, or has lost its id. */
   isOther(recordingId: string): boolean;
   close(): void;
 }
 
-/** The table with the id is the first that is created. */
+/** The table with the id is created first, so the id is near the start of the file. */
 const HEAD_BYTES = 1 << 16;
 
-/** Key and value of its row stand side by side. */
+/** The key and the value of its row are adjacent. */
 const ID = /recording_id([0-9a-f]{16})/;
 const ID_BYTES = 'recording_id'.length + 16;
 
 /**
- * Keeps the file open: to close any descriptor of a file lets go of the locks that SQLite has on it in this process. So it
- * has to be closed after the connection.
+ * Keeps the file open: closing any descriptor of a file releases the locks that SQLite holds on it in this process. So
+ * it must be closed after the connection.
  */
 export function openRawId(path: string): RawId {
   const fd = open(path);
   const head = Buffer.alloc(HEAD_BYTES);
-  /** Where the id was found last; -1 before it has come from the log into the file. */
+  /** Offset at which the id was last found; -1 until it was copied from the log to the file. */
   let place = -1;
 
   function idAt(from: number, bytes: number): string | undefined {
@@ -45,10 +45,10 @@ export function openRawId(path: string): RawId {
   return {
     isOther(recordingId) {
       try {
-        // Twice: a page that is being written may be read in halves.
+        // The id is read twice, because a page that is being written may be read half old and half new.
         return differs(recordingId) && differs(recordingId);
       } catch {
-        // A disk that cannot be read now says nothing of the file. Whatever is done to the file next reports the failure.
+        // A failing read says nothing about the file. The next operation on the file reports the failure.
         return false;
       }
     },

@@ -14,7 +14,7 @@ import type { ColumnPlaces } from './create.ts';
 import { noteWriter } from './loss_tables.ts';
 import { copyRows, newOpenRows, type OpenRows } from './open_rows.ts';
 
-/** Below this a segment is read whole anyway, and pieces would only waste the ends of pages. */
+/** A smaller segment is read whole anyway, and pieces would only waste the ends of pages. */
 const PIECES_ROWS_MIN = 1024;
 
 const ADD_SEGMENT = `
@@ -35,7 +35,7 @@ const ADD_SERVICE = 'INSERT OR IGNORE INTO service VALUES (?)';
 
 const ADD_CONTEXTS = 'INSERT INTO segment_context SELECT value, ? FROM json_each(?)';
 
-/** Kept so that a number is not used twice even when retention has removed the last segment. */
+/** The number is stored so that it is not used twice even when retention has removed the last segment. */
 const SET_NEXT_NUMBER = "UPDATE meta SET value = max(value, CAST(? AS INTEGER)) WHERE key = 'next_number'";
 
 const PARTS = `
@@ -54,7 +54,7 @@ export interface SegmentRows {
   range: BlockRange;
   /** Number of the first row of the range. */
   firstNumber: number;
-  /** Behind the last number; where it is not given, numbers follow each other. */
+  /** The number after the last one; undefined when numbers are consecutive. */
   endNumber?: number;
   /** See RowsToWrite. */
   idsFrom: NextIds;
@@ -63,10 +63,10 @@ export interface SegmentRows {
 
 export interface SegmentWriter {
   writePart(rows: SegmentRows): void;
-  /** Takes the place of the parts that hold some of the rows. */
+  /** Replaces the parts that contain some of the rows. */
   writeSealed(rows: SegmentRows): void;
   nextNumber(): number;
-  /** Seals what a writer left that did not close. Its own transaction. */
+  /** Seals the parts of a writer that did not close, in its own transaction. */
   sealLeftParts(nextIds: NextIds): void;
 }
 
@@ -145,7 +145,7 @@ export function segmentWriter(database: Database.Database, { ids, pieces }: Colu
           continue;
         }
         const end = gathered && gathered.firstNumber + gathered.rows.block.rowCount;
-        // One before may be missing.
+        // The part before this one may be missing.
         const firstNumber = Number(part.firstNumber);
         if (end !== firstNumber || !fits(gathered!.rows, block)) sealGathered();
         gathered ??= { rows: newOpenRows(0), firstNumber };
@@ -164,7 +164,7 @@ interface Part {
   data: Buffer;
 }
 
-/** Parts whose numbers follow each other. */
+/** Rows of parts with consecutive numbers. */
 interface LeftRows {
   rows: OpenRows;
   firstNumber: number;
@@ -174,20 +174,20 @@ function fits({ block }: OpenRows, { rowCount }: Block): boolean {
   return block.rowCount + rowCount <= SEGMENT_ROWS_MAX;
 }
 
-/** Which ids they use is not known any more. */
+/** `idsFrom` is 0 because it is unknown which ids the rows use. */
 function sealedRows({ rows, firstNumber }: LeftRows, idsEnd: NextIds): SegmentRows {
   const { block } = rows;
   return { block, range: wholeRange(block), firstNumber, idsFrom: { name: 0, file: 0, context: 0 }, idsEnd };
 }
 
-/** Its entry may be damaged too, and then hold anything. */
+/** The part's entry may be damaged too, and contain anything. */
 function lossOf({ eventCount, minNs, maxNs }: Part): Loss {
   const integer = (value: unknown) => (typeof value === 'bigint' ? value : 0n);
   const [fromNs, toNs] = [integer(minNs), integer(maxNs)];
   return { cause: 'damaged', eventType: null, count: Number(integer(eventCount)), fromNs, toNs };
 }
 
-/** Undefined when it is damaged. */
+/** Returns undefined when the part is damaged. */
 function readableBlock({ data, eventCount }: Part, columnIds: ReadonlyMap<string, number>): Block | undefined {
   try {
     const block = decodeAll(data, columnIds);
@@ -202,7 +202,7 @@ function hasRows({ from, to, typeFrom, typeTo }: BlockRange, eventType: number):
   return eventType === 0 ? to > from : typeTo[eventType]! > typeFrom[eventType]!;
 }
 
-/** All rows of a block. */
+/** The range of all rows of a block. */
 export function wholeRange({ rowCount, typeCounts }: Block): BlockRange {
   return { from: 0, to: rowCount, typeFrom: new Uint32Array(typeCounts.length), typeTo: typeCounts };
 }

@@ -1,30 +1,33 @@
-/** A recording that cannot be written on: it gets another name, under which it can still be read, and a new one begins. */
+/**
+ * Sets aside a recording that cannot be continued: it gets another name, so that it can still be read, and a new one
+ * begins.
+ */
 import { existsSync, renameSync, rmSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { RecordingError } from '../format/errors.ts';
 import { openReader } from '../read/reader.ts';
 import { lockRecording } from './lock.ts';
 
-/** What was set aside. */
+/** A recording that was set aside. */
 export interface SetAside {
   place: string;
-  /** Until when it is known to have been written; 0 when even that cannot be read. */
+  /** The latest time at which it is known to have been written; 0 when even that cannot be read. */
   writtenUntilNs: bigint;
 }
 
 const NAME = /^(.*)\.damaged-\d{8}T\d{6}Z(?:-\d+)?\.kreplay$/;
 
-/** Whether a file has the name of one that was set aside, in the folder that an agent records into. */
+/** Whether a file in the folder of an agent has the name of a recording that was set aside. */
 export function isSetAside(name: string): boolean {
   return NAME.test(name);
 }
 
-/** `path`: of a recording that no writer has open. */
+/** `path` must be a recording that no writer has open. */
 export function setAside(path: string, nowMs: number): SetAside {
   const lock = lockRecording(path);
   try {
     const place = freePlace(path, nowMs);
-    // The log first: beside the next recording it would be taken for that one's.
+    // The log is moved first: beside the next recording it would be taken for the log of that one.
     if (existsSync(`${path}-wal`)) renameSync(`${path}-wal`, `${place}-wal`);
     renameSync(path, place);
     rmSync(`${path}-shm`, { force: true });

@@ -1,4 +1,4 @@
-/** The dictionaries' tables, as the half of a writer that owns the database sees them. */
+/** The tables of the dictionaries, for the half of a writer that owns the database. */
 import type Database from 'better-sqlite3';
 import { hashWriter } from '../format/context_hash.ts';
 import type { NextIds } from '../format/ids.ts';
@@ -15,17 +15,17 @@ SELECT transaction_key AS transactionKey, transaction_id AS transactionId, trace
 FROM context
 WHERE context_id = ?`;
 
-/** Oldest first, so that the newest are the last to be forgotten. */
+/** The newest entries, sorted with the oldest first, so that the newest are the last to be forgotten. */
 const newest = (table: string, id: string) =>
   `SELECT * FROM (SELECT * FROM ${table} ORDER BY ${id} DESC LIMIT ${IDS_IN_USE_MAX / 2}) ORDER BY ${id}`;
 
 export interface StoredDictionaries {
   read(): Omit<OpenedRecording, 'nextNumber'>;
-  /** Inside a flush's transaction. */
+  /** Must be called inside a flush's transaction. */
   write(entries: Pick<Batch, 'names' | 'files' | 'contexts'>): void;
-  /** Undefined for a context without one. */
+  /** Returns undefined for a context without a transaction. */
   transactionOf(contextId: number): ContextTransaction | undefined;
-  /** As far as written. */
+  /** The next ids, as far as entries are written. */
   nextIds(): NextIds;
 }
 
@@ -44,7 +44,7 @@ export function openStoredDictionaries(database: Database.Database): StoredDicti
   const addContext = database.prepare(ADD_CONTEXT);
   const stored = database.prepare<[number], ContextTransaction | { transactionId: null }>(TRANSACTION);
   const hashes = hashWriter(database);
-  /** Null for a context without one. */
+  /** Null for a context without a transaction. */
   const transactions = new RecentMap<number, ContextTransaction | null>(CONTEXTS_KNOWN_MAX);
   const last = {
     name: lastId('name', 'name_id'),

@@ -1,6 +1,6 @@
 /**
- * Adds what a flush brings to each transaction's row. An event counts for every transaction that owns a part of it; for
- * one whose data was only written back by it, it takes none of the transaction's time.
+ * Updates each transaction's row with the events of a flush. An event counts for every transaction that owns a part of
+ * it; if it only writes back a transaction's data, it adds nothing to the transaction's time.
  */
 import type Database from 'better-sqlite3';
 import type { Block } from '../../../bpf/schema/block.ts';
@@ -12,7 +12,7 @@ import { RecentMap } from '../recent_map.ts';
 import { wordsOf, wordsToBigint } from '../words64.ts';
 import type { ContextTransaction, StoredDictionaries } from './stored_dictionaries.ts';
 
-/** An own event comes before all that were written back. */
+/** An own event ranks above all write-back. */
 const [NEW_HAS_OWN, OLD_HAS_OWN] = ['excluded', 'transaction_summary'].map(
   (row) => `(${row}.event_count > coalesce(${row}.written_back_count, 0))`,
 );
@@ -38,10 +38,10 @@ ON CONFLICT (transaction_key) DO UPDATE SET
   written_back_bytes = written_back_bytes + excluded.written_back_bytes,
   written_back_end_ns = max(written_back_end_ns, excluded.written_back_end_ns)`;
 
-/** Transactions whose services need not be read back; those that go on are among the last. */
+/** Number of transactions whose services need not be read back; those that continue are among the last. */
 const WRITTEN_MAX = 4096;
 
-/** Services that are the only one of a transaction, as most are. */
+/** Number of cached lists with a single service, which is what most transactions have. */
 const SINGLE_MAX = 1024;
 
 const NO_SERVICES = Buffer.alloc(0);
@@ -50,7 +50,7 @@ const SERVICES = 'SELECT services FROM transaction_summary WHERE transaction_key
 
 const LAST_KEY = 'SELECT coalesce(max(transaction_key), 0) FROM transaction_summary';
 
-/** The latest end of some events, 64 bits in two words. */
+/** The latest end of some events: 64 bits in two words. */
 interface End {
   low: number;
   high: number;
@@ -68,7 +68,7 @@ interface Summary {
   writtenBackBytes: number;
   writtenBackEnd: End;
   lastRow: number;
-  /** Whether `lastRow` is written back; then its bytes are added up. */
+  /** Whether `lastRow` is write-back; then its bytes are added up. */
   isLastWrittenBack: boolean;
   lastService: number;
   services: number[];
@@ -76,7 +76,7 @@ interface Summary {
 
 type TransactionOf = StoredDictionaries['transactionOf'];
 
-/** Gives a function that writes the summaries of a range; it runs inside the flush's transaction. */
+/** Returns a function that writes the summaries of a range; it must run inside the flush's transaction. */
 export function summaryWriter(
   database: Database.Database,
   transactionOf: TransactionOf,
@@ -84,10 +84,10 @@ export function summaryWriter(
   const addSummary = database.prepare(ADD_SUMMARY);
   const lastStoredKey = database.prepare<[], number>(LAST_KEY).pluck();
   const storedServices = database.prepare<[number], Buffer>(SERVICES).pluck();
-  /** Services of the transactions that were written last, as they are stored. */
+  /** Services of the transactions that were written last, in their stored form. */
   const written = new RecentMap<number, Buffer>(WRITTEN_MAX);
   const single = new RecentMap<number, Buffer>(SINGLE_MAX);
-  /** Keys grow: those above have no row yet. */
+  /** Keys grow: those above this one have no row yet. */
   let lastKey = lastStoredKey.get()!;
 
   function storedBefore(transactionKey: number): Buffer {
@@ -142,16 +142,16 @@ export function summaryWriter(
   };
 }
 
-/** The columns that a pass over the rows reads, and what it has found so far. */
+/** The columns that a pass over the rows reads, and its results so far. */
 interface Pass {
   timestamp: Uint32Array;
   duration: Uint32Array;
   result: Uint32Array;
   summaries: Map<number, Summary>;
   transactionOf: TransactionOf;
-  /** Far smaller than what `transactionOf` searches; null: no transaction. */
+  /** This is far smaller than the map that `transactionOf` searches; null means no transaction. */
   byContext: Map<number, Summary | null>;
-  /** Neighbouring rows mostly have the same owner. */
+  /** Neighbouring rows mostly have the same owner, which is therefore cached. */
   lastContext: number;
   lastSummary: Summary | null;
 }
@@ -193,7 +193,7 @@ function summarize(block: Block, range: BlockRange, transactionOf: TransactionOf
   return pass.summaries;
 }
 
-/** `bytes`: that a request carries of it. */
+/** `bytes`: amount of the owner's data that a request carries. */
 function addOwner(pass: Pass, row: number, context: number, service: number, isBack: boolean, bytes = 0): void {
   if (context === 0) return;
   if (context !== pass.lastContext) {
@@ -247,14 +247,14 @@ function addRow(pass: Pass, summary: Summary, row: number, isBack: boolean): voi
   summary.eventCount++;
   if (result[row * 2 + 1]! >>> 31 === 1) summary.errorCount++;
   if (isLess(timestamp, row, summary.firstRow)) summary.firstRow = row;
-  // An own event is slower than any that was written back.
+  // An own event counts as slower than any write-back.
   const isSlower = isBack === hasOwn ? !isBack : isLess(duration, summary.slowestRow, row);
   if (isSlower) summary.slowestRow = row;
   if (isBack) summary.writtenBackCount++;
   extend(isBack ? summary.writtenBackEnd : summary.ownEnd, pass, row);
 }
 
-/** Extends the end to that of the row, if the row ends later. */
+/** Extends `end` to the end of the row's event, if that is later. */
 function extend(end: End, { timestamp, duration }: Pass, row: number): void {
   const sum = timestamp[row * 2]! + duration[row * 2]!;
   const low = sum >>> 0;

@@ -1,4 +1,4 @@
-/** Writes a recording from the thread that it is called in: for tools and tests. An agent uses writer_thread.ts. */
+/** Writes a recording in the calling thread, for tools and tests. An agent uses writer_thread.ts. */
 import { type Block, newBlock } from '../../../bpf/schema/block.ts';
 import { SEGMENT_ROWS_MAX } from '../codec/encode_segment.ts';
 import { toRecordingError } from '../format/errors.ts';
@@ -8,7 +8,7 @@ import { openCommitter } from './committer.ts';
 import type { Dictionaries } from './dictionaries.ts';
 import { createGatherer } from './event_buffer.ts';
 
-/** Segments that wait in memory while the file cannot be written; further events are counted as lost. */
+/** Number of segments that may wait in memory while the file cannot be written; further events are counted as lost. */
 export const WAITING_SEGMENTS_MAX = 16;
 
 export interface WriterOptions {
@@ -16,15 +16,15 @@ export interface WriterOptions {
   node: string;
   bootId: string;
   machineId: string;
-  /** Wall clock, nanoseconds since the epoch. */
+  /** Wall clock, in nanoseconds since the epoch. */
   nowNs: () => bigint;
   retention?: RetentionLimits;
 }
 
 export interface RecordingWriter extends Pick<Dictionaries, 'nameId' | 'fileId' | 'contextId' | 'oldestIds'> {
-  /** Copies the rows. Never throws for a full disk: the next `flush` tells. */
+  /** Copies the rows. It never throws when the disk is full: the next `flush` reports that. */
   append(block: Block): void;
-  /** Commits what was gathered. When it throws, everything is kept for the next try. */
+  /** Commits what was gathered. If it throws, everything is kept for the next try. */
   flush(): void;
   recordLoss(loss: Loss): void;
   recordClock(step: ClockStep): void;
@@ -51,7 +51,7 @@ export function openWriter({ nowNs, ...options }: WriterOptions): RecordingWrite
     committer.retain(nowNs());
   }
 
-  /** The caller learns of a failure from its own flush; here it only must not lose the rest of a block. */
+  /** The caller gets a failure from its own flush; here only the rest of a block must not be lost. */
   function tryFlush(): void {
     try {
       flush();

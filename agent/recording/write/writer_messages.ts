@@ -1,11 +1,11 @@
-/** What the two threads of a writer tell each other. One batch is under way at a time. */
+/** The messages between the two threads of a writer. One batch is under way at a time. */
 
 import type { RecordingErrorCode } from '../format/errors.ts';
 import type { Batch, ContextRow, OpenedRecording } from './batch.ts';
 import type { CommitterOptions, LeftBehind } from './committer.ts';
 
 export interface WriterThreadData extends CommitterOptions {
-  /** The blocks that events gather in, seen by both. */
+  /** The blocks in which events gather, shared by both threads. */
   blocks: readonly SharedArrayBuffer[];
 }
 
@@ -13,7 +13,7 @@ export type ToWriterThread =
   | {
       kind: 'write';
       batch: Omit<Batch, 'contexts'>;
-      /** JSON of the batch's new contexts: of thousands of small lists a clone costs a quarter more. */
+      /** JSON of the batch's new contexts: cloning thousands of small lists costs a quarter more. */
       contexts: { firstId: number; entries: string };
     }
   | { kind: 'close'; endedNs: bigint | undefined };
@@ -27,9 +27,9 @@ export function batchOf({ batch, contexts }: Extract<ToWriterThread, { kind: 'wr
   return { ...batch, contexts: { firstId: contexts.firstId, entries } };
 }
 
-/** Errors lose their class on the way. */
+/** A failure as plain data: errors lose their class between threads. */
 export interface FailureMessage {
-  /** Undefined for what is not the recording's failure but ours. */
+  /** Undefined for an unexpected error, which is a bug rather than a failure of the recording. */
   code: RecordingErrorCode | undefined;
   message: string;
 }
@@ -41,8 +41,8 @@ export type FromWriterThread =
   | { kind: 'failed'; failure: FailureMessage }
   /** Nothing was written: another recording has been copied over the file. */
   | { kind: 'overwritten' }
-  /** Retention came upon a part that cannot be read: nothing would ever be removed again. */
+  /** Retention found a part that cannot be read, so that nothing would ever be removed again. */
   | { kind: 'damaged'; failure: FailureMessage }
-  /** Retention cannot keep the limit; without a reason: because of what must be kept. */
+  /** Retention cannot keep the limit; if there is no reason, because of segments that must be kept. */
   | { kind: 'not_retained'; reason: string | undefined }
   | { kind: 'closed'; left: LeftBehind | undefined; failure: FailureMessage | undefined };

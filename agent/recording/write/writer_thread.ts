@@ -1,6 +1,6 @@
 /**
- * Writes a recording from a thread of its own, so that neither compressing nor a slow disk holds up the one that
- * drains the kernel's rings.
+ * Writes a recording in a thread of its own, so that neither compression nor a slow disk delays the thread that drains
+ * the kernel's rings.
  *
  *   this thread    append -> blocks --batch--> ................... written --> blocks are free again
  *   its thread                          encode, compress, commit, retain
@@ -23,48 +23,51 @@ import {
   type WriterThreadData,
 } from './writer_messages.ts';
 
-/** Blocks of 4096 events that gather or wait: at 300,000 events/s the disk may stand still for 0.4 s. */
+/** Number of blocks of 4096 events that gather or wait: at 300,000 events/s the disk may stall for 0.4 s. */
 const BLOCKS = 32;
 
-/** A file that cannot be written is tried again so often. */
+/** Interval at which writing is tried again after a failure. */
 const RETRY_MS = 500;
 
-/** At the end a file that cannot be written is tried so often. */
+/** Number of tries at the end when the file cannot be written. */
 const LAST_TRIES = 3;
 
 type ClosedMessage = Extract<FromWriterThread, { kind: 'closed' }>;
 
 export interface WriterThreadOptions extends WriterOptions {
-  /** Whether the file can be written just now changed; undefined: it can again. */
+  /** Called when writing begins to fail or fails with another code; undefined when it works again. */
   onTrouble(problem: RecordingError | undefined): void;
-  /** Retention cannot keep the limit; without a reason: because of what must be kept. */
+  /** Called when retention cannot keep the limit; if there is no reason, because of segments that must be kept. */
   onNotRetained?(reason: string | undefined): void;
   onCommitted?(commit: Committed): void;
 }
 
 export interface Committed {
   batch: Batch;
-  /** What the commit took. */
+  /** Duration of the commit. */
   seconds: number;
 }
 
 export interface WriterThread extends Omit<RecordingWriter, 'flush' | 'close'> {
   /**
-   * Begins to commit what was gathered, as soon as the commit before has ended. `completeNs`: until then nothing is
-   * missing; when this process is killed, the gap begins there. Now, unless told.
+   * Begins to commit what was gathered, as soon as the previous commit has ended. Nothing is missing until
+   * `completeNs`, by default the current time: when this process is killed, the gap begins there.
    */
   flush(completeNs?: bigint): void;
-  /** Rows that can be appended. While the file cannot be written there is always room: what is too much is counted. */
+  /**
+   * Number of rows that can be appended. While the file cannot be written there is always room: excess rows are
+   * counted.
+   */
   freeRows(): number;
-  /** Whether another recording was copied over the file: nothing is written any more. */
+  /** Whether another recording was copied over the file: nothing is written to it any more. */
   isOverwritten(): boolean;
-  /** How long the thread has not answered what it was given; 0 when it has. */
+  /** How long the thread has not answered the last message; 0 when it has. */
   waitingMs(): number;
-  /** Why nothing can be written to this file ever again. */
+  /** The reason why nothing can be written to this file ever again. */
   damage(): RecordingError | undefined;
   /**
-   * Commits everything, unless the file is damaged: `completeNs` as for `flush`. Rejects when that cannot be done. Gives
-   * what is left behind of a file that lost its name.
+   * Commits everything, unless the file is damaged; `completeNs` is as for `flush`. Rejects when that cannot be done.
+   * Returns what is left behind of a file that lost its name.
    */
   close(completeNs?: bigint): Promise<LeftBehind | undefined>;
 }
@@ -73,7 +76,7 @@ export async function openWriterThread(options: WriterThreadOptions): Promise<Wr
   const { nowNs, onTrouble, onNotRetained, onCommitted, ...rest } = options;
   const memory = Array.from({ length: BLOCKS }, () => new SharedArrayBuffer(blockBytes(SEGMENT_ROWS_MAX)));
   const workerData: WriterThreadData = { ...rest, startNs: nowNs(), blocks: memory };
-  // Compiled it has another name.
+  // The compiled file has another extension.
   const worker = new Worker(new URL(`./writer_worker${extname(import.meta.filename)}`, import.meta.url), {
     workerData,
   });
@@ -95,11 +98,11 @@ function writerOf(worker: Worker, gatherer: Gatherer, options: WriterThreadOptio
   let flushWanted = false;
   let sealAll = false;
   let trouble: RecordingError | undefined;
-  /** Trying again would not help. */
+  /** With damage, trying again would not help. */
   let damage: RecordingError | undefined;
   let triedMs = 0;
   let completeNs: bigint | undefined;
-  /** A bug in the thread; whoever uses the writer gets it. */
+  /** A bug in the thread, which callers of the writer get as an error. */
   let broken: unknown;
   let isOverwritten = false;
   let isClosed = false;
@@ -168,7 +171,7 @@ function writerOf(worker: Worker, gatherer: Gatherer, options: WriterThreadOptio
     send(worker, toMessage({ ...batch, nowNs: completeNs ?? batch.nowNs }));
   }
 
-  /** Until nothing is under way. */
+  /** Waits until nothing is under way. */
   async function settle(): Promise<void> {
     while (underWay && !broken) await new Promise<void>((resolve) => (settled = resolve));
     if (broken) throw broken;

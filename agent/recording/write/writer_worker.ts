@@ -1,4 +1,4 @@
-/** The thread that owns the database: started by writer_thread.ts. */
+/** The thread that owns the database, started by writer_thread.ts. */
 import { parentPort, workerData } from 'node:worker_threads';
 import { blockOver } from '../../../bpf/schema/block.ts';
 import { SEGMENT_ROWS_MAX } from '../codec/encode_segment.ts';
@@ -19,8 +19,9 @@ const blocks = memory.map((shared) => blockOver(shared, SEGMENT_ROWS_MAX));
 
 let retaining: NodeJS.Immediate | undefined;
 /**
- * Its wall clock is recent: a quiet writer sends a batch now and then. It is kept whole because V8 drops the code that it
- * made for objects of some shape as soon as a collection finds none of them, and compiling again costs 20 ms.
+ * The last batch. Its wall clock is recent, as a quiet writer sends a batch now and then. It is kept whole because V8
+ * drops the code that it compiled for objects of a shape as soon as a collection finds none of them, and compiling
+ * again costs 20 ms.
  */
 let last: Batch | undefined;
 
@@ -61,7 +62,7 @@ function write(writer: Committer, message: Extract<ToWriterThread, { kind: 'writ
   retainLater(writer);
 }
 
-/** Between batches, a step at a time: they come first. */
+/** Runs retention between batches, a step at a time: batches come first. */
 function retainLater(writer: Committer): void {
   retaining ??= setImmediate(() => {
     retaining = undefined;
@@ -75,7 +76,7 @@ function retainLater(writer: Committer): void {
         send({ kind: 'damaged', failure: failureOf(error) });
         return;
       }
-      // Another process may hold the file for a moment, and on a full disk commits fail too, and say so.
+      // Another process may hold the file for a moment, and on a full disk commits fail too, and report it.
       const passes = error.code === 'recording_busy' || error.code === 'recording_full';
       if (!passes) send({ kind: 'not_retained', reason: error.message });
     }

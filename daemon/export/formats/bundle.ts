@@ -1,11 +1,11 @@
-/** A recording that holds chosen events only, with the texts that they use; event ids stay as they are. */
+/** Writes a recording that contains only selected events and the texts that they use; event ids stay the same. */
 import { statSync } from 'node:fs';
 import { createBundle } from '../../../agent/recording/write/bundle.ts';
 import type { FileKind } from '../../../bpf/schema/owner.ts';
 import type { EventWriter, Surroundings } from '../encoder.ts';
 import { type IdMap, remapped } from '../remap.ts';
 
-/** A bundle is for others: it does not say which machine recorded it, beyond the node's name. */
+/** A bundle is given to others: it does not identify the machine that recorded it, beyond the node's name. */
 const NO_HOST = { bootId: '', machineId: '' };
 
 export function bundleWriter(path: string, { dictionary, createdNs, losses, clockSteps }: Surroundings): EventWriter {
@@ -37,8 +37,8 @@ export function bundleWriter(path: string, { dictionary, createdNs, losses, cloc
 }
 
 /**
- * For what the bundle does, never for reading the recording: what to do about a data folder does not help here, and
- * SQLite's own error is put in words by who knows the target.
+ * Used for what the bundle does, never for reading the recording: advice about a data folder does not help here, and
+ * the caller, which has the target's name, describes SQLite's own error.
  */
 function withoutAdvice<Result>(work: () => Result): Result {
   try {

@@ -1,8 +1,8 @@
 /**
  * Comma-separated values as in RFC 4180: one header, CRLF, quotes where they are needed.
  *
- * Names come from whoever was recorded, and a spreadsheet takes a text that begins with = + - @ for a formula. Such a
- * text gets an apostrophe in front, and so does one that begins with an apostrophe: taking one off gives it back.
+ * Names come from recorded processes, and a spreadsheet takes a text that begins with = + - @ for a formula. Such a
+ * text gets an apostrophe in front, and so does one that begins with an apostrophe: removing one restores the text.
  */
 import type { ApiEvent } from '../../../bpf/schema/api.ts';
 import { eventPieces } from '../../store/event.ts';
@@ -12,7 +12,7 @@ import { EVENT_COLUMNS } from '../flat_columns.ts';
 const FORMULA = /^['=+\-@\t\r]/;
 const QUOTED = /[",\r\n]/;
 
-/** Null is empty; an empty text is `""`. */
+/** Null becomes an empty cell; an empty text becomes `""`. */
 export function csvLine(values: readonly unknown[]): string {
   return `${values.map(cell).join(',')}\r\n`;
 }

@@ -1,4 +1,4 @@
-/** What events can leave as. */
+/** The formats in which events can be exported. */
 
 import type { Encoder, EventWriter, Surroundings } from '../encoder.ts';
 import { perfettoEncoder } from '../perfetto/trace.ts';
@@ -10,7 +10,7 @@ import { sqliteWriter } from './sqlite.ts';
 interface StreamFormat {
   readonly kind: 'stream';
   readonly binary: boolean;
-  /** `-`: standard output. */
+  /** `-` stands for standard output. */
   readonly defaultOutput: string;
   encoder(surroundings: Surroundings): Encoder;
 }
@@ -18,7 +18,7 @@ interface StreamFormat {
 interface FileFormat {
   readonly kind: 'file';
   readonly defaultOutput: string;
-  /** `path`: an empty file. */
+  /** `path` must be an empty file. */
   writer(path: string, surroundings: Surroundings): EventWriter;
 }
 

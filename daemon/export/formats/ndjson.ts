@@ -1,4 +1,4 @@
-/** One event a line, as the API's own NDJSON. */
+/** One event per line, in the API's own NDJSON. */
 import { jsonRows } from '../../store/event_json.ts';
 import type { Encoder } from '../encoder.ts';
 
@@ -7,7 +7,7 @@ export function ndjsonEncoder(): Encoder {
   return {
     head: () => '',
     *pieces(scanned) {
-      // Its memory is used again, and an output may still have it to write.
+      // The encoder reuses the memory of a piece, which an output may still have to write.
       for (const piece of pieces(scanned)) yield Buffer.from(piece);
     },
     tail: rest,

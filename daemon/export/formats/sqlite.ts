@@ -1,9 +1,9 @@
 /**
- * A plain database for those who like rows. `events` has a column for every field of every type, and a view for each
- * type has only its own: the same tables as `kreplay sql`.
+ * A plain database of events as rows. `events` has a column for every field of every type, and a view for each type has
+ * only its own columns: the same tables as in `kreplay sql`.
  *
- * Integers are exact. SQLite's are signed: an unsigned field has no declared type, which lets a value above 2^63 - 1
- * stand there as text instead of rounding it to a REAL.
+ * Integers are exact. SQLite's are signed: an unsigned field has no declared type, so that a value above 2^63 - 1 is
+ * stored as text instead of being rounded to a REAL.
  */
 import { statSync } from 'node:fs';
 import Database from 'better-sqlite3';
@@ -42,7 +42,7 @@ CREATE INDEX events_by_transaction ON events (transaction_id, timestamp_ns);`;
 
 export function sqliteWriter(path: string, { losses, clockSteps }: Surroundings): EventWriter {
   const database = new Database(path);
-  // Nobody sees the file before it is whole, so it needs no journal.
+  // The file is visible only when it is complete, so it needs no journal.
   database.pragma('journal_mode = OFF');
   database.pragma('synchronous = OFF');
   database.exec(`BEGIN; ${createEvents()} ${BESIDE_EVENTS}`);
@@ -67,7 +67,7 @@ export function sqliteWriter(path: string, { losses, clockSteps }: Surroundings)
   };
 }
 
-/** What SQLite has no integer for goes as text; a JavaScript number would become a REAL. */
+/** Values that SQLite has no integer for become text; a JavaScript number would become a REAL. */
 export function storable(value: FlatValue): string | bigint | null {
   if (typeof value === 'number') return BigInt(value);
   return typeof value === 'bigint' && value > I64_MAX ? value.toString() : value;

@@ -1,4 +1,4 @@
-/** Takes events out of a recording: scan, redact, write, and only then show the file. */
+/** Exports events of a recording: scans, redacts and writes them, and only then gives the file its name. */
 import { dirname } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import type { Dictionary, ScannedBlock } from '../../store/store.ts';
@@ -18,11 +18,11 @@ export interface ExportOptions {
   source: Source;
   selection: Selection;
   format: Format;
-  /** A path, or `-`. */
+  /** A path, or `-` for standard output. */
   output: string;
   force: boolean;
   redact: boolean;
-  /** Ends it early, and leaves nothing behind. */
+  /** Ends the export early, which then leaves nothing behind. */
   signal: AbortSignal;
   onProgress(done: { events: number; bytes: number }): void;
 }
@@ -30,9 +30,9 @@ export interface ExportOptions {
 export interface ExportSummary {
   events: number;
   bytes: number;
-  /** Events that the recording is missing in the window. */
+  /** Number of events that the recording is missing in the window. */
   lost: number;
-  /** Losses that touch the window; of some it is not known how many events they took. */
+  /** Number of losses that overlap the window; for some of them the number of events is unknown. */
   gaps: number;
 }
 
@@ -62,7 +62,7 @@ async function writeEvents(options: ExportOptions, path: string): Promise<Export
   try {
     for (const scanned of blocks) {
       if (signal.aborted) throw new Interrupted();
-      // A block without events is a scan that looks further.
+      // A block without events means that the scan is still searching.
       if (scanned.block.rowCount > 0) {
         const firstNs = (scanned.block.columns.get('timestamp_ns') as BigUint64Array)[0]!;
         writer ??= writerFor(options, path, { dictionary, createdNs, firstNs, losses, clockSteps });
@@ -70,7 +70,7 @@ async function writeEvents(options: ExportOptions, path: string): Promise<Export
         events += scanned.block.rowCount;
         onProgress({ events, bytes: writer.bytes() });
       }
-      // Signals are heard in between.
+      // Signals are handled in between.
       await setImmediate();
     }
     if (!writer) throw nothingToExport(source, losses());

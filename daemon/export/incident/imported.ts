@@ -1,4 +1,4 @@
-/** Recordings that were put into a data folder: each checked whole, copied, and named by what it holds. */
+/** Recordings that were imported into a data folder: each is checked completely, copied, and named by its content. */
 import { createHash } from 'node:crypto';
 import {
   closeSync,
@@ -32,17 +32,17 @@ const UNKNOWN_TYPES = 'it has event types that this kreplay does not know: use a
 interface Imported {
   path: string;
   info: RecordingInfo;
-  /** It was there already. */
+  /** Whether it was there already. */
   known: boolean;
 }
 
 export interface ListedImport {
   path: string;
-  /** Or what is wrong with it. */
+  /** Information about the recording, or what is wrong with it. */
   info: RecordingInfo | RecordingError;
 }
 
-/** Afterwards `data` has it, whole; the file itself stays as it is. */
+/** Copies the whole recording into `data`; the file itself stays as it is. */
 export function importRecording(file: string, data: string): Imported {
   const folder = join(data, 'imported');
   withWriteErrors(folder, () => mkdirSync(folder, { recursive: true }));
@@ -53,7 +53,7 @@ export function importRecording(file: string, data: string): Imported {
     const info = checked(copy.path, file);
     const path = join(folder, `${info.recordingId}-${contentHash(copy.path)}.kreplay`);
     const known = existsSync(path);
-    // Whoever imports the same file at the same time makes the same one.
+    // A concurrent import of the same file makes the same copy, so replacing it is safe.
     if (!known) copy.show(path, { force: true });
     return { path, info, known };
   } finally {
@@ -89,8 +89,9 @@ function infoOf(path: string): RecordingInfo {
 }
 
 /**
- * SQLite puts an index beside a write-ahead log before it reads one. When the recording of a killed host lies where that
- * is not possible, both are read from a copy; where the index is there, a writer may be too, and a copy might be torn.
+ * SQLite creates an index (-shm) beside a write-ahead log before it reads one. If the recording of a killed host is
+ * where that is not possible, both files are read from a copy. If there is an index, there may be a writer too, and a
+ * copy might be torn.
  */
 function withinReach(file: string, folder: string): { path: string; discard(): void } {
   withReadErrors(file, () => statSync(file, { throwIfNoEntry: false }));
@@ -114,10 +115,10 @@ function withinReach(file: string, folder: string): { path: string; discard(): v
   }
 }
 
-/** What VACUUM INTO says of the file that it reads; anything else is of the one that it writes. */
+/** Codes of VACUUM INTO that concern the file it reads; all others concern the file it writes. */
 const OF_SOURCE = /^SQLITE_(CORRUPT|NOTADB|BUSY|TOOBIG|IOERR_DATA|IOERR_READ|IOERR_SHORT_READ|IOERR_CORRUPTFS)/;
 
-/** With what stands in the log, and without what was removed from the file. */
+/** The copy includes what is in the log, and leaves out what was removed from the file. */
 function copyDatabase(from: string, to: string, folder: string): void {
   const database = withRecordingErrors(from, () => openDatabase(from, { readonly: true }));
   try {
@@ -142,7 +143,7 @@ function checked(path: string, name: string): RecordingInfo {
     reader.clockSteps();
     reader.recordedSpan();
     while (!reader.transactionIndex.step());
-    // What was found damaged is a loss from then on.
+    // This finds damage in the list of losses too.
     reader.losses();
     const isDamaged = reader.foundDamage().any;
     if (events === info.eventCount && !isDamaged) return info;

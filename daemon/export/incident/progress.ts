@@ -1,12 +1,12 @@
-/** One line that tells a person at a terminal how far it is; a pipeline never sees it. */
+/** A line that shows the progress to a person at a terminal; it is never written to a pipe. */
 
 const CLEAR_LINE = '\r\u001b[K';
-/** What is done sooner needs no line. */
+/** An operation that ends sooner needs no line. */
 const QUIET_MS = 1000;
 const INTERVAL_MS = 200;
 
 export interface Progress {
-  /** Often and cheaply; `text` is made only when it is shown. */
+  /** This is cheap enough to be called often: `text` is called only when it is shown. */
   tell(text: () => string): void;
   clear(): void;
 }

@@ -1,18 +1,18 @@
 /**
- * Pseudonyms for every text of a recording, before any format sees it: a format cannot leak what it never had.
- * Numbers stay: times, sizes, results, process and thread ids, inodes of sockets and pipes.
+ * Replaces every text of a recording with a pseudonym before any format sees it, so that no format can leak it. Numbers
+ * stay: times, sizes, results, process and thread ids, inodes of sockets and pipes.
  */
 import { randomBytes } from 'node:crypto';
 import type { Context, Dictionary, ScannedBlock } from '../../store/store.ts';
 import { ExportError } from '../errors.ts';
 import { remapped } from '../remap.ts';
 
-/** Of each kind. They are kept until the export ends. */
+/** The most pseudonyms of each kind, which are kept in memory until the export ends. */
 const PSEUDONYMS_MAX = 1_000_000;
 
-/** Names that the kernel gives: nothing but a number in them. */
+/** Names that the kernel assigns, which contain nothing but a number. */
 const NUMBERED_FILE = /^(socket|pipe):\[\d+\]$/;
-/** The recording's own marks in a path. */
+/** Marks that the recording itself adds to a path. */
 const DELETED = ' (deleted)';
 const FRONT_MISSING = '...';
 
@@ -37,7 +37,7 @@ export function newRedaction(source: Dictionary): Redaction {
   function redactedContext({ transactionId, traceId, spanId }: Context): Context {
     return {
       transactionId: transactionId === null ? null : `transaction-${numbers.transaction(transactionId)}`,
-      // Still what a trace id and a span id look like: tools check it.
+      // These keep the form of a trace id and a span id, which tools check.
       traceId: traceId === null ? null : hexadecimal(numbers.trace(traceId), 32),
       spanId: spanId === null ? null : hexadecimal(numbers.span(spanId), 16),
     };
@@ -62,7 +62,8 @@ export function newRedaction(source: Dictionary): Redaction {
     },
   };
   const dictionary: Dictionary = {
-    // Of each export its own: the same pseudonym stands for another text in the next one, which may be served beside it.
+    // Each export has its own id: a pseudonym stands for another text in the next export, which may be served beside
+    // it.
     recordingId: randomBytes(8).toString('hex'),
     node: 'node-1',
     name: (id) => names.entry(id) ?? '',
@@ -74,7 +75,7 @@ export function newRedaction(source: Dictionary): Redaction {
 
 const NO_CONTEXT: Context = { transactionId: null, traceId: null, spanId: null };
 
-/** Every name in the path becomes another one, so that what lies in one folder still does. */
+/** Replaces every name in the path, so that files in one folder still share a folder. */
 function redactedPath(path: string, number: (text: string) => number): string {
   if (NUMBERED_FILE.test(path)) return path;
   const end = path.endsWith(DELETED) ? DELETED : '';
@@ -86,7 +87,7 @@ function hexadecimal(number: number, digits: number): string {
   return number.toString(16).padStart(digits, '0');
 }
 
-/** 1, 2, 3 in the order of first appearance. */
+/** Numbers texts 1, 2, 3 in the order of first appearance. */
 function numbering(): (text: string) => number {
   const known = new Map<string, number>();
   return (text) => {
@@ -99,7 +100,7 @@ function numbering(): (text: string) => number {
 }
 
 interface Entries<Entry> {
-  /** From 1 on. */
+  /** Ids start at 1. */
   idOf(key: string, make: () => Entry): number;
   entry(id: number): Entry | undefined;
 }

@@ -1,4 +1,4 @@
-/** Which events leave, and which stretch of time is answered for: losses and clock steps come along with it. */
+/** Selects the events to export and the time that they cover; losses and clock steps of that time are exported too. */
 import { wholeEndOf } from '../../../agent/recording/read/transactions.ts';
 import type { EventType } from '../../../bpf/schema/index.ts';
 import { resolveTime, type TimeExpression } from '../../query/time.ts';
@@ -10,7 +10,10 @@ import type { ClockStep, Loss, Source } from '../source.ts';
 
 export interface SelectionOptions {
   transactionId?: string | undefined;
-  /** With more than 0: everything from so long before the transaction to so long after it, whoever did it. */
+  /**
+   * If more than 0, everything is exported from this long before the transaction to this long after it, whichever
+   * process did it.
+   */
   contextNs: bigint;
   from?: TimeExpression | undefined;
   to?: TimeExpression | undefined;
@@ -20,8 +23,18 @@ export interface SelectionOptions {
 
 export interface Selection {
   readonly filter: EventFilter;
+<<<<<<< HEAD
   /** `[fromNs, toNs)`, as far as it is bounded. */
   readonly window: TimeRange;
+=======
+  /** The window `[fromNs, toNs)`, as far as it is bounded. */
+  readonly window: Window;
+}
+
+export interface Window {
+  readonly fromNs?: bigint;
+  readonly toNs?: bigint;
+>>>>>>> words-recording
 }
 
 export function selectionOf(source: Source, options: SelectionOptions, nowNs: bigint): Selection {
@@ -57,7 +70,7 @@ export function lossesIn({ reader }: Source, { fromNs, toNs }: TimeRange): Loss[
   return reader.losses(fromNs, toNs);
 }
 
-/** Those that were in force at a time within. */
+/** Returns the steps that were in force at some time within the window. */
 export function clockStepsIn({ reader }: Source, { fromNs = 0n, toNs }: TimeRange): ClockStep[] {
   return clockSpans(reader.clockSteps())
     .filter((span) => toNs === undefined || span.fromNs < toNs)

@@ -1,4 +1,4 @@
-/** Field numbers of Perfetto's protos/perfetto/trace, those that are used here. Numbers never change there. */
+/** Field numbers of Perfetto's protos/perfetto/trace that are used here. Numbers never change there. */
 
 export const TRACE = { packet: 1 } as const;
 
@@ -12,7 +12,7 @@ export const PACKET = {
   track_descriptor: 60,
 } as const;
 
-/** TracePacket.SequenceFlags. */
+/** Values of TracePacket.SequenceFlags. */
 export const INCREMENTAL_STATE_CLEARED = 1;
 export const NEEDS_INCREMENTAL_STATE = 2;
 
@@ -38,5 +38,5 @@ export const SLICE_END = 2;
 export const DEBUG_ANNOTATION = { name_iid: 1, uint_value: 3, int_value: 4, string_value: 6 } as const;
 
 export const INTERNED_DATA = { event_categories: 1, event_names: 2, debug_annotation_names: 3 } as const;
-/** EventCategory, EventName and DebugAnnotationName. */
+/** Fields of EventCategory, EventName and DebugAnnotationName. */
 export const INTERNED = { iid: 1, name: 2 } as const;

@@ -1,11 +1,11 @@
-/** Protocol buffer messages, written field by field into one buffer: https://protobuf.dev/programming-guides/encoding */
+/** Writes protocol buffer messages field by field into one buffer: https://protobuf.dev/programming-guides/encoding */
 
 const VARINT = 0;
 const FIXED64 = 1;
 const LENGTH_DELIMITED = 2;
 
 const INITIAL_BYTES = 64 * 1024;
-/** The longest varint is ten bytes, and a field's tag stands in front of it. */
+/** The longest varint has ten bytes, and the tag of its field precedes it. */
 const SCALAR_BYTES_MAX = 16;
 
 export interface MessageWriter {
@@ -13,9 +13,9 @@ export interface MessageWriter {
   integer(field: number, value: number | bigint): void;
   fixed64(field: number, value: bigint): void;
   text(field: number, value: string): void;
-  /** A message inside; `write` writes its fields. */
+  /** Writes a nested message; `write` writes its fields. */
   message(field: number, write: () => void): void;
-  /** What was written since the last call. */
+  /** Returns what was written since the last call. */
   take(): Buffer;
 }
 
@@ -30,7 +30,7 @@ export function newMessageWriter(): MessageWriter {
     buffer = larger;
   }
 
-  /** Two words: bigints would cost one allocation a byte. */
+  /** The value comes as two words: bigints would cost one allocation per byte. */
   function varint(low: number, high: number): void {
     while (high !== 0 || low > 0x7f) {
       buffer[end++] = (low & 0x7f) | 0x80;
@@ -73,7 +73,7 @@ export function newMessageWriter(): MessageWriter {
       tag(field, LENGTH_DELIMITED);
       const start = end;
       write();
-      // Its length stands in front of it and is known only now.
+      // The length precedes the message, and is known only after the message was written.
       const length = end - start;
       reserve(SCALAR_BYTES_MAX);
       end = start;

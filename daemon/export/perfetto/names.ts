@@ -1,4 +1,4 @@
-/** Every name that slices and their arguments go by: all known from the schema, so that a packet can define them once. */
+/** All names of slices and their arguments; the schema determines them, so that a packet can define them once. */
 import type { ApiEvent } from '../../../bpf/schema/api.ts';
 import { commonFields } from '../../../bpf/schema/common.ts';
 import { EVENTS } from '../../../bpf/schema/index.ts';
@@ -8,11 +8,11 @@ import { EVENT_COLUMNS } from '../flat_columns.ts';
 export const LOSS_CATEGORY = 'loss';
 export const LOST_EVENTS = 'lost_events';
 
-/** The trace says these by itself. */
+/** Columns that the trace already has in other form. */
 const TOLD = ['event_type', 'timestamp_ns', 'duration_ns', 'pid', 'tid'];
 export const ARGUMENTS = EVENT_COLUMNS.filter(({ name }) => !TOLD.includes(name));
 
-/** A type's first field of words says what was done: `pwrite64`, `flush`. */
+/** A type's first field with words for values names what was done: `pwrite64`, `flush`. */
 const WORDS = new Map(
   EVENTS.map(({ name, fields }) => {
     const field = Object.entries(fields).find(([field, { kind }]) => !(field in commonFields) && 'labels' in kind);
@@ -28,7 +28,7 @@ export function sliceName(event: ApiEvent): string {
   return (event as unknown as Record<string, string | undefined>)[name] ?? event.event_type;
 }
 
-/** Name -> its number in the trace, from 1 on. */
+/** The number of each name in the trace; numbers start at 1. */
 type Numbered = ReadonlyMap<string, number>;
 
 export const CATEGORIES = numbered([...WORDS.keys(), LOSS_CATEGORY]);

@@ -1,4 +1,4 @@
-/** The messages inside a trace's packets. */
+/** Writes the messages inside a trace's packets. */
 import type { ApiEvent } from '../../../bpf/schema/api.ts';
 import type { FlatType } from '../flat_columns.ts';
 import * as proto from './fields.ts';
@@ -55,7 +55,7 @@ export function writeTrack(writer: MessageWriter, { uuid, parentUuid, name, proc
   }
 }
 
-/** What a slice is called. A name that is not interned is of a newer schema: the category has to do. */
+/** Names a slice. A name that is not interned is from a newer schema, so the category is used instead. */
 export function writeNames(writer: MessageWriter, category: string, name: string): void {
   writer.integer(proto.TRACK_EVENT.category_iids, CATEGORIES.get(category)!);
   writer.integer(proto.TRACK_EVENT.name_iid, (SLICE_NAMES.get(name) ?? SLICE_NAMES.get(category))!);

@@ -2,7 +2,7 @@
  * A trace for Perfetto (https://ui.perfetto.dev). An event is a slice whose arguments are its fields, and a flow leads
  * from each event of a transaction to the next.
  *
- * Perfetto lives in the boot clock and shows the wall clock by snapshots of both, one for each step of the wall clock.
+ * Perfetto uses the boot clock and shows the wall clock by snapshots of both, one for each step of the wall clock.
  */
 import { createHash } from 'node:crypto';
 import type { ApiEvent } from '../../../bpf/schema/api.ts';
@@ -16,10 +16,10 @@ import { writeArgument, writeArguments, writeClocks, writeInternedNames, writeNa
 import { newTraceClock } from './trace_clock.ts';
 import { newTracks } from './tracks.ts';
 
-/** Any number but zero: all packets are of one sequence. */
+/** Any number but zero will do: all packets are of one sequence. */
 const SEQUENCE_ID = 1;
 
-/** Perfetto's times are signed. */
+/** The largest time: Perfetto's times are signed. */
 const TIME_NS_MAX = 2n ** 63n - 1n;
 
 export function perfettoEncoder({ dictionary, firstNs, losses, clockSteps }: Surroundings): Encoder {
@@ -55,7 +55,7 @@ export function perfettoEncoder({ dictionary, firstNs, losses, clockSteps }: Sur
     edge(proto.SLICE_END, endNs, trackUuid, () => {});
   }
 
-  /** Nothing lies before the boot. */
+  /** Converts to trace time; no time is before the boot. */
   function fromBoot(wallNs: bigint): bigint {
     return max(0n, wallNs - clock.offsetAt(wallNs));
   }
@@ -108,7 +108,7 @@ function max(a: bigint, b: bigint): bigint {
   return a > b ? a : b;
 }
 
-/** Neighbours are mostly of one transaction. */
+/** Neighbouring events mostly belong to one transaction, so its flow is cached. */
 function newFlows(): (transactionId: string) => bigint {
   let last: string | undefined;
   let flow = 0n;

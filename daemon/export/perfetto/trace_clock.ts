@@ -1,7 +1,7 @@
 /**
- * Trace time is the boot clock, which nobody sets: an event lies where its step of the wall clock puts it. A time that
- * the clock showed twice counts as of the earlier step. Boot clocks begin anew at a reboot, so what another agent
- * recorded later lies as far behind as the wall clock says.
+ * Trace time is the boot clock, which cannot be set: an event's place follows from the step of the wall clock that was
+ * in force. A time that the clock showed twice counts as that of the earlier step. Boot clocks restart at a reboot, so
+ * what another agent recorded later comes as much later as the wall clock says.
  */
 import { type ClockSpan, clockSpans } from '../clock_spans.ts';
 import type { ClockStep } from '../source.ts';
@@ -13,7 +13,7 @@ export interface TraceClock {
   readonly readings: readonly { wallNs: bigint; traceNs: bigint }[];
 }
 
-/** `firstNs`: of the first event. Without a step that leads behind the boot, trace time is the wall clock. */
+/** `firstNs` is the start of the first event. If no step puts it after the boot, trace time is the wall clock. */
 export function newTraceClock(steps: readonly ClockStep[], firstNs: bigint): TraceClock {
   const spans = clockSpans(steps);
   const offsets = offsetsOf(steps);
@@ -25,7 +25,7 @@ export function newTraceClock(steps: readonly ClockStep[], firstNs: bigint): Tra
   return { offsetAt, readings: [first, ...later.filter(({ traceNs }) => traceNs > first.traceNs)] };
 }
 
-/** A step moves the wall clock against trace time; the start of an agent does not. */
+/** A step moves the wall clock relative to trace time; the start of an agent does not. */
 function offsetsOf(steps: readonly ClockStep[]): bigint[] {
   let offsetNs = steps[0]?.offsetNs ?? 0n;
   return steps.map((step, i) => {
@@ -34,7 +34,7 @@ function offsetsOf(steps: readonly ClockStep[]): bigint[] {
   });
 }
 
-/** No step covers what lies before the first one, or what the clock was set over: the one before has to do. */
+/** No step covers the time before the first one, or time that the clock skipped: the step before is used. */
 function placeOf(spans: readonly ClockSpan[], wallNs: bigint): number {
   const covering = spans.findIndex(({ fromNs, toNs }) => fromNs <= wallNs && (toNs === undefined || wallNs < toNs));
   return covering >= 0

@@ -1,7 +1,7 @@
 /**
- * Which track an event is drawn on. A thread does one thing at a time, so its calls lie on the thread's track; a device
- * serves many at once. Slices of one track must not overlap, so a track is a set of lanes, and an event takes the first
- * that is free; Perfetto draws lanes of the same name together.
+ * Selects the track on which an event is drawn. A thread does one thing at a time, so its calls are on the thread's
+ * track; a device serves many at once. Slices of one track must not overlap, so a track is a set of lanes, and an event
+ * takes the first that is free; Perfetto draws lanes of the same name together.
  */
 import { createHash } from 'node:crypto';
 import type { ApiEvent } from '../../../bpf/schema/api.ts';
@@ -20,9 +20,9 @@ interface Lane {
 }
 
 interface Tracks {
-  /** Uuid of the lane for an event, which lasts so long in the trace. */
+  /** Uuid of the lane for an event that lasts from `startNs` to `endNs` in the trace. */
   ofEvent(event: ApiEvent, startNs: bigint, endNs: bigint): bigint;
-  /** Uuid of a lane of the track that has only a name. */
+  /** Uuid of a lane of a track that has only a name. */
   named(name: string, startNs: bigint, endNs: bigint): bigint;
 }
 
@@ -31,7 +31,7 @@ export function newTracks(recordingId: string, declare: (track: Track) => void):
   const lanes = new Map<string, Lane[]>();
   const processes = new Set<number>();
 
-  /** Random enough for traces of several recordings to be put together. */
+  /** Ids are random enough that traces of several recordings can be combined. */
   function uuidOf(key: string): bigint {
     return createHash('sha256').update(`${recordingId}\n${key}`).digest().readBigUInt64LE() | 1n;
   }

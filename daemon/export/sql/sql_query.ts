@@ -1,4 +1,4 @@
-/** Runs one question in SQL on a recording. */
+/** Runs one SQL query on a recording. */
 import Database from 'better-sqlite3';
 import { ExportError } from '../errors.ts';
 import type { Source } from '../source.ts';
@@ -13,8 +13,8 @@ interface SqlAnswer {
 }
 
 /**
- * What may stand in front of a question, and how it may begin. Nothing else even reaches SQLite: ATTACH and VACUUM
- * write files, and a PRAGMA acts while it is only being compiled.
+ * Comments and EXPLAIN, which may precede a query, and the words with which it may begin. Nothing else even reaches
+ * SQLite: ATTACH and VACUUM write files, and a PRAGMA takes effect while it is being compiled.
  */
 const QUESTION =
   /^(?:\s|--[^\n]*\n|\/\*(?:[^*]|\*(?!\/))*\*\/)*(?:explain\s+(?:query\s+plan\s+)?)?(?:select|with|values)\b/i;
@@ -46,7 +46,10 @@ function* rowsOf(rows: IterableIterator<SqlValue[]>): Generator<SqlValue[]> {
   }
 }
 
-/** A mistake in the query, or in what it does to the rows: better-sqlite3's own checks throw RangeError and TypeError. */
+/**
+ * Describes a mistake in the query, or in what it does to the rows: better-sqlite3's own checks throw RangeError and
+ * TypeError.
+ */
 function inWords(error: unknown): unknown {
   const { name, message } = error as Error;
   return ['SqliteError', 'RangeError', 'TypeError'].includes(name) ? new ExportError(`sql: ${message}`) : error;

@@ -1,7 +1,7 @@
 /**
- * A recording as tables of an SQLite database in memory, row by row as a query asks for them. SQLite hands over no
- * conditions but those on parameters: hidden columns that take `=`, or arguments by place: `events('order-1')`. Other
- * conditions are tried on every row.
+ * A recording as tables of an SQLite database in memory, whose rows are made as a query asks for them. SQLite passes
+ * only conditions on parameters: hidden columns that take `=`, or positional arguments: `events('order-1')`. Other
+ * conditions are evaluated for every row.
  */
 import type Database from 'better-sqlite3';
 import { formatEventId } from '../../../agent/recording/format/event_id.ts';
@@ -21,7 +21,7 @@ const PARAMETERS = ['of_transaction', 'since', 'until', 'of_service'];
 
 type Argument = string | number | bigint | undefined;
 
-/** `sql`: the query that the tables are for. */
+/** `sql` is the query that the tables are for. */
 export function defineTables(database: Database.Database, source: Source, sql: string, nowNs: bigint): void {
   refuseNullArguments(sql);
   defineEvents('events', EVENT_COLUMNS, {});
@@ -45,10 +45,10 @@ export function defineTables(database: Database.Database, source: Source, sql: s
       columns: columns.map((column) => column.name),
       parameters: PARAMETERS,
       *rows(...given: unknown[]) {
-        // Of a join: NULL equals nothing.
+        // A join may pass NULL, which equals nothing.
         if (given.includes(null)) return;
         const filter = { ...filterOf(given as Argument[], nowNs), ...type };
-        // better-sqlite3 copies it.
+        // better-sqlite3 copies the row, so it can be reused.
         const row: FlatValue[] = columns.map(() => null);
         for (const scanned of source.scan(filter)) {
           for (const events of eventPieces(scanned)) {
@@ -63,7 +63,7 @@ export function defineTables(database: Database.Database, source: Source, sql: s
   }
 }
 
-/** `events(NULL, '-15m')` reads as if it were of any transaction; to SQLite it is a comparison that nothing passes. */
+/** `events(NULL, '-15m')` looks like a query for any transaction; for SQLite it is a comparison that is never true. */
 const NULL_ARGUMENT = new RegExp(`\\b(events|${EVENT_TYPES.join('|')})\\s*\\([^()]*\\bnull\\b`, 'i');
 const LITERAL = /'[^']*'/g;
 
@@ -73,8 +73,8 @@ function refuseNullArguments(sql: string): void {
 }
 
 /**
- * Their places; the others stay null. Nobody says which columns a query uses, but one that it uses stands in its text,
- * or a `*` does. That halves the time of a query that looks at few.
+ * Returns the used columns with their places; the others stay null. SQLite does not report which columns a query uses,
+ * but its text contains each of them, or a `*`. That halves the time of a query that uses few.
  */
 function usedColumns(columns: readonly FlatColumn[], sql: string): [number, FlatColumn][] {
   const text = sql.toLowerCase().replaceAll(/\bcount\s*\(\s*\*\s*\)/g, '');
@@ -113,13 +113,14 @@ const TRANSACTION_COLUMNS = [
   'written_back_end_ns',
 ];
 
-/** Newest first. */
+/** Returns the newest first. */
 function* transactionRows({ reader, dictionary }: Source): Generator<FlatValue[]> {
   let beforeKey = Number.MAX_SAFE_INTEGER;
   for (;;) {
     const page = reader.transactions({ limit: TRANSACTIONS_AT_ONCE, beforeKey });
     for (const { key, transactionId } of page) {
-      // One that the writer had forgotten and met again is listed twice; its first place is that of the whole.
+      // A transaction that the writer had forgotten and met again has several summaries; it is listed once, at its
+      // first place.
       const whole = reader.transaction(transactionId);
       if (whole?.key !== key) continue;
       yield [

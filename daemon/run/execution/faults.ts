@@ -1,4 +1,4 @@
-/** What goes wrong in a plan on purpose, beyond `--fail`: writes that are short, and calls that failed in production. */
+/** Adds intentional faults to a plan, beyond those of `--fail`: short writes, and calls that failed in production. */
 import { EVENT_FLAGS, OPS } from '../format/plan_file.ts';
 import type { DelayPlan } from '../plan/compile.ts';
 import type { Incident } from '../plan/incident.ts';
@@ -8,7 +8,7 @@ import type { ShortRule } from '../plan/short_rule.ts';
 
 export interface Faults {
   short: readonly ShortRule[];
-  /** Undefined: what failed then is made now. */
+  /** If undefined, calls that failed in production are made. */
   errors: RecordedErrors | undefined;
 }
 
@@ -35,7 +35,7 @@ export function withFaults(plan: DelayPlan, incident: Incident, { short, errors 
       events.flags[at]! |= EVENT_FLAGS.short_write | faultLimitsOf(matches);
     }
     const errno = errors?.errnoOf(incident.tidOf(incident.lanes.secondOf(lane)), columns.startNs[call]!) ?? 0;
-    // What a rule chose is what was asked for.
+    // An error that a rule chose takes precedence.
     if (events.error[at] !== 0 || errno === 0) continue;
     events.error[at] = errno;
     events.flags[at]! |= EVENT_FLAGS.own_call;
@@ -43,7 +43,10 @@ export function withFaults(plan: DelayPlan, incident: Incident, { short, errors 
   return { ...plan, events };
 }
 
-/** By call: its event in the plan. Slots of a stream are its lanes in order, and events of a slot its calls in order. */
+/**
+ * Returns the event of each call in the plan. Slots of a stream are its lanes in order, and events of a slot its calls
+ * in order.
+ */
 function eventsOfCalls({ streams, slots }: DelayPlan, { calls: { columns, count }, lanes }: Incident): Uint32Array {
   const nextSlot = streams.map(({ firstSlot }) => firstSlot);
   const slotOf = Uint32Array.from({ length: lanes.count }, (_, lane) => nextSlot[lanes.firstOf(lane)]!++);

@@ -1,4 +1,4 @@
-/** Files that a run leaves. Whether they can be written is found out before the command is started. */
+/** Files that a run writes. Whether they can be written is checked before the command is started. */
 import { lstatSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { toWriteError } from '../../export/errors.ts';
@@ -7,7 +7,7 @@ import { RunError } from '../errors.ts';
 
 export interface OutputFile {
   write(text: string): void;
-  /** Nothing happens after `write`. */
+  /** Does nothing after `write`. */
   discard(): void;
 }
 
@@ -15,7 +15,7 @@ export function openOutput(path: string): OutputFile {
   return withRunErrors(path, () => (isRegularOrNone(path) ? newFile(path) : existing(path)));
 }
 
-/** Appears whole or not at all. */
+/** The file appears whole or not at all. */
 function newFile(path: string): OutputFile {
   const hidden = newHiddenFile(dirname(path), path);
   return {
@@ -29,7 +29,7 @@ function newFile(path: string): OutputFile {
   };
 }
 
-/** Such as /dev/stdout or a named pipe: nothing may take its place. */
+/** A target such as /dev/stdout or a named pipe must not be replaced. */
 function existing(path: string): OutputFile {
   return { write: (text) => withRunErrors(path, () => writeFileSync(path, text)), discard: () => {} };
 }

@@ -1,6 +1,6 @@
 /**
- * The same run again and again: with other seeds, or with extra latencies that close in on the smallest one at which
- * the command fails.
+ * Repeats a run: with other seeds, or with extra latencies that close in on the smallest one at which the command
+ * fails.
  *
  *   low |--------- passes ---------|..?..|----- fails -----| high
  */
@@ -14,11 +14,11 @@ export interface LatencyRange {
 
 export interface RepeatedRun {
   repeated: Repeated;
-  /** The one to look at: the one that failed with the smallest latency, or the first that failed, or the last. */
+  /** The run to report: the one that failed with the smallest latency, or the first that failed, or the last. */
   run: Run;
 }
 
-/** Nobody needs to know it better; what is left is what its digits say. */
+/** The search ends at this resolution: more digits are of no use. */
 export const RESOLUTION_NS = 1000;
 
 type StartRun = (seed: bigint, extraNs: number) => Promise<Run>;
@@ -54,7 +54,7 @@ export async function repeatRun(start: StartRun, options: RepeatOptions): Promis
   return { repeated: { attempts, ...state }, run: shown! };
 }
 
-/** The ends first, then the middle of what is not known; undefined when that is all there is to know. */
+/** Returns the ends first, then the middle of the unknown range; undefined when nothing is left to find out. */
 export function nextLatency(
   { lowNs, highNs }: LatencyRange,
   { passes_ns, fails_ns }: Pick<Repeated, 'passes_ns' | 'fails_ns'>,

@@ -1,4 +1,4 @@
-/** One run: plan, helper, report, verdict. */
+/** Makes one run: plan, helper, report, verdict. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -36,7 +36,7 @@ export interface Run {
   result: RunResult;
   plan: DelayPlan;
   calls: CallReport;
-  /** What `kreplay run` ends with. */
+  /** Exit code of `kreplay run`. */
   exitCode: number;
 }
 
@@ -85,7 +85,7 @@ function writePlan(path: string, bytes: Buffer): void {
   }
 }
 
-/** When it was the helper that ended, and not the command. */
+/** Returns a failure when the helper ended rather than the command. */
 function failureOf({ code, signal, said }: RunnerEnd): { reason: string; exitCode: number } | undefined {
   const isOurs = code === EXIT.failed || code === EXIT.canNotRun || code === EXIT.notFound;
   const exitCode = isOurs ? code : EXIT.failed;
@@ -102,7 +102,7 @@ function notRun(request: RunRequest, plan: DelayPlan, judgement: Judgement, exit
   return { result: resultOf(parts), plan, calls: emptyReport(), exitCode };
 }
 
-/** The command's own, unless it passed and a gate did not. */
+/** Returns the command's own code, unless it passed and a gate did not. */
 function exitCodeOf({ gates }: RunResult, code: number, isExitExpected: boolean): number {
   if (!isExitExpected && code !== 0) return code;
   return gates.every(({ met }) => met) ? 0 : EXIT.gateNotMet;

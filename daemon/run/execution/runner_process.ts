@@ -1,4 +1,4 @@
-/** The helper, `build/kreplay-runner`, as a process: it starts the command and makes its calls wait. */
+/** Runs the helper, `build/kreplay-runner`, which starts the command and makes its calls wait. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -18,16 +18,16 @@ export interface RunnerRequest {
   ioUring: string;
   onDeath: string;
   maps: readonly string[];
-  /** Paths that rules are about, for fnmatch(3). */
+  /** Path patterns of the rules, for fnmatch(3). */
   rulePaths: readonly string[];
   command: readonly string[];
   environment: NodeJS.ProcessEnv;
 }
 
 export interface RunnerEnd {
-  /** As a shell has it: 128 and more for a signal. */
+  /** Exit code as in a shell: 128 and more for a signal. */
   code: number;
-  /** Of the helper itself, when a signal ended it. */
+  /** The signal that ended the helper itself, if any. */
   signal: NodeJS.Signals | null;
   said: Said;
 }
@@ -35,7 +35,7 @@ export interface RunnerEnd {
 const CONTROL_FD = 3;
 const PROBE_TIMEOUT_MS = 10_000;
 
-/** Whoever ends us means the command. */
+/** These signals are meant for the command, so they are passed on. */
 const PASSED_ON = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const;
 
 function runnerPath(): string {
@@ -44,7 +44,7 @@ function runnerPath(): string {
   return path;
 }
 
-/** What keeps this machine from replaying as asked; undefined when nothing does. */
+/** Returns what keeps this machine from replaying as requested; undefined when nothing does. */
 export function obstacle({ makesShort }: { makesShort: boolean }): string | undefined {
   const { status, error, stdout, stderr, signal } = spawnSync(runnerPath(), ['--probe'], {
     encoding: 'utf8',
@@ -56,7 +56,10 @@ export function obstacle({ makesShort }: { makesShort: boolean }): string | unde
   return probed(stdout).reason ?? (stderr.trim() || 'no seccomp listener can be installed');
 }
 
-/** A write that is made in place of the command needs its open file, and must not be made again by the kernel. */
+/**
+ * The helper makes a short write in place of the command: it needs the command's open file, and the kernel must not
+ * make the write again.
+ */
 function obstacleToShort(text: string): string | undefined {
   const { pidfd_getfd, wait_killable } = probed(text);
   if (pidfd_getfd === true && wait_killable === true) return undefined;
@@ -78,7 +81,7 @@ function probed(text: string): Probed {
   }
 }
 
-/** The command has our standard input and outputs. */
+/** The command inherits our standard input and outputs. */
 export async function runCommand(request: RunnerRequest): Promise<RunnerEnd> {
   const {
     planPath,
@@ -131,7 +134,7 @@ async function endOf(child: ChildProcess) {
 }
 
 async function listen(control: Duplex, onLine: (line: string) => void): Promise<void> {
-  // A helper that was killed resets it: what it has said stays.
+  // A helper that was killed resets the stream; its messages so far are kept.
   control.on('error', () => {});
   const { promise, resolve } = Promise.withResolvers<void>();
   createInterface({ input: control })

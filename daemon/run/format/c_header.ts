@@ -1,4 +1,4 @@
-/** The C side of the contract: `native/runner/gen/format.h`. */
+/** Generates the C side of the contract: `native/runner/gen/format.h`. */
 import type { Layout } from './layout.ts';
 import {
   EVENT_FLAGS,

@@ -1,4 +1,4 @@
-/** `make gen`: writes the C header of the runner's files. */
+/** Used by `make gen`: writes the C header of the runner's files. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { cHeader } from './c_header.ts';
 

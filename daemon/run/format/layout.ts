@@ -1,6 +1,6 @@
 /**
- * What a struct of a file is, once: its fields in order, each with a width. The reader and the writer here and the C
- * header (c_header.ts) are made from it.
+ * Describes a struct of a file once: its fields in order, each with a width. The reader and the writer here and the C
+ * header (c_header.ts) are derived from it.
  */
 
 const WIDTHS = { u8: 1, u16: 2, u32: 4, u64: 8 } as const;
@@ -18,7 +18,7 @@ export interface Layout<Declared extends Fields = Fields> {
   readonly name: string;
   readonly doc: string;
   readonly fields: Declared;
-  /** Bytes of one. */
+  /** Size of one struct in bytes. */
   readonly size: number;
   readonly offsets: { readonly [Name in keyof Declared]: number };
 }
@@ -28,7 +28,7 @@ export type RecordOf<Declared extends Fields> = {
   [Name in keyof Declared]: Declared[Name]['width'] extends 'u64' ? bigint : number;
 };
 
-/** Many structs, a column each field: all are numbers, and those of 64 bits are below 2^53. */
+/** Many structs, with one column per field: all values are numbers, and those of 64 bits are below 2^53. */
 export type ColumnsOf<Declared extends Fields> = { [Name in keyof Declared]: ArrayLike<number> };
 
 const field =
@@ -40,7 +40,9 @@ export const u16 = field('u16');
 export const u32 = field('u32');
 export const u64 = field('u64');
 
-/** No compiler may pad it: every field lies at a multiple of its width, and the whole at one of 8. */
+/**
+ * Ensures that no compiler pads the struct: every field is at a multiple of its width, and the size is a multiple of 8.
+ */
 export function defineLayout<const Declared extends Fields>(
   name: string,
   doc: string,
@@ -83,7 +85,7 @@ export function readRecord<Declared extends Fields>(
   return Object.fromEntries(entries) as RecordOf<Declared>;
 }
 
-/** One after the other from `at`. */
+/** Writes the structs one after the other, starting at `at`. */
 export function writeColumns<Declared extends Fields>(
   view: DataView,
   at: number,

@@ -1,5 +1,5 @@
 /**
- * The plan: what each call of a build shall take. Little-endian, and the helper maps it as it is.
+ * The plan: how long each call of a build is to take. It is little-endian, and the helper maps it as it is.
  *
  *   header | streams | slots | events | strings
  *
@@ -7,12 +7,12 @@
  *     slot thread 4711      first_event ->  0 1 2 3      in recorded order
  *     slot thread 4712      first_event ->          4 5
  *
- * Places are bytes from the file's start, all of them multiples of 8. A string is its offset in the strings, and ends
- * with a NUL; offset 0 is the empty one.
+ * Positions are bytes from the file's start, all of them multiples of 8. A string is an offset into the strings, and
+ * ends with a NUL; offset 0 is the empty one.
  */
 import { defineLayout, u16, u32, u64 } from './layout.ts';
 
-/** Its last byte is the version. */
+/** The last byte is the version. */
 export const PLAN_MAGIC = Buffer.from('KRPLAN\0\x01', 'latin1');
 
 /** Calls that are made to wait. Those below `fsync` write, the others wait for the disk. */
@@ -37,25 +37,27 @@ export const PATH_KINDS = { regular: 0, socket: 1, pipe: 2, anon: 3, device: 4, 
 export type PathKind = keyof typeof PATH_KINDS;
 
 export const EVENT_FLAGS = {
-  /** Made from block requests: the call itself was not recorded. */
+  /** The event was derived from block requests: the call itself was not recorded. */
   derived: 1,
   /** Only half of what the call asks for is to be written. */
   short_write: 2,
-  /** A rule with a path chose its target or fault: it is for no call on another path. */
+  /** A rule with a path chose the target or the fault, so it applies to no call on another path. */
   ruled_by_path: 4,
-  /** Its error, or that it is short, is for the same system call only. */
+  /** The error or the short write applies to the same system call only. */
   own_call: 8,
-  /** A rule with a command name or service did: it is for no thread of another role. */
+  /**
+   * A rule with a command name or service chose the target or the fault, so it applies to no thread of another role.
+   */
   ruled_by_thread: 16,
 } as const;
 
 export const STREAM_FLAGS = {
-  /** Calls of its kind on its file did not overlap, whichever thread made them: their order counts. */
+  /** Calls of this kind on this file did not overlap, whichever thread made them: their order counts. */
   in_order: 1,
 } as const;
 
 export const PLAN_FLAGS = {
-  /** Files on descriptors 0 to 2, as `dd of=` has them, are among the streams: those descriptors count like others. */
+  /** Files on descriptors 0 to 2, as with `dd of=`, are among the streams: those descriptors count like others. */
   standard_fds: 1,
 } as const;
 

@@ -1,44 +1,44 @@
 /**
- * The report: what each call of a build took. A header, then one record a call, in the order in which they were
- * answered. It is appended to while the build runs, so that a helper that was killed leaves all but the last of them.
+ * The report: how long each call of a build took. It has a header, then one record per call, in the order in which the
+ * calls were answered. It is appended to while the build runs, so that a killed helper leaves all but the last of them.
  */
 import { defineLayout, u8, u16, u32, u64 } from './layout.ts';
 
-/** Its last byte is the version. */
+/** The last byte is the version. */
 export const REPORT_MAGIC = Buffer.from('KRRUNR\0\x02', 'latin1');
 
-/** How a call came by its target. */
+/** How a call got its target. */
 export const HOWS = {
-  /** The next recorded event of its slot, of the same size. */
+  /** The next recorded event of its slot has the same size. */
   exact: 1,
-  /** The next one, of another size. */
+  /** The next event has another size. */
   size: 2,
-  /** One that lies further ahead. */
+  /** The target is that of an event further ahead. */
   window: 3,
-  /** None fits: taken from the neighbours. */
+  /** No event fits: the target is that of the neighbours. */
   extra: 4,
-  /** Taken from the stream's distribution. */
+  /** The target is drawn from the stream's distribution. */
   distribution: 5,
   no_stream: 6,
   below_threshold: 7,
   /** The call was not made: it returned the event's error. */
   error_injected: 8,
-  /** Held until the last of the recorded calls that were under way at its time had ended. */
+  /** The call was held until the last of the recorded calls that were under way at its time had ended. */
   stall: 9,
-  /** Its file is not in the incident: taken from calls of its kind to files of that kind. */
+  /** The call's file is not in the incident: the target is drawn from calls of its kind to files of that kind. */
   class: 10,
 } as const;
 
 export type How = keyof typeof HOWS;
 
 export const CALL_FLAGS = {
-  /** Less was written than was asked for, on purpose. */
+  /** Less was written than requested, on purpose. */
   short_write: 1,
-  /** Its file has another name than the one of the incident that it was taken for. */
+  /** The call's file has another name than the file of the incident for which it was taken. */
   stands_in: 2,
 } as const;
 
-/** For `stream` and `event`. */
+/** Value of `stream` and `event` when there is none. */
 export const NONE = 0xffffffff;
 
 export const reportHeader = defineLayout('report_header', 'the start of a report', {

@@ -1,21 +1,21 @@
-/** Calls as columns that grow: a million of them are 50 MB and no objects. */
+/** Calls as columns that grow: a million of them take 50 MB and no objects. */
 
 const CAPACITY_MIN = 1024;
 
 export interface CallColumns {
-  /** From the incident's first event. */
+  /** Start of the call, relative to the incident's first event. */
   startNs: Float64Array;
   durationNs: Float64Array;
   size: Uint32Array;
-  /** A thread in a stream. */
+  /** Number of the lane: a thread in a stream. */
   lane: Uint32Array;
-  /** EVENT_FLAGS. */
+  /** Combination of EVENT_FLAGS. */
   flags: Uint16Array;
 }
 
 export interface Calls {
   readonly count: number;
-  /** Longer than there are calls. Not to be kept: it is another one when there are more. */
+  /** The columns are longer than `count`. They must not be kept: adding calls may replace them. */
   readonly columns: CallColumns;
   add(startNs: number, durationNs: number, size: number, lane: number, flags: number): void;
 }

@@ -1,4 +1,4 @@
-/** From an incident to what each call of a build shall take. */
+/** Compiles an incident into a plan: how long each call of a build is to take. */
 
 import type { ColumnsOf } from '../format/layout.ts';
 import { PLAN_FLAGS, type planEvent, STREAM_FLAGS } from '../format/plan_file.ts';
@@ -6,12 +6,12 @@ import { streamsInOrder } from './file_order.ts';
 import type { Incident, IncidentStream } from './incident.ts';
 import { type FailRule, faultLimitsOf, type InjectRule, isChosen, limitsOf } from './rules.ts';
 
-/** A longer wait is none that a test is to go through. */
+/** The longest target: no test is meant to wait longer. */
 export const TARGET_NS_MAX = 3_600_000_000_000;
 
 export interface PlanOptions {
   seed: bigint;
-  /** 2: everything takes half as long. */
+  /** At 2, everything takes half as long. */
   speed: number;
   extraLatencyNs: number;
   inject: readonly InjectRule[];
@@ -21,7 +21,7 @@ export interface PlanOptions {
 export interface PlannedStream extends IncidentStream {
   firstSlot: number;
   slotCount: number;
-  /** STREAM_FLAGS. */
+  /** Combination of STREAM_FLAGS. */
   flags: number;
 }
 
@@ -39,7 +39,7 @@ export interface DelayPlan {
   flags: number;
   streams: PlannedStream[];
   slots: Slots;
-  /** Grouped by slot, in recorded order within. */
+  /** Events are grouped by slot, and in recorded order within a slot. */
   events: EventColumns & { offset_ns: Float64Array; target_ns: Float64Array };
   eventCount: number;
 }
@@ -84,7 +84,7 @@ export function compilePlan(incident: Incident, options: PlanOptions): DelayPlan
   };
 }
 
-/** By lane: its slot. Slots of a stream follow one another, in order of first appearance. */
+/** Returns the slot of each lane. Slots of a stream are consecutive, in order of first appearance. */
 function slotsOfLanes({ lanes, streamCount }: Incident): Uint32Array {
   const next = new Uint32Array(streamCount + 1);
   for (let lane = 0; lane < lanes.count; lane++) next[lanes.firstOf(lane) + 1]!++;
@@ -126,7 +126,7 @@ function plannedEvents(
       seen[rule]!++;
       const { nth, errno, matches } = fail[rule]!;
       if (nth !== undefined && nth !== seen[rule]) continue;
-      // It has no error to return, and a rule for all does not ask for one.
+      // sync() has no error to return, and a rule for all calls does not ask for one.
       if (nth === undefined && streams[stream]!.op === 'sync') continue;
       events.error[at] = errno;
       events.flags[at]! |= faultLimitsOf(matches);
@@ -135,7 +135,7 @@ function plannedEvents(
   return events;
 }
 
-/** All rules that fit, one after the other. */
+/** Combines all rules that apply. */
 function latencyOf(rules: readonly InjectRule[], stream: IncidentStream) {
   const chosen = rules.filter((rule) => isChosen(rule, stream));
   return {

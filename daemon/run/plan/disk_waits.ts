@@ -1,27 +1,30 @@
 /**
- * Waits for a disk, found in block requests, for recordings that leave out `sys_sync`: what such a call waits for are
- * requests that the thread queues outside of its writes, and those of the journal that follow.
+ * Derives waits for a disk from block requests, for recordings without `sys_sync`: such a call waits for requests that
+ * the thread queues outside of its writes, and for those of the journal that follow.
  *
  *   thread   write |   | fsync ...........................| write
  *   request            [ data ]                                      by the thread
  *   request                    [ journal ] [ commit ]                by the journal's thread
  *   wait               |---------------------------------|
  *
- * What a kernel thread writes back by itself made nobody wait. Where a node's syncs are recorded, none are made up.
+ * No call waits for what a kernel thread writes back by itself. On a node whose syncs are recorded, no wait is derived.
  */
 
-/** Requests of one sync follow one another within it: between them a thread is woken, the syncing one or the journal's. */
+/**
+ * Requests of one sync follow one another within this time, in which a thread is woken, the syncing one or the
+ * journal's.
+ */
 const GAP_NS = 1_000_000;
 
 const JOURNAL = /^(jbd2\/|xfs(aild|-cil|-log|_log)|btrfs-)/;
 const KERNEL_THREAD = /^(kworker\/|kswapd\d|ksmd|flush-|loop\d|dmcrypt_|md\d|kcompactd\d|z_)/;
 
-/** Whose wait it is when it begins: later the thread may do other things. */
+/** The waiting thread and its context at the start of the wait: later the thread may do other things. */
 interface Waiting {
   thread: number;
   owner: number;
   node: number;
-  /** Stream of the file that it syncs, as far as that is known. */
+  /** Stream of the file that the thread syncs, if that is known. */
   file: number | undefined;
 }
 
@@ -31,28 +34,30 @@ export interface DiskWait extends Waiting {
   endNs: number;
 }
 
-/** Requests that no call of a build can be made to wait for. */
+/** Requests for which no call of a build can be made to wait. */
 export interface LeftOut {
   background: number;
   reads: number;
-  /** Within a recorded call, whose duration has it already. */
+  /** Requests within a recorded call, whose duration already includes them. */
   within_calls: number;
-  /** In no recorded call of a thread, on a node whose syncs are recorded: a close or an unlink, say. */
+  /**
+   * Requests in no recorded call of a thread, on a node whose syncs are recorded: of a close or an unlink, for example.
+   */
   outside_calls: number;
 }
 
 export interface DiskWaits {
   readonly leftOut: Readonly<LeftOut>;
-  /** In recorded order, as `request`: no sync of the thread goes on beyond its next call. */
+  /** Must be called in recorded order, like `request`: no sync of the thread continues beyond its next call. */
   call(call: { thread: number; node: number; endNs: number; isSync: boolean }): void;
   request(request: BlockRequest): void;
-  /** All of them, by start. */
+  /** Returns all waits, sorted by start. */
   finish(): DiskWait[];
 }
 
 export interface BlockRequest extends Waiting {
   comm: string;
-  /** Number of (node, device). */
+  /** Number of the pair (node, device). */
   device: number;
   operation: string;
   startNs: number;
@@ -61,11 +66,13 @@ export interface BlockRequest extends Waiting {
 
 export function newDiskWaits(): DiskWaits {
   const leftOut: LeftOut = { background: 0, reads: 0, within_calls: 0, outside_calls: 0 };
-  /** By thread: the end of its calls so far. */
+  /** The end of each thread's calls so far. */
   const calledUntil = new Map<number, number>();
-  /** By node that has recorded syncs: their end so far, which its journal's requests are waited for. */
+  /**
+   * The end of the syncs so far of each node that has recorded ones: until then, syncs wait for its journal's requests.
+   */
   const syncedUntil = new Map<number, number>();
-  /** By device, by thread. */
+  /** Open waits by device, then by thread. */
   const open = new Map<number, Map<number, DiskWait>>();
   const done: DiskWait[] = [];
 
@@ -74,7 +81,7 @@ export function newDiskWaits(): DiskWaits {
     done.push(wait);
   }
 
-  /** Whether a sync was waiting for it. */
+  /** Returns whether a sync was waiting for the request. */
   function extendAll(device: number, startNs: number, endNs: number): boolean {
     let isAwaited = false;
     const waits = open.get(device);

@@ -1,4 +1,4 @@
-/** The plan as the bytes of its file. */
+/** Encodes a plan as the bytes of its file. */
 import { writeColumns, writeRecord } from '../format/layout.ts';
 import { OPS, PATH_KINDS, PLAN_MAGIC, planEvent, planHeader, planSlot, planStream } from '../format/plan_file.ts';
 import type { DelayPlan } from './compile.ts';
@@ -55,7 +55,7 @@ function maskOf(streams: readonly { op: keyof typeof OPS }[]): number {
   return Object.values<number>(OPS).reduce((mask, op) => (planned.has(isSync(op)) ? mask | (1 << op) : mask), 0);
 }
 
-/** Each text once, with a NUL behind; the empty one first. */
+/** Stores each text once, followed by a NUL; the empty one comes first. */
 function newStrings() {
   const offsets = new Map<string, number>();
   const pieces: Buffer[] = [];

@@ -1,14 +1,14 @@
 /**
- * On which files calls come one after the other, whichever thread makes them: a pool, or goroutines that write one log.
- * There the order in the file says which call is which, and the thread does not.
+ * Finds the files on which calls come one after the other, whichever thread makes them: a pool, or goroutines that
+ * write one log. There the order in the file identifies a call, and the thread does not.
  */
 import { OPS } from '../format/plan_file.ts';
 import type { Incident, IncidentStream } from './incident.ts';
 
-/** A few calls that overlap, of many, do not make the others known by their threads. */
+/** A few overlapping calls of many do not mean that threads identify the others. */
 const OVERLAPPING_SHARE_MAX = 0.02;
 
-/** Numbers of the streams whose file's calls of their class, writes or syncs, are in order. */
+/** Returns the numbers of the streams whose file's calls of their class, writes or syncs, are in order. */
 export function streamsInOrder({ calls, lanes }: Incident, streams: readonly IncidentStream[]): Set<number> {
   const { columns, count } = calls;
   const files = new Map<string, number>();
@@ -31,7 +31,7 @@ export function streamsInOrder({ calls, lanes }: Incident, streams: readonly Inc
 
 const DELETED = / \(deleted\)$/;
 
-/** What the runner puts together, writes and syncs apart: sockets, pipes and anonymous files by their kind. */
+/** Key of what the runner merges, writes and syncs separately: sockets, pipes and anonymous files by their kind. */
 export function fileKeyOf({ op, pathKind, path }: IncidentStream): string {
   if (op === 'msync' && path === '') return op;
   const file = pathKind === 'socket' || pathKind === 'pipe' || pathKind === 'anon' ? pathKind : path;

@@ -1,4 +1,4 @@
-/** An incident from a recording's own columns: no event becomes an object. */
+/** Builds an incident from a recording's own columns, without making an object per event. */
 import { typeRows } from '../../../bpf/schema/block.ts';
 import { BLOCK_OPERATIONS, blockIo } from '../../../bpf/schema/block_io.ts';
 import type { FileKind } from '../../../bpf/schema/owner.ts';
@@ -16,7 +16,7 @@ const OPERATION_OF = new Map<number, string>(Object.entries(BLOCK_OPERATIONS).ma
 const SIZE_UNKNOWN = 2n ** 64n - 1n;
 const NO_FILE = { path: '', kind: 'unknown' };
 
-/** In recorded order. */
+/** Blocks must be added in recorded order. */
 export function addBlock(incident: IncidentBuilder, { block, dictionary }: ScannedBlock): void {
   const types = column(block, 'event_type');
   const rows = typeRows(block);

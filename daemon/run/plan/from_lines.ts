@@ -1,4 +1,4 @@
-/** An incident from a daemon's events, one JSON text a line. */
+/** Builds an incident from a daemon's events, one JSON text per line. */
 import { FILE_KINDS, type FileKind } from '../../../bpf/schema/owner.ts';
 import { SYNC_SYSCALLS } from '../../../bpf/schema/sys_sync.ts';
 import { WRITE_SYSCALLS } from '../../../bpf/schema/sys_write.ts';
@@ -6,10 +6,12 @@ import { RunError } from '../errors.ts';
 import type { Op } from '../format/plan_file.ts';
 import type { IncidentBuilder } from './incident.ts';
 
-/** A double would round it; inside of a JSON text a quote has a backslash in front, so this is the field. */
+/**
+ * A double would round the timestamp. A quote inside a JSON text has a backslash in front, so this is the field itself.
+ */
 const TIMESTAMP = /[{,]"timestamp_ns":(\d{1,20})[,}]/;
 
-/** JSON.parse, which takes a fifth of the time of an exact parser: of the other numbers none needs more than a double. */
+/** Uses JSON.parse, which takes a fifth of the time of an exact parser: no other number needs more than a double. */
 export function addLine(incident: IncidentBuilder, line: string): void {
   const timestamp = TIMESTAMP.exec(line)?.[1];
   const event = parsed(line);

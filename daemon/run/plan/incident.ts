@@ -27,7 +27,7 @@ export interface RecordedCall extends RecordedOwner {
   fd: number;
   startNs: bigint;
   durationNs: number;
-  /** Undefined: not known. */
+  /** Undefined when unknown. */
   size: number | undefined;
 }
 
@@ -47,17 +47,17 @@ export interface IncidentStream {
 }
 
 export interface Incident {
-  /** Events read, also those that cannot be replayed. */
+  /** Number of events that were read, including those that cannot be replayed. */
   readonly eventCount: number;
   readonly notReplayable: Readonly<LeftOut & { standard_streams: number; no_file: number }>;
-  /** Files on descriptors 0 to 2 are among them. */
+  /** Whether files on descriptors 0 to 2 are among the calls. */
   readonly usesStandardFds: boolean;
   readonly calls: Calls;
-  /** Firsts are streams, seconds are threads. */
+  /** Pairs of a stream and a thread. */
   readonly lanes: Pairs;
   readonly streamCount: number;
   stream(number: number): IncidentStream;
-  /** As the node knew it. */
+  /** Thread id as the node assigned it. */
   tidOf(thread: number): number;
 }
 
@@ -83,7 +83,7 @@ const OPS_WITHOUT_FD: ReadonlySet<Op> = new Set(['sync', 'msync']);
 const OP_NAMES = Object.keys(OPS) as Op[];
 const KIND_NAMES = Object.keys(PATH_KINDS) as PathKind[];
 
-/** A double holds up to here every nanosecond. */
+/** Up to this span, a double holds every nanosecond. */
 const SPAN_NS_MAX = Number.MAX_SAFE_INTEGER;
 
 export function newIncident(): IncidentBuilder {
@@ -91,7 +91,10 @@ export function newIncident(): IncidentBuilder {
   const [threads, devices, files, owners, streams, lanes] = Array.from({ length: 6 }, newPairs) as SixPairs;
   const calls = newCalls();
   const waits = newDiskWaits();
-  /** Streams of the last writes to a file: what a thread syncs next, or what another did that only syncs. */
+  /**
+   * Streams of the last writes to a file, which a sync is assumed to be for: by thread, and by node for a thread that
+   * only syncs.
+   */
   const lastOfThread = new Map<number, number>();
   const lastOfNode = new Map<number, number>();
   let [eventCount, standardStreams, noFile, usesStandardFds] = [0, 0, 0, false];
@@ -135,12 +138,12 @@ export function newIncident(): IncidentBuilder {
       const isSync = OPS[op] >= OPS.fsync;
       waits.call({ thread, node, endNs: startNs + durationNs, isSync });
       const isStandard = fd >= 0 && fd <= STANDARD_FD_MAX;
-      // The terminal or log of whoever ran it; the build has its own.
+      // This is the recorded process's terminal or log; the build has its own.
       if (isStandard && fileKind !== 'regular') {
         standardStreams++;
         return;
       }
-      // Its descriptor was not open, say: no call of a build is known to be the same.
+      // The descriptor was not open, for example: no call of a build is known to be the same.
       if (path === '' && !OPS_WITHOUT_FD.has(op)) {
         noFile++;
         return;

@@ -1,8 +1,8 @@
-/** Numbers from 0, in order of first appearance. */
+/** Numbers values in order of first appearance, starting at 0. */
 import { RunError } from '../errors.ts';
 
 export interface Numbering<Value> {
-  /** By number. */
+  /** The values by their numbers. */
   readonly list: readonly Value[];
   numberOf(value: Value): number;
 }
@@ -22,7 +22,7 @@ export function newNumbering<Value>(): Numbering<Value> {
   };
 }
 
-/** Two of them make one key that a double holds exactly. */
+/** Two numbers below this make one key that a double holds exactly. */
 const PAIR_MAX = 2 ** 26;
 
 export interface Pairs {

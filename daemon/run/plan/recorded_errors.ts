@@ -1,5 +1,5 @@
 /**
- * Calls that failed in production, known by their threads and starts. They are few, so that none but them is looked at
+ * Calls that failed in production, identified by their threads and starts. They are few, so only they are looked at
  * closely.
  */
 import { constants } from 'node:os';
@@ -9,21 +9,21 @@ import type { ScannedBlock } from '../../store/store.ts';
 
 export interface RecordedErrors {
   readonly count: number;
-  /** 0: that call did not fail. `offsetNs`: from the first event of the incident. */
+  /** Returns 0 when that call did not fail. `offsetNs` is relative to the first event of the incident. */
   errnoOf(tid: number, offsetNs: number): number;
 }
 
 export interface ErrorCollector extends RecordedErrors {
-  /** In recorded order, like the incident itself. */
+  /** Must be called in recorded order, like the incident's own functions. */
   addBlock(block: ScannedBlock): void;
-  /** One of a daemon's events, as JSON. */
+  /** Adds one of a daemon's events, as JSON. */
   addLine(line: string): void;
 }
 
-/** What the kernel restarts by itself has numbers that no program ever sees. */
+/** The kernel has other numbers, which no program ever sees, for calls that it restarts by itself. */
 const ERRNOS: ReadonlySet<number> = new Set(Object.values(constants.errno));
 
-/** A double would round it; inside of a JSON text a quote has a backslash in front, so these are the fields. */
+/** A double would round the timestamp. A quote inside a JSON text has a backslash in front, so these are the fields. */
 const TIMESTAMP = /[{,]"timestamp_ns":(\d{1,20})[,}]/;
 const FAILED = /[{,]"result":-(\d{1,4})[,}]/;
 
@@ -48,7 +48,7 @@ export function newRecordedErrors(): ErrorCollector {
       const results = bigColumn(block, 'result');
       if (block.rowCount > 0) firstNs ??= starts[0]!;
       for (let row = 0; row < block.rowCount; row++) {
-        // A request is no call: one that failed because of it has an event of its own.
+        // A request is not a call: a call that failed because of it has an event of its own.
         if (results[row]! >= 0n || types[row] === blockIo.id) continue;
         add(tids[row]!, starts[row]!, Number(-results[row]!));
       }

@@ -1,12 +1,12 @@
 /**
- * What `--inject` and `--fail` say, such as
+ * Parses the rules of `--inject` and `--fail`, such as
  *
- *   sys_write:service=db:extra=10ms          each of these calls takes so much longer
+ *   sys_write:service=db:extra=10ms          each of these calls takes this much longer
  *   sys_write:path=/data/*.log:factor=3      three times as long, before extra is added
  *   sys_write:ENOSPC:nth=3                   the third of these calls is not made and returns the error
  *   sys_sync:EIO                             every sync fails
  *
- * Parts are between colons; a backslash takes the meaning from the character behind it.
+ * Parts are separated by colons; a backslash makes the character after it literal.
  */
 import { constants } from 'node:os';
 import { parseDuration } from '../../../agent/config/duration.ts';
@@ -14,7 +14,7 @@ import { EVENT_TYPES, type EventType } from '../../../bpf/schema/index.ts';
 import { EVENT_FLAGS, OPS } from '../format/plan_file.ts';
 import type { IncidentStream } from './incident.ts';
 
-/** Every field that is given must fit; `*` in a value stands for any text. */
+/** All given fields must match; `*` in a value stands for any text. */
 interface Choice {
   eventType: EventType;
   matches: readonly { field: MatchField; pattern: RegExp; text: string }[];
@@ -27,7 +27,7 @@ export interface InjectRule extends Choice {
 
 export interface FailRule extends Choice {
   errno: number;
-  /** Undefined: all of them. */
+  /** Undefined for all calls. */
   nth: number | undefined;
 }
 
@@ -38,7 +38,7 @@ const ANY_TYPE = new Intl.ListFormat('en', { type: 'disjunction' }).format(EVENT
 const EXTRA_NS_MAX = 3_600_000_000_000n;
 const FACTOR_MAX = 1000;
 
-/** Says what is wrong with a rule, in words that follow "must". */
+/** Describes what is wrong with a rule, in words that follow "must". */
 export class RuleError extends Error {
   override readonly name = 'RuleError';
 }
@@ -62,26 +62,26 @@ export function parseFailRule(text: string): FailRule {
   return { ...choice, errno: errnoOf(names[0]!), nth: nth === undefined ? undefined : Number(nth) };
 }
 
-/** Whether calls of a stream are meant. Syncs are also what block requests became. */
+/** Whether a rule applies to calls of a stream. Syncs include those that were derived from block requests. */
 export function isChosen({ eventType, matches }: Choice, stream: IncidentStream): boolean {
   if (OPS[stream.op] >= OPS.fsync !== (eventType !== 'sys_write')) return false;
   return matches.every(({ field, pattern }) => pattern.test(field === 'syscall' ? stream.op : stream[field]));
 }
 
-/** The paths that a rule is about, as fnmatch(3) takes them. */
+/** Returns the path patterns of a rule in the syntax of fnmatch(3). */
 export function pathPatternsOf({ matches }: Pick<Choice, 'matches'>): string[] {
   return matches
     .filter(({ field }) => field === 'path')
     .map(({ text }) => text.replace(/\\.|[?[]|\\$/gsu, (piece) => (piece.length > 1 ? piece : `\\${piece}`)));
 }
 
-/** EVENT_FLAGS of an event that a rule chose: for which other calls it is not. */
+/** EVENT_FLAGS of an event that a rule chose: they exclude other calls. */
 export function limitsOf(matches: Choice['matches']): number {
   const names = (...fields: MatchField[]) => matches.some(({ field }) => fields.includes(field));
   return (names('path') ? EVENT_FLAGS.ruled_by_path : 0) | (names('comm', 'service') ? EVENT_FLAGS.ruled_by_thread : 0);
 }
 
-/** With those of its error or short write: a rule that names a system call is about no other one. */
+/** Includes the flags of an error or a short write: a rule that names a system call applies to no other one. */
 export function faultLimitsOf(matches: Choice['matches']): number {
   return limitsOf(matches) | (matches.some(({ field }) => field === 'syscall') ? EVENT_FLAGS.own_call : 0);
 }
@@ -100,7 +100,7 @@ function choiceOf(text: string): { choice: Choice; rest: string[] } {
   return { choice: { eventType, matches }, rest: parts.filter((part) => !fieldOf(part)) };
 }
 
-/** Between colons; backslashes stay, but in front of a colon. */
+/** Splits at colons; backslashes stay, except in front of a colon. */
 function partsOf(text: string): string[] {
   const parts = [''];
   for (let at = 0; at < text.length; at++) {

@@ -1,5 +1,6 @@
 /**
- * What `--short` says: which writes write only half of what they ask for, as a rule of `--fail` without its error.
+ * Parses the rules of `--short`, which have the form of `--fail` without an error: the writes that they choose write
+ * only half of what they ask for.
  *
  *   sys_write:path=/data/*.log:nth=3         the third of these calls
  */

@@ -1,7 +1,7 @@
 /**
  * Threads that do the same work on one file, at once: executors of a pool that append to one log. Which of them makes
- * which call is drawn anew in each run, the order in the file is not kept either, and nothing else tells their calls
- * apart. A call that got an event of such a thread may not be the one that it belongs to.
+ * which call differs from run to run, the order in the file does too, and nothing else distinguishes their calls. So a
+ * call that got an event of such a thread may not be the one that the event belongs to.
  */
 import { STREAM_FLAGS } from '../format/plan_file.ts';
 import type { DelayPlan, PlannedStream } from '../plan/compile.ts';
@@ -11,8 +11,8 @@ import { type Deliveries, FATE_NUMBERS } from './fates.ts';
 const DIGITS = /\d+/g;
 
 /**
- * How much of what was delivered may have gone to another call: what an event has beyond the shortest of those that it
- * may have been taken for.
+ * Returns how much of the delivered time may have gone to another call: the part of each event that exceeds the
+ * shortest of those that it may have been taken for.
  */
 export function uncertainNs(plan: DelayPlan, { fate }: Deliveries, thresholdNs: number): number {
   const { slots, events } = plan;
@@ -30,7 +30,7 @@ export function uncertainNs(plan: DelayPlan, { fate }: Deliveries, thresholdNs: 
   return uncertain;
 }
 
-/** Slots of the plan: those of several threads of one role that call on one file, not one after the other. */
+/** Groups the slots of several threads of one role that call on one file, not one after the other. */
 function slotsAlike({ slots, streams }: DelayPlan): number[][] {
   const found = Map.groupBy(slots.stream.keys(), (slot) => roleOnFile(streams[slots.stream[slot]!]!));
   found.delete('');

@@ -1,11 +1,11 @@
-/** What a build did differently: a run beside the incident, or beside another run. */
+/** Compares a run with its incident, or with another run. */
 import { z } from 'zod';
 import { RunError } from '../errors.ts';
 import { RESULT_VERSION } from './result.ts';
 
 const count = z.number().nonnegative();
 
-/** What of a report is compared. */
+/** The parts of a report that are compared. */
 const comparedSchema = z.object({
   kreplay_run: z.literal(RESULT_VERSION),
   verdict: z.string(),
@@ -38,23 +38,23 @@ export interface StreamChange {
   path: string;
   role: string;
   calls: readonly [before: number, after: number];
-  /** Null: not known. */
+  /** The first is null when it is unknown. */
   took_ns: readonly [before: number | null, after: number];
   change: 'new' | 'vanished' | 'same';
 }
 
 export interface Difference {
-  /** The one that was there before is the incident itself. */
+  /** The side that the run is compared with: the incident itself, or an earlier run. */
   beside: 'incident' | 'run';
   streams: StreamChange[];
   calls: readonly [before: number, after: number];
   took_ns: readonly [before: number, after: number];
   ended: readonly [before: Compared['ended'], after: Compared['ended']];
-  /** Of the later run: when it first did what the incident did not. */
+  /** When the later run first did what the incident did not. */
   first_divergence_ns: number | null;
 }
 
-/** What `kreplay run --report` has written. */
+/** Parses what `kreplay run --report` has written. */
 export function parseReport(text: string, path: string): Compared {
   let json: unknown;
   try {
@@ -68,7 +68,7 @@ export function parseReport(text: string, path: string): Compared {
   return data;
 }
 
-/** `before` left out: the run beside its incident. */
+/** Without `before`, the run is compared with its incident. */
 export function difference(after: Compared, before?: Compared): Difference {
   const later = byKey(after);
   const earlier = before ? byKey(before) : undefined;
@@ -95,7 +95,7 @@ export interface DifferenceLimits {
   sameCalls: boolean;
 }
 
-/** What of the limits is exceeded, in words. */
+/** Describes the limits that are exceeded. */
 export function exceeded({ took_ns: [before, after], streams }: Difference, limits: DifferenceLimits): string[] {
   const found: string[] = [];
   const { maxSlower, sameCalls } = limits;

@@ -1,4 +1,4 @@
-/** Whether the errors that were asked for, by rules or as recorded, were returned. */
+/** Counts whether the requested errors, by rules or as recorded, were returned. */
 import { NONE } from '../format/report_file.ts';
 import type { DelayPlan } from '../plan/compile.ts';
 import type { CallReport } from './read_report.ts';
@@ -6,9 +6,9 @@ import type { CallReport } from './read_report.ts';
 export interface ErrorFigures {
   planned: number;
   returned: number;
-  /** The calls that had their events cannot have the error: another system call, or one whose file is not seen. */
+  /** Calls that got these events cannot have the error: another system call, or one whose file is not seen. */
   withheld: number;
-  /** No call had their events. */
+  /** No call got these events. */
   not_called: number;
 }
 
@@ -30,7 +30,7 @@ export function errorFigures({ events: { error }, eventCount }: DelayPlan, calls
   };
 }
 
-/** Undefined: all were returned. */
+/** Returns undefined when all were returned. */
 export function errorsText({ planned, returned, withheld, not_called }: ErrorFigures): string | undefined {
   if (returned === planned) return undefined;
   const why: string[] = [];

@@ -1,7 +1,7 @@
 /**
- * What became of each event of the plan.
+ * Determines the fate of each event of the plan.
  *
- *   delivered  the call that it belongs to took so long
+ *   delivered  the call that it belongs to took this long
  *   displaced  another call did: one of the same class that the plan has no event for, and at least half as long
  *   missing    no call did
  */
@@ -19,7 +19,7 @@ const FATES = Object.keys(FATE_NUMBERS) as Fate[];
 
 const LIKE_SHARE = 0.5;
 
-/** By event: its fate, and the call that got it. */
+/** The fate of each event, and the call that got it. */
 export interface Deliveries {
   fate: Uint8Array;
   call: Uint32Array;
@@ -41,7 +41,7 @@ export function deliveriesOf(plan: DelayPlan, calls: CallReport): Deliveries {
   return deliveries;
 }
 
-/** The longest that is missing goes to the longest wait that is nobody's, and so on. */
+/** Assigns the longest missing event to the longest unmatched wait, and so on. */
 function displace(plan: DelayPlan, calls: CallReport, { fate, call }: Deliveries, isSync: boolean): void {
   const isOfClass = (op: number) => op >= OPS.fsync === isSync;
   const { target_ns } = plan.events;

@@ -1,4 +1,4 @@
-/** How faithful a run was: what of the plan was delivered, to which calls, and how exactly. */
+/** Measures how faithful a run was: how much of the plan was delivered, to which calls, and how exactly. */
 import type { Said } from '../control_lines.ts';
 import { EVENT_FLAGS } from '../format/plan_file.ts';
 import { CALL_FLAGS, HOWS, NONE } from '../format/report_file.ts';
@@ -13,10 +13,10 @@ import { ksDistance, quantile } from './quantiles.ts';
 import type { CallReport } from './read_report.ts';
 import { type StreamFigures, streamFigures } from './stream_figures.ts';
 
-/** Waits that are longer than those of all others, and so what people mean by the incident. */
+/** Number of slowest events: these are the waits that users mean by the incident. */
 export const SLOWEST_MAX = 20;
 
-/** Below it a call takes as long by itself; the helper measures it anew for each run. */
+/** The time that a call takes by itself, unless the helper has measured it for the run. */
 const FLOOR_NS_DEFAULT = 20_000;
 
 export interface SlowEvent {
@@ -28,34 +28,39 @@ export interface SlowEvent {
   comm: string;
   service: string;
   fate: Fate;
-  /** When a call got it. */
+  /** When the call that got the event was made; null when there is none. */
   run_offset_ns: number | null;
   held_ns: number | null;
 }
 
 export interface Figures {
   planned_events: number;
-  /** Above threshold: those that count. */
+  /** Number of events above the threshold: only these count. */
   considered_events: number;
   planned_ns: number;
   delivered_ns: number;
   /** The part of the delivered time that may have gone to another of several threads that call on one file at once. */
   uncertain_ns: number;
-  /** Share of the planned time, and of the events, whose own calls got it; null when nothing was planned. */
+  /**
+   * Shares of the planned time and of the events that went to the calls they belong to; null when nothing was planned.
+   */
   matched_by_duration: number | null;
   matched_by_count: number | null;
   calls: number;
   how: HowCounts;
   fates: Record<Fate, number>;
   injected_ns: number;
-  /** Calls whose events say so, made short or whole after all: no regular file, one byte, or not permitted. */
+  /**
+   * Calls whose events ask for a short write, which were made short, or whole after all: no regular file, one byte, or
+   * not permitted.
+   */
   short_writes: { short: number; whole: number };
   errors: ErrorFigures;
-  /** Of calls that were made to wait: how much longer than planned the build felt them take. */
+  /** How much longer than planned the build felt calls take that were made to wait. */
   late: { p50_ns: number | null; p99_ns: number | null; max_ns: number | null; calls: number };
-  /** The same with what these calls may have waited before they were seen, where many come at once. */
+  /** The same plus the time that these calls may have waited before they were seen, when many come at once. */
   late_at_most: { p50_ns: number | null; p99_ns: number | null; max_ns: number | null };
-  /** Distance of planned and felt waits above the floor. */
+  /** Kolmogorov-Smirnov distance of planned and felt waits above the floor. */
   ks_distance: number | null;
   floor_ns: number;
   first_divergence_ns: number | null;
@@ -123,14 +128,14 @@ function shortWrites({ events: { flags, error } }: DelayPlan, calls: CallReport)
   return counts;
 }
 
-/** Of held calls that were to take `leastNs` or longer. */
+/** Returns the indexes of held calls that were to take `leastNs` or longer. */
 function heldCalls(calls: CallReport, leastNs: number): Float64Array {
   return filtered(calls, (at) => isHeld(calls, at) && calls.targetNs[at]! >= leastNs);
 }
 
 /**
- * How long the build felt a held call take: `biasNs` passes before it is seen and after it is let go. The helper
- * measures that at its start, and lets go that much earlier.
+ * How long the build felt a held call take: `biasNs` passes before it is seen and after it is released. The helper
+ * measures that at its start, and releases calls that much earlier.
  */
 function feltNs(calls: CallReport, at: number, biasNs: number): number {
   return calls.heldNs[at]! + biasNs;
@@ -180,7 +185,7 @@ function slowestOf(plan: DelayPlan, calls: CallReport, deliveries: Deliveries, t
   });
 }
 
-/** On a path that the incident has: what is written elsewhere may be a log that nobody recorded. */
+/** Only calls on a path of the incident count: others may write a log that was not recorded. */
 function firstDivergence(calls: CallReport): number | null {
   for (let at = 0; at < calls.count; at++) {
     const how = calls.how[at];

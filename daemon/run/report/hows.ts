@@ -1,4 +1,4 @@
-/** How calls came by their targets, counted. */
+/** Counts how calls got their targets. */
 import { HOWS, type How } from '../format/report_file.ts';
 import type { CallReport } from './read_report.ts';
 
@@ -10,7 +10,7 @@ export const HOW_OF: ReadonlyMap<number, How> = new Map(
 
 const MATCHED: ReadonlySet<number> = new Set([HOWS.exact, HOWS.size, HOWS.window, HOWS.error_injected]);
 
-/** Whether a call got an event of its own; one below the threshold is matched, and not waited for. */
+/** Whether a call got an event of its own; a call below the threshold is matched, but not made to wait. */
 export function isMatched(how: number): boolean {
   return MATCHED.has(how) || how === HOWS.below_threshold;
 }

@@ -1,4 +1,4 @@
-/** A run as one page: no script, nothing from the network. */
+/** Renders a run as one page, without scripts and without network requests. */
 import type { DelayPlan } from '../plan/compile.ts';
 import type { Figures } from './figures.ts';
 import { escaped } from './markup.ts';

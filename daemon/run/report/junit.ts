@@ -1,6 +1,7 @@
 /**
- * A run as JUnit's XML, which every CI shows: a test case for the command, one for the replay, one a gate. A replay that
- * is not whole and was not required to be is skipped, one that could not be made is an error: neither is a pass.
+ * Renders a run as JUnit's XML, which every CI shows: one test case for the command, one for the replay, and one per
+ * gate. A replay that is not whole and was not required to be is skipped, and one that could not be made is an error:
+ * neither is a pass.
  */
 import { escaped } from './markup.ts';
 import type { RunResult } from './result.ts';

@@ -1,6 +1,6 @@
-/** Text within XML and HTML. What was recorded is anyone's. */
+/** Escapes text within XML and HTML: recorded text is untrusted. */
 
-/** XML 1.0 has no place for these, not even escaped. */
+/** XML 1.0 does not allow these characters, not even escaped. */
 const FORBIDDEN = /[^\t\n\r\u{20}-\u{D7FF}\u{E000}-\u{FFFD}\u{10000}-\u{10FFFF}]/gu;
 
 const ENTITIES: Readonly<Record<string, string>> = {
@@ -14,7 +14,7 @@ const ENTITIES: Readonly<Record<string, string>> = {
   '\t': '&#9;',
 };
 
-/** Also for values of attributes. */
+/** The result is also valid in values of attributes. */
 export function escaped(text: string): string {
   return text.replace(FORBIDDEN, '\u{FFFD}').replace(/[&<>"'\n\r\t]/g, (character) => ENTITIES[character]!);
 }

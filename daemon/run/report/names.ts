@@ -1,6 +1,6 @@
 /**
- * What is not certain about the names of files. A name that the incident does not have stands for one that it has, until
- * a file is written by that very name: what was taken for calls of that file before were calls of another one.
+ * Measures the uncertainty of file names. A name that the incident does not have stands for one that it has, until a
+ * file with exactly that name is written: calls that were taken for that file's before then were those of another one.
  */
 import type { Said } from '../control_lines.ts';
 import { CALL_FLAGS, HOWS, NONE } from '../format/report_file.ts';
@@ -10,13 +10,13 @@ import type { CallReport } from './read_report.ts';
 export interface NameFigures {
   /** Calls that were taken for those of a file that was written by its own name only later. */
   given_back: number;
-  /** Files that share what the incident has of another: there are more of such names than in the incident. */
+  /** Files that share the incident's events of another file: there are more of such names than in the incident. */
   shared: number;
-  /** Files whose names the recording cannot tell from another's. */
+  /** Files whose names the recording cannot distinguish from another's. */
   unclear: number;
 }
 
-/** Which calls these are; their events were given back, and are those of other calls. */
+/** Marks the calls that were given back: their events belong to other calls. */
 export function givenBack(calls: CallReport, { streams }: Said): Uint8Array {
   const standsIn = (at: number) => (calls.flags[at]! & CALL_FLAGS.stands_in) !== 0;
   const fileOf = (at: number) => streams.get(calls.stream[at]!)?.path;
@@ -28,7 +28,7 @@ export function givenBack(calls: CallReport, { streams }: Said): Uint8Array {
   return Uint8Array.from(calls.flags, (_, at) => (standsIn(at) && named.has(fileOf(at) ?? '') ? 1 : 0));
 }
 
-/** Such a call has no event of its own. */
+/** Returns the calls with the events of the chosen ones removed. */
 export function withoutEvents(calls: CallReport, chosen: Uint8Array): CallReport {
   if (!chosen.includes(1)) return calls;
   const ofOther = (how: number) => (isMatched(how) && how !== HOWS.error_injected ? HOWS.extra : how);
@@ -47,7 +47,7 @@ export function nameFigures(chosen: Uint8Array, { uncovered }: Said): NameFigure
   };
 }
 
-/** Why it is not known to be a replay, in words. */
+/** Describes why it is uncertain that the run is a replay. */
 export function nameReasons({ given_back, shared, unclear }: NameFigures): string[] {
   const reasons: string[] = [];
   if (given_back > 0)

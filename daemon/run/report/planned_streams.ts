@@ -1,4 +1,4 @@
-/** Which recorded stream an event is of, and what each was to take. */
+/** Finds the recorded stream of an event, and the time that each stream was to take. */
 import type { DelayPlan } from '../plan/compile.ts';
 
 export function streamOfEvent({ slots }: DelayPlan, event: number): number {
@@ -11,7 +11,7 @@ export function streamOfEvent({ slots }: DelayPlan, event: number): number {
   return slots.stream[low]!;
 }
 
-/** By stream of the plan. */
+/** Returns the planned time of each stream of the plan. */
 export function plannedOfStreams({ slots, streams, events }: DelayPlan): Float64Array {
   const planned = new Float64Array(streams.length);
   for (const [slot, stream] of slots.stream.entries()) {

@@ -1,10 +1,12 @@
-/** Of sorted values: the smallest that `share` of them do not exceed; null of none. */
+/** Returns the smallest of the sorted values that `share` of them do not exceed; null when there are none. */
 export function quantile(sorted: Float64Array, share: number): number | null {
   if (sorted.length === 0) return null;
   return sorted[Math.max(Math.ceil(sorted.length * share) - 1, 0)]!;
 }
 
-/** Kolmogorov-Smirnov: the largest distance of two distributions, 0 to 1; null when one has no values. */
+/**
+ * The Kolmogorov-Smirnov distance of two distributions, the largest difference, 0 to 1; null when one has no values.
+ */
 export function ksDistance(one: Float64Array, other: Float64Array): number | null {
   if (one.length === 0 || other.length === 0) return null;
   let [i, j, largest] = [0, 0, 0];

@@ -1,16 +1,16 @@
-/** The report of a run, as far as it goes: a helper that was killed leaves a part of the last record. */
+/** Reads the report of a run as far as it goes: a helper that was killed leaves a part of the last record. */
 import { RunError } from '../errors.ts';
 import { readColumn, readRecord } from '../format/layout.ts';
 import { HOWS, NONE, REPORT_MAGIC, reportCall, reportHeader } from '../format/report_file.ts';
 
-/** Times are from the command's start. */
+/** Times are relative to the command's start. */
 export interface CallReport {
   readonly count: number;
   readonly receivedNs: Float64Array;
   readonly targetNs: Float64Array;
-  /** How long it was held. */
+  /** How long the call was held. */
   readonly heldNs: Float64Array;
-  /** How long it may have waited before that. */
+  /** How long the call may have waited before it was seen. */
   readonly queuedNs: Float64Array;
   readonly nativeNs: Float64Array;
   readonly tid: Float64Array;
@@ -57,7 +57,7 @@ export function readReport(bytes: Buffer, eventCount: number): CallReport {
 
 const HOW_NUMBERS: ReadonlySet<number> = new Set(Object.values(HOWS));
 
-/** A file that was made longer before it was written to has zeros at its end. */
+/** A file that was extended before it was written to has zeros at its end. */
 function written(received: Float64Array): number {
   let count = received.length;
   while (count > 0 && received[count - 1] === 0) count--;

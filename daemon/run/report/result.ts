@@ -1,4 +1,4 @@
-/** All that is known of a run: what `--report` writes, and what every other form of it is made from. */
+/** All results of a run: `--report` writes them, and every other form of report is made from them. */
 import { formatMilliseconds } from '../../../agent/config/duration.ts';
 import type { Said } from '../control_lines.ts';
 import type { Incident } from '../plan/incident.ts';
@@ -28,7 +28,7 @@ export interface RunSettings {
   command: readonly string[];
   mode: string;
   seed: bigint;
-  /** What calls to files that the incident does not have get: `none`, or a duration of their `class`. */
+  /** Target of calls to files that are not in the incident: `none`, or a duration of their `class`. */
   unknown: string;
   speed: number;
   timeout_scale: number;
@@ -53,13 +53,13 @@ export interface RunResult {
   incident: {
     events: number;
     planned_events: number;
-    /** Calls that failed then. */
+    /** Number of calls that failed in the incident. */
     recorded_errors: number;
     not_replayable: Incident['notReplayable'];
   };
-  /** When it was run again and again: the figures are those of one of them. */
+  /** The attempts when a run was repeated: the figures are those of one of them. */
   repeated: Repeated | null;
-  /** Calls that nothing here can hold, those for a seccomp listener, and files whose names are not clear. */
+  /** Calls that cannot be held, calls for a seccomp listener, and files whose names are unclear. */
   uncovered: Record<string, number>;
   machine: {
     floor_ns: number | null;
@@ -109,7 +109,7 @@ export function resultOf(parts: Parts): RunResult {
   };
 }
 
-/** `1.5ms`, as options take it. */
+/** Formats a duration as options accept it: `1.5ms`. */
 export function milliseconds(ns: number): string {
   return `${formatMilliseconds(BigInt(Math.round(ns)))}ms`;
 }

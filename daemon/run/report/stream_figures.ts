@@ -1,4 +1,4 @@
-/** What the calls of each path did. Paths, as the helper merges them: `/data/wal/seg-#.log`. */
+/** Figures of the calls on each path. Paths are as the helper merges them: `/data/wal/seg-#.log`. */
 import type { Said } from '../control_lines.ts';
 import { NONE } from '../format/report_file.ts';
 import type { DelayPlan } from '../plan/compile.ts';
@@ -11,20 +11,20 @@ export interface StreamFigures {
   path: string;
   role: string;
   recorded_events: number;
-  /** Null: no call tells which recorded paths it is. */
+  /** Null when no call shows which recorded paths it stands for. */
   planned_ns: number | null;
   calls: number;
   how: HowCounts;
   missing_events: number;
   injected_ns: number;
-  /** What its calls took, as far as it is known of them. */
+  /** How long its calls took, as far as that is known. */
   took_ns: number;
   longest_unmatched: { calls: number; from_ns: number } | null;
 }
 
 interface Gathered extends StreamFigures {
   events: Set<number>;
-  /** Of the plan. */
+  /** Streams of the plan that its calls are matched with. */
   streams: Set<number>;
   unmatched: number;
   unmatchedFromNs: number;
@@ -58,7 +58,7 @@ function gather(figures: Gathered, plan: DelayPlan, calls: CallReport, at: numbe
   figures.how[HOW_OF.get(how)!]++;
   figures.took_ns += calls.heldNs[at]! + calls.nativeNs[at]!;
   if (isHeld(calls, at)) figures.injected_ns += calls.heldNs[at]!;
-  // What it got otherwise may be another path's.
+  // An unmatched call may have got its target from another path.
   if (event !== NONE && isMatched(how)) {
     figures.streams.add(streamOfEvent(plan, event));
     figures.events.add(event);

@@ -1,4 +1,4 @@
-/** A run in a few lines, for people. */
+/** Summarizes a run in a few lines, for people. */
 import { printable } from '../../../agent/output/printable.ts';
 import { errorsText } from './error_figures.ts';
 import type { Figures } from './figures.ts';
@@ -8,7 +8,7 @@ import { MODES_OF_SUMS, percent } from './verdict.ts';
 
 const UNMATCHED_STREAMS_MAX = 3;
 
-/** Less is what the bound is when nothing waits. */
+/** The bound may be this large even when no call waits, so a smaller one is not shown. */
 const QUEUED_NS_MIN = 100_000;
 
 const LEFT_OUT: Record<keyof RunResult['incident']['not_replayable'], string> = {
@@ -108,7 +108,7 @@ function howText(how: HowCounts): string {
   return parts.join(', ') || 'none';
 }
 
-/** Three digits say enough here. */
+/** Three significant digits are enough here. */
 export function inWords(ns: number): string {
   const size = Math.abs(ns);
   if (size < 1000) return `${Math.round(ns)}ns`;

@@ -1,6 +1,6 @@
 /**
- * The incident and the run over each other, as SVG: one lane a path, the incident's calls above, the run's below, on one
- * scale of time.
+ * Draws the incident and the run one above the other, as SVG: one lane per path, with the incident's calls above the
+ * run's, on one time scale.
  */
 import type { DelayPlan } from '../plan/compile.ts';
 import { isMatched } from './hows.ts';
@@ -19,7 +19,7 @@ const LABEL_CHARACTERS_MAX = 44;
 
 interface Lane {
   label: string;
-  /** By pixel: the longest wait that begins there. */
+  /** The longest wait that begins at each pixel. */
   planned: Float64Array;
   run: Float64Array;
   totalNs: number;
@@ -40,7 +40,7 @@ export function timeLines(plan: DelayPlan, calls: CallReport): string {
   ].join('\n');
 }
 
-/** Lanes are the helper's streams; recorded streams that no call came to are lanes of their own. */
+/** Lanes are the helper's streams; recorded streams that no call matched have lanes of their own. */
 function lanesOf(plan: DelayPlan, calls: CallReport, endNs: number): Lane[] {
   const laneOfStream = new Map<number, Lane>();
   const laneOfMerged = new Map<number, Lane>();

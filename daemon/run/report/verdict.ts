@@ -1,4 +1,4 @@
-/** Whether the incident was replayed, and whether that is what was asked for. */
+/** Judges whether the incident was replayed, and whether the gates are met. */
 import { errorsText } from './error_figures.ts';
 import type { Figures } from './figures.ts';
 import { nameReasons } from './names.ts';
@@ -9,13 +9,13 @@ export type Verdict = (typeof VERDICTS)[number];
 const REPLAYED_SHARE = 0.9;
 const SLOWEST_SHARE = 0.8;
 const PARTIAL_SHARE = 0.5;
-/** Of the slowest event: shorter ones are not what an incident is about. */
+/** Share of the slowest event that an event must reach: shorter ones are not what an incident is about. */
 const MATTERS_SHARE = 0.1;
 
 export interface Judgement {
-  /** `failed`: the runner did. It is no verdict on the incident. */
+  /** `failed` means that the runner failed, which is no verdict on the incident. */
   verdict: Verdict | 'failed';
-  /** Why it is none of the better ones, and what else to know of it. */
+  /** Why the verdict is not a better one, and what else is worth knowing. */
   reasons: string[];
 }
 
@@ -48,7 +48,7 @@ function sumsShare({ injected_ns, planned_ns }: Figures): number {
   return larger === 0 ? 1 : smaller / larger;
 }
 
-/** Waits that are half as long again as planned, or longer, are others than those that made the incident one. */
+/** Waits that take half as long again as planned, or longer, are not the waits that made up the incident. */
 function tooNoisy({ late_at_most: { p99_ns }, slowest }: Figures): string | undefined {
   const least = slowest.findLast(({ target_ns }) => target_ns >= slowest[0]!.target_ns * MATTERS_SHARE)?.target_ns;
   if (p99_ns === null || least === undefined || p99_ns <= least / 2) return undefined;
