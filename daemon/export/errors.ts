@@ -1,9 +1,5 @@
-<<<<<<< HEAD
-/** What can go wrong while events leave or enter: one line that says what to do next, and exit code 1. */
-import { UserError } from '../../agent/process/errors.ts';
-=======
 /** The errors of export and import: one line that says what to do next, and exit code 1. */
->>>>>>> words-recording
+import { UserError } from '../../agent/process/errors.ts';
 
 export class ExportError extends UserError {
   override readonly name = 'ExportError';

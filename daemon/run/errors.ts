@@ -1,10 +1,6 @@
-<<<<<<< HEAD
-/** What `kreplay run` ends with, for scripts; otherwise with what the command ended with. */
+/** Exit codes of `kreplay run`, for scripts; otherwise it ends with the command's own code. */
 import { UserError } from '../../agent/process/errors.ts';
 
-=======
-/** Exit codes of `kreplay run`, for scripts; otherwise it ends with the command's own code. */
->>>>>>> words-recording
 export const EXIT = {
   /** The incident cannot be replayed here. This is never a pass, and never the command's fault. */
   notReplayable: 69,

@@ -1,10 +1,6 @@
-<<<<<<< HEAD
-/** What can go wrong with a recording: stable codes, and messages that say what to do next. */
+/** The errors of recordings: stable codes, and messages that say what to do next. */
 import { UserError } from '../../process/errors.ts';
 
-=======
-/** The errors of recordings: stable codes, and messages that say what to do next. */
->>>>>>> words-recording
 export type RecordingErrorCode =
   | 'recording_missing'
   | 'not_a_recording'

@@ -90,7 +90,7 @@ CREATE TABLE segment (
   data BLOB NOT NULL
 ) STRICT;
 
--- piece_key: first_number * 256 + piece, see codec/pieces.ts.
+-- piece_key: first_number * 256 + piece, see format/pieces.ts.
 CREATE TABLE segment_piece (
   piece_key INTEGER PRIMARY KEY,
   data BLOB NOT NULL

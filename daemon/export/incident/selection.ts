@@ -23,18 +23,8 @@ export interface SelectionOptions {
 
 export interface Selection {
   readonly filter: EventFilter;
-<<<<<<< HEAD
-  /** `[fromNs, toNs)`, as far as it is bounded. */
-  readonly window: TimeRange;
-=======
   /** The window `[fromNs, toNs)`, as far as it is bounded. */
-  readonly window: Window;
-}
-
-export interface Window {
-  readonly fromNs?: bigint;
-  readonly toNs?: bigint;
->>>>>>> words-recording
+  readonly window: TimeRange;
 }
 
 export function selectionOf(source: Source, options: SelectionOptions, nowNs: bigint): Selection {
