@@ -1,4 +1,4 @@
-/** `make gen`: the README's tables, written from what the code does. */
+/** `make gen`: generates the README's tables from the code. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { eventTables, replaceGenerated } from '../../bpf/schema/docs.ts';
 import { ENDPOINTS } from '../http/contract/openapi.ts';
@@ -27,7 +27,7 @@ function metricTable(): string {
   return ['| metric | labels | |', '|---|---|---|', ...rows].join('\n');
 }
 
-/** The document with its generated parts as they should be. */
+/** Returns the document with its generated parts up to date. */
 export function freshReadme(readme: string): string {
   const generated = {
     events: eventTables(),
