@@ -103,7 +103,7 @@ export function createByteText(): ByteText {
     if (secondText.length === 0 || since < 0 || since >= BILLION) {
       const ns = (BigInt(high) << 32n) | BigInt(low);
       const second = ns / BigInt(BILLION);
-      // Within the first second since the epoch there are no digits of seconds to put first.
+      // Timestamps in the first second since the epoch have no digits of seconds.
       if (second === 0n) {
         unsigned(low, high);
         return;

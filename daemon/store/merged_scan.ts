@@ -89,7 +89,7 @@ function isEarlier(a: Cursor, rowOfA: number, b: Cursor, rowOfB: number): boolea
   return a.numbers[rowOfA]! < b.numbers[rowOfB]!;
 }
 
-/** Returns the row before which another scan has the next row. */
+/** Returns the end of the run: the first row that a row of another scan precedes. */
 function runEnd(nearest: Cursor, cursors: readonly Cursor[], isBefore: Before): number {
   let end = nearest.length;
   for (const other of cursors) {

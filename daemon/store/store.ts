@@ -181,7 +181,9 @@ export interface RecordingState {
   /** Start times of the first and the last event. */
   firstTimestampNs: bigint | null;
   lastTimestampNs: bigint | null;
-  /** Until when an agent is known to have recorded into it, and whether it still records; null if no agent ever did. */
+  /**
+   * The time until which an agent is known to have recorded into it, and whether it still does; null if none ever did.
+   */
   lastWriter: WrittenSpan | null;
   /** All its losses; the type is null if it is unknown. */
   lost: { cause: string; eventType: string | null; count: number }[];

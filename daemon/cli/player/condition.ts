@@ -34,7 +34,7 @@ const HOLDS: Readonly<Record<Operator, (order: number | undefined) => boolean>> 
   '<=': (order) => order === 0 || order === -1,
 };
 
-/** Throws an Error whose message tells the user what is wrong. */
+/** Throws an Error whose message explains the mistake to the user. */
 export function parseCondition(text: string): Condition {
   const fields = eventFields();
   const tests: Test[] = [];

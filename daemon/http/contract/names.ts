@@ -1,4 +1,4 @@
-/** Describes the endpoints that list values for filters for the API's document. */
+/** Describes the endpoints that list the values of filters, for the API's document. */
 import { z } from 'zod';
 import type { Endpoint } from './endpoint.ts';
 
