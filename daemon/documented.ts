@@ -1,9 +1,9 @@
-/** What a document of the API says of a value that is text or a bigint for the code. */
+/** Describes values that are text or a bigint in the code the way they appear in the API's documents. */
 import type { z } from 'zod';
 
 type JsonSchema = Readonly<Record<string, unknown>>;
 
-/** Takes the place of what would be made of the schema; a description of the schema stays. */
+/** Replaces the JSON schema that zod would generate; a description of the schema is kept. */
 export function documented<Schema extends z.ZodType>(schema: Schema, described: JsonSchema): Schema {
   return schema.meta({
     override: ({ jsonSchema }: { jsonSchema: Record<string, unknown> }) => {

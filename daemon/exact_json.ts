@@ -1,7 +1,7 @@
-/** JSON whose 64-bit integers are exact: bigints go out as bare integers, and no integer is rounded coming in. */
+/** JSON with exact 64-bit integers: bigints are written as bare integers, and no integer is rounded when parsed. */
 import { Problem } from './problem.ts';
 
-// Node has had these since 22; TypeScript's es2024 library does not describe them yet.
+// Node supports these since version 22; TypeScript's es2024 library does not declare them yet.
 interface ExactJson {
   rawJSON(text: string): unknown;
   parse(text: string, reviver: (key: string, value: unknown, context: { source?: string }) => unknown): unknown;
@@ -12,7 +12,7 @@ export function stringify(value: unknown): string {
   return JSON.stringify(value, (_key, item) => (typeof item === 'bigint' ? exactJson.rawJSON(item.toString()) : item));
 }
 
-/** An integer that a double does not hold exactly becomes a bigint. */
+/** Parses integers that a double cannot hold exactly as bigints. */
 export function parseJson(text: string): unknown {
   return exactJson.parse(text, (key, value, { source }) =>
     typeof value === 'number' && source !== undefined ? exactNumber(key, value, source) : value,
@@ -43,7 +43,7 @@ function isExactly(value: number, source: string): boolean {
   return value === 0 ? !/[1-9]/.test(digits) : scale >= 0;
 }
 
-/** A pattern that ends in `0+$` would begin again at each of the zeros. */
+/** Linear time: a pattern that ends in `0+$` would start matching again at each zero. */
 function withoutLastZeros(digits: string): string {
   let end = digits.length;
   while (digits[end - 1] === '0') end--;

@@ -1,10 +1,10 @@
-/** 64-bit integers of JSON bodies. */
+/** 64-bit integers in JSON bodies. */
 import { z } from 'zod';
 import { documented } from './documented.ts';
 
 const isSafe = (value: bigint) => Number.isSafeInteger(Number(value));
 
-/** A 64-bit integer of a body: safe ones arrive as numbers, the others as bigints; always a bigint from here on. */
+/** A 64-bit integer in a body: safe integers arrive as numbers, others as bigints; the result is always a bigint. */
 export function int64(min: bigint, max: bigint) {
   const schema = z
     .union([z.int(), z.bigint()], { error: 'must be an integer' })
@@ -12,7 +12,7 @@ export function int64(min: bigint, max: bigint) {
     .pipe(z.bigint().min(min, `must be at least ${min}`).max(max, `must be at most ${max}`));
   return documented(schema, {
     ...{ type: 'integer', format: 'int64' },
-    // What a double does not hold exactly is only the limit of the format.
+    // A bound that a double cannot hold exactly is just the limit of the int64 format.
     ...(isSafe(min) && { minimum: Number(min) }),
     ...(isSafe(max) && { maximum: Number(max) }),
   });

@@ -1,4 +1,4 @@
-/** What a schema refuses becomes a problem that names each place. */
+/** Turns a schema's validation errors into a problem that names the place of each. */
 import type { z } from 'zod';
 import { type InputError, Problem } from './problem.ts';
 

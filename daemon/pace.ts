@@ -1,7 +1,7 @@
-/** One piece of long work between two looks at the sockets, however many answers are being made. */
+/** At most one piece of long work runs between two polls of the sockets, however many responses are in progress. */
 const waiting: (() => void)[] = [];
 
-/** Resolves when it is the caller's turn. All pieces at once would keep small requests waiting for all of them. */
+/** Resolves when it is the caller's turn. If all pieces ran at once, small requests would wait for all of them. */
 export function nextPiece(): Promise<void> {
   return new Promise((resolve) => {
     if (waiting.push(resolve) === 1) setImmediate(wake);
@@ -10,6 +10,6 @@ export function nextPiece(): Promise<void> {
 
 function wake(): void {
   waiting.shift()!();
-  // What is made immediate here runs after the next look at the sockets.
+  // An immediate scheduled here runs after the next poll of the sockets.
   if (waiting.length > 0) setImmediate(wake);
 }

@@ -1,6 +1,6 @@
-/** Every way in which a request can fail; answered as RFC 9457 problem details. */
+/** Every way in which a request can fail, answered as RFC 9457 problem details. */
 
-/** Codes are part of the API: a retired one is never given another meaning. */
+/** Codes are part of the API: a retired code never gets another meaning. */
 export const ERRORS = {
   invalid_parameter: { status: 400, title: 'Invalid parameter' },
   invalid_body: { status: 400, title: 'Invalid body' },
@@ -41,10 +41,10 @@ export const ERRORS = {
 
 export type ErrorCode = keyof typeof ERRORS;
 
-/** What is wrong with one input: `parameter` of the query or path, `pointer` (RFC 6901) into the body. */
+/** An error in one input: a `parameter` of the query or path, or a `pointer` (RFC 6901) into the body. */
 export type InputError = ({ parameter: string } | { pointer: string }) & { message: string };
 
-/** RFC 6901. */
+/** Builds a JSON pointer (RFC 6901). */
 export function pointerTo(path: readonly PropertyKey[]): string {
   return path.map((key) => `/${String(key).replaceAll('~', '~0').replaceAll('/', '~1')}`).join('');
 }

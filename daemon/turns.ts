@@ -1,4 +1,4 @@
-/** Gives a function that runs pieces of asynchronous work one after the other, in the order in which they came. */
+/** Returns a function that runs pieces of asynchronous work one after another, in the order of the calls. */
 export function takingTurns(): <Result>(work: () => Promise<Result>) => Promise<Result> {
   let last: Promise<unknown> = Promise.resolve();
   return (work) => {

@@ -1,4 +1,4 @@
-/** Bodies of requests become typed values here, or a problem that names what is wrong. */
+/** Parses request bodies into typed values, or throws a problem that names the invalid fields. */
 import { MIMEType } from 'node:util';
 import { type Request, type RequestHandler, raw } from 'express';
 import type { z } from 'zod';
@@ -12,8 +12,8 @@ const BODY_BYTES_MAX = 64 * 1024;
 const readBytes = raw({ type: () => true, limit: BODY_BYTES_MAX });
 
 /**
- * Reads the body as bytes; `parseBody` makes sense of them, because body-parser's JSON rounds integers. One that is too
- * large is refused as soon as that is known, where body-parser would read all of it first.
+ * Reads the body as bytes, which `parseBody` parses, because body-parser's JSON rounds integers. A body that is too
+ * large is refused as soon as that is known, whereas body-parser would read all of it first.
  */
 export const readBody: RequestHandler = (req, res, next) => {
   let isSettled = false;
@@ -37,11 +37,11 @@ export const readBody: RequestHandler = (req, res, next) => {
   if (!isSettled) req.on('data', count);
 };
 
-/** The body after `readBody`. An empty one is `{}`: every field of a command may be left out. */
+/** Parses the body that `readBody` read. An empty body counts as `{}`: every field of a command is optional. */
 export function parseBody<Schema extends z.ZodType>(req: Request, schema: Schema): z.output<Schema> {
   const bytes: unknown = req.body;
   const empty = !Buffer.isBuffer(bytes) || bytes.length === 0;
-  // A form or text/plain can be sent by any web page without asking; JSON cannot.
+  // Any web page can send a form or text/plain without a preflight request, but not JSON.
   if (!empty && !req.is('json'))
     throw new Problem('unsupported_media_type', 'the body must be JSON: send Content-Type: application/json');
   if (!empty && !/^utf-?8$/i.test(charsetOf(req.headers['content-type']!)))
@@ -49,7 +49,7 @@ export function parseBody<Schema extends z.ZodType>(req: Request, schema: Schema
   return parseValue(empty ? {} : jsonOf(bytes), schema);
 }
 
-/** JSON is in UTF-8 unless it says otherwise. */
+/** Returns the charset; JSON is UTF-8 by default. */
 function charsetOf(contentType: string): string {
   try {
     return new MIMEType(contentType).params.get('charset') ?? 'utf-8';

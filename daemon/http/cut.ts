@@ -3,9 +3,9 @@ import { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
 
 /**
- * Breaks an answer off so that nobody can take it for whole. In HTTP/1.1 the missing last chunk tells; an answer in
- * HTTP/1.0, which proxies speak, goes up to the end of its connection, and only a reset differs from that end. TLS ends with
- * a word of its own, which is missing then; a unix socket knows no reset.
+ * Breaks off an answer so that no client can mistake it for a complete one. In HTTP/1.1 the last chunk is missing. In
+ * HTTP/1.0, which proxies use, an answer extends to the end of its connection, and only a reset differs from that end.
+ * Under TLS the closing alert is missing instead; a unix socket has no reset.
  */
 export function cut(res: ServerResponse): void {
   const { req, socket } = res;

@@ -1,19 +1,19 @@
-/** Answers that are server-sent events: what a response says before the first one, and how frames reach its socket. */
+/** Responses with server-sent events: their headers, and how frames reach the socket. */
 import type { Socket } from 'node:net';
 import type { Response } from 'express';
 import type { Sink } from '../sse.ts';
 
-/** Answers, and gives where the frames go. */
+/** Sends the headers and returns the sink for frames. */
 export function openEventStream(res: Response): Sink {
   res.status(200).set({
     'Cache-Control': 'no-store',
-    // nginx would hold frames back.
+    // nginx would buffer frames.
     'X-Accel-Buffering': 'no',
   });
   // Express would add a charset, which the format does not have.
   res.setHeader('Content-Type', 'text/event-stream');
   res.flushHeaders();
-  // Without a socket another answer goes before it on this connection.
+  // A pipelined response that waits for an earlier one has no socket yet.
   return res.socket ? socketSink(res, res.socket) : responseSink(res);
 }
 
@@ -31,35 +31,34 @@ function responseSink(res: Response): Sink {
   };
 }
 
-/** Of a chunk of HTTP/1.1: how long it is, and its end (RFC 9112, section 7.1). */
+/** Layout of a chunk in HTTP/1.1: its size and its end (RFC 9112, section 7.1). */
 const CHUNK_SIZE_DIGITS = 8;
 const HEX_DIGITS = Buffer.from('0123456789abcdef');
 const LINE_END = Buffer.from('\r\n');
 const CHUNK_HEAD_BYTES = CHUNK_SIZE_DIGITS + LINE_END.length;
-/** Of a write that memory is kept for, and how much more is kept than it needs. */
+/** Largest write whose buffer is reused, and the spare room that the buffer gets. */
 const OUTGOING_BYTES_MAX = 64 * 1024;
 const OUTGOING_BYTES_MORE = 1024;
 
 /**
- * Writes to the socket itself. The response would hold each write back to the end of the turn of the event loop, when all
- * sessions that ring now have had their turn, and keep lists of what it holds back: a third of what the garbage collector
- * had to do.
+ * Writes to the socket directly. The response would hold each write back to the end of the event loop's turn, after all
+ * sessions that are due have run, and keep lists of held-back writes: a third of the garbage collector's work.
  */
 function socketSink(res: Response, socket: Socket): Sink {
-  // HTTP/1.0 has no chunks: its answers go up to the end of the connection.
+  // HTTP/1.0 has no chunks: its answers extend to the end of the connection.
   const [headBytes, endBytes] = res.chunkedEncoding ? [CHUNK_HEAD_BYTES, LINE_END.length] : [0, 0];
   let outgoing = Buffer.alloc(0);
 
-  /** Memory of its own for each write would be the most of what there is for the garbage collector. */
+  /** Reuses a buffer, because a new one for each write would be most of the garbage collector's work. */
   function roomFor(bytes: number): Buffer {
-    // Some of what it holds is still to be sent.
+    // Part of the buffer is still to be sent.
     if (socket.writableLength > 0 || bytes > OUTGOING_BYTES_MAX) return Buffer.allocUnsafeSlow(bytes);
     if (bytes > outgoing.length) outgoing = Buffer.allocUnsafeSlow(bytes + OUTGOING_BYTES_MORE);
     return outgoing.subarray(0, bytes);
   }
 
   function writeBytes(bytes: number, fill: (to: Buffer, at: number) => void): boolean {
-    // The connection may have another answer now.
+    // The connection may carry another answer by this time.
     if (res.writableEnded) return false;
     const chunk = roomFor(headBytes + bytes + endBytes);
     if (res.chunkedEncoding) {

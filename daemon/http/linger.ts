@@ -1,12 +1,12 @@
-/** The end of a connection whose request is refused before all of it has come. */
+/** Ends a connection whose request is refused before all of it has arrived. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
-/** Enough to read the answer in. */
+/** Time in which a client can read the answer. */
 const LINGER_MS = 2_000;
 
 /**
  * Closes the connection after the answer, and reads on for a moment: the kernel resets a connection that is closed with
- * bytes unread, and the client may lose the answer by that.
+ * unread bytes, and the client may then lose the answer.
  */
 export function closeAfter({ socket }: IncomingMessage, res: ServerResponse): void {
   res.shouldKeepAlive = false;

@@ -1,16 +1,17 @@
-/** Where the daemon listens, and who can reach it there. */
-
+/** The address on which the daemon listens, and whether other machines can reach it. */
 import { isIP } from 'node:net';
 import { UserError } from '../../agent/process/errors.ts';
 
 export type ListenAddress = { host: string; port: number } | { path: string };
 
-/** A start that cannot work; the message is the one line that the user sees. */
+/** The daemon cannot start; the message is the one line that the user sees. */
 export class ListenError extends UserError {
   override readonly name = 'ListenError';
 }
 
-/** `127.0.0.1:7467`, `[::1]:7467`, `localhost:0`, `unix:/run/kreplay.sock`; undefined for anything else. */
+/**
+ * Parses `127.0.0.1:7467`, `[::1]:7467`, `localhost:0`, `unix:/run/kreplay.sock`; returns undefined for anything else.
+ */
 export function parseListen(text: string): ListenAddress | undefined {
   if (text.startsWith('unix:')) return text.length > 5 ? { path: text.slice(5) } : undefined;
   const match = /^(?:\[([0-9a-f:.]+)\]|([^:[\]/\s]+)):(\d{1,5})$/i.exec(text);
@@ -18,14 +19,14 @@ export function parseListen(text: string): ListenAddress | undefined {
   return match && port <= 65_535 ? { host: (match[1] ?? match[2])!, port } : undefined;
 }
 
-/** Whether only programs on this machine reach it. */
+/** Whether only programs on this machine can reach the address. */
 export function isLocalAddress(address: ListenAddress): boolean {
   if ('path' in address) return true;
   if (isIP(address.host) === 4) return address.host.startsWith('127.');
   return address.host === '::1' || address.host.toLowerCase() === 'localhost';
 }
 
-/** As `--url` of the client commands takes it. */
+/** Formats the address for `--url` of the client commands. */
 export function showAddress(address: ListenAddress, scheme: 'http' | 'https'): string {
   if ('path' in address) return `unix:${address.path}`;
   const host = isIP(address.host) === 6 ? `[${address.host}]` : address.host;

@@ -1,18 +1,18 @@
-/** A long answer, line by line, at the pace of whoever reads it. */
+/** Sends long answers piece by piece, as fast as the client reads. */
 
 import type { Response } from 'express';
 import { nextPiece } from '../pace.ts';
 
 const AT_ONCE_BYTES_MAX = 128 * 1024;
 
-/** Whether this connection still has a reader. */
+/** Whether the answer's connection still has a reader. */
 export function isOpen(res: Response): boolean {
   return !res.destroyed && !res.closed;
 }
 
 /**
- * Asks for a piece when the last but one is with the kernel, so that it may lie in the same memory, and for none after
- * the client has gone. Pieces should be short: between them the event loop serves others.
+ * Requests a piece when the last but one has reached the kernel, so that it may reuse that one's memory, and none after
+ * the client has disconnected. Pieces should be short: between them the event loop serves other requests.
  */
 export async function sendNdjson(
   res: Response,
@@ -33,8 +33,8 @@ export async function sendNdjson(
 }
 
 /**
- * A whole that is known already. Each piece can be forgotten when it is with the kernel; `onLeft` is called with how many
- * bytes have not been written yet.
+ * Sends an answer of known size. Each piece is released once it has reached the kernel; `onLeft` gets the number of
+ * bytes not written yet.
  */
 export async function sendPieces(
   res: Response,
@@ -56,7 +56,7 @@ export async function sendPieces(
   res.end();
 }
 
-/** Resolves when the bytes are not needed any more. */
+/** Resolves when the bytes are not needed any longer. */
 async function written(res: Response, bytes: Uint8Array): Promise<void> {
   if (!isOpen(res)) return;
   const { promise, resolve } = Promise.withResolvers<void>();

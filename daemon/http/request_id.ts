@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { RequestHandler } from 'express';
 
-/** What a caller may choose for itself: it ends up in our log. */
+/** Ids that a caller may choose are restricted, because they end up in the log. */
 const ACCEPTABLE = /^[\w.-]{1,64}$/;
 
 export const requestId: RequestHandler = (req, res, next) => {

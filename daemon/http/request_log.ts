@@ -1,23 +1,23 @@
-/** How each request ended: for the log, and for whoever counts. */
+/** Reports how each request ended, for the log and the metrics. */
 import type { Request, RequestHandler, Response } from 'express';
 import type { Logger } from 'pino';
 
 export interface EndedRequest {
   method: string;
-  /** The route's pattern and never the URL: what a user searches for stays out of log and metrics. */
+  /** The route's pattern and never the URL: search terms of users must not appear in log and metrics. */
   route: string;
-  /** `aborted`: the client went before its answer was whole. */
+  /** `aborted`: the client disconnected before the answer was complete. */
   status: string;
-  /** Of the problem that it was answered with. */
+  /** Code of the problem that was the answer. */
   code: string | undefined;
   seconds: number;
-  /** The answer goes on until someone ends it: how long it took says nothing. */
+  /** Whether the answer lasts until either side ends it, so that its duration is meaningless. */
   isLive: boolean;
 }
 
 export interface RequestLogOptions {
   log: Logger;
-  /** A request that takes longer is worth a line. */
+  /** Requests that take longer are logged. */
   slowMs: number;
   onEnd: (request: EndedRequest) => void;
 }
@@ -58,7 +58,7 @@ export function requestIdOf(res: Response): string | undefined {
   return res.get('X-Request-Id');
 }
 
-/** For the log: Express forgets `req.baseUrl` when a handler throws. */
+/** Keeps the mount path for the log, because Express resets `req.baseUrl` when a handler throws. */
 export function mountedAt(path: string): RequestHandler {
   return (_req, res, next) => {
     res.locals.mountPath = path;

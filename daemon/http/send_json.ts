@@ -1,4 +1,4 @@
-/** An answer in JSON. */
+/** Sends an answer in JSON. */
 import type { Response } from 'express';
 import { stringify } from '../exact_json.ts';
 

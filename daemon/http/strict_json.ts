@@ -1,6 +1,7 @@
 /**
- * What JSON.parse lets pass and a request must not have: a name twice, of which the last one would silently count,
- * `__proto__`, which is lost on the way to the schema, and a depth that ends the stack of what reads it.
+ * Rejects JSON that JSON.parse accepts but a request must not contain: duplicate names, of which the last would
+ * silently win; `__proto__`, which is lost before the schema sees it; and nesting so deep that it overflows a reader's
+ * stack.
  */
 
 import { parseJson } from '../exact_json.ts';
@@ -9,22 +10,23 @@ import { Problem, pointerTo } from '../problem.ts';
 const DEPTH_MAX = 64;
 
 interface Level {
-  /** Of an object; null in an array. */
+  /** Names of the object so far; null in an array. */
   names: Set<string> | null;
-  /** The next string is a name. */
+  /** Whether the next string is a name. */
   isName: boolean;
   at: string | number;
 }
 
-/** Throws a Problem, or a SyntaxError where the text is no JSON at all. Integers stay exact. */
+/** Throws a Problem, or a SyntaxError if the text is not JSON. Integers stay exact. */
 export function parseStrictly(text: string): unknown {
-  // First, and without a reviver, which would go down the levels on the stack: from here on all strings end.
+  // Parses without a reviver first, which would recurse down the levels: after this, all strings are known to be
+  // terminated.
   JSON.parse(text);
   checkNames(text);
   return parseJson(text);
 }
 
-/** Goes once through a text that is JSON. */
+/** Scans a text that is valid JSON once. */
 function checkNames(text: string): void {
   const levels: Level[] = [];
   for (let at = 0; at < text.length; ) {
@@ -38,7 +40,7 @@ function checkNames(text: string): void {
   }
 }
 
-/** After the closing quote. */
+/** Returns the position after the closing quote. */
 function stringEnd(text: string, start: number): number {
   let at = start + 1;
   while (text[at] !== '"') at += text[at] === '\\' ? 2 : 1;

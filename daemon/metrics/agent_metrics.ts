@@ -1,10 +1,13 @@
-/** What the agent of the data folder tells of itself. Its counts begin with its start; without an agent there are none. */
+/**
+ * Metrics that the agent of the data folder reports. Its counts start at 0 with the agent; without an agent there are
+ * none.
+ */
 import { Counter, Gauge, type Registry } from '@prometheus-io/client';
 import type { AgentReport } from '../../bpf/schema/agent_report.ts';
 import { EVENTS } from '../../bpf/schema/index.ts';
 import { LOSS_CAUSES } from '../../bpf/schema/losses.ts';
 
-/** Of a loss that is of a definition, or of events of any type. */
+/** Type label of a lost definition, or of lost events of any type. */
 const ANY_TYPE = 'any';
 
 export function agentMetrics(registry: Registry) {
@@ -45,7 +48,7 @@ export function agentMetrics(registry: Registry) {
       ringPending.set({ node }, ring.pending_bytes);
       ringPeak.set({ node }, ring.peak_bytes);
       for (const [event_type, count] of Object.entries(report.recorded)) recorded.inc({ node, event_type }, count);
-      // A series that begins with its first loss would hide it from increase().
+      // If a series began with its first loss, increase() would not show that loss.
       for (const cause of Object.keys(LOSS_CAUSES))
         for (const event_type of [ANY_TYPE, ...EVENTS.map(({ name }) => name)])
           lost.inc({ node, cause, event_type }, 0);
@@ -55,7 +58,7 @@ export function agentMetrics(registry: Registry) {
   };
 }
 
-/** The library's histograms count by themselves; this one was counted elsewhere. */
+/** A histogram that the agent counted; the library's own histograms count by themselves. */
 function commitHistogram(registry: Registry) {
   const name = 'kreplay_agent_commit_duration_seconds';
   const help = 'How long the agent took to commit what it had gathered to the recording.';

@@ -1,4 +1,4 @@
-/** Asks the agent of a data folder how it is. One that is not there, hangs or talks nonsense is no agent. */
+/** Asks the agent of a data folder for its state. An agent that is missing, hangs or sends nonsense counts as none. */
 import { statSync } from 'node:fs';
 import { connect } from 'node:net';
 import { dirname, join } from 'node:path';
@@ -10,7 +10,7 @@ const ANSWER_BYTES_MAX = 64 * 1024;
 
 const count = z.number().nonnegative();
 
-/** Looks at what it needs: a newer agent may tell more. */
+/** Validates only the fields that are used: a newer agent may report more. */
 const agentReport: z.ZodType<AgentReport> = z.object({
   node: z.string(),
   start_time_seconds: count,
@@ -25,13 +25,13 @@ const agentReport: z.ZodType<AgentReport> = z.object({
     .refine(({ bounds_seconds, counts }) => counts.length === bounds_seconds.length + 1),
 });
 
-/** `data`: the folder, or the recording in it. */
+/** `data` is the folder, or the recording in it. */
 export function agentSocketIn(data: string): string {
   const isFile = statSync(data, { throwIfNoEntry: false })?.isFile() === true;
   return join(isFile ? dirname(data) : data, AGENT_SOCKET);
 }
 
-/** `silent`: it is there, and does not answer. Undefined: there is none, or none that may be asked. */
+/** Returns `silent` if the agent exists but does not answer, undefined if there is none or access is denied. */
 export async function askAgent(
   path: string,
   timeoutMs = ANSWER_TIMEOUT_MS,

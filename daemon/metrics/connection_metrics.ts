@@ -1,4 +1,4 @@
-/** Connections that the daemon closed by itself: what a client sees as a reset, and nobody else sees at all. */
+/** Counts connections that the daemon closed by itself. The client sees only a reset, and nothing else records it. */
 import { Counter, Gauge, type Registry } from '@prometheus-io/client';
 import { CLOSE_REASONS, type CloseReason } from '../http/access/connections.ts';
 
@@ -11,7 +11,7 @@ export function connectionMetrics(registry: Registry) {
     labelNames: ['reason'],
     registers: [registry],
   });
-  // A first one is a change.
+  // Series start at 0, so that the first event is an increase.
   for (const reason of Object.keys(CLOSE_REASONS)) closed.inc({ reason }, 0);
   let unsentBytes = () => 0;
   new Gauge({

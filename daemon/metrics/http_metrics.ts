@@ -1,4 +1,4 @@
-/** Answers: how long they took, and the long ones that are under way. */
+/** Metrics of answers: durations, and streams in progress. */
 import { Counter, Gauge, Histogram, type Registry } from '@prometheus-io/client';
 import type { RequestHandler, Response } from 'express';
 import type { EndedRequest } from '../http/request_log.ts';
@@ -6,7 +6,7 @@ import { ERRORS } from '../problem.ts';
 
 const REQUEST_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
-/** Media type of an answer that goes on until somebody ends it -> what the metric calls it. */
+/** Maps the media type of an answer that lasts until either side ends it to its label in the metric. */
 const STREAMS: Readonly<Record<string, string>> = {
   'text/event-stream': 'server_sent_events',
   'application/x-ndjson': 'ndjson',
@@ -26,7 +26,7 @@ export function httpMetrics(registry: Registry) {
     labelNames: ['code'],
     registers: [registry],
   });
-  // A first one is a change.
+  // Series start at 0, so that the first event is an increase.
   for (const code of Object.keys(ERRORS)) problems.inc({ code }, 0);
   const open = new Gauge({
     name: 'kreplay_open_streams',

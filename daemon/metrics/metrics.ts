@@ -1,4 +1,7 @@
-/** What Prometheus scrapes, put together. Names and units follow its conventions; no label takes what a client sends. */
+/**
+ * Assembles the metrics for Prometheus. Names and units follow its conventions; no label has a value that a client
+ * sent.
+ */
 import { collectDefaultMetrics, Registry } from '@prometheus-io/client';
 import type { RequestHandler } from 'express';
 import type { CloseReason } from '../http/access/connections.ts';
@@ -13,10 +16,16 @@ import { httpMetrics } from './http_metrics.ts';
 import { recordingMetrics } from './recording_metrics.ts';
 import { replayMetrics } from './replay_metrics.ts';
 
-/** The library looks at the event loop every 10 and 100 ms: an idle daemon would use half a percent of a CPU for that. */
+/**
+ * The library samples the event loop every 10 and 100 ms by default, which costs an idle daemon half a percent of a
+ * CPU.
+ */
 const LOOK_MS = 60_000;
 
-/** The library's own: names that `promtool check metrics` complains of, and what looks so rare say nothing of. */
+/**
+ * Metrics of the library that are removed: `promtool check metrics` rejects their names, or so few samples mean
+ * nothing.
+ */
 const UNWANTED = [
   'nodejs_active_handles_total',
   'nodejs_active_requests_total',
@@ -26,17 +35,17 @@ const UNWANTED = [
   ...['min', 'max', 'mean', 'stddev', 'p50', 'p90', 'p99'].map((name) => `nodejs_eventloop_lag_${name}_seconds`),
 ];
 
-/** What is looked at when somebody asks. */
+/** Sources that are read on each scrape. */
 export interface MetricSources {
   store: Store;
   sessions: Sessions;
-  /** Wall clock, nanoseconds since the epoch. */
+  /** Wall clock in nanoseconds since the epoch. */
   now: () => bigint;
-  /** The folder, or a recording in it, whose agent is asked for its numbers. */
+  /** The data folder, or a recording in it, whose agent is asked for its metrics. */
   data: string | undefined;
 }
 
-/** A row of the table of metrics in daemon/docs/operate.md. */
+/** The description of a metric in the README. */
 export interface MetricDescription {
   name: string;
   help: string;
@@ -49,10 +58,10 @@ export interface Metrics {
   requestEnded(request: EndedRequest): void;
   connectionClosed(reason: CloseReason): void;
   watchUnsent(unsent: { readonly bytes: number }): void;
-  /** Of an event that a replay has just played. */
+  /** Records the lateness of an event that a replay has just played. */
   played(latenessNs: bigint): void;
   text(sources: MetricSources): Promise<string>;
-  /** Those of kreplay itself. */
+  /** Describes the metrics of kreplay itself. */
   described(): MetricDescription[];
 }
 
@@ -89,7 +98,7 @@ export function createMetrics(): Metrics {
     watchUnsent: connections.watchUnsent,
     played: replay.played,
     described: () => (registry.getMetricsAsArray() as unknown as MetricDescription[]).filter(isOurs),
-    /** Those who ask at the same time get the same: the metrics are set for one at a time. */
+    /** Concurrent requests share one scrape, because the metrics are set for one at a time. */
     text(sources) {
       scrape ??= collect(sources).finally(() => {
         scrape = undefined;
@@ -103,7 +112,7 @@ function isOurs({ name }: MetricDescription): boolean {
   return name.startsWith('kreplay_');
 }
 
-/** A recording that cannot be read is a metric too, and hides none of the others. */
+/** Returns undefined if a recording cannot be read: that is itself a metric, and must not hide the others. */
 function statesOf(store: Store): RecordingState[] | undefined {
   try {
     return store.recordingStates();

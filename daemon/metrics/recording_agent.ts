@@ -1,21 +1,22 @@
-/** Whether somebody records: as the recording and its lock say, and as the agent answers when it is asked. */
+/** Determines the state of a recording's agent from the recording, its lock, and the agent's own answer. */
 import type { AgentReport } from '../../bpf/schema/agent_report.ts';
 import type { RecordingState } from '../store/store.ts';
 import { isSilent } from '../store/writer_state.ts';
 
 /**
- * `failing`: it is there, and says that it cannot write. `killed`: it did not end, and is gone. `silent`: it is there and writes nothing: it hangs, is stopped, or its disk is
- * slow or full. `none`: no agent ever recorded into this file.
+ * `failing`: it is running and reports that it cannot write. `killed`: it is gone and did not end properly. `silent`:
+ * it is running but writes nothing: it hangs, is stopped, or its disk is slow or full. `none`: no agent ever recorded
+ * into this file.
  */
 export const AGENT_STATES = ['recording', 'failing', 'stopped', 'killed', 'silent', 'none'] as const;
 
 export interface RecordingAgent {
   state: (typeof AGENT_STATES)[number];
-  /** Until when an agent is known to have recorded. */
+  /** The time until which an agent is known to have recorded. */
   aliveNs: bigint | null;
 }
 
-/** `answer`: what the agent of the data folder says of itself, where it was asked. */
+/** `answer` is the report of the data folder's agent, if it was asked. */
 export function agentOf(
   { lastWriter, source }: RecordingState,
   nowNs: bigint,

@@ -1,4 +1,4 @@
-/** What is recorded. Files of one node and source count as one: how many imports there are is nobody's limit. */
+/** Metrics of recordings. Files of one node and source are summed up, because the number of imports is unlimited. */
 import { Gauge, type Registry } from '@prometheus-io/client';
 import type { AgentReport } from '../../bpf/schema/agent_report.ts';
 import { LOSS_CAUSES } from '../../bpf/schema/losses.ts';
@@ -33,7 +33,7 @@ export function recordingMetrics(registry: Registry) {
   const ofRecordings = [size, limit, events, oldest, newest, lost, recording, alive];
 
   return {
-    /** Undefined: they cannot be read. */
+    /** `states` is undefined if the recordings cannot be read. */
     set(
       states: readonly RecordingState[] | undefined,
       nowNs: bigint,

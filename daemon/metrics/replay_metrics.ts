@@ -1,4 +1,4 @@
-/** Replays: how many sessions, and how late their events are played. */
+/** Metrics of replay: the number of sessions, and the lateness of their events. */
 import { Gauge, Histogram, type Registry } from '@prometheus-io/client';
 import type { Sessions } from '../replay/session/sessions.ts';
 import { STATES } from '../replay/transitions.ts';

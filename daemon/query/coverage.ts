@@ -1,19 +1,19 @@
-/** What the recording is missing in a window, in the words of the API. */
+/** Computes which events are missing from the recording in a window, in the API's terms. */
 import type { NodeLoss, NodeSpan, Store } from '../store/store.ts';
 import { type Coverage, GAPS_MAX } from './coverage_schema.ts';
 import { type CoverageQuery, unrecorded } from './unrecorded.ts';
 
-/** Gaps so near each other are one where there are too many. */
+/** Gaps closer to each other than this are merged if there are too many. */
 const APART_NS_MIN = 1_000_000n;
-/** Named in one answer. */
+/** Number of unreadable files that one answer names. */
 const UNREADABLE_MAX = 100;
 
 export function spansFor(store: Store, nodes: readonly string[] | undefined, nowNs: bigint): NodeSpan[] {
-  // Later pages leave out what was recorded after the first one.
+  // Later pages use the time of the first page and leave out events recorded after it.
   return store.spans(nodes).map((span) => (span.end === 'open' && span.toNs > nowNs ? { ...span, toNs: nowNs } : span));
 }
 
-/** `spans`: read before the events were: what was committed meanwhile may not be among them. */
+/** `spans` must be read before the events: events committed in between may be missing from the answer. */
 export function coverageIn(store: Store, spans: readonly NodeSpan[], window: CoverageQuery): Coverage {
   const { fromNs, toNs, nodes } = window;
   const coverage = coverageOf(store.losses(fromNs, toNs, nodes), spans, window);
@@ -27,7 +27,7 @@ type Gap = Coverage['gaps'][number];
 
 export function coverageOf(losses: readonly NodeLoss[], spans: readonly NodeSpan[], window: CoverageQuery): Coverage {
   const all = [...losses, ...unrecorded(spans, window)].sort(byStart);
-  // An agent under load notes a loss at every drain: gaps that touch are one.
+  // An agent under load records a loss at every drain, so gaps that touch are merged.
   let gaps = joined(
     all.map(({ fromNs, toNs, lost, cause }) => ({ from: fromNs, to: toNs, lost, cause })),
     0n,
@@ -37,7 +37,7 @@ export function coverageOf(losses: readonly NodeLoss[], spans: readonly NodeSpan
   return { complete: gaps.length === 0, lost, gaps, ...recordedUntil(spans, window.nodes) };
 }
 
-/** Gaps of one cause that are at most so far apart are one; `gaps` are in the order of their starts, and stay so. */
+/** Merges gaps of one cause that are at most `apartNs` apart. `gaps` are ordered by start, and so is the result. */
 function joined(gaps: readonly Gap[], apartNs: bigint): Gap[] {
   const joint: Gap[] = [];
   const lastOf = new Map<string, Gap>();

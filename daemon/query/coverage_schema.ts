@@ -1,8 +1,11 @@
-/** What an answer says of events that are missing. */
+/** The part of an answer that describes missing events. */
 import { z } from 'zod';
 import { int64 } from '../../bpf/schema/api.ts';
 
-/** Of one answer. Of more, those that are near each other are told as one, which is longer and misses as many events. */
+/**
+ * Limit of gaps in one answer. Beyond it, gaps close to each other are merged into a longer one with as many lost
+ * events.
+ */
 export const GAPS_MAX = 1000;
 
 export const coverageSchema = z

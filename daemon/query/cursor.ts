@@ -1,9 +1,9 @@
 /**
- * Where the next page begins. Opaque to clients:
+ * Encodes where the next page begins. Opaque to clients:
  *
  *   [version u8][checksum 4 bytes][fingerprint of the query 8 bytes][now ns i64][timestamp ns u64][event id, UTF-8]
  *
- * `now` is the first page's, so that `from=-15m` is the same window on every page.
+ * `now` is the time of the first page, so that `from=-15m` is the same window on every page.
  */
 import { createHash } from 'node:crypto';
 import { Problem } from '../problem.ts';
@@ -18,13 +18,13 @@ export interface Cursor {
 const VERSION = 1;
 const [CHECKSUM, FINGERPRINT, NOW, TIMESTAMP, EVENT_ID] = [1, 5, 13, 21, 29] as const;
 
-/** Of everything that decides which events there are and in which pages. */
+/** Digest of all parameters that determine which events there are and how they are paged. */
 export function fingerprint(query: Query, listNames: readonly string[]): Buffer {
   const parameters = Object.entries(query)
     .filter(([name]) => name !== 'cursor')
     .map(([name, value]) => {
       const values = [value].flat();
-      // However a list is written, it is the same list.
+      // A list counts as the same however it is written.
       return [name, listNames.includes(name) ? values.flatMap((item) => item.split(',')).sort() : values] as const;
     })
     .sort(([a], [b]) => (a < b ? -1 : 1));
@@ -44,7 +44,7 @@ export function encodeCursor({ key, nowNs }: Cursor, queryFingerprint: Buffer): 
 
 export function decodeCursor(text: string, queryFingerprint: Buffer): Cursor {
   const bytes = Buffer.from(text, 'base64url');
-  // Buffer.from skips what is not base64; only its own output may pass.
+  // Buffer.from skips characters that are not base64, so only text that it would produce itself is accepted.
   const ours =
     bytes.length > EVENT_ID &&
     bytes.toString('base64url') === text &&
@@ -63,7 +63,7 @@ function refused(code: 'invalid_cursor' | 'cursor_mismatch', message: string): P
   return new Problem(code, `cursor: ${message}`, [{ parameter: 'cursor', message }]);
 }
 
-/** Against accidents, not against attackers: a cursor only says where to read on. */
+/** Detects accidental damage, not forgery: a cursor only determines where to read on. */
 function checksum(bytes: Buffer): Buffer {
   return digest(bytes.subarray(FINGERPRINT)).subarray(0, FINGERPRINT - CHECKSUM);
 }

@@ -1,4 +1,4 @@
-/** Without the properties that are undefined: what was not asked for is not there. */
+/** Removes properties that are undefined, which stand for parameters that were not given. */
 export function defined<T extends object>(values: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
   return Object.fromEntries(
     Object.entries(values).filter(([, value]) => value !== undefined),

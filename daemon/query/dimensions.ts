@@ -1,4 +1,4 @@
-/** What events can be grouped by: which columns say it, and the value of a row. */
+/** Dimensions by which events can be grouped: the columns of each, and the value of a row. */
 import { type NumberedBlock, typeRows } from '../../bpf/schema/block.ts';
 import { EVENTS, type EventDefinition, eventById } from '../../bpf/schema/index.ts';
 import { errorName } from '../store/errno.ts';
@@ -8,13 +8,13 @@ export type DimensionValue = string | number | null;
 
 interface Dimension {
   columns: readonly string[];
-  /** A number for each row, the same for the same value within one dictionary, and what it stands for. */
+  /** `codeAt` returns a number for a row, the same for equal values within one dictionary; `meaningOf` resolves it. */
   open(scanned: ScannedBlock): { codeAt: (row: number) => number; meaningOf: (code: number) => DimensionValue };
 }
 
 const values = (block: NumberedBlock, name: string) => block.columns.get(name) as Uint32Array;
 
-/** A common column of numbers. */
+/** A dimension on a numeric column that all events have. */
 function common(column: string, meaningOf: (code: number, dictionary: Dictionary) => DimensionValue): Dimension {
   return {
     columns: [column],
@@ -27,7 +27,7 @@ function common(column: string, meaningOf: (code: number, dictionary: Dictionary
 
 const NOT_THERE = -1;
 
-/** A field that only some types of event have; null for the others. */
+/** A dimension on a field that only some types of event have; null for the others. */
 function own(name: string): Dimension {
   const owners = EVENTS.filter(({ fields }) => name in fields);
   return {
@@ -37,7 +37,7 @@ function own(name: string): Dimension {
       const places = typeRows(block);
       const byType = new Map(owners.map((event) => [event.id, values(block, `${event.name}.${name}`)]));
       return {
-        // The type goes along: another one may mean something else by the same number.
+        // The code includes the type, because another type may use the same number for another value.
         codeAt: (row) => {
           const codes = byType.get(types[row]!);
           return codes ? codes[places[row]!]! * 256 + types[row]! : NOT_THERE;
@@ -72,7 +72,7 @@ const DIMENSIONS = {
       const results = block.columns.get('result') as BigInt64Array;
       const words = new Int32Array(results.buffer, results.byteOffset, results.length * 2);
       return {
-        // Errors are small: the low word tells them apart.
+        // Errors are small, so the low word distinguishes them.
         codeAt: (row) => (words[row * 2 + 1]! < 0 ? words[row * 2]! : 0),
         meaningOf: (code) => errorName(BigInt(code)),
       };

@@ -1,4 +1,4 @@
-/** The parameters that choose events: the same wherever events are asked for. */
+/** Parameters that select events; every request for events takes the same ones. */
 import type { z } from 'zod';
 import { told } from '../../bpf/schema/api.ts';
 import type { EventFilter } from '../store/store.ts';

@@ -1,4 +1,4 @@
-/** `GET /api/events`: from the parameters of the URL to a scan. */
+/** `GET /api/events`: converts the URL's parameters to a scan. */
 import { z } from 'zod';
 import type { EventFilter, EventKey } from '../store/store.ts';
 import { decodeCursor, fingerprint } from './cursor.ts';
@@ -28,10 +28,10 @@ export interface EventQuery {
   filter: EventFilter;
   order: 'asc' | 'desc';
   limit: number;
-  /** Whether the client asked for a limit: a stream has none of its own. */
+  /** Whether the client requested a limit: a stream has none by default. */
   limited: boolean;
   after: EventKey | undefined;
-  /** What relative times are relative to. */
+  /** The time to which relative times refer. */
   nowNs: bigint;
   fingerprint: Buffer;
 }

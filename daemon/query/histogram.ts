@@ -1,22 +1,22 @@
 /**
- * Counts of 64-bit values in buckets that grow with the value (log-linear, as HDR histograms have them): each power of two
- * is 64 buckets, so a value is known to within 1/128 of itself, below 128 exactly. Histograms of any parts add up to that
- * of the whole.
+ * Counts 64-bit values in buckets that grow with the value (log-linear, like HDR histograms): each power of two has 64
+ * buckets, so a value is known to within 1/128 of itself, and exactly below 128. Histograms of parts add up to that of
+ * the whole.
  *
  *   value    0 ... 63 | 64 ... 127 | 128 130 ... 254 | 256 260 ...
  *   block        0    |     1      |        2        |      3
  */
 const BLOCK_BITS = 6;
 const BLOCK_SLOTS = 2 ** BLOCK_BITS;
-/** Blocks for all of 64 bits. */
+/** Number of blocks that cover all 64 bits. */
 const BLOCKS = 64 - BLOCK_BITS + 1;
 
 export interface Histogram {
   count: number;
-  /** Exact; 32 bits each. */
+  /** The exact maximum, as two 32-bit words. */
   maxHigh: number;
   maxLow: number;
-  /** Made as values come: those of one kind of event are close together. */
+  /** Blocks are allocated on demand: values of one kind of event are close together. */
   readonly blocks: (Float64Array | undefined)[];
 }
 
@@ -24,7 +24,7 @@ export function newHistogram(): Histogram {
   return { count: 0, maxHigh: 0, maxLow: 0, blocks: new Array(BLOCKS).fill(undefined) };
 }
 
-/** `high` and `low`: 32 bits each, unsigned. */
+/** `high` and `low` are unsigned 32-bit words. */
 export function record(histogram: Histogram, high: number, low: number): void {
   const bits = high === 0 ? 32 - Math.clz32(low) : 64 - Math.clz32(high);
   const shift = Math.max(0, bits - BLOCK_BITS - 1);
@@ -44,7 +44,7 @@ export function record(histogram: Histogram, high: number, low: number): void {
   }
 }
 
-/** Adds what `more` counted. */
+/** Adds the counts of `more`. */
 export function addHistogram(histogram: Histogram, more: Histogram): void {
   histogram.count += more.count;
   if (maxOf(more) > maxOf(histogram)) {
@@ -63,7 +63,10 @@ export function maxOf({ maxHigh, maxLow }: Histogram): bigint {
   return (BigInt(maxHigh) << 32n) | BigInt(maxLow);
 }
 
-/** The smallest value that at least this share (above 0, up to 1) of all values do not exceed: the middle of its bucket. */
+/**
+ * Returns the smallest value that at least this share (above 0, up to 1) of all values do not exceed, as the middle of
+ * its bucket.
+ */
 export function quantile(histogram: Histogram, share: number): bigint {
   const rank = Math.ceil(share * histogram.count);
   const max = maxOf(histogram);

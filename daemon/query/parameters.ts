@@ -1,4 +1,6 @@
-/** Kinds of query parameter. Each is text until it is parsed here, and its message says what it takes. */
+/**
+ * Kinds of query parameter. Each is parsed from text here, with an error message that describes the accepted values.
+ */
 import { z } from 'zod';
 import { parseMilliseconds } from '../../agent/config/duration.ts';
 import { EVENT_TYPES, type EventType } from '../../bpf/schema/index.ts';
@@ -10,7 +12,7 @@ export const noParameters = z.strictObject({});
 const U32_MAX = 2 ** 32 - 1;
 const DURATION_NS_MAX = 2n ** 63n - 1n;
 
-/** Given at most once and not empty: `service=` is a mistake, and taking it for no filter would widen the query. */
+/** Must be given once and not be empty: `service=` is a mistake, and treating it as no filter would widen the query. */
 export const text = z
   .string({ error: ({ input }) => (Array.isArray(input) ? 'must be given once' : undefined) })
   .min(1, 'must not be empty');
@@ -21,13 +23,16 @@ const severalTexts = z.union([z.string(), z.array(z.string())]).transform((value
 const itemsOf = (value: string) => value.split(',').map((item) => item.trim());
 const noneEmpty = z.array(z.string().min(1, 'must not be empty'));
 
-/** Given again or with commas, and maybe spaces behind them: several. */
+/** Accepts several values: repeated parameters, or a list with commas, each optionally followed by spaces. */
 export const texts = documented(
   severalTexts.transform((values) => values.flatMap(itemsOf)).pipe(noneEmpty),
   listOf({ minLength: 1 }),
 );
 
-/** Likewise, of services: whoever named one may have put a comma or spaces into it, so each counts as it stands too. */
+/**
+ * Like `texts`, for services: a name may itself contain a comma or spaces, so untrimmed items and the whole value match
+ * too.
+ */
 export const services = documented(
   severalTexts
     .transform((values) => [...new Set(values.flatMap((value) => [...itemsOf(value), ...value.split(','), value]))])
@@ -35,7 +40,7 @@ export const services = documented(
   listOf({ minLength: 1 }),
 );
 
-/** `parse` gives undefined for text that it does not take; `described`: as a JSON schema. */
+/** `parse` returns undefined for text that it does not accept; `described` is its JSON schema. */
 export function parsed<T>(
   parse: (value: string) => T | undefined,
   message: string | ((value: string) => string),

@@ -1,12 +1,12 @@
-/** The query of a URL becomes typed values here, or a problem that names what is wrong. */
+/** Parses the query of a URL into typed values, or throws a problem that names the invalid parameters. */
 import type { z } from 'zod';
 import { invalid } from '../invalid_input.ts';
 import { Problem } from '../problem.ts';
 
-/** One value each; a parameter that was given more than once is an array. */
+/** Each parameter has one value; one that was given more than once is an array. */
 export type Query = Readonly<Record<string, string | readonly string[]>>;
 
-/** For `app.set('query parser')`: unlike node:querystring it drops nothing and guesses nothing. */
+/** Parser for `app.set('query parser')`: unlike node:querystring, it drops nothing and guesses nothing. */
 export function queryOf(text: string | null): Query {
   const query: Record<string, string | string[]> = Object.create(null);
   for (const pair of (text ?? '').split('&').filter(Boolean)) {
@@ -18,7 +18,7 @@ export function queryOf(text: string | null): Query {
   return query;
 }
 
-/** `parameter`: whose value it is. */
+/** `parameter` is the parameter to which the text belongs, if it is a value. */
 function decode(text: string, parameter?: string): string {
   try {
     return decodeURIComponent(text.replaceAll('+', ' '));
@@ -29,7 +29,7 @@ function decode(text: string, parameter?: string): string {
   }
 }
 
-/** `query`: `req.query`, which Express types by the parser that it would have used. */
+/** `query` may be `req.query`, which Express types for its own parser. */
 export function parseQuery<Schema extends z.ZodType>(
   query: Query | Readonly<Record<string, unknown>>,
   schema: Schema,

@@ -1,4 +1,4 @@
-/** `GET /api/replay/sessions`: from the parameters of the URL to a part of the list. */
+/** `GET /api/replay/sessions`: converts the URL's parameters to a page of the list. */
 import { z } from 'zod';
 import { told } from '../../bpf/schema/api.ts';
 import { decodeCursor, encodeCursor, fingerprint } from './cursor.ts';
@@ -16,7 +16,7 @@ export const sessionsQuerySchema = z
 
 interface Key {
   session_id: string;
-  /** RFC 3339. */
+  /** Time in RFC 3339 format. */
   created_at: string;
 }
 
@@ -25,7 +25,10 @@ export interface SessionsPage<T> {
   next_cursor: string | null;
 }
 
-/** `all` in any order; the oldest come first. A session that is made or deleted meanwhile moves no other. */
+/**
+ * `all` may be in any order; the page lists the oldest first. Sessions created or deleted between pages do not shift
+ * others.
+ */
 export function sessionsPage<T extends Key>(query: Query, all: readonly T[]): SessionsPage<T> {
   const { cursor, limit = LIMIT_MAX } = parseQuery(query, sessionsQuerySchema);
   const queryFingerprint = fingerprint({ ...query, 'a list of': 'sessions' }, []);
@@ -45,7 +48,7 @@ export function sessionsPage<T extends Key>(query: Query, all: readonly T[]): Se
   };
 }
 
-/** RFC 3339 in UTC, which is in the order of time as text. */
+/** Sort key: RFC 3339 in UTC sorts by time as text. */
 function placeOf({ created_at, session_id }: Key): string {
   return `${created_at} ${session_id}`;
 }

@@ -1,4 +1,4 @@
-/** Sums up a scan, bucket by bucket: events come in the order of time, so only one bucket is open. */
+/** Sums up a scan bucket by bucket: events arrive in order of time, so only one bucket is open. */
 import { wordsOf } from '../../agent/recording/words64.ts';
 import { Problem } from '../problem.ts';
 import { bigColumn } from '../store/column.ts';
@@ -6,7 +6,7 @@ import type { Dictionary, ScannedBlock } from '../store/store.ts';
 import { type DimensionName, type DimensionValue, dimension } from './dimensions.ts';
 import { addCell, addRow, type Cell, newCell, type Summed, summedOf } from './stats_cells.ts';
 
-/** Rows of an answer. */
+/** Maximum number of rows in an answer. */
 export const STATS_ROWS_MAX = 10_000;
 
 const NO_END = 2n ** 64n;
@@ -17,7 +17,7 @@ export interface StatsRow extends Summed {
 }
 
 export interface Stats {
-  /** Blocks in ascending order. */
+  /** Blocks must be added in ascending order. */
   add(scanned: ScannedBlock): void;
   finish(): { stats: StatsRow[]; total: Summed };
 }
@@ -27,7 +27,7 @@ export interface StatsOptions {
   groupBy: readonly DimensionName[];
 }
 
-/** Columns that a scan has to bring. */
+/** Columns that a scan must read. */
 export function statsColumns(groupBy: readonly DimensionName[]): string[] {
   return ['duration_ns', 'result', ...groupBy.flatMap((name) => dimension(name).columns)];
 }
@@ -36,7 +36,7 @@ export function createStats({ bucketNs, groupBy }: StatsOptions): Stats {
   const total = newCell();
   const stats: StatsRow[] = [];
   const groups = groupNumbers(groupBy);
-  /** Of the open bucket, by the number of the group. */
+  /** Cells of the open bucket, by group number. */
   let cells = new Map<number, Cell>();
   let startNs = 0n;
   let endNs = bucketNs === undefined ? NO_END : 0n;
@@ -92,7 +92,7 @@ function tooMany(): Problem {
   return new Problem('too_many_groups', message);
 }
 
-/** Binary search: times grow. */
+/** Binary search, because times are ascending. */
 function firstNotBelow(timestamps: ArrayLike<bigint>, from: number, to: number, limit: bigint): number {
   let [low, high] = [from, to];
   while (low < high) {
@@ -108,12 +108,12 @@ interface GroupNumbers {
   groupOf(number: number): readonly DimensionValue[];
 }
 
-/** Groups by number: the same for the same values, whichever recording they come from. */
+/** Numbers groups: equal values have the same number, in all recordings. */
 function groupNumbers(groupBy: readonly DimensionName[]): GroupNumbers {
   const dimensions = groupBy.map(dimension);
   const groups: (readonly DimensionValue[])[] = [];
   const numbers = new Map<string, number>();
-  /** Numbers of the rows' codes, for each dictionary: one level of maps for each dimension. */
+  /** Group numbers by the codes of a row, per dictionary: one level of maps for each dimension. */
   const known = new Map<Dictionary, Level>();
 
   function numberOf(group: readonly DimensionValue[]): number {
@@ -158,7 +158,7 @@ function groupNumbers(groupBy: readonly DimensionName[]): GroupNumbers {
 
 type Level = Map<number, Level | number>;
 
-/** By the values in turn; null comes first. */
+/** Compares value by value; null comes first. */
 function compareGroups(a: readonly DimensionValue[], b: readonly DimensionValue[]): number {
   for (const [i, value] of a.entries()) {
     const other = b[i]!;

@@ -1,13 +1,13 @@
 /** Sums over the events of one bucket and group. */
 import { addHistogram, type Histogram, maxOf, newHistogram, quantile, record } from './histogram.ts';
 
-/** Sums of 32-bit words stay exact in a double up to 2^53: carried over well before. */
+/** Sums of 32-bit words are exact in a double up to 2^53; they are carried over well before that. */
 const CARRY_ABOVE = 2 ** 51;
 
 export interface Cell {
   errorCount: number;
   durations: Histogram;
-  /** Bytes that were carried over, and the sums of words since. */
+  /** Bytes carried over so far, and the sums of words since then. */
   bytes: bigint;
   bytesHigh: number;
   bytesLow: number;
@@ -17,7 +17,7 @@ export function newCell(): Cell {
   return { errorCount: 0, durations: newHistogram(), bytes: 0n, bytesHigh: 0, bytesLow: 0 };
 }
 
-/** Of 32-bit words, the rows of two 64-bit columns. */
+/** `durations` and `results` are 64-bit columns, read as pairs of 32-bit words. */
 export function addRow(cell: Cell, durations: Uint32Array, results: Uint32Array, row: number): void {
   const low = row * 2;
   const high = low + 1;
@@ -44,7 +44,7 @@ export function addCell(cell: Cell, more: Cell): void {
   addHistogram(cell.durations, more.durations);
 }
 
-/** Quantiles are null when there is nothing to take them of. */
+/** Quantiles are null if there are no events. */
 export interface Summed {
   count: number;
   error_count: number;

@@ -1,4 +1,4 @@
-/** `GET /api/stats`: from the parameters of the URL to what is counted. */
+/** `GET /api/stats`: converts the URL's parameters to the events to count and their grouping. */
 import { z } from 'zod';
 import { parseDuration } from '../../agent/config/duration.ts';
 import type { EventFilter } from '../store/store.ts';

@@ -1,4 +1,4 @@
-/** `GET /api/events` as a live tail: the filters of a query, without what only an answer with an end can have. */
+/** `GET /api/events` as a live tail: a query's filters, without the parameters that need an answer with an end. */
 import { Problem } from '../problem.ts';
 import type { EventFilter } from '../store/store.ts';
 import { filterOf } from './event_conditions.ts';
@@ -10,9 +10,9 @@ const WITHOUT = { to: true, order: true, limit: true, cursor: true } as const;
 export const tailQuerySchema = eventQuerySchema.omit(WITHOUT);
 
 export interface TailQuery {
-  /** Without times. */
+  /** Contains no times. */
   filter: EventFilter;
-  /** Undefined: from now on. */
+  /** Start of the tail; undefined for events recorded from the request on. */
   fromNs: bigint | undefined;
 }
 

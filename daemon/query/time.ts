@@ -1,13 +1,13 @@
-/** The three ways to write a point in time in a request. */
+/** The three formats of a point in time in a request. */
 import { parseDuration } from '../../agent/config/duration.ts';
 
-/** A point that stands, or a distance back from the time of the request. */
+/** An absolute point in time, or a distance back from the time of the request. */
 export type TimeExpression = { atNs: bigint } | { backNs: bigint };
 
 export const TIME_FORMATS =
   'must be RFC 3339 (2026-11-20T10:00:00.000000001Z), nanoseconds since the epoch, or a duration back from now (-15m)';
 
-/** What is wrong with a time of a query. */
+/** Error message for an invalid time in a query. */
 export function timeMessage(text: string): string {
   const isBlank = /:\d\d(\.\d+)? \d\d:\d\d$/.test(text);
   return isBlank ? `${TIME_FORMATS}; a + in a URL is a blank, write it as %2B` : TIME_FORMATS;
@@ -40,10 +40,10 @@ function parseRfc3339(text: string): bigint | undefined {
   const number = (name: string) => Number(groups[name] ?? 0);
   const [hour, minute, second] = [number('hour'), number('minute'), number('second')];
   const [offsetHour, offsetMinute] = [number('offsetHour'), number('offsetMinute')];
-  // RFC 3339 has leap seconds; the epoch does not count them, so :60 is the second after :59.
+  // RFC 3339 allows leap seconds; the epoch does not count them, so :60 is the second after :59.
   if (hour > 23 || minute > 59 || second > 60 || offsetHour > 23 || offsetMinute > 59) return undefined;
   const midnight_ms = Date.parse(`${groups.date}T00:00:00Z`);
-  // Date.parse may take the 31st of February for a day of March.
+  // Date.parse may read February 31 as a day in March.
   if (Number.isNaN(midnight_ms) || !new Date(midnight_ms).toISOString().startsWith(groups.date!)) return undefined;
   const offset_s = (groups.sign === '-' ? -1 : 1) * (offsetHour * 3600 + offsetMinute * 60);
   const seconds = midnight_ms / 1000 + hour * 3600 + minute * 60 + second - offset_s;

@@ -1,4 +1,4 @@
-/** `from` and `to` of a query. */
+/** The `from` and `to` of a query. */
 import { type InputError, Problem } from '../problem.ts';
 import { defined } from './defined.ts';
 import { resolveTime, type TimeExpression } from './time.ts';

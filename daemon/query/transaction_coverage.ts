@@ -1,6 +1,6 @@
 /**
- * What the recording is missing of one transaction: the gaps that may hide a part of it. A transaction that was quiet for
- * a second, on all of its nodes and with nothing missing, has ended; what is missing later is not missing of it:
+ * Computes which events of one transaction may be missing: the gaps that may hide a part of it. A transaction counts as
+ * ended after one second without events on all its nodes and without gaps; later gaps do not concern it:
  *
  *   events           [ ==  = === ]
  *   gaps     [-]  [--]             [--]  [--]         [--]
@@ -13,10 +13,10 @@ import { coverageIn } from './coverage.ts';
 import type { Coverage } from './coverage_schema.ts';
 import type { CoverageQuery } from './unrecorded.ts';
 
-/** A transaction that goes on has an event in such a time. */
+/** A running transaction has an event at least this often. */
 const QUIET_NS = 1_000_000_000n;
 
-/** For an answer about events: what it is missing, of its transaction if it is about one. */
+/** Coverage for an answer about events; if they are of one transaction, only gaps that concern it. */
 export function coverageFor(
   store: Store,
   spans: readonly NodeSpan[],
@@ -24,7 +24,7 @@ export function coverageFor(
 ): Coverage {
   const { fromNs, toNs, nodes, transactionId } = filter;
   const window = { fromNs, toNs, nodes, nowNs };
-  // It may have gone on in a file that cannot be read, or be known to that alone.
+  // The transaction may continue in an unreadable file, or be contained only in one.
   if (store.unreadable(nodes).length > 0) return coverageIn(store, spans, window);
   const transaction = transactionId === undefined ? undefined : store.transaction(transactionId);
   return transaction ? coverageOfTransaction(store, spans, transaction, window) : coverageIn(store, spans, window);
@@ -44,12 +44,14 @@ export function coverageOfTransaction(
   return { ...coverage, complete: gaps.length === 0, lost: gaps.reduce((sum, gap) => sum + gap.lost, 0), gaps };
 }
 
-/** A copy that was made while an agent was at work may have cut the transaction, unlike one that says where it ends. */
+/**
+ * A copy that was made while an agent was running may cut the transaction off; a file that records its end does not.
+ */
 function cutSpan(span: NodeSpan): NodeSpan {
   return span.end === 'unsaid' ? { ...span, isWholeFile: false } : span;
 }
 
-/** From when to when a gap may hide a part of the transaction: up to a quiet time at either end. */
+/** Returns the time in which a gap may hide a part of the transaction: up to a quiet period at either end. */
 function reachOf(
   store: Store,
   spans: readonly NodeSpan[],
@@ -58,7 +60,7 @@ function reachOf(
 ): { fromNs: bigint; toNs: bigint } {
   let fromNs = transaction.firstTimestampNs - QUIET_NS;
   let toNs = wholeEndOf(transaction) + QUIET_NS;
-  // The window may begin, or end, within a gap.
+  // The window may begin or end within a gap.
   const { gaps } = coverageIn(store, spans, {
     ...asked,
     ...(asked.fromNs !== undefined && { fromNs: min(asked.fromNs, max(fromNs, 0n)) }),

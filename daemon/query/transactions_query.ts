@@ -1,4 +1,4 @@
-/** `GET /api/transactions`: from the parameters of the URL to a list. */
+/** `GET /api/transactions`: converts the URL's parameters to a request for a list. */
 import { z } from 'zod';
 import { told } from '../../bpf/schema/api.ts';
 import type { TransactionsRequest } from '../store/store.ts';
@@ -31,15 +31,15 @@ export const transactionsQuerySchema = z
 
 export interface TransactionsQuery {
   request: TransactionsRequest;
-  /** What relative times are relative to. */
+  /** The time to which relative times refer. */
   nowNs: bigint;
-  /** Text for a place in this list. */
+  /** Encodes a place in this list. */
   cursorOf(place: NonNullable<TransactionsRequest['after']>): string;
 }
 
 export function parseTransactionsQuery(query: Query, nowNs: bigint): TransactionsQuery {
   const { cursor, sort = 'recent', limit = LIMIT_DEFAULT, ...given } = parseQuery(query, transactionsQuerySchema);
-  // The name keeps out cursors of events.
+  // The extra name makes the fingerprint differ from those of event queries.
   const queryFingerprint = fingerprint({ ...query, 'a list of': 'transactions' }, LISTS);
   const place = cursor === undefined ? undefined : decodeCursor(cursor, queryFingerprint);
   const queryNowNs = place?.nowNs ?? nowNs;

@@ -1,12 +1,12 @@
 /**
- * The parts of a window in which nobody recorded a node. Time between two runs of an agent is a loss in the recording
- * itself; here is what no agent can note:
+ * Finds the parts of a window in which a node was not recorded. Time between two runs of an agent is a loss in the
+ * recording itself; these are the gaps that no agent can record:
  *
  *   window   from ...................................... to, or now
  *   node       .  not_recorded_yet  [ recorded ] agent_stopped
  *
- * What an agent that is at work has not committed yet is a gap as well, unless the query has no `to`: it asks for what is
- * recorded, and its answer says until when that is. Nor is what comes after the end of a file that was named or imported.
+ * Without `to`, a query asks for what is recorded, and its answer reports until when that is. Then neither events that
+ * a running agent has not committed yet nor the time after the end of a named or imported file are a gap.
  */
 import type { LossCause } from '../../bpf/schema/losses.ts';
 import type { NodeLoss, NodeSpan } from '../store/store.ts';
@@ -16,7 +16,7 @@ export interface CoverageQuery {
   fromNs?: bigint | undefined;
   toNs?: bigint | undefined;
   nodes?: readonly string[] | undefined;
-  /** Nothing later can have been recorded. */
+  /** Nothing recorded can be later than this. */
   nowNs: bigint;
 }
 
@@ -37,7 +37,7 @@ const AFTER: Readonly<Record<NodeSpan['end'], LossCause>> = {
 
 interface Asked extends Pick<CoverageQuery, 'fromNs' | 'nowNs'> {
   endNs: bigint;
-  /** Whether the query has an end of its own. */
+  /** Whether the query gives an end. */
   asksUntil: boolean;
 }
 
@@ -45,7 +45,7 @@ function gapsOf(spans: readonly NodeSpan[], { fromNs, endNs, nowNs, asksUntil }:
   const gaps: NodeLoss[] = [];
   let cause: LossCause = 'not_recorded_yet';
   let goesOn = false;
-  // A query without a start asks for all that was recorded, not for the time before.
+  // A query without a start asks for everything recorded, so the time before the recording is no gap.
   let reachedNs = fromNs;
   let lastNs: bigint | undefined;
   for (const span of spans.toSorted((a, b) => (a.fromNs < b.fromNs ? -1 : a.fromNs > b.fromNs ? 1 : 0))) {

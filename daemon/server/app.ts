@@ -1,4 +1,4 @@
-/** The HTTP surface, put together. It never listens and reads no clock of its own, so a test can hold all of it. */
+/** Assembles the HTTP interface. It does not listen and reads no clock of its own, so a test can control all of it. */
 import express from 'express';
 import helmet from 'helmet';
 import type { Logger } from 'pino';
@@ -30,15 +30,15 @@ export interface AppOptions {
   store: Store;
   sessions: Sessions;
   tails: Tails;
-  /** Wall clock, nanoseconds since the epoch. */
+  /** Wall clock in nanoseconds since the epoch. */
   now: () => bigint;
   log: Logger;
-  /** Programs on this machine, without a token, when left out. */
+  /** If omitted, access is limited to local programs, without a token. */
   allowed?: AccessOptions;
   scanGate?: ScanGate;
-  /** Where `sessions` count what they play; unless told, what they play is not counted. */
+  /** Metrics that `sessions` count their events in; if omitted, played events are not counted. */
   metrics?: Metrics | undefined;
-  /** What is served by --data: its agent is asked for its numbers. */
+  /** The path served by --data, whose agent is asked for its metrics. */
   data?: string | undefined;
   /** Requests that take longer are logged. */
   slowMs?: number | undefined;
@@ -52,7 +52,7 @@ export function buildApp(options: AppOptions): express.Express {
   const app = express();
   app.set('query parser', queryOf);
   app.set('case sensitive routing', true);
-  // An answer is never cached, so a hash of it serves nobody.
+  // Answers are never cached, so computing an ETag is useless.
   app.set('etag', false);
   app.disable('x-powered-by');
 
@@ -79,10 +79,10 @@ export function buildApp(options: AppOptions): express.Express {
 function securityHeaders(): express.RequestHandler[] {
   const headersOver = (tls: boolean) =>
     helmet({
-      // Over plain HTTP both would make a browser look for a TLS port that is not there.
+      // Over plain HTTP, both would make a browser use a TLS port that does not exist.
       strictTransportSecurity: tls && { includeSubDomains: false },
       contentSecurityPolicy: { directives: { 'upgrade-insecure-requests': tls ? [] : null } },
-      // The Perfetto page has to keep the handle of the window that opened it.
+      // The Perfetto page must keep the handle of the window that opened it.
       crossOriginOpenerPolicy: false,
     });
   const [overTls, plain] = [headersOver(true), headersOver(false)];

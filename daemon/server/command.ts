@@ -1,4 +1,4 @@
-/** `kreplay daemon`: serves what agents record. */
+/** `kreplay daemon`: serves recordings. */
 import { Command } from 'commander';
 import type { Logger } from 'pino';
 import {
@@ -29,25 +29,25 @@ import { type DaemonFlags, withDaemonCommandOptions } from './options.ts';
 import { close, listen } from './server.ts';
 
 export interface DaemonOptions {
-  /** What is served. */
+  /** Recordings to serve. */
   places: ServedPaths;
   listen: ListenAddress;
   access: AccessFlags;
-  /** Where sessions are kept. */
+  /** Where sessions are stored. */
   state?: StateChoice;
   limits?: Partial<SessionLimits>;
-  /** Ends the daemon. */
+  /** Ends the daemon when aborted. */
   signal: AbortSignal;
   log: Logger;
   /** Requests that take longer are logged. */
   slowMs?: number | undefined;
-  /** Called with the address that clients use, once connections are accepted. */
+  /** Called with the address for clients, once connections are accepted. */
   onListening: (address: string) => void;
-  /** Told when it listens, and for as long as its event loop turns. */
+  /** Notified when the daemon listens, and as long as its event loop turns. */
   manager?: ServiceManager;
 }
 
-/** Runs until the signal; a start that cannot work is an error that says why in one line. */
+/** Runs until the signal aborts. If the daemon cannot start, throws an error with a one-line message. */
 export async function runDaemon(options: DaemonOptions): Promise<void> {
   const { places, listen: address, limits = {}, signal, log, slowMs, onListening, manager } = options;
   const now = () => BigInt(Date.now()) * 1_000_000n;
@@ -76,7 +76,7 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
     else if (state.rows.length > 0) log.info({ sessions: state.rows.length }, 'replay sessions are there again');
     if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
     manager?.stopping();
-    // First: these end the streams, which nothing else would.
+    // Closed first: these end the streams, which nothing else would end.
     tails.close();
     void sessions.close();
     await close(server);
@@ -103,7 +103,7 @@ interface Flags extends DaemonFlags, LogFlags {
 async function serve(flags: Flags, configuration: Configuration): Promise<void> {
   const { data: given, recording: recordings = [], listen, sessionsMax, replayRateMax } = flags;
   const ending = new AbortController();
-  // `disconnect`: the `kreplay up` that started this process is gone. Waiting for it must not keep the process alive.
+  // `disconnect`: the parent `kreplay up` is gone. The channel itself must not keep this process alive.
   for (const name of ['SIGINT', 'SIGTERM', 'disconnect']) process.once(name, () => ending.abort());
   process.channel?.unref();
   const data = given ?? (recordings.length === 0 ? DATA_DEFAULT : undefined);
@@ -128,7 +128,7 @@ async function serve(flags: Flags, configuration: Configuration): Promise<void> 
   });
 }
 
-/** A configuration that is wrong changes nothing. */
+/** An invalid configuration changes nothing. */
 function rereadLogLevel(configuration: Configuration, log: Logger): void {
   try {
     log.level = configuration.reread<Flags>(log).logLevel;

@@ -1,4 +1,4 @@
-/** The API's own description: as a document, and as a page that loads nothing from elsewhere. */
+/** Serves the API's description as a document, and as a page that loads nothing from other sites. */
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { Router } from 'express';
@@ -24,7 +24,7 @@ const PAGE = `<!doctype html>
 </html>
 `;
 
-/** `validatorUrl`: the page would show the document to a server of the page's makers. */
+/** Without `validatorUrl: null`, the page would send the document to a server of Swagger UI's makers. */
 const SHOW = `SwaggerUIBundle({ url: '/openapi.json', dom_id: '#api', validatorUrl: null });
 `;
 
@@ -45,7 +45,7 @@ const FILES: Readonly<Record<string, File>> = {
 export function documentRoutes(): Router {
   const router = Router();
   const serve = (path: string, { type, read }: File) => {
-    // A mebibyte and a half that hardly anybody asks for is not held from the start.
+    // Read on first use, to save 1.5 MiB of memory for a page that is rarely requested.
     let body: string | Buffer | undefined;
     router
       .route(path)

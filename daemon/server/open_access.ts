@@ -1,4 +1,4 @@
-/** Everything about access that a running daemon has, from its options. */
+/** Creates everything that a running daemon needs for access control, from its options. */
 import type { Server } from 'node:http';
 import type { Server as TlsServer } from 'node:https';
 import type { Logger } from 'pino';
@@ -12,14 +12,14 @@ import type { Unsent } from '../http/access/unsent.ts';
 import { ListenError } from '../http/listen_address.ts';
 import type { ListenOptions } from './server.ts';
 
-/** How long a stream may outlive its token. */
+/** How long a stream may outlive its token, at most. */
 const CUT_INTERVAL_MS = 1_000;
 
 export interface OpenedAccess {
   allowed: AccessOptions;
   scanGate: ScanGate;
   listening: ListenOptions;
-  /** From now on SIGHUP reads files again; the result ends that. */
+  /** Reloads files on SIGHUP; the returned function ends that. */
   started(server: Server): () => void;
 }
 
@@ -61,7 +61,7 @@ function cutOften({ answers }: BearerCheck): () => void {
   return () => clearInterval(timer);
 }
 
-/** Connections that are open keep the certificate that they began with. */
+/** Open connections keep the certificate with which they were established. */
 function reloadTls(server: TlsServer, files: TlsFiles, log: Logger): void {
   try {
     server.setSecureContext(readTls(files));

@@ -1,4 +1,4 @@
-/** The options of a daemon, for it and for `kreplay up`. */
+/** The options of a daemon, for `kreplay daemon` and `kreplay up`. */
 import type { Command } from 'commander';
 import { DATA_DEFAULT } from '../../agent/config/configuration.ts';
 import { Setting } from '../../agent/config/setting.ts';
@@ -12,7 +12,7 @@ export interface DaemonFlags extends AccessFlags {
   recording?: string[];
   listen: ListenAddress;
   logSlowerThan: bigint;
-  /** Commander has true where nothing was given. */
+  /** Commander sets this to true if neither option is given. */
   state: string | boolean;
   sessionsMax: number;
   replayRateMax: number;
@@ -21,7 +21,7 @@ export interface DaemonFlags extends AccessFlags {
 
 const LISTEN_ADDRESS = textAs(parseListen, 'must be HOST:PORT, [IPV6]:PORT or unix:/path');
 
-/** All but `--data` and what an agent takes as well. */
+/** Adds all options except `--data` and those that an agent takes as well. */
 export function withDaemonOptions(command: Command): Command {
   command
     .addOption(new Setting('--recording <file...>', 'recording to serve; several are one time line'))
@@ -61,13 +61,13 @@ export function withDaemonOptions(command: Command): Command {
   return withAccessOptions(command);
 }
 
-/** All that a daemon is configured with. */
+/** Adds all options of the daemon. */
 export function withDaemonCommandOptions(command: Command): Command {
   const data = `folder that the agent records into, or a recording (default: "${DATA_DEFAULT}", none with --recording)`;
   return withLogOptions(withDaemonOptions(command.addOption(new Setting('--data <path>', data).shared())));
 }
 
-/** For `kreplay config`. */
+/** The daemon's section for `kreplay config`. */
 export const DAEMON_SECTION = {
   declare: withDaemonCommandOptions,
   check: (flags: Record<string, unknown>) => meaningless(flags as unknown as DaemonFlags),

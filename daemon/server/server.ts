@@ -1,4 +1,4 @@
-/** The listening socket: where, with which limits, and how it ends. */
+/** The listening socket: its address, its limits, and its shutdown. */
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { lstatSync, rmSync } from 'node:fs';
@@ -19,33 +19,33 @@ const KEEP_ALIVE_TIMEOUT_MS = 5_000;
 const HEADERS_MAX = 100;
 const CONNECTIONS_MAX = 1024;
 const CONNECTIONS_PER_CLIENT_MAX = 256;
-/** Kept for programs that watch the daemon, when all others are at work. */
+/** Extra connections for programs that monitor the daemon, when all others are working. */
 const KEPT_MAX = 32;
 const ANSWERED_ALWAYS = new Set(['/healthz', '/readyz', '/metrics']);
 
 const LIMITS = {
   headersTimeout: HEADERS_TIMEOUT_MS,
   requestTimeout: REQUEST_TIMEOUT_MS,
-  // How often the two are looked at; Node would every 30 s.
+  // Interval at which the two are checked; Node's default is 30 s.
   connectionsCheckingInterval: 1_000,
 };
 
-/** What a stream in flight gets to end by itself at the end of the daemon. */
+/** Grace period in which streams can end by themselves when the daemon stops. */
 const CLOSE_GRACE_MS = 500;
 
 export interface ListenOptions {
   tls?: SecureContextOptions | undefined;
-  /** Whether clients have to show a token. */
+  /** Whether clients must present a token. */
   tokens?: boolean;
-  /** Tokens over plain HTTP, beyond this machine. */
+  /** Permits tokens over plain HTTP from other machines. */
   insecureHttp?: boolean;
-  /** Told of each connection that is closed for what its client does, or for want of room. */
+  /** Called for each connection that is closed because of what its client does, or to make room. */
   onClosed?: (reason: CloseReason) => void;
-  /** What clients have not read; shared with the queries. */
+  /** Accounting of data that clients have not read; shared with the queries. */
   unsent?: Unsent | undefined;
 }
 
-/** Resolves with the address that clients use, when connections are accepted. */
+/** Resolves with the address for clients, once connections are accepted. */
 export async function listen(
   handler: RequestListener,
   address: ListenAddress,
@@ -65,7 +65,7 @@ export async function listen(
   server.maxHeadersCount = HEADERS_MAX;
   const limits = { connectionsMax: CONNECTIONS_MAX, perClientMax: CONNECTIONS_PER_CLIENT_MAX, keptMax: KEPT_MAX };
   const connections = limitConnections(server, { ...limits, unsent, onClosed });
-  // Node would refuse what it does not know in words of its own.
+  // Without a listener, Node would refuse an unknown expectation with its own answer.
   server.on('checkExpectation', (req, res) => server.emit('request', req, res));
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     const reason = reasonOf(error, socket);
@@ -75,7 +75,7 @@ export async function listen(
 
   function answer(req: IncomingMessage, res: ServerResponse): void {
     if (!connections.isKept(req)) return void handler(req, res);
-    // The next request would find its connection taken from those that watch.
+    // Keep-alive would occupy a connection that is reserved for monitoring.
     res.shouldKeepAlive = false;
     if (ANSWERED_ALWAYS.has(req.url!.split('?')[0]!)) handler(req, res);
     else refuseForNow(res);
@@ -101,7 +101,10 @@ export async function close(server: Server): Promise<void> {
   clearTimeout(timer);
 }
 
-/** Whoever can reach it could read what this host does: it needs tokens, and tokens need a connection that hides them. */
+/**
+ * A client that can reach the daemon could read what this host does. So remote access requires tokens, and tokens
+ * require a connection that hides them.
+ */
 function refuseOpenAddress(address: ListenAddress, where: string, { tls, tokens, insecureHttp }: ListenOptions): void {
   if (isLocalAddress(address)) return;
   if (!tokens)
@@ -130,7 +133,7 @@ function listenError(address: ListenAddress, where: string, error: NodeJS.ErrnoE
   }
 }
 
-/** A daemon that was killed leaves its socket file behind; one that lives answers on it. */
+/** Removes the socket file of a killed daemon; a live one would accept the connection. */
 async function removeDeadSocket(path: string): Promise<void> {
   // Connecting to a plain file is refused as well.
   if (!lstatSync(path, { throwIfNoEntry: false })?.isSocket()) return;
@@ -144,12 +147,12 @@ async function removeDeadSocket(path: string): Promise<void> {
   }
 }
 
-/** Undefined when it was the client who closed. */
+/** Returns undefined if the client closed the connection. */
 function reasonOf({ code = '' }: NodeJS.ErrnoException, socket: Duplex): CloseReason | undefined {
   if (/TIMEOUT$/.test(code)) return 'timeout';
   if (code === 'HPE_HEADER_OVERFLOW') return 'header_too_large';
   if (/^(HPE|ERR_HTTP)_/.test(code)) return 'malformed';
-  // A certificate of another CA shows as a connection that was reset, by us.
+  // A client certificate of another CA appears as a connection reset, which this side caused.
   const isRefused = socket instanceof TLSSocket && socket.authorizationError;
   return isRefused || /^ERR_(SSL|TLS)_/.test(code) ? 'tls' : undefined;
 }
@@ -170,9 +173,9 @@ function refuseForNow(res: ServerResponse): void {
   res.end(JSON.stringify(problemBody(problem)));
 }
 
-/** What never became a request passes by Express; it gets the same kind of answer. */
+/** Answers input that never became a request, and so does not reach Express, with a problem too. */
 function answerUnreadable(error: NodeJS.ErrnoException, socket: Duplex): void {
-  // Anything but HTTP's own errors is one of the connection: there is nobody to answer, or TLS failed.
+  // All errors but HTTP's own concern the connection: the client is gone, or TLS failed.
   if (!socket.writable || !/^(HPE|ERR_HTTP)_/.test(error.code ?? '')) return void socket.destroy();
   const [status, reason] = UNREADABLE[error.code ?? ''] ?? [400, 'Bad Request'];
   const code = 'malformed_request';

@@ -1,4 +1,4 @@
-/** `node daemon/server/write_contract.ts FILE`: the document of the API, for tools. */
+/** `node daemon/server/write_contract.ts FILE`: writes the API's document for other tools. */
 import { writeFileSync } from 'node:fs';
 import { stringify } from '../exact_json.ts';
 import { openApiDocument } from '../http/contract/openapi.ts';

@@ -1,4 +1,4 @@
-/** What was recorded since: each recording by itself, in the order in which its events arrived. */
+/** Events recorded since a position: per recording, in the order in which they arrived. */
 import { withFailuresOf } from './failures.ts';
 import type { OpenRecording } from './recording_files.ts';
 import { dictionaryOf } from './recording_scan.ts';
@@ -6,7 +6,7 @@ import type { ArrivalRequest, Arrived, Extent, NumberedNodeLoss } from './store.
 
 type Open = readonly OpenRecording[];
 
-/** Of several copies of a recording, the one that goes furthest. */
+/** Among several copies of a recording, picks the one that extends furthest. */
 function longest(open: Open): { recording: OpenRecording; extent: { end: number; lossId: number } }[] {
   const byId = new Map<string, ReturnType<typeof longest>[number]>();
   for (const recording of open) {

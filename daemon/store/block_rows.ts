@@ -1,9 +1,9 @@
-/** Some neighbouring rows of a block, as a block: arrays are shared, not copied. */
+/** Cuts a range of adjacent rows out of a block, as a block that shares its arrays. */
 import { type NumberedBlock, typeRows } from '../../bpf/schema/block.ts';
 import { COLUMNS } from '../../bpf/schema/columns.ts';
 import { column } from './column.ts';
 
-/** Gives rows `[from, to)`. */
+/** Returns rows `[from, to)`. */
 export type RowCutter = (from: number, to: number) => NumberedBlock;
 
 export function rowCutter(block: NumberedBlock): RowCutter {
@@ -14,7 +14,7 @@ export function rowCutter(block: NumberedBlock): RowCutter {
     if (from === 0 && to === block.rowCount) return block;
     places ??= typeRows(block);
     const typeCounts = new Uint32Array(block.typeCounts.length);
-    // Where each type's own columns begin. Common columns have type 0, which no event has.
+    // Index at which each type's own columns begin. Common columns use type 0, which no event has.
     const starts = new Uint32Array(block.typeCounts.length);
     starts[0] = from;
     for (let row = to - 1; row >= from; row--) {

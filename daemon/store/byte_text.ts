@@ -1,11 +1,11 @@
 /**
- * Text as bytes, put together piece by piece: strings would be built of small ones, made flat and encoded, which takes
- * three times as long.
+ * Builds text as bytes, piece by piece. Building strings takes three times as long: they are concatenated from small
+ * ones, flattened and encoded.
  */
 
-/** What a reader gets at once, about. */
+/** Approximate size of the chunks that a reader gets. */
 export const CHUNK_BYTES = 64 * 1024;
-/** Most pieces of text are shorter than this; for a longer one the memory grows. */
+/** Most pieces of text are shorter than this; the buffer grows for a longer one. */
 const SPARE_BYTES = 16 * 1024;
 
 const LOOP_BYTES_MAX = 12;
@@ -16,33 +16,35 @@ const MINUS = 0x2d;
 const HEX_DIGITS = Buffer.from('0123456789abcdef');
 const WORD = 2 ** 32;
 const SIGN = 2 ** 31;
-/** High words of integers that a double holds. */
+/** High words of integers that a double holds exactly are below this. */
 const SAFE_HIGH_MAX = 2 ** 21;
 const BILLION = 1e9;
 const BILLION_DIGITS = 9;
 
 export interface ByteText {
   readonly length: number;
-  /** Ready bytes. */
+  /** Adds text that is encoded already. */
   add(bytes: Uint8Array): void;
   /** An integer from 0 to 2^53. */
   natural(value: number): void;
   unsigned(low: number, high: number): void;
   signed(low: number, high: number): void;
-  /** Nanoseconds since the epoch: neighbours are mostly of the same second. */
+  /** Nanoseconds since the epoch. Optimized for consecutive timestamps, most of which fall into the same second. */
   time(low: number, high: number): void;
-  /** 16 digits. */
+  /** Writes 16 digits. */
   hex(low: number, high: number): void;
-  /** All bytes. Their memory is used again after the next `take`: one piece is sent while the next one is written. */
+  /**
+   * Returns all bytes. Their memory is reused after the next `take`: one piece is sent while the next one is written.
+   */
   take(): Buffer;
 }
 
 export function createByteText(): ByteText {
   let bytes = Buffer.allocUnsafeSlow(CHUNK_BYTES + SPARE_BYTES);
-  /** Of what was taken last. */
+  /** The buffer that the last `take` returned. */
   let taken = Buffer.allocUnsafeSlow(CHUNK_BYTES + SPARE_BYTES);
   let length = 0;
-  /** Of the last time: where its second begins, in words, and the digits of that. */
+  /** The second of the last timestamp: its start in nanoseconds as two 32-bit words, and its digits. */
   let secondLow = 0;
   let secondHigh = 0;
   let secondText: Uint8Array = new Uint8Array();
@@ -57,13 +59,13 @@ export function createByteText(): ByteText {
   function add(piece: Uint8Array): void {
     const count = piece.length;
     ensure(count);
-    // A call of `set` takes as long as a loop over so many.
+    // A call of `set` costs as much as a loop over this many bytes.
     if (count > LOOP_BYTES_MAX) bytes.set(piece, length);
     else for (let i = 0; i < count; i++) bytes[length + i] = piece[i]!;
     length += count;
   }
 
-  /** `value` below 2^31, with zeros in front. */
+  /** Writes `value`, which is below 2^31, with leading zeros. */
   function padded(value: number, digits: number): void {
     let rest = value;
     for (let at = length + digits - 1; at >= length; at--) {
@@ -101,7 +103,7 @@ export function createByteText(): ByteText {
     if (secondText.length === 0 || since < 0 || since >= BILLION) {
       const ns = (BigInt(high) << 32n) | BigInt(low);
       const second = ns / BigInt(BILLION);
-      // Of the first second there are no digits in front.
+      // Timestamps in the first second since the epoch have no digits of seconds.
       if (second === 0n) {
         unsigned(low, high);
         return;
@@ -135,7 +137,7 @@ export function createByteText(): ByteText {
       }
       ensure(1);
       bytes[length++] = MINUS;
-      // The two's complement.
+      // Negates by two's complement.
       unsigned(-low >>> 0, (~high + (low === 0 ? 1 : 0)) >>> 0);
     },
     time,

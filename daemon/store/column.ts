@@ -13,7 +13,7 @@ export function column(block: NumberedBlock, name: string): Small {
   return anyColumn(block, name) as Small;
 }
 
-/** A 64-bit column. */
+/** Returns a 64-bit column. */
 export function bigColumn(block: NumberedBlock, name: string): Big {
   return anyColumn(block, name) as Big;
 }

@@ -1,10 +1,10 @@
-/** Names of negative results. */
+/** Names of errors, which are negative results. */
 import { constants } from 'node:os';
 import { getSystemErrorMap } from 'node:util';
 
 /**
- * Linux ones that Node does not name or names otherwise. The last four only exist inside the kernel, while a signal
- * interrupts a call (include/linux/errno.h): the program gets EINTR, or makes the call again without knowing.
+ * Linux errors that Node does not name or names differently. The last four exist only inside the kernel, while a signal
+ * interrupts a call (include/linux/errno.h): the program gets EINTR, or the call is restarted transparently.
  */
 const LINUX: Record<number, string> = {
   52: 'EBADE',
@@ -20,12 +20,12 @@ const LINUX: Record<number, string> = {
   516: 'EINTR',
 };
 
-/** Beyond are libuv's own numbers. */
+/** Larger numbers are libuv's own. */
 const LINUX_ERRNO_MAX = 1000;
 
 const NAMES = new Map<bigint, string>([
   ...Object.entries(constants.errno).map(([name, errno]) => [BigInt(errno), name] as const),
-  // Later ones win: EAGAIN over EWOULDBLOCK, which is the same number.
+  // Later entries win: EAGAIN over EWOULDBLOCK, which has the same number.
   ...[...getSystemErrorMap()]
     .filter(([negative]) => -negative < LINUX_ERRNO_MAX)
     .map(([negative, [name]]) => [BigInt(-negative), name] as const),

@@ -1,4 +1,4 @@
-/** Rows of a block as the API gives them. */
+/** Converts rows of a block to events of the API. */
 
 import { formatEventId } from '../../agent/recording/format/event_id.ts';
 import type { ApiEvent } from '../../bpf/schema/api.ts';
@@ -10,16 +10,18 @@ import { errorName } from './errno.ts';
 import { type FieldReader, ownFields } from './own_fields.ts';
 import type { EventKey, ScannedBlock } from './store.ts';
 
-/** Events that are made at once: a replay's clock runs in this process and must not wait for a whole block. */
+/** Number of events made in one step: a replay's clock runs in this process and must not wait for a whole block. */
 const PIECE_EVENTS = 256;
 
-/** In the order of the block, which has all columns. */
+/** Returns the events in the block's order. The block must have all columns. */
 export function eventsOf(scanned: ScannedBlock): ApiEvent[] {
   const read = eventReader(scanned);
   return Array.from({ length: scanned.block.rowCount }, (_, row) => read(row));
 }
 
-/** The same in short pieces, each made when it is asked for. A block without events is one empty piece: a pause. */
+/**
+ * Yields the same events in short pieces, each made on demand. A block without events yields one empty piece: a pause.
+ */
 export function* eventPieces(scanned: ScannedBlock): Generator<ApiEvent[], void> {
   const { rowCount } = scanned.block;
   const read = eventReader(scanned);
@@ -29,7 +31,7 @@ export function* eventPieces(scanned: ScannedBlock): Generator<ApiEvent[], void>
   }
 }
 
-/** Of a row. */
+/** Returns the key of a row. */
 export function keyOf(block: ScannedBlock['block'], row: number, recordingId: string): EventKey {
   const timestampNs = bigColumn(block, 'timestamp_ns')[row]!;
   return { timestamp_ns: timestampNs, event_id: formatEventId(recordingId, block.numbers[row]!) };
@@ -72,7 +74,7 @@ function eventReader({ block, dictionary }: ScannedBlock): (row: number) => ApiE
       error: errorName(result[row]!),
     };
     for (const [name, read] of ownReaders[type[row]!]!) event[name] = read(ownRows[row]!);
-    // The schema built it field by field; that it fits is tested against the API's own schema.
+    // The schema built the event field by field; a test checks it against the API's own schema.
     return event as unknown as ApiEvent;
   };
 }

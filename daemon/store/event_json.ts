@@ -1,6 +1,6 @@
 /**
- * Rows of a block as JSON, without making events of them: the same bytes as `stringify` gives for the event, several
- * times as fast. What rows have in common is text already, and 64-bit integers are read by their words.
+ * Writes rows of a block as JSON without creating events: the same bytes as `stringify` gives for the event, several
+ * times as fast. Text that rows share is encoded once, and 64-bit integers are read as 32-bit words.
  */
 
 import { wordsOf } from '../../agent/recording/words64.ts';
@@ -19,7 +19,7 @@ import type { Dictionary, ScannedBlock } from './store.ts';
 /** Writes one row. */
 export type RowWriter = (row: number) => void;
 
-/** Of one dictionary: what its numbers look like. */
+/** Encoded pieces for one dictionary, by its ids. */
 interface Pieces {
   head: Uint8Array;
   heads: Fragments;
@@ -29,7 +29,10 @@ interface Pieces {
   own: readonly (OwnJson | undefined)[];
 }
 
-/** Gives, for blocks of any recordings, what writes their rows to `text`, each with `ending` behind it. */
+/**
+ * Returns a function that gives, for a block of any recording, a writer of its rows to `text`, each followed by
+ * `ending`.
+ */
 export function eventJson(text: ByteText, ending = ''): (scanned: ScannedBlock) => RowWriter {
   const end = Buffer.from(`}${ending}`);
   const known = new WeakMap<Dictionary, Pieces>();
@@ -72,8 +75,8 @@ function piecesOf(dictionary: Dictionary, text: ByteText): Pieces {
 }
 
 /**
- * All rows, each with `ending` behind it, in pieces of some 64 KiB; a piece lies in the memory of the last but one. A
- * block without rows is an empty piece: a pause.
+ * Yields all rows, each followed by `ending`, in pieces of about 64 KiB; a piece reuses the memory of the last but one.
+ * A block without rows yields an empty piece: a pause.
  */
 export function* jsonPieces(blocks: Iterable<ScannedBlock>, ending: string): Generator<Buffer, void> {
   const rows = jsonRows(ending);
@@ -82,10 +85,10 @@ export function* jsonPieces(blocks: Iterable<ScannedBlock>, ending: string): Gen
   if (rest.length > 0) yield rest;
 }
 
-/** The same for blocks that come one by one. */
+/** The same as `jsonPieces`, for blocks that arrive one by one. */
 export interface JsonRows {
   pieces(scanned: ScannedBlock): Generator<Buffer, void>;
-  /** What was kept back for the next block. */
+  /** Returns the bytes that were held back for the next block. */
   rest(): Buffer;
 }
 
@@ -100,7 +103,7 @@ export function jsonRows(ending: string): JsonRows {
         write(row);
         if (text.length >= CHUNK_BYTES) yield text.take();
       }
-      // The next block takes time: what is there is not kept from the reader.
+      // Reading the next block takes time, so the rows written so far are sent now.
       if (!scanned.nextAtHand) yield text.take();
     },
     rest: text.take,

@@ -1,9 +1,9 @@
-/** What went wrong with one recording among several, as the API tells it. */
+/** Maps the failure of one recording among several to an error of the API. */
 import { RecordingError } from '../../agent/recording/format/errors.ts';
 import { Problem } from '../problem.ts';
 import type { ServedFile } from './served_files.ts';
 
-/** Of which file it is. */
+/** A recording error that names its file. */
 export class FileError extends RecordingError {
   readonly file: ServedFile;
 
@@ -26,10 +26,10 @@ export function withFailuresOf<Result>(file: ServedFile, work: () => Result): Re
   }
 }
 
-/** What a client can act on differently keeps its code. */
+/** A code on which clients can act differently is passed on; all others become recording_unavailable. */
 const TOLD: readonly string[] = ['recording_missing', 'not_a_recording', 'unsupported_format', 'recording_corrupt'];
 
-/** With a code of the API. */
+/** Converts a recording error to one with a code of the API. */
 export function storeError(error: unknown): unknown {
   if (!(error instanceof RecordingError) || TOLD.includes(error.code)) return error;
   return new Problem('recording_unavailable', error.message);

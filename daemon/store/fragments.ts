@@ -1,18 +1,20 @@
-/** Pieces of JSON that many events have in common, made once and kept by what they are made of. */
+/** Pieces of JSON that many events share, made once and cached by the numbers that they are made of. */
 import { stringify } from '../exact_json.ts';
 
-/** The fields of an object, for the middle of another one. */
+/** Returns the fields of an object as text to insert into another object. */
 export function fieldsOf(values: object): string {
   const inner = stringify(values).slice(1, -1);
   return inner === '' ? '' : `,${inner}`;
 }
 
-/** Powers of two. What falls on the same slot takes it over; when that happens often, there are more. */
+/**
+ * The number of slots is a power of two. A colliding key evicts the previous one; frequent evictions double the slots.
+ */
 const SLOT_BITS_MIN = 5;
 const SLOT_BITS_MAX = 12;
 const KEYS = 4;
 
-/** Up to four numbers, each an unsigned 32-bit integer, to the bytes of a piece. */
+/** Maps up to four unsigned 32-bit integers to the bytes of a piece. */
 export type Fragments = (a: number, b?: number, c?: number, d?: number) => Uint8Array;
 
 export function createFragments(make: (a: number, b: number, c: number, d: number) => string): Fragments {
@@ -49,12 +51,12 @@ export function createFragments(make: (a: number, b: number, c: number, d: numbe
   };
 }
 
-/** Filled: an array with holes is a slow one. */
+/** The array is filled because arrays with holes are slow. */
 function emptySlots(bits: number): (Uint8Array | undefined)[] {
   return new Array(1 << bits).fill(undefined);
 }
 
-/** The upper bits of products with odd constants: neighbouring numbers are far apart there. */
+/** Takes the upper bits of products with odd constants, which spread adjacent numbers far apart. */
 function slotOf(a: number, b: number, c: number, d: number, bits: number): number {
   const sum = Math.imul(a, 0x9e3779b1) + Math.imul(b, 0x85ebca6b) + Math.imul(c, 0xc2b2ae35) + Math.imul(d, 0x27d4eb2f);
   return (sum >>> 0) >>> (32 - bits);

@@ -1,4 +1,4 @@
-/** What recordings tell of their nodes' wall clocks. */
+/** Reads from recordings by how much their nodes' wall clocks stepped. */
 import type { ClockStep } from '../../agent/recording/format/losses.ts';
 import { withFailuresOf } from './failures.ts';
 import type { OpenRecording } from './recording_files.ts';
@@ -20,7 +20,7 @@ export function clocksIn(
           toNs,
         ),
       )
-      // Files that overlap tell of the same steps.
+      // Overlapping files contain the same steps, so the largest sum counts.
       .reduce((most, other) => (other > most ? other : most), 0n);
     return { node, steppedNs };
   });
@@ -30,7 +30,7 @@ function steppedWithin(steps: readonly ClockStep[], fromNs: bigint, toNs: bigint
   let sum = 0n;
   for (const [i, { kind, bootNs, offsetNs }] of steps.entries()) {
     const before = steps[i - 1];
-    // Where another agent began nobody knows what happened in between.
+    // A new agent started here: the movement since the previous agent stopped is unknown.
     if (!before || kind === 'start') continue;
     const movedNs = offsetNs - before.offsetNs;
     const atNs = bootNs + offsetNs;

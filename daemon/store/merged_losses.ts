@@ -1,4 +1,4 @@
-/** What several recordings miss. */
+/** Events that several recordings have lost. */
 import type { RecordingReader } from '../../agent/recording/read/reader.ts';
 import { withFailuresOf } from './failures.ts';
 import type { OpenRecording } from './recording_files.ts';
@@ -13,11 +13,11 @@ export function lossesIn(recordings: readonly OpenRecording[], fromNs: bigint, t
     .map(({ count, ...loss }) => ({ ...loss, lost: count }));
 }
 
-/** Copies of a recording have the same notes of losses: what both have is one. */
+/** Copies of a recording have the same loss records: a record that both have counts once. */
 function united(known: RecordedLoss[], more: RecordedLoss[]): RecordedLoss[] {
   const left = Map.groupBy(known, textOf);
   const both = [...known, ...more.filter((loss) => !left.get(textOf(loss))?.pop())];
-  // What retention removed is one note that grows: that of an older copy is contained in it.
+  // Removal by retention is one record that grows: the record of an older copy is contained in the newer one.
   const removed = both.filter(isRemoved).sort((a, b) => b.count - a.count);
   return [...both.filter((loss) => !isRemoved(loss)), ...removed.slice(0, 1)];
 }

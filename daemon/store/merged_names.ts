@@ -1,4 +1,4 @@
-/** What several recordings name, each name once, sorted. */
+/** Names in several recordings, sorted and without duplicates. */
 export function mergedNames(names: readonly string[]): string[] {
   return [...new Set(names)].sort();
 }

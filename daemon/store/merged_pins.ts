@@ -1,6 +1,6 @@
 /**
- * Pins in several recordings. Nothing is ever removed from an import, from a bundle, or from another file that no agent
- * records into, so none is made there.
+ * Pins in several recordings. Nothing is ever removed from an import, a bundle or another file that no agent records
+ * into, so no pin is made there.
  */
 import { RecordingError } from '../../agent/recording/format/errors.ts';
 import { FORMAT_VERSION } from '../../agent/recording/format/schema.ts';
@@ -11,26 +11,30 @@ import type { OpenRecording } from './recording_files.ts';
 import type { ServedFile } from './served_files.ts';
 import type { Pin, PinRequest } from './store.ts';
 
-/** Gives what is pinned then: it may have been pinned already, with more of what came before. */
+/**
+ * Returns the pins that exist afterwards: the transaction may have been pinned before, with more of the preceding time.
+ */
 export function pinIn(recordings: readonly OpenRecording[], request: PinRequest): Pin[] | undefined {
   const { transactionId } = request;
   const holders = recordings.filter(({ file, reader }) =>
     withFailuresOf(file, () => reader.transaction(transactionId) !== undefined),
   );
   const losing = holders.filter(canLose);
-  // Retention may have come first.
+  // Retention may remove the transaction first.
   const pinned = changed(losing, transactionId, ({ path }) => pinTransaction(path, request) !== undefined);
   if (pinned.length === 0 && losing.length === holders.length) return undefined;
   return pinsIn(recordings, transactionId);
 }
 
-/** Looks first: who may only read is told the truth about what is not pinned. */
+/**
+ * Looks for the pin first: with read-only access, a missing pin is then reported as such instead of as a write error.
+ */
 export function unpinIn(recordings: readonly OpenRecording[], transactionId: string): boolean {
   const pinned = recordings.filter((recording) => canLose(recording) && pinsOf(recording, transactionId).length > 0);
   return changed(pinned, transactionId, ({ path }) => unpinTransaction(path, transactionId)).length > 0;
 }
 
-/** Those where `change` did something. All are changed or none: when one fails, the others get back what they had. */
+/** Returns the recordings that `change` modified. It is all or nothing: if one fails, the others are restored. */
 function changed(
   recordings: readonly OpenRecording[],
   transactionId: string,
@@ -60,7 +64,7 @@ function restore({ file, reader }: OpenRecording, transactionId: string, before:
   });
 }
 
-/** Copies of a recording are one: the pin that keeps more counts. */
+/** Copies of a recording count as one: the pin that keeps more wins. */
 export function pinsIn(recordings: readonly OpenRecording[], transactionId?: string): Pin[] {
   const pins = new Map<string, Pin>();
   for (const recording of recordings.filter(canLose)) {
@@ -76,7 +80,7 @@ export function pinsIn(recordings: readonly OpenRecording[], transactionId?: str
 function canLose({ file, reader }: OpenRecording): boolean {
   if (file.source === 'imported') return false;
   const { retainBytes, formatVersion } = withFailuresOf(file, () => reader.info());
-  // The agent of an older format has set no limit; the next one does.
+  // An agent of an older format has set no limit; the next agent sets one.
   return retainBytes !== null || (file.source === 'live' && formatVersion < FORMAT_VERSION);
 }
 
@@ -86,7 +90,7 @@ function pinsOf({ file, reader, node }: OpenRecording, transactionId: string | u
     .map((pin) => ({ ...pin, node }));
 }
 
-/** That it can be read is known already: what cannot be opened is the log or the folder, for writing. */
+/** The file was read before, so what cannot be opened is its log or its folder, for writing. */
 const NOT_WRITABLE: readonly string[] = ['recording_not_writable', 'recording_not_readable'];
 
 function withWriteErrors<Result>(file: ServedFile, work: () => Result): Result {

@@ -1,11 +1,11 @@
 /**
- * Scans of several recordings as one, in the total order. A block has one dictionary, so each block of the result is a
- * run of rows of one recording, as long as the others let it be:
+ * Merges scans of several recordings into one, in the total order. A block has one dictionary, so each block of the
+ * result is a run of rows of one recording, as long as the other recordings allow:
  *
  *   a   1 2 3 . . . 7 8          a 1 2 3 | b 4 5 6 | a 7 8 | b 9
  *   b   . . . 4 5 6 . . 9
  *
- * Files that hold the same recording, whole or in part, may hold the same event: it is given once.
+ * Files that contain the same recording, whole or in part, may contain the same event: it is returned once.
  */
 import { type RowCutter, rowCutter } from './block_rows.ts';
 import { bigColumn } from './column.ts';
@@ -13,11 +13,11 @@ import type { ScannedBlock, ScanRequest } from './store.ts';
 
 export interface RecordingScan {
   recordingId: string;
-  /** In order, and none twice. */
+  /** The blocks are in order and contain no event twice. */
   blocks: Iterator<ScannedBlock, void>;
 }
 
-/** The block of a scan that is being given: rows from `position` on are left. */
+/** The current block of a scan: rows from `position` on are left. */
 interface Cursor {
   readonly scan: RecordingScan;
   readonly scanned: ScannedBlock;
@@ -28,10 +28,10 @@ interface Cursor {
   position: number;
 }
 
-/** Whether a row of one comes before a row of the other. */
+/** Whether a row of one cursor precedes a row of the other. */
 type Before = (a: Cursor, rowOfA: number, b: Cursor, rowOfB: number) => boolean;
 
-/** Holds one block of each scan. */
+/** Keeps one block of each scan in memory. */
 export function* mergeScans(
   scans: readonly RecordingScan[],
   { order, limit = Number.POSITIVE_INFINITY }: Pick<ScanRequest, 'order' | 'limit'>,
@@ -62,7 +62,7 @@ export function* mergeScans(
   }
 }
 
-/** Undefined after the last. A block without rows is passed on: it is a pause. */
+/** Returns undefined after the last block. Passes a block without rows on: it is a pause. */
 function* nextBlock(scan: RecordingScan): Generator<ScannedBlock, Cursor | undefined> {
   for (;;) {
     const { done, value: scanned } = scan.blocks.next();
@@ -89,7 +89,7 @@ function isEarlier(a: Cursor, rowOfA: number, b: Cursor, rowOfB: number): boolea
   return a.numbers[rowOfA]! < b.numbers[rowOfB]!;
 }
 
-/** Where the others' turn comes. */
+/** Returns the end of the run: the first row that a row of another scan precedes. */
 function runEnd(nearest: Cursor, cursors: readonly Cursor[], isBefore: Before): number {
   let end = nearest.length;
   for (const other of cursors) {
@@ -100,7 +100,7 @@ function runEnd(nearest: Cursor, cursors: readonly Cursor[], isBefore: Before): 
   return end;
 }
 
-/** Steps that double, then a binary search. */
+/** Galloping search: steps that double, then a binary search. */
 function endBefore(nearest: Cursor, other: Cursor, endMax: number, isBefore: Before): number {
   const isInRun = (row: number) => isBefore(nearest, row, other, other.position);
   let low = nearest.position + 1;
@@ -120,8 +120,7 @@ function endBefore(nearest: Cursor, other: Cursor, endMax: number, isBefore: Bef
 
 /**
  * Passes over rows of a copy that `nearest` has as well. The run ends before a row that only the copy has, and at the
- * end of the copy's block, because such a row may be next. That a row is passed over too early does no harm: `nearest`
- * has it.
+ * end of the copy's block, because such a row may be next. Passing over a row too early does no harm: `nearest` has it.
  */
 function passShared(nearest: Cursor, copy: Cursor, endMax: number, isBefore: Before): number {
   for (let row = nearest.position; row < endMax; row++) {

@@ -1,4 +1,4 @@
-/** When each node was recorded, by whichever file. */
+/** The span of time that each recording covers on its node. */
 import type { OpenRecording } from './recording_files.ts';
 import type { NodeSpan } from './store.ts';
 import { writtenSpan } from './writer_state.ts';

@@ -1,4 +1,4 @@
-/** What several recordings hold of one transaction. */
+/** The summary of one transaction across several recordings. */
 import { formatEventId } from '../../agent/recording/format/event_id.ts';
 import type { RecordingReader } from '../../agent/recording/read/reader.ts';
 import { joinWrittenBack, lastEndOf, slowerOf } from '../../agent/recording/read/transactions.ts';
@@ -7,7 +7,7 @@ import { mergedNames } from './merged_names.ts';
 import type { OpenRecording } from './recording_files.ts';
 import type { TransactionSummary } from './store.ts';
 
-/** What one recording holds of it. */
+/** The part of the transaction that one recording contains. */
 export interface Part {
   recording: OpenRecording;
   summary: NonNullable<ReturnType<RecordingReader['transaction']>>;
@@ -21,7 +21,7 @@ export function transactionIn(
   return parts.length === 0 ? undefined : joinParts(parts);
 }
 
-/** At least one. */
+/** Joins one or more parts. */
 export function joinParts(unordered: readonly Part[]): TransactionSummary {
   const parts = unordered.toSorted((a, b) => (a.summary.firstTimestampNs < b.summary.firstTimestampNs ? -1 : 1));
   const summaries = parts.map(({ summary }) => summary);
@@ -41,7 +41,7 @@ export function joinParts(unordered: readonly Part[]): TransactionSummary {
   };
 }
 
-/** One of each recording. Copies overlap, nobody knows how far: the one with most events counts. */
+/** Returns one part per recording. How far copies overlap is unknown, so the copy with the most events counts. */
 function partsOf(recordings: readonly OpenRecording[], transactionId: string): Part[] {
   const parts = new Map<string, Part>();
   for (const recording of recordings) {

@@ -1,4 +1,4 @@
-/** Lists of transactions: tables in memory say which, the recordings what they were. */
+/** Lists of transactions: tables in memory select them, and the recordings provide their summaries. */
 import { withFailuresOf } from './failures.ts';
 import { joinParts, type Part } from './merged_transaction.ts';
 import type { OpenRecording } from './recording_files.ts';
@@ -6,22 +6,22 @@ import type { TransactionPage, TransactionSummary, TransactionsRequest } from '.
 import { type Chosen, chooseTransactions } from './transaction_choice.ts';
 import { groupTransactions, type TransactionGroups, tableOf } from './transaction_groups.ts';
 
-/** Summaries read in a step. */
+/** Number of summaries read in a step. */
 const READ_A_STEP = 64;
 
 export interface TransactionLists {
-  /** One at a time: the tables change as they are brought up to date. */
+  /** Runs one call at a time: the tables change while they are brought up to date. */
   list(open: readonly OpenRecording[], request: TransactionsRequest): Generator<void, TransactionPage>;
 }
 
 export function createTransactionLists(): TransactionLists {
-  /** Of the tables as they were then. */
+  /** The groups of the last call, valid as long as the tables have these versions. */
   let grouped: { versions: string; groups: TransactionGroups } | undefined;
 
   function* groupsOf(open: readonly OpenRecording[]): Generator<void, TransactionGroups> {
     const versions = open.map(({ file, reader }) => `${file.identity} ${reader.transactionIndex.version()}`).join();
     const tables = open.map(({ reader }) => reader.transactionIndex.columns());
-    // A file that was closed and opened again counts from the start.
+    // Versions start over when a file is closed and opened again, so the tables themselves are compared as well.
     const isSame = grouped?.versions === versions && grouped.groups.tables.every((table, i) => table === tables[i]);
     if (grouped && isSame) return grouped.groups;
     const groups = yield* groupTransactions(tables);
@@ -34,11 +34,12 @@ export function createTransactionLists(): TransactionLists {
       for (const { file, reader } of open) while (!withFailuresOf(file, () => reader.transactionIndex.step())) yield;
       for (;;) {
         const groups = yield* groupsOf(open);
-        // One more than asked for tells whether there is a next page.
+        // One transaction more than requested shows whether there is a next page.
         const chosen = yield* chooseTransactions(open, groups, { ...request, limit: request.limit + 1 });
         const shown = chosen.slice(0, request.limit);
         const transactions = yield* readChosen(open, groups, shown);
-        // Retention was faster: what it has removed is not in the tables any more.
+        // Retention removed a chosen transaction. Its rows are marked as gone in the tables, so the next attempt skips
+        // it.
         if (!transactions) continue;
         const last = chosen.length > shown.length ? shown.at(-1) : undefined;
         const transactionId = transactions.at(-1)?.transactionId;
@@ -51,7 +52,7 @@ export function createTransactionLists(): TransactionLists {
   };
 }
 
-/** Undefined when one of them is gone. */
+/** Returns undefined if one of the transactions was removed. */
 function* readChosen(
   open: readonly OpenRecording[],
   groups: TransactionGroups,

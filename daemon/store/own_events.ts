@@ -1,22 +1,22 @@
-/** Which events of a transaction its caller waited for. */
+/** Decides which events of a transaction its caller waited for. */
 import { isWrittenBack } from '../../agent/recording/format/owner_columns.ts';
 import { column } from './column.ts';
 import type { ScannedBlock, Store } from './store.ts';
 
-/** Columns that a scan has to read for it. */
+/** Columns that a scan must read for this test. */
 export const OWN_EVENT_COLUMNS = ['context', 'context_source'] as const;
 
 /**
- * Whether a transaction's events are divided into its own and those that were written back. An older recording does not
- * divide them: then all of them are its time, in every answer.
+ * Whether a transaction's events are divided into its own and those of later write-back. An older recording does not
+ * divide them: all of them then count as its time, in every answer.
  */
 export function isDivided(store: Store, transactionId: string): boolean {
   return store.transaction(transactionId)?.writtenBack !== null;
 }
 
 /**
- * Returns a test for the rows of a block: whether the transaction's own threads did what the event says. The others of
- * its events carry data that it wrote earlier, which is its work but takes none of its time.
+ * Returns a test for the rows of a block: whether the transaction's own threads caused the event. Its other events
+ * write back data that it wrote earlier, which is its work but takes none of its time.
  */
 export function ownEventTest(
   { block, dictionary }: ScannedBlock,

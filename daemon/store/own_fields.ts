@@ -7,7 +7,7 @@ import { type Kind, ORIGINS_MAX } from '../../bpf/schema/kinds.ts';
 import { bigColumn, column } from './column.ts';
 import type { Dictionary } from './store.ts';
 
-/** The value at a place in the type's own columns. */
+/** Returns the value at an index of the type's own columns. */
 export type FieldReader = (index: number) => unknown;
 
 export function ownFields(

@@ -11,10 +11,10 @@ import { bigColumn, column } from './column.ts';
 import { createFragments, fieldsOf } from './fragments.ts';
 import type { Dictionary } from './store.ts';
 
-/** Writes what stands at a place in the type's own columns. */
+/** Writes the value at an index of the type's own columns. */
 type FieldWriter = (index: number) => void;
 
-/** For each block, what writes it. */
+/** Returns the writer of a block's fields. */
 export type OwnJson = (block: NumberedBlock) => FieldWriter;
 
 export function ownJson(event: EventDefinition, dictionary: Dictionary, text: ByteText): OwnJson {
@@ -49,7 +49,7 @@ function fieldJson(name: string, kind: Kind, columnName: string, dictionary: Dic
   }
 }
 
-/** A field whose values are few. */
+/** Writes a field that has few distinct values. */
 function pieceJson(columnName: string, text: ByteText, fields: (value: number) => object): OwnJson {
   const pieces = createFragments((value) => fieldsOf(fields(value)));
   return (block) => {

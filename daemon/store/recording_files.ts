@@ -1,4 +1,6 @@
-/** The open recordings: whichever files are served just now, each opened once and anew when another takes its place. */
+/**
+ * The open recordings: the files that are served at present, each opened once and again when another file replaces it.
+ */
 import { basename } from 'node:path';
 import { RecordingError } from '../../agent/recording/format/errors.ts';
 import { openReader, type RecordingReader } from '../../agent/recording/read/reader.ts';
@@ -14,24 +16,27 @@ export interface OpenRecording {
   readonly file: ServedFile;
 }
 
-/** An import that the others are served without. */
+/** An import that cannot be read; the other recordings are served without it. */
 export interface UnreadableImport {
   readonly path: string;
   readonly error: RecordingError;
-  /** The node that it is of, when it could be read before. */
+  /** The import's node, if an earlier read determined it. */
   readonly node: string | undefined;
 }
 
 interface RecordingFiles {
   /**
-   * At least one, or it throws. They stay open until they are released, also when other files take their places. An
-   * import that cannot be read is left out, and is then among `unreadable`.
+   * Returns at least one recording, or throws. They stay open until they are released, even if other files replace
+   * them. An import that cannot be read is left out and listed by `unreadable`.
    */
   acquire(): readonly OpenRecording[];
   release(recordings: readonly OpenRecording[]): void;
-  /** Leaves an import out that turned out to be unreadable, until its file changes. False for all other recordings. */
+  /**
+   * Leaves out an import that turned out to be unreadable, until its file changes. Returns false for all other
+   * recordings.
+   */
   leaveOut(file: ServedFile, error: RecordingError): boolean;
-  /** As of the last `acquire`. */
+  /** The imports that the last `acquire` left out. */
   unreadable(): UnreadableImport[];
   close(): void;
 }
@@ -51,7 +56,7 @@ interface LeftOut extends UnreadableImport {
   stamp: string;
 }
 
-/** What another look at the same bytes finds again. */
+/** Errors that recur until the file's bytes change. */
 const LASTING: readonly string[] = ['not_a_recording', 'unsupported_format', 'recording_corrupt'];
 
 export function recordingFiles(places: ServedPaths, onUnreadable: OnUnreadable = () => {}): RecordingFiles {
@@ -71,7 +76,7 @@ export function recordingFiles(places: ServedPaths, onUnreadable: OnUnreadable =
 
   function current(file: ServedFile): Entry | undefined {
     const known = byPath.get(file.path);
-    // While the old file is open its inode can't be given to the new one.
+    // As long as the old file is open, its inode cannot be assigned to the new one.
     if (known?.file.identity === file.identity && isWhatItWas(known)) return known;
     const out = leftOut.get(file.path);
     if (out && out.stamp === file.stamp && LASTING.includes(out.error.code)) return undefined;
@@ -134,7 +139,7 @@ function close({ reader, rawId }: Opened): void {
   rawId.close();
 }
 
-/** One that cannot be read is opened again, so that what is wrong with it is said. */
+/** A recording that cannot be read counts as changed: opening it again reports the cause. */
 function isWhatItWas({ reader, rawId, recordingId }: Opened): boolean {
   try {
     return !reader.isReplaced() && !rawId.isOther(recordingId);
@@ -143,7 +148,7 @@ function isWhatItWas({ reader, rawId, recordingId }: Opened): boolean {
   }
 }
 
-/** Undefined for a file that an agent is only now making into a recording. */
+/** Returns undefined for a file that an agent is just creating as a recording. */
 function open(file: ServedFile): Opened | undefined {
   try {
     return withFailuresOf(file, () => opened(file));
@@ -175,7 +180,7 @@ function overwritten(path: string): string {
   return `${path} was overwritten in place, and ${path}-wal is of what was there: an agent that is at work removes it soon; else remove it`;
 }
 
-/** Throws what is wrong with the first that cannot be read. */
+/** Throws the error of the first recording that cannot be read. */
 export function checkRecordings(paths: readonly string[]): void {
   for (const file of paths.map(namedFile)) close(withFailuresOf(file, () => opened(file)));
 }

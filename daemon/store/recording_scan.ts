@@ -1,4 +1,4 @@
-/** A scan of one recording: the store's keys and blocks on one side, the recording's on the other. */
+/** Scans one recording: converts the store's keys and blocks to and from the recording's. */
 import { parseEventId } from '../../agent/recording/format/event_id.ts';
 import type { EventKey as RecordingKey } from '../../agent/recording/read/reader.ts';
 import { failureOf } from './failures.ts';
@@ -20,7 +20,7 @@ export function* scanRecording(
 
 const dictionaries = new WeakMap<OpenRecording, Dictionary>();
 
-/** One for as long as the recording is open: writers keep what they made of it. Ids are never given out again. */
+/** One dictionary for as long as the recording is open: writers cache pieces per dictionary. Ids are never reused. */
 export function dictionaryOf(recording: OpenRecording): Dictionary {
   let dictionary = dictionaries.get(recording);
   if (!dictionary) {
@@ -31,7 +31,7 @@ export function dictionaryOf(recording: OpenRecording): Dictionary {
   return dictionary;
 }
 
-/** The place of any event among those of this recording: ids order events of one time, whichever recording they are of. */
+/** Position of any event relative to this recording's: ids order events of the same time across recordings. */
 function keyIn(recordingId: string, { timestamp_ns, event_id }: EventKey): RecordingKey {
   const id = parseEventId(event_id);
   if (id?.recordingId === recordingId) return { timestampNs: timestamp_ns, number: id.number };

@@ -1,4 +1,4 @@
-/** How one recording is. */
+/** The state of one recording. */
 import { withFailuresOf } from './failures.ts';
 import type { OpenRecording } from './recording_files.ts';
 import type { RecordingState } from './store.ts';

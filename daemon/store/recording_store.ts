@@ -1,4 +1,4 @@
-/** The store on recordings: one, or several as one time line. */
+/** The store on top of recordings: one, or several merged into one time line. */
 import { RecordingError } from '../../agent/recording/format/errors.ts';
 import { parseEventId } from '../../agent/recording/format/event_id.ts';
 import { U64_MAX } from '../../agent/recording/format/schema.ts';
@@ -21,7 +21,7 @@ import type { ScannedBlock, ScanRequest, Store } from './store.ts';
 
 type Open = readonly OpenRecording[];
 
-/** `data` and `recordings`: see `Places`. Nothing is opened before it is asked for. */
+/** See `Places` for `data` and `recordings`. Files are opened on first use. */
 export function openRecordingStore(
   data: string | undefined,
   recordings: readonly string[] = [],
@@ -30,7 +30,7 @@ export function openRecordingStore(
   const files = recordingFiles({ data, recordings }, onUnreadable);
   const lists = createTransactionLists();
   const isLeftOut = (error: unknown) => error instanceof FileError && files.leaveOut(error.file, error);
-  /** Runs with the recordings that are there now. */
+  /** Runs `work` with the recordings that are served at present. */
   const readOnce = <Result>(work: (open: Open) => Result): Result => {
     const open = files.acquire();
     try {
@@ -39,7 +39,7 @@ export function openRecordingStore(
       files.release(open);
     }
   };
-  /** The same, again when an import turns out to be unreadable: without it. */
+  /** Like `readOnce`, but repeats without an import that turns out to be unreadable. */
   const read = <Result>(work: (open: Open) => Result): Result =>
     withStoreErrors(() => {
       for (;;) {
@@ -50,7 +50,7 @@ export function openRecordingStore(
         }
       }
     });
-  /** What is not found may be in a file that cannot be read. */
+  /** Throws if nothing is found while a file is unreadable, because that file may contain it. */
   const find = <Result>(work: (open: Open) => Result | undefined): Result | undefined =>
     withStoreErrors(() => {
       const found = readOnce(work);
@@ -118,7 +118,7 @@ function ofNodes(open: Open, nodes: readonly string[] | undefined): Open {
   return nodes ? open.filter(({ node }) => nodes.includes(node)) : open;
 }
 
-/** `isLeftOut`: what can be read of the others goes on. */
+/** Scans on with the other recordings if `isLeftOut` accepts the error of one. */
 function scan(open: Open, request: ScanRequest, isLeftOut: (error: unknown) => boolean): Generator<ScannedBlock, void> {
   const scans = open.map((recording) => ({
     recordingId: recording.recordingId,
@@ -145,7 +145,7 @@ function eventIn(open: Open, eventId: string): ApiEvent | undefined {
       const block = withFailuresOf(recording.file, () => recording.reader.event(id.number));
       if (block) return eventsOf({ block, dictionary: dictionaryOf(recording) })[0];
     } catch (error) {
-      // A copy may be whole where this one is damaged.
+      // Another copy may be intact where this one is damaged.
       if (!(error instanceof RecordingError)) throw error;
       failure ??= error;
     }

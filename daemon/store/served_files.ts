@@ -1,4 +1,4 @@
-/** The files that are served, as they are just now: an agent may not have begun, imports come and go. */
+/** The files that are served at present: the agent may not have started yet, and imports come and go. */
 import { type BigIntStats, lstatSync, readdirSync, statSync } from 'node:fs';
 import { join, normalize } from 'node:path';
 import { RecordingError } from '../../agent/recording/format/errors.ts';
@@ -7,32 +7,32 @@ import { isSetAside } from '../../agent/recording/write/set_aside.ts';
 
 export interface ServedFile {
   readonly path: string;
-  /** Of the file that has this path now, and of its log or, when nobody writes it, its content. */
+  /** Identifies the file at this path, together with its log or, if no process writes it, its content. */
   readonly identity: string;
   readonly isFile: boolean;
-  /** How it came to be served: it was named, an agent records into it, or it was put into the folder of imports. */
+  /** Reason for serving the file: it was named, an agent records into it, or it is in the folder of imports. */
   readonly source: 'named' | 'live' | 'imported';
-  /** A stranger may have made it: only what an agent records into a data folder is its own. */
+  /** Whether the file is untrusted: only the recording that an agent writes in a data folder is trusted. */
   readonly isForeign: boolean;
   /** Changes when an import is written to. */
   readonly stamp: string;
 }
 
 export interface ServedPaths {
-  /** A folder that an agent records into, or a recording. */
+  /** A folder that an agent records into, or a recording file. */
   data: string | undefined;
-  /** Recordings that have to be there. */
+  /** Recordings that must exist. */
   recordings: readonly string[];
 }
 
-/** Each path once; the recording of the data folder is first. */
+/** Returns each path once; the recording of the data folder comes first. */
 export function servedFiles({ data, recordings }: ServedPaths): ServedFile[] {
   const found = data === undefined ? [] : foundIn(data);
   const files = [...found, ...recordings.map(namedFile)];
   return [...new Map(files.map((file) => [file.path, file])).values()];
 }
 
-/** What to say when nothing is there. */
+/** The error for a place without recordings. */
 export function nothingServed({ data = '.' }: ServedPaths): RecordingError {
   const path = join(data, 'recording.kreplay');
   return new RecordingError(
@@ -59,7 +59,9 @@ function foundIn(data: string): ServedFile[] {
   return [live, ...imported, ...damaged].filter((file) => file !== undefined);
 }
 
-/** In an order that stays. A name that begins with a dot is of a file that is still being written. */
+/**
+ * The paths are sorted, so their order is stable. A name that begins with a dot belongs to a file still being written.
+ */
 function importedPaths(folder: string): string[] {
   return namesIn(folder)
     .filter((name) => name.endsWith('.kreplay') && !name.startsWith('.'))
@@ -71,7 +73,7 @@ function namesIn(folder: string): string[] {
   return readable(folder, () => readdirSync(folder)).sort();
 }
 
-/** A link that leads nowhere is there as well, and is no file. */
+/** A dangling symbolic link is listed as well; it is not a file. */
 function importedFile(path: string): ServedFile | undefined {
   const link = () => readable(path, () => lstatSync(path, { bigint: true, throwIfNoEntry: false }));
   const stats = statsOf(path) ?? link();
@@ -85,7 +87,8 @@ function fileAt(path: string, source: ServedFile['source']): ServedFile | undefi
 
 function servedAs(source: ServedFile['source'], path: string, stats: BigIntStats): ServedFile {
   const { dev, ino, size, mtimeNs, ctimeNs } = stats;
-  // A reader would go on with a log that was removed, and an agent that notices it begins another one.
+  // The log is part of the identity: a reader would continue with a removed log, while the agent that notices its
+  // removal starts another one.
   const log = source === 'imported' ? undefined : statsOf(`${path}-wal`);
   const isWritten = log && (source === 'live' || isRecorded(path) !== false);
   const content = isWritten ? log.ino : `${size}:${mtimeNs}:${ctimeNs}`;

@@ -1,6 +1,6 @@
 /**
- * What the API and replay need of recorded events. Above this line nobody sees SQL; below it nobody sees an API
- * parameter. A fleet's database would be a second adaptor.
+ * The interface through which the API and replay read recorded events. Code above it does not see SQL; code below it
+ * does not see API parameters. A fleet's database would be a second adaptor.
  */
 import type { EventFilter } from '../../agent/recording/read/event_filter.ts';
 import type { WrittenBack } from '../../agent/recording/read/transactions.ts';
@@ -10,16 +10,16 @@ import type { WrittenSpan } from './writer_state.ts';
 
 export type { EventFilter };
 
-/** An event's place in the total order; every event is its own key. */
+/** An event's place in the total order; every event can serve as its own key. */
 export type EventKey = Pick<ApiEvent, 'timestamp_ns' | 'event_id'>;
 
 export interface ScanRequest {
   filter: EventFilter;
   order: 'asc' | 'desc';
-  /** Only what follows this key in `order`. */
+  /** Limits the scan to events that follow this key in `order`. */
   after?: EventKey;
   limit?: number;
-  /** Names of columns; all when left out. `eventsOf` needs all. */
+  /** Names of columns; all if omitted. `eventsOf` needs all. */
   columns?: readonly string[];
 }
 
@@ -29,26 +29,26 @@ export interface Context {
   spanId: string | null;
 }
 
-/** What the numbers in a block stand for. */
+/** Resolves the ids in a block. */
 export interface Dictionary {
   readonly recordingId: string;
   readonly node: string;
-  /** Empty for 0. */
+  /** Returns an empty name for 0. */
   name(id: number): string;
-  /** Undefined for 0. */
+  /** Returns undefined for 0. */
   file(id: number): { path: string; kind: string } | undefined;
   context(id: number): Context;
 }
 
-/** Its dictionary comes along, because a store may have moved on to another file meanwhile. */
+/** A block with its dictionary, because the store may have moved on to another file in the meantime. */
 export interface ScannedBlock {
   block: NumberedBlock;
   dictionary: Dictionary;
-  /** The next block is read already: there is nothing to wait for before it is asked for. */
+  /** Whether the next block is in memory already, so that reading it does not block. */
   nextAtHand?: boolean;
 }
 
-/** Events that are missing, somewhere from `fromNs` to `toNs`. */
+/** Missing events, somewhere between `fromNs` and `toNs`. */
 export interface NodeLoss {
   fromNs: bigint;
   toNs: bigint;
@@ -56,31 +56,31 @@ export interface NodeLoss {
   cause: string;
 }
 
-/** A time in which a node was recorded. What happened by `toNs` is committed. */
+/** A span of time in which a node was recorded. Everything that happened by `toNs` is committed. */
 export interface NodeSpan extends WrittenSpan {
   node: string;
 }
 
-/** What is known of a node's wall clock in some time. */
+/** The steps of a node's wall clock within a window. */
 export interface NodeClock {
   node: string;
-  /** By how much it was set forth and back, in all. */
+  /** Total amount by which the clock was set forward and back. */
   steppedNs: bigint;
 }
 
-/** How far a recording goes. */
+/** How far a recording extends. */
 export interface Extent {
   recordingId: string;
   node: string;
-  /** Numbers of its events are below. */
+  /** All numbers of its events are below this. */
   end: number;
-  /** The last note of a loss. */
+  /** Id of its last loss record. */
   lossId: number;
-  /** Nobody adds to it, and nobody removes from it. */
+  /** Whether the file is an import: nothing is added to it or removed from it. */
   isImport: boolean;
 }
 
-/** Events with numbers `[from, end)`, in the order in which they were recorded. */
+/** Selects events with numbers `[from, end)`, in the order in which they were recorded. */
 export interface ArrivalRequest {
   recordingId: string;
   filter: EventFilter;
@@ -91,7 +91,7 @@ export interface ArrivalRequest {
 
 export interface Arrived {
   scanned: ScannedBlock;
-  /** The number to go on from; `end` when that was all. */
+  /** The number to continue from; `end` if nothing is left. */
   next: number;
 }
 
@@ -101,12 +101,12 @@ export interface NumberedNodeLoss extends NodeLoss {
 
 export interface TransactionSummary {
   transactionId: string;
-  /** Of the first context that it was seen with; of the first node that knows one. */
+  /** Trace id of the first context with which it was seen, on the first node that has one. */
   traceId: string | null;
   firstTimestampNs: bigint;
-  /** When the last of its own events ended; as `firstTimestampNs` when it has none. */
+  /** When the last of its own events ended; equal to `firstTimestampNs` if it has none. */
   lastEndNs: bigint;
-  /** Null where a recording does not tell it apart: `lastEndNs` is then that of all events. */
+  /** Null if a recording does not distinguish write-back: `lastEndNs` then covers all events. */
   writtenBack: WrittenBack | null;
   eventCount: number;
   errorCount: number;
@@ -117,38 +117,38 @@ export interface TransactionSummary {
 
 export interface TransactionsRequest {
   filter: {
-    /** One of these took part. */
+    /** At least one of these services took part. */
     services?: readonly string[];
     nodes?: readonly string[];
-    /** Half-open: [fromNs, toNs) of the first event's start. */
+    /** Half-open range [fromNs, toNs) of the first event's start. */
     fromNs?: bigint;
     toNs?: bigint;
     minDurationNs?: bigint;
     hasError?: boolean;
   };
-  /** By start or by duration, the largest first. */
+  /** Order by start or by duration, descending. */
   sort: 'recent' | 'slowest';
   limit: number;
-  /** Only what follows this one. */
+  /** Limits the list to transactions that follow this one. */
   after?: TransactionKey;
 }
 
 /** A transaction's place in a list. */
 export interface TransactionKey {
-  /** Start or duration, whichever the list is sorted by. */
+  /** Start or duration, depending on the sort order. */
   value: bigint;
   transactionId: string;
 }
 
 export interface TransactionPage {
   transactions: TransactionSummary[];
-  /** Where the next page begins; null when there is none. */
+  /** Key to pass as `after` for the next page; null on the last page. */
   next: TransactionKey | null;
 }
 
 export interface PinRequest {
   transactionId: string;
-  /** How much of what came before the transaction's first event is kept too. */
+  /** How much of the time before the transaction's first event is kept too. */
   beforeNs: bigint;
   nowNs: bigint;
 }
@@ -157,14 +157,14 @@ export interface PinRequest {
 export interface Pin {
   transactionId: string;
   node: string;
-  /** Start of what is kept, nanoseconds since the epoch. */
+  /** Start of the kept time, nanoseconds since the epoch. */
   fromNs: bigint;
-  /** When it was pinned first. */
+  /** When the transaction was first pinned. */
   pinnedNs: bigint;
 }
 
 export interface StoreInfo {
-  /** At least one. */
+  /** Contains at least one recording. */
   recordings: { recordingId: string; node: string }[];
 }
 
@@ -172,22 +172,24 @@ export interface StoreInfo {
 export interface RecordingState {
   recordingId: string;
   node: string;
-  /** How it came to be served: it was named, an agent records into it, or it was imported. */
+  /** Reason for serving it: it was named, an agent records into it, or it was imported. */
   source: 'named' | 'live' | 'imported';
   sizeBytes: number;
-  /** Limit of its last agent, if it had one. */
+  /** Retention limit of its last agent, if that agent had one. */
   limitBytes: number | null;
   eventCount: number;
-  /** Starts of the first and the last event. */
+  /** Start times of the first and the last event. */
   firstTimestampNs: bigint | null;
   lastTimestampNs: bigint | null;
-  /** Until when an agent is known to have recorded into it, and whether it still does; null if none ever did. */
+  /**
+   * The time until which an agent is known to have recorded into it, and whether it still does; null if none ever did.
+   */
   lastWriter: WrittenSpan | null;
-  /** All that it misses; the type is null when it is not known. */
+  /** All its losses; the type is null if it is unknown. */
   lost: { cause: string; eventType: string | null; count: number }[];
 }
 
-/** An import that the others are served without. */
+/** An import that cannot be read; the other recordings are served without it. */
 export interface UnreadableFile {
   path: string;
   code: string;
@@ -195,47 +197,47 @@ export interface UnreadableFile {
 }
 
 /**
- * Methods throw an error whose `code` is one of ERRORS when a recording cannot be read: an answer without it would not
- * be whole.
+ * Methods throw an error whose `code` is one of ERRORS if a recording cannot be read: an answer without that recording
+ * would be incomplete.
  */
 export interface Store {
   info(): StoreInfo;
-  /** Of each file: copies of a recording are told apart. */
+  /** Returns the state of each file: copies of a recording are listed separately. */
   recordingStates(): RecordingState[];
-  /** What was found unreadable by now, and may be of these nodes, or all: `losses` has it too. */
+  /** Imports found unreadable so far that may be of these nodes, or of all nodes; `losses` includes them too. */
   unreadable(nodes?: readonly string[]): UnreadableFile[];
-  /** Blocks in order, read as they are asked for. Each has rows of one recording; an empty one is a pause. */
+  /** Yields blocks in order, read on demand. Each has rows of one recording; an empty one is a pause. */
   scan(request: ScanRequest): Generator<ScannedBlock, void>;
-  /** Of the recordings of these nodes, or of all. */
+  /** Returns the extents of recordings of these nodes, or of all. */
   extents(nodes?: readonly string[]): Extent[];
-  /** Undefined when nothing there can match, or the recording is gone. */
+  /** Returns undefined if nothing in the range can match, or the recording is gone. */
   arrivals(request: ArrivalRequest): Arrived | undefined;
   /**
-   * Of the numbers `[from, end)`, how many retention has removed, the number behind the last of them, and until which
-   * start it has removed events.
+   * Returns how many of the numbers `[from, end)` retention has removed, the number after the last removed one, and the
+   * start time up to which it has removed events.
    */
   removed(recordingId: string, from: number, end: number): { count: number; next: number; toNs: bigint };
   lossesAfter(recordingId: string, lossId: number): NumberedNodeLoss[];
   event(eventId: string): ApiEvent | undefined;
   transaction(transactionId: string): TransactionSummary | undefined;
-  /** Yields to let others work. One list at a time: the next may begin when this has ended. */
+  /** Yields to let other work run. Only one list is made at a time: the next may begin when this one has ended. */
   transactions(request: TransactionsRequest): Generator<void, TransactionPage>;
   /**
-   * Keeps the transaction in every recording that retention could take it from, and gives the pins: none when only
-   * imports hold it, which lose nothing. Undefined when nobody knows the transaction.
+   * Pins the transaction in every recording that retention could remove it from, and returns the pins. Imports lose
+   * nothing, so there are no pins if only imports contain it. Returns undefined for an unknown transaction.
    */
   pin(request: PinRequest): Pin[] | undefined;
-  /** Whether it was pinned. */
+  /** Returns whether the transaction was pinned. */
   unpin(transactionId: string): boolean;
-  /** The oldest first; of one transaction or of all. */
+  /** Pins of one transaction or of all, oldest first. */
   pins(transactionId?: string): Pin[];
   services(): string[];
   nodes(): string[];
-  /** Losses of these nodes, or of all, that touch `[fromNs, toNs)`; without a bound, on that side all. */
+  /** Losses of these nodes, or of all, that touch `[fromNs, toNs)`; a missing bound leaves that side open. */
   losses(fromNs: bigint | undefined, toNs: bigint | undefined, nodes?: readonly string[]): NodeLoss[];
-  /** When these nodes, or all, were recorded; the losses within are not left out. */
+  /** Spans in which these nodes, or all, were recorded, including the time of any losses within. */
   spans(nodes?: readonly string[]): NodeSpan[];
-  /** Of each of these nodes, in `[fromNs, toNs)`. */
+  /** Clock steps of each of these nodes in `[fromNs, toNs)`. */
   clocks(nodes: readonly string[], fromNs: bigint, toNs: bigint): NodeClock[];
   close(): void;
 }

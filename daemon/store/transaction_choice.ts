@@ -1,4 +1,4 @@
-/** The best transactions of all: looks through the tables without reading a recording. */
+/** Selects the first transactions of a sort order by looking through the tables, without reading a recording. */
 
 import { textHash53 } from '../../agent/recording/format/text_hash.ts';
 import type { OpenRecording } from './recording_files.ts';
@@ -6,17 +6,17 @@ import type { TransactionKey, TransactionsRequest } from './store.ts';
 import { chainOf, isAlone, type TransactionGroups, tableOf } from './transaction_groups.ts';
 
 const ROWS_A_STEP = 8192;
-/** Beyond the limit: then the best are sorted out. */
+/** Candidates collected beyond the limit before all but the best are dropped. */
 const CHOSEN_EXTRA_MAX = 4096;
 
-/** A transaction by the rows that count: of copies only one. */
+/** A transaction with the rows that count: rows of only one copy of each recording. */
 export interface Chosen {
   rows: number[];
   value: bigint;
   hash: number;
 }
 
-/** What is known of a transaction without reading it. */
+/** Data of a transaction that is available without reading its recordings. */
 interface Known {
   rows: number[];
   firstNs: bigint;
@@ -29,7 +29,7 @@ interface RankedTransaction {
   hash: number;
 }
 
-/** The largest value first; those of one value in an order that stays. */
+/** Orders by descending value; equal values are in a stable order. */
 function isBefore(a: RankedTransaction, b: RankedTransaction): boolean {
   return a.value > b.value || (a.value === b.value && a.hash < b.hash);
 }
@@ -55,14 +55,15 @@ export function* chooseTransactions(
     if (chosen.length === limit) last = chosen.at(-1);
   }
 
-  // The newest are the last: going backwards, most of a list of recent ones is not taken in only to be thrown out.
+  // The newest rows are last: going backwards, most of a list of recent transactions is not collected only to be
+  // dropped.
   for (let first = groups.covered.length - 1; first >= 0; first--) {
     if (first % ROWS_A_STEP === 0) yield;
     if (groups.covered[first] === 1) continue;
     const known = isAlone(groups, first) ? ofOne(groups, first) : ofMany(open, groups, first);
     if (fromNs !== undefined && known.firstNs < fromNs) continue;
     if (toNs !== undefined && known.firstNs >= toNs) continue;
-    // What was only written back later took nobody's time.
+    // A transaction that has only later write-back took none of its caller's time.
     const durationNs = known.endNs > known.firstNs ? known.endNs - known.firstNs : 0n;
     if (minDurationNs !== undefined && durationNs < minDurationNs) continue;
     if (hasError !== undefined && known.hasError !== hasError) continue;
@@ -86,7 +87,7 @@ function ofOne(groups: TransactionGroups, first: number): Known {
 
 function ofMany(open: readonly OpenRecording[], groups: TransactionGroups, first: number): Known {
   const byFile = Map.groupBy(chainOf(groups, first), (row) => tableOf(groups, row));
-  /** Copies overlap, nobody knows how far: the one with most events counts. */
+  /** How far copies overlap is unknown, so the copy with the most events counts. */
   const best = new Map<string, { rows: number[]; events: number }>();
   for (const [table, rows] of [...byFile].sort(([a], [b]) => a - b)) {
     const { eventCounts } = groups.tables[table]!;
@@ -109,7 +110,7 @@ function joined(a: Known, b: Known): Known {
 
 type Owners = Pick<TransactionsRequest['filter'], 'services' | 'nodes'>;
 
-/** Whether one of the nodes and one of the services took part. */
+/** Tests whether one of the nodes and one of the services took part. */
 function ownerTest(open: readonly OpenRecording[], groups: TransactionGroups, { services, nodes }: Owners) {
   const isNode = open.map(({ node }) => !nodes || nodes.includes(node));
   const hasService = open.map(({ reader }) =>

@@ -1,14 +1,14 @@
 /**
- * Which rows of the recordings' tables are of one transaction: what several nodes did for it, a copy of a recording, or a
- * recording that had forgotten the transaction and met it again. Rows are numbered through all tables, and those of one
- * transaction are a chain:
+ * Finds the rows in the recordings' tables that belong to one transaction: its parts on several nodes, a copy of a
+ * recording, or a recording that had dropped the transaction and met it again. Rows are numbered across all tables, and
+ * rows of one transaction form a chain:
  *
  *   tables   0 1 2 3 | 4 5 6
  *   next     - - - - | 1 - 2       6 -> 2 and 4 -> 1 are chains; 0, 3 and 5 are alone
  *   covered    x x   |             not the first of its chain
  *
- * Ids are compared by 53 bits of hash: that two of a million share one happens once in 18 000 such recordings, and then
- * they are listed as one.
+ * Ids are compared by a 53-bit hash: two of a million ids share a hash in 1 of 18 000 such recordings, and are then
+ * listed as one transaction.
  */
 import type { TransactionColumns } from '../../agent/recording/read/transaction_table.ts';
 
@@ -17,7 +17,7 @@ const NONE = -1;
 
 export interface TransactionGroups {
   tables: readonly TransactionColumns[];
-  /** Where the rows of each table begin; after the last one, where they end. */
+  /** First row of each table, followed by the end of the last table. */
   starts: readonly number[];
   next: Int32Array;
   covered: Uint8Array;
@@ -45,7 +45,7 @@ export function* groupTransactions(tables: readonly TransactionColumns[]): Gener
   return { tables, starts, next, covered };
 }
 
-/** Open addressing: at most half of the slots are in use. */
+/** Uses open addressing; at most half of the slots are occupied. */
 function slotsFor(count: number): { exchange(hash: number, row: number): number } {
   const size = 2 ** Math.ceil(Math.log2(Math.max(count, 1) * 2));
   const rows = new Int32Array(size).fill(NONE);
@@ -62,14 +62,14 @@ function slotsFor(count: number): { exchange(hash: number, row: number): number 
   };
 }
 
-/** Which table a row is in. */
+/** Returns the index of the table that contains a row. */
 export function tableOf({ starts }: TransactionGroups, row: number): number {
   let table = 0;
   while (row >= starts[table + 1]!) table++;
   return table;
 }
 
-/** Rows of a chain, from its first. */
+/** Returns the rows of a chain, starting with its first. */
 export function chainOf({ next }: TransactionGroups, first: number): number[] {
   const rows: number[] = [];
   for (let row = first; row !== NONE; row = next[row]!) rows.push(row);

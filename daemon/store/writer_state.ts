@@ -1,26 +1,31 @@
-/** Whether somebody writes a recording just now: its own words, the lock, and how long ago it was written. */
+/**
+ * Determines whether a process is writing a recording, from the state in the file, the lock, and the time since the
+ * last write.
+ */
 import { readFileSync } from 'node:fs';
 import type { RecordedSpan } from '../../agent/recording/read/recorded_span.ts';
 import { isRecorded } from '../../agent/recording/write/lock.ts';
 import { withFailuresOf } from './failures.ts';
 import type { OpenRecording } from './recording_files.ts';
 
-/** An agent commits every second, also when nothing happens; a busy machine may hold it up. */
+/** An agent commits every second, even when nothing happens, but a busy machine may delay it. */
 export const SILENT_AFTER_NS = 5_000_000_000n;
 
 export interface WrittenSpan extends Omit<RecordedSpan, 'end' | 'committed'> {
   /**
-   * `open`: an agent holds the lock. `killed`: it did not end, and nobody holds the lock. `unsaid`: a copy that was made
-   * while an agent was at work.
+   * `open`: an agent holds the lock. `killed`: the agent did not end properly, and the lock is free. `unsaid`: a copy
+   * that was made while an agent was running.
    */
   end: 'closed' | 'open' | 'killed' | 'unsaid';
-  /** A copy, a bundle or another file that was named: what was recorded after its end is not asked of it. */
+  /** Whether it is a copy, a bundle or another named file: no events are expected after its end. */
   isWholeFile: boolean;
-  /** How long ago an open one was written by a clock that nobody sets; undefined where only the wall clock can tell. */
+  /**
+   * Time since an open recording was written, by the monotonic clock; undefined if only the wall clock is comparable.
+   */
   unwrittenNs?: bigint;
 }
 
-/** Undefined when nothing is known of who wrote it. */
+/** Returns undefined if nothing is known about its writer. */
 export function writtenSpan({ file, reader }: OpenRecording): WrittenSpan | undefined {
   const read = () => withFailuresOf(file, () => reader.recordedSpan());
   const span = read();
@@ -28,7 +33,7 @@ export function writtenSpan({ file, reader }: OpenRecording): WrittenSpan | unde
   if (file.source !== 'live') return { ...span, isWholeFile: true };
   if (span.end === 'closed') return told(span, 'closed');
   if (isRecorded(file.path) !== false) return told(span, 'open');
-  // It may have ended, and another one may have begun, since the file was read.
+  // Since the file was read, the agent may have ended and another one may have started.
   const now = read() ?? span;
   if (now.end === 'closed') return told(now, 'closed');
   return told(now, now.toNs === span.toNs ? 'killed' : 'open');
@@ -51,12 +56,12 @@ function told({ fromNs, toNs, committed }: RecordedSpan, end: WrittenSpan['end']
 }
 
 /**
- * When an agent ended, by the clock as it is: when the clock was set back since, the agent has recorded nothing of the
- * time that the clock says again. That it ended before this boot is all that is known of a former one.
+ * Returns when an agent ended, by the current wall clock: if the clock was set back since, the agent has recorded
+ * nothing of the time that the clock repeats. An agent of an earlier boot is only known to have ended before this boot.
  */
 function endBy(toNs: bigint, committed: RecordedSpan['committed']): bigint {
   const monotonicNs = process.hrtime.bigint();
-  // It has whole milliseconds.
+  // Date.now() truncates to milliseconds.
   const nowNs = BigInt(Date.now() + 1) * 1_000_000n;
   const isThisBoot = committed?.bootId === bootId();
   if (!isThisBoot && toNs <= nowNs) return toNs;

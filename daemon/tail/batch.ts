@@ -1,6 +1,6 @@
 /**
- * What comes after a position, in this order: losses, late events as they arrived, then events in the total order up to
- * the horizon. Every frame has the position behind it as its id.
+ * Makes the frames that follow a position, in this order: losses, late events as they arrived, then events in the total
+ * order up to the horizon. The id of each frame is the position after it.
  */
 
 import { stringify } from '../exact_json.ts';
@@ -12,29 +12,29 @@ import { eventJson } from '../store/event_json.ts';
 import type { EventFilter, EventKey, Extent, ScannedBlock, Store } from '../store/store.ts';
 import { encodePosition, endOfTime, isAfter, type Position, type RecordingPosition } from './position.ts';
 
-/** Rows that one batch looks at; a client whose socket is full holds no more than they make. */
+/** Rows that one batch examines; it bounds the memory that a client with a full socket can hold. */
 const BATCH_ROWS = 1024;
 
 export interface Batch {
   text: string;
-  /** Behind it. */
+  /** The position after the batch. */
   position: Position;
-  /** Nothing more is due. */
+  /** Whether nothing more is due. */
   complete: boolean;
 }
 
 export interface BatchRequest {
   store: Store;
-  /** Without times. */
+  /** Contains no times. */
   filter: EventFilter;
   position: Position;
-  /** Events that began after this wait for others that began before them. */
+  /** Events that began after this wait for others that began earlier. */
   horizonNs: bigint;
-  /** What is recorded began before it. */
+  /** All recorded events began before this. */
   nowNs: bigint;
 }
 
-/** Undefined when `signal` aborts. */
+/** Returns undefined if `signal` aborts. */
 export async function nextBatch(request: BatchRequest, signal: AbortSignal): Promise<Batch | undefined> {
   const { store, filter, position, horizonNs } = request;
   const extents = store.extents(filter.nodes);
@@ -65,7 +65,7 @@ function batchOf({ text, ...position }: Draft, complete: boolean): Batch {
   return { text, position, complete };
 }
 
-/** A recording that was not there before is new from its first event on; an import has nothing new. */
+/** A recording that appeared since is new from its first event on; an import has nothing new. */
 function placesFor(known: Position['places'], extents: readonly Extent[]): Map<string, RecordingPosition> {
   const places = new Map([...known].map(([id, place]) => [id, { ...place }]));
   for (const { recordingId, end, lossId, isImport } of extents) {
@@ -82,7 +82,7 @@ function tellLosses(store: Store, extents: readonly Extent[], draft: Draft): voi
     const noted = lossId > place.lossId ? store.lossesAfter(recordingId, place.lossId) : [];
     place.lossId = lossId;
     for (const { fromNs, toNs, lost, cause } of noted) {
-      // Mostly of events that this tail has given; what it has not is told below.
+      // Retention mostly removes events that this tail has sent; the loss of others is reported below.
       if (cause !== 'retention') tellLoss(draft, { lost, cause, from: fromNs, to: toNs, node });
     }
     const removed = store.removed(recordingId, place.given, end);
@@ -98,7 +98,7 @@ function tellLoss(draft: Draft, loss: { lost: number; cause: string; from: bigin
   draft.text += formatFrame('lost', stringify(loss), encodePosition(draft));
 }
 
-/** What was recorded after the key had passed its time. False when there is more. */
+/** Adds events that were recorded after the key had passed their time. Returns false if there are more. */
 function addLate(store: Store, filter: EventFilter, { recordingId, end }: Extent, draft: Draft): boolean {
   const place = draft.places.get(recordingId)!;
   if (place.number >= end) return true;
@@ -128,7 +128,7 @@ async function addOrdered(
     const place = draft.places.get(recordingId);
     rows += scanned.block.rowCount;
     for (const { key, number, json } of rowsOf(scanned)) {
-      // Recorded since this batch began: its turn comes, late, with the next one.
+      // Recorded after this batch began: the next batch sends it, as late.
       if (!place || number >= place.number) continue;
       draft.key = key;
       place.given = Math.max(place.given, number + 1);
@@ -143,7 +143,7 @@ async function addOrdered(
   return batchOf(draft, true);
 }
 
-/** What no filter lets through is never given; a while later it is known to be in the past. */
+/** Events that the filter rejects are never sent; they count as given once the key has passed all their times. */
 function passWaiting(place: RecordingPosition, horizonNs: bigint, nowNs: bigint): void {
   const { waiting } = place;
   if (waiting && waiting.beforeNs > horizonNs) return;

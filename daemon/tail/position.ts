@@ -1,5 +1,5 @@
 /**
- * How far a live tail has come, so that it holds nothing else and can go on from it at any time, in any daemon:
+ * The progress of a live tail: all the state that it has, so that any daemon can continue it from there at any time:
  *
  *   given are the events with a number below `number` of their recording and a key that is not after `key`
  *
@@ -8,7 +8,7 @@
  *        |   given    | late: recorded after `key` had passed their time
  *        +------------+-------------------> number
  *
- * As the id of a frame, opaque to clients:
+ * It is encoded as the id of a frame, opaque to clients:
  *
  *   [version u8][checksum 4 bytes][from ns u64][key: timestamp ns u64, recording id 8 bytes, number u64]
  *   for each recording: [recording id 8 bytes][number u64][loss id u32]
@@ -19,40 +19,42 @@ import { Problem } from '../problem.ts';
 import type { EventKey, Extent } from '../store/store.ts';
 
 export interface RecordingPosition {
-  /** Events with numbers below were met: given, or waiting for their turn. */
+  /** Events with numbers below this were read: they were given or wait for their turn. */
   number: number;
-  /** About as far as they were given; what retention removes behind it is lost to this tail. */
+  /** Approximate end of the given events; removals by retention after it are losses of this tail. */
   given: number;
-  /** Events with numbers below `number` began before `beforeNs`: they were given when that is the past of `key`. */
+  /** Events with numbers below `number` began before `beforeNs`: all were given once `key` has passed that time. */
   waiting?: { number: number; beforeNs: bigint };
-  /** The last note of a loss that was told. */
+  /** Id of the last loss record that was reported. */
   lossId: number;
 }
 
 export interface Position {
-  /** Events that began before are not asked for. */
+  /** Events that began before this are not requested. */
   readonly fromNs: bigint;
   readonly key: EventKey;
-  /** By recording id. */
+  /** Places by recording id. */
   readonly places: ReadonlyMap<string, RecordingPosition>;
 }
 
-/** Behind every event of one time. */
+/** Sorts after every event of the same time. */
 const LAST_ID = `${'f'.repeat(16)}-${'f'.repeat(16)}`;
 
 export function endOfTime(timestampNs: bigint): EventKey {
   return { timestamp_ns: timestampNs, event_id: LAST_ID };
 }
 
-/** Whether `a` comes after `b`. */
 export function isAfter(a: EventKey, b: EventKey): boolean {
   return a.timestamp_ns === b.timestamp_ns ? a.event_id > b.event_id : a.timestamp_ns > b.timestamp_ns;
 }
 
-/** Of all that a recording can hold. */
+/** The latest time that a recording can contain. */
 const LAST_NS = 2n ** 64n - 1n;
 
-/** A tail that begins: what is recorded from now on, or what began at `since` or later, which may be before all time. */
+/**
+ * Position of a new tail: it starts with events recorded from now on, or with those that began at `since` or later,
+ * which may be before the epoch.
+ */
 export function startOf(extents: readonly Extent[], horizonNs: bigint, since: bigint | undefined): Position {
   const fromNs = since === undefined ? undefined : since < 0n ? 0n : since > LAST_NS ? LAST_NS : since;
   const places = extents.map(({ recordingId, end, lossId }) => [
@@ -67,7 +69,7 @@ const VERSION = 1;
 const [CHECKSUM, FROM, KEY_TIME, KEY_RECORDING, KEY_NUMBER, PLACES] = [1, 5, 13, 21, 29, 37] as const;
 const PLACE_BYTES = 20;
 
-/** Everything but the checksum, so that the ids of many frames can be made from one. */
+/** Encodes a position as the id of a frame. */
 export function encodePosition({ fromNs, key, places }: Position): string {
   const bytes = Buffer.alloc(PLACES + places.size * PLACE_BYTES);
   bytes.writeUInt8(VERSION);
@@ -89,7 +91,7 @@ export function encodePosition({ fromNs, key, places }: Position): string {
 
 export function decodePosition(text: string): Position {
   const bytes = Buffer.from(text, 'base64url');
-  // Buffer.from skips what is not base64; only its own output may pass.
+  // Buffer.from skips characters that are not base64, so only text that it would produce itself is accepted.
   const ours =
     bytes.length >= PLACES &&
     (bytes.length - PLACES) % PLACE_BYTES === 0 &&
@@ -118,7 +120,7 @@ function refused(): Problem {
   return new Problem('invalid_parameter', `Last-Event-ID: ${message}`, [{ parameter: 'Last-Event-ID', message }]);
 }
 
-/** Against accidents, not against attackers: an id only says where to go on. */
+/** Detects accidental damage, not forgery: an id only determines where to continue. */
 function checksum(bytes: Buffer): number {
   return crc32(bytes.subarray(FROM));
 }

@@ -1,6 +1,6 @@
 /**
- * Live tails. Each is a position and a socket: what a slow client has not got stands in the recording, so it costs
- * nothing until it reads again. Tails with the same filter that are equally far share what is read for them.
+ * Live tails. Each consists of a position and a socket: events that a slow client has not received yet stay in the
+ * recording, so it costs nothing until it reads again. Tails with the same filter and position share one read.
  */
 import type { Logger } from 'pino';
 import { stringify } from '../exact_json.ts';
@@ -13,8 +13,8 @@ import { decodePosition, encodePosition, type Position, startOf } from './positi
 export const TAILS_MAX = 256;
 
 /**
- * An event is held back so long after its start, for others that began before it: an agent writes what it has seen
- * every 100 ms. One that is recorded later than that is given late.
+ * An event is held back this long after its start, for others that began before it: an agent writes its events every
+ * 100 ms. An event recorded later than that is sent as late.
  */
 export const REORDER_NS = 150_000_000n;
 
@@ -27,21 +27,21 @@ interface Tail {
   readonly filterText: string;
   readonly gone: AbortController;
   position: Position;
-  /** Its socket is full. */
+  /** Whether its socket is full. */
   blocked: boolean;
   busy: boolean;
 }
 
 export interface TailOptions {
   store: Store;
-  /** Wall clock, nanoseconds since the epoch. */
+  /** Wall clock in nanoseconds since the epoch. */
   now: () => bigint;
   log: Logger;
   heartbeatEveryMs?: number;
 }
 
 export interface TailRequest {
-  /** Without times. */
+  /** Contains no times. */
   filter: EventFilter;
   fromNs: bigint | undefined;
   lastEventId: string | undefined;
@@ -49,15 +49,17 @@ export interface TailRequest {
 
 export interface Tails {
   readonly count: number;
-  /** Throws what is wrong with the request, or a Problem when there are tails enough. */
+  /** Throws a Problem if the request is invalid or too many tails are open. */
   begin(request: TailRequest): { join(sink: Sink): void };
-  /** Tells every client where to go on when the daemon is back. Whoever comes now is told at once. */
+  /**
+   * Ends every tail with a frame from which its client can continue after a restart. Tails that join later end at once.
+   */
   close(): void;
 }
 
 export function createTails({ store, now, log, heartbeatEveryMs = HEARTBEAT_EVERY_MS }: TailOptions): Tails {
   const tails = new Set<Tail>();
-  /** Read in this turn, for whoever else asks the same. */
+  /** Batches read in this turn, shared by tails that need the same. */
   const shared = new Map<string, Promise<Batch | undefined>>();
   let timers: NodeJS.Timeout[] = [];
   let horizonNs = 0n;
@@ -69,7 +71,7 @@ export function createTails({ store, now, log, heartbeatEveryMs = HEARTBEAT_EVER
     for (const tail of tails) void advance(tail);
   }
 
-  /** Until nothing more is due, or the socket is full. */
+  /** Sends batches until nothing more is due or the socket is full. */
   async function advance(tail: Tail): Promise<void> {
     if (tail.busy) return;
     tail.busy = true;
@@ -83,7 +85,7 @@ export function createTails({ store, now, log, heartbeatEveryMs = HEARTBEAT_EVER
       }
     } catch (error) {
       log.warn({ err: error }, 'live tail broke off');
-      // Cut, so that the client asks again and is told what is wrong.
+      // The connection is cut, so that the client asks again and gets the error.
       tail.sink.destroy();
     } finally {
       tail.busy = false;
@@ -94,7 +96,7 @@ export function createTails({ store, now, log, heartbeatEveryMs = HEARTBEAT_EVER
     const key = `${encodePosition(position)} ${horizonNs} ${filterText}`;
     const known = shared.get(key);
     if (known) return known;
-    // When this client goes away, one that shares the batch gets none, and asks again at the next look.
+    // If this client disconnects, tails that share the batch get none and read again at the next turn.
     const batch = nextBatch({ store, filter, position, horizonNs, nowNs: now() }, gone.signal);
     shared.set(key, batch);
     return batch;
@@ -119,7 +121,7 @@ export function createTails({ store, now, log, heartbeatEveryMs = HEARTBEAT_EVER
     tails.add(tail);
     if (timers.length === 0) timers = [setInterval(look, LOOK_EVERY_MS), setInterval(heartbeat, heartbeatEveryMs)];
     sink.on('close', () => leave(tail));
-    // A write may meet a connection that is just gone; `close` follows.
+    // A write may hit a connection that was just closed; `close` follows.
     sink.on('error', () => {});
     sink.on('drain', () => {
       tail.blocked = false;

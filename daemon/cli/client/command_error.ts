@@ -11,9 +11,9 @@ export class CommandError extends UserError {
   }
 }
 
-/** The daemon was reached and said no. */
+/** The daemon was reached but refused the request. */
 export class RefusedError extends CommandError {
-  /** One of the API's; undefined when what answered is no kreplay daemon. */
+  /** An error code of the API; undefined if the server is not a kreplay daemon. */
   readonly code: string | undefined;
 
   constructor(message: string, code?: string) {

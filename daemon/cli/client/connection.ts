@@ -1,4 +1,4 @@
-/** The client's side of the daemon's HTTP: over TCP or a unix socket. */
+/** HTTP client for the daemon, over TCP or a unix socket. */
 import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
 import { request as tlsRequest } from 'node:https';
@@ -10,18 +10,18 @@ export const DEFAULT_URL = 'http://127.0.0.1:7467';
 
 export interface DaemonRequest {
   method?: string;
-  /** Path and query. */
+  /** Path with query. */
   path: string;
   accept?: string;
   body?: unknown;
   headers?: Record<string, string>;
-  /** Ends the request and its answer. */
+  /** Aborts the request and its answer. */
   signal?: AbortSignal;
 }
 
 type Endpoint = { socketPath: string } | { host: string; port: number; tls: boolean };
 
-/** Where `--url` points; undefined when it is none that the daemon could listen on. */
+/** Parses the value of `--url`; returns undefined if no daemon could listen there. */
 export function parseDaemonUrl(text: string): Endpoint | undefined {
   if (text.startsWith('unix:')) return text.length > 5 ? { socketPath: text.slice(5) } : undefined;
   const url = URL.parse(text);
@@ -31,7 +31,7 @@ export function parseDaemonUrl(text: string): Endpoint | undefined {
   return { host: url.hostname.replace(/^\[|\]$/g, ''), port: Number(url.port || (tls ? 443 : 80)), tls };
 }
 
-/** An answer of 2xx with its body still to be read; everything else is a CommandError. */
+/** Returns a 2xx answer whose body is still to be read; throws a CommandError in all other cases. */
 export async function callDaemon(url: string, call: DaemonRequest): Promise<IncomingMessage> {
   const place = parseDaemonUrl(url);
   if (!place)
@@ -76,12 +76,12 @@ export async function readText(res: IncomingMessage): Promise<string> {
   return Buffer.concat(chunks).toString('utf8');
 }
 
-/** The body as JSON, integers exact: bigints where a double would round. */
+/** Reads the body as JSON with exact integers: bigints where a double would round. */
 export async function readJson(res: IncomingMessage): Promise<unknown> {
   return parseJson(await readText(res));
 }
 
-/** Lines without their ends. Leaving the loop early closes the connection. */
+/** Yields lines without their ends. Leaving the loop early closes the connection. */
 export async function* readLines(res: IncomingMessage): AsyncGenerator<string, void> {
   let rest = '';
   res.setEncoding('utf8');
@@ -97,7 +97,7 @@ export async function* readLines(res: IncomingMessage): AsyncGenerator<string, v
   if (rest !== '') yield rest;
 }
 
-/** `reason`: of OpenSSL, whose message also says where in its sources. */
+/** Uses OpenSSL's `reason`, because its message also contains source locations. */
 function unreachable(url: string, error: NodeJS.ErrnoException & { reason?: string }): CommandError {
   switch (error.code) {
     case 'ECONNREFUSED':

@@ -1,4 +1,6 @@
-/** Missing events are said on stderr, so that no pipeline takes an incomplete answer for a complete one. */
+/**
+ * Warns about missing events on stderr, so that an incomplete answer in a pipeline does not pass for a complete one.
+ */
 
 import { printable } from '../../../agent/output/printable.ts';
 import { LOSS_CAUSES, type LossCause } from '../../../bpf/schema/losses.ts';
@@ -14,20 +16,20 @@ interface Gap {
   cause: string;
 }
 
-/** As far as it is shown here. */
+/** The fields of the coverage that are shown. */
 export interface ShownCoverage {
   complete: boolean;
   lost: number | bigint;
   gaps: Gap[];
 }
 
-/** For an answer that does not say itself why it is not complete. */
+/** Gets the coverage for an answer that does not contain it, and warns. */
 export async function warnOfLosses(url: string, query: URLSearchParams): Promise<void> {
   const res = await callDaemon(url, { path: `/api/events?${new URLSearchParams([...query, ['limit', '1']])}` });
   warnOf(((await readJson(res)) as { coverage: ShownCoverage }).coverage);
 }
 
-/** Says what is missing, and why; nothing when all is there. */
+/** Reports what is missing and why; prints nothing if the answer is complete. */
 export function warnOf({ complete, lost, gaps }: ShownCoverage): void {
   if (complete) return;
   const what = BigInt(lost) === 0n ? 'may be missing events' : `is missing ${lost} events`;

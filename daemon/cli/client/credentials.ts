@@ -1,11 +1,13 @@
-/** What the client commands show to a daemon. From the environment: everyone on a host can read arguments. */
+/**
+ * Credentials of the client commands. They come from the environment, because all users of a host can read arguments.
+ */
 import { readFileSync } from 'node:fs';
 import { isSecret } from '../../http/access/token.ts';
 import { CommandError } from './command_error.ts';
 
 export interface Credentials {
   authorization: { authorization?: string };
-  /** Reads the files only where they are needed. */
+  /** Reads the files only if they are needed. */
   tls: () => { ca?: Buffer; cert?: Buffer; key?: Buffer };
 }
 

@@ -1,4 +1,4 @@
-/** `kreplay diff`: what a run did differently. */
+/** `kreplay diff`: compares two runs, or a run with its incident. */
 import { readFileSync } from 'node:fs';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { stringify } from '../../exact_json.ts';

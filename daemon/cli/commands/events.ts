@@ -1,4 +1,4 @@
-/** `kreplay events`: the query API at a terminal. */
+/** `kreplay events`: queries events from a terminal. */
 import { Command, Option } from 'commander';
 import { LIMIT_MAX } from '../../query/event_query.ts';
 import { callDaemon, readLines } from '../client/connection.ts';
@@ -37,7 +37,7 @@ async function listEvents(url: string, options: Options): Promise<void> {
   const { output } = options;
   const limit = options.limit ?? (output === 'table' ? TABLE_LIMIT_DEFAULT : Number.POSITIVE_INFINITY);
   const query = queryOf({ ...filterParameters(options), order: options.order });
-  // One more than is shown tells whether there are more. Beyond the daemon's limit, leaving the stream ends it.
+  // One event more than shown reveals whether there are more. Above the daemon's limit, leaving the stream ends it.
   const asked = new URLSearchParams(limit < LIMIT_MAX ? [...query, ['limit', `${limit + 1}`]] : query);
   const res = await callDaemon(url, { path: `/api/events?${asked}`, accept: 'application/x-ndjson' });
   if (res.headers['kreplay-complete'] === 'false') await warnOfLosses(url, query);

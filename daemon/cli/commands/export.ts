@@ -1,4 +1,4 @@
-/** `kreplay export`: events of a recording as a file, for other people and other tools. */
+/** `kreplay export`: writes events of a recording to a file for other people and tools. */
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { EVENT_TYPES, type EventType } from '../../../bpf/schema/index.ts';
 import { stringify } from '../../exact_json.ts';
@@ -96,7 +96,7 @@ async function runExport(options: Options, command: Command): Promise<void> {
   stream.write(options.summary === 'json' ? jsonSummary(options, output, summary) : textSummary(output, summary));
 }
 
-/** Wrong usage; nothing was opened yet. */
+/** Rejects wrong usage before anything is opened. */
 function refuseMeaningless(options: Options, output: string, format: Format, command: Command): void {
   const { transaction, from, to, context } = options;
   const windowed = from !== undefined || to !== undefined;
@@ -109,7 +109,7 @@ function refuseMeaningless(options: Options, output: string, format: Format, com
     throw new ExportError('this format is not for a terminal: give --output a path, or a pipe');
 }
 
-/** Handled, so that a file that is not whole does not stay. */
+/** Handles the signals, so that an incomplete file is removed. */
 function endingSignal(): AbortSignal {
   const ending = new AbortController();
   for (const name of ['SIGINT', 'SIGTERM']) process.once(name, () => ending.abort());

@@ -1,4 +1,4 @@
-/** `kreplay import`: recordings of other hosts and incident bundles, for the daemon on this data folder to serve. */
+/** `kreplay import`: adds recordings of other hosts and incident bundles to a data folder, for its daemon to serve. */
 import { Command } from 'commander';
 import { withDataFolder } from '../../../agent/config/configuration.ts';
 import { printable } from '../../../agent/output/printable.ts';

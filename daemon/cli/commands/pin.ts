@@ -1,4 +1,4 @@
-/** `kreplay pin`, `kreplay unpin`: what retention keeps. */
+/** `kreplay pin`, `kreplay unpin`: protects transactions from retention, or stops protecting them. */
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { formatMilliseconds, parseDuration } from '../../../agent/config/duration.ts';
 import { printable } from '../../../agent/output/printable.ts';
@@ -17,7 +17,7 @@ interface Options {
 }
 
 interface Pinned {
-  /** Null when nothing is removed from the recordings that hold the transaction. */
+  /** Null if nothing is ever removed from the recordings that contain the transaction. */
   from: number | bigint | null;
   nodes: string[];
 }

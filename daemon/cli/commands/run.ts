@@ -1,4 +1,4 @@
-/** `kreplay run`: a test build under the latencies of an incident. */
+/** `kreplay run`: runs a test build with the latencies of an incident. */
 import { type Command as BaseCommand, Command, InvalidArgumentError, Option } from 'commander';
 import { parseDuration } from '../../../agent/config/duration.ts';
 import { printable } from '../../../agent/output/printable.ts';
@@ -166,7 +166,7 @@ function withRepetition(command: Command): Command {
 }
 
 async function run(words: string[], options: Options, command: BaseCommand): Promise<void> {
-  // A word of the command must not be taken for an option of ours.
+  // A word of the command must not be parsed as an option of kreplay.
   if (process.argv.indexOf('--') !== process.argv.length - words.length - 1)
     command.error('error: put -- in front of the command: kreplay run --transaction ID -- COMMAND');
   if (options.varyLatency && options.repeat === undefined) command.error('error: --vary-latency needs a --repeat');
@@ -228,7 +228,7 @@ function settingsOf(words: string[], options: Options) {
   };
 }
 
-/** On standard error: standard output is the command's. */
+/** Prints to standard error, because standard output belongs to the command. */
 function tell({ result }: Run): void {
   for (const line of summaryLines(result)) process.stderr.write(`kreplay run: ${line}\n`);
 }

@@ -1,4 +1,4 @@
-/** The incident of a run: from a recording's file, or from a daemon. */
+/** Reads the incident of a run from a recording's file or from a daemon. */
 import { openSource } from '../../export/source.ts';
 import { RunError } from '../../run/errors.ts';
 import { addBlock } from '../../run/plan/from_blocks.ts';
@@ -19,7 +19,7 @@ export interface ReadIncident {
   errors: RecordedErrors;
 }
 
-/** What cannot be read is our failure, not the command's. */
+/** Errors of reading the incident are failures of kreplay, not of the command. */
 const READ_ERRORS = new Set(['RecordingError', 'ExportError', 'CommandError']);
 
 export async function readIncident(place: IncidentPlace): Promise<ReadIncident> {

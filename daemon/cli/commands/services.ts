@@ -1,4 +1,4 @@
-/** `kreplay services`: whose events there are. */
+/** `kreplay services`: lists the services that own events. */
 import { Command, Option } from 'commander';
 import { printable } from '../../../agent/output/printable.ts';
 import { stringify } from '../../exact_json.ts';

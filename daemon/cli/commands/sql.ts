@@ -1,4 +1,4 @@
-/** `kreplay sql`: any question to a recording. */
+/** `kreplay sql`: queries a recording with SQL. */
 import { setImmediate } from 'node:timers/promises';
 import { Command, Option } from 'commander';
 import { EVENT_TYPES } from '../../../bpf/schema/index.ts';
@@ -11,9 +11,9 @@ import { limitTime } from '../print/time_limit.ts';
 
 const TIMEOUT_NS_DEFAULT = 60_000_000_000n;
 
-/** Rows that are aligned in a table, and between two looks at the reader. */
+/** Maximum number of rows aligned in one table, and of rows between checks whether the reader has gone. */
 const ROWS = 256;
-/** Rows of a table wait so long for others to be aligned with. */
+/** Rows of a table wait at most this long for others to align with. */
 const ALIGN_MS_MAX = 100;
 
 const HELP = `
@@ -26,7 +26,7 @@ Conditions on these columns of the event tables find events without reading all 
 
 interface Options extends RecordingOptions {
   format: RowFormat;
-  /** Nanoseconds. */
+  /** Nanoseconds until the query is ended. */
   timeout: bigint;
 }
 
@@ -55,7 +55,7 @@ async function ask(query: string, options: Options): Promise<void> {
     try {
       const printer = rowPrinter(options.format, answer.columns);
       await printed(printer.head());
-      // The next row may never come: what was found is printed before it is asked for.
+      // The next row may never come, so rows found so far are printed before it is requested.
       const found = limit.within(answer.rows);
       let count = 0;
       for (const rows of options.format === 'table' ? grouped(found) : single(found)) {
@@ -89,6 +89,6 @@ function* grouped(rows: Iterable<SqlValue[]>): Generator<SqlValue[][]> {
 
 async function printed(text: string): Promise<void> {
   await print(text);
-  // That the reader has gone is heard in between.
+  // Gives the event loop a turn, in which it learns that the reader has gone.
   await setImmediate();
 }

@@ -1,4 +1,4 @@
-/** `kreplay stats`: sums over events, by time and group. */
+/** `kreplay stats`: aggregates events by time and group. */
 import { Command, Option } from 'commander';
 import { parseJson, stringify } from '../../exact_json.ts';
 import { csvLine } from '../../export/formats/csv.ts';

@@ -1,4 +1,4 @@
-/** `kreplay tail`: events as they are recorded. */
+/** `kreplay tail`: follows events as they are recorded. */
 import { Command, Option } from 'commander';
 import { createParser } from 'eventsource-parser';
 import type { ApiEvent } from '../../../bpf/schema/api.ts';

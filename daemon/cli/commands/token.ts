@@ -1,4 +1,4 @@
-/** `kreplay token`: who may ask a daemon. */
+/** `kreplay token`: manages the tokens of a daemon. */
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { stringify } from '../../exact_json.ts';
 import { hashOf, newSecret, SCOPES, type Scope } from '../../http/access/token.ts';
@@ -108,7 +108,7 @@ function scopes(value: string, before: string[] = []): string[] {
   throw new InvalidArgumentError(`known are: ${SCOPES.join(', ')}`);
 }
 
-/** Longer is never: no clock goes that far. */
+/** Longer lifetimes are refused, because no clock goes that far; such a token should never expire. */
 const LIFETIME_MS_MAX = 100 * 365 * 86_400_000;
 
 function lifetime(value: string): number {

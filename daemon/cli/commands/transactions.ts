@@ -1,4 +1,4 @@
-/** `kreplay transactions`: what there is to replay. */
+/** `kreplay transactions`: lists transactions that can be replayed. */
 import { Command, Option } from 'commander';
 import { parseJson, stringify } from '../../exact_json.ts';
 import { csvLine } from '../../export/formats/csv.ts';
@@ -79,7 +79,7 @@ export function transactionsCommand(): Command {
   return withPlace(command).action((options: Options) => atPlace(options, (url) => listTransactions(url, options)));
 }
 
-/** How many bytes, and until when after the last of its own events. */
+/** Formats the number of bytes, and how long after the transaction's own last event they were written back. */
 function writtenBackText({ written_back, last_end_ns }: Transaction): string {
   if (!written_back) return 'not told apart';
   const { count, bytes, last_end_ns: backEndNs } = written_back;
@@ -112,7 +112,7 @@ interface CsvColumn {
   value: (transaction: Transaction) => unknown;
 }
 
-/** As the API has them; an object is a column for each of its fields. */
+/** Columns as in the API; an object has one column for each of its fields. */
 const CSV_COLUMNS: readonly CsvColumn[] = Object.keys(transactionSchema.shape).flatMap((name) => {
   if (name !== 'written_back') return [{ name, value: (transaction) => transaction[name as keyof Transaction] }];
   return Object.keys(writtenBackSchema.shape).map((field) => ({
@@ -121,7 +121,7 @@ const CSV_COLUMNS: readonly CsvColumn[] = Object.keys(transactionSchema.shape).f
   }));
 });
 
-/** Lists as JSON: a name may have a comma. */
+/** Writes lists as JSON, because a name may contain a comma. */
 function csvOf(transactions: readonly Transaction[]): string {
   const cell = (value: unknown) => (Array.isArray(value) || typeof value === 'boolean' ? stringify(value) : value);
   const rows = transactions.map((transaction) => CSV_COLUMNS.map(({ value }) => cell(value(transaction))));
@@ -133,13 +133,13 @@ async function transactionsOf(url: string, options: Options) {
   const filters = { service: service?.join(), node: node?.join(), from, to, min_duration_ms: minDuration };
   const transactions: Transaction[] = [];
   let coverage: ShownCoverage | undefined;
-  // The limit is a part of what a cursor is for: all pages are of one size.
+  // A cursor depends on the limit, so all pages have the same size.
   const parameters = { ...filters, has_error: hasError && 'true', sort, limit: `${Math.min(limit, PAGE_MAX)}` };
   for (let cursor: string | undefined; ; ) {
     const res = await callDaemon(url, { path: `/api/transactions?${queryOf({ ...parameters, cursor })}` });
     const page = parseJson(await readText(res)) as Page;
     transactions.push(...page.transactions);
-    // The coverage of the first page holds for all: the window stays the same.
+    // The coverage of the first page holds for all pages, because the window stays the same.
     coverage ??= page.coverage;
     if (page.next_cursor === null || transactions.length >= limit) break;
     cursor = page.next_cursor;

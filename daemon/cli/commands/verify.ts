@@ -1,4 +1,4 @@
-/** `kreplay verify`: whether recordings are whole, and what is lost of those that are not. */
+/** `kreplay verify`: checks whether recordings are whole, and reports what is lost from those that are not. */
 import { statSync } from 'node:fs';
 import { Command, Option } from 'commander';
 import { printable } from '../../../agent/output/printable.ts';

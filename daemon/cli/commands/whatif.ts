@@ -1,4 +1,4 @@
-/** `kreplay whatif`: what extra latency would do to a transaction, found without playing it. */
+/** `kreplay whatif`: computes the effect of extra latency on a transaction without playing it. */
 
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { formatMilliseconds } from '../../../agent/config/duration.ts';
@@ -88,7 +88,7 @@ async function tell(url: string, transactionId: string, options: Options): Promi
 }
 
 const ns = (value: Integer) => formatDuration(BigInt(value));
-/** To be pasted into an option, where cut digits would make a difference. */
+/** Keeps all digits, because the text may be pasted into an option. */
 const exact = (value: Integer) => `${formatMilliseconds(BigInt(value))}ms`;
 
 function textOf(answer: Answer): string {

@@ -1,20 +1,21 @@
-/** An agent of the demo's own: a process, as it is everywhere else. */
+/** The demo's agent, which runs as a process of its own, as it does outside the demo. */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { CommandError } from '../client/command_error.ts';
 import { programName } from './program_name.ts';
 
-/** One that does not end by itself after this is killed; the recording stands that. */
+/** An agent that does not end within this time is killed, which a recording survives. */
 const END_TIMEOUT_MS = 10_000;
 
 export interface AgentProcess {
-  /** Resolves when it is gone. */
+  /** Resolves when the process has ended. */
   end(): Promise<void>;
 }
 
-/** Resolves when everything is attached. It records what carries a label, and nothing else of this host. */
+/** Resolves when all probes are attached. The agent records only what carries a label, nothing else on this host. */
 export async function startAgent(dataFolder: string): Promise<AgentProcess> {
-  // A group of its own: Ctrl-C reaches only us. When we are killed, it ends by itself.
+  // Runs in its own process group, so that Ctrl-C reaches only the demo. If the demo is killed, the agent ends by
+  // itself.
   const child = fork(process.argv[1]!, ['agent', `--data=${dataFolder}`, '--only-labelled'], {
     detached: true,
     stdio: ['ignore', 'ignore', 'pipe', 'ipc'],

@@ -1,4 +1,4 @@
-/** `kreplay demo`: records a small workload with a slow spot, and shows what there is to see. */
+/** `kreplay demo`: records a small workload with a slow spot, and shows what the commands reveal about it. */
 import { mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { Command } from 'commander';
@@ -59,7 +59,7 @@ async function demo({ data, serve }: Options): Promise<void> {
 
 function endingSignal(): AbortSignal {
   const ending = new AbortController();
-  // SIGPIPE: nobody reads any more. There is something to take away in any case.
+  // SIGPIPE: the output has no reader left. The demo cleans up in all of these cases.
   for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGPIPE']) process.on(name, () => ending.abort());
   return ending.signal;
 }
@@ -67,7 +67,7 @@ function endingSignal(): AbortSignal {
 function newFolder(folder: string): string {
   try {
     mkdirSync(folder, { recursive: true });
-    // Whatever is in there is not the demo's, which removes what it has written.
+    // Files that exist already are not the demo's, which removes what it has written.
     if (readdirSync(folder).length === 0) return resolve(folder);
   } catch (error) {
     throw new CommandError(`--data ${folder}: ${(error as Error).message}`);
@@ -75,7 +75,7 @@ function newFolder(folder: string): string {
   throw new CommandError(`--data ${folder}: it is not empty; name a new folder`);
 }
 
-/** Gives `work` the URL of a daemon that serves the folder: where the commands ask unless told, if nobody else is there. */
+/** Runs `work` with the URL of a daemon that serves the folder: the commands' default URL, if its port is free. */
 async function withDaemon(folder: string, work: (url: string) => Promise<void>): Promise<void> {
   const { host, port } = parseDaemonUrl(DEFAULT_URL) as { host: string; port: number };
   const daemon = await startDaemon(folder, { host, port }).catch((error: Error) => {

@@ -1,7 +1,7 @@
 import { existsSync, realpathSync } from 'node:fs';
 import { delimiter, dirname, join, relative, resolve } from 'node:path';
 
-/** As a shell here finds it: its name where it is installed, else the launcher's path. */
+/** The command that starts kreplay in this shell: its name if it is installed, else the launcher's path. */
 export function programName(): string {
   const launcher = resolve(dirname(process.argv[1]!), '../kreplay');
   if (!existsSync(launcher)) return 'kreplay';

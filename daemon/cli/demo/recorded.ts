@@ -1,10 +1,10 @@
-/** What a daemon says of the demo's transaction, once its agent has recorded all of it. */
+/** Queries a daemon for the demo's transaction, once the agent has recorded all of it. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ApiEvent } from '../../../bpf/schema/api.ts';
 import { callDaemon, readJson } from '../client/connection.ts';
 import { SYNCS, TRANSACTION } from './workload.ts';
 
-/** An event can be asked for within 250 ms of its end; the host may be busy. */
+/** An event can be queried within 250 ms of its end, but the host may be busy. */
 const PATIENCE_MS = 5000;
 const LOOK_MS = 50;
 
@@ -17,13 +17,14 @@ interface Transaction {
 export interface Recorded {
   transaction: Transaction;
   events: ApiEvent[];
-  /** Nothing that it did is missing. */
+  /** Whether no event of the transaction is missing. */
   complete: boolean;
 }
 
 /**
- * `fromNs`, `toNs`: when it ran. Events are recorded in the order of their ends, and the last that it did was a sync: with
- * that one everything is there. That nothing else is missing is known when all until its end is recorded.
+ * `fromNs` and `toNs` are the times between which the transaction ran. Events are recorded in the order of their ends,
+ * and its last one is a sync: once all syncs are there, so is everything. Whether anything is missing is known once the
+ * recording extends to the transaction's end.
  */
 export async function waitForRecorded(url: string, fromNs: bigint, toNs: bigint): Promise<Recorded> {
   const query = new URLSearchParams({ transaction_id: TRANSACTION, from: `${fromNs}`, to: `${toNs}`, limit: '10000' });
@@ -35,7 +36,7 @@ export async function waitForRecorded(url: string, fromNs: bigint, toNs: bigint)
     };
     const { recorded_until: until } = answer.coverage;
     const isAll = answer.events.filter(({ event_type }) => event_type === 'sys_sync').length === SYNCS;
-    // The program ended a little after its last sync.
+    // The program ended shortly after its last sync.
     const isThere = isAll && until !== null && BigInt(until) >= toNs;
     if (isThere || performance.now() > deadline) {
       const transaction = await readJson(await callDaemon(url, { path: `/api/transactions/${TRANSACTION}` }));

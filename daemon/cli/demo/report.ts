@@ -1,4 +1,4 @@
-/** The demo in words: what happened, what was slow, how to go on. */
+/** Formats the demo's results: what happened, what was slow, and how to continue. */
 import { basename } from 'node:path';
 import { printable } from '../../../agent/output/printable.ts';
 import type { ApiEvent } from '../../../bpf/schema/api.ts';
@@ -45,7 +45,7 @@ ${slowSpot(calls, share)}
 `;
 }
 
-/** The program waits for each of its calls, so that their times add up to a part of its own. */
+/** The program waits for each of its calls, so their times add up to a part of its own time. */
 function slowSpot(calls: readonly Call[], share: (ns: bigint) => string): string {
   const byFile = [...Map.groupBy(calls, ({ file }) => file ?? 'files without a name')];
   const [slowest] = byFile.sort(([, a], [, b]) => (sumOf(a) < sumOf(b) ? 1 : -1));
@@ -57,21 +57,21 @@ function slowSpot(calls: readonly Call[], share: (ns: bigint) => string): string
 }
 
 export interface NextStepOptions {
-  /** How kreplay is called here. */
+  /** Command that starts kreplay in this shell. */
   program: string;
-  /** `--url ...` or `--recording ...`, or nothing where the default will do. */
+  /** `--url ...` or `--recording ...`; empty if the default is right. */
   asked: string;
-  /** Likewise, of `kreplay run`. */
+  /** The same option for `kreplay run`. */
   run: string;
   script: string;
 }
 
-/** To be pasted into a shell. */
+/** Quotes text for a shell, if necessary. */
 export function shellWord(text: string): string {
   return /^[\w./:@%+=-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }
 
-/** A caller that would have waited for twice as long. */
+/** The timeout of a caller that would have waited for twice as long. */
 function timeoutOf({ transaction: { duration_ns } }: Recorded): string {
   return `${(BigInt(duration_ns) * 2n) / MILLISECOND_NS + 1n}ms`;
 }

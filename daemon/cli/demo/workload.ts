@@ -1,4 +1,4 @@
-/** What the demo records: a shop that stores an order, and what somebody has put into the same request. */
+/** The workload that the demo records: a shop that stores an order, with an unnecessary backup in the same request. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { accessSync, constants, rmSync, statfsSync, writeFileSync } from 'node:fs';
@@ -11,10 +11,13 @@ export const TRANSACTION = 'order-1';
 export const SERVICE = 'shop';
 const BACKUP_MIB = 128;
 const FILES = 'files';
-/** What the script asks for; the last of them is the last thing that it does. */
+/** Number of syncs in the script; the last of them is its last action. */
 export const SYNCS = 3;
 
-/** The order and its invoice are small. What is slow is that the disk has to take all of the backup before it is done. */
+/**
+ * The order and its invoice are small. The slow part is the backup, which must reach the disk completely before its
+ * sync returns.
+ */
 const SCRIPT = `#!/bin/sh
 # Stores an order and its invoice; then somebody thought that a backup could not hurt.
 set -eu
@@ -25,10 +28,10 @@ dd if=/dev/zero of=${FILES}/invoice.pdf bs=16k count=8 conv=fsync status=none
 dd if=/dev/zero of=${FILES}/backup.tar bs=1M count=${BACKUP_MIB} conv=fsync status=none
 `;
 
-/** By statfs(2): file systems that no disk is below of. */
+/** File system types in statfs(2) that have no disk: tmpfs and ramfs. */
 const IN_MEMORY = new Set([0x01021994, 0x858458f6]);
 
-/** Where the demo can work unless it is told: in many places /tmp is in memory, and nothing waits for a disk there. */
+/** Returns the demo's default folder. /tmp is often in memory, where no write waits for a disk. */
 export function folderOnDisk(): string {
   const found = ['/var/tmp', tmpdir(), process.cwd()].find((folder) => isWritable(folder) && isOnDisk(folder));
   if (found === undefined) throw new CommandError('no folder that is on a disk can be written: name one with --data');
@@ -48,22 +51,22 @@ function isOnDisk(folder: string): boolean {
   return !IN_MEMORY.has(statfsSync(folder).type);
 }
 
-/** Gives the script. */
+/** Returns the path of the script. */
 export function writeWorkload(folder: string): string {
   const script = join(folder, 'order.sh');
   writeFileSync(script, SCRIPT, { mode: 0o755 });
   return script;
 }
 
-/** Takes away the large files, and leaves the script. */
+/** Removes the large files, but not the script. */
 export function clearWorkload(folder: string): void {
   rmSync(join(folder, FILES), { recursive: true, force: true });
 }
 
-/** The label is not the script's own: whoever runs it again makes no second order of it. */
+/** The label is not part of the script, so running the script again does not add to the order's transaction. */
 const LABELLED = `echo 'KREPLAY1 txn=${TRANSACTION} svc=${SERVICE}' >/dev/null; exec sh "$1"`;
 
-/** Between which moments of the wall clock it ran, nanoseconds since the epoch. */
+/** Returns the wall clock times between which it ran, in nanoseconds since the epoch. */
 export async function runWorkload(script: string, ending: AbortSignal): Promise<{ fromNs: bigint; toNs: bigint }> {
   const fromNs = wallClockNs();
   const program = spawn('sh', ['-c', LABELLED, 'sh', script], { stdio: ['ignore', 'ignore', 'inherit'] });

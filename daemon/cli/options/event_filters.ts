@@ -1,4 +1,4 @@
-/** The options that choose events: the same for every command that asks for some. */
+/** Options that select events; all commands that query events have the same ones. */
 import { type Command, Option } from 'commander';
 import { EVENT_TYPES } from '../../../bpf/schema/index.ts';
 import { list, milliseconds, positiveInteger, timeText } from './option_values.ts';
@@ -18,7 +18,7 @@ export interface EventFilters {
   failed?: true;
 }
 
-/** `to`: not of a live tail. */
+/** `to` is false for a live tail, which has no end. */
 export function withEventFilters(command: Command, { to = true } = {}): Command {
   command
     .option('--transaction <id>', 'events of one transaction')
@@ -53,7 +53,7 @@ export function filterParameters(filters: EventFilters): Record<string, string |
   };
 }
 
-/** Without those that were not given. */
+/** Builds a query, omitting parameters that are undefined. */
 export function queryOf(parameters: Readonly<Record<string, string | undefined>>): URLSearchParams {
   return new URLSearchParams(
     Object.entries(parameters).filter((entry): entry is [string, string] => entry[1] !== undefined),

@@ -1,11 +1,11 @@
-/** What options take; a value that cannot be meant is wrong usage, told before anything is asked of the daemon. */
+/** Parsers of option values. A value that makes no sense is wrong usage, reported before any request to the daemon. */
 import { InvalidArgumentError, Option } from 'commander';
 import { formatMilliseconds } from '../../../agent/config/duration.ts';
 import { DURATION, POSITIVE_INTEGER, parserOf } from '../../../agent/config/values.ts';
 import { parseTime, TIME_FORMATS, type TimeExpression } from '../../query/time.ts';
 import { DEFAULT_URL, parseDaemonUrl } from '../client/connection.ts';
 
-/** Comma-separated, and the option may be given again. */
+/** Parses a comma-separated list; the option may be repeated. */
 export function list(value: string, before: string[] = []): string[] {
   return [...before, ...value.split(',')];
 }
@@ -16,7 +16,7 @@ export function time(value: string): TimeExpression {
   return expression;
 }
 
-/** As it was given: the daemon's clock resolves it. */
+/** Returns the text unchanged: the daemon's clock resolves relative times. */
 export function timeText(value: string): string {
   time(value);
   return value;
@@ -24,7 +24,7 @@ export function timeText(value: string): string {
 
 export const duration = parserOf(DURATION);
 
-/** A duration with its unit, as the API's decimal milliseconds. */
+/** Converts a duration with its unit to the API's decimal milliseconds. */
 export function milliseconds(value: string): string {
   return formatMilliseconds(duration(value));
 }
@@ -42,8 +42,8 @@ function daemonUrl(value: string): string {
 }
 
 /**
- * `--url`, for every command that asks a daemon. KREPLAY_URL is its default and no value that is given: a command that
- * reads a file instead may have it in its environment.
+ * `--url`, for every command that queries a daemon. KREPLAY_URL sets its default instead of counting as given: it may
+ * be in the environment of a command that reads a file instead.
  */
 export function urlOption(): Option {
   const option = new Option('--url <url>', 'where the daemon is: http://HOST:PORT, https://HOST:PORT or unix:/path');

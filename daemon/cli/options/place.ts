@@ -1,4 +1,4 @@
-/** Where a command's answers come from: a daemon, or recordings that it serves to itself. */
+/** Determines where a command's answers come from: a daemon, or recordings that the command serves to itself. */
 import { closeSync, mkdtempSync, openSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -20,13 +20,13 @@ export function withPlace(command: Command): Command {
     );
 }
 
-/** Gives `work` the URL of who answers. */
+/** Runs `work` with the URL of the daemon that answers. */
 export async function atPlace<Result>(
   { url, recording }: PlaceOptions,
   work: (url: string) => Promise<Result>,
 ): Promise<Result> {
   if (recording === undefined) return work(url);
-  // Only here: a command that asks a daemon must not pay for loading one.
+  // Loaded on demand: a command that queries a running daemon must not pay for loading the server.
   const [{ runDaemon }, { QUERY_TIMEOUT_MS_DEFAULT, SCANS_MAX_DEFAULT }, { pino }] = await Promise.all([
     import('../../server/command.ts'),
     import('../../http/access/scan_gate.ts'),
@@ -44,7 +44,7 @@ export async function atPlace<Result>(
     onListening: listening.resolve,
   });
   try {
-    // A daemon that cannot start ends with the reason.
+    // A daemon that cannot start rejects with the reason.
     const at = await Promise.race([listening.promise, daemon]);
     return await work(at ?? url);
   } finally {
@@ -55,15 +55,15 @@ export async function atPlace<Result>(
 
 const ENDING_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
-/** A folder of this user's own for a socket, which is gone however the process ends, but for SIGKILL. */
+/** Creates a private folder for a socket. It is removed however the process ends, except by SIGKILL. */
 function privateFolder(): { socketPath: string; remove: () => void } {
   const path = mkdtempSync(join(tmpdir(), 'kreplay-'));
-  // A socket's address has room for 107 bytes, and the temporary folder may have a longer name: unix(7).
+  // A socket's address has room for 107 bytes, and the temporary folder's path may be longer: unix(7).
   const descriptor = openSync(path, 'r');
   const removeFiles = () => rmSync(path, { recursive: true, force: true });
   const endBy = (signal: NodeJS.Signals) => {
     remove();
-    // Beside this one there is the daemon's, which reads certificates again at SIGHUP.
+    // The daemon has a listener of its own, which rereads certificates on SIGHUP.
     process.removeAllListeners(signal);
     process.kill(process.pid, signal);
   };

@@ -1,4 +1,4 @@
-/** How a transaction is laid out on a time line of its own: for `replay` and `whatif`. */
+/** Options that determine how a transaction is laid out on its own time line, for `replay` and `whatif`. */
 import { type Command, InvalidArgumentError } from 'commander';
 import { parseDuration } from '../../../agent/config/duration.ts';
 import { EXTRA_LATENCY_NS_MAX } from '../../replay/contract.ts';
@@ -20,7 +20,7 @@ export function withProjection(command: Command, latencyHelp: string, timeoutHel
     );
 }
 
-/** The fields of a request. */
+/** Converts the options to the fields of a request. */
 export function projectionOf({ extraLatency, timeout, clockOffset }: ProjectionOptions) {
   return {
     ...(extraLatency !== undefined && { extra_latency_ns: extraLatency }),

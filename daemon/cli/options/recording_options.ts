@@ -1,4 +1,4 @@
-/** What commands that read a recording by themselves have in common. */
+/** Options of commands that read a recording without a daemon. */
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { withDataFolder } from '../../../agent/config/configuration.ts';
 import { openSource, type Source } from '../../export/source.ts';
@@ -14,7 +14,7 @@ export function withRecordingOptions(command: Command): Command {
   );
 }
 
-/** `kreplay daemon` takes several: that only the last one is read would go unnoticed. */
+/** Accepts one file. `kreplay daemon` takes several, so it would go unnoticed that only the last one is read. */
 function oneFile(value: string, before: string | undefined): string {
   if (before !== undefined) throw new InvalidArgumentError('only one can be read: give it once');
   return value;

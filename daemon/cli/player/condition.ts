@@ -1,19 +1,19 @@
 /**
- * Conditions on events, as `--break` takes them: `duration_ms>50 && service_name=db`.
+ * Conditions on events, in the syntax of `--break`: `duration_ms>50 && service_name=db`.
  *
  *   condition = term { "&&" term }      term = field operator value
  *   operator  = "=" | "!=" | ">" | ">=" | "<" | "<="
  *   value     = a word, or a JSON string where blanks, & or quotes are in it
  *
- * A field that the type of event does not have matches nothing. `null` is a value of its own: equal to itself, neither
- * more nor less than anything.
+ * A field that the event's type does not have matches nothing. `null` is a value of its own: equal to itself, neither
+ * more nor less than anything else.
  */
 
 import { type EventField, eventFields } from './event_fields.ts';
 import type { PlayedEvent } from './remote_session.ts';
 
 export interface Condition {
-  /** As it was written. */
+  /** The text from which it was parsed. */
   text: string;
   matches(event: PlayedEvent): boolean;
 }
@@ -34,7 +34,7 @@ const HOLDS: Readonly<Record<Operator, (order: number | undefined) => boolean>> 
   '<=': (order) => order === 0 || order === -1,
 };
 
-/** Throws an Error that says what is wrong, for the one who wrote it. */
+/** Throws an Error whose message explains the mistake to the user. */
 export function parseCondition(text: string): Condition {
   const fields = eventFields();
   const tests: Test[] = [];
@@ -89,7 +89,7 @@ function unquoted(name: string, written: string): string {
   }
 }
 
-/** Exact: milliseconds have six digits behind the point at most. */
+/** The conversion is exact: milliseconds have at most six decimal places. */
 function integerOf({ scale }: EventField, name: string, text: string): bigint {
   const [, sign, whole = '', fraction = ''] = DECIMAL.exec(text) ?? [];
   if (sign === undefined || (fraction !== '' && scale === 1))
@@ -100,7 +100,7 @@ function integerOf({ scale }: EventField, name: string, text: string): bigint {
   return sign === '-' ? -BigInt(digits) : BigInt(digits);
 }
 
-/** Undefined: this type of event has no such field. */
+/** Returns undefined if this type of event has no such field. */
 function valueIn(event: PlayedEvent, { path, kind }: EventField): Value | undefined {
   let found: unknown = event;
   for (const name of path) found = (found as Record<string, unknown> | undefined)?.[name];
@@ -108,7 +108,7 @@ function valueIn(event: PlayedEvent, { path, kind }: EventField): Value | undefi
   return found as Value | undefined;
 }
 
-/** Undefined: they are not equal, and neither is more. */
+/** Returns undefined if the values differ but have no order. */
 function orderOf(found: Value, wanted: Value): -1 | 0 | 1 | undefined {
   if (found === wanted) return 0;
   if (typeof found !== 'bigint' || typeof wanted !== 'bigint') return undefined;

@@ -1,15 +1,17 @@
-/** Signals that end a replay. SIGPIPE is also what the front door makes of an output that its reader has closed. */
+/** Signals that end a replay. kreplay.ts also raises SIGPIPE when the reader of the output has closed it. */
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGPIPE'] as const;
 export type EndSignal = (typeof SIGNALS)[number];
 
 export interface Ending {
-  /** The first that came. */
+  /** The first signal that arrived. */
   readonly signal: EndSignal | undefined;
-  /** Signals have their usual effect again. */
+  /** Restores the default effect of signals. */
   release(): void;
 }
 
-/** `onSignal` is called for the first one; a second SIGINT or SIGTERM kills, should the first not have been enough. */
+/**
+ * Calls `onSignal` for the first signal; a second SIGINT or SIGTERM kills the process, in case the first has no effect.
+ */
 export function endOnSignals(onSignal: (signal: EndSignal) => void): Ending {
   let first: EndSignal | undefined;
   const listener = (signal: NodeJS.Signals) => {

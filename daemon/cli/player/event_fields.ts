@@ -1,21 +1,21 @@
-/** Fields of a replayed event that a condition can name, from the schema that the API is described by. */
+/** Fields of a replayed event that a condition can name, derived from the schema that describes the API. */
 import { z } from 'zod';
 import { replayedEventSchema } from '../../http/contract/replay.ts';
 
 export type FieldKind = 'integer' | 'text' | 'boolean';
 
 export interface EventField {
-  /** Where it is in the event: `attribution.quality`. */
+  /** Path within the event: `attribution.quality`. */
   path: readonly string[];
   kind: FieldKind;
   nullable: boolean;
-  /** All that it can be, where that is known. */
+  /** All possible values, if they are known. */
   values?: readonly string[];
-  /** Of one of the condition's numbers; a field in milliseconds is one in nanoseconds. */
+  /** Factor from the number in a condition to the event's value: a field in milliseconds is stored in nanoseconds. */
   scale: 1 | 1_000_000;
 }
 
-/** Name -> field. Every `_ns` has an `_ms` beside it; lists have no place in a condition. */
+/** Returns the fields by name. Every `_ns` has an `_ms` next to it; lists cannot be used in a condition. */
 export function eventFields(): ReadonlyMap<string, EventField> {
   const fields = new Map<string, EventField>();
   for (const { shape } of replayedEventSchema.options) addFields(fields, shape, []);
@@ -36,7 +36,7 @@ function addField(fields: Map<string, EventField>, path: readonly string[], sche
   if (!described) return;
   const name = path.join('.');
   const known = fields.get(name);
-  // Of both types of event: `event_type` can be either.
+  // Unites the values of all types of event: each type has its own `event_type`.
   const values = described.values && [...new Set([...(known?.values ?? []), ...described.values])];
   const field: EventField = { ...described, path, nullable, scale: 1, ...(values && { values }) };
   fields.set(name, field);

@@ -1,8 +1,8 @@
-/** What `kreplay replay` ends with, for scripts. */
+/** Exit codes of `kreplay replay`, for scripts. */
 export const EXIT = {
-  /** To the end, to the event of --until-event, left by `q`, or its reader had enough. */
+  /** Played to the end or to the event of --until-event, left with `q`, or the reader closed the output. */
   played: 0,
-  /** By Ctrl-C or a signal; also any error before the replay began. */
+  /** Interrupted by Ctrl-C or a signal, or failed before the replay began. */
   interrupted: 1,
   broken: 3,
   sessionLost: 4,

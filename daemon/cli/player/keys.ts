@@ -1,8 +1,8 @@
-/** What a key does, given how the session stands. Nothing here talks to anybody. */
+/** Maps a key to an action, depending on the state of the session. This file does no I/O. */
 import { EXTRA_LATENCY_NS_MAX, SPEED_FACTOR_MAX, SPEED_FACTOR_MIN } from '../../replay/contract.ts';
 import type { ReplaySession, SessionRequest } from './remote_session.ts';
 
-/** As node:readline tells of it: a named key, or the character that it writes. */
+/** A key as node:readline reports it: its name, or the character that it produces. */
 export interface Key {
   name?: string | undefined;
   sequence?: string | undefined;
@@ -16,12 +16,12 @@ export type Action =
 
 export interface KeyContext {
   session: Pick<ReplaySession, 'state' | 'speed_factor' | 'extra_latency_ns' | 'event_index' | 'event_count'>;
-  /** Now. */
+  /** The current position. */
   positionNs: bigint;
   durationNs: bigint;
 }
 
-/** For the line at the bottom; what belongs together stays on one line. */
+/** Entries of the line at the bottom; each of them stays on one line. */
 export const KEYS: readonly string[] = [
   'space pause/play',
   'left/right step (playing: 1 %)',
@@ -48,10 +48,10 @@ export const KEYS_HELP = `Keys of the player:
 `;
 
 const STEPS_WITH_SHIFT = 10;
-/** Of the replay's duration. */
+/** A seek moves by the replay's duration divided by this. */
 const SEEK_DIVISOR = 100n;
 const FAR_SEEK_DIVISOR = 10n;
-/** Beside 0, the first step of extra latency. */
+/** The first step of extra latency above 0. */
 const LATENCY_NS_MIN = 100_000n;
 
 export function actionFor(key: Key, place: KeyContext): Action | null {
@@ -102,7 +102,7 @@ function arrow(direction: 1 | -1, { shift }: Key, place: KeyContext): SessionReq
     return seekBy(BigInt(direction) * ns, place);
   }
   const left = direction > 0 ? session.event_count - session.event_index : session.event_index;
-  // The daemon would refuse it, or send nothing.
+  // The daemon would refuse the request, or send nothing.
   if (left === 0) return null;
   return { step: direction * (shift ? STEPS_WITH_SHIFT : 1) };
 }
@@ -118,7 +118,7 @@ function speed(factor: number, { session }: KeyContext): SessionRequest | null {
   return speed_factor === session.speed_factor ? null : { change: { speed_factor } };
 }
 
-/** To the next step in that direction, also from between two of them. */
+/** Moves to the next step in that direction, also from a value between two steps. */
 function latency(direction: 1 | -1, { session }: KeyContext): SessionRequest | null {
   const nowNs = BigInt(session.extra_latency_ns);
   const steps = latencyStepsNs();
@@ -126,7 +126,7 @@ function latency(direction: 1 | -1, { session }: KeyContext): SessionRequest | n
   return step === undefined ? null : { change: { extra_latency_ns: step } };
 }
 
-/** 0, 100us, 200us, 500us, 1ms, 2ms, 5ms and so on, up to the most that a session takes. */
+/** Returns 0, 100us, 200us, 500us, 1ms, 2ms, 5ms and so on, up to the maximum of a session. */
 function latencyStepsNs(): bigint[] {
   const steps = [0n];
   for (let decade = LATENCY_NS_MIN; decade < EXTRA_LATENCY_NS_MAX; decade *= 10n)

@@ -1,12 +1,14 @@
-/** When the time line of a session is another one than before. */
+/** Detects when the time line of a session changes. */
 import type { ReplaySession, SessionFrame } from './remote_session.ts';
 
-/** Given every frame of a session in turn, says behind which of them all is to be read again. */
+/**
+ * Returns a function that takes every frame of a session in turn, and returns whether the time line must be read again.
+ */
 export function newLayoutWatch(created: ReplaySession): (frame: SessionFrame) => boolean {
   let before = created;
-  /** Some events have another latency than others: a seek lays all out with that of the last. */
+  /** Whether events have different latencies: a seek lays all of them out with the latest one. */
   let isMixed = false;
-  /** What was missed may have been a change. */
+  /** Whether frames were missed, which may have reported a change. */
   let hasMissed = false;
   return (frame) => {
     if (frame.kind === 'gap' || frame.kind === 'lost') hasMissed = true;
@@ -22,12 +24,18 @@ export function newLayoutWatch(created: ReplaySession): (frame: SessionFrame) =>
   };
 }
 
-/** A latency set at the start or at the end is that of all events. While it plays, it may be behind the start already. */
+/**
+ * Whether a latency set in this state applies to only some events. Set at the start or at the end, it applies to all.
+ * While the session plays, it may have passed the start already.
+ */
 function isOnTheWay({ state, event_index, event_count }: ReplaySession): boolean {
   return state === 'playing' || (event_index > 0 && event_index < event_count);
 }
 
-/** All but a pause, and a play that goes on; no frame says by which command it came. */
+/**
+ * Whether a seek is possible between the states: only a pause and a resume exclude it, because frames do not name the
+ * command that caused them.
+ */
 function mayHaveSought(before: ReplaySession, { state }: ReplaySession): boolean {
   return state === before.state || state === 'finished' || before.state === 'finished';
 }

@@ -1,11 +1,11 @@
 /**
- * A lane for each thread, all on one scale:
+ * Draws one lane per thread, all on one scale:
  *
  *                     +10.000ms          v                    +14.000ms
  *   node-a/101 node    ====  x==========  ---     -
  *   node-a/102 node          !           --------
  *
- * Left of the place (v) is what has been played, right of it what is to come.
+ * Events left of the position (v) have been played, those right of it are to come.
  */
 import { formatDuration } from '../print/display.ts';
 import { fitText, type Line, type Span, type Style, span, width } from './styled_text.ts';
@@ -37,10 +37,12 @@ export interface View {
   columns: number;
 }
 
-/** Beyond it a column would be less than a nanosecond of any replay. */
+/** With a larger zoom, a column would be less than a nanosecond of any replay. */
 export const ZOOM_MAX = 40;
 
-/** The part of the replay around the place: all of it halved until a lane has about two columns for each event. */
+/**
+ * Returns the part of the replay around the position: the whole is halved until a lane has about two columns per event.
+ */
 export function viewAt(
   placeNs: number,
   replay: { durationNs: number; eventsOfThread: number; zoom: number },
@@ -51,14 +53,14 @@ export function viewAt(
   const halvings = Math.min(Math.max(crowded + replay.zoom, 0), ZOOM_MAX);
   const spanNs = Math.max(durationNs / 2 ** halvings, columns);
   if (spanNs >= durationNs) return { fromNs: 0, toNs: Math.max(durationNs, columns), columns };
-  // By whole columns, or bars would change their length as they move.
+  // The view moves by whole columns; otherwise bars would change their length as they move.
   const columnNs = spanNs / columns;
   const middleNs = Math.floor((placeNs - spanNs / 2) / columnNs) * columnNs;
   const fromNs = Math.min(Math.max(middleNs, 0), durationNs - spanNs);
   return { fromNs, toNs: fromNs + spanNs, columns };
 }
 
-/** Also outside of the view. */
+/** The column may be outside of the view. */
 export function columnOf({ fromNs, toNs, columns }: View, ns: number): number {
   return Math.floor(((ns - fromNs) / (toNs - fromNs)) * columns);
 }
@@ -77,7 +79,9 @@ export function axisLine(view: View, placeNs: number, labelWidth: number, glyphs
   ];
 }
 
-/** At most `rows`; those with something to show in the view come before others, and the order is always the same. */
+/**
+ * Returns at most `rows` lines. Threads with something to show in the view take precedence; the order never changes.
+ */
 export function laneLines(
   threads: readonly Thread[],
   marks: Iterable<Mark>,
@@ -110,7 +114,7 @@ function labelOf({ node, tid, comm }: Thread): string {
 function shownThreads(threads: readonly Thread[], lanes: readonly (Cell[] | undefined)[], rows: number): number[] {
   const all = threads.map((_, at) => at);
   if (all.length <= rows) return all;
-  // One row tells how many are left out.
+  // One row reports how many threads are left out.
   const busy = all.filter((at) => lanes[at]);
   const idle = all.filter((at) => !lanes[at]);
   return [...busy, ...idle].slice(0, rows - 1).sort((a, b) => a - b);
@@ -125,7 +129,7 @@ function draw(lanes: (Cell[] | undefined)[], mark: Mark, view: View): void {
   if (last < 0 || first >= view.columns) return;
   lanes[mark.thread] ??= [];
   const lane = lanes[mark.thread]!;
-  // At its start it says what became of it; where that is out of sight, at the first column that is not.
+  // An event's outcome is shown at its start, or in its first visible column.
   const told: Cell = mark.failed ? 'failed' : mark.afterTimeout ? 'after_timeout' : 'bar';
   const start = Math.max(first, 0);
   for (let column = start; column <= Math.min(last, view.columns - 1); column++) {

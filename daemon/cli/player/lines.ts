@@ -1,4 +1,4 @@
-/** A replay without a screen: a line an event, into a pipeline or onto a terminal. */
+/** Prints a replay without a screen: one line per event, into a pipeline or onto a terminal. */
 import { once } from 'node:events';
 import { type Ending, type EndSignal, endOnSignals } from './ending.ts';
 import { EXIT } from './exit_codes.ts';
@@ -9,14 +9,15 @@ import type { Stop, StopRule } from './stop_rule.ts';
 const CLEAR_LINE = '\r\u001b[K';
 const PROGRESS_INTERVAL_MS = 100;
 
-/** Plays it, prints it, and returns the exit code; a CommandError when it was not played as asked. */
+/** Plays and prints the replay and returns the exit code. Throws a CommandError if it was not played as requested. */
 export async function printReplay(
   session: RemoteSession,
   stopAt: StopRule,
   output: 'text' | 'ndjson',
 ): Promise<number> {
   const ending = endOnSignals((signal) => {
-    // Nobody reads any more, or the stream ends with it; where the daemon is gone, nothing is waited for.
+    // If the reader has gone, closes at once. Otherwise the stop ends the stream; if the daemon is gone, closes as
+    // well.
     if (hasNoReader(signal)) session.close();
     else session.send({ command: 'stop' }).catch(() => session.close());
   });
@@ -44,14 +45,14 @@ async function printFrames(
     process.stderr.write(`${text}\n`);
   };
   let begun = false;
-  /** Index of the event to be printed next. */
+  /** Index of the next event to print. */
   let next = 0;
-  /** Its end is told once more before it goes on. */
+  /** Whether the session was finished before: its end is then reported once more before it plays. */
   let wasOver = false;
   for await (const frame of remote.frames()) {
     if (frame.kind === 'state') {
       session = frame.session;
-      // Not before the stream is there: the first event is due at once.
+      // Play only once the stream is open, because the first event is due at once.
       if (!begun) {
         wasOver = session.state === 'finished' && next < session.event_count;
         await playFrom(remote, session, next);
@@ -59,7 +60,7 @@ async function printFrames(
       begun = true;
     } else if (frame.kind === 'gap' && frame.missed === null) {
       say('kreplay: warning: the daemon was started again; going on behind the last event');
-      // It comes back paused, and not where we are.
+      // After a restart the session is paused, and at another position.
       begun = false;
     } else if (frame.kind === 'gap') say(`kreplay: warning: missed ${frame.missed} frames, too slow to read them`);
     else if (frame.kind === 'lost') say(`kreplay: warning: ${frame.cause}; trying again`);
@@ -97,12 +98,12 @@ function hasNoReader(signal: EndSignal): boolean {
   return signal === 'SIGPIPE' || signal === 'SIGHUP';
 }
 
-/** A reader that has enough is success. */
+/** A reader that has read enough counts as success. */
 function exitCode({ signal }: Ending): number {
   return signal === undefined || signal === 'SIGPIPE' ? EXIT.played : EXIT.interrupted;
 }
 
-/** The daemon may be some events ahead of what is printed; these do not count. */
+/** Stops after the event; the daemon may be some events ahead of what is printed, which do not count. */
 async function stopBehind(remote: RemoteSession, { index }: Stop): Promise<ReplaySession> {
   return { ...(await remote.send({ command: 'stop' })), event_index: index + 1 };
 }
@@ -117,7 +118,7 @@ function newProgress(session: ReplaySession) {
     },
     show(played: PlayedEvent) {
       if (!process.stderr.isTTY) return;
-      // Where events and progress share a terminal, every event has wiped the line.
+      // If events and progress share a terminal, every event has erased the line.
       const nowMs = performance.now();
       if (!process.stdout.isTTY && nowMs - shownAtMs < PROGRESS_INTERVAL_MS) return;
       shownAtMs = nowMs;

@@ -1,4 +1,4 @@
-/** A replay in words. */
+/** Formats a replay as text. */
 import { printable } from '../../../agent/output/printable.ts';
 import type { ApiEvent } from '../../../bpf/schema/api.ts';
 import { formatDuration } from '../print/display.ts';
@@ -36,7 +36,7 @@ export function bytes(event: PlayedEvent): string {
   return event.event_type !== 'sys_sync' && event.error === null ? event.result.toString() : NONE;
 }
 
-/** What is not as it should be. */
+/** Describes deviations: an error, or an end after the timeout. */
 export function remarks({ error, replay }: PlayedEvent): string {
   return [error ?? '', replay.after_timeout ? 'after timeout' : ''].join(' ').trim();
 }

@@ -1,4 +1,4 @@
-/** The player on a terminal: keys become requests to the session, its frames become a screen. */
+/** The player on a terminal: turns keys into requests to the session, and draws the session's frames on a screen. */
 import { parseJson } from '../../exact_json.ts';
 import { STEP_EVENTS_MAX } from '../../replay/contract.ts';
 import { CommandError, RefusedError } from '../client/command_error.ts';
@@ -18,12 +18,12 @@ import { openTerminal, writesUnicode } from './terminal.ts';
 import { newToCome, type ToCome } from './to_come.ts';
 
 const PAINT_INTERVAL_MS = 40;
-/** Of a key that is held down, what the daemon has not got to yet is not piled up. */
+/** Limits the requests that a held key queues while the daemon has not handled earlier ones. */
 const WAITING_REQUESTS_MAX = 4;
 
 const now = () => performance.now();
 
-/** Until it is left; returns the exit code, or throws a CommandError when the session ended before that. */
+/** Runs until the user leaves. Returns the exit code, or throws a CommandError if the session ends before that. */
 export async function playOnScreen(remote: RemoteSession, stopAt: StopRule): Promise<number> {
   const player = newPlayer(remote.created, now());
   const left = Promise.withResolvers<number>();
@@ -61,7 +61,7 @@ export async function playOnScreen(remote: RemoteSession, stopAt: StopRule): Pro
   }
 }
 
-/** What a replay that was left half-way came to; as far as it is known where the daemon does not say. */
+/** Returns the final state of a replay that was left early, or the last known one if the daemon does not answer. */
 async function lastView({ state }: Player, remote: RemoteSession) {
   if (state.session.state === 'finished') return state.session;
   try {
@@ -93,7 +93,7 @@ function act({ state, showAnswer }: Player, key: Key, { remote, queue, leave, co
   else if (kind === 'zoom out') state.zoom = zoomed(state, -1, columns());
   else
     queue.add(async () => {
-      // Not earlier: the requests before it change what the key means.
+      // The action is determined only here, because earlier requests change what the key means.
       const asked = action();
       if (asked?.kind === 'send') showAnswer(await remote.send(asked.request), now());
     });
@@ -105,7 +105,7 @@ interface Following {
   toCome: ToCome;
 }
 
-/** Shows what the session sends; returns why there is no more of it. */
+/** Shows the frames of the session; returns the reason for their end. */
 async function follow(player: Player, remote: RemoteSession, following: Following): Promise<CommandError> {
   const { queue, stopAt, toCome } = following;
   const { state } = player;
@@ -145,17 +145,17 @@ async function follow(player: Player, remote: RemoteSession, following: Followin
     const error = show(frame);
     if (error) return error;
     if (isLaidOutAnew(frame)) toCome.readAgain();
-    // Not before the stream is there: the first event is due at once.
+    // Play only once the stream is open, because the first event is due at once.
     if (!begun && frame.kind === 'state') {
       begun = true;
       queue.add(async () => player.showAnswer(await remote.send({ command: 'play' }), now()));
     }
   }
-  // Closed by us: whoever waits has left already.
+  // The player closed the session, so its user has left already.
   return new CommandError('the replay was left', EXIT.interrupted);
 }
 
-/** The daemon may be some events ahead of what was shown, or at its end. */
+/** Pauses after an event; the daemon may be some events ahead of what was shown, or at the end of the replay. */
 async function halt(player: Player, remote: RemoteSession, { index }: Stop): Promise<void> {
   const next = index + 1;
   let reached = player.state.session.event_count;
@@ -166,7 +166,8 @@ async function halt(player: Player, remote: RemoteSession, { index }: Stop): Pro
   } catch (error) {
     if (!(error instanceof RefusedError) || error.code !== 'invalid_transition') throw error;
   }
-  // A seek would lay out anew what had its latency changed on the way, and the index would be another event's.
+  // Steps back, because a seek would lay out events again whose latency changed meanwhile, and the index would then be
+  // another event's.
   while (reached > next) {
     const stepped = await remote.send({ step: Math.max(next - reached, -STEP_EVENTS_MAX) });
     player.showAnswer(stepped, now());
@@ -174,7 +175,7 @@ async function halt(player: Player, remote: RemoteSession, { index }: Stop): Pro
   }
 }
 
-/** Who took part. */
+/** Reads which services and nodes took part. */
 async function readTitle({ state }: Player, { url }: RemoteSession, signal: AbortSignal): Promise<void> {
   try {
     const path = `/api/transactions/${encodeURIComponent(state.session.transaction_id)}`;
@@ -185,19 +186,19 @@ async function readTitle({ state }: Player, { url }: RemoteSession, signal: Abor
     state.firstTimestampNs = BigInt(found.first_timestamp_ns);
   } catch (error) {
     if (!(error instanceof CommandError)) throw error;
-    // The replay goes on without.
+    // The replay continues without them.
     if (!signal.aborted) state.message = error.message;
   }
 }
 
 interface Queue {
-  /** Dropped when too many wait already. */
+  /** Drops the request if too many are waiting. */
   add(request: () => Promise<void>): void;
-  /** In front of those that wait. */
+  /** Puts the request before all others that wait. */
   first(request: () => Promise<void>): void;
 }
 
-/** One request at a time, in the order of the keys. What fails is told, and the next has its turn. */
+/** Runs one request at a time, in the order of the keys. A failure is reported, and the next request runs. */
 function newQueue(tell: (message: string) => void): Queue {
   const waiting: (() => Promise<void>)[] = [];
   let busy = false;

@@ -1,9 +1,9 @@
-/** What the player knows; the screen is drawn from it, and from nothing else. */
+/** The state of the player; the screen is drawn from nothing else. */
 import { createLateness } from '../../replay/clock/lateness.ts';
 import type { PlayedEvent, ReplaySession } from './remote_session.ts';
 import { type Mark, markOf, newThreads, type Threads } from './time_line.ts';
 
-/** Events kept for the list and the lanes; the rest is the recording's. */
+/** Number of events kept for the list and the lanes; older ones are only in the recording. */
 export const RECENT_MAX = 1000;
 
 export interface Played {
@@ -13,36 +13,36 @@ export interface Played {
 
 export interface PlayerState {
   session: ReplaySession;
-  /** What its caller waited for. While the daemon finds it out again, it is as it was before. */
+  /** Duration of the events that the caller waited for. While the daemon recomputes it, it keeps its last value. */
   durationNs: bigint;
-  /** The end of the whole replay, with what was written back later; likewise. */
+  /** End of the whole replay, including later write-back; it also keeps its last value meanwhile. */
   endNs: bigint;
   services: readonly string[];
   nodes: readonly string[];
   /** Start of the recorded transaction, since the epoch. */
   firstTimestampNs: bigint;
   threads: Threads;
-  /** From the first event on, played or not, as far as they have been read. */
+  /** Marks from the first event on, played or not, as far as they have been read. */
   ahead: Mark[];
-  /** Played last, the latest at the end. */
+  /** The events played last, the latest at the end. */
   recent: Played[];
-  /** Counted here while it plays: the daemon tells it only at changes. */
+  /** Lateness, counted here while the session plays: the daemon reports it only on changes. */
   readonly lateness: ReplaySession['lateness'];
-  /** Of the newest frame that was shown. */
+  /** Id of the newest frame that was shown. */
   lastFrameId: number;
-  /** A word to the user; empty for none. */
+  /** Message to the user; empty if there is none. */
   message: string;
   helpShown: boolean;
-  /** How many times the time line is halved beyond what the screen would choose. */
+  /** How many times the time line is halved beyond the automatic zoom. */
   zoom: number;
-  /** Where the replay was at a moment of the player's clock. */
+  /** Position of the replay at a time of the player's clock. */
   reference: { positionNs: number; atMs: number };
 }
 
 export interface Player {
   readonly state: PlayerState;
   showSession(session: ReplaySession, nowMs: number): void;
-  /** The same of a command's answer, unless frames that are newer have been shown. */
+  /** Shows the session in a command's answer, unless newer frames have been shown. */
   showAnswer(session: ReplaySession, nowMs: number): void;
   showEvent(event: PlayedEvent, nowMs: number): void;
 }
@@ -70,13 +70,13 @@ export function newPlayer(session: ReplaySession, nowMs: number): Player {
   };
 
   function showSession(next: ReplaySession, nowMs: number): void {
-    // As the daemon does when it plays again.
+    // The daemon resets its lateness at the same transition.
     if (state.session.state === 'finished' && next.state === 'playing') lateness.reset();
     state.session = next;
     state.durationNs = BigInt(next.replay_duration_ns ?? state.durationNs);
     state.endNs = BigInt(next.replay_end_ns ?? state.endNs);
     state.reference = { positionNs: Number(next.position_ns), atMs: nowMs };
-    // After a way back, what was played before is still to come.
+    // After a move back, events played before are to come again.
     while ((state.recent.at(-1)?.event.replay.index ?? -1) >= next.event_index) state.recent.pop();
   }
 
@@ -90,7 +90,7 @@ export function newPlayer(session: ReplaySession, nowMs: number): Player {
       const { index, offset_ns, lateness_ns } = event.replay;
       const mark = markOf(state.threads, event);
       state.recent.push({ event, mark });
-      // It may have been read for a time line that holds no more.
+      // Replaces a mark that may have been read for an outdated time line.
       if (index < state.ahead.length) state.ahead[index] = mark;
       if (state.recent.length > RECENT_MAX) state.recent.shift();
       state.session = { ...state.session, event_index: index + 1 };
@@ -103,7 +103,7 @@ export function newPlayer(session: ReplaySession, nowMs: number): Player {
   };
 }
 
-/** On the replay's own time line. Between two words from the daemon it goes by the player's own clock. */
+/** Returns the position on the replay's own time line. Between frames it advances with the player's own clock. */
 export function positionNs({ session, endNs, reference }: PlayerState, nowMs: number): number {
   if (session.state !== 'playing') return reference.positionNs;
   const passedNs = (nowMs - reference.atMs) * 1e6 * session.speed_factor;

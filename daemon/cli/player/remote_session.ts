@@ -1,4 +1,4 @@
-/** A replay session at the daemon, as its client has it: commands, and frames over connections that may break. */
+/** A client's replay session at the daemon: commands, and frames over connections that may break. */
 import type { IncomingMessage } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import { createParser, type EventSourceMessage } from 'eventsource-parser';
@@ -11,7 +11,7 @@ import { CommandError, RefusedError } from '../client/command_error.ts';
 import { callDaemon, readJson, readText } from '../client/connection.ts';
 import { EXIT } from './exit_codes.ts';
 
-/** As read from JSON: 64-bit integers are numbers where a double holds them. */
+/** A type as read from JSON: 64-bit integers are numbers if a double holds them exactly. */
 type Read<T> = { [Key in keyof T]: bigint extends T[Key] ? T[Key] | number : T[Key] };
 export type ReplaySession = Omit<Read<SessionView>, 'lateness'> & { lateness: Read<SessionView['lateness']> };
 export type PlayedEvent = ApiEvent & { replay: Read<ReplayedEvent> };
@@ -24,43 +24,43 @@ export type SessionRequest =
   | { step: number }
   | { change: { speed_factor: number } | { extra_latency_ns: bigint } };
 
-/** `id` grows from frame to frame. */
+/** `id` increases from frame to frame. */
 export type SessionFrame = { id?: number } & (
   | { kind: 'state'; session: ReplaySession }
-  /** `json` is the event as the daemon wrote it: no number is rounded in between. */
+  /** `json` is the event as the daemon wrote it, so that no number is rounded. */
   | { kind: 'event'; played: PlayedEvent; json: string }
-  /** Null: the daemon was started again, and the session goes on from where the next state says. */
+  /** `missed` is null if the daemon was restarted: the session then continues from the next state. */
   | { kind: 'gap'; missed: number | null }
   | { kind: 'end'; reason: EndReason }
-  /** The connection broke; it is tried again. */
+  /** The connection broke and is tried again. */
   | { kind: 'lost'; attempt: number; cause: string }
 );
 
 export interface RemoteSession {
   readonly url: string;
-  /** As it was made. */
+  /** The session as it was created. */
   readonly created: ReplaySession;
-  /** The session after it. Throws a RefusedError, or a CommandError when the daemon cannot be reached. */
+  /** Returns the session afterwards. Throws a RefusedError, or a CommandError if the daemon cannot be reached. */
   send(request: SessionRequest): Promise<ReplaySession>;
   /**
-   * From the state at the call on, until the session is over or `close` is called. A session that has finished is not
-   * over: it can be played again. What came while a connection was broken is not lost, and nothing comes twice, unless
-   * the daemon was started again: it goes back by what was not yet kept, about a second at most.
+   * Yields frames from the state at the call on, until the session is over or `close` is called. A finished session is
+   * not over: it can be played again. Frames sent while a connection was broken are not lost, and none comes twice,
+   * unless the daemon was restarted: the session then goes back by what was not saved yet, about a second at most.
    */
   frames(): AsyncGenerator<SessionFrame, void>;
   /** Ends `frames`. */
   close(): void;
-  /** Takes it off the daemon; that it is gone already, or cannot be reached, is no error. */
+  /** Deletes the session; it is no error if it is gone already or the daemon cannot be reached. */
   remove(): Promise<void>;
 }
 
 const SESSIONS_PATH = '/api/replay/sessions';
-/** The session is there, or will be with the next daemon. */
+/** Errors despite which the session exists, or will exist again with the next daemon. */
 const PASSING: ReadonlySet<string | undefined> = new Set(['busy', 'shutting_down']);
-/** Some 9 s in all: a daemon that is started again is back by then. */
+/** The attempts take about 9 s in total, by which time a restarted daemon is back. */
 export const RECONNECT_ATTEMPTS = 8;
 const RECONNECT_FIRST_MS = 100;
-/** A command is answered at once, or the network has swallowed it. */
+/** Commands are answered at once, so after this time the network has lost the answer. */
 const ANSWER_MS_MAX = 10_000;
 const RECONNECT_MAX_MS = 2000;
 
@@ -83,7 +83,7 @@ export async function createRemoteSession(url: string, body: object): Promise<Re
     close: () => closing.abort(),
     async remove() {
       try {
-        // Read to the end: an answer left unread keeps its connection, and so this process, alive for seconds.
+        // The answer is read to its end: unread, it would keep its connection, and so this process, alive for seconds.
         await readText(await callDaemon(url, { method: 'DELETE', path, signal: AbortSignal.timeout(ANSWER_MS_MAX) }));
       } catch (error) {
         if (!(error instanceof CommandError)) throw error;
@@ -111,7 +111,7 @@ async function* framesOf(url: string, path: string, signal: AbortSignal): AsyncG
         attempt = 0;
         lastId = message.id ?? lastId;
         for (const frame of framesIn(message)) {
-          // Its sessions may come back with it.
+          // The daemon's sessions may return when it is restarted, so this counts as a broken connection.
           if (frame.kind === 'end' && frame.reason === 'shutdown') throw new CommandError('the daemon has ended');
           yield { ...frame, ...(message.id && { id: Number(message.id) }) };
           if (frame.kind !== 'end') continue;
@@ -144,7 +144,7 @@ function framesIn({ event, data }: EventSourceMessage): SessionFrame[] {
     case 'event':
       return [{ kind: 'event', played: parseJson(data) as PlayedEvent, json: data }];
     case 'events':
-      // 64-bit integers are read exactly, so that they are written again as they were.
+      // 64-bit integers are parsed exactly, so they are written again unchanged.
       return (parseJson(data) as PlayedEvent[]).map((played) => ({ kind: 'event', played, json: stringify(played) }));
     case 'gap':
       return [{ kind: 'gap', missed: (parseJson(data) as { missed: number | null }).missed }];
@@ -167,7 +167,7 @@ async function* messagesOf(stream: IncomingMessage): AsyncGenerator<EventSourceM
   }
 }
 
-/** Why a session that its client did not end is over; null when it played to its end. */
+/** Returns why a session ended that its client did not end; null if it played to its end. */
 export function endError(reason: EndReason, { failure }: ReplaySession): CommandError | null {
   const causes: Record<EndReason, string | null> = {
     finished: null,

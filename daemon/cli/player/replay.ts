@@ -1,4 +1,4 @@
-/** `kreplay replay`: plays a transaction at a terminal, or into a pipeline. */
+/** `kreplay replay`: plays a transaction on a terminal, or into a pipeline. */
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { SPEED_FACTOR_MAX, SPEED_FACTOR_MIN } from '../../replay/contract.ts';
 import { CommandError } from '../client/command_error.ts';
@@ -66,7 +66,7 @@ async function replay(transactionId: string, options: Options): Promise<void> {
       ? playOnScreen(session, stopAt)
       : printReplay(session, stopAt, output));
   } finally {
-    // Without it the daemon would keep the session for a day.
+    // Otherwise the daemon would keep the session for a day.
     await session.remove();
   }
 }

@@ -1,4 +1,4 @@
-/** The player's screen: lines for a state, a size and a moment. Nothing here talks to anybody. */
+/** Renders the player's screen as lines, from a state, a size and a time. This file does no I/O. */
 import { formatDuration, formatTime } from '../print/display.ts';
 import { KEYS } from './keys.ts';
 import { axisLine, type Glyphs, labelWidthFor, laneLines, type View, viewAt } from './lanes.ts';
@@ -12,11 +12,11 @@ export interface Size {
   rows: number;
 }
 
-/** At most as many lines as there are rows, none wider than there are columns. */
+/** Returns at most `rows` lines, none wider than `columns`. */
 export function renderScreen(state: PlayerState, { columns, rows }: Size, nowMs: number, glyphs: Glyphs): Line[] {
   const placeNs = positionNs(state, nowMs);
   const bottom = bottomLines(state, columns);
-  // The first of them stay longest as the terminal gets lower.
+  // Parts in order of priority: on a low terminal, the last ones are cut first.
   const wanted: Record<string, Line[]> = {
     status: [statusLine(state, glyphs)],
     progress: [progressLine(state, placeNs, columns, glyphs)],
@@ -71,7 +71,7 @@ function laneArea(state: PlayerState, placeNs: number, columns: number, rows: nu
   return [axisLine(view, placeNs, labelWidth, glyphs), ...laneLines(threads, marksOf(state), layout)];
 }
 
-/** The axis is that of the duration, until what was written back after it is played. */
+/** The axis covers the duration, until the position enters the later write-back. */
 function viewOf(
   { session, durationNs, endNs, threads }: PlayerState,
   placeNs: number,
@@ -84,7 +84,7 @@ function viewOf(
   return viewAt(placeNs, replay, Math.max(columns - labelWidthFor(threads.list, columns), 1));
 }
 
-/** The zoom one step closer or further; as it was where that would show the same. */
+/** Returns the zoom one step closer or further, or the same zoom if the view would not change. */
 export function zoomed(state: PlayerState, by: 1 | -1, columns: number): number {
   const shownNs = (zoom: number) => {
     const { fromNs, toNs } = viewOf(state, 0, columns, zoom);
@@ -93,7 +93,7 @@ export function zoomed(state: PlayerState, by: 1 | -1, columns: number): number 
   return shownNs(state.zoom + by) === shownNs(state.zoom) ? state.zoom : state.zoom + by;
 }
 
-/** After a seek, what was played before it may have another place than when it was: what has been read knows. */
+/** Marks read ahead take precedence: after a seek, an event may have another place than when it was played. */
 function* marksOf({ ahead, recent }: PlayerState): Generator<Mark> {
   yield* ahead;
   for (const { event, mark } of recent) if (event.replay.index >= ahead.length) yield mark;
@@ -113,7 +113,7 @@ function progressLine(state: PlayerState, placeNs: number, columns: number, glyp
   ];
 }
 
-/** The recorded time of day, and how long it takes at this speed. */
+/** Shows the recorded time of day, and the wall time of the replay at this speed. */
 function placeLine(state: PlayerState, placeNs: number): Line {
   const { speed_factor } = state.session;
   const passed = ns(Math.floor(placeNs / speed_factor));
@@ -122,8 +122,8 @@ function placeLine(state: PlayerState, placeNs: number): Line {
 }
 
 /**
- * With extra latency no moment of the replay is one of the recording; that of the event before it is the nearest. What a
- * latency has moved stays where it is when that is taken away.
+ * With extra latency, moments of the replay do not correspond to moments of the recording; the time of the previous
+ * event is the nearest. Events that a latency has moved stay where they are when it is removed.
  */
 function recordedTimeNs({ session, recent, firstTimestampNs }: PlayerState, placeNs: number): bigint {
   const before = recent.at(-1)?.event;
@@ -133,7 +133,7 @@ function recordedTimeNs({ session, recent, firstTimestampNs }: PlayerState, plac
   return firstTimestampNs + BigInt(Math.floor(placeNs));
 }
 
-/** Columns of an event's line beside those of what was done; enough for an error. */
+/** Columns of an event's line besides those of its call; wide enough for an error. */
 const EVENT_COLUMNS = 69;
 const WHAT_COLUMNS_MIN = 16;
 

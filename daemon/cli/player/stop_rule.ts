@@ -1,4 +1,4 @@
-/** Where a replay stops by itself: right behind the event of --until-event, or one that --break matches. */
+/** Determines where a replay stops by itself: right after the event of --until-event, or one that --break matches. */
 import { parseEventId } from '../../../agent/recording/format/event_id.ts';
 import { CommandError, RefusedError } from '../client/command_error.ts';
 import type { Condition } from './condition.ts';
@@ -11,13 +11,13 @@ export interface StopOptions {
 
 export interface Stop {
   by: 'until' | 'break';
-  /** Of the event that it stops behind. */
+  /** Index of the event after which it stops. */
   index: number;
-  /** For a person. */
+  /** Description for the user. */
   text: string;
 }
 
-/** Null: play on. */
+/** Returns null to play on. */
 export type StopRule = (played: PlayedEvent) => Stop | null;
 
 export async function stopRule(session: RemoteSession, options: StopOptions): Promise<StopRule> {
@@ -31,7 +31,7 @@ export async function stopRule(session: RemoteSession, options: StopOptions): Pr
   };
 }
 
-/** Whether it can be one: an index from 0, or an event id. */
+/** Whether the text can denote an event: an index from 0, or an event id. */
 export function isEventPlace(text: string): boolean {
   return /^\d{1,9}$/.test(text) || parseEventId(text) !== undefined;
 }
@@ -44,7 +44,7 @@ async function eventAt(session: RemoteSession, place: string): Promise<(played: 
     throw new CommandError(`--until-event ${place}: the transaction has ${count} events, 0 to ${count - 1}`);
   }
   try {
-    // A session that has not begun can go there and come back; its index may change with the latency.
+    // Checks the id by seeking there and back before the session begins; the index may change with the latency.
     await session.send({ seek: { event_id: place } });
     await session.send({ seek: { event_index: 0 } });
     return ({ event_id }) => event_id === place;

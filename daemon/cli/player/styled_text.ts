@@ -1,4 +1,6 @@
-/** Lines of styled text that fit a terminal: wide characters count as two columns, and nothing is wider than asked. */
+/**
+ * Lines of styled text that fit a terminal: wide characters count as two columns, and no line exceeds the given width.
+ */
 import stringWidth from 'string-width';
 import { printable } from '../../../agent/output/printable.ts';
 
@@ -14,17 +16,17 @@ export type Line = readonly Span[];
 const SGR: Readonly<Record<Style, number>> = { bold: 1, dim: 2, red: 31, green: 32, yellow: 33, cyan: 36 };
 const graphemes = new Intl.Segmenter(undefined, { granularity: 'grapheme' });
 
-/** Names come from whoever was recorded: nothing in a span reaches the terminal but as text. */
+/** Names come from recorded programs, so a span passes no control sequences to the terminal. */
 export function span(text: string, style?: Style): Span {
   return style ? { text: printable(text), style } : { text: printable(text) };
 }
 
-/** Its columns on a terminal. */
+/** Returns the number of columns on a terminal. */
 export function width(text: string): number {
   return stringWidth(text);
 }
 
-/** The line cut to so many columns. */
+/** Cuts the line to this many columns. */
 export function cut(line: Line, columns: number): Line {
   const kept: Span[] = [];
   let left = columns;
@@ -49,7 +51,7 @@ export function cutText(text: string, columns: number): string {
   return kept;
 }
 
-/** Exactly so many columns; what is longer loses its end. */
+/** Pads or cuts the text to exactly this many columns. */
 export function fitText(text: string, columns: number): string {
   const fitting = cutText(text, columns);
   return fitting + ' '.repeat(columns - width(fitting));

@@ -1,4 +1,4 @@
-/** The terminal while the player has it: a screen of its own, keys as they are pressed, and everything as before at the end. */
+/** Gives the player control of the terminal: an alternate screen and raw keys, all restored at the end. */
 import { emitKeypressEvents } from 'node:readline';
 import type { Key } from './keys.ts';
 import type { Size } from './screen.ts';
@@ -10,11 +10,11 @@ const CLEAR = '\u001b[2J';
 export interface Terminal {
   readonly size: Size;
   readonly hasColours: boolean;
-  /** Hung up: what is written to it now is an error. */
+  /** Whether the terminal has hung up, so that writing to it is an error. */
   readonly isGone: boolean;
-  /** Lines from the top; only those that are not on the screen already are written. */
+  /** Draws lines from the top; writes only those that have changed. */
   paint(lines: readonly string[]): void;
-  /** May be called again. */
+  /** Restores the terminal; may be called more than once. */
   close(): void;
 }
 
@@ -24,12 +24,12 @@ export interface TerminalEvents {
   onGone: () => void;
 }
 
-/** Keys come in and a screen can be drawn. */
+/** Whether keys can be read and a screen can be drawn. */
 export function hasScreen(): boolean {
   return Boolean(process.stdin.isTTY && process.stdout.isTTY) && process.env.TERM !== 'dumb';
 }
 
-/** Whether the terminal's user writes UTF-8, by the rules of the C library. */
+/** Whether the terminal's locale uses UTF-8, by the rules of the C library. */
 export function writesUnicode(env: NodeJS.ProcessEnv): boolean {
   return /utf-?8/i.test(env.LC_ALL || env.LC_CTYPE || env.LANG || '');
 }
@@ -56,15 +56,15 @@ export function openTerminal({ onKey, onResize, onGone }: TerminalEvents): Termi
     process.off('exit', close).off('uncaughtExceptionMonitor', close);
     stdin.off('keypress', keypress);
     stdout.off('resize', resize);
-    // Writes to a terminal are synchronous: this is there before a process that exits is gone.
+    // Writes to a terminal are synchronous, so this arrives even if the process is exiting.
     stdout.write(LEAVE);
     stdin.setRawMode(false);
     stdin.pause();
   };
 
-  // Before anything else, so that whatever goes wrong from here on is undone.
+  // Registered first, so that the terminal is restored whatever fails afterwards.
   process.on('exit', close).on('uncaughtExceptionMonitor', close);
-  // These stay: of a terminal that has hung up, even giving it back is an error.
+  // These listeners stay, because restoring a terminal that has hung up is an error too.
   stdin.on('error', gone).on('end', gone);
   emitKeypressEvents(stdin);
   stdin.setRawMode(true);
@@ -74,7 +74,7 @@ export function openTerminal({ onKey, onResize, onGone }: TerminalEvents): Termi
 
   return {
     get size() {
-      // A terminal that does not know its size says 0.
+      // A terminal of unknown size reports 0.
       return { columns: stdout.columns || 80, rows: stdout.rows || 24 };
     },
     hasColours: stdout.hasColors(),

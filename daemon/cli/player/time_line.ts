@@ -1,4 +1,7 @@
-/** Threads and when they were busy: what the lanes are drawn from. Only for drawing, so plain numbers do. */
+/**
+ * Threads and the times in which they were busy, from which the lanes are drawn. Plain numbers are exact enough for
+ * that.
+ */
 import type { ApiEvent } from '../../../bpf/schema/api.ts';
 import { parseJson } from '../../exact_json.ts';
 import { callDaemon, readLines } from '../client/connection.ts';
@@ -7,24 +10,24 @@ import type { PlayedEvent, ReplaySession } from './remote_session.ts';
 export interface Thread {
   node: string;
   tid: number;
-  /** What it was called last. */
+  /** The latest name of the thread. */
   comm: string;
 }
 
 export interface Mark {
-  /** Place in the list of threads. */
+  /** Index in the list of threads. */
   thread: number;
-  /** On the replay's own time line. */
+  /** Start on the replay's own time line. */
   startNs: number;
   durationNs: number;
   failed: boolean;
   afterTimeout: boolean;
 }
 
-/** Read ahead of the replay; of a longer transaction, what comes behind them is drawn as it is played. */
+/** Number of events read ahead of the replay; later events of a longer transaction are drawn as they are played. */
 export const MARKS_AHEAD_MAX = 20_000;
 
-/** As the session's time line has it. */
+/** An event on the session's time line. */
 type ScheduledEvent = ApiEvent & {
   replay_offset_ns: number | bigint;
   replay_duration_ns: number | bigint;
@@ -61,7 +64,7 @@ export function markOf(threads: Threads, { replay, ...event }: PlayedEvent): Mar
   };
 }
 
-/** Calls `onMark` for the session's events as they are laid out now, from the first on, until that is all or enough. */
+/** Calls `onMark` for the session's events in their current layout, from the first on, up to MARKS_AHEAD_MAX. */
 export async function readAhead(
   url: string,
   session: ReplaySession,
@@ -81,7 +84,7 @@ export async function readAhead(
       failed: event.error !== null,
       afterTimeout: after_timeout,
     };
-    // Lines that came before the end of the connection.
+    // Lines that arrived before the connection ended may still be buffered.
     if (signal.aborted) return;
     onMark(mark, index);
     if (++index === MARKS_AHEAD_MAX) return;

@@ -1,20 +1,20 @@
-/** What is to come, read from the daemon, and again when it is another. */
+/** Reads the events to come from the daemon, and again when the time line changes. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { CommandError } from '../client/command_error.ts';
 import type { Player } from './player_state.ts';
 import type { RemoteSession } from './remote_session.ts';
 import { readAhead } from './time_line.ts';
 
-/** A key that is held down changes it again and again: it is read when that rests. */
+/** A held key changes the time line again and again, so it is read only once that stops. */
 const REST_MS = 100;
 
 export interface ToCome {
-  /** In place of what is still being read. */
+  /** Replaces a read that is in progress. */
   read(): void;
   readAgain(): void;
 }
 
-/** Until `signal` ends it. What was read before stays until there is something to put in its place. */
+/** Reads until `signal` aborts. Earlier marks stay until they are replaced. */
 export function newToCome(
   { state }: Player,
   { url }: Pick<RemoteSession, 'url'>,
@@ -33,7 +33,7 @@ export function newToCome(
       });
     } catch (error) {
       if (signal.aborted) return;
-      // The replay goes on without.
+      // The replay continues without them.
       if (error instanceof CommandError) state.message = error.message;
       else onFailure(error);
     }

@@ -1,4 +1,4 @@
-/** Numbers and text for a person at a terminal. */
+/** Formats numbers and times for a person at a terminal. */
 
 const UNITS = [
   ['s', 1_000_000_000n],
@@ -6,7 +6,9 @@ const UNITS = [
   ['us', 1_000n],
 ] as const;
 
-/** `1.234 ms`: cut to three digits behind the point, never rounded up to a unit that it did not reach. */
+/**
+ * Formats a duration, such as `1.234ms`: cut to three decimal places, never rounded up to a unit that it did not reach.
+ */
 export function formatDuration(ns: bigint): string {
   const sign = ns < 0n ? '-' : '';
   const size = ns < 0n ? -ns : ns;
@@ -16,10 +18,10 @@ export function formatDuration(ns: bigint): string {
   return `${sign}${size / scale}.${thousandths.toString().padStart(3, '0')}${unit}`;
 }
 
-/** RFC 3339 with all nine digits, so that it can be pasted into --from. */
+/** Formats a time in RFC 3339 with all nine digits, so that it can be pasted into --from. */
 export function formatTime(ns: bigint): string {
   const ms = ns / 1_000_000n;
-  // Past the year 9999 and what Date holds, the number is clearer.
+  // After the year 9999, and beyond the range of Date, the number is clearer.
   if (ns < 0n || ms > 253_402_300_799_999n) return ns.toString();
   const below_ms = (ns % 1_000_000n).toString().padStart(6, '0');
   return `${new Date(Number(ms)).toISOString().slice(0, -1)}${below_ms}Z`;

@@ -1,4 +1,4 @@
-/** The daemon's lines, one event each, as the user wants to see them. */
+/** Prints the daemon's lines, one event each, in the format that the user chose. */
 import type { ApiEvent } from '../../../bpf/schema/api.ts';
 import { parseJson } from '../../exact_json.ts';
 import { csvEvents, csvHead } from '../../export/formats/csv.ts';
@@ -9,13 +9,13 @@ import { newTable } from './table.ts';
 export const OUTPUTS = ['table', 'csv', 'ndjson', 'json'] as const;
 export type Output = (typeof OUTPUTS)[number];
 
-/** Prints all lines that it is given. */
+/** Prints all given lines. */
 export type Printer = (lines: AsyncIterable<string>) => Promise<void>;
 
-/** Rows that are aligned and printed together. */
+/** Number of rows that are aligned and printed together. */
 const TABLE_ROWS = 100;
 
-/** Lines that are written at once. */
+/** Number of lines that are written at once. */
 const LINES = 256;
 
 export const PRINTERS: Readonly<Record<Output, Printer>> = {
@@ -27,7 +27,7 @@ export const PRINTERS: Readonly<Record<Output, Printer>> = {
     await print(csvHead());
     for await (const some of grouped(lines, LINES)) await print(csvEvents(some.map(eventOf)));
   },
-  /** As the server wrote them: nothing in between could round a number. */
+  /** Prints the lines as the server wrote them, so that no number is rounded. */
   async ndjson(lines) {
     for await (const some of grouped(lines, LINES)) await print(`${some.join('\n')}\n`);
   },

@@ -1,4 +1,4 @@
-/** Rows of a query, as the user wants to see them. */
+/** Prints rows of a query in the format that the user chose. */
 
 import { stringify } from '../../exact_json.ts';
 import { csvLine } from '../../export/formats/csv.ts';
@@ -41,7 +41,7 @@ function tablePrinter(columns: readonly string[]): RowPrinter {
   const table = newTable<Row>(
     columns.map((heading, i) => ({ heading, cell: (row) => String(printed(row[i]!) ?? '') })),
   );
-  // Where there was no row, the headings come at the end.
+  // Without any row, the headings are printed at the end.
   return { head: () => '', rows: (rows) => table.lines(rows), tail: () => table.lines([]) };
 }
 
@@ -58,17 +58,17 @@ function jsonPrinter(columns: readonly string[]): RowPrinter {
   };
 }
 
-/** Member by member: a query may give two columns one name, and both are to be seen. */
+/** Written member by member: a query may give two columns the same name, and both must appear. */
 function objectOf(columns: readonly string[], row: Row): string {
   return `{${columns.map((name, i) => `${JSON.stringify(name)}:${stringify(inJson(row[i]!))}`).join(',')}}`;
 }
 
-/** JSON has no infinity. */
+/** Infinities become text, because JSON has none. */
 function inJson(value: SqlValue): string | number | bigint | null {
   return typeof value === 'number' && !Number.isFinite(value) ? String(value) : printed(value);
 }
 
-/** Bytes as SQLite writes them. */
+/** Formats bytes as SQLite does. */
 function printed(value: SqlValue): string | number | bigint | null {
   return Buffer.isBuffer(value) ? `x'${value.toString('hex')}'` : value;
 }

@@ -1,4 +1,4 @@
-/** Columns under headings, printed as the rows come. */
+/** A table with headings whose rows are printed as they arrive. */
 import { printable } from '../../../agent/output/printable.ts';
 
 export interface TableColumn<Row> {
@@ -8,7 +8,7 @@ export interface TableColumn<Row> {
 }
 
 export interface Table<Row> {
-  /** Text to print for these rows. One that is wider than those before widens its column from there on. */
+  /** Returns the text for these rows. A cell wider than those before widens its column from there on. */
   lines(rows: readonly Row[]): string;
 }
 

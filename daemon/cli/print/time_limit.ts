@@ -1,10 +1,12 @@
-/** Ends a command whose work is one call into SQLite, which nothing in its own thread could interrupt. */
+/** Ends a command that spends its time in one call into SQLite, which nothing on the same thread could interrupt. */
 import { Worker } from 'node:worker_threads';
 
-/** The clock is looked at so often while an item is waited for. */
+/** How many times the clock is checked per time limit. */
 const LOOKS = 20;
 
-/** SQLite keeps the command's thread to itself, so the clock runs in another one. Odd: an item is waited for. */
+/**
+ * SQLite blocks the command's thread, so the clock runs in another one. An odd number means that an item is awaited.
+ */
 const WATCH = `
 const { workerData: { ms, line, steps, looks } } = require('node:worker_threads');
 let [seen, sinceMs] = [-1, 0];
@@ -17,12 +19,12 @@ setInterval(() => {
 }, Math.max(ms / looks, 1));`;
 
 export interface TimeLimit {
-  /** Each item may take so long; what is done with it does not count. */
+  /** Limits the time to wait for each item; the time spent on processing it does not count. */
   within<Item>(items: Iterable<Item>): Generator<Item, void>;
   end(): void;
 }
 
-/** Ends the process with this line on standard error when an item is not there after `ms`. */
+/** Ends the process with this line on standard error if an item takes longer than `ms`. */
 export function limitTime(ms: number, line: string): TimeLimit {
   const steps = new Int32Array(new SharedArrayBuffer(4));
   const watch = new Worker(WATCH, { eval: true, workerData: { ms, line, steps, looks: LOOKS } });

@@ -1,4 +1,6 @@
-/** Who may ask: programs on this machine, or whoever shows a token; and no page of the web that was not named. */
+/**
+ * Access control: local clients need no token, remote clients do, and browser pages must come from an allowed origin.
+ */
 import type { RequestHandler } from 'express';
 import { Problem } from '../../problem.ts';
 import type { BearerCheck } from './bearer.ts';
@@ -8,7 +10,7 @@ import { allowOrigins } from './cors.ts';
 import { OPEN_ON_LOOPBACK } from './scopes.ts';
 
 export interface AccessOptions {
-  /** Without it the daemon can only be reached from this machine, and asks for no token. */
+  /** Without it, the daemon can only be reached from this machine and requires no token. */
   bearer?: BearerCheck;
   /** Sites whose pages may use the daemon. */
   origins?: ReadonlySet<string>;
@@ -16,14 +18,14 @@ export interface AccessOptions {
 
 export function access({ bearer, origins = new Set() }: AccessOptions): RequestHandler[] {
   const check: RequestHandler = (req, res, next) => {
-    // What stands between might go by the other one (RFC 9112, 3.2).
+    // An intermediary might use the other one (RFC 9112, 3.2).
     if (req.headersDistinct.host?.length !== undefined && req.headersDistinct.host.length > 1)
       throw new Problem('malformed_request', 'Host is given twice');
     refuseForeignPage(req, origins);
     const forLoopback = isForLoopback(req);
     if (!bearer && !forLoopback)
       throw new Problem('forbidden_host', 'Host is not a loopback name: use 127.0.0.1, [::1] or localhost');
-    // A token is nothing that a browser sends by itself: a page that comes by another name has none.
+    // Browsers never send a token by themselves, so a page that uses another name for this host has none.
     const open = !bearer || (forLoopback && OPEN_ON_LOOPBACK.has(req.path) && isLocalClient(req.socket.remoteAddress));
     if (open) next();
     else bearer.check(req, res, next);

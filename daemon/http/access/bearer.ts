@@ -27,7 +27,7 @@ export function createBearerCheck({ tokens, nowMs, log }: Options): BearerCheck 
   const answers = createOpenAnswers(tokens);
 
   function tokenOf(req: Request, res: Response): Token {
-    // Node would take the first of several.
+    // Node would use the first of several Authorization headers.
     const given = req.headersDistinct.authorization ?? [];
     if (given.length === 0) throw unauthorized(res, REALM, 'a token is needed: send Authorization: Bearer ...');
     const secret = given.length === 1 ? CREDENTIALS.exec(given[0]!)?.[1] : undefined;

@@ -1,11 +1,14 @@
-/** Who is at the other end, as far as limits are concerned. */
+/** Identifies the client at the other end of a connection, for limits per client. */
 import { isIP } from 'node:net';
 
 const MAPPED = /^::ffff:(?=\d+\.)/i;
-/** A site has at least this much of IPv6 to itself. */
+/** A site has at least this much of an IPv6 address to itself. */
 const IPV6_GROUPS = 4;
 
-/** One text for each client: an IPv4 address, the first 64 bits of an IPv6 one, `unix` for a socket without any. */
+/**
+ * Returns one text per client: an IPv4 address, the first 64 bits of an IPv6 address, or `unix` for a socket without
+ * one.
+ */
 export function clientOf(address: string | undefined): string {
   if (address === undefined) return 'unix';
   const plain = address.replace(MAPPED, '').replace(/%.*$/, '');
@@ -17,7 +20,7 @@ export function clientOf(address: string | undefined): string {
   return groups.slice(0, IPV6_GROUPS).join(':');
 }
 
-/** A program on this machine. */
+/** Whether the client is a program on this machine. */
 export function isLocalClient(address: string | undefined): boolean {
   if (address === undefined) return true;
   const plain = address.replace(MAPPED, '');

@@ -1,6 +1,6 @@
 /**
- * Connections are few and each can be held by a client that says nothing. So one is only safe while the daemon works for
- * it: of those that wait for their client, the one that has waited longest makes room for a new one.
+ * Connections are limited, and an idle client can hold each of them. So a connection is only safe while the daemon
+ * works for it: among those that wait for their client, the one that has waited longest makes room for a new one.
  *
  *   waiting   c1 c4 c2        c1 goes first; a connection comes here when it opens and when its answer is done
  *   working      c3 c5        closed for room only when the client has read next to nothing for long
@@ -12,7 +12,7 @@ import { cut } from '../cut.ts';
 import { clientOf, isLocalClient } from './client_address.ts';
 import type { Unsent } from './unsent.ts';
 
-/** Why the daemon closes a connection by itself. */
+/** Reasons for which the daemon closes a connection by itself. */
 export const CLOSE_REASONS = {
   made_room: 'it waited for its client, and a new one came',
   not_read: 'its client took next to nothing of its answer, and others wanted the room',
@@ -26,13 +26,13 @@ export const CLOSE_REASONS = {
 export type CloseReason = keyof typeof CLOSE_REASONS;
 
 export interface ConnectionLimits {
-  /** In all. */
+  /** Limit for all clients together. */
   connectionsMax: number;
-  /** Of one address elsewhere. Programs on this machine may be a proxy for everyone. */
+  /** Limit for one remote address. Local addresses have none: a local program may be a proxy for many clients. */
   perClientMax: number;
-  /** So many more, each for one answer that costs nothing; none when left out. */
+  /** Number of extra connections, each for one answer that costs nothing; none if omitted. */
   keptMax?: number;
-  /** Which answers are not read. */
+  /** Detects answers that their clients do not read. */
   unsent?: Pick<Unsent, 'watch' | 'stalled' | 'close'>;
   onClosed: (reason: CloseReason) => void;
 }
@@ -41,14 +41,14 @@ interface Connection {
   key: Socket | string;
   socket: Socket;
   client: string;
-  /** Under way. */
+  /** Answers in progress. */
   answers: Set<ServerResponse>;
-  /** Came when all others worked. */
+  /** Whether it opened while all other connections were working. */
   isKept: boolean;
 }
 
 export interface LimitedConnections {
-  /** Whether the request came over a connection that is kept for answers that cost nothing. */
+  /** Whether the request came over an extra connection, which is kept for answers that cost nothing. */
   isKept(req: IncomingMessage): boolean;
 }
 
@@ -63,7 +63,7 @@ export function limitConnections(
 
   function forget(connection: Connection): void {
     waiting.delete(connection);
-    // The same address and port may have come again.
+    // A new connection may have the same address and port.
     if (open.get(connection.key) !== connection) return;
     open.delete(connection.key);
     if (connection.isKept) keptCount--;
@@ -86,7 +86,7 @@ export function limitConnections(
       return connection !== undefined && mayGo(connection);
     });
     if (!stalled) return false;
-    // At once: the one that room is made for is counted before this one is told to be closed.
+    // Forgotten at once, because the new connection is counted before this one reports that it has closed.
     forget(connectionOf(stalled)!);
     unsent!.close(stalled);
     return true;
@@ -94,7 +94,7 @@ export function limitConnections(
 
   const areAllTaken = () => open.size - keptCount >= connectionsMax;
 
-  /** Why there is no room; closes another connection for it if it may. */
+  /** Returns why there is no room; closes another connection to make room if possible. */
   function findRoom(socket: Socket, client: string): 'client_limit' | 'turned_away' | 'kept' | undefined {
     const ownFull = !isLocalClient(socket.remoteAddress) && (perClient.get(client) ?? 0) >= perClientMax;
     if (ownFull && !makeRoom('client_limit', (other) => other.client === client)) return 'client_limit';
@@ -119,7 +119,7 @@ export function limitConnections(
   });
 
   const closeKnown = server.closeAllConnections.bind(server);
-  // HTTP knows none of those whose TLS handshake is not done.
+  // The HTTP server does not list connections whose TLS handshake is not done.
   server.closeAllConnections = () => {
     for (const { answers } of open.values()) for (const res of answers) cut(res);
     closeKnown();
@@ -137,12 +137,12 @@ export function limitConnections(
     if (hasBody(req)) req.once('end', work);
     else work();
     res.once('close', () => {
-      // Of a body that nobody asked for the end may come behind the answer.
+      // If a request's body was never read, its end may come after the answer.
       req.off('end', work);
       connection.answers.delete(res);
-      // A pipelined request may be under way still.
+      // A pipelined request may still be in progress.
       if (connection.answers.size > 0) return;
-      // Behind the others: it has just been used.
+      // Goes to the end of the queue, because it has just been used.
       waiting.delete(connection);
       if (open.get(connection.key) === connection) waiting.add(connection);
     });
@@ -151,7 +151,7 @@ export function limitConnections(
   return { isKept: (req) => open.get(keyOf(req.socket))?.isKept === true };
 }
 
-/** Under TLS a request comes over another object than the connection did. */
+/** Under TLS, a request has another socket object than its connection, so the key is the remote address and port. */
 function keyOf(socket: Socket): Socket | string {
   return socket.remotePort === undefined ? socket : `${socket.remoteAddress} ${socket.remotePort}`;
 }

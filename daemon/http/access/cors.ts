@@ -1,14 +1,14 @@
-/** Pages of other sites that the user has named may use the daemon; no other page may. */
+/** CORS: pages of other sites may use the daemon only if the user has listed their origins. */
 import type { RequestHandler } from 'express';
 
-/** Long enough that a page does not ask before each request, short enough that taking an origin away counts. */
+/** Long enough that a page does not ask before each request, short enough that removing an origin takes effect soon. */
 const PREFLIGHT_AGE_S = 600;
 const METHODS = 'GET, HEAD, POST, PATCH, DELETE';
 const REQUEST_HEADERS = 'Authorization, Content-Type, Last-Event-ID, X-Request-Id';
 const RESPONSE_HEADERS =
   'Kreplay-Complete, Kreplay-Lost, Kreplay-Recorded-Until, Location, Retry-After, WWW-Authenticate, X-Request-Id';
 
-/** Exactly as a browser sends it: `https://grafana.example`, no path, no `*`. */
+/** The exact form that a browser sends: `https://grafana.example`, no path, no `*`. */
 export function isOrigin(text: string): boolean {
   const url = URL.parse(text);
   return (url?.protocol === 'http:' || url?.protocol === 'https:') && url.origin === text;
@@ -17,7 +17,7 @@ export function isOrigin(text: string): boolean {
 export function allowOrigins(origins: ReadonlySet<string>): RequestHandler {
   return (req, res, next) => {
     if (origins.size === 0) return next();
-    // On refusals as well: a cache must not give one page the answer to another.
+    // Also set on refusals: a cache must not serve one page's answer to another.
     res.vary('Origin');
     const { origin } = req.headers;
     if (origin === undefined || !origins.has(origin)) return next();

@@ -1,14 +1,15 @@
 /**
- * Wrong tokens of one client: a few at once, then one at a time. It keeps the log short, not the secret: that cannot be
- * guessed. So a right token always opens, and nobody can lock out others behind the same address.
+ * Limits wrong tokens per client: a few at once, then one at a time. This keeps the log short; it does not protect the
+ * secret, which cannot be guessed. So a right token always works, and no client can lock out others at the same
+ * address.
  */
 const BURST = 10;
 const REFILL_MS = 6_000;
-/** The client that failed longest ago is forgotten first. */
+/** At most this many clients are remembered; the one that failed longest ago is forgotten first. */
 const CLIENTS_MAX = 4096;
 
 export interface FailureLimit {
-  /** Notes a failure; how long the client should wait, 0 while it may fail on. */
+  /** Records a failure and returns how many seconds the client should wait, 0 while more failures are allowed. */
   note(client: string): number;
   readonly size: number;
 }

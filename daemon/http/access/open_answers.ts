@@ -1,11 +1,11 @@
-/** Answers on their way, by the token that opened them: a stream does not outlive its token. */
+/** Answers in progress, by the token that authorized them: a stream does not outlive its token. */
 import type { Response } from 'express';
 import { cut } from '../cut.ts';
 import type { Token, Tokens } from './tokens.ts';
 
 export interface OpenAnswers {
   add(res: Response, token: Token): void;
-  /** Cuts those whose token is good no more. */
+  /** Cuts answers whose token is not valid any longer. */
   cut(): void;
 }
 

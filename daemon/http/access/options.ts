@@ -1,4 +1,4 @@
-/** The options of `kreplay daemon` that say who may ask, and how much. */
+/** Options of `kreplay daemon` for access control and limits. */
 import type { Command } from 'commander';
 import { z } from 'zod';
 import { Setting } from '../../../agent/config/setting.ts';
@@ -18,7 +18,7 @@ export interface AccessFlags {
   queryTimeout: number;
 }
 
-/** The longest that a timer can be set to. */
+/** The longest delay of a Node timer. */
 const TIMEOUT_MS_MAX = 2 ** 31 - 1;
 const TIMEOUT_RANGE = 'must be at least 1ms, and at most 24d';
 
@@ -68,7 +68,7 @@ export function withAccessOptions(command: Command): Command {
     );
 }
 
-/** Wrong usage that no option shows by itself. */
+/** Returns an error message for options that contradict each other. */
 export function meaningless(flags: AccessFlags & { listen: ListenAddress }): string | undefined {
   const { listen, tlsCert, tlsKey, tlsClientCa } = flags;
   if ((tlsCert === undefined) !== (tlsKey === undefined)) return '--tls-cert and --tls-key go together';

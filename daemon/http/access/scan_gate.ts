@@ -1,4 +1,4 @@
-/** What a query may cost: so many scans at once, and so much time until one has something to say. */
+/** Limits the cost of queries: the number of concurrent scans, and the time until one yields something. */
 import type { Response } from 'express';
 import { Problem } from '../../problem.ts';
 import type { Unsent } from './unsent.ts';
@@ -6,35 +6,42 @@ import type { Unsent } from './unsent.ts';
 export const SCANS_MAX_DEFAULT = 16;
 export const QUERY_TIMEOUT_MS_DEFAULT = 30_000;
 
-/** For each scan that may run. Those behind would wait longer than anybody wants to. */
+/** Queue length per scan that may run. Queries further back would wait unacceptably long. */
 const WAITING_PER_SCAN = 4;
 const WAIT_MS_MAX_DEFAULT = 2_000;
 const LOOK_INTERVAL_MS = 100;
 const RETRY_AFTER_S = 2;
-/** Of an answer that is given as a whole: one that can be continued ends early, with the place where it goes on. */
+/**
+ * Size limit of an answer that is sent as a whole; an answer that can be continued ends early with a cursor instead.
+ */
 export const WHOLE_BYTES_MAX = 8 * 1024 * 1024;
 const NO_MEMORY = 'answers that their clients do not read hold all the memory there is for them: try again';
 
 export interface Scan {
-  /** Pieces of an answer that is given as a whole: throws when they take too long together, since the turn came. */
+  /**
+   * Pieces of an answer that is sent as a whole: throws if they take too long in total, counted from the start of the
+   * turn.
+   */
   whole<Piece>(pieces: Iterable<Piece>): Generator<Piece, void>;
-  /** Pieces of a stream: throws when nothing was found for too long. Time that the reader takes does not count. */
+  /** Pieces of a stream: throws if nothing was found for too long. Time that the reader takes does not count. */
   stream<Piece extends { length: number }>(pieces: Iterable<Piece>): Generator<Piece, void>;
-  /** The answer has so many bytes at hand that are still to be written; they count for what all have together. */
+  /**
+   * Reports bytes that the answer holds in memory until they are written; they count towards the limit for all answers.
+   */
   gathered(bytes: number): void;
 }
 
 export interface ScanGate {
-  /** Waits its turn, for a short while; a Problem when it does not come. The turn ends with the answer. */
+  /** Waits a short while for a turn, or throws a Problem. The turn ends with the answer. */
   enter(res: Response): Promise<Scan>;
 }
 
 interface Options {
   scansMax?: number;
   queryTimeoutMs?: number;
-  /** How long a query waits for its turn. */
+  /** Maximum time that a query waits for its turn. */
   waitMsMax?: number;
-  /** The memory that long answers have together; without end when left out. */
+  /** Memory shared by all long answers; unlimited if omitted. */
   unsent?: Pick<Unsent, 'hold' | 'gather' | 'makeRoom'> | undefined;
   nowMs: () => number;
 }
@@ -50,7 +57,7 @@ export function createScanGate({
   const waiting = new Set<() => void>();
   let looking: NodeJS.Timeout | undefined;
 
-  /** One whose reader is behind does nothing: it holds up nobody. */
+  /** An answer that waits for its reader does nothing, so it does not count as running. */
   function areEnough(): boolean {
     let count = 0;
     for (const res of running) if (!res.writableNeedDrain && ++count >= scansMax) return true;
@@ -63,7 +70,9 @@ export function createScanGate({
     wakeNext();
   }
 
-  /** Those that came first, as long as there is room: to look for each of them would take longer than a scan. */
+  /**
+   * Wakes queries in order of arrival while there is room. Waking each to check for itself would cost more than a scan.
+   */
   function wakeNext(): void {
     for (const wake of waiting) {
       if (isFull()) return;
@@ -98,7 +107,7 @@ export function createScanGate({
       const timer = setTimeout(() => settle(!isFull()), waitMsMax);
       res.once('close', giveUp);
       waiting.add(wake);
-      // A reader that falls behind tells nobody.
+      // A reader that falls behind causes no event, so this polls.
       looking ??= setInterval(look, LOOK_INTERVAL_MS);
     });
   }
@@ -129,9 +138,9 @@ export function createScanGate({
 
   return {
     async enter(res) {
-      // Those that wait come first.
+      // Queries that already wait come first.
       wakeNext();
-      // Its client has gone: it would never close again.
+      // The client is gone: `close`, which ends a turn, would never be emitted again.
       if (res.closed) refuse(res, 'busy', 'nobody waits for the answer');
       if (waiting.size === 0 && !isFull()) takeTurn(res);
       else if (waiting.size >= scansMax * WAITING_PER_SCAN || !(await turn(res)))

@@ -1,22 +1,25 @@
-/** Which token opens what. */
+/** Maps requests to the token scopes that permit them. */
 import type { Request } from 'express';
 import { SCOPES, type Scope } from './token.ts';
 
-/** Without a token for programs on this machine: they say how the daemon is, and nothing of what was recorded. */
+/**
+ * Paths that local programs may request without a token: they report the daemon's state, and nothing that was recorded.
+ */
 export const OPEN_ON_LOOPBACK: ReadonlySet<string> = new Set(['/healthz', '/readyz', '/metrics']);
 
 const REPLAY = '/api/replay/';
-/** Asked with POST for its body; it changes nothing. */
+/** Uses POST for its body, but changes nothing. */
 const WHAT_IF = '/api/replay/whatif';
 
-/** What the API is, and nothing of what was recorded. */
+/** Paths that describe the API, and contain nothing that was recorded. */
 function isDescription(path: string): boolean {
   return path === '/' || path === '/openapi.json' || path === '/docs' || path.startsWith('/docs/');
 }
 
 /**
- * Any of these opens it. What changes something (a session, a pin) needs `replay:control`. Whoever plays a session may
- * watch it, and whoever may read events may watch too. The API's own description is for every token.
+ * Returns scopes of which any one permits the request. Changing something (a session, a pin) needs `replay:control`. A
+ * client that may play a session or read events may also watch a session. Every token may read the API's own
+ * description.
  */
 export function scopesFor({ method, path }: Pick<Request, 'method' | 'path'>): readonly Scope[] {
   if (path === WHAT_IF) return ['events:read', 'replay:control'];

@@ -1,28 +1,28 @@
-/** How much of what was written to a connection its client has taken. */
+/** Measures how many of the bytes written to a connection its client has taken. */
 import { createRequire } from 'node:module';
 import type { Socket } from 'node:net';
 
-/** native/socket */
+/** The addon native/socket. */
 interface NativeSocket {
   unsentBytes(fd: number): number;
 }
 
 const native: NativeSocket = createRequire(import.meta.url)('#socket');
 
-/** Node's own, of a TCP or Unix socket. */
+/** Node's internal handle of a TCP or Unix socket. */
 interface Handle {
   fd: number;
-  /** Handed to it. */
+  /** Bytes that were handed to it. */
   bytesWritten: number;
-  /** Of these, what it has not handed to the kernel. */
+  /** Number of these bytes that it has not handed to the kernel yet. */
   writeQueueSize: number;
-  /** Under TLS, where the encrypted bytes go. */
+  /** The handle for the encrypted bytes, under TLS. */
   _parent?: Handle;
 }
 
 /**
- * Grows when the client takes bytes: from the process, or from what the kernel holds for it, which is megabytes. So a
- * client that reads slowly takes nothing from the process for minutes.
+ * Grows when the client takes bytes, also from the megabytes that the kernel buffers for it: a client that reads slowly
+ * takes nothing from the process for minutes.
  */
 export function takenBytes(socket: Socket): number {
   const own = (socket as Socket & { _handle?: Handle | null })._handle;

@@ -1,4 +1,4 @@
-/** Certificates: read at the start and again on demand. */
+/** Reads certificates at the start and again on demand. */
 import { readFileSync } from 'node:fs';
 import { createSecureContext, type SecureContextOptions } from 'node:tls';
 import { ListenError } from '../listen_address.ts';
@@ -6,11 +6,11 @@ import { ListenError } from '../listen_address.ts';
 export interface TlsFiles {
   cert: string;
   key: string;
-  /** Only clients with a certificate of its are served. */
+  /** If set, only clients with a certificate of this CA are served. */
   clientCa?: string | undefined;
 }
 
-/** Throws a ListenError that names the file. No message quotes what is in one. */
+/** Throws a ListenError that names the file. Messages never quote a file's content. */
 export function readTls({ cert, key, clientCa }: TlsFiles): SecureContextOptions {
   const options: SecureContextOptions = {
     minVersion: 'TLSv1.2',
@@ -27,7 +27,7 @@ export function readTls({ cert, key, clientCa }: TlsFiles): SecureContextOptions
   return options;
 }
 
-/** OpenSSL passes over a CA file without any certificate, and would then let nobody in. */
+/** Checks for PEM, because OpenSSL ignores a CA file without any certificate and would then reject every client. */
 function readPem(option: string, path: string): Buffer {
   let pem: Buffer;
   try {

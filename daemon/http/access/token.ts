@@ -1,10 +1,10 @@
-/** Tokens as they are shown and as they are known: the secret is only ever with the client, its hash with us. */
+/** The secret and stored form of tokens: only the client has the secret, the daemon stores its hash. */
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 
 export const SCOPES = ['events:read', 'replay:control'] as const;
 export type Scope = (typeof SCOPES)[number];
 
-/** So that whoever looks for leaked secrets can tell one of ours. */
+/** A prefix by which scanners for leaked secrets can recognize the token. */
 const PREFIX = 'krp_';
 const SECRET_BYTES = 32;
 const SECRET = /^krp_[\w-]{43}$/;
@@ -17,12 +17,12 @@ export function isSecret(text: string): boolean {
   return SECRET.test(text);
 }
 
-/** A fast hash will do: nobody guesses 256 random bits. */
+/** A fast hash is sufficient, because 256 random bits cannot be guessed. */
 export function hashOf(secret: string): Buffer {
   return createHash('sha256').update(secret).digest();
 }
 
-/** All are compared, and each to its end: how long it takes says nothing about any of them. */
+/** Compares all hashes, each in constant time, so that the duration reveals nothing about any of them. */
 export function findHash<Known extends { hash: Buffer }>(known: readonly Known[], hash: Buffer): Known | undefined {
   let found: Known | undefined;
   for (const one of known) if (timingSafeEqual(one.hash, hash)) found = one;

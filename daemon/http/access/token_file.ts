@@ -1,5 +1,4 @@
-/** The file of tokens: names, hashes, scopes. No message of this file quotes its contents. */
-
+/** The file of tokens: names, hashes, scopes. Error messages never quote its contents. */
 import {
   closeSync,
   constants,
@@ -18,7 +17,7 @@ import { z } from 'zod';
 import { UserError } from '../../../agent/process/errors.ts';
 import { SCOPES } from './token.ts';
 
-/** What can be wrong with the file; the message is the one line that the user sees. */
+/** An unusable token file; the message is the one line that the user sees. */
 export class TokenFileError extends UserError {
   override readonly name = 'TokenFileError';
 }
@@ -43,12 +42,12 @@ export function isTokenName(text: string): boolean {
   return TOKEN_NAME.test(text);
 }
 
-/** Throws a TokenFileError for a file that is not there, that others may read or change, or that is no list of tokens. */
+/** Throws a TokenFileError if the file is missing, others may read or change it, or it is no list of tokens. */
 export function readTokenFile(path: string): StoredToken[] {
   return readTokens(path, isOwnOrRoots);
 }
 
-/** The same to look at: root may see what another user's daemon reads. */
+/** Reads the file for inspection: root may see what another user's daemon reads. */
 export function viewTokenFile(path: string): StoredToken[] {
   return readTokens(path, (uid) => process.geteuid!() === 0 || isOwnOrRoots(uid));
 }
@@ -60,7 +59,7 @@ function isOwnOrRoots(uid: number): boolean {
 function readTokens(path: string, isOwner: (uid: number) => boolean): StoredToken[] {
   let fd: number;
   try {
-    // Opening a pipe would wait for its other end.
+    // O_NONBLOCK, because opening a pipe would wait for its other end.
     fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
   } catch (error) {
     throw fileError(path, error);
@@ -75,12 +74,12 @@ function readTokens(path: string, isOwner: (uid: number) => boolean): StoredToke
   }
 }
 
-/** Of the opened file: another one under the name cannot slip in between. */
+/** Checks the opened file, so that another one under the same name cannot slip in between. */
 function checkFile(path: string, fd: number, isOwner: (uid: number) => boolean): void {
   const { mode, uid, size } = fstatSync(fd);
   if ((mode & constants.S_IFMT) !== constants.S_IFREG) throw new TokenFileError(`${path} is not a file`);
   if ((mode & 0o077) !== 0) throw new TokenFileError(`${path} is open to other users: \`chmod 600 ${path}\` closes it`);
-  // Root could read it, but its owner would say who may ask.
+  // Root could read another user's file, but that user would then control access.
   if (!isOwner(uid)) throw new TokenFileError(`${path} belongs to another user`);
   if (size > BYTES_MAX) throw new TokenFileError(`${path} is too large for a list of tokens`);
 }
@@ -104,12 +103,12 @@ function parseTokens(path: string, text: string): StoredToken[] {
 }
 
 /**
- * Replaces the file by what `change` makes of its tokens. Written beside it and renamed, so that a reader sees the one or
- * the other; what it is written to is the lock of those who change it.
+ * Replaces the file with the tokens that `change` returns. The new file is written next to it and renamed, so that
+ * readers see either version; creating the file to be renamed also serves as the lock between writers.
  */
 export function changeTokenFile(path: string, change: (tokens: readonly StoredToken[]) => StoredToken[]): void {
   const before = statSync(path, { throwIfNoEntry: false });
-  // A link stays one.
+  // Resolves a symbolic link, so that the link is kept.
   const target = before ? realpathSync(path) : path;
   const lock = `${target}.lock`;
   let fd: number;
@@ -123,7 +122,7 @@ export function changeTokenFile(path: string, change: (tokens: readonly StoredTo
   try {
     const tokens = change(before ? viewTokenFile(target) : []);
     if (tokens.length > TOKENS_MAX) throw new TokenFileError(`${path} is full: ${TOKENS_MAX} tokens are the most`);
-    // Root may change the file of the daemon's user, who has to read it still.
+    // Root may change the file of the daemon's user, who must still be able to read it.
     if (before && before.uid !== process.geteuid!()) fchownSync(fd, before.uid, before.gid);
     writeSync(fd, `${JSON.stringify({ version: 1, tokens }, null, 2)}\n`);
     fsyncSync(fd);
@@ -137,7 +136,7 @@ export function changeTokenFile(path: string, change: (tokens: readonly StoredTo
   }
 }
 
-/** Says how to make a file that is missing. */
+/** Describes how to create a missing file. */
 export function howToMakeToken(path = 'FILE'): string {
   return `\`kreplay token create --name NAME --scope ${SCOPES[0]} --tokens ${path}\` makes one`;
 }

@@ -1,4 +1,4 @@
-/** The tokens that a running daemon knows. The file is looked at with every use, so a change counts at once. */
+/** The tokens of a running daemon. Every use checks whether the file has changed, so a change takes effect at once. */
 import { statSync } from 'node:fs';
 import type { Logger } from 'pino';
 import { findHash, hashOf, isSecret, type Scope } from './token.ts';
@@ -8,34 +8,34 @@ export interface Token {
   readonly name: string;
   readonly hash: Buffer;
   readonly scopes: ReadonlySet<Scope>;
-  /** Null: never. */
+  /** Null if the token never expires. */
   readonly expiresMs: number | null;
 }
 
 export interface Tokens {
-  /** Undefined for a secret that opens nothing now. */
+  /** Returns undefined for a secret that is not valid now. */
   find(secret: string): Token | undefined;
-  /** Whether a token that was found still is one, with its scopes. */
+  /** Whether a token found earlier is still valid, with its scopes. */
   isGood(token: Token): boolean;
-  /** Reads the file even when it looks as before. */
+  /** Reads the file even if it looks unchanged. */
   reload(): void;
 }
 
 interface Options {
   path: string;
-  /** Wall clock. */
+  /** Wall clock in milliseconds. */
   nowMs: () => number;
   log: Logger;
 }
 
-/** Throws a TokenFileError; later a file that cannot be used is a line in the log and changes nothing. */
+/** Throws a TokenFileError. If the file becomes unusable later, that is logged and the tokens stay as they are. */
 export function openTokens({ path, nowMs, log }: Options): Tokens {
   let seen = stateOf(path);
   let tokens = readTokenFile(path).map(tokenOf);
   if (tokens.length === 0) log.warn({ tokens: path }, 'there are no tokens: nobody is let in');
 
   function read(state: string): void {
-    // Also when it fails: one line for each change of the file.
+    // Also set if reading fails: one line in the log per change of the file.
     seen = state;
     try {
       tokens = readTokenFile(path).map(tokenOf);
@@ -80,7 +80,7 @@ function tokenOf({ name, sha256, scopes, expires_at }: StoredToken): Token {
   };
 }
 
-/** Differs when the file was written, replaced, taken away, or its mode changed. */
+/** Changes when the file is written, replaced or removed, or its mode changes. */
 function stateOf(path: string): string {
   try {
     const { dev, ino, size, mtimeNs, ctimeNs } = statSync(path, { bigint: true });

@@ -1,7 +1,7 @@
 /**
- * What answers hold while their clients do not read. Each of them is some memory, and a client may stop to read for ever:
- * `less` does as long as its user reads. So nobody is cut off for being slow, but when memory or connections are short,
- * those whose client has taken next to nothing for long make room, the slowest first.
+ * Accounts for the memory of answers that their clients do not read. A client may stop reading forever: `less` does so
+ * as long as its user reads. So no client is cut off for being slow, but when memory or connections are short, answers
+ * make room whose clients have taken next to nothing for long, the slowest first.
  */
 import type { ServerResponse } from 'node:http';
 import { setFlagsFromString } from 'node:v8';
@@ -10,43 +10,46 @@ import { cut } from '../cut.ts';
 import { takenBytes } from './taken.ts';
 
 export const UNSENT_BYTES_MAX_DEFAULT = 96 * 1024 * 1024;
-/** For so long a client is looked at, and so much it has to take meanwhile, or it may be closed when room is wanted. */
+/** A client is observed for this long, and must take this much meanwhile; otherwise it may be closed to make room. */
 const STALLED_MS_DEFAULT = 10_000;
 const TAKEN_BYTES_MIN_DEFAULT = 64 * 1024;
 const LOOK_EVERY_MS = 1_000;
 /**
- * Memory of so much is worth collecting once far less has been needed for a while: V8 would wait for more to do, and
- * collecting all of it delays what else the daemon does.
+ * Once usage peaked at GIVE_BACK_BYTES and stayed little for LITTLE_MS, a garbage collection is worthwhile: V8 would
+ * wait for more garbage. Collecting more often would delay the daemon's other work.
  */
 const GIVE_BACK_BYTES = 32 * 1024 * 1024;
 const LITTLE_BYTES = 8 * 1024 * 1024;
 const LITTLE_MS = 1_000;
-/** Of an answer that is read from a recording while it is sent: blocks, columns and texts of its scan. */
+/** Memory of an answer that is read from a recording while it is sent: blocks, columns and texts of its scan. */
 const LONG_ANSWER_BYTES = 2 * 1024 * 1024;
-/** A sum is good for so long: to make it looks at all answers. */
+/** The sum is reused for this long, because computing it visits all answers. */
 const SUM_MS = 10;
 
 export interface Unsent {
-  /** From the request on, to the end of its answer. */
+  /** Tracks an answer, from its request to its end. */
   watch(res: ServerResponse): void;
-  /** The answer is a long one. */
+  /** Marks the answer as a long one. */
   hold(res: ServerResponse): void;
-  /** The answer has so many bytes at hand that are still to be written. */
+  /** Records the bytes that the answer holds in memory until they are written. */
   gather(res: ServerResponse, bytes: number): void;
-  /** What waits for clients, and what the long answers need. */
+  /** Bytes that wait for clients, plus the memory of long answers. */
   readonly bytes: number;
-  /** Whether there is memory for another long answer; one that its client does not read may be closed for it. */
+  /** Whether there is memory for another long answer; it may close one that its client does not read. */
   makeRoom(): boolean;
-  /** The answer whose client has taken least for long, among those that may go; undefined when all clients read. */
+  /**
+   * Returns the answer whose client has taken least for long, if `mayGo` permits closing it; undefined if all clients
+   * read.
+   */
   stalled(mayGo?: (res: ServerResponse) => boolean): ServerResponse | undefined;
-  /** Closes it with its connection. */
+  /** Closes the answer and its connection. */
   close(res: ServerResponse): void;
 }
 
 interface Watched {
   isLong: boolean;
   gatheredBytes: number;
-  /** What its client has taken at each look, for as long as it was never up to date. */
+  /** Bytes taken by its client at each look since it last had nothing unsent. */
   looks: { atMs: number; takenBytes: number }[];
 }
 
@@ -69,7 +72,7 @@ export function createUnsent({
 }: Options = {}): Unsent {
   const answers = new Map<ServerResponse, Watched>();
   let timer: NodeJS.Timeout | undefined;
-  /** Since memory was given back. */
+  /** The peak since memory was given back. */
   let mostBytes = 0;
   let muchMs = Number.NEGATIVE_INFINITY;
   let [sum, summedMs] = [0, Number.NEGATIVE_INFINITY];
@@ -105,7 +108,7 @@ export function createUnsent({
     let [slowest, leastBytes, longestMs]: [ServerResponse | undefined, number, number] = [undefined, takenBytesMin, 0];
     for (const [res, { looks }] of answers) {
       const first = looks[0];
-      // It is up to date, or was less than so long ago.
+      // The client is up to date, or was within the last `stalledMs`.
       if (!first || first.atMs > sinceMs || res.writableLength === 0) continue;
       const taken = takenBytes(res.req.socket) - first.takenBytes;
       if (taken > leastBytes || (taken === leastBytes && first.atMs >= longestMs) || !mayGo(res)) continue;
@@ -118,10 +121,10 @@ export function createUnsent({
     answers.delete(res);
     summedMs = Number.NEGATIVE_INFINITY;
     onClosed();
-    // An answer that others go before on its connection has no socket of its own yet.
+    // A pipelined answer that waits for earlier ones has no socket of its own yet.
     const { socket } = res.req;
     cut(res);
-    // What it has not sent would be kept until the client reads.
+    // Otherwise unsent data would be kept until the client reads.
     socket.destroy();
   }
 
@@ -159,7 +162,7 @@ export function createUnsent({
   };
 }
 
-/** Keeps the looks of the last while: from the last one before it on. */
+/** Adds a look and drops old ones: it keeps those after `sinceMs` and the last one before. */
 function addLook(watched: Watched, look: Watched['looks'][number], sinceMs: number): void {
   const { looks } = watched;
   looks.push(look);
@@ -167,7 +170,7 @@ function addLook(watched: Watched, look: Watched['looks'][number], sinceMs: numb
 }
 
 function collectGarbage(): void {
-  // Only with this flag V8 shows its collector, to contexts that are made after it.
+  // V8 exposes its collector only with this flag, and only to contexts created after setting it.
   setFlagsFromString('--expose-gc');
   const collect = runInNewContext('gc') as (options: object) => Promise<void>;
   void collect({ type: 'major', execution: 'async', flavor: 'last-resort' });

@@ -1,4 +1,4 @@
-/** Events, figures and states as the API answers them. */
+/** Schemas of events, statistics and states in the API's answers. */
 import { z } from 'zod';
 import { apiEventSchema, int64 } from '../../../bpf/schema/api.ts';
 import { AGENT_STATES } from '../../metrics/recording_agent.ts';

@@ -1,4 +1,4 @@
-/** The daemon itself, as a document of the API tells of it. */
+/** Describes the endpoints of the daemon itself for the API's document. */
 import { z } from 'zod';
 import { healthResponse, readyResponse } from './answers.ts';
 import type { Endpoint } from './endpoint.ts';

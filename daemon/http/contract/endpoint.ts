@@ -1,34 +1,34 @@
-/** What a document of the API tells of one method of one path. */
+/** The description of one method of one path in the API's document. */
 import type { z } from 'zod';
 import type { ErrorCode } from '../../problem.ts';
 
 export interface Endpoint {
   method: 'get' | 'post' | 'patch' | 'delete';
-  /** As in OpenAPI: `/api/events/{event_id}`. */
+  /** Path as in OpenAPI: `/api/events/{event_id}`. */
   path: string;
-  /** Names the method in clients that are made from the document. */
+  /** Name of the method in generated clients. */
   operationId: string;
   tag: Tag;
   summary: string;
-  /** Arguments of a curl that works: `$api` is the daemon, `$transaction`, `$event` and `$session` are what they say. */
+  /** Arguments of a working curl command: `$api` is the daemon; `$transaction`, `$event` and `$session` are ids. */
   curl: string;
   description?: string;
   pathParameters?: z.ZodObject;
-  /** The schema that the route validates with. */
+  /** The schema with which the route validates its query. */
   query?: z.ZodObject;
   headers?: z.ZodObject;
   body?: z.ZodType;
   success: Answer;
-  /** Beside those that every request can meet. */
+  /** Errors beyond those that every request can cause. */
   errors?: readonly ErrorCode[];
 }
 
 export interface Answer {
   status: 200 | 201 | 204;
   description: string;
-  /** By media type; a string describes what is no JSON document. */
+  /** Content by media type; a string describes content that is not JSON. */
   content?: Readonly<Record<string, z.ZodType | string>>;
-  /** Name and meaning. */
+  /** Descriptions of headers by name. */
   headers?: Readonly<Record<string, string>>;
 }
 

@@ -1,4 +1,4 @@
-/** Events, transactions and pins, as a document of the API tells of them. */
+/** Describes the endpoints for events, transactions and pins for the API's document. */
 import { z } from 'zod';
 import { apiEventSchema } from '../../../bpf/schema/api.ts';
 import { eventQuerySchema } from '../../query/event_query.ts';

@@ -1,4 +1,4 @@
-/** What the filters accept, and the daemon itself, as a document of the API tells of them. */
+/** Describes the endpoints that list the values of filters, for the API's document. */
 import { z } from 'zod';
 import type { Endpoint } from './endpoint.ts';
 

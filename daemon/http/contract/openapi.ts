@@ -1,4 +1,4 @@
-/** The API as an OpenAPI document, made from the schemas that validate requests. */
+/** Builds the API's OpenAPI document from the schemas that validate requests. */
 import { readFileSync } from 'node:fs';
 import type { z } from 'zod';
 import { createDocument, type ZodOpenApiOperationObject, type ZodOpenApiResponsesObject } from 'zod-openapi';
@@ -17,7 +17,7 @@ export const ENDPOINTS: readonly Endpoint[] = [
   ...DAEMON_ENDPOINTS,
 ];
 
-/** What any request can meet. */
+/** Errors that any request can cause. */
 export const COMMON_ERRORS: readonly ErrorCode[] = [
   'malformed_request',
   'unauthorized',
@@ -27,7 +27,7 @@ export const COMMON_ERRORS: readonly ErrorCode[] = [
   'internal',
 ];
 
-/** What any request that reads a recording can meet. */
+/** Errors that any request that reads a recording can cause. */
 const RECORDING_ERRORS: readonly ErrorCode[] = [
   'recording_missing',
   'not_a_recording',
@@ -47,7 +47,7 @@ const READS_NO_RECORDING: ReadonlySet<string> = new Set([
 
 const { version } = JSON.parse(readFileSync(new URL(import.meta.resolve('#package')), 'utf8')) as { version: string };
 
-/** All codes that a request to it can be answered with. */
+/** Returns all error codes with which the endpoint can answer. */
 export function errorsOf({ path, errors = [] }: Endpoint): ErrorCode[] {
   return [...COMMON_ERRORS, ...errors, ...(READS_NO_RECORDING.has(path) ? [] : RECORDING_ERRORS)];
 }
@@ -68,7 +68,7 @@ export function openApiDocument(): ReturnType<typeof createDocument> {
       },
       servers: [{ url: '/', description: 'the daemon that gave this document' }],
       tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
-      // Nothing where the daemon has no tokens and serves its own machine.
+      // The empty alternative is for a daemon without tokens that serves its own machine.
       security: [{}, { token: [] }],
       components: { securitySchemes: { token: { type: 'http', scheme: 'bearer', description: 'of `kreplay token`' } } },
       paths,
@@ -77,7 +77,7 @@ export function openApiDocument(): ReturnType<typeof createDocument> {
   );
 }
 
-/** Zod has no JSON schema of a bigint. */
+/** Zod cannot convert a bigint to a JSON schema. */
 function describeBigint({ jsonSchema, zodSchema }: { jsonSchema: object; zodSchema: z.core.$ZodType }): void {
   if (zodSchema._zod.def.type === 'bigint') Object.assign(jsonSchema, { type: 'integer', format: 'int64' });
 }
@@ -121,7 +121,7 @@ function answer({ description, content = {}, headers = {} }: Answer) {
   };
 }
 
-/** Those that another try may not meet. */
+/** Errors that may not occur again when the request is retried. */
 const PASSING: ReadonlySet<ErrorCode> = new Set([
   'busy',
   'query_timeout',

@@ -1,4 +1,4 @@
-/** How a failure is answered: RFC 9457 problem details. */
+/** The schema of a failure: RFC 9457 problem details. */
 import { z } from 'zod';
 import { ERRORS, type ErrorCode } from '../../problem.ts';
 

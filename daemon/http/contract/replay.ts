@@ -1,4 +1,4 @@
-/** Replay, as a document of the API tells of it. */
+/** Describes the replay endpoints for the API's document. */
 import { z } from 'zod';
 import { apiEventSchema, int64 } from '../../../bpf/schema/api.ts';
 import type { ErrorCode } from '../../problem.ts';

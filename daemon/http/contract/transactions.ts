@@ -1,4 +1,4 @@
-/** Transactions as the API answers them. */
+/** Schemas of transactions in the API's answers. */
 import { z } from 'zod';
 import { int64, told } from '../../../bpf/schema/api.ts';
 import { coverageSchema } from '../../query/coverage_schema.ts';

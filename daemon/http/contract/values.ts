@@ -1,4 +1,4 @@
-/** Schemas of answers that several endpoints give. */
+/** Schemas that several endpoints share. */
 import { z } from 'zod';
 import { int64 } from '../../../bpf/schema/api.ts';
 

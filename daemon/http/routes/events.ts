@@ -23,11 +23,11 @@ import { sendJson } from '../send_json.ts';
 
 const LOST = 'Kreplay-Lost';
 const COMPLETE = 'Kreplay-Complete';
-/** Until when all nodes of the query are recorded: it stays what it is while events are sent. */
+/** The time until which all nodes of the query are recorded; it does not change while events are sent. */
 const RECORDED_UNTIL = 'Kreplay-Recorded-Until';
 const EVENT_STREAM = 'text/event-stream';
 const MEDIA_TYPES = ['application/json', 'application/x-ndjson', EVENT_STREAM];
-/** Rows that are written before the bytes of a page are looked at again. */
+/** Number of rows written between checks of a page's size. */
 const PART_ROWS = 256;
 
 interface Options {
@@ -71,7 +71,7 @@ export function eventRoutes({ store, now, scanGate, streamRoom, tails }: Options
 async function sendPage(res: Response, store: Store, query: EventQuery, turn: Scan): Promise<void> {
   const page: Page = { left: query.limit, bytes: 0, last: undefined, hasMore: false };
   const spans = spansFor(store, query.filter.nodes, query.nowNs);
-  // One more than asked for tells whether there is a next page.
+  // One event more than requested shows whether there is a next page.
   const scan = store.scan({ ...scanOf(query), limit: query.limit + 1 });
   const pieces: Uint8Array[] = [];
   for (const piece of turn.whole(jsonPieces(shownOf(scan, page), ','))) {
@@ -83,29 +83,29 @@ async function sendPage(res: Response, store: Store, query: EventQuery, turn: Sc
   }
   const { last, hasMore } = page;
   const nextCursor = hasMore && last ? encodeCursor({ key: last, nowNs: query.nowNs }, query.fingerprint) : null;
-  // After the scan: what cannot be read is found by reading it.
+  // Coverage is determined after the scan, because reading is what finds unreadable recordings.
   const rest = stringify({
     next_cursor: nextCursor,
     coverage: coverageFor(store, spans, query),
   });
   const events = pieces.filter(({ length }) => length > 0);
-  // The last comma.
+  // Drops the last comma.
   const lastPiece = events.pop();
   if (lastPiece) events.push(lastPiece.subarray(0, -1));
   res.type('application/json');
-  // Not awaited: nothing here may keep what is sent.
+  // Not awaited: a pending frame of this function would keep the pieces in memory.
   return sendPieces(res, [Buffer.from('{"events":['), ...events, Buffer.from(`],${rest.slice(1)}`)], turn.gathered);
 }
 
 interface Page {
   left: number;
-  /** Written so far. */
+  /** Number of bytes written so far. */
   bytes: number;
   last: EventKey | undefined;
   hasMore: boolean;
 }
 
-/** The rows that go onto the page: as many as were asked for, or as there is room for. */
+/** Yields the rows of the page: as many as were requested, or as fit. */
 function* shownOf(blocks: Iterable<ScannedBlock>, page: Page): Generator<ScannedBlock> {
   for (const scanned of blocks) {
     const { block, dictionary } = scanned;
@@ -134,7 +134,7 @@ async function sendStream(req: Request, res: Response, store: Store, query: Even
   };
   const { recorded_until } = coverageFor(store, spans, query);
   if (recorded_until !== null) res.set(RECORDED_UNTIL, recorded_until.toString());
-  // Lines are events and nothing else, so what is missing is said ahead of them, and again when it is all known.
+  // Lines contain only events, so coverage is in headers before them, and in trailers when it is fully known.
   res.set(known());
   if (req.method === 'HEAD') return void res.type('application/x-ndjson').end();
   // HTTP/1.0 has no trailers.

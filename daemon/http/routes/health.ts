@@ -1,4 +1,7 @@
-/** For whoever restarts and routes: is the daemon alive, and can what it serves be read. */
+/**
+ * Health checks for supervisors and load balancers: whether the daemon is alive, and whether it can read its
+ * recordings.
+ */
 import { Router } from 'express';
 import type { z } from 'zod';
 import type { AgentReport } from '../../../bpf/schema/agent_report.ts';
@@ -13,7 +16,7 @@ import { methodNotAllowed } from '../problem_handler.ts';
 import { sendJson } from '../send_json.ts';
 
 const NS_PER_MS = 1_000_000n;
-/** An agent that does not answer by then does not record either. */
+/** An agent that does not answer within this time is not recording either. */
 const AGENT_PATIENCE_MS = 500;
 
 export const healthQuery = noParameters;
@@ -21,9 +24,9 @@ export const healthQuery = noParameters;
 export interface HealthOptions {
   store: Store;
   sessions: Pick<Sessions, 'keeping'>;
-  /** Wall clock, nanoseconds since the epoch. */
+  /** Wall clock in nanoseconds since the epoch. */
   now: () => bigint;
-  /** What is served by --data: its agent is asked how it is. */
+  /** The path served by --data, whose agent is asked for its state. */
   data?: string | undefined;
 }
 
@@ -42,7 +45,7 @@ export function healthRoutes({ store, sessions, now, data }: HealthOptions): Rou
       parseQuery(req.query, healthQuery);
       const answer = data === undefined ? undefined : await askAgent(agentSocketIn(data), AGENT_PATIENCE_MS);
       const nowNs = now();
-      // Who is not recorded can still be asked about: a stopped agent does not make the daemon useless.
+      // A recording without a running agent can still be queried, so a stopped agent does not make the daemon unready.
       const recordings = store.recordingStates().map((state) => readiness(state, nowNs, answer));
       const unreadable = store.unreadable().map(({ path, ...why }) => ({ file: path, ...why }));
       sendJson(res, 200, { status: 'ready', recordings, unreadable, sessions: sessions.keeping } satisfies z.infer<

@@ -4,7 +4,7 @@ import { parseQuery } from '../../query/query_string.ts';
 import { methodNotAllowed } from '../problem_handler.ts';
 import { sendJson } from '../send_json.ts';
 
-/** Where a person who types the address into a browser goes on from. */
+/** Links for a person who enters the daemon's address into a browser. */
 const LINKS = {
   events: '/api/events',
   transactions: '/api/transactions',

@@ -1,4 +1,4 @@
-/** What the filters of a query accept. */
+/** Lists the values that a query's filters accept. */
 import { Router } from 'express';
 import { z } from 'zod';
 import { EVENTS } from '../../../bpf/schema/index.ts';

@@ -1,4 +1,4 @@
-/** Transactions that retention keeps. */
+/** Pins transactions, so that retention keeps them. */
 import { type Request, type RequestHandler, Router } from 'express';
 import { Problem } from '../../problem.ts';
 import { noParameters } from '../../query/parameters.ts';
@@ -18,7 +18,7 @@ interface Options {
 
 export function pinRoutes({ store, now }: Options): Router {
   const router = Router();
-  /** Query parameters would be silently without effect. */
+  /** Rejects query parameters, which would silently have no effect. */
   const plain: RequestHandler = (req, _res, next) => {
     parseQuery(req.query, noParameters);
     next();

@@ -24,15 +24,15 @@ import { sendNdjson } from '../ndjson.ts';
 import { methodNotAllowed } from '../problem_handler.ts';
 import { sendJson } from '../send_json.ts';
 
-/** A step of more takes its turn with the queries: its answer is as large as theirs. */
+/** A larger step waits for its turn like a query, because its answer is as large. */
 const STEP_EVENTS_AT_ONCE = 256;
 
-/** `sessions` outlives the router: who made it closes it. */
+/** `sessions` outlives the router; its creator closes it. */
 export function replayRoutes(sessions: Sessions, scanGate: ScanGate, streamRoom: StreamRoom): Router {
   const router = Router();
   const listedOf = (req: Request) => sessions.get(String(req.params.id));
   const sessionOf = (req: Request) => sessions.open(String(req.params.id));
-  /** Query parameters would be silently without effect. */
+  /** Rejects query parameters, which would silently have no effect. */
   const plain: RequestHandler = (req, _res, next) => {
     parseQuery(req.query, noParameters);
     next();
@@ -42,7 +42,7 @@ export function replayRoutes(sessions: Sessions, scanGate: ScanGate, streamRoom:
     .route('/')
     .post(plain, async (req, res) => {
       const request = parseBody(req, createRequest);
-      // All events of the transaction are read.
+      // Takes a turn, because all events of the transaction are read.
       await scanGate.enter(res);
       const session = await sessions.create(request);
       const view = session.view();
@@ -79,7 +79,7 @@ export function replayRoutes(sessions: Sessions, scanGate: ScanGate, streamRoom:
       .all(plain)
       .post(async (req, res) => {
         const answer = await act(await sessionOf(req), req, res);
-        // What was answered is there after any end of the daemon.
+        // Saved before the answer, so that an acknowledged change survives any end of the daemon.
         await sessions.saved();
         res.status(200).type('application/json').send(answer);
       })
@@ -147,7 +147,7 @@ async function sendTimeline(session: Session, scanGate: ScanGate, req: Request, 
     .status(200)
     .type(mediaType)
     .send(`{"events":[${events.join(',')}],"next_event_index":${next}}`);
-  // What is not sent yet is counted with the answer itself.
+  // Unsent bytes are counted with the answer itself from here on.
   turn.gathered(0);
 }
 
@@ -157,7 +157,7 @@ async function* linesOf(pages: AsyncIterable<string[]>): AsyncGenerator<Buffer, 
 
 function joinStream(session: Session, streamRoom: StreamRoom, req: Request, res: Response): void {
   const lastId = lastEventId(session, req.get('Last-Event-ID'));
-  // A stopped session has no more to tell to one who knows all; 204 keeps a browser from asking again and again.
+  // A stopped session has nothing new for a client that has seen all frames; 204 keeps a browser from reconnecting.
   if (session.state === 'stopped' && lastId !== null && session.stream.toldAll(lastId)) {
     res.status(204).end();
     return;

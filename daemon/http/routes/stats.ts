@@ -1,4 +1,4 @@
-/** Sums over events. */
+/** Aggregates over events. */
 
 import { type Response, Router } from 'express';
 import type { z } from 'zod';
@@ -31,7 +31,7 @@ export function statsRoutes({ store, now, scanGate }: Options): Router {
       const spans = spansFor(store, query.filter.nodes, nowNs);
       const found = await statsFor(res, store, query, turn);
       if (!found) return;
-      // After the scan: what cannot be read is found by reading it.
+      // Coverage is determined after the scan, because reading is what finds unreadable recordings.
       const coverage = coverageFor(store, spans, { filter: query.filter, nowNs });
       sendJson(res, 200, { ...found, coverage } satisfies z.input<typeof statsSchema>);
     })
@@ -39,7 +39,7 @@ export function statsRoutes({ store, now, scanGate }: Options): Router {
   return router;
 }
 
-/** Undefined when nobody waits for it any more. */
+/** Returns undefined if the client has disconnected. */
 async function statsFor(
   res: Response,
   store: Store,

@@ -54,7 +54,7 @@ export function transactionRoutes({ store, now, scanGate }: Options): Router {
   return router;
 }
 
-/** Undefined when nobody waits for it any more. */
+/** Returns undefined if the client has disconnected. */
 async function pageFor(
   res: Response,
   store: Store,

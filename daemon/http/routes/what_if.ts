@@ -1,4 +1,4 @@
-/** What extra latency would do to a transaction, told without playing it. */
+/** Computes the effect of extra latency on a transaction without playing it. */
 import { Router } from 'express';
 import { noParameters } from '../../query/parameters.ts';
 import { parseQuery } from '../../query/query_string.ts';
@@ -18,7 +18,7 @@ export function whatIfRoutes(sessions: Sessions, scanGate: ScanGate): Router {
       parseQuery(req.query, noParameters);
       const asked = parseBody(req, whatIfRequest);
       const { transaction_id, extra_latency_ns, timeout_ns, only, limit } = asked;
-      // All events of the transaction are read.
+      // Takes a turn, because all events of the transaction are read.
       await scanGate.enter(res);
       const found = await sessions.whatIf({
         transactionId: transaction_id,
