@@ -205,10 +205,7 @@ function readerOf(database: Database.Database, path: string, version: number, is
   const transactionIndex = openTransactionIndex({ database, lookup, inTransaction: source.inTransaction });
   const side = openSideReader(database);
   const state = openStateReader(database, path);
-  /**
-   * Called several times per event and mostly answered from the cache. No agent changes what an id refers to, so these
-   * do not follow the writer.
-   */
+  /** Mostly answered from the cache: no agent changes what an id refers to, so these do not follow the writer. */
   const entryOf = <Entry>(find: (id: number) => Entry) => {
     return (id: number) => withRecordingErrors(path, () => find(id));
   };
