@@ -6,8 +6,8 @@ import { Command } from 'commander';
 import { withAgentOptions } from './command.ts';
 import { withConfigOption, withConfiguration } from './config/configuration.ts';
 import { declaredOf } from './config/setting.ts';
+import { forwardedOptions } from './forwarded_options.ts';
 import { withLogOptions } from './output/log.ts';
-import { passedOn } from './passed_on.ts';
 import { endingSignal } from './process/ending.ts';
 import { serviceManager } from './process/service_manager.ts';
 
@@ -23,11 +23,11 @@ interface UpFlags {
 export function upCommand(withDaemonOptions: (command: Command) => Command): Command {
   const command = new Command('up').description('record this host and serve what is recorded, until Ctrl-C');
   const configuration = withConfiguration(command);
-  const forBoth = passedOn(command.optionsGroup('Both:'), (both) => withConfigOption(withLogOptions(both)));
+  const forBoth = forwardedOptions(command.optionsGroup('Both:'), (both) => withConfigOption(withLogOptions(both)));
   const both = declaredOf(command);
-  const forAgent = passedOn(command.optionsGroup('Agent:'), withAgentOptions);
+  const forAgent = forwardedOptions(command.optionsGroup('Agent:'), withAgentOptions);
   const agents = declaredOf(command);
-  const forDaemon = passedOn(command.optionsGroup('Daemon:'), withDaemonOptions);
+  const forDaemon = forwardedOptions(command.optionsGroup('Daemon:'), withDaemonOptions);
   const daemons = declaredOf(command).slice(agents.length);
   // The daemon serves the agent's folder, so the agent's section takes precedence.
   const folder = agents.filter(({ setting }) => setting.key === 'data');

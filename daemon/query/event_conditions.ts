@@ -2,7 +2,7 @@
 import type { z } from 'zod';
 import { told } from '../../bpf/schema/api.ts';
 import type { EventFilter } from '../store/store.ts';
-import { defined } from './defined.ts';
+import { omitUndefined } from './omit_undefined.ts';
 import * as parameter from './parameters.ts';
 import { resolveTimeRange, reversed } from './time_range.ts';
 
@@ -29,7 +29,7 @@ export function filterOf(given: Conditions, nowNs: bigint): EventFilter {
   const { min_duration_ms: minDurationNs, max_duration_ms: maxDurationNs } = given;
   if (minDurationNs !== undefined && maxDurationNs !== undefined && minDurationNs > maxDurationNs)
     throw reversed('min_duration_ms', 'max_duration_ms', 'longer than');
-  return defined({
+  return omitUndefined({
     transactionId: given.transaction_id,
     traceId: given.trace_id,
     services: given.service,

@@ -1,6 +1,6 @@
 /** The `from` and `to` of a query. */
 import { type InputError, Problem } from '../problem.ts';
-import { defined } from './defined.ts';
+import { omitUndefined } from './omit_undefined.ts';
 import { resolveTime, type TimeExpression } from './time.ts';
 
 export interface TimeRange {
@@ -15,7 +15,7 @@ export function resolveTimeRange(
   const fromNs = from && resolveTime(from, nowNs);
   const toNs = to && resolveTime(to, nowNs);
   if (fromNs !== undefined && toNs !== undefined && fromNs > toNs) throw reversed('from', 'to', 'later than');
-  return defined({ fromNs, toNs });
+  return omitUndefined({ fromNs, toNs });
 }
 
 export function reversed(low: string, high: string, relation: string): Problem {

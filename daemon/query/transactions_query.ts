@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { told } from '../../bpf/schema/api.ts';
 import type { TransactionsRequest } from '../store/store.ts';
 import { decodeCursor, encodeCursor, fingerprint } from './cursor.ts';
-import { defined } from './defined.ts';
+import { omitUndefined } from './omit_undefined.ts';
 import * as parameter from './parameters.ts';
 import { parseQuery, type Query } from './query_string.ts';
 import { resolveTimeRange } from './time_range.ts';
@@ -43,7 +43,7 @@ export function parseTransactionsQuery(query: Query, nowNs: bigint): Transaction
   const queryFingerprint = fingerprint({ ...query, 'a list of': 'transactions' }, LISTS);
   const place = cursor === undefined ? undefined : decodeCursor(cursor, queryFingerprint);
   const queryNowNs = place?.nowNs ?? nowNs;
-  const filter = defined({
+  const filter = omitUndefined({
     services: given.service,
     nodes: given.node,
     ...resolveTimeRange(given, queryNowNs),

@@ -44,7 +44,7 @@ export type ControlLine = z.infer<typeof controlLineSchema>;
 type LineOf<Kind extends ControlLine['kind']> = Extract<ControlLine, { kind: Kind }>;
 
 /** All messages so far; of each kind, the last one. */
-export interface Said {
+export interface RunnerStatus {
   calibrated?: LineOf<'calibrated'>;
   started?: LineOf<'started'>;
   ended?: LineOf<'ended'>;
@@ -54,12 +54,12 @@ export interface Said {
   uncovered: Map<string, number>;
 }
 
-export function nothingSaid(): Said {
+export function emptyStatus(): RunnerStatus {
   return { streams: new Map(), uncovered: new Map() };
 }
 
 /** Adds a message. A line that does not parse is from a newer helper, and is ignored. */
-export function hear(said: Said, text: string): void {
+export function applyLine(said: RunnerStatus, text: string): void {
   const line = understood(text);
   if (!line) return;
   if (line.kind === 'stream') said.streams.set(line.stream, line);

@@ -4,7 +4,7 @@ import { DATA_DEFAULT } from '../../agent/config/configuration.ts';
 import { Setting } from '../../agent/config/setting.ts';
 import { DURATION, POSITIVE_INTEGER, textAs } from '../../agent/config/values.ts';
 import { withLogOptions } from '../../agent/output/log.ts';
-import { type AccessFlags, meaningless, withAccessOptions } from '../http/access/options.ts';
+import { type AccessFlags, invalidCombination, withAccessOptions } from '../http/access/options.ts';
 import { type ListenAddress, parseListen } from '../http/listen_address.ts';
 import { DEFAULT_LIMITS } from '../replay/session/sessions.ts';
 
@@ -55,7 +55,7 @@ export function withDaemonOptions(command: Command): Command {
         .defaultText('1s'),
     )
     .hook('preAction', (_command, asked) => {
-      const wrong = meaningless(asked.opts<DaemonFlags>());
+      const wrong = invalidCombination(asked.opts<DaemonFlags>());
       if (wrong) asked.error(`error: ${wrong}`);
     });
   return withAccessOptions(command);
@@ -70,5 +70,5 @@ export function withDaemonCommandOptions(command: Command): Command {
 /** The daemon's section for `kreplay config`. */
 export const DAEMON_SECTION = {
   declare: withDaemonCommandOptions,
-  check: (flags: Record<string, unknown>) => meaningless(flags as unknown as DaemonFlags),
+  check: (flags: Record<string, unknown>) => invalidCombination(flags as unknown as DaemonFlags),
 };

@@ -13,8 +13,8 @@ import { type ByteText, CHUNK_BYTES, createByteText } from './byte_text.ts';
 import { bigColumn, column } from './column.ts';
 import { errorName } from './errno.ts';
 import { createFragments, type Fragments, fieldsOf } from './fragments.ts';
-import { type OwnJson, ownJson } from './own_json.ts';
 import type { Dictionary, ScannedBlock } from './store.ts';
+import { type TypeFieldsJson, typeFieldsJson } from './type_fields_json.ts';
 
 /** Writes one row. */
 export type RowWriter = (row: number) => void;
@@ -26,7 +26,7 @@ interface Pieces {
   owners: Fragments;
   threads: Fragments;
   errors: Fragments;
-  own: readonly (OwnJson | undefined)[];
+  own: readonly (TypeFieldsJson | undefined)[];
 }
 
 /**
@@ -69,7 +69,7 @@ function piecesOf(dictionary: Dictionary, text: ByteText): Pieces {
     }),
     own: Array.from({ length: 256 }, (_, type) => {
       const event = eventById(type);
-      return event && ownJson(event, dictionary, text);
+      return event && typeFieldsJson(event, dictionary, text);
     }),
   };
 }

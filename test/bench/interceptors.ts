@@ -3,8 +3,8 @@
  * strace.
  */
 import { join } from 'node:path';
-import { isMatched } from '../../daemon/run/report/hows.ts';
 import { loadReport } from '../../daemon/run/report/load_report.ts';
+import { isMatched } from '../../daemon/run/report/match_kinds.ts';
 import type { BenchContext } from './bench.ts';
 import { allowedCpus } from './machine.ts';
 import { writeLoadPlan } from './planned_load.ts';

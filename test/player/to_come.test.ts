@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Player } from '../../daemon/cli/player/player_state.ts';
-import { newToCome, type ToCome } from '../../daemon/cli/player/to_come.ts';
+import { newUpcomingEvents, type UpcomingEvents } from '../../daemon/cli/player/upcoming_events.ts';
 import { stringify } from '../../daemon/exact_json.ts';
 import { playedOf, playerBehind } from './fixture.ts';
 
@@ -37,11 +37,11 @@ async function nextAsked(): Promise<Asked> {
   return asked.shift()!;
 }
 
-function toComeOf(player: Player): ToCome {
+function toComeOf(player: Player): UpcomingEvents {
   const { port } = server.address() as AddressInfo;
   const remote = { url: `http://127.0.0.1:${port}` };
   const onFailure = (error: unknown) => server.emit('error', error);
-  return newToCome(player, remote, { signal: ending.signal, onFailure });
+  return newUpcomingEvents(player, remote, { signal: ending.signal, onFailure });
 }
 
 /** Lines of a time line whose events are `apartNs` apart, from one index to another. */

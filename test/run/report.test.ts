@@ -1,6 +1,6 @@
 /** Tests a run's report, and how incomplete or foreign report files are handled. */
 import fc from 'fast-check';
-import { HOWS, NONE, reportCall, reportHeader } from '../../daemon/run/format/report_file.ts';
+import { MATCH_KINDS, NONE, reportCall, reportHeader } from '../../daemon/run/format/report_file.ts';
 import { ksDistance, quantile } from '../../daemon/run/report/quantiles.ts';
 import { readReport } from '../../daemon/run/report/read_report.ts';
 import { summaryLines } from '../../daemon/run/report/summary.ts';
@@ -29,7 +29,15 @@ describe('reading', () => {
     const one = Object.fromEntries(
       Object.entries(report).map(([name, values]) => [name, typeof values === 'number' ? values : values[0]]),
     );
-    expect(one).toMatchObject({ count: 1, receivedNs: 5, targetNs: 7, heldNs: 9, event: 3, how: HOWS.size, stream: 2 });
+    expect(one).toMatchObject({
+      count: 1,
+      receivedNs: 5,
+      targetNs: 7,
+      heldNs: 9,
+      event: 3,
+      how: MATCH_KINDS.size,
+      stream: 2,
+    });
   });
 
   test('of a report that was cut anywhere all whole records are read', () => {

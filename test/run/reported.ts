@@ -1,8 +1,15 @@
 /** Makes report files and the helper's messages, from what matters to a test. */
-import { hear, nothingSaid, type Said } from '../../daemon/run/control_lines.ts';
+import { applyLine, emptyStatus, type RunnerStatus } from '../../daemon/run/control_lines.ts';
 import { writeRecord } from '../../daemon/run/format/layout.ts';
 import { OPS, type Op } from '../../daemon/run/format/plan_file.ts';
-import { HOWS, type How, NONE, REPORT_MAGIC, reportCall, reportHeader } from '../../daemon/run/format/report_file.ts';
+import {
+  MATCH_KINDS,
+  type MatchKind,
+  NONE,
+  REPORT_MAGIC,
+  reportCall,
+  reportHeader,
+} from '../../daemon/run/format/report_file.ts';
 import type { Incident } from '../../daemon/run/plan/incident.ts';
 import { newRecordedErrors } from '../../daemon/run/plan/recorded_errors.ts';
 import { figuresOf } from '../../daemon/run/report/figures.ts';
@@ -16,7 +23,7 @@ export interface Call {
   at?: number;
   target?: number;
   held?: number;
-  how?: How;
+  how?: MatchKind;
   stream?: number;
   event?: number;
   size?: number;
@@ -44,14 +51,14 @@ export function reportBytes(calls: readonly Call[]): Buffer {
       replied_ns: STARTED_NS + BigInt(at + held),
       native_ns: 0n,
       ...{ pid: 10, tid: 11, stream: call.stream ?? 0, event: call.event ?? NONE, size: call.size ?? 64 },
-      ...{ op: OPS[call.op ?? 'write'], how: HOWS[how], flags: 0, error: 0, queued_ns: call.queued ?? 0 },
+      ...{ op: OPS[call.op ?? 'write'], how: MATCH_KINDS[how], flags: 0, error: 0, queued_ns: call.queued ?? 0 },
     });
   return bytes;
 }
 
-export function saidOf(...lines: object[]): Said {
-  const said = nothingSaid();
-  for (const line of lines) hear(said, JSON.stringify(line));
+export function saidOf(...lines: object[]): RunnerStatus {
+  const said = emptyStatus();
+  for (const line of lines) applyLine(said, JSON.stringify(line));
   return said;
 }
 
@@ -71,7 +78,7 @@ export const SETTINGS = {
 };
 
 interface RunOptions {
-  said?: Said;
+  said?: RunnerStatus;
   gates?: Gates;
   code?: number;
   settings?: Partial<RunResult['settings']>;
@@ -79,7 +86,7 @@ interface RunOptions {
 
 /** The result of a run in which the helper has answered these calls. */
 export function ran(incident: Incident, calls: readonly Call[], options: RunOptions = {}) {
-  const { said = nothingSaid(), gates = {}, code = 0 } = options;
+  const { said = emptyStatus(), gates = {}, code = 0 } = options;
   const settings = { ...SETTINGS, ...options.settings };
   const plan = planOf(incident);
   const report = readReport(reportBytes(calls), plan.eventCount);

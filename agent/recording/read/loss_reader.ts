@@ -14,7 +14,7 @@ ORDER BY loss_id`;
 
 const CLOCK_STEPS = 'SELECT boot_ns, offset_ns, kind, suspended_ns FROM clock ORDER BY clock_id';
 
-export interface SideReader {
+export interface LossReader {
   /** Losses that overlap [fromNs, toNs). */
   losses(fromNs?: bigint, toNs?: bigint): Loss[];
   clockSteps(): ClockStep[];
@@ -30,7 +30,7 @@ function isText(value: unknown): boolean {
 
 type LossRow = [bigint, bigint, Loss['cause'], Loss['eventType'], bigint];
 
-export function openSideReader(database: Database.Database): SideReader {
+export function openLossReader(database: Database.Database): LossReader {
   const losses = database.prepare<[object], LossRow>(LOSSES).raw().safeIntegers();
   const steps = database.prepare<[], [bigint, bigint, ClockStep['kind'], bigint]>(CLOCK_STEPS).raw().safeIntegers();
   return {

@@ -15,7 +15,7 @@ import { gather, wantedColumns } from './assemble_block.ts';
 import { type DamageNotes, damageNotes } from './damage_notes.ts';
 import { type EventFilter, resolveFilter } from './event_filter.ts';
 import { type Lookup, openLookup } from './lookup.ts';
-import { openSideReader, type SideReader } from './loss_reader.ts';
+import { type LossReader, openLossReader } from './loss_reader.ts';
 import { openPinReader, type PinReader } from './pin_reader.ts';
 import { readTransactions } from './read_transaction.ts';
 import { openRecordedSpan, type RecordedSpanReader } from './recorded_span.ts';
@@ -86,7 +86,7 @@ export interface RecordingReader
     ArrivalReader,
     PinReader,
     RecordedSpanReader,
-    SideReader,
+    LossReader,
     StateReader,
     Transactions {
   readonly recordingId: string;
@@ -203,7 +203,7 @@ function readerOf(database: Database.Database, path: string, version: number, is
     Object.fromEntries(Object.entries(methods).map(([name, method]) => [name, guarded(method)])) as Methods;
 
   const transactionIndex = openTransactionIndex({ database, lookup, inTransaction: source.inTransaction });
-  const side = openSideReader(database);
+  const side = openLossReader(database);
   const state = openStateReader(database, path);
   /** Mostly answered from the cache: no agent changes what an id refers to, so these do not follow the writer. */
   const entryOf = <Entry>(find: (id: number) => Entry) => {

@@ -13,7 +13,7 @@ import { gather, type RowSource } from '../read/assemble_block.ts';
 import { scatter } from '../read/scatter.ts';
 import { columnPlaces, openForWriting, type RecordingOrigin } from './create.ts';
 import { createDictionaries, type Dictionaries } from './dictionaries.ts';
-import { noteWriter } from './loss_tables.ts';
+import { lossWriter } from './loss_tables.ts';
 import { segmentWriter, wholeRange } from './segment_writer.ts';
 import { openStoredDictionaries } from './stored_dictionaries.ts';
 import { summaryWriter } from './transaction_summaries.ts';
@@ -41,7 +41,7 @@ export function createBundle({ path, ...origin }: BundleOptions): BundleWriter {
   const dictionaries = createDictionaries({ nextNumber: 0, ...stored.read() }, IDS_IN_USE_MAX);
   const segments = segmentWriter(database, columnPlaces(database));
   const writeSummaries = summaryWriter(database, stored.transactionOf);
-  const notes = noteWriter(database);
+  const notes = lossWriter(database);
   const guarded = <T>(work: () => T): T => withRecordingErrors(path, work);
 
   const write = database.transaction((block: Block, numbers: BigUint64Array) => {

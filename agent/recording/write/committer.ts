@@ -6,9 +6,9 @@ import { withRecordingErrors } from '../format/errors.ts';
 import { openRetention, type RetentionLimits, type RetentionState } from '../retain/retention.ts';
 import type { Batch, OpenedRecording } from './batch.ts';
 import { columnPlaces, openForWriting } from './create.ts';
-import { markAlive, markEnded, noteInterruption } from './gaps.ts';
+import { heartbeat, recordCleanEnd, recordGap } from './gaps.ts';
 import { lockRecording } from './lock.ts';
-import { noteWriter } from './loss_tables.ts';
+import { lossWriter } from './loss_tables.ts';
 import { identityOf, makeOwnFile, ownFiles, placeOf } from './own_files.ts';
 import { openRawId } from './raw_id.ts';
 import { segmentWriter } from './segment_writer.ts';
@@ -85,10 +85,10 @@ function committerOf(
   const dictionaries = openStoredDictionaries(database);
   const segments = segmentWriter(database, columnPlaces(database));
   segments.sealLeftParts(dictionaries.nextIds());
-  noteInterruption(database, startNs, bootId);
+  recordGap(database, startNs, bootId);
   const writeSummaries = summaryWriter(database, dictionaries.transactionOf);
-  const notes = noteWriter(database);
-  const alive = markAlive(database);
+  const notes = lossWriter(database);
+  const alive = heartbeat(database);
   const retain = retention && openRetention(database, path, retention, dictionaries.nextIds);
   const identity = identityOf(path);
   const files = ownFiles(path);
@@ -110,7 +110,7 @@ function committerOf(
       return { fromNs: startNs, events, place: undefined, isOverwritten: true };
     }
     const left = leftBehind();
-    if (endedNs !== undefined) markEnded(database, endedNs);
+    if (endedNs !== undefined) recordCleanEnd(database, endedNs);
     // Leaving WAL mode allows reading by users who may not create the log's files; it fails while a reader has the file
     // open.
     database.pragma('busy_timeout = 0');

@@ -15,7 +15,7 @@ import { extremes } from '../words64.ts';
 import type { Batch, OpenedRecording, RowsToWrite } from './batch.ts';
 import { createDictionaries, type Dictionaries } from './dictionaries.ts';
 import { copyRows, newOpenRows, type OpenRows, rangeOf, reuse } from './open_rows.ts';
-import { createSideNotes, type SideNotes } from './pending_losses.ts';
+import { createPendingLosses, type PendingLosses } from './pending_losses.ts';
 
 /** Parts older than this are merged at the next flush. */
 export const SEAL_AFTER_NS = 5_000_000_000n;
@@ -28,7 +28,7 @@ const QUIET_BATCH_EVERY_NS = 1_000_000_000n;
 
 export interface Gatherer
   extends Pick<Dictionaries, 'nameId' | 'fileId' | 'contextId' | 'oldestIds'>,
-    Pick<SideNotes, 'addLoss' | 'addClockStep'> {
+    Pick<PendingLosses, 'addLoss' | 'addClockStep'> {
   /** Copies the rows from `fromRow` on as far as there is room; returns the first that had none, or the block's end. */
   append(block: Block, fromRow: number): number;
   /** Counts the rows from `fromRow` on as lost because the file cannot be written. */
@@ -48,7 +48,7 @@ interface Taken {
 
 export function createGatherer(opened: OpenedRecording, blocks: readonly Block[], nowNs: () => bigint): Gatherer {
   const dictionaries = createDictionaries(opened);
-  const notes = createSideNotes();
+  const notes = createPendingLosses();
   const free: OpenRows[] = blocks.map((block, slot) => newOpenRows(slot, block));
   /** Closed blocks, the oldest first. */
   let closed: OpenRows[] = [];

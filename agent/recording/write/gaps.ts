@@ -2,7 +2,7 @@
 import type Database from 'better-sqlite3';
 import type { LossCause } from '../../../bpf/schema/losses.ts';
 import { toStored } from '../format/schema.ts';
-import { noteWriter } from './loss_tables.ts';
+import { lossWriter } from './loss_tables.ts';
 
 const OR_REPLACE = 'ON CONFLICT (key) DO UPDATE SET value = excluded.value';
 const SET = `INSERT INTO meta VALUES (?, CAST(? AS INTEGER)) ${OR_REPLACE}`;
@@ -20,7 +20,7 @@ const ENDED = 'ended';
 const ALIVE_EVERY_NS = 200_000_000n;
 
 /** Records at the start of a writer what happened since the last one, in its own transaction. */
-export function noteInterruption(database: Database.Database, nowNs: bigint, bootId: string): void {
+export function recordGap(database: Database.Database, nowNs: bigint, bootId: string): void {
   const value = database.prepare<[string], bigint | string>('SELECT value FROM meta WHERE key = ?').pluck();
   value.safeIntegers();
   const integer = (key: string) => value.get(key) as bigint | undefined;
@@ -30,7 +30,7 @@ export function noteInterruption(database: Database.Database, nowNs: bigint, boo
       const cause: LossCause = integer(ENDED) === 1n ? 'agent_stopped' : 'agent_killed';
       const monotonicNs = value.get(ALIVE_BOOT) === bootId ? integer(ALIVE_MONOTONIC) : undefined;
       const lastedNs = monotonicNs === undefined ? 0n : process.hrtime.bigint() - monotonicNs;
-      const { addLoss } = noteWriter(database);
+      const { addLoss } = lossWriter(database);
       for (const gap of gapsOf(aliveNs, nowNs, lastedNs)) addLoss({ cause, eventType: null, count: 0, ...gap });
     }
     const set = database.prepare(SET_TEXT);
@@ -64,7 +64,7 @@ function max(a: bigint, b: bigint): bigint {
 }
 
 /** Returns a function that a commit calls inside its transaction. */
-export function markAlive(database: Database.Database): (nowNs: bigint) => void {
+export function heartbeat(database: Database.Database): (nowNs: bigint) => void {
   const set = database.prepare(SET);
   let aliveNs = 0n;
   return (nowNs) => {
@@ -76,7 +76,7 @@ export function markAlive(database: Database.Database): (nowNs: bigint) => void 
   };
 }
 
-export function markEnded(database: Database.Database, nowNs: bigint): void {
+export function recordCleanEnd(database: Database.Database, nowNs: bigint): void {
   database.transaction(() => noteAlive(database, nowNs, 1))();
 }
 

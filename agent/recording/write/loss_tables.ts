@@ -6,12 +6,12 @@ import { toStored } from '../format/schema.ts';
 const ADD_LOSS = 'INSERT INTO loss (from_ns, to_ns, cause, event_type, count) VALUES (?, ?, ?, ?, ?)';
 const ADD_CLOCK_STEP = 'INSERT INTO clock (boot_ns, offset_ns, kind, suspended_ns) VALUES (?, ?, ?, ?)';
 
-export interface NoteWriter {
+export interface LossWriter {
   addLoss(loss: Loss): void;
   addClockStep(step: ClockStep): void;
 }
 
-export function noteWriter(database: Database.Database): NoteWriter {
+export function lossWriter(database: Database.Database): LossWriter {
   const addLoss = database.prepare(ADD_LOSS);
   const addClockStep = database.prepare(ADD_CLOCK_STEP);
   return {

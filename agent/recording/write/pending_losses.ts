@@ -12,7 +12,7 @@ const PENDING_CLOCK_STEPS_MAX = 1024;
 /** Causes whose events cannot be counted: the loss is the time itself. */
 const UNCOUNTED: readonly LossCause[] = ['recording_removed', 'recording_damaged'];
 
-export interface SideNotes {
+export interface PendingLosses {
   addLoss(loss: Loss): void;
   addClockStep(step: ClockStep): void;
   pending(): boolean;
@@ -23,7 +23,7 @@ export interface SideNotes {
   failed(): void;
 }
 
-export function createSideNotes(): SideNotes {
+export function createPendingLosses(): PendingLosses {
   let losses: Loss[] = [];
   let steps: ClockStep[] = [];
   let takenLosses = 0;

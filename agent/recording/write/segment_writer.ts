@@ -11,7 +11,7 @@ import type { Loss } from '../format/losses.ts';
 import { PIECES_MAX, pieceSeed } from '../format/pieces.ts';
 import { END_NUMBER, packIds } from '../format/schema.ts';
 import type { ColumnPlaces } from './create.ts';
-import { noteWriter } from './loss_tables.ts';
+import { lossWriter } from './loss_tables.ts';
 import { copyRows, newOpenRows, type OpenRows } from './open_rows.ts';
 
 /** A smaller segment is read whole anyway, and pieces would only waste the ends of pages. */
@@ -86,7 +86,7 @@ export function segmentWriter(database: Database.Database, { ids, pieces }: Colu
   const nextNumber = database.prepare<[], number>(END_NUMBER).pluck();
   const parts = database.prepare<[], Part>(PARTS).safeIntegers();
   const deletePart = database.prepare(DELETE_PART);
-  const notes = noteWriter(database);
+  const notes = lossWriter(database);
 
   function add(rows: SegmentRows, sealed: 0 | 1, data: Buffer): void {
     const { block, range, firstNumber, endNumber, idsFrom, idsEnd } = rows;

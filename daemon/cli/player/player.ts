@@ -6,8 +6,8 @@ import { callDaemon, readText } from '../client/connection.ts';
 import { endOnSignals } from './ending.ts';
 import { EXIT } from './exit_codes.ts';
 import { type Action, actionFor, type Key } from './keys.ts';
-import { newLayoutWatch } from './laid_out.ts';
 import { ASCII, UNICODE } from './lanes.ts';
+import { newLayoutWatch } from './layout_changes.ts';
 import { summaryLine } from './played_text.ts';
 import { newPlayer, type Player, positionNs } from './player_state.ts';
 import { endError, RECONNECT_ATTEMPTS, type RemoteSession, type SessionFrame } from './remote_session.ts';
@@ -15,7 +15,7 @@ import { renderScreen, zoomed } from './screen.ts';
 import type { Stop, StopRule } from './stop_rule.ts';
 import { toAnsi } from './styled_text.ts';
 import { openTerminal, writesUnicode } from './terminal.ts';
-import { newToCome, type ToCome } from './to_come.ts';
+import { newUpcomingEvents, type UpcomingEvents } from './upcoming_events.ts';
 
 const PAINT_INTERVAL_MS = 40;
 /** Limits the requests that a held key queues while the daemon has not handled earlier ones. */
@@ -45,7 +45,7 @@ export async function playOnScreen(remote: RemoteSession, stopAt: StopRule): Pro
   }
   const painting = setInterval(paint, PAINT_INTERVAL_MS);
   try {
-    const toCome = newToCome(player, remote, { signal: reading.signal, onFailure: left.reject });
+    const toCome = newUpcomingEvents(player, remote, { signal: reading.signal, onFailure: left.reject });
     follow(player, remote, { queue, stopAt, toCome }).then((error) => left.reject(error), left.reject);
     toCome.read();
     readTitle(player, remote, reading.signal).catch(left.reject);
@@ -102,7 +102,7 @@ function act({ state, showAnswer }: Player, key: Key, { remote, queue, leave, co
 interface Following {
   queue: Queue;
   stopAt: StopRule;
-  toCome: ToCome;
+  toCome: UpcomingEvents;
 }
 
 /** Shows the frames of the session; returns the reason for their end. */

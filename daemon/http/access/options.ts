@@ -69,7 +69,7 @@ export function withAccessOptions(command: Command): Command {
 }
 
 /** Returns an error message for options that contradict each other. */
-export function meaningless(flags: AccessFlags & { listen: ListenAddress }): string | undefined {
+export function invalidCombination(flags: AccessFlags & { listen: ListenAddress }): string | undefined {
   const { listen, tlsCert, tlsKey, tlsClientCa } = flags;
   if ((tlsCert === undefined) !== (tlsKey === undefined)) return '--tls-cert and --tls-key go together';
   if (tlsClientCa !== undefined && tlsCert === undefined) return '--tls-client-ca needs --tls-cert and --tls-key';

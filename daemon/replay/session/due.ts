@@ -11,7 +11,7 @@ import { REPLAY_BYTES_MAX, writeReplay } from './replayed_event.ts';
 export const BURST_EVENTS_MAX = 256;
 
 /** It returns the end of the due events that start at `next`, limited by `end`, the burst and the loaded pages. */
-export function dueUntil(window: EventBuffer, clock: ReplayClock, next: number, end: number, nowNs: bigint): number {
+export function countDue(window: EventBuffer, clock: ReplayClock, next: number, end: number, nowNs: bigint): number {
   const last = Math.min(end, next + BURST_EVENTS_MAX);
   for (let index = next; index < last; index++) {
     const startNs = window.startNs(index);
@@ -21,7 +21,7 @@ export function dueUntil(window: EventBuffer, clock: ReplayClock, next: number, 
 }
 
 /** The events of a range that are sent now, as JSON: a single one as an object, several as an array. */
-export function toldNow(
+export function encodeDueEvents(
   window: EventBuffer,
   clock: ReplayClock,
   [first, end]: readonly [number, number],

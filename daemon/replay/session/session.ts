@@ -3,13 +3,13 @@ import { stringify } from '../../exact_json.ts';
 import { createClock, type ReplayClock } from '../clock/clock.ts';
 import { createLateness, type Lateness } from '../clock/lateness.ts';
 import type { Alarm } from '../clock/scheduler.ts';
-import { placeAgain } from '../kept/come_back.ts';
 import type { KeptSession } from '../kept/kept_session.ts';
+import { restorePosition } from '../kept/restore_position.ts';
 import type { SessionPlace } from '../kept/state_file.ts';
 import type { ReplayPlan } from '../plan/planner.ts';
 import type { SeekTarget } from '../target.ts';
 import { type Command, type State, transition } from '../transitions.ts';
-import { boundOf, dueUntil, firstToMove, isPlayedOut, toldNow } from './due.ts';
+import { boundOf, countDue, encodeDueEvents, firstToMove, isPlayedOut } from './due.ts';
 import { createEventBuffer, type EventBuffer } from './event_buffer.ts';
 import { createMeasure, type Measure } from './measure.ts';
 import { steppedJson } from './replayed_event.ts';
@@ -121,7 +121,7 @@ export class Session {
     this.#createdAt = kept.createdAt;
     this.#updatedAt = kept.updatedAt;
     this.#state = kept.state === 'playing' ? 'paused' : kept.state;
-    const place = await placeAgain(kept, this.#plan);
+    const place = await restorePosition(kept, this.#plan);
     if (place) this.#moveTo(place.positionNs, place.index);
     else this.#moveToEnd();
     if (!place && this.#state !== 'stopped') this.#state = 'finished';
@@ -359,10 +359,10 @@ export class Session {
 
   #emitDue(): void {
     const [window, clock, first] = [this.#window, this.#clock, this.#next];
-    const end = dueUntil(window, clock, first, this.#playableEnd, this.#options.now());
+    const end = countDue(window, clock, first, this.#playableEnd, this.#options.now());
     if (end === first) return;
     const sentNs = this.#options.now();
-    const told = toldNow(window, clock, [first, end], sentNs, this.#settings.timeoutNs);
+    const told = encodeDueEvents(window, clock, [first, end], sentNs, this.#settings.timeoutNs);
     this.stream.publish(end - first === 1 ? 'event' : 'events', told, end - first);
     for (let at = first; at < end; at++) this.#lateness.record(sentNs - clock.dueAt(window.startNs(at)!));
     this.#passedNs = window.startNs(end - 1)!;

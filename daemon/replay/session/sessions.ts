@@ -12,18 +12,18 @@ import type { StoredPlace } from '../kept/state_file.ts';
 import type { KeptState } from '../kept/state_thread.ts';
 import type { Planner } from '../plan/planner.ts';
 import { admit } from './capacity.ts';
+import { openSession, reopenSession } from './open_session.ts';
+import type { Session } from './session.ts';
 import {
   type Clocks,
   findUnrecorded,
-  type Held,
-  heldAgain,
   type ListedSession,
   listed,
   notRecorded,
+  restoredEntry,
+  type SessionEntry,
   usedAtMs,
-} from './held.ts';
-import { openSession, reopenSession } from './open_session.ts';
-import type { Session } from './session.ts';
+} from './session_entry.ts';
 import { closedProblem, type SessionChange } from './session_options.ts';
 import type { EndReason } from './stream.ts';
 
@@ -92,7 +92,7 @@ export function createSessions(options: SessionsOptions): Sessions {
   const wallTime = () => new Date(Number(now() / NS_PER_MS)).toISOString();
 
   const clocks: Clocks = { now, steadyNow };
-  const held = new Map<string, Held>();
+  const held = new Map<string, SessionEntry>();
   const keeper =
     state &&
     createKeeper({ state, rowOf, playing, now: steadyNow, alarm: scheduler.alarm, onFailure: (why) => tell(log, why) });
@@ -131,7 +131,7 @@ export function createSessions(options: SessionsOptions): Sessions {
     return session;
   }
 
-  async function openAgain(sessionId: string, entry: Held): Promise<Session> {
+  async function openAgain(sessionId: string, entry: SessionEntry): Promise<Session> {
     const session = await reopenSession(surroundingsOf(sessionId), planner, entry.kept).catch((error) => {
       if (error instanceof Problem && error.code === 'transaction_not_found') throw notRecorded(entry);
       return orShutdown(error);
@@ -148,7 +148,7 @@ export function createSessions(options: SessionsOptions): Sessions {
     return session;
   }
 
-  function hold(sessionId: string, entry: Held): void {
+  function hold(sessionId: string, entry: SessionEntry): void {
     if (held.size === 0) {
       sweep.set(steadyNow() + sweepNs);
       heartbeat.set(steadyNow() + HEARTBEAT_NS);
@@ -172,7 +172,7 @@ export function createSessions(options: SessionsOptions): Sessions {
     if (held.size > 0) heartbeat.set(steadyNow() + HEARTBEAT_NS);
   });
 
-  function find(sessionId: string): Held {
+  function find(sessionId: string): SessionEntry {
     if (closing) throw shuttingDown();
     const found = held.get(sessionId);
     if (!found) throw notFound(sessionId);
@@ -198,7 +198,7 @@ export function createSessions(options: SessionsOptions): Sessions {
     );
   }
 
-  for (const row of state?.rows ?? []) hold(row.session.sessionId, heldAgain(row, clocks));
+  for (const row of state?.rows ?? []) hold(row.session.sessionId, restoredEntry(row, clocks));
   void findUnrecorded([...held.values()], planner, () => closing !== undefined);
 
   return {

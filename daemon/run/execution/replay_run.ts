@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { toWriteError } from '../../export/errors.ts';
-import { nothingSaid } from '../control_lines.ts';
+import { emptyStatus } from '../control_lines.ts';
 import { EXIT, RunError } from '../errors.ts';
 import { compilePlan, type DelayPlan } from '../plan/compile.ts';
 import { encodePlan } from '../plan/encode.ts';
@@ -98,7 +98,7 @@ function failureOf({ code, signal, said }: RunnerEnd): { reason: string; exitCod
 
 function notRun(request: RunRequest, plan: DelayPlan, judgement: Judgement, exitCode: number): Run {
   const { incident, errors, settings, gates } = request;
-  const parts = { judgement, settings, incident, errors, ended: null, figures: null, said: nothingSaid(), gates };
+  const parts = { judgement, settings, incident, errors, ended: null, figures: null, said: emptyStatus(), gates };
   return { result: resultOf(parts), plan, calls: emptyReport(), exitCode };
 }
 

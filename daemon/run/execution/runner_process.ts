@@ -5,7 +5,7 @@ import { createRequire } from 'node:module';
 import { constants } from 'node:os';
 import { createInterface } from 'node:readline';
 import type { Duplex } from 'node:stream';
-import { hear, nothingSaid, type Said } from '../control_lines.ts';
+import { applyLine, emptyStatus, type RunnerStatus } from '../control_lines.ts';
 import { EXIT, RunError } from '../errors.ts';
 
 export interface RunnerRequest {
@@ -29,7 +29,7 @@ export interface RunnerEnd {
   code: number;
   /** The signal that ended the helper itself, if any. */
   signal: NodeJS.Signals | null;
-  said: Said;
+  said: RunnerStatus;
 }
 
 const CONTROL_FD = 3;
@@ -114,10 +114,10 @@ export async function runCommand(request: RunnerRequest): Promise<RunnerEnd> {
     stdio: ['inherit', 'inherit', 'inherit', 'pipe'],
     env: environment,
   });
-  const said = nothingSaid();
+  const said = emptyStatus();
   const stopPassing = passSignals(child);
   try {
-    const onLine = (line: string) => hear(said, line);
+    const onLine = (line: string) => applyLine(said, line);
     const [end] = await Promise.all([endOf(child), listen(child.stdio[CONTROL_FD] as Duplex, onLine)]);
     return { ...end, said };
   } finally {

@@ -13,7 +13,7 @@ import {
   SIZE_UNKNOWN,
   STREAM_FLAGS,
 } from './plan_file.ts';
-import { CALL_FLAGS, HOWS, NONE, REPORT_MAGIC, reportCall, reportHeader } from './report_file.ts';
+import { CALL_FLAGS, MATCH_KINDS, NONE, REPORT_MAGIC, reportCall, reportHeader } from './report_file.ts';
 
 const BANNER = '/* Generated from daemon/run/format by `make gen`. Do not edit. */';
 
@@ -41,7 +41,7 @@ export function cHeader(): string {
     ...constants('PLAN_FLAG', PLAN_FLAGS),
     `#define SIZE_UNKNOWN ${SIZE_UNKNOWN}u`,
     '',
-    ...constants('HOW', HOWS),
+    ...constants('HOW', MATCH_KINDS),
     ...constants('CALL_FLAG', CALL_FLAGS),
     `#define NONE ${NONE}u`,
     ...[planHeader, planStream, planSlot, planEvent, reportHeader, reportCall].flatMap(cStruct),

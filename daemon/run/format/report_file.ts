@@ -8,7 +8,7 @@ import { defineLayout, u8, u16, u32, u64 } from './layout.ts';
 export const REPORT_MAGIC = Buffer.from('KRRUNR\0\x02', 'latin1');
 
 /** How a call got its target. */
-export const HOWS = {
+export const MATCH_KINDS = {
   /** The next recorded event of its slot has the same size. */
   exact: 1,
   /** The next event has another size. */
@@ -29,7 +29,7 @@ export const HOWS = {
   class: 10,
 } as const;
 
-export type How = keyof typeof HOWS;
+export type MatchKind = keyof typeof MATCH_KINDS;
 
 export const CALL_FLAGS = {
   /** Less was written than requested, on purpose. */

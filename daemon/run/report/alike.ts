@@ -6,7 +6,7 @@
 import { STREAM_FLAGS } from '../format/plan_file.ts';
 import type { DelayPlan, PlannedStream } from '../plan/compile.ts';
 import { fileKeyOf } from '../plan/file_order.ts';
-import { type Deliveries, FATE_NUMBERS } from './fates.ts';
+import { type Deliveries, OUTCOME_NUMBERS } from './outcomes.ts';
 
 const DIGITS = /\d+/g;
 
@@ -24,7 +24,7 @@ export function uncertainNs(plan: DelayPlan, { fate }: Deliveries, thresholdNs: 
     });
     const least = targets.reduce((ns, event) => Math.min(ns, events.target_ns[event]!), Number.POSITIVE_INFINITY);
     for (const event of targets)
-      if (fate[event] === FATE_NUMBERS.delivered && events.target_ns[event]! >= thresholdNs)
+      if (fate[event] === OUTCOME_NUMBERS.delivered && events.target_ns[event]! >= thresholdNs)
         uncertain += events.target_ns[event]! - least;
   }
   return uncertain;

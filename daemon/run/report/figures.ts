@@ -1,13 +1,13 @@
 /** Measures how faithful a run was: how much of the plan was delivered, to which calls, and how exactly. */
-import type { Said } from '../control_lines.ts';
+import type { RunnerStatus } from '../control_lines.ts';
 import { EVENT_FLAGS } from '../format/plan_file.ts';
-import { CALL_FLAGS, HOWS, NONE } from '../format/report_file.ts';
+import { CALL_FLAGS, MATCH_KINDS, NONE } from '../format/report_file.ts';
 import type { DelayPlan } from '../plan/compile.ts';
 import { uncertainNs } from './alike.ts';
 import { type ErrorFigures, errorFigures } from './error_figures.ts';
-import { type Deliveries, deliveriesOf, FATE_NUMBERS, type Fate, fateOf } from './fates.ts';
-import { type HowCounts, howsOf, isHeld } from './hows.ts';
+import { countMatchKinds, isHeld, type MatchKindCounts } from './match_kinds.ts';
 import { givenBack, type NameFigures, nameFigures, withoutEvents } from './names.ts';
+import { type Deliveries, deliveriesOf, type EventOutcome, OUTCOME_NUMBERS, outcomeOf } from './outcomes.ts';
 import { streamOfEvent } from './planned_streams.ts';
 import { ksDistance, quantile } from './quantiles.ts';
 import type { CallReport } from './read_report.ts';
@@ -27,7 +27,7 @@ export interface SlowEvent {
   path: string;
   comm: string;
   service: string;
-  fate: Fate;
+  fate: EventOutcome;
   /** When the call that got the event was made; null when there is none. */
   run_offset_ns: number | null;
   held_ns: number | null;
@@ -47,8 +47,8 @@ export interface Figures {
   matched_by_duration: number | null;
   matched_by_count: number | null;
   calls: number;
-  how: HowCounts;
-  fates: Record<Fate, number>;
+  how: MatchKindCounts;
+  fates: Record<EventOutcome, number>;
   injected_ns: number;
   /**
    * Calls whose events ask for a short write, which were made short, or whole after all: no regular file, one byte, or
@@ -70,7 +70,7 @@ export interface Figures {
   streams: StreamFigures[];
 }
 
-export function figuresOf(plan: DelayPlan, reported: CallReport, said: Said, thresholdNs: number): Figures {
+export function figuresOf(plan: DelayPlan, reported: CallReport, said: RunnerStatus, thresholdNs: number): Figures {
   const returned = givenBack(reported, said);
   const calls = withoutEvents(reported, returned);
   const floorNs = said.calibrated?.floor_ns ?? FLOOR_NS_DEFAULT;
@@ -81,7 +81,7 @@ export function figuresOf(plan: DelayPlan, reported: CallReport, said: Said, thr
     ...planned(plan, deliveries, thresholdNs),
     uncertain_ns: uncertainNs(plan, deliveries, thresholdNs),
     calls: calls.count,
-    how: howsOf(calls),
+    how: countMatchKinds(calls),
     injected_ns: sum(calls, (at) => (isHeld(calls, at) ? calls.heldNs[at]! : 0)),
     short_writes: shortWrites(plan, calls),
     errors: errorFigures(plan, reported),
@@ -103,10 +103,10 @@ function planned({ events: { target_ns }, eventCount }: DelayPlan, { fate }: Del
     if (target_ns[event]! < thresholdNs) continue;
     considered++;
     plannedNs += target_ns[event]!;
-    if (fate[event] === FATE_NUMBERS.delivered) deliveredNs += target_ns[event]!;
+    if (fate[event] === OUTCOME_NUMBERS.delivered) deliveredNs += target_ns[event]!;
     counts[fate[event]!]!++;
   }
-  const delivered = counts[FATE_NUMBERS.delivered]!;
+  const delivered = counts[OUTCOME_NUMBERS.delivered]!;
   return {
     planned_events: eventCount,
     considered_events: considered,
@@ -114,7 +114,7 @@ function planned({ events: { target_ns }, eventCount }: DelayPlan, { fate }: Del
     delivered_ns: deliveredNs,
     matched_by_duration: plannedNs > 0 ? deliveredNs / plannedNs : null,
     matched_by_count: considered > 0 ? delivered / considered : null,
-    fates: { delivered, displaced: counts[FATE_NUMBERS.displaced]!, missing: counts[FATE_NUMBERS.missing]! },
+    fates: { delivered, displaced: counts[OUTCOME_NUMBERS.displaced]!, missing: counts[OUTCOME_NUMBERS.missing]! },
   };
 }
 
@@ -173,7 +173,7 @@ function slowestOf(plan: DelayPlan, calls: CallReport, deliveries: Deliveries, t
     if (order.length > SLOWEST_MAX) order.pop();
   }
   return order.map((event) => {
-    const fate = fateOf(deliveries.fate[event]!);
+    const fate = outcomeOf(deliveries.fate[event]!);
     const call = fate === 'missing' ? undefined : deliveries.call[event]!;
     const { op, path, comm, service } = plan.streams[streamOfEvent(plan, event)]!;
     return {
@@ -189,7 +189,7 @@ function slowestOf(plan: DelayPlan, calls: CallReport, deliveries: Deliveries, t
 function firstDivergence(calls: CallReport): number | null {
   for (let at = 0; at < calls.count; at++) {
     const how = calls.how[at];
-    if (how === HOWS.extra || how === HOWS.distribution) return calls.receivedNs[at]!;
+    if (how === MATCH_KINDS.extra || how === MATCH_KINDS.distribution) return calls.receivedNs[at]!;
   }
   return null;
 }

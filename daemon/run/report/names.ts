@@ -2,9 +2,9 @@
  * Measures the uncertainty of file names. A name that the incident does not have stands for one that it has, until a
  * file with exactly that name is written: calls that were taken for that file's before then were those of another one.
  */
-import type { Said } from '../control_lines.ts';
-import { CALL_FLAGS, HOWS, NONE } from '../format/report_file.ts';
-import { isMatched } from './hows.ts';
+import type { RunnerStatus } from '../control_lines.ts';
+import { CALL_FLAGS, MATCH_KINDS, NONE } from '../format/report_file.ts';
+import { isMatched } from './match_kinds.ts';
 import type { CallReport } from './read_report.ts';
 
 export interface NameFigures {
@@ -17,7 +17,7 @@ export interface NameFigures {
 }
 
 /** Marks the calls that were given back: their events belong to other calls. */
-export function givenBack(calls: CallReport, { streams }: Said): Uint8Array {
+export function givenBack(calls: CallReport, { streams }: RunnerStatus): Uint8Array {
   const standsIn = (at: number) => (calls.flags[at]! & CALL_FLAGS.stands_in) !== 0;
   const fileOf = (at: number) => streams.get(calls.stream[at]!)?.path;
   const named = new Set<string>();
@@ -31,7 +31,7 @@ export function givenBack(calls: CallReport, { streams }: Said): Uint8Array {
 /** Returns the calls with the events of the chosen ones removed. */
 export function withoutEvents(calls: CallReport, chosen: Uint8Array): CallReport {
   if (!chosen.includes(1)) return calls;
-  const ofOther = (how: number) => (isMatched(how) && how !== HOWS.error_injected ? HOWS.extra : how);
+  const ofOther = (how: number) => (isMatched(how) && how !== MATCH_KINDS.error_injected ? MATCH_KINDS.extra : how);
   return {
     ...calls,
     how: calls.how.map((how, at) => (chosen[at] ? ofOther(how) : how)),
@@ -39,7 +39,7 @@ export function withoutEvents(calls: CallReport, chosen: Uint8Array): CallReport
   };
 }
 
-export function nameFigures(chosen: Uint8Array, { uncovered }: Said): NameFigures {
+export function nameFigures(chosen: Uint8Array, { uncovered }: RunnerStatus): NameFigures {
   return {
     given_back: chosen.reduce((sum, one) => sum + one, 0),
     shared: uncovered.get('shared_name') ?? 0,

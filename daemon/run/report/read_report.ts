@@ -1,7 +1,7 @@
 /** Reads the report of a run as far as it goes: a helper that was killed leaves a part of the last record. */
 import { RunError } from '../errors.ts';
 import { readColumn, readRecord } from '../format/layout.ts';
-import { HOWS, NONE, REPORT_MAGIC, reportCall, reportHeader } from '../format/report_file.ts';
+import { MATCH_KINDS, NONE, REPORT_MAGIC, reportCall, reportHeader } from '../format/report_file.ts';
 
 /** Times are relative to the command's start. */
 export interface CallReport {
@@ -49,13 +49,13 @@ export function readReport(bytes: Buffer, eventCount: number): CallReport {
     event: column('event', count).map((event) => (event < eventCount ? event : NONE)),
     size: column('size', count),
     op: column('op', count),
-    how: column('how', count).map((how) => (HOW_NUMBERS.has(how) ? how : HOWS.no_stream)),
+    how: column('how', count).map((how) => (HOW_NUMBERS.has(how) ? how : MATCH_KINDS.no_stream)),
     error: column('error', count),
     flags: column('flags', count),
   };
 }
 
-const HOW_NUMBERS: ReadonlySet<number> = new Set(Object.values(HOWS));
+const HOW_NUMBERS: ReadonlySet<number> = new Set(Object.values(MATCH_KINDS));
 
 /** A file that was extended before it was written to has zeros at its end. */
 function written(received: Float64Array): number {

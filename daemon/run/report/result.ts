@@ -1,6 +1,6 @@
 /** All results of a run: `--report` writes them, and every other form of report is made from them. */
 import { formatMilliseconds } from '../../../agent/config/duration.ts';
-import type { Said } from '../control_lines.ts';
+import type { RunnerStatus } from '../control_lines.ts';
 import type { Incident } from '../plan/incident.ts';
 import type { RecordedErrors } from '../plan/recorded_errors.ts';
 import type { Figures } from './figures.ts';
@@ -77,7 +77,7 @@ interface Parts {
   errors: RecordedErrors;
   ended: RunResult['ended'];
   figures: Figures | null;
-  said: Said;
+  said: RunnerStatus;
   gates: Gates;
 }
 

@@ -1,8 +1,8 @@
 /** Figures of the calls on each path. Paths are as the helper merges them: `/data/wal/seg-#.log`. */
-import type { Said } from '../control_lines.ts';
+import type { RunnerStatus } from '../control_lines.ts';
 import { NONE } from '../format/report_file.ts';
 import type { DelayPlan } from '../plan/compile.ts';
-import { HOW_OF, type HowCounts, isHeld, isMatched, noHows } from './hows.ts';
+import { isHeld, isMatched, MATCH_KIND_OF, type MatchKindCounts, noMatches } from './match_kinds.ts';
 import { plannedOfStreams, streamOfEvent } from './planned_streams.ts';
 import type { CallReport } from './read_report.ts';
 
@@ -14,7 +14,7 @@ export interface StreamFigures {
   /** Null when no call shows which recorded paths it stands for. */
   planned_ns: number | null;
   calls: number;
-  how: HowCounts;
+  how: MatchKindCounts;
   missing_events: number;
   injected_ns: number;
   /** How long its calls took, as far as that is known. */
@@ -30,11 +30,11 @@ interface Gathered extends StreamFigures {
   unmatchedFromNs: number;
 }
 
-export function streamFigures(plan: DelayPlan, calls: CallReport, said: Said): StreamFigures[] {
+export function streamFigures(plan: DelayPlan, calls: CallReport, said: RunnerStatus): StreamFigures[] {
   const gathered = new Map<number, Gathered>();
   for (const [number, { op_class, path, role, recorded_events }] of said.streams)
     gathered.set(number, {
-      ...{ op_class, path, role, recorded_events, planned_ns: null, calls: 0, how: noHows(), missing_events: 0 },
+      ...{ op_class, path, role, recorded_events, planned_ns: null, calls: 0, how: noMatches(), missing_events: 0 },
       ...{ injected_ns: 0, took_ns: 0, longest_unmatched: null },
       ...{ events: new Set(), streams: new Set(), unmatched: 0, unmatchedFromNs: 0 },
     });
@@ -55,7 +55,7 @@ export function streamFigures(plan: DelayPlan, calls: CallReport, said: Said): S
 function gather(figures: Gathered, plan: DelayPlan, calls: CallReport, at: number): void {
   const [how, event] = [calls.how[at]!, calls.event[at]!];
   figures.calls++;
-  figures.how[HOW_OF.get(how)!]++;
+  figures.how[MATCH_KIND_OF.get(how)!]++;
   figures.took_ns += calls.heldNs[at]! + calls.nativeNs[at]!;
   if (isHeld(calls, at)) figures.injected_ns += calls.heldNs[at]!;
   // An unmatched call may have got its target from another path.

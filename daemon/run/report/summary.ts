@@ -2,7 +2,7 @@
 import { printable } from '../../../agent/output/printable.ts';
 import { errorsText } from './error_figures.ts';
 import type { Figures } from './figures.ts';
-import type { HowCounts } from './hows.ts';
+import type { MatchKindCounts } from './match_kinds.ts';
 import { milliseconds, type Repeated, type RunResult } from './result.ts';
 import { MODES_OF_SUMS, percent } from './verdict.ts';
 
@@ -87,7 +87,7 @@ function spreadText({ p50_ns, p99_ns, max_ns }: Figures['late_at_most']): string
   return `${inWords(p50_ns!)} (p50), ${inWords(p99_ns!)} (p99), ${inWords(max_ns!)} (max)`;
 }
 
-const HOW_WORDS: Record<keyof HowCounts, string> = {
+const HOW_WORDS: Record<keyof MatchKindCounts, string> = {
   exact: 'exact',
   size: 'of another size',
   window: 'ahead of their turn',
@@ -100,9 +100,9 @@ const HOW_WORDS: Record<keyof HowCounts, string> = {
   error_injected: 'failed on purpose',
 };
 
-function howText(how: HowCounts): string {
+function howText(how: MatchKindCounts): string {
   const parts = Object.entries(HOW_WORDS).flatMap(([name, words]) => {
-    const count = how[name as keyof HowCounts];
+    const count = how[name as keyof MatchKindCounts];
     return count > 0 ? [`${count} ${words}`] : [];
   });
   return parts.join(', ') || 'none';

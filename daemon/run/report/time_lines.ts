@@ -3,8 +3,8 @@
  * run's, on one time scale.
  */
 import type { DelayPlan } from '../plan/compile.ts';
-import { isMatched } from './hows.ts';
 import { escaped } from './markup.ts';
+import { isMatched } from './match_kinds.ts';
 import { streamOfEvent } from './planned_streams.ts';
 import type { CallReport } from './read_report.ts';
 import { inWords } from './summary.ts';

@@ -4,7 +4,7 @@
  */
 import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { HOWS } from '../../../daemon/run/format/report_file.ts';
+import { MATCH_KINDS } from '../../../daemon/run/format/report_file.ts';
 import { AS_NOBODY } from '../../unprivileged.ts';
 import { ALL_OPS, planOf } from './plans.ts';
 import { compileC, newFolder, numbersIn, readReport, removeFolder, run } from './run.ts';
@@ -60,7 +60,7 @@ describe('a static build', () => {
     expectDelayed(numbersIn(stdout).slice(0, 8), 8);
     expect(line('uncovered')).toEqual({ kind: 'uncovered', what: 'mmap', count: 1 });
     const { calls: report } = readReport(join(folder, 'report'));
-    expect(report.map(({ how }) => how)).toEqual(Array(9).fill(HOWS.size).fill(HOWS.exact, 5));
+    expect(report.map(({ how }) => how)).toEqual(Array(9).fill(MATCH_KINDS.size).fill(MATCH_KINDS.exact, 5));
     expect(report.map(({ size }) => size).slice(0, 5)).toEqual(Array(5).fill(64));
     expect(report.slice(5, 7).map(({ native_ns }) => native_ns > 0n)).toEqual([true, true]);
   });
@@ -73,9 +73,9 @@ describe('a static build', () => {
     expect(statSync(file).size).toBe(10);
     const { calls: report } = readReport(join(folder, 'report'));
     expect(report.map(({ how, error }) => [how, error])).toEqual([
-      [HOWS.error_injected, 28],
-      [HOWS.exact, 0],
-      [HOWS.error_injected, 5],
+      [MATCH_KINDS.error_injected, 28],
+      [MATCH_KINDS.exact, 0],
+      [MATCH_KINDS.error_injected, 5],
     ]);
     expect(Number(report[0]!.replied_ns - report[0]!.received_ns)).toBeGreaterThan(DELAY_NS - EARLY_NS);
   });
@@ -95,7 +95,7 @@ describe('a static build', () => {
     const [wall] = numbersIn(stdout);
     expect(wall).toBeGreaterThan(10 * (DELAY_NS - EARLY_NS));
     expect(wall).toBeLessThan((16 * 10 * DELAY_NS) / 2);
-    expect(readReport(join(folder, 'report')).calls.map(({ how }) => how)).toEqual(Array(160).fill(HOWS.exact));
+    expect(readReport(join(folder, 'report')).calls.map(({ how }) => how)).toEqual(Array(160).fill(MATCH_KINDS.exact));
   });
 
   test('is not slowed where the plan has nothing, and its outputs are not looked at', async () => {
@@ -103,7 +103,9 @@ describe('a static build', () => {
     const { stdout, line } = await run(folder, { plan, command: [build, 'writes', file, '5'] });
     expect(numbersIn(stdout).every((ns) => ns < DELAY_NS / 2)).toBe(true);
     expect(line('ended')).toMatchObject({ calls: 5, delayed: 0, unreplayed_events: 5 });
-    expect(readReport(join(folder, 'report')).calls.map(({ how }) => how)).toEqual(Array(5).fill(HOWS.no_stream));
+    expect(readReport(join(folder, 'report')).calls.map(({ how }) => how)).toEqual(
+      Array(5).fill(MATCH_KINDS.no_stream),
+    );
   });
 
   test('is slowed there too where files that the plan does not have are to be like others', async () => {
@@ -112,7 +114,7 @@ describe('a static build', () => {
     const { stdout, line } = await run(folder, { plan, options, command: [build, 'writes', file, '5'] });
     expectDelayed(numbersIn(stdout), 5);
     expect(line('ended')).toMatchObject({ calls: 5, delayed: 5, unreplayed_events: 5 });
-    expect(readReport(join(folder, 'report')).calls.map(({ how }) => how)).toEqual(Array(5).fill(HOWS.class));
+    expect(readReport(join(folder, 'report')).calls.map(({ how }) => how)).toEqual(Array(5).fill(MATCH_KINDS.class));
   });
 
   test('with a threshold feels only what is slow', async () => {
@@ -120,7 +122,10 @@ describe('a static build', () => {
     const options = ['--threshold-ns', `${DELAY_NS}`];
     const { line } = await run(folder, { plan, options, command: [build, 'writes', file, '2'] });
     expect(line('ended')).toMatchObject({ delayed: 1, unreplayed_events: 0 });
-    expect(readReport(join(folder, 'report')).calls.map(({ how }) => how)).toEqual([HOWS.below_threshold, HOWS.exact]);
+    expect(readReport(join(folder, 'report')).calls.map(({ how }) => how)).toEqual([
+      MATCH_KINDS.below_threshold,
+      MATCH_KINDS.exact,
+    ]);
   });
 
   test('has its io_uring refused, and what is not covered counted', async () => {

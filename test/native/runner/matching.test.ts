@@ -3,7 +3,7 @@
  */
 import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
-import { HOWS } from '../../../daemon/run/format/report_file.ts';
+import { MATCH_KINDS } from '../../../daemon/run/format/report_file.ts';
 import {
   type Call,
   drive,
@@ -70,19 +70,19 @@ describe('align', () => {
     const sizes = range(200).map((i) => (i * 37) % 11);
     const matched = match([thread(sizes)], sized(sizes));
     expect(eventsOf(matched)).toEqual(range(200));
-    expect(new Set(howsOf(matched))).toEqual(new Set([HOWS.exact]));
+    expect(new Set(howsOf(matched))).toEqual(new Set([MATCH_KINDS.exact]));
   });
 
   test('a call that is not made any more is passed over', () => {
     const matched = match([thread([10, 20, 30, 40])], sized([10, 30, 40]));
     expect(eventsOf(matched)).toEqual([0, 2, 3]);
-    expect(howsOf(matched)).toEqual([HOWS.exact, HOWS.window, HOWS.window]);
+    expect(howsOf(matched)).toEqual([MATCH_KINDS.exact, MATCH_KINDS.window, MATCH_KINDS.window]);
   });
 
   test('a call that is new gets a duration of its neighbours, and shifts nothing', () => {
     const matched = match([thread([10, 20, 30])], sized([10, 100_000, 20, 30]));
     expect(eventsOf(matched)).toEqual([0, -1, 1, 2]);
-    expect(matched[1]!.how).toBe(HOWS.extra);
+    expect(matched[1]!.how).toBe(MATCH_KINDS.extra);
     expect([1000, 1001, 1002]).toContain(matched[1]!.target);
   });
 
@@ -93,7 +93,7 @@ describe('align', () => {
   test('a call that grew a little is the same', () => {
     const matched = match([thread([100, 100, 100])], sized([110, 110, 110]));
     expect(eventsOf(matched)).toEqual([0, 1, 2]);
-    expect(howsOf(matched)).toEqual(Array(3).fill(HOWS.size));
+    expect(howsOf(matched)).toEqual(Array(3).fill(MATCH_KINDS.size));
   });
 
   test('sizes that vary from run to run do not move calls to those that happen to have theirs', () => {
@@ -106,11 +106,11 @@ describe('align', () => {
     const sizes = [1_000_000, ...range(100).map(() => 10)];
     const matched = match([thread(sizes)], sized([...range(60).map(() => 10), 1_000_000]));
     expect(eventsOf(matched).slice(0, 60)).toEqual(range(60).map((i) => i + 1));
-    expect(matched[60]!.how).toBe(HOWS.extra);
+    expect(matched[60]!.how).toBe(MATCH_KINDS.extra);
   });
 
   test('behind its end a thread goes on with the distribution', () => {
-    expect(howsOf(match([thread([10])], sized([10, 10])))).toEqual([HOWS.exact, HOWS.distribution]);
+    expect(howsOf(match([thread([10])], sized([10, 10])))).toEqual([MATCH_KINDS.exact, MATCH_KINDS.distribution]);
   });
 
   test('a size that is not known matches', () => {
@@ -138,7 +138,7 @@ describe('threads', () => {
         { tid: 1, size: 20 },
       ],
     );
-    expect(howsOf(matched)).toEqual([HOWS.exact, HOWS.distribution, HOWS.exact]);
+    expect(howsOf(matched)).toEqual([MATCH_KINDS.exact, MATCH_KINDS.distribution, MATCH_KINDS.exact]);
   });
 
   test('a new one goes on where one ended', () => {
@@ -167,7 +167,9 @@ describe('threads', () => {
   });
 
   test('a file that is not in the plan is none', () => {
-    expect(match([thread([10])], [{ file: '/elsewhere' }])).toEqual([{ how: HOWS.no_stream, event: -1, target: 0 }]);
+    expect(match([thread([10])], [{ file: '/elsewhere' }])).toEqual([
+      { how: MATCH_KINDS.no_stream, event: -1, target: 0 },
+    ]);
   });
 });
 
@@ -175,7 +177,7 @@ describe('modes', () => {
   test('ordinal takes one after the other', () => {
     const matched = match([thread([10, 20, 30])], sized([30, 20, 10]), 'ordinal');
     expect(eventsOf(matched)).toEqual([0, 1, 2]);
-    expect(howsOf(matched)).toEqual([HOWS.size, HOWS.exact, HOWS.size]);
+    expect(howsOf(matched)).toEqual([MATCH_KINDS.size, MATCH_KINDS.exact, MATCH_KINDS.size]);
   });
 
   test('dist draws from calls of about the size', () => {
@@ -184,19 +186,19 @@ describe('modes', () => {
     const plan = [{ path: '/data/log', comm: 'db', calls: [...small, ...large] }];
     const matched = match(plan, sized(range(40).map((i) => (i % 2 ? 10 : 100_000))), 'dist');
     expect(matched.map(({ target }) => target)).toEqual(range(40).map((i) => (i % 2 ? 1 : 2)));
-    expect(new Set(howsOf(matched))).toEqual(new Set([HOWS.distribution]));
+    expect(new Set(howsOf(matched))).toEqual(new Set([MATCH_KINDS.distribution]));
   });
 
   test('auto gives a thread up that does something else, align does not', () => {
     const plan = [thread(range(200).map(() => 10))];
     const calls = sized(range(100).map(() => 1_000_000));
-    expect(howsOf(match(plan, calls, 'align'))).toEqual(Array(100).fill(HOWS.extra));
+    expect(howsOf(match(plan, calls, 'align'))).toEqual(Array(100).fill(MATCH_KINDS.extra));
     const hows = howsOf(match(plan, calls, 'auto'));
     expect([hows[0], hows[63], hows[64], hows[99]]).toEqual([
-      HOWS.extra,
-      HOWS.extra,
-      HOWS.distribution,
-      HOWS.distribution,
+      MATCH_KINDS.extra,
+      MATCH_KINDS.extra,
+      MATCH_KINDS.distribution,
+      MATCH_KINDS.distribution,
     ]);
   });
 });
@@ -214,7 +216,7 @@ describe('what the plan does not have takes as long as others of its class', () 
     ...{ path: '/data/log', comm: 'db', calls: range(20).map(() => ({ size, targetNs })) },
     ...rest,
   });
-  const ofClass = (target: number) => ({ how: HOWS.class, event: -1, target });
+  const ofClass = (target: number) => ({ how: MATCH_KINDS.class, event: -1, target });
 
   test.each([
     ['syncs as syncs', [taking(1, {}), taking(2, { op: 'fsync' })], { isSync: true }, 2],
@@ -225,7 +227,7 @@ describe('what the plan does not have takes as long as others of its class', () 
     ['devices not as files', [taking(1, {})], { file: '/dev/tty1' }, 0],
     ['syncs not as writes', [taking(1, {})], { isSync: true }, 0],
   ] as const)('%s', (_, threads, call, target) => {
-    const nothing = { how: HOWS.no_stream, event: -1, target: 0 };
+    const nothing = { how: MATCH_KINDS.no_stream, event: -1, target: 0 };
     expect(elsewhere(threads, [call])).toEqual([target === 0 ? nothing : ofClass(target)]);
   });
 
@@ -233,7 +235,7 @@ describe('what the plan does not have takes as long as others of its class', () 
     const plan = [thread([10, 20, 30])];
     const matched = elsewhere(plan, [{ file: '/data/log', size: 10 }, { size: 20 }, { file: '/data/log', size: 20 }]);
     expect(eventsOf(matched)).toEqual([0, -1, 1]);
-    expect(howsOf(matched)).toEqual([HOWS.exact, HOWS.class, HOWS.exact]);
+    expect(howsOf(matched)).toEqual([MATCH_KINDS.exact, MATCH_KINDS.class, MATCH_KINDS.exact]);
   });
 
   test('all of them come, as the seed says', () => {

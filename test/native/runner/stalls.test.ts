@@ -5,7 +5,7 @@ import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { HOWS } from '../../../daemon/run/format/report_file.ts';
+import { MATCH_KINDS } from '../../../daemon/run/format/report_file.ts';
 import { compileMatchDriver } from './match_driver.ts';
 import { type PlannedThread, planOf } from './plans.ts';
 import { newFolder, removeFolder } from './run.ts';
@@ -76,10 +76,10 @@ test('other paths and syncs have their own, and unknown ones none: they do not b
     { file: '/a', isSync: true, at: 1010 },
   ];
   expect(held(threads, calls)).toEqual([
-    { how: HOWS.no_stream, target: 0 },
-    { how: HOWS.stall, target: 100 },
-    { how: HOWS.stall, target: 290 },
-    { how: HOWS.stall, target: 490 },
+    { how: MATCH_KINDS.no_stream, target: 0 },
+    { how: MATCH_KINDS.stall, target: 100 },
+    { how: MATCH_KINDS.stall, target: 290 },
+    { how: MATCH_KINDS.stall, target: 490 },
   ]);
 });
 

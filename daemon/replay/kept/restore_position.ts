@@ -8,7 +8,7 @@ import type { KeptSession } from './kept_session.ts';
 const END_NS = 2n ** 63n - 1n;
 
 /** It returns null when the session is at the end. */
-export async function placeAgain(kept: KeptSession, plan: ReplayPlan): Promise<SeekResult | null> {
+export async function restorePosition(kept: KeptSession, plan: ReplayPlan): Promise<SeekResult | null> {
   const { state, eventIndex, positionNs, outline } = kept;
   if (isOfSameEvents(outline, plan.outline)) return { positionNs, index: eventIndex };
   // Events have been recorded or removed since: at the same time the next event may have another index.

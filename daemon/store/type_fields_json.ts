@@ -15,9 +15,9 @@ import type { Dictionary } from './store.ts';
 type FieldWriter = (index: number) => void;
 
 /** Returns the writer of a block's fields. */
-export type OwnJson = (block: NumberedBlock) => FieldWriter;
+export type TypeFieldsJson = (block: NumberedBlock) => FieldWriter;
 
-export function ownJson(event: EventDefinition, dictionary: Dictionary, text: ByteText): OwnJson {
+export function typeFieldsJson(event: EventDefinition, dictionary: Dictionary, text: ByteText): TypeFieldsJson {
   const fields = Object.entries(event.fields)
     .filter(([name, { kind }]) => !(name in commonFields) && kind.columns.length > 0)
     .map(([fieldName, field]) => {
@@ -32,7 +32,13 @@ export function ownJson(event: EventDefinition, dictionary: Dictionary, text: By
   };
 }
 
-function fieldJson(name: string, kind: Kind, columnName: string, dictionary: Dictionary, text: ByteText): OwnJson {
+function fieldJson(
+  name: string,
+  kind: Kind,
+  columnName: string,
+  dictionary: Dictionary,
+  text: ByteText,
+): TypeFieldsJson {
   switch (kind.source) {
     case 'text':
       return pieceJson(columnName, text, (id) => ({ [name]: dictionary.name(id) }));
@@ -50,7 +56,7 @@ function fieldJson(name: string, kind: Kind, columnName: string, dictionary: Dic
 }
 
 /** Writes a field that has few distinct values. */
-function pieceJson(columnName: string, text: ByteText, fields: (value: number) => object): OwnJson {
+function pieceJson(columnName: string, text: ByteText, fields: (value: number) => object): TypeFieldsJson {
   const pieces = createFragments((value) => fieldsOf(fields(value)));
   return (block) => {
     const values = column(block, columnName);
@@ -58,7 +64,7 @@ function pieceJson(columnName: string, text: ByteText, fields: (value: number) =
   };
 }
 
-function valueJson(name: string, kind: Kind, columnName: string, text: ByteText): OwnJson {
+function valueJson(name: string, kind: Kind, columnName: string, text: ByteText): TypeFieldsJson {
   const head = Buffer.from(`,${JSON.stringify(name)}:`);
   const { storage } = kind.columns[0]!;
   if (storage !== 'u64' && storage !== 'i64') {
@@ -89,7 +95,7 @@ function halves(value: bigint): [low: number, high: number] {
   return [Number(value & 0xffffffffn), Number(value >> 32n)];
 }
 
-function originsJson(name: string, columnName: string, dictionary: Dictionary, text: ByteText): OwnJson {
+function originsJson(name: string, columnName: string, dictionary: Dictionary, text: ByteText): TypeFieldsJson {
   const head = Buffer.from(`,${JSON.stringify(name)}:[`);
   const [comma, end, endOfAll] = [',', '}', ']'].map((part) => Buffer.from(part)) as [Buffer, Buffer, Buffer];
   const owners = createFragments((service, context) => {

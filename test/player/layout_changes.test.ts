@@ -2,7 +2,7 @@
  * Tests which frames of a session announce that its time line has changed: a sequence of frames, and a yes or no for
  * each.
  */
-import { newLayoutWatch } from '../../daemon/cli/player/laid_out.ts';
+import { newLayoutWatch } from '../../daemon/cli/player/layout_changes.ts';
 import type { ReplaySession, SessionFrame } from '../../daemon/cli/player/remote_session.ts';
 import { playedOf, sessionOf } from './fixture.ts';
 

@@ -2,7 +2,7 @@
 import type { Command } from 'commander';
 
 /** Adds options by `declare` and returns those that the command is given, as they were written; filled by parsing. */
-export function passedOn(command: Command, declare: (command: Command) => Command): readonly string[] {
+export function forwardedOptions(command: Command, declare: (command: Command) => Command): readonly string[] {
   const own = new Set(command.options);
   declare(command);
   const given: string[] = [];

@@ -7,7 +7,7 @@ import type { State } from '../transitions.ts';
 import type { Session } from './session.ts';
 import { NOT_PLAYED, type SessionView, viewOf } from './session_view.ts';
 
-export interface Held {
+export interface SessionEntry {
   /** Undefined until a client uses it. */
   session: Session | undefined;
   /** Its state when it was found in the state file, or created. */
@@ -33,7 +33,7 @@ export interface Clocks {
 const NS_PER_MS = 1_000_000n;
 
 /** Restores an entry from its row. A session that was playing is paused. */
-export function heldAgain({ session, usedAtMs }: KeptRow, { now, steadyNow }: Clocks): Held {
+export function restoredEntry({ session, usedAtMs }: KeptRow, { now, steadyNow }: Clocks): SessionEntry {
   const kept: KeptSession = { ...session, state: session.state === 'playing' ? 'paused' : session.state };
   const unusedNs = now() - BigInt(usedAtMs) * NS_PER_MS;
   // The wall clock may have been set back.
@@ -42,17 +42,17 @@ export function heldAgain({ session, usedAtMs }: KeptRow, { now, steadyNow }: Cl
 }
 
 /** When the session was last used, by the wall clock. */
-export function usedAtMs({ usedAtNs }: Held, { now, steadyNow }: Clocks): number {
+export function usedAtMs({ usedAtNs }: SessionEntry, { now, steadyNow }: Clocks): number {
   return Number((now() - (steadyNow() - usedAtNs)) / NS_PER_MS);
 }
 
-export function listed({ session, kept, failure }: Held): ListedSession {
+export function listed({ session, kept, failure }: SessionEntry): ListedSession {
   if (session) return session;
   return { state: kept.state, view: () => viewOf({ ...kept, failure: kept.failure ?? failure }, NOT_PLAYED) };
 }
 
 /** Marks the sessions whose transaction is not recorded, without opening them: no client may ever use them again. */
-export async function findUnrecorded(found: Held[], planner: Planner, isClosing: () => boolean): Promise<void> {
+export async function findUnrecorded(found: SessionEntry[], planner: Planner, isClosing: () => boolean): Promise<void> {
   const byTransaction = Map.groupBy(found, ({ kept }) => kept.settings.transactionId);
   for (const [transactionId, entries] of byTransaction) {
     // A recording that cannot be read now may be readable when a client opens the session.
@@ -62,7 +62,7 @@ export async function findUnrecorded(found: Held[], planner: Planner, isClosing:
   }
 }
 
-export function notRecorded(entry: Held): Problem {
+export function notRecorded(entry: SessionEntry): Problem {
   entry.failure = `no event of transaction ${entry.kept.settings.transactionId} is recorded any more`;
   return new Problem('transaction_not_found', entry.failure);
 }

@@ -8,18 +8,18 @@ import { readAhead } from './time_line.ts';
 /** A held key changes the time line again and again, so it is read only once that stops. */
 const REST_MS = 100;
 
-export interface ToCome {
+export interface UpcomingEvents {
   /** Replaces a read that is in progress. */
   read(): void;
   readAgain(): void;
 }
 
 /** Reads until `signal` aborts. Earlier marks stay until they are replaced. */
-export function newToCome(
+export function newUpcomingEvents(
   { state }: Player,
   { url }: Pick<RemoteSession, 'url'>,
   { signal: ending, onFailure }: { signal: AbortSignal; onFailure: (error: unknown) => void },
-): ToCome {
+): UpcomingEvents {
   let reading = new AbortController();
 
   async function readBehind(waitMs: number): Promise<void> {

@@ -9,13 +9,13 @@
 import { OPS } from '../format/plan_file.ts';
 import { NONE } from '../format/report_file.ts';
 import type { DelayPlan } from '../plan/compile.ts';
-import { isMatched } from './hows.ts';
+import { isMatched } from './match_kinds.ts';
 import { streamOfEvent } from './planned_streams.ts';
 import type { CallReport } from './read_report.ts';
 
-export const FATE_NUMBERS = { missing: 0, displaced: 1, delivered: 2 } as const;
-export type Fate = keyof typeof FATE_NUMBERS;
-const FATES = Object.keys(FATE_NUMBERS) as Fate[];
+export const OUTCOME_NUMBERS = { missing: 0, displaced: 1, delivered: 2 } as const;
+export type EventOutcome = keyof typeof OUTCOME_NUMBERS;
+const FATES = Object.keys(OUTCOME_NUMBERS) as EventOutcome[];
 
 const LIKE_SHARE = 0.5;
 
@@ -25,7 +25,7 @@ export interface Deliveries {
   call: Uint32Array;
 }
 
-export function fateOf(number: number): Fate {
+export function outcomeOf(number: number): EventOutcome {
   return FATES[number]!;
 }
 
@@ -34,7 +34,7 @@ export function deliveriesOf(plan: DelayPlan, calls: CallReport): Deliveries {
   for (let at = 0; at < calls.count; at++) {
     const event = calls.event[at]!;
     if (event === NONE || !isMatched(calls.how[at]!)) continue;
-    deliveries.fate[event] = FATE_NUMBERS.delivered;
+    deliveries.fate[event] = OUTCOME_NUMBERS.delivered;
     deliveries.call[event] = at;
   }
   for (const isSync of [false, true]) displace(plan, calls, deliveries, isSync);
@@ -53,7 +53,7 @@ function displace(plan: DelayPlan, calls: CallReport, { fate, call }: Deliveries
   if (free.length === 0) return;
   const missing = placesOf(
     plan.eventCount,
-    (event) => fate[event] === FATE_NUMBERS.missing && isOfClass(ops[streamOfEvent(plan, event)]!),
+    (event) => fate[event] === OUTCOME_NUMBERS.missing && isOfClass(ops[streamOfEvent(plan, event)]!),
   );
   free.sort((one, other) => calls.targetNs[other]! - calls.targetNs[one]!);
   missing.sort((one, other) => target_ns[other]! - target_ns[one]!);
@@ -62,7 +62,7 @@ function displace(plan: DelayPlan, calls: CallReport, { fate, call }: Deliveries
     const at = free[next];
     if (at === undefined) return;
     if (calls.targetNs[at]! < target_ns[event]! * LIKE_SHARE) continue;
-    fate[event] = FATE_NUMBERS.displaced;
+    fate[event] = OUTCOME_NUMBERS.displaced;
     call[event] = at;
     next++;
   }
