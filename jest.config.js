@@ -13,10 +13,6 @@ export default {
       { jsc: { target: 'es2024', parser: { syntax: 'typescript' } }, module: { type: 'es6' } },
     ],
   },
-  testEnvironment: '<rootDir>/test/environment.js',
-  runner: '<rootDir>/test/side_by_side.js',
-  // A process that has run many suites keeps what it has loaded for them.
-  workerIdleMemoryLimit: '1GB',
   testTimeout: 60_000,
   reporters: ['default', '<rootDir>/test/closing_line.js'],
 };

@@ -22,7 +22,6 @@ export const LONG = [
 export default {
   ...config,
   rootDir: '..',
-  runner: 'jest-runner',
   maxWorkers: 2,
   testPathIgnorePatterns: [...NEEDY, ...LONG],
   reporters: ['default', '<rootDir>/test/left_out.js', '<rootDir>/test/closing_line.js'],

@@ -65,10 +65,8 @@ const WALLS: Record<string, readonly string[]> = {
   'daemon/replay/clock/thread_schedule.ts': ['#thread', 'node:'],
   test: [ANYTHING],
   'test/closing_line.js': [],
-  'test/environment.js': ['jest-environment-node'],
   'test/left_out.js': ['test/quick.config.js', 'node:'],
   'test/quick.config.js': ['jest.config.js'],
-  'test/side_by_side.js': ['jest-runner'],
   'jest.config.js': ['node:'],
 };
 
