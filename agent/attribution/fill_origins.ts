@@ -28,6 +28,8 @@ const ORIGINS_OFFSET = blockIoOffset('origins');
 /** Owners of the current request. Slots of a record with the same service and transaction are one owner. */
 interface Shares {
   count: number;
+  /** The flags that any of the record's slots has. */
+  flags: number;
   services: number[];
   contexts: (number | bigint)[];
   ids: (ContextIds | undefined)[];
@@ -86,7 +88,7 @@ export const fillOrigins: Filler = ({ columns }, decoded, { contexts, processes,
     };
   });
   const [first] = slots;
-  const shares: Shares = { count: 0, services: [], contexts: [], ids: [], bytes: [], hasSpans: false };
+  const shares: Shares = { count: 0, flags: 0, services: [], contexts: [], ids: [], bytes: [], hasSpans: false };
 
   function setOwner(row: number, context: number | bigint, source: number, quality: number): void {
     rowContexts[row] = context;
@@ -98,11 +100,13 @@ export const fillOrigins: Filler = ({ columns }, decoded, { contexts, processes,
   function collectShares(words: Uint32Array, record: number, slotCount: number): boolean {
     let isQueuers = false;
     shares.count = 0;
+    shares.flags = 0;
     shares.hasSpans = false;
     for (let slot = 0; slot < slotCount; slot++) {
       const origin = record + ORIGINS_OFFSET + slot * ORIGIN_SIZE;
       if (isEmpty(words, origin)) continue;
       const flags = words[(origin + ORIGIN_OFFSETS.flags) >>> 2]!;
+      shares.flags |= flags;
       const timeNs = u64At(words, origin + ORIGIN_OFFSETS.time_ns);
       const owner = contexts.ownerAt(u64At(words, origin + ORIGIN_OFFSETS.context_id), flags, timeNs);
       const process = processes.of(u64At(words, origin + ORIGIN_OFFSETS.process_id));
@@ -148,14 +152,13 @@ export const fillOrigins: Filler = ({ columns }, decoded, { contexts, processes,
       const isWhole = originCount <= ORIGIN_SLOTS;
       const isShared =
         !isWhole || shares.contexts.some((context, at) => at < shares.count && context !== shares.contexts[0]);
-      const flags = flagsOf(words, record, originCount);
-      const isUnsure = (flags & CONTEXT_FLAGS.ORIGIN_AMBIGUOUS) !== 0;
+      const isUnsure = (shares.flags & CONTEXT_FLAGS.ORIGIN_AMBIGUOUS) !== 0;
       if (isShared) {
         setOwner(row, 0, SOURCE_ORIGIN, isUnsure ? QUALITY_AMBIGUOUS : QUALITY_SHARED);
       } else if (!isQueuers) {
         const context = first!.contexts[i]!;
         if (context === 0) setOwner(row, 0, SOURCE_NONE, QUALITY_NONE);
-        else setOwner(row, context, SOURCE_ORIGIN, qualityOf(flags));
+        else setOwner(row, context, SOURCE_ORIGIN, qualityOf(shares.flags));
       } else if (rowContexts[row] === 0 && processes.of(u64At(words, record + PROCESS_OFFSET)).isKernelThread) {
         // The block layer charges the cgroup of the file's first writer: a guess, and only at the service.
         const charged = cgroupServiceId(u64At(words, record + CGROUP_OFFSET));
@@ -172,14 +175,6 @@ export const fillOrigins: Filler = ({ columns }, decoded, { contexts, processes,
     }
   };
 };
-
-/** Returns the flags that any of the slots has. */
-function flagsOf(words: Uint32Array, record: number, originCount: number): number {
-  let flags = 0;
-  for (let slot = 0; slot < Math.min(originCount, ORIGIN_SLOTS); slot++)
-    flags |= words[(record + ORIGINS_OFFSET + slot * ORIGIN_SIZE + ORIGIN_OFFSETS.flags) >>> 2]!;
-  return flags;
-}
 
 /** The quality is that of the least certain slot. */
 function qualityOf(flags: number): number {

@@ -21,7 +21,7 @@ export const coverageSchema = z
           cause: z.string().meta({ description: 'why events are missing, such as ring_full or agent_stopped' }),
         }),
       )
-      .meta({ description: `at most about ${GAPS_MAX}: of more, those that are near each other are told as one` }),
+      .meta({ description: `about ${GAPS_MAX} at most: gaps that are close to each other are merged beyond that` }),
     recorded_until: int64().nullable().meta({
       description:
         'nanoseconds since the epoch: what happened by then on all nodes of the query is in the recordings, or in gaps; without `to` the window ends there; null when a node has no recording',

@@ -77,7 +77,7 @@ test('losses and clock steps come along, and what names the node; nothing else t
   for (const reader of [source, bundle]) reader!.close();
 });
 
-test('what cannot be read any more is told in the bundle, too', async () => {
+test('a bundle reports the events that could not be read', async () => {
   const data = recorded(manyRows(6000));
   const broken = 'UPDATE segment SET data = zeroblob(length(data)) WHERE first_number > 0';
   changeWith(recordingPath(data), broken);

@@ -213,7 +213,7 @@ test('folders that are out of reach are told in one line', async () => {
   }
 });
 
-describe('what cannot be imported is told, and leaves nothing', () => {
+describe('a file that cannot be imported is refused with the reason, and leaves nothing', () => {
   async function refused(file: string, data = newFolder()): Promise<string> {
     const { code, stdout, stderr } = await kreplay('import', file, '--data', data);
     expect([code, stdout, existsSync(join(data, 'imported')) ? imports(data) : []]).toEqual([1, '', []]);

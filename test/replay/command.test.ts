@@ -125,7 +125,7 @@ test.each<[string[], number, RegExp]>([
   [['--until-event', 'last'], 2, /must be an event id, or an index from 0/],
   [['--break', 'duraton_ms>50'], 2, /no field duraton_ms; there are .*duration_ms/],
   [['--output', 'player'], 1, /the player needs a terminal/],
-])('%p is told, and leaves no session', async (args, exitCode, told) => {
+])('kreplay replay %p prints the reason, and leaves no session', async (args, exitCode, told) => {
   const { code, stdout, stderr } = await start('tx-1', ...args).done;
   expect([code, stdout]).toEqual([exitCode, '']);
   expect(stderr).toMatch(told);

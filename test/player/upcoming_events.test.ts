@@ -97,7 +97,7 @@ test('a newer change ends an older reading, and several at once are one', async 
   expect(asked).toEqual([]);
 });
 
-test('why it cannot be read is told, and what there was stays', async () => {
+test('a failed read shows its reason, and the events read before stay', async () => {
   const player = playerBehind([]);
   const toCome = toComeOf(player);
   toCome.read();
