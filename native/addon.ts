@@ -88,6 +88,7 @@ interface Addon {
   btfFieldExists(type: string, path: string): boolean;
   btfEnumerator(name: string): number | undefined;
   btfArgumentCounts(names: readonly string[], module: string): number[];
+  dropKernelTypes(): void;
   tracepointsArePreempted(): boolean | undefined;
 }
 

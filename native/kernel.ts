@@ -43,7 +43,7 @@ export function features(): Features {
  * @throws BpfError EPERM without CAP_BPF and CAP_PERFMON
  */
 export function tracepointsArePreempted(): boolean | undefined {
-  return refusing(() => addon.tracepointsArePreempted());
+  return ofKernelTypes(() => addon.tracepointsArePreempted());
 }
 
 /** The number of possible CPUs, for which per-CPU maps are sized; not the number of online CPUs. */
@@ -53,17 +53,17 @@ export function possibleCpus(): number {
 
 /** Whether the kernel has a struct, union, typedef, enum, integer type or function of this name. */
 export function btfTypeExists(name: string): boolean {
-  return refusing(() => addon.btfFieldExists(name, ''));
+  return ofKernelTypes(() => addon.btfFieldExists(name, ''));
 }
 
 /**
  * Whether a struct of the kernel has a field. `path` enters embedded structs with dots, and anonymous ones implicitly,
- * as C does; it does not follow pointers: btfFieldExists('task_struct', 'thread_info.flags'). Each call reads the
- * kernel's BTF, some megabytes: call it at start, not in a loop.
+ * as C does; it does not follow pointers: btfFieldExists('task_struct', 'thread_info.flags'). The kernel's BTF,
+ * some megabytes, is read once for all calls of one turn of the event loop: call it at start, not now and then.
  * @throws BpfError if the kernel has no BTF
  */
 export function btfFieldExists(type: string, path: string): boolean {
-  return refusing(() => addon.btfFieldExists(type, path));
+  return ofKernelTypes(() => addon.btfFieldExists(type, path));
 }
 
 /**
@@ -71,7 +71,7 @@ export function btfFieldExists(type: string, path: string): boolean {
  * of this name. It does not search 64-bit enums.
  */
 export function btfEnumerator(name: string): number | undefined {
-  return refusing(() => addon.btfEnumerator(name));
+  return ofKernelTypes(() => addon.btfEnumerator(name));
 }
 
 /**
@@ -85,11 +85,11 @@ export function btfFuncProtoArgCount(name: string): number | undefined {
 }
 
 /**
- * The same for many names, with one reading of the kernel's types; with `module`, it also searches that module's types.
+ * The same for many names; with `module`, it also searches that module's types.
  * @throws BpfError ENOENT: no such module is loaded, or it has no types
  */
 export function btfFuncProtoArgCounts(names: readonly string[], module = ''): (number | undefined)[] {
-  const counts = refusing(() => addon.btfArgumentCounts(names, module));
+  const counts = ofKernelTypes(() => addon.btfArgumentCounts(names, module));
   return counts.map((count, i) => {
     if (count < 0) return undefined;
     return names[i]!.startsWith('btf_trace_') ? count - 1 : count;
@@ -117,4 +117,18 @@ export interface ClockState {
 /** The kernel's state of the wall clock: adjtimex(2). */
 export function clockState(): ClockState {
   return refusing(() => addon.clockState());
+}
+
+let hasTypes = false;
+
+/** Asks for something that the kernel's types show; they are kept for what else is asked in this turn. */
+function ofKernelTypes<Answer>(ask: () => Answer): Answer {
+  if (!hasTypes) {
+    hasTypes = true;
+    setImmediate(() => {
+      hasTypes = false;
+      addon.dropKernelTypes();
+    });
+  }
+  return refusing(ask);
 }

@@ -30,7 +30,7 @@ export const REQUIRED_TRACEPOINTS: readonly Tracepoint[] = [
 
 export const moduleTypes = (module: string) => `/sys/kernel/btf/${module}`;
 
-/** Returns why each cannot be attached to, or undefined if it can. Reading the kernel's types once takes 8 ms. */
+/** Returns why each cannot be attached to, or undefined if it can. */
 export function tracepointProblems(tracepoints: readonly Tracepoint[]): (string | undefined)[] {
   const counts = btfFuncProtoArgCounts(tracepoints.map(({ name }) => `btf_trace_${name}`));
   return tracepoints.map((tracepoint, i) => {

@@ -24,6 +24,7 @@ static Napi::Object initialize(Napi::Env env, Napi::Object exports)
 	exports.Set("btfFieldExists", Napi::Function::New<btf_field_exists>(env));
 	exports.Set("btfEnumerator", Napi::Function::New<btf_enumerator>(env));
 	exports.Set("btfArgumentCounts", Napi::Function::New<btf_argument_counts>(env));
+	exports.Set("dropKernelTypes", Napi::Function::New<drop_kernel_types>(env));
 	exports.Set("tracepointsArePreempted", Napi::Function::New<tracepoints_are_preempted>(env));
 	return exports;
 }

@@ -16,6 +16,7 @@ Napi::Value possible_cpus(const Napi::CallbackInfo &info);
 Napi::Value btf_field_exists(const Napi::CallbackInfo &info);
 Napi::Value btf_enumerator(const Napi::CallbackInfo &info);
 Napi::Value btf_argument_counts(const Napi::CallbackInfo &info);
+void drop_kernel_types(const Napi::CallbackInfo &info);
 
 /* preemption.cc */
 Napi::Value tracepoints_are_preempted(const Napi::CallbackInfo &info);

@@ -6,6 +6,35 @@
 #include <bpf/libbpf.h>
 #include <cerrno>
 #include <cstring>
+#include <memory>
+#include <string>
+
+namespace
+{
+
+struct BtfDeleter {
+	void operator()(btf *types) const
+	{
+		btf__free(types);
+	}
+};
+
+/* Each thread of Node has an addon of its own. */
+thread_local std::unique_ptr<btf, BtfDeleter> kept_types;
+
+} // namespace
+
+btf *kernel_types()
+{
+	if (kept_types == nullptr)
+		kept_types.reset(btf__load_vmlinux_btf());
+	return kept_types.get();
+}
+
+void drop_kernel_types(const Napi::CallbackInfo &)
+{
+	kept_types.reset();
+}
 
 const btf_type *resolve(const btf *types, uint32_t type_id)
 {
@@ -142,7 +171,7 @@ Napi::Value btf_argument_counts(const Napi::CallbackInfo &info)
 	REQUIRE_KERNEL_BTF(types);
 	std::unique_ptr<btf, BtfDeleter> of_module;
 	if (!module.empty()) {
-		of_module.reset(btf__parse_split(("/sys/kernel/btf/" + module).c_str(), types_owner.get()));
+		of_module.reset(btf__parse_split(("/sys/kernel/btf/" + module).c_str(), types));
 		if (of_module == nullptr) {
 			throw_bpf(info.Env(), "btf__parse_split", errno);
 			return info.Env().Undefined();
