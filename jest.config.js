@@ -13,6 +13,9 @@ export default {
       { jsc: { target: 'es2024', parser: { syntax: 'typescript' } }, module: { type: 'es6' } },
     ],
   },
+  setupFilesAfterEnv: ['<rootDir>/test/punctual.js'],
   testTimeout: 60_000,
+  // Of the tests in one suite that may run side by side.
+  maxConcurrency: 4,
   reporters: ['default', '<rootDir>/test/closing_line.js'],
 };

@@ -4,7 +4,16 @@ import { execFileSync } from 'node:child_process';
 import { copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { type Load, type RequestShape, type Score, type Scores, type Server, scoreServer } from './http_truth.ts';
+import {
+  type Load,
+  type RequestShape,
+  type Score,
+  type Scores,
+  type Server,
+  type SharedAgent,
+  scoreServer,
+  startSharedAgent,
+} from './http_truth.ts';
 import { ROOT } from './programs.ts';
 import { removeFolders, temporaryFolder } from './recorded_run.ts';
 
@@ -18,10 +27,42 @@ const JAVA = '/usr/bin/java';
 const JAVAC = '/usr/bin/javac';
 const GO = '/usr/bin/go';
 
+/** More than the tests here start, each some times if the agent loses definitions. */
+const SERVERS_MAX = 200;
+
 const programs = temporaryFolder();
+const goProgram = join(programs, 'goroutines');
+const goWithoutSections = join(programs, 'goroutines_without_sections');
+const nodeByAnotherName = join(programs, 'event_loop');
 const source = (name: string) => join(import.meta.dirname, 'http_servers', name);
 
-afterAll(removeFolders);
+let shared: SharedAgent;
+
+// Tests wait most of their time: they run side by side, with one agent for all that need no other options.
+beforeAll(async () => {
+  copyFileSync(process.execPath, nodeByAnotherName);
+  if (existsSync(GO)) {
+    const cache = join(ROOT, 'build/test/go');
+    mkdirSync(cache, { recursive: true });
+    const env = { ...process.env, GOCACHE: cache, CGO_ENABLED: '0' };
+    execFileSync(GO, ['build', '-o', goProgram, source('goroutines.go')], {
+      env,
+      stdio: ['ignore', 'inherit', 'inherit'],
+    });
+    writeFileSync(goWithoutSections, withoutSections(readFileSync(goProgram)), { mode: 0o755 });
+  }
+  shared = await startSharedAgent(SERVERS_MAX);
+}, 120_000);
+
+afterAll(async () => {
+  await shared.agent.stop();
+  removeFolders();
+});
+
+/** Makes an ELF file look as a packer leaves it: Elf64_Ehdr's e_shoff, e_shnum and e_shstrndx are 0. */
+function withoutSections(elf: Buffer): Buffer {
+  return elf.fill(0, 0x28, 0x30).fill(0, 0x3c, 0x40);
+}
 
 const python = (name: string, mode: string): Server => ({
   name: `python-${name}-${mode}`,
@@ -40,7 +81,7 @@ const go = (program: string): Server => ({ name: 'go', command: [program, 'FOLDE
 /** Runs a test only if this program is installed, which this Debian package contains. */
 function where(program: string, debianPackage: string) {
   if (!existsSync(program)) console.warn(`skipped: ${program} is missing, of the Debian package ${debianPackage}`);
-  return existsSync(program) ? test : test.skip;
+  return existsSync(program) ? test.concurrent : test.concurrent.skip;
 }
 
 const whereJava = where(JAVAC, 'default-jdk-headless');
@@ -56,8 +97,7 @@ function loadsOf({ shape = () => ({}), requests = REQUESTS, concurrencies = CONC
   return concurrencies.map((concurrency) => ({ name: `c${concurrency}`, concurrency, requests, shape }));
 }
 
-const scoreNamed = (server: Server, loads: readonly Load[], flags: readonly string[] = []) =>
-  scoreServer(server, loads, { flags: ['--http-services', server.name, ...flags] });
+const scoreNamed = (server: Server, loads: readonly Load[]) => scoreServer(server, loads, { shared });
 
 /** The scores if every write of these loads has this verdict. */
 function every(verdict: keyof Score, loads: readonly Load[], ...attributions: string[]): Record<string, Scores> {
@@ -77,12 +117,12 @@ function faults(scores: Readonly<Record<string, Scores>>): string[] {
 }
 
 describe('these tests', () => {
-  test('find what is right: each handler labels its thread', async () => {
+  test.concurrent('find what is right: each handler labels its thread', async () => {
     const loads = loadsOf({ requests: FEW_REQUESTS });
     expect(await scoreServer(python('threads', 'mark'), loads)).toEqual(every('right', loads, 'marker exact'));
   });
 
-  test('find what is wrong: the handlers of an event loop label their thread once', async () => {
+  test.concurrent('find what is wrong: the handlers of an event loop label their thread once', async () => {
     const scores = await scoreServer(python('coroutines', 'mark'), loadsOf({ concurrencies: [16] }));
     expect(scores.c16).toMatchObject({ before: { right: REQUESTS, wrong: 0 } });
     expect(scores.c16!.after.wrong).toBeGreaterThan(REQUESTS / 2);
@@ -92,7 +132,7 @@ describe('these tests', () => {
 describe('requests are not looked at', () => {
   const loads = loadsOf({ requests: FEW_REQUESTS, concurrencies: [2] });
 
-  test.each([
+  test.concurrent.each([
     ['by default', []],
     ['of a service that is not named', ['--http-services', 'another', 'python-threads']],
     ['without that layer', ['--http-services', 'python-threads-plain', '--without', 'http']],
@@ -112,7 +152,7 @@ const ONE_AT_A_TIME: Record<string, (number: number) => RequestShape> = {
 };
 
 describe('a thread that serves one request at a time', () => {
-  test.each(Object.entries(ONE_AT_A_TIME))('of its own for each connection: %s', async (_, shape) => {
+  test.concurrent.each(Object.entries(ONE_AT_A_TIME))('of its own for each connection: %s', async (_, shape) => {
     const loads = loadsOf({ shape });
     const scores = await scoreNamed(python('threads', 'plain'), loads);
     expect(scores).toEqual(every('right', loads, 'http exact'));
@@ -126,18 +166,18 @@ describe('a thread that serves one request at a time', () => {
     },
   );
 
-  test("what its child does is the request's too", async () => {
+  test.concurrent("what its child does is the request's too", async () => {
     const loads = loadsOf({ requests: FEW_REQUESTS });
     const scores = await scoreNamed(python('threads', 'fork'), loads);
     expect(scores).toEqual(every('right', loads, 'http inherited'));
   });
 
-  test('a header behind what is looked at is not found', async () => {
+  test.concurrent('a header behind what is looked at is not found', async () => {
     const loads = loadsOf({ shape: () => ({ cookieBytes: 5000 }) });
     expect(await scoreNamed(python('threads', 'plain'), loads)).toEqual(every('none', loads));
   });
 
-  test.each(['every request', 'some'])(
+  test.concurrent.each(['every request', 'some'])(
     'a label that a handler sets is within the trace, and ends with the request: %s',
     async (which) => {
       const loads = loadsOf({
@@ -155,7 +195,7 @@ describe('a server that the agent finds', () => {
   const early = (server: Server, loads: readonly Load[]) =>
     scoreServer(server, loads, { flags: ['--http-services', server.name], serverFirst: true });
 
-  test('with a thread for each connection', async () => {
+  test.concurrent('with a thread for each connection', async () => {
     const loads = loadsOf({});
     expect(await early(python('threads', 'plain'), loads)).toEqual(every('right', loads, 'http exact'));
   });
@@ -165,48 +205,26 @@ describe('a server that the agent finds', () => {
     expect(await early(java('plain'), loads)).toEqual(every('right', loads, 'http exact'));
   });
 
-  test('with processes that wait', async () => {
+  test.concurrent('with processes that wait', async () => {
     const loads = loadsOf({ shape: () => ({ ending: 'close' }) });
     expect(await early(python('processes', 'prefork'), loads)).toEqual(every('right', loads, 'http exact'));
   });
 });
 
 describe('a process that serves one request at a time', () => {
-  test('fork', async () => {
+  test.concurrent('fork', async () => {
     const loads = loadsOf({ shape: () => ({ ending: 'close' }), requests: FEW_REQUESTS });
     const scores = await scoreNamed(python('processes', 'fork'), loads);
     expect(scores).toEqual(every('right', loads, 'http exact'));
   });
 
-  test('prefork, made before the agent has heard of its parent', async () => {
+  test.concurrent('prefork, made before the agent has heard of its parent', async () => {
     const loads = loadsOf({ shape: () => ({ ending: 'close' }), requests: FEW_REQUESTS });
     expect(faults(await scoreNamed(python('processes', 'prefork'), loads))).toEqual([]);
   });
 });
 
 describe('a thread that serves many requests at once gives none the trace of another', () => {
-  const goProgram = join(programs, 'goroutines');
-  const goWithoutSections = join(programs, 'goroutines_without_sections');
-  const nodeByAnotherName = join(programs, 'event_loop');
-
-  beforeAll(() => {
-    copyFileSync(process.execPath, nodeByAnotherName);
-    if (!existsSync(GO)) return;
-    const cache = join(ROOT, 'build/test/go');
-    mkdirSync(cache, { recursive: true });
-    const env = { ...process.env, GOCACHE: cache, CGO_ENABLED: '0' };
-    execFileSync(GO, ['build', '-o', goProgram, source('goroutines.go')], {
-      env,
-      stdio: ['ignore', 'inherit', 'inherit'],
-    });
-    writeFileSync(goWithoutSections, withoutSections(readFileSync(goProgram)), { mode: 0o755 });
-  }, 120_000);
-
-  /** Makes an ELF file look as a packer leaves it: Elf64_Ehdr's e_shoff, e_shnum and e_shstrndx are 0. */
-  function withoutSections(elf: Buffer): Buffer {
-    return elf.fill(0, 0x28, 0x30).fill(0, 0x3c, 0x40);
-  }
-
   /** Starts a new process for each load: the agent does not look again at one that it found unsuitable. */
   async function faultsOf(server: Server, options: LoadOptions = {}): Promise<string[]> {
     const found: string[] = [];
@@ -214,7 +232,7 @@ describe('a thread that serves many requests at once gives none the trace of ano
     return found;
   }
 
-  test.each([
+  test.concurrent.each([
     ['node by another name', node('sync', nodeByAnotherName)],
     ['node by another name, whose threads write', node('pool', nodeByAnotherName)],
     ['asyncio, streams', python('coroutines', 'streams')],
@@ -223,7 +241,7 @@ describe('a thread that serves many requests at once gives none the trace of ano
     expect(await faultsOf(server)).toEqual([]);
   });
 
-  test('asyncio, a request is read in the turn in which the timer of another one ends', async () => {
+  test.concurrent('asyncio, a request is read in the turn in which the timer of another one ends', async () => {
     const shape = (number: number) => ({ waitMs: number % 8 === 0 ? 10 : 0 });
     const server = python('coroutines', 'busy');
     expect(await faultsOf(server, { shape, requests: FEW_REQUESTS, concurrencies: [2] })).toEqual([]);
@@ -233,7 +251,7 @@ describe('a thread that serves many requests at once gives none the trace of ano
     expect(await faultsOf(go(goWithoutSections))).toEqual([]);
   });
 
-  test.each(['sync', 'pool'])('node is not looked at: %s', async (mode) => {
+  test.concurrent.each(['sync', 'pool'])('node is not looked at: %s', async (mode) => {
     const loads = loadsOf({});
     expect(await scoreNamed(node(mode), loads)).toEqual(every('none', loads));
   });
@@ -262,23 +280,26 @@ const ODD: Record<string, RequestShape> = {
 };
 
 describe('the request before gives its trace to nothing of the next', () => {
-  test.each(Object.entries(ODD))('%s', async (_, odd) => {
+  test.concurrent.each(Object.entries(ODD))('%s', async (_, odd) => {
     const shape = (number: number) => (number % 2 ? odd : {});
     expect(faults(await scoreNamed(python('threads', 'plain'), loadsOf({ shape, concurrencies: [1, 2] })))).toEqual([]);
   });
 
-  test('two that come together', async () => {
+  test.concurrent('two that come together', async () => {
     const shape = (number: number): RequestShape => (number % 2 ? {} : { ending: 'pipeline' });
     expect(faults(await scoreNamed(python('threads', 'plain'), loadsOf({ shape })))).toEqual([]);
   });
 
-  test('threads that were made in one request and work for all', async () => {
+  test.concurrent('threads that were made in one request and work for all', async () => {
     expect(faults(await scoreNamed(python('threads', 'pool'), loadsOf({})))).toEqual([]);
   });
 
-  test.each(['forked', 'executed'])('processes that were made in one request and work for all: %s', async (mode) => {
-    expect(faults(await scoreNamed(python('threads', mode), loadsOf({})))).toEqual([]);
-  });
+  test.concurrent.each(['forked', 'executed'])(
+    'processes that were made in one request and work for all: %s',
+    async (mode) => {
+      expect(faults(await scoreNamed(python('threads', mode), loadsOf({})))).toEqual([]);
+    },
+  );
 
   whereJava.each([1, 2, 16])(
     'what a thread does for requests that another one answers: %i at once',

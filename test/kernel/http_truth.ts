@@ -7,12 +7,12 @@
 import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { SysWriteEvent } from '../../bpf/schema/api.ts';
-import { readRecording, startAgent, temporaryFolder } from './recorded_run.ts';
+import { type Agent, type Recorded, readRecording, startAgent, temporaryFolder } from './recorded_run.ts';
 
 const WAIT_MAX_MS = 20;
 /** Time between the two parts of a divided request, so that the server reads them one by one. */
@@ -73,7 +73,16 @@ export interface Scores {
   attributions: string[];
 }
 
+/** An agent for many servers: each takes one of the names whose requests the agent looks at. */
+export interface SharedAgent {
+  agent: Agent;
+  names: Iterator<string>;
+}
+
 export interface RunOptions {
+  /** The agent that records; otherwise one is started. */
+  shared?: SharedAgent;
+  /** Options of the agent that is started. */
   flags?: readonly string[];
   /** The server has served requests before the agent starts. */
   serverFirst?: boolean;
@@ -89,6 +98,12 @@ interface Request {
   shape: RequestShape;
 }
 
+export async function startSharedAgent(servers: number): Promise<SharedAgent> {
+  const names = Array.from({ length: servers }, (_, number) => `server-${number}`);
+  const agent = await startAgent(temporaryFolder(), ['--http-services', ...names]);
+  return { agent, names: names.values() };
+}
+
 /** Returns the scores of each load by its name. */
 export async function scoreServer(
   server: Server,
@@ -99,14 +114,14 @@ export async function scoreServer(
     const folder = temporaryFolder();
     try {
       const requests = loads.map(requestsOf);
-      await runLoads(server, loads, requests, folder, options);
-      const recorded = readRecording(folder);
+      const run = { server: named(server, options), loads, requests, folder, written: join(folder, 'written') };
+      mkdirSync(run.written);
+      const lostBefore = options.shared ? definitionsLost(readRecording(options.shared.agent.dataFolder)) : 0;
+      const recorded = await (options.shared ? runBeside(run, options.shared) : runAlone(run, options));
       // Another process on this host has flooded the agent with names: it has lost some definitions, and reports that.
-      if (recorded.losses().some(({ cause }) => cause === 'definition_lost') && attempt < ATTEMPTS_MAX) continue;
-      const writes = Map.groupBy(recorded.writes({ services: [server.name] }), ({ file }) => file);
-      const scores = loads.map(
-        ({ name }, i) => [name, scoreRequests(requests[i]!, writtenIn(folder), writes)] as const,
-      );
+      if (definitionsLost(recorded) > lostBefore && attempt < ATTEMPTS_MAX) continue;
+      const writes = Map.groupBy(recorded.writes({ services: [run.server.name] }), ({ file }) => file);
+      const scores = loads.map(({ name }, i) => [name, scoreRequests(requests[i]!, run.written, writes)] as const);
       return Object.fromEntries(scores);
     } finally {
       rmSync(folder, { recursive: true });
@@ -114,42 +129,68 @@ export async function scoreServer(
   }
 }
 
-const writtenIn = (folder: string) => join(folder, 'written');
+function named(server: Server, { shared }: RunOptions): Server {
+  if (!shared) return server;
+  const { value, done } = shared.names.next();
+  if (done) throw new Error('the shared agent knows no more names: start it for more servers');
+  return { ...server, name: value };
+}
 
-async function runLoads(
-  server: Server,
-  loads: readonly Load[],
-  requests: readonly (readonly Request[])[],
-  folder: string,
-  { flags = [], serverFirst = false }: RunOptions,
-): Promise<void> {
-  const written = writtenIn(folder);
-  mkdirSync(written);
-  const sendAll = async (port: number) => {
-    for (const [i, load] of loads.entries()) await send(load, requests[i]!, port, written);
-  };
-  const sendEarly = (name: string, port: number) => {
-    const early = earlyLoad(name);
-    return send(early, requestsOf(early), port, written);
-  };
+const definitionsLost = (recorded: Recorded) =>
+  recorded.losses().filter(({ cause }) => cause === 'definition_lost').length;
+
+interface Run {
+  server: Server;
+  loads: readonly Load[];
+  requests: readonly (readonly Request[])[];
+  folder: string;
+  /** Folder that the server writes to. */
+  written: string;
+}
+
+/** Sends all loads to a server that the agent sees from its start, and that has served others before. */
+function runRecorded({ server, loads, requests, written }: Run, dataFolder: string): Promise<void> {
+  return withServer(server, written, async (port) => {
+    // The agent knows the process once the write of its port is recorded.
+    await until(() => readRecording(dataFolder).writes({ services: [server.name] }).length > 0);
+    await sendEarly('early', port, written);
+    await sendAll(loads, requests, port, written);
+  });
+}
+
+async function sendAll(loads: readonly Load[], requests: Run['requests'], port: number, written: string) {
+  for (const [i, load] of loads.entries()) await send(load, requests[i]!, port, written);
+}
+
+function sendEarly(name: string, port: number, written: string): Promise<void> {
+  const early = earlyLoad(name);
+  return send(early, requestsOf(early), port, written);
+}
+
+/** Returns the recording once it has a write that follows all others. */
+async function runBeside(run: Run, { agent: { dataFolder } }: SharedAgent): Promise<Recorded> {
+  await runRecorded(run, dataFolder);
+  const last = join(run.folder, 'last');
+  writeFileSync(last, 'x');
+  const recorded = readRecording(dataFolder);
+  await until(() => recorded.writes({ pid: process.pid }).some(({ file }) => file === last));
+  return recorded;
+}
+
+async function runAlone(run: Run, { flags = [], serverFirst = false }: RunOptions): Promise<Recorded> {
+  const { server, loads, requests, folder, written } = run;
   if (serverFirst) {
     await withServer(server, written, async (port) => {
-      await sendEarly('early-first', port);
+      await sendEarly('early-first', port, written);
       await withAgent(folder, flags, async () => {
-        await sendEarly('early', port);
-        await sendAll(port);
+        await sendEarly('early', port, written);
+        await sendAll(loads, requests, port, written);
       });
     });
   } else {
-    await withAgent(folder, flags, () =>
-      withServer(server, written, async (port) => {
-        // The agent knows the process once the write of its port is recorded.
-        await until(() => readRecording(folder).writes({ services: [server.name] }).length > 0);
-        await sendEarly('early', port);
-        await sendAll(port);
-      }),
-    );
+    await withAgent(folder, flags, () => runRecorded(run, folder));
   }
+  return readRecording(folder);
 }
 
 async function withAgent(folder: string, flags: readonly string[], work: () => Promise<void>): Promise<void> {

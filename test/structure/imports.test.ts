@@ -65,6 +65,7 @@ const WALLS: Record<string, readonly string[]> = {
   'daemon/replay/clock/thread_schedule.ts': ['#thread', 'node:'],
   test: [ANYTHING],
   'test/closing_line.js': [],
+  'test/punctual.js': ['@jest/globals'],
   'test/left_out.js': ['test/quick.config.js', 'node:'],
   'test/quick.config.js': ['jest.config.js'],
   'jest.config.js': ['node:'],
