@@ -16,8 +16,8 @@ import { temporaryFolder } from './fixture.ts';
 
 const KILLS = Number(process.env.KILLS ?? 160);
 const CHECK_EVERY = 10;
-/** Less than the smallest limit of an agent: reached within the first rounds, and fast to read. */
-const LIMIT_BYTES = 8 << 20;
+/** Less than the smallest limit of an agent: reached within the first rounds, and fast to read after each kill. */
+const LIMIT_BYTES = 2 << 20;
 /** The most time that a writer gets in each phase before it is killed. */
 const OPENING_MS = 60;
 const WRITING_MS = 200;
