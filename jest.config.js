@@ -1,11 +1,15 @@
-/** Tests run from the TypeScript sources through swc; types are checked by `tsc -b` in `make build`. */
+/**
+ * Tests run from the TypeScript sources through swc; types are checked by `tsc -b` in `make build`. Suites that
+ * share nothing run side by side; the others run one after another, as they share the kernel or judge time and memory.
+ */
 import { join } from 'node:path';
+import { HEAVY, NEEDY } from './test/kinds_of_suites.js';
 
 // Tests start many commands from their sources: each is compiled once.
 process.env.NODE_COMPILE_CACHE ??= join(import.meta.dirname, 'build/compile_cache');
 
-export default {
-  testMatch: ['<rootDir>/test/**/*.test.ts'],
+const project = {
+  rootDir: import.meta.dirname,
   extensionsToTreatAsEsm: ['.ts'],
   transform: {
     '^.+\\.ts$': [
@@ -14,8 +18,28 @@ export default {
     ],
   },
   setupFilesAfterEnv: ['<rootDir>/test/punctual.js'],
-  testTimeout: 60_000,
-  // Of the tests in one suite that may run side by side.
+};
+
+export const sideBySide = {
+  ...project,
+  testMatch: ['<rootDir>/test/**/*.test.ts'],
+  testPathIgnorePatterns: [...NEEDY, ...HEAVY],
+  testEnvironment: '<rootDir>/test/environment.js',
+};
+
+const oneAfterAnother = {
+  ...project,
+  testRegex: [...NEEDY, ...HEAVY].map((pattern) => `/${pattern}.*(?<=[.]test)[.]ts$`),
+  runner: '<rootDir>/test/one_after_another.js',
+};
+
+export const run = {
+  rootDir: import.meta.dirname,
+  maxWorkers: 2,
+  // Number of tests of one suite that may run side by side, where it allows that.
   maxConcurrency: 4,
+  testTimeout: 60_000,
   reporters: ['default', '<rootDir>/test/closing_line.js'],
 };
+
+export default { ...run, projects: [sideBySide, oneAfterAnother] };

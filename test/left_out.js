@@ -1,6 +1,6 @@
 /** A jest reporter: it says which suites `make check` has left out. */
 import { globSync } from 'node:fs';
-import { LONG, NEEDY } from './quick.config.js';
+import { HEAVY, NEEDY, SLOW } from './kinds_of_suites.js';
 
 export default class LeftOut {
   onRunComplete() {
@@ -8,7 +8,7 @@ export default class LeftOut {
     const matching = (patterns) =>
       suites.filter((suite) => patterns.some((pattern) => new RegExp(pattern).test(suite)));
     const needy = matching(NEEDY);
-    const long = matching(LONG).filter((suite) => !needy.includes(suite));
+    const long = matching([...HEAVY, ...SLOW]).filter((suite) => !needy.includes(suite));
     const line =
       `\nleft out of ${suites.length} suites: ${needy.length} that need root, a kernel, services or a terminal, ` +
       `and ${long.length} that take long; make test runs them all\n`;

@@ -68,7 +68,12 @@ describe('language', () => {
 
   test('no default export, but where a tool asks for one', () => {
     const found = places(SCRIPTS, (node) => /^ExportDefault/.test(node.type)).map((place) => place.split(':')[0]);
-    expect(found).toEqual(['jest.config.js', 'test/closing_line.js', 'test/left_out.js', 'test/quick.config.js']);
+    expect(found).toEqual([
+      'jest.config.js',
+      ...['closing_line', 'environment', 'left_out', 'one_after_another', 'quick.config'].map(
+        (name) => `test/${name}.js`,
+      ),
+    ]);
   });
 
   test('no test runs alone, and none is skipped without a condition', () => {

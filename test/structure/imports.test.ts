@@ -66,9 +66,12 @@ const WALLS: Record<string, readonly string[]> = {
   test: [ANYTHING],
   'test/closing_line.js': [],
   'test/punctual.js': ['@jest/globals'],
-  'test/left_out.js': ['test/quick.config.js', 'node:'],
-  'test/quick.config.js': ['jest.config.js'],
-  'jest.config.js': ['node:'],
+  'test/environment.js': ['jest-environment-node'],
+  'test/kinds_of_suites.js': [],
+  'test/left_out.js': ['test/kinds_of_suites.js', 'node:'],
+  'test/one_after_another.js': ['jest-runner'],
+  'test/quick.config.js': ['jest.config.js', 'test/kinds_of_suites.js'],
+  'jest.config.js': ['test/kinds_of_suites.js', 'node:'],
 };
 
 const CORE = ['store', 'query', 'tail', 'replay', 'export', 'run'].map((room) => `daemon/${room}`);
