@@ -5,15 +5,18 @@
 #define RECORD_HEADER_SIZE 8
 /* The kernel nests at most 33 user namespaces: create_user_ns(), kernel/user_namespace.c. */
 #define NAMESPACES_MAX 34
+/* Bits of a kernel address that differ between two, as many as a number of JavaScript holds. */
+#define ADDRESS_BITS 52
 
 /*
- * Returns the user whose share a task's records count against, as a number. A user namespace gives its creator user ids
- * of its own, tens of thousands with /etc/subuid: all of these count against the user that created the outermost
- * namespace. A namespace that root created is usually a container, which must not use up root's share: it has its own,
- * and its number is the address of the namespace, which is larger than any user id.
+ * Returns the user whose share the current task's records count against, as a number. A user namespace gives its
+ * creator user ids of its own, tens of thousands with /etc/subuid: all of these count against the user that created the
+ * outermost namespace. A namespace that root created is usually a container, which must not use up root's share: it has
+ * its own, and its number is from the address of the namespace, which is larger than any user id.
  */
-static __always_inline __u64 user_of(struct task_struct *task)
+__noinline __u64 current_user(void)
 {
+	struct task_struct *task = bpf_get_current_task_btf();
 	struct user_namespace *space = BPF_CORE_READ(task, real_cred, user_ns);
 	int level = BPF_CORE_READ(space, level);
 	__u32 owner;
@@ -25,17 +28,16 @@ static __always_inline __u64 user_of(struct task_struct *task)
 		level--;
 	}
 	owner = BPF_CORE_READ(space, owner.val);
-	return owner ? owner : (__u64)space;
+	return owner ? owner : (__u64)space & ((1ULL << ADDRESS_BITS) - 1);
 }
 
 /*
- * Charges a record to the share of the current task's user; returns 0 if the user has used it up. The count restarts
- * from 0 once the agent has read everything that was in the ring at the last restart. So it needs no clock, and a
- * delayed agent gives a user no additional room.
+ * Charges a record to a user's share; returns 0 if the user has used it up. The count restarts from 0 once the agent
+ * has read everything that was in the ring at the last restart. So it needs no clock, and a delayed agent gives a user
+ * no additional room.
  */
-__noinline int use_definitions(__u32 size)
+__noinline int use_definitions(__u64 user, __u32 size)
 {
-	__u64 user = user_of(bpf_get_current_task_btf());
 	struct definition_use first = {}, *use = bpf_map_lookup_elem(&definition_uses, &user);
 
 	if (!use) {

@@ -29,6 +29,7 @@ struct definition_use_map {
 extern struct definition_use_map definition_uses SEC(".maps");
 
 /* Defined in budget.bpf.c. */
-int use_definitions(__u32 size);
+__u64 current_user(void);
+int use_definitions(__u64 user, __u32 size);
 
 #endif

@@ -67,9 +67,10 @@ static __always_inline __u64 define_context(struct task_struct *task, struct con
 	definition->uid = bpf_get_current_uid_gid();
 	definition->scope = scope;
 	definition->outer_context_id = outer_context_id;
+	definition->user = current_user();
 	size &= MARKER_SIZE - 1;
 	/* The charge includes the record of the context's end, which is never refused. */
-	if (!use_definitions(sizeof(*definition) + size + sizeof(struct context_end))) {
+	if (!use_definitions(definition->user, sizeof(*definition) + size + sizeof(struct context_end))) {
 		count_loss(CONTEXT_DEFINITION, LOSS_MARKER_FLOOD);
 		return CONTEXT_LOST;
 	}

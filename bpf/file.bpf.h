@@ -151,7 +151,7 @@ static __always_inline __u64 define_file(struct file *file, const struct file_ke
 	if (size > PATH_SIZE + NAME_SIZE_MAX)
 		return 0;
 	definition->text_size = size;
-	if (!use_definitions(sizeof(*definition) + size) ||
+	if (!use_definitions(current_user(), sizeof(*definition) + size) ||
 	    bpf_ringbuf_output(&definitions, definition, sizeof(*definition) + size, BPF_RB_NO_WAKEUP)) {
 		count_loss(FILE_DEFINITION, LOSS_RING_FULL);
 		return 0;

@@ -48,9 +48,9 @@ static __always_inline __u64 program_id_of(struct task_struct *task, struct task
 	return state->program_id;
 }
 
-static __always_inline bool has_room_for_process(void)
+static __always_inline bool has_room_for_process(__u64 user)
 {
-	if (use_definitions(sizeof(struct process_definition)))
+	if (use_definitions(user, sizeof(struct process_definition)))
 		return true;
 	count_loss(PROCESS_DEFINITION, LOSS_RING_FULL);
 	return false;
@@ -62,8 +62,9 @@ static __noinline void define_process(struct task_state *state, __u64 now_ns)
 	bool kernel_thread = task->flags & PF_KTHREAD;
 	__u64 program_id = kernel_thread ? 0 : program_id_of(task, state);
 	struct process_definition *definition = NULL;
+	__u64 user = current_user();
 
-	if ((program_id || kernel_thread) && has_room_for_process())
+	if ((program_id || kernel_thread) && has_room_for_process(user))
 		definition = reserve(definitions, PROCESS_DEFINITION, struct process_definition);
 	if (!definition) {
 		/* The next event tries again. */
@@ -79,6 +80,7 @@ static __noinline void define_process(struct task_state *state, __u64 now_ns)
 	definition->pid = task->tgid;
 	definition->uid = bpf_get_current_uid_gid();
 	definition->kernel_thread = kernel_thread;
+	definition->user = user;
 	state->process_id = definition->process_id;
 	state->process_exec_id = task->self_exec_id;
 	state->process_defined_ns = now_ns;

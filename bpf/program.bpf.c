@@ -178,7 +178,7 @@ __noinline int define_program(void)
 	size = scratch->size;
 	definition->text_size = size;
 	barrier_var(size);
-	if (size > PROGRAM_TEXT_SIZE || !use_definitions(sizeof(*definition) + size) ||
+	if (size > PROGRAM_TEXT_SIZE || !use_definitions(current_user(), sizeof(*definition) + size) ||
 	    bpf_ringbuf_output(&definitions, scratch, sizeof(*definition) + size, BPF_RB_NO_WAKEUP)) {
 		count_loss(PROGRAM_DEFINITION, LOSS_RING_FULL);
 		leader->program_id = 0;

@@ -18,6 +18,8 @@ export interface ProcessDefinition {
   pid: number;
   uid: number;
   kernel_thread: number;
+  /** Number of the user whose share of the definitions it counts against. */
+  user: number;
 }
 
 export interface Process {
@@ -134,7 +136,7 @@ export function createProcesses(options: ProcessesOptions): Processes {
         startNs,
       };
       consider(process);
-      processes.set(process_id, process);
+      processes.set(process_id, process, definition.user);
       if (!isKernelThread) onDefined?.(definition, service, facts.executable);
     },
     reconsider() {

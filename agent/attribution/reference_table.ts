@@ -1,9 +1,11 @@
 /**
- * Definitions by the id that events carry. The table is bounded: when full, it drops the least recently used half. An
- * event that still refers to one of those has an unknown owner, file or process, never a wrong one.
+ * Definitions by the id that events carry. The table is bounded: when it is full, half of it is dropped, from the users
+ * that have most of it, and of these the least recently used. So a user that defines without end forgets only its own.
+ * An event that still refers to a dropped one has an unknown owner, file or process, never a wrong one.
  */
 export interface ReferenceTable<T> {
-  set(id: number, value: T): void;
+  /** `user`: number of the user that caused the definition. */
+  set(id: number, value: T, user?: number): void;
   get(id: number): T | undefined;
   values(): Iterable<T>;
   readonly size: number;
@@ -21,6 +23,19 @@ function slotOf(id: number): number {
 interface Entry<T> {
   value: T;
   lastUse: number;
+  user: number;
+}
+
+/** The most that each may keep, so that all together keep at most `total`. */
+function fairShare(counts: readonly number[], total: number): number {
+  let left = total;
+  const ascending = counts.toSorted((a, b) => a - b);
+  for (const [i, count] of ascending.entries()) {
+    const share = Math.floor(left / (ascending.length - i));
+    if (count > share) return share;
+    left -= count;
+  }
+  return total;
 }
 
 export function createReferenceTable<T>(capacity: number): ReferenceTable<T> {
@@ -30,9 +45,14 @@ export function createReferenceTable<T>(capacity: number): ReferenceTable<T> {
   let use = 0;
 
   function makeRoom(): void {
-    const uses = [...entries.values()].map((entry) => entry.lastUse).sort((a, b) => a - b);
-    const median = uses[uses.length >> 1]!;
-    for (const [id, entry] of entries) if (entry.lastUse <= median) entries.delete(id);
+    const byUser = Map.groupBy(entries, ([, { user }]) => user);
+    const counts = [...byUser.values()].map(({ length }) => length);
+    const share = fairShare(counts, (capacity - 1) >> 1);
+    for (const own of byUser.values()) {
+      if (own.length <= share) continue;
+      const oldest = own.sort(([, a], [, b]) => a.lastUse - b.lastUse).slice(0, own.length - share);
+      for (const [id] of oldest) entries.delete(id);
+    }
     slotIds.fill(-1);
     slotEntries.fill(undefined);
   }
@@ -45,9 +65,9 @@ export function createReferenceTable<T>(capacity: number): ReferenceTable<T> {
   }
 
   return {
-    set(id, value) {
+    set(id, value, user = 0) {
       if (entries.size >= capacity) makeRoom();
-      const entry = { value, lastUse: ++use };
+      const entry = { value, lastUse: ++use, user };
       entries.set(id, entry);
       keep(id, entry);
     },

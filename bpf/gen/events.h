@@ -208,8 +208,9 @@ struct context_definition {
 	__u32 uid; /* real user id of the writer */
 	__u32 scope; /* SCOPE_* */
 	__u64 outer_context_id; /* what held without it: a marker without a trace goes on with its trace */
+	__u64 user; /* whose share it counts against: a user id, or a larger number for a container's user namespace */
 };
-_Static_assert(sizeof(struct context_definition) == 48, "context_definition");
+_Static_assert(sizeof(struct context_definition) == 56, "context_definition");
 _Static_assert(__builtin_offsetof(struct context_definition, definition_type) == 0, "context_definition.definition_type");
 _Static_assert(__builtin_offsetof(struct context_definition, reserved) == 2, "context_definition.reserved");
 _Static_assert(__builtin_offsetof(struct context_definition, text_size) == 4, "context_definition.text_size");
@@ -220,6 +221,7 @@ _Static_assert(__builtin_offsetof(struct context_definition, tid) == 28, "contex
 _Static_assert(__builtin_offsetof(struct context_definition, uid) == 32, "context_definition.uid");
 _Static_assert(__builtin_offsetof(struct context_definition, scope) == 36, "context_definition.scope");
 _Static_assert(__builtin_offsetof(struct context_definition, outer_context_id) == 40, "context_definition.outer_context_id");
+_Static_assert(__builtin_offsetof(struct context_definition, user) == 48, "context_definition.user");
 
 /* a context lost its setter */
 struct context_end {
@@ -249,8 +251,9 @@ struct process_definition {
 	__u32 uid; /* real user id */
 	__u32 kernel_thread; /* 1 when the task has no program */
 	__u32 reserved2; /* zero */
+	__u64 user; /* whose share it counts against: a user id, or a larger number for a container's user namespace */
 };
-_Static_assert(sizeof(struct process_definition) == 56, "process_definition");
+_Static_assert(sizeof(struct process_definition) == 64, "process_definition");
 _Static_assert(__builtin_offsetof(struct process_definition, definition_type) == 0, "process_definition.definition_type");
 _Static_assert(__builtin_offsetof(struct process_definition, reserved) == 2, "process_definition.reserved");
 _Static_assert(__builtin_offsetof(struct process_definition, text_size) == 4, "process_definition.text_size");
@@ -262,6 +265,7 @@ _Static_assert(__builtin_offsetof(struct process_definition, pid) == 40, "proces
 _Static_assert(__builtin_offsetof(struct process_definition, uid) == 44, "process_definition.uid");
 _Static_assert(__builtin_offsetof(struct process_definition, kernel_thread) == 48, "process_definition.kernel_thread");
 _Static_assert(__builtin_offsetof(struct process_definition, reserved2) == 52, "process_definition.reserved2");
+_Static_assert(__builtin_offsetof(struct process_definition, user) == 56, "process_definition.user");
 
 /* a program was started or first seen */
 struct program_definition {

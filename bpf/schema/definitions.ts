@@ -45,6 +45,7 @@ export const contextDefinition = defineRecord('context_definition', 64, 'a task 
   uid: u32('real user id of the writer'),
   scope: u32('SCOPE_*'),
   outer_context_id: u64('what held without it: a marker without a trace goes on with its trace'),
+  user: u64("whose share it counts against: a user id, or a larger number for a container's user namespace"),
 });
 
 /** A task no longer holds its context: it was replaced, ended by a marker, or the task exited. */
@@ -64,6 +65,7 @@ export const processDefinition = defineRecord('process_definition', 66, 'a task 
   uid: u32('real user id'),
   kernel_thread: u32('1 when the task has no program'),
   reserved2: u32('zero'),
+  user: u64("whose share it counts against: a user id, or a larger number for a container's user namespace"),
 });
 
 export const PROGRAM_FLAGS = {

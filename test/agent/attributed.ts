@@ -18,12 +18,14 @@ export function contextDefinition(fields: Partial<ContextDefinition>): ContextDe
     uid: 0,
     scope: CONTEXT_SCOPES.SCOPE_THREAD,
     outer_context_id: 0,
+    user: 0,
     ...fields,
   };
 }
 
 export function processDefinition(fields: Partial<ProcessDefinition>): ProcessDefinition {
-  return { process_id: 256, program_id: 0, start_ns: 0, cgroup_id: 0, pid: 10, uid: 0, kernel_thread: 0, ...fields };
+  const [ids, process] = [{ process_id: 256, program_id: 0 }, { start_ns: 0, cgroup_id: 0, pid: 10, uid: 0, user: 0 }];
+  return { ...ids, ...process, kernel_thread: 0, ...fields };
 }
 
 export type Attribution = ReturnType<typeof createAttribution>;

@@ -58,6 +58,38 @@ test('every lookup gives what a plain model gives, and the table stays within it
   );
 });
 
+test('a user that keeps within its share loses nothing, whatever the others define', () => {
+  const commands = fc.array(fc.record({ user: fc.integer({ min: 1, max: 3 }), reads: fc.nat(40) }), { maxLength: 400 });
+  fc.assert(
+    fc.property(fc.integer({ min: 16, max: 40 }), commands, (capacity, defined) => {
+      const table = createReferenceTable<string>(capacity);
+      const share = Math.floor(((capacity - 1) >> 1) / 4);
+      for (let id = 0; id < share; id++) table.set(id, `own ${id}`, 0);
+      defined.forEach(({ user, reads }, i) => {
+        table.set(1000 + i, `of ${user}`, user);
+        table.get(1000 + reads);
+        expect(table.size).toBeLessThanOrEqual(capacity);
+      });
+      const own = Array.from({ length: share }, (_, id) => table.get(id));
+      expect(own).toEqual(own.map((_, id) => `own ${id}`));
+    }),
+  );
+});
+
+test('of a user that defines too much, what was used last stays', () => {
+  const table = createReferenceTable<string>(16);
+  for (let id = 0; id < 3; id++) table.set(id, 'quiet', 1);
+  for (let id = 100; id < 113; id++) table.set(id, 'loud', 2);
+  table.get(100);
+  table.set(113, 'loud', 2);
+  const kept = (from: number, to: number) =>
+    Array.from({ length: to - from }, (_, i) => from + i).filter((id) => table.get(id) !== undefined);
+  expect([kept(0, 3), kept(100, 114)]).toEqual([
+    [0, 1, 2],
+    [100, 110, 111, 112, 113],
+  ]);
+});
+
 test('what was used last stays, what was not used for longest goes', () => {
   const table = createReferenceTable<number>(8);
   for (let id = 0; id < 8; id++) table.set(id, id);

@@ -7,6 +7,9 @@ import { type Recorded, record, removeFolders, temporaryFolder } from '../record
 
 afterAll(removeFolders);
 
+/** Contexts that the agent keeps at a time: contexts.ts. */
+const CONTEXTS_MAX = 32_768;
+
 /** Transactions by name of the file that was written to. */
 function ownersIn({ writes }: Recorded, folder: string): Record<string, (string | null)[]> {
   const found: Record<string, (string | null)[]> = {};
@@ -171,3 +174,24 @@ ${flood(folder)}`;
   },
   120_000,
 );
+
+test('an owner that waits while another user sets more markers than the agent keeps is still known', async () => {
+  const folder = temporaryFolder();
+  const flood = `
+import os, time
+os.setuid(65534)
+null = os.open('/dev/null', os.O_WRONLY)
+for number in range(${4 * CONTEXTS_MAX}):
+    os.write(null, b'KREPLAY1 txn=flood-%d' % number)
+    # Slow enough that few are refused.
+    if number % 500 == 0: time.sleep(0.02)
+`;
+  const recorded = await record(() => {
+    const job = `(printf "KREPLAY1 txn=waiter" > /dev/null; python3 -c "$flood"; sleep 1; echo x > ${folder}/waiter)`;
+    bash(job, { env: { ...process.env, flood }, timeout: 100_000 });
+  });
+  const lost = recorded.losses().reduce((sum, { lost: count }) => sum + count, 0);
+  // At least half of the flood got into the agent's table, twice what that keeps.
+  expect(lost).toBeLessThan(2 * CONTEXTS_MAX);
+  expect(ownersIn(recorded, folder)).toEqual({ waiter: ['waiter'] });
+}, 120_000);
