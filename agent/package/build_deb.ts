@@ -72,6 +72,7 @@ function program(tree: Tree): void {
   for (const path of [...ADDONS, 'build/bpf/kreplay.bpf.o', 'build/bpf/kreplay_cast.bpf.o']) built(path);
   for (const path of filesIn(join(PROJECT, 'build/js')))
     if (/\.(js|d\.ts)$/.test(path) && !path.startsWith('agent/package/')) built(`build/js/${path}`);
+  for (const path of filesIn(join(PROJECT, 'build/guide'))) built(`build/guide/${path}`);
   for (const one of shippedPackages(PROJECT)) {
     const files = filesIn(join(PROJECT, one.from)).filter((path) => !path.startsWith('node_modules/'));
     for (const path of files)

@@ -15,10 +15,14 @@ const SHIPPED_PLACES: Readonly<Record<string, string>> = {
   '(../metrics/grafana_dashboard.json)': '(../../examples/grafana_dashboard.json)',
 };
 
+/** The pages' paths in the tree. */
+export function pagePaths(project: string): string[] {
+  return globSync(PAGES, { cwd: project, exclude: (path) => BUILT.test(path) }).sort();
+}
+
 /** Path below `DOC` -> text. */
 export function shippedPages(project: string): Map<string, string> {
-  const paths = globSync(PAGES, { cwd: project, exclude: (path) => BUILT.test(path) }).sort();
-  return new Map(paths.map((path) => [path, shippedPage(readFileSync(join(project, path), 'utf8'))]));
+  return new Map(pagePaths(project).map((path) => [path, shippedPage(readFileSync(join(project, path), 'utf8'))]));
 }
 
 function shippedPage(text: string): string {

@@ -1,7 +1,8 @@
-/** Serves the API's description as a document, and as a page that loads nothing from other sites. */
+/** Serves the API's description as a document and as a page, and the guide; they load nothing from other sites. */
 import { readFileSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { Router } from 'express';
+import express, { Router } from 'express';
 import { stringify } from '../exact_json.ts';
 import { openApiDocument } from '../http/contract/openapi.ts';
 import { methodNotAllowed } from '../http/problem_handler.ts';
@@ -42,8 +43,11 @@ const FILES: Readonly<Record<string, File>> = {
   '/docs/swagger-ui-bundle.js': { type: 'js', read: packaged('swagger-ui-bundle.js') },
 };
 
+const GUIDE = dirname(fileURLToPath(import.meta.resolve('#guide/index.html')));
+
 export function documentRoutes(): Router {
   const router = Router();
+  router.use('/docs/guide', express.static(GUIDE, { dotfiles: 'ignore' }));
   const serve = (path: string, { type, read }: File) => {
     // Read on first use, to save 1.5 MiB of memory for a page that is rarely requested.
     let body: string | Buffer | undefined;

@@ -33,6 +33,8 @@ const WALLS: Record<string, readonly string[]> = {
     'kreplay.ts',
     '@cyclonedx/cyclonedx-library',
     'commander',
+    'marked',
+    'marked-gfm-heading-id',
     'node:',
   ],
   'agent/attribution': ['agent/attribution', 'bpf/schema', 'node:'],

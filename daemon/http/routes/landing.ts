@@ -18,6 +18,7 @@ const LINKS = {
   ready: '/readyz',
   openapi: '/openapi.json',
   docs: '/docs',
+  guide: '/docs/guide/',
   metrics: '/metrics',
 };
 
