@@ -8,6 +8,16 @@
 #include "owner.bpf.h"
 #include "process.bpf.h"
 
+/*
+ * A record has our own number of its call, the same on every architecture: CALL_*, from bpf/schema. On x86-64 both
+ * numbers are the same. Programs for another architecture have to translate them in keep_call().
+ */
+_Static_assert(NR_WRITE == CALL_WRITE && NR_PWRITE64 == CALL_PWRITE64 && NR_WRITEV == CALL_WRITEV &&
+		   NR_PWRITEV == CALL_PWRITEV && NR_PWRITEV2 == CALL_PWRITEV2 && NR_MSYNC == CALL_MSYNC &&
+		   NR_FSYNC == CALL_FSYNC && NR_FDATASYNC == CALL_FDATASYNC && NR_SYNC == CALL_SYNC &&
+		   NR_SYNC_FILE_RANGE == CALL_SYNC_FILE_RANGE && NR_SYNCFS == CALL_SYNCFS,
+	       "numbers of calls");
+
 /* Returns the state of the task that makes the call, or NULL if the call is not recorded. */
 static __always_inline struct task_state *begin_call(struct task_struct *task, __u32 event_type)
 {

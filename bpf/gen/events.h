@@ -55,6 +55,17 @@
 #define BLOCK_OPERATION_FLUSH 2
 #define BLOCK_OPERATION_DISCARD 3
 #define BLOCK_OPERATION_OTHER 4
+#define CALL_WRITE 1
+#define CALL_PWRITE64 18
+#define CALL_WRITEV 20
+#define CALL_PWRITEV 296
+#define CALL_PWRITEV2 328
+#define CALL_MSYNC 26
+#define CALL_FSYNC 74
+#define CALL_FDATASYNC 75
+#define CALL_SYNC 162
+#define CALL_SYNC_FILE_RANGE 277
+#define CALL_SYNCFS 306
 
 /* Names of environment variables and their `=`, as little-endian words; and which of their bytes count. */
 struct environment_name {

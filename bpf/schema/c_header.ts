@@ -18,15 +18,15 @@ import { FILTER_FLAGS, FILTER_VERDICTS } from './filter.ts';
 import { EVENTS } from './index.ts';
 import { ORIGIN_SLOTS } from './kinds.ts';
 import { KERNEL_LOSS_CAUSES, LOSS_CAUSES_MAX, LOSS_TYPES_MAX } from './losses.ts';
+import { SYNC_SYSCALLS } from './sys_sync.ts';
+import { WRITE_SYSCALLS } from './sys_write.ts';
 
 const BANNER = '/* Generated from bpf/schema by `make gen`. Do not edit. */';
 
 export function cHeader(): string {
   const records = [...EVENTS, ...DEFINITIONS];
-  const blockOperations = Object.entries(BLOCK_OPERATIONS).map(([word, number]) => [
-    `BLOCK_OPERATION_${word.toUpperCase()}`,
-    number,
-  ]);
+  const named = (prefix: string, numbers: Readonly<Record<string, number>>) =>
+    Object.fromEntries(Object.entries(numbers).map(([word, number]) => [`${prefix}_${word.toUpperCase()}`, number]));
   const constants = {
     ...Object.fromEntries(EVENTS.map((event) => [`EVENT_${event.name.toUpperCase()}`, event.id])),
     ...Object.fromEntries(DEFINITIONS.map((definition) => [definition.name.toUpperCase(), definition.id])),
@@ -49,7 +49,8 @@ export function cHeader(): string {
     ENVIRONMENT_NAMES: ENVIRONMENT_NAMES.length,
     ENVIRONMENT_TRACEPARENT: ENVIRONMENT_NAMES.indexOf('TRACEPARENT'),
     ORIGIN_SLOTS,
-    ...Object.fromEntries(blockOperations),
+    ...named('BLOCK_OPERATION', BLOCK_OPERATIONS),
+    ...named('CALL', { ...WRITE_SYSCALLS, ...SYNC_SYSCALLS }),
   };
   return `${[
     BANNER,

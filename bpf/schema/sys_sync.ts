@@ -2,7 +2,7 @@ import { commonFields } from './common.ts';
 import { defineRecord } from './define.ts';
 import { file, label, s32 } from './kinds.ts';
 
-/** System call numbers in arch/x86/entry/syscalls/syscall_64.tbl. */
+/** Our own numbers, the same on every architecture; the values are those of arch/x86/entry/syscalls/syscall_64.tbl. */
 export const SYNC_SYSCALLS = {
   msync: 26,
   fsync: 74,
