@@ -1,10 +1,10 @@
-/** The tables of agent/docs/events.md: fields of events, and causes of losses. */
+/** The tables of agent/docs/events.md: fields of events, how an owner is known, and causes of losses. */
 import { apiName, derivedFields } from './api.ts';
 import { commonFields } from './common.ts';
 import { EVENTS } from './index.ts';
 import type { Field } from './kinds.ts';
 import { LOSS_CAUSES, LOSS_CURES, type LossCause } from './losses.ts';
-import { FILE_KINDS } from './owner.ts';
+import { FILE_KINDS, QUALITY_MEANINGS, SOURCE_MEANINGS } from './owner.ts';
 
 function derivedRows(): [string, string][] {
   const derived = Object.entries(derivedFields).map(([name, schema]) => [name, schema.meta()?.description ?? '']);
@@ -25,8 +25,8 @@ function rows(fields: Readonly<Record<string, Field>>): [string, string][] {
 
 const FILE_KIND_ROW: [string, string] = ['file_kind', FILE_KINDS.map((kind) => `\`${kind}\``).join(', ')];
 
-function table(entries: readonly (readonly [string, string])[]): string {
-  return ['| field | meaning |', '|---|---|', ...entries.map(([name, doc]) => `| \`${name}\` | ${doc} |`)].join('\n');
+function table(entries: readonly (readonly [string, string])[], heading = 'field'): string {
+  return [`| ${heading} | meaning |`, '|---|---|', ...entries.map(([name, doc]) => `| \`${name}\` | ${doc} |`)].join('\n');
 }
 
 export function eventTables(): string {
@@ -35,6 +35,11 @@ export function eventTables(): string {
     return `**\`${event.name}\`**: ${event.doc}\n\n${table(rows(specific))}`;
   });
   return [`**Every event**\n\n${table([...derivedRows(), ...rows(commonFields)])}`, ...own].join('\n\n');
+}
+
+export function ownerTables(): string {
+  const [sources, qualities] = [SOURCE_MEANINGS, QUALITY_MEANINGS].map((meanings) => Object.entries(meanings));
+  return `${table(sources!, '`source`')}\n\n${table(qualities!, '`quality`')}`;
 }
 
 export function lossTable(): string {

@@ -1,6 +1,6 @@
 /** `make gen`: the tables of the pages, written from the code that they describe. */
 import { readFileSync, writeFileSync } from 'node:fs';
-import { eventTables, lossTable, replaceGenerated } from '../../bpf/schema/docs.ts';
+import { eventTables, lossTable, ownerTables, replaceGenerated } from '../../bpf/schema/docs.ts';
 import { ENDPOINTS } from '../http/contract/openapi.ts';
 import { createMetrics } from '../metrics/metrics.ts';
 import { ERRORS } from '../problem.ts';
@@ -29,7 +29,7 @@ function metricTable(): string {
 
 /** Page -> name of each generated part -> its text. */
 const GENERATED: Readonly<Record<string, Readonly<Record<string, () => string>>>> = {
-  'agent/docs/events.md': { events: eventTables, losses: lossTable },
+  'agent/docs/events.md': { events: eventTables, owners: ownerTables, losses: lossTable },
   'daemon/docs/api.md': { endpoints: endpointTable, errors: errorTable },
   'daemon/docs/operate.md': { metrics: metricTable },
 };
