@@ -4,6 +4,6 @@
  */
 import { expect, jest } from '@jest/globals';
 
-const PUNCTUAL = /\/test\/(e2e|native\/runner|player|replay|run|soak)\//;
+const PUNCTUAL = /\/test\/(daemon|e2e|native\/runner|player|replay|run|soak)\//;
 
 if (PUNCTUAL.test(expect.getState().testPath)) jest.retryTimes(1, { logErrorsBeforeRetry: true });
