@@ -10,7 +10,6 @@
 #include "identify/keys.h"
 #include "identify/observe.h"
 #include "identify/recorded_name.h"
-#include "plan/path_map.h"
 
 #define NAMES_KNOWN_MAX 4096
 #define STANDARD_FD_MAX 2

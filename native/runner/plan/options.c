@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <getopt.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -217,4 +218,25 @@ bool options_parse(int count, char **words, struct options *options, struct fail
 	if (optind == count)
 		return fail(failure, "a command to run is missing; see --help");
 	return true;
+}
+
+static bool matches(const char *path, const struct path_map *map)
+{
+	if (strncmp(path, map->from, map->from_bytes) != 0)
+		return false;
+	const char next = path[map->from_bytes];
+	return next == 0 || next == '/' || map->from[map->from_bytes - 1] == '/';
+}
+
+void path_in_production(const char *here, const struct options *options, char *path, size_t path_bytes)
+{
+	for (size_t i = 0; i < options->map_count; i++) {
+		const struct path_map *map = &options->maps[i];
+
+		if (!matches(here, map))
+			continue;
+		snprintf(path, path_bytes, "%s%s", map->to, here + map->from_bytes);
+		return;
+	}
+	snprintf(path, path_bytes, "%s", here);
 }

@@ -45,4 +45,7 @@ struct options {
 bool options_parse(int count, char **words, struct options *options, struct failure *failure);
 extern const char OPTIONS_HELP[];
 
+/* Translates a path on this machine to its counterpart in production. */
+void path_in_production(const char *here, const struct options *options, char *path, size_t path_bytes);
+
 #endif
