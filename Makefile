@@ -24,8 +24,8 @@ ADDON_LIBS_columns := -l:libzstd.a
 PAGES_CFLAGS := -std=c17 -D_GNU_SOURCE -O2 -fPIC -fvisibility=hidden -Wall -Wextra -Werror -shared \
 	-isystem node_modules/better-sqlite3/deps/sqlite3
 # Static: it starts builds that may bring a libc of their own, or none.
-RUNNER_CFLAGS := -std=c17 -D_GNU_SOURCE -O2 -Wall -Wextra -Werror -static -pthread
-C_SOURCES = $(wildcard bpf/*.bpf.[ch] native/src/*.cc native/src/*.h native/src/*.c native/runner/*.[ch] native/pages/*.[ch] $(ADDONS:%=native/%/*.cc) $(ADDONS:%=native/%/*.h) test/*/*.c test/*/*/*.[ch] test/*/*/*.cc)
+RUNNER_CFLAGS := -std=c17 -D_GNU_SOURCE -O2 -Wall -Wextra -Werror -static -pthread -Inative/runner
+C_SOURCES = $(filter-out native/runner/gen/%,$(wildcard bpf/*.bpf.[ch] native/src/*.cc native/src/*.h native/src/*.c native/runner/*/*.[ch] native/pages/*.[ch] $(ADDONS:%=native/%/*.cc) $(ADDONS:%=native/%/*.h) test/*/*.c test/*/*/*.[ch] test/*/*/*.cc))
 
 # Debian packages, each beside a command or file that shows that it is there.
 BUILD_PACKAGES := clang:/usr/bin/clang g++:/usr/bin/g++ bpftool:/usr/sbin/bpftool \
@@ -103,10 +103,10 @@ build/pages.so: $(wildcard native/pages/*.[ch]) Makefile | setup
 	$(Q)gcc $(PAGES_CFLAGS) -o $@.tmp native/pages/*.c -Wl,-Bsymbolic -Wl,-z,relro,-z,now
 	$(Q)mv $@.tmp $@
 
-build/kreplay-runner: $(wildcard native/runner/*.[ch] native/runner/gen/*.h) Makefile | setup
+build/kreplay-runner: $(wildcard native/runner/*/*.[ch]) Makefile | setup
 	@mkdir -p $(@D)
 	@echo "  CC       $@"
-	$(Q)gcc $(RUNNER_CFLAGS) -o $@.tmp native/runner/*.c -lm
+	$(Q)gcc $(RUNNER_CFLAGS) -o $@.tmp native/runner/*/*.c -lm
 	$(Q)mv $@.tmp $@
 
 deb: build ## build the Debian package: build/kreplay_VERSION_amd64.deb

@@ -1,6 +1,6 @@
 /** Which file may import which, and that no file imports itself through others. */
 import { dirname } from 'node:path';
-import { ANYTHING, importsOf, isIn, SCRIPTS, TYPESCRIPT } from './source_tree.ts';
+import { ANYTHING, FILES, importsOf, isIn, read, SCRIPTS, TYPESCRIPT } from './source_tree.ts';
 
 /**
  * Maps a folder or file to what its files may import: folders and files of this tree, packages, all of `node:`. The
@@ -163,6 +163,19 @@ describe('walls', () => {
       folders.set(folder, [...(folders.get(folder) ?? []), ...outside]);
     }
     expect(cyclesIn(folders)).toEqual([]);
+  });
+
+  test('the folders of the runner are in its README, and include only what is below them there', () => {
+    const rows = [...read('native/runner/README.md').matchAll(/^\| `(\w+)` \|/gm)].map(([, folder]) => folder!);
+    const sources = FILES.filter((file) => /^native\/runner\/.*\.[ch]$/.test(file));
+    const folderOf = (file: string) => file.split('/').at(-2)!;
+    expect([...new Set(sources.map(folderOf))].sort()).toEqual(rows.toSorted());
+    const wrong = sources.flatMap((file) =>
+      [...read(file).matchAll(/^#include "(.*)"/gm)]
+        .filter(([, included]) => rows.indexOf(dirname(included!)) < rows.indexOf(folderOf(file)))
+        .map(([include]) => `${file}: ${include}`),
+    );
+    expect(wrong).toEqual([]);
   });
 
   test('every wall stands before something', () => {

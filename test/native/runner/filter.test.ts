@@ -18,7 +18,7 @@ const X32_BIT = 0x40000000;
 
 function seen(calls: readonly (readonly [arch: string, number: number, first: number])[]): string[] {
   const input = calls.map((call) => `${call.join(' ')}\n`).join('');
-  const driver = compileC('filter_driver', ['filter.c', 'syscalls.c', 'notify.c']);
+  const driver = compileC('filter_driver', ['seccomp/filter.c', 'seccomp/syscalls.c', 'seccomp/notify.c']);
   return execFileSync(driver, { input, encoding: 'utf8' }).trim().split('\n');
 }
 

@@ -9,8 +9,8 @@
 
 #include <linux/seccomp.h>
 
-#include "filter.h"
-#include "syscalls.h"
+#include "seccomp/filter.h"
+#include "seccomp/syscalls.h"
 
 static uint32_t answer(const struct filter *filter, const struct seccomp_data *data)
 {

@@ -13,12 +13,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "heap.h"
-#include "keys.h"
-#include "lateness.h"
-#include "match.h"
-#include "plan.h"
-#include "stalls.h"
+#include "delay/heap.h"
+#include "delay/lateness.h"
+#include "identify/keys.h"
+#include "match/match.h"
+#include "match/stalls.h"
+#include "plan/plan.h"
 
 #define LINE_MAX_BYTES 4096
 #define CALLS 500

@@ -6,8 +6,9 @@ import { type PlannedThread, planOf } from './plans.ts';
 import { compileC, newFolder, removeFolder } from './run.ts';
 
 const PARTS = [
-  ...['plan.c', 'failure.c', 'keys.c', 'table.c', 'streams.c', 'size_pools.c', 'classes.c', 'match.c', 'stalls.c'],
-  ...['syncs.c', 'heap.c', 'lateness.c'],
+  ...['plan/plan.c', 'plan/streams.c', 'plan/size_pools.c', 'identify/keys.c', 'identify/table.c'],
+  ...['match/classes.c', 'match/match.c', 'match/stalls.c', 'match/syncs.c'],
+  ...['delay/heap.c', 'delay/lateness.c', 'report/failure.c'],
 ];
 const SANITIZED = ['-g', '-fsanitize=address,undefined', '-fno-sanitize-recover=all'];
 

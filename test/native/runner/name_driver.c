@@ -1,7 +1,7 @@
 /* Converts names to the form that recordings have: hex in, hex out, one per line. */
 #include <stdio.h>
 
-#include "recorded_name.h"
+#include "identify/recorded_name.h"
 
 int main(void)
 {

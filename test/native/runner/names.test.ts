@@ -76,7 +76,7 @@ test.each([64, 62])('a file in so many folders that the recording has the last %
 });
 
 test('any bytes become what the agent makes of them', () => {
-  const driver = compileC('name_driver', ['recorded_name.c']);
+  const driver = compileC('name_driver', ['identify/recorded_name.c']);
   const byte = fc.oneof(
     fc.integer({ min: 1, max: 255 }),
     fc.constantFrom(0x41, 0x80, 0x8f, 0x90, 0x9f, 0xa0, 0xbf, 0xc1, 0xc2, 0xe0, 0xe2, 0xed, 0xef, 0xf0, 0xf4, 0xf5),

@@ -80,7 +80,7 @@ test('calls that come one by one are seen at once, also after a pause', async ()
 });
 
 test('a call that came while the helper slept waits until the helper has a CPU, and that is reported', () => {
-  const driver = compileC('queue_driver', ['queue.c']);
+  const driver = compileC('queue_driver', ['receive/queue.c']);
   const [inTruth, woken, forCpu] = execFileSync(driver, { encoding: 'utf8' }).split(' ').map(Number);
   expect(inTruth).toBeGreaterThan(90 * MS);
   expect(woken).toBeLessThan(MS);

@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "clock.h"
-#include "queue.h"
+#include "delay/clock.h"
+#include "receive/queue.h"
 
 #define BUSY_NS (100 * NS_PER_MS)
 /* Time until the receiver certainly sleeps. */

@@ -6,7 +6,7 @@
 #include <sched.h>
 #include <stdint.h>
 
-#include "process_tree.c"
+#include "command/process_tree.c"
 
 #include <linux/sched.h>
 #include <sys/wait.h>

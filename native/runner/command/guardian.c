@@ -1,0 +1,157 @@
+/*
+ * The guardian, a second process that holds the listener: if no process held it, every call behind it would fail with
+ * ENOSYS, which would look like a bug of the build. It shares the table of fds, and as the parent and subreaper of the
+ * command it finds all processes that the command left, even after the runner was killed.
+ */
+#include "command/guardian.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "command/process_tree.h"
+#include "delay/clock.h"
+#include "seccomp/notify.h"
+
+#define SIGNAL_RUNNER_DIED SIGUSR1
+#define SIGNAL_WANTED SIGUSR2
+#define REAP_EVERY_MS 2
+#define SERVE_EVERY_MS 20
+
+static void tell_runner(int news_fd)
+{
+	const uint64_t one = 1;
+
+	if (write(news_fd, &one, sizeof(one)) < 0)
+		return;
+}
+
+/* Returns false if no children are left. */
+static bool reap(struct shared *shared, int news_fd)
+{
+	for (;;) {
+		int status;
+		const pid_t pid = waitpid(-1, &status, WNOHANG | WUNTRACED);
+
+		if (pid <= 0)
+			return pid == 0 || errno != ECHILD;
+		if (pid != shared->command)
+			continue;
+		if (WIFSTOPPED(status)) {
+			atomic_store(&shared->command_stopped, true);
+		} else {
+			shared->command_status = status;
+			shared->command_ended_ns = clock_ns();
+			atomic_store(&shared->command_ended, true);
+		}
+		tell_runner(news_fd);
+	}
+}
+
+/*
+ * Returns the command's process group, or 0. After the command was reaped, its number is free, and another process may
+ * have it as its group.
+ */
+static pid_t group_of_command(const struct shared *shared)
+{
+	return atomic_load(&shared->command_ended) ? 0 : shared->command;
+}
+
+static void signal_wanted(struct shared *shared)
+{
+	const uint64_t wanted = atomic_exchange(&shared->signals_wanted, 0);
+
+	for (int signal = 1; signal < 64; signal++)
+		if (wanted & 1ull << signal)
+			process_tree_signal(getpid(), group_of_command(shared), signal);
+}
+
+static void kill_all(struct shared *shared, int news_fd)
+{
+	/* The loop ends because orphans become children of this process as their parents exit. */
+	while (reap(shared, news_fd)) {
+		process_tree_signal(getpid(), group_of_command(shared), SIGKILL);
+		poll(NULL, 0, REAP_EVERY_MS);
+	}
+}
+
+/* Lets all calls pass: the one being received, those that the runner held, and all that arrive later. */
+static void let_pass(struct shared *shared, int news_fd)
+{
+	struct seccomp_notif notif;
+
+	if (shared->received.id)
+		notify_continue(shared->listener, shared->received.id);
+	for (unsigned i = 0; i < OUTSTANDING_MAX; i++)
+		if (shared->outstanding[i])
+			notify_continue(shared->listener, shared->outstanding[i]);
+	while (reap(shared, news_fd)) {
+		struct pollfd listener = {.fd = shared->listener, .events = POLLIN};
+
+		if (poll(&listener, 1, SERVE_EVERY_MS) <= 0)
+			continue;
+		if (listener.revents & POLLIN && notify_receive(shared->listener, &notif) > 0)
+			notify_continue(shared->listener, notif.id);
+		else
+			poll(NULL, 0, REAP_EVERY_MS);
+	}
+}
+
+static _Noreturn void guardian_main(struct shared *shared, const struct guardian_work *work, pid_t runner)
+{
+	sigset_t signals;
+
+	prctl(PR_SET_NAME, "kreplay-guard");
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	prctl(PR_SET_PDEATHSIG, SIGNAL_RUNNER_DIED);
+	setpgid(0, 0);
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGCHLD);
+	sigaddset(&signals, SIGNAL_RUNNER_DIED);
+	sigaddset(&signals, SIGNAL_WANTED);
+
+	const pid_t guardian = getpid();
+	const pid_t command = clone_with_fds();
+	if (command == 0)
+		child_main(shared, work->child, guardian);
+	shared->command = command;
+	if (command < 0) {
+		shared->filter_errno = errno;
+		shared_announce(shared, STAGE_NO_FILTER);
+		_exit(EXIT_FAILURE);
+	}
+	setpgid(command, command);
+	while (reap(shared, work->news_fd)) {
+		if (getppid() != runner) {
+			if (work->pass_on_death)
+				let_pass(shared, work->news_fd);
+			else
+				kill_all(shared, work->news_fd);
+			break;
+		}
+		sigwaitinfo(&signals, NULL);
+		signal_wanted(shared);
+	}
+	_exit(EXIT_SUCCESS);
+}
+
+pid_t guardian_start(struct shared *shared, const struct guardian_work *work)
+{
+	const pid_t runner = getpid();
+	const pid_t guardian = clone_with_fds();
+
+	if (guardian == 0)
+		guardian_main(shared, work, runner);
+	return guardian;
+}
+
+void guardian_signal(struct shared *shared, pid_t guardian, int signal)
+{
+	atomic_fetch_or(&shared->signals_wanted, 1ull << signal);
+	kill(guardian, SIGNAL_WANTED);
+}

@@ -1,0 +1,45 @@
+#ifndef KREPLAY_RUNNER_REPLAY_H
+#define KREPLAY_RUNNER_REPLAY_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "identify/links.h"
+#include "identify/threads.h"
+#include "match/classes.h"
+#include "match/faults.h"
+#include "match/match.h"
+#include "match/stalls.h"
+#include "plan/options.h"
+#include "plan/plan_files.h"
+#include "receive/calibrate.h"
+#include "receive/server.h"
+#include "seccomp/syscalls.h"
+
+/* Decides how long each call that the server receives is to take. */
+struct replay {
+	const struct options *options;
+	const struct calibration *calibration;
+	const struct streams *streams;
+	struct matcher matcher;
+	struct classes classes; /* used by the matcher, if enabled */
+	struct stalls stalls;   /* replaces the matcher in mode stall */
+	struct faults faults;
+	struct server *server;
+	struct threads threads;
+	struct links links;
+	struct plan_files files;
+	struct table place_by_name;       /* places of files, by their names in /proc */
+	struct table file_by_unsure_name; /* hash of the whole name, by its recorded form */
+	struct table unclear_files;       /* by whole name: files that are not the one their recorded name stands for */
+	_Atomic bool is_passing;          /* all calls pass unseen */
+	_Atomic uint64_t uncovered[UNCOVERED_COUNT];
+};
+
+enum verdict replay_decide(void *replay, const struct seccomp_notif *notif, struct call *call);
+
+/* Releases held calls, and lets new calls pass until it is called with false. */
+void replay_pass(struct replay *replay, bool is_passing);
+
+#endif

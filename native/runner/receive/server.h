@@ -1,0 +1,89 @@
+#ifndef KREPLAY_RUNNER_SERVER_H
+#define KREPLAY_RUNNER_SERVER_H
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <linux/seccomp.h>
+
+#include "command/shared_page.h"
+#include "delay/call.h"
+#include "delay/lateness.h"
+#include "delay/timers.h"
+#include "receive/makers.h"
+#include "receive/queue.h"
+#include "report/failure.h"
+#include "report/report.h"
+
+/* The decision on a call. */
+enum verdict {
+	VERDICT_PASS, /* let it happen now */
+	VERDICT_HOLD, /* hold it until its deadline */
+	VERDICT_MAKE, /* make it here, then hold it until its deadline, if there is one */
+};
+
+struct totals {
+	uint64_t calls; /* counted on the receiving thread */
+	uint64_t delayed;
+	uint64_t injected_ns;
+	uint64_t overflowed; /* let through because too many were held */
+	struct lateness lateness;
+};
+
+/* A call whose reply came too late, because a signal had ended its wait. The kernel may make it again. */
+struct interrupted {
+	uint32_t tid; /* 0: none */
+	bool is_answered;
+	int64_t value;
+	int error;
+};
+
+#define INTERRUPTED_MAX 64
+
+/* Receives the calls behind one listener and answers them, with two threads and the makers' threads. */
+struct server {
+	int listener;
+	bool wakes_synchronously;
+	struct shared *shared;
+	struct timers timers;
+	struct makers makers;
+	struct queue queue;
+	struct report *report;
+
+	/* Runs on the receiving thread; fills in the call's record, deadline and answer. */
+	enum verdict (*decide)(void *context, const struct seccomp_notif *notif, struct call *call);
+	void *context;
+	struct call *spare; /* unused call of the receiving thread; NULL: none */
+	unsigned failures;  /* consecutive failures to receive a call */
+
+	pthread_mutex_t lock; /* protects the following members */
+	struct call *calls;
+	struct call *free_calls;
+	struct totals totals;
+	struct interrupted interrupted[INTERRUPTED_MAX]; /* a ring of the latest ones */
+	_Atomic uint32_t interrupted_count;
+
+	pthread_t receiver;
+	_Atomic bool is_stopping;
+	_Atomic int receive_errno; /* 0, or the error after which no call can be received */
+	struct sigaction on_stop_before;
+};
+
+bool server_start(struct server *server, struct shared *shared, uint64_t spin_ns, struct failure *failure);
+void server_stop(struct server *server);
+
+/* Holds the call until its deadline, if it has one, and then answers it. It is called once per call. */
+void server_hold(struct server *server, struct call *call);
+void server_finish(struct server *server, struct call *call);
+/*
+ * Returns whether the thread's last call was interrupted when its time was over; if so, gives the new one the same
+ * answer.
+ */
+bool server_take_interrupted(struct server *server, uint32_t tid, struct call *call);
+/* Releases a call whose thread was interrupted and does not wait for it. */
+void server_forget(struct server *server, struct call *call);
+
+#endif
