@@ -24,7 +24,10 @@ export function contextDefinition(fields: Partial<ContextDefinition>): ContextDe
 }
 
 export function processDefinition(fields: Partial<ProcessDefinition>): ProcessDefinition {
-  const [ids, process] = [{ process_id: 256, program_id: 0 }, { start_ns: 0, cgroup_id: 0, pid: 10, uid: 0, user: 0 }];
+  const [ids, process] = [
+    { process_id: 256, program_id: 0 },
+    { start_ns: 0, cgroup_id: 0, pid: 10, uid: 0, user: 0 },
+  ];
   return { ...ids, ...process, kernel_thread: 0, ...fields };
 }
 

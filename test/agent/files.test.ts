@@ -46,7 +46,7 @@ test('a definition is found by its number, and an unknown number is file 0', () 
   expect(files.of(0)).toBe(0);
 });
 
-test('only what is asked for goes into the recording, once', () => {
+test('only files that are asked for are written to the recording, and each once', () => {
   const interned: string[] = [];
   const files = createFiles((path) => interned.push(path));
   for (const [at, name] of ['left-out', 'kept', 'neither'].entries()) {
@@ -56,7 +56,7 @@ test('only what is asked for goes into the recording, once', () => {
   expect(interned).toEqual(['/kept']);
 });
 
-test('files that no event is kept of do not fill the memory, and the latest are known', () => {
+test('files without recorded events do not fill the memory, and the latest ones are kept', () => {
   const interned: string[] = [];
   const files = createFiles((path) => interned.push(path));
   const FILES = 40_000;
