@@ -156,7 +156,7 @@ const WAYS = [
   ...Object.keys(LENT).map((name) => ({ name, of: ofLent })),
 ];
 
-describe('by how a task came to be, who said it, and what became of that', () => {
+describe('by the way a task was made, the source of its context and what became of that', () => {
   let families: Families;
 
   beforeAll(async () => {
@@ -263,7 +263,7 @@ const OF_LENT: Readonly<Record<string, (does: Words) => Words>> = {
   'exec by a thread of a child': (does) => fork(thread(exec(does))),
 };
 
-describe('one by one', () => {
+describe('individual cases', () => {
   let families: Families;
 
   beforeAll(async () => {

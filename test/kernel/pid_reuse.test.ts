@@ -150,7 +150,7 @@ async function runAskedOf(started: StartedFamilies, number: number, readMs: numb
 }
 
 whenChosen.each([
-  { agent: 'that reads along', isRead: true },
+  { agent: 'that keeps up', isRead: true },
   { agent: 'that has read nothing of the dead ones yet', isRead: false },
 ])('an agent $agent', ({ isRead }) => {
   let families: Families;
@@ -201,20 +201,20 @@ whenChosen.each([
     expect(numberCount(name, expected.length)).toBeLessThan(expected.length);
   });
 
-  test('a service is that of the program that runs, not of the one that had the number', () => {
+  test('a service is that of the running program, not of an earlier one with its PID', () => {
     const found = writes('services', SERVICES_OF.length).map(({ service_name }) => service_name);
     expect(found).toEqual(SERVICES_OF);
     expect(numberCount('services', SERVICES_OF.length)).toBe(1);
   });
 
-  test(`${ROUNDS} processes of the same number`, () => {
+  test(`${ROUNDS} processes of the same PID`, () => {
     const services = writes('many', ROUNDS).map(({ service_name }) => service_name);
     expect(services).toEqual(services.map((_, i) => (i % 2 === 0 ? `service-${i}` : 'lineage')));
     expect(owners('many', ROUNDS)).toEqual(services.map((_, i) => (i % 2 === 0 ? `${i} marker exact` : 'none none')));
     expect(numberCount('many', ROUNDS)).toBe(1);
   });
 
-  test('/proc is not believed about another process of the same number', () => {
+  test('/proc is not trusted if it shows another process with the same PID', () => {
     const [dead, living] = ['dead', 'living'].map((name) => families.writeOf(names[name]!, 1));
     expect(dead!.pid).toBe(living!.pid);
     // It had ended before the agent could ask, or the agent asked in time.

@@ -277,7 +277,7 @@ test.each(Object.entries(CASES))(
   120_000,
 );
 
-test('a journal names nobody of a file system that was on the same device number before', async () => {
+test('a journal names no owner from a file system that had the same device number before', async () => {
   const device = loopDevice(200);
   const agent = await startAgent(temporaryFolder());
   const windows: { transaction: string; from: bigint; to: bigint }[] = [];
