@@ -43,7 +43,7 @@ test('no comment uses a word that has a standard one', () => {
   expect(wrongIn((text) => ODD_WORDS.test(text))).toEqual([]);
 });
 
-test('comments are found in lines and in blocks, and code is none', () => {
+test('comments are found in lines and in blocks, and code is not a comment', () => {
   const source = ['/** Of one', ' * and more. */', "const a = '// no';", '// By two', '// lines', 'b(); // Whose'];
   expect(commentsIn(source.join('\n')).map(({ text }) => text)).toEqual(['Of one and more.', 'By two lines']);
 });
