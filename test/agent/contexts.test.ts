@@ -60,8 +60,8 @@ describe('after the context ended', () => {
     ['a thread by reference, in that nanosecond', CONTEXT_INHERITED_THREAD, ENDED_NS, 'nobody'],
     ['a thread by reference, after', CONTEXT_INHERITED_THREAD, ENDED_NS + 1, 'nobody'],
     ['a forked copy, after', CONTEXT_INHERITED_PROCESS, ENDED_NS + 1, 'order-1'],
-    ['a thread whose request another one answered, before', CONTEXT_HTTP, ENDED_NS - 1, 'order-1'],
-    ['a thread whose request another one answered, after', CONTEXT_HTTP, ENDED_NS, 'nobody'],
+    ['a thread whose request another thread answered, before', CONTEXT_HTTP, ENDED_NS - 1, 'order-1'],
+    ['a thread whose request another thread answered, after', CONTEXT_HTTP, ENDED_NS, 'nobody'],
     ['a process made in a request, before the answer', CONTEXT_HTTP | CONTEXT_INHERITED_PROCESS, 199, 'order-1'],
     ['a process made in a request, after the answer', CONTEXT_HTTP | CONTEXT_INHERITED_PROCESS, 200, 'nobody'],
     ['a copy that a thread by reference forked', CONTEXT_INHERITED_PROCESS | CONTEXT_INHERITED_THREAD, 201, 'nobody'],
@@ -98,7 +98,7 @@ test.each([
   ['no fields', '', ROOT_UID],
   ['only unknown fields', 'x-kind=express', ROOT_UID],
   ['only malformed fields', 'trace=1234', ROOT_UID],
-  ['only a service, of a writer who is not believed', 'svc=checkout', GUEST_UID],
+  ['only a service, from an untrusted writer', 'svc=checkout', GUEST_UID],
 ])('a marker with %s sets no owner', (_, body, uid) => {
   const { define, contexts } = setUp();
   define(256, body, uid);

@@ -31,7 +31,7 @@ test.each<[string, Partial<FileDefinition>, string[], string, FileKind]>([
   ['a file too deep for one definition', { flags: FILE_TRUNCATED }, ['f', 'd', 'c'], '.../c/d/f', 'regular'],
   ['both', { flags: FILE_DELETED | FILE_TRUNCATED }, ['f', 'd'], '.../d/f (deleted)', 'regular'],
   ['a name with a blank and a line feed', {}, ['a b\nc'], '/a b\nc', 'regular'],
-  ['a mode that says nothing', { mode: 0o644 }, ['f'], '/f', 'unknown'],
+  ['a mode without a file type', { mode: 0o644 }, ['f'], '/f', 'unknown'],
 ])('%s', (_, fields, names, path, kind) => {
   expect(describeFile(definition(fields), names)).toEqual({ path, kind });
 });

@@ -321,9 +321,9 @@ describe('properties', () => {
   });
 
   test.each<[string, readonly number[]]>([
-    ['fields that nobody knows', [0x18, 0]],
-    ['attributes without anything', [0x12, 0]],
-    ['resources without anything', [0x0a, 0]],
+    ['unknown fields', [0x18, 0]],
+    ['empty attributes', [0x12, 0]],
+    ['empty resources', [0x0a, 0]],
     ['attributes with keys of one byte', [0x12, 3, 0x0a, 1, 0x61]],
   ])('the largest payload of %s is decoded quickly', (_, unit) => {
     const payload = Uint8Array.from({ length: PAYLOAD_BYTES_MAX }, (_, i) => unit[i % unit.length]!);

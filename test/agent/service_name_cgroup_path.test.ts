@@ -61,7 +61,7 @@ test.each<[string, string, CgroupPath]>([
     { containerId: ID, podUid: STATIC_UID },
   ],
   [
-    'containerd without the systemd driver that it is told to use',
+    'containerd that is configured for the systemd driver, but does not use it',
     `/system.slice/containerd.service/kubepods-burstable-pod${UID_IN_SLICE}.slice:cri-containerd:${ID}`,
     { containerId: ID, podUid: UID, unit: 'containerd.service' },
   ],

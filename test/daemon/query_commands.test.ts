@@ -29,7 +29,7 @@ const PLACES: [string, () => string[]][] = [
   ['a file', () => ['--recording', recordingPath(folder)]],
 ];
 
-describe.each(PLACES)('of %s', (_, place) => {
+describe.each(PLACES)('queries of %s', (_, place) => {
   const ask = (command: string, ...args: string[]) => kreplay(command, ...place(), ...args);
 
   test('the slowest transactions with an error', async () => {

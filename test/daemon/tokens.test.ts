@@ -233,31 +233,31 @@ describe('an unusable file', () => {
   }
 
   const BROKEN: [name: string, breakIt: () => void, reason: RegExp][] = [
-    ['nothing', () => writeFileSync(path, ''), /is not JSON$/],
-    ['half of it', () => writeFileSync(path, good.slice(0, -9)), /is not JSON$/],
+    ['an empty file', () => writeFileSync(path, ''), /is not JSON$/],
+    ['a truncated file', () => writeFileSync(path, good.slice(0, -9)), /is not JSON$/],
     ['another version', () => writeFileSync(path, good.replace('1', '2')), /not a list of tokens: \w+ at \/version$/],
     ['an unknown scope', () => writeFileSync(path, good.replace('events:read', 'all')), /at \/tokens\/0\/scopes\/0$/],
     ['an unknown field', () => writeFileSync(path, fileOf({ ...token, admin: true })), /at \/tokens\/0$/],
     ['no scope', () => writeFileSync(path, fileOf({ ...token, scopes: [] })), /at \/tokens\/0\/scopes$/],
     ['a short hash', () => writeFileSync(path, fileOf({ ...token, sha256: '00' })), /at \/tokens\/0\/sha256$/],
     [
-      'a time that is none',
+      'an invalid time',
       () => writeFileSync(path, fileOf({ ...token, expires_at: 'soon' })),
       /at \/tokens\/0\/expires_at$/,
     ],
     [
-      'a name twice',
+      'a duplicate name',
       () => writeFileSync(path, fileOf(token, { ...token, sha256: '1'.repeat(64) })),
       /has a token twice$/,
     ],
-    ['a hash twice', () => writeFileSync(path, fileOf(token, { ...token, name: 'b' })), /has a token twice$/],
-    ['too much', () => writeFileSync(path, ' '.repeat(2 ** 20 + 1)), /too large/],
+    ['a duplicate hash', () => writeFileSync(path, fileOf(token, { ...token, name: 'b' })), /has a token twice$/],
+    ['a file that is too large', () => writeFileSync(path, ' '.repeat(2 ** 20 + 1)), /too large/],
     ['others may read it', () => chmodSync(path, 0o640), /chmod 600/],
     ['others may write it', () => chmodSync(path, 0o602), /chmod 600/],
     ['another user owns it', () => chownSync(path, 65_534, 65_534), /belongs to another user$/],
-    ['it is gone', () => rmSync(path), /there is no .*kreplay token create/],
+    ['a missing file', () => rmSync(path), /there is no .*kreplay token create/],
     ['a folder', () => inItsPlace(mkdirSync), /is not a file$/],
-    ['links to itself', () => inItsPlace((at) => symlinkSync(at, at)), /ELOOP$/],
+    ['a link to itself', () => inItsPlace((at) => symlinkSync(at, at)), /ELOOP$/],
   ];
 
   test.each(BROKEN)('%s: refused at the start', (_name, breakIt, reason) => {

@@ -31,7 +31,7 @@ const PLACES: [string, () => string[]][] = [
   ['a file', () => ['--recording', recordingPath(folder)]],
 ];
 
-test.each(PLACES)('a table, of %s', async (_, place) => {
+test.each(PLACES)('a table, from %s', async (_, place) => {
   const asked = ['--extra-latency', '1.5ms', '--timeout', '88ms', '--limit', '1', '--output', 'table'];
   const { code, stdout } = await kreplay('whatif', 'order-1', ...place(), ...asked);
   // The shop's last event is the 20th of its thread, and ended at 57 ms.

@@ -59,7 +59,7 @@ const HOSTILE: Record<string, string> = {
   'a long name': `UPDATE name SET text = ${TEXT}`,
   'a long list of services': 'UPDATE transaction_summary SET services = zeroblob(10000000)',
   'a long cause': `UPDATE loss SET cause = ${TEXT}`,
-  'no time of its beginning': "UPDATE meta SET value = 'zzz' WHERE key = 'created_ns'",
+  'no start time': "UPDATE meta SET value = 'zzz' WHERE key = 'created_ns'",
   'events before time': 'UPDATE segment SET min_timestamp_ns = -9223372036854775808',
   'a number that no event has': 'UPDATE segment SET first_number = 4611686018427387904',
   'more events than any segment has': 'UPDATE segment SET event_count = 9007199254740993',

@@ -30,10 +30,10 @@ const ORDER_1 = { transactionId: 'order-1' };
 
 test.each<[string, Partial<SelectionOptions>, number[]]>([
   ['a transaction', ORDER_1, [2, 3]],
-  ['what ran beside it', { ...ORDER_1, contextNs: 1n }, [2, 3]],
-  ['with a context behind it', { ...ORDER_1, contextNs: 300n }, [2, 3, 4]],
+  ['what ran concurrently', { ...ORDER_1, contextNs: 1n }, [2, 3]],
+  ['with a context after it', { ...ORDER_1, contextNs: 300n }, [2, 3, 4]],
   ['with a context on both sides', { ...ORDER_1, contextNs: 1000n }, [1, 2, 3, 4]],
-  ['of that only one service', { ...ORDER_1, contextNs: 1000n, services: ['cart'] }, [1, 4]],
+  ['only one service of that', { ...ORDER_1, contextNs: 1000n, services: ['cart'] }, [1, 4]],
   ['one type of a transaction', { ...ORDER_1, eventTypes: ['block_io'] }, [3]],
   ['everything', { from: { atNs: 0n } }, [1, 2, 3, 4, 5]],
   ['a window', { from: { atNs: START + 1000n }, to: { atNs: START + 2500n } }, [2, 3]],

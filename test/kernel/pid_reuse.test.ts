@@ -76,14 +76,14 @@ const CONTEXTS: Readonly<Record<string, { does: (number: number) => Words; owner
       heirs(number, fork(set(`TRACEPARENT=${TRACEPARENT}`), exec(say(1))), fork(say(2)), fork(exec(say(3)))),
     owners: ['trace env exact', 'none none', 'none none'],
   },
-  'what the dead one had from its parent': {
+  'what the exited process had from its parent': {
     does: (number) => [
       ...[...mark('txn=a@'), ...heirs(number, fork(say(1)), thread(say(2)))],
       ...[...mark('end'), ...heirs(number, fork(say(3)), thread(say(4)))],
     ],
     owners: ['a inherited inherited', 'a inherited inherited', 'none none', 'none none'],
   },
-  'what a thread has of a dead one does not come back with its number': {
+  'what a thread has of an exited thread does not come back with its id': {
     does: (number) => {
       const pooled = thread(say(1), post(0), wait(1), say(2), post(2));
       return heirs(
@@ -151,7 +151,7 @@ async function runAskedOf(started: StartedFamilies, number: number, readMs: numb
 
 whenChosen.each([
   { agent: 'that keeps up', isRead: true },
-  { agent: 'that has read nothing of the dead ones yet', isRead: false },
+  { agent: 'that has read nothing of the exited processes yet', isRead: false },
 ])('an agent $agent', ({ isRead }) => {
   let families: Families;
   const names: Record<string, string> = {};

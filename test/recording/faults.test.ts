@@ -96,10 +96,10 @@ const CHANGES: Record<string, () => void> = {
   emptied: () => truncateSync(path, 0),
   removed: () => rmSync(path),
   replaced: () => renameSync(other, path),
-  'written over by another': () => copyFileSync(other, path),
-  'written over by a text': () => writeFileSync(path, 'this is no recording '.repeat(10_000)),
-  'robbed of its log': () => truncateSync(`${path}-wal`, 0),
-  'robbed of its log’s end': () => truncateSync(`${path}-wal`, readFileSync(`${path}-wal`).length / 2),
+  'overwritten by another': () => copyFileSync(other, path),
+  'overwritten by a text': () => writeFileSync(path, 'this is no recording '.repeat(10_000)),
+  'without the contents of its log': () => truncateSync(`${path}-wal`, 0),
+  'without the end of its log': () => truncateSync(`${path}-wal`, readFileSync(`${path}-wal`).length / 2),
   'without the names of its log': () => ['-wal', '-shm'].map((end) => rmSync(path + end)),
 };
 

@@ -32,7 +32,7 @@ test.each([
   ['a 32-bit field after a 16-bit one', { a: u16(''), b: u32('') }, 'sample.b would leave a hole at offset 2'],
   ['a 64-bit field after a 32-bit one', { a: u32(''), b: u64('') }, 'sample.b would leave a hole at offset 4'],
   ['an owner after a 32-bit field', { a: u32(''), b: origins('') }, 'sample.b would leave a hole at offset 4'],
-  ['a number behind a short text', { a: text(7, ''), b: u16('') }, 'sample.b would leave a hole at offset 7'],
+  ['a number after a short text', { a: text(7, ''), b: u16('') }, 'sample.b would leave a hole at offset 7'],
 ])('%s is refused', (_, fields, message) => {
   expect(() => defineRecord('sample', 9, '', fields)).toThrow(message);
 });

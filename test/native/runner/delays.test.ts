@@ -39,7 +39,7 @@ function expectDelayed(durations: readonly number[], count: number): void {
 
 describe('a static build', () => {
   test.each([
-    ['as root', []],
+    ['by default', []],
     ['as an unprivileged user', AS_NOBODY],
     ['in a user namespace', ['unshare', '--user', '--map-root-user']],
   ])('%s observes the delay of each write, and writes the same', async (_, before) => {

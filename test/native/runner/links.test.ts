@@ -62,12 +62,12 @@ function withoutInotify(what: 'instances' | 'watches'): string[] {
 }
 
 const ALLOWED = [
-  ['as it is', []],
-  ['as a user who may do nothing', AS_NOBODY],
+  ['by default', []],
+  ['as an unprivileged user', AS_NOBODY],
   ['with few descriptors for the runner', ['prlimit', '--nofile=24:24']],
-  ['with none to spare', ['prlimit', '--nofile=16:16']],
-  ['where no file may be watched', withoutInotify('instances')],
-  ['where none more may be', withoutInotify('watches')],
+  ['with no descriptors to spare', ['prlimit', '--nofile=16:16']],
+  ['with no watches allowed', withoutInotify('instances')],
+  ['with no further watches allowed', withoutInotify('watches')],
 ] as const;
 
 test.each(TIMES.flatMap(([calls, times]) => ALLOWED.map(([how, before]) => [calls, how, times, before] as const)))(

@@ -221,7 +221,7 @@ describe('calls without a plan take as long as others of their class', () => {
   test.each([
     ['syncs as syncs', [taking(1, {}), taking(2, { op: 'fsync' })], { isSync: true }, 2],
     ['by the same role', [taking(1, {}), taking(2, { comm: 'http-1' })], { comm: 'http-7' }, 2],
-    ['by any, where none has the role', [taking(1, {})], { comm: 'other' }, 1],
+    ['by any thread, if none has the role', [taking(1, {})], { comm: 'other' }, 1],
     ['of that size', [taking(1, {}), taking(2, { path: '/data/wal' }, 100_000)], { size: 90_000 }, 2],
     ['pipes not as files', [taking(1, {})], { file: 'pipe:[7]' }, 0],
     ['devices not as files', [taking(1, {})], { file: '/dev/tty1' }, 0],
