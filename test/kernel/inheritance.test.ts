@@ -246,7 +246,7 @@ const SINGLE: Readonly<Record<string, { family: Family; owners: readonly string[
     },
     owners: ['none none', 'a marker exact', 'a marker exact', 'a inherited inherited'],
   },
-  'the marker of a thread precedes the default of its process, which applies again after its end': {
+  'the marker of a thread precedes the default of its process, which applies again afterwards': {
     family: {
       does: [...mark('proc txn=a@'), ...thread(mark('txn=b@'), say(1), mark('end'), say(2)), ...joined, ...say(3)],
     },
