@@ -26,7 +26,7 @@ function newRecording(mode: number): string {
   return path;
 }
 
-test('a duration is in the first bucket that it fits, and in the last one when it fits none', () => {
+test('a duration is counted in the first bucket that holds it, or in the last one if none does', () => {
   fc.assert(
     fc.property(fc.array(fc.double({ min: 0, max: 3, noNaN: true })), (durations) => {
       const buckets = createBuckets([0.5, 1, 2]);
@@ -38,7 +38,7 @@ test('a duration is in the first bucket that it fits, and in the last one when i
   );
 });
 
-test('a peak is remembered for a minute, and for no more than two', () => {
+test('a peak is remembered for at least one minute and at most two', () => {
   let nowMs = 1000;
   const peak = createPeak(() => nowMs);
   peak.see(5);
@@ -53,7 +53,7 @@ test('a peak is remembered for a minute, and for no more than two', () => {
   expect(peak.value()).toBe(0);
 });
 
-test('events and losses are counted once, when the recording has them', async () => {
+test('events and losses are counted once, when they have been written to the recording', async () => {
   const path = join(newRecording(0o644), '..', 'counted.kreplay');
   const counts = createCounts('node-1');
   const writer = await openWriterThread({
@@ -102,7 +102,7 @@ test.each([
   [0o600, 0o600],
   [0o640, 0o620],
   [0o644, 0o622],
-])('a recording of mode %o: whoever may read it may ask', async (mode, socketMode) => {
+])('for a recording of mode %o, every user that may read it may query the agent', async (mode, socketMode) => {
   const { path, close } = await opened(newRecording(mode));
   expect(JSON.parse(await asked(path))).toMatchObject({ node: 'node-1', ring: { size_bytes: 64, pending_bytes: 32 } });
   expect(lstatSync(path).mode & 0o777).toBe(socketMode);
@@ -110,7 +110,7 @@ test.each([
   expect(existsSync(path)).toBe(false);
 });
 
-test('the socket of an agent that was killed is replaced, and a file that is none stays', async () => {
+test('the socket of a killed agent is replaced, and a file that is not a socket is kept', async () => {
   const recording = newRecording(0o644);
   const path = join(recording, '..', 'agent.sock');
   const before = createServer().listen(path);
@@ -126,7 +126,7 @@ test('the socket of an agent that was killed is replaced, and a file that is non
   expect(lstatSync(path).isFile()).toBe(true);
 });
 
-test('askers that say much, or nothing, or go at once, are answered like any other', async () => {
+test('clients that send a lot, send nothing or disconnect at once do not keep others from being answered', async () => {
   const { path, close } = await opened(newRecording(0o644));
   const odd: Socket[] = [];
   for (let i = 0; i < 8; i++) {

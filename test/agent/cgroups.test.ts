@@ -15,7 +15,7 @@ afterEach(() => rmSync(root, { recursive: true }));
 
 const NOBODY = 2 ** 22 + 1;
 
-test('a cgroup of a process that is gone is found by its number', () => {
+test('the cgroup of a process that has exited is found by its inode number', () => {
   const cgroups = createCgroups({ hierarchy: 'v2', root });
   const { ino } = statSync(join(root, 'system.slice/nginx.service'));
   expect(cgroups.pathOf(ino, NOBODY)).toBe('/system.slice/nginx.service');
@@ -24,7 +24,7 @@ test('a cgroup of a process that is gone is found by its number', () => {
   expect(cgroups.pathOf(ino, NOBODY)).toBe('/system.slice/nginx.service');
 });
 
-test('several of processes that are gone are found by one search', () => {
+test('several cgroups of exited processes are found by one search', () => {
   const folders = ['system.slice', 'system.slice/nginx.service', 'system.slice/redis.service', 'user.slice'];
   for (const folder of folders) mkdirSync(join(root, folder), { recursive: true });
   const cgroups = createCgroups({ hierarchy: 'v2', root });
@@ -32,14 +32,14 @@ test('several of processes that are gone are found by one search', () => {
   expect(paths).toEqual(folders.map((folder) => `/${folder}`));
 });
 
-test('one that is nowhere is not known, and not searched for again at once', () => {
+test('a cgroup that does not exist is unknown, and is not searched for again immediately', () => {
   const cgroups = createCgroups({ hierarchy: 'v2', root });
   expect(cgroups.pathOf(1, NOBODY)).toBeUndefined();
   mkdirSync(join(root, 'late'));
   expect(cgroups.pathOf(statSync(join(root, 'late')).ino, NOBODY)).toBeUndefined();
 });
 
-test('the host has a hierarchy, and a process of it says where it is', () => {
+test('the cgroup hierarchy of the host is found, and a process in it names its path', () => {
   const source = findCgroups();
   const own = createCgroups(source).pathOf(statSync(source.root).ino, process.pid);
   expect(own).toBe('/');
@@ -49,6 +49,6 @@ test.each([
   ['5:memory:/a\n4:pids:/b\n0::/c\n', 'v1_memory'],
   ['5:cpu,cpuacct:/a\n4:pids:/b\n0::/c\n', 'v1_pids'],
   ['0::/c\n', 'v2'],
-])('where v2 is not the only hierarchy, %j means %s', (own, hierarchy) => {
+])('if v2 is not the only hierarchy, %j selects %s', (own, hierarchy) => {
   expect(findCgroups(root, own).hierarchy).toBe(hierarchy);
 });

@@ -44,13 +44,13 @@ test.each([
   ['no context', 0],
   ['a context whose definition was lost', CONTEXT_LOST],
   ['a context that was never defined', 768],
-])('%s belongs to nobody', (_, contextId) => {
+])('%s has no owner', (_, contextId) => {
   const { define, transactionAt } = setUp();
   define(256, 'txn=order-1');
   expect(transactionAt(contextId, 0, 150)).toBe('nobody');
 });
 
-describe('when the setter let go of it', () => {
+describe('after the context ended', () => {
   const ENDED_NS = 200;
 
   test.each([
@@ -60,8 +60,8 @@ describe('when the setter let go of it', () => {
     ['a thread by reference, in that nanosecond', CONTEXT_INHERITED_THREAD, ENDED_NS, 'nobody'],
     ['a thread by reference, after', CONTEXT_INHERITED_THREAD, ENDED_NS + 1, 'nobody'],
     ['a forked copy, after', CONTEXT_INHERITED_PROCESS, ENDED_NS + 1, 'order-1'],
-    ['a thread whose request another one answered, before', CONTEXT_HTTP, ENDED_NS - 1, 'order-1'],
-    ['a thread whose request another one answered, after', CONTEXT_HTTP, ENDED_NS, 'nobody'],
+    ['a thread whose request another thread answered, before', CONTEXT_HTTP, ENDED_NS - 1, 'order-1'],
+    ['a thread whose request another thread answered, after', CONTEXT_HTTP, ENDED_NS, 'nobody'],
     ['a process made in a request, before the answer', CONTEXT_HTTP | CONTEXT_INHERITED_PROCESS, 199, 'order-1'],
     ['a process made in a request, after the answer', CONTEXT_HTTP | CONTEXT_INHERITED_PROCESS, 200, 'nobody'],
     ['a copy that a thread by reference forked', CONTEXT_INHERITED_PROCESS | CONTEXT_INHERITED_THREAD, 201, 'nobody'],
@@ -84,7 +84,7 @@ describe('when the setter let go of it', () => {
   });
 });
 
-test('a service is believed only of those who may name it', () => {
+test('a service name is accepted only from a process that may set it', () => {
   const { define, contexts } = setUp();
   define(256, 'txn=a svc=checkout', ROOT_UID);
   define(512, 'txn=a svc=checkout', GUEST_UID);
@@ -98,20 +98,20 @@ test.each([
   ['no fields', '', ROOT_UID],
   ['only unknown fields', 'x-kind=express', ROOT_UID],
   ['only malformed fields', 'trace=1234', ROOT_UID],
-  ['only a service, of a writer who is not believed', 'svc=checkout', GUEST_UID],
-])('a marker with %s makes nobody an owner', (_, body, uid) => {
+  ['only a service, from an untrusted writer', 'svc=checkout', GUEST_UID],
+])('a marker with %s sets no owner', (_, body, uid) => {
   const { define, contexts } = setUp();
   define(256, body, uid);
   expect(contexts.ownerAt(256, 0, 150)).toBeUndefined();
 });
 
-test('a definition that is no marker line is nobody', () => {
+test('a definition that is not a marker line has no owner', () => {
   const { contexts } = setUp();
   contexts.define(contextDefinition({ context_id: 256 }), '');
   expect(contexts.ownerAt(256, 0, 150)).toBeUndefined();
 });
 
-test('a number that has become too old for the recording is asked for again', () => {
+test('an index that the recording has dropped is requested again', () => {
   const { define, contexts, ids, oldestIds, transactionAt } = setUp();
   define(256, 'txn=order-1');
   const first = contexts.ownerAt(256, 0, 150)!.contextId;
@@ -121,7 +121,7 @@ test('a number that has become too old for the recording is asked for again', ()
   expect(contexts.ownerAt(256, 0, 150)!.contextId).toBeGreaterThan(first);
 });
 
-test("a service's number that has become too old for the recording is asked for again", () => {
+test('the index of a service that the recording has dropped is requested again', () => {
   const { define, contexts, ids, oldestIds } = setUp();
   define(256, 'svc=checkout');
   const first = contexts.ownerAt(256, 0, 150)!.serviceId;
@@ -131,7 +131,7 @@ test("a service's number that has become too old for the recording is asked for 
   expect([renewed > first, ids.text(renewed)]).toEqual([true, 'checkout']);
 });
 
-test('when it is not known which contexts ended, none is believed by reference any longer', () => {
+test('if ends of contexts were lost, no earlier context is trusted by reference', () => {
   const { define, contexts, transactionAt } = setUp();
   define(256, 'txn=order-1');
   define(512, 'txn=order-2');
@@ -145,7 +145,7 @@ test('when it is not known which contexts ended, none is believed by reference a
   expect(transactionAt(256, CONTEXT_INHERITED_PROCESS, 300)).toBe('order-1');
 });
 
-test('of two ends the first one counts', () => {
+test('of two ends of a context, the first counts', () => {
   const { define, contexts, transactionAt } = setUp();
   define(256, 'txn=order-1');
   contexts.end(256, 200);
@@ -153,7 +153,7 @@ test('of two ends the first one counts', () => {
   expect(transactionAt(256, CONTEXT_HTTP, 250)).toBe('nobody');
 });
 
-test('a reference to what had to be forgotten is counted, and none to what said nothing, was lost or has ended', () => {
+test('a reference to a forgotten context is counted; a reference to an empty, lost or ended one is not', () => {
   const { define, contexts, transactionAt } = setUp();
   define(256, 'order-1');
   const references: [contextId: number, flags: number][] = [
@@ -167,7 +167,7 @@ test('a reference to what had to be forgotten is counted, and none to what said 
   expect(counts).toEqual([0, 0, 0, 0, 1].map((count) => ['nobody', count]));
 });
 
-test('a context that the recording has no room for is nobody, and counted', () => {
+test('a context that the recording has no room for has no owner, and is counted', () => {
   const oldestIds = { context: 1, name: 1 };
   const contexts = createContexts({
     intern: () => 0,
@@ -181,7 +181,7 @@ test('a context that the recording has no room for is nobody, and counted', () =
   expect([contexts.takeLost(), contexts.takeLost()]).toEqual([1, 0]);
 });
 
-describe('the trace that a program was started with', () => {
+describe('the trace context that a program was started with', () => {
   const SPAN = '00f067aa0ba902b7';
   const OTHER_TRACE = '0af7651916cd43dd8448eb211c80319c';
   const OTHER_SPAN = 'b7ad6b7169203331';
@@ -200,7 +200,7 @@ describe('the trace that a program was started with', () => {
   });
 
   test.each(['', 'x', `ff-${TRACE}-${SPAN}-01`, `00-${'0'.repeat(32)}-${SPAN}-01`, `00-${TRACE}-${'0'.repeat(16)}-01`])(
-    'is nobody when TRACEPARENT is %p',
+    'is ignored when TRACEPARENT is %p',
     (value) => expect(started(value).ownerAt(256, 0, 150)).toBeUndefined(),
   );
 
@@ -208,7 +208,7 @@ describe('the trace that a program was started with', () => {
     ['a transaction', 'txn=a', { transactionId: 'a', traceId: TRACE, spanId: SPAN }],
     ['a span', `span=${OTHER_SPAN}`, { transactionId: null, traceId: TRACE, spanId: OTHER_SPAN }],
     ['a trace', `txn=a trace=${OTHER_TRACE}`, { transactionId: 'a', traceId: OTHER_TRACE, spanId: null }],
-  ])('goes on in a marker that names %s', (_, body, ids) => {
+  ])('is continued by a marker that names %s', (_, body, ids) => {
     const contexts = started(`00-${TRACE}-${SPAN}-01`);
     contexts.define(contextDefinition({ context_id: 512, outer_context_id: 256 }), `KREPLAY1 ${body}`);
     expect(contexts.ownerAt(512, 0, 150)?.ids).toEqual(ids);

@@ -95,7 +95,7 @@ test('every kind of definition reaches its table, in order', () => {
   expect(stream.takeBadRecords()).toBe(0);
 });
 
-test('names of a path are taken as they are, odd characters included', () => {
+test('path components are decoded unchanged, including unusual characters', () => {
   const name = fc.string({ unit: 'binary', maxLength: 12 }).map((characters) => characters.replaceAll('\0', '-'));
   fc.assert(
     fc.property(fc.array(name, { maxLength: 8 }), (names) => {
@@ -107,7 +107,7 @@ test('names of a path are taken as they are, odd characters included', () => {
   );
 });
 
-test('the longest marker and the longest path are taken, more is not', () => {
+test('the longest marker and the longest path are accepted, and longer ones are not', () => {
   const longest = MARKER_SIZE + PATH_SIZE;
   const sizes = [MARKER_SIZE - 1, PATH_SIZE, longest, longest + 1];
   const { stream, told } = streamOf(framed(sizes.map((size) => recordBytes(fileDefinition, {}, new Uint8Array(size)))));
@@ -123,10 +123,10 @@ test.each<[string, Uint8Array]>([
   ["an event's type", recordBytes(sysWrite)],
   ['a byte too few', end.subarray(0, end.length - 1)],
   ['a byte too many', Uint8Array.from([...end, 0])],
-  ['a text that is shorter than said', recordBytes(contextDefinition, { text_size: 9 }, text('KREPLAY1'))],
-  ['a text that is longer than said', recordBytes(contextDefinition, { text_size: 7 }, text('KREPLAY1'))],
+  ['a text that is shorter than declared', recordBytes(contextDefinition, { text_size: 9 }, text('KREPLAY1'))],
+  ['a text that is longer than declared', recordBytes(contextDefinition, { text_size: 7 }, text('KREPLAY1'))],
   ['a text size that wraps around', recordBytes(contextEnd, { text_size: 2 ** 32 - 8 })],
-])('%s is counted, and the records beside it are taken', (_, bad) => {
+])('%s is counted, and the neighbouring records are decoded', (_, bad) => {
   const { stream, told } = streamOf(framed([end, bad, end, bad]));
   stream.drain();
   expect(told).toHaveLength(2);
@@ -135,7 +135,7 @@ test.each<[string, Uint8Array]>([
 });
 
 test.each([0x19, 0x7fff_ffff, 0x8000_0000, 0xffff_fff8, 0xffff_ffff])(
-  'a frame whose length %p leads behind the end is counted and ends the batch',
+  'a frame whose length %p exceeds the batch is counted and ends the batch',
   (length) => {
     const frames = framed([end, end]);
     new DataView(frames.buffer).setUint32(frames.length / 2, length, true);
@@ -146,7 +146,7 @@ test.each([0x19, 0x7fff_ffff, 0x8000_0000, 0xffff_fff8, 0xffff_ffff])(
   },
 );
 
-test('a buffer filled to its last byte is read to its last byte', () => {
+test('a completely filled buffer is read to its last byte', () => {
   const bytes = 1 << 20;
   const one = framed([end]);
   const rest = (bytes % one.length) / 8;
@@ -161,7 +161,7 @@ test('a buffer filled to its last byte is read to its last byte', () => {
   expect(stream.takeBadRecords()).toBe(rest);
 });
 
-test('random records never throw, and each is either taken or counted', () => {
+test('random records never throw, and each is either decoded or counted', () => {
   const record = fc.oneof(
     fc.uint8Array({ maxLength: 120 }),
     fc
@@ -182,7 +182,7 @@ test('random records never throw, and each is either taken or counted', () => {
   );
 });
 
-test('random bytes never throw, and the ring is read to its end', () => {
+test('random bytes never throw, and the whole ring is consumed', () => {
   const batch = fc
     .array(fc.oneof(fc.constantFrom(0, 24, 64, 65, 66, 67, 68), fc.nat(2 ** 32 - 1)), { minLength: 2, maxLength: 60 })
     .map((words) => new Uint8Array(Uint32Array.from(words.slice(words.length % 2)).buffer));

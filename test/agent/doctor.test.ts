@@ -24,7 +24,7 @@ function fileOf(text: string): string {
   return path;
 }
 
-test('lockdown: confidentiality is in the way, integrity is not, and without the file there is no telling', () => {
+test('lockdown: confidentiality is a problem, integrity is not, and without the file the state is unknown', () => {
   expect(lockdown(fileOf('none integrity [confidentiality]\n'))).toMatchObject({
     state: 'failed',
     advice: expect.stringContaining('lockdown=integrity'),
@@ -33,10 +33,10 @@ test('lockdown: confidentiality is in the way, integrity is not, and without the
   expect(lockdown(join(folder, 'none'))).toMatchObject({ state: 'ok', text: expect.stringContaining('not told') });
 });
 
-describe('map memory', () => {
+describe('the memory of the maps', () => {
   const maps = { maps: { bytes: 50e6, isAll: true }, isCharged: true, limitBytes: undefined, mayRaiseLimit: false };
 
-  test('a cgroup without a limit, or with room, is well; a small one is told of', () => {
+  test('a cgroup without a limit or with enough room passes, and one that is too small is reported', () => {
     expect(mapMemory(maps).state).toBe('ok');
     expect(mapMemory({ ...maps, limitBytes: 1e9 }).state).toBe('ok');
     expect(mapMemory({ ...maps, limitBytes: 100e6 })).toMatchObject({
@@ -46,7 +46,7 @@ describe('map memory', () => {
     });
   });
 
-  test('where locked memory counts, its limit is in the way unless it may be raised', () => {
+  test('where locked memory is counted, its limit is a problem unless it can be raised', () => {
     const locked = { ...maps, isCharged: false, limitBytes: 65_536 };
     expect(mapMemory(locked)).toMatchObject({ state: 'failed', advice: expect.stringContaining('LimitMEMLOCK') });
     expect(mapMemory({ ...locked, mayRaiseLimit: true }).state).toBe('ok');
@@ -54,7 +54,7 @@ describe('map memory', () => {
     expect(mapMemory({ ...locked, maps: undefined }).state).toBe('unknown');
   });
 
-  test('is what the kernel says of each map, with the rings that it leaves out before 6.4', () => {
+  test('is what the kernel reports for each map, plus the rings that it omits before 6.4', () => {
     const fdinfo = (type: number, entries: number, memlock: number) =>
       `pos:\t0\nmap_type:\t${type}\nkey_size:\t0\nmax_entries:\t${entries}\nmemlock:\t${memlock}\nmap_id:\t7\n`;
     expect(memoryOfMaps([fdinfo(1, 100, 4096), fdinfo(27, 65_536, 66_000)])).toEqual({ bytes: 70_096, isAll: true });
@@ -64,7 +64,7 @@ describe('map memory', () => {
     expect([memoryOfMaps([]), memoryOfMaps(['pos:\t0\n'])]).toEqual([undefined, undefined]);
   });
 
-  test("the limit is the cgroup's own or the smallest above it; a word or v1's huge number is none", () => {
+  test('the limit is that of the cgroup or the smallest above it; a word or the huge number of v1 means no limit', () => {
     const limit = (hierarchy: 'v2' | 'v1_memory') => memoryLimit(true, { hierarchy, root: folder }).limitBytes;
     writeFileSync(join(folder, 'memory.max'), '104857600\n');
     writeFileSync(join(folder, 'memory.limit_in_bytes'), '9223372036854771712\n');
@@ -74,10 +74,10 @@ describe('map memory', () => {
   });
 });
 
-describe('the ring', () => {
+describe('the ring buffer', () => {
   const sample = { seconds: 1, events: 10_000, bytes: 1.5e6, peakBytesPerSecond: 2e6 };
 
-  test('one that holds two seconds of the busiest moment is large enough; else the size that does is told', () => {
+  test('a ring that holds two seconds of peak load is large enough; otherwise the required size is reported', () => {
     expect(ringBySample(sample, 16 * MEBIBYTE)).toMatchObject({
       state: 'ok',
       text: '10000 events/s (1.5 MB/s) in 1 s, at most 2 MB/s: 16 MiB hold 8.39 s of that',
@@ -89,7 +89,7 @@ describe('the ring', () => {
     expect(ringBySample({ ...sample, events: 0, bytes: 0, peakBytesPerSecond: 0 }, 16 * MEBIBYTE).state).toBe('ok');
   });
 
-  test('the ring of an agent that was half full, or that lost, should be larger', () => {
+  test('a larger ring is advised if it was half full or lost events', () => {
     const report = (peak: number, lost: AgentReport['lost']) =>
       ({
         start_time_seconds: 900,
@@ -107,7 +107,7 @@ describe('the ring', () => {
   });
 });
 
-test('a clock that nothing synchronises is told of; how wrong another is, in milliseconds', () => {
+test('an unsynchronised clock is reported; the error of a synchronised one is given in milliseconds', () => {
   expect(clock({ synchronized: false, estimatedErrorUs: 16e6, maxErrorUs: 16e6 })).toMatchObject({
     state: 'warning',
     advice: expect.stringContaining('chrony'),
@@ -119,7 +119,7 @@ test('a clock that nothing synchronises is told of; how wrong another is, in mil
   expect(clock().facts).toMatchObject({ synchronized: clockState().synchronized });
 });
 
-test('capabilities are read of those in effect, and CAP_SYS_ADMIN stands for what was split from it', () => {
+test('effective capabilities are read, and CAP_SYS_ADMIN implies those that were split from it', () => {
   const status = (effective: string) => `CapInh:\t0\nCapPrm:\t000001ffffffffff\nCapEff:\t${effective}\n`;
   const wanted = ['CAP_BPF', 'CAP_PERFMON', 'CAP_SYS_PTRACE', 'CAP_CHECKPOINT_RESTORE'] as const;
   expect(missingCapabilities(wanted, status('0000000000000000'))).toEqual(wanted);
@@ -128,7 +128,7 @@ test('capabilities are read of those in effect, and CAP_SYS_ADMIN stands for wha
   expect(missingCapabilities(wanted, status('000001ffffffffff'))).toEqual([]);
 });
 
-test('amounts have three digits', () => {
+test('amounts are printed with three digits', () => {
   expect([0, 999, 1000, 16_777_216, 50_021_752, 999_999, 1e13, 1e18].map(formatBytes)).toEqual([
     ...['0 B', '999 B', '1 kB', '16.8 MB', '50 MB', '1000 kB', '10 TB', '1000 PB'],
   ]);

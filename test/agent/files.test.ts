@@ -31,7 +31,7 @@ test.each<[string, Partial<FileDefinition>, string[], string, FileKind]>([
   ['a file too deep for one definition', { flags: FILE_TRUNCATED }, ['f', 'd', 'c'], '.../c/d/f', 'regular'],
   ['both', { flags: FILE_DELETED | FILE_TRUNCATED }, ['f', 'd'], '.../d/f (deleted)', 'regular'],
   ['a name with a blank and a line feed', {}, ['a b\nc'], '/a b\nc', 'regular'],
-  ['a mode that says nothing', { mode: 0o644 }, ['f'], '/f', 'unknown'],
+  ['a mode without a file type', { mode: 0o644 }, ['f'], '/f', 'unknown'],
 ])('%s', (_, fields, names, path, kind) => {
   expect(describeFile(definition(fields), names)).toEqual({ path, kind });
 });
@@ -46,7 +46,7 @@ test('a definition is found by its number, and an unknown number is file 0', () 
   expect(files.of(0)).toBe(0);
 });
 
-test('only what is asked for goes into the recording, once', () => {
+test('only files that are asked for are written to the recording, and each once', () => {
   const interned: string[] = [];
   const files = createFiles((path) => interned.push(path));
   for (const [at, name] of ['left-out', 'kept', 'neither'].entries()) {
@@ -56,7 +56,7 @@ test('only what is asked for goes into the recording, once', () => {
   expect(interned).toEqual(['/kept']);
 });
 
-test('files that no event is kept of do not fill the memory, and the latest are known', () => {
+test('files without recorded events do not fill the memory, and the latest ones are kept', () => {
   const interned: string[] = [];
   const files = createFiles((path) => interned.push(path));
   const FILES = 40_000;

@@ -54,25 +54,25 @@ test('a request of several transactions is shared, and each owner is named', () 
   expect(slots()).toEqual(['dd order-1 8192', 'cp order-2 512']);
 });
 
-test('a request of a transaction and of nobody is shared', () => {
+test('a request of a transaction and of no transaction is shared', () => {
   attribution.resolve([request([origin(ORDER_1, DD), origin(0, CP)])]);
   expect(attribution.owner()).toMatch(/^- \w+ shared dd$/);
   expect(slots()).toEqual(['dd order-1 4096', 'cp - 4096']);
 });
 
-test('two processes of one transaction do not share it with anyone', () => {
+test('two processes of one transaction are one owner', () => {
   attribution.resolve([request([origin(ORDER_1, DD), origin(ORDER_1, CP, 1)])]);
   expect(attribution.owner()).toBe('order-1 marker exact dd');
   expect(slots()).toEqual(['dd order-1 4096', 'cp order-1 1']);
 });
 
-test('two markers of one transaction do not share it with anyone', () => {
+test('two markers of one transaction are one owner', () => {
   attribution.marker(1024, 'txn=order-1');
   attribution.resolve([request([origin(ORDER_1, DD), origin(1024, DD)])]);
   expect(attribution.owner()).toBe('order-1 marker exact dd');
 });
 
-test('processes and spans of one service and transaction are one owner, however many there are', () => {
+test('processes and spans of one service and transaction count as one owner, in any number', () => {
   attribution.marker(1024, 'txn=order-3 svc=shop span=00000000000000aa');
   const owners = Array.from({ length: ORIGIN_SLOTS }, (_, i) => origin(i % 2 ? NAMED : 1024, i % 3 ? DD : CP, 100));
   attribution.resolve([request(owners, { bytes: 1600, operation: BLOCK_OPERATIONS.write })]);
@@ -80,7 +80,7 @@ test('processes and spans of one service and transaction are one owner, however 
   expect([slots(), unnamed()]).toEqual([['shop order-3 1600'], 0]);
 });
 
-test('spans of one transaction share a request, which names none of them, queued by one of them or not', () => {
+test('spans of one transaction share a request, which names none of them, whether or not one of them queued it', () => {
   attribution.marker(1024, 'txn=order-3 svc=shop span=00000000000000aa');
   attribution.marker(1280, 'txn=order-3 svc=shop span=00000000000000bb');
   const owners = [origin(1024, DD), origin(1280, DD)];
@@ -94,7 +94,7 @@ test('spans of one transaction share a request, which names none of them, queued
   expect([slots(), unnamed()]).toEqual([['shop order-3 8192'], 0]);
 });
 
-test('a page that two processes of one transaction wrote to is all of that transaction', () => {
+test('a page that two processes of one transaction wrote belongs entirely to that transaction', () => {
   const values = { bytes: 4096, operation: BLOCK_OPERATIONS.write };
   attribution.resolve([request([origin(NAMED, DD, 0), origin(NAMED, CP, 0)], values)]);
   expect([slots(), unnamed()]).toEqual([['shop order-3 4096'], 0]);
@@ -104,7 +104,7 @@ test('a page that two processes of one transaction wrote to is all of that trans
   expect([slots(), unnamed()]).toEqual([['shop order-3 0'], 4096]);
 });
 
-test('bytes of more owners than are named are counted', () => {
+test('bytes of owners beyond the listed ones are counted', () => {
   const ids = Array.from({ length: 6 }, (_, i) => 2048 + i);
   for (const id of ids) attribution.marker(id, `txn=t-${id}`);
   const owners = ids.map((id) => origin(id, DD, 512));
@@ -113,7 +113,7 @@ test('bytes of more owners than are named are counted', () => {
   expect([slots().length, unnamed()]).toEqual([ORIGINS_MAX, 1024]);
 });
 
-test('a request of more owners than a record has slots for is shared, even when the named ones agree', () => {
+test('a request with more owners than a record has slots for is shared, even if the listed ones agree', () => {
   const owners = Array<Origin>(ORIGIN_SLOTS).fill(origin(ORDER_1, DD, 512));
   const values = { origin_count: ORIGIN_SLOTS + 1, bytes: 16384, operation: BLOCK_OPERATIONS.write };
   attribution.resolve([request(owners, values)]);
@@ -121,13 +121,13 @@ test('a request of more owners than a record has slots for is shared, even when 
   expect([slots(), unnamed()]).toEqual([['dd order-1 8192'], 8192]);
 });
 
-test('an owner that made only a part of a large folio dirty is ambiguous', () => {
+test('an owner that dirtied only a part of a large folio is ambiguous', () => {
   const part = origin(ORDER_1, DD, 8192, CONTEXT_FLAGS.ORIGIN_AMBIGUOUS);
   attribution.resolve([request([part], { context_id: 0, process_id: CP })]);
   expect(attribution.owner()).toBe('order-1 origin ambiguous dd');
 });
 
-test('an owner that made only a part of a large folio dirty is ambiguous when it syncs that itself, too', () => {
+test('an owner that dirtied only a part of a large folio is ambiguous even if it syncs the folio itself', () => {
   const part = origin(ORDER_1, DD, 8192, CONTEXT_FLAGS.ORIGIN_AMBIGUOUS);
   attribution.resolve([request([part])]);
   expect(attribution.owner()).toBe('order-1 marker ambiguous dd');
@@ -135,7 +135,7 @@ test('an owner that made only a part of a large folio dirty is ambiguous when it
   expect(attribution.owner()).toBe('order-1 marker ambiguous dd');
 });
 
-test('a request of several is ambiguous when one of them made only a part of a page dirty', () => {
+test('a request of several owners is ambiguous if one of them dirtied only a part of a page', () => {
   const part = origin(ORDER_2, CP, 8192, CONTEXT_FLAGS.ORIGIN_AMBIGUOUS);
   attribution.resolve([request([origin(ORDER_1, DD), part])]);
   expect(attribution.owner()).toBe('- origin ambiguous dd');
@@ -144,12 +144,12 @@ test('a request of several is ambiguous when one of them made only a part of a p
   expect(attribution.owner()).toBe('- origin ambiguous cp');
 });
 
-test('a service that a marker names wins over the process, for each owner', () => {
+test('for each owner, the service that a marker names takes precedence over that of the process', () => {
   attribution.resolve([request([origin(NAMED, DD), origin(ORDER_2, CP)])]);
   expect(slots()).toEqual(['shop order-3 4096', 'cp order-2 4096']);
 });
 
-test("an owner by reference is nobody if its setter's context had ended when it wrote, however late that is", () => {
+test("an owner by reference is dropped if its setter's context had ended before the write, however late that is learned", () => {
   attribution.contexts.end(ORDER_2, 1000);
   const wroteAt = (time_ns: number) => ({
     ...origin(ORDER_2, CP, 512, CONTEXT_FLAGS.CONTEXT_INHERITED_THREAD),
@@ -163,30 +163,30 @@ test("an owner by reference is nobody if its setter's context had ended when it 
   expect(slots(1)).toEqual(['dd order-1 4096', 'cp - 512']);
 });
 
-describe('what another task wrote', () => {
+describe('data that another task wrote', () => {
   const KWORKER = 192;
   const queuedByKernel = { context_id: 0, process_id: KWORKER };
 
   beforeEach(() => attribution.processes.define(processDefinition({ process_id: KWORKER, kernel_thread: 1 })));
 
-  test('is of that task, its service included', () => {
+  test('belongs to that task, including its service', () => {
     attribution.resolve([request([origin(ORDER_1, DD)], queuedByKernel)]);
     expect(attribution.owner()).toBe('order-1 origin exact dd');
   });
 
-  test('by a child is inherited', () => {
+  test('is inherited if a child wrote it', () => {
     attribution.resolve([request([origin(ORDER_1, DD, 1, CONTEXT_FLAGS.CONTEXT_INHERITED_PROCESS)], queuedByKernel)]);
     expect(attribution.owner()).toBe('order-1 origin inherited dd');
   });
 
-  test('goes before the transaction of a task that syncs it', () => {
+  test('takes precedence over the transaction of a task that syncs it', () => {
     attribution.resolve([request([origin(ORDER_2, CP)], { context_id: ORDER_1, process_id: DD })]);
     expect(attribution.owner()).toBe('order-2 origin exact cp');
     attribution.resolve([request([origin(0, CP)], { context_id: ORDER_1, process_id: DD })]);
     expect(attribution.owner()).toBe('- none none cp');
   });
 
-  test("of several services is the queuer's, of several transactions of one service that service's", () => {
+  test('of several services has the service of the queuer; of several transactions of one service, that service', () => {
     attribution.resolve([
       request([origin(ORDER_1, DD), origin(ORDER_2, CP)], queuedByKernel),
       request([origin(ORDER_1, DD), origin(ORDER_2, DD)], queuedByKernel),
@@ -199,7 +199,7 @@ describe('what another task wrote', () => {
     ]);
   });
 
-  test('and nobody knows is of the service that it is charged to, which is a guess', () => {
+  test('without a known owner has the service that the kernel charges, as a guess', () => {
     const unknown = [origin(0, KWORKER)];
     attribution.resolve([
       request(unknown, { ...queuedByKernel, cgroup_id: CHARGED_CGROUP }),
@@ -216,7 +216,7 @@ describe('what another task wrote', () => {
     expect(slots()).toEqual(['charged - 4096']);
   });
 
-  test('is left out when the recorder wrote it', () => {
+  test('is left out if the recorder wrote it', () => {
     const OWN = 320;
     attribution.program(OWN, 'node', OWN_PID);
     const isOwn = (owners: readonly Origin[]) => {
@@ -231,18 +231,18 @@ describe('what another task wrote', () => {
   });
 });
 
-test('a request without data has no owners and keeps its queuer', () => {
+test('a request without data has no owners and keeps the task that queued it', () => {
   attribution.resolve([request([], { context_id: ORDER_1, process_id: DD })]);
   expect(attribution.owner()).toBe('order-1 marker exact dd');
   expect(slots()).toEqual([]);
 });
 
-test('the largest share is a whole 32-bit number of bytes', () => {
+test('the largest share is a full 32-bit number of bytes', () => {
   attribution.resolve([request([origin(ORDER_1, DD, 2 ** 32 - 1)])]);
   expect(slots()).toEqual([`dd order-1 ${2 ** 32 - 1}`]);
 });
 
-test('requests among other events change their own rows only, and leave no traces in the next block', () => {
+test('requests among other events change only their own rows, and leave nothing in the next block', () => {
   const write = recordBytes(sysWrite, { context_id: ORDER_2, process_id: CP });
   const shared = request([origin(ORDER_1, DD), origin(ORDER_2, CP)]);
   attribution.resolve([write, shared, write, request([origin(ORDER_1, DD)]), shared, write]);

@@ -43,7 +43,7 @@ test('without a flag everything is recorded', () => {
   });
 });
 
-test('flags and the file say the same, and the file goes first', () => {
+test('flags and the filter file are equivalent, and the file takes precedence', () => {
   const flags = ['--only-labelled', '--min-duration', '2ms', '--event-type', 'block_io', '--pid', '1', '2'];
   const file = { only_labelled: true, min_duration: '2ms', event_types: ['block_io'], pids: [1, 2] };
   expect(plain(fromFlags(...flags))).toEqual(plain(fromFile(JSON.stringify(file))));
@@ -69,7 +69,7 @@ test.each([
   expect(() => fromFile(text)).toThrow(message);
 });
 
-test('a file that is not there is refused', () => {
+test('a missing file is refused', () => {
   expect(() => fromFlags('--filter-file', join(folder, 'none'))).toThrow(/filter file .* cannot be read/);
 });
 

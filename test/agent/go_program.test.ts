@@ -25,13 +25,13 @@ async function isGoWith(section: string, gccOptions: readonly string[] = []): Pr
   return isGo;
 }
 
-test('one with the section of the Go linker is, stripped or not; another is not', async () => {
+test('a program with the section of the Go linker is a Go program, stripped or not; another is not', async () => {
   expect(await isGoWith('.go.buildinfo')).toBe(true);
   expect(await isGoWith('.go.buildinfo', ['-s'])).toBe(true);
   expect(await isGoWith('.go.buildinf')).toBe(false);
 });
 
-test('of a process that is gone, and of a kernel thread, there is no telling', () => {
+test('the result is undefined for an exited process and for a kernel thread', () => {
   expect(isGoProgram(2 ** 22 + 1)).toBeUndefined();
   expect(isGoProgram(2)).toBeUndefined();
   expect(isGoProgram(process.pid)).toBe(false);
@@ -40,7 +40,7 @@ test('of a process that is gone, and of a kernel thread, there is no telling', (
 /**
  * It may be a Go program, whose goroutines change threads, so that requests would be attributed to the wrong thread.
  */
-test("requests of another user's process that cannot be looked at are not read", () => {
+test("requests of another user's process that cannot be inspected are not recorded", () => {
   const source = `
     import { createHttpProcesses } from './build/js/agent/attribution/http_processes.js';
     const watched = [];

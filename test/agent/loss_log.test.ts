@@ -2,7 +2,7 @@
 import { expect, test } from '@jest/globals';
 import { createLossLog, LOSSES_EVERY_MS } from '../../agent/metrics/loss_log.ts';
 
-test('a loss is logged at once, and what goes on once a minute', () => {
+test('a loss is logged immediately, and a continuing one once a minute', () => {
   const lines: [cause: string, events: number][] = [];
   let nowMs = 5;
   const log = createLossLog(

@@ -14,8 +14,8 @@ const folder = mkdtempSync(join(tmpdir(), 'kreplay-mark-'));
 
 afterAll(() => rmSync(folder, { recursive: true }));
 
-describe('what a transaction gives back', () => {
-  test('what the function gives', async () => {
+describe('the result of a transaction', () => {
+  test('is what the function returns', async () => {
     const given = { a: 1 };
     expect(transaction('a', () => given)).toBe(given);
     expect(transaction('a', () => null)).toBeNull();
@@ -24,7 +24,7 @@ describe('what a transaction gives back', () => {
     expect(await transaction('a', () => sleep(1, given))).toBe(given);
   });
 
-  test('what the function throws', async () => {
+  test('is the exception that the function throws', async () => {
     const error = new Error('expected');
     const fail = () => {
       throw error;
@@ -34,14 +34,14 @@ describe('what a transaction gives back', () => {
     await expect(transaction('a', () => transaction('b', async () => fail()))).rejects.toBe(error);
   });
 
-  test('its types are those of the function', async () => {
+  test('has the types of the function', async () => {
     const number: number = transaction('a', () => 1);
     const promise: Promise<number> = transaction('a', async () => 1);
     const nothing: Promise<void> = transaction('a', async () => {}, { traceId: undefined });
     expect([number, await promise, await nothing]).toEqual([1, 1, undefined]);
   });
 
-  test('a thenable that works when it is asked to does so inside', async () => {
+  test('a lazy thenable does its work inside the transaction', async () => {
     const lines: string[] = [];
     const transactions = createTransactions((line) => lines.push(line) > 0);
     const query = {
@@ -56,7 +56,7 @@ describe('what a transaction gives back', () => {
     expect(lines.at(-1)).toBe('KREPLAY1 end\n');
   });
 
-  test('a rejection that nobody handles ends the program, and one that somebody handles does not', () => {
+  test('an unhandled rejection ends the program, and a handled one does not', () => {
     const run = (script: string) =>
       spawnSync(
         process.execPath,
@@ -76,16 +76,16 @@ describe('what a transaction gives back', () => {
 });
 
 describe('ids', () => {
-  test.each(['a', 'ä €', '\n', '\0', '%', 'a b', '\ud800', 'a'.repeat(1009), ' '.repeat(336)])('%j is one', (id) => {
+  test.each(['a', 'ä €', '\n', '\0', '%', 'a b', '\ud800', 'a'.repeat(1009), ' '.repeat(336)])('%j is valid', (id) => {
     expect(transaction(id, () => 7)).toBe(7);
   });
 
-  test.each(['', 'a'.repeat(1010), ' '.repeat(337), 'ä'.repeat(505), undefined, 7])('%j is none', (id) => {
+  test.each(['', 'a'.repeat(1010), ' '.repeat(337), 'ä'.repeat(505), undefined, 7])('%j is invalid', (id) => {
     const run = () => transaction(id as string, () => expect(id).toBe('never run'));
     expect(run).toThrow(RangeError);
   });
 
-  test('a trace and a service that nobody could take are left out', () => {
+  test('a trace and a service that cannot be accepted are left out', () => {
     for (const traceId of ['', 'nonsense', '0'.repeat(32), 'F'.repeat(32), 'a b']) {
       expect(transaction('a', () => 7, { traceId, service: '' })).toBe(7);
     }
@@ -93,7 +93,7 @@ describe('ids', () => {
   });
 });
 
-describe('where markers go', () => {
+describe('the marker file', () => {
   const path = join(folder, 'markers');
   beforeEach(() => writeFileSync(path, ''));
 
@@ -107,7 +107,7 @@ describe('where markers go', () => {
       }
     });
 
-  test('the file is opened with the first marker, and kept', () => {
+  test('is opened with the first marker, and kept open', () => {
     const output = createMarkerOutput(path);
     expect(fdOf(path)).toBeUndefined();
     expect([output('a\n'), output('b\n')]).toEqual([true, true]);
@@ -118,7 +118,7 @@ describe('where markers go', () => {
     closeSync(Number(fd));
   });
 
-  test('a file that somebody closed is opened again', () => {
+  test('is reopened after it was closed by other code', () => {
     const output = createMarkerOutput(path);
     output('a\n');
     closeSync(Number(fdOf(path)));
@@ -126,7 +126,7 @@ describe('where markers go', () => {
     closeSync(Number(fdOf(path)));
   });
 
-  test('where there is none, none is made, and nothing is thrown', () => {
+  test('is not created if it does not exist, and nothing is thrown', () => {
     const output = createMarkerOutput(join(folder, 'missing'));
     expect([output('a\n'), output('b\n')]).toEqual([false, false]);
     expect(readdirSync(folder)).not.toContain('missing');
@@ -135,7 +135,7 @@ describe('where markers go', () => {
     expect(output('c\n')).toBe(false);
   });
 
-  test('a process that may not write runs as it would without', () => {
+  test('may be unwritable: the process runs as it would without it', () => {
     const script = `
       import { transaction } from ${JSON.stringify(MARK)};
       const text = await transaction('a', async () => { await null; return transaction('b', () => 'done'); });
@@ -144,7 +144,7 @@ describe('where markers go', () => {
     expect(execFileSync(process.execPath, args, { encoding: 'utf8', stdio: 'pipe' })).toBe('done\n');
   });
 
-  test('a worker thread marks itself, and closes what it opened', () => {
+  test('is opened and closed by each worker thread for itself', () => {
     const script = `
       import { Worker, isMainThread } from 'node:worker_threads';
       import { readdirSync, readlinkSync } from 'node:fs';
@@ -160,7 +160,7 @@ describe('where markers go', () => {
     expect(output).toBe('0\n');
   });
 
-  test('what is written is a marker that names the transaction', () => {
+  test('receives a marker that names the transaction', () => {
     const output = createMarkerOutput(path);
     carryOut(createTransactions(output).open('KREPLAY1 txn=a\n'), () => {});
     const lines = readFileSync(path, 'utf8').trimEnd().split('\n');

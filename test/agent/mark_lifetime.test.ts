@@ -14,7 +14,7 @@ beforeEach(() => {
   witness = createWitness();
 });
 
-test('what is not news is not written', async () => {
+test('an unchanged marker is not written twice', async () => {
   await witness.within('a', async () => {
     expect(witness.lines).toEqual(['KREPLAY1 txn=a\n']);
     const again = witness.transactions.open('KREPLAY1 txn=a\n');
@@ -28,7 +28,7 @@ test('what is not news is not written', async () => {
   expect(witness.lines).toHaveLength(length);
 });
 
-test('a row of jobs of one promise behind the other is one change, whoever else has some in between', async () => {
+test('consecutive jobs of one promise cause one change, even if other transactions have jobs in between', async () => {
   const row = async () => {
     for (let i = 0; i < 20; i++) await null;
   };
@@ -46,7 +46,7 @@ test('a row of jobs of one promise behind the other is one change, whoever else 
   expect(witness.lines.length - length).toBeLessThanOrEqual(2 * 2 + 3 * 20 + 2);
 });
 
-test('the thread is given back before Node goes on, to code without hooks for instance, and behind exceptions', () => {
+test('the thread is released before Node runs other code, such as code without hooks, and after exceptions', () => {
   const script = `
     import { createTransactions } from ${JSON.stringify(join(import.meta.dirname, '../../agent/mark/transactions.ts'))};
     import { setTimeout as sleep } from 'node:timers/promises';
@@ -90,7 +90,7 @@ test('the thread is given back before Node goes on, to code without hooks for in
   ]);
 });
 
-test('two that know nothing of each other end their work', async () => {
+test('two independent copies of the package both let the program end', async () => {
   // Two copies of the package behave like this; if each kept rescheduling because of the other, no timer would ever
   // fire.
   const { transactions } = witness;
@@ -107,7 +107,7 @@ test('two that know nothing of each other end their work', async () => {
   }
 });
 
-test('without an open transaction nothing is hooked', async () => {
+test('without an open transaction no hook is installed', async () => {
   // A promise has an id only if a hook is active.
   const hooked = async () => {
     await sleep(1);
@@ -129,7 +129,7 @@ test('without an open transaction nothing is hooked', async () => {
   expect(witness.wrong).toEqual([]);
 });
 
-test('a chain of transactions that each begin the next one keeps none of them', async () => {
+test('a chain of transactions that each start the next one keeps none of them in memory', async () => {
   const collected = new Set<number>();
   const registry = new FinalizationRegistry<number>((number) => collected.add(number));
   const CHAIN = 2000;
@@ -158,7 +158,7 @@ test('a chain of transactions that each begin the next one keeps none of them', 
   last!.close();
 });
 
-test('a marker that could not be written is written as soon as there is a reason to', () => {
+test('a marker whose write failed is written at the next opportunity', () => {
   let works = false;
   witness = createWitness(() => works);
   const { run, close } = witness.transactions.open('KREPLAY1 txn=a\n');
@@ -177,15 +177,15 @@ test('a marker that could not be written is written as soon as there is a reason
 
 test.each([
   ['returns', () => {}],
-  ['gives a promise that is fulfilled', async () => sleep(1)],
-  ['gives a promise that is rejected', async () => Promise.reject(new Error('expected'))],
+  ['returns a promise that is fulfilled', async () => sleep(1)],
+  ['returns a promise that is rejected', async () => Promise.reject(new Error('expected'))],
   [
     'throws',
     () => {
       throw new Error('expected');
     },
   ],
-])('a transaction is over when its function %s', async (_, fn: () => unknown) => {
+])('a transaction ends when its function %s', async (_, fn: () => unknown) => {
   let scope = new AsyncResource('TEST');
   const owner = () => scope.runInAsyncScope(witness.told);
   const begin = () => {
@@ -199,7 +199,7 @@ test.each([
   });
 });
 
-test('what runs in a transaction that is closed belongs to nobody', async () => {
+test('code that runs in a closed transaction belongs to no transaction', async () => {
   await witness.within('other', async () => {
     const { run, close } = witness.transactions.open('KREPLAY1 txn=a\n');
     const { run: runInner, close: closeInner } = run(() => witness.transactions.open('KREPLAY1 txn=b\n'));

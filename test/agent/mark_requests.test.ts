@@ -43,7 +43,7 @@ describe('headers', () => {
     expect(markerOf(headers, HEADER)).toBe(fields && `KREPLAY1 ${fields}\n`);
   });
 
-  test('anything at all is a marker of one write or nothing, and no other field than these', () => {
+  test('arbitrary headers give a marker of one write or none, and no fields but these', () => {
     const value = fc.oneof(
       fc.string({ unit: 'binary', maxLength: 1200 }),
       fc.string({ minLength: 300, maxLength: 500 }),
@@ -103,7 +103,7 @@ function application() {
   return { app, seen };
 }
 
-test.each([1, 2, 16])('every step of a request is its own, %i at a time', async (concurrency) => {
+test.each([1, 2, 16])('every step of a request belongs to that request, with %i at a time', async (concurrency) => {
   const { app, seen } = application();
   const server = createServer(app).listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -128,7 +128,7 @@ test.each([1, 2, 16])('every step of a request is its own, %i at a time', async 
   expect(told()).toBeNull();
 });
 
-test('requests in a row on one connection, and more than one at once on it, are each their own', async () => {
+test('consecutive and concurrent requests on one connection are separate transactions', async () => {
   const seen: [string, string | null][] = [];
   const server = createServer((req, res) => {
     runRequest(transactions, HEADER, req, res, () => {
@@ -158,7 +158,7 @@ test('requests in a row on one connection, and more than one at once on it, are 
   expect(seen.filter(([url, owner]) => owner !== expected(url))).toEqual([]);
 });
 
-test('a request that is broken off ends its transaction', async () => {
+test('an aborted request ends its transaction', async () => {
   const looks: (string | null)[] = [];
   let goesOn = () => {};
   const handled = new Promise<void>((done) => {
@@ -199,7 +199,7 @@ describe('middleware', () => {
   };
 
   test.each([{}, { [HEADER]: 'a' }, { [HEADER]: 'a'.repeat(2000) }, { traceparent: TRACEPARENT }])(
-    'the next one is called once and gets no error: %p',
+    'the next handler is called once and without an error: %p',
     (headers) => {
       const { req, res } = exchange(headers);
       const calls: unknown[][] = [];
@@ -209,7 +209,7 @@ describe('middleware', () => {
     },
   );
 
-  test('what the next one throws or gives comes through', async () => {
+  test('exceptions and results of the next handler are passed on', async () => {
     const { req, res } = exchange({ 'x-order': 'a' });
     const error = new Error('expected');
     const fail = () => {
@@ -222,7 +222,7 @@ describe('middleware', () => {
     expect(res.listenerCount('close')).toBe(0);
   });
 
-  test('they fit where Express and Koa take them', () => {
+  test('the types of the middleware fit Express and Koa', () => {
     express().use(expressMiddleware());
     type KoaMiddleware = (
       context: { req: IncomingMessage; res: ServerResponse; body: unknown },

@@ -63,7 +63,7 @@ const plans = fc.letrec<{ plan: Plan }>((tie) => ({
   }),
 })).plan;
 
-test('any order of any of them, nested in any way, beside each other', async () => {
+test('steps in any order, nested in any way, concurrently', async () => {
   let count = 0;
   const carryOut = async (id: string | null, { steps, inner, together }: Plan): Promise<void> => {
     const started: Promise<void>[] = [];
@@ -89,7 +89,7 @@ test('any order of any of them, nested in any way, beside each other', async () 
   );
 }, 120_000);
 
-describe('a function that is called in another context than its own', () => {
+describe('a function that is called in a context other than its own', () => {
   const bindings: [string, (fn: () => void) => () => void][] = [
     ['AsyncResource.bind', (fn) => AsyncResource.bind(fn)],
     ['AsyncLocalStorage.bind', (fn) => AsyncLocalStorage.bind(fn)],
@@ -153,16 +153,19 @@ describe('a function that is called in another context than its own', () => {
     await Promise.all(held);
   }
 
-  test.each(bindings)('%s: it is its own, and behind it the caller again', async (_, bind) => {
-    await callFromEverywhere(bind);
-    await sleep(5);
-    await callFromEverywhere(bind);
-    expect(witness.wrong).toEqual([]);
-    expect(witness.rightCount).toBe(2 * (5 * 6 + 1));
-  });
+  test.each(bindings)(
+    "%s: it runs in its own context, and afterwards the caller's context is restored",
+    async (_, bind) => {
+      await callFromEverywhere(bind);
+      await sleep(5);
+      await callFromEverywhere(bind);
+      expect(witness.wrong).toEqual([]);
+      expect(witness.rightCount).toBe(2 * (5 * 6 + 1));
+    },
+  );
 });
 
-test('an exception leaves the thread as it was', async () => {
+test('an exception restores the state of the thread', async () => {
   const outer = witness.transactions.open('KREPLAY1 txn=outer\n');
   const inner = witness.transactions.open('KREPLAY1 txn=inner\n');
   const fail = () => {
@@ -182,7 +185,7 @@ test('an exception leaves the thread as it was', async () => {
   expect(witness.wrong).toEqual([]);
 });
 
-test('what outlives a transaction belongs to the one around it while that is open, and then to nobody', async () => {
+test('what outlives a transaction belongs to the enclosing one while that is open, and then to none', async () => {
   const looks: Promise<void>[] = [];
   const look = (expected: string | null, ms: number) =>
     looks.push(sleep(ms).then(() => witness.check(expected, `after ${ms} ms`)));

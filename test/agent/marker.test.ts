@@ -43,7 +43,7 @@ test.each([
   ['a=b', 'a=b'],
   ['a,b;c"d\'e\\f', 'a,b;c"d\'e\\f'],
   ['+', '+'],
-])('the value %s is %p', (value, id) => {
+])('the value %s is decoded to %p', (value, id) => {
   expect(parseMarker(`KREPLAY1 txn=${value}`)).toEqual({ ...NOTHING, transactionId: id });
 });
 
@@ -54,7 +54,7 @@ test.each([
   ['a percent sign by itself', 'txn=100%'],
   ['a percent sign and one digit', 'txn=a%2'],
   ['a percent sign and no digits', 'txn=%zz'],
-  ['an escaped byte that is no UTF-8', 'txn=%ff'],
+  ['an escaped byte that is not UTF-8', 'txn=%ff'],
   ['an escaped half of a surrogate pair', 'txn=%ed%a0%80'],
   ['a control character', 'txn=a\tb'],
   ['a line feed inside', 'txn=a\nb'],
@@ -65,16 +65,16 @@ test.each([
   ['a trace of 33 digits', `trace=${TRACE}0`],
   ['a trace in upper case', `trace=${TRACE.toUpperCase()}`],
   ['a trace that is all zero', `trace=${'0'.repeat(32)}`],
-  ['a trace that is no hex', `trace=${'g'.repeat(32)}`],
+  ['a trace that is not hexadecimal', `trace=${'g'.repeat(32)}`],
   ['a span of 15 digits', `span=${SPAN.slice(1)}`],
   ['a span that is all zero', `span=${'0'.repeat(16)}`],
   ['a traceparent without flags', `tp=00-${TRACE}-${SPAN}`],
-  ['a traceparent with more behind it', `tp=00-${TRACE}-${SPAN}-01-x`],
+  ['a traceparent with trailing text', `tp=00-${TRACE}-${SPAN}-01-x`],
   ['a traceparent of the forbidden version', `tp=ff-${TRACE}-${SPAN}-01`],
   ['a traceparent without a trace', `tp=00-${'0'.repeat(32)}-${SPAN}-01`],
   ['a traceparent without a span', `tp=00-${TRACE}-${'0'.repeat(16)}-01`],
   ['a second blank', ''],
-])('%s is dropped and counted, the rest is kept', (_, field) => {
+])('%s is dropped and counted, and the rest is kept', (_, field) => {
   expect(parseMarker(`KREPLAY1 svc=shop ${field} txn=kept`)).toEqual({
     ...NOTHING,
     service: 'shop',
@@ -88,18 +88,18 @@ test.each<[string, Partial<Marker>]>([
   [`trace=${'1'.repeat(32)} tp=00-${TRACE}-${SPAN}-01`, { traceId: TRACE, spanId: SPAN }],
   [`tp=00-${TRACE}-${SPAN}-01 trace=${'1'.repeat(32)}`, { traceId: '1'.repeat(32), spanId: SPAN }],
   [`tp=00-${TRACE}-${SPAN}-01 trace=x`, { traceId: TRACE, spanId: SPAN, badFields: 1 }],
-])('the last good one of a repeated key wins: %s', (body, fields) => {
+])('the last valid value of a repeated key counts: %s', (body, fields) => {
   expect(parseMarker(`KREPLAY1 ${body}`)).toEqual({ ...NOTHING, ...fields });
 });
 
 test.each(['', '\n', 'KREPLAY2 txn=a', 'kreplay1 txn=a', ' KREPLAY1 txn=a', 'KREPLAY1txn=a', 'KREPLAY1\ttxn=a'])(
-  '%p is no marker',
+  '%p is not a marker',
   (line) => expect(parseMarker(line)).toBeNull(),
 );
 
 test.each(['KREPLAY1', 'KREPLAY1\n'])('%p sets nothing', (line) => expect(parseMarker(line)).toEqual(NOTHING));
 
-test('any text at all is parsed or refused, and ids that come out are well formed', () => {
+test('any text is parsed or refused, and the resulting ids are well formed', () => {
   const keys = fc.constantFrom(
     'txn=',
     'trace=',
@@ -142,7 +142,7 @@ function bytesOf(line: string): Uint8Array {
   return new TextEncoder().encode(line);
 }
 
-test('what formatMarker writes, parseMarker reads, through the bytes', () => {
+test('parseMarker reads what formatMarker writes, through the bytes', () => {
   const fields: fc.Arbitrary<MarkerFields> = fc.record(
     { transactionId: id(60), traceId, service: id(20) },
     { requiredKeys: [] },
@@ -163,7 +163,7 @@ test('what formatMarker writes, parseMarker reads, through the bytes', () => {
   );
 });
 
-test('a line fits one write, or formatting it is refused', () => {
+test('a line fits into one write, or formatting it is refused', () => {
   fc.assert(
     fc.property(id(1100), (transactionId) => {
       let line: string;
@@ -180,7 +180,7 @@ test('a line fits one write, or formatting it is refused', () => {
   );
 });
 
-test('the longest line is as long as one write may be, its line feed included', () => {
+test('the longest line is as long as one write may be, including its line feed', () => {
   const longest = MARKER_BYTES_MAX - 'KREPLAY1 txn=\n'.length;
   expect(formatMarker({ transactionId: 'x'.repeat(longest) })).toHaveLength(MARKER_BYTES_MAX);
   expect(() => formatMarker({ transactionId: 'x'.repeat(longest + 1) })).toThrow(

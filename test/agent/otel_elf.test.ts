@@ -32,7 +32,7 @@ function library(name: string, options: readonly string[]): Uint8Array {
   return readFileSync(compile(`libelf_${name}.so`, sources, ['-shared', '-fPIC', ...options]));
 }
 
-describe('libraries of this machine', () => {
+describe('the libraries of this machine', () => {
   const folder = '/lib/x86_64-linux-gnu';
   const files = readdirSync(folder).filter((name) =>
     /^(libc|libm|libstdc\+\+|libz|ld-linux-x86-64)\.so\.\d+$/.test(name),
@@ -65,7 +65,7 @@ describe('libraries of this machine', () => {
   });
 });
 
-describe('a block of a program', () => {
+describe('the thread-local block of a program', () => {
   test.each([
     [{ address: 0x3df8, memorySize: 8, alignment: 8 }, 8],
     [{ address: 0x3dc0, memorySize: 20, alignment: 8 }, 24],
@@ -79,7 +79,7 @@ describe('a block of a program', () => {
     [{ address: 0, memorySize: Number.POSITIVE_INFINITY, alignment: 8 }, undefined],
     [{ address: Number.POSITIVE_INFINITY, memorySize: 8, alignment: 8 }, undefined],
     [{ address: 0, memorySize: 8, alignment: Number.POSITIVE_INFINITY }, undefined],
-  ])('of %p lies %p below the thread pointer', (segment, distance) => {
+  ])('of size %p lies %p below the thread pointer', (segment, distance) => {
     expect(programBlockDistance(segment)).toBe(distance);
   });
 });
@@ -97,7 +97,7 @@ test.each<[string, number, number]>([
   expect(elfOf(bytes)).toBeUndefined();
 });
 
-test.each([0, 1, 63])('the first %i bytes of a file are none', (size) => {
+test.each([0, 1, 63])('the first %i bytes of a file are not accepted', (size) => {
   expect(elfOf(library('gnu2', ['-mtls-dialect=gnu2']).subarray(0, size))).toBeUndefined();
 });
 
@@ -147,7 +147,7 @@ describe.each<[string, readonly string[]]>([
     return places;
   }
 
-  test('is looked through', () => {
+  test('is parsed without a failure', () => {
     const original = Uint8Array.from(library(name, options));
     const place = fc.constantFrom(...placesIn(original));
     const byte = fc.oneof(fc.constantFrom(0, 1, 0x7f, 0x80, 0xff), fc.nat(255));
@@ -162,13 +162,13 @@ describe.each<[string, readonly string[]]>([
     );
   });
 
-  test('is looked through, cut anywhere', () => {
+  test('is parsed without a failure when it is truncated anywhere', () => {
     const original = library(name, options);
     fc.assert(fc.property(fc.nat(original.length), (size) => lookThrough(original.subarray(0, size), () => 1)));
   });
 });
 
-test('chains without an end, and tables without end, are left soon', () => {
+test('endless chains and tables are abandoned early', () => {
   const bytes = Uint8Array.from(library('endless', ['-Wl,--hash-style=sysv']));
   const path = join(import.meta.dirname, '../../build/test/otel/libelf_endless.so');
   const listing = execFileSync('readelf', ['-SW', path], { encoding: 'utf8' });

@@ -26,7 +26,7 @@ beforeAll(() => {
   publisher = compile(PUBLISHER, [PUBLISHER]);
 });
 
-describe('a publisher', () => {
+describe('a process context', () => {
   test.each(['memfd', 'both'])('is read: %s', async (how) => {
     const { pid } = await start(publisher, [how, 'once']);
     expect(readProcessContext(pid)).toEqual({
@@ -39,7 +39,7 @@ describe('a publisher', () => {
     });
   });
 
-  test('that has no memfd is read where the kernel names memory', async () => {
+  test('is read by the name of the memory area if there is no memfd', async () => {
     try {
       const { pid } = await start(publisher, ['named', 'once']);
       expect(readProcessContext(pid).value?.resource.get('service.name')).toBe('0');
@@ -50,7 +50,7 @@ describe('a publisher', () => {
     }
   });
 
-  test('that changes it all the time is read as one of its contexts, or not at all', async () => {
+  test('that changes constantly is read as one of its states, or not at all', async () => {
     const { pid, child } = await start(publisher, ['memfd', 'update']);
     const ended = once(child, 'exit');
     const seen = new Set<string>();
@@ -74,7 +74,7 @@ describe('a publisher', () => {
     expect([...reasons.keys()].filter((reason) => !/updating|gone|not_published|unreadable/.test(reason))).toEqual([]);
   });
 
-  test('has it for itself: a forked child has none', async () => {
+  test('is not inherited by a forked child', async () => {
     const { pid, lines } = await start(publisher, ['memfd', 'fork']);
     const child = Number(lines[0]);
     try {
@@ -95,7 +95,7 @@ describe('a publisher', () => {
     ['high pointer', 'unreadable'],
     ['payload', 'malformed'],
     ['protection', 'not_published'],
-  ])('whose %s is wrong: %s', async (what, reason) => {
+  ])('with a wrong %s is reported as %s', async (what, reason) => {
     const { pid } = await start(publisher, ['memfd', 'break', what]);
     expect(readProcessContext(pid)).toEqual({ value: undefined, reason });
   });
@@ -110,7 +110,7 @@ function statusOf(program: string, args: readonly string[]): number | null {
   }
 }
 
-test('a process without one, a kernel thread and a process that is gone have none', async () => {
+test('is absent in a process without one, a kernel thread and an exited process', async () => {
   expect(readProcessContext(process.pid)).toEqual({ value: undefined, reason: 'not_published' });
   expect(readProcessContext(2)).toEqual({ value: undefined, reason: 'not_published' });
   const { pid } = await start(publisher, ['memfd', 'once']);
@@ -118,7 +118,7 @@ test('a process without one, a kernel thread and a process that is gone have non
   expect(readProcessContext(pid)).toEqual({ value: undefined, reason: 'gone' });
 });
 
-test('a process of another user is not looked at without the right to', async () => {
+test('is not read from a process of another user without the required privilege', async () => {
   const { pid } = await start(publisher, ['memfd', 'once']);
   const folder = join(import.meta.dirname, '../../agent/attribution/otel');
   const script = `
@@ -143,8 +143,8 @@ function keyMap(...values: string[]): string {
   return `attributes { key: "threadlocal.attribute_key_map" value { array_value { ${listed} } } }`;
 }
 
-describe('a message', () => {
-  test('of every kind of value', () => {
+describe('an encoded message', () => {
+  test('is decoded with every kind of value', () => {
     const message = encoded(`
       resource {
         attributes { key: "service.name" value { string_value: "shop-\\303\\244" } }
@@ -182,7 +182,7 @@ describe('a message', () => {
     });
   });
 
-  test('of nothing is an empty context', () => {
+  test('without content is an empty context', () => {
     expect(decodeProcessContext(new Uint8Array())).toEqual({
       resource: new Map(),
       attributes: new Map(),
@@ -200,12 +200,12 @@ describe('a message', () => {
     ['a key that is a number', SCHEMA + keyMap('int_value: 1'), undefined],
     ['keys that are no list', `${SCHEMA}${keyMap().replace('array_value { }', '')}`, undefined],
     ['keys of the resource', `resource { ${SCHEMA} ${keyMap('string_value: "a"')} }`, undefined],
-  ])('says which attributes threads have: %s', (_, text, keys) => {
+  ])('defines the thread attributes: %s', (_, text, keys) => {
     const attribute = text.replace('array_value {  }', 'string_value: "a"');
     expect(decodeProcessContext(encoded(attribute))?.threadKeys).toEqual(keys);
   });
 
-  test('of more than there may be is cut, and never within a value', () => {
+  test('is truncated beyond the limits, and never within a value', () => {
     const many = Array.from({ length: VALUES_MAX + 10 }, (_, i) => i);
     const resource = many.map((i) => `attributes { key: "k${i}" value { string_value: "v" } }`).join('\n');
     const keys = keyMap(...many.map((i) => `string_value: "k${i}"`));
@@ -220,14 +220,14 @@ describe('a message', () => {
     expect(context.attributes.get('long')).toBeNull();
   });
 
-  test('of deep arrays is refused', () => {
+  test('is refused if its arrays are nested too deeply', () => {
     const deep = (depth: number): string => (depth === 0 ? '' : `array_value { values { ${deep(depth - 1)} } }`);
     const attribute = (depth: number) => encoded(`attributes { key: "a" value { ${deep(depth)} } }`);
     expect(decodeProcessContext(attribute(4))).toBeDefined();
     expect(decodeProcessContext(attribute(5))).toBeUndefined();
   });
 
-  test('with fields of later versions is read as if they were not there', () => {
+  test('is decoded without the unknown fields of later versions', () => {
     const known = [...encoded('attributes { key: "a" value { string_value: "b" } }')];
     const later = [0x18, 0x96, 0x01, 0x21, 1, 2, 3, 4, 5, 6, 7, 8, 0x2d, 1, 2, 3, 4, 0x32, 2, 0xff, 0xff];
     const context = decodeProcessContext(Uint8Array.from([...later, ...known, ...later]));
@@ -261,7 +261,7 @@ describe('a message', () => {
   });
 });
 
-describe('property', () => {
+describe('properties', () => {
   const text = fc.string({ unit: 'grapheme', maxLength: 40 });
   const attributes = fc.dictionary(
     text,
@@ -292,7 +292,7 @@ describe('property', () => {
     return Buffer.concat(all);
   }
 
-  test('what is encoded is decoded', () => {
+  test('decoding reverses encoding', () => {
     fc.assert(
       fc.property(attributes, attributes, (resource, others) => {
         const named = (of: object) => new Map(Object.entries(of).filter(([key]) => key !== ''));
@@ -321,11 +321,11 @@ describe('property', () => {
   });
 
   test.each<[string, readonly number[]]>([
-    ['fields that nobody knows', [0x18, 0]],
-    ['attributes without anything', [0x12, 0]],
-    ['resources without anything', [0x0a, 0]],
+    ['unknown fields', [0x18, 0]],
+    ['empty attributes', [0x12, 0]],
+    ['empty resources', [0x0a, 0]],
     ['attributes with keys of one byte', [0x12, 3, 0x0a, 1, 0x61]],
-  ])('the largest payload of %s is decoded in no time', (_, unit) => {
+  ])('the largest payload of %s is decoded quickly', (_, unit) => {
     const payload = Uint8Array.from({ length: PAYLOAD_BYTES_MAX }, (_, i) => unit[i % unit.length]!);
     const before = performance.now();
     decodeProcessContext(payload.subarray(0, PAYLOAD_BYTES_MAX - (PAYLOAD_BYTES_MAX % unit.length)));
@@ -371,7 +371,7 @@ describe('the order of the reads', () => {
     };
   }
 
-  test('gives one of the contexts whole, or none', () => {
+  test('gives one complete context, or none', () => {
     let whole = 0;
     const schedule = fc.array(fc.oneof(fc.constant(0), fc.nat(9)), { minLength: 1, maxLength: 40 });
     fc.assert(
@@ -389,7 +389,7 @@ describe('the order of the reads', () => {
     expect(whole).toBeGreaterThan(100);
   });
 
-  test('ends when the publisher never does', () => {
+  test('terminates even if the publisher never stops', () => {
     expect(readAt(memoryOf([3]), HEADER_AT)).toEqual({ value: undefined, reason: 'updating' });
   });
 });

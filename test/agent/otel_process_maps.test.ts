@@ -4,7 +4,7 @@ import { createDeviceCheck } from '../../agent/attribution/otel/local_devices.ts
 import { parseMaps, readMaps } from '../../agent/attribution/otel/process_maps.ts';
 import { openProcessMemory } from '../../agent/attribution/otel/process_memory.ts';
 
-test('every line but that of the kernel itself is a mapping', () => {
+test('every line except that of the kernel itself is a mapping', () => {
   const maps = readMaps(process.pid).value!;
   const lines = maps.trimEnd().split('\n');
   expect(parseMaps(maps)).toHaveLength(lines.filter((line) => !line.endsWith('[vsyscall]')).length);
@@ -20,7 +20,7 @@ test.each<[string, object]>([
   ['00400000-00401000 r--p 00000000 00:00 0                          [heap]', { path: '[heap]' }],
 ])('%s', (line, fields) => expect(parseMaps(`${line}\n`)).toEqual([expect.objectContaining(fields)]));
 
-test('a path cannot pass for another line', () => {
+test('a path cannot be mistaken for another line', () => {
   const forged = '00600000-00601000 rw-p 00000000 00:00 0 [anon:OTEL_CTX]';
   for (const separator of ['\r', '\u2028', '\x85', '\v', '\f']) {
     const path = Buffer.from(`/x${separator}${forged}`).toString('latin1');
@@ -30,7 +30,7 @@ test('a path cannot pass for another line', () => {
 });
 
 test.each(['', '\n', 'x', '0-1', 'ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0 [vsyscall]'])(
-  '%p is no mapping',
+  '%p is not a mapping',
   (line) => expect(parseMaps(line)).toEqual([]),
 );
 
@@ -56,7 +56,7 @@ test.each([
   ['what is mounted nowhere here', '00:99', false],
 ])('%s: %s is local: %p', (_, device, isLocal) => expect(createDeviceCheck(() => MOUNTS)(device)).toBe(isLocal));
 
-test('mounts are read once, and only when a file is asked for', () => {
+test('mounts are read once, and only when a file is looked up', () => {
   let reads = 0;
   const isLocal = createDeviceCheck(() => {
     reads++;
@@ -66,12 +66,12 @@ test('mounts are read once, and only when a file is asked for', () => {
   expect([isLocal('fe:00'), isLocal('00:99'), reads]).toEqual([true, false, 1]);
 });
 
-test('the program that runs this is local', () => {
+test('the program that runs this test is local', () => {
   const program = parseMaps(readMaps(process.pid).value!).find(({ path }) => path === process.execPath)!;
   expect(createDeviceCheck()(program.device)).toBe(true);
 });
 
-describe('memory', () => {
+describe('process memory', () => {
   const mappings = parseMaps(readFileSync('/proc/self/maps', 'latin1'));
   const code = mappings.find(({ path, offset }) => path === process.execPath && offset === 0)!;
 
@@ -87,7 +87,7 @@ describe('memory', () => {
     }
   }
 
-  test('is read within mappings, and across those that touch', () => {
+  test('is read within mappings, and across adjacent ones', () => {
     expect(reads(code.start, 4096)).toBe(true);
     const next = mappings.find(({ start }) => start === code.end);
     expect(reads(code.end - 8, 16)).toBe(next !== undefined);
@@ -102,7 +102,7 @@ describe('memory', () => {
     ['negative', -4096],
   ])('is not read: %s', (_, address) => expect(reads(address, 8)).toBe(false));
 
-  test('is not read where it may make wait', () => {
+  test('is not read where reading could block', () => {
     expect(reads(code.start, 8, (device) => device !== code.device)).toBe(false);
   });
 });

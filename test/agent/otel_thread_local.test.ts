@@ -71,7 +71,7 @@ function verified({ pid, lines }: Running): ThreadLocal {
   return value!;
 }
 
-describe('the program itself has it', () => {
+describe('the program itself defines the variable', () => {
   test.each<[string, readonly string[]]>([
     ['any program', []],
     ['TLS descriptors', [GNU2]],
@@ -92,13 +92,13 @@ describe('the program itself has it', () => {
     expect(verified(await start(program))).toMatchObject({ mode: 'static' });
   });
 
-  test('and is started by the dynamic linker by name', async () => {
+  test('and is started by naming it to the dynamic linker', async () => {
     const program = compile('program_by_linker', [PROGRAM, VARIABLE, ACCESS], [EXPORTED]);
     expect(verified(await start('/lib64/ld-linux-x86-64.so.2', [program]))).toMatchObject({ mode: 'static' });
   });
 });
 
-describe('a library has it that the program is linked with', () => {
+describe('a library that the program is linked with defines the variable', () => {
   test.each<[string, readonly string[], ThreadLocal['mode']]>([
     ['TLS descriptors', [GNU2], 'static'],
     ['the traditional dialect', [GNU], 'dynamic'],
@@ -120,26 +120,26 @@ describe('a library has it that the program is linked with', () => {
   test.each<[string, readonly string[], ThreadLocal['mode']]>([
     ['the program uses it', [], 'static'],
     ['the program uses it by TLS descriptors', [GNU2, '-fPIC', '-Wl,--no-relax'], 'static'],
-  ])('and nothing else: %s', async (name, options, mode) => {
+  ])('and contains nothing else: %s', async (name, options, mode) => {
     const file = library('only_data', [], [VARIABLE]);
     const program = compile(`user_${name.replace(/\W+/g, '_')}`, [PROGRAM, ACCESS], [file, ...options]);
     expect(verified(await start(program))).toMatchObject({ mode });
   });
 
-  test('and nothing else: another library uses it', async () => {
+  test('and contains nothing else: another library uses it', async () => {
     const data = library('only_data', [], [VARIABLE]);
     const code = library('only_code', [GNU, data], [ACCESS]);
     expect(verified(await start(linkedWith('users', code, [data])))).toMatchObject({ mode: 'dynamic' });
   });
 
-  test('and so has the program: the program has it for both', async () => {
+  test('and the program defines it too: that of the program serves both', async () => {
     const file = library('second', [GNU2]);
     const program = compile('first_and_second', [PROGRAM, VARIABLE], [EXPORTED, file]);
     expect(verified(await start(program))).toMatchObject({ mode: 'static' });
   });
 });
 
-describe('a library has it that is loaded while threads run', () => {
+describe('a library that is loaded while threads run defines the variable', () => {
   test.each<[string, readonly string[], ThreadLocal['mode']]>([
     ['TLS descriptors', [GNU2], 'static'],
     ['the traditional dialect', [GNU], 'dynamic'],
@@ -153,7 +153,7 @@ describe('a library has it that is loaded while threads run', () => {
     expect(verified(await start(loader(), [file]))).toMatchObject({ mode });
   });
 
-  test('and whose file is deleted since', async () => {
+  test('and its file has been deleted since', async () => {
     const file = library('deleted', [GNU2]);
     const running = await start(loader(), [file]);
     rmSync(file);
@@ -161,28 +161,28 @@ describe('a library has it that is loaded while threads run', () => {
   });
 });
 
-describe('there is none', () => {
+describe('the variable is not found', () => {
   const none = () => compile('none', ['thread_context_none']);
 
   function reasonFor(pid: number) {
     return createThreadLocalResolver().resolve(pid);
   }
 
-  test('a program without it', async () => {
+  test('in a program without it', async () => {
     expect(reasonFor((await start(none())).pid)).toEqual({ value: undefined, reason: 'not_exported' });
   });
 
-  test('a program that keeps it to itself', async () => {
+  test('in a program that does not export it', async () => {
     const program = compile('hidden', [PROGRAM, VARIABLE, ACCESS]);
     expect(reasonFor((await start(program)).pid)).toMatchObject({ reason: 'not_exported' });
   });
 
-  test('a library that has it, and nobody who uses it', async () => {
+  test('in a library that defines it, if nothing uses it', async () => {
     const running = await start(none(), [library('only_data', [], [VARIABLE])]);
     expect(reasonFor(running.pid)).toMatchObject({ reason: 'unsupported' });
   });
 
-  test('a C library of another kind, whose vectors may be otherwise', async () => {
+  test('with another C library, whose thread vectors may differ', async () => {
     const linker = join(import.meta.dirname, '../../build/test/otel/other_linker.so');
     copyFileSync('/lib64/ld-linux-x86-64.so.2', linker);
     const options = ['-DLOADS_LIBRARY', `-Wl,--dynamic-linker=${linker}`];
@@ -191,14 +191,14 @@ describe('there is none', () => {
     expect(reasonFor(running.pid)).toMatchObject({ reason: 'unsupported' });
   });
 
-  test('a program on a file system that nobody but it sees', async () => {
+  test('in a program on a file system that only the program itself sees', async () => {
     const program = compile('hidden_mount', [PROGRAM, VARIABLE, ACCESS], [EXPORTED]);
     const script = 'mount -t tmpfs tmpfs /mnt && cp "$0" /mnt/program && exec /mnt/program';
     const running = await start('unshare', ['--mount', 'sh', '-c', script, program]);
     expect(reasonFor(running.pid)).toMatchObject({ reason: 'unreadable' });
   });
 
-  test('a kernel thread, a process that is gone', async () => {
+  test('in a kernel thread or an exited process', async () => {
     expect(reasonFor(2)).toMatchObject({ reason: 'not_exported' });
     const { pid } = await start(none());
     await stopAll();
@@ -206,7 +206,7 @@ describe('there is none', () => {
   });
 });
 
-test('a file that was found not to have it is looked at again when it was changed', async () => {
+test('a file without the variable is read again after it was changed', async () => {
   const resolver = createThreadLocalResolver();
   const program = join(dirname(compile('without', ['thread_context_none'])), 'changed');
   copyFileSync(compile('without', ['thread_context_none']), program);

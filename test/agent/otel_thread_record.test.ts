@@ -38,7 +38,7 @@ function record(fields: Partial<RecordFields>): Buffer {
 
 const NO_ATTRIBUTES = { attributes: new Map(), hasUnknownKey: false };
 
-test('ids and attributes are where the layout says', () => {
+test('ids and attributes are read at the offsets of the layout', () => {
   const bytes = Uint8Array.from([
     ...[0x4b, 0xf9, 0x2f, 0x35, 0x77, 0xb3, 0x4d, 0xa6, 0xa3, 0xce, 0x92, 0x9d, 0x0e, 0x0e, 0x47, 0x36],
     ...[0x00, 0xf0, 0x67, 0xaa, 0x0b, 0xa9, 0x02, 0xb7],
@@ -96,7 +96,7 @@ test.each<[string, RecordFields['attributes'], readonly (readonly [string, strin
     true,
   ],
   [
-    'no UTF-8',
+    'not UTF-8',
     [
       [1, Uint8Array.of(0xff)],
       [0, 'b'],
@@ -105,7 +105,7 @@ test.each<[string, RecordFields['attributes'], readonly (readonly [string, strin
     false,
   ],
   [
-    'no UTF-8 behind a good value',
+    'not UTF-8 after a valid value',
     [
       [1, 'old'],
       [1, Uint8Array.of(0xff)],
@@ -129,7 +129,7 @@ test('attributes of a record without ids are kept', () => {
   });
 });
 
-test('attributes end where one is not there as a whole, and at the size that the record gives', () => {
+test('attributes end at the first incomplete one, and at the size that the record states', () => {
   const whole = record({
     attributes: [
       [0, 'route'],
@@ -146,13 +146,13 @@ test('attributes end where one is not there as a whole, and at the size that the
   expect([...decodeThreadRecord(whole, KEYS)!.attributes.values()]).toEqual(['route']);
 });
 
-test('less than a head is none', () => {
+test('fewer bytes than a header are not decoded', () => {
   for (let size = 0; size < THREAD_RECORD_HEAD_BYTES; size++) {
     expect(decodeThreadRecord(record({}).subarray(0, size), KEYS)).toBeUndefined();
   }
 });
 
-test('what is encoded is decoded', () => {
+test('decoding reverses encoding', () => {
   const id = (digits: number) =>
     fc.string({ unit: fc.constantFrom(...'0123456789abcdef'), minLength: digits, maxLength: digits });
   const text = fc.string({ unit: 'binary', maxLength: 60 });
@@ -173,7 +173,7 @@ test('what is encoded is decoded', () => {
   );
 });
 
-test('any bytes are decoded or refused, also when they are a part of others', () => {
+test('any bytes are decoded or refused, also as a part of others', () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: THREAD_RECORD_SIZE }), fc.nat(8), (bytes, front) => {
       if (bytes.length > 24) bytes[24] = 1;

@@ -35,7 +35,7 @@ function createTables(isOwn: (pid: number, uid: number) => boolean = () => false
 const CGROUP = 77;
 const PROGRAM = 64;
 
-describe('service', () => {
+describe('the service of a process', () => {
   function serviceOf(fields: Partial<ProcessDefinition>, { flags = 0, proc }: { flags?: number; proc?: Program } = {}) {
     const { names, programs, processes, ...tables } = createTables();
     tables.proc.program = proc;
@@ -53,17 +53,17 @@ describe('service', () => {
   };
 
   test.each<[string, Partial<ProcessDefinition>, string]>([
-    ["a script's is its name", { program_id: PROGRAM }, 'pay'],
-    ['what a program was started with wins', { program_id: PROGRAM + 1 }, 'copy'],
-    ['a unit wins over the script', { program_id: PROGRAM, cgroup_id: CGROUP }, 'nginx'],
-    ["a kernel thread's is the kernel", { kernel_thread: 1 }, 'kernel'],
-    ['a kernel thread stays one, whatever its cgroup', { kernel_thread: 1, cgroup_id: CGROUP }, 'kernel'],
-    ['of a process whose program was lost its unit is known', { program_id: 5, cgroup_id: CGROUP }, 'nginx'],
-    ['of a process of which nothing is known it is unknown', { program_id: 5 }, 'unknown'],
-    ['of a process whose definition was lost it is unknown', { process_id: 512 }, 'unknown'],
+    ['is the name of its script', { program_id: PROGRAM }, 'pay'],
+    ['is what the program was started with, before the script', { program_id: PROGRAM + 1 }, 'copy'],
+    ['is its unit, before the script', { program_id: PROGRAM, cgroup_id: CGROUP }, 'nginx'],
+    ['is the kernel for a kernel thread', { kernel_thread: 1 }, 'kernel'],
+    ['is the kernel for a kernel thread in any cgroup', { kernel_thread: 1, cgroup_id: CGROUP }, 'kernel'],
+    ['is its unit if its program was lost', { program_id: 5, cgroup_id: CGROUP }, 'nginx'],
+    ['is unknown if nothing is known of it', { program_id: 5 }, 'unknown'],
+    ['is unknown if its definition was lost', { process_id: 512 }, 'unknown'],
   ])('%s', (_, fields, service) => expect(serviceOf(fields)).toBe(service));
 
-  test('/proc is asked when the program was lost or its environment was cut, and only then', () => {
+  test('/proc is read only when the program was lost or its environment was truncated', () => {
     expect(serviceOf({ program_id: 5 }, { proc: inProc })).toBe('build');
     expect(serviceOf({ program_id: PROGRAM }, { flags: PROGRAM_FLAGS.PROGRAM_ENVIRONMENT_CUT, proc: inProc })).toBe(
       'build',
@@ -74,7 +74,7 @@ describe('service', () => {
   });
 });
 
-test('what an operator says goes before all, and stays when the process publishes another name', () => {
+test('the name that an operator sets takes precedence, and stays when the process publishes another one', () => {
   const { names, programs, processes } = createTables(undefined, [{ service: 'pay', executable: /^python/ }]);
   programs.define({ program_id: PROGRAM, flags: 0, executable: 'python3' }, '', 'OTEL_SERVICE_NAME=x\0');
   programs.define({ program_id: PROGRAM + 1, flags: 0, executable: 'java' }, '', 'OTEL_SERVICE_NAME=x\0');
@@ -86,7 +86,7 @@ test('what an operator says goes before all, and stays when the process publishe
   expect(services()).toEqual(['pay', 'published']);
 });
 
-test('a number that has become too old for the recording is asked for again', () => {
+test('an index that the recording has dropped is requested again', () => {
   const { names, oldestIds, programs, processes } = createTables();
   programs.define({ program_id: PROGRAM, flags: 0, executable: 'dd' }, '', '');
   processes.define(processDefinition({ program_id: PROGRAM }));
@@ -97,7 +97,7 @@ test('a number that has become too old for the recording is asked for again', ()
   expect(names.text(processes.of(256).serviceId)).toBe('dd');
 });
 
-test('a process is own when the check says so, and a kernel thread never is', () => {
+test('a process belongs to the recorder when the check finds so, and a kernel thread never does', () => {
   const asked: number[][] = [];
   const { processes } = createTables((pid, uid) => asked.push([pid, uid]) > 0);
   processes.define(processDefinition({ process_id: 256, pid: 10, uid: 1001 }));
@@ -106,7 +106,7 @@ test('a process is own when the check says so, and a kernel thread never is', ()
   expect(asked).toEqual([[10, 1001]]);
 });
 
-describe('own process', () => {
+describe("the recorder's own process", () => {
   const OWN_UID = 1001;
   const OTHER_UID = 1002;
   const children: ChildProcess[] = [];
@@ -146,12 +146,12 @@ describe('own process', () => {
     ['daemon', []],
     ['up', []],
     ['agent', ['--disable-warning=ExperimentalWarning']],
-  ])('kreplay %s is, run by root or by the own user: %p', async (command, options) => {
+  ])('includes kreplay %s, run by root or by the same user: %p', async (command, options) => {
     const pid = await run([...options, script, command, '--data', 'x']);
     expect([0, OWN_UID, OTHER_UID].map((uid) => isOwn(pid, uid))).toEqual([true, true, false]);
   });
 
-  test('kreplay by a relative path is', async () => {
+  test('includes kreplay that was started by a relative path', async () => {
     expect(isOwn(await run(['kreplay.js', 'daemon']), OWN_UID)).toBe(true);
     expect(isOwn(await run(['../real/kreplay.js', 'daemon']), OWN_UID)).toBe(true);
   });
@@ -159,19 +159,19 @@ describe('own process', () => {
   test.each<[string, () => string[]]>([
     ['another script of the same name', () => [join(folder, 'fake/kreplay.js'), 'agent']],
     ['another script of the same name, by a relative path', () => ['../fake/kreplay.js', 'agent']],
-    ['another script that is given ours as an argument', () => [join(folder, 'fake/kreplay.js'), script, 'agent']],
-    ['another command of ours', () => [script, 'events']],
+    ['another script that is given kreplay as an argument', () => [join(folder, 'fake/kreplay.js'), script, 'agent']],
+    ['another command of kreplay', () => [script, 'events']],
     ['no command', () => [script]],
-    ['a command that only begins alike', () => [script, 'agents']],
-  ])('%s is not', async (_, args) => {
+    ['a command whose name only starts the same', () => [script, 'agents']],
+  ])('does not include %s', async (_, args) => {
     expect(isOwn(await run(args()), 0)).toBe(false);
   });
 
-  test('another program with the same arguments is not', async () => {
+  test('does not include another program with the same arguments', async () => {
     expect(isOwn(await run(['-f', script, 'agent'], '/usr/bin/tail'), 0)).toBe(false);
   });
 
-  test('a process that is gone is not', async () => {
+  test('does not include an exited process', async () => {
     const pid = await run([script, 'agent']);
     const [child] = children.splice(0);
     child!.kill('SIGKILL');

@@ -9,7 +9,7 @@ import { programOfProcess } from '../../agent/attribution/proc_program.ts';
 import { createPrograms, parseEnvironment, strings } from '../../agent/attribution/programs.ts';
 import { PROGRAM_FLAGS } from '../../bpf/schema/definitions.ts';
 
-test('arguments and variables are taken apart at their NULs', () => {
+test('arguments and variables are split at their NULs', () => {
   const programs = createPrograms();
   const definition = { program_id: 64, flags: PROGRAM_FLAGS.PROGRAM_ENVIRONMENT_CUT, executable: 'sh' };
   programs.define(definition, 'sh\0-c\0\0echo a=b', 'JOB_NAME=a=b\0OTEL_SERVICE_NAME=\0');
@@ -25,12 +25,12 @@ test('arguments and variables are taken apart at their NULs', () => {
   expect(programs.of(65)).toBeUndefined();
 });
 
-test('of a variable that is set twice the first counts, and none but those asked for is kept', () => {
+test('of a variable that is set twice the first value counts, and only requested variables are kept', () => {
   const text = 'JOB_NAME=first\0SECRET=x\0JOB_NAME=second\0job_name=third\0JOB_NAME\0=\0GITHUB_JOBS=x\0';
   expect([...parseEnvironment(text)]).toEqual([['JOB_NAME', 'first']]);
 });
 
-test('any text is taken apart', () => {
+test('any text is split', () => {
   fc.assert(
     fc.property(fc.array(fc.string({ unit: 'binary' }).map((text) => text.replaceAll('\0', ''))), (texts) => {
       const last = texts.at(-1);
@@ -46,7 +46,7 @@ describe('/proc', () => {
     return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19]) * 1e7 + 1;
   };
 
-  test('tells of a process that runs, and not of another one with its number', async () => {
+  test('describes a running process, but not another one with the same PID', async () => {
     const child = spawn('/bin/sleep', ['60'], { env: { CI_JOB_NAME: 'build', SECRET: 'x' } });
     await once(child, 'spawn');
     const start = startNs(child.pid!);

@@ -40,7 +40,7 @@ const ids = fc.oneof(
 );
 const command = fc.record({ kind: fc.constantFrom('set', 'get', 'get'), id: ids });
 
-test('every lookup gives what a plain model gives, and the table stays within its capacity', () => {
+test('every lookup agrees with a simple model, and the table stays within its capacity', () => {
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 8 }), fc.array(command, { maxLength: 120 }), (capacity, commands) => {
       const table = createReferenceTable<string>(capacity);
@@ -58,7 +58,7 @@ test('every lookup gives what a plain model gives, and the table stays within it
   );
 });
 
-test('a user that keeps within its share loses nothing, whatever the others define', () => {
+test('a user that stays within its share loses nothing, whatever the others define', () => {
   const commands = fc.array(fc.record({ user: fc.integer({ min: 1, max: 3 }), reads: fc.nat(40) }), { maxLength: 400 });
   fc.assert(
     fc.property(fc.integer({ min: 16, max: 40 }), commands, (capacity, defined) => {
@@ -76,7 +76,7 @@ test('a user that keeps within its share loses nothing, whatever the others defi
   );
 });
 
-test('of a user that defines too much, what was used last stays', () => {
+test('of a user that defines too much, the most recently used entries are kept', () => {
   const table = createReferenceTable<string>(16);
   for (let id = 0; id < 3; id++) table.set(id, 'quiet', 1);
   for (let id = 100; id < 113; id++) table.set(id, 'loud', 2);
@@ -90,7 +90,7 @@ test('of a user that defines too much, what was used last stays', () => {
   ]);
 });
 
-test('what was used last stays, what was not used for longest goes', () => {
+test('the most recently used entries are kept, and the least recently used are dropped', () => {
   const table = createReferenceTable<number>(8);
   for (let id = 0; id < 8; id++) table.set(id, id);
   for (const id of [0, 1, 2]) table.get(id);
@@ -102,7 +102,7 @@ test('what was used last stays, what was not used for longest goes', () => {
 test.each([
   ['another value', (table: ReturnType<typeof createReferenceTable<string>>) => table.set(1, 'new'), 'new'],
   ['an overflow', (table: ReturnType<typeof createReferenceTable<string>>) => fill(table), undefined],
-])('a lookup after %s is not the remembered one', (_, change, expected) => {
+])('a lookup after %s does not return the cached entry', (_, change, expected) => {
   const table = createReferenceTable<string>(4);
   table.set(1, 'old');
   expect(table.get(1)).toBe('old');
@@ -110,7 +110,7 @@ test.each([
   expect(table.get(1)).toBe(expected);
 });
 
-test('an id that was asked for before it was defined is found afterwards', () => {
+test('an id that was looked up before its definition is found afterwards', () => {
   const table = createReferenceTable<string>(4);
   expect(table.get(1)).toBeUndefined();
   table.set(1, 'defined');

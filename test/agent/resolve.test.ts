@@ -46,17 +46,17 @@ test('texts, services and files are those that the record refers to', () => {
 });
 
 test.each([
-  ["the thread's own marker", { context_id: 256 }, 'order-1 marker exact dd'],
+  ['the marker of the thread itself', { context_id: 256 }, 'order-1 marker exact dd'],
   ['a default of the process', { context_id: 256, flags: CONTEXT_PROCESS_DEFAULT }, 'order-1 marker exact dd'],
   ['a forked copy', { context_id: 256, flags: CONTEXT_INHERITED_PROCESS }, 'order-1 inherited inherited dd'],
-  ["its creator's", { context_id: 256, flags: CONTEXT_INHERITED_THREAD }, 'order-1 inherited inherited dd'],
+  ['that of its creator', { context_id: 256, flags: CONTEXT_INHERITED_THREAD }, 'order-1 inherited inherited dd'],
   [
-    "its creator's, which had ended when the event began",
+    'that of its creator, which had ended when the event began',
     { context_id: 512, flags: CONTEXT_INHERITED_THREAD, timestamp_ns: 1000 },
     '- none none dd',
   ],
   [
-    "its creator's, which ended while the event went on",
+    'that of its creator, which ended during the event',
     { context_id: 512, flags: CONTEXT_INHERITED_THREAD, timestamp_ns: 999, duration_ns: 50 },
     'order-2 inherited inherited dd',
   ],
@@ -65,7 +65,7 @@ test.each([
   ['one that is not defined', { context_id: 768 }, '- none none dd'],
   ['one that names the service too', { context_id: 1024 }, 'order-3 marker exact shop'],
   ['one that names only the service', { context_id: 1280 }, '- marker exact shop'],
-])("an event's context: %s", (_, values, owner) => {
+])('the context of an event: %s', (_, values, owner) => {
   const attribution = createAttribution();
   attribution.program(64, 'dd');
   attribution.marker(256, 'txn=order-1');
@@ -77,7 +77,7 @@ test.each([
   expect(attribution.owner()).toBe(owner);
 });
 
-test('a row does not keep what the block held before', () => {
+test('a row keeps nothing of the previous contents of its block', () => {
   const attribution = createAttribution();
   attribution.program(64, 'dd');
   attribution.marker(256, 'txn=order-1 svc=shop');
@@ -87,7 +87,7 @@ test('a row does not keep what the block held before', () => {
   expect(attribution.owner()).toBe('- none none dd');
 });
 
-test('only records of own processes are own', () => {
+test("only records of the recorder's own processes are its own", () => {
   const attribution = createAttribution();
   attribution.program(64, 'node', OWN_PID);
   attribution.program(128, 'dd');

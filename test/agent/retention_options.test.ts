@@ -17,7 +17,7 @@ test.each([
   expect(parseBytes(text)).toBe(bytes);
 });
 
-test('without a size a recording takes a tenth of its disk, and 10 GB at most', () => {
+test('without a size, a recording takes a tenth of its disk, and 10 GB at most', () => {
   const { blocks, bsize } = statfsSync('/tmp');
   expect(retentionLimits({}, '/tmp')).toEqual({ bytes: Math.min(10e9, Math.floor((blocks * bsize) / 10)) });
   expect(retentionLimits({ retainBytes: 9e6, retainAge: 5n }, '/tmp')).toEqual({ bytes: 9e6, ageNs: 5n });

@@ -55,7 +55,7 @@ const FACTS: [given: Given, service: ServiceName][] = [
 
 test.each(FACTS)('%j is %j', (given, service) => expect(serviceOf(given)).toEqual(service));
 
-test('each wins over all that come behind it', () => {
+test('each source takes precedence over all later ones', () => {
   FACTS.forEach(([, service], i) => {
     const given = FACTS.slice(i)
       .map(([fact]) => fact)
@@ -75,26 +75,26 @@ test.each<[string, Given, string, ServiceSource]>([
   ['malformed ones', { environment: { OTEL_RESOURCE_ATTRIBUTES: 'service.name=a,b' } }, 'dd', 'executable'],
   ['a login session', { cgroupPath: '/user.slice/user-1000.slice/session-2.scope' }, 'dd', 'executable'],
   ['the root cgroup', { cgroupPath: '/' }, 'dd', 'executable'],
-  ['a variable that says nothing here', { environment: { TRACEPARENT: '00-1-2-01' } }, 'dd', 'executable'],
+  ['a variable that does not matter here', { environment: { TRACEPARENT: '00-1-2-01' } }, 'dd', 'executable'],
   ['a shell without a script', { executable: 'bash', args: ['-bash'] }, 'bash', 'executable'],
   ['an interpreter without arguments', { executable: 'python3.11' }, 'python3.11', 'executable'],
-])('%s leaves it to what comes behind', (_, given, name, source) => {
+])('%s defers to the later sources', (_, given, name, source) => {
   expect(serviceOf(given)).toEqual({ name, source });
 });
 
 test.each<[string, Given, string]>([
-  ['of a container of LXC: its name', { cgroupPath: '/lxc.payload.web-1' }, 'web-1'],
-  ['of an instance of a unit: which one', { cgroupPath: '/system.slice/getty@tty1.service' }, 'getty@tty1'],
-  ['blanks around it are cut off', { environment: { OTEL_SERVICE_NAME: ' web shop\n' } }, 'web shop'],
-  ['an encoded line feed is dropped', { environment: { OTEL_RESOURCE_ATTRIBUTES: 'service.name=a%0Ab' } }, 'ab'],
-  ['control characters are dropped', { environment: { CI_JOB_NAME: 'a\x00b\x1b[0m\x7f\x85c' } }, 'ab[0mc'],
-  ['a program keeps its blanks', { executable: ' dd' }, ' dd'],
-  ['a long one is cut', { executable: 'é'.repeat(300) }, 'é'.repeat(NAME_LENGTH_MAX)],
-  ['a character is not cut in half', { executable: `x${'🧾'.repeat(200)}` }, `x${'🧾'.repeat(127)}`],
-  ['half a character is dropped', { executable: `x${'🧾'.repeat(200)}`.slice(1).slice(0, 255) }, '🧾'.repeat(127)],
+  ['of an LXC container is its name', { cgroupPath: '/lxc.payload.web-1' }, 'web-1'],
+  ['of a unit instance includes the instance', { cgroupPath: '/system.slice/getty@tty1.service' }, 'getty@tty1'],
+  ['is trimmed of surrounding blanks', { environment: { OTEL_SERVICE_NAME: ' web shop\n' } }, 'web shop'],
+  ['loses an encoded line feed', { environment: { OTEL_RESOURCE_ATTRIBUTES: 'service.name=a%0Ab' } }, 'ab'],
+  ['loses control characters', { environment: { CI_JOB_NAME: 'a\x00b\x1b[0m\x7f\x85c' } }, 'ab[0mc'],
+  ['of a program keeps its blanks', { executable: ' dd' }, ' dd'],
+  ['is truncated if it is long', { executable: 'é'.repeat(300) }, 'é'.repeat(NAME_LENGTH_MAX)],
+  ['is not truncated within a character', { executable: `x${'🧾'.repeat(200)}` }, `x${'🧾'.repeat(127)}`],
+  ['loses half a character', { executable: `x${'🧾'.repeat(200)}`.slice(1).slice(0, 255) }, '🧾'.repeat(127)],
 ])('the name %s', (_, given, name) => expect(serviceOf(given).name).toBe(name));
 
-test('any process at all has a short clean name, and its source is one that was there', () => {
+test('any process has a short, clean name, and its source is one that was present', () => {
   const text = fc.oneof(
     fc.string({ unit: 'binary', maxLength: 400 }),
     fc.constantFrom('', ' ', 'service.name=a', '\0'),

@@ -61,7 +61,7 @@ test.each<[string, string, CgroupPath]>([
     { containerId: ID, podUid: STATIC_UID },
   ],
   [
-    'containerd without the systemd driver that it is told to use',
+    'containerd that is configured for the systemd driver, but does not use it',
     `/system.slice/containerd.service/kubepods-burstable-pod${UID_IN_SLICE}.slice:cri-containerd:${ID}`,
     { containerId: ID, podUid: UID, unit: 'containerd.service' },
   ],
@@ -132,9 +132,9 @@ test.each([
   ['a pod without a uid', '/kubepods/burstable/podinfo'],
   ['LXC without a container', '/lxc/'],
   ['LXC by itself', '/lxc'],
-])('%s says nothing', (_, path) => expect(parseCgroupPath(path)).toEqual({}));
+])('%s gives no name', (_, path) => expect(parseCgroupPath(path)).toEqual({}));
 
-test('any path at all is parsed, and what comes out is well formed', () => {
+test('any path is parsed, and the result is well formed', () => {
   const folder = fc.oneof(
     fc.constantFrom(`docker-${ID}.scope`, ID, `pod${UID}`, 'lxc', 'lxc.payload.', 'user.slice', '.service', '\\x00'),
     fc.string({ unit: 'binary', maxLength: 400 }),

@@ -31,7 +31,7 @@ test.each([
   ['a percent sign by itself', 'a=100%'],
   ['one hex digit', 'a=%2'],
   ['no hex digits', 'a=%zz'],
-  ['bytes that are no UTF-8', 'a=%ff'],
+  ['bytes that are not UTF-8', 'a=%ff'],
   ['half of a surrogate pair', 'a=%ed%a0%80'],
   ['a malformed key', '%=a'],
 ])('%s discards the whole variable, wherever it is', (_, pair) => {
@@ -39,7 +39,7 @@ test.each([
   expect(parseResourceAttributes(`${pair},service.name=shop`)).toBeNull();
 });
 
-test('any text at all is parsed or refused', () => {
+test('any text is parsed or refused', () => {
   const part = fc.oneof(fc.constantFrom(',', '=', '%', '%41', ' ', 'service.name'), fc.string({ unit: 'binary' }));
   fc.assert(
     fc.property(fc.array(part), (parts) => {
@@ -49,7 +49,7 @@ test('any text at all is parsed or refused', () => {
   );
 });
 
-test('what is encoded comes back', () => {
+test('decoding reverses encoding', () => {
   const text = fc.string({ unit: 'grapheme' });
   fc.assert(
     fc.property(

@@ -143,7 +143,7 @@ test.each([
   ['a long name', ['node', 'x'.repeat(1000)], 'x'.repeat(NAME_LENGTH_MAX)],
 ])('%s', (_, args, script) => expect(scriptNameOf('node', args)).toBe(script));
 
-test('any arguments at all give a short clean name or none', () => {
+test('any arguments give a short, clean name or none', () => {
   const executable = fc.constantFrom('python3', 'node', 'ruby', 'perl', 'php', 'bash', 'java', '', 'dd');
   const argument = fc.oneof(
     fc.constantFrom('-', '--', '-c', '-m', '-r', '-jar', '-o', '+', '--require', '--file=', '@', '/', '.js', 'a/b.sh'),

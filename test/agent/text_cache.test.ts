@@ -21,7 +21,7 @@ function plain(text: Uint8Array, size: number): string {
 
 const OLDEST = { name: 1 };
 
-test('any bytes get the number of their text', () => {
+test('any bytes get the index of their text', () => {
   const text = fc.oneof(
     fc.uint8Array({ maxLength: 40 }),
     fc.string({ unit: 'binary', maxLength: 12 }).map((name) => new TextEncoder().encode(name)),
@@ -39,7 +39,7 @@ test('any bytes get the number of their text', () => {
   );
 });
 
-test('texts that push each other out of their slot keep their numbers', () => {
+test('texts that evict each other from their slot keep their indexes', () => {
   const ids = new Map<string, number>();
   const intern = (text: string) => ids.get(text) ?? ids.set(text, ids.size + 1).size;
   const cache = createTextCache(16, intern, OLDEST);
@@ -55,7 +55,7 @@ test('texts that push each other out of their slot keep their numbers', () => {
   expect(ids.size).toBe(MANY);
 });
 
-test('a text that was seen before is not decoded again', () => {
+test('a known text is not decoded again', () => {
   const seen: string[] = [];
   const cache = createTextCache(16, (text) => seen.push(text), OLDEST);
   const words = wordsOf([new TextEncoder().encode('dd')], 16);
@@ -63,7 +63,7 @@ test('a text that was seen before is not decoded again', () => {
   expect(seen).toEqual(['dd']);
 });
 
-test('a number that has become too old for the recording is asked for again', () => {
+test('an index that the recording has dropped is requested again', () => {
   const oldest = { name: 1 };
   let next = 1;
   const cache = createTextCache(16, () => next++, oldest);
@@ -73,14 +73,14 @@ test('a number that has become too old for the recording is asked for again', ()
   expect([cache.idAt(words, 0), cache.idAt(words, 0)]).toEqual([2, 2]);
 });
 
-test('a number that was not to be had is asked for again', () => {
+test('an index that was not available is requested again', () => {
   const answers = [0, 7];
   const cache = createTextCache(16, () => answers.shift()!, OLDEST);
   const words = wordsOf([new TextEncoder().encode('dd')], 16);
   expect([cache.idAt(words, 0), cache.idAt(words, 0), cache.idAt(words, 0)]).toEqual([0, 7, 7]);
 });
 
-test('a text whose number could not be made does not get that of another', () => {
+test('a text that has no index yet does not get that of another text', () => {
   const ids = new Map<string, number>();
   let failing = false;
   const cache = createTextCache(

@@ -19,7 +19,7 @@ function readBySources(): Map<string, number> {
   return read;
 }
 
-test('every tracepoint of a program is required with the arguments that are read, or of a layer', () => {
+test('every tracepoint of the programs is required with the arguments that are read, or belongs to a layer', () => {
   const sources = readBySources();
   expect(sources.size).toBeGreaterThan(REQUIRED_TRACEPOINTS.length);
   for (const { name, reads } of REQUIRED_TRACEPOINTS) expect([name, sources.get(name)]).toEqual([name, reads]);
@@ -30,11 +30,11 @@ test('every tracepoint of a program is required with the arguments that are read
   ]);
 });
 
-test('this kernel has what is required', () => {
+test('this kernel has all that is required', () => {
   expect([...missingFeatures(), ...wrongTracepoints()]).toEqual([]);
 });
 
-test('one that is not there, has too few arguments, or has others in front, is told of', () => {
+test('a tracepoint that is missing, has too few arguments or has other leading ones is reported', () => {
   expect(
     tracepointProblems([
       { name: 'no_such', reads: 1 },
@@ -52,7 +52,7 @@ test('one that is not there, has too few arguments, or has others in front, is t
   ]);
 });
 
-test('a layer is off for a reason', () => {
+test('a disabled layer states its reason', () => {
   const [marker, block] = ['marker', 'block_cgroup'].map((layer) =>
     layerStates(['marker'], 'v1_memory').find(({ name }) => name === layer),
   );

@@ -24,13 +24,13 @@ function setUp() {
   return { clock, clocks, moveBy, usedNs };
 }
 
-test('the first measurement is the start', () => {
+test('the first measurement is reported as the start', () => {
   const { clock, usedNs } = setUp();
   expect(clock.measure()).toEqual({ bootNs: BOOT_NS, offsetNs: OFFSET_NS, kind: 'start', suspendedNs: 0n });
   expect(usedNs()).toBe(OFFSET_NS);
 });
 
-test('a start at offset zero is told too', () => {
+test('a start at offset zero is reported too', () => {
   const { clock, clocks } = setUp();
   clocks.offsetNs = 0n;
   expect(clock.measure()?.kind).toBe('start');
@@ -49,14 +49,14 @@ test.each([
   [-1_000_000n, 'step'],
   [3_600_000_000_000n, 'step'],
   [-2n * OFFSET_NS, 'step'],
-])('an offset that moved by %p ns is: %p', (ns, kind) => {
+])('a change of the offset by %p ns is reported as %p', (ns, kind) => {
   const { clock, clocks, moveBy, usedNs } = setUp();
   clock.measure();
   expect(moveBy(ns)).toBe(kind);
   expect(usedNs()).toBe(kind ? clocks.offsetNs : OFFSET_NS);
 });
 
-test('noise does not add up: only the distance to the offset in use counts', () => {
+test('noise does not accumulate: only the distance to the offset in use counts', () => {
   const { clock, moveBy, usedNs } = setUp();
   clock.measure();
   expect([700n, -1400n, 1400n, 300n].map(moveBy)).toEqual([undefined, undefined, undefined, undefined]);
@@ -64,7 +64,7 @@ test('noise does not add up: only the distance to the offset in use counts', () 
   expect(usedNs()).toBe(OFFSET_NS + 1001n);
 });
 
-test('a change tells when it was noticed, and is told once', () => {
+test('a change states when it was noticed, and is reported once', () => {
   const { clock, clocks, moveBy } = setUp();
   clock.measure();
   clocks.offsetNs += 5_000_000n;
@@ -74,7 +74,7 @@ test('a change tells when it was noticed, and is told once', () => {
   expect(moveBy(0n)).toBeUndefined();
 });
 
-test('a node that slept is told once, with or without a step of its clock', () => {
+test('a suspend of the node is reported once, with or without a step of its clock', () => {
   const { clock, clocks, moveBy } = setUp();
   clock.measure();
   clocks.bootNs += 60_000_000_000n;
@@ -89,7 +89,7 @@ test('a node that slept is told once, with or without a step of its clock', () =
   expect(clock.measure()).toBeUndefined();
 });
 
-test('the words that others hold are the offset in use, also after a step', () => {
+test('the shared words hold the offset in use, also after a step', () => {
   const { clock, moveBy } = setUp();
   const held = clock.offsetWords;
   clock.measure();
@@ -97,14 +97,14 @@ test('the words that others hold are the offset in use, also after a step', () =
   expect(BigInt(held[0]!) + (BigInt(held[1]!) << 32n)).toBe(OFFSET_NS - 2_000_000n);
 });
 
-test('now is the wall clock itself, not one with the offset in use', () => {
+test('the current time is the wall clock itself, not the one with the offset in use', () => {
   const { clock, clocks } = setUp();
   clock.measure();
   clocks.offsetNs += 900n;
   expect(clock.nowNs()).toBe(BOOT_NS + OFFSET_NS + 900n);
 });
 
-test("this machine's clock starts, and says what time it is", () => {
+test('the clock of this machine starts, and gives the current time', () => {
   const clock = createWallClock();
   expect(clock.measure()?.kind).toBe('start');
   const differenceMs = Number(clock.nowNs() / 1_000_000n) - Date.now();

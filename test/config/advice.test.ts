@@ -38,14 +38,14 @@ function lines(): Line[] {
   );
 }
 
-test('every option that a text names exists', async () => {
+test('every option in an advice text exists', async () => {
   const known = new Set([...optionsOf(await wholeProgram()), '--version', ...OF_OTHERS]);
   const named = lines().flatMap(({ place, text }) => [...text.matchAll(OPTION)].map(([name]) => ({ place, name })));
   expect(named.length).toBeGreaterThan(300);
   expect(named.filter(({ name }) => !known.has(name))).toEqual([]);
 });
 
-test('every command that a text writes with an option has it', async () => {
+test('every command in an advice text has the option given with it', async () => {
   const { commands } = await wholeProgram();
   const written = lines().flatMap(({ place, text }) =>
     commands.flatMap((command) => {

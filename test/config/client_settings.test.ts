@@ -36,13 +36,13 @@ describe('the folder of commands that read files', () => {
     ['KREPLAY_AGENT_DATA', () => ({ ...NONE, KREPLAY_AGENT_DATA: data, KREPLAY_DATA: '/nowhere' }), []],
     ['--data before all others', () => ({ KREPLAY_DATA: '/nowhere', ...NONE }), ['--data']],
     ['--recording before all others', () => ({ KREPLAY_DATA: '/nowhere', ...NONE }), ['--recording']],
-  ])('is that of %s', async (_, environment, [flag]) => {
+  ])('is taken from %s', async (_, environment, [flag]) => {
     const given = flag === undefined ? [] : [flag, flag === '--data' ? data : recordingPath(data)];
     const { code, stdout, stderr } = await startWith(environment(), ...COUNT, ...given).ended;
     expect([stderr, stdout, code]).toEqual(['', 'n\r\n2\r\n', 0]);
   });
 
-  test('is used by export and import as well', async () => {
+  test('is used by export and import too', async () => {
     const output = join(newFolder(), 'bundle.kreplay');
     const exported = await startWith(
       { ...NONE, KREPLAY_DATA: data },
@@ -61,7 +61,7 @@ describe('the folder of commands that read files', () => {
     expect(readdirSync(other)).not.toEqual([]);
   });
 
-  test('is refused where its own setting is wrong, and not where another one is', async () => {
+  test('is refused if its own setting is invalid, but not if another one is', async () => {
     const wrong = await startWith({ KREPLAY_CONFIG: configured('data = 7') }, ...COUNT).ended;
     expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringMatching(/^kreplay: .*kreplay\.toml:1:8: /)]);
     const missing = await startWith({ KREPLAY_CONFIG: '/nowhere.toml' }, ...COUNT).ended;
@@ -80,12 +80,12 @@ describe('KREPLAY_URL', () => {
     ['whatif order-1'],
     ['pin --list'],
     ['replay order-1 --output ndjson'],
-  ])('is where %s asks', async (command) => {
+  ])('is the daemon that %s queries', async (command) => {
     const { code, stderr } = await startWith({ KREPLAY_URL: served.url }, ...command.split(' ')).ended;
     expect([code, stderr]).toEqual([0, expect.not.stringContaining('no daemon')]);
   });
 
-  test('comes after --url and --recording, and is an error in words when it is no URL', async () => {
+  test('yields to --url and --recording, and is reported if it is not a URL', async () => {
     const nowhere = { KREPLAY_URL: 'http://127.0.0.1:1' };
     expect((await startWith(nowhere, 'events', '--url', served.url).ended).code).toBe(0);
     expect((await startWith(nowhere, 'events', '--recording', recordingPath(data)).ended).code).toBe(0);
@@ -93,7 +93,7 @@ describe('KREPLAY_URL', () => {
     expect([code, stderr]).toEqual([1, expect.stringContaining('KREPLAY_URL ftp://x: must be')]);
   });
 
-  test('is named by the help of every command that has --url', async () => {
+  test('is in the help of every command that has --url', async () => {
     const commands = (await wholeProgram()).commands.filter(({ options }) =>
       options.some(({ long }) => long === '--url'),
     );

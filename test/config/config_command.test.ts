@@ -21,7 +21,7 @@ function config(text: string, args: readonly string[], variables: NodeJS.Process
   return kreplay(['config', ...args, '--config', file], { env: { ...process.env, ...variables } });
 }
 
-test('validate says what is read, and what is wrong with all of it', () => {
+test('validate prints what is read, and every error in it', () => {
   expect(config('[agent]\nring-size = 8\n', ['validate'])).toMatchObject({
     status: 0,
     stdout: `kreplay: ${file}: all right\n`,
@@ -35,7 +35,7 @@ test('validate says what is read, and what is wrong with all of it', () => {
   ]);
 });
 
-test('validate looks at the files that are named, and at what does not go together', () => {
+test('validate checks the named files and the consistency of the settings', () => {
   const rules = join(folder, 'rules.json');
   writeFileSync(rules, '[{"service": "shop"}]');
   const text = `[agent]\nservice-rules = ${JSON.stringify(rules)}\n[daemon]\ntls-cert = "cert.pem"\n`;
@@ -45,13 +45,13 @@ test('validate looks at the files that are named, and at what does not go togeth
   expect(stderr).toContain('[daemon] --tls-cert and --tls-key go together');
 });
 
-test('a file that is named must be there', () => {
+test('a named file must exist', () => {
   const { status, stderr } = kreplay(['agent', '--config', join(folder, 'none.toml')]);
   expect(status).toBe(2);
   expect(stderr).toContain('none.toml cannot be read: ENOENT');
 });
 
-test('print says of each value where it is from; its text is a file that says the same', () => {
+test('print states the source of each value, and its text is an equivalent file', () => {
   const text = 'log-level = "warn"\n[agent]\nservice = ["a\\"b", "c"]\npid = [7]\n[daemon]\nstate = false\n';
   const variables = { KREPLAY_AGENT_RING_SIZE: '4' };
   const { stdout } = config(text, ['print', '--origin'], variables);
@@ -73,7 +73,7 @@ test('print says of each value where it is from; its text is a file that says th
   expect(json.agent.node).toEqual({ value: null, origin: { from: 'default' } });
 });
 
-test('the agent reads its own part; SIGHUP reads it again, and says what waits for a restart', async () => {
+test('the agent reads its own section; SIGHUP reads it again, and reports what requires a restart', async () => {
   const settings = (more: string) => `data = ${JSON.stringify(data)}\n[daemon]\nno-such-key = 1\n[agent]\n${more}`;
   writeFileSync(file, settings('ring-size = 4\n'));
   const agent = start(['agent', '--config', file]);
@@ -89,7 +89,7 @@ test('the agent reads its own part; SIGHUP reads it again, and says what waits f
   expect(await agent.ended).toEqual({ status: 0, signal: null });
 });
 
-test('up: flag, variable and file reach the part that they are for', async () => {
+test('up passes flags, variables and the file to the right process', async () => {
   const port = await freePort();
   writeFileSync(
     file,
@@ -108,7 +108,7 @@ test('up: flag, variable and file reach the part that they are for', async () =>
   expect(await up.ended).toEqual({ status: 0, signal: null });
 });
 
-test.each(['agent', 'daemon', 'up'])('%s does not start with a configuration that is wrong', (command) => {
+test.each(['agent', 'daemon', 'up'])('%s does not start with an invalid configuration', (command) => {
   const section = command === 'daemon' ? 'daemon' : 'agent';
   writeFileSync(file, `data = ${JSON.stringify(data)}\n[${section}]\nnonsense = 1\n`);
   const { status, stdout, stderr } = kreplay([command, '--config', file]);

@@ -57,7 +57,7 @@ function read(environment: NodeJS.ProcessEnv = {}, flags = new Map<string, unkno
   return readConfiguration(SECTIONS, { file, flags, environment }).sections;
 }
 
-test('the highest place that says something is heard, whatever the others say', () => {
+test('the source with the highest precedence counts, whatever the others contain', () => {
   fc.assert(
     fc.property(mixes, ({ key, said }) => {
       const { setting } = SECTIONS.get('agent')!.find((each) => each.setting.key === key)!;
@@ -86,7 +86,7 @@ test('the highest place that says something is heard, whatever the others say', 
   );
 });
 
-test('a shared key is for both sections, what a section says is for it alone', () => {
+test('a shared key applies to both sections, and the key of a section only to that section', () => {
   write('log-level = "warn"\n[daemon]\nlog-level = "debug"\n');
   const levels = () =>
     [...read({ KREPLAY_AGENT_LOG_LEVEL: '' })].map(
@@ -95,7 +95,7 @@ test('a shared key is for both sections, what a section says is for it alone', (
   expect(levels()).toEqual(['warn', 'debug']);
 });
 
-test('a variable that is a misspelt setting is refused; other names are not ours', () => {
+test('a variable that is a misspelt setting is refused, and other names are ignored', () => {
   write('');
   const problemsOf = (name: string) => {
     try {
@@ -118,7 +118,7 @@ test('a variable that is a misspelt setting is refused; other names are not ours
   for (const name of [...ours, ...services]) expect([name, problemsOf(`KREPLAY_${name}`)]).toEqual([name, '']);
 });
 
-test('drop-ins are read in the order of their names, and only what ends in .toml', () => {
+test('drop-ins are read in the order of their names, and only files that end in .toml', () => {
   write('[agent]\nnode = "first"\n', '[agent]\nnode = "second"\n');
   writeFileSync(join(dropIns, '60-later.toml'), 'agent.node = "third"');
   writeFileSync(join(dropIns, '70-saved.toml.bak'), 'agent.node = "none"');
@@ -158,7 +158,7 @@ test.each([
   expect(() => read()).toThrow(`${file}${message}`);
 });
 
-test('all that is wrong is told at once, each thing once', () => {
+test('all errors are reported together, each once', () => {
   write('data = 1\nlog-level = "loud"\n[agent]\nring-size = 3\n[daemon]\nmax-scans = 0\n');
   const complaint = messageOf(() => read());
   expect(complaint.split('\n').map((line) => line.slice(file.length).split(': ')[0])).toEqual([

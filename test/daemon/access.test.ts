@@ -87,7 +87,7 @@ test.each(ROUTES)('%s %s: by token', async (method, path, status, opens) => {
   expect(await outcome(bearer(both))).toBe(status);
 });
 
-test('refusals_say_what_is_needed_and_nothing_else', async () => {
+test('refusals state what is required and nothing else', async () => {
   const { served } = await withTokens();
   const refused = async (headers: Record<string, string>, method = GET) => {
     const answer = await served.get('/api/events', { method, headers });
@@ -106,7 +106,7 @@ test('refusals_say_what_is_needed_and_nothing_else', async () => {
   ]);
 });
 
-test('no_secret_and_no_hash_is_ever_logged_or_answered', async () => {
+test('no secret and no hash is ever logged or returned', async () => {
   const { served, path, logged } = await withTokens();
   const secrets = [reader, expired, newSecret()];
   const answers = [];
@@ -124,13 +124,13 @@ test('no_secret_and_no_hash_is_ever_logged_or_answered', async () => {
   }
 });
 
-test('scheme_names_are_read_in_any_case', async () => {
+test('scheme names are case-insensitive', async () => {
   const { served } = await withTokens();
   for (const scheme of ['bearer', 'BEARER', 'Bearer '])
     expect((await served.get('/api/events', { headers: { authorization: `${scheme} ${reader}` } })).status).toBe(200);
 });
 
-test('hostile_credentials_open_nothing_and_break_nothing', async () => {
+test('hostile credentials grant nothing and break nothing', async () => {
   const { served, clock } = await withTokens();
   // Generates any header text that an HTTP client can send.
   const character = fc.integer({ min: 0x20, max: 0xff }).filter((code) => code !== 0x7f);
@@ -163,7 +163,7 @@ test('hostile_credentials_open_nothing_and_break_nothing', async () => {
   expect((await served.get('/api/events', { headers: bearer(reader) })).status).toBe(200);
 });
 
-test('wrong_tokens_are_answered_ten_at_once_and_then_one_every_six_seconds', async () => {
+test('ten wrong tokens are answered at once, then one every six seconds', async () => {
   const { served, clock, logged } = await withTokens();
   const wrong = async () => {
     const { status, headers, json } = await served.get('/api/events', { headers: bearer(newSecret()) });
@@ -182,7 +182,7 @@ test('wrong_tokens_are_answered_ten_at_once_and_then_one_every_six_seconds', asy
   expect(logged.filter((line) => line.includes('a wrong token was shown'))).toHaveLength(11);
 });
 
-test.each(['/healthz', '/readyz'])('%s_needs_no_token_on_loopback', async (path) => {
+test.each(['/healthz', '/readyz'])('%s needs no token on loopback', async (path) => {
   const { served } = await withTokens();
   expect((await served.get(path)).status).toBe(200);
   const foreign = { host: 'evil.example' };
@@ -190,7 +190,7 @@ test.each(['/healthz', '/readyz'])('%s_needs_no_token_on_loopback', async (path)
   expect((await served.get(path, { headers: { ...foreign, ...bearer(reader) } })).status).toBe(200);
 });
 
-test('with_a_token_any_host_name_will_do_but_no_page_of_another_site', async () => {
+test('with a token any host name is accepted, but no page of another site', async () => {
   const { served } = await withTokens();
   const status = async (headers: Record<string, string>) =>
     (await served.get('/api/events', { headers: { ...bearer(reader), host: 'db-7.example:7467', ...headers } })).status;
@@ -200,12 +200,12 @@ test('with_a_token_any_host_name_will_do_but_no_page_of_another_site', async () 
   expect(await status({ 'sec-fetch-site': 'cross-site' })).toBe(403);
 });
 
-describe('pages of sites that were named', () => {
+describe('pages of allowed sites', () => {
   const site = 'https://grafana.example';
   const preflight = { 'access-control-request-method': 'GET', 'sec-fetch-site': 'cross-site' };
   const corsOf = (headers: object) => Object.entries(headers).filter(([name]) => name.startsWith('access-control-'));
 
-  test('are_answered_with_their_own_origin', async () => {
+  test('receive their own origin in the answer', async () => {
     const { served } = await withTokens({ origins: new Set([site, 'https://other.example']) });
     const headers = { ...bearer(reader), origin: site, 'sec-fetch-site': 'cross-site' };
     const answer = await served.get('/api/events', { headers });
@@ -216,7 +216,7 @@ describe('pages of sites that were named', () => {
     expect([refusal.status, refusal.headers['access-control-allow-origin']]).toEqual([401, site]);
   });
 
-  test('may_read_what_an_answer_says_of_itself', async () => {
+  test('may read the headers of an answer', async () => {
     const { served } = await withTokens({ origins: new Set([site]) });
     const accept = 'application/x-ndjson';
     const answer = await served.get('/api/events', { headers: { ...bearer(reader), origin: site, accept } });
@@ -226,7 +226,7 @@ describe('pages of sites that were named', () => {
     expect(exposed.split(', ')).toEqual(expect.arrayContaining(own));
   });
 
-  test('may_ask_ahead_without_a_token', async () => {
+  test('may send a preflight request without a token', async () => {
     const { served } = await withTokens({ origins: new Set([site]) });
     const asked = await served.get('/api/events', { method: 'OPTIONS', headers: { ...preflight, origin: site } });
     expect([asked.status, asked.text]).toEqual([204, '']);
@@ -235,7 +235,7 @@ describe('pages of sites that were named', () => {
   });
 
   test.each(['https://grafana.example.evil.example', 'http://grafana.example', 'https://GRAFANA.example', 'null', '*'])(
-    'origin %s is none of them',
+    'do not include the origin %s',
     async (origin) => {
       const { served } = await withTokens({ origins: new Set([site]) });
       const asked = await served.get('/api/events', { method: 'OPTIONS', headers: { ...preflight, origin } });
@@ -247,7 +247,7 @@ describe('pages of sites that were named', () => {
   );
 });
 
-test('a_stream_ends_with_its_token', async () => {
+test('a stream ends when its token does', async () => {
   const { served, path, allowed, clock } = await withTokens();
   const created = await served.get('/api/replay/sessions', {
     method: 'POST',

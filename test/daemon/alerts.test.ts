@@ -71,12 +71,12 @@ function namesIn(expression: string): { metrics: string[]; labels: string[] } {
 /** Metrics and labels that Prometheus adds to every series or produces itself. */
 const ADDED = { metrics: ['up'], labels: ['instance', 'job'] };
 
-test('names_are_found_in_promql', () => {
+test('metric names are found in PromQL', () => {
   const expression = 'a{x=~"b{}", y!="$c"} / on (z) sum by (w, v) (rate(d_total[$__range])) > 0.5 and e == 0';
   expect(namesIn(expression)).toEqual({ metrics: ['a', 'd_total', 'e'], labels: ['z', 'w', 'v', 'x', 'y'] });
 });
 
-test('every_metric_and_label_that_they_name_is_given', async () => {
+test('every metric and label that rules and panels name is exported', async () => {
   const samples = samplesOf(await scrapedText());
   const metrics = new Set([...ADDED.metrics, ...samples.map(({ name }) => name)]);
   const labels = new Set([...ADDED.labels, ...samples.flatMap((sample) => Object.keys(sample.labels))]);
@@ -89,7 +89,7 @@ test('every_metric_and_label_that_they_name_is_given', async () => {
   }
 });
 
-test('panels_have_titles_and_ids_of_their_own', () => {
+test('panels have unique titles and ids', () => {
   const { panels } = JSON.parse(readFileSync(DASHBOARD, 'utf8')) as Dashboard;
   for (const key of ['id', 'title'] as const)
     expect(new Set(panels.map((panel) => panel[key])).size).toBe(panels.length);
@@ -100,7 +100,7 @@ function promtool(args: readonly string[], input = ''): void {
   expect([status, status === 0 ? '' : stdout + stderr]).toEqual([0, '']);
 }
 
-test('promtool_finds_nothing_wrong_with_rules_and_metrics', async () => {
+test('promtool accepts the rules and the metrics', async () => {
   promtool(['check', 'rules', ALERTS]);
   promtool(['check', 'metrics'], await scrapedText());
 });
@@ -205,7 +205,7 @@ const CASES: [name: string, series: Record<string, string>, alerts: string[]][] 
   ],
 ];
 
-test('every_rule_has_a_case_in_which_it_fires', () => {
+test('every rule has a case in which it fires', () => {
   const rules = [...readFileSync(ALERTS, 'utf8').matchAll(/- alert: (\w+)/g)].map(([, name]) => name);
   expect(CASES.flatMap(([, , alerts]) => alerts).sort()).toEqual(rules.sort());
 });

@@ -41,6 +41,6 @@ test.each(EXAMPLES)('%s', async (endpoint, curl) => {
   expect(stdout !== '').toBe(!endpoint.startsWith('DELETE'));
 });
 
-test('there is one for each kind of request', () => {
+test('there is an example for each kind of request', () => {
   expect(EXAMPLES.length).toBeGreaterThan(20);
 });

@@ -83,19 +83,19 @@ test.each([
   expect(json.detail).toContain(parameter);
 });
 
-test('several_mistakes_are_all_told', async () => {
+test('all mistakes are reported together', async () => {
   const { json } = await served.get('/api/events?limit=0&colour=red&pid=x');
   expect(json.errors.map((error: { parameter: string }) => error.parameter).sort()).toEqual(['colour', 'limit', 'pid']);
 });
 
-test('an_unknown_event_type_is_answered_with_those_known', async () => {
+test('an unknown event type is answered with the known ones', async () => {
   const { json } = await served.get('/api/events?event_type=sys_write,sys_read');
   expect(json.errors).toEqual([
     { parameter: 'event_type', message: '"sys_read" is not an event type; known are: sys_write, block_io, sys_sync' },
   ]);
 });
 
-test.each(['garbage', 'AAAA', '%00', 'AQ'.repeat(3000)])('cursor=%s is no cursor', async (cursor) => {
+test.each(['garbage', 'AAAA', '%00', 'AQ'.repeat(3000)])('cursor=%s is not a cursor', async (cursor) => {
   const { status, json } = await served.get(`/api/events?cursor=${cursor}`);
   expect([status, json.code, json.errors[0].parameter]).toEqual([400, 'invalid_cursor', 'cursor']);
 });
@@ -106,18 +106,18 @@ test.each([
   '/api/events?comm=%ff',
   '/api/events/%ff',
   '/api/transactions/%',
-])('%s does not decode', async (path) => {
+])('%s cannot be decoded', async (path) => {
   const { status, json } = await served.get(path);
   expect([status, json.code]).toEqual([400, 'malformed_request']);
 });
 
-test('what_does_not_decode_is_named', async () => {
+test('the parameter that cannot be decoded is named', async () => {
   const { json } = await served.get('/api/events?limit=1&comm=%ff');
   expect(json.errors).toEqual([{ parameter: 'comm', message: 'is not percent-encoded UTF-8' }]);
 });
 
 test.each(['/api/events/', '/api/transactions/', '/api/replay/sessions/', '/api/stats/'])(
-  '%s, as an empty name makes it, is not the list',
+  '%s, with an empty name, is not the list',
   async (path) => {
     for (const method of ['GET', 'POST', 'DELETE']) {
       const { status, json } = await served.get(path, { method });
@@ -127,7 +127,7 @@ test.each(['/api/events/', '/api/transactions/', '/api/replay/sessions/', '/api/
   },
 );
 
-test('other_endpoints_take_no_parameters', async () => {
+test('other endpoints take no parameters', async () => {
   for (const path of [
     '/',
     '/docs',

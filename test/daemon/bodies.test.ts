@@ -15,20 +15,23 @@ function post(body: string | Buffer, headers: Record<string, string> = { 'conten
   return served.get(SESSIONS, { method: 'POST', body, headers });
 }
 
-test.each(['application/json', 'application/json; charset=utf-8', 'Application/JSON'])('%s is read', async (type) => {
-  expect((await post('{"transaction_id":"tx"}', { 'content-type': type })).status).toBe(201);
-});
+test.each(['application/json', 'application/json; charset=utf-8', 'Application/JSON'])(
+  'a body of type %s is accepted',
+  async (type) => {
+    expect((await post('{"transaction_id":"tx"}', { 'content-type': type })).status).toBe(201);
+  },
+);
 
 test.each([
   ['application/json; x="; charset=utf-8"; charset=utf-16', 415],
   ['application/json; x="; charset=utf-16"; charset=utf-8', 201],
   ['application/json; charset="UTF-8"', 201],
   ['application/json;charset=utf-16', 415],
-])('%s: %i', async (type, status) => {
+])('content type %s is answered with %i', async (type, status) => {
   expect((await post('{"transaction_id":"tx"}', { 'content-type': type })).status).toBe(status);
 });
 
-test('a_compressed_body_is_read_and_its_limit_is_what_it_unpacks_to', async () => {
+test('a compressed body is accepted, and its limit applies to the decompressed size', async () => {
   const headers = { 'content-type': 'application/json', 'content-encoding': 'gzip' };
   expect((await post(gzipSync('{"transaction_id":"tx"}'), headers)).status).toBe(201);
   const bomb = await post(gzipSync(`{"transaction_id":"${'x'.repeat(1 << 20)}"}`), headers);
@@ -41,7 +44,7 @@ test.each([
   'multipart/form-data; boundary=x',
   'application/xml',
   '',
-])('content type %j is refused, because any web page could send it', async (type) => {
+])('content type %j is refused, because any web page can send it', async (type) => {
   const { status, json } = await post('{"transaction_id":"tx"}', type ? { 'content-type': type } : {});
   expect([status, json.code]).toEqual([415, 'unsupported_media_type']);
 });
@@ -86,7 +89,7 @@ test.each([
   ]);
 });
 
-test('integers_arrive_exactly_however_they_are_written', async () => {
+test('integers are exact in any notation', async () => {
   for (const text of ['3599999999999', '3599999999999.0', '3.599999999999e12']) {
     const { status, text: answer } = await post(`{"transaction_id":"tx","extra_latency_ns":${text}}`);
     expect([status, answer.includes('"extra_latency_ns":3599999999999,')]).toEqual([201, true]);

@@ -12,11 +12,11 @@ test.each([
   ['fe80::1%eth0', 'fe80:0:0:0'],
   ['::1', '0:0:0:0'],
   [undefined, 'unix'],
-])('%s counts as %s', (address, client) => {
+])('%s is counted as %s', (address, client) => {
   expect(clientOf(address)).toBe(client);
 });
 
-test('addresses_of_one_64_bit_network_are_one_client_however_they_are_written', () => {
+test('addresses of one 64-bit network are one client in any notation', () => {
   const group = fc.integer({ min: 1, max: 0xffff }).map((value) => value.toString(16));
   const half = fc.array(group, { minLength: 4, maxLength: 4 });
   fc.assert(
@@ -39,17 +39,17 @@ test.each([
   ['::ffff:10.0.0.1', false],
   ['::2', false],
   ['127::1', false],
-])('%s on this machine: %s', (address, local) => {
+])('%s is local: %s', (address, local) => {
   expect(isLocalClient(address)).toBe(local);
 });
 
-test('any_number_of_clients_that_fail_takes_a_bounded_place', () => {
+test('any number of failing clients takes bounded memory', () => {
   const failures = createFailureLimit(() => 0);
   for (let i = 0; i < 100_000; i++) failures.note(`client-${i}`);
   expect(failures.size).toBe(4096);
 });
 
-test('one_client_that_fails_is_slowed_and_others_are_not', () => {
+test('one failing client is slowed down, and others are not', () => {
   const failures = createFailureLimit(() => 0);
   const waits = Array.from({ length: 12 }, () => failures.note('one'));
   expect(waits).toEqual([...Array(10).fill(0), 6, 6]);

@@ -62,7 +62,7 @@ async function timelineOf({ session_id }: { session_id: string }): Promise<[stri
   ]);
 }
 
-test('as recorded, the effect comes before its cause', async () => {
+test('with the recorded clocks, the effect precedes its cause', async () => {
   const session = await create({});
   expect((await timelineOf(session)).map(([node]) => node)).toEqual([
     'node-b',
@@ -75,7 +75,7 @@ test('as recorded, the effect comes before its cause', async () => {
   expect(session.duration_ns).toBe(Number(24n * MS + MS / 2n));
 });
 
-test('with the offset of its clock it comes after it, and its timestamp stays what was recorded', async () => {
+test('with a clock offset, the effect follows its cause, and its timestamp stays as recorded', async () => {
   const session = await create(OFFSETS);
   expect(await timelineOf(session)).toEqual([
     ['node-a', 0],
@@ -93,13 +93,13 @@ test('with the offset of its clock it comes after it, and its timestamp stays wh
   expect(text).toContain(`"timestamp_ns":${START + MS - BEHIND_NS},`);
 });
 
-test('it is the difference that counts', async () => {
+test('only the difference between the offsets matters', async () => {
   const offsets = { 'node-a': -Number(BEHIND_NS) + 3, 'node-b': 3 };
   const [one, other] = [await create(OFFSETS), await create({ clock_offsets_ns: offsets })];
   expect(await timelineOf(other)).toEqual(await timelineOf(one));
 });
 
-test('the session and a what-if tell of each clock: its offset, who says so, and how far it was set', async () => {
+test('the session and a what-if list each clock: its offset, the source and how far it was set', async () => {
   const { clock } = await create(OFFSETS);
   expect(clock).toEqual([
     { node: 'node-a', offset_ns: 0, stepped_ns: Number(5n * MS), source: 'none' },
@@ -109,7 +109,7 @@ test('the session and a what-if tell of each clock: its offset, who says so, and
   expect(told).toMatchObject({ clock, duration_ns: Number(21n * MS + MS / 2n) });
 });
 
-test('a timestamp is one by the clock of the node that recorded it', async () => {
+test('a timestamp is by the clock of the node that recorded it', async () => {
   const { session_id } = await create(OFFSETS);
   for (const [index, timestamp] of [
     [0, START],
@@ -125,7 +125,7 @@ test('a timestamp is one by the clock of the node that recorded it', async () =>
 });
 
 test.each([
-  ['a node that nobody recorded', { 'node-c': 1 }, '/clock_offsets_ns/node-c', /node-a, node-b/],
+  ['a node without a recording', { 'node-c': 1 }, '/clock_offsets_ns/node-c', /node-a, node-b/],
   ['a name with a slash', { 'a/b': 1 }, '/clock_offsets_ns/a~1b', /node-a, node-b/],
   ['a fraction', { 'node-a': 0.5 }, '/clock_offsets_ns/node-a', /must be an integer/],
   ['more than a session can play', { 'node-a': 9e15, 'node-b': -9e15 }, '/clock_offsets_ns', /104 days/],
@@ -148,7 +148,7 @@ describe('kreplay replay --clock-offset', () => {
     expect([code, nodes]).toEqual([0, ['node-a', 'node-b', 'node-a', 'node-b', 'node-a', 'node-b']]);
   });
 
-  test.each(['node-b', 'node-b=5', '=5ms', 'node-b=+-5ms'])('%s is wrong usage', async (offset) => {
+  test.each(['node-b', 'node-b=5', '=5ms', 'node-b=+-5ms'])('%s is a usage error', async (offset) => {
     const { code, stderr } = await replay('--clock-offset', offset);
     expect([code, stderr.includes('node=+1.5ms')]).toEqual([2, true]);
   });

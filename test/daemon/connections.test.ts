@@ -33,10 +33,10 @@ async function open(port: number, text = ''): Promise<Socket> {
 }
 
 test.each([
-  ['say nothing', ''],
+  ['send nothing', ''],
   ['send half a header', HALF],
   ['send half a body', UNFINISHED],
-])('%s: a crowd of them keeps nobody out', async (_name, text) => {
+])('many clients that %s keep no other client out', async (_name, text) => {
   for (let sent = 0; sent < CROWD; sent += 100) {
     await Promise.all(Array.from({ length: 100 }, () => open(served.port, text)));
     expect((await served.get('/api/events')).status).toBe(200);
@@ -45,7 +45,7 @@ test.each([
   expect((await served.get('/healthz')).status).toBe(200);
 });
 
-test('a_stream_is_not_closed_for_the_room_that_a_crowd_wants', async () => {
+test('a stream is not closed to make room for many idle clients', async () => {
   const headers = { 'content-type': 'application/json' };
   const created = await served.get('/api/replay/sessions', {
     method: 'POST',
@@ -61,7 +61,7 @@ test('a_stream_is_not_closed_for_the_room_that_a_crowd_wants', async () => {
   await ended;
 });
 
-describe('with room for few', () => {
+describe('with room for few connections', () => {
   async function small(connectionsMax: number) {
     const held: (() => void)[] = [];
     const server = createServer((_req, res) => void held.push(() => res.end('done')));
@@ -79,7 +79,7 @@ describe('with room for few', () => {
   }
   const WHOLE = 'GET / HTTP/1.1\r\nHost: localhost\r\n\r\n';
 
-  test('the one that has waited longest goes, and one that was just answered waits anew', async () => {
+  test('the one that has been idle longest is closed, and an answer restarts the idle time', async () => {
     const { server, port, held, asked, closed } = await small(2);
     const answered = await asked(WHOLE);
     const idle = await open(port);
@@ -93,7 +93,7 @@ describe('with room for few', () => {
     server.closeAllConnections();
   });
 
-  test('one with a second request under way is not waiting when the first is answered', async () => {
+  test('a connection with a second request in progress is not idle when the first is answered', async () => {
     const { server, port, held, asked } = await small(1);
     const pipelining = await asked(WHOLE + WHOLE);
     while (held.length < 2) await turn();
@@ -106,7 +106,7 @@ describe('with room for few', () => {
     server.closeAllConnections();
   });
 
-  test('a new one is turned away when the daemon works for all others', async () => {
+  test('a new connection is refused if the daemon is working for all others', async () => {
     const { server, port, held, asked, closed } = await small(2);
     const [first, second] = [await asked(WHOLE), await asked(WHOLE)];
     const turnedAway = await open(port);

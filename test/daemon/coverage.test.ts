@@ -34,18 +34,18 @@ async function coverage(query: string): Promise<string> {
 const gap = (from: bigint, to: bigint, lost: number, cause = 'ring_full') =>
   `{"from":${START + from * S},"to":${START + to * S},"lost":${lost},"cause":"${cause}"}`;
 
-test('all_losses_touching_gaps_of_one_cause_as_one', async () => {
+test('all losses are listed, and adjacent gaps of one cause as one', async () => {
   expect(await coverage('')).toBe(
     `{"complete":false,"lost":113,"gaps":[${[gap(10n, 12n, 12), gap(11n, 12n, 1, 'no_memory'), gap(20n, 21n, 100)]}]}`,
   );
 });
 
-test('a_node_of_a_list_is_known_however_the_list_is_written', async () => {
+test('a node in a list is recognised in any notation of the list', async () => {
   for (const list of [`${NODE},${NODE}`, `+${NODE},+${NODE}`, `${NODE}&node=${NODE}`])
     expect(await coverage(`node=${list}`)).toBe(await coverage(''));
 });
 
-test('only_losses_that_touch_the_window', async () => {
+test('only losses within the window are listed', async () => {
   expect(await coverage(`from=${START + 20n * S}`)).toBe(
     `{"complete":false,"lost":100,"gaps":[${gap(20n, 21n, 100)}]}`,
   );
@@ -59,7 +59,7 @@ async function gapsOf(daemon: Served, query: string): Promise<[from: bigint, to:
   return [...gaps].map(([, from, to, cause]) => [BigInt(from!) - START, BigInt(to!) - START, cause!]);
 }
 
-test('time_in_which_no_agent_ran_is_a_gap', async () => {
+test('time without a running agent is a gap', async () => {
   const daemon = await servedHere(recorded([{ at: START }]));
   daemon.setNow(START + 50n * S);
   const stopped = [0n, 50n * S, 'agent_stopped'];
@@ -71,7 +71,7 @@ test('time_in_which_no_agent_ran_is_a_gap', async () => {
   expect(await gapsOf(daemon, `from=${START + 60n * S}`)).toEqual([]);
 });
 
-test('an_agent_at_work_leaves_no_gap_and_a_silent_one_does', async () => {
+test('a running agent leaves no gap, and a silent one does', async () => {
   const folder = newFolder();
   const writer = newWriter(folder);
   const daemon = await servedHere(folder);
@@ -89,7 +89,7 @@ test('an_agent_at_work_leaves_no_gap_and_a_silent_one_does', async () => {
   expect(await gapsOf(daemon, '')).toEqual([[0n, 40n * S, 'agent_stopped']]);
 });
 
-test('each_node_has_gaps_of_its_own_and_recordings_of_one_node_are_one', async () => {
+test('each node has its own gaps, and recordings of one node are merged', async () => {
   const folders = [recordedOn('a', []), recordedOn('a', []), recordedOn('b', [])];
   const spans = [
     [0n, 10n],
@@ -111,7 +111,7 @@ test('each_node_has_gaps_of_its_own_and_recordings_of_one_node_are_one', async (
   expect(await gapsOf(daemon, 'node=b,c&from=-1s')).toEqual([[29n * S, 30n * S, 'not_recorded_yet']]);
 });
 
-test('a_recording_that_does_not_say_when_it_ended_ends_with_its_last_event', async () => {
+test('a recording without an end time ends with its last event', async () => {
   const folder = recorded([{ at: START }, { at: START + 5n * S }]);
   const database = new Database(recordingPath(folder));
   database.exec("DELETE FROM meta WHERE key = 'alive_ns'");
@@ -121,7 +121,7 @@ test('a_recording_that_does_not_say_when_it_ended_ends_with_its_last_event', asy
   expect(await gapsOf(daemon, `node=${NODE}`)).toEqual([[5n * S, 9n * S, 'agent_stopped']]);
 });
 
-test('what_comes_after_a_file_that_was_named_is_asked_for_by_a_query_that_has_an_end', async () => {
+test('a query with an end includes what follows a named file', async () => {
   const path = recordingPath(recorded([{ at: START, transaction: 'tx' }, { at: START + 5n * S }]));
   const daemon = await servedHere(openRecordingStore(undefined, [path]));
   daemon.setNow(START + 9n * S);
@@ -129,7 +129,7 @@ test('what_comes_after_a_file_that_was_named_is_asked_for_by_a_query_that_has_an
   expect(await gapsOf(daemon, `from=${START}&to=${START + 9n * S}`)).toEqual([[0n, 9n * S, 'agent_stopped']]);
 });
 
-test('a_transaction_that_ended_long_before_its_agent_is_whole_but_for_losses_in_its_own_time', async () => {
+test('a transaction that ended long before its agent is complete except for losses in its own time', async () => {
   const rows = [
     { at: START, duration: S, transaction: 'whole' },
     { at: START + 4n * S, duration: S, transaction: 'lossy' },
@@ -168,7 +168,7 @@ async function gapsOfTx(daemon: Served, paths = DETAILS): Promise<string[][]> {
 
 const inEachAnswer = (...causes: string[]) => DETAILS.map(() => causes);
 
-describe('a transaction that may have gone on, or begun earlier, unseen', () => {
+describe('a transaction that may have continued, or begun earlier, without being recorded', () => {
   const row = { at: START, duration: S, transaction: 'tx' };
 
   async function restarted(killedNs: bigint, startedNs: bigint, rows: readonly Row[] = [row]): Promise<Served> {
@@ -182,7 +182,7 @@ describe('a transaction that may have gone on, or begun earlier, unseen', () => 
     return daemon;
   }
 
-  test('its agent was killed within a second of its end, and started again', async () => {
+  test('the agent was killed within a second of its end, and started again', async () => {
     const daemon = await restarted(START + 2n * S - 1n, START + 5n * S);
     expect(await gapsOfTx(daemon)).toEqual(inEachAnswer('agent_killed'));
     // The window lies inside the gap.
@@ -191,20 +191,20 @@ describe('a transaction that may have gone on, or begun earlier, unseen', () => 
     expect(await gapsOf(daemon, `transaction_id=tx&from=${START + 6n * S}`)).toEqual([]);
   });
 
-  test('its agent was there for a second more, and was killed later', async () => {
+  test('the agent ran for a second more, and was killed later', async () => {
     const daemon = await restarted(START + 2n * S, START + 5n * S);
     expect(await gapsOfTx(daemon)).toEqual(inEachAnswer());
     for (const window of ['', `&from=${START}`, `&to=${START + 40n * S}`, `&from=${START + 3n * S}`])
       expect(await gapsOf(daemon, `transaction_id=tx${window}`)).toEqual([]);
   });
 
-  test('its first event came within a second of a gap', async () => {
+  test('the first event was within a second of a gap', async () => {
     const rows = [{ at: START }, { ...row, at: START + 5n * S }];
     expect(await gapsOfTx(await restarted(START + S, START + 4n * S + 1n, rows))).toEqual(inEachAnswer('agent_killed'));
     expect(await gapsOfTx(await restarted(START + S, START + 4n * S, rows))).toEqual(inEachAnswer());
   });
 
-  test.each([0n, S - 1n])('events were lost %d ns after its last one', async (after) => {
+  test.each([0n, S - 1n])('events were lost %d ns after the last event', async (after) => {
     const fromNs = START + S + after;
     const loss = { cause: 'ring_full', eventType: null, fromNs, toNs: fromNs + S, count: 7 } as const;
     const later = { ...loss, fromNs: fromNs + 5n * S, toNs: fromNs + 6n * S };
@@ -217,7 +217,7 @@ describe('a transaction that may have gone on, or begun earlier, unseen', () => 
     for (const path of DETAILS.slice(0, 2)) expect((await daemon.get(path)).json.coverage.lost).toBe(7);
   });
 
-  test.each(['live', 'named'])('another node goes on after the %s one was killed', async (source) => {
+  test.each(['live', 'named'])('another node continues after the %s one was killed', async (source) => {
     const folder = recorded([row]);
     setEnd(recordingPath(folder), { alive_ns: START + S, ended: 0n });
     const other = recordingPath(recordedOn('other', [{ ...row, duration: 10n }]));
@@ -234,7 +234,7 @@ describe('a transaction that may have gone on, or begun earlier, unseen', () => 
     expect(await gapsOf(daemon, `transaction_id=tx&node=${NODE}`)).toEqual([[S, 50n * S, cause]]);
   });
 
-  test('a node that has nothing of it was recorded at another time', async () => {
+  test('a node without events of the transaction was recorded at another time', async () => {
     const folder = recorded([{ ...row, at: START + 5n * S }]);
     setEnd(recordingPath(folder), { alive_ns: START + 30n * S });
     const other = recordingPath(recordedOn('other', [{ at: START + 20n * S }]));
@@ -255,7 +255,7 @@ test.each([
   ['closed', 1n, BOOT_ID],
   ['killed', 0n, BOOT_ID],
   ['closed before this boot', 1n, 'another'],
-])('an agent that was %s before the clock was set back has not recorded since', async (_, ended, bootId) => {
+])('an agent that was %s before the clock was set back has not recorded since then', async (_, ended, bootId) => {
   const path = recordingPath(recorded([{ at: START }]));
   const nowNs = BigInt(Date.now()) * 1_000_000n;
   // The agent ended a minute ago, when the wall clock was an hour ahead.
@@ -275,7 +275,7 @@ test.each([
 });
 
 test.each(['transactions', 'stats', 'events'])(
-  'kreplay %s says on stderr what is missing, and why',
+  'kreplay %s prints on stderr what is missing, and why',
   async (command) => {
     const { code, stderr } = await kreplay(command, '--url', served.url, '--output', 'ndjson');
     expect(code).toBe(0);
@@ -286,7 +286,7 @@ test.each(['transactions', 'stats', 'events'])(
   },
 );
 
-test('a_stream_says_how_many_ahead_of_its_lines', async () => {
+test('a stream states the number of losses ahead of its lines', async () => {
   const headers = { accept: 'application/x-ndjson' };
   expect((await served.get('/api/events', { headers })).headers['kreplay-lost']).toBe('113');
   expect((await served.get(`/api/events?from=${START + 30n * S}`, { headers })).headers['kreplay-lost']).toBe('0');

@@ -20,7 +20,7 @@ function codeOf(decode: () => unknown): string {
   }
 }
 
-test('any_place_comes_back_exactly', () => {
+test('decoding reverses encoding for any position', () => {
   fc.assert(
     fc.property(cursors, (cursor) => {
       expect(decodeCursor(encodeCursor(cursor, ANY), ANY)).toEqual(cursor);
@@ -28,7 +28,7 @@ test('any_place_comes_back_exactly', () => {
   );
 });
 
-test('a_changed_character_anywhere_is_noticed', () => {
+test('a change of any character is detected', () => {
   fc.assert(
     fc.property(cursors, fc.nat(), fc.constantFrom(...'Aaz09-_ =%'), (cursor, place, character) => {
       const text = encodeCursor(cursor, ANY);
@@ -40,11 +40,11 @@ test('a_changed_character_anywhere_is_noticed', () => {
   );
 });
 
-test('text_that_is_no_cursor_is_refused', () => {
+test('text that is not a cursor is refused', () => {
   fc.assert(fc.property(fc.string(), (text) => codeOf(() => decodeCursor(text, ANY)) === 'invalid_cursor'));
 });
 
-test('a_cursor_of_another_query_is_a_mismatch', () => {
+test('a cursor of another query is a mismatch', () => {
   const cursor = { key: { timestamp_ns: 1n, event_id: 'a' }, nowNs: 0n };
   const text = encodeCursor(cursor, fingerprint({ service: 'a', limit: '5' }, LISTS));
   for (const other of [
@@ -57,7 +57,7 @@ test('a_cursor_of_another_query_is_a_mismatch', () => {
     expect(codeOf(() => decodeCursor(text, fingerprint(other, LISTS)))).toBe('cursor_mismatch');
 });
 
-test('the_same_query_written_otherwise_is_the_same', () => {
+test('the same query in another notation has the same cursor', () => {
   const asked = fingerprint({ service: ['a', 'b'], pid: '1', cursor: 'x' }, LISTS);
   expect(fingerprint({ pid: '1', service: 'b,a' }, LISTS)).toEqual(asked);
   // A comma in a parameter that is no list is part of its value.

@@ -42,7 +42,7 @@ describe.each([
   ['reset', (socket: Socket) => void socket.resetAndDestroy()],
   ['closed', (socket: Socket) => void socket.destroy()],
 ])('an answer whose connection is %s', (_, cut) => {
-  test.each(COMMANDS)('is one line on standard error: %s', async (command) => {
+  test.each(COMMANDS)('is reported as one line on stderr: %s', async (command) => {
     const daemon = await cutting(cut);
     const { code, stderr } = await kreplay(...command.split(' '), '--url', daemon.url);
     daemon.close();
@@ -59,7 +59,7 @@ describe('reading a file', () => {
   });
 
   test.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)(
-    '%s ends it by that signal and leaves no folder',
+    '%s ends it with that signal and leaves no folder',
     async (signal) => {
       const TMPDIR = newFolder();
       const args = ['events', '--recording', recordingPath(folder), '--limit', '20000'];
@@ -77,7 +77,7 @@ describe('reading a file', () => {
     },
   );
 
-  test('a reader that has enough leaves no folder', () => {
+  test('a reader that stops early leaves no folder', () => {
     const TMPDIR = newFolder();
     const command = `'${process.execPath}' '${ENTRY}' events --limit 20000 --recording '${recordingPath(folder)}' | head -n 1`;
     const text = execFileSync('sh', ['-c', command], { env: { ...process.env, TMPDIR }, encoding: 'utf8' });
@@ -85,7 +85,7 @@ describe('reading a file', () => {
     expect(readdirSync(TMPDIR)).toEqual([]);
   });
 
-  test('a temporary folder whose name is longer than a socket may have is no obstacle', async () => {
+  test('a temporary folder with a path longer than a socket allows is no problem', async () => {
     const TMPDIR = join(newFolder(), 'x'.repeat(120));
     mkdirSync(TMPDIR);
     const { ended } = startWith({ TMPDIR }, 'events', '--recording', recordingPath(folder), '--limit', '2');
@@ -95,7 +95,7 @@ describe('reading a file', () => {
   });
 });
 
-test('a state thread that dies leaves its process alive, and what is to be kept is refused with the reason', async () => {
+test('if the state thread dies, its process goes on, and requests to keep state are refused with the reason', async () => {
   const module = join(import.meta.dirname, '../../daemon/replay/kept/state_thread.ts');
   const script = `
     import { openState } from ${JSON.stringify(module)};

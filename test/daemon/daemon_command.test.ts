@@ -22,7 +22,7 @@ async function daemon(...args: string[]): Promise<Running & { url: string; line:
   return { ...one, line, url: / at (\S+)\n/.exec(line)![1]! };
 }
 
-test('it_prints_one_line_with_its_address_and_serves', async () => {
+test('the daemon prints one line with its address and serves', async () => {
   const folder = recorded([{ at: START }]);
   const { line, url } = await daemon('--data', folder, '--listen', '127.0.0.1:0');
   expect(line).toMatch(/^kreplay daemon: serving \S+ at http:\/\/127\.0\.0\.1:\d+\n$/);
@@ -30,12 +30,12 @@ test('it_prints_one_line_with_its_address_and_serves', async () => {
   expect([code, stdout.split('\n').length - 1]).toEqual([0, 1]);
 });
 
-test.each(['[::1]:0', 'localhost:0'])('it_serves_%s', async (listen) => {
+test.each(['[::1]:0', 'localhost:0'])('the daemon serves %s', async (listen) => {
   const { url } = await daemon('--data', newFolder(), '--listen', listen);
   expect((await fetch(`${url}/healthz`)).status).toBe(200);
 });
 
-test('it_serves_a_unix_socket_and_takes_over_one_that_was_left_behind', async () => {
+test('the daemon serves a Unix socket, and replaces a stale one', async () => {
   const path = join(newFolder(), 'socket');
   const folder = recorded([{ at: START }]);
   const first = await daemon('--data', folder, '--listen', `unix:${path}`);
@@ -52,7 +52,7 @@ test('it_serves_a_unix_socket_and_takes_over_one_that_was_left_behind', async ()
   expect((await kreplay('events', '--url', `unix:${path}`)).code).toBe(0);
 });
 
-test('a_file_that_is_no_socket_is_not_taken_over', async () => {
+test('a file that is not a socket is not replaced', async () => {
   const path = join(newFolder(), 'precious');
   writeFileSync(path, 'data');
   const { code, stderr } = await kreplay('daemon', '--listen', `unix:${path}`);
@@ -60,7 +60,7 @@ test('a_file_that_is_no_socket_is_not_taken_over', async () => {
   expect(existsSync(path)).toBe(true);
 });
 
-test('a_taken_port_is_named_with_a_way_out', async () => {
+test('a port in use is reported with a solution', async () => {
   const other = createServer().listen(0, '127.0.0.1');
   await once(other, 'listening');
   const { port } = other.address() as { port: number };
@@ -71,7 +71,7 @@ test('a_taken_port_is_named_with_a_way_out', async () => {
 });
 
 test.each(['0.0.0.0:7467', '[::]:7467', '10.1.2.3:7467', 'example.org:7467'])(
-  '%s is refused, because there are no tokens',
+  '%s is refused without tokens',
   async (listen) => {
     const { code, stdout, stderr } = await kreplay('daemon', '--listen', listen);
     expect([code, stdout]).toEqual([1, '']);
@@ -80,36 +80,39 @@ test.each(['0.0.0.0:7467', '[::]:7467', '10.1.2.3:7467', 'example.org:7467'])(
 );
 
 test.each(['7467', '127.0.0.1', '127.0.0.1:65536', '127.0.0.1:x', '::1:7467', 'unix:', ''])(
-  '--listen %j is wrong usage',
+  '--listen %j is a usage error',
   async (listen) => {
     expect(parseListen(listen)).toBeUndefined();
     expect((await kreplay('daemon', '--listen', listen)).code).toBe(2);
   },
 );
 
-test.each(['SIGINT', 'SIGTERM'] as const)('%s ends it within a second, streams included', async (signal) => {
-  const folder = recorded([{ at: START, transaction: 'tx' }]);
-  const { child, ended, url } = await daemon('--data', folder, '--listen', '127.0.0.1:0');
-  const headers = { 'content-type': 'application/json' };
-  const created = await fetch(`${url}/api/replay/sessions`, {
-    method: 'POST',
-    headers,
-    body: '{"transaction_id":"tx"}',
-  });
-  const stream = await fetch(`${url}${created.headers.get('location')}/events`);
-  const silent = connect(Number(new URL(url).port), '127.0.0.1');
-  await once(silent, 'connect');
-  silent.on('error', () => {});
+test.each(['SIGINT', 'SIGTERM'] as const)(
+  '%s ends the daemon within a second, including its streams',
+  async (signal) => {
+    const folder = recorded([{ at: START, transaction: 'tx' }]);
+    const { child, ended, url } = await daemon('--data', folder, '--listen', '127.0.0.1:0');
+    const headers = { 'content-type': 'application/json' };
+    const created = await fetch(`${url}/api/replay/sessions`, {
+      method: 'POST',
+      headers,
+      body: '{"transaction_id":"tx"}',
+    });
+    const stream = await fetch(`${url}${created.headers.get('location')}/events`);
+    const silent = connect(Number(new URL(url).port), '127.0.0.1');
+    await once(silent, 'connect');
+    silent.on('error', () => {});
 
-  const asked = performance.now();
-  child.kill(signal);
-  const { code, stderr } = await ended;
-  expect([code, stderr]).toEqual([0, '']);
-  expect(performance.now() - asked).toBeLessThan(1000);
-  await stream.text().catch(() => {});
-});
+    const asked = performance.now();
+    child.kill(signal);
+    const { code, stderr } = await ended;
+    expect([code, stderr]).toEqual([0, '']);
+    expect(performance.now() - asked).toBeLessThan(1000);
+    await stream.text().catch(() => {});
+  },
+);
 
-describe('answers under way when it ends', () => {
+describe('answers in progress when the daemon ends', () => {
   const EVENTS = 100_003;
   const REQUEST = 'Host: localhost\r\nAccept: application/x-ndjson\r\n\r\n';
   let folder: string;
@@ -120,7 +123,7 @@ describe('answers under way when it ends', () => {
   test.each([
     ['1.0', 'ECONNRESET'],
     ['1.1', undefined],
-  ])('events in HTTP/%s are cut so that they cannot be taken for all', async (version, code) => {
+  ])('events in HTTP/%s are cut so that they cannot be mistaken for complete', async (version, code) => {
     const { child, ended, url } = await daemon('--data', folder, '--listen', '127.0.0.1:0');
     const socket = connect(Number(new URL(url).port), '127.0.0.1');
     let failure: NodeJS.ErrnoException | undefined;
@@ -136,7 +139,7 @@ describe('answers under way when it ends', () => {
     expect(text).not.toContain('\r\n0\r\n');
   });
 
-  test('a tail is told', async () => {
+  test('a tail is notified', async () => {
     const { child, ended, url } = await daemon('--data', folder, '--listen', '127.0.0.1:0');
     const res = await fetch(`${url}/api/events`, { headers: { accept: 'text/event-stream' } });
     child.kill('SIGTERM');
@@ -147,7 +150,7 @@ describe('answers under way when it ends', () => {
   });
 });
 
-test('it_logs_requests_by_route_as_json', async () => {
+test('requests are logged by route as JSON', async () => {
   const folder = recorded([{ at: START }]);
   const { url, child, ended } = await daemon('--data', folder, '--listen', '127.0.0.1:0', '--log-level', 'debug');
   await (await fetch(`${url}/api/events/secret-id?`)).text();

@@ -10,7 +10,7 @@ import { newFolder } from './recorded.ts';
 const BROWSER_MS = 120_000;
 
 test(
-  'shows every operation, asks nobody else, and needs nothing that its policy forbids',
+  'the page shows every operation, contacts no other host, and needs nothing that its policy forbids',
   async () => {
     const daemon = start('daemon', '--data', newFolder(), '--listen', '127.0.0.1:0');
     const [, url] = / at (\S+)\n/.exec(await daemon.printed(/\n/))!;
@@ -27,7 +27,7 @@ test(
 );
 
 test(
-  'a page that is not like that would be seen',
+  'a page that violates this is detected',
   async () => {
     const app = express().use(helmet({ contentSecurityPolicy: { directives: { 'img-src': '*' } } }));
     app.get(

@@ -18,7 +18,7 @@ async function served(rows: readonly Row[]): Promise<Served> {
 
 const TRACE = '0af7651916cd43dd8448eb211c80319c';
 
-test('a_sys_write_has_every_field_and_every_digit', async () => {
+test('a sys_write event has every field and every digit', async () => {
   const { get } = await served([
     {
       at: 2n ** 53n + 1n,
@@ -56,7 +56,7 @@ test('a_sys_write_has_every_field_and_every_digit', async () => {
   expect((await get('/api/events', { headers: { accept: 'application/x-ndjson' } })).text).toBe(`${event}\n`);
 });
 
-test('a_block_io_has_every_field_and_only_the_origins_that_it_has', async () => {
+test('a block_io event has every field, and only its own origins', async () => {
   const { get } = await served([
     {
       type: 'block_io',
@@ -83,7 +83,7 @@ test('a_block_io_has_every_field_and_only_the_origins_that_it_has', async () => 
   );
 });
 
-test('what_is_not_known_is_null', async () => {
+test('what is unknown is null', async () => {
   const { get } = await served([{ at: START }, { type: 'block_io', at: START + 1n }]);
   const [write, block] = (await get('/api/events')).json.events;
   expect(write).toMatchObject({
@@ -116,7 +116,7 @@ test.each([
   expect((await get('/api/events')).json.events[0].error).toBe(error);
 });
 
-test('every_word_of_every_field_fits_the_schema', () => {
+test('every value of every enumerated field fits the schema', () => {
   const owned: Row[] = ATTRIBUTION_SOURCES.flatMap((source) =>
     ATTRIBUTION_QUALITIES.map((quality): Row => ({ at: START, transaction: 'tx', source, quality })),
   );
@@ -132,7 +132,7 @@ test('every_word_of_every_field_fits_the_schema', () => {
   store.close();
 });
 
-test('an_event_that_is_not_there_is_not_found', async () => {
+test('a missing event is not found', async () => {
   const { get } = await served([{ at: START }]);
   const id: string = (await get('/api/events')).json.events[0].event_id;
   const others = [
@@ -151,7 +151,7 @@ test('an_event_that_is_not_there_is_not_found', async () => {
   }
 });
 
-test('a_transaction_and_the_names_that_filters_take', async () => {
+test('a transaction has the names that filters accept', async () => {
   const { get } = await served([
     { at: START + 5n, duration: 10n, service: 'shop', transaction: 'a/b', trace: TRACE, result: -5n },
     { at: START, duration: 1n, service: 'cart', transaction: 'a/b' },

@@ -85,7 +85,7 @@ function dictionaryOf(words: readonly string[], recordingId: string): Dictionary
   };
 }
 
-test('rows_as_text_are_what_their_events_are', () => {
+test('rows as text equal their events', () => {
   const blocks = fc.array(
     fc.record({
       rows: fc.array(row, { maxLength: 12 }),
@@ -115,7 +115,7 @@ test('rows_as_text_are_what_their_events_are', () => {
   );
 });
 
-test('integers_are_exact', () => {
+test('integers are exact', () => {
   const text = createByteText();
   const edges = fc.constantFrom(...EDGES, ...TIMES, 2n ** 63n, 2n ** 63n - 1n, 2n ** 64n - 1n);
   const values = fc.oneof(edges, fc.bigInt({ min: 0n, max: 2n ** 64n - 1n }));

@@ -40,7 +40,7 @@ const asBytes = (sink: Sink, text: string) => {
 };
 const LONG = 'x'.repeat(200_000);
 
-test('text and bytes come in the order that they were written in, as chunks, and the connection goes on', async () => {
+test('text and bytes are sent as chunks in the order in which they were written, and the connection stays open', async () => {
   const port = await serving((sink) => {
     sink.write('one ');
     asBytes(sink, 'two\n');
@@ -60,7 +60,7 @@ test('text and bytes come in the order that they were written in, as chunks, and
   expect(next).toBe('/next');
 });
 
-test('a stream behind another answer on its connection comes after that', async () => {
+test('a stream after another answer on its connection is sent after that', async () => {
   const port = await serving((sink) => {
     asBytes(sink, 'bytes');
     sink.end();
@@ -71,7 +71,7 @@ test('a stream behind another answer on its connection comes after that', async 
   expect(text.endsWith('\r\n\r\n5\r\nbytes\r\n0\r\n\r\n')).toBe(true);
 });
 
-test('HTTP/1.0 gets the frames alone', async () => {
+test('HTTP/1.0 receives the frames alone', async () => {
   const port = await serving((sink) => {
     asBytes(sink, 'bytes ');
     sink.end('text');
@@ -80,7 +80,7 @@ test('HTTP/1.0 gets the frames alone', async () => {
   expect(bodiesOf(text)[1]).toBe('bytes text');
 });
 
-test('a reader that is slow gets what was written when it was, and the writer is told to wait and to go on', async () => {
+test('a slow reader receives everything in order, and the writer is paused and resumed', async () => {
   const port = await serving((sink) => {
     let turn = 0;
     let waits = 0;
@@ -98,7 +98,7 @@ test('a reader that is slow gets what was written when it was, and the writer is
   expect(lines).toEqual(Array.from({ length: 50 }, (_, turn) => String(turn).repeat(9) + LONG));
 });
 
-test('memory that still holds what is to be sent is not written over', async () => {
+test('memory that holds unsent data is not overwritten', async () => {
   const port = await serving((sink) => {
     for (let turn = 0; turn < 2000; turn++) asBytes(sink, `${String(turn).padStart(6)}${'y'.repeat(5000)}\n`);
     sink.end();
@@ -117,7 +117,7 @@ test('after its end nothing is written to the connection', async () => {
   expect(await (await fetch(`http://127.0.0.1:${port}/stream`)).text()).toBe('all');
 });
 
-test('one that is cut is not taken for whole', async () => {
+test('a truncated stream cannot be mistaken for complete', async () => {
   const port = await serving((sink) => {
     asBytes(sink, 'some');
     setTimeout(() => sink.destroy(), 50);

@@ -34,7 +34,7 @@ afterAll(() => served.close());
 
 const events = (...args: string[]) => kreplay('events', '--url', served.url, ...args);
 
-test('lines_are_as_the_server_wrote_them', async () => {
+test('lines are printed as the server wrote them', async () => {
   const { code, stdout } = await events();
   const { text } = await served.get('/api/events', { headers: { accept: 'application/x-ndjson' } });
   expect([code, stdout]).toEqual([0, text]);
@@ -42,7 +42,7 @@ test('lines_are_as_the_server_wrote_them', async () => {
   expect(stdout).toContain('"bytes_requested":9223372036854775809,');
 });
 
-test('a_table_has_a_row_an_event_and_nothing_that_steers_a_terminal', async () => {
+test('a table has a row for each event and no terminal control characters', async () => {
   const { code, stdout } = await events('--output', 'table', '--limit', '3');
   expect(code).toBe(0);
   expect(stdout.replace(/ {2,}/g, '  ').split('\n')).toEqual([
@@ -57,7 +57,7 @@ test('a_table_has_a_row_an_event_and_nothing_that_steers_a_terminal', async () =
 const HOSTILE = '\u009b31m\u202e\u{e0001}\u001b]0;x\u0007\rb';
 const ROW_OUTPUTS = ['table', 'csv', 'ndjson', 'json'];
 
-describe('at a terminal', () => {
+describe('on a terminal', () => {
   let hostile: Served;
   beforeAll(async () => {
     hostile = await serve(
@@ -71,7 +71,7 @@ describe('at a terminal', () => {
     ['transactions', ROW_OUTPUTS],
     ['stats', ROW_OUTPUTS],
     ['services', ['text', 'json']],
-  ])('nothing of %s steers it', async (command, outputs) => {
+  ])('the output of %s has no control characters', async (command, outputs) => {
     for (const output of outputs) {
       const args = [
         command,
@@ -90,7 +90,7 @@ describe('at a terminal', () => {
   });
 });
 
-test('csv_has_a_column_for_every_field', async () => {
+test('CSV has a column for every field', async () => {
   const [heading, line] = (await events('--output', 'csv', '--comm', 'cart')).stdout.split('\r\n');
   const row = Object.fromEntries(heading!.split(',').map((name, i) => [name, line!.split(',')[i]]));
   expect(row).toMatchObject({
@@ -102,7 +102,7 @@ test('csv_has_a_column_for_every_field', async () => {
   });
 });
 
-test('a_table_stops_at_a_hundred_and_says_so', async () => {
+test('a table stops after a hundred rows and says so', async () => {
   const { stdout, stderr } = await events('--output', 'table');
   expect(stdout.trimEnd().split('\n')).toHaveLength(101);
   expect(stderr).toContain('there are more than these 100: see --limit');
@@ -111,13 +111,13 @@ test('a_table_stops_at_a_hundred_and_says_so', async () => {
   expect(whole.stderr).not.toContain('--limit');
 });
 
-test('json_is_one_document', async () => {
+test('JSON output is one document', async () => {
   const { stdout } = await events('--output', 'json', '--limit', '2');
   expect(JSON.parse(stdout).events).toHaveLength(2);
   expect(JSON.parse((await events('--output', 'json', '--pid', '1')).stdout)).toEqual({ events: [] });
 });
 
-test('losses_are_said_on_stderr', async () => {
+test('losses are reported on stderr', async () => {
   const { stderr } = await events('--limit', '1');
   expect(stderr.split('\n')).toEqual([
     'kreplay: warning: the recording is missing 3 events in this window',
@@ -157,13 +157,13 @@ test.each([
   ['--url', 'ftp://example.org'],
   ['--url', 'localhost:1'],
   ['superfluous'],
-])('%s %s is wrong usage', async (...args) => {
+])('%s %s is a usage error', async (...args) => {
   const { code, stdout, stderr } = await kreplay('events', ...args.filter((arg) => arg !== undefined));
   expect([code, stdout]).toEqual([2, '']);
   expect(stderr).toMatch(/^error: .+\nSee kreplay events --help\n$/);
 });
 
-test('what_the_daemon_refuses_is_one_line', async () => {
+test('an error of the daemon is printed as one line', async () => {
   const { code, stdout, stderr } = await events('--type', 'sys_read');
   expect([code, stdout, stderr]).toEqual([
     1,
@@ -183,7 +183,7 @@ async function elsewhere<Result>(answer: RequestListener, work: (url: string) =>
   }
 }
 
-test('without_a_daemon_it_says_how_to_start_one', async () => {
+test('without a daemon the command explains how to start one', async () => {
   const url = await elsewhere(
     () => {},
     async (closedLater) => closedLater,
@@ -195,13 +195,13 @@ test('without_a_daemon_it_says_how_to_start_one', async () => {
   expect([socket.code, socket.stderr]).toEqual([1, expect.stringMatching(/^kreplay: no daemon at unix:/)]);
 });
 
-test('another_server_is_not_taken_for_a_daemon', async () => {
+test('another server is not mistaken for a daemon', async () => {
   const answer: RequestListener = (_req, res) => res.writeHead(500, { 'content-type': 'text/html' }).end('<h1>no</h1>');
   const { code, stderr } = await elsewhere(answer, (url) => kreplay('events', '--url', url));
   expect([code, stderr]).toEqual([1, 'kreplay: unexpected answer, status 500: is this a kreplay daemon?\n']);
 });
 
-test('an_answer_that_breaks_off_is_a_failure', async () => {
+test('a truncated answer is a failure', async () => {
   const answer: RequestListener = (_req, res) => {
     res.writeHead(200, { 'content-type': 'application/x-ndjson', 'kreplay-lost': '0' });
     res.write('{"a":1}\n', () => res.destroy());
@@ -211,7 +211,7 @@ test('an_answer_that_breaks_off_is_a_failure', async () => {
   expect(stderr).toMatch(/^kreplay: the daemon's answer broke off: .+\n$/);
 });
 
-test('a_reader_that_has_enough_is_no_failure', async () => {
+test('a reader that stops early is not a failure', async () => {
   const endless: RequestListener = (req, res) => {
     res.writeHead(200, { 'content-type': 'application/x-ndjson', 'kreplay-lost': '0' });
     const write = () => {

@@ -65,7 +65,7 @@ const eventsOf = async (query: string) => {
 const post = (path: string, body: string) =>
   textOf(path, { method: 'POST', body, headers: { 'content-type': 'application/json' } });
 
-test('events, as a page, one by one, and a line each', async () => {
+test('events, as a page, individually and as lines', async () => {
   const all = [longest(), write(), block()];
   expect(await eventsOf('')).toBe(all.join(','));
   expect(await eventsOf('order=desc')).toBe(all.toReversed().join(','));
@@ -83,7 +83,7 @@ test('a live tail', async () => {
   served.setNow(LARGE);
 });
 
-test('what a live tail has lost', async () => {
+test('losses in a live tail', async () => {
   const folder = newFolder();
   const writer = newWriter(folder);
   const daemon = await servedHere(folder);
@@ -128,7 +128,7 @@ test('pages', async () => {
   expect(await textOf(`/api/events?limit=1&cursor=${second.json.next_cursor}`)).toContain(`{"events":[${block()}],`);
 });
 
-test('what is missing', async () => {
+test('losses in the coverage', async () => {
   expect(await textOf('/api/events?from=9007199254740993&to=9223372036854775807')).toContain(GAP);
 });
 
@@ -239,7 +239,7 @@ function* fieldsIn(part: unknown): Generator<[name: string, schema: Schema]> {
   for (const inner of Object.values(part)) yield* fieldsIn(inner);
 }
 
-test('the document calls them int64', () => {
+test('the API document gives their type as int64', () => {
   const is64 = ({ type, format, anyOf = [] }: Schema): boolean =>
     (type === 'integer' && format === 'int64') || anyOf.some(is64);
   const fields = [...fieldsIn(openApiDocument())];

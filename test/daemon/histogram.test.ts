@@ -18,7 +18,7 @@ function histogramOf(all: readonly bigint[]): Histogram {
   return histogram;
 }
 
-test('a_quantile_is_within_a_128th_of_the_value_at_its_rank', () => {
+test('a quantile is within a 128th of the value at its rank', () => {
   fc.assert(
     fc.property(values, shares, (all, share) => {
       const sorted = all.toSorted((a, b) => (a < b ? -1 : a > b ? 1 : 0));
@@ -33,7 +33,7 @@ test('a_quantile_is_within_a_128th_of_the_value_at_its_rank', () => {
   );
 });
 
-test('histograms_of_parts_add_up_to_that_of_the_whole', () => {
+test('histograms of parts add up to that of the whole', () => {
   fc.assert(
     fc.property(values, values, (a, b) => {
       const sum = histogramOf(a);

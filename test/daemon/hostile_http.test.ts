@@ -30,7 +30,7 @@ test.each([
 });
 
 test.each(['localhost', 'LOCALHOST:1', '127.0.0.1:7467', '127.1.2.3', '[::1]', '[::1]:7467'])(
-  'Host %j is this machine',
+  'Host %j is accepted as this machine',
   async (host) => {
     expect((await served.get('/api/events', { headers: { host } })).status).toBe(200);
   },
@@ -45,18 +45,18 @@ test.each([
   { 'sec-fetch-site': 'cross-site' },
   { 'sec-fetch-site': 'same-site' },
   { 'sec-fetch-site': 'Same-Origin' },
-])('a browser that says %j is refused', async (headers) => {
+])('a browser that sends %j is refused', async (headers) => {
   expect(await outcome('/api/events', { headers: { host: '127.0.0.1:7467', ...headers } })).toEqual([403, 'forbidden']);
 });
 
 test.each([{ origin: 'http://127.0.0.1:7467' }, { 'sec-fetch-site': 'same-origin' }, { 'sec-fetch-site': 'none' }])(
-  'our own page, which says %j, is served',
+  'the page of the daemon, which sends %j, is served',
   async (headers) => {
     expect((await served.get('/api/events', { headers: { host: '127.0.0.1:7467', ...headers } })).status).toBe(200);
   },
 );
 
-test('no_answer_allows_another_site_to_read_it', async () => {
+test('no answer allows another site to read it', async () => {
   const { headers } = await served.get('/api/events', { method: 'OPTIONS' });
   expect(Object.keys(headers).filter((name) => name.startsWith('access-control-'))).toEqual([]);
 });
@@ -73,7 +73,7 @@ test.each([
   '/api/stats',
   '/api/transactions',
   '/api/event-types',
-])('%s takes only GET and HEAD', async (path) => {
+])('%s accepts only GET and HEAD', async (path) => {
   for (const method of ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'QUERY']) {
     const { status, headers, json } = await served.get(path, { method });
     expect([method, status, headers.allow, json.code]).toEqual([method, 405, 'GET, HEAD', 'method_not_allowed']);
@@ -115,7 +115,7 @@ test.each([
   expect(await outcome('/api/events', { method: 'POST', ...sent })).toEqual([status, code]);
 });
 
-test('every_answer_has_a_request_id_and_is_not_cached', async () => {
+test('every answer has a request id and is not cached', async () => {
   for (const path of ['/', '/healthz', '/api/events', '/nothing', '/api/events?limit=0']) {
     const { headers } = await served.get(path);
     expect(headers['x-request-id']).toMatch(/^[0-9a-f-]{36}$/);
@@ -127,7 +127,7 @@ test('every_answer_has_a_request_id_and_is_not_cached', async () => {
   }
 });
 
-test('a_request_id_of_the_caller_is_kept_when_it_is_harmless', async () => {
+test('a harmless request id of the caller is kept', async () => {
   const idOf = async (id: string) =>
     (await served.get('/', { headers: { 'x-request-id': id } })).headers['x-request-id'];
   expect(await idOf('trace-1.a_B')).toBe('trace-1.a_B');
@@ -148,7 +148,7 @@ async function raw(text: string): Promise<string> {
   return answer;
 }
 
-test('a_path_of_10_MB_is_cut_short', async () => {
+test('a path of 10 MB is truncated', async () => {
   // The daemon never reads the end of the path, and the reset that follows may destroy the answer on its way.
   expect(await raw(`GET /${'x'.repeat(10_000_000)} HTTP/1.1\r\nHost: localhost\r\n\r\n`)).toMatch(
     /^(HTTP\/1.1 431 |$)/,
@@ -156,7 +156,7 @@ test('a_path_of_10_MB_is_cut_short', async () => {
   expect((await served.get('/healthz')).status).toBe(200);
 });
 
-test('requests_in_a_row_on_one_connection_are_answered_in_order', async () => {
+test('consecutive requests on one connection are answered in order', async () => {
   const asked = ['/healthz', '/api/services', '/nothing'].map(
     (path, i) => `GET ${path} HTTP/1.1\r\nHost: localhost\r\n${i === 2 ? 'Connection: close\r\n' : ''}\r\n`,
   );
@@ -198,7 +198,7 @@ test.each([
     'GET http://evil.example/api/events HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n',
     403,
   ],
-])('%s is answered without harm', async (_name, text, status) => {
+])('%s is handled without harm', async (_name, text, status) => {
   expect(await raw(text)).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
   expect((await served.get('/healthz')).status).toBe(200);
 });

@@ -4,22 +4,22 @@ import { parseJson, stringify } from '../../daemon/exact_json.ts';
 
 const integers = fc.bigInt({ min: -(2n ** 64n), max: 2n ** 64n });
 
-test('a_bigint_is_written_as_its_digits', () => {
+test('a bigint is written as its digits', () => {
   fc.assert(fc.property(integers, (value) => stringify({ a: [value] }) === `{"a":[${value}]}`));
 });
 
-test('any_integer_is_read_exactly', () => {
+test('any integer is read exactly', () => {
   fc.assert(
     fc.property(integers, (value) => BigInt((parseJson(`{"a":${value}}`) as { a: number | bigint }).a) === value),
   );
 });
 
-test('integers_that_a_double_holds_stay_numbers', () => {
+test('integers that a double can represent stay numbers', () => {
   expect(parseJson('[0, -0, 1, 9007199254740991, -9007199254740991]')).toEqual([0, -0, 1, 2 ** 53 - 1, -(2 ** 53) + 1]);
   expect(parseJson('[9007199254740992, 9007199254740993]')).toEqual([2n ** 53n, 2n ** 53n + 1n]);
 });
 
-test('everything_else_is_read_as_JSON_reads_it', () => {
+test('everything else is read as JSON.parse reads it', () => {
   fc.assert(
     fc.property(fc.jsonValue({ noUnicodeString: false }), (value) => {
       const text = JSON.stringify(value);

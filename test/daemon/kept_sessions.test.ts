@@ -131,7 +131,7 @@ function expectKept(found: View | undefined, { view, asked, streamed }: Known): 
   } else expect(view).toMatchObject({ state, event_index, position_ns, updated_at });
 }
 
-test(`killed ${KILLS} times: what was acknowledged is there, playing ones are paused where they were`, async () => {
+test(`killed ${KILLS} times: acknowledged sessions are kept, and playing ones are paused at their position`, async () => {
   const folder = recorded(rows(COUNT));
   const known = new Map<string, Known>();
   let creationsUnanswered = 0;
@@ -176,7 +176,7 @@ function whenGone(error: unknown): void {
   if ((error as Error).name !== 'TypeError') throw error;
 }
 
-test('a stream that is taken up after a restart goes on, and says that some may be missed', async () => {
+test('a stream that is resumed after a restart continues, and states that events may be missing', async () => {
   const folder = recorded(rows(10));
   const first = await daemon('--data', folder);
   const { session_id: id } = (await ask(first.url, SESSIONS, 'POST', { transaction_id: 'tx' })).json as unknown as View;
@@ -195,7 +195,7 @@ test('a stream that is taken up after a restart goes on, and says that some may 
   expect(frames.at(-1)!.event).toBe('end');
 });
 
-test('a replay into a pipeline goes on by itself when the daemon is started again', async () => {
+test('a replay into a pipeline continues by itself after a restart of the daemon', async () => {
   const folder = recorded(rows(3000));
   const first = await daemon('--data', folder, '--listen', `unix:${join(folder, 'socket')}`);
   const replay = start('replay', 'tx', '--url', first.url, '--output', 'ndjson');
@@ -214,7 +214,7 @@ test('a replay into a pipeline goes on by itself when the daemon is started agai
   expect(indexes.every((index, at) => index === at)).toBe(true);
 });
 
-test('a second daemon on the folder is told what to do', async () => {
+test('a second daemon on the folder is refused with a solution', async () => {
   const folder = recorded(rows(1));
   await daemon('--data', folder);
   const { code, stderr } = await kreplay('daemon', '--data', folder, '--listen', '127.0.0.1:0');
@@ -225,7 +225,7 @@ test('a second daemon on the folder is told what to do', async () => {
   expect(statSync(join(folder, 'sessions.sqlite')).mode & 0o777).toBe(0o600);
 });
 
-test('a damaged file is not begun anew over the old one', async () => {
+test('a damaged file is not overwritten with a new one', async () => {
   const folder = recorded(rows(1));
   const path = join(folder, 'sessions.sqlite');
   writeFileSync(path, 'x'.repeat(5000));
@@ -236,38 +236,41 @@ test('a damaged file is not begun anew over the old one', async () => {
 
 const asRoot = process.getuid?.() === 0 ? test : test.skip;
 
-asRoot('on a full disk sessions go on, everybody is told, and with space they are kept again', async () => {
-  const disk = newSmallDisk(300);
-  const folder = recorded(rows(COUNT));
-  const { one, url } = await daemon('--data', folder, '--state', join(disk, 'state'));
-  const { session_id: id } = (await ask(url, SESSIONS, 'POST', { transaction_id: 'tx' })).json as unknown as View;
-  expect(() => writeFileSync(join(disk, 'filling'), Buffer.alloc(1 << 20))).toThrow('ENOSPC');
-  const keeping = async () => ((await ask(url, '/readyz')).json as { sessions: object }).sessions;
-  const metric = async () => {
-    const text = await (await fetch(`${url}/metrics`)).text();
-    return valuesOf(samplesOf(text), 'kreplay_replay_sessions_kept');
-  };
-  // The log has some room of its own, so writes fail only after a while.
-  for (let count = 0; (await metric())[0] === 1 && count < 1000; count++)
-    expect((await ask(url, `${SESSIONS}/${id}/seek`, 'POST', { event_index: count })).status).toBe(200);
-  expect(await ask(url, `${SESSIONS}/${id}/play`, 'POST', {})).toMatchObject({
-    status: 200,
-    json: { state: 'playing' },
-  });
-  expect(await keeping()).toEqual({ kept: true, failure: expect.stringContaining('full') });
-  expect(await one.logged(/cannot be kept/)).toContain('full');
+asRoot(
+  'on a full disk sessions continue, clients are notified, and sessions are kept once there is space',
+  async () => {
+    const disk = newSmallDisk(300);
+    const folder = recorded(rows(COUNT));
+    const { one, url } = await daemon('--data', folder, '--state', join(disk, 'state'));
+    const { session_id: id } = (await ask(url, SESSIONS, 'POST', { transaction_id: 'tx' })).json as unknown as View;
+    expect(() => writeFileSync(join(disk, 'filling'), Buffer.alloc(1 << 20))).toThrow('ENOSPC');
+    const keeping = async () => ((await ask(url, '/readyz')).json as { sessions: object }).sessions;
+    const metric = async () => {
+      const text = await (await fetch(`${url}/metrics`)).text();
+      return valuesOf(samplesOf(text), 'kreplay_replay_sessions_kept');
+    };
+    // The log has some room of its own, so writes fail only after a while.
+    for (let count = 0; (await metric())[0] === 1 && count < 1000; count++)
+      expect((await ask(url, `${SESSIONS}/${id}/seek`, 'POST', { event_index: count })).status).toBe(200);
+    expect(await ask(url, `${SESSIONS}/${id}/play`, 'POST', {})).toMatchObject({
+      status: 200,
+      json: { state: 'playing' },
+    });
+    expect(await keeping()).toEqual({ kept: true, failure: expect.stringContaining('full') });
+    expect(await one.logged(/cannot be kept/)).toContain('full');
 
-  rmSync(join(disk, 'filling'));
-  const paused = await ask(url, `${SESSIONS}/${id}/pause`, 'POST', {});
-  expect([await keeping(), await metric()]).toEqual([{ kept: true, failure: null }, [1]]);
-  expect(await one.logged(/are kept again/)).toContain('kept again');
-  await kill(one);
-  const again = await daemon('--data', folder, '--state', join(disk, 'state'));
-  expect((await ask(again.url, `${SESSIONS}/${id}`)).json).toMatchObject({
-    state: 'paused',
-    event_index: paused.json!.event_index,
-  });
-});
+    rmSync(join(disk, 'filling'));
+    const paused = await ask(url, `${SESSIONS}/${id}/pause`, 'POST', {});
+    expect([await keeping(), await metric()]).toEqual([{ kept: true, failure: null }, [1]]);
+    expect(await one.logged(/are kept again/)).toContain('kept again');
+    await kill(one);
+    const again = await daemon('--data', folder, '--state', join(disk, 'state'));
+    expect((await ask(again.url, `${SESSIONS}/${id}`)).json).toMatchObject({
+      state: 'paused',
+      event_index: paused.json!.event_index,
+    });
+  },
+);
 
 test('limits are options', async () => {
   const folder = recorded(rows(1));
@@ -282,7 +285,7 @@ test('limits are options', async () => {
   expect((await create()).status).toBe(201);
 });
 
-test('a session outlives the connections that made, moved and watched it', async () => {
+test('a session outlives the connections that created, moved and watched it', async () => {
   const one = await served(recorded(rows(COUNT)));
   const list = async () => (await one.get(SESSIONS)).json.sessions as View[];
   // The client disconnects before it gets the answer.

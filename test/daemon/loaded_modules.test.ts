@@ -41,7 +41,7 @@ function loadedBy(...args: string[]): Loaded {
 
 const CLIENTS = ['events', 'tail', 'transactions', 'services', 'stats', 'pin', 'unpin', 'whatif', 'diff', 'token'];
 
-test.each(CLIENTS)('kreplay %s loads commander and zod, and neither a server nor a database', (command) => {
+test.each(CLIENTS)('kreplay %s loads commander and zod, but no server and no database', (command) => {
   const { own, packages, addons } = loadedBy(command, '--help');
   expect(packages.filter((name) => !['commander', 'eventsource-parser', 'zod'].includes(name))).toEqual([]);
   expect(addons).toEqual([]);
@@ -49,13 +49,13 @@ test.each(CLIENTS)('kreplay %s loads commander and zod, and neither a server nor
   expect(own.length).toBeLessThanOrEqual(OWN_MODULES_MAX);
 });
 
-test('kreplay exec loads nothing but what it does', () => {
+test('kreplay exec loads only what it needs', () => {
   const { own, packages, addons } = loadedBy('exec', '--help');
   expect([packages, addons]).toEqual([['commander'], []]);
   expect(own.length).toBeLessThanOrEqual(10);
 });
 
-test('what a daemon loads is seen as well', () => {
+test('modules that a daemon loads are detected', () => {
   const { own, packages, addons } = loadedBy('daemon', '--help');
   expect(packages).toEqual(expect.arrayContaining(['better-sqlite3', 'express']));
   expect(addons.length).toBeGreaterThan(0);

@@ -33,11 +33,11 @@ const PATHS = [
   `/${SECRET}?${SECRET}`,
 ];
 
-test('nothing_is_logged_of_requests_that_go_well_or_are_wrong', async () => {
+test('successful and invalid requests are not logged', async () => {
   expect(await logged(recorded([{ at: START }]), [], PATHS)).toEqual([]);
 });
 
-test('at_debug_every_request_is_a_line', async () => {
+test('at level debug every request is logged as a line', async () => {
   const lines = await logged(recorded([{ at: START }]), ['--log-level', 'debug'], PATHS);
   const seen = lines
     .map((line) => JSON.parse(line))
@@ -51,7 +51,7 @@ test('at_debug_every_request_is_a_line', async () => {
   ]);
 });
 
-test('a_failure_is_logged_with_its_reason', async () => {
+test('a failure is logged with its reason', async () => {
   const folder = newFolder();
   const [line, ...more] = await logged(folder, [], ['/healthz', '/api/events?service=a']);
   expect(more).toEqual([]);
@@ -67,13 +67,13 @@ test('a_failure_is_logged_with_its_reason', async () => {
   });
 });
 
-test('slow_requests_are_logged_from_the_threshold_on', async () => {
+test('slow requests are logged from the threshold on', async () => {
   const [line, ...more] = await logged(recorded([{ at: START }]), ['--log-slower-than', '1ns'], ['/api/nodes']);
   expect(more).toEqual([]);
   expect(JSON.parse(line!)).toMatchObject({ level: 30, msg: 'slow request', route: '/api/nodes', status: 200 });
 });
 
-test('text_is_a_line_for_a_person', async () => {
+test('the text format is a readable line', async () => {
   const flags = ['--log-level', 'debug', '--log-format', 'text'];
   const [line] = await logged(recorded([{ at: START }]), flags, ['/api/nodes']);
   expect(line).toMatch(/^\S+Z kreplay-daemon debug request method=GET route=\/api\/nodes status=200 ms=\S+ id=mine$/);
@@ -82,6 +82,6 @@ test('text_is_a_line_for_a_person', async () => {
 test.each([
   ['--log-format', 'xml'],
   ['--log-slower-than', 'soon'],
-])('%s %s is wrong usage', async (...flag) => {
+])('%s %s is a usage error', async (...flag) => {
   expect((await kreplay('daemon', ...flag)).code).toBe(2);
 });

@@ -21,14 +21,14 @@ async function daemon(...args: string[]): Promise<{ line: string; nodes: string[
   return { line, nodes: events.map(({ node }) => node) };
 }
 
-test('each_file_that_is_named_is_served', async () => {
+test('each named file is served', async () => {
   const [a, b] = ['a', 'b'].map((node, i) => recordingPath(recordedOn(node, [{ at: START + BigInt(i) }])));
   const { line, nodes } = await daemon('--recording', b!, '--recording', a!);
   expect(line).toContain(`serving ${b}, ${a} at http`);
   expect(nodes).toEqual(['a', 'b']);
 });
 
-test('beside_a_data_folder_when_that_is_named_too', async () => {
+test('a named file is served beside a named data folder', async () => {
   const a = recordingPath(recordedOn('a', [{ at: START }]));
   const data = recorded([{ at: START + 1n }]);
   expect((await daemon('--recording', a, '--data', data)).nodes).toEqual(['a', 'test-node']);
@@ -42,7 +42,7 @@ test.each<[string, RegExp, () => string]>([
   ['no recording', /is not a kreplay recording/, () => file('text that is no database at all, and is long'.repeat(20))],
   ['empty', /is empty/, () => file('')],
   ['damaged', /damaged/, () => cutShort(recordingPath(recorded([{ at: START }])))],
-])('one_that_is_%s_is_told_at_the_start', async (_what, message, path) => {
+])('a file that is %s is reported at the start', async (_what, message, path) => {
   const bad = path();
   const good = recordingPath(recorded([{ at: START }]));
   const { code, stdout, stderr } = await kreplay('daemon', '--recording', good, '--recording', bad);

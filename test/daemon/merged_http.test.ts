@@ -31,14 +31,14 @@ async function linesOf(folder: string, query: string): Promise<string[]> {
 /** Lines sort by this text, the time and then the id: all have the same number of digits. */
 const placeOf = (line: string) => /"timestamp_ns":\d+/.exec(line)![0] + /"event_id":"[^"]+"/.exec(line)![0];
 
-test.each(['asc', 'desc'])('a_stream_has_the_lines_of_both_in_one_order_%s', async (order) => {
+test.each(['asc', 'desc'])('a stream has the lines of both recordings in order (%s)', async (order) => {
   const each = await Promise.all(folders.map((folder) => linesOf(folder, '')));
   const sorted = each.flat().sort((a, b) => (placeOf(a) < placeOf(b) ? -1 : 1));
   expect(await served.lines(`/api/events?order=${order}`)).toEqual(order === 'asc' ? sorted : sorted.reverse());
   expect(sorted).toHaveLength(120);
 });
 
-test('a_stream_keeps_a_limit', async () => {
+test('a stream respects a limit', async () => {
   expect(await served.lines('/api/events?limit=50')).toEqual((await served.lines('/api/events')).slice(0, 50));
 });
 
@@ -48,7 +48,7 @@ test.each([
   [7, 'desc', ''],
   [50, 'desc', ''],
   [4, 'asc', '&event_type=block_io'],
-])('pages_of_%i_%s%s_are_the_unpaged_answer', async (limit, order, more) => {
+])('pages of %i (%s%s) add up to the unpaged answer', async (limit, order, more) => {
   const query = `order=${order}${more}`;
   const ids: string[] = [];
   for (let cursor = ''; ; ) {
@@ -61,7 +61,7 @@ test.each([
   expect(ids).toEqual((await served.lines(`/api/events?${query}`)).map((line) => JSON.parse(line).event_id));
 });
 
-test('node_picks_recordings_and_their_losses', async () => {
+test('node selects recordings and their losses', async () => {
   const { json } = await served.get('/api/events?node=node-b');
   expect(json.events.map(({ node }: { node: string }) => node)).toEqual(Array(60).fill('node-b'));
   expect([json.coverage.lost, (await served.get('/api/events')).json.coverage.lost]).toEqual([5, 12]);
@@ -70,20 +70,20 @@ test('node_picks_recordings_and_their_losses', async () => {
   expect((await served.get('/api/events?node=nowhere')).json).toMatchObject({ events: [], coverage: { lost: 0 } });
 });
 
-test('names_and_readiness_are_those_of_both', async () => {
+test('names and readiness cover both recordings', async () => {
   expect((await served.get('/api/nodes')).json).toEqual({ nodes: ['node-a', 'node-b'] });
   expect((await served.get('/api/services')).json).toEqual({ services: ['shop'] });
   const { recordings } = (await served.get('/readyz')).json;
   expect(recordings.map(({ node }: { node: string }) => node)).toEqual(['node-a', 'node-b']);
 });
 
-test('an_event_of_each_is_found_by_its_id', async () => {
+test('an event of each recording is found by its id', async () => {
   const lines = await served.lines('/api/events');
   for (const line of [lines[0]!, lines.at(-1)!])
     expect((await served.get(`/api/events/${JSON.parse(line).event_id}`)).text).toBe(line);
 });
 
-test('a_page_is_made_in_many_turns_also_of_short_runs', async () => {
+test('a page is made in many turns of the event loop, even if runs are short', async () => {
   const many = (offset: bigint) =>
     Array.from({ length: 3000 }, (_, i): Row => ({ at: START + BigInt(i) * 2n + offset }));
   const alternating = [recordedOn('a', many(0n)), recordedOn('b', many(1n))];
@@ -93,7 +93,7 @@ test('a_page_is_made_in_many_turns_also_of_short_runs', async () => {
   await one.close();
 });
 
-test('recordings_that_grow_give_no_event_twice_and_skip_none', async () => {
+test('growing recordings repeat no event and skip none', async () => {
   const grown = [recordedOn('a', rowsFrom(START)), recordedOn('b', rowsFrom(START + 1n))];
   const writers = grown.map((folder, i) => newWriter(folder, 'ab'[i]));
   const one = await serve(openRecordingStore(undefined, grown.map(recordingPath)));

@@ -36,7 +36,7 @@ async function failure({ get }: Served, path = '/api/events'): Promise<[number, 
   return [status, json.code, json.detail];
 }
 
-test('what_is_imported_while_the_daemon_runs_is_served_from_the_next_request_on', async () => {
+test('an import during the run of the daemon is served from the next request on', async () => {
   const data = recorded([{ at: START }]);
   const daemon = await served(data);
   expect(await nodes(daemon)).toEqual(['test-node']);
@@ -52,7 +52,7 @@ test('what_is_imported_while_the_daemon_runs_is_served_from_the_next_request_on'
   expect(await nodes(daemon)).toEqual(['test-node']);
 });
 
-test('only_whole_recordings_are_taken_for_imported', async () => {
+test('only complete recordings are imports', async () => {
   const data = recorded([{ at: START }]);
   mkdirSync(join(data, 'imported'));
   for (const name of ['.coming.kreplay', 'coming.kreplay.tmp', 'README'])
@@ -60,7 +60,7 @@ test('only_whole_recordings_are_taken_for_imported', async () => {
   expect(await nodes(await served(data))).toEqual(['test-node']);
 });
 
-test('imports_are_served_without_a_recording_of_this_host', async () => {
+test('imports are served without a recording of this host', async () => {
   const data = newFolder();
   const daemon = await served(data);
   expect(await failure(daemon)).toEqual([503, 'recording_missing', expect.stringMatching(/start the agent/)]);
@@ -96,7 +96,7 @@ test.each<[string, string, (path: string) => void]>([
       database.close();
     },
   ],
-])('the_others_are_served_beside_an_import_that_is_%s_and_every_answer_says_so', async (_what, code, change) => {
+])('the others are served beside an import that is %s, and every answer reports it', async (_what, code, change) => {
   const data = recorded([{ at: START }]);
   const told: string[] = [];
   const daemon = await served(openRecordingStore(data, [], ({ path, error }) => told.push(`${path} ${error.code}`)));
@@ -128,7 +128,7 @@ test.each<[string, string, (path: string) => void]>([
   expect((await failure(daemon, '/api/transactions/x'))[0]).toBe(404);
 });
 
-test('an_import_that_was_readable_is_missing_only_where_its_node_is_asked_for', async () => {
+test('an import that is no longer readable is reported only if its node is requested', async () => {
   const data = recorded([{ at: START }]);
   const path = importOf('a', 1, data);
   const daemon = await served(data);
@@ -140,7 +140,7 @@ test('an_import_that_was_readable_is_missing_only_where_its_node_is_asked_for', 
   expect(await coverage('node=a')).toMatchObject({ complete: false, unreadable: [path] });
 });
 
-test('an_import_that_cannot_be_read_to_its_end_is_left_out', async () => {
+test('an import that cannot be read to its end is left out', async () => {
   const data = recorded([{ at: START }]);
   const rows = Array.from({ length: 3000 }, (_, i) => ({ at: START + BigInt(i), transaction: `order-${i}` }));
   const folder = recordedOn('a', rows);
@@ -161,7 +161,7 @@ test('an_import_that_cannot_be_read_to_its_end_is_left_out', async () => {
   expect(json).toMatchObject({ events: [], coverage: { complete: false, unreadable: [path] } });
 });
 
-test('a_recording_that_was_named_has_to_stay', async () => {
+test('a recording named on the command line has to stay', async () => {
   const [a, b] = ['a', 'b'].map((node) => recordingPath(recordedOn(node, [{ at: START }])));
   const daemon = await served(openRecordingStore(undefined, [a!, b!]));
   expect(await nodes(daemon)).toEqual(['a', 'b']);
@@ -173,7 +173,7 @@ test('a_recording_that_was_named_has_to_stay', async () => {
   expect(await nodes(daemon)).toEqual(['a', 'c']);
 });
 
-test('a_scan_goes_on_over_files_that_are_taken_away_meanwhile', () => {
+test('a scan continues over files that are removed during it', () => {
   const data = recorded(Array.from({ length: 5000 }, (_, i) => ({ at: START + BigInt(i) * 2n })));
   const path = importOf('a', 5000, data);
   const store = openRecordingStore(data);
@@ -186,7 +186,7 @@ test('a_scan_goes_on_over_files_that_are_taken_away_meanwhile', () => {
   store.close();
 });
 
-test('a_link_that_leads_nowhere_is_no_import_that_is_left_out', async () => {
+test('a dangling link does not count as an unreadable import', async () => {
   const data = recorded([{ at: START }]);
   const target = importOf('a', 1, newFolder());
   mkdirSync(join(data, 'imported'));
@@ -204,7 +204,7 @@ test('a_link_that_leads_nowhere_is_no_import_that_is_left_out', async () => {
   expect(await nodes(daemon)).toEqual(['a', 'test-node']);
 });
 
-test('what_retention_removed_is_told_once_by_copies', async () => {
+test('events that retention removed are reported once by copies', async () => {
   const data = recorded([{ at: START }]);
   const copy = importOf('a', 1, data);
   const removed = (path: string, count: number) => {
@@ -231,7 +231,7 @@ function recordingOf(name: string): { path: string; recordingId: string } {
 }
 
 test.each(['imported', 'named', 'live'])(
-  'a recording that is %s and overwritten in place is read anew',
+  'a recording that is %s and overwritten in place is read again',
   async (source) => {
     const data = newFolder();
     mkdirSync(join(data, 'imported'));

@@ -47,7 +47,7 @@ async function create(to: Served, more: object = {}): Promise<string> {
   return `${SESSIONS}/${json.session_id}`;
 }
 
-test('a_stream_plays_both_nodes_in_the_order_of_the_query', async () => {
+test('a stream plays both nodes in the order of the query', async () => {
   const path = await create(served);
   const stream = await served.open(`${path}/events`);
   await post(served, `${path}/play`);
@@ -62,7 +62,7 @@ test('a_stream_plays_both_nodes_in_the_order_of_the_query', async () => {
   expect(frames.at(-1)).toMatchObject({ event: 'end', data: { reason: 'finished' } });
 });
 
-test('a_seek_finds_events_of_each_node_whose_numbers_are_the_same', async () => {
+test('a seek finds events of each node, even with equal event numbers', async () => {
   const path = await create(served);
   const lines = await served.lines('/api/events?transaction_id=tx-1');
   for (const index of [0, 1, 2 * COUNT - 2, 2 * COUNT - 1]) {
@@ -73,7 +73,7 @@ test('a_seek_finds_events_of_each_node_whose_numbers_are_the_same', async () => 
   expect((await post(served, `${path}/seek`, nowhere)).json.code).toBe('event_not_found');
 });
 
-test('extra_latency_moves_the_threads_of_each_node_by_themselves', async () => {
+test('extra latency moves the threads of each node independently', async () => {
   const path = await create(served, { extra_latency_ns: Number(MS) });
   const { json } = await post(served, `${path}/step`, { count: 6 });
   // Each node's second event waits only for the first event of the same node.
@@ -85,7 +85,7 @@ test('extra_latency_moves_the_threads_of_each_node_by_themselves', async () => {
   );
 });
 
-test('a_session_outlives_an_import_that_comes_and_one_that_goes_is_said', async () => {
+test('a session outlives an added import, and reports a removed one', async () => {
   const data = recordedOn('node-a', rowsFrom(0n));
   const one = await opening(serve(data));
   mkdirSync(join(data, 'imported'));

@@ -79,7 +79,7 @@ function blocksOf(events: readonly Event[], sizes: readonly number[]): NumberedB
   return blocks;
 }
 
-test('a_merged_scan_is_a_sort_of_all_events_each_once_whatever_the_files_share', () => {
+test('a merged scan sorts all events and returns each once, even if files overlap', () => {
   fc.assert(
     fc.property(
       fc.array(recording, { minLength: 1, maxLength: 3 }),
@@ -113,7 +113,7 @@ const eventsOf = (letter: string, timestamps: readonly bigint[], firstNumber = 0
     return { recordingId: idOf(letter), timestamp, number: firstNumber + BigInt(i), type: 'sys_write' };
   });
 
-test('a_block_is_as_long_as_the_other_recordings_let_it_be', () => {
+test('a block is as long as the other recordings allow', () => {
   const scans = [
     scanOf(idOf('a'), [blockWith(eventsOf('a', [1n, 2n, 3n, 7n, 8n]))]),
     scanOf(idOf('b'), [blockWith(eventsOf('b', [4n, 5n, 6n, 9n]))]),
@@ -129,7 +129,7 @@ test('a_block_is_as_long_as_the_other_recordings_let_it_be', () => {
   expect(runs.map(({ nextAtHand }) => nextAtHand)).toEqual([true, true, false, false]);
 });
 
-test('there_are_no_more_blocks_than_changes_from_one_recording_to_another', () => {
+test('there are no more blocks than changes from one recording to another', () => {
   const timestamps = fc.array(fc.bigInt(0n, 1000n), { minLength: 1, maxLength: 200 });
   fc.assert(
     fc.property(timestamps, timestamps, (ofA, ofB) => {
@@ -142,7 +142,7 @@ test('there_are_no_more_blocks_than_changes_from_one_recording_to_another', () =
   );
 });
 
-test('blocks_that_nobody_cuts_in_two_are_passed_on_as_they_are', () => {
+test('blocks that need no split are passed on unchanged', () => {
   const blocks = [blockWith(eventsOf('a', [1n, 2n])), blockWith(eventsOf('a', [5n, 6n], 2n))];
   const copy = scanOf(idOf('a'), [blockWith(eventsOf('a', [1n, 2n])), blockWith(eventsOf('a', [5n, 6n], 2n))]);
   const merged = [...mergeScans([scanOf(idOf('a'), blocks), copy], { order: 'asc' })];
@@ -150,7 +150,7 @@ test('blocks_that_nobody_cuts_in_two_are_passed_on_as_they_are', () => {
   expect(passedOn.map((block) => blocks.indexOf(block))).toEqual([0, 1]);
 });
 
-test('of_each_recording_one_block_is_read_ahead_and_none_after_the_limit', () => {
+test('one block of each recording is read ahead, and none after the limit', () => {
   const scans = ['a', 'b', 'c'].map((letter) => {
     const numbers = Array.from({ length: 10 }, (_, i) => BigInt(i));
     return scanOf(

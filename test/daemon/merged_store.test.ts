@@ -63,7 +63,7 @@ function compare(a: Pick<ApiEvent, 'timestamp_ns' | 'event_id'>, b: Pick<ApiEven
   return a.event_id < b.event_id ? -1 : a.event_id > b.event_id ? 1 : 0;
 }
 
-test('a_scan_of_several_files_is_a_filter_and_sort_of_all_their_events', () => {
+test('a scan of several files filters and sorts all their events', () => {
   fc.assert(
     fc.property(
       fc.array(node, { minLength: 1, maxLength: 3 }),
@@ -119,7 +119,7 @@ function isMatch(event: ApiEvent, { pid, nodes, transactionId }: EventFilter): b
   );
 }
 
-test('only_the_columns_that_were_asked_for_are_read', () => {
+test('only the requested columns are read', () => {
   const folders = ['a', 'b'].map((name, i) =>
     recordedOn(name, [
       { at: START + BigInt(i), pid: i },
@@ -146,7 +146,7 @@ describe('a transaction', () => {
       { at: START + 40n, duration: 10n, service: 'other' },
     ]);
 
-  test('of_two_nodes_is_one', () => {
+  test('of two nodes is one transaction', () => {
     const folders = [a(), b()];
     const store = storeOn(...folders.map(recordingPath));
     const events = readEvents(store, { ...ALL, filter: { transactionId: 'tx-1' } });
@@ -169,7 +169,7 @@ describe('a transaction', () => {
     ]);
   });
 
-  test('that_is_in_a_copy_too_is_not_counted_twice', () => {
+  test('that is also in a copy is not counted twice', () => {
     const folder = a();
     const early = copyOf(folder);
     const alone = storeOn(early).transaction('tx-1');
@@ -190,7 +190,7 @@ describe('a transaction', () => {
   });
 });
 
-test('an_event_is_found_in_whichever_file_has_it', () => {
+test('an event is found in whichever file contains it', () => {
   const folder = recordedOn('node-a', [{ at: START, pid: 1 }]);
   const early = copyOf(folder);
   const writer = newWriter(folder, 'node-a');
@@ -204,7 +204,7 @@ test('an_event_is_found_in_whichever_file_has_it', () => {
   expect(store.event('nothing')).toBeUndefined();
 });
 
-test('losses_of_all_nodes_are_told_those_of_a_copy_once', () => {
+test('losses of all nodes are reported, those of a copy once', () => {
   const lose = (count: number) => (writer: ReturnType<typeof newWriter>) => {
     const note = { cause: 'ring_full', eventType: 'sys_write', fromNs: START, toNs: START + 1n } as const;
     // Two identical losses in one recording count twice.
@@ -229,7 +229,7 @@ test('losses_of_all_nodes_are_told_those_of_a_copy_once', () => {
   expect(counts(store, ['nowhere'])).toEqual([]);
 });
 
-test('a_recording_of_another_node_than_asked_for_is_not_read', () => {
+test('a recording of a node that was not requested is not read', () => {
   const [good, bad] = ['good', 'bad'].map((name) => recordingPath(recordedOn(name, [{ at: START }])));
   const store = storeOn(good!, bad!);
   expect(readEvents(store, ALL)).toHaveLength(2);
@@ -243,7 +243,7 @@ test('a_recording_of_another_node_than_asked_for_is_not_read', () => {
   expect(causes()).toEqual(['damaged']);
 });
 
-test('a_file_that_is_named_twice_is_served_once', () => {
+test('a file that is named twice is served once', () => {
   const folder = recordedOn('node-a', [{ at: START }]);
   const store = openRecordingStore(folder, [recordingPath(folder), `${folder}/./recording.kreplay`]);
   stores.push(store);

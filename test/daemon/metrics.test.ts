@@ -20,7 +20,7 @@ async function scrape({ get }: Served) {
 
 const NS = 1_000_000_000n;
 
-test('what_is_recorded_and_lost_is_what_the_api_says', async () => {
+test('recorded and lost events are counted as in the API', async () => {
   const rows = Array.from({ length: 61 }, (_, i) => ({ at: START + BigInt(i) * NS }));
   const folder = recorded(rows, (writer) => {
     const when = { fromNs: START, toNs: START + NS };
@@ -45,7 +45,7 @@ test('what_is_recorded_and_lost_is_what_the_api_says', async () => {
   expect(valuesOf(samples, 'kreplay_events_recorded_total')).toEqual([]);
 });
 
-test('files_of_one_node_and_source_are_one_series', async () => {
+test('files of one node and source are one series', async () => {
   const folder = recorded([{ at: START }]);
   mkdirSync(join(folder, 'imported'));
   for (const name of ['a', 'b'])
@@ -55,7 +55,7 @@ test('files_of_one_node_and_source_are_one_series', async () => {
   expect(valuesOf(samples, 'kreplay_recording_events', { source: 'live' })).toEqual([1]);
 });
 
-test('a_recording_that_can_not_be_read_is_a_metric', async () => {
+test('an unreadable recording is a metric', async () => {
   const folder = newFolder();
   const one = await served(folder);
   expect(total(await scrape(one), 'kreplay_ready')).toBe(0);
@@ -65,7 +65,7 @@ test('a_recording_that_can_not_be_read_is_a_metric', async () => {
   expect(valuesOf(samples, 'kreplay_recording_events')).toEqual([]);
 });
 
-test('errors_are_counted_by_code_and_closed_connections_by_reason', async () => {
+test('errors are counted by code, and closed connections by reason', async () => {
   const one = await served(recorded([{ at: START }]));
   const before = await scrape(one);
   expect(valuesOf(before, 'kreplay_http_problems_total', { code: 'unauthorized' })).toEqual([0]);
@@ -86,7 +86,7 @@ test('errors_are_counted_by_code_and_closed_connections_by_reason', async () => 
   expect(grown('kreplay_connections_closed_total', 'reason')).toEqual(['header_too_large 1', 'malformed 1']);
 });
 
-test('requests_are_counted_by_route_and_never_by_what_they_ask_for', async () => {
+test('requests are counted by route and never by their parameters', async () => {
   const one = await served(recorded([{ at: START }]));
   for (const path of [
     '/api/events',
@@ -106,7 +106,7 @@ test('requests_are_counted_by_route_and_never_by_what_they_ask_for', async () =>
   expect(text).not.toContain('secret');
 });
 
-test('sessions_streams_and_lateness', async () => {
+test('sessions, streams and lateness are metrics', async () => {
   const rows = Array.from({ length: 23 }, (_, i) => ({ at: START + BigInt(i), transaction: 'tx' }));
   const one = await served(recorded(rows));
   const headers = { 'content-type': 'application/json' };
@@ -146,12 +146,12 @@ const REPORT = {
 const valid = JSON.stringify({ ...REPORT, later: 'more' });
 
 test.each<[string, number, (socket: Socket) => void]>([
-  ['tells more than is known', 1, (socket) => socket.end(valid)],
-  ['tells in pieces', 1, (socket) => socket.write(valid.slice(0, 9), () => socket.end(valid.slice(9)))],
+  ['sends unknown metrics', 1, (socket) => socket.end(valid)],
+  ['sends its answer in pieces', 1, (socket) => socket.write(valid.slice(0, 9), () => socket.end(valid.slice(9)))],
   ['is cut short', 0, (socket) => socket.end(valid.slice(0, -1))],
-  ['tells nothing', 0, (socket) => socket.end()],
+  ['sends nothing', 0, (socket) => socket.end()],
   ['never answers', 0, () => {}],
-  ['talks nonsense', 0, (socket) => socket.end(JSON.stringify({ ...REPORT, ring: { size_bytes: 'NaN' } }))],
+  ['sends garbage', 0, (socket) => socket.end(JSON.stringify({ ...REPORT, ring: { size_bytes: 'NaN' } }))],
   ['has buckets without bounds', 0, (socket) => socket.end(valid.replace('[9,1]', '[9,1,1,1]'))],
   ['talks without end', 0, (socket) => socket.write('1'.repeat(1 << 20))],
 ])('an agent that %s', async (_name, up, answer) => {
@@ -172,13 +172,13 @@ test.each<[string, number, (socket: Socket) => void]>([
   agent.close();
 });
 
-test('the_daemon_asks_no_agent_where_it_serves_only_files', async () => {
+test('a daemon that serves only files queries no agent', async () => {
   const samples = await scrape(await served(openRecordingStore(undefined, [recordingPath(recorded([{ at: START }]))])));
   expect([total(samples, 'kreplay_agent_up'), total(samples, 'kreplay_ready')]).toEqual([0, 1]);
   expect(valuesOf(samples, 'kreplay_recording_events', { source: 'named' })).toEqual([1]);
 });
 
-test('scrapes_at_the_same_time_all_get_everything', async () => {
+test('concurrent scrapes are each complete', async () => {
   const one = await served(recorded([{ at: START }]));
   const all = await Promise.all(Array.from({ length: 8 }, () => scrape(one)));
   for (const samples of all) expect(valuesOf(samples, 'kreplay_recording_events')).toEqual([1]);
@@ -196,7 +196,7 @@ const STATE: Omit<RecordingState, 'node'> = {
   lost: [],
 };
 
-test('any_name_of_a_node_is_read_back_as_it_is', async () => {
+test('any node name is read back unchanged', async () => {
   await fc.assert(
     fc.asyncProperty(fc.uniqueArray(fc.string({ unit: 'binary' }), { maxLength: 4 }), async (nodes) => {
       const registry = new Registry();

@@ -41,7 +41,7 @@ test('every route is in the document', async () => {
   expect(routes).toHaveLength(documented.length + PAGE_FILES.length);
 });
 
-test('what the document tells of is there', async () => {
+test('everything that the document describes exists', async () => {
   const app = await served(recorded([{ at: START }]));
   const found = await Promise.all(
     ENDPOINTS.map(async ({ path, method }) => {
@@ -52,19 +52,19 @@ test('what the document tells of is there', async () => {
   expect(found.filter(([, code]) => code === 'not_found' || code === 'method_not_allowed')).toEqual([]);
 });
 
-test('each kind of error is of some endpoint, or meets requests that reach none', () => {
+test('each kind of error belongs to an endpoint, or to requests that reach none', () => {
   const elsewhere: ErrorCode[] = ['not_found', 'method_not_allowed'];
   const told = new Set([...ENDPOINTS.flatMap(errorsOf), ...COMMON_ERRORS, ...elsewhere]);
   expect([...told].sort()).toEqual(Object.keys(ERRORS).sort());
 });
 
-test('each error that the sources name is in the table, and each in the table is named', () => {
+test('each error in the sources is in the table, and each in the table is used', () => {
   const table = readFileSync(join(import.meta.dirname, '../../daemon/docs/api.md'), 'utf8');
   const inPage = [...table.matchAll(/^\| `(\w+)` \| \d{3} \|/gm)].map(([, code]) => code!);
   expect(inPage).toEqual(Object.keys(ERRORS));
 });
 
-test('64-bit integers are integers of that format', () => {
+test('64-bit integers have the format int64', () => {
   const { components } = openApiDocument();
   const event = components!.schemas!.sys_write as { properties: Record<string, object> };
   expect(event.properties.timestamp_ns).toMatchObject({ type: 'integer', format: 'int64' });
@@ -73,7 +73,7 @@ test('64-bit integers are integers of that format', () => {
   });
 });
 
-test('the page loads nothing from elsewhere', async () => {
+test('the page loads nothing from other hosts', async () => {
   const app = await served(newFolder());
   const { text, headers } = await app.get('/docs');
   const loaded = [...text.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, address]) => address!);

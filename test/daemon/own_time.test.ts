@@ -35,7 +35,7 @@ afterAll(() => app.close());
 const posted = (path: string, body: object) =>
   app.get(path, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) });
 
-test('its duration is that of its own events, and what was written back is given beside', async () => {
+test('the duration is that of its own events, and write-back is given separately', async () => {
   const { json } = await app.get('/api/transactions/quick');
   expect(json).toMatchObject({
     duration_ns: 10_000_000,
@@ -46,14 +46,14 @@ test('its duration is that of its own events, and what was written back is given
   expect((await app.get(`/api/events/${json.slowest_event_id}`)).json).toMatchObject({ duration_ns: 5_000_000 });
 });
 
-test('the slowest is the one that took longest, not the one that was written back last', async () => {
+test('the slowest transaction is the one that took longest, not the one written back last', async () => {
   const { json } = await app.get('/api/transactions?sort=slowest');
   expect(json.transactions.map((one: { transaction_id: string }) => one.transaction_id)).toEqual(['slow', 'quick']);
   const { json: long } = await app.get('/api/transactions?min_duration_ms=11');
   expect(long.transactions).toHaveLength(1);
 });
 
-test('a deadline is missed by own events alone', async () => {
+test('a deadline is missed by own events only', async () => {
   const ask = async (timeout_ms: number) =>
     (await posted('/api/replay/whatif', { transaction_id: 'quick', timeout_ns: timeout_ms * 1e6 })).json;
   expect(await ask(11)).toMatchObject({
@@ -64,7 +64,7 @@ test('a deadline is missed by own events alone', async () => {
   expect(await ask(9)).toMatchObject({ times_out: true, after_timeout_count: 1, smallest_latency_ns: 0 });
 });
 
-test('a session says how long the transaction took, and plays on to what was written back', async () => {
+test('a session states the duration of the transaction, and plays on to the write-back', async () => {
   const { json: made } = await posted(SESSIONS, { transaction_id: 'quick', timeout_ns: 11_000_000 });
   expect(made).toMatchObject({
     ...{ duration_ns: 10_000_000, replay_duration_ns: 10_000_000, replay_end_ns: 32_000_000_000 },
@@ -83,13 +83,13 @@ test('a session says how long the transaction took, and plays on to what was wri
   ]);
 });
 
-test('what-if on a terminal says which events are nobody’s time', async () => {
+test('what-if on a terminal marks the events that count for no transaction', async () => {
   const { stdout } = await kreplay('whatif', 'quick', '--url', app.url, '--extra-latency', '0ms', '--output', 'table');
   expect(stdout).toContain('recorded 10.000ms, projected 10.000ms');
   expect(stdout).toContain('2 of the events carry its data to disk for it: nobody waited for them');
 });
 
-test('a transaction that is known by its write-back alone took no time, and is there', async () => {
+test('a transaction known only by its write-back has a duration of zero, and is listed', async () => {
   const one = await serve(recorded(rows.slice(3)));
   const { json } = await one.get('/api/transactions/quick');
   expect(json).toMatchObject({
@@ -101,7 +101,7 @@ test('a transaction that is known by its write-back alone took no time, and is t
   await one.close();
 });
 
-test.each([1, 2])('a recording of format %i says that it does not tell it apart', async (version) => {
+test.each([1, 2])('a recording of format %i states that write-back is not separate', async (version) => {
   const folder = newFolder();
   const sample = join(import.meta.dirname, `../recording/samples/version_${version}.kreplay`);
   copyFileSync(sample, join(folder, 'recording.kreplay'));
@@ -114,7 +114,7 @@ test.each([1, 2])('a recording of format %i says that it does not tell it apart'
 });
 
 test.each([1, 2])(
-  'where version %d does not tell it apart, every answer has the time of all events',
+  'if version %d does not separate write-back, every answer has the time of all events',
   async (version) => {
     const sample = join(import.meta.dirname, `../recording/samples/version_${version}.kreplay`);
     const folder = newFolder();

@@ -28,7 +28,7 @@ async function allPages(from: Served, query: string): Promise<string[]> {
   }
 }
 
-test('pages_of_any_size_are_the_unpaged_answer', async () => {
+test('pages of any size add up to the unpaged answer', async () => {
   await fc.assert(
     fc.asyncProperty(fc.integer({ min: 1, max: 100 }), fc.constantFrom('asc', 'desc'), async (limit, order) => {
       expect(await allPages(served, `order=${order}&limit=${limit}&pid=1`)).toEqual(
@@ -39,18 +39,18 @@ test('pages_of_any_size_are_the_unpaged_answer', async () => {
   );
 });
 
-test('there_is_no_next_page_after_exactly_the_last_event', async () => {
+test('there is no next page after exactly the last event', async () => {
   expect((await served.get('/api/events?limit=97')).json.next_cursor).toBeNull();
   expect((await served.get('/api/events?limit=96')).json.next_cursor).not.toBeNull();
 });
 
-test('a_stream_starts_at_a_cursor_and_keeps_a_limit_that_was_asked_for', async () => {
+test('a stream starts at a cursor and respects a limit', async () => {
   const { json } = await served.get('/api/events?limit=40');
   const all = await served.lines('/api/events');
   expect(await served.lines(`/api/events?limit=40&cursor=${json.next_cursor}`)).toEqual(all.slice(40, 80));
 });
 
-test('a_cursor_with_other_parameters_is_refused', async () => {
+test('a cursor with other parameters is refused', async () => {
   const { json } = await served.get('/api/events?limit=10&pid=1&service=shop,cart');
   const cursor = json.next_cursor;
   const answer = async (query: string) => {
@@ -62,7 +62,7 @@ test('a_cursor_with_other_parameters_is_refused', async () => {
     expect([query, ...(await answer(query))]).toEqual([query, 400, 'cursor_mismatch']);
 });
 
-test('a_relative_window_stays_where_the_first_page_saw_it', async () => {
+test('a relative window stays as the first page determined it', async () => {
   served.setNow(START + 20n);
   const window = 'from=-15ns&to=-12ns&limit=4';
   const first = await served.get(`/api/events?${window}`);
@@ -73,7 +73,7 @@ test('a_relative_window_stays_where_the_first_page_saw_it', async () => {
   served.setNow(START);
 });
 
-test('a_recording_that_grows_gives_no_event_twice_and_skips_none', async () => {
+test('a growing recording repeats no event and skips none', async () => {
   const folder = newFolder();
   const writer = newWriter(folder);
   appendRows(writer, rows.slice(0, 30));
@@ -93,7 +93,7 @@ test('a_recording_that_grows_gives_no_event_twice_and_skips_none', async () => {
   await growing.close();
 });
 
-describe('where events are large', () => {
+describe('with large events', () => {
   const PAGE_BYTES = 8 * 1024 * 1024;
   const EVENTS = 5000;
   const LONG = `/${'long/'.repeat(800)}name`;
@@ -116,7 +116,7 @@ describe('where events are large', () => {
     expect(await allPages(large, `order=${order}&limit=10000`)).toEqual(lines);
   });
 
-  test('a time line ends early as well', async () => {
+  test('a timeline ends early too', async () => {
     const headers = { 'content-type': 'application/json' };
     const body = '{"transaction_id":"tx"}';
     const created = await large.get('/api/replay/sessions', { method: 'POST', headers, body });

@@ -35,7 +35,7 @@ async function eventCount(daemon: Served, id: string): Promise<number> {
 
 const TX: Row[] = [{ at: START + 60n * S, transaction: 'tx' }];
 
-test('a_pin_is_made_listed_shown_and_taken_away', async () => {
+test('a pin is created, listed, shown and removed', async () => {
   const daemon = await served(recorded(TX));
   expect((await daemon.get('/api/pins')).json).toEqual({ pins: [] });
   expect((await daemon.get('/api/transactions/tx')).json.pinned).toBe(false);
@@ -61,7 +61,7 @@ test('a_pin_is_made_listed_shown_and_taken_away', async () => {
   expect([again.status, again.json.code]).toEqual([404, 'not_pinned']);
 });
 
-test('pinned_again_it_keeps_the_longer_time_and_the_first_date', async () => {
+test('pinning again keeps the longer time and the first date', async () => {
   const daemon = await served(recorded(TX));
   const first = await pin(daemon, 'tx', '{"before_ms":2000.000001}');
   expect(first.text).toContain(`"from":${START + 58n * S - 1n},`);
@@ -72,7 +72,7 @@ test('pinned_again_it_keeps_the_longer_time_and_the_first_date', async () => {
   expect(await pinnedIds(daemon)).toEqual(['tx']);
 });
 
-test('what_nobody_recorded_can_not_be_pinned', async () => {
+test('an unrecorded transaction cannot be pinned', async () => {
   const daemon = await served(recorded(TX));
   const { status, json } = await pin(daemon, 'other');
   expect([status, json.code]).toEqual([404, 'transaction_not_found']);
@@ -100,7 +100,7 @@ test.each([
   expect(await pinnedIds(daemon)).toEqual([]);
 });
 
-test('pages_of_other_sites_forms_and_wrong_methods_pin_nothing', async () => {
+test('pages of other sites, forms and wrong methods pin nothing', async () => {
   const daemon = await served(recorded(TX));
   const outcome = async (sent: Sent, path = pathOf('tx')) => {
     const { status, json, headers } = await daemon.get(path, sent);
@@ -125,7 +125,7 @@ test('pages_of_other_sites_forms_and_wrong_methods_pin_nothing', async () => {
   expect(await pinnedIds(daemon)).toEqual([]);
 });
 
-test('ids_of_any_characters', async () => {
+test('ids may contain any characters', async () => {
   const ids = [
     'a/b',
     '..',
@@ -148,7 +148,7 @@ test('ids_of_any_characters', async () => {
   expect(await pinnedIds(daemon)).toEqual([]);
 });
 
-test('a_pin_holds_whether_an_agent_writes_has_ended_or_was_killed', async () => {
+test('a pin holds whether an agent is writing, has ended or was killed', async () => {
   const folder = newFolder();
   const daemon = await served(folder);
   const writer = newWriter(folder);
@@ -171,7 +171,7 @@ test('a_pin_holds_whether_an_agent_writes_has_ended_or_was_killed', async () => 
   expect(await pinnedIds(daemon)).toEqual(['tx']);
 });
 
-test('many_at_once', async () => {
+test('concurrent pins', async () => {
   const ids = Array.from({ length: 20 }, (_, i) => `tx-${i}`);
   const folder = newFolder();
   const writer = newWriter(folder);
@@ -191,7 +191,7 @@ test('many_at_once', async () => {
 describe('several recordings', () => {
   const onNode = (node: string, at: bigint, transaction = 'tx') => recordedOn(node, [{ at, transaction }]);
 
-  test('each_that_holds_the_transaction_keeps_it', async () => {
+  test('each recording that holds the transaction keeps it', async () => {
     const [a, b, c] = [onNode('a', START + 20n * S), onNode('b', START + 15n * S), onNode('c', START, 'other')];
     const copy = join(newFolder(), 'copy.kreplay');
     copyFileSync(recordingPath(a!), copy);
@@ -206,7 +206,7 @@ describe('several recordings', () => {
     for (const path of [a!, b!, copy]) expect(await pinnedIds(await served(path))).toEqual([]);
   });
 
-  test('imports_lose_nothing_so_nothing_is_written_to_them', async () => {
+  test('imports lose nothing, so nothing is written to them', async () => {
     const data = onNode('live', START);
     const imported = onNode('far', START);
     const far = await served(imported);
@@ -224,7 +224,7 @@ describe('several recordings', () => {
     expect(await pinnedIds(daemon)).toEqual(['tx']);
   });
 
-  test('what_no_agent_records_into_is_left_as_an_import_is', async () => {
+  test('a recording that no agent writes is left unchanged like an import', async () => {
     const live = onNode('live', START);
     const { path: bundle } = await exported(onNode('far', START), 'bundle');
     chmodSync(bundle, 0o444);
@@ -238,7 +238,7 @@ describe('several recordings', () => {
     expect((await unpin(only, 'tx')).json.code).toBe('not_pinned');
   });
 
-  test('one_that_fails_undoes_those_before_it', async () => {
+  test('a failed pin undoes the preceding ones', async () => {
     const [a, b] = [onNode('a', START + 20n * S), onNode('b', START + 20n * S)];
     const one = await served(a!);
     const daemon = await served(openRecordingStore(undefined, [a!, b!].map(recordingPath)));
@@ -268,7 +268,7 @@ function appendRowsTo(folder: string, rows: readonly Row[]): void {
   writer.close();
 }
 
-test('a_recording_of_an_older_format_says_what_updates_it', async () => {
+test('a recording of an older format is refused with the command that updates it', async () => {
   const folder = newFolder();
   copyFileSync(join(import.meta.dirname, '../recording/samples/version_1.kreplay'), recordingPath(folder));
   const daemon = await served(folder);
@@ -320,7 +320,7 @@ describe('while the recording is at its limit', () => {
     }
   }
 
-  test('a_pinned_transaction_outlives_the_others_until_it_is_unpinned', async () => {
+  test('a pinned transaction outlives the others until it is unpinned', async () => {
     const folder = newFolder();
     const writer = newLimitedWriter(folder, { bytes: 8 << 20 });
     const daemon = await served(folder);

@@ -20,7 +20,7 @@ afterEach(() => served.close());
 
 const run = (...args: string[]) => kreplay(...args, '--url', served.url);
 
-test('at_a_terminal', async () => {
+test('on a terminal', async () => {
   expect(await run('pin', 'tx-1', '--output', 'text')).toEqual({
     code: 0,
     stdout: 'tx-1 is pinned on test-node: events from 2025-11-21T00:00:50.000000000Z on are kept\n',
@@ -41,7 +41,7 @@ test('at_a_terminal', async () => {
   expect((await served.get('/api/pins')).json.pins).toHaveLength(1);
 });
 
-test('in_a_pipeline_digits_are_exact', async () => {
+test('digits are exact in a pipeline', async () => {
   const from = `"from":${START + 60n * S}`;
   const pinned_at = '"pinned_at":"2025-11-21T00:00:00.000Z"';
   const { code, stdout } = await run('pin', 'tx-1', '--before', '0s');
@@ -53,7 +53,7 @@ test('in_a_pipeline_digits_are_exact', async () => {
   expect(await run('pin', '--list')).toEqual({ code: 0, stdout: '', stderr: '' });
 });
 
-test('what_only_imports_hold_needs_no_pin', async () => {
+test('a transaction that only imports hold needs no pin', async () => {
   const data = newFolder();
   mkdirSync(join(data, 'imported'));
   renameSync(recordingPath(recordedOn('far', ROWS)), join(data, 'imported', 'far.kreplay'));
@@ -66,7 +66,7 @@ test('what_only_imports_hold_needs_no_pin', async () => {
   await daemon.close();
 });
 
-test('what_can_not_be_done_is_one_line', async () => {
+test('a failure is printed as one line', async () => {
   expect(await run('pin', 'other')).toEqual({
     code: 1,
     stdout: '',
@@ -93,7 +93,7 @@ test.each<[string[]]>([
   [['unpin']],
   [['unpin', '']],
   [['unpin', 'tx-1', '--before', '1s']],
-])('%j is wrong usage', async (args) => {
+])('%j is a usage error', async (args) => {
   const { code, stdout, stderr } = await kreplay(...args);
   expect([code, stdout]).toEqual([2, '']);
   expect(stderr).toMatch(/^error: .+\nSee kreplay (un)?pin --help\n$/);

@@ -43,7 +43,7 @@ async function daemonOn(data: string, front: readonly string[] = [], ...more: st
   };
 }
 
-test('a_busy_agent_and_two_daemons_write_beside_each_other', async () => {
+test('a busy agent and two daemons write concurrently', async () => {
   const folder = newFolder();
   const writer = newWriter(folder);
   const ids = Array.from({ length: 30 }, (_, i) => `tx-${i}`);
@@ -82,7 +82,7 @@ test('a_busy_agent_and_two_daemons_write_beside_each_other', async () => {
 
 const asRoot = process.getuid!() === 0 ? describe : describe.skip;
 
-asRoot('a daemon that may only read', () => {
+asRoot('a daemon with read-only access', () => {
   const TX = [{ at: START, transaction: 'tx' }];
 
   async function expectRefusal(folder: string): Promise<void> {
@@ -104,9 +104,9 @@ asRoot('a daemon that may only read', () => {
     expect(await ask('GET', '/api/transactions/tx')).toMatchObject({ status: 200, pinned: before.length > 0 });
   }
 
-  test('a_recording_that_an_agent_has_closed', () => expectRefusal(recorded(TX)));
+  test('cannot pin in a recording that an agent has closed', () => expectRefusal(recorded(TX)));
 
-  test('a_recording_that_an_agent_writes', async () => {
+  test('cannot pin in a recording that an agent writes', async () => {
     const folder = newFolder();
     const writer = newWriter(folder);
     appendRows(writer, TX);
@@ -114,20 +114,20 @@ asRoot('a daemon that may only read', () => {
     writer.close();
   });
 
-  test('a_recording_of_its_own_in_a_folder_that_is_not', async () => {
+  test('cannot pin in its own recording in a folder of another user', async () => {
     const folder = recorded(TX);
     chownSync(recordingPath(folder), NOBODY, NOBODY);
     await expectRefusal(folder);
   });
 
-  test('what_others_have_pinned', async () => {
+  test('shows the pin of another user, but cannot remove it', async () => {
     const folder = recorded(TX);
     const ask = await daemonOn(folder);
     expect(await ask('POST', '/api/transactions/tx/pin')).toMatchObject({ status: 200 });
     await expectRefusal(folder);
   });
 
-  test('one_that_can_not_be_written_beside_one_that_can', async () => {
+  test('does not pin in a writable recording if another is read-only', async () => {
     const [mine, theirs] = [recorded(TX), recorded(TX)];
     for (const path of [mine, recordingPath(mine)]) chownSync(path, NOBODY, NOBODY);
     chmodSync(theirs, 0o755);
@@ -140,7 +140,7 @@ asRoot('a daemon that may only read', () => {
     expect(await ask('DELETE', '/api/transactions/tx/pin')).toMatchObject({ status: 404, code: 'not_pinned' });
   });
 
-  test('owning_folder_and_file_is_enough', async () => {
+  test('can pin if it owns the folder and the file', async () => {
     const folder = recorded(TX);
     for (const path of [folder, recordingPath(folder)]) chownSync(path, NOBODY, NOBODY);
     const ask = await daemonOn(folder, AS_NOBODY);

@@ -29,7 +29,7 @@ const PLACES: [string, () => string[]][] = [
   ['a file', () => ['--recording', recordingPath(folder)]],
 ];
 
-describe.each(PLACES)('of %s', (_, place) => {
+describe.each(PLACES)('queries of %s', (_, place) => {
   const ask = (command: string, ...args: string[]) => kreplay(command, ...place(), ...args);
 
   test('the slowest transactions with an error', async () => {
@@ -80,18 +80,18 @@ describe.each(PLACES)('of %s', (_, place) => {
   });
 });
 
-test('a file that is not there is one line, and exit code 1', async () => {
+test('a missing file is reported as one line with exit code 1', async () => {
   const { code, stderr } = await kreplay('transactions', '--recording', '/nowhere.kreplay');
   expect([code, stderr.trim().split('\n').length]).toEqual([1, 1]);
   expect(stderr).toContain('/nowhere.kreplay');
 });
 
-test('a place is a daemon or a file', async () => {
+test('a daemon and a file cannot both be given', async () => {
   const { code, stderr } = await kreplay('stats', '--recording', 'a', '--url', 'http://127.0.0.1:1');
   expect([code, stderr.includes('cannot be used with')]).toEqual([2, true]);
 });
 
-test('what is recorded is followed, and Ctrl-C is no failure', async () => {
+test('new events are followed, and Ctrl-C is not a failure', async () => {
   const live = newFolder();
   const writer = newWriter(live);
   const daemon = await serve(live);
@@ -109,7 +109,7 @@ test('what is recorded is followed, and Ctrl-C is no failure', async () => {
   writer.close();
 });
 
-test('a followed table has one heading, and a daemon that ends is told', async () => {
+test('a followed table has one heading, and the end of the daemon is reported', async () => {
   const live = newFolder();
   const writer = newWriter(live);
   const daemon = await serve(live);
@@ -127,12 +127,12 @@ test('a followed table has one heading, and a daemon that ends is told', async (
   writer.close();
 });
 
-describe('what was written back', () => {
+describe('write-back', () => {
   const row = { at: START, transaction: 'order-1' };
   const back = { at: START + SECOND, type: 'block_io' as const, source: 'none' as const };
   const origins = [{ transaction: 'order-1', bytes: 4096n }];
 
-  test('is in the table, and in columns of its own in CSV', async () => {
+  test('is in the table, and in its own columns in CSV', async () => {
     const place = ['--recording', recordingPath(recorded([row, { ...back, origins }]))];
     const table = await kreplay('transactions', ...place, '--output', 'table');
     expect(table.stdout).toMatch(/ 4096 bytes, until 1\.000s later {2}order-1 /);
@@ -140,7 +140,7 @@ describe('what was written back', () => {
     expect(csv.stdout).toContain(`,1000,1,4096,${START + SECOND + 1000n},2,`);
   });
 
-  test.each(['version_1', 'version_2'])('is not told apart in a recording of %s, and that is said', async (sample) => {
+  test.each(['version_1', 'version_2'])('is not separate in a recording of %s, which is reported', async (sample) => {
     const path = recordingPath(newFolder());
     copyFileSync(join(SAMPLES, `${sample}.kreplay`), path);
     const place = ['--recording', path];

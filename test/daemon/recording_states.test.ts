@@ -34,7 +34,7 @@ async function agentState({ get }: Served): Promise<unknown> {
   return [state, alive_at];
 }
 
-test('a_recording_that_comes_later_is_opened_by_itself', async () => {
+test('a recording that appears later is opened automatically', async () => {
   const folder = join(newFolder(), 'later');
   const daemon = await served(folder);
   for (const path of [
@@ -76,7 +76,7 @@ test('a_recording_that_comes_later_is_opened_by_itself', async () => {
   expect(await outcome(daemon)).toEqual([200, 1]);
 });
 
-test('a_recording_that_was_replaced_is_opened_anew', async () => {
+test('a replaced recording is opened again', async () => {
   const folder = recorded([{ at: START }, { at: START + 1n }]);
   const daemon = await served(folder);
   const { json } = await daemon.get('/api/events?limit=1');
@@ -90,7 +90,7 @@ test('a_recording_that_was_replaced_is_opened_anew', async () => {
   expect(await outcome(daemon)).toEqual([503, 'recording_missing']);
 });
 
-test('data_may_be_a_recording_itself', async () => {
+test('data may be a recording itself', async () => {
   expect(await outcome(await served(recordingPath(recorded([{ at: START }]))))).toEqual([200, 1]);
 });
 
@@ -131,7 +131,7 @@ const flipBits = withDatabase((database) => {
   database.exec("UPDATE segment_piece SET data = CAST('x' || substr(data, 2) AS BLOB) WHERE piece_key < 256");
 });
 
-test('a_damaged_segment_is_left_out_and_told_as_a_loss', async () => {
+test('a damaged segment is left out and reported as a loss', async () => {
   const rows = 5000;
   const path = recordingPath(recorded(Array.from({ length: rows }, (_, i) => ({ at: START + BigInt(i) }))));
   let lost = 0;
@@ -149,7 +149,7 @@ test('a_damaged_segment_is_left_out_and_told_as_a_loss', async () => {
   expect(after.json.coverage).toMatchObject({ complete: true, lost: 0, gaps: [] });
 });
 
-test('an_event_of_a_damaged_segment_is_given_from_a_copy_that_is_whole', async () => {
+test('an event of a damaged segment is returned from an intact copy', async () => {
   const folder = recorded([{ at: START, pid: 7 }]);
   const bad = join(newFolder(), 'damaged.kreplay');
   copyFileSync(recordingPath(folder), bad);
@@ -164,7 +164,7 @@ test('an_event_of_a_damaged_segment_is_given_from_a_copy_that_is_whole', async (
     expect((await (await served(openRecordingStore(undefined, paths))).get(path)).text).toBe(line);
 });
 
-test('reading_changes_nothing_in_the_recording', async () => {
+test('reading does not change the recording', async () => {
   const folder = recorded([{ at: START }]);
   const before = readFileSync(recordingPath(folder));
   copyFileSync(recordingPath(folder), join(folder, 'copy'));

@@ -40,13 +40,13 @@ test.each([
   expect(performance.now() - began).toBeLessThan(2000);
 });
 
-test('64_KiB_are_read', async () => {
+test('a body of 64 KiB is accepted', async () => {
   const body = '{"transaction_id":"tx"}'.padEnd(64 * 1024);
   const headers = { 'content-type': 'application/json' };
   expect((await served.get('/api/replay/sessions', { method: 'POST', headers, body })).status).toBe(201);
 });
 
-test('two_Host_lines_are_a_400', async () => {
+test('two Host lines are a 400', async () => {
   for (const second of ['localhost', 'example.org'])
     expect(
       await sent(`GET /healthz HTTP/1.1\r\nHost: localhost\r\nHost: ${second}\r\nConnection: close\r\n\r\n`),
@@ -77,7 +77,7 @@ test.each([
 test.each([
   ['[', '', ']'],
   ['{"a":', '1', '}'],
-])('a body of %j that is nested thousands of times is refused for that', async (opening, inner, closing) => {
+])('a deeply nested body of %j is refused for its depth', async (opening, inner, closing) => {
   const headers = { 'content-type': 'application/json' };
   const depth = 30_000 / opening.length;
   const body = opening.repeat(depth) + inner + closing.repeat(depth);
@@ -85,7 +85,7 @@ test.each([
   expect([status, json.code, json.detail]).toEqual([400, 'malformed_json', expect.stringContaining('nested deeper')]);
 });
 
-test('a_plus_that_was_not_escaped_is_named', async () => {
+test('an unescaped plus is named', async () => {
   const { status, json } = await served.get('/api/events?from=2026-11-20T10:00:00+01:00');
   expect([status, json.detail]).toEqual([400, expect.stringContaining('%2B')]);
 });

@@ -29,23 +29,23 @@ function stepping(step: number): () => number {
 
 const gateOf = (step: number) => createScanGate({ queryTimeoutMs: 500, nowMs: stepping(step) });
 
-test('a_page_that_takes_too_long_is_no_page', async () => {
+test('a page that takes too long is refused', async () => {
   const { get } = await served(folder, { scanGate: gateOf(300) });
   const { status, json, headers } = await get('/api/events?limit=10000');
   expect([status, json.code, json.events, headers['retry-after']]).toEqual([503, 'query_timeout', undefined, '2']);
 });
 
-test('a_page_within_its_time_is_whole', async () => {
+test('a page within its time is complete', async () => {
   const { get } = await served(folder, { scanGate: gateOf(1) });
   expect((await get('/api/events?limit=10000')).json.events).toHaveLength(10_000);
 });
 
-test('a_stream_goes_on_for_as_long_as_it_has_something_to_say', async () => {
+test('a stream continues while it has something to send', async () => {
   const { lines } = await served(folder, { scanGate: gateOf(300) });
   expect(await lines('/api/events')).toHaveLength(EVENTS);
 });
 
-test('a_stream_that_finds_nothing_for_too_long_breaks_off', async () => {
+test('a stream that finds nothing for too long is aborted', async () => {
   const { open, get } = await served(folder, { scanGate: gateOf(501) });
   const stream = await open('/api/events', { headers: ndjson });
   expect(stream.statusCode).toBe(200);
@@ -55,7 +55,7 @@ test('a_stream_that_finds_nothing_for_too_long_breaks_off', async () => {
   expect((await get('/healthz')).status).toBe(200);
 });
 
-test('a_list_of_transactions_that_takes_too_long_is_no_list', async () => {
+test('a list of transactions that takes too long is refused', async () => {
   const { get } = await served(recorded([{ at: START, transaction: 'tx' }]), { scanGate: gateOf(501) });
   const { status, json, headers } = await get('/api/transactions');
   expect([status, json.code, json.transactions, headers['retry-after']]).toEqual([
@@ -66,7 +66,7 @@ test('a_list_of_transactions_that_takes_too_long_is_no_list', async () => {
   ]);
 });
 
-test('what_waits_behind_other_lists_has_its_time_from_the_start', async () => {
+test('the time of a request that waits for other lists counts from its start', async () => {
   let now = 0;
   const gate = createScanGate({ queryTimeoutMs: 500, nowMs: () => now });
   const app = express();
@@ -102,7 +102,7 @@ describe('turns', () => {
 
   const session = { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{"transaction_id":"tx"}' };
 
-  test('are needed for whatever scans, and for nothing else', async () => {
+  test('are needed for every scan, and for nothing else', async () => {
     const { gate, running, ask, isRunning, end } = await gated(1, 0);
     const { get } = await served(recorded([{ at: START, transaction: 'tx' }]), { scanGate: gate });
     const outcomes = async () => {
@@ -133,7 +133,7 @@ describe('turns', () => {
     await end();
   });
 
-  test('come one after the other', async () => {
+  test('are granted one after the other', async () => {
     const { running, ask, isRunning, end } = await gated(1, 60_000);
     const first = ask('first');
     await isRunning('first');
@@ -145,7 +145,7 @@ describe('turns', () => {
     await end();
   });
 
-  test('that do not come are refused, and nobody who waited too long runs', async () => {
+  test('are refused after too long a wait, and a refused request does not run', async () => {
     const { running, ask, isRunning, end } = await gated(1, 0);
     const first = ask('first');
     await isRunning('first');
@@ -161,7 +161,7 @@ describe('turns', () => {
     await end();
   });
 
-  test('are waited for by a few only', async () => {
+  test('have a bounded queue', async () => {
     const { running, ask, isRunning, end } = await gated(1, 60_000);
     const first = ask('first');
     await isRunning('first');
@@ -177,7 +177,7 @@ describe('turns', () => {
     await end();
   });
 
-  test('go to nobody who has left', async () => {
+  test('are not granted to clients that have disconnected', async () => {
     const { running, ask, isRunning, end } = await gated(1, 60_000);
     const first = ask('first');
     await isRunning('first');
@@ -194,7 +194,7 @@ describe('turns', () => {
   });
 });
 
-test('readers_that_do_not_read_take_no_turns', async () => {
+test('readers that do not read take no turns', async () => {
   const gate = createScanGate({ scansMax: 1, nowMs: () => 0, waitMsMax: 60_000 });
   const { open, get } = await served(folder, { scanGate: gate });
   const stuck = [];

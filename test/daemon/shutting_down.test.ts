@@ -6,7 +6,7 @@ import { createSessions } from '../../daemon/replay/session/sessions.ts';
 import { openRecordingStore } from '../../daemon/store/recording_store.ts';
 import { recorded, START } from './recorded.ts';
 
-test('sessions_are_not_missing_but_unavailable_for_now', async () => {
+test('during shutdown, sessions are temporarily unavailable rather than missing', async () => {
   const store = openRecordingStore(recorded([{ at: START, transaction: 'tx' }]));
   const sessions = createSessions({ planner: createPlanner(store), now: () => START });
   const request = createRequest.parse({ transaction_id: 'tx' });
@@ -22,7 +22,7 @@ test('sessions_are_not_missing_but_unavailable_for_now', async () => {
   store.close();
 });
 
-test('commands_that_are_under_way_are_unavailable_as_well', async () => {
+test('commands in progress are unavailable too', async () => {
   const store = openRecordingStore(recorded([{ at: START, transaction: 'tx' }]));
   const sessions = createSessions({ planner: createPlanner(store), now: () => START });
   const session = await sessions.create(createRequest.parse({ transaction_id: 'tx' }));

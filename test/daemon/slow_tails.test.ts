@@ -64,7 +64,7 @@ async function record(): Promise<void> {
   }
 }
 
-test('memory stays flat, nobody waits for them, and they are told how much they have missed', async () => {
+test('slow tails use constant memory, delay no client, and receive the number of missed events', async () => {
   const fast = await tail('');
   // The filters differ, so that no read is shared between two of them.
   const slow = await Promise.all(Array.from({ length: SLOW }, (_, i) => tail(`min_duration_ms=0.00000${i + 1}`)));

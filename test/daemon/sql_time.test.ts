@@ -4,7 +4,7 @@ import { recorded, START } from './recorded.ts';
 
 const ENDLESS = 'with recursive n(i) as (select 1 union all select i + 1 from n) select count(*) from n';
 
-test('a_query_without_end_is_ended_and_says_how_to_wait_longer', async () => {
+test('an endless query is aborted with advice on how to allow more time', async () => {
   const folder = recorded([{ at: START, transaction: 'tx' }]);
   const began = performance.now();
   const { code, stdout, stderr } = await kreplay('sql', ENDLESS, '--data', folder, '--timeout', '500ms');
@@ -13,7 +13,7 @@ test('a_query_without_end_is_ended_and_says_how_to_wait_longer', async () => {
   expect(performance.now() - began).toBeLessThan(20_000);
 });
 
-test('one_that_is_done_in_time_is_answered', async () => {
+test('a query that finishes in time is answered', async () => {
   const folder = recorded([{ at: START, transaction: 'tx' }]);
   const { code, stdout } = await kreplay(
     'sql',
@@ -26,7 +26,7 @@ test('one_that_is_done_in_time_is_answered', async () => {
   expect([code, stdout]).toEqual([0, '{"c":1}\n']);
 });
 
-test.each(['ndjson', 'csv'])('rows that were found before are printed: %s', async (format) => {
+test.each(['ndjson', 'csv'])('rows that were found before the abort are printed: %s', async (format) => {
   const folder = recorded([{ at: START, transaction: 'tx' }]);
   const query = 'with recursive n(i) as (select 1 union all select i + 1 from n) select i from n where i <= 3';
   const { code, stdout, stderr } = await kreplay('sql', query, '--data', folder, '--timeout', '1s', '--format', format);

@@ -125,7 +125,7 @@ function keyOf(one: (typeof rows)[number], { bucket, group_by: names }: Asked): 
   return JSON.stringify([start, names.map((name) => VALUES[name]!(one))]);
 }
 
-test('any_query_sums_up_the_events_that_it_chooses', async () => {
+test('sums cover exactly the events that a query selects', async () => {
   await fc.assert(
     fc.asyncProperty(query, async (asked) => {
       const parameters = new URLSearchParams();
@@ -153,7 +153,7 @@ test('any_query_sums_up_the_events_that_it_chooses', async () => {
   );
 }, 60_000);
 
-test('sums_are_exact_beyond_64_bits', async () => {
+test('sums are exact beyond 64 bits', async () => {
   const result = 2n ** 63n - 1n;
   const daemon = await servedHere(recorded(Array.from({ length: 5 }, () => ({ at: START, result, duration: 77n }))));
   expect((await daemon.get('/api/stats?bucket=1h&group_by=service')).text).toBe(
@@ -163,14 +163,14 @@ test('sums_are_exact_beyond_64_bits', async () => {
   );
 });
 
-test('nothing_recorded_is_nothing_with_a_coverage', async () => {
+test('without events the result is empty, with a coverage', async () => {
   const { status, json } = await (await servedHere(recorded([]))).get(`/api/stats?from=${START - 1n}`);
   const none = { count: 0, error_count: 0, bytes: 0, duration_ns: { p50: null, p90: null, p99: null, max: null } };
   expect([status, json.stats, json.total]).toEqual([200, [], none]);
   expect(json.coverage.gaps).toMatchObject([{ cause: 'not_recorded_yet' }]);
 });
 
-test('more_rows_than_an_answer_may_have_are_refused', async () => {
+test('more rows than an answer may have are refused', async () => {
   const daemon = await servedHere(recorded(Array.from({ length: 10_001 }, (_, i) => ({ at: START + BigInt(i) }))));
   const { status, json } = await daemon.get('/api/stats?bucket=1ns');
   expect([status, json.code]).toEqual([400, 'too_many_groups']);

@@ -23,13 +23,13 @@ beforeAll(async () => {
 });
 afterAll(() => served.close());
 
-test('every_event_is_a_line', async () => {
+test('every event is a line', async () => {
   const lines = await served.lines('/api/events');
   expect(lines).toHaveLength(EVENTS);
   expect(JSON.parse(lines.at(-1)!).event_id.slice(-16)).toBe((EVENTS - 1).toString(16).padStart(16, '0'));
 });
 
-test('a_reader_that_stops_holds_the_scan_and_one_that_leaves_ends_it', async () => {
+test('a reader that stops pauses the scan, and one that leaves ends it', async () => {
   const asked: number[] = [];
   let ended = false;
   function* batches() {
@@ -61,7 +61,7 @@ function fakeResponse(): Response & PassThrough {
   return Object.assign(res, { status: () => res, type: () => res, flushHeaders() {}, addTrailers() {} });
 }
 
-test('what_is_lost_is_said_before_and_after_the_lines', async () => {
+test('losses are stated before and after the lines', async () => {
   const res = await served.open('/api/events', ndjson);
   res.resume();
   await once(res, 'end');
@@ -72,14 +72,14 @@ test('what_is_lost_is_said_before_and_after_the_lines', async () => {
   ]);
 });
 
-test('a_client_that_goes_away_leaves_nothing_open', async () => {
+test('a disconnecting client leaves nothing open', async () => {
   const res = await served.open('/api/events', ndjson);
   await once(res, 'data');
   res.destroy();
   expect((await served.get('/api/events?limit=1')).status).toBe(200);
 });
 
-test('other_requests_are_answered_while_a_long_answer_is_made', async () => {
+test('other requests are answered while a long answer is made', async () => {
   const order: string[] = [];
   const long = served.lines('/api/events').then(() => order.push('long'));
   const short = served.get('/healthz').then(() => order.push('short'));
@@ -87,7 +87,7 @@ test('other_requests_are_answered_while_a_long_answer_is_made', async () => {
   expect(order).toEqual(['short', 'long']);
 });
 
-test('a_page_of_ten_thousand_is_made_in_many_turns_of_the_event_loop', async () => {
+test('a page of ten thousand is made in many turns of the event loop', async () => {
   let turns = 0;
   const page = served.get('/api/events?limit=10000');
   const counting = new AbortController();
@@ -100,7 +100,7 @@ test('a_page_of_ten_thousand_is_made_in_many_turns_of_the_event_loop', async () 
   expect(turns).toBeGreaterThan(10_000 / 256);
 });
 
-test('a_head_request_reads_no_events', async () => {
+test('a HEAD request reads no events', async () => {
   const head = await served.get('/api/events', { method: 'HEAD', ...ndjson });
   expect([head.status, head.headers['content-type'], head.text]).toEqual([200, 'application/x-ndjson', '']);
 });
@@ -112,18 +112,18 @@ test.each([
   ['application/x-ndjson', 'application/x-ndjson'],
   ['application/x-ndjson, application/json;q=0.5', 'application/x-ndjson'],
   ['text/html, */*;q=0.1', 'application/json; charset=utf-8'],
-])('Accept %s gets %s', async (accept, type) => {
+])('Accept %s selects %s', async (accept, type) => {
   const { headers } = await served.get('/api/events?limit=1', accept === undefined ? {} : { headers: { accept } });
   expect(headers['content-type']).toBe(type);
 });
 
-test.each(['text/html', 'application/xml'])('Accept %s is told what there is', async (accept) => {
+test.each(['text/html', 'application/xml'])('Accept %s is answered with the available types', async (accept) => {
   const { status, json } = await served.get('/api/events', { headers: { accept } });
   expect([status, json.code]).toEqual([406, 'not_acceptable']);
   expect(json.detail).toContain('application/json or application/x-ndjson or text/event-stream');
 });
 
-test('a_scan_that_is_left_early_lets_go_of_the_file', () => {
+test('an abandoned scan closes the file', () => {
   const store = openRecordingStore(folder);
   for (const _ of store.scan({ filter: {}, order: 'asc' })) break;
   store.close();
@@ -131,7 +131,7 @@ test('a_scan_that_is_left_early_lets_go_of_the_file', () => {
   store.close();
 });
 
-test('a_block_without_events_is_only_a_pause', async () => {
+test('a block without events is only a pause', async () => {
   const store = openRecordingStore(folder);
   const scan = function* (request: ScanRequest) {
     for (const scanned of store.scan(request)) {
@@ -146,7 +146,7 @@ test('a_block_without_events_is_only_a_pause', async () => {
   await pausing.close();
 });
 
-test('a_stream_that_fails_midway_is_cut_so_that_it_can_not_be_taken_for_whole', async () => {
+test('a stream that fails midway is cut so that it cannot be mistaken for complete', async () => {
   const store = openRecordingStore(folder);
   const scan = function* (request: ScanRequest) {
     for (const scanned of store.scan(request)) {
@@ -162,7 +162,7 @@ test('a_stream_that_fails_midway_is_cut_so_that_it_can_not_be_taken_for_whole', 
   await failing.close();
 });
 
-test('an_unforeseen_failure_tells_nothing_of_the_inside', async () => {
+test('an unexpected failure reveals no internals', async () => {
   const store = openRecordingStore(folder);
   const services = () => {
     throw new Error('secret /etc/path');

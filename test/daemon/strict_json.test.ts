@@ -73,7 +73,7 @@ const { tree } = fc.letrec<{ tree: Made; list: Made; object: Made; leaf: Made }>
   }),
 }));
 
-test('names_given_twice_and___proto___are_refused_wherever_they_are_and_nothing_else_is', () => {
+test('duplicate names and __proto__ are refused at any depth, and nothing else is', () => {
   fc.assert(
     fc.property(tree, ({ json, isBad }) => {
       if (isBad) expect(() => parseStrictly(json)).toThrow(Problem);
@@ -83,7 +83,7 @@ test('names_given_twice_and___proto___are_refused_wherever_they_are_and_nothing_
   );
 });
 
-test('any_text_is_read_as_JSON_parse_reads_it_or_refused', () => {
+test('any text is read as by JSON.parse, or refused', () => {
   const noise = fc.array(fc.constantFrom('"', '\\', '{', '}', '[', ']', ',', ':', '0', 'a', ' ', '\\"', 'null'));
   fc.assert(
     fc.property(
@@ -111,7 +111,7 @@ test.each([
   [64, undefined],
   [65, 'malformed_json'],
   [30_000, 'malformed_json'],
-])('a list in %i levels: %s', (levels, code) => {
+])('a list of %i levels: %s', (levels, code) => {
   const read = () => parseStrictly('['.repeat(levels) + ']'.repeat(levels));
   if (code === undefined) expect(read).not.toThrow();
   else expect(read).toThrow(expect.objectContaining({ code }));

@@ -26,7 +26,7 @@ const due = (at: bigint) => daemon.setNow(START + at + REORDER_NS);
 const starts = (frames: readonly { data: { timestamp_ns: number | bigint } }[]) =>
   frames.map(({ data }) => BigInt(data.timestamp_ns) - START);
 
-test('events_come_as_they_are_recorded_in_the_order_of_their_starts', async () => {
+test('events arrive while they are recorded, in the order of their starts', async () => {
   write({ at: START - 10n * REORDER_NS });
   const client = await tail(daemon);
   expect(client.res.headers['content-type']).toBe('text/event-stream');
@@ -42,7 +42,7 @@ test('events_come_as_they_are_recorded_in_the_order_of_their_starts', async () =
   expect(client.frames[0]!.text).toBe((await daemon.get(`/api/events/${event_id}`)).text);
 });
 
-test('an_event_that_is_recorded_after_its_turn_is_marked', async () => {
+test('an event that is recorded out of order is marked', async () => {
   const client = await tail(daemon);
   write({ at: START + 100n });
   due(1000n);
@@ -54,7 +54,7 @@ test('an_event_that_is_recorded_after_its_turn_is_marked', async () => {
   expect(frames.map(({ data }) => data.late)).toEqual([undefined, true, undefined]);
 });
 
-test('from_may_be_before_or_after_all_time', async () => {
+test('from may be before or after all events', async () => {
   const before = await tail(daemon, '?from=-1000000d');
   const after = await tail(daemon, `?from=${'9'.repeat(20)}`);
   write({ at: START - 10n });
@@ -63,7 +63,7 @@ test('from_may_be_before_or_after_all_time', async () => {
   expect([after.frames, after.res.destroyed]).toEqual([[], false]);
 });
 
-test('from_begins_in_the_past_and_goes_on_live', async () => {
+test('from starts in the past and continues live', async () => {
   write(...Array.from({ length: 3000 }, (_, i) => ({ at: START - 5000n + BigInt(i) })));
   const client = await tail(daemon, `?from=${START - 4500n}`);
   due(0n);
@@ -73,7 +73,7 @@ test('from_begins_in_the_past_and_goes_on_live', async () => {
   expect(starts(await client.until(2501))).toEqual([...Array.from({ length: 2500 }, (_, i) => BigInt(i) - 4500n), 1n]);
 });
 
-test('filters_are_those_of_a_query', async () => {
+test('filters are those of a query', async () => {
   const queries = ['service=pay', 'transaction_id=tx-1', 'pid=7', 'min_duration_ms=1', 'failed=true', 'comm=sh'];
   const clients = await Promise.all(queries.map((query) => tail(daemon, `?${query}`)));
   const rows: Row[] = [{ service: 'pay' }, { transaction: 'tx-1' }, { pid: 7 }, { duration: 1_000_000n }].map(
@@ -90,7 +90,7 @@ test('filters_are_those_of_a_query', async () => {
   expect(nobody.frames).toEqual([]);
 });
 
-test.each(['to=-1m', 'order=desc', 'limit=5', 'cursor=x'])('%s has no meaning here', async (parameter) => {
+test.each(['to=-1m', 'order=desc', 'limit=5', 'cursor=x'])('%s is refused in a tail', async (parameter) => {
   const headers = { accept: 'text/event-stream' };
   const { status, json } = await daemon.get(`/api/events?${parameter}`, { headers });
   expect([status, json.code, json.errors[0].parameter]).toEqual([400, 'invalid_parameter', parameter.split('=')[0]]);
@@ -100,7 +100,7 @@ test.each(['?serivce=x', '?pid=x'])('%s is refused', async (query) => {
   expect((await daemon.get(`/api/events${query}`, { headers: { accept: 'text/event-stream' } })).status).toBe(400);
 });
 
-test('an_id_of_something_else_is_refused', async () => {
+test('an id of something else is refused', async () => {
   for (const id of ['1', 'AQ', 'x'.repeat(76)]) {
     const headers = { accept: 'text/event-stream', 'last-event-id': id };
     const { status, json } = await daemon.get('/api/events', { headers });
@@ -108,7 +108,7 @@ test('an_id_of_something_else_is_refused', async () => {
   }
 });
 
-test('a_client_that_comes_back_gets_what_it_missed_also_from_another_daemon', async () => {
+test('a reconnecting client receives what it missed, even from another daemon', async () => {
   const first = await tail(daemon);
   write(...Array.from({ length: 10 }, (_, i) => ({ at: START + BigInt(i) })));
   due(4n);
@@ -123,7 +123,7 @@ test('a_client_that_comes_back_gets_what_it_missed_also_from_another_daemon', as
   expect(new Set([...first.ids(), ...second.ids()]).size).toBe(21);
 });
 
-test('losses_that_are_recorded_meanwhile_are_told', async () => {
+test('losses during the tail are reported', async () => {
   writer.recordLoss({ cause: 'ring_full', eventType: null, count: 3, fromNs: START - 9n, toNs: START });
   writer.flush();
   const client = await tail(daemon);
@@ -138,7 +138,7 @@ test('losses_that_are_recorded_meanwhile_are_told', async () => {
   expect((await back.until(1))[0]!.text).toBe(event!.text);
 });
 
-test('all_recordings_are_followed_and_new_ones_too', async () => {
+test('all recordings are followed, including new ones', async () => {
   const both = await tail(daemon);
   write({ at: START + 1n });
   const imported = recorded([{ at: START + 2n }]);
@@ -151,7 +151,7 @@ test('all_recordings_are_followed_and_new_ones_too', async () => {
   expect(starts(await back.until(1))).toEqual([2n]);
 });
 
-test('a_tail_with_nothing_to_send_is_kept_alive', async () => {
+test('an idle tail is kept alive', async () => {
   const quiet = await tail(await served(folder, { heartbeatEveryMs: 5 }), '?service=nobody');
   write({ at: START + 1n });
   await quiet.until(() => quiet.comments.length >= 3);
@@ -159,7 +159,7 @@ test('a_tail_with_nothing_to_send_is_kept_alive', async () => {
   expect(quiet.frames).toEqual([]);
 });
 
-test('a_daemon_that_ends_says_so_and_where_to_go_on', async () => {
+test('a daemon that ends sends where to continue', async () => {
   const ending = await serve(folder);
   const [busy, quiet] = [await tail(ending), await tail(ending, '?service=nobody')];
   write({ at: START + 1n });
@@ -180,7 +180,7 @@ test('a_daemon_that_ends_says_so_and_where_to_go_on', async () => {
   expect(starts(await late.until(1))).toEqual([2n]);
 });
 
-test('a_head_request_opens_no_tail', async () => {
+test('a HEAD request opens no tail', async () => {
   const { status, headers, text } = await daemon.get('/api/events', {
     method: 'HEAD',
     headers: { accept: 'text/event-stream' },
@@ -188,7 +188,7 @@ test('a_head_request_opens_no_tail', async () => {
   expect([status, headers['content-type'], text]).toEqual([200, 'text/event-stream', '']);
 });
 
-test('the_number_of_tails_is_limited_and_those_that_leave_make_room', async () => {
+test('the number of tails is limited, and those that leave make room', async () => {
   const clients = await Promise.all(Array.from({ length: TAILS_MAX }, () => tail(daemon)));
   const headers = { accept: 'text/event-stream' };
   const { status, json } = await daemon.get('/api/events', { headers });
@@ -200,7 +200,7 @@ test('the_number_of_tails_is_limited_and_those_that_leave_make_room', async () =
   for (const client of clients) await client.leave();
 });
 
-test('a_client_that_does_not_read_is_not_read_for_and_gets_everything_when_it_reads_again', async () => {
+test('for a client that does not read nothing is read, and it receives everything when it reads again', async () => {
   const EVENTS = 40_009;
   const slow = await tail(daemon);
   slow.res.pause();

@@ -32,7 +32,7 @@ async function read(store: Store, position: Position, horizonNs: bigint, filter 
 const idsOf = (frames: readonly Frame[]): string[] =>
   frames.flatMap(({ event, data }) => (event === 'event' ? [data.event_id] : []));
 
-test('positions_survive_their_encoding', () => {
+test('decoding reverses encoding for positions', () => {
   const id = fc.uint8Array({ minLength: 8, maxLength: 8 }).map((bytes) => Buffer.from(bytes).toString('hex'));
   const u64 = fc.bigInt({ min: 0n, max: 2n ** 64n - 1n });
   const place = fc.record({ number: fc.maxSafeNat(), lossId: fc.nat() });
@@ -64,7 +64,7 @@ const steps = fc.array(
   { minLength: 1, maxLength: 12 },
 );
 
-test('each_event_is_given_once_wherever_a_client_was_cut_off', async () => {
+test('each event is sent once, wherever a client was disconnected', async () => {
   await fc.assert(
     fc.asyncProperty(steps, fc.infiniteStream(fc.nat(20)), fc.boolean(), async (planned, cuts, fromPast) => {
       const [one, two] = [newFolder(), newFolder()];
@@ -105,7 +105,7 @@ test('each_event_is_given_once_wherever_a_client_was_cut_off', async () => {
   );
 });
 
-test('a_tail_that_is_far_behind_reads_in_short_batches', async () => {
+test('a tail that is far behind reads in short batches', async () => {
   const folder = recordedOn(
     'node-1',
     Array.from({ length: 10_007 }, (_, i) => ({ at: START + BigInt(i) })),
@@ -149,7 +149,7 @@ function newForgettingWriter() {
 const lostIn = (frames: readonly Frame[]): number =>
   frames.reduce((sum, { event, data }) => sum + (event === 'lost' ? data.lost : 0), 0);
 
-test('a_client_that_is_always_behind_retention_is_told_of_all_that_it_misses', async () => {
+test('a client that always lags behind retention receives the number of all missed events', async () => {
   const { clock, writer, writeMinute, store } = newForgettingWriter();
   let position = startOf(store.extents(), START - 1n, undefined);
   const frames: Frame[] = [];
@@ -166,7 +166,7 @@ test('a_client_that_is_always_behind_retention_is_told_of_all_that_it_misses', a
   store.close();
 });
 
-test('events_that_waited_for_their_turn_when_they_were_removed_are_told', async () => {
+test('events that were removed while they waited for their turn are reported', async () => {
   const { clock, writer, writeMinute, store } = newForgettingWriter();
   const start = startOf(store.extents(), START - 1n, undefined);
   writeMinute();
@@ -180,7 +180,7 @@ test('events_that_waited_for_their_turn_when_they_were_removed_are_told', async 
   store.close();
 });
 
-test('what_retention_removed_before_it_was_read_is_told_and_the_count_adds_up', async () => {
+test('events that retention removed before they were read are reported, and the count is exact', async () => {
   const { clock, writer, writeMinute, store } = newForgettingWriter();
   const start = startOf(store.extents(), START - 1n, undefined);
   writeMinute();
@@ -200,7 +200,7 @@ test('what_retention_removed_before_it_was_read_is_told_and_the_count_adds_up', 
   store.close();
 });
 
-test('a_recording_that_takes_the_place_of_another_is_followed_from_its_first_event', async () => {
+test('a recording that replaces another is followed from its first event', async () => {
   const folder = recordedOn('n', [{ at: START }]);
   const other = recordedOn('n', [{ at: START + 1n }, { at: START + 2n }]);
   const before = openRecordingStore(folder);

@@ -61,7 +61,7 @@ async function certificateOf(url: URL): Promise<string> {
   return String(CN);
 }
 
-test('it_serves_https_with_hsts_and_the_commands_use_it', async () => {
+test('the daemon serves HTTPS with HSTS, and the commands use it', async () => {
   const { url } = await withTls();
   expect(url.protocol).toBe('https:');
   const { status, headers } = await get(url);
@@ -75,7 +75,7 @@ test('it_serves_https_with_hsts_and_the_commands_use_it', async () => {
   expect([distrusting.code, distrusting.stderr]).toEqual([1, expect.stringMatching(/^kreplay: cannot reach .*\n$/)]);
 });
 
-test('versions_before_1_2_and_plain_http_are_not_spoken', async () => {
+test('versions before 1.2 and plain HTTP are refused', async () => {
   const { url } = await withTls();
   const protocolOf = async (version: 'TLSv1.1' | 'TLSv1.2' | 'TLSv1.3') => {
     const versions = { minVersion: version, maxVersion: version, ciphers: 'DEFAULT@SECLEVEL=0' };
@@ -96,7 +96,7 @@ test('versions_before_1_2_and_plain_http_are_not_spoken', async () => {
   expect((await get(url)).status).toBe(200);
 });
 
-test('only_clients_with_a_certificate_of_the_ca_are_served', async () => {
+test('only clients with a certificate of the CA are served', async () => {
   const { url } = await withTls('--tls-client-ca', authority.cert);
   const client = newCertificate(folder, 'client', authority);
   const stranger = newCertificate(folder, 'stranger', newAuthority(folder, 'other-ca'));
@@ -125,7 +125,7 @@ test('only_clients_with_a_certificate_of_the_ca_are_served', async () => {
   expect(valuesOf(samplesOf(text), 'kreplay_connections_closed_total', { reason: 'tls' })).toEqual([5]);
 });
 
-test('SIGHUP_takes_a_new_certificate_and_leaves_the_old_one_when_the_new_is_broken', async () => {
+test('SIGHUP loads a new certificate, and keeps the old one if the new one is invalid', async () => {
   const [cert, key] = [join(folder, 'served.pem'), join(folder, 'served.key')];
   copyFileSync(own.cert, cert);
   copyFileSync(own.key, key);
@@ -147,7 +147,7 @@ test('SIGHUP_takes_a_new_certificate_and_leaves_the_old_one_when_the_new_is_brok
   expect((await get(url, read(next))).status).toBe(200);
 });
 
-test('clients_that_never_finish_their_handshake_do_not_hold_up_the_end', async () => {
+test('clients with unfinished handshakes do not delay the shutdown', async () => {
   const { child, ended, url } = await withTls();
   const silent = connectPlain(Number(url.port), '127.0.0.1').on('error', () => {});
   await once(silent, 'connect');
@@ -156,7 +156,7 @@ test('clients_that_never_finish_their_handshake_do_not_hold_up_the_end', async (
   expect((await ended).code).toBe(0);
 });
 
-describe('a start that cannot work', () => {
+describe('a start that cannot succeed', () => {
   test.each([
     ['a certificate alone', () => ['--tls-cert', own.cert], 2],
     ['a key alone', () => ['--tls-key', own.key], 2],
@@ -164,7 +164,7 @@ describe('a start that cannot work', () => {
     ['the key of another', () => ['--tls-cert', own.cert, '--tls-key', authority.key], 1],
     ['a missing file', () => ['--tls-cert', own.cert, '--tls-key', join(folder, 'none')], 1],
     ['a CA that is none', () => ['--tls-cert', own.cert, '--tls-key', own.key, '--tls-client-ca', notPem()], 1],
-  ])('is told in a line: %s', async (_name, args, code) => {
+  ])('is reported in one line: %s', async (_name, args, code) => {
     const ended = await kreplay('daemon', '--data', data, '--listen', '127.0.0.1:0', ...args());
     expect([ended.code, ended.stdout, ended.stderr]).toEqual([
       code,

@@ -67,7 +67,7 @@ async function status(url: string, secret: string): Promise<number> {
 }
 
 describe('kreplay token', () => {
-  test('keeps hashes, in a file for its owner only', async () => {
+  test('stores hashes, in a file that only its owner can read', async () => {
     const secret = await created('ci', 'events:read,replay:control', '--expires', '30d');
     expect(statSync(path).mode & 0o777).toBe(0o600);
     expect(readFileSync(path, 'utf8')).not.toContain(secret.slice(4));
@@ -85,7 +85,7 @@ describe('kreplay token', () => {
     expect(stdout + table.stdout).not.toContain(hashOf(secret).toString('hex'));
   });
 
-  test('does not replace a token, and takes away only one that is there', async () => {
+  test('does not replace a token, and revokes only an existing one', async () => {
     await created('ci', 'events:read');
     const before = readFileSync(path);
     for (const args of [
@@ -107,12 +107,12 @@ describe('kreplay token', () => {
     'create --name a',
     'create --scope events:read',
     'revoke',
-  ])('wrong usage makes nothing: %s', async (usage) => {
+  ])('creates nothing on a usage error: %s', async (usage) => {
     const { code, stdout } = await kreplay('token', ...usage.split(' '), '--tokens', path);
     expect([code, stdout, existsSync(path)]).toEqual([2, '', false]);
   });
 
-  test('several at once lose nothing', async () => {
+  test('loses nothing when run concurrently', async () => {
     const names = Array.from({ length: 6 }, (_, i) => `t${i}`);
     const ended = await Promise.all(
       names.map((name) => kreplay('token', 'create', '--name', name, '--scope', 'events:read', '--tokens', path)),
@@ -127,7 +127,7 @@ describe('kreplay token', () => {
     ).toEqual(made);
   });
 
-  test('changes the file that a link is to', async () => {
+  test('changes the target of a link', async () => {
     const target = path;
     await created('a', 'events:read');
     const link = join(newFolder(), 'link');
@@ -138,7 +138,7 @@ describe('kreplay token', () => {
 });
 
 describe('a daemon with tokens', () => {
-  test('knows a new one and forgets a revoked one at once', async () => {
+  test('accepts a new one and refuses a revoked one immediately', async () => {
     const first = await created('first', 'events:read');
     const { url } = await onLoopback();
     expect(await status(url, first)).toBe(200);
@@ -149,7 +149,7 @@ describe('a daemon with tokens', () => {
     expect(await status(url, second)).toBe(200);
   });
 
-  test('is asked with KREPLAY_TOKEN', async () => {
+  test('is queried with KREPLAY_TOKEN', async () => {
     const secret = await created('me', 'events:read');
     const { url } = await onLoopback();
     const asked = (KREPLAY_TOKEN: string) => startWith({ KREPLAY_TOKEN }, 'events', '--url', url).ended;
@@ -163,7 +163,7 @@ describe('a daemon with tokens', () => {
     expect([pin.code, pin.stderr]).toEqual([1, expect.stringMatching(/replay:control \(forbidden\)\n$/)]);
   });
 
-  test('asks for them on a unix socket too', async () => {
+  test('requires them on a Unix socket too', async () => {
     const secret = await created('me', 'events:read');
     const socketPath = join(newFolder(), 'socket');
     const { url } = await daemon('--listen', `unix:${socketPath}`);
@@ -177,7 +177,7 @@ describe('a daemon with tokens', () => {
     res.resume();
   });
 
-  test('says what is wrong with a changed file, and goes on with what it knew', async () => {
+  test('reports what is wrong with a changed file, and continues with the tokens it knew', async () => {
     const secret = await created('me', 'events:read');
     const { url, child, logged } = await onLoopback();
     writeFileSync(path, 'no tokens');
@@ -190,7 +190,7 @@ describe('a daemon with tokens', () => {
   });
 
   test.each(['0.0.0.0:0', '[::]:0'])(
-    'listens on %s only with TLS, or when told that something else hides them',
+    'listens on %s only with TLS, or with the option for a proxy that provides it',
     async (listen) => {
       const secret = await created('me', 'events:read');
       const refused = await kreplay('daemon', '--listen', listen, '--tokens', path);
@@ -203,7 +203,7 @@ describe('a daemon with tokens', () => {
     },
   );
 
-  test('is not started with --insecure-http alone, or without its file', async () => {
+  test('does not start with --insecure-http alone, or without its file', async () => {
     const bare = await kreplay('daemon', '--listen', '0.0.0.0:0', '--insecure-http');
     expect([bare.code, bare.stderr]).toEqual([1, expect.stringMatching(/without tokens.*kreplay token create.*\n$/)]);
     const missing = await kreplay('daemon', '--listen', '127.0.0.1:0', '--tokens', path);
@@ -223,7 +223,7 @@ const token = {
 };
 const fileOf = (...tokens: object[]) => JSON.stringify({ version: 1, tokens });
 
-describe('a file that cannot be used', () => {
+describe('an unusable file', () => {
   const secret = newSecret();
   const good = fileOf({ ...token, sha256: hashOf(secret).toString('hex') });
 
@@ -233,31 +233,31 @@ describe('a file that cannot be used', () => {
   }
 
   const BROKEN: [name: string, breakIt: () => void, reason: RegExp][] = [
-    ['nothing', () => writeFileSync(path, ''), /is not JSON$/],
-    ['half of it', () => writeFileSync(path, good.slice(0, -9)), /is not JSON$/],
+    ['an empty file', () => writeFileSync(path, ''), /is not JSON$/],
+    ['a truncated file', () => writeFileSync(path, good.slice(0, -9)), /is not JSON$/],
     ['another version', () => writeFileSync(path, good.replace('1', '2')), /not a list of tokens: \w+ at \/version$/],
     ['an unknown scope', () => writeFileSync(path, good.replace('events:read', 'all')), /at \/tokens\/0\/scopes\/0$/],
     ['an unknown field', () => writeFileSync(path, fileOf({ ...token, admin: true })), /at \/tokens\/0$/],
     ['no scope', () => writeFileSync(path, fileOf({ ...token, scopes: [] })), /at \/tokens\/0\/scopes$/],
     ['a short hash', () => writeFileSync(path, fileOf({ ...token, sha256: '00' })), /at \/tokens\/0\/sha256$/],
     [
-      'a time that is none',
+      'an invalid time',
       () => writeFileSync(path, fileOf({ ...token, expires_at: 'soon' })),
       /at \/tokens\/0\/expires_at$/,
     ],
     [
-      'a name twice',
+      'a duplicate name',
       () => writeFileSync(path, fileOf(token, { ...token, sha256: '1'.repeat(64) })),
       /has a token twice$/,
     ],
-    ['a hash twice', () => writeFileSync(path, fileOf(token, { ...token, name: 'b' })), /has a token twice$/],
-    ['too much', () => writeFileSync(path, ' '.repeat(2 ** 20 + 1)), /too large/],
+    ['a duplicate hash', () => writeFileSync(path, fileOf(token, { ...token, name: 'b' })), /has a token twice$/],
+    ['a file that is too large', () => writeFileSync(path, ' '.repeat(2 ** 20 + 1)), /too large/],
     ['others may read it', () => chmodSync(path, 0o640), /chmod 600/],
     ['others may write it', () => chmodSync(path, 0o602), /chmod 600/],
     ['another user owns it', () => chownSync(path, 65_534, 65_534), /belongs to another user$/],
-    ['it is gone', () => rmSync(path), /there is no .*kreplay token create/],
+    ['a missing file', () => rmSync(path), /there is no .*kreplay token create/],
     ['a folder', () => inItsPlace(mkdirSync), /is not a file$/],
-    ['links to itself', () => inItsPlace((at) => symlinkSync(at, at)), /ELOOP$/],
+    ['a link to itself', () => inItsPlace((at) => symlinkSync(at, at)), /ELOOP$/],
   ];
 
   test.each(BROKEN)('%s: refused at the start', (_name, breakIt, reason) => {
@@ -267,7 +267,7 @@ describe('a file that cannot be used', () => {
     expect(() => openTokens({ path, nowMs: Date.now, log })).toThrow(reason);
   });
 
-  test.each(BROKEN)('%s: later it is one line in the log, and changes nothing', (_name, breakIt, reason) => {
+  test.each(BROKEN)('%s: afterwards logged as one line without any change', (_name, breakIt, reason) => {
     writeFileSync(path, good, { mode: 0o600 });
     const lines: { level: number; reason: string }[] = [];
     const log = pino({ level: 'warn' }, { write: (line) => void lines.push(JSON.parse(line)) });

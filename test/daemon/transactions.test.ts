@@ -172,7 +172,7 @@ async function expectListed(daemon: Served, rows: Row[][], asked: Asked, limit: 
   expect(values).toEqual(values.toSorted((a, b) => (a > b ? -1 : 1)));
 }
 
-test('any_query_in_pages_of_any_size_is_a_filter_and_sort_of_all_transactions', async () => {
+test('any query in pages of any size filters and sorts all transactions', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(fc.record({ rows: fc.array(row, { maxLength: 12 }), later: fc.array(row, { maxLength: 6 }) }), {
@@ -210,7 +210,7 @@ test('any_query_in_pages_of_any_size_is_a_filter_and_sort_of_all_transactions', 
   );
 }, 120_000);
 
-test('an_entry_says_what_the_transaction_itself_says', async () => {
+test('an entry agrees with the transaction itself', async () => {
   const rows = IDS.map((transaction, i) => ({ at: START + BigInt(i), transaction, trace: '0'.repeat(31) + i }));
   const daemon = await served(recorded(rows));
   await daemon.get('/api/transactions/tx-1/pin', { method: 'POST' });
@@ -224,7 +224,7 @@ test('an_entry_says_what_the_transaction_itself_says', async () => {
   expect(json.coverage).toMatchObject({ complete: true, lost: 0, gaps: [] });
 });
 
-test('pages_go_on_after_new_transactions_retention_and_a_restart', async () => {
+test('pages continue after new transactions, retention and a restart', async () => {
   const folder = newFolder();
   const writer = newWriter(folder);
   const rows = Array.from({ length: 50 }, (_, i) => ({ at: START + BigInt(i), transaction: `tx-${i}` }));
@@ -246,7 +246,7 @@ test('pages_go_on_after_new_transactions_retention_and_a_restart', async () => {
   expect(third.next_cursor).toBeNull();
 });
 
-test('what_goes_on_while_one_pages_is_missed_only_by_slowest_and_comes_twice_only_by_recent', async () => {
+test('transactions that continue while a client pages are missed only by slowest, and repeated only by recent', async () => {
   const started = fc.array(fc.record({ at: fc.nat(20), duration: fc.nat(9) }), { minLength: 2, maxLength: 12 });
   /** Recorded between two pages: events of existing transactions, some from before their start. */
   const later = fc.array(fc.record({ of: fc.nat(11), at: fc.nat(40), duration: fc.nat(30) }), { maxLength: 3 });
@@ -291,7 +291,7 @@ test('what_goes_on_while_one_pages_is_missed_only_by_slowest_and_comes_twice_onl
   );
 }, 120_000);
 
-test('a_cursor_of_another_list_is_refused', async () => {
+test('a cursor of another list is refused', async () => {
   const daemon = await served(recorded(IDS.map((transaction) => ({ at: START, transaction }))));
   const { next_cursor: cursor } = await pageOf(daemon, 'limit=2');
   const { json: events } = await daemon.get('/api/events?limit=2');
@@ -322,7 +322,7 @@ test.each([
   expect(json.errors[0].parameter).toBe(parameters.split('=')[0]);
 });
 
-test('many_lists_at_once_are_each_whole', async () => {
+test('concurrent lists are each complete', async () => {
   const folder = newFolder();
   const writer = newWriter(folder);
   const rows = Array.from({ length: 5000 }, (_, i) => ({ at: START + BigInt(i), transaction: `tx-${i}` }));

@@ -38,7 +38,7 @@ interface Seen {
 test.each([
   ['1024 streams', 1024, '/api/events', 'application/x-ndjson'],
   ['400 pages of 10,000', 400, '/api/events?limit=10000', 'application/json'],
-])('%s that nobody reads keep nobody out, and give their memory back', async (_name, count, path, accept) => {
+])('%s that are never read keep no client out, and release their memory', async (_name, count, path, accept) => {
   const args = [CLIENTS, port, String(count), path, accept, String(daemon.child.pid)];
   const { stdout } = await promisify(execFile)('python3', args, { maxBuffer: 1e8 });
   const { before, most, after, first, then } = JSON.parse(stdout) as Seen;

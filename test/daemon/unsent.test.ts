@@ -97,7 +97,7 @@ function readAtPace(socket: Socket, bytes: number): void {
   socket.once('close', () => clearInterval(timer));
 }
 
-test('the_one_that_takes_nothing_makes_room_and_the_one_that_reads_slowly_stays', async () => {
+test('the client that reads nothing is closed to make room, and the slow one stays', async () => {
   const { unsent, closed, ask } = await small();
   const slow = await ask();
   // It connects first: by age it would be closed first.
@@ -116,7 +116,7 @@ test('the_one_that_takes_nothing_makes_room_and_the_one_that_reads_slowly_stays'
   expect(slow.closed).toBe(false);
 }, 30_000);
 
-test('one_that_takes_a_little_now_and_then_goes_after_those_that_take_nothing', async () => {
+test('a client that reads a little occasionally is closed after those that read nothing', async () => {
   const { unsent, closed, ask, trickle } = await small({ connectionsMax: 3, takenBytesMin: 512 * 1024 });
   const reading = await ask();
   readAtPace(reading, 200_000);
@@ -135,7 +135,7 @@ test('one_that_takes_a_little_now_and_then_goes_after_those_that_take_nothing', 
   expect([reading.closed, closed]).toEqual([false, ['not_read', 'not_read', 'turned_away']]);
 }, 30_000);
 
-test('one_that_reads_slowly_from_a_unix_socket_stays', async () => {
+test('a slow reader of a Unix socket stays', async () => {
   const path = join(newFolder(), 'socket');
   const { unsent, trickle } = await small({ path, takenBytesMin: 8 * 1024 });
   // At 20 KB a second, the data that the kernel holds lasts for ten seconds.
@@ -146,7 +146,7 @@ test('one_that_reads_slowly_from_a_unix_socket_stays', async () => {
   }
 }, 30_000);
 
-test('answers_behind_one_that_does_not_end_are_closed_with_their_connection', async () => {
+test('answers queued after an endless one are closed with their connection', async () => {
   let asked = 0;
   const answer: RequestListener = (_req, res) => {
     if (asked++ === 0) res.flushHeaders();
@@ -163,7 +163,7 @@ test('answers_behind_one_that_does_not_end_are_closed_with_their_connection', as
   expect(unsent.bytes).toBe(0);
 }, 30_000);
 
-test('the_connection_that_room_was_made_for_is_served_like_any_other', async () => {
+test('the connection for which room was made is served like any other', async () => {
   const kept: boolean[] = [];
   let isKept = (_req: IncomingMessage) => false;
   const answer: RequestListener = (req, res) => {
@@ -186,7 +186,7 @@ test('the_connection_that_room_was_made_for_is_served_like_any_other', async () 
   ]);
 }, 30_000);
 
-test('memory_is_given_back_while_a_stream_is_open', async () => {
+test('memory is released while a stream is open', async () => {
   let given = 0;
   let asked = 0;
   const answer: RequestListener = (req, res) => {

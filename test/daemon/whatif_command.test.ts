@@ -31,7 +31,7 @@ const PLACES: [string, () => string[]][] = [
   ['a file', () => ['--recording', recordingPath(folder)]],
 ];
 
-test.each(PLACES)('a table, of %s', async (_, place) => {
+test.each(PLACES)('a table, from %s', async (_, place) => {
   const asked = ['--extra-latency', '1.5ms', '--timeout', '88ms', '--limit', '1', '--output', 'table'];
   const { code, stdout } = await kreplay('whatif', 'order-1', ...place(), ...asked);
   // The shop's last event is the 20th of its thread, and ended at 57 ms.
@@ -47,7 +47,7 @@ test.each(PLACES)('a table, of %s', async (_, place) => {
   ]);
 });
 
-test('the events that are too late, and by how much', async () => {
+test('lists the events that are too late, and by how much', async () => {
   const asked = ['--extra-latency', '1.5ms', '--timeout', '84ms', '--output', 'table'];
   const { stdout } = await atDaemon('whatif', ...asked, '--limit', '1');
   const [, , timeout, , empty, heading, ...lines] = stdout.trimEnd().split('\n');
@@ -71,7 +71,7 @@ test.each([
   expect(stdout).toContain(`smallest extra latency that times out: ${smallest}\n`);
 });
 
-test('only some events get the latency', async () => {
+test('the latency may apply to only some events', async () => {
   const chosen = ['--only', 'event_type=sys_write,service=db', '--only', 'node=test-node'];
   const { stdout } = await atDaemon('whatif', '--extra-latency', '2ms', ...chosen);
   expect(JSON.parse(stdout)).toMatchObject({
@@ -83,7 +83,7 @@ test('only some events get the latency', async () => {
 test.each([
   ['--extra-latency', '1.550001ms', 3],
   ['--extra-latency', '1.55ms', 0],
-])('with --fail-if-timeout %s %s ends with %d', async (option, latency, expected) => {
+])('with --fail-if-timeout %s %s exits with %d', async (option, latency, expected) => {
   const { code } = await atDaemon('whatif', option, latency, '--timeout', '88ms', '--fail-if-timeout');
   expect(code).toBe(expected);
 });
@@ -93,19 +93,19 @@ test.each([
   [['--only', 'comm=node'], 'event_type, service, node'],
   [['--only', 'service'], 'FIELD=VALUE'],
   [['--extra-latency', '2h'], 'at most 1h'],
-])('%j is wrong usage', async (args, message) => {
+])('%j is a usage error', async (args, message) => {
   const { code, stderr } = await atDaemon('whatif', ...args);
   expect([code, stderr.includes(message)]).toEqual([2, true]);
 });
 
-test('a type that there is not, and a transaction that is not recorded, are told', async () => {
+test('an unknown type and an unrecorded transaction are reported', async () => {
   const type = await atDaemon('whatif', '--only', 'event_type=nothing');
   expect([type.code, type.stderr]).toEqual([1, expect.stringContaining('sys_write')]);
   const transaction = await kreplay('whatif', 'order-2', '--recording', recordingPath(folder));
   expect([transaction.code, transaction.stderr]).toEqual([1, expect.stringContaining('transaction_not_found')]);
 });
 
-test('played with that latency, the same events come after the timeout', async () => {
+test('played with that latency, the same events follow the timeout', async () => {
   const asked = ['--extra-latency', '1.5ms', '--timeout', '50ms', '--output'];
   const told = JSON.parse((await atDaemon('whatif', ...asked, 'json', '--limit', '1000')).stdout);
   const { stdout } = await atDaemon('replay', ...asked, 'ndjson', '--speed', '100');

@@ -35,7 +35,7 @@ function slowSpot(output: string): { share: number; file: string; writes: number
   return { share: Number(share), file: file!, writes: Number(writes) };
 }
 
-test('it shows the slow spot, its commands work while it serves, and Ctrl-C leaves nothing', async () => {
+test('it shows the slow spot, its commands work while it serves, and Ctrl-C leaves nothing behind', async () => {
   const demo = start(['demo']);
   await demo.says('Ctrl-C ends it');
   expect(demo.output()).toMatch(/147 writes and syncs, \d+ requests to the disk, none missing\./);
@@ -63,7 +63,7 @@ test('it shows the slow spot, its commands work while it serves, and Ctrl-C leav
   expect([existsSync(used), demo.complaints()]).toEqual([false, '']);
 });
 
-test('with --no-serve it ends by itself; --data keeps the recording, without the large files', () => {
+test('with --no-serve it ends by itself, and --data keeps the recording without the large files', () => {
   const kept = join(folder.path, "a folder's name");
   const { status, stdout, stderr } = kreplay(['demo', '--no-serve', '--data', kept], { cwd: ROOT });
   expect([status, stderr]).toEqual([0, '']);
@@ -80,7 +80,7 @@ test('with --no-serve it ends by itself; --data keeps the recording, without the
   ]);
 });
 
-test('a second demo listens elsewhere, and its commands say where', async () => {
+test('a second demo listens on another port, and its commands name it', async () => {
   const [first, second] = [start(['demo']), start(['demo'])];
   await Promise.all([first.says('Ctrl-C ends it'), second.says('Ctrl-C ends it')]);
   const urls = [first, second].map((demo) => /Or look at (\S+)\/docs/.exec(demo.output())![1]!);
@@ -90,19 +90,19 @@ test('a second demo listens elsewhere, and its commands say where', async () => 
   for (const demo of [first, second]) expect((await demo.ended).status).toBe(0);
 });
 
-test('who may not record is told what to do, in one line', () => {
+test('a user without the privileges to record gets instructions in one line', () => {
   const { status, stdout, stderr } = runCommand([...AS_NOBODY, KREPLAY, 'demo']);
   expect([status, stdout]).toEqual([1, '']);
   expect(stderr).toMatch(/^kreplay: [^\n]*run as root[^\n]*try `sudo \S*kreplay demo`[^\n]*doctor`[^\n]*\n$/);
 });
 
-test('whoever stops reading leaves nothing behind', () => {
+test('a closed output leaves nothing behind', () => {
   const { stdout } = runCommand(['sh', '-c', '"$0" demo | head -1', KREPLAY]);
   const used = dirname(/sh (\S+)/.exec(stdout)![1]!);
   expect([used, existsSync(used)]).toEqual([expect.stringContaining('kreplay-demo-'), false]);
 });
 
-test('a disk that is too small is told, and cleaned up', () => {
+test('a disk that is too small is reported, and the demo cleans up', () => {
   const small = join(folder.path, 'small');
   mkdirSync(small);
   const mounted = 'mount -t tmpfs -o size=40m tmpfs "$1"; shift; exec "$@"';
@@ -113,7 +113,7 @@ test('a disk that is too small is told, and cleaned up', () => {
   expect([status, stderr]).toEqual([1, expect.stringMatching(/kreplay: sh \S+ ended with 1: the disk may be full/)]);
 });
 
-test('the README shows what it prints', () => {
+test('the README shows the output of the demo', () => {
   const [, shown = ''] = readFileSync(join(ROOT, 'README.md'), 'utf8').split('\n$ sudo build/kreplay demo\n');
   const [text = ''] = shown.split('\n```');
   expect(slowSpot(text).file).toBe('backup.tar');

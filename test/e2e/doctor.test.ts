@@ -28,7 +28,7 @@ function check({ checks }: Diagnosis, name: string) {
   return checks.find((each) => each.name === name)!;
 }
 
-test('this host can be recorded, for people and for programs', () => {
+test('this host can be recorded, as text and as JSON', () => {
   const { status, stdout } = kreplay(['doctor', '--data', folder.path]);
   expect([status, stdout]).toEqual([0, expect.stringMatching(/^ok +kernel .*This host can be recorded/s)]);
   const { ok, checks, layers } = diagnosis();
@@ -36,7 +36,7 @@ test('this host can be recorded, for people and for programs', () => {
   expect(layers.map(({ name }) => name)).toEqual(Object.keys(LAYERS));
 });
 
-test('it looks at what the agent is configured to do, and flags go first', () => {
+test('it checks the configuration of the agent, and flags take precedence', () => {
   const file = join(folder.path, 'kreplay.toml');
   const configured = join(folder.path, 'configured');
   mkdirSync(configured);
@@ -63,7 +63,7 @@ test('it looks at what the agent is configured to do, and flags go first', () =>
   expect([status, stderr]).toEqual([2, expect.stringContaining('did you mean ring-size?')]);
 });
 
-test('its layers are those that an agent says at its start', async () => {
+test('its layers are those that an agent reports at its start', async () => {
   const { layers } = diagnosis('--sample', '0');
   const agent = start(['agent', '--data', folder.path, '--http-services', 'x']);
   await agent.says('recording to');
@@ -74,7 +74,7 @@ test('its layers are those that an agent says at its start', async () => {
   }
 });
 
-test('without privileges it says which are missing, and what each layer does without them', () => {
+test('without privileges it lists the missing ones, and what each layer does without them', () => {
   const { status, stdout } = doctor(AS_NOBODY, '--data', '/tmp');
   expect(status).toBe(NOT_HERE);
   expect(stdout).toMatch(/NO +privileges +CAP_BPF and CAP_PERFMON missing; run as root/);
@@ -85,7 +85,7 @@ test('without privileges it says which are missing, and what each layer does wit
   expect(stdout).toContain('This host cannot be recorded as it is.');
 });
 
-test('without BTF it says how the kernel has to be built', () => {
+test('without BTF it explains how the kernel has to be built', () => {
   const hidden = ['unshare', '--mount', 'sh', '-c', 'mount -t tmpfs tmpfs /sys/kernel/btf && exec "$@"', 'sh'];
   const { status, stdout } = doctor(hidden, '--data', folder.path);
   expect(status).toBe(NOT_HERE);
@@ -93,14 +93,14 @@ test('without BTF it says how the kernel has to be built', () => {
   expect(stdout).toMatch(/NO +programs/);
 });
 
-test("in a pid namespace of its own it asks for the host's", () => {
+test('in its own PID namespace it asks for that of the host', () => {
   const { status, stdout } = doctor(['unshare', '--pid', '--fork', '--mount-proc'], '--data', folder.path);
   expect(status).toBe(NOT_HERE);
   expect(stdout).toMatch(/NO +pid namespace .*docker run --pid=host/);
 });
 
 describe('the disk', () => {
-  test('a full one cannot be recorded to', () => {
+  test('a full disk cannot be recorded to', () => {
     const small = FILE_SYSTEMS.ext4(32);
     try {
       small.fill();
@@ -111,7 +111,7 @@ describe('the disk', () => {
     }
   });
 
-  test('one that is too small for what is kept, and memory, are told of', () => {
+  test('a disk that is too small for the retention, and too little memory, are reported', () => {
     const small = FILE_SYSTEMS.tmpfs(256);
     try {
       expect(check(diagnosis('--data', small.path), 'disk')).toMatchObject({
@@ -129,7 +129,7 @@ describe('the disk', () => {
     }
   });
 
-  test('a folder of somebody else cannot be recorded to', () => {
+  test('a folder of another user cannot be recorded to', () => {
     const closed = join(folder.path, 'closed');
     mkdirSync(closed);
     chmodSync(folder.path, 0o755);
@@ -137,7 +137,7 @@ describe('the disk', () => {
   });
 });
 
-test('what is kept of an age is reckoned from the events that come', () => {
+test('the size for a maximum age is estimated from the current event rate', () => {
   const writer = spawn('dd', ['if=/dev/zero', 'of=/dev/null', 'bs=1', 'status=none']);
   const busy = diagnosis('--retain-age', '1s');
   writer.kill();
@@ -148,7 +148,7 @@ test('what is kept of an age is reckoned from the events that come', () => {
   expect(kept! / (perDay! / 86_400)).toBeCloseTo(1, 1);
 });
 
-test('beside an agent that records there it tells of that one instead of a sample', async () => {
+test('beside a recording agent it reports that agent instead of a sample', async () => {
   const agent = start(['agent', '--data', folder.path, '--ring-size', '32']);
   await agent.says('recording to');
   const ring = check(diagnosis(), 'event ring');
@@ -156,7 +156,7 @@ test('beside an agent that records there it tells of that one instead of a sampl
   expect(ring.facts).toMatchObject({ ring_bytes: 32 << 20, lost: 0 });
 });
 
-test('what it does not understand is a wrong call', () => {
+test('an unknown argument is a usage error', () => {
   for (const wrong of [
     ['--sample', '-1'],
     ['--sample', ''],
@@ -169,7 +169,7 @@ test('what it does not understand is a wrong call', () => {
   expect(kreplay(['doctor', '--help']).stdout).toContain('77 when not');
 });
 
-test('a line is no longer than the terminal, but where a word is', () => {
+test('a line is no longer than the terminal, unless a word is', () => {
   const script = `stty cols 72; ${KREPLAY} doctor --sample 0 --data ${folder.path}`;
   const { stdout } = spawnSync('script', ['-qec', script, '/dev/null'], { encoding: 'utf8' });
   const lines = stdout.split('\r\n');

@@ -5,11 +5,11 @@ import { KREPLAY, kreplay, start } from './kreplay.ts';
 
 const LABEL = ['exec', '--transaction', 'order 1 %é', '--'];
 
-test.each([0, 1, 7, 126, 255])('exit code %d passes through', (code) => {
+test.each([0, 1, 7, 126, 255])('exit code %d is passed on', (code) => {
   expect(kreplay([...LABEL, 'sh', '-c', `exit ${code}`]).status).toBe(code);
 });
 
-test('input, output, errors and odd arguments pass through', () => {
+test('input, output, errors and unusual arguments are passed on', () => {
   const script = 'cat; printf "[%s]" "$@"; echo complaint >&2';
   const args = ['a b', '', '--', '--transaction', '*', "it's"];
   const { stdout, stderr } = kreplay([...LABEL, 'sh', '-c', script, 'sh', ...args], { input: 'typed\n' });
@@ -17,7 +17,7 @@ test('input, output, errors and odd arguments pass through', () => {
   expect(stderr).toBe('complaint\n');
 });
 
-test('the command takes the place of the launcher, so a signal reaches it and its end is seen', async () => {
+test('the command replaces the launcher, so that it receives signals and its end is seen', async () => {
   const running = start([...LABEL, 'sh', '-c', 'trap "exit 42" TERM; echo $$; while :; do sleep 0.05; done']);
   await running.says('\n');
   expect(Number(running.output())).toBe(running.process.pid);
@@ -30,7 +30,7 @@ test('the command takes the place of the launcher, so a signal reaches it and it
   expect(await killed.ended).toEqual({ status: null, signal: 'SIGHUP' });
 });
 
-test('signal dispositions are those of the caller', () => {
+test('signal dispositions are inherited from the caller', () => {
   const ignored = ['sh', '-c', 'grep -E "^Sig(Ign|Blk)" /proc/self/status'];
   const own = execFileSync('sh', ['-c', `trap "" HUP; ${ignored[0]} -c '${ignored[2]}'`], { encoding: 'utf8' });
   const through = execFileSync('sh', ['-c', `trap "" HUP; ${KREPLAY} exec --transaction t -- sh -c '${ignored[2]}'`], {
@@ -49,14 +49,14 @@ test.each([
   [['exec', '--trace', '0'.repeat(32), '--', 'true'], '32 hex digits'],
   [['exec', '--transaction', 'x'.repeat(2000), '--', 'true'], '1023'],
   [['exec', '--nonsense', '--', 'true'], '--nonsense'],
-])('wrong usage %j is said, exit code 2', (args, what) => {
+])('wrong usage %j is reported with exit code 2', (args, what) => {
   const { status, stdout, stderr } = kreplay(args);
   expect(stderr).toMatch(/^error: .+\nSee kreplay exec --help\n$/);
   expect(stderr).toContain(what);
   expect([status, stdout]).toEqual([2, '']);
 });
 
-test('a command that is not there ends with 127', () => {
+test('a missing command ends with 127', () => {
   const { status, stderr } = kreplay([...LABEL, 'no-such-command']);
   expect(status).toBe(127);
   expect(stderr).toContain('no-such-command');

@@ -38,7 +38,7 @@ test.each<[string[], string]>([
   [['bpf'], 'CAP_PERFMON missing'],
   [['perfmon'], 'CAP_BPF missing'],
   [['sys_ptrace', 'dac_read_search', 'net_admin'], 'CAP_BPF and CAP_PERFMON missing'],
-])('with %j there is no agent', (capabilities, missing) => {
+])('with capabilities %j the agent does not start', (capabilities, missing) => {
   const owned = folderOfNobody();
   const [file, ...args] = [...asNobodyWith(...capabilities), KREPLAY, 'agent', '--data', owned.path];
   const { status, stdout, stderr } = spawnSync(file, args, { encoding: 'utf8', timeout: 30_000 });
@@ -48,7 +48,7 @@ test.each<[string[], string]>([
   expect(stderr).toContain(`${missing}: run as root, or with CAP_BPF and CAP_PERFMON`);
 });
 
-test('CAP_BPF and CAP_PERFMON record everything of others; the daemon and the runner need nothing', async () => {
+test('CAP_BPF and CAP_PERFMON record all data of other users; the daemon and the runner need no privileges', async () => {
   agent = await startLimitedAgent(CAPTURE);
   const disk = loopDevice();
   const dd = ['dd', 'if=/dev/zero', `of=${disk.path}`, 'bs=4k', 'count=31', 'oflag=direct', 'status=none'];
@@ -82,7 +82,7 @@ test('CAP_BPF and CAP_PERFMON record everything of others; the daemon and the ru
   expect(performance.now() - startMs).toBeGreaterThan(4 * 20);
 });
 
-test('a program that ran before the agent is named all the same', async () => {
+test('a program that ran before the agent is named nevertheless', async () => {
   const shell = program(['sh', '-c', 'while read -r line; do echo "$line" > /dev/null; done'], {
     ...process.env,
     OTEL_SERVICE_NAME: 'early-shop',
@@ -101,7 +101,7 @@ test.each<[string[], string]>([
   [CAPTURE, 'dash'],
   [[...CAPTURE, 'sys_ptrace'], 'dash'],
   [[...CAPTURE, 'sys_ptrace', 'dac_read_search'], 'late-shop'],
-])('with %j a service beyond 256 variables is %s', async (capabilities, service) => {
+])('with %j a service beyond 256 variables is named %s', async (capabilities, service) => {
   agent = await startLimitedAgent(capabilities);
   const shell = program(['sh', '-c', 'echo > /dev/null; read -r line'], {
     ...MANY,
@@ -124,7 +124,7 @@ test.each<[string[], string, boolean]>([
   [[...CAPTURE, 'sys_ptrace', 'dac_read_search'], 'otel-shop', false],
   [[...CAPTURE, 'sys_ptrace', 'dac_read_search', 'checkpoint_restore'], 'otel-shop', true],
 ])(
-  "with %j OpenTelemetry's service is %s, and threads' traces are known: %j",
+  'with %j the service of OpenTelemetry is %s, and the traces of threads are known: %j',
   async (capabilities, service, traced) => {
     agent = await startLimitedAgent(capabilities);
     const target = temporaryFolder();
@@ -176,7 +176,7 @@ test.each<[string[], 'before' | 'after', (string | null)[]]>([
   [[...CAPTURE, 'sys_ptrace'], 'after', BOTH],
   [[...CAPTURE, 'sys_ptrace'], 'before', [null, TRACE]],
   [[...CAPTURE, 'sys_ptrace', 'dac_read_search'], 'before', BOTH],
-])('with %j, two requests of a server that started %s the agent are of the traces %j', async (...given) => {
+])('with %j, two requests of a server that started %s the agent have the traces %j', async (...given) => {
   const [capabilities, when, traces] = given;
   const serve = async () => {
     const server = program(['python3', '-u', '-c', SERVER]);

@@ -59,7 +59,7 @@ afterAll(() => {
   folder.remove();
 });
 
-test('up says what is attached, where it records, and what to try next', () => {
+test('up prints what is attached, where it records, and what to try next', () => {
   for (const text of ['call_enter', 'block_complete', join(data, 'recording.kreplay'), url, 'exec --transaction']) {
     expect(up.output()).toContain(text);
   }
@@ -71,7 +71,7 @@ function wordsOf(pid: number | string): string[] {
   return readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');
 }
 
-test('its daemon gets the flags of Node that the launcher gives to one by itself', async () => {
+test('its daemon gets the same Node flags as a daemon that the launcher starts alone', async () => {
   const alone = start(['daemon', '--data', data, '--no-state', '--listen', `unix:${join(folder.path, 'socket')}`]);
   await alone.says('serving');
   const children = execFileSync('pgrep', ['--parent', String(up.process.pid)], { encoding: 'utf8' })
@@ -86,7 +86,7 @@ test('its daemon gets the flags of Node that the launcher gives to one by itself
   expect(flagsOf(daemon)).toEqual(flags);
 });
 
-describe('the events of the labelled command', () => {
+describe('the events of a labelled command', () => {
   test('are its writes and the requests that they caused, and no others', () => {
     const events = eventsOf('transaction_id=order-1');
     const writes = events.filter(({ event_type }) => event_type === 'sys_write');
@@ -115,7 +115,7 @@ describe('the events of the labelled command', () => {
     for (const { operation } of events) expect(['read', 'write', undefined]).toContain(operation);
   });
 
-  test('have times that are exact integers within those that date gave', () => {
+  test('have exact integer times within those that date printed', () => {
     const times = [...curl('/api/events?transaction_id=order-1').matchAll(/"timestamp_ns":(\d+)/g)];
     expect(times.length).toBe(total);
     for (const [, digits] of times) {
@@ -139,7 +139,7 @@ describe('the events of the labelled command', () => {
     expect(eventsOf(query).length).toBe(count === 'all' ? total : count);
   });
 
-  test('stay in order over pages, and both ways round', () => {
+  test('stay in order over pages, and in both directions', () => {
     const ids = (query: string) => eventsOf(`transaction_id=order-1&${query}`).map(({ event_id }) => event_id);
     const all = ids('');
     expect(ids('order=desc')).toEqual(all.toReversed());
@@ -162,7 +162,7 @@ describe('the events of the labelled command', () => {
   });
 });
 
-test('kreplay replay plays each of them once, in order, none before its time', () => {
+test('kreplay replay plays each of them once, in order and never early', () => {
   const { stdout, stderr, status } = kreplay([
     'replay',
     'order-1',
@@ -188,7 +188,7 @@ test('kreplay replay plays each of them once, in order, none before its time', (
   expect(stderr).toContain('lateness');
 });
 
-test('a session is made, played, sought, paused and stopped over HTTP', () => {
+test('a session is created, played, sought, paused and stopped over HTTP', () => {
   const post = (path: string, body: object) =>
     JSON.parse(curl(path, '-X', 'POST', '-H', 'Content-Type: application/json', '-d', JSON.stringify(body)));
   const session = post('/api/replay/sessions', { transaction_id: 'order-1', speed_factor: 0.001 });
@@ -203,7 +203,7 @@ test('a session is made, played, sought, paused and stopped over HTTP', () => {
   expect(post(`${path}/play`, {})).toMatchObject({ status: 409, code: 'invalid_transition' });
 });
 
-test('neither the agent nor the daemon is among the recorded', () => {
+test('neither the agent nor the daemon is recorded', () => {
   // The daemon has answered many requests by this point, and the agent has written many parts.
   const written = eventsOf('event_type=sys_write&limit=10000').map(({ file: path }) => String(path));
   expect(written.filter((path) => path.startsWith(join(data, 'recording')))).toEqual([]);

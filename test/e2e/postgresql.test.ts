@@ -155,7 +155,7 @@ function expectSessionsRight(recorded: Recorded, log: string, first: string | nu
 }
 
 whenInstalled('PostgreSQL', () => {
-  test('each write of a session is of the transaction that it was in, all others of the whole server', async () => {
+  test('each write of a session belongs to its transaction, and all others to the whole server', async () => {
     let server!: Server;
     let writers!: Set<number>;
     const recorded = await record(async () => {
@@ -171,7 +171,7 @@ whenInstalled('PostgreSQL', () => {
     expectOwners(recorded, byOthers, ['postgres pg-server inherited']);
   });
 
-  test('of a server that was there before the agent the sessions are right, and nothing else is anybody', async () => {
+  test('on a server that started before the agent the sessions are right, and nothing else has an owner', async () => {
     const server = await startServer(cluster, [KREPLAY, 'exec', '--transaction', 'pg-before', '--']);
     const recorded = await record(async () => {
       runScript(server);
@@ -185,7 +185,7 @@ whenInstalled('PostgreSQL', () => {
     expectOwners(recorded, byOthers, ['postgres  none']);
   });
 
-  test('a label of the whole server is that of all its processes and sessions', async () => {
+  test('a label of the whole server applies to all its processes and sessions', async () => {
     const label = ['--service', 'shop-db', '--transaction', 'pg-whole'];
     const recorded = await record(async () => {
       const server = await startServer(cluster, [KREPLAY, 'exec', ...label, '--']);

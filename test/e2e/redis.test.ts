@@ -135,7 +135,7 @@ function sectorsOf(parts: readonly (Extent | BlockIoEvent)[]): Set<bigint> {
 }
 
 whenInstalled('Redis', () => {
-  test('what it appends, and every block of that on the disk, is of its own run', async () => {
+  test('all appended data, and every disk block of it, belongs to its own run', async () => {
     let file = '';
     let extents: Extent[] = [];
     let sizeSaid = '';
@@ -175,7 +175,7 @@ whenInstalled('Redis', () => {
     expect([...wanted!].filter((sector) => !carried!.has(sector))).toEqual([]);
   });
 
-  test('the child that rewrites the file has a copy of the label, and both are one service', async () => {
+  test('the child that rewrites the file inherits the label, and both are one service', async () => {
     let pid: number | undefined;
     const recorded = await record(async () => {
       await startServer(['--transaction', 'redis-rewrite']);

@@ -116,7 +116,7 @@ test.each(Object.entries(PROGRAMS))('%s', (name, { script, result, calls, share 
   expect(seconds).toBeGreaterThan(calls * EXTRA_SECONDS * 0.8);
 });
 
-test('with --unknown class the files of git whose names are drawn anew take as long as its others', () => {
+test('with --unknown class, files of git with new random names are as slow as its other files', () => {
   const { script } = PROGRAMS.git!;
   const [place, report, trace] = [placeOf('git'), join(folder.path, 'git.json'), join(folder.path, 'git.trace')];
   run('rm', ['-rf', place]);

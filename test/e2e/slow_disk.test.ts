@@ -59,7 +59,7 @@ function syncSeconds(): number[] {
   return syncs.map(({ duration_ns }) => Number(duration_ns) / 1e9);
 }
 
-test('the incident: a caller gave up, and the recording knows the syncs as the client felt them', () => {
+test('the incident: a caller gave up, and the recording has the syncs as the client observed them', () => {
   expect(incident.status).toBe(1);
   const [felt, syncs] = [secondsOf(incident), syncSeconds()];
   expect(syncs).toHaveLength(ORDERS);
@@ -70,14 +70,14 @@ test('the incident: a caller gave up, and the recording knows the syncs as the c
   });
 });
 
-test('on a calm machine it passes', () => {
+test('without the incident the test passes', () => {
   fresh();
   const calm = runCommand(client(TIMEOUT));
   expect(calm.status).toBe(0);
   expect(Math.max(...secondsOf(calm))).toBeLessThan(Number(TIMEOUT));
 });
 
-test('when the incident is replayed it fails, and each order takes as long as it took then', () => {
+test('when the incident is replayed the test fails, and each order takes as long as it did then', () => {
   const { ended, result } = replayed(TIMEOUT);
   expect([ended.status, result.verdict]).toEqual([1, 'replayed']);
   const felt = secondsOf(ended);
@@ -87,7 +87,7 @@ test('when the incident is replayed it fails, and each order takes as long as it
   });
 });
 
-test('with a longer timeout it passes, under the same delays', () => {
+test('with a longer timeout the test passes, under the same delays', () => {
   const { ended, result } = replayed(LONGER_TIMEOUT);
   expect([ended.status, result.verdict]).toEqual([0, 'replayed']);
   const planned = syncSeconds().reduce((sum, seconds) => sum + seconds, 0);

@@ -30,7 +30,7 @@ async function complaintOf(args: readonly string[], command: readonly string[] =
   return lines[0]!;
 }
 
-test('a folder that cannot be made or written', async () => {
+test('a folder that cannot be created or written', async () => {
   writeFileSync(inFolder('file'), '');
   expect(await complaintOf(['--data', inFolder('file')])).toContain('--data');
   mkdirSync(inFolder('roots'));
@@ -50,7 +50,7 @@ test('a kernel without BTF', async () => {
   expect(complaint).toContain('CONFIG_DEBUG_INFO_BTF');
 });
 
-test('a port that is taken, and a folder that another agent records into', async () => {
+test('a port in use, and a folder that another agent records into', async () => {
   const port = await freePort();
   const first = start(['up', '--data', inFolder('taken'), '--listen', `127.0.0.1:${port}`]);
   await first.says('Try next');
@@ -62,7 +62,7 @@ test('a port that is taken, and a folder that another agent records into', async
   expect(await first.ended).toEqual({ status: 0, signal: null });
 });
 
-test('up gives its daemon what a daemon takes, and passes SIGHUP to both', async () => {
+test('up passes its options to the daemon, and SIGHUP to both processes', async () => {
   const authority = newAuthority(folder.path);
   const { cert, key } = newCertificate(folder.path, 'daemon', authority);
   const [tokens, filter] = [inFolder('tokens.json'), inFolder('filter.json')];
@@ -98,13 +98,13 @@ test.each([
   ['--listen', '0.0.0.0'],
   ['--max-scans', '0'],
   ['--log-format', 'xml'],
-])('up %s %s is wrong usage, told before anything starts', (...args) => {
+])('up %s %s is a usage error, reported before anything starts', (...args) => {
   const { status, stdout, stderr } = kreplay(['up', '--data', inFolder('unused'), ...args]);
   expect([status, stdout]).toEqual([2, '']);
   expect(stderr).toMatch(/^error: .+\nSee kreplay up --help\n$/);
 });
 
-test('when up is killed, its agent and daemon end by themselves and the recording is whole', async () => {
+test('if up is killed, its agent and daemon end by themselves and the recording is complete', async () => {
   const data = inFolder('killed');
   const port = await freePort();
   const state = inFolder('sessions');

@@ -87,7 +87,7 @@ test('every event is counted, and nothing else', async () => {
   expect(total(samples, 'kreplay_agent_cpu_seconds_total')).toBeGreaterThan(0);
 });
 
-test('what an agent that hangs loses is counted by cause', async () => {
+test('the losses of a hanging agent are counted by cause', async () => {
   agent.process.kill('SIGSTOP');
   write(BURST_WRITES);
   // A stopped agent cannot answer, and the daemon does not wait for it for long.
@@ -113,7 +113,7 @@ async function agentState(): Promise<string> {
   return recordings[0]!.agent.state;
 }
 
-test('an agent that ends and starts again is seen to', async () => {
+test('the end and the restart of an agent are visible', async () => {
   expect(await agentState()).toBe('recording');
   agent.process.kill('SIGTERM');
   await agent.ended;
@@ -130,7 +130,7 @@ test('an agent that ends and starts again is seen to', async () => {
   ]);
 });
 
-test('one that is killed leaves a socket that its successor takes over', async () => {
+test('a killed agent leaves a socket that its successor replaces', async () => {
   agent.process.kill('SIGKILL');
   await agent.ended;
   expect(total(await scrape(), 'kreplay_agent_up')).toBe(0);
@@ -138,7 +138,7 @@ test('one that is killed leaves a socket that its successor takes over', async (
   expect(total(await scrape(), 'kreplay_agent_up')).toBe(1);
 });
 
-test('a daemon that may only read has the same numbers', async () => {
+test('a daemon with read-only access has the same numbers', async () => {
   const port = await freePort();
   execFileSync('chmod', ['755', folder.path, data]);
   const daemon = start(['daemon', '--data', data, '--listen', `127.0.0.1:${port}`], AS_NOBODY);

@@ -30,14 +30,14 @@ function manyRows(count: number): Row[] {
 
 const ids = (data: string) => recordedEvents(data).map(({ event_id: id }) => id);
 
-test('every event is the event that it was, its id too', async () => {
+test('every event is unchanged, including its id', async () => {
   const data = recorded(CORNER_ROWS);
   const { path, events, bytes } = await exported(data, 'bundle');
   expect(recordedEvents(path)).toEqual(recordedEvents(data));
   expect([events, bytes]).toEqual([CORNER_ROWS.length, readFileSync(path).length]);
 });
 
-test('only the events asked for are there, in their order', async () => {
+test('only the requested events are included, in their order', async () => {
   const data = recorded(manyRows(4500));
   const { path } = await exported(data, 'bundle', { selection: ORDER_1 });
   const all = recordedEvents(data) as { transaction_id: string; origins?: { transaction_id: string }[] }[];
@@ -61,7 +61,7 @@ test('texts of other events are nowhere in the file', async () => {
   ]);
 });
 
-test('losses and clock steps come along, and what names the node; nothing else tells which machine it was', async () => {
+test('losses, clock steps and the name of the node are included, and nothing else identifies the machine', async () => {
   const data = recorded(CORNER_ROWS, (writer) => {
     writer.recordLoss({ cause: 'ring_full', eventType: 'sys_write', count: 3, fromNs: START, toNs: START + 9n });
     writer.recordLoss({ cause: 'no_memory', eventType: null, count: 1, fromNs: START + 50n, toNs: START + 60n });
@@ -91,7 +91,7 @@ test('a bundle reports the events that could not be read', async () => {
   expect(importRecording(path, newFolder()).info.eventCount).toBe(events);
 });
 
-test('damage to the texts of the recording is told as such', async () => {
+test('damaged texts of the recording are reported as damage', async () => {
   const data = recorded(manyRows(6000));
   const place = readWith('sqlite3', [recordingPath(data), "SELECT rootpage FROM sqlite_schema WHERE name = 'name'"]);
   const bytes = readFileSync(recordingPath(data));
@@ -101,7 +101,7 @@ test('damage to the texts of the recording is told as such', async () => {
   expect([code, stderr]).toEqual([1, expect.stringMatching(/^kreplay: .*recording\.kreplay: it is damaged.*\n$/)]);
 });
 
-test('the daemon answers from a bundle as from the recording', async () => {
+test('the daemon returns the same answers from a bundle as from the recording', async () => {
   const data = recorded(manyRows(3000));
   const { path } = await exported(data, 'bundle', { selection: ORDER_1 });
   const [whole, part] = [await serve(data), await serve(path)];
@@ -125,7 +125,7 @@ test('the daemon answers from a bundle as from the recording', async () => {
   await Promise.all([whole.close(), part.close()]);
 });
 
-test('a bundle of a bundle, imported, is still the same events', async () => {
+test('an imported bundle of a bundle has the same events', async () => {
   const data = recorded(manyRows(500));
   const first = await exported(data, 'bundle', { selection: ORDER_1 });
   const second = await exported(first.path, 'bundle');
@@ -159,7 +159,7 @@ test('two redacted bundles of one recording are two recordings', async () => {
   await both.close();
 });
 
-test('whatever is chosen of whatever was recorded is in the bundle', async () => {
+test('a bundle contains any selection of any recording', async () => {
   const count = 4500;
   const data = recorded(manyRows(count));
   const selection = fc.record({
@@ -179,7 +179,7 @@ test('whatever is chosen of whatever was recorded is in the bundle', async () =>
   );
 });
 
-test('it is what is written when nothing else is asked for', async () => {
+test('a bundle is the default format', async () => {
   const data = recorded(CORNER_ROWS);
   const output = join(newFolder(), 'incident.kreplay');
   const { code, stdout } = await kreplay('export', '--data', data, '--transaction', 'order-1', '--output', output);

@@ -33,7 +33,7 @@ function flat(event: Record<string, unknown>): unknown[] {
   });
 }
 
-test('python reads a header and every value of every field', async () => {
+test('Python reads a header and every value of every field', async () => {
   const data = recorded(CORNER_ROWS);
   const { path, events, bytes } = await exported(data, 'csv');
   const text = readFileSync(path, 'utf8');
@@ -46,7 +46,7 @@ test('python reads a header and every value of every field', async () => {
   expect(text.endsWith('\r\n')).toBe(true);
 });
 
-test('the origins are the text that the API gives', async () => {
+test('the origins are the same text as in the API', async () => {
   const data = recorded(CORNER_ROWS);
   const [header, ...rows] = readCsv(readFileSync((await exported(data, 'csv')).path, 'utf8'));
   const origins = rows.map((row) => row[header!.indexOf('origins')]);
@@ -58,13 +58,13 @@ test('the origins are the text that the API gives', async () => {
   ]);
 });
 
-test.each(['=1+1', '+1', '-1', '@sum', '\tx', '\rx', "'x"])('%j is no formula for a spreadsheet', (text) => {
+test.each(['=1+1', '+1', '-1', '@sum', '\tx', '\rx', "'x"])('%j is not a formula for a spreadsheet', (text) => {
   const [[cell]] = readCsv(csvLine([text])) as [[string]];
   expect(cell).toBe(`'${text}`);
   expect(csvLine([-1n, -1])).toBe('-1,-1\r\n');
 });
 
-test('a json line is the line that the daemon gives', async () => {
+test('a JSON line is the line that the daemon returns', async () => {
   const data = recorded(CORNER_ROWS);
   const served = await serve(data);
   const { text } = await served.get('/api/events', { headers: { accept: 'application/x-ndjson' } });
@@ -94,7 +94,7 @@ const row: fc.Arbitrary<Row> = fc.record(
   { requiredKeys: ['at'] },
 );
 
-test('whatever was recorded comes back from csv and ndjson', async () => {
+test('any recording survives CSV and NDJSON unchanged', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(row, { minLength: 1, maxLength: 40 }), async (rows) => {
       const data = recorded(rows);

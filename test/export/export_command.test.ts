@@ -35,7 +35,7 @@ function manyRows(count: number): Row[] {
 const exportOf = (data: string, ...args: string[]) => kreplay('export', '--data', data, ...args);
 const fromFolder = (...args: string[]) => exportOf(folder, ...args);
 
-test('a stream goes to standard output, and what is said of it to the other', async () => {
+test('a stream goes to stdout, and messages about it to stderr', async () => {
   const { code, stdout, stderr } = await fromFolder('--format', 'csv', '--transaction', 'order-1', '--context', '1us');
   expect([code, stdout.split('\r\n').length]).toEqual([0, 6]);
   expect(stderr).toBe(
@@ -48,7 +48,7 @@ test('a stream goes to standard output, and what is said of it to the other', as
   });
 });
 
-test('a gap of unknown size is told too', async () => {
+test('a gap of unknown size is reported too', async () => {
   const data = recorded(INCIDENT);
   // A writer records such a gap for the time without an agent.
   const gap = `INSERT INTO loss (from_ns, to_ns, cause, count) VALUES (${START}, ${START + 1n}, 'agent_killed', 0)`;
@@ -58,7 +58,7 @@ test('a gap of unknown size is told too', async () => {
   expect(stderr).toMatch(/; the recording is missing an unknown number of events in this window\n$/);
 });
 
-test('a file is made whole, and never replaced without --force', async () => {
+test('a file is complete when it appears, and never replaced without --force', async () => {
   const output = join(newFolder(), 'events.csv');
   const write = (...args: string[]) => fromFolder('--format', 'csv', '--from', '0', '--output', output, ...args);
   const { code, stdout } = await write();
@@ -79,7 +79,7 @@ test('a file is made whole, and never replaced without --force', async () => {
   expect(readdirSync(join(output, '..'))).toEqual(['events.csv']);
 });
 
-test('what is no file is not replaced, and a link is not followed', async () => {
+test('only a regular file is replaced, and a link is not followed', async () => {
   const place = newFolder();
   mkdirSync(join(place, 'folder'));
   const refused = await fromFolder('--format', 'csv', '--from', '0', '--output', join(place, 'folder'), '--force');
@@ -102,7 +102,7 @@ test.each([
   expect(readdirSync(place)).toEqual([]);
 });
 
-test('options that cannot be meant are wrong usage', async () => {
+test('incompatible options are a usage error', async () => {
   const wrong = [
     [],
     ['--transaction', 'order-1', '--from', '0'],
@@ -117,7 +117,7 @@ test('options that cannot be meant are wrong usage', async () => {
     expect([code, stdout, stderr]).toEqual([2, '', expect.stringMatching(/^error: .+\nSee kreplay export --help\n$/)]);
 });
 
-test('a file that is no recording, and none at all', async () => {
+test('a file that is not a recording, and a missing one', async () => {
   const place = newFolder();
   writeFileSync(join(place, 'text'), 'x'.repeat(5000));
   const other = await kreplay('export', '--recording', join(place, 'text'), '--from', '0');
@@ -141,7 +141,7 @@ test('a recording is read while it is written', async () => {
   writer.close();
 });
 
-describe('an export that takes a while', () => {
+describe('a long export', () => {
   const MANY = 120_000;
   const FULL = /^kreplay: .*events: no space is left on the device: free some, or write elsewhere \(.+\)\n$/;
   let data: string;
@@ -149,7 +149,7 @@ describe('an export that takes a while', () => {
     data = recorded(manyRows(MANY));
   });
 
-  test.each(['bundle', 'csv'])('kill -9 leaves no %s that is not whole', async (format) => {
+  test.each(['bundle', 'csv'])('kill -9 leaves no incomplete %s', async (format) => {
     const place = newFolder();
     const output = join(place, 'events');
     const args = ['export', '--data', data, '--format', format, '--from', '0', '--output', output];
@@ -165,7 +165,7 @@ describe('an export that takes a while', () => {
     expect(readdirSync(place)).toEqual(['events']);
   });
 
-  test.each(['SIGINT', 'SIGTERM'] as const)('%s takes away what was written', async (signal) => {
+  test.each(['SIGINT', 'SIGTERM'] as const)('%s removes what was written', async (signal) => {
     const place = newFolder();
     const output = join(place, 'events');
     const begun = appearing(place);
@@ -181,7 +181,7 @@ describe('an export that takes a while', () => {
     ['bundle', 48],
     ['ndjson', 512],
     ['sqlite', 512],
-  ] as const)('a full disk is said, and nothing of the %s stays', async (format, size_kib) => {
+  ] as const)('a full disk is reported, and nothing of the %s remains', async (format, size_kib) => {
     const disk = newSmallDisk(size_kib);
     const output = join(disk, 'events');
     const { code, stdout, stderr } = await exportOf(data, '--format', format, '--from', '0', '--output', output);
@@ -190,14 +190,14 @@ describe('an export that takes a while', () => {
     expect(readdirSync(disk)).toEqual([]);
   });
 
-  test('a reader that has enough is no failure', async () => {
+  test('a reader that stops early is not a failure', async () => {
     const { child, printed, ended } = start('export', '--data', data, '--format', 'ndjson', '--from', '0');
     await printed(/event_id/);
     child.stdout!.destroy();
     expect(await ended).toMatchObject({ code: 0, stderr: '' });
   });
 
-  test.each(['SIGINT', 'SIGTERM'] as const)('%s ends it while nobody reads what it writes', async (signal) => {
+  test.each(['SIGINT', 'SIGTERM'] as const)('%s ends the export while its output is not read', async (signal) => {
     const child = spawn(process.execPath, [ENTRY, 'export', '--data', data, '--format', 'ndjson', '--from', '0']);
     const told = child.stderr.toArray();
     await once(child.stdout, 'readable');
@@ -209,7 +209,7 @@ describe('an export that takes a while', () => {
 
   const CLEAR_LINE = '\r\u001b[K';
 
-  test('a person at a terminal sees how far it is, and then one line', async () => {
+  test('a terminal shows the progress, and then one line', async () => {
     const words = ['export', '--data', data, '--format', 'ndjson', '--from', '0'];
     const command = [process.execPath, ENTRY, ...words].map((word) => `'${word}'`).join(' ');
     // A slow reader: an export that is done soon shows no progress line.
@@ -226,7 +226,7 @@ describe('an export that takes a while', () => {
     expect(lines.at(-1)).toMatch(new RegExp(`^kreplay export: ${MANY} events, \\d+ bytes\r\n$`));
   });
 
-  test('memory does not grow with what is exported', async () => {
+  test('memory does not grow with the size of the export', async () => {
     const peak_mib = (to: bigint) => {
       const measured = `process.on('exit', () => console.error(process.resourceUsage().maxRSS));`;
       const preload = `data:text/javascript,${encodeURIComponent(measured)}`;
@@ -257,7 +257,7 @@ test.each([
   expect([status, stderr]).toEqual([1, expect.stringMatching(/^kreplay: standard output: ENOSPC.*\n$/)]);
 });
 
-test('a binary trace is not for a terminal', async () => {
+test('a binary trace is not written to a terminal', async () => {
   const command = `'${process.execPath}' '${ENTRY}' export --data '${folder}' --format perfetto --from 0 --output -`;
   const child = spawn('script', ['-qec', command, '/dev/null'], { stdio: ['ignore', 'pipe', 'inherit'] });
   child.stdout.setEncoding('utf8');
@@ -267,7 +267,7 @@ test('a binary trace is not for a terminal', async () => {
   expect([piped.code, piped.stdout.length > 1000]).toEqual([0, true]);
 });
 
-test('the recording itself is untouched', async () => {
+test('the recording itself is unchanged', async () => {
   const before = readFileSync(recordingPath(folder));
   await fromFolder('--format', 'ndjson', '--from', '0');
   expect(readFileSync(recordingPath(folder))).toEqual(before);

@@ -59,7 +59,7 @@ const HOSTILE: Record<string, string> = {
   'a long name': `UPDATE name SET text = ${TEXT}`,
   'a long list of services': 'UPDATE transaction_summary SET services = zeroblob(10000000)',
   'a long cause': `UPDATE loss SET cause = ${TEXT}`,
-  'no time of its beginning': "UPDATE meta SET value = 'zzz' WHERE key = 'created_ns'",
+  'no start time': "UPDATE meta SET value = 'zzz' WHERE key = 'created_ns'",
   'events before time': 'UPDATE segment SET min_timestamp_ns = -9223372036854775808',
   'a number that no event has': 'UPDATE segment SET first_number = 4611686018427387904',
   'more events than any segment has': 'UPDATE segment SET event_count = 9007199254740993',
@@ -149,7 +149,7 @@ test.each(Object.keys(HOSTILE))(
   30_000,
 );
 
-test('words that no kreplay gives as a cause are one, and many gaps are told as few', async () => {
+test('unknown causes are reported as one, and many gaps as few', async () => {
   const path = bundle();
   changeWith(
     path,
@@ -168,7 +168,7 @@ test('words that no kreplay gives as a cause are one, and many gaps are told as 
   expect(coverage.gaps.reduce((sum, gap) => sum + gap.lost, 0)).toBe(90_006);
 });
 
-describe('what is no regular file', () => {
+describe('an import that is not a regular file', () => {
   const COMMANDS = [
     ['import', '--data', newFolder()],
     ['verify'],
@@ -204,7 +204,7 @@ describe('what is no regular file', () => {
   });
 });
 
-test('a file that --data names is looked through like any other stranger’s', async () => {
+test('a file named with --data is checked like any foreign file', async () => {
   const path = bundle();
   changeWith(path, HOSTILE['a quarter of a million losses']!);
   const running = startWith({}, 'daemon', '--data', path, '--listen', '127.0.0.1:0');
@@ -217,7 +217,7 @@ test('a file that --data names is looked through like any other stranger’s', a
   expect(await kreplay(...options)).toMatchObject({ code: 1, stderr: expect.stringMatching(REFUSED) });
 }, 30_000);
 
-test('a flipped bit is found, and where it is', async () => {
+test('a flipped bit is detected and located', async () => {
   const path = recordingPath(recorded([{ at: START, transaction: 'order-1' }]));
   expect(await kreplay('verify', path)).toMatchObject({
     code: 0,

@@ -48,7 +48,7 @@ function unfinished(): { folder: string; path: string } {
   return { folder, path: recordingPath(folder) };
 }
 
-test('a recording is copied whole, and the folder is made for it', async () => {
+test('a recording is copied completely, and the folder is created for it', async () => {
   const source = recorded(ROWS);
   const data = join(newFolder(), 'not', 'there');
   const { code, stdout, stderr } = await kreplay('import', recordingPath(source), '--data', data);
@@ -74,7 +74,7 @@ test('importing it again changes nothing', async () => {
   expect(before).toHaveLength(1);
 });
 
-test('several at once, then a list of them', async () => {
+test('several imports at once, then a list of them', async () => {
   const sources = [recorded([{ at: START }]), recorded([{ at: START + 1n }, { at: START + 2n }])].map(recordingPath);
   const data = newFolder();
   expect((await kreplay('import', ...sources, '--data', data)).stdout.split('\n')).toHaveLength(3);
@@ -93,7 +93,7 @@ test('several at once, then a list of them', async () => {
   expect((await kreplay('import', '--list', '--data', newFolder())).stdout).toMatch(/^NODE .*\n$/);
 });
 
-test('what stands only in the log of a killed host comes along, and the source stays as it was', () => {
+test('data that is only in the log of a crashed host is imported, and the source is unchanged', () => {
   const { folder, path } = unfinished();
   const before = ['', '-wal'].map((end) => readFileSync(path + end));
   const data = newFolder();
@@ -103,7 +103,7 @@ test('what stands only in the log of a killed host comes along, and the source s
   expect(readdirSync(folder).filter((name) => !name.endsWith('-shm'))).toHaveLength(2);
 });
 
-test('a recording is imported while an agent writes it, and again when there is more', () => {
+test('a recording is imported while an agent writes it, and again when it has grown', () => {
   const live = newFolder();
   const writer = newWriter(live);
   appendRows(writer, ROWS.slice(0, 700), 50);
@@ -132,7 +132,7 @@ async function asNobody(data: string, ...args: string[]): Promise<Ended> {
   return { code, stdout, stderr };
 }
 
-test('a user without rights imports from a folder that is not theirs, log included', async () => {
+test('an unprivileged user imports from a folder of another user, including the log', async () => {
   const { folder, path } = unfinished();
   for (const end of ['', '-wal']) chmodSync(path + end, 0o644);
   chmodSync(folder, 0o755);
@@ -144,7 +144,7 @@ test('a user without rights imports from a folder that is not theirs, log includ
   expect(readdirSync(folder).sort()).toEqual(['recording.kreplay', 'recording.kreplay-wal']);
 });
 
-test('what a recording calls its node does not reach the terminal as it is', async () => {
+test('the node name of a recording is escaped on the terminal', async () => {
   const path = recordingPath(recorded([{ at: START }]));
   changeWith(path, "UPDATE meta SET value = 'evil' || char(27) || '[2J' || char(10) WHERE key = 'node'");
   const data = newFolder();
@@ -153,7 +153,7 @@ test('what a recording calls its node does not reach the terminal as it is', asy
   expect((await kreplay('import', '--list', '--data', data)).stdout).toContain('evil\\u{1b}[2J\\u{a}');
 });
 
-test('two at the same time are one', async () => {
+test('two concurrent imports are one', async () => {
   const source = recordingPath(recorded(ROWS));
   const data = newFolder();
   const ended = await Promise.all(Array.from({ length: 3 }, () => kreplay('import', source, '--data', data)));
@@ -161,7 +161,7 @@ test('two at the same time are one', async () => {
   expect(imports(data)).toHaveLength(1);
 });
 
-test('a list tells what is wrong with one, beside the others', async () => {
+test('a list states what is wrong with one import, beside the others', async () => {
   const data = newFolder();
   const { path } = importRecording(recordingPath(recorded(ROWS)), data);
   writeFileSync(join(data, 'imported', '0.kreplay'), 'x'.repeat(5000));
@@ -172,23 +172,26 @@ test('a list tells what is wrong with one, beside the others', async () => {
   expect(good).toMatch(new RegExp(`^${NODE} .*${path}$`));
 });
 
-test.each(['SIGTERM', 'SIGKILL'] as const)('%s ends it, and the next one takes away what it left', async (signal) => {
-  const data = newFolder();
-  mkdirSync(join(data, 'imported'));
-  const source = recordingPath(recorded(Array.from({ length: 100_000 }, (_, i) => ({ at: START + BigInt(i) }))));
-  const begun = appearing(join(data, 'imported'));
-  const { child, ended } = start('import', source, '--data', data);
-  await begun;
-  child.kill(signal);
-  await ended;
-  expect(child.signalCode).toBe(signal);
-  expect(imports(data)).not.toEqual([]);
-  expect(imports(data).filter((name) => !name.startsWith(`.kreplay-${child.pid}-`))).toEqual([]);
-  await kreplay('import', '--list', '--data', data);
-  expect(imports(data)).toEqual([]);
-});
+test.each(['SIGTERM', 'SIGKILL'] as const)(
+  '%s ends the import, and the next one removes the leftovers',
+  async (signal) => {
+    const data = newFolder();
+    mkdirSync(join(data, 'imported'));
+    const source = recordingPath(recorded(Array.from({ length: 100_000 }, (_, i) => ({ at: START + BigInt(i) }))));
+    const begun = appearing(join(data, 'imported'));
+    const { child, ended } = start('import', source, '--data', data);
+    await begun;
+    child.kill(signal);
+    await ended;
+    expect(child.signalCode).toBe(signal);
+    expect(imports(data)).not.toEqual([]);
+    expect(imports(data).filter((name) => !name.startsWith(`.kreplay-${child.pid}-`))).toEqual([]);
+    await kreplay('import', '--list', '--data', data);
+    expect(imports(data)).toEqual([]);
+  },
+);
 
-test('what another process is still writing stays', () => {
+test('what another process is still writing is kept', () => {
   const data = newFolder();
   mkdirSync(join(data, 'imported'));
   const theirs = join(data, 'imported', `.kreplay-${process.ppid}-0123456789ab.tmp`);
@@ -197,7 +200,7 @@ test('what another process is still writing stays', () => {
   expect(existsSync(theirs)).toBe(true);
 });
 
-test('folders that are out of reach are told in one line', async () => {
+test('inaccessible folders are reported in one line', async () => {
   const closed = newFolder();
   chmodSync(closed, 0o700);
   const data = newFolder();
@@ -221,7 +224,7 @@ describe('a file that cannot be imported is refused with the reason, and leaves 
     return stderr;
   }
 
-  test('no file, a folder, another file, another database', async () => {
+  test('a missing file, a folder, another file, another database', async () => {
     const place = newFolder();
     expect(await refused(join(place, 'none'))).toContain('there is no file');
     await refused(place);
@@ -231,7 +234,7 @@ describe('a file that cannot be imported is refused with the reason, and leaves 
     expect(await refused(join(place, 'other.db'))).toContain('is not a kreplay recording');
   });
 
-  test('one that a writer of names would put elsewhere', async () => {
+  test('a recording whose node name would leave the folder', async () => {
     const path = recordingPath(recorded([{ at: START }]));
     const data = join(newFolder(), 'data');
     for (const id of ['../../pwn', '', '0123456789ABCDEF', '0123456789abcdef0']) {
@@ -245,44 +248,44 @@ describe('a file that cannot be imported is refused with the reason, and leaves 
     ['a view', 'CREATE VIEW loss AS WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT * FROM n'],
     ['a virtual table', 'CREATE VIRTUAL TABLE loss USING fts5(from_ns, to_ns, cause, event_type, count)'],
     ['a trigger', 'CREATE TRIGGER more AFTER INSERT ON pin BEGIN DELETE FROM segment; END'],
-  ])('one with %s in it', async (_, sql) => {
+  ])('a recording with %s in it', async (_, sql) => {
     const path = recordingPath(recorded([{ at: START }]));
     changeWith(path, `ALTER TABLE loss RENAME TO lost; ${sql}`);
     expect(await refused(path)).toContain('which no kreplay makes: do not trust it');
   });
 
-  test('one with events of a type from another time', async () => {
+  test('a recording with events of an unknown type', async () => {
     const path = recordingPath(recorded(ROWS));
     changeWith(path, 'UPDATE segment SET type_mask = 1 << 20');
     expect(await refused(path)).toContain('event types that this kreplay does not know: use a newer one');
   });
 
-  test('a version from another time', async () => {
+  test('an unknown format version', async () => {
     const path = recordingPath(recorded([{ at: START }]));
     changeWith(path, 'PRAGMA user_version = 999');
     expect(await refused(path)).toContain('format version 999');
   });
 
-  test('one that was cut off', async () => {
+  test('a truncated recording', async () => {
     const path = recordingPath(recorded(ROWS));
     truncateSync(path, readFileSync(path).length / 2);
     await refused(path);
   });
 
-  test('one whose events do not decode', async () => {
+  test('a recording whose events cannot be decoded', async () => {
     const path = recordingPath(recorded(ROWS));
     changeWith(path, 'UPDATE segment SET data = zeroblob(length(data))');
     expect(await refused(path)).toContain(`${path} was not imported: the recording is damaged`);
   });
 
-  test('no space for it', async () => {
+  test('no space for the import', async () => {
     const path = recordingPath(recorded(ROWS));
     const disk = newSmallDisk(16);
     mkdirSync(join(disk, 'data'));
     expect(await refused(path, join(disk, 'data'))).toContain('no space is left on the device');
   });
 
-  test('nothing to do is wrong usage', () => {
+  test('no file to import is a usage error', () => {
     const run = (...args: string[]) =>
       spawnSync(process.execPath, ['kreplay.ts', 'import', ...args], { encoding: 'utf8' });
     for (const { status, stderr } of [run(), run('--list', 'file')])

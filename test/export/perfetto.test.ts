@@ -170,7 +170,7 @@ test('an event is a slice with its times, its name and its fields', async () => 
   expect(slices[4]!.arguments).toEqual({ lost_events: '3' });
 });
 
-test('a call lies on its thread, a request on its device, and what overlaps on another lane of the same name', async () => {
+test('a call is on its thread, a request on its device, and overlapping ones on another lane of the same name', async () => {
   const { slices, tracks } = await cornerTrace();
   const track = (slice: Slice) => tracks.get(slice.track)!;
   const [first, second] = slices.filter(({ category }) => category === 'sys_write').map(track);
@@ -186,7 +186,7 @@ test('a call lies on its thread, a request on its device, and what overlaps on a
   expect(lanes[2]).toBe(lanes[0]);
 });
 
-test('a flow leads through the events of a transaction', async () => {
+test('a flow connects the events of a transaction', async () => {
   const { slices } = await cornerTrace();
   const flows = slices.map(({ flow }) => flow);
   expect(flows[0]).toMatch(/^\d+$/);
@@ -195,7 +195,7 @@ test('a flow leads through the events of a transaction', async () => {
   expect(flows[2]).not.toBe(flows[0]);
 });
 
-test('an event lies where the step of the clock that was in force puts it', async () => {
+test('an event is placed by the clock step that was in force', async () => {
   const S = 1_000_000_000n;
   const rows: Row[] = [0n, 8n, 12n, 100n, 105n].map((at) => ({ at: START + at * S, duration: S, tid: 1 }));
   const clock = (bootNs: bigint, offsetNs: bigint, kind: 'start' | 'step') => ({
@@ -225,12 +225,12 @@ test('an event lies where the step of the clock that was in force puts it', asyn
   ]);
 });
 
-test('without a known clock the wall clock is both', async () => {
+test('without a known clock the wall clock serves as both', async () => {
   const { readings } = decoded((await exported(recorded([{ at: START }]), 'perfetto')).path);
   expect(readings).toEqual([[START, START]]);
 });
 
-test('slices of one track never overlap, whatever was recorded', async () => {
+test('slices of one track never overlap, for any recording', async () => {
   const rows = Array.from(
     { length: 500 },
     (_, i): Row => ({
@@ -246,7 +246,7 @@ test('slices of one track never overlap, whatever was recorded', async () => {
   expect(total).toBe(rows.reduce((sum, { duration }) => sum + duration!, 0n));
 });
 
-test('numbers of any size are the varints that protoc reads', () => {
+test('numbers of any size are encoded as varints that protoc reads', () => {
   const numbers = fc.array(fc.oneof(fc.bigInt({ min: -(2n ** 63n), max: U64_MAX }), fc.maxSafeInteger()), {
     minLength: 1,
     maxLength: 200,

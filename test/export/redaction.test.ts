@@ -57,7 +57,7 @@ async function redactedEvents(data: string): Promise<Record<string, unknown>[]> 
   return lines.map((line) => parseJson(line) as Record<string, unknown>);
 }
 
-test.each(Object.keys(FORMATS) as FormatName[])('%s has none of the texts', async (format) => {
+test.each(Object.keys(FORMATS) as FormatName[])('%s contains none of the texts', async (format) => {
   const data = withLosses(ROWS);
   const recordingId = (recordedEvents(data)[0]!.event_id as string).slice(0, 16);
   const search = (bytes: Buffer) => [...SECRETS, recordingId].filter((secret) => bytes.includes(secret));
@@ -100,7 +100,7 @@ test('the same text has the same pseudonym, and folders stay folders', async () 
   });
 });
 
-test('numbers, times and words of the schema stay', async () => {
+test('numbers, times and words of the schema are kept', async () => {
   const data = withLosses(ROWS);
   const kept = ['timestamp_ns', 'duration_ns', 'pid', 'tid', 'cpu', 'result', 'attribution', 'file_kind', 'syscall'];
   const numbersOf = (event: Record<string, unknown>) =>
@@ -108,7 +108,7 @@ test('numbers, times and words of the schema stay', async () => {
   expect((await redactedEvents(data)).map(numbersOf)).toEqual(recordedEvents(data).map(numbersOf));
 });
 
-test('an export is repeatable, but for the recording that its events are said to be of', async () => {
+test('an export is repeatable, except for the recording id of its events', async () => {
   const data = withLosses(ROWS);
   const [first, second] = [await redactedEvents(data), await redactedEvents(data)];
   const place = (event: Record<string, unknown>) => (event.event_id as string).slice(16);
@@ -119,7 +119,7 @@ test('an export is repeatable, but for the recording that its events are said to
   expect(new Set(ids.map((id) => (id as string).slice(0, 16))).size).toBe(2);
 });
 
-test('more names than can be remembered are told', () => {
+test('more names than can be remembered are reported', () => {
   const source: Dictionary = {
     ...{ recordingId: '0123456789abcdef', node: NODE },
     name: (id) => `name-${id}`,

@@ -30,10 +30,10 @@ const ORDER_1 = { transactionId: 'order-1' };
 
 test.each<[string, Partial<SelectionOptions>, number[]]>([
   ['a transaction', ORDER_1, [2, 3]],
-  ['what ran beside it', { ...ORDER_1, contextNs: 1n }, [2, 3]],
-  ['with a context behind it', { ...ORDER_1, contextNs: 300n }, [2, 3, 4]],
+  ['what ran concurrently', { ...ORDER_1, contextNs: 1n }, [2, 3]],
+  ['with a context after it', { ...ORDER_1, contextNs: 300n }, [2, 3, 4]],
   ['with a context on both sides', { ...ORDER_1, contextNs: 1000n }, [1, 2, 3, 4]],
-  ['of that only one service', { ...ORDER_1, contextNs: 1000n, services: ['cart'] }, [1, 4]],
+  ['only one service of that', { ...ORDER_1, contextNs: 1000n, services: ['cart'] }, [1, 4]],
   ['one type of a transaction', { ...ORDER_1, eventTypes: ['block_io'] }, [3]],
   ['everything', { from: { atNs: 0n } }, [1, 2, 3, 4, 5]],
   ['a window', { from: { atNs: START + 1000n }, to: { atNs: START + 2500n } }, [2, 3]],
@@ -45,7 +45,7 @@ test.each<[string, Partial<SelectionOptions>, number[]]>([
   expect([...source.scan(filter)].flatMap(eventsOf).map(({ pid }) => pid)).toEqual(pids);
 });
 
-test('losses are those that touch the window', () => {
+test('losses are those that overlap the window', () => {
   const lost = (options: Partial<SelectionOptions>) =>
     lossesIn(source, select(options).window).map(({ count }) => count);
   expect(lost(ORDER_1)).toEqual([1, 2]);
@@ -63,7 +63,7 @@ test('clock steps are those in the window and the one in force before it', () =>
   expect(steps({ to: { atNs: START - 600n } })).toEqual([]);
 });
 
-test('after the clock was set back, a window takes both steps that had its times', () => {
+test('after the clock was set back, a window includes both steps that had its times', () => {
   const step = (bootNs: bigint, offsetNs: bigint, kind: 'start' | 'step' = 'step') => ({
     ...{ bootNs, offsetNs: START + offsetNs, kind, suspendedNs: 0n },
   });
@@ -85,10 +85,10 @@ test('after the clock was set back, a window takes both steps that had its times
 
 const isSame = (one: { bootNs: bigint }) => (other: { bootNs: bigint }) => one.bootNs === other.bootNs;
 
-test('a context before the epoch is one from it', () => {
+test('a context before the epoch starts at the epoch', () => {
   expect(select({ ...ORDER_1, contextNs: 2n ** 63n }).window.fromNs).toBe(0n);
 });
 
-test('a window that ends before it begins is told', () => {
+test('a window that ends before it begins is reported', () => {
   expect(() => select({ from: { atNs: 10n }, to: { atNs: 9n } })).toThrow('--from must be earlier than --to');
 });

@@ -49,7 +49,7 @@ test('events are rows, and 64-bit integers are exact', () => {
   expect(ask('SELECT bytes, device FROM block_io')).toEqual([[I64_MAX, 'vda']]);
 });
 
-test('a table of a type has its columns only', () => {
+test('a table of a type has only its columns', () => {
   expect(ask("SELECT count(*) FROM pragma_table_info('sys_write') WHERE name IN ('fd', 'device')")).toEqual([[1n]]);
   expect(() => ask('SELECT device FROM sys_write')).toThrow('sql: no such column: device');
 });
@@ -59,7 +59,7 @@ test.each([
   ['SELECT count(*), max(fd) FROM events', [4n, 7n]],
   ['SELECT count(*) FROM events AS a JOIN events AS b USING (event_id, comm)', [4n]],
   ['SELECT sum(e.cpu), count(DISTINCT x.service_name) FROM events e, (SELECT * FROM events) x', [0n, 2n]],
-])('columns are found however they are named: %s', (sql, row) => {
+])('columns are found in any notation: %s', (sql, row) => {
   expect(ask(sql)).toEqual([row]);
 });
 
@@ -94,7 +94,7 @@ test('transactions, losses and clock steps are tables too', () => {
 });
 
 test.each(["SELECT * FROM events(NULL, '-45s')", "SELECT * FROM sys_write ( 'order-1', null)"])(
-  'NULL as an argument is told: %s',
+  'NULL as an argument is reported: %s',
   (sql) => {
     expect(() => ask(sql)).toThrow("sql: NULL equals nothing: name what is given, as in events WHERE since = '-15m'");
   },
@@ -129,13 +129,13 @@ test.each([
 });
 
 test.each(['  select 1', '-- first\n/* then */ select 1;', 'VALUES (1)', 'WITH a AS (SELECT 1) SELECT * FROM a'])(
-  '%j is a question',
+  '%j is a query',
   (sql) => {
     expect(ask(sql)).toEqual([[1n]]);
   },
 );
 
-test('a query leaves the recording and its folder as they were', async () => {
+test('a query leaves the recording and its folder unchanged', async () => {
   const before = [readdirSync(data.folder), readFileSync(recordingPath(data.folder))];
   await kreplay('sql', '--data', data.folder, 'select * from events order by comm');
   expect([readdirSync(data.folder), readFileSync(recordingPath(data.folder))]).toEqual(before);
@@ -162,19 +162,19 @@ describe('the command', () => {
     expect([code, stdout, stderr]).toEqual([0, text, '']);
   });
 
-  test('infinity is text', async () => {
+  test('infinity is printed as text', async () => {
     const query = 'select 9e999 as a, -9e999 as b';
     expect((await sql(query)).stdout).toBe('{"a":"Infinity","b":"-Infinity"}\n');
     expect((await sql('--format', 'json', query)).stdout).toBe('[\n{"a":"Infinity","b":"-Infinity"}\n]\n');
     expect((await sql('--format', 'csv', query)).stdout).toBe('a,b\r\nInfinity,-Infinity\r\n');
   });
 
-  test('two columns of one name are both there', async () => {
+  test('two columns of one name are both printed', async () => {
     const twice = 'select a.pid, b.pid from events a join events b using (event_id) limit 1';
     expect((await sql(twice)).stdout).toBe('{"pid":100,"pid":100}\n');
   });
 
-  test('an answer without rows is whole in every format', async () => {
+  test('an answer without rows is complete in every format', async () => {
     const answers = await Promise.all(
       ['ndjson', 'json', 'csv', 'table'].map((format) =>
         sql('--format', format, 'select pid from events where pid = 1'),
@@ -183,14 +183,14 @@ describe('the command', () => {
     expect(answers.map(({ stdout }) => stdout)).toEqual(['', '[\n]\n', 'pid\r\n', 'pid\n']);
   });
 
-  test('a mistake is one line and exit code 1', async () => {
+  test('an error is one line and exit code 1', async () => {
     const { code, stdout, stderr } = await sql(QUERY);
     expect([code, stdout, stderr]).toEqual([1, '', 'kreplay: sql: no such column: failed\n']);
     const late = await sql("select * from events where since = 'yesterday'");
     expect([late.code, late.stderr]).toEqual([1, expect.stringMatching(/^kreplay: since: must be RFC 3339.*\n$/)]);
   });
 
-  test('a reader that has enough ends it', async () => {
+  test('a reader that stops early ends the query', async () => {
     const endless = 'with recursive n(i) as (select 1 union all select i + 1 from n) select i, hex(i) from n';
     const { child, printed, ended } = start('sql', '--data', data.folder, endless);
     await printed(/"i":1,/);

@@ -11,7 +11,7 @@ async function database(): Promise<(sql: string) => string[]> {
   return (sql) => readWith('sqlite3', ['-readonly', path, sql]).split('\n').slice(0, -1);
 }
 
-test('every value is there, exactly', async () => {
+test('every value is exported exactly', async () => {
   const ask = await database();
   expect(ask('PRAGMA integrity_check')).toEqual(['ok']);
   expect(
@@ -31,7 +31,7 @@ test('every value is there, exactly', async () => {
   ]);
 });
 
-test('a value that no SQLite integer holds is text, any other an integer', async () => {
+test('a value beyond the integers of SQLite is text, and any other an integer', async () => {
   const ask = await database();
   expect(ask('SELECT bytes_requested, typeof(bytes_requested) FROM sys_write')).toEqual([
     `${U64_MAX - 1n}|text`,
@@ -56,13 +56,13 @@ test('a view has the rows and the columns of its type', async () => {
   ]);
 });
 
-test('losses and clock steps come along', async () => {
+test('losses and clock steps are included', async () => {
   const ask = await database();
   expect(ask('SELECT * FROM losses')).toEqual([`${START}|${START + 9n}|ring_full|sys_write|3`]);
   expect(ask('SELECT * FROM clock')).toEqual([`5|${START - 5n}|start|0`]);
 });
 
-test('windows and transactions are found by an index', async () => {
+test('windows and transactions are found through an index', async () => {
   const ask = await database();
   const plan = (condition: string) => ask(`EXPLAIN QUERY PLAN SELECT * FROM sys_write WHERE ${condition}`).join();
   expect(plan(`timestamp_ns >= ${START} AND timestamp_ns < ${START + 2n}`)).toContain('events_by_time');

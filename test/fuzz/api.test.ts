@@ -198,7 +198,7 @@ function checker(document: object): typeof answerProblems {
 }
 
 test(
-  'every answer is as the document says',
+  'every answer conforms to the API document',
   async () => {
     const seen = new Map<string, number>();
     await fc.assert(

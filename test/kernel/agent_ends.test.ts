@@ -64,7 +64,7 @@ function runAgent(): RunningAgent {
 /** The files that an agent left, except the lock. */
 const filesLeft = () => readdirSync(dataFolder).filter((file) => file !== 'recording.lock');
 
-test.each(['SIGINT', 'SIGTERM'] as const)('%s at any instant leaves one clean file', async (signal) => {
+test.each(['SIGINT', 'SIGTERM'] as const)('%s at any moment leaves one clean file', async (signal) => {
   const startMs = performance.now();
   const first = runAgent();
   await first.ready;
@@ -97,7 +97,7 @@ test.each(['SIGINT', 'SIGTERM'] as const)('%s at any instant leaves one clean fi
   }
 });
 
-test('SIGHUP during its end is no error, and does not end it before the last commit', async () => {
+test('SIGHUP during the shutdown is not an error, and does not end the agent before its last commit', async () => {
   for (let round = 0; round < 3; round++) {
     const agent = fork(join(ROOT, 'kreplay.ts'), ['agent', '--data', dataFolder], {
       execArgv: [],
@@ -125,7 +125,7 @@ test('SIGHUP during its end is no error, and does not end it before the last com
   }
 });
 
-test('what is written during its last drain is not among the time that it says it recorded', async () => {
+test('events during the last drain are not within the time that the agent reports as recorded', async () => {
   const ownFolder = temporaryFolder();
   const agent = await startAgent(ownFolder);
   const load = startNumberedWrites(ownFolder, 300);

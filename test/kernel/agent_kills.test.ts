@@ -25,7 +25,7 @@ async function newAgent(): Promise<Agent> {
   return agent;
 }
 
-test('an agent that is killed leaves all that could be queried, and tells what is missing', async () => {
+test('a killed agent leaves everything that could be queried, and the loss is reported', async () => {
   let agent = await newAgent();
   const load = startNumberedWrites(dataFolder, WRITES_PER_MS);
   const starts = [wallClockNs()];

@@ -85,7 +85,7 @@ test('direct writes are one request each, owned by the program, as bpftrace coun
   });
 });
 
-test('reads, discards and flushes are told apart', async () => {
+test('reads, discards and flushes are distinguished', async () => {
   const recorded = await record(() => {
     labelled('read', `dd if=${disk.path} of=/dev/null bs=64k count=7 iflag=direct`);
     labelled('discard', `blkdiscard --offset 1048576 --length 1048576 ${disk.path}`);
@@ -101,7 +101,7 @@ test('reads, discards and flushes are told apart', async () => {
   expect(flush!.queue_ns).toBeNull();
 });
 
-test('a commit of the journal lasts until the flush behind it, as bpftrace sees its last completion', async () => {
+test('a journal commit lasts until the flush after it, as bpftrace sees its last completion', async () => {
   run('sh', ['-c', `echo 'write back' > /sys/block/${disk.name}/queue/write_cache`]);
   run('mkfs.ext4', ['-q', '-F', disk.path]);
   run('mount', [disk.path, disk.mountPoint]);
@@ -132,7 +132,7 @@ test('a commit of the journal lasts until the flush behind it, as bpftrace sees 
   }
 });
 
-test('a request with bios of two owners is shared, and names both; one whose end is missed is counted', async () => {
+test('a request with bios of two owners is shared and names both; one whose end is missed is counted', async () => {
   const blocks = 1024;
   // Whether two requests meet in the scheduler is luck in any one round.
   const rounds = 31;

@@ -59,7 +59,7 @@ async function until(holds: () => boolean): Promise<void> {
 }
 
 describe.each(Object.keys(FILE_SYSTEMS) as (keyof typeof FILE_SYSTEMS)[])('a full %s', (fileSystem) => {
-  test('while it records: what is lost is counted, and recording goes on when there is space', async () => {
+  test('while recording: losses are counted, and recording continues once there is space', async () => {
     const disk = newDisk(fileSystem);
     const agent = await newAgent(disk.path);
     const load = startNumberedWrites(listFolder, WRITES_PER_MS);
@@ -97,7 +97,7 @@ describe.each(Object.keys(FILE_SYSTEMS) as (keyof typeof FILE_SYSTEMS)[])('a ful
     expect(lostCount).toBeLessThan(missing.length * 1.2);
   });
 
-  test('when it ends: what was committed stays readable, and the end is not held up', async () => {
+  test('at the end: committed events stay readable, and the shutdown is not delayed', async () => {
     const disk = newDisk(fileSystem);
     const agent = await newAgent(disk.path);
     const load = startNumberedWrites(listFolder, WRITES_PER_MS);
@@ -122,7 +122,7 @@ describe.each(Object.keys(FILE_SYSTEMS) as (keyof typeof FILE_SYSTEMS)[])('a ful
     expect(missing.filter((number) => !isTold(losses, began, number)).slice(0, 5)).toEqual([]);
   });
 
-  test('at the start: the agent says so and ends', () => {
+  test('at the start: the agent reports it and ends', () => {
     const disk = newDisk(fileSystem);
     disk.fill();
     const args = [join(ROOT, 'kreplay.ts'), 'agent', '--data', join(disk.path, 'data')];

@@ -39,7 +39,7 @@ async function recordScripts(
 const owner = ({ transaction_id, trace_id, attribution: { source, quality } }: SysWriteEvent) =>
   [transaction_id, trace_id === TRACE ? 'trace' : trace_id, source, quality].join(' ');
 
-test('a service is what the environment of its program says', async () => {
+test('a service is named by the environment of its program', async () => {
   const long = `a=${'x'.repeat(900)},service.name=long`;
   const { of } = await recordScripts({
     otel: { env: { OTEL_SERVICE_NAME: 'orders' }, script: '/bin/echo x > $out' },
@@ -57,7 +57,7 @@ test('a service is what the environment of its program says', async () => {
   expect(services).toEqual(['orders', 'pay er', 'long', 'unit tests', 'echo', 'orders', 'echo']);
 });
 
-test('behind hundreds of variables and long ones they are still found, or asked of /proc', async () => {
+test('variables after hundreds of others or long ones are found, or read from /proc', async () => {
   const many = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, i) => [`V${i}`, 'x']));
   const lived = 'sleep 0.6; echo x > $out; sleep 0.6';
   const { of } = await recordScripts({
@@ -86,7 +86,7 @@ test('no other variable leaves the kernel', async () => {
   expect(readFileSync(join(recorded.dataFolder, 'recording.kreplay')).includes(SECRET)).toBe(false);
 });
 
-test('a trace comes with the environment, until a marker or another program says otherwise', async () => {
+test('a trace from the environment holds until a marker or another program replaces it', async () => {
   const env = { TRACEPARENT };
   const { of } = await recordScripts({
     shell: { env, script: 'echo x > $out' },
@@ -113,7 +113,7 @@ test('a trace comes with the environment, until a marker or another program says
   expect(owner(of('late'))).toBe(' trace env exact');
 });
 
-test('a trace that there was no room for when its program began is taken when there is', async () => {
+test('a trace that had no room when its program started is recorded once there is room', async () => {
   const dataFolder = temporaryFolder();
   const agent = await startAgent(dataFolder);
   const out = join(temporaryFolder(), 'out');

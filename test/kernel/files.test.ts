@@ -59,20 +59,20 @@ afterAll(() => {
   removeFolders();
 });
 
-test('every kind of file is named as /proc names it', () => {
+test('every kind of file has the name that /proc gives it', () => {
   const writes = recorded.writes().filter(({ bytes_requested }) => expected.has(Number(bytes_requested)));
   const named = new Map(writes.map(({ bytes_requested, file }) => [Number(bytes_requested), file]));
   expect(Object.fromEntries(named)).toEqual(Object.fromEntries(expected));
 });
 
-test('kinds are told apart', () => {
+test('kinds are distinguished', () => {
   const kinds = [1, 2, 3, 4, 5, 10, 11].map(
     (line) => recorded.writes().find(({ bytes_requested }) => bytes_requested === BigInt(1000 + line))!.file_kind,
   );
   expect(kinds).toEqual(['regular', 'pipe', 'socket', 'regular', 'anonymous', 'character_device', 'pipe']);
 });
 
-test('a descriptor that is none has no file', async () => {
+test('an invalid descriptor has no file', async () => {
   const { writes } = await record(() => {
     bash(
       'exec 2>/dev/null; printf x >&77 || python3 -c "import os\ntry: os.write(77, b\'x\' * 77)\nexcept OSError: pass"',

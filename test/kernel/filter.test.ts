@@ -83,7 +83,7 @@ async function recordedOfOneNumber(flag: string): Promise<string[]> {
 test.each([
   ['--pid', ['own']],
   ['--except-pid', ['other']],
-])('%s is about the process that has the number when the agent starts', async (flag, names) => {
+])('%s applies to the process that has the PID when the agent starts', async (flag, names) => {
   expect(await recordedOfOneNumber(flag)).toEqual(names);
 });
 
@@ -102,7 +102,7 @@ async function reload(agent: Agent): Promise<string> {
   return said;
 }
 
-test('a filter file is read again at SIGHUP, and a wrong one changes nothing', async () => {
+test('a filter file is read again on SIGHUP, and an invalid one changes nothing', async () => {
   const file = join(folder, 'filter.json');
   writeFileSync(file, '{"comms": ["none"]}');
   const dataFolder = join(folder, 'data');
@@ -129,7 +129,7 @@ test('a filter file is read again at SIGHUP, and a wrong one changes nothing', a
   expect(written.filter((name) => name !== 'filter.json')).toEqual(['after', 'wrong', 'served']);
 });
 
-test('what the old filter and the new one both want is recorded all the while', async () => {
+test('events that pass both the old and the new filter are recorded without a gap', async () => {
   const file = join(folder, 'filter.json');
   const comms = ['numbered_writes'];
   writeFileSync(file, JSON.stringify({ comms }));
@@ -149,7 +149,7 @@ test('what the old filter and the new one both want is recorded all the while', 
   expect(missingNumbers(began, numbers).filter((number) => !isTold(losses, began, number))).toEqual([]);
 });
 
-test('a filter that was read again holds for the recording that takes the place of a removed one', async () => {
+test('a reloaded filter also applies to the recording that replaces a removed one', async () => {
   const file = join(folder, 'filter.json');
   writeFileSync(file, '{}');
   const dataFolder = join(folder, 'data');

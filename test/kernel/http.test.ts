@@ -117,19 +117,19 @@ function faults(scores: Readonly<Record<string, Scores>>): string[] {
 }
 
 describe('these tests', () => {
-  test.concurrent('find what is right: each handler labels its thread', async () => {
+  test.concurrent('accept a correct server: each handler labels its thread', async () => {
     const loads = loadsOf({ requests: FEW_REQUESTS });
     expect(await scoreServer(python('threads', 'mark'), loads)).toEqual(every('right', loads, 'marker exact'));
   });
 
-  test.concurrent('find what is wrong: the handlers of an event loop label their thread once', async () => {
+  test.concurrent('detect a wrong server: the handlers of an event loop label their thread once', async () => {
     const scores = await scoreServer(python('coroutines', 'mark'), loadsOf({ concurrencies: [16] }));
     expect(scores.c16).toMatchObject({ before: { right: REQUESTS, wrong: 0 } });
     expect(scores.c16!.after.wrong).toBeGreaterThan(REQUESTS / 2);
   });
 });
 
-describe('requests are not looked at', () => {
+describe('requests are not inspected', () => {
   const loads = loadsOf({ requests: FEW_REQUESTS, concurrencies: [2] });
 
   test.concurrent.each([
@@ -152,33 +152,33 @@ const ONE_AT_A_TIME: Record<string, (number: number) => RequestShape> = {
 };
 
 describe('a thread that serves one request at a time', () => {
-  test.concurrent.each(Object.entries(ONE_AT_A_TIME))('of its own for each connection: %s', async (_, shape) => {
+  test.concurrent.each(Object.entries(ONE_AT_A_TIME))('is created for each connection: %s', async (_, shape) => {
     const loads = loadsOf({ shape });
     const scores = await scoreNamed(python('threads', 'plain'), loads);
     expect(scores).toEqual(every('right', loads, 'http exact'));
   });
 
   whereJava.each(['kept connections', 'some without the header', 'some reset before the answer'])(
-    'of a pool: %s',
+    'belongs to a pool: %s',
     async (name) => {
       const loads = loadsOf({ shape: ONE_AT_A_TIME[name]! });
       expect(await scoreNamed(java('plain'), loads)).toEqual(every('right', loads, 'http exact'));
     },
   );
 
-  test.concurrent("what its child does is the request's too", async () => {
+  test.concurrent('includes what its child does in the request', async () => {
     const loads = loadsOf({ requests: FEW_REQUESTS });
     const scores = await scoreNamed(python('threads', 'fork'), loads);
     expect(scores).toEqual(every('right', loads, 'http inherited'));
   });
 
-  test.concurrent('a header behind what is looked at is not found', async () => {
+  test.concurrent('ignores a header beyond the inspected bytes', async () => {
     const loads = loadsOf({ shape: () => ({ cookieBytes: 5000 }) });
     expect(await scoreNamed(python('threads', 'plain'), loads)).toEqual(every('none', loads));
   });
 
   test.concurrent.each(['every request', 'some'])(
-    'a label that a handler sets is within the trace, and ends with the request: %s',
+    "keeps a handler's label within the trace until the request ends: %s",
     async (which) => {
       const loads = loadsOf({
         requests: FEW_REQUESTS,
@@ -195,17 +195,17 @@ describe('a server that the agent finds', () => {
   const early = (server: Server, loads: readonly Load[]) =>
     scoreServer(server, loads, { flags: ['--http-services', server.name], serverFirst: true });
 
-  test.concurrent('with a thread for each connection', async () => {
+  test.concurrent('has a thread for each connection', async () => {
     const loads = loadsOf({});
     expect(await early(python('threads', 'plain'), loads)).toEqual(every('right', loads, 'http exact'));
   });
 
-  whereJava('with a pool of threads that wait', async () => {
+  whereJava('has a pool of waiting threads', async () => {
     const loads = loadsOf({});
     expect(await early(java('plain'), loads)).toEqual(every('right', loads, 'http exact'));
   });
 
-  test.concurrent('with processes that wait', async () => {
+  test.concurrent('has waiting processes', async () => {
     const loads = loadsOf({ shape: () => ({ ending: 'close' }) });
     expect(await early(python('processes', 'prefork'), loads)).toEqual(every('right', loads, 'http exact'));
   });
@@ -218,13 +218,13 @@ describe('a process that serves one request at a time', () => {
     expect(scores).toEqual(every('right', loads, 'http exact'));
   });
 
-  test.concurrent('prefork, made before the agent has heard of its parent', async () => {
+  test.concurrent('is made by prefork before the agent knows its parent', async () => {
     const loads = loadsOf({ shape: () => ({ ending: 'close' }), requests: FEW_REQUESTS });
     expect(faults(await scoreNamed(python('processes', 'prefork'), loads))).toEqual([]);
   });
 });
 
-describe('a thread that serves many requests at once gives none the trace of another', () => {
+describe('a thread that serves many requests at once gives none of them the trace of another', () => {
   /** Starts a new process for each load: the agent does not look again at one that it found unsuitable. */
   async function faultsOf(server: Server, options: LoadOptions = {}): Promise<string[]> {
     const found: string[] = [];
@@ -241,22 +241,22 @@ describe('a thread that serves many requests at once gives none the trace of ano
     expect(await faultsOf(server)).toEqual([]);
   });
 
-  test.concurrent('asyncio, a request is read in the turn in which the timer of another one ends', async () => {
+  test.concurrent('asyncio reads a request in the turn in which the timer of another one ends', async () => {
     const shape = (number: number) => ({ waitMs: number % 8 === 0 ? 10 : 0 });
     const server = python('coroutines', 'busy');
     expect(await faultsOf(server, { shape, requests: FEW_REQUESTS, concurrencies: [2] })).toEqual([]);
   });
 
-  whereGo('go without section headers', async () => {
+  whereGo('Go without section headers', async () => {
     expect(await faultsOf(go(goWithoutSections))).toEqual([]);
   });
 
-  test.concurrent.each(['sync', 'pool'])('node is not looked at: %s', async (mode) => {
+  test.concurrent.each(['sync', 'pool'])('Node is not inspected: %s', async (mode) => {
     const loads = loadsOf({});
     expect(await scoreNamed(node(mode), loads)).toEqual(every('none', loads));
   });
 
-  whereGo('go is not looked at', async () => {
+  whereGo('Go is not inspected', async () => {
     const loads = loadsOf({});
     expect(await scoreNamed(go(goProgram), loads)).toEqual(every('none', loads));
   });
@@ -279,36 +279,36 @@ const ODD: Record<string, RequestShape> = {
   },
 };
 
-describe('the request before gives its trace to nothing of the next', () => {
+describe('a request does not pass its trace on to the next', () => {
   test.concurrent.each(Object.entries(ODD))('%s', async (_, odd) => {
     const shape = (number: number) => (number % 2 ? odd : {});
     expect(faults(await scoreNamed(python('threads', 'plain'), loadsOf({ shape, concurrencies: [1, 2] })))).toEqual([]);
   });
 
-  test.concurrent('two that come together', async () => {
+  test.concurrent('two requests that arrive together', async () => {
     const shape = (number: number): RequestShape => (number % 2 ? {} : { ending: 'pipeline' });
     expect(faults(await scoreNamed(python('threads', 'plain'), loadsOf({ shape })))).toEqual([]);
   });
 
-  test.concurrent('threads that were made in one request and work for all', async () => {
+  test.concurrent('threads that are made in one request and work for all', async () => {
     expect(faults(await scoreNamed(python('threads', 'pool'), loadsOf({})))).toEqual([]);
   });
 
   test.concurrent.each(['forked', 'executed'])(
-    'processes that were made in one request and work for all: %s',
+    'processes that are made in one request and work for all: %s',
     async (mode) => {
       expect(faults(await scoreNamed(python('threads', mode), loadsOf({})))).toEqual([]);
     },
   );
 
   whereJava.each([1, 2, 16])(
-    'what a thread does for requests that another one answers: %i at once',
+    'work of a thread for requests that another thread answers: %i at once',
     async (concurrency) => {
       expect(faults(await scoreNamed(java('async'), loadsOf({ concurrencies: [concurrency] })))).toEqual([]);
     },
   );
 
-  whereJava('what a thread does when it has answered and waited', async () => {
+  whereJava('work of a thread after its answer and a wait', async () => {
     expect(faults(await scoreNamed(java('later'), loadsOf({})))).toEqual([]);
   });
 });

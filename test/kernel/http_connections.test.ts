@@ -69,7 +69,7 @@ function ownedBySize(object: BpfObject): Record<number, boolean> {
   return owned;
 }
 
-test("a request whose connection cannot be remembered is nobody's, and is counted", async () => {
+test('a request whose connection cannot be remembered has no owner, and is counted', async () => {
   const variant = btfTypeExists('bpf_rdonly_cast') ? 'kreplay_cast' : 'kreplay';
   const object = BpfObject.open(join(ROOT, `build/bpf/${variant}.bpf.o`));
   try {

@@ -16,7 +16,7 @@ const untilRecorded = async (dataFolder: string) => {
   while (!hasWrites()) await sleep(LOOK_MS);
 };
 
-test('an open request of a process that has ended does not count against the next one of its number', async () => {
+test('an open request of an exited process does not affect the next process with its PID', async () => {
   const [folder, dataFolder] = [temporaryFolder(), temporaryFolder()];
   const traces = [randomBytes(16).toString('hex'), randomBytes(16).toString('hex')];
   const script = join(import.meta.dirname, 'http_servers', 'reused_pid.py');

@@ -73,7 +73,7 @@ const LENT: Readonly<Record<string, Way>> = {
     family: ({ before, after }, does) => [...before, ...thread(thread(does)), ...after],
     exit: 'leave',
   },
-  'thread of a thread that says it': {
+  'thread of a thread that sets the marker': {
     // The process must not end with the thread that leaves.
     family: ({ before, after }, does) => [...thread(before, thread(does), after), ...wait(2)],
     exit: 'leave',
@@ -81,7 +81,7 @@ const LENT: Readonly<Record<string, Way>> = {
 };
 
 const COPIED_BY_A_THREAD: Readonly<Record<string, Way>> = {
-  'fork of a thread that says it': {
+  'fork of a thread that sets the marker': {
     family: ({ before, after }, does) => thread(before, fork(does), after),
     exit: 'die',
   },
@@ -156,7 +156,7 @@ const WAYS = [
   ...Object.keys(LENT).map((name) => ({ name, of: ofLent })),
 ];
 
-describe('by how a task came to be, who said it, and what became of that', () => {
+describe('by the way a task was made, the source of its context and what became of that', () => {
   let families: Families;
 
   beforeAll(async () => {
@@ -189,7 +189,7 @@ const threadOf = (does: Words): Words => [...mark('txn=a@'), ...thread(does)];
 
 /** Families, and the expected owners of their writes of 1, 2, ... bytes. */
 const SINGLE: Readonly<Record<string, { family: Family; owners: readonly string[] }>> = {
-  'a child and a thread that say whose they are say it of themselves': {
+  'a child and a thread that set a marker set it for themselves': {
     family: {
       does: [
         ...[...mark('txn=a@'), ...say(1), ...fork(mark('txn=b@'), say(2), fork(say(3))), ...joined],
@@ -202,7 +202,7 @@ const SINGLE: Readonly<Record<string, { family: Family; owners: readonly string[
       ...['a marker exact', 'd marker exact', 'a marker exact', 'none none', 'a marker exact'],
     ],
   },
-  'a program keeps what its thread had, over any number of execs': {
+  'a program keeps the owner of its thread across any number of execs': {
     family: { does: [...mark('txn=a@'), ...exec(exec(say(1), exec(say(2), mark('txn=b@'), exec(say(3)))))] },
     owners: ['a marker exact', 'a marker exact', 'b marker exact'],
   },
@@ -217,11 +217,11 @@ const SINGLE: Readonly<Record<string, { family: Family; owners: readonly string[
     },
     owners: ['trace env exact', 'none none', 'none none'],
   },
-  'a thread that execs takes along what it said itself, and finds the environment': {
+  'a thread that execs keeps its own marker, and has the environment': {
     family: { does: thread(say(1), mark('txn=a@'), exec(say(2), mark('end'), say(3))), environment: { TRACEPARENT } },
     owners: ['trace env exact', 'a trace marker exact', 'trace env exact'],
   },
-  'a pool thread is of nobody between the transactions that it says itself': {
+  'a pool thread has no owner between the transactions that it marks itself': {
     family: {
       does: [
         ...threadOf([
@@ -236,7 +236,7 @@ const SINGLE: Readonly<Record<string, { family: Family; owners: readonly string[
       ...['b marker exact'],
     ],
   },
-  'what is forked and started behind the end has nothing': {
+  'tasks that are forked and started after the end have no owner': {
     family: { does: [...mark('txn=a@'), ...mark('end'), ...fork(say(1)), ...thread(say(2)), ...spawned(say(3))] },
     owners: ['none none', 'none none', 'none none'],
   },
@@ -246,7 +246,7 @@ const SINGLE: Readonly<Record<string, { family: Family; owners: readonly string[
     },
     owners: ['none none', 'a marker exact', 'a marker exact', 'a inherited inherited'],
   },
-  'a thread has its own before the default of its process, and that again when it has none': {
+  'the marker of a thread precedes the default of its process, which applies again afterwards': {
     family: {
       does: [...mark('proc txn=a@'), ...thread(mark('txn=b@'), say(1), mark('end'), say(2)), ...joined, ...say(3)],
     },
@@ -263,7 +263,7 @@ const OF_LENT: Readonly<Record<string, (does: Words) => Words>> = {
   'exec by a thread of a child': (does) => fork(thread(exec(does))),
 };
 
-describe('one by one', () => {
+describe('individual cases', () => {
   let families: Families;
 
   beforeAll(async () => {

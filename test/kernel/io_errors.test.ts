@@ -103,7 +103,7 @@ test.each([
   database.close();
 });
 
-test('every write fails until the end: the agent ends with one clear error, and what was written stays', async () => {
+test('if every write fails until the end, the agent ends with one clear error, and earlier data is kept', async () => {
   const dataFolder = temporaryFolder();
   const agent = await startAgent(dataFolder);
   agents.push(agent);
@@ -148,7 +148,7 @@ test.each<[string, RegExp, (path: string) => void]>([
     /has format version 99.* use the kreplay that wrote it/,
     (path) => change(path, 'PRAGMA user_version = 99'),
   ],
-])('%s in the place of the recording is refused in one line and left as it is', async (_name, words, spoilFile) => {
+])('%s in place of the recording is refused in one line and left unchanged', async (_name, words, spoilFile) => {
   const dataFolder = temporaryFolder();
   await (await startAgent(dataFolder)).stop();
   const path = join(dataFolder, 'recording.kreplay');
@@ -164,7 +164,7 @@ test.each<[string, RegExp, (path: string) => void]>([
 test.each<[string, (path: string) => void]>([
   ['tables that are missing', (path) => change(path, 'DROP TABLE segment')],
   ['a file cut short', (path) => truncateSync(path, 4096)],
-])('%s in the place of the recording is set aside as it is, and a new recording begins', async (_name, spoilFile) => {
+])('%s in place of the recording is set aside unchanged, and a new recording begins', async (_name, spoilFile) => {
   const dataFolder = temporaryFolder();
   await (await startAgent(dataFolder)).stop();
   const path = join(dataFolder, 'recording.kreplay');
@@ -179,7 +179,7 @@ test.each<[string, (path: string) => void]>([
   expect(contentOf(path).equals(before)).toBe(false);
 });
 
-test('a second agent on the same folder is refused at once, and the first goes on', async () => {
+test('a second agent on the same folder is refused at once, and the first continues', async () => {
   const dataFolder = temporaryFolder();
   const first = await startAgent(dataFolder);
   agents.push(first);

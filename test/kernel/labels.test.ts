@@ -24,7 +24,7 @@ function ownerOf(recorded: Recorded, bytes: number) {
   return [transaction_id, attribution.source, attribution.quality].join(' ');
 }
 
-test('a marker holds for its process, what it forks and execs, until it is replaced or ended', async () => {
+test('a marker applies to its process and what it forks and execs, until it is replaced or ended', async () => {
   const recorded = await record(() => {
     script(`
       say 1
@@ -61,7 +61,7 @@ test('a marker holds for its process, what it forks and execs, until it is repla
   ]);
 });
 
-test('a default of the process covers its other threads and its children, and yields to their own', async () => {
+test('a default of the process applies to its other threads and its children, and yields to their own markers', async () => {
   const program = compileProgram('threads');
   const recorded = await record(() => {
     run(program, ['process-default', out]);
@@ -74,7 +74,7 @@ test('a default of the process covers its other threads and its children, and yi
   ]);
 });
 
-test('a write belongs to whom its process worked for when it began', async () => {
+test('a write belongs to the transaction of its process when the write began', async () => {
   const program = compileProgram('threads');
   const recorded = await record(() => {
     run(program, ['blocked', out]);
@@ -83,7 +83,7 @@ test('a write belongs to whom its process worked for when it began', async () =>
   expect(blocked).toMatchObject({ transaction_id: 'before', file_kind: 'pipe' });
 });
 
-test('a flood of markers stops nobody, and what it pushes out is counted', async () => {
+test('a flood of markers blocks no other process, and the markers that it evicts are counted', async () => {
   const recorded = await record(() => {
     bash(`for flood in 1 2; do python3 -c '
 import os
@@ -101,7 +101,7 @@ for i in range(150000): os.write(null, b"KREPLAY1 txn=f%d" % i)' & done; wait`);
   expect([...causes].filter((cause) => !others.includes(cause))).toEqual(['marker_flood']);
 });
 
-test('a line for /dev/null that cannot be read may be a marker: nobody owns what follows', async () => {
+test('an unreadable line for /dev/null may be a marker: what follows has no owner', async () => {
   // A page that was never touched is not present, and /dev/null does not read it.
   const recorded = await record(() => {
     run('python3', [
@@ -142,7 +142,7 @@ test('a thread has the context of its creator only as long as the creator holds 
   ]);
 });
 
-test('all fields of a marker are taken, and what is malformed is left out', async () => {
+test('all fields of a marker are accepted, and malformed ones are left out', async () => {
   const recorded = await record(() => {
     script(`
       mark txn=caf%C3%A9%20%25 trace=${TRACE} span=00f067aa0ba902b7 svc=shop x-note=1; say 1
@@ -173,7 +173,7 @@ test('all fields of a marker are taken, and what is malformed is left out', asyn
   expect(writes.filter((event) => event.file === '/dev/null' && event.pid === pid)).toHaveLength(2);
 });
 
-test('only root and the user of the agent may name a service', async () => {
+test('only root and the user of the agent may set a service', async () => {
   const command = `echo "KREPLAY1 txn=anyone svc=shop" >/dev/null; printf x >>/dev/full || true`;
   const asNobody = () => run(AS_NOBODY[0], [...AS_NOBODY.slice(1), 'bash', '-c', command]);
   const names = async (flags: string[]) =>

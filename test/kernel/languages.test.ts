@@ -161,7 +161,7 @@ describe.each(LANGUAGES)('$name', (language) => {
     expect(score(output, owners)).toEqual({ right: 3, none: 0, wrong: 0 });
   });
 
-  test('its program says it as the documentation does', () => {
+  test('its program is the one in the documentation', () => {
     const [, block] = new RegExp(`\`\`\`${language.name}\n(.*?)\`\`\``, 's').exec(DOCUMENTATION)!;
     const linesOf = (text: string) => text.split('\n').map((line) => line.trim());
     const documented = linesOf(block!).filter((line) => line !== '');
@@ -172,8 +172,8 @@ describe.each(LANGUAGES)('$name', (language) => {
   });
 });
 
-describe.each(POOLS)('a pool of threads in $name', (language) => {
-  testOf(language)(`a thread has the label of who made it while that holds it (needs ${language.needs})`, () => {
+describe.each(POOLS)('a thread pool in $name', (language) => {
+  testOf(language)(`a thread has the label of its creator while the creator holds it (needs ${language.needs})`, () => {
     const owners = writesTo(outputOf('pool', language))
       .filter(({ result }) => result < 105)
       .map(({ result, transaction_id }) => [Number(result), transaction_id]);
@@ -185,7 +185,7 @@ describe.each(POOLS)('a pool of threads in $name', (language) => {
     ]);
   });
 
-  testOf(language)(`a task has the label that it sets, and no other task's (needs ${language.needs})`, () => {
+  testOf(language)(`a task has its own label and that of no other task (needs ${language.needs})`, () => {
     const numbers = Array.from({ length: PAIRS }, (_, number) => number);
     const marked = new Map(numbers.map((number) => [MARKED + number, `task-${number}`]));
     const unmarked = new Map(numbers.map((number) => [UNMARKED + number, null]));
@@ -195,6 +195,6 @@ describe.each(POOLS)('a pool of threads in $name', (language) => {
   });
 });
 
-test.each(Object.entries(TRAPS))('a trap of the documentation, %s', (name, [, label]) => {
+test.each(Object.entries(TRAPS))('a pitfall in the documentation, %s', (name, [, label]) => {
   expect(writesTo(trapOutput(name)).map(({ transaction_id }) => transaction_id)).toEqual([label]);
 });

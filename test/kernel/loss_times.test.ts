@@ -63,7 +63,7 @@ function heldUpAt(held: number, side: 'before' | 'after') {
   return { wasHeld, fromNs, toNs, ...recorded };
 }
 
-test.each(['before', 'after'] as const)('held up just %s any reading of a clock', (side) => {
+test.each(['before', 'after'] as const)('a delay just %s any reading of a clock', (side) => {
   let held = 0;
   for (; held < READINGS_MAX; held++) {
     const { wasHeld, fromNs, toNs, times, losses } = heldUpAt(held, side);

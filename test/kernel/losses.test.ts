@@ -43,13 +43,13 @@ test('a ring that overflows loses events and counts each of them', async () => {
   expect(said[0]!.msg).toMatch(/^\d+ events lost: the agent did not drain .*; give the agent a larger --ring-size/);
 });
 
-test('a ring of the usual size loses none', async () => {
+test('a ring of the default size loses no event', async () => {
   const recorded = await record(writeMany);
   expect(recorded.writes({ comm: 'dd' }).filter(({ file }) => file === '/dev/null')).toHaveLength(WRITES);
   expect(recorded.losses()).toEqual([]);
 });
 
-test('an agent that is killed leaves a recording of all that it had flushed', async () => {
+test('a killed agent leaves a recording of everything that it had flushed', async () => {
   const dataFolder = temporaryFolder();
   const agent = await startAgent(dataFolder);
   writeMany();

@@ -109,7 +109,7 @@ function score(writes: readonly SysWriteEvent[], owner: (write: SysWriteEvent) =
 
 const ofFile = ({ file }: SysWriteEvent) => basename(file!);
 
-test.each(CONCURRENCIES)('all that transactions write synchronously is theirs, %i at a time', (concurrency) => {
+test.each(CONCURRENCIES)('all synchronous writes of a transaction belong to it, %i at a time', (concurrency) => {
   const folderName = String(concurrency);
   expect(score(writesIn(folderName, /^t\d+$/), ofFile)).toEqual({
     right: TRANSACTIONS * SYNC_WRITES,
@@ -123,19 +123,19 @@ test.each(CONCURRENCIES)('all that transactions write synchronously is theirs, %
   );
 });
 
-test.each(CONCURRENCIES)('what is written outside of them has none, %i at a time', (concurrency) => {
+test.each(CONCURRENCIES)('writes outside of transactions have no owner, %i at a time', (concurrency) => {
   const writes = writesIn(String(concurrency), /^nobody$/);
   expect(writes.length).toBeGreaterThan(10);
   expect(score(writes, () => null)).toEqual({ right: writes.length, none: 0, wrong: 0 });
 });
 
-test.each(CONCURRENCIES)('what the pool writes has none or the right one, %i at a time', (concurrency) => {
+test.each(CONCURRENCIES)('writes of the thread pool have no owner or the right one, %i at a time', (concurrency) => {
   const counts = score(writesIn(String(concurrency), /-async$/), (write) => ofFile(write).replace('-async', ''));
   expect(counts.right + counts.none).toBe(TRANSACTIONS);
   expect(counts.wrong).toBe(0);
 });
 
-test.each(CONCURRENCIES)('each write of a request is its own, %i at a time', (concurrency) => {
+test.each(CONCURRENCIES)('each write of a request belongs to it, %i at a time', (concurrency) => {
   const named = writesIn('server', new RegExp(`^r${concurrency}-`));
   const others = writesIn('server', new RegExp(`^nobody${concurrency}-`));
   const numbers = Array.from({ length: REQUESTS }, (_, number) => number);

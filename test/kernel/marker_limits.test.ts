@@ -53,7 +53,7 @@ async function expectSaid(steps: readonly Step[]): Promise<Recorded> {
   return recorded;
 }
 
-test('lines of all lengths about the shortest and the longest', async () => {
+test('lines of all lengths around the shortest and the longest', async () => {
   const id = (lineSize: number) => 'i'.repeat(lineSize - 'KREPLAY1 txn='.length);
   const accented = 'é'.repeat(504);
   const escaped = '%E2%82%AC'.repeat(112);
@@ -100,7 +100,7 @@ test('escapes', async () => {
   ]);
 });
 
-test('words that are no fields, or others', async () => {
+test('words that are not fields, or other fields', async () => {
   await expectSaid([
     line('txn=a txn=b', 'b'),
     line('txn=a txn=', 'a'),
@@ -121,7 +121,7 @@ test('words that are no fields, or others', async () => {
   ]);
 });
 
-test('lines that are written in other ways, cut, and elsewhere', async () => {
+test('lines that are written in other ways, truncated, or to other files', async () => {
   const text = 'KREPLAY1 txn=a\n';
   const recorded = await expectSaid([
     ...['writev', 'pwrite64', 'pwritev', 'pwritev2'].map((how) => written(text, 'a', how)),
@@ -145,7 +145,7 @@ test('lines that are written in other ways, cut, and elsewhere', async () => {
   expect(elsewhere).toHaveLength(1);
 });
 
-test('what may be a line and cannot be read says nothing, and is counted', async () => {
+test('a possible marker that cannot be read sets no owner, and is counted', async () => {
   const text = 'KREPLAY1 txn=across-the-page\n';
   const cuts = [1, 7, 8, 9, 10, 12, 13, 14, 16, 17, text.length - 1];
   const unread = ['of a page that is not there', 'of a page that nothing has touched', 'of address 0'];
@@ -216,7 +216,7 @@ test('random bytes', async () => {
 
 const FLOOD = 300_000;
 
-test("a process that floods the agent with markers takes nobody else's events, and what it costs is counted", async () => {
+test('a process that floods the agent with markers takes no events from others, and its losses are counted', async () => {
   const slow = join(folder, 'slow');
   const fast = join(folder, 'fast');
   const programs = `

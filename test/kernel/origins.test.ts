@@ -112,7 +112,7 @@ async function withSysctl(values: Readonly<Record<string, string>>, work: () => 
   }
 }
 
-test("the kernel's flusher writes back what is old, long after its writers have ended", async () => {
+test("the kernel's flusher writes back old pages long after their writers have exited", async () => {
   const scenario = await onFresh(() =>
     withSysctl({ 'vm/dirty_expire_centisecs': '100', 'vm/dirty_writeback_centisecs': '50' }, async () => {
       for (const name of ['a', 'b', 'c', 'd']) run('sh', ['-c', writer(name, `old-${name}`, 'write', { count: 1024 })]);
@@ -125,7 +125,7 @@ test("the kernel's flusher writes back what is old, long after its writers have 
   expect(data.some(({ comm }) => comm.startsWith('kworker'))).toBe(true);
 });
 
-test('of two writers of one file each keeps its own blocks, and who comes second does not take a dirty one over', async () => {
+test('of two writers of one file each keeps its own blocks, and the second does not take over a dirty one', async () => {
   const { truth, recorded } = await onFresh(() => {
     run('sh', ['-c', writer('f', 'even', 'write', { count: 200, step: 2 })]);
     run('sh', ['-c', writer('f', 'odd', 'write', { first: 1, count: 200, step: 2 })]);
@@ -135,7 +135,7 @@ test('of two writers of one file each keeps its own blocks, and who comes second
 });
 
 test(
-  'fifty transactions a process, eight processes: a request of many says that it is shared',
+  'eight processes with fifty transactions each: a request of many owners is marked as shared',
   async () => {
     const { truth, writes, recorded } = await onFresh(() => {
       const processes = Array.from({ length: 8 }, (_, p) => {
@@ -160,7 +160,7 @@ test(
 
 const journalOf = (writes: readonly BlockIoEvent[]) => writes.filter(({ comm }) => comm.startsWith('jbd2/'));
 
-test('the journal of one writer names it, and nobody else', async () => {
+test('the journal of one writer names that writer alone', async () => {
   const scenario = await onFresh(() => {
     run('sh', ['-c', writer('j', 'journal', 'fsync', { count: 200 })]);
   });
@@ -178,7 +178,7 @@ test('the journal of one writer names it, and nobody else', async () => {
   }
 });
 
-test('the journal of eight writers names who took part in each commit', async () => {
+test('the journal of eight writers names the participants of each commit', async () => {
   const names = Array.from({ length: 8 }, (_, i) => `w${i}`);
   const scenario = await onFresh(() => {
     bash(`${names.map((name) => `${writer(name, name, 'fsync', { count: 50 })} &`).join('\n')}\nwait`);
@@ -206,7 +206,7 @@ test.each(['libaio', 'io_uring', 'psync', 'mmap'])('fio with %s', async (engine)
   expectRight(scenario, 2048);
 });
 
-test('without the layer a request is of the task that queues it', async () => {
+test('without the layer a request belongs to the task that queues it', async () => {
   const { writes } = await onFresh(() => void run('sh', ['-c', writer('buffered', 'left', 'write')]), {
     flags: ['--without', 'dirty_page', 'journal'],
   });
@@ -218,7 +218,7 @@ function bytesOf(requests: readonly BlockIoEvent[]): number {
   return requests.reduce((sum, { bytes }) => sum + Number(bytes), 0);
 }
 
-test('requests of megabytes are of their writer to the last page', async () => {
+test('requests of megabytes belong to their writer to the last page', async () => {
   // Most disks accept larger requests than a loop device does.
   const file = join(folder, 'large');
   const recorded = await record(() => {

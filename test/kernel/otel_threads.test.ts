@@ -57,7 +57,7 @@ test.each<[string, () => string[]]>([
   expect(counts).toEqual({ right: each, none: 0, wrong: 0, noneRight: each, noneWrong: 0 });
 });
 
-test('without the layer nobody looks', async () => {
+test('without the layer the variable is not read', async () => {
   const folder = temporaryFolder();
   const program = compileProgram('otel_writes', ['-rdynamic']);
   const recorded = await record(async () => {

@@ -36,7 +36,7 @@ afterAll(() => {
   removeFolders();
 });
 
-test('it is no longer than the caller waited, and what was written later is given beside, to the byte', async () => {
+test('the duration is no longer than the caller waited, and later write-back is given separately, to the byte', async () => {
   const script = join(folder, 'program.py');
   writeFileSync(script, PROGRAM);
   run('mkfs.ext4', ['-q', '-F', '-E', 'lazy_itable_init=0', disk.path]);

@@ -76,14 +76,14 @@ const CONTEXTS: Readonly<Record<string, { does: (number: number) => Words; owner
       heirs(number, fork(set(`TRACEPARENT=${TRACEPARENT}`), exec(say(1))), fork(say(2)), fork(exec(say(3)))),
     owners: ['trace env exact', 'none none', 'none none'],
   },
-  'what the dead one had from its parent': {
+  'what the exited process had from its parent': {
     does: (number) => [
       ...[...mark('txn=a@'), ...heirs(number, fork(say(1)), thread(say(2)))],
       ...[...mark('end'), ...heirs(number, fork(say(3)), thread(say(4)))],
     ],
     owners: ['a inherited inherited', 'a inherited inherited', 'none none', 'none none'],
   },
-  'what a thread has of a dead one does not come back with its number': {
+  'what a thread has of an exited thread does not come back with its id': {
     does: (number) => {
       const pooled = thread(say(1), post(0), wait(1), say(2), post(2));
       return heirs(
@@ -150,8 +150,8 @@ async function runAskedOf(started: StartedFamilies, number: number, readMs: numb
 }
 
 whenChosen.each([
-  { agent: 'that reads along', isRead: true },
-  { agent: 'that has read nothing of the dead ones yet', isRead: false },
+  { agent: 'that keeps up', isRead: true },
+  { agent: 'that has read nothing of the exited processes yet', isRead: false },
 ])('an agent $agent', ({ isRead }) => {
   let families: Families;
   const names: Record<string, string> = {};
@@ -201,20 +201,20 @@ whenChosen.each([
     expect(numberCount(name, expected.length)).toBeLessThan(expected.length);
   });
 
-  test('a service is that of the program that runs, not of the one that had the number', () => {
+  test('a service is that of the running program, not of an earlier one with its PID', () => {
     const found = writes('services', SERVICES_OF.length).map(({ service_name }) => service_name);
     expect(found).toEqual(SERVICES_OF);
     expect(numberCount('services', SERVICES_OF.length)).toBe(1);
   });
 
-  test(`${ROUNDS} processes of the same number`, () => {
+  test(`${ROUNDS} processes of the same PID`, () => {
     const services = writes('many', ROUNDS).map(({ service_name }) => service_name);
     expect(services).toEqual(services.map((_, i) => (i % 2 === 0 ? `service-${i}` : 'lineage')));
     expect(owners('many', ROUNDS)).toEqual(services.map((_, i) => (i % 2 === 0 ? `${i} marker exact` : 'none none')));
     expect(numberCount('many', ROUNDS)).toBe(1);
   });
 
-  test('/proc is not believed about another process of the same number', () => {
+  test('/proc is not trusted if it shows another process with the same PID', () => {
     const [dead, living] = ['dead', 'living'].map((name) => families.writeOf(names[name]!, 1));
     expect(dead!.pid).toBe(living!.pid);
     // It had ended before the agent could ask, or the agent asked in time.

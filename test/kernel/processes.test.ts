@@ -10,7 +10,7 @@ const ROUNDS = 101;
 
 afterAll(removeFolders);
 
-test('a process that execs belongs to its new program at once, over any number of execs', async () => {
+test('a process belongs to its new program immediately after any number of execs', async () => {
   // The second exec often reuses the memory of the first program: addresses identify nothing.
   const recorded = await record(() => {
     bash(`for round in $(seq ${ROUNDS}); do

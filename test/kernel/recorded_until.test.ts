@@ -93,7 +93,7 @@ test.each([
   ['a busy host', []],
   ['a host where nothing is wanted', ['--min-duration', '1h']],
 ])(
-  'an answer of %s is whole until what is committed',
+  'an answer of %s is complete up to what is committed',
   async (_, flags) => {
     const folder = temporaryFolder();
     const pair = await start(folder, flags);
@@ -126,7 +126,7 @@ test.each([
   600_000,
 );
 
-test('an agent that is killed is told at once', async () => {
+test('a killed agent is reported immediately', async () => {
   const folder = temporaryFolder();
   const pair = await start(folder);
   await expectWholeSoon(pair, write(join(folder, 'written')));
@@ -142,7 +142,7 @@ test('an agent that is killed is told at once', async () => {
   expect(stateOf(pair)).toBe('killed');
 }, 60_000);
 
-test('an agent that is stopped is told at once, and is whole again when it goes on', async () => {
+test('a stopped agent is reported immediately, and the answer is complete when it continues', async () => {
   const folder = temporaryFolder();
   const pair = await start(folder);
   await expectWholeSoon(pair, write(join(folder, 'written')));
@@ -159,7 +159,7 @@ test('an agent that is stopped is told at once, and is whole again when it goes 
   await pair.agent.stop();
 }, 60_000);
 
-test('a disk that is full is told at once', async () => {
+test('a full disk is reported immediately', async () => {
   const disk = FILE_SYSTEMS.tmpfs(24);
   disks.push(disk);
   const folder = temporaryFolder();

@@ -27,7 +27,7 @@ test.each([
   ['it reads when it starts', 'name'],
   ['it comes upon later', 'segment_context'],
 ])(
-  'an agent goes on in a new recording after a damaged page that %s',
+  'an agent continues in a new recording after a damaged page that %s',
   async (_when, table) => {
     const folder = temporaryFolder();
     const path = join(folder, 'recording.kreplay');

@@ -88,7 +88,7 @@ test.each([
   ['moved with its folder', () => moveFolder(), /was replaced or moved .* events that it held are in .*\.moved\//],
   ['without its log', () => removeBeside(), /the files beside .* were removed .*: it is opened again/],
 ])(
-  'a recording that is %s is noticed, and what comes after is recorded',
+  'a recording that is %s is noticed, and subsequent events are recorded',
   async (name, take, said) => {
     await expectRecorded(`before ${name}`);
     const before = recordingId();
@@ -113,7 +113,7 @@ test.each([
   120_000,
 );
 
-test('a session that has been read plays to its end when its recording is gone, and no other can be made', async () => {
+test('a session that has been read plays to its end after its recording is gone, and no new one can be created', async () => {
   await expectRecorded('session');
   const id = await startSession();
   log = '';
@@ -127,7 +127,7 @@ test('a session that has been read plays to its end when its recording is gone, 
   expect(ask('/api/replay/sessions', '--json', '{"transaction_id":"order-1"}').code).toBe('transaction_not_found');
 }, 120_000);
 
-test('a recording that another one is copied over goes on as that one, and neither has the names of the other', async () => {
+test('a recording that is overwritten with a copy of another continues as that one, without names of the first', async () => {
   const other = await otherRecording();
   const id = verified(other).recording_id;
   await expectRecorded('before it is overwritten');
@@ -146,7 +146,7 @@ test('a recording that another one is copied over goes on as that one, and neith
   expect(gaps.map(({ cause }: { cause: string }) => cause)).toContain('recording_removed');
 }, 120_000);
 
-test('an agent that is told to read its filter again while it begins a new recording goes on', async () => {
+test('an agent that gets SIGHUP while it begins a new recording continues', async () => {
   await expectRecorded('before SIGHUP');
   log = '';
   removeAll();

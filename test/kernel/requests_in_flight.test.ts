@@ -62,7 +62,7 @@ function recorded(work: (parts: Parts) => number) {
 
 const sum = (losses: readonly { lost: number }[]) => losses.reduce((total, { lost }) => total + lost, 0);
 
-test('what does not fit is counted', () => {
+test('requests beyond the capacity are counted', () => {
   const { requests, events, lost } = recorded(() => write(DEPTH, REQUESTS));
   expect(requests).toBeGreaterThanOrEqual(REQUESTS);
   expect(events).toBeGreaterThan(0);
@@ -71,12 +71,12 @@ test('what does not fit is counted', () => {
   expect(new Set(lost.map(({ cause }) => cause))).toEqual(new Set(['no_memory']));
 });
 
-test('what fits is recorded to the last one, however many come one after the other', () => {
+test('consecutive requests within the capacity are all recorded', () => {
   const { requests, events, lost } = recorded(() => write(8, REQUESTS));
   expect({ events, lost }).toEqual({ events: requests, lost: [] });
 });
 
-test('bios whose request has long gone make room, and are counted', () => {
+test('bios of requests that ended long ago make room, and are counted', () => {
   const { requests, events, lost } = recorded(({ probes, recorder, clock }) => {
     const { keySize, valueSize, maxEntries } = probes.waitingBios.info;
     for (let i = 1; i <= maxEntries; i++) {

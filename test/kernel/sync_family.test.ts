@@ -62,14 +62,14 @@ afterAll(() => {
   removeFolders();
 });
 
-test.each(SYSCALLS)('%s is recorded as often as the program made it, and as bpftrace counts it', (syscall) => {
+test.each(SYSCALLS)('%s is recorded as often as the program called it, and as bpftrace counts it', (syscall) => {
   const made = calls.filter((call) => call.syscall === syscall).length;
   expect(made).toBeGreaterThan(0);
   expect(syncs.filter((event) => event.syscall === syscall)).toHaveLength(made);
   expect(bpftraceMap(traced, 'calls')[syscall]).toBe(made);
 });
 
-test('each has its result, and lies within the time that the program took around it', () => {
+test('each call has its result, and lies within the time that the program measured around it', () => {
   // The clocks are read a microsecond apart at the most: the offset may be wrong by that much.
   const noiseNs = 2_000n;
   for (const [tid, own] of Map.groupBy(calls, (call) => call.tid)) {
@@ -90,7 +90,7 @@ test('each has its result, and lies within the time that the program took around
   expect(losses.filter((loss) => !isHidden(loss))).toEqual([]);
 });
 
-test('those that are given a descriptor name its file', () => {
+test('calls with a descriptor name its file', () => {
   for (const { syscall, file: named, fd, error } of syncs.filter((event) => event.error === null)) {
     expect([named, error]).toEqual([WITHOUT_FILE.includes(syscall) ? null : file, null]);
     if (WITHOUT_FILE.includes(syscall)) expect(fd).toBe(-1);
@@ -98,14 +98,14 @@ test('those that are given a descriptor name its file', () => {
   }
 });
 
-test('those that failed have their error', () => {
+test('failed calls have their error', () => {
   const failed = syncs.filter((event) => event.error !== null);
   const told = failed.map(({ syscall, error, file_kind }) => `${syscall} ${error} ${file_kind}`);
   const expected = ['fsync EBADF unknown', 'fdatasync EINVAL pipe', 'msync EINVAL unknown'];
   expect(told.sort()).toEqual([...expected, ...expected].sort());
 });
 
-test('a sync belongs to the transaction of the thread that waits, and takes at least as long as its requests', async () => {
+test('a sync belongs to the transaction of the waiting thread, and takes at least as long as its requests', async () => {
   const own = await record(() => {
     bash(`printf 'KREPLAY1 svc=db txn=order-1\\n' > /dev/null
       exec dd if=/dev/zero of=${file} bs=64k count=16 conv=fsync status=none`);

@@ -35,7 +35,7 @@ const lostOf = (recorded: Recorded) => recorded.losses().reduce((sum, { lost }) 
 
 const program = () => compileProgram('uring_writes');
 
-test.each(['worker', 'poller'])('by a %s under one transaction after another, and under none', async (how) => {
+test.each(['worker', 'poller'])('by a %s under consecutive transactions, and under none', async (how) => {
   const transactions = ['first', 'second', 'nobody', 'third'];
   const recorded = await record(() => {
     run(program(), [join(disk.mountPoint, 'f'), how, ...transactions]);

@@ -50,7 +50,7 @@ describe('the write family', () => {
     }
   });
 
-  test('every thread of every process has its own', () => {
+  test('every thread of every process has its own events', () => {
     const byThread = Map.groupBy(writes, ({ pid, tid }) => `${pid}/${tid}`);
     expect(byThread.size).toBe(THREADS * PROCESSES);
     for (const own of byThread.values()) expect(own).toHaveLength(CALLS * SYSCALLS.length);
@@ -65,7 +65,7 @@ describe('the write family', () => {
     expect(recorded.losses()).toEqual([]);
   });
 
-  test('events that nobody labelled say so, and name their program as the service', () => {
+  test('unlabelled events have no owner, and their program as the service', () => {
     for (const event of writes) {
       expect(event).toMatchObject({
         service_name: 'write_family',
@@ -85,7 +85,7 @@ describe('the write family', () => {
   });
 });
 
-test('start and duration agree with the clock that the program took around each call', async () => {
+test('start and duration agree with the times that the program measured around each call', async () => {
   const program = compileProgram('bracketed_writes');
   let brackets: bigint[][] = [];
   const recorded = await record(() => {

@@ -16,14 +16,14 @@ import {
 import { asNobodyWith } from '../unprivileged.ts';
 import { root, thrownBy } from './compile.ts';
 
-test('features() says what this kernel can do', () => {
+test('features() reports the features of this kernel', () => {
   const found = features();
   expect(found.libbpf).toMatch(/^v\d+\.\d+$/);
   expect(Object.values(found).filter((value) => typeof value !== 'boolean')).toEqual([found.libbpf]);
   expect(found).toMatchObject({ btf: true, ringbuf: true, rawTracepoint: true, tracing: true, taskStorage: true });
 });
 
-test('features() is told without CAP_SYS_ADMIN, but for the types of modules', () => {
+test('features() works without CAP_SYS_ADMIN, except for the types of modules', () => {
   const source = "import { features } from 'libbpf-ts'; console.log(JSON.stringify(features()));";
   const [file, ...args] = [...asNobodyWith('bpf', 'perfmon'), process.execPath, '--input-type=module', '-e', source];
   const found = JSON.parse(execFileSync(file, args, { cwd: root, encoding: 'utf8' }));
@@ -31,18 +31,18 @@ test('features() is told without CAP_SYS_ADMIN, but for the types of modules', (
   expect(features().moduleTypes).toBe(true);
 });
 
-test('whether programs are preempted is told, and every time the same', () => {
+test('the preemption of programs is reported, and always the same', () => {
   const told = tracepointsArePreempted();
   expect(typeof told).toBe('boolean');
   expect(tracepointsArePreempted()).toBe(told);
 });
 
-test('possibleCpus() is what the kernel says', () => {
+test('possibleCpus() agrees with the kernel', () => {
   const last = /(\d+)\s*$/.exec(readFileSync('/sys/devices/system/cpu/possible', 'utf8'))![1];
   expect(possibleCpus()).toBe(Number(last) + 1);
 });
 
-test('fields of kernel structs are found as C finds them', () => {
+test('fields of kernel structs have the offsets that C gives', () => {
   expect(btfFieldExists('task_struct', 'start_boottime')).toBe(true);
   expect(btfFieldExists('task_struct', 'thread_info.flags')).toBe(true);
   expect(btfFieldExists('page', 'mapping')).toBe(true);
@@ -57,7 +57,7 @@ test('types are found by name', () => {
   expect(['task_struct', 'pid_t', 'vfs_read', 'no_such_type'].map(btfTypeExists)).toEqual([true, true, true, false]);
 });
 
-test('enumerators are found in enums with a name and without one', () => {
+test('enumerators are found in named and anonymous enums', () => {
   expect(['PIDTYPE_TGID', 'MEMBLOCK_NONE', 'no_such_enumerator'].map(btfEnumerator)).toEqual([1, 0, undefined]);
   // Both enumerators belong to an anonymous enum in include/linux/blk_types.h.
   expect(btfEnumerator('BIO_PAGE_PINNED')).toBe(0);
@@ -78,14 +78,14 @@ test('arguments of tracepoints and functions are counted', () => {
   expect(thrownBy(() => btfFuncProtoArgCount(7 as never)).code).toBe('ERR_INVALID_ARG_TYPE');
 });
 
-test('the state of the wall clock is what adjtimex(2) says', () => {
+test('the state of the wall clock is that of adjtimex(2)', () => {
   const script =
     'import ctypes; t = (ctypes.c_long * 32)(); r = ctypes.CDLL(None).adjtimex(t); print(r != 5 and not t[5] & 64)';
   expect(clockState().synchronized).toBe(execFileSync('python3', ['-c', script], { encoding: 'utf8' }) === 'True\n');
   expect(clockState().estimatedErrorUs).toBeLessThanOrEqual(clockState().maxErrorUs);
 });
 
-test('readClocks() gives wall and boot clock of one moment, and how sure that is', () => {
+test('readClocks() gives the wall and the boot clock at one moment, and the uncertainty', () => {
   const clocks = new BigInt64Array(4);
   const before = BigInt(Date.now()) * 1_000_000n;
   readClocks(clocks);
@@ -101,7 +101,7 @@ test('readClocks() gives wall and boot clock of one moment, and how sure that is
   expect(drift < 1_000_000n && drift > -1_000_000n).toBe(true);
 });
 
-test('readClocks() wants room', () => {
+test('readClocks() requires a large enough array', () => {
   for (const wrong of [new BigInt64Array(2), new Float64Array(4), undefined]) {
     expect(thrownBy(() => readClocks(wrong as BigInt64Array)).code).toBe('ERR_INVALID_ARG_TYPE');
   }

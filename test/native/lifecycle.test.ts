@@ -96,7 +96,7 @@ describe('handles of a closed object', () => {
     expect(thrownBy(() => call(map, ring)).code).toBe('ERR_CLOSED');
   });
 
-  test('ring.close does nothing', () => {
+  test('ring.close has no effect', () => {
     inState('loaded');
     const ring = object.ring('events');
     object.close();
@@ -105,7 +105,7 @@ describe('handles of a closed object', () => {
     expect(thrownBy(() => ring.drain(new Uint8Array(64))).code).toBe('ERR_CLOSED');
   });
 
-  test('an iteration that has begun ends with ERR_CLOSED', () => {
+  test('an iteration in progress ends with ERR_CLOSED', () => {
     inState('loaded');
     const map = object.map('table');
     map.set(u32(1), u64(1n));
@@ -117,7 +117,7 @@ describe('handles of a closed object', () => {
   });
 });
 
-test('names that the object does not have throw ERR_NOT_FOUND', () => {
+test('unknown names throw ERR_NOT_FOUND', () => {
   inState('new');
   for (const call of [
     () => object.setAutoload('nothing', true),

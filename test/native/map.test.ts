@@ -20,7 +20,7 @@ beforeEach(() => {
 
 afterEach(() => object.close());
 
-test('what was set is got, replaced and deleted', () => {
+test('a value that was set is returned, replaced and deleted', () => {
   expect(table.get(u32(1))).toBeUndefined();
   table.set(u32(1), u64(10n));
   expect(table.get(u32(1))).toEqual(u64(10n));
@@ -31,7 +31,7 @@ test('what was set is got, replaced and deleted', () => {
   expect(table.get(u32(1))).toBeUndefined();
 });
 
-test('get fills the array it is given', () => {
+test('get fills the given array', () => {
   table.set(u32(1), u64(10n));
   const into = new Uint8Array(8);
   expect(table.get(u32(1), into)).toBe(into);
@@ -41,19 +41,19 @@ test('get fills the array it is given', () => {
   expect(into).toEqual(new Uint8Array(8).fill(0xaa));
 });
 
-test('flags say whether the key must be there', () => {
+test('flags determine whether the key must exist', () => {
   expect(thrownBy(() => table.set(u32(1), u64(1n), 2))).toMatchObject({ name: 'BpfError', code: 'ENOENT' });
   table.set(u32(1), u64(1n), 1);
   expect(thrownBy(() => table.set(u32(1), u64(1n), 1)).code).toBe('EEXIST');
 });
 
-test('a full map refuses', () => {
+test('a full map refuses a new key', () => {
   for (let key = 0; key < 64; key++) table.set(u32(key), u64(0n));
   expect(thrownBy(() => table.set(u32(64), u64(0n)))).toMatchObject({ code: 'E2BIG', syscall: 'bpf_map_update_elem' });
   expect([...table.keys()].length).toBe(64);
 });
 
-test('keys and entries give all, and may be deleted on the way', () => {
+test('keys and entries visit everything, and permit deletion during the visit', () => {
   const expected = new Map<number, bigint>();
   for (let key = 0; key < 61; key++) {
     table.set(u32(key), u64(BigInt(key * key)));
@@ -72,7 +72,7 @@ test('keys and entries give all, and may be deleted on the way', () => {
   expect([...table.entries()]).toEqual([]);
 });
 
-test('a per-CPU value is one of 8 bytes for each possible CPU', () => {
+test('a per-CPU value has 8 bytes for each possible CPU', () => {
   expect(counts.info.valueSize).toBe(4);
   expect(counts.valueBytes).toBe(8 * possibleCpus());
   expect(counts.get(u32(1))).toEqual(new Uint8Array(8 * possibleCpus()));
@@ -85,7 +85,7 @@ test('a per-CPU value is one of 8 bytes for each possible CPU', () => {
   expect([...counts.keys()]).toEqual([u32(0), u32(1)]);
 });
 
-test('sizes and types of arguments are checked before the kernel sees them', () => {
+test('sizes and types of arguments are checked before the kernel receives them', () => {
   expect(thrownBy(() => table.get(new Uint8Array(3))).code).toBe('ERR_OUT_OF_RANGE');
   expect(thrownBy(() => table.get(u32(1), new Uint8Array(7))).code).toBe('ERR_OUT_OF_RANGE');
   expect(thrownBy(() => table.set(u32(1), new Uint8Array(9))).code).toBe('ERR_OUT_OF_RANGE');

@@ -64,7 +64,7 @@ test('programs, maps and variables are listed before load', () => {
   ]);
 });
 
-test('an object opens from bytes as from a file', () => {
+test('an object opens from bytes as it does from a file', () => {
   const fromBytes = BpfObject.open(readFileSync(file), { name: 'bytes' });
   expect(fromBytes.programs).toEqual(object.programs);
   expect(fromBytes.maps.some((map) => map.name === 'bytes.rodata')).toBe(true);
@@ -73,7 +73,7 @@ test('an object opens from bytes as from a file', () => {
   fromBytes.close();
 });
 
-test('the programs see what setReadOnly set', () => {
+test('the programs read what setReadOnly set', () => {
   object.setReadOnly('wide', 2n ** 64n - 1n);
   object.setReadOnly('narrow', -32768);
   object.setReadOnly('flag', true);
@@ -114,7 +114,7 @@ test.each<[string, VariableValue, string]>([
   expect(answer.subarray(0, 24)).toEqual(u64(1n, 2n, 0n));
 });
 
-test('attach() attaches all that it can and counts every call; detach() stops it', () => {
+test('attach() attaches everything that it can and counts every call; detach() stops it', () => {
   loadForThisProcess();
   expect(object.attach()).toEqual(['on_sys_enter', 'on_ftruncate']);
   expect(object.attach()).toEqual([]);
@@ -153,7 +153,7 @@ classicTest(`a classic tracepoint counts every call (needs ${CLASSIC})`, () => {
   expect(counted(1)).toBe(97);
 });
 
-test('a program that says nowhere where to attach is skipped by attach() and refused by name', () => {
+test('a program without an attach point is skipped by attach() and refused by name', () => {
   object.load();
   expect(thrownBy(() => object.attach('unattachable'))).toMatchObject({
     name: 'BpfError',
@@ -163,7 +163,7 @@ test('a program that says nowhere where to attach is skipped by attach() and ref
   });
 });
 
-test('a program with autoload off is not loaded, not attached, and says so', () => {
+test('a program with autoload off is not loaded, not attached, and reports so', () => {
   object.setAutoload('on_ftruncate', false);
   expect(object.programs.find((program) => program.name === 'on_ftruncate')?.autoload).toBe(false);
   loadForThisProcess();
@@ -172,14 +172,14 @@ test('a program with autoload off is not loaded, not attached, and says so', () 
   expect(thrownBy(() => object.testRun('on_ftruncate')).code).toBe('ERR_NOT_LOADED');
 });
 
-test('a map with autocreate off is not created, and says so', () => {
+test('a map with autocreate off is not created, and reports so', () => {
   object.setAutocreate('events', false);
   object.load();
   expect(thrownBy(() => object.map('events')).code).toBe('ERR_NOT_LOADED');
   expect(thrownBy(() => object.ring('events')).code).toBe('ERR_NOT_LOADED');
 });
 
-test('testRun gives context to a program and its return value back', () => {
+test('testRun passes a context to a program and returns its return value', () => {
   object.load();
   expect(object.testRun('unattachable', { ctxIn: u64(40n, 2n) }).returnValue).toBe(42);
   expect(thrownBy(() => object.testRun('unattachable', { repeat: 3 }))).toMatchObject({
@@ -189,7 +189,7 @@ test('testRun gives context to a program and its return value back', () => {
   });
 });
 
-test('iterate() gives all that the iterator wrote', () => {
+test('iterate() gives everything that the iterator wrote', () => {
   object.load();
   const bytes = object.iterate('tasks');
   const ids = new Uint32Array(bytes.buffer);
@@ -212,7 +212,7 @@ test('programStats() counts runs while statistics are on', () => {
   object.setRunStats(false);
 });
 
-test('what the verifier refuses comes with its program and its log', () => {
+test('an error of the verifier includes the program and its log', () => {
   const rejected = BpfObject.open(compileBpf('rejected'));
   const error = thrownBy(() => rejected.load());
   expect(error).toMatchObject({
@@ -229,7 +229,7 @@ test('what the verifier refuses comes with its program and its log', () => {
   rejected.close();
 });
 
-test('what no kernel has is looked for without CAP_SYS_ADMIN too, which modules would take', () => {
+test('a missing feature is looked for even without CAP_SYS_ADMIN, which modules would require', () => {
   const source = `
     import { BpfObject } from 'libbpf-ts';
     const object = BpfObject.open(${JSON.stringify(compileBpf('weak'))});
@@ -241,7 +241,7 @@ test('what no kernel has is looked for without CAP_SYS_ADMIN too, which modules 
   expect([stdout, stderr]).toEqual(['on_sys_enter\n', '']);
 });
 
-test('without the refused program the rest loads; hooks that do not exist name their program', () => {
+test('without the refused program the rest loads, and missing hooks name their program', () => {
   const rejected = compileBpf('rejected');
   using some = BpfObject.open(rejected);
   some.setAutoload('unchecked', false);
@@ -260,7 +260,7 @@ test('without the refused program the rest loads; hooks that do not exist name t
   expect(error).not.toHaveProperty('verifierLog');
 });
 
-test('what is no BPF object is refused with the reason', () => {
+test('what is not a BPF object is refused with the reason', () => {
   expect(thrownBy(() => BpfObject.open('/no/such/file'))).toMatchObject({ name: 'BpfError', code: 'ENOENT', errno: 2 });
   expect(thrownBy(() => BpfObject.open(import.meta.filename)).code).toBe('ERR_BPF_FORMAT');
   expect(thrownBy(() => BpfObject.open(process.execPath)).code).toBe('ERR_BPF_FORMAT');
@@ -269,7 +269,7 @@ test('what is no BPF object is refused with the reason', () => {
   expect(thrownBy(() => BpfObject.open(undefined as unknown as string)).code).toBe('ERR_INVALID_ARG_TYPE');
 });
 
-test('what is no file of a sensible size is refused at once', () => {
+test('a file of an unreasonable size is refused immediately', () => {
   const [pipe, large] = [`${root}/build/test/pipe-${process.pid}`, `${root}/build/test/large-${process.pid}`];
   execFileSync('mkfifo', [pipe]);
   execFileSync('truncate', ['-s', '1G', large]);
@@ -281,7 +281,7 @@ test('what is no file of a sensible size is refused at once', () => {
   }
 });
 
-test('an object is called by its file', () => {
+test('an object is named after its file', () => {
   expect(object.maps.some(({ name }) => name === 'hooks.rodata')).toBe(true);
 });
 
@@ -298,7 +298,7 @@ const TELL_CODE = (work: string) => `
   object.load();
   try { console.log(${work}); } catch ({ code, program, syscall }) { console.log(code, program ?? '', syscall); }`;
 
-test('what the kernel refuses as not supported is not taken for a section that says not what to attach to', () => {
+test('an operation that the kernel does not support is not mistaken for a section without an attach point', () => {
   // In the process that this starts, bpf(BPF_RAW_TRACEPOINT_OPEN) and bpf(BPF_LINK_CREATE) return EOPNOTSUPP.
   const refusing = `
 import ctypes, os, struct, sys
@@ -314,13 +314,13 @@ os.execv(sys.argv[1], sys.argv[1:])`;
   expect(told).toBe('EOPNOTSUPP on_sys_enter bpf_program__attach\n');
 });
 
-test('where the number of CPUs is not to be had, a map of values for each has none', () => {
+test('if the number of CPUs is unknown, a per-CPU map has no values', () => {
   const hidden = 'mount -t tmpfs -o size=4k tmpfs /sys/devices/system/cpu; exec "$@"';
   const told = runBy(['unshare', '--mount', 'sh', '-ec', hidden, 'sh'], TELL_CODE("object.map('counts').valueBytes"));
   expect(told).toBe('ENOENT  libbpf_num_possible_cpus\n');
 });
 
-test('a file cut short at any byte is refused', () => {
+test('a file truncated at any byte is refused', () => {
   /* A file with wrong bytes may be accepted: libbpf trusts the type information inside (see README.md, Limits). */
   const bytes = readFileSync(file);
   for (let size = 0; size < bytes.length; size += 7) {

@@ -35,7 +35,7 @@ function npm(cwd: string, ...args: string[]): string {
   return execFileSync('npm', args, { cwd, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
 }
 
-test('it has the addon, what was compiled with its types, the documents, and nothing else', () => {
+test('it has the addon, its compiled types, the documents, and nothing else', () => {
   const modules = ['addon', 'errors', 'index', 'kernel', 'map', 'object', 'ring', 'variable'];
   expect(files.sort()).toEqual(
     [
@@ -45,14 +45,14 @@ test('it has the addon, what was compiled with its types, the documents, and not
   );
 });
 
-test('it brings no script and no other package', () => {
+test('it has no install script and no dependency', () => {
   const manifest = JSON.parse(readFileSync(join(folder, 'node_modules/libbpf-ts/package.json'), 'utf8'));
   expect([manifest.scripts, manifest.dependencies]).toEqual([undefined, undefined]);
   const lock = JSON.parse(readFileSync(join(folder, 'package-lock.json'), 'utf8'));
   expect(Object.keys(lock.packages)).toEqual(['', 'node_modules/libbpf-ts']);
 });
 
-test("the README's first example counts system calls", async () => {
+test('the first example of the README counts system calls', async () => {
   const [, source, program] = /```c\n(.*?)```.*?```js\n(.*?)```/s.exec(README)!;
   expect(program!.trim().split('\n').length).toBeLessThan(14);
   writeFileSync(join(folder, 'syscalls.bpf.c'), source!);
@@ -78,7 +78,7 @@ test("the README's first example counts system calls", async () => {
   expect(Number(times)).toBeLessThanOrEqual(runs * CALLS);
 });
 
-test('without the libraries that it needs it says which', () => {
+test('without its libraries it names the missing ones', () => {
   const library = execFileSync('sh', ['-c', "ldconfig -p | sed -n 's/.*libelf.so.1 .*x86-64.* => //p'"], {
     encoding: 'utf8',
   });
@@ -91,7 +91,7 @@ test('without the libraries that it needs it says which', () => {
   expect([status, stderr]).toEqual([1, expect.stringMatching(/cannot load its addon.*libelf\.so\.1.*ERR_ADDON/s)]);
 });
 
-test('API.md is what the sources say now; `make docs` writes it', () => {
+test('API.md matches the sources; `make docs` writes it', () => {
   const out = join(folder, 'docs');
   mkdirSync(out);
   execFileSync(

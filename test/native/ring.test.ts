@@ -76,7 +76,7 @@ test('an empty ring gives nothing', () => {
   expect(ring.pendingBytes()).toBe(0);
 });
 
-test('frames hold length, zero, payload and zeros up to 8 bytes', () => {
+test('frames hold length, zero, payload and padding to 8 bytes', () => {
   emit(Uint8Array.of(1, 2, 3));
   emit(new Uint8Array(0));
   emit(Uint8Array.of(4, 5, 6, 7, 8, 9, 10, 11));
@@ -93,7 +93,7 @@ test('frames hold length, zero, payload and zeros up to 8 bytes', () => {
   expect(ring.pendingBytes()).toBe(0);
 });
 
-test('discarded records are skipped, and their room is given back', () => {
+test('discarded records are skipped, and their space is released', () => {
   for (let turn = 0; turn < 101; turn++) {
     const content = payload(13);
     expect([discard(), emit(content), discard()]).toEqual([true, true, true]);
@@ -106,7 +106,7 @@ test('discarded records are skipped, and their room is given back', () => {
   expect(ring.pendingBytes()).toBe(0);
 });
 
-test('a buffer that the frames fill exactly takes them all; a byte less leaves the last', () => {
+test('a buffer that the frames fill exactly takes them all; with a byte less the last remains', () => {
   emit(payload(16));
   emit(payload(16));
   expect(ring.drain(new Uint8Array(48))).toBe(48);
@@ -116,7 +116,7 @@ test('a buffer that the frames fill exactly takes them all; a byte less leaves t
   expect(ring.drain(new Uint8Array(24))).toBe(24);
 });
 
-test('a record larger than the buffer throws, stays, and comes out of a larger buffer', () => {
+test('a record larger than the buffer throws, remains, and fits into a larger buffer', () => {
   const content = payload(100);
   discard();
   emit(content);
@@ -131,7 +131,7 @@ test('a record larger than the buffer throws, stays, and comes out of a larger b
   expect(buffer).toEqual(frame(content));
 });
 
-test('records come into a view at an odd offset, and nothing is written outside it', () => {
+test('records are written into a view at an odd offset, and nothing outside it', () => {
   const content = payload(9);
   emit(content);
   const memory = new Uint8Array(64).fill(0xaa);
@@ -141,7 +141,7 @@ test('records come into a view at an odd offset, and nothing is written outside 
   expect(memory.subarray(27).every((byte) => byte === 0xaa)).toBe(true);
 });
 
-test('a full ring refuses records, the program counts them, and what is in it is intact', () => {
+test('a full ring refuses records, the program counts them, and its contents are intact', () => {
   const contents: Uint8Array[] = [];
   let refused = 0n;
   for (let i = 0; i < 53; i++) {
@@ -156,7 +156,7 @@ test('a full ring refuses records, the program counts them, and what is in it is
   expect(emit(payload(101))).toBe(true);
 });
 
-test('only Uint8Arrays are filled', () => {
+test('only a Uint8Array is filled', () => {
   emit(payload(8));
   for (const wrong of [
     undefined,
@@ -192,7 +192,7 @@ function modelDrain(held: Held[], capacity: number): Uint8Array[] | number {
   return frames;
 }
 
-test('any mix of records, discards and buffers gives what the model gives, around the ring many times', () => {
+test('any mix of records, discards and buffers agrees with the model, around the ring many times', () => {
   const sizes = fc.oneof(fc.integer({ min: 0, max: 64 }), fc.integer({ min: 0, max: RING_BYTES + 100 }));
   const step: fc.Arbitrary<Step> = fc.oneof(
     { weight: 5, arbitrary: sizes.map((size): Step => ({ kind: 'emit', size })) },
@@ -236,7 +236,7 @@ test('any mix of records, discards and buffers gives what the model gives, aroun
   expect(throughBytes).toBeGreaterThan(20 * RING_BYTES);
 });
 
-test('a record that is still being written stays, with all behind it, and comes first once it is submitted', async () => {
+test('an unsubmitted record remains with all later ones, and comes first once it is submitted', async () => {
   const busy = BpfObject.open(compileBpf('busy'));
   const child = spawn('cat', { stdio: ['pipe', 'pipe', 'inherit'] });
   try {
@@ -268,7 +268,7 @@ test('a record that is still being written stays, with all behind it, and comes 
   }
 });
 
-test('one reader a ring; after its close() the next goes on where it stopped', () => {
+test('a ring has one reader; after its close() the next continues where it stopped', () => {
   emit(payload(8));
   const second = payload(8);
   emit(second);
@@ -283,7 +283,7 @@ test('one reader a ring; after its close() the next goes on where it stopped', (
   expect(buffer.subarray(0, next.drain(buffer))).toEqual(frame(second));
 });
 
-test('a map that is no ring buffer is refused', () => {
+test('a map that is not a ring buffer is refused', () => {
   expect(thrownBy(() => object.ring('scratch')).code).toBe('ERR_WRONG_TYPE');
   expect(thrownBy(() => object.ring('nothing')).code).toBe('ERR_NOT_FOUND');
 });

@@ -110,7 +110,7 @@ test('process.exit() while a worker is in the middle of a drain', async () => {
   }
 });
 
-test('close() lets go of everything, and so does the garbage collector', async () => {
+test('close() releases everything, and so does the garbage collector', async () => {
   const { stdout } = await node(
     `
     import { BpfObject } from 'libbpf-ts';
@@ -141,7 +141,7 @@ test('close() lets go of everything, and so does the garbage collector', async (
   expect(JSON.parse(stdout)).toEqual([true, 0, true, 0]);
 });
 
-test('two workers load, attach and drain at the same time as this thread', async () => {
+test('two workers load, attach and drain concurrently with this thread', async () => {
   const worker = `${reach('reading')}
     for (let turn = 0; turn < 20; turn++) {
       const again = BpfObject.open(${JSON.stringify(file)}); again.load(); again.attach(); again.close();
@@ -159,7 +159,7 @@ test('two workers load, attach and drain at the same time as this thread', async
   expect(JSON.parse(stdout)).toEqual([0, 0]);
 });
 
-test('nothing is written to stderr when the kernel refuses', async () => {
+test('nothing is written to stderr when the kernel refuses an operation', async () => {
   const rejected = compileBpf('rejected');
   const { stdout, stderr } = await node(`
     import { BpfObject } from 'libbpf-ts';

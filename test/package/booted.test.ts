@@ -53,7 +53,7 @@ async function becomes(unit: string, name: string, wanted: string): Promise<void
 
 const journalOf = (unit: string) => done('journalctl', '--unit', unit, '--output', 'cat', '--no-pager');
 
-test('installed, the services are enabled and started', () => {
+test('after the installation the services are enabled and started', () => {
   done('dpkg', '--install', '/opt/older.deb');
   expect(done('systemctl', 'is-enabled', 'kreplay-agent', 'kreplay-daemon')).toBe('enabled\nenabled\n');
   expect(factOf('kreplay-daemon', 'ActiveState')).toBe('active');
@@ -61,7 +61,7 @@ test('installed, the services are enabled and started', () => {
   expect(journalOf('kreplay-agent')).toContain('kreplay: the agent is in a pid namespace of its own');
 });
 
-test("the daemon may read the agent's recording, and nothing more", () => {
+test('the daemon may only read the recording of the agent', () => {
   const recording = '/var/lib/kreplay/recording.kreplay';
   copyFileSync(SAMPLE, join(debian.path, recording));
   chmodSync(join(debian.path, recording), 0o640);
@@ -81,7 +81,7 @@ test("the daemon may read the agent's recording, and nothing more", () => {
   expect(status).toMatch(/^NoNewPrivs:\s*1$/m);
 });
 
-test('a reload is heard', async () => {
+test('a reload takes effect', async () => {
   write('etc/kreplay/kreplay.d/10-level.toml', 'log-level = "debug"\n[daemon]\nsessions-max = 7\n');
   done('systemctl', 'reload', 'kreplay-daemon');
   while (!journalOf('kreplay-daemon').includes('these are read at the next start settings=["sessions-max"]'))
@@ -93,14 +93,14 @@ test('a reload is heard', async () => {
   );
 });
 
-test('a daemon that hangs is started again', async () => {
+test('a hanging daemon is restarted', async () => {
   done('systemctl', 'kill', '--signal', 'STOP', 'kreplay-daemon');
   await becomes('kreplay-daemon', 'NRestarts', '1');
   await becomes('kreplay-daemon', 'ActiveState', 'active');
   expect(journalOf('kreplay-daemon')).toContain("Failed with result 'watchdog'");
 });
 
-test('one that is configured wrongly is not', async () => {
+test('a daemon with an invalid configuration is not restarted', async () => {
   write('etc/kreplay/kreplay.d/20-wrong.toml', '[daemon]\nlistn = "127.0.0.1:1"\n');
   debian.run('systemctl', 'restart', 'kreplay-daemon');
   await becomes('kreplay-daemon', 'ActiveState', 'failed');
@@ -111,21 +111,21 @@ test('one that is configured wrongly is not', async () => {
   done('systemctl', 'start', 'kreplay-daemon');
 });
 
-test('an upgrade starts it again, when it is there', () => {
+test('an upgrade restarts an existing service', () => {
   const before = factOf('kreplay-daemon', 'MainPID');
   done('dpkg', '--install', '/opt/kreplay.deb');
   expect(factOf('kreplay-daemon', 'ActiveState')).toBe('active');
   expect(factOf('kreplay-daemon', 'MainPID')).not.toBe(before);
 });
 
-test('one that was switched off stays so', () => {
+test('a disabled service stays disabled', () => {
   done('systemctl', 'disable', '--now', 'kreplay-daemon');
   done('dpkg', '--install', '/opt/kreplay.deb');
   expect(factOf('kreplay-daemon', 'ActiveState')).toBe('inactive');
   done('systemctl', 'enable', '--now', 'kreplay-daemon');
 });
 
-test('removed, nothing of it runs; purged, nothing of it is left', () => {
+test('after removal nothing runs, and after a purge nothing remains', () => {
   done('dpkg', '--remove', 'kreplay');
   expect(debian.run('sh', '-c', 'grep --files-with-matches kreplay /proc/[0-9]*/cgroup').stdout).toBe('');
   expect(factOf('kreplay-daemon', 'LoadState')).toBe('not-found');

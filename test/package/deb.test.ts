@@ -94,7 +94,7 @@ async function startUnit(unit: string, state: string) {
 const startAgent = () => startUnit('kreplay-agent.service', '/var/lib/kreplay');
 const startDaemon = () => startUnit('kreplay-daemon.service', '/var/lib/kreplay-daemon');
 
-test('another build of the same commit is the same to the byte', () => {
+test('another build of the same commit is identical to the byte', () => {
   const again = join(folder, 'again.deb');
   const elsewhere = mkdtempSync(join(folder, 'elsewhere-'));
   buildPackage(again, {
@@ -104,21 +104,21 @@ test('another build of the same commit is the same to the byte', () => {
   expect(readFileSync(again).equals(readFileSync(deb))).toBe(true);
 }, 300_000);
 
-test('no file of it says in which folder it was built', () => {
+test('no file contains the path of the build folder', () => {
   const files = join(folder, 'files');
   unpack(deb, files);
   const { stdout } = spawnSync('grep', ['--recursive', '--files-with-matches', '--fixed-strings', PROJECT, files]);
   expect(String(stdout)).toBe('');
 });
 
-test('lintian finds nothing', () => {
+test('lintian reports nothing', () => {
   const { stdout, stderr } = spawnSync('lintian', ['--allow-root', '--tag-display-limit', '0', deb], {
     encoding: 'utf8',
   });
   expect([stdout, stderr]).toEqual(['', '']);
 }, 300_000);
 
-test('installed, it has all that it says, and `kreplay up` records', async () => {
+test('after the installation all stated files exist, and `kreplay up` records', async () => {
   install(deb);
   configure();
   expect(done('dpkg', '--verify', 'kreplay')).toBe('');
@@ -170,7 +170,7 @@ test('installed, it has all that it says, and `kreplay up` records', async () =>
   expect((await fetch(`http://127.0.0.1:${port}/docs/swagger-ui-bundle.js`)).status).toBe(200);
 }, 120_000);
 
-test('the services run as their units say; the daemon answers on when the agent is killed, and says what is missing', async () => {
+test('the services run as their units state; the daemon keeps answering when the agent is killed, and reports what is missing', async () => {
   install(deb);
   configure();
   const agent = await startAgent();
@@ -215,7 +215,7 @@ test('the services run as their units say; the daemon answers on when the agent 
   expect(statSync(join(debian.path, 'var/lib/kreplay/recording.kreplay')).mode & 0o777).toBe(0o640);
 }, 120_000);
 
-test('an upgrade keeps data and what was configured, and a recording of an older format goes on', async () => {
+test('an upgrade keeps data and configuration, and continues a recording of an older format', async () => {
   install(olderDeb);
   configure();
   const config = join(debian.path, 'etc/kreplay/kreplay.toml');
@@ -240,7 +240,7 @@ test('an upgrade keeps data and what was configured, and a recording of an older
   database.close();
 }, 120_000);
 
-test('removed, it leaves data and configuration; purged, nothing', () => {
+test('a removal leaves data and configuration, and a purge nothing', () => {
   install(deb);
   configure();
   writeFileSync(join(debian.path, 'var/lib/kreplay/recording.kreplay'), 'data');

@@ -30,14 +30,14 @@ function page(name: string): string {
   return text.replaceAll(/.\x08/g, '').replaceAll(/\s+/g, ' ');
 }
 
-test.each(['kreplay.1', 'kreplay.toml.5'])('mandoc finds nothing wrong with %s', (name) => {
+test.each(['kreplay.1', 'kreplay.toml.5'])('mandoc reports nothing about %s', (name) => {
   const { stdout, stderr } = spawnSync('mandoc', ['-T', 'lint', '-W', 'warning', files.get(name)!], {
     encoding: 'utf8',
   });
   expect(stdout + stderr).toBe('');
 });
 
-test('kreplay(1) has every command and option that help has', () => {
+test('kreplay(1) has every command and option of the help', () => {
   const text = page('kreplay.1');
   for (const name of ['up', 'agent', 'daemon', 'exec', 'events', 'config validate', 'config print', 'token create']) {
     expect(text).toContain(`kreplay ${name}`);
@@ -46,7 +46,7 @@ test('kreplay(1) has every command and option that help has', () => {
   }
 });
 
-test('kreplay.toml(5) has every key that `kreplay config print` has', () => {
+test('kreplay.toml(5) has every key of `kreplay config print`', () => {
   const text = page('kreplay.toml.5');
   const printed = JSON.parse(kreplay(['config', 'print', '--output', 'json']).stdout);
   for (const section of ['agent', 'daemon']) {

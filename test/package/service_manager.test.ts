@@ -30,7 +30,7 @@ async function managed(name: string, args: readonly string[]) {
   return { manager, running: start(args, ['env', ...variables]) };
 }
 
-test('the agent is ready when it records, and silent while its writer hangs', async () => {
+test('the agent is ready when it records, and sends no watchdog message while its writer hangs', async () => {
   mkdirSync(disk);
   const image = join(folder, 'image');
   execFileSync('truncate', ['--size=200M', image]);
@@ -54,7 +54,7 @@ test('the agent is ready when it records, and silent while its writer hangs', as
   expect(await running.ended).toEqual({ status: 0, signal: null });
 });
 
-test('the daemon is ready when it listens, and silent when it is stopped', async () => {
+test('the daemon is ready when it listens, and sends no watchdog message when it is stopped', async () => {
   const port = await freePort();
   const data = join(folder, 'served');
   mkdirSync(data);
@@ -71,7 +71,7 @@ test('the daemon is ready when it listens, and silent when it is stopped', async
   expect(await running.ended).toEqual({ status: 0, signal: null });
 });
 
-test('up is one service: its parts do not speak for it', async () => {
+test('up is one service: its parts do not notify for it', async () => {
   const args = ['up', '--data', join(folder, 'up'), '--listen', '127.0.0.1:0'];
   const { manager, running } = await managed('up', args);
   await manager.told(/^READY=1 STATUS=serving at/);
@@ -81,7 +81,7 @@ test('up is one service: its parts do not speak for it', async () => {
   expect(manager.lines().filter((line) => line.startsWith('READY'))).toHaveLength(1);
 });
 
-test('a socket that nobody listens at does not keep a service from its work', async () => {
+test('a socket without a listener does not keep a service from its work', async () => {
   const path = join(folder, 'nobody.sock');
   const running = start(['daemon', '--data', folder, '--listen', '127.0.0.1:0'], ['env', `NOTIFY_SOCKET=${path}`]);
   await running.says('serving');
@@ -89,7 +89,7 @@ test('a socket that nobody listens at does not keep a service from its work', as
   expect(await running.ended).toEqual({ status: 0, signal: null });
 });
 
-test('the journal gets the priority, and neither time nor name', async () => {
+test('the journal receives the priority, but neither time nor name', async () => {
   const path = join(folder, 'journal');
   const log = openSync(path, 'w');
   const { dev, ino } = statSync(path);

@@ -15,7 +15,7 @@ const folder = mkdtempSync(join(tmpdir(), 'kreplay-units-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 describe.each(['kreplay-agent.service', 'kreplay-daemon.service'])('%s', (unit) => {
-  test('systemd understands all of it', () => {
+  test('systemd accepts the whole unit', () => {
     // The command has to exist: ours comes with the package.
     const path = join(folder, unit);
     const text = readFileSync(join(DEBIAN, unit), 'utf8').replace('/usr/bin/kreplay', '/bin/true');
@@ -33,7 +33,7 @@ describe.each(['kreplay-agent.service', 'kreplay-daemon.service'])('%s', (unit) 
     expect(exposure).toBeLessThanOrEqual(EXPOSURE_MAX);
   });
 
-  test('neither needs the other', () => {
+  test('neither unit requires the other', () => {
     expect(Object.keys(unitFacts(unit)).filter((key) => /Requires|Wants|BindsTo|PartOf/.test(key))).toEqual([]);
   });
 });

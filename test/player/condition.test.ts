@@ -39,7 +39,7 @@ test.each([
   expect(parseCondition(text).matches(WRITE)).toBe(false);
 });
 
-test('a field that only the other type of event has matches nothing', () => {
+test('a field that only the other event type has matches nothing', () => {
   expect(parseCondition('syscall!=write').matches(BLOCK)).toBe(false);
   expect(parseCondition('device=sda').matches(BLOCK)).toBe(true);
 });
@@ -68,7 +68,7 @@ test.each([
   expect(() => parseCondition(text)).toThrow(message);
 });
 
-test('numbers are compared exactly, whatever their size', () => {
+test('numbers of any size are compared exactly', () => {
   const int64 = fc.bigInt(0n, 2n ** 63n - 1n);
   fc.assert(
     fc.property(int64, int64, (a, b) => {

@@ -70,7 +70,7 @@ test.each<[string, Key, string]>([
   for (const state of STATES) expect(actionFor(pressed, place(state))).toEqual({ kind });
 });
 
-test('no key asks for what the session would refuse', () => {
+test('no key sends a request that the session would refuse', () => {
   const names = [
     'space',
     'left',
@@ -125,7 +125,7 @@ function commandOf(asked: SessionRequest): Command {
   return asked.step > 0 ? 'step' : 'step_back';
 }
 
-test('latency goes up and down by the same steps, without a key that does nothing', () => {
+test('latency changes by the same steps in both directions, and every key press has an effect', () => {
   const steps = [0n];
   for (let asked = press(0n, false); asked !== null; asked = press(steps.at(-1)!, false)) steps.push(asked);
   const MS_STEPS = [0n, 100_000n, 200_000n, 500_000n, MS, 2n * MS, 5n * MS, 10n * MS, 20n * MS];

@@ -64,7 +64,7 @@ async function expectUsable(pane: Pane): Promise<void> {
   await pane.shows(/icanon\.echo \./);
 }
 
-test('plays, pauses, steps, seeks, changes speed, ends, and gives the terminal back', async () => {
+test('plays, pauses, steps, seeks, changes speed, ends, and restores the terminal', async () => {
   const pane = await play();
   await pane.shows(/▶ playing {2}speed 0\.001 {2}event 1\/23/);
   await pane.press('Space');
@@ -98,7 +98,7 @@ test('plays, pauses, steps, seeks, changes speed, ends, and gives the terminal b
   await expectUsable(pane);
 });
 
-test('l and L change the extra latency: what is to come moves, and it takes longer', async () => {
+test('l and L change the extra latency: future events move, and the replay takes longer', async () => {
   const pane = await play('--speed 0.001 --extra-latency 60ms');
   await toStart(pane);
   await pane.press('Right', 'Right', 'Right');
@@ -141,7 +141,7 @@ function reaching(duration: string, status: string): RegExp {
 /** Lane of the thread with the most events. */
 const laneIn = (screen: string) => /^100 .*$/m.exec(screen)![0];
 
-test('what has finished plays again, and its events come', async () => {
+test('a finished replay plays again with its events', async () => {
   const pane = await play('--speed 1000');
   await pane.shows(/finished .*event 23\/23/);
   await pane.press('-', '-', '-', '-');
@@ -154,7 +154,7 @@ test('what has finished plays again, and its events come', async () => {
   await pane.shows(/finished after 23 of 23 events.*exit code 0/s);
 });
 
-test('pauses right behind what --break and --until-event name, and goes on from there', async () => {
+test('pauses immediately after what --break and --until-event name, and continues from there', async () => {
   const pane = await play("--speed 10 --break 'duration_ms>50' --until-event 2");
   expect(await pane.shows(/paused behind event 2: --until-event/)).toMatch(/‖ paused .*event 3\/23/);
   await pane.press('Space');
@@ -185,7 +185,7 @@ test('follows the size of the terminal', async () => {
   await pane.shows(/exit code 0/);
 });
 
-test('colours are for those who want them, and plain characters for those who need them', async () => {
+test('colours and plain characters depend on the settings and the terminal', async () => {
   const colourful = await play();
   await colourful.shows(/event 1\/23/);
   expect(await colourful.screen(true)).toContain('\u001b[32m');
@@ -195,7 +195,7 @@ test('colours are for those who want them, and plain characters for those who ne
   expect(await plain.screen(true)).not.toContain('\u001b[');
 });
 
-test('Ctrl-C ends it', async () => {
+test('Ctrl-C ends the player', async () => {
   const pane = await play();
   await pane.shows(/event 1\/23/);
   await pane.press('C-c');
@@ -209,7 +209,7 @@ async function processIn(pane: Pane): Promise<number> {
   return Number(execFileSync('pgrep', ['-P', await pane.value('pane_pid')], { encoding: 'utf8' }));
 }
 
-test.each(['SIGTERM', 'SIGHUP'])('%s ends it, and the terminal is as before', async (signal) => {
+test.each(['SIGTERM', 'SIGHUP'])('%s ends the player and restores the terminal', async (signal) => {
   const pane = await play();
   await pane.shows(/event 1\/23/);
   process.kill(await processIn(pane), signal);
@@ -218,7 +218,7 @@ test.each(['SIGTERM', 'SIGHUP'])('%s ends it, and the terminal is as before', as
   await noSessions();
 });
 
-test('a crash leaves the terminal as before, and its message on it', async () => {
+test('a crash restores the terminal and prints its message', async () => {
   // Blanks and double quotes would end the option's value.
   const bomb = `data:text/javascript,process.on('SIGUSR2',()=>{throw(Error('boom'))})`;
   const pane = await play(SLOW, { NODE_OPTIONS: `--import=${bomb}` });
@@ -230,14 +230,14 @@ test('a crash leaves the terminal as before, and its message on it', async () =>
   await served.get(`/api/replay/sessions/${session_id}`, { method: 'DELETE' });
 });
 
-test('a terminal that hangs up leaves no session', async () => {
+test('a terminal that hangs up leaves no session behind', async () => {
   const pane = await play();
   await pane.shows(/event 1\/23/);
   await pane.close();
   await noSessions();
 });
 
-test('a session that another client pauses, or deletes, is shown', async () => {
+test('a session that another client pauses or deletes is shown as such', async () => {
   const pane = await play();
   await pane.shows(/playing .*event 1\/23/);
   const path = `/api/replay/sessions/${(await sessions())[0].session_id}`;
@@ -248,7 +248,7 @@ test('a session that another client pauses, or deletes, is shown', async () => {
   await expectUsable(pane);
 });
 
-test('a terminal that can do nothing gets lines', async () => {
+test('a dumb terminal gets lines', async () => {
   const pane = await openPane();
   panes.push(pane);
   await pane.type('export TERM=dumb');

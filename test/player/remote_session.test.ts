@@ -6,7 +6,7 @@ import { recorded, START } from '../daemon/recorded.ts';
 import { served } from '../daemon/served.ts';
 
 test.each(['busy', 'shutting_down'])(
-  '%s is no end of a session',
+  '%s does not end a session',
   async (code) => {
     const daemon = await served(recorded([{ at: START, transaction: 'tx' }]));
     let refused = 0;

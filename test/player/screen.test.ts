@@ -13,7 +13,7 @@ function screen(events = FIVE, size: Size = { columns: 80, rows: 14 }, session =
   return textOf(renderScreen(playerBehind(events, session).state, size, 0, ASCII));
 }
 
-test('a paused replay, whole', () => {
+test('a paused replay, complete', () => {
   const events = [
     ...FIVE.slice(0, 3),
     playedOf(3, { error: 'ENOSPC', result: -28n }),
@@ -39,7 +39,7 @@ test('a paused replay, whole', () => {
   ]);
 });
 
-test('the bar and the axis are those of the duration, until what was written back after it is played', () => {
+test('the bar and the axis show the duration, until the later write-back is played', () => {
   const session = { replay_end_ns: 32_000_000_000 };
   const during = screen(FIVE, { columns: 80, rows: 14 }, session);
   expect(during).toContainEqual(expect.stringMatching(/^=+-+ 4\.000ms of 10\.000ms, written back until 32\.000s$/));
@@ -49,7 +49,7 @@ test('the bar and the axis are those of the duration, until what was written bac
   expect(after).toContainEqual(expect.stringMatching(/ \+32\.000s$/));
 });
 
-test('what is read ahead is drawn as to come', () => {
+test('events that are read ahead are drawn as upcoming', () => {
   const { state } = playerBehind(FIVE.slice(0, 1));
   state.threads.placeOf({ node: 'node-a', tid: 101, comm: 'app' });
   state.ahead.push({ thread: 1, startNs: 5e6, durationNs: 2e6, failed: false, afterTimeout: false });
@@ -57,7 +57,7 @@ test('what is read ahead is drawn as to come', () => {
   expect(lines.find((line) => line.startsWith('101'))).toBe('101 app |            ------        ');
 });
 
-test('what was played is drawn where it has been read to be, the rest where it was when it was played', () => {
+test('played events are drawn at the position that was read, and others where they were when played', () => {
   const { state } = playerBehind(FIVE);
   // The time line is laid out again with events three milliseconds apart; the last event has not been read.
   for (const { mark } of state.recent.slice(0, 4)) state.ahead.push({ ...mark, startNs: 3 * mark.startNs });
@@ -65,7 +65,7 @@ test('what was played is drawn where it has been read to be, the rest where it w
   expect(lanes).toEqual(['100 app ==        =--   --         ', '101 app         ==|             -- ']);
 });
 
-test('extra latency is told where there is some, and whether it is in time where that is known', () => {
+test('extra latency is shown if there is some, and whether the deadline is met if that is known', () => {
   const status = (session: object) => screen(FIVE, { columns: 80, rows: 14 }, session)[1];
   expect(status({ extra_latency_ns: 0 })).toBe('| paused  speed 1  event 5/10');
   expect(status({ extra_latency_ns: 100_000 })).toBe('| paused  speed 1  event 5/10  latency +100.000us');
@@ -75,7 +75,7 @@ test('extra latency is told where there is some, and whether it is in time where
   expect(status({ ...timeout, times_out: null })).toBe(latency);
 });
 
-test('while the duration is found out anew it is as before, and the place may be behind it', () => {
+test('while the duration is recomputed the old one is shown, and the position may exceed it', () => {
   const player = playerBehind(FIVE);
   player.showSession(sessionOf({ event_index: 5, position_ns: 12_000_000, replay_duration_ns: null }), 0);
   const lines = textOf(renderScreen(player.state, { columns: 80, rows: 14 }, 0, ASCII));
@@ -86,7 +86,7 @@ test('while the duration is found out anew it is as before, and the place may be
   expect(positionNs(player.state, 1)).toBe(13_000_000);
 });
 
-test('the time of day is that of the event before, where a latency has moved it', () => {
+test('the time of day is that of the previous event, if a latency has moved it', () => {
   const recorded = (offset_ns: number, session = {}) =>
     screen([playedOf(1, {}, { offset_ns })], undefined, { position_ns: 1_700_000, ...session })[5]!.slice(0, 39);
   expect(recorded(1_000_000)).toBe('recorded 2025-11-21T00:00:00.001700000Z');
@@ -94,7 +94,7 @@ test('the time of day is that of the event before, where a latency has moved it'
   expect(recorded(1_500_000)).toBe('recorded 2025-11-21T00:00:00.001000000Z');
 });
 
-test('a lower terminal loses lanes and events first, then what matters least', () => {
+test('a lower terminal drops lanes and events first, then the least important parts', () => {
   const kept = [14, 8, 6, 5, 4, 3, 2, 1].map((rows) => screen(FIVE, { columns: 80, rows }).map((line) => line[0]));
   expect(kept.map((lines) => lines.length)).toEqual([14, 8, 6, 5, 4, 3, 2, 1]);
   expect(screen(FIVE, { columns: 80, rows: 4 }).map((line) => line.slice(0, 8))).toEqual([
@@ -106,7 +106,7 @@ test('a lower terminal loses lanes and events first, then what matters least', (
   expect(screen(FIVE, { columns: 80, rows: 1 })[0]).toMatch(/^\| paused/);
 });
 
-test('more threads than rows: those with something to show, and how many are left out', () => {
+test('with more threads than rows, active ones are shown with the number of hidden ones', () => {
   const { state } = playerBehind([]);
   for (let tid = 1; tid <= 30; tid++) state.threads.placeOf({ node: 'n', tid, comm: 'idle' });
   state.ahead.push({ thread: 28, startNs: 0, durationNs: 1e6, failed: false, afterTimeout: false });
@@ -118,7 +118,7 @@ test('more threads than rows: those with something to show, and how many are lef
 
 const text = fc.string({ unit: 'binary', maxLength: 30 });
 
-test('whatever is recorded, and however large the terminal, every line fits and is nothing but text', () => {
+test('for any recording and terminal size, every line fits and is plain text', () => {
   const size = fc.record({ columns: fc.integer({ min: 1, max: 200 }), rows: fc.integer({ min: 1, max: 60 }) });
   const events = fc.array(
     fc.record({ file: text, comm: text, node: text, tid: fc.integer({ min: 1, max: 4 }), error: fc.option(text) }),
@@ -141,13 +141,13 @@ test('whatever is recorded, and however large the terminal, every line fits and 
   );
 });
 
-test('colours are only where they are wanted', () => {
+test('colours are used only on request', () => {
   const lines = renderScreen(playerBehind(FIVE).state, { columns: 80, rows: 14 }, 0, ASCII);
   expect(lines.map((line) => toAnsi(line, true)).join('')).toContain('\u001b[32m');
   expect(textOf(lines).join('')).not.toContain('\u001b');
 });
 
-test('the place goes by the clock of the player while it plays, scaled, and not past the end', () => {
+test('during a replay the position follows the clock of the player, scaled, and not past the end', () => {
   const { state, showSession } = playerBehind([]);
   showSession(sessionOf({ state: 'playing', position_ns: 2_000_000, speed_factor: 0.5 }), 100);
   expect(positionNs(state, 104)).toBe(4_000_000);
@@ -156,13 +156,13 @@ test('the place goes by the clock of the player while it plays, scaled, and not 
   expect(positionNs(state, 10_000)).toBe(5_000_000);
 });
 
-test('after a way back, events that are still to come are not in the list', () => {
+test('after a seek back, upcoming events are not in the list', () => {
   const { state, showSession } = playerBehind(FIVE);
   showSession(sessionOf({ event_index: 2, position_ns: 2_000_000 }), 0);
   expect(state.recent.map(({ event }) => event.replay.index)).toEqual([0, 1]);
 });
 
-test('zooming ends where it shows no more and no less, and comes back at once', () => {
+test('zooming stops at its limits, and reverses at once', () => {
   const { state } = playerBehind(FIVE);
   const ends = ([1, -1] as const).map((by) => {
     for (let press = 0; press < 100; press++) state.zoom = zoomed(state, by, 80);
@@ -173,7 +173,7 @@ test('zooming ends where it shows no more and no less, and comes back at once', 
   expect(zoomed(state, 1, 80)).toBe(1);
 });
 
-test('the view holds the place and stays within the replay, whatever the zoom', () => {
+test('the view keeps the position visible and stays within the replay at any zoom', () => {
   const ns = fc.integer({ min: 0, max: Number.MAX_SAFE_INTEGER });
   const events = fc.integer({ min: 1, max: 1_000_000 });
   fc.assert(

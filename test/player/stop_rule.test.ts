@@ -7,13 +7,13 @@ import { playedOf, sessionOf } from './fixture.ts';
 const remote = { created: sessionOf(), send: async () => sessionOf({ event_index: 4 }) } as unknown as RemoteSession;
 const moved = (index: number, to: number) => playedOf(index, {}, { index: to });
 
-test('an event that is named by its id is the same one, wherever it is now', async () => {
+test('an event id stands for the same event, wherever it moves', async () => {
   const stopAt = await stopRule(remote, { untilEvent: String(playedOf(4).event_id) });
   expect([stopAt(playedOf(3)), stopAt(moved(5, 4))]).toEqual([null, null]);
   expect(stopAt(moved(4, 6))).toEqual({ by: 'until', index: 6, text: 'event 6: --until-event' });
 });
 
-test('an index is that of the event that is there now', async () => {
+test('an index stands for the event that is there now', async () => {
   const stopAt = await stopRule(remote, { untilEvent: '4' });
   expect(stopAt(moved(4, 6))).toBeNull();
   expect(stopAt(moved(5, 4))).toEqual({ by: 'until', index: 4, text: 'event 4: --until-event' });

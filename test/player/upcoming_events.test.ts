@@ -59,7 +59,7 @@ async function until(isSo: () => boolean): Promise<void> {
 
 const starts = ({ state }: Player) => state.ahead.map(({ startNs }) => startNs / MS);
 
-test('what is read again takes the place of what was, a part at a time', async () => {
+test('events that are read again replace the old ones, a part at a time', async () => {
   const player = playerBehind([]);
   const toCome = toComeOf(player);
   toCome.read();
@@ -80,7 +80,7 @@ test('what is read again takes the place of what was, a part at a time', async (
   await until(() => starts(player).join() === '0,10,20,30');
 });
 
-test('a newer change ends an older reading, and several at once are one', async () => {
+test('a newer change ends an older read, and several concurrent ones are one', async () => {
   const player = playerBehind([]);
   const toCome = toComeOf(player);
   toCome.read();
@@ -97,7 +97,7 @@ test('a newer change ends an older reading, and several at once are one', async 
   expect(asked).toEqual([]);
 });
 
-test('a failed read shows its reason, and the events read before stay', async () => {
+test('a failed read shows its reason, and earlier events are kept', async () => {
   const player = playerBehind([]);
   const toCome = toComeOf(player);
   toCome.read();
@@ -111,7 +111,7 @@ test('a failed read shows its reason, and the events read before stay', async ()
   expect(starts(player)).toEqual([0, 1]);
 });
 
-test('when the player is left nothing is asked any more', async () => {
+test('after the player is left nothing more is requested', async () => {
   const player = playerBehind([]);
   const toCome = toComeOf(player);
   ending.abort();

@@ -84,7 +84,7 @@ test('events are found by number, time and transaction, in the total order of th
   );
 });
 
-test('it says where it is from, and what was lost there', () => {
+test('it names its source and the losses there', () => {
   const reader = openReader(create([[{ number: 5n, row: { timestamp_ns: START_NS } }]]));
   expect(reader.info()).toMatchObject({ recordingId: RECORDING_ID, node: 'node-7', eventCount: 1 });
   expect(reader.losses()).toEqual([{ cause: 'ring_full', eventType: null, count: 3, fromNs: 1n, toNs: 2n }]);
@@ -92,7 +92,7 @@ test('it says where it is from, and what was lost there', () => {
   reader.close();
 });
 
-test('a large block becomes segments in pieces', () => {
+test('a large block is split into several segments', () => {
   const events = Array.from({ length: 9000 }, (_, i): Chosen => {
     return { number: BigInt((i * 7) % 9000) * 3n, row: { timestamp_ns: START_NS + BigInt(i), pid: i } };
   });

@@ -50,7 +50,7 @@ function columnOf(storage: Storage, values: bigint[]): ColumnArray {
 }
 
 describe.each(Object.keys(LIMITS) as Storage[])('%s', (storage) => {
-  test.each(ENCODINGS)('%s values come back', (encoding) => {
+  test.each(ENCODINGS)('encoding and decoding %s values returns them', (encoding) => {
     fc.assert(
       fc.property(valuesOf(storage), (values) => {
         const column = columnOf(storage, values);
@@ -64,7 +64,7 @@ describe.each(Object.keys(LIMITS) as Storage[])('%s', (storage) => {
     );
   });
 
-  test.each(ENCODINGS)('damaged %s bytes are an error or other values', (encoding) => {
+  test.each(ENCODINGS)('damaged %s bytes give an error or other values', (encoding) => {
     fc.assert(
       fc.property(valuesOf(storage), damage(), (values, damaged) => {
         const output = Buffer.alloc(encodedBytesMax(values.length, STORAGE_WIDTH[storage]));
@@ -94,7 +94,7 @@ function whole(block: Block): BlockRange {
   return { from: 0, to: block.rowCount, typeFrom: new Uint32Array(block.typeCounts.length), typeTo: block.typeCounts };
 }
 
-test('a segment gives every column back, and what it does not hold as absent', () => {
+test('a segment returns every column, and absent ones as absent', () => {
   fc.assert(
     fc.property(fc.array(row, { minLength: 1, maxLength: 100 }), (rows) => {
       const block = blockOf(rows);
@@ -110,7 +110,7 @@ test('a segment gives every column back, and what it does not hold as absent', (
   );
 });
 
-test('a column that an older file does not have reads as unknown', () => {
+test('a column that an older file lacks reads as unknown', () => {
   const block = blockOf([{ pid: 7, 'sys_write.bytes_requested': 64n, 'sys_write.fd': 3 }]);
   const older = new Map(IDS);
   for (const name of ['pid', 'sys_write.bytes_requested']) older.delete(name);
@@ -134,7 +134,7 @@ test.each(['text', 7, null])('a segment whose data is %p is refused', (data) => 
   expect(open).toThrow(expect.objectContaining({ code: 'recording_corrupt' }));
 });
 
-test('a segment that was damaged with a right checksum neither crashes nor asks for much memory', () => {
+test('a damaged segment with a correct checksum neither crashes nor allocates much memory', () => {
   fc.assert(
     fc.property(fc.array(row, { minLength: 1, maxLength: 50 }), damage(), (rows, damaged) => {
       const block = blockOf(rows);

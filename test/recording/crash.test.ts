@@ -194,7 +194,7 @@ async function readUntil(path: string, deadline: number): Promise<void> {
   }
 }
 
-test('a writer that is killed loses nothing that could be queried, and numbers do not repeat', async () => {
+test('a killed writer loses nothing that could be queried, and numbers are not reused', async () => {
   const path = join(folder.path, 'recording.kreplay');
   let before: Contents | undefined;
   let removed = 0;
@@ -231,7 +231,7 @@ test('a writer that is killed loses nothing that could be queried, and numbers d
   if (process.env.KILLS) process.stderr.write(`${JSON.stringify(sums)}\n`);
 }, 3_600_000);
 
-test('a reader beside a writer sees whole flushes, each once', async () => {
+test('a reader beside a writer sees complete flushes, each once', async () => {
   const path = join(folder.path, 'live.kreplay');
   const child = await newWriter(path, 0);
   child.go();

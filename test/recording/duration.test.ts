@@ -4,11 +4,11 @@ import { formatMilliseconds, parseDuration, parseMilliseconds } from '../../agen
 
 const ns = fc.bigInt({ min: 0n, max: 2n ** 63n - 1n });
 
-test('milliseconds_of_any_64_bit_duration_are_exact', () => {
+test('milliseconds of any 64-bit duration are exact', () => {
   fc.assert(fc.property(ns, (value) => parseMilliseconds(formatMilliseconds(value)) === value));
 });
 
-test('six_fractional_digits_are_read_as_nanoseconds', () => {
+test('six fractional digits are read as nanoseconds', () => {
   fc.assert(
     fc.property(fc.bigInt({ min: 0n, max: 10n ** 13n }), fc.integer({ min: 0, max: 999_999 }), (whole, fraction) => {
       const text = `${whole}.${fraction.toString().padStart(6, '0')}`;
@@ -66,13 +66,13 @@ test.each([
 });
 
 test.each(['', '15', '0.0', '-0', 'm', '1 h', '-1s', '1h30', '1.s', '.5s', '0.5ns', '1w', '1S', '1h-30m'])(
-  '%j is no duration',
+  '%j is not a duration',
   (text) => {
     expect(parseDuration(text)).toBeUndefined();
   },
 );
 
-test('parts_of_a_duration_add_up', () => {
+test('parts of a duration add up', () => {
   const part = fc.nat(10_000);
   fc.assert(
     fc.property(part, part, part, (h, s, n) => {

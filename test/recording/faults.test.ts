@@ -96,10 +96,10 @@ const CHANGES: Record<string, () => void> = {
   emptied: () => truncateSync(path, 0),
   removed: () => rmSync(path),
   replaced: () => renameSync(other, path),
-  'written over by another': () => copyFileSync(other, path),
-  'written over by a text': () => writeFileSync(path, 'this is no recording '.repeat(10_000)),
-  'robbed of its log': () => truncateSync(`${path}-wal`, 0),
-  'robbed of its log’s end': () => truncateSync(`${path}-wal`, readFileSync(`${path}-wal`).length / 2),
+  'overwritten by another': () => copyFileSync(other, path),
+  'overwritten by a text': () => writeFileSync(path, 'this is no recording '.repeat(10_000)),
+  'without the contents of its log': () => truncateSync(`${path}-wal`, 0),
+  'without the end of its log': () => truncateSync(`${path}-wal`, readFileSync(`${path}-wal`).length / 2),
   'without the names of its log': () => ['-wal', '-shm'].map((end) => rmSync(path + end)),
 };
 
@@ -133,7 +133,7 @@ describe.each(['closed', 'killed'])('a recording that was %s', (state) => {
   });
 });
 
-test('a recording whose next number was lost has all its events, and new ones do not take their numbers', () => {
+test('a recording whose next number was lost has all its events, and new ones get other numbers', () => {
   const file = join(folder.path, 'numbers.kreplay');
   const writer = testWriter(file);
   append(writer, 100);
@@ -149,7 +149,7 @@ test('a recording whose next number was lost has all its events, and new ones do
   reader.close();
 });
 
-test('a file that is being created has no events, or is not there yet, and is never anything else', async () => {
+test('a file that is being created has no events or does not exist yet, and is never anything else', async () => {
   const script = `
     import { openWriter } from '${join(import.meta.dirname, '../../agent/recording/write/writer.ts')}';
     for (let i = 0; i < ${CREATED}; i++) {

@@ -78,7 +78,7 @@ function commits(): number[] {
   return Array.from({ length: frames() }, (_, i) => i).filter(isCommit);
 }
 
-test('a recording whose writer was killed is whole', () => {
+test('a recording whose writer was killed is complete', () => {
   const all = { events: EVENTS, damaged: false, told: false, whole: true };
   expect(found(damagedCopy((log) => log))).toEqual(all);
 });
@@ -86,7 +86,7 @@ test('a recording whose writer was killed is whole', () => {
 test.each<[string, (log: Buffer, lastStart: number) => Buffer]>([
   ['within a frame', (log, lastStart) => log.subarray(0, lastStart + FRAME_BYTES + 500)],
   ['without its last commit', (log, lastStart) => log.subarray(0, lastStart + FRAME_BYTES)],
-])('the last commit is not there when the log ends %s, and that is no damage', (_name, cut) => {
+])('the last commit is missing if the log ends %s, which is not damage', (_name, cut) => {
   const ends = commits();
   const lastStart = HEADER_BYTES + (ends.at(-2)! + 1) * FRAME_BYTES;
   const { events, damaged, whole } = found(damagedCopy((log) => cut(log, lastStart)));
@@ -103,7 +103,7 @@ const FLIPS: readonly [name: string, offset: number][] = [
   ['checksum', 16],
 ];
 
-test.each(FLIPS)('a flipped bit in the %s of any frame (byte %d) is told', (name, offset) => {
+test.each(FLIPS)('a flipped bit in the %s of any frame (byte %d) is reported', (name, offset) => {
   // A killed writer leaves a last commit whose checksum does not match its frames, so that is not damage.
   const end = ['checksum', 'size of the database'].includes(name) ? commits().at(-2)! : frames();
   for (let frame = (end - 1) % FRAMES_A_STEP; frame < end; frame += FRAMES_A_STEP) {
@@ -116,7 +116,7 @@ test.each(FLIPS)('a flipped bit in the %s of any frame (byte %d) is told', (name
   }
 });
 
-test.each([0, 5, 20, 30])('a flipped bit in byte %d of the header of the log is told', (offset) => {
+test.each([0, 5, 20, 30])('a flipped bit in byte %d of the header of the log is reported', (offset) => {
   // The tables themselves are in the log, so a checkpoint copies them to the file first.
   const path = damagedCopy((log) => log);
   const database = openDatabase(path, {});
@@ -129,7 +129,7 @@ test.each([0, 5, 20, 30])('a flipped bit in byte %d of the header of the log is 
   expect(found(path)).toMatchObject({ damaged: true, told: true, whole: false });
 });
 
-test('a writer does not go on after what it cannot read', () => {
+test('a writer does not continue after unreadable data', () => {
   const path = damagedCopy((log) => {
     log[HEADER_BYTES + 10 * FRAME_BYTES + 100]! ^= 1;
     return log;
@@ -137,13 +137,13 @@ test('a writer does not go on after what it cannot read', () => {
   expect(() => newWriter(join(path, '..'))).toThrow(/write-ahead log is damaged/);
 });
 
-test('pages that the end of a file has lost are damage, and not zeros', () => {
+test('lost pages at the end of a file are damage, not zeros', () => {
   const path = damagedCopy((log) => log);
   truncateSync(path, statSync(path).size - 8 * PAGE_BYTES);
   expect(found(path)).toMatchObject({ damaged: true, told: true, whole: false });
 });
 
-test('an event that names what is not there is damage', () => {
+test('an event that refers to something missing is damage', () => {
   for (const table of ['name', 'file', 'context']) {
     const path = damagedCopy((log) => log);
     const database = openDatabase(path, {});

@@ -42,7 +42,7 @@ const sql = (text: string) => {
 };
 const opening: Record<string, (file: string) => unknown> = { reader: openReader, writer: testWriter };
 
-test('nothing there', () => {
+test('a missing recording', () => {
   expect(() => openReader(join(folder.path, 'none'))).toThrow(withCode('recording_missing'));
 });
 
@@ -68,12 +68,12 @@ test.each(Object.keys(opening))('the %s refuses a newer version', (kind) => {
   expect(() => opening[kind]!(path)).toThrow(withCode('unsupported_format'));
 });
 
-test('a column that changed its storage is another format', () => {
+test('a column with changed storage is another format', () => {
   sql("UPDATE column_name SET storage = 'u8' WHERE name = 'pid'");
   expect(() => openReader(path)).toThrow(withCode('unsupported_format'));
 });
 
-test('a file without a column that this version knows is read', () => {
+test('a file without a column that this version knows is readable', () => {
   sql("UPDATE column_name SET name = 'gone' WHERE name = 'pid'");
   const reader = openReader(path);
   const [block] = [...reader.scan({ columns: ['pid'], limit: 5 })];
@@ -81,7 +81,7 @@ test('a file without a column that this version knows is read', () => {
   reader.close();
 });
 
-test('a folder that does not exist, or may not be written', () => {
+test('a folder that does not exist or is not writable', () => {
   expect(() => testWriter('/proc/no/recording.kreplay')).toThrow(withCode('recording_not_writable'));
   if (process.getuid!() !== 0) return;
   const closed = join(folder.path, 'closed');
@@ -145,7 +145,7 @@ function tryReading(): boolean {
   }
 }
 
-test('a truncated file gives what is left and tells what is missing, or an error with a code', () => {
+test('a truncated file returns what is left and reports what is missing, or fails with a code', () => {
   const size = readFileSync(good).length;
   for (const part of [0.03, 0.2, 0.5, 0.9, 0.99]) {
     copyFileSync(good, path);
@@ -154,7 +154,7 @@ test('a truncated file gives what is left and tells what is missing, or an error
   }
 });
 
-test('damage anywhere: what is read is true, what is missing is told, or it is an error with a code', () => {
+test('with damage anywhere, returned data is correct and missing data is reported, or there is an error with a code', () => {
   const bytes = readFileSync(good);
   let readable = 0;
   fc.assert(

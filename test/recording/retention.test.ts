@@ -94,7 +94,7 @@ function eventsOf(transactionId: string) {
   return { count: rows.length, texts: [...new Set(texts.map(String))], known: known?.eventCount };
 }
 
-test('the file keeps its limit, the oldest events go and are told', () => {
+test('the file keeps its limit, and the removal of the oldest events is reported', () => {
   const writer = open({ bytes: LIMIT });
   let largest = 0;
   for (let i = 0; i < 150; i++) {
@@ -113,7 +113,7 @@ test('the file keeps its limit, the oldest events go and are told', () => {
   expect(statSync(path).size).toBeLessThan(LIMIT * 1.05);
 });
 
-test('events go by age, and a longer age keeps more', () => {
+test('events are removed by age, and a longer age keeps more', () => {
   const writer = open({ ageNs: 10n * BATCH_NS });
   for (let i = 0; i < 30; i++) writeBatch(writer);
   const { firstTimestampNs, removed } = summary();
@@ -123,7 +123,7 @@ test('events go by age, and a longer age keeps more', () => {
   writer.close();
 });
 
-test('a pinned transaction stays, with what came right before it, until it is unpinned', () => {
+test('a pinned transaction is kept with the events just before it until it is unpinned', () => {
   const writer = open({ bytes: LIMIT });
   for (let i = 0; i < 20; i++) writeBatch(writer);
   expect(pinTransaction(path, { transactionId: 'nobody', beforeNs: 0n, nowNs: clock.nowNs })).toBeUndefined();
@@ -141,7 +141,7 @@ test('a pinned transaction stays, with what came right before it, until it is un
   writer.close();
 });
 
-test('pins that would take more than half of the room are refused', () => {
+test('pins that would take more than half of the space are refused', () => {
   const writer = open({ bytes: LIMIT });
   for (let i = 0; i < 90; i++) writeBatch(writer);
   const last = `tx-${batches - 1}-0`;
@@ -152,7 +152,7 @@ test('pins that would take more than half of the room are refused', () => {
   writer.close();
 });
 
-test('a limit that was lowered shrinks the file step by step', () => {
+test('after the limit was lowered the file shrinks step by step', () => {
   let writer = open({ bytes: 3 * LIMIT });
   for (let i = 0; i < 300; i++) writeBatch(writer);
   writer.close();
@@ -171,7 +171,7 @@ test('a limit that was lowered shrinks the file step by step', () => {
   reader.close();
 });
 
-test('dictionaries lose what nothing refers to, and every event that stays keeps its names', () => {
+test('dictionaries lose unreferenced entries, and every remaining event keeps its names', () => {
   const writer = open({ ageNs: 5n * BATCH_NS });
   const longLived = { transactionId: 'long', traceId: 'trace', spanId: null };
   const perBatch = IDS_IN_USE_MAX / 16;

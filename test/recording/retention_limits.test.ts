@@ -74,7 +74,7 @@ test('many short transactions do not push all events out of the file', () => {
   writer.close();
 });
 
-test('a reader that holds up the log does not cost events', () => {
+test('a reader that blocks the log costs no events', () => {
   const writer = open({ bytes: 8 << 20 });
   for (let i = 0; i < 20; i++) write(writer, rows());
   const holder = new Database(path, { readonly: true });
@@ -123,7 +123,7 @@ test('a batch with more new names than are in use at a time keeps them all', () 
   writer.close();
 });
 
-test('a pinned transaction of which only a later context owns events stays, with what came before', () => {
+test('a pinned transaction with events only in a later context is kept with what preceded them', () => {
   const writer = open({ ageNs: 20n * SECOND_NS });
   write(writer, rows());
   writer.contextId({ transactionId: 'pinned', traceId: null, spanId: null });
@@ -139,7 +139,7 @@ test('a pinned transaction of which only a later context owns events stays, with
   writer.close();
 });
 
-test('a pinned transaction that goes on is kept as it goes on, however short the rest is kept', () => {
+test('a continuing pinned transaction is kept as it grows, however short the rest is kept', () => {
   const writer = open({ ageNs: 2n * SECOND_NS });
   const context = writer.contextId({ transactionId: 'running', traceId: null, spanId: null });
   write(writer, rows([context]));
@@ -151,7 +151,7 @@ test('a pinned transaction that goes on is kept as it goes on, however short the
   writer.close();
 });
 
-test('the clock step that was in force at the oldest event stays', () => {
+test('the clock step in force at the oldest event is kept', () => {
   const writer = open({ ageNs: 20n * SECOND_NS });
   const step = (kind: 'start' | 'step', offsetNs: bigint) =>
     writer.recordClock({ bootNs: clock.nowNs - START_NS, offsetNs, kind, suspendedNs: 0n });

@@ -170,7 +170,7 @@ function expected(events: readonly Event[], { filter = {}, order, after, limit =
     .map(({ n }) => Number(n));
 }
 
-test('a scan gives what a filter and sort over all rows gives', () => {
+test('a scan returns what a filter and sort over all rows returns', () => {
   fc.assert(
     fc.property(
       fc.array(step, { maxLength: 12 }),
@@ -229,7 +229,7 @@ function expectedSummary(events: readonly Event[], id: string) {
   });
 }
 
-test('a scan that pauses while its parts are sealed misses and doubles nothing', () => {
+test('a scan that pauses while its parts are sealed misses and repeats nothing', () => {
   const batch = fc.record({ events: fc.array(event, { minLength: 1, maxLength: 20 }), after: fc.constant('flush') });
   fc.assert(
     fc.property(
@@ -262,7 +262,7 @@ test('a scan that pauses while its parts are sealed misses and doubles nothing',
   );
 });
 
-test('rows come back with all their columns, in blocks of mixed types', () => {
+test('rows are returned with all their columns, in blocks of mixed types', () => {
   const folder = temporaryFolder();
   const path = join(folder.path, 'recording.kreplay');
   const rows: Row[] = Array.from({ length: 9000 }, (_, i) => ({

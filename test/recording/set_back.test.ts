@@ -32,12 +32,12 @@ async function gapsAfter(nowNs: bigint, nextBootId = 'boot') {
   return losses;
 }
 
-test('not set, or set ahead: from the one to the other', async () => {
+test('not set, or set forward: the difference between the two times', async () => {
   for (const nowNs of [START + downNs.max, START + HOUR_NS])
     expect(await gapsAfter(nowNs)).toEqual([expect.objectContaining({ fromNs: START, toNs: nowNs })]);
 });
 
-test('set back: as long as it lasted, by either clock', async () => {
+test('set back: the actual length, by either clock', async () => {
   const nowNs = START - 2n * HOUR_NS;
   const [asItWas, asItIs] = (await gapsAfter(nowNs)).toSorted((a, b) => Number(b.fromNs - a.fromNs));
   expect([asItWas!.fromNs, asItIs!.toNs]).toEqual([START, nowNs]);
@@ -45,14 +45,14 @@ test('set back: as long as it lasted, by either clock', async () => {
   for (const ns of lasted) expect([ns >= downNs.min, ns < downNs.max]).toEqual([true, true]);
 });
 
-test('set back by less than it lasted: what either clock says', async () => {
+test('set back by less than the length: what either clock shows', async () => {
   const nowNs = START + 1_000_000n;
   const [gap, ...more] = await gapsAfter(nowNs);
   expect(more).toEqual([]);
   expect([gap!.fromNs <= nowNs - downNs.min, gap!.toNs >= START + downNs.min]).toEqual([true, true]);
 });
 
-test('a node that has started again meanwhile: nobody knows how long it lasted', async () => {
+test('a node that has rebooted meanwhile: the length is unknown', async () => {
   const ahead = START + HOUR_NS;
   expect(await gapsAfter(ahead, 'next boot')).toEqual([expect.objectContaining({ fromNs: START, toNs: ahead })]);
   const back = await gapsAfter(START - HOUR_NS, 'next boot');

@@ -55,7 +55,7 @@ test('only the segment that can match is decoded', () => {
   reader.close();
 });
 
-test('a damaged segment is left out and told, the others are given', () => {
+test('a damaged segment is left out and reported, and the others are returned', () => {
   damageAllBut(2);
   const reader = openReader(path);
   for (const order of ['asc', 'desc'] as const) {

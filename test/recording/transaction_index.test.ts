@@ -86,7 +86,7 @@ const event = fc.record({
   service: fc.constantFrom('shop', 'cart'),
 });
 
-test('any_flushes', () => {
+test('any sequence of flushes', () => {
   fc.assert(
     fc.property(fc.array(fc.array(event, { maxLength: 6 }), { maxLength: 12 }), (flushes) => {
       for (const [i, events] of flushes.entries()) {
@@ -98,7 +98,7 @@ test('any_flushes', () => {
   );
 });
 
-test('transactions_that_go_on_after_very_many_others', () => {
+test('transactions that continue after very many others', () => {
   write([{ id: 'old', at: 500 }]);
   // The context is known, but has no event until much later.
   writer.contextId({ transactionId: 'quiet', traceId: null, spanId: null });
@@ -114,7 +114,7 @@ test('transactions_that_go_on_after_very_many_others', () => {
   expect(reader.transaction('quiet')!.key).toBeLessThan(10);
 });
 
-test('what_retention_has_removed_from_the_old_end', () => {
+test('a transaction whose oldest events retention has removed', () => {
   const ids = (count: number) => Array.from({ length: count }, (_, i) => ({ id: `tx-${i}`, at: i }));
   write(ids(5000));
   expectUpToDate();

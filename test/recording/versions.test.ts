@@ -106,14 +106,14 @@ function expectSample(version: Version, { rows, ...rest }: ReturnType<typeof rea
   });
 }
 
-test.each([1, 2] as const)('version %p is read as it is', (version) => {
+test.each([1, 2] as const)('version %p is read unchanged', (version) => {
   takeSample(version);
   const read = readAll();
   expectSample(version, read);
   expect(read.formatVersion).toBe(version);
 });
 
-test.each([1, 2] as const)('a writer brings version %p up to date, keeps everything and goes on', (version) => {
+test.each([1, 2] as const)('a writer upgrades version %p, keeps everything and continues', (version) => {
   takeSample(version);
   const events = EVENTS[version];
   const writer = openWriter({ path, node: 'node-1', bootId: 'b', machineId: 'm', nowNs: () => START_NS });
@@ -134,7 +134,7 @@ test.each([1, 2] as const)('a writer brings version %p up to date, keeps everyth
   database.close();
 });
 
-test('a reader that was open before the file was brought up to date follows it', () => {
+test('a reader that was open before the upgrade of the file follows it', () => {
   takeSample(1);
   const reader = openReader(path);
   expect(numbersOf(reader.scan({}))).toHaveLength(EVENTS[1]);
@@ -148,7 +148,7 @@ test('a reader that was open before the file was brought up to date follows it',
   writer.close();
 });
 
-test.each([1, 2] as const)('a transaction of version %p that goes on has the last end of all its events', (version) => {
+test.each([1, 2] as const)('a continuing transaction of version %p has the last end of all its events', (version) => {
   takeSample(version);
   const writer = openWriter({ path, node: 'node-1', bootId: 'b', machineId: 'm', nowNs: () => START_NS });
   const context = writer.contextId({ transactionId: 'order-1', traceId: null, spanId: null });

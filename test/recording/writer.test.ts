@@ -39,7 +39,7 @@ function scanAll(): number[] {
 
 const upTo = (count: number) => Array.from({ length: count }, (_, i) => i);
 
-test('event ids sort as their numbers', () => {
+test('event ids are ordered as their numbers', () => {
   const ids = [0n, 9n, 10n, 2n ** 40n].map((number) => formatEventId('00000000000000ab', number));
   expect([...ids].sort()).toEqual(ids);
   expect(parseEventId(ids[3]!)).toEqual({ recordingId: '00000000000000ab', number: 2n ** 40n });
@@ -63,7 +63,7 @@ test('parts become one segment when they are old enough', () => {
   expect(scanAll().sort((a, b) => a - b)).toEqual(upTo(17));
 });
 
-test('a large flush is sealed at once, and a block may be larger than a segment', () => {
+test('a large flush is sealed immediately, and a block may be larger than a segment', () => {
   const writer = testWriter(path);
   writer.append(blockOf(rows(SEAL_ROWS_MIN)));
   writer.flush();
@@ -73,7 +73,7 @@ test('a large flush is sealed at once, and a block may be larger than a segment'
   writer.close();
 });
 
-test('numbers go on after a restart, also when no segment is left', () => {
+test('numbers continue after a restart, even if no segment is left', () => {
   let writer = testWriter(path);
   writer.append(blockOf(rows(10)));
   writer.close();
@@ -86,7 +86,7 @@ test('numbers go on after a restart, also when no segment is left', () => {
   expect(scanAll()).toEqual([10]);
 });
 
-test('dictionaries keep their ids over a restart', () => {
+test('dictionaries keep their ids across a restart', () => {
   let writer = testWriter(path);
   const context = { transactionId: 'tx', traceId: null, spanId: 's1' };
   const ids = () => [
@@ -152,7 +152,7 @@ test('a transaction is found among more contexts than a hash batch holds', () =>
   reader.close();
 });
 
-test('a transaction is found however many contexts there were, and when old ones are kept', () => {
+test('a transaction is found among any number of contexts, and when old ones are kept', () => {
   const LONG_AGO = 2 ** 31;
   testWriter(path).close();
   const database = new Database(path);
@@ -174,7 +174,7 @@ test('a transaction is found however many contexts there were, and when old ones
   reader.close();
 });
 
-test('a writer leaves out a damaged part of its predecessor, says so, and keeps the numbers of the others', () => {
+test('a writer leaves out a damaged part of its predecessor, reports it, and keeps the numbers of the others', () => {
   const writer = testWriter(path);
   for (const count of [10, 20, 30]) {
     writer.append(blockOf(rows(count)));
@@ -195,7 +195,7 @@ test('a writer leaves out a damaged part of its predecessor, says so, and keeps 
   reader.close();
 });
 
-test('losses and clock steps are recorded without events too', () => {
+test('losses and clock steps are recorded even without events', () => {
   const writer = testWriter(path);
   writer.recordLoss({ cause: 'ring_full', eventType: 'sys_write', count: 7, fromNs: 10n, toNs: 20n });
   writer.recordLoss({ cause: 'bad_record', eventType: null, count: 1, fromNs: 30n, toNs: 30n });
@@ -211,7 +211,7 @@ test('losses and clock steps are recorded without events too', () => {
   writer.close();
 });
 
-test('a second writer is refused at once, and may come when the first has closed', () => {
+test('a second writer is refused at once, and accepted when the first has closed', () => {
   const writer = testWriter(path);
   expect(() => testWriter(path)).toThrow(expect.objectContaining({ code: 'recording_locked' }));
   writer.close();
@@ -219,7 +219,7 @@ test('a second writer is refused at once, and may come when the first has closed
   testWriter(path).close();
 });
 
-test('a closed recording has no log beside it, so a user who may only read can open it', () => {
+test('a closed recording has no log beside it, so a user with read-only access can open it', () => {
   const writer = testWriter(path);
   writer.append(blockOf(rows(3)));
   writer.close();
@@ -260,7 +260,7 @@ describe('on a full disk', () => {
   };
   const free = () => execFileSync('sh', ['-c', `rm -f ${small}/ballast-*`]);
 
-  whenMounted('a flush that fails keeps everything for the next one', () => {
+  whenMounted('a failed flush keeps everything for the next one', () => {
     const writer = testWriter(path);
     writer.append(blockOf(rows(5, { comm: writer.nameId('first') })));
     writer.flush();
@@ -278,7 +278,7 @@ describe('on a full disk', () => {
     writer.close();
   });
 
-  whenMounted('what does not fit into memory either is counted as lost', () => {
+  whenMounted('events that do not fit into memory either are counted as lost', () => {
     const writer = testWriter(path);
     fill();
     const events = (WAITING_SEGMENTS_MAX + 3) * 4096;
@@ -296,7 +296,7 @@ describe('on a full disk', () => {
   });
 });
 
-test('rows of a scan that was paused outlive the writer that deletes its segments', () => {
+test('rows of a paused scan outlive the deletion of its segments by the writer', () => {
   const writer = testWriter(path);
   writer.append(blockOf(rows(9000)));
   writer.flush();

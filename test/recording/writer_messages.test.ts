@@ -6,7 +6,7 @@ import { batchOf, type ToWriterThread, toMessage } from '../../agent/recording/w
 const text = fc.option(fc.string({ unit: 'binary' }));
 const contextRow = fc.tuple(fc.nat(2 ** 32), text, text, text) as fc.Arbitrary<ContextRow>;
 
-test('a batch comes out as it went in, whatever characters its contexts have', () => {
+test('a batch is unchanged by the transfer, with any characters in its contexts', () => {
   fc.assert(
     fc.property(fc.nat(2 ** 32), fc.array(contextRow), (firstId, entries) => {
       const batch: Batch = {

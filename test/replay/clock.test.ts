@@ -9,7 +9,7 @@ function clockAt(speedFactor: number, startNs = 123n) {
   return { time, clock: createClock(() => time.ns, speedFactor) };
 }
 
-test('a new clock stands at the start', () => {
+test('a new clock is at the start', () => {
   const { time, clock } = clockAt(1);
   time.ns += S;
   expect(clock.running).toBe(false);
@@ -26,7 +26,7 @@ test('steady time is kept to the nanosecond, past what a double holds', () => {
   }
 });
 
-test('a rate is the decimal that was written, for years on end', () => {
+test('a rate is the exact decimal that was written, even after years', () => {
   const { time, clock } = clockAt(0.1, 0n);
   clock.play();
   const tenYearsNs = 10n * 365n * 86_400n * S;
@@ -48,7 +48,7 @@ test.each([
   expect(clock.positionNs()).toBe(position);
 });
 
-test('pausing freezes now', () => {
+test('pausing freezes the current position', () => {
   const { time, clock } = clockAt(1);
   clock.play();
   time.ns += 7n;
@@ -71,7 +71,7 @@ test('resumes at the position where it was paused', () => {
   expect(clock.positionNs()).toBe(30n);
 });
 
-test('playing twice changes nothing', () => {
+test('playing twice has no effect', () => {
   const { time, clock } = clockAt(0.3);
   clock.play();
   const due = clock.dueAt(S);
@@ -80,7 +80,7 @@ test('playing twice changes nothing', () => {
   expect(clock.dueAt(S)).toBe(due);
 });
 
-test('jumps backward and forward with the rate kept', () => {
+test('seeks backward and forward keep the rate', () => {
   const { time, clock } = clockAt(4);
   clock.play();
   time.ns += 100n;
@@ -92,7 +92,7 @@ test('jumps backward and forward with the rate kept', () => {
   expect(clock.dueAt(10_004n)).toBe(time.ns + 1n);
 });
 
-test('a jump while paused stays paused', () => {
+test('a seek while paused stays paused', () => {
   const { time, clock } = clockAt(1);
   clock.jump(5n);
   time.ns += 100n;
@@ -100,7 +100,7 @@ test('a jump while paused stays paused', () => {
   expect(clock.running).toBe(false);
 });
 
-test('a change of speed keeps the position and counts from now on', () => {
+test('a change of speed keeps the position and takes effect immediately', () => {
   const { time, clock } = clockAt(1);
   clock.play();
   time.ns += 100n;
@@ -114,7 +114,7 @@ test('a change of speed keeps the position and counts from now on', () => {
   expect(clock.positionNs()).toBe(200n);
 });
 
-test('a deadline in the past is in the past', () => {
+test('a deadline in the past stays in the past', () => {
   const { time, clock } = clockAt(0.5);
   clock.jump(100n);
   clock.play();
@@ -125,11 +125,11 @@ test('a paused clock has no deadlines', () => {
   expect(() => clockAt(1).clock.dueAt(1n)).toThrow('paused');
 });
 
-test.each([0, -1, Number.NaN, Number.POSITIVE_INFINITY, 1e-7])('%p is no speed', (speed) => {
+test.each([0, -1, Number.NaN, Number.POSITIVE_INFINITY, 1e-7])('%p is not a valid speed', (speed) => {
   expect(() => clockAt(speed)).toThrow(RangeError);
 });
 
-test('at the deadline the clock is there, and a nanosecond before it is not', () => {
+test('at the deadline the clock has reached the position, and a nanosecond before it has not', () => {
   const speeds = fc.double({ min: 0.001, max: 1000, noNaN: true });
   const positions = fc.bigInt({ min: 1n, max: 2n ** 62n });
   fc.assert(
@@ -146,7 +146,7 @@ test('at the deadline the clock is there, and a nanosecond before it is not', ()
   );
 });
 
-test('a position as a number has the deadline that it has as a BigInt', () => {
+test('a position as a number has the same deadline as a BigInt', () => {
   const speeds = fc.oneof(fc.double({ min: 0.001, max: 1000, noNaN: true }), fc.constantFrom(1, 0.1, 3, 0.7, 1000));
   const positions = fc.maxSafeNat();
   fc.assert(
@@ -162,7 +162,7 @@ test('a position as a number has the deadline that it has as a BigInt', () => {
   );
 });
 
-test('deadlines do not depend on how often anybody looked', () => {
+test('deadlines do not depend on how often the clock was read', () => {
   fc.assert(
     fc.property(fc.array(fc.bigInt({ min: 0n, max: 10n * S }), { maxLength: 50 }), (pauses) => {
       const { time, clock } = clockAt(0.7);

@@ -37,7 +37,7 @@ async function sessionCount(): Promise<number> {
   return (await served.get('/api/replay/sessions')).json.sessions.length;
 }
 
-test('prints every event as it plays and what became of it, and leaves no session', async () => {
+test('prints every event when it plays with its outcome, and leaves no session', async () => {
   const { code, stdout, stderr } = await start('tx-1', '--output', 'text', '--timeout', '10ms').done;
   const lines = stdout.trimEnd().split('\n');
   expect(lines[0]).toMatch(/OFFSET +DURATION +TYPE +WHAT +BYTES +LATENESS/);
@@ -51,7 +51,7 @@ test('prints every event as it plays and what became of it, and leaves no sessio
   expect(await sessionCount()).toBe(0);
 });
 
-test('into a pipeline goes NDJSON, digits exact, with latency added', async () => {
+test('a pipeline receives NDJSON with exact digits, including the extra latency', async () => {
   const { code, stdout, stderr } = await start('tx-1', '--speed', '5', '--extra-latency', '2ms').done;
   const lines = stdout.trimEnd().split('\n');
   expect(lines).toHaveLength(23);
@@ -61,21 +61,21 @@ test('into a pipeline goes NDJSON, digits exact, with latency added', async () =
   expect(code).toBe(0);
 });
 
-test('an unknown transaction is one clear line', async () => {
+test('an unknown transaction is reported in one clear line', async () => {
   const { code, stdout, stderr } = await start('nope').done;
   expect([code, stdout]).toEqual([1, '']);
   expect(stderr).toBe('kreplay: no events of transaction nope are recorded (transaction_not_found)\n');
 });
 
 test.each([[['tx-1', '--speed', '0']], [['tx-1', '--extra-latency', '2']], [['tx-1', '--extra-latency', '61m']], [[]]])(
-  '%p is wrong usage',
+  '%p is a usage error',
   async (args) => {
     const { code, stdout } = await start(...args).done;
     expect([code, stdout]).toEqual([2, '']);
   },
 );
 
-test('interrupted, it stops and deletes its session', async () => {
+test('an interrupt stops and deletes the session', async () => {
   const { child, done } = start('slow');
   await once(child.stdout, 'data');
   expect(await sessionCount()).toBe(1);
@@ -86,7 +86,7 @@ test('interrupted, it stops and deletes its session', async () => {
   expect(await sessionCount()).toBe(0);
 });
 
-test('a daemon that goes away is said, and ends it', async () => {
+test('the end of the daemon is reported, and ends the command', async () => {
   const other = await serve(recorded(ROWS.map((row, n) => ({ ...row, at: START + BigInt(n) * 60_000n * MS }))));
   const child = spawn(process.execPath, [KREPLAY, 'replay', 'tx-1', '--url', other.url]);
   const done = once(child, 'close');
@@ -104,7 +104,7 @@ test.each<[string, string[], number, number, string]>([
   ['a condition', ['--break', 'replay.offset_ms>=5 && duration_ms<1'], 6, 3, 'event 5: replay.offset_ms'],
   ['the last event', ['--until-event', '22'], 23, 0, 'event 22: --until-event'],
   ['a condition that nothing matches', ['--break', 'error=EIO'], 23, 0, 'finished after 23'],
-])('stops right behind %s, however fast', async (_, args, count, exitCode, told) => {
+])('stops immediately after %s, at any speed', async (_, args, count, exitCode, told) => {
   const { events } = (await served.get('/api/events?transaction_id=tx-1')).json;
   const given = args.map((arg) => arg.replace('ID_OF_7', events[7].event_id));
   const { code, stdout, stderr } = await start('tx-1', '--speed', '1000', ...given).done;
@@ -132,7 +132,7 @@ test.each<[string[], number, RegExp]>([
   expect(await sessionCount()).toBe(0);
 });
 
-test('a reader that has enough ends it quietly, and leaves no session', async () => {
+test('a reader that stops early ends the command without a message, and leaves no session', async () => {
   const script = 'set -o pipefail; "$@" | head -n 2; echo $?';
   const command = [process.execPath, KREPLAY, 'replay', '--url', served.url, 'tx-1', '--output', 'text'];
   const child = spawn('bash', ['-c', script, 'bash', ...command]);
@@ -148,7 +148,7 @@ test('a reader that has enough ends it quietly, and leaves no session', async ()
 test.each<[string, string, string]>([
   ['deleted', 'DELETE', ''],
   ['stopped', 'POST', '/stop'],
-])('a session that another client has %s is said, and ends it', async (what, method, command) => {
+])('a session that another client has %s is reported, and ends the command', async (what, method, command) => {
   const { child, done } = start('slow');
   await once(child.stdout, 'data');
   const { sessions } = (await served.get('/api/replay/sessions')).json;
@@ -189,7 +189,7 @@ async function cable() {
   };
 }
 
-test('a connection that breaks again and again loses nothing and repeats nothing', async () => {
+test('a connection that breaks repeatedly loses nothing and repeats nothing', async () => {
   const { url, cut, close } = await cable();
   const { child, done } = start('tx-1', '--speed', '0.02', '--url', url);
   child.stdout.on('data', () => cut());
@@ -201,7 +201,7 @@ test('a connection that breaks again and again loses nothing and repeats nothing
   expect(code).toBe(0);
 });
 
-test('a daemon that cannot be reached any more is said, after some tries', async () => {
+test('a daemon that is no longer reachable is reported after some attempts', async () => {
   const { url, cut, close } = await cable();
   const { child, done } = start('slow', '--url', url);
   await once(child.stdout, 'data');

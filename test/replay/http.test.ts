@@ -56,7 +56,7 @@ const eventsIn = (frames: readonly Frame[]) => frames.filter(({ event }) => even
 const indexesIn = (frames: readonly Frame[]) => eventsIn(frames).map(({ data }) => data.replay.index);
 const ALL = Array.from({ length: EVENT_COUNT }, (_, index) => index);
 
-test('a session is created with its location, and is what its location shows', async () => {
+test('a created session has a location, which shows the same session', async () => {
   const answer = await send('POST', SESSIONS, { transaction_id: 'tx-1' });
   expect(answer.status).toBe(201);
   const { session_id } = answer.json;
@@ -92,7 +92,7 @@ test('a session is created with its location, and is what its location shows', a
   expect(sessions).toContainEqual(answer.json);
 });
 
-test('the stream plays every event once, in order, none before its time, and ends', async () => {
+test('the stream plays every event once, in order and never early, and ends', async () => {
   const path = await create();
   const stream = await served.open(`${path}/events`);
   expect(stream.statusCode).toBe(200);
@@ -126,7 +126,7 @@ test('the stream plays every event once, in order, none before its time, and end
   expect(session.lateness.max_ns).toBeGreaterThanOrEqual(session.lateness.p50_ns);
 });
 
-test('an event of the stream is the event of the query, and its replay', async () => {
+test('an event of the stream is the event of the query plus its replay fields', async () => {
   const path = await create();
   const stream = await served.open(`${path}/events`);
   const { json, text } = await send('POST', `${path}/step`, { count: 1000 });
@@ -138,7 +138,7 @@ test('an event of the stream is the event of the query, and its replay', async (
   expect(text).toContain('"bytes":9223372036854775807,');
 });
 
-test('its speed is changed as it plays', async () => {
+test('the speed is changed during playback', async () => {
   const path = await create({ speed_factor: 0.001 });
   const stream = await served.open(`${path}/events`);
   await send('POST', `${path}/play`);
@@ -153,7 +153,7 @@ test('its speed is changed as it plays', async () => {
   expect(await send('PATCH', path, { speed_factor: 2 })).toMatchObject({ status: 409 });
 });
 
-test('a time line tells when each event is played, page by page or as lines', async () => {
+test('a timeline gives the time of each event, page by page or as lines', async () => {
   const path = await create({ extra_latency_ns: 1_000_000, timeout_ns: 60_000_000 });
   const lines = (await served.lines(`${path}/timeline`)).map(parseJson) as Record<string, unknown>[];
   expect(lines.map(({ replay_index }) => replay_index)).toEqual(ALL);
@@ -182,7 +182,7 @@ test('a time line tells when each event is played, page by page or as lines', as
   expect((await served.get(`${path}/timeline?from=1`)).json.code).toBe('invalid_parameter');
 });
 
-test('what a latency would do is told without a session', async () => {
+test('the effect of a latency is returned without a session', async () => {
   const asked = { transaction_id: 'tx-1', extra_latency_ns: 1_000_000, timeout_ns: 60_000_000, limit: 3 };
   const { status, json } = await send('POST', '/api/replay/whatif', asked);
   expect(status).toBe(200);
@@ -204,7 +204,7 @@ test('what a latency would do is told without a session', async () => {
   expect((await send('POST', '/api/replay/whatif', { transaction_id: 'no' })).json.code).toBe('transaction_not_found');
 });
 
-test('a connection that broke is resumed without loss or repetition', async () => {
+test('a broken connection is resumed without loss or repetition', async () => {
   const path = await create();
   const first = await collectSome(`${path}/events`, 30, () => send('POST', `${path}/play`));
   const rest = await collect(await served.open(`${path}/events`, { headers: { 'last-event-id': first.at(-1)!.id! } }));
@@ -212,7 +212,7 @@ test('a connection that broke is resumed without loss or repetition', async () =
   expect(rest.at(-1)!.event).toBe('end');
 });
 
-test('a client that comes late gets all of it from the start, if it asks for that', async () => {
+test('a late client receives everything from the start on request', async () => {
   const path = await create({ speed_factor: 20 });
   const watched = await served.open(`${path}/events`);
   await send('POST', `${path}/play`);
@@ -234,7 +234,7 @@ async function collectSome(path: string, count: number, begin: () => Promise<unk
   return frames.slice(0, frames.findLastIndex((frame) => frame.id === id) + 1);
 }
 
-test('many clients see the same', async () => {
+test('all clients receive the same', async () => {
   const path = await create({ speed_factor: 10 });
   const streams = await Promise.all(Array.from({ length: 100 }, () => served.open(`${path}/events`)));
   await send('POST', `${path}/play`);
@@ -243,7 +243,7 @@ test('many clients see the same', async () => {
   expect(indexesIn(seen[0]!)).toEqual(ALL);
 });
 
-test('a client that never reads holds up nobody', async () => {
+test('a client that never reads delays no other client', async () => {
   const path = await create({ speed_factor: 10 });
   const stuck = connect(served.port, '127.0.0.1');
   await once(stuck, 'connect');
@@ -255,7 +255,7 @@ test('a client that never reads holds up nobody', async () => {
   stuck.destroy();
 });
 
-test('who comes late gets the state first; who comes after the end gets the end', async () => {
+test('a late client receives the state first; a client after the end receives the end', async () => {
   const path = await create();
   await send('POST', `${path}/seek`, { event_index: 50 });
   await send('POST', `${path}/play`);
@@ -266,7 +266,7 @@ test('who comes late gets the state first; who comes after the end gets the end'
   expect(late.map(({ event }) => event)).toEqual(['state', 'end']);
 });
 
-test('a stopped session sends 204 to a browser that asks again', async () => {
+test('a stopped session sends 204 to a reconnecting browser', async () => {
   const path = await create();
   const stream = await served.open(`${path}/events`);
   await send('POST', `${path}/stop`);
@@ -291,7 +291,7 @@ test('deleting ends the stream and the session', async () => {
     expect((await send(method, at)).json).toMatchObject({ status: 404, code: 'session_not_found' });
 });
 
-test('commands sent at once are applied one by one', async () => {
+test('concurrent commands are applied one by one', async () => {
   const path = await create({ speed_factor: 0.01 });
   const commands = ['play', 'pause', 'play', 'play', 'pause', 'pause', 'stop', 'stop', 'play', 'pause'];
   const answers = await Promise.all(commands.map((command) => send('POST', `${path}/${command}`)));
@@ -302,7 +302,7 @@ test('commands sent at once are applied one by one', async () => {
   expect((await served.get(path)).json.state).toBe('stopped');
 });
 
-test('64-bit numbers of a request are exact', async () => {
+test('64-bit numbers in a request are exact', async () => {
   const path = await create({ extra_latency_ns: 3_600_000_000_000 });
   await send('POST', `${path}/seek`, `{"timestamp_ns": ${START + 5n * MS + 1n}}`);
   const { text } = await served.get(path);
@@ -311,7 +311,7 @@ test('64-bit numbers of a request are exact', async () => {
   expect(text).toContain(`"position_ns":${3n * 3_600_000_000_000n + 5n * MS},`);
 });
 
-describe('refused', () => {
+describe('requests that are refused', () => {
   test.each([
     ['{}', 'transaction_id', 'is required'],
     ['{"transaction_id":""}', 'transaction_id', 'empty'],
@@ -375,7 +375,7 @@ describe('refused', () => {
     expect(json.errors[0].parameter).toBe('Last-Event-ID');
   });
 
-  test('HEAD of a stream answers and does not hang', async () => {
+  test('HEAD of a stream is answered without blocking', async () => {
     const { status, headers } = await served.get(`${await create()}/events`, { method: 'HEAD' });
     expect([status, headers['content-type']]).toEqual([200, 'text/event-stream']);
   });

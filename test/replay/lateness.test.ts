@@ -2,11 +2,11 @@
 import fc from 'fast-check';
 import { createLateness, LATE_NS } from '../../daemon/replay/clock/lateness.ts';
 
-test('nothing measured is all zero', () => {
+test('without measurements all values are zero', () => {
   expect(createLateness().summary()).toEqual({ p50_ns: 0, p99_ns: 0, max_ns: 0n, late_events: 0 });
 });
 
-test('percentiles are within a hundredth of those of the sorted values, the maximum and the count exact', () => {
+test('percentiles are within a hundredth of those of the sorted values, and maximum and count are exact', () => {
   const values = fc.array(fc.bigInt({ min: 0n, max: 10n ** 10n }), { minLength: 1, maxLength: 200 });
   fc.assert(
     fc.property(values, (all) => {

@@ -12,7 +12,7 @@ function newScheduler() {
   return { clock, scheduler: createScheduler(clock.now, timerWaiter(clock.now, clock.timers)) };
 }
 
-test('the heap gives its items in order, whatever was taken out of the middle', () => {
+test('the heap yields its items in order after any removals', () => {
   fc.assert(
     fc.property(fc.array(fc.nat(50)), fc.array(fc.nat()), (values, removals) => {
       const heap = createHeap<{ slot: number; value: number }>((a, b) => a.value < b.value);
@@ -31,7 +31,7 @@ test('the heap gives its items in order, whatever was taken out of the middle', 
   );
 });
 
-test('200 alarms that set themselves anew ring 50 times each, none early, none out of order', () => {
+test('200 alarms that set themselves again ring 50 times each, none early and none out of order', () => {
   const { clock, scheduler } = newScheduler();
   const rung: { alarm: number; dueNs: bigint; atNs: bigint }[] = [];
   const startNs = clock.now();
@@ -52,7 +52,7 @@ test('200 alarms that set themselves anew ring 50 times each, none early, none o
   expect(rung).toEqual(rung.toSorted((a, b) => Number(a.atNs - b.atNs)));
 });
 
-test('an alarm set again rings at the new time only', () => {
+test('an alarm that is set again rings only at the new time', () => {
   const { clock, scheduler } = newScheduler();
   const rung: bigint[] = [];
   const alarm = scheduler.alarm(() => rung.push(clock.now()));
@@ -83,7 +83,7 @@ test('a cleared alarm does not ring, even when another clears it in the same tur
   expect(rung).toEqual(['first']);
 });
 
-test('an alarm that always has more to do does not keep others from ringing', () => {
+test('an alarm with endless work does not keep others from ringing', () => {
   const { clock, scheduler } = newScheduler();
   let greedyRings = 0;
   let otherRungAfter: number | undefined;
@@ -100,7 +100,7 @@ test('an alarm that always has more to do does not keep others from ringing', ()
   expect(otherRungAfter).toBeLessThanOrEqual(2);
 });
 
-test('alarms that take long ring over several turns: all once, in order, before those that came later', () => {
+test('slow alarms ring over several turns: each once, in order, before later ones', () => {
   const { clock, scheduler } = newScheduler();
   const rung: string[] = [];
   let turns = 0;
@@ -130,7 +130,7 @@ test('alarms that take long ring over several turns: all once, in order, before 
   for (let i = 2; i < turnsAt.length; i++) expect(turnsAt[i]! > turnsAt[i - 2]!).toBe(true);
 });
 
-test('what was left of a round can still be cleared, or closed', () => {
+test('the rest of a round can still be cleared or closed', () => {
   for (const end of ['clear', 'close'] as const) {
     const { clock, scheduler } = newScheduler();
     const rung: number[] = [];
@@ -152,7 +152,7 @@ test('what was left of a round can still be cleared, or closed', () => {
   }
 });
 
-test('a deadline weeks ahead is not cut down to a timer of 1 ms', () => {
+test('a deadline weeks ahead is not truncated to a timer of 1 ms', () => {
   const { clock, scheduler } = newScheduler();
   const startNs = clock.now();
   let rungAt: bigint | undefined;
@@ -168,7 +168,7 @@ test('a deadline weeks ahead is not cut down to a timer of 1 ms', () => {
   expect(rungAt).toBeGreaterThanOrEqual(startNs + weeksNs);
 });
 
-test('a stalled process rings everything that fell due meanwhile, once, in order', () => {
+test('after a stall everything that was due rings once, in order', () => {
   const { clock, scheduler } = newScheduler();
   const rung: number[] = [];
   const startNs = clock.now();

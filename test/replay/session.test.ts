@@ -36,7 +36,7 @@ function watch(session: Session) {
   };
 }
 
-test('plays every event once, in order, never early, and ends after the last one', async () => {
+test('plays every event once, in order and never early, and ends after the last one', async () => {
   const { session, clock } = await newSession();
   const { frames, indexes, states } = watch(session);
   const startNs = clock.now();
@@ -95,7 +95,7 @@ test('nothing is emitted while paused, and the rest comes at its time afterwards
   expect(BigInt(next.data.replay.due_ns)).toBe(resumedNs + 3n * MS - BigInt(paused.position_ns));
 });
 
-test('paused after a stall, what fell due meanwhile is not lost and not emitted', async () => {
+test('events that were due during a stall before a pause are neither lost nor emitted', async () => {
   const { session, clock } = await newSession();
   const { indexes } = watch(session);
   await session.play();
@@ -109,7 +109,7 @@ test('paused after a stall, what fell due meanwhile is not lost and not emitted'
   expect(indexes()).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
 });
 
-test('what it takes to send the state makes the first event no later', async () => {
+test('the time to send the state does not delay the first event', async () => {
   const { session, clock } = await newSession();
   const { frames } = watch(session);
   const slow = newSink();
@@ -126,7 +126,7 @@ test('what it takes to send the state makes the first event no later', async () 
   expect(Number(first!.data.replay.lateness_ns)).toBeLessThan(20_000);
 });
 
-test('nor the first after a seek', async () => {
+test('nor the first event after a seek', async () => {
   const { session, clock } = await newSession();
   const { frames } = watch(session);
   await session.play();
@@ -144,7 +144,7 @@ test('nor the first after a seek', async () => {
   expect(Number(first!.data.replay.lateness_ns)).toBeLessThan(20_000);
 });
 
-test('a stall makes events late, by as much as is reported, and shifts no later deadline', async () => {
+test('a stall makes events late by the reported amount, and shifts no later deadline', async () => {
   const { session, clock } = await newSession();
   const { frames } = watch(session);
   await session.play();
@@ -159,7 +159,7 @@ test('a stall makes events late, by as much as is reported, and shifts no later 
   expect(session.view().lateness).toMatchObject({ late_events: 3, max_ns: BigInt(Math.max(...lateness)) });
 });
 
-test('finished plays again from the start, with a lateness of its own', async () => {
+test('a finished session plays again from the start, with new lateness figures', async () => {
   const { session, clock } = await newSession();
   const viewer = newSink();
   session.stream.join(viewer.sink, 0);
@@ -235,7 +235,7 @@ describe('seek', () => {
     expect(session.view()).toEqual(before);
   });
 
-  test('while playing goes on from there at once, backward and forward', async () => {
+  test('while playing, continues from there at once, backward and forward', async () => {
     const { session, clock } = await newSession();
     const { indexes } = watch(session);
     await session.play();
@@ -247,7 +247,7 @@ describe('seek', () => {
     expect(indexes()).toEqual([0, 1, 2, 8, 7, 8, 9]);
   });
 
-  test('with extra latency an event is where the projection puts it', async () => {
+  test('with extra latency, an event is where the projection places it', async () => {
     const { session, eventIds } = await newSession(TWO_THREADS, { extraLatencyNs: Number(LATENCY) });
     // Projected starts: 0, 4 (thread 1), 5, 12.
     await session.seek({ event_id: eventIds[1]! });
@@ -260,7 +260,7 @@ describe('seek', () => {
     expect(session.view()).toMatchObject({ position_ns: 11n * MS, event_index: 3 });
   });
 
-  test('of simultaneous events an id means the very event', async () => {
+  test('among simultaneous events an id selects the exact event', async () => {
     const planned = Array.from({ length: 4 }, () => ({ startNs: 0n, durationNs: 5n }));
     const { session, clock, eventIds } = await newSession(planned);
     const { indexes } = watch(session);
@@ -272,7 +272,7 @@ describe('seek', () => {
 });
 
 describe('step', () => {
-  test('emits so many events now and waits there', async () => {
+  test('emits that many events immediately and waits there', async () => {
     const { session, clock } = await newSession();
     const { indexes, states } = watch(session);
     expect((await session.step(3)).map((json) => JSON.parse(json).replay.index)).toEqual([0, 1, 2]);
@@ -291,7 +291,7 @@ describe('step', () => {
     expect(session.view()).toMatchObject({ state: 'paused', event_index: 9, position_ns: 9n * MS });
   });
 
-  test('is done whole or not at all', async () => {
+  test('is done completely or not at all', async () => {
     const recording = breakable();
     // More events than are read at once.
     const many = Array.from({ length: CHUNK_EVENTS + 1000 }, (_, index) => ({ startNs: BigInt(index) * MS }));
@@ -304,7 +304,7 @@ describe('step', () => {
   });
 });
 
-test('the timeout is told by the session and by every event after it', async () => {
+test('the timeout is reported by the session and by every event after it', async () => {
   const { session, clock, eventIds } = await newSession(TEN_EVENTS, { timeoutNs: 8n * MS + MS / 2n });
   const { frames } = watch(session);
   expect(session.view()).toMatchObject({ times_out: true, timeout_event_id: eventIds[9]! });
@@ -319,7 +319,7 @@ test('without a timeout nothing times out', async () => {
   expect(session.view()).toMatchObject({ timeout_ns: null, times_out: false, timeout_event_id: null });
 });
 
-test('extra latency lengthens events and the replay, not what was recorded', async () => {
+test('extra latency lengthens events and the replay, but not the recorded values', async () => {
   const { session, clock } = await newSession(TEN_EVENTS, { extraLatencyNs: 2_000_000 });
   const { frames } = watch(session);
   expect(session.view()).toMatchObject({ duration_ns: 11n * MS, replay_duration_ns: 31n * MS });
@@ -331,7 +331,7 @@ test('extra latency lengthens events and the replay, not what was recorded', asy
   expect(events[0]!.data.duration_ns).toBe(500_000);
 });
 
-test('a recording that breaks while playing stops the session, and says why', async () => {
+test('a recording that fails during playback stops the session, which states the reason', async () => {
   const recording = breakable();
   const many = Array.from({ length: 10_000 }, (_, index) => ({ startNs: (BigInt(index) * MS) / 10n }));
   const { session, clock } = await newSession(many, { through: recording.through });
@@ -347,7 +347,7 @@ test('a recording that breaks while playing stops the session, and says why', as
   expect(frames().at(-1)).toMatchObject({ event: 'end', data: { reason: 'failed' } });
 });
 
-test('10 000 simultaneous events come in bursts, all of them, in order', async () => {
+test('10 000 simultaneous events come in bursts, completely and in order', async () => {
   const { session, clock } = await newSession(Array.from({ length: 10_007 }, () => ({ startNs: 0n })));
   const { indexes } = watch(session);
   await session.play();
@@ -355,7 +355,7 @@ test('10 000 simultaneous events come in bursts, all of them, in order', async (
   expect(indexes()).toEqual(Array.from({ length: 10_007 }, (_, index) => index));
 });
 
-test('any series of commands keeps the position between start and end, and emits in order between jumps', async () => {
+test('any series of commands keeps the position between start and end, and emits in order between seeks', async () => {
   const commands = fc.oneof(
     fc.record({ name: fc.constantFrom('play', 'pause') }),
     fc.record({ name: fc.constant('wait'), ns: fc.bigInt({ min: 0n, max: 4n * MS }) }),

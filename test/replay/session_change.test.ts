@@ -19,7 +19,7 @@ const HUNDRED: readonly PlannedEvent[] = Array.from({ length: 100 }, (_, index) 
   thread: index % 3,
 }));
 
-test('a new speed holds from where it is, and the position does not jump', async () => {
+test('a new speed applies from the current position, which does not jump', async () => {
   const opened = await newSession(HUNDRED);
   const { session, clock } = opened;
   const { events } = watch(opened);
@@ -36,7 +36,7 @@ test('a new speed holds from where it is, and the position does not jump', async
     expect(BigInt(replay.due_ns) - changedNs).toBe((BigInt(replay.offset_ns) - before + 3n) / 4n);
 });
 
-test('a change of speed keeps the position and scales what is left of the wait', async () => {
+test('a change of speed keeps the position and scales the remaining wait', async () => {
   const opened = await newSession(TEN_EVENTS);
   const { session, clock } = opened;
   const { events, frames } = watch(opened);
@@ -55,7 +55,7 @@ test('a change of speed keeps the position and scales what is left of the wait',
   expect(states()).toEqual(['ready', 'playing', 'playing']);
 });
 
-test('how long it takes is told as soon as it is known', async () => {
+test('the duration is reported as soon as it is known', async () => {
   const many = Array.from({ length: 5000 }, (_, index) => ({ startNs: BigInt(index) * MS }));
   const opened = await newSession(many);
   const { session } = opened;
@@ -72,7 +72,7 @@ test('how long it takes is told as soon as it is known', async () => {
   ]);
 });
 
-test('behind the end of one that was stopped nothing is told, so that who comes back is let go', async () => {
+test('after the end of a stopped session nothing is sent, so that a reconnecting client is released', async () => {
   const many = Array.from({ length: 5000 }, (_, index) => ({ startNs: BigInt(index) * MS }));
   const { session } = await newSession(many);
   await session.change({ extraLatencyNs: 1_000_000 });
@@ -82,7 +82,7 @@ test('behind the end of one that was stopped nothing is told, so that who comes 
   expect(session.stream.toldAll(lastId)).toBe(true);
 });
 
-test('one that is closed while it waits for a page does not play', async () => {
+test('a session that is closed while it waits for a page does not play', async () => {
   const { session, clock } = await newSession(TEN_EVENTS);
   const playing = session.play();
   session.close('deleted');
@@ -91,7 +91,7 @@ test('one that is closed while it waits for a page does not play', async () => {
   expect(session.view().event_index).toBe(0);
 });
 
-test('an event that is overdue when the speed changes is due now, not long ago', async () => {
+test('an event that is overdue when the speed changes is due now, not earlier', async () => {
   const opened = await newSession(TEN_EVENTS);
   const { session, clock } = opened;
   const { events } = watch(opened);
@@ -103,7 +103,7 @@ test('an event that is overdue when the speed changes is due now, not long ago',
   expect(session.view().lateness.max_ns < MS).toBe(true);
 });
 
-test('a new speed of a session that is paused holds when it plays on', async () => {
+test('a new speed of a paused session applies when it resumes', async () => {
   const opened = await newSession(HUNDRED, { speedFactor: 0.5 });
   const { session, clock } = opened;
   await session.play();
@@ -118,7 +118,7 @@ test('a new speed of a session that is paused holds when it plays on', async () 
   expect(session.state).toBe('finished');
 });
 
-test('more latency holds for what comes next: nothing is played twice or left out, and threads keep their order', async () => {
+test('more latency applies to later events: none is repeated or left out, and threads keep their order', async () => {
   const opened = await newSession(HUNDRED);
   const { session, clock } = opened;
   const { events } = watch(opened);
@@ -144,7 +144,7 @@ test('more latency holds for what comes next: nothing is played twice or left ou
   }
 });
 
-test('a plan that is slow to change makes events late: none is played twice or left out', async () => {
+test('a plan that is slow to change makes events late: none is repeated or left out', async () => {
   const asked = Promise.withResolvers<void>();
   const opened = await newSession(HUNDRED, { beforeChange: () => asked.promise });
   const { session, clock } = opened;
@@ -164,7 +164,7 @@ test('a plan that is slow to change makes events late: none is played twice or l
   expect(events()).toHaveLength(100);
 });
 
-test('a change that is refused late leaves the session playing as it was', async () => {
+test('a change that is refused late leaves the session playing unchanged', async () => {
   const asked = Promise.withResolvers<void>();
   const opened = await newSession(HUNDRED, { beforeChange: () => asked.promise });
   const { session, clock } = opened;
@@ -180,7 +180,7 @@ test('a change that is refused late leaves the session playing as it was', async
   expect(events().map(({ replay }) => replay.index)).toEqual(HUNDRED.map((_, index) => index));
 });
 
-test('a change at the end leaves what was played where it was, also for who steps back', async () => {
+test('a change at the end leaves played events in place, also for a client that steps back', async () => {
   const opened = await newSession(TEN_EVENTS);
   const { session, clock } = opened;
   const { events } = watch(opened);
@@ -201,7 +201,7 @@ test('a change at the end leaves what was played where it was, also for who step
   expect(session.view().replay_duration_ns).toBeGreaterThan(50n * MS);
 });
 
-test('a change that comes too late for all that is left does not make the replay longer', async () => {
+test('a change that comes too late for all remaining events does not lengthen the replay', async () => {
   const opened = await newSession(TEN_EVENTS);
   const { session, clock } = opened;
   const { events } = watch(opened);
@@ -214,7 +214,7 @@ test('a change that comes too late for all that is left does not make the replay
   expect(events().map(({ replay }) => replay.index)).toEqual(TEN_EVENTS.map((_, index) => index));
 });
 
-test('while it plays, what is due at once is left as it is', async () => {
+test('during playback, events that are due immediately are left unchanged', async () => {
   const opened = await newSession(HUNDRED);
   const { session, clock } = opened;
   const { events } = watch(opened);
@@ -231,7 +231,7 @@ test('while it plays, what is due at once is left as it is', async () => {
   expect(events().every(({ replay }) => replay.lateness_ns < 20_000)).toBe(true);
 });
 
-test('after a seek the whole time line has the latency that was set last', async () => {
+test('after a seek the whole timeline has the latest latency', async () => {
   const { session } = await newSession(HUNDRED);
   await session.step(50);
   await session.change({ extraLatencyNs: 2_000_000 });
@@ -243,7 +243,7 @@ test('after a seek the whole time line has the latency that was set last', async
   expect(changed! < laidOutAnew!).toBe(true);
 });
 
-test('a loop plays all of it again and again, and ends when it is told to', async () => {
+test('a loop plays everything repeatedly, and ends on request', async () => {
   const opened = await newSession(HUNDRED, { loop: true });
   const { session, clock } = opened;
   const { events, frames } = watch(opened);
@@ -259,7 +259,7 @@ test('a loop plays all of it again and again, and ends when it is told to', asyn
   expect(frames().filter(({ event }) => event === 'end')).toHaveLength(1);
 });
 
-test('what is asked for just as a loop begins again holds for the next round', async () => {
+test('a request at the moment when a loop restarts applies to the next round', async () => {
   const { session, clock } = await newSession(HUNDRED, { loop: true });
   await session.play();
   await clock.pass(50n * MS);
@@ -280,7 +280,7 @@ test('what is asked for just as a loop begins again holds for the next round', a
   expect(session.view().event_index).toBeGreaterThan(40);
 });
 
-test('a loop that is paused just as it begins again goes on from there', async () => {
+test('a loop that is paused at the moment of its restart continues from there', async () => {
   const { session, clock } = await newSession(HUNDRED, { loop: true });
   await session.play();
   await session.seek({ event_index: 99n });
@@ -294,7 +294,7 @@ test('a loop that is paused just as it begins again goes on from there', async (
   expect(session.view().rounds).toBeGreaterThan(0);
 });
 
-test('gaps are cut down to the longest that is wanted, busy times are left alone', async () => {
+test('gaps are shortened to the requested maximum, and busy times are unchanged', async () => {
   const gapped: PlannedEvent[] = [
     { startNs: 0n, durationNs: 100n * MS, thread: 0 },
     // It runs during the first event, so there is no gap.
@@ -312,7 +312,7 @@ test('gaps are cut down to the longest that is wanted, busy times are left alone
   expect(session.state).toBe('finished');
 });
 
-test('any series of commands gives each event once between two jumps, in order and never early', async () => {
+test('any series of commands emits each event once between two seeks, in order and never early', async () => {
   const wait = fc.record({ name: fc.constant('wait'), ns: fc.bigInt({ min: 0n, max: 20n * MS }) });
   const commands = fc.oneof(
     fc.record({ name: fc.constantFrom('play', 'pause') }),

@@ -17,7 +17,7 @@ async function create(): Promise<string> {
   return json.session_id;
 }
 
-test('the list comes in pages, each session once, whatever is made or deleted meanwhile', async () => {
+test('the list is returned in pages, each session once, even if others are created or deleted meanwhile', async () => {
   const list = async (query: string) => (await served.get(`${SESSIONS}?${query}`)).json;
   const made = await Promise.all(Array.from({ length: 5 }, create));
   expect((await list('')).next_cursor).toBeNull();

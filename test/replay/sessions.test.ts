@@ -46,7 +46,7 @@ function newSessions(store: Store, limits: Partial<SessionLimits> = {}) {
 const create = (sessions: Sessions, more: object = {}) =>
   sessions.create(createRequest.parse({ transaction_id: TX, ...more }));
 
-test('the session past the limit is refused, also when all are asked for at once; room comes back', async () => {
+test('a session beyond the limit is refused, even with concurrent requests, and deleting one makes room', async () => {
   const { sessions } = newSessions(opening(openRecordingStore(recorded(rowsOf(10)))), { sessionsMax: 3 });
   const asked = await Promise.allSettled(Array.from({ length: 5 }, () => create(sessions)));
   expect(asked.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'fulfilled', 'rejected', 'rejected']);
@@ -56,7 +56,7 @@ test('the session past the limit is refused, also when all are asked for at once
   expect(sessions.list()).toHaveLength(3);
 });
 
-test('a creation that fails leaves its room', async () => {
+test('a failed creation releases its room', async () => {
   const { sessions } = newSessions(opening(openRecordingStore(recorded(rowsOf(10)))), { sessionsMax: 1 });
   await expect(create(sessions, { transaction_id: 'unknown' })).rejects.toMatchObject({
     code: 'transaction_not_found',
@@ -64,7 +64,7 @@ test('a creation that fails leaves its room', async () => {
   await create(sessions);
 });
 
-test('sessions that would play more than all may together are refused, and stay as they were', async () => {
+test('sessions that exceed the total playback rate are refused, and stay unchanged', async () => {
   // 1001 events in a second.
   const store = opening(openRecordingStore(recorded(rowsOf(1001, MS))));
   const { sessions } = newSessions(store, { replayRateMax: 250_000 });
@@ -93,7 +93,7 @@ test('sessions that would play more than all may together are refused, and stay 
   expect(third.view()).toMatchObject({ state: 'playing', speed_factor: 1000 });
 });
 
-test('less latency is a faster loop, and is refused like a higher speed', async () => {
+test('a lower latency makes a loop faster, and is refused like a higher speed', async () => {
   // 1001 events in one second, or in 1001 seconds.
   const store = opening(openRecordingStore(recorded(rowsOf(1001, MS).map((row) => ({ ...row, tid: 1 })))));
   const { sessions } = newSessions(store, { replayRateMax: 150_000 });
@@ -107,7 +107,7 @@ test('less latency is a faster loop, and is refused like a higher speed', async 
   await expect(delayed.change({ speedFactor: 100 })).rejects.toMatchObject({ code: 'replay_capacity' });
 });
 
-test('changes that are under way at the same time are counted together', async () => {
+test('concurrent changes are counted together', async () => {
   const store = opening(openRecordingStore(recorded(rowsOf(1001, MS))));
   const { sessions } = newSessions(store, { replayRateMax: 150_000 });
   const both = [await create(sessions, { loop: true }), await create(sessions, { loop: true })];
@@ -117,7 +117,7 @@ test('changes that are under way at the same time are counted together', async (
   expect(results.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected']);
 });
 
-test('a round counts for more than its events', async () => {
+test('a round costs more than its events', async () => {
   const store = opening(openRecordingStore(recorded(rowsOf(2, MS))));
   const { sessions } = newSessions(store, { replayRateMax: 200_000 });
   const both = [await create(sessions, { loop: true }), await create(sessions, { loop: true })];
@@ -126,7 +126,7 @@ test('a round counts for more than its events', async () => {
   await expect(both[1]!.play()).rejects.toMatchObject({ code: 'replay_capacity' });
 });
 
-test('one that has not been gone through yet is measured before it is refused', async () => {
+test('a transaction that has not been measured is measured before it is refused', async () => {
   // It takes a second as recorded, and 70 seconds as played.
   const store = opening(openRecordingStore(recorded(rowsOf(70_000, 14_000n).map((row) => ({ ...row, tid: 1 })))));
   const { sessions } = newSessions(store, { replayRateMax: 50_000 });
@@ -140,7 +140,7 @@ test('one that has not been gone through yet is measured before it is refused', 
   expect(second.state).toBe('playing');
 }, 20_000);
 
-test('an idle session is ended, one that plays or is watched is not', async () => {
+test('an idle session is ended, and one that is playing or watched is not', async () => {
   expect(DEFAULT_LIMITS).toEqual({ sessionsMax: 1000, replayRateMax: 200_000, idleMs: 24 * 3_600_000 });
   const store = opening(openRecordingStore(recorded(rowsOf(2, 80n * MINUTE_NS))));
   const { sessions, clock } = newSessions(store, { idleMs: 24 * 60_000 });
@@ -186,7 +186,7 @@ test('closing ends the streams of all sessions, and nothing plays afterwards', a
   }
 });
 
-test('200 sessions at once each play all of it, in order, never early', async () => {
+test('200 concurrent sessions each play everything, in order and never early', async () => {
   const { sessions, clock } = newSessions(opening(openRecordingStore(recorded(rowsOf(97, MS / 3n)))));
   const viewers = [];
   for (let n = 0; n < 200; n++) {
@@ -205,7 +205,7 @@ test('200 sessions at once each play all of it, in order, never early', async ()
   }
 });
 
-test('a session is a snapshot: what is recorded later, even in between, does not join it', async () => {
+test('a session is a snapshot: later events, even in between, do not join it', async () => {
   const folder = newFolder();
   const writer = opening(newWriter(folder));
   appendRows(writer, rowsOf(600, 1000n));

@@ -52,7 +52,7 @@ test('no content breaks the framing', () => {
   );
 });
 
-test('the log keeps its newest frames, and room is given back', () => {
+test('the log keeps its newest frames, and space is released', () => {
   const total = { bytes: 0 };
   const log = createFrameLog(total);
   for (let n = 1; n <= KEPT_FRAMES_MAX + 3; n++) log.append('event', '{}');
@@ -77,7 +77,7 @@ function runOf(log: FrameLog, id: number, bytesMax: number) {
   return { bytes, lastId };
 }
 
-test('what the log keeps is what was told, wherever it is read from, and is not written over', () => {
+test('the log returns what was sent, from any position, and does not overwrite it', () => {
   const jsonOf = fc.tuple(fc.constantFrom('x', 'ü', '€', '😀'), fc.nat(40_000)).map(([of, times]) => of.repeat(times));
   const contents = fc.array(fc.oneof(fc.string(), jsonOf), { minLength: 1, maxLength: 40 });
   fc.assert(
@@ -101,7 +101,7 @@ test('what the log keeps is what was told, wherever it is read from, and is not 
   );
 });
 
-test('what was read from the log stays as it was when its room is used again', () => {
+test('data that was read from the log is unchanged when its space is reused', () => {
   const log = createFrameLog({ bytes: 0 });
   const told = (from: number, to: number) => {
     for (let id = from; id <= to; id++) log.append('event', `{"id":${id},"padding":"${'x'.repeat(500)}"}`, 1);
@@ -114,7 +114,7 @@ test('what was read from the log stays as it was when its room is used again', (
   expect(log.eventsThrough(log.firstId - 1)).toBe(log.firstId - 1);
 });
 
-test('a viewer that comes late gets the state first, then what happens from then on', () => {
+test('a late viewer receives the state first, then all later events', () => {
   const { stream, publish } = newStream();
   publish(0, 3);
   const { sink, text } = newSink();
@@ -127,7 +127,7 @@ test('a viewer that comes late gets the state first, then what happens from then
   expect(numbers(late.text)).toEqual([3, 4]);
 });
 
-test('one that resumes misses nothing and gets nothing twice, wherever it was cut off', () => {
+test('a resuming viewer misses nothing and receives nothing twice, wherever it was disconnected', () => {
   for (let cut = 0; cut <= 40; cut++) {
     const { stream, publish } = newStream();
     const first = newSink();
@@ -143,7 +143,7 @@ test('one that resumes misses nothing and gets nothing twice, wherever it was cu
   }
 });
 
-test('what the log no longer has is told as a gap', () => {
+test('frames that the log no longer has are reported as a gap', () => {
   const { stream, publish } = newStream();
   publish(1, KEPT_FRAMES_MAX + 100);
   const back = newSink();
@@ -154,7 +154,7 @@ test('what the log no longer has is told as a gap', () => {
   expect(numbers(back.text)).toEqual(count(101, KEPT_FRAMES_MAX + 101));
 });
 
-test('a slow viewer gets everything when it reads again, and others have got it long before', () => {
+test('a slow viewer receives everything when it reads again, and others received it long before', () => {
   const { stream, publish } = newStream();
   const slow = newSink();
   const fast = newSink();
@@ -171,7 +171,7 @@ test('a slow viewer gets everything when it reads again, and others have got it 
   });
 });
 
-test('one that is too slow is told how many it missed; the count adds up', async () => {
+test('a viewer that is too slow receives the number of missed frames, and the count is exact', async () => {
   const { stream, publish, keptTotal } = newStream();
   const slow = newSink();
   stream.join(slow.sink, null);
@@ -186,7 +186,7 @@ test('one that is too slow is told how many it missed; the count adds up', async
   expect(got.at(-1)).toBe(3 * KEPT_FRAMES_MAX - 1);
 });
 
-test('the session goes on, on time, while a viewer does not read', async () => {
+test('the session continues on time while a viewer does not read', async () => {
   const { session, clock } = await newSession();
   const stuck = newSink(true);
   session.stream.join(stuck.sink, null);
@@ -216,7 +216,7 @@ test('the number of viewers is limited', () => {
   expect(() => stream.checkRoom()).toThrow(expect.objectContaining({ code: 'session_limit' }));
 });
 
-test('all viewers get the same frames', () => {
+test('all viewers receive the same frames', () => {
   const { stream, publish } = newStream();
   const viewers = Array.from({ length: 50 }, () => newSink());
   for (const { sink } of viewers) stream.join(sink, null);
@@ -225,7 +225,7 @@ test('all viewers get the same frames', () => {
   expect(numbers(viewers[0]!.text)).toEqual(count(0, 100));
 });
 
-test('the end lets everybody go who was told; one that comes back after it waits for another run', () => {
+test('the end releases all viewers that received it; one that reconnects afterwards waits for another run', () => {
   let over: EndReason | null = null;
   const { stream, publish } = newStream(() => over);
   const viewer = newSink();
@@ -254,7 +254,7 @@ test('the end lets everybody go who was told; one that comes back after it waits
   expect(numbers(back.text)).toEqual([2, 3]);
 });
 
-test('closing ends every stream: with a word to who reads, without waiting for who does not', () => {
+test('closing ends every stream: with a message to readers, without waiting for the others', () => {
   const { stream } = newStream();
   const [reading, stuck] = [newSink(), newSink(true)];
   stream.join(reading.sink, null);
@@ -266,7 +266,7 @@ test('closing ends every stream: with a word to who reads, without waiting for w
   expect(stream.viewerCount).toBe(0);
 });
 
-test('a heartbeat is a comment, and is not queued for who does not read', () => {
+test('a heartbeat is a comment, and is not queued for a viewer that does not read', () => {
   const { stream } = newStream();
   const [reading, stuck] = [newSink(), newSink(true)];
   stream.join(reading.sink, null);
@@ -277,7 +277,7 @@ test('a heartbeat is a comment, and is not queued for who does not read', () => 
   expect(stuck.text).toBe(before);
 });
 
-test('what is flushed has left the process: its lateness is not more than it says', async () => {
+test('flushed data has left the process: its lateness is not more than reported', async () => {
   const { stream, publish } = newStream();
   const asked = Promise.withResolvers<Response>();
   const app = express().get('/', (_req, res) => asked.resolve(res));

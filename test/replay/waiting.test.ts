@@ -51,7 +51,7 @@ test.each([0n, 1n, 70_000n, 200_001n, 900_000n, MS, 7n * MS + 1n, 90_000n * MS])
   },
 );
 
-test('the thread is blocked for a moment only, and sockets have a turn between two of them', () => {
+test('the thread is blocked only briefly, and sockets have a turn in between', () => {
   const { clock, steps, waiter } = newWaiter();
   for (let deadline = 0; deadline < 50; deadline++) {
     waiter.until(clock.now() + 1_370_000n, () => steps.push({ by: 'turn', ns: 0 }));
@@ -65,14 +65,14 @@ test('the thread is blocked for a moment only, and sockets have a turn between t
   }
 });
 
-test('hours cost one timer', () => {
+test('a wait of hours needs one timer', () => {
   const { clock, steps, waiter } = newWaiter();
   waiter.until(clock.now() + 10n * HOUR, () => {});
   clock.advance(10n * HOUR - 2n * MS);
   expect(steps.map(({ by }) => by)).toEqual(['turn', 'timer']);
 });
 
-test('a deadline that passed while the process was stopped wakes at once', () => {
+test('a deadline that passed while the process was stopped wakes it at once', () => {
   const { clock, steps, waiter } = newWaiter();
   const dueNs = clock.now() + HOUR;
   let wokenAt = 0n;
@@ -85,7 +85,7 @@ test('a deadline that passed while the process was stopped wakes at once', () =>
   expect(steps.filter(({ by }) => by === 'hold' || by === 'sleep')).toEqual([]);
 });
 
-test('a new deadline takes the place of the old one, and a cancelled one does not wake', () => {
+test('a new deadline replaces the old one, and a cancelled one does not wake', () => {
   const { clock, waiter } = newWaiter();
   const woken: string[] = [];
   waiter.until(clock.now() + 5n * MS, () => woken.push('old'));
@@ -98,7 +98,7 @@ test('a new deadline takes the place of the old one, and a cancelled one does no
   expect(woken).toEqual(['new']);
 });
 
-test('a hold is never too short, whatever the machine does meanwhile', () => {
+test('a hold is never too short, whatever the load of the machine', () => {
   const sleeper = createThreadSleeper();
   for (let durationNs = 0; durationNs < 200_000; durationNs += 997) {
     const startNs = process.hrtime.bigint();

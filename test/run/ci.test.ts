@@ -126,7 +126,7 @@ describe.each([
     ]);
   });
 
-  test('a test that fails is a job that fails, and a report that says so', () => {
+  test('a failing test is a failing job, and its report says so', () => {
     const folder = workingCopy(4);
     const { status } = runJob(folder, job, [], '');
     expect(status).toBe(job.failed);

@@ -57,12 +57,12 @@ test('two runs', async () => {
   });
 });
 
-test('a run beside its incident', async () => {
+test('a run compared with its incident', async () => {
   const { stdout } = await kreplay('diff', reportOf(SECOND));
   expect(JSON.parse(stdout)).toMatchObject({ beside: 'incident', calls: [3, 3], took_ns: [2 * MS, 5 * MS] });
 });
 
-test('a run beside itself has no difference', () => {
+test('a run compared with itself has no difference', () => {
   const report = parseReport(stringify(ran(incident, SECOND, { said }).result), 'x');
   for (const { calls, took_ns, change } of difference(report, report).streams)
     expect([calls[0], took_ns[0], change]).toEqual([calls[1], took_ns[1], 'same']);
@@ -94,10 +94,10 @@ test.each([
 });
 
 test.each([
-  ['no JSON', 'x', 'is no report of kreplay run'],
+  ['invalid JSON', 'x', 'is no report of kreplay run'],
   ['other JSON', '{"kreplay_run":1}', 'is no report of kreplay run, or of another version'],
   [
-    'a run that was none',
+    'an unsupported run',
     stringify({ ...ran(incident, []).result, figures: null, ended: null, verdict: 'unsupported' }),
     'is of a run whose command was not started: it was unsupported',
   ],
@@ -108,7 +108,7 @@ test.each([
   expect([code, stderr]).toEqual([1, expect.stringContaining(message)]);
 });
 
-test('a file that is not there', async () => {
+test('a missing file', async () => {
   const { code, stderr } = await kreplay('diff', '/nowhere/report.json');
   expect([code, stderr]).toEqual([1, expect.stringContaining('/nowhere/report.json cannot be read')]);
 });

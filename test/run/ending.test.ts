@@ -43,7 +43,7 @@ test.each([
   expect(readdirSync(temporary)).toEqual([]);
 });
 
-test('a command that catches the signal ends as it likes', async () => {
+test('a command that catches the signal ends as it chooses', async () => {
   const word = marked();
   const running = begin(word, `trap 'echo caught; exit 5' TERM; echo started; while :; do sleep 0.05; done`);
   await running.printed(/started/);
@@ -53,7 +53,7 @@ test('a command that catches the signal ends as it likes', async () => {
   await allGone(word);
 });
 
-test('when kreplay is killed the command does not stay', async () => {
+test('if kreplay is killed the command is killed too', async () => {
   const word = marked();
   const running = begin(word, `echo started; sleep 600`);
   await running.printed(/started/);
@@ -62,7 +62,7 @@ test('when kreplay is killed the command does not stay', async () => {
   await allGone(word);
 });
 
-test('when the runner is killed it is our failure, not one of the command', async () => {
+test('if the runner is killed it is a failure of kreplay, not of the command', async () => {
   const word = marked();
   const running = begin(word, `echo started; sleep 600`);
   await running.printed(/started/);
@@ -86,14 +86,14 @@ test.each([
   expect([code, told, more]).toEqual([expected, expect.stringMatching(`^kreplay run: failed: ${command}: `), ['']]);
 });
 
-test("standard input is the command's", async () => {
+test('standard input is that of the command', async () => {
   const options = ['--bundle', bundle, '--transaction', TRANSACTION];
   const { code, stdout } = await kreplay('run', ...options, '--', 'sh', '-c', 'cat; echo end');
   expect([code, stdout]).toEqual([0, 'end\n']);
   expect(existsSync(file)).toBe(false);
 });
 
-test('a run that failed is an error for the CI', async () => {
+test('a failed run is an error for the CI', async () => {
   const junit = join(newFolder(), 'junit.xml');
   const options = ['--bundle', bundle, '--transaction', TRANSACTION, '--junit', junit, '--require', 'partial'];
   expect((await kreplay('run', ...options, '--', '/nowhere/command')).code).toBe(127);
@@ -103,7 +103,7 @@ test('a run that failed is an error for the CI', async () => {
 });
 
 /** The report is on a file system of 64 KiB, too small for the report of some thousand calls. */
-test('a full disk for the report: the command does what it does, and then it is said', async () => {
+test('a full disk for the report: the command runs normally, and the problem is reported afterwards', async () => {
   const script = [`mount -t tmpfs -o size=64k tmpfs ${temporary}`, `TMPDIR=${temporary} exec "$@"`].join('\n');
   const writes = 'i=0; while [ $i -lt 3000 ]; do echo x; i=$((i + 1)); done';
   const inner = [process.execPath, ENTRY, 'run', '--bundle', bundle, '--transaction', TRANSACTION];
@@ -119,7 +119,7 @@ test('a full disk for the report: the command does what it does, and then it is 
   expect([status, stderr]).toEqual([125, expect.stringMatching(/report/)]);
 });
 
-test('without rights, and with a daemon in between', async () => {
+test('an unprivileged run, with a daemon in between', async () => {
   const app = await served(dirname(bundle));
   const options = ['--url', app.url, '--transaction', TRANSACTION];
   const command = ['sh', '-c', 'id -u; echo x > /dev/null'];
@@ -137,7 +137,7 @@ test('without rights, and with a daemon in between', async () => {
 });
 
 /** A tree of processes can have only one listener: within a run another one is impossible, as in some containers. */
-test('where no call can be held the command does not run, and that is no pass', async () => {
+test('if no call can be held the command does not run, which is not a pass', async () => {
   const options = ['--bundle', bundle, '--transaction', TRANSACTION];
   const inner = [process.execPath, ENTRY, 'run', ...options, '--', 'touch', join(temporary, 'witness')];
   const { code, stderr } = await kreplay('run', ...options, '--', ...inner);
@@ -146,7 +146,7 @@ test('where no call can be held the command does not run, and that is no pass', 
   expect(existsSync(join(temporary, 'witness'))).toBe(false);
 });
 
-test("a /proc of another PID namespace tells nothing of the command's calls: it does not run", () => {
+test('if /proc belongs to another PID namespace the calls of the command are unknown: it does not run', () => {
   const options = ['--bundle', bundle, '--transaction', TRANSACTION];
   const witness = join(temporary, 'witness');
   const words = ['--pid', '--fork', process.execPath, ENTRY, 'run', ...options, '--', 'touch', witness];

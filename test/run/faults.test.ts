@@ -72,7 +72,7 @@ describe('--short', () => {
     expect(() => parseShortRule(text)).toThrow(message);
   });
 
-  test('any text is a rule or is refused in words', () => {
+  test('any text is a rule or is refused with an explanation', () => {
     const part = fc.constantFrom('sys_write', 'block_io', 'sys_sync', 'path=*', 'nth=2', 'EIO', '\\', '=', '');
     const text = fc.oneof(
       fc.string({ unit: 'grapheme' }),
@@ -97,17 +97,17 @@ describe('recorded errors', () => {
     result: [64n, BigInt(-ENOSPC), -ERESTARTSYS, BigInt(-EIO)][at]!,
   }));
 
-  test.each([1, 1000])('go to the events that they are of, at speed %s', (speed) => {
+  test.each([1, 1000])('go to the events to which they belong, at speed %s', (speed) => {
     expect(faulty(rows, [], true, speed).map(([, errno]) => errno)).toEqual([0, ENOSPC, 0, EIO]);
     expect(faulty(rows, [], false, speed).map(([, errno]) => errno)).toEqual([0, 0, 0, 0]);
   });
 
-  test('are those of syncs too', () => {
+  test('apply to syncs too', () => {
     const sync: Row = { at: START + 9n * MS, type: 'sys_sync', tid: 7, file: '/a', result: BigInt(-EIO) };
     expect(faulty([...TURNS, sync], [], true).map(([, errno]) => errno)).toEqual([0, 0, 0, 0, EIO]);
   });
 
-  test('are those of calls, not of block requests', () => {
+  test('apply to calls, not to block requests', () => {
     const request: Row = { at: START + 9n * MS, type: 'block_io', tid: 7, result: BigInt(-EIO) };
     expect(errorsOf([...rows, request]).count).toBe(2);
   });
@@ -117,7 +117,7 @@ const dd = (count: number) => ['dd', 'if=/dev/urandom', `of=${file}`, 'bs=4096',
 const LENGTHS = [5, 20, 5];
 
 describe('real programs', () => {
-  test('strace sees dd get a short write after its wait, and dd writes the rest', async () => {
+  test('strace shows a short write of dd after its wait, and dd writes the rest', async () => {
     const trace = join(newFolder(), 'trace');
     const command = ['strace', '-T', '-e', 'trace=write', '-o', trace, ...dd(3)];
     const bundle = bundleOf(writesTo(file, LENGTHS));
@@ -135,7 +135,7 @@ describe('real programs', () => {
     expect(stderr).toContain('kreplay run: short writes: 1\n');
   });
 
-  test('Python gets half of each call of the family, and what it gets is what is in the file', async () => {
+  test('Python writes half of each call of the family, and the file has exactly that', async () => {
     const program = `
 import os, sys
 file = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
@@ -151,7 +151,7 @@ print(os.write(file, b'z'), os.lseek(file, 0, os.SEEK_CUR), os.pread(file, 99, 0
     expect(result.figures!.short_writes).toEqual({ short: 5, whole: 1 });
   });
 
-  test('SQLite writes the rest, whatever it is', async () => {
+  test('SQLite writes the rest of each short write, and its database is intact', async () => {
     const sql = ['create table t (a)', ...Array.from({ length: 9 }, (_, at) => `insert into t values (${at})`)];
     const rows = writesTo(file, Array(60).fill(0.1), { comm: 'sqlite3', fd: 5, syscall: 'pwrite64' });
     const command = ['sqlite3', file, `${sql.join(';')}; pragma integrity_check; select sum(a) from t`];
@@ -160,14 +160,14 @@ print(os.write(file, b'z'), os.lseek(file, 0, os.SEEK_CUR), os.pread(file, 99, 0
     expect(result.figures!.short_writes.short).toBeGreaterThan(9);
   });
 
-  test("a limit of the size of files is the command's own: there it writes whole", async () => {
+  test('a file size limit applies to the command itself: there it writes completely', async () => {
     const command = ['bash', '-c', `ulimit -f 1000; exec ${dd(3).join(' ')}`];
     const { code, stderr, result } = await run(bundleOf(writesTo(file, LENGTHS)), ['--short', 'sys_write'], command);
     expect([code, result.figures!.short_writes]).toEqual([0, { short: 0, whole: 3 }]);
     expect(stderr).toContain('short writes: 0; 3 more could not be made short');
   });
 
-  test('where they cannot be made the command does not run', async () => {
+  test('if short writes cannot be made the command does not run', async () => {
     const old = compileC('old_kernel');
     const bundle = bundleOf(writesTo(file, LENGTHS));
     const options = ['run', '--bundle', bundle, '--transaction', TRANSACTION, '--short', 'sys_write'];
@@ -180,7 +180,7 @@ print(os.write(file, b'z'), os.lseek(file, 0, os.SEEK_CUR), os.pread(file, 99, 0
     ]);
   });
 
-  test('errors of the incident are returned when that is asked for, and told of when not', async () => {
+  test('errors of the incident are returned on request, and reported otherwise', async () => {
     const rows = writesTo(file, LENGTHS).map((row, at) => ({ ...row, result: at === 1 ? BigInt(-ENOSPC) : 4096n }));
     const bundle = bundleOf(rows);
     const made = await run(bundle, [], dd(3));
@@ -196,7 +196,7 @@ print(os.write(file, b'z'), os.lseek(file, 0, os.SEEK_CUR), os.pread(file, 99, 0
   });
 });
 
-describe('an error is for no other kind of call', () => {
+describe('an error applies to no other kind of call', () => {
   const CALLS = { sync: 162, fsync: 74, fdatasync: 75, write: 1, writev: 20 };
   const EBADF = constants.errno.EBADF;
 
@@ -249,7 +249,7 @@ for word in sys.argv[2].split():
     expect(await returned(rows, ['--fail', 'sys_sync:syscall=fsync:EIO'], 'fdatasync:file fdatasync:file')).toBe('0 0');
   });
 
-  test('a rule that names one call of a family makes no other one fail or write less', async () => {
+  test('a rule for one call of a family makes no other one fail or write less', async () => {
     const rows = writesTo(file, [1, 1], { comm: 'python3', fd: 5, requested: 4n, syscall: 'writev' });
     expect(await returned(rows, ['--fail', 'sys_write:ENOSPC'], 'write:file writev:file')).toBe(`${ENOSPC} ${ENOSPC}`);
     const ofOne = 'sys_write:syscall=writev';

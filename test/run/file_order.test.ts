@@ -23,7 +23,7 @@ function inOrder(calls: readonly Written[]): boolean[] {
 
 test.each([
   [
-    'a file, one after the other',
+    'a file, consecutively',
     [
       { file: '/a', at: 0n },
       { file: '/a', at: 10n },
@@ -31,7 +31,7 @@ test.each([
     [true, true],
   ],
   [
-    'a file, at once',
+    'a file, concurrently',
     [
       { file: '/a', at: 0n },
       { file: '/a', at: 5n },
@@ -39,7 +39,7 @@ test.each([
     [false, false],
   ],
   [
-    'two files at once',
+    'two files, concurrently',
     [
       { file: '/a', at: 0n },
       { file: '/b', at: 5n },
@@ -57,7 +57,7 @@ test.each([
 ] satisfies [string, Written[], boolean[]][])('%s', (_, calls, expected) => expect(inOrder(calls)).toEqual(expected));
 
 test.each(['socket', 'pipe', 'anonymous'] as const)(
-  'of kind %s: each has calls in order, but the runner knows them by their kind only',
+  'of kind %s: each has calls in order, but the runner knows them only by their kind',
   (kind) => {
     const each = (gap: bigint) => [0n, 1n, 2n].map((n) => ({ file: `${kind}:[${n}]`, at: n * gap, kind }));
     expect(inOrder(each(5n))).toEqual([false, false, false]);

@@ -25,21 +25,21 @@ const ROOT = join(import.meta.dirname, '../..');
 const LAYOUTS: readonly Layout[] = [planHeader, planStream, planSlot, planEvent, reportHeader, reportCall];
 const MAX = { u8: 2 ** 8 - 1, u16: 2 ** 16 - 1, u32: 2 ** 32 - 1 };
 
-test('native/runner/gen/format.h is what the layouts give now; `make gen` writes it', () => {
+test('native/runner/gen/format.h matches the layouts; `make gen` writes it', () => {
   expect(readFileSync(join(ROOT, 'native/runner/gen/format.h'), 'utf8')).toBe(cHeader());
 });
 
 test.each([
   ['gcc', '-std=c17'],
   ['clang', '-std=c17'],
-])('%s lays every struct out as it is declared', (compiler, standard) => {
+])('%s lays out every struct as declared', (compiler, standard) => {
   const flags = [standard, '-Wall', '-Wextra', '-Werror', '-fsyntax-only', '-x', 'c', '-'];
   execFileSync(compiler, flags, { input: cHeader(), stdio: 'pipe' });
   const shifted = cHeader().replace('\tuint64_t target_ns;', '\tuint64_t before;\n\tuint64_t target_ns;');
   expect(() => execFileSync(compiler, flags, { input: shifted, stdio: 'pipe' })).toThrow('plan_event');
 });
 
-test('structs are of the sizes that were agreed on', () => {
+test('structs have the agreed sizes', () => {
   expect(LAYOUTS.map(({ name, size }) => [name, size])).toEqual([
     ['plan_header', 80],
     ['plan_stream', 32],
@@ -55,24 +55,21 @@ test('a struct that a compiler would pad is refused', () => {
   expect(() => defineLayout('x', '', { a: u32('') })).toThrow('multiple of 8');
 });
 
-test.each(LAYOUTS.map((layout) => [layout.name, layout] as const))(
-  'what is written as %s is read again',
-  (_, layout) => {
-    const values = Object.fromEntries(
-      Object.entries(layout.fields).map(([name, { width }]) => [
-        name,
-        width === 'u64' ? fc.bigInt(0n, 2n ** 64n - 1n) : fc.nat(MAX[width as keyof typeof MAX]),
-      ]),
-    );
-    fc.assert(
-      fc.property(fc.record(values), fc.nat(16), (record, at) => {
-        const view = new DataView(new ArrayBuffer(at + layout.size));
-        writeRecord(view, at, layout, record as never);
-        expect(readRecord(view, at, layout)).toEqual(record);
-      }),
-    );
-  },
-);
+test.each(LAYOUTS.map((layout) => [layout.name, layout] as const))('%s is read back as it was written', (_, layout) => {
+  const values = Object.fromEntries(
+    Object.entries(layout.fields).map(([name, { width }]) => [
+      name,
+      width === 'u64' ? fc.bigInt(0n, 2n ** 64n - 1n) : fc.nat(MAX[width as keyof typeof MAX]),
+    ]),
+  );
+  fc.assert(
+    fc.property(fc.record(values), fc.nat(16), (record, at) => {
+      const view = new DataView(new ArrayBuffer(at + layout.size));
+      writeRecord(view, at, layout, record as never);
+      expect(readRecord(view, at, layout)).toEqual(record);
+    }),
+  );
+});
 
 test('columns are the same bytes as records', () => {
   const layout = defineLayout('x', '', { a: u64(''), b: u32(''), c: u16(''), d: u8(''), e: u8('') });

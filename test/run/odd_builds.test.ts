@@ -39,24 +39,24 @@ async function run(command: readonly string[], options: readonly string[] = []):
   return ended;
 }
 
-test('one that crashes', async () => {
+test('a build that crashes', async () => {
   const { code, stderr } = await run([build, 'crash']);
   expect([code, stderr]).toEqual([139, expect.stringMatching(/kreplay run: the command ended with 139 after/)]);
 });
 
-test('one that closes all its fds, and has its waits all the same', async () => {
+test('a build that closes all its descriptors is delayed nevertheless', async () => {
   const { code, stderr } = await run([build, 'close_all', file, '3', '4096']);
   expect([code, stderr]).toEqual([0, expect.stringContaining('100% of 60ms planned')]);
 });
 
-test('one with a seccomp filter of its own', async () => {
+test('a build with its own seccomp filter', async () => {
   const { code, stdout } = await run([build, 'own_filter', file, '3', '4096']);
   const felt = stdout.trim().split('\n').map(Number);
   expect([code, felt.length]).toEqual([0, 3]);
   expect(Math.min(...felt)).toBeGreaterThan(18e6);
 });
 
-test('one that asks for a seccomp listener of its own is told why it gets none', async () => {
+test('a build that asks for its own seccomp listener learns why it gets none', async () => {
   const { code, stdout, stderr } = await run([build, 'own_listener', file, '3', '4096']);
   expect([code, stdout]).toEqual([0, expect.stringMatching(/^EBUSY\n/)]);
   expect(stderr).toContain(
@@ -64,14 +64,14 @@ test('one that asks for a seccomp listener of its own is told why it gets none',
   );
 });
 
-test('one that leaves a daemon behind: it may finish for some seconds, then it is ended', async () => {
+test('a build that leaves a daemon behind: it may finish for some seconds, then it is terminated', async () => {
   // The daemon's time does not count as the command's.
   const { code, stderr } = await run([build, 'daemon', file], ['--max-duration', '3s']);
   expect([code, stderr]).toEqual([0, expect.stringContaining('--max-duration: met')]);
   expect(readFileSync(file).length).toBeGreaterThan(3);
 });
 
-test('one that ignores SIGTERM, and its child in a session of its own', async () => {
+test('a build that ignores SIGTERM, and its child in another session', async () => {
   const word = marked();
   const running = begin(word, [], [build, 'ignore_term']);
   await running.printed(/ready/);
@@ -81,7 +81,7 @@ test('one that ignores SIGTERM, and its child in a session of its own', async ()
   expect(readdirSync(temporary)).toEqual([]);
 });
 
-test('Ctrl-C at a terminal ends the command, and kreplay says how', async () => {
+test('Ctrl-C on a terminal ends the command, and kreplay reports how', async () => {
   const word = marked();
   const terminal = join(ROOT, 'test/native/runner/terminal.py');
   const command = [process.execPath, join(ROOT, 'kreplay.ts'), 'run', ...incident, '--', 'cat'];
@@ -96,7 +96,7 @@ test('Ctrl-C at a terminal ends the command, and kreplay says how', async () => 
   expect(readdirSync(temporary)).toEqual([]);
 });
 
-test('a full disk for --report: the command does what it does, then it is said, and no part of a report stays', async () => {
+test('a full disk for --report: the command runs normally, then the problem is reported, and no partial report remains', async () => {
   const disk = newSmallDisk(64);
   const report = join(disk, 'report.json');
   spawnSync('sh', ['-c', `cat /dev/zero > ${disk}/full`]);

@@ -67,14 +67,14 @@ describe('JUnit', () => {
     ]);
   });
 
-  test('a command that failed in a replay that diverged', () => {
+  test('a failed command in a replay that diverged', () => {
     const cases = casesOf(ran(incident, [], { code: 3 }).result);
     expect(cases.map(([, outcome]) => outcome)).toEqual(['failure', 'skipped']);
     expect(cases[0]![2]).toBe('it ended with 3');
     expect(cases[1]![2]).toMatch(/^diverged: calls that they belong to got 0%/);
   });
 
-  test('a replay that was required fails with its gate', () => {
+  test('a required replay fails with its gate', () => {
     const cases = casesOf(ran(incident, [], { gates: { require: 'partial', maxDurationNs: 1 } }).result);
     expect(cases.map(([name, outcome]) => [name, outcome])).toEqual([
       ['the command: ./build a b', 'passed'],
@@ -84,12 +84,12 @@ describe('JUnit', () => {
     ]);
   });
 
-  test('an expected failure is none', () => {
+  test('an expected failure is not a failure', () => {
     const [command] = casesOf(ran(incident, perfect, { gates: { expectExit: 3 }, code: 3 }).result);
     expect(command![1]).toBe('passed');
   });
 
-  test('what cannot be replayed is an error, and the command was skipped', () => {
+  test('a transaction that cannot be replayed is an error, and the command was skipped', () => {
     const { result } = ran(incident, []);
     const cases = casesOf({ ...result, verdict: 'unsupported', reasons: ['no listener'], ended: null, figures: null });
     expect(cases).toEqual([
@@ -98,7 +98,7 @@ describe('JUnit', () => {
     ]);
   });
 
-  test('any text is read as it was written, but for what XML cannot have', () => {
+  test('any text is read back as it was written, except for what XML cannot represent', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), (text) => {
         const settings = { command: [text], transaction_id: text };
@@ -112,7 +112,7 @@ describe('JUnit', () => {
   });
 });
 
-describe('the page', () => {
+describe('the HTML page', () => {
   /** All tags and attributes, as Python's parser sees them. */
   function tagsIn(html: string): [string, Record<string, string>][] {
     const program = [
@@ -126,7 +126,7 @@ describe('the page', () => {
     return JSON.parse(execFileSync('python3', ['-c', program], { input: html, encoding: 'utf8' })) as never;
   }
 
-  test('hostile names stay text, and nothing comes from the network', () => {
+  test('escapes hostile names, and loads nothing from the network', () => {
     const hostile = incidentOf(rows(HOSTILE));
     const settings = { command: [HOSTILE], transaction_id: HOSTILE };
     const { result, plan, report } = ran(hostile, perfect, { settings });
@@ -138,7 +138,7 @@ describe('the page', () => {
       for (const name of Object.keys(attributes)) expect(name).not.toMatch(/^(on|src|href|xlink)/);
   });
 
-  test('the incident stands over the run', () => {
+  test('shows the incident above the run', () => {
     const { result, plan, report } = ran(incident, perfect);
     const bars = tagsIn(htmlOf(result, plan, report)).filter(([tag]) => tag === 'rect');
     const of = (kind: string) => bars.filter(([, attributes]) => attributes.class === kind);
@@ -147,7 +147,7 @@ describe('the page', () => {
     expect(tops('run')).toEqual(tops('planned').map((top) => top + 18));
   });
 
-  test('a page without a run, or of a million events, is small', () => {
+  test('is small without a run, or for a million events', () => {
     const many = Array.from({ length: 20_000 }, (_, at): Call => ({ at: at * 1000, target: 500, event: at % 40 }));
     const { result, plan, report } = ran(incident, many);
     expect(htmlOf(result, plan, report).length).toBeLessThan(1_000_000);

@@ -57,7 +57,7 @@ function simpleEvent({ at, duration, requested }: WriteRow) {
   return { offset: at, target_ns: duration, size };
 }
 
-test('streams, slots and events are those of the simple way', () => {
+test('streams, slots and events agree with the simple algorithm', () => {
   fc.assert(
     fc.property(fc.array(anyWrite, { minLength: 1, maxLength: 40 }), (unsorted) => {
       const rows = unsorted.toSorted((one, other) => Number(one.at - other.at));
@@ -81,7 +81,7 @@ test('streams, slots and events are those of the simple way', () => {
   );
 });
 
-test('the file says where everything lies, in multiples of 8, and which calls are planned', () => {
+test('the file contains the position of everything, in multiples of 8, and which calls are planned', () => {
   const { header } = decodePlan(
     encodePlan(planOf(incidentOf([write(0n, MS), request(5n * MS, MS)]), { seed: 2n ** 64n - 1n })),
   );
@@ -92,7 +92,7 @@ test('the file says where everything lies, in multiples of 8, and which calls ar
   expect(decodePlan(encodePlan(planOf(incidentOf([write(0n, MS)])))).header.syscall_mask).toBe(0b11111);
 });
 
-test('targets are recorded durations, scaled, with extra latency and what rules add', () => {
+test('targets are recorded durations, scaled, with extra latency and the additions of rules', () => {
   const incident = incidentOf([write(0n, 10n * MS), write(20n * MS, 4n * MS, { service: 'db' })]);
   const inject = ['sys_write:service=db:extra=10ms', 'sys_write:factor=3'].map(parseInjectRule);
   const { events } = planOf(incident, { speed: 2, extraLatencyNs: 1_000_000, inject });
@@ -113,7 +113,7 @@ test('the nth call fails in recorded order, over all threads and files', () => {
   expect(failed.filter(([error]) => error !== 0)).toEqual([[28, 2_000_000]]);
 });
 
-test('every call that a rule chooses fails when it names none', () => {
+test('every call that a rule selects fails when it names none', () => {
   const rows = [write(0n, MS), write(MS, MS, { file: '/tmp/x' }), write(2n * MS, MS)];
   const plan = planOf(incidentOf(rows), { fail: [parseFailRule('sys_write:EIO:path=/data/*')] });
   expect(Array.from(plan.events.error as Uint16Array)).toEqual([5, 5, 0]);
@@ -132,7 +132,7 @@ describe('block requests', () => {
   };
   const jbd2 = { tid: 7, comm: 'jbd2/vda1-8' };
 
-  test('a burst of the thread and of the journal behind it is one sync of the file that it wrote', () => {
+  test('a burst of the thread and of the journal after it is one sync of the file that the thread wrote', () => {
     const rows = [
       write(0n, MS),
       request(5n * MS, 2n * MS),
@@ -158,7 +158,7 @@ describe('block requests', () => {
     });
   });
 
-  test("what nobody waited for is left out and counted: writeback, the journal's own, reads, requests within a write", () => {
+  test("requests that delayed no thread are left out and counted: writeback, the journal's own, reads, requests within a write", () => {
     const rows = [
       write(0n, 10n * MS),
       request(5n * MS, 2n * MS),
@@ -186,7 +186,7 @@ describe('block requests', () => {
     ]);
   });
 
-  test('a sync is of the file that the thread wrote last before it, or else of the last that anybody wrote', () => {
+  test('a sync belongs to the file that the thread wrote last before it, or else to the last one that any thread wrote', () => {
     const rows = [
       write(0n, MS, { file: '/a', tid: 1 }),
       request(2n * MS, MS, { tid: 1 }),
@@ -229,7 +229,7 @@ describe('recorded syncs', () => {
     return { calls, left: incident.notReplayable };
   };
 
-  test('keep their own duration; the requests in them, and those of the journal, are not planned again', () => {
+  test('keep their own duration; their requests, and those of the journal, are not planned again', () => {
     const found = callsOf([
       write(0n, MS),
       sync(5n * MS, 90n * MS),
@@ -253,7 +253,7 @@ describe('recorded syncs', () => {
     });
   });
 
-  test('where they are recorded none are made of other requests of a thread', () => {
+  test('if recorded, are not derived from other requests of a thread', () => {
     const rows = [
       request(0n, MS),
       request(MS, MS),
@@ -278,7 +278,7 @@ describe('recorded syncs', () => {
     ]);
   });
 
-  test('take what rules say of them', () => {
+  test('get the additions of rules', () => {
     const incident = incidentOf([write(0n, MS), sync(5n * MS, MS), sync(9n * MS, MS, { syscall: 'syncfs' })]);
     const inject = ['sys_sync:syscall=syncfs:extra=5ms', 'sys_sync:factor=2'].map(parseInjectRule);
     const { events } = planOf(incident, { inject, fail: [parseFailRule('sys_sync:EIO:nth=2')] });
@@ -287,7 +287,7 @@ describe('recorded syncs', () => {
   });
 });
 
-test('what is written to a terminal or a log pipe is left out and counted', () => {
+test('writes to a terminal or a log pipe are left out and counted', () => {
   const incident = incidentOf([
     write(0n, MS, { fd: 1, fileKind: 'pipe' }),
     write(1n, MS, { fd: 2, fileKind: 'regular' }),
@@ -297,7 +297,7 @@ test('what is written to a terminal or a log pipe is left out and counted', () =
   expect(incident.usesStandardFds).toBe(true);
 });
 
-test("a daemon's lines give the same plan as the file, with times above what a double holds", async () => {
+test('the lines of a daemon give the same plan as the file, with times beyond a double', async () => {
   const odd = { file: '/data/"timestamp_ns":1,x', comm: 'ü"\\' };
   const rows: Row[] = [
     { at: START + 1n, duration: 10n * MS + 1n, fd: 5, ...odd },
@@ -314,15 +314,15 @@ test("a daemon's lines give the same plan as the file, with times above what a d
 });
 
 test.each([
-  ['no JSON', '{"timestamp_ns":1,'],
-  ['no object', '7'],
-  ['no time', '{"event_type":"sys_write"}'],
-  ['no number', '{"timestamp_ns":1,"node":"n","tid":"1","comm":"","service_name":"","duration_ns":1}'],
+  ['invalid JSON', '{"timestamp_ns":1,'],
+  ['not an object', '7'],
+  ['without a time', '{"event_type":"sys_write"}'],
+  ['not a number', '{"timestamp_ns":1,"node":"n","tid":"1","comm":"","service_name":"","duration_ns":1}'],
   [
     'another call',
     '{"timestamp_ns":1,"node":"n","tid":1,"comm":"","service_name":"","duration_ns":1,"event_type":"sys_write","syscall":"toString"}',
   ],
-])('a line that is no event is refused: %s', (_, line) => {
+])('a line that is not an event is refused: %s', (_, line) => {
   expect(() => addLine(newIncident(), line)).toThrow('a line that is no event');
 });
 

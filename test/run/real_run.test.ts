@@ -44,7 +44,7 @@ test('dd takes as long as its writes did in the incident', async () => {
   expect(stderr).toContain('kreplay run: 100% of 120ms planned went to the calls it belongs to; 5 of the 5 slowest');
 });
 
-test('a static program, busybox, takes as long as strace sees it take', async () => {
+test('busybox, a static program, takes as long as strace measures', async () => {
   // A static program has no interpreter that could load a library into it.
   expect(readFileSync('/usr/bin/busybox').subarray(0, 4096).includes('ld-linux')).toBe(false);
   const bundle = bundleOf(writesTo(file, LENGTHS, { comm: 'busybox' }));
@@ -59,7 +59,7 @@ test('a static program, busybox, takes as long as strace sees it take', async ()
   expectFelt(felt);
 });
 
-test('bash measures each of its writes', async () => {
+test('bash measures the delay of each of its writes', async () => {
   const script = `
 for i in 1 2 3 4 5; do
   from=\${EPOCHREALTIME/./}; echo $i >> "$0"; echo $((\${EPOCHREALTIME/./} - from))
@@ -79,7 +79,7 @@ test('speed, extra latency and a threshold change the waits, and the sum is as p
   expect(result.figures!.injected_ns).toBeGreaterThan(97_500_000 - 4 * EARLY_SECONDS * 1e9);
 });
 
-test('a sync waits as long as the disk took, though only block requests were recorded', async () => {
+test('a sync waits as long as the disk took, even if only block requests were recorded', async () => {
   const rows = [
     ...writesTo(file, [1]),
     ...writesTo(file, [1]).map(({ at, tid, comm }) => {
@@ -91,7 +91,7 @@ test('a sync waits as long as the disk took, though only block requests were rec
   expect(result.figures).toMatchObject({ how: { exact: 2 }, fates: { delivered: 2 } });
 });
 
-test('a shell script: redirections are held, also in children', async () => {
+test('a shell script: redirections are delayed, also in children', async () => {
   const bundle = bundleOf(writesTo(file, LENGTHS, { comm: 'sh', requested: 2n }));
   const script = `for i in 1 2 3 4; do echo $i >> ${file}; done; sh -c 'echo 5 >> ${file}'; date +%s%N`;
   const started = BigInt(Date.now()) * MS;
@@ -101,7 +101,7 @@ test('a shell script: redirections are held, also in children', async () => {
   expect(result.figures!.calls).toBeGreaterThanOrEqual(5);
 });
 
-test('Python measures each of its writes', async () => {
+test('Python measures the delay of each of its writes', async () => {
   const program = [
     'import os, sys, time',
     'f = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT)',
@@ -112,7 +112,7 @@ test('Python measures each of its writes', async () => {
   expectFelt(numbersIn(stdout));
 });
 
-test('an error on purpose is what the program gets, at the write that the rule names', async () => {
+test('an injected error is returned to the program, at the write that the rule names', async () => {
   const bundle = bundleOf(writesTo(file, LENGTHS));
   const { code, stderr, result } = await run(bundle, ['--fail', 'sys_write:ENOSPC:nth=3'], dd(file, 5));
   expect(code).toBe(1);
@@ -121,7 +121,7 @@ test('an error on purpose is what the program gets, at the write that the rule n
   expect(result.figures!.how).toMatchObject({ exact: 2, error_injected: 1 });
 });
 
-test('mode stall: what is written while the incident stalled waits for its end, in a build that writes otherwise', async () => {
+test('mode stall: writes during a stall of the incident wait for its end, in a build that writes differently', async () => {
   // 300 ms after the start, a write of another size by another program takes 400 ms.
   const [first, stall] = writesTo(file, [1, 400], { comm: 'server', requested: 100_000n });
   const bundle = bundleOf([first!, { ...stall!, at: first!.at + 300n * MS }]);
@@ -152,14 +152,14 @@ test('latency for some calls', async () => {
   expect(result.figures!.injected_ns).toBeGreaterThan(200_000_000 - 2 * EARLY_SECONDS * 1e9);
 });
 
-test('a path that is another one here', async () => {
+test('a path that has another name here', async () => {
   const bundle = bundleOf(writesTo('/production/data/out', LENGTHS));
   const map = `${file.slice(0, -'/out'.length)}=/production/data`;
   const { result } = await run(bundle, ['--map', map], dd(file, 5));
   expect(result).toMatchObject({ verdict: 'replayed', figures: { matched_by_duration: 1 } });
 });
 
-test('a build that writes other things diverges, which fails only when it was required not to', async () => {
+test('a build that writes differently diverges, which fails only if a replay was required', async () => {
   const bundle = bundleOf(writesTo('/production/data/out', LENGTHS));
   const command = dd(file, 5);
   const free = await run(bundle, [], command);
@@ -172,7 +172,7 @@ test('a build that writes other things diverges, which fails only when it was re
 test.each([
   [['sh', '-c', 'exit 7'], 7],
   [['sh', '-c', 'kill -TERM $$'], 143],
-])('%j: its exit code is ours: %s', async (command, code) => {
+])('%j: kreplay exits with its exit code: %s', async (command, code) => {
   const bundle = bundleOf(writesTo(file, [1]));
   expect((await run(bundle, [], command)).code).toBe(code);
   expect((await run(bundle, ['--expect-exit', `${code}`], command)).code).toBe(0);
@@ -180,7 +180,7 @@ test.each([
 });
 
 /** The main use case: the test passes on a calm machine, and the incident shows that its timeout is too short. */
-test('a timeout that is too short for the incident, and one that is not', async () => {
+test('a timeout that is too short for the incident, and one that is long enough', async () => {
   const program = join(newFolder(), 'client.py');
   const lines = [
     'import os, sys, time',

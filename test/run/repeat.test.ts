@@ -15,7 +15,7 @@ function repeat(codeOf: (extraNs: number, seed: bigint) => number | undefined, t
   return repeatRun(start, { times, seed: 2n ** 64n - 1n, extraNs: 7, range, onAttempt: () => {} });
 }
 
-test('the smallest latency that fails is found, and no attempt is made twice', async () => {
+test('the smallest failing latency is found, and no attempt is made twice', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.nat(1e9),
@@ -40,7 +40,7 @@ test('the smallest latency that fails is found, and no attempt is made twice', a
   );
 });
 
-test('without a range every attempt has a seed of its own, and the first that failed is shown', async () => {
+test('without a range every attempt has its own seed, and the first that failed is shown', async () => {
   const { repeated, run } = await repeat((_, seed) => (seed === 1n || seed === 2n ? Number(seed) : 0), 5);
   expect(repeated.attempts.map(({ seed, code }) => [seed, code])).toEqual([
     [2n ** 64n - 1n, 0],
@@ -52,7 +52,7 @@ test('without a range every attempt has a seed of its own, and the first that fa
   expect(run.exitCode).toBe(1);
 });
 
-test('when it could not be started there is no other attempt', async () => {
+test('if the command could not be started there is no other attempt', async () => {
   const { repeated, run } = await repeat(() => undefined, 5, { lowNs: 0, highNs: 10 });
   expect([repeated.attempts.length, repeated.fails_ns, run.exitCode]).toEqual([1, null, 69]);
 });

@@ -23,7 +23,7 @@ const incident = incidentOf(
 );
 const perfect: Call[] = DURATIONS.map((target, event) => ({ at: event * 100 * MS, target, event }));
 
-describe('reading', () => {
+describe('reading a report', () => {
   test('times are from the start, and exact', () => {
     const report = readReport(reportBytes([{ at: 5, target: 7, held: 9, event: 3, how: 'size', stream: 2 }]), 4);
     const one = Object.fromEntries(
@@ -40,7 +40,7 @@ describe('reading', () => {
     });
   });
 
-  test('of a report that was cut anywhere all whole records are read', () => {
+  test('of a report that was truncated anywhere, all complete records are read', () => {
     const bytes = reportBytes(perfect);
     for (let size = reportHeader.size; size <= bytes.length; size += 7)
       expect(readReport(bytes.subarray(0, size), 30).count).toBe(
@@ -48,7 +48,7 @@ describe('reading', () => {
       );
   });
 
-  test('zeros behind the last record are none', () => {
+  test('zeros after the last record are not records', () => {
     const bytes = Buffer.concat([reportBytes(perfect), Buffer.alloc(1000)]);
     expect(readReport(bytes, 30).count).toBe(30);
   });
@@ -62,11 +62,11 @@ describe('reading', () => {
     ['another file', Buffer.alloc(100, 'x'), 'does not begin as one'],
     ['another version', Buffer.from(reportBytes([])).fill(9, 7, 8), 'of another version'],
     ['other records', Buffer.from(reportBytes([])).fill(0, 8, 12), 'its records have 0 bytes'],
-  ])('%s is refused in words', (_, bytes, message) => {
+  ])('%s is refused with an explanation', (_, bytes, message) => {
     expect(() => readReport(bytes, 0)).toThrow(message);
   });
 
-  test('no bytes of records make figures fail', () => {
+  test('no bytes in records make the figures fail', () => {
     const header = reportBytes([]);
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 64 * 8 }), fc.boolean(), (noise, isLow) => {
@@ -79,7 +79,7 @@ describe('reading', () => {
 });
 
 describe('figures', () => {
-  test('a run that is the incident', () => {
+  test('a run that equals the incident', () => {
     const { figures, result } = ran(incident, perfect);
     expect(figures).toMatchObject({
       matched_by_duration: 1,
@@ -93,7 +93,7 @@ describe('figures', () => {
     expect(result).toMatchObject({ verdict: 'replayed', reasons: [] });
   });
 
-  test('late is what the build felt: a call that is let go takes some microseconds more to go on', () => {
+  test('lateness is what the build observed: a released call takes some microseconds more to continue', () => {
     const [bias_ns, lateNs] = [7000, 300];
     const said = saidOf({ kind: 'calibrated', floor_ns: 8000, bias_ns, sleep_p50_ns: 0, sleep_p99_ns: 0 });
     const letGo = perfect.map((call) => ({ ...call, held: call.target! - bias_ns }));
@@ -105,7 +105,7 @@ describe('figures', () => {
     expect(ran(incident, late, { said }).figures.late).toMatchObject({ p50_ns: lateNs, max_ns: lateNs });
   });
 
-  test('events are counted by their fate, weighed by their duration, whatever is left out or repeated', () => {
+  test('events are counted by their outcome, weighted by their duration, whatever is left out or repeated', () => {
     const kind = fc.constantFrom('own' as const, 'other' as const, 'none' as const);
     fc.assert(
       fc.property(fc.array(kind, { minLength: 30, maxLength: 30 }), fc.nat(5), (fates, unknown) => {
@@ -129,7 +129,7 @@ describe('figures', () => {
     );
   });
 
-  test("an event is displaced when a call of its class that is nobody's waits half as long or longer", () => {
+  test('an event is displaced if a call of its class without an event waits at least half as long', () => {
     const extra = (target: number, op?: 'fsync'): Call => ({ target, how: 'extra', ...(op && { op }) });
     const fates = (...calls: Call[]) => ran(incident, calls).figures.fates.displaced;
     expect([fates(extra(15 * MS)), fates(extra(14 * MS)), fates(extra(1)), fates(extra(15 * MS, 'fsync'))]).toEqual([
@@ -139,14 +139,14 @@ describe('figures', () => {
     expect(longest).toMatchObject({ target_ns: 30 * MS, fate: 'displaced', held_ns: 15 * MS });
   });
 
-  test('below the threshold nothing counts', () => {
+  test('events below the threshold are not counted', () => {
     const calls = perfect.slice(20);
     const { figures, result } = ran(incident, calls, { settings: { threshold_ns: 21 * MS } });
     expect(figures).toMatchObject({ considered_events: 10, matched_by_duration: 1, fates: { missing: 0 } });
     expect([figures.slowest.length, result.verdict]).toEqual([10, 'replayed']);
   });
 
-  test('streams: how calls were matched, what is missing, and where it first went on without a match', () => {
+  test('streams: how calls were matched, what is missing, and where the first mismatch was', () => {
     const stream = { kind: 'stream', op_class: 'write', path: '/data/a', role: 'node' };
     const said = saidOf(
       { ...stream, stream: 0, recorded_events: 30 },
@@ -170,7 +170,7 @@ describe('figures', () => {
     expect(summaryLines(result)).toContain('never called: write /data/b (4 events)');
   });
 
-  test('a quantile is a value, and is not below its share of the others', () => {
+  test('a quantile is one of the values, and is not below its share of the others', () => {
     fc.assert(
       fc.property(fc.array(fc.nat(), { minLength: 1 }), fc.double({ min: 0, max: 1, noNaN: true }), (values, share) => {
         const found = quantile(Float64Array.from(values).sort(), share)!;
@@ -181,7 +181,7 @@ describe('figures', () => {
     expect(quantile(new Float64Array(), 0.5)).toBeNull();
   });
 
-  test('the distance of distributions is the largest one of their steps', () => {
+  test('the distance of distributions is the largest step between them', () => {
     const share = (values: number[], limit: number) => values.filter((one) => one <= limit).length / values.length;
     const values = fc.array(fc.nat(9), { minLength: 1, maxLength: 20 });
     fc.assert(
@@ -218,7 +218,7 @@ describe('verdict', () => {
     for (const [at, reason] of reasons.entries()) expect(result.reasons[at]).toContain(reason);
   });
 
-  test('what calls may have waited before they were seen counts as late', () => {
+  test('the time that calls may have waited before they were seen counts as lateness', () => {
     const { figures, result } = ran(
       incident,
       perfect.map((call) => ({ ...call, queued: 9 * MS })),
@@ -231,7 +231,7 @@ describe('verdict', () => {
     );
   });
 
-  test('at random only the sums are compared', () => {
+  test('in random mode only the sums are compared', () => {
     const calls = perfect.map(({ target, at }): Call => ({ at: at!, target: target!, how: 'distribution' }));
     expect(ran(incident, calls, { settings: { mode: 'dist' } }).result.verdict).toBe('replayed');
     expect(ran(incident, calls.slice(0, 20), { settings: { mode: 'dist' } }).result.verdict).toBe('diverged');

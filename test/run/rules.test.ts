@@ -14,7 +14,7 @@ const WRITE: IncidentStream = {
 };
 const SYNC: IncidentStream = { ...WRITE, op: 'fsync' };
 
-test('a rule with everything', () => {
+test('a rule with all parts', () => {
   const rule = parseInjectRule('sys_write:service=db:path=/data/*:extra=10ms:factor=1.5');
   expect(rule).toMatchObject({ eventType: 'sys_write', extraNs: 10_000_000, factor: 1.5 });
   expect(parseFailRule('sys_write:ENOSPC:nth=3')).toMatchObject({ errno: constants.errno.ENOSPC, nth: 3 });
@@ -37,7 +37,7 @@ test.each([
   ['sys_write:path=*.log', true, false],
   ['sys_write:path=*.log:comm=writer-?', false, false],
   ['block_io:comm=writer-*', false, true],
-])('%s chooses the write: %s, the sync: %s', (text, write, sync) => {
+])('%s selects the write: %s, the sync: %s', (text, write, sync) => {
   const rule = parseInjectRule(`${text}:extra=1ms`);
   expect([isChosen(rule, WRITE), isChosen(rule, SYNC)]).toEqual([write, sync]);
 });
@@ -71,7 +71,7 @@ test.each([
   expect(() => parseFailRule(text)).toThrow(message);
 });
 
-test('any text is a rule or is refused in words', () => {
+test('any text is a rule or is refused with an explanation', () => {
   const part = fc.constantFrom(
     'sys_write',
     'block_io',
@@ -103,7 +103,7 @@ test('any text is a rule or is refused in words', () => {
   );
 });
 
-test('any path can be written as a rule that chooses it and no other', () => {
+test('any path can be written as a rule that selects it and no other', () => {
   const path = fc.string({ unit: 'binary', minLength: 1 }).filter((text) => text.isWellFormed());
   fc.assert(
     fc.property(path, path, (wanted, other) => {
@@ -115,7 +115,7 @@ test('any path can be written as a rule that chooses it and no other', () => {
   );
 });
 
-test('a star stands for any text, also with others beside it', () => {
+test('a star matches any text, also among other stars', () => {
   fc.assert(
     fc.property(
       fc.array(fc.stringMatching(/^[a-c./]*$/), { minLength: 1, maxLength: 4 }),
@@ -136,11 +136,11 @@ test.each([
   ['path=/end\\', ['/end\\\\']],
   ['path=/a:comm=b*', ['/a']],
   ['comm=b', []],
-])('%s is for fnmatch(3) %j', (text, patterns) => {
+])('%s is passed to fnmatch(3) as %j', (text, patterns) => {
   expect(pathPatternsOf(parseInjectRule(`sys_write:extra=1ms:${text}`))).toEqual(patterns);
 });
 
-test('fnmatch(3) chooses the paths that the rule does', () => {
+test('fnmatch(3) selects the same paths as the rule', () => {
   const path = fc
     .array(fc.constantFrom('a', 'b', '/', '*', '?', '[', ']', '-', '!', '\\', '.'), { minLength: 1, maxLength: 6 })
     .map((pieces) => pieces.join(''));

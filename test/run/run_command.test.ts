@@ -24,7 +24,7 @@ async function refused(...options: string[]) {
 
 const of = (transaction: string) => ['--bundle', bundle, '--transaction', transaction];
 
-test('a transaction that nobody knows', async () => {
+test('an unknown transaction', async () => {
   const { code, stderr } = await refused(...of('order-2'));
   expect([code, stderr]).toEqual([125, `kreplay: ${bundle} has no events of transaction order-2: check the id\n`]);
   const app = await served(folder);
@@ -56,12 +56,12 @@ test.each([
   expect(stderr).toMatch(message);
 });
 
-test('a daemon that is not there', async () => {
+test('a missing daemon', async () => {
   const { code, stderr } = await refused('--url', 'http://127.0.0.1:1', '--transaction', TRANSACTION);
   expect([code, stderr]).toEqual([125, expect.stringContaining('no daemon at http://127.0.0.1:1')]);
 });
 
-test('a transaction of which nothing can be replayed is no pass, and the reports say so', async () => {
+test('a transaction of which nothing can be replayed is not a pass, and the reports say so', async () => {
   const [report, junit, html] = ['a.json', 'a.xml', 'a.html'].map((name) => join(newFolder(), name)) as [
     string,
     string,
@@ -96,32 +96,32 @@ test.each([
   [[...of(TRANSACTION), '--map', 'here'], /must be HERE=THERE/],
   [[...of(TRANSACTION), '--require', 'diverged'], /Allowed choices are replayed, partial/],
   [[...of(TRANSACTION), '--expect-exit', '256'], /must be a number from 0 to 255/],
-])('wrong usage is no exit code of the command: %j', async (options, message) => {
+])('a usage error is not an exit code of the command: %j', async (options, message) => {
   const { code, stderr } = await refused(...options);
   expect(code).toBe(125);
   expect(stderr).toMatch(message);
 });
 
-test('0 is a duration, as --help has it', async () => {
+test('0 is a duration, as the help states', async () => {
   for (const option of ['--extra-latency', '--threshold']) {
     const { code, stderr } = await kreplay('run', ...of(TRANSACTION), option, '0', '--', 'true');
     expect([code, stderr]).toEqual([0, expect.stringContaining('the command ended with 0')]);
   }
 });
 
-test('--help tells everything, on standard output', async () => {
+test('--help prints everything on stdout', async () => {
   const { code, stdout, stderr } = await kreplay('run', '--help');
   expect([code, stderr]).toEqual([0, '']);
   for (const option of ['--seed', '--inject', '--vary-latency', '--junit', 'Exit codes'])
     expect(stdout).toContain(option);
 });
 
-test('a command without -- in front is refused', async () => {
+test('a command without a preceding -- is refused', async () => {
   const { code, stderr } = await kreplay('run', ...of(TRANSACTION), 'true');
   expect([code, stderr]).toEqual([125, expect.stringContaining('put -- in front of the command')]);
 });
 
-test('where a report cannot be written is found out before the command is run, and nothing is left', async () => {
+test('a report that cannot be written is detected before the command runs, and nothing remains', async () => {
   const there = newFolder();
   const files = ['--report', join(there, 'a.json'), '--junit', '/nowhere/a.xml'];
   const { code, stderr } = await refused(...of(TRANSACTION), ...files);

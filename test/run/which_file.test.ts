@@ -15,7 +15,7 @@ const at = (name: string) => join(folder, name);
 describe('a name that stands for one of the incident', () => {
   const incident = () => inARow([written(at('seg-1'), { duration: SLOW }), written(at('seg-1')), written(at('seg-2'))]);
 
-  test('gives its events back as soon as a file has that name, and the verdict says so', async () => {
+  test('returns its events as soon as a file has that name, and the verdict says so', async () => {
     const { felt, result } = await make(incident(), [
       ['write', at('seg-9')],
       ['write', at('seg-1')],
@@ -30,7 +30,7 @@ describe('a name that stands for one of the incident', () => {
     expect(result.figures).toMatchObject({ matched_by_duration: 1, how: { exact: 3, extra: 1 } });
   });
 
-  test('is no reason where no file has that name', async () => {
+  test('has no effect if no file has that name', async () => {
     const { felt, result } = await make(incident(), [
       ['write', at('seg-8')],
       ['write', at('seg-8')],
@@ -39,7 +39,7 @@ describe('a name that stands for one of the incident', () => {
     expect([felt, result.verdict, result.reasons]).toEqual([['slow', 'quick', 'quick'], 'replayed', []]);
   });
 
-  test('with others than there are: they share the last one, and the verdict says so', async () => {
+  test('shares the last one if there are more names than in the incident, and the verdict says so', async () => {
     const { result } = await make(incident(), [
       ['write', at('seg-7')],
       ['write', at('seg-7')],
@@ -60,7 +60,7 @@ test('a folder that is synced', async () => {
   expect([felt, result.verdict, result.figures!.how.exact]).toEqual([['slow'], 'replayed', 1]);
 });
 
-test('long names that begin alike are two, and one does not stand for the other', async () => {
+test('long names with the same beginning are distinct, and one does not stand for the other', async () => {
   const [alpha, beta] = ['alpha.log', 'beta.log'].map((name) => join(folder, `${'d'.repeat(200)}/`.repeat(3), name));
   const incident = inARow([written(alpha!), written(beta!)]);
   const rule = ['--fail', 'sys_write:path=*alpha.log:EIO'];
@@ -80,8 +80,8 @@ test('long names that begin alike are two, and one does not stand for the other'
   expect([other.felt, other.result.figures!.how.no_stream]).toEqual([['quick'], 1]);
 });
 
-describe('what a rule with a path adds is for calls on that path only', () => {
-  test('and not for those on a name that was drawn, which else would stand for it', async () => {
+describe('the addition of a rule with a path applies only to calls on that path', () => {
+  test('and not to those on a random name that would otherwise stand for it', async () => {
     const incident = inARow([written(at('seg-1'), { duration: SLOW })]);
     const other = [['write', at('seg-2')]] as const;
     for (const rule of [
@@ -94,7 +94,7 @@ describe('what a rule with a path adds is for calls on that path only', () => {
     expect((await make(incident, other, ['--fail', 'sys_write:path=*/seg-*:EIO'])).felt).toEqual(['EIO']);
   });
 
-  test('and not for those on files that the incident does not have', async () => {
+  test('and not to those on files that are not in the incident', async () => {
     const incident = inARow([...Array(20).fill(written(at('a'))), written(at('b'))]);
     const options = ['--unknown', 'class', '--inject', `sys_write:path=${at('a')}:extra=300ms`];
     const { felt, result } = await make(
@@ -108,7 +108,7 @@ describe('what a rule with a path adds is for calls on that path only', () => {
     expect([felt, result.figures!.how.class]).toEqual([['quick', 'slow'], 1]);
   });
 
-  test('nor for a sync of the whole machine', async () => {
+  test('and not to a sync of the whole machine', async () => {
     const rule = ['--inject', `sys_sync:path=${at('a')}:extra=300ms`];
     const { result } = await make(inARow([synced(at('a'))]), [['sync', '']], rule);
     expect(result.figures).toMatchObject({ injected_ns: 0, how: { no_stream: 1 } });
@@ -121,7 +121,7 @@ describe('what a rule with a path adds is for calls on that path only', () => {
 describe('syncs without a file', () => {
   const { file: _, ...none } = synced('');
 
-  test('a sync of a descriptor that was not open is none that can be made again', async () => {
+  test('a sync of a descriptor that was not open cannot be repeated', async () => {
     const incident = inARow([
       { ...none, fd: 888, result: -9n },
       { ...none, fd: -1, syscall: 'sync', duration: SLOW },
@@ -140,7 +140,7 @@ describe('syncs without a file', () => {
     expect(result.incident.not_replayable).toMatchObject({ no_file: 1 });
   });
 
-  test('msync is one of its own, whatever else is done to the file', async () => {
+  test('msync is separate, whatever else is done to the file', async () => {
     const incident = inARow([
       { ...none, fd: -1, syscall: 'sync' },
       synced(at('mapped'), { duration: SLOW }),
@@ -155,7 +155,7 @@ describe('syncs without a file', () => {
   });
 });
 
-test('errors that were asked for and not returned are counted, and no run with them is a replay', async () => {
+test('requested errors that were not returned are counted, and no run with them is a replay', async () => {
   const incident = inARow([
     synced(at('a'), { syscall: 'fdatasync', result: -5n, duration: SLOW }),
     written(at('b'), { result: -28n }),
@@ -177,7 +177,7 @@ test('errors that were asked for and not returned are counted, and no run with t
   expect(stderr).toContain('kreplay run: 1 of 2 errors were returned: 1 were for another call or file\n');
 });
 
-test('two files that the recording cannot tell from each other', async () => {
+test('two files that the recording cannot distinguish', async () => {
   const incident = inARow([written(at('caf\ufffd'), { duration: SLOW }), synced(at('caf\ufffd'))]);
   const [one, other] = [at('caf\udce9'), at('caf\udce8')];
   const { result } = await make(incident, [

@@ -12,10 +12,10 @@ beforeEach(() => {
 const by = (comm: string, tid = comm.length, more = {}) => written(log, { comm, tid, ...more });
 const calls = (...names: readonly string[]) => names.map((name) => ['write', log, name] as const);
 
-describe('on a file whose calls come one after the other', () => {
+describe('on a file with consecutive calls', () => {
   const inTurn = () => inARow([by('alpha'), by('beta'), by('alpha'), by('beta')]);
 
-  test('a call is rather one of a thread of its name', async () => {
+  test('a call preferably matches one of a thread with its name', async () => {
     const rule = ['--fail', 'sys_write:comm=alpha:EIO'];
     const { felt } = await make(inTurn(), calls('beta', 'alpha', 'beta', 'alpha'), rule);
     expect(felt).toEqual(['quick', 'EIO', 'quick', 'EIO']);
@@ -39,7 +39,7 @@ describe('on a file whose calls come one after the other', () => {
   });
 });
 
-test('what a rule for a name chose goes to no thread of another name', async () => {
+test('a rule for a name applies to no thread of another name', async () => {
   const overlapping = inARow([by('alpha', 1, { duration: SLOW }), by('alpha', 2)]).map((row) => ({
     ...row,
     at: row.at - (row.tid === 2 ? 100_000_000n : 0n),
@@ -55,7 +55,7 @@ test('what a rule for a name chose goes to no thread of another name', async () 
   }
 });
 
-test('which of several threads alike a call is, is not known where their calls overlap, and the verdict says so', async () => {
+test('if the calls of similar threads overlap, their assignment is unknown, and the verdict says so', async () => {
   const atOnce = (...durations: readonly bigint[]) =>
     inARow(durations.map((duration, n) => by(`worker-${n}`, n + 1, { duration }))).map((row, n) => {
       return { ...row, at: START + BigInt(n) * MS };

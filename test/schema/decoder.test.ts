@@ -105,7 +105,7 @@ function expectedRow({ event, values }: Sample) {
   return { type: event.id, values: Object.fromEntries(own.map(({ field }) => [field, written[field]!])) };
 }
 
-test('every plain value comes back, wherever the frames lie in the buffer', () => {
+test('every plain value is decoded, wherever the frames lie in the buffer', () => {
   const decoder = createDecoder();
   fc.assert(
     fc.property(fc.array(sample, { maxLength: 40 }), fc.nat(9), fc.nat(40), (samples, start, behind) => {
@@ -118,7 +118,7 @@ test('every plain value comes back, wherever the frames lie in the buffer', () =
   );
 });
 
-test('what does not fit one block continues in the next, in order', () => {
+test('records that do not fit into one block continue in the next, in order', () => {
   const decoder = createDecoder();
   const pattern = fc.array(sample, { minLength: 1, maxLength: 30 });
   fc.assert(
@@ -141,7 +141,7 @@ function sameRow(a: Decoded['rows'][number], b: Decoded['rows'][number]): boolea
   return a.type === b.type && Object.keys(b.values).every((name) => a.values[name] === b.values[name]);
 }
 
-test('a block exactly full ends where its last record does', () => {
+test('a full block ends with its last record', () => {
   const decoder = createDecoder();
   const record = recordBytes(sysWrite);
   const frames = framed(Array<Uint8Array>(BLOCK_ROWS_MAX).fill(record));
@@ -152,7 +152,7 @@ test('a block exactly full ends where its last record does', () => {
   expect(Math.max(...decoder.decoded.block.typeCounts)).toBe(0);
 });
 
-test('the offsets point at the records, over all rows and by type', () => {
+test('the offsets point to the records, over all rows and by type', () => {
   const decoder = createDecoder();
   const frames = framed([recordBytes(sysWrite), recordBytes(blockIo), recordBytes(sysWrite)]);
   decoder.decode(frames, 0, frames.length, everything);
@@ -170,7 +170,7 @@ test('every field is either plain or resolved by the agent', () => {
 });
 
 describe('filter', () => {
-  test('only what is accepted gets a row', () => {
+  test('only accepted records get a row', () => {
     const decoder = createDecoder();
     const wanted = (words: Uint32Array, offset: number) => words[(offset + recordOffset('pid')) >>> 2]! % 3 === 0;
     fc.assert(
@@ -183,7 +183,7 @@ describe('filter', () => {
     );
   });
 
-  test('a refused record takes no place in the block', () => {
+  test('a refused record takes no space in the block', () => {
     const decoder = createDecoder();
     const frames = framed(
       Array.from({ length: 2 * BLOCK_ROWS_MAX }, (_, i) => recordBytes(sysWrite, { pid: i % 2, tid: i })),
@@ -194,7 +194,7 @@ describe('filter', () => {
     expect(rows.at(-1)!.values.tid).toBe(BigInt(2 * BLOCK_ROWS_MAX - 1));
   });
 
-  test('is not asked about records that are bad', () => {
+  test('is not called for malformed records', () => {
     const asked: number[] = [];
     const frames = framed([new Uint8Array(24), recordBytes(sysWrite)]);
     createDecoder().decode(frames, 0, frames.length, (_, offset) => asked.push(offset) > 0);
@@ -202,20 +202,20 @@ describe('filter', () => {
   });
 });
 
-describe('bad records', () => {
+describe('malformed records', () => {
   const good = recordBytes(sysWrite, { pid: 7 });
 
   test.each<[string, Uint8Array]>([
     ['an empty record', new Uint8Array()],
     ['type 0', recordBytes(sysWrite, { event_type: 0 })],
-    ['a type behind the last', recordBytes(sysWrite, { event_type: 3 })],
+    ['a type beyond the last', recordBytes(sysWrite, { event_type: 3 })],
     ['the largest type', recordBytes(sysWrite, { event_type: 0xffff })],
     ["another type's size", recordBytes(sysWrite, { event_type: blockIo.id })],
     ['a byte too few', good.subarray(0, good.length - 1)],
     ['a word too many', Uint8Array.from([...good, 0, 0, 0, 0, 0, 0, 0, 0])],
     ['only the type', good.subarray(0, 2)],
     ...DEFINITIONS.map((definition) => [`a ${definition.name}`, recordBytes(definition)] as [string, Uint8Array]),
-  ])('%s is counted, and the records beside it are kept', (_, bad) => {
+  ])('%s is counted, and the neighbouring records are kept', (_, bad) => {
     const decoder = createDecoder();
     for (const records of [[bad], [good, bad, good], [bad, bad, good], [good, bad]]) {
       const frames = framed(records);
@@ -225,7 +225,7 @@ describe('bad records', () => {
     }
   });
 
-  test('are told once', () => {
+  test('are reported once', () => {
     const decoder = createDecoder();
     decoder.decode(framed([new Uint8Array(8)]), 0, 16, everything);
     expect(decoder.takeBadRecords()).toBe(1);
@@ -233,7 +233,7 @@ describe('bad records', () => {
   });
 
   test.each([0x20, 0x7fff_ffff, 0x8000_0000, 0xffff_fff0, 0xffff_fff8, 0xffff_ffff])(
-    'a frame whose length %p leads behind the end is counted and ends the batch',
+    'a frame whose length %p exceeds the batch is counted and ends the batch',
     (length) => {
       const decoder = createDecoder();
       const buffer = bufferOf(framed([good, new Uint8Array(8)]));
@@ -245,7 +245,7 @@ describe('bad records', () => {
     },
   );
 
-  test('any bytes at all are decoded to the end, and rows only come from within', () => {
+  test('any bytes are decoded to the end, and rows only come from within', () => {
     const decoder = createDecoder();
     const damage = fc.array(fc.tuple(fc.nat(), fc.oneof(fc.constantFrom(0, 1, 2, 0xff), fc.nat(255))));
     fc.assert(

@@ -2,7 +2,7 @@
 import { defineRecord } from '../../bpf/schema/define.ts';
 import { internal, ORIGIN_SLOTS, origins, s32, s64, text, u16, u32, u64 } from '../../bpf/schema/kinds.ts';
 
-test('fields lie one behind the other, in the order that they are named in', () => {
+test('fields are laid out consecutively, in the order of their definition', () => {
   const { layout, size, id, name } = defineRecord('sample', 9, 'for the test', {
     type: internal('__u16', ''),
     cpu: u16(''),
@@ -29,10 +29,10 @@ test('fields lie one behind the other, in the order that they are named in', () 
 });
 
 test.each([
-  ['a 32-bit field behind a 16-bit one', { a: u16(''), b: u32('') }, 'sample.b would leave a hole at offset 2'],
-  ['a 64-bit field behind a 32-bit one', { a: u32(''), b: u64('') }, 'sample.b would leave a hole at offset 4'],
-  ['an owner behind a 32-bit field', { a: u32(''), b: origins('') }, 'sample.b would leave a hole at offset 4'],
-  ['a number behind a short text', { a: text(7, ''), b: u16('') }, 'sample.b would leave a hole at offset 7'],
+  ['a 32-bit field after a 16-bit one', { a: u16(''), b: u32('') }, 'sample.b would leave a hole at offset 2'],
+  ['a 64-bit field after a 32-bit one', { a: u32(''), b: u64('') }, 'sample.b would leave a hole at offset 4'],
+  ['an owner after a 32-bit field', { a: u32(''), b: origins('') }, 'sample.b would leave a hole at offset 4'],
+  ['a number after a short text', { a: text(7, ''), b: u16('') }, 'sample.b would leave a hole at offset 7'],
 ])('%s is refused', (_, fields, message) => {
   expect(() => defineRecord('sample', 9, '', fields)).toThrow(message);
 });
@@ -41,6 +41,6 @@ test.each([
   [4, { a: u32('') }],
   [12, { a: u64(''), b: u32('') }],
   [13, { a: u64(''), b: text(5, '') }],
-])('a record of %p bytes is refused: it is no multiple of 8', (size, fields) => {
+])('a record of %p bytes is refused: it is not a multiple of 8', (size, fields) => {
   expect(() => defineRecord('sample', 9, '', fields)).toThrow(`sample is ${size} bytes long, not a multiple of 8`);
 });

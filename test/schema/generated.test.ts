@@ -57,11 +57,11 @@ function structsIn(object: string): Map<string, { size: number; offsets: Record<
   );
 }
 
-test('bpf/gen/events.h is what the schema gives now; `make gen` writes it', () => {
+test('bpf/gen/events.h matches the schema; `make gen` writes it', () => {
   expect(readFileSync(join(ROOT, 'bpf/gen/events.h'), 'utf8')).toBe(cHeader());
 });
 
-test('the header compiles, and the compiler lays every record out as the schema does', () => {
+test('the header compiles, and the compiler lays out every record as the schema does', () => {
   writeFileSync(join(folder, 'events.h'), cHeader());
   const variables = ['event_origin', ...RECORDS.map(({ name }) => name)].map((tag) => `struct ${tag} ${tag}_;`);
   const structs = structsIn(compile(`#include <linux/types.h>\n#include "events.h"\n${variables.join('\n')}\n`));
@@ -72,7 +72,7 @@ test('the header compiles, and the compiler lays every record out as the schema 
   }
 });
 
-test('a field that C lays out elsewhere does not compile', () => {
+test('a field at another offset in C does not compile', () => {
   const shifted = cHeader().replace('\t__u64 sector;', '\t__u32 before_sector;\n\t__u64 sector;');
   writeFileSync(join(folder, 'events.h'), shifted);
   expect(() => compile('#include <linux/types.h>\n#include "events.h"\n')).toThrow('block_io.sector');
@@ -113,7 +113,7 @@ test('the event tables name every field of the API and no other', () => {
   expect([...tables.keys()]).toEqual(['Every event', ...EVENTS.map(({ name }) => name)]);
 });
 
-test('every cell of the event tables says something, in one line', () => {
+test('every cell of the event tables has text, in one line', () => {
   const rows = eventTables()
     .split('\n')
     .filter((line) => line.startsWith('|'));
@@ -124,7 +124,7 @@ test('every cell of the event tables says something, in one line', () => {
 describe('replaceGenerated', () => {
   const document = 'before\n<!-- generated:events -->\nold\n<!-- /generated:events -->\nafter\n';
 
-  test('replaces what is between the markers and keeps the rest', () => {
+  test('replaces the text between the markers and keeps the rest', () => {
     const once = replaceGenerated(document, 'events', 'new');
     expect(once).toBe('before\n<!-- generated:events -->\nnew\n<!-- /generated:events -->\nafter\n');
     expect(replaceGenerated(once, 'events', 'new')).toBe(once);
@@ -133,7 +133,7 @@ describe('replaceGenerated', () => {
   test.each([
     ['no markers', 'text'],
     ['no closing marker', 'a <!-- generated:events --> b'],
-    ['a closing marker in front', '<!-- /generated:events --> <!-- generated:events -->'],
+    ['a closing marker before the opening one', '<!-- /generated:events --> <!-- generated:events -->'],
     ['other markers', '<!-- generated:errors --><!-- /generated:errors -->'],
     ['the markers twice', document + document],
     ['two closing markers', `${document}<!-- /generated:events -->`],
@@ -142,7 +142,7 @@ describe('replaceGenerated', () => {
   });
 });
 
-test('the tables of agent/docs/events.md are what the schema gives now; `make gen` writes them', () => {
+test('the tables of agent/docs/events.md match the schema; `make gen` writes them', () => {
   const page = readFileSync(join(ROOT, 'agent/docs/events.md'), 'utf8');
   expect(replaceGenerated(replaceGenerated(page, 'events', eventTables()), 'losses', lossTable())).toBe(page);
 });

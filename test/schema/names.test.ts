@@ -47,7 +47,7 @@ test('ids of records do not change', () => {
   });
 });
 
-test('columns keep their names, their storage and the type that has them', () => {
+test('columns keep their names, their storage and the type that owns them', () => {
   const origin = (slot: number) => [
     `block_io.origins_${slot}_service u32`,
     `block_io.origins_${slot}_context u32`,
@@ -84,7 +84,7 @@ test('columns keep their names, their storage and the type that has them', () =>
   ]);
 });
 
-test("a type's own column belongs to that type, and a common one to none", () => {
+test('a column of a type belongs to that type, and a common one to none', () => {
   for (const { name, eventType } of COLUMNS) {
     const [type, own] = name.split('.');
     expect(eventById(eventType)?.name).toBe(own ? type : undefined);
@@ -103,7 +103,7 @@ test('every event begins with the same fields, so that one offset reads them all
   expect(heads[0]!.at(-1)![0]).toBe('result');
 });
 
-test('numbers behind stored words do not change', () => {
+test('the numbers of stored words do not change', () => {
   expect(ATTRIBUTION_SOURCES).toEqual(['none', 'marker', 'inherited', 'env', 'otel', 'http', 'origin']);
   expect(ATTRIBUTION_QUALITIES).toEqual(['none', 'exact', 'inherited', 'shared', 'ambiguous']);
   expect(BLOCK_OPERATIONS).toEqual({ read: 0, write: 1, flush: 2, discard: 3, other: 4 });
@@ -114,7 +114,7 @@ test('numbers behind stored words do not change', () => {
   expectUnique(FILE_KINDS);
 });
 
-test('flags are one bit each', () => {
+test('each flag is one bit', () => {
   for (const flags of [CONTEXT_FLAGS, FILE_FLAGS]) {
     const bits = Object.values(flags);
     expectUnique(bits);
@@ -123,7 +123,7 @@ test('flags are one bit each', () => {
   expect(CONTEXT_LOST).toBe(1);
 });
 
-test("every cause that the kernel counts has a word, at its number's place", () => {
+test('every cause that the kernel counts has a word at the position of its number', () => {
   expect(Object.values(KERNEL_LOSS_CAUSES)).toEqual(KERNEL_LOSS_WORDS.map((_, number) => number));
   for (const [name, number] of Object.entries(KERNEL_LOSS_CAUSES)) {
     expect(`LOSS_${KERNEL_LOSS_WORDS[number]!.toUpperCase()}`).toBe(name);
@@ -132,7 +132,7 @@ test("every cause that the kernel counts has a word, at its number's place", () 
   }
 });
 
-test('a block has room for every column, and a place for each row in the columns of its type', () => {
+test('a block has space for every column, and for each row in the columns of its type', () => {
   const block = newBlock(4);
   expect([...block.columns.keys()]).toEqual(COLUMNS.map(({ name }) => name));
   for (const { name, storage } of COLUMNS) expect(block.columns.get(name)).toEqual(newColumnArray(storage, 4));

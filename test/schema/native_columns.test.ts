@@ -26,7 +26,7 @@ const storage = fc.constantFrom(...STORAGES);
 const seed = fc.integer();
 
 describe('gatherFields', () => {
-  test('takes each field of each record', () => {
+  test('reads each field of each record', () => {
     const records = Buffer.from(column('u8', 5000, 7).buffer);
     fc.assert(
       fc.property(
@@ -51,7 +51,7 @@ describe('gatherFields', () => {
 
   test.each([
     ['a record that ends too early', Uint32Array.of(0, 93), 2, newColumnArray('u64', 2)],
-    ['a record far outside', Uint32Array.of(2 ** 32 - 1), 1, newColumnArray('u8', 1)],
+    ['a record far beyond the end', Uint32Array.of(2 ** 32 - 1), 1, newColumnArray('u8', 1)],
     ['more records than offsets', Uint32Array.of(0), 2, newColumnArray('u8', 2)],
     ['more records than values', Uint32Array.of(0, 8), 2, newColumnArray('u8', 1)],
     ['a field for which there is no column', Uint32Array.of(0), 1, undefined],
@@ -64,7 +64,7 @@ describe('gatherFields', () => {
 });
 
 describe('copyValues', () => {
-  test('copies a range, also into memory that threads share', () => {
+  test('copies a range, also into shared memory', () => {
     fc.assert(
       fc.property(storage, fc.nat(50), fc.nat(50), fc.nat(50), fc.boolean(), (kind, from, count, at, shared) => {
         const source = column(kind, from + count + 2, count);
@@ -82,7 +82,7 @@ describe('copyValues', () => {
   });
 
   test.each([
-    ['a range that ends behind the source', 1, 5, 'u16', 0],
+    ['a range that ends beyond the source', 1, 5, 'u16', 0],
     ['a range that ends before it begins', 3, 2, 'u16', 0],
     ['a negative place', -1, 2, 'u16', 0],
     ['a target that is too short', 0, 4, 'u16', 7],
@@ -103,7 +103,7 @@ describe('pickValues', () => {
     places: fc.array(fc.double({ min: 0, max: 1, noNaN: true, maxExcluded: true }), { maxLength: 20 }),
   });
 
-  test('gives the values at these rows, or says that they depend on others', () => {
+  test('returns the values at these rows, or reports that they depend on others', () => {
     fc.assert(
       fc.property(picks, ({ kind, length, seed, delta, constant, places }) => {
         const values = column(kind, length, seed);
@@ -122,7 +122,7 @@ describe('pickValues', () => {
     );
   });
 
-  test('a count that wraps around in bytes is not believed', () => {
+  test('a count that overflows in bytes is refused', () => {
     const pick = () =>
       nativeColumns.pickValues(
         Buffer.from([8, 0xff]),
@@ -134,7 +134,7 @@ describe('pickValues', () => {
     expect(pick()).toBeUndefined();
   });
 
-  test('damaged bytes are told, or are other values', () => {
+  test('damaged bytes are reported, or are other values', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 60 }), storage, fc.nat(20), (bytes, kind, length) => {
         const rows = Uint32Array.from({ length }, (_, i) => i);
@@ -146,8 +146,8 @@ describe('pickValues', () => {
   });
 
   test.each([
-    ['a row behind the column', Uint32Array.of(4), Uint32Array.of(0)],
-    ['a target behind the array', Uint32Array.of(0), Uint32Array.of(2)],
+    ['a row beyond the column', Uint32Array.of(4), Uint32Array.of(0)],
+    ['a target beyond the array', Uint32Array.of(0), Uint32Array.of(2)],
     ['more rows than targets', Uint32Array.of(0, 1), Uint32Array.of(0)],
   ])('refuses %s', (_, rows, targets) => {
     const pick = () => nativeColumns.pickValues(Buffer.from([0x11, 7]), 4, rows, newColumnArray('u8', 2), targets);
@@ -156,7 +156,7 @@ describe('pickValues', () => {
 });
 
 describe('frames', () => {
-  test('come back, and nothing else does', () => {
+  test('are decoded, and nothing else is', () => {
     fc.assert(
       fc.property(fc.uint8Array({ minLength: 1, maxLength: 500 }), fc.nat(9), fc.nat(499), (input, offset, at) => {
         const output = Buffer.alloc(1000, 0xaa);
@@ -172,13 +172,13 @@ describe('frames', () => {
     );
   });
 
-  test('a frame that has no room is not written', () => {
+  test('a frame without enough space is not written', () => {
     const input = column('u8', 400, 3) as Uint8Array;
     expect(nativeColumns.compressFrame(input, Buffer.alloc(300), 0)).toBe(0);
     expect(() => nativeColumns.compressFrame(input, Buffer.alloc(300), 301)).toThrow(REFUSED);
   });
 
-  test('several frames, skippable ones and those of the first versions are none', () => {
+  test('several frames, skippable ones and those of the first versions are refused', () => {
     const output = Buffer.alloc(200);
     const one = output.subarray(0, nativeColumns.compressFrame(Buffer.alloc(40, 'abcd'), output, 0));
     const skippable = Buffer.from('502a4d1804000000aaaaaaaa', 'hex');
@@ -190,7 +190,7 @@ describe('frames', () => {
     }
   });
 
-  test('other bytes are no frame', () => {
+  test('other bytes are not a frame', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 100 }), (bytes) => {
         expect(nativeColumns.decompressFrame(bytes, new Uint8Array(50))).toBe(false);
@@ -211,6 +211,6 @@ test.each([
   ['pickValues', [Buffer.alloc(4), 2, [0], newColumnArray('u8', 4), [0]]],
   ['compressFrame', ['text', Buffer.alloc(100), 0]],
   ['decompressFrame', [Buffer.alloc(10), undefined]],
-] as const)('%s refuses what is not its kind of argument', (name, args) => {
+] as const)('%s refuses arguments of the wrong type', (name, args) => {
   expect(() => (nativeColumns[name] as (...args: unknown[]) => unknown)(...args)).toThrow(REFUSED);
 });

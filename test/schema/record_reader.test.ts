@@ -31,7 +31,7 @@ test('a record is read field by field, at any offset', () => {
   );
 });
 
-test('a time beyond 2^53 is off by a few nanoseconds at most', () => {
+test('a time beyond 2^53 is off by at most a few nanoseconds', () => {
   const time_ns = 2n ** 54n + 1n;
   const { time_ns: read } = recordReader(contextEnd)(view(recordBytes(contextEnd, { time_ns })), 0);
   expect(Math.abs(read - Number(time_ns))).toBeLessThanOrEqual(4);
@@ -50,7 +50,7 @@ test.each([
   expect(recordReader(programDefinition)(view(record), 0).executable).toBe(expected);
 });
 
-test('any bytes of a text are read, without what lies behind its room', () => {
+test('any bytes of a text are read, without those after its end', () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 16 }), (name) => {
       const room = new Uint8Array(32).fill(0x61);

@@ -40,29 +40,29 @@ function account(missing: readonly number[], ...losses: Loss[]) {
 const right = { made: 200, uncounted: 0, untold: 0, wrong: 0 };
 
 describe('events', () => {
-  test('all are there', () => {
+  test('that are all there', () => {
     expect(account([])).toEqual({ ...right, recorded: 200, counted: 0 });
   });
 
-  test('a counted loss is right when so many are missing in its time', () => {
+  test('with a counted loss are right if that many are missing in its time', () => {
     expect(account([31, 32, 41], ringFull(3, 25, 45))).toEqual({ ...right, recorded: 197, counted: 3 });
     expect(account([31, 32, 41], ringFull(2, 25, 45)).wrong).toBe(1);
     expect(account([31, 32, 41], ringFull(4, 25, 45)).wrong).toBe(1);
     expect(account([], ringFull(1, 25, 45)).wrong).toBe(1);
   });
 
-  test('losses that touch are one time, others are not', () => {
+  test('with adjacent losses count as one time, and others do not', () => {
     expect(account([31, 41, 42], ringFull(1, 25, 35), ringFull(2, 35, 45)).wrong).toBe(0);
     expect(account([31, 101], ringFull(2, 25, 35), ringFull(0, 95, 105)).wrong).toBe(2);
   });
 
-  test('what no loss covers is untold', () => {
+  test('that no loss covers are unreported', () => {
     expect(account([31], ringFull(1, 100, 120))).toEqual({ ...right, recorded: 199, counted: 0, untold: 1, wrong: 2 });
     expect(account([31], loss('retention', 1, 25, 45))).toMatchObject({ untold: 1 });
     expect(account([31], loss('marker_unreadable', 1, 25, 45))).toMatchObject({ untold: 1 });
   });
 
-  test('with a killed agent any number may be missing, but not fewer than are told', () => {
+  test('of a killed agent may be missing in any number, but not fewer than are reported', () => {
     const killed = loss('agent_killed', 0, 25, 65);
     expect(account([31, 41, 61], killed)).toEqual({ ...right, recorded: 197, counted: 0, uncounted: 3 });
     expect(account([31, 41, 61], killed, ringFull(1, 20, 30))).toMatchObject({ counted: 1, uncounted: 2, wrong: 0 });
@@ -70,7 +70,7 @@ describe('events', () => {
     expect(account([91], killed)).toMatchObject({ untold: 1, wrong: 1 });
   });
 
-  test('what is told without a type may be of somebody else', () => {
+  test('reported without a type may belong to another process', () => {
     expect(account([], loss('program_busy', 5, 25, 45)).wrong).toBe(0);
     expect(account([31, 32], loss('program_busy', 5, 25, 45))).toMatchObject({ counted: 2, wrong: 0 });
     expect(account([31, 32], loss('program_busy', 1, 25, 45)).wrong).toBe(1);
@@ -87,13 +87,13 @@ describe('growth', () => {
     return growthsOf(samples).flatMap(({ measure, flat }) => (flat ? [] : [measure]));
   }
 
-  test('what goes up and down is flat', () => {
+  test('is not found in values that go up and down', () => {
     expect(grown((second) => ({ agent_rss_bytes: 1e8 + (second % 7) * 1e7, daemon_fds: 40 + (second % 5) }))).toEqual(
       [],
     );
   });
 
-  test('what goes up is not', () => {
+  test('is found in values that go up', () => {
     expect(grown((second) => ({ agent_rss_bytes: 1e8 + second * 1e5 + (second % 7) * 1e7 }))).toEqual([
       'agent_rss_bytes',
     ]);

@@ -11,7 +11,7 @@ afterAll(() => folder.remove());
 
 const SECOND_NS = 1_000_000_000n;
 
-test('its own clocks are set, and nobody else’s', () => {
+test('only the clocks of the started command are set', () => {
   const { command, set, spans } = newSetClock(folder.path);
   set(() => 1);
   expect(spans.at(-1)!.offByNs).toBe(2_500_000_000n);
@@ -22,7 +22,7 @@ test('its own clocks are set, and nobody else’s', () => {
   expect(told - 2500).toBeLessThanOrEqual(Date.now());
 });
 
-test('what it tells of a time was then, by the machine’s clock', () => {
+test('its report of a time agrees with the clock of the machine', () => {
   const offBy = fc.bigInt({ min: -2_500_000_000n, max: 2_500_000_000n });
   const lasts = fc.bigInt({ min: SECOND_NS / 2n, max: 10n * SECOND_NS });
   fc.assert(

@@ -11,7 +11,7 @@ const SECONDS = 60;
 const TIMEOUT_MS = 240_000;
 
 test(
-  'what an agent and a daemon lose under load, kills, full disks and stalls is told to the last event',
+  'the loss of an agent and a daemon under load, kills, full disks and stalls is reported to the last event',
   () => {
     const { status, stdout, stderr } = spawnSync(process.execPath, [join(ROOT, 'test/soak/run.ts')], {
       encoding: 'utf8',

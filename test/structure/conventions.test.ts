@@ -17,7 +17,7 @@ import {
 } from './source_tree.ts';
 
 describe('names', () => {
-  test('no file and no folder is named for nothing', () => {
+  test('no file and no folder has a meaningless name', () => {
     const nothing = /^(utils?|helpers?|common|tools?|misc|shared|lib)$/;
     const named = FILES.flatMap((file) => file.split('/').map((part) => ({ file, name: part.split('.')[0]! })));
     const wrong = named.filter(({ name }) => nothing.test(name)).map(({ file }) => file);
@@ -29,7 +29,7 @@ describe('names', () => {
     expect(paths.filter((part) => !/^[a-z0-9_]+(\.[a-z0-9_]+)*$/.test(part))).toEqual([]);
   });
 
-  test('the top level holds what the project is made of, and nothing else', () => {
+  test('the top level holds the parts of the project, and nothing else', () => {
     const allowed = new Set([
       ...['package.json', 'package-lock.json', 'tsconfig.json', 'jest.config.js', 'biome.json', '.clang-format'],
       ...['.gitignore', '.ci', 'agent', 'daemon', 'native', 'bpf', 'test', 'Makefile'],
@@ -56,7 +56,7 @@ describe('language', () => {
     expect(places(TYPESCRIPT, (node) => node.type === 'TsModuleDeclaration' && node.declare !== true)).toEqual([]);
   });
 
-  test('no any, but in a test that says why', () => {
+  test('no any, except in a test with an explanation', () => {
     const unexplained = (node: Node, { lines, lineOf }: Source) =>
       kind('TsKeywordType')(node) &&
       node.kind === 'any' &&
@@ -66,7 +66,7 @@ describe('language', () => {
     expect(places(others!, (node) => kind('TsKeywordType')(node) && node.kind === 'any')).toEqual([]);
   });
 
-  test('no default export, but where a tool asks for one', () => {
+  test('no default export, except where a tool requires one', () => {
     const found = places(SCRIPTS, (node) => /^ExportDefault/.test(node.type)).map((place) => place.split(':')[0]);
     expect(found).toEqual([
       'jest.config.js',
@@ -88,7 +88,7 @@ describe('language', () => {
     expect(places(SCRIPTS, unconditional)).toEqual([]);
   });
 
-  test('nothing is left to do', () => {
+  test('no mark for unfinished work is left', () => {
     const left = /\b(T[O]DO|F[I]XME|X[X]X|H[A]CK)\b/;
     const files = [...FILES, 'Makefile', '.ci/run', 'README.md', 'CHANGELOG.md'];
     const found = files.flatMap((file) =>
@@ -101,7 +101,7 @@ describe('language', () => {
 });
 
 describe('length', () => {
-  test('README.md has at most 200 lines: what is longer has a page in its room', () => {
+  test('README.md has at most 200 lines: longer text has a page in its room', () => {
     expect(read('README.md').split('\n').length - 1).toBeLessThanOrEqual(200);
   });
 
@@ -110,7 +110,7 @@ describe('length', () => {
   /** Each of these files has to be longer. */
   const LONG_FILES: readonly string[] = [];
 
-  test(`no file is longer than ${FILE_LINES_MAX} lines, but those that are named here`, () => {
+  test(`no file is longer than ${FILE_LINES_MAX} lines, except those that are named here`, () => {
     const long = CODE.filter((file) => read(file).split('\n').length - 1 > FILE_LINES_MAX);
     expect(long).toEqual(LONG_FILES);
   });

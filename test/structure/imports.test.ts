@@ -130,7 +130,7 @@ describe('walls', () => {
     expect(wrong).toEqual([]);
   });
 
-  test('closed doors inside a room are closed', () => {
+  test('imports that are forbidden within a room do not occur', () => {
     const wrong = SCRIPTS.flatMap((file) =>
       CLOSED.filter(([from]) => isIn(file, from)).flatMap(([, to]) =>
         importsOf(file)
@@ -152,7 +152,7 @@ describe('walls', () => {
     expect(both).toEqual(['kreplay.ts']);
   });
 
-  test('no file imports itself by way of others, and no folder does', () => {
+  test('no file and no folder imports itself through others', () => {
     const sources = TYPESCRIPT.filter((file) => !isIn(file, 'test'));
     const imported = new Map(sources.map((file) => [file, importsOf(file).filter((other) => sources.includes(other))]));
     expect(cyclesIn(imported)).toEqual([]);
@@ -178,7 +178,7 @@ describe('walls', () => {
     expect(wrong).toEqual([]);
   });
 
-  test('every wall stands before something', () => {
+  test('every wall protects something', () => {
     const files = [...SCRIPTS, ...SCRIPTS.flatMap(importsOf)];
     const named = new Set([...Object.keys(WALLS), ...Object.values(WALLS).flat(), ...CLOSED.flat()]);
     expect([...named].filter((place) => !files.some((file) => isIn(file, place)))).toEqual([]);

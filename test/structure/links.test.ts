@@ -11,7 +11,7 @@ test('every link leads to a file or a heading of the tree', () => {
   expect(brokenLinks(pages, (path) => existsSync(join(ROOT, path)))).toEqual([]);
 });
 
-describe('a link that leads nowhere is found', () => {
+describe('a broken link is found', () => {
   const broken = (text: string) =>
     brokenLinks(
       new Map([

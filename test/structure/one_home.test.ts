@@ -22,7 +22,7 @@ describe('one home for each fact', () => {
     expect(programs.toSorted()).toEqual(files);
   });
 
-  test.each(GENERATED_PAGES)('the tables of %s are what the code gives now; `make gen` writes them', (page) => {
+  test.each(GENERATED_PAGES)('the tables of %s match the code; `make gen` writes them', (page) => {
     expect(freshPage(page, read(page))).toBe(read(page));
   });
 
@@ -31,7 +31,7 @@ describe('one home for each fact', () => {
     expect(client).toBe(read('test/e2e/order_client.py'));
   });
 
-  test('the lock file names no registry: whoever installs has one', () => {
+  test('the lock file names no registry, so that any one can be used', () => {
     const { packages } = JSON.parse(read('package-lock.json')) as { packages: Record<string, { resolved?: string }> };
     const resolved = Object.entries(packages).filter(([, { resolved }]) => resolved !== undefined);
     expect(resolved).toEqual([['node_modules/libbpf-ts', { resolved: 'native', link: true }]]);

@@ -37,8 +37,7 @@ export interface Source {
 }
 
 /** Spans are byte offsets from a base of the parser's choice, which the span of the semicolon in front shows. */
-function parse(file: string): Source {
-  const text = read(file);
+export function parse(text: string): Source {
   const bytes = Buffer.from(`;${text}`);
   const module = parseSync(`;${text}`, { syntax: 'typescript', target: 'es2024' }) as unknown as { body: Node[] };
   const base = module.body[0]!.span.start;
@@ -58,7 +57,7 @@ function* nodesIn(value: unknown): Generator<Node> {
   }
 }
 
-export const PARSED = new Map(SCRIPTS.map((file) => [file, parse(file)]));
+export const PARSED = new Map(SCRIPTS.map((file) => [file, parse(read(file))]));
 
 /** `file:line` of the nodes that `wanted` picks. */
 export function places(files: readonly string[], wanted: (node: Node, source: Source) => boolean): string[] {

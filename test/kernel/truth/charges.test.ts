@@ -103,7 +103,7 @@ interface Case {
 }
 
 const CASES: Readonly<Record<string, Case>> = {
-  'XFS: two append to one page': {
+  'XFS: two writers append to one page': {
     fileSystem: 'xfs',
     steps: [
       ['A', 'append', 100],
@@ -111,7 +111,7 @@ const CASES: Readonly<Record<string, Case>> = {
     ],
     wrote: { A: 0, B: 0 },
   },
-  'btrfs: two append to one page': {
+  'btrfs: two writers append to one page': {
     fileSystem: 'btrfs',
     steps: [
       ['A', 'append', 100],
@@ -120,7 +120,7 @@ const CASES: Readonly<Record<string, Case>> = {
     wrote: { A: 0, B: 0 },
     of: 'others',
   },
-  'ext4: two append to one page': {
+  'ext4: two writers append to one page': {
     fileSystem: 'ext4',
     steps: [
       ['A', 'append', 100],
@@ -135,7 +135,7 @@ const CASES: Readonly<Record<string, Case>> = {
     wrote: { one: 0, two: 0 },
     of: 'others',
   },
-  'pages that were written back, and then changed through a map by another one': {
+  'pages that were written back, and then changed through a map by another writer': {
     fileSystem: 'ext4',
     mountOptions: 'nodelalloc',
     before: [[undefined, 'write_pages', 256]],
@@ -147,7 +147,7 @@ const CASES: Readonly<Record<string, Case>> = {
     wrote: { A: 256 * PAGE_BYTES, B: 256 * PAGE_BYTES },
     of: 'others',
   },
-  "XFS's log, written by the next one to sync": {
+  'the log of XFS, written by the next writer to sync': {
     fileSystem: 'xfs',
     steps: [
       ['A', 'create', 300, 'a'],
@@ -155,7 +155,7 @@ const CASES: Readonly<Record<string, Case>> = {
     ],
     wrote: { A: 0, B: PAGE_BYTES },
   },
-  "ext4's fast commits, written by the next one to sync": {
+  'fast commits of ext4, written by the next writer to sync': {
     fileSystem: 'ext4 -O fast_commit',
     before: [[undefined, 'create', 50, 'a']],
     isSynced: true,
@@ -166,7 +166,7 @@ const CASES: Readonly<Record<string, Case>> = {
     wrote: { A: 0, B: PAGE_BYTES },
     of: 'others',
   },
-  'blocks of a journal that the next one to need its room writes': {
+  'blocks of a journal that the next writer to need its space writes': {
     fileSystem: 'ext4 -J size=4',
     steps: [
       ['A', 'make_folders', 3000],

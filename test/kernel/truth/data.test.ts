@@ -137,7 +137,7 @@ const CASES: Readonly<Record<string, Case>> = {
   'ext4, folios that the second writer syncs': neighbours('ext4', 'written', { shared: 64 }, 'B'),
   'btrfs, folios of a file that was written in large pieces': neighbours('btrfs', 'written', {}),
   'btrfs, folios of a file that was read ahead': neighbours('btrfs', 'read', {}),
-  'an encrypted file that another one syncs': {
+  'an encrypted file that another process syncs': {
     fileSystem: 'ext4 -O encrypt',
     prepare: (folder) => run('python3', [ENCRYPT, folder]),
     run(folder) {
@@ -154,7 +154,7 @@ const CASES: Readonly<Record<string, Case>> = {
     owners: { 'e/f': () => 'enA' },
     expected: { right: 1024 },
   },
-  "a direct write out of a map of another one's dirty pages": {
+  "a direct write out of a map of another process's dirty pages": {
     fileSystem: 'ext4',
     run(folder) {
       as('mapA', `python3 ${MAPPED} store ${folder}/source`);
@@ -198,7 +198,7 @@ const CASES: Readonly<Record<string, Case>> = {
     owners: { heir: () => 'heir' },
     expected: { right: 1280 },
   },
-  'pages that were cut off while they were dirty, written again by another one': {
+  'pages that were truncated while they were dirty, written again by another process': {
     fileSystem: 'ext4',
     run(folder) {
       as('first', `python3 ${WRITER} ${folder}/f 0 1 256`);
@@ -277,7 +277,7 @@ test.each(Object.entries(CASES))(
   120_000,
 );
 
-test('a journal names nobody of a file system that was on the same device number before', async () => {
+test('a journal names no owner from a file system that had the same device number before', async () => {
   const device = loopDevice(200);
   const agent = await startAgent(temporaryFolder());
   const windows: { transaction: string; from: bigint; to: bigint }[] = [];

@@ -123,7 +123,7 @@ afterAll(() => {
   removeFolders();
 });
 
-test('a task that only touched an inode does not own what kernel threads put into the same transaction', async () => {
+test('a task that only touched an inode does not own what kernel threads add to the same transaction', async () => {
   const disk = loopDevice(256);
   try {
     run('mkfs.ext4', ['-q', disk.path]);

@@ -25,7 +25,7 @@ const OF_32_BITS = compileProgram('truth/markers_of_32_bits', [], 'markers_of_32
 const has32Bits = spawnSync(OF_32_BITS).status === 0;
 if (!has32Bits) console.warn('skipped: this kernel has no 32-bit calls; `make test-kernels` tests them in others');
 
-(has32Bits ? test : test.skip)('markers of 32-bit calls hold for 64-bit children', async () => {
+(has32Bits ? test : test.skip)('markers of 32-bit calls apply to 64-bit children', async () => {
   const folder = temporaryFolder();
   const recorded = await record(() => {
     bash(`printf 'KREPLAY1 txn=before' > /dev/null; exec ${OF_32_BITS} ${folder}`);
@@ -72,7 +72,7 @@ const LEFT_OUT: readonly LeftOut[] = [
 ];
 
 test.each(LEFT_OUT)(
-  'what $flags leaves out leaves no name of its files in the recording',
+  'files that $flags excludes leave no name in the recording',
   async ({ flags, environment, kept }) => {
     const folder = temporaryFolder();
     const recorded = await record(() => {
@@ -142,7 +142,7 @@ while going_on():
 };
 
 test.each(Object.entries(FLOODS))(
-  'a user who floods the agent with %s takes no owner from another user',
+  'a user that floods the agent with %s takes no owner from another user',
   async (_, flood) => {
     const folder = temporaryFolder();
     mkdirSync(join(folder, 'jobs'));

@@ -49,7 +49,7 @@ function writtenIn(recorded: Recorded, folder: string): { name: string; trace: s
     .map(({ file, trace_id, tid }) => ({ name: basename(file!), trace: trace_id, tid }));
 }
 
-whenChosen('a thread has nothing of the request that the one with its number read', async () => {
+whenChosen('a thread inherits nothing of a request from an earlier thread with its id', async () => {
   const [folder, dataFolder] = [temporaryFolder(), temporaryFolder()];
   const [first, second] = [randomBytes(16).toString('hex'), randomBytes(16).toString('hex')];
   const script = join(import.meta.dirname, '../http_servers/reused_tid.py');
@@ -68,7 +68,7 @@ whenChosen('a thread has nothing of the request that the one with its number rea
   expect(new Set(written.map(({ tid }) => tid)).size).toBe(1);
 });
 
-whenChosen('a thread has nothing of the context that the one with its number published', async () => {
+whenChosen('a thread inherits nothing of a published context from an earlier thread with its id', async () => {
   const [folder, dataFolder] = [temporaryFolder(), temporaryFolder()];
   const program = compileProgram('otel_writes', ['-rdynamic', '-DSAME_NUMBER'], 'otel_writes_same_number');
   const recorded = await record(() => startKnown([program, folder], dataFolder), [], dataFolder);

@@ -33,7 +33,7 @@ os.writev(null, [b'KREPLAY1 txn=by-vector'])
 const canPreempt = btfTypeExists('bpf_rdonly_cast') && btfTypeExists('bpf_preempt_disable');
 if (!canPreempt) console.warn('skipped: this kernel has no bpf_preempt_disable()');
 
-(canPreempt ? test : test.skip)('a marker whose entry was skipped counts, and one that was denied does not', () => {
+(canPreempt ? test : test.skip)('a marker whose entry was skipped counts, and a denied one does not', () => {
   const object = BpfObject.open(join(ROOT, 'build/bpf/kreplay_cast.bpf.o'));
   try {
     object.setReadOnly('agent_tgid', process.pid);

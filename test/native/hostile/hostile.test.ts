@@ -50,7 +50,7 @@ test.each(
   TIMEOUT_MS,
 );
 
-describe('type information that leads nowhere', () => {
+describe('invalid type information', () => {
   /** Offset in the file of the first type, directly after the header of .BTF. */
   function typesOf(file: Uint8Array): number {
     const text = Buffer.from(file);
@@ -74,13 +74,13 @@ describe('type information that leads nowhere', () => {
     return thrownBy(() => BpfObject.open(file).close());
   }
 
-  test('as it is, it opens', () => {
+  test('opens unchanged', () => {
     expect(opened(() => {})).toEqual({});
   });
 
   test.each<[string, (view: DataView, types: number) => void]>([
-    ['a type that there is not', (view, types) => view.setUint32(types + 8, 0x7fffffff, true)],
-    ['a name behind all names', (view, types) => view.setUint32(types, 0x7fffffff, true)],
+    ['a type that does not exist', (view, types) => view.setUint32(types + 8, 0x7fffffff, true)],
+    ['a name beyond all names', (view, types) => view.setUint32(types, 0x7fffffff, true)],
     [
       'a pointer that becomes a typedef of itself',
       (view, types) => {
@@ -104,7 +104,7 @@ describe('type information that leads nowhere', () => {
   });
 });
 
-test('a seed makes the same file again', () => {
+test('a seed makes the same file every time', () => {
   const file = new Uint8Array(readFileSync(compileBpf('hooks')));
   const change = { region: 3, at: 0.5, kind: 'word', word: 7, any: 0, from: 0 } as const;
   const made = () => mutated(file, regionsOf(file), { changes: [change], cut: 0.75 });

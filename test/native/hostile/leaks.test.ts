@@ -81,7 +81,7 @@ test.each(ROUNDS)(
 );
 
 test.each(ROUNDS)(
-  'no allocation of the addon is left after %d objects are %s',
+  'no allocation of the addon remains after %d objects are %s',
   (rounds, _what, body) => {
     const stderr = leaksAfter(rounds, body);
     // Node itself leaks a few allocations, which shows that LeakSanitizer is active.

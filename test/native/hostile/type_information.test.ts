@@ -54,7 +54,7 @@ test(
   TIMEOUT_MS,
 );
 
-test('a hundred thousand types, each made of the next', () => {
+test('a hundred thousand types, each derived from the next', () => {
   const file = join(build, 'type_information_row');
   writeFileSync(file, rowOfTypedefs(100_000));
   expectNothingFound(file);

@@ -39,10 +39,10 @@ function expectDelayed(durations: readonly number[], count: number): void {
 
 describe('a static build', () => {
   test.each([
-    ['as it is', []],
-    ['as a user who may do nothing', AS_NOBODY],
+    ['by default', []],
+    ['as an unprivileged user', AS_NOBODY],
     ['in a user namespace', ['unshare', '--user', '--map-root-user']],
-  ])('%s feels each write take its time, and writes the same', async (_, before) => {
+  ])('%s observes the delay of each write, and writes the same', async (_, before) => {
     const plan = planOf([{ path: file, calls: delayed(5, 100) }]);
     const { code, stdout, line } = await run(folder, { plan, before, command: [build, 'writes', file, '5', '100'] });
     expect(code).toBe(0);
@@ -51,7 +51,7 @@ describe('a static build', () => {
     expect(line('ended')).toMatchObject({ exit_code: 0, signal: null, calls: 5, delayed: 5, unreplayed_events: 0 });
   });
 
-  test('feels every call of the family take its time', async () => {
+  test('observes the delay of every call of the family', async () => {
     const calls = [{ targetNs: DELAY_NS }];
     const plan = planOf(ALL_OPS.map((op) => ({ op, path: file, tid: 7, calls })));
     const { stdout, line } = await run(folder, { plan, command: [build, 'family', file, '1', '64'] });
@@ -65,7 +65,7 @@ describe('a static build', () => {
     expect(report.slice(5, 7).map(({ native_ns }) => native_ns > 0n)).toEqual([true, true]);
   });
 
-  test('gets the errors that are planned, after their time, and nothing is written', async () => {
+  test('gets the planned errors after their delay, and nothing is written', async () => {
     const calls = [{ targetNs: DELAY_NS, size: 10, error: 28 }, { size: 10 }, { size: 10, error: 5 }];
     const plan = planOf([{ path: file, calls }]);
     const { stdout } = await run(folder, { plan, command: [build, 'writes', file, '3', '10'] });
@@ -80,14 +80,14 @@ describe('a static build', () => {
     expect(Number(report[0]!.replied_ns - report[0]!.received_ns)).toBeGreaterThan(DELAY_NS - EARLY_NS);
   });
 
-  test('is not kept from going on by signals', async () => {
+  test('makes progress despite signals', async () => {
     const plan = planOf([{ path: file, calls: delayed(10) }]);
     const { stdout } = await run(folder, { plan, command: [build, 'restarted', file, '10'] });
     expectDelayed(numbersIn(stdout), 10);
     expect(stdout).toContain('handled 1');
   });
 
-  test('waits in all its threads at once', async () => {
+  test('waits in all its threads concurrently', async () => {
     const plan = planOf(
       Array.from({ length: 16 }, () => ({ path: file, comm: 'build_under_tes', calls: delayed(10) })),
     );
@@ -98,7 +98,7 @@ describe('a static build', () => {
     expect(readReport(join(folder, 'report')).calls.map(({ how }) => how)).toEqual(Array(160).fill(MATCH_KINDS.exact));
   });
 
-  test('is not slowed where the plan has nothing, and its outputs are not looked at', async () => {
+  test('is not delayed where the plan has nothing, and its outputs are not inspected', async () => {
     const plan = planOf([{ path: '/elsewhere', calls: delayed(5) }]);
     const { stdout, line } = await run(folder, { plan, command: [build, 'writes', file, '5'] });
     expect(numbersIn(stdout).every((ns) => ns < DELAY_NS / 2)).toBe(true);
@@ -108,7 +108,7 @@ describe('a static build', () => {
     );
   });
 
-  test('is slowed there too where files that the plan does not have are to be like others', async () => {
+  test('is delayed there too if files without a plan are to be like others', async () => {
     const plan = planOf([{ path: '/elsewhere', calls: delayed(5) }]);
     const options = ['--unknown', 'class'];
     const { stdout, line } = await run(folder, { plan, options, command: [build, 'writes', file, '5'] });
@@ -117,7 +117,7 @@ describe('a static build', () => {
     expect(readReport(join(folder, 'report')).calls.map(({ how }) => how)).toEqual(Array(5).fill(MATCH_KINDS.class));
   });
 
-  test('with a threshold feels only what is slow', async () => {
+  test('with a threshold is delayed only by slow events', async () => {
     const plan = planOf([{ path: file, calls: [{ targetNs: DELAY_NS / 2, size: 1 }, ...delayed(1)] }]);
     const options = ['--threshold-ns', `${DELAY_NS}`];
     const { line } = await run(folder, { plan, options, command: [build, 'writes', file, '2'] });
@@ -128,7 +128,7 @@ describe('a static build', () => {
     ]);
   });
 
-  test('has its io_uring refused, and what is not covered counted', async () => {
+  test('has its io_uring refused, and uncovered calls are counted', async () => {
     const plan = planOf([{ path: file, calls: delayed(1) }]);
     const { stdout, lines } = await run(folder, { plan, command: [build, 'uncovered', file] });
     expect(stdout).toBe('ENOSYS\n');
@@ -140,7 +140,7 @@ describe('a static build', () => {
     ]);
   });
 
-  test('has the fds that it would have', async () => {
+  test('has the same descriptors as without a replay', async () => {
     const plan = planOf([{ path: file, calls: delayed(1) }]);
     const { stdout } = await run(folder, { plan, command: [build, 'fds'] });
     expect(numbersIn(stdout)).toEqual([0, 1, 2]);
@@ -148,7 +148,7 @@ describe('a static build', () => {
 });
 
 describe('programs that fork and exec', () => {
-  test('a shell, its pipes and what it starts in the background', async () => {
+  test('a shell, its pipes and its background processes', async () => {
     const script = `(dd if=/dev/zero bs=100 count=2 | dd bs=100 of=${file} conv=notrunc 2>&1) & sleep 0; wait; cat ${file} | wc -c`;
     const plan = planOf([{ path: file, comm: 'dd', calls: delayed(2, 100) }], 1n, 1);
     const { code, stdout, line } = await run(folder, { plan, command: ['bash', '-c', script] });
@@ -156,7 +156,7 @@ describe('programs that fork and exec', () => {
     expect(line('ended')).toMatchObject({ delayed: 2, unreplayed_events: 0 });
   });
 
-  test('python with a thread pool', async () => {
+  test('Python with a thread pool', async () => {
     const script = `
 import os, sys, time, concurrent.futures as f
 def one(i):
@@ -198,23 +198,23 @@ for name in sys.argv[1:]:
     );
   }
 
-  test('each get their own delay, in whichever order they are written', async () => {
+  test('have their own delays, in whichever order they are written', async () => {
     const plan = planFor({ 'shard1.log': slow, 'shard2.log': quick });
     expect(await timesOf(plan, ['shard1.log', 'shard2.log'])).toEqual(['slow', 'quick']);
     expect(await timesOf(plan, ['shard2.log', 'shard1.log'])).toEqual(['quick', 'slow']);
   });
 
-  test('stand for those of the incident when their names were drawn, each for one, in their order', async () => {
+  test("stand for the incident's files with random names, each for one, in their order", async () => {
     const plan = planFor({ 'tmp.11': slow, 'tmp.12': quick, 'tmp.13': slow });
     expect(await timesOf(plan, ['tmp.7001', 'tmp.7002', 'tmp.7003'])).toEqual(['slow', 'quick', 'slow']);
   });
 
-  test('do not stand for a file that is written here by its own name', async () => {
+  test('do not stand for a file that is written here under its own name', async () => {
     const plan = planFor({ 'seg-1': slow, 'seg-2': quick });
     expect(await timesOf(plan, ['seg-1', 'seg-9', 'seg-1', 'seg-9'])).toEqual(['slow', 'quick', 'slow', 'quick']);
   });
 
-  test('never get the error of a rule that is about another path', async () => {
+  test('never get the error of a rule for another path', async () => {
     const plan = planFor({ 'data-1': { ...quick, error: 28 } });
     const rule = ['--rule-path', '*/data-1'];
     expect(await timesOf(plan, ['data-1', 'data-2'], rule)).toEqual(['errno 28', 'quick']);
@@ -230,7 +230,7 @@ describe('on an old kernel, in a container', () => {
     old = compileC('old_kernel');
   });
 
-  test('a wait that signals interrupt goes on where it was, and comes to its end', async () => {
+  test('a wait that signals interrupt continues, and completes', async () => {
     const plan = planOf([{ path: file, calls: delayed(10) }]);
     const { stdout, line } = await run(folder, { plan, before: [old], command: [build, 'restarted', file, '10'] });
     expect(line('calibrated')?.features).toEqual({ wait_killable: false, sync_wake_up: false, pidfd_getfd: false });
@@ -249,7 +249,7 @@ describe('on an old kernel, in a container', () => {
   });
 });
 
-test('a path here stands for another one in the recording', async () => {
+test('a local path stands for another path in the recording', async () => {
   const plan = planOf([{ path: '/prod/data/seg-0000001f.log', calls: delayed(2) }]);
   const here = join(folder, 'seg-9.log');
   const options = ['--map', `${folder}=/prod/data`];

@@ -25,19 +25,19 @@ function seen(calls: readonly (readonly [arch: string, number: number, first: nu
 const each = (numbers: Readonly<Record<string, number>>) => Object.values(numbers);
 const range = (end: number) => Array.from({ length: end }, (_, number) => number);
 
-test('native calls of the family, on descriptors above those of the terminal', () => {
+test('native calls of the family, on descriptors above the standard ones', () => {
   expect(new Set(seen(each(NATIVE).map((number) => ['native', number, 3])))).toEqual(new Set(['seen']));
   expect(seen([['native', NATIVE.write, 2]])).toEqual(['let be']);
 });
 
-test('of 32-bit programs all of the family are counted, and nothing else', () => {
+test('for 32-bit programs all calls of the family are counted, and nothing else', () => {
   const said = seen(range(500).map((number) => ['compat', number, 3]));
   const counted = range(500).filter((number) => said[number] === 'seen compat');
   expect(counted).toEqual(each(COMPAT).sort((one, other) => one - other));
   expect(new Set(said)).toEqual(new Set(['seen compat', 'let be']));
 });
 
-test('of programs with the x32 ABI too', () => {
+test('for programs with the x32 ABI too', () => {
   const said = seen(range(600).map((number) => ['native', X32_BIT | number, 3]));
   const counted = range(600).filter((number) => said[number] === 'seen compat');
   expect(counted).toEqual(each(X32).sort((one, other) => one - other));

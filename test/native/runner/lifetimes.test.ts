@@ -38,8 +38,8 @@ function guardianOf(pid: number): number {
 describe('exit codes', () => {
   test.each([
     ['of a command that succeeds', ['true'], { code: 0, signal: null }],
-    ['of one that fails', ['sh', '-c', 'exit 42'], { code: 42, signal: null }],
-    ['of one that a signal ends', ['sh', '-c', 'kill -TERM $$'], { code: 143, signal: 'SIGTERM' }],
+    ['of a command that fails', ['sh', '-c', 'exit 42'], { code: 42, signal: null }],
+    ['of a command that a signal ends', ['sh', '-c', 'kill -TERM $$'], { code: 143, signal: 'SIGTERM' }],
   ])('are those %s', async (_, command, { code, signal }) => {
     const ended = await run(folder, { plan: quick(), command });
     expect(ended.code).toBe(code);
@@ -51,7 +51,7 @@ describe('exit codes', () => {
     expect([ended.code, ended.line('ended')?.signal]).toEqual([139, 'SIGSEGV']);
   });
 
-  test('127 for a command that is not there, 126 for one that cannot be run', async () => {
+  test('127 for a missing command, 126 for one that cannot be run', async () => {
     const absent = await run(folder, { plan: quick(), command: ['/nowhere/build'] });
     expect(absent.code).toBe(127);
     expect(absent.line('failed')).toEqual({ kind: 'failed', reason: '/nowhere/build: No such file or directory' });
@@ -59,7 +59,7 @@ describe('exit codes', () => {
     expect([refused.code, refused.line('failed')?.reason]).toEqual([126, `${folder}: Permission denied`]);
   });
 
-  test('a failure is told once: on the control channel, or on standard error where there is none', async () => {
+  test('a failure is reported once: on the control channel, or on stderr if there is none', async () => {
     const told = await run(folder, { plan: quick(), command: ['/nowhere/build'] });
     expect([told.line('failed'), told.stderr]).toEqual([expect.anything(), '']);
     const plan = join(folder, 'plan');
@@ -68,7 +68,7 @@ describe('exit codes', () => {
     expect([status, stderr]).toEqual([127, 'kreplay-runner: /nowhere/build: No such file or directory\n']);
   });
 
-  test('125 with a reason for what this program cannot do', async () => {
+  test('125 with a reason for what this program does not support', async () => {
     const plan = join(folder, 'plan');
     writeFileSync(plan, 'no plan at all');
     const damaged = await run(folder, { plan, command: ['touch', file] });
@@ -84,12 +84,12 @@ describe('exit codes', () => {
     expect(existsSync(file)).toBe(false);
   });
 
-  test('125 when the disk of the report is full, at its start', async () => {
+  test('125 when the disk of the report is full at its start', async () => {
     const { code, line } = await run(folder, { plan: quick(), command: [build, 'writes', file], report: '/dev/full' });
     expect([code, line('failed')?.reason]).toEqual([125, 'report: No space left on device']);
   });
 
-  test('125 when the disk of the report gets full, after a build that saw nothing of it', async () => {
+  test('125 when the disk of the report becomes full, after a build that was not affected', async () => {
     const disk = join(folder, 'disk');
     mkdirSync(disk);
     const before = ['unshare', '--mount', 'sh', '-ec', `mount -t tmpfs -o size=4k tmpfs ${disk}; exec "$@"`, 'sh'];
@@ -116,7 +116,7 @@ describe('calls that cannot be received', () => {
   test.each([
     ['from the start', 1, /^calls cannot be received: Input\/output error$/],
     ['later', 400, /^calls of the command can no longer be received: Input\/output error; it was ended$/],
-  ])('%s: the run fails, and nothing is left', async (_, from, reason) => {
+  ])('%s: the run fails, and nothing remains', async (_, from, reason) => {
     const command = [build, 'write_on', file, '1000'];
     const inject = `inject=ioctl:error=EIO:when=${from}+`;
     const before = ['strace', '-f', '-o', '/dev/null', '-e', 'trace=ioctl', '-e', inject];
@@ -125,24 +125,24 @@ describe('calls that cannot be received', () => {
   });
 });
 
-describe('builds that do odd things', () => {
-  test('one that closes all its fds', async () => {
+describe('builds with unusual behaviour', () => {
+  test('one that closes all its descriptors', async () => {
     expect((await run(folder, { plan: quick(), command: [build, 'close_all', file, '3'] })).code).toBe(0);
   });
 
-  test('one with a seccomp filter of its own', async () => {
+  test('one with its own seccomp filter', async () => {
     const { code, line } = await run(folder, { plan: quick(), command: [build, 'own_filter', file] });
     expect(line('uncovered')).toBeUndefined();
     expect([code, line('ended')?.delayed]).toEqual([0, 1]);
   });
 
-  test('one that wants a listener of its own is told that there is one', async () => {
+  test('one that asks for its own listener gets the error that there is one', async () => {
     const { stdout, line } = await run(folder, { plan: quick(), command: [build, 'own_listener', file] });
     expect(stdout).toMatch(/^EBUSY\n\d+\n$/);
     expect(line('uncovered')).toEqual({ kind: 'uncovered', what: 'seccomp_listener', count: 1 });
   });
 
-  test('a run within a run says why it cannot be', async () => {
+  test('a nested run reports why it cannot work', async () => {
     const { plan, report } = { plan: join(folder, 'inner'), report: join(folder, 'inner-report') };
     writeFileSync(plan, quick());
     const inner = [RUNNER];
@@ -151,7 +151,7 @@ describe('builds that do odd things', () => {
     expect([code, stderr]).toEqual([125, expect.stringContaining('a seccomp listener is there already')]);
   });
 
-  test("a process that got the ended command's number, and made it its group, is left alone", async () => {
+  test('a process that reused the PID of the ended command as its group leader is not signalled', async () => {
     const program = `
 import os, subprocess, sys, time
 run = subprocess.Popen(sys.argv[2:], close_fds=False)
@@ -183,7 +183,7 @@ os.kill(stranger, 9)`;
     expect(stdout).toBe('True 0 (0, 0)\n');
   });
 
-  test('a daemon is served for a while, and ended', async () => {
+  test('a daemon is served for a while, and then terminated', async () => {
     const options = ['--linger-ns', '300000000'];
     const { code, line } = await run(folder, { plan: quick(), options, command: [build, 'daemon', file] });
     expect(code).toBe(0);
@@ -192,7 +192,7 @@ os.kill(stranger, 9)`;
     expect(readFileSync(file).length).toBeGreaterThan(1);
   });
 
-  test('what ends by itself behind the command is waited for', async () => {
+  test('a process that outlives the command but ends by itself is waited for', async () => {
     const command = ['sh', '-c', `(sleep 0.3; echo late > ${file}) &`];
     const { code, line } = await run(folder, { plan: quick(), command });
     expect([code, line('ended')?.outlived, readFileSync(file, 'utf8')]).toEqual([0, 0, 'late\n']);
@@ -211,7 +211,7 @@ describe('signals', () => {
     expect(await leftOf(started.mark)).toEqual([]);
   });
 
-  test('a build that ignores them is killed after 5 s, with all it started', async () => {
+  test('a build that ignores them is killed after 5 s, with all its processes', async () => {
     const started = startRun(folder, { plan: quick(), command: [build, 'ignore_term'] });
     await started.hears('ready');
     const from = performance.now();
@@ -221,7 +221,7 @@ describe('signals', () => {
     expect(await leftOf(started.mark)).toEqual([]);
   });
 
-  test('a held build ends at once when it is terminated', async () => {
+  test('a held build ends immediately when it is terminated', async () => {
     const started = startRun(folder, { plan: endless(), command: [build, 'write_on', file, '1'] });
     await started.hears('ready');
     started.child.kill('SIGTERM');
@@ -229,8 +229,8 @@ describe('signals', () => {
   });
 });
 
-describe('whoever is killed', () => {
-  test('the helper: the build goes with it, and sees no error', async () => {
+describe('death of', () => {
+  test('the helper: the build is killed too, and observes no error', async () => {
     const started = startRun(folder, { plan: endless(), command: [build, 'threads', file, '1', '8'] });
     await until(() => existsSync(file));
     started.child.kill('SIGKILL');
@@ -239,7 +239,7 @@ describe('whoever is killed', () => {
     expect(await leftOf(started.mark)).toEqual([]);
   });
 
-  test('the helper, with --on-death pass: the build goes on as if there were no plan, without an error', async () => {
+  test('the helper, with --on-death pass: the build continues as if there were no plan, without an error', async () => {
     const options = ['--on-death', 'pass'];
     const started = startRun(folder, { plan: endless(), options, command: [build, 'write_on', file, '1000', '3'] });
     await started.hears('ready');
@@ -251,7 +251,7 @@ describe('whoever is killed', () => {
     expect(await leftOf(started.mark)).toEqual([]);
   });
 
-  test('the helper: daemons of the build do not stay either', async () => {
+  test('the helper: daemons of the build are killed too', async () => {
     const started = startRun(folder, { plan: quick(), command: [build, 'daemon', file] });
     await until(() => existsSync(file) && readFileSync(file).length > 3);
     started.child.kill('SIGKILL');
@@ -259,7 +259,7 @@ describe('whoever is killed', () => {
     expect(await leftOf(started.mark)).toEqual([]);
   });
 
-  test('the guardian: the helper ends what is left, and says so', async () => {
+  test('the guardian: the helper terminates the rest, and reports it', async () => {
     const started = startRun(folder, { plan: quick(), command: [build, 'ignore_term'] });
     await started.hears('ready');
     process.kill(guardianOf(started.child.pid!), 'SIGKILL');
@@ -268,7 +268,7 @@ describe('whoever is killed', () => {
     expect(await leftOf(started.mark)).toEqual([]);
   });
 
-  test('whoever listens: delays end, and the build is asked to', async () => {
+  test('the listener: delays end, and the build is asked to end', async () => {
     const command = ['sh', '-c', `trap "exit 9" TERM; echo ready; echo x > ${file}; while :; do sleep 0.05; done`];
     const started = startRun(folder, { plan: endless(), command });
     await started.hears('ready');
@@ -278,7 +278,7 @@ describe('whoever is killed', () => {
   });
 });
 
-test('passthrough lets go of what is held, resume holds again, stop ends', async () => {
+test('passthrough releases held calls, resume holds them again, stop ends', async () => {
   const command = ['sh', '-c', `while :; do ${build} writes ${file} 1 >/dev/null; done`];
   const started = startRun(folder, { plan: endless(), command });
   const size = () => (existsSync(file) ? statSync(file).size : 0);
@@ -293,7 +293,7 @@ test('passthrough lets go of what is held, resume holds again, stop ends', async
   expect(await leftOf(started.mark)).toEqual([]);
 });
 
-test('the probe tells what this kernel can do', () => {
+test('the probe reports the features of this kernel', () => {
   expect(JSON.parse(execFileSync(RUNNER, ['--probe'], { encoding: 'utf8' }))).toMatchObject({
     user_notif: true,
     listener: true,

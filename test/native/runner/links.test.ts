@@ -62,16 +62,16 @@ function withoutInotify(what: 'instances' | 'watches'): string[] {
 }
 
 const ALLOWED = [
-  ['as it is', []],
-  ['as a user who may do nothing', AS_NOBODY],
+  ['by default', []],
+  ['as an unprivileged user', AS_NOBODY],
   ['with few descriptors for the runner', ['prlimit', '--nofile=24:24']],
-  ['with none to spare', ['prlimit', '--nofile=16:16']],
-  ['where no file may be watched', withoutInotify('instances')],
-  ['where none more may be', withoutInotify('watches')],
+  ['with no descriptors to spare', ['prlimit', '--nofile=16:16']],
+  ['with no watches allowed', withoutInotify('instances')],
+  ['with no further watches allowed', withoutInotify('watches')],
 ] as const;
 
 test.each(TIMES.flatMap(([calls, times]) => ALLOWED.map(([how, before]) => [calls, how, times, before] as const)))(
-  'a descriptor that stands for one file after the other, %s each, %s',
+  'a descriptor that stands for consecutive files, %s each, %s',
   async (_, __, times, before) => {
     const said = await saidBy(
       `
@@ -112,7 +112,7 @@ for name in 'abc':
   ).toEqual(['other:written', 'a:EIO', 'b:ENOSPC', 'c:EDQUOT']);
 });
 
-test('a file that another process renames while it is written to without a pause has its new name', async () => {
+test('a file that another process renames during continuous writes has its new name', async () => {
   expect(
     await saidBy(`
 r, w = os.pipe()
@@ -134,7 +134,7 @@ os.wait()`),
   ).toEqual(['other:written', 'a:EIO', 'b:ENOSPC', 'c:EDQUOT']);
 });
 
-test('more renames than the kernel keeps: a file that took the inode of one that was deleted among them', async () => {
+test('more renames than the kernel keeps, among them a file that took the inode of a deleted one', async () => {
   expect(
     await saidBy(`
 kept = int(open('/proc/sys/fs/inotify/max_queued_events').read())
@@ -151,7 +151,7 @@ say('a', fd, IN_A_ROW)`),
   ).toEqual(['others:written', 'made:written', 'a:EIO']);
 });
 
-test('of two descriptors for a file, the one that is left shows its new name', async () => {
+test('of two descriptors for a file, the remaining one shows its new name', async () => {
   expect(
     await saidBy(`
 fd = opened('other')
@@ -167,7 +167,7 @@ say('c', fd, IN_A_ROW)`),
   ).toEqual(['other:written', 'copy:written', 'b:ENOSPC', 'a:EIO', 'c:EDQUOT']);
 });
 
-test('a file that has the descriptor and the inode of one that was deleted', async () => {
+test('a file with the descriptor and the inode of a deleted one', async () => {
   const said = await saidBy(`
 def inode_of_new():
     os.close(opened('new'))
@@ -189,7 +189,7 @@ os.write(1, f'{not is_reused_here or reused > 0}\\n'.encode())`);
   expect(said).toEqual([...Array.from({ length: 20 }, () => each).flat(), 'True']);
 });
 
-test('what nothing tells is seen ten milliseconds later: a folder above that is renamed, another hard link', async () => {
+test('an unreported change is noticed after ten milliseconds: a renamed parent folder, another hard link', async () => {
   expect(
     await saidBy(`
 import time
@@ -210,7 +210,7 @@ say_last_in_a_row('c', fd)`),
   ).toEqual(['folder/a:written', 'renamed/a:EIO', 'b:ENOSPC', 'c:EDQUOT']);
 });
 
-test('a file system is unmounted as soon as its file is closed', async () => {
+test('a file system can be unmounted as soon as its file is closed', async () => {
   expect(
     await saidBy(
       `
@@ -228,7 +228,7 @@ say('a', fd, IN_A_ROW)`,
   ).toEqual(['mounted/a:written', 'a:EIO']);
 });
 
-test('the room of a deleted file is free as soon as it is closed', async () => {
+test('the space of a deleted file is free as soon as it is closed', async () => {
   expect(
     await saidBy(
       `
@@ -280,7 +280,7 @@ def mount(folder):
     return device
 `;
 
-test('a file system that the build itself is', async () => {
+test('a file system that the build itself serves', async () => {
   expect(
     await saidBy(
       `${FUSE}
@@ -303,7 +303,7 @@ say('a', fd, IN_A_ROW)`,
   ).toEqual(['mounted/a:written', 'a:EIO']);
 });
 
-test('a name too long to keep', async () => {
+test('a name that is too long to keep', async () => {
   expect(
     await saidBy(`
 os.mkdir('x' * 250)
@@ -314,7 +314,7 @@ say('a', fd, IN_A_ROW)`),
   ).toEqual(['other:written', 'a:EIO']);
 });
 
-test('one number in several processes and threads stands for what each of them has', async () => {
+test('one number in several processes and threads stands for the file of each', async () => {
   expect(
     await saidBy(`
 for name in 'abc':

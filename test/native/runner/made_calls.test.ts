@@ -22,11 +22,11 @@ const short = Array.from({ length: CALLS }, () => ({ flags: EVENT_FLAGS.short_wr
 const slow = Array.from({ length: CALLS }, () => ({ targetNs: MS }));
 
 describe.each([
-  ['comes back in another process', 'reused', 'as it is'],
-  ['comes back in another process', 'reused', 'before 6.9'],
-  ['is of a thread with files of its own', 'own', 'as it is'],
-  ['is of a thread with files of its own', 'own', 'before 6.9'],
-])('where a number %s', (_, how, kernel) => {
+  ['is reused in another process', 'reused', 'as it is'],
+  ['is reused in another process', 'reused', 'before 6.9'],
+  ['belongs to a thread with its own descriptor table', 'own', 'as it is'],
+  ['belongs to a thread with its own descriptor table', 'own', 'before 6.9'],
+])('if a number %s', (_, how, kernel) => {
   test(`only the file of the caller is written and synced, on a kernel ${kernel}`, async () => {
     const [others, mine] = ['others', 'mine'].map((name) => join(folder, name)) as [string, string];
     const trace = join(folder, 'trace');

@@ -49,7 +49,7 @@ describe('keys', () => {
     ['anon_inode:[eventfd]', 'anon'],
   ])('%s is %s', (path, key) => expect(drive(['key', 'path'], [path])).toEqual([key]));
 
-  test('of long names differ where the names do, at any place', () => {
+  test('long names are distinguished by a difference at any place', () => {
     const names = [`/a${'x'.repeat(3000)}1`, `/a${'x'.repeat(3000)}2`, `/b${'x'.repeat(3000)}1`];
     const keys = drive(['key', 'path'], names);
     expect(new Set(keys).size).toBe(3);
@@ -66,54 +66,54 @@ describe('keys', () => {
 });
 
 describe('align', () => {
-  test('the same calls are the same', () => {
+  test('the same calls match', () => {
     const sizes = range(200).map((i) => (i * 37) % 11);
     const matched = match([thread(sizes)], sized(sizes));
     expect(eventsOf(matched)).toEqual(range(200));
     expect(new Set(howsOf(matched))).toEqual(new Set([MATCH_KINDS.exact]));
   });
 
-  test('a call that is not made any more is passed over', () => {
+  test('a call that is no longer made is passed over', () => {
     const matched = match([thread([10, 20, 30, 40])], sized([10, 30, 40]));
     expect(eventsOf(matched)).toEqual([0, 2, 3]);
     expect(howsOf(matched)).toEqual([MATCH_KINDS.exact, MATCH_KINDS.window, MATCH_KINDS.window]);
   });
 
-  test('a call that is new gets a duration of its neighbours, and shifts nothing', () => {
+  test('a new call gets a duration of its neighbours, and shifts nothing', () => {
     const matched = match([thread([10, 20, 30])], sized([10, 100_000, 20, 30]));
     expect(eventsOf(matched)).toEqual([0, -1, 1, 2]);
     expect(matched[1]!.how).toBe(MATCH_KINDS.extra);
     expect([1000, 1001, 1002]).toContain(matched[1]!.target);
   });
 
-  test('calls that changed places find each other', () => {
+  test('calls that changed places match', () => {
     expect(eventsOf(match([thread([10, 200, 3000])], sized([200, 10, 3000])))).toEqual([1, 0, 2]);
   });
 
-  test('a call that grew a little is the same', () => {
+  test('a call that grew a little matches', () => {
     const matched = match([thread([100, 100, 100])], sized([110, 110, 110]));
     expect(eventsOf(matched)).toEqual([0, 1, 2]);
     expect(howsOf(matched)).toEqual(Array(3).fill(MATCH_KINDS.size));
   });
 
-  test('sizes that vary from run to run do not move calls to those that happen to have theirs', () => {
+  test('sizes that vary from run to run do not match calls with the same size elsewhere', () => {
     const sizes = range(100).map((i) => (i % 15 === 14 ? 184 : 192));
     const matched = match([thread([152, 64, 200, 128, ...sizes])], sized([152, 56, 200, 120, ...sizes.map(() => 184)]));
     expect(eventsOf(matched)).toEqual(range(104));
   });
 
-  test('what as many calls passed over as the window is long is given up', () => {
+  test('after a full window of passed-over calls the alignment is given up', () => {
     const sizes = [1_000_000, ...range(100).map(() => 10)];
     const matched = match([thread(sizes)], sized([...range(60).map(() => 10), 1_000_000]));
     expect(eventsOf(matched).slice(0, 60)).toEqual(range(60).map((i) => i + 1));
     expect(matched[60]!.how).toBe(MATCH_KINDS.extra);
   });
 
-  test('behind its end a thread goes on with the distribution', () => {
+  test('after its end a thread continues with the distribution', () => {
     expect(howsOf(match([thread([10])], sized([10, 10])))).toEqual([MATCH_KINDS.exact, MATCH_KINDS.distribution]);
   });
 
-  test('a size that is not known matches', () => {
+  test('an unknown size matches', () => {
     expect(eventsOf(match([thread([10, 20])], [{ size: undefined }, { size: 20 }]))).toEqual([0, 1]);
   });
 });
@@ -129,7 +129,7 @@ describe('threads', () => {
     expect(eventsOf(match(plan, calls))).toEqual([1, 0, 2]);
   });
 
-  test('one too many shares in the distribution', () => {
+  test('a surplus thread shares in the distribution', () => {
     const matched = match(
       [thread([10, 20])],
       [
@@ -141,12 +141,12 @@ describe('threads', () => {
     expect(howsOf(matched)).toEqual([MATCH_KINDS.exact, MATCH_KINDS.distribution, MATCH_KINDS.exact]);
   });
 
-  test('a new one goes on where one ended', () => {
+  test('a new thread continues where another ended', () => {
     const matched = match([thread([10, 20])], [{ tid: 1, size: 10 }, 'ended 1 1', { tid: 2, size: 20 }]);
     expect(eventsOf(matched)).toEqual([0, 1]);
   });
 
-  test('files that differ only in a number are two', () => {
+  test('files that differ only in a number are distinct', () => {
     const calls = (from: number) => [0, 1].map((i) => ({ size: from + i, targetNs: 1, offsetNs: (from + i) * 10 }));
     const plan = [
       { path: '/data/seg-2', comm: 'db', tid: 5, calls: calls(3) },
@@ -161,12 +161,12 @@ describe('threads', () => {
     expect(eventsOf(matched)).toEqual([0, 2, 1, 3]);
   });
 
-  test('writes and syncs of a file are two', () => {
+  test('writes and syncs of a file are distinct', () => {
     const plan = [thread([10]), thread([10], { op: 'fdatasync' })];
     expect(eventsOf(match(plan, [{ isSync: true }, { size: 10 }]))).toEqual([1, 0]);
   });
 
-  test('a file that is not in the plan is none', () => {
+  test('a file that is not in the plan has no match', () => {
     expect(match([thread([10])], [{ file: '/elsewhere' }])).toEqual([
       { how: MATCH_KINDS.no_stream, event: -1, target: 0 },
     ]);
@@ -174,13 +174,13 @@ describe('threads', () => {
 });
 
 describe('modes', () => {
-  test('ordinal takes one after the other', () => {
+  test('ordinal uses one after the other', () => {
     const matched = match([thread([10, 20, 30])], sized([30, 20, 10]), 'ordinal');
     expect(eventsOf(matched)).toEqual([0, 1, 2]);
     expect(howsOf(matched)).toEqual([MATCH_KINDS.size, MATCH_KINDS.exact, MATCH_KINDS.size]);
   });
 
-  test('dist draws from calls of about the size', () => {
+  test('dist draws from calls of a similar size', () => {
     const small = range(20).map(() => ({ size: 10, targetNs: 1 }));
     const large = range(20).map(() => ({ size: 100_000, targetNs: 2 }));
     const plan = [{ path: '/data/log', comm: 'db', calls: [...small, ...large] }];
@@ -189,7 +189,7 @@ describe('modes', () => {
     expect(new Set(howsOf(matched))).toEqual(new Set([MATCH_KINDS.distribution]));
   });
 
-  test('auto gives a thread up that does something else, align does not', () => {
+  test('auto gives up a thread that behaves differently, and align does not', () => {
     const plan = [thread(range(200).map(() => 10))];
     const calls = sized(range(100).map(() => 1_000_000));
     expect(howsOf(match(plan, calls, 'align'))).toEqual(Array(100).fill(MATCH_KINDS.extra));
@@ -203,7 +203,7 @@ describe('modes', () => {
   });
 });
 
-describe('what the plan does not have takes as long as others of its class', () => {
+describe('calls without a plan take as long as others of their class', () => {
   const elsewhere = (threads: readonly PlannedThread[], calls: readonly Call[], seed = 1) =>
     match(
       threads,
@@ -221,7 +221,7 @@ describe('what the plan does not have takes as long as others of its class', () 
   test.each([
     ['syncs as syncs', [taking(1, {}), taking(2, { op: 'fsync' })], { isSync: true }, 2],
     ['by the same role', [taking(1, {}), taking(2, { comm: 'http-1' })], { comm: 'http-7' }, 2],
-    ['by any, where none has the role', [taking(1, {})], { comm: 'other' }, 1],
+    ['by any thread, if none has the role', [taking(1, {})], { comm: 'other' }, 1],
     ['of that size', [taking(1, {}), taking(2, { path: '/data/wal' }, 100_000)], { size: 90_000 }, 2],
     ['pipes not as files', [taking(1, {})], { file: 'pipe:[7]' }, 0],
     ['devices not as files', [taking(1, {})], { file: '/dev/tty1' }, 0],
@@ -231,14 +231,14 @@ describe('what the plan does not have takes as long as others of its class', () 
     expect(elsewhere(threads, [call])).toEqual([target === 0 ? nothing : ofClass(target)]);
   });
 
-  test('and takes nothing from those whose file it has', () => {
+  test('and takes nothing from those with a file of their own', () => {
     const plan = [thread([10, 20, 30])];
     const matched = elsewhere(plan, [{ file: '/data/log', size: 10 }, { size: 20 }, { file: '/data/log', size: 20 }]);
     expect(eventsOf(matched)).toEqual([0, -1, 1]);
     expect(howsOf(matched)).toEqual([MATCH_KINDS.exact, MATCH_KINDS.class, MATCH_KINDS.exact]);
   });
 
-  test('all of them come, as the seed says', () => {
+  test('all of them are drawn, as the seed determines', () => {
     const plan = [thread(range(20).map(() => 10))];
     const calls = sized(range(400).map(() => 10));
     const targets = (seed: number) => elsewhere(plan, calls, seed).map(({ target }) => target);
@@ -258,7 +258,7 @@ describe('the same seed', () => {
   const callsOf = (i: number) =>
     range(60).map((n) => ({ tid: 10 + i, comm: `w-${i}`, size: n % 7 === 3 ? 1_000_000 : n % 7 }));
 
-  test('gives the same targets, however the threads take turns', () => {
+  test('gives the same targets, however the threads are scheduled', () => {
     const inTurn = match(
       plan,
       range(180).map((n) => callsOf(n % 3)[Math.floor(n / 3)]!),
@@ -270,7 +270,7 @@ describe('the same seed', () => {
     }
   });
 
-  test('and another one others', () => {
+  test('and another seed gives other targets', () => {
     const calls = range(40).map((tid) => ({ tid: 100 + tid, size: 3 }));
     expect(match(plan, calls, 'dist', 1)).toEqual(match(plan, calls, 'dist', 1));
     expect(match(plan, calls, 'dist', 1)).not.toEqual(match(plan, calls, 'dist', 2));
@@ -286,24 +286,24 @@ describe('plans', () => {
   };
   const plan = planOf([thread([1, 2, 3]), thread([4], { op: 'fsync', comm: 'http-3' })]);
 
-  test('are put together by file and role', () => {
+  test('are composed by file and role', () => {
     expect(check(plan).stdout).toBe('/data/log db 3\n/data/log http-# 1\n');
   });
 
-  test('cut anywhere are refused with a reason', () => {
+  test('are refused with a reason when truncated anywhere', () => {
     for (let size = 0; size < plan.length; size += 7) {
       const { status, stdout } = check(plan.subarray(0, size));
       expect([size, status, stdout]).toEqual([size, 1, expect.stringMatching(/^(not a plan|the plan has \d+ bytes)/)]);
     }
   });
 
-  test('of another version are refused with theirs', () => {
+  test('of another version are refused with that reason', () => {
     const other = Buffer.from(plan);
     other[7] = 9;
     expect(check(other).stdout).toBe('a plan of version 9, this program reads version 1\n');
   });
 
-  test('with any byte changed are read or refused, never more', () => {
+  test('with any byte changed are read or refused without further effect', () => {
     for (let at = 0; at < plan.length; at++) {
       const changed = Buffer.from(plan);
       changed[at]! ^= at % 2 ? 0xff : 0x80;
@@ -313,7 +313,7 @@ describe('plans', () => {
     }
   });
 
-  test('that are no files are refused', () => {
+  test('that are not files are refused', () => {
     expect(spawnSync(driverPath(), ['plan', inFolder('.')], { encoding: 'utf8' }).stdout).toContain(
       'it is no regular file',
     );
@@ -323,7 +323,7 @@ describe('plans', () => {
   });
 });
 
-test.each([1, 2, 3])('the heap keeps the earliest first, seed %i', (seed) => {
+test.each([1, 2, 3])('the heap yields the earliest first, seed %i', (seed) => {
   expect(drive(['heap', `${seed}`], [])).toEqual(['the first is always the earliest']);
 });
 

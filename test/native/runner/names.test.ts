@@ -55,7 +55,7 @@ test('a name that is not UTF-8', async () => {
   expect(await felt([text(cafe)], [cafe, thé])).toEqual({ isHeld: [true, false], unclear: undefined });
 });
 
-test('two names that are one in the recording: the second is no file of it, and that is reported', async () => {
+test('two names that are equal in the recording: the second matches no file of it, and that is reported', async () => {
   const names = ['caf\xe9.log', 'caf\xe8.log', 'caf\xe9.log'].map(inFolder);
   expect(await felt([text(names[0]!)], names)).toEqual({ isHeld: [true, false, true], unclear: 1 });
 });
@@ -67,7 +67,7 @@ function cut(path: Buffer, names: number): string {
     .path;
 }
 
-test.each([64, 62])('a file in so many folders that the recording has the last %s names', async (names) => {
+test.each([64, 62])('a file in so many folders that the recording has only the last %s names', async (names) => {
   const deep = inFolder(`${'d/'.repeat(81)}file.log`);
   const other = inFolder(`${'d/'.repeat(81)}other.log`);
   expect(await felt([cut(deep, names)], [deep, other])).toEqual({ isHeld: [true, false], unclear: undefined });
@@ -75,7 +75,7 @@ test.each([64, 62])('a file in so many folders that the recording has the last %
   expect(await felt([cut(deep, names)], [deep, twin])).toEqual({ isHeld: [true, false], unclear: 1 });
 });
 
-test('any bytes become what the agent makes of them', () => {
+test('any bytes are converted as by the agent', () => {
   const driver = compileC('name_driver', ['identify/recorded_name.c']);
   const byte = fc.oneof(
     fc.integer({ min: 1, max: 255 }),

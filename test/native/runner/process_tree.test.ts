@@ -2,7 +2,7 @@
 import { execFileSync } from 'node:child_process';
 import { compileC } from './run.ts';
 
-test('a number that came back after the look at /proc is not signalled, one that did not is', () => {
+test('a PID that was reused after the look at /proc is not signalled, and another one is', () => {
   const words = ['--pid', '--fork', '--mount-proc', compileC('tree_driver')];
   expect(execFileSync('unshare', words, { encoding: 'utf8' })).toBe('kept killed\n');
 });

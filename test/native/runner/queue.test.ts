@@ -49,7 +49,7 @@ test.each([
   [1000, 5],
   [64, 10],
   [2, 20],
-])('%s threads: no less than they waited is reported', async (threads, calls) => {
+])('%s threads: the reported delay is not less than they waited', async (threads, calls) => {
   const all = await felt(threads, calls);
   expect(all.length).toBe(threads * calls);
   // The program and the helper may each lose their CPU between reading the clock and their call.
@@ -59,7 +59,7 @@ test.each([
   expect(at(queued, 0.5)).toBeLessThan(2 * at(waited, 0.5) + MS);
 });
 
-test('a crowd waits, and it is not hidden', async () => {
+test('a crowd waits, which is reported', async () => {
   const all = await felt(1000, 5);
   expect(
     at(
@@ -69,7 +69,7 @@ test('a crowd waits, and it is not hidden', async () => {
   ).toBeGreaterThan(2 * MS);
 });
 
-test('calls that come one by one are seen at once, also after a pause', async () => {
+test('calls that come one by one are seen at once, even after a pause', async () => {
   const all = await felt(1, 20);
   expect(
     at(
@@ -79,7 +79,7 @@ test('calls that come one by one are seen at once, also after a pause', async ()
   ).toBeLessThan(MS / 10);
 });
 
-test('a call that came while the helper slept waits until the helper has a CPU, and that is reported', () => {
+test('a call that arrives while the helper sleeps waits until the helper has a CPU, which is reported', () => {
   const driver = compileC('queue_driver', ['receive/queue.c']);
   const [inTruth, woken, forCpu] = execFileSync(driver, { encoding: 'utf8' }).split(' ').map(Number);
   expect(inTruth).toBeGreaterThan(90 * MS);

@@ -49,7 +49,7 @@ function held(
 const targets = (...of: Parameters<typeof held>) => held(...of).map(({ target }) => target);
 const event = (offsetNs: number, targetNs: number) => ({ offsetNs, targetNs });
 
-test('a call is held until the last that was under way had ended, and one beside them not at all', () => {
+test('a call is held until the last pending one has ended, and one outside the stall not at all', () => {
   const threads = [
     { path: '/a', tid: 1, calls: [event(0, 100), event(1000, 10)] },
     { path: '/a', tid: 2, calls: [event(50, 200)] },
@@ -63,7 +63,7 @@ test('a call is held until the last that was under way had ended, and one beside
   ).toEqual([100, 60, 190, 1, 0, 0, 5, 0]);
 });
 
-test('other paths and syncs have their own, and unknown ones none: they do not begin the time either', () => {
+test('other paths and syncs have their own stalls, and unknown ones have none and do not start the time', () => {
   const threads: PlannedThread[] = [
     { path: '/a', calls: [event(0, 100)] },
     { path: '/b', calls: [event(0, 300)] },
@@ -83,7 +83,7 @@ test('other paths and syncs have their own, and unknown ones none: they do not b
   ]);
 });
 
-test('only events above the threshold hold calls, for what is left of them', () => {
+test('only events above the threshold hold calls, for their remaining time', () => {
   const threads = [{ path: '/a', calls: [event(0, 50), event(60, 100)] }];
   expect(
     targets(
@@ -94,7 +94,7 @@ test('only events above the threshold hold calls, for what is left of them', () 
   ).toEqual([0, 0, 10]);
 });
 
-test('as a plain search finds it', () => {
+test('agrees with a simple search', () => {
   const events = fc.array(fc.record({ offsetNs: fc.nat(1000), targetNs: fc.nat(300) }), {
     minLength: 1,
     maxLength: 12,

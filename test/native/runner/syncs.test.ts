@@ -9,7 +9,7 @@ afterAll(endMatching);
 
 const range = (count: number) => Array.from({ length: count }, (_, i) => i);
 
-describe('syncs of a file whose calls come one after the other', () => {
+describe('syncs of a file with consecutive calls', () => {
   const log = { path: '/data/log', comm: 'db', isInOrder: true };
 
   /** Parses a line of calls: a number is a write of that size, `s` a sync, and `@2` a call by thread 2. */
@@ -52,11 +52,11 @@ describe('syncs of a file whose calls come one after the other', () => {
     ['writes that all have other sizes', '1 s 1 s 1 s', '1000 s 1000 s 1000 s', [0, 1, 2]],
   ])('%s', (_name, plan, made, expected) => expect(syncsMatched(plan, made)).toEqual(expected));
 
-  test('by their numbers, where that is wanted', () => {
+  test('by their numbers, if that is requested', () => {
     expect(syncsMatched('10 s 2000 s 10 s', '999999 s 10 s 2000 s', 'ordinal')).toEqual([0, 1, 2]);
   });
 
-  test('a hundred that are new shift none', () => {
+  test('a hundred new ones shift none', () => {
     const own = range(500).map((i) => `${100 + (i % 3)} s`);
     const made = own.flatMap((call, i) => (i % 5 === 2 ? ['7000000 s', call] : [call]));
     const matched = syncsMatched(own.join(' '), made.join(' '));

@@ -21,13 +21,13 @@ function screen(...typed: string[]): string {
   return execFileSync('python3', words, { encoding: 'utf8' });
 }
 
-test('it reads what is typed, and Ctrl-C ends it', () => {
+test('the command reads typed input, and Ctrl-C ends it', () => {
   const shown = screen('typed\\n', '\\x03');
   expect(shown).toMatch(/typed\r\ntyped\r\n/);
   expect(shown).toContain('code 130');
 });
 
-test('Ctrl-Z stops it, and fg goes on with it', () => {
+test('Ctrl-Z stops the command, and fg resumes it', () => {
   const shown = screen('\\x1a', 'fg\\n', 'typed\\n', '\\x04');
   expect(shown).toContain('Stopped');
   expect(shown).toMatch(/typed\r\ntyped\r\n/);

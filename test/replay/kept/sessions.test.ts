@@ -81,7 +81,7 @@ function lasting(view: ReturnType<Session['view']>) {
   return rest;
 }
 
-test('each comes back as it was, a playing one paused, and none is opened for being looked at', async () => {
+test('each session is restored as it was, a playing one paused, and listing them opens none', async () => {
   const folder = recorded(rowsOf());
   const first = await live(folder);
   const settings = {
@@ -116,7 +116,7 @@ test('each comes back as it was, a playing one paused, and none is opened for be
   expect(second.openedPlans).toHaveLength(5);
 });
 
-test('it goes on where it was: every event comes once, at its place', async () => {
+test('a restored session continues at its position: every event comes once, in its place', async () => {
   const folder = recorded(rowsOf());
   const indexes: number[] = [];
   let id: string | undefined;
@@ -135,7 +135,7 @@ test('it goes on where it was: every event comes once, at its place', async () =
   expect(indexes.length).toBeGreaterThan(60);
 });
 
-test('a latency that was changed on the way lies where it lay', async () => {
+test('a latency that was changed during playback applies from the same event', async () => {
   const folder = recorded(rowsOf());
   const first = await live(folder);
   const session = await create(first.sessions, { extra_latency_ns: 100 });
@@ -155,7 +155,7 @@ test('a latency that was changed on the way lies where it lay', async () => {
   expect(await scheduled(again)).not.toEqual(timeline);
 });
 
-test('after a kill at any moment it goes back by a second at most, and never ahead', async () => {
+test('after a kill at any moment a session goes back by at most a second, and never ahead', async () => {
   const folder = recorded(rowsOf(5000));
   const { sessions, clock } = await live(folder);
   const session = await create(sessions);
@@ -175,7 +175,7 @@ test('after a kill at any moment it goes back by a second at most, and never ahe
   }
 });
 
-test('an id of an earlier life is answered with a gap of unknown size and the state, ids go on above', async () => {
+test('an id of an earlier process is answered with a gap of unknown size and the state, and ids continue above it', async () => {
   const folder = recorded(rowsOf());
   const first = await live(folder);
   const session = await create(first.sessions);
@@ -216,7 +216,7 @@ test('an id of an earlier life is answered with a gap of unknown size and the st
   expect(stream.toldAll(base + 3)).toBe(false);
 });
 
-test('a stream of one that is over says so also to who was there before', async () => {
+test('the stream of a finished session also reports the end to clients that were connected before', async () => {
   const folder = recorded(rowsOf());
   const first = await live(folder);
   const session = await create(first.sessions);
@@ -228,7 +228,7 @@ test('a stream of one that is over says so also to who was there before', async 
   expect(viewer.ended).toBe(true);
 });
 
-test('a transaction that is not recorded any more: said in the list, refused for commands, deleted as ever', async () => {
+test('a transaction that is no longer recorded: marked in the list, refused for commands, and deleted as usual', async () => {
   const folder = recorded(rowsOf());
   const first = await live(folder);
   const id = idOf(await create(first.sessions));
@@ -250,7 +250,7 @@ test('a transaction that is not recorded any more: said in the list, refused for
   expect((await live(folder)).sessions.list()).toEqual([]);
 });
 
-test('a recording that cannot be read just now costs no session', async () => {
+test('a recording that is temporarily unreadable costs no session', async () => {
   const folder = recorded(rowsOf());
   const first = await live(folder);
   const session = await create(first.sessions);
@@ -266,7 +266,7 @@ test('a recording that cannot be read just now costs no session', async () => {
   expect((await second.sessions.open(idOf(session))).view()).toMatchObject({ event_index: 3, failure: null });
 });
 
-test('events that came or went since: the same moment of the transaction is its place', async () => {
+test('after events were added or removed, the position is the same moment of the transaction', async () => {
   const folder = newFolder();
   const writer = newWriter(folder);
   appendRows(writer, rowsOf(50));
@@ -287,7 +287,7 @@ test('events that came or went since: the same moment of the transaction is its 
   expect((await second.sessions.open(idOf(finished))).view()).toMatchObject({ state: 'finished', event_index: 52 });
 });
 
-test('what comes back counts for what all may play together', async () => {
+test('restored sessions count towards the limit on concurrent playback', async () => {
   const folder = recorded(rowsOf());
   const first = await live(folder);
   const looping = { loop: true, speed_factor: 100 };
@@ -299,7 +299,7 @@ test('what comes back counts for what all may play together', async () => {
   await expect((await sessions.open(ids[1]!)).play()).rejects.toMatchObject({ code: 'replay_capacity' });
 });
 
-test('time without a daemon counts as idle, and who comes back is not over the limit but fills it', async () => {
+test('time without a daemon counts as idle, and a restored session fills the limit without exceeding it', async () => {
   const folder = recorded(rowsOf());
   const first = await live(folder);
   for (let n = 0; n < 3; n++) await create(first.sessions);
@@ -321,7 +321,7 @@ test('time without a daemon counts as idle, and who comes back is not over the l
   await sessions.saved();
 });
 
-test('commands of many at once are kept by few writes', async () => {
+test('concurrent commands are stored by few writes', async () => {
   const folder = recorded(rowsOf());
   const { sessions } = await live(folder);
   const made = await Promise.all(Array.from({ length: 50 }, () => create(sessions)));

@@ -90,7 +90,7 @@ const refusal = (path: string) => {
 };
 const refused = (pattern: RegExp) => ({ name: 'StateFileError', message: expect.stringMatching(pattern) });
 
-test('what was written is there again, the oldest first, and what was removed is not', () => {
+test('written entries are read back, the oldest first, and removed ones are not', () => {
   const rows = fc.uniqueArray(rowOf, { selector: ({ session }) => session.sessionId, minLength: 2, maxLength: 6 });
   fc.assert(
     fc.property(rows, fc.array(count, { minLength: 6, maxLength: 6 }), (given, places) => {
@@ -112,20 +112,20 @@ test('what was written is there again, the oldest first, and what was removed is
   );
 });
 
-test('it is for its owner alone, and so is its log', () => {
+test('only the owner can read the file and its log', () => {
   const path = newPath();
   open(path).write({ sessions: [SAMPLE!], places: [], removed: [] });
   expect([path, `${path}-wal`].map((file) => statSync(file).mode & 0o777)).toEqual([0o600, 0o600]);
 });
 
-test('a second one is told what to do', () => {
+test('a second process is refused with a solution', () => {
   const path = newPath();
   // Locks belong to a process here, but a second connection in the same one behaves like another process.
   open(path);
   expect(refusal(path)).toEqual(refused(/^another daemon keeps its sessions in .*: stop it, .*--state/));
 });
 
-test('what lies there and is something else is left as it is', () => {
+test('another file in its place is left unchanged', () => {
   const text = newPath();
   writeFileSync(text, 'precious '.repeat(1000));
   const before = readFileSync(text);
@@ -144,7 +144,7 @@ test('what lies there and is something else is left as it is', () => {
   expect(refusal(join(newFolder(), 'missing', 'file'))).toEqual(refused(/cannot be used.*check its folder/));
 });
 
-test('a file of a newer kreplay is not touched', () => {
+test('a file of a newer kreplay is not changed', () => {
   const path = newPath();
   close(open(path));
   const database = new Database(path);
@@ -153,7 +153,7 @@ test('a file of a newer kreplay is not touched', () => {
   expect(refusal(path)).toEqual(refused(/written by a newer kreplay/));
 });
 
-test('damage is told: bytes that changed, and a row that nobody wrote', async () => {
+test('damage is reported: changed bytes, and a row of unknown origin', async () => {
   const path = newPath();
   const file = open(path);
   const sessions = Array.from({ length: 50 }, (_, at) => {
@@ -175,25 +175,28 @@ test('damage is told: bytes that changed, and a row that nobody wrote', async ()
 
 const asRoot = process.getuid?.() === 0 ? test : test.skip;
 
-asRoot('on a full disk nothing of a lot is written, what was there stays, and with space it goes on', () => {
-  const disk = newSmallDisk(400);
-  const path = join(disk, 'sessions.sqlite');
-  const file = open(path);
-  file.write({ sessions: [SAMPLE!], places: [], removed: [] });
-  const filling = join(disk, 'filling');
-  expect(() => writeFileSync(filling, Buffer.alloc(1 << 20))).toThrow('ENOSPC');
-  const sessions = Array.from({ length: 300 }, (_, at) => {
-    return { ...SAMPLE!, sessionId: `${at}` };
-  });
-  expect(() => file.write({ sessions, places: [], removed: [] })).toThrow(/full/);
-  rmSync(filling);
-  const [one] = sessions;
-  file.write({ sessions: [one!], places: [], removed: [] });
-  close(file);
-  expect(open(path).rows).toEqual([SAMPLE, one]);
-});
+asRoot(
+  'on a full disk nothing of a batch is written, earlier entries are kept, and writing resumes once there is space',
+  () => {
+    const disk = newSmallDisk(400);
+    const path = join(disk, 'sessions.sqlite');
+    const file = open(path);
+    file.write({ sessions: [SAMPLE!], places: [], removed: [] });
+    const filling = join(disk, 'filling');
+    expect(() => writeFileSync(filling, Buffer.alloc(1 << 20))).toThrow('ENOSPC');
+    const sessions = Array.from({ length: 300 }, (_, at) => {
+      return { ...SAMPLE!, sessionId: `${at}` };
+    });
+    expect(() => file.write({ sessions, places: [], removed: [] })).toThrow(/full/);
+    rmSync(filling);
+    const [one] = sessions;
+    file.write({ sessions: [one!], places: [], removed: [] });
+    close(file);
+    expect(open(path).rows).toEqual([SAMPLE, one]);
+  },
+);
 
-asRoot('a full disk at the start is told', () => {
+asRoot('a full disk at the start is reported', () => {
   const disk = newSmallDisk(64);
   expect(() => writeFileSync(join(disk, 'filling'), Buffer.alloc(1 << 20))).toThrow('ENOSPC');
   expect(refusal(join(disk, 'sessions.sqlite'))).toEqual(refused(/no space is left/));

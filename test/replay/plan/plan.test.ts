@@ -185,7 +185,7 @@ function expectPlan(opened: Opened, from: number, limit: number, expected: reado
   expect(read(work, from, limit)).toEqual(wanted);
 }
 
-test('it is the time line that the definition gives, wherever one begins to read it', () => {
+test('the plan is the timeline of the definition, wherever reading begins', () => {
   fc.assert(
     fc.property(
       plannedEvents,
@@ -265,7 +265,7 @@ test('a seek finds what a search from the start finds', () => {
   );
 });
 
-test('a change of latency holds from one event on, and nothing is given twice or left out', () => {
+test('a change of latency applies from one event on, and no event is repeated or left out', () => {
   fc.assert(
     fc.property(
       plannedEvents,
@@ -324,7 +324,7 @@ test('a latency makes an event of another thread overtake', () => {
   opened.close();
 });
 
-test('what takes longer than a double can hold is refused', () => {
+test('a duration beyond the range of a double is refused', () => {
   const events = Array.from({ length: 2600 }, () => ({ gapNs: 1, durationNs: 1, thread: 0, node: 0 }));
   expect(() => open(events, { extraLatencyNs: 3.6e12 }, {})).toThrow(/104 days/);
 });

@@ -64,7 +64,7 @@ const rowsOf = fc
 const offsetsFor = (rows: readonly NodeRow[], offsetNs: number) =>
   Object.fromEntries(rows.filter(({ node }) => node === 'node-b').map(() => ['node-b', offsetNs]));
 
-test('it says what a session with that latency would come to', async () => {
+test('the result agrees with a session with that latency', async () => {
   const settings = fc.record({
     latencyNs: fc.nat(3000),
     timeoutNs: fc.integer({ min: 1, max: 60_000 }),
@@ -117,7 +117,7 @@ async function eventsOf(plan: ReplayPlan) {
   });
 }
 
-test('the smallest latency that times out does, and a nanosecond less does not', async () => {
+test('the smallest latency that times out does so, and a nanosecond less does not', async () => {
   await fc.assert(
     fc.asyncProperty(rowsOf, fc.integer({ min: 1, max: 60_000 }), fc.nat(5000), async (rows, timeoutNs, offsetNs) => {
       const planner = plannerOf(rows);
@@ -135,7 +135,7 @@ test('the smallest latency that times out does, and a nanosecond less does not',
   );
 });
 
-describe('only some events get the latency', () => {
+describe('the latency may apply to only some events', () => {
   const ROWS: NodeRow[] = [
     { at: START, duration: 10n, tid: 1, service: 'web' },
     { at: START + 20n, duration: 10n, tid: 1, service: 'db' },
@@ -158,7 +158,7 @@ describe('only some events get the latency', () => {
     expect(told).toMatchObject({ eventCount: 5, affectedCount, durationNs, recordedDurationNs: 90n });
   });
 
-  test('when none does, no latency is large enough', async () => {
+  test('if no event gets the latency, none is large enough', async () => {
     const planner = plannerOf(ROWS);
     const only = { services: ['nobody'] };
     const asked = (timeoutNs: bigint) => planner.whatIf(ask({ only, timeoutNs }));
@@ -167,7 +167,7 @@ describe('only some events get the latency', () => {
   });
 });
 
-test('none of the late events is given when none is wanted', async () => {
+test('late events are left out on request', async () => {
   const planner = plannerOf([{ at: START, duration: 100n }]);
   const told = await planner.whatIf(ask({ timeoutNs: 10n, limit: 0 }));
   expect(told).toMatchObject({ afterTimeoutCount: 1, afterTimeout: [] });
@@ -180,7 +180,7 @@ test('64-bit values are exact', async () => {
   expect(told.smallestLatencyNs).toBe(2n);
 });
 
-test('a transaction that is not recorded is said to be', async () => {
+test('an unrecorded transaction is reported', async () => {
   const planner = plannerOf([{ at: START }]);
   await expect(planner.whatIf({ ...ask(), transactionId: 'unknown' })).rejects.toMatchObject({
     code: 'transaction_not_found',
