@@ -3,6 +3,7 @@ import { Command } from 'commander';
 import { runAgent } from './agent.ts';
 import { LAYERS, type LayerName, type LayerState, limitsOf } from './capture/layers.ts';
 import { type Configuration, DATA_DEFAULT, withConfigOption, withConfiguration } from './config/configuration.ts';
+import { EXIT_CODES, withHelpEnd } from './config/help.ts';
 import { declaredOf, Setting } from './config/setting.ts';
 import { integer, oneOf, textAs } from './config/values.ts';
 import { type FilterFlags, filterOf, withFilterOptions } from './filter/options.ts';
@@ -40,7 +41,15 @@ export function agentCommand(): Command {
   const configuration = withConfiguration(command);
   withConfigOption(withAgentCommandOptions(command));
   configuration.declare('agent', declaredOf(command));
-  return command.action((flags: AgentFlags) => record(flags, configuration));
+  command.action((flags: AgentFlags) => record(flags, configuration));
+  return withHelpEnd(command, {
+    examples: [
+      'kreplay agent --data /var/lib/kreplay',
+      'kreplay agent --only-labelled --retain-bytes 20GiB --retain-age 7d',
+      'kreplay agent --service shop --event-type sys_sync block_io --min-duration 1ms',
+    ],
+    exitCodes: { ...EXIT_CODES, 0: 'ended by Ctrl-C or SIGTERM' },
+  });
 }
 
 function withAgentCommandOptions(command: Command): Command {

@@ -7,9 +7,10 @@
  */
 import { Command, InvalidArgumentError } from 'commander';
 import { formatMarker, isTraceId } from './attribution/marker.ts';
+import { withHelpEnd } from './config/help.ts';
 
 export function execCommand(): Command {
-  return new Command('exec')
+  const command = new Command('exec')
     .description('run a command so that its events, and those of all its children, carry a label')
     .usage('--transaction ID [--trace HEX] [--service NAME] -- COMMAND [ARGUMENT ...]')
     .option('--transaction <id>', 'transaction that the command carries out', notEmpty)
@@ -19,9 +20,20 @@ export function execCommand(): Command {
       "service that the events belong to (believed of root and of the agent's user)",
       notEmpty,
     )
-    .argument('<command...>', 'what to run, behind --')
-    .addHelpText('after', '\nExit code: that of the command; 2 for wrong usage, 126 or 127 when it cannot be run.')
+    .argument('<command...>', 'command to run, after --')
     .action(printMarker);
+  return withHelpEnd(command, {
+    examples: [
+      'kreplay exec --transaction order-1 -- ./place_order',
+      'kreplay exec --transaction nightly-backup --service backup -- tar -cf /backup/home.tar /home',
+    ],
+    exitCodes: {
+      2: 'wrong usage',
+      126: 'the command cannot be run',
+      127: 'there is no such command',
+      other: 'exit code of the command',
+    },
+  });
 }
 
 function notEmpty(value: string): string {

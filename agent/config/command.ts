@@ -2,6 +2,7 @@
 import { Command, Option } from 'commander';
 import { type ReadConfiguration, readConfiguration, type Sections, withConfigOption } from './configuration.ts';
 import { ConfigError } from './errors.ts';
+import { EXIT_CODES, withHelpEnd } from './help.ts';
 import type { Origin, Resolved } from './resolve.ts';
 import { declaredOf, type RawValue, type SectionName } from './setting.ts';
 import { showPlace } from './toml_file.ts';
@@ -38,7 +39,20 @@ export function configCommand(commands: SectionCommands): Command {
       const read = readAll(commands, config);
       process.stdout.write(output === 'json' ? asJson(read) : asToml(read, origin));
     });
-  return command.addCommand(withConfigOption(validate)).addCommand(withConfigOption(print));
+  const examples = {
+    validate: ['kreplay config validate', 'kreplay config validate --config ./kreplay.toml'],
+    print: ['kreplay config print --origin', 'kreplay config print --output json'],
+  };
+  withHelpEnd(withConfigOption(validate), {
+    examples: examples.validate,
+    exitCodes: { 0: 'the configuration is valid', 2: EXIT_CODES[2] },
+  });
+  withHelpEnd(withConfigOption(print), { examples: examples.print, exitCodes: { 0: EXIT_CODES[0], 2: EXIT_CODES[2] } });
+  withHelpEnd(command, {
+    examples: [...examples.validate, ...examples.print],
+    exitCodes: { 0: EXIT_CODES[0], 2: EXIT_CODES[2] },
+  });
+  return command.addCommand(validate).addCommand(print);
 }
 
 /** Declares both sections, as the commands do. */

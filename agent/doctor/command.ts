@@ -2,6 +2,7 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { AGENT_SECTION, withRingSize } from '../command.ts';
 import { DATA_DEFAULT, withConfigOption, withConfiguration } from '../config/configuration.ts';
+import { EXIT_CODES, withHelpEnd } from '../config/help.ts';
 import { declaredOf } from '../config/setting.ts';
 import { type RetentionFlags, withRetentionOptions } from '../retention_options.ts';
 import { diagnose } from './diagnosis.ts';
@@ -14,7 +15,7 @@ interface DoctorFlags extends RetentionFlags {
   output: 'text' | 'json';
 }
 
-/** Exit status that automake defines for a test that cannot run here. */
+/** Exit code that automake defines for a test that cannot run here. */
 const NOT_HERE = 77;
 
 const SAMPLE_SECONDS_MAX = 3600;
@@ -35,9 +36,12 @@ export function doctorCommand(): Command {
   configuration.declare('agent', declaredOf(AGENT_SECTION.declare(new Command())));
   withRingSize(command)
     .option('--sample <seconds>', 'how long events are counted, to say how large the ring should be', sampleSeconds, 1)
-    .addOption(new Option('--output <format>', 'how to say it').choices(['text', 'json']).default('text'))
-    .addHelpText('after', `\nExit status: 0 when this host can be recorded, ${NOT_HERE} when not, 2 for a wrong call.`);
-  return withConfigOption(withRetentionOptions(command)).action(runDoctor);
+    .addOption(new Option('--output <format>', 'how to say it').choices(['text', 'json']).default('text'));
+  withConfigOption(withRetentionOptions(command)).action(runDoctor);
+  return withHelpEnd(command, {
+    examples: ['kreplay doctor', 'kreplay doctor --data /var/lib/kreplay --sample 10 --output json'],
+    exitCodes: { ...EXIT_CODES, 0: 'this host can be recorded', [NOT_HERE]: 'this host cannot be recorded' },
+  });
 }
 
 async function runDoctor({ data, ringSize, sample, output, ...retention }: DoctorFlags): Promise<void> {

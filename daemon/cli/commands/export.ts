@@ -1,5 +1,6 @@
 /** `kreplay export`: writes events of a recording to a file for other people and tools. */
 import { Command, InvalidArgumentError, Option } from 'commander';
+import { withHelpEnd } from '../../../agent/config/help.ts';
 import { EVENT_TYPES, type EventType } from '../../../bpf/schema/index.ts';
 import { stringify } from '../../exact_json.ts';
 import { ExportError } from '../../export/errors.ts';
@@ -38,7 +39,7 @@ export function exportCommand(): Command {
     .option('--to <time>', 'its end, not included', time)
     .option('--service <names>', 'only of these services; comma-separated or given again', list)
     .option('--type, --event-type <types>', `only these: ${EVENT_TYPES.join(', ')}; likewise a list`, eventTypes);
-  return withRecordingOptions(command)
+  withRecordingOptions(command)
     .addOption(new Option('--format <format>', 'what to write').choices(Object.keys(FORMATS)).default('bundle'))
     .option('--output <path>', `where to; - is standard output (default: ${defaultOutputs()})`)
     .option('--force', 'replace the file if it is there', false)
@@ -47,6 +48,13 @@ export function exportCommand(): Command {
       new Option('--summary <format>', 'how to say what was written').choices(['text', 'json']).default('text'),
     )
     .action(runExport);
+  return withHelpEnd(command, {
+    examples: [
+      'kreplay export --transaction order-1',
+      'kreplay export --transaction order-1 --context 2s --redact --output incident.kreplay',
+      'kreplay export --from -15m --service shop --format csv',
+    ],
+  });
 }
 
 function defaultOutputs(): string {

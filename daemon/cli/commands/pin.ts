@@ -1,6 +1,7 @@
 /** `kreplay pin`, `kreplay unpin`: protects transactions from retention, or stops protecting them. */
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { formatMilliseconds, parseDuration } from '../../../agent/config/duration.ts';
+import { withHelpEnd } from '../../../agent/config/help.ts';
 import { printable } from '../../../agent/output/printable.ts';
 import { parseJson, stringify } from '../../exact_json.ts';
 import { BEFORE_NS_MAX } from '../../query/pin_request.ts';
@@ -30,7 +31,7 @@ interface Pin {
 }
 
 export function pinCommand(): Command {
-  return withUrl(new Command('pin'))
+  const command = withUrl(new Command('pin'))
     .description('keep a transaction, and what happened right before it, when old events are removed')
     .argument('[transaction]', 'its id', transactionId)
     .option('--before <duration>', 'how much of what came before, such as 0s, 1m30s (default: 10s)', before)
@@ -44,16 +45,20 @@ export function pinCommand(): Command {
       if (options.list === (id !== undefined)) command.error('error: give a transaction to pin, or --list');
       process.stdout.write(id === undefined ? await listed(options) : await pinned(id, options));
     });
+  return withHelpEnd(command, {
+    examples: ['kreplay pin order-1', 'kreplay pin order-1 --before 1m30s', 'kreplay pin --list'],
+  });
 }
 
 export function unpinCommand(): Command {
-  return withUrl(new Command('unpin'))
+  const command = withUrl(new Command('unpin'))
     .description('let a pinned transaction be removed when its time comes')
     .argument('<transaction>', 'its id', transactionId)
     .action(async (id: string, { url }: Pick<Options, 'url'>) => {
       await readText(await callDaemon(url, { method: 'DELETE', path: pathOf(id) }));
       process.stdout.write(`${printable(id)} is no longer pinned\n`);
     });
+  return withHelpEnd(command, { examples: ['kreplay unpin order-1'] });
 }
 
 function withUrl(command: Command): Command {

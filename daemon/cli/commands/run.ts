@@ -1,6 +1,7 @@
 /** `kreplay run`: runs a test build with the latencies of an incident. */
 import { type Command as BaseCommand, Command, InvalidArgumentError, Option } from 'commander';
 import { parseDuration } from '../../../agent/config/duration.ts';
+import { withHelpEnd } from '../../../agent/config/help.ts';
 import { printable } from '../../../agent/output/printable.ts';
 import { stringify } from '../../exact_json.ts';
 import { SPEED_FACTOR_MAX, SPEED_FACTOR_MIN } from '../../replay/contract.ts';
@@ -54,22 +55,22 @@ interface Ruled<Rule> {
 
 const SEED_MAX = 2n ** 64n - 1n;
 
-const HELP = `
-A rule chooses calls: sys_write or sys_sync, then parts between colons; * stands for any text:
+const NOTES = `
+A rule selects calls: sys_write or sys_sync, then parts between colons; * stands for any text:
   --inject sys_write:service=db:extra=10ms      fields service, comm, path, syscall
   --inject sys_write:path=/data/*.log:factor=3
   --fail sys_write:ENOSPC:nth=3                 the third one, in recorded order
   --short sys_write:path=*.log:nth=3            likewise
-Where a recording has no syncs, block requests become them: block_io chooses them as sys_sync does.
+Where a recording has no syncs, block requests become them: block_io selects them as sys_sync does.`;
 
-Exit codes:
-  that of the command, when none of these is meant
-  ${EXIT.notReplayable}   the incident cannot be replayed here: the command was not run
-  ${EXIT.gateNotMet}  the command did not fail, but --require, --max-duration or --expect-exit is not met
-  ${EXIT.failed}  kreplay itself failed, or wrong usage
-  ${EXIT.canNotRun}  the command cannot be run
-  ${EXIT.notFound}  there is no such command
-`;
+const EXIT_CODES = {
+  [EXIT.notReplayable]: 'the incident cannot be replayed here: the command was not run',
+  [EXIT.gateNotMet]: 'the command did not fail, but --require, --max-duration or --expect-exit is not met',
+  [EXIT.failed]: 'kreplay itself failed, or wrong usage',
+  [EXIT.canNotRun]: 'the command cannot be run',
+  [EXIT.notFound]: 'there is no such command',
+  other: 'exit code of the command',
+};
 
 export function runCommand(): Command {
   const command = new Command('run')
@@ -109,7 +110,7 @@ export function runCommand(): Command {
         .choices(['none', 'class'])
         .default('none'),
     );
-  return withRepetition(withGates(withFaults(command)))
+  withRepetition(withGates(withFaults(command)))
     .addOption(
       new Option('--io-uring <how>', 'it cannot be held: deny makes programs write without it')
         .choices(['deny', 'ignore'])
@@ -123,9 +124,17 @@ export function runCommand(): Command {
     .option('--report <file>', 'write what happened as JSON')
     .option('--junit <file>', 'as XML for a CI')
     .option('--html <file>', 'as a page')
-    .argument('<command...>', 'what to run, behind --')
-    .addHelpText('after', HELP)
+    .argument('<command...>', 'command to run, after --')
     .action(run);
+  return withHelpEnd(command, {
+    notes: NOTES,
+    examples: [
+      'kreplay run --bundle incident.kreplay --transaction order-1 -- make test',
+      'kreplay run --bundle incident.kreplay --transaction order-1 --require replayed --junit run.xml -- make test',
+      'kreplay run --transaction order-1 --repeat 10 --vary-latency 0..50ms -- ./test_orders',
+    ],
+    exitCodes: EXIT_CODES,
+  });
 }
 
 function withFaults(command: Command): Command {

@@ -1,5 +1,6 @@
 /** `kreplay stats`: aggregates events by time and group. */
 import { Command, Option } from 'commander';
+import { withHelpEnd } from '../../../agent/config/help.ts';
 import { parseJson, stringify } from '../../exact_json.ts';
 import { csvLine } from '../../export/formats/csv.ts';
 import { DIMENSION_NAMES } from '../../query/dimensions.ts';
@@ -43,7 +44,7 @@ const BARS = '▁▂▃▄▅▆▇█';
 
 export function statsCommand(): Command {
   const command = new Command('stats').description('count events, their bytes, errors and durations');
-  return withPlace(withEventFilters(command))
+  withPlace(withEventFilters(command))
     .option('--bucket <duration>', 'rows for each so long a time, such as 10s or 1m')
     .option('--group-by <names>', `rows for each; a list of ${DIMENSION_NAMES.join(', ')}`, list)
     .addOption(
@@ -52,6 +53,13 @@ export function statsCommand(): Command {
         .default(process.stdout.isTTY ? 'table' : 'ndjson', 'table on a terminal, else ndjson'),
     )
     .action((options: Options) => atPlace(options, (url) => sumUp(url, options)));
+  return withHelpEnd(command, {
+    examples: [
+      'kreplay stats --from -15m --group-by service,event_type',
+      'kreplay stats --bucket 10s --type sys_sync --output csv',
+      'kreplay stats --transaction order-1 --recording incident.kreplay',
+    ],
+  });
 }
 
 async function sumUp(url: string, options: Options): Promise<void> {

@@ -1,5 +1,6 @@
 /** `kreplay transactions`: lists transactions that can be replayed. */
 import { Command, Option } from 'commander';
+import { withHelpEnd } from '../../../agent/config/help.ts';
 import { parseJson, stringify } from '../../exact_json.ts';
 import { csvLine } from '../../export/formats/csv.ts';
 import { transactionSchema, writtenBackSchema } from '../../http/contract/transactions.ts';
@@ -76,7 +77,14 @@ export function transactionsCommand(): Command {
         .choices(['table', 'csv', 'ndjson', 'json'])
         .default(process.stdout.isTTY ? 'table' : 'ndjson', 'table on a terminal, else ndjson'),
     );
-  return withPlace(command).action((options: Options) => atPlace(options, (url) => listTransactions(url, options)));
+  withPlace(command).action((options: Options) => atPlace(options, (url) => listTransactions(url, options)));
+  return withHelpEnd(command, {
+    examples: [
+      'kreplay transactions',
+      'kreplay transactions --service shop --sort slowest --from -15m --limit 5',
+      'kreplay transactions --recording incident.kreplay --has-error --output ndjson',
+    ],
+  });
 }
 
 /** Formats the number of bytes, and how long after the transaction's own last event they were written back. */

@@ -2,6 +2,7 @@
 
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { formatMilliseconds } from '../../../agent/config/duration.ts';
+import { EXIT_CODES, withHelpEnd } from '../../../agent/config/help.ts';
 import { printable } from '../../../agent/output/printable.ts';
 import type { ApiEvent } from '../../../bpf/schema/api.ts';
 import { parseJson } from '../../exact_json.ts';
@@ -48,7 +49,7 @@ export function whatIfCommand(): Command {
   const command = new Command('whatif')
     .description('tell what extra latency would do to a transaction, without playing it')
     .argument('<transaction>', 'its id');
-  return withPlace(
+  withPlace(
     withProjection(command, 'added to every event that --only names', 'a caller with this deadline: who is too late?'),
   )
     .option('--only <field=value,...>', `only these get the latency; fields ${ONLY_FIELDS.join(', ')}`, only)
@@ -59,26 +60,23 @@ export function whatIfCommand(): Command {
         .choices(['table', 'json'])
         .default(process.stdout.isTTY ? 'table' : 'json', 'table on a terminal, else json'),
     )
-    .addHelpText(
-      'after',
-      `
---only event_type=sys_write,service=db,service=shop: the writes of either service.
-
-Exit codes:
-  0  it was told
-  1  it could not be told
-  2  wrong usage
-  ${TIMES_OUT}  with --fail-if-timeout: an event would end after the timeout
-`,
-    )
     .action((transactionId: string, options: Options, self: Command) => {
       if (options.failIfTimeout && options.timeout === undefined)
         self.error('error: --fail-if-timeout needs a --timeout');
-      return atPlace(options, (url) => tell(url, transactionId, options));
+      return atPlace(options, (url) => project(url, transactionId, options));
     });
+  return withHelpEnd(command, {
+    notes: '--only event_type=sys_write,service=db,service=shop: the writes of either service.',
+    examples: [
+      'kreplay whatif order-1 --extra-latency 2ms --timeout 250ms',
+      'kreplay whatif order-1 --extra-latency 2ms --only event_type=sys_sync,service=shop',
+      'kreplay whatif order-1 --timeout 250ms --fail-if-timeout --recording incident.kreplay',
+    ],
+    exitCodes: { ...EXIT_CODES, [TIMES_OUT]: 'with --fail-if-timeout: an event would end after the timeout' },
+  });
 }
 
-async function tell(url: string, transactionId: string, options: Options): Promise<void> {
+async function project(url: string, transactionId: string, options: Options): Promise<void> {
   const { only, limit, output } = options;
   const body = { transaction_id: transactionId, ...projectionOf(options), ...(only && { only }), limit };
   const text = await readText(await callDaemon(url, { method: 'POST', path: '/api/replay/whatif', body }));

@@ -1,5 +1,6 @@
 /** `kreplay replay`: plays a transaction on a terminal, or into a pipeline. */
 import { Command, InvalidArgumentError, Option } from 'commander';
+import { withHelpEnd } from '../../../agent/config/help.ts';
 import { SPEED_FACTOR_MAX, SPEED_FACTOR_MIN } from '../../replay/contract.ts';
 import { CommandError } from '../client/command_error.ts';
 import { urlOption } from '../options/option_values.ts';
@@ -26,11 +27,7 @@ export function replayCommand(): Command {
     .description('replay a transaction on the clock: a player on a terminal, else event by event')
     .argument('<transaction>', 'its id')
     .option('--speed <factor>', '2 is twice as fast, 0.5 half as fast', speedFactor, 1);
-  return withProjection(
-    command,
-    'added to every event',
-    'tell what a caller with this deadline would not have waited for',
-  )
+  withProjection(command, 'added to every event', 'tell what a caller with this deadline would not have waited for')
     .option('--until-event <event>', 'stop right behind it: an event id, or its index in the replay from 0', eventPlace)
     .option(
       '--break <condition>',
@@ -43,8 +40,16 @@ export function replayCommand(): Command {
         .choices(['player', 'text', 'ndjson'])
         .default(defaultOutput(), 'player on a terminal, else ndjson'),
     )
-    .addHelpText('after', `\n${KEYS_HELP}\n${EXIT_HELP}`)
     .action(replay);
+  return withHelpEnd(command, {
+    notes: KEYS_HELP,
+    examples: [
+      'kreplay replay order-1',
+      'kreplay replay order-1 --speed 0.5 --extra-latency 2ms --timeout 250ms',
+      "kreplay replay order-1 --break 'duration_ms>50 && error!=null' --output text",
+    ],
+    exitCodes: EXIT_HELP,
+  });
 }
 
 function defaultOutput(): Options['output'] {
