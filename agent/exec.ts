@@ -11,13 +11,13 @@ import { withHelpEnd } from './config/help.ts';
 
 export function execCommand(): Command {
   const command = new Command('exec')
-    .description('run a command so that its events, and those of all its children, carry a label')
+    .description('run a command with a label, which its events and those of all its children carry')
     .usage('--transaction ID [--trace HEX] [--service NAME] -- COMMAND [ARGUMENT ...]')
-    .option('--transaction <id>', 'transaction that the command carries out', notEmpty)
+    .option('--transaction <id>', 'transaction to attribute the events to', notEmpty)
     .option('--trace <hex>', 'W3C trace id, 32 hex digits', traceId)
     .option(
       '--service <name>',
-      "service that the events belong to (believed of root and of the agent's user)",
+      "service to attribute the events to (accepted from root and from the agent's user)",
       notEmpty,
     )
     .argument('<command...>', 'command to run, after --')

@@ -28,15 +28,22 @@ function sampleSeconds(value: string): number {
 
 export function doctorCommand(): Command {
   const command = new Command('doctor')
-    .summary('say whether this host can be recorded')
-    .description('say whether this host can be recorded, what it lacks, and how the owner of an event is learned here')
-    .option('--data <folder>', 'folder that would be recorded into', DATA_DEFAULT);
+    .summary('check whether this host can be recorded')
+    .description(
+      'check whether this host can be recorded, what it lacks, and how the owners of events are determined here',
+    )
+    .option('--data <folder>', 'data folder to check', DATA_DEFAULT);
   // The host is diagnosed for the agent as it is configured.
   const configuration = withConfiguration(command);
   configuration.declare('agent', declaredOf(AGENT_SECTION.declare(new Command())));
   withRingSize(command)
-    .option('--sample <seconds>', 'how long events are counted, to say how large the ring should be', sampleSeconds, 1)
-    .addOption(new Option('--output <format>', 'how to say it').choices(['text', 'json']).default('text'));
+    .option(
+      '--sample <seconds>',
+      'how long to count events, for advice on the size of the ring; 0 skips it',
+      sampleSeconds,
+      1,
+    )
+    .addOption(new Option('--output <format>', 'output format').choices(['text', 'json']).default('text'));
   withConfigOption(withRetentionOptions(command)).action(runDoctor);
   return withHelpEnd(command, {
     examples: ['kreplay doctor', 'kreplay doctor --data /var/lib/kreplay --sample 10 --output json'],

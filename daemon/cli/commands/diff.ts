@@ -19,16 +19,16 @@ interface Options {
 export function diffCommand(): Command {
   const command = new Command('diff')
     .description('compare two runs, or a run with its incident: durations by path, new and vanished calls')
-    .argument('<before>', 'what kreplay run --report has written; alone it is compared with its incident')
-    .argument('[after]', 'the report of another run')
+    .argument('<before>', 'report of a run, as kreplay run --report writes it; alone it is compared with its incident')
+    .argument('[after]', 'report of another run')
     .option(
       '--max-slower <percent>',
-      `exit with ${EXCEEDED} when all calls together take so much longer, such as 10%`,
+      `exit with ${EXCEEDED} when all calls together take this much longer, such as 10%`,
       percent,
     )
     .option('--same-calls', `exit with ${EXCEEDED} when paths are new or have vanished`, false)
     .addOption(
-      new Option('--output <format>', 'how to say it')
+      new Option('--output <format>', 'output format')
         .choices(['table', 'json'])
         .default(process.stdout.isTTY ? 'table' : 'json', 'table on a terminal, else json'),
     )

@@ -20,14 +20,14 @@ interface Options extends EventFilters, PlaceOptions {
 export function eventsCommand(): Command {
   const command = new Command('events').description('list recorded events');
   withPlace(withEventFilters(command))
-    .addOption(new Option('--order <order>', 'by time').choices(['asc', 'desc']).default('asc'))
+    .addOption(new Option('--order <order>', 'order by time').choices(['asc', 'desc']).default('asc'))
     .option(
       '--limit <count>',
-      `at most so many (default: ${TABLE_LIMIT_DEFAULT} in a table, else all)`,
+      `maximum number of events (default: ${TABLE_LIMIT_DEFAULT} in a table, else all)`,
       positiveInteger,
     )
     .addOption(
-      new Option('--output <format>', 'ndjson is one event a line, json one document')
+      new Option('--output <format>', 'ndjson: one event per line; json: one document')
         .choices(OUTPUTS)
         .default(process.stdout.isTTY ? 'table' : 'ndjson', 'table on a terminal, else ndjson'),
     )

@@ -15,10 +15,10 @@ interface Options {
 
 export function importCommand(): Command {
   const command = new Command('import')
-    .description('add recordings and bundles to a data folder, for its daemon to serve beside its own')
-    .argument('[files...]', 'recordings; copied, and left as they are');
+    .description('add recordings and bundles to a data folder, whose daemon then serves them too')
+    .argument('[files...]', 'recordings to copy; the originals stay as they are');
   withDataFolder(command, 'folder to import into; created if it does not exist')
-    .option('--list', 'list what was imported', false)
+    .option('--list', 'list the imported recordings', false)
     .action(runImport);
   return withHelpEnd(command, {
     examples: ['kreplay import incident.kreplay --data ./data', 'kreplay import --list'],

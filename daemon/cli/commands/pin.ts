@@ -32,12 +32,16 @@ interface Pin {
 
 export function pinCommand(): Command {
   const command = withUrl(new Command('pin'))
-    .description('keep a transaction, and what happened right before it, when old events are removed')
-    .argument('[transaction]', 'its id', transactionId)
-    .option('--before <duration>', 'how much of what came before, such as 0s, 1m30s (default: 10s)', before)
-    .addOption(new Option('--list', 'list what is pinned').default(false).conflicts('before'))
+    .description('protect a transaction, and the events right before it, from retention')
+    .argument('[transaction]', 'transaction id', transactionId)
+    .option(
+      '--before <duration>',
+      'how long before the transaction events are kept too, such as 0s, 1m30s (default: 10s)',
+      before,
+    )
+    .addOption(new Option('--list', 'list all pins').default(false).conflicts('before'))
     .addOption(
-      new Option('--output <format>', 'ndjson is one pin a line')
+      new Option('--output <format>', 'ndjson: one pin per line')
         .choices(['text', 'ndjson'])
         .default(process.stdout.isTTY ? 'text' : 'ndjson', 'text on a terminal, else ndjson'),
     )
@@ -52,8 +56,8 @@ export function pinCommand(): Command {
 
 export function unpinCommand(): Command {
   const command = withUrl(new Command('unpin'))
-    .description('let a pinned transaction be removed when its time comes')
-    .argument('<transaction>', 'its id', transactionId)
+    .description('stop protecting a transaction from retention')
+    .argument('<transaction>', 'transaction id', transactionId)
     .action(async (id: string, { url }: Pick<Options, 'url'>) => {
       await readText(await callDaemon(url, { method: 'DELETE', path: pathOf(id) }));
       process.stdout.write(`${printable(id)} is no longer pinned\n`);

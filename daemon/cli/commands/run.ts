@@ -76,18 +76,21 @@ export function runCommand(): Command {
   const command = new Command('run')
     .description('run a test build so that each of its writes and syncs takes as long as in an incident')
     .usage('--bundle FILE --transaction ID [options] -- COMMAND [ARGUMENT ...]')
-    .requiredOption('--transaction <id>', 'the incident')
+    .requiredOption('--transaction <id>', 'transaction of the incident')
     .addOption(
-      new Option('--bundle <file>', 'recording that has it, straight from the file and without a daemon').conflicts(
-        'url',
-      ),
+      new Option('--bundle <file>', 'recording that contains the incident, read without a daemon').conflicts('url'),
     )
     .addOption(urlOption())
-    .option('--speed <factor>', '2: everything takes half as long', speedFactor, 1)
-    .option('--extra-latency <duration>', 'added to every call, such as 2ms', latency, 0)
-    .option('--threshold <duration>', 'only calls that were to take this long or longer are held', latency, 0)
-    .option('--timeout-scale <factor>', 'given to the command as KREPLAY_TIMEOUT_SCALE, for its own timeouts', scale, 1)
-    .option('--map <here=there>', 'a path here, and in the recording; may be given again', pathMap)
+    .option('--speed <factor>', 'speed factor: with 2 every call takes half as long', speedFactor, 1)
+    .option('--extra-latency <duration>', 'latency to add to every call, such as 2ms', latency, 0)
+    .option('--threshold <duration>', 'hold only calls that are planned to take at least this long', latency, 0)
+    .option(
+      '--timeout-scale <factor>',
+      'factor for the timeouts of the command, which gets it as KREPLAY_TIMEOUT_SCALE',
+      scale,
+      1,
+    )
+    .option('--map <here=there>', 'path here, and its path in the recording; repeatable', pathMap)
     .addOption(
       new Option(
         '--mode <mode>',
@@ -97,22 +100,22 @@ export function runCommand(): Command {
         .default('auto'),
     )
     .addOption(
-      new Option('--seed <number>', 'of the random choices: the same one gives the same durations')
+      new Option('--seed <number>', 'seed of the random choices: the same seed gives the same durations')
         .argParser(seed)
         .default(1n, '1'),
     )
     .addOption(
       new Option(
         '--unknown <what>',
-        'what calls to files take that the incident does not have, as where their names are random: nothing more, or as ' +
-          'long as others of their class',
+        'duration of calls to files that the incident does not contain, such as files with random names: unchanged, or ' +
+          'as long as other calls of their class',
       )
         .choices(['none', 'class'])
         .default('none'),
     );
   withRepetition(withGates(withFaults(command)))
     .addOption(
-      new Option('--io-uring <how>', 'it cannot be held: deny makes programs write without it')
+      new Option('--io-uring <how>', 'io_uring cannot be held: deny makes programs write without it')
         .choices(['deny', 'ignore'])
         .default('deny'),
     )
@@ -121,9 +124,9 @@ export function runCommand(): Command {
         .choices(['kill', 'pass'])
         .default('kill'),
     )
-    .option('--report <file>', 'write what happened as JSON')
-    .option('--junit <file>', 'as XML for a CI')
-    .option('--html <file>', 'as a page')
+    .option('--report <file>', 'write a report in JSON')
+    .option('--junit <file>', 'write a report in JUnit XML, for a CI')
+    .option('--html <file>', 'write a report as an HTML page')
     .argument('<command...>', 'command to run, after --')
     .action(run);
   return withHelpEnd(command, {
@@ -139,14 +142,14 @@ export function runCommand(): Command {
 
 function withFaults(command: Command): Command {
   return command
-    .option('--inject <rule>', 'latency for some calls; may be given again', ruled(parseInjectRule))
-    .option('--fail <rule>', 'errors for some calls; may be given again', ruled(parseFailRule))
+    .option('--inject <rule>', 'add latency to selected calls; repeatable', ruled(parseInjectRule))
+    .option('--fail <rule>', 'return errors from selected calls; repeatable', ruled(parseFailRule))
     .option(
       '--short <rule>',
-      'some writes to files write half of what they ask; may be given again',
+      'let selected writes to files write half of their bytes; repeatable',
       ruled(parseShortRule),
     )
-    .option('--replay-errors', 'calls that failed in the incident are not made, and return its errors', false);
+    .option('--replay-errors', 'do not make calls that failed in the incident, but return its errors', false);
 }
 
 function withGates(command: Command): Command {
@@ -154,16 +157,16 @@ function withGates(command: Command): Command {
     .addOption(
       new Option(
         '--require <verdict>',
-        'fail unless the replay was at least so faithful; on a machine that is too noisy none is replayed',
+        'fail unless the replay was at least this faithful; a machine that is too noisy never reaches replayed',
       ).choices(['replayed', 'partial']),
     )
     .option('--max-duration <duration>', 'fail when the command takes longer', latency)
-    .option('--expect-exit <code>', 'what the command has to end with; 0 is then given for it', exitCode);
+    .option('--expect-exit <code>', 'exit code that the command must end with; kreplay then exits with 0', exitCode);
 }
 
 function withRepetition(command: Command): Command {
   return command
-    .option('--repeat <times>', 'run it so often, each time with the next seed', positiveInteger)
+    .option('--repeat <times>', 'run the command this many times, each time with the next seed', positiveInteger)
     .addOption(
       new Option(
         '--vary-latency <from..to>',

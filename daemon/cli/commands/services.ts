@@ -14,7 +14,7 @@ interface Options extends PlaceOptions {
 export function servicesCommand(): Command {
   const command = new Command('services')
     .description('list the services that own events')
-    .addOption(new Option('--output <format>', 'text is one a line').choices(['text', 'json']).default('text'));
+    .addOption(new Option('--output <format>', 'text: one service per line').choices(['text', 'json']).default('text'));
   withPlace(command).action((options: Options) =>
     atPlace(options, async (url) => {
       const { services } = (await readJson(await callDaemon(url, { path: '/api/services' }))) as { services: string[] };

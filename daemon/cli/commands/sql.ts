@@ -29,15 +29,15 @@ interface Options extends RecordingOptions {
 }
 
 export function sqlCommand(): Command {
-  const command = new Command('sql').description('ask a recording in SQL').argument('<query>', 'SELECT ...');
+  const command = new Command('sql').description('query a recording in SQL').argument('<query>', 'SELECT ...');
   withRecordingOptions(command)
     .addOption(
-      new Option('--format <format>', 'how to print the rows')
+      new Option('--format <format>', 'output format')
         .choices(ROW_FORMATS)
         .default(process.stdout.isTTY ? 'table' : 'ndjson', 'table on a terminal, else ndjson'),
     )
     .addOption(
-      new Option('--timeout <duration>', 'ends the query when its next rows take longer')
+      new Option('--timeout <duration>', 'end the query when its next row takes longer')
         .argParser(duration)
         .default(TIMEOUT_NS_DEFAULT, '60s'),
     )

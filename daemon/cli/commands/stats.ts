@@ -45,10 +45,10 @@ const BARS = '▁▂▃▄▅▆▇█';
 export function statsCommand(): Command {
   const command = new Command('stats').description('count events, their bytes, errors and durations');
   withPlace(withEventFilters(command))
-    .option('--bucket <duration>', 'rows for each so long a time, such as 10s or 1m')
-    .option('--group-by <names>', `rows for each; a list of ${DIMENSION_NAMES.join(', ')}`, list)
+    .option('--bucket <duration>', 'length of a time bucket, which has rows of its own, such as 10s or 1m')
+    .option('--group-by <names>', `dimensions to group rows by; a list of ${DIMENSION_NAMES.join(', ')}`, list)
     .addOption(
-      new Option('--output <format>', 'ndjson is one row a line, json one document')
+      new Option('--output <format>', 'ndjson: one row per line; json: one document')
         .choices(['table', 'csv', 'ndjson', 'json'])
         .default(process.stdout.isTTY ? 'table' : 'ndjson', 'table on a terminal, else ndjson'),
     )

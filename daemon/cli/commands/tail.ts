@@ -28,7 +28,7 @@ export function tailCommand(): Command {
   withEventFilters(command, { to: false })
     .addOption(urlOption())
     .addOption(
-      new Option('--output <format>', 'ndjson is one event a line')
+      new Option('--output <format>', 'ndjson: one event per line')
         .choices(['table', 'ndjson'])
         .default(process.stdout.isTTY ? 'table' : 'ndjson', 'table on a terminal, else ndjson'),
     )

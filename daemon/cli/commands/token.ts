@@ -23,25 +23,29 @@ interface CreateOptions {
 
 export function tokenCommand(): Command {
   const command = new Command('token')
-    .summary('make, list and take away access tokens')
-    .description('make, list and take away the tokens that a daemon asks for');
+    .summary('create, list and revoke access tokens')
+    .description('create, list and revoke the tokens that a daemon requires');
   const create = withFile(command.command('create'))
-    .description('add a token to the file and print its secret, which is kept nowhere')
-    .requiredOption('--name <name>', 'whose it is', tokenName)
-    .requiredOption('--scope <scopes>', `${SCOPES.join(', ')}: comma-separated or given again`, scopes)
-    .option('--expires <duration>', 'after which it opens nothing, such as 12h, 30d (default: never)', lifetime)
+    .description('add a token to the file and print its secret, which is not stored')
+    .requiredOption('--name <name>', 'name of the token', tokenName)
+    .requiredOption(
+      '--scope <scopes>',
+      `scopes of the token: ${SCOPES.join(', ')}; comma-separated or repeated`,
+      scopes,
+    )
+    .option('--expires <duration>', 'lifetime of the token, such as 12h, 30d (default: unlimited)', lifetime)
     .action(createToken);
   const listed = withFile(command.command('list'))
-    .description('names, scopes and times; no secrets')
+    .description('list names, scopes and times, without secrets')
     .addOption(
-      new Option('--output <format>', 'how to print them')
+      new Option('--output <format>', 'output format')
         .choices(['table', 'json'])
         .default(process.stdout.isTTY ? 'table' : 'json', 'table on a terminal, else json'),
     )
     .action(listTokens);
   const revoke = withFile(command.command('revoke'))
-    .description('take a token away; a running daemon refuses it from then on')
-    .argument('<name>', 'its name')
+    .description('revoke a token; a running daemon refuses it from then on')
+    .argument('<name>', 'name of the token')
     .action(revokeToken);
   const examples = [
     'kreplay token create --name ci --scope events:read --expires 30d --tokens tokens.json',
@@ -53,7 +57,7 @@ export function tokenCommand(): Command {
 }
 
 function withFile(command: Command): Command {
-  return command.requiredOption('--tokens <file>', 'the file that the daemon is given with --tokens');
+  return command.requiredOption('--tokens <file>', 'token file, which the daemon reads with --tokens');
 }
 
 function createToken({ name, scope, expires: lifetimeMs, tokens: path }: CreateOptions): void {

@@ -64,16 +64,24 @@ const COLUMNS: readonly TableColumn<Transaction>[] = [
 export function transactionsCommand(): Command {
   const command = new Command('transactions')
     .description('list transactions: the latest, or the slowest')
-    .option('--service <names>', 'in which it took part; comma-separated or given again: any of them', list)
-    .option('--node <names>', 'host that recorded some of it; likewise a list', list)
-    .option('--from <time>', 'began at or after it: 2026-11-20T10:00:00Z, nanoseconds, or -15m', timeText)
-    .option('--to <time>', 'began before it', timeText)
-    .option('--min-duration <duration>', 'such as 50us, 2ms, 1.5s', milliseconds)
-    .option('--has-error', 'only those with an event that failed')
-    .addOption(new Option('--sort <order>', 'what comes first').choices(['recent', 'slowest']).default('recent'))
-    .option('--limit <count>', 'at most so many', positiveInteger, LIMIT_DEFAULT)
+    .option(
+      '--service <names>',
+      'only transactions in which these services took part; comma-separated or repeated: any of them',
+      list,
+    )
+    .option('--node <names>', 'only transactions that these hosts recorded a part of; likewise a list', list)
+    .option(
+      '--from <time>',
+      'only transactions that began at or after this time: 2026-11-20T10:00:00Z, nanoseconds, or -15m',
+      timeText,
+    )
+    .option('--to <time>', 'only transactions that began before this time', timeText)
+    .option('--min-duration <duration>', 'minimum duration, such as 50us, 2ms, 1.5s', milliseconds)
+    .option('--has-error', 'only transactions with an event that failed')
+    .addOption(new Option('--sort <order>', 'sort order').choices(['recent', 'slowest']).default('recent'))
+    .option('--limit <count>', 'maximum number of transactions', positiveInteger, LIMIT_DEFAULT)
     .addOption(
-      new Option('--output <format>', 'ndjson is one transaction a line, json one document')
+      new Option('--output <format>', 'ndjson: one transaction per line; json: one document')
         .choices(['table', 'csv', 'ndjson', 'json'])
         .default(process.stdout.isTTY ? 'table' : 'ndjson', 'table on a terminal, else ndjson'),
     );

@@ -20,9 +20,9 @@ type Outcome = { path: string } & ({ verified: Verified } | { error: RecordingEr
 
 export function verifyCommand(): Command {
   const command = new Command('verify')
-    .description('say whether recordings are whole')
-    .argument('<files...>', 'recordings, bundles, or data folders with all that is in them')
-    .addOption(new Option('--output <format>', 'how to say it').choices(['text', 'json']).default('text'))
+    .description('check whether recordings are whole')
+    .argument('<files...>', 'recordings, bundles, or data folders with all their recordings')
+    .addOption(new Option('--output <format>', 'output format').choices(['text', 'json']).default('text'))
     .action(runVerify);
   return withHelpEnd(command, {
     notes: NOTES,

@@ -47,16 +47,20 @@ interface Answer {
 
 export function whatIfCommand(): Command {
   const command = new Command('whatif')
-    .description('tell what extra latency would do to a transaction, without playing it')
-    .argument('<transaction>', 'its id');
+    .description('compute what extra latency would do to a transaction, without playing it')
+    .argument('<transaction>', 'transaction id');
   withPlace(
-    withProjection(command, 'added to every event that --only names', 'a caller with this deadline: who is too late?'),
+    withProjection(
+      command,
+      'latency to add to every event that --only selects',
+      'deadline of a caller: report the events that end after it',
+    ),
   )
-    .option('--only <field=value,...>', `only these get the latency; fields ${ONLY_FIELDS.join(', ')}`, only)
-    .option('--limit <count>', 'show at most so many events that are too late', wholeNumber, LIMIT_DEFAULT)
+    .option('--only <field=value,...>', `add the latency only to these events; fields ${ONLY_FIELDS.join(', ')}`, only)
+    .option('--limit <count>', 'maximum number of late events to show', wholeNumber, LIMIT_DEFAULT)
     .option('--fail-if-timeout', `exit with ${TIMES_OUT} when an event is too late`)
     .addOption(
-      new Option('--output <format>', 'json is what the API answers')
+      new Option('--output <format>', 'json: the answer of the API')
         .choices(['table', 'json'])
         .default(process.stdout.isTTY ? 'table' : 'json', 'table on a terminal, else json'),
     )

@@ -25,8 +25,8 @@ interface Options {
 export function demoCommand(): Command {
   const command = new Command('demo')
     .description('record a small workload with a slow spot and show it, until Ctrl-C (as root)')
-    .option('--data <folder>', 'new folder to record into, and to keep (default: one that is removed in the end)')
-    .option('--no-serve', 'end when it has been shown, for scripts')
+    .option('--data <folder>', 'new folder to record into, and to keep (default: a temporary one)')
+    .option('--no-serve', 'end after the report, for scripts')
     .action(demo);
   return withHelpEnd(command, {
     notes: 'It writes 130 MiB to a disk, records only events that carry a label, and removes what it has written.',
