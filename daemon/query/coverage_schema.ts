@@ -17,7 +17,7 @@ export const coverageSchema = z
         z.object({
           from: int64().meta({ description: 'nanoseconds since the epoch' }),
           to: int64().meta({ description: 'nanoseconds since the epoch' }),
-          lost: z.int().nonnegative().meta({ description: '0 when nobody could count' }),
+          lost: z.int().nonnegative().meta({ description: '0 when they could not be counted' }),
           cause: z.string().meta({ description: 'why events are missing, such as ring_full or agent_stopped' }),
         }),
       )

@@ -74,7 +74,7 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
     manager?.ready(`serving at ${url}`);
     manager?.watch(() => true);
     if (!state) log.info({ reason }, 'replay sessions end with the daemon; --state keeps them');
-    else if (state.rows.length > 0) log.info({ sessions: state.rows.length }, 'replay sessions are there again');
+    else if (state.rows.length > 0) log.info({ sessions: state.rows.length }, 'replay sessions were restored');
     if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
     manager?.stopping();
     // Closed first: these end the streams, which nothing else would end.

@@ -179,7 +179,7 @@ test('wrong_tokens_are_answered_ten_at_once_and_then_one_every_six_seconds', asy
   clock.steadyMs += 1_000;
   expect(await wrong()).toEqual([401, 'unauthorized', undefined]);
   expect(await wrong()).toEqual([429, 'too_many_attempts', '6']);
-  expect(logged.filter((line) => line.includes('a wrong token was shown'))).toHaveLength(11);
+  expect(logged.filter((line) => line.includes('a client presented a wrong token'))).toHaveLength(11);
 });
 
 test.each(['/healthz', '/readyz'])('%s_needs_no_token_on_loopback', async (path) => {

@@ -86,7 +86,7 @@ test('a session says how long the transaction took, and plays on to what was wri
 test('what-if on a terminal says which events are nobody’s time', async () => {
   const { stdout } = await kreplay('whatif', 'quick', '--url', app.url, '--extra-latency', '0ms', '--output', 'table');
   expect(stdout).toContain('recorded 10.000ms, projected 10.000ms');
-  expect(stdout).toContain('2 of the events carry its data to disk for it: nobody waited for them');
+  expect(stdout).toContain('2 of the events write its data back to disk: no caller waited for them');
 });
 
 test('a transaction that is known by its write-back alone took no time, and is there', async () => {

@@ -94,8 +94,8 @@ test.each([
 });
 
 test.each([
-  ['no JSON', 'x', 'is no report of kreplay run'],
-  ['other JSON', '{"kreplay_run":1}', 'is no report of kreplay run, or of another version'],
+  ['no JSON', 'x', 'is not a report of kreplay run'],
+  ['other JSON', '{"kreplay_run":1}', 'is not a report of kreplay run, or is of another version'],
   [
     'a run that was none',
     stringify({ ...ran(incident, []).result, figures: null, ended: null, verdict: 'unsupported' }),

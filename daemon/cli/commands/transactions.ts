@@ -97,7 +97,7 @@ export function transactionsCommand(): Command {
 
 /** Formats the number of bytes, and how long after the transaction's own last event they were written back. */
 function writtenBackText({ written_back, last_end_ns }: Transaction): string {
-  if (!written_back) return 'not told apart';
+  if (!written_back) return 'not separated';
   const { count, bytes, last_end_ns: backEndNs } = written_back;
   if (count === 0 || backEndNs === null) return '-';
   const laterNs = BigInt(backEndNs) - BigInt(last_end_ns);
@@ -120,7 +120,7 @@ const OUTPUTS: Readonly<Record<Options['output'], (transactions: readonly Transa
 };
 
 function undividedText(count: number): string {
-  return `of ${count} of these transactions, durations include what was written back later: a recording of an older version does not tell it apart`;
+  return `the durations of ${count} of these transactions include write-back: recordings of an older version do not separate it`;
 }
 
 interface CsvColumn {

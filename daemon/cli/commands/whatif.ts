@@ -102,10 +102,10 @@ function textOf(answer: Answer): string {
   ];
   if (answer.written_back_count === null)
     lines.push(
-      'warning: a recording of an older version does not tell apart what was written back later: all is its time',
+      'warning: a recording of an older version does not separate write-back: it counts as time of the transaction',
     );
   else if (answer.written_back_count > 0)
-    lines.push(`${answer.written_back_count} of the events carry its data to disk for it: nobody waited for them`);
+    lines.push(`${answer.written_back_count} of the events write its data back to disk: no caller waited for them`);
   if (answer.timeout_ns === null) return `${lines.join('\n')}\n`;
   return `${[...lines, ...timeoutLines(answer, BigInt(answer.timeout_ns))].join('\n')}\n${lateTable(answer)}`;
 }
@@ -118,7 +118,7 @@ function timeoutLines({ after_timeout_count: count, smallest_latency_ns: smalles
 
 function smallestText(smallest: Integer | null): string {
   if (smallest === null) return 'none, no event gets any';
-  return BigInt(smallest) === 0n ? '0ms, it did when it was recorded' : exact(smallest);
+  return BigInt(smallest) === 0n ? '0ms, it did so when it was recorded' : exact(smallest);
 }
 
 function lateTable({ after_timeout: late, after_timeout_count: count, timeout_ns }: Answer): string {
