@@ -31,7 +31,7 @@ export const coverageSchema = z
       .meta({ description: 'recorded_until of each node' }),
     unreadable: z.array(z.string()).optional().meta({
       description:
-        'only when there are some: imported files that cannot be read, whose events may be missing; /readyz says why',
+        'only when there are some: imported files that cannot be read, whose events may be missing; /readyz reports why',
     }),
   })
   .meta({ description: 'what the recording is missing in the window of the query' });

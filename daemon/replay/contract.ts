@@ -39,7 +39,7 @@ export const createRequest = z.strictObject({
     .transform(Number)
     .nullable()
     .default(null)
-    .meta({ description: 'gaps in which nothing is under way are cut down to so much, nanoseconds' }),
+    .meta({ description: 'gaps in which nothing is under way are cut to this length, nanoseconds' }),
   clock_offsets_ns: clockOffsetsNs,
   loop: z.boolean().default(false).meta({ description: 'begins again at the end' }),
 });

@@ -30,7 +30,10 @@ test('lockdown: confidentiality is in the way, integrity is not, and without the
     advice: expect.stringContaining('lockdown=integrity'),
   });
   expect(lockdown(fileOf('none [integrity] confidentiality\n'))).toMatchObject({ state: 'ok', text: 'integrity' });
-  expect(lockdown(join(folder, 'none'))).toMatchObject({ state: 'ok', text: expect.stringContaining('unknown: there is no ') });
+  expect(lockdown(join(folder, 'none'))).toMatchObject({
+    state: 'ok',
+    text: expect.stringContaining('unknown: there is no '),
+  });
 });
 
 describe('map memory', () => {

@@ -132,7 +132,7 @@ const whatIfSchema = z.object({
   times_out: z.boolean().meta({ description: 'whether an event of its own would end after the deadline' }),
   after_timeout_count: count('events that would'),
   smallest_latency_ns: durationNs(
-    'with so much an event of its own would end after the deadline, with less none; null: with none',
+    'smallest extra latency with which an event of its own would end after the deadline; null when there is none',
   ).nullable(),
   after_timeout: z.array(
     z.discriminatedUnion('event_type', [
