@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { Command } from 'commander';
+import { EXIT_CODES, withHelpEnd } from './agent/config/help.ts';
 import { printable } from './agent/output/printable.ts';
 import { UserError } from './agent/process/errors.ts';
 
@@ -97,6 +98,10 @@ export async function wholeProgram(): Promise<Command> {
 
 function newProgram(): Command {
   const program = new Command('kreplay').description('A kernel flight recorder with replay.');
+  withHelpEnd(program, {
+    examples: ['kreplay up', 'kreplay events --transaction order-1', 'kreplay replay order-1'],
+    exitCodes: { ...EXIT_CODES, other: 'see the help of the command' },
+  });
   return pointToHelp(program.version(version(), '--version'));
 }
 

@@ -3,6 +3,7 @@ import { Command } from 'commander';
 import { runAgent } from './agent.ts';
 import { LAYERS, type LayerName, type LayerState, limitsOf } from './capture/layers.ts';
 import { type Configuration, DATA_DEFAULT, withConfigOption, withConfiguration } from './config/configuration.ts';
+import { EXIT_CODES, withHelpEnd } from './config/help.ts';
 import { declaredOf, Setting } from './config/setting.ts';
 import { integer, oneOf, textAs } from './config/values.ts';
 import { type FilterFlags, filterOf, withFilterOptions } from './filter/options.ts';
@@ -40,7 +41,15 @@ export function agentCommand(): Command {
   const configuration = withConfiguration(command);
   withConfigOption(withAgentCommandOptions(command));
   configuration.declare('agent', declaredOf(command));
-  return command.action((flags: AgentFlags) => record(flags, configuration));
+  command.action((flags: AgentFlags) => record(flags, configuration));
+  return withHelpEnd(command, {
+    examples: [
+      'kreplay agent --data /var/lib/kreplay',
+      'kreplay agent --only-labelled --retain-bytes 20GiB --retain-age 7d',
+      'kreplay agent --service shop --event-type sys_sync block_io --min-duration 1ms',
+    ],
+    exitCodes: { ...EXIT_CODES, 0: 'ended by Ctrl-C or SIGTERM' },
+  });
 }
 
 function withAgentCommandOptions(command: Command): Command {
@@ -64,32 +73,30 @@ export function withAgentOptions(command: Command): Command {
     .addOption(
       new Setting(
         '--trust-services',
-        'believe services in marker lines of any user, not only root and the own user',
+        "accept service names in the marker lines of any user, not only of root and of the agent's user",
       ).default(false),
     )
     .addOption(
       new Setting(
         '--service-rules <path>',
-        'names of services by executable, arguments or cgroup, in JSON: see agent/docs/label.md',
+        'rules in JSON that name services by executable, arguments or cgroup: see agent/docs/label.md',
       ),
     )
     .addOption(
       new Setting(
         '--http-services <names...>',
-        "services whose HTTP/1 requests are looked at for a W3C traceparent, '*' for all: only where a thread serves one request at a time",
+        "services whose HTTP/1 requests are searched for a W3C traceparent, '*' for all; only for those in which a thread serves one request at a time",
       ),
     )
     .addOption(
-      new Setting('--without <layers...>', `ways of learning whose an event is that are not wanted`).takes(
-        oneOf(Object.keys(LAYERS)),
-      ),
+      new Setting('--without <layers...>', 'attribution layers to switch off').takes(oneOf(Object.keys(LAYERS))),
     );
   return withFilterOptions(withRetentionOptions(command));
 }
 
 export function withRingSize(command: Command): Command {
   return command.addOption(
-    new Setting('--ring-size <MiB>', 'memory for events between two drains, a power of two')
+    new Setting('--ring-size <MiB>', 'size of the event ring, a power of two')
       .takes(RING_MEBIBYTES)
       .default(RING_MIB_DEFAULT),
   );

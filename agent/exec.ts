@@ -7,21 +7,33 @@
  */
 import { Command, InvalidArgumentError } from 'commander';
 import { formatMarker, isTraceId } from './attribution/marker.ts';
+import { withHelpEnd } from './config/help.ts';
 
 export function execCommand(): Command {
-  return new Command('exec')
-    .description('run a command so that its events, and those of all its children, carry a label')
+  const command = new Command('exec')
+    .description('run a command with a label, which its events and those of all its children carry')
     .usage('--transaction ID [--trace HEX] [--service NAME] -- COMMAND [ARGUMENT ...]')
-    .option('--transaction <id>', 'transaction that the command carries out', notEmpty)
+    .option('--transaction <id>', 'transaction to attribute the events to', notEmpty)
     .option('--trace <hex>', 'W3C trace id, 32 hex digits', traceId)
     .option(
       '--service <name>',
-      "service that the events belong to (believed of root and of the agent's user)",
+      "service to attribute the events to (accepted from root and from the agent's user)",
       notEmpty,
     )
-    .argument('<command...>', 'what to run, behind --')
-    .addHelpText('after', '\nExit code: that of the command; 2 for wrong usage, 126 or 127 when it cannot be run.')
+    .argument('<command...>', 'command to run, after --')
     .action(printMarker);
+  return withHelpEnd(command, {
+    examples: [
+      'kreplay exec --transaction order-1 -- ./place_order',
+      'kreplay exec --transaction nightly-backup --service backup -- tar -cf /backup/home.tar /home',
+    ],
+    exitCodes: {
+      2: 'wrong usage',
+      126: 'the command cannot be run',
+      127: 'there is no such command',
+      other: 'exit code of the command',
+    },
+  });
 }
 
 function notEmpty(value: string): string {

@@ -41,14 +41,13 @@ export function withRetentionOptions(command: Command): Command {
     .addOption(
       new Setting(
         '--retain-bytes <size>',
-        'largest size of the recording, such as 500MB or 20GiB: the oldest events go (default: 10GB, or a tenth of the disk if that is less)',
+        'maximum size of the recording, such as 500MB or 20GiB: the oldest events are removed (default: 10GB, or a tenth of the disk if that is less)',
       ).takes(RETAIN_BYTES),
     )
     .addOption(
-      new Setting(
-        '--retain-age <duration>',
-        'longest time that events are kept, such as 12h or 7d (default: no limit)',
-      ).takes(AGE),
+      new Setting('--retain-age <duration>', 'maximum age of the events, such as 12h or 7d (default: no limit)').takes(
+        AGE,
+      ),
     );
 }
 

@@ -37,7 +37,7 @@ function parseRule(rule: Record<string, unknown>, wrong: (text: string) => Agent
 }
 
 function expressionOf(pattern: unknown, wrong: (text: string) => AgentError): RegExp {
-  if (typeof pattern !== 'string') throw wrong('is no text');
+  if (typeof pattern !== 'string') throw wrong('is not a text');
   try {
     return new RegExp(pattern);
   } catch (error) {

@@ -5,6 +5,7 @@ import { basename, dirname, join, relative } from 'node:path';
 import { Command } from 'commander';
 import { withAgentOptions } from './command.ts';
 import { withConfigOption, withConfiguration } from './config/configuration.ts';
+import { EXIT_CODES, withHelpEnd } from './config/help.ts';
 import { declaredOf } from './config/setting.ts';
 import { forwardedOptions } from './forwarded_options.ts';
 import { withLogOptions } from './output/log.ts';
@@ -32,12 +33,20 @@ export function upCommand(withDaemonOptions: (command: Command) => Command): Com
   // The daemon serves the agent's folder, so the agent's section takes precedence.
   const folder = agents.filter(({ setting }) => setting.key === 'data');
   configuration.declare('daemon', [...both, ...folder, ...daemons]).declare('agent', agents);
-  return command.action((flags: UpFlags) =>
+  command.action((flags: UpFlags) =>
     up(flags, {
       agent: ['agent', ...forAgent, ...forBoth],
       daemon: ['daemon', `--data=${flags.data}`, ...forDaemon, ...forBoth],
     }),
   );
+  return withHelpEnd(command, {
+    examples: ['kreplay up', 'kreplay up --data /var/lib/kreplay --only-labelled --listen unix:/run/kreplay.sock'],
+    exitCodes: {
+      ...EXIT_CODES,
+      0: 'ended by Ctrl-C or SIGTERM',
+      1: 'the agent or the daemon ended by itself; standard error states the cause',
+    },
+  });
 }
 
 /** Flags for Node, as the launcher passes them to a daemon; those of this process keep an agent small. */

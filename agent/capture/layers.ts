@@ -9,8 +9,8 @@ export const LAYERS = {
   otel: "OpenTelemetry's process and thread context, of programs that publish them",
   http: 'traceparent of the HTTP/1 requests that the services of --http-services read',
   environment: 'TRACEPARENT and service names of the environment that a program was started with',
-  dirty_page: 'who wrote what the kernel writes back later',
-  journal: "who took part in what an ext4 journal's thread writes",
+  dirty_page: 'which process wrote the data that the kernel writes back later',
+  journal: 'which processes took part in what the thread of an ext4 journal writes',
   block_cgroup: 'services of write-back whose pages are not known, by the cgroup that it is charged to',
 } as const;
 
@@ -85,7 +85,7 @@ function optionalProblems(): Problems {
 }
 
 function reasonAgainst(layer: LayerName, hierarchy: CgroupHierarchy, problems: Problems): string | undefined {
-  if (layer === 'block_cgroup' && hierarchy !== 'v2') return 'cgroup v1 charges write-back to nobody';
+  if (layer === 'block_cgroup' && hierarchy !== 'v2') return 'cgroup v1 does not charge write-back';
   const programs = OPTIONAL_PROGRAMS.filter((optional) => optional.layer === layer);
   const wrong = programs.map(({ program }) => problems.get(program)).filter((problem) => problem !== undefined);
   if (wrong.length > (EITHER_OF.includes(layer) ? programs.length - 1 : 0))

@@ -201,7 +201,7 @@ function checkTracepoints(): void {
 
 function unfit(problems: readonly string[]): AgentError {
   return new AgentError(
-    `this kernel cannot be recorded, it has ${problems.join(', ')}: boot Linux 5.15 or later; \`kreplay doctor\` says more`,
+    `this kernel cannot be recorded, it has ${problems.join(', ')}: boot Linux 5.15 or later; \`kreplay doctor\` reports more`,
   );
 }
 
@@ -234,5 +234,5 @@ function reasonOfRefusal(): string {
   if (missing.length > 0) {
     return `${missing.join(' and ')} missing: run as root, or with ${CAPTURE_CAPABILITIES.join(' and ')}`;
   }
-  return 'the capabilities are there, so it is a security module, lockdown or a container: `kreplay doctor` says more';
+  return 'the capabilities are there, so it is a security module, lockdown or a container: `kreplay doctor` reports more';
 }

@@ -2,6 +2,7 @@
 import { Command, Option } from 'commander';
 import { type ReadConfiguration, readConfiguration, type Sections, withConfigOption } from './configuration.ts';
 import { ConfigError } from './errors.ts';
+import { EXIT_CODES, withHelpEnd } from './help.ts';
 import type { Origin, Resolved } from './resolve.ts';
 import { declaredOf, type RawValue, type SectionName } from './setting.ts';
 import { showPlace } from './toml_file.ts';
@@ -20,25 +21,40 @@ interface Flags {
 }
 
 export function configCommand(commands: SectionCommands): Command {
-  const command = new Command('config').description(
-    'check or show what `agent`, `daemon` and `up` are configured to do',
-  );
+  const command = new Command('config').description('check or print the configuration of `agent`, `daemon` and `up`');
   const validate = new Command('validate')
-    .description('say whether all files and variables are right, and what is wrong with them')
+    .description('check all configuration files and variables, and report every error')
     .action(({ config }: Flags) => {
       const read = readAll(commands, config);
       checkEach(commands, read);
       process.stdout.write(`kreplay: ${read.paths.length > 0 ? read.paths.join(', ') : 'no file'}: all right\n`);
     });
   const print = new Command('print')
-    .description('print every setting as it is without flags, as a configuration file')
-    .option('--origin', 'say of each where it is from', false)
-    .addOption(new Option('--output <format>', 'json always has the origins').choices(['text', 'json']).default('text'))
+    .description('print every setting, without flags, as a configuration file')
+    .option('--origin', 'add the origin of each setting', false)
+    .addOption(
+      new Option('--output <format>', 'output format; json always includes the origins')
+        .choices(['text', 'json'])
+        .default('text'),
+    )
     .action(({ config, origin, output }: Flags & { origin: boolean; output: string }) => {
       const read = readAll(commands, config);
       process.stdout.write(output === 'json' ? asJson(read) : asToml(read, origin));
     });
-  return command.addCommand(withConfigOption(validate)).addCommand(withConfigOption(print));
+  const examples = {
+    validate: ['kreplay config validate', 'kreplay config validate --config ./kreplay.toml'],
+    print: ['kreplay config print --origin', 'kreplay config print --output json'],
+  };
+  withHelpEnd(withConfigOption(validate), {
+    examples: examples.validate,
+    exitCodes: { 0: 'the configuration is valid', 2: EXIT_CODES[2] },
+  });
+  withHelpEnd(withConfigOption(print), { examples: examples.print, exitCodes: { 0: EXIT_CODES[0], 2: EXIT_CODES[2] } });
+  withHelpEnd(command, {
+    examples: [...examples.validate, ...examples.print],
+    exitCodes: { 0: EXIT_CODES[0], 2: EXIT_CODES[2] },
+  });
+  return command.addCommand(validate).addCommand(print);
 }
 
 /** Declares both sections, as the commands do. */

@@ -58,7 +58,10 @@ function entriesOf(files: ReturnType<typeof readConfigFiles>): { entries: Entry[
 }
 
 export function withConfigOption(command: Command): Command {
-  return command.option('--config <file>', `in TOML, what flags do not say (default: ${CONFIG_DEFAULT})`);
+  return command.option(
+    '--config <file>',
+    `configuration file in TOML; flags take precedence (default: ${CONFIG_DEFAULT})`,
+  );
 }
 
 /**

@@ -75,7 +75,7 @@ const SWITCH = z.stringbool({
   error: ({ input }) => `it is ${JSON.stringify(input)}: give true or false`,
 });
 
-const JSON_LIST = textAs(parseJson, 'it begins with [ but is no list in JSON, such as ["a","b"]');
+const JSON_LIST = textAs(parseJson, 'it begins with [ but is not a list in JSON, such as ["a","b"]');
 
 /** The text is `true`, `16`, `a,b`, or a list in JSON for names that contain a comma. */
 function rawOfText(text: string, { setting, negatable }: Declared): RawValue | { wrong: string } {

@@ -2,6 +2,7 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { AGENT_SECTION, withRingSize } from '../command.ts';
 import { DATA_DEFAULT, withConfigOption, withConfiguration } from '../config/configuration.ts';
+import { EXIT_CODES, withHelpEnd } from '../config/help.ts';
 import { declaredOf } from '../config/setting.ts';
 import { type RetentionFlags, withRetentionOptions } from '../retention_options.ts';
 import { diagnose } from './diagnosis.ts';
@@ -14,7 +15,7 @@ interface DoctorFlags extends RetentionFlags {
   output: 'text' | 'json';
 }
 
-/** Exit status that automake defines for a test that cannot run here. */
+/** Exit code that automake defines for a test that cannot run here. */
 const NOT_HERE = 77;
 
 const SAMPLE_SECONDS_MAX = 3600;
@@ -27,17 +28,27 @@ function sampleSeconds(value: string): number {
 
 export function doctorCommand(): Command {
   const command = new Command('doctor')
-    .summary('say whether this host can be recorded')
-    .description('say whether this host can be recorded, what it lacks, and how the owner of an event is learned here')
-    .option('--data <folder>', 'folder that would be recorded into', DATA_DEFAULT);
+    .summary('check whether this host can be recorded')
+    .description(
+      'check whether this host can be recorded, what it lacks, and how the owners of events are determined here',
+    )
+    .option('--data <folder>', 'data folder to check', DATA_DEFAULT);
   // The host is diagnosed for the agent as it is configured.
   const configuration = withConfiguration(command);
   configuration.declare('agent', declaredOf(AGENT_SECTION.declare(new Command())));
   withRingSize(command)
-    .option('--sample <seconds>', 'how long events are counted, to say how large the ring should be', sampleSeconds, 1)
-    .addOption(new Option('--output <format>', 'how to say it').choices(['text', 'json']).default('text'))
-    .addHelpText('after', `\nExit status: 0 when this host can be recorded, ${NOT_HERE} when not, 2 for a wrong call.`);
-  return withConfigOption(withRetentionOptions(command)).action(runDoctor);
+    .option(
+      '--sample <seconds>',
+      'how long to count events, for advice on the size of the ring; 0 skips it',
+      sampleSeconds,
+      1,
+    )
+    .addOption(new Option('--output <format>', 'output format').choices(['text', 'json']).default('text'));
+  withConfigOption(withRetentionOptions(command)).action(runDoctor);
+  return withHelpEnd(command, {
+    examples: ['kreplay doctor', 'kreplay doctor --data /var/lib/kreplay --sample 10 --output json'],
+    exitCodes: { ...EXIT_CODES, 0: 'this host can be recorded', [NOT_HERE]: 'this host cannot be recorded' },
+  });
 }
 
 async function runDoctor({ data, ringSize, sample, output, ...retention }: DoctorFlags): Promise<void> {

@@ -28,7 +28,7 @@ function pidNamespace(): Check {
   return {
     name: 'pid namespace',
     state: isRoot ? 'ok' : 'failed',
-    text: isRoot ? "the host's" : 'one of its own: processes have other numbers here than the kernel tells',
+    text: isRoot ? "the host's" : 'one of its own: processes have other numbers here than the kernel reports',
     ...(!isRoot && { advice: "run it in the host's: docker run --pid=host" }),
   };
 }
@@ -42,14 +42,14 @@ function btf(hasBtf: boolean): Check {
   };
 }
 
-const NO_BTF = 'without BTF there is no telling';
+const NO_BTF = 'unknown without BTF';
 const OTHER_KERNEL = 'boot Linux 5.15 or later';
 
 function features(hasBtf: boolean): Check {
   const name = 'features';
   if (!hasBtf) return { name, state: 'unknown', text: NO_BTF };
   if (missingCapabilities(CAPTURE_CAPABILITIES).length > 0) {
-    return { name, state: 'unknown', text: `the kernel does not say without ${CAPTURE_CAPABILITIES.join(' and ')}` };
+    return { name, state: 'unknown', text: `unknown without ${CAPTURE_CAPABILITIES.join(' and ')}` };
   }
   try {
     const missing = missingFeatures();
@@ -58,7 +58,7 @@ function features(hasBtf: boolean): Check {
     return { name, state: 'failed', text, advice: OTHER_KERNEL, facts: { missing } };
   } catch (error) {
     if (!(error instanceof BpfError)) throw error;
-    return { name, state: 'unknown', text: `the kernel does not say (${error.code})` };
+    return { name, state: 'unknown', text: `unknown: the kernel returned ${error.code}` };
   }
 }
 

@@ -22,7 +22,7 @@ const LOCKDOWN = '/sys/kernel/security/lockdown';
 export function lockdown(path = LOCKDOWN): Check {
   const name = 'lockdown';
   const level = /\[(\w+)\]/.exec(contentOf(path) ?? '')?.[1];
-  if (level === undefined) return { name, state: 'ok', text: `not told: there is no ${path}` };
+  if (level === undefined) return { name, state: 'ok', text: `unknown: there is no ${path}` };
   if (level !== 'confidentiality') return { name, state: 'ok', text: level };
   return {
     name,

@@ -44,12 +44,12 @@ export function withFilterOptions(command: Command): Command {
       ).reloaded(),
     )
     .addOption(
-      new Setting('--min-duration <duration>', 'record only events that take at least so long, such as 500us')
+      new Setting('--min-duration <duration>', 'record only events of at least this duration, such as 500us')
         .takes(DURATION_TEXT)
         .reloaded(),
     )
     .addOption(
-      new Setting('--event-type <types...>', 'record only these')
+      new Setting('--event-type <types...>', 'record only events of these types')
         .takes(oneOf(EVENTS.map(({ name }) => name)))
         .reloaded(),
     );
@@ -61,7 +61,7 @@ export function withFilterOptions(command: Command): Command {
   return command.addOption(
     new Setting(
       '--filter-file <path>',
-      'the same in JSON, such as {"services": ["shop"], "min_duration": "1ms"}; read again at SIGHUP',
+      'file with these filters in JSON, such as {"services": ["shop"], "min_duration": "1ms"}; read again at SIGHUP',
     ).reloaded(),
   );
 }

@@ -31,7 +31,7 @@ export function openReportSocket(
     else socket.destroy();
   });
   server.maxConnections = CONNECTIONS_MAX;
-  server.on('error', (error) => onProblem(`nobody can ask this agent for its numbers: ${error.message}`));
+  server.on('error', (error) => onProblem(`the metrics of this agent cannot be read: ${error.message}`));
   server.on('listening', () => {
     const { mode } = statSync(recording);
     // Connecting requires write permission.

@@ -18,13 +18,20 @@ export interface LogFlags {
 export function withLogOptions(command: Command): Command {
   return command
     .addOption(
-      new Setting('--log-level <level>', 'least that is logged')
+      new Setting('--log-level <level>', 'lowest level to log')
         .takes(oneOf(LEVELS))
         .default('info')
         .shared()
         .reloaded(),
     )
-    .addOption(new Setting('--log-format <format>', 'default: what its reader takes').takes(oneOf(FORMATS)).shared());
+    .addOption(
+      new Setting(
+        '--log-format <format>',
+        'format of the log (default: text on a terminal, journal for journald, else json)',
+      )
+        .takes(oneOf(FORMATS))
+        .shared(),
+    );
 }
 
 /**

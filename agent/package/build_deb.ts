@@ -166,7 +166,7 @@ function sourceEpoch_s(): number {
   try {
     return Number(execFileSync('git', log, { cwd: PROJECT, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }));
   } catch {
-    throw new Error('these sources are no git repository: say with SOURCE_DATE_EPOCH when they are from');
+    throw new Error('these sources are not a git repository: set SOURCE_DATE_EPOCH to their date');
   }
 }
 

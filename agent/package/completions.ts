@@ -55,7 +55,7 @@ _kreplay() {
 		*) case "\${path:+$path }$word" in ${paths.join('|')}) path="\${path:+$path }$word" ;; esac ;;
 		esac
 	done
-	# What comes right behind an option, or further on in its list.
+	# The value of an option, or a further one of its list.
 	if [[ $current != -* ]]; then
 		case "$path $last" in
 ${values.join('\n')}

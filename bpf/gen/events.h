@@ -211,7 +211,7 @@ _Static_assert(__builtin_offsetof(struct sys_sync, syscall) == 84, "sys_sync.sys
 struct context_definition {
 	__u16 definition_type; /* what the record defines */
 	__u16 reserved; /* zero */
-	__u32 text_size; /* bytes of text behind the record */
+	__u32 text_size; /* bytes of text after the record */
 	__u64 context_id; /* number that events carry */
 	__u64 time_ns; /* CLOCK_BOOTTIME */
 	__u32 pid; /* process that wrote it */
@@ -238,7 +238,7 @@ _Static_assert(__builtin_offsetof(struct context_definition, user) == 48, "conte
 struct context_end {
 	__u16 definition_type; /* what the record defines */
 	__u16 reserved; /* zero */
-	__u32 text_size; /* bytes of text behind the record */
+	__u32 text_size; /* bytes of text after the record */
 	__u64 context_id; /* the number that ended */
 	__u64 time_ns; /* CLOCK_BOOTTIME */
 };
@@ -253,7 +253,7 @@ _Static_assert(__builtin_offsetof(struct context_end, time_ns) == 16, "context_e
 struct process_definition {
 	__u16 definition_type; /* what the record defines */
 	__u16 reserved; /* zero */
-	__u32 text_size; /* bytes of text behind the record */
+	__u32 text_size; /* bytes of text after the record */
 	__u64 process_id; /* number that events carry */
 	__u64 program_id; /* what it runs; 0 for a kernel thread, or when the definition was lost */
 	__u64 start_ns; /* CLOCK_BOOTTIME at which the process started */
@@ -282,7 +282,7 @@ _Static_assert(__builtin_offsetof(struct process_definition, user) == 56, "proce
 struct program_definition {
 	__u16 definition_type; /* what the record defines */
 	__u16 reserved; /* zero */
-	__u32 text_size; /* bytes of text behind the record */
+	__u32 text_size; /* bytes of text after the record */
 	__u64 program_id; /* number that process definitions carry */
 	__u32 arguments_size; /* bytes of the text that are arguments */
 	__u32 flags; /* PROGRAM_* bits */
@@ -301,7 +301,7 @@ _Static_assert(__builtin_offsetof(struct program_definition, executable) == 24, 
 struct file_definition {
 	__u16 definition_type; /* what the record defines */
 	__u16 reserved; /* zero */
-	__u32 text_size; /* bytes of text behind the record */
+	__u32 text_size; /* bytes of text after the record */
 	__u64 file_id; /* number that events carry */
 	__u64 inode; /* inode number */
 	__u64 filesystem; /* magic number of its filesystem */

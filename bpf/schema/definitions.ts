@@ -19,7 +19,7 @@ export const PROGRAM_TEXT_SIZE = 4096;
 const head = {
   definition_type: internal('__u16', 'what the record defines'),
   reserved: internal('__u16', 'zero'),
-  text_size: u32('bytes of text behind the record'),
+  text_size: u32('bytes of text after the record'),
 };
 
 export const CONTEXT_SCOPES = {

@@ -16,8 +16,9 @@ export const LOSS_CAUSES = {
   end_missed: 'the event ended without the kernel running the program that records it',
   definition_lost: 'an owner, a process or a file could not be described: events say that it is unknown',
   marker_unreadable:
-    'a line for /dev/null could not be read where the program keeps it, and may have been a marker: nobody owns what followed',
-  marker_flood: "one user's markers took more than a user's share of the definition ring: nobody owns what followed",
+    'a line for /dev/null could not be read where the program keeps it, and may have been a marker: the events that followed have no owner',
+  marker_flood:
+    "one user's markers took more than a user's share of the definition ring: the events that followed have no owner",
   program_busy: 'the program was running on that CPU already, and the kernel skipped it',
   bad_record: 'a record had an unknown type or a wrong size',
   store_failed: 'the recording could not be written',

@@ -95,7 +95,8 @@ export function refuseTaken(target: string, { force }: { force: boolean }): void
   const stats = withWriteErrors(target, () => lstatSync(target, { throwIfNoEntry: false }));
   if (!stats) return;
   // Renaming over a device would remove it, which must not happen to root with `--output /dev/null`.
-  if (!stats.isFile() && !stats.isSymbolicLink()) throw new ExportError(`${target} is no file: give another --output`);
+  if (!stats.isFile() && !stats.isSymbolicLink())
+    throw new ExportError(`${target} is not a file: give another --output`);
   if (!force) throw taken(target);
 }
 

@@ -49,7 +49,7 @@ export function problemHandler(log: Logger): ErrorRequestHandler {
     if (res.headersSent) cut(res);
     else {
       if (problem && PASSING.has(problem.code)) res.set('Retry-After', RETRY_AFTER_S);
-      sendProblem(res, problem ?? new Problem('internal', 'the daemon failed to answer; its log says more'));
+      sendProblem(res, problem ?? new Problem('internal', 'the daemon failed to answer; its log has the cause'));
     }
   };
 }

@@ -8,7 +8,7 @@ import { agentOf } from './recording_agent.ts';
 export function recordingMetrics(registry: Registry) {
   const gauge = (name: string, help: string, ...labelNames: string[]) =>
     new Gauge({ name, help, labelNames, registers: [registry] });
-  const ready = gauge('kreplay_ready', '1 when every recording that is served can be read, as /readyz says it.');
+  const ready = gauge('kreplay_ready', '1 when every recording that is served can be read, as /readyz reports.');
   const unreadable = gauge(
     'kreplay_unreadable_imports',
     'Imported files that cannot be read, and that the others are served without; /readyz names them.',
@@ -21,7 +21,7 @@ export function recordingMetrics(registry: Registry) {
   const newest = ofFiles('last_event_timestamp_seconds', 'Start of the newest event that is held.');
   const lost = gauge(
     'kreplay_recording_lost_events',
-    'Events that the recordings miss, as the coverage of an answer says it; shrinks as notes get too old to matter.',
+    'Events that the recordings miss, as the coverage of an answer reports; shrinks as notes get too old to matter.',
     ...['node', 'source', 'cause'],
   );
   const recording = gauge('kreplay_agent_recording', '1 while an agent records into the data folder.', 'node');

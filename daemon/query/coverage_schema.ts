@@ -17,7 +17,7 @@ export const coverageSchema = z
         z.object({
           from: int64().meta({ description: 'nanoseconds since the epoch' }),
           to: int64().meta({ description: 'nanoseconds since the epoch' }),
-          lost: z.int().nonnegative().meta({ description: '0 when nobody could count' }),
+          lost: z.int().nonnegative().meta({ description: '0 when they could not be counted' }),
           cause: z.string().meta({ description: 'why events are missing, such as ring_full or agent_stopped' }),
         }),
       )
@@ -31,7 +31,7 @@ export const coverageSchema = z
       .meta({ description: 'recorded_until of each node' }),
     unreadable: z.array(z.string()).optional().meta({
       description:
-        'only when there are some: imported files that cannot be read, whose events may be missing; /readyz says why',
+        'only when there are some: imported files that cannot be read, whose events may be missing; /readyz reports why',
     }),
   })
   .meta({ description: 'what the recording is missing in the window of the query' });

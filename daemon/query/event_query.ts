@@ -16,7 +16,7 @@ export const eventQuerySchema = z
       .enum(['asc', 'desc'], { error: 'must be asc or desc' })
       .meta({ description: 'by (timestamp_ns, event_id), a total order; asc unless given' }),
     limit: parameter.integer(1, LIMIT_MAX).meta({
-      description: `events of a page at most, ${LIMIT_DEFAULT} unless given; a page of 8 MiB ends earlier: next_cursor tells whether there are more`,
+      description: `events of a page at most, ${LIMIT_DEFAULT} unless given; a page of 8 MiB ends earlier: next_cursor shows whether there are more`,
     }),
     cursor: parameter.text.meta({
       description: 'next_cursor of the page before; the other parameters stay as they were',

@@ -18,7 +18,7 @@ export const transactionsQuerySchema = z
     node: told(parameter.texts, 'one of these nodes took part; a list'),
     from: told(parameter.time, 'the transaction began (its first event) at or after this time'),
     to: told(parameter.time, 'the transaction began before this time'),
-    min_duration_ms: told(parameter.milliseconds, 'its duration_ns: it took so long or longer'),
+    min_duration_ms: told(parameter.milliseconds, 'minimum of its duration_ns, in decimal milliseconds'),
     has_error: told(parameter.boolean, 'whether any of its events failed'),
     sort: told(
       z.enum(['recent', 'slowest'], { error: 'must be recent or slowest' }),

@@ -39,7 +39,7 @@ export const createRequest = z.strictObject({
     .transform(Number)
     .nullable()
     .default(null)
-    .meta({ description: 'gaps in which nothing is under way are cut down to so much, nanoseconds' }),
+    .meta({ description: 'gaps in which nothing is under way are cut to this length, nanoseconds' }),
   clock_offsets_ns: clockOffsetsNs,
   loop: z.boolean().default(false).meta({ description: 'begins again at the end' }),
 });
@@ -89,7 +89,7 @@ export const timelineParameters = z.strictObject({
   event_index: integer(0, INDEX_MAX).meta({ description: 'where it begins, 0 unless given' }).optional(),
   limit: integer(1, TIMELINE_LIMIT_MAX)
     .meta({
-      description: `events of an answer at most, ${TIMELINE_LIMIT_DEFAULT} unless given, and as NDJSON all; one of 8 MiB ends earlier: next_event_index tells whether there are more`,
+      description: `events of an answer at most, ${TIMELINE_LIMIT_DEFAULT} unless given, and as NDJSON all; one of 8 MiB ends earlier: next_event_index shows whether there are more`,
     })
     .optional(),
 });
@@ -121,5 +121,5 @@ export const whatIfRequest = z.strictObject({
     .min(0)
     .max(AFTER_TIMEOUT_MAX)
     .default(AFTER_TIMEOUT_DEFAULT)
-    .meta({ description: 'at most so many of the events behind the deadline are given' }),
+    .meta({ description: 'maximum number of events after the deadline to return' }),
 });

@@ -8,6 +8,7 @@ import {
   withConfiguration,
 } from '../../agent/config/configuration.ts';
 import { ConfigError } from '../../agent/config/errors.ts';
+import { EXIT_CODES, withHelpEnd } from '../../agent/config/help.ts';
 import { declaredOf } from '../../agent/config/setting.ts';
 import { type LogFlags, newLog } from '../../agent/output/log.ts';
 import { type ServiceManager, serviceManager } from '../../agent/process/service_manager.ts';
@@ -73,7 +74,7 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
     manager?.ready(`serving at ${url}`);
     manager?.watch(() => true);
     if (!state) log.info({ reason }, 'replay sessions end with the daemon; --state keeps them');
-    else if (state.rows.length > 0) log.info({ sessions: state.rows.length }, 'replay sessions are there again');
+    else if (state.rows.length > 0) log.info({ sessions: state.rows.length }, 'replay sessions were restored');
     if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
     manager?.stopping();
     // Closed first: these end the streams, which nothing else would end.
@@ -93,7 +94,15 @@ export function daemonCommand(): Command {
   const configuration = withConfiguration(command);
   withConfigOption(withDaemonCommandOptions(command));
   configuration.declare('daemon', declaredOf(command));
-  return command.action((flags: Flags) => serve(flags, configuration));
+  command.action((flags: Flags) => serve(flags, configuration));
+  return withHelpEnd(command, {
+    examples: [
+      'kreplay daemon --data /var/lib/kreplay',
+      'kreplay daemon --recording incident.kreplay --listen unix:/run/kreplay.sock',
+      'kreplay daemon --listen 10.0.0.7:7467 --tokens tokens.json --tls-cert cert.pem --tls-key key.pem',
+    ],
+    exitCodes: { ...EXIT_CODES, 0: 'ended by Ctrl-C or SIGTERM' },
+  });
 }
 
 interface Flags extends DaemonFlags, LogFlags {

@@ -24,35 +24,39 @@ const LISTEN_ADDRESS = textAs(parseListen, 'must be HOST:PORT, [IPV6]:PORT or un
 /** Adds all options except `--data` and those that an agent takes as well. */
 export function withDaemonOptions(command: Command): Command {
   command
-    .addOption(new Setting('--recording <file...>', 'recording to serve; several are one time line'))
+    .addOption(new Setting('--recording <file...>', 'recording to serve; several are merged into one time line'))
     .addOption(
-      new Setting('--listen <address>', 'HOST:PORT (beyond this machine: with --tokens and TLS), or unix:/path')
+      new Setting('--listen <address>', 'HOST:PORT or unix:/path; beyond this machine it requires --tokens and TLS')
         .takes(LISTEN_ADDRESS)
         .defaultText('127.0.0.1:7467'),
     )
     .addOption(
-      new Setting('--state <file>', 'where replay sessions are kept (default: sessions.sqlite in the data folder)'),
+      new Setting(
+        '--state <file>',
+        'file that replay sessions are stored in (default: sessions.sqlite in the data folder)',
+      ),
     )
-    .addOption(new Setting('--no-state', 'replay sessions end with the daemon'))
+    .addOption(new Setting('--no-state', 'do not store replay sessions: they end with the daemon'))
     .addOption(
-      new Setting('--sessions-max <count>', 'replay sessions at most')
+      new Setting('--sessions-max <count>', 'maximum number of replay sessions')
         .takes(POSITIVE_INTEGER)
         .default(DEFAULT_LIMITS.sessionsMax),
     )
     .addOption(
-      new Setting('--replay-rate-max <count>', 'events a second that all replay sessions play together at most')
+      new Setting(
+        '--replay-rate-max <count>',
+        'maximum number of events per second that all replay sessions play together',
+      )
         .takes(POSITIVE_INTEGER)
         .default(DEFAULT_LIMITS.replayRateMax),
     )
     .addOption(
-      new Setting('--session-idle <duration>', 'a replay session that is not used for so long is ended')
+      new Setting('--session-idle <duration>', 'end replay sessions that are unused for this long')
         .takes(DURATION)
         .defaultText(`${DEFAULT_LIMITS.idleMs / 3_600_000}h`),
     )
     .addOption(
-      new Setting('--log-slower-than <duration>', 'requests that take longer are logged')
-        .takes(DURATION)
-        .defaultText('1s'),
+      new Setting('--log-slower-than <duration>', 'log requests that take longer').takes(DURATION).defaultText('1s'),
     )
     .hook('preAction', (_command, asked) => {
       const wrong = invalidCombination(asked.opts<DaemonFlags>());

@@ -122,7 +122,7 @@ test('the socket of a killed agent is replaced, and a file that is not a socket 
 
   writeFileSync(path, 'precious');
   const problem = await new Promise((resolve) => openReportSocket(recording, report, resolve));
-  expect(problem).toMatch(/nobody can ask this agent for its numbers/);
+  expect(problem).toMatch(/the metrics of this agent cannot be read/);
   expect(lstatSync(path).isFile()).toBe(true);
 });
 

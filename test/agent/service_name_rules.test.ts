@@ -39,7 +39,7 @@ test.each([
   ['[{"service": "a", "executable": "x"}, {"executable": "x"}]', /rule 2: its service is missing/],
   ['[{"service": "a"}]', /rule 1: give one of executable, arguments, cgroup/],
   ['[{"service": "a", "exe": "x"}]', /rule 1: exe is none of/],
-  ['[{"service": "a", "cgroup": 1}]', /rule 1: cgroup is no text/],
+  ['[{"service": "a", "cgroup": 1}]', /rule 1: cgroup is not a text/],
   ['[{"service": "a", "cgroup": "("}]', /rule 1: cgroup Invalid regular expression/],
 ])('%s is refused', (text, message) => {
   expect(() => rulesIn(text)).toThrow(message);

@@ -57,5 +57,5 @@ test('a disabled layer states its reason', () => {
     layerStates(['marker'], 'v1_memory').find(({ name }) => name === layer),
   );
   expect(marker).toEqual({ name: 'marker', on: false, reason: 'switched off' });
-  expect(block).toMatchObject({ on: false, reason: 'cgroup v1 charges write-back to nobody' });
+  expect(block).toMatchObject({ on: false, reason: 'cgroup v1 does not charge write-back' });
 });

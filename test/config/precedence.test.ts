@@ -188,7 +188,7 @@ describe('variables', () => {
   test.each([
     ['KREPLAY_AGENT_RING_SIZE', '3', 'It must be a power of two'],
     ['KREPLAY_AGENT_ONLY_LABELLED', 'yes', 'give true or false'],
-    ['KREPLAY_AGENT_SERVICE', '["a"', 'no list in JSON'],
+    ['KREPLAY_AGENT_SERVICE', '["a"', 'not a list in JSON'],
     ['KREPLAY_DAEMON_LISTEN', 'here', 'must be HOST:PORT'],
   ])('%s=%s is refused: %s', (name, text, message) => {
     write('');

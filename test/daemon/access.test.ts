@@ -179,7 +179,7 @@ test('ten wrong tokens are answered at once, then one every six seconds', async 
   clock.steadyMs += 1_000;
   expect(await wrong()).toEqual([401, 'unauthorized', undefined]);
   expect(await wrong()).toEqual([429, 'too_many_attempts', '6']);
-  expect(logged.filter((line) => line.includes('a wrong token was shown'))).toHaveLength(11);
+  expect(logged.filter((line) => line.includes('a client presented a wrong token'))).toHaveLength(11);
 });
 
 test.each(['/healthz', '/readyz'])('%s needs no token on loopback', async (path) => {

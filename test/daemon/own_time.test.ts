@@ -86,7 +86,7 @@ test('a session states the duration of the transaction, and plays on to the writ
 test('what-if on a terminal marks the events that count for no transaction', async () => {
   const { stdout } = await kreplay('whatif', 'quick', '--url', app.url, '--extra-latency', '0ms', '--output', 'table');
   expect(stdout).toContain('recorded 10.000ms, projected 10.000ms');
-  expect(stdout).toContain('2 of the events carry its data to disk for it: nobody waited for them');
+  expect(stdout).toContain('2 of the events write its data back to disk: no caller waited for them');
 });
 
 test('a transaction known only by its write-back has a duration of zero, and is listed', async () => {

@@ -145,8 +145,8 @@ describe('write-back', () => {
     copyFileSync(join(SAMPLES, `${sample}.kreplay`), path);
     const place = ['--recording', path];
     const table = await kreplay('transactions', ...place, '--output', 'table');
-    expect(table.stdout).toMatch(/ not told apart /);
-    const warning = /kreplay: warning: of \d+ of these transactions, durations include what was written back later/;
+    expect(table.stdout).toMatch(/ not separated /);
+    const warning = /kreplay: warning: the durations of \d+ of these transactions include write-back/;
     expect(table.stderr).toMatch(warning);
     const csv = await kreplay('transactions', ...place, '--output', 'csv');
     expect(csv.stderr).toMatch(warning);

@@ -157,7 +157,10 @@ describe('a daemon with tokens', () => {
     const none = await asked('');
     expect([none.code, none.stderr]).toEqual([1, expect.stringMatching(/KREPLAY_TOKEN \(unauthorized\)\n$/)]);
     const mistaken = await asked('hunter2\n');
-    expect([mistaken.code, mistaken.stderr]).toEqual([1, expect.stringMatching(/^kreplay: KREPLAY_TOKEN is no token/)]);
+    expect([mistaken.code, mistaken.stderr]).toEqual([
+      1,
+      expect.stringMatching(/^kreplay: KREPLAY_TOKEN is not a token/),
+    ]);
     expect(mistaken.stderr).not.toContain('hunter2');
     const pin = await startWith({ KREPLAY_TOKEN: secret }, 'pin', 'tx', '--url', url).ended;
     expect([pin.code, pin.stderr]).toEqual([1, expect.stringMatching(/replay:control \(forbidden\)\n$/)]);

@@ -78,7 +78,7 @@ test('without privileges it lists the missing ones, and what each layer does wit
   const { status, stdout } = doctor(AS_NOBODY, '--data', '/tmp');
   expect(status).toBe(NOT_HERE);
   expect(stdout).toMatch(/NO +privileges +CAP_BPF and CAP_PERFMON missing; run as root/);
-  expect(stdout).toMatch(/\? +features +the kernel does not say without CAP_BPF and CAP_PERFMON/);
+  expect(stdout).toMatch(/\? +features +unknown without CAP_BPF and CAP_PERFMON/);
   expect(stdout).toMatch(/NO +programs +the kernel refused .*EPERM/);
   expect(stdout).toMatch(/\? +map memory +the programs are not loaded/);
   expect(stdout).toMatch(/on +otel .*not other users' processes: CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH missing/);

@@ -83,7 +83,7 @@ test('only a regular file is replaced, and a link is not followed', async () => 
   const place = newFolder();
   mkdirSync(join(place, 'folder'));
   const refused = await fromFolder('--format', 'csv', '--from', '0', '--output', join(place, 'folder'), '--force');
-  expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('is no file: give another --output')]);
+  expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('is not a file: give another --output')]);
   writeFileSync(join(place, 'target'), 'mine');
   symlinkSync('target', join(place, 'link'));
   expect((await fromFolder('--format', 'csv', '--from', '0', '--output', join(place, 'link'), '--force')).code).toBe(0);

@@ -239,7 +239,7 @@ describe('a file that cannot be imported is refused with the reason, and leaves 
     const data = join(newFolder(), 'data');
     for (const id of ['../../pwn', '', '0123456789ABCDEF', '0123456789abcdef0']) {
       changeWith(path, `UPDATE meta SET value = '${id}' WHERE key = 'recording_id'`);
-      expect(await refused(path, data)).toContain('its recording id is none');
+      expect(await refused(path, data)).toContain('its recording id is malformed');
     }
     expect(readdirSync(join(data, '..'))).toEqual(['data']);
   });

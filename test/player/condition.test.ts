@@ -47,7 +47,7 @@ test('a field that only the other event type has matches nothing', () => {
 test.each([
   ['duraton_ms>50', /no field duraton_ms; there are .*\bduration_ms, duration_ns\b.*\bsyscall\b/],
   ['origins=1', /no field origins/],
-  ['comm>a', /comm is no number: it has no order/],
+  ['comm>a', /comm is not a number: it has no order/],
   ['replay.after_timeout<true', /no order/],
   ['replay.after_timeout=yes', /never "yes"; it is true, false/],
   ['event_type=sys_wrote', /never "sys_wrote"; it is sys_write, block_io/],

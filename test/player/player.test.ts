@@ -156,9 +156,9 @@ test('a finished replay plays again with its events', async () => {
 
 test('pauses immediately after what --break and --until-event name, and continues from there', async () => {
   const pane = await play("--speed 10 --break 'duration_ms>50' --until-event 2");
-  expect(await pane.shows(/paused behind event 2: --until-event/)).toMatch(/‖ paused .*event 3\/23/);
+  expect(await pane.shows(/paused after event 2: --until-event/)).toMatch(/‖ paused .*event 3\/23/);
   await pane.press('Space');
-  const screen = await pane.shows(/paused behind event 7: duration_ms>50/);
+  const screen = await pane.shows(/paused after event 7: duration_ms>50/);
   expect(screen).toMatch(/‖ paused .*event 8\/23/);
   expect(screen).toContain('/data/7.db');
   expect(screen).not.toContain('/data/8.db');

@@ -94,8 +94,8 @@ test.each([
 });
 
 test.each([
-  ['invalid JSON', 'x', 'is no report of kreplay run'],
-  ['other JSON', '{"kreplay_run":1}', 'is no report of kreplay run, or of another version'],
+  ['invalid JSON', 'x', 'is not a report of kreplay run'],
+  ['other JSON', '{"kreplay_run":1}', 'is not a report of kreplay run, or is of another version'],
   [
     'an unsupported run',
     stringify({ ...ran(incident, []).result, figures: null, ended: null, verdict: 'unsupported' }),

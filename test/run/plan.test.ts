@@ -323,7 +323,7 @@ test.each([
     '{"timestamp_ns":1,"node":"n","tid":1,"comm":"","service_name":"","duration_ns":1,"event_type":"sys_write","syscall":"toString"}',
   ],
 ])('a line that is not an event is refused: %s', (_, line) => {
-  expect(() => addLine(newIncident(), line)).toThrow('a line that is no event');
+  expect(() => addLine(newIncident(), line)).toThrow('a line that is not an event');
 });
 
 test('events that are not in the order of their times are refused', () => {

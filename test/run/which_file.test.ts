@@ -189,6 +189,6 @@ test('two files that the recording cannot distinguish', async () => {
   expect(result.figures!.names.unclear).toBe(1);
   expect([result.verdict, result.reasons]).toEqual([
     'partial',
-    ['the recording cannot tell the names of 1 files from others: not UTF-8, or in too many folders'],
+    ['the recording cannot distinguish the names of 1 files from others: not UTF-8, or in too many folders'],
   ]);
 });

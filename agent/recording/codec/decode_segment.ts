@@ -64,7 +64,7 @@ export function openSegmentData(data: Buffer, columnIds: ReadonlyMap<string, num
 
 function readGroups(data: Buffer, seed: number): { rowCount: number; groups: Map<number, Group> } {
   // The value in a damaged row can have any SQLite type.
-  if (!Buffer.isBuffer(data)) throw corrupt('the data of a segment is none');
+  if (!Buffer.isBuffer(data)) throw corrupt('the data of a segment is malformed');
   if (data.length < HEAD_BYTES || data.readUInt32LE(0) !== crc32(data.subarray(4), seed)) {
     throw corrupt('the checksum of a segment is wrong');
   }

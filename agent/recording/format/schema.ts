@@ -178,7 +178,7 @@ export function packIds(ids: Uint32Array): Buffer {
 }
 
 export function unpackIds(blob: Buffer): Uint32Array {
-  if (!Buffer.isBuffer(blob)) throw corrupt('a list of names is none');
+  if (!Buffer.isBuffer(blob)) throw corrupt('a list of names is malformed');
   // The ids are copied because the buffer's own memory need not be aligned to four bytes.
   const ids = new Uint32Array(blob.length >>> 2);
   new Uint8Array(ids.buffer).set(blob.subarray(0, ids.byteLength));

@@ -130,7 +130,7 @@ function cached<Entry>(statement: Database.Statement<[number], Entry>): (id: num
     const hit = known.get(id);
     if (hit !== undefined) return hit;
     const entry = statement.get(id);
-    if (entry !== undefined && !isEntry(entry)) throw corrupt('a name in it is none');
+    if (entry !== undefined && !isEntry(entry)) throw corrupt('a name in it is malformed');
     if (entry !== undefined) known.set(id, entry);
     return entry;
   };

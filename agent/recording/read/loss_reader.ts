@@ -38,13 +38,13 @@ export function openLossReader(database: Database.Database): LossReader {
       losses.all({ fromNs: toStored(fromNs), toNs: toStored(toNs) }).map((row) => {
         const [from, to, cause, eventType, count] = row;
         if (!areCounts([from, to, count]) || !isText(cause) || (eventType !== null && !isText(eventType)))
-          throw corrupt('its list of losses is none');
+          throw corrupt('its list of losses is malformed');
         return { fromNs: from, toNs: to, cause: knownCause(cause), eventType, count: Number(count) };
       }),
     clockSteps: () =>
       steps.all().map(([bootNs, offsetNs, kind, suspendedNs]) => {
         if (!areCounts([bootNs, suspendedNs]) || typeof offsetNs !== 'bigint' || !isText(kind))
-          throw corrupt('its list of clock steps is none');
+          throw corrupt('its list of clock steps is malformed');
         return { bootNs, offsetNs, kind, suspendedNs };
       }),
   };

@@ -146,11 +146,11 @@ function isRegular(path: string): boolean | undefined {
 function readOrigin(database: Database.Database) {
   const meta = new Map(database.prepare<[], [string, string | bigint]>(META).raw().safeIntegers().all());
   const recordingId = String(meta.get('recording_id'));
-  if (!RECORDING_ID.test(recordingId)) throw corrupt('its recording id is none');
+  if (!RECORDING_ID.test(recordingId)) throw corrupt('its recording id is malformed');
   const node = String(meta.get('node'));
-  if (node.length > TEXT_MAX) throw corrupt('the name of its node is none');
+  if (node.length > TEXT_MAX) throw corrupt('the name of its node is malformed');
   const createdNs = meta.get('created_ns') ?? 0n;
-  if (typeof createdNs !== 'bigint' || createdNs < 0n) throw corrupt('the time at which it was begun is none');
+  if (typeof createdNs !== 'bigint' || createdNs < 0n) throw corrupt('its start time is malformed');
   const [bootId, machineId] = [String(meta.get('boot_id')), String(meta.get('machine_id'))];
   return { recordingId, node, bootId, machineId, createdNs };
 }
@@ -232,7 +232,7 @@ function readerOf(database: Database.Database, path: string, version: number, is
     isReplaced: () => currentId.get() !== recordingId,
     info() {
       const [first, last, count] = extent.get()!;
-      if ([first, last, count].some((value) => (value ?? 0n) < 0n)) throw corrupt('times of its events are none');
+      if ([first, last, count].some((value) => (value ?? 0n) < 0n)) throw corrupt('times of its events are malformed');
       return {
         ...origin,
         formatVersion,

@@ -31,7 +31,7 @@ export function openRecordedSpan(database: Database.Database): RecordedSpanReade
       const said = new Map(notes.all());
       for (const [key, value] of said)
         if (key !== 'alive_boot_id' && (typeof value !== 'bigint' || value < 0n))
-          throw corrupt(`its ${key} is no time`);
+          throw corrupt(`its ${key} is not a time`);
       const [created, alive] = [said.get('created_ns'), said.get('alive_ns')];
       if (typeof created === 'bigint' && typeof alive === 'bigint') {
         const [monotonicNs, bootId] = [said.get('alive_monotonic_ns'), said.get('alive_boot_id')];

@@ -83,7 +83,7 @@ export function openTransactions(database: Database.Database, lookup: Lookup): T
     const written = [writtenCount ?? 0n, writtenBytes, writtenEnd];
     const numbers = [key, first, end, events, errors, slowest, slowestNumber, ...written];
     if (!numbers.every((value) => typeof value === 'bigint' && value >= 0n) || typeof transactionId !== 'string')
-      throw corrupt('a summary of a transaction is none');
+      throw corrupt('a summary of a transaction is malformed');
     if (services.length > TEXT_MAX) throw corrupt('a transaction has more services than any has');
     // A service may have got a new id because of its age; its old one may be gone.
     const names = Array.from(unpackIds(services), lookup.name).filter((name) => name !== '');

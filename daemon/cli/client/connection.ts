@@ -103,15 +103,15 @@ function unreachable(url: string, error: NodeJS.ErrnoException & { reason?: stri
     case 'ECONNREFUSED':
     case 'ENOENT':
       return new CommandError(
-        `no daemon at ${url}: start one with \`kreplay daemon\`, or say where it is with --url or KREPLAY_URL`,
+        `no daemon at ${url}: start one with \`kreplay daemon\`, or give its address with --url or KREPLAY_URL`,
       );
     case 'ECONNRESET':
       return new CommandError(
-        `the daemon at ${url} closed the connection: it may want https://, or another KREPLAY_CLIENT_CERT`,
+        `the daemon at ${url} closed the connection: it may require https://, or another KREPLAY_CLIENT_CERT`,
       );
     case 'ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED':
       return new CommandError(
-        `the daemon at ${url} wants a certificate: set KREPLAY_CLIENT_CERT and KREPLAY_CLIENT_KEY`,
+        `the daemon at ${url} requires a certificate: set KREPLAY_CLIENT_CERT and KREPLAY_CLIENT_KEY`,
       );
     default:
       return new CommandError(`cannot reach the daemon at ${url}: ${error.reason ?? error.message}`);
@@ -119,7 +119,7 @@ function unreachable(url: string, error: NodeJS.ErrnoException & { reason?: stri
 }
 
 function brokenOff(error: Error): CommandError {
-  return new CommandError(`the daemon's answer broke off: ${error.message}; what there is of it is not all`);
+  return new CommandError(`the daemon's answer broke off: ${error.message}; it is incomplete`);
 }
 
 async function refusal(res: IncomingMessage, status: number): Promise<RefusedError> {

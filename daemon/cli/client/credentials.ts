@@ -14,7 +14,7 @@ export interface Credentials {
 export function credentialsOf(environment: NodeJS.ProcessEnv): Credentials {
   const token = environment.KREPLAY_TOKEN;
   if (token && !isSecret(token))
-    throw new CommandError('KREPLAY_TOKEN is no token: `kreplay token create` prints one, it begins with krp_');
+    throw new CommandError('KREPLAY_TOKEN is not a token: `kreplay token create` prints one, it begins with krp_');
   const file = (name: string) => {
     const path = environment[name];
     if (!path) return undefined;

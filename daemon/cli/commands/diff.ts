@@ -1,6 +1,7 @@
 /** `kreplay diff`: compares two runs, or a run with its incident. */
 import { readFileSync } from 'node:fs';
 import { Command, InvalidArgumentError, Option } from 'commander';
+import { EXIT_CODES, withHelpEnd } from '../../../agent/config/help.ts';
 import { stringify } from '../../exact_json.ts';
 import { type Difference, difference, exceeded, parseReport, type StreamChange } from '../../run/report/diff.ts';
 import { inWords } from '../../run/report/summary.ts';
@@ -16,22 +17,30 @@ interface Options {
 }
 
 export function diffCommand(): Command {
-  return new Command('diff')
+  const command = new Command('diff')
     .description('compare two runs, or a run with its incident: durations by path, new and vanished calls')
-    .argument('<before>', 'what kreplay run --report has written; alone it is compared with its incident')
-    .argument('[after]', 'the report of another run')
+    .argument('<before>', 'report of a run, as kreplay run --report writes it; alone it is compared with its incident')
+    .argument('[after]', 'report of another run')
     .option(
       '--max-slower <percent>',
-      `exit with ${EXCEEDED} when all calls together take so much longer, such as 10%`,
+      `exit with ${EXCEEDED} when all calls together take this much longer, such as 10%`,
       percent,
     )
     .option('--same-calls', `exit with ${EXCEEDED} when paths are new or have vanished`, false)
     .addOption(
-      new Option('--output <format>', 'how to say it')
+      new Option('--output <format>', 'output format')
         .choices(['table', 'json'])
         .default(process.stdout.isTTY ? 'table' : 'json', 'table on a terminal, else json'),
     )
     .action(diff);
+  return withHelpEnd(command, {
+    examples: [
+      'kreplay diff before.json after.json',
+      'kreplay diff before.json after.json --max-slower 10% --same-calls',
+      'kreplay diff before.json',
+    ],
+    exitCodes: { ...EXIT_CODES, [EXCEEDED]: 'the difference exceeds --max-slower or --same-calls' },
+  });
 }
 
 function diff(first: string, second: string | undefined, options: Options): void {

@@ -1,5 +1,6 @@
 /** `kreplay events`: queries events from a terminal. */
 import { Command, Option } from 'commander';
+import { withHelpEnd } from '../../../agent/config/help.ts';
 import { LIMIT_MAX } from '../../query/event_query.ts';
 import { callDaemon, readLines } from '../client/connection.ts';
 import { warnOfLosses } from '../client/coverage_warning.ts';
@@ -18,19 +19,26 @@ interface Options extends EventFilters, PlaceOptions {
 
 export function eventsCommand(): Command {
   const command = new Command('events').description('list recorded events');
-  return withPlace(withEventFilters(command))
-    .addOption(new Option('--order <order>', 'by time').choices(['asc', 'desc']).default('asc'))
+  withPlace(withEventFilters(command))
+    .addOption(new Option('--order <order>', 'order by time').choices(['asc', 'desc']).default('asc'))
     .option(
       '--limit <count>',
-      `at most so many (default: ${TABLE_LIMIT_DEFAULT} in a table, else all)`,
+      `maximum number of events (default: ${TABLE_LIMIT_DEFAULT} in a table, else all)`,
       positiveInteger,
     )
     .addOption(
-      new Option('--output <format>', 'ndjson is one event a line, json one document')
+      new Option('--output <format>', 'ndjson: one event per line; json: one document')
         .choices(OUTPUTS)
         .default(process.stdout.isTTY ? 'table' : 'ndjson', 'table on a terminal, else ndjson'),
     )
     .action((options: Options) => atPlace(options, (url) => listEvents(url, options)));
+  return withHelpEnd(command, {
+    examples: [
+      'kreplay events --transaction order-1',
+      'kreplay events --service shop --type sys_sync --min-duration 10ms --from -15m',
+      'kreplay events --recording incident.kreplay --failed --output ndjson',
+    ],
+  });
 }
 
 async function listEvents(url: string, options: Options): Promise<void> {

@@ -1,5 +1,6 @@
 /** `kreplay export`: writes events of a recording to a file for other people and tools. */
 import { Command, InvalidArgumentError, Option } from 'commander';
+import { withHelpEnd } from '../../../agent/config/help.ts';
 import { EVENT_TYPES, type EventType } from '../../../bpf/schema/index.ts';
 import { stringify } from '../../exact_json.ts';
 import { ExportError } from '../../export/errors.ts';
@@ -27,26 +28,35 @@ interface Options extends RecordingOptions {
 
 export function exportCommand(): Command {
   const command = new Command('export')
-    .description('take recorded events elsewhere: a bundle that kreplay opens like any recording, or another format')
+    .description('write recorded events to a file: a bundle, which kreplay opens like any recording, or another format')
     .option('--transaction <id>', 'events of one transaction')
     .option(
       '--context <duration>',
-      'with --transaction: everything from so long before it to so long after it',
+      'with --transaction: include all events from this long before it to this long after it',
       duration,
     )
     .option('--from <time>', 'start of a window, included: 2026-11-20T10:00:00Z, nanoseconds, or -15m', time)
-    .option('--to <time>', 'its end, not included', time)
-    .option('--service <names>', 'only of these services; comma-separated or given again', list)
-    .option('--type, --event-type <types>', `only these: ${EVENT_TYPES.join(', ')}; likewise a list`, eventTypes);
-  return withRecordingOptions(command)
-    .addOption(new Option('--format <format>', 'what to write').choices(Object.keys(FORMATS)).default('bundle'))
-    .option('--output <path>', `where to; - is standard output (default: ${defaultOutputs()})`)
-    .option('--force', 'replace the file if it is there', false)
-    .option('--redact', 'put pseudonyms for names, paths and ids; numbers and times stay', false)
-    .addOption(
-      new Option('--summary <format>', 'how to say what was written').choices(['text', 'json']).default('text'),
-    )
+    .option('--to <time>', 'end of the window, not included', time)
+    .option('--service <names>', 'only events of these services; comma-separated or repeated', list)
+    .option(
+      '--type, --event-type <types>',
+      `only events of these types: ${EVENT_TYPES.join(', ')}; likewise a list`,
+      eventTypes,
+    );
+  withRecordingOptions(command)
+    .addOption(new Option('--format <format>', 'output format').choices(Object.keys(FORMATS)).default('bundle'))
+    .option('--output <path>', `path of the output; - is standard output (default: ${defaultOutputs()})`)
+    .option('--force', 'replace an existing file', false)
+    .option('--redact', 'replace names, paths and ids with pseudonyms; numbers and times stay', false)
+    .addOption(new Option('--summary <format>', 'format of the summary').choices(['text', 'json']).default('text'))
     .action(runExport);
+  return withHelpEnd(command, {
+    examples: [
+      'kreplay export --transaction order-1',
+      'kreplay export --transaction order-1 --context 2s --redact --output incident.kreplay',
+      'kreplay export --from -15m --service shop --format csv',
+    ],
+  });
 }
 
 function defaultOutputs(): string {

@@ -1,6 +1,7 @@
 /** `kreplay import`: adds recordings of other hosts and incident bundles to a data folder, for its daemon to serve. */
 import { Command } from 'commander';
 import { withDataFolder } from '../../../agent/config/configuration.ts';
+import { withHelpEnd } from '../../../agent/config/help.ts';
 import { printable } from '../../../agent/output/printable.ts';
 import type { RecordingInfo } from '../../../agent/recording/read/reader.ts';
 import { importRecording, type ListedImport, listImported } from '../../export/incident/imported.ts';
@@ -14,11 +15,14 @@ interface Options {
 
 export function importCommand(): Command {
   const command = new Command('import')
-    .description('add recordings and bundles to a data folder, for its daemon to serve beside its own')
-    .argument('[files...]', 'recordings; copied, and left as they are');
-  return withDataFolder(command, 'where to; created when it is not there')
-    .option('--list', 'list what was imported', false)
+    .description('add recordings and bundles to a data folder, whose daemon then serves them too')
+    .argument('[files...]', 'recordings to copy; the originals stay as they are');
+  withDataFolder(command, 'folder to import into; created if it does not exist')
+    .option('--list', 'list the imported recordings', false)
     .action(runImport);
+  return withHelpEnd(command, {
+    examples: ['kreplay import incident.kreplay --data ./data', 'kreplay import --list'],
+  });
 }
 
 function runImport(files: readonly string[], { data, list }: Options, command: Command): void {

@@ -1,6 +1,7 @@
 /** `kreplay pin`, `kreplay unpin`: protects transactions from retention, or stops protecting them. */
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { formatMilliseconds, parseDuration } from '../../../agent/config/duration.ts';
+import { withHelpEnd } from '../../../agent/config/help.ts';
 import { printable } from '../../../agent/output/printable.ts';
 import { parseJson, stringify } from '../../exact_json.ts';
 import { BEFORE_NS_MAX } from '../../query/pin_request.ts';
@@ -30,13 +31,17 @@ interface Pin {
 }
 
 export function pinCommand(): Command {
-  return withUrl(new Command('pin'))
-    .description('keep a transaction, and what happened right before it, when old events are removed')
-    .argument('[transaction]', 'its id', transactionId)
-    .option('--before <duration>', 'how much of what came before, such as 0s, 1m30s (default: 10s)', before)
-    .addOption(new Option('--list', 'list what is pinned').default(false).conflicts('before'))
+  const command = withUrl(new Command('pin'))
+    .description('protect a transaction, and the events right before it, from retention')
+    .argument('[transaction]', 'transaction id', transactionId)
+    .option(
+      '--before <duration>',
+      'how long before the transaction events are kept too, such as 0s, 1m30s (default: 10s)',
+      before,
+    )
+    .addOption(new Option('--list', 'list all pins').default(false).conflicts('before'))
     .addOption(
-      new Option('--output <format>', 'ndjson is one pin a line')
+      new Option('--output <format>', 'ndjson: one pin per line')
         .choices(['text', 'ndjson'])
         .default(process.stdout.isTTY ? 'text' : 'ndjson', 'text on a terminal, else ndjson'),
     )
@@ -44,16 +49,20 @@ export function pinCommand(): Command {
       if (options.list === (id !== undefined)) command.error('error: give a transaction to pin, or --list');
       process.stdout.write(id === undefined ? await listed(options) : await pinned(id, options));
     });
+  return withHelpEnd(command, {
+    examples: ['kreplay pin order-1', 'kreplay pin order-1 --before 1m30s', 'kreplay pin --list'],
+  });
 }
 
 export function unpinCommand(): Command {
-  return withUrl(new Command('unpin'))
-    .description('let a pinned transaction be removed when its time comes')
-    .argument('<transaction>', 'its id', transactionId)
+  const command = withUrl(new Command('unpin'))
+    .description('stop protecting a transaction from retention')
+    .argument('<transaction>', 'transaction id', transactionId)
     .action(async (id: string, { url }: Pick<Options, 'url'>) => {
       await readText(await callDaemon(url, { method: 'DELETE', path: pathOf(id) }));
       process.stdout.write(`${printable(id)} is no longer pinned\n`);
     });
+  return withHelpEnd(command, { examples: ['kreplay unpin order-1'] });
 }
 
 function withUrl(command: Command): Command {

@@ -1,6 +1,7 @@
 /** `kreplay run`: runs a test build with the latencies of an incident. */
 import { type Command as BaseCommand, Command, InvalidArgumentError, Option } from 'commander';
 import { parseDuration } from '../../../agent/config/duration.ts';
+import { withHelpEnd } from '../../../agent/config/help.ts';
 import { printable } from '../../../agent/output/printable.ts';
 import { stringify } from '../../exact_json.ts';
 import { SPEED_FACTOR_MAX, SPEED_FACTOR_MIN } from '../../replay/contract.ts';
@@ -54,39 +55,42 @@ interface Ruled<Rule> {
 
 const SEED_MAX = 2n ** 64n - 1n;
 
-const HELP = `
-A rule chooses calls: sys_write or sys_sync, then parts between colons; * stands for any text:
+const NOTES = `
+A rule selects calls: sys_write or sys_sync, then parts between colons; * stands for any text:
   --inject sys_write:service=db:extra=10ms      fields service, comm, path, syscall
   --inject sys_write:path=/data/*.log:factor=3
   --fail sys_write:ENOSPC:nth=3                 the third one, in recorded order
   --short sys_write:path=*.log:nth=3            likewise
-Where a recording has no syncs, block requests become them: block_io chooses them as sys_sync does.
+Where a recording has no syncs, block requests become them: block_io selects them as sys_sync does.`;
 
-Exit codes:
-  that of the command, when none of these is meant
-  ${EXIT.notReplayable}   the incident cannot be replayed here: the command was not run
-  ${EXIT.gateNotMet}  the command did not fail, but --require, --max-duration or --expect-exit is not met
-  ${EXIT.failed}  kreplay itself failed, or wrong usage
-  ${EXIT.canNotRun}  the command cannot be run
-  ${EXIT.notFound}  there is no such command
-`;
+const EXIT_CODES = {
+  [EXIT.notReplayable]: 'the incident cannot be replayed here: the command was not run',
+  [EXIT.gateNotMet]: 'the command did not fail, but --require, --max-duration or --expect-exit is not met',
+  [EXIT.failed]: 'kreplay itself failed, or wrong usage',
+  [EXIT.canNotRun]: 'the command cannot be run',
+  [EXIT.notFound]: 'there is no such command',
+  other: 'exit code of the command',
+};
 
 export function runCommand(): Command {
   const command = new Command('run')
     .description('run a test build so that each of its writes and syncs takes as long as in an incident')
     .usage('--bundle FILE --transaction ID [options] -- COMMAND [ARGUMENT ...]')
-    .requiredOption('--transaction <id>', 'the incident')
+    .requiredOption('--transaction <id>', 'transaction of the incident')
     .addOption(
-      new Option('--bundle <file>', 'recording that has it, straight from the file and without a daemon').conflicts(
-        'url',
-      ),
+      new Option('--bundle <file>', 'recording that contains the incident, read without a daemon').conflicts('url'),
     )
     .addOption(urlOption())
-    .option('--speed <factor>', '2: everything takes half as long', speedFactor, 1)
-    .option('--extra-latency <duration>', 'added to every call, such as 2ms', latency, 0)
-    .option('--threshold <duration>', 'only calls that were to take this long or longer are held', latency, 0)
-    .option('--timeout-scale <factor>', 'given to the command as KREPLAY_TIMEOUT_SCALE, for its own timeouts', scale, 1)
-    .option('--map <here=there>', 'a path here, and in the recording; may be given again', pathMap)
+    .option('--speed <factor>', 'speed factor: with 2 every call takes half as long', speedFactor, 1)
+    .option('--extra-latency <duration>', 'latency to add to every call, such as 2ms', latency, 0)
+    .option('--threshold <duration>', 'hold only calls that are planned to take at least this long', latency, 0)
+    .option(
+      '--timeout-scale <factor>',
+      'factor for the timeouts of the command, which gets it as KREPLAY_TIMEOUT_SCALE',
+      scale,
+      1,
+    )
+    .option('--map <here=there>', 'path here, and its path in the recording; repeatable', pathMap)
     .addOption(
       new Option(
         '--mode <mode>',
@@ -96,22 +100,22 @@ export function runCommand(): Command {
         .default('auto'),
     )
     .addOption(
-      new Option('--seed <number>', 'of the random choices: the same one gives the same durations')
+      new Option('--seed <number>', 'seed of the random choices: the same seed gives the same durations')
         .argParser(seed)
         .default(1n, '1'),
     )
     .addOption(
       new Option(
         '--unknown <what>',
-        'what calls to files take that the incident does not have, as where their names are random: nothing more, or as ' +
-          'long as others of their class',
+        'duration of calls to files that the incident does not contain, such as files with random names: unchanged, or ' +
+          'as long as other calls of their class',
       )
         .choices(['none', 'class'])
         .default('none'),
     );
-  return withRepetition(withGates(withFaults(command)))
+  withRepetition(withGates(withFaults(command)))
     .addOption(
-      new Option('--io-uring <how>', 'it cannot be held: deny makes programs write without it')
+      new Option('--io-uring <how>', 'io_uring cannot be held: deny makes programs write without it')
         .choices(['deny', 'ignore'])
         .default('deny'),
     )
@@ -120,24 +124,32 @@ export function runCommand(): Command {
         .choices(['kill', 'pass'])
         .default('kill'),
     )
-    .option('--report <file>', 'write what happened as JSON')
-    .option('--junit <file>', 'as XML for a CI')
-    .option('--html <file>', 'as a page')
-    .argument('<command...>', 'what to run, behind --')
-    .addHelpText('after', HELP)
+    .option('--report <file>', 'write a report in JSON')
+    .option('--junit <file>', 'write a report in JUnit XML, for a CI')
+    .option('--html <file>', 'write a report as an HTML page')
+    .argument('<command...>', 'command to run, after --')
     .action(run);
+  return withHelpEnd(command, {
+    notes: NOTES,
+    examples: [
+      'kreplay run --bundle incident.kreplay --transaction order-1 -- make test',
+      'kreplay run --bundle incident.kreplay --transaction order-1 --require replayed --junit run.xml -- make test',
+      'kreplay run --transaction order-1 --repeat 10 --vary-latency 0..50ms -- ./test_orders',
+    ],
+    exitCodes: EXIT_CODES,
+  });
 }
 
 function withFaults(command: Command): Command {
   return command
-    .option('--inject <rule>', 'latency for some calls; may be given again', ruled(parseInjectRule))
-    .option('--fail <rule>', 'errors for some calls; may be given again', ruled(parseFailRule))
+    .option('--inject <rule>', 'add latency to selected calls; repeatable', ruled(parseInjectRule))
+    .option('--fail <rule>', 'return errors from selected calls; repeatable', ruled(parseFailRule))
     .option(
       '--short <rule>',
-      'some writes to files write half of what they ask; may be given again',
+      'let selected writes to files write half of their bytes; repeatable',
       ruled(parseShortRule),
     )
-    .option('--replay-errors', 'calls that failed in the incident are not made, and return its errors', false);
+    .option('--replay-errors', 'do not make calls that failed in the incident, but return its errors', false);
 }
 
 function withGates(command: Command): Command {
@@ -145,16 +157,16 @@ function withGates(command: Command): Command {
     .addOption(
       new Option(
         '--require <verdict>',
-        'fail unless the replay was at least so faithful; on a machine that is too noisy none is replayed',
+        'fail unless the replay was at least this faithful; a machine that is too noisy never reaches replayed',
       ).choices(['replayed', 'partial']),
     )
     .option('--max-duration <duration>', 'fail when the command takes longer', latency)
-    .option('--expect-exit <code>', 'what the command has to end with; 0 is then given for it', exitCode);
+    .option('--expect-exit <code>', 'exit code that the command must end with; kreplay then exits with 0', exitCode);
 }
 
 function withRepetition(command: Command): Command {
   return command
-    .option('--repeat <times>', 'run it so often, each time with the next seed', positiveInteger)
+    .option('--repeat <times>', 'run the command this many times, each time with the next seed', positiveInteger)
     .addOption(
       new Option(
         '--vary-latency <from..to>',
@@ -281,7 +293,7 @@ function latencyRange(value: string): LatencyRange {
   const [, from, to] = /^(.+)\.\.(.+)$/.exec(value) ?? [];
   if (from === undefined || to === undefined) throw new InvalidArgumentError('must be FROM..TO, such as 0ms..5ms');
   const [lowNs, highNs] = [latency(from), latency(to)];
-  if (lowNs >= highNs) throw new InvalidArgumentError('must begin with the smaller one');
+  if (lowNs >= highNs) throw new InvalidArgumentError('must begin with the smaller duration');
   return { lowNs, highNs };
 }
 

@@ -1,5 +1,6 @@
 /** `kreplay services`: lists the services that own events. */
 import { Command, Option } from 'commander';
+import { withHelpEnd } from '../../../agent/config/help.ts';
 import { printable } from '../../../agent/output/printable.ts';
 import { stringify } from '../../exact_json.ts';
 import { callDaemon, readJson } from '../client/connection.ts';
@@ -13,12 +14,15 @@ interface Options extends PlaceOptions {
 export function servicesCommand(): Command {
   const command = new Command('services')
     .description('list the services that own events')
-    .addOption(new Option('--output <format>', 'text is one a line').choices(['text', 'json']).default('text'));
-  return withPlace(command).action((options: Options) =>
+    .addOption(new Option('--output <format>', 'text: one service per line').choices(['text', 'json']).default('text'));
+  withPlace(command).action((options: Options) =>
     atPlace(options, async (url) => {
       const { services } = (await readJson(await callDaemon(url, { path: '/api/services' }))) as { services: string[] };
       const text = services.map((service) => `${printable(service)}\n`).join('');
       await print(options.output === 'json' ? `${stringify({ services })}\n` : text);
     }),
   );
+  return withHelpEnd(command, {
+    examples: ['kreplay services', 'kreplay services --recording incident.kreplay --output json'],
+  });
 }

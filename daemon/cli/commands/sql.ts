@@ -1,6 +1,7 @@
 /** `kreplay sql`: queries a recording with SQL. */
 import { setImmediate } from 'node:timers/promises';
 import { Command, Option } from 'commander';
+import { EXIT_CODES, withHelpEnd } from '../../../agent/config/help.ts';
 import { EVENT_TYPES } from '../../../bpf/schema/index.ts';
 import { askSql, type SqlValue } from '../../export/sql/sql_query.ts';
 import { duration } from '../options/option_values.ts';
@@ -16,13 +17,10 @@ const ROWS = 256;
 /** Rows of a table wait at most this long for others to align with. */
 const ALIGN_MS_MAX = 100;
 
-const HELP = `
+const NOTES = `
 Tables: events, ${EVENT_TYPES.join(', ')}, transactions, losses, clock.
 Conditions on these columns of the event tables find events without reading all others:
-  of_transaction, of_service, and since, until (2026-11-20T10:00:00Z, nanoseconds, or '-15m')
-
-  kreplay sql "select comm, sum(result) from sys_write where since = '-15m' group by comm"
-  kreplay sql "select * from events('order-1')"`;
+  of_transaction, of_service, and since, until (2026-11-20T10:00:00Z, nanoseconds, or '-15m')`;
 
 interface Options extends RecordingOptions {
   format: RowFormat;
@@ -31,20 +29,27 @@ interface Options extends RecordingOptions {
 }
 
 export function sqlCommand(): Command {
-  const command = new Command('sql').description('ask a recording in SQL').argument('<query>', 'SELECT ...');
-  return withRecordingOptions(command)
+  const command = new Command('sql').description('query a recording in SQL').argument('<query>', 'SELECT ...');
+  withRecordingOptions(command)
     .addOption(
-      new Option('--format <format>', 'how to print the rows')
+      new Option('--format <format>', 'output format')
         .choices(ROW_FORMATS)
         .default(process.stdout.isTTY ? 'table' : 'ndjson', 'table on a terminal, else ndjson'),
     )
     .addOption(
-      new Option('--timeout <duration>', 'ends the query when its next rows take longer')
+      new Option('--timeout <duration>', 'end the query when its next row takes longer')
         .argParser(duration)
         .default(TIMEOUT_NS_DEFAULT, '60s'),
     )
-    .addHelpText('after', HELP)
     .action(ask);
+  return withHelpEnd(command, {
+    notes: NOTES,
+    examples: [
+      `kreplay sql "select comm, sum(result) from sys_write where since = '-15m' group by comm"`,
+      `kreplay sql "select * from events('order-1')" --recording incident.kreplay --format csv`,
+    ],
+    exitCodes: { ...EXIT_CODES, 143: 'no further row within --timeout' },
+  });
 }
 
 async function ask(query: string, options: Options): Promise<void> {

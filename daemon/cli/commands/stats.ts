@@ -1,5 +1,6 @@
 /** `kreplay stats`: aggregates events by time and group. */
 import { Command, Option } from 'commander';
+import { withHelpEnd } from '../../../agent/config/help.ts';
 import { parseJson, stringify } from '../../exact_json.ts';
 import { csvLine } from '../../export/formats/csv.ts';
 import { DIMENSION_NAMES } from '../../query/dimensions.ts';
@@ -43,15 +44,22 @@ const BARS = '▁▂▃▄▅▆▇█';
 
 export function statsCommand(): Command {
   const command = new Command('stats').description('count events, their bytes, errors and durations');
-  return withPlace(withEventFilters(command))
-    .option('--bucket <duration>', 'rows for each so long a time, such as 10s or 1m')
-    .option('--group-by <names>', `rows for each; a list of ${DIMENSION_NAMES.join(', ')}`, list)
+  withPlace(withEventFilters(command))
+    .option('--bucket <duration>', 'length of a time bucket, which has rows of its own, such as 10s or 1m')
+    .option('--group-by <names>', `dimensions to group rows by; a list of ${DIMENSION_NAMES.join(', ')}`, list)
     .addOption(
-      new Option('--output <format>', 'ndjson is one row a line, json one document')
+      new Option('--output <format>', 'ndjson: one row per line; json: one document')
         .choices(['table', 'csv', 'ndjson', 'json'])
         .default(process.stdout.isTTY ? 'table' : 'ndjson', 'table on a terminal, else ndjson'),
     )
     .action((options: Options) => atPlace(options, (url) => sumUp(url, options)));
+  return withHelpEnd(command, {
+    examples: [
+      'kreplay stats --from -15m --group-by service,event_type',
+      'kreplay stats --bucket 10s --type sys_sync --output csv',
+      'kreplay stats --transaction order-1 --recording incident.kreplay',
+    ],
+  });
 }
 
 async function sumUp(url: string, options: Options): Promise<void> {

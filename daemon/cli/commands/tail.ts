@@ -1,6 +1,7 @@
 /** `kreplay tail`: follows events as they are recorded. */
 import { Command, Option } from 'commander';
 import { createParser } from 'eventsource-parser';
+import { EXIT_CODES, withHelpEnd } from '../../../agent/config/help.ts';
 import type { ApiEvent } from '../../../bpf/schema/api.ts';
 import { parseJson } from '../../exact_json.ts';
 import { CommandError } from '../client/command_error.ts';
@@ -24,14 +25,26 @@ interface LostFrame {
 
 export function tailCommand(): Command {
   const command = new Command('tail').description('follow events as they are recorded, until Ctrl-C');
-  return withEventFilters(command, { to: false })
+  withEventFilters(command, { to: false })
     .addOption(urlOption())
     .addOption(
-      new Option('--output <format>', 'ndjson is one event a line')
+      new Option('--output <format>', 'ndjson: one event per line')
         .choices(['table', 'ndjson'])
         .default(process.stdout.isTTY ? 'table' : 'ndjson', 'table on a terminal, else ndjson'),
     )
     .action(follow);
+  return withHelpEnd(command, {
+    examples: [
+      'kreplay tail',
+      'kreplay tail --service shop --failed',
+      'kreplay tail --min-duration 10ms --output ndjson',
+    ],
+    exitCodes: {
+      ...EXIT_CODES,
+      0: 'ended by Ctrl-C or SIGTERM',
+      1: 'the daemon refused the request, ended or is unreachable',
+    },
+  });
 }
 
 async function follow(options: Options): Promise<void> {

@@ -1,5 +1,6 @@
 /** `kreplay token`: manages the tokens of a daemon. */
 import { Command, InvalidArgumentError, Option } from 'commander';
+import { withHelpEnd } from '../../../agent/config/help.ts';
 import { stringify } from '../../exact_json.ts';
 import { hashOf, newSecret, SCOPES, type Scope } from '../../http/access/token.ts';
 import {
@@ -22,34 +23,44 @@ interface CreateOptions {
 
 export function tokenCommand(): Command {
   const command = new Command('token')
-    .summary('make, list and take away access tokens')
-    .description('make, list and take away the tokens that a daemon asks for');
-  withFile(command.command('create'))
-    .description('add a token to the file and print its secret, which is kept nowhere')
-    .requiredOption('--name <name>', 'whose it is', tokenName)
-    .requiredOption('--scope <scopes>', `${SCOPES.join(', ')}: comma-separated or given again`, scopes)
-    .option('--expires <duration>', 'after which it opens nothing, such as 12h, 30d (default: never)', lifetime)
-    .action(create);
-  withFile(command.command('list'))
-    .description('names, scopes and times; no secrets')
+    .summary('create, list and revoke access tokens')
+    .description('create, list and revoke the tokens that a daemon requires');
+  const create = withFile(command.command('create'))
+    .description('add a token to the file and print its secret, which is not stored')
+    .requiredOption('--name <name>', 'name of the token', tokenName)
+    .requiredOption(
+      '--scope <scopes>',
+      `scopes of the token: ${SCOPES.join(', ')}; comma-separated or repeated`,
+      scopes,
+    )
+    .option('--expires <duration>', 'lifetime of the token, such as 12h, 30d (default: unlimited)', lifetime)
+    .action(createToken);
+  const listed = withFile(command.command('list'))
+    .description('list names, scopes and times, without secrets')
     .addOption(
-      new Option('--output <format>', 'how to print them')
+      new Option('--output <format>', 'output format')
         .choices(['table', 'json'])
         .default(process.stdout.isTTY ? 'table' : 'json', 'table on a terminal, else json'),
     )
     .action(listTokens);
-  withFile(command.command('revoke'))
-    .description('take a token away; a running daemon refuses it from then on')
-    .argument('<name>', 'its name')
-    .action(revoke);
-  return command;
+  const revoke = withFile(command.command('revoke'))
+    .description('revoke a token; a running daemon refuses it from then on')
+    .argument('<name>', 'name of the token')
+    .action(revokeToken);
+  const examples = [
+    'kreplay token create --name ci --scope events:read --expires 30d --tokens tokens.json',
+    'kreplay token list --tokens tokens.json',
+    'kreplay token revoke ci --tokens tokens.json',
+  ] as const;
+  for (const [i, one] of [create, listed, revoke].entries()) withHelpEnd(one, { examples: [examples[i]!] });
+  return withHelpEnd(command, { examples });
 }
 
 function withFile(command: Command): Command {
-  return command.requiredOption('--tokens <file>', 'the file that the daemon is given with --tokens');
+  return command.requiredOption('--tokens <file>', 'token file, which the daemon reads with --tokens');
 }
 
-function create({ name, scope, expires: lifetimeMs, tokens: path }: CreateOptions): void {
+function createToken({ name, scope, expires: lifetimeMs, tokens: path }: CreateOptions): void {
   const secret = newSecret();
   const nowMs = Date.now();
   changeTokenFile(path, (tokens) => {
@@ -88,7 +99,7 @@ function listTokens({ tokens: path, output }: { tokens: string; output: 'table' 
   process.stdout.write(output === 'table' ? newTable(COLUMNS).lines(tokens) : `${stringify({ tokens: shown })}\n`);
 }
 
-function revoke(name: string, { tokens: path }: { tokens: string }): void {
+function revokeToken(name: string, { tokens: path }: { tokens: string }): void {
   changeTokenFile(path, (tokens) => {
     if (!tokens.some((token) => token.name === name))
       throw new CommandError(`there is no token of this name in ${path}`);

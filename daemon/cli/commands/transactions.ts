@@ -1,5 +1,6 @@
 /** `kreplay transactions`: lists transactions that can be replayed. */
 import { Command, Option } from 'commander';
+import { withHelpEnd } from '../../../agent/config/help.ts';
 import { parseJson, stringify } from '../../exact_json.ts';
 import { csvLine } from '../../export/formats/csv.ts';
 import { transactionSchema, writtenBackSchema } from '../../http/contract/transactions.ts';
@@ -63,25 +64,40 @@ const COLUMNS: readonly TableColumn<Transaction>[] = [
 export function transactionsCommand(): Command {
   const command = new Command('transactions')
     .description('list transactions: the latest, or the slowest')
-    .option('--service <names>', 'in which it took part; comma-separated or given again: any of them', list)
-    .option('--node <names>', 'host that recorded some of it; likewise a list', list)
-    .option('--from <time>', 'began at or after it: 2026-11-20T10:00:00Z, nanoseconds, or -15m', timeText)
-    .option('--to <time>', 'began before it', timeText)
-    .option('--min-duration <duration>', 'such as 50us, 2ms, 1.5s', milliseconds)
-    .option('--has-error', 'only those with an event that failed')
-    .addOption(new Option('--sort <order>', 'what comes first').choices(['recent', 'slowest']).default('recent'))
-    .option('--limit <count>', 'at most so many', positiveInteger, LIMIT_DEFAULT)
+    .option(
+      '--service <names>',
+      'only transactions in which these services took part; comma-separated or repeated: any of them',
+      list,
+    )
+    .option('--node <names>', 'only transactions that these hosts recorded a part of; likewise a list', list)
+    .option(
+      '--from <time>',
+      'only transactions that began at or after this time: 2026-11-20T10:00:00Z, nanoseconds, or -15m',
+      timeText,
+    )
+    .option('--to <time>', 'only transactions that began before this time', timeText)
+    .option('--min-duration <duration>', 'minimum duration, such as 50us, 2ms, 1.5s', milliseconds)
+    .option('--has-error', 'only transactions with an event that failed')
+    .addOption(new Option('--sort <order>', 'sort order').choices(['recent', 'slowest']).default('recent'))
+    .option('--limit <count>', 'maximum number of transactions', positiveInteger, LIMIT_DEFAULT)
     .addOption(
-      new Option('--output <format>', 'ndjson is one transaction a line, json one document')
+      new Option('--output <format>', 'ndjson: one transaction per line; json: one document')
         .choices(['table', 'csv', 'ndjson', 'json'])
         .default(process.stdout.isTTY ? 'table' : 'ndjson', 'table on a terminal, else ndjson'),
     );
-  return withPlace(command).action((options: Options) => atPlace(options, (url) => listTransactions(url, options)));
+  withPlace(command).action((options: Options) => atPlace(options, (url) => listTransactions(url, options)));
+  return withHelpEnd(command, {
+    examples: [
+      'kreplay transactions',
+      'kreplay transactions --service shop --sort slowest --from -15m --limit 5',
+      'kreplay transactions --recording incident.kreplay --has-error --output ndjson',
+    ],
+  });
 }
 
 /** Formats the number of bytes, and how long after the transaction's own last event they were written back. */
 function writtenBackText({ written_back, last_end_ns }: Transaction): string {
-  if (!written_back) return 'not told apart';
+  if (!written_back) return 'not separated';
   const { count, bytes, last_end_ns: backEndNs } = written_back;
   if (count === 0 || backEndNs === null) return '-';
   const laterNs = BigInt(backEndNs) - BigInt(last_end_ns);
@@ -104,7 +120,7 @@ const OUTPUTS: Readonly<Record<Options['output'], (transactions: readonly Transa
 };
 
 function undividedText(count: number): string {
-  return `of ${count} of these transactions, durations include what was written back later: a recording of an older version does not tell it apart`;
+  return `the durations of ${count} of these transactions include write-back: recordings of an older version do not separate it`;
 }
 
 interface CsvColumn {

@@ -1,6 +1,7 @@
 /** `kreplay verify`: checks whether recordings are whole, and reports what is lost from those that are not. */
 import { statSync } from 'node:fs';
 import { Command, Option } from 'commander';
+import { EXIT_CODES, withHelpEnd } from '../../../agent/config/help.ts';
 import { printable } from '../../../agent/output/printable.ts';
 import { RecordingError } from '../../../agent/recording/format/errors.ts';
 import { isWhole, type LostTime, type Verified, verifyRecording } from '../../../agent/recording/read/verify.ts';
@@ -9,9 +10,7 @@ import { nothingServed, servedFiles } from '../../store/served_files.ts';
 import { formatTime } from '../print/display.ts';
 import { print } from '../print/standard_output.ts';
 
-const HELP = `
-Reads all of it, also while an agent records, and changes nothing.
-Exit status: 0 when all are whole, 1 when one is damaged or cannot be read.`;
+const NOTES = 'Reads each file to its end, also while an agent records, and changes nothing.';
 
 interface Options {
   output: 'text' | 'json';
@@ -20,12 +19,16 @@ interface Options {
 type Outcome = { path: string } & ({ verified: Verified } | { error: RecordingError });
 
 export function verifyCommand(): Command {
-  return new Command('verify')
-    .description('say whether recordings are whole')
-    .argument('<files...>', 'recordings, bundles, or data folders with all that is in them')
-    .addOption(new Option('--output <format>', 'how to say it').choices(['text', 'json']).default('text'))
-    .addHelpText('after', HELP)
+  const command = new Command('verify')
+    .description('check whether recordings are whole')
+    .argument('<files...>', 'recordings, bundles, or data folders with all their recordings')
+    .addOption(new Option('--output <format>', 'output format').choices(['text', 'json']).default('text'))
     .action(runVerify);
+  return withHelpEnd(command, {
+    notes: NOTES,
+    examples: ['kreplay verify ./data', 'kreplay verify incident.kreplay --output json'],
+    exitCodes: { ...EXIT_CODES, 0: 'all recordings are whole', 1: 'a recording is damaged or cannot be read' },
+  });
 }
 
 async function runVerify(given: readonly string[], { output }: Options): Promise<void> {

@@ -2,6 +2,7 @@
 
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { formatMilliseconds } from '../../../agent/config/duration.ts';
+import { EXIT_CODES, withHelpEnd } from '../../../agent/config/help.ts';
 import { printable } from '../../../agent/output/printable.ts';
 import type { ApiEvent } from '../../../bpf/schema/api.ts';
 import { parseJson } from '../../exact_json.ts';
@@ -46,39 +47,40 @@ interface Answer {
 
 export function whatIfCommand(): Command {
   const command = new Command('whatif')
-    .description('tell what extra latency would do to a transaction, without playing it')
-    .argument('<transaction>', 'its id');
-  return withPlace(
-    withProjection(command, 'added to every event that --only names', 'a caller with this deadline: who is too late?'),
+    .description('compute what extra latency would do to a transaction, without playing it')
+    .argument('<transaction>', 'transaction id');
+  withPlace(
+    withProjection(
+      command,
+      'latency to add to every event that --only selects',
+      'deadline of a caller: report the events that end after it',
+    ),
   )
-    .option('--only <field=value,...>', `only these get the latency; fields ${ONLY_FIELDS.join(', ')}`, only)
-    .option('--limit <count>', 'show at most so many events that are too late', wholeNumber, LIMIT_DEFAULT)
+    .option('--only <field=value,...>', `add the latency only to these events; fields ${ONLY_FIELDS.join(', ')}`, only)
+    .option('--limit <count>', 'maximum number of late events to show', wholeNumber, LIMIT_DEFAULT)
     .option('--fail-if-timeout', `exit with ${TIMES_OUT} when an event is too late`)
     .addOption(
-      new Option('--output <format>', 'json is what the API answers')
+      new Option('--output <format>', 'json: the answer of the API')
         .choices(['table', 'json'])
         .default(process.stdout.isTTY ? 'table' : 'json', 'table on a terminal, else json'),
-    )
-    .addHelpText(
-      'after',
-      `
---only event_type=sys_write,service=db,service=shop: the writes of either service.
-
-Exit codes:
-  0  it was told
-  1  it could not be told
-  2  wrong usage
-  ${TIMES_OUT}  with --fail-if-timeout: an event would end after the timeout
-`,
     )
     .action((transactionId: string, options: Options, self: Command) => {
       if (options.failIfTimeout && options.timeout === undefined)
         self.error('error: --fail-if-timeout needs a --timeout');
-      return atPlace(options, (url) => tell(url, transactionId, options));
+      return atPlace(options, (url) => project(url, transactionId, options));
     });
+  return withHelpEnd(command, {
+    notes: '--only event_type=sys_write,service=db,service=shop: the writes of either service.',
+    examples: [
+      'kreplay whatif order-1 --extra-latency 2ms --timeout 250ms',
+      'kreplay whatif order-1 --extra-latency 2ms --only event_type=sys_sync,service=shop',
+      'kreplay whatif order-1 --timeout 250ms --fail-if-timeout --recording incident.kreplay',
+    ],
+    exitCodes: { ...EXIT_CODES, [TIMES_OUT]: 'with --fail-if-timeout: an event would end after the timeout' },
+  });
 }
 
-async function tell(url: string, transactionId: string, options: Options): Promise<void> {
+async function project(url: string, transactionId: string, options: Options): Promise<void> {
   const { only, limit, output } = options;
   const body = { transaction_id: transactionId, ...projectionOf(options), ...(only && { only }), limit };
   const text = await readText(await callDaemon(url, { method: 'POST', path: '/api/replay/whatif', body }));
@@ -100,10 +102,10 @@ function textOf(answer: Answer): string {
   ];
   if (answer.written_back_count === null)
     lines.push(
-      'warning: a recording of an older version does not tell apart what was written back later: all is its time',
+      'warning: a recording of an older version does not separate write-back: it counts as time of the transaction',
     );
   else if (answer.written_back_count > 0)
-    lines.push(`${answer.written_back_count} of the events carry its data to disk for it: nobody waited for them`);
+    lines.push(`${answer.written_back_count} of the events write its data back to disk: no caller waited for them`);
   if (answer.timeout_ns === null) return `${lines.join('\n')}\n`;
   return `${[...lines, ...timeoutLines(answer, BigInt(answer.timeout_ns))].join('\n')}\n${lateTable(answer)}`;
 }
@@ -116,7 +118,7 @@ function timeoutLines({ after_timeout_count: count, smallest_latency_ns: smalles
 
 function smallestText(smallest: Integer | null): string {
   if (smallest === null) return 'none, no event gets any';
-  return BigInt(smallest) === 0n ? '0ms, it did when it was recorded' : exact(smallest);
+  return BigInt(smallest) === 0n ? '0ms, it did so when it was recorded' : exact(smallest);
 }
 
 function lateTable({ after_timeout: late, after_timeout_count: count, timeout_ns }: Answer): string {

@@ -40,8 +40,8 @@ export async function startAgent(dataFolder: string): Promise<AgentProcess> {
 }
 
 function whyNot(complaints: string): string {
-  const why = complaints.trim().replace(/^kreplay: /, '') || 'it did not say why';
-  const doctor = `\`${programName()} doctor\` says what this host lacks`;
+  const why = complaints.trim().replace(/^kreplay: /, '') || 'it reported no cause';
+  const doctor = `\`${programName()} doctor\` reports what this host lacks`;
   const next = process.getuid!() === 0 ? doctor : `try \`sudo ${programName()} demo\`; ${doctor}`;
   return `the demo's agent cannot record: ${why}; ${next}`;
 }

@@ -2,6 +2,7 @@
 import { mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { Command } from 'commander';
+import { EXIT_CODES, withHelpEnd } from '../../../agent/config/help.ts';
 import { newLog } from '../../../agent/output/log.ts';
 import { QUERY_TIMEOUT_MS_DEFAULT, SCANS_MAX_DEFAULT } from '../../http/access/scan_gate.ts';
 import type { ListenAddress } from '../../http/listen_address.ts';
@@ -22,22 +23,19 @@ interface Options {
 }
 
 export function demoCommand(): Command {
-  return new Command('demo')
+  const command = new Command('demo')
     .description('record a small workload with a slow spot and show it, until Ctrl-C (as root)')
-    .option('--data <folder>', 'new folder to record into, and to keep (default: one that is removed in the end)')
-    .option('--no-serve', 'end when it has been shown, for scripts')
-    .addHelpText(
-      'after',
-      `
-It writes 130 MiB to a disk, records only what carries a label, and removes what it has written.
-
-Exit codes:
-  0  it was shown
-  1  this host cannot be recorded, or the disk is full; the message says what to do
-  2  wrong usage
-`,
-    )
+    .option('--data <folder>', 'new folder to record into, and to keep (default: a temporary one)')
+    .option('--no-serve', 'end after the report, for scripts')
     .action(demo);
+  return withHelpEnd(command, {
+    notes: 'It writes 130 MiB to a disk, records only events that carry a label, and removes what it has written.',
+    examples: ['kreplay demo', 'kreplay demo --data ./demo --no-serve'],
+    exitCodes: {
+      ...EXIT_CODES,
+      1: 'this host cannot be recorded, or the disk is full; the message states what to do',
+    },
+  });
 }
 
 async function demo({ data, serve }: Options): Promise<void> {

@@ -19,7 +19,7 @@ export const SYNCS = 3;
  * sync returns.
  */
 const SCRIPT = `#!/bin/sh
-# Stores an order and its invoice; then somebody thought that a backup could not hurt.
+# Stores an order and its invoice, and then makes a backup that slows both down.
 set -eu
 cd "\${0%/*}"
 mkdir -p ${FILES}

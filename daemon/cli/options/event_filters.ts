@@ -23,17 +23,17 @@ export function withEventFilters(command: Command, { to = true } = {}): Command 
   command
     .option('--transaction <id>', 'events of one transaction')
     .option('--trace <id>', 'W3C trace id, 32 hex digits')
-    .option('--service <names>', 'service; comma-separated or given again: any of them', list)
-    .option('--node <names>', 'host that recorded it; likewise a list', list)
-    .option('--type <types>', `${EVENT_TYPES.join(', ')}; likewise a list`, list)
+    .option('--service <names>', 'only events of these services; comma-separated or repeated', list)
+    .option('--node <names>', 'only events that these hosts recorded; likewise a list', list)
+    .option('--type <types>', `only events of these types: ${EVENT_TYPES.join(', ')}; likewise a list`, list)
     .option('--from <time>', 'start of the window, included: 2026-11-20T10:00:00Z, nanoseconds, or -15m', timeText);
   if (to) command.addOption(new Option('--to <time>', 'end of the window, not included').argParser(timeText));
   return command
-    .option('--min-duration <duration>', 'such as 50us, 2ms, 1.5s', milliseconds)
-    .option('--max-duration <duration>', 'likewise', milliseconds)
+    .option('--min-duration <duration>', 'minimum duration, such as 50us, 2ms, 1.5s', milliseconds)
+    .option('--max-duration <duration>', 'maximum duration, likewise', milliseconds)
     .option('--pid <pid>', 'process id', positiveInteger)
     .option('--comm <name>', 'command name of the thread')
-    .option('--failed', 'only what ended with an error');
+    .option('--failed', 'only events that failed');
 }
 
 export function filterParameters(filters: EventFilters): Record<string, string | undefined> {

@@ -46,7 +46,7 @@ function daemonUrl(value: string): string {
  * be in the environment of a command that reads a file instead.
  */
 export function urlOption(): Option {
-  const option = new Option('--url <url>', 'where the daemon is: http://HOST:PORT, https://HOST:PORT or unix:/path');
+  const option = new Option('--url <url>', 'address of the daemon: http://HOST:PORT, https://HOST:PORT or unix:/path');
   const url = process.env.KREPLAY_URL || DEFAULT_URL;
   return option.argParser(daemonUrl).default(url, `KREPLAY_URL, else "${DEFAULT_URL}"`);
 }

@@ -13,11 +13,7 @@ export interface PlaceOptions {
 export function withPlace(command: Command): Command {
   return command
     .addOption(urlOption())
-    .addOption(
-      new Option('--recording <files...>', 'recordings, straight from their files and without a daemon').conflicts(
-        'url',
-      ),
-    );
+    .addOption(new Option('--recording <files...>', 'recordings to read without a daemon').conflicts('url'));
 }
 
 /** Runs `work` with the URL of the daemon that answers. */

@@ -15,7 +15,7 @@ export function withProjection(command: Command, latencyHelp: string, timeoutHel
     .option('--timeout <duration>', timeoutHelp, timeout)
     .option(
       '--clock-offset <node=duration>',
-      'add so much to the times of a node, so that all clocks agree: node=+1.5ms; given once for each',
+      'time to add to the clock of a node, so that all clocks agree: node=+1.5ms; repeatable, once per node',
       clockOffset,
     );
 }

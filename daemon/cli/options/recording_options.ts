@@ -10,7 +10,9 @@ export interface RecordingOptions {
 
 export function withRecordingOptions(command: Command): Command {
   return withDataFolder(command, 'folder that an agent records into').addOption(
-    new Option('--recording <file>', 'a recording, instead of the one in --data').conflicts('data').argParser(oneFile),
+    new Option('--recording <file>', 'recording to read, instead of the one in --data')
+      .conflicts('data')
+      .argParser(oneFile),
   );
 }
 

@@ -57,7 +57,7 @@ function newTest(fields: ReadonlyMap<string, EventField>, name: string, operator
   const field = fields.get(name);
   if (!field) throw new Error(`there is no field ${name}; there are ${[...fields.keys()].join(', ')}`);
   if (field.kind !== 'integer' && operator !== '=' && operator !== '!=')
-    throw new Error(`${name} is no number: it has no order, only = and !=`);
+    throw new Error(`${name} is not a number: it has no order, only = and !=`);
   const wanted = wantedValue(field, name, written);
   if (wanted === null && operator !== '=' && operator !== '!=')
     throw new Error(`${name}: nothing is more or less than null`);
@@ -85,7 +85,7 @@ function unquoted(name: string, written: string): string {
   try {
     return JSON.parse(written) as string;
   } catch {
-    throw new Error(`${name}: ${written} is no JSON string`);
+    throw new Error(`${name}: ${written} is not a JSON string`);
   }
 }
 

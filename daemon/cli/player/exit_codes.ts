@@ -1,4 +1,6 @@
 /** Exit codes of `kreplay replay`, for scripts. */
+import { EXIT_CODES } from '../../../agent/config/help.ts';
+
 export const EXIT = {
   /** Played to the end or to the event of --until-event, left with `q`, or the reader closed the output. */
   played: 0,
@@ -8,11 +10,11 @@ export const EXIT = {
   sessionLost: 4,
 } as const;
 
-export const EXIT_HELP = `
-Exit codes:
-  0  played to the end or to --until-event, left with q, or the reader of the output had enough
-  1  interrupted, or it could not begin
-  2  wrong usage
-  3  ended by --break (without the player: there it pauses)
-  4  the session was stopped, deleted or ended by somebody else, or its daemon is gone
-`;
+export const EXIT_HELP = {
+  [EXIT.played]: 'played to the end or to --until-event, left with q, or the reader of the output closed it',
+  [EXIT.interrupted]: 'interrupted, or the replay could not begin',
+  2: EXIT_CODES[2],
+  [EXIT.broken]: 'ended by --break (the player pauses instead)',
+  [EXIT.sessionLost]:
+    'the session was stopped or deleted by another client, failed or expired, or its daemon has ended',
+} as const;

@@ -41,7 +41,7 @@ export const KEYS_HELP = `Keys of the player:
   PgUp, PgDn         10 % of the replay back or forward
   Home, End          to the start, to the end
   +, -               twice as fast, half as fast; Backspace: as recorded
-  l, L               more, less extra latency for what is to come: 0, 100us, 200us, 500us, 1ms ... 1h
+  l, L               more, less extra latency for the events to come: 0, 100us, 200us, 500us, 1ms ... 1h
   z, Z               a shorter, a longer part of the time line
   ?                  keys on the bottom line, on and off
   q, Ctrl-C          stop and leave

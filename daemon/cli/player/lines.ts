@@ -59,7 +59,7 @@ async function printFrames(
       }
       begun = true;
     } else if (frame.kind === 'gap' && frame.missed === null) {
-      say('kreplay: warning: the daemon was started again; going on behind the last event');
+      say('kreplay: warning: the daemon was started again; going on after the last event');
       // After a restart the session is paused, and at another position.
       begun = false;
     } else if (frame.kind === 'gap') say(`kreplay: warning: missed ${frame.missed} frames, too slow to read them`);
@@ -72,7 +72,7 @@ async function printFrames(
       const stop = stopAt(played);
       if (stop) {
         say(summaryLine(await stopBehind(remote, stop)));
-        say(`kreplay: ended behind ${stop.text}`);
+        say(`kreplay: ended after ${stop.text}`);
         return stop.by === 'break' ? EXIT.broken : EXIT.played;
       }
       progress.show(played);

@@ -116,7 +116,7 @@ async function follow(player: Player, remote: RemoteSession, following: Followin
   async function stopBehind(stop: Stop): Promise<void> {
     try {
       await halt(player, remote, stop);
-      state.message = `paused behind ${stop.text}`;
+      state.message = `paused after ${stop.text}`;
     } finally {
       stopping = false;
     }

@@ -174,7 +174,7 @@ export function endError(reason: EndReason, { failure }: ReplaySession): Command
     stopped: 'the session was stopped by another client',
     failed: `the replay was cut short: ${failure}`,
     deleted: 'the session was deleted by another client',
-    expired: 'the daemon ended the session: nobody used it for too long',
+    expired: 'the daemon ended the session: it was unused for too long',
     shutdown: 'the daemon has ended',
   };
   const cause = causes[reason];

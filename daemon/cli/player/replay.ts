@@ -1,5 +1,6 @@
 /** `kreplay replay`: plays a transaction on a terminal, or into a pipeline. */
 import { Command, InvalidArgumentError, Option } from 'commander';
+import { withHelpEnd } from '../../../agent/config/help.ts';
 import { SPEED_FACTOR_MAX, SPEED_FACTOR_MIN } from '../../replay/contract.ts';
 import { CommandError } from '../client/command_error.ts';
 import { urlOption } from '../options/option_values.ts';
@@ -23,28 +24,36 @@ interface Options extends ProjectionOptions {
 
 export function replayCommand(): Command {
   const command = new Command('replay')
-    .description('replay a transaction on the clock: a player on a terminal, else event by event')
-    .argument('<transaction>', 'its id')
-    .option('--speed <factor>', '2 is twice as fast, 0.5 half as fast', speedFactor, 1);
-  return withProjection(
-    command,
-    'added to every event',
-    'tell what a caller with this deadline would not have waited for',
-  )
-    .option('--until-event <event>', 'stop right behind it: an event id, or its index in the replay from 0', eventPlace)
+    .description('replay a transaction in its own time: in a player on a terminal, else event by event')
+    .argument('<transaction>', 'transaction id')
+    .option('--speed <factor>', 'speed factor: 2 is twice as fast, 0.5 half as fast', speedFactor, 1);
+  withProjection(command, 'latency to add to every event', 'deadline of a caller: mark the events that end after it')
+    .option(
+      '--until-event <event>',
+      'stop right after this event: its id, or its index in the replay from 0',
+      eventPlace,
+    )
     .option(
       '--break <condition>',
-      "stop right behind an event that matches, such as 'duration_ms>50 && error!=null'",
+      "stop right after an event that matches, such as 'duration_ms>50 && error!=null'",
       breakIf,
     )
     .addOption(urlOption())
     .addOption(
-      new Option('--output <format>', 'text and ndjson are one event a line')
+      new Option('--output <format>', 'text and ndjson: one event per line')
         .choices(['player', 'text', 'ndjson'])
         .default(defaultOutput(), 'player on a terminal, else ndjson'),
     )
-    .addHelpText('after', `\n${KEYS_HELP}\n${EXIT_HELP}`)
     .action(replay);
+  return withHelpEnd(command, {
+    notes: KEYS_HELP,
+    examples: [
+      'kreplay replay order-1',
+      'kreplay replay order-1 --speed 0.5 --extra-latency 2ms --timeout 250ms',
+      "kreplay replay order-1 --break 'duration_ms>50 && error!=null' --output text",
+    ],
+    exitCodes: EXIT_HELP,
+  });
 }
 
 function defaultOutput(): Options['output'] {

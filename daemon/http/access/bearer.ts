@@ -39,7 +39,7 @@ export function createBearerCheck({ tokens, nowMs, log }: Options): BearerCheck 
       res.set('Retry-After', String(wait_s));
       throw new Problem('too_many_attempts', 'too many requests with a wrong token came from this address');
     }
-    log.warn({ client }, 'a wrong token was shown');
+    log.warn({ client }, 'a client presented a wrong token');
     throw unauthorized(res, `${REALM}, error="invalid_token"`, 'the token is unknown, expired or revoked');
   }
 

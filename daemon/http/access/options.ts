@@ -33,21 +33,21 @@ export function withAccessOptions(command: Command): Command {
     .addOption(
       new Setting(
         '--tokens <file>',
-        'tokens that clients have to show: see `kreplay token`; read again when it changes',
+        'file with the tokens that clients must present: see `kreplay token`; read again when it changes',
       ),
     )
     .addOption(
       new Setting(
         '--tls-cert <file>',
-        'serve HTTPS with this certificate chain (PEM); read again on SIGHUP, as are the next two',
+        'serve HTTPS with this certificate chain (PEM); read again at SIGHUP, as are the next two',
       ),
     )
-    .addOption(new Setting('--tls-key <file>', 'its key (PEM)'))
+    .addOption(new Setting('--tls-key <file>', 'private key of the certificate (PEM)'))
     .addOption(new Setting('--tls-client-ca <file>', 'serve only clients with a certificate of this CA (PEM)'))
     .addOption(
       new Setting(
         '--insecure-http',
-        'beyond this machine without TLS: something else, such as a proxy, has to hide the tokens',
+        'allow plain HTTP beyond this machine: something else, such as a proxy, must encrypt the tokens',
       ),
     )
     .addOption(
@@ -57,12 +57,12 @@ export function withAccessOptions(command: Command): Command {
       ).takes(ORIGIN),
     )
     .addOption(
-      new Setting('--max-scans <count>', 'queries that run at once; others wait, for 2 s at most')
+      new Setting('--max-scans <count>', 'maximum number of concurrent queries; others wait, for 2 s at most')
         .takes(POSITIVE_INTEGER)
         .default(SCANS_MAX_DEFAULT),
     )
     .addOption(
-      new Setting('--query-timeout <duration>', 'for a page of events, or until the next one of a stream')
+      new Setting('--query-timeout <duration>', 'time limit for a page of events, or for the next event of a stream')
         .takes(TIMEOUT_MS)
         .default(QUERY_TIMEOUT_MS_DEFAULT, `${QUERY_TIMEOUT_MS_DEFAULT / 1000}s`),
     );

@@ -141,7 +141,7 @@ export function createScanGate({
       // Queries that already wait come first.
       wakeNext();
       // The client is gone: `close`, which ends a turn, would never be emitted again.
-      if (res.closed) refuse(res, 'busy', 'nobody waits for the answer');
+      if (res.closed) refuse(res, 'busy', 'the client has gone');
       if (waiting.size === 0 && !isFull()) takeTurn(res);
       else if (waiting.size >= scansMax * WAITING_PER_SCAN || !(await turn(res)))
         refuse(res, 'busy', areEnough() ? `${scansMax} queries are running already: try again` : NO_MEMORY);

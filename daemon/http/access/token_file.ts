@@ -116,7 +116,7 @@ export function changeTokenFile(path: string, change: (tokens: readonly StoredTo
     fd = openSync(lock, 'wx', 0o600);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw fileError(path, error);
-    throw new TokenFileError(`${path} is being changed: if by nobody any more, remove ${lock}`);
+    throw new TokenFileError(`${path} is being changed by another process: if there is none, remove ${lock}`);
   }
   let renamed = false;
   try {

@@ -32,7 +32,7 @@ interface Options {
 export function openTokens({ path, nowMs, log }: Options): Tokens {
   let seen = stateOf(path);
   let tokens = readTokenFile(path).map(tokenOf);
-  if (tokens.length === 0) log.warn({ tokens: path }, 'there are no tokens: nobody is let in');
+  if (tokens.length === 0) log.warn({ tokens: path }, 'there are no tokens: every client is refused');
 
   function read(state: string): void {
     // Also set if reading fails: one line in the log per change of the file.

@@ -22,11 +22,10 @@ const clockSchema = z
       node: z.string(),
       offset_ns: int64().meta({ description: 'added to the times of its clock, nanoseconds' }),
       stepped_ns: durationNs(
-        'by how much its clock was set forth and back while the transaction ran, in all, as its recording tells',
+        'total size of all steps of its clock, forward or back, while the transaction ran, as recorded',
       ),
       source: z.enum(['override', 'none']).meta({
-        description:
-          'who says what the offset is: the caller, or nobody (then it is 0: times are as the node had them)',
+        description: 'source of the offset: the caller, or none (then it is 0: times are those of the node)',
       }),
     }),
   )
@@ -51,7 +50,7 @@ export const sessionSchema = z
       'with the extra latency, before speed; null until all events have been looked at',
     ).nullable(),
     replay_end_ns: durationNs(
-      'where its last event ends, which may carry data to disk long after its own; replay_duration_ns where a recording of an older version does not tell them apart; null likewise',
+      'end of its last event, which may be write-back long after its own events; replay_duration_ns where a recording of an older version does not separate them; null likewise',
     ).nullable(),
     event_index: count('of the next event; the event count when none is left'),
     event_count: count('events of the transaction'),
@@ -115,7 +114,7 @@ const timelineSchema = z.object({
       sysSyncSchema.extend(inTimeline).meta({ id: 'scheduled_sys_sync' }),
     ]),
   ),
-  next_event_index: count('where the next part begins; null behind the last one').nullable(),
+  next_event_index: count('where the next part begins; null after the last one').nullable(),
 });
 
 const whatIfSchema = z.object({
@@ -125,7 +124,7 @@ const whatIfSchema = z.object({
   clock: clockSchema,
   event_count: count('events of the transaction'),
   written_back_count: count(
-    'events of them that carry its data to disk for it, mostly later: no duration has them, and none is late; null where a recording of an older version does not tell them apart, and all are its own',
+    'how many of these write its data back to disk, mostly later: no duration includes them, and none is late; null where a recording of an older version does not separate them, and all count as its own',
   ).nullable(),
   affected_count: count('events that get the latency'),
   duration_ns: durationNs('of its own events, as recorded'),
@@ -133,7 +132,7 @@ const whatIfSchema = z.object({
   times_out: z.boolean().meta({ description: 'whether an event of its own would end after the deadline' }),
   after_timeout_count: count('events that would'),
   smallest_latency_ns: durationNs(
-    'with so much an event of its own would end after the deadline, with less none; null: with none',
+    'smallest extra latency with which an event of its own would end after the deadline; null when there is none',
   ).nullable(),
   after_timeout: z.array(
     z.discriminatedUnion('event_type', [
@@ -315,7 +314,7 @@ export const REPLAY_ENDPOINTS: readonly Endpoint[] = [
     curl: '-N --max-time 5 "$api/api/replay/sessions/$session/events"',
     description:
       'Frames: `event`, `state` at every change, `gap` when some were missed, `end`. After the daemon was started again a ' +
-      '`gap` says `"missed": null`, and the `state` behind it where the session goes on.',
+      '`gap` has `"missed": null`, and the `state` after it the place where the session goes on.',
     pathParameters: sessionId,
     headers: z.object({
       'Last-Event-ID': z

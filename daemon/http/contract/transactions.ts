@@ -20,7 +20,7 @@ export const transactionSchema = z
     duration_ns: integer('between these two'),
     written_back: told(
       writtenBackSchema.nullable(),
-      'its data as others wrote it to disk, mostly after its end; null where a recording does not tell it apart, and the duration is that of all events',
+      'write-back of its data by other processes, mostly after its end; null where a recording does not separate it, and the duration is that of all events',
     ),
     event_count: told(z.int().positive(), 'events recorded, also those that retention has removed since'),
     error_count: told(z.int().nonnegative(), 'events of them that failed'),

@@ -141,7 +141,8 @@ function stateFileError(error: unknown, path: string): unknown {
     const advice = 'stop it, or give this one a file of its own with --state, or --no-state';
     return new StateFileError(`another daemon keeps its sessions in ${path}: ${advice}`);
   }
-  if (code === 'SQLITE_NOTADB') return new StateFileError(`${path} is no file of kreplay: give another with --state`);
+  if (code === 'SQLITE_NOTADB')
+    return new StateFileError(`${path} is not a file of kreplay: give another with --state`);
   if (/^SQLITE_(CORRUPT|ERROR|CONSTRAINT)/.test(code)) return damaged(path, message);
   if (/^SQLITE_FULL|^ENOSPC/.test(code))
     return new StateFileError(`no space is left for ${path}: free some, or give another file with --state`);

@@ -71,7 +71,7 @@ async function planned(request: RunRequest, plan: DelayPlan, folder: string): Pr
   const { calls, leftOut } = loadReport(reportPath, plan.eventCount);
   const figures = figuresOf(plan, calls, end.said, threshold_ns);
   const judgement = judge(figures, mode);
-  if (leftOut > 0) judgement.reasons.push(`${leftOut} calls at the end were not looked at`);
+  if (leftOut > 0) judgement.reasons.push(`${leftOut} calls at the end were not examined`);
   const ended = { code: end.code, duration_ns: end.said.ended!.duration_ns, started_at: startedAt };
   const result = resultOf({ judgement, settings, incident, errors, ended, figures, said: end.said, gates });
   return { result, plan, calls, exitCode: exitCodeOf(result, end.code, gates.expectExit !== undefined) };
@@ -93,7 +93,7 @@ function failureOf({ code, signal, said }: RunnerEnd): { reason: string; exitCod
   if (signal !== null)
     return { reason: `the runner was ended by ${signal}, and the command with it`, exitCode: EXIT.failed };
   if (said.ended) return undefined;
-  return { reason: 'the runner ended without saying what it did', exitCode };
+  return { reason: 'the runner ended without a report', exitCode };
 }
 
 function notRun(request: RunRequest, plan: DelayPlan, judgement: Judgement, exitCode: number): Run {

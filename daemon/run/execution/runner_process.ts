@@ -52,7 +52,7 @@ export function obstacle({ makesShort }: { makesShort: boolean }): string | unde
   });
   if (status === 0) return makesShort ? obstacleToShort(stdout) : undefined;
   if (status !== EXIT.notReplayable)
-    throw new RunError(`the runner could not look at this machine: ${error?.message ?? (stderr.trim() || signal)}`);
+    throw new RunError(`the runner could not check this machine: ${error?.message ?? (stderr.trim() || signal)}`);
   return probed(stdout).reason ?? (stderr.trim() || 'no seccomp listener can be installed');
 }
 

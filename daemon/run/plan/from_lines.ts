@@ -59,5 +59,5 @@ function parsed(line: string): Record<string, unknown> | undefined {
 const SHOWN_MAX = 120;
 
 function notAnEvent(line: string): RunError {
-  return new RunError(`the daemon's answer has a line that is no event: ${line.slice(0, SHOWN_MAX)}`);
+  return new RunError(`the daemon's answer has a line that is not an event: ${line.slice(0, SHOWN_MAX)}`);
 }

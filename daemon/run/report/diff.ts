@@ -60,10 +60,10 @@ export function parseReport(text: string, path: string): Compared {
   try {
     json = JSON.parse(text);
   } catch {
-    throw new RunError(`${path} is no report of kreplay run: give what --report has written`, 1);
+    throw new RunError(`${path} is not a report of kreplay run: give a file that --report has written`, 1);
   }
   const { data } = comparedSchema.safeParse(json);
-  if (!data) throw new RunError(`${path} is no report of kreplay run, or of another version`, 1);
+  if (!data) throw new RunError(`${path} is not a report of kreplay run, or is of another version`, 1);
   if (!data.figures) throw new RunError(`${path} is of a run whose command was not started: it was ${data.verdict}`, 1);
   return data;
 }

@@ -58,7 +58,7 @@ export function nameReasons({ given_back, shared, unclear }: NameFigures): strin
     );
   if (unclear > 0)
     reasons.push(
-      `the recording cannot tell the names of ${unclear} files from others: not UTF-8, or in too many folders`,
+      `the recording cannot distinguish the names of ${unclear} files from others: not UTF-8, or in too many folders`,
     );
   return reasons;
 }

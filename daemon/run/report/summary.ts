@@ -12,7 +12,7 @@ const UNMATCHED_STREAMS_MAX = 3;
 const QUEUED_NS_MIN = 100_000;
 
 const LEFT_OUT: Record<keyof RunResult['incident']['not_replayable'], string> = {
-  background: 'requests of the kernel that nobody waited for',
+  background: 'requests of the kernel that no caller waited for',
   reads: 'reads and discards',
   within_calls: 'requests within a recorded call, which has their time already',
   outside_calls: 'requests in no recorded call',
@@ -37,7 +37,7 @@ export function summaryLines(result: RunResult): string[] {
 
 function uncoveredLine(what: string, count: number): string {
   if (what === 'unclear_name')
-    return `not held: ${count} files whose names the recording cannot tell from another's: not UTF-8, or in too many folders`;
+    return `not held: ${count} files whose names the recording cannot distinguish from others: not UTF-8, or in too many folders`;
   if (what === 'shared_name') return `in doubt: ${count} files of names that share one of the incident`;
   if (what !== 'seccomp_listener') return `not held: ${count} of ${what}`;
   const times = count === 1 ? 'once' : `${count} times`;

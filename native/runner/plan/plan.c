@@ -26,7 +26,7 @@ static bool check_header(struct plan *plan, const unsigned char *bytes, struct f
 	if (plan->bytes < sizeof(*header))
 		return fail(failure, "not a plan: %zu bytes are too few", plan->bytes);
 	if ((header->magic ^ PLAN_MAGIC) & ~version_mask)
-		return fail(failure, "not a plan: it begins otherwise");
+		return fail(failure, "not a plan: its first bytes differ");
 	if (header->magic != PLAN_MAGIC)
 		return fail(failure, "a plan of version %d, this program reads version %d",
 			    (int)(header->magic >> MAGIC_VERSION_SHIFT), (int)(PLAN_MAGIC >> MAGIC_VERSION_SHIFT));
@@ -39,7 +39,7 @@ static bool check_header(struct plan *plan, const unsigned char *bytes, struct f
 	    !lies_inside(plan, header->strings_at, header->string_bytes, 1))
 		return fail(failure, "the plan is damaged: a table lies outside of it");
 	if (header->syscall_mask >> OP_COUNT)
-		return fail(failure, "the plan is damaged: it names calls that there are not");
+		return fail(failure, "the plan is damaged: it names calls that do not exist");
 	plan->header = header;
 	plan->streams = (const struct plan_stream *)(bytes + header->streams_at);
 	plan->slots = (const struct plan_slot *)(bytes + header->slots_at);
@@ -100,7 +100,7 @@ static bool map_file(int file, const char *path, void **bytes, size_t *count, st
 		return fail(failure, "plan %s: %s", path, strerror(errno));
 	if (!S_ISREG(stat.st_mode) || stat.st_size == 0)
 		return fail(failure, "plan %s: not a plan: %s", path,
-			    S_ISREG(stat.st_mode) ? "it is empty" : "it is no regular file");
+			    S_ISREG(stat.st_mode) ? "it is empty" : "it is not a regular file");
 	*count = stat.st_size;
 	*bytes = mmap(NULL, *count, PROT_READ, MAP_PRIVATE, file, 0);
 	return *bytes != MAP_FAILED || fail(failure, "plan %s: %s", path, strerror(errno));

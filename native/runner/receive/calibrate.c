@@ -209,7 +209,7 @@ bool calibrate(struct calibration *calibration, uint64_t spin_ns, const struct c
 
 	*calibration = (struct calibration){0};
 	if (!is_proc_ours())
-		return fail(failure, "/proc is missing, or of another PID namespace: mount this one's");
+		return fail(failure, "/proc is missing, or belongs to another PID namespace: mount that of this one");
 	if (measured == MAP_FAILED || !shared)
 		return fail(failure, "no memory");
 	/* The filter does not report calls on the standard fds, so the file needs a higher number. */

@@ -315,7 +315,7 @@ describe('plans', () => {
 
   test('that are not files are refused', () => {
     expect(spawnSync(driverPath(), ['plan', inFolder('.')], { encoding: 'utf8' }).stdout).toContain(
-      'it is no regular file',
+      'it is not a regular file',
     );
     expect(spawnSync(driverPath(), ['plan', '/nowhere'], { encoding: 'utf8' }).stdout).toContain(
       'No such file or directory',

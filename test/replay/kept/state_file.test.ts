@@ -129,7 +129,7 @@ test('another file in its place is left unchanged', () => {
   const text = newPath();
   writeFileSync(text, 'precious '.repeat(1000));
   const before = readFileSync(text);
-  expect(refusal(text)).toEqual(refused(/no file of kreplay: give another with --state/));
+  expect(refusal(text)).toEqual(refused(/not a file of kreplay: give another with --state/));
   expect(readFileSync(text)).toEqual(before);
 
   const other = newPath();
