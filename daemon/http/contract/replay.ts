@@ -172,7 +172,7 @@ export const REPLAY_ENDPOINTS: readonly Endpoint[] = [
     name: 'pause',
     summary: 'Pause',
     description:
-      'Holds a session that plays where it is, until it is played, stepped or moved, and returns it; one that is ' +
+      'Holds a session that plays where it is, until it is played or stepped, and returns it; one that is ' +
       'paused stays so. `invalid_transition` means that the session has not begun, is finished or is stopped.',
     body: noFields,
   }),
@@ -200,8 +200,8 @@ export const REPLAY_ENDPOINTS: readonly Endpoint[] = [
     description:
       'Sends the next events at once, whatever their time, and returns them with the session, which is then ' +
       '`paused`; a negative count moves back and sends nothing. A step is done completely or not at all. ' +
-      '`invalid_transition` means that the session plays, is stopped, or has no next event; `event_not_found` that ' +
-      'retention has removed one that was to be sent.',
+      '`invalid_transition` means that the session plays or is stopped, or that it is finished and the count is not ' +
+      'negative; `event_not_found` means that retention has removed an event that was to be sent.',
     body: stepRequest,
     answer: z.object({ session: sessionSchema, events: z.array(replayedEventSchema) }),
   }),
