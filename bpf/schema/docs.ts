@@ -26,7 +26,9 @@ function rows(fields: Readonly<Record<string, Field>>): [string, string][] {
 const FILE_KIND_ROW: [string, string] = ['file_kind', FILE_KINDS.map((kind) => `\`${kind}\``).join(', ')];
 
 function table(entries: readonly (readonly [string, string])[], heading = 'field'): string {
-  return [`| ${heading} | meaning |`, '|---|---|', ...entries.map(([name, doc]) => `| \`${name}\` | ${doc} |`)].join('\n');
+  return [`| ${heading} | meaning |`, '|---|---|', ...entries.map(([name, doc]) => `| \`${name}\` | ${doc} |`)].join(
+    '\n',
+  );
 }
 
 export function eventTables(): string {

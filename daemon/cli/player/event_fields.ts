@@ -1,6 +1,6 @@
 /** Fields of a replayed event that a condition can name, derived from the schema that describes the API. */
 import { z } from 'zod';
-import { replayedEventSchema } from '../../http/contract/replay.ts';
+import { replayedEventSchema } from '../../http/contract/replay_answers.ts';
 
 export type FieldKind = 'integer' | 'text' | 'boolean';
 

@@ -10,6 +10,9 @@ export const DAEMON_ENDPOINTS: readonly Endpoint[] = [
     operationId: 'getLinks',
     tag: 'daemon',
     summary: 'Where to go on from',
+    description:
+      'Lists the paths of the API by name, for whoever knows only the address of the daemon. It reads no recording, ' +
+      'and takes no parameters: a request with one is refused with `invalid_parameter`.',
     curl: '"$api/"',
     success: {
       status: 200,
@@ -24,6 +27,9 @@ export const DAEMON_ENDPOINTS: readonly Endpoint[] = [
     operationId: 'getHealth',
     tag: 'daemon',
     summary: 'Whether the daemon is alive',
+    description:
+      'Serves supervisors: the answer is the same as long as the daemon handles requests, whatever the state of its ' +
+      'recordings, which is in `/readyz`. No answer means that the daemon has ended or hangs.',
     curl: '"$api/healthz"',
     success: {
       status: 200,
@@ -38,6 +44,11 @@ export const DAEMON_ENDPOINTS: readonly Endpoint[] = [
     operationId: 'getReadiness',
     tag: 'daemon',
     summary: 'Whether there is a recording that can be read',
+    description:
+      'Serves load balancers and alerts: it returns each recording that is served with the state of its agent, the ' +
+      'imports that cannot be read, and whether sessions are kept. A daemon whose agent has stopped is ready, ' +
+      'because what was recorded can still be queried. `recording_missing` means that nothing has been recorded ' +
+      'yet; the other errors of status 503 name the recording that cannot be read, and why.',
     curl: '"$api/readyz"',
     success: {
       status: 200,
@@ -52,6 +63,10 @@ export const DAEMON_ENDPOINTS: readonly Endpoint[] = [
     operationId: 'getMetrics',
     tag: 'daemon',
     summary: 'Numbers of the daemon and its agent',
+    description:
+      'Returns counters, gauges and histograms of the daemon and of a running agent, for Prometheus to scrape; ' +
+      'daemon/docs/operate.md explains each. It takes no parameters: a request with one is refused with ' +
+      '`invalid_parameter`.',
     curl: '"$api/metrics"',
     success: { status: 200, description: 'For Prometheus.', content: { 'text/plain': "Prometheus' text format" } },
     errors: ['invalid_parameter'],
@@ -62,6 +77,10 @@ export const DAEMON_ENDPOINTS: readonly Endpoint[] = [
     operationId: 'getDocument',
     tag: 'daemon',
     summary: 'This document',
+    description:
+      'Describes every path, parameter, answer and error of the API in OpenAPI 3.1, for generators of clients and ' +
+      'for other tools. It is made from the schemas that validate requests, so it fits the version of this daemon. ' +
+      '`unauthorized` means that the daemon has tokens, of which any will do here.',
     curl: '"$api/openapi.json"',
     success: { status: 200, description: 'OpenAPI 3.1.', content: { 'application/json': z.object({}).loose() } },
     errors: ['invalid_parameter'],
@@ -72,6 +91,10 @@ export const DAEMON_ENDPOINTS: readonly Endpoint[] = [
     operationId: 'getDocs',
     tag: 'daemon',
     summary: 'This document as a page',
+    description:
+      'Shows the document to a person, with an example for each operation and a form that sends requests to this ' +
+      'daemon. `unauthorized` means that the daemon has tokens: a browser sends none by itself, so a proxy has to ' +
+      'add one.',
     curl: '"$api/docs"',
     success: {
       status: 200,

@@ -12,7 +12,8 @@ export interface Endpoint {
   summary: string;
   /** Arguments of a working curl command: `$api` is the daemon; `$transaction`, `$event` and `$session` are ids. */
   curl: string;
-  description?: string;
+  /** What it is for, what it returns, and what its common errors mean. */
+  description: string;
   pathParameters?: z.ZodObject;
   /** The schema with which the route validates its query. */
   query?: z.ZodObject;
@@ -30,6 +31,16 @@ export interface Answer {
   content?: Readonly<Record<string, z.ZodType | string>>;
   /** Descriptions of headers by name. */
   headers?: Readonly<Record<string, string>>;
+}
+
+/**
+ * The values are from answers about the recording that test/daemon/example_recording.ts makes, and the tests compare
+ * them with such answers. Lists are shortened.
+ */
+export interface Example {
+  body?: unknown;
+  /** Content by media type: text, or what is sent as JSON. Integers that a double may not hold are bigints. */
+  answers?: Readonly<Record<string, unknown>>;
 }
 
 export const TAGS = {

@@ -47,9 +47,15 @@ export const EVENT_ENDPOINTS: readonly Endpoint[] = [
     operationId: 'listEvents',
     tag: 'events',
     summary: 'Events, in order',
-    curl: '"$api/api/events?transaction_id=$transaction&min_duration_ms=0.001&order=desc"',
     description:
-      'All conditions hold at once. Without a match the list is empty. Pages have every event that was recorded before the first one exactly once, less what retention takes; what is recorded meanwhile comes when its place is still ahead. Events are recorded when they end and ordered by their start.',
+      'Finds events by conditions that all hold at once; without a match the list is empty. A page of JSON carries ' +
+      'a cursor for the next page and the coverage of the answer, NDJSON streams the whole answer, and server-sent ' +
+      'events follow the recording live. Pages have every event that was recorded before the first page exactly ' +
+      'once, except those that retention removes; events are ordered by their start, and one that is recorded ' +
+      'meanwhile is returned if its place is still ahead. `cursor_mismatch` means that another parameter was ' +
+      'changed between pages, `tail_limit` that no further live tail can be opened; after `busy` and ' +
+      '`query_timeout` try again, or ask for less.',
+    curl: '"$api/api/events?transaction_id=$transaction&min_duration_ms=0.001&order=desc"',
     query: eventQuerySchema,
     headers: z.object({
       'Last-Event-ID': z.string().optional().meta({ description: 'of a live tail: id of the last frame seen' }),
@@ -80,6 +86,10 @@ export const EVENT_ENDPOINTS: readonly Endpoint[] = [
     operationId: 'getEvent',
     tag: 'events',
     summary: 'One event',
+    description:
+      'Looks up one event by the `event_id` that a list, a stream or a replay gave, and returns all of its fields. ' +
+      '`event_not_found` means that no recording that is served has this event: retention may have removed it ' +
+      'since.',
     curl: '"$api/api/events/$event"',
     pathParameters: z.object({ event_id: z.string() }),
     success: { status: 200, description: 'The event.', content: { 'application/json': apiEventSchema } },
@@ -91,6 +101,11 @@ export const EVENT_ENDPOINTS: readonly Endpoint[] = [
     operationId: 'getStats',
     tag: 'events',
     summary: 'Sums over events, by time and group',
+    description:
+      'Counts the events that the conditions select, and sums up their bytes and durations: in rows by time and ' +
+      'group, and in total. Buckets and groups without events are left out; `coverage` says whether events are ' +
+      'missing from the sums. `too_many_groups` means that there are too many rows: ask for longer buckets, fewer ' +
+      'groups or a shorter time; after `busy` and `query_timeout` try again.',
     curl: '"$api/api/stats?from=-15m&bucket=1m&group_by=service,event_type"',
     query: statsQuerySchema,
     success: { status: 200, description: 'A row each.', content: { 'application/json': statsSchema } },
@@ -103,7 +118,12 @@ export const EVENT_ENDPOINTS: readonly Endpoint[] = [
     tag: 'events',
     summary: 'Transactions, the latest or the slowest first',
     description:
-      'A transaction that stays as it is while one pages, and that retention takes nothing of, comes exactly once. One that goes on meanwhile may be missed by `slowest`, when it becomes slower than what was listed already; by `recent` it is not missed, and comes again when an event is recorded late that began before its first one.',
+      'Finds transactions over all recordings, and returns for each what `getTransaction` returns, with the ' +
+      'coverage of the list. A transaction that does not change while you page, and that retention leaves alone, is ' +
+      'returned exactly once. One that continues meanwhile may be missed by `slowest`, if it becomes slower than ' +
+      'what was already listed; `recent` does not miss it, and returns it again if an event is recorded late that ' +
+      'began before its first one. `cursor_mismatch` means that another parameter was changed between pages; after ' +
+      '`busy` and `query_timeout` try again.',
     curl: '"$api/api/transactions?sort=slowest&limit=10"',
     query: transactionsQuerySchema,
     success: { status: 200, description: 'A page.', content: { 'application/json': transactionsSchema } },
@@ -115,6 +135,10 @@ export const EVENT_ENDPOINTS: readonly Endpoint[] = [
     operationId: 'getTransaction',
     tag: 'events',
     summary: 'One transaction',
+    description:
+      'Sums up one transaction: when it began and ended, how long its caller waited, how many events it has and how ' +
+      'many failed, who took part, and whether it is pinned. `coverage` says whether events of it may be missing. ' +
+      '`transaction_not_found` means that no recording that is served has an event of it.',
     curl: '"$api/api/transactions/$transaction"',
     pathParameters: transactionId,
     success: { status: 200, description: 'The transaction.', content: { 'application/json': wholeTransactionSchema } },
@@ -126,6 +150,11 @@ export const EVENT_ENDPOINTS: readonly Endpoint[] = [
     operationId: 'pinTransaction',
     tag: 'events',
     summary: 'Keep a transaction, whatever retention removes',
+    description:
+      'Protects a transaction from retention, with everything that its nodes recorded in the time before it; ' +
+      'pinning it again keeps the longer time. It returns from when on events are kept, and on which nodes. ' +
+      '`pins_full` means that all pins together would take more than their share of a recording, ' +
+      "`recording_not_writable` that the daemon's user may not write to it.",
     curl: '"$api/api/transactions/$transaction/pin" --json \'{"before_ms": 60000}\'',
     pathParameters: transactionId,
     body: pinRequest,
@@ -147,6 +176,10 @@ export const EVENT_ENDPOINTS: readonly Endpoint[] = [
     operationId: 'unpinTransaction',
     tag: 'events',
     summary: 'Leave a transaction to retention again',
+    description:
+      'Removes the pin of a transaction from every recording that has one; its events are then removed like others ' +
+      'when they are the oldest. The answer has no content. `not_pinned` means that there is no such pin, ' +
+      "`recording_not_writable` that the daemon's user may not write to the recording.",
     curl: '-X DELETE "$api/api/transactions/$transaction/pin"',
     pathParameters: transactionId,
     success: { status: 204, description: 'It is not kept any longer than others.' },
@@ -158,6 +191,10 @@ export const EVENT_ENDPOINTS: readonly Endpoint[] = [
     operationId: 'listPins',
     tag: 'events',
     summary: 'Transactions that are kept',
+    description:
+      'Lists what is pinned, a row for each transaction and node, in the order in which it was pinned. Each row ' +
+      "says from when on the node's events are kept; imported recordings lose nothing and have no pins. Without " +
+      'pins the list is empty; an error of status 503 names a recording that cannot be read.',
     curl: '"$api/api/pins"',
     success: { status: 200, description: 'The oldest first.', content: { 'application/json': pinListSchema } },
     errors: ['invalid_parameter'],

@@ -11,6 +11,10 @@ export const NAME_ENDPOINTS: readonly Endpoint[] = [
     operationId: 'listEventTypes',
     tag: 'events',
     summary: 'Types of event that are recorded',
+    description:
+      'Lists the values that `event_type` accepts in a query, each with a sentence on what such an event is. The ' +
+      'list depends on the version of the daemon, not on what was recorded. It takes no parameters: a request with ' +
+      'one is refused with `invalid_parameter`.',
     curl: '"$api/api/event-types"',
     success: {
       status: 200,
@@ -25,6 +29,9 @@ export const NAME_ENDPOINTS: readonly Endpoint[] = [
     operationId: 'listServices',
     tag: 'events',
     summary: 'Services that have events',
+    description:
+      'Lists the values of `service` that find something: every service that owns an event or a part of one, sorted ' +
+      'by name. `recording_missing` means that nothing has been recorded yet.',
     curl: '"$api/api/services"',
     success: { status: 200, description: 'By name.', content: list('services', z.string()) },
     errors: ['invalid_parameter'],
@@ -35,6 +42,9 @@ export const NAME_ENDPOINTS: readonly Endpoint[] = [
     operationId: 'listNodes',
     tag: 'events',
     summary: 'Hosts whose recordings are served',
+    description:
+      'Lists the values of `node` that find something: every host of which a recording is served, sorted by name. ' +
+      '`recording_missing` means that nothing has been recorded yet.',
     curl: '"$api/api/nodes"',
     success: { status: 200, description: 'By name.', content: list('nodes', z.string()) },
     errors: ['invalid_parameter'],

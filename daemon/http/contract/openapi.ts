@@ -4,8 +4,9 @@ import type { z } from 'zod';
 import { createDocument, type ZodOpenApiOperationObject, type ZodOpenApiResponsesObject } from 'zod-openapi';
 import { ERRORS, type ErrorCode } from '../../problem.ts';
 import { DAEMON_ENDPOINTS } from './daemon.ts';
-import { type Answer, type Endpoint, TAGS } from './endpoint.ts';
+import { type Answer, type Endpoint, type Example, TAGS } from './endpoint.ts';
 import { EVENT_ENDPOINTS } from './events.ts';
+import { EXAMPLES } from './examples.ts';
 import { NAME_ENDPOINTS } from './names.ts';
 import { problemSchema } from './problem.ts';
 import { REPLAY_ENDPOINTS } from './replay.ts';
@@ -84,29 +85,33 @@ function describeBigint({ jsonSchema, zodSchema }: { jsonSchema: object; zodSche
 
 function operation(endpoint: Endpoint): ZodOpenApiOperationObject {
   const { operationId, tag, summary, description, pathParameters, query, headers, body, success } = endpoint;
+  const example = EXAMPLES[operationId] ?? {};
   return {
     operationId,
     tags: [tag],
     summary,
-    ...(description !== undefined && { description }),
+    description,
     requestParams: {
       ...(pathParameters && { path: pathParameters }),
       ...(query && { query }),
       ...(headers && { header: headers }),
     },
-    ...(body && { requestBody: { content: { 'application/json': { schema: body } } } }),
-    responses: { [success.status]: answer(success), ...problems(errorsOf(endpoint)) },
+    ...(body && { requestBody: { content: { 'application/json': { schema: body, example: example.body } } } }),
+    responses: { [success.status]: answer(success, example), ...problems(errorsOf(endpoint)) },
   };
 }
 
-function answer({ description, content = {}, headers = {} }: Answer) {
+function answer({ description, content = {}, headers = {} }: Answer, { answers = {} }: Example) {
   return {
     description,
     ...(Object.keys(content).length > 0 && {
       content: Object.fromEntries(
         Object.entries(content).map(([type, schema]) => [
           type,
-          { schema: typeof schema === 'string' ? { type: 'string' as const, description: schema } : schema },
+          {
+            schema: typeof schema === 'string' ? { type: 'string' as const, description: schema } : schema,
+            example: answers[type],
+          },
         ]),
       ),
     }),

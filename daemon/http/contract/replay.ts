@@ -1,6 +1,5 @@
 /** Describes the replay endpoints for the API's document. */
 import { z } from 'zod';
-import { apiEventSchema, int64 } from '../../../bpf/schema/api.ts';
 import type { ErrorCode } from '../../problem.ts';
 import { sessionsQuerySchema } from '../../query/sessions_query.ts';
 import {
@@ -12,136 +11,8 @@ import {
   timelineParameters,
   whatIfRequest,
 } from '../../replay/contract.ts';
-import { STATES } from '../../replay/transitions.ts';
 import type { Endpoint } from './endpoint.ts';
-import { count, dateTime, durationNs } from './values.ts';
-
-const clockSchema = z
-  .array(
-    z.object({
-      node: z.string(),
-      offset_ns: int64().meta({ description: 'added to the times of its clock, nanoseconds' }),
-      stepped_ns: durationNs(
-        'total size of all steps of its clock, forward or back, while the transaction ran, as recorded',
-      ),
-      source: z.enum(['override', 'none']).meta({
-        description: 'source of the offset: the caller, or none (then it is 0: times are those of the node)',
-      }),
-    }),
-  )
-  .meta({ description: 'of each node that recorded some of it' });
-
-export const sessionSchema = z
-  .object({
-    session_id: z.string(),
-    transaction_id: z.string(),
-    speed_factor: z.number(),
-    extra_latency_ns: durationNs('added to every event'),
-    timeout_ns: durationNs("a caller's deadline, from the start").nullable(),
-    max_gap_ns: durationNs('the longest gap in which nothing is under way').nullable(),
-    clock: clockSchema,
-    loop: z.boolean().meta({ description: 'whether it begins again at its end' }),
-    state: z.enum(STATES),
-    position_ns: durationNs("on the replay's own time line, from its first event"),
-    duration_ns: durationNs(
-      "of its own events, as recorded; by the nodes' own clocks until all events have been looked at",
-    ),
-    replay_duration_ns: durationNs(
-      'with the extra latency, before speed; null until all events have been looked at',
-    ).nullable(),
-    replay_end_ns: durationNs(
-      'end of its last event, which may be write-back long after its own events; replay_duration_ns where a recording of an older version does not separate them; null likewise',
-    ).nullable(),
-    event_index: count('of the next event; the event count when none is left'),
-    event_count: count('events of the transaction'),
-    times_out: z
-      .boolean()
-      .nullable()
-      .meta({ description: 'whether an event of its own would end after the deadline; null until it is known' }),
-    timeout_event_id: z.string().nullable(),
-    rounds: count('times that it came to its end and began again'),
-    lateness: z
-      .object({
-        p50_ns: z.number(),
-        p99_ns: z.number(),
-        max_ns: int64(),
-        late_events: count('events that were sent more than 1 ms later than due'),
-      })
-      .meta({ description: 'how much later than due events were sent' }),
-    starvations: count('times that an event was due before it had been read'),
-    failure: z
-      .string()
-      .nullable()
-      .meta({ description: 'why the daemon stopped it by itself, or cannot play it any more' }),
-    last_event_id: count('of the newest frame of its stream before this: `Last-Event-ID` to read on from here'),
-    created_at: dateTime('when it was made'),
-    updated_at: dateTime('when it was changed last'),
-  })
-  .meta({ id: 'session' });
-
-const replaySchema = z.object({
-  index: count('in the order of the replay'),
-  offset_ns: durationNs("from the start, on the replay's own time line"),
-  due_ns: durationNs("when it was due, on the daemon's steady clock"),
-  lateness_ns: durationNs('how much later it was sent'),
-  duration_ns: durationNs('with the extra latency'),
-  after_timeout: z.boolean().meta({ description: 'whether it ends after the deadline, and its caller waits for it' }),
-});
-
-const [sysWriteSchema, blockIoSchema, sysSyncSchema] = apiEventSchema.options;
-
-export const replayedEventSchema = z.discriminatedUnion('event_type', [
-  sysWriteSchema.extend({ replay: replaySchema }).meta({ id: 'replayed_sys_write' }),
-  blockIoSchema.extend({ replay: replaySchema }).meta({ id: 'replayed_block_io' }),
-  sysSyncSchema.extend({ replay: replaySchema }).meta({ id: 'replayed_sys_sync' }),
-]);
-
-const scheduled = {
-  replay_offset_ns: durationNs("from the start, on the replay's own time line"),
-  replay_duration_ns: durationNs('with what was added'),
-};
-const inTimeline = {
-  replay_index: count('in the order of the replay'),
-  ...scheduled,
-  after_timeout: z.boolean().meta({ description: 'whether it ends after the deadline, and its caller waits for it' }),
-};
-
-const timelineSchema = z.object({
-  events: z.array(
-    z.discriminatedUnion('event_type', [
-      sysWriteSchema.extend(inTimeline).meta({ id: 'scheduled_sys_write' }),
-      blockIoSchema.extend(inTimeline).meta({ id: 'scheduled_block_io' }),
-      sysSyncSchema.extend(inTimeline).meta({ id: 'scheduled_sys_sync' }),
-    ]),
-  ),
-  next_event_index: count('where the next part begins; null after the last one').nullable(),
-});
-
-const whatIfSchema = z.object({
-  transaction_id: z.string(),
-  extra_latency_ns: durationNs('added to every event that fits'),
-  timeout_ns: durationNs("a caller's deadline, from the start").nullable(),
-  clock: clockSchema,
-  event_count: count('events of the transaction'),
-  written_back_count: count(
-    'how many of these write its data back to disk, mostly later: no duration includes them, and none is late; null where a recording of an older version does not separate them, and all count as its own',
-  ).nullable(),
-  affected_count: count('events that get the latency'),
-  duration_ns: durationNs('of its own events, as recorded'),
-  replay_duration_ns: durationNs('likewise, with the extra latency'),
-  times_out: z.boolean().meta({ description: 'whether an event of its own would end after the deadline' }),
-  after_timeout_count: count('events that would'),
-  smallest_latency_ns: durationNs(
-    'smallest extra latency with which an event of its own would end after the deadline; null when there is none',
-  ).nullable(),
-  after_timeout: z.array(
-    z.discriminatedUnion('event_type', [
-      sysWriteSchema.extend(scheduled).meta({ id: 'late_sys_write' }),
-      blockIoSchema.extend(scheduled).meta({ id: 'late_block_io' }),
-      sysSyncSchema.extend(scheduled).meta({ id: 'late_sys_sync' }),
-    ]),
-  ),
-});
+import { replayedEventSchema, sessionSchema, timelineSchema, whatIfSchema } from './replay_answers.ts';
 
 const sessionId = z.object({ session_id: z.string() });
 const oneSession = { 'application/json': sessionSchema };
@@ -168,13 +39,22 @@ const CURL_BODIES: Readonly<Record<string, string>> = {
   step: `--json '{"count": 2}'`,
 };
 
-function command(name: string, summary: string, body: z.ZodType, answer: z.ZodType = sessionSchema): Endpoint {
+interface Command {
+  name: string;
+  summary: string;
+  description: string;
+  body: z.ZodType;
+  answer?: z.ZodType;
+}
+
+function command({ name, summary, description, body, answer = sessionSchema }: Command): Endpoint {
   return {
     method: 'post',
     path: `/api/replay/sessions/{session_id}/${name}`,
     operationId: `${name}Session`,
     tag: 'replay',
     summary,
+    description,
     curl: `"$api/api/replay/sessions/$session/${name}" ${CURL_BODIES[name] ?? '-X POST'}`,
     pathParameters: sessionId,
     body,
@@ -195,6 +75,12 @@ export const REPLAY_ENDPOINTS: readonly Endpoint[] = [
     operationId: 'createSession',
     tag: 'replay',
     summary: 'A session that plays a transaction',
+    description:
+      'Prepares the replay of one transaction, with its speed, extra latency, deadline and clock offsets. It ' +
+      'returns the session, which is `ready` at the start of the transaction: nothing is sent before a command ' +
+      'plays or steps it. `transaction_not_found` means that no event of the transaction is recorded, ' +
+      '`session_limit` that another session has to be deleted first, and `invalid_body` names each field that is ' +
+      'wrong.',
     curl: '"$api/api/replay/sessions" --json \'{"transaction_id": "order-1", "speed_factor": 0.5}\'',
     body: createRequest,
     success: {
@@ -211,6 +97,11 @@ export const REPLAY_ENDPOINTS: readonly Endpoint[] = [
     operationId: 'listSessions',
     tag: 'replay',
     summary: 'All sessions',
+    description:
+      'Lists the sessions of all clients, also those that were kept when the daemon was restarted. A page of fewer ' +
+      'than all sessions has a cursor for the next one; sessions that are made or deleted between pages do not ' +
+      'shift others. `invalid_cursor` and `cursor_mismatch` mean that the cursor does not belong to this list and ' +
+      'limit.',
     curl: '"$api/api/replay/sessions"',
     query: sessionsQuerySchema,
     success: {
@@ -226,6 +117,10 @@ export const REPLAY_ENDPOINTS: readonly Endpoint[] = [
     operationId: 'getSession',
     tag: 'replay',
     summary: 'One session',
+    description:
+      'Returns the settings, the state and the position of a session, and changes nothing; `failure` says why the ' +
+      'daemon stopped it by itself, if it did. `session_not_found` means that the session was deleted, ended after ' +
+      'a long time without use, or never existed.',
     curl: '"$api/api/replay/sessions/$session"',
     pathParameters: sessionId,
     success: { status: 200, description: 'As it is now.', content: oneSession },
@@ -237,10 +132,13 @@ export const REPLAY_ENDPOINTS: readonly Endpoint[] = [
     operationId: 'changeSession',
     tag: 'replay',
     summary: 'Change a session as it plays',
-    curl: '-X PATCH "$api/api/replay/sessions/$session" --json \'{"speed_factor": 2, "extra_latency_ns": 5000000}\'',
     description:
-      'It stays where it is. Extra latency holds from the next event on, while it plays from the next that is not due ' +
-      'within 20 ms; a seek, or playing again from the start, lays the whole time line out with it.',
+      'Changes the speed, the extra latency or the loop of a session, which keeps its position, and returns the ' +
+      'session. New latency applies from the next event on, while the session plays from the next one that is not ' +
+      'due within 20 ms; a seek, or playing again from the start, lays the whole time line out with it. ' +
+      '`invalid_transition` means that the session is stopped, `replay_capacity` that all sessions together would ' +
+      'play too many events a second: the session then stays as it was.',
+    curl: '-X PATCH "$api/api/replay/sessions/$session" --json \'{"speed_factor": 2, "extra_latency_ns": 5000000}\'',
     pathParameters: sessionId,
     body: changeRequest,
     success: { status: 200, description: 'The session as it is now.', content: oneSession },
@@ -252,27 +150,72 @@ export const REPLAY_ENDPOINTS: readonly Endpoint[] = [
     operationId: 'deleteSession',
     tag: 'replay',
     summary: 'End a session and forget it',
+    description:
+      'Ends a session whatever its state, ends its streams, and forgets it. The answer has no content. ' +
+      '`session_not_found` means that the session has already gone.',
     curl: '-X DELETE "$api/api/replay/sessions/$session"',
     pathParameters: sessionId,
     success: { status: 204, description: 'It is gone.' },
     errors: ['invalid_parameter', 'session_not_found', 'shutting_down'],
   },
-  command('play', 'Play on', noFields),
-  command('pause', 'Pause', noFields),
-  command('stop', 'Stop for good', noFields),
-  command('seek', 'Go to a place', seekRequest),
-  command(
-    'step',
-    'Send events now, or move back',
-    stepRequest,
-    z.object({ session: sessionSchema, events: z.array(replayedEventSchema) }),
-  ),
+  command({
+    name: 'play',
+    summary: 'Play on',
+    description:
+      'Starts a session, continues one that is paused, or plays one that is finished again from the start. It ' +
+      'returns the session at once; the events come on the stream of the session as they fall due. ' +
+      '`invalid_transition` means that the session is stopped, `replay_capacity` that all sessions together would ' +
+      'play too many events a second.',
+    body: noFields,
+  }),
+  command({
+    name: 'pause',
+    summary: 'Pause',
+    description:
+      'Holds a session that plays where it is, until it is played or stepped, and returns it; one that is ' +
+      'paused stays so. `invalid_transition` means that the session has not begun, is finished or is stopped.',
+    body: noFields,
+  }),
+  command({
+    name: 'stop',
+    summary: 'Stop for good',
+    description:
+      'Ends the replay and the streams of a session, which can still be read but not be played again, and returns ' +
+      'the session; stopping it twice is no error. `session_not_found` means that the session has already gone.',
+    body: noFields,
+  }),
+  command({
+    name: 'seek',
+    summary: 'Go to a place',
+    description:
+      'Moves a session to a position, a recorded time, an event or an index, of which exactly one is given, and ' +
+      'sends nothing that lies between. It returns the session: one that plays goes on from the new place, one that ' +
+      'was finished is `paused`, and one that is moved behind its last event is `finished`. `event_not_found` means ' +
+      'that the transaction has no such event, `invalid_transition` that the session is stopped.',
+    body: seekRequest,
+  }),
+  command({
+    name: 'step',
+    summary: 'Send events now, or move back',
+    description:
+      'Sends the next events at once, whatever their time, and returns them with the session, which is then ' +
+      '`paused`; a negative count moves back and sends nothing. A step is done completely or not at all. ' +
+      '`invalid_transition` means that the session plays or is stopped, or that it is finished and the count is not ' +
+      'negative; `event_not_found` means that retention has removed an event that was to be sent.',
+    body: stepRequest,
+    answer: z.object({ session: sessionSchema, events: z.array(replayedEventSchema) }),
+  }),
   {
     method: 'get',
     path: '/api/replay/sessions/{session_id}/timeline',
     operationId: 'getTimeline',
     tag: 'replay',
     summary: 'When each event is played',
+    description:
+      'Lays out when each event of a session is played, with its extra latency and its deadline, and plays nothing. ' +
+      'A long time line comes in parts, each with the index at which the next one begins, or as NDJSON in one ' +
+      'stream. `not_acceptable` means that `Accept` allows neither form, `transaction_not_found` that no event of ' +
+      'the transaction is recorded any more.',
     curl: '"$api/api/replay/sessions/$session/timeline?limit=10"',
     pathParameters: sessionId,
     query: timelineParameters,
@@ -296,6 +239,11 @@ export const REPLAY_ENDPOINTS: readonly Endpoint[] = [
     operationId: 'whatIf',
     tag: 'replay',
     summary: 'What extra latency would do, without playing it',
+    description:
+      'Computes how long a transaction would have taken with extra latency on all or some of its events, and which ' +
+      'events would have ended after a deadline. It makes no session and plays nothing. `transaction_not_found` ' +
+      'means that no event of the transaction is recorded, and `invalid_body` names each field that is wrong; after ' +
+      '`busy` try again.',
     curl: '"$api/api/replay/whatif" --json \'{"transaction_id": "order-1", "extra_latency_ns": 5000000, "timeout_ns": 250000000}\'',
     body: whatIfRequest,
     success: {
@@ -311,10 +259,12 @@ export const REPLAY_ENDPOINTS: readonly Endpoint[] = [
     operationId: 'streamSession',
     tag: 'replay',
     summary: 'Events as they are played',
-    curl: '-N --max-time 5 "$api/api/replay/sessions/$session/events"',
     description:
-      'Frames: `event`, `state` at every change, `gap` when some were missed, `end`. After the daemon was started again a ' +
-      '`gap` has `"missed": null`, and the `state` after it the place where the session goes on.',
+      'Follows a session with frames: `event` for an event, `events` for several that fell due together, `state` at ' +
+      'every change, `gap` when some were missed, and `end`. `Last-Event-ID` continues behind a frame; after the ' +
+      'daemon was started again a `gap` has `"missed": null`, and the `state` after it the place where the session goes on. ' +
+      '`session_limit` means that the session has too many viewers, `session_not_found` that it has gone.',
+    curl: '-N --max-time 5 "$api/api/replay/sessions/$session/events"',
     pathParameters: sessionId,
     headers: z.object({
       'Last-Event-ID': z
