@@ -13,7 +13,8 @@ import { sysWrite } from './sys_write.ts';
 export const int64 = () => z.bigint().meta({ type: 'integer', format: 'int64' });
 
 /** Adds the description for the API's document to a schema. */
-export const told = <Schema extends z.ZodType>(schema: Schema, description: string) => schema.meta({ description });
+export const described = <Schema extends z.ZodType>(schema: Schema, description: string) =>
+  schema.meta({ description });
 
 const originSchema = z.object({
   service_name: z.string(),
@@ -40,14 +41,14 @@ export const attributionSchema = z.object({
 
 /** Fields that every event has in addition to those of its record. */
 export const derivedFields = {
-  event_id: told(z.string(), 'opaque, unique across nodes, stable for ever'),
-  service_name: told(z.string(), 'service that the event belongs to'),
-  transaction_id: told(z.string().nullable(), 'transaction that caused it, or null'),
-  trace_id: told(z.string().nullable(), 'W3C trace id, 32 hex digits, or null'),
-  span_id: told(z.string().nullable(), '16 hex digits, or null'),
-  attribution: told(attributionSchema, '`{source, quality}`: how its owner was learned, and how sure that is'),
-  node: told(z.string(), 'host that recorded it'),
-  error: told(
+  event_id: described(z.string(), 'opaque, unique across nodes, stable for ever'),
+  service_name: described(z.string(), 'service that the event belongs to'),
+  transaction_id: described(z.string().nullable(), 'transaction that caused it, or null'),
+  trace_id: described(z.string().nullable(), 'W3C trace id, 32 hex digits, or null'),
+  span_id: described(z.string().nullable(), '16 hex digits, or null'),
+  attribution: described(attributionSchema, '`{source, quality}`: how its owner was learned, and how sure that is'),
+  node: described(z.string(), 'host that recorded it'),
+  error: described(
     z.string().nullable(),
     'name of the errno when result is negative, such as "ENOSPC", or null; "EINTR" also for -512, -513, -514 and -516, with which the kernel says that it makes the call again after a signal',
   ),

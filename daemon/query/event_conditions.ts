@@ -1,6 +1,6 @@
 /** Parameters that select events; every request for events takes the same ones. */
 import type { z } from 'zod';
-import { told } from '../../bpf/schema/api.ts';
+import { described } from '../../bpf/schema/api.ts';
 import type { EventFilter } from '../store/store.ts';
 import { omitUndefined } from './omit_undefined.ts';
 import * as parameter from './parameters.ts';
@@ -9,18 +9,18 @@ import { resolveTimeRange, reversed } from './time_range.ts';
 export const CONDITION_LISTS = ['event_type', 'service', 'node'];
 
 export const eventConditions = {
-  transaction_id: told(parameter.text, 'events of one transaction'),
-  trace_id: told(parameter.traceId, 'events of one W3C trace: 32 hex digits, any case'),
-  service: told(parameter.services, 'events of these services; a list'),
-  node: told(parameter.texts, 'events that these hosts recorded; a list'),
-  event_type: told(parameter.eventTypes, 'events of these types; a list'),
-  from: told(parameter.time, 'events that began at or after this time'),
-  to: told(parameter.time, 'events that began before this time'),
-  min_duration_ms: told(parameter.milliseconds, 'no shorter than this; decimal milliseconds'),
-  max_duration_ms: told(parameter.milliseconds, 'no longer than this; decimal milliseconds'),
-  pid: told(parameter.processId, 'events of one process'),
-  comm: told(parameter.text, 'events of threads with this command name'),
-  failed: told(parameter.boolean, 'true for negative results, false for the others'),
+  transaction_id: described(parameter.text, 'events of one transaction'),
+  trace_id: described(parameter.traceId, 'events of one W3C trace: 32 hex digits, any case'),
+  service: described(parameter.services, 'events of these services; a list'),
+  node: described(parameter.texts, 'events that these hosts recorded; a list'),
+  event_type: described(parameter.eventTypes, 'events of these types; a list'),
+  from: described(parameter.time, 'events that began at or after this time'),
+  to: described(parameter.time, 'events that began before this time'),
+  min_duration_ms: described(parameter.milliseconds, 'no shorter than this; decimal milliseconds'),
+  max_duration_ms: described(parameter.milliseconds, 'no longer than this; decimal milliseconds'),
+  pid: described(parameter.processId, 'events of one process'),
+  comm: described(parameter.text, 'events of threads with this command name'),
+  failed: described(parameter.boolean, 'true for negative results, false for the others'),
 };
 
 type Conditions = { [Name in keyof typeof eventConditions]?: z.output<(typeof eventConditions)[Name]> | undefined };

@@ -1,6 +1,6 @@
 /** `GET /api/replay/sessions`: converts the URL's parameters to a page of the list. */
 import { z } from 'zod';
-import { told } from '../../bpf/schema/api.ts';
+import { described } from '../../bpf/schema/api.ts';
 import { decodeCursor, encodeCursor, fingerprint } from './cursor.ts';
 import * as parameter from './parameters.ts';
 import { parseQuery, type Query } from './query_string.ts';
@@ -9,8 +9,8 @@ const LIMIT_MAX = 1000;
 
 export const sessionsQuerySchema = z
   .strictObject({
-    limit: told(parameter.integer(1, LIMIT_MAX), `sessions of a page, ${LIMIT_MAX} unless given`),
-    cursor: told(parameter.text, 'next_cursor of the page before; the limit stays as it was'),
+    limit: described(parameter.integer(1, LIMIT_MAX), `sessions of a page, ${LIMIT_MAX} unless given`),
+    cursor: described(parameter.text, 'next_cursor of the page before; the limit stays as it was'),
   })
   .partial();
 

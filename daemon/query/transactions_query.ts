@@ -1,6 +1,6 @@
 /** `GET /api/transactions`: converts the URL's parameters to a request for a list. */
 import { z } from 'zod';
-import { told } from '../../bpf/schema/api.ts';
+import { described } from '../../bpf/schema/api.ts';
 import type { TransactionsRequest } from '../store/store.ts';
 import { decodeCursor, encodeCursor, fingerprint } from './cursor.ts';
 import { omitUndefined } from './omit_undefined.ts';
@@ -14,18 +14,18 @@ const LISTS = ['service', 'node'];
 
 export const transactionsQuerySchema = z
   .strictObject({
-    service: told(parameter.services, 'one of these services took part; a list'),
-    node: told(parameter.texts, 'one of these nodes took part; a list'),
-    from: told(parameter.time, 'the transaction began (its first event) at or after this time'),
-    to: told(parameter.time, 'the transaction began before this time'),
-    min_duration_ms: told(parameter.milliseconds, 'minimum of its duration_ns, in decimal milliseconds'),
-    has_error: told(parameter.boolean, 'whether any of its events failed'),
-    sort: told(
+    service: described(parameter.services, 'one of these services took part; a list'),
+    node: described(parameter.texts, 'one of these nodes took part; a list'),
+    from: described(parameter.time, 'the transaction began (its first event) at or after this time'),
+    to: described(parameter.time, 'the transaction began before this time'),
+    min_duration_ms: described(parameter.milliseconds, 'minimum of its duration_ns, in decimal milliseconds'),
+    has_error: described(parameter.boolean, 'whether any of its events failed'),
+    sort: described(
       z.enum(['recent', 'slowest'], { error: 'must be recent or slowest' }),
       'what comes first: by start or by duration, the largest first; recent unless given',
     ),
-    limit: told(parameter.integer(1, LIMIT_MAX), `transactions of a page, ${LIMIT_DEFAULT} unless given`),
-    cursor: told(parameter.text, 'next_cursor of the page before; the other parameters stay as they were'),
+    limit: described(parameter.integer(1, LIMIT_MAX), `transactions of a page, ${LIMIT_DEFAULT} unless given`),
+    cursor: described(parameter.text, 'next_cursor of the page before; the other parameters stay as they were'),
   })
   .partial();
 

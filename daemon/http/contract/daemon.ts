@@ -11,7 +11,7 @@ export const DAEMON_ENDPOINTS: readonly Endpoint[] = [
     tag: 'daemon',
     summary: 'Where to go on from',
     description:
-      'Lists the paths of the API by name, for whoever knows only the address of the daemon. It reads no recording, ' +
+      'Lists the paths of the API by name, for a client that knows only the address of the daemon. It reads no recording, ' +
       'and takes no parameters: a request with one is refused with `invalid_parameter`.',
     curl: '"$api/"',
     success: {

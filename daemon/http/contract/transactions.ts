@@ -1,33 +1,33 @@
 /** Schemas of transactions in the API's answers. */
 import { z } from 'zod';
-import { int64, told } from '../../../bpf/schema/api.ts';
+import { described, int64 } from '../../../bpf/schema/api.ts';
 import { coverageSchema } from '../../query/coverage_schema.ts';
 
 const integer = (description: string) => int64().meta({ description });
 
 export const writtenBackSchema = z.object({
-  count: told(z.int().nonnegative(), 'block requests that carried some of its data'),
+  count: described(z.int().nonnegative(), 'block requests that carried some of its data'),
   bytes: integer('of its data in them'),
-  last_end_ns: told(int64().nullable(), 'when the last of them ended; null when there are none'),
+  last_end_ns: described(int64().nullable(), 'when the last of them ended; null when there are none'),
 });
 
 export const transactionSchema = z
   .object({
     transaction_id: z.string(),
-    trace_id: told(z.string().nullable(), 'W3C trace id, when one is known'),
+    trace_id: described(z.string().nullable(), 'W3C trace id, when one is known'),
     first_timestamp_ns: integer('start of its first event, nanoseconds since the epoch'),
     last_end_ns: integer('when the last of its own events ended, which its caller waited for'),
     duration_ns: integer('between these two'),
-    written_back: told(
+    written_back: described(
       writtenBackSchema.nullable(),
       'write-back of its data by other processes, mostly after its end; null where a recording does not separate it, and the duration is that of all events',
     ),
-    event_count: told(z.int().positive(), 'events recorded, also those that retention has removed since'),
-    error_count: told(z.int().nonnegative(), 'events of them that failed'),
+    event_count: described(z.int().positive(), 'events recorded, also those that retention has removed since'),
+    error_count: described(z.int().nonnegative(), 'events of them that failed'),
     slowest_event_id: z.string(),
-    services: told(z.array(z.string()), 'that took part'),
-    nodes: told(z.array(z.string()), 'that took part'),
-    pinned: told(z.boolean(), 'whether retention keeps it'),
+    services: described(z.array(z.string()), 'that took part'),
+    nodes: described(z.array(z.string()), 'that took part'),
+    pinned: described(z.boolean(), 'whether retention keeps it'),
   })
   .meta({ id: 'Transaction', description: 'what the recordings hold of one transaction' });
 
@@ -35,6 +35,6 @@ export const wholeTransactionSchema = transactionSchema.extend({ coverage: cover
 
 export const transactionsSchema = z.object({
   transactions: z.array(transactionSchema),
-  next_cursor: told(z.string().nullable(), 'where the next page begins; null on the last one'),
+  next_cursor: described(z.string().nullable(), 'where the next page begins; null on the last one'),
   coverage: coverageSchema,
 });
