@@ -35,6 +35,7 @@ export const DAEMON_EXAMPLES: Readonly<Record<string, Example>> = {
           ready: '/readyz',
           openapi: '/openapi.json',
           docs: '/docs',
+          guide: '/docs/guide/',
           metrics: '/metrics',
         },
       },
