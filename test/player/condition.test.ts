@@ -63,7 +63,7 @@ test.each([
   ['duration_ms>50 &&', /cannot be read from "" on/],
   ['duration_ms>50 || pid=1', /cannot be read from "duration_ms>50 \|\| pid=1" on/],
   ['duration_ms>50 && && pid=1', /cannot be read from " && pid=1" on/],
-  ['file="\\x"', /no JSON string/],
+  ['file="\\x"', /is not a JSON string/],
 ])('%p is refused', (text, message) => {
   expect(() => parseCondition(text)).toThrow(message);
 });
