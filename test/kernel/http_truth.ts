@@ -137,7 +137,7 @@ function named(server: Server, { shared }: RunOptions): Server {
 }
 
 const definitionsLost = (recorded: Recorded) =>
-  recorded.losses().filter(({ cause }) => cause === 'definition_lost').length;
+  recorded.losses().reduce((sum, { cause, lost }) => sum + (cause === 'definition_lost' ? lost : 0), 0);
 
 interface Run {
   server: Server;

@@ -3,8 +3,8 @@ import { CODE, type Node, PARSED, parse, read, type Source, TYPESCRIPT } from '.
 
 /** A comment that opens with one of these has no subject, or hides it. */
 const BARE_OPENING = /^(Of|By|That|Whose|Behind|Told|Those|Who|Whoever)\b/;
-const ODD_WORDS = /\b(can not|anew|whoever|whosoever)\b/i;
-const ODD_WORDS_OF_NAMES = /\b(told|tells|anew|nobody|somebody|whoever|can not)\b/i;
+const FORBIDDEN_IN_COMMENTS = /\b(can not|anew|whoever|whosoever)\b/i;
+const FORBIDDEN_IN_TEST_NAMES = /\b(told|tells|anew|nobody|somebody|whoever|can not)\b/i;
 
 interface Comment {
   line: number;
@@ -41,13 +41,13 @@ test('no comment opens with a bare preposition or pronoun', () => {
 });
 
 test('no comment uses a word that has a standard one', () => {
-  expect(wrongIn((text) => ODD_WORDS.test(text))).toEqual([]);
+  expect(wrongIn((text) => FORBIDDEN_IN_COMMENTS.test(text))).toEqual([]);
 });
 
 test('no name of a test uses a word that has a standard one', () => {
   const wrong = TYPESCRIPT.filter((file) => file.endsWith('.test.ts')).flatMap((file) =>
     namesIn(PARSED.get(file)!)
-      .filter(({ text }) => ODD_WORDS_OF_NAMES.test(text))
+      .filter(({ text }) => FORBIDDEN_IN_TEST_NAMES.test(text))
       .map(({ line, text }) => `${file}:${line}: ${text}`),
   );
   expect(wrong).toEqual([]);
