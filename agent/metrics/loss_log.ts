@@ -17,7 +17,10 @@ export function createLossLog(log: { warn(fields: object, text: string): void },
   function write(): void {
     for (const [cause, events] of lost) {
       const cure = LOSS_CURES[cause];
-      log.warn({ cause, events }, `${events} events lost: ${LOSS_CAUSES[cause]}${cure === null ? '' : `; ${cure}`}`);
+      log.warn(
+        { cause, events },
+        `${events === 1 ? '1 event' : `${events} events`} lost: ${LOSS_CAUSES[cause]}${cure === null ? '' : `; ${cure}`}`,
+      );
     }
     lost.clear();
   }

@@ -31,3 +31,13 @@ test('a loss is logged immediately, and a continuing one once a minute', () => {
   log.close();
   expect(lines).toEqual([['no_memory', 4]]);
 });
+
+test('the text counts in words that agree with the number', () => {
+  const texts: string[] = [];
+  const log = createLossLog({ warn: (_fields, text) => texts.push(text) }, () => 0);
+  log.committed([
+    { cause: 'end_missed', count: 1 },
+    { cause: 'ring_full', count: 2 },
+  ]);
+  expect(texts).toEqual([expect.stringMatching(/^1 event lost: /), expect.stringMatching(/^2 events lost: /)]);
+});

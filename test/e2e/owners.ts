@@ -1,12 +1,13 @@
 /** Checks the owners of recorded events, allowing for events that a busy machine loses. */
 import type { ApiEvent } from '../../bpf/schema/api.ts';
+import { isMissedEnd } from '../kernel/missed_ends.ts';
 import type { Recorded } from '../kernel/recorded_run.ts';
 
 /** Losses that the agent counts: the kernel may not show an event's end, and other processes may fill the rings. */
 export const lostOf = (recorded: Recorded) => recorded.losses().reduce((sum, { lost }) => sum + lost, 0);
 
 /** Whether no label can be lost: a missed end costs one event only, any other loss may leave events without owner. */
-export const knowsOwners = (recorded: Recorded) => recorded.losses().every(({ cause }) => cause === 'end_missed');
+export const knowsOwners = (recorded: Recorded) => recorded.losses().every(isMissedEnd);
 
 /** Expects that exactly these owners have events. `owners` contains `service transaction quality`, sorted. */
 export function expectOwners(recorded: Recorded, events: readonly ApiEvent[], owners: readonly string[]): void {

@@ -2,12 +2,12 @@
 // measured around it, and as often as bpftrace counts it in the same run.
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import type { Loss } from '../../agent/recording/format/losses.ts';
 import { openReader } from '../../agent/recording/read/reader.ts';
 import { RECORDING_FILE } from '../../agent/recording_path.ts';
 import type { SysSyncEvent } from '../../bpf/schema/api.ts';
 import { SYNC_SYSCALLS } from '../../bpf/schema/sys_sync.ts';
 import { type LoopDevice, loopDevice } from './loop_device.ts';
+import { isMissedEnd } from './missed_ends.ts';
 import { bash, bpftraceMap, compileProgram, run, watchedByBpftrace } from './programs.ts';
 import { type Recorded, record, removeFolders } from './recorded_run.ts';
 
@@ -86,8 +86,7 @@ test('each call has its result, and lies within the time that the program measur
   const reader = openReader(join(recorded.dataFolder, RECORDING_FILE));
   const losses = reader.losses();
   reader.close();
-  const isHidden = ({ cause, eventType }: Loss) => cause === 'end_missed' && eventType === 'block_io';
-  expect(losses.filter((loss) => !isHidden(loss))).toEqual([]);
+  expect(losses.filter((loss) => !isMissedEnd(loss))).toEqual([]);
 });
 
 test('calls with a descriptor name its file', () => {
