@@ -1,10 +1,10 @@
 /** The interfaces of a format, which gets blocks of events and the data that surrounds them. */
-import type { Dictionary, ScannedBlock } from '../store/store.ts';
+import type { RecordingBlock, RecordingDictionary } from '../store/blocks/scanned_block.ts';
 import type { ClockStep, Loss } from './source.ts';
 
 /** Data that is exported with the events. */
 export interface Surroundings {
-  readonly dictionary: Dictionary;
+  readonly dictionary: RecordingDictionary;
   /** When the recording was begun. */
   readonly createdNs: bigint;
   /** Start of the first event. */
@@ -18,13 +18,13 @@ export interface Surroundings {
 export interface Encoder {
   head(): string | Buffer;
   /** Encodes blocks, which must come in order, as short pieces, so that a slow reader holds up little. */
-  pieces(scanned: ScannedBlock): Iterable<string | Buffer>;
+  pieces(scanned: RecordingBlock): Iterable<string | Buffer>;
   tail(): string | Buffer;
 }
 
 export interface EventWriter {
   /** Blocks must be written in order. */
-  write(scanned: ScannedBlock): Promise<void> | void;
+  write(scanned: RecordingBlock): Promise<void> | void;
   /** Completes the file. */
   finish(): Promise<void> | void;
   /** Closes the file, whether complete or not. */

@@ -2,7 +2,7 @@
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { type EventFilter, openReader, type RecordingReader } from '../../agent/recording/read/reader.ts';
-import type { Dictionary, ScannedBlock } from '../store/store.ts';
+import { type RecordingBlock, type RecordingDictionary, recordingDictionary } from '../store/blocks/scanned_block.ts';
 import { ExportError, withReadErrors } from './errors.ts';
 
 export type Loss = ReturnType<RecordingReader['losses']>[number];
@@ -11,9 +11,9 @@ export type ClockStep = ReturnType<RecordingReader['clockSteps']>[number];
 export interface Source {
   readonly path: string;
   readonly reader: RecordingReader;
-  readonly dictionary: Dictionary;
+  readonly dictionary: RecordingDictionary;
   /** Scans in the total order; a block may be empty. */
-  scan(filter: EventFilter): Generator<ScannedBlock, void>;
+  scan(filter: EventFilter): Generator<RecordingBlock, void>;
   close(): void;
 }
 
@@ -36,7 +36,8 @@ export function openSource(data: string, isNamed = true): Source {
     );
   const reader = openReader(path, { isForeign: !isFolder });
   const { recordingId, node } = reader.info();
-  const dictionary = { recordingId, node, name: reader.name, file: reader.file, context: reader.context };
+  const { name, file, context } = reader;
+  const dictionary = recordingDictionary({ recordingId, node, name, file, context });
   return {
     path,
     reader,

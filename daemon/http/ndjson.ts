@@ -17,7 +17,7 @@ export function isOpen(res: Response): boolean {
 export async function sendNdjson(
   res: Response,
   pieces: Iterable<Uint8Array> | AsyncIterable<Uint8Array>,
-  trailers: () => Record<string, string> = () => ({}),
+  trailers: () => Promise<Record<string, string>> = async () => ({}),
 ): Promise<void> {
   res.status(200).type('application/x-ndjson');
   res.flushHeaders();
@@ -28,7 +28,7 @@ export async function sendNdjson(
     await nextPiece();
     if (!isOpen(res)) return;
   }
-  res.addTrailers(trailers());
+  res.addTrailers(await trailers());
   res.end();
 }
 

@@ -84,7 +84,9 @@ export function createMetrics(): Metrics {
   async function collect({ store, sessions, now, data }: MetricSources): Promise<string> {
     const answer = data === undefined ? undefined : await askAgent(agentSocketIn(data));
     agent.set(answer === 'silent' ? undefined : answer);
-    recordings.set(statesOf(store), now(), answer, store.unreadable().length);
+    const states = await statesOf(store);
+    const unreadable = await store.unreadable();
+    recordings.set(states, now(), answer, unreadable.length);
     replay.set(sessions);
     http.set();
     return registry.metrics();
@@ -112,10 +114,10 @@ function isOurs({ name }: MetricDescription): boolean {
   return name.startsWith('kreplay_');
 }
 
-/** Returns undefined if a recording cannot be read: that is itself a metric, and must not hide the others. */
-function statesOf(store: Store): RecordingState[] | undefined {
+/** Resolves to undefined if a recording cannot be read: that is itself a metric, and must not hide the others. */
+async function statesOf(store: Store): Promise<RecordingState[] | undefined> {
   try {
-    return store.recordingStates();
+    return await store.recordingStates();
   } catch {
     return undefined;
   }

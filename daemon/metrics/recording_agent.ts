@@ -1,7 +1,7 @@
 /** Determines the state of a recording's agent from the recording, its lock, and the agent's own answer. */
 import type { AgentReport } from '../../bpf/schema/agent_report.ts';
 import type { RecordingState } from '../store/store.ts';
-import { isSilent } from '../store/writer_state.ts';
+import { isSilent } from '../store/written_span.ts';
 
 /**
  * `failing`: it is running and reports that it cannot write. `killed`: it is gone and did not end properly. `silent`:

@@ -8,16 +8,17 @@ const APART_NS_MIN = 1_000_000n;
 /** Number of unreadable files that one answer names. */
 const UNREADABLE_MAX = 100;
 
-export function spansFor(store: Store, nodes: readonly string[] | undefined, nowNs: bigint): NodeSpan[] {
+export async function spansFor(store: Store, nodes: readonly string[] | undefined, nowNs: bigint): Promise<NodeSpan[]> {
+  const spans = await store.spans(nodes);
   // Later pages use the time of the first page and leave out events recorded after it.
-  return store.spans(nodes).map((span) => (span.end === 'open' && span.toNs > nowNs ? { ...span, toNs: nowNs } : span));
+  return spans.map((span) => (span.end === 'open' && span.toNs > nowNs ? { ...span, toNs: nowNs } : span));
 }
 
 /** `spans` must be read before the events: events committed in between may be missing from the answer. */
-export function coverageIn(store: Store, spans: readonly NodeSpan[], window: CoverageQuery): Coverage {
+export async function coverageIn(store: Store, spans: readonly NodeSpan[], window: CoverageQuery): Promise<Coverage> {
   const { fromNs, toNs, nodes } = window;
-  const coverage = coverageOf(store.losses(fromNs, toNs, nodes), spans, window);
-  const unreadable = store.unreadable(nodes).map(({ path }) => path);
+  const coverage = coverageOf(await store.losses(fromNs, toNs, nodes), spans, window);
+  const unreadable = (await store.unreadable(nodes)).map(({ path }) => path);
   return unreadable.length > 0 ? { ...coverage, unreadable: unreadable.slice(0, UNREADABLE_MAX) } : coverage;
 }
 

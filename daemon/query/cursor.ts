@@ -7,7 +7,7 @@
  */
 import { createHash } from 'node:crypto';
 import { Problem } from '../problem.ts';
-import type { EventKey } from '../store/store.ts';
+import type { EventKey } from '../store/blocks/scanned_block.ts';
 import type { Query } from './query_string.ts';
 
 export interface Cursor {

@@ -1,6 +1,7 @@
 /** `GET /api/events`: converts the URL's parameters to a scan. */
 import { z } from 'zod';
-import type { EventFilter, EventKey } from '../store/store.ts';
+import type { EventKey } from '../store/blocks/scanned_block.ts';
+import type { EventFilter } from '../store/store.ts';
 import { decodeCursor, fingerprint } from './cursor.ts';
 import { CONDITION_LISTS, eventConditions, filterOf } from './event_conditions.ts';
 import * as parameter from './parameters.ts';

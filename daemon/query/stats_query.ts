@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { parseDuration } from '../../agent/config/duration.ts';
 import type { EventFilter } from '../store/store.ts';
-import { DIMENSION_NAMES, type DimensionName } from './dimensions.ts';
+import { DIMENSION_NAMES, type DimensionName } from '../sums/dimensions.ts';
 import { eventConditions, filterOf } from './event_conditions.ts';
 import * as parameter from './parameters.ts';
 import { parseQuery, type Query } from './query_string.ts';

@@ -17,29 +17,29 @@ import type { CoverageQuery } from './unrecorded.ts';
 const QUIET_NS = 1_000_000_000n;
 
 /** Coverage for an answer about events; if they are of one transaction, only gaps that concern it. */
-export function coverageFor(
+export async function coverageFor(
   store: Store,
   spans: readonly NodeSpan[],
   { filter, nowNs }: { filter: EventFilter; nowNs: bigint },
-): Coverage {
+): Promise<Coverage> {
   const { fromNs, toNs, nodes, transactionId } = filter;
   const window = { fromNs, toNs, nodes, nowNs };
   // The transaction may continue in an unreadable file, or be contained only in one.
-  if (store.unreadable(nodes).length > 0) return coverageIn(store, spans, window);
-  const transaction = transactionId === undefined ? undefined : store.transaction(transactionId);
+  if ((await store.unreadable(nodes)).length > 0) return coverageIn(store, spans, window);
+  const transaction = transactionId === undefined ? undefined : await store.transaction(transactionId);
   return transaction ? coverageOfTransaction(store, spans, transaction, window) : coverageIn(store, spans, window);
 }
 
-export function coverageOfTransaction(
+export async function coverageOfTransaction(
   store: Store,
   spans: readonly NodeSpan[],
   transaction: TransactionSummary,
   window: CoverageQuery,
-): Coverage {
+): Promise<Coverage> {
   const own = { ...window, nodes: window.nodes ?? transaction.nodes };
   const ownSpans = spans.filter(({ node }) => own.nodes.includes(node)).map(cutSpan);
-  const { fromNs, toNs } = reachOf(store, ownSpans, transaction, own);
-  const coverage = coverageIn(store, ownSpans, own);
+  const { fromNs, toNs } = await reachOf(store, ownSpans, transaction, own);
+  const coverage = await coverageIn(store, ownSpans, own);
   const gaps = coverage.gaps.filter((gap) => gap.from < toNs && gap.to > fromNs);
   return { ...coverage, complete: gaps.length === 0, lost: gaps.reduce((sum, gap) => sum + gap.lost, 0), gaps };
 }
@@ -52,16 +52,16 @@ function cutSpan(span: NodeSpan): NodeSpan {
 }
 
 /** Returns the time in which a gap may hide a part of the transaction: up to a quiet period at either end. */
-function reachOf(
+async function reachOf(
   store: Store,
   spans: readonly NodeSpan[],
   transaction: TransactionSummary,
   asked: CoverageQuery,
-): { fromNs: bigint; toNs: bigint } {
+): Promise<{ fromNs: bigint; toNs: bigint }> {
   let fromNs = transaction.firstTimestampNs - QUIET_NS;
   let toNs = wholeEndOf(transaction) + QUIET_NS;
   // The window may begin or end within a gap.
-  const { gaps } = coverageIn(store, spans, {
+  const { gaps } = await coverageIn(store, spans, {
     ...asked,
     ...(asked.fromNs !== undefined && { fromNs: min(asked.fromNs, max(fromNs, 0n)) }),
     ...(asked.toNs !== undefined && { toNs: max(asked.toNs, toNs) }),

@@ -10,7 +10,7 @@
  */
 import type { LossCause } from '../../bpf/schema/losses.ts';
 import type { NodeLoss, NodeSpan } from '../store/store.ts';
-import { isSilent } from '../store/writer_state.ts';
+import { isSilent } from '../store/written_span.ts';
 
 export interface CoverageQuery {
   fromNs?: bigint | undefined;

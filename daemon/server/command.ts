@@ -20,9 +20,10 @@ import { type StateChoice, statePlace } from '../replay/kept/state_path.ts';
 import { openState } from '../replay/kept/state_thread.ts';
 import { createPlannerThread } from '../replay/plan/planner_thread.ts';
 import { createSessions, type SessionLimits } from '../replay/session/sessions.ts';
-import { checkRecordings } from '../store/recording_files.ts';
-import { openRecordingStore } from '../store/recording_store.ts';
-import type { ServedPaths } from '../store/served_files.ts';
+import { embeddedStore } from '../store/embedded/embedded_store.ts';
+import { checkRecordings } from '../store/embedded/recording_files.ts';
+import { openRecordingStore } from '../store/embedded/recording_store.ts';
+import type { ServedPaths } from '../store/embedded/served_files.ts';
 import { createTails } from '../tail/tails.ts';
 import { buildApp } from './app.ts';
 import { openAccess } from './open_access.ts';
@@ -59,9 +60,10 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
   const { allowed, scanGate, listening, started } = openAccess(options.access, log, unsent);
   const { path: statePath, reason } = statePlace(options.state, places.data);
   const state = statePath === null ? undefined : await openState(statePath);
-  const store = openRecordingStore(places.data, places.recordings, ({ path, error }) =>
+  const recordings = openRecordingStore(places.data, places.recordings, ({ path, error }) =>
     log.error({ file: path, reason: error.message }, 'an imported file cannot be read: the others are served'),
   );
+  const store = embeddedStore(recordings);
   const planner = createPlannerThread(places);
   const sessions = createSessions({ planner, now, limits, onPlayed: metrics.played, state, log });
   const tails = createTails({ store, now, log });
@@ -85,7 +87,7 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
     stop();
     await sessions.close();
     await planner.close();
-    store.close();
+    await store.close();
   }
 }
 

@@ -1,17 +1,16 @@
 /**
- * The interface through which the API and replay read recorded events. Code above it does not see SQL; code below it
- * does not see API parameters. A fleet's database would be a second adaptor.
+ * The interface through which the API reads recorded events. Code above it does not see SQL; code below it does not
+ * see API parameters. Answers come later, because a store may be another machine's database; the recordings of this
+ * machine (`embedded/`) are one store. Replay plans read those directly, in a thread of their own.
  */
 import type { EventFilter } from '../../agent/recording/read/event_filter.ts';
 import type { WrittenBack } from '../../agent/recording/read/transactions.ts';
 import type { ApiEvent } from '../../bpf/schema/api.ts';
-import type { NumberedBlock } from '../../bpf/schema/block.ts';
-import type { WrittenSpan } from './writer_state.ts';
+import type { StatsOptions, StatsTable } from '../sums/stats.ts';
+import type { EventKey, ScannedBlock } from './blocks/scanned_block.ts';
+import type { WrittenSpan } from './written_span.ts';
 
 export type { EventFilter };
-
-/** An event's place in the total order; every event can serve as its own key. */
-export type EventKey = Pick<ApiEvent, 'timestamp_ns' | 'event_id'>;
 
 export interface ScanRequest {
   filter: EventFilter;
@@ -21,31 +20,6 @@ export interface ScanRequest {
   limit?: number;
   /** Names of columns; all if omitted. `eventsOf` needs all. */
   columns?: readonly string[];
-}
-
-export interface Context {
-  transactionId: string | null;
-  traceId: string | null;
-  spanId: string | null;
-}
-
-/** Resolves the ids in a block. */
-export interface Dictionary {
-  readonly recordingId: string;
-  readonly node: string;
-  /** Returns an empty name for 0. */
-  name(id: number): string;
-  /** Returns undefined for 0. */
-  file(id: number): { path: string; kind: string } | undefined;
-  context(id: number): Context;
-}
-
-/** A block with its dictionary, because the store may have moved on to another file in the meantime. */
-export interface ScannedBlock {
-  block: NumberedBlock;
-  dictionary: Dictionary;
-  /** Whether the next block is in memory already, so that reading it does not block. */
-  nextAtHand?: boolean;
 }
 
 /** Missing events, somewhere between `fromNs` and `toNs`. */
@@ -66,37 +40,6 @@ export interface NodeClock {
   node: string;
   /** Total amount by which the clock was set forward and back. */
   steppedNs: bigint;
-}
-
-/** How far a recording extends. */
-export interface Extent {
-  recordingId: string;
-  node: string;
-  /** All numbers of its events are below this. */
-  end: number;
-  /** Id of its last loss record. */
-  lossId: number;
-  /** Whether the file is an import: nothing is added to it or removed from it. */
-  isImport: boolean;
-}
-
-/** Selects events with numbers `[from, end)`, in the order in which they were recorded. */
-export interface ArrivalRequest {
-  recordingId: string;
-  filter: EventFilter;
-  from: number;
-  end: number;
-  limit: number;
-}
-
-export interface Arrived {
-  scanned: ScannedBlock;
-  /** The number to continue from; `end` if nothing is left. */
-  next: number;
-}
-
-export interface NumberedNodeLoss extends NodeLoss {
-  lossId: number;
 }
 
 export interface TransactionSummary {
@@ -163,11 +106,6 @@ export interface Pin {
   pinnedNs: bigint;
 }
 
-export interface StoreInfo {
-  /** Contains at least one recording. */
-  recordings: { recordingId: string; node: string }[];
-}
-
 /** A recording that is served. */
 export interface RecordingState {
   recordingId: string;
@@ -196,48 +134,76 @@ export interface UnreadableFile {
   reason: string;
 }
 
+export interface StatsRequest extends StatsOptions {
+  filter: EventFilter;
+}
+
+/** Progress of a live tail, opaque outside the store. It never changes: each answer has a new one. */
+export interface FollowPosition {
+  /** What a client sends to continue from here, with any daemon that serves the same recordings. */
+  readonly id: string;
+}
+
+export interface FollowRequest {
+  /** Contains no times. */
+  filter: EventFilter;
+  position: FollowPosition;
+  /** Events that began after this wait for others that began earlier. */
+  horizonNs: bigint;
+  /** All recorded events began before this. */
+  nowNs: bigint;
+}
+
+/** What follows a position; `id` is that of the position after it. */
+export type Followed =
+  /** `isLate`: it was recorded after events that follow it in the total order had been returned. */
+  | { kind: 'event'; id: string; json: string; isLate: boolean }
+  | { kind: 'lost'; id: string; loss: NodeLoss & { node: string } };
+
+export interface FollowedBatch {
+  followed: Followed[];
+  /** The position after the batch. */
+  position: FollowPosition;
+  /** Whether nothing more is due. */
+  complete: boolean;
+}
+
 /**
- * Methods throw an error whose `code` is one of ERRORS if a recording cannot be read: an answer without that recording
- * would be incomplete.
+ * Methods reject with an error whose `code` is one of ERRORS if a recording cannot be read: an answer without that
+ * recording would be incomplete. Async generators yield so that other work can run in between.
  */
 export interface Store {
-  info(): StoreInfo;
   /** Returns the state of each file: copies of a recording are listed separately. */
-  recordingStates(): RecordingState[];
+  recordingStates(): Promise<RecordingState[]>;
   /** Imports found unreadable so far that may be of these nodes, or of all nodes; `losses` includes them too. */
-  unreadable(nodes?: readonly string[]): UnreadableFile[];
-  /** Yields blocks in order, read on demand. Each has rows of one recording; an empty one is a pause. */
-  scan(request: ScanRequest): Generator<ScannedBlock, void>;
-  /** Returns the extents of recordings of these nodes, or of all. */
-  extents(nodes?: readonly string[]): Extent[];
-  /** Returns undefined if nothing in the range can match, or the recording is gone. */
-  arrivals(request: ArrivalRequest): Arrived | undefined;
-  /**
-   * Returns how many of the numbers `[from, end)` retention has removed, the number after the last removed one, and the
-   * start time up to which it has removed events.
-   */
-  removed(recordingId: string, from: number, end: number): { count: number; next: number; toNs: bigint };
-  lossesAfter(recordingId: string, lossId: number): NumberedNodeLoss[];
-  event(eventId: string): ApiEvent | undefined;
-  transaction(transactionId: string): TransactionSummary | undefined;
-  /** Yields to let other work run. Only one list is made at a time: the next may begin when this one has ended. */
-  transactions(request: TransactionsRequest): Generator<void, TransactionPage>;
+  unreadable(nodes?: readonly string[]): Promise<UnreadableFile[]>;
+  /** Yields blocks in order, read on demand; an empty one is a pause. */
+  scan(request: ScanRequest): AsyncGenerator<ScannedBlock, void>;
+  /** Rejects with a Problem if there are more than STATS_ROWS_MAX buckets and groups. */
+  stats(request: StatsRequest): AsyncGenerator<void, StatsTable>;
+  /** Position of a tail that starts with events recorded from now on, or with those that began at `sinceNs` or later. */
+  startFollowing(filter: EventFilter, horizonNs: bigint, sinceNs: bigint | undefined): Promise<FollowPosition>;
+  /** Returns the position with this id, or undefined if it is not the id of one. */
+  positionOf(id: string): FollowPosition | undefined;
+  /** Resolves to undefined if `signal` aborts. */
+  follow(request: FollowRequest, signal: AbortSignal): Promise<FollowedBatch | undefined>;
+  event(eventId: string): Promise<ApiEvent | undefined>;
+  transaction(transactionId: string): Promise<TransactionSummary | undefined>;
+  transactions(request: TransactionsRequest): AsyncGenerator<void, TransactionPage>;
   /**
    * Pins the transaction in every recording that retention could remove it from, and returns the pins. Imports lose
-   * nothing, so there are no pins if only imports contain it. Returns undefined for an unknown transaction.
+   * nothing, so there are no pins if only imports contain it. Resolves to undefined for an unknown transaction.
    */
-  pin(request: PinRequest): Pin[] | undefined;
-  /** Returns whether the transaction was pinned. */
-  unpin(transactionId: string): boolean;
+  pin(request: PinRequest): Promise<Pin[] | undefined>;
+  /** Resolves to whether the transaction was pinned. */
+  unpin(transactionId: string): Promise<boolean>;
   /** Pins of one transaction or of all, oldest first. */
-  pins(transactionId?: string): Pin[];
-  services(): string[];
-  nodes(): string[];
+  pins(transactionId?: string): Promise<Pin[]>;
+  services(): Promise<string[]>;
+  nodes(): Promise<string[]>;
   /** Losses of these nodes, or of all, that touch `[fromNs, toNs)`; a missing bound leaves that side open. */
-  losses(fromNs: bigint | undefined, toNs: bigint | undefined, nodes?: readonly string[]): NodeLoss[];
+  losses(fromNs: bigint | undefined, toNs: bigint | undefined, nodes?: readonly string[]): Promise<NodeLoss[]>;
   /** Spans in which these nodes, or all, were recorded, including the time of any losses within. */
-  spans(nodes?: readonly string[]): NodeSpan[];
-  /** Clock steps of each of these nodes in `[fromNs, toNs)`. */
-  clocks(nodes: readonly string[], fromNs: bigint, toNs: bigint): NodeClock[];
-  close(): void;
+  spans(nodes?: readonly string[]): Promise<NodeSpan[]>;
+  close(): Promise<void>;
 }

@@ -6,9 +6,7 @@ import type { Logger } from 'pino';
 import { stringify } from '../exact_json.ts';
 import { Problem } from '../problem.ts';
 import { formatFrame, HEARTBEAT, RETRY_MS, type Sink } from '../sse.ts';
-import type { EventFilter, Store } from '../store/store.ts';
-import { type Batch, nextBatch } from './batch.ts';
-import { decodePosition, encodePosition, type Position, startOf } from './position.ts';
+import type { EventFilter, Followed, FollowPosition, FollowRequest, Store } from '../store/store.ts';
 
 export const TAILS_MAX = 256;
 
@@ -26,7 +24,7 @@ interface Tail {
   readonly filter: EventFilter;
   readonly filterText: string;
   readonly gone: AbortController;
-  position: Position;
+  position: FollowPosition;
   /** Whether its socket is full. */
   blocked: boolean;
   busy: boolean;
@@ -47,10 +45,18 @@ export interface TailRequest {
   lastEventId: string | undefined;
 }
 
+/** Where a tail starts. */
+export interface TailStart {
+  filter: EventFilter;
+  position: FollowPosition;
+}
+
 export interface Tails {
   readonly count: number;
-  /** Throws a Problem if the request is invalid or too many tails are open. */
-  begin(request: TailRequest): { join(sink: Sink): void };
+  /** Rejects with a Problem if the request is invalid. */
+  startOf(request: TailRequest): Promise<TailStart>;
+  /** Throws a Problem if too many tails are open. */
+  begin(start: TailStart): { join(sink: Sink): void };
   /**
    * Ends every tail with a frame from which its client can continue after a restart. Tails that join later end at once.
    */
@@ -60,7 +66,7 @@ export interface Tails {
 export function createTails({ store, now, log, heartbeatEveryMs = HEARTBEAT_EVERY_MS }: TailOptions): Tails {
   const tails = new Set<Tail>();
   /** Batches read in this turn, shared by tails that need the same. */
-  const shared = new Map<string, Promise<Batch | undefined>>();
+  const shared = new Map<string, Promise<Frames | undefined>>();
   let timers: NodeJS.Timeout[] = [];
   let horizonNs = 0n;
   let isClosed = false;
@@ -92,12 +98,12 @@ export function createTails({ store, now, log, heartbeatEveryMs = HEARTBEAT_EVER
     }
   }
 
-  function read({ filter, filterText, position, gone }: Tail): Promise<Batch | undefined> {
-    const key = `${encodePosition(position)} ${horizonNs} ${filterText}`;
+  function read({ filter, filterText, position, gone }: Tail): Promise<Frames | undefined> {
+    const key = `${position.id} ${horizonNs} ${filterText}`;
     const known = shared.get(key);
     if (known) return known;
     // If this client disconnects, tails that share the batch get none and read again at the next turn.
-    const batch = nextBatch({ store, filter, position, horizonNs, nowNs: now() }, gone.signal);
+    const batch = framesAfter(store, { filter, position, horizonNs, nowNs: now() }, gone.signal);
     shared.set(key, batch);
     return batch;
   }
@@ -115,7 +121,7 @@ export function createTails({ store, now, log, heartbeatEveryMs = HEARTBEAT_EVER
     shared.clear();
   }
 
-  function join(sink: Sink, filter: EventFilter, position: Position): void {
+  function join(sink: Sink, filter: EventFilter, position: FollowPosition): void {
     const filterText = stringify(filter);
     const tail = { sink, filter, filterText, gone: new AbortController(), position, blocked: false, busy: false };
     tails.add(tail);
@@ -134,17 +140,21 @@ export function createTails({ store, now, log, heartbeatEveryMs = HEARTBEAT_EVER
   function end(tail: Tail): void {
     const { sink, position } = tail;
     leave(tail);
-    sink.end(formatFrame('end', JSON.stringify({ reason: 'shutdown' }), encodePosition(position)));
+    sink.end(formatFrame('end', JSON.stringify({ reason: 'shutdown' }), position.id));
   }
 
   return {
     get count() {
       return tails.size;
     },
-    begin({ filter, fromNs, lastEventId }) {
+    async startOf({ filter, fromNs, lastEventId }) {
+      if (!lastEventId) return { filter, position: await store.startFollowing(filter, now() - REORDER_NS, fromNs) };
+      const position = store.positionOf(lastEventId);
+      if (!position) throw notAnId();
+      return { filter, position };
+    },
+    begin({ filter, position }) {
       if (tails.size >= TAILS_MAX) throw new Problem('tail_limit', `${TAILS_MAX} live tails are open already`);
-      const extents = store.extents(filter.nodes);
-      const position = lastEventId ? decodePosition(lastEventId) : startOf(extents, now() - REORDER_NS, fromNs);
       return { join: (sink) => join(sink, filter, position) };
     },
     close() {
@@ -152,4 +162,32 @@ export function createTails({ store, now, log, heartbeatEveryMs = HEARTBEAT_EVER
       for (const tail of tails) end(tail);
     },
   };
+}
+
+/** Frames that follow a position. The id of each is the position after it. */
+interface Frames {
+  text: string;
+  position: FollowPosition;
+  complete: boolean;
+}
+
+async function framesAfter(store: Store, request: FollowRequest, signal: AbortSignal): Promise<Frames | undefined> {
+  const batch = await store.follow(request, signal);
+  if (!batch) return undefined;
+  const { followed, ...rest } = batch;
+  return { ...rest, text: followed.map(frameOf).join('') };
+}
+
+function frameOf(followed: Followed): string {
+  if (followed.kind === 'lost') {
+    const { fromNs: from, toNs: to, lost, cause, node } = followed.loss;
+    return formatFrame('lost', stringify({ lost, cause, from, to, node }), followed.id);
+  }
+  const { json, isLate } = followed;
+  return formatFrame('event', isLate ? `${json.slice(0, -1)},"late":true}` : json, followed.id);
+}
+
+function notAnId(): Problem {
+  const message = 'this is not an id of a live tail';
+  return new Problem('invalid_parameter', `Last-Event-ID: ${message}`, [{ parameter: 'Last-Event-ID', message }]);
 }

@@ -2,7 +2,7 @@
  * Tests two nodes whose clocks differ by a known amount, so that an effect on one seems to precede its cause on the
  * other.
  */
-import { openRecordingStore } from '../../daemon/store/recording_store.ts';
+import { openRecordingStore } from '../../daemon/store/embedded/recording_store.ts';
 import { kreplay } from './command_line.ts';
 import { type Row, recordedOn, recordingPath, START } from './recorded.ts';
 import { type Answer, type Served, serve } from './served.ts';

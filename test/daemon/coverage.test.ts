@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import Database from 'better-sqlite3';
-import { openRecordingStore } from '../../daemon/store/recording_store.ts';
+import { openRecordingStore } from '../../daemon/store/embedded/recording_store.ts';
 import { kreplay } from './command_line.ts';
 import { NODE, newFolder, newWriter, type Row, recorded, recordedOn, recordingPath, START } from './recorded.ts';
 import { type Served, serve, served as servedHere } from './served.ts';

@@ -2,7 +2,7 @@
 import { apiEventSchema } from '../../bpf/schema/api.ts';
 import { ATTRIBUTION_QUALITIES, ATTRIBUTION_SOURCES } from '../../bpf/schema/owner.ts';
 import { WRITE_SYSCALLS } from '../../bpf/schema/sys_write.ts';
-import { openRecordingStore } from '../../daemon/store/recording_store.ts';
+import { openRecordingStore } from '../../daemon/store/embedded/recording_store.ts';
 import { readEvents } from './read_events.ts';
 import { NODE, type Row, recorded, START, WHOLE } from './recorded.ts';
 import { type Served, serve } from './served.ts';

@@ -5,11 +5,11 @@ import { COLUMNS } from '../../bpf/schema/columns.ts';
 import { EVENT_TYPES, eventById } from '../../bpf/schema/index.ts';
 import { WRITE_SYSCALLS } from '../../bpf/schema/sys_write.ts';
 import { stringify } from '../../daemon/exact_json.ts';
-import { rowCutter } from '../../daemon/store/block_rows.ts';
-import { createByteText } from '../../daemon/store/byte_text.ts';
-import { eventsOf } from '../../daemon/store/event.ts';
-import { jsonPieces } from '../../daemon/store/event_json.ts';
-import type { Dictionary, ScannedBlock } from '../../daemon/store/store.ts';
+import { rowCutter } from '../../daemon/store/blocks/block_rows.ts';
+import { createByteText } from '../../daemon/store/blocks/byte_text.ts';
+import { eventsOf } from '../../daemon/store/blocks/event.ts';
+import { jsonPieces } from '../../daemon/store/blocks/event_json.ts';
+import type { Dictionary, ScannedBlock } from '../../daemon/store/blocks/scanned_block.ts';
 import { blockOf, type Row } from '../recording/fixture.ts';
 
 const LIMITS = {

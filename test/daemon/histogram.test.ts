@@ -3,7 +3,7 @@
  * the whole.
  */
 import fc from 'fast-check';
-import { addHistogram, type Histogram, maxOf, newHistogram, quantile, record } from '../../daemon/query/histogram.ts';
+import { addHistogram, type Histogram, maxOf, newHistogram, quantile, record } from '../../daemon/sums/histogram.ts';
 
 /** Numbers of every magnitude: a uniform 64-bit number is nearly always a large one. */
 const u64 = fc

@@ -1,5 +1,5 @@
 /** Tests two nodes behind one daemon: filters, pages and streams cover both as if they were one. */
-import { openRecordingStore } from '../../daemon/store/recording_store.ts';
+import { openRecordingStore } from '../../daemon/store/embedded/recording_store.ts';
 import { appendRows, newWriter, type Row, recordedOn, recordingPath, START } from './recorded.ts';
 import { type Served, serve } from './served.ts';
 

@@ -13,7 +13,7 @@ import {
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { PAGE_BYTES } from '../../agent/recording/format/schema.ts';
-import { openRecordingStore } from '../../daemon/store/recording_store.ts';
+import { openRecordingStore } from '../../daemon/store/embedded/recording_store.ts';
 import { newFolder, recorded, recordedOn, recordingPath, START } from './recorded.ts';
 import { type Served, served } from './served.ts';
 

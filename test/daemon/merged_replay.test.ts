@@ -3,7 +3,7 @@ import { mkdirSync, renameSync, unlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseJson } from '../../daemon/exact_json.ts';
 import { CHUNK_EVENTS } from '../../daemon/replay/plan/bodies.ts';
-import { openRecordingStore } from '../../daemon/store/recording_store.ts';
+import { openRecordingStore } from '../../daemon/store/embedded/recording_store.ts';
 import { framesOf } from '../replay/frames.ts';
 import { type Row, recordedOn, recordingPath, START } from './recorded.ts';
 import { type Answer, type Served, serve } from './served.ts';

@@ -2,8 +2,8 @@
 import fc from 'fast-check';
 import { formatEventId } from '../../agent/recording/format/event_id.ts';
 import type { NumberedBlock } from '../../bpf/schema/block.ts';
-import { mergeScans, type RecordingScan } from '../../daemon/store/merged_scan.ts';
-import type { Dictionary, ScannedBlock } from '../../daemon/store/store.ts';
+import type { Dictionary, ScannedBlock } from '../../daemon/store/blocks/scanned_block.ts';
+import { mergeScans, type RecordingScan } from '../../daemon/store/embedded/merged_scan.ts';
 import { blockOf, rowsOf } from '../recording/fixture.ts';
 
 interface Event {

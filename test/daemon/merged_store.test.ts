@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import fc from 'fast-check';
 import type { ApiEvent } from '../../bpf/schema/api.ts';
-import { openRecordingStore } from '../../daemon/store/recording_store.ts';
+import { openRecordingStore } from '../../daemon/store/embedded/recording_store.ts';
 import type { EventFilter, ScanRequest, Store } from '../../daemon/store/store.ts';
 import { readEvents } from './read_events.ts';
 import { appendRows, newFolder, newWriter, type Row, recordedOn, recordingPath, START } from './recorded.ts';

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { Registry } from '@prometheus-io/client';
 import fc from 'fast-check';
 import { recordingMetrics } from '../../daemon/metrics/recording_metrics.ts';
-import { openRecordingStore } from '../../daemon/store/recording_store.ts';
+import { openRecordingStore } from '../../daemon/store/embedded/recording_store.ts';
 import type { RecordingState } from '../../daemon/store/store.ts';
 import { newFolder, recorded, recordedOn, recordingPath, START } from './recorded.ts';
 import { samplesOf, total, valuesOf } from './scraped.ts';

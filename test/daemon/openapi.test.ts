@@ -8,7 +8,7 @@ import { ERRORS, type ErrorCode } from '../../daemon/problem.ts';
 import { createPlanner } from '../../daemon/replay/plan/planner.ts';
 import { createSessions } from '../../daemon/replay/session/sessions.ts';
 import { buildApp } from '../../daemon/server/app.ts';
-import { openRecordingStore } from '../../daemon/store/recording_store.ts';
+import { openRecordingStore } from '../../daemon/store/embedded/recording_store.ts';
 import { createTails } from '../../daemon/tail/tails.ts';
 import { newFolder, recorded, START } from './recorded.ts';
 import { served } from './served.ts';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import type { RetentionLimits } from '../../agent/recording/retain/retention.ts';
 import { openWriter, type RecordingWriter } from '../../agent/recording/write/writer.ts';
-import { openRecordingStore } from '../../daemon/store/recording_store.ts';
+import { openRecordingStore } from '../../daemon/store/embedded/recording_store.ts';
 import { exported } from '../export/exported.ts';
 import { blockOf } from '../recording/fixture.ts';
 import { appendRows, newFolder, newWriter, type Row, recorded, recordedOn, recordingPath, START } from './recorded.ts';

@@ -1,6 +1,6 @@
 /** Reads the events of a store as objects. */
 import type { ApiEvent } from '../../bpf/schema/api.ts';
-import { eventsOf } from '../../daemon/store/event.ts';
+import { eventsOf } from '../../daemon/store/blocks/event.ts';
 import type { ScanRequest, Store } from '../../daemon/store/store.ts';
 
 /** Returns at most `limit` events, in order. Holds nothing open afterwards. */

@@ -6,9 +6,9 @@ import { copyFileSync, mkdirSync, readFileSync, renameSync, rmSync, truncateSync
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { FORMAT_VERSION } from '../../agent/recording/format/schema.ts';
-import { openRecordingStore } from '../../daemon/store/recording_store.ts';
+import { openRecordingStore } from '../../daemon/store/embedded/recording_store.ts';
+import { SILENT_AFTER_NS } from '../../daemon/store/written_span.ts';
 import type { Store } from '../../daemon/store/store.ts';
-import { SILENT_AFTER_NS } from '../../daemon/store/writer_state.ts';
 import { appendRows, newFolder, newWriter, recorded, recordingPath, START } from './recorded.ts';
 import { type Served, serve } from './served.ts';
 

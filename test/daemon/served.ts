@@ -9,7 +9,7 @@ import { createPlanner } from '../../daemon/replay/plan/planner.ts';
 import { createSessions } from '../../daemon/replay/session/sessions.ts';
 import { type AppOptions, buildApp } from '../../daemon/server/app.ts';
 import { close, listen } from '../../daemon/server/server.ts';
-import { openRecordingStore } from '../../daemon/store/recording_store.ts';
+import { openRecordingStore } from '../../daemon/store/embedded/recording_store.ts';
 import type { Store } from '../../daemon/store/store.ts';
 import { createTails, type TailOptions } from '../../daemon/tail/tails.ts';
 import { START } from './recorded.ts';

@@ -3,7 +3,7 @@
 import { createRequest } from '../../daemon/replay/contract.ts';
 import { createPlanner } from '../../daemon/replay/plan/planner.ts';
 import { createSessions } from '../../daemon/replay/session/sessions.ts';
-import { openRecordingStore } from '../../daemon/store/recording_store.ts';
+import { openRecordingStore } from '../../daemon/store/embedded/recording_store.ts';
 import { recorded, START } from './recorded.ts';
 
 test('during shutdown, sessions are temporarily unavailable rather than missing', async () => {

@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { parseDuration } from '../../agent/config/duration.ts';
 import { parseJson } from '../../daemon/exact_json.ts';
-import { openRecordingStore } from '../../daemon/store/recording_store.ts';
+import { openRecordingStore } from '../../daemon/store/embedded/recording_store.ts';
 import {
   type BlockRow,
   type Row,

@@ -5,7 +5,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import type { Response } from 'express';
 import { newBlock } from '../../bpf/schema/block.ts';
 import { sendNdjson } from '../../daemon/http/ndjson.ts';
-import { openRecordingStore } from '../../daemon/store/recording_store.ts';
+import { openRecordingStore } from '../../daemon/store/embedded/recording_store.ts';
 import type { ScanRequest } from '../../daemon/store/store.ts';
 import { type Row, recorded, START } from './recorded.ts';
 import { type Served, serve } from './served.ts';

@@ -3,7 +3,7 @@
  * stopped.
  */
 import type { RecordingWriter } from '../../agent/recording/write/writer.ts';
-import { openRecordingStore } from '../../daemon/store/recording_store.ts';
+import { openRecordingStore } from '../../daemon/store/embedded/recording_store.ts';
 import { REORDER_NS, TAILS_MAX } from '../../daemon/tail/tails.ts';
 import { appendRows, newFolder, newWriter, type Row, recorded, START } from './recorded.ts';
 import { type Served, serve, served } from './served.ts';

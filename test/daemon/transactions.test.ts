@@ -4,7 +4,7 @@ import Database from 'better-sqlite3';
 import fc from 'fast-check';
 import { formatMilliseconds } from '../../agent/config/duration.ts';
 import { parseJson } from '../../daemon/exact_json.ts';
-import { openRecordingStore } from '../../daemon/store/recording_store.ts';
+import { openRecordingStore } from '../../daemon/store/embedded/recording_store.ts';
 import {
   appendRows,
   type BlockRow,

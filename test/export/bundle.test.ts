@@ -6,7 +6,7 @@ import { PAGE_BYTES } from '../../agent/recording/format/schema.ts';
 import { openReader } from '../../agent/recording/read/reader.ts';
 import { importRecording } from '../../daemon/export/incident/imported.ts';
 import type { Selection } from '../../daemon/export/incident/selection.ts';
-import { openRecordingStore } from '../../daemon/store/recording_store.ts';
+import { openRecordingStore } from '../../daemon/store/embedded/recording_store.ts';
 import { kreplay } from '../daemon/command_line.ts';
 import { appendRows, newFolder, newWriter, type Row, recorded, recordingPath, START } from '../daemon/recorded.ts';
 import { serve } from '../daemon/served.ts';

@@ -7,7 +7,7 @@ import { FORMATS, type FormatName } from '../../daemon/export/formats/format.ts'
 import { type ExportSummary, exportEvents } from '../../daemon/export/incident/export.ts';
 import type { Selection } from '../../daemon/export/incident/selection.ts';
 import { openSource } from '../../daemon/export/source.ts';
-import { eventsOf } from '../../daemon/store/event.ts';
+import { eventsOf } from '../../daemon/store/blocks/event.ts';
 import { newFolder, type Row, START } from '../daemon/recorded.ts';
 
 /** Two transactions, and events around them. */

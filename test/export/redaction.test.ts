@@ -4,7 +4,7 @@ import { newBlock } from '../../bpf/schema/block.ts';
 import { parseJson } from '../../daemon/exact_json.ts';
 import { FORMATS, type FormatName } from '../../daemon/export/formats/format.ts';
 import { newRedaction } from '../../daemon/export/incident/redaction.ts';
-import type { Dictionary } from '../../daemon/store/store.ts';
+import type { Dictionary } from '../../daemon/store/blocks/scanned_block.ts';
 import { NODE, type Row, recorded, START } from '../daemon/recorded.ts';
 import { exported, recordedEvents, SPAN, TRACE } from './exported.ts';
 

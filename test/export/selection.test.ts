@@ -1,7 +1,7 @@
 /** Tests which events, losses and clock steps an export includes. */
 import { clockStepsIn, lossesIn, type SelectionOptions, selectionOf } from '../../daemon/export/incident/selection.ts';
 import { openSource, type Source } from '../../daemon/export/source.ts';
-import { eventsOf } from '../../daemon/store/event.ts';
+import { eventsOf } from '../../daemon/store/blocks/event.ts';
 import { recorded, START } from '../daemon/recorded.ts';
 import { INCIDENT } from './exported.ts';
 

@@ -5,7 +5,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ApiEvent, BlockIoEvent, SysWriteEvent } from '../../bpf/schema/api.ts';
-import { openRecordingStore } from '../../daemon/store/recording_store.ts';
+import { openRecordingStore } from '../../daemon/store/embedded/recording_store.ts';
 import type { EventFilter, NodeLoss } from '../../daemon/store/store.ts';
 import { readEvents } from '../daemon/read_events.ts';
 import { ROOT } from './programs.ts';

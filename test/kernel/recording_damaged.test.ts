@@ -6,7 +6,7 @@ import { afterAll, expect, test } from '@jest/globals';
 import Database from 'better-sqlite3';
 import { PAGE_BYTES } from '../../agent/recording/format/schema.ts';
 import { coverageIn, spansFor } from '../../daemon/query/coverage.ts';
-import { openRecordingStore } from '../../daemon/store/recording_store.ts';
+import { openRecordingStore } from '../../daemon/store/embedded/recording_store.ts';
 import { removeFolders, startAgent, temporaryFolder } from './recorded_run.ts';
 
 const PATIENCE_MS = 60_000;

@@ -7,8 +7,8 @@ import { createPlanner, type Planner } from '../../daemon/replay/plan/planner.ts
 import { openSession } from '../../daemon/replay/session/open_session.ts';
 import type { SessionSettings } from '../../daemon/replay/session/session_view.ts';
 import type { Sink } from '../../daemon/sse.ts';
-import { keyOf } from '../../daemon/store/event.ts';
-import { openRecordingStore } from '../../daemon/store/recording_store.ts';
+import { keyOf } from '../../daemon/store/blocks/event.ts';
+import { openRecordingStore } from '../../daemon/store/embedded/recording_store.ts';
 import type { Store } from '../../daemon/store/store.ts';
 import { recorded, START } from '../daemon/recorded.ts';
 import { createSimulatedClock } from './simulated_clock.ts';

@@ -10,7 +10,7 @@ import {
   type SessionLimits,
   type Sessions,
 } from '../../daemon/replay/session/sessions.ts';
-import { openRecordingStore } from '../../daemon/store/recording_store.ts';
+import { openRecordingStore } from '../../daemon/store/embedded/recording_store.ts';
 import type { Store } from '../../daemon/store/store.ts';
 import { appendRows, newFolder, newWriter, type Row, recorded, START } from '../daemon/recorded.ts';
 import { MS, newSink } from './fixture.ts';

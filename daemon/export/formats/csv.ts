@@ -5,7 +5,7 @@
  * text gets an apostrophe in front, and so does one that begins with an apostrophe: removing one restores the text.
  */
 import type { ApiEvent } from '../../../bpf/schema/api.ts';
-import { eventPieces } from '../../store/event.ts';
+import { eventPieces } from '../../store/blocks/event.ts';
 import type { Encoder } from '../encoder.ts';
 import { EVENT_COLUMNS } from '../flat_columns.ts';
 

@@ -1,5 +1,5 @@
 /** One event per line, in the API's own NDJSON. */
-import { jsonRows } from '../../store/event_json.ts';
+import { jsonRows } from '../../store/blocks/event_json.ts';
 import type { Encoder } from '../encoder.ts';
 
 export function ndjsonEncoder(): Encoder {

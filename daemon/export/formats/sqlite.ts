@@ -8,7 +8,7 @@
 import { statSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { EVENT_TYPES } from '../../../bpf/schema/index.ts';
-import { eventPieces } from '../../store/event.ts';
+import { eventPieces } from '../../store/blocks/event.ts';
 import type { EventWriter, Surroundings } from '../encoder.ts';
 import { columnsOfType, EVENT_COLUMNS, type FlatType, type FlatValue } from '../flat_columns.ts';
 

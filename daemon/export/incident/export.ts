@@ -1,7 +1,7 @@
 /** Exports events of a recording: scans, redacts and writes them, and only then gives the file its name. */
 import { dirname } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
-import type { Dictionary, ScannedBlock } from '../../store/store.ts';
+import type { RecordingBlock, RecordingDictionary } from '../../store/blocks/scanned_block.ts';
 import type { EventWriter, Surroundings } from '../encoder.ts';
 import { ExportError, Interrupted, toWriteError } from '../errors.ts';
 import type { Format } from '../formats/format.ts';
@@ -89,8 +89,8 @@ function nothingToExport({ path }: Source, losses: readonly Loss[]): ExportError
 }
 
 interface Chosen {
-  dictionary: Dictionary;
-  blocks: Iterable<ScannedBlock>;
+  dictionary: RecordingDictionary;
+  blocks: Iterable<RecordingBlock>;
 }
 
 function chosenBlocks({ source, selection, redact }: ExportOptions): Chosen {
@@ -100,7 +100,7 @@ function chosenBlocks({ source, selection, redact }: ExportOptions): Chosen {
   return { dictionary: redaction.dictionary, blocks: redacted(blocks, redaction) };
 }
 
-function* redacted(blocks: Iterable<ScannedBlock>, { redact }: Redaction): Generator<ScannedBlock, void> {
+function* redacted(blocks: Iterable<RecordingBlock>, { redact }: Redaction): Generator<RecordingBlock, void> {
   for (const scanned of blocks) yield redact(scanned);
 }
 

@@ -3,7 +3,12 @@
  * stay: times, sizes, results, process and thread ids, inodes of sockets and pipes.
  */
 import { randomBytes } from 'node:crypto';
-import type { Context, Dictionary, ScannedBlock } from '../../store/store.ts';
+import {
+  type Context,
+  type RecordingBlock,
+  type RecordingDictionary,
+  recordingDictionary,
+} from '../../store/blocks/scanned_block.ts';
 import { ExportError } from '../errors.ts';
 import { remapped } from '../remap.ts';
 
@@ -17,11 +22,11 @@ const DELETED = ' (deleted)';
 const FRONT_MISSING = '...';
 
 export interface Redaction {
-  readonly dictionary: Dictionary;
-  redact(scanned: ScannedBlock): ScannedBlock;
+  readonly dictionary: RecordingDictionary;
+  redact(scanned: RecordingBlock): RecordingBlock;
 }
 
-export function newRedaction(source: Dictionary): Redaction {
+export function newRedaction(source: RecordingDictionary): Redaction {
   const names = entries<string>();
   const files = entries<{ path: string; kind: string }>();
   const contexts = entries<Context>();
@@ -61,7 +66,7 @@ export function newRedaction(source: Dictionary): Redaction {
       return contexts.idOf(JSON.stringify([transactionId, traceId, spanId]), () => redactedContext(context));
     },
   };
-  const dictionary: Dictionary = {
+  const dictionary = recordingDictionary({
     // Each export has its own id: a pseudonym stands for another text in the next export, which may be served beside
     // it.
     recordingId: randomBytes(8).toString('hex'),
@@ -69,7 +74,7 @@ export function newRedaction(source: Dictionary): Redaction {
     name: (id) => names.entry(id) ?? '',
     file: files.entry,
     context: (id) => contexts.entry(id) ?? NO_CONTEXT,
-  };
+  });
   return { dictionary, redact: ({ block }) => ({ block: remapped(block, ids), dictionary }) };
 }
 

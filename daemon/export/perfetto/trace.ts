@@ -6,7 +6,7 @@
  */
 import { createHash } from 'node:crypto';
 import type { ApiEvent } from '../../../bpf/schema/api.ts';
-import { eventPieces } from '../../store/event.ts';
+import { eventPieces } from '../../store/blocks/event.ts';
 import type { Encoder, Surroundings } from '../encoder.ts';
 import type { Loss } from '../source.ts';
 import * as proto from './fields.ts';

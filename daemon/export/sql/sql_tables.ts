@@ -8,7 +8,7 @@ import { formatEventId } from '../../../agent/recording/format/event_id.ts';
 import { EVENT_TYPES, type EventType } from '../../../bpf/schema/index.ts';
 import { stringify } from '../../exact_json.ts';
 import { parseTime, resolveTime, TIME_FORMATS } from '../../query/time.ts';
-import { eventPieces } from '../../store/event.ts';
+import { eventPieces } from '../../store/blocks/event.ts';
 import type { EventFilter } from '../../store/store.ts';
 import { ExportError } from '../errors.ts';
 import { columnsOfType, EVENT_COLUMNS, type FlatColumn, type FlatValue } from '../flat_columns.ts';

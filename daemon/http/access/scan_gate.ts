@@ -22,9 +22,9 @@ export interface Scan {
    * Pieces of an answer that is sent as a whole: throws if they take too long in total, counted from the start of the
    * turn.
    */
-  whole<Piece>(pieces: Iterable<Piece>): Generator<Piece, void>;
+  whole<Piece>(pieces: AsyncIterable<Piece>): AsyncGenerator<Piece, void>;
   /** Pieces of a stream: throws if nothing was found for too long. Time that the reader takes does not count. */
-  stream<Piece extends { length: number }>(pieces: Iterable<Piece>): Generator<Piece, void>;
+  stream<Piece extends { length: number }>(pieces: AsyncIterable<Piece>): AsyncGenerator<Piece, void>;
   /**
    * Reports bytes that the answer holds in memory until they are written; they count towards the limit for all answers.
    */
@@ -117,15 +117,15 @@ export function createScanGate({
     throw new Problem(code, detail);
   }
 
-  function* within<Piece>(
+  async function* within<Piece>(
     res: Response,
     beganMs: number,
-    pieces: Iterable<Piece>,
+    pieces: AsyncIterable<Piece>,
     isRenewed: (piece: Piece) => boolean,
-  ) {
+  ): AsyncGenerator<Piece, void> {
     let startMs = beganMs;
     try {
-      for (const piece of pieces) {
+      for await (const piece of pieces) {
         if (nowMs() - startMs > queryTimeoutMs)
           refuse(res, 'query_timeout', `not done after ${queryTimeoutMs} ms: ask for less, or for a shorter window`);
         yield piece;

@@ -3,8 +3,8 @@ import { z } from 'zod';
 import { apiEventSchema, int64 } from '../../../bpf/schema/api.ts';
 import { AGENT_STATES } from '../../metrics/recording_agent.ts';
 import { coverageSchema } from '../../query/coverage_schema.ts';
-import { DIMENSION_NAMES } from '../../query/dimensions.ts';
-import { STATS_ROWS_MAX } from '../../query/stats.ts';
+import { DIMENSION_NAMES } from '../../sums/dimensions.ts';
+import { STATS_ROWS_MAX } from '../../sums/stats.ts';
 
 export const eventsSchema = z.object({
   events: z.array(apiEventSchema),

@@ -9,10 +9,11 @@ import { noParameters } from '../../query/parameters.ts';
 import { parseQuery } from '../../query/query_string.ts';
 import { parseTailQuery, type TailQuery } from '../../query/tail_query.ts';
 import { coverageFor } from '../../query/transaction_coverage.ts';
-import { rowCutter } from '../../store/block_rows.ts';
-import { keyOf } from '../../store/event.ts';
-import { jsonPieces } from '../../store/event_json.ts';
-import type { EventKey, ScannedBlock, ScanRequest, Store } from '../../store/store.ts';
+import { rowCutter } from '../../store/blocks/block_rows.ts';
+import { keyOf } from '../../store/blocks/event.ts';
+import { jsonPieces } from '../../store/blocks/event_json.ts';
+import type { EventKey, ScannedBlock } from '../../store/blocks/scanned_block.ts';
+import type { ScanRequest, Store } from '../../store/store.ts';
 import type { Tails } from '../../tail/tails.ts';
 import { type Scan, type ScanGate, WHOLE_BYTES_MAX } from '../access/scan_gate.ts';
 import type { StreamRoom } from '../access/stream_room.ts';
@@ -47,7 +48,7 @@ export function eventRoutes({ store, now, scanGate, streamRoom, tails }: Options
       const mediaType = req.accepts(MEDIA_TYPES);
       if (!mediaType) throw new Problem('not_acceptable', `events come as ${MEDIA_TYPES.join(' or ')}`);
       if (mediaType === EVENT_STREAM)
-        return sendTail(req, res, { tails, streamRoom }, parseTailQuery(req.query as never, now()));
+        return await sendTail(req, res, { tails, streamRoom }, parseTailQuery(req.query as never, now()));
       const query = parseEventQuery(req.query as never, now());
       const turn = await scanGate.enter(res);
       // The first piece opens the scan.
@@ -58,9 +59,9 @@ export function eventRoutes({ store, now, scanGate, streamRoom, tails }: Options
     .all(methodNotAllowed('GET', 'HEAD'));
   router
     .route('/:event_id')
-    .get((req, res) => {
+    .get(async (req, res) => {
       parseQuery(req.query, noParameters);
-      const event = store.event(req.params.event_id);
+      const event = await store.event(req.params.event_id);
       if (!event) throw new Problem('event_not_found', `no event ${req.params.event_id} is recorded`);
       sendJson(res, 200, event);
     })
@@ -70,11 +71,11 @@ export function eventRoutes({ store, now, scanGate, streamRoom, tails }: Options
 
 async function sendPage(res: Response, store: Store, query: EventQuery, turn: Scan): Promise<void> {
   const page: Page = { left: query.limit, bytes: 0, last: undefined, hasMore: false };
-  const spans = spansFor(store, query.filter.nodes, query.nowNs);
+  const spans = await spansFor(store, query.filter.nodes, query.nowNs);
   // One event more than requested shows whether there is a next page.
   const scan = store.scan({ ...scanOf(query), limit: query.limit + 1 });
   const pieces: Uint8Array[] = [];
-  for (const piece of turn.whole(jsonPieces(shownOf(scan, page), ','))) {
+  for await (const piece of turn.whole(jsonPieces(shownOf(scan, page), ','))) {
     pieces.push(Buffer.from(piece));
     page.bytes += piece.length;
     turn.gathered(page.bytes);
@@ -86,7 +87,7 @@ async function sendPage(res: Response, store: Store, query: EventQuery, turn: Sc
   // Coverage is determined after the scan, because reading is what finds unreadable recordings.
   const rest = stringify({
     next_cursor: nextCursor,
-    coverage: coverageFor(store, spans, query),
+    coverage: await coverageFor(store, spans, query),
   });
   const events = pieces.filter(({ length }) => length > 0);
   // Drops the last comma.
@@ -106,9 +107,9 @@ interface Page {
 }
 
 /** Yields the rows of the page: as many as were requested, or as fit. */
-function* shownOf(blocks: Iterable<ScannedBlock>, page: Page): Generator<ScannedBlock> {
-  for (const scanned of blocks) {
-    const { block, dictionary } = scanned;
+async function* shownOf(blocks: AsyncIterable<ScannedBlock>, page: Page): AsyncGenerator<ScannedBlock> {
+  for await (const scanned of blocks) {
+    const { block } = scanned;
     const shown = Math.min(page.left, block.rowCount);
     if (shown < block.rowCount) page.hasMore = true;
     page.left -= shown;
@@ -120,22 +121,22 @@ function* shownOf(blocks: Iterable<ScannedBlock>, page: Page): Generator<Scanned
         return;
       }
       const to = Math.min(from + PART_ROWS, shown);
-      page.last = keyOf(block, to - 1, dictionary.recordingId);
+      page.last = keyOf(scanned, to - 1);
       yield { ...scanned, block: cut(from, to), nextAtHand: to < shown || scanned.nextAtHand === true };
     }
   }
 }
 
 async function sendStream(req: Request, res: Response, store: Store, query: EventQuery, turn: Scan): Promise<void> {
-  const spans = spansFor(store, query.filter.nodes, query.nowNs);
-  const known = () => {
-    const { complete, lost } = coverageFor(store, spans, query);
+  const spans = await spansFor(store, query.filter.nodes, query.nowNs);
+  const known = async () => {
+    const { complete, lost } = await coverageFor(store, spans, query);
     return { [LOST]: lost.toString(), [COMPLETE]: complete.toString() };
   };
-  const { recorded_until } = coverageFor(store, spans, query);
+  const { recorded_until } = await coverageFor(store, spans, query);
   if (recorded_until !== null) res.set(RECORDED_UNTIL, recorded_until.toString());
   // Lines contain only events, so coverage is in headers before them, and in trailers when it is fully known.
-  res.set(known());
+  res.set(await known());
   if (req.method === 'HEAD') return void res.type('application/x-ndjson').end();
   // HTTP/1.0 has no trailers.
   if (req.httpVersionMinor > 0) res.set('Trailer', [LOST, COMPLETE]);
@@ -143,13 +144,15 @@ async function sendStream(req: Request, res: Response, store: Store, query: Even
   await sendNdjson(res, turn.stream(jsonPieces(scan, '\n')), known);
 }
 
-function sendTail(
+async function sendTail(
   req: Request,
   res: Response,
   { tails, streamRoom }: Pick<Options, 'tails' | 'streamRoom'>,
   query: TailQuery,
-): void {
-  const tail = tails.begin({ ...query, lastEventId: req.get('Last-Event-ID') });
+): Promise<void> {
+  const start = await tails.startOf({ ...query, lastEventId: req.get('Last-Event-ID') });
+  if (!isOpen(res)) return;
+  const tail = tails.begin(start);
   streamRoom.enter(res, 'tail_limit');
   const sink = openEventStream(res);
   if (req.method === 'HEAD') sink.end();

@@ -46,8 +46,9 @@ export function healthRoutes({ store, sessions, now, data }: HealthOptions): Rou
       const answer = data === undefined ? undefined : await askAgent(agentSocketIn(data), AGENT_PATIENCE_MS);
       const nowNs = now();
       // A recording without a running agent can still be queried, so a stopped agent does not make the daemon unready.
-      const recordings = store.recordingStates().map((state) => readiness(state, nowNs, answer));
-      const unreadable = store.unreadable().map(({ path, ...why }) => ({ file: path, ...why }));
+      const states = await store.recordingStates();
+      const recordings = states.map((state) => readiness(state, nowNs, answer));
+      const unreadable = (await store.unreadable()).map(({ path, ...why }) => ({ file: path, ...why }));
       sendJson(res, 200, { status: 'ready', recordings, unreadable, sessions: sessions.keeping } satisfies z.infer<
         typeof readyResponse
       >);

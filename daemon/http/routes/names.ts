@@ -20,16 +20,16 @@ export const nodesSchema = z.object({
 
 export function nameRoutes(store: Store): Router {
   const router = Router();
-  const list = (path: string, body: () => unknown) =>
+  const list = (path: string, body: () => Promise<unknown>) =>
     router
       .route(path)
-      .get((req, res) => {
+      .get(async (req, res) => {
         parseQuery(req.query, noParameters);
-        sendJson(res, 200, body());
+        sendJson(res, 200, await body());
       })
       .all(methodNotAllowed('GET', 'HEAD'));
-  list('/event-types', () => ({ event_types: EVENTS.map(({ name, doc }) => ({ name, description: doc })) }));
-  list('/services', () => ({ services: store.services() }));
-  list('/nodes', () => ({ nodes: store.nodes() }));
+  list('/event-types', async () => ({ event_types: EVENTS.map(({ name, doc }) => ({ name, description: doc })) }));
+  list('/services', async () => ({ services: await store.services() }));
+  list('/nodes', async () => ({ nodes: await store.nodes() }));
   return router;
 }

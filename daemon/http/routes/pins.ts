@@ -27,8 +27,8 @@ export function pinRoutes({ store, now }: Options): Router {
 
   router
     .route('/pins')
-    .get(plain, (_req, res) => {
-      const pins = store.pins().map((pin) => ({
+    .get(plain, async (_req, res) => {
+      const pins = (await store.pins()).map((pin) => ({
         transaction_id: pin.transactionId,
         from: pin.fromNs,
         pinned_at: wallTime(pin.pinnedNs),
@@ -40,16 +40,17 @@ export function pinRoutes({ store, now }: Options): Router {
 
   router
     .route('/transactions/:transaction_id/pin')
-    .post(plain, (req, res) => {
+    .post(plain, async (req, res) => {
       const transactionId = idOf(req);
       const { before_ms: beforeNs } = parseBody(req, pinRequest);
-      const pins = store.pin({ transactionId, beforeNs, nowNs: now() });
+      const pins = await store.pin({ transactionId, beforeNs, nowNs: now() });
       if (!pins) throw new Problem('transaction_not_found', `no events of transaction ${transactionId} are recorded`);
       sendJson(res, 200, pinnedView(transactionId, pins));
     })
-    .delete(plain, (req, res) => {
+    .delete(plain, async (req, res) => {
       const transactionId = idOf(req);
-      if (!store.unpin(transactionId)) throw new Problem('not_pinned', `transaction ${transactionId} is not pinned`);
+      if (!(await store.unpin(transactionId)))
+        throw new Problem('not_pinned', `transaction ${transactionId} is not pinned`);
       res.status(204).end();
     })
     .all(methodNotAllowed('POST', 'DELETE'));

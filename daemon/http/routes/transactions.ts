@@ -1,6 +1,5 @@
 import { type Response, Router } from 'express';
 import type { z } from 'zod';
-import { nextPiece } from '../../pace.ts';
 import { Problem } from '../../problem.ts';
 import { coverageIn, spansFor } from '../../query/coverage.ts';
 import { noParameters } from '../../query/parameters.ts';
@@ -8,12 +7,11 @@ import { parseQuery } from '../../query/query_string.ts';
 import { coverageOfTransaction } from '../../query/transaction_coverage.ts';
 import { parseTransactionsQuery, type TransactionsQuery } from '../../query/transactions_query.ts';
 import type { NodeSpan, Store, TransactionPage, TransactionSummary } from '../../store/store.ts';
-import { takingTurns } from '../../turns.ts';
-import type { Scan, ScanGate } from '../access/scan_gate.ts';
+import type { ScanGate } from '../access/scan_gate.ts';
 import type { transactionSchema, transactionsSchema, wholeTransactionSchema } from '../contract/transactions.ts';
-import { isOpen } from '../ndjson.ts';
 import { methodNotAllowed } from '../problem_handler.ts';
 import { sendJson } from '../send_json.ts';
+import { finished } from './finished.ts';
 
 interface Options {
   store: Store;
@@ -23,68 +21,47 @@ interface Options {
 
 export function transactionRoutes({ store, now, scanGate }: Options): Router {
   const router = Router();
-  const turns = takingTurns();
   router
     .route('/')
     .get(async (req, res) => {
       const query = parseTransactionsQuery(req.query as never, now());
       const turn = await scanGate.enter(res);
-      await turns(async () => {
-        const spans = spansFor(store, query.request.filter.nodes, query.nowNs);
-        const page = await pageFor(res, store, query, turn);
-        if (page) sendPage(res, store, query, page, spans);
-      });
+      const spans = await spansFor(store, query.request.filter.nodes, query.nowNs);
+      const page = await finished(res, turn, store.transactions(query.request));
+      if (page) await sendPage(res, store, query, page, spans);
     })
     .all(methodNotAllowed('GET', 'HEAD'));
   router
     .route('/:transaction_id')
-    .get((req, res) => {
+    .get(async (req, res) => {
       parseQuery(req.query, noParameters);
       const id = req.params.transaction_id;
       const nowNs = now();
-      const spans = spansFor(store, undefined, nowNs);
-      const transaction = store.transaction(id);
+      const spans = await spansFor(store, undefined, nowNs);
+      const transaction = await store.transaction(id);
       if (!transaction) throw new Problem('transaction_not_found', `no events of transaction ${id} are recorded`);
       sendJson(res, 200, {
-        ...viewOf(transaction, store.pins(id).length > 0),
-        coverage: coverageOfTransaction(store, spans, transaction, { nowNs }),
+        ...viewOf(transaction, (await store.pins(id)).length > 0),
+        coverage: await coverageOfTransaction(store, spans, transaction, { nowNs }),
       } satisfies z.input<typeof wholeTransactionSchema>);
     })
     .all(methodNotAllowed('GET', 'HEAD'));
   return router;
 }
 
-/** Returns undefined if the client has disconnected. */
-async function pageFor(
-  res: Response,
-  store: Store,
-  { request }: TransactionsQuery,
-  turn: Scan,
-): Promise<TransactionPage | undefined> {
-  let page: TransactionPage | undefined;
-  const steps = function* () {
-    page = yield* store.transactions(request);
-  };
-  for (const _step of turn.whole(steps())) {
-    await nextPiece();
-    if (!isOpen(res)) return undefined;
-  }
-  return page;
-}
-
-function sendPage(
+async function sendPage(
   res: Response,
   store: Store,
   { request, nowNs, cursorOf }: TransactionsQuery,
   page: TransactionPage,
   spans: readonly NodeSpan[],
-) {
+): Promise<void> {
   const { fromNs, toNs, nodes } = request.filter;
-  const pinned = new Set(store.pins().map(({ transactionId }) => transactionId));
+  const pinned = new Set((await store.pins()).map(({ transactionId }) => transactionId));
   sendJson(res, 200, {
     transactions: page.transactions.map((transaction) => viewOf(transaction, pinned.has(transaction.transactionId))),
     next_cursor: page.next && cursorOf(page.next),
-    coverage: coverageIn(store, spans, { fromNs, toNs, nodes, nowNs }),
+    coverage: await coverageIn(store, spans, { fromNs, toNs, nodes, nowNs }),
   } satisfies z.input<typeof transactionsSchema>);
 }
 

@@ -3,10 +3,10 @@
  * chunks, so several chunks are cached.
  */
 import { Problem } from '../../problem.ts';
-import { createByteText } from '../../store/byte_text.ts';
-import { keyOf } from '../../store/event.ts';
-import { eventJson } from '../../store/event_json.ts';
-import type { Store } from '../../store/store.ts';
+import { createByteText } from '../../store/blocks/byte_text.ts';
+import { keyOf } from '../../store/blocks/event.ts';
+import { eventJson } from '../../store/blocks/event_json.ts';
+import type { Recordings } from '../../store/embedded/recordings.ts';
 import type { PageCache } from './page_cache.ts';
 import type { Recorded } from './recorded.ts';
 
@@ -26,7 +26,12 @@ export interface Bodies {
   close(): void;
 }
 
-export function createBodies(store: Store, transactionId: string, recorded: Recorded, cache: PageCache<Chunk>): Bodies {
+export function createBodies(
+  recordings: Recordings,
+  transactionId: string,
+  recorded: Recorded,
+  cache: PageCache<Chunk>,
+): Bodies {
   const owner = {};
   const text = createByteText();
   const writerFor = eventJson(text);
@@ -42,10 +47,10 @@ export function createBodies(store: Store, transactionId: string, recorded: Reco
     while (found < count) {
       const before = after;
       const request = { filter: { transactionId, toNs: lastNs + 1n }, order: 'asc', limit: count } as const;
-      for (const scanned of store.scan({ ...request, ...(after && { after }) })) {
+      for (const scanned of recordings.scan({ ...request, ...(after && { after }) })) {
         const write = writerFor(scanned);
         for (let row = 0; row < scanned.block.rowCount; row++) {
-          after = keyOf(scanned.block, row, scanned.dictionary.recordingId);
+          after = keyOf(scanned, row);
           // Events recorded later are not part of the snapshot.
           if (found === count || after.event_id !== recorded.keyAt(first + found).event_id) continue;
           write(row);

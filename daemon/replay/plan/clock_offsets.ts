@@ -3,7 +3,8 @@
  * not how far that clock was from another node's: the caller supplies these offsets.
  */
 import { Problem, pointerTo } from '../../problem.ts';
-import type { NodeClock, Store } from '../../store/store.ts';
+import type { Recordings } from '../../store/embedded/recordings.ts';
+import type { NodeClock } from '../../store/store.ts';
 
 /** Maps a node to the nanoseconds that are added to its times. */
 export type ClockOffsets = Readonly<Record<string, number>>;
@@ -29,10 +30,10 @@ export function clockView({ node, offsetNs, steppedNs, source }: ReplayedClock):
 }
 
 /** Throws a Problem for a node without recordings: a mistyped name would go unnoticed. */
-export function checkNodes(offsets: ClockOffsets, store: Store): void {
+export function checkNodes(offsets: ClockOffsets, recordings: Recordings): void {
   const named = Object.keys(offsets);
   if (named.length === 0) return;
-  const known = store.nodes();
+  const known = recordings.nodes();
   const errors = named
     .filter((node) => !known.includes(node))
     .map((node) => ({
@@ -44,12 +45,12 @@ export function checkNodes(offsets: ClockOffsets, store: Store): void {
 
 /** The clocks of a transaction's nodes between its first and last timestamp. */
 export function clocksOf(
-  store: Store,
+  recordings: Recordings,
   offsets: ClockOffsets,
   nodes: readonly string[],
   [firstNs, lastNs]: readonly [bigint, bigint],
 ): ReplayedClock[] {
-  return store.clocks(nodes, firstNs, lastNs + 1n).map((clock) => ({
+  return recordings.clocks(nodes, firstNs, lastNs + 1n).map((clock) => ({
     ...clock,
     offsetNs: offsetOf(offsets, clock.node),
     source: Object.hasOwn(offsets, clock.node) ? 'override' : 'none',

@@ -1,6 +1,6 @@
 /** Resolves the target of a seek to a place in a plan. */
 import { Problem } from '../../problem.ts';
-import type { Store } from '../../store/store.ts';
+import type { Recordings } from '../../store/embedded/recordings.ts';
 import type { SeekTarget } from '../target.ts';
 import { type Recorded, SPAN_NS_MAX } from './recorded.ts';
 import type { Schedule } from './schedule.ts';
@@ -13,7 +13,7 @@ export interface SeekResult {
 
 /** A plan whose survey is done. */
 export interface Surveyed {
-  store: Pick<Store, 'event'>;
+  recordings: Pick<Recordings, 'event'>;
   recorded: Recorded;
   schedule: Schedule;
   eventCount: number;
@@ -49,7 +49,7 @@ function atIndex(plan: Surveyed, index: number): SeekResult | null {
 }
 
 function atEvent(plan: Surveyed, eventId: string): SeekResult | null {
-  const event = plan.store.event(eventId);
+  const event = plan.recordings.event(eventId);
   const index = event && plan.recorded.indexOf(event);
   if (index === undefined) throw new Problem('event_not_found', `the session has no event ${eventId}`);
   return atIndex(plan, plan.schedule.indexOfRecorded(index));

@@ -1,7 +1,7 @@
 /** The plan of a session: from the recording to the bytes that are sent. It runs outside the clock's thread. */
 import { wholeEndOf } from '../../../agent/recording/read/transactions.ts';
 import { Problem } from '../../problem.ts';
-import type { Store } from '../../store/store.ts';
+import type { Recordings } from '../../store/embedded/recordings.ts';
 import type { SeekTarget } from '../target.ts';
 import { type Chunk, createBodies } from './bodies.ts';
 import { type ClockOffsets, checkNodes, clockShifts, clocksOf, type ReplayedClock } from './clock_offsets.ts';
@@ -87,27 +87,27 @@ const SLICE_EVENTS = 32;
 
 /** Throws a Problem when the transaction is not recorded, or cannot be played. */
 export function openPlan(
-  store: Store,
+  recordings: Recordings,
   request: PlanRequest,
   caches: PlanCaches,
   { pageEvents, markEvents }: PlanSizes = {},
 ): PlanWork {
   const { transactionId, timeoutNs, maxGapNs, clockOffsetsNs } = request;
   let { latency } = request;
-  checkNodes(clockOffsetsNs, store);
-  const recorded = readRecorded(store, transactionId, caches.recorded, pageEvents);
+  checkNodes(clockOffsetsNs, recordings);
+  const recorded = readRecorded(recordings, transactionId, caches.recorded, pageEvents);
   // This is read after the snapshot was taken, so that it contains every node of the snapshot.
-  const summary = store.transaction(transactionId);
-  const bodies = createBodies(store, transactionId, recorded, caches.bodies);
+  const summary = recordings.transaction(transactionId);
+  const bodies = createBodies(recordings, transactionId, recorded, caches.bodies);
   const firstTimestampNs = recorded.firstTimestampNs;
   let eventCount = Math.max(summary?.eventCount ?? 0, recorded.known);
   const lastEndNs = summary ? wholeEndOf(summary) : firstTimestampNs;
   /** The span of all events by the nodes' own clocks. */
   const recordedSpanNs = Number(lastEndNs - firstTimestampNs);
   const ownSpanNs = Number((summary?.lastEndNs ?? firstTimestampNs) - firstTimestampNs);
-  const nodes = summary?.nodes ?? store.nodes();
+  const nodes = summary?.nodes ?? recordings.nodes();
   const clockShiftNs = clockShifts(clockOffsetsNs, nodes);
-  const clocks = clocksOf(store, clockOffsetsNs, nodes, [firstTimestampNs, lastEndNs]);
+  const clocks = clocksOf(recordings, clockOffsetsNs, nodes, [firstTimestampNs, lastEndNs]);
   for (const { extraLatencyNs } of latency) checkSpan(extraLatencyNs);
   let schedule = laidOut(latency);
   /** The new layout while it is being computed. */
@@ -180,7 +180,7 @@ export function openPlan(
     page,
     place(target) {
       const layout = coming ?? schedule;
-      const place = placeIn({ store, recorded, schedule: layout, eventCount, recordedSpanNs }, target);
+      const place = placeIn({ recordings, recorded, schedule: layout, eventCount, recordedSpanNs }, target);
       schedule = layout;
       if (coming) latency = uniform();
       coming = null;

@@ -4,7 +4,7 @@
  */
 import { setImmediate as breathe } from 'node:timers/promises';
 import { Problem } from '../../problem.ts';
-import type { Store } from '../../store/store.ts';
+import type { Recordings } from '../../store/embedded/recordings.ts';
 import type { SeekTarget } from '../target.ts';
 import type { Chunk } from './bodies.ts';
 import { createPageCache } from './page_cache.ts';
@@ -42,7 +42,7 @@ export interface Planner {
 }
 
 /** A planner that works in the calling thread. */
-export function createPlanner(store: Store): Planner {
+export function createPlanner(recordings: Recordings): Planner {
   const caches: PlanCaches = {
     recorded: createPageCache<RecordedPage>(RECORDED_PAGES_MAX),
     bodies: createPageCache<Chunk>(BODY_CHUNKS_MAX),
@@ -69,7 +69,7 @@ export function createPlanner(store: Store): Planner {
 
   return {
     async open(request, onOutline) {
-      const plan = newPlanned(openPlan(store, request, caches), {
+      const plan = newPlanned(openPlan(recordings, request, caches), {
         onOutline,
         onWork: advanceAll,
         onClose: () => plans.delete(plan),
@@ -86,10 +86,10 @@ export function createPlanner(store: Store): Planner {
       }
     },
     async has(transactionId) {
-      return store.transaction(transactionId) !== undefined;
+      return recordings.transaction(transactionId) !== undefined;
     },
     async whatIf(request) {
-      const looking = whatIf(store, request);
+      const looking = whatIf(recordings, request);
       for (;;) {
         const { done, value } = looking.next();
         if (done) return value;

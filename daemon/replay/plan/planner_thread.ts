@@ -2,7 +2,7 @@
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { Problem } from '../../problem.ts';
-import type { ServedPaths } from '../../store/served_files.ts';
+import type { ServedPaths } from '../../store/embedded/served_files.ts';
 import type { SeekResult } from './places.ts';
 import type { Outline, PlanPage } from './plan.ts';
 import type { Planner, ReplayPlan } from './planner.ts';

@@ -1,7 +1,7 @@
 /** The planner's worker thread: it reads recordings and writes JSON, so that the clock's thread does neither. */
 import { parentPort, workerData } from 'node:worker_threads';
 import { ERRORS, type ErrorCode, Problem } from '../../problem.ts';
-import { openRecordingStore } from '../../store/recording_store.ts';
+import { openRecordingStore } from '../../store/embedded/recording_store.ts';
 import { giveWay } from '../clock/thread_schedule.ts';
 import { createPlanner, type ReplayPlan } from './planner.ts';
 import type {

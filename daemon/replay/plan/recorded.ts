@@ -6,9 +6,10 @@
  */
 import { formatEventId, parseEventId } from '../../../agent/recording/format/event_id.ts';
 import { Problem } from '../../problem.ts';
-import { bigColumn, column } from '../../store/column.ts';
-import { isDivided, OWN_EVENT_COLUMNS, ownEventTest } from '../../store/own_events.ts';
-import type { EventKey, ScannedBlock, Store } from '../../store/store.ts';
+import { bigColumn, column } from '../../store/blocks/column.ts';
+import { isDivided, OWN_EVENT_COLUMNS, ownEventTest } from '../../store/blocks/own_events.ts';
+import type { EventKey, RecordingBlock } from '../../store/blocks/scanned_block.ts';
+import type { Recordings } from '../../store/embedded/recordings.ts';
 import type { PageCache } from './page_cache.ts';
 import { newThreads, type Thread } from './threads.ts';
 
@@ -77,22 +78,22 @@ interface PageMark {
 
 /** Throws a Problem when no event of the transaction is recorded. */
 export function readRecorded(
-  store: Store,
+  recordings: Recordings,
   transactionId: string,
   cache: PageCache<RecordedPage>,
   pageEvents = PAGE_EVENTS,
 ): Recorded {
-  const ends = new Map(store.extents().map(({ recordingId, end }) => [recordingId, end]));
+  const ends = new Map(recordings.extents().map(({ recordingId, end }) => [recordingId, end]));
   const recordingIds: string[] = [];
   const threads = newThreads();
   const marks: PageMark[] = [];
   const owner = {};
-  const divided = isDivided(store, transactionId);
+  const divided = isDivided(recordings.transaction(transactionId));
   /** The pages used last: a cache lookup for every event would take longer than all other work. */
   const recent: ({ number: number; page: RecordedPage } | undefined)[] = new Array(RECENT_PAGES).fill(undefined);
-  const finding = store.scan({ filter: { transactionId }, order: 'asc', columns: COLUMNS });
+  const finding = recordings.scan({ filter: { transactionId }, order: 'asc', columns: COLUMNS });
   /** Rows of the scan that did not fit into the last page. */
-  let rest: { scanned: ScannedBlock; row: number } | undefined;
+  let rest: { scanned: RecordingBlock; row: number } | undefined;
   let firstTimestampNs = 0n;
   let [known, isWhole] = [0, false];
 
@@ -102,7 +103,7 @@ export function readRecorded(
   }
 
   /** Adds rows `[from, rowCount)` as long as there is room; returns the first row that it did not add. */
-  function append(page: RecordedPage, scanned: ScannedBlock, from: number): number {
+  function append(page: RecordedPage, scanned: RecordingBlock, from: number): number {
     const { block, dictionary } = scanned;
     if (block.rowCount === 0) return 0;
     const { recordingId, node } = dictionary;
@@ -163,7 +164,7 @@ export function readRecorded(
     const page = emptyPage(number * pageEvents, pageEvents);
     const toNs = firstTimestampNs + BigInt(lastStartNs) + 1n;
     const request = { filter: { transactionId, toNs }, order: 'asc', columns: COLUMNS } as const;
-    for (const scanned of store.scan({ ...request, ...(after && { after }) })) {
+    for (const scanned of recordings.scan({ ...request, ...(after && { after }) })) {
       append(page, scanned, 0);
       if (page.count >= count) break;
     }

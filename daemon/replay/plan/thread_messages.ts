@@ -1,6 +1,6 @@
 /** The messages between the daemon's main thread and the planner's thread. */
 import type { ErrorCode, InputError } from '../../problem.ts';
-import type { ServedPaths } from '../../store/served_files.ts';
+import type { ServedPaths } from '../../store/embedded/served_files.ts';
 import type { SeekTarget } from '../target.ts';
 import type { SeekResult } from './places.ts';
 import type { Outline, PlanPage, PlanRequest } from './plan.ts';

@@ -10,9 +10,11 @@ import { formatEventId } from '../../../agent/recording/format/event_id.ts';
 import type { ApiEvent } from '../../../bpf/schema/api.ts';
 import { EVENTS } from '../../../bpf/schema/index.ts';
 import { Problem } from '../../problem.ts';
-import { bigColumn, column } from '../../store/column.ts';
-import { isDivided, OWN_EVENT_COLUMNS, ownEventTest } from '../../store/own_events.ts';
-import type { Dictionary, EventFilter, ScannedBlock, Store } from '../../store/store.ts';
+import { bigColumn, column } from '../../store/blocks/column.ts';
+import { isDivided, OWN_EVENT_COLUMNS, ownEventTest } from '../../store/blocks/own_events.ts';
+import type { RecordingBlock, RecordingDictionary } from '../../store/blocks/scanned_block.ts';
+import type { Recordings } from '../../store/embedded/recordings.ts';
+import type { EventFilter } from '../../store/store.ts';
 import { type ClockOffsets, checkNodes, clockShifts, clocksOf, type ReplayedClock } from './clock_offsets.ts';
 
 /** Selects the events that get the latency: an event must match every list that is given. */
@@ -69,22 +71,22 @@ interface Candidate {
 const COLUMNS = ['timestamp_ns', 'duration_ns', 'tid', 'service', ...OWN_EVENT_COLUMNS];
 
 /** Yields so that other work can run. Throws a Problem when no event of the transaction is recorded. */
-export function* whatIf(store: Store, request: WhatIfRequest): Generator<void, WhatIf> {
+export function* whatIf(recordings: Recordings, request: WhatIfRequest): Generator<void, WhatIf> {
   const { transactionId, extraLatencyNs, timeoutNs, clockOffsetsNs, only, limit } = request;
   const added = new Map<string, Map<number, bigint>>();
   const types = typesOf(only.eventTypes);
   const late: Candidate[] = [];
-  checkNodes(clockOffsetsNs, store);
-  const nodes = store.transaction(transactionId)?.nodes ?? store.nodes();
-  const divided = isDivided(store, transactionId);
-  const origins = originsOf(store, transactionId, nodes, clockOffsetsNs);
+  checkNodes(clockOffsetsNs, recordings);
+  const nodes = recordings.transaction(transactionId)?.nodes ?? recordings.nodes();
+  const divided = isDivided(recordings.transaction(transactionId));
+  const origins = originsOf(recordings, transactionId, nodes, clockOffsetsNs);
   let [eventCount, writtenBackCount, affectedCount, afterTimeoutCount] = [0, 0, 0, 0];
   let [recordedDurationNs, durationNs] = [0n, 0n];
   let smallestLatencyNs: bigint | null = null;
   let firstNs: bigint | undefined;
   let lastEndNs = 0n;
 
-  function look(scanned: ScannedBlock): void {
+  function look(scanned: RecordingBlock): void {
     const { block, dictionary } = scanned;
     const [timestamps, durations] = [bigColumn(block, 'timestamp_ns'), bigColumn(block, 'duration_ns')];
     const [tids, eventTypes] = [column(block, 'tid'), column(block, 'event_type')];
@@ -127,24 +129,24 @@ export function* whatIf(store: Store, request: WhatIfRequest): Generator<void, W
     }
   }
 
-  for (const scanned of store.scan({ filter: { transactionId }, order: 'asc', columns: COLUMNS })) {
+  for (const scanned of recordings.scan({ filter: { transactionId }, order: 'asc', columns: COLUMNS })) {
     look(scanned);
     yield;
   }
   if (firstNs === undefined)
     throw new Problem('transaction_not_found', `no events of transaction ${transactionId} are recorded`);
   const afterTimeout = late.flatMap(({ eventId, startNs, durationNs: lengthNs }) => {
-    const event = store.event(eventId);
+    const event = recordings.event(eventId);
     return event ? [{ event, offsetNs: startNs, durationNs: lengthNs }] : [];
   });
-  const clocks = clocksOf(store, clockOffsetsNs, nodes, [firstNs, lastEndNs]);
+  const clocks = clocksOf(recordings, clockOffsetsNs, nodes, [firstNs, lastEndNs]);
   const counts = { eventCount, writtenBackCount: divided ? writtenBackCount : null, affectedCount, afterTimeoutCount };
   return { clocks, ...counts, recordedDurationNs, durationNs, afterTimeout, smallestLatencyNs };
 }
 
 /** The start of the transaction by the clock of each node. */
 function originsOf(
-  store: Store,
+  recordings: Recordings,
   transactionId: string,
   nodes: readonly string[],
   offsets: ClockOffsets,
@@ -153,7 +155,7 @@ function originsOf(
   const shiftNs = (node: string) => BigInt(shift(node));
   let firstNs: bigint | undefined;
   for (const node of nodes) {
-    const startNs = firstStart(store, { transactionId, nodes: [node] });
+    const startNs = firstStart(recordings, { transactionId, nodes: [node] });
     if (startNs === undefined) continue;
     const shiftedNs = startNs + shiftNs(node);
     if (firstNs === undefined || shiftedNs < firstNs) firstNs = shiftedNs;
@@ -161,8 +163,8 @@ function originsOf(
   return (node) => (firstNs ?? 0n) - shiftNs(node);
 }
 
-function firstStart(store: Store, filter: EventFilter): bigint | undefined {
-  for (const { block } of store.scan({ filter, order: 'asc', limit: 1, columns: ['timestamp_ns'] }))
+function firstStart(recordings: Recordings, filter: EventFilter): bigint | undefined {
+  for (const { block } of recordings.scan({ filter, order: 'asc', limit: 1, columns: ['timestamp_ns'] }))
     if (block.rowCount > 0) return bigColumn(block, 'timestamp_ns')[0]!;
   return undefined;
 }
@@ -174,7 +176,11 @@ function typesOf(names: readonly string[] | undefined): boolean[] {
   return wanted;
 }
 
-function serviceCheck(services: readonly string[] | undefined, dictionary: Dictionary, ids: ArrayLike<number>) {
+function serviceCheck(
+  services: readonly string[] | undefined,
+  dictionary: RecordingDictionary,
+  ids: ArrayLike<number>,
+) {
   if (!services) return () => true;
   const known = new Map<number, boolean>();
   return (row: number) => {

@@ -4,8 +4,8 @@ import { BLOCK_OPERATIONS, blockIo } from '../../../bpf/schema/block_io.ts';
 import type { FileKind } from '../../../bpf/schema/owner.ts';
 import { SYNC_SYSCALLS, sysSync } from '../../../bpf/schema/sys_sync.ts';
 import { sysWrite, WRITE_SYSCALLS } from '../../../bpf/schema/sys_write.ts';
-import { bigColumn, column } from '../../store/column.ts';
-import type { ScannedBlock } from '../../store/store.ts';
+import { bigColumn, column } from '../../store/blocks/column.ts';
+import type { RecordingBlock } from '../../store/blocks/scanned_block.ts';
 import type { Op } from '../format/plan_file.ts';
 import type { IncidentBuilder, RecordedCall, RecordedRequest } from './incident.ts';
 
@@ -17,7 +17,7 @@ const SIZE_UNKNOWN = 2n ** 64n - 1n;
 const NO_FILE = { path: '', kind: 'unknown' };
 
 /** Blocks must be added in recorded order. */
-export function addBlock(incident: IncidentBuilder, { block, dictionary }: ScannedBlock): void {
+export function addBlock(incident: IncidentBuilder, { block, dictionary }: RecordingBlock): void {
   const types = column(block, 'event_type');
   const rows = typeRows(block);
   const starts = bigColumn(block, 'timestamp_ns');

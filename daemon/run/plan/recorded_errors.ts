@@ -4,8 +4,8 @@
  */
 import { constants } from 'node:os';
 import { blockIo } from '../../../bpf/schema/block_io.ts';
-import { bigColumn, column } from '../../store/column.ts';
-import type { ScannedBlock } from '../../store/store.ts';
+import { bigColumn, column } from '../../store/blocks/column.ts';
+import type { RecordingBlock } from '../../store/blocks/scanned_block.ts';
 
 export interface RecordedErrors {
   readonly count: number;
@@ -15,7 +15,7 @@ export interface RecordedErrors {
 
 export interface ErrorCollector extends RecordedErrors {
   /** Must be called in recorded order, like the incident's own functions. */
-  addBlock(block: ScannedBlock): void;
+  addBlock(block: RecordingBlock): void;
   /** Adds one of a daemon's events, as JSON. */
   addLine(line: string): void;
 }

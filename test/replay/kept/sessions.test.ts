@@ -6,7 +6,7 @@ import { openState } from '../../../daemon/replay/kept/state_thread.ts';
 import { createPlanner, type Planner } from '../../../daemon/replay/plan/planner.ts';
 import type { Session } from '../../../daemon/replay/session/session.ts';
 import { createSessions, type SessionLimits, type Sessions } from '../../../daemon/replay/session/sessions.ts';
-import { openRecordingStore } from '../../../daemon/store/recording_store.ts';
+import { openRecordingStore } from '../../../daemon/store/embedded/recording_store.ts';
 import { appendRows, newFolder, newWriter, type Row, recorded, recordingPath, START } from '../../daemon/recorded.ts';
 import { MS, newSink } from '../fixture.ts';
 import { framesOf } from '../frames.ts';

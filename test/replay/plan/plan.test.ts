@@ -6,7 +6,7 @@ import type { Chunk } from '../../../daemon/replay/plan/bodies.ts';
 import { createPageCache } from '../../../daemon/replay/plan/page_cache.ts';
 import { openPlan, type PlanRequest, type PlanSizes, type PlanWork } from '../../../daemon/replay/plan/plan.ts';
 import type { RecordedPage } from '../../../daemon/replay/plan/recorded.ts';
-import { openRecordingStore } from '../../../daemon/store/recording_store.ts';
+import { openRecordingStore } from '../../../daemon/store/embedded/recording_store.ts';
 import { type BlockRow, type Row, recordedOn, recordingPath, START } from '../../daemon/recorded.ts';
 
 const TRANSACTION = 'tx-1';

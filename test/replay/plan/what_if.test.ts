@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { createPlanner, type ReplayPlan } from '../../../daemon/replay/plan/planner.ts';
 import type { WhatIfRequest } from '../../../daemon/replay/plan/what_if.ts';
-import { openRecordingStore } from '../../../daemon/store/recording_store.ts';
+import { openRecordingStore } from '../../../daemon/store/embedded/recording_store.ts';
 import type { Store } from '../../../daemon/store/store.ts';
 import { type Row, recordedOn, recordingPath, START } from '../../daemon/recorded.ts';
 

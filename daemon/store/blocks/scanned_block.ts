@@ -1,0 +1,63 @@
+/** Blocks of events as a store returns them, and the dictionary that resolves the ids in their columns. */
+import type { ApiEvent } from '../../../bpf/schema/api.ts';
+import type { NumberedBlock } from '../../../bpf/schema/block.ts';
+
+/** An event's place in the total order; every event can serve as its own key. */
+export type EventKey = Pick<ApiEvent, 'timestamp_ns' | 'event_id'>;
+
+export interface Context {
+  transactionId: string | null;
+  traceId: string | null;
+  spanId: string | null;
+}
+
+/** The recording that a row belongs to, and the node that it was recorded on. */
+export interface NodeRecording {
+  readonly recordingId: string;
+  readonly node: string;
+}
+
+/** Resolves the ids in a block. */
+export interface Dictionary {
+  /** Resolves an index in the column `recording`; index 0 is the only one if blocks lack that column. */
+  recording(index: number): NodeRecording;
+  /** Returns an empty name for 0. */
+  name(id: number): string;
+  /** Returns undefined for 0. */
+  file(id: number): { path: string; kind: string } | undefined;
+  context(id: number): Context;
+}
+
+/** The dictionary of one recording. */
+export interface RecordingDictionary extends Dictionary, NodeRecording {}
+
+export function recordingDictionary(entries: Omit<RecordingDictionary, 'recording'>): RecordingDictionary {
+  const { recordingId, node } = entries;
+  const recording = { recordingId, node };
+  return { ...entries, recording: () => recording };
+}
+
+/**
+ * Name of an optional u32 column with the recording of each row. A file's blocks lack it: their rows are of one
+ * recording. A database of many nodes returns rows of several in one block.
+ */
+export const RECORDING_COLUMN = 'recording';
+
+/** A block with its dictionary, because the store may have moved on to another file in the meantime. */
+export interface ScannedBlock {
+  block: NumberedBlock;
+  dictionary: Dictionary;
+  /** Whether the next block is in memory already, so that reading it does not block. */
+  nextAtHand?: boolean;
+}
+
+/** A block whose rows are all of one recording, without the column `recording`. */
+export interface RecordingBlock extends ScannedBlock {
+  dictionary: RecordingDictionary;
+}
+
+/** Returns a function that gives the recording of a row, as an index for the dictionary. */
+export function recordingOf(block: NumberedBlock): (row: number) => number {
+  const indexes = block.columns.get(RECORDING_COLUMN) as Uint32Array | undefined;
+  return indexes ? (row) => indexes[row]! : () => 0;
+}

@@ -1,0 +1,44 @@
+/** Maps the failure of one recording among several to an error of the API. */
+import { RecordingError } from '../../../agent/recording/format/errors.ts';
+import { Problem } from '../../problem.ts';
+import type { ServedFile } from './served_files.ts';
+
+/** A recording error that names its file. */
+export class FileError extends RecordingError {
+  readonly file: ServedFile;
+
+  constructor(file: ServedFile, error: RecordingError) {
+    const where = error.message.includes(file.path) ? '' : `${file.path}: `;
+    super(error.code, `${where}${error.message}`, error);
+    this.file = file;
+  }
+}
+
+export function failureOf(file: ServedFile, error: unknown): unknown {
+  return error instanceof RecordingError && !(error instanceof FileError) ? new FileError(file, error) : error;
+}
+
+export function withFailuresOf<Result>(file: ServedFile, work: () => Result): Result {
+  try {
+    return work();
+  } catch (error) {
+    throw failureOf(file, error);
+  }
+}
+
+/** A code on which clients can act differently is passed on; all others become recording_unavailable. */
+const TOLD: readonly string[] = ['recording_missing', 'not_a_recording', 'unsupported_format', 'recording_corrupt'];
+
+/** Converts a recording error to one with a code of the API. */
+export function storeError(error: unknown): unknown {
+  if (!(error instanceof RecordingError) || TOLD.includes(error.code)) return error;
+  return new Problem('recording_unavailable', error.message);
+}
+
+export function withStoreErrors<Result>(work: () => Result): Result {
+  try {
+    return work();
+  } catch (error) {
+    throw storeError(error);
+  }
+}

@@ -1,0 +1,197 @@
+/**
+ * Follows recordings from a position, in this order: losses, late events as they arrived, then events in the total
+ * order up to the horizon.
+ */
+
+import { nextPiece } from '../../pace.ts';
+import { createByteText } from '../blocks/byte_text.ts';
+import { keyOf } from '../blocks/event.ts';
+import { eventJson } from '../blocks/event_json.ts';
+import type { EventKey, RecordingBlock } from '../blocks/scanned_block.ts';
+import type { EventFilter, Followed, FollowedBatch, FollowPosition, FollowRequest, NodeLoss } from '../store.ts';
+import {
+  decodePosition,
+  encodePosition,
+  endOfTime,
+  isAfter,
+  type Position,
+  type RecordingPosition,
+  startOf,
+} from './follow_position.ts';
+import type { Extent, Recordings } from './recordings.ts';
+
+/** Rows that one batch examines; it bounds the memory that a client with a full socket can hold. */
+const BATCH_ROWS = 1024;
+
+/** The position of a tail, with what its id leaves out because it can be found again. */
+interface KnownPosition extends FollowPosition, Position {}
+
+/** The id is made on demand: most positions are only continued. */
+function known(position: Position): KnownPosition {
+  return {
+    ...position,
+    get id() {
+      return encodePosition(position);
+    },
+  };
+}
+
+export function startFollowing(
+  recordings: Recordings,
+  { nodes }: EventFilter,
+  horizonNs: bigint,
+  sinceNs: bigint | undefined,
+): FollowPosition {
+  return known(startOf(recordings.extents(nodes), horizonNs, sinceNs));
+}
+
+export function positionOf(id: string): FollowPosition | undefined {
+  const position = decodePosition(id);
+  return position && known(position);
+}
+
+/** Returns undefined if `signal` aborts. */
+export async function follow(
+  recordings: Recordings,
+  request: FollowRequest,
+  signal: AbortSignal,
+): Promise<FollowedBatch | undefined> {
+  const { filter, horizonNs } = request;
+  const position = request.position as KnownPosition;
+  const extents = recordings.extents(filter.nodes);
+  const draft: Draft = {
+    fromNs: position.fromNs,
+    key: position.key,
+    places: placesFor(position.places, extents),
+    followed: [],
+  };
+  addLosses(recordings, extents, draft);
+  for (const extent of extents) {
+    if (!addLate(recordings, filter, extent, draft)) return batchOf(draft, false);
+    await nextPiece();
+    if (signal.aborted) return undefined;
+  }
+  if (horizonNs <= draft.key.timestamp_ns) return batchOf(draft, true);
+  return addOrdered(recordings, request, draft, signal);
+}
+
+interface Draft {
+  readonly fromNs: bigint;
+  key: EventKey;
+  readonly places: Map<string, RecordingPosition>;
+  readonly followed: Followed[];
+}
+
+function batchOf({ followed, ...position }: Draft, complete: boolean): FollowedBatch {
+  return { followed, position: known(position), complete };
+}
+
+/** A recording that appeared since is new from its first event on; an import has nothing new. */
+function placesFor(known: Position['places'], extents: readonly Extent[]): Map<string, RecordingPosition> {
+  const places = new Map([...known].map(([id, place]) => [id, { ...place }]));
+  for (const { recordingId, end, lossId, isImport } of extents) {
+    if (places.has(recordingId)) continue;
+    places.set(recordingId, isImport ? { number: end, given: end, lossId } : { number: 0, given: 0, lossId: 0 });
+  }
+  return places;
+}
+
+function addLosses(recordings: Recordings, extents: readonly Extent[], draft: Draft): void {
+  for (const { recordingId, node, end, lossId, isImport } of extents) {
+    const place = draft.places.get(recordingId)!;
+    if (isImport) continue;
+    const noted = lossId > place.lossId ? recordings.lossesAfter(recordingId, place.lossId) : [];
+    place.lossId = lossId;
+    for (const { fromNs, toNs, lost, cause } of noted) {
+      // Retention mostly removes events that this tail has sent; the loss of others is reported below.
+      if (cause !== 'retention') addLoss(draft, { lost, cause, fromNs, toNs, node });
+    }
+    const removed = recordings.removed(recordingId, place.given, end);
+    if (removed.count === 0) continue;
+    place.given = removed.next;
+    const { timestamp_ns: fromNs } = draft.key;
+    const { count: lost, toNs } = removed;
+    if (toNs >= fromNs) addLoss(draft, { lost, cause: 'retention', fromNs, toNs, node });
+  }
+}
+
+function addLoss(draft: Draft, loss: NodeLoss & { node: string }): void {
+  draft.followed.push({ kind: 'lost', id: encodePosition(draft), loss });
+}
+
+function addEvent(draft: Draft, json: string, isLate: boolean): void {
+  draft.followed.push({ kind: 'event', id: encodePosition(draft), json, isLate });
+}
+
+/** Adds events that were recorded after the key had passed their time. Returns false if there are more. */
+function addLate(recordings: Recordings, filter: EventFilter, { recordingId, end }: Extent, draft: Draft): boolean {
+  const place = draft.places.get(recordingId)!;
+  if (place.number >= end) return true;
+  const { fromNs, key } = draft;
+  const window = { fromNs, toNs: key.timestamp_ns + 1n };
+  const request = { recordingId, filter: { ...filter, ...window }, from: place.number, end, limit: BATCH_ROWS };
+  const arrived = recordings.arrivals(request);
+  for (const { key: itsKey, number, json } of arrived ? rowsOf(arrived.scanned) : []) {
+    if (isAfter(itsKey, key)) continue;
+    place.number = number + 1;
+    addEvent(draft, json(), true);
+  }
+  place.number = arrived?.next ?? end;
+  return place.number === end;
+}
+
+async function addOrdered(
+  recordings: Recordings,
+  { filter, horizonNs, nowNs }: FollowRequest,
+  draft: Draft,
+  signal: AbortSignal,
+): Promise<FollowedBatch | undefined> {
+  const window = { fromNs: draft.fromNs, toNs: horizonNs + 1n };
+  const request = { filter: { ...filter, ...window }, order: 'asc', after: draft.key, limit: BATCH_ROWS } as const;
+  let rows = 0;
+  for (const scanned of recordings.scan(request)) {
+    const { recordingId } = scanned.dictionary;
+    const place = draft.places.get(recordingId);
+    rows += scanned.block.rowCount;
+    for (const { key, number, json } of rowsOf(scanned)) {
+      // Recorded after this batch began: the next batch sends it, as late.
+      if (!place || number >= place.number) continue;
+      draft.key = key;
+      place.given = Math.max(place.given, number + 1);
+      addEvent(draft, json(), false);
+    }
+    await nextPiece();
+    if (signal.aborted) return undefined;
+  }
+  if (rows >= BATCH_ROWS) return batchOf(draft, false);
+  draft.key = endOfTime(horizonNs);
+  for (const place of draft.places.values()) passWaiting(place, horizonNs, nowNs);
+  return batchOf(draft, true);
+}
+
+/** Events that the filter rejects are never sent; they count as given once the key has passed all their times. */
+function passWaiting(place: RecordingPosition, horizonNs: bigint, nowNs: bigint): void {
+  const { waiting } = place;
+  if (waiting && waiting.beforeNs > horizonNs) return;
+  if (waiting) place.given = Math.max(place.given, waiting.number);
+  place.waiting = { number: place.number, beforeNs: nowNs };
+}
+
+interface Row {
+  key: EventKey;
+  number: number;
+  json(): string;
+}
+
+function* rowsOf(scanned: RecordingBlock): Generator<Row> {
+  const { block } = scanned;
+  const text = createByteText();
+  const write = eventJson(text)(scanned);
+  for (let row = 0; row < block.rowCount; row++) {
+    const json = () => {
+      write(row);
+      return text.take().toString();
+    };
+    yield { key: keyOf(scanned, row), number: Number(block.numbers[row]), json };
+  }
+}

@@ -1,0 +1,123 @@
+/**
+ * The progress of a live tail in recordings: all the state that it has, so that any daemon can continue it from there
+ * at any time:
+ *
+ *   given are the events with a number below `number` of their recording and a key that is not after `key`
+ *
+ *   key  ^            | not yet: they wait for their turn
+ *        |............+------------------ key
+ *        |   given    | late: recorded after `key` had passed their time
+ *        +------------+-------------------> number
+ *
+ * It is encoded as an id, opaque to clients:
+ *
+ *   [version u8][checksum 4 bytes][from ns u64][key: timestamp ns u64, recording id 8 bytes, number u64]
+ *   for each recording: [recording id 8 bytes][number u64][loss id u32]
+ */
+import { crc32 } from 'node:zlib';
+import { formatEventId, parseEventId } from '../../../agent/recording/format/event_id.ts';
+import type { EventKey } from '../blocks/scanned_block.ts';
+import type { Extent } from './recordings.ts';
+
+export interface RecordingPosition {
+  /** Events with numbers below this were read: they were given or wait for their turn. */
+  number: number;
+  /** Approximate end of the given events; removals by retention after it are losses of this tail. */
+  given: number;
+  /** Events with numbers below `number` began before `beforeNs`: all were given once `key` has passed that time. */
+  waiting?: { number: number; beforeNs: bigint };
+  /** Id of the last loss record that was reported. */
+  lossId: number;
+}
+
+export interface Position {
+  /** Events that began before this are not requested. */
+  readonly fromNs: bigint;
+  readonly key: EventKey;
+  /** Places by recording id. */
+  readonly places: ReadonlyMap<string, RecordingPosition>;
+}
+
+/** Sorts after every event of the same time. */
+const LAST_ID = `${'f'.repeat(16)}-${'f'.repeat(16)}`;
+
+export function endOfTime(timestampNs: bigint): EventKey {
+  return { timestamp_ns: timestampNs, event_id: LAST_ID };
+}
+
+export function isAfter(a: EventKey, b: EventKey): boolean {
+  return a.timestamp_ns === b.timestamp_ns ? a.event_id > b.event_id : a.timestamp_ns > b.timestamp_ns;
+}
+
+/** The latest time that a recording can contain. */
+const LAST_NS = 2n ** 64n - 1n;
+
+/**
+ * Position of a new tail: it starts with events recorded from now on, or with those that began at `since` or later,
+ * which may be before the epoch.
+ */
+export function startOf(extents: readonly Extent[], horizonNs: bigint, since: bigint | undefined): Position {
+  const fromNs = since === undefined ? undefined : since < 0n ? 0n : since > LAST_NS ? LAST_NS : since;
+  const places = extents.map(({ recordingId, end, lossId }) => [
+    recordingId,
+    { number: end, given: fromNs === undefined ? end : 0, lossId },
+  ]);
+  const key = endOfTime(fromNs === undefined ? horizonNs : fromNs > 0n ? fromNs - 1n : 0n);
+  return { fromNs: fromNs ?? 0n, key, places: new Map(places as [string, RecordingPosition][]) };
+}
+
+const VERSION = 1;
+const [CHECKSUM, FROM, KEY_TIME, KEY_RECORDING, KEY_NUMBER, PLACES] = [1, 5, 13, 21, 29, 37] as const;
+const PLACE_BYTES = 20;
+
+/** Encodes a position as its id. */
+export function encodePosition({ fromNs, key, places }: Position): string {
+  const bytes = Buffer.alloc(PLACES + places.size * PLACE_BYTES);
+  bytes.writeUInt8(VERSION);
+  bytes.writeBigUInt64BE(fromNs, FROM);
+  bytes.writeBigUInt64BE(key.timestamp_ns, KEY_TIME);
+  const { recordingId, number } = parseEventId(key.event_id)!;
+  bytes.write(recordingId, KEY_RECORDING, 'hex');
+  bytes.writeBigUInt64BE(number, KEY_NUMBER);
+  let at: number = PLACES;
+  for (const [id, place] of places) {
+    bytes.write(id, at, 'hex');
+    bytes.writeBigUInt64BE(BigInt(place.number), at + 8);
+    bytes.writeUInt32BE(place.lossId, at + 16);
+    at += PLACE_BYTES;
+  }
+  bytes.writeUInt32BE(checksum(bytes), CHECKSUM);
+  return bytes.toString('base64url');
+}
+
+/** Returns undefined if this is not the id of a position. */
+export function decodePosition(text: string): Position | undefined {
+  const bytes = Buffer.from(text, 'base64url');
+  // Buffer.from skips characters that are not base64, so only text that it would produce itself is accepted.
+  const ours =
+    bytes.length >= PLACES &&
+    (bytes.length - PLACES) % PLACE_BYTES === 0 &&
+    bytes.toString('base64url') === text &&
+    bytes[0] === VERSION &&
+    checksum(bytes) === bytes.readUInt32BE(CHECKSUM);
+  if (!ours) return undefined;
+  const recordingOfKey = bytes.toString('hex', KEY_RECORDING, KEY_NUMBER);
+  const numberOfKey = bytes.readBigUInt64BE(KEY_NUMBER);
+  const places = new Map<string, RecordingPosition>();
+  for (let at: number = PLACES; at < bytes.length; at += PLACE_BYTES) {
+    const id = bytes.toString('hex', at, at + 8);
+    const number = Number(bytes.readBigUInt64BE(at + 8));
+    const given = id === recordingOfKey ? Math.min(number, Number(numberOfKey) + 1) : number;
+    places.set(id, { number, given, lossId: bytes.readUInt32BE(at + 16) });
+  }
+  const key = {
+    timestamp_ns: bytes.readBigUInt64BE(KEY_TIME),
+    event_id: formatEventId(recordingOfKey, numberOfKey),
+  };
+  return { fromNs: bytes.readBigUInt64BE(FROM), key, places };
+}
+
+/** Detects accidental damage, not forgery: an id only determines where to continue. */
+function checksum(bytes: Buffer): number {
+  return crc32(bytes.subarray(FROM));
+}

@@ -1,0 +1,104 @@
+/** What several recordings report beside their events: nodes' spans, losses and clock steps, and each file's state. */
+import type { ClockStep } from '../../../agent/recording/format/losses.ts';
+import type { RecordingReader } from '../../../agent/recording/read/reader.ts';
+import type { NodeClock, NodeLoss, NodeSpan, RecordingState } from '../store.ts';
+import { withFailuresOf } from './failures.ts';
+import type { OpenRecording } from './recording_files.ts';
+import { writtenSpan } from './writer_state.ts';
+
+/** Names in several recordings, sorted and without duplicates. */
+export function mergedNames(names: readonly string[]): string[] {
+  return [...new Set(names)].sort();
+}
+
+export function recordingState(recording: OpenRecording): RecordingState {
+  const { file, reader, recordingId, node } = recording;
+  return withFailuresOf(file, () => {
+    const { retainBytes, eventCount, firstTimestampNs, lastTimestampNs } = reader.info();
+    return {
+      recordingId,
+      node,
+      source: file.source,
+      sizeBytes: reader.sizeBytes(),
+      limitBytes: retainBytes,
+      eventCount,
+      firstTimestampNs,
+      lastTimestampNs,
+      lastWriter: reader.isWritten() ? (writtenSpan(recording) ?? null) : null,
+      lost: reader.lossTotals(),
+    };
+  });
+}
+
+/** Returns the span of time that each recording covers on its node. */
+export function spansIn(recordings: readonly OpenRecording[]): NodeSpan[] {
+  return recordings.flatMap((recording) => {
+    const span = writtenSpan(recording);
+    return span ? [{ node: recording.node, ...span }] : [];
+  });
+}
+
+type RecordedLoss = ReturnType<RecordingReader['losses']>[number];
+
+/** Returns the events that the recordings have lost. */
+export function lossesIn(recordings: readonly OpenRecording[], fromNs: bigint, toNs: bigint): NodeLoss[] {
+  const lossesOf = ({ file, reader }: OpenRecording) => withFailuresOf(file, () => reader.losses(fromNs, toNs));
+  return [...Map.groupBy(recordings, ({ recordingId }) => recordingId).values()]
+    .flatMap((copies) => copies.map(lossesOf).reduce(united))
+    .map(({ count, ...loss }) => ({ ...loss, lost: count }));
+}
+
+/** Copies of a recording have the same loss records: a record that both have counts once. */
+function united(known: RecordedLoss[], more: RecordedLoss[]): RecordedLoss[] {
+  const left = Map.groupBy(known, textOf);
+  const both = [...known, ...more.filter((loss) => !left.get(textOf(loss))?.pop())];
+  // Removal by retention is one record that grows: the record of an older copy is contained in the newer one.
+  const removed = both.filter(isRemoved).sort((a, b) => b.count - a.count);
+  return [...both.filter((loss) => !isRemoved(loss)), ...removed.slice(0, 1)];
+}
+
+function isRemoved({ cause }: RecordedLoss): boolean {
+  return cause === 'retention';
+}
+
+function textOf({ fromNs, toNs, cause, eventType, count }: RecordedLoss): string {
+  return `${fromNs} ${toNs} ${cause} ${eventType} ${count}`;
+}
+
+/** Returns by how much the nodes' wall clocks stepped. */
+export function clocksIn(
+  recordings: readonly OpenRecording[],
+  nodes: readonly string[],
+  fromNs: bigint,
+  toNs: bigint,
+): NodeClock[] {
+  return nodes.map((node) => {
+    const steppedNs = recordings
+      .filter((recording) => recording.node === node)
+      .map(({ file, reader }) =>
+        steppedWithin(
+          withFailuresOf(file, () => reader.clockSteps()),
+          fromNs,
+          toNs,
+        ),
+      )
+      // Overlapping files contain the same steps, so the largest sum counts.
+      .reduce((most, other) => (other > most ? other : most), 0n);
+    return { node, steppedNs };
+  });
+}
+
+function steppedWithin(steps: readonly ClockStep[], fromNs: bigint, toNs: bigint): bigint {
+  let sum = 0n;
+  for (const [i, { kind, bootNs, offsetNs }] of steps.entries()) {
+    const before = steps[i - 1];
+    // A new agent started here: the movement since the previous agent stopped is unknown.
+    if (!before || kind === 'start') continue;
+    const movedNs = offsetNs - before.offsetNs;
+    const atNs = bootNs + offsetNs;
+    const wasAtNs = atNs - movedNs;
+    const [firstNs, lastNs] = movedNs < 0n ? [atNs, wasAtNs] : [wasAtNs, atNs];
+    if (firstNs < toNs && lastNs >= fromNs) sum += movedNs < 0n ? -movedNs : movedNs;
+  }
+  return sum;
+}

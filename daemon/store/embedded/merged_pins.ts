@@ -1,0 +1,108 @@
+/**
+ * Pins in several recordings. Nothing is ever removed from an import, a bundle or another file that no agent records
+ * into, so no pin is made there.
+ */
+import { RecordingError } from '../../../agent/recording/format/errors.ts';
+import { FORMAT_VERSION } from '../../../agent/recording/format/schema.ts';
+import { pinTransaction, unpinTransaction } from '../../../agent/recording/retain/pins.ts';
+import { Problem } from '../../problem.ts';
+import type { Pin, PinRequest } from '../store.ts';
+import { failureOf, withFailuresOf } from './failures.ts';
+import type { OpenRecording } from './recording_files.ts';
+import type { ServedFile } from './served_files.ts';
+
+/**
+ * Returns the pins that exist afterwards: the transaction may have been pinned before, with more of the preceding time.
+ */
+export function pinIn(recordings: readonly OpenRecording[], request: PinRequest): Pin[] | undefined {
+  const { transactionId } = request;
+  const holders = recordings.filter(({ file, reader }) =>
+    withFailuresOf(file, () => reader.transaction(transactionId) !== undefined),
+  );
+  const losing = holders.filter(canLose);
+  // Retention may remove the transaction first.
+  const pinned = changed(losing, transactionId, ({ path }) => pinTransaction(path, request) !== undefined);
+  if (pinned.length === 0 && losing.length === holders.length) return undefined;
+  return pinsIn(recordings, transactionId);
+}
+
+/**
+ * Looks for the pin first: with read-only access, a missing pin is then reported as such instead of as a write error.
+ */
+export function unpinIn(recordings: readonly OpenRecording[], transactionId: string): boolean {
+  const pinned = recordings.filter((recording) => canLose(recording) && pinsOf(recording, transactionId).length > 0);
+  return changed(pinned, transactionId, ({ path }) => unpinTransaction(path, transactionId)).length > 0;
+}
+
+/** Returns the recordings that `change` modified. It is all or nothing: if one fails, the others are restored. */
+function changed(
+  recordings: readonly OpenRecording[],
+  transactionId: string,
+  change: (file: ServedFile) => boolean,
+): OpenRecording[] {
+  const undo: (() => void)[] = [];
+  try {
+    return recordings.filter((recording) => {
+      const [before] = pinsOf(recording, transactionId);
+      const done = withWriteErrors(recording.file, () => change(recording.file));
+      if (done) undo.push(() => restore(recording, transactionId, before));
+      return done;
+    });
+  } catch (error) {
+    for (const restoreOne of undo) restoreOne();
+    throw error;
+  }
+}
+
+function restore({ file, reader }: OpenRecording, transactionId: string, before: Pin | undefined): void {
+  withWriteErrors(file, () => {
+    unpinTransaction(file.path, transactionId);
+    const transaction = reader.transaction(transactionId);
+    if (!before || !transaction) return;
+    const beforeNs = transaction.firstTimestampNs - before.fromNs;
+    pinTransaction(file.path, { transactionId, beforeNs, nowNs: before.pinnedNs });
+  });
+}
+
+/** Copies of a recording count as one: the pin that keeps more wins. */
+export function pinsIn(recordings: readonly OpenRecording[], transactionId?: string): Pin[] {
+  const pins = new Map<string, Pin>();
+  for (const recording of recordings.filter(canLose)) {
+    for (const pin of pinsOf(recording, transactionId)) {
+      const key = `${recording.recordingId} ${pin.transactionId}`;
+      const known = pins.get(key);
+      if (!known || pin.fromNs < known.fromNs) pins.set(key, pin);
+    }
+  }
+  return [...pins.values()].sort((a, b) => (a.pinnedNs < b.pinnedNs ? -1 : a.pinnedNs > b.pinnedNs ? 1 : 0));
+}
+
+function canLose({ file, reader }: OpenRecording): boolean {
+  if (file.source === 'imported') return false;
+  const { retainBytes, formatVersion } = withFailuresOf(file, () => reader.info());
+  // An agent of an older format has set no limit; the next agent sets one.
+  return retainBytes !== null || (file.source === 'live' && formatVersion < FORMAT_VERSION);
+}
+
+function pinsOf({ file, reader, node }: OpenRecording, transactionId: string | undefined): Pin[] {
+  return withFailuresOf(file, () => reader.pins())
+    .filter((pin) => transactionId === undefined || pin.transactionId === transactionId)
+    .map((pin) => ({ ...pin, node }));
+}
+
+/** The file was read before, so what cannot be opened is its log or its folder, for writing. */
+const NOT_WRITABLE: readonly string[] = ['recording_not_writable', 'recording_not_readable'];
+
+function withWriteErrors<Result>(file: ServedFile, work: () => Result): Result {
+  try {
+    return work();
+  } catch (error) {
+    if (!(error instanceof RecordingError)) throw error;
+    if (error.code === 'pins_full') throw new Problem('pins_full', `${file.path}: ${error.message}`);
+    if (!NOT_WRITABLE.includes(error.code)) throw failureOf(file, error);
+    throw new Problem(
+      'recording_not_writable',
+      `${file.path} cannot be written by the daemon's user: run the daemon as the user that the agent runs as`,
+    );
+  }
+}

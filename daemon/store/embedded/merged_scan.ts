@@ -1,0 +1,134 @@
+/**
+ * Merges scans of several recordings into one, in the total order. A block has one dictionary, so each block of the
+ * result is a run of rows of one recording, as long as the other recordings allow:
+ *
+ *   a   1 2 3 . . . 7 8          a 1 2 3 | b 4 5 6 | a 7 8 | b 9
+ *   b   . . . 4 5 6 . . 9
+ *
+ * Files that contain the same recording, whole or in part, may contain the same event: it is returned once.
+ */
+import { type RowCutter, rowCutter } from '../blocks/block_rows.ts';
+import { bigColumn } from '../blocks/column.ts';
+import type { RecordingBlock } from '../blocks/scanned_block.ts';
+import type { ScanRequest } from '../store.ts';
+
+export interface RecordingScan {
+  recordingId: string;
+  /** The blocks are in order and contain no event twice. */
+  blocks: Iterator<RecordingBlock, void>;
+}
+
+/** The current block of a scan: rows from `position` on are left. */
+interface Cursor {
+  readonly scan: RecordingScan;
+  readonly scanned: RecordingBlock;
+  readonly cut: RowCutter;
+  readonly timestamps: ReturnType<typeof bigColumn>;
+  readonly numbers: BigUint64Array;
+  readonly length: number;
+  position: number;
+}
+
+/** Whether a row of one cursor precedes a row of the other. */
+type Before = (a: Cursor, rowOfA: number, b: Cursor, rowOfB: number) => boolean;
+
+/** Keeps one block of each scan in memory. */
+export function* mergeScans(
+  scans: readonly RecordingScan[],
+  { order, limit = Number.POSITIVE_INFINITY }: Pick<ScanRequest, 'order' | 'limit'>,
+): Generator<RecordingBlock, void> {
+  const isBefore: Before = order === 'asc' ? isEarlier : (a, rowOfA, b, rowOfB) => isEarlier(b, rowOfB, a, rowOfA);
+  let cursors: Cursor[] = [];
+  let waiting = scans;
+  for (let left = limit; left > 0; ) {
+    for (const scan of waiting) {
+      const cursor = yield* nextBlock(scan);
+      if (!cursor) continue;
+      cursors.push(cursor);
+      // Reading a block takes milliseconds: the consumer gets a turn before the next one.
+      if (scan !== waiting.at(-1)) yield { block: cursor.cut(0, 0), dictionary: cursor.scanned.dictionary };
+    }
+    if (cursors.length === 0) return;
+    const nearest = cursors.reduce((a, b) => (isBefore(b, b.position, a, a.position) ? b : a));
+    const start = nearest.position;
+    nearest.position = Math.min(runEnd(nearest, cursors, isBefore), start + left);
+    left -= nearest.position - start;
+    waiting = cursors.filter(isSpent).map(({ scan }) => scan);
+    yield {
+      block: nearest.cut(start, nearest.position),
+      dictionary: nearest.scanned.dictionary,
+      nextAtHand: waiting.length === 0 && left > 0,
+    };
+    if (waiting.length > 0) cursors = cursors.filter((cursor) => !isSpent(cursor));
+  }
+}
+
+/** Returns undefined after the last block. Passes a block without rows on: it is a pause. */
+function* nextBlock(scan: RecordingScan): Generator<RecordingBlock, Cursor | undefined> {
+  for (;;) {
+    const { done, value: scanned } = scan.blocks.next();
+    if (done) return undefined;
+    const { block } = scanned;
+    if (block.rowCount === 0) {
+      yield scanned;
+      continue;
+    }
+    const timestamps = bigColumn(block, 'timestamp_ns');
+    const { numbers, rowCount: length } = block;
+    return { scan, scanned, cut: rowCutter(block), timestamps, numbers, length, position: 0 };
+  }
+}
+
+function isSpent({ position, length }: Cursor): boolean {
+  return position === length;
+}
+
+function isEarlier(a: Cursor, rowOfA: number, b: Cursor, rowOfB: number): boolean {
+  const [timeOfA, timeOfB] = [a.timestamps[rowOfA]!, b.timestamps[rowOfB]!];
+  if (timeOfA !== timeOfB) return timeOfA < timeOfB;
+  if (a.scan.recordingId !== b.scan.recordingId) return a.scan.recordingId < b.scan.recordingId;
+  return a.numbers[rowOfA]! < b.numbers[rowOfB]!;
+}
+
+/** Returns the end of the run: the first row that a row of another scan precedes. */
+function runEnd(nearest: Cursor, cursors: readonly Cursor[], isBefore: Before): number {
+  let end = nearest.length;
+  for (const other of cursors) {
+    if (other === nearest) continue;
+    const isCopy = other.scan.recordingId === nearest.scan.recordingId;
+    end = isCopy ? passShared(nearest, other, end, isBefore) : endBefore(nearest, other, end, isBefore);
+  }
+  return end;
+}
+
+/** Galloping search: steps that double, then a binary search. */
+function endBefore(nearest: Cursor, other: Cursor, endMax: number, isBefore: Before): number {
+  const isInRun = (row: number) => isBefore(nearest, row, other, other.position);
+  let low = nearest.position + 1;
+  let step = 1;
+  while (low + step <= endMax && isInRun(low + step - 1)) {
+    low += step;
+    step *= 2;
+  }
+  let high = Math.min(endMax, low + step - 1);
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (isInRun(middle)) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+/**
+ * Passes over rows of a copy that `nearest` has as well. The run ends before a row that only the copy has, and at the
+ * end of the copy's block, because such a row may be next. Passing over a row too early does no harm: `nearest` has it.
+ */
+function passShared(nearest: Cursor, copy: Cursor, endMax: number, isBefore: Before): number {
+  for (let row = nearest.position; row < endMax; row++) {
+    if (isBefore(copy, copy.position, nearest, row)) return row;
+    if (isBefore(nearest, row, copy, copy.position)) continue;
+    copy.position++;
+    if (isSpent(copy)) return row + 1;
+  }
+  return endMax;
+}

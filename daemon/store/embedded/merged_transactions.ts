@@ -1,0 +1,83 @@
+/** Lists of transactions: tables in memory select them, and the recordings provide their summaries. */
+
+import type { TransactionPage, TransactionSummary, TransactionsRequest } from '../store.ts';
+import { withFailuresOf } from './failures.ts';
+import { joinParts, type Part } from './merged_transaction.ts';
+import type { OpenRecording } from './recording_files.ts';
+import { type Chosen, chooseTransactions } from './transaction_choice.ts';
+import { groupTransactions, type TransactionGroups, tableOf } from './transaction_groups.ts';
+
+/** Number of summaries read in a step. */
+const READ_A_STEP = 64;
+
+export interface TransactionLists {
+  /** Runs one call at a time: the tables change while they are brought up to date. */
+  list(open: readonly OpenRecording[], request: TransactionsRequest): Generator<void, TransactionPage>;
+}
+
+export function createTransactionLists(): TransactionLists {
+  /** The groups of the last call, valid as long as the tables have these versions. */
+  let grouped: { versions: string; groups: TransactionGroups } | undefined;
+
+  function* groupsOf(open: readonly OpenRecording[]): Generator<void, TransactionGroups> {
+    const versions = open.map(({ file, reader }) => `${file.identity} ${reader.transactionIndex.version()}`).join();
+    const tables = open.map(({ reader }) => reader.transactionIndex.columns());
+    // Versions start over when a file is closed and opened again, so the tables themselves are compared as well.
+    const isSame = grouped?.versions === versions && grouped.groups.tables.every((table, i) => table === tables[i]);
+    if (grouped && isSame) return grouped.groups;
+    const groups = yield* groupTransactions(tables);
+    grouped = { versions, groups };
+    return groups;
+  }
+
+  return {
+    *list(open, request) {
+      for (const { file, reader } of open) while (!withFailuresOf(file, () => reader.transactionIndex.step())) yield;
+      for (;;) {
+        const groups = yield* groupsOf(open);
+        // One transaction more than requested shows whether there is a next page.
+        const chosen = yield* chooseTransactions(open, groups, { ...request, limit: request.limit + 1 });
+        const shown = chosen.slice(0, request.limit);
+        const transactions = yield* readChosen(open, groups, shown);
+        // Retention removed a chosen transaction. Its rows are marked as gone in the tables, so the next attempt skips
+        // it.
+        if (!transactions) continue;
+        const last = chosen.length > shown.length ? shown.at(-1) : undefined;
+        const transactionId = transactions.at(-1)?.transactionId;
+        return {
+          transactions,
+          next: last && transactionId !== undefined ? { value: last.value, transactionId } : null,
+        };
+      }
+    },
+  };
+}
+
+/** Returns undefined if one of the transactions was removed. */
+function* readChosen(
+  open: readonly OpenRecording[],
+  groups: TransactionGroups,
+  chosen: readonly Chosen[],
+): Generator<void, TransactionSummary[] | undefined> {
+  const read: TransactionSummary[] = [];
+  let allThere = true;
+  for (const [i, { rows }] of chosen.entries()) {
+    if (i % READ_A_STEP === READ_A_STEP - 1) yield;
+    const byTable = Map.groupBy(rows, (row) => tableOf(groups, row));
+    const parts = [...byTable].flatMap(([table, own]) => partOf(open[table]!, own, groups.starts[table]!));
+    if (parts.length === byTable.size) read.push(joinParts(parts));
+    else allThere = false;
+  }
+  return allThere ? read : undefined;
+}
+
+function partOf(recording: OpenRecording, rows: readonly number[], start: number): Part[] {
+  const { file, reader } = recording;
+  const { columns, setGone } = reader.transactionIndex;
+  const places = rows.map((row) => row - start);
+  const keys = places.map((place) => columns().keys[place]!);
+  const summary = withFailuresOf(file, () => reader.transactionOfKeys(keys));
+  if (summary) return [{ recording, summary }];
+  for (const place of places) setGone(place);
+  return [];
+}

@@ -1,0 +1,186 @@
+/**
+ * The open recordings: the files that are served at present, each opened once and again when another file replaces it.
+ */
+import { basename } from 'node:path';
+import { RecordingError } from '../../../agent/recording/format/errors.ts';
+import { openReader, type RecordingReader } from '../../../agent/recording/read/reader.ts';
+import { openRawId, type RawId } from '../../../agent/recording/write/raw_id.ts';
+import { isSetAside } from '../../../agent/recording/write/set_aside.ts';
+import { withFailuresOf } from './failures.ts';
+import { namedFile, nothingServed, type ServedFile, type ServedPaths, servedFiles } from './served_files.ts';
+
+export interface OpenRecording {
+  readonly reader: RecordingReader;
+  readonly recordingId: string;
+  readonly node: string;
+  readonly file: ServedFile;
+}
+
+/** An import that cannot be read; the other recordings are served without it. */
+export interface UnreadableImport {
+  readonly path: string;
+  readonly error: RecordingError;
+  /** The import's node, if an earlier read determined it. */
+  readonly node: string | undefined;
+}
+
+interface RecordingFiles {
+  /**
+   * Returns at least one recording, or throws. They stay open until they are released, even if other files replace
+   * them. An import that cannot be read is left out and listed by `unreadable`.
+   */
+  acquire(): readonly OpenRecording[];
+  release(recordings: readonly OpenRecording[]): void;
+  /**
+   * Leaves out an import that turned out to be unreadable, until its file changes. Returns false for all other
+   * recordings.
+   */
+  leaveOut(file: ServedFile, error: RecordingError): boolean;
+  /** The imports that the last `acquire` left out. */
+  unreadable(): UnreadableImport[];
+  close(): void;
+}
+
+export type OnUnreadable = (found: UnreadableImport) => void;
+
+interface Opened extends OpenRecording {
+  readonly rawId: RawId;
+}
+
+interface Entry extends Opened {
+  users: number;
+  retired: boolean;
+}
+
+interface LeftOut extends UnreadableImport {
+  stamp: string;
+}
+
+/** Errors that recur until the file's bytes change. */
+const LASTING: readonly string[] = ['not_a_recording', 'unsupported_format', 'recording_corrupt'];
+
+export function recordingFiles(places: ServedPaths, onUnreadable: OnUnreadable = () => {}): RecordingFiles {
+  const byPath = new Map<string, Entry>();
+  const leftOut = new Map<string, LeftOut>();
+
+  function acquire(): Entry[] {
+    const files = servedFiles(places);
+    const served = new Set(files.map(current).filter((entry) => entry !== undefined));
+    const paths = new Set(files.map(({ path }) => path));
+    for (const path of leftOut.keys()) if (!paths.has(path)) leftOut.delete(path);
+    for (const entry of byPath.values()) if (!served.has(entry)) retire(entry);
+    if (served.size === 0) throw leftOut.values().next().value?.error ?? nothingServed(places);
+    for (const entry of served) entry.users++;
+    return [...served];
+  }
+
+  function current(file: ServedFile): Entry | undefined {
+    const known = byPath.get(file.path);
+    // As long as the old file is open, its inode cannot be assigned to the new one.
+    if (known?.file.identity === file.identity && isWhatItWas(known)) return known;
+    const out = leftOut.get(file.path);
+    if (out && out.stamp === file.stamp && LASTING.includes(out.error.code)) return undefined;
+    const opened = openOrLeaveOut(file);
+    if (known) retire(known);
+    if (!opened) return undefined;
+    leftOut.delete(file.path);
+    const entry = { ...opened, users: 0, retired: false };
+    byPath.set(file.path, entry);
+    return entry;
+  }
+
+  function openOrLeaveOut(file: ServedFile): Opened | undefined {
+    try {
+      return open(file);
+    } catch (error) {
+      if (error instanceof RecordingError && leaveOut(file, error)) return undefined;
+      throw error;
+    }
+  }
+
+  function leaveOut(file: ServedFile, error: RecordingError): boolean {
+    const { path, source, stamp } = file;
+    if (source !== 'imported') return false;
+    const known = byPath.get(path);
+    const before = leftOut.get(path);
+    const isSame = before?.stamp === stamp && before.error.code === error.code;
+    const out = { path, error, stamp, node: known?.node ?? (isSame ? before.node : undefined) };
+    leftOut.set(path, out);
+    if (known) retire(known);
+    if (!isSame) onUnreadable(out);
+    return true;
+  }
+
+  function retire(entry: Entry): void {
+    if (entry.retired) return;
+    byPath.delete(entry.file.path);
+    entry.retired = true;
+    if (entry.users === 0) close(entry);
+  }
+
+  return {
+    acquire,
+    release(recordings) {
+      for (const entry of recordings as readonly Entry[]) {
+        entry.users--;
+        if (entry.retired && entry.users === 0) close(entry);
+      }
+    },
+    leaveOut,
+    unreadable: () => [...leftOut.values()],
+    close() {
+      for (const entry of byPath.values()) retire(entry);
+    },
+  };
+}
+
+function close({ reader, rawId }: Opened): void {
+  reader.close();
+  rawId.close();
+}
+
+/** A recording that cannot be read counts as changed: opening it again reports the cause. */
+function isWhatItWas({ reader, rawId, recordingId }: Opened): boolean {
+  try {
+    return !reader.isReplaced() && !rawId.isOther(recordingId);
+  } catch {
+    return false;
+  }
+}
+
+/** Returns undefined for a file that an agent is just creating as a recording. */
+function open(file: ServedFile): Opened | undefined {
+  try {
+    return withFailuresOf(file, () => opened(file));
+  } catch (error) {
+    const beingMade = file.source === 'live' && error instanceof RecordingError && error.code === 'recording_missing';
+    if (beingMade) return undefined;
+    throw error;
+  }
+}
+
+function opened(file: ServedFile): Opened {
+  const { path, isFile, isForeign } = file;
+  if (!isFile) throw new RecordingError('not_a_recording', `${path} is not a file: only --data takes a folder`);
+  const reader = openReader(path, { isForeign, isDamaged: isSetAside(basename(path)) });
+  const { recordingId, node } = reader;
+  let rawId: RawId | undefined;
+  try {
+    rawId = openRawId(path);
+    if (rawId.isOther(recordingId)) throw new RecordingError('recording_corrupt', overwritten(path));
+    return { reader, rawId, recordingId, node, file };
+  } catch (error) {
+    reader.close();
+    rawId?.close();
+    throw error;
+  }
+}
+
+function overwritten(path: string): string {
+  return `${path} was overwritten in place, and ${path}-wal is of what was there: an agent that is at work removes it soon; else remove it`;
+}
+
+/** Throws the error of the first recording that cannot be read. */
+export function checkRecordings(paths: readonly string[]): void {
+  for (const file of paths.map(namedFile)) close(withFailuresOf(file, () => opened(file)));
+}

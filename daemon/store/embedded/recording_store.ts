@@ -1,0 +1,152 @@
+/** Recordings on this machine: one, or several merged into one time line. */
+import { RecordingError } from '../../../agent/recording/format/errors.ts';
+import { parseEventId } from '../../../agent/recording/format/event_id.ts';
+import { U64_MAX } from '../../../agent/recording/format/schema.ts';
+import type { ApiEvent } from '../../../bpf/schema/api.ts';
+import { eventsOf } from '../blocks/event.ts';
+import type { RecordingBlock } from '../blocks/scanned_block.ts';
+import type { ScanRequest } from '../store.ts';
+import { arrivedIn, extentsOf, lossesSince, removedFrom } from './arrived.ts';
+import { FileError, storeError, withFailuresOf, withStoreErrors } from './failures.ts';
+import { clocksIn, lossesIn, mergedNames, recordingState, spansIn } from './merged_info.ts';
+import { pinIn, pinsIn, unpinIn } from './merged_pins.ts';
+import { mergeScans } from './merged_scan.ts';
+import { transactionIn } from './merged_transaction.ts';
+import { createTransactionLists } from './merged_transactions.ts';
+import { type OnUnreadable, type OpenRecording, recordingFiles } from './recording_files.ts';
+import { dictionaryOf, scanRecording } from './recording_scan.ts';
+import type { Recordings } from './recordings.ts';
+
+type Open = readonly OpenRecording[];
+
+/** See `Places` for `data` and `recordings`. Files are opened on first use. */
+export function openRecordingStore(
+  data: string | undefined,
+  recordings: readonly string[] = [],
+  onUnreadable?: OnUnreadable,
+): Recordings {
+  const files = recordingFiles({ data, recordings }, onUnreadable);
+  const lists = createTransactionLists();
+  const isLeftOut = (error: unknown) => error instanceof FileError && files.leaveOut(error.file, error);
+  /** Runs `work` with the recordings that are served at present. */
+  const readOnce = <Result>(work: (open: Open) => Result): Result => {
+    const open = files.acquire();
+    try {
+      return work(open);
+    } finally {
+      files.release(open);
+    }
+  };
+  /** Like `readOnce`, but repeats without an import that turns out to be unreadable. */
+  const read = <Result>(work: (open: Open) => Result): Result =>
+    withStoreErrors(() => {
+      for (;;) {
+        try {
+          return readOnce(work);
+        } catch (error) {
+          if (!isLeftOut(error)) throw error;
+        }
+      }
+    });
+  /** Throws if nothing is found while a file is unreadable, because that file may contain it. */
+  const find = <Result>(work: (open: Open) => Result | undefined): Result | undefined =>
+    withStoreErrors(() => {
+      const found = readOnce(work);
+      const [unreadable] = files.unreadable();
+      if (found === undefined && unreadable) throw unreadable.error;
+      return found;
+    });
+  const unreadable = (nodes: readonly string[] | undefined) =>
+    files.unreadable().filter(({ node }) => node === undefined || !nodes || nodes.includes(node));
+  return {
+    recordingStates: () => read((open) => open.map(recordingState)),
+    unreadable: (nodes) =>
+      unreadable(nodes).map(({ path, error: { code, message } }) => ({ path, code, reason: message })),
+    *scan(request) {
+      const open = withStoreErrors(() => files.acquire());
+      try {
+        yield* scan(ofNodes(open, request.filter.nodes), request, isLeftOut);
+      } catch (error) {
+        throw storeError(error);
+      } finally {
+        files.release(open);
+      }
+    },
+    extents: (nodes) => read((open) => extentsOf(ofNodes(open, nodes))),
+    arrivals: (request) => read((open) => arrivedIn(open, request)),
+    removed: (recordingId, from, end) => read((open) => removedFrom(open, recordingId, from, end)),
+    lossesAfter: (recordingId, lossId) => read((open) => lossesSince(open, recordingId, lossId)),
+    event: (eventId) => find((open) => eventIn(open, eventId)),
+    transaction: (transactionId) => find((open) => transactionIn(open, transactionId)),
+    *transactions(request) {
+      for (;;) {
+        const open = withStoreErrors(() => files.acquire());
+        try {
+          return yield* lists.list(open, request);
+        } catch (error) {
+          if (!isLeftOut(error)) throw storeError(error);
+        } finally {
+          files.release(open);
+        }
+      }
+    },
+    pin: (request) => find((open) => pinIn(open, request)),
+    unpin: (transactionId) => read((open) => unpinIn(open, transactionId)),
+    pins: (transactionId) => read((open) => pinsIn(open, transactionId)),
+    services: () =>
+      read((open) => mergedNames(open.flatMap(({ file, reader }) => withFailuresOf(file, () => reader.services())))),
+    nodes: () => read((open) => mergedNames(open.map(({ node }) => node))),
+    losses(fromNs = 0n, toNs = U64_MAX, nodes = undefined) {
+      const losses = read((open) => lossesIn(ofNodes(open, nodes), fromNs, toNs));
+      const gaps = unreadable(nodes).slice(0, 1);
+      return [...losses, ...gaps.map(() => ({ fromNs, toNs, lost: 0, cause: 'unreadable' }))];
+    },
+    clocks: (nodes, fromNs, toNs) => read((open) => clocksIn(open, nodes, fromNs, toNs)),
+    spans: (nodes) => read((open) => spansIn(ofNodes(open, nodes))),
+    close: () => files.close(),
+  };
+}
+
+function ofNodes(open: Open, nodes: readonly string[] | undefined): Open {
+  return nodes ? open.filter(({ node }) => nodes.includes(node)) : open;
+}
+
+/** Scans on with the other recordings if `isLeftOut` accepts the error of one. */
+function scan(
+  open: Open,
+  request: ScanRequest,
+  isLeftOut: (error: unknown) => boolean,
+): Generator<RecordingBlock, void> {
+  const scans = open.map((recording) => ({
+    recordingId: recording.recordingId,
+    blocks: untilUnreadable(scanRecording(recording, request), isLeftOut),
+  }));
+  const [only] = scans;
+  return only && scans.length === 1 ? only.blocks : mergeScans(scans, request);
+}
+
+function* untilUnreadable<Block>(blocks: Iterable<Block>, isLeftOut: (error: unknown) => boolean): Generator<Block> {
+  try {
+    yield* blocks;
+  } catch (error) {
+    if (!isLeftOut(error)) throw error;
+  }
+}
+
+function eventIn(open: Open, eventId: string): ApiEvent | undefined {
+  const id = parseEventId(eventId);
+  if (!id) return undefined;
+  let failure: RecordingError | undefined;
+  for (const recording of open.filter(({ recordingId }) => recordingId === id.recordingId)) {
+    try {
+      const block = withFailuresOf(recording.file, () => recording.reader.event(id.number));
+      if (block) return eventsOf({ block, dictionary: dictionaryOf(recording) })[0];
+    } catch (error) {
+      // Another copy may be intact where this one is damaged.
+      if (!(error instanceof RecordingError)) throw error;
+      failure ??= error;
+    }
+  }
+  if (failure) throw failure;
+  return undefined;
+}

@@ -1,0 +1,79 @@
+/** What recordings on this machine answer at once. `recording_store.ts` implements it; a replay's plan uses it. */
+import type { ApiEvent } from '../../../bpf/schema/api.ts';
+import type { RecordingBlock } from '../blocks/scanned_block.ts';
+import type {
+  EventFilter,
+  NodeClock,
+  NodeLoss,
+  NodeSpan,
+  Pin,
+  PinRequest,
+  RecordingState,
+  ScanRequest,
+  TransactionPage,
+  TransactionSummary,
+  TransactionsRequest,
+  UnreadableFile,
+} from '../store.ts';
+
+/** How far a recording extends. */
+export interface Extent {
+  recordingId: string;
+  node: string;
+  /** All numbers of its events are below this. */
+  end: number;
+  /** Id of its last loss record. */
+  lossId: number;
+  /** Whether the file is an import: nothing is added to it or removed from it. */
+  isImport: boolean;
+}
+
+/** Selects events with numbers `[from, end)`, in the order in which they were recorded. */
+export interface ArrivalRequest {
+  recordingId: string;
+  filter: EventFilter;
+  from: number;
+  end: number;
+  limit: number;
+}
+
+export interface Arrived {
+  scanned: RecordingBlock;
+  /** The number to continue from; `end` if nothing is left. */
+  next: number;
+}
+
+export interface NumberedNodeLoss extends NodeLoss {
+  lossId: number;
+}
+
+/** The methods that `Store` has as well mean the same as there, but return at once. */
+export interface Recordings {
+  recordingStates(): RecordingState[];
+  unreadable(nodes?: readonly string[]): UnreadableFile[];
+  scan(request: ScanRequest): Generator<RecordingBlock, void>;
+  /** Returns the extents of recordings of these nodes, or of all. */
+  extents(nodes?: readonly string[]): Extent[];
+  /** Returns undefined if nothing in the range can match, or the recording is gone. */
+  arrivals(request: ArrivalRequest): Arrived | undefined;
+  /**
+   * Returns how many of the numbers `[from, end)` retention has removed, the number after the last removed one, and the
+   * start time up to which it has removed events.
+   */
+  removed(recordingId: string, from: number, end: number): { count: number; next: number; toNs: bigint };
+  lossesAfter(recordingId: string, lossId: number): NumberedNodeLoss[];
+  event(eventId: string): ApiEvent | undefined;
+  transaction(transactionId: string): TransactionSummary | undefined;
+  /** Yields to let other work run. Only one list is made at a time: the next may begin when this one has ended. */
+  transactions(request: TransactionsRequest): Generator<void, TransactionPage>;
+  pin(request: PinRequest): Pin[] | undefined;
+  unpin(transactionId: string): boolean;
+  pins(transactionId?: string): Pin[];
+  services(): string[];
+  nodes(): string[];
+  losses(fromNs: bigint | undefined, toNs: bigint | undefined, nodes?: readonly string[]): NodeLoss[];
+  spans(nodes?: readonly string[]): NodeSpan[];
+  /** Clock steps of each of these nodes in `[fromNs, toNs)`. */
+  clocks(nodes: readonly string[], fromNs: bigint, toNs: bigint): NodeClock[];
+  close(): void;
+}

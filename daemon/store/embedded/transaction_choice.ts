@@ -1,0 +1,125 @@
+/** Selects the first transactions of a sort order by looking through the tables, without reading a recording. */
+
+import { textHash53 } from '../../../agent/recording/format/text_hash.ts';
+import type { TransactionKey, TransactionsRequest } from '../store.ts';
+import type { OpenRecording } from './recording_files.ts';
+import { chainOf, isAlone, type TransactionGroups, tableOf } from './transaction_groups.ts';
+
+const ROWS_A_STEP = 8192;
+/** Candidates collected beyond the limit before all but the best are dropped. */
+const CHOSEN_EXTRA_MAX = 4096;
+
+/** A transaction with the rows that count: rows of only one copy of each recording. */
+export interface Chosen {
+  rows: number[];
+  value: bigint;
+  hash: number;
+}
+
+/** Data of a transaction that is available without reading its recordings. */
+interface Known {
+  rows: number[];
+  firstNs: bigint;
+  endNs: bigint;
+  hasError: boolean;
+}
+
+interface RankedTransaction {
+  value: bigint;
+  hash: number;
+}
+
+/** Orders by descending value; equal values are in a stable order. */
+function isBefore(a: RankedTransaction, b: RankedTransaction): boolean {
+  return a.value > b.value || (a.value === b.value && a.hash < b.hash);
+}
+
+function placeOf({ value, transactionId }: TransactionKey): RankedTransaction {
+  return { value, hash: textHash53(transactionId) };
+}
+
+export function* chooseTransactions(
+  open: readonly OpenRecording[],
+  groups: TransactionGroups,
+  { filter, sort, limit, after }: TransactionsRequest,
+): Generator<void, Chosen[]> {
+  const { fromNs, toNs, minDurationNs, hasError } = filter;
+  const start = after && placeOf(after);
+  const isOwned = ownerTest(open, groups, filter);
+  let chosen: Chosen[] = [];
+  let last: RankedTransaction | undefined;
+
+  function keepBest(): void {
+    chosen.sort((a, b) => (isBefore(a, b) ? -1 : 1));
+    chosen = chosen.slice(0, limit);
+    if (chosen.length === limit) last = chosen.at(-1);
+  }
+
+  // The newest rows are last: going backwards, most of a list of recent transactions is not collected only to be
+  // dropped.
+  for (let first = groups.covered.length - 1; first >= 0; first--) {
+    if (first % ROWS_A_STEP === 0) yield;
+    if (groups.covered[first] === 1) continue;
+    const known = isAlone(groups, first) ? ofOne(groups, first) : ofMany(open, groups, first);
+    if (fromNs !== undefined && known.firstNs < fromNs) continue;
+    if (toNs !== undefined && known.firstNs >= toNs) continue;
+    // A transaction that has only later write-back took none of its caller's time.
+    const durationNs = known.endNs > known.firstNs ? known.endNs - known.firstNs : 0n;
+    if (minDurationNs !== undefined && durationNs < minDurationNs) continue;
+    if (hasError !== undefined && known.hasError !== hasError) continue;
+    if (!isOwned(known.rows)) continue;
+    const hash = groups.tables[tableOf(groups, first)]!.hashes[first - groups.starts[tableOf(groups, first)]!]!;
+    const found = { rows: known.rows, value: sort === 'slowest' ? durationNs : known.firstNs, hash };
+    if ((start && !isBefore(start, found)) || (last && !isBefore(found, last))) continue;
+    chosen.push(found);
+    if (chosen.length >= limit + CHOSEN_EXTRA_MAX) keepBest();
+  }
+  keepBest();
+  return chosen;
+}
+
+function ofOne(groups: TransactionGroups, first: number): Known {
+  const table = tableOf(groups, first);
+  const { firstNs, endNs, hasError } = groups.tables[table]!;
+  const row = first - groups.starts[table]!;
+  return { rows: [first], firstNs: firstNs[row]!, endNs: endNs[row]!, hasError: hasError[row] === 1 };
+}
+
+function ofMany(open: readonly OpenRecording[], groups: TransactionGroups, first: number): Known {
+  const byFile = Map.groupBy(chainOf(groups, first), (row) => tableOf(groups, row));
+  /** How far copies overlap is unknown, so the copy with the most events counts. */
+  const best = new Map<string, { rows: number[]; events: number }>();
+  for (const [table, rows] of [...byFile].sort(([a], [b]) => a - b)) {
+    const { eventCounts } = groups.tables[table]!;
+    const events = rows.reduce((sum, row) => sum + eventCounts[row - groups.starts[table]!]!, 0);
+    const { recordingId } = open[table]!;
+    if (events > (best.get(recordingId)?.events ?? 0)) best.set(recordingId, { rows, events });
+  }
+  const rows = [...best.values()].flatMap((one) => one.rows);
+  return rows.map((row) => ofOne(groups, row)).reduce(joined, { ...ofOne(groups, rows[0]!), rows: [] });
+}
+
+function joined(a: Known, b: Known): Known {
+  return {
+    rows: [...a.rows, ...b.rows],
+    firstNs: a.firstNs < b.firstNs ? a.firstNs : b.firstNs,
+    endNs: a.endNs > b.endNs ? a.endNs : b.endNs,
+    hasError: a.hasError || b.hasError,
+  };
+}
+
+type Owners = Pick<TransactionsRequest['filter'], 'services' | 'nodes'>;
+
+/** Tests whether one of the nodes and one of the services took part. */
+function ownerTest(open: readonly OpenRecording[], groups: TransactionGroups, { services, nodes }: Owners) {
+  const isNode = open.map(({ node }) => !nodes || nodes.includes(node));
+  const hasService = open.map(({ reader }) =>
+    reader.transactionIndex.serviceSets().map((names) => !services || names.some((name) => services.includes(name))),
+  );
+  const takesPart = (row: number) => {
+    const table = tableOf(groups, row);
+    return hasService[table]![groups.tables[table]!.serviceSets[row - groups.starts[table]!]!];
+  };
+  return (rows: readonly number[]) =>
+    (!nodes || rows.some((row) => isNode[tableOf(groups, row)])) && (!services || rows.some(takesPart));
+}

@@ -1,0 +1,95 @@
+/** Dimensions by which events can be grouped: the columns of each, and the value of a row. */
+import { type NumberedBlock, typeRows } from '../../bpf/schema/block.ts';
+import { EVENTS, type EventDefinition, eventById } from '../../bpf/schema/index.ts';
+import { errorName } from '../store/blocks/errno.ts';
+import { type Dictionary, recordingOf, type ScannedBlock } from '../store/blocks/scanned_block.ts';
+
+export type DimensionValue = string | number | null;
+
+interface Dimension {
+  columns: readonly string[];
+  /** `codeAt` returns a number for a row, the same for equal values within one dictionary; `meaningOf` resolves it. */
+  open(scanned: ScannedBlock): { codeAt: (row: number) => number; meaningOf: (code: number) => DimensionValue };
+}
+
+const values = (block: NumberedBlock, name: string) => block.columns.get(name) as Uint32Array;
+
+/** A dimension on a numeric column that all events have. */
+function common(column: string, meaningOf: (code: number, dictionary: Dictionary) => DimensionValue): Dimension {
+  return {
+    columns: [column],
+    open({ block, dictionary }) {
+      const codes = values(block, column);
+      return { codeAt: (row) => codes[row]!, meaningOf: (code) => meaningOf(code, dictionary) };
+    },
+  };
+}
+
+const NOT_THERE = -1;
+
+/** A dimension on a field that only some types of event have; null for the others. */
+function own(name: string): Dimension {
+  const owners = EVENTS.filter(({ fields }) => name in fields);
+  return {
+    columns: owners.map((event) => `${event.name}.${name}`),
+    open({ block, dictionary }) {
+      const types = values(block, 'event_type');
+      const places = typeRows(block);
+      const byType = new Map(owners.map((event) => [event.id, values(block, `${event.name}.${name}`)]));
+      return {
+        // The code includes the type, because another type may use the same number for another value.
+        codeAt: (row) => {
+          const codes = byType.get(types[row]!);
+          return codes ? codes[places[row]!]! * 256 + types[row]! : NOT_THERE;
+        },
+        meaningOf: (code) => (code === NOT_THERE ? null : ownValue(eventById(code % 256)!, name, code, dictionary)),
+      };
+    },
+  };
+}
+
+function ownValue(event: EventDefinition, name: string, code: number, dictionary: Dictionary): DimensionValue {
+  const { kind } = (event.fields as Record<string, { kind: { source: string; labels?: ReadonlyMap<number, string> } }>)[
+    name
+  ]!;
+  const stored = Math.floor(code / 256);
+  return kind.source === 'text' ? dictionary.name(stored) : (kind.labels?.get(stored) ?? null);
+}
+
+const DIMENSIONS = {
+  service: common('service', (code, dictionary) => dictionary.name(code)),
+  event_type: common('event_type', (code) => eventById(code)!.name),
+  node: {
+    columns: [],
+    open: ({ block, dictionary }) => ({
+      codeAt: recordingOf(block),
+      meaningOf: (code) => dictionary.recording(code).node,
+    }),
+  },
+  operation: own('operation'),
+  syscall: own('syscall'),
+  device: own('device'),
+  comm: common('comm', (code, dictionary) => dictionary.name(code)),
+  pid: common('pid', (code) => code),
+  transaction_id: common('context', (code, dictionary) => dictionary.context(code).transactionId),
+  error: {
+    columns: ['result'],
+    open({ block }) {
+      const results = block.columns.get('result') as BigInt64Array;
+      const words = new Int32Array(results.buffer, results.byteOffset, results.length * 2);
+      return {
+        // Errors are small, so the low word distinguishes them.
+        codeAt: (row) => (words[row * 2 + 1]! < 0 ? words[row * 2]! : 0),
+        meaningOf: (code) => errorName(BigInt(code)),
+      };
+    },
+  },
+} as const satisfies Record<string, Dimension>;
+
+export type DimensionName = keyof typeof DIMENSIONS;
+
+export const DIMENSION_NAMES = Object.keys(DIMENSIONS) as [DimensionName, ...DimensionName[]];
+
+export function dimension(name: DimensionName): Dimension {
+  return DIMENSIONS[name];
+}
