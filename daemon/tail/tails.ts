@@ -6,7 +6,8 @@ import type { Logger } from 'pino';
 import { stringify } from '../exact_json.ts';
 import { Problem } from '../problem.ts';
 import { formatFrame, HEARTBEAT, RETRY_MS, type Sink } from '../sse.ts';
-import type { EventFilter, Followed, FollowPosition, FollowRequest, Store } from '../store/store.ts';
+import type { EventFilter, FollowPosition, Store } from '../store/store.ts';
+import { type Frames, framesAfter } from './frames.ts';
 
 export const TAILS_MAX = 256;
 
@@ -162,29 +163,6 @@ export function createTails({ store, now, log, heartbeatEveryMs = HEARTBEAT_EVER
       for (const tail of tails) end(tail);
     },
   };
-}
-
-/** Frames that follow a position. The id of each is the position after it. */
-interface Frames {
-  text: string;
-  position: FollowPosition;
-  complete: boolean;
-}
-
-async function framesAfter(store: Store, request: FollowRequest, signal: AbortSignal): Promise<Frames | undefined> {
-  const batch = await store.follow(request, signal);
-  if (!batch) return undefined;
-  const { followed, ...rest } = batch;
-  return { ...rest, text: followed.map(frameOf).join('') };
-}
-
-function frameOf(followed: Followed): string {
-  if (followed.kind === 'lost') {
-    const { fromNs: from, toNs: to, lost, cause, node } = followed.loss;
-    return formatFrame('lost', stringify({ lost, cause, from, to, node }), followed.id);
-  }
-  const { json, isLate } = followed;
-  return formatFrame('event', isLate ? `${json.slice(0, -1)},"late":true}` : json, followed.id);
 }
 
 function notAnId(): Problem {

@@ -9,8 +9,13 @@ import { rowCutter } from '../../daemon/store/blocks/block_rows.ts';
 import { createByteText } from '../../daemon/store/blocks/byte_text.ts';
 import { eventsOf } from '../../daemon/store/blocks/event.ts';
 import { jsonPieces } from '../../daemon/store/blocks/event_json.ts';
-import type { Dictionary, ScannedBlock } from '../../daemon/store/blocks/scanned_block.ts';
+import {
+  type RecordingDictionary,
+  recordingDictionary,
+  type ScannedBlock,
+} from '../../daemon/store/blocks/scanned_block.ts';
 import { blockOf, type Row } from '../recording/fixture.ts';
+import { later } from './later.ts';
 
 const LIMITS = {
   u8: [0n, 0xffn],
@@ -71,9 +76,9 @@ const nasty = fc.constantFrom(
 );
 const texts = fc.array(fc.oneof(fc.string({ unit: 'binary' }), nasty), { minLength: 5, maxLength: 5 });
 
-function dictionaryOf(words: readonly string[], recordingId: string): Dictionary {
+function dictionaryOf(words: readonly string[], recordingId: string): RecordingDictionary {
   const word = (id: number) => words[id % words.length]!;
-  return {
+  return recordingDictionary({
     recordingId,
     node: words[0]!,
     name: (id) => (id === 0 ? '' : word(id)),
@@ -82,10 +87,10 @@ function dictionaryOf(words: readonly string[], recordingId: string): Dictionary
       id === 0
         ? { transactionId: null, traceId: null, spanId: null }
         : { transactionId: word(id), traceId: word(id + 1), spanId: id % 2 ? null : word(id + 2) },
-  };
+  });
 }
 
-test('rows as text equal their events', () => {
+test('rows as text equal their events', async () => {
   const blocks = fc.array(
     fc.record({
       rows: fc.array(row, { maxLength: 12 }),
@@ -96,8 +101,8 @@ test('rows as text equal their events', () => {
     }),
     { minLength: 1, maxLength: 5 },
   );
-  fc.assert(
-    fc.property(texts, blocks, (words, made) => {
+  await fc.assert(
+    fc.asyncProperty(texts, blocks, async (words, made) => {
       const dictionaries = [dictionaryOf(words, '00000000000000a1'), dictionaryOf(words, 'ffffffffffffffff')] as const;
       const scanned = made.map(({ rows, second, numbers, cut, nextAtHand }): ScannedBlock => {
         const block = { ...blockOf(rows), numbers: BigUint64Array.from(rows, () => numbers.next().value!) };
@@ -107,7 +112,8 @@ test('rows as text equal their events', () => {
           nextAtHand,
         };
       });
-      const text = Buffer.concat(Array.from(jsonPieces(scanned, '\n'), (piece) => Buffer.from(piece))).toString();
+      let text = '';
+      for await (const piece of jsonPieces(later(scanned), '\n')) text += piece.toString();
       const expected = scanned.flatMap(eventsOf).map((event) => `${stringify(event)}\n`);
       expect(text).toBe(expected.join(''));
     }),

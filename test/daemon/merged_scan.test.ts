@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { formatEventId } from '../../agent/recording/format/event_id.ts';
 import type { NumberedBlock } from '../../bpf/schema/block.ts';
-import type { Dictionary, ScannedBlock } from '../../daemon/store/blocks/scanned_block.ts';
+import { type RecordingBlock, recordingDictionary } from '../../daemon/store/blocks/scanned_block.ts';
 import { mergeScans, type RecordingScan } from '../../daemon/store/embedded/merged_scan.ts';
 import { blockOf, rowsOf } from '../recording/fixture.ts';
 
@@ -25,15 +25,15 @@ function blockWith(events: readonly Event[]): NumberedBlock {
 }
 
 function scanOf(recordingId: string, blocks: readonly NumberedBlock[]): RecordingScan & { asked(): number } {
-  const dictionary: Dictionary = {
+  const dictionary = recordingDictionary({
     recordingId,
     node: recordingId,
     name: () => '',
     file: () => undefined,
     context: () => ({ transactionId: null, traceId: null, spanId: null }),
-  };
+  });
   let asked = 0;
-  function* given(): Generator<ScannedBlock, void> {
+  function* given(): Generator<RecordingBlock, void> {
     for (const block of blocks) {
       asked++;
       yield { block, dictionary };
@@ -42,7 +42,7 @@ function scanOf(recordingId: string, blocks: readonly NumberedBlock[]): Recordin
   return { recordingId, blocks: given(), asked: () => asked };
 }
 
-const given = (scanned: Iterable<ScannedBlock>): Event[] =>
+const given = (scanned: Iterable<RecordingBlock>): Event[] =>
   [...scanned].flatMap(({ block, dictionary: { recordingId } }) =>
     rowsOf(block).map((row) => {
       const own = row.event_type === 'sys_write' ? row['sys_write.fd'] : row['block_io.sector'];

@@ -5,16 +5,17 @@ import Database from 'better-sqlite3';
 import fc from 'fast-check';
 import type { ApiEvent } from '../../bpf/schema/api.ts';
 import { openRecordingStore } from '../../daemon/store/embedded/recording_store.ts';
-import type { EventFilter, ScanRequest, Store } from '../../daemon/store/store.ts';
+import type { Recordings } from '../../daemon/store/embedded/recordings.ts';
+import type { EventFilter, ScanRequest } from '../../daemon/store/store.ts';
 import { readEvents } from './read_events.ts';
 import { appendRows, newFolder, newWriter, type Row, recordedOn, recordingPath, START } from './recorded.ts';
 
-const stores: Store[] = [];
+const stores: Recordings[] = [];
 afterEach(() => {
   for (const store of stores.splice(0)) store.close();
 });
 
-function storeOn(...paths: string[]): Store {
+function storeOn(...paths: string[]): Recordings {
   const store = openRecordingStore(undefined, paths);
   stores.push(store);
   return store;
@@ -217,7 +218,7 @@ test('losses of all nodes are reported, those of a copy once', () => {
   lose(5)(writer);
   writer.close();
   const b = recordedOn('node-b', [{ at: START }], lose(7));
-  const counts = (store: Store, nodes?: string[]) =>
+  const counts = (store: Recordings, nodes?: string[]) =>
     store
       .losses(undefined, undefined, nodes)
       .filter(({ cause }) => cause === 'ring_full')
@@ -248,5 +249,5 @@ test('a file that is named twice is served once', () => {
   const store = openRecordingStore(folder, [recordingPath(folder), `${folder}/./recording.kreplay`]);
   stores.push(store);
   expect(readEvents(store, ALL)).toHaveLength(1);
-  expect(store.info().recordings).toHaveLength(1);
+  expect(store.recordingStates()).toHaveLength(1);
 });

@@ -8,6 +8,7 @@ import { ERRORS, type ErrorCode } from '../../daemon/problem.ts';
 import { createPlanner } from '../../daemon/replay/plan/planner.ts';
 import { createSessions } from '../../daemon/replay/session/sessions.ts';
 import { buildApp } from '../../daemon/server/app.ts';
+import { embeddedStore } from '../../daemon/store/embedded/embedded_store.ts';
 import { openRecordingStore } from '../../daemon/store/embedded/recording_store.ts';
 import { createTails } from '../../daemon/tail/tails.ts';
 import { newFolder, recorded, START } from './recorded.ts';
@@ -28,15 +29,16 @@ function routesOf(router: Router): string[] {
 const inDocument = (path: string) => path.replaceAll(/:\w+/g, '{}').replace(/^\/$/, '');
 
 test('every route is in the document', async () => {
-  const store = openRecordingStore(newFolder());
+  const recordings = openRecordingStore(newFolder());
+  const store = embeddedStore(recordings);
   const now = () => START;
-  const sessions = createSessions({ planner: createPlanner(store), now });
+  const sessions = createSessions({ planner: createPlanner(recordings), now });
   const log = pino({ level: 'silent' });
   const app = buildApp({ store, sessions, tails: createTails({ store, now, log }), now, log });
   const documented = [...new Set(ENDPOINTS.map(({ path }) => path.replaceAll(/\{\w+\}/g, '{}')))];
   const routes = routesOf(app.router as unknown as Router).map(inDocument);
   await sessions.close();
-  store.close();
+  recordings.close();
   expect(routes.filter((route) => ![...documented, ...PAGE_FILES].some((path) => path.endsWith(route)))).toEqual([]);
   expect(routes).toHaveLength(documented.length + PAGE_FILES.length);
 });

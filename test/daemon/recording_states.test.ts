@@ -7,15 +7,15 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { FORMAT_VERSION } from '../../agent/recording/format/schema.ts';
 import { openRecordingStore } from '../../daemon/store/embedded/recording_store.ts';
+import type { Recordings } from '../../daemon/store/embedded/recordings.ts';
 import { SILENT_AFTER_NS } from '../../daemon/store/written_span.ts';
-import type { Store } from '../../daemon/store/store.ts';
 import { appendRows, newFolder, newWriter, recorded, recordingPath, START } from './recorded.ts';
 import { type Served, serve } from './served.ts';
 
 const opened: Served[] = [];
 afterAll(() => Promise.all(opened.map((served) => served.close())));
 
-async function served(data: string | Store): Promise<Served> {
+async function served(data: string | Recordings): Promise<Served> {
   const one = await serve(data);
   opened.push(one);
   return one;

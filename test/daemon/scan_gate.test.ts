@@ -6,6 +6,7 @@ import { pino } from 'pino';
 import { createScanGate } from '../../daemon/http/access/scan_gate.ts';
 import { problemHandler } from '../../daemon/http/problem_handler.ts';
 import { close, listen } from '../../daemon/server/server.ts';
+import { gathered, later } from './later.ts';
 import { type Row, recorded, START } from './recorded.ts';
 import { served } from './served.ts';
 
@@ -73,7 +74,7 @@ test('the time of a request that waits for other lists counts from its start', a
   app.get('/', async (_req, res) => {
     const scan = await gate.enter(res);
     now += 501;
-    res.json([...scan.whole([1])]);
+    res.json(await gathered(scan.whole(later([1]))));
   });
   app.use(problemHandler(pino({ level: 'silent' })));
   const [server, url] = await listen(app, { host: '127.0.0.1', port: 0 });

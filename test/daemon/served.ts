@@ -9,8 +9,9 @@ import { createPlanner } from '../../daemon/replay/plan/planner.ts';
 import { createSessions } from '../../daemon/replay/session/sessions.ts';
 import { type AppOptions, buildApp } from '../../daemon/server/app.ts';
 import { close, listen } from '../../daemon/server/server.ts';
+import { embeddedStore } from '../../daemon/store/embedded/embedded_store.ts';
 import { openRecordingStore } from '../../daemon/store/embedded/recording_store.ts';
-import type { Store } from '../../daemon/store/store.ts';
+import type { Recordings } from '../../daemon/store/embedded/recordings.ts';
 import { createTails, type TailOptions } from '../../daemon/tail/tails.ts';
 import { START } from './recorded.ts';
 
@@ -45,7 +46,7 @@ const opened: Served[] = [];
 afterEach(() => Promise.all(opened.splice(0).map((one) => one.close())));
 
 /** `serve`, closed when the test ends. */
-export async function served(data: string | Store, options?: Options): Promise<Served> {
+export async function served(data: string | Recordings, options?: Options): Promise<Served> {
   const one = await serve(data, options);
   opened.push(one);
   return one;
@@ -56,16 +57,17 @@ interface Options extends Pick<AppOptions, 'allowed' | 'scanGate'>, Pick<TailOpt
   stateFile?: string;
 }
 
-/** `data` is a folder or file as for the daemon, or a store that the test made. */
+/** `data` is a folder or file as for the daemon, or recordings that the test opened. */
 export async function serve(
-  data: string | Store,
+  data: string | Recordings,
   { heartbeatEveryMs, stateFile, ...options }: Options = {},
 ): Promise<Served> {
   let now = START;
-  const store = typeof data === 'string' ? openRecordingStore(data) : data;
+  const recordings = typeof data === 'string' ? openRecordingStore(data) : data;
+  const store = embeddedStore(recordings);
   const metrics = createMetrics();
   const state = stateFile === undefined ? undefined : await openState(stateFile);
-  const planner = createPlanner(store);
+  const planner = createPlanner(recordings);
   const sessions = createSessions({ planner, now: () => now, onPlayed: metrics.played, state });
   const log = pino({ level: 'silent' });
   const folder = typeof data === 'string' ? data : undefined;
@@ -106,7 +108,7 @@ export async function serve(
       tails.close();
       await sessions.close();
       await close(server);
-      store.close();
+      await store.close();
     },
   };
 }

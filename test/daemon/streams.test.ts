@@ -127,7 +127,7 @@ test('an abandoned scan closes the file', () => {
   const store = openRecordingStore(folder);
   for (const _ of store.scan({ filter: {}, order: 'asc' })) break;
   store.close();
-  expect(() => store.info()).not.toThrow();
+  expect(() => store.services()).not.toThrow();
   store.close();
 });
 

@@ -4,7 +4,7 @@ import { newBlock } from '../../bpf/schema/block.ts';
 import { parseJson } from '../../daemon/exact_json.ts';
 import { FORMATS, type FormatName } from '../../daemon/export/formats/format.ts';
 import { newRedaction } from '../../daemon/export/incident/redaction.ts';
-import type { Dictionary } from '../../daemon/store/blocks/scanned_block.ts';
+import { recordingDictionary } from '../../daemon/store/blocks/scanned_block.ts';
 import { NODE, type Row, recorded, START } from '../daemon/recorded.ts';
 import { exported, recordedEvents, SPAN, TRACE } from './exported.ts';
 
@@ -120,12 +120,12 @@ test('an export is repeatable, except for the recording id of its events', async
 });
 
 test('more names than can be remembered are reported', () => {
-  const source: Dictionary = {
+  const source = recordingDictionary({
     ...{ recordingId: '0123456789abcdef', node: NODE },
     name: (id) => `name-${id}`,
     file: () => undefined,
     context: () => ({ transactionId: null, traceId: null, spanId: null }),
-  };
+  });
   const { redact } = newRedaction(source);
   const block = { ...newBlock(4096), rowCount: 4096, numbers: new BigUint64Array(4096) };
   const comm = block.columns.get('comm') as Uint32Array;

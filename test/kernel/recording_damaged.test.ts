@@ -6,6 +6,7 @@ import { afterAll, expect, test } from '@jest/globals';
 import Database from 'better-sqlite3';
 import { PAGE_BYTES } from '../../agent/recording/format/schema.ts';
 import { coverageIn, spansFor } from '../../daemon/query/coverage.ts';
+import { embeddedStore } from '../../daemon/store/embedded/embedded_store.ts';
 import { openRecordingStore } from '../../daemon/store/embedded/recording_store.ts';
 import { removeFolders, startAgent, temporaryFolder } from './recorded_run.ts';
 
@@ -59,8 +60,8 @@ test.each([
     expect(setAside()).toHaveLength(1);
     expect(holds('after')).toBe(true);
     const nowNs = BigInt(Date.now()) * 1_000_000n;
-    const spans = spansFor(store, undefined, nowNs);
-    const { complete, gaps } = coverageIn(store, spans, { nowNs });
+    const spans = await spansFor(embeddedStore(store), undefined, nowNs);
+    const { complete, gaps } = await coverageIn(embeddedStore(store), spans, { nowNs });
     expect(complete).toBe(false);
     expect(gaps.map(({ cause }) => cause)).toContain('recording_damaged');
     expect(store.recordingStates().map(({ source }) => source)[0]).toBe('live');

@@ -9,7 +9,7 @@ import type { SessionSettings } from '../../daemon/replay/session/session_view.t
 import type { Sink } from '../../daemon/sse.ts';
 import { keyOf } from '../../daemon/store/blocks/event.ts';
 import { openRecordingStore } from '../../daemon/store/embedded/recording_store.ts';
-import type { Store } from '../../daemon/store/store.ts';
+import type { Recordings } from '../../daemon/store/embedded/recordings.ts';
 import { recorded, START } from '../daemon/recorded.ts';
 import { createSimulatedClock } from './simulated_clock.ts';
 
@@ -52,7 +52,7 @@ afterEach(() => {
 
 export interface SessionSetting extends Partial<SessionSettings> {
   /** Wraps the recording's store for the session. */
-  through?: (store: Store) => Store;
+  through?: (store: Recordings) => Recordings;
   /** Awaited before the plan takes a change of latency. */
   beforeChange?: () => Promise<void>;
 }
@@ -74,8 +74,8 @@ export async function newSession(planned: readonly PlannedEvent[] = TEN_EVENTS, 
   };
   const session = await openSession(options, beforeChange ? slowToChange(planner, beforeChange) : planner);
   const scan = store.scan({ filter: { transactionId: TRANSACTION }, order: 'asc' });
-  const eventIds = [...scan].flatMap(({ block, dictionary }) =>
-    Array.from({ length: block.rowCount }, (_, row) => keyOf(block, row, dictionary.recordingId).event_id),
+  const eventIds = [...scan].flatMap((scanned) =>
+    Array.from({ length: scanned.block.rowCount }, (_, row) => keyOf(scanned, row).event_id),
   );
   return { session, clock, eventIds };
 }

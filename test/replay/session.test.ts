@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { CHUNK_EVENTS } from '../../daemon/replay/plan/bodies.ts';
 import type { Session } from '../../daemon/replay/session/session.ts';
-import type { Store } from '../../daemon/store/store.ts';
+import type { Recordings } from '../../daemon/store/embedded/recordings.ts';
 import { FIRST_NS, MS, newSession, newSink, type PlannedEvent, TEN_EVENTS } from './fixture.ts';
 import { type Frame, framesOf } from './frames.ts';
 
@@ -15,7 +15,7 @@ function breakable() {
     breakDown() {
       isBroken = true;
     },
-    through: (store: Store): Store => ({
+    through: (store: Recordings): Recordings => ({
       ...store,
       scan(request) {
         if (isBroken) throw new Error('the disk is gone');

@@ -11,7 +11,7 @@ import {
   type Sessions,
 } from '../../daemon/replay/session/sessions.ts';
 import { openRecordingStore } from '../../daemon/store/embedded/recording_store.ts';
-import type { Store } from '../../daemon/store/store.ts';
+import type { Recordings } from '../../daemon/store/embedded/recordings.ts';
 import { appendRows, newFolder, newWriter, type Row, recorded, START } from '../daemon/recorded.ts';
 import { MS, newSink } from './fixture.ts';
 import { framesOf } from './frames.ts';
@@ -34,7 +34,7 @@ function opening<Closable extends { close(): void }>(closable: Closable): Closab
   return closable;
 }
 
-function newSessions(store: Store, limits: Partial<SessionLimits> = {}) {
+function newSessions(store: Recordings, limits: Partial<SessionLimits> = {}) {
   const clock = createSimulatedClock();
   const { now: steadyNow, timers } = clock;
   return {

@@ -3,12 +3,12 @@ import fc from 'fast-check';
 import { createPlanner, type ReplayPlan } from '../../../daemon/replay/plan/planner.ts';
 import type { WhatIfRequest } from '../../../daemon/replay/plan/what_if.ts';
 import { openRecordingStore } from '../../../daemon/store/embedded/recording_store.ts';
-import type { Store } from '../../../daemon/store/store.ts';
+import type { Recordings } from '../../../daemon/store/embedded/recordings.ts';
 import { type Row, recordedOn, recordingPath, START } from '../../daemon/recorded.ts';
 
 const TRANSACTION = 'tx-1';
 
-const opened: Store[] = [];
+const opened: Recordings[] = [];
 afterEach(() => {
   for (const store of opened.splice(0)) store.close();
 });
