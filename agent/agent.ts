@@ -1,16 +1,16 @@
-/** The agent's life cycle: opens the recording, attaches the probes, drains them on a timer, flushes and closes. */
+/** The agent's life cycle: attaches the probes, opens the recording, records until the end, and closes both. */
 import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
-import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { findCgroups } from './attribution/cgroups.ts';
 import { createOwnProcessCheck } from './attribution/processes.ts';
 import type { ServiceRule } from './attribution/service_name/rules.ts';
 import type { LayerName, LayerState } from './capture/layers.ts';
-import { openProbes, type Probes } from './capture/probes.ts';
+import { openProbes } from './capture/probes.ts';
 import { createRecorder, type Recorder, type RecorderOptions } from './capture/recorder.ts';
 import { createWallClock, type WallClock } from './capture/wall_clock.ts';
 import { ConfigError } from './config/errors.ts';
+import { type DrainProgress, drainUntil } from './drain_loop.ts';
 import type { FilterSettings } from './filter/settings.ts';
 import { goneText, type Interrupted, leaveDamaged } from './interrupted.ts';
 import { type AgentCounts, createCounts } from './metrics/counts.ts';
@@ -21,35 +21,14 @@ import type { ServiceManager } from './process/service_manager.ts';
 import { RecordingError } from './recording/format/errors.ts';
 import type { LeftBehind } from './recording/write/committer.ts';
 import { lockRecording } from './recording/write/lock.ts';
-import { type OwnFiles, ownFiles } from './recording/write/own_files.ts';
+import { ownFiles } from './recording/write/own_files.ts';
 import { openWriterThread, type WriterThread } from './recording/write/writer_thread.ts';
 import { recordingPath } from './recording_path.ts';
 import { type RetentionFlags, retentionLimits } from './retention_options.ts';
 import { noteUpgrade } from './upgrade_notice.ts';
 
-/**
- * How often the rings' fill level is polled. A poll costs next to nothing, and a burst of 2 M writes a second fills 16
- * MiB in 80 ms. A poll leads to a turn if much is pending or the last turn is long ago: an event must be queryable
- * within 250 ms of its end.
- */
-const LOOK_MS = 40;
-/** Poll interval after a poll that found the rings empty: they have room for what arrives until the next one. */
-const IDLE_LOOK_MS = 60;
-const TURN_AFTER_MS = 160;
-/** Poll interval while the writer has no room, which it regains soon. */
-const ROOM_LOOK_MS = 5;
-/** Clock and losses are checked this often even if no events arrive. */
-const IDLE_TURN_AFTER_MS = 1000;
-const TURN_AT_BYTES = 512 << 10;
-/** Minimum that one turn takes out of the rings, if they contain that much. */
-const TURN_BYTES_MIN = 960 << 10;
-const FLUSH_AFTER_MS = 100;
-/** The recording's files may be removed, replaced or moved. The writer itself notices when they are overwritten. */
-const FILES_LOOK_MS = 2000;
 /** If a new recording is damaged within this time of the last one, it is no accident, and the agent ends. */
 const SET_ASIDE_AGAIN_MS = 60_000;
-/** How long to wait for an unfinished record: an interrupted BPF program resumes long before that. */
-const UNFINISHED_RECORD_MS = 1000;
 
 const LIMIT_TOO_SMALL =
   'what must be kept (pinned transactions, the newest events and their names) takes more than --retain-bytes: unpin some with `kreplay unpin`, or raise the limit';
@@ -171,7 +150,7 @@ async function recordInto(
     without: [...(options.without ?? []), ...(options.httpServices?.length ? [] : (['http'] as const))],
     eventRingBytes: options.ringBytes,
   });
-  const loop: Loop = { lookedMs: performance.now(), completeNs: clock.nowNs() };
+  const progress: DrainProgress = { lookedMs: performance.now(), completeNs: clock.nowNs() };
   const node = options.node ?? hostname();
   const counts = createCounts(node);
   const lossLog = createLossLog(log, () => performance.now());
@@ -196,13 +175,14 @@ async function recordInto(
     recorder.setFilter(filter.settings);
     filter.recorder = recorder;
     onReady({ attached: probes.attached, layers: probes.layers, recording: path });
-    loop.lookedMs = performance.now();
+    progress.lookedMs = performance.now();
     const { manager } = options;
     manager.ready(`recording to ${path}`);
     endWatch = manager.watch(
-      (patienceMs) => performance.now() - loop.lookedMs < patienceMs && writer!.waitingMs() < patienceMs,
+      (patienceMs) => performance.now() - progress.lookedMs < patienceMs && writer!.waitingMs() < patienceMs,
     );
-    await record({ recorder, probes, writer, clock, counts, loop, files: ownFiles(path) }, options.signal);
+    const files = ownFiles(path);
+    await drainUntil(options.signal, { recorder, probes, writer, clock, counts, progress, files });
     if (options.signal.aborted) manager.stopping();
     totals = { events: recorder.eventCount, lost: recorder.lossCount, badMarkerFields: recorder.badMarkerFieldCount };
   } finally {
@@ -210,7 +190,7 @@ async function recordInto(
     endWatch();
     socket?.close();
     probes.close();
-    left = await writer?.close(loop.completeNs);
+    left = await writer?.close(progress.completeNs);
     lossLog.close();
   }
   return { totals, left, damage: writer.damage() };
@@ -285,84 +265,6 @@ function reload(filter: CurrentFilter, { reread, log, signal }: AgentOptions): v
   } catch (error) {
     if (!(error instanceof AgentError || error instanceof ConfigError)) throw error;
     log.error({ reason: error.message }, 'the filter stays as it is');
-  }
-}
-
-interface Loop {
-  /** When the loop last polled the rings. */
-  lookedMs: number;
-  /** All events that ended before this time have been taken out of the ring. */
-  completeNs: bigint;
-}
-
-interface Parts {
-  recorder: Recorder;
-  probes: Probes;
-  writer: WriterThread;
-  clock: WallClock;
-  counts: AgentCounts;
-  loop: Loop;
-  files: OwnFiles;
-}
-
-async function record(parts: Parts, signal: AbortSignal): Promise<void> {
-  const { recorder, probes, writer, clock, counts, loop, files } = parts;
-  let filesSeenMs = performance.now();
-  let turnedMs = 0;
-  let flushedMs = 0;
-  let hasRoom = true;
-  /** Bytes found in the rings by an earlier poll that have yet to be taken out. */
-  let waiting: { lookedNs: bigint; bytes: number } | undefined;
-  while (!signal.aborted) {
-    const nowMs = performance.now();
-    loop.lookedMs = nowMs;
-    if (nowMs - filesSeenMs >= FILES_LOOK_MS) {
-      filesSeenMs = nowMs;
-      if (!files.areThere()) break;
-    }
-    if (writer.isOverwritten() || writer.damage()) break;
-    // Read before the poll: what ended by then is among the bytes that it finds, however long this loop is delayed in
-    // between.
-    const lookedNs = clock.nowNs();
-    const pendingBytes = probes.pendingBytes();
-    counts.seeRing(probes.events.pendingBytes());
-    const turnAfterMs = pendingBytes > 0 ? TURN_AFTER_MS : IDLE_TURN_AFTER_MS;
-    if (pendingBytes >= TURN_AT_BYTES || nowMs - turnedMs >= turnAfterMs) {
-      turnedMs = nowMs;
-      hasRoom = recorder.turn() !== undefined;
-      if (!waiting) waiting = { lookedNs, bytes: pendingBytes };
-      if (hasRoom) waiting.bytes -= TURN_BYTES_MIN;
-      if (waiting.bytes <= 0) {
-        loop.completeNs = waiting.lookedNs;
-        waiting = undefined;
-      }
-      if (nowMs - flushedMs >= FLUSH_AFTER_MS) {
-        flushedMs = nowMs;
-        writer.flush(loop.completeNs);
-      }
-    }
-    if (!hasRoom) await sleep(ROOM_LOOK_MS);
-    else if (probes.pendingBytes() < TURN_AT_BYTES) await sleep(pendingBytes > 0 ? LOOK_MS : IDLE_LOOK_MS);
-    else await setImmediate();
-  }
-  const detachedNs = clock.nowNs();
-  probes.detach();
-  if (await drainAll()) loop.completeNs = detachedNs;
-
-  /**
-   * Drains what is left. No program adds events any more, but an interrupted one may still have to finish a record,
-   * which hides all later ones. Returns false if that takes too long.
-   */
-  async function drainAll(): Promise<boolean> {
-    let drainedMs = performance.now();
-    for (;;) {
-      const drained = recorder.turn();
-      if (drained !== 0) drainedMs = performance.now();
-      else if (probes.pendingBytes() === 0) return true;
-      else if (performance.now() - drainedMs >= UNFINISHED_RECORD_MS) return false;
-      writer.flush(loop.completeNs);
-      await sleep(drained === undefined ? ROOM_LOOK_MS : 0);
-    }
   }
 }
 

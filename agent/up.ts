@@ -7,7 +7,6 @@ import { withAgentOptions } from './command.ts';
 import { withConfigOption, withConfiguration } from './config/configuration.ts';
 import { EXIT_CODES, withHelpEnd } from './config/help.ts';
 import { declaredOf } from './config/setting.ts';
-import { forwardedOptions } from './forwarded_options.ts';
 import { withLogOptions } from './output/log.ts';
 import { endingSignal } from './process/ending.ts';
 import { serviceManager } from './process/service_manager.ts';
@@ -47,6 +46,23 @@ export function upCommand(withDaemonOptions: (command: Command) => Command): Com
       1: 'the agent or the daemon ended by itself; standard error states the cause',
     },
   });
+}
+
+/**
+ * Adds options by `declare`, and returns those of them that the command is given, as they were written, for another
+ * process; filled by parsing.
+ */
+export function forwardedOptions(command: Command, declare: (command: Command) => Command): readonly string[] {
+  const own = new Set(command.options);
+  declare(command);
+  const given: string[] = [];
+  for (const option of command.options.filter((one) => !own.has(one))) {
+    // This event comes once for each of several values.
+    command.on(`option:${option.name()}`, (value?: string | null) => {
+      given.push(value == null ? option.long! : `${option.long}=${value}`);
+    });
+  }
+  return given;
 }
 
 /** Flags for Node, as the launcher passes them to a daemon; those of this process keep an agent small. */

@@ -5,6 +5,7 @@
  * refers to it, so every reference of the drained events can be resolved.
  */
 
+import type { BpfMap } from 'libbpf-ts';
 import { createDecoder } from '../../bpf/schema/decoder.ts';
 import { EVENTS } from '../../bpf/schema/index.ts';
 import type { LossCause } from '../../bpf/schema/losses.ts';
@@ -26,7 +27,6 @@ import type { WriterThread } from '../recording/write/writer_thread.ts';
 import { createDefinitionStream } from './definition_stream.ts';
 import { createLossCounters, type LossCount } from './loss_counters.ts';
 import type { Probes } from './probes.ts';
-import { forgetLongGone } from './waiting_bios.ts';
 import type { WallClock } from './wall_clock.ts';
 
 /**
@@ -181,6 +181,28 @@ interface Wanted {
 
 /** Minimum interval between searches for such bios: visiting all of them takes some 10 ms. */
 const ROOM_EVERY_NS = 60e9;
+
+/** A disk that does not answer for so long is taken out of use: the kernel's default timeout of a request is 30 s. */
+const WAIT_MAX_NS = 600e9;
+
+/**
+ * Forgets bios that were queued long ago, to make room: the kernel skipped the programs that would have removed them.
+ *
+ * @param bioOwners bios that wait for their request to be issued: `bio_owners` of bpf/bio.bpf.h
+ * @param nowNs CLOCK_BOOTTIME
+ * @returns number of forgotten bios
+ */
+function forgetLongGone(bioOwners: BpfMap, nowNs: number): number {
+  const value = new Uint8Array(bioOwners.info.valueSize);
+  const queuedNs = new BigUint64Array(value.buffer, 0, 1);
+  let count = 0;
+  for (const key of bioOwners.keys()) {
+    if (!bioOwners.get(key, value) || Number(queuedNs[0]) > nowNs - WAIT_MAX_NS) continue;
+    bioOwners.delete(key);
+    count++;
+  }
+  return count;
+}
 
 /** Creates the tables that events refer to. */
 function createTables({ probes, writer, clock, ...options }: RecorderOptions, wanted: Wanted) {

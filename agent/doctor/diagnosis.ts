@@ -1,13 +1,12 @@
 /** Checks everything that recording needs of a host, ordered so that a failure comes before those that it causes. */
 import { existsSync } from 'node:fs';
-import { features } from 'libbpf-ts';
+import { type ClockState, clockState, features } from 'libbpf-ts';
 import { type CgroupSource, findCgroups } from '../attribution/cgroups.ts';
 import { type LayerState, layerStates } from '../capture/layers.ts';
 import { BTF } from '../capture/probes.ts';
 import { AgentError } from '../process/errors.ts';
 import type { RetentionFlags } from '../retention_options.ts';
 import type { Check } from './check.ts';
-import { clock } from './clock.ts';
 import { disk } from './disk.ts';
 import { kernelChecks } from './kernel.ts';
 import { mapMemory, memoryLimit } from './memory.ts';
@@ -81,6 +80,23 @@ function memory(trial: Outcome, cgroups: CgroupSource): Check {
     return mapMemory({ maps: undefined, isCharged: true, limitBytes: undefined, mayRaiseLimit: false });
   const isCharged = features().memcgAccounting;
   return mapMemory({ maps: trial.maps, isCharged, ...memoryLimit(isCharged, cgroups) });
+}
+
+/** Checks whether the times of this host's events can be compared with another host's. */
+export function clock({ synchronized, estimatedErrorUs, maxErrorUs }: ClockState = clockState()): Check {
+  const facts = { synchronized, estimated_error_us: estimatedErrorUs, max_error_us: maxErrorUs };
+  const name = 'clock';
+  if (!synchronized) {
+    return {
+      name,
+      state: 'warning',
+      text: 'nothing keeps the wall clock at the time of other hosts',
+      advice: 'run chrony or systemd-timesyncd, or give the difference to `kreplay replay --clock-offset`',
+      facts,
+    };
+  }
+  const errors = `wrong by ${estimatedErrorUs / 1e3} ms as it believes, by ${maxErrorUs / 1e3} ms at most`;
+  return { name, state: 'ok', text: `synchronised, ${errors}`, facts };
 }
 
 function ringOfTrial(trial: Outcome): Check {

@@ -1,13 +1,16 @@
 /** Parses request bodies into typed values, or throws a problem that names the invalid fields. */
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { MIMEType } from 'node:util';
 import { type Request, type RequestHandler, raw } from 'express';
 import type { z } from 'zod';
 import { invalid } from '../invalid_input.ts';
 import { Problem, pointerTo } from '../problem.ts';
-import { closeAfter } from './linger.ts';
 import { parseStrictly } from './strict_json.ts';
 
 const BODY_BYTES_MAX = 64 * 1024;
+
+/** Time in which a client can read the answer. */
+const LINGER_MS = 2_000;
 
 const readBytes = raw({ type: () => true, limit: BODY_BYTES_MAX });
 
@@ -36,6 +39,19 @@ export const readBody: RequestHandler = (req, res, next) => {
   readBytes(req, res, settle);
   if (!isSettled) req.on('data', count);
 };
+
+/**
+ * Closes the connection after the answer, and reads on for a moment: the kernel resets a connection that is closed with
+ * unread bytes, and the client may then lose the answer.
+ */
+function closeAfter({ socket }: IncomingMessage, res: ServerResponse): void {
+  res.shouldKeepAlive = false;
+  socket.destroySoon = () => {
+    socket.end();
+    const timer = setTimeout(() => socket.destroy(), LINGER_MS).unref();
+    socket.once('close', () => clearTimeout(timer));
+  };
+}
 
 /** Parses the body that `readBody` read. An empty body counts as `{}`: every field of a command is optional. */
 export function parseBody<Schema extends z.ZodType>(req: Request, schema: Schema): z.output<Schema> {

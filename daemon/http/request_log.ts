@@ -1,6 +1,16 @@
-/** Reports how each request ended, for the log and the metrics. */
+/** Gives each request an id, and reports how it ended, for the log and the metrics. */
+import { randomUUID } from 'node:crypto';
 import type { Request, RequestHandler, Response } from 'express';
 import type { Logger } from 'pino';
+
+/** Ids that a caller may choose are restricted, because they end up in the log. */
+const ACCEPTABLE_ID = /^[\w.-]{1,64}$/;
+
+export const requestId: RequestHandler = (req, res, next) => {
+  const given = req.get('X-Request-Id');
+  res.set('X-Request-Id', given !== undefined && ACCEPTABLE_ID.test(given) ? given : randomUUID());
+  next();
+};
 
 export interface EndedRequest {
   method: string;

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { clockState } from 'libbpf-ts';
 import { missingCapabilities } from '../../agent/capture/capabilities.ts';
-import { clock } from '../../agent/doctor/clock.ts';
+import { clock } from '../../agent/doctor/diagnosis.ts';
 import { memoryOfMaps } from '../../agent/doctor/map_fds.ts';
 import { mapMemory, memoryLimit } from '../../agent/doctor/memory.ts';
 import { ringBySample, ringOfAgent } from '../../agent/doctor/ring.ts';

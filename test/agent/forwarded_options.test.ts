@@ -1,8 +1,8 @@
 /** Tests that options of `kreplay up` reach its agent and its daemon verbatim, each the ones that it supports. */
 import { Command } from 'commander';
 import { withAgentOptions } from '../../agent/command.ts';
-import { forwardedOptions } from '../../agent/forwarded_options.ts';
 import { withLogOptions } from '../../agent/output/log.ts';
+import { forwardedOptions } from '../../agent/up.ts';
 import { withDaemonOptions } from '../../daemon/server/options.ts';
 
 const ROOMS = { agent: withAgentOptions, daemon: withDaemonOptions, both: withLogOptions };

@@ -6,7 +6,7 @@ import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { type Elf, type ReadAt, readElf } from '../../agent/attribution/otel/elf.ts';
+import { type Elf, type ReadAt, readElf } from '../../agent/attribution/elf/elf.ts';
 import { THREAD_CONTEXT_SYMBOL } from '../../agent/attribution/otel/thread_local.ts';
 import { accessBySlots, programBlockDistance } from '../../agent/attribution/otel/tls_access.ts';
 import { compile } from './otel/programs.ts';
@@ -65,6 +65,16 @@ describe('the libraries of this machine', () => {
   });
 });
 
+test('the sections have the names that readelf finds', () => {
+  const bytes = library('sections', []);
+  const path = join(import.meta.dirname, '../../build/test/otel/libelf_sections.so');
+  const listing = execFileSync('readelf', ['--sections', '--wide', path], { encoding: 'utf8' });
+  const names = [...listing.matchAll(/^ +\[ *[1-9]\d*\] (\S+)/gm)].map(([, name]) => name);
+  expect(names).toContain('.dynsym');
+  // The first section header has no name.
+  expect(elfOf(bytes)!.sectionNames()).toEqual(['', ...names]);
+});
+
 describe('the thread-local block of a program', () => {
   test.each([
     [{ address: 0x3df8, memorySize: 8, alignment: 8 }, 8],
@@ -120,6 +130,8 @@ function lookThrough(bytes: Uint8Array, memory: (address: number) => number): vo
     else expect(access.offset).toBeGreaterThanOrEqual(0);
   }
   if (elf.tls) programBlockDistance(elf.tls);
+  elf.sectionNames();
+  expect(elf.dataStart(16)?.length ?? 0).toBeLessThanOrEqual(16);
 }
 
 describe.each<[string, readonly string[]]>([

@@ -1,7 +1,7 @@
 /** Tests a run's report, and how incomplete or foreign report files are handled. */
 import fc from 'fast-check';
 import { MATCH_KINDS, NONE, reportCall, reportHeader } from '../../daemon/run/format/report_file.ts';
-import { ksDistance, quantile } from '../../daemon/run/report/quantiles.ts';
+import { ksDistance, quantile } from '../../daemon/run/report/figures.ts';
 import { readReport } from '../../daemon/run/report/read_report.ts';
 import { summaryLines } from '../../daemon/run/report/summary.ts';
 import { START } from '../daemon/recorded.ts';

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import {
   CODE,
   FILES,
+  importsOf,
   isIn,
   type Node,
   PARSED,
@@ -113,6 +114,22 @@ describe('length', () => {
   test(`no file is longer than ${FILE_LINES_MAX} lines, except those that are named here`, () => {
     const long = CODE.filter((file) => read(file).split('\n').length - 1 > FILE_LINES_MAX);
     expect(long).toEqual(LONG_FILES);
+  });
+
+  const SHORT_FILE_LINES = 25;
+  /** These are the exceptions. */
+  const SHORT_FILES: readonly string[] = [
+    'daemon/metrics/build_info.ts',
+    'daemon/store/merged_spans.ts',
+    'daemon/store/recording_state.ts',
+  ];
+
+  /** Such a file costs a reader a jump, and belongs to its importer. One that nothing imports is a program. */
+  test(`no file of fewer than ${SHORT_FILE_LINES} lines has one importer only, except those that are named here`, () => {
+    const sources = TYPESCRIPT.filter((file) => !isIn(file, 'test'));
+    const imported = sources.flatMap((file) => [...new Set(importsOf(file))]);
+    const short = sources.filter((file) => read(file).split('\n').length - 1 < SHORT_FILE_LINES);
+    expect(short.filter((file) => imported.filter((other) => other === file).length === 1)).toEqual(SHORT_FILES);
   });
 
   /** Inner functions are measured by themselves: a factory is only as long as its own code. */

@@ -1,8 +1,8 @@
 /**
  * Opens the files of mapped programs and libraries by their mappings, so it does not matter what became of their paths.
  */
-import { type BigIntStats, closeSync, constants, fstatSync, openSync, readSync, statSync } from 'node:fs';
-import { type Elf, type ReadAt, readElf } from './elf.ts';
+import { type BigIntStats, closeSync, constants, fstatSync, openSync, statSync } from 'node:fs';
+import { type Elf, fileReader, type ReadAt, readElf } from '../elf/elf.ts';
 import { type Mapping, reasonOf } from './process_maps.ts';
 
 /** Limit for remembered files that lack what was looked for. The libraries of a host number some hundred. */
@@ -51,7 +51,7 @@ export function createModuleFiles(): ModuleFiles {
         if ((Number(stat.mode) & constants.S_IFMT) !== constants.S_IFREG || negatives.has(identity)) return undefined;
         file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
         if (identityOf(fstatSync(file, { bigint: true })) !== identity) return 'unreadable';
-        const elf = readElf(readerOf(file, budget));
+        const elf = readElf(within(budget, fileReader(file)));
         const result = elf && examine(elf);
         if (result === undefined && budget.bytes >= 0) remember(identity);
         return result;
@@ -69,11 +69,9 @@ function identityOf({ dev, ino, mtimeNs, size }: BigIntStats): string {
   return `${dev} ${ino} ${mtimeNs} ${size}`;
 }
 
-function readerOf(file: number, budget: Budget): ReadAt {
+function within(budget: Budget, read: ReadAt): ReadAt {
   return (offset, size) => {
     budget.bytes -= size + READ_COST_BYTES;
-    if (!Number.isSafeInteger(offset) || offset < 0 || budget.bytes < 0) return undefined;
-    const bytes = new Uint8Array(size);
-    return readSync(file, bytes, 0, size, offset) === size ? new DataView(bytes.buffer) : undefined;
+    return budget.bytes < 0 ? undefined : read(offset, size);
   };
 }

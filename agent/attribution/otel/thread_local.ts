@@ -2,7 +2,7 @@
  * Finds the thread-local variable of OpenTelemetry's thread context (OTEP 4947) in a process, whichever module has it.
  */
 import { readlinkSync } from 'node:fs';
-import type { Elf } from './elf.ts';
+import type { Elf } from '../elf/elf.ts';
 import { createDeviceCheck } from './local_devices.ts';
 import { type Budget, createModuleFiles, type FileProblem, type ModuleFiles } from './module_files.ts';
 import { found, missing, type Outcome, type ProcessReason } from './outcome.ts';

@@ -6,7 +6,7 @@
  * where the code looks for it: in the slots of the library's relocations (Ulrich Drepper, ELF Handling For Thread-Local
  * Storage; Alexandre Oliva, Thread-Local Storage Descriptors for IA32 and AMD64/EM64T).
  */
-import { type Elf, readI64, readU64, type TlsRelocationKind, type TlsSegment } from './elf.ts';
+import { type Elf, readI64, readU64, type TlsRelocationKind, type TlsSegment } from '../elf/elf.ts';
 
 export type ThreadLocal =
   /** The variable is at the thread pointer + `offset`, which is negative. */

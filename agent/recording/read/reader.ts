@@ -16,7 +16,6 @@ import { type DamageNotes, damageNotes } from './damage_notes.ts';
 import { type EventFilter, resolveFilter } from './event_filter.ts';
 import { type Lookup, openLookup } from './lookup.ts';
 import { type LossReader, openLossReader } from './loss_reader.ts';
-import { openPinReader, type PinReader } from './pin_reader.ts';
 import { readTransactions } from './read_transaction.ts';
 import { openRecordedSpan, type RecordedSpanReader } from './recorded_span.ts';
 import { isDamage } from './salvage.ts';
@@ -26,7 +25,7 @@ import { openSegmentIndex, type SegmentMeta } from './segment_index.ts';
 import { checkSizes, TEXT_MAX } from './sizes.ts';
 import { openStateReader, type StateReader } from './state_reader.ts';
 import { openTransactionIndex, type TransactionIndex } from './transaction_index.ts';
-import { openTransactions, type Transactions } from './transactions.ts';
+import { openPinReader, openTransactions, type PinReader, type Transactions } from './transactions.ts';
 
 const META = "SELECT key, value FROM meta WHERE key IN ('recording_id', 'node', 'boot_id', 'machine_id', 'created_ns')";
 

@@ -1,4 +1,4 @@
-/** Reads the summaries of transactions that the writer keeps. */
+/** Reads the summaries of transactions that the writer keeps, and which transactions are pinned. */
 import type Database from 'better-sqlite3';
 import { corrupt } from '../format/errors.ts';
 import { unpackIds } from '../format/schema.ts';
@@ -17,6 +17,8 @@ FROM transaction_summary
 WHERE transaction_key < :before
 ORDER BY transaction_key DESC
 LIMIT :limit`;
+
+const PINS = 'SELECT transaction_id, from_ns, pinned_ns FROM pin ORDER BY pinned_ns, transaction_id';
 
 export interface TransactionSummary {
   /** Position in the order of first appearance, from which a list continues. */
@@ -58,6 +60,19 @@ export interface Transactions {
   transactionOfKeys(keys: readonly number[]): TransactionSummary | undefined;
   /** Returns the newest first, by first appearance. */
   transactions(request: TransactionsRequest): TransactionSummary[];
+}
+
+export interface Pin {
+  transactionId: string;
+  /** Start of the time that is kept, in nanoseconds since the epoch. */
+  fromNs: bigint;
+  /** When the transaction was first pinned. */
+  pinnedNs: bigint;
+}
+
+export interface PinReader {
+  /** All pins, the oldest first. */
+  pins(): Pin[];
 }
 
 type Row = [
@@ -115,6 +130,13 @@ export function openTransactions(database: Database.Database, lookup: Lookup): T
     transactionOfKeys,
     transactions: ({ limit, beforeKey = Number.MAX_SAFE_INTEGER }) =>
       newest.all({ limit, before: beforeKey }).map(summaryOf),
+  };
+}
+
+export function openPinReader(database: Database.Database): PinReader {
+  const pins = database.prepare<[], [string, bigint, bigint]>(PINS).raw().safeIntegers();
+  return {
+    pins: () => pins.all().map(([transactionId, fromNs, pinnedNs]) => ({ transactionId, fromNs, pinnedNs })),
   };
 }
 

@@ -1,10 +1,9 @@
 /** The formats in which events can be exported. */
-
+import { jsonRows } from '../../store/blocks/event_json.ts';
 import type { Encoder, EventWriter, Surroundings } from '../encoder.ts';
 import { perfettoEncoder } from '../perfetto/trace.ts';
 import { bundleWriter } from './bundle.ts';
 import { csvEncoder } from './csv.ts';
-import { ndjsonEncoder } from './ndjson.ts';
 import { sqliteWriter } from './sqlite.ts';
 
 interface StreamFormat {
@@ -33,3 +32,16 @@ export const FORMATS = {
 export type FormatName = keyof typeof FORMATS;
 
 export type Format = StreamFormat | FileFormat;
+
+/** Writes one event per line, in the API's own NDJSON. */
+function ndjsonEncoder(): Encoder {
+  const { pieces, rest } = jsonRows('\n');
+  return {
+    head: () => '',
+    *pieces(scanned) {
+      // The encoder reuses the memory of a piece, which an output may still have to write.
+      for (const piece of pieces(scanned)) yield Buffer.from(piece);
+    },
+    tail: rest,
+  };
+}

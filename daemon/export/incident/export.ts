@@ -2,15 +2,14 @@
 import { dirname } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import type { RecordingBlock, RecordingDictionary } from '../../store/blocks/scanned_block.ts';
-import type { EventWriter, Surroundings } from '../encoder.ts';
+import type { Encoder, EventWriter, Surroundings } from '../encoder.ts';
 import { ExportError, Interrupted, toWriteError } from '../errors.ts';
 import type { Format } from '../formats/format.ts';
 import { newHiddenFile, refuseTaken } from '../new_file.ts';
-import { fileOutput, standardOutput } from '../output.ts';
+import { fileOutput, type Output, standardOutput } from '../output.ts';
 import type { Loss, Source } from '../source.ts';
 import { newRedaction, type Redaction } from './redaction.ts';
 import { clockStepsIn, lossesIn, type Selection } from './selection.ts';
-import { streamWriter } from './stream_writer.ts';
 
 export const STANDARD_OUTPUT = '-';
 
@@ -108,4 +107,18 @@ function writerFor({ format, output, signal }: ExportOptions, path: string, surr
   if (format.kind === 'file') return format.writer(path, surroundings);
   const target = path === STANDARD_OUTPUT ? standardOutput(signal) : fileOutput(path, output);
   return streamWriter(target, format.encoder(surroundings));
+}
+
+function streamWriter(output: Output, encoder: Encoder): EventWriter {
+  let begun = false;
+  return {
+    async write(scanned) {
+      if (!begun) await output.write(encoder.head());
+      begun = true;
+      for (const piece of encoder.pieces(scanned)) await output.write(piece);
+    },
+    finish: () => output.write(encoder.tail()),
+    close: output.close,
+    bytes: output.bytes,
+  };
 }

@@ -2,9 +2,9 @@
 import type { Request, RequestHandler, Response } from 'express';
 import type { Logger } from 'pino';
 import { Problem } from '../../problem.ts';
+import { cut } from '../cut.ts';
 import { clientOf } from './client_address.ts';
 import { createFailureLimit } from './failure_limit.ts';
-import { createOpenAnswers, type OpenAnswers } from './open_answers.ts';
 import { scopesFor } from './scopes.ts';
 import type { Token, Tokens } from './tokens.ts';
 
@@ -15,6 +15,13 @@ interface Options {
   tokens: Tokens;
   nowMs: () => number;
   log: Logger;
+}
+
+/** Answers in progress, by the token that authorized them: a stream does not outlive its token. */
+export interface OpenAnswers {
+  add(res: Response, token: Token): void;
+  /** Cuts answers whose token is not valid any longer. */
+  cut(): void;
 }
 
 export interface BearerCheck {
@@ -54,6 +61,19 @@ export function createBearerCheck({ tokens, nowMs, log }: Options): BearerCheck 
       }
       answers.add(res, token);
       next();
+    },
+  };
+}
+
+function createOpenAnswers(tokens: Tokens): OpenAnswers {
+  const open = new Map<Response, Token>();
+  return {
+    add(res, token) {
+      open.set(res, token);
+      res.once('close', () => open.delete(res));
+    },
+    cut() {
+      for (const [res, token] of open) if (!tokens.isGood(token)) cut(res);
     },
   };
 }

@@ -1,7 +1,8 @@
-/** Schemas of events, statistics and states in the API's answers. */
+/** Schemas of events, statistics, states and failures in the API's answers. */
 import { z } from 'zod';
 import { apiEventSchema, int64 } from '../../../bpf/schema/api.ts';
 import { AGENT_STATES } from '../../metrics/recording_agent.ts';
+import { ERRORS, type ErrorCode } from '../../problem.ts';
 import { coverageSchema } from '../../query/coverage_schema.ts';
 import { DIMENSION_NAMES } from '../../sums/dimensions.ts';
 import { STATS_ROWS_MAX } from '../../sums/stats.ts';
@@ -93,3 +94,25 @@ export const readyResponse = z
     description:
       'Every recording that is served can be read, but for imports that are unreadable. Otherwise the answer is a problem with status 503.',
   });
+
+const place = { message: z.string() };
+
+/** A failure: RFC 9457 problem details. */
+export const problemSchema = z
+  .object({
+    type: z.string().meta({ description: 'urn:kreplay:error: and the code', format: 'uri' }),
+    title: z.string(),
+    status: z.int(),
+    detail: z.string().meta({ description: 'what went wrong this time' }),
+    code: z.enum(Object.keys(ERRORS) as [ErrorCode, ...ErrorCode[]]).meta({ description: 'stable, for programs' }),
+    errors: z
+      .array(
+        z.union([
+          z.object({ parameter: z.string().meta({ description: 'of the query, the path or the headers' }), ...place }),
+          z.object({ pointer: z.string().meta({ description: 'into the body, RFC 6901' }), ...place }),
+        ]),
+      )
+      .optional()
+      .meta({ description: 'each input that is wrong' }),
+  })
+  .meta({ id: 'problem' });

@@ -3,13 +3,15 @@ import { readFileSync } from 'node:fs';
 import type { z } from 'zod';
 import { createDocument, type ZodOpenApiOperationObject, type ZodOpenApiResponsesObject } from 'zod-openapi';
 import { ERRORS, type ErrorCode } from '../../problem.ts';
+import { problemSchema } from './answers.ts';
 import { DAEMON_ENDPOINTS } from './daemon.ts';
+import { DAEMON_EXAMPLES } from './daemon_examples.ts';
 import { type Answer, type Endpoint, type Example, TAGS } from './endpoint.ts';
+import { EVENT_EXAMPLES } from './event_examples.ts';
 import { EVENT_ENDPOINTS } from './events.ts';
-import { EXAMPLES } from './examples.ts';
 import { NAME_ENDPOINTS } from './names.ts';
-import { problemSchema } from './problem.ts';
 import { REPLAY_ENDPOINTS } from './replay.ts';
+import { REPLAY_EXAMPLES } from './replay_examples.ts';
 
 export const ENDPOINTS: readonly Endpoint[] = [
   ...EVENT_ENDPOINTS,
@@ -17,6 +19,13 @@ export const ENDPOINTS: readonly Endpoint[] = [
   ...REPLAY_ENDPOINTS,
   ...DAEMON_ENDPOINTS,
 ];
+
+/** Examples of bodies and answers, by the name of the operation. */
+export const EXAMPLES: Readonly<Record<string, Example>> = {
+  ...EVENT_EXAMPLES,
+  ...REPLAY_EXAMPLES,
+  ...DAEMON_EXAMPLES,
+};
 
 /** Errors that any request can cause. */
 export const COMMON_ERRORS: readonly ErrorCode[] = [

@@ -1,25 +1,23 @@
-/** A replay session: it plays one transaction by its clock, controlled by commands. */
+/** A replay session: one transaction, whose playback is controlled by commands that lead from state to state. */
 import { stringify } from '../../exact_json.ts';
-import { createClock, type ReplayClock } from '../clock/clock.ts';
-import { createLateness, type Lateness } from '../clock/lateness.ts';
-import type { Alarm } from '../clock/scheduler.ts';
 import type { KeptSession } from '../kept/kept_session.ts';
 import { restorePosition } from '../kept/restore_position.ts';
 import type { SessionPlace } from '../kept/state_file.ts';
 import type { ReplayPlan } from '../plan/planner.ts';
 import type { SeekTarget } from '../target.ts';
 import { type Command, type State, transition } from '../transitions.ts';
-import { boundOf, countDue, encodeDueEvents, firstToMove, isPlayedOut } from './due.ts';
-import { createEventBuffer, type EventBuffer } from './event_buffer.ts';
 import { createMeasure, type Measure } from './measure.ts';
-import { steppedJson } from './replayed_event.ts';
+import { createPlayback, type Playback } from './playback.ts';
+import { scheduledJson, steppedJson } from './replayed_event.ts';
 import { closedProblem, type SessionChange, type SessionOptions, turnsUntilClosed } from './session_options.ts';
 import { type SessionSettings, type SessionView, viewOf } from './session_view.ts';
 import { createStream, type EndReason, overBy, type SessionStream } from './stream.ts';
-import { timelineOf } from './timeline.ts';
 
 /** Range of frame ids reserved each time a session is opened: more than it ever uses. */
 const LIFE_IDS = 2 ** 40;
+/** Events of a timeline that are read at once. */
+const TIMELINE_PAGE_EVENTS = 1024;
+
 export class Session {
   readonly stream: SessionStream;
   /** The change that is being applied. */
@@ -27,22 +25,11 @@ export class Session {
   #options: SessionOptions;
   #settings: SessionSettings;
   #plan: ReplayPlan;
-  #window: EventBuffer;
-  #clock: ReplayClock;
-  #alarm: Alarm;
+  #playback: Playback;
   /** Serializes the commands that have to wait for the plan. */
   #inTurn = turnsUntilClosed(() => this.#closed);
-  #lateness: Lateness;
   #state: State = 'ready';
-  /** Projected index of the next event. */
-  #next = 0;
-  /** Start of the event before the next one. */
-  #passedNs = 0;
-  #isStarving = false;
-  #starvations = 0;
   #rounds = 0;
-  /** Events from this index on are being laid out again, and are not played until that is done. */
-  #playableEnd = Infinity;
   /** Null until it is closed. */
   #closed: EndReason | null = null;
   #measure: Measure;
@@ -53,30 +40,24 @@ export class Session {
   #updatedAt: string;
 
   constructor(options: SessionOptions, plan: ReplayPlan) {
-    const { now, settings, scheduler, wallTime, keptTotal } = options;
+    const { now, settings, scheduler, wallTime, keptTotal, onPlayed } = options;
     this.#options = options;
     this.#settings = settings;
     this.#plan = plan;
     this.#isWholeTold = plan.outline.survey !== null;
-    this.#window = createEventBuffer({
-      plan,
-      speedFactor: () => this.#settings.speedFactor,
-      onPage: () => this.#fed(),
-      onFailure: (error) => {
-        // A failure of a command is reported to the client by that command.
-        if (this.#clock.running) this.#fail(error);
-      },
-    });
-    this.#clock = createClock(now, settings.speedFactor);
-    this.#lateness = createLateness(options.onPlayed);
     this.#measure = createMeasure(scheduler, options);
-    this.#alarm = scheduler.alarm(() => this.#ring());
     this.#createdAt = this.#updatedAt = wallTime();
     this.stream = createStream({
       describe: () => stringify(this.view()),
       over: () => overBy(this.#state, this.#failure),
       keptTotal,
       idBase: (options.life ?? 0) * LIFE_IDS,
+    });
+    this.#playback = createPlayback({
+      ...{ plan, now, scheduler, onPlayed, stream: this.stream },
+      settings: () => this.#settings,
+      onEnd: () => this.#playedOut(),
+      onFailure: (error) => this.#fail(error),
     });
   }
 
@@ -88,15 +69,12 @@ export class Session {
     return this.#plan.outline.eventCount;
   }
 
-  /** The position is never past an unplayed event, so that a pause at that moment loses none. */
   get positionNs(): number {
-    const boundNs = boundOf(this.#window, this.#plan.outline, this.#next) ?? this.#passedNs;
-    return Math.min(Number(this.#clock.positionNs()), boundNs);
+    return this.#playback.positionNs();
   }
 
   view(): SessionView {
-    const [lateness, starvations] = [this.#lateness.summary(), this.#starvations];
-    return viewOf(this.kept(), { lateness, starvations, lastEventId: this.stream.lastId });
+    return viewOf(this.kept(), { ...this.#playback.punctuality(), lastEventId: this.stream.lastId });
   }
 
   /** The data that restores the session in its current state. */
@@ -110,7 +88,7 @@ export class Session {
   }
 
   place(): SessionPlace {
-    return { sessionId: this.#options.sessionId, eventIndex: this.#next, positionNs: this.positionNs };
+    return { sessionId: this.#options.sessionId, eventIndex: this.#playback.next(), positionNs: this.positionNs };
   }
 
   /** Restores the kept state. It must come before any command. */
@@ -122,8 +100,8 @@ export class Session {
     this.#updatedAt = kept.updatedAt;
     this.#state = kept.state === 'playing' ? 'paused' : kept.state;
     const place = await restorePosition(kept, this.#plan);
-    if (place) this.#moveTo(place.positionNs, place.index);
-    else this.#moveToEnd();
+    if (place) this.#playback.moveTo(place.positionNs, place.index);
+    else this.#playback.moveToEnd();
     if (!place && this.#state !== 'stopped') this.#state = 'finished';
     this.#isWholeTold = this.#plan.outline.survey !== null;
   }
@@ -131,23 +109,21 @@ export class Session {
   play(): Promise<void> {
     return this.#inTurn(async () => {
       if (this.#enters('play') === this.#state) return;
-      if (this.#state === 'finished') await this.#rewind();
-      this.#window.moveTo(this.#next);
+      if (this.#state === 'finished') await this.#playback.rewind();
       // The event is loaded and the state frame sent before the clock runs: the first event is due at once.
-      await this.#window.ready(this.#next);
+      await this.#playback.load();
       await this.#measure.beforeAdmission(this.#plan.outline.survey !== null);
       const state = this.#enters('play');
       this.#options.admit?.();
       this.#enter(state);
-      this.#clock.play();
-      this.#awaitNext();
+      this.#playback.start();
     });
   }
 
   pause(): void {
     const state = this.#enters('pause');
     if (this.#state === 'paused') return;
-    this.#halt();
+    this.#playback.halt();
     this.#enter(state);
   }
 
@@ -160,16 +136,13 @@ export class Session {
       this.#enters('seek');
       if (!place) return this.#finish();
       // The clock stands still until the state frame is sent, as in play().
-      this.#halt();
-      // place() may have replaced the layout of the plan.
-      this.#window.forget(0);
-      this.#moveTo(place.positionNs, place.index);
-      if (this.#state === 'playing') await this.#window.ready(place.index).catch((error) => this.#fail(error));
+      this.#playback.halt();
+      this.#playback.seek(place);
+      if (this.#state === 'playing') await this.#playback.load().catch((error) => this.#fail(error));
       const state = this.#enters('seek');
       this.#enter(state);
       if (state !== 'playing') return;
-      this.#clock.play();
-      this.#awaitNext();
+      this.#playback.start();
     });
   }
 
@@ -179,13 +152,14 @@ export class Session {
     return this.#inTurn(async () => {
       this.#enters(command);
       // All events are loaded before the first is emitted: a step is done completely or not at all.
-      const from = count > 0 ? this.#next : Math.max(this.#next + count, 0);
+      const next = this.#playback.next();
+      const from = count > 0 ? next : Math.max(next + count, 0);
       const page = await this.#plan.page(from, Math.max(count, 1));
       const state = this.#enters(command);
       const events = count > 0 ? steppedJson(page, this.#options.now(), this.#settings.timeoutNs) : [];
       for (const json of events) this.stream.publish('event', json, 1);
       const [target, at] = [from + events.length, Math.max(events.length - 1, 0)];
-      if (target !== this.#next) this.#moveTo(page.startNs[at]!, target);
+      if (target !== this.#playback.next()) this.#playback.moveTo(page.startNs[at]!, target);
       this.#enter(state);
       return events;
     });
@@ -199,7 +173,7 @@ export class Session {
   stop(): void {
     const state = this.#enters('stop');
     if (this.#state === 'stopped') return;
-    this.#halt();
+    this.#playback.halt();
     this.#enter(state);
     this.stream.end('stopped');
   }
@@ -215,29 +189,28 @@ export class Session {
       // Until the change is applied, the admission of other sessions counts the rate after it.
       this.coming = change;
       try {
-        if (extraLatencyNs !== undefined && extraLatencyNs !== this.#settings.extraLatencyNs)
-          await this.#changeLatency(extraLatencyNs);
+        if (extraLatencyNs !== undefined && extraLatencyNs !== this.#settings.extraLatencyNs) {
+          await this.#playback.changeLatency(extraLatencyNs);
+          this.#settings = { ...this.#settings, extraLatencyNs };
+        }
       } finally {
         this.coming = undefined;
       }
       const state = this.#enters('change');
       if (speedFactor !== undefined) {
         this.#settings = { ...this.#settings, speedFactor };
-        const positionNs = this.positionNs;
-        this.#clock.setSpeed(speedFactor);
-        // An overdue event becomes due now: the new speed would otherwise change how late it is.
-        this.#clock.jump(BigInt(positionNs));
+        this.#playback.setSpeed(speedFactor);
       }
       if (loop !== undefined) this.#settings = { ...this.#settings, loop };
       this.#enter(state);
-      if (this.#clock.running) this.#awaitNext();
+      this.#playback.awaitNext();
     });
   }
 
   /** Called when the plan's outline has changed. */
   outlined(): void {
     if (this.#plan.outline.survey) this.#measure.known();
-    if (this.#clock.running && !this.#isStarving) this.#awaitNext();
+    this.#playback.outlined();
     // Most commands are answered before the duration is known, so a state frame announces it. A stopped session sends
     // no frame after its `end` frame.
     if (!this.#isWholeTold && this.#plan.outline.survey && this.#state !== 'stopped') this.#tell();
@@ -246,7 +219,7 @@ export class Session {
 
   close(reason: EndReason): void {
     this.#closed = reason;
-    this.#halt();
+    this.#playback.halt();
     this.#plan.close();
     this.stream.close(reason);
   }
@@ -270,54 +243,16 @@ export class Session {
     this.stream.flush();
   }
 
-  #moveTo(positionNs: number, index: number): void {
-    this.#clock.jump(BigInt(positionNs));
-    this.#next = index;
-    this.#passedNs = positionNs;
-    this.#isStarving = false;
-    this.#window.moveTo(index);
-  }
-
-  /** The survey must be done. */
-  #moveToEnd(): void {
-    const { eventCount, survey } = this.#plan.outline;
-    this.#moveTo(survey!.endNs, eventCount);
-  }
-
-  async #rewind(): Promise<void> {
-    const start = await this.#plan.place({ event_index: 0n });
-    this.#window.forget(0);
-    this.#moveTo(start!.positionNs, start!.index);
-    this.#lateness.reset();
-  }
-
-  async #changeLatency(extraLatencyNs: number): Promise<void> {
-    const from = firstToMove(this.#window, this.#clock, this.#next, this.#options.now());
-    // Events from here on must not be played with their old times, however long the plan takes.
-    this.#playableEnd = from;
-    try {
-      await this.#plan.changeLatency(from, extraLatencyNs);
-      this.#window.forget(from);
-    } finally {
-      this.#playableEnd = Infinity;
-      if (this.#clock.running) this.#awaitNext();
-    }
-    this.#settings = { ...this.#settings, extraLatencyNs };
-    this.#window.moveTo(this.#next);
-  }
-
-  #halt(): void {
-    const positionNs = this.positionNs;
-    this.#alarm.clear();
-    this.#isStarving = false;
-    this.#clock.pause();
-    this.#clock.jump(BigInt(positionNs));
+  /** Called when the end of the replay is due. */
+  #playedOut(): void {
+    if (this.#settings.loop) this.#beginAgain();
+    else this.#finish();
   }
 
   #finish(): void {
     const first = this.#state !== 'finished';
-    this.#halt();
-    this.#moveToEnd();
+    this.#playback.halt();
+    this.#playback.moveToEnd();
     this.#enter('finished');
     if (first) this.stream.end('finished');
   }
@@ -325,16 +260,15 @@ export class Session {
   /** Starts the next round of a looping session. */
   #beginAgain(): void {
     this.#rounds++;
-    this.#halt();
+    this.#playback.halt();
     this.#inTurn(async () => {
       // A seek that ran before this has moved the session elsewhere.
-      if (this.#state !== 'playing' || this.#clock.running) return;
-      await this.#rewind();
-      await this.#window.ready(0);
+      if (this.#state !== 'playing' || this.#playback.isRunning()) return;
+      await this.#playback.rewind();
+      await this.#playback.load();
       if (this.#state !== 'playing' || this.#closed) return;
       this.#enter('playing');
-      this.#clock.play();
-      this.#awaitNext();
+      this.#playback.start();
     }).catch((error) => this.#fail(error));
   }
 
@@ -342,59 +276,23 @@ export class Session {
   #fail(error: unknown): void {
     if (this.#state === 'stopped') return;
     this.#failure = error instanceof Error ? error.message : String(error);
-    this.#halt();
+    this.#playback.halt();
     this.#enter('stopped');
     this.stream.end('failed');
   }
+}
 
-  #ring(): void {
-    try {
-      this.#emitDue();
-      this.stream.flush();
-      this.#awaitNext();
-    } catch (error) {
-      this.#fail(error);
-    }
-  }
-
-  #emitDue(): void {
-    const [window, clock, first] = [this.#window, this.#clock, this.#next];
-    const end = countDue(window, clock, first, this.#playableEnd, this.#options.now());
-    if (end === first) return;
-    const sentNs = this.#options.now();
-    const told = encodeDueEvents(window, clock, [first, end], sentNs, this.#settings.timeoutNs);
-    this.stream.publish(end - first === 1 ? 'event' : 'events', told, end - first);
-    for (let at = first; at < end; at++) this.#lateness.record(sentNs - clock.dueAt(window.startNs(at)!));
-    this.#passedNs = window.startNs(end - 1)!;
-    this.#next = end;
-    this.#window.moveTo(this.#next);
-  }
-
-  #awaitNext(): void {
-    if (this.#next >= this.#playableEnd) return;
-    const startNs = this.#window.startNs(this.#next);
-    if (startNs !== undefined) {
-      this.#isStarving = false;
-      this.#alarm.set(this.#clock.dueAt(startNs));
-      return;
-    }
-    const { survey } = this.#plan.outline;
-    const isOver = isPlayedOut(this.#window, this.#plan.outline, this.#next);
-    // If the survey is not done yet, `outlined` calls this again.
-    if (isOver && survey) {
-      const dueNs = this.#clock.dueAt(survey.endNs);
-      if (dueNs > this.#options.now()) this.#alarm.set(dueNs);
-      else if (this.#settings.loop) this.#beginAgain();
-      else this.#finish();
-    } else if (!isOver) this.#isStarving = true;
-  }
-
-  /** Called when more events are loaded. */
-  #fed(): void {
-    if (!this.#clock.running) return;
-    const startNs = this.#isStarving ? this.#window.startNs(this.#next) : undefined;
-    if (startNs !== undefined && this.#clock.dueAt(startNs) <= this.#options.now()) this.#starvations++;
-    this.#isStarving = false;
-    this.#awaitNext();
+/** Lists the schedule of a session without playing it: it yields pages of events as JSON objects. */
+async function* timelineOf(
+  plan: Pick<ReplayPlan, 'page'>,
+  { index, limit }: { index: number; limit: number },
+  timeoutNs: bigint | null,
+): AsyncGenerator<string[], void> {
+  for (let [from, left] = [index, limit]; left > 0; ) {
+    const page = await plan.page(from, Math.min(left, TIMELINE_PAGE_EVENTS));
+    yield scheduledJson(page, timeoutNs);
+    if (page.isLast) return;
+    from += page.count;
+    left -= page.count;
   }
 }

@@ -9,7 +9,6 @@ import { countMatchKinds, isHeld, type MatchKindCounts } from './match_kinds.ts'
 import { givenBack, type NameFigures, nameFigures, withoutEvents } from './names.ts';
 import { type Deliveries, deliveriesOf, type EventOutcome, OUTCOME_NUMBERS, outcomeOf } from './outcomes.ts';
 import { streamOfEvent } from './planned_streams.ts';
-import { ksDistance, quantile } from './quantiles.ts';
 import type { CallReport } from './read_report.ts';
 import { type StreamFigures, streamFigures } from './stream_figures.ts';
 
@@ -202,4 +201,25 @@ function sum(calls: CallReport, value: (at: number) => number): number {
 
 function filtered(calls: CallReport, isWanted: (at: number) => boolean): Float64Array {
   return calls.event.map((_, at) => at).filter((at) => isWanted(at));
+}
+
+/** Returns the smallest of the sorted values that `share` of them do not exceed; null when there are none. */
+export function quantile(sorted: Float64Array, share: number): number | null {
+  if (sorted.length === 0) return null;
+  return sorted[Math.max(Math.ceil(sorted.length * share) - 1, 0)]!;
+}
+
+/**
+ * The Kolmogorov-Smirnov distance of two distributions, the largest difference, 0 to 1; null when one has no values.
+ */
+export function ksDistance(one: Float64Array, other: Float64Array): number | null {
+  if (one.length === 0 || other.length === 0) return null;
+  let [i, j, largest] = [0, 0, 0];
+  while (i < one.length && j < other.length) {
+    const value = Math.min(one[i]!, other[j]!);
+    while (i < one.length && one[i] === value) i++;
+    while (j < other.length && other[j] === value) j++;
+    largest = Math.max(largest, Math.abs(i / one.length - j / other.length));
+  }
+  return largest;
 }

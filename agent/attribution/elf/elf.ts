@@ -1,8 +1,10 @@
 /**
- * Reads from a 64-bit x86 ELF file how it is loaded, its thread-local storage, one dynamic symbol, and the relocations
- * of thread-local variables. Nothing in the file is trusted: whatever is out of bounds counts as missing.
+ * Reads from a 64-bit x86 ELF file how it is loaded, its sections' names, its thread-local storage, one dynamic symbol,
+ * and the relocations of thread-local variables: elf(5). Nothing in the file is trusted: whatever is out of bounds
+ * counts as missing.
  */
-import { lookUpGnuHash, lookUpSysvHash, type ReadAddress } from './elf_hash.ts';
+import { readSync } from 'node:fs';
+import { lookUpGnuHash, lookUpSysvHash, type ReadAddress } from './symbol_hash.ts';
 
 /** Returns exactly `size` bytes, or undefined. */
 export type ReadAt = (offset: number, size: number) => DataView | undefined;
@@ -43,6 +45,13 @@ export interface Elf {
   /** Finds a thread-local variable that the file defines for others to use. */
   exportedTlsSymbol(name: string): TlsSymbol | undefined;
   tlsRelocations(): Generator<TlsRelocation, void>;
+  /** Returns none if the file has no section headers, which no loader needs; undefined if they cannot be read. */
+  sectionNames(): string[] | undefined;
+  /**
+   * Returns the first bytes of the first writable segment, as many as it has in the file but at most `sizeMax`; none if
+   * no segment is writable, undefined if they cannot be read.
+   */
+  dataStart(sizeMax: number): Uint8Array | undefined;
 }
 
 const HEADER_SIZE = 64;
@@ -59,7 +68,12 @@ const PT_LOAD = 1;
 const PT_DYNAMIC = 2;
 const PT_TLS = 7;
 const PF_X = 1;
+const PF_W = 2;
 const PAGE_SIZE = 4096;
+
+const SECTION_HEADER_SIZE = 64;
+const SECTIONS_MAX = 256;
+const SECTION_NAMES_BYTES_MAX = 1 << 16;
 
 const DYNAMIC_ENTRY_SIZE = 16;
 const DYNAMIC_ENTRIES_MAX = 1024;
@@ -108,6 +122,14 @@ export function readI64(view: DataView, at: number): number {
   return Number.isSafeInteger(value) ? value : Number.POSITIVE_INFINITY;
 }
 
+export function fileReader(file: number): ReadAt {
+  return (offset, size) => {
+    if (!Number.isSafeInteger(offset) || offset < 0) return undefined;
+    const bytes = new Uint8Array(size);
+    return readSync(file, bytes, 0, size, offset) === size ? new DataView(bytes.buffer) : undefined;
+  };
+}
+
 /** Returns undefined if it is no such file. */
 export function readElf(read: ReadAt): Elf | undefined {
   const header = read(0, HEADER_SIZE);
@@ -131,6 +153,13 @@ export function readElf(read: ReadAt): Elf | undefined {
     },
     exportedTlsSymbol: (name) => (tls ? exportedTlsSymbol(readAddress, dynamic, name) : undefined),
     tlsRelocations: () => tlsRelocations(readAddress, dynamic),
+    sectionNames: () => sectionNames(read, header),
+    dataStart(sizeMax) {
+      const data = segments.find(({ type, flags }) => type === PT_LOAD && flags & PF_W);
+      if (!data) return new Uint8Array();
+      const bytes = read(data.offset, Math.min(data.fileSize, sizeMax));
+      return bytes && new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    },
   };
 }
 
@@ -168,6 +197,25 @@ function readSegments(read: ReadAt, header: DataView): Segment[] {
       memorySize: readU64(table, at + 40),
       alignment: readU64(table, at + 48),
     };
+  });
+}
+
+function sectionNames(read: ReadAt, header: DataView): string[] | undefined {
+  const declared = header.getUint16(60, true);
+  if (header.getUint16(58, true) !== SECTION_HEADER_SIZE || declared === 0) return [];
+  const count = Math.min(declared, SECTIONS_MAX);
+  const namesIndex = header.getUint16(62, true);
+  const table = read(readU64(header, 40), count * SECTION_HEADER_SIZE);
+  if (!table || namesIndex >= count) return undefined;
+  const namesAt = namesIndex * SECTION_HEADER_SIZE;
+  const size = Math.min(readU64(table, namesAt + 32), SECTION_NAMES_BYTES_MAX);
+  const view = read(readU64(table, namesAt + 24), size);
+  if (!view) return undefined;
+  const names = Buffer.from(view.buffer, view.byteOffset, size).toString('latin1');
+  return Array.from({ length: count }, (_, i) => {
+    const from = table.getUint32(i * SECTION_HEADER_SIZE, true);
+    const end = names.indexOf('\0', from);
+    return names.slice(from, end < 0 ? undefined : end);
   });
 }
 

@@ -1,0 +1,116 @@
+/**
+ * The agent's loop while it records: it polls the rings, lets the recorder empty them, and has the writer flush. It
+ * ends when the recording can no longer be written where it is.
+ */
+import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
+import type { Probes } from './capture/probes.ts';
+import type { Recorder } from './capture/recorder.ts';
+import type { WallClock } from './capture/wall_clock.ts';
+import type { AgentCounts } from './metrics/counts.ts';
+import type { OwnFiles } from './recording/write/own_files.ts';
+import type { WriterThread } from './recording/write/writer_thread.ts';
+
+/**
+ * How often the rings' fill level is polled. A poll costs next to nothing, and a burst of 2 M writes a second fills 16
+ * MiB in 80 ms. A poll leads to a turn if much is pending or the last turn is long ago: an event must be queryable
+ * within 250 ms of its end.
+ */
+const LOOK_MS = 40;
+/** Poll interval after a poll that found the rings empty: they have room for what arrives until the next one. */
+const IDLE_LOOK_MS = 60;
+const TURN_AFTER_MS = 160;
+/** Poll interval while the writer has no room, which it regains soon. */
+const ROOM_LOOK_MS = 5;
+/** Clock and losses are checked this often even if no events arrive. */
+const IDLE_TURN_AFTER_MS = 1000;
+const TURN_AT_BYTES = 512 << 10;
+/** Minimum that one turn takes out of the rings, if they contain that much. */
+const TURN_BYTES_MIN = 960 << 10;
+const FLUSH_AFTER_MS = 100;
+/** The recording's files may be removed, replaced or moved. The writer itself notices when they are overwritten. */
+const FILES_LOOK_MS = 2000;
+/** How long to wait for an unfinished record: an interrupted BPF program resumes long before that. */
+const UNFINISHED_RECORD_MS = 1000;
+
+/** The progress of the loop, which others watch. */
+export interface DrainProgress {
+  /** When the loop last polled the rings. */
+  lookedMs: number;
+  /** All events that ended before this time have been taken out of the ring. */
+  completeNs: bigint;
+}
+
+export interface DrainParts {
+  recorder: Recorder;
+  probes: Probes;
+  writer: WriterThread;
+  clock: WallClock;
+  counts: AgentCounts;
+  progress: DrainProgress;
+  files: OwnFiles;
+}
+
+/**
+ * Moves what the rings hold into the recording until `signal` aborts or the recording's files are no longer in place;
+ * then detaches the probes and drains what is left.
+ */
+export async function drainUntil(signal: AbortSignal, parts: DrainParts): Promise<void> {
+  const { recorder, probes, writer, clock, counts, progress, files } = parts;
+  let filesSeenMs = performance.now();
+  let turnedMs = 0;
+  let flushedMs = 0;
+  let hasRoom = true;
+  /** Bytes found in the rings by an earlier poll that have yet to be taken out. */
+  let waiting: { lookedNs: bigint; bytes: number } | undefined;
+  while (!signal.aborted) {
+    const nowMs = performance.now();
+    progress.lookedMs = nowMs;
+    if (nowMs - filesSeenMs >= FILES_LOOK_MS) {
+      filesSeenMs = nowMs;
+      if (!files.areThere()) break;
+    }
+    if (writer.isOverwritten() || writer.damage()) break;
+    // Read before the poll: what ended by then is among the bytes that it finds, however long this loop is delayed in
+    // between.
+    const lookedNs = clock.nowNs();
+    const pendingBytes = probes.pendingBytes();
+    counts.seeRing(probes.events.pendingBytes());
+    const turnAfterMs = pendingBytes > 0 ? TURN_AFTER_MS : IDLE_TURN_AFTER_MS;
+    if (pendingBytes >= TURN_AT_BYTES || nowMs - turnedMs >= turnAfterMs) {
+      turnedMs = nowMs;
+      hasRoom = recorder.turn() !== undefined;
+      if (!waiting) waiting = { lookedNs, bytes: pendingBytes };
+      if (hasRoom) waiting.bytes -= TURN_BYTES_MIN;
+      if (waiting.bytes <= 0) {
+        progress.completeNs = waiting.lookedNs;
+        waiting = undefined;
+      }
+      if (nowMs - flushedMs >= FLUSH_AFTER_MS) {
+        flushedMs = nowMs;
+        writer.flush(progress.completeNs);
+      }
+    }
+    if (!hasRoom) await sleep(ROOM_LOOK_MS);
+    else if (probes.pendingBytes() < TURN_AT_BYTES) await sleep(pendingBytes > 0 ? LOOK_MS : IDLE_LOOK_MS);
+    else await setImmediate();
+  }
+  const detachedNs = clock.nowNs();
+  probes.detach();
+  if (await drainAll()) progress.completeNs = detachedNs;
+
+  /**
+   * Drains what is left. No program adds events any more, but an interrupted one may still have to finish a record,
+   * which hides all later ones. Returns false if that takes too long.
+   */
+  async function drainAll(): Promise<boolean> {
+    let drainedMs = performance.now();
+    for (;;) {
+      const drained = recorder.turn();
+      if (drained !== 0) drainedMs = performance.now();
+      else if (probes.pendingBytes() === 0) return true;
+      else if (performance.now() - drainedMs >= UNFINISHED_RECORD_MS) return false;
+      writer.flush(progress.completeNs);
+      await sleep(drained === undefined ? ROOM_LOOK_MS : 0);
+    }
+  }
+}
