@@ -1,4 +1,4 @@
-/** Bios that wait for their request to be issued, as the kernel side remembers them: `bio_owners` of bpf/bio.bpf.h. */
+/** Bios that wait for their request to be issued, as the kernel side remembers them: bpf/bio_owner.bpf.h. */
 import type { BpfMap } from 'libbpf-ts';
 
 /** A disk that does not answer for so long is taken out of use: the kernel's default timeout of a request is 30 s. */
