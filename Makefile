@@ -6,12 +6,10 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-builtin-rules
 Q := $(if $(V),,@)
 
-BPF_PROGRAMS := maps budget task program syscall http otel dirty_page journal bio block_io #
 # One for kernels that have bpf_rdonly_cast(), one for those that do not: bpf/kernel_compat.bpf.h says why.
-BPF_VARIANTS := kreplay kreplay_cast #
-BPF_HEADERS := $(wildcard bpf/*.bpf.h) bpf/gen/events.h
-# v3 (5.12) has the atomic that gives what it added to. Line information without our folder: the same object from any.
-BPF_CFLAGS = -target bpf $(if $(findstring journal,$<),-mcpu=v3) -D__TARGET_ARCH_x86 -g -O2 -Wall -Wextra -Werror -Wno-unused-parameter \
+BPF_OBJECTS := build/bpf/kreplay.bpf.o build/bpf/kreplay_cast.bpf.o #
+# Line information without our folder: the same object from any.
+BPF_CFLAGS = -target bpf -D__TARGET_ARCH_x86 -g -O2 -Wall -Wextra -Werror -Wno-unused-parameter \
 	-I/usr/include/x86_64-linux-gnu -Ibpf -fdebug-prefix-map=$(CURDIR)=.
 # Beside libbpf-ts, which has a Makefile of its own.
 ADDONS := columns notify socket thread
@@ -72,25 +70,22 @@ node_modules/.package-lock.json: package-lock.json package.json native/package.j
 	npm ci --no-audit --no-fund --loglevel=error
 	@touch $@
 
-bpf: $(BPF_VARIANTS:%=build/bpf/%.bpf.o) ## compile the BPF programs
+bpf: $(BPF_OBJECTS) ## compile the BPF programs
 
-build/bpf/kreplay/%.o: bpf/%.bpf.c $(BPF_HEADERS)
+build/bpf/kreplay_cast.bpf.o: BPF_CFLAGS += -DWITH_RDONLY_CAST
+# bpftool leaves out the sections that only a debugger reads, half of the file.
+$(BPF_OBJECTS): bpf/kreplay.bpf.c $(wildcard bpf/*.bpf.h) bpf/gen/events.h
 	@mkdir -p $(@D)
-	$(Q)clang $(BPF_CFLAGS) -c $< -o $@
-
-build/bpf/kreplay_cast/%.o: bpf/%.bpf.c $(BPF_HEADERS)
-	@mkdir -p $(@D)
-	$(Q)clang $(BPF_CFLAGS) -DWITH_RDONLY_CAST -c $< -o $@
-
-.SECONDEXPANSION:
-$(BPF_VARIANTS:%=build/bpf/%.bpf.o): build/bpf/%.bpf.o: $$(addprefix build/bpf/%/,$$(addsuffix .o,$(BPF_PROGRAMS)))
-	$(Q)/usr/sbin/bpftool gen object $@ $^
+	$(Q)clang $(BPF_CFLAGS) -c $< -o $@.tmp
+	$(Q)/usr/sbin/bpftool gen object $@ $@.tmp
+	$(Q)rm $@.tmp
 
 native: setup $(ADDONS:%=build/%.node) build/pages.so build/kreplay-runner ## compile the addons and the runner
 	$(Q)$(MAKE) --no-print-directory -C native
 
 build/columns.node: $(wildcard /usr/lib/x86_64-linux-gnu/libzstd.a)
 
+.SECONDEXPANSION:
 $(ADDONS:%=build/%.node): build/%.node: $$(wildcard native/$$*/*.cc native/$$*/*.h) Makefile | setup
 	@mkdir -p $(@D)
 	@echo "  CXX      $@"

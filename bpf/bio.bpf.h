@@ -1,45 +1,347 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* State kept per bio from its queueing until its request is issued. */
+/*
+ * Records, for each bio that is queued, which task queues it and which tasks own its data.
+ *
+ * The hooks are not on block_bio_queue: bios are split and merged after it, so half of the bytes of large I/O have no
+ * match there.
+ */
 #ifndef KREPLAY_BIO_BPF_H
 #define KREPLAY_BIO_BPF_H
 
-#include "origin.bpf.h"
-
-/* The task that queued a bio, and the owners of its data. */
-struct bio_owner {
-	struct bio_queuer {
-		__u64 queued_ns;
-		__u64 context_id;
-		__u64 process_id;
-		__u64 cgroup_id;
-		__u32 flags;
-		__u32 pid;
-		__u32 tid;
-		/* The filter's decision when the bio was queued. */
-		__u32 is_wanted;
-		char comm[16];
-	} queuer;
-	/* Number of slots in use. */
-	__u32 origin_count;
-	/* There are more owners than slots, or some are unknown. */
-	__u32 has_others;
-	struct event_origin origins[ORIGIN_SLOTS];
-};
+#include "bio_owner.bpf.h"
+#include "dirty_page.bpf.h"
+#include "filter.bpf.h"
+#include "journal.bpf.h"
 
 /*
- * Bios that wait for the issue of their request. This is not an LRU map, which would drop the owner of a bio that still
- * waits without counting it.
+ * Maximum number of pages of a bio that are looked at. A request takes 4 MiB by default in Linux 6.18
+ * (BLK_DEF_MAX_SECTORS_CAP).
  */
-struct bio_owner_map {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 16384);
-	__type(key, __u64);
-	__type(value, struct bio_owner);
+#define PAGE_WALK_MAX 2048
+
+/* State of a walk over the pages of a bio that is being queued. */
+struct page_walk {
+	struct bio_owner owner;
+	/* Address of the current vector, bytes of it already walked, and bytes of the bio still to walk. */
+	__u64 vector;
+	__u32 done;
+	__u32 left;
+	/* The task that queues the bio: data that it writes by direct I/O is its own. */
+	struct event_origin queuer;
+	struct event_origin unknown;
+	/* Bytes of file data with an unknown owner, and bytes of the file system's own metadata. */
+	__u32 unknown_bytes;
+	__u32 metadata_bytes;
+	__u32 device;
+	/* The task is a kernel thread or reclaims memory: it writes data that is not its own. */
+	bool is_kernel;
+	bool is_direct;
+	__u16 reserved;
 };
 
-extern struct bio_owner_map bio_owners SEC(".maps");
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct page_walk);
+} page_walks SEC(".maps");
 
-/* Adds bytes to an owner's share. Defined in bio.bpf.c. */
-int add_origin(struct bio_owner *to, const struct event_origin *added, __u32 bytes);
+/* A page of a bio. */
+struct bio_page {
+	__u64 page;
+	__u64 folio;
+	__u64 mapping;
+	__u64 index;
+};
+
+static __always_inline bool is_dirtier_of(const struct dirtier *dirtier, const struct bio_page *at, __u64 index)
+{
+	return dirtier && dirtier->mapping == at->mapping && dirtier->index == index;
+}
+
+/*
+ * Returns the dirtier of a file's page that waits for write-back, or NULL if it is unknown, and sets `key` to the key
+ * of its entry. An entry in queued_pages counts only for another disk of a mirror: on the same disk, it belongs to an
+ * earlier write-back.
+ */
+static __always_inline struct dirtier *dirtier_of(const struct bio_page *at, __u32 device, __u64 *key)
+{
+	struct dirtier *dirtier, *of_folio;
+
+	*key = at->page;
+	dirtier = bpf_map_lookup_elem(&dirty_pages, key);
+	if (!is_dirtier_of(dirtier, at, at->index)) {
+		dirtier = bpf_map_lookup_elem(&queued_pages, key);
+		if (!is_dirtier_of(dirtier, at, at->index) || dirtier->device == device)
+			dirtier = NULL;
+	}
+	/* The page may belong to a large folio that became dirty as a whole. */
+	*key = at->folio | 1;
+	of_folio = bpf_map_lookup_elem(&dirty_pages, key);
+	if (of_folio &&
+	    is_dirtier_of(of_folio, at, at->index - (at->page - at->folio) / bpf_core_type_size(struct page)) &&
+	    (!dirtier || of_folio->origin.time_ns > dirtier->origin.time_ns))
+		return of_folio;
+	*key = at->page;
+	return dirtier;
+}
+
+/* Moves a page whose write-back is queued out of dirty_pages, where it must not take the place of a page that waits. */
+static __always_inline void count_queued(struct dirtier *dirtier, __u64 *key, __u32 bytes, __u32 device)
+{
+	dirtier->queued_bytes += bytes;
+	/* The entry of a large folio stays: perhaps only some of its pages are dirty. */
+	if (*key & 1 || dirtier->queued_bytes < PAGE_SIZE)
+		return;
+	dirtier->device = device;
+	bpf_map_update_elem(&queued_pages, key, dirtier, BPF_ANY);
+	if (!dirtier->is_dirty_again) {
+		bpf_map_delete_elem(&dirty_pages, key);
+		return;
+	}
+	dirtier->queued_bytes = 0;
+	dirtier->is_dirty_again = 0;
+}
+
+static __always_inline void add_dirtiers(struct page_walk *walk, struct dirtier *dirtier, __u64 *key, __u32 bytes)
+{
+	struct event_origin *second;
+
+	if (dirtier->count == 1) {
+		add_origin(&walk->owner, &dirtier->origin, bytes);
+		return;
+	}
+	/* It is unknown how many of the bytes belong to which owner. */
+	add_origin(&walk->owner, &dirtier->origin, 0);
+	second = dirtier->count == 2 ? bpf_map_lookup_elem(&dirty_with, key) : NULL;
+	if (second)
+		add_origin(&walk->owner, second, 0);
+	else
+		walk->owner.has_others = 1;
+}
+
+/* Returns whether the page is anonymous or shared memory, which a file system never writes back. */
+static __always_inline bool is_memory(__u64 mapping, __u64 flags)
+{
+	return mapping & PAGE_MAPPING_ANON || has_page_flag(flags, PG_swapbacked);
+}
+
+/*
+ * Adds a page of the bio to the shares of its owners. Direct I/O belongs to the task that queues it, even if its buffer
+ * is a page of a file that another task made dirty: that page is not under write-back. Any other page that is not under
+ * write-back is the file system's own metadata, such as its log, whichever task writes it.
+ */
+static __always_inline void add_page(struct page_walk *walk, __u64 page, __u32 bytes)
+{
+	__u64 folio = folio_of((struct page *)page), flags = page_flags(folio), key;
+	struct bio_page at = {.page = page, .folio = folio};
+	bool is_written_back = has_page_flag(flags, PG_writeback);
+	struct dirtier *dirtier = NULL;
+
+	at.mapping = (__u64)BPF_CORE_READ((struct page *)folio, mapping);
+	if (walk->is_direct || (!walk->is_kernel && is_memory(at.mapping, flags))) {
+		if (walk->is_kernel)
+			walk->unknown_bytes += bytes;
+		else
+			add_origin(&walk->owner, &walk->queuer, bytes);
+		return;
+	}
+	if (!at.mapping && has_page_flag(flags, PG_private)) {
+		/* This is an encrypted copy, which points to the original page or its folio: fs/crypto/crypto.c. */
+		page = BPF_CORE_READ((struct page *)page, private);
+		folio = folio_of((struct page *)page);
+		at = (struct bio_page){page, folio, (__u64)BPF_CORE_READ((struct page *)folio, mapping), 0};
+		is_written_back = has_page_flag(page_flags(folio), PG_writeback);
+	}
+	if (!is_written_back) {
+		walk->metadata_bytes += bytes;
+		return;
+	}
+	if (at.mapping && !(at.mapping & PAGE_MAPPING_FLAGS)) {
+		at.index = page_index(page, folio);
+		dirtier = dirtier_of(&at, walk->device, &key);
+	}
+	if (!dirtier) {
+		walk->unknown_bytes += bytes;
+		return;
+	}
+	add_dirtiers(walk, dirtier, &key, bytes);
+	count_queued(dirtier, &key, bytes, walk->device);
+}
+
+/*
+ * Processes the next page of the walk; returns 0 at the end. The state is in the map, not in registers: see
+ * copy_variable().
+ */
+__noinline int walk_page(void)
+{
+	__u32 zero = 0, length, at, bytes;
+	struct page_walk *walk = bpf_map_lookup_elem(&page_walks, &zero);
+	struct bio_vec *vector;
+
+	if (!walk || !walk->left)
+		return 0;
+	vector = (struct bio_vec *)walk->vector;
+	length = BPF_CORE_READ(vector, bv_len);
+	at = BPF_CORE_READ(vector, bv_offset) + walk->done;
+	bytes = PAGE_SIZE - at % PAGE_SIZE;
+	if (bytes > length - walk->done)
+		bytes = length - walk->done;
+	if (!bytes)
+		return 0;
+	if (bytes > walk->left)
+		bytes = walk->left;
+	add_page(walk, (__u64)BPF_CORE_READ(vector, bv_page) + at / PAGE_SIZE * bpf_core_type_size(struct page), bytes);
+	walk->left -= bytes;
+	walk->done += bytes;
+	if (walk->done == length) {
+		walk->done = 0;
+		walk->vector += bpf_core_type_size(struct bio_vec);
+	}
+	return 1;
+}
+
+static __always_inline void add_journal_owners(struct page_walk *walk, struct journal_owners *owners)
+{
+	if (owners->count == 1 && !owners->others) {
+		add_origin(&walk->owner, &owners->owners[0], walk->metadata_bytes);
+		return;
+	}
+	/* It is unknown how many of the bytes belong to which owner. */
+	for (__u32 slot = 0; slot < ORIGIN_SLOTS && slot < owners->count; slot++)
+		add_origin(&walk->owner, &owners->owners[slot], 0);
+	if (owners->others || owners->count > ORIGIN_SLOTS)
+		walk->owner.has_others = 1;
+}
+
+/*
+ * Returns whether the bio is direct I/O. A bio that was split off does not have the flag itself: bio_split() gives it
+ * the vectors of the remaining bio, which bio_chain() made its private data.
+ */
+static __always_inline bool is_direct_bio(struct bio *bio)
+{
+	struct bio *left = BPF_CORE_READ(bio, bi_private);
+	struct bio_vec *vectors = BPF_CORE_READ(bio, bi_io_vec);
+
+	if (BPF_CORE_READ(bio, bi_flags) & BIO_DIRECT)
+		return true;
+	return left && vectors == BPF_CORE_READ(left, bi_io_vec) && BPF_CORE_READ(left, bi_flags) & BIO_DIRECT;
+}
+
+/* Finds the owners of the data that a bio writes. */
+static __always_inline void find_origins(struct page_walk *walk, struct bio *bio, struct task_struct *task,
+					 struct task_state *state)
+{
+	struct journal_owners *owners = NULL;
+
+	walk->vector = (__u64)BPF_CORE_READ(bio, bi_io_vec) +
+		       BPF_CORE_READ(bio, bi_iter.bi_idx) * bpf_core_type_size(struct bio_vec);
+	walk->done = bytes_done_in_vector(bio);
+	walk->unknown_bytes = 0;
+	walk->metadata_bytes = 0;
+	walk->device = BPF_CORE_READ(bio, bi_bdev, bd_dev);
+	walk->is_kernel = task->flags & (PF_KTHREAD | PF_MEMALLOC);
+	walk->is_direct = is_direct_bio(bio);
+	__builtin_memset(&walk->unknown, 0, sizeof(walk->unknown));
+	if (task->flags & PF_KTHREAD)
+		walk->unknown.process_id = walk->owner.queuer.process_id;
+	for (int i = 0; i < PAGE_WALK_MAX; i++)
+		if (!walk_page())
+			break;
+	walk->unknown_bytes += walk->left;
+	if (state->journal_transaction) {
+		__u64 key = state->journal_transaction;
+
+		owners = bpf_map_lookup_elem(&journal_owners, &key);
+	}
+	if (owners && owners->count && (walk->metadata_bytes || !walk->owner.origin_count))
+		add_journal_owners(walk, owners);
+	else
+		walk->unknown_bytes += walk->metadata_bytes;
+	if (walk->unknown_bytes || !walk->owner.origin_count)
+		add_origin(&walk->owner, &walk->unknown, walk->unknown_bytes);
+}
+
+static __always_inline void describe_queuer(struct bio_queuer *queuer, struct bio *bio, struct task_struct *task,
+					    const struct event_origin *own)
+{
+	queuer->queued_ns = own->time_ns;
+	queuer->context_id = own->context_id;
+	queuer->process_id = own->process_id;
+	queuer->flags = own->flags;
+	queuer->cgroup_id = 0;
+	if (block_cgroup_layer && bpf_core_field_exists(bio->bi_blkg))
+		queuer->cgroup_id = BPF_CORE_READ(bio, bi_blkg, blkcg, css.cgroup, kn, id);
+	queuer->pid = task->tgid;
+	queuer->tid = task->pid;
+	copy_comm(queuer->comm, task);
+}
+
+/* Applies the filter to the task that queues the bio and to the owners of its data. */
+static __always_inline bool is_wanted_bio(const struct filter_settings *filter, struct task_struct *task,
+					  const struct bio_owner *owner)
+{
+	__u64 context_id = owner->queuer.context_id;
+
+	if (!is_wanted_task(filter, task))
+		return false;
+	for (__u32 slot = 0; slot < ORIGIN_SLOTS && slot < owner->origin_count; slot++)
+		context_id |= owner->origins[slot].context_id;
+	return is_wanted_owner(filter, task, context_id);
+}
+
+static __always_inline int queue_bio(struct bio *bio)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct filter_settings *settings;
+	struct task_state *state;
+	__u64 key = (__u64)bio;
+	struct page_walk *walk;
+	__u32 zero = 0;
+
+	/* Drop the owner of an earlier bio at this address. */
+	bpf_map_delete_elem(&bio_owners, &key);
+	settings = filter();
+	if (task->tgid == agent_tgid || !settings || !has_type(settings, EVENT_BLOCK_IO))
+		return 0;
+	state = new_state_of(task);
+	walk = bpf_map_lookup_elem(&page_walks, &zero);
+	if (!state || !walk) {
+		count_loss(EVENT_BLOCK_IO, LOSS_NO_MEMORY);
+		return 0;
+	}
+	origin_of(&walk->queuer, task, state);
+	describe_queuer(&walk->owner.queuer, bio, task, &walk->queuer);
+	walk->owner.origin_count = 0;
+	walk->owner.has_others = 0;
+	walk->left = BPF_CORE_READ(bio, bi_iter.bi_size);
+	if (!dirty_page_layer || !writes_data(BPF_CORE_READ(bio, bi_opf)) ||
+	    (!walk->left && !state->journal_transaction))
+		add_origin(&walk->owner, &walk->queuer, walk->left);
+	else
+		find_origins(walk, bio, task, state);
+	walk->owner.queuer.is_wanted = is_wanted_bio(settings, task, &walk->owner);
+	if (bpf_map_update_elem(&bio_owners, &key, &walk->owner, BPF_ANY))
+		count_loss(EVENT_BLOCK_IO, LOSS_NO_MEMORY);
+	return 0;
+}
+
+SEC("tp_btf/block_getrq")
+int BPF_PROG(block_getrq, struct bio *bio)
+{
+	return queue_bio(bio);
+}
+
+SEC("tp_btf/block_bio_backmerge")
+int BPF_PROG(block_backmerge, struct bio *bio)
+{
+	return queue_bio(bio);
+}
+
+SEC("tp_btf/block_bio_frontmerge")
+int BPF_PROG(block_frontmerge, struct bio *bio)
+{
+	return queue_bio(bio);
+}
 
 #endif

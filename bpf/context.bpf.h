@@ -14,14 +14,12 @@ struct context_scratch {
 };
 
 /* The programs that use it run with preemption off and never in an interrupt. */
-struct context_scratch_map {
+struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
 	__type(value, struct context_scratch);
-};
-
-extern struct context_scratch_map context_scratch SEC(".maps");
+} context_scratch SEC(".maps");
 
 /* Announces to the agent that a context has ended: tasks that inherited it by reference lose it. */
 static __always_inline void end_context(__u64 context_id, __u64 now_ns)

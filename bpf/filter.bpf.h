@@ -16,12 +16,12 @@ struct filter_settings {
 	__u32 flags;
 };
 
-struct filter_settings_map {
+struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
 	__type(value, struct filter_settings);
-};
+} filter_settings SEC(".maps");
 
 /* A process on the list. It had started by this time, unlike a later process that reuses its number. */
 struct filter_pid {
@@ -30,36 +30,32 @@ struct filter_pid {
 	__u8 reserved[7];
 };
 
-struct filter_pid_map {
+struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 4096);
 	__type(key, __u32);
 	__type(value, struct filter_pid);
-};
+} filter_pids SEC(".maps");
 
 struct filter_comm {
 	__u64 words[2];
 };
 
-struct filter_comm_map {
+struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1024);
 	__type(key, struct filter_comm);
 	__type(value, __u8);
-};
+} filter_comms SEC(".maps");
 
-struct filter_process_map {
+struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 4096);
 	__type(key, __u32);
 	__type(value, __u64);
-};
+} filter_processes SEC(".maps");
 
-extern struct filter_settings_map filter_settings SEC(".maps");
-extern struct filter_pid_map filter_pids SEC(".maps");
-extern struct filter_comm_map filter_comms SEC(".maps");
 /* Processes whose unlabelled events are not wanted, and the time by which each had started. */
-extern struct filter_process_map filter_processes SEC(".maps");
 
 static __always_inline struct filter_settings *filter(void)
 {

@@ -10,6 +10,10 @@
  * Reads a field behind a pointer whose type the verifier does not know. bpf_rdonly_cast() (a35b9af4ec2c, 6.2) makes it
  * a typed pointer, whose loads are plain instructions; a helper call for each costs a write 250 ns more on a CPU with
  * all mitigations. An object that names a kfunc does not load on a kernel without it, so there are two objects.
+ *
+ * One object with a weak kfunc would not load on all kernels: 5.15 refuses the call of a missing kfunc even where it is
+ * never reached ("kernel btf_id 0 is not a function"), and 6.2 and 6.3 refuse bpf_ksym_exists() of a kfunc ("pseudo
+ * btf_id in ldimm64 isn't KIND_VAR"). Where it loads, each check stays in the program.
  */
 #ifdef WITH_RDONLY_CAST
 extern void *bpf_rdonly_cast(const void *pointer, __u32 type_id) __ksym;
@@ -34,14 +38,10 @@ extern void *bpf_rdonly_cast(const void *pointer, __u32 type_id) __ksym;
  * that CPU inside the program, which bpf_preempt_enable() itself may cause: such runs are counted as program_busy.
  * Kernels before 6.15 refuse global functions with preemption off, but need no such protection.
  */
-extern const volatile bool programs_are_preempted;
+const volatile bool programs_are_preempted = false;
 #ifdef WITH_RDONLY_CAST
-/*
- * Defined in maps.bpf.c: bpftool 7.1 cannot link two objects that name the same kfunc. Hidden functions are verified at
- * each call.
- */
-__hidden int disable_preemption(void);
-__hidden int enable_preemption(void);
+extern void bpf_preempt_disable(void) __weak __ksym;
+extern void bpf_preempt_enable(void) __weak __ksym;
 
 #undef BPF_PROG
 /* clang-format off */
@@ -53,13 +53,13 @@ __hidden int enable_preemption(void);
 		int result;                                                                                            \
                                                                                                                        \
 		if (programs_are_preempted)                                                                            \
-			disable_preemption();                                                                          \
+			bpf_preempt_disable();                                                                         \
 		_Pragma("GCC diagnostic push")                                                                         \
 		_Pragma("GCC diagnostic ignored \"-Wint-conversion\"")                                                 \
 		result = ____##name(___bpf_ctx_cast(args));                                                            \
 		_Pragma("GCC diagnostic pop")                                                                          \
 		if (programs_are_preempted)                                                                            \
-			enable_preemption();                                                                           \
+			bpf_preempt_enable();                                                                          \
 		return result;                                                                                         \
 	}                                                                                                              \
 	static __always_inline int ____##name(unsigned long long *ctx, ##args)
@@ -70,7 +70,7 @@ __hidden int enable_preemption(void);
  * RQF_FLUSH_SEQ. The agent looks it up before load: its bit is a macro before 5f89154e8e9e (6.11) and an enumerator
  * after it, and that enum has no name in 6.12, so CO-RE does not find it.
  */
-extern const volatile __u32 flush_sequence_flag;
+const volatile __u32 flush_sequence_flag = 0;
 
 /*
  * Returns whether the request is in a flush sequence: it completes once with its data, and again when the cache is

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Declarations that all hooks share: maps, ids, loss counters, and reserve() and submit(), which emit a record. */
+/* What all hooks share: the state of a task, ids, loss counters, and reserve() and submit(), which emit a record. */
 #ifndef KREPLAY_BPF_H
 #define KREPLAY_BPF_H
 
@@ -10,22 +10,18 @@
 #define UNKNOWN_U64 (~0ull)
 
 /* Thread group of the agent, whose own calls are not recorded. The agent sets it before load. */
-extern const volatile __u32 agent_tgid;
-
-/* The cgroup hierarchy that process definitions refer to. The agent sets it before load. */
-enum cgroup_hierarchy { CGROUP_V2, CGROUP_V1_MEMORY, CGROUP_V1_PIDS };
-extern const volatile __u32 cgroup_hierarchy;
+const volatile __u32 agent_tgid = 0;
 
 /* The attribution layers that are enabled: see agent/capture/layers.ts. */
-extern const volatile bool marker_layer;
-extern const volatile bool environment_layer;
-extern const volatile bool dirty_page_layer;
-extern const volatile bool block_cgroup_layer;
-extern const volatile bool http_layer;
-extern const volatile bool otel_layer;
+const volatile bool marker_layer = true;
+const volatile bool environment_layer = true;
+const volatile bool dirty_page_layer = true;
+const volatile bool block_cgroup_layer = true;
+const volatile bool http_layer = false;
+const volatile bool otel_layer = false;
 
 /* Set to 1 when the first process-wide context is defined: until then, no event needs to look at its group leader. */
-extern __u32 process_contexts_used;
+__u32 process_contexts_used = 0;
 
 /* State kept per task, freed with it. */
 struct task_state {
@@ -61,7 +57,7 @@ struct task_state {
 	/* Used only where programs may be preempted: the beginning of the write in progress was seen. */
 	__u8 write_seen;
 
-	/* Descriptor of the connection whose request is in progress, see http.bpf.c. */
+	/* Descriptor of the connection whose request is in progress, see http.bpf.h. */
 	__s32 http_fd;
 	__u8 http_open : 1;
 	__u8 http_event_loop : 1;
@@ -79,7 +75,7 @@ struct task_state {
 	 */
 	__u8 http_given_up;
 
-	/* On a journal's thread: key of the transaction that it commits, see journal.bpf.c. */
+	/* On a journal's thread: key of the transaction that it commits, see journal.bpf.h. */
 	__u64 journal_transaction;
 
 	/* The file of the last call, as a cache: most tasks write to one file at a time. */
@@ -96,42 +92,36 @@ struct task_state {
  */
 _Static_assert(sizeof(struct task_state) + 80 <= 256, "task_state");
 
-struct task_state_map {
+struct {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, int);
 	__type(value, struct task_state);
-};
+} task_states SEC(".maps");
 
-struct loss_map {
+struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
 	__type(value, struct loss_counters);
-};
+} losses SEC(".maps");
 
-struct id_map {
+struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
 	__type(value, __u64);
-};
+} next_ids SEC(".maps");
 
-struct event_ring_map {
+struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 16 << 20);
-};
+} events SEC(".maps");
 
-struct definition_ring_map {
+struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 4 << 20);
-};
-
-extern struct task_state_map task_states SEC(".maps");
-extern struct loss_map losses SEC(".maps");
-extern struct id_map next_ids SEC(".maps");
-extern struct event_ring_map events SEC(".maps");
-extern struct definition_ring_map definitions SEC(".maps");
+} definitions SEC(".maps");
 
 static __always_inline void count_loss(__u32 record_type, __u32 cause)
 {

@@ -5,11 +5,13 @@
 
 #include "budget.bpf.h"
 #include "kreplay.bpf.h"
+#include "program.bpf.h"
 
 #define PROCESS_AGE_MAX_NS 60000000000ull
 
-/* Defined in program.bpf.c. */
-int define_program(void);
+/* The cgroup hierarchy that process definitions refer to. The agent sets it before load. */
+enum cgroup_hierarchy { CGROUP_V2, CGROUP_V1_MEMORY, CGROUP_V1_PIDS };
+const volatile __u32 cgroup_hierarchy = CGROUP_V2;
 
 /* Inode number of the cgroup's directory. bpf_get_current_cgroup_id() supports v2 only. */
 static __always_inline __u64 cgroup_id_of(struct task_struct *task)

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync, statfsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { createReferenceTable } from './reference_table.ts';
 
-/** The order matches `enum cgroup_hierarchy` in bpf/kreplay.bpf.h. */
+/** The order matches `enum cgroup_hierarchy` in bpf/process.bpf.h. */
 export const CGROUP_HIERARCHIES = ['v2', 'v1_memory', 'v1_pids'] as const;
 
 export type CgroupHierarchy = (typeof CGROUP_HIERARCHIES)[number];

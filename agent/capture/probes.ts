@@ -20,7 +20,7 @@ export interface Probes {
   readonly events: RingReader;
   readonly definitions: RingReader;
   readonly losses: BpfMap;
-  /** Bios that wait for their request to be issued: `bio_owners` of bpf/bio.bpf.h. */
+  /** Bios that wait for their request to be issued: `bio_owners` of bpf/bio_owner.bpf.h. */
   readonly waitingBios: BpfMap;
   readonly filter: KernelFilter;
   /** Undefined if no records of threads are read. */
@@ -149,7 +149,7 @@ function dirtyPagesMax(): number {
   return Math.min(DIRTY_PAGES_MAX, Math.max(DIRTY_PAGES_MIN, pages));
 }
 
-/** Maps a thread group to the time by which it had started: bpf/http.bpf.c. */
+/** Maps a thread group to the time by which it had started: bpf/http.bpf.h. */
 function watchRequestsIn(map: BpfMap): WatchProcess {
   const key = new Uint32Array(1);
   const value = new BigUint64Array(1);
@@ -162,7 +162,7 @@ function watchRequestsIn(map: BpfMap): WatchProcess {
 
 type WatchThreads = (pid: number, startNs: number, place: ThreadLocal) => void;
 
-/** Maps a thread group to where its threads publish: bpf/owner.bpf.h. */
+/** Maps a thread group to where its threads publish: bpf/otel.bpf.h. */
 function watchThreadsIn(map: BpfMap, inUse: BpfMap): WatchThreads {
   return (pid, startNs, place) => {
     const moduleId = place.mode === 'static' ? 0 : place.moduleId;

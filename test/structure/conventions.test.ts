@@ -120,8 +120,6 @@ describe('length', () => {
   /** These are the exceptions. */
   const SHORT_FILES: readonly string[] = [
     'daemon/metrics/build_info.ts',
-    'daemon/store/merged_spans.ts',
-    'daemon/store/recording_state.ts',
   ];
 
   /** Such a file costs a reader a jump, and belongs to its importer. One that nothing imports is a program. */

@@ -2,13 +2,15 @@
 /*
  * Records block requests, one record each, at completion.
  *
- *   block_getrq, block_bio_*merge   in the task that queued the bio   bio -> owners, time: bio.bpf.c
+ *   block_getrq, block_bio_*merge   in the task that queued the bio   bio -> owners, time: bio.bpf.h
  *   block_rq_issue                  the device gets the request       request -> owners of all its bios, time
  *   block_rq_complete               in whatever task is interrupted   the record
  */
-#include "bio.bpf.h"
+#ifndef KREPLAY_BLOCK_IO_BPF_H
+#define KREPLAY_BLOCK_IO_BPF_H
+
+#include "bio_owner.bpf.h"
 #include "filter.bpf.h"
-#include "kernel_compat.bpf.h"
 
 #define BIO_WALK_MAX 256
 /*
@@ -234,3 +236,5 @@ int BPF_PROG(block_issue, struct request *rq)
 		count_loss(EVENT_BLOCK_IO, LOSS_NO_MEMORY);
 	return 0;
 }
+
+#endif

@@ -5,8 +5,10 @@
  * They are read at exec: a short-lived process is gone before the agent could read /proc, and a long-lived one may
  * write its title over its arguments. A program that was started before the agent is read at its first event.
  */
+#ifndef KREPLAY_PROGRAM_BPF_H
+#define KREPLAY_PROGRAM_BPF_H
+
 #include "context.bpf.h"
-#include "process.bpf.h"
 
 #define ENVIRONMENT_STRINGS_MAX 256
 /* Longer variables are left out. The size has to be a power of two. */
@@ -194,21 +196,4 @@ __noinline int define_program(void)
 	return 0;
 }
 
-SEC("tp_btf/sched_process_exec")
-int BPF_PROG(process_exec, struct task_struct *task)
-{
-	struct task_state *state;
-
-	if (task->tgid == agent_tgid)
-		return 0;
-	define_program();
-	/* A definition that was made during the exec lacks the program's arguments. */
-	state = state_of(task);
-	if (!state)
-		return 0;
-	state->process_id = 0;
-	/* The agent needs the process before its first request, to decide whether its requests are looked at. */
-	if (http_layer)
-		process_id_of(task, state, bpf_ktime_get_boot_ns());
-	return 0;
-}
+#endif

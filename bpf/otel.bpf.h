@@ -3,12 +3,69 @@
  * Reads OpenTelemetry's thread context (OTEP 4947): a thread-local variable points to a record of the span that the
  * thread works for. The record is read in a system call of the thread itself, so it cannot be half written.
  */
+#ifndef KREPLAY_OTEL_BPF_H
+#define KREPLAY_OTEL_BPF_H
+
 #include "context.bpf.h"
-#include "owner.bpf.h"
+
+/* Location where the threads of a process publish their context, by thread group. The agent fills in the map. */
+struct otel_process {
+	/* CLOCK_BOOTTIME by which the process had started. A process that started later has reused the id. */
+	__u64 started_ns;
+	/* Offset of the variable from the thread pointer, or in the thread's block of a module. */
+	__s64 offset;
+	/* Number of the module; 0 if the offset is from the thread pointer. */
+	__u64 module;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 4096);
+	__type(key, __u32);
+	__type(value, struct otel_process);
+} otel_processes SEC(".maps");
+
+/* Not 0 if there are such processes. It is read at every event: an array costs nothing compared with a hash map. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} otel_in_use SEC(".maps");
+
+static __always_inline bool publishes_threads(struct task_struct *task)
+{
+	__u32 zero = 0, tgid = task->tgid, *in_use;
+
+	if (!otel_layer || task->flags & PF_KTHREAD)
+		return false;
+	in_use = bpf_map_lookup_elem(&otel_in_use, &zero);
+	return in_use && *in_use && bpf_map_lookup_elem(&otel_processes, &tgid);
+}
 
 /* The head contains the trace (16 bytes), the span (8), valid (1), flags (1) and the size of the attributes (2). */
 #define HEAD_SIZE 28
 #define HEAD_VALID 3
+#define RECORD_WORDS 4
+#define ATTRIBUTE_WORDS 8
+
+/*
+ * The context that a thread's record was defined as, and the record's content: its head and the first of its
+ * attributes.
+ */
+struct otel_thread {
+	__u64 context_id;
+	__u64 outer_id;
+	__u64 head[RECORD_WORDS];
+	__u64 attributes[ATTRIBUTE_WORDS];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct otel_thread);
+} otel_threads SEC(".maps");
 
 static __always_inline bool read_user_word(__u64 *word, __u64 address)
 {
@@ -81,3 +138,5 @@ __noinline int read_thread_record(__u64 outer_id)
 	*thread = now;
 	return 1;
 }
+
+#endif

@@ -1,13 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Passes contexts on to new tasks: to a thread by reference, to a forked process by copy. A forked process also runs
- * the same program.
+ * Follows tasks as they begin, execute a program and end. Contexts are passed on to new tasks: to a thread by
+ * reference, to a forked process by copy. A forked process also runs the same program.
  *
- * The hook is task_newtask, not sched_process_fork: its clone_flags distinguish threads from processes, and it also
- * fires for io_uring's workers.
+ * The hook of new tasks is task_newtask, not sched_process_fork: its clone_flags distinguish threads from processes,
+ * and it also fires for io_uring's workers.
  */
+#ifndef KREPLAY_TASK_BPF_H
+#define KREPLAY_TASK_BPF_H
+
 #include "context.bpf.h"
-#include "http.bpf.h"
+#include "process.bpf.h"
+
+/* Defined in http.bpf.h, whose hooks at the same tracepoints are attached after those here. */
+int http_task_exit(void);
 
 SEC("tp_btf/task_newtask")
 int BPF_PROG(task_new, struct task_struct *child, unsigned long clone_flags)
@@ -56,3 +62,24 @@ int BPF_PROG(task_exit, struct task_struct *task)
 		end_context(state->context_id, bpf_ktime_get_boot_ns());
 	return 0;
 }
+
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(process_exec, struct task_struct *task)
+{
+	struct task_state *state;
+
+	if (task->tgid == agent_tgid)
+		return 0;
+	define_program();
+	/* A definition that was made during the exec lacks the program's arguments. */
+	state = state_of(task);
+	if (!state)
+		return 0;
+	state->process_id = 0;
+	/* The agent needs the process before its first request, to decide whether its requests are looked at. */
+	if (http_layer)
+		process_id_of(task, state, bpf_ktime_get_boot_ns());
+	return 0;
+}
+
+#endif

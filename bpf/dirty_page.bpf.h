@@ -9,7 +9,58 @@
  * Where the kernel does not show each write to a page, other tasks may have written to it after the one that made it
  * dirty: on file systems without buffer heads (XFS, btrfs), and through a mapping of the file.
  */
+#ifndef KREPLAY_DIRTY_PAGE_BPF_H
+#define KREPLAY_DIRTY_PAGE_BPF_H
+
+#include "kernel_compat.bpf.h"
 #include "origin.bpf.h"
+
+/*
+ * The task that made a page dirty, and the page's place in its file: memory that is reused for another page of a file
+ * must not match.
+ */
+struct dirtier {
+	struct event_origin origin;
+	__u64 mapping;
+	__u64 index;
+	/* Number of its bytes whose write-back is queued. */
+	__u32 queued_bytes;
+	/* Number of owners known to have written to it, up to DIRTIERS_MAX; the second one is in dirty_with. */
+	__u32 count;
+	/* Device on which its write-back is queued. */
+	__u32 device;
+	/* It was written to while its write-back was in progress and not yet queued. */
+	__u32 is_dirty_again;
+};
+
+#define DIRTIERS_MAX 3
+
+/*
+ * Pages that wait for their write-back. The key is the address of a page, or that of a large folio | 1. The agent sizes
+ * the map for a part of the host's memory.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 131072);
+	__type(key, __u64);
+	__type(value, struct dirtier);
+} dirty_pages SEC(".maps");
+
+/* Pages whose write-back is queued: a mirror writes them again for each of its other disks. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 16384);
+	__type(key, __u64);
+	__type(value, struct dirtier);
+} queued_pages SEC(".maps");
+
+/* The second owner that wrote to a page before its write-back. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 16384);
+	__type(key, __u64);
+	__type(value, struct event_origin);
+} dirty_with SEC(".maps");
 
 /*
  * The folio that is about to become dirty by a write to one of its blocks. A task that moves to another CPU between the
@@ -220,3 +271,5 @@ int BPF_PROG(buffer_dirtied, struct buffer_head *buffer)
 	written.index = page_index(page, folio);
 	return remember_dirtier(&written);
 }
+
+#endif

@@ -3,12 +3,30 @@
  * Records which tasks took part in a transaction of an ext4 journal, which the journal's own thread writes for all of
  * them. XFS and btrfs write their logs in the task that calls fsync.
  */
+#ifndef KREPLAY_JOURNAL_BPF_H
+#define KREPLAY_JOURNAL_BPF_H
+
 #include "origin.bpf.h"
 
-static __always_inline __u64 transaction_key(__u32 device, __u32 transaction)
-{
-	return (__u64)device << 32 | transaction;
-}
+/* Owners that took part in a journal's transaction; the count continues past the number of slots. */
+struct journal_owners {
+	__u64 first_ns;
+	/*
+	 * It has 64 bits, because clang compiles an atomic addition that returns the old value to 32 bits only with
+	 * -mcpu=v3.
+	 */
+	__u64 count;
+	/* Kernel threads took part, on behalf of the tasks whose data they write. */
+	__u32 others;
+	struct event_origin owners[ORIGIN_SLOTS];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1024);
+	__type(key, __u64);
+	__type(value, struct journal_owners);
+} journal_owners SEC(".maps");
 
 /* The owners of a new transaction: none. It is too large for the stack. */
 struct {
@@ -17,6 +35,11 @@ struct {
 	__type(key, __u32);
 	__type(value, struct journal_owners);
 } nobody SEC(".maps");
+
+static __always_inline __u64 transaction_key(__u32 device, __u32 transaction)
+{
+	return (__u64)device << 32 | transaction;
+}
 
 static __always_inline struct journal_owners *owners_of(__u64 key)
 {
@@ -138,3 +161,5 @@ int BPF_PROG(journal_commit_end, struct journal_s *journal, struct transaction_s
 	state->journal_transaction = 0;
 	return 0;
 }
+
+#endif

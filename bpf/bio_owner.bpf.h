@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* State kept per bio from its queueing until its request is issued. */
+#ifndef KREPLAY_BIO_OWNER_BPF_H
+#define KREPLAY_BIO_OWNER_BPF_H
+
+#include "origin.bpf.h"
+
+/* The task that queued a bio, and the owners of its data. */
+struct bio_owner {
+	struct bio_queuer {
+		__u64 queued_ns;
+		__u64 context_id;
+		__u64 process_id;
+		__u64 cgroup_id;
+		__u32 flags;
+		__u32 pid;
+		__u32 tid;
+		/* The filter's decision when the bio was queued. */
+		__u32 is_wanted;
+		char comm[16];
+	} queuer;
+	/* Number of slots in use. */
+	__u32 origin_count;
+	/* There are more owners than slots, or some are unknown. */
+	__u32 has_others;
+	struct event_origin origins[ORIGIN_SLOTS];
+};
+
+/*
+ * Bios that wait for the issue of their request. This is not an LRU map, which would drop the owner of a bio that still
+ * waits without counting it.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 16384);
+	__type(key, __u64);
+	__type(value, struct bio_owner);
+} bio_owners SEC(".maps");
+
+/* Adds bytes to an owner's share. It is a global function, which is verified once, not at each of its calls. */
+__noinline int add_origin(struct bio_owner *to, const struct event_origin *added, __u32 bytes)
+{
+	if (!to || !added)
+		return 0;
+	for (__u32 slot = 0; slot < ORIGIN_SLOTS; slot++) {
+		struct event_origin *origin;
+
+		/* Without this, clang continues with a sum whose bounds the verifier has lost. */
+		barrier_var(slot);
+		origin = &to->origins[slot & (ORIGIN_SLOTS - 1)];
+		if (slot >= to->origin_count) {
+			*origin = *added;
+			origin->bytes = bytes;
+			to->origin_count = slot + 1;
+			return 0;
+		}
+		if (is_same_owner(origin, added)) {
+			origin->bytes += bytes;
+			origin->flags |= added->flags & ORIGIN_AMBIGUOUS;
+			/*
+			 * A label that another thread set is valid until that thread removes it: the time of the last
+			 * write decides.
+			 */
+			if (added->time_ns > origin->time_ns)
+				origin->time_ns = added->time_ns;
+			return 0;
+		}
+	}
+	to->has_others = 1;
+	return 0;
+}
+
+#endif

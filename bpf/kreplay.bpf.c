@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The programs' one translation unit: each line includes one family of hooks. The agent attaches the programs in the
+ * order in which they are here.
+ */
+#include "task.bpf.h"
+#include "http.bpf.h"
+#include "syscall.bpf.h"
+#include "dirty_page.bpf.h"
+#include "journal.bpf.h"
+#include "bio.bpf.h"
+#include "block_io.bpf.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
