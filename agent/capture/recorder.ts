@@ -188,7 +188,7 @@ const WAIT_MAX_NS = 600e9;
 /**
  * Forgets bios that were queued long ago, to make room: the kernel skipped the programs that would have removed them.
  *
- * @param bioOwners bios that wait for their request to be issued: `bio_owners` of bpf/bio.bpf.h
+ * @param bioOwners bios that wait for their request to be issued: `bio_owners` of bpf/bio_owner.bpf.h
  * @param nowNs CLOCK_BOOTTIME
  * @returns number of forgotten bios
  */

@@ -2,7 +2,9 @@
  * Assembles the metrics for Prometheus. Names and units follow its conventions; no label has a value that a client
  * sent.
  */
-import { collectDefaultMetrics, Registry } from '@prometheus-io/client';
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { collectDefaultMetrics, Gauge, Registry } from '@prometheus-io/client';
 import type { RequestHandler } from 'express';
 import type { CloseReason } from '../http/access/connections.ts';
 import type { EndedRequest } from '../http/request_log.ts';
@@ -10,7 +12,6 @@ import type { Sessions } from '../replay/session/sessions.ts';
 import type { RecordingState, Store } from '../store/store.ts';
 import { agentMetrics } from './agent_metrics.ts';
 import { agentSocketIn, askAgent } from './agent_report.ts';
-import { buildInfo } from './build_info.ts';
 import { connectionMetrics } from './connection_metrics.ts';
 import { httpMetrics } from './http_metrics.ts';
 import { recordingMetrics } from './recording_metrics.ts';
@@ -121,4 +122,14 @@ async function statesOf(store: Store): Promise<RecordingState[] | undefined> {
   } catch {
     return undefined;
   }
+}
+
+function buildInfo(registry: Registry): void {
+  const { version } = JSON.parse(readFileSync(createRequire(import.meta.url).resolve('#package'), 'utf8'));
+  new Gauge({
+    name: 'kreplay_build_info',
+    help: 'Always 1; which kreplay answers, and the Node.js that runs it.',
+    labelNames: ['version', 'node_version'],
+    registers: [registry],
+  }).set({ version, node_version: process.version }, 1);
 }

@@ -1,6 +1,5 @@
 /** The options that a session is created with, and the changes that can be made to it. */
 import { Problem } from '../../problem.ts';
-import { takingTurns } from '../../turns.ts';
 import type { SteadyNow } from '../clock/clock.ts';
 import type { Scheduler } from '../clock/scheduler.ts';
 import type { LatencyChange } from '../plan/merge.ts';
@@ -55,5 +54,15 @@ export function turnsUntilClosed(closed: () => EndReason | null): ReturnType<typ
       const reason = closed();
       throw reason ? closedProblem(reason) : error;
     }
+  };
+}
+
+/** Returns a function that runs pieces of asynchronous work one after another, in the order of the calls. */
+function takingTurns(): <Result>(work: () => Promise<Result>) => Promise<Result> {
+  let last: Promise<unknown> = Promise.resolve();
+  return (work) => {
+    const result = last.then(work);
+    last = result.catch(() => {});
+    return result;
   };
 }
