@@ -7,7 +7,7 @@ import { invalid } from '../invalid_input.ts';
 import { Problem, pointerTo } from '../problem.ts';
 import { parseStrictly } from './strict_json.ts';
 
-const BODY_BYTES_MAX = 64 * 1024;
+export const BODY_BYTES_MAX = 64 * 1024;
 
 /** Time in which a client can read the answer. */
 const LINGER_MS = 2_000;

@@ -8,7 +8,7 @@ import * as parameter from './parameters.ts';
 import { parseQuery, type Query } from './query_string.ts';
 
 export const LIMIT_MAX = 10_000;
-const LIMIT_DEFAULT = 1000;
+export const LIMIT_DEFAULT = 1000;
 
 export const eventQuerySchema = z
   .strictObject({

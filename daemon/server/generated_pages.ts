@@ -4,6 +4,7 @@ import { eventTables, lossTable, ownerTables, replaceGenerated } from '../../bpf
 import { ENDPOINTS } from '../http/contract/openapi.ts';
 import { createMetrics } from '../metrics/metrics.ts';
 import { ERRORS } from '../problem.ts';
+import { limitTable } from './limit_table.ts';
 
 function errorTable(): string {
   const rows = Object.entries(ERRORS).map(([code, { status, title }]) => `| \`${code}\` | ${status} | ${title} |`);
@@ -31,7 +32,7 @@ function metricTable(): string {
 const GENERATED: Readonly<Record<string, Readonly<Record<string, () => string>>>> = {
   'agent/docs/events.md': { events: eventTables, owners: ownerTables, losses: lossTable },
   'daemon/docs/api.md': { endpoints: endpointTable, errors: errorTable },
-  'daemon/docs/operate.md': { metrics: metricTable },
+  'daemon/docs/operate.md': { metrics: metricTable, limits: limitTable },
 };
 
 export const GENERATED_PAGES: readonly string[] = Object.keys(GENERATED);

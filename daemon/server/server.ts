@@ -13,14 +13,14 @@ import { createUnsent, type Unsent } from '../http/access/unsent.ts';
 import { isLocalAddress, type ListenAddress, ListenError, showAddress } from '../http/listen_address.ts';
 import { Problem, problemBody } from '../problem.ts';
 
-const HEADERS_TIMEOUT_MS = 10_000;
-const REQUEST_TIMEOUT_MS = 30_000;
+export const HEADERS_TIMEOUT_MS = 10_000;
+export const REQUEST_TIMEOUT_MS = 30_000;
 const KEEP_ALIVE_TIMEOUT_MS = 5_000;
 const HEADERS_MAX = 100;
-const CONNECTIONS_MAX = 1024;
-const CONNECTIONS_PER_CLIENT_MAX = 256;
+export const CONNECTIONS_MAX = 1024;
+export const CONNECTIONS_PER_CLIENT_MAX = 256;
 /** Extra connections for programs that monitor the daemon, when all others are working. */
-const KEPT_MAX = 32;
+export const KEPT_MAX = 32;
 const ANSWERED_ALWAYS = new Set(['/healthz', '/readyz', '/metrics']);
 
 const LIMITS = {

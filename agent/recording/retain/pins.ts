@@ -14,7 +14,7 @@ import { pinnedSegments } from './pinned_segments.ts';
 const BUSY_TIMEOUT_MS = 500;
 
 /** Share of the recording's limit that pins may take: the rest is for what happens next. */
-const PINNED_SHARE_MAX = 0.5;
+export const PINNED_SHARE_MAX = 0.5;
 
 const PIN = `
 INSERT INTO pin (transaction_id, from_ns, to_ns, pinned_ns) VALUES (:transactionId, :fromNs, :toNs, :pinnedNs)

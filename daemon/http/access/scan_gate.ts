@@ -7,8 +7,8 @@ export const SCANS_MAX_DEFAULT = 16;
 export const QUERY_TIMEOUT_MS_DEFAULT = 30_000;
 
 /** Queue length per scan that may run. Queries further back would wait unacceptably long. */
-const WAITING_PER_SCAN = 4;
-const WAIT_MS_MAX_DEFAULT = 2_000;
+export const WAITING_PER_SCAN = 4;
+export const WAIT_MS_MAX_DEFAULT = 2_000;
 const LOOK_INTERVAL_MS = 100;
 const RETRY_AFTER_S = 2;
 /**

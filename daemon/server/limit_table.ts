@@ -1,0 +1,82 @@
+/** The table of the daemon's limits, made of the numbers that the code goes by. */
+import { maxHeaderSize } from 'node:http';
+import { PINNED_SHARE_MAX } from '../../agent/recording/retain/pins.ts';
+import {
+  QUERY_TIMEOUT_MS_DEFAULT,
+  SCANS_MAX_DEFAULT,
+  WAIT_MS_MAX_DEFAULT,
+  WAITING_PER_SCAN,
+  WHOLE_BYTES_MAX,
+} from '../http/access/scan_gate.ts';
+import { STREAMS_MAX } from '../http/access/stream_room.ts';
+import { UNSENT_BYTES_MAX_DEFAULT } from '../http/access/unsent.ts';
+import { BODY_BYTES_MAX } from '../http/body.ts';
+import { LIMIT_DEFAULT, LIMIT_MAX } from '../query/event_query.ts';
+import { EXTRA_LATENCY_NS_MAX, SPEED_FACTOR_MAX, STEP_EVENTS_MAX } from '../replay/contract.ts';
+import { DEFAULT_LIMITS } from '../replay/session/sessions.ts';
+import { VIEWERS_MAX } from '../replay/session/stream.ts';
+import { STATS_ROWS_MAX } from '../sums/stats.ts';
+import { TAILS_MAX } from '../tail/tails.ts';
+import {
+  CONNECTIONS_MAX,
+  CONNECTIONS_PER_CLIENT_MAX,
+  HEADERS_TIMEOUT_MS,
+  KEPT_MAX,
+  REQUEST_TIMEOUT_MS,
+} from './server.ts';
+
+const seconds = (ms: number) => `${ms / 1000} s`;
+const kib = (bytes: number) => `${bytes / 1024} KiB`;
+const mib = (bytes: number) => `${bytes / 1024 / 1024} MiB`;
+const count = (number: number) => number.toLocaleString('en-US');
+
+const SLOWEST_MAKES_ROOM =
+  'the connection that has waited longest for its client makes room, then the slowest of those whose client has taken less than 64 KiB of its answer in 10 s; no other answer in progress is closed';
+
+const LIMITS: readonly (readonly [limit: string, value: string, beyond: string])[] = [
+  [
+    'connections',
+    `${CONNECTIONS_MAX}, ${CONNECTIONS_PER_CLIENT_MAX} of one address on another machine`,
+    SLOWEST_MAKES_ROOM,
+  ],
+  ['connections for `/healthz`, `/readyz` and `/metrics`', `${KEPT_MAX} more`, ''],
+  ['live streams', `${STREAMS_MAX} together, ${TAILS_MAX} live tails, ${VIEWERS_MAX} viewers of a session`, '429'],
+  ['memory of all answers together', mib(UNSENT_BYTES_MAX_DEFAULT), 'the slowest is closed likewise, or 503 `busy`'],
+  ['headers of a request', `${seconds(HEADERS_TIMEOUT_MS)}, ${kib(maxHeaderSize)}`, '408, 431'],
+  ['a request', `${seconds(REQUEST_TIMEOUT_MS)}, ${kib(BODY_BYTES_MAX)}`, '408, 413'],
+  [
+    'queries, sums, lists of transactions and new replays at once',
+    `\`--max-scans\` (${SCANS_MAX_DEFAULT})`,
+    `${WAITING_PER_SCAN} times as many wait for ${seconds(WAIT_MS_MAX_DEFAULT)} at most, then 503 \`busy\`; readers that do not read take no turn`,
+  ],
+  [
+    'one page',
+    `\`--query-timeout\` (${seconds(QUERY_TIMEOUT_MS_DEFAULT)})`,
+    '503 `query_timeout`, never a part of the page; a stream that finds nothing for that long breaks off without its end',
+  ],
+  [
+    'events in a page',
+    `\`limit\`, ${count(LIMIT_MAX)} at most, default ${count(LIMIT_DEFAULT)}, and ${mib(WHOLE_BYTES_MAX)}`,
+    'a cursor continues',
+  ],
+  ['rows of `/api/stats`', count(STATS_ROWS_MAX), '400 `too_many_groups`'],
+  [
+    'replay sessions',
+    `\`--sessions-max\` (${count(DEFAULT_LIMITS.sessionsMax)}), \`--session-idle\` (${DEFAULT_LIMITS.idleMs / 3_600_000}h)`,
+    '429 `session_limit`',
+  ],
+  [
+    'events that all sessions play',
+    `\`--replay-rate-max\` (${count(DEFAULT_LIMITS.replayRateMax)}) a second`,
+    '429 `replay_capacity`',
+  ],
+  ['speed of a session', `${count(SPEED_FACTOR_MAX)} times the recorded one`, '400 `invalid_body`'],
+  ['extra latency of an event', `${EXTRA_LATENCY_NS_MAX / 3_600_000_000_000n} h`, '400 `invalid_body`'],
+  ['events of one step', count(STEP_EVENTS_MAX), '400 `invalid_body`'],
+  ['pins', `${PINNED_SHARE_MAX * 100} % of \`--retain-bytes\``, '409 `pins_full`'],
+];
+
+export function limitTable(): string {
+  const rows = LIMITS.map(([limit, value, beyond]) => `| ${limit} | ${value} | ${beyond} |`);
+  return ['| limit | value | beyond it |', '|---|---|---|', ...rows].join('\n');
+}
