@@ -13,13 +13,16 @@ const GO_SECTION = '.go.buildinfo';
 const GO_MAGIC = Buffer.from('\xff Go buildinf:', 'latin1');
 const DATA_BYTES_MAX = 1 << 20;
 
-/** Returns undefined if the program's file cannot be read. A 32-bit program does not count as one of Go. */
+/**
+ * Returns undefined if that is not known: the program's file cannot be read, or is not a 64-bit ELF file. A 32-bit
+ * program may be one of Go as well.
+ */
 export function isGoProgram(pid: number): boolean | undefined {
   let file: number | undefined;
   try {
     file = openSync(`/proc/${pid}/exe`, 'r');
     const elf = readElf(fileReader(file));
-    return elf ? hasBuildInfo(elf) : false;
+    return elf && hasBuildInfo(elf);
   } catch {
     return undefined; // The process is gone or another user's.
   } finally {
