@@ -4,9 +4,11 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { BlockIoEvent } from '../../bpf/schema/api.ts';
 import { type LoopDevice, loopDevice } from './loop_device.ts';
 import { bash, bpftraceMap, compileProgram, run, wallClockNs, watchedByBpftrace } from './programs.ts';
-import { record, removeFolders } from './recorded_run.ts';
+import { newRecorder, removeFolders } from './recorded_run.ts';
 
 const REQUESTS = 101;
+
+const { record, stop } = newRecorder();
 
 let disk: LoopDevice;
 
@@ -14,7 +16,8 @@ beforeAll(() => {
   disk = loopDevice();
 });
 
-afterAll(() => {
+afterAll(async () => {
+  await stop();
   disk.remove();
   removeFolders();
 });

@@ -4,21 +4,36 @@ import { existsSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { SysWriteEvent } from '../../bpf/schema/api.ts';
-import { type Recorded, readRecording, record, removeFolders, startAgent, temporaryFolder } from './recorded_run.ts';
+import {
+  newRecorder,
+  type Recorded,
+  readRecording,
+  record,
+  removeFolders,
+  startAgent,
+  temporaryFolder,
+} from './recorded_run.ts';
 
 const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736';
 const SPAN = '00f067aa0ba902b7';
 const TRACEPARENT = `00-${TRACE}-${SPAN}-01`;
 const SECRET = 'tr0ub4dor-and-3';
 
-afterAll(removeFolders);
+/** The agent of the tests that look only at events. */
+const shared = newRecorder();
+
+afterAll(async () => {
+  await shared.stop();
+  removeFolders();
+});
 
 /** Runs each script by its name; `$out` is the file that identifies its writes. */
 async function recordScripts(
   scripts: Readonly<Record<string, { env?: Readonly<Record<string, string>>; script: string }>>,
+  recordWith = shared.record,
 ): Promise<{ recorded: Recorded; of(name: string): SysWriteEvent }> {
   const folder = temporaryFolder();
-  const recorded = await record(() => {
+  const recorded = await recordWith(() => {
     for (const [name, { env, script }] of Object.entries(scripts)) {
       const out = join(folder, name);
       const { status } = spawnSync('/bin/sh', ['-c', script], { env: { PATH: process.env.PATH, out, ...env } });
@@ -76,12 +91,12 @@ test('variables after hundreds of others or long ones are found, or read from /p
 });
 
 test('no other variable leaves the kernel', async () => {
-  const { recorded, of } = await recordScripts({
-    secret: {
-      env: { SECRET_TOKEN: SECRET, BUILDKITE_AGENT_ACCESS_TOKEN: SECRET, BUILDKITE_LABEL: 'deploy' },
-      script: '/bin/echo x > $out',
-    },
-  });
+  const secret = {
+    env: { SECRET_TOKEN: SECRET, BUILDKITE_AGENT_ACCESS_TOKEN: SECRET, BUILDKITE_LABEL: 'deploy' },
+    script: '/bin/echo x > $out',
+  };
+  // The file holds everything only after the agent's end.
+  const { recorded, of } = await recordScripts({ secret }, record);
   expect(of('secret').service_name).toBe('deploy');
   expect(readFileSync(join(recorded.dataFolder, 'recording.kreplay')).includes(SECRET)).toBe(false);
 });
@@ -114,6 +129,8 @@ test('a trace from the environment holds until a marker or another program repla
 });
 
 test('a trace that had no room when its program started is recorded once there is room', async () => {
+  // A second agent would take CPU time that this one needs to catch up.
+  await shared.stop();
   const dataFolder = temporaryFolder();
   const agent = await startAgent(dataFolder);
   const out = join(temporaryFolder(), 'out');

@@ -2,10 +2,12 @@
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { bash, run } from './programs.ts';
-import { type Recorded, record, removeFolders, temporaryFolder } from './recorded_run.ts';
+import { newRecorder, type Recorded, removeFolders, temporaryFolder } from './recorded_run.ts';
 
 const folder = temporaryFolder();
 const deep = join(folder, ...Array.from({ length: 40 }, (_, i) => `level-${i}`));
+
+const shared = newRecorder();
 
 let recorded: Recorded;
 /** The names that the script itself found in /proc/self/fd, by the size that it wrote. */
@@ -43,7 +45,7 @@ os.rename(folder + '/unfinished', folder + '/finished'); say(fd)
 
 beforeAll(async () => {
   bash(`mkdir ${folder}/mounted && mount -t tmpfs tmpfs ${folder}/mounted`);
-  recorded = await record(() => {
+  recorded = await shared.record(() => {
     const lines = run('python3', ['-c', SCRIPT, folder, deep]).trim().split('\n');
     expected = new Map(
       lines.map((line) => {
@@ -54,7 +56,8 @@ beforeAll(async () => {
   });
 });
 
-afterAll(() => {
+afterAll(async () => {
+  await shared.stop();
   bash(`umount ${folder}/mounted`);
   removeFolders();
 });
@@ -73,7 +76,7 @@ test('kinds are distinguished', () => {
 });
 
 test('an invalid descriptor has no file', async () => {
-  const { writes } = await record(() => {
+  const { writes } = await shared.record(() => {
     bash(
       'exec 2>/dev/null; printf x >&77 || python3 -c "import os\ntry: os.write(77, b\'x\' * 77)\nexcept OSError: pass"',
     );

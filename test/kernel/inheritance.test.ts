@@ -24,7 +24,14 @@ import {
   type Words,
   wait,
 } from './lineages.ts';
-import { removeFolders } from './recorded_run.ts';
+import { newRecorder, removeFolders } from './recorded_run.ts';
+
+const shared = newRecorder();
+
+afterAll(async () => {
+  await shared.stop();
+  removeFolders();
+});
 
 const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736';
 const TRACEPARENT = `00-${TRACE}-00f067aa0ba902b7-01`;
@@ -167,13 +174,10 @@ describe('by the way a task was made, the source of its context and what became 
       for (const [name, make] of Object.entries(SHELLS))
         all[nameOf(name, holder, fate)] = shellScript(make, holder, fate);
     }
-    families = await recordFamilies(all);
+    families = await recordFamilies(all, shared);
   }, 240_000);
 
-  afterAll(() => {
-    families?.remove();
-    removeFolders();
-  });
+  afterAll(() => families?.remove());
 
   test.each(WAYS)('$name', ({ name, of }) => {
     const expected = CELLS.map(({ holder, fate }) => [holder, fate, ...of(holder, fate)]);
@@ -271,13 +275,10 @@ describe('individual cases', () => {
     for (const [name, make] of Object.entries(OF_LENT)) {
       for (const fate of FATES) all[nameOf(name, 'marker', fate)] = lineage(child(make), 'marker', fate);
     }
-    families = await recordFamilies(all);
+    families = await recordFamilies(all, shared);
   }, 120_000);
 
-  afterAll(() => {
-    families?.remove();
-    removeFolders();
-  });
+  afterAll(() => families?.remove());
 
   test.each(Object.entries(SINGLE))('%s', (name, { owners }) => {
     expect(owners.map((_, i) => families.ownerOf(name, i + 1))).toEqual(owners);

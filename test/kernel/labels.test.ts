@@ -3,13 +3,19 @@ import { join } from 'node:path';
 import { afterAll, expect, test } from '@jest/globals';
 import { AS_NOBODY } from '../unprivileged.ts';
 import { bash, compileProgram, run } from './programs.ts';
-import { type Recorded, record, removeFolders, temporaryFolder } from './recorded_run.ts';
+import { newRecorder, type Recorded, record, removeFolders, temporaryFolder } from './recorded_run.ts';
 
 const folder = temporaryFolder();
 const out = join(folder, 'out');
 const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736';
 
-afterAll(removeFolders);
+/** The agent of all tests here, except for the flood and those with options of their own. */
+const shared = newRecorder();
+
+afterAll(async () => {
+  await shared.stop();
+  removeFolders();
+});
 
 /** Each line that a script writes to `out` is one event whose size identifies the line. */
 function script(lines: string): void {
@@ -25,7 +31,7 @@ function ownerOf(recorded: Recorded, bytes: number) {
 }
 
 test('a marker applies to its process and what it forks and execs, until it is replaced or ended', async () => {
-  const recorded = await record(() => {
+  const recorded = await shared.record(() => {
     script(`
       say 1
       mark txn=a; say 2
@@ -63,7 +69,7 @@ test('a marker applies to its process and what it forks and execs, until it is r
 
 test('a default of the process applies to its other threads and its children, and yields to their own markers', async () => {
   const program = compileProgram('threads');
-  const recorded = await record(() => {
+  const recorded = await shared.record(() => {
     run(program, ['process-default', out]);
   });
   expect([101, 102, 103, 104].map((bytes) => ownerOf(recorded, bytes))).toEqual([
@@ -76,34 +82,16 @@ test('a default of the process applies to its other threads and its children, an
 
 test('a write belongs to the transaction of its process when the write began', async () => {
   const program = compileProgram('threads');
-  const recorded = await record(() => {
+  const recorded = await shared.record(() => {
     run(program, ['blocked', out]);
   });
   const [blocked] = recorded.writes({ comm: 'threads' }).filter(({ result }) => result === 8192n);
   expect(blocked).toMatchObject({ transaction_id: 'before', file_kind: 'pipe' });
 });
 
-test('a flood of markers blocks no other process, and the markers that it evicts are counted', async () => {
-  const recorded = await record(() => {
-    bash(`for flood in 1 2; do python3 -c '
-import os
-null = os.open("/dev/null", os.O_WRONLY)
-for i in range(150000): os.write(null, b"KREPLAY1 txn=f%d" % i)' & done; wait`);
-    script('for size in $(seq 301 320); do mark txn=after; say $size; sleep 0.1; done');
-  });
-  // Labels that are defined while the ring is full are lost; the others are right, and soon none is lost.
-  const sizes = recorded.writes({ comm: 'bash' }).filter(({ result }) => result > 300n && result <= 320n);
-  expect(new Set(sizes.map(({ transaction_id }) => transaction_id ?? 'after'))).toEqual(new Set(['after']));
-  expect(ownerOf(recorded, 320)).toBe('after marker exact');
-  // The flood has its own loss; besides, a busy kernel may have skipped the program at some call's end.
-  const others = ['definition_lost', 'end_missed'];
-  const causes = new Set(recorded.losses().map(({ cause }) => cause));
-  expect([...causes].filter((cause) => !others.includes(cause))).toEqual(['marker_flood']);
-});
-
 test('an unreadable line for /dev/null may be a marker: what follows has no owner', async () => {
   // A page that was never touched is not present, and /dev/null does not read it.
-  const recorded = await record(() => {
+  const recorded = await shared.record(() => {
     run('python3', [
       '-c',
       `
@@ -131,7 +119,7 @@ os.write(null, b"KREPLAY1 txn=after"); say(403)`,
 
 test('a thread has the context of its creator only as long as the creator holds it', async () => {
   const program = compileProgram('threads');
-  const recorded = await record(() => {
+  const recorded = await shared.record(() => {
     run(program, ['pool', out]);
   });
   expect([201, 202, 203, 204].map((bytes) => ownerOf(recorded, bytes))).toEqual([
@@ -143,7 +131,7 @@ test('a thread has the context of its creator only as long as the creator holds 
 });
 
 test('all fields of a marker are accepted, and malformed ones are left out', async () => {
-  const recorded = await record(() => {
+  const recorded = await shared.record(() => {
     script(`
       mark txn=caf%C3%A9%20%25 trace=${TRACE} span=00f067aa0ba902b7 svc=shop x-note=1; say 1
       mark txn=t2 trace=nonsense span=0; say 2
@@ -180,4 +168,24 @@ test('only root and the user of the agent may set a service', async () => {
     (await record(() => void asNobody(), flags)).writes({ transactionId: 'anyone' }).map((event) => event.service_name);
   expect(await names([])).toEqual(['bash', 'bash']);
   expect(await names(['--trust-services'])).toEqual(['shop', 'shop']);
+});
+
+test('a flood of markers blocks no other process, and the markers that it evicts are counted', async () => {
+  // Two agents at once would be too much for two CPUs.
+  await shared.stop();
+  const recorded = await record(() => {
+    bash(`for flood in 1 2; do python3 -c '
+import os
+null = os.open("/dev/null", os.O_WRONLY)
+for i in range(150000): os.write(null, b"KREPLAY1 txn=f%d" % i)' & done; wait`);
+    script('for size in $(seq 301 320); do mark txn=after; say $size; sleep 0.1; done');
+  });
+  // Labels that are defined while the ring is full are lost; the others are right, and soon none is lost.
+  const sizes = recorded.writes({ comm: 'bash' }).filter(({ result }) => result > 300n && result <= 320n);
+  expect(new Set(sizes.map(({ transaction_id }) => transaction_id ?? 'after'))).toEqual(new Set(['after']));
+  expect(ownerOf(recorded, 320)).toBe('after marker exact');
+  // The flood has its own loss; besides, a busy kernel may have skipped the program at some call's end.
+  const others = ['definition_lost', 'end_missed'];
+  const causes = new Set(recorded.losses().map(({ cause }) => cause));
+  expect([...causes].filter((cause) => !others.includes(cause))).toEqual(['marker_flood']);
 });

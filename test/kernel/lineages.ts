@@ -5,7 +5,7 @@ import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { SysWriteEvent } from '../../bpf/schema/api.ts';
 import { compileProgram } from './programs.ts';
-import { type Recorded, record, temporaryFolder } from './recorded_run.ts';
+import { type Recorded, type Recorder, temporaryFolder } from './recorded_run.ts';
 
 /** Steps for lineage.c. */
 export type Words = readonly string[];
@@ -56,9 +56,9 @@ const idOf = (name: string) => name.replace(/\W+/g, '_');
 const AT_ONCE = 4;
 const RUN_MS_MAX = 30_000;
 
-export async function recordFamilies(families: Readonly<Record<string, Family>>): Promise<Families> {
+export async function recordFamilies(families: Readonly<Record<string, Family>>, agent: Recorder): Promise<Families> {
   const started = startFamilies();
-  return started.families(await record(() => started.run(families)));
+  return started.families(await agent.record(() => started.run(families)));
 }
 
 export interface StartedFamilies {

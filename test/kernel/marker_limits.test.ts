@@ -5,13 +5,19 @@
 import { join } from 'node:path';
 import type { SysWriteEvent } from '../../bpf/schema/api.ts';
 import { run } from './programs.ts';
-import { type Recorded, record, removeFolders, temporaryFolder } from './recorded_run.ts';
+import { newRecorder, type Recorded, record, removeFolders, temporaryFolder } from './recorded_run.ts';
 
 const HOSTILE = join(import.meta.dirname, 'hostile_markers.py');
 
 const folder = temporaryFolder();
 
-afterAll(removeFolders);
+/** The agent of all tests here, except for the flood. */
+const shared = newRecorder();
+
+afterAll(async () => {
+  await shared.stop();
+  removeFolders();
+});
 
 type Part = string | Buffer;
 
@@ -34,7 +40,7 @@ async function recordSteps(steps: readonly Step[]): Promise<{ recorded: Recorded
   const input = steps.map(({ parts, how }, i) => {
     return { how, base: baseOf(i), parts: parts.map((part) => Buffer.from(part as string).toString('hex')) };
   });
-  const recorded = await record(() => {
+  const recorded = await shared.record(() => {
     run('python3', [HOSTILE, out], { input: JSON.stringify(input) });
   });
   const writes = recorded.writes().filter(({ file }) => file === out);
@@ -236,6 +242,8 @@ else:
         os.write(null, b"KREPLAY1 txn=fast-%d" % i)
         if i % 1000 == 0: os.write(out, b"." * (i // 1000 + 1))
 `;
+  // Two agents at once would be too much for two CPUs.
+  await shared.stop();
   const recorded = await record(() => {
     // The slow program ends when the fast one closes its end of the pipe.
     run('bash', ['-c', '(python3 -c "$0" fast; sleep 0.5) | python3 -c "$0" slow', programs], { timeout: 100_000 });

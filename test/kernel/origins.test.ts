@@ -9,7 +9,7 @@ import type { BlockIoEvent } from '../../bpf/schema/api.ts';
 import { type TruthTable, truthOf } from './disk_truth.ts';
 import { type LoopDevice, loopDevice } from './loop_device.ts';
 import { bash, run } from './programs.ts';
-import { type Recorded, record, removeFolders, temporaryFolder } from './recorded_run.ts';
+import { newRecorder, type Recorded, record, removeFolders, temporaryFolder } from './recorded_run.ts';
 
 const WRITER = join(import.meta.dirname, 'patterned_writes.py');
 
@@ -23,7 +23,13 @@ afterEach(() => disk.remove());
 
 const folder = temporaryFolder();
 
-afterAll(removeFolders);
+/** The agent of all tests here that need no options. */
+const shared = newRecorder();
+
+afterAll(async () => {
+  await shared.stop();
+  removeFolders();
+});
 
 interface Scenario {
   recorded: Recorded;
@@ -35,14 +41,15 @@ interface Scenario {
 /** Runs `workload` on a fresh file system of the disk, and writes everything back before the recording ends. */
 async function onFresh(
   workload: () => void | Promise<void>,
-  { type = 'ext4', flags = [] }: { type?: string; flags?: string[] } = {},
+  { type = 'ext4', flags }: { type?: string; flags?: string[] } = {},
 ): Promise<Scenario> {
   run(`mkfs.${type}`, ['-q', ...(type === 'ext4' ? ['-F', '-E', 'lazy_itable_init=0'] : ['-f']), disk.path]);
   run('mount', [disk.path, disk.mountPoint]);
-  const recorded = await record(async () => {
+  const work = async () => {
     await workload();
     run('sync', ['-f', disk.mountPoint]);
-  }, flags);
+  };
+  const recorded = await (flags ? record(work, flags) : shared.record(work));
   run('umount', [disk.mountPoint]);
   const endOf = (request: BlockIoEvent) => request.timestamp_ns + BigInt(request.duration_ns);
   const writes = recorded
@@ -221,7 +228,7 @@ function bytesOf(requests: readonly BlockIoEvent[]): number {
 test('requests of megabytes belong to their writer to the last page', async () => {
   // Most disks accept larger requests than a loop device does.
   const file = join(folder, 'large');
-  const recorded = await record(() => {
+  const recorded = await shared.record(() => {
     bash(`echo 'KREPLAY1 txn=large' >/dev/null; exec dd if=/dev/zero of=${file} bs=1M count=32 status=none`);
     run('sync', ['-f', file]);
   });

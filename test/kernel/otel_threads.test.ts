@@ -5,21 +5,27 @@ import { basename } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { compile } from '../agent/otel/programs.ts';
 import { compileProgram } from './programs.ts';
-import { record, removeFolders, temporaryFolder } from './recorded_run.ts';
+import { newRecorder, record, removeFolders, temporaryFolder } from './recorded_run.ts';
 
 const THREADS = 8;
 const SPANS = 50;
 /** The agent inspects a process one second after it first saw it, once its loop gets to it. */
 const LOOKED_AT_MS = 2500;
 
-afterAll(removeFolders);
+// The tests wait most of their time, so they run side by side.
+const shared = newRecorder();
+
+afterAll(async () => {
+  await shared.stop();
+  removeFolders();
+});
 
 const library = (name: string, options: readonly string[]) =>
   compile(`lib${name}.so`, ['thread_context_variable', 'thread_context_access'], ['-shared', '-fPIC', ...options]);
 
 const loader = () => compileProgram('otel_writes', ['-DLOADS_LIBRARY', '-ldl'], 'otel_writes_loader');
 
-test.each<[string, () => string[]]>([
+test.concurrent.each<[string, () => string[]]>([
   ['in the program', () => [compileProgram('otel_writes', ['-rdynamic'])]],
   ['in a loaded library', () => [loader(), library('otel_static', ['-mtls-dialect=gnu2'])]],
   [
@@ -29,7 +35,7 @@ test.each<[string, () => string[]]>([
 ])('the variable %s', async (_, programOf) => {
   const [program, ...args] = programOf();
   const folder = temporaryFolder();
-  const recorded = await record(async () => {
+  const recorded = await shared.record(async () => {
     const child = spawn(program!, [folder, ...args], { stdio: ['pipe', 'ignore', 'inherit'] });
     await once(child, 'spawn');
     await sleep(LOOKED_AT_MS);

@@ -4,6 +4,9 @@ import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { openReader } from '../../agent/recording/read/reader.ts';
+import { RECORDING_FILE } from '../../agent/recording_path.ts';
 import type { ApiEvent, BlockIoEvent, SysWriteEvent } from '../../bpf/schema/api.ts';
 import { openRecordingStore } from '../../daemon/store/embedded/recording_store.ts';
 import type { EventFilter, NodeLoss } from '../../daemon/store/store.ts';
@@ -11,6 +14,9 @@ import { readEvents } from '../daemon/read_events.ts';
 import { ROOT } from './programs.ts';
 
 const EVENTS_MAX = 1_000_000;
+/** Time in which an agent commits what has happened, also on a busy machine. */
+const COMMIT_MS_MAX = 60_000;
+const LOOK_MS = 10;
 
 export interface Agent {
   process: ChildProcess;
@@ -71,11 +77,18 @@ export async function startAgent(dataFolder: string, flags: readonly string[] = 
   };
 }
 
-export function readRecording(dataFolder: string): Recorded {
+/** A half-open range of the wall clock. */
+interface Window {
+  fromNs: bigint;
+  toNs: bigint;
+}
+
+/** Returns what is recorded of a time, or everything. */
+export function readRecording(dataFolder: string, window?: Window): Recorded {
   const events = (filter: EventFilter = {}) => {
     const store = openRecordingStore(dataFolder);
     try {
-      return readEvents(store, { filter, order: 'asc', limit: EVENTS_MAX });
+      return readEvents(store, { filter: { ...filter, ...window }, order: 'asc', limit: EVENTS_MAX });
     } finally {
       store.close();
     }
@@ -88,7 +101,7 @@ export function readRecording(dataFolder: string): Recorded {
     losses() {
       const store = openRecordingStore(dataFolder);
       try {
-        return store.losses(undefined, undefined);
+        return store.losses(window?.fromNs, window?.toNs);
       } finally {
         store.close();
       }
@@ -109,4 +122,47 @@ export async function record(
     await agent.stop();
   }
   return readRecording(dataFolder);
+}
+
+/** An agent for the tests of a suite that need the same options: to start one takes longer than most of their workloads. */
+export interface Recorder {
+  /** Records `workload`: returns all that began while it ran, other programs' events too, when that is committed. */
+  record(workload: () => void | Promise<void>): Promise<Recorded>;
+  /** Ends the agent, if there is one; the next workload would start another. */
+  stop(): Promise<void>;
+}
+
+/** The agent starts with the first workload. */
+export function newRecorder(flags: readonly string[] = []): Recorder {
+  let started: Promise<Agent> | undefined;
+  return {
+    async record(workload) {
+      started ??= startAgent(temporaryFolder(), flags);
+      const { dataFolder } = await started;
+      const fromNs = BigInt(Date.now()) * 1_000_000n;
+      await workload();
+      // The clock has passed all of the workload's times when its next millisecond begins.
+      const toNs = BigInt(Date.now() + 1) * 1_000_000n;
+      await committed(dataFolder, toNs);
+      return readRecording(dataFolder, { fromNs, toNs });
+    },
+    async stop() {
+      const agent = await started;
+      started = undefined;
+      await agent?.stop();
+    },
+  };
+}
+
+/** Resolves when everything that happened by `toNs` is in the recording, or counted as lost. */
+async function committed(dataFolder: string, toNs: bigint): Promise<void> {
+  const deadline = performance.now() + COMMIT_MS_MAX;
+  for (;;) {
+    const reader = openReader(join(dataFolder, RECORDING_FILE));
+    const span = reader.recordedSpan();
+    reader.close();
+    if (span && span.toNs >= toNs) return;
+    if (performance.now() > deadline) throw new Error(`the agent did not commit within ${COMMIT_MS_MAX} ms`);
+    await sleep(LOOK_MS);
+  }
 }

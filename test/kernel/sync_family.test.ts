@@ -9,7 +9,7 @@ import { SYNC_SYSCALLS } from '../../bpf/schema/sys_sync.ts';
 import { type LoopDevice, loopDevice } from './loop_device.ts';
 import { isMissedEnd } from './missed_ends.ts';
 import { bash, bpftraceMap, compileProgram, run, watchedByBpftrace } from './programs.ts';
-import { type Recorded, record, removeFolders } from './recorded_run.ts';
+import { newRecorder, type Recorded, record, removeFolders } from './recorded_run.ts';
 
 const SYSCALLS = Object.keys(SYNC_SYSCALLS) as (keyof typeof SYNC_SYSCALLS)[];
 const WITHOUT_FILE = ['sync', 'msync'];
@@ -21,6 +21,9 @@ interface Call {
   after: bigint;
   result: bigint;
 }
+
+/** The agent of all tests here that need no options. */
+const shared = newRecorder();
 
 let disk: LoopDevice;
 let file: string;
@@ -49,7 +52,7 @@ beforeAll(async () => {
   const script = SYSCALLS.map(
     (name) => `tracepoint:syscalls:sys_exit_${name} /comm == "sync_family"/ { @calls["${name}"] = count(); }`,
   ).join(' ');
-  recorded = await record(async () => {
+  recorded = await shared.record(async () => {
     traced = await watchedByBpftrace(script, () => {
       calls = run(program, [file]).trim().split('\n').map(callOf);
     });
@@ -57,7 +60,8 @@ beforeAll(async () => {
   syncs = recorded.events({ comm: 'sync_family', eventTypes: ['sys_sync'] }) as SysSyncEvent[];
 });
 
-afterAll(() => {
+afterAll(async () => {
+  await shared.stop();
   disk.remove();
   removeFolders();
 });
@@ -105,7 +109,7 @@ test('failed calls have their error', () => {
 });
 
 test('a sync belongs to the transaction of the waiting thread, and takes at least as long as its requests', async () => {
-  const own = await record(() => {
+  const own = await shared.record(() => {
     bash(`printf 'KREPLAY1 svc=db txn=order-1\\n' > /dev/null
       exec dd if=/dev/zero of=${file} bs=64k count=16 conv=fsync status=none`);
   });

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { truthOf } from './disk_truth.ts';
 import { type LoopDevice, loopDevice } from './loop_device.ts';
 import { bash, compileProgram, run } from './programs.ts';
-import { type Recorded, record, removeFolders } from './recorded_run.ts';
+import { newRecorder, type Recorded, removeFolders } from './recorded_run.ts';
 
 const BLOCKS = 64;
 
@@ -20,7 +20,12 @@ beforeEach(() => {
 
 afterEach(() => disk.remove());
 
-afterAll(removeFolders);
+const { record, stop } = newRecorder();
+
+afterAll(async () => {
+  await stop();
+  removeFolders();
+});
 
 function truth(recorded: Recorded) {
   run('umount', [disk.mountPoint]);

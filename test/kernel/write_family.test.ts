@@ -6,7 +6,7 @@ import type { SysWriteEvent } from '../../bpf/schema/api.ts';
 import { WRITE_SYSCALLS } from '../../bpf/schema/sys_write.ts';
 import { isMissedEnd } from './missed_ends.ts';
 import { bash, bpftraceMap, compileProgram, run, wallClockNs, watchedByBpftrace } from './programs.ts';
-import { type Recorded, record, removeFolders, temporaryFolder } from './recorded_run.ts';
+import { newRecorder, type Recorded, removeFolders, temporaryFolder } from './recorded_run.ts';
 
 const CALLS = 211;
 const THREADS = 3;
@@ -17,7 +17,12 @@ const SYSCALLS = Object.keys(WRITE_SYSCALLS) as (keyof typeof WRITE_SYSCALLS)[];
 const folder = temporaryFolder();
 const file = join(folder, 'written');
 
-afterAll(removeFolders);
+const shared = newRecorder();
+
+afterAll(async () => {
+  await shared.stop();
+  removeFolders();
+});
 
 describe('the write family', () => {
   let recorded: Recorded;
@@ -31,7 +36,7 @@ describe('the write family', () => {
       const filter = '/comm == "write_family" && args->ret > 0/';
       return `tracepoint:syscalls:sys_exit_${name} ${filter} { @calls["${name}"] = count(); @bytes["${name}"] = sum(args->ret); }`;
     }).join(' ');
-    recorded = await record(async () => {
+    recorded = await shared.record(async () => {
       traced = await watchedByBpftrace(script, () => {
         const before = wallClockNs();
         run(program, [CALLS, THREADS, PROCESSES, file].map(String));
@@ -89,7 +94,7 @@ describe('the write family', () => {
 test('start and duration agree with the times that the program measured around each call', async () => {
   const program = compileProgram('bracketed_writes');
   let brackets: bigint[][] = [];
-  const recorded = await record(() => {
+  const recorded = await shared.record(() => {
     brackets = run(program, [])
       .trim()
       .split('\n')
@@ -111,7 +116,7 @@ test('start and duration agree with the times that the program measured around e
 });
 
 test('a failed write has its errno', async () => {
-  const recorded = await record(() => {
+  const recorded = await shared.record(() => {
     bash('dd if=/dev/zero of=/dev/full bs=512 count=1 2>/dev/null || true');
   });
   const [write, ...more] = recorded.writes({ comm: 'dd', failed: true });
