@@ -1,7 +1,7 @@
 // System calls on the recording's files fail for a while: the agent recovers by itself, or ends with a clear error.
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
+import { cpSync, readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, expect, test } from '@jest/globals';
@@ -124,6 +124,22 @@ test('if every write fails until the end, the agent ends with one clear error, a
   expect(missing.filter((number) => !isTold(losses, began, number)).slice(0, 5)).toEqual([]);
 });
 
+let endedAgent: Promise<string> | undefined;
+
+async function folderOfEndedAgent(): Promise<string> {
+  const dataFolder = temporaryFolder();
+  await (await startAgent(dataFolder)).stop();
+  return dataFolder;
+}
+
+/** A folder in which an agent has recorded: the same for all tests, so that a single agent does it. */
+async function recordedFolder(): Promise<string> {
+  endedAgent ??= folderOfEndedAgent();
+  const dataFolder = temporaryFolder();
+  cpSync(await endedAgent, dataFolder, { recursive: true });
+  return dataFolder;
+}
+
 function change(path: string, sql: string): void {
   const database = new Database(path);
   database.exec(sql);
@@ -149,8 +165,7 @@ test.each<[string, RegExp, (path: string) => void]>([
     (path) => change(path, 'PRAGMA user_version = 99'),
   ],
 ])('%s in place of the recording is refused in one line and left unchanged', async (_name, words, spoilFile) => {
-  const dataFolder = temporaryFolder();
-  await (await startAgent(dataFolder)).stop();
+  const dataFolder = await recordedFolder();
   const path = join(dataFolder, 'recording.kreplay');
   spoilFile(path);
   const before = contentOf(path);
@@ -165,8 +180,7 @@ test.each<[string, (path: string) => void]>([
   ['tables that are missing', (path) => change(path, 'DROP TABLE segment')],
   ['a file cut short', (path) => truncateSync(path, 4096)],
 ])('%s in place of the recording is set aside unchanged, and a new recording begins', async (_name, spoilFile) => {
-  const dataFolder = temporaryFolder();
-  await (await startAgent(dataFolder)).stop();
+  const dataFolder = await recordedFolder();
   const path = join(dataFolder, 'recording.kreplay');
   spoilFile(path);
   const before = contentOf(path);
