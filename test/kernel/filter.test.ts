@@ -28,6 +28,7 @@ const WORKLOAD = `
 
 /** Names of the files whose writes were recorded. */
 async function recordedWith(...flags: string[]): Promise<string[]> {
+  const folder = temporaryFolder();
   const recorded = await record(() => void bash(WORKLOAD, { env: { ...process.env, folder } }), flags);
   const files = recorded.writes().map(({ file }) => file!);
   const names = files.filter((file) => file?.startsWith(`${folder}/`)).map((file) => basename(file));
@@ -37,7 +38,8 @@ async function recordedWith(...flags: string[]): Promise<string[]> {
 const ALL = ['labelled', 'labelled-child', 'large', 'program', 'renamed', 'shell', 'shop'];
 const but = (...names: string[]) => ALL.filter((name) => !names.includes(name));
 
-test.each<[string[], string[]]>([
+// Each has an agent of its own; while some of them start, another one records.
+test.concurrent.each<[string[], string[]]>([
   [[], ALL],
   [['--only-labelled'], ['labelled', 'labelled-child']],
   [

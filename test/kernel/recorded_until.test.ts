@@ -89,7 +89,8 @@ async function expectWholeSoon(pair: Pair, window: { fromNs: bigint; toNs: bigin
   expect(JSON.parse(ask(pair, `/api/events?${within(window).slice(1)}&pid=${process.pid}`)).events).not.toEqual([]);
 }
 
-test.each([
+// Each watches its own agent for a while, so they run side by side.
+test.concurrent.each([
   ['a busy host', []],
   ['a host where nothing is wanted', ['--min-duration', '1h']],
 ])(
