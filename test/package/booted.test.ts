@@ -3,24 +3,21 @@
  * service that hangs or is misconfigured. The daemon runs under all restrictions of its unit. The agent refuses a
  * container with processes of its own, so no more of its unit is tested here.
  */
-import { chmodSync, copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync, copyFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import Database from 'better-sqlite3';
 import { type BootedDebian, bootDebian } from './debian_root.ts';
-import { buildPackage, PROJECT, repack } from './packages.ts';
+import { PROJECT, packageOfThisRun, repack } from './packages.ts';
 
 const SAMPLE = join(PROJECT, 'test/recording/samples/version_1.kreplay');
 const SAMPLE_EVENTS = 660;
 
-const folder = mkdtempSync(join(tmpdir(), 'kreplay-booted-'));
 let debian: BootedDebian;
 
 beforeAll(async () => {
-  const deb = join(folder, 'kreplay.deb');
-  buildPackage(deb);
+  const deb = await packageOfThisRun();
   debian = await bootDebian();
   repack(deb, '0.0.9', join(debian.path, 'opt/older.deb'));
   copyFileSync(deb, join(debian.path, 'opt/kreplay.deb'));
@@ -32,7 +29,6 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await debian?.remove();
-  rmSync(folder, { recursive: true, force: true });
 }, 60_000);
 
 function done(...command: string[]): string {
