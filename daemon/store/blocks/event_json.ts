@@ -13,7 +13,7 @@ import { type ByteText, CHUNK_BYTES, createByteText } from './byte_text.ts';
 import { bigColumn, column } from './column.ts';
 import { errorName } from './errno.ts';
 import { createFragments, type Fragments, fieldsOf } from './fragments.ts';
-import { type Dictionary, recordingOf, type ScannedBlock } from './scanned_block.ts';
+import { type Dictionary, RECORDING_COLUMN, type ScannedBlock } from './scanned_block.ts';
 import { type TypeFieldsJson, typeFieldsJson } from './type_fields_json.ts';
 
 /** Writes one row. */
@@ -135,21 +135,22 @@ function rowWriter(
   const tid = column(block, 'tid');
   const comm = column(block, 'comm');
   const cpu = column(block, 'cpu');
-  const recording = recordingOf(block);
+  const recordings = block.columns.get(RECORDING_COLUMN);
+  const ownId = ids(0);
   const ownRows = typeRows(block);
   const ownWriters = Array.from(block.typeCounts, (count, id) => (count > 0 ? own[id]!(block) : undefined));
   const { add, unsigned, signed, time, hex } = text;
 
   return (row) => {
     const [low, high] = [row * 2, row * 2 + 1];
-    const origin = recording(row);
-    add(ids(origin));
+    const recording = recordings ? (recordings[row] as number) : 0;
+    add(recordings ? ids(recording) : ownId);
     hex(numbers[low]!, numbers[high]!);
     add(heads(type[row]!));
     time(timestamp[low]!, timestamp[high]!);
     add(DURATION);
     unsigned(duration[low]!, duration[high]!);
-    add(owners(context[row]!, service[row]!, (source[row]! << 8) | quality[row]!, origin));
+    add(owners(context[row]!, service[row]!, (source[row]! << 8) | quality[row]!, recording));
     add(threads(tid[row]!, pid[row]!, comm[row]!, cpu[row]!));
     signed(result[low]!, result[high]!);
     add(result[high]! >>> 31 === 0 ? SUCCESS : errors(result[low]!, result[high]!));

@@ -11,9 +11,7 @@ export function embeddedStore(recordings: Recordings): Store {
   return {
     recordingStates: async () => recordings.recordingStates(),
     unreadable: async (nodes) => recordings.unreadable(nodes),
-    async *scan(request) {
-      yield* recordings.scan(request);
-    },
+    scan: (request) => later(recordings.scan(request)),
     stats: (request) => summedUp(recordings, request),
     startFollowing: async (filter, horizonNs, sinceNs) => startFollowing(recordings, filter, horizonNs, sinceNs),
     positionOf,
@@ -39,6 +37,24 @@ export function embeddedStore(recordings: Recordings): Store {
     losses: async (fromNs, toNs, nodes) => recordings.losses(fromNs, toNs, nodes),
     spans: async (nodes) => recordings.spans(nodes),
     close: async () => recordings.close(),
+  };
+}
+
+/**
+ * Returns the same values as promises. `yield*` in an asynchronous generator would cost three times as many turns of
+ * the microtask queue, which counts where recordings alternate and each block is one row.
+ */
+function later<Value>(values: Generator<Value, void>): AsyncGenerator<Value, void> {
+  return {
+    next: async () => values.next(),
+    return: async () => values.return(),
+    throw: async (error) => values.throw(error),
+    [Symbol.asyncIterator]() {
+      return this;
+    },
+    async [Symbol.asyncDispose]() {
+      values.return();
+    },
   };
 }
 
