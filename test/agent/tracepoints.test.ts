@@ -10,7 +10,7 @@ const BPF = join(import.meta.dirname, '../../bpf');
 /** Tracepoint -> the most arguments that a program reads of it. */
 function readBySources(): Map<string, number> {
   const read = new Map<string, number>();
-  for (const file of readdirSync(BPF).filter((name) => name.endsWith('.bpf.c'))) {
+  for (const file of readdirSync(BPF).filter((name) => name.endsWith('.bpf.h'))) {
     const source = readFileSync(join(BPF, file), 'utf8');
     for (const [, tracepoint, args] of source.matchAll(/SEC\("tp_btf\/(\w+)"\)\nint BPF_PROG\(\w+, ([^)]*)\)/g)) {
       read.set(tracepoint!, Math.max(read.get(tracepoint!) ?? 0, args!.split(',').length));
