@@ -60,17 +60,24 @@ struct {
 
 enum { SCRATCH_ISSUE, SCRATCH_COMPLETE };
 
-/* Adds one bio's owners. The task that queued the earliest bio represents the request. */
-static __always_inline void add_bio(struct bio_owner *request, struct bio_owner *owner)
+/*
+ * Adds one bio's owners. The task that queued the earliest bio represents the request. It is a global function, which
+ * is verified once, not for each of a request's bios.
+ */
+__noinline int add_bio(struct bio_owner *request, struct bio_owner *owner)
 {
-	__u32 is_wanted = request->queuer.is_wanted | owner->queuer.is_wanted;
+	__u32 is_wanted;
 
+	if (!request || !owner)
+		return 0;
+	is_wanted = request->queuer.is_wanted | owner->queuer.is_wanted;
 	if (!request->queuer.queued_ns || owner->queuer.queued_ns < request->queuer.queued_ns)
 		request->queuer = owner->queuer;
 	request->queuer.is_wanted = is_wanted;
 	for (__u32 slot = 0; slot < ORIGIN_SLOTS && slot < owner->origin_count; slot++)
 		add_origin(request, &owner->origins[slot], owner->origins[slot].bytes);
 	request->has_others |= owner->has_others;
+	return 0;
 }
 
 /* Gathers the owners of all bios of a request; returns false if none is known. */

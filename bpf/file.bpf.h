@@ -31,6 +31,7 @@ struct {
 
 struct file_scratch {
 	struct path_walk {
+		struct file *file;
 		struct mount *mount;
 		struct dentry *dentry;
 		struct dentry *root;
@@ -118,18 +119,21 @@ static __always_inline void walk_path(struct file_scratch *scratch)
 	scratch->definition.flags |= FILE_TRUNCATED;
 }
 
-/* Returns the id of a new definition, or 0 if it was lost: the next write then tries again. */
-static __always_inline __u64 define_file(struct file *file, const struct file_key *key)
+/*
+ * Returns the id of a new definition, or 0 if it was lost: the next write then tries again. It is a global function, so
+ * that the verifier walks a path once, not for every way to get here.
+ */
+__noinline __u64 define_file(struct file_scratch *scratch, const struct file_key *key)
 {
 	struct file_definition *definition;
-	struct file_scratch *scratch;
 	struct inode *inode;
+	struct file *file;
 	struct path path;
-	__u32 zero = 0, size;
+	__u32 size;
 
-	scratch = bpf_map_lookup_elem(&file_scratch, &zero);
-	if (!scratch)
+	if (!scratch || !key)
 		return 0;
+	file = scratch->walk.file;
 	definition = &scratch->definition;
 	inode = BPF_CORE_READ(file, f_inode);
 	__builtin_memset(definition, 0, sizeof(*definition));
@@ -193,7 +197,9 @@ static __always_inline void read_file_key(struct file *file, struct file_key *ke
 static __always_inline void look_up_file(struct file *file, struct task_state *state, __u64 now_ns)
 {
 	struct known_file *known, defined = {.defined_ns = now_ns};
+	struct file_scratch *scratch;
 	struct file_key key;
+	__u32 zero = 0;
 
 	if (!file) {
 		state->file_id = 0;
@@ -205,7 +211,11 @@ static __always_inline void look_up_file(struct file *file, struct task_state *s
 
 	known = bpf_map_lookup_elem(&known_files, &key);
 	if (!known || now_ns - known->defined_ns >= PATH_AGE_MAX_NS) {
-		defined.file_id = define_file(file, &key);
+		scratch = bpf_map_lookup_elem(&file_scratch, &zero);
+		if (scratch) {
+			scratch->walk.file = file;
+			defined.file_id = define_file(scratch, &key);
+		}
 		if (defined.file_id)
 			bpf_map_update_elem(&known_files, &key, &defined, BPF_ANY);
 		known = &defined;

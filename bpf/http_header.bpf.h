@@ -75,9 +75,14 @@ static __always_inline bool ends_headers(__u64 text)
 	       (__u32)(text >> 24) == HEADERS_END;
 }
 
-/* Checking every fourth offset is enough: one of four pieces of the name begins there. */
-static __always_inline bool find_traceparent(struct request_scratch *scratch)
+/*
+ * Checking every fourth offset is enough: one of four pieces of the name begins there. It is a global function, which
+ * is verified once, not at each of its calls.
+ */
+__noinline int find_traceparent(struct request_scratch *scratch)
 {
+	if (!scratch)
+		return 0;
 	scratch->value_at = 0;
 	for (__u32 at = 0; at < WINDOW_SIZE - 16; at += 4) {
 		__u64 text = *(__u64 *)&scratch->text[at], piece = text | LOWER_CASE;

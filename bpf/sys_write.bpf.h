@@ -21,26 +21,29 @@ static __always_inline bool is_write(__u32 id)
 /* This is not inlined, so that the verifier walks its loop once, not once for every path to the call. */
 __noinline __u64 iovec_bytes(__u64 iov, __u64 count)
 {
-	struct user_iovec part[IOV_STEP];
-	__u64 sum = 0;
+	struct user_iovec part[IOV_STEP] = {};
+	__u64 sum = 0, size;
+	__u32 first = 0;
 
 	if (count > IOV_MAX)
 		return UNKNOWN_U64;
-	for (__u32 first = 0; first < IOV_MAX && first < count; first += IOV_STEP) {
-		__u64 size = (count - first) * sizeof(*part);
-
-		if (size > sizeof(part))
-			size = sizeof(part);
-		/* Without this, clang uses another register than the one that older verifiers see compared. */
-		barrier_var(size);
-		if (size > sizeof(part))
-			return UNKNOWN_U64;
-		__builtin_memset(part, 0, sizeof(part));
-		if (bpf_probe_read_user(part, size, (void *)(iov + first * sizeof(*part))))
+	/* Whole steps only: after one of unknown size, the verifier would walk the rest of the loop once more. */
+	for (; first < IOV_MAX && first + IOV_STEP <= count; first += IOV_STEP) {
+		if (bpf_probe_read_user(part, sizeof(part), (void *)(iov + first * sizeof(*part))))
 			return UNKNOWN_U64;
 		for (int i = 0; i < IOV_STEP; i++)
 			sum += part[i].size;
 	}
+	size = (count - first) * sizeof(*part);
+	/* Without this, clang uses another register than the one that older verifiers see compared. */
+	barrier_var(size);
+	if (size > sizeof(part))
+		return UNKNOWN_U64;
+	__builtin_memset(part, 0, sizeof(part));
+	if (bpf_probe_read_user(part, size, (void *)(iov + first * sizeof(*part))))
+		return UNKNOWN_U64;
+	for (int i = 0; i < IOV_STEP; i++)
+		sum += part[i].size;
 	return sum;
 }
 

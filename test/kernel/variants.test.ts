@@ -1,4 +1,5 @@
 // The BPF programs come in two builds, and a kernel runs only one of them: both have to load and to capture the same.
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
 import { BpfObject, btfTypeExists } from 'libbpf-ts';
@@ -10,6 +11,21 @@ import { loopDevice } from './loop_device.ts';
 import { bash, ROOT } from './programs.ts';
 
 const WRITES = 499;
+/** The kernel checks some ten million instructions in a second, while the agent starts. */
+const CHECKED_INSTRUCTIONS_MAX = 500_000;
+
+/** Sums `verified_insns` of the BPF programs that this process has open: bpf_prog_show_fdinfo(), kernel/bpf/syscall.c. */
+function checkedInstructions(): number {
+  const files = readdirSync('/proc/self/fdinfo');
+  const counts = files.map((fd) => {
+    try {
+      return Number(/^verified_insns:\s*(\d+)$/m.exec(readFileSync(`/proc/self/fdinfo/${fd}`, 'latin1'))?.[1] ?? 0);
+    } catch {
+      return 0; // The descriptor of the folder itself is closed.
+    }
+  });
+  return counts.reduce((sum, count) => sum + count, 0);
+}
 
 test.each(['kreplay', 'kreplay_cast'])('%s captures writes and block requests', (variant) => {
   if (variant === 'kreplay_cast' && !btfTypeExists('bpf_rdonly_cast')) {
@@ -22,6 +38,9 @@ test.each(['kreplay', 'kreplay_cast'])('%s captures writes and block requests', 
     object.setReadOnly('agent_tgid', process.pid);
     applyLayers(object, layerStates([], findCgroups().hierarchy));
     object.load();
+    const checked = checkedInstructions();
+    expect(checked).toBeGreaterThan(10_000);
+    expect(checked).toBeLessThan(CHECKED_INSTRUCTIONS_MAX);
     object.attach();
     bash(`dd if=/dev/zero of=${disk.path} bs=4k count=${WRITES} oflag=direct status=none`);
     object.detach();

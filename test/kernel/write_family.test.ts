@@ -115,6 +115,22 @@ test('start and duration agree with the times that the program measured around e
   expect(calls.filter(({ duration_ns }) => duration_ns > 100_000n).length).toBeGreaterThan(100);
 });
 
+const PARTS = [1, 2, 7, 8, 9, 15, 16, 17, 255, 1016, 1023, 1024];
+
+test('a vector has the bytes of all of its parts, however many there are', async () => {
+  const recorded = await shared.record(() => {
+    run(
+      'python3',
+      ['-c', `import os\nfor n in ${JSON.stringify(PARTS)}: os.writev(1, [b'x' * (i + 1) for i in range(n)])`],
+      {
+        maxBuffer: 1 << 24,
+      },
+    );
+  });
+  const vectors = recorded.writes({ comm: 'python3' }).filter(({ syscall }) => syscall === 'writev');
+  expect(vectors.map(({ bytes_requested }) => Number(bytes_requested))).toEqual(PARTS.map((n) => (n * (n + 1)) / 2));
+});
+
 test('a failed write has its errno', async () => {
   const recorded = await shared.record(() => {
     bash('dd if=/dev/zero of=/dev/full bs=512 count=1 2>/dev/null || true');
