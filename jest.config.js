@@ -1,6 +1,6 @@
 /**
  * Tests run from the TypeScript sources through swc; types are checked by `tsc -b` in `make build`. Suites that
- * share nothing run side by side; the others run one after another, as they share the kernel or judge time and memory.
+ * share nothing run side by side; the others run in lanes, as they share the kernel or judge time and memory.
  */
 import { join } from 'node:path';
 import { HEAVY, NEEDY } from './test/kinds_of_suites.js';
@@ -17,6 +17,7 @@ const project = {
       { jsc: { target: 'es2024', parser: { syntax: 'typescript' } }, module: { type: 'es6' } },
     ],
   },
+  testEnvironment: '<rootDir>/test/environment.js',
   setupFilesAfterEnv: ['<rootDir>/test/punctual.js'],
 };
 
@@ -24,13 +25,12 @@ export const sideBySide = {
   ...project,
   testMatch: ['<rootDir>/test/**/*.test.ts'],
   testPathIgnorePatterns: [...NEEDY, ...HEAVY],
-  testEnvironment: '<rootDir>/test/environment.js',
 };
 
-const oneAfterAnother = {
+const inLanes = {
   ...project,
   testRegex: [...NEEDY, ...HEAVY].map((pattern) => `/${pattern}.*(?<=[.]test)[.]ts$`),
-  runner: '<rootDir>/test/one_after_another.js',
+  runner: '<rootDir>/test/lanes.js',
 };
 
 export const run = {
@@ -42,4 +42,4 @@ export const run = {
   reporters: ['default', '<rootDir>/test/closing_line.js'],
 };
 
-export default { ...run, projects: [sideBySide, oneAfterAnother] };
+export default { ...run, projects: [sideBySide, inLanes] };

@@ -17,6 +17,21 @@ export const HEAVY = [
   'test/replay/',
 ];
 
+/** Suites of NEEDY and HEAVY whose verdict depends on time or memory: they run with no other suite beside them. */
+export const JUDGING = [
+  'test/daemon/(heavy_clients|silent_viewers|slow_tails|streams|unread_answers|unsent)',
+  'test/e2e/(doctor|moved_work|run|slow_disk)',
+  'test/export/hostile_bundles',
+  'test/(native/runner|player|replay|run|soak)/',
+];
+
+/** Suites of NEEDY and HEAVY that record nothing of the kernel, and so run beside one that does. */
+export const BESIDE = [
+  'test/daemon/(.*_(command|process)|kept_sessions|merged_.*|tail_batches|tls|tokens|transactions)\\.',
+  'test/(export|fuzz|recording)/',
+  'test/native/(hostile/|map|object)',
+];
+
 /** Suites that can run beside others, but take more than some seconds. */
 export const SLOW = [
   'test/agent/otel_elf',

@@ -71,9 +71,7 @@ describe('language', () => {
     const found = places(SCRIPTS, (node) => /^ExportDefault/.test(node.type)).map((place) => place.split(':')[0]);
     expect(found).toEqual([
       'jest.config.js',
-      ...['closing_line', 'environment', 'left_out', 'one_after_another', 'quick.config'].map(
-        (name) => `test/${name}.js`,
-      ),
+      ...['closing_line', 'environment', 'lanes', 'left_out', 'quick.config'].map((name) => `test/${name}.js`),
     ]);
   });
 

@@ -70,8 +70,8 @@ const WALLS: Record<string, readonly string[]> = {
   'test/punctual.js': ['@jest/globals'],
   'test/environment.js': ['jest-environment-node'],
   'test/kinds_of_suites.js': [],
+  'test/lanes.js': ['jest-runner', 'test/kinds_of_suites.js'],
   'test/left_out.js': ['test/kinds_of_suites.js', 'node:'],
-  'test/one_after_another.js': ['jest-runner'],
   'test/quick.config.js': ['jest.config.js', 'test/kinds_of_suites.js'],
   'jest.config.js': ['test/kinds_of_suites.js', 'node:'],
 };
