@@ -23,7 +23,7 @@ PAGES_CFLAGS := -std=c17 -D_GNU_SOURCE -O2 -fPIC -fvisibility=hidden -Wall -Wext
 	-isystem node_modules/better-sqlite3/deps/sqlite3
 # Static: it starts builds that may bring a libc of their own, or none.
 RUNNER_CFLAGS := -std=c17 -D_GNU_SOURCE -O2 -Wall -Wextra -Werror -static -pthread -Inative/runner
-C_SOURCES = $(filter-out native/runner/gen/%,$(wildcard bpf/*.bpf.[ch] native/src/*.cc native/src/*.h native/src/*.c native/runner/*/*.[ch] native/pages/*.[ch] $(ADDONS:%=native/%/*.cc) $(ADDONS:%=native/%/*.h) test/*/*.c test/*/*/*.[ch] test/*/*/*.cc))
+C_SOURCES = $(filter-out native/runner/gen/%,$(wildcard bpf/*.bpf.[ch] native/src/*.cc native/src/*.h native/src/*.c native/runner/*/*.[ch] native/pages/*.[ch] $(ADDONS:%=native/%/*.cc) $(ADDONS:%=native/%/*.h) test/*/*.c test/*/*/*.[ch] test/*/*/*.cc test/*/*/*/*.c))
 
 # Debian packages, each beside a command or file that shows that it is there.
 BUILD_PACKAGES := clang:/usr/bin/clang g++:/usr/bin/g++ bpftool:/usr/sbin/bpftool \

@@ -5,7 +5,7 @@ import { BLOCK_OPERATIONS } from '../../bpf/schema/block_io.ts';
 import { ATTRIBUTION_QUALITIES, ATTRIBUTION_SOURCES, type FileKind } from '../../bpf/schema/owner.ts';
 import { SYNC_SYSCALLS } from '../../bpf/schema/sys_sync.ts';
 import { WRITE_SYSCALLS } from '../../bpf/schema/sys_write.ts';
-import { blockOf, type Row as ColumnRow, temporaryFolder } from '../recording/fixture.ts';
+import { blockOf, type Row as ColumnRow, temporaryFolder } from '../agent/recording/fixture.ts';
 
 export interface Owner {
   service?: string;

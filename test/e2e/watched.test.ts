@@ -2,7 +2,7 @@
 // API, also about what was lost.
 import { execFileSync } from 'node:child_process';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { type Sample, samplesOf, total, valuesOf } from '../daemon/scraped.ts';
+import { type Sample, samplesOf, total, valuesOf } from '../daemon/metrics/scraped.ts';
 import { AS_NOBODY } from '../unprivileged.ts';
 import { endAll, freePort, type Running, start, temporaryFolder } from './kreplay.ts';
 

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { readClocks } from 'libbpf-ts';
 import type { ReadClocks } from '../../agent/capture/wall_clock.ts';
 import { openReader } from '../../agent/recording/read/reader.ts';
-import { rowsOf, temporaryFolder } from '../recording/fixture.ts';
+import { rowsOf, temporaryFolder } from '../agent/recording/fixture.ts';
 import { openRecorderParts } from './recorder_parts.ts';
 
 const HOUR_NS = 3_600_000_000_000n;

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { afterAll, expect, test } from '@jest/globals';
 import { readClocks } from 'libbpf-ts';
 import { openReader } from '../../agent/recording/read/reader.ts';
-import { rowsOf, temporaryFolder } from '../recording/fixture.ts';
+import { rowsOf, temporaryFolder } from '../agent/recording/fixture.ts';
 import { bash } from './programs.ts';
 import { openRecorderParts } from './recorder_parts.ts';
 

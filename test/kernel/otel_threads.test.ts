@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { basename } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { compile } from '../agent/otel/programs.ts';
+import { compile } from '../agent/attribution/otel/programs.ts';
 import { compileProgram } from './programs.ts';
 import { newRecorder, record, removeFolders, temporaryFolder } from './recorded_run.ts';
 

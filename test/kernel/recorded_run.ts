@@ -10,7 +10,7 @@ import { RECORDING_FILE } from '../../agent/recording_path.ts';
 import type { ApiEvent, BlockIoEvent, SysWriteEvent } from '../../bpf/schema/api.ts';
 import { openRecordingStore } from '../../daemon/store/embedded/recording_store.ts';
 import type { EventFilter, NodeLoss } from '../../daemon/store/store.ts';
-import { readEvents } from '../daemon/read_events.ts';
+import { readEvents } from '../daemon/store/read_events.ts';
 import { ROOT } from './programs.ts';
 
 const EVENTS_MAX = 1_000_000;

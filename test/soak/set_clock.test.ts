@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { afterAll, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { Loss } from '../../agent/recording/format/losses.ts';
-import { temporaryFolder } from '../recording/fixture.ts';
+import { temporaryFolder } from '../agent/recording/fixture.ts';
 import { newSetClock, onTheMachinesClock } from './set_clock.ts';
 
 const folder = temporaryFolder();

@@ -1,0 +1,185 @@
+/** Tests services of processes, and which ones are the recorder's own, with real programs that try to pass for it. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import {
+  createOwnProcessCheck,
+  createProcesses,
+  type ProcessDefinition,
+} from '../../../agent/attribution/processes.ts';
+import { createPrograms, type Program } from '../../../agent/attribution/programs.ts';
+import type { ServiceRule } from '../../../agent/attribution/service_name/rules.ts';
+import { PROGRAM_FLAGS } from '../../../bpf/schema/definitions.ts';
+import { processDefinition } from './attributed.ts';
+import { createNames } from './names.ts';
+
+function createTables(isOwn: (pid: number, uid: number) => boolean = () => false, rules: readonly ServiceRule[] = []) {
+  const names = createNames();
+  const oldestIds = { name: 1 };
+  const programs = createPrograms();
+  /** /proc's answer for any process. */
+  const proc: { program: Program | undefined } = { program: undefined };
+  const processes = createProcesses({
+    programs,
+    programOfProcess: () => proc.program,
+    cgroups: {
+      pathOf: (cgroupId) => (cgroupId === CGROUP ? '/system.slice/nginx.service' : undefined),
+      pathOfProcess: () => undefined,
+    },
+    intern: names.intern,
+    oldestIds,
+    isOwn,
+    rules,
+  });
+  return { names, oldestIds, programs, proc, processes };
+}
+
+const CGROUP = 77;
+const PROGRAM = 64;
+
+describe('the service of a process', () => {
+  function serviceOf(fields: Partial<ProcessDefinition>, { flags = 0, proc }: { flags?: number; proc?: Program } = {}) {
+    const { names, programs, processes, ...tables } = createTables();
+    tables.proc.program = proc;
+    programs.define({ program_id: PROGRAM, flags, executable: 'python3.11' }, 'python3\0/srv/pay.py\0-v\0', '');
+    programs.define({ program_id: PROGRAM + 1, flags, executable: 'dd' }, 'dd\0', 'OTEL_SERVICE_NAME=copy\0');
+    processes.define(processDefinition(fields));
+    return names.text(processes.of(256).serviceId);
+  }
+
+  const inProc: Program = {
+    executable: 'dd',
+    args: ['dd'],
+    environment: new Map([['CI_JOB_NAME', 'build']]),
+    environmentCut: false,
+  };
+
+  test.each<[string, Partial<ProcessDefinition>, string]>([
+    ['is the name of its script', { program_id: PROGRAM }, 'pay'],
+    ['is what the program was started with, before the script', { program_id: PROGRAM + 1 }, 'copy'],
+    ['is its unit, before the script', { program_id: PROGRAM, cgroup_id: CGROUP }, 'nginx'],
+    ['is the kernel for a kernel thread', { kernel_thread: 1 }, 'kernel'],
+    ['is the kernel for a kernel thread in any cgroup', { kernel_thread: 1, cgroup_id: CGROUP }, 'kernel'],
+    ['is its unit if its program was lost', { program_id: 5, cgroup_id: CGROUP }, 'nginx'],
+    ['is unknown if nothing is known of it', { program_id: 5 }, 'unknown'],
+    ['is unknown if its definition was lost', { process_id: 512 }, 'unknown'],
+  ])('%s', (_, fields, service) => expect(serviceOf(fields)).toBe(service));
+
+  test('/proc is read only when the program was lost or its environment was truncated', () => {
+    expect(serviceOf({ program_id: 5 }, { proc: inProc })).toBe('build');
+    expect(serviceOf({ program_id: PROGRAM }, { flags: PROGRAM_FLAGS.PROGRAM_ENVIRONMENT_CUT, proc: inProc })).toBe(
+      'build',
+    );
+    expect(serviceOf({ program_id: PROGRAM }, { flags: PROGRAM_FLAGS.PROGRAM_ENVIRONMENT_CUT })).toBe('pay');
+    expect(serviceOf({ program_id: PROGRAM }, { proc: inProc })).toBe('pay');
+    expect(serviceOf({ kernel_thread: 1 }, { proc: inProc })).toBe('kernel');
+  });
+});
+
+test('the name that an operator sets takes precedence, and stays when the process publishes another one', () => {
+  const { names, programs, processes } = createTables(undefined, [{ service: 'pay', executable: /^python/ }]);
+  programs.define({ program_id: PROGRAM, flags: 0, executable: 'python3' }, '', 'OTEL_SERVICE_NAME=x\0');
+  programs.define({ program_id: PROGRAM + 1, flags: 0, executable: 'java' }, '', 'OTEL_SERVICE_NAME=x\0');
+  processes.define(processDefinition({ process_id: 256, program_id: PROGRAM, pid: 10 }));
+  processes.define(processDefinition({ process_id: 512, program_id: PROGRAM + 1, pid: 11 }));
+  const services = () => [256, 512].map((id) => names.text(processes.of(id).serviceId));
+  expect(services()).toEqual(['pay', 'x']);
+  for (const pid of [10, 11]) processes.rename(pid, 0, 'published');
+  expect(services()).toEqual(['pay', 'published']);
+});
+
+test('an index that the recording has dropped is requested again', () => {
+  const { names, oldestIds, programs, processes } = createTables();
+  programs.define({ program_id: PROGRAM, flags: 0, executable: 'dd' }, '', '');
+  processes.define(processDefinition({ program_id: PROGRAM }));
+  const first = processes.of(256).serviceId;
+  names.forget();
+  oldestIds.name = first + 1;
+  expect(processes.of(256).serviceId).toBeGreaterThan(first);
+  expect(names.text(processes.of(256).serviceId)).toBe('dd');
+});
+
+test('a process belongs to the recorder when the check finds so, and a kernel thread never does', () => {
+  const asked: number[][] = [];
+  const { processes } = createTables((pid, uid) => asked.push([pid, uid]) > 0);
+  processes.define(processDefinition({ process_id: 256, pid: 10, uid: 1001 }));
+  processes.define(processDefinition({ process_id: 512, pid: 2, kernel_thread: 1 }));
+  expect([256, 512, 768].map((id) => processes.of(id).own)).toEqual([true, false, false]);
+  expect(asked).toEqual([[10, 1001]]);
+});
+
+describe("the recorder's own process", () => {
+  const OWN_UID = 1001;
+  const OTHER_UID = 1002;
+  const children: ChildProcess[] = [];
+  let folder: string;
+  let script: string;
+  let isOwn: (pid: number, uid: number) => boolean;
+
+  beforeAll(() => {
+    folder = mkdtempSync(join(tmpdir(), 'kreplay-own-'));
+    for (const name of ['real', 'fake']) {
+      mkdirSync(join(folder, name));
+      writeFileSync(join(folder, name, 'kreplay.js'), 'process.stdin.resume();\n');
+    }
+    script = join(folder, 'real/kreplay.js');
+    isOwn = createOwnProcessCheck(script, OWN_UID);
+  });
+
+  afterEach(async () => {
+    for (const child of children.splice(0)) {
+      child.kill('SIGKILL');
+      await once(child, 'exit');
+    }
+  });
+
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+  /** Runs a program until the test is over; its arguments can be read when this resolves. */
+  async function run(args: readonly string[], program = process.execPath): Promise<number> {
+    const child = spawn(program, args, { cwd: join(folder, 'real'), stdio: ['pipe', 'ignore', 'ignore'] });
+    children.push(child);
+    await once(child, 'spawn');
+    return child.pid!;
+  }
+
+  test.each([
+    ['agent', []],
+    ['daemon', []],
+    ['up', []],
+    ['agent', ['--disable-warning=ExperimentalWarning']],
+  ])('includes kreplay %s, run by root or by the same user: %p', async (command, options) => {
+    const pid = await run([...options, script, command, '--data', 'x']);
+    expect([0, OWN_UID, OTHER_UID].map((uid) => isOwn(pid, uid))).toEqual([true, true, false]);
+  });
+
+  test('includes kreplay that was started by a relative path', async () => {
+    expect(isOwn(await run(['kreplay.js', 'daemon']), OWN_UID)).toBe(true);
+    expect(isOwn(await run(['../real/kreplay.js', 'daemon']), OWN_UID)).toBe(true);
+  });
+
+  test.each<[string, () => string[]]>([
+    ['another script of the same name', () => [join(folder, 'fake/kreplay.js'), 'agent']],
+    ['another script of the same name, by a relative path', () => ['../fake/kreplay.js', 'agent']],
+    ['another script that is given kreplay as an argument', () => [join(folder, 'fake/kreplay.js'), script, 'agent']],
+    ['another command of kreplay', () => [script, 'events']],
+    ['no command', () => [script]],
+    ['a command whose name only starts the same', () => [script, 'agents']],
+  ])('does not include %s', async (_, args) => {
+    expect(isOwn(await run(args()), 0)).toBe(false);
+  });
+
+  test('does not include another program with the same arguments', async () => {
+    expect(isOwn(await run(['-f', script, 'agent'], '/usr/bin/tail'), 0)).toBe(false);
+  });
+
+  test('does not include an exited process', async () => {
+    const pid = await run([script, 'agent']);
+    const [child] = children.splice(0);
+    child!.kill('SIGKILL');
+    await once(child!, 'exit');
+    expect(isOwn(pid, 0)).toBe(false);
+  });
+});

@@ -1,0 +1,64 @@
+/**
+ * Tests what a program was started with: the requested variables, and /proc where the kernel side's copy is incomplete.
+ */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import fc from 'fast-check';
+import { programOfProcess } from '../../../agent/attribution/proc_program.ts';
+import { createPrograms, parseEnvironment, strings } from '../../../agent/attribution/programs.ts';
+import { PROGRAM_FLAGS } from '../../../bpf/schema/definitions.ts';
+
+test('arguments and variables are split at their NULs', () => {
+  const programs = createPrograms();
+  const definition = { program_id: 64, flags: PROGRAM_FLAGS.PROGRAM_ENVIRONMENT_CUT, executable: 'sh' };
+  programs.define(definition, 'sh\0-c\0\0echo a=b', 'JOB_NAME=a=b\0OTEL_SERVICE_NAME=\0');
+  expect(programs.of(64)).toEqual({
+    executable: 'sh',
+    args: ['sh', '-c', '', 'echo a=b'],
+    environment: new Map([
+      ['JOB_NAME', 'a=b'],
+      ['OTEL_SERVICE_NAME', ''],
+    ]),
+    environmentCut: true,
+  });
+  expect(programs.of(65)).toBeUndefined();
+});
+
+test('of a variable that is set twice the first value counts, and only requested variables are kept', () => {
+  const text = 'JOB_NAME=first\0SECRET=x\0JOB_NAME=second\0job_name=third\0JOB_NAME\0=\0GITHUB_JOBS=x\0';
+  expect([...parseEnvironment(text)]).toEqual([['JOB_NAME', 'first']]);
+});
+
+test('any text is split', () => {
+  fc.assert(
+    fc.property(fc.array(fc.string({ unit: 'binary' }).map((text) => text.replaceAll('\0', ''))), (texts) => {
+      const last = texts.at(-1);
+      expect(strings(texts.map((text) => `${text}\0`).join(''))).toEqual(texts);
+      if (last) expect(strings(texts.join('\0'))).toEqual(texts);
+    }),
+  );
+});
+
+describe('/proc', () => {
+  const startNs = (pid: number) => {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+    return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19]) * 1e7 + 1;
+  };
+
+  test('describes a running process, but not another one with the same PID', async () => {
+    const child = spawn('/bin/sleep', ['60'], { env: { CI_JOB_NAME: 'build', SECRET: 'x' } });
+    await once(child, 'spawn');
+    const start = startNs(child.pid!);
+    expect(programOfProcess(child.pid!, start)).toEqual({
+      executable: 'sleep',
+      args: ['/bin/sleep', '60'],
+      environment: new Map([['CI_JOB_NAME', 'build']]),
+      environmentCut: false,
+    });
+    expect(programOfProcess(child.pid!, start + 2e7)).toBeUndefined();
+    child.kill();
+    await once(child, 'exit');
+    expect(programOfProcess(child.pid!, start)).toBeUndefined();
+  });
+});

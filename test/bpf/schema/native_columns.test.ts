@@ -1,0 +1,216 @@
+/** Tests the C++ loops: correct for every width and place, and never outside the arrays that they are given. */
+import fc from 'fast-check';
+import { type ColumnArray, newColumnArray } from '../../../bpf/schema/block.ts';
+import type { Storage } from '../../../bpf/schema/kinds.ts';
+import { nativeColumns } from '../../../bpf/schema/native_columns.ts';
+
+const REFUSED = 'an argument has a wrong type or size';
+
+const STORAGES: Storage[] = ['u8', 'u16', 'u32', 'i32', 'u64', 'i64'];
+
+const bytesOf = ({ buffer, byteOffset, byteLength }: ColumnArray) => Buffer.from(buffer, byteOffset, byteLength);
+
+/** A column of random bytes. */
+function column(storage: Storage, length: number, seed: number): ColumnArray {
+  const values = newColumnArray(storage, length);
+  const bytes = bytesOf(values);
+  let state = seed | 1;
+  for (let i = 0; i < bytes.length; i++) {
+    state = Math.imul(state, 0x9e3779b1) + 1;
+    bytes[i] = state >>> 24;
+  }
+  return values;
+}
+
+const storage = fc.constantFrom(...STORAGES);
+const seed = fc.integer();
+
+describe('gatherFields', () => {
+  test('reads each field of each record', () => {
+    const records = Buffer.from(column('u8', 5000, 7).buffer);
+    fc.assert(
+      fc.property(
+        fc.array(fc.integer({ min: 0, max: 4900 }), { maxLength: 400 }),
+        fc.array(fc.tuple(storage, fc.integer({ min: 0, max: 92 })), { maxLength: 5 }),
+        (offsets, fields) => {
+          const columns = fields.map(([kind]) => newColumnArray(kind, offsets.length + 3));
+          const fieldOffsets = Uint32Array.from(fields, ([, offset]) => offset);
+          nativeColumns.gatherFields(records, Uint32Array.from(offsets), offsets.length, fieldOffsets, columns);
+          columns.forEach((values, f) => {
+            const width = values.BYTES_PER_ELEMENT;
+            const expected = offsets.map((offset) => {
+              const start = offset + fieldOffsets[f]!;
+              return [...records.subarray(start, start + width)];
+            });
+            expect([...bytesOf(values)]).toEqual([...expected.flat(), ...Array(3 * width).fill(0)]);
+          });
+        },
+      ),
+    );
+  });
+
+  test.each([
+    ['a record that ends too early', Uint32Array.of(0, 93), 2, newColumnArray('u64', 2)],
+    ['a record far beyond the end', Uint32Array.of(2 ** 32 - 1), 1, newColumnArray('u8', 1)],
+    ['more records than offsets', Uint32Array.of(0), 2, newColumnArray('u8', 2)],
+    ['more records than values', Uint32Array.of(0, 8), 2, newColumnArray('u8', 1)],
+    ['a field for which there is no column', Uint32Array.of(0), 1, undefined],
+  ])('refuses %s', (_, offsets, count, values) => {
+    const columns = values ? [values] : [];
+    expect(() => nativeColumns.gatherFields(Buffer.alloc(100), offsets, count, Uint32Array.of(0), columns)).toThrow(
+      REFUSED,
+    );
+  });
+});
+
+describe('copyValues', () => {
+  test('copies a range, also into shared memory', () => {
+    fc.assert(
+      fc.property(storage, fc.nat(50), fc.nat(50), fc.nat(50), fc.boolean(), (kind, from, count, at, shared) => {
+        const source = column(kind, from + count + 2, count);
+        const width = source.BYTES_PER_ELEMENT;
+        const memory = shared
+          ? new SharedArrayBuffer((at + count + 1) * width)
+          : new ArrayBuffer((at + count + 1) * width);
+        const target = new (source.constructor as Uint8ArrayConstructor)(memory as ArrayBuffer);
+        nativeColumns.copyValues(source, from, from + count, target, at);
+        const expected = newColumnArray(kind, at + count + 1);
+        (expected as Uint8Array).set(source.subarray(from, from + count) as Uint8Array, at);
+        expect(bytesOf(target)).toEqual(bytesOf(expected));
+      }),
+    );
+  });
+
+  test.each([
+    ['a range that ends beyond the source', 1, 5, 'u16', 0],
+    ['a range that ends before it begins', 3, 2, 'u16', 0],
+    ['a negative place', -1, 2, 'u16', 0],
+    ['a target that is too short', 0, 4, 'u16', 7],
+    ['a target of another width', 0, 4, 'u32', 0],
+  ] as const)('refuses %s', (_, from, to, kind, at) => {
+    const copy = () => nativeColumns.copyValues(newColumnArray('u16', 4), from, to, newColumnArray(kind, 10), at);
+    expect(copy).toThrow(REFUSED);
+  });
+});
+
+describe('pickValues', () => {
+  const picks = fc.record({
+    kind: storage,
+    length: fc.integer({ min: 1, max: 300 }),
+    seed,
+    delta: fc.boolean(),
+    constant: fc.boolean(),
+    places: fc.array(fc.double({ min: 0, max: 1, noNaN: true, maxExcluded: true }), { maxLength: 20 }),
+  });
+
+  test('returns the values at these rows, or reports that they depend on others', () => {
+    fc.assert(
+      fc.property(picks, ({ kind, length, seed, delta, constant, places }) => {
+        const values = column(kind, length, seed);
+        if (constant) bytesOf(values).fill(seed & 0xff);
+        const output = Buffer.alloc(10 + values.byteLength);
+        const isDelta = delta && values.BYTES_PER_ELEMENT === 8;
+        const encoded = output.subarray(0, nativeColumns.encodeColumn(values, isDelta, output, 0));
+        const rows = Uint32Array.from(places, (place) => Math.floor(place * length));
+        const targets = Uint32Array.from(places, (_, i) => places.length - i);
+        const target = newColumnArray(kind, places.length + 1);
+        const picked = nativeColumns.pickValues(encoded, length, rows, target, targets);
+        const isConstant = values.every((value) => value === values[0]);
+        expect(picked).toBe(!isDelta || isConstant);
+        if (picked) expect(places.map((_, i) => target[targets[i]!])).toEqual(places.map((_, i) => values[rows[i]!]));
+      }),
+    );
+  });
+
+  test('a count that overflows in bytes is refused', () => {
+    const pick = () =>
+      nativeColumns.pickValues(
+        Buffer.from([8, 0xff]),
+        2 ** 61,
+        Uint32Array.of(9),
+        newColumnArray('u64', 1),
+        Uint32Array.of(0),
+      );
+    expect(pick()).toBeUndefined();
+  });
+
+  test('damaged bytes are reported, or are other values', () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 60 }), storage, fc.nat(20), (bytes, kind, length) => {
+        const rows = Uint32Array.from({ length }, (_, i) => i);
+        const picked = nativeColumns.pickValues(bytes, length, rows, newColumnArray(kind, length), rows);
+        expect([true, false, undefined]).toContain(picked);
+      }),
+      { numRuns: 1000 },
+    );
+  });
+
+  test.each([
+    ['a row beyond the column', Uint32Array.of(4), Uint32Array.of(0)],
+    ['a target beyond the array', Uint32Array.of(0), Uint32Array.of(2)],
+    ['more rows than targets', Uint32Array.of(0, 1), Uint32Array.of(0)],
+  ])('refuses %s', (_, rows, targets) => {
+    const pick = () => nativeColumns.pickValues(Buffer.from([0x11, 7]), 4, rows, newColumnArray('u8', 2), targets);
+    expect(pick).toThrow(REFUSED);
+  });
+});
+
+describe('frames', () => {
+  test('are decoded, and nothing else is', () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ minLength: 1, maxLength: 500 }), fc.nat(9), fc.nat(499), (input, offset, at) => {
+        const output = Buffer.alloc(1000, 0xaa);
+        const bytes = nativeColumns.compressFrame(input, output, offset);
+        const frame = output.subarray(offset, offset + bytes);
+        expect(output.subarray(0, offset).every((byte) => byte === 0xaa)).toBe(true);
+        const back = new Uint8Array(input.length);
+        expect(nativeColumns.decompressFrame(frame, back)).toBe(true);
+        expect(back).toEqual(input);
+        expect(nativeColumns.decompressFrame(frame, new Uint8Array(input.length + 1))).toBe(false);
+        expect(nativeColumns.decompressFrame(frame.subarray(0, at % bytes), back)).toBe(false);
+      }),
+    );
+  });
+
+  test('a frame without enough space is not written', () => {
+    const input = column('u8', 400, 3) as Uint8Array;
+    expect(nativeColumns.compressFrame(input, Buffer.alloc(300), 0)).toBe(0);
+    expect(() => nativeColumns.compressFrame(input, Buffer.alloc(300), 301)).toThrow(REFUSED);
+  });
+
+  test('several frames, skippable ones and those of the first versions are refused', () => {
+    const output = Buffer.alloc(200);
+    const one = output.subarray(0, nativeColumns.compressFrame(Buffer.alloc(40, 'abcd'), output, 0));
+    const skippable = Buffer.from('502a4d1804000000aaaaaaaa', 'hex');
+    const version7 = Buffer.from(one);
+    version7.writeUInt32LE(0xfd2fb527, 0);
+    expect(nativeColumns.decompressFrame(one, new Uint8Array(40))).toBe(true);
+    for (const frame of [Buffer.concat([one, one]), Buffer.concat([skippable, one]), skippable, version7]) {
+      for (const bytes of [0, 40, 80]) expect(nativeColumns.decompressFrame(frame, new Uint8Array(bytes))).toBe(false);
+    }
+  });
+
+  test('other bytes are not a frame', () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 100 }), (bytes) => {
+        expect(nativeColumns.decompressFrame(bytes, new Uint8Array(50))).toBe(false);
+      }),
+    );
+  });
+});
+
+test.each([
+  ['gatherFields', [Buffer.alloc(8), new Uint8Array(1), 1, Uint32Array.of(0), []]],
+  ['copyValues', [[1, 2], 0, 1, newColumnArray('u8', 1), 0]],
+  ['encodeColumn', [newColumnArray('u8', 0), false, Buffer.alloc(50), 0]],
+  ['encodeColumn', [newColumnArray('u8', 8), false, Buffer.alloc(17), 0]],
+  ['encodeColumn', [new Float64Array(2), false, Buffer.alloc(50), 0]],
+  ['encodeColumn', [newColumnArray('u8', 8), 1, Buffer.alloc(50), 0]],
+  ['decodeColumn', [newColumnArray('u16', 4), newColumnArray('u8', 4)]],
+  ['decodeColumn', [Buffer.alloc(4), new DataView(new ArrayBuffer(8))]],
+  ['pickValues', [Buffer.alloc(4), 2, [0], newColumnArray('u8', 4), [0]]],
+  ['compressFrame', ['text', Buffer.alloc(100), 0]],
+  ['decompressFrame', [Buffer.alloc(10), undefined]],
+] as const)('%s refuses arguments of the wrong type', (name, args) => {
+  expect(() => (nativeColumns[name] as (...args: unknown[]) => unknown)(...args)).toThrow(REFUSED);
+});

@@ -1,0 +1,155 @@
+/** Tests `kreplay transactions`, `services`, `stats` and `tail` against a daemon and against a file. */
+import { copyFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { kreplay, start } from '../command_line.ts';
+import { appendRows, newFolder, newWriter, type Row, recorded, recordingPath, START } from '../recorded.ts';
+import { type Served, serve } from '../served.ts';
+
+const SECOND = 1_000_000_000n;
+const SAMPLES = join(import.meta.dirname, '../../agent/recording/samples');
+
+const rows: Row[] = Array.from({ length: 60 }, (_, i) => ({
+  at: START - 600n * SECOND + BigInt(i) * SECOND,
+  duration: BigInt(1 + (i % 6)) * 1_000_000n,
+  transaction: `order-${i % 6}`,
+  service: i % 2 ? 'db' : 'shop',
+  result: i % 6 === 5 ? -28n : 64n,
+}));
+
+let folder: string;
+let app: Served;
+beforeAll(async () => {
+  folder = recorded(rows);
+  app = await serve(folder);
+});
+afterAll(() => app.close());
+
+const PLACES: [string, () => string[]][] = [
+  ['a daemon', () => ['--url', app.url]],
+  ['a file', () => ['--recording', recordingPath(folder)]],
+];
+
+describe.each(PLACES)('queries of %s', (_, place) => {
+  const ask = (command: string, ...args: string[]) => kreplay(command, ...place(), ...args);
+
+  test('the slowest transactions with an error', async () => {
+    const { code, stdout } = await ask('transactions', '--sort', 'slowest', '--has-error', '--output', 'ndjson');
+    const lines = stdout.trim().split('\n');
+    expect([code, lines.length]).toEqual([0, 1]);
+    expect(JSON.parse(lines[0]!)).toMatchObject({ transaction_id: 'order-5', event_count: 10, error_count: 10 });
+  });
+
+  test('transactions as a table', async () => {
+    const { stdout } = await ask('transactions', '--limit', '2', '--output', 'table');
+    const [heading, ...lines] = stdout.trim().split('\n');
+    expect(heading).toMatch(/^BEGAN +DURATION +EVENTS +ERRORS +WRITTEN BACK +TRANSACTION +SERVICES$/);
+    expect(lines.map((line) => /order-\d/.exec(line)![0])).toEqual(['order-5', 'order-4']);
+  });
+
+  test('transactions as CSV', async () => {
+    const { stdout } = await ask('transactions', '--limit', '1', '--sort', 'slowest', '--output', 'csv');
+    const [firstNs, endNs] = [rows[5]!.at, rows[59]!.at + rows[59]!.duration!];
+    const [, eventId] = /,10,10,([\w-]+),/.exec(stdout)!;
+    expect(stdout).toBe(
+      'transaction_id,trace_id,first_timestamp_ns,last_end_ns,duration_ns,written_back_count,written_back_bytes,' +
+        'written_back_last_end_ns,event_count,error_count,slowest_event_id,services,nodes,pinned\r\n' +
+        `order-5,,${firstNs},${endNs},${endNs - firstNs},0,0,,10,10,${eventId},"[""db""]","[""test-node""]",false\r\n`,
+    );
+  });
+
+  test('services', async () => {
+    expect(await ask('services')).toMatchObject({ code: 0, stdout: 'db\nshop\n' });
+    expect(JSON.parse((await ask('services', '--output', 'json')).stdout)).toEqual({ services: ['db', 'shop'] });
+  });
+
+  test('sums by service', async () => {
+    const { code, stdout } = await ask('stats', '--group-by', 'service', '--output', 'csv');
+    const [heading, ...lines] = stdout.trim().split('\r\n');
+    expect([code, heading]).toEqual([0, 'bucket_start_ns,service,count,error_count,bytes,p50_ns,p90_ns,p99_ns,max_ns']);
+    expect(lines.map((line) => line.split(',').slice(1, 5).join())).toEqual(['db,30,10,1280', 'shop,30,0,1920']);
+  });
+
+  test('sums by time, with bars', async () => {
+    const { stdout } = await ask('stats', '--bucket', '30s', '--transaction', 'order-1', '--output', 'table');
+    const [heading, ...lines] = stdout.trim().split('\n');
+    expect(heading).toMatch(/^FROM +EVENTS +ERRORS +BYTES +P50 +P99 +MAX$/);
+    expect(lines.map((line) => line.split(/ {2,}/).slice(1, 3))).toEqual([
+      ['5', '█'],
+      ['5', '█'],
+    ]);
+  });
+});
+
+test('a missing file is reported as one line with exit code 1', async () => {
+  const { code, stderr } = await kreplay('transactions', '--recording', '/nowhere.kreplay');
+  expect([code, stderr.trim().split('\n').length]).toEqual([1, 1]);
+  expect(stderr).toContain('/nowhere.kreplay');
+});
+
+test('a daemon and a file cannot both be given', async () => {
+  const { code, stderr } = await kreplay('stats', '--recording', 'a', '--url', 'http://127.0.0.1:1');
+  expect([code, stderr.includes('cannot be used with')]).toEqual([2, true]);
+});
+
+test('new events are followed, and Ctrl-C is not a failure', async () => {
+  const live = newFolder();
+  const writer = newWriter(live);
+  const daemon = await serve(live);
+  const tail = start('tail', '--url', daemon.url, '--from', `${START}`, '--service', 'shop', '--output', 'ndjson');
+  appendRows(writer, [{ at: START + 1n }, { at: START + 2n, service: 'db' }, { at: START + 3n }]);
+  daemon.setNow(START + SECOND);
+  await tail.printed(/\n.*\n/);
+  appendRows(writer, [{ at: START + SECOND, result: -28n }]);
+  daemon.setNow(START + 2n * SECOND);
+  const lines = (await tail.printed(/(\n.*){3}/)).trim().split('\n');
+  expect(lines.map((line) => JSON.parse(line).error)).toEqual([null, null, 'ENOSPC']);
+  tail.child.kill('SIGINT');
+  expect((await tail.ended).code).toBe(0);
+  await daemon.close();
+  writer.close();
+});
+
+test('a followed table has one heading, and the end of the daemon is reported', async () => {
+  const live = newFolder();
+  const writer = newWriter(live);
+  const daemon = await serve(live);
+  const tail = start('tail', '--url', daemon.url, '--from', `${START}`, '--output', 'table');
+  appendRows(writer, [{ at: START + 1n }]);
+  daemon.setNow(START + SECOND);
+  await tail.printed(/(\n.*){2}/);
+  appendRows(writer, [{ at: START + SECOND }]);
+  daemon.setNow(START + 2n * SECOND);
+  await tail.printed(/(\n.*){3}/);
+  await daemon.close();
+  const { code, stdout, stderr } = await tail.ended;
+  expect([code, stdout.match(/TRANSACTION/g)]).toEqual([1, ['TRANSACTION']]);
+  expect(stderr).toMatch(/^kreplay: the daemon.+\n$/);
+  writer.close();
+});
+
+describe('write-back', () => {
+  const row = { at: START, transaction: 'order-1' };
+  const back = { at: START + SECOND, type: 'block_io' as const, source: 'none' as const };
+  const origins = [{ transaction: 'order-1', bytes: 4096n }];
+
+  test('is in the table, and in its own columns in CSV', async () => {
+    const place = ['--recording', recordingPath(recorded([row, { ...back, origins }]))];
+    const table = await kreplay('transactions', ...place, '--output', 'table');
+    expect(table.stdout).toMatch(/ 4096 bytes, until 1\.000s later {2}order-1 /);
+    const csv = await kreplay('transactions', ...place, '--output', 'csv');
+    expect(csv.stdout).toContain(`,1000,1,4096,${START + SECOND + 1000n},2,`);
+  });
+
+  test.each(['version_1', 'version_2'])('is not separate in a recording of %s, which is reported', async (sample) => {
+    const path = recordingPath(newFolder());
+    copyFileSync(join(SAMPLES, `${sample}.kreplay`), path);
+    const place = ['--recording', path];
+    const table = await kreplay('transactions', ...place, '--output', 'table');
+    expect(table.stdout).toMatch(/ not separated /);
+    const warning = /kreplay: warning: the durations of \d+ of these transactions include write-back/;
+    expect(table.stderr).toMatch(warning);
+    const csv = await kreplay('transactions', ...place, '--output', 'csv');
+    expect(csv.stderr).toMatch(warning);
+    expect(csv.stdout).toMatch(/^[^\r]*\r\n([^,]*,){5},,,/);
+  });
+});

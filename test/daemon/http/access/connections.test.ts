@@ -1,0 +1,120 @@
+/** Tests clients that hold connections and send nothing, or too little, while another client wants an answer. */
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import { type AddressInfo, connect, type Socket } from 'node:net';
+import { setImmediate as turn } from 'node:timers/promises';
+import { type CloseReason, limitConnections } from '../../../../daemon/http/access/connections.ts';
+import { recorded, START } from '../../recorded.ts';
+import { type Served, serve } from '../../served.ts';
+
+/** More connections than the daemon keeps. */
+const CROWD = 1500;
+const HALF = 'GET /api/events HTTP/1.1\r\nHost: localhost\r\nX-Slow: ';
+const UNFINISHED =
+  'POST /api/replay/sessions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{';
+
+let served: Served;
+beforeAll(async () => {
+  served = await serve(recorded([{ at: START, transaction: 'tx' }]));
+});
+afterAll(() => served.close());
+
+const sockets: Socket[] = [];
+afterEach(() => {
+  for (const socket of sockets.splice(0)) socket.destroy();
+});
+
+async function open(port: number, text = ''): Promise<Socket> {
+  const socket = connect(port, '127.0.0.1').on('error', () => {});
+  sockets.push(socket);
+  await once(socket, 'connect');
+  if (text !== '') socket.write(text);
+  return socket.resume();
+}
+
+test.each([
+  ['send nothing', ''],
+  ['send half a header', HALF],
+  ['send half a body', UNFINISHED],
+])('many clients that %s keep no other client out', async (_name, text) => {
+  for (let sent = 0; sent < CROWD; sent += 100) {
+    await Promise.all(Array.from({ length: 100 }, () => open(served.port, text)));
+    expect((await served.get('/api/events')).status).toBe(200);
+  }
+  while (sockets.filter((socket) => !socket.closed).length > 1024) await turn();
+  expect((await served.get('/healthz')).status).toBe(200);
+});
+
+test('a stream is not closed to make room for many idle clients', async () => {
+  const headers = { 'content-type': 'application/json' };
+  const created = await served.get('/api/replay/sessions', {
+    method: 'POST',
+    headers,
+    body: '{"transaction_id":"tx"}',
+  });
+  const stream = await served.open(`${created.headers.location}/events`);
+  stream.resume();
+  for (let sent = 0; sent < CROWD; sent += 100)
+    await Promise.all(Array.from({ length: 100 }, () => open(served.port, HALF)));
+  const ended = once(stream, 'end');
+  await served.get(String(created.headers.location), { method: 'DELETE' });
+  await ended;
+});
+
+describe('with room for few connections', () => {
+  async function small(connectionsMax: number) {
+    const held: (() => void)[] = [];
+    const server = createServer((_req, res) => void held.push(() => res.end('done')));
+    const closed: CloseReason[] = [];
+    limitConnections(server, { connectionsMax, perClientMax: 1, onClosed: (reason) => closed.push(reason) });
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    const asked = async (text: string) => {
+      const socket = await open(port, text);
+      await once(server, 'request');
+      return socket;
+    };
+    return { server, port, held, asked, closed };
+  }
+  const WHOLE = 'GET / HTTP/1.1\r\nHost: localhost\r\n\r\n';
+
+  test('the one that has been idle longest is closed, and an answer restarts the idle time', async () => {
+    const { server, port, held, asked, closed } = await small(2);
+    const answered = await asked(WHOLE);
+    const idle = await open(port);
+    held[0]!();
+    await once(answered, 'data');
+    const idleClosed = once(idle, 'close');
+    await open(port);
+    await idleClosed;
+    expect([answered.closed, closed]).toEqual([false, ['made_room']]);
+    server.close();
+    server.closeAllConnections();
+  });
+
+  test('a connection with a second request in progress is not idle when the first is answered', async () => {
+    const { server, port, held, asked } = await small(1);
+    const pipelining = await asked(WHOLE + WHOLE);
+    while (held.length < 2) await turn();
+    held[0]!();
+    await once(pipelining, 'data');
+    await once(await open(port), 'close');
+    held[1]!();
+    await once(pipelining, 'data');
+    server.close();
+    server.closeAllConnections();
+  });
+
+  test('a new connection is refused if the daemon is working for all others', async () => {
+    const { server, port, held, asked, closed } = await small(2);
+    const [first, second] = [await asked(WHOLE), await asked(WHOLE)];
+    const turnedAway = await open(port);
+    await once(turnedAway, 'close');
+    expect(closed).toEqual(['turned_away']);
+    for (const end of held) end();
+    await Promise.all([first, second].map((socket) => once(socket, 'data')));
+    server.close();
+    server.closeAllConnections();
+  });
+});

@@ -1,0 +1,205 @@
+/** Tests the limits on the cost of queries: turns and time. The test controls the clock. */
+import { once } from 'node:events';
+import { setImmediate as turn } from 'node:timers/promises';
+import express from 'express';
+import { pino } from 'pino';
+import { createScanGate } from '../../../../daemon/http/access/scan_gate.ts';
+import { problemHandler } from '../../../../daemon/http/problem_handler.ts';
+import { close, listen } from '../../../../daemon/server/server.ts';
+import { gathered, later } from '../../later.ts';
+import { type Row, recorded, START } from '../../recorded.ts';
+import { served } from '../../served.ts';
+
+/** More events than the buffers of a connection hold. */
+const EVENTS = 60_013;
+const ndjson = { accept: 'application/x-ndjson' };
+
+let folder: string;
+beforeAll(() => {
+  folder = recorded(Array.from({ length: EVENTS }, (_, i): Row => ({ at: START + BigInt(i) })));
+});
+
+/** A clock that advances by `step` at each reading. */
+function stepping(step: number): () => number {
+  let now = 0;
+  return () => {
+    now += step;
+    return now;
+  };
+}
+
+const gateOf = (step: number) => createScanGate({ queryTimeoutMs: 500, nowMs: stepping(step) });
+
+test('a page that takes too long is refused', async () => {
+  const { get } = await served(folder, { scanGate: gateOf(300) });
+  const { status, json, headers } = await get('/api/events?limit=10000');
+  expect([status, json.code, json.events, headers['retry-after']]).toEqual([503, 'query_timeout', undefined, '2']);
+});
+
+test('a page within its time is complete', async () => {
+  const { get } = await served(folder, { scanGate: gateOf(1) });
+  expect((await get('/api/events?limit=10000')).json.events).toHaveLength(10_000);
+});
+
+test('a stream continues while it has something to send', async () => {
+  const { lines } = await served(folder, { scanGate: gateOf(300) });
+  expect(await lines('/api/events')).toHaveLength(EVENTS);
+});
+
+test('a stream that finds nothing for too long is aborted', async () => {
+  const { open, get } = await served(folder, { scanGate: gateOf(501) });
+  const stream = await open('/api/events', { headers: ndjson });
+  expect(stream.statusCode).toBe(200);
+  stream.resume();
+  const [error] = await once(stream, 'error');
+  expect([error.code, stream.complete]).toEqual(['ECONNRESET', false]);
+  expect((await get('/healthz')).status).toBe(200);
+});
+
+test('a list of transactions that takes too long is refused', async () => {
+  const { get } = await served(recorded([{ at: START, transaction: 'tx' }]), { scanGate: gateOf(501) });
+  const { status, json, headers } = await get('/api/transactions');
+  expect([status, json.code, json.transactions, headers['retry-after']]).toEqual([
+    503,
+    'query_timeout',
+    undefined,
+    '2',
+  ]);
+});
+
+test('the time of a request that waits for other lists counts from its start', async () => {
+  let now = 0;
+  const gate = createScanGate({ queryTimeoutMs: 500, nowMs: () => now });
+  const app = express();
+  app.get('/', async (_req, res) => {
+    const scan = await gate.enter(res);
+    now += 501;
+    res.json(await gathered(scan.whole(later([1]))));
+  });
+  app.use(problemHandler(pino({ level: 'silent' })));
+  const [server, url] = await listen(app, { host: '127.0.0.1', port: 0 });
+  expect((await fetch(url)).status).toBe(503);
+  await close(server);
+});
+
+describe('turns', () => {
+  /** Serves requests that each hold their turn until the test ends them. */
+  async function gated(scansMax: number, waitMsMax?: number) {
+    const gate = createScanGate({ scansMax, nowMs: () => 0, ...(waitMsMax !== undefined && { waitMsMax }) });
+    const running: { name: string; end: () => void }[] = [];
+    const app = express();
+    app.get('/:name', async (req, res) => {
+      await gate.enter(res);
+      running.push({ name: req.params.name, end: () => res.end() });
+    });
+    app.use(problemHandler(pino({ level: 'silent' })));
+    const [server, url] = await listen(app, { host: '127.0.0.1', port: 0 });
+    const ask = (name: string, signal?: AbortSignal) => fetch(`${url}/${name}`, { signal: signal ?? null });
+    const isRunning = async (name: string) => {
+      while (!running.some((one) => one.name === name)) await turn();
+    };
+    return { gate, running, ask, isRunning, end: () => close(server) };
+  }
+
+  const session = { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{"transaction_id":"tx"}' };
+
+  test('are needed for every scan, and for nothing else', async () => {
+    const { gate, running, ask, isRunning, end } = await gated(1, 0);
+    const { get } = await served(recorded([{ at: START, transaction: 'tx' }]), { scanGate: gate });
+    const outcomes = async () => {
+      const { json } = await get('/api/events');
+      const asked: [path: string, sent?: object][] = [
+        ['/api/events', { headers: ndjson }],
+        ['/api/stats'],
+        ['/api/transactions'],
+        ['/api/replay/sessions', session],
+        ['/api/transactions/tx'],
+        [`/api/events/${json.events?.[0].event_id ?? 'x'}`],
+        ['/api/services'],
+        ['/readyz'],
+      ];
+      const statuses = [];
+      for (const [path, sent] of asked) statuses.push((await get(path, sent)).status);
+      return statuses;
+    };
+    expect(await outcomes()).toEqual([200, 200, 200, 201, 200, 200, 200, 200]);
+    const holder = ask('holder');
+    await isRunning('holder');
+    expect(await outcomes()).toEqual([503, 503, 503, 503, 200, 404, 200, 200]);
+    const { json, headers } = await get('/api/transactions');
+    expect([json.code, headers['retry-after']]).toEqual(['busy', '2']);
+    running[0]!.end();
+    await holder;
+    expect((await get('/api/transactions')).status).toBe(200);
+    await end();
+  });
+
+  test('are granted one after the other', async () => {
+    const { running, ask, isRunning, end } = await gated(1, 60_000);
+    const first = ask('first');
+    await isRunning('first');
+    const second = ask('second');
+    running[0]!.end();
+    await isRunning('second');
+    running[1]!.end();
+    expect([(await first).status, (await second).status]).toEqual([200, 200]);
+    await end();
+  });
+
+  test('are refused after too long a wait, and a refused request does not run', async () => {
+    const { running, ask, isRunning, end } = await gated(1, 0);
+    const first = ask('first');
+    await isRunning('first');
+    const refused = await ask('second');
+    const { code } = (await refused.json()) as { code: string };
+    expect([refused.status, code, refused.headers.get('retry-after')]).toEqual([503, 'busy', '2']);
+    running[0]!.end();
+    await first;
+    const third = ask('third');
+    await isRunning('third');
+    running[1]!.end();
+    expect([(await third).status, running.map(({ name }) => name)]).toEqual([200, ['first', 'third']]);
+    await end();
+  });
+
+  test('have a bounded queue', async () => {
+    const { running, ask, isRunning, end } = await gated(1, 60_000);
+    const first = ask('first');
+    await isRunning('first');
+    const asked = ['a', 'b', 'c', 'd', 'e'].map((name) => ask(name));
+    const refused = await Promise.race(asked);
+    expect(refused.status).toBe(503);
+    for (let i = 0; i < 5; i++) {
+      while (running.length <= i) await turn();
+      running[i]!.end();
+    }
+    const statuses = (await Promise.all([first, ...asked])).map(({ status }) => status);
+    expect(statuses.sort()).toEqual([200, 200, 200, 200, 200, 503]);
+    await end();
+  });
+
+  test('are not granted to clients that have disconnected', async () => {
+    const { running, ask, isRunning, end } = await gated(1, 60_000);
+    const first = ask('first');
+    await isRunning('first');
+    const leaving = new AbortController();
+    const left = ask('left', leaving.signal);
+    const last = ask('last');
+    leaving.abort();
+    await expect(left).rejects.toThrow();
+    running[0]!.end();
+    await isRunning('last');
+    running.at(-1)!.end();
+    expect([(await first).status, (await last).status]).toEqual([200, 200]);
+    await end();
+  });
+});
+
+test('readers that do not read take no turns', async () => {
+  const gate = createScanGate({ scansMax: 1, nowMs: () => 0, waitMsMax: 60_000 });
+  const { open, get } = await served(folder, { scanGate: gate });
+  const stuck = [];
+  for (let i = 0; i < 3; i++) stuck.push(await open('/api/events', { headers: ndjson }));
+  expect((await get('/api/events?limit=1')).status).toBe(200);
+  for (const stream of stuck) stream.destroy();
+});

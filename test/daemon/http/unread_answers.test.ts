@@ -1,0 +1,55 @@
+/** Tests clients that request much and read nothing: others are answered, and memory is bounded and released. */
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { type Running, start } from '../command_line.ts';
+import { appendRows, newFolder, newWriter, START } from '../recorded.ts';
+
+const EVENTS = 100_000;
+const CLIENTS = join(import.meta.dirname, 'unread_clients.py');
+
+let daemon: Running;
+let port: string;
+beforeAll(async () => {
+  const folder = newFolder();
+  const writer = newWriter(folder);
+  for (let written = 0; written < EVENTS; written += 10_000)
+    appendRows(
+      writer,
+      Array.from({ length: 10_000 }, (_, i) => ({ at: START + BigInt(written + i), transaction: `tx-${i % 50}` })),
+    );
+  writer.close();
+  daemon = start('daemon', '--data', folder, '--listen', '127.0.0.1:0');
+  port = /:(\d+)\n/.exec(await daemon.printed(/\n/))![1]!;
+});
+afterAll(async () => {
+  daemon.child.kill('SIGKILL');
+  await daemon.ended;
+});
+
+interface Seen {
+  before: number;
+  most: number;
+  after: number;
+  first: [path: string, status: string, ms: number][];
+  then: [path: string, status: string, ms: number][];
+}
+
+test.each([
+  ['1024 streams', 1024, '/api/events', 'application/x-ndjson'],
+  ['400 pages of 10,000', 400, '/api/events?limit=10000', 'application/json'],
+])('%s that are never read keep no client out, and release their memory', async (_name, count, path, accept) => {
+  const args = [CLIENTS, port, String(count), path, accept, String(daemon.child.pid)];
+  const { stdout } = await promisify(execFile)('python3', args, { maxBuffer: 1e8 });
+  const { before, most, after, first, then } = JSON.parse(stdout) as Seen;
+  if (process.env.SIZES) {
+    const slowest = (answers: Seen['first']) => Math.max(...answers.map(([, , ms]) => ms));
+    process.stderr.write(`${before} ${most} ${after} MiB, ${slowest(first)} ${slowest(then)} ms\n`);
+  }
+  expect(new Set([...first, ...then].map(([, status]) => status))).toEqual(new Set(['200']));
+  for (const [, , ms] of first) expect(ms).toBeLessThan(1000);
+  // The median is compared, because the machine has other work.
+  expect(then.map(([, , ms]) => ms).sort((a, b) => a - b)[Math.floor(then.length / 2)]).toBeLessThan(100);
+  expect(most).toBeLessThan(500);
+  expect(after - before).toBeLessThan(150);
+});

@@ -1,0 +1,294 @@
+/** Tests that an answer reports what its recording lacks in the window of the query, and nothing of other windows. */
+import { readFileSync } from 'node:fs';
+import { dirname } from 'node:path';
+import Database from 'better-sqlite3';
+import { openRecordingStore } from '../../../daemon/store/embedded/recording_store.ts';
+import { kreplay } from '../command_line.ts';
+import { NODE, newFolder, newWriter, type Row, recorded, recordedOn, recordingPath, START } from '../recorded.ts';
+import { type Served, serve, served as servedHere } from '../served.ts';
+
+const S = 1_000_000_000n;
+
+let served: Served;
+beforeAll(async () => {
+  const folder = recorded([{ at: START }, { at: START + 100n * S }], (writer) => {
+    const lose = (from: bigint, to: bigint, count: number, cause: 'ring_full' | 'no_memory' = 'ring_full') =>
+      writer.recordLoss({ cause, eventType: 'sys_write', count, fromNs: START + from * S, toNs: START + to * S });
+    lose(10n, 11n, 7);
+    lose(11n, 12n, 5);
+    lose(11n, 12n, 1, 'no_memory');
+    lose(20n, 21n, 100);
+  });
+  served = await serve(folder);
+});
+afterAll(() => served.close());
+
+/** The end of the recording: the same in all these answers. */
+const UNTIL = `,"recorded_until":${START},"nodes":[{"node":"${NODE}","recorded_until":${START}}]`;
+
+async function coverage(query: string): Promise<string> {
+  const { text } = await served.get(`/api/events?${query}`);
+  return text.slice(text.indexOf('"coverage":') + 11, -1).replace(UNTIL, '');
+}
+
+const gap = (from: bigint, to: bigint, lost: number, cause = 'ring_full') =>
+  `{"from":${START + from * S},"to":${START + to * S},"lost":${lost},"cause":"${cause}"}`;
+
+test('all losses are listed, and adjacent gaps of one cause as one', async () => {
+  expect(await coverage('')).toBe(
+    `{"complete":false,"lost":113,"gaps":[${[gap(10n, 12n, 12), gap(11n, 12n, 1, 'no_memory'), gap(20n, 21n, 100)]}]}`,
+  );
+});
+
+test('a node in a list is recognised in any notation of the list', async () => {
+  for (const list of [`${NODE},${NODE}`, `+${NODE},+${NODE}`, `${NODE}&node=${NODE}`])
+    expect(await coverage(`node=${list}`)).toBe(await coverage(''));
+});
+
+test('only losses within the window are listed', async () => {
+  expect(await coverage(`from=${START + 20n * S}`)).toBe(
+    `{"complete":false,"lost":100,"gaps":[${gap(20n, 21n, 100)}]}`,
+  );
+  expect(await coverage(`to=${START + 10n * S}`)).toBe('{"complete":true,"lost":0,"gaps":[]}');
+  expect(await coverage(`from=${START + 30n * S}`)).toBe('{"complete":true,"lost":0,"gaps":[]}');
+});
+
+async function gapsOf(daemon: Served, query: string): Promise<[from: bigint, to: bigint, cause: string][]> {
+  const { text } = await daemon.get(`/api/events?${query}`);
+  const gaps = text.matchAll(/"from":(\d+),"to":(\d+),"lost":0,"cause":"(\w+)"/g);
+  return [...gaps].map(([, from, to, cause]) => [BigInt(from!) - START, BigInt(to!) - START, cause!]);
+}
+
+test('time without a running agent is a gap', async () => {
+  const daemon = await servedHere(recorded([{ at: START }]));
+  daemon.setNow(START + 50n * S);
+  const stopped = [0n, 50n * S, 'agent_stopped'];
+  expect(await gapsOf(daemon, '')).toEqual([stopped]);
+  expect(await gapsOf(daemon, `to=${START}`)).toEqual([]);
+  expect(await gapsOf(daemon, `to=${START + S}`)).toEqual([[0n, S, 'agent_stopped']]);
+  expect(await gapsOf(daemon, `from=${START - S}`)).toEqual([[-S, 0n, 'not_recorded_yet'], stopped]);
+  expect(await gapsOf(daemon, `from=${START - 2n * S}&to=${START - S}`)).toEqual([[-2n * S, -S, 'not_recorded_yet']]);
+  expect(await gapsOf(daemon, `from=${START + 60n * S}`)).toEqual([]);
+});
+
+test('a running agent leaves no gap, and a silent one does', async () => {
+  const folder = newFolder();
+  const writer = newWriter(folder);
+  const daemon = await servedHere(folder);
+  daemon.setNow(START + 4n * S);
+  expect(await gapsOf(daemon, '')).toEqual([]);
+  expect(await gapsOf(daemon, 'from=-4s')).toEqual([]);
+  // The requested window reaches past the last commit.
+  expect(await gapsOf(daemon, 'from=-3s')).toEqual([[S, 4n * S, 'not_written_yet']]);
+  expect(await gapsOf(daemon, 'to=-1s')).toEqual([[0n, 3n * S, 'not_written_yet']]);
+  expect(await gapsOf(daemon, 'to=-4s')).toEqual([]);
+  daemon.setNow(START + 40n * S);
+  expect(await gapsOf(daemon, 'from=-10s')).toEqual([[30n * S, 40n * S, 'not_written_yet']]);
+  expect(await gapsOf(daemon, '')).toEqual([[0n, 40n * S, 'not_written_yet']]);
+  writer.close();
+  expect(await gapsOf(daemon, '')).toEqual([[0n, 40n * S, 'agent_stopped']]);
+});
+
+test('each node has its own gaps, and recordings of one node are merged', async () => {
+  const folders = [recordedOn('a', []), recordedOn('a', []), recordedOn('b', [])];
+  const spans = [
+    [0n, 10n],
+    [20n, 30n],
+    [0n, 30n],
+  ];
+  for (const [i, folder] of folders.entries()) {
+    const database = new Database(recordingPath(folder));
+    const set = database.prepare('UPDATE meta SET value = CAST(? AS INTEGER) WHERE key = ?');
+    set.run(START + spans[i]![0]! * S, 'created_ns');
+    set.run(START + spans[i]![1]! * S, 'alive_ns');
+    database.close();
+  }
+  const daemon = await servedHere(openRecordingStore(undefined, folders.map(recordingPath)));
+  daemon.setNow(START + 30n * S);
+  expect(await gapsOf(daemon, '')).toEqual([[10n * S, 20n * S, 'agent_stopped']]);
+  expect(await gapsOf(daemon, 'node=b')).toEqual([]);
+  expect(await gapsOf(daemon, 'node=a&from=-18s&to=-12s')).toEqual([[12n * S, 18n * S, 'agent_stopped']]);
+  expect(await gapsOf(daemon, 'node=b,c&from=-1s')).toEqual([[29n * S, 30n * S, 'not_recorded_yet']]);
+});
+
+test('a recording without an end time ends with its last event', async () => {
+  const folder = recorded([{ at: START }, { at: START + 5n * S }]);
+  const database = new Database(recordingPath(folder));
+  database.exec("DELETE FROM meta WHERE key = 'alive_ns'");
+  database.close();
+  const daemon = await servedHere(folder);
+  daemon.setNow(START + 9n * S);
+  expect(await gapsOf(daemon, `node=${NODE}`)).toEqual([[5n * S, 9n * S, 'agent_stopped']]);
+});
+
+test('a query with an end includes what follows a named file', async () => {
+  const path = recordingPath(recorded([{ at: START, transaction: 'tx' }, { at: START + 5n * S }]));
+  const daemon = await servedHere(openRecordingStore(undefined, [path]));
+  daemon.setNow(START + 9n * S);
+  for (const query of ['', `from=${START}`, 'transaction_id=tx']) expect(await gapsOf(daemon, query)).toEqual([]);
+  expect(await gapsOf(daemon, `from=${START}&to=${START + 9n * S}`)).toEqual([[0n, 9n * S, 'agent_stopped']]);
+});
+
+test('a transaction that ended long before its agent is complete except for losses in its own time', async () => {
+  const rows = [
+    { at: START, duration: S, transaction: 'whole' },
+    { at: START + 4n * S, duration: S, transaction: 'lossy' },
+    { at: START + 9n * S, duration: S, transaction: 'cut' },
+  ];
+  const folder = recorded(rows, (writer) =>
+    writer.recordLoss({ cause: 'ring_full', eventType: null, fromNs: START + 4n * S, toNs: START + 5n * S, count: 7 }),
+  );
+  const database = new Database(recordingPath(folder));
+  database.prepare("UPDATE meta SET value = CAST(? AS INTEGER) WHERE key = 'alive_ns'").run(START + 10n * S);
+  database.close();
+  const daemon = await servedHere(folder);
+  daemon.setNow(START + 50n * S);
+  const coverageOf = async (id: string) => (await daemon.get(`/api/events?transaction_id=${id}`)).json.coverage;
+  expect(await coverageOf('whole')).toMatchObject({ complete: true, lost: 0, gaps: [] });
+  expect(await coverageOf('lossy')).toMatchObject({ complete: false, lost: 7, gaps: [{ cause: 'ring_full' }] });
+  // Its last event ended at the moment its agent did.
+  expect((await coverageOf('cut')).gaps.map(({ cause }: { cause: string }) => cause)).toContain('agent_stopped');
+});
+
+/** Sets when a recording's agent was last known to work, and whether it ended. */
+function setEnd(path: string, values: Record<string, bigint>): void {
+  const database = new Database(path);
+  const set = database.prepare('UPDATE meta SET value = CAST(? AS INTEGER) WHERE key = ?');
+  for (const [key, value] of Object.entries(values)) set.run(value, key);
+  database.close();
+}
+
+const DETAILS = ['/api/events?transaction_id=tx', '/api/stats?transaction_id=tx', '/api/transactions/tx'];
+
+/** Causes of the gaps in each answer about the transaction `tx`. */
+async function gapsOfTx(daemon: Served, paths = DETAILS): Promise<string[][]> {
+  const answers = await Promise.all(paths.map((path) => daemon.get(path)));
+  return answers.map(({ json }) => json.coverage.gaps.map(({ cause }: { cause: string }) => cause));
+}
+
+const inEachAnswer = (...causes: string[]) => DETAILS.map(() => causes);
+
+describe('a transaction that may have continued, or begun earlier, without being recorded', () => {
+  const row = { at: START, duration: S, transaction: 'tx' };
+
+  async function restarted(killedNs: bigint, startedNs: bigint, rows: readonly Row[] = [row]): Promise<Served> {
+    const folder = recorded(rows);
+    setEnd(recordingPath(folder), { alive_ns: killedNs, ended: 0n });
+    const writer = newWriter(folder, NODE, startedNs);
+    writer.close();
+    setEnd(recordingPath(folder), { alive_ns: START + 30n * S });
+    const daemon = await servedHere(folder);
+    daemon.setNow(START + 50n * S);
+    return daemon;
+  }
+
+  test('the agent was killed within a second of its end, and started again', async () => {
+    const daemon = await restarted(START + 2n * S - 1n, START + 5n * S);
+    expect(await gapsOfTx(daemon)).toEqual(inEachAnswer('agent_killed'));
+    // The window lies inside the gap.
+    expect(await gapsOf(daemon, `transaction_id=tx&from=${START + 3n * S}&to=${START + 4n * S}`)).toHaveLength(1);
+    expect(await gapsOf(daemon, `transaction_id=tx&to=${START + S}`)).toEqual([]);
+    expect(await gapsOf(daemon, `transaction_id=tx&from=${START + 6n * S}`)).toEqual([]);
+  });
+
+  test('the agent ran for a second more, and was killed later', async () => {
+    const daemon = await restarted(START + 2n * S, START + 5n * S);
+    expect(await gapsOfTx(daemon)).toEqual(inEachAnswer());
+    for (const window of ['', `&from=${START}`, `&to=${START + 40n * S}`, `&from=${START + 3n * S}`])
+      expect(await gapsOf(daemon, `transaction_id=tx${window}`)).toEqual([]);
+  });
+
+  test('the first event was within a second of a gap', async () => {
+    const rows = [{ at: START }, { ...row, at: START + 5n * S }];
+    expect(await gapsOfTx(await restarted(START + S, START + 4n * S + 1n, rows))).toEqual(inEachAnswer('agent_killed'));
+    expect(await gapsOfTx(await restarted(START + S, START + 4n * S, rows))).toEqual(inEachAnswer());
+  });
+
+  test.each([0n, S - 1n])('events were lost %d ns after the last event', async (after) => {
+    const fromNs = START + S + after;
+    const loss = { cause: 'ring_full', eventType: null, fromNs, toNs: fromNs + S, count: 7 } as const;
+    const later = { ...loss, fromNs: fromNs + 5n * S, toNs: fromNs + 6n * S };
+    const folder = recorded([row], (writer) => [loss, later].forEach(writer.recordLoss));
+    setEnd(recordingPath(folder), { alive_ns: START + 30n * S });
+    const daemon = await servedHere(folder);
+    daemon.setNow(START + 50n * S);
+    // The later loss does not count: after a second without events the transaction has ended.
+    expect(await gapsOfTx(daemon)).toEqual(inEachAnswer('ring_full'));
+    for (const path of DETAILS.slice(0, 2)) expect((await daemon.get(path)).json.coverage.lost).toBe(7);
+  });
+
+  test.each(['live', 'named'])('another node continues after the %s one was killed', async (source) => {
+    const folder = recorded([row]);
+    setEnd(recordingPath(folder), { alive_ns: START + S, ended: 0n });
+    const other = recordingPath(recordedOn('other', [{ ...row, duration: 10n }]));
+    setEnd(other, { alive_ns: START + 30n * S });
+    const store =
+      source === 'live'
+        ? openRecordingStore(folder, [other])
+        : openRecordingStore(undefined, [recordingPath(folder), other]);
+    const daemon = await servedHere(store);
+    daemon.setNow(START + 50n * S);
+    const cause = source === 'live' ? 'agent_killed' : 'agent_stopped';
+    expect(await gapsOfTx(daemon)).toEqual(inEachAnswer(cause));
+    expect(await gapsOf(daemon, 'transaction_id=tx&node=other')).toEqual([]);
+    expect(await gapsOf(daemon, `transaction_id=tx&node=${NODE}`)).toEqual([[S, 50n * S, cause]]);
+  });
+
+  test('a node without events of the transaction was recorded at another time', async () => {
+    const folder = recorded([{ ...row, at: START + 5n * S }]);
+    setEnd(recordingPath(folder), { alive_ns: START + 30n * S });
+    const other = recordingPath(recordedOn('other', [{ at: START + 20n * S }]));
+    setEnd(other, { created_ns: START + 20n * S, alive_ns: START + 21n * S });
+    const daemon = await servedHere(openRecordingStore(folder, [other]));
+    daemon.setNow(START + 50n * S);
+    expect(await gapsOfTx(daemon)).toEqual(inEachAnswer());
+    for (const window of [`from=${START}`, `from=${START + 5n * S}&to=${START + 9n * S}`]) {
+      const { coverage } = (await daemon.get(`/api/events?transaction_id=tx&${window}`)).json;
+      expect(coverage).toMatchObject({ complete: true, nodes: [{ node: NODE }] });
+    }
+  });
+});
+
+const BOOT_ID = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
+
+test.each([
+  ['closed', 1n, BOOT_ID],
+  ['killed', 0n, BOOT_ID],
+  ['closed before this boot', 1n, 'another'],
+])('an agent that was %s before the clock was set back has not recorded since then', async (_, ended, bootId) => {
+  const path = recordingPath(recorded([{ at: START }]));
+  const nowNs = BigInt(Date.now()) * 1_000_000n;
+  // The agent ended a minute ago, when the wall clock was an hour ahead.
+  const minuteAgoNs = process.hrtime.bigint() - 60n * S;
+  setEnd(path, { created_ns: START, alive_ns: nowNs + 3540n * S, ended, alive_monotonic_ns: minuteAgoNs });
+  const database = new Database(path);
+  database.prepare("UPDATE meta SET value = ? WHERE key = 'alive_boot_id'").run(bootId);
+  database.close();
+  const daemon = await servedHere(dirname(path));
+  daemon.setNow(nowNs);
+  const { gaps, recorded_until } = (await daemon.get('/api/events?from=-5m')).json.coverage;
+  expect(gaps).toMatchObject([{ cause: ended === 1n ? 'agent_stopped' : 'agent_killed' }]);
+  const agoNs = (ns: number) => Number(nowNs) - ns;
+  expect(agoNs(gaps[0].to)).toBeLessThan(1e9);
+  if (bootId === BOOT_ID) expect(Math.abs(agoNs(gaps[0].from) - 60e9)).toBeLessThan(5e9);
+  expect(agoNs(recorded_until)).toBeGreaterThan(50e9);
+});
+
+test.each(['transactions', 'stats', 'events'])(
+  'kreplay %s prints on stderr what is missing, and why',
+  async (command) => {
+    const { code, stderr } = await kreplay(command, '--url', served.url, '--output', 'ndjson');
+    expect(code).toBe(0);
+    expect(stderr).toMatch(/^kreplay: warning: the recording is missing 113 events in this window\n/);
+    expect(stderr).toMatch(
+      /\nkreplay: {3}12 from 2025-11-21T00:00:10\S+ to 2025-11-21T00:00:12\S+: the agent did not drain/,
+    );
+  },
+);
+
+test('a stream states the number of losses ahead of its lines', async () => {
+  const headers = { accept: 'application/x-ndjson' };
+  expect((await served.get('/api/events', { headers })).headers['kreplay-lost']).toBe('113');
+  expect((await served.get(`/api/events?from=${START + 30n * S}`, { headers })).headers['kreplay-lost']).toBe('0');
+  expect((await served.get('/api/events', { headers })).headers['kreplay-complete']).toBe('false');
+});

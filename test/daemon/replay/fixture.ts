@@ -1,0 +1,153 @@
+/** Makes sessions on real recordings, with simulated time. */
+import type { ServerResponse } from 'node:http';
+import { Writable } from 'node:stream';
+import { createScheduler } from '../../../daemon/replay/clock/scheduler.ts';
+import { timerWaiter } from '../../../daemon/replay/clock/waiting.ts';
+import { createPlanner, type Planner } from '../../../daemon/replay/plan/planner.ts';
+import { openSession } from '../../../daemon/replay/session/open_session.ts';
+import type { SessionSettings } from '../../../daemon/replay/session/session_view.ts';
+import type { Sink } from '../../../daemon/sse.ts';
+import { keyOf } from '../../../daemon/store/blocks/event.ts';
+import { openRecordingStore } from '../../../daemon/store/embedded/recording_store.ts';
+import type { Recordings } from '../../../daemon/store/embedded/recordings.ts';
+import { recorded, START } from '../recorded.ts';
+import { createSimulatedClock } from './simulated_clock.ts';
+
+export const MS = 1_000_000n;
+export const FIRST_NS = START + 1n;
+export const TRANSACTION = 'tx-1';
+
+export interface PlannedEvent {
+  startNs: bigint;
+  durationNs?: bigint;
+  thread?: number;
+}
+
+/** Ten events a millisecond apart, the last 2 ms long; the default recording. */
+export const TEN_EVENTS: readonly PlannedEvent[] = Array.from({ length: 10 }, (_, index) => ({
+  startNs: BigInt(index) * MS,
+  durationNs: index === 9 ? 2n * MS : MS / 2n,
+}));
+
+/** The folder of each series of events, which is recorded only once. */
+const folders = new Map<readonly PlannedEvent[], string>();
+
+function recordedOnce(planned: readonly PlannedEvent[]): string {
+  let folder = folders.get(planned);
+  if (!folder) {
+    folder = recorded(
+      planned.map(({ startNs, durationNs = 0n, thread = 0 }) => {
+        return { at: FIRST_NS + startNs, duration: durationNs, transaction: TRANSACTION, tid: 10 + thread };
+      }),
+    );
+    folders.set(planned, folder);
+  }
+  return folder;
+}
+
+const opened: { close(): unknown }[] = [];
+afterEach(() => {
+  for (const { close } of opened.splice(0).reverse()) close();
+});
+
+export interface SessionSetting extends Partial<SessionSettings> {
+  /** Wraps the recording's store for the session. */
+  through?: (store: Recordings) => Recordings;
+  /** Awaited before the plan takes a change of latency. */
+  beforeChange?: () => Promise<void>;
+}
+
+/** `planned` is in recorded order; the first event starts at 0. */
+export async function newSession(planned: readonly PlannedEvent[] = TEN_EVENTS, setting: SessionSetting = {}) {
+  const { through = (store) => store, beforeChange, ...settings } = setting;
+  const store = through(openRecordingStore(recordedOnce(planned)));
+  const planner = createPlanner(store);
+  opened.push(store, planner);
+  const clock = createSimulatedClock();
+  const options = {
+    sessionId: 'session-1',
+    settings: { ...DEFAULTS, ...settings },
+    now: clock.now,
+    wallTime: () => new Date(Number(clock.now() / MS)).toISOString(),
+    scheduler: createScheduler(clock.now, timerWaiter(clock.now, clock.timers)),
+    keptTotal: { bytes: 0 },
+  };
+  const session = await openSession(options, beforeChange ? slowToChange(planner, beforeChange) : planner);
+  const scan = store.scan({ filter: { transactionId: TRANSACTION }, order: 'asc' });
+  const eventIds = [...scan].flatMap((scanned) =>
+    Array.from({ length: scanned.block.rowCount }, (_, row) => keyOf(scanned, row).event_id),
+  );
+  return { session, clock, eventIds };
+}
+
+/** Delays changes of latency, as a planner thread does that has much else to do. */
+function slowToChange(planner: Planner, beforeChange: () => Promise<void>): Planner {
+  return {
+    ...planner,
+    async open(request, onOutline) {
+      const plan = await planner.open(request, onOutline);
+      return {
+        ...plan,
+        get outline() {
+          return plan.outline;
+        },
+        async changeLatency(fromIndex, extraLatencyNs) {
+          await beforeChange();
+          await plan.changeLatency(fromIndex, extraLatencyNs);
+        },
+      };
+    },
+  };
+}
+
+const DEFAULTS: SessionSettings = {
+  transactionId: TRANSACTION,
+  speedFactor: 1,
+  extraLatencyNs: 0,
+  timeoutNs: null,
+  maxGapNs: null,
+  clockOffsetsNs: {},
+  loop: false,
+};
+
+/** A viewer's end of a stream; `full` makes it a viewer that does not read. */
+export function newSink(full = false) {
+  let text = '';
+  let pending: (() => void) | undefined;
+  const state = { full };
+  const writable = new Writable({
+    decodeStrings: false,
+    highWaterMark: 1,
+    write(chunk, _encoding, done) {
+      text += chunk;
+      if (state.full) pending = done;
+      else done();
+    },
+  });
+  const writeBytes: Sink['writeBytes'] = (bytes, fill) => {
+    const frames = Buffer.alloc(bytes);
+    fill(frames, 0);
+    return writable.write(frames);
+  };
+  return {
+    sink: Object.assign(writable, { writeBytes }) as unknown as Sink & ServerResponse,
+    get text() {
+      return text;
+    },
+    get ended() {
+      return writable.writableEnded;
+    },
+    get destroyed() {
+      return writable.destroyed;
+    },
+    fill() {
+      state.full = true;
+    },
+    /** Reads again. */
+    drain() {
+      state.full = false;
+      pending?.();
+      pending = undefined;
+    },
+  };
+}

@@ -1,0 +1,29 @@
+/** Reads a stream as a client does. */
+import { createParser } from 'eventsource-parser';
+import { parseJson, stringify } from '../../../daemon/exact_json.ts';
+
+export interface Frame {
+  event: string;
+  id: string | undefined;
+  /** The data as received. */
+  text: string;
+  // biome-ignore lint/suspicious/noExplicitAny: a test looks into it as it likes
+  data: any;
+}
+
+export function rawFramesOf(text: string): Frame[] {
+  const frames: Frame[] = [];
+  createParser({
+    onEvent: ({ event = 'message', id, data }) => frames.push({ event, id, text: data, data: parseJson(data) }),
+  }).feed(text);
+  return frames;
+}
+
+/** Splits events that came in one frame into single ones. */
+export function framesOf(text: string): Frame[] {
+  return rawFramesOf(text).flatMap((frame) =>
+    frame.event === 'events'
+      ? frame.data.map((data: unknown) => ({ ...frame, event: 'event', data, text: stringify(data) }))
+      : [frame],
+  );
+}

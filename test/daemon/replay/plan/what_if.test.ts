@@ -1,0 +1,188 @@
+/** Tests predictions about a latency against a plan with that latency. */
+import fc from 'fast-check';
+import { createPlanner, type ReplayPlan } from '../../../../daemon/replay/plan/planner.ts';
+import type { WhatIfRequest } from '../../../../daemon/replay/plan/what_if.ts';
+import { openRecordingStore } from '../../../../daemon/store/embedded/recording_store.ts';
+import type { Recordings } from '../../../../daemon/store/embedded/recordings.ts';
+import { type Row, recordedOn, recordingPath, START } from '../../recorded.ts';
+
+const TRANSACTION = 'tx-1';
+
+const opened: Recordings[] = [];
+afterEach(() => {
+  for (const store of opened.splice(0)) store.close();
+});
+
+function plannerOf(rows: readonly NodeRow[]) {
+  const nodes = [...new Set(rows.map(({ node = 'node-a' }) => node))];
+  const folders = nodes.map((name) =>
+    recordedOn(
+      name,
+      rows.filter(({ node = 'node-a' }) => node === name).map((row) => ({ ...row, transaction: TRANSACTION })),
+    ),
+  );
+  const store = openRecordingStore(undefined, folders.map(recordingPath));
+  opened.push(store);
+  return createPlanner(store);
+}
+
+const ask = (more: Partial<WhatIfRequest> = {}): WhatIfRequest => {
+  return {
+    transactionId: TRANSACTION,
+    extraLatencyNs: 0n,
+    timeoutNs: null,
+    clockOffsetsNs: {},
+    only: {},
+    limit: 20,
+    ...more,
+  };
+};
+
+type NodeRow = Row & { node?: string };
+
+const rowsOf = fc
+  .array(
+    fc.record({
+      gapNs: fc.nat(1000),
+      durationNs: fc.nat(5000),
+      tid: fc.nat(3),
+      node: fc.constantFrom('node-a', 'node-b'),
+      isWrittenBack: fc.boolean(),
+    }),
+    { minLength: 1, maxLength: 40 },
+  )
+  .map((planned) => {
+    let at = START;
+    return planned.map(({ gapNs, durationNs, tid, node, isWrittenBack }): NodeRow => {
+      at += BigInt(gapNs);
+      const common = { at, duration: BigInt(durationNs), tid, node };
+      return isWrittenBack ? { ...common, type: 'block_io', source: 'origin' } : common;
+    });
+  });
+
+/** The offset of node-b, if the recording has that node. */
+const offsetsFor = (rows: readonly NodeRow[], offsetNs: number) =>
+  Object.fromEntries(rows.filter(({ node }) => node === 'node-b').map(() => ['node-b', offsetNs]));
+
+test('the result agrees with a session with that latency', async () => {
+  const settings = fc.record({
+    latencyNs: fc.nat(3000),
+    timeoutNs: fc.integer({ min: 1, max: 60_000 }),
+    offsetNs: fc.integer({ min: -5000, max: 5000 }),
+  });
+  await fc.assert(
+    fc.asyncProperty(rowsOf, settings, async (rows, { latencyNs, timeoutNs, offsetNs }) => {
+      const planner = plannerOf(rows);
+      const clockOffsetsNs = offsetsFor(rows, offsetNs);
+      const request = { extraLatencyNs: BigInt(latencyNs), timeoutNs: BigInt(timeoutNs), clockOffsetsNs };
+      const told = await planner.whatIf(ask(request));
+      const plan = await planner.open(
+        {
+          transactionId: TRANSACTION,
+          latency: [{ fromIndex: 0, extraLatencyNs: latencyNs }],
+          timeoutNs,
+          maxGapNs: null,
+          clockOffsetsNs,
+        },
+        () => {},
+      );
+      const { eventCount, recordedDurationNs, survey, clocks } = plan.outline;
+      expect(told).toMatchObject({ eventCount, affectedCount: eventCount, clocks });
+      expect([Number(told.recordedDurationNs), Number(told.durationNs)]).toEqual([
+        recordedDurationNs,
+        survey!.durationNs,
+      ]);
+      expect(told.afterTimeoutCount > 0).toBe(survey!.timeoutEventId !== null);
+      expect(told.writtenBackCount).toBe(rows.filter(({ source }) => source === 'origin').length);
+      const expected = (await eventsOf(plan)).filter(
+        ({ isOwn, startNs, durationNs }) => isOwn && startNs + durationNs > timeoutNs,
+      );
+      expect(told.afterTimeoutCount).toBe(expected.length);
+      const late = told.afterTimeout.map(({ event, offsetNs: startNs, durationNs }) => {
+        return { eventId: event.event_id, startNs: Number(startNs), durationNs: Number(durationNs) };
+      });
+      expect(late).toEqual(expected.slice(0, 20).map(({ isOwn: _, ...event }) => event));
+      plan.close();
+    }),
+    { numRuns: 40 },
+  );
+});
+
+async function eventsOf(plan: ReplayPlan) {
+  const { count, bytes, ends, startNs, durationNs } = await plan.page(0, 100);
+  return Array.from({ length: count }, (_, at) => {
+    const text = Buffer.from(bytes).toString('utf8', ends[at - 1] ?? 0, ends[at]);
+    const { event_id: eventId, event_type: type } = JSON.parse(text);
+    return { isOwn: type === 'sys_write', eventId, startNs: startNs[at]!, durationNs: durationNs[at]! };
+  });
+}
+
+test('the smallest latency that times out does so, and a nanosecond less does not', async () => {
+  await fc.assert(
+    fc.asyncProperty(rowsOf, fc.integer({ min: 1, max: 60_000 }), fc.nat(5000), async (rows, timeoutNs, offsetNs) => {
+      const planner = plannerOf(rows);
+      const asked = { timeoutNs: BigInt(timeoutNs), clockOffsetsNs: offsetsFor(rows, offsetNs) };
+      const late = async (extraLatencyNs: bigint) =>
+        (await planner.whatIf(ask({ ...asked, extraLatencyNs }))).afterTimeoutCount;
+      const { smallestLatencyNs } = await planner.whatIf(ask(asked));
+      const hasOwn = rows.some(({ source }) => source !== 'origin');
+      expect(smallestLatencyNs !== null).toBe(hasOwn);
+      if (!hasOwn) return;
+      expect(await late(smallestLatencyNs!)).toBeGreaterThan(0);
+      if (smallestLatencyNs! > 0n) expect(await late(smallestLatencyNs! - 1n)).toBe(0);
+    }),
+    { numRuns: 40 },
+  );
+});
+
+describe('the latency may apply to only some events', () => {
+  const ROWS: NodeRow[] = [
+    { at: START, duration: 10n, tid: 1, service: 'web' },
+    { at: START + 20n, duration: 10n, tid: 1, service: 'db' },
+    { at: START + 40n, duration: 10n, tid: 1, service: 'web' },
+    { type: 'block_io', at: START + 60n, duration: 10n, tid: 1, service: 'db' },
+    { at: START + 80n, duration: 10n, tid: 1, service: 'db', node: 'node-b' },
+  ];
+
+  test.each([
+    [{}, 5, 470n],
+    [{ services: ['db'] }, 3, 270n],
+    [{ services: ['db', 'web'] }, 5, 470n],
+    [{ eventTypes: ['sys_write'] }, 4, 370n],
+    [{ eventTypes: ['sys_write'], services: ['db'] }, 2, 190n],
+    [{ nodes: ['node-b'] }, 1, 190n],
+    [{ services: ['nobody'] }, 0, 90n],
+  ])('%j', async (only, affectedCount, durationNs) => {
+    const planner = plannerOf(ROWS);
+    const told = await planner.whatIf(ask({ extraLatencyNs: 100n, only }));
+    expect(told).toMatchObject({ eventCount: 5, affectedCount, durationNs, recordedDurationNs: 90n });
+  });
+
+  test('if no event gets the latency, none is large enough', async () => {
+    const planner = plannerOf(ROWS);
+    const only = { services: ['nobody'] };
+    const asked = (timeoutNs: bigint) => planner.whatIf(ask({ only, timeoutNs }));
+    expect(await asked(90n)).toMatchObject({ smallestLatencyNs: null, afterTimeoutCount: 0 });
+    expect(await asked(89n)).toMatchObject({ smallestLatencyNs: 0n, afterTimeoutCount: 1 });
+  });
+});
+
+test('late events are left out on request', async () => {
+  const planner = plannerOf([{ at: START, duration: 100n }]);
+  const told = await planner.whatIf(ask({ timeoutNs: 10n, limit: 0 }));
+  expect(told).toMatchObject({ afterTimeoutCount: 1, afterTimeout: [] });
+});
+
+test('64-bit values are exact', async () => {
+  const planner = plannerOf([{ at: START, duration: 2n ** 62n + 1n }]);
+  const told = await planner.whatIf(ask({ extraLatencyNs: 3_600_000_000_000n, timeoutNs: 2n ** 62n + 2n }));
+  expect(told.durationNs).toBe(2n ** 62n + 1n + 3_600_000_000_000n);
+  expect(told.smallestLatencyNs).toBe(2n);
+});
+
+test('an unrecorded transaction is reported', async () => {
+  const planner = plannerOf([{ at: START }]);
+  await expect(planner.whatIf({ ...ask(), transactionId: 'unknown' })).rejects.toMatchObject({
+    code: 'transaction_not_found',
+  });
+});

@@ -1,0 +1,136 @@
+/**
+ * Tests the README's CI jobs as their runners run them: an unprivileged user, no terminal, no standard input, and a
+ * user namespace in containers. The files that their other steps keep must exist afterwards.
+ */
+import { execFileSync, spawnSync } from 'node:child_process';
+import { chmodSync, chownSync, copyFileSync, globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { AS_NOBODY, NOBODY } from '../../unprivileged.ts';
+import { newFolder } from '../recorded.ts';
+import { bundleOf, writesTo } from './incident.ts';
+
+const ROOT = join(import.meta.dirname, '../../..');
+const [, CHAPTER = ''] = readFileSync(join(ROOT, 'daemon/docs/ci.md'), 'utf8').split('## In a CI job');
+
+interface GitHub {
+  jobs: Record<string, { steps: { run?: string; with?: { path?: string } }[] }>;
+}
+
+interface GitLab {
+  [job: string]: { script: string[]; artifacts: { paths: string[]; reports: { junit: string } } };
+}
+
+function parsedYaml(text: string): unknown {
+  const program = 'import json, sys, yaml; json.dump(yaml.safe_load(sys.stdin), sys.stdout)';
+  return JSON.parse(execFileSync('python3', ['-c', program], { input: text, encoding: 'utf8' }));
+}
+
+const [GITHUB, GITLAB] = [...CHAPTER.matchAll(/```yaml\n(.*?)```/gs)].map(([, text]) => parsedYaml(text!));
+
+interface Job {
+  /** Shell command by which the runner starts the text of the steps, which is in the file $1. */
+  shell: string;
+  script: string;
+  /** Exit code of the steps if `make check` has failed. */
+  failed: number;
+  /** Patterns of the files that the job keeps. */
+  kept: string[];
+  environment: Record<string, string>;
+}
+
+function gitHubJob(): Job {
+  const { steps } = (GITHUB as GitHub).jobs.incident!;
+  const [script] = steps.flatMap(({ run = [] }) => run);
+  const kept = steps.flatMap((step) => step.with?.path ?? []);
+  return { shell: 'exec bash -e "$1"', script: script!, failed: 2, kept, environment: { GITHUB_ACTIONS: 'true' } };
+}
+
+function gitLabJob(): Job {
+  const { script, artifacts } = (GITLAB as GitLab).incident!;
+  const kept = [...artifacts.paths, artifacts.reports.junit];
+  const shell = 'set -eo pipefail; set +o noclobber; : | eval "$(cat "$1")"';
+  // bash returns 1 for any failure within eval.
+  return { shell, script: script.join('\n'), failed: 1, kept, environment: { GITLAB_CI: 'true' } };
+}
+
+/** A working copy with the incident, and with the README's tests. */
+function workingCopy(writes: number): string {
+  const folder = newFolder();
+  chmodSync(folder, 0o755);
+  chownSync(folder, NOBODY, NOBODY);
+  mkdirSync(join(folder, 'incidents'));
+  const incident = join(folder, 'incidents/order-1.kreplay');
+  copyFileSync(bundleOf(writesTo('/srv/shop/orders', [20, 30, 5, 40, 25])), incident);
+  chmodSync(incident, 0o444);
+  const dd = `dd if=/dev/zero of=orders bs=4096 count=${writes}`;
+  writeFileSync(join(folder, 'Makefile'), `check:\n\t${dd}\n\ttest $$(stat -c %s orders) = 20480\n`);
+  return folder;
+}
+
+const CONTAINERS: readonly (readonly [string, readonly string[]])[] = [
+  ['on a host', []],
+  ['in a user namespace', ['unshare', '--user', '--map-current-user']],
+  ['in one as its root', ['unshare', '--user', '--map-root-user', '--pid', '--fork', '--mount-proc']],
+];
+
+const INPUTS: readonly (readonly [string, string])[] = [
+  ['an empty standard input', ''],
+  ['/dev/null', '< /dev/null'],
+  ['a closed standard input', '<&-'],
+];
+
+function runJob(folder: string, { shell, script, environment }: Job, container: readonly string[], input: string) {
+  const file = join(newFolder(), 'step.sh');
+  writeFileSync(file, script, { mode: 0o755 });
+  chmodSync(join(file, '..'), 0o755);
+  const variables = { CI: 'true', HOME: folder, PATH: `${ROOT}/build:/usr/bin:/bin`, ...environment };
+  const names = Object.entries(variables).map(([name, value]) => `${name}=${value}`);
+  const words = ['setsid', '--wait', ...container, 'env', '-i', '-C', folder, ...names, 'bash', '-c'];
+  const command = [...words, `exec ${input}\n${shell}`, 'bash', file];
+  return spawnSync(AS_NOBODY[0], [...AS_NOBODY.slice(1), ...command], { encoding: 'utf8', input: '' });
+}
+
+/** Reads the report with Python's parser: names of the cases and how they ended. */
+function casesOf(path: string): string[] {
+  const program = [
+    'import sys, xml.etree.ElementTree as t',
+    'suite, = t.parse(sys.argv[1]).getroot()',
+    'cases = [(c.get("name"), [e.tag for e in c]) for c in suite.iter("testcase")]',
+    'count = lambda kind: sum(kind in tags for _, tags in cases)',
+    'assert [suite.get(k) for k in ("tests", "failures", "errors", "skipped")] == [str(n) for n in (',
+    '  len(cases), count("failure"), count("error"), count("skipped"))]',
+    'for name, tags in cases: print(name, *tags, sep=": ")',
+  ].join('\n');
+  return execFileSync('python3', ['-c', program, path], { encoding: 'utf8' }).trim().split('\n');
+}
+
+describe.each([
+  ['GitHub Actions', gitHubJob()],
+  ['GitLab CI', gitLabJob()],
+])('%s', (_, job) => {
+  const cases = CONTAINERS.flatMap(([where, container]) =>
+    INPUTS.map(([having, input]) => [where, having, container, input] as const),
+  );
+
+  test.each(cases)('%s, with %s', (_where, _having, container, input) => {
+    const folder = workingCopy(5);
+    const { status, stderr } = runJob(folder, job, container, input);
+    const share = '100% of 120ms planned went to the calls it belongs to';
+    expect([status, stderr]).toEqual([0, expect.stringContaining(share)]);
+    for (const pattern of job.kept) expect(globSync(pattern, { cwd: folder })).not.toEqual([]);
+    expect(casesOf(join(folder, 'replay.xml'))).toEqual([
+      'the command: make check',
+      // On a noisy machine the replay is only partial.
+      expect.stringMatching(/^the incident is replayed(: skipped)?$/),
+      '--require partial',
+    ]);
+  });
+
+  test('a failing test is a failing job, and its report says so', () => {
+    const folder = workingCopy(4);
+    const { status } = runJob(folder, job, [], '');
+    expect(status).toBe(job.failed);
+    for (const pattern of job.kept) expect(globSync(pattern, { cwd: folder })).not.toEqual([]);
+    expect(casesOf(join(folder, 'replay.xml'))).toContain('the command: make check: failure');
+  });
+});

@@ -1,0 +1,147 @@
+/** Tests that rows written as JSON text equal the serialized event byte for byte. */
+import fc from 'fast-check';
+import { BLOCK_OPERATIONS } from '../../../bpf/schema/block_io.ts';
+import { COLUMNS } from '../../../bpf/schema/columns.ts';
+import { EVENT_TYPES, eventById } from '../../../bpf/schema/index.ts';
+import { WRITE_SYSCALLS } from '../../../bpf/schema/sys_write.ts';
+import { stringify } from '../../../daemon/exact_json.ts';
+import { rowCutter } from '../../../daemon/store/blocks/block_rows.ts';
+import { createByteText } from '../../../daemon/store/blocks/byte_text.ts';
+import { eventsOf } from '../../../daemon/store/blocks/event.ts';
+import { jsonPieces } from '../../../daemon/store/blocks/event_json.ts';
+import {
+  type RecordingDictionary,
+  recordingDictionary,
+  type ScannedBlock,
+} from '../../../daemon/store/blocks/scanned_block.ts';
+import { blockOf, type Row } from '../../agent/recording/fixture.ts';
+import { later } from '../later.ts';
+
+const LIMITS = {
+  u8: [0n, 0xffn],
+  u16: [0n, 0xffffn],
+  u32: [0n, 0xffff_ffffn],
+  i32: [-(2n ** 31n), 2n ** 31n - 1n],
+  u64: [0n, 2n ** 64n - 1n],
+  i64: [-(2n ** 63n), 2n ** 63n - 1n],
+} as const;
+
+const EDGES = [
+  0n,
+  1n,
+  9n,
+  10n,
+  999_999_999n,
+  10n ** 9n,
+  2n ** 31n,
+  2n ** 32n - 1n,
+  2n ** 32n,
+  2n ** 53n - 1n,
+  2n ** 53n,
+];
+const TIMES = [1_763_683_200_000_000_000n, 1_763_683_200_999_999_999n, 1_763_683_201_000_000_000n];
+
+function valueIn(column: (typeof COLUMNS)[number]): fc.Arbitrary<bigint> {
+  const [min, max] = LIMITS[column.storage];
+  const edges = [...EDGES, ...TIMES, ...EDGES.map((edge) => -edge), min, max].filter(
+    (edge) => edge >= min && edge <= max,
+  );
+  const any = fc.oneof(fc.constantFrom(...edges), fc.bigInt({ min, max }), fc.bigInt({ min: 0n, max: 5n }));
+  if (column.name.endsWith('_source')) return fc.bigInt({ min: 0n, max: 8n });
+  if (column.name === 'sys_write.syscall') return fc.constantFrom(...Object.values(WRITE_SYSCALLS).map(BigInt), 99n);
+  if (column.name === 'block_io.operation') return fc.constantFrom(...Object.values(BLOCK_OPERATIONS).map(BigInt), 99n);
+  return any;
+}
+
+const row: fc.Arbitrary<Row> = fc.constantFrom(...EVENT_TYPES).chain((event_type) => {
+  const own = COLUMNS.filter(
+    ({ name, eventType }) => name !== 'event_type' && (eventType === 0 || eventById(eventType)!.name === event_type),
+  );
+  const values = Object.fromEntries(own.map((column) => [column.name, valueIn(column)]));
+  return fc.record(values).map((made) => ({ ...made, event_type }) as Row);
+});
+
+const nasty = fc.constantFrom(
+  '',
+  '"',
+  '\\',
+  '\n',
+  '\u2028',
+  '\ud800',
+  'ä',
+  '😀',
+  '\0',
+  'x'.repeat(20_000),
+  '","late":true}',
+);
+const texts = fc.array(fc.oneof(fc.string({ unit: 'binary' }), nasty), { minLength: 5, maxLength: 5 });
+
+function dictionaryOf(words: readonly string[], recordingId: string): RecordingDictionary {
+  const word = (id: number) => words[id % words.length]!;
+  return recordingDictionary({
+    recordingId,
+    node: words[0]!,
+    name: (id) => (id === 0 ? '' : word(id)),
+    file: (id) => (id % 3 === 0 ? undefined : { path: word(id), kind: 'regular' }),
+    context: (id) =>
+      id === 0
+        ? { transactionId: null, traceId: null, spanId: null }
+        : { transactionId: word(id), traceId: word(id + 1), spanId: id % 2 ? null : word(id + 2) },
+  });
+}
+
+test('rows as text equal their events', async () => {
+  const blocks = fc.array(
+    fc.record({
+      rows: fc.array(row, { maxLength: 12 }),
+      second: fc.boolean(),
+      numbers: fc.infiniteStream(fc.bigInt({ min: 0n, max: 2n ** 64n - 1n })),
+      cut: fc.nat(3),
+      nextAtHand: fc.boolean(),
+    }),
+    { minLength: 1, maxLength: 5 },
+  );
+  await fc.assert(
+    fc.asyncProperty(texts, blocks, async (words, made) => {
+      const dictionaries = [dictionaryOf(words, '00000000000000a1'), dictionaryOf(words, 'ffffffffffffffff')] as const;
+      const scanned = made.map(({ rows, second, numbers, cut, nextAtHand }): ScannedBlock => {
+        const block = { ...blockOf(rows), numbers: BigUint64Array.from(rows, () => numbers.next().value!) };
+        return {
+          block: rowCutter(block)(Math.min(cut, rows.length), rows.length),
+          dictionary: dictionaries[second ? 1 : 0],
+          nextAtHand,
+        };
+      });
+      let text = '';
+      for await (const piece of jsonPieces(later(scanned), '\n')) text += piece.toString();
+      const expected = scanned.flatMap(eventsOf).map((event) => `${stringify(event)}\n`);
+      expect(text).toBe(expected.join(''));
+    }),
+    { numRuns: 200 },
+  );
+});
+
+test('integers are exact', () => {
+  const text = createByteText();
+  const edges = fc.constantFrom(...EDGES, ...TIMES, 2n ** 63n, 2n ** 63n - 1n, 2n ** 64n - 1n);
+  const values = fc.oneof(edges, fc.bigInt({ min: 0n, max: 2n ** 64n - 1n }));
+  fc.assert(
+    fc.property(fc.array(values), (all) => {
+      for (const value of all) {
+        const [low, high] = [Number(value & 0xffffffffn), Number(value >> 32n)];
+        text.unsigned(low, high);
+        text.add(Buffer.from(' '));
+        text.signed(low, high);
+        text.add(Buffer.from(' '));
+        text.time(low, high);
+        text.add(Buffer.from(' '));
+        text.hex(low, high);
+        text.add(Buffer.from('\n'));
+      }
+      const expected = all.map(
+        (value) => `${value} ${BigInt.asIntN(64, value)} ${value} ${value.toString(16).padStart(16, '0')}\n`,
+      );
+      expect(text.take().toString()).toBe(expected.join(''));
+    }),
+  );
+});

@@ -1,0 +1,138 @@
+/**
+ * Tests that a transaction's duration is how long its caller waited, though the kernel writes its data back seconds
+ * later.
+ */
+import { copyFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { kreplay } from '../command_line.ts';
+import { newFolder, type Row, recorded, START } from '../recorded.ts';
+import { type Served, serve, served } from '../served.ts';
+
+const MS = 1_000_000n;
+const SESSIONS = '/api/replay/sessions';
+const [OWN, OTHER] = ['quick', 'slow'].map((transaction) => ({ transaction, bytes: 4096n }));
+
+/** `quick` took 10 ms and is written back from its 30th second to its 32nd; `slow` took 40 ms. */
+const rows: Row[] = [
+  { at: START, duration: 4n * MS, transaction: 'quick', tid: 1 },
+  { at: START + 5n * MS, duration: 5n * MS, transaction: 'quick', tid: 1 },
+  { at: START + 20n * MS, duration: 40n * MS, transaction: 'slow', tid: 2 },
+  // A kernel thread writes it back: once alone, and once together with data of another transaction.
+  written({ at: START + 30_000n * MS, transaction: 'quick', origins: [OWN!] }),
+  written({ at: START + 31_000n * MS, duration: 1000n * MS, origins: [OTHER!, OWN!] }),
+];
+
+function written(row: Pick<Row, 'at' | 'duration' | 'transaction'> & { origins: { bytes: bigint }[] }): Row {
+  return { type: 'block_io', duration: 500n * MS, source: 'origin', tid: 9, comm: 'kworker/u8:1', ...row };
+}
+
+let app: Served;
+beforeAll(async () => {
+  app = await serve(recorded(rows));
+});
+afterAll(() => app.close());
+
+const posted = (path: string, body: object) =>
+  app.get(path, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) });
+
+test('the duration is that of its own events, and write-back is given separately', async () => {
+  const { json } = await app.get('/api/transactions/quick');
+  expect(json).toMatchObject({
+    duration_ns: 10_000_000,
+    event_count: 4,
+    written_back: { count: 2, bytes: 8192, last_end_ns: Number(START + 32_000n * MS) },
+  });
+  // The slowest event is the slowest one that its caller waited for.
+  expect((await app.get(`/api/events/${json.slowest_event_id}`)).json).toMatchObject({ duration_ns: 5_000_000 });
+});
+
+test('the slowest transaction is the one that took longest, not the one written back last', async () => {
+  const { json } = await app.get('/api/transactions?sort=slowest');
+  expect(json.transactions.map((one: { transaction_id: string }) => one.transaction_id)).toEqual(['slow', 'quick']);
+  const { json: long } = await app.get('/api/transactions?min_duration_ms=11');
+  expect(long.transactions).toHaveLength(1);
+});
+
+test('a deadline is missed by own events only', async () => {
+  const ask = async (timeout_ms: number) =>
+    (await posted('/api/replay/whatif', { transaction_id: 'quick', timeout_ns: timeout_ms * 1e6 })).json;
+  expect(await ask(11)).toMatchObject({
+    ...{ event_count: 4, written_back_count: 2, duration_ns: 10_000_000, replay_duration_ns: 10_000_000 },
+    // The two events end 10 ms after the first began, one after the other, and the deadline is a millisecond later.
+    ...{ times_out: false, after_timeout_count: 0, smallest_latency_ns: 500_001, after_timeout: [] },
+  });
+  expect(await ask(9)).toMatchObject({ times_out: true, after_timeout_count: 1, smallest_latency_ns: 0 });
+});
+
+test('a session states the duration of the transaction, and plays on to the write-back', async () => {
+  const { json: made } = await posted(SESSIONS, { transaction_id: 'quick', timeout_ns: 11_000_000 });
+  expect(made).toMatchObject({
+    ...{ duration_ns: 10_000_000, replay_duration_ns: 10_000_000, replay_end_ns: 32_000_000_000 },
+    ...{ event_count: 4, times_out: false, timeout_event_id: null },
+  });
+  const path = `${SESSIONS}/${made.session_id}`;
+  const { json: timeline } = await app.get(`${path}/timeline`);
+  expect(timeline.events.map((event: { after_timeout: boolean }) => event.after_timeout)).toEqual(Array(4).fill(false));
+  // There are events left to play after the transaction's duration.
+  const { json: sought } = await posted(`${path}/seek`, { position_ns: 20_000_000 });
+  expect(sought).toMatchObject({ position_ns: 20_000_000, event_index: 2 });
+  const { json: stepped } = await posted(`${path}/step`, { count: 2 });
+  expect(stepped.events.map((event: { replay: object }) => event.replay)).toEqual([
+    expect.objectContaining({ offset_ns: 30_000_000_000, after_timeout: false }),
+    expect.objectContaining({ offset_ns: 31_000_000_000, after_timeout: false }),
+  ]);
+});
+
+test('what-if on a terminal marks the events that count for no transaction', async () => {
+  const { stdout } = await kreplay('whatif', 'quick', '--url', app.url, '--extra-latency', '0ms', '--output', 'table');
+  expect(stdout).toContain('recorded 10.000ms, projected 10.000ms');
+  expect(stdout).toContain('2 of the events write its data back to disk: no caller waited for them');
+});
+
+test('a transaction known only by its write-back has a duration of zero, and is listed', async () => {
+  const one = await serve(recorded(rows.slice(3)));
+  const { json } = await one.get('/api/transactions/quick');
+  expect(json).toMatchObject({
+    first_timestamp_ns: Number(START + 30_000n * MS),
+    duration_ns: 0,
+    event_count: 2,
+    written_back: { count: 2, bytes: 8192 },
+  });
+  await one.close();
+});
+
+test.each([1, 2])('a recording of format %i states that write-back is not separate', async (version) => {
+  const folder = newFolder();
+  const sample = join(import.meta.dirname, `../../agent/recording/samples/version_${version}.kreplay`);
+  copyFileSync(sample, join(folder, 'recording.kreplay'));
+  const one = await serve(folder);
+  const { json } = await one.get('/api/transactions?limit=2');
+  expect(json.transactions).toHaveLength(2);
+  for (const { written_back, duration_ns } of json.transactions)
+    expect([written_back, duration_ns > 0]).toEqual([null, true]);
+  await one.close();
+});
+
+test.each([1, 2])(
+  'if version %d does not separate write-back, every answer has the time of all events',
+  async (version) => {
+    const sample = join(import.meta.dirname, `../../agent/recording/samples/version_${version}.kreplay`);
+    const folder = newFolder();
+    copyFileSync(sample, join(folder, 'recording.kreplay'));
+    const one = await served(folder);
+    const post = async (path: string, body: object) => {
+      const sent = { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) };
+      return (await one.get(path, sent)).json;
+    };
+    const { transactions } = (await one.get('/api/transactions?limit=1000')).json;
+    expect(transactions.length).toBeGreaterThan(10);
+    for (const { transaction_id, duration_ns, written_back } of transactions) {
+      const whatIf = await post('/api/replay/whatif', { transaction_id });
+      const session = await post(SESSIONS, { transaction_id });
+      expect([written_back, whatIf.written_back_count]).toEqual([null, null]);
+      expect([whatIf.duration_ns, session.duration_ns, session.replay_duration_ns, session.replay_end_ns]).toEqual(
+        Array(4).fill(duration_ns),
+      );
+    }
+  },
+);
