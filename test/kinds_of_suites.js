@@ -24,7 +24,7 @@ export const JUDGING = [
   'test/daemon/http/(heavy_clients|streams|unread_answers)\\.',
   'test/daemon/http/access/(silent_viewers|unsent)\\.',
   'test/daemon/(export/hostile_bundles|tail/slow_tails)',
-  'test/e2e/(doctor|moved_work|run|slow_disk)',
+  'test/e2e/(doctor|moved_work|run|slow_disk|transcripts)',
   'test/(native/runner|soak)/',
 ];
 

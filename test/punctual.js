@@ -5,6 +5,7 @@
  */
 import { expect, jest } from '@jest/globals';
 
-const PUNCTUAL = /\/test\/(native\/runner|daemon\/(cli\/player|replay|run))\/|\/test\/e2e\/(moved_work|run|slow_disk)/;
+const PUNCTUAL =
+  /\/test\/(native\/runner|daemon\/(cli\/player|replay|run))\/|\/test\/e2e\/(moved_work|run|slow_disk|transcripts)/;
 
 if (PUNCTUAL.test(expect.getState().testPath)) jest.retryTimes(1, { logErrorsBeforeRetry: true });

@@ -65,9 +65,8 @@ function faithfulness(figures: Figures, mode: string): string {
 
 function figureLines(figures: Figures): string[] {
   const { calls, how, fates, injected_ns, late, late_at_most, short_writes, errors } = figures;
-  const lines = [
-    `${calls} calls: ${howText(how)}; ${fates.missing} events were not called for; ${inWords(injected_ns)} injected`,
-  ];
+  const missing = fates.missing === 1 ? '1 event was' : `${fates.missing} events were`;
+  const lines = [`${calls} calls: ${howText(how)}; ${missing} not called for; ${inWords(injected_ns)} injected`];
   if (late.p50_ns !== null) lines.push(`late by ${spreadText(late)}`);
   if (late.p99_ns !== null && late_at_most.p99_ns! - late.p99_ns >= QUEUED_NS_MIN)
     lines.push(`calls waited in a queue before they were seen: late by up to ${spreadText(late_at_most)}`);
