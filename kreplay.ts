@@ -24,6 +24,7 @@ const COMMANDS: Record<string, () => Promise<Command>> = {
   exec: async () => (await import('./agent/exec.ts')).execCommand(),
   events: async () => (await import('./daemon/cli/commands/events.ts')).eventsCommand(),
   tail: async () => (await import('./daemon/cli/commands/tail.ts')).tailCommand(),
+  show: async () => (await import('./daemon/cli/commands/show.ts')).showCommand(),
   transactions: async () => (await import('./daemon/cli/commands/transactions.ts')).transactionsCommand(),
   services: async () => (await import('./daemon/cli/commands/services.ts')).servicesCommand(),
   stats: async () => (await import('./daemon/cli/commands/stats.ts')).statsCommand(),

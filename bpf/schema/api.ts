@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { blockIo } from './block_io.ts';
 import type { commonFields } from './common.ts';
-import type { ApiOf, Fields } from './define.ts';
+import { type ApiOf, apiName, type Fields } from './define.ts';
 import type { EventDefinition } from './index.ts';
 import type { ApiTypes, Kind } from './kinds.ts';
 import { ATTRIBUTION_QUALITIES, ATTRIBUTION_SOURCES, FILE_KINDS } from './owner.ts';
@@ -53,11 +53,6 @@ export const derivedFields = {
     'name of the errno when result is negative, such as "ENOSPC", or null; "EINTR" also for -512, -513, -514 and -516, with which the kernel says that it makes the call again after a signal',
   ),
 };
-
-/** The field's name in the API. */
-export function apiName(fieldName: string, field: Fields[string]): string {
-  return field.kind.columnName ?? fieldName;
-}
 
 function shape(fields: Fields): Record<string, z.ZodType> {
   return Object.fromEntries(

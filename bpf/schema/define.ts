@@ -2,6 +2,11 @@ import { type ApiTypes, type CType, type Field, type Kind, ORIGIN_SLOTS, ORIGINS
 
 export type Fields = Readonly<Record<string, Field>>;
 
+/** The field's name in the API. */
+export function apiName(fieldName: string, field: Fields[string]): string {
+  return field.kind.columnName ?? fieldName;
+}
+
 /** One record as the kernel side writes it: fields in the order of their bytes. */
 export interface RecordDefinition<F extends Fields = Fields> {
   readonly name: string;

@@ -1,6 +1,7 @@
 /** The tables of agent/docs/events.md: fields of events, how an owner is known, and causes of losses. */
-import { apiName, derivedFields } from './api.ts';
+import { derivedFields } from './api.ts';
 import { commonFields } from './common.ts';
+import { apiName } from './define.ts';
 import { EVENTS } from './index.ts';
 import type { Field } from './kinds.ts';
 import { LOSS_CAUSES, LOSS_CURES, type LossCause } from './losses.ts';

@@ -1,7 +1,8 @@
 /** An event as one row: the columns that every event has, then the fields of each type, derived from the schema. */
-import { type ApiEvent, apiName } from '../../bpf/schema/api.ts';
+import type { ApiEvent } from '../../bpf/schema/api.ts';
 import { commonFields } from '../../bpf/schema/common.ts';
 import type { Fields } from '../../bpf/schema/define.ts';
+import { apiName } from '../../bpf/schema/define.ts';
 import { EVENTS } from '../../bpf/schema/index.ts';
 import type { Kind } from '../../bpf/schema/kinds.ts';
 import { stringify } from '../exact_json.ts';

@@ -1,7 +1,9 @@
 /** `GET /api/events`: converts the URL's parameters to a scan. */
 import { z } from 'zod';
+import { Problem } from '../problem.ts';
 import type { EventKey } from '../store/blocks/scanned_block.ts';
 import type { EventFilter } from '../store/store.ts';
+import type { SlowKey } from '../sums/slowest.ts';
 import { decodeCursor, fingerprint } from './cursor.ts';
 import { CONDITION_LISTS, eventConditions, filterOf } from './event_conditions.ts';
 import * as parameter from './parameters.ts';
@@ -16,6 +18,9 @@ export const eventQuerySchema = z
     order: z
       .enum(['asc', 'desc'], { error: 'must be asc or desc' })
       .meta({ description: 'by (timestamp_ns, event_id), a total order; asc unless given' }),
+    sort: z
+      .enum(['time', 'slowest'], { error: 'must be time or slowest' })
+      .meta({ description: 'slowest: by duration, the longest first, and without order; time unless given' }),
     limit: parameter.integer(1, LIMIT_MAX).meta({
       description: `events of a page at most, ${LIMIT_DEFAULT} unless given; a page of 8 MiB ends earlier: next_cursor shows whether there are more`,
     }),
@@ -32,13 +37,16 @@ export interface EventQuery {
   /** Whether the client requested a limit: a stream has none by default. */
   limited: boolean;
   after: EventKey | undefined;
+  /** Place in the list of the slowest events after which the page begins; undefined for events in order of time. */
+  slowest: { after: SlowKey | undefined } | undefined;
   /** The time to which relative times refer. */
   nowNs: bigint;
   fingerprint: Buffer;
 }
 
 export function parseEventQuery(query: Query, nowNs: bigint): EventQuery {
-  const { cursor, order = 'asc', limit, ...conditions } = parseQuery(query, eventQuerySchema);
+  const { cursor, order = 'asc', sort = 'time', limit, ...conditions } = parseQuery(query, eventQuerySchema);
+  if (sort === 'slowest' && 'order' in query) throw refused('order', 'sort=slowest has an order of its own');
   const queryFingerprint = fingerprint(query, CONDITION_LISTS);
   const place = cursor === undefined ? undefined : decodeCursor(cursor, queryFingerprint);
   const queryNowNs = place?.nowNs ?? nowNs;
@@ -47,8 +55,23 @@ export function parseEventQuery(query: Query, nowNs: bigint): EventQuery {
     order,
     limit: limit ?? LIMIT_DEFAULT,
     limited: limit !== undefined,
-    after: place?.key,
+    after: sort === 'time' ? place?.key : undefined,
+    slowest: sort === 'slowest' ? { after: place && slowKeyOf(place.key) } : undefined,
     nowNs: queryNowNs,
     fingerprint: queryFingerprint,
   };
+}
+
+/** A cursor's key for a place in the list of the slowest events: its duration takes the place of the time. */
+export function cursorKeyOf({ duration_ns, timestamp_ns, event_id }: SlowKey): EventKey {
+  return { timestamp_ns: duration_ns, event_id: `${timestamp_ns}/${event_id}` };
+}
+
+function slowKeyOf({ timestamp_ns: duration_ns, event_id: place }: EventKey): SlowKey {
+  const [timestamp, event_id] = place.split('/');
+  return { duration_ns, timestamp_ns: BigInt(timestamp!), event_id: event_id! };
+}
+
+export function refused(parameterName: string, message: string): Problem {
+  return new Problem('invalid_parameter', `${parameterName}: ${message}`, [{ parameter: parameterName, message }]);
 }

@@ -5,7 +5,7 @@ import { filterOf } from './event_conditions.ts';
 import { eventQuerySchema } from './event_query.ts';
 import { parseQuery, type Query } from './query_string.ts';
 
-const WITHOUT = { to: true, order: true, limit: true, cursor: true } as const;
+const WITHOUT = { to: true, order: true, sort: true, limit: true, cursor: true } as const;
 
 export const tailQuerySchema = eventQuerySchema.omit(WITHOUT);
 

@@ -29,6 +29,17 @@ export const transactionsQuerySchema = z
   })
   .partial();
 
+export const SUMMARY_LIMIT_DEFAULT = 20;
+
+export const summaryQuerySchema = z
+  .strictObject({
+    limit: described(
+      parameter.integer(1, LIMIT_MAX),
+      `maximum number of calls and of files, ${SUMMARY_LIMIT_DEFAULT} unless given`,
+    ),
+  })
+  .partial();
+
 export interface TransactionsQuery {
   request: TransactionsRequest;
   /** The time to which relative times refer. */

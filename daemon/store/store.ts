@@ -6,6 +6,7 @@
 import type { EventFilter } from '../../agent/recording/read/event_filter.ts';
 import type { WrittenBack } from '../../agent/recording/read/transactions.ts';
 import type { ApiEvent } from '../../bpf/schema/api.ts';
+import type { SlowestOptions, SlowestPage } from '../sums/slowest.ts';
 import type { StatsOptions, StatsTable } from '../sums/stats.ts';
 import type { EventKey, ScannedBlock } from './blocks/scanned_block.ts';
 import type { WrittenSpan } from './written_span.ts';
@@ -138,6 +139,10 @@ export interface StatsRequest extends StatsOptions {
   filter: EventFilter;
 }
 
+export interface SlowestRequest extends SlowestOptions {
+  filter: EventFilter;
+}
+
 /** Progress of a live tail, opaque outside the store. It never changes: each answer has a new one. */
 export interface FollowPosition {
   /** What a client sends to continue from here, with any daemon that serves the same recordings. */
@@ -181,6 +186,8 @@ export interface Store {
   scan(request: ScanRequest): AsyncGenerator<ScannedBlock, void>;
   /** Rejects with a Problem if there are more than STATS_ROWS_MAX buckets and groups. */
   stats(request: StatsRequest): AsyncGenerator<void, StatsTable>;
+  /** The events that took longest; an event that is recorded meanwhile may be missing. */
+  slowest(request: SlowestRequest): AsyncGenerator<void, SlowestPage>;
   /** Position of a tail that starts with events recorded from now on, or with those that began at `sinceNs` or later. */
   startFollowing(filter: EventFilter, horizonNs: bigint, sinceNs: bigint | undefined): Promise<FollowPosition>;
   /** Returns the position with this id, or undefined if it is not the id of one. */

@@ -7,39 +7,52 @@ const CARRY_ABOVE = 2 ** 51;
 export interface Cell {
   errorCount: number;
   durations: Histogram;
-  /** Bytes carried over so far, and the sums of words since then. */
-  bytes: bigint;
-  bytesHigh: number;
-  bytesLow: number;
+  bytes: WordSum;
+  durationNs: WordSum;
+}
+
+/** A sum of 64-bit values: what was carried over so far, and the sums of words since then. */
+interface WordSum {
+  carried: bigint;
+  high: number;
+  low: number;
 }
 
 export function newCell(): Cell {
-  return { errorCount: 0, durations: newHistogram(), bytes: 0n, bytesHigh: 0, bytesLow: 0 };
+  return { errorCount: 0, durations: newHistogram(), bytes: newWordSum(), durationNs: newWordSum() };
 }
+
+const newWordSum = (): WordSum => ({ carried: 0n, high: 0, low: 0 });
 
 /** `durations` and `results` are 64-bit columns, read as pairs of 32-bit words. */
 export function addRow(cell: Cell, durations: Uint32Array, results: Uint32Array, row: number): void {
   const low = row * 2;
   const high = low + 1;
   record(cell.durations, durations[high]!, durations[low]!);
+  addWords(cell.durationNs, durations[high]!, durations[low]!);
   if (results[high]! >>> 31 === 1) {
     cell.errorCount++;
     return;
   }
-  cell.bytesHigh += results[high]!;
-  cell.bytesLow += results[low]!;
-  if (cell.bytesHigh > CARRY_ABOVE || cell.bytesLow > CARRY_ABOVE) carry(cell);
+  addWords(cell.bytes, results[high]!, results[low]!);
 }
 
-function carry(cell: Cell): void {
-  cell.bytes += (BigInt(cell.bytesHigh) << 32n) + BigInt(cell.bytesLow);
-  cell.bytesHigh = 0;
-  cell.bytesLow = 0;
+function addWords(sum: WordSum, high: number, low: number): void {
+  sum.high += high;
+  sum.low += low;
+  if (sum.high > CARRY_ABOVE || sum.low > CARRY_ABOVE) carried(sum);
+}
+
+function carried(sum: WordSum): bigint {
+  sum.carried += (BigInt(sum.high) << 32n) + BigInt(sum.low);
+  sum.high = 0;
+  sum.low = 0;
+  return sum.carried;
 }
 
 export function addCell(cell: Cell, more: Cell): void {
-  carry(more);
-  cell.bytes += more.bytes;
+  cell.bytes.carried += carried(more.bytes);
+  cell.durationNs.carried += carried(more.durationNs);
   cell.errorCount += more.errorCount;
   addHistogram(cell.durations, more.durations);
 }
@@ -49,17 +62,22 @@ export interface Summed {
   count: number;
   error_count: number;
   bytes: bigint;
-  duration_ns: Record<'p50' | 'p90' | 'p99' | 'max', bigint | null>;
+  duration_ns: { sum: bigint } & Record<'p50' | 'p90' | 'p99' | 'max', bigint | null>;
 }
 
 export function summedOf(cell: Cell): Summed {
-  carry(cell);
-  const { durations, errorCount, bytes } = cell;
+  const { durations, errorCount, bytes, durationNs } = cell;
   const at = (share: number) => (durations.count === 0 ? null : quantile(durations, share));
   return {
     count: durations.count,
     error_count: errorCount,
-    bytes,
-    duration_ns: { p50: at(0.5), p90: at(0.9), p99: at(0.99), max: durations.count === 0 ? null : maxOf(durations) },
+    bytes: carried(bytes),
+    duration_ns: {
+      sum: carried(durationNs),
+      p50: at(0.5),
+      p90: at(0.9),
+      p99: at(0.99),
+      max: durations.count === 0 ? null : maxOf(durations),
+    },
   };
 }

@@ -1,6 +1,8 @@
 /** Dimensions by which events can be grouped: the columns of each, and the value of a row. */
 import { type NumberedBlock, typeRows } from '../../bpf/schema/block.ts';
+import { apiName } from '../../bpf/schema/define.ts';
 import { EVENTS, type EventDefinition, eventById } from '../../bpf/schema/index.ts';
+import type { Field } from '../../bpf/schema/kinds.ts';
 import { errorName } from '../store/blocks/errno.ts';
 import { type Dictionary, recordingOf, type ScannedBlock } from '../store/blocks/scanned_block.ts';
 
@@ -27,9 +29,14 @@ function common(column: string, meaningOf: (code: number, dictionary: Dictionary
 
 const NOT_THERE = -1;
 
+/** The field of an event type that the API calls `name`. */
+function fieldOf(event: EventDefinition, name: string): Field | undefined {
+  return Object.entries(event.fields).find(([key, field]) => apiName(key, field) === name)?.[1];
+}
+
 /** A dimension on a field that only some types of event have; null for the others. */
 function own(name: string): Dimension {
-  const owners = EVENTS.filter(({ fields }) => name in fields);
+  const owners = EVENTS.filter((event) => fieldOf(event, name));
   return {
     columns: owners.map((event) => `${event.name}.${name}`),
     open({ block, dictionary }) {
@@ -49,10 +56,9 @@ function own(name: string): Dimension {
 }
 
 function ownValue(event: EventDefinition, name: string, code: number, dictionary: Dictionary): DimensionValue {
-  const { kind } = (event.fields as Record<string, { kind: { source: string; labels?: ReadonlyMap<number, string> } }>)[
-    name
-  ]!;
+  const { kind } = fieldOf(event, name)!;
   const stored = Math.floor(code / 256);
+  if (kind.source === 'file') return dictionary.file(stored)?.path ?? null;
   return kind.source === 'text' ? dictionary.name(stored) : (kind.labels?.get(stored) ?? null);
 }
 
@@ -69,6 +75,7 @@ const DIMENSIONS = {
   operation: own('operation'),
   syscall: own('syscall'),
   device: own('device'),
+  file: own('file'),
   comm: common('comm', (code, dictionary) => dictionary.name(code)),
   pid: common('pid', (code) => code),
   transaction_id: common('context', (code, dictionary) => dictionary.context(code).transactionId),

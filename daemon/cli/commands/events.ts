@@ -13,6 +13,7 @@ const TABLE_LIMIT_DEFAULT = 100;
 
 interface Options extends EventFilters, PlaceOptions {
   order: string;
+  sort: 'time' | 'slowest';
   limit?: number;
   output: Output;
 }
@@ -21,9 +22,12 @@ export function eventsCommand(): Command {
   const command = new Command('events').description('list recorded events');
   withPlace(withEventFilters(command))
     .addOption(new Option('--order <order>', 'order by time').choices(['asc', 'desc']).default('asc'))
+    .addOption(
+      new Option('--sort <order>', 'slowest: the longest events first').choices(['time', 'slowest']).default('time'),
+    )
     .option(
       '--limit <count>',
-      `maximum number of events (default: ${TABLE_LIMIT_DEFAULT} in a table, else all)`,
+      `maximum number of events (default: ${TABLE_LIMIT_DEFAULT} in a table and of the slowest, else all)`,
       positiveInteger,
     )
     .addOption(
@@ -31,20 +35,30 @@ export function eventsCommand(): Command {
         .choices(OUTPUTS)
         .default(process.stdout.isTTY ? 'table' : 'ndjson', 'table on a terminal, else ndjson'),
     )
-    .action((options: Options) => atPlace(options, (url) => listEvents(url, options)));
+    .action((options: Options, self: Command) => {
+      if (options.sort === 'slowest') checkSlowest(options, self);
+      return atPlace(options, (url) => listEvents(url, options));
+    });
   return withHelpEnd(command, {
     examples: [
       'kreplay events --transaction order-1',
       'kreplay events --service shop --type sys_sync --min-duration 10ms --from -15m',
+      'kreplay events --sort slowest --from -15m --limit 20',
       'kreplay events --recording incident.kreplay --failed --output ndjson',
     ],
   });
 }
 
+function checkSlowest({ limit = 0 }: Options, self: Command): void {
+  if (self.getOptionValueSource('order') === 'cli') self.error('error: --sort slowest has an order of its own');
+  if (limit >= LIMIT_MAX) self.error(`error: --sort slowest lists fewer than ${LIMIT_MAX} events`);
+}
+
 async function listEvents(url: string, options: Options): Promise<void> {
-  const { output } = options;
-  const limit = options.limit ?? (output === 'table' ? TABLE_LIMIT_DEFAULT : Number.POSITIVE_INFINITY);
-  const query = queryOf({ ...filterParameters(options), order: options.order });
+  const { output, sort, order } = options;
+  const isCut = output === 'table' || sort === 'slowest';
+  const limit = options.limit ?? (isCut ? TABLE_LIMIT_DEFAULT : Number.POSITIVE_INFINITY);
+  const query = queryOf({ ...filterParameters(options), ...(sort === 'time' ? { order } : { sort }) });
   // One event more than shown reveals whether there are more. Above the daemon's limit, leaving the stream ends it.
   const asked = new URLSearchParams(limit < LIMIT_MAX ? [...query, ['limit', `${limit + 1}`]] : query);
   const res = await callDaemon(url, { path: `/api/events?${asked}`, accept: 'application/x-ndjson' });

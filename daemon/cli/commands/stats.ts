@@ -25,7 +25,7 @@ interface Sums {
   count: number;
   error_count: number;
   bytes: Integer;
-  duration_ns: Record<'p50' | 'p90' | 'p99' | 'max', Integer | null>;
+  duration_ns: { sum: Integer } & Record<'p50' | 'p90' | 'p99' | 'max', Integer | null>;
 }
 
 interface Row extends Sums {
@@ -95,6 +95,7 @@ function tableOf(stats: readonly Row[]): string {
     { heading: '', cell: ({ count }) => BARS[Math.floor((count / most) * (BARS.length - 1))]! },
     { heading: 'ERRORS', cell: ({ error_count }) => error_count.toString(), align: 'right' },
     { heading: 'BYTES', cell: ({ bytes }) => bytes.toString(), align: 'right' },
+    { heading: 'SUM', cell: ({ duration_ns }) => duration(duration_ns.sum), align: 'right' },
     { heading: 'P50', cell: ({ duration_ns }) => duration(duration_ns.p50), align: 'right' },
     { heading: 'P99', cell: ({ duration_ns }) => duration(duration_ns.p99), align: 'right' },
     { heading: 'MAX', cell: ({ duration_ns }) => duration(duration_ns.max), align: 'right' },
@@ -110,15 +111,16 @@ function csvOf(stats: readonly Row[]): string {
     'count',
     'error_count',
     'bytes',
+    'sum_ns',
     'p50_ns',
     'p90_ns',
     'p99_ns',
     'max_ns',
   ];
   const rows = stats.map(
-    ({ bucket_start_ns, group, count, error_count, bytes, duration_ns: { p50, p90, p99, max } }) => [
+    ({ bucket_start_ns, group, count, error_count, bytes, duration_ns: { sum, p50, p90, p99, max } }) => [
       ...[bucket_start_ns, ...names.map((name) => group[name])],
-      ...[count, error_count, bytes, p50, p90, p99, max],
+      ...[count, error_count, bytes, sum, p50, p90, p99, max],
     ],
   );
   return [heading, ...rows].map(csvLine).join('');

@@ -2,21 +2,18 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ApiEvent } from '../../../bpf/schema/api.ts';
 import { callDaemon, readJson } from '../client/connection.ts';
+import type { TransactionSummary } from '../print/transaction_report.ts';
 import { SYNCS, TRANSACTION } from './workload.ts';
 
 /** An event can be queried within 250 ms of its end, but the host may be busy. */
 const PATIENCE_MS = 5000;
 const LOOK_MS = 50;
 
-interface Transaction {
-  duration_ns: number | bigint;
-  first_timestamp_ns: number | bigint;
-  services: string[];
-}
+/** Number of slow calls that the demo shows. */
+const SLOWEST = 5;
 
 export interface Recorded {
-  transaction: Transaction;
-  events: ApiEvent[];
+  summary: TransactionSummary;
   /** Whether no event of the transaction is missing. */
   complete: boolean;
 }
@@ -39,9 +36,9 @@ export async function waitForRecorded(url: string, fromNs: bigint, toNs: bigint)
     // The program ended shortly after its last sync.
     const isThere = isAll && until !== null && BigInt(until) >= toNs;
     if (isThere || performance.now() > deadline) {
-      const transaction = await readJson(await callDaemon(url, { path: `/api/transactions/${TRANSACTION}` }));
-      const complete = isThere && answer.coverage.complete;
-      return { transaction: transaction as Transaction, events: answer.events, complete };
+      const path = `/api/transactions/${TRANSACTION}/summary?limit=${SLOWEST}`;
+      const summary = (await readJson(await callDaemon(url, { path }))) as TransactionSummary;
+      return { summary, complete: isThere && answer.coverage.complete };
     }
     await sleep(LOOK_MS);
   }

@@ -21,12 +21,13 @@ const summed = {
   bytes: z.bigint().meta({ type: 'integer', description: 'that were transferred; exact, however many' }),
   duration_ns: z
     .object({
+      sum: z.bigint().meta({ type: 'integer', description: 'exact; calls of several threads may overlap in time' }),
       p50: quantile('within 1 % (1/128); null without events, like the others'),
       p90: quantile('within 1 %'),
       p99: quantile('within 1 %'),
       max: quantile('exact'),
     })
-    .meta({ description: 'quantiles of the durations' }),
+    .meta({ description: 'sum and quantiles of the durations' }),
 };
 
 export const statsSchema = z.object({

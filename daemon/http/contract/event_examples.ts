@@ -1,7 +1,7 @@
 /** Examples of what the endpoints for events, transactions, pins and names take and answer. */
 import { stringify } from '../../exact_json.ts';
 import type { Example } from './endpoint.ts';
-import { FIRST_WRITE, LAST_WRITE, NODE, RECORDED_UNTIL_NS, SYNC_ID, WRITTEN_BACK } from './recorded_examples.ts';
+import { FIRST_WRITE, LAST_WRITE, NODE, RECORDED_UNTIL_NS, SYNC, SYNC_ID, WRITTEN_BACK } from './recorded_examples.ts';
 
 const RECORDED = {
   recorded_until: RECORDED_UNTIL_NS,
@@ -63,7 +63,7 @@ export const EVENT_EXAMPLES: Readonly<Record<string, Example>> = {
             count: 1,
             error_count: 0,
             bytes: 0,
-            duration_ns: { p50: 242_221_056, p90: 242_221_056, p99: 242_221_056, max: 242_304_000 },
+            duration_ns: { sum: 242_304_000, p50: 242_221_056, p90: 242_221_056, p99: 242_221_056, max: 242_304_000 },
           },
           {
             bucket_start_ns: 1_763_683_140_000_000_000n,
@@ -71,14 +71,14 @@ export const EVENT_EXAMPLES: Readonly<Record<string, Example>> = {
             count: 2,
             error_count: 1,
             bytes: 64,
-            duration_ns: { p50: 38_656, p90: 51_200, p99: 51_200, max: 51_200 },
+            duration_ns: { sum: 89_600, p50: 38_656, p90: 51_200, p99: 51_200, max: 51_200 },
           },
         ],
         total: {
           count: 7,
           error_count: 1,
           bytes: 8320,
-          duration_ns: { p50: 64_256, p90: 242_221_056, p99: 242_221_056, max: 242_304_000 },
+          duration_ns: { sum: 485_299_200, p50: 64_256, p90: 242_221_056, p99: 242_221_056, max: 242_304_000 },
         },
         coverage: LOST,
       },
@@ -88,6 +88,29 @@ export const EVENT_EXAMPLES: Readonly<Record<string, Example>> = {
     answers: { 'application/json': { transactions: [TRANSACTION], next_cursor: null, coverage: LOST } },
   },
   getTransaction: { answers: { 'application/json': { ...TRANSACTION, coverage: WHOLE } } },
+  getTransactionSummary: {
+    answers: {
+      'application/json': {
+        transaction: TRANSACTION,
+        calls: { count: 4, error_count: 1, bytes: 8256, duration_ns: 242_457_600 },
+        requests: { count: 2, error_count: 0, bytes: 0 },
+        slowest: [SYNC],
+        files: [
+          {
+            file: '/srv/db/wal/0001',
+            count: 2,
+            error_count: 0,
+            bytes: 8192,
+            duration_ns: 242_368_000,
+            sync_count: 1,
+            sync_duration_ns: 242_304_000,
+          },
+        ],
+        file_count: 2,
+        coverage: WHOLE,
+      },
+    },
+  },
   pinTransaction: { body: { before_ms: 60_000 }, answers: { 'application/json': { ...PINNED, nodes: [NODE] } } },
   listPins: { answers: { 'application/json': { pins: [{ ...PINNED, node: NODE }] } } },
   listEventTypes: {

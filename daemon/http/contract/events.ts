@@ -4,10 +4,10 @@ import { apiEventSchema } from '../../../bpf/schema/api.ts';
 import { eventQuerySchema } from '../../query/event_query.ts';
 import { pinRequest } from '../../query/pin_request.ts';
 import { statsQuerySchema } from '../../query/stats_query.ts';
-import { transactionsQuerySchema } from '../../query/transactions_query.ts';
+import { summaryQuerySchema, transactionsQuerySchema } from '../../query/transactions_query.ts';
 import { eventsSchema, statsSchema } from './answers.ts';
 import type { Endpoint } from './endpoint.ts';
-import { transactionsSchema, wholeTransactionSchema } from './transactions.ts';
+import { transactionSummarySchema, transactionsSchema, wholeTransactionSchema } from './transactions.ts';
 import { dateTime, timestampNs } from './values.ts';
 
 const transactionId = z.object({
@@ -143,6 +143,23 @@ export const EVENT_ENDPOINTS: readonly Endpoint[] = [
     pathParameters: transactionId,
     success: { status: 200, description: 'The transaction.', content: { 'application/json': wholeTransactionSchema } },
     errors: ['invalid_parameter', 'transaction_not_found'],
+  },
+  {
+    method: 'get',
+    path: '/api/transactions/{transaction_id}/summary',
+    operationId: 'getTransactionSummary',
+    tag: 'events',
+    summary: "Where a transaction's time went",
+    description:
+      'Returns the slowest calls of a transaction, and its calls by file, with the sums of their durations: divided ' +
+      "by the transaction's own duration, a sum is the file's share of the time that the caller waited, which is " +
+      'more than all of it when threads waited at the same time. `transaction_not_found` means that no recording ' +
+      'that is served has an event of it, `too_many_groups` that it wrote to too many files.',
+    curl: '"$api/api/transactions/$transaction/summary?limit=5"',
+    pathParameters: transactionId,
+    query: summaryQuerySchema,
+    success: { status: 200, description: 'The sums.', content: { 'application/json': transactionSummarySchema } },
+    errors: ['invalid_parameter', 'transaction_not_found', 'too_many_groups', 'busy', 'query_timeout'],
   },
   {
     method: 'post',

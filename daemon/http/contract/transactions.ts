@@ -1,6 +1,6 @@
 /** Schemas of transactions in the API's answers. */
 import { z } from 'zod';
-import { described, int64 } from '../../../bpf/schema/api.ts';
+import { apiEventSchema, described, int64 } from '../../../bpf/schema/api.ts';
 import { coverageSchema } from '../../query/coverage_schema.ts';
 
 const integer = (description: string) => int64().meta({ description });
@@ -32,6 +32,36 @@ export const transactionSchema = z
   .meta({ id: 'Transaction', description: 'what the recordings hold of one transaction' });
 
 export const wholeTransactionSchema = transactionSchema.extend({ coverage: coverageSchema });
+
+const exactInteger = (description: string) => z.bigint().meta({ type: 'integer', description });
+
+const counted = {
+  count: described(z.int().nonnegative(), 'how many'),
+  error_count: described(z.int().nonnegative(), 'of them that failed'),
+  bytes: exactInteger('that they transferred'),
+};
+
+const callSums = { ...counted, duration_ns: exactInteger('sum of their durations; those of threads may overlap') };
+
+export const transactionSummarySchema = z.object({
+  transaction: transactionSchema,
+  calls: described(z.object(callSums), 'its writes and syncs, for which its callers waited'),
+  requests: described(z.object(counted), 'block requests that carried its data, at any time'),
+  slowest: described(z.array(apiEventSchema), 'its slowest calls, the longest first'),
+  files: described(
+    z.array(
+      z.object({
+        file: described(z.string().nullable(), 'path; null for calls on no file or on an unknown one'),
+        ...callSums,
+        sync_count: described(z.int().nonnegative(), 'syncs among the calls'),
+        sync_duration_ns: exactInteger('sum of the durations of these'),
+      }),
+    ),
+    'its calls by file, those with the most time first',
+  ),
+  file_count: described(z.int().nonnegative(), 'files in all: the list may be shorter'),
+  coverage: coverageSchema,
+});
 
 export const transactionsSchema = z.object({
   transactions: z.array(transactionSchema),

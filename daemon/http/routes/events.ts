@@ -4,7 +4,7 @@ import { nextPiece } from '../../pace.ts';
 import { Problem } from '../../problem.ts';
 import { spansFor } from '../../query/coverage.ts';
 import { encodeCursor } from '../../query/cursor.ts';
-import { type EventQuery, parseEventQuery } from '../../query/event_query.ts';
+import { cursorKeyOf, type EventQuery, parseEventQuery, refused } from '../../query/event_query.ts';
 import { noParameters } from '../../query/parameters.ts';
 import { parseQuery } from '../../query/query_string.ts';
 import { parseTailQuery, type TailQuery } from '../../query/tail_query.ts';
@@ -14,6 +14,7 @@ import { keyOf } from '../../store/blocks/event.ts';
 import { jsonPieces } from '../../store/blocks/event_json.ts';
 import type { EventKey, ScannedBlock } from '../../store/blocks/scanned_block.ts';
 import type { ScanRequest, Store } from '../../store/store.ts';
+import { slowKeyOf } from '../../sums/slowest.ts';
 import type { Tails } from '../../tail/tails.ts';
 import { type Scan, type ScanGate, WHOLE_BYTES_MAX } from '../access/scan_gate.ts';
 import type { StreamRoom } from '../access/stream_room.ts';
@@ -21,6 +22,7 @@ import { openEventStream } from '../event_stream.ts';
 import { isOpen, sendNdjson, sendPieces } from '../ndjson.ts';
 import { methodNotAllowed } from '../problem_handler.ts';
 import { sendJson } from '../send_json.ts';
+import { finished } from './finished.ts';
 
 const LOST = 'Kreplay-Lost';
 const COMPLETE = 'Kreplay-Complete';
@@ -53,7 +55,8 @@ export function eventRoutes({ store, now, scanGate, streamRoom, tails }: Options
       const turn = await scanGate.enter(res);
       // The first piece opens the scan.
       await nextPiece();
-      if (mediaType === 'application/json') await sendPage(res, store, query, turn);
+      if (query.slowest) await sendSlowest(req, res, store, { ...query, slowest: query.slowest }, turn);
+      else if (mediaType === 'application/json') await sendPage(res, store, query, turn);
       else await sendStream(req, res, store, query, turn);
     })
     .all(methodNotAllowed('GET', 'HEAD'));
@@ -96,6 +99,40 @@ async function sendPage(res: Response, store: Store, query: EventQuery, turn: Sc
   res.type('application/json');
   // Not awaited: a pending frame of this function would keep the pieces in memory.
   return sendPieces(res, [Buffer.from('{"events":['), ...events, Buffer.from(`],${rest.slice(1)}`)], turn.gathered);
+}
+
+/** A list by duration is made whole in either form: its last event may be the first that was recorded. */
+async function sendSlowest(
+  req: Request,
+  res: Response,
+  store: Store,
+  query: EventQuery & { slowest: object },
+  turn: Scan,
+): Promise<void> {
+  const isPage = req.accepts(MEDIA_TYPES) === 'application/json';
+  if (!isPage && !query.limited) throw refused('limit', 'sort=slowest needs one in a stream');
+  const { filter, limit, slowest, nowNs } = query;
+  const spans = await spansFor(store, filter.nodes, nowNs);
+  const page = await finished(res, turn, store.slowest({ filter, limit, after: slowest.after }));
+  if (!page) return;
+  const coverage = await coverageFor(store, spans, query);
+  const texts: string[] = [];
+  let bytes = 0;
+  for (const event of page.events) {
+    if (isPage && bytes >= WHOLE_BYTES_MAX) break;
+    texts.push(stringify(event));
+    bytes += texts.at(-1)!.length;
+  }
+  turn.gathered(bytes);
+  if (!isPage) {
+    res.set({ [LOST]: coverage.lost.toString(), [COMPLETE]: coverage.complete.toString() });
+    res.type('application/x-ndjson').send(texts.map((text) => `${text}\n`).join(''));
+    return;
+  }
+  const last = texts.length < page.events.length ? slowKeyOf(page.events[texts.length - 1]!) : page.next;
+  const nextCursor = last && encodeCursor({ key: cursorKeyOf(last), nowNs }, query.fingerprint);
+  const rest = stringify({ next_cursor: nextCursor, coverage });
+  res.type('application/json').send(`{"events":[${texts.join(',')}],${rest.slice(1)}`);
 }
 
 interface Page {

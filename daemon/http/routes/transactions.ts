@@ -5,10 +5,21 @@ import { coverageIn, spansFor } from '../../query/coverage.ts';
 import { noParameters } from '../../query/parameters.ts';
 import { parseQuery } from '../../query/query_string.ts';
 import { coverageOfTransaction } from '../../query/transaction_coverage.ts';
-import { parseTransactionsQuery, type TransactionsQuery } from '../../query/transactions_query.ts';
+import {
+  parseTransactionsQuery,
+  SUMMARY_LIMIT_DEFAULT,
+  summaryQuerySchema,
+  type TransactionsQuery,
+} from '../../query/transactions_query.ts';
 import type { NodeSpan, Store, TransactionPage, TransactionSummary } from '../../store/store.ts';
+import { transactionTimes } from '../../sums/transaction_summary.ts';
 import type { ScanGate } from '../access/scan_gate.ts';
-import type { transactionSchema, transactionsSchema, wholeTransactionSchema } from '../contract/transactions.ts';
+import type {
+  transactionSchema,
+  transactionSummarySchema,
+  transactionsSchema,
+  wholeTransactionSchema,
+} from '../contract/transactions.ts';
 import { methodNotAllowed } from '../problem_handler.ts';
 import { sendJson } from '../send_json.ts';
 import { finished } from './finished.ts';
@@ -35,17 +46,40 @@ export function transactionRoutes({ store, now, scanGate }: Options): Router {
     .route('/:transaction_id')
     .get(async (req, res) => {
       parseQuery(req.query, noParameters);
-      const id = req.params.transaction_id;
       const nowNs = now();
       const spans = await spansFor(store, undefined, nowNs);
-      const transaction = await store.transaction(id);
-      if (!transaction) throw new Problem('transaction_not_found', `no events of transaction ${id} are recorded`);
+      const { transaction, view } = await found(req.params.transaction_id);
       sendJson(res, 200, {
-        ...viewOf(transaction, (await store.pins(id)).length > 0),
+        ...view,
         coverage: await coverageOfTransaction(store, spans, transaction, { nowNs }),
       } satisfies z.input<typeof wholeTransactionSchema>);
     })
     .all(methodNotAllowed('GET', 'HEAD'));
+  router
+    .route('/:transaction_id/summary')
+    .get(async (req, res) => {
+      const { limit = SUMMARY_LIMIT_DEFAULT } = parseQuery(req.query as never, summaryQuerySchema);
+      const turn = await scanGate.enter(res);
+      const nowNs = now();
+      const spans = await spansFor(store, undefined, nowNs);
+      const { transaction, view } = await found(req.params.transaction_id);
+      const { transactionId } = transaction;
+      const times = await finished(res, turn, transactionTimes(store, { transactionId, limit }));
+      if (!times) return;
+      sendJson(res, 200, {
+        transaction: view,
+        ...times,
+        coverage: await coverageOfTransaction(store, spans, transaction, { nowNs }),
+      } satisfies z.input<typeof transactionSummarySchema>);
+    })
+    .all(methodNotAllowed('GET', 'HEAD'));
+
+  async function found(id: string) {
+    const transaction = await store.transaction(id);
+    if (!transaction) throw new Problem('transaction_not_found', `no events of transaction ${id} are recorded`);
+    return { transaction, view: viewOf(transaction, (await store.pins(id)).length > 0) };
+  }
+
   return router;
 }
 

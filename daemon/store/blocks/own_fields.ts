@@ -1,7 +1,8 @@
 /** Readers for the fields that only one event type has, derived from its definition. */
-import { apiName } from '../../../bpf/schema/api.ts';
+
 import type { NumberedBlock } from '../../../bpf/schema/block.ts';
 import { commonFields } from '../../../bpf/schema/common.ts';
+import { apiName } from '../../../bpf/schema/define.ts';
 import type { EventDefinition } from '../../../bpf/schema/index.ts';
 import { type Kind, ORIGINS_MAX } from '../../../bpf/schema/kinds.ts';
 import { bigColumn, column } from './column.ts';

@@ -1,6 +1,8 @@
 /** The store of recordings on this machine. Reading blocks the thread, one step at a time. */
+import { DURATION_COLUMNS, longestDurations, type SlowestPage, slowestEvents } from '../../sums/slowest.ts';
 import { createStats, type StatsTable, statsColumns } from '../../sums/stats.ts';
-import type { StatsRequest, Store } from '../store.ts';
+import type { ScannedBlock } from '../blocks/scanned_block.ts';
+import type { ScanRequest, SlowestRequest, StatsRequest, Store } from '../store.ts';
 import { follow, positionOf, startFollowing } from './follow.ts';
 import type { Recordings } from './recordings.ts';
 
@@ -13,6 +15,7 @@ export function embeddedStore(recordings: Recordings): Store {
     unreadable: async (nodes) => recordings.unreadable(nodes),
     scan: (request) => later(recordings.scan(request)),
     stats: (request) => summedUp(recordings, request),
+    slowest: (request) => slowestIn(recordings, request),
     startFollowing: async (filter, horizonNs, sinceNs) => startFollowing(recordings, filter, horizonNs, sinceNs),
     positionOf,
     follow: (request, signal) => follow(recordings, request, signal),
@@ -63,9 +66,36 @@ async function* summedUp(
   { filter, bucketNs, groupBy }: StatsRequest,
 ): AsyncGenerator<void, StatsTable> {
   const stats = createStats({ bucketNs, groupBy });
-  for (const scanned of recordings.scan({ filter, order: 'asc', columns: statsColumns(groupBy) })) {
-    stats.add(scanned);
+  yield* scannedInto(stats, recordings, { filter, order: 'asc', columns: statsColumns(groupBy) });
+  return stats.finish();
+}
+
+async function* slowestIn(
+  recordings: Recordings,
+  { filter, limit, after }: SlowestRequest,
+): AsyncGenerator<void, SlowestPage> {
+  const { maxDurationNs } = filter;
+  const maxNs =
+    after && (maxDurationNs === undefined || maxDurationNs > after.duration_ns) ? after.duration_ns : maxDurationNs;
+  const within = { ...filter, ...(maxNs !== undefined && { maxDurationNs: maxNs }) };
+  // One event more than the page has shows whether there are more.
+  const durations = longestDurations({ limit: limit + 1, after });
+  yield* scannedInto(durations, recordings, { filter: within, order: 'asc', columns: DURATION_COLUMNS });
+  const shortestNs = durations.shortest();
+  const { minDurationNs = 0n } = filter;
+  const slowest = slowestEvents({ limit, after });
+  const longFilter = { ...within, minDurationNs: shortestNs > minDurationNs ? shortestNs : minDurationNs };
+  yield* scannedInto(slowest, recordings, { filter: longFilter, order: 'asc' });
+  return slowest.page();
+}
+
+async function* scannedInto(
+  sums: { add(scanned: ScannedBlock): void },
+  recordings: Recordings,
+  request: ScanRequest,
+): AsyncGenerator<void, void> {
+  for (const scanned of recordings.scan(request)) {
+    sums.add(scanned);
     if (!scanned.nextAtHand) yield;
   }
-  return stats.finish();
 }

@@ -57,6 +57,36 @@ describe.each(PLACES)('queries of %s', (_, place) => {
     );
   });
 
+  test('the slowest events', async () => {
+    const { code, stdout } = await ask('events', '--sort', 'slowest', '--limit', '3');
+    const events = stdout
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line));
+    expect([code, events.map(({ duration_ns }) => duration_ns)]).toEqual([0, [6_000_000, 6_000_000, 6_000_000]]);
+    const wrong = await ask('events', '--sort', 'slowest', '--order', 'desc');
+    expect([wrong.code, wrong.stderr]).toEqual([
+      2,
+      'error: --sort slowest has an order of its own\nSee kreplay events --help\n',
+    ]);
+  });
+
+  test('where the time of a transaction went', async () => {
+    const { code, stdout } = await kreplay('show', 'order-5', '--limit', '2', '--output', 'text', ...place());
+    expect(code).toBe(0);
+    const [headline, , title, heading, first, ...rest] = stdout.split('\n');
+    expect(headline).toBe('order-5 of db took 54.006s: 10 writes and syncs, 0 requests to the disk, none missing.');
+    expect([title, heading]).toEqual([
+      'The slowest calls:',
+      expect.stringMatching(/^ +BEGAN {2}DURATION {2}SHARE {2}PROGRAM {2}BYTES {2}CALL$/),
+    ]);
+    expect(first).toMatch(/^ +\+0ns +6\.000ms +0% +\S+ +- +write \S+ ENOSPC$/);
+    expect(rest.join('\n')).toMatch(/^ *60\.000ms +0% +10 +0 +0 +0ns +10 +\S+$/m);
+    const json = await kreplay('show', 'order-5', ...place());
+    expect(JSON.parse(json.stdout)).toMatchObject({ calls: { count: 10, error_count: 10 }, file_count: 1 });
+    expect(await kreplay('show', 'none', ...place())).toMatchObject({ code: 1, stdout: '' });
+  });
+
   test('services', async () => {
     expect(await ask('services')).toMatchObject({ code: 0, stdout: 'db\nshop\n' });
     expect(JSON.parse((await ask('services', '--output', 'json')).stdout)).toEqual({ services: ['db', 'shop'] });
@@ -65,14 +95,17 @@ describe.each(PLACES)('queries of %s', (_, place) => {
   test('sums by service', async () => {
     const { code, stdout } = await ask('stats', '--group-by', 'service', '--output', 'csv');
     const [heading, ...lines] = stdout.trim().split('\r\n');
-    expect([code, heading]).toEqual([0, 'bucket_start_ns,service,count,error_count,bytes,p50_ns,p90_ns,p99_ns,max_ns']);
+    expect([code, heading]).toEqual([
+      0,
+      'bucket_start_ns,service,count,error_count,bytes,sum_ns,p50_ns,p90_ns,p99_ns,max_ns',
+    ]);
     expect(lines.map((line) => line.split(',').slice(1, 5).join())).toEqual(['db,30,10,1280', 'shop,30,0,1920']);
   });
 
   test('sums by time, with bars', async () => {
     const { stdout } = await ask('stats', '--bucket', '30s', '--transaction', 'order-1', '--output', 'table');
     const [heading, ...lines] = stdout.trim().split('\n');
-    expect(heading).toMatch(/^FROM +EVENTS +ERRORS +BYTES +P50 +P99 +MAX$/);
+    expect(heading).toMatch(/^FROM +EVENTS +ERRORS +BYTES +SUM +P50 +P99 +MAX$/);
     expect(lines.map((line) => line.split(/ {2,}/).slice(1, 3))).toEqual([
       ['5', '█'],
       ['5', '█'],

@@ -33,7 +33,7 @@ const rows: { node: string; row: Row }[] = Array.from({ length: 500 }, (_, i) =>
   const row: Row =
     i % 3 === 0
       ? { ...common, type: 'block_io', device: `sd${i % 2}`, operation: i % 2 ? 'read' : 'flush' }
-      : { ...common, syscall: i % 4 ? 'writev' : 'pwrite64' };
+      : { ...common, syscall: i % 4 ? 'writev' : 'pwrite64', ...(i % 5 && { file: `/srv/${i % 5}.log` }) };
   return { node: NODES[i % 2]!, row };
 });
 
@@ -58,6 +58,7 @@ const VALUES: Record<string, (one: (typeof rows)[number]) => string | number | n
   operation: ({ row }) => (row as BlockRow).operation ?? null,
   syscall: ({ row }) => (row as WriteRow).syscall ?? null,
   device: ({ row }) => (row as BlockRow).device ?? null,
+  file: ({ row }) => (row as WriteRow).file ?? null,
   comm: ({ row }) => row.comm!,
   pid: ({ row }) => row.pid!,
   transaction_id: ({ row }) => row.transaction ?? null,
@@ -73,7 +74,13 @@ function summed(some: readonly Row[]) {
     count: some.length,
     error_count: results.length - good.length,
     bytes: good.reduce((sum, result) => sum + result, 0n),
-    duration_ns: { p50: at(0.5), p90: at(0.9), p99: at(0.99), max: at(1) },
+    duration_ns: {
+      sum: durations.reduce((sum, duration) => sum + duration, 0n),
+      p50: at(0.5),
+      p90: at(0.9),
+      p99: at(0.99),
+      max: at(1),
+    },
   };
 }
 
@@ -81,14 +88,14 @@ type Sums = ReturnType<typeof summed>;
 
 /** Converts numbers to bigint first: small ones arrive as doubles, without loss. */
 function expectSums(found: Sums, expected: Sums): void {
-  const { p50, p90, p99, max } = found.duration_ns;
+  const { sum, p50, p90, p99, max } = found.duration_ns;
   expect({
     ...found,
     bytes: BigInt(found.bytes),
-    duration_ns: { max: max === null ? null : BigInt(max) },
+    duration_ns: { sum: BigInt(sum), max: max === null ? null : BigInt(max) },
   }).toMatchObject({
     ...expected,
-    duration_ns: { max: expected.duration_ns.max },
+    duration_ns: { sum: expected.duration_ns.sum, max: expected.duration_ns.max },
   });
   for (const [value, exact] of [
     [p50, expected.duration_ns.p50],
@@ -158,14 +165,19 @@ test('sums are exact beyond 64 bits', async () => {
   const daemon = await servedHere(recorded(Array.from({ length: 5 }, () => ({ at: START, result, duration: 77n }))));
   expect((await daemon.get('/api/stats?bucket=1h&group_by=service')).text).toBe(
     `{"stats":[{"bucket_start_ns":${START},"group":{"service":"shop"},"count":5,"error_count":0,"bytes":${5n * result},` +
-      `"duration_ns":{"p50":77,"p90":77,"p99":77,"max":77}}],"total":{"count":5,"error_count":0,"bytes":${5n * result},` +
-      `"duration_ns":{"p50":77,"p90":77,"p99":77,"max":77}},"coverage":${WHOLE}}`,
+      `"duration_ns":{"sum":385,"p50":77,"p90":77,"p99":77,"max":77}}],"total":{"count":5,"error_count":0,"bytes":${5n * result},` +
+      `"duration_ns":{"sum":385,"p50":77,"p90":77,"p99":77,"max":77}},"coverage":${WHOLE}}`,
   );
 });
 
 test('without events the result is empty, with a coverage', async () => {
   const { status, json } = await (await servedHere(recorded([]))).get(`/api/stats?from=${START - 1n}`);
-  const none = { count: 0, error_count: 0, bytes: 0, duration_ns: { p50: null, p90: null, p99: null, max: null } };
+  const none = {
+    count: 0,
+    error_count: 0,
+    bytes: 0,
+    duration_ns: { sum: 0, p50: null, p90: null, p99: null, max: null },
+  };
   expect([status, json.stats, json.total]).toEqual([200, [], none]);
   expect(json.coverage.gaps).toMatchObject([{ cause: 'not_recorded_yet' }]);
 });

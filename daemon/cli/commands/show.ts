@@ -1,0 +1,62 @@
+/** `kreplay show`: shows where the time of one transaction went. */
+import { Command, Option } from 'commander';
+import { withHelpEnd } from '../../../agent/config/help.ts';
+import { parseJson } from '../../exact_json.ts';
+import { callDaemon, readText } from '../client/connection.ts';
+import { type ShownCoverage, warnOf } from '../client/coverage_warning.ts';
+import { positiveInteger } from '../options/option_values.ts';
+import { atPlace, type PlaceOptions, withPlace } from '../options/place.ts';
+import { print } from '../print/standard_output.ts';
+import {
+  fileTable,
+  headline,
+  laterText,
+  slowestTable,
+  slowSpot,
+  type TransactionSummary,
+} from '../print/transaction_report.ts';
+
+const LIMIT_DEFAULT = 5;
+
+interface Options extends PlaceOptions {
+  limit: number;
+  output: 'text' | 'json';
+}
+
+export function showCommand(): Command {
+  const command = new Command('show')
+    .description('show where the time of a transaction went: its slowest calls, and its time by file')
+    .argument('<transaction>', 'transaction id')
+    .option('--limit <count>', 'maximum number of calls and of files, up to 1000', positiveInteger, LIMIT_DEFAULT)
+    .addOption(
+      new Option('--output <format>', 'json: the answer of the API')
+        .choices(['text', 'json'])
+        .default(process.stdout.isTTY ? 'text' : 'json', 'text on a terminal, else json'),
+    );
+  withPlace(command).action((transactionId: string, options: Options) =>
+    atPlace(options, (url) => show(url, transactionId, options)),
+  );
+  return withHelpEnd(command, {
+    examples: ['kreplay show order-1', 'kreplay show order-1 --recording incident.kreplay --limit 20'],
+  });
+}
+
+async function show(url: string, transactionId: string, { limit, output }: Options): Promise<void> {
+  const path = `/api/transactions/${encodeURIComponent(transactionId)}/summary?limit=${limit}`;
+  const text = await readText(await callDaemon(url, { path }));
+  const summary = parseJson(text) as TransactionSummary & { coverage: ShownCoverage };
+  warnOf(summary.coverage);
+  await print(output === 'json' ? `${text}\n` : textOf(summary, summary.coverage.complete));
+}
+
+function textOf(summary: TransactionSummary, isComplete: boolean): string {
+  const later = laterText(summary);
+  return `${headline(summary, isComplete)}
+
+The slowest calls:
+${slowestTable(summary)}
+The time by file:
+${fileTable(summary)}
+${slowSpot(summary)}
+${later === undefined ? '' : `${later}\n`}`;
+}

@@ -1,0 +1,112 @@
+/** Formats where a transaction's time went, from the answer of `GET /api/transactions/{transaction_id}/summary`. */
+import { basename } from 'node:path';
+import { printable } from '../../../agent/output/printable.ts';
+import type { ApiEvent } from '../../../bpf/schema/api.ts';
+import { what } from '../player/played_text.ts';
+import { formatDuration } from './display.ts';
+import { bytesOf } from './event_table.ts';
+import { newTable, type TableColumn } from './table.ts';
+
+type Integer = number | bigint;
+
+interface Counted {
+  count: number;
+  error_count: number;
+  bytes: Integer;
+}
+
+interface CallSums extends Counted {
+  duration_ns: Integer;
+}
+
+interface FileSums extends CallSums {
+  file: string | null;
+  sync_count: number;
+  sync_duration_ns: Integer;
+}
+
+export interface TransactionSummary {
+  transaction: {
+    transaction_id: string;
+    first_timestamp_ns: Integer;
+    last_end_ns: Integer;
+    duration_ns: Integer;
+    written_back: { count: number; bytes: Integer; last_end_ns: Integer | null } | null;
+    services: string[];
+  };
+  calls: CallSums;
+  requests: Counted;
+  slowest: ApiEvent[];
+  files: FileSums[];
+  file_count: number;
+}
+
+const PERCENT = 100n;
+const NO_FILE = '-';
+
+const duration = (ns: Integer) => formatDuration(BigInt(ns));
+
+/** The part of the caller's time; the calls of several threads may add up to more than all of it. */
+const share = ({ transaction }: TransactionSummary, ns: Integer) =>
+  `${(BigInt(ns) * PERCENT) / (BigInt(transaction.duration_ns) || 1n)}%`;
+
+export function headline({ transaction, calls, requests }: TransactionSummary, isComplete: boolean): string {
+  const { transaction_id, services, duration_ns } = transaction;
+  const counts = `${calls.count} writes and syncs, ${requests.count} requests to the disk`;
+  const missing = isComplete ? 'none missing' : 'and some may be missing';
+  return `${printable(`${transaction_id} of ${services.join(', ')}`)} took ${duration(duration_ns)}: ${counts}, ${missing}.`;
+}
+
+export function slowestTable(summary: TransactionSummary): string {
+  const began = ({ timestamp_ns }: ApiEvent) => BigInt(timestamp_ns) - BigInt(summary.transaction.first_timestamp_ns);
+  const columns: TableColumn<ApiEvent>[] = [
+    { heading: 'BEGAN', cell: (event) => `+${formatDuration(began(event))}`, align: 'right' },
+    { heading: 'DURATION', cell: ({ duration_ns }) => duration(duration_ns), align: 'right' },
+    { heading: 'SHARE', cell: ({ duration_ns }) => share(summary, duration_ns), align: 'right' },
+    { heading: 'PROGRAM', cell: ({ comm }) => comm },
+    { heading: 'BYTES', cell: bytesOf, align: 'right' },
+    { heading: 'CALL', cell: (event) => [what(event), event.error].filter(Boolean).join(' ') },
+  ];
+  return newTable(columns).lines(summary.slowest);
+}
+
+export function fileTable(summary: TransactionSummary): string {
+  const columns: TableColumn<FileSums>[] = [
+    { heading: 'DURATION', cell: ({ duration_ns }) => duration(duration_ns), align: 'right' },
+    { heading: 'SHARE', cell: ({ duration_ns }) => share(summary, duration_ns), align: 'right' },
+    { heading: 'WRITES', cell: ({ count, sync_count }) => `${count - sync_count}`, align: 'right' },
+    { heading: 'BYTES', cell: ({ bytes }) => bytes.toString(), align: 'right' },
+    { heading: 'SYNCS', cell: ({ sync_count }) => sync_count.toString(), align: 'right' },
+    { heading: 'IN SYNCS', cell: ({ sync_duration_ns }) => duration(sync_duration_ns), align: 'right' },
+    { heading: 'ERRORS', cell: ({ error_count }) => error_count.toString(), align: 'right' },
+    { heading: 'FILE', cell: ({ file }) => file ?? NO_FILE },
+  ];
+  const more = summary.file_count - summary.files.length;
+  return (
+    newTable(columns).lines(summary.files) + (more > 0 ? `and ${more} more files; --limit shows more of them\n` : '')
+  );
+}
+
+/** Names the file that took most of the time. */
+export function slowSpot(summary: TransactionSummary): string {
+  const [slowest] = summary.files;
+  if (!slowest) return 'No call of it was recorded.';
+  const { file, count, sync_count, sync_duration_ns, duration_ns } = slowest;
+  const name = file === null ? 'files without a name' : printable(basename(file));
+  const writes = count - sync_count;
+  const parts = [
+    writes > 0 && (writes === 1 ? '1 write' : `${writes} writes`),
+    sync_count > 0 && `${duration(sync_duration_ns)} until it was on the disk`,
+  ];
+  return `${share(summary, duration_ns)} of the time went into ${name}: ${parts.filter(Boolean).join(', and ')}.`;
+}
+
+/** What was written back later; undefined if nothing was, or the recording does not separate it. */
+export function laterText({ transaction }: TransactionSummary): string | undefined {
+  const { written_back: back, last_end_ns } = transaction;
+  if (!back || back.count === 0 || back.last_end_ns === null) return undefined;
+  const laterNs = BigInt(back.last_end_ns) - BigInt(last_end_ns);
+  const requests = back.count === 1 ? '1 request' : `${back.count} requests`;
+  const when = laterNs > 0n ? `until ${formatDuration(laterNs)} after its end` : 'before its end';
+  return `${requests} of the kernel wrote ${back.bytes} bytes of its data back, ${when}.`;
+}

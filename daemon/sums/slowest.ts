@@ -1,0 +1,148 @@
+/**
+ * Finds the events of a scan that took longest, in two passes: the first looks only at durations and finds how long an
+ * event must have taken to be among them; the second reads those events.
+ *
+ *   longest first; events of the same duration in their total order
+ */
+import { wordsOf } from '../../agent/recording/words64.ts';
+import type { ApiEvent } from '../../bpf/schema/api.ts';
+import { rowCutter } from '../store/blocks/block_rows.ts';
+import { bigColumn } from '../store/blocks/column.ts';
+import { eventsOf, keyOf } from '../store/blocks/event.ts';
+import type { EventKey, ScannedBlock } from '../store/blocks/scanned_block.ts';
+
+/** An event's place in the list. */
+export interface SlowKey extends EventKey {
+  duration_ns: bigint;
+}
+
+export interface SlowestOptions {
+  limit: number;
+  /** Only events that follow this one in the list. */
+  after?: SlowKey | undefined;
+}
+
+export interface SlowestPage {
+  events: ApiEvent[];
+  /** The last event's place; null if no events follow it. */
+  next: SlowKey | null;
+}
+
+/** Columns that the first pass must read. */
+export const DURATION_COLUMNS = ['duration_ns'] as const;
+
+/** The durations of the events that follow `after`; blocks may come in any order. */
+export interface Durations {
+  add(scanned: ScannedBlock): void;
+  /** The shortest duration of those that are among the `limit` longest. */
+  shortest(): bigint;
+}
+
+export function longestDurations({ limit, after }: SlowestOptions): Durations {
+  const isWanted = wantedRows(after);
+  /** A heap with the shortest on top. */
+  const longest: bigint[] = [];
+
+  function add(duration: bigint): void {
+    if (longest.length < limit) {
+      longest.push(duration);
+      siftUp(longest);
+    } else if (duration > longest[0]!) {
+      longest[0] = duration;
+      siftDown(longest);
+    }
+  }
+
+  return {
+    add(scanned) {
+      const durations = bigColumn(scanned.block, 'duration_ns');
+      const words = wordsOf(durations);
+      const wanted = isWanted(scanned);
+      for (let row = 0; row < scanned.block.rowCount; row++) {
+        // Most rows are decided by their high words: a bigint for each would take ten times as long.
+        const full = longest.length === limit;
+        if (full && words[row * 2 + 1]! < Number(longest[0]! >> 32n)) continue;
+        if (full && durations[row]! <= longest[0]!) continue;
+        if (wanted(row)) add(durations[row]!);
+      }
+    },
+    shortest: () => (longest.length < limit ? 0n : longest[0]!),
+  };
+}
+
+/** The list itself; blocks with all columns must be added in ascending order, and may leave out shorter events. */
+export interface Slowest {
+  add(scanned: ScannedBlock): void;
+  page(): SlowestPage;
+}
+
+export function slowestEvents({ limit, after }: SlowestOptions): Slowest {
+  const isWanted = wantedRows(after);
+  /** One more than the page has shows whether there are more. */
+  const found: { duration: bigint; event: ApiEvent }[] = [];
+
+  return {
+    add(scanned) {
+      const durations = bigColumn(scanned.block, 'duration_ns');
+      const wanted = isWanted(scanned);
+      const cut = rowCutter(scanned.block);
+      for (let row = 0; row < scanned.block.rowCount; row++) {
+        const duration = durations[row]!;
+        // An event that comes later in the total order follows those of the same duration.
+        if (found.length > limit && duration <= found.at(-1)!.duration) continue;
+        if (!wanted(row)) continue;
+        const at = found.findLastIndex((other) => other.duration >= duration) + 1;
+        const [event] = eventsOf({ ...scanned, block: cut(row, row + 1) });
+        found.splice(at, 0, { duration, event: event! });
+        if (found.length > limit + 1) found.pop();
+      }
+    },
+    page() {
+      const events = found.slice(0, limit).map(({ event }) => event);
+      const last = found.length > limit ? events.at(-1) : undefined;
+      return { events, next: last ? slowKeyOf(last) : null };
+    },
+  };
+}
+
+export function slowKeyOf({ duration_ns, timestamp_ns, event_id }: ApiEvent): SlowKey {
+  return { duration_ns: BigInt(duration_ns), timestamp_ns: BigInt(timestamp_ns), event_id };
+}
+
+/** Returns a test for the rows of a block: whether they follow `after` in the list. */
+function wantedRows(after: SlowKey | undefined): (scanned: ScannedBlock) => (row: number) => boolean {
+  if (!after) return () => () => true;
+  return (scanned) => {
+    const durations = bigColumn(scanned.block, 'duration_ns');
+    return (row) => {
+      const duration = durations[row]!;
+      if (duration !== after.duration_ns) return duration < after.duration_ns;
+      const { timestamp_ns, event_id } = keyOf(scanned, row);
+      return timestamp_ns === after.timestamp_ns ? event_id > after.event_id : timestamp_ns > after.timestamp_ns;
+    };
+  };
+}
+
+function siftUp(heap: bigint[]): void {
+  let at = heap.length - 1;
+  while (at > 0) {
+    const parent = (at - 1) >>> 1;
+    if (heap[parent]! <= heap[at]!) return;
+    [heap[parent], heap[at]] = [heap[at]!, heap[parent]!];
+    at = parent;
+  }
+}
+
+function siftDown(heap: bigint[]): void {
+  let at = 0;
+  for (;;) {
+    const left = at * 2 + 1;
+    const least = [left, left + 1].reduce(
+      (least, child) => (child < heap.length && heap[child]! < heap[least]! ? child : least),
+      at,
+    );
+    if (least === at) return;
+    [heap[least], heap[at]] = [heap[at]!, heap[least]!];
+    at = least;
+  }
+}
