@@ -23,7 +23,7 @@ export const JUDGING = [
   'test/daemon/(cli/player/|replay/(?!kept/kept_|merged_)|run/)',
   'test/daemon/http/(heavy_clients|streams|unread_answers)\\.',
   'test/daemon/http/access/(silent_viewers|unsent)\\.',
-  'test/daemon/(export/hostile_bundles|tail/slow_tails)',
+  'test/daemon/(export/hostile_bundles|server/daemon_command|tail/slow_tails)',
   'test/e2e/(doctor|moved_work|run|slow_disk|transcripts)',
   'test/(native/runner|soak)/',
 ];

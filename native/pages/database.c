@@ -14,6 +14,8 @@ enum {
 	PAGE_COUNT_AT = 28,
 	PAGE_COUNT_VALID_AT = 92,
 	READS_MAX = 4,
+	AHEAD_BYTES_MIN = 4096,
+	AHEAD_BYTES_MAX = 65536,
 	READ_AGAIN_AFTER_US = 500,
 	APPLICATION_ID = 0x6b72706c,
 	GUARDED_VERSION_MIN = 3,
@@ -80,6 +82,49 @@ static bool is_cut(struct checked_file *file, uint32_t number)
 }
 
 /*
+ * Reads a page, and some that follow it when the page before it was read last: pages are small, and the blobs of
+ * segments take many in a row. Bytes that were read ahead are used within one transaction only: until it ends, nobody
+ * writes to pages that it may read from the database file. A checkpoint copies no frame that is newer than the oldest
+ * reader (walCheckpoint() in SQLite's wal.c), and older frames are read from the log.
+ */
+static int read_sequential(struct checked_file *file, uint8_t *page, int64_t at)
+{
+	const int64_t bytes = file->page_bytes;
+	const bool follows = at == file->next_at;
+
+	file->next_at = at + bytes;
+	if (at >= file->ahead_at && at + bytes <= file->ahead_at + file->ahead_bytes) {
+		memcpy(page, file->ahead + (at - file->ahead_at), bytes);
+		return SQLITE_OK;
+	}
+	if (!follows || bytes > AHEAD_BYTES_MIN) {
+		file->ahead_next = AHEAD_BYTES_MIN;
+		return read_real(file, page, bytes, at);
+	}
+	if (!file->ahead)
+		file->ahead = sqlite3_malloc(AHEAD_BYTES_MAX);
+	/* Near its end, the file has fewer bytes, and they are read one page at a time. */
+	if (!file->ahead || read_real(file, file->ahead, file->ahead_next, at) != SQLITE_OK) {
+		file->ahead_bytes = 0;
+		file->ahead_next = AHEAD_BYTES_MIN;
+		return read_real(file, page, bytes, at);
+	}
+	file->ahead_at = at;
+	file->ahead_bytes = file->ahead_next;
+	if (file->ahead_next < AHEAD_BYTES_MAX)
+		file->ahead_next *= 2;
+	memcpy(page, file->ahead, bytes);
+	return SQLITE_OK;
+}
+
+/* Called whenever the file may have changed since its bytes were read ahead. */
+static void forget_ahead(struct checked_file *file)
+{
+	file->ahead_bytes = 0;
+	file->next_at = -1;
+}
+
+/*
  * Without a lock, a page that another process is writing may be torn: SQLite reads the first page before it knows
  * whether there is a log. Such a page is whole shortly afterwards, while a damaged one stays damaged: it is read again.
  */
@@ -88,7 +133,7 @@ static int read_page(struct checked_file *file, uint8_t *page, uint32_t number)
 	const sqlite3_int64 at = (sqlite3_int64)(number - 1) * file->page_bytes;
 
 	for (int reads = 1;; reads++) {
-		const int error = read_real(file, page, file->page_bytes, at);
+		const int error = read_sequential(file, page, at);
 
 		if (error && !(error == SQLITE_IOERR_SHORT_READ && is_cut(file, number)))
 			return error;
@@ -96,6 +141,7 @@ static int read_page(struct checked_file *file, uint8_t *page, uint32_t number)
 			return SQLITE_OK;
 		if (reads == READS_MAX)
 			break;
+		forget_ahead(file);
 		usleep(READ_AGAIN_AFTER_US);
 	}
 	sqlite3_log(SQLITE_IOERR_DATA, "page %u does not match its checksum", number);
@@ -163,6 +209,7 @@ static int database_write(sqlite3_file *base, const void *buffer, int bytes, sql
 	sqlite3_file *real = real_file(file);
 	uint8_t *page;
 
+	forget_ahead(file);
 	if (at == 0 && bytes >= HEADER_BYTES) {
 		note_header(file, buffer);
 		note_page_count(file, buffer);
@@ -187,6 +234,8 @@ int file_close(sqlite3_file *base)
 
 	sqlite3_free(file->scratch);
 	file->scratch = NULL;
+	sqlite3_free(file->ahead);
+	file->ahead = NULL;
 	return real->pMethods->xClose(real);
 }
 
@@ -194,6 +243,7 @@ static int file_truncate(sqlite3_file *base, sqlite3_int64 bytes)
 {
 	sqlite3_file *real = real_file((struct checked_file *)base);
 
+	forget_ahead((struct checked_file *)base);
 	return real->pMethods->xTruncate(real, bytes);
 }
 
@@ -215,6 +265,7 @@ static int file_lock(sqlite3_file *base, int lock)
 {
 	sqlite3_file *real = real_file((struct checked_file *)base);
 
+	forget_ahead((struct checked_file *)base);
 	return real->pMethods->xLock(real, lock);
 }
 
@@ -264,6 +315,8 @@ static int file_shm_lock(sqlite3_file *base, int offset, int count, int flags)
 {
 	sqlite3_file *real = real_file((struct checked_file *)base);
 
+	/* A transaction begins and ends with such a lock. */
+	forget_ahead((struct checked_file *)base);
 	return real->pMethods->xShmLock(real, offset, count, flags);
 }
 

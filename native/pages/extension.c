@@ -34,7 +34,7 @@ static int open_file(sqlite3_vfs *vfs, sqlite3_filename name, sqlite3_file *base
 	if (!(flags & SQLITE_OPEN_MAIN_DB) && !(database && database->pMethods == &database_methods))
 		return real_vfs->xOpen(real_vfs, name, base, flags, flags_out);
 	memset(file, 0, sizeof(*file));
-	file->header_at = -1;
+	file->header_at = file->next_at = -1;
 	file->database = (struct checked_file *)database;
 	file->sets = !database && (flags & SQLITE_OPEN_CREATE) && copies_have_checksums;
 	error = real_vfs->xOpen(real_vfs, name, real_file(file), flags, flags_out);

@@ -30,6 +30,13 @@ struct checked_file {
 	uint8_t header[24];
 	uint8_t *scratch;
 	uint32_t scratch_bytes;
+	/* For a database, bytes that were read ahead: `ahead_bytes` from offset `ahead_at` on; 0 if there are none. */
+	uint8_t *ahead;
+	uint32_t ahead_bytes;
+	int64_t ahead_at;
+	/* The number of bytes to read ahead next, and the offset after the page last read. */
+	uint32_t ahead_next;
+	int64_t next_at;
 };
 
 static inline sqlite3_file *real_file(struct checked_file *file)

@@ -11,13 +11,16 @@ import { ENTRY_HEAD_BYTES, GROUP_BYTES_MAX, GROUP_HEAD_BYTES, HEAD_BYTES, SEGMEN
 interface Group {
   rows: number;
   rawBytes: number;
-  body: Buffer;
+  /** Undefined once it is decompressed. */
+  body: Buffer | undefined;
   /** The bytes of each column by column id; set when the group is first decompressed. */
   columns?: Map<number, Uint8Array>;
 }
 
 export interface SegmentData {
   rowCount: number;
+  /** Memory that it takes when all of it is decompressed. */
+  bytes: number;
   /** Number of rows of an event type; 0 for one that has no columns here. */
   typeRowCount(eventType: number): number;
   column(column: Column): ColumnArray;
@@ -35,11 +38,13 @@ export function openSegmentData(data: Buffer, columnIds: ReadonlyMap<string, num
 
   function encodedIn(group: Group, column: Column): Uint8Array | undefined {
     group.columns ??= readColumns(group);
+    group.body = undefined;
     return group.columns.get(columnIds.get(column.name) ?? -1);
   }
 
   return {
     rowCount,
+    bytes: [...groups.values()].reduce((sum, { rawBytes, body }) => sum + (rawBytes || body!.length), 0),
     typeRowCount: (eventType) => (eventType === 0 ? rowCount : (groups.get(eventType)?.rows ?? 0)),
     column(column) {
       const group = groups.get(column.eventType);
@@ -92,7 +97,7 @@ function readGroups(data: Buffer, seed: number): { rowCount: number; groups: Map
 }
 
 function readColumns({ body, rawBytes }: Group): Map<number, Uint8Array> {
-  const raw = rawBytes === 0 ? body : decompress(body, rawBytes);
+  const raw = rawBytes === 0 ? body! : decompress(body!, rawBytes);
   const columns = new Map<number, Uint8Array>();
   for (let offset = 0; offset < raw.length; ) {
     const start = offset + ENTRY_HEAD_BYTES;

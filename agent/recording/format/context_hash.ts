@@ -65,11 +65,14 @@ SELECT context.context_id, context.transaction_key
 FROM starts
 CROSS JOIN context_hash ON key BETWEEN start AND start + ${PLACE_MASK}
 JOIN context ON context.context_id = ${CONTEXT_OF_KEY}
-WHERE context.${column} = :text
-UNION
-SELECT context_id, transaction_key
+WHERE context.${column} = :text`;
+
+/** Contexts that a finder has not read yet, and that may have no hashes. */
+const NEWER = `
+SELECT context_id, transaction_key, transaction_id, trace_id
 FROM context
-WHERE context_id > (${HASHED}) AND ${column} = :text`;
+WHERE context_id > max(:after, (${HASHED}))
+ORDER BY context_id`;
 
 /** The high 31 bits of FNV-1a over UTF-16 code units. */
 function textHash(text: string): number {
@@ -141,10 +144,66 @@ export interface FoundContext {
   transaction_key: number;
 }
 
-export function contextFinder(
-  database: Database.Database,
-  column: 'transaction_id' | 'trace_id',
-): (text: string) => FoundContext[] {
-  const find = database.prepare<[object], FoundContext>(findContexts(column));
-  return (text) => find.all({ hash: textHash(text), text });
+export interface ContextFinder {
+  ofTransaction(id: string): FoundContext[];
+  ofTrace(id: string): FoundContext[];
+}
+
+export function contextFinder(database: Database.Database): ContextFinder {
+  const byTransaction = database.prepare<[object], FoundContext>(findContexts('transaction_id'));
+  const byTrace = database.prepare<[object], FoundContext>(findContexts('trace_id'));
+  const unhashed = unhashedContexts(database);
+  return {
+    ofTransaction(text) {
+      const { transactions } = unhashed();
+      return united(byTransaction.all({ hash: textHash(text), text }), transactions.get(text));
+    },
+    ofTrace(text) {
+      const { traces } = unhashed();
+      return united(byTrace.all({ hash: textHash(text), text }), traces.get(text));
+    },
+  };
+}
+
+/** A context may be hashed after it was read as one that is not. */
+function united(hashed: FoundContext[], others: readonly FoundContext[] = []): FoundContext[] {
+  const known = new Set(hashed.map(({ context_id }) => context_id));
+  return [...hashed, ...others.filter(({ context_id }) => !known.has(context_id))];
+}
+
+type ContextsByText = Map<string, FoundContext[]>;
+
+type NewerContext = [contextId: number, transactionKey: number, transactionId: string | null, traceId: string | null];
+
+/**
+ * Returns a function that gives the contexts without hashes, by text: fewer than two batches, of which each is read
+ * once. They are kept beyond that, which a lookup does not notice: contexts never change.
+ */
+function unhashedContexts(database: Database.Database) {
+  const newer = database.prepare<[object], NewerContext>(NEWER).raw();
+  let transactions: ContextsByText = new Map();
+  let traces: ContextsByText = new Map();
+  let count = 0;
+  let after = 0;
+
+  const add = (to: ContextsByText, text: string | null, found: FoundContext) => {
+    if (text === null) return;
+    const others = to.get(text);
+    if (others) others.push(found);
+    else to.set(text, [found]);
+  };
+
+  return () => {
+    if (count > 2 * BATCH_SIZE) {
+      [transactions, traces, count, after] = [new Map(), new Map(), 0, 0];
+    }
+    for (const [context_id, transaction_key, transactionId, traceId] of newer.all({ after })) {
+      const found = { context_id, transaction_key };
+      add(transactions, transactionId, found);
+      add(traces, traceId, found);
+      after = context_id;
+      count++;
+    }
+    return { transactions, traces };
+  };
 }

@@ -79,8 +79,7 @@ const NO_CONTEXT: ContextText = { transactionId: null, traceId: null, spanId: nu
 export function openLookup(database: Database.Database): Lookup {
   const nameIds = database.prepare<[string], number>(NAME_IDS).pluck();
   const services = database.prepare<[], string>(SERVICES).pluck();
-  const ofTransaction = contextFinder(database, 'transaction_id');
-  const ofTrace = contextFinder(database, 'trace_id');
+  const { ofTransaction, ofTrace } = contextFinder(database);
   const name = cached(database.prepare<[number], string>(NAME).pluck());
   const file = cached(database.prepare<[number], RecordedFile>(FILE));
   const context = cached(database.prepare<[number], ContextText>(CONTEXT));

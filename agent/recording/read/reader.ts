@@ -16,6 +16,7 @@ import { type DamageNotes, damageNotes } from './damage_notes.ts';
 import { type EventFilter, resolveFilter } from './event_filter.ts';
 import { type Lookup, openLookup } from './lookup.ts';
 import { type LossReader, openLossReader } from './loss_reader.ts';
+import { openPieceCache } from './piece_cache.ts';
 import { readTransactions } from './read_transaction.ts';
 import { openRecordedSpan, type RecordedSpanReader } from './recorded_span.ts';
 import { isDamage } from './salvage.ts';
@@ -180,6 +181,7 @@ function readerOf(database: Database.Database, path: string, version: number, is
   }
 
   const lookup = openLookup(database);
+  const cache = openPieceCache();
   const damage = damageNotes();
   if (isDamaged) damage.addFailure();
   const guarded = guardOf(path, damage, followWriter);
@@ -191,7 +193,7 @@ function readerOf(database: Database.Database, path: string, version: number, is
     open(meta) {
       if (damage.has(meta)) return undefined;
       const bytes = withUnreadable(meta, () => index.bytes(meta));
-      return bytes && openSegment(meta, bytes, locations);
+      return bytes && openSegment(meta, bytes, locations, cache);
     },
     onDamaged: damage.add,
     onBlock: lookup.remember,
@@ -265,6 +267,7 @@ function readerOf(database: Database.Database, path: string, version: number, is
         return undefined;
       }),
     close() {
+      cache.close();
       database.close();
     },
   } satisfies Omit<RecordingReader, keyof typeof entries | 'recordingId' | 'node' | 'transactionIndex'>);

@@ -5,6 +5,7 @@ import { absentValues } from '../codec/absent.ts';
 import { openSegmentData, type SegmentData } from '../codec/decode_segment.ts';
 import { corrupt, RecordingError, SegmentGone, toRecordingError } from '../format/errors.ts';
 import { NUMBER, pieceSeed } from '../format/pieces.ts';
+import type { PieceCache } from './piece_cache.ts';
 import { scatter } from './scatter.ts';
 import type { SegmentBytes, SegmentMeta } from './segment_index.ts';
 
@@ -46,7 +47,13 @@ export interface ColumnLocations {
   pieces: ReadonlyMap<string, number>;
 }
 
-export function openSegment(meta: SegmentMeta, bytes: SegmentBytes, locations: ColumnLocations): Segment {
+/** `cache` keeps pieces beyond this segment; without it, they are read again each time. */
+export function openSegment(
+  meta: SegmentMeta,
+  bytes: SegmentBytes,
+  locations: ColumnLocations,
+  cache?: PieceCache,
+): Segment {
   const { firstNumber, eventCount } = meta;
   const columns = new Map<string, ColumnArray>();
   const sources = new Map<number, SegmentData>();
@@ -57,9 +64,20 @@ export function openSegment(meta: SegmentMeta, bytes: SegmentBytes, locations: C
   function source(piece: number): SegmentData {
     let source = sources.get(piece);
     if (!source) {
-      source = openSource(piece);
+      source = keptSource(piece);
       if (source.rowCount !== eventCount) throw corrupt('a segment does not have the rows that its entry says');
       sources.set(piece, source);
+    }
+    return source;
+  }
+
+  /** A part is not kept: it is soon replaced by a segment that begins with the same number. */
+  function keptSource(piece: number): SegmentData {
+    if (!cache || !meta.sealed) return openSource(piece);
+    let source = cache.get(firstNumber, piece);
+    if (!source) {
+      source = openSource(piece);
+      cache.add(firstNumber, piece, source);
     }
     return source;
   }

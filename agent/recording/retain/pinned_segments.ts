@@ -43,7 +43,7 @@ export function pinnedSegments(database: Database.Database): Pinned {
   const transactionKeys = new Set<number>();
   const pins = database.prepare<[], { transactionId: string; fromNs: bigint; toNs: bigint }>(PINS).safeIntegers().all();
   if (pins.length === 0) return { segments, transactionKeys, names: [], files: [] };
-  const contextsOf = contextFinder(database, 'transaction_id');
+  const { ofTransaction: contextsOf } = contextFinder(database);
   const withContext = database.prepare<[number], number>(WITH_CONTEXT).pluck();
   const before = database.prepare<[object], number>(BEFORE).pluck();
   for (const { transactionId, fromNs, toNs } of pins) {

@@ -94,7 +94,7 @@ function writing<T>(path: string, work: (database: Database.Database) => T): T {
 }
 
 function firstEventOf(database: Database.Database, transactionId: string): bigint | undefined {
-  const contexts = contextFinder(database, 'transaction_id')(transactionId);
+  const contexts = contextFinder(database).ofTransaction(transactionId);
   const keys = JSON.stringify([...new Set(contexts.map(({ transaction_key }) => transaction_key))]);
   const first = database.prepare<[string], bigint | null>(FIRST_EVENT).pluck().safeIntegers().get(keys);
   return first ?? undefined;

@@ -10,8 +10,8 @@ import { callDaemon, readText } from '../client/connection.ts';
 import { wholeNumber } from '../options/option_values.ts';
 import { atPlace, type PlaceOptions, withPlace } from '../options/place.ts';
 import { type ProjectionOptions, projectionOf, withProjection } from '../options/projection_options.ts';
-import { what } from '../player/played_text.ts';
 import { formatDuration } from '../print/display.ts';
+import { what } from '../print/event_table.ts';
 import { newTable, type TableColumn } from '../print/table.ts';
 
 const LIMIT_DEFAULT = 20;

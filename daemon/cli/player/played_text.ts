@@ -1,7 +1,7 @@
 /** Formats a replay as text. */
 import { printable } from '../../../agent/output/printable.ts';
-import type { ApiEvent } from '../../../bpf/schema/api.ts';
 import { formatDuration } from '../print/display.ts';
+import { what } from '../print/event_table.ts';
 import { newTable, type Table, type TableColumn } from '../print/table.ts';
 import type { PlayedEvent, ReplaySession } from './remote_session.ts';
 
@@ -23,12 +23,6 @@ const COLUMNS: readonly TableColumn<PlayedEvent>[] = [
 
 export function newPlayedTable(): Table<PlayedEvent> {
   return newTable(COLUMNS);
-}
-
-export function what(event: ApiEvent): string {
-  return event.event_type === 'block_io'
-    ? `${event.operation} ${event.device}`
-    : `${event.syscall} ${event.file ?? NONE}`;
 }
 
 export function bytes(event: PlayedEvent): string {

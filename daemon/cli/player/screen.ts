@@ -1,8 +1,9 @@
 /** Renders the player's screen as lines, from a state, a size and a time. This file does no I/O. */
 import { formatDuration, formatTime } from '../print/display.ts';
+import { what } from '../print/event_table.ts';
 import { KEYS } from './keys.ts';
 import { axisLine, type Glyphs, labelWidthFor, laneLines, type View, viewAt } from './lanes.ts';
-import { bytes, latenessText, remarks, what } from './played_text.ts';
+import { bytes, latenessText, remarks } from './played_text.ts';
 import { type Played, type PlayerState, positionNs } from './player_state.ts';
 import { cut, fitText, type Line, type Style, span, width } from './styled_text.ts';
 import type { Mark } from './time_line.ts';

@@ -22,3 +22,10 @@ export function bytesOf(event: ApiEvent): string {
   if (event.event_type === 'block_io') return event.bytes.toString();
   return event.event_type === 'sys_sync' || BigInt(event.result) < 0n ? NONE : event.result.toString();
 }
+
+/** The call or the request of an event, and what it was made on. */
+export function what(event: ApiEvent): string {
+  return event.event_type === 'block_io'
+    ? `${event.operation} ${event.device}`
+    : `${event.syscall} ${event.file ?? NONE}`;
+}

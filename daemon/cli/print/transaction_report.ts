@@ -2,9 +2,8 @@
 import { basename } from 'node:path';
 import { printable } from '../../../agent/output/printable.ts';
 import type { ApiEvent } from '../../../bpf/schema/api.ts';
-import { what } from '../player/played_text.ts';
 import { formatDuration } from './display.ts';
-import { bytesOf } from './event_table.ts';
+import { bytesOf, what } from './event_table.ts';
 import { newTable, type TableColumn } from './table.ts';
 
 type Integer = number | bigint;

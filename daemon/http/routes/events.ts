@@ -11,7 +11,7 @@ import { parseTailQuery, type TailQuery } from '../../query/tail_query.ts';
 import { coverageFor } from '../../query/transaction_coverage.ts';
 import { rowCutter } from '../../store/blocks/block_rows.ts';
 import { keyOf } from '../../store/blocks/event.ts';
-import { jsonPieces } from '../../store/blocks/event_json.ts';
+import { jsonPieces, pagePieces } from '../../store/blocks/event_json.ts';
 import type { EventKey, ScannedBlock } from '../../store/blocks/scanned_block.ts';
 import type { ScanRequest, Store } from '../../store/store.ts';
 import { slowKeyOf } from '../../sums/slowest.ts';
@@ -78,8 +78,8 @@ async function sendPage(res: Response, store: Store, query: EventQuery, turn: Sc
   // One event more than requested shows whether there is a next page.
   const scan = store.scan({ ...scanOf(query), limit: query.limit + 1 });
   const pieces: Uint8Array[] = [];
-  for await (const piece of turn.whole(jsonPieces(shownOf(scan, page), ','))) {
-    pieces.push(Buffer.from(piece));
+  for await (const piece of turn.whole(pagePieces(shownOf(scan, page)))) {
+    pieces.push(piece);
     page.bytes += piece.length;
     turn.gathered(page.bytes);
     await nextPiece();

@@ -5,6 +5,7 @@ import { coverageIn, spansFor } from '../../query/coverage.ts';
 import { noParameters } from '../../query/parameters.ts';
 import { parseQuery } from '../../query/query_string.ts';
 import { coverageOfTransaction } from '../../query/transaction_coverage.ts';
+import { transactionTimes } from '../../query/transaction_times.ts';
 import {
   parseTransactionsQuery,
   SUMMARY_LIMIT_DEFAULT,
@@ -12,7 +13,6 @@ import {
   type TransactionsQuery,
 } from '../../query/transactions_query.ts';
 import type { NodeSpan, Store, TransactionPage, TransactionSummary } from '../../store/store.ts';
-import { transactionTimes } from '../../sums/transaction_summary.ts';
 import type { ScanGate } from '../access/scan_gate.ts';
 import type {
   transactionSchema,

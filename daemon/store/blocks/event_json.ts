@@ -88,6 +88,22 @@ export async function* jsonPieces(blocks: AsyncIterable<ScannedBlock>, ending: s
   if (rest.length > 0) yield rest;
 }
 
+/** Number of writers that are kept for later pages. */
+const IDLE_MAX = 4;
+
+/** Writers that no page uses: making one, with its buffers and texts, takes longer than writing a short page. */
+const idle: JsonRows[] = [];
+
+/** Yields all rows, each followed by a comma, in pieces that the caller may keep. */
+export async function* pagePieces(blocks: AsyncIterable<ScannedBlock>): AsyncGenerator<Buffer, void> {
+  const rows = idle.pop() ?? jsonRows(',');
+  for await (const scanned of blocks) for (const piece of rows.pieces(scanned)) yield Buffer.from(piece);
+  const rest = rows.rest();
+  if (rest.length > 0) yield Buffer.from(rest);
+  // A writer whose page broke off may have bytes left, and is not used again.
+  if (idle.length < IDLE_MAX) idle.push(rows);
+}
+
 /** The same as `jsonPieces`, for blocks that arrive one by one. */
 export interface JsonRows {
   pieces(scanned: ScannedBlock): Generator<Buffer, void>;

@@ -39,7 +39,19 @@ function loadedBy(...args: string[]): Loaded {
   };
 }
 
-const CLIENTS = ['events', 'tail', 'transactions', 'show', 'services', 'stats', 'pin', 'unpin', 'whatif', 'diff', 'token'];
+const CLIENTS = [
+  'events',
+  'tail',
+  'transactions',
+  'show',
+  'services',
+  'stats',
+  'pin',
+  'unpin',
+  'whatif',
+  'diff',
+  'token',
+];
 
 test.each(CLIENTS)('kreplay %s loads commander and zod, but no server and no database', (command) => {
   const { own, packages, addons } = loadedBy(command, '--help');

@@ -6,7 +6,7 @@
 import type { ApiEvent } from '../../bpf/schema/api.ts';
 import { EVENTS } from '../../bpf/schema/index.ts';
 import type { EventFilter, Store } from '../store/store.ts';
-import type { StatsRow } from './stats.ts';
+import type { StatsRow } from '../sums/stats.ts';
 
 const REQUESTS = 'block_io';
 const SYNCS = 'sys_sync';
@@ -36,7 +36,7 @@ export interface TransactionTimes {
   requests: Counted;
   /** The longest first. */
   slowest: ApiEvent[];
-  /** By duration, the longest first. */
+  /** Those with the most time first. */
   files: FileSums[];
   file_count: number;
 }
