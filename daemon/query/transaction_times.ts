@@ -36,7 +36,7 @@ export interface TransactionTimes {
   requests: Counted;
   /** The longest first. */
   slowest: ApiEvent[];
-  /** Those with the most time first. */
+  /** Files with the most time come first. */
   files: FileSums[];
   file_count: number;
 }
