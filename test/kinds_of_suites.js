@@ -38,3 +38,9 @@ export const SLOW = [
   'test/daemon/http/(access/connections|contract/api_curl|pages)\\.',
   'test/daemon/export/(bundle|csv|redaction|sql)\\.',
 ];
+
+/** Suites that can run beside others, but need a program that only `make test` installs: a browser, protoc, promtool. */
+export const INSTALLED = [
+  'test/agent/attribution/otel/process_context\\.',
+  'test/daemon/(export/perfetto|metrics/alerts|server/guide)\\.',
+];

@@ -1,8 +1,12 @@
-/** Configures jest for `make check`: the suites that run side by side and are not slow. */
+/**
+ * Configures jest for `make check`: the suites that run side by side, are not slow, and need no program that the build
+ * does not need.
+ */
 import { run, sideBySide } from '../jest.config.js';
-import { SLOW } from './kinds_of_suites.js';
+import { INSTALLED, SLOW } from './kinds_of_suites.js';
 
-const quick = { ...sideBySide, testPathIgnorePatterns: [...sideBySide.testPathIgnorePatterns, ...SLOW] };
+const { testPathIgnorePatterns } = sideBySide;
+const quick = { ...sideBySide, testPathIgnorePatterns: [...testPathIgnorePatterns, ...INSTALLED, ...SLOW] };
 
 export default {
   ...run,
