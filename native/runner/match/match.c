@@ -1,24 +1,18 @@
 #include "match/match.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "identify/keys.h"
+#include "match/sizes.h"
 
 #define WINDOW 48
-/* Costs of a match: for each event passed over, for another size, for another role, and the limit that rejects it. */
+/* Costs of a match: for each event passed over, for another role, and the limit that rejects it. */
 #define COST_SKIPPED 0.03
-#define COST_OTHER_SIZE 0.25
 #define COST_OTHER_ROLE 0.25
 #define COST_MAX 1.0
 /* An extra call is treated like the calls within this distance. */
 #define NEAR 16
-/* Sizes that differ by less are equal if they vary from run to run because they include random or counted numbers. */
-#define NEAR_SIZE_LOG2 0.2
-/* Sizes vary if a smaller share of the last calls had exactly the size of its event. */
-#define EXACT_SHARE_MIN 0.75
-#define EXACT_CALLS_MIN 8
 /* A thread with fewer matches among its last calls does something else than was recorded. */
 #define HISTORY 64
 #define HISTORY_MATCHED_MIN (HISTORY / 2)
@@ -33,7 +27,7 @@ struct match_slot {
 	uint32_t used_beyond; /* used places after it: calls that passed it over */
 	uint64_t calls;
 	uint64_t matched_bits; /* the last HISTORY calls, the newest in the lowest bit */
-	uint64_t exact_bits;   /* the same, for calls that had the size of their event */
+	struct sizes sizes;
 };
 
 bool matcher_make(struct matcher *matcher, const struct streams *streams, enum mode mode, uint64_t seed)
@@ -241,24 +235,6 @@ static struct match use(struct matcher *matcher, uint32_t index, uint32_t at, ui
 	};
 }
 
-static double size_cost(uint32_t planned, uint32_t observed, bool varies)
-{
-	if (planned == observed)
-		return 0;
-	if (planned == SIZE_UNKNOWN || observed == SIZE_UNKNOWN)
-		return COST_OTHER_SIZE;
-	const double difference = fabs(log2((planned + 1.0) / (observed + 1.0)));
-
-	return varies && difference < NEAR_SIZE_LOG2 ? 0 : COST_OTHER_SIZE + difference;
-}
-
-static bool has_varying_sizes(const struct match_slot *state)
-{
-	const uint64_t calls = state->calls < HISTORY ? state->calls : HISTORY;
-
-	return calls >= EXACT_CALLS_MIN && __builtin_popcountll(state->exact_bits) < EXACT_SHARE_MIN * calls;
-}
-
 static double role_cost(const struct matcher *matcher, uint32_t event)
 {
 	const bool is_same = matcher->own == NONE || matcher->streams->stream_of_event[event] == matcher->own;
@@ -272,16 +248,19 @@ static double role_cost(const struct matcher *matcher, uint32_t event)
 static uint32_t align(const struct matcher *matcher, uint32_t index, uint32_t size)
 {
 	const struct slot *slot = &matcher->streams->slots[index];
-	const bool varies = has_varying_sizes(&matcher->slots[index]);
+	const struct sizes *sizes = &matcher->slots[index].sizes;
+	const bool vary = sizes_vary(sizes);
 	double best_cost = COST_MAX;
-	uint32_t best = slot->count, skipped = 0;
+	uint32_t best = slot->count, head = slot->count, skipped = 0;
 
 	for (uint32_t at = matcher->slots[index].low; at < slot->count && skipped < WINDOW; at++) {
 		if (is_used(matcher, slot->first + at))
 			continue;
 		const uint32_t event = matcher->streams->order[slot->first + at];
 		const double cost = COST_SKIPPED * skipped + role_cost(matcher, event) +
-				    size_cost(matcher->streams->plan->events[event].size, size, varies);
+				    sizes_cost(matcher->streams->plan->events[event].size, size, vary);
+		if (head == slot->count)
+			head = at;
 		if (cost < best_cost) {
 			best_cost = cost;
 			best = at;
@@ -291,6 +270,11 @@ static uint32_t align(const struct matcher *matcher, uint32_t index, uint32_t si
 		if (COST_SKIPPED * skipped >= best_cost)
 			break;
 	}
+	const bool is_jump = best < slot->count && best > head;
+	if (is_jump && role_cost(matcher, matcher->streams->order[slot->first + head]) == 0 &&
+	    event_at(matcher, slot->first + best)->size == size &&
+	    !sizes_favour_ahead(sizes, matcher->streams, slot, head, best, size))
+		return head;
 	return best;
 }
 
@@ -330,15 +314,18 @@ static struct match in_slot(struct matcher *matcher, uint32_t index, const struc
 	if (matcher->mode == MODE_DIST || state->is_switched || state->low == slot->count)
 		return from_distribution(matcher, slot->stream, index, state->calls++, call->size);
 	const uint32_t head = state->low;
+	const bool is_back = state->used_beyond > 0;
 	uint32_t at = find_event(matcher, index, call);
 	if (at < slot->count && is_for_others(matcher, matcher->streams->order[slot->first + at]))
 		at = slot->count;
 	const bool is_same_size = at < slot->count && event_at(matcher, slot->first + at)->size == call->size;
 	state->calls++;
-	state->exact_bits = state->exact_bits << 1 | is_same_size;
 	remember(matcher, state, at < slot->count);
-	if (at == slot->count)
+	if (at == slot->count) {
+		sizes_note_extra(&state->sizes);
 		return extra(matcher, index);
+	}
+	sizes_note(&state->sizes, matcher->streams, slot, at, call->size, at == head, is_back);
 	syncs_expect(&matcher->syncs, slot->group, call->tid, matcher->streams->order[slot->first + at]);
 	return use(matcher, index, at, at != head ? HOW_WINDOW : is_same_size ? HOW_EXACT : HOW_SIZE);
 }

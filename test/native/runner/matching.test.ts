@@ -102,6 +102,33 @@ describe('align', () => {
     expect(eventsOf(matched)).toEqual(range(104));
   });
 
+  /** A number in [0, 1) for each seed and index. */
+  const random = (seed: number, i: number) => (Math.imul(seed * 1009 + i + 1, 0x9e3779b1) >>> 8) / 2 ** 24;
+  /** A log whose records have one size, or now and then another one, at random places. */
+  const puts = (seed: number, share: number) => [
+    ...[80, 152, 232, 128],
+    ...range(80).map((i) => (random(seed, i) < share ? 184 : 192)),
+  ];
+
+  test.each([0.02, 0.05, 0.1, 0.3, 0.5])('records of two sizes keep their places where these vary: %p', (share) => {
+    for (const seed of range(10)) {
+      const matched = match([thread(puts(seed, share))], sized(puts(seed + 5000, share)));
+      expect(eventsOf(matched)).toEqual(range(84));
+    }
+  });
+
+  test('a line that is missing from a log of lines shifts at most its neighbour', () => {
+    for (const seed of range(10)) {
+      const lines = range(60).map((i) => 80 + Math.floor(random(seed, i) * 60));
+      const missing = 5 + seed * 4;
+      const events = eventsOf(match([thread(lines)], sized(lines.toSpliced(missing, 1))));
+      const shifted = range(60)
+        .toSpliced(missing, 1)
+        .filter((event, i) => events[i] !== event);
+      expect(shifted.length).toBeLessThanOrEqual(1);
+    }
+  });
+
   test('after a full window of passed-over calls the alignment is given up', () => {
     const sizes = [1_000_000, ...range(100).map(() => 10)];
     const matched = match([thread(sizes)], sized([...range(60).map(() => 10), 1_000_000]));
