@@ -14,7 +14,7 @@
 /* Number of events before and after one that show which sizes are common there. */
 #define AROUND 16
 /* Logarithm of the odds that calls are missing, rather than that a size varies, before any call was seen. */
-#define MISSING_LOG_ODDS (-3.4)
+#define MISSING_LOG_ODDS (-6.0)
 /* What a call with a near size where its event was expected says, or one that an earlier call had passed over. */
 #define VARIED_LOG_ODDS (-4.5)
 #define EVIDENCE_MAX 12.0
