@@ -33,6 +33,19 @@ export interface NativeColumns {
     target: ColumnArray,
     targets: Uint32Array,
   ): boolean | undefined;
+  /**
+   * Keeps those of the first `count` rows whose value is in [min, max]; moves them to the front and returns how many they
+   * are. Values count as unsigned.
+   */
+  keepRowsWithin(values: ColumnArray, min: bigint, max: bigint, rows: Uint32Array, count: number): number;
+  /** The same for rows whose value is one of `sorted`. */
+  keepRowsOf(values: ColumnArray, sorted: Uint32Array, rows: Uint32Array, count: number): number;
+  /** Sets `marks[i]`, or `marks[rows[i]]`, to 1 for each value that is one of `sorted`. */
+  markRowsOf(values: ColumnArray, sorted: Uint32Array, rows: Uint32Array | undefined, marks: Uint8Array): void;
+  /** Sorts `rows` by (time, row) and sets `sorted` to their times. */
+  sortRows(times: BigUint64Array, rows: Uint32Array, descending: boolean, sorted: BigUint64Array): void;
+  /** Sets `target[to[i]]` to `source[from[i]]`. */
+  scatterValues(source: ColumnArray, from: Uint32Array, target: ColumnArray, to: Uint32Array): void;
   /** Writes a zstd frame to `output` at `offset`; returns its size in bytes, or 0 if there is no room for it. */
   compressFrame(input: Uint8Array, output: Uint8Array, offset: number): number;
   /** Fills `output`; returns false unless the input is one frame of exactly that many bytes. */

@@ -1,6 +1,9 @@
+#include "arguments.h"
 #include "columns.h"
 #include "frames.h"
 #include "gather.h"
+#include "json_addon.h"
+#include "select.h"
 
 #include <algorithm>
 #include <cstring>
@@ -11,79 +14,31 @@
  * The functions that bpf/schema/native_columns.ts declares. Arguments are checked here: a wrong one is a bug of the
  * caller and throws; damaged bytes are reported by the return value.
  *
- *   gather.cc   fields of records -> values      columns.cc   values <-> planes      frames.cc   bytes <-> zstd frames
+ *   gather.cc   fields of records -> values      columns.cc     values <-> planes
+ *   frames.cc   bytes <-> zstd frames            json_rows.cc   values -> JSON
+ *   select.cc   values -> rows
  */
 
 namespace
 {
 
-/* The memory of a typed array, which may be shared with another thread. */
-struct Array {
-	napi_typedarray_type type;
-	uint8_t *data;
-	size_t length;
-};
-
-bool read_array(const Napi::Value &value, Array &array)
+const uint32_t *indexes_of(const Array &array)
 {
-	void *data = nullptr;
-	if (napi_get_typedarray_info(value.Env(), value, &array.type, &array.length, &data, nullptr, nullptr) !=
-	    napi_ok)
-		return false;
-	array.data = static_cast<uint8_t *>(data);
-	return true;
+	return reinterpret_cast<const uint32_t *>(array.data);
 }
 
-size_t width_of(napi_typedarray_type type)
+/* Without an early end, the compiler vectorizes the loop. */
+bool all_below(const uint32_t *indexes, size_t count, size_t end)
 {
-	switch (type) {
-	case napi_uint8_array:
-		return 1;
-	case napi_uint16_array:
-		return 2;
-	case napi_uint32_array:
-	case napi_int32_array:
-		return 4;
-	case napi_biguint64_array:
-	case napi_bigint64_array:
-		return 8;
-	default:
-		return 0;
-	}
+	uint32_t last = 0;
+	for (size_t i = 0; i < count; i++)
+		last = std::max(last, indexes[i]);
+	return count == 0 || last < end;
 }
 
-bool read_bytes(const Napi::Value &value, Array &array)
+bool all_below(const Array &indexes, size_t end)
 {
-	return read_array(value, array) && array.type == napi_uint8_array;
-}
-
-bool read_indexes(const Napi::Value &value, Array &array)
-{
-	return read_array(value, array) && array.type == napi_uint32_array;
-}
-
-bool read_values(const Napi::Value &value, Values &values)
-{
-	Array array;
-	if (!read_array(value, array) || width_of(array.type) == 0)
-		return false;
-	values = {array.data, array.length, width_of(array.type)};
-	return true;
-}
-
-bool read_size(const Napi::Value &value, size_t &size)
-{
-	if (!value.IsNumber())
-		return false;
-	const int64_t number = value.As<Napi::Number>().Int64Value();
-	size = static_cast<size_t>(number);
-	return number >= 0;
-}
-
-Napi::Value wrong_arguments(const Napi::CallbackInfo &info)
-{
-	Napi::TypeError::New(info.Env(), "columns: an argument has a wrong type or size").ThrowAsJavaScriptException();
-	return info.Env().Undefined();
+	return all_below(indexes_of(indexes), indexes.length, end);
 }
 
 /*
@@ -134,12 +89,6 @@ Napi::Value decode(const Napi::CallbackInfo &info)
 	if (!read_bytes(info[0], encoded) || !read_values(info[1], values))
 		return wrong_arguments(info);
 	return Napi::Boolean::New(info.Env(), decode_column({encoded.data, encoded.length}, values));
-}
-
-bool all_below(const Array &indexes, size_t end)
-{
-	const uint32_t *first = reinterpret_cast<const uint32_t *>(indexes.data);
-	return std::all_of(first, first + indexes.length, [end](uint32_t index) { return index < end; });
 }
 
 /* (encoded: Uint8Array, count, rows: Uint32Array, target, targets: Uint32Array) -> picked?; undefined if damaged */
@@ -194,6 +143,93 @@ Napi::Value copy(const Napi::CallbackInfo &info)
 	return info.Env().Undefined();
 }
 
+/* The rows [0, count) of an array, which must all be below `end`. */
+bool read_rows(const Napi::Value &value, const Napi::Value &counted, size_t end, Array &rows, size_t &count)
+{
+	return read_indexes(value, rows) && read_size(counted, count) && count <= rows.length &&
+	       all_below(indexes_of(rows), count, end);
+}
+
+bool read_bound(const Napi::Value &value, uint64_t &bound)
+{
+	bool lossless = false;
+	if (value.IsBigInt())
+		bound = value.As<Napi::BigInt>().Uint64Value(&lossless);
+	return lossless;
+}
+
+/* (values, min: bigint, max: bigint, rows: Uint32Array, count) -> count of those that are kept at the front */
+Napi::Value keep_rows_within(const Napi::CallbackInfo &info)
+{
+	Values values;
+	Array rows;
+	uint64_t min = 0, max = 0;
+	size_t count;
+	if (!read_values(info[0], values) || !read_bound(info[1], min) || !read_bound(info[2], max) || min > max ||
+	    !read_rows(info[3], info[4], values.count, rows, count))
+		return wrong_arguments(info);
+	const size_t kept = keep_within(values, min, max, reinterpret_cast<uint32_t *>(rows.data), count);
+	return Napi::Number::New(info.Env(), static_cast<double>(kept));
+}
+
+/* (values, sorted: Uint32Array, rows: Uint32Array, count) -> count of those that are kept at the front */
+Napi::Value keep_rows_of(const Napi::CallbackInfo &info)
+{
+	Values values;
+	Array sorted, rows;
+	size_t count;
+	if (!read_values(info[0], values) || !read_indexes(info[1], sorted) ||
+	    !read_rows(info[2], info[3], values.count, rows, count))
+		return wrong_arguments(info);
+	const size_t kept =
+	    keep_one_of(values, {indexes_of(sorted), sorted.length}, reinterpret_cast<uint32_t *>(rows.data), count);
+	return Napi::Number::New(info.Env(), static_cast<double>(kept));
+}
+
+/* (values, sorted: Uint32Array, rows: Uint32Array | undefined, marks: Uint8Array) */
+Napi::Value mark_rows_of(const Napi::CallbackInfo &info)
+{
+	Values values;
+	Array sorted, rows = {}, marks;
+	if (!read_values(info[0], values) || !read_indexes(info[1], sorted) || !read_bytes(info[3], marks))
+		return wrong_arguments(info);
+	const bool has_rows = !info[2].IsUndefined();
+	size_t count;
+	if (has_rows ? !read_rows(info[2], Napi::Number::New(info.Env(), static_cast<double>(values.count)),
+				  marks.length, rows, count)
+		     : values.count > marks.length)
+		return wrong_arguments(info);
+	mark_one_of(values, {indexes_of(sorted), sorted.length}, has_rows ? indexes_of(rows) : nullptr, marks.data);
+	return info.Env().Undefined();
+}
+
+/* (times: BigUint64Array, rows: Uint32Array, descending, sorted: BigUint64Array) */
+Napi::Value sort_rows_by_time(const Napi::CallbackInfo &info)
+{
+	Values times, sorted;
+	Array rows;
+	if (!read_values(info[0], times) || times.width != 8 || !read_indexes(info[1], rows) || !info[2].IsBoolean() ||
+	    !read_values(info[3], sorted) || sorted.width != 8 || sorted.count < rows.length ||
+	    !all_below(rows, times.count))
+		return wrong_arguments(info);
+	sort_rows(reinterpret_cast<const uint64_t *>(times.data), reinterpret_cast<uint32_t *>(rows.data), rows.length,
+		  info[2].As<Napi::Boolean>().Value(), reinterpret_cast<uint64_t *>(sorted.data));
+	return info.Env().Undefined();
+}
+
+/* (source, from: Uint32Array, target, to: Uint32Array): target[to[i]] = source[from[i]] */
+Napi::Value scatter_values(const Napi::CallbackInfo &info)
+{
+	Values source, target;
+	Array from, to;
+	if (!read_values(info[0], source) || !read_indexes(info[1], from) || !read_values(info[2], target) ||
+	    !read_indexes(info[3], to) || source.width != target.width || from.length != to.length ||
+	    !all_below(from, source.count) || !all_below(to, target.count))
+		return wrong_arguments(info);
+	scatter(source, indexes_of(from), target, indexes_of(to), from.length);
+	return info.Env().Undefined();
+}
+
 Napi::Object initialize(Napi::Env env, Napi::Object exports)
 {
 	exports.Set("gatherFields", Napi::Function::New<gather>(env));
@@ -201,8 +237,14 @@ Napi::Object initialize(Napi::Env env, Napi::Object exports)
 	exports.Set("decodeColumn", Napi::Function::New<decode>(env));
 	exports.Set("copyValues", Napi::Function::New<copy>(env));
 	exports.Set("pickValues", Napi::Function::New<pick>(env));
+	exports.Set("keepRowsWithin", Napi::Function::New<keep_rows_within>(env));
+	exports.Set("keepRowsOf", Napi::Function::New<keep_rows_of>(env));
+	exports.Set("markRowsOf", Napi::Function::New<mark_rows_of>(env));
+	exports.Set("sortRows", Napi::Function::New<sort_rows_by_time>(env));
+	exports.Set("scatterValues", Napi::Function::New<scatter_values>(env));
 	exports.Set("compressFrame", Napi::Function::New<compress>(env));
 	exports.Set("decompressFrame", Napi::Function::New<decompress>(env));
+	export_json(env, exports);
 	return exports;
 }
 

@@ -1,5 +1,7 @@
 #include "columns.h"
 
+#include "words.h"
+
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -177,21 +179,6 @@ void pick(const Bytes &encoded, const Shape &shape, size_t count, const uint32_t
 		for (size_t i = 0; i < picks; i++)
 			to[targets[i]] |= static_cast<Word>(static_cast<Word>(plane[rows[i]]) << byte * 8);
 		plane += count;
-	}
-}
-
-/* Calls `work` with the values as integers of their width. */
-template <typename Work> auto as_words(const Values &values, Work work)
-{
-	switch (values.width) {
-	case 1:
-		return work(values.data);
-	case 2:
-		return work(reinterpret_cast<uint16_t *>(values.data));
-	case 4:
-		return work(reinterpret_cast<uint32_t *>(values.data));
-	default:
-		return work(reinterpret_cast<uint64_t *>(values.data));
 	}
 }
 

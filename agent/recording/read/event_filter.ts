@@ -23,32 +23,35 @@ export interface EventFilter {
   failed?: boolean;
 }
 
+/** Ids of a dictionary in ascending order, each once. */
+export type Ids = Uint32Array;
+
 export interface ResolvedFilter {
-  eventTypes: ReadonlySet<number>;
+  eventTypes: Ids;
   typeMask: bigint;
   /** Inclusive bounds of the start. */
   firstNs: bigint;
   lastNs: bigint;
   minDurationNs: bigint;
   maxDurationNs: bigint;
-  /** Each of these sets must contain a context of the event. */
-  contexts: readonly ReadonlySet<number>[];
-  services: ReadonlySet<number> | undefined;
+  /** Each of these must contain a context of the event. */
+  contexts: readonly Ids[];
+  services: Ids | undefined;
   pid: number | undefined;
-  comms: ReadonlySet<number> | undefined;
+  comms: Ids | undefined;
   failed: boolean | undefined;
 }
 
 /** Returns undefined when nothing in this recording can match. */
 export function resolveFilter(filter: EventFilter, lookup: Lookup, node: string): ResolvedFilter | undefined {
   const ids = EVENTS.filter(({ name }) => !filter.eventTypes || filter.eventTypes.includes(name)).map(({ id }) => id);
-  const contexts: ReadonlySet<number>[] = [];
-  if (filter.transactionId !== undefined) contexts.push(new Set(lookup.contextsOfTransaction(filter.transactionId)));
-  if (filter.traceId !== undefined) contexts.push(new Set(lookup.contextsOfTrace(filter.traceId)));
-  const services = filter.services && new Set(filter.services.flatMap(lookup.nameIds));
-  const comms = filter.comm === undefined ? undefined : new Set(lookup.nameIds(filter.comm));
+  const contexts: Ids[] = [];
+  if (filter.transactionId !== undefined) contexts.push(idsOf(lookup.contextsOfTransaction(filter.transactionId)));
+  if (filter.traceId !== undefined) contexts.push(idsOf(lookup.contextsOfTrace(filter.traceId)));
+  const services = filter.services && idsOf(filter.services.flatMap(lookup.nameIds));
+  const comms = filter.comm === undefined ? undefined : idsOf(lookup.nameIds(filter.comm));
   const resolved: ResolvedFilter = {
-    eventTypes: new Set(ids),
+    eventTypes: idsOf(ids),
     typeMask: typeMask(ids),
     firstNs: atLeastZero(filter.fromNs ?? 0n),
     lastNs: atMost((filter.toNs ?? U64_MAX + 1n) - 1n),
@@ -65,8 +68,12 @@ export function resolveFilter(filter: EventFilter, lookup: Lookup, node: string)
     ids.length === 0 ||
     resolved.firstNs > resolved.lastNs ||
     resolved.minDurationNs > resolved.maxDurationNs ||
-    [...contexts, services, comms].some((set) => set?.size === 0);
+    [...contexts, services, comms].some((some) => some?.length === 0);
   return impossible ? undefined : resolved;
+}
+
+function idsOf(ids: readonly number[]): Ids {
+  return Uint32Array.from(new Set(ids)).sort();
 }
 
 function atLeastZero(value: bigint): bigint {

@@ -3,10 +3,11 @@
  * kept.
  */
 import { COLUMNS, type Column } from '../../../bpf/schema/columns.ts';
+import { nativeColumns } from '../../../bpf/schema/native_columns.ts';
+import { SEGMENT_ROWS_MAX } from '../codec/encode_segment.ts';
 import { ORIGINS, OWN, type OwnerColumns } from '../format/owner_columns.ts';
 import { U64_MAX } from '../format/schema.ts';
-import { wordsOf } from '../words64.ts';
-import type { ResolvedFilter } from './event_filter.ts';
+import type { Ids, ResolvedFilter } from './event_filter.ts';
 import type { Segment } from './segment.ts';
 
 const columnNamed = (name: string): Column => COLUMNS.find((column) => column.name === name)!;
@@ -16,22 +17,48 @@ const RESULT = columnNamed('result');
 const PID = columnNamed('pid');
 const COMM = columnNamed('comm');
 
+/** Reused for each segment: most keep few of its rows. */
+const candidates = new Uint32Array(SEGMENT_ROWS_MAX);
+const ALL = candidates.map((_, row) => row);
+
+const SIGN = 2n ** 63n;
+const MARKED = Uint32Array.of(1);
+
 /** Matching rows in arrival order; only those with a number below `endNumber`. */
 export function matchingRows(segment: Segment, filter: ResolvedFilter, endNumber: number): Uint32Array {
-  let rows = new Uint32Array(rowsBelow(segment, endNumber));
-  for (let row = 0; row < rows.length; row++) rows[row] = row;
+  const rows = candidates;
+  let count = rowsBelow(segment, endNumber);
+  rows.set(ALL.subarray(0, count));
+
+  /** Columns are decoded only while rows are left. */
+  function keepWithin(column: Column, min: bigint, max: bigint): void {
+    if (count === 0 || (min === 0n && max === U64_MAX)) return;
+    count = nativeColumns.keepRowsWithin(segment.column(column), min, max, rows, count);
+  }
+
+  function keepOneOf(column: Column, ids: Ids): void {
+    if (count > 0) count = nativeColumns.keepRowsOf(segment.column(column), ids, rows, count);
+  }
+
+  function keepOwnedBy(kind: keyof Omit<OwnerColumns, 'eventType'>, ids: Ids): void {
+    if (count > 0) count = nativeColumns.keepRowsOf(ownedRows(segment, kind, ids), MARKED, rows, count);
+  }
+
   // Most scans want all types, and most segments are wholly inside the time.
   const { typeMask, minNs, maxNs } = segment.meta;
-  if ((typeMask & ~filter.typeMask) !== 0n) rows = withType(rows, segment, filter.eventTypes);
+  if ((typeMask & ~filter.typeMask) !== 0n && count > 0) {
+    count = nativeColumns.keepRowsOf(segment.eventTypes(), filter.eventTypes, rows, count);
+  }
   const isInside = minNs >= filter.firstNs && maxNs <= filter.lastNs;
-  if (!isInside) rows = within(rows, segment, TIMESTAMP, filter.firstNs, filter.lastNs);
-  rows = within(rows, segment, DURATION, filter.minDurationNs, filter.maxDurationNs);
-  for (const contexts of filter.contexts) rows = ownedBy(rows, segment, 'context', contexts);
-  if (filter.services) rows = ownedBy(rows, segment, 'service', filter.services);
-  if (filter.pid !== undefined) rows = oneOf(rows, segment, PID, new Set([filter.pid]));
-  if (filter.comms) rows = oneOf(rows, segment, COMM, filter.comms);
-  if (filter.failed !== undefined) rows = withSign(rows, segment, filter.failed ? 1 : 0);
-  return rows;
+  if (!isInside) keepWithin(TIMESTAMP, filter.firstNs, filter.lastNs);
+  keepWithin(DURATION, filter.minDurationNs, filter.maxDurationNs);
+  for (const contexts of filter.contexts) keepOwnedBy('context', contexts);
+  if (filter.services) keepOwnedBy('service', filter.services);
+  if (filter.pid !== undefined) keepWithin(PID, BigInt(filter.pid), BigInt(filter.pid));
+  if (filter.comms) keepOneOf(COMM, filter.comms);
+  if (filter.failed === true) keepWithin(RESULT, SIGN, U64_MAX);
+  if (filter.failed === false) keepWithin(RESULT, 0n, SIGN - 1n);
+  return rows.slice(0, count);
 }
 
 function rowsBelow({ rowCount, numberAt }: Segment, endNumber: number): number {
@@ -40,82 +67,14 @@ function rowsBelow({ rowCount, numberAt }: Segment, endNumber: number): number {
   return count;
 }
 
-function withType(rows: Uint32Array<ArrayBuffer>, segment: Segment, types: ReadonlySet<number>) {
-  const wanted = new Uint8Array(256);
-  for (const type of types) wanted[type] = 1;
-  const values = segment.eventTypes();
-  let kept = 0;
-  for (const row of rows) if (wanted[values[row]!] === 1) rows[kept++] = row;
-  return rows.subarray(0, kept);
-}
-
-function within(rows: Uint32Array<ArrayBuffer>, segment: Segment, column: Column, min: bigint, max: bigint) {
-  if (rows.length === 0 || (min === 0n && max === U64_MAX)) return rows;
-  const words = wordsOf(segment.column(column) as BigUint64Array);
-  const [minLow, minHigh] = [Number(min & 0xffffffffn), Number(min >> 32n)];
-  const [maxLow, maxHigh] = [Number(max & 0xffffffffn), Number(max >> 32n)];
-  let kept = 0;
-  for (const row of rows) {
-    const low = words[row * 2]!;
-    const high = words[row * 2 + 1]!;
-    if (high < minHigh || (high === minHigh && low < minLow)) continue;
-    if (high > maxHigh || (high === maxHigh && low > maxLow)) continue;
-    rows[kept++] = row;
-  }
-  return rows.subarray(0, kept);
-}
-
-function oneOf(rows: Uint32Array<ArrayBuffer>, segment: Segment, column: Column, ids: ReadonlySet<number>) {
-  if (rows.length === 0) return rows;
-  const values = segment.column(column);
-  let kept = 0;
-  for (const row of rows) if (ids.has(values[row] as number)) rows[kept++] = row;
-  return rows.subarray(0, kept);
-}
-
-function withSign(rows: Uint32Array<ArrayBuffer>, segment: Segment, sign: 0 | 1) {
-  if (rows.length === 0) return rows;
-  const words = wordsOf(segment.column(RESULT) as BigInt64Array);
-  let kept = 0;
-  for (const row of rows) if (words[row * 2 + 1]! >>> 31 === sign) rows[kept++] = row;
-  return rows.subarray(0, kept);
-}
-
-function ownedBy(
-  rows: Uint32Array<ArrayBuffer>,
-  segment: Segment,
-  kind: keyof Omit<OwnerColumns, 'eventType'>,
-  ids: ReadonlySet<number>,
-) {
-  if (rows.length === 0) return rows;
+/** Returns 1 for each row that one of the ids owns, wholly or in part. */
+function ownedRows(segment: Segment, kind: keyof Omit<OwnerColumns, 'eventType'>, ids: Ids): Uint8Array {
   const owned = new Uint8Array(segment.rowCount);
-  markRows(segment.column(OWN[kind]) as Uint32Array, ids, undefined, owned);
+  nativeColumns.markRowsOf(segment.column(OWN[kind]), ids, undefined, owned);
   for (const origin of ORIGINS) {
     if (segment.typeRowCount(origin.eventType) === 0) continue;
-    const values = segment.storedColumn(origin[kind]) as Uint32Array | undefined;
-    if (values) markRows(values, ids, segment.rowsOfType(origin.eventType), owned);
+    const values = segment.storedColumn(origin[kind]);
+    if (values) nativeColumns.markRowsOf(values, ids, segment.rowsOfType(origin.eventType), owned);
   }
-  let kept = 0;
-  for (const row of rows) if (owned[row] === 1) rows[kept++] = row;
-  return rows.subarray(0, kept);
-}
-
-/** Marks the rows that have one of the ids: value `i` belongs to row `rows[i]`, or to row `i` without `rows`. */
-function markRows(
-  values: Uint32Array,
-  ids: ReadonlySet<number>,
-  rows: Uint32Array | undefined,
-  marks: Uint8Array,
-): void {
-  // Neighbouring rows mostly have the same owner.
-  let last = 0;
-  let has = ids.has(0);
-  for (let i = 0; i < values.length; i++) {
-    const id = values[i]!;
-    if (id !== last) {
-      last = id;
-      has = ids.has(id);
-    }
-    if (has) marks[rows ? rows[i]! : i] = 1;
-  }
+  return owned;
 }

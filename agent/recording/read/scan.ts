@@ -7,7 +7,8 @@
  * while the consumer holds a block: that would keep the writer from ever shortening its log.
  */
 import type { NumberedBlock } from '../../../bpf/schema/block.ts';
-import type { Column } from '../../../bpf/schema/columns.ts';
+import { COLUMNS, type Column } from '../../../bpf/schema/columns.ts';
+import { nativeColumns } from '../../../bpf/schema/native_columns.ts';
 import { gather } from './assemble_block.ts';
 import type { ResolvedFilter } from './event_filter.ts';
 import { matchingRows } from './match.ts';
@@ -15,13 +16,14 @@ import { readableBlock, type SegmentRun } from './readable_block.ts';
 import { planScan, type ScanPlan } from './scan_plan.ts';
 import { decodedSegments, type Segment, UnreadableSegment } from './segment.ts';
 import type { SegmentIndex, SegmentMeta } from './segment_index.ts';
-import { sortRows } from './sorted_rows.ts';
 
 /**
  * The most segments opened for one block; the block is then returned, even when it is empty, so that the consumer can
  * do other work.
  */
 const OPENED_A_BLOCK_MAX = 32;
+
+const TIMESTAMP = COLUMNS.find(({ name }) => name === 'timestamp_ns')!;
 
 export interface EventKey {
   timestampNs: bigint;
@@ -229,4 +231,13 @@ class Merge {
 
 function keyAt({ segment, rows, timestamps }: Cursor, at: number): EventKey {
   return { timestampNs: timestamps[at]!, number: BigInt(segment.numberAt(rows[at]!)) };
+}
+
+/** Sorts `rows` by (timestamp, number) in place; returns their timestamps in the same order. */
+function sortRows(segment: Segment, rows: Uint32Array, descending: boolean): BigUint64Array {
+  const sorted = new BigUint64Array(rows.length);
+  if (rows.length > 0) {
+    nativeColumns.sortRows(segment.column(TIMESTAMP) as BigUint64Array, rows, descending, sorted);
+  }
+  return sorted;
 }

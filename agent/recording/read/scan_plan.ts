@@ -44,7 +44,7 @@ export function planScan({ index, filter, order, startNs }: PlanOptions): ScanPl
     return firstNs < secondNs ? -1 : firstNs > secondNs ? 1 : first.firstNumber - second.firstNumber;
   };
   const ofInterest = ({ services }: SegmentMeta) =>
-    filter.services === undefined || services.some((id) => filter.services!.has(id));
+    filter.services === undefined || services.some((id) => filter.services!.includes(id));
 
   const nextSealed = sealedSource({ index, filter, order, bounds, sealedEnd });
   // Both lists have the nearest segment last, where removing it is cheap.

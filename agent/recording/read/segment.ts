@@ -1,12 +1,12 @@
 /** A segment as a scan holds it: columns are decoded on demand, and may be dropped and decoded again. */
 import { type ColumnArray, newColumnArray } from '../../../bpf/schema/block.ts';
 import { COLUMNS, type Column } from '../../../bpf/schema/columns.ts';
+import { nativeColumns } from '../../../bpf/schema/native_columns.ts';
 import { absentValues } from '../codec/absent.ts';
 import { openSegmentData, type SegmentData } from '../codec/decode_segment.ts';
 import { corrupt, RecordingError, SegmentGone, toRecordingError } from '../format/errors.ts';
 import { NUMBER, pieceSeed } from '../format/pieces.ts';
 import type { PieceCache } from './piece_cache.ts';
-import { scatter } from './scatter.ts';
 import type { SegmentBytes, SegmentMeta } from './segment_index.ts';
 
 /**
@@ -107,7 +107,7 @@ export function openSegment(
   function copy(column: Column, from: Uint32Array, target: ColumnArray, to: Uint32Array): void {
     const isFew = from.length * FEW_FACTOR < typeRowCount(column.eventType);
     const picked = isFew && !columns.has(column.name) && sourceOf(column)?.pick(column, from, target, to);
-    if (!picked) scatter(decoded(column), from, target, to);
+    if (!picked) nativeColumns.scatterValues(decoded(column), from, target, to);
   }
 
   function decoded(column: Column): ColumnArray {

@@ -4,13 +4,13 @@
  */
 import { type Block, type NumberedBlock, typeRows } from '../../../bpf/schema/block.ts';
 import { COLUMNS } from '../../../bpf/schema/columns.ts';
+import { nativeColumns } from '../../../bpf/schema/native_columns.ts';
 import { SEGMENT_ROWS_MAX } from '../codec/encode_segment.ts';
 import { withRecordingErrors } from '../format/errors.ts';
 import { IDS_IN_USE_MAX } from '../format/ids.ts';
 import type { ClockStep, Loss } from '../format/losses.ts';
 import { NUMBER } from '../format/pieces.ts';
 import { gather, type RowSource } from '../read/assemble_block.ts';
-import { scatter } from '../read/scatter.ts';
 import { columnPlaces, openForWriting, type RecordingOrigin } from './create.ts';
 import { createDictionaries, type Dictionaries } from './dictionaries.ts';
 import { lossWriter } from './loss_tables.ts';
@@ -89,7 +89,7 @@ function inOrderOfNumbers(block: NumberedBlock, from: number, to: number): Numbe
 function sourceOf(block: NumberedBlock): RowSource {
   const types = block.columns.get('event_type')! as Uint8Array;
   return {
-    copy: ({ name }, from, target, to) => scatter(block.columns.get(name)!, from, target, to),
+    copy: ({ name }, from, target, to) => nativeColumns.scatterValues(block.columns.get(name)!, from, target, to),
     numberAt: (row) => Number(block.numbers[row]),
     eventTypes: () => types,
     typeRowCount: (eventType) => (eventType === 0 ? block.rowCount : block.typeCounts[eventType]!),

@@ -3,9 +3,8 @@
  * chunks, so several chunks are cached.
  */
 import { Problem } from '../../problem.ts';
-import { createByteText } from '../../store/blocks/byte_text.ts';
 import { keyOf } from '../../store/blocks/event.ts';
-import { eventJson } from '../../store/blocks/event_json.ts';
+import { rowsAsJson } from '../../store/blocks/event_json.ts';
 import type { Recordings } from '../../store/embedded/recordings.ts';
 import type { PageCache } from './page_cache.ts';
 import type { Recorded } from './recorded.ts';
@@ -33,35 +32,35 @@ export function createBodies(
   cache: PageCache<Chunk>,
 ): Bodies {
   const owner = {};
-  const text = createByteText();
-  const writerFor = eventJson(text);
   /** A page of the recorded order consists of whole chunks. */
   const chunkEvents = Math.min(CHUNK_EVENTS, recorded.pageEvents);
 
   function load(first: number): Chunk {
     const count = Math.min(chunkEvents, recorded.known - first);
     const ends = new Uint32Array(count);
-    let found = 0;
+    const bodies: Buffer[] = [];
+    let bytes = 0;
     const lastNs = recorded.keyAt(first + count - 1).timestamp_ns;
     let after = first > 0 ? recorded.keyAt(first - 1) : undefined;
-    while (found < count) {
+    while (bodies.length < count) {
       const before = after;
       const request = { filter: { transactionId, toNs: lastNs + 1n }, order: 'asc', limit: count } as const;
       for (const scanned of recordings.scan({ ...request, ...(after && { after }) })) {
-        const write = writerFor(scanned);
+        const json = rowsAsJson(scanned);
         for (let row = 0; row < scanned.block.rowCount; row++) {
           after = keyOf(scanned, row);
           // Events recorded later are not part of the snapshot.
+          const found = bodies.length;
           if (found === count || after.event_id !== recorded.keyAt(first + found).event_id) continue;
-          write(row);
-          ends[found++] = text.length;
+          bodies.push(json.bytes.subarray(row === 0 ? 0 : json.ends[row - 1], json.ends[row]));
+          bytes += bodies[found]!.length;
+          ends[found] = bytes;
         }
       }
       if (after === before) break;
     }
-    const bytes = Buffer.from(text.take());
-    if (found === count) return { bytes, ends };
-    const { event_id } = recorded.keyAt(first + found);
+    if (bodies.length === count) return { bytes: Buffer.concat(bodies), ends };
+    const { event_id } = recorded.keyAt(first + bodies.length);
     throw new Problem('event_not_found', `event ${event_id} is no longer recorded: make a new session`);
   }
 

@@ -1,80 +1,100 @@
-/**
- * Writes rows of a block as JSON without creating events: the same bytes as `stringify` gives for the event, several
- * times as fast. Text that rows share is encoded once, and 64-bit integers are read as 32-bit words.
- */
-
-import { wordsOf } from '../../../agent/recording/words64.ts';
-import type { NumberedBlock } from '../../../bpf/schema/block.ts';
-import { typeRows } from '../../../bpf/schema/block.ts';
-import { eventById } from '../../../bpf/schema/index.ts';
-import { ATTRIBUTION_QUALITIES, ATTRIBUTION_SOURCES } from '../../../bpf/schema/owner.ts';
-import { stringify } from '../../exact_json.ts';
-import { type ByteText, CHUNK_BYTES, createByteText } from './byte_text.ts';
-import { bigColumn, column } from './column.ts';
-import { errorName } from './errno.ts';
-import { createFragments, type Fragments, fieldsOf } from './fragments.ts';
+/** Writes rows of a block as JSON without creating events: the same bytes as `stringify` gives for the event. */
+import { type ColumnArray, type NumberedBlock, typeRows } from '../../../bpf/schema/block.ts';
+import type { Storage } from '../../../bpf/schema/kinds.ts';
+import {
+  type JsonLayout,
+  type JsonTexts,
+  KEY_BYTES,
+  nativeJson,
+  STATE,
+  WRITTEN,
+} from '../../../bpf/schema/native_json.ts';
+import { type EventLayout, layoutOfEvents, NUMBER_COLUMN } from './event_layout.ts';
 import { type Dictionary, RECORDING_COLUMN, type ScannedBlock } from './scanned_block.ts';
-import { type TypeFieldsJson, typeFieldsJson } from './type_fields_json.ts';
 
-/** Writes one row. */
-export type RowWriter = (row: number) => void;
+/** Size of the pieces that a reader gets, unless one row is longer. */
+const PIECE_BYTES = 64 * 1024;
+/** An event takes 400 to 500 bytes. */
+const ROW_BYTES = 512;
+const END_OF_EVENT = '}';
 
-/** Encoded pieces for one dictionary, by its ids. */
-interface Pieces {
-  ids: Fragments;
-  heads: Fragments;
-  owners: Fragments;
-  threads: Fragments;
-  errors: Fragments;
-  own: readonly (TypeFieldsJson | undefined)[];
+let made: (EventLayout & { native: JsonLayout }) | undefined;
+
+function eventLayout(): EventLayout & { native: JsonLayout } {
+  if (made) return made;
+  const layout = layoutOfEvents();
+  const { columns, common, own } = layout;
+  const native = nativeJson.createJsonLayout(columns.length, columns.indexOf('event_type'), common, own);
+  made = { ...layout, native };
+  return made;
+}
+
+/** Texts of every dictionary in use. */
+const textsOf = new WeakMap<Dictionary, JsonTexts>();
+
+function textsFor(dictionary: Dictionary): JsonTexts {
+  let texts = textsOf.get(dictionary);
+  if (!texts) {
+    texts = nativeJson.createJsonTexts();
+    textsOf.set(dictionary, texts);
+  }
+  return texts;
 }
 
 /**
- * Returns a function that gives, for a block of any recording, a writer of its rows to `text`, each followed by
- * `ending`.
+ * Writes the rows that follow those of the call before to `output`, as many as fit there after `offset`; sets the end
+ * of each row in `ends`.
  */
-export function eventJson(text: ByteText, ending = ''): (scanned: ScannedBlock) => RowWriter {
-  const end = Buffer.from(`}${ending}`);
-  const known = new WeakMap<Dictionary, Pieces>();
-  return ({ block, dictionary }) => {
-    let pieces = known.get(dictionary);
-    if (!pieces) {
-      pieces = piecesOf(dictionary, text);
-      known.set(dictionary, pieces);
+type RowsWriter = (output: Uint8Array, offset: number, ends?: Uint32Array) => { isDone: boolean; offset: number };
+
+function rowsWriter({ block, dictionary }: ScannedBlock, ending: Uint8Array): RowsWriter {
+  const layout = eventLayout();
+  const texts = textsFor(dictionary);
+  const columns = layout.columns.map((name) => columnOf(block, name));
+  const ownRows = typeRows(block);
+  const state = new Uint32Array(STATE.length);
+  const key = new Uint8Array(KEY_BYTES);
+  const { native } = layout;
+  return (output, offset, ends) => {
+    state[STATE.offset] = offset;
+    for (;;) {
+      const end = block.rowCount;
+      const written = nativeJson.writeJsonRows(native, texts, columns, ownRows, end, ending, output, state, key, ends);
+      if (written !== WRITTEN.missing_text) return { isDone: written === WRITTEN.done, offset: state[STATE.offset]! };
+      const table = state[STATE.table]!;
+      const { storages, make } = layout.tables[table]!;
+      nativeJson.addJsonText(texts, table, key, Buffer.from(make(dictionary, keyValues(key, storages))));
     }
-    return rowWriter(block, pieces, text, end);
   };
 }
 
-function piecesOf(dictionary: Dictionary, text: ByteText): Pieces {
-  return {
-    ids: createFragments((recording) => `{"event_id":"${dictionary.recording(recording).recordingId}-`),
-    heads: createFragments((type) => `","event_type":${stringify(eventById(type)!.name)},"timestamp_ns":`),
-    owners: createFragments((context, service, attribution, recording) => {
-      const { transactionId, traceId, spanId } = dictionary.context(context);
-      return fieldsOf({
-        service_name: dictionary.name(service),
-        transaction_id: transactionId,
-        trace_id: traceId,
-        span_id: spanId,
-        attribution: {
-          source: ATTRIBUTION_SOURCES[attribution >>> 8],
-          quality: ATTRIBUTION_QUALITIES[attribution & 0xff],
-        },
-        node: dictionary.recording(recording).node,
-      });
-    }),
-    threads: createFragments(
-      (tid, pid, comm, cpu) => `${fieldsOf({ pid, tid, comm: dictionary.name(comm), cpu })},"result":`,
-    ),
-    errors: createFragments((low, high) => {
-      return fieldsOf({ error: errorName(BigInt.asIntN(64, (BigInt(high) << 32n) | BigInt(low))) });
-    }),
-    own: Array.from({ length: 256 }, (_, type) => {
-      const event = eventById(type);
-      return event && typeFieldsJson(event, dictionary, text);
-    }),
-  };
+function columnOf(block: NumberedBlock, name: string): ColumnArray | undefined {
+  if (name === NUMBER_COLUMN) return block.numbers;
+  const values = block.columns.get(name);
+  return values ?? (name === RECORDING_COLUMN ? new Uint32Array(block.rowCount) : undefined);
+}
+
+function keyValues(key: Uint8Array, storages: readonly Storage[]): number[] {
+  const view = new DataView(key.buffer);
+  let offset = 0;
+  return storages.flatMap((storage) => {
+    const at = offset;
+    switch (storage) {
+      case 'u8':
+        offset += 1;
+        return view.getUint8(at);
+      case 'u16':
+        offset += 2;
+        return view.getUint16(at, true);
+      case 'u32':
+      case 'i32':
+        offset += 4;
+        return view.getUint32(at, true);
+      default:
+        offset += 8;
+        return [view.getUint32(at, true), view.getUint32(at + 4, true)];
+    }
+  });
 }
 
 /**
@@ -91,7 +111,7 @@ export async function* jsonPieces(blocks: AsyncIterable<ScannedBlock>, ending: s
 /** Number of writers that are kept for later pages. */
 const IDLE_MAX = 4;
 
-/** Writers that no page uses: making one, with its buffers and texts, takes longer than writing a short page. */
+/** Writers that no page uses: allocating the buffers of one takes longer than writing a short page. */
 const idle: JsonRows[] = [];
 
 /** Yields all rows, each followed by a comma, in pieces that the caller may keep. */
@@ -112,65 +132,48 @@ export interface JsonRows {
 }
 
 export function jsonRows(ending: string): JsonRows {
-  const text = createByteText();
-  const writerFor = eventJson(text, ending);
+  const endOfRow = Buffer.from(`${END_OF_EVENT}${ending}`);
+  let bytes = Buffer.allocUnsafeSlow(PIECE_BYTES);
+  /** The buffer of the last piece: it is sent while the next one is written. */
+  let taken = Buffer.allocUnsafeSlow(PIECE_BYTES);
+  let length = 0;
+
+  function take(): Buffer {
+    const piece = bytes.subarray(0, length);
+    [bytes, taken] = [taken, bytes];
+    length = 0;
+    return piece;
+  }
+
   return {
     *pieces(scanned) {
-      const { rowCount } = scanned.block;
-      const write = writerFor(scanned);
-      for (let row = 0; row < rowCount; row++) {
-        write(row);
-        if (text.length >= CHUNK_BYTES) yield text.take();
+      const write = rowsWriter(scanned, endOfRow);
+      for (;;) {
+        const { isDone, offset } = write(bytes, length);
+        length = offset;
+        if (isDone) break;
+        if (length > 0) yield take();
+        else bytes = Buffer.allocUnsafeSlow(bytes.length * 2);
       }
       // Reading the next block takes time, so the rows written so far are sent now.
-      if (!scanned.nextAtHand) yield text.take();
+      if (!scanned.nextAtHand) yield take();
     },
-    rest: text.take,
+    rest: take,
   };
 }
 
-const DURATION = Buffer.from(',"duration_ns":');
-const SUCCESS = Buffer.from(',"error":null');
-
-function rowWriter(
-  block: NumberedBlock,
-  { ids, heads, owners, threads, errors, own }: Pieces,
-  text: ByteText,
-  end: Uint8Array,
-): RowWriter {
-  const type = column(block, 'event_type');
-  const timestamp = wordsOf(bigColumn(block, 'timestamp_ns'));
-  const duration = wordsOf(bigColumn(block, 'duration_ns'));
-  const result = wordsOf(bigColumn(block, 'result'));
-  const numbers = wordsOf(block.numbers);
-  const service = column(block, 'service');
-  const context = column(block, 'context');
-  const source = column(block, 'context_source');
-  const quality = column(block, 'context_quality');
-  const pid = column(block, 'pid');
-  const tid = column(block, 'tid');
-  const comm = column(block, 'comm');
-  const cpu = column(block, 'cpu');
-  const recordings = block.columns.get(RECORDING_COLUMN);
-  const ownId = ids(0);
-  const ownRows = typeRows(block);
-  const ownWriters = Array.from(block.typeCounts, (count, id) => (count > 0 ? own[id]!(block) : undefined));
-  const { add, unsigned, signed, time, hex } = text;
-
-  return (row) => {
-    const [low, high] = [row * 2, row * 2 + 1];
-    const recording = recordings ? (recordings[row] as number) : 0;
-    add(recordings ? ids(recording) : ownId);
-    hex(numbers[low]!, numbers[high]!);
-    add(heads(type[row]!));
-    time(timestamp[low]!, timestamp[high]!);
-    add(DURATION);
-    unsigned(duration[low]!, duration[high]!);
-    add(owners(context[row]!, service[row]!, (source[row]! << 8) | quality[row]!, recording));
-    add(threads(tid[row]!, pid[row]!, comm[row]!, cpu[row]!));
-    signed(result[low]!, result[high]!);
-    add(result[high]! >>> 31 === 0 ? SUCCESS : errors(result[low]!, result[high]!));
-    ownWriters[type[row]!]!(ownRows[row]!);
-    add(end);
-  };
+/** Returns all rows, one after the other, and the offset of the end of each. */
+export function rowsAsJson(scanned: ScannedBlock): { bytes: Buffer; ends: Uint32Array } {
+  const { rowCount } = scanned.block;
+  const write = rowsWriter(scanned, Buffer.from(END_OF_EVENT));
+  const ends = new Uint32Array(rowCount);
+  let bytes = Buffer.allocUnsafe((rowCount + 1) * ROW_BYTES);
+  for (let length = 0; ; ) {
+    const { isDone, offset } = write(bytes, length, ends);
+    if (isDone) return { bytes: bytes.subarray(0, offset), ends };
+    const larger = Buffer.allocUnsafe(bytes.length * 2);
+    bytes.copy(larger, 0, 0, offset);
+    bytes = larger;
+    length = offset;
+  }
 }

@@ -4,9 +4,8 @@
  */
 
 import { nextPiece } from '../../pace.ts';
-import { createByteText } from '../blocks/byte_text.ts';
 import { keyOf } from '../blocks/event.ts';
-import { eventJson } from '../blocks/event_json.ts';
+import { rowsAsJson } from '../blocks/event_json.ts';
 import type { EventKey, RecordingBlock } from '../blocks/scanned_block.ts';
 import type { EventFilter, Followed, FollowedBatch, FollowPosition, FollowRequest, NodeLoss } from '../store.ts';
 import {
@@ -185,13 +184,9 @@ interface Row {
 
 function* rowsOf(scanned: RecordingBlock): Generator<Row> {
   const { block } = scanned;
-  const text = createByteText();
-  const write = eventJson(text)(scanned);
+  const { bytes, ends } = rowsAsJson(scanned);
   for (let row = 0; row < block.rowCount; row++) {
-    const json = () => {
-      write(row);
-      return text.take().toString();
-    };
+    const json = () => bytes.toString('utf8', row === 0 ? 0 : ends[row - 1], ends[row]);
     yield { key: keyOf(scanned, row), number: Number(block.numbers[row]), json };
   }
 }

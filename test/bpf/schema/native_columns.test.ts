@@ -155,6 +155,147 @@ describe('pickValues', () => {
   });
 });
 
+/** A column with few distinct values, ascending rows of it, and values to look for. */
+const selections = fc
+  .record({
+    kind: storage,
+    values: fc.array(fc.oneof(fc.bigInt({ min: -3n, max: 5n }), fc.bigInt({ min: -(2n ** 63n), max: 2n ** 64n - 1n }))),
+    kept: fc.infiniteStream(fc.boolean()),
+    ids: fc.array(fc.oneof(fc.nat(5), fc.nat(0xffffffff))),
+    bounds: fc.tuple(fc.bigInt({ min: 0n, max: 6n }), fc.bigInt({ min: 0n, max: 2n ** 64n - 1n })),
+  })
+  .map(({ kind, values, kept, ids, bounds }) => {
+    const column = newColumnArray(kind, values.length);
+    const bits = column.BYTES_PER_ELEMENT * 8;
+    const isBig = bits === 64;
+    for (const [row, value] of values.entries()) {
+      const fitted = kind === 'i64' || kind === 'i32' ? BigInt.asIntN(bits, value) : BigInt.asUintN(bits, value);
+      if (isBig) (column as BigUint64Array)[row] = fitted;
+      else (column as Uint32Array)[row] = Number(fitted);
+    }
+    const rows = Uint32Array.from([...values.keys()].filter(() => kept.next().value));
+    const sorted = Uint32Array.from(new Set(ids)).sort();
+    const [min, max] = bounds[0] < bounds[1] ? bounds : ([bounds[1], bounds[0]] as const);
+    const unsignedAt = (row: number) => BigInt.asUintN(bits, BigInt(column[row]!));
+    return { column, rows, sorted, min, max, unsignedAt };
+  });
+
+describe('selection of rows', () => {
+  test('keeps the rows whose values are within the bounds, in their order', () => {
+    fc.assert(
+      fc.property(selections, ({ column, rows, min, max, unsignedAt }) => {
+        const expected = [...rows].filter((row) => unsignedAt(row) >= min && unsignedAt(row) <= max);
+        const count = nativeColumns.keepRowsWithin(column, min, max, rows, rows.length);
+        expect([...rows.subarray(0, count)]).toEqual(expected);
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  test('keeps the rows whose values are in the list, and no row after the count', () => {
+    fc.assert(
+      fc.property(selections, fc.nat(), ({ column, rows, sorted, unsignedAt }, cut) => {
+        const before = rows.slice();
+        const count = cut % (rows.length + 1);
+        const isIn = (row: number) => [...sorted].some((id) => BigInt(id) === unsignedAt(row));
+        const kept = nativeColumns.keepRowsOf(column, sorted, rows, count);
+        expect([...rows.subarray(0, kept)]).toEqual([...before.subarray(0, count)].filter(isIn));
+        expect(rows.subarray(count)).toEqual(before.subarray(count));
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  test('marks the places of the values in the list', () => {
+    fc.assert(
+      fc.property(selections, fc.boolean(), ({ column, sorted, unsignedAt }, elsewhere) => {
+        const places = elsewhere
+          ? Uint32Array.from({ length: column.length }, (_, row) => column.length - row)
+          : undefined;
+        const marks = new Uint8Array(column.length + 1);
+        const expected = new Uint8Array(column.length + 1);
+        for (let row = 0; row < column.length; row++) {
+          if ([...sorted].some((id) => BigInt(id) === unsignedAt(row))) expected[places ? places[row]! : row] = 1;
+        }
+        nativeColumns.markRowsOf(column, sorted, places, marks);
+        expect(marks).toEqual(expected);
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  test('sorts rows by time and row, whether few are out of order or all', () => {
+    const times = fc.array(fc.oneof(fc.bigInt({ min: 0n, max: 9n }), fc.bigInt({ min: 0n, max: 2n ** 64n - 1n })), {
+      maxLength: 400,
+      size: 'max',
+    });
+    fc.assert(
+      fc.property(
+        times,
+        fc.constantFrom('as given', 'ascending', 'backwards'),
+        fc.boolean(),
+        (given, order, descending) => {
+          const column = BigUint64Array.from(given);
+          if (order !== 'as given') column.sort();
+          if (order === 'backwards') column.reverse();
+          const rows = Uint32Array.from(column.keys());
+          const sorted = new BigUint64Array(column.length);
+          const byTime = (a: number, b: number) => (column[a]! < column[b]! ? -1 : column[a]! > column[b]! ? 1 : a - b);
+          const expected = [...rows].sort(byTime);
+          if (descending) expected.reverse();
+          nativeColumns.sortRows(column, rows, descending, sorted);
+          expect([...rows]).toEqual(expected);
+          expect([...sorted]).toEqual(expected.map((row) => column[row]!));
+        },
+      ),
+      { numRuns: 300 },
+    );
+  });
+
+  test('scatters values of every width', () => {
+    fc.assert(
+      fc.property(storage, fc.array(fc.nat(49), { maxLength: 50 }), seed, (kind, from, seed) => {
+        const source = column(kind, 50, seed);
+        const target = newColumnArray(kind, 51);
+        const to = Uint32Array.from(from, (_, i) => 50 - i);
+        nativeColumns.scatterValues(source, Uint32Array.from(from), target, to);
+        const expected = newColumnArray(kind, 51);
+        for (const [i, row] of from.entries()) expected[50 - i] = source[row]!;
+        expect(target).toEqual(expected);
+      }),
+    );
+  });
+
+  const u16 = newColumnArray('u16', 4);
+  const [inside, outside] = [Uint32Array.of(0, 3), Uint32Array.of(0, 4)];
+  test.each([
+    ['a row beyond the values', () => nativeColumns.keepRowsWithin(u16, 0n, 1n, outside, 2)],
+    ['a count beyond the rows', () => nativeColumns.keepRowsWithin(u16, 0n, 1n, inside, 3)],
+    ['bounds in the wrong order', () => nativeColumns.keepRowsWithin(u16, 2n, 1n, inside, 2)],
+    ['a negative bound', () => nativeColumns.keepRowsWithin(u16, -1n, 1n, inside, 2)],
+    ['a listed row beyond the values', () => nativeColumns.keepRowsOf(u16, inside, outside, 2)],
+    [
+      'a mark beyond the marks',
+      () => nativeColumns.markRowsOf(u16, inside, Uint32Array.of(0, 1, 2, 4), new Uint8Array(4)),
+    ],
+    ['fewer marks than values', () => nativeColumns.markRowsOf(u16, inside, undefined, new Uint8Array(3))],
+    ['fewer rows than values', () => nativeColumns.markRowsOf(u16, inside, inside, new Uint8Array(4))],
+    [
+      'a time beyond the times',
+      () => nativeColumns.sortRows(new BigUint64Array(4), outside, false, new BigUint64Array(2)),
+    ],
+    [
+      'fewer results than rows',
+      () => nativeColumns.sortRows(new BigUint64Array(4), inside, false, new BigUint64Array(1)),
+    ],
+    ['a target beyond the array', () => nativeColumns.scatterValues(u16, inside, new Uint16Array(4), outside)],
+    ['a source beyond the array', () => nativeColumns.scatterValues(u16, outside, new Uint16Array(9), inside)],
+    ['values of another width', () => nativeColumns.scatterValues(u16, inside, new Uint32Array(4), inside)],
+  ])('refuses %s', (_, run) => {
+    expect(run).toThrow(REFUSED);
+  });
+});
+
 describe('frames', () => {
   test('are decoded, and nothing else is', () => {
     fc.assert(

@@ -6,9 +6,8 @@ import { EVENT_TYPES, eventById } from '../../../bpf/schema/index.ts';
 import { WRITE_SYSCALLS } from '../../../bpf/schema/sys_write.ts';
 import { stringify } from '../../../daemon/exact_json.ts';
 import { rowCutter } from '../../../daemon/store/blocks/block_rows.ts';
-import { createByteText } from '../../../daemon/store/blocks/byte_text.ts';
 import { eventsOf } from '../../../daemon/store/blocks/event.ts';
-import { jsonPieces } from '../../../daemon/store/blocks/event_json.ts';
+import { jsonPieces, rowsAsJson } from '../../../daemon/store/blocks/event_json.ts';
 import {
   type RecordingDictionary,
   recordingDictionary,
@@ -90,6 +89,11 @@ function dictionaryOf(words: readonly string[], recordingId: string): RecordingD
   });
 }
 
+function rowTexts(scanned: ScannedBlock): string[] {
+  const { bytes, ends } = rowsAsJson(scanned);
+  return Array.from(ends, (end, row) => bytes.toString('utf8', row === 0 ? 0 : ends[row - 1], end));
+}
+
 test('rows as text equal their events', async () => {
   const blocks = fc.array(
     fc.record({
@@ -116,32 +120,48 @@ test('rows as text equal their events', async () => {
       for await (const piece of jsonPieces(later(scanned), '\n')) text += piece.toString();
       const expected = scanned.flatMap(eventsOf).map((event) => `${stringify(event)}\n`);
       expect(text).toBe(expected.join(''));
+      expect(scanned.flatMap(rowTexts)).toEqual(scanned.flatMap(eventsOf).map(stringify));
     }),
     { numRuns: 200 },
   );
 });
 
-test('integers are exact', () => {
-  const text = createByteText();
-  const edges = fc.constantFrom(...EDGES, ...TIMES, 2n ** 63n, 2n ** 63n - 1n, 2n ** 64n - 1n);
-  const values = fc.oneof(edges, fc.bigInt({ min: 0n, max: 2n ** 64n - 1n }));
-  fc.assert(
-    fc.property(fc.array(values), (all) => {
-      for (const value of all) {
-        const [low, high] = [Number(value & 0xffffffffn), Number(value >> 32n)];
-        text.unsigned(low, high);
-        text.add(Buffer.from(' '));
-        text.signed(low, high);
-        text.add(Buffer.from(' '));
-        text.time(low, high);
-        text.add(Buffer.from(' '));
-        text.hex(low, high);
-        text.add(Buffer.from('\n'));
-      }
-      const expected = all.map(
-        (value) => `${value} ${BigInt.asIntN(64, value)} ${value} ${value.toString(16).padStart(16, '0')}\n`,
-      );
-      expect(text.take().toString()).toBe(expected.join(''));
-    }),
+test('texts of more dictionary entries than are kept equal those of their events', async () => {
+  const long = 'x'.repeat(1000);
+  const dictionary: RecordingDictionary = {
+    ...dictionaryOf(['node'], '00000000000000a1'),
+    name: (id) => `${long}${id}`,
+  };
+  const scanned = Array.from({ length: 40 }, (_, block): ScannedBlock => {
+    const rows = Array.from({ length: 250 }, (_row, row): Row => ({ event_type: 'sys_sync', comm: block * 250 + row }));
+    return { block: { ...blockOf(rows), numbers: new BigUint64Array(rows.length) }, dictionary };
+  });
+  let text = '';
+  for await (const piece of jsonPieces(later([...scanned, ...scanned]), '\n')) text += piece.toString();
+  const expected = scanned.flatMap(eventsOf).map((event) => `${stringify(event)}\n`);
+  expect(text).toBe([...expected, ...expected].join(''));
+});
+
+test('a row longer than any piece is whole', async () => {
+  const words = ['y'.repeat(300_000)];
+  const rows: Row[] = [{ event_type: 'sys_write', comm: 1, service: 1 }, { event_type: 'sys_sync' }];
+  const block = { ...blockOf(rows), numbers: new BigUint64Array(2) };
+  const scanned: ScannedBlock = { block, dictionary: dictionaryOf(words, '00000000000000a1') };
+  let text = '';
+  for await (const piece of jsonPieces(later([scanned]), '\n')) text += piece.toString();
+  expect(text).toBe(
+    eventsOf(scanned)
+      .map((event) => `${stringify(event)}\n`)
+      .join(''),
   );
+});
+
+test('a block without a column that its rows need is refused, never written with other values', () => {
+  const block = { ...blockOf([{ event_type: 'sys_write' }]), numbers: new BigUint64Array(1) };
+  for (const name of ['duration_ns', 'sys_write.fd', 'event_type', 'comm']) {
+    const columns = new Map(block.columns);
+    columns.delete(name);
+    const scanned: ScannedBlock = { block: { ...block, columns }, dictionary: dictionaryOf([''], '00000000000000a1') };
+    expect(() => rowsAsJson(scanned)).toThrow();
+  }
 });

@@ -3,9 +3,8 @@ import fc from 'fast-check';
 import type { NumberedBlock } from '../../../bpf/schema/block.ts';
 import { stringify } from '../../../daemon/exact_json.ts';
 import { rowCutter } from '../../../daemon/store/blocks/block_rows.ts';
-import { createByteText } from '../../../daemon/store/blocks/byte_text.ts';
 import { eventsOf, keyOf } from '../../../daemon/store/blocks/event.ts';
-import { eventJson } from '../../../daemon/store/blocks/event_json.ts';
+import { rowsAsJson } from '../../../daemon/store/blocks/event_json.ts';
 import {
   type Dictionary,
   RECORDING_COLUMN,
@@ -78,11 +77,9 @@ test('events, their text and their keys are those of the row in its own recordin
       const cut: ScannedBlock = { ...together, block: rowCutter(together.block)(from, to + 1) };
       const expected = alone.slice(from, to + 1).flatMap(eventsOf);
       expect(eventsOf(cut)).toEqual(expected);
-      const text = createByteText();
-      const write = eventJson(text)(cut);
+      const { bytes, ends } = rowsAsJson(cut);
       for (const [row, event] of expected.entries()) {
-        write(row);
-        expect(text.take().toString()).toBe(stringify(event));
+        expect(bytes.toString('utf8', row === 0 ? 0 : ends[row - 1], ends[row])).toBe(stringify(event));
         expect(keyOf(cut, row)).toEqual({ timestamp_ns: event.timestamp_ns, event_id: event.event_id });
         expect(event.event_id.startsWith(RECORDINGS[made[from + row]!.recording]!.recordingId)).toBe(true);
         expect(event.node).toBe(RECORDINGS[made[from + row]!.recording]!.node);

@@ -1,0 +1,294 @@
+#include "json_rows.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+
+namespace
+{
+
+constexpr size_t kSlotsMin = 64;
+constexpr size_t kTextBytesMax = 4 * 1024 * 1024;
+constexpr size_t kTextsMax = 64 * 1024;
+constexpr size_t kHexDigits = 16;
+constexpr size_t kListColumns = 3;
+constexpr std::string_view kNull = "null";
+
+uint64_t unsigned_at(const Column &column, size_t index)
+{
+	uint64_t value = 0;
+	std::memcpy(&value, column.data + index * column.width, column.width);
+	return value;
+}
+
+int64_t signed_at(const Column &column, size_t index)
+{
+	const unsigned unused = 64 - static_cast<unsigned>(column.width) * 8;
+	return static_cast<int64_t>(unsigned_at(column, index) << unused) >> unused;
+}
+
+/* Bytes that are written one after the other until one does not fit. */
+struct Writer {
+	char *at, *end;
+
+	bool put(std::string_view text)
+	{
+		if (static_cast<size_t>(end - at) < text.size())
+			return false;
+		std::memcpy(at, text.data(), text.size());
+		at += text.size();
+		return true;
+	}
+
+	template <typename Integer> bool decimal(Integer value)
+	{
+		const auto [next, error] = std::to_chars(at, end, value);
+		if (error != std::errc())
+			return false;
+		at = next;
+		return true;
+	}
+
+	bool hex(uint64_t value)
+	{
+		if (static_cast<size_t>(end - at) < kHexDigits)
+			return false;
+		for (int shift = 60; shift >= 0; shift -= 4)
+			*at++ = "0123456789abcdef"[value >> shift & 15];
+		return true;
+	}
+
+	bool number(const Column &column, size_t index)
+	{
+		return column.is_signed ? decimal(signed_at(column, index)) : decimal(unsigned_at(column, index));
+	}
+};
+
+/* One row while it is written. */
+struct RowWriter {
+	const Texts &texts;
+	std::span<const Column> columns;
+	Writer writer;
+	TextKey &missing;
+
+	Stopped text(const TextKey &key)
+	{
+		const auto found = texts.find(key);
+		if (!found) {
+			missing = key;
+			return Stopped::missing_text;
+		}
+		return writer.put(*found) ? Stopped::done : Stopped::full;
+	}
+
+	TextKey key_of(uint32_t table, std::span<const uint32_t> of, size_t index) const
+	{
+		TextKey key = {{0, 0}, table};
+		uint8_t *at = reinterpret_cast<uint8_t *>(key.values.data());
+		for (const uint32_t column : of) {
+			std::memcpy(at, columns[column].data + index * columns[column].width, columns[column].width);
+			at += columns[column].width;
+		}
+		return key;
+	}
+
+	Stopped list(const Part &part, size_t index)
+	{
+		bool is_first = true;
+		for (size_t first = 0; first < part.columns.size(); first += kListColumns) {
+			const TextKey key = key_of(part.table, std::span(part.columns).subspan(first, 2), index);
+			const Column &number = columns[part.columns[first + 2]];
+			if (key.values[0] == 0 && key.values[1] == 0 && unsigned_at(number, index) == 0)
+				continue;
+			if (!is_first && !writer.put(","))
+				return Stopped::full;
+			is_first = false;
+			if (const Stopped stopped = text(key); stopped != Stopped::done)
+				return stopped;
+			if (!writer.number(number, index) || !writer.put("}"))
+				return Stopped::full;
+		}
+		return writer.put("]") ? Stopped::done : Stopped::full;
+	}
+
+	Stopped write(const Part &part, size_t index)
+	{
+		if (!writer.put(part.before))
+			return Stopped::full;
+		switch (part.op) {
+		case Op::number: {
+			const Column &column = columns[part.columns[0]];
+			const bool is_unknown = part.unknown && unsigned_at(column, index) == *part.unknown;
+			const bool fits = is_unknown ? writer.put(kNull) : writer.number(column, index);
+			return fits ? Stopped::done : Stopped::full;
+		}
+		case Op::hex:
+			return writer.hex(unsigned_at(columns[part.columns[0]], index)) ? Stopped::done : Stopped::full;
+		case Op::text:
+			return text(key_of(part.table, part.columns, index));
+		case Op::negative_text:
+			if (signed_at(columns[part.columns[0]], index) >= 0)
+				return text({{0, 0}, part.table});
+			return text(key_of(part.table, part.columns, index));
+		case Op::list:
+			return list(part, index);
+		default:
+			return Stopped::done;
+		}
+	}
+
+	Stopped write(std::span<const Part> parts, size_t index)
+	{
+		for (const Part &part : parts) {
+			if (const Stopped stopped = write(part, index); stopped != Stopped::done)
+				return stopped;
+		}
+		return Stopped::done;
+	}
+};
+
+/* The length of the shortest column that the parts read. */
+size_t shortest(std::span<const Part> parts, std::span<const Column> columns)
+{
+	size_t length = SIZE_MAX;
+	for (const Part &part : parts) {
+		for (const uint32_t column : part.columns)
+			length = std::min(length, columns[column].count);
+	}
+	return length;
+}
+
+bool is_valid(const Part &part, size_t columns)
+{
+	if (!std::ranges::all_of(part.columns, [columns](uint32_t column) { return column < columns; }))
+		return false;
+	switch (part.op) {
+	case Op::literal:
+		return part.columns.empty();
+	case Op::number:
+	case Op::hex:
+	case Op::negative_text:
+		return part.columns.size() == 1;
+	case Op::list:
+		return part.columns.size() % kListColumns == 0;
+	default:
+		return part.op == Op::text;
+	}
+}
+
+/* Values of a key's columns must fit into it. */
+bool keys_fit(std::span<const Part> parts, std::span<const Column> columns)
+{
+	for (const Part &part : parts) {
+		if (part.op != Op::text)
+			continue;
+		size_t bytes = 0;
+		for (const uint32_t column : part.columns)
+			bytes += columns[column].width;
+		if (bytes > sizeof(TextKey::values))
+			return false;
+	}
+	return true;
+}
+
+} // namespace
+
+Texts::Texts()
+{
+	clear();
+}
+
+void Texts::clear()
+{
+	slots.assign(kSlotsMin, {});
+	used = 0;
+	bytes.clear();
+}
+
+/* Returns the slot of the key, or the free one where it belongs. */
+size_t Texts::slot_of(const TextKey &key) const
+{
+	uint64_t hash = key.values[0] * 0x9e3779b97f4a7c15 + key.table;
+	hash = (hash ^ hash >> 32) * 0xd6e8feb86659fd93 + key.values[1];
+	hash = (hash ^ hash >> 32) * 0xd6e8feb86659fd93;
+	size_t slot = (hash ^ hash >> 32) & (slots.size() - 1);
+	while (slots[slot].is_used && !(slots[slot].key == key))
+		slot = (slot + 1) & (slots.size() - 1);
+	return slot;
+}
+
+std::optional<std::string_view> Texts::find(const TextKey &key) const
+{
+	const Slot &slot = slots[slot_of(key)];
+	if (!slot.is_used)
+		return std::nullopt;
+	return std::string_view(bytes).substr(slot.start, slot.size);
+}
+
+void Texts::add(const TextKey &key, std::string_view text)
+{
+	Slot &slot = slots[slot_of(key)];
+	used += slot.is_used ? 0 : 1;
+	slot = {key, static_cast<uint32_t>(bytes.size()), static_cast<uint32_t>(text.size()), true};
+	bytes += text;
+	if (used * 2 > slots.size())
+		grow();
+}
+
+void Texts::grow()
+{
+	std::vector<Slot> smaller(slots.size() * 2);
+	std::swap(slots, smaller);
+	for (const Slot &slot : smaller) {
+		if (slot.is_used)
+			slots[slot_of(slot.key)] = slot;
+	}
+}
+
+void Texts::limit()
+{
+	if (bytes.size() > kTextBytesMax || used > kTextsMax)
+		clear();
+}
+
+bool is_valid(const Layout &layout)
+{
+	const auto all_valid = [&](const std::vector<Part> &parts) {
+		return std::ranges::all_of(parts, [&](const Part &part) { return is_valid(part, layout.columns); });
+	};
+	return layout.type_column < layout.columns && all_valid(layout.common) &&
+	       std::ranges::all_of(layout.own, [&](const auto &parts) { return !parts || all_valid(*parts); });
+}
+
+Stopped write_rows(const Layout &layout, const Texts &texts, Rows &rows, Output &output, TextKey &missing)
+{
+	const Column &types = rows.columns[layout.type_column];
+	std::array<size_t, 256> own_ends = {};
+	for (size_t type = 0; type < own_ends.size(); type++) {
+		const auto &parts = layout.own[type];
+		if (parts && keys_fit(*parts, rows.columns))
+			own_ends[type] = shortest(*parts, rows.columns);
+	}
+	if (!keys_fit(layout.common, rows.columns) || types.width != 1 ||
+	    rows.to > std::min(types.count, shortest(layout.common, rows.columns)))
+		return Stopped::wrong_columns;
+	uint32_t *end = output.ends;
+	for (; rows.from < rows.to; rows.from++) {
+		const uint8_t type = types.data[rows.from];
+		const size_t own_row = rows.own_rows[rows.from];
+		if (own_row >= own_ends[type])
+			return Stopped::wrong_columns;
+		char *start = reinterpret_cast<char *>(output.data);
+		RowWriter row = {texts, rows.columns, {start + output.offset, start + output.size}, missing};
+		if (const Stopped stopped = row.write(layout.common, rows.from); stopped != Stopped::done)
+			return stopped;
+		if (const Stopped stopped = row.write(*layout.own[type], own_row); stopped != Stopped::done)
+			return stopped;
+		if (!row.writer.put(rows.ending))
+			return Stopped::full;
+		output.offset = static_cast<size_t>(row.writer.at - start);
+		if (end)
+			*end++ = static_cast<uint32_t>(output.offset);
+	}
+	return Stopped::done;
+}

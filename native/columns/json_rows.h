@@ -1,0 +1,127 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/*
+ * Writes rows of columns as JSON. A layout lists the parts of a row; it is made once. Text that many rows share, like
+ * names, is made by the caller and kept here by the values that it stands for.
+ *
+ *   {"event_id":"<hex>","event_type":"sys_write","duration_ns":<number>,"service_name":"shop",...}
+ *   [ text ]    [hex]  [ text                 ] [ number             ] [ text                 ]
+ */
+
+/* Values of one column, as the typed array has them. */
+struct Column {
+	const uint8_t *data;
+	size_t count;
+	size_t width;
+	bool is_signed;
+};
+
+enum class Op : uint8_t {
+	literal,
+	/* The first column's value in decimal, or null where it is `unknown`. */
+	number,
+	/* 16 digits. */
+	hex,
+	/* The text kept for the values of the columns. */
+	text,
+	/* The same for the first column's value, where all values that are not negative share the text for 0. */
+	negative_text,
+	/* Elements of three columns each: the text kept for the first two, and a number. Elements of zeros are left
+	   out. */
+	list,
+	count
+};
+
+struct Part {
+	Op op;
+	/* Written before the rest. */
+	std::string before;
+	std::vector<uint32_t> columns;
+	/* Distinguishes the texts of this part from those of others. */
+	uint32_t table;
+	std::optional<uint64_t> unknown;
+};
+
+struct Layout {
+	/* Number of columns that the parts choose from. */
+	size_t columns;
+	/* The column with the types of the rows. */
+	uint32_t type_column;
+	std::vector<Part> common;
+	/* Parts of each event type, which read the type's own columns; absent for an unknown type. */
+	std::array<std::optional<std::vector<Part>>, 256> own;
+};
+
+/* The values that a text stands for, one after the other, as their columns have them. */
+struct TextKey {
+	std::array<uint64_t, 2> values;
+	uint32_t table;
+	bool operator==(const TextKey &) const = default;
+};
+
+/* Keeps texts by their keys. */
+class Texts
+{
+      public:
+	Texts();
+	std::optional<std::string_view> find(const TextKey &key) const;
+	void add(const TextKey &key, std::string_view text);
+	/* Forgets all texts if they take too much memory. */
+	void limit();
+
+      private:
+	struct Slot {
+		TextKey key;
+		uint32_t start, size;
+		bool is_used;
+	};
+	std::vector<Slot> slots;
+	size_t used;
+	std::string bytes;
+
+	size_t slot_of(const TextKey &key) const;
+	void clear();
+	void grow();
+};
+
+struct Rows {
+	std::span<const Column> columns;
+	/* The index of each row in its type's own columns. */
+	const uint32_t *own_rows;
+	size_t from, to;
+	/* Written after each row. */
+	std::string_view ending;
+};
+
+struct Output {
+	uint8_t *data;
+	size_t offset, size;
+	/* If not null, the offset of the end of each row that was written, starting with that of the row `from`. */
+	uint32_t *ends;
+};
+
+enum class Stopped {
+	/* All rows were written. */
+	done,
+	/* The next row does not fit. */
+	full,
+	/* The text of a key is not known. */
+	missing_text,
+	/* A column is too short, or an event type unknown. */
+	wrong_columns
+};
+
+/* Writes whole rows; advances rows.from and output.offset past them. Sets `missing` when a text is not known. */
+Stopped write_rows(const Layout &layout, const Texts &texts, Rows &rows, Output &output, TextKey &missing);
+
+/* Whether each part has as many columns as its operation needs, all of them below layout.columns. */
+bool is_valid(const Layout &layout);
