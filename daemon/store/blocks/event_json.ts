@@ -12,8 +12,11 @@ import {
 import { type EventLayout, layoutOfEvents, NUMBER_COLUMN } from './event_layout.ts';
 import { type Dictionary, RECORDING_COLUMN, type ScannedBlock } from './scanned_block.ts';
 
-/** Size of the pieces that a reader gets, unless one row is longer. */
-const PIECE_BYTES = 64 * 1024;
+/**
+ * Size of the buffer for a piece. A piece that is full has more than the 64 KiB that Node queues for a socket, as no row
+ * is longer than the rest: only then does a client that does not read count as one that is waited for.
+ */
+const PIECE_BYTES = 96 * 1024;
 /** An event takes 400 to 500 bytes. */
 const ROW_BYTES = 512;
 const END_OF_EVENT = '}';
@@ -98,7 +101,7 @@ function keyValues(key: Uint8Array, storages: readonly Storage[]): number[] {
 }
 
 /**
- * Yields all rows, each followed by `ending`, in pieces of about 64 KiB; a piece reuses the memory of the last but one.
+ * Yields all rows, each followed by `ending`, in pieces of at most 96 KiB, or one row; a piece reuses the memory of the last but one.
  * A block without rows yields an empty piece: a pause.
  */
 export async function* jsonPieces(blocks: AsyncIterable<ScannedBlock>, ending: string): AsyncGenerator<Buffer, void> {
