@@ -194,9 +194,8 @@ Napi::Value mark_rows_of(const Napi::CallbackInfo &info)
 	if (!read_values(info[0], values) || !read_indexes(info[1], sorted) || !read_bytes(info[3], marks))
 		return wrong_arguments(info);
 	const bool has_rows = !info[2].IsUndefined();
-	size_t count;
-	if (has_rows ? !read_rows(info[2], Napi::Number::New(info.Env(), static_cast<double>(values.count)),
-				  marks.length, rows, count)
+	if (has_rows ? !read_indexes(info[2], rows) || rows.length < values.count ||
+			   !all_below(indexes_of(rows), values.count, marks.length)
 		     : values.count > marks.length)
 		return wrong_arguments(info);
 	mark_one_of(values, {indexes_of(sorted), sorted.length}, has_rows ? indexes_of(rows) : nullptr, marks.data);

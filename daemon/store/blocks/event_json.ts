@@ -90,9 +90,11 @@ function keyValues(key: Uint8Array, storages: readonly Storage[]): number[] {
         offset += 2;
         return view.getUint16(at, true);
       case 'u32':
-      case 'i32':
         offset += 4;
         return view.getUint32(at, true);
+      case 'i32':
+        offset += 4;
+        return view.getInt32(at, true);
       default:
         offset += 8;
         return [view.getUint32(at, true), view.getUint32(at + 4, true)];
@@ -101,8 +103,8 @@ function keyValues(key: Uint8Array, storages: readonly Storage[]): number[] {
 }
 
 /**
- * Yields all rows, each followed by `ending`, in pieces of at most 96 KiB, or one row; a piece reuses the memory of the last but one.
- * A block without rows yields an empty piece: a pause.
+ * Yields all rows, each followed by `ending`, in pieces of at most 96 KiB, or of one longer row; a piece reuses the
+ * memory of the last but one. A block without rows yields an empty piece: a pause.
  */
 export async function* jsonPieces(blocks: AsyncIterable<ScannedBlock>, ending: string): AsyncGenerator<Buffer, void> {
   const rows = jsonRows(ending);

@@ -249,18 +249,17 @@ static uint32_t align(const struct matcher *matcher, uint32_t index, uint32_t si
 {
 	const struct slot *slot = &matcher->streams->slots[index];
 	const struct sizes *sizes = &matcher->slots[index].sizes;
+	const uint32_t head = matcher->slots[index].low;
 	const bool vary = sizes_vary(sizes);
 	double best_cost = COST_MAX;
-	uint32_t best = slot->count, head = slot->count, skipped = 0;
+	uint32_t best = slot->count, skipped = 0;
 
-	for (uint32_t at = matcher->slots[index].low; at < slot->count && skipped < WINDOW; at++) {
+	for (uint32_t at = head; at < slot->count && skipped < WINDOW; at++) {
 		if (is_used(matcher, slot->first + at))
 			continue;
 		const uint32_t event = matcher->streams->order[slot->first + at];
 		const double cost = COST_SKIPPED * skipped + role_cost(matcher, event) +
 				    sizes_cost(matcher->streams->plan->events[event].size, size, vary);
-		if (head == slot->count)
-			head = at;
 		if (cost < best_cost) {
 			best_cost = cost;
 			best = at;
