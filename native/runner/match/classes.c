@@ -21,11 +21,11 @@ static size_t make_key(struct key *key, const struct class_of *class, enum class
 	return offsetof(struct key, role) + strlen(key->role);
 }
 
-static uint32_t number_of_slot(struct class_pools *pools, const struct streams *streams, const struct slot *slot,
-			       enum class_level level)
+static uint32_t number_of_stream(struct class_pools *pools, const struct streams *streams, const struct stream *stream,
+				 enum class_level level)
 {
-	const struct group *group = &streams->groups[slot->group];
-	const struct class_of class = {group->is_sync, group->path_kind, streams->streams[slot->stream].role};
+	const struct group *group = &streams->groups[stream->group];
+	const struct class_of class = {group->is_sync, group->path_kind, stream->role};
 	struct key key;
 	const size_t key_bytes = make_key(&key, &class, level);
 	const uint32_t known = table_get(&pools->number_by_class, &key, key_bytes);
@@ -39,8 +39,8 @@ static uint32_t number_of_slot(struct class_pools *pools, const struct streams *
 static bool make_level(struct class_pools *pools, const struct streams *streams, enum class_level level,
 		       uint32_t *number_of)
 {
-	for (uint32_t i = 0; i < streams->slot_count; i++) {
-		number_of[i] = number_of_slot(pools, streams, &streams->slots[i], level);
+	for (uint32_t i = 0; i < streams->stream_count; i++) {
+		number_of[i] = number_of_stream(pools, streams, &streams->streams[i], level);
 		if (number_of[i] == NONE)
 			return false;
 	}
@@ -56,7 +56,7 @@ static bool make_level(struct class_pools *pools, const struct streams *streams,
 
 bool classes_make(struct classes *classes, const struct streams *streams)
 {
-	uint32_t *number_of = malloc((streams->slot_count + 1ul) * sizeof(*number_of));
+	uint32_t *number_of = malloc((streams->stream_count + 1ul) * sizeof(*number_of));
 	bool is_made = number_of != NULL;
 
 	*classes = (struct classes){0};

@@ -15,21 +15,18 @@ static unsigned bucket_of(uint32_t size)
 }
 
 /* This is a counting sort, pool by pool. */
-static void sort(struct size_pools *pools, const struct streams *streams, const uint32_t *pool_of_slot,
+static void sort(struct size_pools *pools, const struct streams *streams, const uint32_t *pool_of_stream,
 		 uint32_t pool_count, uint16_t left_out)
 {
 	const struct plan_event *events = streams->plan->events;
 	uint32_t next = 0;
 
-	for (uint32_t i = 0; i < streams->slot_count; i++) {
-		const struct slot *slot = &streams->slots[i];
-		uint32_t *counts = pools->pools[pool_of_slot[i]].bucket_from;
+	for (uint32_t i = 0; i < streams->placed_count; i++) {
+		const uint32_t event = streams->order[i];
+		const uint32_t pool = pool_of_stream[streams->stream_of_event[event]];
 
-		for (uint32_t j = 0; j < slot->count; j++) {
-			const struct plan_event *event = &events[streams->order[slot->first + j]];
-
-			counts[bucket_of(event->size)] += !(event->flags & left_out);
-		}
+		if (!(events[event].flags & left_out))
+			pools->pools[pool].bucket_from[bucket_of(events[event].size)]++;
 	}
 	for (uint32_t i = 0; i < pool_count; i++) {
 		for (unsigned bucket = 0; bucket < SIZE_BUCKETS; bucket++) {
@@ -39,20 +36,16 @@ static void sort(struct size_pools *pools, const struct streams *streams, const 
 		pools->pools[i].bucket_from[SIZE_BUCKETS] = next;
 	}
 	/* Each bucket is filled from its end, so that its counter arrives at its beginning. */
-	for (uint32_t i = streams->slot_count; i-- > 0;) {
-		const struct slot *slot = &streams->slots[i];
-		uint32_t *from = pools->pools[pool_of_slot[i]].bucket_from;
+	for (uint32_t i = streams->placed_count; i-- > 0;) {
+		const uint32_t event = streams->order[i];
+		uint32_t *from = pools->pools[pool_of_stream[streams->stream_of_event[event]]].bucket_from;
 
-		for (uint32_t j = slot->count; j-- > 0;) {
-			const uint32_t event = streams->order[slot->first + j];
-
-			if (!(events[event].flags & left_out))
-				pools->events[--from[bucket_of(events[event].size)]] = event;
-		}
+		if (!(events[event].flags & left_out))
+			pools->events[--from[bucket_of(events[event].size)]] = event;
 	}
 }
 
-bool size_pools_make(struct size_pools *pools, const struct streams *streams, const uint32_t *pool_of_slot,
+bool size_pools_make(struct size_pools *pools, const struct streams *streams, const uint32_t *pool_of_stream,
 		     uint32_t pool_count, uint16_t left_out)
 {
 	*pools = (struct size_pools){
@@ -61,7 +54,7 @@ bool size_pools_make(struct size_pools *pools, const struct streams *streams, co
 	};
 	if (!pools->events || !pools->pools)
 		return false;
-	sort(pools, streams, pool_of_slot, pool_count, left_out);
+	sort(pools, streams, pool_of_stream, pool_count, left_out);
 	return true;
 }
 

@@ -20,10 +20,10 @@ struct size_pools {
 };
 
 /*
- * `pool_of_slot` gives the pool of each slot's events; events with one of the flags `left_out`, EVENT_FLAG_*, are in
- * none.
+ * `pool_of_stream` gives the pool of each stream's events, which may be in a slot of several streams; events with one
+ * of the flags `left_out`, EVENT_FLAG_*, are in none.
  */
-bool size_pools_make(struct size_pools *pools, const struct streams *streams, const uint32_t *pool_of_slot,
+bool size_pools_make(struct size_pools *pools, const struct streams *streams, const uint32_t *pool_of_stream,
 		     uint32_t pool_count, uint16_t left_out);
 void size_pools_free(struct size_pools *pools);
 

@@ -227,6 +227,7 @@ static void order_events(struct making *making)
 		streams->slots[i].first = next;
 		next += streams->slots[i].count;
 	}
+	streams->placed_count = next;
 	for (uint32_t i = 0; i < streams->plan->header->slot_count; i++)
 		place_events(making, i);
 	sorted_events = streams->plan->events;
@@ -260,14 +261,14 @@ static void order_slots(struct streams *streams)
 
 static bool order_sizes(struct streams *streams)
 {
-	uint32_t *stream_of_slot = malloc((streams->slot_count + 1ul) * sizeof(*stream_of_slot));
+	uint32_t *pool_of_stream = malloc((streams->stream_count + 1ul) * sizeof(*pool_of_stream));
 
-	if (!stream_of_slot)
+	if (!pool_of_stream)
 		return false;
-	for (uint32_t i = 0; i < streams->slot_count; i++)
-		stream_of_slot[i] = streams->slots[i].stream;
-	const bool is_made = size_pools_make(&streams->sizes, streams, stream_of_slot, streams->stream_count, 0);
-	free(stream_of_slot);
+	for (uint32_t i = 0; i < streams->stream_count; i++)
+		pool_of_stream[i] = i;
+	const bool is_made = size_pools_make(&streams->sizes, streams, pool_of_stream, streams->stream_count, 0);
+	free(pool_of_stream);
 	return is_made;
 }
 

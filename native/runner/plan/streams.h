@@ -50,7 +50,8 @@ struct streams {
 	struct stream *streams;
 	struct slot *slots;
 	uint32_t group_count, stream_count, slot_count;
-	uint32_t *order; /* events by slot */
+	uint32_t *order;       /* events by slot */
+	uint32_t placed_count; /* events that are in a slot */
 	uint32_t *stream_of_event;
 	struct size_pools sizes; /* events by stream and size */
 	bool has_cut_paths;      /* of some paths, only the last directories are known: .../d/e/f */

@@ -173,6 +173,39 @@ describe('threads', () => {
     expect(eventsOf(matched)).toEqual([0, 1]);
   });
 
+  describe('of several roles, whose calls on one file did not overlap', () => {
+    const inOrder = (comm: string, targetNs: number): PlannedThread => ({
+      ...{ path: '/data/log', comm, isInOrder: true },
+      calls: range(20).map(() => ({ size: 10, targetNs })),
+    });
+    const plan = [inOrder('db', 1), inOrder('worker', 2)];
+    const calls = (count: number, comm: string) => range(count).map(() => ({ size: 10, comm }));
+
+    test.each([
+      ['db', 1],
+      ['worker', 2],
+      // No role of the incident.
+      ['other', 1],
+    ])('more calls than recorded, by %s, take as long as those of its role, or of the first', (comm, target) => {
+      const matched = match(plan, [...calls(40, 'db'), ...calls(30, comm)]).slice(40);
+      expect(new Set(howsOf(matched))).toEqual(new Set([MATCH_KINDS.distribution]));
+      expect(new Set(matched.map((one) => one.target))).toEqual(new Set([target]));
+    });
+
+    test.each([
+      ['db', 1],
+      ['worker', 2],
+    ])('in mode dist the calls of %s take as long as those of its role', (comm, target) => {
+      const matched = match(plan, calls(30, comm), 'dist');
+      expect(new Set(matched.map((one) => one.target))).toEqual(new Set([target]));
+    });
+
+    test('calls without a plan take as long as those of their role', () => {
+      const matched = match(plan, [{ file: '/elsewhere', comm: 'worker', size: 10 }], 'align', 1, 'class');
+      expect(matched).toEqual([{ how: MATCH_KINDS.class, event: -1, target: 2 }]);
+    });
+  });
+
   test('files that differ only in a number are distinct', () => {
     const calls = (from: number) => [0, 1].map((i) => ({ size: from + i, targetNs: 1, offsetNs: (from + i) * 10 }));
     const plan = [
