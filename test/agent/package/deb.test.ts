@@ -24,7 +24,7 @@ import { FORMAT_VERSION } from '../../../agent/recording/format/schema.ts';
 import { freePort } from '../../e2e/kreplay.ts';
 import { type DebianRoot, newDebianRoot } from './debian_root.ts';
 import { listenForNotifications } from './notifications.ts';
-import { buildPackage, PROJECT, packageOfThisRun, repack, unpack } from './packages.ts';
+import { build, PROJECT, packageOfThisRun, repack, unpack } from './packages.ts';
 import { commandOf } from './unit_facts.ts';
 
 const SAMPLE = join(PROJECT, 'test/agent/recording/samples/version_1.kreplay');
@@ -107,7 +107,7 @@ const startDaemon = () => startUnit('kreplay-daemon.service', '/var/lib/kreplay-
 async function rebuild(): Promise<string> {
   const again = join(folder, 'again.deb');
   const elsewhere = mkdtempSync(join(folder, 'elsewhere-'));
-  await buildPackage(again, {
+  await build('build_deb', again, {
     environment: { TMPDIR: elsewhere, TZ: 'Asia/Kathmandu', LC_ALL: 'C' },
     command: ['sh', '-c', 'umask 077 && exec "$@"', 'sh'],
   });

@@ -1,4 +1,4 @@
-/** The package as its script builds it, and one that claims to be older. */
+/** The package and the archive as their scripts build them, and a package that claims to be older. */
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
@@ -12,22 +12,25 @@ export interface BuildOptions {
   command?: readonly string[];
 }
 
-/** Resolves when the package is there. */
-export async function buildPackage(
+type Script = 'build_deb' | 'build_ci_archive';
+
+/** Resolves when the file is there. */
+export async function build(
+  script: Script,
   output: string,
   { environment = {}, command = [] }: BuildOptions = {},
 ): Promise<void> {
-  const script = [process.execPath, join(PROJECT, 'agent/package/build_deb.ts'), '--output', output];
-  const [file, ...args] = [...command, ...script];
-  const build = spawn(file!, args, {
+  const words = [process.execPath, join(PROJECT, `agent/package/${script}.ts`), '--output', output];
+  const [file, ...args] = [...command, ...words];
+  const child = spawn(file!, args, {
     env: { ...process.env, ...environment },
     stdio: ['ignore', 'ignore', 'inherit'],
   });
-  const [code] = await once(build, 'exit');
+  const [code] = await once(child, 'exit');
   if (code !== 0) throw new Error(`the build of ${output} ended with ${code}`);
 }
 
-const OF_THIS_RUN = join(PROJECT, 'build/test/kreplay.deb');
+const FOLDER = join(PROJECT, 'build/test');
 
 /** Names this run of the tests: suites that run one after another share a process. */
 function thisRun(): string {
@@ -37,18 +40,25 @@ function thisRun(): string {
   return [boot, process.pid, startTicks].join(' ');
 }
 
-/** Returns the path of the package, which is built once in a run: that takes forty seconds of CPU time. */
-export async function packageOfThisRun(): Promise<string> {
-  const builtBy = `${OF_THIS_RUN}.run`;
-  if (existsSync(builtBy) && readFileSync(builtBy, 'utf8') === thisRun()) return OF_THIS_RUN;
-  mkdirSync(join(PROJECT, 'build/test'), { recursive: true });
+/** Returns the path of a file that is built once in a run. */
+async function ofThisRun(script: Script, name: string): Promise<string> {
+  const path = join(FOLDER, name);
+  const builtBy = `${path}.run`;
+  if (existsSync(builtBy) && readFileSync(builtBy, 'utf8') === thisRun()) return path;
+  mkdirSync(FOLDER, { recursive: true });
   rmSync(builtBy, { force: true });
-  const unfinished = `${OF_THIS_RUN}.${process.pid}`;
-  await buildPackage(unfinished);
-  renameSync(unfinished, OF_THIS_RUN);
+  const unfinished = `${path}.${process.pid}`;
+  await build(script, unfinished);
+  renameSync(unfinished, path);
   writeFileSync(builtBy, thisRun());
-  return OF_THIS_RUN;
+  return path;
 }
+
+/** Its build takes forty seconds of CPU time. */
+export const packageOfThisRun = (): Promise<string> => ofThisRun('build_deb', 'kreplay.deb');
+
+/** Its build takes ten seconds of CPU time. */
+export const archiveOfThisRun = (): Promise<string> => ofThisRun('build_ci_archive', 'kreplay-ci.tar.gz');
 
 /** Extracts its files and its control files to a new folder. */
 export function unpack(deb: string, folder: string): void {

