@@ -115,8 +115,10 @@ gen: setup ## write the generated files again: bpf/gen/events.h, native/runner/g
 	node daemon/run/format/generate.ts
 	node daemon/server/generated_pages.ts
 
-docs: setup ## write native/API.md, the reference of libbpf-ts, again
+docs: build ## write native/API.md and take the pages' pictures again (as root: they are of a real recording)
+	$(call need,tmux:/usr/bin/tmux)
 	$(Q)$(MAKE) --no-print-directory -C native docs
+	$(Q)node agent/package/pictures.ts
 
 test: build ## set up, build and run every test (as root: they load BPF programs)
 	$(call need,$(TEST_PACKAGES))

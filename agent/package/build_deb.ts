@@ -12,7 +12,7 @@ import { version as projectVersion } from '../../kreplay.ts';
 import { compiledIn } from './compiled_in.ts';
 import { documents } from './documents.ts';
 import { licenceTexts, ownLicence } from './licences.ts';
-import { DOC, shippedPages } from './pages.ts';
+import { DOC, picturePaths, shippedPages } from './pages.ts';
 import { allModules, ownPackage, PROJECT, sourceEpoch_s, stageProgram } from './program.ts';
 import { sbom } from './sbom.ts';
 import { shippedPackages } from './shipped_packages.ts';
@@ -80,6 +80,7 @@ async function describe(tree: Tree, version: string, epoch_s: number): Promise<v
   tree.write(`${DOC}/sbom.cdx.json`, sbom({ name, version, license }, shipped, libraries, epoch_s));
   tree.write(`${DOC}/changelog.gz`, gzipSync(changelog(version, epoch_s), { level: 9 }));
   for (const [path, text] of shippedPages(PROJECT)) tree.write(`${DOC}/${path}`, text);
+  for (const path of picturePaths(PROJECT)) tree.copy(join(PROJECT, path), `${DOC}/${path}`);
   for (const name of ['alerts.yml', 'grafana_dashboard.json'])
     tree.copy(join(PROJECT, 'daemon/metrics', name), `${DOC}/examples/${name}`);
 }

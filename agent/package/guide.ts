@@ -6,11 +6,11 @@ import { copyFileSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync 
 import { dirname, join, relative, resolve } from 'node:path';
 import { Marked } from 'marked';
 import { gfmHeadingId } from 'marked-gfm-heading-id';
-import { pagePaths } from './pages.ts';
+import { pagePaths, picturePaths } from './pages.ts';
 
 const INDEX = 'README.md';
 /** What pages link to beside other pages. */
-const LINKED = ['{agent,bpf,daemon}/**/*.svg', 'daemon/metrics/{alerts.yml,grafana_dashboard.json}'];
+const LINKED = 'daemon/metrics/{alerts.yml,grafana_dashboard.json}';
 const STYLE_SHEET = 'guide.css';
 
 const STYLE = `:root { color-scheme: light dark }
@@ -68,7 +68,8 @@ export function writeGuide(project: string, folder: string): void {
   };
   for (const page of pagePaths(project))
     writeFileSync(at(placeOf(page)), guidePage(page, readFileSync(join(project, page), 'utf8')));
-  for (const file of globSync(LINKED, { cwd: project })) copyFileSync(join(project, file), at(file));
+  for (const file of [...picturePaths(project), ...globSync(LINKED, { cwd: project })])
+    copyFileSync(join(project, file), at(file));
   writeFileSync(at(STYLE_SHEET), STYLE);
 }
 

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 export const DOC = 'usr/share/doc/kreplay';
 
 const PAGES = ['README.md', '{agent,bpf,daemon,native,test}/**/*.md'];
+const PICTURES = '{agent,bpf,daemon}/**/*.svg';
 const BUILT = /(^|\/)(build|node_modules)(\/|$)/;
 
 /** Files that the package has at another place than the tree, as the pages name them. */
@@ -19,6 +20,9 @@ const SHIPPED_PLACES: Readonly<Record<string, string>> = {
 export function pagePaths(project: string): string[] {
   return globSync(PAGES, { cwd: project, exclude: (path) => BUILT.test(path) }).sort();
 }
+
+/** Paths in the tree of the pages' pictures, which are the same in the package. */
+export const picturePaths = (project: string): string[] => globSync(PICTURES, { cwd: project }).sort();
 
 /** Path below `DOC` -> text. */
 export function shippedPages(project: string): Map<string, string> {

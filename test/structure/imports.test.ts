@@ -36,6 +36,7 @@ const WALLS: Record<string, readonly string[]> = {
     'commander',
     'marked',
     'marked-gfm-heading-id',
+    'string-width',
     'node:',
   ],
   'agent/attribution': ['agent/attribution', 'bpf/schema', 'node:'],

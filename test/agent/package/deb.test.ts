@@ -157,6 +157,7 @@ test('after the installation all stated files exist, and `kreplay up` records', 
   expect(needsOf('kreplay')).toMatch(/express@.*libbpf-ts@/);
   expect(needsOf('express')).toContain('body-parser@');
   expect(done('zcat', '/usr/share/doc/kreplay/third-party-licences.gz')).toContain('express');
+  expect(done('cat', '/usr/share/doc/kreplay/daemon/docs/pictures/player.svg')).toContain('paused after event');
   // The package has its own Node, of the pinned version.
   expect(done('/usr/lib/kreplay/node_modules/.bin/node', '--version').trim()).toBe(process.version);
 

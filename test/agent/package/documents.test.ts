@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { documents } from '../../../agent/package/documents.ts';
-import { shippedPages } from '../../../agent/package/pages.ts';
+import { picturePaths, shippedPages } from '../../../agent/package/pages.ts';
 import { kreplay } from '../../e2e/kreplay.ts';
 import { brokenLinks } from '../../structure/page_links.ts';
 
@@ -60,11 +60,12 @@ test('kreplay.toml(5) has every key of `kreplay config print`', () => {
 });
 
 test('the package has every page, and each of their links leads to a file of the package', () => {
-  const pages = shippedPages(join(import.meta.dirname, '../../..'));
+  const project = join(import.meta.dirname, '../../..');
+  const pages = shippedPages(project);
   for (const name of ['README.md', 'agent/docs/install.md', 'agent/recording/FORMAT.md', 'daemon/docs/ci.md'])
     expect([...pages.keys()]).toContain(name);
-  const examples = ['examples/alerts.yml', 'examples/grafana_dashboard.json'];
-  expect(brokenLinks(pages, (path) => examples.includes(path))).toEqual([]);
+  const files = ['examples/alerts.yml', 'examples/grafana_dashboard.json', ...picturePaths(project)];
+  expect(brokenLinks(pages, (path) => files.includes(path))).toEqual([]);
   expect([...pages.values()].filter((text) => text.includes('/path/to/'))).toEqual([]);
 });
 

@@ -1,0 +1,63 @@
+/**
+ * `make docs`: takes the pictures of the pages again, as root: a demo is recorded, and a terminal shows what the player
+ * shows of it, paused after the call that took most of its time.
+ */
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { PROJECT } from './program.ts';
+import { screenSvg } from './screen_svg.ts';
+
+const KREPLAY = join(PROJECT, 'build/kreplay');
+const PICTURE = join(PROJECT, 'daemon/docs/pictures/player.svg');
+const [COLUMNS, ROWS] = [112, 22];
+const TITLE = 'the player, paused after the slow fsync of a transaction';
+const [LOOK_MS, LOOKS_MAX] = [100, 300];
+
+/** Runs `work` with what the demo printed, while it serves what it has recorded. */
+async function withDemo(work: (report: string) => Promise<void>): Promise<void> {
+  // A short path, which fits a line of the player.
+  const folder = mkdtempSync('/var/tmp/demo-');
+  const demo: ChildProcess = spawn(KREPLAY, ['demo', '--data', folder], { stdio: ['ignore', 'pipe', 'inherit'] });
+  try {
+    let report = '';
+    for await (const text of demo.stdout!.setEncoding('utf8')) {
+      report += text;
+      if (report.includes('Ctrl-C ends it')) break;
+    }
+    await work(report);
+  } finally {
+    demo.kill('SIGINT');
+    if (demo.exitCode === null) await once(demo, 'exit');
+    rmSync(folder, { recursive: true });
+  }
+}
+
+/** Returns a terminal's screen, with its styles, once `isShown`. */
+async function screenOf(command: readonly string[], isShown: (screen: string) => boolean): Promise<string> {
+  const tmux = (...args: string[]) =>
+    execFileSync('tmux', ['-u', '-f', '/dev/null', '-L', `kreplay-${process.pid}`, ...args], { encoding: 'utf8' });
+  tmux('new-session', '-d', '-x', String(COLUMNS), '-y', String(ROWS), ...command);
+  try {
+    for (let looks = 0; looks < LOOKS_MAX; looks++) {
+      await sleep(LOOK_MS);
+      const screen = tmux('capture-pane', '-p', '-e');
+      if (isShown(screen)) return screen;
+    }
+    throw new Error(`the player does not pause: ${tmux('capture-pane', '-p')}`);
+  } finally {
+    tmux('kill-server');
+  }
+}
+
+await withDemo(async (report) => {
+  const url = /^Or look at (\S+)\/docs$/m.exec(report)![1]!;
+  const took_ms = /^ *\+\S+ +([\d.]+)ms .* fsync \S+backup\.tar$/m.exec(report)![1]!;
+  const slowest = `syscall=fsync && duration_ms>${Math.floor(Number(took_ms))}`;
+  const command = [KREPLAY, 'replay', 'order-1', '--url', url, '--speed', '0.2', '--break', slowest];
+  const screen = await screenOf(command, (text) => text.includes('paused after event'));
+  mkdirSync(join(PICTURE, '..'), { recursive: true });
+  writeFileSync(PICTURE, screenSvg(screen, COLUMNS, TITLE));
+});

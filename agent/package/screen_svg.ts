@@ -1,0 +1,78 @@
+/** Draws a terminal's screen as SVG, from its text with the styles that `tmux capture-pane -e` writes. */
+import stringWidth from 'string-width';
+
+const [FONT_PX, CELL_WIDTH_PX, LINE_HEIGHT_PX, MARGIN_PX] = [14, 8.4, 18, 12];
+const BACKGROUND = '#16181d';
+const TEXT = '#d8dbe2';
+// biome-ignore lint/suspicious/noControlCharactersInRegex: styles begin with an escape character.
+const STYLE_CHANGE = /\x1b\[([0-9;]*)m/;
+/** Colours 30 to 37 of SGR (ECMA-48, 8.3.117). */
+const COLOURS = ['#5c6370', '#e06c75', '#98c379', '#e5c07b', '#61afef', '#c678dd', '#56b6c2', TEXT];
+const [SGR_RESET, SGR_BOLD, SGR_DIM, SGR_NORMAL, SGR_COLOUR, SGR_DEFAULT_COLOUR] = [0, 1, 2, 22, 30, 39];
+
+interface Style {
+  isBold: boolean;
+  isDim: boolean;
+  colour: string;
+}
+
+interface Span extends Style {
+  text: string;
+}
+
+const PLAIN: Style = { isBold: false, isDim: false, colour: TEXT };
+
+function styleAfter(style: Style, code: number): Style {
+  if (code === SGR_RESET) return PLAIN;
+  if (code === SGR_BOLD) return { ...style, isBold: true };
+  if (code === SGR_DIM) return { ...style, isDim: true };
+  if (code === SGR_NORMAL) return { ...style, isBold: false, isDim: false };
+  if (code === SGR_DEFAULT_COLOUR) return { ...style, colour: TEXT };
+  const colour = COLOURS[code - SGR_COLOUR];
+  return colour === undefined ? style : { ...style, colour };
+}
+
+/** A style lasts until it is changed, also on the lines that follow. */
+function spansOf(screen: string): Span[][] {
+  let style = PLAIN;
+  return screen.split('\n').map((line) =>
+    // The text alternates with the codes of what follows it.
+    line.split(STYLE_CHANGE).flatMap((part, i) => {
+      if (i % 2 === 0) return part === '' ? [] : [{ ...style, text: part }];
+      for (const code of part.split(';')) style = styleAfter(style, Number(code));
+      return [];
+    }),
+  );
+}
+
+const escaped = (text: string) => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
+
+/** Each span has a place of its own, so that the columns stay in line with any font. */
+function drawn(spans: readonly Span[], row: number): string {
+  let column = 0;
+  const parts = spans.map(({ text, isBold, isDim, colour }) => {
+    const x = (MARGIN_PX + column * CELL_WIDTH_PX).toFixed(1);
+    const columns = stringWidth(text);
+    column += columns;
+    const weight = isBold ? ' font-weight="bold"' : '';
+    const opacity = isDim ? ' fill-opacity="0.6"' : '';
+    const length = `textLength="${(columns * CELL_WIDTH_PX).toFixed(1)}" lengthAdjust="spacingAndGlyphs"`;
+    return `<tspan x="${x}" ${length} fill="${colour}"${weight}${opacity}>${escaped(text)}</tspan>`;
+  });
+  return `<text xml:space="preserve" y="${MARGIN_PX + FONT_PX + row * LINE_HEIGHT_PX}">${parts.join('')}</text>`;
+}
+
+/** `title` says what the picture shows, for readers that do not see it. */
+export function screenSvg(screen: string, columns: number, title: string): string {
+  const lines = spansOf(screen.trimEnd());
+  const width = Math.ceil(columns * CELL_WIDTH_PX) + 2 * MARGIN_PX;
+  const height = lines.length * LINE_HEIGHT_PX + 2 * MARGIN_PX;
+  return `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" role="img">
+<title>${escaped(title)}</title>
+<rect width="100%" height="100%" rx="6" fill="${BACKGROUND}"/>
+<g font-family="ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace" font-size="${FONT_PX}" style="white-space: pre">
+${lines.map(drawn).join('\n')}
+</g>
+</svg>
+`;
+}
