@@ -1,5 +1,5 @@
 /** Dimensions by which events can be grouped: the columns of each, and the value of a row. */
-import { type NumberedBlock, typeRows } from '../../bpf/schema/block.ts';
+import { type ColumnArray, type NumberedBlock, typeRows } from '../../bpf/schema/block.ts';
 import { apiName } from '../../bpf/schema/define.ts';
 import { EVENTS, type EventDefinition, eventById } from '../../bpf/schema/index.ts';
 import type { Field } from '../../bpf/schema/kinds.ts';
@@ -10,8 +10,16 @@ export type DimensionValue = string | number | null;
 
 interface Dimension {
   columns: readonly string[];
-  /** `codeAt` returns a number for a row, the same for equal values within one dictionary; `meaningOf` resolves it. */
-  open(scanned: ScannedBlock): { codeAt: (row: number) => number; meaningOf: (code: number) => DimensionValue };
+  open(scanned: ScannedBlock): RowCodes;
+}
+
+/** The codes of a block's rows. */
+export interface RowCodes {
+  /** Returns a number for a row, the same for equal values within one dictionary; `meaningOf` resolves it. */
+  codeAt: (row: number) => number;
+  meaningOf: (code: number) => DimensionValue;
+  /** All codes, where they are a column. */
+  codes?: ColumnArray;
 }
 
 const values = (block: NumberedBlock, name: string) => block.columns.get(name) as Uint32Array;
@@ -22,7 +30,7 @@ function common(column: string, meaningOf: (code: number, dictionary: Dictionary
     columns: [column],
     open({ block, dictionary }) {
       const codes = values(block, column);
-      return { codeAt: (row) => codes[row]!, meaningOf: (code) => meaningOf(code, dictionary) };
+      return { codes, codeAt: (row) => codes[row]!, meaningOf: (code) => meaningOf(code, dictionary) };
     },
   };
 }

@@ -1,9 +1,9 @@
-/** Sums up a scan bucket by bucket: events arrive in order of time, so only one bucket is open. */
-import { wordsOf } from '../../agent/recording/words64.ts';
+/** Sums up a scan bucket by bucket: with buckets events arrive in order of time, so only one is open. */
+import { type NativeGroups, nativeSums } from '../../bpf/schema/native_sums.ts';
 import { Problem } from '../problem.ts';
 import { bigColumn } from '../store/blocks/column.ts';
 import type { Dictionary, ScannedBlock } from '../store/blocks/scanned_block.ts';
-import { addCell, addRow, type Cell, newCell, type Summed, summedOf } from './cells.ts';
+import { addCell, cellOf, newCell, type Summed, summedOf } from './cells.ts';
 import { type DimensionName, type DimensionValue, dimension } from './dimensions.ts';
 
 /** Maximum number of rows in an answer. */
@@ -23,7 +23,7 @@ export interface StatsTable {
 }
 
 export interface Stats {
-  /** Blocks must be added in ascending order. */
+  /** With buckets, blocks must be added in ascending order. */
   add(scanned: ScannedBlock): void;
   finish(): StatsTable;
 }
@@ -43,19 +43,18 @@ export function createStats({ bucketNs, groupBy }: StatsOptions): Stats {
   const total = newCell();
   const stats: StatsRow[] = [];
   const groups = groupNumbers(groupBy);
-  /** Cells of the open bucket, by group number. */
-  let cells = new Map<number, Cell>();
+  /** The sums of the open bucket. */
+  const sums = nativeSums.createSums();
   let startNs = 0n;
   let endNs = bucketNs === undefined ? NO_END : 0n;
 
   function closeBucket(): void {
-    const found = [...cells].map(([number, cell]) => ({ group: groups.groupOf(number), cell }));
+    const found = nativeSums.takeSums(sums).map((of) => ({ group: groups.groupOf(of.number), cell: cellOf(of) }));
     for (const { group, cell } of found.sort((a, b) => compareGroups(a.group, b.group))) {
       addCell(total, cell);
       const values = Object.fromEntries(groupBy.map((name, i) => [name, group[i]]));
       stats.push({ bucket_start_ns: bucketNs === undefined ? null : startNs, group: values, ...summedOf(cell) });
     }
-    cells = new Map();
   }
 
   function openBucketOf(timestampNs: bigint): void {
@@ -64,27 +63,19 @@ export function createStats({ bucketNs, groupBy }: StatsOptions): Stats {
     endNs = startNs + bucketNs!;
   }
 
-  function cellOf(number: number): Cell {
-    let cell = cells.get(number);
-    if (!cell) {
-      if (stats.length + cells.size === STATS_ROWS_MAX) throw tooMany();
-      cell = newCell();
-      cells.set(number, cell);
-    }
-    return cell;
-  }
-
   return {
     add(scanned) {
       const { block } = scanned;
       const timestamps = bigColumn(block, 'timestamp_ns');
-      const durations = wordsOf(bigColumn(block, 'duration_ns'));
-      const results = wordsOf(bigColumn(block, 'result'));
-      const groupAt = groups.open(scanned);
+      const durations = bigColumn(block, 'duration_ns');
+      const results = bigColumn(block, 'result');
+      const numbers = groups.numbersOf(scanned);
       for (let row = 0; row < block.rowCount; ) {
         if (timestamps[row]! >= endNs) openBucketOf(timestamps[row]!);
-        const end = firstNotBelow(timestamps, row + 1, block.rowCount, endNs);
-        for (; row < end; row++) addRow(cellOf(groupAt(row)), durations, results, row);
+        const end = endNs === NO_END ? block.rowCount : firstNotBelow(timestamps, row + 1, block.rowCount, endNs);
+        const used = nativeSums.addRows(sums, numbers, row, end, durations, results);
+        if (stats.length + used > STATS_ROWS_MAX) throw tooMany();
+        row = end;
       }
     },
     finish() {
@@ -111,7 +102,8 @@ function firstNotBelow(timestamps: ArrayLike<bigint>, from: number, to: number, 
 }
 
 interface GroupNumbers {
-  open(scanned: ScannedBlock): (row: number) => number;
+  /** Returns the number of each row's group; the next call overwrites them. */
+  numbersOf(scanned: ScannedBlock): Uint32Array;
   groupOf(number: number): readonly DimensionValue[];
 }
 
@@ -120,50 +112,48 @@ function groupNumbers(groupBy: readonly DimensionName[]): GroupNumbers {
   const dimensions = groupBy.map(dimension);
   const groups: (readonly DimensionValue[])[] = [];
   const numbers = new Map<string, number>();
-  /** Group numbers by the codes of a row, per dictionary: one level of maps for each dimension. */
-  const known = new Map<Dictionary, Level>();
+  /** Codes have a meaning in one dictionary only. */
+  const known = new Map<Dictionary, NativeGroups>();
+  let numberOfRow = new Uint32Array(0);
 
   function numberOf(group: readonly DimensionValue[]): number {
     const key = JSON.stringify(group);
     let number = numbers.get(key);
     if (number === undefined) {
       number = groups.push(group) - 1;
+      // Each group is at least one row of the answer.
+      if (number >= STATS_ROWS_MAX) throw tooMany();
       numbers.set(key, number);
     }
     return number;
   }
 
-  function open(scanned: ScannedBlock): (row: number) => number {
+  function numbersOf(scanned: ScannedBlock): Uint32Array {
+    const { rowCount } = scanned.block;
+    if (numberOfRow.length < rowCount) numberOfRow = new Uint32Array(rowCount);
     const readers = dimensions.map((one) => one.open(scanned));
-    if (readers.length === 0) return () => numberOf([]);
-    const first: Level = known.get(scanned.dictionary) ?? new Map();
-    known.set(scanned.dictionary, first);
-    const last = readers.length - 1;
-    return (row) => {
-      let level = first;
-      for (let i = 0; i < last; i++) {
-        const code = readers[i]!.codeAt(row);
-        let next = level.get(code) as Level | undefined;
-        if (!next) {
-          next = new Map();
-          level.set(code, next);
-        }
-        level = next;
-      }
-      const code = readers[last]!.codeAt(row);
-      let number = level.get(code) as number | undefined;
-      if (number === undefined) {
-        number = numberOf(readers.map(({ codeAt, meaningOf }) => meaningOf(codeAt(row))));
-        level.set(code, number);
-      }
-      return number;
-    };
+    const codes = readers.map((one) => one.codes ?? codesOf(one.codeAt, rowCount));
+    let native = known.get(scanned.dictionary);
+    if (!native) {
+      native = nativeSums.createGroups(dimensions.length);
+      known.set(scanned.dictionary, native);
+    }
+    for (let row = 0; ; ) {
+      row = nativeSums.findGroups(native, codes, row, rowCount, numberOfRow);
+      if (row === rowCount) return numberOfRow;
+      const group = readers.map(({ codeAt, meaningOf }) => meaningOf(codeAt(row)));
+      nativeSums.addGroup(native, codes, row, numberOf(group));
+    }
   }
 
-  return { open, groupOf: (number) => groups[number]! };
+  return { numbersOf, groupOf: (number) => groups[number]! };
 }
 
-type Level = Map<number, Level | number>;
+function codesOf(codeAt: (row: number) => number, rowCount: number): Float64Array {
+  const codes = new Float64Array(rowCount);
+  for (let row = 0; row < rowCount; row++) codes[row] = codeAt(row);
+  return codes;
+}
 
 /** Compares value by value; null comes first. */
 function compareGroups(a: readonly DimensionValue[], b: readonly DimensionValue[]): number {

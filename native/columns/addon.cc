@@ -4,6 +4,7 @@
 #include "gather.h"
 #include "json_addon.h"
 #include "select.h"
+#include "sums_addon.h"
 
 #include <algorithm>
 #include <cstring>
@@ -16,7 +17,7 @@
  *
  *   gather.cc   fields of records -> values      columns.cc     values <-> planes
  *   frames.cc   bytes <-> zstd frames            json_rows.cc   values -> JSON
- *   select.cc   values -> rows
+ *   select.cc   values -> rows                 sums.cc        values -> sums by group
  */
 
 namespace
@@ -244,6 +245,7 @@ Napi::Object initialize(Napi::Env env, Napi::Object exports)
 	exports.Set("compressFrame", Napi::Function::New<compress>(env));
 	exports.Set("decompressFrame", Napi::Function::New<decompress>(env));
 	export_json(env, exports);
+	export_sums(env, exports);
 	return exports;
 }
 

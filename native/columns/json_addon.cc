@@ -2,7 +2,9 @@
 
 #include "arguments.h"
 #include "json_rows.h"
+#include "owned.h"
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 
@@ -13,6 +15,7 @@ namespace
 enum State { kRow, kOffset, kTable, kStateLength };
 
 constexpr size_t kKeyBytes = sizeof(TextKey::values);
+constexpr size_t kTablesMax = 1024;
 
 std::string_view text_of(const Array &array)
 {
@@ -28,11 +31,11 @@ bool read_part(const Napi::Value &value, Part &part)
 	size_t op, table;
 	if (!read_size(object.Get("op"), op) || op >= static_cast<size_t>(Op::count) ||
 	    !read_bytes(object.Get("before"), before) || !read_indexes(object.Get("columns"), columns) ||
-	    !read_size(object.Get("table"), table))
+	    !read_size(object.Get("table"), table) || table >= kTablesMax)
 		return false;
 	const uint32_t *first = reinterpret_cast<const uint32_t *>(columns.data);
 	part.op = static_cast<Op>(op);
-	part.before = text_of(before);
+	part.before.assign(text_of(before));
 	part.columns.assign(first, first + columns.length);
 	part.table = static_cast<uint32_t>(table);
 	const Napi::Value unknown = object.Get("unknown");
@@ -42,7 +45,8 @@ bool read_part(const Napi::Value &value, Part &part)
 	return unknown.IsUndefined() || lossless;
 }
 
-bool read_parts(const Napi::Value &value, std::vector<Part> &parts)
+/* Raises `tables` to what the parts need. */
+bool read_parts(const Napi::Value &value, std::vector<Part> &parts, size_t &tables)
 {
 	if (!value.IsArray())
 		return false;
@@ -51,29 +55,9 @@ bool read_parts(const Napi::Value &value, std::vector<Part> &parts)
 	for (uint32_t i = 0; i < array.Length(); i++) {
 		if (!read_part(array.Get(i), parts[i]))
 			return false;
+		tables = std::max<size_t>(tables, parts[i].table + 1);
 	}
 	return true;
-}
-
-/* Externals of another kind are refused. */
-template <typename Made> constexpr napi_type_tag kTag = {};
-template <> constexpr napi_type_tag kTag<Layout> = {0x6b7265706c617931, 0x6c61796f75742031};
-template <> constexpr napi_type_tag kTag<Texts> = {0x6b7265706c617931, 0x7465787473202031};
-
-template <typename Made> Napi::Value owned(Napi::Env env, Made *made)
-{
-	const auto external = Napi::External<Made>::New(env, made, [](Napi::Env, Made *released) { delete released; });
-	external.TypeTag(&kTag<Made>);
-	return external;
-}
-
-/* Returns null for anything else. */
-template <typename Made> Made *read_owned(const Napi::Value &value)
-{
-	if (!value.IsExternal())
-		return nullptr;
-	const auto external = value.As<Napi::External<Made>>();
-	return external.CheckTypeTag(&kTag<Made>) ? external.Data() : nullptr;
 }
 
 /* (number of columns, type column, common parts, own parts: one list for each event type, or undefined) -> layout */
@@ -82,13 +66,13 @@ Napi::Value create_layout(const Napi::CallbackInfo &info)
 	auto layout = std::make_unique<Layout>();
 	size_t type_column;
 	if (!read_size(info[0], layout->columns) || !read_size(info[1], type_column) || type_column > UINT32_MAX ||
-	    !read_parts(info[2], layout->common) || !info[3].IsArray())
+	    !read_parts(info[2], layout->common, layout->tables) || !info[3].IsArray())
 		return wrong_arguments(info);
 	layout->type_column = static_cast<uint32_t>(type_column);
 	const Napi::Array own = info[3].As<Napi::Array>();
 	for (uint32_t type = 0; type < own.Length() && type < layout->own.size(); type++) {
 		const Napi::Value parts = own.Get(type);
-		if (!parts.IsUndefined() && !read_parts(parts, layout->own[type].emplace()))
+		if (!parts.IsUndefined() && !read_parts(parts, layout->own[type].emplace(), layout->tables))
 			return wrong_arguments(info);
 	}
 	if (!is_valid(*layout))

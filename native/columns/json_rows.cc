@@ -1,7 +1,9 @@
 #include "json_rows.h"
 
+#include "json_writer.h"
+#include "words.h"
+
 #include <algorithm>
-#include <charconv>
 #include <cstring>
 
 namespace
@@ -10,15 +12,12 @@ namespace
 constexpr size_t kSlotsMin = 64;
 constexpr size_t kTextBytesMax = 4 * 1024 * 1024;
 constexpr size_t kTextsMax = 64 * 1024;
-constexpr size_t kHexDigits = 16;
 constexpr size_t kListColumns = 3;
 constexpr std::string_view kNull = "null";
 
 uint64_t unsigned_at(const Column &column, size_t index)
 {
-	uint64_t value = 0;
-	std::memcpy(&value, column.data + index * column.width, column.width);
-	return value;
+	return load(column.data + index * column.width, column.width);
 }
 
 int64_t signed_at(const Column &column, size_t index)
@@ -27,67 +26,58 @@ int64_t signed_at(const Column &column, size_t index)
 	return static_cast<int64_t>(unsigned_at(column, index) << unused) >> unused;
 }
 
-/* Bytes that are written one after the other until one does not fit. */
-struct Writer {
-	char *at, *end;
-
-	bool put(std::string_view text)
-	{
-		if (static_cast<size_t>(end - at) < text.size())
-			return false;
-		std::memcpy(at, text.data(), text.size());
-		at += text.size();
-		return true;
-	}
-
-	template <typename Integer> bool decimal(Integer value)
-	{
-		const auto [next, error] = std::to_chars(at, end, value);
-		if (error != std::errc())
-			return false;
-		at = next;
-		return true;
-	}
-
-	bool hex(uint64_t value)
-	{
-		if (static_cast<size_t>(end - at) < kHexDigits)
-			return false;
-		for (int shift = 60; shift >= 0; shift -= 4)
-			*at++ = "0123456789abcdef"[value >> shift & 15];
-		return true;
-	}
-
-	bool number(const Column &column, size_t index)
-	{
-		return column.is_signed ? decimal(signed_at(column, index)) : decimal(unsigned_at(column, index));
-	}
+/* The text that a part was written with last: neighbours mostly have the same. */
+struct Recent {
+	TextKey key;
+	PaddedText text;
 };
 
-/* One row while it is written. */
+/* One row after the other. */
 struct RowWriter {
 	const Texts &texts;
 	std::span<const Column> columns;
+	std::span<Recent> recent; /* by table */
 	Writer writer;
 	TextKey &missing;
 
 	Stopped text(const TextKey &key)
 	{
-		const auto found = texts.find(key);
-		if (!found) {
-			missing = key;
-			return Stopped::missing_text;
+		Recent &last = recent[key.table];
+		if (last.text.data == nullptr || !(last.key == key)) {
+			const auto found = texts.find(key);
+			if (!found) {
+				missing = key;
+				return Stopped::missing_text;
+			}
+			last = {key, *found};
 		}
-		return writer.put(*found) ? Stopped::done : Stopped::full;
+		return writer.put(last.text) ? Stopped::done : Stopped::full;
+	}
+
+	bool number(const Column &column, size_t index)
+	{
+		const uint64_t value = unsigned_at(column, index);
+		if (!column.is_signed || signed_at(column, index) >= 0)
+			return writer.decimal(value);
+		return writer.put("-") && writer.decimal(0 - static_cast<uint64_t>(signed_at(column, index)));
 	}
 
 	TextKey key_of(uint32_t table, std::span<const uint32_t> of, size_t index) const
 	{
 		TextKey key = {{0, 0}, table};
-		uint8_t *at = reinterpret_cast<uint8_t *>(key.values.data());
+		if (of.size() == 1) {
+			key.values[0] = unsigned_at(columns[of[0]], index);
+			return key;
+		}
+		unsigned bits = 0;
 		for (const uint32_t column : of) {
-			std::memcpy(at, columns[column].data + index * columns[column].width, columns[column].width);
-			at += columns[column].width;
+			const uint64_t value = unsigned_at(columns[column], index);
+			const unsigned width = static_cast<unsigned>(columns[column].width) * 8;
+			key.values[bits / 64] |= value << bits % 64;
+			/* The rest of a value that begins in the first half. */
+			if (bits % 64 + width > 64)
+				key.values[1] |= value >> (64 - bits % 64);
+			bits += width;
 		}
 		return key;
 	}
@@ -97,15 +87,15 @@ struct RowWriter {
 		bool is_first = true;
 		for (size_t first = 0; first < part.columns.size(); first += kListColumns) {
 			const TextKey key = key_of(part.table, std::span(part.columns).subspan(first, 2), index);
-			const Column &number = columns[part.columns[first + 2]];
-			if (key.values[0] == 0 && key.values[1] == 0 && unsigned_at(number, index) == 0)
+			const Column &bytes = columns[part.columns[first + 2]];
+			if (key.values[0] == 0 && key.values[1] == 0 && unsigned_at(bytes, index) == 0)
 				continue;
 			if (!is_first && !writer.put(","))
 				return Stopped::full;
 			is_first = false;
 			if (const Stopped stopped = text(key); stopped != Stopped::done)
 				return stopped;
-			if (!writer.number(number, index) || !writer.put("}"))
+			if (!number(bytes, index) || !writer.put("}"))
 				return Stopped::full;
 		}
 		return writer.put("]") ? Stopped::done : Stopped::full;
@@ -113,13 +103,13 @@ struct RowWriter {
 
 	Stopped write(const Part &part, size_t index)
 	{
-		if (!writer.put(part.before))
+		if (!writer.put(part.before.view()))
 			return Stopped::full;
 		switch (part.op) {
 		case Op::number: {
 			const Column &column = columns[part.columns[0]];
 			const bool is_unknown = part.unknown && unsigned_at(column, index) == *part.unknown;
-			const bool fits = is_unknown ? writer.put(kNull) : writer.number(column, index);
+			const bool fits = is_unknown ? writer.put(kNull) : number(column, index);
 			return fits ? Stopped::done : Stopped::full;
 		}
 		case Op::hex:
@@ -202,7 +192,7 @@ void Texts::clear()
 {
 	slots.assign(kSlotsMin, {});
 	used = 0;
-	bytes.clear();
+	bytes.assign(kPaddingBytes, 0);
 }
 
 /* Returns the slot of the key, or the free one where it belongs. */
@@ -217,20 +207,20 @@ size_t Texts::slot_of(const TextKey &key) const
 	return slot;
 }
 
-std::optional<std::string_view> Texts::find(const TextKey &key) const
+std::optional<PaddedText> Texts::find(const TextKey &key) const
 {
 	const Slot &slot = slots[slot_of(key)];
 	if (!slot.is_used)
 		return std::nullopt;
-	return std::string_view(bytes).substr(slot.start, slot.size);
+	return PaddedText{bytes.data() + slot.start, slot.size};
 }
 
 void Texts::add(const TextKey &key, std::string_view text)
 {
 	Slot &slot = slots[slot_of(key)];
 	used += slot.is_used ? 0 : 1;
-	slot = {key, static_cast<uint32_t>(bytes.size()), static_cast<uint32_t>(text.size()), true};
-	bytes += text;
+	slot = {key, static_cast<uint32_t>(bytes.size() - kPaddingBytes), static_cast<uint32_t>(text.size()), true};
+	bytes.insert(bytes.size() - kPaddingBytes, text);
 	if (used * 2 > slots.size())
 		grow();
 }
@@ -273,13 +263,14 @@ Stopped write_rows(const Layout &layout, const Texts &texts, Rows &rows, Output 
 	    rows.to > std::min(types.count, shortest(layout.common, rows.columns)))
 		return Stopped::wrong_columns;
 	uint32_t *end = output.ends;
+	char *start = reinterpret_cast<char *>(output.data);
+	std::vector<Recent> recent(layout.tables);
+	RowWriter row = {texts, rows.columns, recent, {start + output.offset, start + output.size}, missing};
 	for (; rows.from < rows.to; rows.from++) {
 		const uint8_t type = types.data[rows.from];
 		const size_t own_row = rows.own_rows[rows.from];
 		if (own_row >= own_ends[type])
 			return Stopped::wrong_columns;
-		char *start = reinterpret_cast<char *>(output.data);
-		RowWriter row = {texts, rows.columns, {start + output.offset, start + output.size}, missing};
 		if (const Stopped stopped = row.write(layout.common, rows.from); stopped != Stopped::done)
 			return stopped;
 		if (const Stopped stopped = row.write(*layout.own[type], own_row); stopped != Stopped::done)

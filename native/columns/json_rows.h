@@ -1,5 +1,7 @@
 #pragma once
 
+#include "json_writer.h"
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -25,6 +27,26 @@ struct Column {
 	bool is_signed;
 };
 
+/* A text with its padding. */
+class PaddedString
+{
+      public:
+	void assign(std::string_view text)
+	{
+		bytes.assign(text);
+		size = text.size();
+		bytes.append(kPaddingBytes, 0);
+	}
+	PaddedText view() const
+	{
+		return {bytes.data(), size};
+	}
+
+      private:
+	std::string bytes = std::string(kPaddingBytes, 0);
+	size_t size = 0;
+};
+
 enum class Op : uint8_t {
 	literal,
 	/* The first column's value in decimal, or null where it is `unknown`. */
@@ -44,7 +66,7 @@ enum class Op : uint8_t {
 struct Part {
 	Op op;
 	/* Written before the rest. */
-	std::string before;
+	PaddedString before;
 	std::vector<uint32_t> columns;
 	/* Distinguishes the texts of this part from those of others. */
 	uint32_t table;
@@ -54,6 +76,8 @@ struct Part {
 struct Layout {
 	/* Number of columns that the parts choose from. */
 	size_t columns;
+	/* All tables of parts are below it. */
+	size_t tables;
 	/* The column with the types of the rows. */
 	uint32_t type_column;
 	std::vector<Part> common;
@@ -65,7 +89,11 @@ struct Layout {
 struct TextKey {
 	std::array<uint64_t, 2> values;
 	uint32_t table;
-	bool operator==(const TextKey &) const = default;
+	/* The default calls memcmp(). */
+	bool operator==(const TextKey &other) const
+	{
+		return values[0] == other.values[0] && values[1] == other.values[1] && table == other.table;
+	}
 };
 
 /* Keeps texts by their keys. */
@@ -73,7 +101,7 @@ class Texts
 {
       public:
 	Texts();
-	std::optional<std::string_view> find(const TextKey &key) const;
+	std::optional<PaddedText> find(const TextKey &key) const;
 	void add(const TextKey &key, std::string_view text);
 	/* Forgets all texts if they take too much memory. */
 	void limit();
@@ -86,6 +114,7 @@ class Texts
 	};
 	std::vector<Slot> slots;
 	size_t used;
+	/* The texts, and a padding after the last one. */
 	std::string bytes;
 
 	size_t slot_of(const TextKey &key) const;

@@ -12,6 +12,7 @@ const WALLS: Record<string, readonly string[]> = {
   'bpf/schema/api.ts': ['bpf/schema', 'zod'],
   'bpf/schema/native_columns.ts': ['bpf/schema', '#columns', 'node:'],
   'bpf/schema/native_json.ts': ['bpf/schema', '#columns', 'node:'],
+  'bpf/schema/native_sums.ts': ['bpf/schema', '#columns', 'node:'],
   'bpf/schema/generate.ts': ['bpf/schema', 'node:'],
   native: ['native', 'node:'],
   agent: ['agent', 'bpf/schema', 'libbpf-ts', 'commander', 'pino', 'zod', 'node:'],

@@ -26,6 +26,7 @@ const LIMITS = {
 } as const;
 
 const EDGES = [
+  ...Array.from({ length: 20 }, (_, digits) => 10n ** BigInt(digits)).flatMap((power) => [power - 1n, power]),
   0n,
   1n,
   9n,

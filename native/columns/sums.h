@@ -1,0 +1,93 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+/*
+ * Sums over groups of rows, in two steps: each row's values in some columns, its codes, become the number of its group,
+ * and then its duration and result are added to that group. Groups have names only for the caller, which numbers them.
+ */
+
+/* Codes of rows in one column: any bytes that are equal for equal values. */
+struct Codes {
+	const uint8_t *data;
+	size_t width;
+};
+
+/* Knows the numbers of groups by their codes. */
+class Groups
+{
+      public:
+	explicit Groups(size_t width);
+	/* The number of columns with codes. */
+	size_t width() const
+	{
+		return columns;
+	}
+	/* Sets numbers[row] for rows from `from` on; returns the first row whose group is not known, or `to`. */
+	size_t find(std::span<const Codes> codes, size_t from, size_t to, uint32_t *numbers) const;
+	void add(std::span<const Codes> codes, size_t row, uint32_t number);
+
+      private:
+	struct Slot {
+		uint32_t number;
+		bool is_used;
+	};
+	size_t columns, used = 0;
+	std::vector<Slot> slots;
+	/* The codes of each slot, one after the other. */
+	std::vector<uint64_t> keys;
+
+	size_t slot_of(const uint64_t *key) const;
+	void grow();
+};
+
+/*
+ * Counts values in buckets that grow with the value; daemon/sums/histogram.ts documents which. Blocks are there once
+ * they have a value.
+ */
+struct Histogram {
+	static constexpr unsigned kBlockBits = 6;
+	static constexpr size_t kSlots = 1 << kBlockBits;
+	static constexpr size_t kBlocks = 64 - kBlockBits + 1;
+	using Block = std::array<double, kSlots>;
+	std::array<std::unique_ptr<Block>, kBlocks> blocks;
+
+	void record(uint64_t value);
+};
+
+struct Cell {
+	uint64_t count = 0, error_count = 0, max = 0;
+	unsigned __int128 duration_sum = 0, result_sum = 0;
+	Histogram durations;
+};
+
+/* The cell of each group that has rows. */
+class GroupedSums
+{
+      public:
+	/* Adds the rows [from, to); a negative result is an error. `numbers` are those of their groups. */
+	void add(const uint32_t *numbers, size_t from, size_t to, const uint64_t *durations, const uint64_t *results);
+	struct Group {
+		uint32_t number;
+		Cell cell;
+	};
+	/* In the order in which they got their first row. */
+	const std::vector<Group> &all() const
+	{
+		return groups;
+	}
+	void clear();
+
+      private:
+	std::vector<Group> groups;
+	/* One more than a group's index in `groups`, by its number; 0 without rows. */
+	std::vector<uint32_t> index_of;
+
+	Cell &cell_of(uint32_t number);
+};
