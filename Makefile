@@ -92,6 +92,15 @@ $(ADDONS:%=build/%.node): build/%.node: $$(wildcard native/$$*/*.cc native/$$*/*
 	$(Q)g++ $(ADDON_CXXFLAGS) -shared -o $@.tmp native/$*/*.cc $(ADDON_LIBS_$*) $(ADDON_LDFLAGS)
 	$(Q)mv $@.tmp $@
 
+# Under sanitizers: `make sanitized`.
+build/sanitized/columns.node: $(wildcard native/columns/*.cc native/columns/*.h) Makefile | setup
+	@mkdir -p $(@D)
+	@echo "  CXX      $@"
+	$(Q)g++ $(subst -O3,-O1 -g,$(ADDON_CXXFLAGS:-DNODE_GYP_MODULE_NAME=%=-DNODE_GYP_MODULE_NAME=columns)) \
+		-fsanitize=address,undefined -fno-sanitize-recover=all -shared -o $@.tmp native/columns/*.cc \
+		$(ADDON_LIBS_columns) -Wl,--exclude-libs,ALL -Wl,-Bsymbolic
+	$(Q)mv $@.tmp $@
+
 build/pages.so: $(wildcard native/pages/*.[ch]) Makefile | setup
 	@mkdir -p $(@D)
 	@echo "  CC       $@"
@@ -125,6 +134,11 @@ test: build ## set up, build and run every test (as root: they load BPF programs
 	$(Q)tsc -p test
 	$(Q)PATH="$(TEST_PATH)" npm test --silent -- $(TESTS)
 
+sanitized: build build/sanitized/columns.node ## run the tests of native/columns with a build that sanitizers watch
+	$(Q)ASAN_OPTIONS=detect_leaks=0 LD_PRELOAD=$$(g++ -print-file-name=libasan.so) PATH="$(TEST_PATH)" \
+		node --experimental-vm-modules --disable-warning=ExperimentalWarning node_modules/jest/bin/jest.js \
+		--config test/sanitized.config.js
+
 test-kernels: build ## boot other kernels in QEMU and record in each (as root); KERNELS="6.1 newest" for some
 	-@$(MAKE) --no-print-directory kernel-packages
 	$(Q)node --disable-warning=ExperimentalWarning test/qemu/run.ts $(KERNELS)
@@ -148,7 +162,7 @@ format: setup ## put format and style right
 	biome check --write .
 	clang-format -i $(C_SOURCES)
 
-fuzz: build ## send a hundred thousand allowed and hostile requests, open as many hostile BPF objects; libFuzzer on their types
+fuzz: sanitized ## send a hundred thousand allowed and hostile requests, open as many hostile BPF objects; libFuzzer on their types
 	KREPLAY_FUZZ_RUNS=$(FUZZ_RUNS) npm test --silent -- test/fuzz test/native/hostile/hostile test/native/hostile/type_information
 
 soak: build ## twenty minutes (SOAK_MINUTES) of load, kills, full disks, set clocks and slow clients; report in build/soak
@@ -162,7 +176,7 @@ bench: build ## measure beside peers; results in build/bench
 clean: ## remove what was built and installed
 	rm -rf build native/build node_modules
 
-.PHONY: check help run build setup packages bpf native deb ci-archive gen docs test test-kernels kernel-packages lint format fuzz soak bench clean
+.PHONY: check help run build setup packages bpf native deb ci-archive gen docs test sanitized test-kernels kernel-packages lint format fuzz soak bench clean
 
 # Installs the packages of $(1) that are missing, or names them exactly.
 define need

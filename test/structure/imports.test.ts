@@ -76,6 +76,7 @@ const WALLS: Record<string, readonly string[]> = {
   'test/lanes.js': ['jest-runner', 'test/kinds_of_suites.js'],
   'test/left_out.js': ['test/kinds_of_suites.js', 'node:'],
   'test/quick.config.js': ['jest.config.js', 'test/kinds_of_suites.js'],
+  'test/sanitized.config.js': ['jest.config.js'],
   'jest.config.js': ['test/kinds_of_suites.js', 'node:'],
 };
 

@@ -1,0 +1,36 @@
+/** Runs the property tests of native/columns with a build of it that AddressSanitizer and UBSan watch. */
+import { spawnSync } from 'node:child_process';
+import { join } from 'node:path';
+import { run } from '../kernel/programs.ts';
+
+const ROOT = join(import.meta.dirname, '../..');
+/** The suites that take seconds; `make sanitized` runs them all. */
+const SUITES = ['native_columns', 'codec', 'event_json', 'histogram', 'merged_scan'];
+
+test('property tests of native/columns find nothing that sanitizers report', () => {
+  run('make', ['--no-print-directory', '--directory', ROOT, 'build/sanitized/columns.node']);
+  const library = run('g++', ['-print-file-name=libasan.so']).trim();
+  const jest = [join(ROOT, 'node_modules/jest/bin/jest.js'), '--config', 'test/sanitized.config.js', ...SUITES];
+  const flags = ['--experimental-vm-modules', '--disable-warning=ExperimentalWarning'];
+  const environment = { ...process.env, LD_PRELOAD: library, ASAN_OPTIONS: 'detect_leaks=0' };
+  const { status, stderr } = spawnSync(process.execPath, [...flags, ...jest], {
+    cwd: ROOT,
+    env: environment,
+    encoding: 'utf8',
+  });
+  expect([status, status === 0 ? '' : stderr.slice(-8000)]).toEqual([0, '']);
+  expect(stderr).toContain(`${SUITES.length} passed, ${SUITES.length} total`);
+}, 300_000);
+
+test('the build has the sanitizers in it', () => {
+  const library = run('g++', ['-print-file-name=libasan.so']).trim();
+  const loads = `require(${JSON.stringify(join(ROOT, 'build/sanitized/columns.node'))})`;
+  const { status, stderr } = spawnSync(process.execPath, ['-e', `${loads}; console.error('loaded')`], {
+    env: { ...process.env, LD_PRELOAD: library, ASAN_OPTIONS: 'detect_leaks=0' },
+    encoding: 'utf8',
+  });
+  expect([status, stderr]).toEqual([0, 'loaded\n']);
+  // Without the library in front, an addon that needs it refuses to load.
+  const without = spawnSync(process.execPath, ['-e', loads], { encoding: 'utf8' });
+  expect(without.stderr).toContain('ASan runtime does not come first');
+});

@@ -1,0 +1,26 @@
+/**
+ * Suites that call the addon `columns` in their own process, with a build of it that AddressSanitizer and
+ * UndefinedBehaviorSanitizer watch: `make sanitized`.
+ */
+import { run, sideBySide } from '../jest.config.js';
+
+const { testMatch: _, ...project } = sideBySide;
+
+export default {
+  ...run,
+  // The sanitizers are loaded into this process, and not into workers.
+  maxWorkers: 1,
+  projects: [
+    {
+      ...project,
+      testPathIgnorePatterns: [],
+      testRegex: [
+        '/test/bpf/schema/native_columns\\.test\\.ts$',
+        '/test/agent/recording/(codec|fuzz|scan_oracle|piece_cache)\\.test\\.ts$',
+        '/test/daemon/store/(event_json|interleaved_blocks|merged_scan)\\.test\\.ts$',
+        '/test/daemon/sums/.*\\.test\\.ts$',
+      ],
+      moduleNameMapper: { '^#columns$': '<rootDir>/build/sanitized/columns.node' },
+    },
+  ],
+};
