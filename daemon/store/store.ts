@@ -21,6 +21,8 @@ export interface ScanRequest {
   limit?: number;
   /** Names of columns; all if omitted. `eventsOf` needs all. */
   columns?: readonly string[];
+  /** Whether a block may take the memory of the one before it: its consumer is done with that one. */
+  reusesMemory?: boolean;
 }
 
 /** Missing events, somewhere between `fromNs` and `toNs`. */

@@ -2,8 +2,11 @@
  * Assembles a block from rows of several segments, one segment after the other, so that few of them are decoded at a
  * time.
  */
-import { type NumberedBlock, newBlock, newColumnArray } from '../../../bpf/schema/block.ts';
+import { type ColumnArray, type NumberedBlock, newBlock, newColumnArray } from '../../../bpf/schema/block.ts';
 import { COLUMNS, type Column } from '../../../bpf/schema/columns.ts';
+import type { Storage } from '../../../bpf/schema/kinds.ts';
+import { SEGMENT_ROWS_MAX } from '../codec/encode_segment.ts';
+import { NUMBER } from '../format/pieces.ts';
 import { wordsOf } from '../words64.ts';
 import type { Segment } from './segment.ts';
 
@@ -27,6 +30,8 @@ interface Share {
   typeTargets: Uint32Array;
 }
 
+const EVERY_ROW = Uint32Array.from({ length: SEGMENT_ROWS_MAX }, (_, row) => row);
+
 /** Columns that are always included: without them a block cannot be read or continued from. */
 const ALWAYS = ['event_type', 'timestamp_ns'];
 
@@ -37,23 +42,54 @@ export function wantedColumns(names: readonly string[] | 'all'): readonly Column
   return COLUMNS.filter(({ name }) => ALWAYS.includes(name) || names.includes(name));
 }
 
+/** Returns an array for the values of a column; what it contains is overwritten. */
+export type ColumnMaker = (name: string, storage: Storage, length: number) => ColumnArray;
+
+export const newColumns: ColumnMaker = (_, storage, length) => newColumnArray(storage, length);
+
+/** Each array takes the memory of the one before it for the same column: fresh memory costs more than filling it. */
+export function reusedColumns(): ColumnMaker {
+  const kept = new Map<string, ColumnArray>();
+  return (name, storage, length) => {
+    const known = kept.get(name);
+    if (known && known.length >= length) return known.subarray(0, length);
+    const values = newColumnArray(storage, length);
+    kept.set(name, values);
+    return values;
+  };
+}
+
 /** Copies the rows of `runs` into a block; calls `using` with each segment before it is decoded. */
 export function gather<Source extends RowSource>(
   runs: readonly Run<Source>[],
   columns: readonly Column[],
   using: (segment: Source) => void,
+  make = newColumns,
 ): NumberedBlock {
   const rowCount = runs.reduce((sum, { rows }) => sum + rows.length, 0);
-  const block: NumberedBlock = { ...newBlock(0, []), rowCount, numbers: numbersOf(runs, rowCount) };
+  const numbers = make(NUMBER.name, NUMBER.storage, rowCount) as BigUint64Array;
+  setNumbers(numbers, runs);
+  const block: NumberedBlock = { ...newBlock(0, []), rowCount, numbers };
   const shares = shareOut(runs, block.typeCounts, using);
   for (const { name, storage, eventType } of columns) {
     const length = eventType === 0 ? rowCount : block.typeCounts[eventType]!;
-    block.columns.set(name, newColumnArray(storage, length));
+    block.columns.set(name, make(name, storage, length));
   }
   for (const [segment, share] of shares) {
     using(segment);
     copySegment(segment, share, columns, block);
   }
+  return block;
+}
+
+/** All rows of a segment, in the order in which they were recorded, with its own arrays. */
+export function wholeBlock(segment: Segment, columns: readonly Column[], make = newColumns): NumberedBlock {
+  const { rowCount } = segment;
+  const numbers = make(NUMBER.name, NUMBER.storage, rowCount) as BigUint64Array;
+  setNumbers(numbers, [{ segment, rows: EVERY_ROW.subarray(0, rowCount) }]);
+  const block: NumberedBlock = { ...newBlock(0, []), rowCount, numbers };
+  for (let type = 1; type < block.typeCounts.length; type++) block.typeCounts[type] = segment.typeRowCount(type);
+  for (const column of columns) block.columns.set(column.name, segment.column(column));
   return block;
 }
 
@@ -115,8 +151,7 @@ function placesOfType(segment: RowSource, share: Share, eventType: number): { fr
   return { from: from.subarray(0, count), to: to.subarray(0, count) };
 }
 
-function numbersOf(runs: readonly Run<RowSource>[], rowCount: number): BigUint64Array {
-  const numbers = new BigUint64Array(rowCount);
+function setNumbers(numbers: BigUint64Array, runs: readonly Run<RowSource>[]): void {
   const pairs = wordsOf(numbers);
   let i = 0;
   for (const { segment, rows } of runs) {
@@ -126,5 +161,4 @@ function numbersOf(runs: readonly Run<RowSource>[], rowCount: number): BigUint64
       pairs[i++] = Math.floor(number / 2 ** 32);
     }
   }
-  return numbers;
 }

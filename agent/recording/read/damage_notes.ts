@@ -2,7 +2,10 @@
 
 import type { Loss } from '../format/losses.ts';
 import { U64_MAX } from '../format/schema.ts';
+import type { LossReader } from './loss_reader.ts';
+import { isDamage } from './salvage.ts';
 import type { SegmentMeta } from './segment_index.ts';
+import type { StateReader } from './state_reader.ts';
 
 export interface DamageNotes {
   /** Adds a segment whose columns cannot be read. */
@@ -45,4 +48,31 @@ export function damageNotes(): DamageNotes {
         .map(({ minNs, maxNs, eventCount }) => loss(eventCount, minNs, maxNs)),
     ],
   };
+}
+
+/** Adds the damage that was found to what the recording itself reports as lost. */
+export function withDamage(
+  damage: DamageNotes,
+  lossesIn: LossReader['losses'],
+  totals: StateReader['lossTotals'],
+): Pick<LossReader & StateReader, 'losses' | 'lossTotals'> {
+  return {
+    losses: (fromNs, toNs) => [...known(() => lossesIn(fromNs, toNs), damage), ...damage.losses(fromNs, toNs)],
+    lossTotals() {
+      const damaged = damage.losses().map(({ cause, eventType, count }) => ({ cause, eventType, count }));
+      if (damaged.length === 0 && damage.any()) damaged.push({ cause: 'damaged', eventType: null, count: 0 });
+      return [...known(totals, damage), ...damaged];
+    },
+  };
+}
+
+/** When losses cannot be read, every answer may have a gap. */
+function known<Noted>(losses: () => Noted[], damage: DamageNotes): Noted[] {
+  try {
+    return losses();
+  } catch (error) {
+    if (!isDamage(error)) throw error;
+    damage.addEntry();
+    return [];
+  }
 }

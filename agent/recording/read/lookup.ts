@@ -11,6 +11,7 @@ import { corrupt } from '../format/errors.ts';
 import type { ContextText } from '../format/ids.ts';
 import { RecentMap } from '../recent_map.ts';
 import { TEXT_MAX } from './sizes.ts';
+import { isShort, type Keep } from './until_commit.ts';
 
 const CACHED_MAX = 65_536;
 
@@ -76,10 +77,13 @@ function kindOf({ name, source, storage }: Column): 'name' | 'file' | 'context' 
 
 const NO_CONTEXT: ContextText = { transactionId: null, traceId: null, spanId: null };
 
-export function openLookup(database: Database.Database): Lookup {
+/** `keep` keeps which contexts a text has. */
+export function openLookup(database: Database.Database, keep: Keep = (work) => work): Lookup {
   const nameIds = database.prepare<[string], number>(NAME_IDS).pluck();
   const services = database.prepare<[], string>(SERVICES).pluck();
-  const { ofTransaction, ofTrace } = contextFinder(database);
+  const finder = contextFinder(database);
+  const ofTransaction = keep(finder.ofTransaction, isShort);
+  const ofTrace = keep(finder.ofTrace, isShort);
   const name = cached(database.prepare<[number], string>(NAME).pluck());
   const file = cached(database.prepare<[number], RecordedFile>(FILE));
   const context = cached(database.prepare<[number], ContextText>(CONTEXT));

@@ -30,6 +30,13 @@ export function readableBlock(runs: readonly SegmentRun[], steps: BlockSteps): N
   }
 }
 
+/** Reports the damaged segment that the error is about; rethrows an error that is not about a single segment. */
+export function leaveOut(error: unknown, onDamaged: (meta: SegmentMeta) => void): SegmentMeta {
+  if (!(error instanceof UnreadableSegment)) throw error;
+  if (error.damage) onDamaged(error.meta);
+  return error.meta;
+}
+
 /** Returns the error of the first segment whose names cannot be read; `error` itself when there is none. */
 function unreadable(runs: readonly SegmentRun[], { gather, onBlock }: BlockSteps, error: unknown): unknown {
   for (const run of runs) {

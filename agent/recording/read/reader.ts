@@ -7,13 +7,13 @@ import { SEGMENT_ROWS_MAX } from '../codec/encode_segment.ts';
 import { damagedFrame, hasChecksums, openDatabase } from '../format/database.ts';
 import { corrupt, RecordingError, toRecordingError, withRecordingErrors } from '../format/errors.ts';
 import type { Loss } from '../format/losses.ts';
-import { forgetOlder, readOlder } from '../format/older_versions.ts';
-import { STORED_COLUMNS } from '../format/pieces.ts';
-import { checkFormat, FORMAT_VERSION, fromStoredMax } from '../format/schema.ts';
+import { readOlder } from '../format/older_versions.ts';
+import { checkFormat, fromStoredMax } from '../format/schema.ts';
 import { type ArrivalReader, openArrivals } from './arrivals.ts';
 import { gather, wantedColumns } from './assemble_block.ts';
-import { type DamageNotes, damageNotes } from './damage_notes.ts';
+import { type DamageNotes, damageNotes, withDamage } from './damage_notes.ts';
 import { type EventFilter, resolveFilter } from './event_filter.ts';
+import { followedWriter } from './followed_writer.ts';
 import { type Lookup, openLookup } from './lookup.ts';
 import { type LossReader, openLossReader } from './loss_reader.ts';
 import { openPieceCache } from './piece_cache.ts';
@@ -21,16 +21,16 @@ import { readTransactions } from './read_transaction.ts';
 import { openRecordedSpan, type RecordedSpanReader } from './recorded_span.ts';
 import { isDamage } from './salvage.ts';
 import { type EventKey, type ScanSource, scanBlocks } from './scan.ts';
-import { type ColumnLocations, openSegment, type Segment, UnreadableSegment, withUnreadable } from './segment.ts';
+import { openSegment, type Segment, UnreadableSegment, withUnreadable } from './segment.ts';
 import { openSegmentIndex, type SegmentMeta } from './segment_index.ts';
 import { checkSizes, TEXT_MAX } from './sizes.ts';
 import { openStateReader, type StateReader } from './state_reader.ts';
 import { openTransactionIndex, type TransactionIndex } from './transaction_index.ts';
 import { openPinReader, openTransactions, type PinReader, type Transactions } from './transactions.ts';
+import { scanUnordered } from './unordered_scan.ts';
+import { isShort, keepUntilCommit } from './until_commit.ts';
 
 const META = "SELECT key, value FROM meta WHERE key IN ('recording_id', 'node', 'boot_id', 'machine_id', 'created_ns')";
-
-const RECORDING_ID_NOW = "SELECT value FROM meta WHERE key = 'recording_id'";
 
 const RETAIN_BYTES = "SELECT value FROM meta WHERE key = 'retain_bytes'";
 
@@ -40,8 +40,6 @@ const RECORDING_ID = /^[0-9a-f]{16}$/;
 const EXTENT = `
 SELECT min(min_timestamp_ns), max(max_timestamp_ns), coalesce(sum(event_count), 0)
 FROM segment`;
-
-const COLUMN_NAMES = 'SELECT name, column_id, storage, piece FROM column_name';
 
 const SEGMENT_INDEXES = [
   ['segment_by_start', 'min_timestamp_ns'],
@@ -71,7 +69,8 @@ export interface RecordingInfo {
 
 export interface ScanRequest {
   filter?: EventFilter;
-  order?: 'asc' | 'desc';
+  /** `none`: each block has rows of one segment, in the order in which they were recorded; without `after` and `limit`. */
+  order?: 'asc' | 'desc' | 'none';
   /** Only events that come after this one in the scan's order are returned. */
   after?: EventKey;
   limit?: number;
@@ -79,6 +78,8 @@ export interface ScanRequest {
   blockRowsMax?: number;
   /** Columns to return; `event_type` and `timestamp_ns` are always included. */
   columns?: readonly string[] | 'all';
+  /** Whether each block takes the memory of the one before it: its consumer must be done with that one. */
+  reusesMemory?: boolean;
 }
 
 export interface RecordingReader
@@ -104,11 +105,19 @@ export interface RecordingReader
   close(): void;
 }
 
-/**
- * `isForeign`: the file may come from an untrusted source, so all its tables are checked once. `isDamaged`: a writer
- * has found the recording damaged.
- */
-export function openReader(path: string, { isForeign = false, isDamaged = false } = {}): RecordingReader {
+interface OpenOptions {
+  /** The file may come from an untrusted source, so all its tables are checked once. */
+  isForeign?: boolean;
+  /** A writer has found the recording damaged. */
+  isDamaged?: boolean;
+  /** Answers within one turn of the event loop may miss what is committed in the meantime. */
+  oncePerTurn?: boolean;
+}
+
+export function openReader(
+  path: string,
+  { isForeign = false, isDamaged = false, oncePerTurn = false }: OpenOptions = {},
+): RecordingReader {
   checkFiles(path);
   let database: Database.Database | undefined;
   try {
@@ -117,7 +126,7 @@ export function openReader(path: string, { isForeign = false, isDamaged = false 
     const version = checkFormat(database, path);
     if (isForeign) checkSizes(database);
     readOlder(database, version);
-    return readerOf(database, path, version, isDamaged);
+    return readerOf(database, { path, version, isDamaged, oncePerTurn });
   } catch (error) {
     database?.close();
     throw toRecordingError(error, path);
@@ -155,36 +164,25 @@ function readOrigin(database: Database.Database) {
   return { recordingId, node, bootId, machineId, createdNs };
 }
 
-function readerOf(database: Database.Database, path: string, version: number, isDamaged: boolean): RecordingReader {
+interface Opened {
+  path: string;
+  version: number;
+  isDamaged: boolean;
+  oncePerTurn: boolean;
+}
+
+function readerOf(database: Database.Database, { path, isDamaged, ...opened }: Opened): RecordingReader {
   const origin = readOrigin(database);
   const { recordingId, node } = origin;
-  const currentId = database.prepare<[], string>(RECORDING_ID_NOW).pluck();
   const retainBytes = database.prepare<[], number>(RETAIN_BYTES).pluck();
   const extent = database.prepare<[], [bigint | null, bigint | null, bigint]>(EXTENT).raw().safeIntegers();
-  const dataVersion = database.prepare<[], number>('PRAGMA data_version').pluck();
-  const lastColumn = database.prepare<[], number>('SELECT max(column_id) FROM column_name').pluck();
-  let formatVersion = version;
-  let locations = readColumnLocations(database, path);
-  let seenVersion = dataVersion.get()!;
-
-  /** A newer agent may have upgraded the file or added columns. */
-  function followWriter(): void {
-    const current = dataVersion.get()!;
-    if (current === seenVersion) return;
-    seenVersion = current;
-    if (formatVersion < FORMAT_VERSION && checkFormat(database, path) === FORMAT_VERSION) {
-      forgetOlder(database, formatVersion);
-      formatVersion = FORMAT_VERSION;
-      locations = readColumnLocations(database, path);
-    }
-    if (lastColumn.get() !== locations.lastId) locations = readColumnLocations(database, path);
-  }
-
-  const lookup = openLookup(database);
+  const writer = followedWriter(database, { path, recordingId, ...opened });
+  const keep = keepUntilCommit(writer.version);
+  const lookup = openLookup(database, keep);
   const cache = openPieceCache();
   const damage = damageNotes();
   if (isDamaged) damage.addFailure();
-  const guarded = guardOf(path, damage, followWriter);
+  const guarded = guardOf(path, damage, writer.follow);
   const index = openSegmentIndex(database, damage.addEntry);
   if (!hasChecksums(database) && !hasSoundIndexes(database)) damage.addEntry();
   if (damagedFrame(database) !== undefined) damage.addEntry();
@@ -193,18 +191,21 @@ function readerOf(database: Database.Database, path: string, version: number, is
     open(meta) {
       if (damage.has(meta)) return undefined;
       const bytes = withUnreadable(meta, () => index.bytes(meta));
-      return bytes && openSegment(meta, bytes, locations, cache);
+      return bytes && openSegment(meta, bytes, writer.locations(), cache);
     },
     onDamaged: damage.add,
     onBlock: lookup.remember,
     inTransaction: guarded(readTransactions(database)) as ScanSource['inTransaction'],
-    dataVersion: () => dataVersion.get()!,
+    dataVersion: writer.newestVersion,
   };
   const guard = <Methods extends object>(methods: Methods): Methods =>
     Object.fromEntries(Object.entries(methods).map(([name, method]) => [name, guarded(method)])) as Methods;
 
   const transactionIndex = openTransactionIndex({ database, lookup, inTransaction: source.inTransaction });
   const side = openLossReader(database);
+  const lossesIn = keep(side.losses, isShort);
+  const transactions = openTransactions(database, lookup);
+  const recordedSpan = keep(openRecordedSpan(database).recordedSpan);
   const state = openStateReader(database, path);
   /** Mostly answered from the cache: no agent changes what an id refers to, so these do not follow the writer. */
   const entryOf = <Entry>(find: (id: number) => Entry) => {
@@ -214,29 +215,24 @@ function readerOf(database: Database.Database, path: string, version: number, is
 
   const guardedReader = guard({
     ...side,
-    losses: (fromNs, toNs) => [...known(() => side.losses(fromNs, toNs), damage), ...damage.losses(fromNs, toNs)],
     ...state,
-    lossTotals() {
-      const totals = known(state.lossTotals, damage);
-      const damaged = damage.losses().map(({ cause, eventType, count }) => ({ cause, eventType, count }));
-      if (damaged.length === 0 && damage.any()) damaged.push({ cause: 'damaged', eventType: null, count: 0 });
-      return [...totals, ...damaged];
-    },
-    ...openTransactions(database, lookup),
+    ...withDamage(damage, lossesIn, state.lossTotals),
+    ...transactions,
+    transaction: keep(transactions.transaction),
     ...openPinReader(database),
-    ...openRecordedSpan(database),
+    recordedSpan,
     ...openArrivals(database, source, lookup, node),
     services: lookup.services,
-    formatVersion: () => formatVersion,
+    formatVersion: writer.formatVersion,
     foundDamage: () => ({ any: damage.any(), losses: damage.losses() }),
     nodes: () => [node],
-    isReplaced: () => currentId.get() !== recordingId,
+    isReplaced: writer.isReplaced,
     info() {
       const [first, last, count] = extent.get()!;
       if ([first, last, count].some((value) => (value ?? 0n) < 0n)) throw corrupt('times of its events are malformed');
       return {
         ...origin,
-        formatVersion,
+        formatVersion: writer.formatVersion(),
         retainBytes: Number(retainBytes.get()) || null,
         firstTimestampNs: first,
         lastTimestampNs: last === null ? null : fromStoredMax(last),
@@ -250,22 +246,15 @@ function readerOf(database: Database.Database, path: string, version: number, is
       limit = Number.POSITIVE_INFINITY,
       blockRowsMax = SEGMENT_ROWS_MAX,
       columns = 'all',
+      reusesMemory = false,
     }) {
       const resolved = resolveFilter(filter, lookup, node);
       const wanted = wantedColumns(columns);
-      if (!resolved) return none();
-      return scanBlocks(source, { filter: resolved, order, after, limit, blockRowsMax, columns: wanted });
+      if (!resolved) return noBlocks();
+      if (order === 'none') return scanUnordered(source, { filter: resolved, columns: wanted, reusesMemory });
+      return scanBlocks(source, { filter: resolved, order, after, limit, blockRowsMax, columns: wanted, reusesMemory });
     },
-    event: (number) =>
-      source.inTransaction(() => {
-        if (number < 0n || number > BigInt(Number.MAX_SAFE_INTEGER)) return undefined;
-        for (const meta of index.around(Number(number))) {
-          if (damage.has(meta)) throw corrupt('the segment of this event cannot be read');
-          const event = eventOf(source, meta, Number(number));
-          if (event) return event;
-        }
-        return undefined;
-      }),
+    event: (number) => source.inTransaction(() => eventNumbered(source, damage, number)),
     close() {
       cache.close();
       database.close();
@@ -294,17 +283,6 @@ function asDamage(error: unknown): unknown {
   return isOfValues ? corrupt('it has values that no recording has', error) : error;
 }
 
-/** When losses cannot be read, every answer may have a gap. */
-function known<Noted>(losses: () => Noted[], damage: DamageNotes): Noted[] {
-  try {
-    return losses();
-  } catch (error) {
-    if (!isDamage(error)) throw error;
-    damage.addEntry();
-    return [];
-  }
-}
-
 /** Segments are found through indexes: one that is missing in an index would be left out silently. */
 function hasSoundIndexes(database: Database.Database): boolean {
   return SEGMENT_INDEXES.every(([index, column]) => {
@@ -318,6 +296,16 @@ WHERE sealed = 1 AND NOT EXISTS (
 LIMIT 1`);
     return lost.get() === undefined;
   });
+}
+
+function eventNumbered(source: ScanSource, damage: DamageNotes, number: bigint): NumberedBlock | undefined {
+  if (number < 0n || number > BigInt(Number.MAX_SAFE_INTEGER)) return undefined;
+  for (const meta of source.index.around(Number(number))) {
+    if (damage.has(meta)) throw corrupt('the segment of this event cannot be read');
+    const event = eventOf(source, meta, Number(number));
+    if (event) return event;
+  }
+  return undefined;
 }
 
 function eventOf(source: ScanSource, meta: SegmentMeta, number: number): NumberedBlock | undefined {
@@ -347,32 +335,6 @@ function rowOf({ rowCount, numberAt }: Segment, number: number): number | undefi
   return numberAt(low) === number ? low : undefined;
 }
 
-/** Reads where this file keeps the columns that this program knows. */
-function readColumnLocations(database: Database.Database, path: string): ColumnLocations & { lastId: number } {
-  const ids = new Map<string, number>();
-  const pieces = new Map<string, number>();
-  let lastId = 0;
-  // A column that is missing in the list would read as one that the file never had.
-  const check = database.prepare<[], string>("PRAGMA main.integrity_check('column_name')").pluck();
-  if (check.get() !== 'ok') throw corrupt('its list of columns cannot be read');
-  const rows = database.prepare<[], [string, number, string, number]>(COLUMN_NAMES).raw();
-  for (const [name, id, storage, piece] of rows.iterate()) {
-    lastId = Math.max(lastId, id);
-    const column = STORED_COLUMNS.find((candidate) => candidate.name === name);
-    if (!column) continue;
-    if (column.storage !== storage) {
-      const message = `${path} keeps ${name} as ${storage}, this kreplay as ${column.storage}: use the one that wrote it`;
-      throw new RecordingError('unsupported_format', message);
-    }
-    ids.set(name, id);
-    pieces.set(name, piece);
-  }
-  if (!ids.has('event_type')) {
-    throw new RecordingError('recording_missing', `${path} is just being created: try again in a moment`);
-  }
-  return { ids, pieces, lastId };
-}
-
-function* none(): Generator<NumberedBlock> {}
+function* noBlocks(): Generator<NumberedBlock> {}
 
 export type { EventFilter, EventKey };

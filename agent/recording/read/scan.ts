@@ -9,12 +9,12 @@
 import type { NumberedBlock } from '../../../bpf/schema/block.ts';
 import { COLUMNS, type Column } from '../../../bpf/schema/columns.ts';
 import { nativeColumns } from '../../../bpf/schema/native_columns.ts';
-import { gather } from './assemble_block.ts';
+import { type ColumnMaker, gather, newColumns, reusedColumns } from './assemble_block.ts';
 import type { ResolvedFilter } from './event_filter.ts';
 import { matchingRows } from './match.ts';
-import { readableBlock, type SegmentRun } from './readable_block.ts';
+import { leaveOut, readableBlock, type SegmentRun } from './readable_block.ts';
 import { planScan, type ScanPlan } from './scan_plan.ts';
-import { decodedSegments, type Segment, UnreadableSegment } from './segment.ts';
+import { decodedSegments, type Segment } from './segment.ts';
 import type { SegmentIndex, SegmentMeta } from './segment_index.ts';
 
 /**
@@ -51,6 +51,8 @@ export interface ScanOptions {
   limit: number;
   blockRowsMax: number;
   columns: readonly Column[];
+  /** Whether each block takes the memory of the one before it. */
+  reusesMemory: boolean;
 }
 
 /** An open segment: its matching rows in the scan's order, and how many of them were returned. */
@@ -80,6 +82,7 @@ class Merge {
   readonly #options: ScanOptions;
   readonly #plan: ScanPlan;
   readonly #decoded = decodedSegments();
+  readonly #make: ColumnMaker;
   #cursors: Cursor[] = [];
   #last: EventKey | undefined;
   #opened = 0;
@@ -88,6 +91,7 @@ class Merge {
   constructor(source: ScanSource, options: ScanOptions) {
     this.#source = source;
     this.#options = options;
+    this.#make = options.reusesMemory ? reusedColumns() : newColumns;
     this.#last = options.after;
     this.#dataVersion = source.dataVersion();
     const { filter, order, after } = options;
@@ -114,7 +118,7 @@ class Merge {
     }
     if (runs.length === 0 && !paused) return undefined;
     return readableBlock(runs, {
-      gather: (some) => gather(some, this.#options.columns, this.#decoded.use),
+      gather: (some) => gather(some, this.#options.columns, this.#decoded.use, this.#make),
       onBlock: this.#source.onBlock,
       leaveOut: (error) => this.#leaveOut(error),
     });
@@ -122,9 +126,7 @@ class Merge {
 
   /** Leaves out the segment that the error is about; rethrows an error that is not about a single segment. */
   #leaveOut(error: unknown): SegmentMeta {
-    if (!(error instanceof UnreadableSegment)) throw error;
-    const { meta, damage } = error;
-    if (damage) this.#source.onDamaged(meta);
+    const meta = leaveOut(error, this.#source.onDamaged);
     this.#cursors = this.#cursors.filter(({ segment }) => segment.firstNumber !== meta.firstNumber);
     return meta;
   }

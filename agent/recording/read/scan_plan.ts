@@ -43,9 +43,7 @@ export function planScan({ index, filter, order, startNs }: PlanOptions): ScanPl
     const [firstNs, secondNs] = ascending ? [first.minNs, second.minNs] : [first.maxNs, second.maxNs];
     return firstNs < secondNs ? -1 : firstNs > secondNs ? 1 : first.firstNumber - second.firstNumber;
   };
-  const ofInterest = ({ services }: SegmentMeta) =>
-    filter.services === undefined || services.some((id) => filter.services!.includes(id));
-
+  const ofInterest = interestIn(filter);
   const nextSealed = sealedSource({ index, filter, order, bounds, sealedEnd });
   // Both lists have the nearest segment last, where removing it is cheap.
   const furthestFirst = (segments: SegmentMeta[]) => segments.filter(ofInterest).sort((a, b) => nearestFirst(b, a));
@@ -75,6 +73,31 @@ export function planScan({ index, filter, order, startNs }: PlanOptions): ScanPl
       return from;
     },
   };
+}
+
+export interface UnorderedPlan {
+  /** All numbers of this scan are below it. */
+  readonly end: number;
+  /** Returns sealed segments window by window, then undefined. */
+  nextSealed(): SegmentMeta[] | undefined;
+  /** What was not sealed when the scan began; it is to be read in the transaction of this call. */
+  tail(): SegmentMeta[];
+}
+
+export function planUnordered({ index, filter }: Pick<PlanOptions, 'index' | 'filter'>): UnorderedPlan {
+  const { end, sealedEnd } = index.ends();
+  const bounds = boundsOf(filter, true, undefined);
+  const next = sealedSource({ index, filter, order: 'asc', bounds, sealedEnd });
+  const ofInterest = interestIn(filter);
+  return {
+    end,
+    nextSealed: () => next()?.filter(ofInterest),
+    tail: () => index.tail(sealedEnd, end, bounds).filter(ofInterest),
+  };
+}
+
+function interestIn({ services: wanted }: ResolvedFilter): (segment: SegmentMeta) => boolean {
+  return ({ services }) => wanted === undefined || services.some((id) => wanted.includes(id));
 }
 
 function boundsOf(filter: ResolvedFilter, ascending: boolean, startNs: bigint | undefined): SegmentBounds {

@@ -14,9 +14,6 @@ import type { SegmentBytes, SegmentMeta } from './segment_index.ts';
  */
 const DECODED_SEGMENTS_MAX = 16;
 
-/** If fewer than 1 in FEW_FACTOR values are wanted, picking them is cheaper than decoding the column. */
-const FEW_FACTOR = 8;
-
 const EVENT_TYPE = COLUMNS.find(({ name }) => name === 'event_type')!;
 
 export interface Segment {
@@ -105,8 +102,9 @@ export function openSegment(
   }
 
   function copy(column: Column, from: Uint32Array, target: ColumnArray, to: Uint32Array): void {
-    const isFew = from.length * FEW_FACTOR < typeRowCount(column.eventType);
-    const picked = isFew && !columns.has(column.name) && sourceOf(column)?.pick(column, from, target, to);
+    // Picking some values costs less than decoding all, also if the next block picks the rest.
+    const isPart = from.length < typeRowCount(column.eventType);
+    const picked = isPart && !columns.has(column.name) && sourceOf(column)?.pick(column, from, target, to);
     if (!picked) nativeColumns.scatterValues(decoded(column), from, target, to);
   }
 

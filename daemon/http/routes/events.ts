@@ -196,6 +196,7 @@ async function sendTail(
   else tail.join(sink);
 }
 
+/** Each block is written as JSON before the next one is read. */
 function scanOf({ filter, order, after }: EventQuery): ScanRequest {
-  return { filter, order, ...(after && { after }) };
+  return { filter, order, ...(after && { after }), reusesMemory: true };
 }

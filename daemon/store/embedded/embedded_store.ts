@@ -2,7 +2,7 @@
 import { DURATION_COLUMNS, longestDurations, type SlowestPage, slowestEvents } from '../../sums/slowest.ts';
 import { createStats, type StatsTable, statsColumns } from '../../sums/stats.ts';
 import type { ScannedBlock } from '../blocks/scanned_block.ts';
-import type { ScanRequest, SlowestRequest, StatsRequest, Store } from '../store.ts';
+import type { SlowestRequest, StatsRequest, Store } from '../store.ts';
 import { follow, positionOf, startFollowing } from './follow.ts';
 import type { Recordings } from './recordings.ts';
 
@@ -66,7 +66,13 @@ async function* summedUp(
   { filter, bucketNs, groupBy }: StatsRequest,
 ): AsyncGenerator<void, StatsTable> {
   const stats = createStats({ bucketNs, groupBy });
-  yield* scannedInto(stats, recordings, { filter, order: 'asc', columns: statsColumns(groupBy) });
+  const request = { filter, columns: statsColumns(groupBy), reusesMemory: true };
+  // Buckets are closed one after the other.
+  const isOrdered = bucketNs !== undefined;
+  yield* scannedInto(
+    stats,
+    isOrdered ? recordings.scan({ ...request, order: 'asc' }) : recordings.scanUnordered(request),
+  );
   return stats.finish();
 }
 
@@ -80,21 +86,21 @@ async function* slowestIn(
   const within = { ...filter, ...(maxNs !== undefined && { maxDurationNs: maxNs }) };
   // One event more than the page has shows whether there are more.
   const durations = longestDurations({ limit: limit + 1, after });
-  yield* scannedInto(durations, recordings, { filter: within, order: 'asc', columns: DURATION_COLUMNS });
+  const request = { filter: within, columns: DURATION_COLUMNS, reusesMemory: true };
+  yield* scannedInto(durations, recordings.scanUnordered(request));
   const shortestNs = durations.shortest();
   const { minDurationNs = 0n } = filter;
   const slowest = slowestEvents({ limit, after });
   const longFilter = { ...within, minDurationNs: shortestNs > minDurationNs ? shortestNs : minDurationNs };
-  yield* scannedInto(slowest, recordings, { filter: longFilter, order: 'asc' });
+  yield* scannedInto(slowest, recordings.scan({ filter: longFilter, order: 'asc', reusesMemory: true }));
   return slowest.page();
 }
 
 async function* scannedInto(
   sums: { add(scanned: ScannedBlock): void },
-  recordings: Recordings,
-  request: ScanRequest,
+  blocks: Iterable<ScannedBlock>,
 ): AsyncGenerator<void, void> {
-  for (const scanned of recordings.scan(request)) {
+  for (const scanned of blocks) {
     sums.add(scanned);
     if (!scanned.nextAtHand) yield;
   }

@@ -63,14 +63,27 @@ export function recordingFiles(places: ServedPaths, onUnreadable: OnUnreadable =
   const byPath = new Map<string, Entry>();
   const leftOut = new Map<string, LeftOut>();
 
-  function acquire(): Entry[] {
+  /** What is served in this turn of the event loop: an answer needs it several times, and looking costs as much. */
+  let lookedUp: readonly Entry[] | undefined;
+
+  function acquire(): readonly Entry[] {
+    if (!lookedUp) {
+      lookedUp = lookUp();
+      setImmediate(() => {
+        lookedUp = undefined;
+      }).unref();
+    }
+    for (const entry of lookedUp) entry.users++;
+    return lookedUp;
+  }
+
+  function lookUp(): Entry[] {
     const files = servedFiles(places);
     const served = new Set(files.map(current).filter((entry) => entry !== undefined));
     const paths = new Set(files.map(({ path }) => path));
     for (const path of leftOut.keys()) if (!paths.has(path)) leftOut.delete(path);
     for (const entry of byPath.values()) if (!served.has(entry)) retire(entry);
     if (served.size === 0) throw leftOut.values().next().value?.error ?? nothingServed(places);
-    for (const entry of served) entry.users++;
     return [...served];
   }
 
@@ -113,6 +126,7 @@ export function recordingFiles(places: ServedPaths, onUnreadable: OnUnreadable =
 
   function retire(entry: Entry): void {
     if (entry.retired) return;
+    lookedUp = undefined;
     byPath.delete(entry.file.path);
     entry.retired = true;
     if (entry.users === 0) close(entry);
@@ -162,7 +176,7 @@ function open(file: ServedFile): Opened | undefined {
 function opened(file: ServedFile): Opened {
   const { path, isFile, isForeign } = file;
   if (!isFile) throw new RecordingError('not_a_recording', `${path} is not a file: only --data takes a folder`);
-  const reader = openReader(path, { isForeign, isDamaged: isSetAside(basename(path)) });
+  const reader = openReader(path, { isForeign, isDamaged: isSetAside(basename(path)), oncePerTurn: true });
   const { recordingId, node } = reader;
   let rawId: RawId | undefined;
   try {

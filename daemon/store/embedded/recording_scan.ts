@@ -1,6 +1,9 @@
 /** Scans one recording: converts the store's keys and blocks to and from the recording's. */
 import { parseEventId } from '../../../agent/recording/format/event_id.ts';
-import type { EventKey as RecordingKey } from '../../../agent/recording/read/reader.ts';
+import type {
+  EventKey as RecordingKey,
+  ScanRequest as RecordingRequest,
+} from '../../../agent/recording/read/reader.ts';
 import {
   type EventKey,
   type RecordingBlock,
@@ -13,7 +16,7 @@ import type { OpenRecording } from './recording_files.ts';
 
 export function* scanRecording(
   recording: OpenRecording,
-  { after, ...request }: ScanRequest,
+  { after, ...request }: Omit<ScanRequest, 'order'> & Pick<RecordingRequest, 'order'>,
 ): Generator<RecordingBlock, void> {
   const dictionary = dictionaryOf(recording);
   const key = after && { after: keyIn(recording.recordingId, after) };

@@ -19,7 +19,10 @@ import type { Recordings } from './recordings.ts';
 
 type Open = readonly OpenRecording[];
 
-/** See `Places` for `data` and `recordings`. Files are opened on first use. */
+/**
+ * See `Places` for `data` and `recordings`. Files are opened on first use; which there are, and what was committed to
+ * them, is looked up once in a turn of the event loop.
+ */
 export function openRecordingStore(
   data: string | undefined,
   recordings: readonly string[] = [],
@@ -48,6 +51,20 @@ export function openRecordingStore(
         }
       }
     });
+  /** Keeps the recordings of these nodes open until the scan has ended. */
+  function* scanned(
+    nodes: readonly string[] | undefined,
+    work: (open: Open) => Generator<RecordingBlock, void>,
+  ): Generator<RecordingBlock, void> {
+    const open = withStoreErrors(() => files.acquire());
+    try {
+      yield* work(ofNodes(open, nodes));
+    } catch (error) {
+      throw storeError(error);
+    } finally {
+      files.release(open);
+    }
+  }
   /** Throws if nothing is found while a file is unreadable, because that file may contain it. */
   const find = <Result>(work: (open: Open) => Result | undefined): Result | undefined =>
     withStoreErrors(() => {
@@ -62,16 +79,8 @@ export function openRecordingStore(
     recordingStates: () => read((open) => open.map(recordingState)),
     unreadable: (nodes) =>
       unreadable(nodes).map(({ path, error: { code, message } }) => ({ path, code, reason: message })),
-    *scan(request) {
-      const open = withStoreErrors(() => files.acquire());
-      try {
-        yield* scan(ofNodes(open, request.filter.nodes), request, isLeftOut);
-      } catch (error) {
-        throw storeError(error);
-      } finally {
-        files.release(open);
-      }
-    },
+    scan: (request) => scanned(request.filter.nodes, (open) => scan(open, request, isLeftOut)),
+    scanUnordered: (request) => scanned(request.filter.nodes, (open) => scanUnordered(open, request, isLeftOut)),
     extents: (nodes) => read((open) => extentsOf(ofNodes(open, nodes))),
     arrivals: (request) => read((open) => arrivedIn(open, request)),
     removed: (recordingId, from, end) => read((open) => removedFrom(open, recordingId, from, end)),
@@ -123,6 +132,20 @@ function scan(
   }));
   const [only] = scans;
   return only && scans.length === 1 ? only.blocks : mergeScans(scans, request);
+}
+
+function* scanUnordered(
+  open: Open,
+  request: Omit<ScanRequest, 'order' | 'after' | 'limit'>,
+  isLeftOut: (error: unknown) => boolean,
+): Generator<RecordingBlock, void> {
+  // Only the merge recognises events that several files contain.
+  if (new Set(open.map(({ recordingId }) => recordingId)).size < open.length) {
+    yield* scan(open, { ...request, order: 'asc' }, isLeftOut);
+    return;
+  }
+  for (const recording of open)
+    yield* untilUnreadable(scanRecording(recording, { ...request, order: 'none' }), isLeftOut);
 }
 
 function* untilUnreadable<Block>(blocks: Iterable<Block>, isLeftOut: (error: unknown) => boolean): Generator<Block> {

@@ -52,6 +52,8 @@ export interface Recordings {
   recordingStates(): RecordingState[];
   unreadable(nodes?: readonly string[]): UnreadableFile[];
   scan(request: ScanRequest): Generator<RecordingBlock, void>;
+  /** The same events in no order; `limit` and `after` must be absent. */
+  scanUnordered(request: Omit<ScanRequest, 'order' | 'after' | 'limit'>): Generator<RecordingBlock, void>;
   /** Returns the extents of recordings of these nodes, or of all. */
   extents(nodes?: readonly string[]): Extent[];
   /** Returns undefined if nothing in the range can match, or the recording is gone. */

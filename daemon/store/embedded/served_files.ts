@@ -18,6 +18,9 @@ export interface ServedFile {
   readonly stamp: string;
 }
 
+/** A folder that was changed this long ago has another time after its next change. */
+const SETTLED_NS = 2_500_000_000n;
+
 export interface ServedPaths {
   /** A folder that an agent records into, or a recording file. */
   data: string | undefined;
@@ -53,9 +56,7 @@ function foundIn(data: string): ServedFile[] {
   if (stats && !stats.isDirectory()) return [{ ...servedAs('live', normalize(data), stats), isForeign: true }];
   const live = fileAt(join(data, 'recording.kreplay'), 'live');
   const imported = importedPaths(join(data, 'imported')).map(importedFile);
-  const damaged = namesIn(data)
-    .filter(isSetAside)
-    .map((name) => importedFile(join(data, name)));
+  const damaged = (stats ? namesIn(data, stats) : []).filter(isSetAside).map((name) => importedFile(join(data, name)));
   return [live, ...imported, ...damaged].filter((file) => file !== undefined);
 }
 
@@ -63,14 +64,26 @@ function foundIn(data: string): ServedFile[] {
  * The paths are sorted, so their order is stable. A name that begins with a dot belongs to a file still being written.
  */
 function importedPaths(folder: string): string[] {
-  return namesIn(folder)
+  const stats = statsOf(folder);
+  if (!stats) return [];
+  return namesIn(folder, stats)
     .filter((name) => name.endsWith('.kreplay') && !name.startsWith('.'))
     .map((name) => join(folder, name));
 }
 
-function namesIn(folder: string): string[] {
-  if (!statsOf(folder)) return [];
-  return readable(folder, () => readdirSync(folder)).sort();
+/** What folders contained, for as long as they do not change. */
+const listed = new Map<string, { stamp: string; names: readonly string[] }>();
+
+function namesIn(folder: string, { dev, ino, mtimeNs, ctimeNs }: BigIntStats): readonly string[] {
+  const stamp = `${dev}:${ino}:${mtimeNs}:${ctimeNs}`;
+  const known = listed.get(folder);
+  if (known?.stamp === stamp) return known.names;
+  const nowNs = BigInt(Date.now()) * 1_000_000n;
+  const names = readable(folder, () => readdirSync(folder)).sort();
+  // Another change may still get the same time, because some file systems count in steps of two seconds.
+  if (nowNs - mtimeNs > SETTLED_NS) listed.set(folder, { stamp, names });
+  else listed.delete(folder);
+  return names;
 }
 
 /** A dangling symbolic link is listed as well; it is not a file. */

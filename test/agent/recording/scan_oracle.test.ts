@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { openReader, type ScanRequest } from '../../../agent/recording/read/reader.ts';
 import { SEAL_AFTER_NS } from '../../../agent/recording/write/event_buffer.ts';
+import type { NumberedBlock } from '../../../bpf/schema/block.ts';
 import type { EventType } from '../../../bpf/schema/index.ts';
 import { blockOf, numbersOf, type Row, rowsOf, START_NS, temporaryFolder, testWriter } from './fixture.ts';
 
@@ -182,7 +183,15 @@ test('a scan returns what a filter and sort over all rows returns', () => {
         for (const one of steps) recording.run(one);
         const reader = openReader(path);
         const seen = recording.events.slice(0, recording.flushed.count);
-        for (const one of requests) expect(numbersOf(reader.scan(one))).toEqual(expected(seen, one));
+        for (const one of requests) {
+          expect(numbersOf(reader.scan(one))).toEqual(expected(seen, one));
+          const rows = [...reader.scan(one)].flatMap(rowsOf);
+          expect(rowsInReusedMemory(reader.scan({ ...one, blockRowsMax: 7, reusesMemory: true }))).toEqual(rows);
+          const { filter = {} } = one;
+          const all = byNumber([...reader.scan({ filter })].flatMap(rowsOf));
+          for (const reusesMemory of [false, true])
+            expect(byNumber(rowsInReusedMemory(reader.scan({ filter, order: 'none', reusesMemory })))).toEqual(all);
+        }
         for (const id of ['a', 'b', 'c']) expect(reader.transaction(id)).toEqual(expectedSummary(seen, id));
         expect(
           reader
@@ -198,6 +207,16 @@ test('a scan returns what a filter and sort over all rows returns', () => {
     { numRuns: 150 },
   );
 });
+
+/** Copies the rows of each block before the next one is read. */
+function rowsInReusedMemory(blocks: Iterable<NumberedBlock>): ReturnType<typeof rowsOf> {
+  const rows: ReturnType<typeof rowsOf> = [];
+  for (const block of blocks) rows.push(...rowsOf(block));
+  return rows;
+}
+
+const byNumber = (rows: ReturnType<typeof rowsOf>) =>
+  rows.toSorted((a, b) => Number(a.number as bigint) - Number(b.number as bigint));
 
 function expectedSummary(events: readonly Event[], id: string) {
   const isOf = (one: Owner) => TRANSACTIONS[one.transaction] === id;
@@ -262,6 +281,37 @@ test('a scan that pauses while its parts are sealed misses and repeats nothing',
   );
 });
 
+test('a scan without an order that pauses while its parts are sealed misses and repeats nothing', () => {
+  fc.assert(
+    fc.property(
+      fc.array(step, { minLength: 1, maxLength: 8 }),
+      fc.array(step, { maxLength: 8 }),
+      request,
+      (before, during, { filter = {} }) => {
+        const folder = temporaryFolder();
+        const path = join(folder.path, 'recording.kreplay');
+        const recording = record(path);
+        for (const each of before) recording.run(each);
+        const atStart = recording.events.slice(0, recording.flushed.count);
+        const reader = openReader(path);
+        const numbers: number[] = [];
+        const pending = [...during];
+        const blocks = reader.scan({ filter, order: 'none' });
+        for (let next = blocks.next(); !next.done; next = blocks.next()) {
+          numbers.push(...numbersOf([next.value]));
+          for (const each of pending.splice(0, 2)) recording.run(each);
+        }
+        const wanted = expected(atStart, { filter, order: 'asc' });
+        expect(numbers.sort((a, b) => a - b)).toEqual(wanted.sort((a, b) => a - b));
+        reader.close();
+        recording.close();
+        folder.remove();
+      },
+    ),
+    { numRuns: 150 },
+  );
+});
+
 test('rows are returned with all their columns, in blocks of mixed types', () => {
   const folder = temporaryFolder();
   const path = join(folder.path, 'recording.kreplay');
@@ -279,6 +329,8 @@ test('rows are returned with all their columns, in blocks of mixed types', () =>
   const scanned = [...reader.scan({})];
   expect(scanned.map((block) => block.rowCount)).toEqual([4096, 4096, 808]);
   for (const row of scanned.flatMap(rowsOf)) expect(row).toMatchObject(rows[Number(row.number)]!);
+  const reused = rowsInReusedMemory(reader.scan({ blockRowsMax: 1000, reusesMemory: true }));
+  expect(reused).toEqual(scanned.flatMap(rowsOf));
   const narrow = [...reader.scan({ columns: ['sys_write.fd'], limit: 2 })];
   expect(narrow.map((block) => [...block.columns.keys()])).toEqual([['event_type', 'timestamp_ns', 'sys_write.fd']]);
   expect(rowsOf(reader.event(4097n)!)[0]).toMatchObject({ number: 4097n, pid: 4097 });

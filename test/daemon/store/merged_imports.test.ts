@@ -8,9 +8,11 @@ import {
   symlinkSync,
   truncateSync,
   unlinkSync,
+  utimesSync,
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import Database from 'better-sqlite3';
 import { PAGE_BYTES } from '../../../agent/recording/format/schema.ts';
 import { openRecordingStore } from '../../../daemon/store/embedded/recording_store.ts';
@@ -36,21 +38,35 @@ async function failure({ get }: Served, path = '/api/events'): Promise<[number, 
   return [status, json.code, json.detail];
 }
 
-test('an import during the run of the daemon is served from the next request on', async () => {
-  const data = recorded([{ at: START }]);
-  const daemon = await served(data);
-  expect(await nodes(daemon)).toEqual(['test-node']);
-  importOf('a', 2, data);
-  expect(await nodes(daemon)).toEqual(['a', 'a', 'test-node']);
-  const b = importOf('b', 1, data);
-  expect(await nodes(daemon)).toEqual(['a', 'a', 'b', 'test-node']);
-  importOf('c', 3, data, 'b.kreplay');
-  expect(await nodes(daemon)).toEqual(['a', 'a', 'c', 'c', 'c', 'test-node']);
-  unlinkSync(b);
-  expect(await nodes(daemon)).toEqual(['a', 'a', 'test-node']);
-  rmSync(join(data, 'imported'), { recursive: true });
-  expect(await nodes(daemon)).toEqual(['test-node']);
-});
+/** The names in a folder that was not changed for some time are not read again. */
+function settle(...folders: string[]): void {
+  for (const folder of folders) utimesSync(folder, 1, 1);
+}
+
+test.each([[false], [true]])(
+  'an import is served from the next request on; folders are settled: %s',
+  async (settles) => {
+    const data = recorded([{ at: START }]);
+    mkdirSync(join(data, 'imported'));
+    if (settles) settle(data, join(data, 'imported'));
+    const daemon = await served(data);
+    expect(await nodes(daemon)).toEqual(['test-node']);
+    importOf('a', 2, data);
+    expect(await nodes(daemon)).toEqual(['a', 'a', 'test-node']);
+    if (settles) settle(data, join(data, 'imported'));
+    expect(await nodes(daemon)).toEqual(['a', 'a', 'test-node']);
+    const b = importOf('b', 1, data);
+    expect(await nodes(daemon)).toEqual(['a', 'a', 'b', 'test-node']);
+    if (settles) settle(data, join(data, 'imported'));
+    expect(await nodes(daemon)).toEqual(['a', 'a', 'b', 'test-node']);
+    importOf('c', 3, data, 'b.kreplay');
+    expect(await nodes(daemon)).toEqual(['a', 'a', 'c', 'c', 'c', 'test-node']);
+    unlinkSync(b);
+    expect(await nodes(daemon)).toEqual(['a', 'a', 'test-node']);
+    rmSync(join(data, 'imported'), { recursive: true });
+    expect(await nodes(daemon)).toEqual(['test-node']);
+  },
+);
 
 test('only complete recordings are imports', async () => {
   const data = recorded([{ at: START }]);
@@ -173,13 +189,15 @@ test('a recording named on the command line has to stay', async () => {
   expect(await nodes(daemon)).toEqual(['a', 'c']);
 });
 
-test('a scan continues over files that are removed during it', () => {
+test('a scan continues over files that are removed during it', async () => {
   const data = recorded(Array.from({ length: 5000 }, (_, i) => ({ at: START + BigInt(i) * 2n })));
   const path = importOf('a', 5000, data);
   const store = openRecordingStore(data);
   const scan = store.scan({ filter: {}, order: 'asc' });
   let events = scan.next().value!.block.rowCount;
   unlinkSync(path);
+  // A store looks for files once in a turn of the event loop.
+  await nextTurn();
   expect(store.nodes()).toEqual(['test-node']);
   for (const { block } of scan) events += block.rowCount;
   expect(events).toBe(10_000);
