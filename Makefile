@@ -5,6 +5,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-builtin-rules
 Q := $(if $(V),,@)
+comma := ,
 
 # One for kernels that have bpf_rdonly_cast(), one for those that do not: bpf/kernel_compat.bpf.h says why.
 BPF_OBJECTS := build/bpf/kreplay.bpf.o build/bpf/kreplay_cast.bpf.o #
@@ -171,7 +172,7 @@ soak: build ## twenty minutes (SOAK_MINUTES) of load, kills, full disks, set clo
 
 bench: build ## measure beside peers; results in build/bench
 	$(call need,$(BENCH_PACKAGES))
-	node test/bench/run.ts $(BENCHES)
+	node test/bench/run.ts $(subst $(comma), ,$(BENCHES))
 
 clean: ## remove what was built and installed
 	rm -rf build native/build node_modules

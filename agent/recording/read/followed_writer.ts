@@ -15,8 +15,6 @@ interface Opened {
   /** The file's format version. */
   version: number;
   recordingId: string;
-  /** Whether to look for commits once in a turn of the event loop, instead of at each call of `follow`. */
-  oncePerTurn: boolean;
 }
 
 export interface FollowedWriter {
@@ -31,8 +29,7 @@ export interface FollowedWriter {
   isReplaced(): boolean;
 }
 
-export function followedWriter(database: Database.Database, opened: Opened): FollowedWriter {
-  const { path, version, recordingId, oncePerTurn } = opened;
+export function followedWriter(database: Database.Database, { path, version, recordingId }: Opened): FollowedWriter {
   const dataVersion = database.prepare<[], number>('PRAGMA data_version').pluck();
   const currentId = database.prepare<[], string>(RECORDING_ID_NOW).pluck();
   const lastColumn = database.prepare<[], number>('SELECT max(column_id) FROM column_name').pluck();
@@ -41,16 +38,8 @@ export function followedWriter(database: Database.Database, opened: Opened): Fol
   let locations = readColumnLocations(database, path);
   let seenVersion = newestVersion();
   let isReplaced = currentId.get() !== recordingId;
-  let isFollowed = false;
   return {
     follow() {
-      if (isFollowed) return;
-      if (oncePerTurn) {
-        isFollowed = true;
-        setImmediate(() => {
-          isFollowed = false;
-        }).unref();
-      }
       const current = newestVersion();
       if (current === seenVersion) return;
       seenVersion = current;

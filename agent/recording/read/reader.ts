@@ -105,19 +105,11 @@ export interface RecordingReader
   close(): void;
 }
 
-interface OpenOptions {
-  /** The file may come from an untrusted source, so all its tables are checked once. */
-  isForeign?: boolean;
-  /** A writer has found the recording damaged. */
-  isDamaged?: boolean;
-  /** Answers within one turn of the event loop may miss what is committed in the meantime. */
-  oncePerTurn?: boolean;
-}
-
-export function openReader(
-  path: string,
-  { isForeign = false, isDamaged = false, oncePerTurn = false }: OpenOptions = {},
-): RecordingReader {
+/**
+ * `isForeign`: the file may come from an untrusted source, so all its tables are checked once. `isDamaged`: a writer
+ * has found the recording damaged.
+ */
+export function openReader(path: string, { isForeign = false, isDamaged = false } = {}): RecordingReader {
   checkFiles(path);
   let database: Database.Database | undefined;
   try {
@@ -126,7 +118,7 @@ export function openReader(
     const version = checkFormat(database, path);
     if (isForeign) checkSizes(database);
     readOlder(database, version);
-    return readerOf(database, { path, version, isDamaged, oncePerTurn });
+    return readerOf(database, path, version, isDamaged);
   } catch (error) {
     database?.close();
     throw toRecordingError(error, path);
@@ -164,19 +156,12 @@ function readOrigin(database: Database.Database) {
   return { recordingId, node, bootId, machineId, createdNs };
 }
 
-interface Opened {
-  path: string;
-  version: number;
-  isDamaged: boolean;
-  oncePerTurn: boolean;
-}
-
-function readerOf(database: Database.Database, { path, isDamaged, ...opened }: Opened): RecordingReader {
+function readerOf(database: Database.Database, path: string, version: number, isDamaged: boolean): RecordingReader {
   const origin = readOrigin(database);
   const { recordingId, node } = origin;
   const retainBytes = database.prepare<[], number>(RETAIN_BYTES).pluck();
   const extent = database.prepare<[], [bigint | null, bigint | null, bigint]>(EXTENT).raw().safeIntegers();
-  const writer = followedWriter(database, { path, recordingId, ...opened });
+  const writer = followedWriter(database, { path, version, recordingId });
   const keep = keepUntilCommit(writer.version);
   const lookup = openLookup(database, keep);
   const cache = openPieceCache();

@@ -176,7 +176,7 @@ function open(file: ServedFile): Opened | undefined {
 function opened(file: ServedFile): Opened {
   const { path, isFile, isForeign } = file;
   if (!isFile) throw new RecordingError('not_a_recording', `${path} is not a file: only --data takes a folder`);
-  const reader = openReader(path, { isForeign, isDamaged: isSetAside(basename(path)), oncePerTurn: true });
+  const reader = openReader(path, { isForeign, isDamaged: isSetAside(basename(path)) });
   const { recordingId, node } = reader;
   let rawId: RawId | undefined;
   try {

@@ -20,8 +20,8 @@ import type { Recordings } from './recordings.ts';
 type Open = readonly OpenRecording[];
 
 /**
- * See `Places` for `data` and `recordings`. Files are opened on first use; which there are, and what was committed to
- * them, is looked up once in a turn of the event loop.
+ * See `Places` for `data` and `recordings`. Files are opened on first use; which there are is looked up once in a turn of
+ * the event loop.
  */
 export function openRecordingStore(
   data: string | undefined,
