@@ -90,6 +90,7 @@ export async function drainUntil(signal: AbortSignal, parts: DrainParts): Promis
         writer.flush(progress.completeNs);
       }
     }
+    if (hasRoom) recorder.checkPublishers(performance.now());
     if (!hasRoom) await sleep(ROOM_LOOK_MS);
     else if (probes.pendingBytes() < TURN_AT_BYTES) await sleep(pendingBytes > 0 ? LOOK_MS : IDLE_LOOK_MS);
     else await setImmediate();

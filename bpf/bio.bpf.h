@@ -287,7 +287,7 @@ static __always_inline bool is_wanted_bio(const struct filter_settings *filter, 
 		return false;
 	for (__u32 slot = 0; slot < ORIGIN_SLOTS && slot < owner->origin_count; slot++)
 		context_id |= owner->origins[slot].context_id;
-	return is_wanted_owner(filter, task, context_id);
+	return is_wanted_owner(filter, owner->queuer.process_id, context_id);
 }
 
 static __always_inline int queue_bio(struct bio *bio)

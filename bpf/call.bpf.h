@@ -49,7 +49,7 @@ static __always_inline bool is_wanted_call(struct task_struct *task, struct task
 	/* This comes before owner_of(), because the environment of a program may define its context. */
 	process_id_of(task, state, state->start_ns);
 	*owner = owner_of(task, state);
-	return is_wanted_owner(settings, task, owner->context_id);
+	return is_wanted_owner(settings, state->process_id, owner->context_id);
 }
 
 static __always_inline void keep_call(struct task_state *state, __u32 syscall, __s32 fd, const struct owner *owner)

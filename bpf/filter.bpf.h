@@ -48,14 +48,16 @@ struct {
 	__type(value, __u8);
 } filter_comms SEC(".maps");
 
+/*
+ * Process definitions whose unlabelled events are not wanted. A process that executes another program, or moves to
+ * another cgroup, gets a new definition, which the agent decides about again.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 4096);
-	__type(key, __u32);
-	__type(value, __u64);
+	__type(key, __u64);
+	__type(value, __u8);
 } filter_processes SEC(".maps");
-
-/* Processes whose unlabelled events are not wanted, and the time by which each had started. */
 
 static __always_inline struct filter_settings *filter(void)
 {
@@ -101,20 +103,13 @@ static __always_inline bool is_wanted_task(const struct filter_settings *filter,
  * An event with a context is always wanted. Without one, it is not wanted if only labelled events are, or if the
  * service or cgroup of its process is not.
  */
-static __always_inline bool is_wanted_owner(const struct filter_settings *filter, struct task_struct *task,
-					    __u64 context_id)
+static __always_inline bool is_wanted_owner(const struct filter_settings *filter, __u64 process_id, __u64 context_id)
 {
-	__u32 tgid = task->tgid;
-	__u64 *started_ns;
-
 	if (context_id)
 		return true;
 	if (filter->flags & FILTER_ONLY_LABELLED)
 		return false;
-	if (!(filter->flags & FILTER_PROCESSES))
-		return true;
-	started_ns = bpf_map_lookup_elem(&filter_processes, &tgid);
-	return !started_ns || task->group_leader->start_boottime > *started_ns;
+	return !(filter->flags & FILTER_PROCESSES) || !bpf_map_lookup_elem(&filter_processes, &process_id);
 }
 
 #endif

@@ -33,9 +33,11 @@ struct task_state {
 
 	/*
 	 * Ids of the current process and program definitions, and the task's exec (self_exec_id) that each describes.
+	 * A process definition also describes the task's cgroups.
 	 */
 	__u64 process_id;
 	__u64 process_defined_ns;
+	__u64 process_cgroups;
 	__u64 program_id;
 	__u32 process_exec_id;
 	__u32 program_exec_id;

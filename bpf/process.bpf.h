@@ -74,6 +74,8 @@ static __noinline void define_process(struct task_state *state, __u64 now_ns)
 		return;
 	}
 	__builtin_memset(definition, 0, sizeof(*definition));
+	/* It is read before the cgroup: if the task moves in between, its next event defines it again. */
+	state->process_cgroups = (__u64)task->cgroups;
 	definition->definition_type = PROCESS_DEFINITION;
 	definition->process_id = new_id();
 	definition->program_id = program_id;
@@ -91,12 +93,13 @@ static __noinline void define_process(struct task_state *state, __u64 now_ns)
 
 /*
  * Each task has one definition, and a new one each minute, because the agent drops definitions that were not used for
- * long. The kernel counts a task's execs, so a new program is detected even if its exec was not seen.
+ * long. The kernel counts a task's execs, so a new program is detected even if its exec was not seen. A task that moves
+ * to another cgroup gets another css_set; only its address is compared.
  */
 static __always_inline __u64 process_id_of(struct task_struct *task, struct task_state *state, __u64 now_ns)
 {
 	if (!state->process_id || state->process_exec_id != (__u32)task->self_exec_id ||
-	    now_ns - state->process_defined_ns >= PROCESS_AGE_MAX_NS)
+	    state->process_cgroups != (__u64)task->cgroups || now_ns - state->process_defined_ns >= PROCESS_AGE_MAX_NS)
 		define_process(state, now_ns);
 	return state->process_id;
 }

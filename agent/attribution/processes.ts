@@ -23,6 +23,7 @@ export interface ProcessDefinition {
 }
 
 export interface Process {
+  id: number;
   service: string;
   /** The recording's id of the service name. */
   serviceId: number;
@@ -59,7 +60,9 @@ export interface ProcessesOptions {
   /** Whether the events of a process are recorded; by default all are. */
   wants?(process: { service: string; cgroupPath: string | undefined }): boolean;
   /** Called for a process whose events are not recorded. */
-  onUnwanted?(pid: number, startNs: number): void;
+  onUnwanted?(processId: number): void;
+  /** Called for a process whose events are recorded after all, as it has another service name by now. */
+  onWantedAgain?(processId: number): void;
   /** Names given by an operator, which take precedence over any others. */
   rules?: readonly ServiceRule[] | undefined;
   /** The service name that the process itself publishes. */
@@ -83,6 +86,7 @@ export function createProcesses(options: ProcessesOptions): Processes {
   } = options;
   const processes = createReferenceTable<Process>(PROCESSES_MAX);
   const unknown: Process = {
+    id: 0,
     service: UNKNOWN_SERVICE,
     serviceId: intern(UNKNOWN_SERVICE),
     own: false,
@@ -110,8 +114,11 @@ export function createProcesses(options: ProcessesOptions): Processes {
   }
 
   function consider(process: Process): void {
+    const wasWanted = process.isWanted;
     process.isWanted = wants?.(process) ?? true;
-    if (!process.isWanted && !process.isKernelThread) options.onUnwanted?.(process.pid, process.startNs);
+    if (process.isKernelThread) return;
+    if (!process.isWanted) options.onUnwanted?.(process.id);
+    else if (!wasWanted) options.onWantedAgain?.(process.id);
   }
 
   return {
@@ -125,6 +132,7 @@ export function createProcesses(options: ProcessesOptions): Processes {
       const serviceId = intern(service);
       const isNamedByRule = !isKernelThread && serviceByRule(rules, facts) !== undefined;
       const process = {
+        id: process_id,
         service,
         serviceId,
         own,

@@ -1,6 +1,6 @@
 /**
  * Finds the processes that publish OpenTelemetry's contexts. Nothing announces when a process starts to: each is
- * checked several times after it was first seen, a few processes per turn, and those that publish are checked
+ * checked several times after it was first seen, a few processes at a time, and those that publish are checked
  * periodically.
  */
 
@@ -15,14 +15,14 @@ const PROCESSES_MAX = 8192;
 const LOOK_AFTER_MS = [1000, 5000, 30_000];
 /** A process that publishes may publish more, and under another name. */
 const LOOK_AGAIN_MS = 60_000;
-/** Limit per turn: a check takes a fifth of a millisecond, of a hostile process a hundred. */
-const LOOKS_A_TURN = 4;
-const TURN_MS_MAX = 5;
+/** Limit per call: a check takes a fifth of a millisecond, of a hostile process a hundred. */
+const LOOKS_A_CALL = 4;
+const CALL_MS_MAX = 5;
 
 export interface Publishers {
   /** Called when a process that started at `startNs` (CLOCK_BOOTTIME) was seen. */
   consider(pid: number, startNs: number): void;
-  /** Checks those that are due. */
+  /** Checks some of those that are due; the rest remain due. */
   look(nowMs: number): void;
   /** Names of the attributes in the records of its threads, by index. */
   threadKeys(pid: number): readonly string[];
@@ -91,7 +91,7 @@ export function createPublishers({ watch, onService }: PublishersOptions): Publi
         if (!process) waiting.delete(pid);
         else if (process.dueMs <= nowMs) {
           lookAt(pid, process, nowMs);
-          if (++looks === LOOKS_A_TURN || performance.now() - nowMs > TURN_MS_MAX) return;
+          if (++looks === LOOKS_A_CALL || performance.now() - nowMs > CALL_MS_MAX) return;
         }
       }
     },

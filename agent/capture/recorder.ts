@@ -20,7 +20,6 @@ import { createPublishers } from '../attribution/publishers.ts';
 import { createResolver } from '../attribution/resolve.ts';
 import type { ServiceRule } from '../attribution/service_name/rules.ts';
 import { serviceOfCgroup } from '../attribution/service_name/service_name.ts';
-import { START_ROUNDING_NS } from '../attribution/start_time.ts';
 import { asksForProcesses, type ProcessFacts, wantsProcess, wantsService } from '../filter/process_filter.ts';
 import type { FilterSettings } from '../filter/settings.ts';
 import type { WriterThread } from '../recording/write/writer_thread.ts';
@@ -43,6 +42,11 @@ export interface Recorder {
    * ring, or undefined while the writer has no room: the ring keeps the events, and counts those that it cannot keep.
    */
   turn(): number | undefined;
+  /**
+   * Checks a few of the processes that may publish OpenTelemetry's contexts, if any are due. It is not part of a turn:
+   * when nothing is recorded, a turn would be too late for it.
+   */
+  checkPublishers(nowMs: number): void;
   /** Sets what is recorded from now on. */
   setFilter(settings: FilterSettings): void;
   /** Number of events recorded since the start. */
@@ -141,13 +145,13 @@ export function createRecorder(options: RecorderOptions): Recorder {
         eventCount += decoder.decoded.block.rowCount;
         writer.append(decoder.decoded.block);
       }
-      publishers?.look(performance.now());
       for (const loss of [...counts, ...takeOwnLosses()]) {
         lossCount += loss.count;
         writer.recordLoss({ ...loss, fromNs, toNs });
       }
       return filled;
     },
+    checkPublishers: (nowMs) => publishers?.look(nowMs),
     setFilter(settings) {
       wanted.asks = asksForProcesses(settings);
       wanted.service = (service) => wantsService(settings, service);
@@ -229,7 +233,8 @@ function createTables({ probes, writer, clock, ...options }: RecorderOptions, wa
     oldestIds,
     isOwn: options.isOwnProcess,
     wants: (process) => wanted.process(process),
-    onUnwanted: (pid, startNs) => probes.filter.dropProcess(pid, startNs + START_ROUNDING_NS),
+    onUnwanted: probes.filter.dropProcess,
+    onWantedAgain: probes.filter.keepProcess,
     rules: options.serviceRules,
     publishedService: (pid, startNs) => publishers?.serviceOf(pid, startNs),
     onDefined({ pid, start_ns }, service, executable) {

@@ -9,7 +9,7 @@ export interface FilterMaps {
   settings: BpfMap;
   pids: BpfMap;
   comms: BpfMap;
-  /** Processes whose unlabelled events are not wanted: thread group -> CLOCK_BOOTTIME by which it had started. */
+  /** Ids of the process definitions whose unlabelled events are not wanted. */
   processes: BpfMap;
 }
 
@@ -19,13 +19,18 @@ export interface KernelFilter {
    * both want is recorded throughout.
    */
   apply(settings: FilterSettings): void;
-  /** Drops the unlabelled events of a process early; they would be left out anyway. */
-  dropProcess(pid: number, startedByNs: number): void;
+  /** Drops the unlabelled events of a process definition early; they would be left out anyway. */
+  dropProcess(processId: number): void;
+  /** Undoes it. */
+  keepProcess(processId: number): void;
 }
 
 const COMM_BYTES = 16;
 
 const pidKey = (pid: string | number) => new Uint8Array(Uint32Array.of(Number(pid)).buffer);
+
+const processKey = (id: number) => new Uint8Array(BigUint64Array.of(BigInt(id)).buffer);
+const DROPPED = Uint8Array.of(1);
 
 /** Cuts the name as the kernel does. */
 function commKey(comm: string): Uint8Array {
@@ -38,7 +43,7 @@ export function createKernelFilter(maps: FilterMaps): KernelFilter {
   const pidValue = createPidValues();
   return {
     apply(settings) {
-      for (const pid of maps.processes.keys()) maps.processes.delete(pid);
+      for (const id of maps.processes.keys()) maps.processes.delete(id);
       const removals = [
         add(maps.pids, settings.pids, pidKey, pidValue(settings.pids)),
         add(maps.comms, settings.comms, commKey, (_, verdict) => Uint8Array.of(verdict)),
@@ -46,8 +51,11 @@ export function createKernelFilter(maps: FilterMaps): KernelFilter {
       maps.settings.set(new Uint8Array(4), settingsValue(settings));
       for (const removeRest of removals) removeRest();
     },
-    dropProcess(pid, startedByNs) {
-      maps.processes.set(pidKey(pid), new Uint8Array(BigUint64Array.of(BigInt(startedByNs)).buffer));
+    dropProcess(processId) {
+      maps.processes.set(processKey(processId), DROPPED);
+    },
+    keepProcess(processId) {
+      maps.processes.delete(processKey(processId));
     },
   };
 }

@@ -9,8 +9,10 @@ import { newRecorder, record, removeFolders, temporaryFolder } from './recorded_
 
 const THREADS = 8;
 const SPANS = 50;
-/** The agent inspects a process one second after it first saw it, once its loop gets to it. */
+/** The agent checks a process one second after it first saw it, once its loop gets to it. */
 const LOOKED_AT_MS = 2500;
+/** More than are checked at a time. */
+const PROGRAMS = 24;
 
 // The tests wait most of their time, so they run side by side.
 const shared = newRecorder();
@@ -61,6 +63,28 @@ test.concurrent.each<[string, () => string[]]>([
   }
   const each = THREADS * SPANS * 2;
   expect(counts).toEqual({ right: each, none: 0, wrong: 0, noneRight: each, noneWrong: 0 });
+});
+
+test('programs that start at the same time are all checked in time', async () => {
+  const folder = temporaryFolder();
+  const program = compileProgram('otel_writes', ['-rdynamic']);
+  const recorded = await record(async () => {
+    const children = Array.from({ length: PROGRAMS }, () =>
+      spawn(program, [folder], { stdio: ['pipe', 'ignore', 'inherit'] }),
+    );
+    await sleep(LOOKED_AT_MS);
+    await Promise.all(
+      children.map((child) => {
+        child.stdin.write('go\n');
+        return once(child, 'exit');
+      }),
+    );
+  });
+  const lines = recorded.writes().filter(({ file }) => file?.startsWith(`${folder}/`) && !file.endsWith('started'));
+  const services = Map.groupBy(lines, ({ pid }) => pid).values();
+  expect([...services].map((own) => new Set(own.map(({ service_name }) => service_name)))).toEqual(
+    Array.from({ length: PROGRAMS }, () => new Set(['otel-shop'])),
+  );
 });
 
 test('without the layer the variable is not read', async () => {

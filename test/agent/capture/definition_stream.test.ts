@@ -42,6 +42,7 @@ function streamOf(...batches: readonly Uint8Array[]) {
       rename: () => undefined,
       reconsider: () => undefined,
       of: () => ({
+        id: 0,
         service: '',
         serviceId: 0,
         own: false,
